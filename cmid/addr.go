@@ -1,0 +1,97 @@
+package cmid
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Addr is a sockaddr. The zero Addr is C's NULL; wildcards are 0.0.0.0 and ::.
+type Addr struct {
+	netip.AddrPort
+	IB *SockaddrIB // an AF_IB address; AddrPort is then zero
+}
+
+// SockaddrIB is struct sockaddr_ib, in host byte order. Only native InfiniBand ports have such addresses.
+type SockaddrIB struct {
+	PKey     uint16
+	FlowInfo uint32
+	GID      [16]byte
+	SID      uint64 // service id
+	SIDMask  uint64
+	ScopeID  uint64
+}
+
+// MustAddr parses "host:port" with a literal address; it panics when s is not one. For programs' constants and tests.
+func MustAddr(s string) Addr {
+	a, err := ParseAddr(s)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// ParseAddr parses "host:port" with a literal address. Names are for GetAddrInfo.
+func ParseAddr(s string) (Addr, error) {
+	ap, err := netip.ParseAddrPort(s)
+	if err != nil {
+		return Addr{}, fmt.Errorf("address %q: want IP:PORT such as 127.0.0.1:7471 or [::1]:7471 (names are for GetAddrInfo)", s)
+	}
+	return Addr{AddrPort: ap}, nil
+}
+
+// AddrFrom makes an Addr of an IP address and a port.
+func AddrFrom(ip netip.Addr, port uint16) Addr { return Addr{AddrPort: netip.AddrPortFrom(ip, port)} }
+
+// IsZero reports whether a is C's NULL.
+func (a Addr) IsZero() bool { return a.IB == nil && a.AddrPort == netip.AddrPort{} }
+
+// IsWildcard reports whether a is 0.0.0.0 or :: with any port.
+func (a Addr) IsWildcard() bool { return a.IB == nil && a.Addr().IsUnspecified() }
+
+// SameFamily reports whether a and b are of one address family.
+func (a Addr) SameFamily(b Addr) bool {
+	if (a.IB != nil) != (b.IB != nil) {
+		return false
+	}
+	return a.IB != nil || a.Addr().Is4() == b.Addr().Is4()
+}
+
+// String is "host:port", "" for the zero Addr.
+func (a Addr) String() string {
+	switch {
+	case a.IB != nil:
+		return fmt.Sprintf("[%v]/%#x", netip.AddrFrom16(a.IB.GID), a.IB.SID)
+	case a.IsZero():
+		return ""
+	}
+	return a.AddrPort.String()
+}
+
+// PortSpace is enum rdma_port_space.
+type PortSpace uint16
+
+// The port spaces. TCP is the default everywhere: the zero PortSpace means TCP.
+const (
+	PortSpaceIPOIB PortSpace = 0x0002 // RDMA_PS_IPOIB: datagrams
+	PortSpaceTCP   PortSpace = 0x0106 // RDMA_PS_TCP: reliable connections
+	PortSpaceUDP   PortSpace = 0x0111 // RDMA_PS_UDP: datagrams
+	PortSpaceIB    PortSpace = 0x013F // RDMA_PS_IB
+)
+
+// Datagram reports whether identifiers of this port space exchange datagrams (UD) instead of being connected (RC).
+func (ps PortSpace) Datagram() bool { return ps == PortSpaceUDP || ps == PortSpaceIPOIB }
+
+// String is librdmacm's name without RDMA_PS_.
+func (ps PortSpace) String() string {
+	switch ps {
+	case PortSpaceIPOIB:
+		return "IPOIB"
+	case PortSpaceTCP, 0:
+		return "TCP"
+	case PortSpaceUDP:
+		return "UDP"
+	case PortSpaceIB:
+		return "IB"
+	}
+	return fmt.Sprintf("PortSpace(%#x)", uint16(ps))
+}

@@ -1,0 +1,50 @@
+package cmid
+
+// AddrInfo is struct rdma_addrinfo: what GetAddrInfo found, or the hints it is given.
+type AddrInfo struct {
+	Flags     AddrInfoFlags
+	Family    Family
+	QPType    QPType
+	PortSpace PortSpace
+	Src, Dst  Addr
+	Route     []byte // ai_route: path records
+	Connect   []byte // ai_connect: to be put before the private data
+}
+
+// AddrInfoFlags are rdma_getaddrinfo(3)'s ai_flags.
+type AddrInfoFlags uint32
+
+// The flags.
+const (
+	RAIPassive     AddrInfoFlags = 1 << iota // RAI_PASSIVE
+	RAINumericHost                           // RAI_NUMERICHOST
+	RAINoRoute                               // RAI_NOROUTE
+	RAIFamily                                // RAI_FAMILY
+	RAISA                                    // RAI_SA
+	RAIDNS                                   // RAI_DNS
+)
+
+// Family is an address family in Linux's numbering.
+type Family uint16
+
+// The families.
+const (
+	FamilyAny  Family = 0
+	FamilyIPv4 Family = 2
+	FamilyIPv6 Family = 10
+	FamilyIB   Family = 27
+)
+
+// QPType is enum ibv_qp_type.
+type QPType uint8
+
+// The queue pair types that rdma_getaddrinfo(3) knows.
+const (
+	QPTypeAny       QPType = 0
+	QPTypeRC        QPType = 2
+	QPTypeUC        QPType = 3
+	QPTypeUD        QPType = 4
+	QPTypeRawPacket QPType = 8
+	QPTypeXRCSend   QPType = 9
+	QPTypeXRCRecv   QPType = 10
+)

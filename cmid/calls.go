@@ -1,0 +1,77 @@
+package cmid
+
+import "time"
+
+// The plain calls, one to one with librdmacm. Each returns when the command was executed or, for those whose outcome is an event,
+// begun; the event comes from Channel.GetEvent. The error is a Failure.
+
+// BindAddr is rdma_bind_addr(3). Info tells the port that was chosen and the device.
+func (id *ID) BindAddr(a Addr) error { return id.call(&BindAddr{Addr: a}) }
+
+// ResolveAddr is rdma_resolve_addr(3): AddrResolved or AddrError follows. A zero src is C's NULL.
+func (id *ID) ResolveAddr(src, dst Addr, timeout time.Duration) error {
+	return id.call(&ResolveAddr{Src: src, Dst: dst, Timeout: timeout})
+}
+
+// ResolveRoute is rdma_resolve_route(3): RouteResolved or RouteError follows.
+func (id *ID) ResolveRoute(timeout time.Duration) error {
+	return id.call(&ResolveRoute{Timeout: timeout})
+}
+
+// Listen is rdma_listen(3).
+func (id *ID) Listen(backlog int) error { return id.call(&Listen{Backlog: backlog}) }
+
+// Connect is rdma_connect(3): Established, Rejected, Unreachable or ConnectError follows.
+func (id *ID) Connect(privateData []byte, p *ConnParam) error {
+	return id.call(&Connect{PrivateData: privateData, Param: p})
+}
+
+// Accept is rdma_accept(3): Established follows. A nil p is C's NULL.
+func (id *ID) Accept(privateData []byte, p *ConnParam) error {
+	return id.call(&Accept{PrivateData: privateData, Param: p})
+}
+
+// Reject is rdma_reject(3).
+func (id *ID) Reject(privateData []byte) error { return id.call(&Reject{PrivateData: privateData}) }
+
+// Establish is rdma_establish(3): for owners who drive their queue pair themselves.
+func (id *ID) Establish() error { return id.call(&Establish{}) }
+
+// Disconnect is rdma_disconnect(3): Disconnected follows when the connection was established.
+func (id *ID) Disconnect() error { return id.call(&Disconnect{}) }
+
+// SetOption is rdma_set_option(3).
+func (id *ID) SetOption(o Option, value int) error {
+	return id.call(&SetOption{Option: o, Value: value})
+}
+
+// Notify is rdma_notify(3) with IBV_EVENT_COMM_EST, or with IBV_EVENT_PATH_MIG.
+func (id *ID) Notify(pathMigrated bool) error { return id.call(&Notify{PathMigrated: pathMigrated}) }
+
+// JoinMulticast is rdma_join_multicast(3): MulticastJoin or MulticastError follows.
+func (id *ID) JoinMulticast(a Addr) error { return id.call(&JoinMulticast{Addr: a}) }
+
+// LeaveMulticast is rdma_leave_multicast(3).
+func (id *ID) LeaveMulticast(a Addr) error { return id.call(&LeaveMulticast{Addr: a}) }
+
+// Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged; after it none of the identifier's is told.
+func (id *ID) Destroy() error { return id.call(&DestroyID{}) }
+
+// LocalAddr is rdma_get_local_addr(3).
+func (id *ID) LocalAddr() Addr { return id.Info().Local }
+
+// PeerAddr is rdma_get_peer_addr(3).
+func (id *ID) PeerAddr() Addr { return id.Info().Peer }
+
+// SrcPort is rdma_get_src_port(3), in host byte order.
+func (id *ID) SrcPort() uint16 { return id.Info().Local.Port() }
+
+// DstPort is rdma_get_dst_port(3), in host byte order.
+func (id *ID) DstPort() uint16 { return id.Info().Peer.Port() }
+
+func (id *ID) call(cmd Command) error {
+	if f, ok := id.Do(cmd).(Failure); ok {
+		return f
+	}
+	return nil
+}

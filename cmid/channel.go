@@ -1,0 +1,187 @@
+package cmid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Sink receives what the identifiers of a Channel tell, on the loop. answers is the command that ev answers, nil when nobody
+// asked.
+type Sink func(id *ID, ev Event, answers Command)
+
+// Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one FIFO.
+//
+// All methods belong to the loop's goroutine. On a channel of OpenChannel, which has its own loop, that is whoever calls; calls
+// must not overlap.
+type Channel struct {
+	loop *eventloop.Loop
+	own  bool // the loop is ours: OpenChannel made it
+	inst Instance
+	name string
+	sink Sink
+	ids  map[Handle]*ID
+
+	queue []queued // events not yet fetched by GetEvent
+}
+
+type queued struct {
+	id *ID
+	ev Event
+}
+
+// handles numbers identifiers over the whole process, so that a handle is never reused, whatever driver or loop made it.
+var handles atomic.Uint64
+
+// NewChannel opens d on l; every event goes to sink.
+func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
+	c := &Channel{loop: l, name: d.Name(), sink: sink, ids: make(map[Handle]*ID)}
+	inst, err := d.Open(l, (*upcalls)(c))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.Name(), err)
+	}
+	c.inst = inst
+	return c, nil
+}
+
+// OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside GetEvent. Put FD into any
+// epoll, and call GetEvent until EAGAIN when it is readable.
+func OpenChannel(d Driver) (*Channel, error) {
+	l, err := eventloop.New(eventloop.Config{Name: d.Name()})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", d.Name(), err)
+	}
+	c, err := NewChannel(l, d, nil)
+	if err != nil {
+		return nil, errors.Join(err, l.Shutdown(context.Background()))
+	}
+	c.own = true
+	c.sink = func(id *ID, ev Event, _ Command) { c.queue = append(c.queue, queued{id, ev}) }
+	return c, nil
+}
+
+// FD is readable when GetEvent has something to do. It belongs to the channel. Channels on somebody else's loop have none: EINVAL.
+func (c *Channel) FD() (int, error) {
+	if !c.own {
+		return -1, unix.EINVAL
+	}
+	return c.loop.FD()
+}
+
+// GetEvent is rdma_get_cm_event(3) on a non-blocking channel: the next event and its identifier, EAGAIN when there is none.
+// Events need no acknowledgement. An event of a destroyed identifier is not told any more.
+func (c *Channel) GetEvent() (Event, *ID, error) {
+	if !c.own {
+		return nil, nil, unix.EINVAL
+	}
+	if len(c.queue) == 0 {
+		if err := c.loop.Turn(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(c.queue) == 0 {
+		c.queue = nil // an idle channel holds no memory
+		return nil, nil, unix.EAGAIN
+	}
+	q := c.queue[0]
+	c.queue = c.queue[1:]
+	return q.ev, q.id, nil
+}
+
+// CreateID is rdma_create_id(3).
+func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
+	if ps == 0 {
+		ps = PortSpaceTCP
+	}
+	h := Handle(handles.Add(1))
+	if err := c.inst.CreateID(h, ps); err != nil {
+		return nil, fmt.Errorf("create_id (%v) on %s: %w", ps, c.name, err)
+	}
+	return c.add(h, ps, states.Idle), nil
+}
+
+func (c *Channel) add(h Handle, ps PortSpace, s states.State) *ID {
+	id := &ID{ch: c, handle: h, ps: ps, state: s, flavor: c.inst.Flavor(), born: c.loop.Now()}
+	if ps.Datagram() {
+		id.flavor |= states.UD
+	}
+	id.remember(s)
+	c.ids[h] = id
+	return id
+}
+
+// ID finds an identifier, nil when it is gone.
+func (c *Channel) ID(h Handle) *ID { return c.ids[h] }
+
+// Len is the number of identifiers.
+func (c *Channel) Len() int { return len(c.ids) }
+
+// Limits gives the transport's limits.
+func (c *Channel) Limits() Limits { return c.inst.Limits() }
+
+// Flavor says whether the device follows iw_cm (states.IWARP) or ib_cm.
+func (c *Channel) Flavor() states.Flavor { return c.inst.Flavor() }
+
+// Devices is rdma_get_devices(3).
+func (c *Channel) Devices() []verbs.Device { return c.inst.Devices() }
+
+// Close is rdma_destroy_event_channel(3): it destroys every identifier left, without events, and closes the driver.
+func (c *Channel) Close() error {
+	err := c.inst.Close()
+	for h, id := range c.ids {
+		id.gone = true
+		delete(c.ids, h)
+	}
+	c.queue = nil
+	if c.own {
+		err = errors.Join(err, c.loop.Shutdown(context.Background()))
+	}
+	return err
+}
+
+// forget drops an identifier and its queued events: after rdma_destroy_id nothing of it is told.
+func (c *Channel) forget(id *ID) {
+	id.gone = true
+	delete(c.ids, id.handle)
+	kept := c.queue[:0]
+	for _, q := range c.queue {
+		if q.id != id {
+			kept = append(kept, q)
+		}
+	}
+	c.queue = kept
+}
+
+// upcalls is the Channel as its driver sees it.
+type upcalls Channel
+
+// NewHandle gives a handle that was never used before.
+func (u *upcalls) NewHandle() Handle { return Handle(handles.Add(1)) }
+
+// Event takes what happened to h.
+func (u *upcalls) Event(h Handle, ev *DriverEvent) {
+	c := (*Channel)(u)
+	id := c.ids[h]
+	if id == nil {
+		if ev.Kind == states.KindConnectRequest {
+			_ = c.inst.Do(ev.Child, &DestroyID{}) // its listener has just gone: nobody will ever answer it
+		}
+		return
+	}
+	id.event(ev)
+}
+
+// Done ends a command that the driver had answered with ErrPending.
+func (u *upcalls) Done(h Handle, cmd Command, err error) {
+	c := (*Channel)(u)
+	if id := c.ids[h]; id != nil {
+		id.done(cmd, err)
+	}
+}

@@ -1,0 +1,139 @@
+package cmid
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Command is what may be asked of an identifier: the message an application sends to the actor, the input the state machine
+// judges, the thing a Driver executes. Commands are pointers; whoever sends one must not change it before its answer came.
+type Command interface {
+	// Op is the command's row in the state machine.
+	Op() states.Op
+}
+
+// The commands, one for each call of librdmacm. The comments name the answers.
+type (
+	// BindAddr is rdma_bind_addr(3): Bound | CommandFailed.
+	BindAddr struct {
+		Addr Addr // a wildcard or a local address; port 0 lets the device choose
+	}
+	// ResolveAddr is rdma_resolve_addr(3): AddrResolved | AddrError | CommandFailed.
+	ResolveAddr struct {
+		Src     Addr          // the zero Addr is C's NULL; on an identifier that is bound already it is ignored
+		Dst     Addr          //
+		Timeout time.Duration // 0: 2 s
+	}
+	// ResolveRoute is rdma_resolve_route(3): RouteResolved | RouteError | CommandFailed.
+	ResolveRoute struct {
+		Timeout time.Duration // 0: 2 s
+	}
+	// Listen is rdma_listen(3): Listening | CommandFailed.
+	Listen struct {
+		Backlog int // requests not yet handed to the application; 0 or less: the device's maximum
+	}
+	// Connect is rdma_connect(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
+	Connect struct {
+		PrivateData []byte
+		Param       *ConnParam // nil: the defaults
+	}
+	// Accept is rdma_accept(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
+	Accept struct {
+		PrivateData []byte
+		Param       *ConnParam // nil is C's NULL: the depths of the request
+	}
+	// Reject is rdma_reject(3): Done | CommandFailed.
+	Reject struct {
+		PrivateData []byte
+		VendorECE   bool // rdma_reject_ece(3): reason 35 instead of 28
+	}
+	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners who drive their queue pair themselves.
+	Establish struct{}
+	// Disconnect is rdma_disconnect(3): Disconnected | CommandFailed.
+	Disconnect struct{}
+	// DestroyID is rdma_destroy_id(3): Closed. Legal in every state.
+	DestroyID struct{}
+	// SetOption is rdma_set_option(3): Done | CommandFailed.
+	SetOption struct {
+		Option Option
+		Value  int
+	}
+	// Notify is rdma_notify(3): Done | CommandFailed.
+	Notify struct {
+		PathMigrated bool // IBV_EVENT_PATH_MIG instead of IBV_EVENT_COMM_EST
+	}
+	// JoinMulticast is rdma_join_multicast(3), datagram identifiers only: MulticastJoin | MulticastError | CommandFailed.
+	JoinMulticast struct {
+		Addr Addr
+	}
+	// LeaveMulticast is rdma_leave_multicast(3): Done | CommandFailed.
+	LeaveMulticast struct {
+		Addr Addr
+	}
+	// GetAddrInfo is rdma_getaddrinfo(3) without blocking: AddrInfoResolved | AddrInfoError. It has no part in the state machine.
+	GetAddrInfo struct {
+		Node, Service string
+		Hints         *AddrInfo
+	}
+)
+
+// Option is what SetOption sets.
+type Option uint8
+
+// The options of rdma_set_option(3).
+const (
+	OptionTOS        Option = iota // RDMA_OPTION_ID_TOS: 0..255
+	OptionReuseAddr                // RDMA_OPTION_ID_REUSEADDR: 0 or 1
+	OptionAFOnly                   // RDMA_OPTION_ID_AFONLY: 0 or 1
+	OptionAckTimeout               // RDMA_OPTION_ID_ACK_TIMEOUT: 0..31
+)
+
+func (*BindAddr) Op() states.Op       { return states.OpBindAddr }
+func (*ResolveAddr) Op() states.Op    { return states.OpResolveAddr }
+func (*ResolveRoute) Op() states.Op   { return states.OpResolveRoute }
+func (*Listen) Op() states.Op         { return states.OpListen }
+func (*Connect) Op() states.Op        { return states.OpConnect }
+func (*Accept) Op() states.Op         { return states.OpAccept }
+func (*Reject) Op() states.Op         { return states.OpReject }
+func (*Establish) Op() states.Op      { return states.OpEstablish }
+func (*Disconnect) Op() states.Op     { return states.OpDisconnect }
+func (*DestroyID) Op() states.Op      { return states.OpDestroyID }
+func (*JoinMulticast) Op() states.Op  { return states.OpJoinMulticast }
+func (*LeaveMulticast) Op() states.Op { return states.OpLeaveMulticast }
+func (*GetAddrInfo) Op() states.Op    { return states.OpQuery }
+
+func (c *SetOption) Op() states.Op {
+	switch c.Option {
+	case OptionTOS:
+		return states.OpSetTOS
+	case OptionAFOnly:
+		return states.OpSetAFOnly
+	case OptionAckTimeout:
+		return states.OpSetAckTimeout
+	case OptionReuseAddr:
+		if c.Value != 0 {
+			return states.OpSetReuseAddr
+		}
+	}
+	return states.OpClearReuseAddr
+}
+
+func (c *Notify) Op() states.Op {
+	if c.PathMigrated {
+		return states.OpNotifyPathMig
+	}
+	return states.OpNotifyCommEst
+}
+
+// ConnParam is struct rdma_conn_param without its private data.
+type ConnParam struct {
+	ResponderResources uint8 // inbound reads (IRD) this side can hold; 255: the device's maximum
+	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
+	FlowControl        bool
+	RetryCount         uint8
+	RNRRetryCount      uint8
+	SRQ                bool
+	QPNum              uint32 // ignored when the identifier has a queue pair
+	QKey               uint32 // datagram identifiers
+}

@@ -1,0 +1,125 @@
+package cmid
+
+import "github.com/rdmactor/rdmactor/states"
+
+// Event is what an identifier tells: an answer to a Command, or something that happened.
+type Event interface {
+	// Kind is the event's type.
+	Kind() states.Kind
+	// Ident is the identifier it happened to.
+	Ident() Handle
+}
+
+// Handle names an identifier. It is never reused while the process lives, and 0 is none.
+type Handle uint64
+
+// EventBase is the part all events share.
+type EventBase struct {
+	ID Handle
+	// Status is the kernel's: 0, a negative errno, or a positive reject reason or SIDR status.
+	Status int32
+}
+
+// Ident is the identifier the event happened to.
+func (e *EventBase) Ident() Handle { return e.ID }
+
+// The events that are not failures; failures are in failure.go.
+type (
+	// Bound answers BindAddr (ours).
+	Bound struct {
+		EventBase
+		Local  Addr   // with the port that was chosen
+		Device string // "" when the address is a wildcard or loopback
+	}
+	// Listening answers Listen (ours).
+	Listening struct {
+		EventBase
+		Local   Addr
+		Backlog int
+	}
+	// AddrResolved answers ResolveAddr: RDMA_CM_EVENT_ADDR_RESOLVED.
+	AddrResolved struct {
+		EventBase
+		Local, Peer Addr
+		Device      string
+	}
+	// RouteResolved answers ResolveRoute: RDMA_CM_EVENT_ROUTE_RESOLVED.
+	RouteResolved struct{ EventBase }
+	// ConnectRequest is RDMA_CM_EVENT_CONNECT_REQUEST. ID is the new identifier.
+	ConnectRequest struct {
+		EventBase
+		Listener    Handle
+		Local, Peer Addr
+		PrivateData []byte // valid for as long as the event; padded with zeros on InfiniBand
+		Param       ConnParam
+	}
+	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for owners who drive their queue pair.
+	ConnectResponse struct {
+		EventBase
+		PrivateData []byte
+		Param       ConnParam
+	}
+	// Established is RDMA_CM_EVENT_ESTABLISHED.
+	Established struct {
+		EventBase
+		Local, Peer Addr
+		PrivateData []byte
+		Param       ConnParam
+		MaxMessage  int // bytes of one message; set by the actor layer and by devices with a limit
+	}
+	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
+	Disconnected struct {
+		EventBase
+		Err error // nil: an orderly end
+	}
+	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
+	DeviceRemoval struct {
+		EventBase
+		Device string
+	}
+	// MulticastJoin is RDMA_CM_EVENT_MULTICAST_JOIN.
+	MulticastJoin struct {
+		EventBase
+		Addr Addr
+		QPN  uint32
+		QKey uint32
+	}
+	// AddrChange is RDMA_CM_EVENT_ADDR_CHANGE: a hint, the state stays.
+	AddrChange struct{ EventBase }
+	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
+	TimewaitExit struct{ EventBase }
+	// AddrInfoResolved answers GetAddrInfo.
+	AddrInfoResolved struct {
+		EventBase
+		Info []AddrInfo
+	}
+	// Done answers a Command that has no event of its own: SetOption, Notify, Reject, LeaveMulticast (ours).
+	Done struct {
+		EventBase
+		Command Command
+	}
+	// Closed is the last event of every identifier (ours).
+	Closed struct {
+		EventBase
+		Err error // why; nil: its owner asked, or both sides had finished
+		// Sends by their fate. Delivered: the peer has consumed it. Unsent: never left this side. Unknown: it left, and the
+		// connection ended before the peer said so.
+		Delivered, Unsent, Unknown uint64
+	}
+)
+
+func (*Bound) Kind() states.Kind            { return states.KindBound }
+func (*Listening) Kind() states.Kind        { return states.KindListening }
+func (*AddrResolved) Kind() states.Kind     { return states.KindAddrResolved }
+func (*RouteResolved) Kind() states.Kind    { return states.KindRouteResolved }
+func (*ConnectRequest) Kind() states.Kind   { return states.KindConnectRequest }
+func (*ConnectResponse) Kind() states.Kind  { return states.KindConnectResponse }
+func (*Established) Kind() states.Kind      { return states.KindEstablished }
+func (*Disconnected) Kind() states.Kind     { return states.KindDisconnected }
+func (*DeviceRemoval) Kind() states.Kind    { return states.KindDeviceRemoval }
+func (*MulticastJoin) Kind() states.Kind    { return states.KindMulticastJoin }
+func (*AddrChange) Kind() states.Kind       { return states.KindAddrChange }
+func (*TimewaitExit) Kind() states.Kind     { return states.KindTimewaitExit }
+func (*AddrInfoResolved) Kind() states.Kind { return states.KindAddrInfoResolved }
+func (*Done) Kind() states.Kind             { return states.KindDone }
+func (*Closed) Kind() states.Kind           { return states.KindClosed }

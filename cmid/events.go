@@ -1,0 +1,201 @@
+package cmid
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// event takes an event from the driver through the state machine and tells it.
+func (id *ID) event(ev *DriverEvent) {
+	before := id.state
+	next, v := states.Step(id.Flavor(), id.state, states.Occurred(ev.Kind))
+	if v != states.Allow {
+		return // late, duplicate or unsolicited: the table says so
+	}
+	if ev.Kind == states.KindConnectRequest {
+		id.request(ev)
+		return
+	}
+	id.enter(next)
+	out := id.typed(ev, before)
+	if out == nil {
+		return // a kernel newer than this code; it must be tolerated (rdma_get_cm_event(3) grows)
+	}
+	id.ch.sink(id, out, id.answered(ev.Kind))
+}
+
+// answered takes the command that an event of this kind answers.
+func (id *ID) answered(k states.Kind) Command {
+	cmd := id.waiting
+	switch cmd.(type) {
+	case *ResolveAddr:
+		if k != states.KindAddrResolved && k != states.KindAddrError && k != states.KindDeviceRemoval {
+			return nil
+		}
+	case *ResolveRoute:
+		if k != states.KindRouteResolved && k != states.KindRouteError && k != states.KindDeviceRemoval {
+			return nil
+		}
+	case *JoinMulticast:
+		if k != states.KindMulticastJoin && k != states.KindMulticastError && k != states.KindDeviceRemoval {
+			return nil
+		}
+	case *Connect, *Accept:
+		switch k {
+		case states.KindEstablished, states.KindConnectResponse, states.KindRejected, states.KindUnreachable,
+			states.KindConnectError, states.KindDisconnected, states.KindDeviceRemoval, states.KindAddrError:
+		default:
+			return nil
+		}
+	case *Disconnect:
+		if k != states.KindDisconnected && k != states.KindDeviceRemoval {
+			return nil
+		}
+	}
+	id.waiting = nil
+	return cmd
+}
+
+// request makes the identifier that a ConnectRequest brings.
+func (id *ID) request(ev *DriverEvent) {
+	child := id.ch.add(ev.Child, id.ps, states.ConnectRequested)
+	in := child.Info()
+	id.ch.sink(child, &ConnectRequest{
+		EventBase: EventBase{ID: child.handle, Status: ev.Status}, Listener: id.handle,
+		Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
+	}, nil)
+}
+
+// typed gives the event its Go type.
+func (id *ID) typed(ev *DriverEvent, before states.State) Event {
+	base := EventBase{ID: id.handle, Status: ev.Status}
+	in := id.Info()
+	fail := func(what string) FailureBase {
+		f := FailureBase{
+			EventBase: base, Op: what, Command: id.waiting, State: before, Local: in.Local, Peer: in.Peer,
+			Err: statusError(ev), History: id.History(),
+		}
+		if id.waiting != nil {
+			f.Op, f.Remedy = opName(id.waiting.Op()), remedy(id.waiting.Op(), f.Err)
+		}
+		return f
+	}
+	switch ev.Kind {
+	case states.KindAddrResolved:
+		return &AddrResolved{EventBase: base, Local: in.Local, Peer: in.Peer, Device: in.Device}
+	case states.KindAddrError:
+		return &AddrError{fail("resolve_addr")}
+	case states.KindRouteResolved:
+		return &RouteResolved{base}
+	case states.KindRouteError:
+		return &RouteError{fail("resolve_route")}
+	case states.KindConnectResponse:
+		return &ConnectResponse{EventBase: base, PrivateData: clone(ev.PrivateData), Param: ev.Param}
+	case states.KindConnectError:
+		return &ConnectError{fail("connect")}
+	case states.KindUnreachable:
+		return &Unreachable{fail("connect")}
+	case states.KindRejected:
+		f := fail("connect")
+		f.Err = &rejection{RejectReason(ev.Status)}
+		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
+	case states.KindEstablished:
+		return &Established{
+			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
+			MaxMessage: id.ch.inst.Limits().MaxMessage,
+		}
+	case states.KindDisconnected:
+		return &Disconnected{EventBase: base, Err: disconnectError(ev)}
+	case states.KindDeviceRemoval:
+		return &DeviceRemoval{EventBase: base, Device: in.Device}
+	case states.KindMulticastJoin:
+		return &MulticastJoin{EventBase: base, Addr: ev.Addr, QPN: ev.Param.QPNum, QKey: ev.Param.QKey}
+	case states.KindMulticastError:
+		return &MulticastError{fail("join_multicast")}
+	case states.KindAddrChange:
+		return &AddrChange{base}
+	case states.KindTimewaitExit:
+		return &TimewaitExit{base}
+	}
+	return nil
+}
+
+// rejection is a REJECTED event's cause. To errors.Is it is ECONNREFUSED, as librdmacm's synchronous calls report it.
+type rejection struct{ reason RejectReason }
+
+func (r *rejection) Error() string { return "rejected: " + r.reason.String() }
+func (r *rejection) Unwrap() error { return unix.ECONNREFUSED }
+
+// statusError is the cause of a failing event: what the driver said, else the status.
+func statusError(ev *DriverEvent) error {
+	switch {
+	case ev.Err != nil:
+		return ev.Err
+	case ev.Status < 0:
+		return unix.Errno(-ev.Status)
+	case ev.Status > 0:
+		return &rejection{RejectReason(ev.Status)}
+	}
+	return unix.EIO
+}
+
+func disconnectError(ev *DriverEvent) error {
+	if ev.Err != nil {
+		return ev.Err
+	}
+	if ev.Status < 0 {
+		return unix.Errno(-ev.Status)
+	}
+	return nil
+}
+
+func clone(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return append([]byte(nil), b...)
+}
+
+// opName is a command's name in messages: librdmacm's without rdma_.
+func opName(op states.Op) string { return strings.TrimPrefix(op.C(), "rdma_") }
+
+// remedy says what to do about an errno that users meet.
+func remedy(op states.Op, err error) string {
+	is := func(e unix.Errno) bool { return asErrno(err) == e }
+	switch {
+	case op == states.OpBindAddr && is(unix.EADDRINUSE):
+		return "another identifier or program has the port: choose another, or port 0"
+	case op == states.OpBindAddr && is(unix.EADDRNOTAVAIL):
+		return "not an address of this host, or the port is taken on a wildcard: see `ip addr`"
+	case op == states.OpBindAddr && is(unix.EACCES):
+		return "ports below 1024 need CAP_NET_BIND_SERVICE"
+	case op == states.OpResolveAddr && is(unix.ENETUNREACH):
+		return "no route to that address: see `ip route get`"
+	case op == states.OpResolveAddr && is(unix.ETIMEDOUT):
+		return "the neighbour does not answer; the identifier is bound and may resolve again"
+	case op == states.OpConnect && is(unix.ETIMEDOUT):
+		return "the peer does not answer; create a new identifier to try again"
+	case is(unix.EMFILE):
+		return "this process has too many open files: see `ulimit -n`"
+	}
+	return ""
+}
+
+// asErrno finds the errno in err, 0 when there is none.
+func asErrno(err error) unix.Errno {
+	for err != nil {
+		if e, ok := err.(unix.Errno); ok { //nolint:errorlint // walks the chain itself
+			return e
+		}
+		u, ok := err.(interface{ Unwrap() error }) //nolint:errorlint // walks the chain itself
+		if !ok {
+			return 0
+		}
+		err = u.Unwrap()
+	}
+	return 0
+}
+

@@ -1,0 +1,137 @@
+package cmid
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Failure is a failing answer. errors.Is finds the errno in it, errors.As the typed event.
+type Failure interface {
+	Event
+	error
+	// Failed is the command that failed; nil when no command was under way.
+	Failed() Command
+}
+
+// FailureBase is the part all failures share. Its Error says what failed, between whom, in which state, why, what to do, what
+// would have been legal, and how the identifier came here.
+type FailureBase struct {
+	EventBase
+	Op          string       // what failed, in librdmacm's terms: "listen", "connect"
+	Command     Command      // nil when no command was under way
+	State       states.State // when it failed
+	Local, Peer Addr
+	Err         error        // the cause; wraps an errno
+	Remedy      string       // what to do; may be ""
+	Legal       []states.Op  // what would have been legal instead; nil when the command was legal
+	History     []Transition // the identifier's last transitions, oldest first
+}
+
+// Transition is one step in an identifier's history.
+type Transition struct {
+	State states.State  // entered
+	At    time.Duration // since the identifier was created
+}
+
+// Failed is the command that failed.
+func (f *FailureBase) Failed() Command { return f.Command }
+
+// Unwrap gives the cause.
+func (f *FailureBase) Unwrap() error { return f.Err }
+
+// Error is the whole story in one line.
+func (f *FailureBase) Error() string {
+	var b strings.Builder
+	b.WriteString(f.Op)
+	switch {
+	case !f.Peer.IsZero() && !f.Local.IsZero():
+		fmt.Fprintf(&b, " %v -> %v", f.Local, f.Peer)
+	case !f.Peer.IsZero():
+		fmt.Fprintf(&b, " -> %v", f.Peer)
+	case !f.Local.IsZero():
+		fmt.Fprintf(&b, " %v", f.Local)
+	}
+	fmt.Fprintf(&b, " (id %d, %v)", f.ID, f.State)
+	if f.Err != nil {
+		fmt.Fprintf(&b, ": %v", f.Err)
+	}
+	if f.Remedy != "" {
+		fmt.Fprintf(&b, ": %s", f.Remedy)
+	}
+	if len(f.Legal) > 0 {
+		b.WriteString("; legal now: ")
+		for i, op := range f.Legal {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(op.String())
+		}
+	}
+	if len(f.History) > 1 {
+		b.WriteString("; history: ")
+		for i, t := range f.History {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%v %v", t.State, t.At.Round(time.Millisecond))
+		}
+	}
+	if c := f.code(); c != "" {
+		fmt.Fprintf(&b, " [%s]", c)
+	}
+	return b.String()
+}
+
+// code is the number a C programmer would look up: the errno's name, or the reject reason.
+func (f *FailureBase) code() string {
+	if f.Status > 0 {
+		return fmt.Sprint(f.Status)
+	}
+	var errno unix.Errno
+	if errors.As(f.Err, &errno) {
+		if n := unix.ErrnoName(errno); n != "" {
+			return n
+		}
+		return fmt.Sprint(int(errno))
+	}
+	return ""
+}
+
+// The failures.
+type (
+	// CommandFailed says that a command was refused by the state machine or failed at once, with the kernel's errno.
+	CommandFailed struct{ FailureBase }
+	// AddrError is RDMA_CM_EVENT_ADDR_ERROR; the identifier is bound again and may resolve again.
+	AddrError struct{ FailureBase }
+	// RouteError is RDMA_CM_EVENT_ROUTE_ERROR; the identifier may resolve the route again.
+	RouteError struct{ FailureBase }
+	// ConnectError is RDMA_CM_EVENT_CONNECT_ERROR.
+	ConnectError struct{ FailureBase }
+	// Unreachable is RDMA_CM_EVENT_UNREACHABLE.
+	Unreachable struct{ FailureBase }
+	// Rejected is RDMA_CM_EVENT_REJECTED.
+	Rejected struct {
+		FailureBase
+		Reason      RejectReason
+		PrivateData []byte
+	}
+	// MulticastError is RDMA_CM_EVENT_MULTICAST_ERROR.
+	MulticastError struct{ FailureBase }
+	// AddrInfoError answers GetAddrInfo: RDMA_CM_EVENT_ADDRINFO_ERROR.
+	AddrInfoError struct{ FailureBase }
+)
+
+func (*CommandFailed) Kind() states.Kind  { return states.KindCommandFailed }
+func (*AddrError) Kind() states.Kind      { return states.KindAddrError }
+func (*RouteError) Kind() states.Kind     { return states.KindRouteError }
+func (*ConnectError) Kind() states.Kind   { return states.KindConnectError }
+func (*Unreachable) Kind() states.Kind    { return states.KindUnreachable }
+func (*Rejected) Kind() states.Kind       { return states.KindRejected }
+func (*MulticastError) Kind() states.Kind { return states.KindMulticastError }
+func (*AddrInfoError) Kind() states.Kind  { return states.KindAddrInfoError }

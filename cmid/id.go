@@ -1,0 +1,274 @@
+package cmid
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// ID is an rdma_cm_id: one identifier, its state and its recent history. It belongs to the goroutine of its channel's loop.
+type ID struct {
+	// Context is whatever its owner wants to find again from an event.
+	Context any
+
+	ch       *Channel
+	handle   Handle
+	ps       PortSpace
+	flavor   states.Flavor
+	state    states.State
+	gone     bool
+	waiting  Command // the command whose answer is an event still to come
+	inFlight Command // the command the driver has not finished yet (ErrPending)
+	peer     Addr    // the destination asked for, until the device knows better
+	backlog  int
+	born     time.Time
+	entered  time.Duration // when the state was entered, since born
+
+	history [historyLen]Transition // a ring
+	steps   int                    // transitions so far
+}
+
+const historyLen = 8
+
+// Handle names the identifier; it is never reused.
+func (id *ID) Handle() Handle { return id.handle }
+
+// State is where the identifier stands.
+func (id *ID) State() states.State { return id.state }
+
+// Flavor is what the state machine knows of the identifier besides its state.
+func (id *ID) Flavor() states.Flavor {
+	if !id.gone && id.ch.inst.Device(id.handle) != nil {
+		return id.flavor | states.Device
+	}
+	return id.flavor
+}
+
+// PortSpace is what the identifier was created with.
+func (id *ID) PortSpace() PortSpace { return id.ps }
+
+// Age is the time since the identifier was created, and InState the time in its present state.
+func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
+
+// InState is the time in the present state.
+func (id *ID) InState() time.Duration { return id.Age() - id.entered }
+
+// Waiting is the command whose answer is still to come, nil when there is none.
+func (id *ID) Waiting() Command {
+	if id.inFlight != nil {
+		return id.inFlight
+	}
+	return id.waiting
+}
+
+// Info tells the addresses and the device.
+func (id *ID) Info() Info {
+	if id.gone {
+		return Info{Peer: id.peer}
+	}
+	in := id.ch.inst.Info(id.handle)
+	if in.Peer.IsZero() {
+		in.Peer = id.peer
+	}
+	return in
+}
+
+// Device is the device the identifier is attached to, nil when none is.
+func (id *ID) Device() verbs.Device {
+	if id.gone {
+		return nil
+	}
+	return id.ch.inst.Device(id.handle)
+}
+
+// CreateQP is rdma_create_qp(3): it ties a queue pair to the identifier, which destroys it. Needed before Connect and Accept.
+func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	if id.gone {
+		return nil, unix.ENOENT
+	}
+	qp, err := id.ch.inst.CreateQP(id.handle, attr)
+	if err != nil {
+		return nil, fmt.Errorf("create_qp (id %d, %v): %w", id.handle, id.state, err)
+	}
+	return qp, nil
+}
+
+// History is the last transitions, oldest first.
+func (id *ID) History() []Transition {
+	n := min(id.steps, historyLen)
+	h := make([]Transition, 0, n)
+	for i := id.steps - n; i < id.steps; i++ {
+		h = append(h, id.history[i%historyLen])
+	}
+	return h
+}
+
+func (id *ID) remember(s states.State) {
+	id.entered = id.Age()
+	id.history[id.steps%historyLen] = Transition{State: s, At: id.entered}
+	id.steps++
+}
+
+// enter moves to s.
+func (id *ID) enter(s states.State) {
+	if s != id.state {
+		id.state = s
+		id.remember(s)
+	}
+}
+
+// Do asks for cmd. It returns the answer when that is known at once; nil when the answer comes later, through the channel.
+func (id *ID) Do(cmd Command) Event {
+	if id.gone {
+		return id.refused(cmd, "the identifier is destroyed", unix.ENOENT, nil)
+	}
+	op := cmd.Op()
+	flavor := id.Flavor()
+	next, v := states.Step(flavor, id.state, states.Requested(op))
+	if v == states.Refuse || v == states.Guard {
+		why := states.Why(flavor, id.state, states.Requested(op))
+		return id.refused(cmd, why.Text, unix.Errno(why.Errno), why.Legal)
+	}
+	if id.inFlight != nil && op != states.OpDestroyID {
+		return id.refused(cmd, fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", id.inFlight.Op()), unix.EBUSY, nil)
+	}
+	if a, ok := cmd.(*ResolveAddr); ok {
+		id.peer = a.Dst
+	}
+	if l, ok := cmd.(*Listen); ok {
+		id.backlog = id.clampBacklog(l.Backlog)
+	}
+	before := id.state
+	id.enter(next)
+	id.expect(cmd)
+	err := id.ch.inst.Do(id.handle, cmd)
+	switch {
+	case errors.Is(err, ErrPending):
+		id.inFlight = cmd
+		return nil
+	case err != nil:
+		id.waiting = nil
+		return id.failed(cmd, before, err)
+	}
+	return id.accepted(cmd)
+}
+
+// expect notes the command whose answer is an event. It is noted before the driver runs, because the event may come from inside.
+func (id *ID) expect(cmd Command) {
+	switch cmd.(type) {
+	case *ResolveAddr, *ResolveRoute, *Connect, *Accept, *Disconnect, *JoinMulticast:
+		id.waiting = cmd
+	case *DestroyID:
+		id.waiting, id.inFlight = nil, nil
+	}
+}
+
+// done ends a pending command.
+func (id *ID) done(cmd Command, err error) {
+	if id.inFlight != cmd {
+		return
+	}
+	id.inFlight = nil
+	var answer Event
+	if err != nil {
+		if id.waiting == cmd {
+			id.waiting = nil
+		}
+		answer = id.failed(cmd, id.state, err)
+	} else {
+		answer = id.accepted(cmd)
+	}
+	if answer != nil {
+		id.ch.sink(id, answer, cmd)
+	}
+}
+
+// accepted builds the answer to a command the driver has executed, nil when an event will bring it.
+func (id *ID) accepted(cmd Command) Event {
+	base := EventBase{ID: id.handle}
+	switch c := cmd.(type) {
+	case *BindAddr:
+		in := id.Info()
+		return &Bound{EventBase: base, Local: in.Local, Device: in.Device}
+	case *Listen:
+		return &Listening{EventBase: base, Local: id.Info().Local, Backlog: id.backlog}
+	case *DestroyID:
+		id.ch.forget(id)
+		return &Closed{EventBase: base}
+	case *Establish:
+		in := id.Info()
+		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
+	case *Accept:
+		if id.flavor&states.UD == 0 {
+			return nil
+		}
+		id.waiting = nil // a datagram identifier is told nothing more: the kernel has no event for it
+		in := id.Info()
+		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
+	case *Disconnect:
+		if id.state == states.Disconnecting {
+			return nil
+		}
+		id.waiting = nil // it was the answer to the peer's, or it had nothing left to do
+		return &Done{EventBase: base, Command: c}
+	case *ResolveAddr, *ResolveRoute, *Connect, *JoinMulticast:
+		return nil
+	}
+	return &Done{EventBase: base, Command: cmd}
+}
+
+// failed puts the state where the kernel leaves it and builds the answer. from is where an inline failure found the identifier.
+func (id *ID) failed(cmd Command, from states.State, err error) Event {
+	if next, v := states.Step(id.Flavor(), id.state, states.Failed(cmd.Op())); v == states.Allow {
+		id.enter(next)
+	}
+	f := id.failure(cmd, err)
+	f.State = from
+	return &CommandFailed{f}
+}
+
+// refused answers a command that never reached the driver.
+func (id *ID) refused(cmd Command, reason string, errno unix.Errno, legal []states.Op) Event {
+	f := id.failure(cmd, errno)
+	f.Err = &refusal{reason, errno}
+	f.Legal = legal
+	return &CommandFailed{f}
+}
+
+// refusal is an errno with the state machine's own words.
+type refusal struct {
+	reason string
+	errno  unix.Errno
+}
+
+func (r *refusal) Error() string { return r.reason }
+func (r *refusal) Unwrap() error { return r.errno }
+
+func (id *ID) failure(cmd Command, err error) FailureBase {
+	in := id.Info()
+	f := FailureBase{
+		EventBase: EventBase{ID: id.handle}, Command: cmd, State: id.state,
+		Local: in.Local, Peer: in.Peer, Err: err, History: id.History(),
+	}
+	if cmd != nil {
+		f.Op = opName(cmd.Op())
+		f.Remedy = remedy(cmd.Op(), err)
+	}
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		f.Status = -int32(errno)
+	}
+	return f
+}
+
+func (id *ID) clampBacklog(n int) int {
+	if limit := id.ch.inst.Limits().MaxBacklog; n <= 0 || n > limit {
+		return limit
+	}
+	return n
+}

@@ -1,0 +1,163 @@
+package verbs
+
+import "errors"
+
+// Device is one RDMA device as a loop sees it. Its protection domain is its own: memory, completion queues and shared
+// receive queues of one Device work with the queue pairs of that Device only. Loop goroutine only.
+//
+// Queue pairs are made by the driver that owns the identifier (rdma_create_qp(3)), not here: on every kind of device a queue
+// pair of ours is tied to an rdma_cm_id.
+type Device interface {
+	// Name is the device's name as rdma_get_devices(3) lists it: "iwarp0", "rxe0", "mem0".
+	Name() string
+	// Attr gives the device's limits.
+	Attr() DeviceAttr
+	// Alloc makes a registered memory region of n bytes. The memory is the device's; it stays valid until Free, and must
+	// not be freed while a posted work request names it.
+	Alloc(n int, access Access) (*MR, error)
+	// Free deregisters mr and gives its memory back.
+	Free(mr *MR) error
+	// CreateCQ makes a completion queue of at least cqe entries. notify is called on the loop when completions were added
+	// to an empty or a just polled queue; it must Poll until 0.
+	CreateCQ(cqe int, notify func()) (CQ, error)
+	// CreateSRQ makes a shared receive queue.
+	CreateSRQ(attr SRQInitAttr) (SRQ, error)
+}
+
+// DeviceAttr holds a device's limits (ibv_query_device(3)).
+type DeviceAttr struct {
+	MaxQP      int    // queue pairs
+	MaxQPWR    int    // work requests outstanding per queue
+	MaxSGE     int    // scatter/gather elements per work request
+	MaxInline  int    // bytes of inline data
+	MaxMessage uint32 // bytes of one message
+	MaxRDAtom  int    // reads outstanding per queue pair, each direction
+}
+
+// Access is what a memory region may be used for (ibv_access_flags).
+type Access uint8
+
+// Access rights. Local read is always granted.
+const (
+	LocalWrite  Access = 1 << iota // IBV_ACCESS_LOCAL_WRITE
+	RemoteWrite                    // IBV_ACCESS_REMOTE_WRITE
+	RemoteRead                     // IBV_ACCESS_REMOTE_READ
+)
+
+// MR is a registered memory region.
+type MR struct {
+	// Bytes is the memory. While a receive or a read into it is posted the device owns it; while a send from it is posted
+	// it must not be written.
+	Bytes []byte
+	// Addr is the address a peer uses for the first byte. It is opaque: not a pointer.
+	Addr uint64
+	// LKey and RKey are the keys. On iWARP both are the STag.
+	LKey, RKey uint32
+	// Access is what Alloc was asked for.
+	Access Access
+}
+
+// SGE is one scatter/gather element: Length bytes of MR from Offset.
+type SGE struct {
+	MR             *MR
+	Offset, Length uint32
+}
+
+// Opcode says what a send work request does (ibv_wr_opcode) or what a completion reports (ibv_wc_opcode).
+type Opcode uint8
+
+// The opcodes. Write and Read need a device that says so; Recv appears in completions only.
+const (
+	Send Opcode = iota
+	SendWithInvalidate
+	Write
+	Read
+	Recv
+)
+
+// SendFlags modify a send work request (ibv_send_flags).
+type SendFlags uint8
+
+// The flags.
+const (
+	Signaled  SendFlags = 1 << iota // complete with a WC also on success
+	Fence                           // wait for earlier Reads
+	Solicited                       // ask the peer for a solicited event
+)
+
+// SendWR is a work request for the send queue (ibv_post_send(3)).
+type SendWR struct {
+	ID         uint64 // comes back in the WC
+	Op         Opcode
+	Flags      SendFlags
+	Inline     []byte // copied by PostSend instead of SGL; at most DeviceAttr.MaxInline bytes
+	SGL        []SGE  // the list is copied by PostSend; the memory is referenced until the completion
+	RemoteAddr uint64 // Write, Read
+	RKey       uint32 // Write, Read; SendWithInvalidate: the key to invalidate
+}
+
+// RecvWR is a work request for a receive queue (ibv_post_recv(3)).
+type RecvWR struct {
+	ID  uint64 // comes back in the WC
+	SGE SGE
+}
+
+// WC is a completion (ibv_poll_cq(3)).
+type WC struct {
+	ID     uint64 // the work request's
+	Status Status
+	Op     Opcode
+	Bytes  uint32 // received or read
+	QP     QP     // whose work request it was
+}
+
+// CQ is a completion queue. Loop goroutine only.
+type CQ interface {
+	// Poll takes up to len(wc) completions, oldest first, and says how many.
+	Poll(wc []WC) int
+	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY.
+	Close() error
+}
+
+// SRQInitAttr describes a shared receive queue (ibv_create_srq(3)).
+type SRQInitAttr struct {
+	MaxWR int // receives outstanding
+	// OnEmpty is called on the loop when a message finds the queue empty, before the connection is given up: the owner may
+	// post then. A device in hardware cannot ask; it calls at the limit event instead. May be nil.
+	OnEmpty func()
+}
+
+// SRQ is a shared receive queue. Loop goroutine only.
+type SRQ interface {
+	// PostRecv adds a receive. ENOMEM when MaxWR are outstanding.
+	PostRecv(wr RecvWR) error
+	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY. Receives still posted are dropped.
+	Close() error
+}
+
+// QPInitAttr describes a queue pair (rdma_create_qp(3)).
+type QPInitAttr struct {
+	SendCQ, RecvCQ CQ
+	SRQ            SRQ // nil: the queue pair has a receive queue of its own
+	MaxSendWR      int // work requests outstanding on the send queue
+	MaxRecvWR      int // on the receive queue; ignored with SRQ
+	MaxSGE         int // per send work request; 0: 1
+	Context        any // whatever the owner wants to find again from a WC
+}
+
+// QP is a reliable connected queue pair. Loop goroutine only.
+type QP interface {
+	// Num is the queue pair number, unique on its device while it lives.
+	Num() uint32
+	// Context is what QPInitAttr.Context was.
+	Context() any
+	// PostSend queues wr. Errors: EINVAL (not connected or over: nothing will complete; a malformed request), ENOMEM (queue full).
+	PostSend(wr *SendWR) error
+	// PostRecv queues wr; legal from creation on, before the connection is established. ENOMEM when the queue is full.
+	PostRecv(wr RecvWR) error
+	// Destroy flushes what is outstanding (each posted work request completes once, with StatusFlushed) and frees the queue pair.
+	Destroy() error
+}
+
+// ErrNotSupported is returned for an operation the device does not have.
+var ErrNotSupported = errors.New("verbs: not supported by this device")
