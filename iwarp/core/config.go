@@ -1,0 +1,103 @@
+package core
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Limits of what a Conn sends and accepts.
+const (
+	// MaxPrivateData bounds the private data of Config, Accept and Reject, in bytes. RFC 5044 allows 512 with the control
+	// word; soft-iWARP takes 252 and mis-encodes 252 to 255, so this is what every peer can carry.
+	MaxPrivateData = 248
+	// MaxSegment is the most payload bytes one FPDU of ours carries: the 16-bit ULPDU length less the header, rounded down.
+	MaxSegment = 65504
+	// MaxSGE bounds the scatter/gather elements of one send.
+	MaxSGE = 32
+	// MaxInline bounds the inline bytes of one send.
+	MaxInline = 256
+	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated here" (RFC 6581 section 9).
+	MaxIRD = 0x3ffe
+)
+
+// Config says what a connection is to be. The zero value is a responder with revision 2, no receive queue and no send queue.
+type Config struct {
+	// Initiator is true at the side that opened the TCP connection.
+	Initiator bool
+	// Revision is the MPA revision of an initiator's Request: 1 or 2; 0 means 2. A responder answers the revision it is asked in.
+	Revision uint8
+	// PrivateData goes into an initiator's Request: at most MaxPrivateData bytes, copied by Init.
+	PrivateData []byte
+	// IRD and ORD are an initiator's inbound and outbound Read limits, announced by a revision 2 Request.
+	IRD, ORD uint16
+	// PeerToPeer makes a revision 2 initiator ask for the peer-to-peer model with a zero-length Write or Read as ready-to-receive
+	// (RFC 6581 section 4). A responder follows the Request.
+	PeerToPeer bool
+	// CRC asks the peer for CRC32c in both directions. Whatever it says here, a peer that asks for it gets it.
+	CRC bool
+	// MaxSegment bounds the payload bytes of one FPDU; 0 means the constant MaxSegment.
+	MaxSegment int
+	// SendWRs and RecvWRs bound the work requests outstanding per queue. The rings grow on demand.
+	SendWRs, RecvWRs int
+	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives; PostRecv is then EINVAL.
+	SRQ RecvSource
+	// Pool lends the memory for headers and trailers while output is pending. Conns of one loop share one; nil: allocated
+	// when needed and left to the garbage collector.
+	Pool *Pool
+	// SetupTimeout bounds set-up: at an initiator from Start to the Reply (0: 10 s), at a responder from Start to the Request,
+	// and again from Accept to Established (0: 5 s).
+	SetupTimeout time.Duration
+}
+
+// RecvSource is a shared receive queue as a connection sees it.
+type RecvSource interface {
+	// Take removes the oldest receive; false when there is none, which ends the connection that asked.
+	Take() (verbs.RecvWR, bool)
+}
+
+// Request is a complete MPA Request at a responder.
+type Request struct {
+	// PrivateData is the initiator's, without the control word. The callee may keep it.
+	PrivateData []byte
+	// IRD and ORD are the initiator's limits; both 0 when Enhanced is false.
+	IRD, ORD uint16
+	// Revision is the MPA revision: 0, 1 or 2.
+	Revision uint8
+	// Enhanced is true if the Request had the revision 2 control word.
+	Enhanced bool
+	// PeerToPeer is true if the initiator asked for the peer-to-peer model; Established then comes with its first FPDU.
+	PeerToPeer bool
+	// CRC is true if the initiator asked for CRC.
+	CRC bool
+}
+
+// CompletionEntry says that a posted work request is done.
+type CompletionEntry struct {
+	ID     uint64       // the work request's
+	Op     verbs.Opcode // verbs.Recv, or what was sent
+	Status verbs.Status // verbs.StatusFlushed when the connection ended first
+	Bytes  uint32       // received into the buffer, or sent
+	Recv   bool         // the receive queue's, not the send queue's
+	SE     bool         // a receive whose sender asked for a solicited event
+}
+
+// Upcalls is what a Conn tells its owner, synchronously, from inside the owner's call into the Conn. An upcall may post work
+// requests, Accept, Reject, Disconnect, Shutdown or Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
+type Upcalls interface {
+	// Request: a responder got a complete Request. Answer with Accept or Reject, now or any time later.
+	Request(r Request)
+	// Established: the connection works. At an initiator with the Reply and its private data (the callee may keep it). At a
+	// responder, with nil, when the Reply is on its way, or with the first FPDU where the initiator asked for peer-to-peer. ird
+	// and ord are this side's negotiated limits.
+	Established(private []byte, ird, ord uint16)
+	// Rejected: an initiator's set-up failed. err is an *Error whose errno is ECONNRESET or ECONNREFUSED (rejected), ETIMEDOUT
+	// (unreachable) or EINVAL (connect error); errors.Is(err, ErrNoReply) when the peer hung up before any byte of a Reply.
+	// private is what came with a rejecting Reply. Closed follows.
+	Rejected(private []byte, err error)
+	// Complete: a work request is done, in posting order per queue. A send that was not signalled completes only if it failed.
+	Complete(wc CompletionEntry)
+	// Closed: the connection is over; exactly once, the last upcall. nil for an orderly end, else an *Error. The socket may
+	// still have a Terminate to carry: the owner goes on with Gather and Advance until WantClose says close.
+	Closed(err error)
+}

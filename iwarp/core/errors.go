@@ -1,0 +1,56 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// ErrNoReply is found (errors.Is) in the error of an initiator whose peer closed the connection before any byte of a Reply. Some
+// adapters do that when they dislike revision 2: try again, once, with Config.Revision 1 on a new TCP connection.
+var ErrNoReply = errors.New("iwarp: closed before any MPA Reply")
+
+// Error is why a connection failed or was refused.
+type Error struct {
+	// Op is the phase: "request", "reply", "receive", "terminate", "close".
+	Op string
+	// Sent is true if a Terminate message with Layer, Type and Code was queued for the peer, Received if the peer sent it.
+	Sent, Received bool
+	// Layer, Type and Code classify a protocol error in the terms of the Terminate message (RFC 5040 section 4.8); they
+	// mean something only if Protocol is true.
+	Layer      wire.Layer
+	Type, Code uint8
+	Protocol   bool
+	// Rejected is true if the peer's application (or its backlog) said no: a Reply with R.
+	Rejected bool
+	// Errno is what errors.Is finds.
+	Errno syscall.Errno
+	// Text says what happened, with the values that were wrong.
+	Text string
+
+	noReply bool
+}
+
+// Error gives phase, text, the Terminate's terms and the errno.
+func (e *Error) Error() string {
+	s := "iwarp: " + e.Op + ": " + e.Text
+	if e.Protocol {
+		who := "no Terminate sent"
+		switch {
+		case e.Received:
+			who = "Terminate received"
+		case e.Sent:
+			who = "Terminate sent"
+		}
+		s += fmt.Sprintf(" (%s: %s)", who, wire.TerminateText(e.Layer, e.Type, e.Code))
+	}
+	return s + " [" + e.Errno.Error() + "]"
+}
+
+// Unwrap is the errno.
+func (e *Error) Unwrap() error { return e.Errno }
+
+// Is finds ErrNoReply.
+func (e *Error) Is(target error) bool { return target == ErrNoReply && e.noReply }
