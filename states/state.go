@@ -45,6 +45,8 @@ const (
 	Destroying
 	// AddrInfoQuery waits for AddrInfoResolved or AddrInfoError (kernels of 2025 and later).
 	AddrInfoQuery
+	// AddrInfoResolved knows a service's addresses: ResolveRoute takes the first of them, ResolveAddr another one.
+	AddrInfoResolved
 
 	// NumStates is the number of states.
 	NumStates = int(iota)

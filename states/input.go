@@ -1,0 +1,72 @@
+package states
+
+import "strconv"
+
+// Input is one of three things that move an identifier: a command was asked, a command failed, an event came.
+type Input uint8
+
+// Inputs are numbered: commands asked, commands failed, events; and what is none of ours.
+const (
+	firstFailed    = NumOps
+	firstOccurred  = 2 * NumOps
+	unknownEvent   = firstOccurred + NumKernelKinds
+	unknownCommand = unknownEvent + 1
+
+	// NumInputs is the number of inputs.
+	NumInputs = unknownCommand + 1
+)
+
+// Requested says that op was asked. Step judges it and gives the state after the device has taken it.
+func Requested(op Op) Input {
+	if int(op) >= NumOps {
+		return Input(unknownCommand)
+	}
+	return Input(op)
+}
+
+// CommandFailed says that op, which Requested had allowed, failed in the device, at once or later. Never refused, never ignored,
+// since every command is answered; the next state is where the failure leaves the identifier.
+func CommandFailed(op Op) Input {
+	if int(op) >= NumOps {
+		return Input(unknownEvent)
+	}
+	return Input(firstFailed + int(op))
+}
+
+// Occurred says that the device told of an event. Kinds that only answer commands (KindBound and on), and numbers of later
+// kernels, are ignored in every state.
+func Occurred(k Kind) Input {
+	if int(k) >= NumKernelKinds {
+		return Input(unknownEvent)
+	}
+	return Input(firstOccurred + int(k))
+}
+
+// op gives the command of Requested and of CommandFailed.
+func (in Input) op() (op Op, ok bool) {
+	switch {
+	case int(in) < firstFailed:
+		return Op(in), true
+	case int(in) < firstOccurred:
+		return Op(int(in) - firstFailed), true
+	}
+	return 0, false
+}
+
+// String names the input: "Connect", "Connect fails", "AddrResolved".
+func (in Input) String() string {
+	i := int(in)
+	switch {
+	case i < firstFailed:
+		return Op(i).String()
+	case i < firstOccurred:
+		return Op(i-firstFailed).String() + " fails"
+	case i < unknownEvent:
+		return Kind(i - firstOccurred).String()
+	case i == unknownEvent:
+		return "unknown event"
+	case i == unknownCommand:
+		return "unknown command"
+	}
+	return "Input(" + strconv.Itoa(i) + ")"
+}

@@ -1,0 +1,111 @@
+package states
+
+import "strconv"
+
+// Verdict is what Step thinks of an input.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Allow: do it, or tell of it; the next state holds.
+	Allow Verdict = iota
+	// Ignore: an event to be swallowed, because it is late, a duplicate, or never asked for.
+	Ignore
+	// Refuse: a command that the kernel refuses too, with the same errno.
+	Refuse
+	// Guard: a command that the kernel would carry out and so harm a connection or the machine, or that goes against the manual
+	// page's letter. Refused with EINVAL; Guards lists them.
+	Guard
+)
+
+// String names the verdict: "allow".
+func (v Verdict) String() string {
+	switch v {
+	case Allow:
+		return "allow"
+	case Ignore:
+		return "ignore"
+	case Refuse:
+		return "refuse"
+	case Guard:
+		return "guard"
+	}
+	return "Verdict(" + strconv.Itoa(int(v)) + ")"
+}
+
+// cell is the answer for one flavor, state and input. Its errno and text stand in reasons.
+type cell struct {
+	next    State
+	verdict Verdict
+}
+
+var (
+	table [NumFlavors][NumStates][NumInputs]cell
+	// reasons points at the deciding rule, nil where none was written down.
+	reasons [NumFlavors][NumStates][NumInputs]*rule
+)
+
+func init() {
+	for f := range NumFlavors {
+		for s := range NumStates {
+			for i := range NumInputs {
+				table[f][s][i], reasons[f][s][i] = decide(Flavor(f), State(s), Input(i))
+			}
+		}
+	}
+}
+
+// Step judges an input to an identifier of flavor f in state s. next is s unless the verdict is Allow. Total, pure, and without
+// allocation: any values at all have an answer.
+func Step(f Flavor, s State, in Input) (next State, v Verdict) {
+	if int(s) >= NumStates || int(in) >= NumInputs {
+		return s, Refuse
+	}
+	c := table[f%Flavor(NumFlavors)][s][in]
+	return c.next, c.verdict
+}
+
+// decide finds a cell's rule and resolves what the rule leaves open.
+func decide(f Flavor, s State, in Input) (cell, *rule) {
+	judged := s
+	if !Exists(f, s) {
+		judged = Failed
+	}
+	r := find(f, judged, in)
+	if r == nil {
+		return cell{s, unruled(in)}, nil
+	}
+	if r.to == stay {
+		return cell{s, r.verdict}, r
+	}
+	return cell{r.to, r.verdict}, r
+}
+
+// find gives the rule that decides a cell, nil when there is none.
+func find(f Flavor, s State, in Input) *rule {
+	if HasDevice(f, s) {
+		f |= Device
+	} else {
+		f &^= Device
+	}
+	for _, group := range rules {
+		for i := range group {
+			r := &group[i]
+			if r.in == in && r.flavors.has(f) && r.from.has(s) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// unruled is the verdict on what no rule decides.
+func unruled(in Input) Verdict {
+	switch i := int(in); {
+	case i < firstFailed, i == unknownCommand:
+		return Refuse
+	case i < firstOccurred:
+		return Allow
+	}
+	return Ignore
+}
