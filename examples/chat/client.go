@@ -1,0 +1,267 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+const (
+	dialFor     = 5 * time.Second
+	redialFirst = 250 * time.Millisecond
+	redialMost  = 10 * time.Second
+	closeFor    = 5 * time.Second
+	// ahead is how many of the user's lines may be waiting, typed while the server is away or slow.
+	ahead = 64
+)
+
+const helpText = `/help              this text
+/nick NAME         change your nickname
+/room NAME         go to another room
+/who               who is in this room
+/rooms             the rooms
+/msg NAME TEXT     a private message
+/quit              leave (so do Ctrl-C and Ctrl-D)`
+
+// client is the actor that keeps one connection to the server alive: it connects, talks, and when the server goes away it tries
+// again. It may block (the console does), so it runs off the loop.
+type client struct {
+	rt     *rdma.Runtime
+	server string
+	hello  hello
+	con    console
+	tokens <-chan struct{} // one is taken back for every line that left
+	ended  chan<- error    // gets the outcome, once
+
+	id      *actor.PID // the identifier of the present attempt
+	up      bool       // connected
+	been    bool       // was connected before
+	quits   bool       // the user is leaving
+	backoff time.Duration
+	waiting []line // not yet sent
+	sent    []line // handed to the connection; Sent and SendFailed come back in this order
+	reason  error  // why the attempt failed
+}
+
+// The messages of the program to the client.
+type (
+	typed  struct{ text string }
+	redial struct{}
+	quit   struct{}
+)
+
+// Receive handles the user's lines and the connection's events.
+func (c *client) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started, *redial:
+		c.dial(ctx)
+	case *typed:
+		c.typed(ctx, m.text)
+	case *quit:
+		c.quit(ctx)
+	case *rdma.Established:
+		c.established(ctx)
+	case *rdma.Received:
+		c.received(m)
+	case *rdma.Sent:
+		c.sent = c.sent[1:]
+		<-c.tokens
+		c.finish(ctx)
+	case *rdma.SendFailed:
+		c.sendFailed(ctx, m)
+	case *rdma.Writable:
+		c.flush(ctx)
+	case *rdma.Rejected:
+		c.reason = fmt.Errorf("%s: %w", c.server, m)
+		if len(m.PrivateData) > 0 {
+			c.reason = fmt.Errorf("%s says: %s", c.server, clean(string(m.PrivateData)))
+		}
+	case *rdma.Disconnected:
+		c.reason = fmt.Errorf("%s has closed the connection", c.server)
+	case *rdma.Closed:
+		c.closed(ctx, m)
+	case rdma.Failure:
+		c.reason = m
+	}
+}
+
+func (c *client) dial(ctx actor.Context) {
+	if c.quits {
+		return
+	}
+	c.reason = nil
+	c.id = c.rt.CreateID(ctx.Self())
+	ctx.Request(c.id, &rdma.Dial{Addr: c.server, Timeout: dialFor, PrivateData: c.hello.encode()})
+}
+
+func (c *client) established(ctx actor.Context) {
+	c.up, c.backoff = true, 0
+	if c.been {
+		c.con.Status("connected again")
+	} else {
+		c.con.Status("connected to " + c.server)
+	}
+	c.been = true
+	c.flush(ctx)
+	c.finish(ctx)
+}
+
+// typed takes a line of the user's.
+func (c *client) typed(ctx actor.Context, text string) {
+	l, local := parse(text)
+	if local != "" {
+		c.con.Status(local)
+	}
+	if l.Type == "" {
+		<-c.tokens
+		return
+	}
+	c.waiting = append(c.waiting, l)
+	c.flush(ctx)
+}
+
+// parse makes a request of what was typed, or a text for the user.
+func parse(text string) (l line, local string) {
+	text = strings.TrimRight(text, " \r\n")
+	if text == "" {
+		return line{}, ""
+	}
+	if !strings.HasPrefix(text, "/") {
+		return line{Type: "say", Text: truncate(clean(text), maxText)}, ""
+	}
+	command, rest, _ := strings.Cut(text[1:], " ")
+	rest = strings.TrimSpace(clean(rest))
+	switch command {
+	case "help":
+		return line{}, helpText
+	case "nick", "room":
+		if rest == "" {
+			return line{}, "/" + command + " needs a name"
+		}
+		return line{Type: command, Text: rest}, ""
+	case "who", "rooms":
+		return line{Type: command}, ""
+	case "msg":
+		to, what, ok := strings.Cut(rest, " ")
+		if !ok {
+			return line{}, "/msg NAME TEXT"
+		}
+		return line{Type: "private", To: to, Text: truncate(what, maxText)}, ""
+	}
+	return line{}, "unknown command /" + clean(command) + "; /help lists them"
+}
+
+// flush hands the waiting lines to the connection.
+func (c *client) flush(ctx actor.Context) {
+	if !c.up {
+		return
+	}
+	for _, l := range c.waiting {
+		send := rdma.NewSend(l.encode())
+		send.Notify = true
+		ctx.Request(c.id, send)
+		c.sent = append(c.sent, l)
+	}
+	c.waiting = nil
+}
+
+// sendFailed keeps the line for the next time.
+func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
+	l := c.sent[0]
+	c.sent = c.sent[1:]
+	if errors.Is(m, rdma.ErrTooLarge) {
+		c.con.Status("that line is too long")
+		<-c.tokens
+		c.finish(ctx)
+		return
+	}
+	c.waiting = append(c.waiting, l)
+}
+
+// received shows a line.
+func (c *client) received(m *rdma.Received) {
+	l, err := decode(m.Data)
+	if err != nil {
+		c.con.Status(err.Error())
+		return
+	}
+	past := ""
+	if l.Past {
+		past = "(earlier) "
+	}
+	switch l.Type {
+	case "say":
+		c.con.Print(fmt.Sprintf("%s[%s] %s: %s", past, l.Room, l.From, l.Text))
+	case "private":
+		c.con.Print(fmt.Sprintf("(private) %s: %s", l.From, l.Text))
+	case "notice":
+		c.con.Print("* " + l.Text)
+	case "you": // a new name or room is kept for the next dial
+		c.hello = hello{nick: l.From, room: l.Room}
+	}
+}
+
+// closed ends the program or tries again.
+func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
+	was := c.up
+	c.up, c.id = false, nil
+	if m.Unknown > 0 && !c.quits {
+		c.con.Status(fmt.Sprintf("%d lines may not have arrived", m.Unknown))
+	}
+	if c.reason == nil {
+		c.reason = m.Err
+	}
+	switch {
+	case c.quits:
+		c.end(c.unsent())
+	case !c.been:
+		c.end(c.reason)
+	default:
+		if was {
+			c.con.Status(fmt.Sprintf("%v; trying again", c.reason))
+		}
+		c.backoff = min(max(2*c.backoff, redialFirst), redialMost)
+		rdma.After(ctx, c.backoff, &redial{})
+	}
+}
+
+// quit leaves when everything typed has left.
+func (c *client) quit(ctx actor.Context) {
+	c.quits = true
+	c.finish(ctx)
+}
+
+// finish closes the connection of a user who is leaving, once nothing of theirs is waiting.
+func (c *client) finish(ctx actor.Context) {
+	switch {
+	case !c.quits:
+	case c.id == nil:
+		c.end(c.unsent())
+	case !c.been || !c.up: // it is still connecting
+		if len(c.waiting) == 0 {
+			ctx.Request(c.id, &rdma.DestroyID{})
+		}
+	case len(c.waiting) == 0 && len(c.sent) == 0:
+		ctx.Request(c.id, &rdma.Close{Timeout: closeFor})
+	}
+}
+
+// unsent says that lines never left, nil when all did.
+func (c *client) unsent() error {
+	if len(c.waiting) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d lines were not sent: %w", len(c.waiting), c.reason)
+}
+
+func (c *client) end(err error) {
+	if c.ended != nil {
+		c.ended <- err
+		c.ended = nil
+	}
+}

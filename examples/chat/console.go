@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// console is where the user's lines come from and where the chat goes.
+type console interface {
+	// ReadLine gives the next line without its end. io.EOF when there are no more, or the user pressed Ctrl-C or Ctrl-D.
+	ReadLine() (string, error)
+	// Print shows one line of the chat.
+	Print(s string)
+	// Status shows one line about the program: connected, gone, help.
+	Status(s string)
+	// Close gives the terminal back.
+	Close() error
+}
+
+// openConsole gives the comfortable console when both ends are a terminal, else the plain one.
+func openConsole(prompt string) (console, error) {
+	if term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+		return openTerminal(prompt)
+	}
+	return &pipe{in: bufio.NewReader(os.Stdin), out: os.Stdout, status: os.Stderr}, nil
+}
+
+// pipe is one line in, one line out; what is not chat goes to standard error.
+type pipe struct {
+	in     *bufio.Reader
+	mu     sync.Mutex // lines come from the client's actor and from the reader of standard input
+	out    io.Writer
+	status io.Writer
+}
+
+func (p *pipe) ReadLine() (string, error) {
+	var line []byte
+	for {
+		part, isPrefix, err := p.in.ReadLine()
+		if err != nil {
+			return "", err
+		}
+		if room := maxText - len(line); room > 0 { // the rest of an endless line is dropped, not gathered
+			line = append(line, part[:min(len(part), room)]...)
+		}
+		if !isPrefix {
+			return string(line), nil
+		}
+	}
+}
+
+func (p *pipe) Print(s string)  { p.write(p.out, s) }
+func (p *pipe) Status(s string) { p.write(p.status, s) }
+func (p *pipe) Close() error    { return nil }
+
+func (p *pipe) write(w io.Writer, s string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintln(w, s)
+}
+
+// terminal edits lines, remembers them, and keeps the prompt in one piece while the chat goes on above it.
+type terminal struct {
+	*term.Terminal
+	before *term.State
+	resize chan os.Signal
+	done   sync.WaitGroup
+}
+
+func openTerminal(prompt string) (*terminal, error) {
+	before, err := term.MakeRaw(int(os.Stdin.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	t := &terminal{
+		Terminal: term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{os.Stdin, os.Stdout}, prompt),
+		before: before,
+		resize: make(chan os.Signal, 1),
+	}
+	signal.Notify(t.resize, unix.SIGWINCH)
+	t.resize <- unix.SIGWINCH
+	t.done.Go(t.followSize)
+	return t, nil
+}
+
+func (t *terminal) followSize() {
+	for range t.resize {
+		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+			_ = t.SetSize(w, h) // it only repaints
+		}
+	}
+}
+
+func (t *terminal) ReadLine() (string, error) {
+	s, err := t.Terminal.ReadLine()
+	if errors.Is(err, term.ErrPasteIndicator) {
+		err = nil
+	}
+	return s, err
+}
+
+func (t *terminal) Print(s string)  { fmt.Fprintln(t.Terminal, s) }
+func (t *terminal) Status(s string) { fmt.Fprintf(t.Terminal, "-- %s\n", s) }
+
+func (t *terminal) Close() error {
+	signal.Stop(t.resize)
+	close(t.resize)
+	t.done.Wait()
+	return term.Restore(int(os.Stdin.Fd()), t.before)
+}

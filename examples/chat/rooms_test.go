@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// heard gives what one member is sent, as text.
+func heard(out []delivery, nick string) []string {
+	var texts []string
+	for _, d := range out {
+		if d.to.nick == nick {
+			texts = append(texts, strings.TrimPrefix(d.line.From+": "+d.line.Text, ": "))
+		}
+	}
+	return texts
+}
+
+func enter(t *testing.T, r *rooms, nick, room string) *member {
+	t.Helper()
+	h := hello{nick, room}
+	if err := r.admit(h); err != nil {
+		t.Fatal(err)
+	}
+	m, _ := r.join(h, nil)
+	return m
+}
+
+func TestRooms(t *testing.T) {
+	r := newRooms()
+	ann, bob := enter(t, r, "ann", lobby), enter(t, r, "bob", lobby)
+	eve := enter(t, r, "eve", "cellar")
+
+	t.Run("a line reaches the room and not the sender", func(t *testing.T) {
+		out := r.receive(ann, line{Type: "say", Text: "hi"})
+		if got := heard(out, "bob"); !slices.Equal(got, []string{"ann: hi"}) {
+			t.Errorf("bob heard %q", got)
+		}
+		if got := append(heard(out, "ann"), heard(out, "eve")...); got != nil {
+			t.Errorf("ann or eve heard %q", got)
+		}
+	})
+	t.Run("a forged sender is not believed", func(t *testing.T) {
+		out := r.receive(eve, line{Type: "private", From: "ann", To: "bob", Text: "psst"})
+		if got := heard(out, "bob"); !slices.Equal(got, []string{"eve: psst"}) {
+			t.Errorf("bob heard %q", got)
+		}
+	})
+	t.Run("a nickname is one's own", func(t *testing.T) {
+		if r.admit(hello{nick: "ann", room: "cellar"}) == nil {
+			t.Error("a second ann came in")
+		}
+		out := r.receive(bob, line{Type: "nick", Text: "ann"})
+		if got := heard(out, "bob"); len(got) != 1 || !strings.Contains(got[0], "taken") {
+			t.Errorf("bob heard %q", got)
+		}
+	})
+	t.Run("who comes late hears the past", func(t *testing.T) {
+		_, out := r.join(hello{"joe", lobby}, nil)
+		if got := heard(out, "joe"); len(got) != 2 || got[1] != "ann: hi" {
+			t.Errorf("joe heard %q", got)
+		}
+		if got := heard(out, "ann"); !slices.Equal(got, []string{"joe joined"}) {
+			t.Errorf("ann heard %q", got)
+		}
+	})
+	t.Run("moving tells both rooms", func(t *testing.T) {
+		out := r.receive(bob, line{Type: "room", Text: "cellar"})
+		if got := heard(out, "ann"); !slices.Equal(got, []string{"bob went to cellar"}) {
+			t.Errorf("ann heard %q", got)
+		}
+		if got := heard(out, "eve"); !slices.Equal(got, []string{"bob joined"}) {
+			t.Errorf("eve heard %q", got)
+		}
+	})
+	t.Run("leaving is told once", func(t *testing.T) {
+		if got := heard(r.leave(bob, ""), "eve"); !slices.Equal(got, []string{"bob left"}) {
+			t.Errorf("eve heard %q", got)
+		}
+		if r.leave(bob, "") != nil {
+			t.Error("bob left twice")
+		}
+	})
+	t.Run("an unknown name or request is told to its sender", func(t *testing.T) {
+		for _, l := range []line{{Type: "private", To: "nobody", Text: "x"}, {Type: "dance"}, {Type: "room", Text: "a b"}} {
+			if got := heard(r.receive(ann, l), "ann"); len(got) != 1 {
+				t.Errorf("%+v: ann heard %q", l, got)
+			}
+		}
+	})
+}
+
+func TestRoomsAreBounded(t *testing.T) {
+	r := newRooms()
+	m := enter(t, r, "ann", lobby)
+	for i := range 3 * historyLen {
+		r.receive(m, line{Type: "say", Text: fmt.Sprint(i)})
+	}
+	if n := len(r.history[lobby]); n != historyLen {
+		t.Errorf("the lobby remembers %d lines, want %d", n, historyLen)
+	}
+	for i := range 3 * maxRooms {
+		r.receive(m, line{Type: "room", Text: fmt.Sprint("r", i)})
+		r.receive(m, line{Type: "say", Text: "x"})
+	}
+	if n := len(r.history); n > 2 {
+		t.Errorf("%d rooms are remembered though all but one are empty", n)
+	}
+}
+
+func TestClean(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":                   "plain",
+		"tab\there":               "tab here",
+		"\x1b[2Jgone":             "[2Jgone",
+		"bell\a \r\nnew":          "bell new",
+		"right\u202eto left":      "rightto left",
+		"bad\xffbyte":             "badbyte",
+		"c1 \u009b31m":            "c1 31m",
+		"umlaut ü and emoji 🙂 ok": "umlaut ü and emoji 🙂 ok",
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		typed string
+		want  line
+		local bool
+	}{
+		{"hello", line{Type: "say", Text: "hello"}, false},
+		{"  ", line{}, false},
+		{"/msg bob hi there", line{Type: "private", To: "bob", Text: "hi there"}, false},
+		{"/msg bob", line{}, true},
+		{"/nick  ann ", line{Type: "nick", Text: "ann"}, false},
+		{"/nick", line{}, true},
+		{"/who", line{Type: "who"}, false},
+		{"/help", line{}, true},
+		{"/dance", line{}, true},
+	} {
+		got, local := parse(tt.typed)
+		if got != tt.want || (local != "") != tt.local {
+			t.Errorf("parse(%q) = %+v, %q", tt.typed, got, local)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(line{Type: "say", From: "ann", Room: lobby, Text: "hi"}.encode())
+	f.Add([]byte(`{"t":"say","text":"\u001b[2J"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l, err := decode(b)
+		if err != nil {
+			return
+		}
+		if clean(l.Text) != l.Text || len(l.Text) > maxText || len(l.From) > maxNick {
+			t.Errorf("let through %+v", l)
+		}
+		again, err := decode(l.encode())
+		if err != nil || again != l {
+			t.Errorf("%+v comes back as %+v, %v", l, again, err)
+		}
+	})
+}
+
+func FuzzHello(f *testing.F) {
+	f.Add(hello{"ann", lobby}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := decodeHello(b)
+		if err != nil {
+			return
+		}
+		if again, err := decodeHello(h.encode()); err != nil || again != h {
+			t.Errorf("%+v comes back as %+v, %v", h, again, err)
+		}
+	})
+}
