@@ -3,6 +3,8 @@ package cmid
 import (
 	"fmt"
 	"net/netip"
+
+	"golang.org/x/sys/unix"
 )
 
 // Addr is a sockaddr. The zero Addr is C's NULL; wildcards are 0.0.0.0 and ::.
@@ -30,11 +32,12 @@ func MustAddr(s string) Addr {
 	return a
 }
 
-// ParseAddr parses "host:port" with a literal address. Names are for GetAddrInfo.
+// ParseAddr parses "host:port" with a literal address; an IPv6 address may have a zone ([fe80::1%eth0]:7471). Names are for
+// GetAddrInfo. Its error is EINVAL.
 func ParseAddr(s string) (Addr, error) {
 	ap, err := netip.ParseAddrPort(s)
 	if err != nil {
-		return Addr{}, fmt.Errorf("address %q: want IP:PORT such as 127.0.0.1:7471 or [::1]:7471 (names are for GetAddrInfo)", s)
+		return Addr{}, fmt.Errorf("address %q: want IP:PORT such as 127.0.0.1:7471 or [::1]:7471 (names are for GetAddrInfo): %w", s, unix.EINVAL)
 	}
 	return Addr{AddrPort: ap}, nil
 }
@@ -45,15 +48,50 @@ func AddrFrom(ip netip.Addr, port uint16) Addr { return Addr{AddrPort: netip.Add
 // IsZero reports whether a is C's NULL.
 func (a Addr) IsZero() bool { return a.IB == nil && a.AddrPort == netip.AddrPort{} }
 
-// IsWildcard reports whether a is 0.0.0.0 or :: with any port.
-func (a Addr) IsWildcard() bool { return a.IB == nil && a.Addr().IsUnspecified() }
+// IsWildcard reports whether a is 0.0.0.0, :: or the zero GID, with any port or zone.
+func (a Addr) IsWildcard() bool {
+	if a.IB != nil {
+		return a.IB.GID == [16]byte{}
+	}
+	return a.Addr().WithZone("").IsUnspecified()
+}
+
+// Family is the address family of the sockaddr, FamilyAny for the zero Addr. An IPv4-mapped address (::ffff:10.0.0.1) is IPv6.
+func (a Addr) Family() Family {
+	if a.IB != nil {
+		return FamilyIB
+	}
+	return ipFamily(a.Addr())
+}
+
+func ipFamily(ip netip.Addr) Family {
+	switch {
+	case ip.Is4():
+		return FamilyIPv4
+	case ip.Is6():
+		return FamilyIPv6
+	}
+	return FamilyAny
+}
 
 // SameFamily reports whether a and b are of one address family.
-func (a Addr) SameFamily(b Addr) bool {
-	if (a.IB != nil) != (b.IB != nil) {
-		return false
+func (a Addr) SameFamily(b Addr) bool { return a.Family() == b.Family() }
+
+// Port is the port in host byte order; of an AF_IB address, the low 16 bits of its service id (rdma_get_src_port(3)).
+func (a Addr) Port() uint16 {
+	if a.IB != nil {
+		return uint16(a.IB.SID)
 	}
-	return a.IB != nil || a.Addr().Is4() == b.Addr().Is4()
+	return a.AddrPort.Port()
+}
+
+// clone shares no memory with a.
+func (a Addr) clone() Addr {
+	if a.IB != nil {
+		ib := *a.IB
+		a.IB = &ib
+	}
+	return a
 }
 
 // String is "host:port", "" for the zero Addr.
