@@ -224,7 +224,7 @@ func (id *ID) accepted(cmd Command) Event {
 
 // failed puts the state where the kernel leaves it and builds the answer. from is where an inline failure found the identifier.
 func (id *ID) failed(cmd Command, from states.State, err error) Event {
-	if next, v := states.Step(id.Flavor(), id.state, states.Failed(cmd.Op())); v == states.Allow {
+	if next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op())); v == states.Allow {
 		id.enter(next)
 	}
 	f := id.failure(cmd, err)
