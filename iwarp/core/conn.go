@@ -1,87 +1,162 @@
 package core
 
 import (
+	"fmt"
+	"syscall"
 	"time"
 
+	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Conn is one connection, usable by value after Init and small while idle. Not safe for concurrent use.
-type Conn struct {
-	up  Upcalls
-	cfg Config
+// Times of set-up and end.
+const (
+	replyTimeout   = 10 * time.Second       // an initiator waits for the Reply, as siw does
+	requestTimeout = 5 * time.Second        // a responder waits for the Request, as siw does
+	holdOff        = 5 * time.Millisecond   // a responder's first FPDU stays this far behind its Reply
+	fin            = 5 * time.Second        // for the peer's FIN after ours
+	finAfterError  = time.Second            // the same when we have just sent a Terminate or a reject
+	abortReply     = 100 * time.Millisecond // an aborted initiator waits for the Reply: siw's listener dies of a reset before
+)
+
+// state is where a connection stands.
+type state uint8
+
+const (
+	stIdle      state = iota // before Start
+	stRequest                // responder: waiting for the Request
+	stAnswer                 // responder: the owner has the Request
+	stReply                  // initiator: waiting for the Reply
+	stAccepted               // responder: Reply under way, or waiting for the first FPDU of a peer-to-peer initiator
+	stOpen                   // established
+	stFinishing              // Disconnect or Shutdown: output runs out, input still counts
+	stEnded                  // nothing is sent or taken any more, but a Terminate or a rejecting Reply
+)
+
+var stateNames = [...]string{
+	"idle", "waiting for a Request", "a Request is unanswered", "waiting for a Reply", "accepting", "open", "finishing", "ended",
 }
 
-// Pool lends output memory to the Conns of one goroutine. The zero value is ready.
-type Pool struct{ free []*struct{} }
+func (s state) String() string { return stateNames[s] }
+
+// Conn is one connection, usable by value after Init and small while idle. Not safe for concurrent use.
+type Conn struct {
+	up    Upcalls
+	cfg   Config
+	state state
+
+	closed   bool // Closed was called
+	closeNow bool // the socket is to be closed
+	shut     bool // FIN as soon as everything is out
+	gone     bool // the initiator left before it was answered
+	crc      bool // CRC in use
+	p2p      bool // the initiator owes the first FPDU
+	asked    bool // a responder's Request had the control word
+
+	rev      uint8 // a responder: the Request's revision
+	reqFlags wire.Flags
+	peer     wire.Control // the other side's control word
+	ird, ord uint16       // negotiated
+
+	phaseAt time.Time // when the state has lasted too long; zero: never
+	mpa     []byte    // the peer's MPA frame as far as it is here
+
+	sq ring[send]
+	rq ring[verbs.RecvWR]
+	tx tx
+	rx rx
+}
 
 // Init prepares c. EINVAL for private data longer than MaxPrivateData, an IRD or ORD above MaxIRD, or an unknown revision.
-func (c *Conn) Init(cfg Config, up Upcalls) error { c.cfg, c.up = cfg, up; return nil }
+func (c *Conn) Init(cfg Config, up Upcalls) error {
+	if cfg.Revision == 0 {
+		cfg.Revision = wire.MaxRevision
+	}
+	if cfg.Revision > wire.MaxRevision {
+		return fmt.Errorf("iwarp: MPA revision %d: %w", cfg.Revision, syscall.EINVAL)
+	}
+	if err := checkParam(cfg.PrivateData, cfg.IRD, cfg.ORD); err != nil {
+		return err
+	}
+	cfg.PrivateData = append([]byte(nil), cfg.PrivateData...)
+	if cfg.SetupTimeout <= 0 {
+		cfg.SetupTimeout = requestTimeout
+		if cfg.Initiator {
+			cfg.SetupTimeout = replyTimeout
+		}
+	}
+	*c = Conn{cfg: cfg, up: up}
+	c.SetMaxSegment(cfg.MaxSegment)
+	c.tx.msn, c.rx.msn, c.rx.readMSN = 1, 1, 1
+	c.rx.need = headLen
+	return nil
+}
 
-// Start begins set-up: an initiator's Request becomes pending, a responder waits for one.
-func (c *Conn) Start(now time.Time) {}
+func checkParam(private []byte, ird, ord uint16) error {
+	switch {
+	case len(private) > MaxPrivateData:
+		return fmt.Errorf("iwarp: %d bytes of private data, more than %d: %w", len(private), MaxPrivateData, syscall.EINVAL)
+	case ird > MaxIRD || ord > MaxIRD:
+		return fmt.Errorf("iwarp: IRD %d, ORD %d, more than %d: %w", ird, ord, MaxIRD, syscall.EINVAL)
+	}
+	return nil
+}
 
-// Accept answers the Request: Reply with private data (at most MaxPrivateData bytes) and this side's limits, of which ord is
-// lowered to what the initiator can take. ECONNRESET if the initiator is gone, EINVAL if there is nothing to answer.
-func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error { return nil }
-
-// Reject answers the Request with a Reply that says no, then ends the connection. Errors as Accept.
-func (c *Conn) Reject(now time.Time, private []byte) error { return nil }
-
-// PostSend queues wr. EINVAL: not connected, over, or malformed; ENOMEM: Config.SendWRs are outstanding;
-// verbs.ErrNotSupported: an operation other than Send and SendWithInvalidate.
-func (c *Conn) PostSend(wr *verbs.SendWR) error { return nil }
-
-// PostRecv queues wr; legal from Init on. EINVAL: over, malformed, or there is an SRQ; ENOMEM: Config.RecvWRs are outstanding.
-func (c *Conn) PostRecv(wr verbs.RecvWR) error { return nil }
-
-// Input takes bytes from the peer, in any fragmentation. b may be reused afterwards.
-func (c *Conn) Input(now time.Time, b []byte) {}
-
-// Landing is where the rest of the payload now arriving goes, when that is much (at least LandingMin bytes); nil otherwise. Bytes may be read from
-// the socket straight into it; Landed then says how many. Valid until the next call into c.
-func (c *Conn) Landing() []byte { return nil }
-
-// Landed is Input for n bytes that were read into the start of Landing.
-func (c *Conn) Landed(now time.Time, n int) {}
-
-// InputEnd says that the peer's stream is over: FIN (nil) or a socket error.
-func (c *Conn) InputEnd(now time.Time, err error) {}
-
-// Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has no room at all).
-func (c *Conn) Gather(dst [][]byte) [][]byte { return dst }
-
-// GatherFPDU is Gather up to the end of one FPDU: for a peer with CRC, to whom every FPDU should go in a TCP segment of its own
-// (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
-func (c *Conn) GatherFPDU(dst [][]byte) [][]byte { return dst }
-
-// Advance says that the socket took the first n bytes of what Gather gave.
-func (c *Conn) Advance(now time.Time, n int) {}
-
-// Pending is true while Gather has something.
-func (c *Conn) Pending() bool { return false }
-
-// WantClose says what to do with the socket: shut down the write side (stays true; do it once), or close it and forget c.
-func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return false, false }
+// SetMaxSegment changes Config.MaxSegment for FPDUs not yet made; 0 means the constant MaxSegment, which is the most.
+func (c *Conn) SetMaxSegment(n int) {
+	if n <= 0 || n > MaxSegment {
+		n = MaxSegment
+	}
+	c.cfg.MaxSegment = n
+}
 
 // CRC is true once CRC was agreed on.
-func (c *Conn) CRC() bool { return false }
-
-// SetMaxSegment changes Config.MaxSegment for messages not yet started.
-func (c *Conn) SetMaxSegment(n int) {}
-
-// Disconnect ends the connection (rdma_disconnect(3)): sends that have not started complete flushed, a started one is finished,
-// then FIN. Closed comes with the peer's FIN, or after 5 s.
-func (c *Conn) Disconnect(now time.Time) {}
-
-// Shutdown is Disconnect after everything queued was sent.
-func (c *Conn) Shutdown(now time.Time) {}
-
-// Abort ends the connection at once: everything is flushed and Closed called before it returns.
-func (c *Conn) Abort(now time.Time) {}
+func (c *Conn) CRC() bool { return c.crc }
 
 // Deadline is when Timeout is to be called, if at all. It may change with every call into c.
-func (c *Conn) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c *Conn) Deadline() (time.Time, bool) {
+	t := c.phaseAt
+	if t.IsZero() || !c.tx.wireAt.IsZero() && c.tx.wireAt.Before(t) {
+		t = c.tx.wireAt
+	}
+	return t, !t.IsZero() && !c.closeNow
+}
 
 // Timeout does what is due at now; harmless when nothing is.
-func (c *Conn) Timeout(now time.Time) {}
+func (c *Conn) Timeout(now time.Time) {
+	if at := c.tx.wireAt; !at.IsZero() && !now.Before(at) {
+		c.wireTimeout(now)
+	}
+	if !c.phaseAt.IsZero() && !now.Before(c.phaseAt) {
+		c.phaseTimeout()
+	}
+}
+
+func (c *Conn) phaseTimeout() {
+	c.phaseAt = time.Time{}
+	c.closeNow = true
+	late := &Error{Op: "receive", Errno: syscall.ETIMEDOUT}
+	switch c.state {
+	case stReply:
+		late.Op, late.Text = "reply", fmt.Sprintf("no complete Reply within %v", c.cfg.SetupTimeout)
+		c.rejected(nil, late)
+	case stRequest:
+		late.Op, late.Text = "request", fmt.Sprintf("no complete Request within %v", c.cfg.SetupTimeout)
+		c.end(late)
+	case stAccepted:
+		late.Text = fmt.Sprintf("no sign of life within %v of accepting", c.cfg.SetupTimeout)
+		c.end(late)
+	case stFinishing:
+		late.Op, late.Text = "close", fmt.Sprintf("output or the peer's FIN not done within %v", fin)
+		c.end(late)
+	case stIdle, stAnswer, stOpen, stEnded: // ended: the peer had its time to read the Terminate
+	}
+}
+
+// WantClose says what to do with the socket: shut down the write side (stays true; do it once), or close it and forget c.
+func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(), c.closeNow }
+
+// finReady is true when a FIN is wanted and nothing is left to go before it.
+func (c *Conn) finReady() bool {
+	return c.shut && c.tx.raw == nil && c.tx.batch == nil && c.sq.n == 0 && len(c.tx.reads) == 0
+}

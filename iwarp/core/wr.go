@@ -1,0 +1,189 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"syscall"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// send is a posted send work request.
+type send struct {
+	id         uint64
+	start, end uint64 // stream offsets of its first byte and behind its last; end is right once staged == total and done
+	total      uint32 // payload bytes
+	staged     uint32 // of these, in FPDUs made so far
+	rkey       uint32
+	op         verbs.Opcode
+	flags      verbs.SendFlags
+	begun      bool        // start is valid
+	done       bool        // its last FPDU is staged
+	piece      int         // where the next FPDU's payload begins: the element of sgl ...
+	pieceOff   uint32      // ... and the offset in it (in inline, if that is used)
+	inline     []byte      // the slot's own memory
+	sgl        []verbs.SGE // the slot's own memory
+}
+
+func badWR(format string, args ...any) error {
+	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, syscall.EINVAL)...)
+}
+
+// checkSGE says whether e lies inside its region.
+func checkSGE(e *verbs.SGE) error {
+	if e.MR == nil {
+		if e.Length == 0 {
+			return nil
+		}
+		return badWR("%d bytes without a memory region", e.Length)
+	}
+	size := uint64(len(e.MR.Bytes))
+	if uint64(e.Offset) > size || uint64(e.Length) > size-uint64(e.Offset) {
+		return badWR("bytes %d+%d outside a region of %d", e.Offset, e.Length, size)
+	}
+	return nil
+}
+
+func checkRecv(wr *verbs.RecvWR) error {
+	if err := checkSGE(&wr.SGE); err != nil {
+		return err
+	}
+	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
+		return badWR("receive into a region without local write")
+	}
+	return nil
+}
+
+// checkSend gives the payload bytes of wr.
+func checkSend(wr *verbs.SendWR) (uint32, error) {
+	switch wr.Op {
+	case verbs.Send, verbs.SendWithInvalidate:
+	case verbs.Write, verbs.Read:
+		return 0, fmt.Errorf("iwarp: Write and Read: %w", verbs.ErrNotSupported)
+	default:
+		return 0, badWR("opcode %d", wr.Op)
+	}
+	switch {
+	case len(wr.Inline) > MaxInline:
+		return 0, badWR("%d inline bytes, more than %d", len(wr.Inline), MaxInline)
+	case len(wr.Inline) > 0 && len(wr.SGL) > 0:
+		return 0, badWR("inline bytes and a scatter/gather list")
+	case len(wr.SGL) > MaxSGE:
+		return 0, badWR("%d scatter/gather elements, more than %d", len(wr.SGL), MaxSGE)
+	}
+	total := uint64(len(wr.Inline))
+	for i := range wr.SGL {
+		if err := checkSGE(&wr.SGL[i]); err != nil {
+			return 0, err
+		}
+		total += uint64(wr.SGL[i].Length)
+	}
+	if total > math.MaxUint32 {
+		return 0, badWR("message of %d bytes", total)
+	}
+	return uint32(total), nil
+}
+
+// PostSend queues wr. EINVAL: not connected, over, or malformed; ENOMEM: Config.SendWRs are outstanding;
+// verbs.ErrNotSupported: an operation other than Send and SendWithInvalidate.
+func (c *Conn) PostSend(wr *verbs.SendWR) error {
+	if c.state != stAccepted && c.state != stOpen {
+		return badWR("send while %s", c.state)
+	}
+	total, err := checkSend(wr)
+	if err != nil {
+		return err
+	}
+	s := c.sq.push(c.cfg.SendWRs)
+	if s == nil {
+		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.n, syscall.ENOMEM)
+	}
+	*s = send{
+		id: wr.ID, total: total, rkey: wr.RKey, op: wr.Op, flags: wr.Flags,
+		inline: append(s.inline[:0], wr.Inline...), sgl: append(s.sgl[:0], wr.SGL...),
+	}
+	return nil
+}
+
+// PostRecv queues wr; legal from Init on. EINVAL: over, malformed, or there is an SRQ; ENOMEM: Config.RecvWRs are outstanding.
+func (c *Conn) PostRecv(wr verbs.RecvWR) error {
+	if c.state == stEnded {
+		return badWR("receive while %s", c.state)
+	}
+	if c.cfg.SRQ != nil {
+		return badWR("receive posted to a queue pair with a shared receive queue")
+	}
+	if err := checkRecv(&wr); err != nil {
+		return err
+	}
+	r := c.rq.push(c.cfg.RecvWRs)
+	if r == nil {
+		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.n, syscall.ENOMEM)
+	}
+	*r = wr
+	return nil
+}
+
+// takeRecv is the receive for the message that now begins.
+func (c *Conn) takeRecv() (verbs.RecvWR, bool) {
+	if c.cfg.SRQ != nil {
+		return c.cfg.SRQ.Take()
+	}
+	if c.rq.n == 0 {
+		return verbs.RecvWR{}, false
+	}
+	slot := c.rq.at(0)
+	wr := *slot
+	*slot = verbs.RecvWR{}
+	c.rq.pop()
+	return wr, true
+}
+
+// completeSend takes the oldest send off its queue and reports it.
+func (c *Conn) completeSend(st verbs.Status) {
+	s := c.sq.at(0)
+	wc := CompletionEntry{ID: s.id, Op: s.op, Status: st}
+	if st == verbs.StatusSuccess {
+		wc.Bytes = s.total
+	}
+	quiet := st == verbs.StatusSuccess && s.flags&verbs.Signaled == 0
+	clear(s.sgl) // the regions are the owner's again
+	c.sq.pop()
+	if c.tx.next > 0 {
+		c.tx.next--
+	}
+	if c.tx.keep > 0 {
+		c.tx.keep--
+	}
+	if !quiet {
+		c.up.Complete(wc)
+	}
+}
+
+// flushSends completes all sends. An upcall cannot add to them: the state forbids it.
+func (c *Conn) flushSends() {
+	for c.sq.n > 0 {
+		c.completeSend(verbs.StatusFlushed)
+	}
+}
+
+// flush completes every work request: the receive in use with hit, the others as flushed.
+func (c *Conn) flush(hit verbs.Status) {
+	if c.rx.taken {
+		c.rx.taken = false
+		c.completeRecv(hit, 0)
+	}
+	for c.rq.n > 0 {
+		wr, _ := c.takeRecv()
+		c.up.Complete(CompletionEntry{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed, Recv: true})
+	}
+	c.flushSends()
+}
+
+// completeRecv reports the receive in use.
+func (c *Conn) completeRecv(st verbs.Status, n uint32) {
+	wc := CompletionEntry{ID: c.rx.recv.ID, Op: verbs.Recv, Status: st, Bytes: n, Recv: true}
+	wc.SE = st == verbs.StatusSuccess && solicited(c.rx.h.Opcode)
+	c.rx.recv = verbs.RecvWR{}
+	c.up.Complete(wc)
+}

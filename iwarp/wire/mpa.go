@@ -1,0 +1,146 @@
+package wire
+
+import "encoding/binary"
+
+// Flags is the flags byte of an MPA frame (RFC 5044 section 7.1.1, RFC 6581 section 5.1).
+type Flags uint8
+
+// The flags. The low four bits are reserved; siw uses 0x08.
+const (
+	FlagMarkers  Flags = 0x80 // M: the sender needs markers in what it receives
+	FlagCRC      Flags = 0x40 // C: the sender wants CRC
+	FlagReject   Flags = 0x20 // R: rejected; Replies only
+	FlagEnhanced Flags = 0x10 // S: a control word begins the private data; revision 2
+)
+
+// MPA frame sizes, in bytes.
+const (
+	FrameLen       = 20  // an MPA frame without private data
+	ControlLen     = 4   // the control word
+	MaxPrivateData = 512 // most that a frame's private data length may say, control word included (RFC 5044 section 7.1.1)
+	MaxRevision    = 2
+)
+
+const (
+	requestKey = "MPA ID Req Frame"
+	replyKey   = "MPA ID Rep Frame"
+)
+
+// NotNegotiated in IRD or ORD means that the limit is not agreed on at this layer (RFC 6581 section 5.1).
+const NotNegotiated = 0x3fff
+
+// Control is the revision 2 control word (RFC 6581 section 5.2).
+type Control struct {
+	PeerToPeer bool   // A: peer-to-peer model
+	RTREmpty   bool   // B: an empty FPDU may be, or is, the ready-to-receive message
+	RTRWrite   bool   // C: a zero-length Write
+	RTRRead    bool   // D: a zero-length Read
+	IRD, ORD   uint16 // 14 bits: Reads the sender can serve at once, and wants to have outstanding
+}
+
+// Frame is an MPA Request or Reply.
+type Frame struct {
+	Reply    bool
+	Flags    Flags
+	Revision uint8
+	Control  Control // only with FlagEnhanced and revision 2
+	Private  []byte  // the application's, without the control word
+}
+
+// Enhanced is true if the frame carries a control word.
+func (f *Frame) Enhanced() bool { return f.Flags&FlagEnhanced != 0 && f.Revision >= 2 }
+
+// AppendFrame adds f to b. The caller keeps Private within MaxPrivateData less the control word.
+func AppendFrame(b []byte, f *Frame) []byte {
+	key := requestKey
+	if f.Reply {
+		key = replyKey
+	}
+	n := len(f.Private)
+	if f.Enhanced() {
+		n += ControlLen
+	}
+	b = append(b, key...)
+	b = append(b, byte(f.Flags), f.Revision)
+	b = binary.BigEndian.AppendUint16(b, uint16(n))
+	if f.Enhanced() {
+		b = appendControl(b, f.Control)
+	}
+	return append(b, f.Private...)
+}
+
+func appendControl(b []byte, c Control) []byte {
+	ird, ord := c.IRD&NotNegotiated, c.ORD&NotNegotiated
+	if c.PeerToPeer {
+		ird |= 0x8000
+	}
+	if c.RTREmpty {
+		ird |= 0x4000
+	}
+	if c.RTRWrite {
+		ord |= 0x8000
+	}
+	if c.RTRRead {
+		ord |= 0x4000
+	}
+	b = binary.BigEndian.AppendUint16(b, ird)
+	return binary.BigEndian.AppendUint16(b, ord)
+}
+
+func control(b []byte) Control {
+	ird, ord := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+	return Control{
+		PeerToPeer: ird&0x8000 != 0, RTREmpty: ird&0x4000 != 0, IRD: ird & NotNegotiated,
+		RTRWrite: ord&0x8000 != 0, RTRRead: ord&0x4000 != 0, ORD: ord & NotNegotiated,
+	}
+}
+
+func frameError(field string, v uint64) error {
+	return &Error{Layer: LayerMPA, Code: 4, Field: field, Value: v}
+}
+
+// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error as soon as its first wrong byte is there. With an
+// error about revision or length the frame's flags and revision are still filled in, for the one who has to answer it.
+func ConsumeFrame(b []byte) (f Frame, n int, err error) {
+	if err := consumeKey(b, &f); err != nil {
+		return f, 0, err
+	}
+	f.Flags, f.Revision = Flags(b[16]), b[17]
+	pd := int(binary.BigEndian.Uint16(b[18:]))
+	switch {
+	case f.Revision > MaxRevision:
+		return f, 0, frameError("MPA revision", uint64(f.Revision))
+	case pd > MaxPrivateData:
+		return f, 0, frameError("MPA private data length", uint64(pd))
+	case f.Enhanced() && pd < ControlLen:
+		return f, 0, frameError("MPA private data length with a control word", uint64(pd))
+	case len(b) < FrameLen+pd:
+		return f, 0, ErrShort
+	}
+	f.Private = b[FrameLen : FrameLen+pd : FrameLen+pd]
+	if f.Enhanced() {
+		f.Control, f.Private = control(f.Private), f.Private[ControlLen:]
+	}
+	return f, FrameLen + pd, nil
+}
+
+// consumeKey checks as much of the key as there is; nil means that the fixed part of the frame is complete.
+func consumeKey(b []byte, f *Frame) error {
+	k := b[:min(len(b), len(requestKey))]
+	switch {
+	case string(k) == requestKey[:len(k)]:
+	case string(k) == replyKey[:len(k)]:
+		f.Reply = true
+	default:
+		for i, v := range k {
+			if v != requestKey[i] && v != replyKey[i] {
+				return frameError("MPA key byte", uint64(v))
+			}
+		}
+		return frameError("MPA key", 0)
+	}
+	if len(b) < FrameLen {
+		return ErrShort
+	}
+	return nil
+}
