@@ -8,7 +8,7 @@ type Flavor uint8
 const (
 	IWARP  Flavor = 1 << iota // connections go through iw_cm; else through ib_cm (InfiniBand and RoCE)
 	UD                        // a datagram port space (RDMA_PS_UDP, RDMA_PS_IPOIB); else RC
-	Device                    // a device is attached: bound to a device's own address. Implied from addr-resolved on
+	Device                    // a device is attached: by BindAddr to its own address, or since AddrResolved. It stays attached
 
 	// NumFlavors is the number of combinations.
 	NumFlavors = 1 << iota
