@@ -1,0 +1,136 @@
+package eventloop
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+// embedding is what a loop inside somebody else's loop needs to know.
+type embedding struct {
+	inTurn bool     // a Turn is under way; written by the loop's goroutine under life.mu
+	fd     embedder // nil until FD was asked for
+	armed  int64    // when the timerfd expires, as the timers count; never when it does not
+}
+
+const never = math.MaxInt64
+
+// embedder is a Poller that can be waited for from outside.
+type embedder interface {
+	// embed returns an fd that is readable whenever Wait would report something or was woken, or the time given to arm has come.
+	embed() (int, error)
+	// arm gives that time, from now; negative means never.
+	arm(d time.Duration) error
+}
+
+// FD is for loops that are embedded instead of run: a descriptor to put into anybody's poll, select or epoll, level-triggered. When
+// it is readable, Turn has something to do. It belongs to the loop; Shutdown closes it. errors.ErrUnsupported with a Poller of the
+// caller's; ErrRunning when Run runs. Call it on the goroutine that will call Turn.
+func (l *Loop) FD() (int, error) {
+	if err := l.claim(hosted); err != nil {
+		return -1, l.opError("fd", -1, err)
+	}
+	e, ok := l.poller.(embedder)
+	if !ok {
+		return -1, l.opError("fd", -1, errors.ErrUnsupported)
+	}
+	fd, err := e.embed()
+	if err != nil {
+		return -1, l.opError("fd", -1, err)
+	}
+	if l.embedded.fd == nil {
+		l.embedded.fd, l.embedded.armed = e, never
+		if !l.embedded.inTurn {
+			return fd, l.parkHosted()
+		}
+	}
+	return fd, nil
+}
+
+// Turn is for loops that are embedded instead of run: it does, without blocking, what there is to do now (ready fds, due timers,
+// queued work up to the turn's budget, deferred work) and returns. All Turns happen on one goroutine, which is the loop's. ErrClosed
+// once Shutdown has begun: that Turn drained and ended the loop, or it has ended before. ErrRunning inside a Turn and when Run runs.
+// Any other error has ended the loop.
+func (l *Loop) Turn() error {
+	first, err := l.enterTurn()
+	if err != nil {
+		return l.opError("turn", -1, err)
+	}
+	defer l.leaveTurn()
+	if first {
+		l.startWatchdog()
+	}
+	l.asleep.Store(false)
+	if !l.life.closing.Load() {
+		if _, err := l.turn(0); err != nil {
+			return l.finish(err)
+		}
+	}
+	if l.life.closing.Load() {
+		l.drain(nil)
+		return l.opError("turn", -1, errors.Join(ErrClosed, l.finish(nil)))
+	}
+	return l.parkHosted()
+}
+
+func (l *Loop) enterTurn() (first bool, err error) {
+	l.life.mu.Lock()
+	defer l.life.mu.Unlock()
+	if err := l.claimLocked(hosted); err != nil {
+		return false, err
+	}
+	if l.embedded.inTurn {
+		return false, ErrRunning
+	}
+	l.embedded.inTurn = true
+	if l.life.owner.Load() == 0 {
+		l.life.owner.Store(goroutineID())
+		return true, nil
+	}
+	return false, nil
+}
+
+func (l *Loop) leaveTurn() {
+	l.life.mu.Lock()
+	l.embedded.inTurn = false
+	l.life.mu.Unlock()
+}
+
+// parkHosted is park for a loop that others wait for: it makes FD readable at once, at the earliest timer, or on the next wake-up.
+func (l *Loop) parkHosted() error {
+	if l.embedded.fd == nil {
+		return nil
+	}
+	if !l.queue.pending() && len(l.deferred) == 0 {
+		l.armHosted()
+		if l.handoff {
+			l.handoff = false
+			l.yield()
+		}
+		l.asleep.Store(true)
+		if !l.queue.pending() && !l.life.closing.Load() {
+			return nil
+		}
+		if !l.asleep.CompareAndSwap(true, false) {
+			return nil // who queued it has woken the loop
+		}
+	}
+	l.wakeups.Add(1)
+	return l.opError("turn", -1, l.poller.Wake())
+}
+
+// armHosted sets the timerfd to the earliest timer, if it is not set to it already.
+func (l *Loop) armHosted() {
+	next := int64(never)
+	if len(l.timers.heap) > 0 {
+		next = l.timers.heap[0].when
+	}
+	if next == l.embedded.armed {
+		return
+	}
+	if err := l.embedded.fd.arm(l.untilTimer()); err != nil {
+		l.log.Error("eventloop: timerfd", "loop", l.cfg.Name, "err", err)
+		return
+	}
+	l.embedded.armed = next
+}

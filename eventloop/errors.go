@@ -1,0 +1,61 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+var (
+	// ErrClosed: the loop is shutting down or has ended, or the registration was removed.
+	ErrClosed = errors.New("closed")
+	// ErrOnLoop: the call would wait for the loop while holding it.
+	ErrOnLoop = errors.New("called on the loop's own goroutine")
+	// ErrRunning: the loop is run by somebody else already, or in the other way (Run or Turn).
+	ErrRunning = errors.New("the loop is run already")
+)
+
+// OpError says which operation on which loop failed. errors.Is finds the errno, ErrClosed and the like below it.
+type OpError struct {
+	Op   string // "open", "add", "modify", "remove", "wait", "run", "turn", "fd", "post", "schedule"
+	Loop string // the loop's name
+	FD   int    // the file descriptor it was about, -1 for none
+	Err  error
+}
+
+func (e *OpError) Error() string {
+	s := "eventloop " + e.Loop + ": " + e.Op
+	if e.FD >= 0 {
+		s += " fd " + strconv.Itoa(e.FD)
+	}
+	return s + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// opError is nil for a nil err.
+func (l *Loop) opError(op string, fd int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
+}
+
+// ShutdownError says that a loop had not ended when Shutdown's context did, and what it was doing. The loop still ends once it
+// gets its goroutine back.
+type ShutdownError struct {
+	Loop   string
+	Holder Holder // what ran at that moment; its zero value when nothing did
+	Err    error  // the context's cause
+}
+
+func (e *ShutdownError) Error() string {
+	if e.Holder.Kind == "" {
+		return fmt.Sprintf("eventloop %s: shutdown: nobody gave it a turn to end in: %v", e.Loop, e.Err)
+	}
+	return fmt.Sprintf("eventloop %s: shutdown: held by %v: %v", e.Loop, e.Holder, e.Err)
+}
+
+// Unwrap gives the context's cause.
+func (e *ShutdownError) Unwrap() error { return e.Err }

@@ -1,0 +1,275 @@
+package eventlooptest
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Op names a Poller method for Fail.
+type Op string
+
+// The methods that can be told to fail.
+const (
+	OpAdd    Op = "add"
+	OpModify Op = "modify"
+	OpRemove Op = "remove"
+	OpWait   Op = "wait"
+	OpWake   Op = "wake"
+	OpClose  Op = "close"
+)
+
+// Poller is a scripted eventloop.Poller. File descriptors are any numbers; nothing is opened.
+type Poller struct {
+	clock *Clock // nil: the time package
+
+	mu      sync.Mutex
+	fds     map[int]*watch
+	pending []report
+	faults  map[Op][]error
+	wakes   int
+	waits   int
+	woken   bool
+	closed  bool
+	kick    chan struct{} // holds a token when pending or woken changed; ends the Wait under way
+}
+
+type watch struct {
+	tag      uint64
+	interest eventloop.Events
+	removed  bool
+}
+
+type report struct {
+	w      *watch
+	tag    uint64 // as it was when the report was made
+	events eventloop.Events
+}
+
+// NewPoller makes a Poller whose time-outs are the time package's: virtual inside a bubble.
+func NewPoller() *Poller { return NewPollerOn(nil) }
+
+// NewPollerOn makes a Poller whose time-outs end when clock is moved past them. Give the loop the same clock.
+func NewPollerOn(clock *Clock) *Poller {
+	return &Poller{
+		clock:  clock,
+		fds:    make(map[int]*watch),
+		faults: make(map[Op][]error),
+		kick:   make(chan struct{}, 1),
+	}
+}
+
+// Add implements eventloop.Poller: EEXIST for an fd that is watched, EBADF for a negative one.
+func (p *Poller) Add(fd int, ev eventloop.Events, tag uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fault(OpAdd); err != nil {
+		return err
+	}
+	if fd < 0 {
+		return syscall.EBADF
+	}
+	if w := p.fds[fd]; w != nil && !w.removed {
+		return syscall.EEXIST
+	}
+	p.fds[fd] = &watch{tag: tag, interest: ev}
+	return nil
+}
+
+// Modify implements eventloop.Poller: ENOENT for an fd that is not watched.
+func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fault(OpModify); err != nil {
+		return err
+	}
+	w := p.fds[fd]
+	if w == nil || w.removed {
+		return syscall.ENOENT
+	}
+	w.interest, w.tag = ev, tag
+	p.signal() // what was fired without being asked for may be asked for now
+	return nil
+}
+
+// Remove implements eventloop.Poller: ENOENT for an fd that is not watched. What was fired for it already is still reported, with
+// its old tag, as a kernel may have done.
+func (p *Poller) Remove(fd int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fault(OpRemove); err != nil {
+		return err
+	}
+	w := p.fds[fd]
+	if w == nil || w.removed {
+		return syscall.ENOENT
+	}
+	w.removed = true
+	return nil
+}
+
+// Wait implements eventloop.Poller. It blocks on channels only.
+func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error) {
+	p.mu.Lock()
+	p.waits++
+	if err := p.fault(OpWait); err != nil {
+		p.mu.Unlock()
+		return 0, err
+	}
+	n, done := p.collect(dst)
+	p.mu.Unlock()
+	if done || timeout == 0 {
+		return n, nil
+	}
+	expired, stop := p.expiry(timeout)
+	defer stop()
+	for {
+		select {
+		case <-p.kick:
+		case <-expired:
+			return 0, nil
+		}
+		p.mu.Lock()
+		n, done := p.collect(dst)
+		err := p.fault(OpWait)
+		p.mu.Unlock()
+		if done || err != nil {
+			return n, err
+		}
+	}
+}
+
+// expiry gives a channel that ends a Wait at its time-out; nil, which never does, for a negative one.
+func (p *Poller) expiry(timeout time.Duration) (expired <-chan time.Time, stop func()) {
+	switch {
+	case timeout < 0:
+		return nil, func() {}
+	case p.clock != nil:
+		return p.clock.after(timeout)
+	}
+	t := time.NewTimer(timeout)
+	return t.C, func() { t.Stop() }
+}
+
+// collect moves what can be reported to dst, and says whether Wait is over.
+func (p *Poller) collect(dst []eventloop.Ready) (n int, done bool) {
+	kept := p.pending[:0]
+	for _, r := range p.pending {
+		told := r.events
+		if !r.w.removed {
+			told &= r.w.interest | eventloop.Hangup | eventloop.Error
+		}
+		if told == 0 || n == len(dst) {
+			kept = append(kept, r)
+			continue
+		}
+		dst[n] = eventloop.Ready{Tag: r.tag, Events: told}
+		n++
+		if r.events &^= told; r.events != 0 {
+			kept = append(kept, r)
+		}
+	}
+	p.pending = kept
+	done = n > 0 || p.woken
+	p.woken = false
+	return n, done
+}
+
+// Wake implements eventloop.Poller.
+func (p *Poller) Wake() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.wakes++
+	if err := p.fault(OpWake); err != nil {
+		return err
+	}
+	p.woken = true
+	p.signal()
+	return nil
+}
+
+// Close implements eventloop.Poller.
+func (p *Poller) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return p.fault(OpClose)
+}
+
+// signal ends the Wait under way, or the next.
+func (p *Poller) signal() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// fault takes the next scripted error of op.
+func (p *Poller) fault(op Op) error {
+	queued := p.faults[op]
+	if len(queued) == 0 {
+		return nil
+	}
+	p.faults[op] = queued[1:]
+	return queued[0]
+}
+
+// Fire reports fd ready for ev, once. Bits that the fd is not watched for wait until it is. An fd that was removed since it was last
+// added is reported with its old tag: the stale report that a loop must not give to anybody. It panics for an fd that was never
+// added: a test that fires into the void waits for ever.
+func (p *Poller) Fire(fd int, ev eventloop.Events) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fds[fd]
+	if w == nil {
+		panic(fmt.Sprintf("eventlooptest: Fire(%d, %v): the fd was never added", fd, ev))
+	}
+	p.pending = append(p.pending, report{w, w.tag, ev})
+	p.signal()
+}
+
+// Fail makes the next calls of op fail, one per error. A Wait that blocks already returns its error at once.
+func (p *Poller) Fail(op Op, errs ...error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults[op] = append(p.faults[op], errs...)
+	p.signal()
+}
+
+// Interest is what fd is watched for; false when it is not watched.
+func (p *Poller) Interest(fd int) (eventloop.Events, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fds[fd]
+	if w == nil || w.removed {
+		return 0, false
+	}
+	return w.interest, true
+}
+
+// Wakes counts the Wake calls, the ones that failed included.
+func (p *Poller) Wakes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wakes
+}
+
+// Waits counts the Wait calls.
+func (p *Poller) Waits() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waits
+}
+
+// Closed reports whether the loop has closed the Poller.
+func (p *Poller) Closed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}

@@ -1,0 +1,136 @@
+package eventloop
+
+// Handler is told what its fd is ready for.
+type Handler interface {
+	// Ready is called on the loop. Readiness is level-triggered: what is not consumed is told again in the next turn. A Handler that
+	// panics keeps its registration; OnPanic may remove it.
+	Ready(ev Events)
+}
+
+// Registration is one fd in a loop. Its methods belong to the loop's goroutine.
+type Registration struct {
+	l       *Loop
+	fd      int
+	tag     uint64
+	handler Handler
+	task    Runnable // fdTask, for call
+	ready   Events   // what task tells the handler
+	removed bool
+}
+
+// fdTask makes a handler's turn a Runnable, so that there is one way into callbacks.
+type fdTask struct{ r *Registration }
+
+func (t fdTask) Run(int) bool {
+	t.r.handler.Ready(t.r.ready)
+	return false
+}
+
+// fdTable finds a registration by the tag of a report: slot in the low half, the slot's generation in the high half. A report
+// that was taken from the kernel before its registration was removed carries an old generation and reaches nobody.
+type fdTable struct {
+	slots []slot
+	free  []uint32
+	byFD  map[int]*Registration
+}
+
+type slot struct {
+	generation uint32
+	r          *Registration
+}
+
+func (t *fdTable) insert(r *Registration) {
+	var i uint32
+	if n := len(t.free); n > 0 {
+		i = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		i = uint32(len(t.slots))
+		t.slots = append(t.slots, slot{})
+	}
+	s := &t.slots[i]
+	s.r = r
+	r.tag = uint64(s.generation)<<32 | uint64(i)
+}
+
+func (t *fdTable) release(r *Registration) {
+	i := uint32(r.tag)
+	t.slots[i].generation++
+	t.slots[i].r = nil
+	t.free = append(t.free, i)
+}
+
+func (t *fdTable) find(tag uint64) *Registration {
+	i := uint32(tag)
+	if uint64(i) >= uint64(len(t.slots)) || t.slots[i].generation != uint32(tag>>32) {
+		return nil
+	}
+	return t.slots[i].r
+}
+
+// Add watches fd, level-triggered, and calls h when it is ready. The fd stays the caller's: Remove the registration first, then
+// close it. The error is an *OpError: EBADF (not open), EEXIST (registered already), EPERM (cannot be polled), ENOSPC (the user's
+// limit of epoll watches), ENOMEM, and whatever a Poller of the caller's says, EMFILE and ENFILE included; ErrClosed after the end.
+// Loop goroutine, or before the loop runs.
+func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
+	l.checkOwner()
+	if l.life.over.Load() {
+		return nil, l.opError("add", fd, ErrClosed)
+	}
+	r := &Registration{l: l, fd: fd, handler: h}
+	r.task = fdTask{r}
+	l.fds.insert(r)
+	if err := l.poller.Add(fd, interest, r.tag); err != nil {
+		l.fds.release(r)
+		return nil, l.opError("add", fd, err)
+	}
+	if old := l.fds.byFD[fd]; old != nil {
+		l.forget(old) // closed without Remove, its number used again: it must not take the new one's place later
+	}
+	l.fds.byFD[fd] = r
+	l.fdCount.Store(int64(len(l.fds.byFD)))
+	return r, nil
+}
+
+// Modify changes what the fd is watched for; 0 leaves Hangup and Error. ErrClosed after Remove.
+func (r *Registration) Modify(interest Events) error {
+	l := r.l
+	l.checkOwner()
+	if r.removed || l.life.over.Load() {
+		return l.opError("modify", r.fd, ErrClosed)
+	}
+	return l.opError("modify", r.fd, l.poller.Modify(r.fd, interest, r.tag))
+}
+
+// Remove ends the registration: the handler is not called again, not even for what was ready in this turn. It does so even when it
+// returns an error: EBADF says that the fd was closed first, which may have hit somebody else's. A second Remove does nothing.
+func (r *Registration) Remove() error {
+	l := r.l
+	l.checkOwner()
+	if r.removed {
+		return nil
+	}
+	l.forget(r)
+	if l.life.over.Load() {
+		return nil // the Poller is closed, and with it every watch
+	}
+	return l.opError("remove", r.fd, l.poller.Remove(r.fd))
+}
+
+// forget takes r out of the tables.
+func (l *Loop) forget(r *Registration) {
+	r.removed = true
+	l.fds.release(r)
+	delete(l.fds.byFD, r.fd)
+	l.fdCount.Store(int64(len(l.fds.byFD)))
+}
+
+// dispatch tells a report to the handler it belongs to, if that still exists.
+func (l *Loop) dispatch(report Ready) {
+	r := l.fds.find(report.Tag)
+	if r == nil {
+		return
+	}
+	r.ready = report.Events
+	l.call(&r.task)
+}

@@ -1,0 +1,66 @@
+package eventloop
+
+import (
+	"strings"
+	"time"
+)
+
+// Events is a set of readiness bits.
+type Events uint32
+
+// The readiness bits. Readable and Writable are asked for; Hangup and Error are reported whether asked for or not.
+const (
+	Readable Events = 1 << iota // EPOLLIN: a read would not block, the end of the stream included
+	Writable                    // EPOLLOUT: a write would not block
+	Hangup                      // EPOLLHUP: both directions are shut
+	Error                       // EPOLLERR: an error is pending (SO_ERROR), or the reading end of a pipe is gone
+)
+
+// String names the bits: "readable|hangup".
+func (ev Events) String() string {
+	if ev == 0 {
+		return "none"
+	}
+	var names []string
+	for i, name := range [...]string{"readable", "writable", "hangup", "error"} {
+		if ev&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// Ready is one report of a [Poller]: the tag the fd was added with, and what it is ready for.
+type Ready struct {
+	Tag    uint64
+	Events Events
+}
+
+// Poller is the kernel's side of a loop: epoll, or a scripted fake. Add, Modify, Remove, Wait and Close are called on the loop's
+// goroutine (or before it runs); Wake by anybody. Readiness is level-triggered. Errors are errnos, wrapped or bare.
+type Poller interface {
+	// Add watches fd for ev and reports it with tag. EEXIST when fd is watched already, EBADF when it is not open, EPERM for a
+	// file that cannot be polled.
+	Add(fd int, ev Events, tag uint64) error
+	// Modify changes what a watched fd is watched for. ENOENT when it is not watched.
+	Modify(fd int, ev Events, tag uint64) error
+	// Remove stops watching fd. Reports already taken from the kernel may still name its tag.
+	Remove(fd int) error
+	// Wait fills dst with what is ready, and blocks up to timeout when nothing is: 0 not at all, negative for ever. It returns
+	// early, with 0, after a Wake. EINTR is passed on.
+	Wait(dst []Ready, timeout time.Duration) (int, error)
+	// Wake ends the current Wait, or the next one when none is under way. After Close it does nothing.
+	Wake() error
+	// Close gives back what the Poller holds.
+	Close() error
+}
+
+// Clock tells a loop the time. It must never run backwards; the wall clock's times carry Go's monotonic reading.
+type Clock interface {
+	Now() time.Time
+}
+
+// wallClock is time.Now, which is virtual time in a testing/synctest bubble.
+type wallClock struct{}
+
+func (wallClock) Now() time.Time { return time.Now() }

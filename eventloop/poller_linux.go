@@ -1,0 +1,178 @@
+package eventloop
+
+import (
+	"encoding/binary"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tags of the poller's own fds. A registration's tag has its slot below, and no process has 2^32-2 open files.
+const (
+	wakeTag  = ^uint64(0)
+	timerTag = ^uint64(0) - 1
+)
+
+// epoll is the kernel's Poller: one epoll instance and the eventfd that ends its wait.
+type epoll struct {
+	fd     int
+	timer  int // timerfd of the embedded mode, -1 until asked for
+	events []unix.EpollEvent
+
+	mu    sync.Mutex // keeps a late Wake away from an eventfd number that is closed and perhaps somebody else's by now
+	event int        // the eventfd, -1 once closed
+}
+
+// newPoller opens an epoll instance and its eventfd. EMFILE and ENFILE leave nothing open.
+func newPoller() (Poller, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("eventfd2", err)
+	}
+	p := &epoll{fd: fd, timer: -1, event: event, events: make([]unix.EpollEvent, eventsPerWait)}
+	if err := p.addInternal(event, wakeTag); err != nil {
+		unix.Close(event)
+		unix.Close(fd)
+		return nil, err
+	}
+	return p, nil
+}
+
+// addInternal watches one of the poller's own fds. Edge-triggered: every write or expiry is reported once without anybody reading
+// the fd, which saves a read(2) per wake-up; the 64-bit counter does not overflow in a lifetime.
+func (p *epoll) addInternal(fd int, tag uint64) error {
+	e := epollEvent(0, tag)
+	e.Events = unix.EPOLLIN | unix.EPOLLET
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &e))
+}
+
+// epollEvent puts tag into the 64 bits that the kernel hands back as they are; x/sys calls them Fd and Pad.
+func epollEvent(ev Events, tag uint64) unix.EpollEvent {
+	e := unix.EpollEvent{Fd: int32(uint32(tag)), Pad: int32(uint32(tag >> 32))}
+	if ev&Readable != 0 {
+		e.Events |= unix.EPOLLIN
+	}
+	if ev&Writable != 0 {
+		e.Events |= unix.EPOLLOUT
+	}
+	return e
+}
+
+func (p *epoll) Add(fd int, ev Events, tag uint64) error {
+	e := epollEvent(ev, tag)
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &e))
+}
+
+func (p *epoll) Modify(fd int, ev Events, tag uint64) error {
+	e := epollEvent(ev, tag)
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, fd, &e))
+}
+
+func (p *epoll) Remove(fd int) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil))
+}
+
+func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
+	events := p.events[:min(len(dst), len(p.events))]
+	n, err := unix.EpollWait(p.fd, events, waitMillis(timeout))
+	if err != nil {
+		return 0, os.NewSyscallError("epoll_wait", err)
+	}
+	found := 0
+	for i := range events[:n] {
+		e := &events[i]
+		tag := uint64(uint32(e.Pad))<<32 | uint64(uint32(e.Fd))
+		if tag == wakeTag || tag == timerTag {
+			continue
+		}
+		dst[found] = Ready{Tag: tag, Events: fromEpoll(e.Events)}
+		found++
+	}
+	return found, nil
+}
+
+// waitMillis is epoll_wait's timeout: milliseconds rounded up, so that a timer is late rather than the loop early and spinning.
+func waitMillis(d time.Duration) int {
+	if d < 0 {
+		return -1
+	}
+	const longest = time.Hour // of the int's range; waking once an hour costs nothing
+	return int((min(d, longest) + time.Millisecond - 1) / time.Millisecond)
+}
+
+func fromEpoll(bits uint32) (ev Events) {
+	if bits&unix.EPOLLIN != 0 {
+		ev |= Readable
+	}
+	if bits&unix.EPOLLOUT != 0 {
+		ev |= Writable
+	}
+	if bits&unix.EPOLLHUP != 0 {
+		ev |= Hangup
+	}
+	if bits&unix.EPOLLERR != 0 {
+		ev |= Error
+	}
+	return ev
+}
+
+// one is the eventfd's increment, a native uint64. The counter would overflow after 2^64 wake-ups.
+var one = binary.NativeEndian.AppendUint64(nil, 1)
+
+func (p *epoll) Wake() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.event < 0 {
+		return nil
+	}
+	_, err := unix.Write(p.event, one)
+	return os.NewSyscallError("write", err)
+}
+
+func (p *epoll) Close() error {
+	p.mu.Lock()
+	event := p.event
+	p.event = -1
+	p.mu.Unlock()
+	if event < 0 {
+		return nil
+	}
+	if p.timer >= 0 {
+		unix.Close(p.timer)
+	}
+	unix.Close(event)
+	return os.NewSyscallError("close", unix.Close(p.fd))
+}
+
+// embed opens the timerfd that makes the epoll fd readable for timers, and returns the epoll fd.
+func (p *epoll) embed() (int, error) {
+	if p.timer >= 0 {
+		return p.fd, nil
+	}
+	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return -1, os.NewSyscallError("timerfd_create", err)
+	}
+	if err := p.addInternal(timer, timerTag); err != nil {
+		unix.Close(timer)
+		return -1, err
+	}
+	p.timer = timer
+	return p.fd, nil
+}
+
+// arm sets the timerfd d ahead; 0 means at once, negative disarms.
+func (p *epoll) arm(d time.Duration) error {
+	var spec unix.ItimerSpec // all zero disarms
+	if d >= 0 {
+		spec.Value = unix.NsecToTimespec(max(int64(d), 1))
+	}
+	return os.NewSyscallError("timerfd_settime", unix.TimerfdSettime(p.timer, 0, &spec, nil))
+}

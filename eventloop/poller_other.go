@@ -1,0 +1,14 @@
+//go:build !linux
+
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// newPoller has nothing to offer without epoll; a loop with a Poller of the caller's works everywhere.
+func newPoller() (Poller, error) {
+	return nil, fmt.Errorf("epoll on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}

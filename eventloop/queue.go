@@ -1,0 +1,122 @@
+package eventloop
+
+import "sync"
+
+// Runnable is work that is queued on a loop without allocating: a mailbox, a device that flushes its writes.
+type Runnable interface {
+	// Run is called on the loop. It should stop after budget units of its own work (messages) and say whether more is left; then
+	// it is put at the back of the queue again. A Run that panics counts as one with nothing left.
+	Run(budget int) (more bool)
+}
+
+// RunBudget is the budget a Runnable is run with.
+const RunBudget = 64
+
+// postFunc makes a posted function a Runnable; a func value fits into an interface without allocating.
+type postFunc func()
+
+func (f postFunc) Run(int) bool {
+	f()
+	return false
+}
+
+// queue is the loop's one FIFO of work: anybody appends to in, the loop works through batch and then swaps the two. Elements are
+// written under mu only, also by the loop, so that whoever holds mu may read the element that Loop.holder points to.
+type queue struct {
+	mu      sync.Mutex
+	in      []Runnable
+	posts   uint64 // functions accepted by Post
+	closing bool   // Post refuses
+	ended   bool   // Schedule refuses too
+
+	batch []Runnable // the loop's
+	pos   int        // the loop's: the next of batch
+}
+
+// keepCap is a buffer capacity that is kept however little of it is used.
+const keepCap = 1024
+
+// next is the element to run now, nil when there is none. It stays valid until the following call.
+func (q *queue) next() *Runnable {
+	if q.pos == len(q.batch) && !q.take() {
+		return nil
+	}
+	q.pos++
+	return &q.batch[q.pos-1]
+}
+
+// take makes what was queued since the last take the batch.
+func (q *queue) take() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.batch) > 0 {
+		clear(q.batch) // let go of what has run
+	}
+	done := q.batch[:0]
+	if cap(done) > keepCap && len(q.batch) < cap(done)/8 {
+		done = nil // a burst is over: give its memory back
+	}
+	q.batch, q.in, q.pos = q.in, done, 0
+	return len(q.batch) > 0
+}
+
+// again queues a Runnable that had more to do.
+func (q *queue) again(r Runnable) {
+	q.mu.Lock()
+	q.in = append(q.in, r)
+	q.mu.Unlock()
+}
+
+// pending reports whether there is anything to run. Loop goroutine.
+func (q *queue) pending() bool {
+	if q.pos < len(q.batch) {
+		return true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.in) > 0
+}
+
+// Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any goroutine, the loop's included; it never
+// blocks. The queue has no bound: whoever posts in answer to somebody else's input limits that itself. ErrClosed once Shutdown has
+// begun; what was accepted before is run.
+func (l *Loop) Post(fn func()) error {
+	q := &l.queue
+	q.mu.Lock()
+	if q.closing {
+		q.mu.Unlock()
+		return l.opError("post", -1, ErrClosed)
+	}
+	q.in = append(q.in, postFunc(fn))
+	q.posts++
+	q.mu.Unlock()
+	l.wake()
+	return nil
+}
+
+// Schedule queues r to be run on the loop. Any goroutine, the loop's included; no allocation, no block. The caller guarantees that
+// it schedules r at most once until r's Run begins (a flag of its own). During Shutdown it still works, so that actors can finish;
+// ErrClosed after the end.
+func (l *Loop) Schedule(r Runnable) error {
+	q := &l.queue
+	q.mu.Lock()
+	if q.ended {
+		q.mu.Unlock()
+		return l.opError("schedule", -1, ErrClosed)
+	}
+	q.in = append(q.in, r)
+	q.mu.Unlock()
+	l.wake()
+	return nil
+}
+
+// wake ends the loop's wait if it said it was going to sleep. The loop says so first and looks at the queue again afterwards; here
+// the element is queued first and the flag read afterwards: one of the two sees the other. Only one caller per sleep writes.
+func (l *Loop) wake() {
+	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
+		l.wakeups.Add(1)
+		if err := l.poller.Wake(); err != nil {
+			l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package eventloop
+
+import (
+	"errors"
+	"runtime/debug"
+	"syscall"
+	"time"
+)
+
+// deferRounds bounds how often a turn's end may defer to itself.
+const deferRounds = 8
+
+// Start runs the loop on a goroutine of its own. What Run would return is logged and told by Shutdown. A loop that was shut down
+// already stays so; starting one that runs is a bug and panics.
+func (l *Loop) Start() {
+	if err := l.claim(running); err != nil {
+		if errors.Is(err, ErrClosed) {
+			return
+		}
+		panic(l.opError("run", -1, err))
+	}
+	go l.runLoop() //nolint:errcheck // finish has logged it
+}
+
+// Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error means that the loop ended because
+// waiting failed (never for EINTR). ErrRunning when somebody runs it already, ErrClosed after Shutdown.
+func (l *Loop) Run() error {
+	if err := l.claim(running); err != nil {
+		return l.opError("run", -1, err)
+	}
+	return l.runLoop()
+}
+
+func (l *Loop) runLoop() (err error) {
+	l.life.owner.Store(goroutineID())
+	l.startWatchdog()
+	err = errGoexit // what is left to say when a callback ends the goroutine under us
+	defer func() { err = l.finish(err) }()
+	for !l.life.closing.Load() {
+		worked, waitErr := l.turn(l.park())
+		if waitErr != nil {
+			err = waitErr
+			return err
+		}
+		if l.cfg.Wait != Block {
+			l.polled(worked)
+		}
+	}
+	l.drain(nil)
+	err = nil
+	return err
+}
+
+// turn waits up to timeout, then does everything there is to do, once: ready fds, due timers, queued work, deferred work.
+func (l *Loop) turn(timeout time.Duration) (worked bool, err error) {
+	n, err := l.poller.Wait(l.events, timeout)
+	if timeout != 0 {
+		l.asleep.Store(false)
+	}
+	if err != nil {
+		if !errors.Is(err, syscall.EINTR) {
+			return false, l.opError("wait", -1, err)
+		}
+		n = 0
+	}
+	l.now = l.clock.Now()
+	l.turns.Add(1)
+	for i := range l.events[:n] {
+		l.dispatch(l.events[i])
+	}
+	n += l.fireTimers()
+	n += l.runQueue()
+	n += l.runDeferred()
+	l.holder.Store(nil)
+	return n > 0, nil
+}
+
+// park decides how long the next wait may block, and if it may, announces it: from here on whoever queues work wakes the loop.
+func (l *Loop) park() time.Duration {
+	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.pending() {
+		return 0
+	}
+	if l.cfg.Wait == Spin && l.clock.Now().Sub(l.lastWork) < l.cfg.SpinFor {
+		return 0
+	}
+	timeout := l.untilTimer()
+	if timeout == 0 {
+		return 0
+	}
+	if l.handoff {
+		l.handoff = false
+		l.yield()
+	}
+	l.asleep.Store(true)
+	if l.queue.pending() || l.life.closing.Load() {
+		l.asleep.Store(false)
+		return 0
+	}
+	return timeout
+}
+
+// polled ends a turn of a polling loop. One that found nothing lets others have the processor: polling is worth while only when it
+// would be idle.
+func (l *Loop) polled(worked bool) {
+	if worked {
+		l.lastWork = l.now
+		return
+	}
+	l.handoff = false
+	l.yield()
+}
+
+// runQueue runs queued work in order, at most a turn's budget of it. Work that has more to do goes to the back.
+func (l *Loop) runQueue() (ran int) {
+	for ran < l.cfg.TurnBudget {
+		r := l.queue.next()
+		if r == nil {
+			break
+		}
+		ran++
+		if l.call(r) {
+			l.queue.again(*r)
+		}
+	}
+	if ran > 0 {
+		l.runs.Add(uint64(ran))
+	}
+	return ran
+}
+
+// runDeferred runs what the turn deferred. It is moved to flushing under the queue's lock, so that the watchdog may read it there
+// while Defer appends elsewhere without one.
+func (l *Loop) runDeferred() (ran int) {
+	for round := 0; round < deferRounds && len(l.deferred) > 0; round++ {
+		l.queue.mu.Lock()
+		clear(l.flushing)
+		l.flushing = append(l.flushing[:0], l.deferred...)
+		l.queue.mu.Unlock()
+		clear(l.deferred)
+		l.deferred = l.deferred[:0]
+		for i := range l.flushing {
+			if l.call(&l.flushing[i]) {
+				l.deferred = append(l.deferred, l.flushing[i])
+			}
+		}
+		ran += len(l.flushing)
+	}
+	return ran
+}
+
+// call is the one way into other people's code: it says who runs, and it survives their panics.
+func (l *Loop) call(r *Runnable) (more bool) {
+	l.holder.Store(r)
+	defer l.recovered(r)
+	return (*r).Run(RunBudget)
+}
+
+// Panic is a callback's panic, as reported to Config.OnPanic.
+type Panic struct {
+	Loop   string
+	Holder Holder // what panicked
+	Who    any    // the Handler or Runnable itself; nil for a function
+	Value  any    // what recover returned
+	Stack  []byte // of the panic
+}
+
+// recovered is deferred around every callback.
+func (l *Loop) recovered(r *Runnable) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	l.panics.Add(1)
+	p := Panic{Loop: l.cfg.Name, Holder: describe(*r), Who: who(*r), Value: value, Stack: debug.Stack()}
+	if l.cfg.OnPanic != nil {
+		l.cfg.OnPanic(p)
+		return
+	}
+	l.log.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(), "panic", value, "stack", string(p.Stack))
+}
