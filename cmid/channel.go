@@ -102,7 +102,8 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 	}
 	h := Handle(handles.Add(1))
 	if err := c.inst.CreateID(h, ps); err != nil {
-		return nil, fmt.Errorf("create_id (%v) on %s: %w", ps, c.name, err)
+		f := FailureBase{EventBase: EventBase{ID: h}, Op: "create_id on " + c.name, Err: err, Remedy: remedy(states.OpCreateQP, err)}
+		return nil, &CommandFailed{f}
 	}
 	return c.add(h, ps, states.Idle), nil
 }

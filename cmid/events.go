@@ -198,4 +198,3 @@ func asErrno(err error) unix.Errno {
 	}
 	return 0
 }
-

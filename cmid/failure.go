@@ -3,6 +3,7 @@ package cmid
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,14 +65,8 @@ func (f *FailureBase) Error() string {
 	if f.Remedy != "" {
 		fmt.Fprintf(&b, ": %s", f.Remedy)
 	}
-	if len(f.Legal) > 0 {
-		b.WriteString("; legal now: ")
-		for i, op := range f.Legal {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(op.String())
-		}
+	if legal := commands(f.Legal); len(legal) > 0 {
+		b.WriteString("; legal now: " + strings.Join(legal, ", "))
 	}
 	if len(f.History) > 1 {
 		b.WriteString("; history: ")
@@ -88,10 +83,29 @@ func (f *FailureBase) Error() string {
 	return b.String()
 }
 
-// code is the number a C programmer would look up: the errno's name, or the reject reason.
+// commands names what may be sent instead: the commands, not the queries that are always legal.
+func commands(legal []states.Op) []string {
+	var names []string
+	for _, op := range legal {
+		name := op.String()
+		switch op {
+		case states.OpSetTOS, states.OpSetReuseAddr, states.OpClearReuseAddr, states.OpSetAFOnly, states.OpSetAckTimeout:
+			name = "SetOption"
+		case states.OpQuery, states.OpMigrateID, states.OpInitQPAttrInit, states.OpInitQPAttrReady, states.OpInitQPAttrOther,
+			states.OpWriteCMEvent, states.OpCreateQP, states.OpSetIBPath, states.OpResolveAddrInfo:
+			continue // no Command of ours
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// code is what a C programmer would look up: the errno's name, or the reject reason.
 func (f *FailureBase) code() string {
 	if f.Status > 0 {
-		return fmt.Sprint(f.Status)
+		return RejectReason(f.Status).code()
 	}
 	var errno unix.Errno
 	if errors.As(f.Err, &errno) {

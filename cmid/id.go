@@ -143,7 +143,7 @@ func (id *ID) Do(cmd Command) Event {
 	if l, ok := cmd.(*Listen); ok {
 		id.backlog = id.clampBacklog(l.Backlog)
 	}
-	before := id.state
+	before := id.mark()
 	id.enter(next)
 	id.expect(cmd)
 	err := id.ch.inst.Do(id.handle, cmd)
@@ -156,6 +156,18 @@ func (id *ID) Do(cmd Command) Event {
 		return id.failed(cmd, before, err)
 	}
 	return id.accepted(cmd)
+}
+
+// mark is a place in an identifier's history that a command which failed at once returns to.
+type mark struct {
+	state   states.State
+	steps   int
+	entered time.Duration
+	slot    Transition // that the next transition would overwrite
+}
+
+func (id *ID) mark() mark {
+	return mark{id.state, id.steps, id.entered, id.history[id.steps%historyLen]}
 }
 
 // expect notes the command whose answer is an event. It is noted before the driver runs, because the event may come from inside.
@@ -179,7 +191,7 @@ func (id *ID) done(cmd Command, err error) {
 		if id.waiting == cmd {
 			id.waiting = nil
 		}
-		answer = id.failed(cmd, id.state, err)
+		answer = id.failed(cmd, id.mark(), err)
 	} else {
 		answer = id.accepted(cmd)
 	}
@@ -222,13 +234,18 @@ func (id *ID) accepted(cmd Command) Event {
 	return &Done{EventBase: base, Command: cmd}
 }
 
-// failed puts the state where the kernel leaves it and builds the answer. from is where an inline failure found the identifier.
-func (id *ID) failed(cmd Command, from states.State, err error) Event {
+// failed puts the state where the kernel leaves it and builds the answer. A command that failed at once and changed nothing leaves
+// no trace in the history.
+func (id *ID) failed(cmd Command, from mark, err error) Event {
 	if next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op())); v == states.Allow {
+		if next == from.state && id.steps == from.steps+1 {
+			id.state, id.steps, id.entered = from.state, from.steps, from.entered
+			id.history[id.steps%historyLen] = from.slot
+		}
 		id.enter(next)
 	}
 	f := id.failure(cmd, err)
-	f.State = from
+	f.State = from.state
 	return &CommandFailed{f}
 }
 
@@ -254,6 +271,9 @@ func (id *ID) failure(cmd Command, err error) FailureBase {
 	f := FailureBase{
 		EventBase: EventBase{ID: id.handle}, Command: cmd, State: id.state,
 		Local: in.Local, Peer: in.Peer, Err: err, History: id.History(),
+	}
+	if b, ok := cmd.(*BindAddr); ok {
+		f.Local = b.Addr
 	}
 	if cmd != nil {
 		f.Op = opName(cmd.Op())

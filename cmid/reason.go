@@ -27,30 +27,41 @@ const (
 	RejectRefused           RejectReason = -111 // iWARP: nobody listens, or the reply demands what we do not do
 )
 
-var rejectText = map[RejectReason]string{
-	RejectNoQP:              "the peer has no queue pair",
-	RejectNoResources:       "the peer is out of resources",
-	RejectTimeout:           "the peer gave up waiting",
-	RejectUnsupported:       "unsupported request",
-	RejectInvalidCommID:     "invalid communication id",
-	RejectInvalidServiceID:  "nobody listens on that port",
-	RejectInvalidTransport:  "invalid transport service type",
-	RejectStaleConnection:   "the peer still has a connection with this queue pair number",
-	RejectInvalidGID:        "invalid gid",
-	RejectInvalidMTU:        "invalid path mtu",
-	RejectInsufficientDepth: "insufficient responder resources",
-	RejectConsumerDefined:   "rejected by the application",
-	RejectInvalidRNRRetry:   "rnr retry count too low",
-	RejectDuplicateCommID:   "duplicate communication id",
-	RejectVendorOption:      "vendor option rejected",
-	RejectReset:             "rejected by the peer",
-	RejectRefused:           "nobody listens on that port",
+// reason is a reject reason's name in the InfiniBand specification, and what it means to the one who was rejected.
+type reason struct{ name, meaning string }
+
+var reasons = map[RejectReason]reason{
+	RejectNoQP:              {"no qp", "the peer has no queue pair"},
+	RejectNoResources:       {"no resources", "the peer is out of resources"},
+	RejectTimeout:           {"timeout", "the peer gave up waiting"},
+	RejectUnsupported:       {"unsupported", "the peer does not support the request"},
+	RejectInvalidCommID:     {"invalid comm id", "the peer does not know the connection"},
+	RejectInvalidServiceID:  {"invalid service id", "nobody listens on that port"},
+	RejectInvalidTransport:  {"invalid transport", "the listener has another queue pair type"},
+	RejectStaleConnection:   {"stale connection", "the peer still has a connection with this queue pair number"},
+	RejectInvalidGID:        {"invalid gid", "the gid is not the peer's"},
+	RejectInvalidMTU:        {"invalid mtu", "the peer cannot use the path's mtu"},
+	RejectInsufficientDepth: {"insufficient responder resources", "the peer cannot hold that many reads"},
+	RejectConsumerDefined:   {"consumer defined", "by the application"},
+	RejectInvalidRNRRetry:   {"invalid rnr retry", "the peer wants a higher rnr retry count"},
+	RejectDuplicateCommID:   {"duplicate comm id", "the connection exists already"},
+	RejectVendorOption:      {"vendor option", "by the application, for its vendor options"},
+	RejectReset:             {"reset", "by the peer"},
+	RejectRefused:           {"refused", "nobody listens on that port"},
 }
 
-// String says the reason in words.
+// String says the reason in words that fit behind "rejected: ".
 func (r RejectReason) String() string {
-	if t, ok := rejectText[r]; ok {
-		return t
+	if t, ok := reasons[r]; ok {
+		return t.meaning
 	}
-	return fmt.Sprintf("reject reason %d", int32(r))
+	return fmt.Sprintf("for reason %d", int32(r))
+}
+
+// code is the name and the number.
+func (r RejectReason) code() string {
+	if t, ok := reasons[r]; ok {
+		return fmt.Sprintf("%s, %d", t.name, int32(r))
+	}
+	return fmt.Sprint(int32(r))
 }

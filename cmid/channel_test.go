@@ -1,0 +1,387 @@
+package cmid
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+var update = flag.Bool("update", false, "regenerate docs/errors.md")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a driver whose every answer a test decides. Real devices are held to the kernel's behaviour by cmidtest; this one is
+// for what devices do rarely: fail, take long, tell too much.
+type script struct {
+	flavor    states.Flavor
+	up        Upcalls
+	answers   map[states.Op]error // what Do returns
+	did       []Command
+	destroyed []Handle
+	info      Info
+	device    verbs.Device
+	createErr error
+}
+
+func (s *script) Name() string { return "script" }
+
+func (s *script) Open(_ *eventloop.Loop, up Upcalls) (Instance, error) {
+	s.up = up
+	return s, nil
+}
+
+func (s *script) Flavor() states.Flavor { return s.flavor }
+func (s *script) Limits() Limits        { return Limits{MaxBacklog: 1024, MaxMessage: 1 << 20} }
+func (s *script) Info(Handle) Info      { return s.info }
+
+func (s *script) CreateID(Handle, PortSpace) error { return s.createErr }
+
+func (s *script) Do(h Handle, cmd Command) error {
+	s.did = append(s.did, cmd)
+	if _, ok := cmd.(*DestroyID); ok {
+		s.destroyed = append(s.destroyed, h)
+	}
+	return s.answers[cmd.Op()]
+}
+
+func (s *script) CreateQP(Handle, verbs.QPInitAttr) (verbs.QP, error) { return nil, unix.ENODEV }
+func (s *script) Device(Handle) verbs.Device                          { return s.device }
+func (s *script) Devices() []verbs.Device                             { return nil }
+func (s *script) Close() error                                        { return nil }
+
+// dev stands for an attached device; nothing calls it.
+type dev struct{ verbs.Device }
+
+func open(t *testing.T, s *script) *Channel {
+	t.Helper()
+	if s.answers == nil {
+		s.answers = make(map[states.Op]error)
+	}
+	c, err := OpenChannel(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// create makes an identifier and brings it to RouteResolved, or less.
+func create(t *testing.T, s *script, c *Channel, to states.State) *ID {
+	t.Helper()
+	id, err := c.CreateID(PortSpaceTCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []struct {
+		state states.State
+		do    func() error
+	}{
+		{states.AddrQuery, func() error { return id.ResolveAddr(Addr{}, MustAddr("10.0.0.7:7471"), 0) }},
+		{states.AddrResolved, func() error {
+			s.device = dev{}
+			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindAddrResolved})
+			return nil
+		}},
+		{states.RouteQuery, func() error { return id.ResolveRoute(0) }},
+		{states.RouteResolved, func() error {
+			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
+			return nil
+		}},
+		{states.Connecting, func() error { return id.Connect(nil, nil) }},
+		{states.Connected, func() error {
+			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindEstablished})
+			return nil
+		}},
+	}
+	for _, step := range steps {
+		if id.State() == to {
+			break
+		}
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if id.State() != step.state {
+			t.Fatalf("state %v, want %v", id.State(), step.state)
+		}
+	}
+	c.queue = nil
+	return id
+}
+
+func TestHandlesAreNeverReused(t *testing.T) {
+	s := &script{}
+	c, d := open(t, s), open(t, &script{})
+	seen := make(map[Handle]bool)
+	for range 100 {
+		for _, ch := range []*Channel{c, d} {
+			id, err := ch.CreateID(PortSpaceTCP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[id.Handle()] || id.Handle() == 0 {
+				t.Fatalf("handle %d came twice, or is none", id.Handle())
+			}
+			seen[id.Handle()] = true
+			if err := id.Destroy(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAnswerComesLater(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.RouteResolved)
+	s.answers[states.OpConnect] = ErrPending
+
+	if err := id.Connect(nil, nil); err != nil {
+		t.Fatalf("a pending command has not failed: %v", err)
+	}
+	if err := id.Disconnect(); err == nil {
+		t.Error("a second command went through while one was in progress")
+	}
+	s.up.Done(id.Handle(), id.Waiting(), unix.ECONNREFUSED)
+	ev, from, err := c.GetEvent()
+	if err != nil || from != id {
+		t.Fatalf("GetEvent = %v, %v, %v", ev, from, err)
+	}
+	f, ok := ev.(*CommandFailed)
+	if !ok || !errors.Is(f, unix.ECONNREFUSED) {
+		t.Fatalf("got %v, want CommandFailed with ECONNREFUSED", ev)
+	}
+	if id.State() != states.RouteResolved {
+		t.Errorf("state %v: rdma_connect(3) that fails at once leaves the identifier where it was", id.State())
+	}
+	if _, _, err := c.GetEvent(); err != unix.EAGAIN { //nolint:errorlint // exactly EAGAIN is promised
+		t.Errorf("GetEvent on an empty channel: %v, want EAGAIN", err)
+	}
+}
+
+func TestEventOvertakesTheAnswer(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.RouteResolved)
+	s.answers[states.OpConnect] = ErrPending
+	if err := id.Connect(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	cmd := id.Waiting()
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindEstablished})
+	s.up.Done(id.Handle(), cmd, nil)
+	ev, _, _ := c.GetEvent()
+	if _, ok := ev.(*Established); !ok {
+		t.Fatalf("got %T, want Established", ev)
+	}
+	if ev, _, err := c.GetEvent(); err == nil {
+		t.Errorf("a second answer: %v", ev)
+	}
+	if id.State() != states.Connected {
+		t.Errorf("state %v", id.State())
+	}
+}
+
+func TestNothingAfterDestroy(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id := create(t, s, c, states.Connected)
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDisconnected})
+	if err := id.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindTimewaitExit})
+	if ev, _, err := c.GetEvent(); err == nil {
+		t.Errorf("%T was told after rdma_destroy_id(3)", ev)
+	}
+	if err := id.BindAddr(MustAddr("0.0.0.0:0")); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("a destroyed identifier answers %v, want ENOENT", err)
+	}
+	if c.Len() != 0 {
+		t.Errorf("%d identifiers left", c.Len())
+	}
+}
+
+func TestRequestForADestroyedListener(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id, _ := c.CreateID(PortSpaceTCP)
+	if err := id.BindAddr(MustAddr("0.0.0.0:7471")); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Listen(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	child := s.up.NewHandle()
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: child})
+	if len(s.destroyed) != 2 || s.destroyed[1] != child {
+		t.Errorf("destroyed %v: the child of a dead listener must be destroyed, or its peer waits for ever", s.destroyed)
+	}
+}
+
+func TestUnknownAndUnsolicitedEventsAreTolerated(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id := create(t, s, c, states.AddrResolved)
+	for k := range 256 {
+		switch states.Kind(k) {
+		case states.KindDeviceRemoval, states.KindAddrChange, states.KindUnreachable:
+			continue // these may come at any time
+		}
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.Kind(k), Status: 1})
+	}
+	if id.State() != states.AddrResolved {
+		t.Errorf("state %v: nobody asked for any of that", id.State())
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id := create(t, s, c, states.Idle)
+	for range 20 {
+		if err := id.ResolveAddr(Addr{}, MustAddr("10.0.0.7:7471"), 0); err != nil {
+			t.Fatal(err)
+		}
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindAddrError, Status: -110})
+	}
+	h := id.History()
+	if len(h) != historyLen || h[len(h)-1].State != states.Bound || h[len(h)-2].State != states.AddrQuery {
+		t.Errorf("history %v", h)
+	}
+}
+
+// TestErrorsDocument renders every kind of failure and holds docs/errors.md to it.
+func TestErrorsDocument(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString("# Errors\n\nEvery failure says what failed, between whom, in which state, why, what to do, what would have been legal, and how the\n" +
+		"identifier came there. `errors.Is` finds the errno in it. Written by `go test ./cmid -run ErrorsDocument -update`.\n")
+	add := func(title string, err error) {
+		if err == nil {
+			t.Fatalf("%s: no error", title)
+		}
+		fmt.Fprintf(&doc, "\n## %s\n\n    %s\n", title, normal(err.Error()))
+	}
+	for _, e := range errorCases(t) {
+		add(e.title, e.err)
+	}
+	const file = "../docs/errors.md"
+	if *update {
+		if err := os.WriteFile(file, []byte(doc.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != doc.String() {
+		t.Errorf("%s is stale: go test ./cmid -run ErrorsDocument -update", file)
+	}
+}
+
+// normal makes an error text the same in every run.
+func normal(s string) string {
+	fields := strings.Fields(s)
+	for i, f := range fields {
+		if f == "(id" {
+			fields[i+1] = "3,"
+		}
+		if d, err := time.ParseDuration(strings.TrimRight(f, ",;")); err == nil && d < time.Second && f[0] >= '0' && len(f) > 2 {
+			fields[i] = strings.Replace(f, strings.TrimRight(f, ",;"), "0s", 1)
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+type errorCase struct {
+	title string
+	err   error
+}
+
+func errorCases(t *testing.T) []errorCase {
+	s := &script{}
+	c := open(t, s)
+	var all []errorCase
+	add := func(title string, err error) { all = append(all, errorCase{title, err}) }
+	inState := func(state states.State) *ID {
+		s.device, s.info = nil, Info{}
+		return create(t, s, c, state)
+	}
+	failing := func(op states.Op, errno unix.Errno, do func() error) error {
+		s.answers[op] = errno
+		defer delete(s.answers, op)
+		return do()
+	}
+	event := func(id *ID, ev *DriverEvent) error {
+		s.info = Info{Local: MustAddr("10.0.0.5:40000"), Peer: MustAddr("10.0.0.7:7471"), Device: "iwarp0"}
+		s.up.Event(id.Handle(), ev)
+		got, _, err := c.GetEvent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, _ := got.(Failure)
+		return f
+	}
+
+	id := inState(states.Idle)
+	add("Listen before BindAddr", id.Listen(0))
+	add("Connect before everything", id.Connect(nil, nil))
+	add("BindAddr: the port is taken", failing(states.OpBindAddr, unix.EADDRINUSE, func() error { return id.BindAddr(MustAddr("10.0.0.5:7471")) }))
+	add("BindAddr: not an address of this host", failing(states.OpBindAddr, unix.EADDRNOTAVAIL, func() error { return id.BindAddr(MustAddr("10.9.9.9:7471")) }))
+	add("BindAddr: a privileged port", failing(states.OpBindAddr, unix.EACCES, func() error { return id.BindAddr(MustAddr("10.0.0.5:80")) }))
+	add("ResolveAddr: no route", failing(states.OpResolveAddr, unix.ENETUNREACH, func() error { return id.ResolveAddr(Addr{}, MustAddr("10.0.0.7:7471"), 0) }))
+	add("BindAddr after a ResolveAddr that failed: it has bound", id.BindAddr(MustAddr("10.0.0.5:7471")))
+
+	id = inState(states.AddrQuery)
+	add("AddrError: the neighbour does not answer", event(id, &DriverEvent{Kind: states.KindAddrError, Status: -110}))
+	id = inState(states.RouteQuery)
+	add("RouteError", event(id, &DriverEvent{Kind: states.KindRouteError, Status: -110}))
+	id = inState(states.Connecting)
+	add("Accept while connecting", id.Accept(nil, nil))
+	add("Disconnect before connected", id.Disconnect())
+	add("Rejected: nobody listens (InfiniBand)", event(id, &DriverEvent{Kind: states.KindRejected, Status: 8}))
+	add("Connect again on a rejected identifier", id.Connect(nil, nil))
+	id = inState(states.Connecting)
+	add("Rejected: by the application", event(id, &DriverEvent{Kind: states.KindRejected, Status: 28}))
+	id = inState(states.Connecting)
+	add("Rejected: nobody listens (iWARP)", event(id, &DriverEvent{Kind: states.KindRejected, Status: -111}))
+	id = inState(states.Connecting)
+	add("Unreachable: no answer", event(id, &DriverEvent{Kind: states.KindUnreachable, Status: -110}))
+	id = inState(states.Connecting)
+	add("ConnectError: the peer answers nonsense", event(id, &DriverEvent{Kind: states.KindConnectError, Status: -22}))
+	id = inState(states.RouteResolved)
+	add("Connect: too many open files", failing(states.OpConnect, unix.EMFILE, func() error { return id.Connect(nil, nil) }))
+	id = inState(states.Connected)
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDeviceRemoval})
+	c.queue = nil
+	add("Disconnect after DeviceRemoval", id.Disconnect())
+	id = inState(states.Idle)
+	if err := id.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	add("BindAddr after DestroyID", id.BindAddr(MustAddr("0.0.0.0:0")))
+	s.createErr = unix.EMFILE
+	_, err := c.CreateID(PortSpaceTCP)
+	add("CreateID: too many open files", err)
+	_, err = ParseAddr("localhost:7471")
+	add("An address that is not one", err)
+	return all
+}
