@@ -124,20 +124,17 @@ func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	return f, FrameLen + pd, nil
 }
 
-// consumeKey checks as much of the key as there is; nil means that the fixed part of the frame is complete.
+// consumeKey checks as much of the key as there is; nil means that the fixed part of the frame is complete. The two keys differ in
+// one byte.
 func consumeKey(b []byte, f *Frame) error {
-	k := b[:min(len(b), len(requestKey))]
-	switch {
-	case string(k) == requestKey[:len(k)]:
-	case string(k) == replyKey[:len(k)]:
-		f.Reply = true
-	default:
-		for i, v := range k {
-			if v != requestKey[i] && v != replyKey[i] {
-				return frameError("MPA key byte", uint64(v))
-			}
+	for i, v := range b[:min(len(b), len(requestKey))] {
+		switch v {
+		case requestKey[i]:
+		case replyKey[i]:
+			f.Reply = true
+		default:
+			return frameError("MPA key byte", uint64(v))
 		}
-		return frameError("MPA key", 0)
 	}
 	if len(b) < FrameLen {
 		return ErrShort
