@@ -1,0 +1,103 @@
+package actor
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/extensions"
+)
+
+// boxes finds the mailbox behind a PID, for all actors of one ActorSystem that have one of ours. It is the system's extension, so
+// that it needs no Runtime and dies with the system.
+type boxes struct {
+	mu  sync.RWMutex
+	box map[string]*mailbox // by PID.Id
+}
+
+var (
+	boxesID = extensions.NextExtensionID()
+	// boxesMu: the system's table of extensions has no lock of its own.
+	boxesMu sync.RWMutex
+)
+
+// ExtensionID is for the ActorSystem's table of extensions.
+func (b *boxes) ExtensionID() extensions.ExtensionID { return boxesID }
+
+// boxesOf is the system's boxes, made by the first who asks.
+func boxesOf(sys *actor.ActorSystem) *boxes {
+	boxesMu.RLock()
+	b, ok := sys.Extensions.Get(boxesID).(*boxes)
+	boxesMu.RUnlock()
+	if ok {
+		return b
+	}
+	boxesMu.Lock()
+	defer boxesMu.Unlock()
+	if b, ok = sys.Extensions.Get(boxesID).(*boxes); !ok {
+		b = &boxes{box: make(map[string]*mailbox)}
+		sys.Extensions.Register(b)
+	}
+	return b
+}
+
+func (b *boxes) add(id string, m *mailbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.box[id] = m
+}
+
+// remove forgets m, unless the id has a new owner.
+func (b *boxes) remove(id string, m *mailbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.box[id] == m {
+		delete(b.box, id)
+	}
+}
+
+func (b *boxes) get(id string) *mailbox {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.box[id]
+}
+
+// of lists the mailboxes whose home is l.
+func (b *boxes) of(l *loop) (ms []*mailbox) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, m := range b.box {
+		if m.home == home(l) {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// box is the mailbox behind pid; nil when it is none of ours.
+func (rt *Runtime) box(pid *actor.PID) *mailbox {
+	if pid == nil || pid.Address != rt.sys.Address() {
+		return nil
+	}
+	return rt.boxes.get(pid.Id)
+}
+
+// boxOf is the mailbox of an actor that one of the loops runs, for deliver on that loop; nil for every other PID.
+func (rt *Runtime) boxOf(pid *actor.PID) *mailbox {
+	if m := rt.box(pid); m != nil && m.loop() != nil {
+		return m
+	}
+	return nil
+}
+
+// offLoop reports whether pid is an OffLoop actor. For any other PID without a box (Proto.Actor's default mailbox, a future, a
+// remote one) the sender on a loop calls the loop's Handoff itself.
+func (rt *Runtime) offLoop(pid *actor.PID) bool {
+	m := rt.box(pid)
+	return m != nil && m.loop() == nil
+}
+
+// loop is the loop that runs the actor; nil off the loops.
+func (m *mailbox) loop() *loop {
+	l, _ := m.home.(*loop)
+	return l
+}

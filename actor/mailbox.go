@@ -1,0 +1,314 @@
+package actor
+
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// lane is a message's place in the order in which an actor gets what waits for it.
+type lane uint8
+
+// The lanes, first served first; FIFO inside each.
+const (
+	laneLifecycle lane = iota // Proto.Actor's system messages
+	laneEvent                 // what the device tells: an end must not queue behind a thousand sends
+	laneControl               // Close, Disconnect, DestroyID, ...
+	laneData                  // Send, and whatever users send each other
+	lanes
+)
+
+// laned is implemented by messages of ours that do not belong to the data lane.
+type laned interface{ lane() lane }
+
+// delivered is implemented by messages that hold something of ours (a receive buffer, a credit) until their receiver is finished
+// with them. The mailbox calls done once for each that it took, after Receive has returned or panicked, or after it was answered.
+type delivered interface{ done() }
+
+// A mailbox is scheduled from the message that finds it idle until its consumer finds it empty.
+const (
+	idle int32 = iota
+	scheduled
+)
+
+// mailbox is Proto.Actor's Mailbox for an actor that a loop runs, or (OffLoop) goroutines. Unlike Proto.Actor's own it serves
+// lanes in strict order, gives its thread back after a budget of messages, refuses nil, and answers what is left when the actor
+// stops.
+//
+// Everything below the counters belongs to the consumer: the loop's goroutine, or the goroutine that was started for it. Fields
+// that are set by whoever makes the mailbox are set before it is given to a spawn.
+type mailbox struct {
+	queues [lanes]queue
+	state  atomic.Int32
+	data   atomic.Int32 // messages in the data lane
+	other  atomic.Int32 // messages in the event and control lanes
+
+	limit     int32 // of the data lane; 0: none. Set by the maker
+	busy      bool  // an invocation is under way
+	suspended bool  // since a failure, until its supervisor has decided; and before Started
+	closed    bool  // the actor has stopped
+
+	home    home
+	invoker actor.MessageInvoker
+	process actor.Process // what the registry had when Stop came; not nil: the actor may be gone after any system message
+
+	// onOverflow gets a message that the full data lane refused, on the posting goroutine. Set by the maker, with limit.
+	onOverflow func(msg any)
+	// leftover answers a message that the stopped actor will not get, as it was posted (in its envelope). nil: a dead letter, so
+	// that a sender gets what the PID of a dead actor gives, *actor.DeadLetterResponse. Set by the maker.
+	leftover func(msg any)
+}
+
+var (
+	_ actor.Mailbox      = (*mailbox)(nil)
+	_ eventloop.Runnable = (*mailbox)(nil)
+)
+
+// newMailbox makes the mailbox of an actor that l runs.
+func newMailbox(l *loop) *mailbox { return &mailbox{home: l, suspended: true} }
+
+// local is what an actor's context tells its mailbox.
+type local interface {
+	Self() *actor.PID
+	ActorSystem() *actor.ActorSystem
+}
+
+// RegisterHandlers is called once by the spawn, before Started is posted. The dispatcher is not used: the mailbox's home runs it.
+func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	m.invoker = invoker
+	if ctx, ok := invoker.(local); ok {
+		boxesOf(ctx.ActorSystem()).add(ctx.Self().Id, m)
+	}
+}
+
+// Start has nothing to do: Started is in the lifecycle lane by now.
+func (m *mailbox) Start() {}
+
+// UserMessageCount is how many messages wait, system messages not counted.
+func (m *mailbox) UserMessageCount() int { return int(m.data.Load() + m.other.Load()) }
+
+// LoopName names the actor in the loop's reports of stalls.
+func (m *mailbox) LoopName() string {
+	if ctx, ok := m.invoker.(local); ok {
+		return "actor " + ctx.Self().Id
+	}
+	return "actor"
+}
+
+// PostSystemMessage queues in the lifecycle lane. Any goroutine.
+func (m *mailbox) PostSystemMessage(msg any) {
+	m.queues[laneLifecycle].push(msg)
+	m.wake()
+}
+
+// PostUserMessage queues in the message's lane. Any goroutine; it never blocks. A message that the data lane has no
+// room for goes to onOverflow. A nil message becomes a dead letter in its turn.
+func (m *mailbox) PostUserMessage(msg any) {
+	switch c := actor.UnwrapEnvelopeMessage(msg).(type) {
+	case actor.MessageBatch:
+		// As Proto.Actor has it: the elements, then the batch itself.
+		for _, element := range c.GetMessages() {
+			m.PostUserMessage(element)
+		}
+	case laned:
+		if lane := c.lane(); lane != laneData {
+			m.post(lane, msg)
+			return
+		}
+	}
+	if m.data.Add(1) > m.limit && m.limit > 0 {
+		m.data.Add(-1)
+		m.onOverflow(msg)
+		return
+	}
+	m.queues[laneData].push(msg)
+	m.wake()
+}
+
+// post queues in the event or the control lane.
+func (m *mailbox) post(lane lane, msg any) {
+	m.other.Add(1)
+	m.queues[lane].push(msg)
+	m.wake()
+}
+
+// wake has the consumer come, unless it is on its way.
+func (m *mailbox) wake() {
+	if m.state.Load() == idle && m.state.CompareAndSwap(idle, scheduled) {
+		m.home.schedule(m)
+	}
+}
+
+// deliver is the device's way in: loop goroutine only. An actor with nothing more urgent gets the event within this call; one that
+// is in the middle of an invocation, suspended or behind gets it in its turn, through the event lane.
+func (m *mailbox) deliver(msg any) {
+	if m.busy || m.suspended || m.closed || !m.queues[laneLifecycle].empty() || !m.queues[laneEvent].empty() {
+		m.post(laneEvent, msg)
+		return
+	}
+	m.busy = true
+	m.user(msg)
+	m.busy = false
+	m.home.turned()
+}
+
+// Run is the mailbox's turn: at most budget messages. It is the consumer's only entrance beside deliver.
+func (m *mailbox) Run(budget int) (more bool) {
+	finished := false
+	defer func() {
+		m.busy = false
+		m.home.turned()
+		if !finished { // a panic outside of Receive, in a supervisor or a subscriber: it must not cost the rest of the queue
+			m.home.schedule(m)
+		}
+	}()
+	m.busy = true
+	more = m.turn(budget)
+	finished = true
+	return more
+}
+
+func (m *mailbox) turn(budget int) (more bool) {
+	over := m.home.over()
+	for range budget {
+		if msg, ok := m.queues[laneLifecycle].pop(); ok {
+			m.system(msg)
+			continue
+		}
+		if m.held(over) {
+			break
+		}
+		msg, ok := m.next()
+		switch {
+		case !ok:
+			return m.rest(over)
+		case actor.UnwrapEnvelopeMessage(msg) == nil:
+			m.refuse(msg)
+		case m.closed || over && !poison(msg):
+			m.answer(msg)
+		default:
+			m.user(msg)
+		}
+	}
+	return m.rest(over)
+}
+
+// held reports whether the actor takes lifecycle messages only.
+func (m *mailbox) held(over bool) bool { return m.suspended && !m.closed && !over }
+
+// next pops the most urgent user message.
+func (m *mailbox) next() (msg any, ok bool) {
+	if msg, ok = m.queues[laneEvent].pop(); !ok {
+		msg, ok = m.queues[laneControl].pop()
+	}
+	if ok {
+		m.other.Add(-1)
+		return msg, true
+	}
+	if msg, ok = m.queues[laneData].pop(); ok {
+		m.data.Add(-1)
+	}
+	return msg, ok
+}
+
+// rest ends a turn: the mailbox is idle, or it has more. What was posted since the last pop either is seen here, or its producer
+// sees the mailbox idle.
+func (m *mailbox) rest(over bool) (more bool) {
+	m.state.Store(idle)
+	return m.ready(over) && m.state.CompareAndSwap(idle, scheduled)
+}
+
+func (m *mailbox) ready(over bool) bool {
+	if m.queues[laneLifecycle].ready() {
+		return true
+	}
+	return !m.held(over) && (m.queues[laneEvent].ready() || m.queues[laneControl].ready() || m.queues[laneData].ready())
+}
+
+// system handles a lifecycle message, and notices when it was the actor's last.
+func (m *mailbox) system(msg any) {
+	switch msg.(type) {
+	case *actor.SuspendMailbox:
+		m.suspended = true
+		return
+	case *actor.ResumeMailbox:
+		m.suspended = false
+		return
+	case *actor.Started:
+		m.suspended = false
+	case *actor.Stop:
+		if ctx, ok := m.invoker.(local); ok && m.process == nil {
+			m.process, _ = ctx.ActorSystem().ProcessRegistry.GetLocal(ctx.Self().Id)
+		}
+	}
+	m.invokeSystem(msg)
+	if m.process != nil && !m.closed {
+		m.closeIfGone()
+	}
+}
+
+// closeIfGone closes the mailbox when its actor has left the registry, which is how a stopped actor shows from outside. Its name
+// may belong to a successor by now.
+func (m *mailbox) closeIfGone() {
+	ctx := m.invoker.(local)
+	if p, _ := ctx.ActorSystem().ProcessRegistry.GetLocal(ctx.Self().Id); p == m.process {
+		return
+	}
+	m.closed = true
+	boxesOf(ctx.ActorSystem()).remove(ctx.Self().Id, m)
+}
+
+func (m *mailbox) invokeSystem(msg any) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.invoker.EscalateFailure(reason, msg)
+		}
+	}()
+	m.invoker.InvokeSystemMessage(msg)
+}
+
+// user has the actor receive a message. A panic in Receive is its supervisor's business.
+func (m *mailbox) user(msg any) {
+	defer m.received(msg)
+	m.invoker.InvokeUserMessage(msg)
+}
+
+func (m *mailbox) received(msg any) {
+	if reason := recover(); reason != nil {
+		m.invoker.EscalateFailure(reason, msg)
+	}
+	finish(msg)
+}
+
+// finish tells a message that its receiver is finished with it.
+func finish(msg any) {
+	if d, ok := actor.UnwrapEnvelopeMessage(msg).(delivered); ok {
+		d.done()
+	}
+}
+
+// poison reports whether msg asks the actor to stop: an actor whose loop has ended can still do that.
+func poison(msg any) bool {
+	_, ok := actor.UnwrapEnvelopeMessage(msg).(*actor.PoisonPill)
+	return ok
+}
+
+// answer tells the sender of a message that nobody will receive it.
+func (m *mailbox) answer(msg any) {
+	switch {
+	case poison(msg): // it has what it asked for
+	case m.leftover != nil:
+		m.leftover(msg)
+	default:
+		m.refuse(msg)
+	}
+	finish(msg)
+}
+
+// refuse makes msg a dead letter.
+func (m *mailbox) refuse(msg any) {
+	ctx := m.invoker.(local)
+	ctx.ActorSystem().DeadLetter.SendUserMessage(ctx.Self(), msg)
+}

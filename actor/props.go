@@ -1,0 +1,33 @@
+package actor
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach it without a change of
+// goroutine. Its Receive must not block. Several actors are spread over the loops in turn. It is an option of Props, in place of a
+// mailbox and a dispatcher:
+//
+//	actor.PropsFromFunc(receive, rt.OnLoop())
+//
+// A *Received is released when Receive returns, unless it was retained. When the actor stops, the messages it has not received are
+// answered as those to a dead PID are: *actor.DeadLetterResponse. The same happens to messages that come after the runtime's
+// Shutdown; the actor can still be stopped then.
+func (rt *Runtime) OnLoop() actor.PropsOption {
+	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(rt.nextLoop()) })
+}
+
+// OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with OnLoop: a *Received is released
+// when Receive returns, unless it was retained, and a stopped actor's messages are answered. A loop whose actor sends to it yields
+// once before it sleeps, so that the message does not wait for Go's scheduler to notice.
+func (rt *Runtime) OffLoop() actor.PropsOption {
+	return actor.WithMailbox(func() actor.Mailbox { return &mailbox{home: rt.off, suspended: true} })
+}
+
+// onLoop is OnLoop for one certain loop.
+func onLoop(l *loop) actor.PropsOption {
+	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(l) })
+}
+
+// nextLoop is the loops in turn.
+func (rt *Runtime) nextLoop() *loop {
+	return rt.loops[int(rt.spread.Add(1)-1)%len(rt.loops)]
+}
