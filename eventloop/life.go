@@ -131,6 +131,7 @@ func (l *Loop) drain(stop <-chan struct{}) {
 		default:
 		}
 		l.now = l.clock.Now()
+		l.turns.Add(1)
 		ran := l.runQueue() + l.runDeferred()
 		l.holder.Store(nil)
 		if ran == 0 {

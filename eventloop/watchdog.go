@@ -106,8 +106,8 @@ func (l *Loop) stopWatchdog() {
 	<-l.watchdog.done
 }
 
-// watch looks a few times per StallAfter whether the loop is still in the callback it was in before. Within a turn a callback is
-// known by the place of its Runnable; the same place in the same turn is the same call.
+// watch looks a few times per StallAfter whether the loop is still in the callback it was in before. A call is known by
+// its turn and the place of its Runnable: only deferred work that defers itself can be in one place twice in a turn.
 func (l *Loop) watch() {
 	defer close(l.watchdog.done)
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))

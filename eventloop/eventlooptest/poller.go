@@ -52,14 +52,19 @@ type report struct {
 // NewPoller makes a Poller whose time-outs are the time package's: virtual inside a bubble.
 func NewPoller() *Poller { return NewPollerOn(nil) }
 
-// NewPollerOn makes a Poller whose time-outs end when clock is moved past them. Give the loop the same clock.
+// NewPollerOn makes a Poller that knows no time but clock's: a Wait ends, early perhaps, whenever the clock is moved. Give the loop
+// the same clock. nil is NewPoller.
 func NewPollerOn(clock *Clock) *Poller {
-	return &Poller{
+	p := &Poller{
 		clock:  clock,
 		fds:    make(map[int]*watch),
 		faults: make(map[Op][]error),
 		kick:   make(chan struct{}, 1),
 	}
+	if clock != nil {
+		clock.add(p)
+	}
+	return p
 }
 
 // Add implements eventloop.Poller: EEXIST for an fd that is watched, EBADF for a negative one.
@@ -124,8 +129,12 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	if done || timeout == 0 {
 		return n, nil
 	}
-	expired, stop := p.expiry(timeout)
-	defer stop()
+	var expired <-chan time.Time // nil never comes
+	if timeout > 0 && p.clock == nil {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		expired = t.C
+	}
 	for {
 		select {
 		case <-p.kick:
@@ -133,25 +142,15 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 			return 0, nil
 		}
 		p.mu.Lock()
-		n, done := p.collect(dst)
 		err := p.fault(OpWait)
+		if err == nil {
+			n, done = p.collect(dst)
+		}
 		p.mu.Unlock()
 		if done || err != nil {
 			return n, err
 		}
 	}
-}
-
-// expiry gives a channel that ends a Wait at its time-out; nil, which never does, for a negative one.
-func (p *Poller) expiry(timeout time.Duration) (expired <-chan time.Time, stop func()) {
-	switch {
-	case timeout < 0:
-		return nil, func() {}
-	case p.clock != nil:
-		return p.clock.after(timeout)
-	}
-	t := time.NewTimer(timeout)
-	return t.C, func() { t.Stop() }
 }
 
 // collect moves what can be reported to dst, and says whether Wait is over.
@@ -202,7 +201,15 @@ func (p *Poller) Close() error {
 	return p.fault(OpClose)
 }
 
-// signal ends the Wait under way, or the next.
+// nudge ends the Wait under way, or the next, without counting as a Wake.
+func (p *Poller) nudge() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.woken = true
+	p.signal()
+}
+
+// signal has the Wait under way, or the next, look again.
 func (p *Poller) signal() {
 	select {
 	case p.kick <- struct{}{}:
