@@ -1,0 +1,210 @@
+package cmid
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// want holds that the driver was given exactly these commands.
+func (s *script) want(t *testing.T, why string, cmds ...Command) {
+	t.Helper()
+	if len(s.did) != len(cmds) {
+		t.Fatalf("%s: the driver got %d commands, want %d", why, len(s.did), len(cmds))
+	}
+	for i := range cmds {
+		if !reflect.DeepEqual(s.did[i], cmds[i]) {
+			t.Errorf("%s: command %d is %+v, want %+v", why, i, s.did[i], cmds[i])
+		}
+	}
+	s.did = nil
+}
+
+// TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above the device: what reaches it, what
+// comes back, what is refused. What only a device can show is in cmidtest. docs/manpages.md has the sentences.
+func TestCalls(t *testing.T) {
+	var (
+		local  = MustAddr("10.0.0.5:7471")
+		chosen = MustAddr("10.0.0.5:40001")
+		peer   = MustAddr("10.0.0.7:7471")
+	)
+	setup := func(t *testing.T, ps PortSpace) (*script, *Channel, *ID) {
+		s := &script{}
+		c := open(t, s)
+		id, err := c.CreateID(ps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, c, id
+	}
+	must := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(t *testing.T, id *ID, want states.State) {
+		t.Helper()
+		if id.State() != want {
+			t.Errorf("state %v, want %v", id.State(), want)
+		}
+	}
+
+	t.Run("bind/specific address", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		s.info = Info{Local: local, Device: "dev0", Port: 1}
+		bound, ok := id.Do(&BindAddr{Addr: local}).(*Bound)
+		if !ok || bound.Local != local || bound.Device != "dev0" || bound.Ident() != id.Handle() {
+			t.Errorf("answer %+v, want the address and its device", bound)
+		}
+		s.want(t, "the address reaches the device as given", &BindAddr{Addr: local})
+		in(t, id, states.Bound)
+	})
+	t.Run("bind/port 0", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		must(t, id.BindAddr(MustAddr("10.0.0.5:0")))
+		s.info = Info{Local: chosen}
+		if id.SrcPort() != 40001 || id.LocalAddr() != chosen {
+			t.Errorf("port %d of %v, want the one the device chose", id.SrcPort(), id.LocalAddr())
+		}
+	})
+	t.Run("bind/errno", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		for _, errno := range []unix.Errno{unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES, unix.ENODEV} {
+			s.answers[states.OpBindAddr] = errno
+			if err := id.BindAddr(local); !errors.Is(err, errno) {
+				t.Errorf("got %v, want %v", err, errno)
+			}
+			in(t, id, states.Idle)
+		}
+		delete(s.answers, states.OpBindAddr)
+		must(t, id.BindAddr(local)) // a failed bind leaves nothing behind
+		if err := id.BindAddr(local); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("a second bind: %v, want EINVAL", err)
+		}
+	})
+	t.Run("bind/before listen", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		must(t, id.BindAddr(local))
+		must(t, id.Listen(5))
+		s.want(t, "bind, then listen", &BindAddr{Addr: local}, &Listen{Backlog: 5})
+		in(t, id, states.Listening)
+	})
+	t.Run("bind/before resolve", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		must(t, id.BindAddr(local))
+		must(t, id.ResolveAddr(Addr{}, peer, time.Second))
+		s.want(t, "bind, then resolve", &BindAddr{Addr: local}, &ResolveAddr{Dst: peer, Timeout: time.Second})
+		in(t, id, states.AddrQuery)
+	})
+
+	t.Run("resolve/no source", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		must(t, id.ResolveAddr(Addr{}, peer, 0))
+		s.want(t, "no source is made up above the device", &ResolveAddr{Dst: peer})
+	})
+	t.Run("resolve/resolved", func(t *testing.T) {
+		s, c, id := setup(t, PortSpaceTCP)
+		must(t, id.ResolveAddr(local, peer, time.Second))
+		s.want(t, "source and destination", &ResolveAddr{Src: local, Dst: peer, Timeout: time.Second})
+		s.info, s.device = Info{Local: chosen, Peer: peer, Device: "dev0"}, dev{}
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindAddrResolved})
+		ev, from, err := c.GetEvent()
+		r, ok := ev.(*AddrResolved)
+		if err != nil || from != id || !ok || r.Local != chosen || r.Peer != peer || r.Device != "dev0" || r.Status != 0 {
+			t.Fatalf("got %+v, %v, want AddrResolved with addresses and device", ev, err)
+		}
+		if id.Device() == nil || id.LocalAddr() != chosen || id.PeerAddr() != peer || id.DstPort() != 7471 {
+			t.Errorf("device %v, %v -> %v", id.Device(), id.LocalAddr(), id.PeerAddr())
+		}
+		in(t, id, states.AddrResolved)
+	})
+	t.Run("resolve/errno", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		s.answers[states.OpResolveAddr] = unix.ENETUNREACH
+		if err := id.ResolveAddr(Addr{}, peer, 0); !errors.Is(err, unix.ENETUNREACH) {
+			t.Errorf("got %v, want ENETUNREACH", err)
+		}
+		in(t, id, states.Bound) // as the kernel leaves it
+	})
+	t.Run("resolve/address error", func(t *testing.T) {
+		s, c, id := setup(t, PortSpaceTCP)
+		must(t, id.ResolveAddr(Addr{}, peer, time.Second))
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindAddrError, Status: -int32(unix.ETIMEDOUT)})
+		ev, _, _ := c.GetEvent()
+		if f, ok := ev.(*AddrError); !ok || !errors.Is(f, unix.ETIMEDOUT) || f.Status != -int32(unix.ETIMEDOUT) {
+			t.Fatalf("got %v, want AddrError with ETIMEDOUT", ev)
+		}
+		must(t, id.ResolveAddr(Addr{}, peer, time.Second)) // and may be tried again
+	})
+	t.Run("resolve/before route and connect", func(t *testing.T) {
+		s, c, id := setup(t, PortSpaceTCP)
+		for _, call := range []func() error{func() error { return id.ResolveRoute(0) }, func() error { return id.Connect(nil, nil) }} {
+			if err := call(); !errors.Is(err, unix.EINVAL) {
+				t.Errorf("before ResolveAddr: %v, want EINVAL", err)
+			}
+		}
+		s.want(t, "a refused call does not reach the device")
+		connected := create(t, s, c, states.Connecting)
+		s.want(t, "the active side's order", &ResolveAddr{Dst: peer}, &ResolveRoute{}, &Connect{})
+		in(t, connected, states.Connecting)
+	})
+
+	t.Run("listen/unbound", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		var f *CommandFailed
+		if err := id.Listen(1); !errors.Is(err, unix.EINVAL) || !errors.As(err, &f) || len(f.Legal) == 0 || f.Legal[0] != states.OpBindAddr {
+			t.Errorf("got %v, want EINVAL and that BindAddr is legal", err)
+		}
+		s.want(t, "a refused call does not reach the device")
+		in(t, id, states.Idle)
+	})
+	t.Run("listen/backlog", func(t *testing.T) {
+		for _, r := range []struct{ asked, got int }{{1, 1}, {128, 128}, {0, 1024}, {-1, 1024}, {1 << 30, 1024}} {
+			s, _, id := setup(t, PortSpaceTCP)
+			must(t, id.BindAddr(local))
+			s.info = Info{Local: local}
+			l, ok := id.Do(&Listen{Backlog: r.asked}).(*Listening)
+			if !ok || l.Backlog != r.got || l.Local != local {
+				t.Errorf("backlog %d: %+v, want %d of at most 1024", r.asked, l, r.got)
+			}
+		}
+	})
+	t.Run("listen/errno", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		must(t, id.BindAddr(local))
+		s.answers[states.OpListen] = unix.EADDRINUSE
+		if err := id.Listen(1); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("got %v, want EADDRINUSE", err)
+		}
+		in(t, id, states.Bound)
+	})
+	for _, r := range []struct {
+		name string
+		ps   PortSpace
+	}{{"listen/connection request", PortSpaceTCP}, {"listen/datagram request", PortSpaceUDP}} {
+		t.Run(r.name, func(t *testing.T) {
+			s, c, id := setup(t, r.ps)
+			must(t, id.BindAddr(local))
+			must(t, id.Listen(1))
+			s.info = Info{Local: local, Peer: peer}
+			child := s.up.NewHandle()
+			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: child, PrivateData: []byte("hello")})
+			ev, from, err := c.GetEvent()
+			q, ok := ev.(*ConnectRequest)
+			if err != nil || !ok || q.Listener != id.Handle() || q.Ident() != child || q.Peer != peer || string(q.PrivateData) != "hello" {
+				t.Fatalf("got %+v, %v, want the request on a new identifier", ev, err)
+			}
+			if from.PortSpace() != r.ps {
+				t.Errorf("the child's port space is %v, want the listener's", from.PortSpace())
+			}
+			in(t, from, states.ConnectRequested)
+			in(t, id, states.Listening)
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package docscheck
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const goodDoc = `
+| id | sentence | tests | deviation |
+|---|---|---|---|
+| listen-1 | it listens | ` + "`a.TestA`" + ` | |
+| listen-2 | it has a backlog | ` + "`a.TestA/row_one`<br>`a.TestA/group/row_two`" + ` | |
+| listen-3 | it flies | | it walks, because it has no wings |
+| listen-4 | it passes the suite | ` + "`a.TestSuite/bind/port_0`" + ` | |
+`
+
+func testCode(t *testing.T) map[string]*pkg {
+	t.Helper()
+	code, err := index(fstest.MapFS{
+		"a/a_test.go": {Data: []byte(`package a
+import "x/cmid/cmidtest"
+func TestA(t *testing.T) {
+	for _, r := range []struct{ name string }{{"row one"}, {name: "row two"}} { t.Run(r.name, nil) }
+	t.Run("group", nil)
+	t.Log("not a subtest")
+}
+func (s suite) TestMethod() {}
+func TestSuite(t *testing.T) { cmidtest.Run(t) }
+`)},
+		"a/a.go":                    {Data: []byte("package a\nfunc TestNotInATestFile() {}\n")},
+		"b/b_test.go":               {Data: []byte("package b\nfunc TestB() {}\n")},
+		"cmid/cmidtest/suite.go":    {Data: []byte("package cmidtest\nvar suite = map[string]func(){\"bind/port 0\": nil}\n")},
+		"a/testdata/broken.go":      {Data: []byte("not Go")},
+		".hidden/broken_test.go":    {Data: []byte("not Go")},
+		"a/testdata/broken_test.go": {Data: []byte("not Go")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// TestCheck shows each complaint once.
+func TestCheck(t *testing.T) {
+	code := testCode(t)
+	if got := check(goodDoc, []string{"listen"}, code); len(got) != 0 {
+		t.Errorf("a good table: %q", got)
+	}
+	rows := []struct {
+		name, row, want string
+	}{
+		{"neither", "| listen-5 | it sings | | |", "listen-5: has neither a test nor a deviation"},
+		{"no test", "| listen-5 | it sings | `a.TestGone` | |", "listen-5: `a.TestGone`: there is no func TestGone in a"},
+		{"no package", "| listen-5 | it sings | `z.TestA` | |", "listen-5: `z.TestA`: there is no func TestA in z"},
+		{"a method", "| listen-5 | it sings | `a.TestMethod` | |", "listen-5: `a.TestMethod`: there is no func TestMethod in a"},
+		{"not in a test file", "| listen-5 | it sings | `a.TestNotInATestFile` | |", "listen-5: `a.TestNotInATestFile`: there is no func TestNotInATestFile in a"},
+		{"no subtest", "| listen-5 | it sings | `a.TestA/row_three` | |", "listen-5: `a.TestA/row_three`: no subtest has that name"},
+		{"text that is no subtest", "| listen-5 | it sings | `a.TestA/not_a_subtest` | |", "listen-5: `a.TestA/not_a_subtest`: no subtest has that name"},
+		{"suite not run", "| listen-5 | it sings | `b.TestB/bind/port_0` | |", "listen-5: `b.TestB/bind/port_0`: no subtest has that name"},
+		{"second test", "| listen-5 | it sings | `a.TestA`<br>`a.TestGone` | |", "listen-5: `a.TestGone`: there is no func TestGone in a"},
+		{"no reference", "| listen-5 | it sings | see the code | |", "listen-5: see the code: a test is written `package.TestName/subtest`"},
+		{"gap", "| listen-6 | it sings | `a.TestA` | |", "listen-6: follows listen-4"},
+		{"twice", "| listen-4 | it sings | `a.TestA` | |", "listen-4: follows listen-4"},
+		{"says nothing", "| listen-5 | | `a.TestA` | |", "listen-5: says nothing"},
+		{"columns", "| listen-5 | it sings | `a.TestA` |", "listen-5: has 3 columns, want 4: id, sentence, tests, deviation"},
+		{"id", "| fifth | it sings | `a.TestA` | |", `row "fifth": an id is a page and a number: listen-3`},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			got := check(goodDoc+r.row+"\n", []string{"listen"}, code)
+			if len(got) != 1 || got[0] != r.want {
+				t.Errorf("got %q, want %q", got, r.want)
+			}
+		})
+	}
+	if got := check(goodDoc, []string{"listen", "bind_addr"}, code); strings.Join(got, "") != "rdma_bind_addr(3) has no rows" {
+		t.Errorf("a page without rows: %q", got)
+	}
+}
