@@ -37,6 +37,7 @@ func TestCallsBeyondTheOracle(t *testing.T) {
 		{0, Connected, OpLeaveMulticast, Refuse, Connected, EADDRNOTAVAIL},
 		{IWARP | UD, AddrResolved, OpLeaveMulticast, Refuse, AddrResolved, EADDRNOTAVAIL},
 		{IWARP | UD, AddrResolved, OpJoinMulticast, Refuse, AddrResolved, ENOSYS},
+		{IWARP | UD | Device, Bound, OpJoinMulticast, Refuse, Bound, ENOSYS},
 		{IWARP | UD, Bound, OpJoinMulticast, Refuse, Bound, EINVAL},
 
 		{Device, Bound, OpResolveAddrInfo, Allow, AddrInfoQuery, 0},

@@ -122,22 +122,16 @@ var kindNames = [NumKernelKinds]struct{ name, c string }{
 	KindInternal:         {"Internal", "INTERNAL"},
 }
 
+// ownKinds has ours, from KindBound on.
+var ownKinds = [...]string{"Bound", "Listening", "CommandFailed", "Done", "Closed"}
+
 // String is the event's name: "AddrResolved"; "Bound" for one of ours.
 func (k Kind) String() string {
-	switch k {
-	case KindBound:
-		return "Bound"
-	case KindListening:
-		return "Listening"
-	case KindCommandFailed:
-		return "CommandFailed"
-	case KindDone:
-		return "Done"
-	case KindClosed:
-		return "Closed"
-	}
 	if int(k) < NumKernelKinds {
 		return kindNames[k].name
+	}
+	if i := int(k) - int(KindBound); i >= 0 && i < len(ownKinds) {
+		return ownKinds[i]
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }

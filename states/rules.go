@@ -36,16 +36,16 @@ const (
 
 // existing lists, for each flavor, the states that its identifiers can be in. TestReachable derives it from the rules.
 var existing = func() (ex [NumFlavors]stateSet) {
-	for f := range ex {
-		switch Flavor(f) & (IWARP | UD) {
-		case IWARP:
-			ex[f] = allStates &^ in(Responded, PeerDisconnected, AddrInfoQuery, AddrInfoResolved)
-		case UD:
-			ex[f] = allStates &^ (in(Responded, Accepting) | ending)
-		case IWARP | UD:
-			ex[f] = dead | in(Idle, Bound, AddrQuery, AddrResolved, RouteQuery, RouteResolved)
-		default:
-			ex[f] = allStates
+	for f := range Flavor(NumFlavors) {
+		ex[f] = allStates
+		if f&IWARP != 0 {
+			ex[f] &^= in(Responded, PeerDisconnected, AddrInfoQuery, AddrInfoResolved)
+		}
+		if f&UD != 0 {
+			ex[f] &^= in(Responded, Accepting) | ending
+		}
+		if f&IWARP != 0 && f&UD != 0 { // neither Listen nor Connect
+			ex[f] &^= connects | in(Listening)
 		}
 	}
 	return ex

@@ -15,6 +15,7 @@ func Why(f Flavor, s State, in Input) Reason {
 	}
 	f %= Flavor(NumFlavors)
 	switch table[f][s][in].verdict {
+	case Allow:
 	case Ignore:
 		return Reason{Text: stateInfo[s].now + ": " + in.String() + " is late, a duplicate, or was never asked for", Legal: legal}
 	case Refuse, Guard:
