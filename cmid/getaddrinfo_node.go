@@ -115,7 +115,7 @@ func zoneIndex(ip netip.Addr) (uint32, error) {
 			return uint32(ifi.Index), nil
 		}
 	}
-	if n, err := strconv.ParseUint(zone, 10, 32); err == nil && isDigits(zone) {
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
 		return uint32(n), nil
 	}
 	return 0, fmt.Errorf("no interface %q for %v", zone, ip.WithZone(""))

@@ -133,6 +133,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"IPv4-mapped node stays IPv6", "::ffff:10.0.0.7", "7471", nil, []AddrInfo{rcDst("[::ffff:10.0.0.7]:7471")}},
 		{"IPv4-mapped node with AF_INET is IPv4", "::ffff:10.0.0.7", "7471", &AddrInfo{Family: FamilyIPv4}, []AddrInfo{rcDst("10.0.0.7:7471")}},
 		{"zone by name", "fe80::1%" + anInterface(), "7471", nil, []AddrInfo{rcDst("[fe80::1%" + anInterface() + "]:7471")}},
+		{"zone of a link-local group", "ff02::1%" + anInterface(), "7471", nil, []AddrInfo{rcDst("[ff02::1%" + anInterface() + "]:7471")}},
 		{"zone by number", "fe80::1%99", "7471", nil, []AddrInfo{rcDst("[fe80::1%99]:7471")}},
 		{"zone from the resolver", "zoned", "7471", nil, []AddrInfo{rcDst("[fe80::9%" + anInterface() + "]:7471")}},
 
@@ -177,6 +178,10 @@ func TestGetAddrInfo(t *testing.T) {
 		// AF_IB.
 		{"GID", "fe80::2", "7471", ibHints, []AddrInfo{{Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Dst: gid("fe80::2", 0x01061d2f, allOnes)}}},
 		{"GID without port", "fe80::2", "", ibHints, []AddrInfo{{Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Dst: gid("fe80::2", 0x01060000, portZero)}}},
+		{"GID with zone", "fe80::2%7", "7471", ibHints, []AddrInfo{{
+			Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP,
+			Dst: Addr{IB: &SockaddrIB{PKey: 0xFFFF, GID: netip.MustParseAddr("fe80::2").As16(), SID: 0x01061d2f, SIDMask: allOnes, ScopeID: 7}},
+		}}},
 		{"GID of RoCE", "::ffff:10.0.0.7", "7471", ibHints, []AddrInfo{{Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Dst: gid("::ffff:10.0.0.7", 0x01061d2f, allOnes)}}},
 		{
 			"GID in the IB port space", "fe80::2", "7471",
