@@ -16,7 +16,8 @@
 // # Ordering
 //
 // Step knows neither clock nor history. One command at a time may be under way per identifier; events may overtake its outcome,
-// and an outcome or event that finds the identifier elsewhere changes nothing. The end of an identifier is final: Failed is left
+// and an outcome or event that finds the identifier elsewhere changes nothing. Two commands connect without an event to follow:
+// Establish, and Accept of a datagram request; an Established after them is a duplicate. The end of an identifier is final: Failed is left
 // only towards Removed and Destroying, Removed only towards Destroying, Destroying not at all.
 //
 // # Errors
@@ -27,7 +28,7 @@
 // # Limitations
 //
 // The table knows states, not arguments: addresses, timeouts and private data are judged by the device. It is stricter than the
-// kernel where Guards says so, and elsewhere in these: a command that changes the state and is announced by an event (SetIBPath,
-// Accept on iWARP, NotifyCommEst) changes it when the event comes; a Reject that fails leaves the identifier Failed, and so does
+// kernel where Guards says so, and differs in these: where both a command and an event tell of one change (SetIBPath,
+// NotifyCommEst, Accept and Disconnect on iWARP), the event makes it; a Reject that fails leaves the identifier Failed, and so does
 // an Unreachable while connecting, although the kernel may go on; a route that fails after AddrInfoResolved leaves AddrResolved.
 package states

@@ -1,14 +1,15 @@
 package states
 
 // Flavor is what decides a cell besides state and input: a set of bits. The zero Flavor is a connected (RC) identifier of an
-// InfiniBand or RoCE device, with no device attached yet.
+// InfiniBand or RoCE device, with no device attached yet. Whoever drives the identifier sets Device as soon as one is attached, and
+// keeps it until DeviceRemoval has been judged: without it a bound or listening identifier has nothing to lose.
 type Flavor uint8
 
 // The bits.
 const (
 	IWARP  Flavor = 1 << iota // connections go through iw_cm; else through ib_cm (InfiniBand and RoCE)
 	UD                        // a datagram port space (RDMA_PS_UDP, RDMA_PS_IPOIB); else RC
-	Device                    // a device is attached: by BindAddr to its own address, or since AddrResolved. It stays attached
+	Device                    // a device is attached: by BindAddr to its own address, or since AddrResolved
 
 	// NumFlavors is the number of combinations.
 	NumFlavors = 1 << iota

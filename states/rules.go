@@ -23,7 +23,7 @@ const (
 	// deviceless states have no device, whatever the flavor; deviceOptional ones may.
 	deviceless     stateSet = 1 << Idle
 	deviceOptional stateSet = 1<<Bound | 1<<AddrQuery | 1<<Listening
-	attached                = live &^ deviceless // with the flavor's device bit, which Step implies where it must
+	attached                = live &^ deviceless // together with the flavor set device
 
 	// resolving and resolved states have a device and no communication identifier (ib_cm, iw_cm) yet.
 	resolving stateSet = 1<<Bound | 1<<AddrQuery | 1<<AddrResolved | 1<<RouteQuery | 1<<RouteResolved |
@@ -74,8 +74,8 @@ func guard(op Op, fs flavorSet, from stateSet, why string) rule {
 // rules is the state machine. What no rule decides: a command asked is refused (EINVAL; ENXIO in Removed, ENOENT in
 // Destroying), a command's failure leaves the state, an event is ignored.
 //
-// Where both a command and an event tell of the same change, the event makes it: SetIBPath waits for RouteResolved, an Accept
-// on iWARP and NotifyCommEst for Established, though the kernel has changed its own state already.
+// Where both a command and an event tell of one change, the event makes it: SetIBPath waits for RouteResolved, NotifyCommEst and
+// on iWARP Accept for Established, on iWARP Disconnect for Disconnected, though the kernel has changed its own state already.
 var rules = [][]rule{commandRules, deviceRules, guardRules, failureRules, eventRules}
 
 // commandRules are the commands that make a connection, and the options.
