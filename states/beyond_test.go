@@ -142,6 +142,10 @@ func TestEventsOutOfPlace(t *testing.T) {
 		{IWARP, Timewait, KindTimewaitExit, Ignore, Timewait},
 		{UD, Connected, KindDisconnected, Ignore, Connected},
 		{0, Connecting, KindAddrError, Ignore, Connecting},
+		{0, Connecting, KindConnectError, Allow, Failed},
+		{0, Accepting, KindConnectError, Allow, Failed},
+		{UD, Connecting, KindConnectError, Allow, Failed}, // a lookup ends like a connect, however the device words it
+		{UD, Connecting, KindRejected, Allow, Failed},
 		{UD, Connecting, KindAddrError, Allow, Failed}, // queue keys contradict
 		{0, AddrResolved, KindMulticastJoin, Ignore, AddrResolved},
 		{UD, Connected, KindMulticastJoin, Allow, Connected}, // asked before, done now

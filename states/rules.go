@@ -25,7 +25,7 @@ const (
 	deviceOptional stateSet = 1<<Bound | 1<<AddrQuery | 1<<Listening
 	attached                = live &^ deviceless // together with the flavor set device
 
-	// resolving and resolved states have a device and no communication identifier (ib_cm, iw_cm) yet.
+	// resolving states have no communication identifier (ib_cm, iw_cm) yet.
 	resolving stateSet = 1<<Bound | 1<<AddrQuery | 1<<AddrResolved | 1<<RouteQuery | 1<<RouteResolved |
 		1<<AddrInfoQuery | 1<<AddrInfoResolved
 	settingUp stateSet = 1<<Connecting | 1<<ConnectRequested | 1<<Responded | 1<<Accepting
