@@ -65,6 +65,15 @@ func TestCalls(t *testing.T) {
 		s.want(t, "the address reaches the device as given", &BindAddr{Addr: local})
 		in(t, id, states.Bound)
 	})
+	t.Run("bind/wildcard", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		s.info = Info{Local: MustAddr("0.0.0.0:7471")}
+		bound, ok := id.Do(&BindAddr{Addr: MustAddr("0.0.0.0:7471")}).(*Bound)
+		if !ok || !bound.Local.IsWildcard() || bound.Device != "" || id.Device() != nil {
+			t.Errorf("answer %+v, want the wildcard and no device", bound)
+		}
+		must(t, id.Listen(1)) // and no device is needed to listen
+	})
 	t.Run("bind/port 0", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.BindAddr(MustAddr("10.0.0.5:0")))
@@ -131,6 +140,17 @@ func TestCalls(t *testing.T) {
 			t.Errorf("got %v, want ENETUNREACH", err)
 		}
 		in(t, id, states.Bound) // as the kernel leaves it
+	})
+	t.Run("resolve/source binds", func(t *testing.T) {
+		s, _, id := setup(t, PortSpaceTCP)
+		s.answers[states.OpResolveAddr] = unix.ENETUNREACH
+		if err := id.ResolveAddr(local, peer, 0); err == nil {
+			t.Fatal("no error")
+		}
+		if err := id.BindAddr(local); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("bind after a resolve with a source: %v, want EINVAL, for it is bound", err)
+		}
+		must(t, id.Listen(1)) // which rdma_listen(3) demands, so the identifier counts as bound
 	})
 	t.Run("resolve/address error", func(t *testing.T) {
 		s, c, id := setup(t, PortSpaceTCP)

@@ -28,7 +28,7 @@ type resolver interface {
 // device, so it never returns ENODEV: BindAddr and ResolveAddr tell whether a device has the address.
 //
 // All addresses are returned, in the resolver's order, where librdmacm returns the first one only: the first result is
-// librdmacm's, callers that connect try each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with RAIPassive,
+// librdmacm's where the resolver orders like glibc's, callers that connect try each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with RAIPassive,
 // as glibc orders them. The caller owns the result; it shares no memory with hints.
 //
 // Every error is a *GAIError. With node, service and hints all missing it is EAINoName and EINVAL; with hints alone the result is
