@@ -27,9 +27,9 @@ type resolver interface {
 // It may wait for a name server, so it must not run on a loop; ctx ends the wait. Literal addresses never wait. It needs no
 // device, so it never returns ENODEV: BindAddr and ResolveAddr tell whether a device has the address.
 //
-// All addresses are returned, in the resolver's order, where librdmacm returns the first one only: the first result is
-// librdmacm's where the resolver orders like glibc's, callers that connect try each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with RAIPassive,
-// as glibc orders them. The caller owns the result; it shares no memory with hints.
+// All addresses are returned, in the resolver's order, where librdmacm returns the first one only; whoever connects tries each.
+// Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with RAIPassive, as glibc orders them. The caller owns the
+// result; it shares no memory with hints.
 //
 // Every error is a *GAIError. With node, service and hints all missing it is EAINoName and EINVAL; with hints alone the result is
 // a copy of them.
