@@ -129,11 +129,14 @@ func TestCloseBeforeRemove(t *testing.T) {
 		if err := unix.Dup3(other[0], r, unix.O_CLOEXEC); err != nil { // closes r, and gives its number to a copy of the other
 			t.Fatal(err)
 		}
-		if _, err := l.Add(r, eventloop.Readable, readyFunc(func(ev eventloop.Events) {
-			var buf [1]byte
-			unix.Read(r, buf[:])
+		var reg *eventloop.Registration
+		reg, err = l.Add(r, eventloop.Readable, readyFunc(func(ev eventloop.Events) {
+			if err := reg.Remove(); err != nil {
+				t.Error(err)
+			}
 			got <- ev
-		})); err != nil {
+		}))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := old.Remove(); err != nil {

@@ -1,0 +1,232 @@
+package eventloop_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+)
+
+// host is somebody else's event loop: it polls FD and calls Turn when that is readable.
+type host struct {
+	t  *testing.T
+	l  *eventloop.Loop
+	fd int
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	l := newLoop(t, eventloop.Config{})
+	fd, err := l.FD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &host{t, l, fd}
+}
+
+// readable polls FD for up to d.
+func (h *host) readable(d time.Duration) bool {
+	h.t.Helper()
+	fds := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, int(d.Milliseconds()))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return n == 1
+	}
+}
+
+// want checks that FD is readable within a second, and that Turn makes it unreadable again.
+func (h *host) want(why string) {
+	h.t.Helper()
+	if !h.readable(time.Second) {
+		h.t.Fatalf("FD is not readable: %s", why)
+	}
+	turn(h.t, h.l)
+	h.wantQuiet("after " + why)
+}
+
+func (h *host) wantQuiet(why string) {
+	h.t.Helper()
+	if h.readable(0) {
+		h.t.Fatalf("FD is readable: %s", why)
+	}
+}
+
+func TestEmbedded(t *testing.T) {
+	h := newHost(t)
+	l := h.l
+	defer shutdown(t, l)
+	h.wantQuiet("a new loop")
+
+	ran := 0
+	count := func() { ran++ }
+	for range 3 {
+		if err := l.Post(count); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.want("posts before the first Turn")
+	go l.Post(count)
+	h.want("a post from another goroutine")
+	if ran != 4 {
+		t.Errorf("%d of 4 posts ran", ran)
+	}
+
+	p := pipe(t)
+	var reg *eventloop.Registration
+	reg, err := l.Add(p[0], eventloop.Readable, readyFunc(func(eventloop.Events) {
+		var buf [8]byte
+		unix.Read(p[0], buf[:])
+		ran++
+		if err := l.Turn(); !errors.Is(err, eventloop.ErrRunning) {
+			t.Errorf("Turn inside a Turn: %v, want ErrRunning", err)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.wantQuiet("an empty pipe")
+	unix.Write(p[1], []byte("x"))
+	h.want("a byte in the pipe")
+	if ran != 5 {
+		t.Error("the pipe's handler was not called")
+	}
+	if err := reg.Remove(); err != nil {
+		t.Error(err)
+	}
+
+	l.Defer(&runFunc{func(int) bool { ran++; return false }})
+	h.want("work deferred outside a Turn")
+	if ran != 6 {
+		t.Error("deferred work did not run")
+	}
+	more := 3
+	if err := l.Schedule(&runFunc{func(int) bool { more--; return more > 0 }}); err != nil {
+		t.Fatal(err)
+	}
+	h.want("a Runnable")
+	if more != 0 {
+		t.Errorf("a Runnable has %d runs left", more)
+	}
+}
+
+func TestEmbeddedBudget(t *testing.T) {
+	l := newLoop(t, eventloop.Config{TurnBudget: 2})
+	fd, err := l.FD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{t, l, fd}
+	defer shutdown(t, l)
+	ran := 0
+	for range 5 {
+		if err := l.Post(func() { ran++ }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{2, 4, 5} {
+		if !h.readable(time.Second) {
+			t.Fatalf("FD is not readable with work left after %d", ran)
+		}
+		turn(t, l)
+		if ran != want {
+			t.Errorf("%d pieces of work ran, want %d", ran, want)
+		}
+	}
+	h.wantQuiet("everything ran")
+}
+
+func TestEmbeddedTimers(t *testing.T) {
+	h := newHost(t)
+	l := h.l
+	defer shutdown(t, l)
+	fired := 0
+	begin := time.Now()
+	late := l.AfterFunc(time.Hour, func() { t.Error("a timer of an hour fired") })
+	const d = 3 * time.Millisecond
+	l.AfterFunc(d, func() { fired++ }) // earlier than the one that was armed, outside a Turn
+	h.wantQuiet("the timers are not due")
+	h.want("a timer is due")
+	if took := time.Since(begin); fired != 1 || took < d {
+		t.Errorf("%d timers fired after %v, want one after %v", fired, took, d)
+	}
+	if err := l.Post(func() { l.AfterFunc(d, func() { fired++ }) }); err != nil { // armed inside a Turn
+		t.Fatal(err)
+	}
+	h.want("a post")
+	h.want("a timer that a post armed")
+	l.AfterFunc(0, func() { fired++ })
+	h.want("a timer for now")
+	if fired != 3 {
+		t.Errorf("%d timers fired, want 3", fired)
+	}
+	l.AfterFunc(d, func() { t.Error("a stopped timer fired") }).Stop()
+	late.Stop()
+	turn(t, l)
+	if h.readable(2 * d) {
+		t.Error("FD is readable although no timer is armed")
+	}
+}
+
+func TestEmbeddedShutdownFromAnotherGoroutine(t *testing.T) {
+	h := newHost(t)
+	turn(t, h.l)
+	ran := false
+	if err := h.l.Post(func() { ran = true }); err != nil {
+		t.Fatal(err)
+	}
+	turn(t, h.l)
+	ended := make(chan error)
+	go func() { ended <- h.l.Shutdown(context.Background()) }()
+	if !h.readable(time.Second) {
+		t.Fatal("FD does not tell that the loop wants to end")
+	}
+	if err := h.l.Turn(); !errors.Is(err, eventloop.ErrClosed) {
+		t.Errorf("the last Turn: %v, want ErrClosed", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if !ran {
+		t.Error("what was posted did not run")
+	}
+}
+
+// TestEmbeddedShutdownWithoutTurns: a host that calls no Turn any more is told at the deadline.
+func TestEmbeddedShutdownWithoutTurns(t *testing.T) {
+	h := newHost(t)
+	turn(t, h.l)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error)
+	go func() { ended <- h.l.Shutdown(ctx) }()
+	var stuck *eventloop.ShutdownError
+	if err := <-ended; !errors.As(err, &stuck) || stuck.Holder.Kind != "" {
+		t.Errorf("shutdown: %v, want a ShutdownError without a holder", err)
+	}
+	if err := h.l.Turn(); !errors.Is(err, eventloop.ErrClosed) {
+		t.Errorf("the last Turn: %v, want ErrClosed", err)
+	}
+	shutdown(t, h.l)
+}
+
+func TestNoFDWithAPollerOfTheCallers(t *testing.T) {
+	l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+	defer shutdown(t, l)
+	if _, err := l.FD(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("FD: %v, want ErrUnsupported", err)
+	}
+	if err := l.Run(); !errors.Is(err, eventloop.ErrRunning) {
+		t.Errorf("Run of an embedded loop: %v, want ErrRunning", err)
+	}
+}

@@ -1,0 +1,157 @@
+package eventloop_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+)
+
+// runTurns runs a loop for n waits on a poller that never blocks and never has anything, each wait taking step, and returns the
+// time-outs it was given.
+func runTurns(t *testing.T, cfg eventloop.Config, n int, step time.Duration, prepare func(l *eventloop.Loop)) []time.Duration {
+	t.Helper()
+	clock := eventlooptest.NewClock(epoch)
+	p := &spinPoller{record: true}
+	cfg.Poller, cfg.Clock, cfg.Logger = p, clock, quiet
+	l := newLoop(t, cfg)
+	p.onWait = func() {
+		clock.Advance(step)
+		if len(p.timeouts) == n {
+			l.Post(func() { panic(stopLoop{}) })
+		}
+	}
+	if prepare != nil {
+		prepare(l)
+	}
+	func() {
+		defer func() {
+			if _, ok := recover().(stopLoop); !ok {
+				t.Error("the loop ended in another way")
+			}
+		}()
+		l.Run()
+	}()
+	return p.timeouts[:n]
+}
+
+// stopLoop ends a loop from inside: OnPanic panics with it.
+type stopLoop struct{}
+
+func rethrow(p eventloop.Panic) { panic(p.Value) }
+
+func TestWaitModes(t *testing.T) {
+	const us = time.Microsecond
+	timeouts := func(mode eventloop.WaitMode, yields *int) []time.Duration {
+		cfg := eventloop.Config{Wait: mode, SpinFor: 50 * us, OnPanic: rethrow}
+		return runTurns(t, cfg, 8, 10*us, func(l *eventloop.Loop) { l.SetYield(func() { *yields++ }) })
+	}
+	var yields int
+	for i, d := range timeouts(eventloop.Block, &yields) {
+		if d >= 0 {
+			t.Errorf("Block: wait %d for %v, want for ever", i, d)
+		}
+	}
+	if yields != 0 {
+		t.Errorf("Block: yielded %d times without a Handoff", yields)
+	}
+	for i, d := range timeouts(eventloop.Busy, &yields) {
+		if d != 0 {
+			t.Errorf("Busy: wait %d for %v, want polls", i, d)
+		}
+	}
+	if yields != 7 {
+		t.Errorf("Busy: yielded %d times in 7 empty polls", yields)
+	}
+	for i, d := range timeouts(eventloop.Spin, &yields) {
+		// 50 µs at 10 µs per poll, then it blocks.
+		if polls := i < 5; polls != (d == 0) {
+			t.Errorf("Spin: wait %d for %v", i, d)
+		}
+	}
+}
+
+// TestSpinStartsAgainAfterWork: work at 40 µs keeps a loop that spins for 50 µs polling until 90 µs.
+func TestSpinStartsAgainAfterWork(t *testing.T) {
+	const us = time.Microsecond
+	cfg := eventloop.Config{Wait: eventloop.Spin, SpinFor: 50 * us, OnPanic: rethrow}
+	got := runTurns(t, cfg, 12, 10*us, func(l *eventloop.Loop) { l.AfterFunc(40*us, func() {}) })
+	for i, d := range got {
+		if polls := i < 9; polls != (d == 0) {
+			t.Errorf("wait %d for %v", i, d)
+		}
+	}
+}
+
+func TestHandoffYieldsOnceBeforeBlocking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+		yields := 0
+		l.SetYield(func() { yields++ })
+		l.Start()
+		post := func(fn func()) {
+			if err := l.Post(fn); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		post(func() {})
+		if yields != 0 {
+			t.Errorf("yielded %d times without a Handoff", yields)
+		}
+		post(func() { l.Handoff(); l.Handoff() })
+		if yields != 1 {
+			t.Errorf("yielded %d times after a turn with Handoffs, want once", yields)
+		}
+		post(func() {})
+		if yields != 1 {
+			t.Errorf("yielded %d times, want no more than for the one turn", yields)
+		}
+		shutdown(t, l)
+	})
+}
+
+func TestWatchdogNamesTheHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stalls []eventloop.Stall
+		p := eventlooptest.NewPoller()
+		l := newLoop(t, eventloop.Config{
+			Poller: p, StallAfter: time.Second, OnStall: func(s eventloop.Stall) { stalls = append(stalls, s) },
+		})
+		short := &namedRun{"short", nil}
+		left := 100
+		short.run = func() bool { time.Sleep(900 * time.Millisecond); left--; return left > 0 }
+		long := &namedRun{"long", func() bool { time.Sleep(10 * time.Second); return false }}
+		if _, err := l.Add(3, eventloop.Readable, &namedHandler{func(eventloop.Events) { time.Sleep(2 * time.Second) }, "conn-3"}); err != nil {
+			t.Fatal(err)
+		}
+		l.Start()
+		time.Sleep(time.Hour) // asleep is not stalled
+		if err := l.Schedule(short); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if len(stalls) != 0 {
+			t.Errorf("stalls %v reported of an idle loop, or of many short turns", stalls)
+		}
+		if err := l.Schedule(long); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if len(stalls) != 1 || stalls[0].Holder != (eventloop.Holder{Kind: "runnable", Name: "long"}) || stalls[0].Loop != "test" {
+			t.Fatalf("stalls %v, want the runnable while it stalls", stalls)
+		}
+		if d := stalls[0].For; d < time.Second || d > 3*time.Second/2 {
+			t.Errorf("reported after %v, want 1s to 1.5s", d)
+		}
+		time.Sleep(time.Minute)
+		p.Fire(3, eventloop.Readable)
+		time.Sleep(time.Minute)
+		if len(stalls) != 2 || stalls[1].Holder != (eventloop.Holder{Kind: "handler", Name: "conn-3"}) {
+			t.Errorf("stalls %v, want each reported once, then the handler", stalls)
+		}
+		shutdown(t, l)
+	})
+}
