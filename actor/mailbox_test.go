@@ -3,6 +3,7 @@ package actor
 import (
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -391,7 +392,7 @@ func TestDone(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h)
 	s.onMessage = func(msg any) {
-		if h, ok := actor.UnwrapEnvelopeMessage(msg).(*holding); ok && h.finished > 0 {
+		if h, ok := actor.UnwrapEnvelopeMessage(msg).(*holding); ok && h.finished.Load() > 0 {
 			t.Error("done before Receive has returned")
 		}
 	}
@@ -403,16 +404,16 @@ func TestDone(t *testing.T) {
 	s.onMessage = func(any) { panic("for the test") }
 	m.deliver(failed)
 	for name, msg := range map[string]*holding{"posted": posted, "in an envelope": wrapped, "delivered": delivered, "failed": failed} {
-		if msg.finished != 1 {
-			t.Errorf("%s: done was called %d times, want 1", name, msg.finished)
+		if n := msg.finished.Load(); n != 1 {
+			t.Errorf("%s: done was called %d times, want 1", name, n)
 		}
 	}
 }
 
 // holding counts its done calls.
-type holding struct{ finished int }
+type holding struct{ finished atomic.Int32 }
 
-func (h *holding) done() { h.finished++ }
+func (h *holding) done() { h.finished.Add(1) }
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.
 func TestIdleMailboxIsSmall(t *testing.T) {

@@ -1,0 +1,323 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// homes are the two places where an actor of ours runs; what a mailbox promises, it promises in both.
+var homes = map[string]func(*Runtime) actor.PropsOption{
+	"OnLoop":  (*Runtime).OnLoop,
+	"OffLoop": (*Runtime).OffLoop,
+}
+
+func inBothHomes(t *testing.T, test func(t *testing.T, rt *Runtime, home actor.PropsOption)) {
+	t.Helper()
+	for name, home := range homes {
+		t.Run(name, func(t *testing.T) {
+			rt := newTestRuntime(t, 1)
+			test(t, rt, home(rt))
+		})
+	}
+}
+
+// inbox collects what an actor that stands for a sender gets.
+type inbox struct {
+	mu  sync.Mutex
+	got []any
+	pid *actor.PID
+	n   chan struct{}
+}
+
+func newInbox(sys *actor.ActorSystem) *inbox {
+	b := &inbox{n: make(chan struct{}, 1<<16)}
+	b.pid = sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch ctx.Message().(type) {
+		case *actor.Started, *actor.Stopping, *actor.Stopped:
+		default:
+			b.mu.Lock()
+			b.got = append(b.got, ctx.Message())
+			b.mu.Unlock()
+			b.n <- struct{}{}
+		}
+	}))
+	return b
+}
+
+// wait waits for n more messages.
+func (b *inbox) wait(n int) []any {
+	for range n {
+		<-b.n
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.got
+}
+
+// requests sends n data messages with the inbox as their sender.
+func (b *inbox) requests(sys *actor.ActorSystem, to *actor.PID, n int) {
+	for i := range n {
+		sys.Root.RequestWithCustomSender(to, &data{i}, b.pid)
+	}
+}
+
+// held is an actor that is in the middle of a message until it is released, so that a queue builds up behind it.
+func held(rt *Runtime, home actor.PropsOption, receive func(actor.Context)) (pid *actor.PID, release func()) {
+	in, gate := make(chan struct{}), make(chan struct{})
+	pid = rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*control); ok {
+			close(in)
+			<-gate
+			return
+		}
+		receive(ctx)
+	}, home))
+	rt.sys.Root.Send(pid, &control{})
+	<-in
+	return pid, func() { close(gate) }
+}
+
+// Every message that a stopped actor had not received is answered. Proto.Actor's mailbox drops them silently: 1 of 10 handled, 9
+// vanish, no dead letter.
+func TestStopAnswersTheQueue(t *testing.T) {
+	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
+		sender := newInbox(rt.sys)
+		received := 0
+		pid, release := held(rt, home, func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*data); ok {
+				received++
+			}
+		})
+		const queued = 100 // more than one turn's budget
+		holds := &holding{}
+		sender.requests(rt.sys, pid, queued)
+		rt.sys.Root.RequestWithCustomSender(pid, holds, sender.pid)
+		stopped := rt.sys.Root.StopFuture(pid)
+		release()
+		if err := stopped.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		for _, msg := range sender.wait(queued + 1) {
+			if r, ok := msg.(*actor.DeadLetterResponse); !ok || !r.Target.Equal(pid) {
+				t.Fatalf("the sender got %T %v, want a DeadLetterResponse of the stopped actor", msg, msg)
+			}
+		}
+		if received != 0 {
+			t.Errorf("the actor got %d messages after it was told to stop", received)
+		}
+		for holds.finished.Load() == 0 { // done comes right after the answer
+			runtime.Gosched()
+		}
+		stop(t, rt.sys, sender.pid)
+	})
+}
+
+// A maker's leftover function answers in place of the dead letter.
+func TestStopAnswersThroughLeftover(t *testing.T) {
+	rt := newTestRuntime(t, 1)
+	var leftovers []any
+	done := make(chan struct{})
+	props := actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*control); ok {
+			ctx.Stop(ctx.Self())
+			for n := range 3 {
+				ctx.Send(ctx.Self(), &data{n})
+			}
+		}
+	}, actor.WithMailbox(func() actor.Mailbox {
+		m := newMailbox(rt.loops[0])
+		m.leftover = func(msg any) {
+			if leftovers = append(leftovers, msg); len(leftovers) == 4 {
+				close(done)
+			}
+		}
+		return m
+	}))
+	pid := rt.sys.Root.Spawn(props)
+	m := rt.boxOf(pid)
+	rt.sys.Root.Send(pid, &control{})
+	on(t, rt.loops[0], func() { m.deliver(&event{1}) }) // the device does not know yet
+	<-done
+	if diff := cmp.Diff([]string{"data 0", "data 1", "data 2", "event 1"}, names(leftovers)); diff != "" {
+		t.Errorf("leftovers (-want +got):\n%s", diff)
+	}
+	if rt.boxOf(pid) != nil {
+		t.Error("a stopped actor still has a box")
+	}
+}
+
+// An actor with children stops after them, and answers then.
+func TestStopWithChildrenAnswers(t *testing.T) {
+	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
+		sender := newInbox(rt.sys)
+		gate := make(chan struct{})
+		ready := make(chan struct{})
+		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					if _, ok := ctx.Message().(*actor.Stopping); ok {
+						<-gate
+					}
+				}))
+				close(ready)
+			case *data:
+				ctx.Respond(ctx.Message())
+			}
+		}, home))
+		<-ready
+		stopped := rt.sys.Root.StopFuture(pid)
+		sender.requests(rt.sys, pid, 10) // received or answered: the actor stops only after its child
+		close(gate)
+		if err := stopped.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		sender.requests(rt.sys, pid, 1)
+		sender.wait(11)
+		if rt.box(pid) != nil {
+			t.Error("a stopped actor still has a box")
+		}
+		stop(t, rt.sys, sender.pid)
+	})
+}
+
+// A nil message becomes a dead letter and the actor goes on. Proto.Actor's mailbox keeps a core busy for ever.
+func TestNilIsRefused(t *testing.T) {
+	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
+		sender := newInbox(rt.sys)
+		var dead sync.WaitGroup
+		dead.Add(2)
+		sub := rt.sys.EventStream.Subscribe(func(e any) {
+			if d, ok := e.(*actor.DeadLetterEvent); ok && d.Message == nil {
+				dead.Done()
+			}
+		})
+		defer rt.sys.EventStream.Unsubscribe(sub)
+		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if ctx.Message() == nil {
+				t.Error("the actor got a nil message")
+			}
+			if d, ok := ctx.Message().(*data); ok {
+				ctx.Respond(d)
+			}
+		}, home))
+		rt.sys.Root.Send(pid, nil)
+		rt.sys.Root.RequestWithCustomSender(pid, nil, sender.pid)
+		rt.sys.Root.RequestWithCustomSender(pid, &data{7}, sender.pid)
+		got := sender.wait(2)
+		if _, ok := got[0].(*actor.DeadLetterResponse); !ok || len(got) != 2 {
+			t.Errorf("the sender got %v, want a DeadLetterResponse and its answer", got)
+		}
+		dead.Wait()
+		m := rt.box(pid)
+		stop(t, rt.sys, pid, sender.pid)
+		if m.UserMessageCount() != 0 {
+			t.Errorf("%d messages counted in the end", m.UserMessageCount())
+		}
+	})
+}
+
+// A panic restarts the actor; the message it failed on is gone, the rest of the queue reaches the new incarnation in order.
+func TestRestartKeepsTheQueue(t *testing.T) {
+	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
+		var got []string
+		incarnation := 0
+		done := make(chan struct{})
+		pid := rt.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+			incarnation++
+			return actor.ReceiveFunc(func(ctx actor.Context) {
+				d, ok := ctx.Message().(*data)
+				if !ok {
+					return
+				}
+				if d.n == 1 {
+					panic("for the test")
+				}
+				if got = append(got, fmt.Sprint(d.n, " in ", incarnation)); d.n == 4 {
+					close(done)
+				}
+			})
+		}, home))
+		for n := range 5 {
+			rt.sys.Root.Send(pid, &data{n})
+		}
+		<-done
+		if diff := cmp.Diff([]string{"0 in 1", "2 in 2", "3 in 2", "4 in 2"}, got); diff != "" {
+			t.Errorf("got (-want +got):\n%s", diff)
+		}
+		stop(t, rt.sys, pid)
+	})
+}
+
+// What is posted to an actor whose loop has ended is answered, and the actor can still be stopped.
+func TestEndedLoopAnswers(t *testing.T) {
+	for _, how := range []string{"StopFuture", "PoisonFuture"} {
+		t.Run(how, func(t *testing.T) {
+			rt := newTestRuntime(t, 1)
+			sender := newInbox(rt.sys)
+			pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*data); ok {
+					t.Error("an actor received a message after its loop has ended")
+				}
+			}, rt.OnLoop()))
+			shut(t, rt.loops[0])
+			sender.requests(rt.sys, pid, 10)
+			for _, msg := range sender.wait(10) {
+				if _, ok := msg.(*actor.DeadLetterResponse); !ok {
+					t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
+				}
+			}
+			end := rt.sys.Root.StopFuture
+			if how == "PoisonFuture" {
+				end = rt.sys.Root.PoisonFuture
+			}
+			if err := end(pid).Wait(); err != nil {
+				t.Errorf("%s: %v", how, err)
+			}
+			stop(t, rt.sys, sender.pid)
+		})
+	}
+}
+
+// A loop that is abandoned at its deadline leaves mailboxes that were queued and never run. They are answered too.
+func TestAbandonedLoopAnswers(t *testing.T) {
+	rt := newTestRuntime(t, 1)
+	l := rt.loops[0]
+	sender := newInbox(rt.sys)
+	pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop()))
+	in, gate := make(chan struct{}), make(chan struct{})
+	if err := l.el.Post(func() { close(in); <-gate }); err != nil {
+		t.Fatal(err)
+	}
+	<-in
+	for range 1000 { // more than a turn runs, so that the actor's mailbox stays behind
+		if err := l.el.Post(func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var late *eventloop.ShutdownError
+	if err := l.el.Shutdown(ctx); !errors.As(err, &late) {
+		t.Fatalf("Shutdown while the loop is held: %v, want a ShutdownError", err)
+	}
+	sender.requests(rt.sys, pid, 10) // accepted: the loop has not ended
+	close(gate)
+	shut(t, l)
+	l.buryAll()
+	for _, msg := range sender.wait(10) {
+		if _, ok := msg.(*actor.DeadLetterResponse); !ok {
+			t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
+		}
+	}
+	stop(t, rt.sys, pid, sender.pid)
+}
