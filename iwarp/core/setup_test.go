@@ -1,0 +1,500 @@
+package core_test
+
+import (
+	"bytes"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestReply: what an initiator makes of every kind of Reply.
+func TestReply(t *testing.T) {
+	const s2 = wire.FlagEnhanced
+	word := wire.Control{IRD: 4, ORD: 4}
+	reply := func(rev uint8, fl wire.Flags, w wire.Control, private string) []byte {
+		return frame(wire.Frame{Reply: true, Revision: rev, Flags: fl, Control: w, Private: []byte(private)})
+	}
+	rev1, p2p := core.Config{Revision: 1}, core.Config{PeerToPeer: true, IRD: 4, ORD: 4}
+	def := core.Config{IRD: 4, ORD: 8}
+	agreed := func(w wire.Control) wire.Control { w.PeerToPeer, w.IRD, w.ORD = true, 4, 4; return w }
+	tests := []struct {
+		name    string
+		cfg     core.Config
+		reply   []byte
+		errno   syscall.Errno // 0: established
+		private string
+		term    string // Terminate payload, if one is sent
+		ird     uint16
+		ord     uint16
+		crc     bool
+	}{
+		{name: "accepted", cfg: def, reply: reply(2, s2, word, "pd"), private: "pd", ird: 4, ord: 4},
+		{name: "CRC asked for by the peer", cfg: def, reply: reply(2, s2|wire.FlagCRC, word, ""), ird: 4, ord: 4, crc: true},
+		{name: "CRC asked for by us", cfg: core.Config{CRC: true, IRD: 4}, reply: reply(2, s2, word, ""), ird: 4, crc: true},
+		{name: "siw's reserved flag", cfg: def, reply: reply(2, s2|0x08, word, ""), ird: 4, ord: 4},
+		{name: "limits not negotiated", cfg: def, reply: reply(2, s2, wire.Control{IRD: 0x3fff, ORD: 0x3fff}, ""), ird: 4, ord: 8},
+		{name: "revision 1", cfg: rev1, reply: reply(1, 0, wire.Control{}, "pd"), private: "pd"},
+		{name: "revision 0 to revision 1", cfg: rev1, reply: reply(0, 0, wire.Control{}, "")},
+		{name: "rejected", cfg: def, reply: reply(2, s2|wire.FlagReject, word, "no"), errno: syscall.ECONNRESET, private: "no"},
+		{name: "rejected in revision 1", cfg: def, reply: reply(1, wire.FlagReject, word, "no"), errno: syscall.ECONNRESET, private: "no"},
+		{name: "revision 1 to revision 2", cfg: def, reply: reply(1, 0, word, "x"), errno: syscall.ECONNRESET, private: "x"},
+		{name: "no control word", cfg: def, reply: reply(2, 0, word, "x"), errno: syscall.ECONNRESET, private: "x"},
+		{name: "revision 2 to revision 1", cfg: rev1, reply: reply(2, s2, word, ""), errno: syscall.EINVAL},
+		{name: "markers", cfg: def, reply: reply(2, s2|wire.FlagMarkers, word, ""), errno: syscall.ECONNREFUSED},
+		{name: "ORD above our IRD", cfg: def, reply: reply(2, s2, wire.Control{IRD: 4, ORD: 5}, ""), errno: syscall.EINVAL, term: "20060000"},
+		{name: "revision 3", cfg: def, reply: reply(3, s2, word, ""), errno: syscall.EINVAL, term: "20040000"},
+		{name: "wrong key", cfg: def, reply: []byte("HTTP/1.1 400"), errno: syscall.EINVAL, term: "20040000"},
+		{name: "a Request", cfg: def, reply: frame(wire.Frame{Revision: 1}), errno: syscall.EINVAL, term: "20040000"},
+		{
+			name: "no room for the control word", cfg: def, errno: syscall.EINVAL, term: "20040000",
+			reply: append([]byte("MPA ID Rep Frame"), 0x10, 2, 0, 3, 1, 2, 3),
+		},
+		{name: "peer-to-peer refused", cfg: p2p, reply: reply(2, s2, word, ""), ird: 4, ord: 4},
+		{name: "peer-to-peer not asked for", cfg: def, reply: reply(2, s2, agreed(wire.Control{}), ""), ird: 4, ord: 4},
+		{name: "no RTR chosen", cfg: p2p, reply: reply(2, s2, agreed(wire.Control{}), ""), errno: syscall.EINVAL, term: "20070000"},
+		{name: "empty FPDU chosen", cfg: p2p, reply: reply(2, s2, agreed(wire.Control{RTREmpty: true}), ""), errno: syscall.EINVAL, term: "20070000"},
+	}
+	for _, tt := range tests {
+		for _, step := range []func() int{whole, func() int { return 1 }} {
+			tt.cfg.Initiator = true
+			s := newSide(t, tt.name, tt.cfg)
+			s.postRecv(1, 1)
+			s.c.Start(t0)
+			s.take(1 << 30)
+			s.input(tt.reply, step)
+			if string(s.private) != tt.private || s.c.CRC() != tt.crc {
+				t.Errorf("%s: private data %q, CRC %v", tt.name, s.private, s.c.CRC())
+			}
+			if tt.errno == 0 {
+				if s.est != 1 || s.closed != 0 || s.ird != tt.ird || s.ord != tt.ord {
+					t.Errorf("%s: established %d, IRD %d, ORD %d, %v: want %d, %d", tt.name, s.est, s.ird, s.ord, s.err, tt.ird, tt.ord)
+				}
+				s.quiet(tt.name)
+				continue
+			}
+			wantErrno(t, tt.name, s.rejected, tt.errno)
+			if s.est != 0 || s.closed != 1 || errors.Is(s.rejected, core.ErrNoReply) || !errors.Is(s.err, tt.errno) {
+				t.Errorf("%s: established %d, closed %d, %v", tt.name, s.est, s.closed, s.err)
+			}
+			s.wantDone(tt.name, "r1:work request flushed/0")
+			if tt.term != "" {
+				wantTerminate(t, s, tt.name, s.take(1<<30), tt.term)
+			} else if _, now := s.c.WantClose(); !now || s.c.Pending() {
+				t.Errorf("%s: want nothing but a FIN", tt.name)
+			}
+		}
+	}
+}
+
+// TestRTRChoice: which ready-to-receive message a responder picks, and that it says exactly one.
+func TestRTRChoice(t *testing.T) {
+	for _, tt := range []struct{ offer, want wire.Control }{
+		{wire.Control{}, wire.Control{}},
+		{wire.Control{RTRWrite: true, RTRRead: true}, wire.Control{}}, // without A they mean nothing
+		{wire.Control{PeerToPeer: true, RTRWrite: true, RTRRead: true}, wire.Control{PeerToPeer: true, RTRWrite: true}},
+		{wire.Control{PeerToPeer: true, RTRRead: true}, wire.Control{PeerToPeer: true, RTRRead: true}},
+		{wire.Control{PeerToPeer: true, RTREmpty: true}, wire.Control{PeerToPeer: true, RTRWrite: true}}, // as siw
+	} {
+		s := newSide(t, "responder", core.Config{})
+		s.c.Start(t0)
+		tt.offer.IRD, tt.want.IRD, tt.want.ORD = 2, 6, 2
+		s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: tt.offer}))
+		if err := s.c.Accept(t0, nil, 6, 8); err != nil {
+			t.Fatal(err)
+		}
+		f, n, err := wire.ConsumeFrame(s.take(1 << 30))
+		if err != nil || n != len(s.out) || f.Control != tt.want {
+			t.Errorf("offer %+v: %+v, %v: want %+v", tt.offer, f.Control, err, tt.want)
+		}
+		if established := s.est == 1; established == tt.want.PeerToPeer {
+			t.Errorf("offer %+v: established %v with the Reply", tt.offer, established)
+		}
+	}
+}
+
+// TestPeerToPeerEstablished: any first FPDU makes the connection, and before its message is delivered.
+func TestPeerToPeerEstablished(t *testing.T) {
+	rtr := map[string][]byte{
+		"Write": fpdu(wire.Header{Tagged: true, Last: true, STag: 1}),
+		"Read":  fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1}, make([]byte, wire.ReadRequestLen)...),
+		"Send":  send(1, "x"),
+	}
+	for name, first := range rtr {
+		s := newSide(t, name, core.Config{})
+		s.postRecv(1, 1)
+		s.onComplete = func(core.CompletionEntry) {
+			if s.est != 1 {
+				t.Errorf("%s: a message before Established", name)
+			}
+		}
+		s.c.Start(t0)
+		s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{PeerToPeer: true, RTRWrite: true}}))
+		if err := s.c.Accept(t0, nil, 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		s.take(1 << 30)
+		s.postSend(5, "early", 0)
+		s.quiet("a responder says nothing before the first FPDU")
+		s.input(first[:len(first)-1], whole)
+		if s.est != 0 {
+			t.Errorf("%s: established by part of an FPDU", name)
+		}
+		s.input(first[len(first)-1:], whole)
+		if s.est != 1 || !s.c.Pending() {
+			t.Errorf("%s: established %d, output %v", name, s.est, s.c.Pending())
+		}
+	}
+}
+
+// TestRequest: what a responder makes of bad Requests.
+func TestRequest(t *testing.T) {
+	good := frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 3, ORD: 5}})
+	tests := []struct {
+		name  string
+		input []byte
+		errno syscall.Errno
+		reply wire.Flags // of the rejecting Reply; 0: none
+	}{
+		{"wrong key", []byte("GET / HTTP/1.1\r\n"), syscall.EPROTO, 0},
+		{"a Reply", frame(wire.Frame{Reply: true, Revision: 1}), syscall.EPROTO, 0},
+		{"revision 3", frame(wire.Frame{Revision: 3}), syscall.EPROTO, 0},
+		{"private data too long", append([]byte("MPA ID Req Frame"), 0, 1, 2, 1), syscall.EPROTO, 0},
+		{"an FPDU glued to it", append(bytes.Clone(good), send(1, "")...), syscall.EPROTO, 0},
+		{"markers", frame(wire.Frame{Revision: 1, Flags: wire.FlagMarkers}), syscall.ECONNREFUSED, wire.FlagReject},
+		{
+			"markers in revision 2", frame(wire.Frame{Revision: 2, Flags: wire.FlagMarkers | wire.FlagEnhanced}), syscall.ECONNREFUSED,
+			wire.FlagReject | wire.FlagEnhanced,
+		},
+	}
+	for _, tt := range tests {
+		s := newSide(t, tt.name, core.Config{})
+		s.c.Start(t0)
+		s.c.Input(t0, tt.input)
+		wantErrno(t, tt.name, s.err, tt.errno)
+		out := s.take(1 << 30)
+		if tt.reply == 0 {
+			if _, now := s.c.WantClose(); len(out) > 0 || !now {
+				t.Errorf("%s: answer %x, close %v", tt.name, out, now)
+			}
+			continue
+		}
+		f, n, err := wire.ConsumeFrame(out)
+		if err != nil || n != len(out) || f.Flags != tt.reply || !f.Reply {
+			t.Errorf("%s: Reply %+v, %v", tt.name, f, err)
+		}
+		if fin, now := s.c.WantClose(); !fin || now {
+			t.Errorf("%s: FIN %v, close %v", tt.name, fin, now)
+		}
+	}
+	s := newSide(t, "R in a Request", core.Config{})
+	s.c.Start(t0)
+	s.c.Input(t0, frame(wire.Frame{Revision: 1, Flags: wire.FlagReject | 0x0f}))
+	if err := s.c.Accept(t0, nil, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err := wire.ConsumeFrame(s.take(1 << 30)); err != nil || f.Flags != 0 || f.Revision != 1 {
+		t.Errorf("R and reserved bits in a Request: Reply %+v, %v: want none of them", f, err)
+	}
+}
+
+// TestBytesBeforeReply: an initiator that does not wait is cut off, whenever its bytes come.
+func TestBytesBeforeReply(t *testing.T) {
+	for _, accepted := range []bool{false, true} {
+		s := newSide(t, "responder", core.Config{})
+		s.c.Start(t0)
+		s.c.Input(t0, frame(wire.Frame{Revision: 1}))
+		if accepted {
+			if err := s.c.Accept(t0, nil, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			s.write(10)
+		}
+		s.c.Input(t0, []byte{0})
+		if _, now := s.c.WantClose(); !now || s.closed != 1 || s.est != 0 {
+			t.Errorf("accepted %v: closed %d: %v", accepted, s.closed, s.err)
+		}
+		wantErrno(t, "bytes before the Reply", s.err, syscall.EPROTO)
+	}
+}
+
+// TestInvariants: what would harm a peer is never sent. siw's kernel falls over a Reply with a control word that does not fit, or
+// with more than 256 bytes.
+func TestInvariants(t *testing.T) {
+	long := make([]byte, core.MaxPrivateData+1)
+	var c core.Conn
+	wantErrno(t, "private data of 249", c.Init(core.Config{PrivateData: long}, nil), syscall.EINVAL)
+	wantErrno(t, "IRD 0x3fff", c.Init(core.Config{IRD: 0x3fff}, nil), syscall.EINVAL)
+	wantErrno(t, "revision 3", c.Init(core.Config{Revision: 3}, nil), syscall.EINVAL)
+	for _, enhanced := range []bool{false, true} {
+		for _, n := range []int{0, core.MaxPrivateData} {
+			for _, accept := range []bool{false, true} {
+				s := newSide(t, "responder", core.Config{})
+				f := wire.Frame{Revision: 2}
+				if enhanced {
+					f.Flags = wire.FlagEnhanced | wire.FlagCRC | 0x0f
+				}
+				s.c.Start(t0)
+				s.c.Input(t0, frame(f))
+				wantErrno(t, "Accept with 249", s.c.Accept(t0, long, 1, 1), syscall.EINVAL)
+				wantErrno(t, "Reject with 249", s.c.Reject(t0, long), syscall.EINVAL)
+				wantErrno(t, "Accept with an ORD of 16384", s.c.Accept(t0, nil, 1, 16384), syscall.EINVAL)
+				err := s.c.Reject
+				if accept {
+					err = func(now time.Time, p []byte) error { return s.c.Accept(now, p, core.MaxIRD, core.MaxIRD) }
+				}
+				if e := err(t0, long[:n]); e != nil {
+					t.Fatal(e)
+				}
+				if accept {
+					s.postSend(1, "held back", 0)
+				}
+				out := s.take(1 << 30)
+				pd := int(out[18])<<8 | int(out[19])
+				word := 0
+				if enhanced {
+					word = wire.ControlLen
+				}
+				if pd != n+word || len(out) != wire.FrameLen+pd || pd > 256 || out[16]&0x10 != 0 && pd < 4 || (out[16]&0x10 != 0) != enhanced {
+					t.Errorf("enhanced %v, %d bytes: Reply %x", enhanced, n, out)
+				}
+				if out[16]&0x0f != 0 {
+					t.Errorf("reserved flags in the Reply: %#x", out[16])
+				}
+				wantErrno(t, "a second answer", s.c.Accept(t0, nil, 0, 0), syscall.EINVAL)
+			}
+		}
+	}
+}
+
+// TestHoldOff: a responder says nothing until it has heard the initiator, or 5 ms after its Reply.
+func TestHoldOff(t *testing.T) {
+	newResponder := func() *side {
+		s := newSide(t, "responder", core.Config{})
+		s.onEstablished = func() { s.postSend(1, "hello", 0) }
+		s.c.Start(t0)
+		s.c.Input(t0, frame(wire.Frame{Revision: 1}))
+		if err := s.c.Accept(t0, nil, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		s.at(time.Second) // a slow socket: the pause begins when the Reply is out
+		s.write(5)
+		if s.est != 0 {
+			t.Error("established by half a Reply")
+		}
+		s.take(1 << 30)
+		if s.est != 1 {
+			t.Error("not established by the Reply")
+		}
+		s.out = nil
+		s.quiet("hold-off")
+		return s
+	}
+	s := newResponder()
+	s.c.Timeout(t0.Add(time.Second + 4*time.Millisecond))
+	s.quiet("too early")
+	s.fire("the end of the hold-off", time.Second+5*time.Millisecond)
+	if got := s.take(1 << 30); !bytes.Equal(got, send(1, "hello")) {
+		t.Errorf("after the hold-off: %x", got)
+	}
+	s = newResponder()
+	s.c.Input(s.now, fpdu(wire.Header{Tagged: true, Last: true, STag: 1}))
+	if got := s.take(1 << 30); !bytes.Equal(got, send(1, "hello")) {
+		t.Errorf("after the first FPDU: %x", got)
+	}
+	if _, ok := s.c.Deadline(); ok {
+		t.Error("a deadline is left")
+	}
+}
+
+// TestKick: an initiator that hears nothing sends an empty Write 2, 20 and 200 ms after its first FPDU, and none once it does.
+func TestKick(t *testing.T) {
+	kick := fpdu(wire.Header{Tagged: true, Last: true, STag: 1})
+	a, _ := connect(t, core.Config{}, core.Config{})
+	if at, ok := a.c.Deadline(); ok {
+		t.Errorf("a deadline before the first FPDU: %v", at)
+	}
+	a.at(time.Second)
+	a.postSend(1, "first", 0)
+	a.take(1 << 30)
+	for _, after := range []time.Duration{2, 20, 200} {
+		a.fire("kick", time.Second+after*time.Millisecond)
+		a.out = nil
+		if got := a.take(1 << 30); !bytes.Equal(got, kick) {
+			t.Errorf("after %d ms: %x, want an empty Write", after, got)
+		}
+	}
+	if at, ok := a.c.Deadline(); ok {
+		t.Errorf("a fourth kick at %v", at)
+	}
+
+	a, b := connect(t, core.Config{PeerToPeer: true}, core.Config{})
+	a.fire("the RTR may be lost on siw as well", 2*time.Millisecond)
+	b.postSend(1, "", 0)
+	a.postRecv(1, 0)
+	b.take(1 << 30)
+	a.c.Input(a.now, b.fresh())
+	a.quiet("the kick that was due is not needed any more")
+	if _, ok := a.c.Deadline(); ok {
+		t.Error("still kicking after hearing the peer")
+	}
+	a.postSend(2, "x", 0)
+	a.take(1 << 30)
+	if _, ok := a.c.Deadline(); ok {
+		t.Error("kicks begin again")
+	}
+}
+
+// TestKickWaits: a kick never comes between the segments of a message.
+func TestKickWaits(t *testing.T) {
+	a, b := connect(t, core.Config{MaxSegment: 400}, core.Config{})
+	b.postRecv(1, 1<<20)
+	a.postSend(1, string(pattern(1<<20)), 0)
+	for n := 0; a.c.Pending(); n++ {
+		a.write(3000)
+		a.at(time.Duration(n) * time.Millisecond)
+		a.c.Timeout(a.now)
+		b.c.Input(t0, a.fresh())
+	}
+	b.wantDone("one message", "r1:success/1048576")
+	if b.closed != 0 {
+		t.Error(b.err)
+	}
+}
+
+// TestSetupTimeouts, in the order in which they can happen.
+func TestSetupTimeouts(t *testing.T) {
+	s := newSide(t, "initiator", core.Config{Initiator: true})
+	s.c.Start(t0)
+	s.take(1 << 30)
+	s.c.Timeout(t0.Add(9 * time.Second))
+	s.fire("no Reply", 10*time.Second)
+	wantErrno(t, "no Reply", s.rejected, syscall.ETIMEDOUT)
+	wantErrno(t, "no Reply", s.err, syscall.ETIMEDOUT)
+
+	s = newSide(t, "responder", core.Config{})
+	s.c.Start(t0)
+	s.c.Input(t0, []byte("MPA ID Re"))
+	s.fire("no Request", 5*time.Second)
+	wantErrno(t, "no Request", s.err, syscall.ETIMEDOUT)
+
+	s = newSide(t, "responder", core.Config{SetupTimeout: 7 * time.Second})
+	s.c.Start(t0)
+	s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{PeerToPeer: true, RTRWrite: true}}))
+	if at, ok := s.c.Deadline(); ok {
+		t.Errorf("the owner may think as long as it likes, not until %v", at)
+	}
+	s.at(time.Minute)
+	if err := s.c.Accept(s.now, nil, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	s.take(1 << 30)
+	s.fire("no first FPDU of a peer-to-peer initiator", time.Minute+7*time.Second)
+	wantErrno(t, "no first FPDU", s.err, syscall.ETIMEDOUT)
+	if _, now := s.c.WantClose(); !now || s.est != 0 || s.closed != 1 {
+		t.Errorf("established %d, closed %d", s.est, s.closed)
+	}
+}
+
+// TestEndInSetup: FIN or RST before set-up is complete.
+func TestEndInSetup(t *testing.T) {
+	for _, err := range []error{nil, syscall.ECONNRESET, syscall.EPIPE} {
+		s := newSide(t, "initiator", core.Config{Initiator: true})
+		s.c.Start(t0)
+		s.take(1 << 30)
+		s.c.InputEnd(t0, err)
+		wantErrno(t, "no Reply", s.rejected, syscall.ECONNRESET)
+		wantErrno(t, "no Reply: try revision 1", s.rejected, core.ErrNoReply)
+
+		s = newSide(t, "initiator", core.Config{Initiator: true})
+		s.c.Start(t0)
+		s.c.Input(t0, []byte("MPA"))
+		s.c.InputEnd(t0, err)
+		wantErrno(t, "part of a Reply", s.rejected, syscall.ECONNRESET)
+		if errors.Is(s.rejected, core.ErrNoReply) || s.closed != 1 {
+			t.Errorf("part of a Reply: %v, closed %d", s.rejected, s.closed)
+		}
+	}
+	s := newSide(t, "responder", core.Config{})
+	s.c.Start(t0)
+	s.c.InputEnd(t0, nil)
+	wantErrno(t, "no Request", s.err, syscall.ECONNRESET)
+
+	s = newSide(t, "responder", core.Config{})
+	s.c.Start(t0)
+	s.c.Input(t0, frame(wire.Frame{Revision: 1}))
+	s.c.InputEnd(t0, nil)
+	wantErrno(t, "the initiator gave up", s.err, syscall.ECONNRESET)
+	wantErrno(t, "Accept", s.c.Accept(t0, nil, 0, 0), syscall.ECONNRESET)
+	wantErrno(t, "Reject", s.c.Reject(t0, nil), syscall.ECONNRESET)
+	s.quiet("nobody to answer")
+}
+
+// TestPost: work requests that cannot be queued.
+func TestPost(t *testing.T) {
+	mr := region(10)
+	sge := verbs.SGE{MR: mr, Length: 10}
+	s := newSide(t, "idle", core.Config{})
+	wantErrno(t, "send before the connection", s.c.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sge}}), syscall.EINVAL)
+	a, _ := connect(t, core.Config{SendWRs: 1, RecvWRs: 2}, core.Config{})
+	for why, wr := range map[string]verbs.SendWR{
+		"outside":        {SGL: []verbs.SGE{{MR: mr, Offset: 1, Length: 10}}},
+		"wrapping":       {SGL: []verbs.SGE{{MR: mr, Offset: 0xffffffff, Length: 10}}},
+		"no region":      {SGL: []verbs.SGE{{Length: 1}}},
+		"too many":       {SGL: make([]verbs.SGE, core.MaxSGE+1)},
+		"inline and SGL": {Inline: []byte{1}, SGL: []verbs.SGE{sge}},
+		"inline":         {Inline: make([]byte, core.MaxInline+1)},
+		"opcode":         {Op: verbs.Recv},
+	} {
+		wantErrno(t, why, a.c.PostSend(&wr), syscall.EINVAL)
+	}
+	wantErrno(t, "Write", a.c.PostSend(&verbs.SendWR{Op: verbs.Write}), verbs.ErrNotSupported)
+	a.postSend(1, "x", 0)
+	wantErrno(t, "second send of one", a.c.PostSend(&verbs.SendWR{}), syscall.ENOMEM)
+	a.postRecv(1, 1)
+	a.postRecv(2, 1)
+	wantErrno(t, "third receive of two", a.c.PostRecv(verbs.RecvWR{}), syscall.ENOMEM)
+	wantErrno(t, "receive outside", a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: mr, Offset: 11}}), syscall.EINVAL)
+	wantErrno(t, "receive without local write",
+		a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: &verbs.MR{Bytes: make([]byte, 1)}, Length: 1}}), syscall.EINVAL)
+}
+
+// srq is a shared receive queue.
+type srq []verbs.RecvWR
+
+func (q *srq) Take() (verbs.RecvWR, bool) {
+	if len(*q) == 0 {
+		return verbs.RecvWR{}, false
+	}
+	wr := (*q)[0]
+	*q = (*q)[1:]
+	return wr, true
+}
+
+// TestSRQ: a receive is taken with the first segment of a message, one for each, and given back when the connection ends.
+func TestSRQ(t *testing.T) {
+	q := &srq{{ID: 1, SGE: verbs.SGE{MR: region(5), Length: 5}}, {ID: 2}, {ID: 3, SGE: verbs.SGE{MR: region(1), Offset: 1, Length: 1}}}
+	_, b := connect(t, core.Config{}, core.Config{SRQ: q})
+	wantErrno(t, "PostRecv beside an SRQ", b.c.PostRecv(verbs.RecvWR{}), syscall.EINVAL)
+	b.c.Input(t0, send(1, "hello")[:20])
+	if len(*q) != 2 {
+		t.Fatalf("%d receives left with the header in: want 2", len(*q))
+	}
+	b.c.Input(t0, send(1, "hello")[20:])
+	b.c.Input(t0, send(2, ""))
+	b.wantDone("two", "r1:success/5 r2:success/0")
+	b.c.Input(t0, send(3, "x"))
+	b.wantDone("a bad work request of the owner's", "r3:local protection error/0")
+	if e, _ := b.err.(*core.Error); e == nil || e.Layer != wire.LayerDDP || e.Type != 0 {
+		t.Errorf("a bad work request of the owner's: %v", b.err)
+	}
+	_, b = connect(t, core.Config{}, core.Config{SRQ: q})
+	b.c.Input(t0, send(1, ""))
+	if e, _ := b.err.(*core.Error); e == nil || e.Type != wire.DDPUntagged || e.Code != 2 {
+		t.Errorf("an empty shared queue: %v", b.err)
+	}
+}
