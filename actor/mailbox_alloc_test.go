@@ -1,0 +1,45 @@
+//go:build !race
+
+package actor
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// In the steady state a message costs no allocation, whichever way it takes. (The race detector makes pools forget on purpose.)
+func TestNoAllocationPerMessage(t *testing.T) {
+	rt := newTestRuntime(t, 1)
+	pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop()))
+	m := rt.boxOf(pid)
+	env, held := enveloped(&event{}), enveloped(&holding{})
+	for name, send := range map[string]func(){
+		"deliver":         func() { m.deliver(env) },
+		"deliver holding": func() { m.deliver(held) },
+		"deliver while behind": func() {
+			m.busy = true
+			m.deliver(env)
+			m.busy = false
+			m.turn(10)
+		},
+		"post event": func() { m.PostUserMessage(env); m.turn(10) },
+		"post data":  func() { m.PostUserMessage(held); m.turn(10) },
+		"send":       func() { rt.sys.Root.Send(pid, env); m.turn(10) },
+		"burst": func() {
+			for range 1000 {
+				m.PostUserMessage(env)
+			}
+			m.turn(1000)
+		},
+	} {
+		on(t, rt.loops[0], func() {
+			m.state.Store(scheduled) // the turns are given here
+			if allocs := testing.AllocsPerRun(1000, func() { send(); m.state.Store(scheduled) }); allocs != 0 {
+				t.Errorf("%s: %v allocations, want 0", name, allocs)
+			}
+			m.state.Store(idle)
+		})
+	}
+	stop(t, rt.sys, pid)
+}
