@@ -1,6 +1,7 @@
 package cmid
 
 import (
+	"errors"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -164,7 +165,7 @@ func opName(op states.Op) string { return strings.TrimPrefix(op.C(), "rdma_") }
 
 // remedy says what to do about an errno that users meet.
 func remedy(op states.Op, err error) string {
-	is := func(e unix.Errno) bool { return asErrno(err) == e }
+	is := func(e unix.Errno) bool { return errors.Is(err, e) }
 	switch {
 	case op == states.OpBindAddr && is(unix.EADDRINUSE):
 		return "another identifier or program has the port: choose another, or port 0"
@@ -182,19 +183,4 @@ func remedy(op states.Op, err error) string {
 		return "this process has too many open files: see `ulimit -n`"
 	}
 	return ""
-}
-
-// asErrno finds the errno in err, 0 when there is none.
-func asErrno(err error) unix.Errno {
-	for err != nil {
-		if e, ok := err.(unix.Errno); ok { //nolint:errorlint // walks the chain itself
-			return e
-		}
-		u, ok := err.(interface{ Unwrap() error }) //nolint:errorlint // walks the chain itself
-		if !ok {
-			return 0
-		}
-		err = u.Unwrap()
-	}
-	return 0
 }
