@@ -151,10 +151,10 @@ func (c *Conn) Shutdown(now time.Time) {
 	}
 }
 
-// finDeadline starts the wait for the peer's FIN once ours is due.
+// finDeadline starts the wait for the peer's FIN once ours is due. Nothing is sent from then on: no kick either, the FIN is one.
 func (c *Conn) finDeadline(now time.Time) {
 	if c.state == stFinishing && c.phaseAt.IsZero() && c.finReady() {
-		c.phaseAt = now.Add(fin)
+		c.phaseAt, c.tx.wireAt = now.Add(fin), time.Time{}
 	}
 }
 

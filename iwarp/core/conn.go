@@ -158,5 +158,6 @@ func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(),
 
 // finReady is true when a FIN is wanted and nothing is left to go before it.
 func (c *Conn) finReady() bool {
-	return c.shut && c.tx.raw == nil && c.tx.batch == nil && c.sq.n == 0 && len(c.tx.reads) == 0
+	t := &c.tx
+	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && len(t.reads) == 0 && c.sq.n == 0
 }

@@ -151,7 +151,7 @@ func (c *Conn) deliver(now time.Time) {
 	case r.h.Opcode == wire.OpReadRequest:
 		r.readMSN++
 		q, _, _ := wire.ConsumeReadRequest(r.hdr[wire.LengthLen+wire.UntaggedLen : r.have])
-		if c.state != stFinishing {
+		if !c.finReady() {
 			c.tx.reads = append(c.tx.reads, readResponse{stag: q.SinkSTag, to: q.SinkTO})
 		}
 	case r.h.Opcode == wire.OpReadResponse:

@@ -358,9 +358,6 @@ func (c *Conn) wireTimeout(now time.Time) {
 		c.tx.held = false
 		return
 	}
-	if c.finReady() {
-		return // the FIN wakes the peer up as well
-	}
 	c.tx.ctl |= ctlWrite
 	if int(c.tx.kicks) < len(kickAfter) {
 		c.tx.wireAt = now.Add(kickAfter[c.tx.kicks])
