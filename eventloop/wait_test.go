@@ -116,6 +116,10 @@ func TestHandoffYieldsOnceBeforeBlocking(t *testing.T) {
 func TestWatchdogNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stalls []eventloop.Stall
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait() // for the watchdog too, whose writes are seen from here on
+		}
 		p := eventlooptest.NewPoller()
 		l := newLoop(t, eventloop.Config{
 			Poller: p, StallAfter: time.Second, OnStall: func(s eventloop.Stall) { stalls = append(stalls, s) },
@@ -128,27 +132,27 @@ func TestWatchdogNamesTheHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Start()
-		time.Sleep(time.Hour) // asleep is not stalled
+		pass(time.Hour) // asleep is not stalled
 		if err := l.Schedule(short); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if len(stalls) != 0 {
 			t.Errorf("stalls %v reported of an idle loop, or of many short turns", stalls)
 		}
 		if err := l.Schedule(long); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		if len(stalls) != 1 || stalls[0].Holder != (eventloop.Holder{Kind: "runnable", Name: "long"}) || stalls[0].Loop != "test" {
 			t.Fatalf("stalls %v, want the runnable while it stalls", stalls)
 		}
 		if d := stalls[0].For; d < time.Second || d > 3*time.Second/2 {
 			t.Errorf("reported after %v, want 1s to 1.5s", d)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		p.Fire(3, eventloop.Readable)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if len(stalls) != 2 || stalls[1].Holder != (eventloop.Holder{Kind: "handler", Name: "conn-3"}) {
 			t.Errorf("stalls %v, want each reported once, then the handler", stalls)
 		}
