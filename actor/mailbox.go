@@ -158,32 +158,33 @@ func (m *mailbox) deliver(msg any) {
 func (m *mailbox) Run(budget int) (more bool) {
 	finished := false
 	defer func() {
-		m.busy = false
-		m.home.turned()
 		if !finished { // a panic outside of Receive, in a supervisor or a subscriber: it must not cost the rest of the queue
+			m.busy = false
 			m.home.schedule(m)
 		}
 	}()
 	m.busy = true
-	more = m.turn(budget)
+	over := m.home.over()
+	m.turn(budget, over)
+	m.home.turned()
+	m.busy = false
 	finished = true
-	return more
+	return m.rest(over)
 }
 
-func (m *mailbox) turn(budget int) (more bool) {
-	over := m.home.over()
+func (m *mailbox) turn(budget int, over bool) {
 	for range budget {
 		if msg, ok := m.queues[laneLifecycle].pop(); ok {
 			m.system(msg)
 			continue
 		}
 		if m.held(over) {
-			break
+			return
 		}
 		msg, ok := m.next()
 		switch {
 		case !ok:
-			return m.rest(over)
+			return
 		case actor.UnwrapEnvelopeMessage(msg) == nil:
 			m.refuse(msg)
 		case m.closed || over && !poison(msg):
@@ -192,7 +193,6 @@ func (m *mailbox) turn(budget int) (more bool) {
 			m.user(msg)
 		}
 	}
-	return m.rest(over)
 }
 
 // held reports whether the actor takes lifecycle messages only.
@@ -214,17 +214,16 @@ func (m *mailbox) next() (msg any, ok bool) {
 }
 
 // rest ends a turn: the mailbox is idle, or it has more. What was posted since the last pop either is seen here, or its producer
-// sees the mailbox idle.
+// sees the mailbox idle. From idle on the mailbox may have another consumer: only the queues are looked at, and at worst for
+// nothing.
 func (m *mailbox) rest(over bool) (more bool) {
+	held := m.held(over)
 	m.state.Store(idle)
-	return m.ready(over) && m.state.CompareAndSwap(idle, scheduled)
-}
-
-func (m *mailbox) ready(over bool) bool {
-	if m.queues[laneLifecycle].ready() {
-		return true
+	more = m.queues[laneLifecycle].ready()
+	if !held {
+		more = more || m.queues[laneEvent].ready() || m.queues[laneControl].ready() || m.queues[laneData].ready()
 	}
-	return !m.held(over) && (m.queues[laneEvent].ready() || m.queues[laneControl].ready() || m.queues[laneData].ready())
+	return more && m.state.CompareAndSwap(idle, scheduled)
 }
 
 // system handles a lifecycle message, and notices when it was the actor's last.

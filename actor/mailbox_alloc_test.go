@@ -21,16 +21,16 @@ func TestNoAllocationPerMessage(t *testing.T) {
 			m.busy = true
 			m.deliver(env)
 			m.busy = false
-			m.turn(10)
+			m.Run(10)
 		},
-		"post event": func() { m.PostUserMessage(env); m.turn(10) },
-		"post data":  func() { m.PostUserMessage(held); m.turn(10) },
-		"send":       func() { rt.sys.Root.Send(pid, env); m.turn(10) },
+		"post event": func() { m.PostUserMessage(env); m.Run(10) },
+		"post data":  func() { m.PostUserMessage(held); m.Run(10) },
+		"send":       func() { rt.sys.Root.Send(pid, env); m.Run(10) },
 		"burst": func() {
 			for range 1000 {
 				m.PostUserMessage(env)
 			}
-			m.turn(1000)
+			m.Run(1000)
 		},
 	} {
 		on(t, rt.loops[0], func() {

@@ -57,7 +57,7 @@ func (q *queue) pop() (msg any, ok bool) {
 // empty reports whether no push has begun since the last pop took everything.
 func (q *queue) empty() bool { return q.tail.Load() == nil }
 
-// ready reports whether a pop would succeed. Consumer only.
+// ready reports whether a pop would succeed. For anyone but the consumer that is a guess.
 func (q *queue) ready() bool {
 	n := q.head.Load()
 	return n != nil && (n.next.Load() != nil || q.tail.Load() == n)
