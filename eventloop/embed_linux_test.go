@@ -120,6 +120,33 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
+// TestEmbeddedWakeUps: the eventfd is written for work that comes while the host polls, not for what a Turn finds itself.
+func TestEmbeddedWakeUps(t *testing.T) {
+	h := newHost(t)
+	l := h.l
+	defer shutdown(t, l)
+	post := func(fn func()) {
+		if err := l.Post(fn); err != nil {
+			t.Error(err)
+		}
+	}
+	post(func() { post(func() { post(func() {}) }) })
+	h.want("a post")
+	l.AfterFunc(0, func() { post(func() {}) })
+	h.want("a timer")
+	if n := l.Stats().Wakeups; n != 1 {
+		t.Errorf("%d wake-ups for a post, and what it and a timer post, want 1", n)
+	}
+	ran := false
+	l.SetYield(func() { post(func() { ran = true }) }) // between the last look at the queue and falling asleep
+	post(l.Handoff)
+	turn(t, l)
+	h.want("a post during the yield")
+	if !ran {
+		t.Error("it did not run")
+	}
+}
+
 func TestEmbeddedBudget(t *testing.T) {
 	l := newLoop(t, eventloop.Config{TurnBudget: 2})
 	fd, err := l.FD()

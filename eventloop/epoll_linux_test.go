@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -113,6 +114,25 @@ func TestAddOfWhatCannotBeWatched(t *testing.T) {
 		}
 	})
 	on(t, l, func() {}) // the loop lives
+}
+
+// TestTimerDoesNotSpin: epoll_wait counts milliseconds; the rest of one must not be polled away.
+func TestTimerDoesNotSpin(t *testing.T) {
+	l := newLoop(t, eventloop.Config{})
+	start(t, l)
+	const d = 5*time.Millisecond + 500*time.Microsecond
+	fired := make(chan time.Duration)
+	on(t, l, func() {
+		begin := time.Now()
+		l.AfterFunc(d, func() { fired <- time.Since(begin) })
+	})
+	before := l.Stats().Turns
+	if took := <-fired; took < d {
+		t.Errorf("fired after %v, before its %v", took, d)
+	}
+	if turns := l.Stats().Turns - before; turns > 3 {
+		t.Errorf("%d turns to wait for one timer", turns)
+	}
 }
 
 // TestCloseBeforeRemove breaks the rule, with the number used again by somebody else: the late Remove must not hit them.

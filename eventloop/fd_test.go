@@ -114,6 +114,37 @@ func TestAddErrorsAreTyped(t *testing.T) {
 	})
 }
 
+// fullPoller has no room for any fd, and keeps the tags it was given.
+type fullPoller struct {
+	spinPoller
+	tags []uint64
+}
+
+func (p *fullPoller) Add(_ int, _ eventloop.Events, tag uint64) error {
+	p.tags = append(p.tags, tag)
+	return syscall.ENOSPC
+}
+
+// TestFailedAddLeavesNothing: somebody who tries again and again does not grow the loop's table.
+func TestFailedAddLeavesNothing(t *testing.T) {
+	p := &fullPoller{}
+	l := newLoop(t, eventloop.Config{Poller: p})
+	defer shutdown(t, l)
+	for range 10 {
+		if _, err := l.Add(1, 0, readyFunc(nil)); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("add: %v, want ENOSPC", err)
+		}
+	}
+	for i, tag := range p.tags {
+		if slot := uint32(tag); slot != 0 {
+			t.Errorf("add %d took slot %d, want the free one", i, slot)
+		}
+		if slices.Contains(p.tags[:i], tag) {
+			t.Errorf("add %d used tag %#x again", i, tag)
+		}
+	}
+}
+
 func TestWaitIsRetriedAfterEINTR(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eventlooptest.NewPoller()

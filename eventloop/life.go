@@ -143,7 +143,6 @@ func (l *Loop) drain(stop <-chan struct{}) {
 // finish ends the loop: nothing is accepted any more, and everything is given back.
 func (l *Loop) finish(err error) error {
 	l.holder.Store(nil)
-	l.asleep.Store(false)
 	l.queue.mu.Lock()
 	l.queue.closing, l.queue.ended = true, true
 	lost := len(l.queue.in) + len(l.queue.batch) - l.queue.pos

@@ -106,6 +106,9 @@ func TestTimerStopAndReset(t *testing.T) {
 	}
 	victim.Stop()
 	self.Stop()
+	far := l.AfterFunc(math.MaxInt64, func() { t.Error("a timer 292 years ahead fired") })
+	turn(t, l)
+	far.Stop()
 	clock.Advance(time.Hour)
 	turn(t, l)
 	if fired["self"] != 1 || fired["moved"] != 1 || fired["idle"] != 0 {

@@ -1,6 +1,7 @@
 package eventloop_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,43 @@ func TestHandoffYieldsOnceBeforeBlocking(t *testing.T) {
 	})
 }
 
+// TestWorkWhileFallingAsleep: what comes between the loop's first look at its queue and its announcement that it sleeps wakes nobody;
+// the loop has to look again.
+func TestWorkWhileFallingAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+		ran := false
+		l.SetYield(func() {
+			if err := l.Post(func() { ran = true }); err != nil {
+				t.Error(err)
+			}
+		})
+		l.Handoff()
+		l.Start()
+		synctest.Wait()
+		if n := l.Stats().Wakeups; !ran || n != 0 {
+			t.Errorf("ran %v with %d wake-ups, want it run without any", ran, n)
+		}
+		shutdown(t, l)
+	})
+}
+
+// TestShutdownWhileFallingAsleep is the same for Shutdown.
+func TestShutdownWhileFallingAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet})
+		l.SetYield(func() { time.Sleep(time.Minute) }) // Shutdown comes meanwhile
+		l.Handoff()
+		l.Start()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := l.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestWatchdogNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stalls []eventloop.Stall
@@ -131,6 +169,17 @@ func TestWatchdogNamesTheHolder(t *testing.T) {
 		if _, err := l.Add(3, eventloop.Readable, &namedHandler{func(eventloop.Events) { time.Sleep(2 * time.Second) }, "conn-3"}); err != nil {
 			t.Fatal(err)
 		}
+		again := 10
+		if _, err := l.Add(4, eventloop.Readable, readyFunc(func(eventloop.Events) {
+			time.Sleep(900 * time.Millisecond)
+			if again--; again > 0 {
+				p.Fire(4, eventloop.Readable)
+			}
+		})); err != nil {
+			t.Fatal(err)
+		}
+		p.Fire(4, eventloop.Readable)
+		l.AfterFunc(time.Minute, func() {})
 		l.Start()
 		pass(time.Hour) // asleep is not stalled
 		if err := l.Schedule(short); err != nil {
