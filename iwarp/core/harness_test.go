@@ -50,7 +50,10 @@ func newSide(t tb, name string, cfg core.Config) *side {
 	t.Helper()
 	s := &side{t: t, name: name, now: t0, iov: make([][]byte, 0, 64)}
 	if cfg.SendWRs == 0 {
-		cfg.SendWRs, cfg.RecvWRs = 64, 64
+		cfg.SendWRs = 64
+	}
+	if cfg.RecvWRs == 0 {
+		cfg.RecvWRs = 64
 	}
 	if err := s.c.Init(cfg, s); err != nil {
 		t.Fatalf("%s: Init: %v", name, err)

@@ -253,3 +253,28 @@ func TestNoAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestOpcodes: RFC 5040 section 5.4 and RFC 7306 section 5 give every untagged opcode its queue.
+func TestOpcodes(t *testing.T) {
+	queues := map[wire.Opcode]uint32{
+		wire.OpReadRequest: 1, wire.OpSend: 0, wire.OpSendInvalidate: 0, wire.OpSendSE: 0, wire.OpSendSEInvalidate: 0,
+		wire.OpTerminate: 2, wire.OpImmediate: 0, wire.OpImmediateSE: 0, wire.OpAtomicRequest: 1, wire.OpAtomicResponse: 3,
+	}
+	for op := wire.OpWrite; op <= wire.OpAtomicResponse; op++ {
+		q, untagged := queues[op]
+		if untagged == op.Tagged() || op.Queue() != q {
+			t.Errorf("%v: tagged %v, queue %d: want %v, %d", op, op.Tagged(), op.Queue(), !untagged, q)
+		}
+		h := wire.Header{Tagged: op.Tagged(), Opcode: op}
+		if got, _, err := wire.ConsumeHeader(wire.AppendHeader(nil, &h)); err != nil || got != h {
+			t.Errorf("%v: decoded %+v, %v", op, got, err)
+		}
+	}
+	if s := wire.OpSendSEInvalidate.String() + ", " + wire.Opcode(13).String(); s != "Send with SE and Invalidate, opcode 13" {
+		t.Error(s)
+	}
+	e := &wire.Error{Layer: wire.LayerMPA, Code: 4, Field: "MPA revision", Value: 9}
+	if e.Error() != "wire: MPA revision 0x9: MPA 0/04 invalid Request or Reply frame" {
+		t.Error(e)
+	}
+}
