@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -99,6 +100,9 @@ func TestHandoff(t *testing.T) {
 	off := rt.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OffLoop()))
 	ons := rt.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, onLoop(rt.loops[0])))
 	for _, l := range rt.loops {
+		for rt.box(off).state.Load() != idle { // an actor that runs anyhow is not woken
+			runtime.Gosched()
+		}
 		on(t, l, l.turned) // what the spawns have left
 		on(t, l, func() {
 			rt.sys.Root.Send(ons, &data{})
@@ -155,9 +159,7 @@ func TestBoxes(t *testing.T) {
 					t.Error("a remote PID of the same id has a box here")
 				}
 				stop(t, rt.sys, pid)
-				if rt.box(pid) != nil {
-					t.Error("a stopped actor still has a box")
-				}
+				unboxed(rt, pid)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +69,13 @@ func stop(tb testing.TB, sys *actor.ActorSystem, pids ...*actor.PID) {
 		if err := sys.Root.StopFuture(pid).Wait(); err != nil {
 			tb.Fatalf("stop %v: %v", pid, err)
 		}
+	}
+}
+
+// unboxed waits until a stopped actor has lost its box, which comes right after its watchers were told. It would hang if it had not.
+func unboxed(rt *Runtime, pid *actor.PID) {
+	for rt.box(pid) != nil {
+		runtime.Gosched()
 	}
 }
 

@@ -150,9 +150,7 @@ func TestStopAnswersThroughLeftover(t *testing.T) {
 	if diff := cmp.Diff([]string{"data 0", "data 1", "data 2", "event 1"}, names(leftovers)); diff != "" {
 		t.Errorf("leftovers (-want +got):\n%s", diff)
 	}
-	if rt.boxOf(pid) != nil {
-		t.Error("a stopped actor still has a box")
-	}
+	unboxed(rt, pid)
 }
 
 // An actor with children stops after them, and answers then.
@@ -183,9 +181,7 @@ func TestStopWithChildrenAnswers(t *testing.T) {
 		}
 		sender.requests(rt.sys, pid, 1)
 		sender.wait(11)
-		if rt.box(pid) != nil {
-			t.Error("a stopped actor still has a box")
-		}
+		unboxed(rt, pid)
 		stop(t, rt.sys, sender.pid)
 	})
 }
