@@ -17,16 +17,28 @@ func benchLoop(b *testing.B, cfg eventloop.Config) *eventloop.Loop {
 	return l
 }
 
-// BenchmarkPostRoundTrip: another goroutine posts and waits for the answer.
+// BenchmarkPostRoundTrip: another goroutine posts and waits for the answer. Without Handoff the loop blocks before the goroutine it
+// has answered runs.
 func BenchmarkPostRoundTrip(b *testing.B) {
-	for name, mode := range map[string]eventloop.WaitMode{"block": eventloop.Block, "spin": eventloop.Spin, "busy": eventloop.Busy} {
-		b.Run(name, func(b *testing.B) {
-			l := benchLoop(b, eventloop.Config{Wait: mode})
+	for _, c := range []struct {
+		name    string
+		mode    eventloop.WaitMode
+		handoff bool
+	}{
+		{"block", eventloop.Block, true},
+		{"block-without-handoff", eventloop.Block, false},
+		{"spin", eventloop.Spin, true},
+		{"busy", eventloop.Busy, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			l := benchLoop(b, eventloop.Config{Wait: c.mode})
 			start(b, l)
 			answer := make(chan struct{}, 1)
 			fn := func() {
 				answer <- struct{}{}
-				l.Handoff()
+				if c.handoff {
+					l.Handoff()
+				}
 			}
 			b.ReportAllocs()
 			for b.Loop() {

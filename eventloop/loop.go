@@ -152,7 +152,7 @@ func (l *Loop) checkOwner() {
 
 // Handoff says that the caller, on the loop, has just given work to another goroutine (a channel send, an unblocked Wait). The loop
 // then yields its processor once before it blocks. Otherwise the goroutine would wait until the scheduler notices that the
-// processor's thread sleeps in the kernel, which takes 20 to 40 times longer.
+// processor's thread sleeps in the kernel, which takes some 20 times longer (BenchmarkPostRoundTrip: 26 µs instead of 1.4).
 func (l *Loop) Handoff() { l.handoff = true }
 
 // Defer has r run at the end of this turn, after the ready Runnables and before the loop waits: where devices gather what the turn

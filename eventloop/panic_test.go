@@ -50,8 +50,11 @@ func TestPanicsStayWithTheirCallback(t *testing.T) {
 		kind, value string
 		who         any
 	}{
-		{"handler", "in handler", handler}, {"timer", "in timer", nil}, {"post", "in post", nil},
-		{"runnable", "in runnable", run}, {"runnable", "in deferred", deferred},
+		{"handler", "in handler", handler},
+		{"timer", "in timer", nil},
+		{"post", "in post", nil},
+		{"runnable", "in runnable", run},
+		{"runnable", "in deferred", deferred},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d panics reported, want %d", len(got), len(want))

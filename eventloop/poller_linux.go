@@ -2,6 +2,7 @@ package eventloop
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -33,16 +34,23 @@ func newPoller() (Poller, error) {
 	}
 	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("eventfd2", err)
+		return nil, errors.Join(os.NewSyscallError("eventfd2", err), closeAll(fd))
 	}
 	p := &epoll{fd: fd, timer: -1, event: event, events: make([]unix.EpollEvent, eventsPerWait)}
 	if err := p.addInternal(event, wakeTag); err != nil {
-		unix.Close(event)
-		unix.Close(fd)
-		return nil, err
+		return nil, errors.Join(err, closeAll(event, fd))
 	}
 	return p, nil
+}
+
+// closeAll closes fds, -1 being none.
+func closeAll(fds ...int) (err error) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			err = errors.Join(err, os.NewSyscallError("close", unix.Close(fd)))
+		}
+	}
+	return err
 }
 
 // addInternal watches one of the poller's own fds. Edge-triggered: every write or expiry is reported once without anybody reading
@@ -144,11 +152,7 @@ func (p *epoll) Close() error {
 	if event < 0 {
 		return nil
 	}
-	if p.timer >= 0 {
-		unix.Close(p.timer)
-	}
-	unix.Close(event)
-	return os.NewSyscallError("close", unix.Close(p.fd))
+	return closeAll(p.timer, event, p.fd)
 }
 
 // embed opens the timerfd that makes the epoll fd readable for timers, and returns the epoll fd.
@@ -161,8 +165,7 @@ func (p *epoll) embed() (int, error) {
 		return -1, os.NewSyscallError("timerfd_create", err)
 	}
 	if err := p.addInternal(timer, timerTag); err != nil {
-		unix.Close(timer)
-		return -1, err
+		return -1, errors.Join(err, closeAll(timer))
 	}
 	p.timer = timer
 	return p.fd, nil

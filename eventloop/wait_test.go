@@ -1,7 +1,10 @@
 package eventloop_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,5 +209,24 @@ func TestWatchdogNamesTheHolder(t *testing.T) {
 			t.Errorf("stalls %v, want each reported once, then the handler", stalls)
 		}
 		shutdown(t, l)
+	})
+}
+
+func TestStallIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := newLoop(t, eventloop.Config{
+			Name: "loop-5", Poller: eventlooptest.NewPoller(), StallAfter: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		l.Start()
+		if err := l.Post(func() { time.Sleep(time.Minute) }); err != nil {
+			t.Fatal(err)
+		}
+		shutdown(t, l) // ends the watchdog
+		for _, want := range []string{"stalled", "loop-5", "post", "TestStallIsLogged"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log does not say %q: %s", want, &log)
+			}
+		}
 	})
 }
