@@ -67,12 +67,9 @@ func (b *batch) room(size, pieces int) bool {
 // open begins an FPDU.
 func (b *batch) open() { b.mark = len(b.arena) }
 
-// flush makes the arena bytes since the mark part of the output: with the slice before, if they continue it.
+// flush makes the arena bytes since the mark, which are not none, part of the output: with the slice before, if they continue it.
 func (b *batch) flush() {
 	n := len(b.arena) - b.mark
-	if n == 0 {
-		return
-	}
 	if k := len(b.iov); k > b.first && b.mark > 0 {
 		last := b.iov[k-1]
 		if end := &b.arena[b.mark-1]; len(last) > 0 && &last[len(last)-1] == end {

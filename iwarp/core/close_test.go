@@ -125,6 +125,23 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestShutdownAtOnce: the ready-to-receive message goes before the FIN, or the responder would never be established.
+func TestShutdownAtOnce(t *testing.T) {
+	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true})
+	s.onEstablished = func() { s.c.Shutdown(t0) }
+	s.c.Start(t0)
+	s.take(1 << 30)
+	s.out = nil
+	s.c.Input(t0, frame(wire.Frame{
+		Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{PeerToPeer: true, RTRWrite: true},
+	}))
+	s.wantClose("the RTR is to go first", false, false)
+	if got := s.take(1 << 30); len(got) != 20 {
+		t.Errorf("%x: want an empty Write", got)
+	}
+	s.wantClose("now the FIN", true, false)
+}
+
 // TestDisconnectDuringShutdown gives up what Shutdown would still send.
 func TestDisconnectDuringShutdown(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})

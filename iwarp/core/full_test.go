@@ -136,3 +136,20 @@ func TestMessageTooLong(t *testing.T) {
 		t.Errorf("4 GiB less one byte: %v", err)
 	}
 }
+
+// TestSendWithInvalidate: RFC 5040 section 5.3, the STag goes where a Send has zeros.
+func TestSendWithInvalidate(t *testing.T) {
+	a, _ := connect(t, core.Config{}, core.Config{})
+	a.out = nil
+	for _, fl := range []verbs.SendFlags{0, verbs.Solicited} {
+		wr := verbs.SendWR{Op: verbs.SendWithInvalidate, Flags: fl, RKey: 0x01020304, Inline: []byte("x")}
+		if err := a.c.PostSend(&wr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := append(fpdu(wire.Header{Last: true, Opcode: wire.OpSendInvalidate, STag: 0x01020304, MSN: 1}, 'x'),
+		fpdu(wire.Header{Last: true, Opcode: wire.OpSendSEInvalidate, STag: 0x01020304, MSN: 2}, 'x')...)
+	if got := a.take(1 << 30); !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+}

@@ -145,7 +145,7 @@ func TestGatherLists(t *testing.T) {
 	}
 	clear(wr.SGL) // the list was copied
 	in := []byte("inline")
-	b.postRecv(2, 10)
+	got2 := b.postRecv(2, 10)
 	if err := a.c.PostSend(&verbs.SendWR{ID: 8, Inline: in}); err != nil { // not signalled: no completion
 		t.Fatal(err)
 	}
@@ -156,6 +156,9 @@ func TestGatherLists(t *testing.T) {
 	want := append(append(bytes.Clone(mr.Bytes[100:1000]), mr.Bytes[:100]...), mr.Bytes[1999])
 	if !bytes.Equal(got.Bytes[:1001], want) {
 		t.Error("elements arrived in the wrong order")
+	}
+	if string(got2.Bytes[:6]) != "inline" {
+		t.Errorf("inline bytes arrived as %q", got2.Bytes[:6])
 	}
 }
 

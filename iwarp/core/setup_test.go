@@ -176,6 +176,9 @@ func TestRequest(t *testing.T) {
 		s.c.Start(t0)
 		s.c.Input(t0, tt.input)
 		wantErrno(t, tt.name, s.err, tt.errno)
+		if len(s.requests) != 0 {
+			t.Errorf("%s: the owner was asked", tt.name)
+		}
 		out := s.take(1 << 30)
 		if tt.reply == 0 {
 			if _, now := s.c.WantClose(); len(out) > 0 || !now {
@@ -349,6 +352,18 @@ func TestKick(t *testing.T) {
 	}
 }
 
+// TestNoKickAfterHearing: a peer that spoke first is up.
+func TestNoKickAfterHearing(t *testing.T) {
+	a, _ := connect(t, core.Config{}, core.Config{})
+	a.postRecv(1, 1)
+	a.c.Input(t0, send(1, "x"))
+	a.postSend(1, "x", 0)
+	a.take(1 << 30)
+	if at, ok := a.c.Deadline(); ok {
+		t.Errorf("a kick at %v", at)
+	}
+}
+
 // TestKickWaits: a kick never comes between the segments of a message.
 func TestKickWaits(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 400}, core.Config{})
@@ -444,6 +459,7 @@ func TestPost(t *testing.T) {
 	for why, wr := range map[string]verbs.SendWR{
 		"outside":        {SGL: []verbs.SGE{{MR: mr, Offset: 1, Length: 10}}},
 		"wrapping":       {SGL: []verbs.SGE{{MR: mr, Offset: 0xffffffff, Length: 10}}},
+		"sum wraps":      {SGL: []verbs.SGE{{MR: mr, Offset: 2, Length: 0xffffffff}}},
 		"no region":      {SGL: []verbs.SGE{{Length: 1}}},
 		"too many":       {SGL: make([]verbs.SGE, core.MaxSGE+1)},
 		"inline and SGL": {Inline: []byte{1}, SGL: []verbs.SGE{sge}},
