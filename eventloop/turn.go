@@ -3,8 +3,9 @@ package eventloop
 import (
 	"errors"
 	"runtime/debug"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // deferRounds bounds how often a turn's end may defer to itself.
@@ -58,7 +59,7 @@ func (l *Loop) turn(timeout time.Duration) (worked bool, err error) {
 		l.asleep.Store(false)
 	}
 	if err != nil {
-		if !errors.Is(err, syscall.EINTR) {
+		if !errors.Is(err, unix.EINTR) {
 			return false, l.opError("wait", -1, err)
 		}
 		n = 0
