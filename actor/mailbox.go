@@ -66,8 +66,8 @@ var (
 	_ eventloop.Runnable = (*mailbox)(nil)
 )
 
-// newMailbox makes the mailbox of an actor that l runs.
-func newMailbox(l *loop) *mailbox { return &mailbox{home: l, suspended: true} }
+// newMailbox makes the mailbox of an actor that lives in h: a *loop, or goroutines.
+func newMailbox(h home) *mailbox { return &mailbox{home: h, suspended: true} }
 
 // local is what an actor's context tells its mailbox.
 type local interface {

@@ -146,7 +146,7 @@ func (s *script) EscalateFailure(reason, _ any) { s.failures = append(s.failures
 // started is a mailbox whose scripted actor has had its Started.
 func started(h home) (*mailbox, *script) {
 	s := &script{}
-	m := &mailbox{home: h, suspended: true}
+	m := newMailbox(h)
 	m.RegisterHandlers(s, nil)
 	m.PostSystemMessage(&actor.Started{})
 	if hand, ok := h.(*byHand); ok {

@@ -179,7 +179,7 @@ func TestDeliverIsNotReentrant(t *testing.T) {
 func TestNothingComesBeforeStarted(t *testing.T) {
 	h := &byHand{}
 	s := &script{}
-	m := &mailbox{home: h, suspended: true}
+	m := newMailbox(h)
 	m.PostUserMessage(&data{1}) // somebody knew the name before the actor was spawned
 	h.run()
 	m.RegisterHandlers(s, nil)

@@ -19,7 +19,7 @@ func (rt *Runtime) OnLoop() actor.PropsOption {
 // when Receive returns, unless it was retained, and a stopped actor's messages are answered. A loop whose actor sends to it yields
 // once before it sleeps, so that the message does not wait for Go's scheduler to notice.
 func (rt *Runtime) OffLoop() actor.PropsOption {
-	return actor.WithMailbox(func() actor.Mailbox { return &mailbox{home: rt.off, suspended: true} })
+	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(rt.off) })
 }
 
 // onLoop is OnLoop for one certain loop.

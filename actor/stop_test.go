@@ -121,6 +121,30 @@ func TestStopAnswersTheQueue(t *testing.T) {
 	})
 }
 
+// An actor whose supervisor stops it after a failure is suspended to the end; its queue is answered all the same.
+func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
+	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
+		sender := newInbox(rt.sys)
+		stopIt := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*control); ok {
+				sender.requests(rt.sys, ctx.Self(), 10)
+				panic("for the test")
+			}
+			if _, ok := ctx.Message().(*data); ok {
+				t.Error("the actor received a message after its failure")
+			}
+		}, home, actor.WithGuardian(stopIt)))
+		rt.sys.Root.Send(pid, &control{})
+		for _, msg := range sender.wait(10) {
+			if _, ok := msg.(*actor.DeadLetterResponse); !ok {
+				t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
+			}
+		}
+		stop(t, rt.sys, sender.pid)
+	})
+}
+
 // A maker's leftover function answers in place of the dead letter.
 func TestStopAnswersThroughLeftover(t *testing.T) {
 	rt := newTestRuntime(t, 1)
@@ -129,6 +153,7 @@ func TestStopAnswersThroughLeftover(t *testing.T) {
 	props := actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*control); ok {
 			ctx.Stop(ctx.Self())
+			ctx.Poison(ctx.Self()) // needs no answer: it has what it asks for
 			for n := range 3 {
 				ctx.Send(ctx.Self(), &data{n})
 			}
