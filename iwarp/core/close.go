@@ -2,8 +2,9 @@ package core
 
 import (
 	"errors"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -49,7 +50,7 @@ type fault struct {
 
 func newFault(l wire.Layer, kind, code uint8, text string) *fault {
 	return &fault{
-		err: Error{Op: "receive", Protocol: true, Layer: l, Type: kind, Code: code, Errno: syscall.EPROTO, Text: text},
+		err: Error{Op: "receive", Protocol: true, Layer: l, Type: kind, Code: code, Errno: unix.EPROTO, Text: text},
 		hit: verbs.StatusFlushed,
 	}
 }
@@ -92,17 +93,17 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 		return
 	}
 	c.closeNow, c.phaseAt = true, time.Time{}
-	e := &Error{Op: "receive", Errno: syscall.ECONNRESET, Text: "connection closed by the peer"}
+	e := &Error{Op: "receive", Errno: unix.ECONNRESET, Text: "connection closed by the peer"}
 	if err != nil {
 		e.Text = err.Error()
 		if !errors.As(err, &e.Errno) {
-			e.Errno = syscall.EIO
+			e.Errno = unix.EIO
 		}
 	}
 	switch c.state {
 	case stReply:
 		e.Op, e.noReply = "reply", len(c.mpa) == 0
-		e.Errno = syscall.ECONNRESET // whatever the socket says: rejected
+		e.Errno = unix.ECONNRESET // whatever the socket says: rejected
 		c.rejected(nil, e)
 	case stIdle, stRequest, stAnswer:
 		e.Op = "request"
@@ -161,7 +162,7 @@ func (c *Conn) finDeadline(now time.Time) {
 // Abort ends the connection at once: everything is flushed and Closed called before it returns. The socket is to be closed, but for
 // a Request that is out (until the Reply, or 100 ms) and a Request not answered (which is rejected).
 func (c *Conn) Abort(now time.Time) {
-	aborted := &Error{Op: "close", Errno: syscall.ECONNABORTED, Text: "aborted"}
+	aborted := &Error{Op: "close", Errno: unix.ECONNABORTED, Text: "aborted"}
 	switch c.state {
 	case stReply: // the Request goes out if it can
 		c.phaseAt = now.Add(abortReply)

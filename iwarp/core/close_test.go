@@ -3,9 +3,10 @@ package core_test
 import (
 	"bytes"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
@@ -33,7 +34,7 @@ func TestDisconnect(t *testing.T) {
 	a.c.Disconnect(a.now)
 	a.wantDone("the second has begun", "s0:success/3000")
 	a.wantClose("output left", false, false)
-	wantErrno(t, "send after Disconnect", a.c.PostSend(&verbs.SendWR{}), syscall.EINVAL)
+	wantErrno(t, "send after Disconnect", a.c.PostSend(&verbs.SendWR{}), unix.EINVAL)
 	if got := len(a.take(700)); got != fpdus-1 {
 		t.Errorf("%d more bytes written, want the %d of the second message", got, fpdus-1)
 	}
@@ -69,7 +70,7 @@ func TestDisconnectBetween(t *testing.T) {
 	a.quiet("nothing has begun")
 	a.wantClose("at once", true, false)
 	a.fire("no FIN from the peer", 5*time.Second)
-	wantErrno(t, "no FIN from the peer", a.err, syscall.ETIMEDOUT)
+	wantErrno(t, "no FIN from the peer", a.err, unix.ETIMEDOUT)
 	a.wantClose("no FIN from the peer", true, true)
 }
 
@@ -101,7 +102,7 @@ func TestShutdown(t *testing.T) {
 	a.write(10)
 	a.c.Shutdown(t0)
 	a.wantClose("output left", false, false)
-	wantErrno(t, "send after Shutdown", a.c.PostSend(&verbs.SendWR{}), syscall.EINVAL)
+	wantErrno(t, "send after Shutdown", a.c.PostSend(&verbs.SendWR{}), unix.EINVAL)
 	a.at(time.Hour)
 	a.c.Timeout(a.now) // the kick; no other deadline while the peer does not read
 	if a.closed != 0 {
@@ -113,7 +114,7 @@ func TestShutdown(t *testing.T) {
 	b.wantDone("all", "r0:success/3000 r1:success/3000 r2:success/3000")
 	a.wantClose("all out", true, false)
 	a.fire("no FIN from the peer", time.Hour+5*time.Second)
-	wantErrno(t, "no FIN from the peer", a.err, syscall.ETIMEDOUT)
+	wantErrno(t, "no FIN from the peer", a.err, unix.ETIMEDOUT)
 
 	b.c.Shutdown(t0)
 	b.wantClose("nothing to send", true, false)
@@ -168,7 +169,7 @@ func TestAbort(t *testing.T) {
 	request := frame(wire.Frame{Revision: 1})
 	check := func(why string, s *side, now bool) {
 		t.Helper()
-		wantErrno(t, why, s.err, syscall.ECONNABORTED)
+		wantErrno(t, why, s.err, unix.ECONNABORTED)
 		s.wantDone(why, "r1:work request flushed/0")
 		if _, n := s.c.WantClose(); n != now || s.closed != 1 {
 			t.Errorf("%s: close now %v, want %v; closed %d", why, n, now, s.closed)
@@ -210,7 +211,7 @@ func TestAbortInitiator(t *testing.T) {
 		s := newSide(t, "initiator", core.Config{Initiator: true})
 		s.c.Start(t0)
 		s.c.Abort(t0)
-		wantErrno(t, "abort", s.err, syscall.ECONNABORTED)
+		wantErrno(t, "abort", s.err, unix.ECONNABORTED)
 		if got := s.take(1 << 30); len(got) != 24 {
 			t.Errorf("the Request is not sent any more: %d bytes", len(got))
 		}
@@ -237,16 +238,16 @@ func TestPeerEnds(t *testing.T) {
 		name  string
 		input []byte
 		err   error
-		want  syscall.Errno // 0: orderly
+		want  unix.Errno // 0: orderly
 	}{
 		{"FIN", nil, nil, 0},
 		{"FIN behind a message", send(1, "x"), nil, 0},
-		{"FIN in a header", send(1, "x")[:5], nil, syscall.ECONNRESET},
-		{"FIN in a trailer", send(1, "x")[:27], nil, syscall.ECONNRESET},
-		{"FIN between segments", fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1}, 1), nil, syscall.ECONNRESET},
-		{"RST", nil, syscall.ECONNRESET, syscall.ECONNRESET},
-		{"TCP gives up", nil, syscall.ETIMEDOUT, syscall.ETIMEDOUT},
-		{"an error without errno", nil, bytes.ErrTooLarge, syscall.EIO},
+		{"FIN in a header", send(1, "x")[:5], nil, unix.ECONNRESET},
+		{"FIN in a trailer", send(1, "x")[:27], nil, unix.ECONNRESET},
+		{"FIN between segments", fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1}, 1), nil, unix.ECONNRESET},
+		{"RST", nil, unix.ECONNRESET, unix.ECONNRESET},
+		{"TCP gives up", nil, unix.ETIMEDOUT, unix.ETIMEDOUT},
+		{"an error without errno", nil, bytes.ErrTooLarge, unix.EIO},
 	}
 	for _, tt := range tests {
 		_, b := connect(t, core.Config{}, core.Config{})

@@ -2,8 +2,9 @@ package core
 
 import (
 	"fmt"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -73,7 +74,7 @@ func (c *Conn) Init(cfg Config, up Upcalls) error {
 		cfg.Revision = wire.MaxRevision
 	}
 	if cfg.Revision > wire.MaxRevision {
-		return fmt.Errorf("iwarp: MPA revision %d: %w", cfg.Revision, syscall.EINVAL)
+		return fmt.Errorf("iwarp: MPA revision %d: %w", cfg.Revision, unix.EINVAL)
 	}
 	if err := checkParam(cfg.PrivateData, cfg.IRD, cfg.ORD); err != nil {
 		return err
@@ -95,9 +96,9 @@ func (c *Conn) Init(cfg Config, up Upcalls) error {
 func checkParam(private []byte, ird, ord uint16) error {
 	switch {
 	case len(private) > MaxPrivateData:
-		return fmt.Errorf("iwarp: %d bytes of private data, more than %d: %w", len(private), MaxPrivateData, syscall.EINVAL)
+		return fmt.Errorf("iwarp: %d bytes of private data, more than %d: %w", len(private), MaxPrivateData, unix.EINVAL)
 	case ird > MaxIRD || ord > MaxIRD:
-		return fmt.Errorf("iwarp: IRD %d, ORD %d, more than %d: %w", ird, ord, MaxIRD, syscall.EINVAL)
+		return fmt.Errorf("iwarp: IRD %d, ORD %d, more than %d: %w", ird, ord, MaxIRD, unix.EINVAL)
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ func (c *Conn) Timeout(now time.Time) {
 func (c *Conn) phaseTimeout() {
 	c.phaseAt = time.Time{}
 	c.closeNow = true
-	late := &Error{Op: "receive", Errno: syscall.ETIMEDOUT}
+	late := &Error{Op: "receive", Errno: unix.ETIMEDOUT}
 	switch c.state {
 	case stReply:
 		late.Op, late.Text = "reply", fmt.Sprintf("no complete Reply within %v", c.cfg.SetupTimeout)

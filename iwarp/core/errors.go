@@ -3,7 +3,8 @@ package core
 import (
 	"errors"
 	"fmt"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
@@ -26,7 +27,7 @@ type Error struct {
 	// Rejected is true if the peer's application (or its backlog) said no: a Reply with R.
 	Rejected bool
 	// Errno is what errors.Is finds.
-	Errno syscall.Errno
+	Errno unix.Errno
 	// Text says what happened, with the values that were wrong.
 	Text string
 

@@ -3,9 +3,10 @@ package core_test
 import (
 	"bytes"
 	"math"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
@@ -119,7 +120,7 @@ func TestAbortInEstablished(t *testing.T) {
 	s.take(1 << 30)
 	s.c.Input(t0, send(1, "x"))
 	s.wantDone("aborted", "r1:work request flushed/0")
-	wantErrno(t, "aborted", s.err, syscall.ECONNABORTED)
+	wantErrno(t, "aborted", s.err, unix.ECONNABORTED)
 }
 
 // TestMessageTooLong: 4 GiB and more do not fit MO.
@@ -130,7 +131,7 @@ func TestMessageTooLong(t *testing.T) {
 	for i := range wr.SGL {
 		wr.SGL[i] = verbs.SGE{MR: mr, Length: uint32(len(mr.Bytes))}
 	}
-	wantErrno(t, "4 GiB", a.c.PostSend(&wr), syscall.EINVAL)
+	wantErrno(t, "4 GiB", a.c.PostSend(&wr), unix.EINVAL)
 	wr.SGL[0].Length--
 	if err := a.c.PostSend(&wr); err != nil {
 		t.Errorf("4 GiB less one byte: %v", err)

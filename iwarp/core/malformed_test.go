@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/hex"
 	"strings"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
@@ -46,16 +47,26 @@ func TestMalformed(t *testing.T) {
 		{"RFC 5040 version 2", []byte{0, 18, 0x41, 0x83}, "02050000", flushed, "RDMAP version"},
 		{"RFC 5040 opcode 15", []byte{0, 18, 0x41, 0x4f}, "02060000", flushed, "RDMAP opcode"},
 		{"RFC 5040 tagged Send", []byte{0, 18, 0xc1, 0x43}, "02060000", flushed, "DDP tagged flag"},
-		{"RFC 7306 Immediate Data", fpdu(wire.Header{Last: true, Opcode: wire.OpImmediate, MSN: 1}, make([]byte, 8)...),
-			"0206c000001a" + head(wire.Header{Last: true, Opcode: wire.OpImmediate, MSN: 1}), flushed, "unexpected Immediate Data"},
-		{"RFC 5041 Send on queue 1", fpdu(sendHead(wire.Header{Last: true, QN: 1, MSN: 1})),
-			"1201c0000012" + head(sendHead(wire.Header{Last: true, QN: 1, MSN: 1})), flushed, "Send on queue 1"},
-		{"RFC 5041 Send with MSN 2 first", send(2, ""),
-			"1203c0000012" + head(sendHead(wire.Header{Last: true, MSN: 2})), flushed, "MSN 2, should be 1"},
-		{"RFC 5041 MSN twice", append(send(1, "abc"), send(1, "")...),
-			"1203c0000012" + head(sendHead(wire.Header{Last: true, MSN: 1})), after1, "MSN 1, should be 2"},
-		{"RFC 5041 Send begins at MO 4", fpdu(sendHead(wire.Header{Last: true, MSN: 1, MO: 4})),
-			"1204c0000012" + head(sendHead(wire.Header{Last: true, MSN: 1, MO: 4})), flushed, "MO 4, should be 0"},
+		{
+			"RFC 7306 Immediate Data", fpdu(wire.Header{Last: true, Opcode: wire.OpImmediate, MSN: 1}, make([]byte, 8)...),
+			"0206c000001a" + head(wire.Header{Last: true, Opcode: wire.OpImmediate, MSN: 1}), flushed, "unexpected Immediate Data",
+		},
+		{
+			"RFC 5041 Send on queue 1", fpdu(sendHead(wire.Header{Last: true, QN: 1, MSN: 1})),
+			"1201c0000012" + head(sendHead(wire.Header{Last: true, QN: 1, MSN: 1})), flushed, "Send on queue 1",
+		},
+		{
+			"RFC 5041 Send with MSN 2 first", send(2, ""),
+			"1203c0000012" + head(sendHead(wire.Header{Last: true, MSN: 2})), flushed, "MSN 2, should be 1",
+		},
+		{
+			"RFC 5041 MSN twice", append(send(1, "abc"), send(1, "")...),
+			"1203c0000012" + head(sendHead(wire.Header{Last: true, MSN: 1})), after1, "MSN 1, should be 2",
+		},
+		{
+			"RFC 5041 Send begins at MO 4", fpdu(sendHead(wire.Header{Last: true, MSN: 1, MO: 4})),
+			"1204c0000012" + head(sendHead(wire.Header{Last: true, MSN: 1, MO: 4})), flushed, "MO 4, should be 0",
+		},
 		{
 			"RFC 5041 hole in a message",
 			append(fpdu(sendHead(wire.Header{MSN: 1}), 1, 2, 3), fpdu(sendHead(wire.Header{Last: true, MSN: 1, MO: 4}))...),
@@ -89,20 +100,34 @@ func TestMalformed(t *testing.T) {
 			"0109c0000013" + head(wire.Header{Last: true, Opcode: wire.OpSendInvalidate, STag: 77, MSN: 1}),
 			"r1:remote invalid request/0 r2:work request flushed/0 s3:work request flushed/0", "STag 0x4d",
 		},
-		{"RFC 5040 Write", fpdu(wire.Header{Tagged: true, Last: true, STag: 5, TO: 6}, 1),
-			"1100c000000f" + head(wire.Header{Tagged: true, Last: true, STag: 5, TO: 6}), flushed, "Write of 1 bytes to STag 0x5"},
-		{"RFC 5040 Read", fpdu(readHead, rr(wire.ReadRequest{Size: 1, SourceSTag: 9})...),
-			"0100e000002e" + head(readHead) + hex.EncodeToString(rr(wire.ReadRequest{Size: 1, SourceSTag: 9})), flushed, "Read of 1 bytes of STag 0x9"},
-		{"RFC 5040 Read Request on queue 0", fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, MSN: 1}, rr(wire.ReadRequest{})...),
-			"1201e000002e" + head(wire.Header{Last: true, Opcode: wire.OpReadRequest, MSN: 1}) + strings.Repeat("00", 28), flushed, "on queue 0"},
-		{"RFC 5040 Read Request with MSN 2", fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 2}, rr(wire.ReadRequest{})...),
-			"1203e000002e" + head(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 2}) + strings.Repeat("00", 28), flushed, "MSN 2, should be 1"},
-		{"RFC 5040 Read Request with MO 1", fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1, MO: 1}, rr(wire.ReadRequest{})...),
-			"1204e000002e" + head(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1, MO: 1}) + strings.Repeat("00", 28), flushed, "MO 1"},
-		{"RFC 5040 Read Request with payload", fpdu(readHead, append(rr(wire.ReadRequest{}), 1)...),
-			"1205e000002f" + head(readHead) + strings.Repeat("00", 28), flushed, "longer than its header"},
-		{"RFC 5040 Read Response unasked for", fpdu(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse}),
-			"1000c000000e" + head(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse}), flushed, "without a Read"},
+		{
+			"RFC 5040 Write", fpdu(wire.Header{Tagged: true, Last: true, STag: 5, TO: 6}, 1),
+			"1100c000000f" + head(wire.Header{Tagged: true, Last: true, STag: 5, TO: 6}), flushed, "Write of 1 bytes to STag 0x5",
+		},
+		{
+			"RFC 5040 Read", fpdu(readHead, rr(wire.ReadRequest{Size: 1, SourceSTag: 9})...),
+			"0100e000002e" + head(readHead) + hex.EncodeToString(rr(wire.ReadRequest{Size: 1, SourceSTag: 9})), flushed, "Read of 1 bytes of STag 0x9",
+		},
+		{
+			"RFC 5040 Read Request on queue 0", fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, MSN: 1}, rr(wire.ReadRequest{})...),
+			"1201e000002e" + head(wire.Header{Last: true, Opcode: wire.OpReadRequest, MSN: 1}) + strings.Repeat("00", 28), flushed, "on queue 0",
+		},
+		{
+			"RFC 5040 Read Request with MSN 2", fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 2}, rr(wire.ReadRequest{})...),
+			"1203e000002e" + head(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 2}) + strings.Repeat("00", 28), flushed, "MSN 2, should be 1",
+		},
+		{
+			"RFC 5040 Read Request with MO 1", fpdu(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1, MO: 1}, rr(wire.ReadRequest{})...),
+			"1204e000002e" + head(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1, MO: 1}) + strings.Repeat("00", 28), flushed, "MO 1",
+		},
+		{
+			"RFC 5040 Read Request with payload", fpdu(readHead, append(rr(wire.ReadRequest{}), 1)...),
+			"1205e000002f" + head(readHead) + strings.Repeat("00", 28), flushed, "longer than its header",
+		},
+		{
+			"RFC 5040 Read Response unasked for", fpdu(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse}),
+			"1000c000000e" + head(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse}), flushed, "without a Read",
+		},
 	}
 	for _, tt := range tests {
 		for _, step := range []func() int{whole, func() int { return 1 }} {
@@ -115,7 +140,7 @@ func TestMalformed(t *testing.T) {
 			b.input(send(9, "ignored from here on"), step)
 			b.wantDone(tt.name, tt.done)
 			var e *core.Error
-			if e, _ = b.err.(*core.Error); e == nil || !e.Sent || !e.Protocol || e.Errno != syscall.EPROTO || !strings.Contains(e.Error(), tt.text) {
+			if e, _ = b.err.(*core.Error); e == nil || !e.Sent || !e.Protocol || e.Errno != unix.EPROTO || !strings.Contains(e.Error(), tt.text) {
 				t.Errorf("%s: Closed(%v): want %q", tt.name, b.err, tt.text)
 				continue
 			}
@@ -230,7 +255,7 @@ func TestTerminateForms(t *testing.T) {
 		if e == nil || !e.Received || e.Sent || !strings.Contains(e.Error(), text) {
 			t.Errorf("%s: %v: want %s", payload, a.err, text)
 		}
-		wantErrno(t, payload, a.err, syscall.ECONNRESET)
+		wantErrno(t, payload, a.err, unix.ECONNRESET)
 		a.quiet("a Terminate is not answered")
 	}
 }

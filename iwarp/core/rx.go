@@ -174,12 +174,11 @@ func (c *Conn) control() *fault {
 		return wireFault(err)
 	}
 	n := h.Len()
-	switch h.Opcode {
-	case wire.OpReadRequest:
+	if h.Opcode == wire.OpReadRequest {
 		n += wire.ReadRequestLen
-	case wire.OpTerminate:
+	}
+	if h.Opcode == wire.OpTerminate {
 		n += min(max(r.ulpdu-n, 4), wire.MaxTerminateLen)
-	default: // the header is all
 	}
 	if r.ulpdu < n {
 		return newFault(wire.LayerMPA, 0, 3, fmt.Sprintf("FPDU of %d bytes, too short for the header of a %v", r.ulpdu, h.Opcode))

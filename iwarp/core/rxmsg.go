@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -178,7 +179,7 @@ func (c *Conn) deliverSend(now time.Time) {
 
 // terminated ends the connection because the peer said so.
 func (c *Conn) terminated() {
-	e := &Error{Op: "receive", Protocol: true, Received: true, Errno: syscall.ECONNRESET, Text: "ended by the peer"}
+	e := &Error{Op: "receive", Protocol: true, Received: true, Errno: unix.ECONNRESET, Text: "ended by the peer"}
 	t, _, _ := wire.ConsumeTerminate(c.rx.hdr[wire.LengthLen+wire.UntaggedLen : c.rx.have]) // at least its first four bytes are here
 	e.Layer, e.Type, e.Code = t.Layer, t.Type, t.Code
 	c.closeNow, c.phaseAt = true, time.Time{}

@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
@@ -67,7 +68,7 @@ func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 // drop ends set-up with nothing but a FIN: there is nothing to answer, or nobody who would understand.
 func (c *Conn) drop(op, text string) {
 	c.closeNow, c.phaseAt = true, time.Time{}
-	c.end(&Error{Op: op, Errno: syscall.EPROTO, Text: text})
+	c.end(&Error{Op: op, Errno: unix.EPROTO, Text: text})
 }
 
 // request judges a Request.
@@ -76,7 +77,7 @@ func (c *Conn) request(now time.Time, f *wire.Frame, err error) {
 	short := err != nil && f.Enhanced() && f.Revision <= wire.MaxRevision && !f.Reply
 	switch {
 	case short:
-		c.refuse(now, &Error{Op: "request", Errno: syscall.EPROTO, Text: err.Error()})
+		c.refuse(now, &Error{Op: "request", Errno: unix.EPROTO, Text: err.Error()})
 		return
 	case err != nil:
 		c.drop("request", err.Error())
@@ -85,7 +86,7 @@ func (c *Conn) request(now time.Time, f *wire.Frame, err error) {
 		c.drop("request", "a Reply where a Request belongs")
 		return
 	case f.Flags&wire.FlagMarkers != 0:
-		c.refuse(now, &Error{Op: "request", Errno: syscall.ECONNREFUSED, Text: "the initiator demands markers"})
+		c.refuse(now, &Error{Op: "request", Errno: unix.ECONNREFUSED, Text: "the initiator demands markers"})
 		return
 	}
 	c.state, c.phaseAt = stAnswer, time.Time{}
@@ -107,9 +108,9 @@ func (c *Conn) answer(private []byte) wire.Frame {
 func (c *Conn) checkAnswer(private []byte, ird, ord uint16) error {
 	switch {
 	case c.gone:
-		return fmt.Errorf("iwarp: the initiator has left: %w", syscall.ECONNRESET)
+		return fmt.Errorf("iwarp: the initiator has left: %w", unix.ECONNRESET)
 	case c.state != stAnswer:
-		return fmt.Errorf("iwarp: no Request to answer: %s: %w", c.state, syscall.EINVAL)
+		return fmt.Errorf("iwarp: no Request to answer: %s: %w", c.state, unix.EINVAL)
 	}
 	return checkParam(private, ird, ord)
 }
@@ -182,7 +183,7 @@ func (c *Conn) establish(private []byte) {
 
 // reply judges a Reply.
 func (c *Conn) reply(now time.Time, f *wire.Frame, err error) {
-	e := &Error{Op: "reply", Errno: syscall.EINVAL}
+	e := &Error{Op: "reply", Errno: unix.EINVAL}
 	rev2 := c.cfg.Revision >= 2
 	switch {
 	case err != nil:
@@ -192,16 +193,16 @@ func (c *Conn) reply(now time.Time, f *wire.Frame, err error) {
 		e.Text = "a Request where a Reply belongs"
 		c.replyFault(now, e, 4)
 	case f.Flags&wire.FlagReject != 0:
-		e.Rejected, e.Errno, e.Text = true, syscall.ECONNRESET, "rejected by the peer"
+		e.Rejected, e.Errno, e.Text = true, unix.ECONNRESET, "rejected by the peer"
 		c.refused(f.Private, e)
 	case rev2 && !f.Enhanced():
-		e.Errno, e.Text = syscall.ECONNRESET, fmt.Sprintf("revision %d without a control word to our revision 2 Request", f.Revision)
+		e.Errno, e.Text = unix.ECONNRESET, fmt.Sprintf("revision %d without a control word to our revision 2 Request", f.Revision)
 		c.refused(f.Private, e)
 	case !rev2 && f.Revision >= 2:
 		e.Text = fmt.Sprintf("revision %d to our revision %d Request", f.Revision, c.cfg.Revision)
 		c.refused(nil, e)
 	case f.Flags&wire.FlagMarkers != 0:
-		e.Errno, e.Text = syscall.ECONNREFUSED, "the responder demands markers"
+		e.Errno, e.Text = unix.ECONNREFUSED, "the responder demands markers"
 		c.refused(nil, e)
 	default:
 		c.accepted(now, f, e)

@@ -3,9 +3,10 @@ package core_test
 import (
 	"bytes"
 	"errors"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
@@ -26,7 +27,7 @@ func TestReply(t *testing.T) {
 		name    string
 		cfg     core.Config
 		reply   []byte
-		errno   syscall.Errno // 0: established
+		errno   unix.Errno // 0: established
 		private string
 		term    string // Terminate payload, if one is sent
 		ird     uint16
@@ -40,24 +41,24 @@ func TestReply(t *testing.T) {
 		{name: "limits not negotiated", cfg: def, reply: reply(2, s2, wire.Control{IRD: 0x3fff, ORD: 0x3fff}, ""), ird: 4, ord: 8},
 		{name: "revision 1", cfg: rev1, reply: reply(1, 0, wire.Control{}, "pd"), private: "pd"},
 		{name: "revision 0 to revision 1", cfg: rev1, reply: reply(0, 0, wire.Control{}, "")},
-		{name: "rejected", cfg: def, reply: reply(2, s2|wire.FlagReject, word, "no"), errno: syscall.ECONNRESET, private: "no"},
-		{name: "rejected in revision 1", cfg: def, reply: reply(1, wire.FlagReject, word, "no"), errno: syscall.ECONNRESET, private: "no"},
-		{name: "revision 1 to revision 2", cfg: def, reply: reply(1, 0, word, "x"), errno: syscall.ECONNRESET, private: "x"},
-		{name: "no control word", cfg: def, reply: reply(2, 0, word, "x"), errno: syscall.ECONNRESET, private: "x"},
-		{name: "revision 2 to revision 1", cfg: rev1, reply: reply(2, s2, word, ""), errno: syscall.EINVAL},
-		{name: "markers", cfg: def, reply: reply(2, s2|wire.FlagMarkers, word, ""), errno: syscall.ECONNREFUSED},
-		{name: "ORD above our IRD", cfg: def, reply: reply(2, s2, wire.Control{IRD: 4, ORD: 5}, ""), errno: syscall.EINVAL, term: "20060000"},
-		{name: "revision 3", cfg: def, reply: reply(3, s2, word, ""), errno: syscall.EINVAL, term: "20040000"},
-		{name: "wrong key", cfg: def, reply: []byte("HTTP/1.1 400"), errno: syscall.EINVAL, term: "20040000"},
-		{name: "a Request", cfg: def, reply: frame(wire.Frame{Revision: 1}), errno: syscall.EINVAL, term: "20040000"},
+		{name: "rejected", cfg: def, reply: reply(2, s2|wire.FlagReject, word, "no"), errno: unix.ECONNRESET, private: "no"},
+		{name: "rejected in revision 1", cfg: def, reply: reply(1, wire.FlagReject, word, "no"), errno: unix.ECONNRESET, private: "no"},
+		{name: "revision 1 to revision 2", cfg: def, reply: reply(1, 0, word, "x"), errno: unix.ECONNRESET, private: "x"},
+		{name: "no control word", cfg: def, reply: reply(2, 0, word, "x"), errno: unix.ECONNRESET, private: "x"},
+		{name: "revision 2 to revision 1", cfg: rev1, reply: reply(2, s2, word, ""), errno: unix.EINVAL},
+		{name: "markers", cfg: def, reply: reply(2, s2|wire.FlagMarkers, word, ""), errno: unix.ECONNREFUSED},
+		{name: "ORD above our IRD", cfg: def, reply: reply(2, s2, wire.Control{IRD: 4, ORD: 5}, ""), errno: unix.EINVAL, term: "20060000"},
+		{name: "revision 3", cfg: def, reply: reply(3, s2, word, ""), errno: unix.EINVAL, term: "20040000"},
+		{name: "wrong key", cfg: def, reply: []byte("HTTP/1.1 400"), errno: unix.EINVAL, term: "20040000"},
+		{name: "a Request", cfg: def, reply: frame(wire.Frame{Revision: 1}), errno: unix.EINVAL, term: "20040000"},
 		{
-			name: "no room for the control word", cfg: def, errno: syscall.EINVAL, term: "20040000",
+			name: "no room for the control word", cfg: def, errno: unix.EINVAL, term: "20040000",
 			reply: append([]byte("MPA ID Rep Frame"), 0x10, 2, 0, 3, 1, 2, 3),
 		},
 		{name: "peer-to-peer refused", cfg: p2p, reply: reply(2, s2, word, ""), ird: 4, ord: 4},
 		{name: "peer-to-peer not asked for", cfg: def, reply: reply(2, s2, agreed(wire.Control{}), ""), ird: 4, ord: 4},
-		{name: "no RTR chosen", cfg: p2p, reply: reply(2, s2, agreed(wire.Control{}), ""), errno: syscall.EINVAL, term: "20070000"},
-		{name: "empty FPDU chosen", cfg: p2p, reply: reply(2, s2, agreed(wire.Control{RTREmpty: true}), ""), errno: syscall.EINVAL, term: "20070000"},
+		{name: "no RTR chosen", cfg: p2p, reply: reply(2, s2, agreed(wire.Control{}), ""), errno: unix.EINVAL, term: "20070000"},
+		{name: "empty FPDU chosen", cfg: p2p, reply: reply(2, s2, agreed(wire.Control{RTREmpty: true}), ""), errno: unix.EINVAL, term: "20070000"},
 	}
 	for _, tt := range tests {
 		for _, step := range []func() int{whole, func() int { return 1 }} {
@@ -157,17 +158,17 @@ func TestRequest(t *testing.T) {
 	tests := []struct {
 		name  string
 		input []byte
-		errno syscall.Errno
+		errno unix.Errno
 		reply wire.Flags // of the rejecting Reply; 0: none
 	}{
-		{"wrong key", []byte("GET / HTTP/1.1\r\n"), syscall.EPROTO, 0},
-		{"a Reply", frame(wire.Frame{Reply: true, Revision: 1}), syscall.EPROTO, 0},
-		{"revision 3", frame(wire.Frame{Revision: 3}), syscall.EPROTO, 0},
-		{"private data too long", append([]byte("MPA ID Req Frame"), 0, 1, 2, 1), syscall.EPROTO, 0},
-		{"an FPDU glued to it", append(bytes.Clone(good), send(1, "")...), syscall.EPROTO, 0},
-		{"markers", frame(wire.Frame{Revision: 1, Flags: wire.FlagMarkers}), syscall.ECONNREFUSED, wire.FlagReject},
+		{"wrong key", []byte("GET / HTTP/1.1\r\n"), unix.EPROTO, 0},
+		{"a Reply", frame(wire.Frame{Reply: true, Revision: 1}), unix.EPROTO, 0},
+		{"revision 3", frame(wire.Frame{Revision: 3}), unix.EPROTO, 0},
+		{"private data too long", append([]byte("MPA ID Req Frame"), 0, 1, 2, 1), unix.EPROTO, 0},
+		{"an FPDU glued to it", append(bytes.Clone(good), send(1, "")...), unix.EPROTO, 0},
+		{"markers", frame(wire.Frame{Revision: 1, Flags: wire.FlagMarkers}), unix.ECONNREFUSED, wire.FlagReject},
 		{
-			"markers in revision 2", frame(wire.Frame{Revision: 2, Flags: wire.FlagMarkers | wire.FlagEnhanced}), syscall.ECONNREFUSED,
+			"markers in revision 2", frame(wire.Frame{Revision: 2, Flags: wire.FlagMarkers | wire.FlagEnhanced}), unix.ECONNREFUSED,
 			wire.FlagReject | wire.FlagEnhanced,
 		},
 	}
@@ -221,7 +222,7 @@ func TestBytesBeforeReply(t *testing.T) {
 		if _, now := s.c.WantClose(); !now || s.closed != 1 || s.est != 0 {
 			t.Errorf("accepted %v: closed %d: %v", accepted, s.closed, s.err)
 		}
-		wantErrno(t, "bytes before the Reply", s.err, syscall.EPROTO)
+		wantErrno(t, "bytes before the Reply", s.err, unix.EPROTO)
 	}
 }
 
@@ -230,9 +231,9 @@ func TestBytesBeforeReply(t *testing.T) {
 func TestInvariants(t *testing.T) {
 	long := make([]byte, core.MaxPrivateData+1)
 	var c core.Conn
-	wantErrno(t, "private data of 249", c.Init(core.Config{PrivateData: long}, nil), syscall.EINVAL)
-	wantErrno(t, "IRD 0x3fff", c.Init(core.Config{IRD: 0x3fff}, nil), syscall.EINVAL)
-	wantErrno(t, "revision 3", c.Init(core.Config{Revision: 3}, nil), syscall.EINVAL)
+	wantErrno(t, "private data of 249", c.Init(core.Config{PrivateData: long}, nil), unix.EINVAL)
+	wantErrno(t, "IRD 0x3fff", c.Init(core.Config{IRD: 0x3fff}, nil), unix.EINVAL)
+	wantErrno(t, "revision 3", c.Init(core.Config{Revision: 3}, nil), unix.EINVAL)
 	for _, enhanced := range []bool{false, true} {
 		for _, n := range []int{0, core.MaxPrivateData} {
 			for _, accept := range []bool{false, true} {
@@ -243,9 +244,9 @@ func TestInvariants(t *testing.T) {
 				}
 				s.c.Start(t0)
 				s.c.Input(t0, frame(f))
-				wantErrno(t, "Accept with 249", s.c.Accept(t0, long, 1, 1), syscall.EINVAL)
-				wantErrno(t, "Reject with 249", s.c.Reject(t0, long), syscall.EINVAL)
-				wantErrno(t, "Accept with an ORD of 16384", s.c.Accept(t0, nil, 1, 16384), syscall.EINVAL)
+				wantErrno(t, "Accept with 249", s.c.Accept(t0, long, 1, 1), unix.EINVAL)
+				wantErrno(t, "Reject with 249", s.c.Reject(t0, long), unix.EINVAL)
+				wantErrno(t, "Accept with an ORD of 16384", s.c.Accept(t0, nil, 1, 16384), unix.EINVAL)
 				err := s.c.Reject
 				if accept {
 					err = func(now time.Time, p []byte) error { return s.c.Accept(now, p, core.MaxIRD, core.MaxIRD) }
@@ -268,7 +269,7 @@ func TestInvariants(t *testing.T) {
 				if out[16]&0x0f != 0 {
 					t.Errorf("reserved flags in the Reply: %#x", out[16])
 				}
-				wantErrno(t, "a second answer", s.c.Accept(t0, nil, 0, 0), syscall.EINVAL)
+				wantErrno(t, "a second answer", s.c.Accept(t0, nil, 0, 0), unix.EINVAL)
 			}
 		}
 	}
@@ -388,14 +389,14 @@ func TestSetupTimeouts(t *testing.T) {
 	s.take(1 << 30)
 	s.c.Timeout(t0.Add(9 * time.Second))
 	s.fire("no Reply", 10*time.Second)
-	wantErrno(t, "no Reply", s.rejected, syscall.ETIMEDOUT)
-	wantErrno(t, "no Reply", s.err, syscall.ETIMEDOUT)
+	wantErrno(t, "no Reply", s.rejected, unix.ETIMEDOUT)
+	wantErrno(t, "no Reply", s.err, unix.ETIMEDOUT)
 
 	s = newSide(t, "responder", core.Config{})
 	s.c.Start(t0)
 	s.c.Input(t0, []byte("MPA ID Re"))
 	s.fire("no Request", 5*time.Second)
-	wantErrno(t, "no Request", s.err, syscall.ETIMEDOUT)
+	wantErrno(t, "no Request", s.err, unix.ETIMEDOUT)
 
 	s = newSide(t, "responder", core.Config{SetupTimeout: 7 * time.Second})
 	s.c.Start(t0)
@@ -409,7 +410,7 @@ func TestSetupTimeouts(t *testing.T) {
 	}
 	s.take(1 << 30)
 	s.fire("no first FPDU of a peer-to-peer initiator", time.Minute+7*time.Second)
-	wantErrno(t, "no first FPDU", s.err, syscall.ETIMEDOUT)
+	wantErrno(t, "no first FPDU", s.err, unix.ETIMEDOUT)
 	if _, now := s.c.WantClose(); !now || s.est != 0 || s.closed != 1 {
 		t.Errorf("established %d, closed %d", s.est, s.closed)
 	}
@@ -417,19 +418,19 @@ func TestSetupTimeouts(t *testing.T) {
 
 // TestEndInSetup: FIN or RST before set-up is complete.
 func TestEndInSetup(t *testing.T) {
-	for _, err := range []error{nil, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, err := range []error{nil, unix.ECONNRESET, unix.EPIPE} {
 		s := newSide(t, "initiator", core.Config{Initiator: true})
 		s.c.Start(t0)
 		s.take(1 << 30)
 		s.c.InputEnd(t0, err)
-		wantErrno(t, "no Reply", s.rejected, syscall.ECONNRESET)
+		wantErrno(t, "no Reply", s.rejected, unix.ECONNRESET)
 		wantErrno(t, "no Reply: try revision 1", s.rejected, core.ErrNoReply)
 
 		s = newSide(t, "initiator", core.Config{Initiator: true})
 		s.c.Start(t0)
 		s.c.Input(t0, []byte("MPA"))
 		s.c.InputEnd(t0, err)
-		wantErrno(t, "part of a Reply", s.rejected, syscall.ECONNRESET)
+		wantErrno(t, "part of a Reply", s.rejected, unix.ECONNRESET)
 		if errors.Is(s.rejected, core.ErrNoReply) || s.closed != 1 {
 			t.Errorf("part of a Reply: %v, closed %d", s.rejected, s.closed)
 		}
@@ -437,15 +438,15 @@ func TestEndInSetup(t *testing.T) {
 	s := newSide(t, "responder", core.Config{})
 	s.c.Start(t0)
 	s.c.InputEnd(t0, nil)
-	wantErrno(t, "no Request", s.err, syscall.ECONNRESET)
+	wantErrno(t, "no Request", s.err, unix.ECONNRESET)
 
 	s = newSide(t, "responder", core.Config{})
 	s.c.Start(t0)
 	s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 	s.c.InputEnd(t0, nil)
-	wantErrno(t, "the initiator gave up", s.err, syscall.ECONNRESET)
-	wantErrno(t, "Accept", s.c.Accept(t0, nil, 0, 0), syscall.ECONNRESET)
-	wantErrno(t, "Reject", s.c.Reject(t0, nil), syscall.ECONNRESET)
+	wantErrno(t, "the initiator gave up", s.err, unix.ECONNRESET)
+	wantErrno(t, "Accept", s.c.Accept(t0, nil, 0, 0), unix.ECONNRESET)
+	wantErrno(t, "Reject", s.c.Reject(t0, nil), unix.ECONNRESET)
 	s.quiet("nobody to answer")
 }
 
@@ -454,7 +455,7 @@ func TestPost(t *testing.T) {
 	mr := region(10)
 	sge := verbs.SGE{MR: mr, Length: 10}
 	s := newSide(t, "idle", core.Config{})
-	wantErrno(t, "send before the connection", s.c.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sge}}), syscall.EINVAL)
+	wantErrno(t, "send before the connection", s.c.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sge}}), unix.EINVAL)
 	a, _ := connect(t, core.Config{SendWRs: 1, RecvWRs: 2}, core.Config{})
 	for why, wr := range map[string]verbs.SendWR{
 		"outside":        {SGL: []verbs.SGE{{MR: mr, Offset: 1, Length: 10}}},
@@ -466,17 +467,17 @@ func TestPost(t *testing.T) {
 		"inline":         {Inline: make([]byte, core.MaxInline+1)},
 		"opcode":         {Op: verbs.Recv},
 	} {
-		wantErrno(t, why, a.c.PostSend(&wr), syscall.EINVAL)
+		wantErrno(t, why, a.c.PostSend(&wr), unix.EINVAL)
 	}
 	wantErrno(t, "Write", a.c.PostSend(&verbs.SendWR{Op: verbs.Write}), verbs.ErrNotSupported)
 	a.postSend(1, "x", 0)
-	wantErrno(t, "second send of one", a.c.PostSend(&verbs.SendWR{}), syscall.ENOMEM)
+	wantErrno(t, "second send of one", a.c.PostSend(&verbs.SendWR{}), unix.ENOMEM)
 	a.postRecv(1, 1)
 	a.postRecv(2, 1)
-	wantErrno(t, "third receive of two", a.c.PostRecv(verbs.RecvWR{}), syscall.ENOMEM)
-	wantErrno(t, "receive outside", a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: mr, Offset: 11}}), syscall.EINVAL)
+	wantErrno(t, "third receive of two", a.c.PostRecv(verbs.RecvWR{}), unix.ENOMEM)
+	wantErrno(t, "receive outside", a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: mr, Offset: 11}}), unix.EINVAL)
 	wantErrno(t, "receive without local write",
-		a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: &verbs.MR{Bytes: make([]byte, 1)}, Length: 1}}), syscall.EINVAL)
+		a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: &verbs.MR{Bytes: make([]byte, 1)}, Length: 1}}), unix.EINVAL)
 }
 
 // srq is a shared receive queue.
@@ -495,7 +496,7 @@ func (q *srq) Take() (verbs.RecvWR, bool) {
 func TestSRQ(t *testing.T) {
 	q := &srq{{ID: 1, SGE: verbs.SGE{MR: region(5), Length: 5}}, {ID: 2}, {ID: 3, SGE: verbs.SGE{MR: region(1), Offset: 1, Length: 1}}}
 	_, b := connect(t, core.Config{}, core.Config{SRQ: q})
-	wantErrno(t, "PostRecv beside an SRQ", b.c.PostRecv(verbs.RecvWR{}), syscall.EINVAL)
+	wantErrno(t, "PostRecv beside an SRQ", b.c.PostRecv(verbs.RecvWR{}), unix.EINVAL)
 	b.c.Input(t0, send(1, "hello")[:20])
 	if len(*q) != 2 {
 		t.Fatalf("%d receives left with the header in: want 2", len(*q))

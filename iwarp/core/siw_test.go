@@ -5,9 +5,10 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/iwarp/internal/capture"
@@ -231,7 +232,7 @@ func TestSiwMalformedRequest(t *testing.T) {
 		if err != nil || n != wire.FrameLen+wire.ControlLen || reply.Flags != wire.FlagReject|wire.FlagEnhanced {
 			t.Errorf("%s: Reply %+v, %d, %v", name, reply, n, err)
 		}
-		wantErrno(t, name, s.err, syscall.EPROTO)
+		wantErrno(t, name, s.err, unix.EPROTO)
 		if len(s.requests) != 0 || s.closed != 1 {
 			t.Errorf("%s: %d Requests, closed %d", name, len(s.requests), s.closed)
 		}
@@ -248,7 +249,7 @@ func TestSiwRejects(t *testing.T) {
 			t.Errorf("%s: Request %x, siw's is %x", name, got, c.Initiator)
 		}
 		s.c.Input(t0, c.Responder)
-		wantErrno(t, name, s.rejected, syscall.ECONNRESET)
+		wantErrno(t, name, s.rejected, unix.ECONNRESET)
 		if string(s.private) != private || s.closed != 1 || s.est != 0 {
 			t.Errorf("%s: private %q, closed %d, established %d", name, s.private, s.closed, s.est)
 		}
@@ -267,12 +268,16 @@ func TestSiwTerminates(t *testing.T) {
 	}{
 		// siw: 21020300 0006, and a copy without what it had cleared
 		{
-			"term_send_norecv", []int{5}, "1202c000" + "0018" + "4143" + "00000000" + "00000000" + "00000002" + "00000000",
+			"term_send_norecv",
+			[]int{5},
+			"1202c000" + "0018" + "4143" + "00000000" + "00000000" + "00000002" + "00000000",
 			"r0:success/5", "DDP 2/02 no receive posted",
 		},
 		// siw: code 02 for a message that is too long, RFC 5041 section 8.2 has 05
 		{
-			"term_send_toolong", []int{10}, "1205c000" + "0076" + "4143" + "00000000" + "00000000" + "00000001" + "00000000",
+			"term_send_toolong",
+			[]int{10},
+			"1205c000" + "0076" + "4143" + "00000000" + "00000000" + "00000001" + "00000000",
 			"r0:local length error/0", "DDP 2/02 no receive posted",
 		},
 		// siw: 11000300 0028; our length is the segment's, not its payload's

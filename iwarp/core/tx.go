@@ -69,12 +69,8 @@ func (c *Conn) Pending() bool {
 
 // sendable is true if an FPDU could be staged.
 func (c *Conn) sendable() bool {
-	switch c.state {
-	case stAccepted, stOpen, stFinishing:
-	default:
-		return false
-	}
-	if c.tx.held || c.tx.raw != nil {
+	live := c.state == stAccepted || c.state == stOpen || c.state == stFinishing
+	if !live || c.tx.held || c.tx.raw != nil {
 		return false
 	}
 	return c.tx.ctl != 0 || len(c.tx.reads) > 0 || c.tx.next < c.sendLimit()

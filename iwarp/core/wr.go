@@ -3,7 +3,8 @@ package core
 import (
 	"fmt"
 	"math"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -26,7 +27,7 @@ type send struct {
 }
 
 func badWR(format string, args ...any) error {
-	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, syscall.EINVAL)...)
+	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, unix.EINVAL)...)
 }
 
 // checkSGE says whether e lies inside its region.
@@ -60,6 +61,8 @@ func checkSend(wr *verbs.SendWR) (uint32, error) {
 	case verbs.Send, verbs.SendWithInvalidate:
 	case verbs.Write, verbs.Read:
 		return 0, fmt.Errorf("iwarp: Write and Read: %w", verbs.ErrNotSupported)
+	case verbs.Recv: // only in completions
+		return 0, badWR("opcode %d", wr.Op)
 	default:
 		return 0, badWR("opcode %d", wr.Op)
 	}
@@ -96,7 +99,7 @@ func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	}
 	s := c.sq.push(c.cfg.SendWRs)
 	if s == nil {
-		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.n, syscall.ENOMEM)
+		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.n, unix.ENOMEM)
 	}
 	*s = send{
 		id: wr.ID, total: total, rkey: wr.RKey, op: wr.Op, flags: wr.Flags,
@@ -118,7 +121,7 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	}
 	r := c.rq.push(c.cfg.RecvWRs)
 	if r == nil {
-		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.n, syscall.ENOMEM)
+		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.n, unix.ENOMEM)
 	}
 	*r = wr
 	return nil

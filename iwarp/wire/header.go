@@ -45,12 +45,13 @@ func (o Opcode) Send() bool { return o >= OpSend && o <= OpSendSEInvalidate }
 
 // Queue is the DDP queue number of an untagged opcode (RFC 5040 section 5.4, RFC 7306 section 5).
 func (o Opcode) Queue() uint32 {
-	switch o {
-	case OpReadRequest, OpAtomicRequest:
+	if o == OpReadRequest || o == OpAtomicRequest {
 		return 1
-	case OpTerminate:
+	}
+	if o == OpTerminate {
 		return 2
-	case OpAtomicResponse:
+	}
+	if o == OpAtomicResponse {
 		return 3
 	}
 	return 0

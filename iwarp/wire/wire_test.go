@@ -21,22 +21,33 @@ type item struct {
 }
 
 var items = []item{
-	{"RFC 5044 7.1 Request rev 1", wire.Frame{Revision: 1, Private: []byte("hi")},
-		"4d504120494420526571204672616d65" + "00010002" + "6869"},
-	{"RFC 5044 7.1 Request rev 0", wire.Frame{}, "4d504120494420526571204672616d65" + "00000000"},
-	{"RFC 5044 7.1 Request with M and C", wire.Frame{Revision: 1, Flags: wire.FlagMarkers | wire.FlagCRC},
-		"4d504120494420526571204672616d65" + "c0010000"},
-	{"RFC 6581 5 Request rev 2 without control word", wire.Frame{Revision: 2, Private: []byte("x")},
-		"4d504120494420526571204672616d65" + "00020001" + "78"},
 	{
-		"RFC 6581 5 Request rev 2 peer-to-peer", wire.Frame{
+		"RFC 5044 7.1 Request rev 1",
+		wire.Frame{Revision: 1, Private: []byte("hi")},
+		"4d504120494420526571204672616d65" + "00010002" + "6869",
+	},
+	{"RFC 5044 7.1 Request rev 0", wire.Frame{}, "4d504120494420526571204672616d65" + "00000000"},
+	{
+		"RFC 5044 7.1 Request with M and C",
+		wire.Frame{Revision: 1, Flags: wire.FlagMarkers | wire.FlagCRC},
+		"4d504120494420526571204672616d65" + "c0010000",
+	},
+	{
+		"RFC 6581 5 Request rev 2 without control word",
+		wire.Frame{Revision: 2, Private: []byte("x")},
+		"4d504120494420526571204672616d65" + "00020001" + "78",
+	},
+	{
+		"RFC 6581 5 Request rev 2 peer-to-peer",
+		wire.Frame{
 			Revision: 2, Flags: wire.FlagEnhanced,
 			Control: wire.Control{PeerToPeer: true, RTRWrite: true, RTRRead: true, IRD: 4, ORD: 0x3ffe},
 		},
 		"4d504120494420526571204672616d65" + "10020004" + "8004fffe",
 	},
 	{
-		"RFC 6581 5 Reply rejecting", wire.Frame{
+		"RFC 6581 5 Reply rejecting",
+		wire.Frame{
 			Reply: true, Revision: 2, Flags: wire.FlagEnhanced | wire.FlagReject,
 			Control: wire.Control{RTREmpty: true, IRD: wire.NotNegotiated}, Private: []byte("no"),
 		},
@@ -45,35 +56,58 @@ var items = []item{
 	{"RFC 5044 4 FPDU empty", wire.FPDU{}, "0000" + "0000" + "00000000"},
 	{"RFC 5044 4 FPDU without pad", wire.FPDU{ULPDU: []byte{1, 2}, CRC: 0x04030201}, "0002" + "0102" + "01020304"},
 	{"RFC 5044 4 FPDU pad 3", wire.FPDU{ULPDU: []byte{1, 2, 3}, Pad: [3]byte{7, 8, 9}}, "0003" + "010203" + "070809" + "00000000"},
-	{"RFC 5041 4.2 tagged more", wire.Header{Tagged: true, Opcode: wire.OpWrite, STag: 0x01020304, TO: 1 << 63},
-		"8140" + "01020304" + "8000000000000000"},
-	{"RFC 5041 4.2 tagged last", wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse, TO: 5},
-		"c142" + "00000000" + "0000000000000005"},
-	{"RFC 5041 4.3 untagged last", wire.Header{Last: true, Opcode: wire.OpSendSEInvalidate, STag: 9, MSN: 2, MO: 3},
-		"4146" + "00000009" + "00000000" + "00000002" + "00000003"},
-	{"RFC 5041 4.3 untagged more", wire.Header{Opcode: wire.OpTerminate, QN: 2, MSN: 1},
-		"0147" + "00000000" + "00000002" + "00000001" + "00000000"},
-	{"RFC 7306 Atomic Response", wire.Header{Last: true, Opcode: wire.OpAtomicResponse, QN: 3},
-		"414b" + "00000000" + "00000003" + "00000000" + "00000000"},
-	{"RFC 5040 4.4 Read Request", wire.ReadRequest{SinkSTag: 1, SinkTO: 2, Size: 3, SourceSTag: 4, SourceTO: 5},
-		"00000001" + "0000000000000002" + "00000003" + "00000004" + "0000000000000005"},
+	{
+		"RFC 5041 4.2 tagged more",
+		wire.Header{Tagged: true, Opcode: wire.OpWrite, STag: 0x01020304, TO: 1 << 63},
+		"8140" + "01020304" + "8000000000000000",
+	},
+	{
+		"RFC 5041 4.2 tagged last",
+		wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse, TO: 5},
+		"c142" + "00000000" + "0000000000000005",
+	},
+	{
+		"RFC 5041 4.3 untagged last",
+		wire.Header{Last: true, Opcode: wire.OpSendSEInvalidate, STag: 9, MSN: 2, MO: 3},
+		"4146" + "00000009" + "00000000" + "00000002" + "00000003",
+	},
+	{
+		"RFC 5041 4.3 untagged more",
+		wire.Header{Opcode: wire.OpTerminate, QN: 2, MSN: 1},
+		"0147" + "00000000" + "00000002" + "00000001" + "00000000",
+	},
+	{
+		"RFC 7306 Atomic Response",
+		wire.Header{Last: true, Opcode: wire.OpAtomicResponse, QN: 3},
+		"414b" + "00000000" + "00000003" + "00000000" + "00000000",
+	},
+	{
+		"RFC 5040 4.4 Read Request",
+		wire.ReadRequest{SinkSTag: 1, SinkTO: 2, Size: 3, SourceSTag: 4, SourceTO: 5},
+		"00000001" + "0000000000000002" + "00000003" + "00000004" + "0000000000000005",
+	},
 	{"RFC 5040 4.8 Terminate bare", wire.Terminate{Layer: wire.LayerMPA, Code: 2}, "20020000"},
 	{
-		"RFC 5040 4.8 Terminate with all headers", wire.Terminate{
+		"RFC 5040 4.8 Terminate with all headers",
+		wire.Terminate{
 			Layer: wire.LayerRDMAP, Type: wire.RDMAPProtection, HasLength: true, Length: 46,
 			DDP: bytes.Repeat([]byte{0x41}, wire.UntaggedLen), RDMAP: bytes.Repeat([]byte{7}, wire.ReadRequestLen),
 		},
 		"0100e000" + "002e" + fmt.Sprintf("%x%x", bytes.Repeat([]byte{0x41}, 18), bytes.Repeat([]byte{7}, 28)),
 	},
 	{
-		"RFC 5040 4.8 Terminate with a tagged header, siw's bit order", wire.Terminate{
+		"RFC 5040 4.8 Terminate with a tagged header, siw's bit order",
+		wire.Terminate{
 			Layer: wire.LayerDDP, Type: wire.DDPUntagged, Code: 5, HasLength: true, Length: 1,
 			DDP: bytes.Repeat([]byte{0xc1}, wire.TaggedLen), Reversed: true,
 		},
 		"21050300" + "0001" + fmt.Sprintf("%x", bytes.Repeat([]byte{0xc1}, 14)),
 	},
-	{"RFC 5040 4.8 Terminate length only", wire.Terminate{Layer: wire.LayerDDP, Type: 1, Code: 4, HasLength: true, Length: 258},
-		"11048000" + "0102"},
+	{
+		"RFC 5040 4.8 Terminate length only",
+		wire.Terminate{Layer: wire.LayerDDP, Type: 1, Code: 4, HasLength: true, Length: 258},
+		"11048000" + "0102",
+	},
 }
 
 func encode(v any) []byte {
