@@ -1,0 +1,77 @@
+package core_test
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestPost: work requests that cannot be queued.
+func TestPost(t *testing.T) {
+	mr := region(10)
+	sge := verbs.SGE{MR: mr, Length: 10}
+	s := newSide(t, "idle", core.Config{})
+	wantErrno(t, "send before the connection", s.c.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sge}}), unix.EINVAL)
+	a, _ := connect(t, core.Config{SendWRs: 1, RecvWRs: 2}, core.Config{})
+	for why, wr := range map[string]verbs.SendWR{
+		"outside":        {SGL: []verbs.SGE{{MR: mr, Offset: 1, Length: 10}}},
+		"wrapping":       {SGL: []verbs.SGE{{MR: mr, Offset: 0xffffffff, Length: 10}}},
+		"sum wraps":      {SGL: []verbs.SGE{{MR: mr, Offset: 2, Length: 0xffffffff}}},
+		"no region":      {SGL: []verbs.SGE{{Length: 1}}},
+		"too many":       {SGL: make([]verbs.SGE, core.MaxSGE+1)},
+		"inline and SGL": {Inline: []byte{1}, SGL: []verbs.SGE{sge}},
+		"inline":         {Inline: make([]byte, core.MaxInline+1)},
+		"opcode":         {Op: verbs.Recv},
+	} {
+		wantErrno(t, why, a.c.PostSend(&wr), unix.EINVAL)
+	}
+	wantErrno(t, "Write", a.c.PostSend(&verbs.SendWR{Op: verbs.Write}), verbs.ErrNotSupported)
+	a.postSend(1, "x", 0)
+	wantErrno(t, "second send of one", a.c.PostSend(&verbs.SendWR{}), unix.ENOMEM)
+	a.postRecv(1, 1)
+	a.postRecv(2, 1)
+	wantErrno(t, "third receive of two", a.c.PostRecv(verbs.RecvWR{}), unix.ENOMEM)
+	wantErrno(t, "receive outside", a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: mr, Offset: 11}}), unix.EINVAL)
+	wantErrno(t, "receive without local write",
+		a.c.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: &verbs.MR{Bytes: make([]byte, 1)}, Length: 1}}), unix.EINVAL)
+}
+
+// srq is a shared receive queue.
+type srq []verbs.RecvWR
+
+func (q *srq) Take() (verbs.RecvWR, bool) {
+	if len(*q) == 0 {
+		return verbs.RecvWR{}, false
+	}
+	wr := (*q)[0]
+	*q = (*q)[1:]
+	return wr, true
+}
+
+// TestSRQ: a receive is taken with the first segment of a message, one for each, and given back when the connection ends.
+func TestSRQ(t *testing.T) {
+	q := &srq{{ID: 1, SGE: verbs.SGE{MR: region(5), Length: 5}}, {ID: 2}, {ID: 3, SGE: verbs.SGE{MR: region(1), Offset: 1, Length: 1}}}
+	_, b := connect(t, core.Config{}, core.Config{SRQ: q})
+	wantErrno(t, "PostRecv beside an SRQ", b.c.PostRecv(verbs.RecvWR{}), unix.EINVAL)
+	b.c.Input(t0, send(1, "hello")[:20])
+	if len(*q) != 2 {
+		t.Fatalf("%d receives left with the header in: want 2", len(*q))
+	}
+	b.c.Input(t0, send(1, "hello")[20:])
+	b.c.Input(t0, send(2, ""))
+	b.wantDone("two", "r1:success/5 r2:success/0")
+	b.c.Input(t0, send(3, "x"))
+	b.wantDone("a bad work request of the owner's", "r3:local protection error/0")
+	if e, _ := b.err.(*core.Error); e == nil || e.Layer != wire.LayerDDP || e.Type != 0 {
+		t.Errorf("a bad work request of the owner's: %v", b.err)
+	}
+	_, b = connect(t, core.Config{}, core.Config{SRQ: q})
+	b.c.Input(t0, send(1, ""))
+	if e, _ := b.err.(*core.Error); e == nil || e.Type != wire.DDPUntagged || e.Code != 2 {
+		t.Errorf("an empty shared queue: %v", b.err)
+	}
+}
