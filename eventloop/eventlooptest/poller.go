@@ -3,8 +3,9 @@ package eventlooptest
 import (
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -75,10 +76,10 @@ func (p *Poller) Add(fd int, ev eventloop.Events, tag uint64) error {
 		return err
 	}
 	if fd < 0 {
-		return syscall.EBADF
+		return unix.EBADF
 	}
 	if w := p.fds[fd]; w != nil && !w.removed {
-		return syscall.EEXIST
+		return unix.EEXIST
 	}
 	p.fds[fd] = &watch{tag: tag, interest: ev}
 	return nil
@@ -93,7 +94,7 @@ func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 	}
 	w := p.fds[fd]
 	if w == nil || w.removed {
-		return syscall.ENOENT
+		return unix.ENOENT
 	}
 	w.interest, w.tag = ev, tag
 	p.signal() // what was fired without being asked for may be asked for now
@@ -110,7 +111,7 @@ func (p *Poller) Remove(fd int) error {
 	}
 	w := p.fds[fd]
 	if w == nil || w.removed {
-		return syscall.ENOENT
+		return unix.ENOENT
 	}
 	w.removed = true
 	return nil
