@@ -1,0 +1,201 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// portTries is how many ports the kernel may offer for port 0 before one is free among our own identifiers too.
+const portTries = 16
+
+// bindAddr is rdma_bind_addr(3): it takes the port, with a bound socket that does not listen.
+func (id *ident) bindAddr(a cmid.Addr) error {
+	if id.hold != nil || id.child {
+		return unix.EINVAL
+	}
+	if err := id.bind(a); err != nil {
+		return err
+	}
+	id.device = !a.IsWildcard()
+	return nil
+}
+
+// bind takes a's port and sets local.
+func (id *ident) bind(a cmid.Addr) error {
+	ip := a.Addr()
+	if ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return fmt.Errorf("iwarp: %v is not an address of this host: %w", ip, unix.EADDRNOTAVAIL) // bind(2) would take it
+	}
+	if a.Port() != 0 { // our own rule first: its errno says more
+		b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
+		if err := ports.hold(b); err != nil {
+			return err
+		}
+		fd, local, err := id.newSocket(a)
+		if err != nil {
+			ports.release(b)
+			return err
+		}
+		id.hold, id.fd, id.local = b, fd, local
+		return nil
+	}
+	var err error
+	for range portTries {
+		fd, local, sockErr := id.newSocket(a)
+		if sockErr != nil {
+			return sockErr
+		}
+		b := &binding{addr: local, reuse: id.reuse, afonly: id.afonly}
+		if err = ports.hold(b); err == nil {
+			id.hold, id.fd, id.local = b, fd, local
+			return nil
+		}
+		closeFD(fd)
+	}
+	return err
+}
+
+// newSocket makes a TCP socket bound to a, and tells the address with the port it got.
+func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
+	sa, domain, err := sockaddr(a)
+	if err != nil {
+		return -1, cmid.Addr{}, err
+	}
+	fd, err = unix.Socket(domain, unix.SOCK_STREAM|sockFlags, unix.IPPROTO_TCP)
+	if err != nil {
+		return -1, cmid.Addr{}, fmt.Errorf("iwarp: socket: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			closeFD(fd)
+			fd = -1
+		}
+	}()
+	if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil { // connections in TIME_WAIT do not matter
+		return fd, local, fmt.Errorf("iwarp: SO_REUSEADDR: %w", err)
+	}
+	if domain == unix.AF_INET6 {
+		only := 0
+		if id.afonly {
+			only = 1
+		}
+		if err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
+			return fd, local, fmt.Errorf("iwarp: IPV6_V6ONLY: %w", err)
+		}
+	}
+	if err = tune(fd, id.in.cfg.UserTimeout); err != nil {
+		return fd, local, err
+	}
+	if id.hasTOS {
+		if err = setTOS(fd, id.tos); err != nil {
+			return fd, local, fmt.Errorf("iwarp: IP_TOS: %w", err)
+		}
+	}
+	if err = unix.Bind(fd, sa); err != nil {
+		return fd, local, fmt.Errorf("iwarp: bind %v: %w", a, err)
+	}
+	got, err := unix.Getsockname(fd)
+	if err != nil {
+		return fd, local, fmt.Errorf("iwarp: getsockname: %w", err)
+	}
+	return fd, cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil
+}
+
+// resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst; whether dst answers is not asked,
+// TCP will find out. An identifier that was not bound is afterwards, even when this fails.
+func (id *ident) resolveAddr(src, dst cmid.Addr) error {
+	if id.conn != nil || id.lis != nil {
+		return unix.EINVAL
+	}
+	if id.hold == nil && !src.IsZero() {
+		if err := id.bind(src); err != nil {
+			return err
+		}
+	}
+	from := cmid.Addr{}
+	if id.hold != nil {
+		from = id.hold.addr
+	}
+	peer, source, err := route(from, dst)
+	if id.hold == nil {
+		err = errors.Join(err, id.bindFor(dst, source))
+	}
+	if err != nil {
+		return err
+	}
+	id.peer, id.device = peer, true
+	id.local = cmid.AddrFrom(source, id.local.Port())
+	id.in.tell(event{id: id, kind: states.KindAddrResolved})
+	return nil
+}
+
+// bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm does.
+func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
+	if !source.IsValid() {
+		source = netip.IPv6Unspecified()
+		if dst.Family() != cmid.FamilyIPv6 {
+			source = netip.IPv4Unspecified()
+		}
+	}
+	return id.bind(cmid.AddrFrom(source, 0))
+}
+
+// route asks the routing table for the source address towards dst, by connecting a datagram socket, which sends nothing. from
+// restricts it when it is specific. A wildcard dst means this host.
+func route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
+	ip := dst.Addr()
+	switch {
+	case !ip.IsValid():
+		return peer, source, fmt.Errorf("iwarp: destination %q is not an IP address: %w", dst.String(), unix.EINVAL)
+	case !from.IsZero() && !from.SameFamily(dst):
+		return peer, source, fmt.Errorf("iwarp: bound to %v, which is of another family than %v: %w", from, dst, unix.EINVAL)
+	case ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return peer, source, fmt.Errorf("iwarp: a connection to %v: %w", ip, unix.ENETUNREACH)
+	case dst.IsWildcard():
+		if dst.Family() == cmid.FamilyIPv4 {
+			ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		} else {
+			ip = netip.IPv6Loopback()
+		}
+	}
+	peer = cmid.AddrFrom(ip, dst.Port())
+	probe := peer
+	if probe.Port() == 0 {
+		probe = cmid.AddrFrom(ip, 9) // discard: some kernels refuse 0
+	}
+	to, domain, err := sockaddr(probe)
+	if err != nil {
+		return peer, source, err
+	}
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|sockFlags, 0)
+	if err != nil {
+		return peer, source, fmt.Errorf("iwarp: socket: %w", err)
+	}
+	defer closeFD(fd)
+	if !from.IsZero() && !from.IsWildcard() {
+		sa, _, err := sockaddr(cmid.AddrFrom(from.Addr(), 0))
+		if err == nil {
+			err = unix.Bind(fd, sa)
+		}
+		if err != nil {
+			return peer, source, fmt.Errorf("iwarp: source %v: %w", from.Addr(), err)
+		}
+	}
+	if err := unix.Connect(fd, to); err != nil {
+		if err == unix.EACCES { // a broadcast address
+			err = unix.ENETUNREACH
+		}
+		return peer, source, fmt.Errorf("iwarp: no route to %v: %w", ip, err)
+	}
+	got, err := unix.Getsockname(fd)
+	if err != nil {
+		return peer, source, fmt.Errorf("iwarp: getsockname: %w", err)
+	}
+	return peer, addrOf(got).Addr(), nil
+}

@@ -1,0 +1,426 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+const (
+	// readRounds and writeRounds bound the system calls that one connection gets before the others have their turn.
+	readRounds  = 4
+	writeRounds = 64
+)
+
+// phase is what a conn's socket is doing.
+type phase uint8
+
+const (
+	phIdle       phase = iota // no socket yet: a queue pair was made before Connect
+	phConnecting              // TCP's three-way handshake
+	phRunning                 // the core has it
+	phDiscarding              // the core is done: FIN is out, what comes is thrown away until the peer's FIN
+	phClosed                  // no socket any more
+)
+
+// conn is a TCP connection and the protocol on it. It begins as an accepted socket without an identifier, or with the queue pair of
+// a connecting identifier, and may outlive its identifier for as long as it owes or awaits a FIN.
+type conn struct {
+	in    *instance
+	core  core.Conn
+	id    *ident     // nil: no Request yet, or lingering
+	lis   *listener  // until its Request is complete: where it came in
+	qp    *queuePair // nil: none yet, or destroyed
+	reg   *eventloop.Registration
+	timer *eventloop.Timer // nil: nothing is timed
+	at    time.Time        // when timer fires; zero: not armed
+	fd    int
+	phase phase
+
+	initiator   bool
+	established bool
+	over        bool // the core has said Closed
+	silent      bool // whoever ends the core tells why himself
+	shut        bool // FIN is sent, or will be by the kernel
+	blocked     bool // the socket is full: wait until it is writable
+	dirty       bool // in the instance's list of what to write
+
+	local, peer cmid.Addr      // of a responder
+	asked       cmid.ConnParam // of a responder's Request
+	dialed      *core.Config   // of an initiator until it is established or failed: for the second attempt
+	again       *core.Conn     // the receives to take to the second attempt
+
+	older, newer *conn // lingerList
+}
+
+func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
+
+// ready says whether the core may read and write the socket.
+func (c *conn) ready() bool { return c.phase == phRunning }
+
+// attach takes over fd.
+func (c *conn) attach(fd int, interest eventloop.Events) error {
+	reg, err := c.in.loop.Add(fd, interest, c)
+	if err != nil {
+		return err
+	}
+	c.fd, c.reg, c.phase = fd, reg, phRunning
+	c.in.conns++
+	return nil
+}
+
+// detach closes the socket; the core stays, to answer whoever still asks.
+func (c *conn) detach() {
+	if c.fd >= 0 {
+		_ = c.reg.Remove() // the fd is open, so this cannot fail
+		closeFD(c.fd)
+		c.fd, c.reg = -1, nil
+		c.in.conns--
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer, c.at = nil, time.Time{}
+	}
+	c.blocked, c.shut = false, false
+}
+
+// close is detach for good.
+func (c *conn) close() {
+	c.detach()
+	c.phase = phClosed
+	c.requestDone()
+	c.in.lingers.remove(c)
+}
+
+// Ready is called by the loop.
+func (c *conn) Ready(ev eventloop.Events) {
+	now := c.in.loop.Now()
+	switch c.phase {
+	case phConnecting:
+		c.connected(now)
+	case phDiscarding:
+		c.discard()
+	case phRunning:
+		if ev&^eventloop.Writable != 0 {
+			c.input(now)
+		}
+		if ev&eventloop.Writable != 0 && c.blocked {
+			c.unblock()
+			c.output(now)
+		}
+	case phIdle, phClosed: // no socket
+	}
+	c.settle(now)
+	c.in.drain()
+}
+
+// input reads what is there. A large payload that is half here is read to where it belongs, and what follows it to the staging
+// buffer, in one call.
+func (c *conn) input(now time.Time) {
+	in := c.in
+	for range readRounds {
+		var n int
+		var err error
+		land := c.core.Landing()
+		want := len(land) + len(in.staging)
+		if len(land) > 0 {
+			n, err = in.sys.read(c.fd, land, in.staging)
+		} else {
+			n, err = unix.Read(c.fd, in.staging)
+		}
+		switch {
+		case err == unix.EAGAIN:
+			return
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			c.core.InputEnd(now, err)
+			return
+		case n == 0:
+			c.core.InputEnd(now, nil)
+			return
+		}
+		landed := min(n, len(land))
+		c.core.Landed(now, landed)
+		c.core.Input(now, in.staging[:n-landed])
+		if _, closeNow := c.core.WantClose(); closeNow || n < want {
+			return
+		}
+	}
+}
+
+// output writes what the core has, until the socket is full.
+func (c *conn) output(now time.Time) {
+	if c.blocked || !c.ready() {
+		return
+	}
+	in := c.in
+	for range writeRounds {
+		if !c.core.Pending() {
+			return
+		}
+		flags := 0
+		if c.core.CRC() && c.established {
+			in.iov, flags = c.core.GatherFPDU(in.iov[:0]), unix.MSG_EOR
+		} else {
+			in.iov = c.core.Gather(in.iov[:0])
+		}
+		want := 0
+		for _, b := range in.iov {
+			want += len(b)
+		}
+		n, err := in.sys.send(c.fd, in.iov, flags)
+		clear(in.iov)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			c.block()
+			return
+		case err != nil:
+			c.broken(now, err)
+			return
+		}
+		c.core.Advance(now, n)
+		if n < want {
+			c.block()
+			return
+		}
+	}
+	c.block() // the others first
+}
+
+// broken ends a connection that cannot be written to. What the peer said before is read first: it may say why.
+func (c *conn) broken(now time.Time, err error) {
+	c.input(now)
+	if _, closeNow := c.core.WantClose(); !closeNow {
+		c.core.InputEnd(now, err)
+	}
+}
+
+// block waits until the socket is writable.
+func (c *conn) block() {
+	if !c.core.Pending() {
+		return
+	}
+	c.blocked = true
+	_ = c.reg.Modify(eventloop.Readable | eventloop.Writable) // ENOMEM at worst; the next write tries again
+}
+
+func (c *conn) unblock() {
+	c.blocked = false
+	_ = c.reg.Modify(eventloop.Readable)
+}
+
+// settle does what the core wants done after it was called: write, shut down, close, be timed.
+func (c *conn) settle(now time.Time) {
+	if c.phase != phRunning {
+		return
+	}
+	if c.again != nil {
+		c.retry(now)
+		return
+	}
+	shut, closeNow := c.core.WantClose()
+	if closeNow {
+		c.close()
+		return
+	}
+	if shut && !c.shut {
+		c.shut = true
+		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
+	}
+	if c.core.Pending() {
+		c.in.touch(c)
+	}
+	if at, ok := c.core.Deadline(); ok {
+		c.arm(now, at)
+	} else if c.timer != nil {
+		c.timer.Stop()
+		c.timer, c.at = nil, time.Time{}
+	}
+}
+
+// arm has timeout called at at, or earlier: a deadline that moves away does not move the timer.
+func (c *conn) arm(now, at time.Time) {
+	if c.timer == nil {
+		c.timer = c.in.loop.NewTimer(c.timeout)
+	}
+	if c.at.IsZero() || at.Before(c.at) {
+		c.timer.Reset(at.Sub(now))
+		c.at = at
+	}
+}
+
+func (c *conn) timeout() {
+	now := c.in.loop.Now()
+	c.at = time.Time{}
+	switch c.phase {
+	case phConnecting:
+		c.connectFailed(now, &core.Error{Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String()})
+	case phDiscarding:
+		c.close()
+	case phRunning:
+		c.core.Timeout(now)
+		c.output(now)
+		c.settle(now)
+	case phIdle, phClosed: // the timer is gone with the socket
+	}
+	c.in.drain()
+}
+
+// abort ends the protocol at once, whatever its phase. What was posted is written as far as the socket takes it, as if a doorbell
+// had been rung; a set-up gets the answer that MPA wants.
+func (c *conn) abort(now time.Time) {
+	if c.phase == phConnecting && c.tcpConnected() {
+		c.begin(now) // the peer has accepted the connection already: a reset would kill a listener of soft-iWARP's
+	}
+	switch c.phase {
+	case phIdle, phClosed:
+		c.core.Abort(now)
+	case phConnecting:
+		c.connectFailed(now, fmt.Errorf("iwarp: connect: queue pair destroyed: %w", unix.ECONNABORTED))
+	case phRunning:
+		if c.over { // a Terminate or a rejecting Reply is still on its way
+			return
+		}
+		c.output(now)
+		c.core.Abort(now)
+		c.output(now)
+		if _, closeNow := c.core.WantClose(); closeNow && c.established {
+			c.lingerOn(now)
+		}
+		c.settle(now)
+	case phDiscarding:
+	}
+}
+
+// lingerOn says FIN and throws away what still comes: closing with bytes unread would send a reset, which could overtake what the
+// peer has not read yet.
+func (c *conn) lingerOn(now time.Time) {
+	c.phase = phDiscarding
+	_ = unix.Shutdown(c.fd, unix.SHUT_WR)
+	_ = c.reg.Modify(eventloop.Readable)
+	if c.timer != nil {
+		c.timer.Stop()
+		c.at = time.Time{}
+	}
+	c.arm(now, now.Add(c.in.cfg.LingerTimeout))
+}
+
+// discard reads on until the peer's FIN.
+func (c *conn) discard() {
+	for range readRounds {
+		n, err := unix.Read(c.fd, c.in.staging)
+		switch {
+		case err == unix.EAGAIN:
+			return
+		case err == unix.EINTR:
+		case err != nil || n == 0:
+			c.close()
+			return
+		case n < len(c.in.staging):
+			return
+		}
+	}
+}
+
+// abandon is called when the identifier goes.
+func (c *conn) abandon(now time.Time) {
+	c.id = nil
+	c.abort(now)
+	if c.qp != nil {
+		c.qp.detach()
+	}
+	if c.fd >= 0 {
+		c.in.lingers.push(c, c.in.cfg.MaxLinger)
+	}
+}
+
+// Established is called by the core.
+func (c *conn) Established(private []byte, ird, ord uint16) {
+	c.established, c.dialed = true, nil
+	if c.core.CRC() {
+		c.alignSegments()
+	}
+	if c.id != nil {
+		c.in.tell(event{
+			id: c.id, kind: states.KindEstablished, private: private,
+			param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
+		})
+	}
+}
+
+// alignSegments makes FPDUs that fill a TCP segment each: a soft-iWARP receiver mistakes a CRC in two segments for a wrong one.
+func (c *conn) alignSegments() {
+	const around = 24 // length, header, CRC
+	if mss, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > around+8 {
+		c.core.SetMaxSegment((mss - around) &^ 7)
+	}
+}
+
+// Rejected is called by the core: a connecting side's set-up failed.
+func (c *conn) Rejected(private []byte, err error) {
+	if c.id == nil {
+		return
+	}
+	if errors.Is(err, core.ErrNoReply) && c.dialed != nil && c.dialed.Revision != 1 {
+		c.again = new(core.Conn)
+		c.again.TakeReceives(&c.core)
+		return
+	}
+	c.connectEvent(private, err)
+}
+
+// connectEvent tells why a connection did not come about.
+func (c *conn) connectEvent(private []byte, err error) {
+	c.dialed = nil
+	kind, errno := states.KindConnectError, errnoOf(err)
+	switch errno {
+	case unix.ECONNRESET, unix.ECONNREFUSED:
+		kind = states.KindRejected
+	case unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENETDOWN:
+		kind = states.KindUnreachable
+	}
+	if c.id != nil {
+		c.in.tell(event{id: c.id, kind: kind, status: -int32(errno), err: err, private: private})
+	}
+}
+
+// Complete is called by the core.
+func (c *conn) Complete(wc core.CompletionEntry) {
+	if c.qp != nil {
+		c.qp.complete(wc)
+	}
+}
+
+// Closed is called by the core, last.
+func (c *conn) Closed(err error) {
+	if c.again != nil {
+		return
+	}
+	c.over = true
+	c.requestDone()
+	if c.qp != nil && !c.established {
+		c.qp.release() // there will be no Established to wait for
+	}
+	switch {
+	case c.id == nil || c.silent:
+	case c.established:
+		c.in.tell(event{id: c.id, kind: states.KindDisconnected, err: err})
+	case c.initiator: // Rejected has told
+	case c.id.answered && err != nil: // accepted, but the peer went before it was established
+		kind := states.KindConnectError
+		if errnoOf(err) == unix.ETIMEDOUT {
+			kind = states.KindUnreachable
+		}
+		c.in.tell(event{id: c.id, kind: kind, status: -int32(errnoOf(err)), err: err})
+	}
+}

@@ -1,0 +1,163 @@
+package iwarp
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/iwarp/core"
+)
+
+// connect is rdma_connect(3), without blocking.
+func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
+	c := id.conn
+	switch {
+	case c == nil || c.qp == nil:
+		return fmt.Errorf("iwarp: connect needs a queue pair: %w", unix.EINVAL)
+	case c.phase != phIdle || id.child || id.peer.IsZero():
+		return unix.EINVAL
+	case id.in.conns >= id.in.cfg.MaxConns:
+		return fmt.Errorf("iwarp: %d connections: %w", id.in.conns, unix.ENOMEM)
+	}
+	ird, ord, err := depths(p, cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom})
+	if err != nil {
+		return err
+	}
+	cfg := core.Config{
+		Initiator: true, PrivateData: bytes.Clone(private), IRD: ird, ORD: ord,
+		PeerToPeer: id.in.cfg.PeerToPeer, CRC: id.in.cfg.CRC, Pool: &id.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
+	}
+	if err := c.prepare(cfg, &c.core); err != nil {
+		return err
+	}
+	if id.fd < 0 {
+		if id.fd, _, err = id.newSocket(id.hold.addr); err != nil {
+			return err
+		}
+	}
+	return c.dial()
+}
+
+// depths are IRD and ORD of p; nil and 255 mean what def says. EINVAL above the device's maximum.
+func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) {
+	q := def
+	if p != nil {
+		q = *p
+		if q.ResponderResources == 255 {
+			q.ResponderResources = def.ResponderResources
+		}
+		if q.InitiatorDepth == 255 {
+			q.InitiatorDepth = def.InitiatorDepth
+		}
+	}
+	if q.ResponderResources > maxRDAtom || q.InitiatorDepth > maxRDAtom {
+		return 0, 0, fmt.Errorf("iwarp: depths %d and %d, more than %d: %w", q.ResponderResources, q.InitiatorDepth, maxRDAtom, unix.EINVAL)
+	}
+	return uint16(q.ResponderResources), uint16(q.InitiatorDepth), nil
+}
+
+// prepare makes a fresh core for an attempt to connect, with the receives posted to the one before.
+func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
+	cfg.SendWRs, cfg.RecvWRs, cfg.SRQ = c.qp.queues()
+	var fresh core.Conn
+	if err := fresh.Init(cfg, c); err != nil {
+		return err
+	}
+	fresh.TakeReceives(posted)
+	c.core, c.dialed, c.initiator = fresh, &cfg, true
+	return nil
+}
+
+// dial starts TCP's handshake on the identifier's socket. A refusal that is known at once is told like one that comes later; only
+// what retrying could cure is returned, and leaves everything as it was.
+func (c *conn) dial() error {
+	id := c.id
+	sa, _, err := sockaddr(id.peer)
+	if err != nil {
+		return err
+	}
+	err = unix.Connect(id.fd, sa)
+	switch err {
+	case nil, unix.EINPROGRESS:
+	case unix.ECONNREFUSED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH:
+		closeFD(id.fd)
+		id.fd = -1
+		c.connectFailed(time.Now(), fmt.Errorf("iwarp: connect %v: %w", id.peer, err))
+		return nil
+	default:
+		return fmt.Errorf("iwarp: connect %v: %w", id.peer, err)
+	}
+	if err := c.attach(id.fd, eventloop.Writable); err != nil {
+		closeFD(id.fd) // the handshake is under way
+		id.fd = -1
+		return err
+	}
+	id.fd = -1
+	c.phase = phConnecting
+	now := time.Now()
+	c.arm(now, now.Add(c.in.cfg.ReplyTimeout))
+	return nil
+}
+
+// tcpConnected says whether the handshake is done.
+func (c *conn) tcpConnected() bool {
+	_, err := unix.Getpeername(c.fd)
+	return err == nil
+}
+
+// connected is called when the socket knows how its handshake ended.
+func (c *conn) connected(now time.Time) {
+	err := sockError(c.fd)
+	switch {
+	case err != nil:
+		c.connectFailed(now, fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
+	case c.tcpConnected():
+		c.begin(now)
+		c.output(now)
+	}
+}
+
+// begin starts MPA on a connected socket.
+func (c *conn) begin(now time.Time) {
+	c.phase = phRunning
+	c.timer.Stop()
+	c.at = time.Time{}
+	_ = c.reg.Modify(eventloop.Readable)
+	if c.id != nil && c.id.hold.addr.IsWildcard() { // the kernel has chosen the source just now
+		if sa, err := unix.Getsockname(c.fd); err == nil {
+			c.id.local = addrOf(sa)
+		}
+	}
+	c.core.Start(now)
+}
+
+// connectFailed ends an attempt that did not get as far as MPA.
+func (c *conn) connectFailed(now time.Time, err error) {
+	c.silent = true
+	c.core.Abort(now)
+	c.close()
+	c.connectEvent(nil, err)
+}
+
+// retry connects again, with MPA revision 1: the peer hung up on our revision 2 Request, as some adapters do.
+func (c *conn) retry(now time.Time) {
+	posted, cfg := c.again, *c.dialed
+	c.again = nil
+	c.detach()
+	c.phase = phIdle
+	cfg.Revision = 1
+	err := c.prepare(cfg, posted) // cannot fail: it was right the first time
+	if err == nil {
+		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.hold.addr.Addr(), c.id.local.Port()))
+	}
+	if err == nil {
+		err = c.dial()
+	}
+	if err != nil {
+		c.connectFailed(now, err)
+	}
+}

@@ -1,0 +1,130 @@
+package iwarp
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// fifo is a ring that grows on demand and does not shrink.
+type fifo[T any] struct {
+	buf     []T
+	head, n int
+}
+
+func (f *fifo[T]) push(v T) {
+	if f.n == len(f.buf) {
+		b := make([]T, max(16, 2*f.n))
+		k := copy(b, f.buf[f.head:])
+		copy(b[k:], f.buf[:f.head])
+		f.buf, f.head = b, 0
+	}
+	i := f.head + f.n
+	if i >= len(f.buf) {
+		i -= len(f.buf)
+	}
+	f.buf[i] = v
+	f.n++
+}
+
+func (f *fifo[T]) pop() (v T) {
+	var zero T
+	v, f.buf[f.head] = f.buf[f.head], zero
+	if f.head++; f.head == len(f.buf) {
+		f.head = 0
+	}
+	f.n--
+	return v
+}
+
+// completionQueue is a verbs.CQ.
+type completionQueue struct {
+	dev    *device
+	notify func()
+	q      fifo[verbs.WC]
+	queued bool // in the instance's list of what to notify
+	users  int  // queues of queue pairs that complete here
+	gone   bool
+}
+
+// push adds a completion; notify follows once, at the end of what goes on now.
+func (q *completionQueue) push(wc verbs.WC) {
+	q.q.push(wc)
+	if in := q.dev.in; !q.queued && !in.closed {
+		q.queued = true
+		in.notify = append(in.notify, q)
+		in.later()
+	}
+}
+
+// tell calls notify, if nobody has polled meanwhile.
+func (q *completionQueue) tell() {
+	q.queued = false
+	if q.q.n > 0 && !q.gone {
+		q.notify()
+	}
+}
+
+// Poll takes completions, oldest first.
+func (q *completionQueue) Poll(wc []verbs.WC) int {
+	n := 0
+	for n < len(wc) && q.q.n > 0 {
+		wc[n] = q.q.pop()
+		n++
+	}
+	return n
+}
+
+// Close destroys the queue: EBUSY while a queue pair uses it. Completions not polled are dropped.
+func (q *completionQueue) Close() error {
+	if q.users > 0 {
+		return fmt.Errorf("iwarp: completion queue used by %d queues: %w", q.users, unix.EBUSY)
+	}
+	q.gone = true
+	q.q = fifo[verbs.WC]{}
+	return nil
+}
+
+// sharedQueue is a verbs.SRQ and a core.RecvSource.
+type sharedQueue struct {
+	dev   *device
+	attr  verbs.SRQInitAttr
+	q     fifo[verbs.RecvWR]
+	users int
+	gone  bool
+}
+
+// PostRecv adds a receive. The connection that uses it checks it.
+func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
+	switch {
+	case s.gone:
+		return unix.EINVAL
+	case s.q.n >= s.attr.MaxWR:
+		return fmt.Errorf("iwarp: %d receives outstanding: %w", s.q.n, unix.ENOMEM)
+	}
+	s.q.push(wr)
+	return nil
+}
+
+// Take gives a connection the oldest receive. An owner who was late gets a last chance.
+func (s *sharedQueue) Take() (verbs.RecvWR, bool) {
+	if s.q.n == 0 && s.attr.OnEmpty != nil {
+		s.attr.OnEmpty()
+	}
+	if s.q.n == 0 {
+		return verbs.RecvWR{}, false
+	}
+	return s.q.pop(), true
+}
+
+// Close destroys the queue: EBUSY while a queue pair uses it.
+func (s *sharedQueue) Close() error {
+	if s.users > 0 {
+		return fmt.Errorf("iwarp: shared receive queue used by %d queue pairs: %w", s.users, unix.EBUSY)
+	}
+	s.gone = true
+	s.q = fifo[verbs.RecvWR]{}
+	return nil
+}

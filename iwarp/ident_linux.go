@@ -1,0 +1,150 @@
+package iwarp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// ident is one rdma_cm_id.
+type ident struct {
+	in          *instance
+	h           cmid.Handle
+	local, peer cmid.Addr
+	hold        *binding // its place in the table of ports
+	fd          int      // the socket that holds the port, until Listen or Connect takes it over; -1: none
+	device      bool
+	dead        bool
+	child       bool // born of a request
+	answered    bool // of a child: accepted or rejected
+	reuse       bool
+	afonly      bool
+	hasTOS      bool
+	tos         uint8
+	lis         *listener
+	conn        *conn
+}
+
+func (id *ident) setOption(o cmid.Option, v int) error {
+	switch o {
+	case cmid.OptionTOS:
+		if v < 0 || v > 255 {
+			return unix.EINVAL
+		}
+		id.tos, id.hasTOS = uint8(v), true
+		for _, fd := range id.sockets() {
+			if err := setTOS(fd, id.tos); err != nil {
+				return fmt.Errorf("IP_TOS: %w", err)
+			}
+		}
+		return nil
+	case cmid.OptionReuseAddr:
+		if v != 0 && v != 1 {
+			return unix.EINVAL
+		}
+		id.reuse = v == 1
+		if id.hold != nil {
+			ports.setReuse(id.hold, id.reuse)
+		}
+		return nil
+	case cmid.OptionAFOnly:
+		if v != 0 && v != 1 {
+			return unix.EINVAL
+		}
+		return id.setAFOnly(v == 1)
+	case cmid.OptionAckTimeout:
+		if v < 0 || v > 31 {
+			return unix.EINVAL
+		}
+		return nil // TCP has its own
+	}
+	return unix.ENOSYS
+}
+
+// sockets are the fds the identifier has now.
+func (id *ident) sockets() []int {
+	var fds []int
+	if id.fd >= 0 {
+		fds = append(fds, id.fd)
+	}
+	if id.lis != nil {
+		fds = append(fds, id.lis.fd)
+	}
+	if id.conn != nil && id.conn.fd >= 0 {
+		fds = append(fds, id.conn.fd)
+	}
+	return fds
+}
+
+// setAFOnly changes whether an IPv6 socket takes IPv4 too. A socket that is bound cannot be told any more, so another one takes its
+// place: with SO_REUSEADDR both hold the port for a moment.
+func (id *ident) setAFOnly(only bool) error {
+	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
+		id.afonly = only
+		return nil
+	}
+	before := id.afonly
+	id.afonly = only
+	fd, _, err := id.newSocket(id.hold.addr)
+	if err != nil {
+		id.afonly = before
+		return err
+	}
+	closeFD(id.fd)
+	id.fd = fd
+	ports.setAFOnly(id.hold, only)
+	return nil
+}
+
+// CreateQP makes the queue pair of an identifier that has a device and no queue pair.
+func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
+	id := in.ids[h]
+	if id == nil {
+		return nil, unix.ENOENT
+	}
+	switch {
+	case !id.device:
+		return nil, fmt.Errorf("iwarp: no device: resolve or bind a specific address first: %w", unix.EINVAL)
+	case id.conn != nil && id.conn.qp != nil:
+		return nil, fmt.Errorf("iwarp: there is a queue pair already: %w", unix.EINVAL)
+	case id.lis != nil:
+		return nil, fmt.Errorf("iwarp: a listener has no queue pair: %w", unix.EINVAL)
+	}
+	if id.conn == nil {
+		id.conn = newConn(in)
+		id.conn.id = id
+	}
+	return newQP(in.dev, id.conn, attr)
+}
+
+// destroy is rdma_destroy_id(3): everything of the identifier goes, but a socket that still owes or awaits a FIN.
+func (id *ident) destroy() {
+	if id.dead {
+		return
+	}
+	id.dead = true
+	delete(id.in.ids, id.h)
+	for i := id.in.first; i < len(id.in.events); i++ {
+		if ev := &id.in.events[i]; ev.id == id && ev.child != nil {
+			ev.child.destroy() // asked for this listener, and nobody was told
+		}
+	}
+	if id.lis != nil {
+		id.lis.close()
+		id.lis = nil
+	}
+	if id.fd >= 0 {
+		closeFD(id.fd)
+		id.fd = -1
+	}
+	if c := id.conn; c != nil {
+		id.conn = nil
+		c.abandon(time.Now())
+	}
+	ports.release(id.hold)
+	id.hold = nil
+}

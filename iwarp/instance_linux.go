@@ -1,0 +1,288 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const stagingLen = 256 << 10 // bytes of one read
+
+// instance is the Driver on one loop.
+type instance struct {
+	cfg  Config
+	loop *eventloop.Loop
+	up   cmid.Upcalls
+	dev  *device
+
+	ids      map[cmid.Handle]*ident
+	conns    int // sockets of connections
+	setups   int // of these, waiting for their Request
+	lingers  lingerList
+	attempts map[*conn]struct{} // set-ups, by whom they can be found when their listener goes
+
+	staging []byte // every read goes here first
+	pool    core.Pool
+	iov     [][]byte
+	sys     sysVec
+
+	deferred bool // Run will come at the end of the turn
+	draining bool
+	dirty    []*conn // have something to write
+	spare    []*conn
+	notify   []*completionQueue // have something to tell
+	events   []event            // to be told, in order
+	first    int                // events[first:] is not yet told
+	told     cmid.DriverEvent   // the one being told
+	closed   bool
+}
+
+// Open makes an instance on l. It opens no fd.
+func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
+	in := &instance{
+		cfg: d.cfg, loop: l, up: up,
+		ids:      make(map[cmid.Handle]*ident),
+		attempts: make(map[*conn]struct{}),
+		staging:  make([]byte, stagingLen),
+		iov:      make([][]byte, 0, iovLen),
+	}
+	in.dev = newDevice(in)
+	return in, nil
+}
+
+// Flavor is states.IWARP.
+func (in *instance) Flavor() states.Flavor { return states.IWARP }
+
+// Limits are those of MPA as every peer can carry it.
+func (in *instance) Limits() cmid.Limits {
+	return cmid.Limits{
+		ConnectData: maxPrivate, AcceptData: maxPrivate, RejectData: maxPrivate,
+		MaxBacklog: maxBacklog, MaxMessage: math.MaxInt32,
+	}
+}
+
+// CreateID makes an identifier. EPROTONOSUPPORT for datagrams and AF_IB port spaces, EEXIST for a handle in use.
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
+	switch {
+	case in.closed:
+		return unix.ENODEV
+	case ps != cmid.PortSpaceTCP && ps != 0:
+		return fmt.Errorf("iwarp has reliable connections only, not port space %v: %w", ps, unix.EPROTONOSUPPORT)
+	case in.ids[h] != nil:
+		return unix.EEXIST
+	}
+	in.ids[h] = &ident{in: in, h: h, fd: -1}
+	return nil
+}
+
+// Do executes cmd.
+func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
+	id := in.ids[h]
+	if id == nil {
+		return unix.ENOENT
+	}
+	switch c := cmd.(type) {
+	case *cmid.BindAddr:
+		return id.bindAddr(c.Addr)
+	case *cmid.ResolveAddr:
+		return id.resolveAddr(c.Src, c.Dst)
+	case *cmid.ResolveRoute:
+		if !id.device || id.peer.IsZero() {
+			return unix.EINVAL
+		}
+		in.tell(event{id: id, kind: states.KindRouteResolved})
+		return nil
+	case *cmid.Listen:
+		return id.listen(c.Backlog)
+	case *cmid.Connect:
+		return id.connect(c.PrivateData, c.Param)
+	case *cmid.Accept:
+		return id.accept(c.PrivateData, c.Param)
+	case *cmid.Reject:
+		return id.reject(c.PrivateData)
+	case *cmid.Disconnect:
+		return id.disconnect()
+	case *cmid.DestroyID:
+		id.destroy()
+		return nil
+	case *cmid.SetOption:
+		return id.setOption(c.Option, c.Value)
+	case *cmid.Notify:
+		return nil // iw_cm takes it and does nothing
+	}
+	return fmt.Errorf("iwarp has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
+}
+
+// Info tells addresses and device.
+func (in *instance) Info(h cmid.Handle) cmid.Info {
+	id := in.ids[h]
+	if id == nil {
+		return cmid.Info{}
+	}
+	i := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.device {
+		i.Device, i.Port = in.cfg.Device, 1
+	}
+	return i
+}
+
+// Device is the one device, where the identifier has a specific address.
+func (in *instance) Device(h cmid.Handle) verbs.Device {
+	if id := in.ids[h]; id != nil && id.device {
+		return in.dev
+	}
+	return nil
+}
+
+// Devices is the one device.
+func (in *instance) Devices() []verbs.Device { return []verbs.Device{in.dev} }
+
+// Close destroys every identifier and closes every socket, those that linger too.
+func (in *instance) Close() error {
+	if in.closed {
+		return nil
+	}
+	in.closed = true
+	for _, id := range in.ids {
+		id.destroy()
+	}
+	for c := range in.attempts {
+		c.close()
+	}
+	for in.lingers.oldest != nil {
+		in.lingers.oldest.close()
+	}
+	clear(in.events)
+	in.events, in.first, in.notify, in.dirty = nil, 0, nil, nil
+	if n := in.conns; n != 0 {
+		return fmt.Errorf("iwarp: %d connections left after close: %w", n, unix.EBUSY)
+	}
+	return nil
+}
+
+// event is something to be told of an identifier.
+type event struct {
+	id      *ident
+	child   *ident // states.KindConnectRequest
+	kind    states.Kind
+	status  int32
+	err     error
+	private []byte
+	param   cmid.ConnParam
+}
+
+// tell queues ev: it is told at the end of what goes on now, behind the completions that came before it.
+func (in *instance) tell(ev event) {
+	in.events = append(in.events, ev)
+	in.later()
+}
+
+// later has Run called at the end of the turn.
+func (in *instance) later() {
+	if !in.deferred && !in.closed {
+		in.deferred = true
+		in.loop.Defer(in)
+	}
+}
+
+// touch has c's output written at the end of the turn: everything that the turn posts goes out in one system call.
+func (in *instance) touch(c *conn) {
+	if !c.dirty && !c.blocked && c.ready() {
+		c.dirty = true
+		in.dirty = append(in.dirty, c)
+		in.later()
+	}
+}
+
+// Run is the end of a turn: write, then tell.
+func (in *instance) Run(int) bool {
+	in.deferred = false
+	if in.closed {
+		return false
+	}
+	now := in.loop.Now()
+	list := in.dirty
+	in.dirty = in.spare[:0]
+	for i, c := range list {
+		list[i] = nil
+		c.dirty = false
+		if c.ready() {
+			c.output(now)
+			c.settle(now)
+		}
+	}
+	in.spare = list[:0]
+	in.drain()
+	return false
+}
+
+// drain tells what there is to tell: completions before events, so that an identifier's end comes behind its messages.
+func (in *instance) drain() {
+	if in.draining {
+		return
+	}
+	in.draining = true
+	defer in.drained()
+	for !in.closed {
+		if n := len(in.notify); n > 0 {
+			cq := in.notify[0]
+			copy(in.notify, in.notify[1:])
+			in.notify[n-1] = nil
+			in.notify = in.notify[:n-1]
+			cq.tell()
+			continue
+		}
+		if in.first == len(in.events) {
+			in.events, in.first = in.events[:0], 0
+			return
+		}
+		ev := in.events[in.first]
+		in.events[in.first] = event{}
+		in.first++
+		in.deliver(&ev)
+	}
+}
+
+// drained ends drain, which a panic of the application's may have cut short.
+func (in *instance) drained() {
+	in.draining = false
+	if len(in.notify) > 0 || in.first < len(in.events) {
+		in.later()
+	}
+}
+
+// deliver tells one event.
+func (in *instance) deliver(ev *event) {
+	if ev.id.dead {
+		if ev.child != nil {
+			ev.child.destroy() // nobody will ever answer it
+		}
+		return
+	}
+	if ev.kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
+		defer ev.id.conn.qp.release() // also when the application panics
+	}
+	in.told = cmid.DriverEvent{Kind: ev.kind, Status: ev.status, Err: ev.err, PrivateData: ev.private, Param: ev.param}
+	if ev.child != nil {
+		in.told.Child = ev.child.h
+	}
+	in.up.Event(ev.id.h, &in.told)
+	in.told = cmid.DriverEvent{}
+}
+
+// errnoOf finds the errno in err; EIO when there is none.
+func errnoOf(err error) unix.Errno {
+	var e unix.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return unix.EIO
+}

@@ -1,0 +1,119 @@
+package iwarp
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// ports is who holds which TCP port in this process, over all loops, by the rules of rdma_cm. The host's own rules come on top: the
+// port is held by a bound socket as well.
+var ports = portTable{held: make(map[uint16][]*binding)}
+
+type portTable struct {
+	mu   sync.Mutex
+	held map[uint16][]*binding
+}
+
+// binding is one identifier's hold on an address and port.
+type binding struct {
+	addr   cmid.Addr
+	reuse  bool
+	afonly bool
+}
+
+// anyAddr says whether rdma_cm treats a like a wildcard in conflicts, which it does with loopback.
+func anyAddr(a netip.Addr) bool {
+	a = a.WithZone("")
+	return a.IsUnspecified() || a.IsLoopback()
+}
+
+// conflict is why a and b cannot hold the same port. With REUSEADDR on both they can, but not to listen.
+func (b *binding) conflict(other *binding, listening bool) error {
+	one, two := b.addr.Addr(), other.addr.Addr()
+	switch {
+	case !listening && b.reuse && other.reuse:
+		return nil
+	case b.only() && other.only() && one.Is4() != two.Is4():
+		return nil
+	case anyAddr(one) || anyAddr(two):
+		return unix.EADDRNOTAVAIL
+	case one == two:
+		return unix.EADDRINUSE
+	}
+	return nil
+}
+
+// only: an IPv4 identifier is AFONLY by nature.
+func (b *binding) only() bool { return b.afonly || b.addr.Addr().Is4() }
+
+// check is nil when nobody is in b's way.
+func (t *portTable) check(b *binding, listening bool) error {
+	for _, other := range t.held[b.addr.Port()] {
+		if other == b {
+			continue
+		}
+		if err := b.conflict(other, listening); err != nil {
+			return fmt.Errorf("iwarp: port %d is held by another identifier of this process, bound to %v: %w", b.addr.Port(), other.addr, err)
+		}
+	}
+	return nil
+}
+
+// hold enters b: EADDRNOTAVAIL, EADDRINUSE.
+func (t *portTable) hold(b *binding) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.check(b, false); err != nil {
+		return err
+	}
+	t.held[b.addr.Port()] = append(t.held[b.addr.Port()], b)
+	return nil
+}
+
+// listens checks again, as rdma_listen does: no other holder at all.
+func (t *portTable) listens(b *binding) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.check(b, true)
+}
+
+func (t *portTable) setReuse(b *binding, on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.reuse = on
+}
+
+func (t *portTable) setAFOnly(b *binding, on bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.afonly = on
+}
+
+// release takes b out; nil is nothing.
+func (t *portTable) release(b *binding) {
+	if b == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	port := b.addr.Port()
+	list := t.held[port]
+	for i, other := range list {
+		if other == b {
+			list[i] = list[len(list)-1]
+			list[len(list)-1] = nil
+			list = list[:len(list)-1]
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(t.held, port)
+		return
+	}
+	t.held[port] = list
+}

@@ -1,0 +1,186 @@
+package iwarp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// queuePair is a verbs.QP: the application's end of a conn.
+type queuePair struct {
+	dev            *device
+	conn           *conn // nil once destroyed
+	num            uint32
+	sendCQ, recvCQ *completionQueue
+	srq            *sharedQueue
+	attr           verbs.QPInitAttr
+	open           bool     // completions go to their queues; before, they wait for Established to be told
+	held           []heldWC // that wait
+}
+
+type heldWC struct {
+	cq *completionQueue
+	wc verbs.WC
+}
+
+func newQP(d *device, c *conn, attr verbs.QPInitAttr) (verbs.QP, error) {
+	q := &queuePair{dev: d, conn: c, attr: attr}
+	if q.attr.MaxSGE == 0 {
+		q.attr.MaxSGE = 1
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	if c.phase == phIdle {
+		sends, recvs, srq := q.queues()
+		if err := c.core.Init(core.Config{SendWRs: sends, RecvWRs: recvs, SRQ: srq, Pool: &d.in.pool}, c); err != nil {
+			return nil, err
+		}
+	} else {
+		c.core.SetQueues(q.queues())
+	}
+	for {
+		if d.lastQP = (d.lastQP + 1) & 0xffffff; d.lastQP > 1 && d.qps[d.lastQP] == nil { // 0 and 1 are InfiniBand's special ones
+			break
+		}
+	}
+	q.num = d.lastQP
+	d.qps[q.num] = q
+	q.sendCQ.users++
+	q.recvCQ.users++
+	if q.srq != nil {
+		q.srq.users++
+	}
+	c.qp, c.silent = q, false
+	return q, nil
+}
+
+// check says whether the attributes are possible, and takes the queues from them.
+func (q *queuePair) check() error {
+	a := &q.attr
+	var okSend, okRecv bool
+	q.sendCQ, okSend = a.SendCQ.(*completionQueue)
+	q.recvCQ, okRecv = a.RecvCQ.(*completionQueue)
+	switch {
+	case !okSend || !okRecv || q.sendCQ.dev != q.dev || q.recvCQ.dev != q.dev || q.sendCQ.gone || q.recvCQ.gone:
+		return fmt.Errorf("iwarp: queue pair without completion queues of %s: %w", q.dev.Name(), unix.EINVAL)
+	case a.MaxSendWR < 0 || a.MaxSendWR > maxQPWR || a.MaxRecvWR < 0 || a.MaxRecvWR > maxQPWR:
+		return fmt.Errorf("iwarp: queues of %d and %d, more than %d: %w", a.MaxSendWR, a.MaxRecvWR, maxQPWR, unix.EINVAL)
+	case a.MaxSGE < 0 || a.MaxSGE > core.MaxSGE:
+		return fmt.Errorf("iwarp: %d scatter/gather elements, more than %d: %w", a.MaxSGE, core.MaxSGE, unix.EINVAL)
+	case len(q.dev.qps) >= q.dev.in.cfg.MaxConns:
+		return fmt.Errorf("iwarp: %d queue pairs: %w", len(q.dev.qps), unix.ENOMEM)
+	}
+	if a.SRQ != nil {
+		s, ok := a.SRQ.(*sharedQueue)
+		if !ok || s.dev != q.dev || s.gone {
+			return fmt.Errorf("iwarp: not a shared receive queue of %s: %w", q.dev.Name(), unix.EINVAL)
+		}
+		q.srq = s
+	}
+	return nil
+}
+
+// queues is what the core must know of the attributes.
+func (q *queuePair) queues() (sends, recvs int, srq core.RecvSource) {
+	if q.srq != nil {
+		srq = q.srq
+	}
+	return q.attr.MaxSendWR, q.attr.MaxRecvWR, srq
+}
+
+// Num is the queue pair number.
+func (q *queuePair) Num() uint32 { return q.num }
+
+// Context is QPInitAttr.Context.
+func (q *queuePair) Context() any { return q.attr.Context }
+
+// PostSend queues wr; it is written at the end of the turn.
+func (q *queuePair) PostSend(wr *verbs.SendWR) error {
+	c := q.conn
+	switch {
+	case c == nil:
+		return fmt.Errorf("iwarp: queue pair destroyed: %w", unix.EINVAL)
+	case len(wr.SGL) > q.attr.MaxSGE:
+		return fmt.Errorf("iwarp: %d scatter/gather elements, more than %d: %w", len(wr.SGL), q.attr.MaxSGE, unix.EINVAL)
+	}
+	if err := c.core.PostSend(wr); err != nil {
+		return err
+	}
+	c.in.touch(c)
+	return nil
+}
+
+// PostRecv queues wr.
+func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
+	if q.conn == nil {
+		return fmt.Errorf("iwarp: queue pair destroyed: %w", unix.EINVAL)
+	}
+	return q.conn.core.PostRecv(wr)
+}
+
+// Destroy flushes and frees the queue pair. A connection ends with it; a request that was not answered stays.
+func (q *queuePair) Destroy() error {
+	c := q.conn
+	if c == nil {
+		return nil
+	}
+	now := time.Now()
+	if c.phase == phIdle || c.id.child && !c.id.answered {
+		var last core.Conn
+		if err := last.Init(core.Config{}, flusher{c}); err != nil {
+			return err
+		}
+		last.TakeReceives(&c.core)
+		last.Abort(now)
+	} else {
+		c.abort(now)
+	}
+	q.detach()
+	return nil
+}
+
+// flusher is a conn's upcalls for a core that is made only to flush receives.
+type flusher struct{ *conn }
+
+func (flusher) Closed(error) {}
+
+// detach frees the queue pair after its flush.
+func (q *queuePair) detach() {
+	q.release()
+	q.conn.qp = nil
+	q.conn = nil
+	delete(q.dev.qps, q.num)
+	q.sendCQ.users--
+	q.recvCQ.users--
+	if q.srq != nil {
+		q.srq.users--
+	}
+}
+
+// complete hands a completion to its queue, or keeps it until the application knows of the connection.
+func (q *queuePair) complete(e core.CompletionEntry) {
+	cq := q.sendCQ
+	if e.Recv {
+		cq = q.recvCQ
+	}
+	wc := verbs.WC{ID: e.ID, Status: e.Status, Op: e.Op, Bytes: e.Bytes, QP: q}
+	if !q.open {
+		q.held = append(q.held, heldWC{cq, wc})
+		return
+	}
+	cq.push(wc)
+}
+
+// release lets completions through.
+func (q *queuePair) release() {
+	q.open = true
+	for _, h := range q.held {
+		h.cq.push(h.wc)
+	}
+	q.held = nil
+}

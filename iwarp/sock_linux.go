@@ -1,0 +1,141 @@
+package iwarp
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+const sockFlags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
+
+// closeFD closes fd. Its errors (EINTR, EIO of a file) say nothing about a socket.
+func closeFD(fd int) { _ = unix.Close(fd) }
+
+// sockaddr is a as the kernel takes it, and its address family. EINVAL for what is not IP or lacks its zone, ENODEV for an unknown zone.
+func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
+	ip := a.Addr()
+	switch {
+	case a.IB != nil || !ip.IsValid():
+		return nil, 0, fmt.Errorf("iwarp: %q is not an IP address: %w", a.String(), unix.EINVAL)
+	case ip.Is4():
+		return &unix.SockaddrInet4{Addr: ip.As4(), Port: int(a.Port())}, unix.AF_INET, nil
+	}
+	sa := &unix.SockaddrInet6{Addr: ip.As16(), Port: int(a.Port())}
+	if z := ip.Zone(); z != "" {
+		index, err := zoneIndex(z)
+		if err != nil {
+			return nil, 0, err
+		}
+		sa.ZoneId = index
+	} else if ip.IsLinkLocalUnicast() {
+		return nil, 0, fmt.Errorf("iwarp: link-local address %v needs its zone (%v%%eth0): %w", ip, ip, unix.EINVAL)
+	}
+	return sa, unix.AF_INET6, nil
+}
+
+// zoneIndex is the number of an interface.
+func zoneIndex(zone string) (uint32, error) {
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	ifr, err := unix.NewIfreq(zone)
+	if err != nil {
+		return 0, fmt.Errorf("iwarp: zone %q: %w", zone, unix.ENODEV)
+	}
+	if err := ioctl(unix.SIOCGIFINDEX, ifr); err != nil {
+		return 0, fmt.Errorf("iwarp: zone %q: %w", zone, unix.ENODEV)
+	}
+	return ifr.Uint32(), nil
+}
+
+// zoneName is the name of an interface, or its number when it has gone.
+func zoneName(index uint32) string {
+	ifr, err := unix.NewIfreq("")
+	if err == nil {
+		ifr.SetUint32(index)
+		err = ioctl(unix.SIOCGIFNAME, ifr)
+	}
+	if err != nil {
+		return strconv.FormatUint(uint64(index), 10)
+	}
+	return ifr.Name()
+}
+
+// ioctl asks about an interface; any socket will do.
+func ioctl(req uint, ifr *unix.Ifreq) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|sockFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fd)
+	return unix.IoctlIfreq(fd, req, ifr)
+}
+
+// addrOf is sa in our terms.
+func addrOf(sa unix.Sockaddr) cmid.Addr {
+	switch s := sa.(type) {
+	case *unix.SockaddrInet4:
+		return cmid.AddrFrom(netip.AddrFrom4(s.Addr), uint16(s.Port))
+	case *unix.SockaddrInet6:
+		ip := netip.AddrFrom16(s.Addr)
+		if s.ZoneId != 0 {
+			ip = ip.WithZone(zoneName(s.ZoneId))
+		}
+		return cmid.AddrFrom(ip, uint16(s.Port))
+	}
+	return cmid.Addr{}
+}
+
+// unmapped turns ::ffff:1.2.3.4 into 1.2.3.4: a connection from IPv4 to a listener on :: is an IPv4 connection.
+func unmapped(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
+
+// tune sets what every connection has. Sockets that accept(2) makes inherit it from their listener.
+func tune(fd int, user time.Duration) error {
+	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
+	for _, o := range [...]struct {
+		name              string
+		level, opt, value int
+	}{
+		{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		{"TCP_USER_TIMEOUT", unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(user / time.Millisecond)},
+		{"SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs(user / 2)},
+		{"TCP_KEEPINTVL", unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, secs(user / 6)},
+	} {
+		if err := unix.SetsockoptInt(fd, o.level, o.opt, o.value); err != nil {
+			return fmt.Errorf("iwarp: %s: %w", o.name, err)
+		}
+	}
+	return nil
+}
+
+// setTOS sets the traffic class of what fd sends, IPv4 and IPv6.
+func setTOS(fd int, tos uint8) error {
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return err
+	}
+	if domain == unix.AF_INET6 {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, int(tos)); err != nil {
+			return err
+		}
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos)) // for an IPv6 socket: of its IPv4 packets
+}
+
+// sockError takes the error pending on fd.
+func sockError(fd int) error {
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return err
+	}
+	if n != 0 {
+		return unix.Errno(n)
+	}
+	return nil
+}
