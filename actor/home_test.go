@@ -4,9 +4,14 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
 // Posts from many goroutines all arrive, each goroutine's in order: no wake-up is lost between a mailbox that goes idle and a
@@ -126,6 +131,69 @@ func TestHandoff(t *testing.T) {
 	stop(t, rt.sys, off, ons)
 }
 
+// lookingPoller is asked to wait, and looks around before it does.
+type lookingPoller struct {
+	*eventlooptest.Poller
+	look func()
+}
+
+func (p lookingPoller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error) {
+	if timeout != 0 {
+		p.look()
+	}
+	return p.Poller.Wait(dst, timeout)
+}
+
+// With one processor, the actor that a loop's actor has woken runs before the loop waits. Without the handoff it never does. (Go's
+// scheduler passes over it once in a while, so one time is no proof.)
+func TestHandoffComesBeforeTheWait(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var sent, seen, inTime atomic.Int32
+	looked := make(chan struct{}, 1)
+	last := int32(0)
+	sys := testSystem(t)
+	el, err := eventloop.New(eventloop.Config{Poller: lookingPoller{eventlooptest.NewPoller(), func() {
+		if n := sent.Load(); n != last {
+			last = n
+			if seen.Load() == n {
+				inTime.Add(1)
+			}
+			looked <- struct{}{}
+		}
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loop{el: el, boxes: boxesOf(sys)}
+	el.Start()
+	defer shut(t, l)
+	rt := &Runtime{sys: sys, boxes: l.boxes, loops: []*loop{l}, off: &goroutines{loops: []*loop{l}}}
+	off := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if d, ok := ctx.Message().(*data); ok {
+			seen.Store(int32(d.n))
+		}
+	}, rt.OffLoop()))
+	ons := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if d, ok := ctx.Message().(*data); ok {
+			sent.Store(int32(d.n))
+			ctx.Send(off, d)
+		}
+	}, rt.OnLoop()))
+	const times = 50
+	for n := range times {
+		for rt.box(off).state.Load() != idle {
+			runtime.Gosched()
+		}
+		on(t, l, l.turned) // what other posts have left
+		sys.Root.Send(ons, &data{n + 1})
+		<-looked
+	}
+	if inTime.Load() < times/2 {
+		t.Errorf("the woken actor ran before the loop's wait %d times of %d", inTime.Load(), times)
+	}
+	stop(t, sys, off, ons)
+}
+
 // A PID tells where its actor runs for as long as it lives, and a name's new owner is not taken for the old one.
 func TestBoxes(t *testing.T) {
 	rt := newTestRuntime(t, 2)
@@ -149,8 +217,12 @@ func TestBoxes(t *testing.T) {
 					t.Fatal(err)
 				}
 				var at *loop
-				if m := rt.boxOf(pid); m != nil {
+				m := rt.boxOf(pid)
+				if m != nil {
 					at = m.loop()
+				}
+				if (m != nil) != (c.onLoop != nil) {
+					t.Errorf("boxOf is %p: only an actor on a loop is delivered to", m)
 				}
 				if at != c.onLoop || rt.offLoop(pid) != c.offLoop {
 					t.Errorf("on loop %p, off loop %v; want %p, %v", at, rt.offLoop(pid), c.onLoop, c.offLoop)
