@@ -1,10 +1,96 @@
 package actor
 
-import "github.com/rdmactor/rdmactor/eventloop"
+import (
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
 
 // loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless it says otherwise.
 type loop struct {
 	el    *eventloop.Loop
 	boxes *boxes   // the system's; any goroutine
 	mail  mailLoop // any goroutine
+
+	rt       *Runtime
+	ch       *cmid.Channel
+	ids      map[*ident]struct{} // every identifier whose actor runs here
+	requests int                 // ConnectRequests that nobody has answered
+	emptied  func()              // Shutdown waits for the last identifier; nil: nobody does
+
+	devices    []*device
+	recvBudget int // bytes of receive buffers that may still be allocated
+	sendBudget int
+	messages   []*Received // free
+	returns    returns     // any goroutine
+}
+
+// keepMessages is how many idle Received a loop keeps.
+const keepMessages = 1024
+
+func (l *loop) newReceived() *Received {
+	if n := len(l.messages); n > 0 {
+		m := l.messages[n-1]
+		l.messages = l.messages[:n-1]
+		return m
+	}
+	return new(Received)
+}
+
+func (l *loop) freeReceived(m *Received) {
+	m.Data, m.conn, m.chunk, m.env.Sender, m.env.Message = nil, nil, nil, nil, nil
+	if len(l.messages) < keepMessages {
+		l.messages = append(l.messages, m)
+	}
+}
+
+// sink takes what the identifiers of this loop tell to their actors.
+func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
+	if r, ok := ev.(*cmid.ConnectRequest); ok {
+		l.request(id, r)
+		return
+	}
+	if it, ok := id.Context.(*ident); ok {
+		it.box.deliver(&told{id, ev, answers})
+	}
+}
+
+// told is what an identifier tells its actor.
+type told struct {
+	id      *cmid.ID
+	ev      cmid.Event
+	answers cmid.Command
+}
+
+func (*told) lane() lane { return laneEvent }
+
+// request makes the actor of a new connection and tells the owner of its listener, or the handler that is spawned for it.
+func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
+	listener := l.ch.ID(r.Listener)
+	var from *ident
+	if listener != nil {
+		from, _ = listener.Context.(*ident)
+	}
+	switch {
+	case from == nil || from.ending:
+		id.Do(&cmid.Reject{})
+		id.Do(&cmid.DestroyID{})
+		return
+	case l.requests >= l.rt.cfg.limits.PendingRequests || !l.rt.admit():
+		l.rt.log.Warn("rdma: too many requests or identifiers (WithLimits): rejected", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
+		id.Do(&cmid.Reject{})
+		id.Do(&cmid.DestroyID{})
+		return
+	}
+	opts := from.opts
+	opts.ctx, opts.handler = nil, nil
+	it := l.rt.newIdent(l, from.owner, opts)
+	it.id, it.request, it.counted = id, true, true
+	id.Context = it
+	it.state = id.State()
+	l.requests++
+	l.rt.spawn(it)
+	if p := from.opts.handler; p != nil {
+		it.owner = l.rt.newHandler(l, p)
+	}
+	it.greet(r)
 }

@@ -1,16 +1,202 @@
 package actor
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Runtime is rdmactor in one ActorSystem: the loops and what runs on them.
+// Runtime is rdmactor in one ActorSystem: the loops and what runs on them. Its methods are for any goroutine.
 type Runtime struct {
 	sys    *actor.ActorSystem
 	boxes  *boxes
 	loops  []*loop
 	off    *goroutines
 	spread atomic.Uint32 // OnLoop actors spawned
+
+	cfg      config
+	log      *slog.Logger
+	guardian *actor.PID // every identifier's parent
+	stopped  chan struct{}
+	names    atomic.Uint64
+	placed   atomic.Uint32 // identifiers of owners off the loops
+	count    atomic.Int64  // identifiers
+	closing  atomic.Bool
+
+	lookups context.Context // ends with Shutdown
+	cancel  context.CancelFunc
+	running sync.WaitGroup // look-ups
+
+	shutdown struct {
+		once sync.Once
+		done chan struct{}
+		err  error
+	}
+}
+
+// ErrShutdown is why an identifier was closed, or not created, that met Runtime.Shutdown.
+var ErrShutdown = errors.New("the runtime has been shut down")
+
+// Open starts a runtime in an ActorSystem that the caller has, and keeps: Shutdown stops the runtime only.
+func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
+	cfg := defaultConfig()
+	for _, o := range opts {
+		o(&cfg)
+	}
+	if cfg.device == nil {
+		return nil, noDevice()
+	}
+	if cfg.loops > 1 && (cfg.loop.Poller != nil || cfg.loop.Clock != nil) {
+		return nil, fmt.Errorf("rdma: %d loops cannot share WithLoop's Poller or Clock: %w", cfg.loops, unix.EINVAL)
+	}
+	if cfg.log == nil {
+		cfg.log = sys.Logger()
+	}
+	rt := &Runtime{sys: sys, boxes: boxesOf(sys), off: &goroutines{}, cfg: cfg, log: cfg.log, stopped: make(chan struct{})}
+	rt.shutdown.done = make(chan struct{})
+	rt.lookups, rt.cancel = context.WithCancel(context.Background())
+	for i := range cfg.loops {
+		if err := rt.addLoop(i); err != nil {
+			rt.cancel()
+			return nil, errors.Join(fmt.Errorf("rdma: %w", err), rt.dropLoops())
+		}
+	}
+	rt.off.loops = rt.loops
+	for _, l := range rt.loops {
+		l.el.Start()
+	}
+	pid, err := sys.Root.SpawnNamed(rt.guardianProps(), "rdma"+sys.ProcessRegistry.NextID())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("rdma: %w", err), rt.stopLoops(context.Background()))
+	}
+	rt.guardian = pid
+	return rt, nil
+}
+
+func (rt *Runtime) addLoop(i int) error {
+	cfg := rt.cfg.loop
+	if cfg.Name == "" {
+		cfg.Name = "rdma-" + strconv.Itoa(i)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = rt.log
+	}
+	el, err := eventloop.New(cfg)
+	if err != nil {
+		return err
+	}
+	l := &loop{
+		el: el, boxes: rt.boxes, rt: rt, ids: make(map[*ident]struct{}),
+		recvBudget: rt.cfg.limits.ReceiveMemory, sendBudget: unlimited,
+	}
+	l.returns.l = l
+	rt.loops = append(rt.loops, l)
+	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
+	return err
+}
+
+// unlimited is the budget of send memory: the depth of the queue pairs bounds it.
+const unlimited = 1 << 62
+
+// dropLoops ends loops that never ran.
+func (rt *Runtime) dropLoops() (err error) {
+	for _, l := range rt.loops {
+		if l.ch != nil {
+			err = errors.Join(err, l.ch.Close())
+		}
+		err = errors.Join(err, l.el.Shutdown(context.Background()))
+	}
+	return err
+}
+
+// noDevice says what this host offers.
+func noDevice() error {
+	more := ""
+	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
+		more = "; this host has kernel devices too (/dev/infiniband/rdma_cm), which are not supported yet"
+	}
+	return fmt.Errorf("rdma: no device: use rdma.WithDevice(iwarp.New()), which needs no hardware%s: %w", more, unix.ENODEV)
+}
+
+// guardianProps is the actor above all identifiers. One that panics is stopped: its kernel part would not survive a restart.
+func (rt *Runtime) guardianProps() *actor.Props {
+	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+	return actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*actor.Stopped); ok {
+			close(rt.stopped)
+		}
+	}, onLoop(rt.loops[0]), actor.WithSupervisor(stop))
+}
+
+// under is the guardian as DefaultSpawner wants it.
+type under struct {
+	actor.SpawnerContext
+	guardian *actor.PID
+}
+
+func (u under) Self() *actor.PID { return u.guardian }
+
+// name makes a name that was never used before.
+func (rt *Runtime) name(kind string) string {
+	return rt.guardian.Id + "/" + kind + "-" + strconv.FormatUint(rt.names.Add(1), 10)
+}
+
+// CreateID is rdma_create_id(3): it makes an identifier, an actor of its own. The PID may be used at once. owner gets its events,
+// with the PID as their Sender, and Closed as the last of them; its death destroys the identifier. A nil owner is nobody: only
+// senders are answered. The identifier stays on owner's loop if that is one of the runtime's, else on the next in turn.
+//
+// When it cannot be made (EMFILE, a port space that the device does not have) the commands that wait are answered with CommandFailed
+// and Closed tells why. Any goroutine.
+func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
+	o := idOptions{maxMessage: defaultMaxMessage, credits: defaultCredits}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	l := rt.loops[int(rt.placed.Add(1)-1)%len(rt.loops)]
+	if box := rt.boxOf(owner); box != nil && box.loop().rt == rt {
+		l = box.loop()
+	}
+	it := rt.newIdent(l, rt.newOwner(l, owner), o)
+	it.counted = rt.admit()
+	return rt.spawn(it)
+}
+
+// admit counts an identifier, if there is room for one more.
+func (rt *Runtime) admit() bool {
+	if rt.count.Add(1) > int64(rt.cfg.limits.Connections) {
+		rt.count.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
+	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o}
+	it.box = newMailbox(l)
+	it.box.leftover, it.box.onOverflow, it.box.limit = it.leftover, it.overflow, int32(rt.cfg.limits.Mailbox)
+	return it
+}
+
+// spawn makes the actor. Children of the guardian are not spawned by it, so that CreateID need not wait for it.
+func (rt *Runtime) spawn(it *ident) *actor.PID {
+	props := actor.PropsFromProducer(
+		func() actor.Actor { return it },
+		actor.WithMailbox(func() actor.Mailbox { return it.box }),
+	)
+	pid, err := actor.DefaultSpawner(rt.sys, rt.name("id"), props, under{guardian: rt.guardian})
+	if err != nil {
+		panic(fmt.Sprintf("rdma: a name was used twice: %v", err)) // name never does that
+	}
+	return pid
 }

@@ -1,0 +1,45 @@
+package actor
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). Everything else it destroys at once.
+func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
+	it.asked = append(it.asked, &asked{
+		cmd: c, sender: sender, then: then,
+		due: it.l.el.Now().Add(orElse(c.Timeout, it.rt.cfg.timeouts.Close)),
+	})
+	switch {
+	case it.conn == nil || !it.conn.up || it.id.State() != states.Connected:
+		if it.id.State() != states.Disconnecting { // else Disconnected is on its way
+			it.destroy(nil)
+			return
+		}
+		it.rearm()
+	case it.conn.drained != nil: // by another Close
+		it.rearm()
+	default:
+		it.rearm()
+		it.conn.drain(it.disconnect)
+	}
+}
+
+// disconnect follows the drain. Disconnected then brings the end.
+func (it *ident) disconnect() {
+	if it.ending || !it.legal(&cmid.Disconnect{}) {
+		return
+	}
+	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(ev Event) {
+		if _, ok := ev.(Failure); ok || it.opts.manual {
+			it.destroy(nil)
+			return
+		}
+		if d, ok := ev.(*cmid.Disconnected); ok {
+			it.tell(d)
+		}
+	}})
+}

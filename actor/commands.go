@@ -1,0 +1,54 @@
+package actor
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// The commands that are ours. The actor spells them out in librdmacm's. They are pointers like all commands, and belong to the
+// identifier until they were answered.
+type (
+	// Dial connects: rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3), trying each address that
+	// the name has until one answers. An application that rejects has answered. It wants an idle identifier. Established |
+	// Rejected | Unreachable | ConnectError | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was begun and
+	// fails costs the identifier: Closed follows.
+	Dial struct {
+		Addr        string        // "host:port"; names are looked up
+		Src         Addr          // where to connect from; the zero Addr lets the routing tables choose
+		Timeout     time.Duration // for all of it; 0: each phase has its own (WithTimeouts)
+		PrivateData []byte
+		Param       *ConnParam // nil: the defaults
+	}
+	// Serve listens: rdma_getaddrinfo(3) with RAI_PASSIVE, rdma_bind_addr(3), rdma_listen(3). It wants an idle identifier.
+	// Listening | AddrInfoError | CommandFailed. A Serve that was begun and fails costs the identifier: Closed follows.
+	Serve struct {
+		Addr    string // "host:port"; ":port" is all devices
+		Backlog int    // 0 or less: the device's maximum
+	}
+	// Close ends a connection in order: it refuses further sends, waits until the peer has consumed what was sent before, then
+	// disconnects and destroys. Closed, whose counts say what became of the messages; its Err is not nil when Timeout ended the
+	// wait. On an identifier that is not connected it is DestroyID. It queues behind the sends that were made before it.
+	Close struct {
+		Timeout time.Duration // 0: 5 s (WithTimeouts)
+	}
+	// Handover gives the identifier to another owner: Done | CommandFailed. To gets everything from the next event on, and its
+	// death destroys the identifier from now on. What the old owner has in its mailbox, and a *Received it holds, stays its own.
+	Handover struct {
+		To *actor.PID
+	}
+)
+
+// Op is the command's row in the state machine: what Dial comes to.
+func (*Dial) Op() states.Op { return states.OpConnect }
+
+// Op is the command's row in the state machine: what Serve comes to.
+func (*Serve) Op() states.Op { return states.OpListen }
+
+// Op is the command's row in the state machine: what Close comes to.
+func (*Close) Op() states.Op { return states.OpDestroyID }
+
+// Op is OpQuery: it has no part in the state machine.
+func (*Handover) Op() states.Op { return states.OpQuery }

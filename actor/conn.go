@@ -1,0 +1,376 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
+type conn struct {
+	it   *ident
+	l    *loop
+	d    *device
+	qp   verbs.QP
+	mode wireMode
+	up   bool // established, and the owner has been told
+	over bool // nothing is sent or told any more
+
+	early []*Received // came before Established
+	queue sendQueue
+
+	maxSend int // bytes the peer takes
+	depth   int // of the send queue
+	posted  int // work requests not completed
+	credits credits
+	full    bool   // ErrQueueFull was told: Writable is due
+	drained func() // Close waits
+
+	unsent uint64
+	left   uint64 // handed to the device
+}
+
+// wireMode is how messages travel.
+type wireMode uint8
+
+const (
+	modeMessages wireMode = iota // hello, headers, credits
+	modeRaw                      // because the owner wants it
+	modeForeign                  // because the peer has no hello
+)
+
+func (m wireMode) String() string {
+	switch m {
+	case modeRaw:
+		return "raw"
+	case modeForeign:
+		return "raw (foreign peer)"
+	}
+	return "messages"
+}
+
+// sendDepth is how many sends are posted at most; what exceeds it waits in the queue.
+const sendDepth = 128
+
+// newConn makes the queue pair of it, which needs a device (after ResolveRoute, or on a request).
+func newConn(it *ident, m wireMode) (*conn, error) {
+	dev := it.id.Device()
+	if dev == nil {
+		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
+	}
+	d, err := it.l.deviceOf(dev)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{it: it, l: it.l, d: d, mode: m}
+	c.depth = sendDepth
+	if limit := dev.Attr().MaxQPWR; limit > 0 {
+		c.depth = min(c.depth, limit)
+	}
+	c.maxSend = it.opts.maxMessage
+	c.credits.receive = uint32(it.opts.credits)
+	size := it.opts.maxMessage
+	if m == modeMessages {
+		size += headerLen
+	}
+	pool, err := d.recvPool(size)
+	if err != nil {
+		return nil, err
+	}
+	c.qp, err = it.id.CreateQP(verbs.QPInitAttr{
+		SendCQ: d.cq, RecvCQ: d.cq, SRQ: pool.srq, MaxSendWR: c.depth, MaxSGE: 1, Context: c,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// agree takes the peer's hello, or that it has none. limit is what the device takes.
+func (c *conn) agree(h hello, ok bool, limit int) {
+	if !ok && c.mode == modeMessages {
+		c.mode = modeForeign
+	}
+	if c.mode == modeMessages {
+		c.credits.send = uint32(h.credits)
+		c.maxSend = h.maxMessage
+		if limit > 0 {
+			limit -= headerLen
+		}
+	}
+	if limit > 0 {
+		c.maxSend = min(c.maxSend, limit)
+	}
+}
+
+// establish begins the flow of messages: Established has just been told.
+func (c *conn) establish() {
+	c.up = true
+	early := c.early
+	c.early = nil
+	for _, m := range early {
+		c.tell(m)
+	}
+}
+
+// submit takes a Send of the owner's, or of whoever has the PID.
+func (c *conn) submit(s *Send) {
+	switch limit := c.l.rt.cfg.limits.SendQueue; {
+	case !c.up || c.over || c.drained != nil:
+		c.it.sendFailed(s, c.notSending())
+		c.unsent++
+	case s.Len() > c.maxSend:
+		c.it.sendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
+		c.unsent++
+	case c.queue.len() > 0 || !c.ready():
+		if c.queue.len() >= limit {
+			c.full = true
+			c.it.sendFailed(s, fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS))
+			c.unsent++
+			return
+		}
+		c.queue.push(s)
+		c.observe()
+	default:
+		c.post(s)
+	}
+}
+
+func (c *conn) notSending() error {
+	switch {
+	case c.drained != nil:
+		return fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
+	case c.over:
+		return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN)
+	}
+	return fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
+}
+
+// ready reports whether a message may be handed to the device now.
+func (c *conn) ready() bool {
+	return c.posted < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
+}
+
+// post hands a message to the device.
+func (c *conn) post(s *Send) {
+	b := s.buf[headerRoom:]
+	if c.mode == modeMessages {
+		b = s.buf
+		c.credits.header(typeData, 0).put(b)
+	}
+	switch err := c.d.post(c, s, b); {
+	case err == nil:
+		c.posted++
+		c.left++
+		if c.mode == modeMessages {
+			c.credits.sent++
+			c.credits.told(0)
+			c.observe()
+		}
+	case errors.Is(err, unix.ENOMEM) && c.posted > 0:
+		c.queue.unpop(s) // a completion makes room
+	default:
+		// The queue pair is over; the device is about to say so.
+		c.unsent++
+		c.it.sendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+	}
+}
+
+// pump hands the device what it and the credits have room for.
+func (c *conn) pump() {
+	for c.queue.len() > 0 && !c.over && c.ready() {
+		before := c.queue.len()
+		c.post(c.queue.pop())
+		if c.queue.len() == before {
+			break
+		}
+	}
+	if c.full && !c.over && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
+		c.full = false
+		c.it.tell(&Writable{c.it.base()})
+	}
+	c.update()
+	c.checkDrained()
+}
+
+// completed ends a posted send. s is nil for a credit update.
+func (c *conn) completed(s *Send, status verbs.Status) {
+	c.posted--
+	if s != nil {
+		switch {
+		case status == verbs.StatusSuccess:
+			if s.Notify {
+				c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
+			}
+			s.recycle()
+		case status == verbs.StatusFlushed:
+			c.it.sendFailed(s, fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN))
+		default:
+			c.it.sendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
+		}
+	}
+	if !c.over {
+		c.pump()
+	}
+}
+
+// receive takes a message of n bytes in chunk.
+func (c *conn) receive(chunk *chunk, n int) {
+	b := chunk.bytes()[:n]
+	if c.over {
+		chunk.arena.put(chunk)
+		return
+	}
+	if c.mode == modeMessages {
+		h, err := parseHeader(b)
+		if err == nil {
+			err = c.credits.take(h)
+		}
+		if err != nil {
+			chunk.arena.put(chunk)
+			c.it.violated(err)
+			return
+		}
+		if h.typ == typeCredit {
+			chunk.arena.put(chunk)
+			c.pump()
+			c.observe()
+			return
+		}
+		b = b[headerLen:]
+	}
+	m := c.l.newReceived()
+	m.EventBase, m.Data, m.conn, m.chunk = c.it.base(), b, c, chunk
+	if !c.up {
+		c.early = append(c.early, m) // at most our credits; Established is on its way
+		return
+	}
+	c.tell(m)
+	if c.mode == modeMessages {
+		c.pump()
+	}
+}
+
+// tell gives a message to the owner.
+func (c *conn) tell(m *Received) {
+	if o := c.l.rt.cfg.observer; o != nil {
+		o.Event(c.it.pid, m)
+	}
+	m.refs.Store(1)
+	m.inHand.Store(true)
+	if c.it.owner.receive(c.it, m) {
+		return
+	}
+	// The owner has a mailbox that does not say when it is finished, or there is none: it gets a copy.
+	if c.it.owner.pid != nil {
+		c.it.tell(&Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)})
+	}
+	m.done()
+}
+
+// consumed takes a message back from the owner.
+func (c *conn) consumed(m *Received) {
+	m.chunk.arena.put(m.chunk)
+	c.l.freeReceived(m)
+	c.credits.consumed++
+	if c.over || c.mode != modeMessages {
+		return
+	}
+	c.update()
+	c.observe()
+}
+
+// update tells the peer how much was consumed, if that is due.
+func (c *conn) update() {
+	if c.mode != modeMessages || !c.up || c.over || !c.credits.due() || c.posted >= c.depth {
+		return
+	}
+	flags := uint8(0)
+	if c.credits.ask {
+		flags = flagAckNow
+	}
+	var b [headerLen]byte
+	h := c.credits.header(typeCredit, flags)
+	h.put(b[:])
+	if err := c.d.post(c, nil, b[:]); err == nil {
+		c.posted++
+		c.credits.told(flags)
+	}
+}
+
+// drain is Close's part: when everything sent was consumed, or in raw mode completed, done is called.
+func (c *conn) drain(done func()) {
+	c.drained = done
+	c.credits.ask = c.mode == modeMessages && c.credits.sent+uint32(c.queue.len()) != c.credits.acked
+	c.pump()
+}
+
+func (c *conn) checkDrained() {
+	if c.drained == nil || c.over || c.queue.len() > 0 {
+		return
+	}
+	if c.mode == modeMessages && c.credits.sent != c.credits.acked || c.mode != modeMessages && c.posted > 0 {
+		return
+	}
+	done := c.drained
+	c.drained = func() {} // still refusing sends
+	done()
+}
+
+// stop ends the data path: what waits comes back as failed. What the device has, it flushes when the queue pair goes.
+func (c *conn) stop() {
+	if c.over {
+		return
+	}
+	c.over = true
+	for c.queue.len() > 0 {
+		c.unsent++
+		c.it.sendFailed(c.queue.pop(), fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN))
+	}
+	for _, m := range c.early {
+		m.refs.Store(1)
+		m.Release()
+	}
+	c.early = nil
+}
+
+// fates counts sends by what became of them.
+func (c *conn) fates(e *cmid.Closed) {
+	e.Delivered = c.credits.delivered
+	e.Unsent += c.unsent
+	e.Unknown = c.left - c.credits.delivered
+}
+
+func (c *conn) observe() {
+	if o := c.l.rt.cfg.observer; o != nil {
+		o.Credit(c.it.pid, c.it.id.Handle(), c.counts())
+	}
+}
+
+func (c *conn) counts() Credits {
+	n := Credits{Queued: c.queue.len(), InFlight: c.posted}
+	if c.mode == modeMessages {
+		c.credits.counts(&n)
+	}
+	return n
+}
+
+// violated ends a connection whose peer broke the protocol: that one only.
+func (it *ident) violated(err error) {
+	if it.conn == nil || it.conn.over {
+		return
+	}
+	it.log.Warn("rdma: peer broke the protocol", it.logKeys(states.OpDisconnect, "err", err)...)
+	it.conn.stop()
+	it.box.deliver(&violation{err})
+}
+
+// violation tells an identifier that its peer broke the protocol.
+type violation struct{ err error }
+
+func (*violation) lane() lane { return laneEvent }

@@ -1,0 +1,325 @@
+package actor
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// connect makes the queue pair and asks the peer. then is nil for a command of the user's.
+func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
+	a := &asked{cmd: c, sender: sender, then: then}
+	if !it.legal(c) || it.id.PortSpace().Datagram() {
+		it.do(a)
+		return
+	}
+	mode := modeMessages
+	if it.opts.raw {
+		mode = modeRaw
+	}
+	private, err := it.privateData(mode, c.PrivateData, it.l.ch.Limits().ConnectData)
+	if err == nil {
+		err = it.queuePair(mode)
+	}
+	if err != nil {
+		it.refuse(a, err)
+		return
+	}
+	it.wire(a, &cmid.Connect{PrivateData: private, Param: c.Param})
+}
+
+// accept is connect's counterpart on the passive side.
+func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
+	a := &asked{cmd: c, sender: sender}
+	if !it.legal(c) || it.id.PortSpace().Datagram() {
+		it.do(a)
+		return
+	}
+	mode := it.peerMode
+	private, err := it.privateData(mode, c.PrivateData, it.l.ch.Limits().AcceptData)
+	if err == nil {
+		err = it.queuePair(mode)
+	}
+	if err != nil {
+		it.refuse(a, err)
+		return
+	}
+	if it.conn != nil {
+		it.conn.agree(it.peerHello, mode == modeMessages, it.l.ch.Limits().MaxMessage)
+	}
+	it.answered()
+	it.wire(a, &cmid.Accept{PrivateData: private, Param: c.Param})
+}
+
+// reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is Closed.
+func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
+	a := &asked{cmd: c, sender: sender}
+	if !it.legal(c) {
+		it.do(a)
+		return
+	}
+	private, err := it.privateData(it.peerMode, c.PrivateData, it.l.ch.Limits().RejectData)
+	if err != nil {
+		it.refuse(a, err)
+		return
+	}
+	it.answered()
+	if it.opts.manual {
+		it.wire(a, &cmid.Reject{PrivateData: private, VendorECE: c.VendorECE})
+		return
+	}
+	it.asked = append(it.asked, a) // answered by Closed
+	it.do(&asked{cmd: &cmid.Reject{PrivateData: private, VendorECE: c.VendorECE}, then: func(ev Event) {
+		if f, ok := ev.(Failure); ok && it.id.State() == states.ConnectRequested {
+			it.answer(c, restore(f, c)) // refused for a reason that the owner can do something about
+			return
+		}
+		it.destroy(nil)
+	}})
+}
+
+// wire has the identifier execute what the user's command became on the wire; the answer names the user's.
+func (it *ident) wire(a *asked, cmd Command) {
+	user := a.cmd
+	it.asked = append(it.asked, a)
+	it.do(&asked{cmd: cmd, then: func(ev Event) {
+		if f, ok := ev.(Failure); ok {
+			ev = restore(f, user)
+		}
+		if d, ok := ev.(*cmid.Done); ok {
+			d.Command = user
+		}
+		it.answer(user, ev)
+	}})
+}
+
+// refuse answers a command that did not reach the device.
+func (it *ident) refuse(a *asked, err error) {
+	ev := &cmid.CommandFailed{FailureBase: it.failure(a.cmd, opName(a.cmd), err)}
+	if a.then != nil {
+		a.then(ev)
+		return
+	}
+	it.reply(a.sender, ev)
+}
+
+// legal reports whether the state machine allows cmd now. What it does not allow is asked nevertheless, for the refusal's words.
+func (it *ident) legal(cmd Command) bool {
+	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
+	return v == states.Allow
+}
+
+// privateData puts the hello before the user's private data.
+func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, error) {
+	if mode == modeMessages {
+		limit = min(limit-helloLen, maxUserData)
+	}
+	if len(user) > limit {
+		return nil, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), limit, unix.EINVAL)
+	}
+	if mode != modeMessages {
+		return user, nil
+	}
+	return hello{credits: it.opts.credits, maxMessage: it.opts.maxMessage}.put(user), nil
+}
+
+// queuePair makes the data path, once.
+func (it *ident) queuePair(mode wireMode) error {
+	if it.conn != nil || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
+		return nil
+	}
+	c, err := newConn(it, mode)
+	it.conn = c
+	return err
+}
+
+// greet takes a request: who the peer is, and when somebody has to have answered it.
+func (it *ident) greet(r *cmid.ConnectRequest) {
+	it.peerMode = modeRaw
+	if !it.opts.raw {
+		var ok bool
+		it.peerHello, r.PrivateData, ok = parseHello(r.PrivateData, it.l.ch.Limits().Padded)
+		it.peerMode = modeForeign
+		if ok {
+			it.peerMode = modeMessages
+		}
+	}
+	it.requestTimer()
+	it.tell(r)
+}
+
+// answered notes that a request has been.
+func (it *ident) answered() {
+	if it.request {
+		it.request = false
+		it.l.requests--
+		it.rearm()
+	}
+}
+
+// told handles what the device tells.
+func (it *ident) told(m *told) {
+	if m.id != it.id || it.gone {
+		return // of the address that Dial tried before
+	}
+	op := states.OpQuery
+	if m.answers != nil {
+		op = m.answers.Op()
+	}
+	it.moved(op)
+	switch ev := m.ev.(type) {
+	case *cmid.Closed:
+		it.destroyed()
+		return
+	case *cmid.Established:
+		it.established(ev, m.answers)
+		return
+	case *cmid.Rejected:
+		if !it.opts.raw {
+			_, ev.PrivateData, _ = parseHello(ev.PrivateData, it.l.ch.Limits().Padded)
+		}
+	case *cmid.Disconnected:
+		it.disconnected(ev, m.answers)
+		return
+	case *cmid.DeviceRemoval:
+		it.removed(ev, m.answers)
+		return
+	}
+	if m.answers != nil {
+		it.answer(m.answers, m.ev)
+	} else {
+		it.tell(m.ev)
+	}
+	it.oblige(m.ev)
+}
+
+// oblige does what the man pages demand after ev.
+func (it *ident) oblige(ev Event) {
+	if it.opts.manual || it.ending {
+		return
+	}
+	switch ev := ev.(type) {
+	case *cmid.Rejected:
+		it.failed(ev)
+	case *cmid.Unreachable:
+		it.failed(ev)
+	case *cmid.ConnectError:
+		it.failed(ev)
+	}
+}
+
+// failed destroys an identifier that nothing else helps: not when Dial has gone on to another address.
+func (it *ident) failed(f Failure) {
+	if it.id.Handle() == f.Ident() {
+		it.destroy(f)
+	}
+}
+
+func (it *ident) established(ev *cmid.Established, answers Command) {
+	if c := it.conn; c != nil && !c.up {
+		if _, active := answers.(*cmid.Connect); active && c.mode == modeMessages {
+			h, user, ok := parseHello(ev.PrivateData, it.l.ch.Limits().Padded)
+			ev.PrivateData = user
+			c.agree(h, ok, it.l.ch.Limits().MaxMessage)
+		} else if active {
+			c.agree(hello{}, false, it.l.ch.Limits().MaxMessage)
+		}
+		ev.MaxMessage = c.maxSend
+	}
+	if answers != nil {
+		it.answer(answers, ev)
+	} else {
+		it.tell(ev)
+	}
+	if it.conn != nil && !it.ending {
+		it.conn.establish()
+	}
+}
+
+// disconnected is the end of a connection. What the peer has sent before is told first.
+func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
+	if it.conn != nil {
+		it.conn.d.drain()
+		it.conn.stop()
+	}
+	it.endOf(ev, answers)
+	if it.opts.manual || it.ending {
+		return
+	}
+	if it.legal(&cmid.Disconnect{}) {
+		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}}) // rdma_get_cm_event(3): the answer is due
+	}
+	it.destroy(ev.Err)
+}
+
+func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
+	if it.conn != nil {
+		it.conn.d.drain()
+		it.conn.stop()
+	}
+	it.endOf(ev, answers)
+	if !it.opts.manual {
+		it.destroy(&RemovedError{ev.Device})
+	}
+}
+
+// RemovedError is why an identifier was closed whose device has gone. errors.Is: ENODEV.
+type RemovedError struct{ Device string }
+
+func (e *RemovedError) Error() string { return "the device " + e.Device + " is gone" }
+
+// Unwrap gives ENODEV.
+func (e *RemovedError) Unwrap() error { return unix.ENODEV }
+
+// endOf tells of an end. A Disconnect is answered by it; any other command that waited has failed, and the owner is told of both.
+func (it *ident) endOf(ev Event, answers Command) {
+	_, asked := answers.(*cmid.Disconnect)
+	if _, ok := ev.(*cmid.Disconnected); ok && asked {
+		it.answer(answers, ev)
+		it.answerOthers(ev)
+		return
+	}
+	if answers != nil {
+		var err error = unix.ECONNRESET
+		switch e := ev.(type) {
+		case *cmid.Disconnected:
+			if e.Err != nil {
+				err = e.Err
+			}
+		case *cmid.DeviceRemoval:
+			err = &RemovedError{e.Device}
+		}
+		it.answer(answers, &cmid.CommandFailed{FailureBase: it.failure(answers, opName(answers), err)})
+	}
+	it.tell(ev)
+}
+
+// answerOthers answers every further Disconnect with the one event that there is.
+func (it *ident) answerOthers(ev Event) {
+	for i := 0; i < len(it.asked); {
+		a := it.asked[i]
+		if _, ok := a.cmd.(*cmid.Disconnect); !ok || a.then != nil {
+			i++
+			continue
+		}
+		it.take(a.cmd)
+		it.reply(a.sender, ev)
+		i = 0
+	}
+}
+
+// violation disconnects from a peer that broke the protocol.
+func (it *ident) violation(err error) {
+	if it.ending {
+		return
+	}
+	it.tell(&cmid.Disconnected{EventBase: it.base(), Err: err})
+	if it.legal(&cmid.Disconnect{}) {
+		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
+	}
+	it.destroy(err)
+}

@@ -1,0 +1,147 @@
+package actor
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// tick tells an identifier that a deadline has come.
+type tick struct{}
+
+func (*tick) lane() lane { return laneEvent }
+
+// slack is how much longer than the device an identifier waits where the device has a time-out of its own. When the device tells,
+// the command may be asked again; when this runs out, the device is stuck, and the identifier is lost.
+const slack = 250 * time.Millisecond
+
+// phase is how long a command may take.
+func (it *ident) phase(cmd Command) time.Duration {
+	t := &it.rt.cfg.timeouts
+	switch c := cmd.(type) {
+	case *cmid.ResolveAddr:
+		return orElse(c.Timeout, t.Address) + slack
+	case *cmid.ResolveRoute:
+		return orElse(c.Timeout, t.Route) + slack
+	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo:
+		return t.Connect
+	}
+	return t.Address + slack
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
+// setDeadline bounds a command that was not answered at once.
+func (it *ident) setDeadline(a *asked) {
+	for _, b := range it.asked {
+		if b == a {
+			a.due = it.l.el.Now().Add(it.phase(a.cmd))
+			it.rearm()
+		}
+	}
+}
+
+// requestTimer bounds the wait for an answer to a ConnectRequest.
+func (it *ident) requestTimer() {
+	it.requestBy = it.l.el.Now().Add(orElse(it.opts.accept, it.rt.cfg.timeouts.Request))
+	it.rearm()
+}
+
+// rearm sets the timer to the earliest deadline.
+func (it *ident) rearm() {
+	if it.ending {
+		return
+	}
+	var first time.Time
+	if it.request {
+		first = it.requestBy
+	}
+	for _, a := range it.asked {
+		if !a.due.IsZero() && (first.IsZero() || a.due.Before(first)) {
+			first = a.due
+		}
+	}
+	switch {
+	case first.IsZero() && it.timer != nil:
+		it.timer.Stop()
+		it.timer = nil // an idle connection holds none
+	case first.IsZero():
+	default:
+		if it.timer == nil {
+			it.timer = it.l.el.NewTimer(func() { it.box.deliver(&tick{}) })
+		}
+		it.timer.Reset(first.Sub(it.l.el.Now()))
+	}
+}
+
+// expire ends what has run out of time.
+func (it *ident) expire() {
+	if it.ending {
+		return
+	}
+	now := it.l.el.Now()
+	if it.request && !it.requestBy.After(now) {
+		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
+		it.answered()
+		it.do(&asked{cmd: &cmid.Reject{}, then: func(Event) {}})
+		it.destroy(err)
+		return
+	}
+	for _, a := range it.asked {
+		if !a.due.IsZero() && !a.due.After(now) {
+			it.timedOut(a)
+			return
+		}
+	}
+	it.rearm()
+}
+
+// timedOut answers a command that took too long. The identifier is lost: the device's only cancel is destroy.
+func (it *ident) timedOut(a *asked) {
+	h := it.id.Handle()
+	f := it.timeoutFailure(a.cmd)
+	if _, ok := a.cmd.(*Close); ok {
+		it.destroy(fmt.Errorf("close: the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
+		return
+	}
+	it.answer(a.cmd, f)
+	if !it.ending && it.id.Handle() == h { // else Dial has gone on to another address
+		it.destroy(f)
+	}
+}
+
+// timeoutFailure is the failure that the device would have told, had it been on time.
+func (it *ident) timeoutFailure(cmd Command) Failure {
+	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
+	f.Remedy = "create a new identifier to try again"
+	switch cmd.(type) {
+	case *Dial:
+		switch it.id.State() {
+		case states.AddrQuery:
+			return &cmid.AddrError{FailureBase: f}
+		case states.RouteQuery:
+			return &cmid.RouteError{FailureBase: f}
+		case states.Connecting:
+			return &cmid.Unreachable{FailureBase: f}
+		}
+		return &cmid.AddrInfoError{FailureBase: f}
+	case *cmid.ResolveAddr:
+		return &cmid.AddrError{FailureBase: f}
+	case *cmid.ResolveRoute:
+		return &cmid.RouteError{FailureBase: f}
+	case *cmid.Connect, *cmid.Accept:
+		return &cmid.Unreachable{FailureBase: f}
+	case *cmid.GetAddrInfo:
+		return &cmid.AddrInfoError{FailureBase: f}
+	}
+	return &cmid.CommandFailed{FailureBase: f}
+}

@@ -1,0 +1,288 @@
+package actor
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// device is what a loop's connections over one device share: the completion queue, the receive buffers, the memory that sends are
+// posted from, and the table of posted sends. Loop goroutine.
+type device struct {
+	l     *loop
+	dev   verbs.Device
+	cq    verbs.CQ
+	wc    [64]verbs.WC
+	ready bool // Run is queued
+	recv  map[int]*recvPool
+	recvs []*recvPool // by number
+	send  [maxArenaShift - minArenaShift + 1]*arena
+	ops   []sendOp
+	idle  []uint32 // free ops
+	wr    verbs.SendWR
+	sgl   [1]verbs.SGE
+}
+
+// sendOp is a posted send. Its index is the work request's ID.
+type sendOp struct {
+	conn  *conn
+	send  *Send // nil: a credit update
+	chunk *chunk
+}
+
+// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it.
+const recvBit = 1 << 63
+
+const (
+	minArenaShift = 8  // 256 bytes
+	maxArenaShift = 27 // 128 MiB
+	// cqEntries is what the completion queue is asked to hold.
+	cqEntries = 16 << 10
+)
+
+// deviceOf finds or makes what the loop's connections share over dev.
+func (l *loop) deviceOf(dev verbs.Device) (*device, error) {
+	for _, d := range l.devices {
+		if d.dev == dev {
+			return d, nil
+		}
+	}
+	d := &device{l: l, dev: dev, recv: make(map[int]*recvPool)}
+	cq, err := dev.CreateCQ(cqEntries, d.notify)
+	if err != nil {
+		return nil, fmt.Errorf("create_cq on %s: %w", dev.Name(), err)
+	}
+	d.cq = cq
+	l.devices = append(l.devices, d)
+	return d, nil
+}
+
+// notify: there are completions. They are polled in this turn, outside of whatever the device is doing.
+func (d *device) notify() {
+	if !d.ready {
+		d.ready = true
+		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
+	}
+}
+
+// Run polls, at most budget completions.
+func (d *device) Run(budget int) (more bool) {
+	d.ready = false
+	if n := d.poll(max(budget, 1)); n >= budget {
+		d.ready = true
+		return true
+	}
+	return false
+}
+
+// LoopName names the device in the loop's reports of stalls.
+func (d *device) LoopName() string { return "completions of " + d.dev.Name() }
+
+// poll handles completions until there are none or limit is reached.
+func (d *device) poll(limit int) (n int) {
+	for n < limit {
+		got := d.cq.Poll(d.wc[:min(len(d.wc), limit-n)])
+		if got == 0 {
+			break
+		}
+		n += got
+		// What the owners do cannot lead back here: their commands are queued.
+		for i := range d.wc[:got] {
+			wc := d.wc[i]
+			d.wc[i] = verbs.WC{}
+			d.complete(&wc)
+		}
+	}
+	return n
+}
+
+// drain handles every completion there is: before the end of a connection is told.
+func (d *device) drain() {
+	for d.poll(1<<20) > 0 {
+	}
+}
+
+func (d *device) complete(wc *verbs.WC) {
+	if wc.ID&recvBit != 0 {
+		pool := d.recvs[uint32(wc.ID>>32)&^(1<<31)]
+		c := pool.take(uint32(wc.ID))
+		conn, _ := qpConn(wc.QP)
+		if wc.Status != verbs.StatusSuccess || conn == nil {
+			pool.arena.put(c)
+			return
+		}
+		conn.receive(c, int(wc.Bytes))
+		return
+	}
+	i := uint32(wc.ID)
+	op := d.ops[i]
+	d.ops[i] = sendOp{}
+	d.idle = append(d.idle, i)
+	if op.chunk != nil {
+		op.chunk.arena.put(op.chunk)
+	}
+	op.conn.completed(op.send, wc.Status)
+}
+
+// qpConn is the connection that a queue pair was made for.
+func qpConn(qp verbs.QP) (c *conn, ok bool) {
+	if qp == nil {
+		return nil, false
+	}
+	c, ok = qp.Context().(*conn)
+	return c, ok
+}
+
+// post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is copied
+// into its memory.
+func (d *device) post(c *conn, s *Send, b []byte) error {
+	op := sendOp{conn: c, send: s}
+	d.wr = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
+	if len(b) <= d.dev.Attr().MaxInline {
+		d.wr.Inline = b
+	} else {
+		a := d.sendArena(len(b))
+		chunk, err := a.get()
+		if err != nil {
+			return err
+		}
+		copy(chunk.bytes(), b)
+		op.chunk = chunk
+		d.sgl[0] = chunk.sge
+		d.sgl[0].Length = uint32(len(b))
+		d.wr.SGL = d.sgl[:]
+	}
+	i := d.newOp(op)
+	d.wr.ID = uint64(i)
+	err := c.qp.PostSend(&d.wr)
+	d.wr.Inline, d.wr.SGL = nil, nil
+	if err != nil {
+		d.ops[i] = sendOp{}
+		d.idle = append(d.idle, i)
+		if op.chunk != nil {
+			op.chunk.arena.put(op.chunk)
+		}
+	}
+	return err
+}
+
+func (d *device) newOp(op sendOp) (i uint32) {
+	if n := len(d.idle); n > 0 {
+		i = d.idle[n-1]
+		d.idle = d.idle[:n-1]
+	} else {
+		i = uint32(len(d.ops))
+		d.ops = append(d.ops, sendOp{})
+	}
+	d.ops[i] = op
+	return i
+}
+
+func (d *device) sendArena(n int) *arena {
+	class := sizeClass(n, minArenaShift)
+	if d.send[class] == nil {
+		d.send[class] = &arena{dev: d.dev, size: 1 << (class + minArenaShift), budget: &d.l.sendBudget}
+	}
+	return d.send[class]
+}
+
+// close frees everything; the queue pairs are gone.
+func (d *device) close() {
+	d.drain()
+	for _, p := range d.recvs {
+		p.close()
+	}
+	for _, a := range d.send {
+		if a != nil {
+			a.close()
+		}
+	}
+	if err := d.cq.Close(); err != nil {
+		d.l.rt.log.Error("rdma: destroy_cq", "device", d.dev.Name(), "err", err)
+	}
+}
+
+// recvPool is the receive buffers for messages up to one size, posted to a shared receive queue. Nothing is posted until a message
+// finds the queue empty: an idle connection costs no buffer.
+type recvPool struct {
+	d      *device
+	number uint32
+	srq    verbs.SRQ
+	arena  *arena
+	posted []*chunk // by index; nil: free
+	free   []uint32
+}
+
+const (
+	// recvBatch is how many receives are posted when a message finds none: what one read of a stream may bring.
+	recvBatch = 4
+	// srqDepth is the shared receive queue's length.
+	srqDepth = 4096
+)
+
+// recvPool finds or makes the pool for messages of up to n bytes, header included.
+func (d *device) recvPool(n int) (*recvPool, error) {
+	n = (n + 63) &^ 63
+	if p := d.recv[n]; p != nil {
+		return p, nil
+	}
+	p := &recvPool{d: d, number: uint32(len(d.recvs))}
+	p.arena = &arena{dev: d.dev, access: verbs.LocalWrite, size: n, budget: &d.l.recvBudget}
+	srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: srqDepth, OnEmpty: p.refill})
+	if err != nil {
+		return nil, fmt.Errorf("create_srq on %s: %w", d.dev.Name(), err)
+	}
+	p.srq = srq
+	d.recv[n] = p
+	d.recvs = append(d.recvs, p)
+	return p, nil
+}
+
+// refill posts receives because a message has come and there is none.
+func (p *recvPool) refill() {
+	for range recvBatch {
+		c, err := p.arena.get()
+		if err != nil {
+			p.d.l.rt.log.Warn("rdma: no receive buffer", "device", p.d.dev.Name(), "err", err)
+			return
+		}
+		i := p.index(c)
+		if err := p.srq.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.sge}); err != nil {
+			p.arena.put(p.take(i))
+			p.d.l.rt.log.Warn("rdma: post_recv", "device", p.d.dev.Name(), "err", err)
+			return
+		}
+	}
+}
+
+func (p *recvPool) index(c *chunk) (i uint32) {
+	if n := len(p.free); n > 0 {
+		i = p.free[n-1]
+		p.free = p.free[:n-1]
+		p.posted[i] = c
+	} else {
+		i = uint32(len(p.posted))
+		p.posted = append(p.posted, c)
+	}
+	return i
+}
+
+// take ends a receive.
+func (p *recvPool) take(i uint32) *chunk {
+	c := p.posted[i]
+	p.posted[i] = nil
+	p.free = append(p.free, i)
+	return c
+}
+
+func (p *recvPool) close() {
+	if err := p.srq.Close(); err != nil {
+		p.d.l.rt.log.Error("rdma: destroy_srq", "device", p.d.dev.Name(), "err", err)
+	}
+	for i, c := range p.posted {
+		if c != nil {
+			p.arena.put(p.take(uint32(i)))
+		}
+	}
+	p.arena.close()
+}

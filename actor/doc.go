@@ -1,0 +1,37 @@
+// Package actor makes every rdma_cm_id an actor of Proto.Actor. It is imported as rdma:
+//
+//	import rdma "github.com/rdmactor/rdmactor/actor"
+//
+// [Runtime.CreateID] gives the PID of a new identifier. Commands are messages to it ([BindAddr], [Listen], [Connect], [NewSend]
+// ...), named after librdmacm's calls; events are messages from it to its owner, named after librdmacm's events, with the PID as
+// their Sender. [Dial], [Serve], [Close] and [Handover] are ours.
+//
+// # Ownership
+//
+// An identifier lives on one of the runtime's loops, under the runtime's guardian: neither its creator nor its listener takes it
+// along. Its owner does: when that actor stops, the identifier is destroyed. Commands are pointers and belong to the identifier
+// until they were answered, a [Send] for good. A [Received] is the owner's until Receive returns, or, after Retain, until Release;
+// then the peer gets the credit back. What the man pages oblige the application to (answer a disconnect, destroy after
+// DeviceRemoval, Disconnected, Rejected, Unreachable, ConnectError) is done, unless [Manual].
+//
+// # Ordering
+//
+// From an identifier to its owner there is one FIFO: answers, the request or Established, every Received in the order it was sent,
+// the end, and always last, exactly once, [Closed] with the reason. actor.Terminated may overtake all of it. Into an identifier
+// messages of one sender keep their order. An answer to somebody else than the owner is ordered with nothing else of the owner's;
+// of Established, Disconnected and DeviceRemoval the owner is told in any case.
+//
+// # Errors
+//
+// Each command is answered exactly once: to its Sender, else to the owner. All failing answers are a [Failure]; errors.Is finds the
+// errno in it. A command that finds its identifier on its way out is answered with [CommandFailed] (ENOENT), one to the PID of a dead
+// identifier with *actor.DeadLetterResponse. What is no command, or a command by value, is CommandFailed (EINVAL) with what was
+// meant. Every phase has a deadline ([WithTimeouts]), which costs the identifier, as a cancelled context does: the device's only
+// cancel is destroy. A ResolveAddr or ResolveRoute that timed out in the device may be asked again.
+//
+// # Limitations
+//
+// Owners that are neither [Runtime.OnLoop] nor [Runtime.OffLoop] actors get copies of messages and exert no back-pressure.
+// Connections run on their listener's loop. Datagram identifiers have no data path. A Received must not be used after Shutdown. A
+// Send is copied twice: by NewSend, and into the device's memory. docs/wire.md describes what is on the wire.
+package actor

@@ -1,0 +1,189 @@
+package actor
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// The messages that end an identifier.
+type (
+	// abort destroys it: its context has ended, or the runtime's patience.
+	abort struct{ cause error }
+	// cancelled says that whoever has sent cmd does not wait any longer. A command under way has no other cancel than destroy.
+	// It queues behind the command.
+	cancelled struct {
+		cmd   Command
+		cause error
+	}
+	// epitaph is the last message in the mailbox of a stopped actor.
+	epitaph struct{}
+	// refusedSend is a Send that the mailbox had no room for.
+	refusedSend struct{ send *Send }
+)
+
+func (*abort) lane() lane       { return laneControl }
+func (*refusedSend) lane() lane { return laneControl }
+
+func (it *ident) cancelled(m *cancelled) {
+	for _, a := range it.asked {
+		if a.cmd == m.cmd {
+			it.destroy(m.cause)
+			return
+		}
+	}
+}
+
+// overflow takes what the mailbox's data lane refused, on the posting goroutine: a Send is answered in its turn, everything else
+// has room elsewhere.
+func (it *ident) overflow(msg any) {
+	_, m, sender := actor.UnwrapEnvelope(msg)
+	if s, ok := m.(*Send); ok && !s.taken {
+		s.taken, s.sender = true, sender
+		it.box.PostUserMessage(&refusedSend{s})
+		return
+	}
+	it.box.post(laneControl, msg)
+}
+
+func (it *ident) flooded(m *refusedSend) {
+	it.unsent++
+	if it.conn != nil {
+		it.conn.full = true
+	}
+	it.sendFailed(m.send, fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS))
+}
+
+// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell.
+func (it *ident) destroy(cause error) {
+	if it.ending {
+		return
+	}
+	it.ending = true
+	if it.cause == nil {
+		it.cause = cause
+	}
+	it.answered()
+	if it.conn != nil {
+		it.conn.stop()
+	}
+	if it.timer != nil {
+		it.timer.Stop()
+	}
+	ev := it.id.Do(&cmid.DestroyID{})
+	it.moved(states.OpDestroyID)
+	if ev != nil {
+		it.destroyed()
+	}
+}
+
+// destroyed: nothing of the identifier is left in the device. What its queue pair had is flushed, and told before Closed.
+func (it *ident) destroyed() {
+	if it.gone {
+		return
+	}
+	it.ending, it.gone = true, true
+	if it.conn != nil {
+		it.conn.d.drain()
+	}
+	it.rt.sys.Root.Stop(it.pid)
+}
+
+// stopping is the way out of the actor: after destroyed, or because of a panic, or because somebody else has stopped it.
+func (it *ident) stopping() {
+	if it.id == nil || it.gone {
+		return
+	}
+	if !it.ending {
+		it.destroy(ErrStopped)
+	}
+	if !it.gone { // the device takes its time; nobody will wait for it
+		it.id.Context = nil
+	}
+}
+
+// leftover answers a message that the actor did not receive any more.
+func (it *ident) leftover(msg any) {
+	_, m, sender := actor.UnwrapEnvelope(msg)
+	switch m := m.(type) {
+	case *epitaph:
+		it.end()
+	case *told, *violation, *tick, *abort, *cancelled, *lookedUp, *wind:
+	case *refusedSend:
+		it.flooded(m)
+	case *Send:
+		if it.closed {
+			it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
+			return
+		}
+		it.unsent++
+		m.sender = sender
+		it.sendFailed(m, fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN))
+	case Command:
+		if it.closed {
+			it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
+			return
+		}
+		switch m.(type) {
+		case *cmid.DestroyID, *Close:
+			it.asked = append(it.asked, &asked{cmd: m, sender: sender})
+		default:
+			it.reply(sender, it.late(m))
+		}
+	default:
+		it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
+	}
+}
+
+// end tells everybody who waits, and last of all Closed.
+func (it *ident) end() {
+	if it.closed {
+		return
+	}
+	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
+	if it.conn != nil {
+		it.conn.fates(ev)
+	}
+	var closers []*asked
+	for _, a := range it.asked {
+		switch a.cmd.(type) {
+		case *cmid.DestroyID, *Close, *cmid.Reject:
+			closers = append(closers, a)
+		default:
+			if a.then == nil {
+				it.reply(a.sender, it.late(a.cmd))
+			}
+		}
+	}
+	it.asked = nil
+	for _, a := range closers {
+		if a.then == nil && !it.owns(a.sender) {
+			it.reply(a.sender, ev)
+		}
+	}
+	it.unwatch()
+	it.tell(ev)
+	it.closed = true
+	if it.owner.handler {
+		it.rt.sys.Root.Poison(it.owner.pid)
+	}
+	if it.release != nil {
+		it.release()
+	}
+	it.l.forget(it)
+}
+
+// forget drops an identifier whose actor has ended.
+func (l *loop) forget(it *ident) {
+	delete(l.ids, it)
+	if it.counted {
+		l.rt.count.Add(-1)
+	}
+	if len(l.ids) == 0 && l.emptied != nil {
+		l.emptied()
+	}
+}

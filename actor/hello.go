@@ -1,0 +1,60 @@
+package actor
+
+import "encoding/binary"
+
+// helloLen is the length of the hello before the user's private data (docs/wire.md).
+const helloLen = 8
+
+const (
+	helloMagic   = 0x7EDA
+	helloVersion = 1
+	// maxUserData is the most private data a user can have: its length travels in a byte.
+	maxUserData = 255
+)
+
+// hello is what both sides say of themselves in their private data: magic u16, version u8, user's length u8, credits u16, largest
+// message in KiB u16, in network order.
+type hello struct {
+	version    uint8
+	credits    int // messages the peer may have under way to us
+	maxMessage int // bytes, whole KiB
+}
+
+// put makes the private data that goes to the device. user is at most maxUserData bytes.
+func (h hello) put(user []byte) []byte {
+	b := make([]byte, helloLen, helloLen+len(user))
+	binary.BigEndian.PutUint16(b, helloMagic)
+	b[2], b[3] = helloVersion, uint8(len(user))
+	binary.BigEndian.PutUint16(b[4:], uint16(h.credits))
+	binary.BigEndian.PutUint16(b[6:], uint16(h.maxMessage/kib))
+	return append(b, user...)
+}
+
+// parseHello takes the hello off what the device brought. Not ok: the peer is none of ours, and all of b is the user's. What
+// follows the user's bytes is padding, if the transport pads.
+func parseHello(b []byte, padded bool) (h hello, user []byte, ok bool) {
+	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic {
+		return h, b, false
+	}
+	h = hello{b[2], int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:])) * kib}
+	end := helloLen + int(b[3])
+	if h.version < helloVersion || h.credits == 0 || h.maxMessage == 0 || end > len(b) {
+		return hello{}, b, false
+	}
+	if !padded && end != len(b) || !zeros(b[end:]) {
+		return hello{}, b, false
+	}
+	if end == helloLen {
+		return h, nil, true
+	}
+	return h, b[helloLen:end:end], true
+}
+
+func zeros(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,382 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine; everything that happens to it comes through its mailbox,
+// the messages of an established connection excepted.
+type ident struct {
+	rt   *Runtime
+	l    *loop
+	log  *slog.Logger
+	opts idOptions
+	pid  *actor.PID
+	box  *mailbox
+	ctx  actor.Context // from Started on
+
+	id    *cmid.ID // nil until Started, and when it could not be made
+	state states.State
+	owner owner
+	conn  *conn
+
+	// Of an identifier that came with a request.
+	request   bool // nobody has answered it
+	requestBy time.Time
+	peerMode  wireMode
+	peerHello hello
+
+	asked   []*asked
+	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
+	options []*cmid.SetOption // for Dial, which may need a new identifier
+	release func() bool       // ends the watch of opts.ctx
+	unsent  uint64            // sends that met no connection
+
+	composed bool  // a Dial or Serve is under way
+	counted  bool  // in Runtime.count
+	ending   bool  // it is being destroyed, or is gone
+	gone     bool  // destroyed
+	closed   bool  // Closed was told
+	cause    error // why it ended; nil: it was asked for
+}
+
+// asked is a command that was not answered yet.
+type asked struct {
+	cmd    Command
+	sender *actor.PID
+	then   func(Event) // part of a composite: gets the answer, instead of the sender
+	due    time.Time   // zero: no deadline
+}
+
+// Receive is the actor's entrance.
+func (it *ident) Receive(ctx actor.Context) {
+	defer it.broken()
+	switch m := ctx.Message().(type) {
+	case *Send:
+		it.submit(m, ctx.Sender())
+	case Command:
+		it.command(m, ctx.Sender())
+	case *told:
+		it.told(m)
+	case *tick:
+		it.expire()
+	case *lookedUp:
+		it.lookedUp(m)
+	case *violation:
+		it.violation(m.err)
+	case *refusedSend:
+		it.flooded(m)
+	case *cancelled:
+		it.cancelled(m)
+	case *abort:
+		it.destroy(m.cause)
+	case *wind:
+		it.wind()
+	case *actor.Started:
+		it.start(ctx)
+	case *actor.Terminated:
+		it.terminated(m.Who)
+	case *actor.Stopping:
+		it.stopping()
+	case *actor.Stopped:
+		it.box.PostUserMessage(&epitaph{}) // behind everything that waits
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+	default:
+		it.unknown(m, ctx.Sender())
+	}
+}
+
+// broken notes a panic of our own for Closed; the supervisor stops the actor.
+func (it *ident) broken() {
+	if r := recover(); r != nil {
+		it.cause = &PanicError{r}
+		panic(r)
+	}
+}
+
+// PanicError is why an identifier was closed whose actor has panicked.
+type PanicError struct{ Value any }
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the identifier's actor has panicked: %v", e.Value)
+}
+
+// ErrStopped is why an identifier was closed whose actor was stopped by somebody.
+var ErrStopped = errors.New("the identifier's actor was stopped")
+
+// ErrOwnerDied is why an identifier was closed whose owner has stopped.
+var ErrOwnerDied = errors.New("the owner has stopped")
+
+// start makes the identifier, unless it came with a request, and watches the owner.
+func (it *ident) start(ctx actor.Context) {
+	it.ctx, it.pid = ctx, ctx.Self()
+	it.l.ids[it] = struct{}{}
+	it.watch()
+	if it.opts.ctx != nil {
+		box, c := it.box, it.opts.ctx
+		it.release = context.AfterFunc(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
+	}
+	if it.id != nil {
+		return
+	}
+	if err := it.create(); err != nil {
+		it.ending, it.gone, it.cause = true, true, err
+		it.rt.sys.Root.Stop(it.pid)
+	}
+}
+
+// create is rdma_create_id(3).
+func (it *ident) create() error {
+	switch {
+	case it.rt.closing.Load():
+		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
+	case !it.counted:
+		return fmt.Errorf("create_id: the runtime has its %d identifiers (WithLimits): %w", it.rt.cfg.limits.Connections, unix.EMFILE)
+	}
+	id, err := it.l.ch.CreateID(it.opts.ps)
+	if err != nil {
+		return err
+	}
+	it.id = id
+	id.Context = it
+	it.state = id.State()
+	return nil
+}
+
+func (it *ident) watch() {
+	if it.ctx != nil && it.owner.pid != nil {
+		it.ctx.Watch(it.owner.pid)
+	}
+}
+
+func (it *ident) unwatch() {
+	if it.ctx != nil && it.owner.pid != nil {
+		it.ctx.Unwatch(it.owner.pid)
+	}
+}
+
+func (it *ident) terminated(who *actor.PID) {
+	if it.owner.pid != nil && who.Equal(it.owner.pid) {
+		it.owner = owner{}
+		it.destroy(ErrOwnerDied)
+	}
+}
+
+// command executes a command, or refuses it.
+func (it *ident) command(cmd Command, sender *actor.PID) {
+	if it.ending {
+		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone {
+			it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
+			return
+		}
+		it.reply(sender, it.late(cmd))
+		return
+	}
+	switch c := cmd.(type) {
+	case *Handover:
+		it.handover(c, sender)
+	case *Close:
+		it.close(c, sender, nil)
+	case *Dial:
+		it.dial(c, sender)
+	case *Serve:
+		it.serve(c, sender)
+	case *cmid.GetAddrInfo:
+		it.getAddrInfo(c, sender)
+	case *cmid.DestroyID:
+		it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
+		it.destroy(nil)
+	case *cmid.Connect:
+		it.connect(c, sender, nil)
+	case *cmid.Accept:
+		it.accept(c, sender)
+	case *cmid.Reject:
+		it.reject(c, sender)
+	case *cmid.SetOption:
+		it.do(&asked{cmd: cmd, sender: sender})
+		it.options = append(it.options, c)
+	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Disconnect, *cmid.Notify,
+		*cmid.JoinMulticast, *cmid.LeaveMulticast:
+		it.do(&asked{cmd: cmd, sender: sender})
+	default:
+		it.unknown(cmd, sender)
+	}
+}
+
+// do has the identifier execute a command, and waits for its answer.
+func (it *ident) do(a *asked) {
+	it.asked = append(it.asked, a)
+	if ev := it.id.Do(a.cmd); ev != nil {
+		it.moved(a.cmd.Op())
+		it.answer(a.cmd, ev)
+		return
+	}
+	it.moved(a.cmd.Op())
+	it.setDeadline(a)
+}
+
+// take removes a command from those that wait.
+func (it *ident) take(cmd Command) *asked {
+	for i, a := range it.asked {
+		if a.cmd == cmd {
+			it.asked = append(it.asked[:i], it.asked[i+1:]...)
+			it.rearm()
+			return a
+		}
+	}
+	return nil
+}
+
+// answer ends a command that waits: its sender, the composite it is part of, or the owner is told.
+func (it *ident) answer(cmd Command, ev Event) {
+	a := it.take(cmd)
+	switch {
+	case a == nil:
+		it.tell(ev)
+	case a.then != nil:
+		a.then(ev)
+	default:
+		if lifecycle(ev) && !it.owns(a.sender) {
+			it.tell(ev) // the owner is always told of these
+		}
+		it.reply(a.sender, ev)
+	}
+}
+
+// lifecycle reports whether the owner is told of ev also when somebody else has asked for it.
+func lifecycle(ev Event) bool {
+	switch ev.(type) {
+	case *cmid.Established, *cmid.Disconnected, *cmid.DeviceRemoval:
+		return true
+	}
+	return false
+}
+
+// moved tells of a transition.
+func (it *ident) moved(op states.Op) {
+	now := it.id.State()
+	if now == it.state {
+		return
+	}
+	from := it.state
+	it.state = now
+	if o := it.rt.cfg.observer; o != nil {
+		o.Transition(it.pid, it.id.Handle(), from, now)
+	}
+	if it.log.Enabled(context.Background(), slog.LevelDebug) {
+		it.log.Debug("rdma: "+now.String(), it.logKeys(op, "from", from.String())...)
+	}
+}
+
+func (it *ident) logKeys(op states.Op, more ...any) []any {
+	in := it.id.Info()
+	return append([]any{"id", uint64(it.id.Handle()), "state", it.id.State().String(), "op", op.String(),
+		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device}, more...)
+}
+
+// unknown answers what is no command: values, and whatever else was sent by mistake.
+func (it *ident) unknown(m any, sender *actor.PID) {
+	f := it.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
+	it.reply(sender, &cmid.CommandFailed{FailureBase: f})
+}
+
+// want says what should have been sent instead of m.
+func want(m any) string {
+	name := rdmaName(fmt.Sprintf("%T", m))
+	switch m.(type) {
+	case BindAddr, ResolveAddr, ResolveRoute, Listen, Connect, Accept, Reject, Establish, Disconnect, DestroyID, SetOption, Notify,
+		JoinMulticast, LeaveMulticast, GetAddrInfo, Dial, Serve, Close, Handover, Send:
+		return fmt.Sprintf("got %s, want *%s", name, name)
+	}
+	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)
+}
+
+// failure is the common part of a failing answer of ours.
+func (it *ident) failure(cmd Command, op string, err error) FailureBase {
+	f := FailureBase{Op: op, Command: cmd, Err: err}
+	if it.id != nil {
+		in := it.id.Info()
+		f.EventBase = it.base()
+		f.State, f.Local, f.Peer, f.History = it.id.State(), in.Local, in.Peer, it.id.History()
+	}
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		f.Status = -int32(errno)
+	}
+	return f
+}
+
+// fail answers a command that did not reach the device.
+func (it *ident) fail(cmd Command, sender *actor.PID, err error) {
+	it.reply(sender, &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)})
+}
+
+// late answers a command that finds the identifier on its way out.
+func (it *ident) late(cmd Command) Event {
+	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
+	if it.cause != nil {
+		err = fmt.Errorf("the identifier is closed: %w (%w)", it.cause, unix.ENOENT)
+	}
+	if it.id == nil {
+		err = it.cause // it could never be made
+	}
+	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
+}
+
+// submit takes a message for the peer.
+func (it *ident) submit(s *Send, sender *actor.PID) {
+	if s.taken || s.buf == nil {
+		f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+		it.reply(sender, &SendFailed{FailureBase: f})
+		return
+	}
+	s.taken, s.sender = true, sender
+	if it.conn == nil || it.ending {
+		it.unsent++
+		it.sendFailed(s, fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN))
+		return
+	}
+	it.conn.submit(s)
+}
+
+// sendFailed answers a Send that will not arrive for certain.
+func (it *ident) sendFailed(s *Send, err error) {
+	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len()}
+	ev.History = nil // a thousand of them say the same
+	it.reply(s.sender, ev)
+	s.recycle()
+}
+
+func (it *ident) handover(c *Handover, sender *actor.PID) {
+	if c.To == nil {
+		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
+		return
+	}
+	was := it.owner
+	to := sender
+	if to == nil {
+		to = was.pid
+	}
+	it.unwatch()
+	it.owner = it.rt.newOwner(it.l, c.To)
+	it.watch()
+	done := &cmid.Done{EventBase: it.base(), Command: c}
+	switch {
+	case to == nil:
+	case was.pid != nil && to.Equal(was.pid):
+		was.send(it.l, &actor.MessageEnvelope{Message: done, Sender: it.pid})
+	default:
+		it.reply(to, done)
+	}
+}

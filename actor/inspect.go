@@ -1,0 +1,82 @@
+package actor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// IDInfo is what Inspect tells of an identifier.
+type IDInfo struct {
+	PID         *actor.PID
+	Owner       *actor.PID // nil: nobody
+	ID          Handle     // 0: not made yet, or never
+	Loop        string
+	State       State
+	InState     time.Duration // since it entered State
+	Age         time.Duration
+	Local, Peer Addr
+	Device      string // "" without one
+	Wire        string // how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a connection
+	Waiting     string // the command whose answer is still to come; "" for none
+	Mailbox     int    // messages waiting for the identifier's actor
+	Credits     Credits
+	Delivered   uint64       // sends that the peer has consumed
+	History     []Transition // the last transitions, oldest first
+}
+
+// Inspect tells of every identifier, ordered by ID. It is collected on the loops, each of which is asked in its turn and waited
+// for. Any goroutine; on a loop's own only that loop's identifiers are told, because a loop must not wait for another. After
+// Shutdown there are none.
+func (rt *Runtime) Inspect() []IDInfo {
+	var all []IDInfo
+	for _, l := range rt.loops {
+		if l.el.OnLoop() {
+			return sorted(l.inspect())
+		}
+	}
+	for _, l := range rt.loops {
+		got := make(chan []IDInfo, 1)
+		if err := l.el.Post(func() { got <- l.inspect(); l.el.Handoff() }); err != nil {
+			continue // it has ended
+		}
+		all = append(all, <-got...)
+	}
+	return sorted(all)
+}
+
+func sorted(infos []IDInfo) []IDInfo {
+	slices.SortFunc(infos, func(a, b IDInfo) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.PID.Id, b.PID.Id))
+	})
+	return infos
+}
+
+func (l *loop) inspect() []IDInfo {
+	infos := make([]IDInfo, 0, len(l.ids))
+	for it := range l.ids {
+		infos = append(infos, it.info())
+	}
+	return infos
+}
+
+func (it *ident) info() IDInfo {
+	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name(), Mailbox: it.box.UserMessageCount()}
+	if it.id != nil {
+		in := it.id.Info()
+		i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
+		i.Local, i.Peer, i.Device, i.History = in.Local, in.Peer, in.Device, it.id.History()
+	}
+	for _, a := range it.asked {
+		if a.then == nil {
+			i.Waiting = opName(a.cmd)
+			break
+		}
+	}
+	if c := it.conn; c != nil {
+		i.Wire, i.Credits, i.Delivered = c.mode.String(), c.counts(), c.credits.delivered
+	}
+	return i
+}

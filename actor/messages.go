@@ -1,0 +1,179 @@
+package actor
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Kinds of the events that only this package has.
+const (
+	KindReceived states.Kind = iota + states.KindClosed + 1
+	KindSent
+	KindSendFailed
+	KindWritable
+)
+
+// Why a Send failed; errors.Is finds them in *SendFailed.
+var (
+	// ErrQueueFull: the peer does not keep up, and the connection's queue has no room. Wait for *Writable.
+	ErrQueueFull = errors.New("the connection's send queue is full")
+	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
+	ErrTooLarge = errors.New("message too large")
+	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
+	ErrFlushed = errors.New("the connection ended first")
+)
+
+// headerRoom is what a Send keeps free before the message: the header of docs/wire.md.
+const headerRoom = headerLen
+
+// Send is a message to the peer, the command that carries data. It is made by NewSend and belongs to the connection once it was
+// sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
+type Send struct {
+	// Notify asks for *Sent when the device has taken the message. It does not say that the peer has consumed it; Closed counts
+	// that.
+	Notify bool
+
+	buf    []byte // headerRoom, then the message
+	class  int8   // the pool it goes back to; -1: none
+	taken  bool   // a connection has it
+	sender *actor.PID
+}
+
+// The pools of Sends: one for each power of two from 64 bytes to 128 KiB.
+const (
+	minSendShift = 6
+	maxSendShift = 17
+)
+
+var sendPools [maxSendShift - minSendShift + 1]sync.Pool
+
+// NewSend makes a message of a copy of p. Any goroutine.
+func NewSend(p []byte) *Send {
+	s := newSend(len(p))
+	copy(s.buf[headerRoom:], p)
+	return s
+}
+
+// NewSendParts makes one message of copies of several parts, in order. Any goroutine.
+func NewSendParts(parts ...[]byte) *Send {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	s := newSend(n)
+	at := headerRoom
+	for _, p := range parts {
+		at += copy(s.buf[at:], p)
+	}
+	return s
+}
+
+// newSend makes a message of n bytes with whatever they were before.
+func newSend(n int) *Send {
+	n += headerRoom
+	class := sizeClass(n, minSendShift)
+	if class >= len(sendPools) {
+		return &Send{buf: make([]byte, n), class: -1}
+	}
+	s, ok := sendPools[class].Get().(*Send)
+	if !ok {
+		s = &Send{buf: make([]byte, 1<<(class+minSendShift)), class: int8(class)}
+	}
+	s.buf = s.buf[:n]
+	return s
+}
+
+// sizeClass is the number of the power of two that n fits in, counted from 1<<shift.
+func sizeClass(n, shift int) (class int) {
+	for n > 1<<(class+shift) {
+		class++
+	}
+	return class
+}
+
+// Len is the message's length in bytes.
+func (s *Send) Len() int { return len(s.buf) - headerRoom }
+
+// recycle gives the memory back to the pool.
+func (s *Send) recycle() {
+	if s.class < 0 {
+		return
+	}
+	class := s.class
+	*s = Send{buf: s.buf[:cap(s.buf)], class: class}
+	sendPools[class].Put(s)
+}
+
+// Received is a message from the peer. Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor: then the
+// credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
+// back-pressure.
+type Received struct {
+	cmid.EventBase
+	Data []byte
+
+	env    actor.MessageEnvelope // as it is delivered
+	conn   *conn                 // nil: Data is a copy, there is nothing to give back
+	chunk  *chunk
+	refs   atomic.Int32
+	inHand atomic.Bool // the mailbox will call done
+}
+
+// Kind is KindReceived.
+func (*Received) Kind() states.Kind { return KindReceived }
+
+// Retain keeps the message beyond Receive; each Retain wants one Release. Any goroutine that holds the message.
+func (m *Received) Retain() *Received {
+	m.refs.Add(1)
+	return m
+}
+
+// Release gives a retained message back, and with the last one the peer's credit. Data must not be used any more. Any goroutine.
+func (m *Received) Release() {
+	if m.conn == nil {
+		return
+	}
+	switch n := m.refs.Add(-1); {
+	case n == 0:
+		m.conn.l.returns.put(m)
+	case n < 0:
+		panic("rdma: Received.Release without Retain")
+	}
+}
+
+// done is called by the mailbox when Receive has returned. It counts once, however often the message is handed on.
+func (m *Received) done() {
+	if m.inHand.CompareAndSwap(true, false) {
+		m.Release()
+	}
+}
+
+// The events of the data path.
+type (
+	// Sent says that the device has taken a message whose Send wanted to Notify.
+	Sent struct {
+		cmid.EventBase
+		Bytes int
+	}
+	// SendFailed says that a message was not sent, or not for certain: ErrQueueFull, ErrTooLarge, ErrFlushed.
+	SendFailed struct {
+		cmid.FailureBase
+		Bytes int
+	}
+	// Writable says that the queue has room again after ErrQueueFull.
+	Writable struct{ cmid.EventBase }
+)
+
+// Kind is KindSent.
+func (*Sent) Kind() states.Kind { return KindSent }
+
+// Kind is KindSendFailed.
+func (*SendFailed) Kind() states.Kind { return KindSendFailed }
+
+// Kind is KindWritable.
+func (*Writable) Kind() states.Kind { return KindWritable }

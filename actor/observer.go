@@ -1,0 +1,29 @@
+package actor
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Observer is told what happens to identifiers, on their loops: it must not block, and with several loops it is called from several
+// goroutines. nil costs nothing.
+type Observer interface {
+	// Transition: id has left a state for another. States that were passed within one command are not told.
+	Transition(id *actor.PID, h Handle, from, to states.State)
+	// Event: id has told something, to its owner or as an answer. ev must not be kept or changed.
+	Event(id *actor.PID, ev cmid.Event)
+	// Credit: the peer of id has consumed messages, or id's owner has.
+	Credit(id *actor.PID, h Handle, c Credits)
+}
+
+// Credits are a connection's counts of messages. All are zero in raw mode.
+type Credits struct {
+	Send     int // messages that may be sent before the peer has to consume some
+	Unacked  int // sent, not known to be consumed
+	Receive  int // messages the peer may send before the owner has to consume some
+	Unfreed  int // received, not consumed by the owner yet
+	Queued   int // waiting for credits or for the device
+	InFlight int // the device's: posted, not completed
+}

@@ -1,0 +1,152 @@
+package actor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Option is an option of Open.
+type Option func(*config)
+
+type config struct {
+	device   cmid.Driver
+	log      *slog.Logger
+	observer Observer
+	loops    int
+	loop     eventloop.Config
+	timeouts Timeouts
+	limits   Limits
+}
+
+// Timeouts are how long each phase may take. Zero fields keep their defaults.
+type Timeouts struct {
+	Address time.Duration // ResolveAddr, and commands that have no phase of their own: 2 s
+	Route   time.Duration // ResolveRoute: 2 s
+	Connect time.Duration // Connect, Accept until established, Disconnect, a name's look-up: 10 s
+	Request time.Duration // a ConnectRequest that nobody answers is rejected: 10 s
+	Close   time.Duration // Close's wait for the peer: 5 s
+}
+
+// Limits bound what peers and programs can make the runtime hold. Zero fields keep their defaults.
+type Limits struct {
+	Connections     int // identifiers of the runtime, listeners included: 100,000
+	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
+	SendQueue       int // messages waiting for credits, per connection: 256
+	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
+	ReceiveMemory   int // bytes of receive buffers, per loop: 1 GiB
+}
+
+func defaultConfig() config {
+	return config{
+		loops:    1,
+		timeouts: Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 10 * time.Second, 5 * time.Second},
+		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30},
+	}
+}
+
+// WithDevice says which kind of device the identifiers use: iwarp.New() needs no hardware and no privilege.
+func WithDevice(d cmid.Driver) Option { return func(c *config) { c.device = d } }
+
+// WithLogger says where to log, with the keys id, state, op, local, peer, device. Default: the actor system's.
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+
+// WithObserver has o told of transitions, events and credits.
+func WithObserver(o Observer) Option { return func(c *config) { c.observer = o } }
+
+// WithLoops says how many loops run, each with its own goroutine: 1. An identifier stays on the loop it was created on, a
+// connection on its listener's.
+func WithLoops(n int) Option { return func(c *config) { c.loops = max(n, 1) } }
+
+// WithWait says how the loops wait when there is nothing to do: eventloop.Block.
+func WithWait(w eventloop.WaitMode) Option { return func(c *config) { c.loop.Wait = w } }
+
+// WithLoop says how the loops are made, for what the other options do not say. A Poller or a Clock in it needs WithLoops(1).
+func WithLoop(l eventloop.Config) Option { return func(c *config) { c.loop = l } }
+
+// WithTimeouts changes how long phases may take.
+func WithTimeouts(t Timeouts) Option {
+	return func(c *config) {
+		d := &c.timeouts
+		set(&d.Address, t.Address)
+		set(&d.Route, t.Route)
+		set(&d.Connect, t.Connect)
+		set(&d.Request, t.Request)
+		set(&d.Close, t.Close)
+	}
+}
+
+// WithLimits changes the limits.
+func WithLimits(l Limits) Option {
+	return func(c *config) {
+		d := &c.limits
+		set(&d.Connections, l.Connections)
+		set(&d.PendingRequests, l.PendingRequests)
+		set(&d.SendQueue, l.SendQueue)
+		set(&d.Mailbox, l.Mailbox)
+		set(&d.ReceiveMemory, l.ReceiveMemory)
+	}
+}
+
+// set takes v unless it is zero or less.
+func set[T ~int | ~int64](dst *T, v T) {
+	if v > 0 {
+		*dst = v
+	}
+}
+
+// IDOption is an option of CreateID. A listener's options are its connections' too, WithContext excepted.
+type IDOption func(*idOptions)
+
+type idOptions struct {
+	handler    *actor.Props
+	maxMessage int
+	credits    int
+	ps         cmid.PortSpace
+	raw        bool
+	manual     bool
+	accept     time.Duration // 0: the runtime's
+	ctx        context.Context
+}
+
+const (
+	defaultMaxMessage = 64 << 10
+	defaultCredits    = 32
+	kib               = 1 << 10
+)
+
+// WithHandler gives each of a listener's connections an owner of its own, spawned from p on the connection's loop when the request
+// comes; it gets the ConnectRequest and all that follows. It is stopped after it has been told Closed; one that hands its connection
+// over stops itself. p needs no OnLoop.
+func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handler = p } }
+
+// WithMessages says how large a message the peer may send (64 KiB; rounded up to whole KiB, at most 64 MiB - 1 KiB) and how many
+// that were not consumed yet (32; at most 65,535).
+func WithMessages(maxBytes, credits int) IDOption {
+	return func(o *idOptions) {
+		o.maxMessage = min(max((maxBytes+kib-1)/kib, 1), 0xFFFF) * kib
+		o.credits = min(max(credits, 1), 0xFFFF)
+	}
+}
+
+// WithPortSpace says which port space: PortSpaceTCP. Datagram identifiers have no data path here.
+func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
+
+// Raw puts nothing of ours on the wire: no hello in the private data, no header before a message, no credits. For peers that
+// use the verbs directly. A message that finds no receive ends the connection, as the verbs have it.
+func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
+
+// Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect, DestroyID. On InfiniBand the
+// queue pair is the owner's business too; an iWARP device cannot connect without one, so there it is the runtime's.
+func Manual() IDOption { return func(o *idOptions) { o.manual = true } }
+
+// WithAcceptTimeout says when a request that nobody answers is rejected.
+func WithAcceptTimeout(d time.Duration) IDOption { return func(o *idOptions) { o.accept = d } }
+
+// WithContext destroys the identifier when ctx ends; Closed tells the context's cause.
+func WithContext(ctx context.Context) IDOption { return func(o *idOptions) { o.ctx = ctx } }

@@ -1,0 +1,91 @@
+package actor
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// owner is who gets an identifier's events: one FIFO, whatever it is made of.
+type owner struct {
+	pid     *actor.PID // nil: nobody
+	box     *mailbox   // one of ours; nil: some other process
+	near    bool       // box runs on the identifier's loop
+	handler bool       // we have spawned it, and stop it
+}
+
+// newOwner finds the shortest way to pid from l.
+func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
+	o := owner{pid: pid, box: rt.box(pid)}
+	o.near = o.box != nil && o.box.loop() == l
+	return o
+}
+
+// newHandler spawns the owner of one connection on l.
+func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
+	pid, err := rt.sys.Root.SpawnNamed(p.Clone(onLoop(l)), rt.name("handler"))
+	if err != nil {
+		rt.log.Error("rdma: spawn of a handler", "err", err)
+		return owner{}
+	}
+	o := rt.newOwner(l, pid)
+	o.handler = true
+	return o
+}
+
+// send queues a message, or has it received at once when the owner is near and idle. A mailbox that was found once is used even
+// when its actor has stopped: it answers, and gives a *Received back.
+func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
+	switch {
+	case o.pid == nil:
+	case o.near:
+		o.box.deliver(env)
+	case o.box != nil:
+		o.box.PostUserMessage(env)
+	default:
+		l.el.Handoff()
+		l.rt.sys.Root.Send(o.pid, env)
+	}
+}
+
+// receive hands over a message without copying it. Not ok: the owner does not say when it is finished with one.
+func (o *owner) receive(it *ident, m *Received) (ok bool) {
+	if o.box == nil {
+		return false
+	}
+	m.env.Message, m.env.Sender = m, it.pid
+	o.send(it.l, &m.env)
+	return true
+}
+
+// base is an event's part that says whose it is.
+func (it *ident) base() EventBase {
+	if it.id == nil {
+		return EventBase{}
+	}
+	return EventBase{ID: it.id.Handle()}
+}
+
+// tell tells the owner.
+func (it *ident) tell(ev Event) {
+	if o := it.rt.cfg.observer; o != nil {
+		o.Event(it.pid, ev)
+	}
+	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+}
+
+// reply tells the sender of a command, the owner when it has none. What the owner is told goes through its FIFO.
+func (it *ident) reply(sender *actor.PID, ev Event) {
+	if it.owns(sender) {
+		it.tell(ev)
+		return
+	}
+	if o := it.rt.cfg.observer; o != nil {
+		o.Event(it.pid, ev)
+	}
+	to := it.rt.newOwner(it.l, sender)
+	to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+}
+
+// owns reports whether what is meant for sender goes to the owner.
+func (it *ident) owns(sender *actor.PID) bool {
+	return sender == nil || it.owner.pid != nil && (sender == it.owner.pid || sender.Equal(it.owner.pid))
+}

@@ -1,0 +1,121 @@
+package actor
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// arena is device memory cut into chunks of one size: receive buffers, or what sends are gathered from. It grows by slabs when it
+// is empty, hands out what came back last, and gives slabs back that nobody uses. Loop goroutine.
+type arena struct {
+	dev    verbs.Device
+	access verbs.Access
+	size   int // of a chunk
+	budget *int
+	free   []*chunk // the last one is the warmest
+	slabs  int
+	out    int // chunks handed out
+}
+
+// chunk is one buffer.
+type chunk struct {
+	arena *arena
+	slab  *slab
+	sge   verbs.SGE // all of it
+}
+
+// slab is one memory region.
+type slab struct {
+	mr   *verbs.MR
+	n    int // chunks
+	used int // of them handed out
+}
+
+// slabBytes is how much is asked of the device at a time, unless a single chunk is larger.
+const slabBytes = 256 << 10
+
+// get hands out a chunk. ENOMEM when the budget is used up, or what the device says.
+func (a *arena) get() (*chunk, error) {
+	if len(a.free) == 0 {
+		if err := a.grow(); err != nil {
+			return nil, err
+		}
+	}
+	c := a.free[len(a.free)-1]
+	a.free = a.free[:len(a.free)-1]
+	c.slab.used++
+	a.out++
+	return c, nil
+}
+
+func (a *arena) grow() error {
+	n := max(slabBytes/a.size, 1)
+	for n > 1 && n*a.size > *a.budget {
+		n /= 2
+	}
+	bytes := n * a.size
+	if bytes > *a.budget {
+		return fmt.Errorf("%d more bytes of device memory would exceed the limit (WithLimits): %w", bytes, unix.ENOMEM)
+	}
+	mr, err := a.dev.Alloc(bytes, a.access)
+	if err != nil {
+		return fmt.Errorf("alloc %d bytes on %s: %w", bytes, a.dev.Name(), err)
+	}
+	*a.budget -= bytes
+	s := &slab{mr: mr, n: n}
+	chunks := make([]chunk, n)
+	for i := range chunks {
+		c := &chunks[i]
+		*c = chunk{arena: a, slab: s, sge: verbs.SGE{MR: mr, Offset: uint32(i * a.size), Length: uint32(a.size)}}
+		a.free = append(a.free, c)
+	}
+	a.slabs++
+	return nil
+}
+
+// put takes a chunk back. A slab that nobody uses is given back when at least as much as is in use stays free without it.
+func (a *arena) put(c *chunk) {
+	a.free = append(a.free, c)
+	a.out--
+	s := c.slab
+	s.used--
+	if s.used == 0 && len(a.free)-s.n >= max(a.out, s.n) {
+		a.drop(s)
+	}
+}
+
+func (a *arena) drop(s *slab) {
+	kept := a.free[:0]
+	for _, c := range a.free {
+		if c.slab != s {
+			kept = append(kept, c)
+		}
+	}
+	clear(a.free[len(kept):])
+	a.free = kept
+	a.slabs--
+	*a.budget += s.n * a.size
+	_ = a.dev.Free(s.mr) // nothing posted names it; a device that has gone has freed it already
+}
+
+// close gives back every slab that nobody uses, and says how many are left.
+func (a *arena) close() (left int) {
+	for i := 0; i < len(a.free); {
+		s := a.free[i].slab
+		if s.used > 0 {
+			i++
+			continue
+		}
+		a.drop(s)
+		i = 0
+	}
+	return a.slabs
+}
+
+// bytes is a chunk's memory.
+func (c *chunk) bytes() []byte {
+	return c.sge.MR.Bytes[c.sge.Offset : c.sge.Offset+c.sge.Length]
+}
