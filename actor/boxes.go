@@ -73,7 +73,8 @@ func (b *boxes) of(l *loop) (ms []*mailbox) {
 	return ms
 }
 
-// box is the mailbox behind pid; nil when it is none of ours.
+// box is the mailbox behind pid; nil when it is none of ours (Proto.Actor's default mailbox, a future, a remote actor). Who sends to
+// such a one on a loop calls the loop's Handoff itself.
 func (rt *Runtime) box(pid *actor.PID) *mailbox {
 	if pid == nil || pid.Address != rt.sys.Address() {
 		return nil
@@ -87,13 +88,6 @@ func (rt *Runtime) boxOf(pid *actor.PID) *mailbox {
 		return m
 	}
 	return nil
-}
-
-// offLoop reports whether pid is an OffLoop actor. For any other PID without a box (Proto.Actor's default mailbox, a future, a
-// remote one) the sender on a loop calls the loop's Handoff itself.
-func (rt *Runtime) offLoop(pid *actor.PID) bool {
-	m := rt.box(pid)
-	return m != nil && m.loop() == nil
 }
 
 // loop is the loop that runs the actor; nil off the loops.

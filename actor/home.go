@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -51,8 +52,21 @@ func (l *loop) bury(m *mailbox) {
 	}
 }
 
-// buryAll answers what an ended loop left in its mailboxes: those it had queued when it was abandoned. Called once the loop has ended.
+// nothing is scheduled to see whether a loop still takes work.
+type nothing struct{}
+
+func (nothing) Run(int) (more bool) { return false }
+
+// buryAll answers what a loop leaves in its mailboxes: those it had queued when it was abandoned. Called after the loop's Shutdown.
+// If that gave up waiting, the rest comes when the loop lets go; until then its actors are its own.
 func (l *loop) buryAll() {
+	if l.el.Schedule(nothing{}) == nil {
+		go func() {
+			_ = l.el.Shutdown(context.Background()) // whoever called it first has told its error
+			l.buryAll()
+		}()
+		return
+	}
 	l.mail.ended.Store(true)
 	for _, m := range l.boxes.of(l) {
 		l.bury(m)

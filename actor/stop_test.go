@@ -311,6 +311,13 @@ func TestEndedLoopAnswers(t *testing.T) {
 
 // A loop that is abandoned at its deadline leaves mailboxes that were queued and never run. They are answered too.
 func TestAbandonedLoopAnswers(t *testing.T) {
+	for name, early := range map[string]bool{"after its end": false, "while somebody holds it": true} {
+		t.Run(name, func(t *testing.T) { abandon(t, early) })
+	}
+}
+
+// abandon gives a held loop up, and has its mailboxes buried before it lets go (early) or afterwards.
+func abandon(t *testing.T, early bool) {
 	rt := newTestRuntime(t, 1)
 	l := rt.loops[0]
 	sender := newInbox(rt.sys)
@@ -332,9 +339,17 @@ func TestAbandonedLoopAnswers(t *testing.T) {
 		t.Fatalf("Shutdown while the loop is held: %v, want a ShutdownError", err)
 	}
 	sender.requests(rt.sys, pid, 10) // accepted: the loop has not ended
+	if early {
+		l.buryAll()
+		if l.over() {
+			t.Error("the actors were taken from a loop that has not ended")
+		}
+	}
 	close(gate)
 	shut(t, l)
-	l.buryAll()
+	if !early {
+		l.buryAll()
+	}
 	for _, msg := range sender.wait(10) {
 		if _, ok := msg.(*actor.DeadLetterResponse); !ok {
 			t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
