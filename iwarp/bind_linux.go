@@ -77,8 +77,10 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 			fd = -1
 		}
 	}()
-	if err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil { // connections in TIME_WAIT do not matter
-		return fd, local, fmt.Errorf("iwarp: SO_REUSEADDR: %w", err)
+	if id.reuse {
+		if err = shareAddr(fd); err != nil {
+			return fd, local, err
+		}
 	}
 	if domain == unix.AF_INET6 {
 		only := 0
@@ -97,7 +99,13 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 			return fd, local, fmt.Errorf("iwarp: IP_TOS: %w", err)
 		}
 	}
-	if err = unix.Bind(fd, sa); err != nil {
+	err = unix.Bind(fd, sa)
+	if err == unix.EADDRINUSE && a.Port() != 0 { // perhaps only connections that are over
+		if err = shareAddr(fd); err == nil {
+			err = unix.Bind(fd, sa)
+		}
+	}
+	if err != nil {
 		return fd, local, fmt.Errorf("iwarp: bind %v: %w", a, err)
 	}
 	got, err := unix.Getsockname(fd)
@@ -105,6 +113,15 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 		return fd, local, fmt.Errorf("iwarp: getsockname: %w", err)
 	}
 	return fd, cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil
+}
+
+// shareAddr sets SO_REUSEADDR: with it on both sides, connections that are over keep nobody from a port. A socket that only holds its
+// port does without as long as it can, because any program that sets it could take the port away.
+func shareAddr(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return fmt.Errorf("iwarp: SO_REUSEADDR: %w", err)
+	}
+	return nil
 }
 
 // resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst; whether dst answers is not asked,

@@ -80,6 +80,9 @@ func (c *conn) dial() error {
 	if err != nil {
 		return err
 	}
+	if err = shareAddr(id.fd); err != nil {
+		return err
+	}
 	err = unix.Connect(id.fd, sa)
 	switch err {
 	case nil, unix.EINPROGRESS:

@@ -50,6 +50,9 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 		if id.hold != nil {
 			ports.setReuse(id.hold, id.reuse)
 		}
+		if id.reuse && id.fd >= 0 {
+			return shareAddr(id.fd)
+		}
 		return nil
 	case cmid.OptionAFOnly:
 		if v != 0 && v != 1 {
@@ -86,6 +89,9 @@ func (id *ident) setAFOnly(only bool) error {
 	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
 		id.afonly = only
 		return nil
+	}
+	if err := shareAddr(id.fd); err != nil {
+		return err
 	}
 	before := id.afonly
 	id.afonly = only

@@ -44,6 +44,9 @@ func (id *ident) listen(backlog int) error {
 	if err := ports.listens(id.hold); err != nil {
 		return err
 	}
+	if err := shareAddr(id.fd); err != nil { // for whoever listens here after us; while this socket listens it shares with nobody
+		return err
+	}
 	l := &listener{id: id, fd: id.fd}
 	if err := unix.Listen(l.fd, backlog); err != nil {
 		return fmt.Errorf("iwarp: listen %v: %w", id.local, err)

@@ -1,0 +1,276 @@
+package iwarp
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// patience bounds every wait of these tests; none of them measures time.
+const patience = 20 * time.Second
+
+// told is an event as a node was told it, copied.
+type told struct {
+	h       cmid.Handle
+	kind    states.Kind
+	status  int32
+	err     error
+	child   cmid.Handle
+	private string
+	param   cmid.ConnParam
+	polled  int // completions the node had when it was told
+}
+
+func (e told) String() string {
+	return fmt.Sprintf("{id %d kind %d status %d %q child %d err %v}", e.h, e.kind, e.status, e.private, e.child, e.err)
+}
+
+// node is an instance on a loop of its own, which only turns when a test turns it.
+type node struct {
+	t      testing.TB
+	loop   *eventloop.Loop
+	inst   cmid.Instance
+	in     *instance
+	next   cmid.Handle
+	events []told
+	wcs    []verbs.WC
+	cq     verbs.CQ
+	notes  int
+	react  func(told) // called inside Event, as an actor would be
+}
+
+func newNode(t testing.TB, opts ...Option) *node {
+	t.Helper()
+	l, err := eventloop.New(eventloop.Config{Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, loop: l}
+	n.inst, err = New(opts...).Open(l, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.in = n.inst.(*instance)
+	n.cq, err = n.in.dev.CreateCQ(64, n.poll)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.inst.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := l.Shutdown(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	})
+	return n
+}
+
+func (n *node) poll() {
+	n.notes++
+	var wc [16]verbs.WC
+	for {
+		k := n.cq.Poll(wc[:])
+		if k == 0 {
+			return
+		}
+		n.wcs = append(n.wcs, wc[:k]...)
+	}
+}
+
+func (n *node) NewHandle() cmid.Handle { n.next++; return n.next }
+
+func (n *node) Event(h cmid.Handle, ev *cmid.DriverEvent) {
+	e := told{h, ev.Kind, ev.Status, ev.Err, ev.Child, string(ev.PrivateData), ev.Param, len(n.wcs)}
+	n.events = append(n.events, e)
+	if n.react != nil {
+		n.react(e)
+	}
+}
+
+func (n *node) Done(cmid.Handle, cmid.Command, error) { n.t.Error("Done without ErrPending") }
+
+// turns turns the nodes' loops until done.
+func turns(t testing.TB, what string, done func() bool, nodes ...*node) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); runtime.Gosched() {
+		if time.Now().After(end) {
+			for i, n := range nodes {
+				t.Logf("node %d: events %v, completions %v", i, n.events, n.wcs)
+			}
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		for _, n := range nodes {
+			if err := n.loop.Turn(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// id makes an identifier.
+func (n *node) id() cmid.Handle {
+	n.t.Helper()
+	h := n.NewHandle()
+	if err := n.inst.CreateID(h, cmid.PortSpaceTCP); err != nil {
+		n.t.Fatal(err)
+	}
+	return h
+}
+
+func (n *node) do(h cmid.Handle, cmd cmid.Command) {
+	n.t.Helper()
+	if err := n.inst.Do(h, cmd); err != nil {
+		n.t.Fatalf("%v on %d: %v", cmd.Op(), h, err)
+	}
+}
+
+// found is the first event of that kind for h.
+func (n *node) found(h cmid.Handle, k states.Kind) *told {
+	for i := range n.events {
+		if e := &n.events[i]; e.h == h && e.kind == k {
+			return e
+		}
+	}
+	return nil
+}
+
+// wait turns until h was told k.
+func (n *node) wait(h cmid.Handle, k states.Kind, others ...*node) told {
+	n.t.Helper()
+	turns(n.t, fmt.Sprintf("event %d for id %d", k, h), func() bool { return n.found(h, k) != nil }, append(others, n)...)
+	return *n.found(h, k)
+}
+
+// listen makes a listener and tells where.
+func (n *node) listen(addr string) (cmid.Handle, cmid.Addr) {
+	n.t.Helper()
+	h := n.id()
+	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(addr)})
+	n.do(h, &cmid.Listen{})
+	return h, n.inst.Info(h).Local
+}
+
+// qp makes a queue pair with that many receives of 4096 bytes posted.
+func (n *node) qp(h cmid.Handle, recvs int) *testQP {
+	n.t.Helper()
+	q := &testQP{n: n}
+	var err error
+	q.QP, err = n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 1024, MaxRecvWR: 1024, Context: h})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	q.in, err = n.in.dev.Alloc(max(1, recvs)*4096, verbs.LocalWrite)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for i := range recvs {
+		q.recv(i)
+	}
+	return q
+}
+
+type testQP struct {
+	verbs.QP
+	n   *node
+	in  *verbs.MR
+	out *verbs.MR
+}
+
+func (q *testQP) recv(i int) {
+	q.n.t.Helper()
+	if err := q.PostRecv(verbs.RecvWR{ID: uint64(i), SGE: verbs.SGE{MR: q.in, Offset: uint32(i) * 4096, Length: 4096}}); err != nil {
+		q.n.t.Fatal(err)
+	}
+}
+
+// send posts a message from registered memory.
+func (q *testQP) send(id uint64, msg string) {
+	q.n.t.Helper()
+	mr, err := q.n.in.dev.Alloc(max(1, len(msg)), 0)
+	if err != nil {
+		q.n.t.Fatal(err)
+	}
+	copy(mr.Bytes, msg)
+	wr := verbs.SendWR{ID: id, Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: mr, Length: uint32(len(msg))}}}
+	if err := q.PostSend(&wr); err != nil {
+		q.n.t.Fatal(err)
+	}
+}
+
+// got is the text of a completed receive.
+func (q *testQP) got(wc verbs.WC) string { return string(q.in.Bytes[wc.ID*4096:][:wc.Bytes]) }
+
+// resolve brings a new identifier to where it may connect.
+func (n *node) resolve(dst cmid.Addr) cmid.Handle {
+	n.t.Helper()
+	h := n.id()
+	n.do(h, &cmid.ResolveAddr{Dst: dst})
+	n.wait(h, states.KindAddrResolved)
+	n.do(h, &cmid.ResolveRoute{})
+	n.wait(h, states.KindRouteResolved)
+	return h
+}
+
+// pair is an established connection.
+type pair struct {
+	client, server     *node
+	ch, sh, lh         cmid.Handle
+	cq, sq             *testQP
+	clientWC, serverWC []verbs.WC
+}
+
+func connect(t testing.TB, client, server *node, recvs int) *pair {
+	t.Helper()
+	lh, addr := server.listen("127.0.0.1:0")
+	return connectTo(t, client, server, lh, addr, recvs)
+}
+
+func connectTo(t testing.TB, client, server *node, lh cmid.Handle, addr cmid.Addr, recvs int) *pair {
+	t.Helper()
+	p := &pair{client: client, server: server, lh: lh}
+	p.ch = client.resolve(addr)
+	p.cq = client.qp(p.ch, recvs)
+	client.do(p.ch, &cmid.Connect{PrivateData: []byte("hello")})
+	have := len(server.events)
+	turns(t, "connect request", func() bool { return len(server.events) > have }, client, server)
+	req := server.events[have]
+	if req.kind != states.KindConnectRequest || req.private != "hello" {
+		t.Fatalf("want a ConnectRequest with %q, got %v", "hello", req)
+	}
+	p.sh = req.child
+	p.sq = server.qp(p.sh, recvs)
+	server.do(p.sh, &cmid.Accept{PrivateData: []byte("welcome")})
+	client.wait(p.ch, states.KindEstablished, server)
+	server.wait(p.sh, states.KindEstablished, client)
+	return p
+}
+
+// fds counts this process's file descriptors.
+func fds(t testing.TB) int {
+	t.Helper()
+	d, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(d)
+}
+
+// inEmptyNamespace runs fn on a thread with a network namespace of its own, and throws the thread away.
+func inEmptyNamespace(errs chan<- error, fn func() error) {
+	runtime.LockOSThread() // never unlocked
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		errs <- err
+		return
+	}
+	errs <- fn()
+}

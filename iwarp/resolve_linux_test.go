@@ -1,0 +1,116 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+func TestResolveAddr(t *testing.T) {
+	n := newNode(t)
+	h := n.id()
+	n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("127.0.0.1:7471")})
+	if len(n.events) != 0 {
+		t.Errorf("told from inside Do: %v", n.events)
+	}
+	n.wait(h, states.KindAddrResolved)
+	in := n.inst.Info(h)
+	if in.Local.Addr().String() != "127.0.0.1" || in.Local.Port() == 0 || in.Device != "iwarp0" || in.Peer != cmid.MustAddr("127.0.0.1:7471") {
+		t.Errorf("resolved to %+v, want source 127.0.0.1 with a port of its own", in)
+	}
+}
+
+func TestResolveErrors(t *testing.T) {
+	for _, c := range []struct {
+		bind, src, dst string
+		errno          error
+	}{
+		{"", "", "224.0.0.5:1", unix.ENETUNREACH},
+		{"", "", "255.255.255.255:1", unix.ENETUNREACH},
+		{"", "", "[ff02::1%lo]:1", unix.ENETUNREACH},
+		{"", "", "[fe80::1]:1", unix.EINVAL},
+		{"", "", "[fe80::1%nosuchif0]:1", unix.ENODEV},
+		{"", "[::1]:0", "127.0.0.1:1", unix.EINVAL},
+		{"127.0.0.1:0", "", "[::1]:1", unix.EINVAL},
+		{"0.0.0.0:0", "", "[::1]:1", unix.EINVAL},
+		{"", "203.0.113.9:0", "127.0.0.1:1", unix.EADDRNOTAVAIL},
+	} {
+		t.Run(c.bind+c.src+c.dst, func(t *testing.T) {
+			n := newNode(t)
+			h := n.id()
+			if c.bind != "" {
+				n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(c.bind)})
+			}
+			cmd := &cmid.ResolveAddr{Dst: cmid.MustAddr(c.dst)}
+			if c.src != "" {
+				cmd.Src = cmid.MustAddr(c.src)
+			}
+			if err := n.inst.Do(h, cmd); !errors.Is(err, c.errno) {
+				t.Fatalf("%v, want %v", err, c.errno)
+			}
+			// Whatever it was, the identifier is bound now, or bindable, and may try again.
+			dst := "127.0.0.1:1"
+			if n.inst.Info(h).Local.Family() == cmid.FamilyIPv6 {
+				dst = "[::1]:1"
+			}
+			n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr(dst)})
+			n.wait(h, states.KindAddrResolved)
+		})
+	}
+}
+
+// TestResolveWithoutRoute uses a network namespace of its own thread's, where not even loopback is up.
+func TestResolveWithoutRoute(t *testing.T) {
+	n := newNode(t)
+	h := n.id()
+	errs := make(chan error)
+	go inEmptyNamespace(errs, func() error {
+		return n.inst.Do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("192.0.2.77:1")})
+	})
+	err := <-errs
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("making a network namespace needs privileges")
+	}
+	if !errors.Is(err, unix.ENETUNREACH) {
+		t.Fatalf("%v, want ENETUNREACH", err)
+	}
+	if in := n.inst.Info(h); in.Local.Port() == 0 || !in.Local.IsWildcard() || in.Device != "" {
+		t.Errorf("after the failure %+v; rdma_cm leaves it bound to the wildcard", in)
+	}
+}
+
+func TestResolveKeepsTheBinding(t *testing.T) {
+	for _, bind := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
+		n := newNode(t)
+		lh, at := n.listen("127.0.0.1:0")
+		h := n.id()
+		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(bind)})
+		port := n.inst.Info(h).Local.Port()
+		n.do(h, &cmid.ResolveAddr{Src: cmid.MustAddr("[::1]:5"), Dst: at}) // src is ignored: it is bound
+		n.wait(h, states.KindAddrResolved)
+		n.qp(h, 0)
+		n.do(h, &cmid.Connect{})
+		req := n.wait(lh, states.KindConnectRequest)
+		want := fmt.Sprintf("127.0.0.1:%d", port)
+		if got := n.inst.Info(req.child).Peer.String(); got != want || n.inst.Info(h).Local.String() != want {
+			t.Errorf("bound to %s: the peer sees %s, Info says %v, want %s", bind, got, n.inst.Info(h).Local, want)
+		}
+	}
+}
+
+func TestResolveWildcardMeansThisHost(t *testing.T) {
+	n := newNode(t)
+	for dst, want := range map[string]string{"0.0.0.0:7": "127.0.0.1:7", "[::]:7": "[::1]:7"} {
+		h := n.id()
+		n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr(dst)})
+		n.wait(h, states.KindAddrResolved)
+		if got := n.inst.Info(h).Peer.String(); got != want {
+			t.Errorf("%s resolved to %s, want %s", dst, got, want)
+		}
+	}
+}
