@@ -194,6 +194,10 @@ func (c *conn) pump() {
 		c.full = false
 		c.it.tell(&Writable{c.it.base()})
 	}
+	if c.drained != nil && c.queue.len() == 0 && !c.credits.asked {
+		c.credits.asked = true // behind the last message
+		c.credits.ask = c.credits.sent != c.credits.acked
+	}
 	c.update()
 	c.checkDrained()
 }
@@ -306,7 +310,7 @@ func (c *conn) update() {
 // drain is Close's part: when everything sent was consumed, or in raw mode completed, done is called.
 func (c *conn) drain(done func()) {
 	c.drained = done
-	c.credits.ask = c.mode == modeMessages && c.credits.sent+uint32(c.queue.len()) != c.credits.acked
+	c.credits.last = true
 	c.pump()
 }
 
@@ -314,7 +318,7 @@ func (c *conn) checkDrained() {
 	if c.drained == nil || c.over || c.queue.len() > 0 {
 		return
 	}
-	if c.mode == modeMessages && c.credits.sent != c.credits.acked || c.mode != modeMessages && c.posted > 0 {
+	if c.posted > 0 || c.mode == modeMessages && !c.credits.settled() {
 		return
 	}
 	done := c.drained

@@ -17,6 +17,8 @@ type credits struct {
 
 	ackNow bool // the peer wants to know as soon as everything is consumed
 	ask    bool // we want to know
+	asked  bool
+	last   bool // we are about to close: the peer is told of everything
 }
 
 // window is how many messages may be sent now.
@@ -52,10 +54,15 @@ func (c *credits) due() bool {
 		return true
 	case c.ackNow && c.consumed == c.received:
 		return true
+	case c.last:
+		return unstated > 0
 	default:
 		return unstated > 0 && unstated >= (c.receive+1)/2
 	}
 }
+
+// settled reports whether both sides know all that was consumed of what has arrived.
+func (c *credits) settled() bool { return c.sent == c.acked && c.consumed == c.stated && !c.ask }
 
 // told notes that a header has been sent.
 func (c *credits) told(flags uint8) {

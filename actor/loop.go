@@ -88,7 +88,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	id.Context = it
 	it.state = id.State()
 	l.requests++
-	l.rt.spawn(it)
+	it.pid = l.rt.spawn(it)
 	if p := from.opts.handler; p != nil {
 		it.owner = l.rt.newHandler(l, p)
 	}
