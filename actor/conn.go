@@ -141,12 +141,15 @@ func (c *conn) submit(s *Send) {
 	}
 }
 
+// flushed is what becomes of messages when their connection ends.
+func flushed() error { return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN) }
+
 func (c *conn) notSending() error {
 	switch {
 	case c.drained != nil:
 		return fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
 	case c.over:
-		return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN)
+		return flushed()
 	}
 	return fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
 }
@@ -213,7 +216,7 @@ func (c *conn) completed(s *Send, status verbs.Status) {
 			}
 			s.recycle()
 		case status == verbs.StatusFlushed:
-			c.it.sendFailed(s, fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN))
+			c.it.sendFailed(s, flushed())
 		default:
 			c.it.sendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
 		}
@@ -334,7 +337,7 @@ func (c *conn) stop() {
 	c.over = true
 	for c.queue.len() > 0 {
 		c.unsent++
-		c.it.sendFailed(c.queue.pop(), fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN))
+		c.it.sendFailed(c.queue.pop(), flushed())
 	}
 	for _, m := range c.early {
 		m.refs.Store(1)

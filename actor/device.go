@@ -12,7 +12,9 @@ type device struct {
 	l     *loop
 	dev   verbs.Device
 	cq    verbs.CQ
-	wc    [64]verbs.WC
+	wc    [64]verbs.WC // polled; those from next on are still to be handled
+	next  int
+	got   int
 	ready bool // Run is queued
 	recv  map[int]*recvPool
 	recvs []*recvPool // by number
@@ -78,20 +80,21 @@ func (d *device) Run(budget int) (more bool) {
 // LoopName names the device in the loop's reports of stalls.
 func (d *device) LoopName() string { return "completions of " + d.dev.Name() }
 
-// poll handles completions until there are none or limit is reached.
+// poll handles completions until there are none or limit is reached. What a completion leads to may poll again (the end of a
+// connection does): that one goes on where this one is.
 func (d *device) poll(limit int) (n int) {
 	for n < limit {
-		got := d.cq.Poll(d.wc[:min(len(d.wc), limit-n)])
-		if got == 0 {
-			break
+		if d.next == d.got {
+			d.next, d.got = 0, d.cq.Poll(d.wc[:])
+			if d.got == 0 {
+				break
+			}
 		}
-		n += got
-		// What the owners do cannot lead back here: their commands are queued.
-		for i := range d.wc[:got] {
-			wc := d.wc[i]
-			d.wc[i] = verbs.WC{}
-			d.complete(&wc)
-		}
+		wc := d.wc[d.next]
+		d.wc[d.next] = verbs.WC{}
+		d.next++
+		n++
+		d.complete(&wc)
 	}
 	return n
 }
@@ -164,6 +167,18 @@ func (d *device) post(c *conn, s *Send, b []byte) error {
 		}
 	}
 	return err
+}
+
+// abandon answers what a connection has posted and the device did not flush with the queue pair. The memory stays the device's
+// until it does.
+func (d *device) abandon(c *conn) {
+	for i := range d.ops {
+		if op := &d.ops[i]; op.conn == c && op.send != nil {
+			s := op.send
+			op.send = nil
+			c.it.sendFailed(s, flushed())
+		}
+	}
 }
 
 func (d *device) newOp(op sendOp) (i uint32) {

@@ -122,7 +122,7 @@ func (it *ident) leftover(msg any) {
 		}
 		it.unsent++
 		m.sender = sender
-		it.sendFailed(m, fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN))
+		it.sendFailed(m, flushed())
 	case Command:
 		if it.closed {
 			it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
@@ -145,8 +145,11 @@ func (it *ident) end() {
 		return
 	}
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
-	if it.conn != nil {
-		it.conn.fates(ev)
+	if c := it.conn; c != nil {
+		if c.posted > 0 {
+			c.d.abandon(c)
+		}
+		c.fates(ev)
 	}
 	var closers []*asked
 	for _, a := range it.asked {
