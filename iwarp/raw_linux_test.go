@@ -1,0 +1,161 @@
+package iwarp
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// raw is a TCP socket that speaks what the test says, without blocking.
+type raw struct {
+	t    testing.TB
+	fd   int
+	got  []byte
+	over bool // FIN or reset was read
+	rst  bool
+}
+
+func newRaw(t testing.TB, fd int) *raw {
+	r := &raw{t: t, fd: fd}
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *raw) close() {
+	if r.fd >= 0 {
+		unix.Close(r.fd)
+		r.fd = -1
+	}
+}
+
+// reset closes with an RST.
+func (r *raw) reset() {
+	r.t.Helper()
+	if err := unix.SetsockoptLinger(r.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+		r.t.Fatal(err)
+	}
+	r.close()
+}
+
+// rawDial connects; on loopback that is done when connect returns.
+func rawDial(t testing.TB, to cmid.Addr) *raw {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRaw(t, fd)
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *raw) write(b []byte) {
+	r.t.Helper()
+	if n, err := unix.Write(r.fd, b); err != nil || n != len(b) {
+		r.t.Fatalf("raw write: %d of %d, %v", n, len(b), err)
+	}
+}
+
+// read takes what is there.
+func (r *raw) read() {
+	buf := make([]byte, 4096)
+	for !r.over {
+		n, err := unix.Read(r.fd, buf)
+		switch {
+		case err == unix.EAGAIN:
+			return
+		case err != nil:
+			r.over, r.rst = true, errors.Is(err, unix.ECONNRESET)
+		case n == 0:
+			r.over = true
+		default:
+			r.got = append(r.got, buf[:n]...)
+		}
+	}
+}
+
+func (r *raw) ended() bool {
+	r.read()
+	return r.over
+}
+
+// frame waits for an MPA frame.
+func (r *raw) frame(nodes ...*node) wire.Frame {
+	r.t.Helper()
+	var f wire.Frame
+	turns(r.t, "an MPA frame", func() bool {
+		r.read()
+		got, n, err := wire.ConsumeFrame(r.got)
+		f, r.got = got, r.got[n:]
+		return err == nil
+	}, nodes...)
+	return f
+}
+
+// fpdu waits for an FPDU.
+func (r *raw) fpdu(nodes ...*node) wire.FPDU {
+	r.t.Helper()
+	var f wire.FPDU
+	turns(r.t, "an FPDU", func() bool {
+		r.read()
+		got, n, err := wire.ConsumeFPDU(r.got)
+		f, r.got = got, r.got[n:]
+		return err == nil
+	}, nodes...)
+	return f
+}
+
+// rawListener is a TCP listener that speaks what the test says.
+type rawListener struct {
+	t  testing.TB
+	fd int
+	at cmid.Addr
+}
+
+func rawListen(t testing.TB) *rawListener {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|sockFlags, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(fd, 16); err != nil {
+		t.Fatal(err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rawListener{t, fd, addrOf(sa)}
+}
+
+// accept waits for a connection.
+func (l *rawListener) accept(nodes ...*node) *raw {
+	l.t.Helper()
+	fd := -1
+	turns(l.t, "a TCP connection", func() bool {
+		var err error
+		fd, _, err = unix.Accept4(l.fd, sockFlags)
+		return err == nil
+	}, nodes...)
+	return newRaw(l.t, fd)
+}
+
+// request is an MPA Request of revision 2.
+func request(private string) []byte {
+	return wire.AppendFrame(nil, &wire.Frame{
+		Flags: wire.FlagEnhanced, Revision: 2, Control: wire.Control{IRD: 4, ORD: 4}, Private: []byte(private),
+	})
+}
