@@ -1,0 +1,248 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// binding is an identifier's hold of a port. Guarded by the Fabric's lock.
+type binding struct {
+	id        *ident // its pointer and what never changes in it; the rest belongs to its loop
+	ip        netip.Addr
+	num       uint16
+	reuse     bool
+	afOnly    bool
+	listening bool
+	backlog   int
+	unread    int // requests under way or not yet told
+}
+
+// The range of port numbers chosen when 0 is asked for (net.ipv4.ip_local_port_range).
+const (
+	firstPort, lastPort = 32768, 60999
+	privileged          = 1024
+)
+
+// isAny is the kernel's cma_any_addr: loopback counts as a wildcard.
+func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
+
+// bind is rdma_bind_addr(3).
+func (id *ident) bind(a cmid.Addr) error {
+	if a.IB != nil || !a.Addr().IsValid() {
+		return unix.EINVAL
+	}
+	if id.ps == cmid.PortSpaceIPOIB {
+		return unix.EINVAL // RoCE and iWARP have none
+	}
+	f := id.in.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	dev, err := id.place(a.Addr())
+	if err != nil {
+		return err
+	}
+	return id.take(a, dev)
+}
+
+// place finds the device of a local address, nil for a wildcard or loopback.
+func (id *ident) place(ip netip.Addr) (*device, error) {
+	host := id.in.host
+	if isAny(ip) {
+		return nil, nil
+	}
+	if ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" {
+		return nil, unix.EINVAL
+	}
+	dev := host.own(ip)
+	if dev != nil && ip.Zone() != "" && ip.Zone() != dev.name {
+		return nil, unix.ENODEV
+	}
+	switch {
+	case id.poisoned:
+		return nil, unix.ENODEV
+	case dev != nil:
+		return dev, nil
+	case host.isPlain(ip):
+		id.poisoned = true
+		return nil, unix.ENODEV
+	}
+	return nil, unix.EADDRNOTAVAIL
+}
+
+// take takes the port; f.mu is held.
+func (id *ident) take(a cmid.Addr, dev *device) error {
+	b := &binding{id: id, ip: a.Addr(), num: a.Port(), reuse: id.reuse, afOnly: id.afOnlyFor(a.Addr())}
+	ports := id.in.host.space(id.ps)
+	switch {
+	case b.num == 0:
+		if b.num = id.in.f.freePort(ports); b.num == 0 {
+			return unix.EADDRNOTAVAIL
+		}
+	case b.num < privileged:
+		return unix.EACCES
+	}
+	if err := conflict(ports[b.num], b, b.reuse); err != nil {
+		return err
+	}
+	ports[b.num] = append(ports[b.num], b)
+	id.port, id.dev = b, dev
+	id.local = cmid.AddrFrom(a.Addr(), b.num)
+	id.state = states.Bound
+	return nil
+}
+
+// afOnlyFor is the option's value: identifiers of IPv4 hear only their own family.
+func (id *ident) afOnlyFor(ip netip.Addr) bool {
+	if id.afOnlySet {
+		return id.afOnly
+	}
+	return ip.Is4()
+}
+
+func (h *Host) space(ps cmid.PortSpace) map[uint16][]*binding {
+	if h.ports[ps] == nil {
+		h.ports[ps] = make(map[uint16][]*binding)
+	}
+	return h.ports[ps]
+}
+
+// freePort chooses a number nobody has, 0 when there is none.
+func (f *Fabric) freePort(ports map[uint16][]*binding) uint16 {
+	const n = lastPort - firstPort + 1
+	start := f.rng.IntN(n)
+	for i := range n {
+		num := uint16(firstPort + (start+i)%n)
+		if len(ports[num]) == 0 {
+			return num
+		}
+	}
+	return 0
+}
+
+// conflict is the kernel's cma_check_port: whether b can have its port beside those who have it.
+func conflict(others []*binding, b *binding, reuse bool) error {
+	for _, o := range others {
+		switch {
+		case o == b, reuse && o.reuse:
+		case o.afOnly && b.afOnly && o.ip.Is4() != b.ip.Is4():
+		case isAny(o.ip) || isAny(b.ip):
+			return unix.EADDRNOTAVAIL
+		case o.ip == b.ip:
+			return unix.EADDRINUSE
+		}
+	}
+	return nil
+}
+
+// unbind gives the port back.
+func (id *ident) unbind() {
+	if id.port == nil {
+		return
+	}
+	f := id.in.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ports := id.in.host.space(id.ps)
+	num := id.port.num
+	ports[num] = slices.DeleteFunc(ports[num], func(b *binding) bool { return b == id.port })
+	if len(ports[num]) == 0 {
+		delete(ports, num)
+	}
+	id.port.listening = false
+	id.port = nil
+}
+
+// startListening is rdma_listen(3). A port shared with REUSEADDR cannot be listened on.
+func (id *ident) startListening(c *cmid.Listen) error {
+	if id.port == nil {
+		return unix.EINVAL // its bind inside resolve_addr failed
+	}
+	f := id.in.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := conflict(id.in.host.space(id.ps)[id.port.num], id.port, false); err != nil {
+		return err
+	}
+	id.port.listening, id.port.backlog = true, c.Backlog
+	if c.Backlog <= 0 || c.Backlog > maxBacklog {
+		id.port.backlog = maxBacklog
+	}
+	id.state = states.Listening
+	return nil
+}
+
+// found is what a request finds at its destination.
+type found uint8
+
+const (
+	foundListener found = iota
+	foundNobody         // nobody listens on the port
+	foundOther          // somebody does, on another address
+	foundFull           // its backlog is full
+	foundSilence        // nobody has the address
+)
+
+// lookup finds who listens on dst, and counts one unread request more for him.
+func (id *ident) lookup() (*binding, found) {
+	f, dst := id.in.f, id.peer
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	host, local := id.in.host, loopback(dst.Addr())
+	if !local {
+		d := f.addrs[dst.Addr().WithZone("")]
+		if d == nil || f.faults.silent[dst.Addr().WithZone("")] || f.faults.silent[id.local.Addr().WithZone("")] {
+			return nil, foundSilence
+		}
+		host = d.host
+	}
+	var best *binding
+	what := foundNobody
+	for _, b := range host.space(id.ps)[dst.Port()] {
+		switch {
+		case !b.listening:
+		case !b.hears(dst.Addr()):
+			what = foundOther
+		case best == nil || isAny(best.ip):
+			best = b
+		}
+	}
+	switch {
+	case best == nil:
+		return nil, what
+	case best.unread >= best.backlog:
+		return nil, foundFull
+	}
+	best.unread++
+	return best, foundListener
+}
+
+// loopback reports whether ip means the host itself.
+func loopback(ip netip.Addr) bool { return isAny(ip) }
+
+// hears reports whether a listener is meant by a request to ip. Bound to loopback it hears loopback only, whatever rdma_cm does.
+func (b *binding) hears(ip netip.Addr) bool {
+	switch {
+	case b.ip.Is4() != ip.Is4() && (b.afOnly || !b.ip.IsUnspecified()):
+		return false
+	case b.ip.IsUnspecified():
+		return true
+	case b.ip.IsLoopback():
+		return ip == b.ip
+	}
+	return b.ip == ip
+}
+
+// read says that a request is not unread any more.
+func (f *Fabric) read(b *binding) {
+	if b == nil {
+		return
+	}
+	f.mu.Lock()
+	b.unread--
+	f.mu.Unlock()
+}

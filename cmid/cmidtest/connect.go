@@ -1,0 +1,369 @@
+package cmidtest
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Timers. Lengths may differ from a kernel's; what follows when they end may not.
+const (
+	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
+	cmRetries    = 15                      // so often
+	timewait     = 2 * time.Second
+	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
+	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request
+)
+
+const (
+	deviceDepth  = 16 // reads a queue pair can hold, each way
+	deviceMax    = 255
+	retriesNoEnd = 7
+)
+
+// send gives the network a message for the other end.
+func (id *ident) send(kind Message, m *message) {
+	id.in.f.send(id.packet(kind, m))
+}
+
+func (id *ident) packet(kind Message, m *message) packet {
+	return packet{kind: kind, from: id.self(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
+}
+
+// sendUntilAnswered repeats a message; giveUp runs when nobody ever answers.
+func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
+	id.tries = 0
+	id.sent = id.packet(kind, m)
+	id.in.f.send(id.sent)
+	var again func()
+	again = func() {
+		if id.tries++; id.tries > cmRetries {
+			giveUp()
+			return
+		}
+		id.in.f.send(id.sent)
+		id.arm(cmTimeout, again)
+	}
+	id.arm(cmTimeout, again)
+}
+
+// filled is a command's parameters with what librdmacm puts where nothing was asked.
+func filled(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
+	if p == nil {
+		return cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut, RetryCount: 7, RNRRetryCount: retriesNoEnd}
+	}
+	out := *p
+	if out.ResponderResources == deviceMax {
+		out.ResponderResources = deviceDepth
+	}
+	if out.InitiatorDepth == deviceMax {
+		out.InitiatorDepth = deviceDepth
+	}
+	out.RetryCount, out.RNRRetryCount = min(out.RetryCount, 7), min(out.RNRRetryCount, 7)
+	return out
+}
+
+// seen is p as the receiver is told of it: its reads are my answers.
+func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
+	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
+	if in.f.iwarp {
+		p.QPNum = 0
+	}
+	return p
+}
+
+// padded is private data as it arrives.
+func (in *instance) padded(b []byte, n int) []byte {
+	if in.f.iwarp {
+		return b
+	}
+	return append(append(make([]byte, 0, n), b...), make([]byte, max(n-len(b), 0))...)
+}
+
+// connect is rdma_connect(3).
+func (id *ident) connect(c *cmid.Connect) error {
+	limit := id.in.Limits().ConnectData
+	if id.ps.Datagram() {
+		limit = udConnect
+	}
+	if len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
+		return unix.EINVAL
+	}
+	id.own = filled(c.Param, deviceDepth, deviceDepth)
+	if id.qp != nil {
+		id.own.QPNum = id.qp.num
+	}
+	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own}
+	id.state = states.Connecting
+	if id.in.f.iwarp {
+		id.pending = c
+		id.openStream(c, m)
+		return cmid.ErrPending
+	}
+	id.tries = 0
+	id.request(m)
+	return nil
+}
+
+// request sends a REQ or SIDR REQ to whoever listens now; a dropped one is repeated.
+func (id *ident) request(m *message) {
+	id.arm(cmTimeout, func() {
+		if id.tries++; id.tries > cmRetries {
+			id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT))
+			return
+		}
+		id.request(m)
+	})
+	kind := MsgREQ
+	if id.ps.Datagram() {
+		kind = MsgSIDRREQ
+	}
+	b, what := id.lookup()
+	switch what {
+	case foundListener:
+		p := id.packet(kind, m)
+		p.to, p.listener = b.id.self(), b
+		id.in.f.send(p)
+	case foundNobody:
+		id.refused(cmid.RejectInvalidServiceID, sidrUnsupported)
+	case foundOther:
+		id.refused(cmid.RejectConsumerDefined, sidrUnsupported)
+	case foundFull:
+		if id.ps.Datagram() {
+			id.refused(0, sidrReject)
+		} // else dropped: the repetition may find room
+	case foundSilence:
+	}
+}
+
+// refused has the destination's kernel answer in the application's place.
+func (id *ident) refused(reason cmid.RejectReason, sidr int32) {
+	p := packet{kind: MsgREJ, to: id.self(), src: id.peer.Addr(), dst: id.local.Addr(), cm: &message{status: int32(reason)}}
+	if id.ps.Datagram() {
+		p.kind, p.cm = MsgSIDRREP, &message{status: sidr}
+	}
+	id.in.f.send(p)
+}
+
+// ended tells that a connection will not be.
+func (id *ident) ended(kind states.Kind, status int32) {
+	id.disarm()
+	id.state = states.Failed
+	if id.qp != nil {
+		id.qp.fail()
+	}
+	id.tell(kind, status)
+}
+
+// gotRequest makes the identifier that a ConnectRequest brings.
+func (in *instance) gotRequest(listener *ident, p *packet) {
+	in.f.read(p.listener)
+	if child := in.requests[p.from]; child != nil {
+		child.requestedAgain()
+		return
+	}
+	if listener == nil || listener.state != states.Listening {
+		in.turnAway(p)
+		return
+	}
+	in.f.mu.Lock()
+	dev := in.host.own(p.cm.dst.Addr())
+	if dev == nil && loopback(p.cm.dst.Addr()) && len(in.host.devices) > 0 {
+		dev = in.host.devices[0]
+	}
+	in.f.mu.Unlock()
+	if dev == nil {
+		return // removed on the way
+	}
+	child := in.newIdent(in.up.NewHandle(), p.cm.ps)
+	child.state = states.ConnectRequested
+	child.local, child.peer = p.cm.dst, p.cm.src
+	if isAny(child.local.Addr()) {
+		child.local = cmid.AddrFrom(loopbackAddr(p.cm.dst.Addr()), p.cm.dst.Port())
+	}
+	child.far, child.key, child.dev = p.from, p.from, dev
+	limit := ibConnect
+	if child.ps.Datagram() {
+		limit = udConnect
+	}
+	child.own = p.cm.param // until the answer decides: what accept with no parameters agrees to
+	in.requests[p.from] = child
+	in.event(listener, cmid.DriverEvent{
+		Kind: states.KindConnectRequest, Child: child.h, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
+	})
+}
+
+// turnAway answers a request whose listener has gone.
+func (in *instance) turnAway(p *packet) {
+	back := packet{kind: MsgREJ, to: p.from, src: p.dst, dst: p.src, cm: &message{status: int32(cmid.RejectConsumerDefined)}}
+	switch {
+	case p.kind == MsgSIDRREQ:
+		back.kind, back.cm = MsgSIDRREP, &message{status: sidrReject}
+	case in.f.iwarp:
+		back.kind, back.cm = MsgDREQ, &message{status: -int32(unix.ECONNRESET)}
+	}
+	in.f.send(back)
+}
+
+// requestedAgain repeats the answer to a request that was repeated.
+func (id *ident) requestedAgain() {
+	switch id.state {
+	case states.Accepting, states.Failed, states.Connected:
+		if id.sent.kind == MsgREP || id.sent.kind == MsgREJ || id.sent.kind == MsgSIDRREP {
+			id.in.f.send(id.sent)
+		}
+	default:
+	}
+}
+
+// accept is rdma_accept(3). One that fails rejects the peer.
+func (id *ident) accept(c *cmid.Accept) error {
+	limit := id.in.Limits().AcceptData
+	if id.ps.Datagram() {
+		limit = udAnswer
+	}
+	switch {
+	case id.state != states.ConnectRequested && id.reset:
+		return unix.ECONNRESET
+	case id.state != states.ConnectRequested:
+		return unix.EINVAL
+	case len(c.PrivateData) > limit, id.in.f.iwarp && id.qp == nil:
+		id.turnDown(nil, int32(cmid.RejectConsumerDefined))
+		return unix.EINVAL
+	}
+	asked := id.in.seen(id.own)
+	id.own = filled(c.Param, asked.ResponderResources, asked.InitiatorDepth)
+	if id.qp != nil {
+		id.own.QPNum = id.qp.num
+	}
+	m := &message{ps: id.ps, private: clone(c.PrivateData), param: id.own}
+	switch {
+	case id.ps.Datagram():
+		id.state = states.Connected
+		id.answerLookup(0, m)
+	case id.in.f.iwarp:
+		id.state = states.Connected
+		id.send(MsgREP, m)
+		id.later(func() {
+			if id.state == states.Connected {
+				id.tell(states.KindEstablished, 0)
+			}
+		})
+	default:
+		id.state = states.Accepting
+		id.sendUntilAnswered(MsgREP, m, func() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) })
+	}
+	return nil
+}
+
+// reject is rdma_reject(3).
+func (id *ident) reject(c *cmid.Reject) error {
+	limit := id.in.Limits().RejectData
+	if id.ps.Datagram() {
+		limit = udAnswer
+	}
+	if len(c.PrivateData) > limit || id.state != states.ConnectRequested && id.state != states.Responded {
+		return unix.EINVAL
+	}
+	reason := cmid.RejectConsumerDefined
+	if c.VendorECE {
+		reason = cmid.RejectVendorOption
+	}
+	id.turnDown(clone(c.PrivateData), int32(reason))
+	return nil
+}
+
+func (id *ident) turnDown(private []byte, reason int32) {
+	id.state = states.Failed
+	if id.ps.Datagram() {
+		id.answerLookup(sidrReject, &message{private: private})
+		return
+	}
+	if id.in.f.iwarp {
+		reason = -int32(unix.ECONNRESET) // the reason does not travel
+	}
+	id.sent = id.packet(MsgREJ, &message{private: private, status: reason})
+	id.in.f.send(id.sent)
+}
+
+// gotReply is the peer's accept.
+func (in *instance) gotReply(id *ident, p *packet) {
+	switch {
+	case id == nil:
+		kind, m := MsgREJ, &message{status: int32(cmid.RejectInvalidCommID)}
+		if in.f.iwarp {
+			kind, m = MsgDREQ, &message{status: -int32(unix.ECONNRESET)}
+		}
+		in.f.send(packet{kind: kind, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: m})
+	case id.state == states.Connecting:
+		id.disarm()
+		id.far = p.from
+		ev := cmid.DriverEvent{
+			Kind: states.KindEstablished, PrivateData: in.padded(p.cm.private, ibAccept), Param: in.seen(p.cm.param),
+		}
+		switch {
+		case in.f.iwarp:
+			id.state = states.Connected
+		case id.qp != nil: // librdmacm's part: RTR, RTS, RTU
+			id.state = states.Connected
+			id.send(MsgRTU, &message{})
+		default:
+			id.state = states.Responded
+			ev.Kind = states.KindConnectResponse
+		}
+		in.event(id, ev)
+	case id.state == states.Connected && !in.f.iwarp:
+		id.send(MsgRTU, &message{}) // the first one was lost
+	}
+}
+
+// establish is rdma_establish(3).
+func (id *ident) establish() error {
+	if id.state != states.Responded {
+		return unix.EINVAL // the peer has given up meanwhile
+	}
+	id.state = states.Connected
+	id.send(MsgRTU, &message{})
+	return nil
+}
+
+func (id *ident) gotReady(p *packet) {
+	if id != nil && id.far == p.from {
+		id.becomeEstablished()
+	}
+}
+
+// becomeEstablished is the passive side's end of the handshake.
+func (id *ident) becomeEstablished() {
+	if id.state == states.Accepting {
+		id.disarm()
+		id.state = states.Connected
+		id.tell(states.KindEstablished, 0)
+	}
+}
+
+// gotReject is the peer's reject, or its giving up.
+func (id *ident) gotReject(p *packet) {
+	if id == nil {
+		return
+	}
+	switch id.state {
+	case states.ConnectRequested:
+		id.state = states.Failed // nobody is told: the accept will fail
+	case states.Connecting, states.Responded, states.Accepting:
+		id.disarm()
+		id.state = states.Failed
+		if id.qp != nil {
+			id.qp.fail()
+		}
+		id.in.event(id, cmid.DriverEvent{
+			Kind: states.KindRejected, Status: p.cm.status, PrivateData: id.in.padded(p.cm.private, ibReject),
+		})
+	default:
+	}
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -1,0 +1,105 @@
+package cmidtest
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// disconnect is rdma_disconnect(3). On InfiniBand it asks the peer and the peer answers; on iWARP it ends both sides at once.
+func (id *ident) disconnect() error {
+	f := id.in.f
+	if id.state != states.Connected && id.state != states.PeerDisconnected {
+		return nil // it has ended already, or is about to
+	}
+	if id.qp != nil {
+		id.qp.fail()
+	}
+	switch {
+	case f.iwarp:
+		id.send(MsgDREQ, &message{})
+		id.state = states.Timewait
+		id.later(func() { id.tell(states.KindDisconnected, 0) })
+	case id.state == states.PeerDisconnected:
+		id.send(MsgDREP, &message{})
+		id.enterTimewait()
+	default:
+		id.state = states.Disconnecting
+		id.sendUntilAnswered(MsgDREQ, &message{}, func() { id.disconnected(-int32(unix.ETIMEDOUT)) })
+	}
+	return nil
+}
+
+// disconnected is the end of the disconnecting side.
+func (id *ident) disconnected(status int32) {
+	id.enterTimewait()
+	id.tell(states.KindDisconnected, status)
+}
+
+func (id *ident) enterTimewait() {
+	id.state = states.Timewait
+	id.arm(timewait, func() { id.tell(states.KindTimewaitExit, 0) })
+}
+
+// gotDisconnect is the peer's disconnect, the end of the stream on iWARP.
+func (in *instance) gotDisconnect(id *ident, p *packet) {
+	switch {
+	case in.f.iwarp:
+		if id != nil {
+			id.gotEndOfStream(p)
+		}
+	case id == nil:
+		in.f.send(packet{kind: MsgDREP, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: &message{}})
+	default:
+		switch id.state {
+		case states.Accepting, states.Connected:
+			id.disarm()
+			id.state = states.PeerDisconnected
+			id.tell(states.KindDisconnected, 0)
+		case states.Disconnecting: // both at once
+			id.send(MsgDREP, &message{})
+			id.disconnected(0)
+		case states.Timewait:
+			id.send(MsgDREP, &message{}) // the first one was lost
+		default:
+		}
+	}
+}
+
+func (id *ident) gotDisconnectReply(p *packet) {
+	if id != nil && id.state == states.Disconnecting && id.far == p.from {
+		id.disconnected(0)
+	}
+}
+
+// gotEndOfStream is a FIN or RST on iWARP.
+func (id *ident) gotEndOfStream(p *packet) {
+	switch id.state {
+	case states.ConnectRequested:
+		id.state, id.reset = states.Failed, true // nobody is told: the accept will fail
+	case states.Connecting:
+		id.ended(states.KindRejected, -int32(unix.ECONNRESET))
+	case states.Connected:
+		id.endStream(p.cm.status, p.cm.err)
+	default:
+	}
+}
+
+// endStream ends an iWARP connection on this side.
+func (id *ident) endStream(status int32, err error) {
+	if id.qp != nil {
+		id.qp.fail()
+	}
+	id.state = states.Timewait
+	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: status, Err: err})
+}
+
+// breakConnection is Fabric.Disconnect.
+func (id *ident) breakConnection() {
+	if id.ps.Datagram() || id.state != states.Connected && id.state != states.Accepting {
+		return
+	}
+	id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
+	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.far, to: id.self(), cm: &message{status: -int32(unix.ECONNRESET)}})
+}

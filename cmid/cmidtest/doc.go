@@ -1,0 +1,26 @@
+// Package cmidtest is a device in memory, the twin of a real one, and the conformance suite that runs on every device.
+//
+// A [Fabric] is a network of hosts with devices and addresses. Its Driver plays InfiniBand (as RoCE does it: padded private data, a
+// reply that owes an RTU, disconnects that are answered, timewait) or iWARP (exact private data, both sides established and
+// disconnected at once). What goes wrong is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice, RunOut.
+//
+// # Ownership
+//
+// A Fabric's methods may be called by any goroutine. Everything else is the loop's that opened the Driver; a Fabric has no goroutine
+// of its own, and knows no time but its loops'. Inside a testing/synctest bubble, or on eventlooptest's clock, time is virtual.
+//
+// # Ordering
+//
+// Messages between two loops arrive in the order in which they were sent, in a later turn of the receiver's, also when sender and
+// receiver share a loop; a delay never lets one overtake another. With one Seed and one loop every run is the same.
+//
+// # Errors
+//
+// Errnos, reject reasons and statuses are the kernel's. Test code that asks for something impossible (a malformed address, a device
+// added twice) panics.
+//
+// # Limitations
+//
+// Datagram identifiers look services up and join groups, but have no queue pairs: package verbs has none for them. Queue pairs do
+// Sends and receives. There are no AF_IB addresses, no routers and no fragmentation.
+package cmidtest

@@ -1,0 +1,260 @@
+package cmidtest
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Private data: what a command may carry, and on InfiniBand what its event is padded to.
+const (
+	ibConnect, ibAccept, ibReject = 56, 196, 148
+	udConnect, udAnswer           = 180, 136
+	iwarpData                     = 252
+)
+
+const (
+	maxBacklog = 1024
+	maxMessage = 16 << 20
+)
+
+// driver is a host's devices as cmid sees them.
+type driver struct{ host *Host }
+
+// Name says what it is.
+func (d *driver) Name() string {
+	if d.host.name == "" {
+		return "memory"
+	}
+	return "memory " + d.host.name
+}
+
+// Open adds a loop to the host.
+func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
+	in := &instance{
+		f: d.host.f, host: d.host, loop: l, up: up,
+		ids:      make(map[cmid.Handle]*ident),
+		requests: make(map[endpoint]*ident),
+		views:    make(map[*device]*view),
+		lastDue:  make(map[*instance]time.Time),
+	}
+	in.lateTimer = l.NewTimer(in.deliverLate)
+	in.f.mu.Lock()
+	defer in.f.mu.Unlock()
+	d.host.instances = append(d.host.instances, in)
+	return in, nil
+}
+
+// instance is a host's devices on one loop.
+type instance struct {
+	f        *Fabric
+	host     *Host
+	loop     *eventloop.Loop
+	up       cmid.Upcalls
+	ids      map[cmid.Handle]*ident
+	requests map[endpoint]*ident // children by who asked, until they are destroyed
+	views    map[*device]*view
+	closed   bool
+
+	box       inbox
+	spare     []packet
+	late      []latePacket // by due time
+	lastDue   map[*instance]time.Time
+	lateTimer *eventloop.Timer
+
+	dirty []*cq       // have completions nobody was told of
+	held  []heldEvent // Reorder keeps them back
+}
+
+type heldEvent struct {
+	id *ident
+	ev cmid.DriverEvent
+}
+
+// Flavor is the Fabric's.
+func (in *instance) Flavor() states.Flavor {
+	if in.f.iwarp {
+		return states.IWARP
+	}
+	return 0
+}
+
+// Limits are the transport's for connected identifiers.
+func (in *instance) Limits() cmid.Limits {
+	l := cmid.Limits{
+		ConnectData: ibConnect, AcceptData: ibAccept, RejectData: ibReject, Padded: true,
+		MaxBacklog: maxBacklog, MaxMessage: maxMessage,
+	}
+	if in.f.iwarp {
+		l.ConnectData, l.AcceptData, l.RejectData, l.Padded = iwarpData, iwarpData, iwarpData, false
+	}
+	return l
+}
+
+// CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not have.
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
+	if err := in.f.exhausted(); err != nil {
+		return err
+	}
+	switch ps {
+	case cmid.PortSpaceTCP, cmid.PortSpaceUDP, cmid.PortSpaceIPOIB:
+	case cmid.PortSpaceIB:
+		return unix.EPROTONOSUPPORT
+	default:
+		return unix.EINVAL
+	}
+	in.newIdent(h, ps)
+	return nil
+}
+
+// Info tells addresses and device.
+func (in *instance) Info(h cmid.Handle) cmid.Info {
+	id := in.ids[h]
+	if id == nil {
+		return cmid.Info{}
+	}
+	info := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.dev != nil {
+		info.Device, info.Port = id.dev.name, 1
+	}
+	return info
+}
+
+// Device is the device h is attached to.
+func (in *instance) Device(h cmid.Handle) verbs.Device {
+	if id := in.ids[h]; id != nil && id.dev != nil {
+		return in.view(id.dev)
+	}
+	return nil
+}
+
+// Devices lists the host's.
+func (in *instance) Devices() []verbs.Device {
+	in.f.mu.Lock()
+	ds := slices.Clone(in.host.devices)
+	in.f.mu.Unlock()
+	out := make([]verbs.Device, len(ds))
+	for i, d := range ds {
+		out[i] = in.view(d)
+	}
+	return out
+}
+
+// CreateQP ties a queue pair to h.
+func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
+	id := in.ids[h]
+	switch {
+	case id == nil || id.dev == nil || id.qp != nil:
+		return nil, unix.EINVAL
+	case id.ps.Datagram():
+		return nil, verbs.ErrNotSupported
+	}
+	if err := in.f.exhausted(); err != nil {
+		return nil, err
+	}
+	return in.newQP(id, attr)
+}
+
+// Close destroys what is left.
+func (in *instance) Close() error {
+	for _, id := range in.ids {
+		id.destroy()
+	}
+	in.closed = true
+	in.lateTimer.Stop()
+	for i := range in.late {
+		in.f.read(in.late[i].listener)
+		in.late[i].release()
+	}
+	in.late, in.held = nil, nil
+	in.box.mu.Lock()
+	in.box.closed = true
+	left := in.box.in
+	in.box.in = nil
+	in.box.mu.Unlock()
+	for i := range left {
+		in.f.read(left[i].listener)
+		left[i].release()
+	}
+	in.f.mu.Lock()
+	defer in.f.mu.Unlock()
+	in.host.instances = slices.DeleteFunc(in.host.instances, func(other *instance) bool { return other == in })
+	return nil
+}
+
+// event tells ev, after the completions that came before it. On the loop, never inside a call of the application's.
+func (in *instance) event(id *ident, ev cmid.DriverEvent) {
+	if len(in.held) > 0 || in.f.coin() {
+		in.held = append(in.held, heldEvent{id, ev})
+		in.later(in.tellHeld)
+		return
+	}
+	in.tellCompletions()
+	in.tell(id, &ev)
+}
+
+func (in *instance) tell(id *ident, ev *cmid.DriverEvent) {
+	if in.ids[id.h] == id {
+		in.up.Event(id.h, ev)
+	} else if child := in.ids[ev.Child]; ev.Kind == states.KindConnectRequest && child != nil {
+		child.destroy() // the listener went with the request unread
+	}
+}
+
+// tellHeld tells what Reorder has kept back.
+func (in *instance) tellHeld() {
+	held := in.held
+	in.held = nil
+	for i := range held {
+		in.tell(held[i].id, &held[i].ev)
+	}
+}
+
+// tellCompletions calls the notify of every completion queue that has new ones.
+func (in *instance) tellCompletions() {
+	if len(in.dirty) == 0 {
+		return
+	}
+	if in.f.coin() {
+		in.kick()
+		return
+	}
+	for len(in.dirty) > 0 {
+		q := in.dirty[0]
+		in.dirty = slices.Delete(in.dirty, 0, 1)
+		q.dirty = false
+		q.notify()
+	}
+}
+
+// view is d as this loop sees it.
+func (in *instance) view(d *device) *view {
+	v := in.views[d]
+	if v == nil {
+		v = &view{in: in, dev: d}
+		in.views[d] = v
+	}
+	return v
+}
+
+// dropRemoved tells the identifiers of removed devices.
+func (in *instance) dropRemoved() {
+	in.f.mu.Lock()
+	var gone []*ident
+	for _, id := range in.ids {
+		if id.dev != nil && id.dev.removed && id.state != states.Removed {
+			gone = append(gone, id)
+		}
+	}
+	in.f.mu.Unlock()
+	slices.SortFunc(gone, func(a, b *ident) int { return int(int64(a.h) - int64(b.h)) })
+	for _, id := range gone {
+		id.removeDevice()
+	}
+}

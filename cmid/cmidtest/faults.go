@@ -1,0 +1,150 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// Message is a kind of message between hosts, for Drop.
+type Message uint8
+
+// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP (MsgREJ with the reject bit), the
+// end of the stream is MsgDREQ.
+const (
+	msgLocal   Message = iota // work that an instance leaves itself
+	MsgREQ                    // connection request
+	MsgREP                    // reply
+	MsgRTU                    // ready to use
+	MsgREJ                    // reject
+	MsgDREQ                   // disconnect request
+	MsgDREP                   // disconnect reply
+	MsgSIDRREQ                // service lookup of a datagram identifier
+	MsgSIDRREP                // its answer
+	MsgSend                   // a Send of a queue pair
+	MsgAck                    // its acknowledgement, good or bad
+	numMessages
+)
+
+// faults is what goes wrong on a Fabric.
+type faults struct {
+	silent  map[netip.Addr]bool
+	drop    [numMessages]int
+	delay   time.Duration
+	latency map[netip.Addr]time.Duration
+	reorder bool
+	runOut  unix.Errno
+}
+
+func (fs *faults) init() {
+	fs.silent = make(map[netip.Addr]bool)
+	fs.latency = make(map[netip.Addr]time.Duration)
+}
+
+// Silence has addr answer nobody from now on: what goes there and what comes from there is lost.
+func (f *Fabric) Silence(addr string) { f.setSilent(addr, true) }
+
+// Unsilence ends Silence.
+func (f *Fabric) Unsilence(addr string) { f.setSilent(addr, false) }
+
+func (f *Fabric) setSilent(addr string, on bool) {
+	ip := netip.MustParseAddr(addr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.silent[ip] = on
+}
+
+// Drop loses the next n messages of a kind.
+func (f *Fabric) Drop(kind Message, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.drop[kind] += n
+}
+
+// Delay is how long every message takes from now on, and how long address and route resolution take. It starts as 0: the next turn.
+func (f *Fabric) Delay(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.delay = d
+}
+
+// LatencyFor adds d to every message from and to addr.
+func (f *Fabric) LatencyFor(addr string, d time.Duration) {
+	ip := netip.MustParseAddr(addr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.latency[ip] = d
+}
+
+// Reorder has events and completions overtake one another from now on, as they do on a kernel device, which tells of them on two
+// file descriptors: the seed decides. Events stay in order among themselves, and so do completions.
+func (f *Fabric) Reorder(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.reorder = on
+}
+
+// RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until it is told 0.
+func (f *Fabric) RunOut(errno unix.Errno) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults.runOut = errno
+}
+
+// Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with ECONNRESET on iWARP.
+func (f *Fabric) Disconnect(h cmid.Handle) {
+	f.mu.Lock()
+	var all []*instance
+	for _, host := range f.order {
+		all = append(all, host.instances...)
+	}
+	f.mu.Unlock()
+	for _, in := range all {
+		in.later(func() {
+			if id := in.ids[h]; id != nil {
+				id.breakConnection()
+			}
+		})
+	}
+}
+
+// exhausted is the errno of RunOut.
+func (f *Fabric) exhausted() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.faults.runOut != 0 {
+		return f.faults.runOut
+	}
+	return nil
+}
+
+// coin is a fair decision, false while nothing is reordered.
+func (f *Fabric) coin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.faults.reorder && f.rng.IntN(2) == 0
+}
+
+// between is how long a message takes from a to b, and whether it is lost.
+func (f *Fabric) between(kind Message, a, b netip.Addr) (d time.Duration, lost bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, b = a.WithZone(""), b.WithZone("")
+	if f.faults.drop[kind] > 0 {
+		f.faults.drop[kind]--
+		return 0, true
+	}
+	return f.latency(a, b), f.faults.silent[a] || f.faults.silent[b]
+}
+
+// latency is called with f.mu held.
+func (f *Fabric) latency(a, b netip.Addr) time.Duration {
+	d := f.faults.delay
+	if len(f.faults.latency) > 0 {
+		d += f.faults.latency[a] + f.faults.latency[b]
+	}
+	return d
+}

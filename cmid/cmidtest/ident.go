@@ -1,0 +1,252 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// ident is an identifier as the device knows it. state is the device's own view, which the one above may lag behind.
+type ident struct {
+	in          *instance
+	h           cmid.Handle
+	ps          cmid.PortSpace
+	state       states.State
+	local, peer cmid.Addr
+	dev         *device
+	port        *binding // nil while not bound
+	poisoned    bool     // bound once to an interface without a device: the kernel never forgets
+	reuse       bool
+	afOnly      bool
+	afOnlySet   bool
+	qp          *qp
+	groups      map[netip.Addr]bool // joined
+
+	far     endpoint // the other end
+	key     endpoint // whose request made this identifier
+	own     cmid.ConnParam
+	reset   bool          // a request whose peer gave up (iWARP)
+	pending *cmid.Connect // answered with ErrPending, not done yet
+	sent    packet        // what is repeated until it is answered
+	tries   int
+	timer   *eventloop.Timer
+	onTimer func()
+}
+
+func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
+	id := &ident{in: in, h: h, ps: ps}
+	in.ids[h] = id
+	return id
+}
+
+func (id *ident) self() endpoint { return endpoint{id.in, id.h} }
+
+func (id *ident) alive() bool { return id.in.ids[id.h] == id }
+
+// later runs fn after what has arrived already, unless id is destroyed by then.
+func (id *ident) later(fn func()) {
+	id.in.later(func() {
+		if id.alive() {
+			fn()
+		}
+	})
+}
+
+// arm runs fn after d; an identifier waits for one thing at a time.
+func (id *ident) arm(d time.Duration, fn func()) {
+	id.onTimer = fn
+	if id.timer == nil {
+		id.timer = id.in.loop.NewTimer(func() { id.onTimer() })
+	}
+	id.timer.Reset(d)
+}
+
+func (id *ident) disarm() {
+	if id.timer != nil {
+		id.timer.Stop()
+	}
+}
+
+// tell tells an event that has nothing but a kind and a status.
+func (id *ident) tell(kind states.Kind, status int32) {
+	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
+}
+
+// Do executes what the state machine above has allowed.
+func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
+	id := in.ids[h]
+	if id == nil {
+		return unix.ENOENT
+	}
+	if _, ok := cmd.(*cmid.DestroyID); ok {
+		id.destroy()
+		return nil
+	}
+	if id.state == states.Removed {
+		return unix.ENXIO
+	}
+	switch c := cmd.(type) {
+	case *cmid.BindAddr:
+		return id.bind(c.Addr)
+	case *cmid.ResolveAddr:
+		return id.resolveAddr(c)
+	case *cmid.ResolveRoute:
+		return id.resolveRoute(c)
+	case *cmid.Listen:
+		return id.startListening(c)
+	case *cmid.Connect:
+		return id.connect(c)
+	case *cmid.Accept:
+		return id.accept(c)
+	case *cmid.Reject:
+		return id.reject(c)
+	case *cmid.Establish:
+		return id.establish()
+	case *cmid.Disconnect:
+		return id.disconnect()
+	case *cmid.SetOption:
+		return id.setOption(c)
+	case *cmid.Notify:
+		return id.notify(c)
+	case *cmid.JoinMulticast:
+		return id.join(c.Addr)
+	case *cmid.LeaveMulticast:
+		return id.leave(c.Addr)
+	}
+	return unix.EINVAL
+}
+
+func (id *ident) setOption(c *cmid.SetOption) error {
+	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
+	if most, ok := limit[c.Option]; !ok {
+		return unix.ENOSYS
+	} else if c.Value < 0 || c.Value > most {
+		return unix.EINVAL
+	}
+	switch c.Option {
+	case cmid.OptionReuseAddr:
+		id.reuse = c.Value != 0
+	case cmid.OptionAFOnly:
+		id.afOnly, id.afOnlySet = c.Value != 0, true
+	case cmid.OptionTOS, cmid.OptionAckTimeout: // nothing here has a class of traffic or acknowledges late
+	}
+	if id.port != nil {
+		id.in.f.mu.Lock()
+		id.port.reuse, id.port.afOnly = id.reuse, id.afOnlyFor(id.port.ip)
+		id.in.f.mu.Unlock()
+	}
+	return nil
+}
+
+// notify is rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is established.
+func (id *ident) notify(c *cmid.Notify) error {
+	if !id.in.f.iwarp && !c.PathMigrated {
+		id.later(id.becomeEstablished)
+	}
+	return nil
+}
+
+// join plays RoCE: groups of IPv4 only, and the errno that leaks out of the kernel for others.
+func (id *ident) join(a cmid.Addr) error {
+	const notSupported = unix.Errno(524)
+	switch ip := a.Addr(); {
+	case !ip.IsValid() || ip.IsUnspecified():
+		return unix.EINVAL
+	case ip.Is6():
+		return notSupported
+	case id.groups[ip]:
+		return unix.EADDRINUSE
+	}
+	if id.groups == nil {
+		id.groups = make(map[netip.Addr]bool)
+	}
+	id.groups[a.Addr()] = true
+	id.later(func() {
+		if id.groups[a.Addr()] {
+			id.in.event(id, cmid.DriverEvent{
+				Kind: states.KindMulticastJoin, Addr: a, Param: cmid.ConnParam{QPNum: multicastQPN, QKey: globalQKey},
+			})
+		}
+	})
+	return nil
+}
+
+const (
+	multicastQPN = 0xffffff
+	globalQKey   = 0x01234567 // RDMA_UDP_QKEY
+)
+
+func (id *ident) leave(a cmid.Addr) error {
+	if !id.groups[a.Addr()] {
+		return unix.EADDRNOTAVAIL
+	}
+	delete(id.groups, a.Addr())
+	return nil
+}
+
+// destroy ends the identifier as rdma_destroy_id(3) does, with what that tells the peer.
+func (id *ident) destroy() {
+	id.abandon()
+	id.unbind()
+	id.disarm()
+	if id.qp != nil {
+		id.qp.release()
+	}
+	if id.key.in != nil && id.in.requests[id.key] == id {
+		delete(id.in.requests, id.key)
+	}
+	delete(id.in.ids, id.h)
+	id.state = states.Destroying
+}
+
+// abandon tells the peer that nobody is here any more.
+func (id *ident) abandon() {
+	switch {
+	case id.ps.Datagram():
+		if id.state == states.ConnectRequested {
+			id.answerLookup(sidrReject, nil)
+		}
+		return
+	case id.in.f.iwarp:
+		switch id.state {
+		case states.Connecting, states.ConnectRequested, states.Connected:
+			id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
+		default:
+		}
+		return
+	}
+	switch id.state {
+	case states.Connecting:
+		id.send(MsgREJ, &message{status: int32(cmid.RejectTimeout)})
+	case states.ConnectRequested, states.Responded, states.Accepting:
+		id.send(MsgREJ, &message{status: int32(cmid.RejectConsumerDefined)})
+	case states.Connected:
+		id.send(MsgDREQ, &message{})
+	case states.PeerDisconnected:
+		id.send(MsgDREP, &message{})
+	default:
+	}
+}
+
+// removeDevice takes the device away. A request nobody has answered yet is not told: its Accept will fail with ENXIO.
+func (id *ident) removeDevice() {
+	silent := id.state == states.ConnectRequested
+	id.abandon()
+	id.unbind()
+	id.disarm()
+	if id.qp != nil {
+		id.qp.fail()
+	}
+	if id.pending != nil {
+		id.pending = nil
+	}
+	id.state = states.Removed
+	if !silent {
+		id.tell(states.KindDeviceRemoval, 0)
+	}
+}

@@ -1,0 +1,202 @@
+package cmidtest
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// view is a device as one loop sees it: the verbs.Device.
+type view struct {
+	in   *instance
+	dev  *device
+	keys uint32
+}
+
+const maxInline = 64
+
+// Name is the device's.
+func (v *view) Name() string { return v.dev.name }
+
+// Attr gives limits that a test can reach.
+func (v *view) Attr() verbs.DeviceAttr {
+	return verbs.DeviceAttr{
+		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: 16, MaxInline: maxInline, MaxMessage: maxMessage, MaxRDAtom: deviceDepth,
+	}
+}
+
+// Alloc makes memory.
+func (v *view) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	if n <= 0 || uint64(n) > 1<<32-1 {
+		return nil, unix.EINVAL
+	}
+	v.keys++
+	return &verbs.MR{Bytes: make([]byte, n), Addr: uint64(v.keys) << 32, LKey: v.keys, RKey: v.keys, Access: access}, nil
+}
+
+// Free takes the memory back: whatever still names it fails.
+func (v *view) Free(mr *verbs.MR) error {
+	mr.Bytes = nil
+	return nil
+}
+
+// CreateCQ makes a completion queue.
+func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
+	if cqe <= 0 {
+		return nil, unix.EINVAL
+	}
+	return &cq{in: v.in, entries: cqe, tell: notify}, nil
+}
+
+// CreateSRQ makes a shared receive queue.
+func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
+	if attr.MaxWR <= 0 {
+		return nil, unix.EINVAL
+	}
+	return &srq{in: v.in, attr: attr}, nil
+}
+
+// cq is a completion queue, a ring that grows. It must not: a completion beyond its entries is lost on a device, and takes the queue
+// pair with it.
+type cq struct {
+	in      *instance
+	entries int
+	tell    func()
+	done    fifo[verbs.WC]
+	dirty   bool
+	users   int
+}
+
+// add queues wc and reports whether there was room.
+func (q *cq) add(wc verbs.WC) bool {
+	if q.done.len() >= q.entries {
+		return false
+	}
+	q.done.push(wc)
+	if !q.dirty {
+		q.dirty = true
+		q.in.dirty = append(q.in.dirty, q)
+		q.in.kick()
+	}
+	return true
+}
+
+func (q *cq) notify() {
+	if q.tell != nil && q.done.len() > 0 {
+		q.tell()
+	}
+}
+
+// Poll takes completions.
+func (q *cq) Poll(wc []verbs.WC) int {
+	n := min(len(wc), q.done.len())
+	for i := range n {
+		wc[i] = q.done.pop()
+	}
+	return n
+}
+
+// Close destroys the queue.
+func (q *cq) Close() error {
+	if q.users > 0 {
+		return unix.EBUSY
+	}
+	q.tell = nil
+	q.in.dirty = slices.DeleteFunc(q.in.dirty, func(other *cq) bool { return other == q })
+	return nil
+}
+
+// srq is a shared receive queue.
+type srq struct {
+	in      *instance
+	attr    verbs.SRQInitAttr
+	posted  fifo[verbs.RecvWR]
+	users   int
+	waiting []*qp // messages came and found it empty (InfiniBand)
+}
+
+// PostRecv adds a receive.
+func (s *srq) PostRecv(wr verbs.RecvWR) error {
+	if !fits(wr.SGE) {
+		return unix.EINVAL
+	}
+	if s.posted.len() >= s.attr.MaxWR {
+		return unix.ENOMEM
+	}
+	s.posted.push(wr)
+	for _, q := range s.waiting {
+		q.retryLater()
+	}
+	s.waiting = s.waiting[:0]
+	return nil
+}
+
+// Close destroys the queue.
+func (s *srq) Close() error {
+	if s.users > 0 {
+		return unix.EBUSY
+	}
+	s.posted = fifo[verbs.RecvWR]{}
+	return nil
+}
+
+// fits reports whether an element lies in its memory.
+func fits(s verbs.SGE) bool {
+	return s.MR != nil && uint64(s.Offset)+uint64(s.Length) <= uint64(len(s.MR.Bytes)) || s.MR == nil && s.Length == 0
+}
+
+// place is the element's memory.
+func place(s verbs.SGE) []byte {
+	if s.MR == nil {
+		return nil
+	}
+	return s.MR.Bytes[s.Offset : s.Offset+s.Length]
+}
+
+// fifo is a ring that keeps its memory.
+type fifo[T any] struct {
+	ring []T
+	head int
+	n    int
+}
+
+func (q *fifo[T]) len() int { return q.n }
+
+func (q *fifo[T]) push(v T) {
+	if q.n == len(q.ring) {
+		ring := make([]T, max(2*len(q.ring), 8))
+		for i := range q.n {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.head = ring, 0
+	}
+	q.ring[(q.head+q.n)%len(q.ring)] = v
+	q.n++
+}
+
+func (q *fifo[T]) at(i int) *T { return &q.ring[(q.head+i)%len(q.ring)] }
+
+func (q *fifo[T]) pop() T {
+	var zero T
+	v := q.ring[q.head]
+	q.ring[q.head] = zero
+	q.head = (q.head + 1) % len(q.ring)
+	q.n--
+	return v
+}
+
+func (q *fifo[T]) pushFront(v T) {
+	if q.n == 0 {
+		q.push(v)
+		return
+	}
+	if q.n == len(q.ring) {
+		q.push(v) // grows, and makes room
+		q.n--
+	}
+	q.head = (q.head - 1 + len(q.ring)) % len(q.ring)
+	q.ring[q.head] = v
+	q.n++
+}

@@ -1,0 +1,212 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// endpoint is one end of a connection: an identifier on an instance. The zero endpoint is nobody.
+type endpoint struct {
+	in *instance
+	h  cmid.Handle
+}
+
+// packet is one message from identifier to identifier, or work that an instance leaves itself.
+type packet struct {
+	kind     Message
+	from, to endpoint
+	src, dst netip.Addr
+	cm       *message // of connection management; never changed once sent
+	listener *binding // MsgREQ, MsgSIDRREQ: who has one unread request more
+	fn       func()   // msgLocal
+	data     *buffer  // MsgSend
+	seq      uint64   // MsgSend, MsgAck
+	status   ack      // MsgAck
+	delay    time.Duration
+}
+
+// message is what connection management says.
+type message struct {
+	ps       cmid.PortSpace
+	src, dst cmid.Addr
+	private  []byte
+	param    cmid.ConnParam
+	status   int32 // MsgREJ: the reason, MsgSIDRREP: the status, MsgDREQ on iWARP: a negative errno
+	err      error // MsgDREQ on iWARP: why
+}
+
+// buffer holds a Send's bytes on their way. They are copied when posted, so that a queue pair that is flushed meanwhile gives its
+// memory back at once.
+type buffer struct{ b []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+func (p *packet) release() {
+	if p.data != nil {
+		p.data.b = p.data.b[:0]
+		buffers.Put(p.data)
+		p.data = nil
+	}
+}
+
+// inbox is what arrives for an instance, from any goroutine.
+type inbox struct {
+	mu        sync.Mutex
+	in        []packet
+	scheduled bool
+	closed    bool
+}
+
+// send gives p to the network.
+func (f *Fabric) send(p packet) {
+	if p.to.in == nil {
+		p.release()
+		return
+	}
+	d, lost := f.between(p.kind, p.src, p.dst)
+	if lost {
+		f.read(p.listener)
+		p.release()
+		return
+	}
+	p.delay = d
+	p.to.in.put(p)
+}
+
+// put queues p and has the instance run, on its loop, never inside the caller.
+func (in *instance) put(p packet) {
+	in.box.mu.Lock()
+	if in.box.closed {
+		in.box.mu.Unlock()
+		in.f.read(p.listener)
+		p.release()
+		return
+	}
+	in.box.in = append(in.box.in, p)
+	in.schedule()
+}
+
+// kick has the instance run although nothing has arrived.
+func (in *instance) kick() {
+	in.box.mu.Lock()
+	in.schedule()
+}
+
+// schedule is called with box.mu held and releases it.
+func (in *instance) schedule() {
+	first := !in.box.scheduled && !in.box.closed
+	in.box.scheduled = in.box.scheduled || first
+	in.box.mu.Unlock()
+	if first {
+		_ = in.loop.Schedule(in) // refused after the loop's end only: nobody is there any more
+	}
+}
+
+// later runs fn on the loop, after what has arrived already.
+func (in *instance) later(fn func()) { in.put(packet{kind: msgLocal, fn: fn}) }
+
+// Run takes what has arrived, then tells of completions.
+func (in *instance) Run(int) (more bool) {
+	in.box.mu.Lock()
+	batch := in.box.in
+	in.box.in = in.spare[:0]
+	in.box.scheduled = false
+	in.box.mu.Unlock()
+	for i := range batch {
+		if in.closed {
+			in.f.read(batch[i].listener)
+			batch[i].release()
+			continue
+		}
+		in.arrive(&batch[i])
+	}
+	clear(batch)
+	in.spare = batch
+	if !in.closed {
+		in.tellCompletions()
+	}
+	return false
+}
+
+// arrive handles p now, or when its delay has passed. Nothing overtakes what came from the same place before it.
+func (in *instance) arrive(p *packet) {
+	if p.kind == msgLocal {
+		p.fn()
+		return
+	}
+	now := in.loop.Now()
+	due := now.Add(p.delay)
+	if last := in.lastDue[p.from.in]; last.After(due) {
+		due = last
+	}
+	if !due.After(now) {
+		in.handle(p)
+		return
+	}
+	in.lastDue[p.from.in] = due
+	i := len(in.late)
+	for i > 0 && in.late[i-1].due.After(due) {
+		i--
+	}
+	in.late = append(in.late, latePacket{})
+	copy(in.late[i+1:], in.late[i:])
+	in.late[i] = latePacket{*p, due}
+	if i == 0 {
+		in.lateTimer.Reset(due.Sub(now))
+	}
+}
+
+type latePacket struct {
+	packet
+	due time.Time
+}
+
+// deliverLate handles what is due.
+func (in *instance) deliverLate() {
+	now := in.loop.Now()
+	for len(in.late) > 0 && !in.late[0].due.After(now) {
+		p := in.late[0].packet
+		in.late[0] = latePacket{}
+		in.late = in.late[1:]
+		in.handle(&p)
+		if in.closed {
+			return
+		}
+	}
+	in.tellCompletions()
+	if len(in.late) == 0 {
+		in.late = nil
+		clear(in.lastDue)
+		return
+	}
+	in.lateTimer.Reset(in.late[0].due.Sub(now))
+}
+
+// handle is the one place where messages come in.
+func (in *instance) handle(p *packet) {
+	id := in.ids[p.to.h]
+	switch p.kind {
+	case MsgREQ, MsgSIDRREQ:
+		in.gotRequest(id, p)
+	case MsgREP:
+		in.gotReply(id, p)
+	case MsgRTU:
+		id.gotReady(p)
+	case MsgREJ:
+		id.gotReject(p)
+	case MsgDREQ:
+		in.gotDisconnect(id, p)
+	case MsgDREP:
+		id.gotDisconnectReply(p)
+	case MsgSIDRREP:
+		id.gotLookupReply(p)
+	case MsgSend:
+		in.gotSend(id, p)
+	case MsgAck:
+		id.gotAck(p)
+	}
+	p.release()
+}
