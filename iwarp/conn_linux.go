@@ -415,7 +415,10 @@ func (c *conn) Closed(err error) {
 	case c.id == nil || c.silent:
 	case c.established:
 		c.in.tell(event{id: c.id, kind: states.KindDisconnected, err: err})
-	case c.initiator: // Rejected has told
+	case c.initiator:
+		if c.dialed != nil { // else Rejected has told
+			c.connectEvent(nil, err)
+		}
 	case c.id.answered && err != nil: // accepted, but the peer went before it was established
 		kind := states.KindConnectError
 		if errnoOf(err) == unix.ETIMEDOUT {

@@ -274,3 +274,7 @@ func inEmptyNamespace(errs chan<- error, fn func() error) {
 	}
 	errs <- fn()
 }
+
+func qpAttr(n *node) verbs.QPInitAttr {
+	return verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 16, MaxRecvWR: 16}
+}

@@ -120,11 +120,17 @@ func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, er
 	case id.lis != nil:
 		return nil, fmt.Errorf("iwarp: a listener has no queue pair: %w", unix.EINVAL)
 	}
-	if id.conn == nil {
-		id.conn = newConn(in)
-		id.conn.id = id
+	c := id.conn
+	if c == nil {
+		c = newConn(in)
+		c.id = id
 	}
-	return newQP(in.dev, id.conn, attr)
+	qp, err := newQP(in.dev, c, attr)
+	if err != nil {
+		return nil, err
+	}
+	id.conn = c
+	return qp, nil
 }
 
 // destroy is rdma_destroy_id(3): everything of the identifier goes, but a socket that still owes or awaits a FIN.

@@ -27,7 +27,7 @@ type heldWC struct {
 	wc verbs.WC
 }
 
-func newQP(d *device, c *conn, attr verbs.QPInitAttr) (verbs.QP, error) {
+func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	q := &queuePair{dev: d, conn: c, attr: attr}
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1

@@ -1,0 +1,175 @@
+package iwarp
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+func TestGarbageAtTheListener(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	for _, garbage := range []string{
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		string(make([]byte, 4096)),
+		"MPA ID Rep Frame\x00\x02\x00\x00",         // a Reply
+		"MPA ID Req Frame\x00\x09\x00\x00",         // a revision nobody knows
+		"MPA ID Req Frame\x00\x01\xff\xff" + "xxx", // a length that MPA forbids
+		string(request("")) + "and more behind it",
+	} {
+		r := rawDial(t, at)
+		r.write([]byte(garbage))
+		turns(t, "its end", r.ended, n)
+	}
+	if len(n.events) != 0 || n.in.setups != 0 || n.in.conns != 0 || len(n.in.ids) != 1 {
+		t.Errorf("events %v, %d set-ups, %d connections, %d identifiers left", n.events, n.in.setups, n.in.conns, len(n.in.ids))
+	}
+	r := rawDial(t, at)
+	r.write(request("fine")[:19]) // in two pieces
+	turns(t, "the first piece", func() bool { return n.in.setups == 1 }, n)
+	r.write(request("fine")[19:])
+	if e := n.wait(lh, states.KindConnectRequest); e.private != "fine" {
+		t.Errorf("the listener is not well any more: %v", e)
+	}
+}
+
+func TestHalfARequest(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })
+	_, at := n.listen("127.0.0.1:0")
+	r := rawDial(t, at)
+	r.write(request("")[:10])
+	turns(t, "the end of its time", r.ended, n)
+	if n.in.setups != 0 || n.in.conns != 0 || len(n.events) != 0 {
+		t.Errorf("%d set-ups, %d connections, events %v", n.in.setups, n.in.conns, n.events)
+	}
+}
+
+func TestSetupCap(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.MaxSetups = 2 })
+	lh, at := n.listen("127.0.0.1:0")
+	a, b := rawDial(t, at), rawDial(t, at)
+	turns(t, "two set-ups", func() bool { return n.in.setups == 2 }, n)
+	c := rawDial(t, at)
+	turns(t, "the third's end", c.ended, n)
+	a.write(request("a")) // no set-up any more: there is room again
+	n.wait(lh, states.KindConnectRequest)
+	d := rawDial(t, at)
+	turns(t, "the fourth", func() bool { return n.in.setups == 2 }, n)
+	n.do(lh, &cmid.DestroyID{})
+	turns(t, "the end of set-ups without a listener", func() bool { return b.ended() && d.ended() }, n)
+	if a.ended() {
+		t.Error("the request that was told ended with its listener")
+	}
+}
+
+func TestMaxConns(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.MaxConns = 2 })
+	lh, at := n.listen("127.0.0.1:0")
+	connectTo(t, n, n, lh, at, 0)
+	r := rawDial(t, at)
+	turns(t, "the end of the third", r.ended, n)
+	h := n.resolve(at)
+	if _, err := n.inst.CreateQP(h, qpAttr(n)); err != unix.ENOMEM && errnoOf(err) != unix.ENOMEM {
+		t.Errorf("third queue pair: %v, want ENOMEM", err)
+	}
+}
+
+// TestAcceptWithoutFDs: a process that has no file descriptors left pauses its listeners instead of spinning, and goes on after.
+func TestAcceptWithoutFDs(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	first, second := rawDial(t, at), rawDial(t, at)
+	first.write(request("one"))
+	second.write(request("two"))
+	used := fds(t) + 8
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limit(t, before, uint64(used))
+	for { // also the holes below
+		fd, err := unix.Dup(first.fd)
+		if err != nil {
+			break
+		}
+		defer unix.Close(fd)
+	}
+	l := n.in.ids[lh].lis
+	turns(t, "the pause", func() bool { return l.paused }, n)
+	turnsBefore := n.loop.Stats().Turns
+	for range 100 {
+		if err := n.loop.Turn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.loop.Stats().Turns - turnsBefore; !l.paused || n.in.conns != 0 || got != 100 {
+		t.Errorf("paused %t, %d connections after %d turns", l.paused, n.in.conns, got)
+	}
+	limit(t, before, before.Cur)
+	turns(t, "both requests", func() bool { return len(n.events) == 2 }, n)
+	if l.paused {
+		t.Error("still paused")
+	}
+}
+
+func limit(t *testing.T, r unix.Rlimit, cur uint64) {
+	t.Helper()
+	old := r
+	r.Cur = cur
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestListenerDestroyed: children that were told live on, one that was not is rejected.
+func TestListenerDestroyed(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	lh, at := server.listen("127.0.0.1:0")
+	var hs []cmid.Handle
+	for range 2 {
+		h := client.resolve(at)
+		client.qp(h, 1)
+		client.do(h, &cmid.Connect{})
+		hs = append(hs, h)
+	}
+	turns(t, "both Requests written", func() bool { return pendingBytes(client, hs) }, client)
+	server.react = func(e told) {
+		if e.kind == states.KindConnectRequest {
+			server.do(lh, &cmid.DestroyID{}) // the other request is queued behind this one
+		}
+	}
+	turns(t, "one request", func() bool { return len(server.events) == 1 }, server)
+	child := server.events[0].child
+	server.qp(child, 1)
+	server.do(child, &cmid.Accept{})
+	turns(t, "one accepted, one rejected", func() bool { return len(client.events) == 6 }, client, server)
+	kinds := map[states.Kind]int{}
+	for _, e := range client.events[4:] {
+		kinds[e.kind]++
+	}
+	if kinds[states.KindEstablished] != 1 || kinds[states.KindRejected] != 1 {
+		t.Errorf("client was told %v, want one Established and one Rejected", client.events[4:])
+	}
+	if len(server.in.ids) != 1 {
+		t.Errorf("%d identifiers left at the server, want the accepted one", len(server.in.ids))
+	}
+}
+
+// pendingBytes says whether every identifier's connection has written its Request.
+func pendingBytes(n *node, hs []cmid.Handle) bool {
+	for _, h := range hs {
+		if c := n.in.ids[h].conn; c.phase != phRunning || c.core.Pending() {
+			return false
+		}
+	}
+	return true
+}
