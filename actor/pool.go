@@ -34,8 +34,14 @@ type slab struct {
 	used int // of them handed out
 }
 
-// slabBytes is how much is asked of the device at a time, unless a single chunk is larger.
-const slabBytes = 256 << 10
+const (
+	// slabBytes is how much is asked of the device at a time, unless slabChunks need more.
+	slabBytes  = 256 << 10
+	slabChunks = 2 * recvBatch
+	// spareSlabs stay though nobody uses them: what a connection that talks takes and gives back all the time must not go to the
+	// device and come back each time.
+	spareSlabs = 2
+)
 
 // get hands out a chunk. ENOMEM when the budget is used up, or what the device says.
 func (a *arena) get() (*chunk, error) {
@@ -52,7 +58,7 @@ func (a *arena) get() (*chunk, error) {
 }
 
 func (a *arena) grow() error {
-	n := max(slabBytes/a.size, 1)
+	n := max(slabBytes/a.size, slabChunks)
 	for n > 1 && n*a.size > *a.budget {
 		n /= 2
 	}
@@ -76,13 +82,14 @@ func (a *arena) grow() error {
 	return nil
 }
 
-// put takes a chunk back. A slab that nobody uses is given back when at least as much as is in use stays free without it.
+// put takes a chunk back. A slab that nobody uses is given back when enough stays free without it: as much as is in use, and the
+// spare slabs.
 func (a *arena) put(c *chunk) {
 	a.free = append(a.free, c)
 	a.out--
 	s := c.slab
 	s.used--
-	if s.used == 0 && len(a.free)-s.n >= max(a.out, s.n) {
+	if s.used == 0 && len(a.free)-s.n >= max(a.out, spareSlabs*s.n) {
 		a.drop(s)
 	}
 }
