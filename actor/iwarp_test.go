@@ -1,0 +1,127 @@
+package actor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestConversation(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	for name, where := range wheres(rt) {
+		t.Run(name, func(t *testing.T) {
+			server, client := newProbe(t, sys, where, nil), newProbe(t, sys, where, nil)
+			p := connect(t, rt, server, client)
+			for i := range 100 {
+				client.send(p.c, NewSend(fmt.Appendf(nil, "ping %d", i)))
+				server.send(p.s, NewSend(fmt.Appendf(nil, "pong %d", i)))
+			}
+			for i := range 100 {
+				if g := server.any(); g.data != fmt.Sprintf("ping %d", i) || g.sender.Id != p.s.Id {
+					t.Fatalf("the server got %v from %v", g, g.sender)
+				}
+				if g := client.any(); g.data != fmt.Sprintf("pong %d", i) || g.sender.Id != p.c.Id {
+					t.Fatalf("the client got %v from %v", g, g.sender)
+				}
+			}
+			client.send(p.c, &Close{})
+			for _, side := range []*probe{server, client} {
+				end := until[*Closed](side)
+				if k := kinds(end); k != "Disconnected Closed" {
+					t.Errorf("the end was told as %s", k)
+				}
+				if c := end[len(end)-1].msg.(*Closed); c.Delivered != 100 || c.Unsent+c.Unknown != 0 || c.Err != nil {
+					t.Errorf("the end: %v", end)
+				}
+			}
+			stop(t, sys, server.pid, client.pid)
+		})
+	}
+}
+
+func TestPrivateDataAndReject(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	server, client := newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OffLoop(), nil)
+	_, at := listen(server, rt, "127.0.0.1:0")
+	c := rt.CreateID(client.pid)
+	client.send(c, &Dial{Addr: at, PrivateData: []byte("hello")})
+	r, s := next[*ConnectRequest](server)
+	if string(r.PrivateData) != "hello" {
+		t.Errorf("the request carries %q", r.PrivateData)
+	}
+	server.send(s, &Reject{PrivateData: []byte("go away")})
+	next[*Closed](server)
+	rej, _ := next[*Rejected](client)
+	if string(rej.PrivateData) != "go away" {
+		t.Errorf("rejected with %q", rej.PrivateData)
+	}
+	if _, ok := rej.Failed().(*Dial); !ok {
+		t.Errorf("what failed is %T, want the Dial", rej.Failed())
+	}
+	closed, _ := next[*Closed](client)
+	is(t, closed.Err, unix.ECONNREFUSED)
+
+	c = rt.CreateID(client.pid)
+	client.send(c, &Dial{Addr: at, PrivateData: bytes.Repeat([]byte("x"), 256)})
+	f, _ := next[*CommandFailed](client)
+	is(t, f, unix.EINVAL)
+	next[*Closed](client)
+}
+
+func TestAskListensAndDials(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	server := newProbe(t, sys, rt.OnLoop(), nil)
+	_, at := listen(server, rt, "127.0.0.1:0")
+	ctx := context.Background()
+	c := rt.CreateID(nil)
+	go func() {
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{PrivateData: []byte("welcome")})
+	}()
+	e, err := Ask[*Established](ctx, rt, c, &Dial{Addr: at})
+	if err != nil || string(e.PrivateData) != "welcome" || e.MaxMessage != defaultMaxMessage {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if _, err := Ask[*Established](ctx, rt, c, &Dial{Addr: at}); err == nil {
+		t.Error("a connected identifier has dialled")
+	}
+	infos := rt.Inspect()
+	if len(infos) != 3 || infos[0].State.String() != "listening" || infos[2].Wire != "messages" {
+		t.Errorf("%+v", infos)
+	}
+	if _, err := Ask[*Closed](ctx, rt, c, &DestroyID{}); err != nil {
+		t.Error(err)
+	}
+	_, err = Ask[*Closed](ctx, rt, c, &DestroyID{})
+	is(t, err, unix.ENOENT)
+}
+
+func TestNobodyListens(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	client := newProbe(t, sys, rt.OnLoop(), nil)
+	c := rt.CreateID(client.pid)
+	client.send(c, &Dial{Addr: "127.0.0.1:9"})
+	f, _ := next[Failure](client)
+	is(t, f, unix.ECONNREFUSED)
+	next[*Closed](client)
+}
+
+func TestPortInUse(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	p := newProbe(t, sys, rt.OnLoop(), nil)
+	_, at := listen(p, rt, "127.0.0.1:0")
+	id := rt.CreateID(p.pid)
+	p.send(id, &Serve{Addr: at})
+	f, _ := next[*CommandFailed](p)
+	is(t, f, unix.EADDRNOTAVAIL) // the kernel's answer where loopback or a wildcard takes part
+	c, _ := next[*Closed](p)
+	is(t, c.Err, unix.EADDRNOTAVAIL) // the kernel's answer where loopback or a wildcard takes part
+}

@@ -1,0 +1,213 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// patience is how long a test waits for what should come at once.
+const patience = 10 * time.Second
+
+// openIWARP opens a runtime over the embedded device.
+func openIWARP(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {
+	tb.Helper()
+	return openRuntime(tb, sys, append([]Option{WithDevice(iwarp.New())}, opts...)...)
+}
+
+// openRuntime opens a runtime that is shut down, empty, when the test ends.
+func openRuntime(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {
+	tb.Helper()
+	rt, err := Open(sys, opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := rt.Shutdown(ctx); err != nil {
+			tb.Errorf("shutdown: %v", err)
+		}
+		checkEmpty(tb, rt)
+	})
+	return rt
+}
+
+// checkEmpty looks for what a runtime that was shut down still holds.
+func checkEmpty(tb testing.TB, rt *Runtime) {
+	tb.Helper()
+	if n := rt.count.Load(); n != 0 {
+		tb.Errorf("%d identifiers are still counted after Shutdown", n)
+	}
+	for _, l := range rt.loops {
+		if len(l.ids) != 0 || l.requests != 0 {
+			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests)
+		}
+		if l.recvBudget != rt.cfg.limits.ReceiveMemory || l.sendBudget != unlimited {
+			tb.Errorf("after Shutdown loop %s has not got all its memory back: %d of %d bytes to receive into, %d short to send from",
+				l.el.Name(), l.recvBudget, rt.cfg.limits.ReceiveMemory, unlimited-l.sendBudget)
+		}
+	}
+}
+
+// got is a message as a probe received it.
+type got struct {
+	msg    any
+	sender *actor.PID
+	data   string // of a *Received
+}
+
+func (g got) String() string {
+	switch m := g.msg.(type) {
+	case *Received:
+		return fmt.Sprintf("Received(%q)", g.data)
+	case *Closed:
+		return fmt.Sprintf("Closed(%v, %d/%d/%d)", m.Err, m.Delivered, m.Unsent, m.Unknown)
+	case Failure:
+		return fmt.Sprintf("%T(%v)", m, m)
+	}
+	return fmt.Sprintf("%T", g.msg)
+}
+
+// probe is an owner that notes what it gets, after react has seen it.
+type probe struct {
+	tb    testing.TB
+	sys   *actor.ActorSystem
+	pid   *actor.PID
+	got   chan got
+	react func(ctx actor.Context)
+}
+
+// newProbe spawns a probe; where it runs is an option such as rt.OnLoop().
+func newProbe(tb testing.TB, sys *actor.ActorSystem, where actor.PropsOption, react func(ctx actor.Context)) *probe {
+	tb.Helper()
+	p := &probe{tb: tb, sys: sys, got: make(chan got, 4096), react: react}
+	props := actor.PropsFromFunc(p.receive)
+	if where != nil {
+		props.Configure(where)
+	}
+	p.pid = sys.Root.Spawn(props)
+	return p
+}
+
+func (p *probe) receive(ctx actor.Context) {
+	g := got{msg: ctx.Message(), sender: ctx.Sender()}
+	if m, ok := g.msg.(*Received); ok {
+		g.data = string(m.Data)
+	}
+	if _, ok := g.msg.(actor.SystemMessage); !ok {
+		if _, ok := g.msg.(actor.AutoReceiveMessage); !ok {
+			p.got <- g
+		}
+	}
+	if p.react != nil {
+		p.react(ctx)
+	}
+}
+
+// send has the probe be the sender.
+func (p *probe) send(to *actor.PID, msg any) { p.sys.Root.RequestWithCustomSender(to, msg, p.pid) }
+
+// any is the next message.
+func (p *probe) any() got {
+	p.tb.Helper()
+	select {
+	case g := <-p.got:
+		return g
+	case <-time.After(patience):
+		p.tb.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+// next is the next message, which has to be a T.
+func next[T any](p *probe) (T, *actor.PID) {
+	p.tb.Helper()
+	g := p.any()
+	m, ok := g.msg.(T)
+	if !ok {
+		p.tb.Fatalf("got %v, want %T", g, m)
+	}
+	return m, g.sender
+}
+
+// until collects the messages up to and including the first T.
+func until[T any](p *probe) []got {
+	p.tb.Helper()
+	var all []got
+	for {
+		g := p.any()
+		all = append(all, g)
+		if _, ok := g.msg.(T); ok {
+			return all
+		}
+	}
+}
+
+// quiet fails if a message has come.
+func (p *probe) quiet() {
+	p.tb.Helper()
+	select {
+	case g := <-p.got:
+		p.tb.Errorf("unexpected %v", g)
+	default:
+	}
+}
+
+// kinds is the messages' types in order, for comparing.
+func kinds(gs []got) string {
+	var names []string
+	for _, g := range gs {
+		names = append(names, strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", g.msg), "*cmid."), "*actor."))
+	}
+	return strings.Join(names, " ")
+}
+
+// listen has owner listen on addr.
+func listen(p *probe, rt *Runtime, addr string, opts ...IDOption) (id *actor.PID, at string) {
+	p.tb.Helper()
+	id = rt.CreateID(p.pid, opts...)
+	p.send(id, &Serve{Addr: addr})
+	l, _ := next[*Listening](p)
+	return id, l.Local.String()
+}
+
+// pair is a connection between two probes.
+type pair struct {
+	client, server *probe
+	c, s           *actor.PID // the identifiers
+	listener       *actor.PID
+}
+
+// connect makes a connection on loopback.
+func connect(tb testing.TB, rt *Runtime, server, client *probe, opts ...IDOption) pair {
+	tb.Helper()
+	lis, at := listen(server, rt, "127.0.0.1:0", opts...)
+	c := rt.CreateID(client.pid, opts...)
+	client.send(c, &Dial{Addr: at})
+	_, s := next[*ConnectRequest](server)
+	server.send(s, &Accept{})
+	next[*Established](server)
+	next[*Established](client)
+	return pair{client, server, c, s, lis}
+}
+
+// is fails unless err is want.
+func is(tb testing.TB, err, want error) {
+	tb.Helper()
+	if !errors.Is(err, want) {
+		tb.Errorf("got the error %v, want %v", err, want)
+	}
+}
+
+// wheres is the places an owner may run.
+func wheres(rt *Runtime) map[string]actor.PropsOption {
+	return map[string]actor.PropsOption{"on the loop": rt.OnLoop(), "off the loop": rt.OffLoop(), "plain": func(*actor.Props) {}}
+}
