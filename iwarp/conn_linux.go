@@ -50,6 +50,7 @@ type conn struct {
 	silent      bool // whoever ends the core tells why himself
 	shut        bool // FIN is sent, or will be by the kernel
 	blocked     bool // the socket is full: wait until it is writable
+	watched     bool // the loop watches for that
 	dirty       bool // in the instance's list of what to write
 
 	local, peer cmid.Addr      // of a responder
@@ -88,7 +89,7 @@ func (c *conn) detach() {
 		c.timer.Stop()
 		c.timer, c.at = nil, time.Time{}
 	}
-	c.blocked, c.shut = false, false
+	c.blocked, c.watched, c.shut = false, false, false
 }
 
 // close is detach for good.
@@ -112,8 +113,7 @@ func (c *conn) Ready(ev eventloop.Events) {
 			c.input(now)
 		}
 		if ev&eventloop.Writable != 0 && c.blocked {
-			c.unblock()
-			c.output(now)
+			c.unblock(now)
 		}
 	case phIdle, phClosed: // no socket
 	}
@@ -211,12 +211,19 @@ func (c *conn) block() {
 		return
 	}
 	c.blocked = true
-	_ = c.reg.Modify(eventloop.Readable | eventloop.Writable) // ENOMEM at worst; the next write tries again
+	if !c.watched {
+		c.watched = c.reg.Modify(eventloop.Readable|eventloop.Writable) == nil
+	}
 }
 
-func (c *conn) unblock() {
+// unblock goes on writing.
+func (c *conn) unblock(now time.Time) {
 	c.blocked = false
-	_ = c.reg.Modify(eventloop.Readable)
+	c.output(now)
+	if !c.blocked && c.phase == phRunning {
+		c.watched = false
+		_ = c.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
+	}
 }
 
 // settle does what the core wants done after it was called: write, shut down, close, be timed.
@@ -305,7 +312,7 @@ func (c *conn) abort(now time.Time) {
 // lingerOn says FIN and throws away what still comes: closing with bytes unread would send a reset, which could overtake what the
 // peer has not read yet.
 func (c *conn) lingerOn(now time.Time) {
-	c.phase = phDiscarding
+	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	_ = unix.Shutdown(c.fd, unix.SHUT_WR)
 	_ = c.reg.Modify(eventloop.Readable)
 	if c.timer != nil {

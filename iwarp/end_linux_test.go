@@ -115,8 +115,10 @@ func TestReset(t *testing.T) {
 
 // TestDestroyEverywhere destroys an identifier in every state it can be in, and finds nothing left.
 func TestDestroyEverywhere(t *testing.T) {
-	stages := []string{"idle", "bound", "listening", "resolving", "resolved", "queue pair", "connecting", "requested",
-		"requested with queue pair", "accepting", "connected", "sending", "disconnecting", "ended"}
+	stages := []string{
+		"idle", "bound", "listening", "resolving", "resolved", "queue pair", "connecting", "requested", "requested with queue pair",
+		"accepting", "connected", "sending", "disconnecting", "ended",
+	}
 	for _, stage := range stages {
 		for _, whose := range []string{"client", "server"} {
 			t.Run(stage+" "+whose, func(t *testing.T) {

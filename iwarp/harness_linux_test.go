@@ -181,9 +181,8 @@ func (n *node) qp(h cmid.Handle, recvs int) *testQP {
 
 type testQP struct {
 	verbs.QP
-	n   *node
-	in  *verbs.MR
-	out *verbs.MR
+	n  *node
+	in *verbs.MR
 }
 
 func (q *testQP) recv(i int) {
@@ -223,10 +222,9 @@ func (n *node) resolve(dst cmid.Addr) cmid.Handle {
 
 // pair is an established connection.
 type pair struct {
-	client, server     *node
-	ch, sh, lh         cmid.Handle
-	cq, sq             *testQP
-	clientWC, serverWC []verbs.WC
+	client, server *node
+	ch, sh, lh     cmid.Handle
+	cq, sq         *testQP
 }
 
 func connect(t testing.TB, client, server *node, recvs int) *pair {

@@ -101,19 +101,6 @@ func (r *raw) frame(nodes ...*node) wire.Frame {
 	return f
 }
 
-// fpdu waits for an FPDU.
-func (r *raw) fpdu(nodes ...*node) wire.FPDU {
-	r.t.Helper()
-	var f wire.FPDU
-	turns(r.t, "an FPDU", func() bool {
-		r.read()
-		got, n, err := wire.ConsumeFPDU(r.got)
-		f, r.got = got, r.got[n:]
-		return err == nil
-	}, nodes...)
-	return f
-}
-
 // rawListener is a TCP listener that speaks what the test says.
 type rawListener struct {
 	t  testing.TB

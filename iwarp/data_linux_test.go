@@ -1,0 +1,493 @@
+package iwarp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestBulk sends more than sockets hold, in sizes that take every path: copied, gathered, staged, read in place.
+func TestBulk(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crc=%t", crc), func(t *testing.T) {
+			with := func(c *Config) { c.CRC = crc }
+			client, server := newNode(t, with), newNode(t)
+			p := connect(t, client, server, 0)
+			const most = 1 << 20
+			sizes := []int{0, 1, 63, 128, 129, 4096, 65503, 65504, 65505, 131072, 200_001, most, 300_000, 7}
+			src, err := client.in.dev.Alloc(most, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rnd := rand.NewChaCha8([32]byte{1})
+			_, _ = rnd.Read(src.Bytes)
+			dst, err := server.in.dev.Alloc(len(sizes)*most, verbs.LocalWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range sizes {
+				wr := verbs.RecvWR{ID: uint64(i), SGE: verbs.SGE{MR: dst, Offset: uint32(i * most), Length: most}}
+				if err := p.sq.PostRecv(wr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, n := range sizes {
+				wr := verbs.SendWR{ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: src, Offset: uint32(most - n), Length: uint32(n)}}}
+				if err := p.cq.PostSend(&wr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			buf := client.in.ids[p.ch].conn.fd
+			if err := unix.SetsockoptInt(buf, unix.SOL_SOCKET, unix.SO_SNDBUF, 256<<10); err != nil {
+				t.Fatal(err)
+			}
+			for range 20 { // the receiver sleeps: the sender must wait for it, without losing its place
+				if err := client.loop.Turn(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c := client.in.ids[p.ch].conn; !c.blocked || len(client.wcs) == len(sizes) {
+				t.Errorf("blocked %t, %d sends complete: the socket took everything, so this test shows nothing", c.blocked, len(client.wcs))
+			}
+			turns(t, "all messages", func() bool { return len(server.wcs) == len(sizes) && len(client.wcs) == len(sizes) }, client, server)
+			for i, wc := range server.wcs {
+				if wc.ID != uint64(i) || wc.Status != verbs.StatusSuccess || int(wc.Bytes) != sizes[i] ||
+					!bytes.Equal(dst.Bytes[i*most:][:wc.Bytes], src.Bytes[most-sizes[i]:]) {
+					t.Fatalf("message %d of %d bytes arrived wrong: %+v", i, sizes[i], wc)
+				}
+			}
+			if c := client.in.ids[p.ch].conn; c.blocked || c.core.CRC() != crc {
+				t.Errorf("afterwards blocked %t, crc %t", c.blocked, c.core.CRC())
+			}
+		})
+	}
+}
+
+// TestOneWritePerTurn: what a turn posts goes out in one system call, and comes in with one.
+func TestOneWritePerTurn(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 64)
+	notes, turnsBefore := server.notes, server.loop.Stats().Turns
+	for i := range 64 {
+		p.cq.send(uint64(i), fmt.Sprintf("message %d", i))
+	}
+	if err := client.loop.Turn(); err != nil {
+		t.Fatal(err)
+	}
+	if len(client.wcs) != 64 {
+		t.Errorf("%d of 64 sends were written in one turn", len(client.wcs))
+	}
+	turns(t, "64 messages", func() bool { return len(server.wcs) == 64 }, server)
+	if got := server.notes - notes; got != 1 || server.loop.Stats().Turns-turnsBefore != 1 {
+		t.Errorf("%d notifications in %d turns for one batch, want 1", got, server.loop.Stats().Turns-turnsBefore)
+	}
+}
+
+// TestEstablishedFirst: no completion is told before Established, whoever speaks first, and none after Disconnected.
+func TestEstablishedFirst(t *testing.T) {
+	for _, p2p := range []bool{true, false} {
+		with := func(c *Config) { c.PeerToPeer = p2p }
+		client, server := newNode(t, with), newNode(t, with)
+		lh, at := server.listen("127.0.0.1:0")
+		h := client.resolve(at)
+		cq := client.qp(h, 2)
+		var sq *testQP
+		server.react = func(e told) {
+			switch e.kind {
+			case states.KindConnectRequest:
+				sq = server.qp(e.child, 2)
+				server.do(e.child, &cmid.Accept{})
+			case states.KindEstablished:
+				sq.send(1, "from the server")
+			}
+		}
+		client.react = func(e told) {
+			if e.kind == states.KindEstablished {
+				cq.send(1, "from the client")
+				client.do(h, &cmid.Disconnect{})
+			}
+		}
+		client.do(h, &cmid.Connect{})
+		end := client.wait(h, states.KindDisconnected, server)
+		child := server.found(lh, states.KindConnectRequest).child
+		server.wait(child, states.KindDisconnected, client)
+		for _, e := range []told{*client.found(h, states.KindEstablished), *server.found(child, states.KindEstablished)} {
+			if e.polled != 0 {
+				t.Errorf("p2p %t: %d completions before %v", p2p, e.polled, e)
+			}
+		}
+		if sq.got(server.wcs[0]) != "from the client" || end.polled != 3 || len(client.wcs) != 3 {
+			t.Errorf("p2p %t: server %+v; client told its end after %d of %d completions", p2p, server.wcs, end.polled, len(client.wcs))
+		}
+	}
+}
+
+// TestResponderFirst: with the peer-to-peer model, and without it after the hold-off, the accepting side may speak first.
+func TestResponderFirst(t *testing.T) {
+	for _, p2p := range []bool{true, false} {
+		client, server := newNode(t, func(c *Config) { c.PeerToPeer = p2p }), newNode(t)
+		p := connect(t, client, server, 1)
+		p.sq.send(1, "first")
+		turns(t, "the message", func() bool { return len(client.wcs) == 1 }, client, server)
+		if got := p.cq.got(client.wcs[0]); got != "first" {
+			t.Errorf("p2p %t: got %q", p2p, got)
+		}
+	}
+}
+
+func TestSharedReceiveQueue(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	mr, err := server.in.dev.Alloc(4*64, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recv := func(i int) verbs.RecvWR {
+		return verbs.RecvWR{ID: uint64(i), SGE: verbs.SGE{MR: mr, Offset: uint32(i * 64), Length: 64}}
+	}
+	var srq verbs.SRQ
+	empty := 0
+	srq, err = server.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 2, OnEmpty: func() {
+		if empty++; empty == 1 {
+			if err := srq.PostRecv(recv(2)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := srq.PostRecv(recv(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := srq.PostRecv(recv(3)); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("third receive in a queue of 2: %v, want ENOMEM", err)
+	}
+	lh, at := server.listen("127.0.0.1:0")
+	h := client.resolve(at)
+	cq := client.qp(h, 0)
+	client.do(h, &cmid.Connect{})
+	child := server.wait(lh, states.KindConnectRequest, client).child
+	attr := qpAttr(server)
+	attr.SRQ = srq
+	qp, err := server.inst.CreateQP(child, attr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := qp.PostRecv(recv(3)); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("receive on a queue pair with a shared queue: %v, want EINVAL", err)
+	}
+	server.do(child, &cmid.Accept{})
+	client.wait(h, states.KindEstablished, server)
+	for i := range 3 {
+		cq.send(uint64(i), fmt.Sprint("m", i))
+	}
+	turns(t, "three messages", func() bool { return len(server.wcs) == 3 }, client, server)
+	if got := string(mr.Bytes[128:130]); got != "m2" || empty != 1 {
+		t.Errorf("the receive posted at the last moment got %q; asked %d times", got, empty)
+	}
+	if err := srq.Close(); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("close in use: %v, want EBUSY", err)
+	}
+	cq.send(9, "one too many")
+	server.wait(child, states.KindDisconnected, client)
+	if empty != 2 {
+		t.Errorf("asked %d times, want twice", empty)
+	}
+	server.do(child, &cmid.DestroyID{})
+	if err := srq.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCompletionQueue(t *testing.T) {
+	n := newNode(t)
+	if err := n.cq.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if n.cq, err = n.in.dev.CreateCQ(1, n.poll); err != nil {
+		t.Fatal(err)
+	}
+	h := n.resolve(cmid.MustAddr("127.0.0.1:9"))
+	q := n.qp(h, 100) // more than the queue was said to hold
+	if err := n.cq.Close(); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("close in use: %v, want EBUSY", err)
+	}
+	if err := q.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	var wc [64]verbs.WC
+	if got := n.cq.Poll(wc[:]); got != 64 || wc[63].ID != 63 {
+		t.Errorf("polled %d, last %+v, want 64 in order", got, wc[63])
+	}
+	turns(t, "the rest", func() bool { return len(n.wcs) == 36 }, n)
+	if err := n.cq.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.in.dev.CreateCQ(1, nil); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("queue that tells nobody: %v, want EINVAL", err)
+	}
+}
+
+// TestForeignQueues: completion queues of another device are not taken.
+func TestForeignQueues(t *testing.T) {
+	n, other := newNode(t), newNode(t)
+	h := n.resolve(cmid.MustAddr("127.0.0.1:9"))
+	srq, err := other.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, attr := range map[string]verbs.QPInitAttr{
+		"none":                 {},
+		"another device's":     {SendCQ: n.cq, RecvCQ: other.cq},
+		"another device's SRQ": {SendCQ: n.cq, RecvCQ: n.cq, SRQ: srq},
+		"too long":             {SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 1 << 20},
+		"too many SGEs":        {SendCQ: n.cq, RecvCQ: n.cq, MaxSGE: 1000},
+	} {
+		if _, err := n.inst.CreateQP(h, attr); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("%s: %v, want EINVAL", what, err)
+		}
+	}
+	if n.in.ids[h].conn != nil || len(n.in.dev.qps) != 0 {
+		t.Error("a refused queue pair left something behind")
+	}
+}
+
+func TestMemoryRegions(t *testing.T) {
+	n := newNode(t)
+	seen := map[uint32]bool{}
+	for range 1000 {
+		mr, err := n.in.dev.Alloc(10, verbs.LocalWrite|verbs.RemoteWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mr.LKey != mr.RKey || seen[mr.LKey] || mr.LKey == 0 || len(mr.Bytes) != 10 || mr.Addr+10 < mr.Addr {
+			t.Fatalf("region %+v", mr)
+		}
+		seen[mr.LKey] = true
+		if mr.LKey%2 == 0 {
+			if err := n.in.dev.Free(mr); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.in.dev.Free(mr); !errors.Is(err, unix.EINVAL) {
+				t.Fatalf("freed twice: %v, want EINVAL", err)
+			}
+		}
+	}
+	for _, size := range []int{0, -1} {
+		if _, err := n.in.dev.Alloc(size, 0); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("%d bytes: %v, want EINVAL", size, err)
+		}
+	}
+	if a := n.in.dev.Attr(); n.in.dev.Name() != "iwarp0" || a.MaxSGE < 2 || a.MaxMessage == 0 || len(n.inst.Devices()) != 1 {
+		t.Errorf("device %q %+v", n.in.dev.Name(), a)
+	}
+}
+
+func TestPostErrors(t *testing.T) {
+	n := newNode(t)
+	p := connect(t, n, n, 0)
+	mr := p.cq.in
+	big := verbs.SGE{MR: mr, Length: 1 << 30}
+	for what, wr := range map[string]verbs.SendWR{
+		"outside its region": {SGL: []verbs.SGE{big}},
+		"more SGEs":          {SGL: make([]verbs.SGE, 2)},
+		"more inline":        {Inline: make([]byte, 257)},
+	} {
+		if err := p.cq.PostSend(&wr); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("%s: %v, want EINVAL", what, err)
+		}
+	}
+	for _, op := range []verbs.Opcode{verbs.Write, verbs.Read} {
+		if err := p.cq.PostSend(&verbs.SendWR{Op: op}); !errors.Is(err, verbs.ErrNotSupported) {
+			t.Errorf("opcode %d: %v, want ErrNotSupported", op, err)
+		}
+	}
+	if err := p.cq.PostRecv(verbs.RecvWR{SGE: big}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("receive outside its region: %v, want EINVAL", err)
+	}
+	for i := range 1025 {
+		err := p.cq.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: mr, Length: 1}})
+		if (i == 1024) != errors.Is(err, unix.ENOMEM) {
+			t.Fatalf("receive %d of 1024: %v", i, err)
+		}
+	}
+}
+
+// TestNoAllocationPerMessage: a steady exchange allocates nothing.
+func TestNoAllocationPerMessage(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		pp := newPingPong(t, func(c *Config) { c.CRC = crc })
+		for range 100 {
+			pp.round()
+		}
+		if got := testing.AllocsPerRun(500, pp.round); got != 0 {
+			t.Errorf("crc %t: %v allocations per round trip, want 0", crc, got)
+		}
+	}
+}
+
+// pingPong is a connection on which messages of 64 bytes go to and fro.
+type pingPong struct {
+	client, server *node
+	cq, sq         *pinger
+}
+
+// pinger answers every message, at verbs level.
+type pinger struct {
+	qp    verbs.QP
+	cq    verbs.CQ
+	wc    [16]verbs.WC
+	send  verbs.SendWR
+	recv  verbs.RecvWR
+	heard int
+	echo  bool
+	err   error
+}
+
+func (p *pinger) notify() {
+	for {
+		n := p.cq.Poll(p.wc[:])
+		if n == 0 {
+			return
+		}
+		for _, wc := range p.wc[:n] {
+			if wc.Op != verbs.Recv || wc.Status != verbs.StatusSuccess {
+				continue
+			}
+			p.heard++
+			p.err = errors.Join(p.err, p.qp.PostRecv(p.recv))
+			if p.echo {
+				p.err = errors.Join(p.err, p.qp.PostSend(&p.send))
+			}
+		}
+	}
+}
+
+func newPingPong(t testing.TB, opts ...Option) *pingPong {
+	t.Helper()
+	pp := &pingPong{client: newNode(t, opts...), server: newNode(t)}
+	lh, at := pp.server.listen("127.0.0.1:0")
+	h := pp.client.resolve(at)
+	pp.cq = newPinger(t, pp.client, h, false)
+	pp.client.do(h, &cmid.Connect{})
+	child := pp.server.wait(lh, states.KindConnectRequest, pp.client).child
+	pp.sq = newPinger(t, pp.server, child, true)
+	pp.server.do(child, &cmid.Accept{})
+	pp.client.wait(h, states.KindEstablished, pp.server)
+	pp.server.wait(child, states.KindEstablished, pp.client)
+	return pp
+}
+
+func newPinger(t testing.TB, n *node, h cmid.Handle, echo bool) *pinger {
+	t.Helper()
+	p := &pinger{echo: echo}
+	var err error
+	if p.cq, err = n.in.dev.CreateCQ(16, p.notify); err != nil {
+		t.Fatal(err)
+	}
+	if p.qp, err = n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: p.cq, RecvCQ: p.cq, MaxSendWR: 16, MaxRecvWR: 16}); err != nil {
+		t.Fatal(err)
+	}
+	mr, err := n.in.dev.Alloc(128, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.recv = verbs.RecvWR{SGE: verbs.SGE{MR: mr, Length: 64}}
+	p.send = verbs.SendWR{SGL: []verbs.SGE{{MR: mr, Offset: 64, Length: 64}}}
+	for range 16 {
+		if err := p.qp.PostRecv(p.recv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// round is one round trip.
+func (p *pingPong) round() {
+	want := p.cq.heard + 1
+	if err := p.cq.qp.PostSend(&p.cq.send); err != nil {
+		panic(err)
+	}
+	for p.cq.heard < want {
+		if err := errors.Join(p.client.loop.Turn(), p.server.loop.Turn(), p.cq.err, p.sq.err); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// BenchmarkPingPong is a round trip of 64 bytes over loopback, both loops polled by one goroutine.
+func BenchmarkPingPong(b *testing.B) {
+	pp := newPingPong(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		pp.round()
+	}
+}
+
+// BenchmarkSend64 posts 16 messages of 64 bytes per turn; an op is those 16, sent and received.
+func BenchmarkSend64(b *testing.B) {
+	pp := newPingPong(b)
+	pp.sq.echo = false
+	b.ReportAllocs()
+	for b.Loop() {
+		want := pp.sq.heard + 16
+		for range 16 {
+			if err := pp.cq.qp.PostSend(&pp.cq.send); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for pp.sq.heard < want {
+			if err := errors.Join(pp.client.loop.Turn(), pp.server.loop.Turn()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestIdleMemory: what an idle connection costs, both ends and the loop's part included.
+func TestIdleMemory(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	lh, at := server.listen("127.0.0.1:0")
+	const conns = 400
+	var before, after runtime.MemStats
+	open := func() {
+		h := client.resolve(at)
+		if _, err := client.inst.CreateQP(h, qpAttr(client)); err != nil {
+			t.Fatal(err)
+		}
+		client.do(h, &cmid.Connect{})
+		child := server.wait(lh, states.KindConnectRequest, client).child
+		if _, err := server.inst.CreateQP(child, qpAttr(server)); err != nil {
+			t.Fatal(err)
+		}
+		server.do(child, &cmid.Accept{})
+		client.wait(h, states.KindEstablished, server)
+		server.wait(child, states.KindEstablished, client)
+		client.events, server.events = nil, nil
+	}
+	open()
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range conns {
+		open()
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / (2 * conns)
+	t.Logf("%d bytes per idle end of a connection", each)
+	if each > 3072 {
+		t.Errorf("%d bytes per idle end of a connection, want at most 3072", each)
+	}
+}
