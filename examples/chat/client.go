@@ -87,6 +87,9 @@ func (c *client) Receive(ctx actor.Context) {
 		c.closed(ctx, m)
 	case rdma.Failure:
 		c.reason = m
+		if c.id != nil { // not every failure costs the identifier; the next attempt has one of its own
+			ctx.Request(c.id, &rdma.DestroyID{})
+		}
 	}
 }
 

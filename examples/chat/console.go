@@ -96,7 +96,7 @@ func openTerminal(prompt string) (*terminal, error) {
 
 func (t *terminal) followSize() {
 	for range t.resize {
-		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 { // 0: the terminal does not know
 			_ = t.SetSize(w, h) // it only repaints
 		}
 	}

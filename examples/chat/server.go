@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,8 +10,18 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// slowFor is how long a member may leave its lines unread before the server lets it go.
-const slowFor = 10 * time.Second
+const (
+	// window is how many lines of one member are with its connection at a time; the others wait in its backlog.
+	window = 128
+	// congested is the backlog at which those who write are slowed: what they send next is not read until it has shrunk.
+	congested = 256
+	// most is the backlog that nobody is allowed.
+	most = 4096
+	// patience is how long one member may slow the others. After that it only hurts itself.
+	patience = 2 * time.Second
+	// slowFor is how long a member may be behind before the server lets it go.
+	slowFor = 10 * time.Second
+)
 
 // server is the actor that owns the listener and every connection to it. It runs on the runtime's loop.
 type server struct {
@@ -21,6 +30,8 @@ type server struct {
 	rooms    *rooms
 	peers    map[string]*peer // by the connection's PID
 	reserved map[string]bool  // nicknames of connections that are being set up
+	held     []heldLine       // read, not handled: somebody is congested
+	behind   int              // congested members that the others wait for
 	started  chan<- error     // gets the outcome of Serve, once
 	log      *slog.Logger
 
@@ -32,13 +43,24 @@ type server struct {
 type peer struct {
 	pid     *actor.PID
 	hello   hello
-	member  *member // nil until established
-	slow    bool    // its queue is full
-	skipped int     // lines it missed while it was slow
+	member  *member  // nil until established
+	sending int      // lines with the connection
+	backlog [][]byte // lines that wait; the bytes are shared by all members
+	slow    bool     // its backlog is or was congested and is not yet half gone
+	alone   bool     // it has been slow for too long: nobody waits for it
 }
 
-// tooSlow asks whether a peer is still slow.
-type tooSlow struct{ peer *peer }
+// heldLine is a line whose sender waits.
+type heldLine struct {
+	from *peer
+	msg  *rdma.Received
+}
+
+// stillSlow asks after a while whether a member is still slow.
+type stillSlow struct {
+	peer *peer
+	last bool // then let it go
+}
 
 func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- error) *server {
 	return &server{
@@ -61,12 +83,10 @@ func (s *server) Receive(ctx actor.Context) {
 		s.established(ctx)
 	case *rdma.Received:
 		s.received(ctx, m)
-	case *rdma.SendFailed:
-		s.sendFailed(ctx, m)
-	case *rdma.Writable:
-		s.writable(ctx)
-	case *tooSlow:
-		s.drop(ctx, m.peer)
+	case *rdma.Sent, *rdma.SendFailed: // failed: the connection is over, and Closed will tell
+		s.sent(ctx)
+	case *stillSlow:
+		s.stillSlow(ctx, m)
 	case *rdma.Closed:
 		s.closed(ctx, m)
 	case rdma.Failure:
@@ -112,12 +132,21 @@ func (s *server) established(ctx actor.Context) {
 	s.deliver(ctx, out)
 }
 
+// received takes a line, or holds it while somebody is behind: its credit stays away, so its sender waits.
 func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	p := s.peers[ctx.Sender().Id]
 	if p == nil || p.member == nil {
 		return
 	}
-	l, err := decode(m.Data)
+	if s.behind > 0 {
+		s.held = append(s.held, heldLine{p, m.Retain()})
+		return
+	}
+	s.handle(ctx, p, m.Data)
+}
+
+func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
+	l, err := decode(data)
 	if err != nil {
 		s.deliver(ctx, []delivery{{p.member, notice(p.member.room, "%v", err)}})
 		return
@@ -125,59 +154,108 @@ func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	s.deliver(ctx, s.rooms.receive(p.member, l))
 }
 
-// deliver sends lines. A member whose queue is full misses lines until there is room again.
+// resume handles what was held, until somebody is behind again.
+func (s *server) resume(ctx actor.Context) {
+	for s.behind == 0 && len(s.held) > 0 {
+		h := s.held[0]
+		s.held[0] = heldLine{}
+		s.held = s.held[1:]
+		if s.peers[h.from.pid.Id] == h.from {
+			s.handle(ctx, h.from, h.msg.Data)
+		}
+		h.msg.Release()
+	}
+}
+
+// deliver sends lines, or puts them behind those that wait.
 func (s *server) deliver(ctx actor.Context, out []delivery) {
 	for _, d := range out {
 		p := d.to.conn.(*peer)
-		if p.slow {
-			p.skipped++
+		if s.peers[p.pid.Id] != p {
 			continue
 		}
 		if s.encoded == nil || d.line != s.last {
 			s.last, s.encoded = d.line, d.line.encode()
 		}
-		ctx.Request(p.pid, rdma.NewSend(s.encoded))
+		p.backlog = append(p.backlog, s.encoded)
+		s.pump(ctx, p)
+		switch n := len(p.backlog); {
+		case n > most:
+			s.drop(ctx, p)
+		case n > congested && !p.slow:
+			p.slow = true
+			s.behind++
+			rdma.After(ctx, patience, &stillSlow{peer: p})
+			rdma.After(ctx, slowFor, &stillSlow{peer: p, last: true})
+		}
 	}
 }
 
-func (s *server) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
-	p := s.peers[ctx.Sender().Id]
-	if p == nil || !errors.Is(m, rdma.ErrQueueFull) {
-		return // the connection is over: Closed tells
+// pump gives a connection as many lines as the window allows.
+func (s *server) pump(ctx actor.Context, p *peer) {
+	for p.sending < window && len(p.backlog) > 0 {
+		send := rdma.NewSend(p.backlog[0])
+		send.Notify = true
+		ctx.Request(p.pid, send)
+		p.sending++
+		p.backlog[0] = nil
+		p.backlog = p.backlog[1:]
 	}
-	p.skipped++
-	if !p.slow {
-		p.slow = true
-		rdma.After(ctx, slowFor, &tooSlow{p})
+	if len(p.backlog) == 0 {
+		p.backlog = nil
 	}
 }
 
-func (s *server) writable(ctx actor.Context) {
+func (s *server) sent(ctx actor.Context) {
 	p := s.peers[ctx.Sender().Id]
-	if p == nil || !p.slow {
+	if p == nil {
 		return
 	}
-	p.slow = false
-	missed := p.skipped
-	p.skipped = 0
-	if p.member != nil {
-		s.deliver(ctx, []delivery{{p.member, notice(p.member.room, "you were too slow and missed %d lines", missed)}})
+	p.sending--
+	s.pump(ctx, p)
+	if p.slow && len(p.backlog) < congested/2 {
+		s.caughtUp(p)
+		s.resume(ctx)
 	}
 }
 
-// drop lets a member go that has read nothing for too long; the room is told.
-func (s *server) drop(ctx actor.Context, p *peer) {
+// caughtUp ends a member's slowness.
+func (s *server) caughtUp(p *peer) {
+	if p.slow && !p.alone {
+		s.behind--
+	}
+	p.slow, p.alone = false, false
+}
+
+func (s *server) stillSlow(ctx actor.Context, m *stillSlow) {
+	p := m.peer
 	if !p.slow || s.peers[p.pid.Id] != p {
 		return
 	}
-	s.log.Warn("dropped", "nick", p.hello.nick, "missed", p.skipped)
-	s.leave(ctx, p, " (too slow: it read nothing for "+slowFor.String()+")")
+	if m.last {
+		s.drop(ctx, p)
+		return
+	}
+	if !p.alone {
+		p.alone = true
+		s.behind--
+	}
+	s.resume(ctx)
+}
+
+// drop lets a member go that does not read. The room is told.
+func (s *server) drop(ctx actor.Context, p *peer) {
+	s.log.Warn("dropped", "nick", p.hello.nick, "waiting", len(p.backlog))
+	p.backlog = nil
+	s.leave(ctx, p, " (too slow)")
 	ctx.Request(p.pid, &rdma.DestroyID{})
+	s.resume(ctx)
 }
 
 func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 	if p := s.peers[ctx.Sender().Id]; p != nil {
 		s.leave(ctx, p, "")
+		s.resume(ctx)
 		return
 	}
 	if m.Err != nil {
@@ -187,6 +265,7 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 
 func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	delete(s.peers, p.pid.Id)
+	s.caughtUp(p)
 	if p.member == nil {
 		delete(s.reserved, p.hello.nick)
 		return
