@@ -124,9 +124,7 @@ func (id *ident) request(m *message) {
 	b, what := id.lookup()
 	switch what {
 	case foundListener:
-		p := id.packet(kind, m)
-		p.to, p.listener = b.id.self(), b
-		id.in.f.send(p)
+		id.ask(kind, m, b)
 	case foundNobody:
 		id.refused(cmid.RejectInvalidServiceID, sidrUnsupported)
 	case foundOther:
@@ -137,6 +135,14 @@ func (id *ident) request(m *message) {
 		} // else dropped: the repetition may find room
 	case foundSilence:
 	}
+}
+
+// ask sends a request. Until the reply names the other end, the listener's is where a change of mind goes: see instance.meant.
+func (id *ident) ask(kind Message, m *message, b *binding) {
+	id.far = b.id.self()
+	p := id.packet(kind, m)
+	p.listener = b
+	id.in.f.send(p)
 }
 
 // refused has the destination's kernel answer in the application's place.

@@ -23,6 +23,7 @@ type Config struct {
 // by any goroutine.
 type Fabric struct {
 	iwarp bool
+	left  ledger
 
 	// mu guards all below, in hosts, devices and bindings too. Nothing is called while it is held.
 	mu     sync.Mutex

@@ -41,6 +41,7 @@ type ident struct {
 func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
 	id := &ident{in: in, h: h, ps: ps}
 	in.ids[h] = id
+	in.host.count(1)
 	return id
 }
 
@@ -199,6 +200,9 @@ func (id *ident) destroy() {
 	}
 	if id.key.in != nil && id.in.requests[id.key] == id {
 		delete(id.in.requests, id.key)
+	}
+	if id.alive() {
+		id.in.host.count(-1)
 	}
 	delete(id.in.ids, id.h)
 	id.state = states.Destroying

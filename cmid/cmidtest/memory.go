@@ -33,11 +33,15 @@ func (v *view) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 		return nil, unix.EINVAL
 	}
 	v.keys++
+	v.dev.count(resMR, 1)
 	return &verbs.MR{Bytes: make([]byte, n), Addr: uint64(v.keys) << 32, LKey: v.keys, RKey: v.keys, Access: access}, nil
 }
 
 // Free takes the memory back: whatever still names it fails.
 func (v *view) Free(mr *verbs.MR) error {
+	if mr.Bytes != nil {
+		v.dev.count(resMR, -1)
+	}
 	mr.Bytes = nil
 	return nil
 }
@@ -47,7 +51,8 @@ func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	if cqe <= 0 {
 		return nil, unix.EINVAL
 	}
-	return &cq{in: v.in, entries: cqe, tell: notify}, nil
+	v.dev.count(resCQ, 1)
+	return &cq{in: v.in, dev: v.dev, entries: cqe, tell: notify}, nil
 }
 
 // CreateSRQ makes a shared receive queue.
@@ -55,18 +60,21 @@ func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if attr.MaxWR <= 0 {
 		return nil, unix.EINVAL
 	}
-	return &srq{in: v.in, attr: attr}, nil
+	v.dev.count(resSRQ, 1)
+	return &srq{in: v.in, dev: v.dev, attr: attr}, nil
 }
 
 // cq is a completion queue, a ring that grows. It must not: a completion beyond its entries is lost on a device, and takes the queue
 // pair with it.
 type cq struct {
 	in      *instance
+	dev     *device
 	entries int
 	tell    func()
 	done    fifo[verbs.WC]
 	dirty   bool
 	users   int
+	closed  bool
 }
 
 // add queues wc and reports whether there was room.
@@ -103,6 +111,10 @@ func (q *cq) Close() error {
 	if q.users > 0 {
 		return unix.EBUSY
 	}
+	if !q.closed {
+		q.closed = true
+		q.dev.count(resCQ, -1)
+	}
 	q.tell = nil
 	q.in.dirty = slices.DeleteFunc(q.in.dirty, func(other *cq) bool { return other == q })
 	return nil
@@ -111,10 +123,12 @@ func (q *cq) Close() error {
 // srq is a shared receive queue.
 type srq struct {
 	in      *instance
+	dev     *device
 	attr    verbs.SRQInitAttr
 	posted  fifo[verbs.RecvWR]
 	users   int
 	waiting []*qp // messages came and found it empty (InfiniBand)
+	closed  bool
 }
 
 // PostRecv adds a receive.
@@ -137,6 +151,10 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 func (s *srq) Close() error {
 	if s.users > 0 {
 		return unix.EBUSY
+	}
+	if !s.closed {
+		s.closed = true
+		s.dev.count(resSRQ, -1)
 	}
 	s.posted = fifo[verbs.RecvWR]{}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // endpoint is one end of a connection: an identifier on an instance. The zero endpoint is nobody.
@@ -187,7 +188,7 @@ func (in *instance) deliverLate() {
 
 // handle is the one place where messages come in.
 func (in *instance) handle(p *packet) {
-	id := in.ids[p.to.h]
+	id := in.meant(p)
 	switch p.kind {
 	case MsgREQ, MsgSIDRREQ:
 		in.gotRequest(id, p)
@@ -209,4 +210,13 @@ func (in *instance) handle(p *packet) {
 		id.gotAck(p)
 	}
 	p.release()
+}
+
+// meant is whom a message is for. One who asked and changed his mind knows the listener only; he means the child.
+func (in *instance) meant(p *packet) *ident {
+	id := in.ids[p.to.h]
+	if (id == nil || id.state == states.Listening) && (p.kind == MsgREJ || p.kind == MsgDREQ) {
+		return in.requests[p.from]
+	}
+	return id
 }

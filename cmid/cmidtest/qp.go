@@ -40,6 +40,7 @@ type sendEntry struct {
 type qp struct {
 	in     *instance
 	id     *ident
+	dev    *device
 	num    uint32
 	attr   verbs.QPInitAttr
 	sq, rq *cq
@@ -82,6 +83,8 @@ func (in *instance) newQP(id *ident, attr verbs.QPInitAttr) (verbs.QP, error) {
 	sq.users++
 	rq.users++
 	id.qp = q
+	q.dev = id.dev
+	q.dev.count(resQP, 1)
 	return q, nil
 }
 
@@ -186,6 +189,7 @@ func (q *qp) release() {
 		q.srq.users--
 	}
 	q.id.qp = nil
+	q.dev.count(resQP, -1)
 }
 
 // fail brings the queue pair into its error state: what is outstanding completes as flushed.

@@ -42,9 +42,7 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	b, what := id.lookup()
 	switch what {
 	case foundListener:
-		p := id.packet(MsgREQ, m)
-		p.to, p.listener = b.id.self(), b
-		id.in.f.send(p)
+		id.ask(MsgREQ, m, b)
 	case foundNobody, foundOther, foundFull:
 		id.in.f.send(packet{
 			kind: MsgDREQ, to: id.self(), src: id.peer.Addr(), dst: id.local.Addr(), cm: &message{status: -int32(unix.ECONNRESET)},

@@ -1,0 +1,40 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// twinRig is two hosts in memory.
+func twinRig(flavor states.Flavor) Rig {
+	f := NewFabric(Config{Flavor: flavor, Seed: 7})
+	f.Host("a").AddDevice("mem0", "10.0.0.5")
+	f.Host("b").AddDevice("mem1", "10.0.0.7", "10.0.0.8")
+	f.Host("b").AddAddress("192.168.1.1")
+	return Rig{
+		Active:       f.Host("a").Driver(),
+		Passive:      f.Host("b").Driver(),
+		Clock:        eventlooptest.NewClock(time.Unix(1_700_000_000, 0)),
+		Address:      netip.MustParseAddr("10.0.0.7"),
+		Second:       netip.MustParseAddr("10.0.0.8"),
+		Local:        netip.MustParseAddr("10.0.0.5"),
+		NotLocal:     netip.MustParseAddr("10.0.0.99"),
+		Silent:       netip.MustParseAddr("10.0.0.98"),
+		NoRoute:      netip.MustParseAddr("2001:db8::1"),
+		Plain:        netip.MustParseAddr("192.168.1.1"),
+		Datagrams:    flavor&states.IWARP == 0,
+		RemoveDevice: func() { f.RemoveDevice("mem1") },
+		Differences: []Difference{
+			{LoopbackOnly, "who binds to loopback wants to be reached from nowhere else (rdma_listen(3))"},
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("InfiniBand", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(0) }) })
+	t.Run("iWARP", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(states.IWARP) }) })
+}

@@ -1,0 +1,408 @@
+package cmidtest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// table is what Linux 6.1 and 6.12 answered to every command in every sub-state, on soft-RoCE and on soft-iWARP.
+//
+//go:embed testdata/state-table.json
+var table []byte
+
+// cellOverlay is what differs on iWARP.
+type cellOverlay struct {
+	Next  string   `json:"next"`
+	Errno string   `json:"errno"`
+	Peer  []string `json:"peer_event"`
+	Async []string `json:"async_event"`
+}
+
+// cell is one command in one sub-state.
+type cell struct {
+	Next  string       `json:"next"`
+	Errno string       `json:"errno"`
+	Peer  []string     `json:"peer_event"`
+	IWARP *cellOverlay `json:"iwarp"`
+}
+
+// on is the cell of one transport.
+func (c cell) on(iwarp bool) cell {
+	if iwarp && c.IWARP != nil {
+		o := c.IWARP
+		if o.Next != "" {
+			c.Next = o.Next
+		}
+		if o.Errno != "" {
+			c.Errno, _, _ = strings.Cut(strings.TrimSuffix(o.Errno, " (code only)"), ",") // "0, or ECONNREFUSED when ..."
+		}
+		if o.Peer != nil {
+			c.Peer = o.Peer
+		}
+	}
+	return c
+}
+
+// call is a command of the oracle as a plain call.
+type call struct {
+	op states.Op
+	do func(w *world, id *cmid.ID) error
+}
+
+var calls = map[string]call{
+	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(at(w.rig.Address, 0)) }},
+	"BIND(any)":     {states.OpBindAddr, func(_ *world, id *cmid.ID) error { return id.BindAddr(any4(0)) }},
+	"RESOLVE_ADDR":  {states.OpResolveAddr, func(w *world, id *cmid.ID) error { return id.ResolveAddr(cmid.Addr{}, w.target(), time.Second) }},
+	"RESOLVE_ROUTE": {states.OpResolveRoute, func(_ *world, id *cmid.ID) error { return id.ResolveRoute(time.Second) }},
+	"RESOLVE_ADDR(v6 dst)": {states.OpResolveAddr, func(w *world, id *cmid.ID) error {
+		return id.ResolveAddr(cmid.Addr{}, at(w.rig.NoRoute, 7471), time.Second)
+	}},
+	"LISTEN":                     {states.OpListen, func(_ *world, id *cmid.ID) error { return id.Listen(1) }},
+	"CONNECT":                    {states.OpConnect, func(_ *world, id *cmid.ID) error { return id.Connect(nil, nil) }},
+	"ACCEPT(valid=1)":            {states.OpAccept, func(_ *world, id *cmid.ID) error { return id.Accept(nil, nil) }},
+	"ACCEPT(valid=0)":            {states.OpEstablish, func(_ *world, id *cmid.ID) error { return id.Establish() }},
+	"REJECT":                     {states.OpReject, func(_ *world, id *cmid.ID) error { return id.Reject(nil) }},
+	"REJECT(reason=35)":          {states.OpReject, func(_ *world, id *cmid.ID) error { return failure(id.Do(&cmid.Reject{VendorECE: true})) }},
+	"DISCONNECT":                 {states.OpDisconnect, func(_ *world, id *cmid.ID) error { return id.Disconnect() }},
+	"NOTIFY(COMM_EST)":           {states.OpNotifyCommEst, func(_ *world, id *cmid.ID) error { return id.Notify(false) }},
+	"NOTIFY(PATH_MIG)":           {states.OpNotifyPathMig, func(_ *world, id *cmid.ID) error { return id.Notify(true) }},
+	"SET_OPTION(ID,TOS)":         {states.OpSetTOS, func(_ *world, id *cmid.ID) error { return id.SetOption(cmid.OptionTOS, 8) }},
+	"SET_OPTION(ID,REUSEADDR=1)": {states.OpSetReuseAddr, func(_ *world, id *cmid.ID) error { return id.SetOption(cmid.OptionReuseAddr, 1) }},
+	"SET_OPTION(ID,REUSEADDR=0)": {states.OpClearReuseAddr, func(_ *world, id *cmid.ID) error { return id.SetOption(cmid.OptionReuseAddr, 0) }},
+	"SET_OPTION(ID,AFONLY=1)":    {states.OpSetAFOnly, func(_ *world, id *cmid.ID) error { return id.SetOption(cmid.OptionAFOnly, 1) }},
+	"SET_OPTION(ID,ACK_TIMEOUT)": {states.OpSetAckTimeout, func(_ *world, id *cmid.ID) error { return id.SetOption(cmid.OptionAckTimeout, 14) }},
+	"JOIN_MCAST":                 {states.OpJoinMulticast, func(_ *world, id *cmid.ID) error { return id.JoinMulticast(cmid.MustAddr("239.1.2.3:0")) }},
+	"DESTROY":                    {states.OpDestroyID, func(_ *world, id *cmid.ID) error { return id.Destroy() }},
+}
+
+// notCalls are the oracle's commands that no plain call can express.
+var notCalls = map[string]string{
+	"RESOLVE_ROUTE(tmo=0)": "0 means the default",
+	"CONNECT(valid=0)":     "a field of the uABI",
+	"REJECT(reason=10)":    "only 28 and 35 can be asked for",
+	"INIT_QP_ATTR(INIT)":   "the driver's part of create_qp",
+	"INIT_QP_ATTR(RTR)":    "the driver's part of connect and accept",
+	"INIT_QP_ATTR(RTS)":    "the driver's part of connect and accept",
+	"INIT_QP_ATTR(ERR)":    "the driver's part of disconnect",
+	"INIT_QP_ATTR(7)":      "the driver's part",
+	"NOTIFY(0)":            "only two events can be named",
+	"SET_OPTION(IB,PATH)":  "needs path records, which no device has yet",
+	"QUERY(ADDR)":          "Info cannot fail",
+	"QUERY(PATH)":          "needs path records",
+	"QUERY(GID)":           "needs GIDs",
+	"QUERY_ROUTE":          "needs path records",
+	"MIGRATE":              "rdma_migrate_id is not there yet",
+}
+
+func failure(ev cmid.Event) error {
+	if f, ok := ev.(cmid.Failure); ok {
+		return f
+	}
+	return nil
+}
+
+// target is an address that resolves.
+func (w *world) target() cmid.Addr { return at(w.rig.Address, max(w.port, 1)) }
+
+// subState is one of the oracle's: how an identifier gets there by real calls, where that is in our table, and who has it.
+type subState struct {
+	state states.State
+	only  string // "ib", "iwarp"; "": both
+	reach func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID)
+}
+
+var subStates = map[string]subState{
+	"IDLE":           {states.Idle, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.b.create(ps), nil }},
+	"ADDR_BOUND/any": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.b.bound(ps, any4(0)), nil }},
+	"ADDR_BOUND/dev": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.b.bound(ps, at(w.rig.Address, 0)), nil }},
+	"ADDR_QUERY": {states.AddrQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		id = w.a.create(ps)
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		return id, nil
+	}},
+	"ADDR_QUERY/dev": {states.AddrQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		id = w.a.bound(ps, at(w.rig.Local, 0))
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		return id, nil
+	}},
+	"ADDR_RESOLVED": {states.AddrResolved, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		id = w.a.create(ps)
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		next[*cmid.AddrResolved](w.a, id)
+		return id, nil
+	}},
+	"ROUTE_QUERY": {states.RouteQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		id = w.a.create(ps)
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		next[*cmid.AddrResolved](w.a, id)
+		w.must(id.ResolveRoute(time.Second))
+		return id, nil
+	}},
+	"ROUTE_RESOLVED": {states.RouteResolved, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		w.listener(ps, any4(0))
+		id = w.resolved(ps, w.target())
+		if w.iwarp {
+			w.queues(id, 0)
+		}
+		return id, nil
+	}},
+	"LISTEN/any": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.listener(ps, any4(0)), nil }},
+	"LISTEN/dev": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.listener(ps, at(w.rig.Address, 0)), nil
+	}},
+	"CONNECT/req_sent(active)": {states.Connecting, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Connecting)
+	}},
+	"CONNECT/req_rcvd(passive)": {states.ConnectRequested, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return swap(w.handshake(ps, states.Connecting))
+	}},
+	"CONNECT/rep_rcvd(active)": {states.Responded, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Responded)
+	}},
+	"CONNECT/rep_sent(passive)": {states.Accepting, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return swap(w.handshake(ps, states.Responded))
+	}},
+	"CONNECT/established(active)": {states.Connected, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Connected)
+	}},
+	"CONNECT/established(passive)": {states.Connected, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return swap(w.handshake(ps, states.Connected))
+	}},
+	"CONNECT/rejected(active)": {states.Failed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Failed)
+	}},
+	"CONNECT/self_rejected(passive)": {states.Failed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return swap(w.handshake(ps, states.Failed))
+	}},
+	"CONNECT/dreq_sent(active)": {states.Disconnecting, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Disconnecting)
+	}},
+	"DISCONNECT/dreq_rcvd": {states.PeerDisconnected, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return swap(w.handshake(ps, states.Disconnecting))
+	}},
+	"DISCONNECT/timewait": {states.Timewait, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Timewait)
+	}},
+	"CONNECT/closed(iwarp)": {states.Timewait, "iwarp", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Timewait)
+	}},
+	"DEVICE_REMOVAL": {states.Removed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		id = w.b.bound(ps, at(w.rig.Address, 0))
+		w.rig.RemoveDevice()
+		next[*cmid.DeviceRemoval](w.b, id)
+		return id, nil
+	}},
+	"DESTROYED": {states.Destroying, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		id = w.b.create(ps)
+		w.must(id.Destroy())
+		return id, nil
+	}},
+
+	"UD:CONNECT/resolved(active)": {states.Connected, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Connected)
+	}},
+	"UD:CONNECT/accepted(passive)": {states.Connected, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return swap(w.handshake(ps, states.Connected))
+	}},
+	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.handshake(ps, states.Failed)
+	}},
+}
+
+func swap(a, b *cmid.ID) (*cmid.ID, *cmid.ID) { return b, a }
+
+// handshake brings a pair of identifiers to the point where the active one is in state to, and gives both. On InfiniBand it uses no
+// queue pairs, so that every step is the caller's.
+func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
+	w.Helper()
+	w.listener(ps, any4(0))
+	active = w.resolved(ps, at(w.rig.Address, w.port))
+	if w.iwarp {
+		w.queues(active, 1)
+	}
+	w.must(active.Connect(nil, &cmid.ConnParam{QPNum: 77, RNRRetryCount: 7}))
+	passive, _ = w.b.request()
+	if w.iwarp {
+		w.queues(passive, 1)
+	}
+	switch to {
+	case states.Connecting:
+		return active, passive
+	case states.Failed:
+		w.must(passive.Reject(nil))
+		w.until("the reject", func() bool { return active.State() == states.Failed })
+		w.forget()
+		return active, passive
+	}
+	w.must(passive.Accept(nil, &cmid.ConnParam{QPNum: 78, RNRRetryCount: 7}))
+	w.until("the reply", func() bool { return active.State() == states.Responded || active.State() == states.Connected })
+	if to == states.Responded {
+		w.forget()
+		return active, passive
+	}
+	if active.State() == states.Responded {
+		w.must(active.Establish())
+	}
+	w.until("establishment", func() bool { return active.State() == states.Connected && passive.State() == states.Connected })
+	if to != states.Connected {
+		w.must(active.Disconnect())
+		w.until("the disconnect", func() bool { return passive.State() == states.PeerDisconnected || passive.State() == states.Timewait })
+		if to == states.Timewait && !w.iwarp {
+			w.must(passive.Disconnect())
+		}
+		w.until("the end", func() bool { return active.State() == to })
+	}
+	w.forget()
+	return active, passive
+}
+
+// forget drops what was told on the way.
+func (w *world) forget() { w.a.heard, w.b.heard = nil, nil }
+
+// oracle issues every command in every sub-state that the driver can reach, and compares with the kernel's answer.
+func oracle(t *testing.T, r *run) {
+	var cells map[string]json.RawMessage
+	if err := json.Unmarshal(table, &cells); err != nil {
+		t.Fatal(err)
+	}
+	probe := r.world(t)
+	var names []string
+	for name := range cells {
+		if !strings.HasPrefix(name, "_") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		var row map[string]cell
+		if err := json.Unmarshal(cells[name], &row); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if s, ok := probe.has(name); ok {
+			t.Run(name, func(t *testing.T) { compareRow(t, r, name, s, row) })
+		}
+	}
+}
+
+// has finds a sub-state that this rig can reach.
+func (w *world) has(name string) (subState, bool) {
+	s, ok := subStates[name]
+	rest, datagram := strings.CutPrefix(name, "UD:")
+	if !ok && datagram {
+		s, ok = subStates[rest]
+	}
+	switch {
+	case !ok:
+		w.Fatalf("the oracle has a sub-state %s that cannot be reached", name)
+	case s.only == "ib" && w.iwarp, s.only == "iwarp" && !w.iwarp, datagram && !w.rig.Datagrams, datagram && w.iwarp:
+		return s, false
+	case s.state == states.Removed && w.rig.RemoveDevice == nil:
+		return s, false
+	}
+	return s, true
+}
+
+func compareRow(t *testing.T, r *run, name string, s subState, row map[string]cell) {
+	ps := cmid.PortSpaceTCP
+	if strings.HasPrefix(name, "UD:") {
+		ps = cmid.PortSpaceUDP
+	}
+	for command, c := range row {
+		ask, ok := calls[command]
+		if !ok {
+			if notCalls[command] == "" {
+				t.Errorf("the oracle has a command %s that is not asked", command)
+			}
+			continue
+		}
+		t.Run(command, func(t *testing.T) {
+			w := r.world(t)
+			if command == "RESOLVE_ADDR(v6 dst)" && !w.rig.NoRoute.IsValid() {
+				t.Skip("this host may have a route to every IPv6 address")
+			}
+			id, peer := s.reach(w, ps)
+			w.wantState("on arrival", id, s.state)
+			compareCell(w, id, peer, ask, c.on(w.iwarp))
+		})
+	}
+}
+
+// compareCell asks and compares: the errno, the state, what the peer is told. What the state machine guards is refused instead.
+func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
+	w.Helper()
+	from, flavor := id.State(), id.Flavor()
+	_, verdict := states.Step(flavor, from, states.Requested(ask.op))
+	errno, state := errnoNamed(w, c.Errno), w.place(c.Next)
+	if verdict == states.Guard {
+		errno, state, c.Peer = unix.EINVAL, from, nil
+	}
+	err := ask.do(w, id)
+	if !errors.Is(err, errno) && (errno != 0 || err != nil) {
+		w.Errorf("%v in %v: %v, want %v", ask.op, from, err, errno)
+	}
+	if id.State() != state { // where an event makes the change
+		w.within(time.Second, time.Second, func() bool { return id.State() == state })
+		w.wantState(ask.op.String(), id, state)
+	}
+	for _, want := range c.Peer {
+		other := w.a
+		if w.b.ch.ID(peer.Handle()) == peer {
+			other = w.b
+		}
+		w.until("the peer's "+want, func() bool { return other.hears(peer, want) })
+	}
+	if len(c.Peer) == 0 && peer != nil && verdict == states.Allow {
+		w.settle()
+		for _, h := range append(w.a.heard, w.b.heard...) {
+			if h.id == peer && ask.op != states.OpDestroyID {
+				w.Errorf("%v in %v: the peer was told %v", ask.op, from, h.ev.Kind())
+			}
+		}
+	}
+}
+
+// place is where one of the oracle's sub-states is in our table.
+func (w *world) place(name string) states.State {
+	w.Helper()
+	s, ok := subStates[name]
+	if !ok {
+		s, ok = subStates[strings.TrimPrefix(name, "UD:")]
+	}
+	if !ok {
+		w.Fatalf("the oracle goes to %s, which is nowhere", name)
+	}
+	return s.state
+}
+
+// hears reports whether id was told an event such as "REJECTED(28)".
+func (e *end) hears(id *cmid.ID, want string) bool {
+	name, arg, _ := strings.Cut(strings.TrimSuffix(want, ")"), "(")
+	return slices.ContainsFunc(e.heard, func(h heard) bool {
+		return h.id == id && h.ev.Kind().C() == "RDMA_CM_EVENT_"+name && (arg == "" || fmt.Sprint(status(h.ev)) == arg)
+	})
+}
+
+func errnoNamed(w *world, name string) unix.Errno {
+	w.Helper()
+	for e, n := range map[unix.Errno]string{
+		0: "0", unix.EINVAL: "EINVAL", unix.ENETUNREACH: "ENETUNREACH", unix.EISCONN: "EISCONN", unix.ENXIO: "ENXIO",
+		unix.ENOENT: "ENOENT",
+	} {
+		if n == name {
+			return e
+		}
+	}
+	w.Fatalf("the oracle has an errno %s", name)
+	return 0
+}

@@ -1,0 +1,101 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+)
+
+// Rig is a driver set up for Run, and what the suite has to know about where it runs.
+type Rig struct {
+	// Active connects, Passive listens; one driver may be both.
+	Active, Passive cmid.Driver
+	// Clock is the drivers' time when it is virtual; nil for devices that need the real one.
+	Clock *eventlooptest.Clock
+
+	// Address is a device's of Passive, which Active reaches. Second is another one of Passive's; Local one of Active's.
+	Address, Second, Local netip.Addr
+	// NotLocal is nobody's here. It must not be reachable when Silent is not set.
+	NotLocal netip.Addr
+	// Silent can be routed to, and never answers a question for its address. Zero: nobody asks before connecting (iWARP over TCP).
+	Silent netip.Addr
+	// NoRoute is an IPv6 address without a route. Zero: there may be one for every address.
+	NoRoute netip.Addr
+	// Plain is Passive's, on an interface without an RDMA device. Zero: every interface has one.
+	Plain netip.Addr
+	// Privileged says that ports below 1024 may be bound.
+	Privileged bool
+	// Datagrams says that UD identifiers exist.
+	Datagrams bool
+	// RemoveDevice takes the device with Address away. nil: it cannot go.
+	RemoveDevice func()
+
+	// Differences lists where the driver does something else than the kernel, and why. One that does not show fails.
+	Differences []Difference
+}
+
+// Difference is one deliberate deviation.
+type Difference struct {
+	What What
+	Why  string
+}
+
+// What is a deviation the suite knows: what it finds instead is checked as well.
+type What string
+
+// The deviations.
+const (
+	// LoopbackOnly: a listener on 127.0.0.1 hears loopback only, as rdma_listen(3) says; the kernel's hears every local address.
+	LoopbackOnly What = "a listener on 127.0.0.1 hears loopback only"
+	// RefusedIsRejected: nobody listening is Rejected with -111; soft-iWARP's connect fails with ECONNREFUSED.
+	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
+	// LoopbackHasDevice: 127.0.0.1 is an address of the device; the kernel treats it like a wildcard.
+	LoopbackHasDevice What = "127.0.0.1 is an address of the device"
+)
+
+// run is one run of the suite.
+type run struct {
+	open func(t *testing.T) Rig
+	used map[What]bool
+}
+
+// Run holds a driver against what Linux's rdma_cm does (above the state machine's guards) and what the manual pages promise. open is
+// called for each subtest, which has its own drivers and loops.
+func Run(t *testing.T, open func(t *testing.T) Rig) {
+	r := &run{open: open, used: make(map[What]bool)}
+	for _, group := range []struct {
+		name string
+		run  func(t *testing.T, r *run)
+	}{
+		{"oracle", oracle},
+		{"bind_addr", bindAddr},
+		{"resolve_addr", resolveAddr},
+		{"listen", listen},
+		{"connect", connect},
+		{"disconnect", disconnect},
+		{"destroy", destroy},
+		{"data", data},
+		{"datagrams", datagrams},
+		{"device", deviceRemoval},
+		{"channel", channel},
+	} {
+		t.Run(group.name, func(t *testing.T) { group.run(t, r) })
+	}
+	for _, d := range open(t).Differences {
+		if d.Why == "" {
+			t.Errorf("difference %q has no reason", d.What)
+		}
+		if !r.used[d.What] {
+			t.Errorf("difference %q does not show", d.What)
+		}
+	}
+}
+
+// each runs scenarios, each in a world of its own.
+func (r *run) each(t *testing.T, scenarios map[string]func(w *world)) {
+	for name, fn := range scenarios {
+		t.Run(name, func(t *testing.T) { fn(r.world(t)) })
+	}
+}

@@ -1,0 +1,227 @@
+package cmidtest
+
+import (
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// qpAttr is a queue pair's, on q's completion queue.
+func qpAttr(q *rings) verbs.QPInitAttr {
+	attr := verbs.QPInitAttr{MaxSendWR: 1, MaxRecvWR: 1}
+	if q != nil {
+		attr.SendCQ, attr.RecvCQ = q.cq, q.cq
+	}
+	return attr
+}
+
+// data is what queue pairs do over a connection.
+func data(t *testing.T, r *run) {
+	r.each(t, map[string]func(w *world){
+		"order": func(w *world) {
+			c := w.connected(ringDepth)
+			for i := range ringDepth {
+				w.must(c.aq.postSend(i, fmt.Sprintf("message %d", i)))
+			}
+			w.until("all messages", func() bool { return len(c.bq.of(verbs.Recv)) == ringDepth && len(c.aq.of(verbs.Send)) == ringDepth })
+			for i, wc := range c.bq.of(verbs.Recv) {
+				want := fmt.Sprintf("message %d", i)
+				if wc.ID != uint64(100+i) || wc.Status != verbs.StatusSuccess || string(c.bq.slot(i)[:wc.Bytes]) != want || wc.QP != c.bq.qp {
+					w.Errorf("receive %d is %+v with %q, want %q", i, wc, c.bq.slot(i)[:wc.Bytes], want)
+				}
+			}
+			for i, wc := range c.aq.of(verbs.Send) {
+				if wc.ID != uint64(i) || wc.Status != verbs.StatusSuccess || wc.Op != verbs.Send {
+					w.Errorf("send %d is %+v", i, wc)
+				}
+			}
+			w.must(c.bq.postSend(0, "back"))
+			w.until("the answer", func() bool { return len(c.aq.of(verbs.Recv)) == 1 })
+		},
+		"before established": func(w *world) {
+			c, _ := w.requested(1, nil, nil)
+			w.wantErr("post_send while connecting", c.aq.postSend(0, "early"), unix.EINVAL)
+			c.bq = w.queues(c.passive, 1)
+			w.wantErr("post_send before accept", c.bq.postSend(0, "early"), unix.EINVAL)
+		},
+		"first message right behind the reply": func(w *world) {
+			c, _ := w.requested(0, nil, nil)
+			c.bq = w.queues(c.passive, 1)
+			w.must(c.passive.Accept(nil, nil))
+			next[*cmid.Established](w.a, c.active)
+			w.must(c.aq.postSend(0, "first"))
+			w.until("it", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
+			next[*cmid.Established](w.b, c.passive)
+		},
+		"completions before Disconnected": func(w *world) {
+			c := w.connected(ringDepth)
+			for i := range ringDepth - 2 {
+				w.must(c.aq.postSend(i, "last words"))
+			}
+			w.until("them sent", func() bool { return len(c.aq.of(verbs.Send)) == ringDepth-2 })
+			w.must(c.active.Disconnect())
+			next[*cmid.Disconnected](w.b, c.passive)
+			if n := succeeded(c.bq.of(verbs.Recv)); n != ringDepth-2 {
+				w.Errorf("%d messages before Disconnected, want %d", n, ringDepth-2)
+			}
+		},
+		"flush": func(w *world) {
+			c := w.connected(3)
+			w.must(c.active.Disconnect())
+			next[*cmid.Disconnected](w.b, c.passive)
+			if !w.iwarp {
+				w.must(c.passive.Disconnect())
+			}
+			next[*cmid.Disconnected](w.a, c.active)
+			w.settle()
+			for side, q := range map[string]*rings{"active": c.aq, "passive": c.bq} {
+				wc := q.of(verbs.Recv)
+				if len(wc) != 3 {
+					w.Fatalf("%s: %d completions of 3 receives", side, len(wc))
+				}
+				for i := range wc {
+					if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
+						w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
+					}
+				}
+				w.wantErr("post_send after the end", q.postSend(0, "late"), unix.EINVAL)
+			}
+			w.must(c.aq.qp.Destroy())
+			w.must(c.aq.cq.Close())
+		},
+		"queue full": func(w *world) {
+			c := w.connected(ringDepth)
+			w.wantErr("one receive too many", c.bq.postRecv(0, 1), unix.ENOMEM)
+			for i := range ringDepth {
+				w.must(c.aq.postSend(i, "x"))
+			}
+			w.wantErr("one send too many", c.aq.postSend(0, "x"), unix.ENOMEM)
+			w.wantErr("destroy_cq in use", c.aq.cq.Close(), unix.EBUSY)
+		},
+		"no receive posted":  noReceive,
+		"receive too short":  tooLong,
+		"shared receives":    sharedReceives,
+		"empty message":      emptyMessage,
+		"from inside notify": fromNotify,
+	})
+}
+
+func succeeded(wc []verbs.WC) (n int) {
+	for _, c := range wc {
+		if c.Status == verbs.StatusSuccess {
+			n++
+		}
+	}
+	return n
+}
+
+// noReceive: InfiniBand waits, as long as the receiver has allowed; iWARP ends the connection.
+func noReceive(w *world) {
+	c := w.connected(0)
+	w.must(c.aq.postSend(0, "nobody expects it"))
+	if w.iwarp {
+		next[*cmid.Disconnected](w.a, c.active)
+		next[*cmid.Disconnected](w.b, c.passive)
+		return
+	}
+	w.settle()
+	if len(c.aq.done) > 0 {
+		w.Fatalf("completed as %+v before there was a receive", c.aq.done)
+	}
+	w.must(c.bq.postRecv(0, slotSize))
+	w.until("it", func() bool { return succeeded(c.bq.of(verbs.Recv)) == 1 && succeeded(c.aq.of(verbs.Send)) == 1 })
+}
+
+func tooLong(w *world) {
+	c := w.connected(0)
+	w.must(c.bq.postRecv(0, 4))
+	w.must(c.aq.postSend(0, "far too long"))
+	w.until("the receiver's error", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
+	if wc := c.bq.of(verbs.Recv)[0]; wc.Status == verbs.StatusSuccess {
+		w.Errorf("a receive of 4 bytes succeeded with %d", wc.Bytes)
+	}
+	if w.iwarp {
+		next[*cmid.Disconnected](w.a, c.active)
+		next[*cmid.Disconnected](w.b, c.passive)
+		return
+	}
+	w.until("the sender's error", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
+	if wc := c.aq.of(verbs.Send)[0]; wc.Status != verbs.StatusRemInvReq {
+		w.Errorf("the sender was told %v, want %v", wc.Status, verbs.StatusRemInvReq)
+	}
+	w.wantState("InfiniBand leaves the disconnect to the owner", c.active, states.Connected)
+}
+
+// sharedReceives: a shared queue that is empty asks its owner before the connection is given up.
+func sharedReceives(w *world) {
+	c, _ := w.requested(0, nil, nil)
+	q := &rings{}
+	dev := c.passive.Device()
+	var err error
+	q.mr, err = dev.Alloc(2*ringDepth*slotSize, verbs.LocalWrite)
+	w.must(err)
+	q.cq, err = dev.CreateCQ(4*ringDepth, q.poll)
+	w.must(err)
+	asked := 0
+	var srq verbs.SRQ
+	srq, err = dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 2, OnEmpty: func() {
+		if err := srq.PostRecv(verbs.RecvWR{ID: uint64(100 + asked), SGE: verbs.SGE{MR: q.mr, Offset: uint32(asked * slotSize), Length: slotSize}}); err != nil {
+			w.Error(err)
+		}
+		asked++
+	}})
+	w.must(err)
+	q.qp, err = c.passive.CreateQP(verbs.QPInitAttr{SendCQ: q.cq, RecvCQ: q.cq, SRQ: srq, MaxSendWR: 1})
+	w.must(err)
+	w.must(c.passive.Accept(nil, nil))
+	next[*cmid.Established](w.a, c.active)
+	next[*cmid.Established](w.b, c.passive)
+	for i := range 3 {
+		w.must(c.aq.postSend(i, "shared"))
+	}
+	w.until("the messages", func() bool { return succeeded(q.of(verbs.Recv)) == 3 })
+	if asked < 3 {
+		w.Errorf("asked %d times for 3 receives, one at a time", asked)
+	}
+	w.wantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
+	w.must(q.qp.Destroy())
+	w.must(srq.Close())
+}
+
+func emptyMessage(w *world) {
+	c := w.connected(1)
+	w.must(c.aq.postSend(0, ""))
+	w.until("a message of no bytes", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
+	if wc := c.bq.of(verbs.Recv)[0]; wc.Bytes != 0 || wc.Status != verbs.StatusSuccess {
+		w.Errorf("%+v", wc)
+	}
+}
+
+// fromNotify posts from where completions are told, as an application that echoes does.
+func fromNotify(w *world) {
+	c := w.connected(2)
+	const rounds = 50
+	n := 0
+	c.bq.then = func() {
+		for got := c.bq.of(verbs.Recv); n < len(got); n++ {
+			w.must(c.bq.postRecv(int(got[n].ID-100), slotSize))
+			w.must(c.bq.postSend(n%ringDepth, "pong"))
+		}
+	}
+	m := 0
+	c.aq.then = func() {
+		for got := c.aq.of(verbs.Recv); m < len(got); m++ {
+			w.must(c.aq.postRecv(int(got[m].ID-100), slotSize))
+			if m+1 < rounds {
+				w.must(c.aq.postSend(m%ringDepth, "ping"))
+			}
+		}
+	}
+	w.must(c.aq.postSend(0, "ping"))
+	w.until("the last round", func() bool { return len(c.aq.of(verbs.Recv)) == rounds })
+}
