@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +17,9 @@ type arena struct {
 	size   int // of a chunk
 	budget *int
 	free   []*chunk // the last one is the warmest
-	slabs  int
+	slabs  []*slab
 	out    int // chunks handed out
+	closed bool
 }
 
 // chunk is one buffer.
@@ -78,13 +80,16 @@ func (a *arena) grow() error {
 		*c = chunk{arena: a, slab: s, sge: verbs.SGE{MR: mr, Offset: uint32(i * a.size), Length: uint32(a.size)}}
 		a.free = append(a.free, c)
 	}
-	a.slabs++
+	a.slabs = append(a.slabs, s)
 	return nil
 }
 
 // put takes a chunk back. A slab that nobody uses is given back when enough stays free without it: as much as is in use, and the
 // spare slabs.
 func (a *arena) put(c *chunk) {
+	if a.closed {
+		return
+	}
 	a.free = append(a.free, c)
 	a.out--
 	s := c.slab
@@ -95,31 +100,18 @@ func (a *arena) put(c *chunk) {
 }
 
 func (a *arena) drop(s *slab) {
-	kept := a.free[:0]
-	for _, c := range a.free {
-		if c.slab != s {
-			kept = append(kept, c)
-		}
-	}
-	clear(a.free[len(kept):])
-	a.free = kept
-	a.slabs--
+	a.free = slices.DeleteFunc(a.free, func(c *chunk) bool { return c.slab == s })
+	a.slabs = slices.DeleteFunc(a.slabs, func(other *slab) bool { return other == s })
 	*a.budget += s.n * a.size
 	_ = a.dev.Free(s.mr) // nothing posted names it; a device that has gone has freed it already
 }
 
-// close gives back every slab that nobody uses, and says how many are left.
-func (a *arena) close() (left int) {
-	for i := 0; i < len(a.free); {
-		s := a.free[i].slab
-		if s.used > 0 {
-			i++
-			continue
-		}
-		a.drop(s)
-		i = 0
+// close gives everything back, also what is still handed out: the messages that applications have retained end with the runtime.
+func (a *arena) close() {
+	a.closed = true
+	for len(a.slabs) > 0 {
+		a.drop(a.slabs[0])
 	}
-	return a.slabs
 }
 
 // bytes is a chunk's memory.

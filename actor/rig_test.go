@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // openIWARP opens a runtime over the embedded device.
 func openIWARP(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {
@@ -211,3 +211,5 @@ func is(tb testing.TB, err, want error) {
 func wheres(rt *Runtime) map[string]actor.PropsOption {
 	return map[string]actor.PropsOption{"on the loop": rt.OnLoop(), "off the loop": rt.OffLoop(), "plain": func(*actor.Props) {}}
 }
+
+func contains(s, sub string) bool { return strings.Contains(s, sub) }

@@ -1,0 +1,360 @@
+package actor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// A reader that keeps its messages stops the sender: the window, then the queue, then ErrQueueFull; releases start it again.
+func TestSlowReaderStopsTheSender(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		const credits, queue, size = 4, 8, 4 << 10
+		var kept []*Received
+		p := w.connect(WithMessages(size, credits))
+		p.server.react = func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				kept = append(kept, m.Retain())
+			}
+		}
+		for range 20 {
+			p.client.send(p.c, NewSend(make([]byte, size)))
+		}
+		settle()
+		if n := len(p.server.got); n != credits {
+			w.Fatalf("%d messages arrived, the window is %d", n, credits)
+		}
+		for range 20 - credits - queue {
+			f, _ := next[*SendFailed](p.client)
+			is(w, f, ErrQueueFull)
+			is(w, f, unix.ENOBUFS)
+		}
+		p.client.quiet()
+		l := w.far.loops[0]
+		used := make(chan int, 1)
+		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.recvBudget })
+		if n := <-used; n > 2*slabBytes {
+			w.Errorf("%d unread messages of %d bytes take %d bytes", credits, size, n)
+		}
+		for released := 0; released < credits+queue; {
+			settle()
+			if len(kept) == 0 {
+				w.Fatalf("stuck after %d of %d messages", released, credits+queue)
+			}
+			kept[0].Release()
+			kept = kept[1:]
+			released++
+		}
+		settle()
+		if n := len(p.server.got); n != credits+queue {
+			w.Errorf("%d messages arrived in all, want %d", n, credits+queue)
+		}
+		next[*Writable](p.client)
+		p.client.quiet()
+		p.client.send(p.c, &Close{})
+		end := until[*Closed](p.client)
+		c := end[len(end)-1].msg.(*Closed)
+		if c.Delivered != credits+queue || c.Unsent != 20-credits-queue || c.Unknown != 0 {
+			w.Errorf("the end: %v", end)
+		}
+	}, WithLimits(Limits{SendQueue: 8}))
+}
+
+func TestCloseGivesUpOnAReaderThatNeverReads(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(1<<10, 2))
+		var kept *Received
+		p.server.react = func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				kept = m.Retain()
+			}
+		}
+		for range 5 {
+			p.client.send(p.c, NewSend([]byte("x")))
+		}
+		took := elapsed(func() {
+			p.client.send(p.c, &Close{Timeout: 3 * time.Second})
+			p.client.send(p.c, NewSend([]byte("too late")))
+			f, _ := next[*SendFailed](p.client)
+			is(w, f, ErrFlushed)
+			for range 3 {
+				f, _ := next[*SendFailed](p.client)
+				is(w, f, ErrFlushed)
+			}
+			c, _ := next[*Closed](p.client)
+			is(w, c.Err, unix.ETIMEDOUT)
+			if c.Delivered != 0 || c.Unsent != 4 || c.Unknown != 2 {
+				w.Errorf("%d delivered, %d unsent, %d unknown", c.Delivered, c.Unsent, c.Unknown)
+			}
+		})
+		if took != 3*time.Second {
+			w.Errorf("gave up after %v", took)
+		}
+		until[*Closed](p.server)
+		kept.Release() // of a connection that is over
+	})
+}
+
+func TestOversize(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(3000, 4)) // rounded up
+		p.client.send(p.c, NewSend(make([]byte, 3072)))
+		next[*Received](p.server)
+		p.client.send(p.c, NewSend(make([]byte, 3073)))
+		f, _ := next[*SendFailed](p.client)
+		is(w, f, ErrTooLarge)
+		is(w, f, unix.EMSGSIZE)
+		if f.Bytes != 3073 {
+			w.Errorf("it says %d bytes", f.Bytes)
+		}
+	})
+}
+
+func TestSentOnRequest(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		s := NewSendParts([]byte("in "), nil, []byte("parts"))
+		s.Notify = true
+		p.client.send(p.c, s)
+		if m, _ := next[*Sent](p.client); m.Bytes != len("in parts") {
+			w.Errorf("sent %d bytes", m.Bytes)
+		}
+		if g := p.server.any(); g.data != "in parts" {
+			w.Errorf("got %v", g)
+		}
+		p.client.send(p.c, &Send{})
+		f, _ := next[*SendFailed](p.client)
+		is(w, f, unix.EINVAL)
+	})
+}
+
+func TestSendBeforeEstablished(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.probe()
+		id := w.rt.CreateID(p.pid)
+		p.send(id, NewSend([]byte("x")))
+		f, _ := next[*SendFailed](p)
+		is(w, f, unix.ENOTCONN)
+		p.send(id, &DestroyID{})
+		if c, _ := next[*Closed](p); c.Unsent != 1 {
+			w.Errorf("%d unsent", c.Unsent)
+		}
+	})
+}
+
+// A disconnect overtakes what waits in the queue; that comes back, before the end is told.
+func TestDisconnectFlushes(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(1<<10, 2))
+		p.server.react = func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				m.Retain()
+			}
+		}
+		for range 6 {
+			p.client.send(p.c, NewSend([]byte("x")))
+		}
+		p.client.send(p.c, &Disconnect{})
+		end := until[*Closed](p.client)
+		if k := kinds(end); !strings.HasSuffix(k, "SendFailed SendFailed SendFailed SendFailed Disconnected Closed") {
+			w.Errorf("the end was told as %s", k)
+		}
+		if c := end[len(end)-1].msg.(*Closed); c.Unsent != 4 || c.Unknown != 2 {
+			w.Errorf("the end: %v", end)
+		}
+	})
+}
+
+// One of ours and one that speaks raw: both ways of meeting, both without headers.
+func TestForeignPeers(t *testing.T) {
+	for name, f := range flavors {
+		for _, rawListens := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/raw listens %v", name, rawListens), func(t *testing.T) {
+				inWorld(t, f, func(w *world) { foreign(w, rawListens) })
+			})
+		}
+	}
+}
+
+func foreign(w *world, rawListens bool) {
+	server, client := w.farProbe(), w.probe()
+	var lopts, copts []IDOption
+	if rawListens {
+		lopts = []IDOption{Raw()}
+	} else {
+		copts = []IDOption{Raw()}
+	}
+	w.listen(server, lopts...)
+	c := w.rt.CreateID(client.pid, copts...)
+	client.send(c, &Dial{Addr: there + ":7471", PrivateData: []byte("secret")})
+	r, s := next[*ConnectRequest](server)
+	if !bytes.Contains(r.PrivateData, []byte("secret")) {
+		w.Errorf("the request carries %q", r.PrivateData)
+	}
+	server.send(s, &Accept{PrivateData: []byte("fine")})
+	next[*Established](server)
+	e, _ := next[*Established](client)
+	if !bytes.HasPrefix(e.PrivateData, []byte("fine")) {
+		w.Errorf("the reply carries %q", e.PrivateData)
+	}
+	client.send(c, NewSend([]byte("ping")))
+	if g := server.any(); g.data != "ping" {
+		w.Errorf("got %v", g)
+	}
+	server.send(s, NewSend([]byte("pong")))
+	if g := client.any(); g.data != "pong" {
+		w.Errorf("got %v", g)
+	}
+	for _, i := range w.far.Inspect() {
+		want := "raw (foreign peer)"
+		if rawListens {
+			want = "raw"
+		}
+		if i.PID.Equal(s) && i.Wire != want {
+			w.Errorf("the connection is %q, want %q", i.Wire, want)
+		}
+	}
+	client.send(c, &Close{})
+	end := until[*Closed](client)
+	if cl := end[len(end)-1].msg.(*Closed); cl.Err != nil || cl.Delivered != 0 || cl.Unknown != 1 {
+		w.Errorf("the end: %v", end)
+	}
+}
+
+// A peer that breaks the protocol loses its connection, and nobody else does.
+func TestProtocolErrors(t *testing.T) {
+	head := func(h header, more string) []byte {
+		b := make([]byte, headerLen, headerLen+len(more))
+		h.put(b)
+		return append(b, more...)
+	}
+	for name, messages := range map[string][][]byte{
+		"no header":      {[]byte("x")},
+		"unknown type":   {head(header{typ: 9}, "")},
+		"beyond credits": {head(header{typ: typeData}, "1"), head(header{typ: typeData}, "2"), head(header{typ: typeData}, "3")},
+		"never sent":     {head(header{typ: typeCredit, consumed: 1}, "")},
+		"update + data":  {head(header{typ: typeCredit}, "x")},
+	} {
+		for flavor, f := range flavors {
+			t.Run(flavor+"/"+name, func(t *testing.T) {
+				inWorld(t, f, func(w *world) {
+					good := w.connect(WithMessages(1<<10, 2))
+					good.server.react = func(ctx actor.Context) {
+						if m, ok := ctx.Message().(*Received); ok && string(m.Data) != "fine" {
+							m.Retain()
+						}
+					}
+					mallory := w.probe()
+					id := w.rt.CreateID(mallory.pid, Raw())
+					mallory.send(id, &Dial{
+						Addr: there + ":7471", PrivateData: hello{credits: 2, maxMessage: kib}.put(nil),
+					})
+					_, s := next[*ConnectRequest](good.server)
+					good.server.send(s, &Accept{})
+					next[*Established](good.server)
+					next[*Established](mallory)
+					for _, m := range messages {
+						mallory.send(id, NewSend(m))
+					}
+					end := until[*Closed](good.server)
+					var p *ProtocolError
+					if c := end[len(end)-1].msg.(*Closed); !errors.As(c.Err, &p) {
+						w.Errorf("closed because of %v", c.Err)
+					}
+					if k := kinds(end); !strings.HasSuffix(k, "Disconnected Closed") {
+						w.Errorf("the end was told as %s", k)
+					}
+					until[*Closed](mallory)
+					good.client.send(good.c, NewSend([]byte("fine")))
+					if g := good.server.any(); g.data != "fine" {
+						w.Errorf("the other connection brought %v", g)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What the device tells in another order than it happened is put right: nothing before Established, everything before the end.
+func TestReorderedEvents(t *testing.T) {
+	for seed := range 20 {
+		onFlavors(t, func(w *world) {
+			w.f.Reorder(true)
+			server, client := w.farProbe(), w.probe()
+			server.react = func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*ConnectRequest); ok {
+					ctx.Respond(&Accept{})
+				}
+			}
+			client.react = func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*Established); ok {
+					for i := range 10 {
+						ctx.Respond(NewSend([]byte{byte(i)}))
+					}
+					ctx.Respond(&Close{})
+				}
+			}
+			w.listen(server)
+			id := w.rt.CreateID(client.pid)
+			time.Sleep(time.Duration(seed)) // another seed would be another fabric
+			client.send(id, &Dial{Addr: there + ":7471"})
+			end := until[*Closed](server)
+			want := "ConnectRequest Established" + strings.Repeat(" Received", 10) + " Disconnected Closed"
+			if k := kinds(end); k != want {
+				w.Errorf("told %s", k)
+			}
+			until[*Closed](client)
+		})
+	}
+}
+
+// The steady state of an echo between two loop-bound actors allocates nothing of ours.
+func TestEchoAllocatesNothing(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.connect()
+		done := make(chan struct{}, 1)
+		var left int
+		echo := actor.PropsFromFunc(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				ctx.Respond(NewSend(m.Data))
+			}
+		}, w.far.OnLoop())
+		ping := actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *Received:
+				if left--; left == 0 {
+					done <- struct{}{}
+					return
+				}
+				ctx.Respond(NewSend(m.Data))
+			case int:
+				left = m
+				ctx.Send(p.c, NewSend(make([]byte, 64)))
+			}
+		}, w.rt.OnLoop())
+		a, b := w.sys.Root.Spawn(ping), w.sys.Root.Spawn(echo)
+		p.client.send(p.c, &Handover{To: a})
+		p.server.send(p.s, &Handover{To: b})
+		next[*Done](p.client)
+		next[*Done](p.server)
+		const rounds = 2000
+		run := func() {
+			w.sys.Root.Send(a, rounds)
+			<-done
+		}
+		run()
+		perEcho := testing.AllocsPerRun(3, run) / rounds
+		w.Logf("%.4f allocations per echo", perEcho)
+		if perEcho > 0.1 {
+			w.Errorf("%.2f allocations per echo", perEcho)
+		}
+	})
+}

@@ -1,0 +1,426 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+func TestTwinConversation(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		for i := range 100 {
+			p.client.send(p.c, NewSend(fmt.Appendf(nil, "%d", i)))
+		}
+		for i := range 100 {
+			if g := p.server.any(); g.data != fmt.Sprint(i) {
+				w.Fatalf("message %d is %v", i, g)
+			}
+		}
+		p.server.send(p.s, &Close{})
+		for _, side := range []*probe{p.server, p.client} {
+			end := until[*Closed](side)
+			c := end[len(end)-1].msg.(*Closed)
+			if k := kinds(end); k != "Disconnected Closed" || c.Err != nil || c.Unknown+c.Unsent != 0 {
+				w.Errorf("the end: %v", end)
+			}
+		}
+	})
+}
+
+// stage brings an identifier into a state.
+type stage struct {
+	name  string
+	want  states.State
+	build func(w *world, owner *probe) *actor.PID
+}
+
+// stages are all states a test can hold an identifier in. Events that lead there are taken from the owner's probe.
+var stages = []stage{
+	{"idle", states.Idle, func(w *world, o *probe) *actor.PID { return w.rt.CreateID(o.pid) }},
+	{"bound", states.Bound, func(w *world, o *probe) *actor.PID {
+		id := w.rt.CreateID(o.pid)
+		o.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+		next[*Bound](o)
+		return id
+	}},
+	{"addr-query", states.AddrQuery, func(w *world, o *probe) *actor.PID {
+		w.f.Silence(there)
+		id := w.rt.CreateID(o.pid)
+		o.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+		return id
+	}},
+	{"addr-resolved", states.AddrResolved, func(w *world, o *probe) *actor.PID {
+		id := w.rt.CreateID(o.pid)
+		o.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*AddrResolved](o)
+		return id
+	}},
+	{"route-resolved", states.RouteResolved, resolved},
+	{"listening", states.Listening, func(w *world, o *probe) *actor.PID { return w.listen(o) }},
+	{"connecting", states.Connecting, func(w *world, o *probe) *actor.PID {
+		id := resolved(w, o)
+		w.f.Silence(there)
+		o.send(id, &Connect{})
+		return id
+	}},
+	{"connect-requested", states.ConnectRequested, func(w *world, o *probe) *actor.PID {
+		w.listen(o)
+		w.rt.sys.Root.Send(w.rt.CreateID(nil), &Dial{Addr: there + ":7471"})
+		_, id := next[*ConnectRequest](o)
+		return id
+	}},
+	{"connected", states.Connected, func(w *world, o *probe) *actor.PID {
+		w.listen(o)
+		w.rt.sys.Root.Send(w.rt.CreateID(nil), &Dial{Addr: there + ":7471"})
+		_, id := next[*ConnectRequest](o)
+		o.send(id, &Accept{})
+		next[*Established](o)
+		return id
+	}},
+}
+
+func resolved(w *world, o *probe) *actor.PID {
+	id := w.rt.CreateID(o.pid)
+	o.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+	next[*AddrResolved](o)
+	o.send(id, &ResolveRoute{})
+	next[*RouteResolved](o)
+	return id
+}
+
+// commands are one of each; what cannot be a command comes last.
+func commands(o *probe) []any {
+	return []any{
+		&BindAddr{Addr: MustAddr(here + ":0")}, &ResolveAddr{Dst: MustAddr(there + ":7471")}, &ResolveRoute{}, &Listen{},
+		&Connect{}, &Accept{}, &Reject{}, &Establish{}, &Disconnect{}, &DestroyID{}, &SetOption{Option: OptionTOS, Value: 4},
+		&Notify{}, &JoinMulticast{Addr: MustAddr("224.0.0.9:0")}, &LeaveMulticast{Addr: MustAddr("224.0.0.9:0")},
+		&GetAddrInfo{Node: "127.0.0.1", Service: "80"}, &Dial{Addr: there + ":7471"}, &Serve{Addr: here + ":7472"}, &Close{},
+		&Handover{To: o.pid}, &Handover{}, Listen{}, "hello", &struct{}{},
+	}
+}
+
+// Every command in every state has exactly one answer, and every identifier one Closed, its last event.
+func TestOneAnswerPerCommand(t *testing.T) {
+	for name, flavor := range flavors {
+		for _, st := range stages {
+			for i := range commands(&probe{}) {
+				t.Run(fmt.Sprintf("%s/%s/%d", name, st.name, i), func(t *testing.T) {
+					t.Parallel()
+					inWorld(t, flavor, func(w *world) { oneAnswer(w, st, i) })
+				})
+			}
+		}
+	}
+}
+
+func oneAnswer(w *world, st stage, command int) {
+	owner, asker := w.probe(), w.probe()
+	id := st.build(w, owner)
+	settle()
+	if got, _ := w.state(id); got != st.want {
+		w.Fatalf("the stage is %v, want %v", got, st.want)
+	}
+	cmd := commands(asker)[command]
+	asker.send(id, cmd)
+	time.Sleep(time.Minute) // past every deadline
+	settle()
+	if n := len(asker.got); n != 1 {
+		var all []got
+		for len(asker.got) > 0 {
+			all = append(all, <-asker.got)
+		}
+		// A Handover makes the asker the owner, who is told of everything.
+		if h, ok := cmd.(*Handover); !ok || h.To == nil || n == 0 {
+			w.Errorf("%T was answered %d times: %v", cmd, n, all)
+		}
+	}
+	w.sys.Root.Send(id, &DestroyID{})
+	settle()
+	o := owner
+	if h, ok := cmd.(*Handover); ok && h.To != nil {
+		o = asker
+	}
+	closed := 0
+	var last got
+	for len(o.got) > 0 {
+		if last = <-o.got; last.sender != nil && last.sender.Equal(id) {
+			if _, ok := last.msg.(*Closed); ok {
+				closed++
+			} else if closed > 0 {
+				w.Errorf("%v after Closed", last)
+			}
+		}
+	}
+	if o == owner && closed != 1 {
+		w.Errorf("%T: Closed was told %d times", cmd, closed)
+	}
+	asker.send(id, &Listen{})
+	settle()
+	if o == owner {
+		for len(asker.got) > 1 {
+			<-asker.got
+		}
+		if _, ok := asker.any().msg.(*actor.DeadLetterResponse); !ok {
+			w.Error("a dead identifier does not answer with DeadLetterResponse")
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		id := w.rt.CreateID(p.pid)
+		for _, tt := range []struct {
+			send any
+			want string
+		}{
+			{Listen{}, "got rdma.Listen, want *rdma.Listen"},
+			{Dial{}, "got rdma.Dial, want *rdma.Dial"},
+			{"x", "got string, want a command such as *rdma.Listen"},
+		} {
+			p.send(id, tt.send)
+			f, _ := next[*CommandFailed](p)
+			is(w, f, unix.EINVAL)
+			if !contains(f.Error(), tt.want) {
+				w.Errorf("%q does not say %q", f.Error(), tt.want)
+			}
+		}
+	})
+}
+
+func TestOwnerDeathDestroys(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		w.sys.Root.Stop(p.client.pid)
+		end := until[*Closed](p.server)
+		if k := kinds(end); k != "Disconnected Closed" {
+			w.Errorf("the peer of a dead owner was told %s", k)
+		}
+		settle()
+		if _, ok := w.state(p.c); ok {
+			w.Error("the identifier has survived its owner")
+		}
+	})
+}
+
+func TestConnectionsSurviveTheirListener(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		p.server.send(p.listener, &DestroyID{})
+		if _, from := next[*Closed](p.server); !from.Equal(p.listener) {
+			w.Error("Closed of somebody else")
+		}
+		p.client.send(p.c, NewSend([]byte("still there?")))
+		if g := p.server.any(); g.data != "still there?" {
+			w.Errorf("got %v", g)
+		}
+	})
+}
+
+func TestHandover(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		heir := w.farProbe()
+		p.client.send(p.c, NewSend([]byte("one")))
+		if g := p.server.any(); g.data != "one" {
+			w.Fatalf("got %v", g)
+		}
+		p.server.send(p.s, &Handover{To: heir.pid})
+		next[*Done](p.server)
+		p.client.send(p.c, NewSend([]byte("two")))
+		if g := heir.any(); g.data != "two" {
+			w.Fatalf("the heir got %v", g)
+		}
+		w.sys.Root.Stop(p.server.pid) // nobody's owner but the listener's
+		settle()
+		if s, ok := w.state(p.s); !ok || s != states.Connected {
+			w.Errorf("after the old owner's death: %v, %v", s, ok)
+		}
+		w.sys.Root.Stop(heir.pid)
+		if k := kinds(until[*Closed](p.client)); k != "Disconnected Closed" {
+			w.Errorf("after the heir's death the peer was told %s", k)
+		}
+	})
+}
+
+func TestHandlerPerConnection(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		notes := make(chan string, 100)
+		handler := actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				ctx.Respond(NewSend(m.Data))
+			case *Closed, *actor.Stopped:
+				notes <- fmt.Sprintf("%T", m)
+			}
+		})
+		lis, client := w.farProbe(), w.probe()
+		w.listen(lis, WithHandler(handler))
+		for range 3 {
+			id := w.rt.CreateID(client.pid)
+			client.send(id, &Dial{Addr: there + ":7471"})
+			next[*Established](client)
+			client.send(id, NewSend([]byte("x")))
+			next[*Received](client)
+			client.send(id, &Close{})
+			until[*Closed](client)
+			if a, b := <-notes, <-notes; a != "*cmid.Closed" || b != "*actor.Stopped" {
+				w.Errorf("the handler ended with %s, %s", a, b)
+			}
+		}
+		lis.quiet()
+	})
+}
+
+func TestDeadlines(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.probe()
+		w.f.Silence(there)
+		id := w.rt.CreateID(p.pid)
+		took := elapsed(func() {
+			p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+			f, _ := next[*AddrError](p)
+			is(w, f, unix.ETIMEDOUT)
+		})
+		if s, _ := w.state(id); took != 2*time.Second || s != states.Bound {
+			w.Errorf("address resolution gave up after %v in state %v", took, s)
+		}
+		w.f.Unsilence(there)
+		p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*AddrResolved](p) // a time-out of the device's does not cost the identifier
+		p.send(id, &ResolveRoute{})
+		next[*RouteResolved](p)
+		w.f.Silence(there)
+		took = elapsed(func() {
+			p.send(id, &Connect{})
+			f, _ := next[*Unreachable](p)
+			is(w, f, unix.ETIMEDOUT)
+		})
+		if took > 10*time.Second {
+			w.Errorf("connect gave up after %v", took)
+		}
+		c, _ := next[*Closed](p)
+		is(w, c.Err, unix.ETIMEDOUT)
+	})
+}
+
+func TestUnansweredRequest(t *testing.T) {
+	for want, opts := range map[time.Duration][]IDOption{10 * time.Second: nil, time.Second: {WithAcceptTimeout(time.Second)}} {
+		onFlavors(t, func(w *world) {
+			server, client := w.farProbe(), w.probe()
+			w.listen(server, opts...)
+			took := elapsed(func() {
+				client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471", Timeout: time.Minute})
+				next[*ConnectRequest](server)
+				c, _ := next[*Closed](server)
+				is(w, c.Err, unix.ETIMEDOUT)
+			})
+			if took != want {
+				w.Errorf("rejected after %v, want %v", took, want)
+			}
+			if f, ok := client.any().msg.(Failure); !ok {
+				w.Errorf("the client was told %v", f)
+			}
+		}, WithTimeouts(Timeouts{Connect: 30 * time.Second}))
+	}
+}
+
+// The context ends at every moment of a connection's life: the identifier is destroyed, with the context's cause, and nothing is left.
+func TestCancelAtEveryStep(t *testing.T) {
+	cause := errors.New("changed my mind")
+	for name, flavor := range flavors {
+		for step := range 16 {
+			t.Run(fmt.Sprintf("%s/%d", name, step), func(t *testing.T) {
+				inWorld(t, flavor, func(w *world) {
+					w.f.Delay(10 * time.Millisecond)
+					server, client := w.farProbe(), w.probe()
+					server.react = func(ctx actor.Context) {
+						if _, ok := ctx.Message().(*ConnectRequest); ok {
+							ctx.Respond(&Accept{})
+						}
+					}
+					w.listen(server)
+					ctx, cancel := context.WithCancelCause(context.Background())
+					id := w.rt.CreateID(client.pid, WithContext(ctx))
+					client.send(id, &Dial{Addr: there + ":7471"})
+					client.send(id, &Close{})
+					if step < 15 {
+						client.react = nil
+					}
+					time.Sleep(time.Duration(step) * 7 * time.Millisecond)
+					cancel(cause)
+					end := until[*Closed](client)
+					c := end[len(end)-1].msg.(*Closed)
+					if c.Err != nil && !errors.Is(c.Err, cause) {
+						w.Errorf("step %d: closed because of %v", step, c.Err)
+					}
+					time.Sleep(time.Minute)
+					settle()
+					for _, i := range append(w.rt.Inspect(), w.far.Inspect()...) {
+						if i.State != states.Listening {
+							w.Errorf("step %d: left over: %+v", step, i)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestCreateFails(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		w.f.RunOut(unix.EMFILE)
+		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
+			if _, ok := ctx.Message().(string); ok {
+				id := w.rt.CreateID(ctx.Self())
+				ctx.Request(id, &BindAddr{Addr: MustAddr(here + ":0")})
+			}
+		})
+		w.sys.Root.Send(p.pid, "go")
+		next[string](p)
+		f, _ := next[*CommandFailed](p)
+		is(w, f, unix.EMFILE)
+		c, _ := next[*Closed](p)
+		is(w, c.Err, unix.EMFILE)
+	})
+}
+
+func TestConnectionLimit(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		next[*Rejected](client) // the listener there is the one that is allowed
+		next[*Closed](client)
+		client.send(w.rt.CreateID(client.pid), &BindAddr{Addr: MustAddr(here + ":0")})
+		next[*Bound](client)
+		w.rt.CreateID(client.pid)
+		c, _ := next[*Closed](client)
+		is(w, c.Err, unix.EMFILE)
+	}, WithLimits(Limits{Connections: 1}))
+}
+
+func TestDeviceRemoval(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		w.f.RemoveDevice("mem0")
+		end := until[*Closed](p.client)
+		if k := kinds(end); k != "DeviceRemoval Closed" {
+			w.Errorf("the removed side was told %s", k)
+		}
+		is(w, end[len(end)-1].msg.(*Closed).Err, unix.ENODEV)
+		if k := kinds(until[*Closed](p.server)); k != "Disconnected Closed" {
+			w.Errorf("the peer was told %s", k)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package actor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// world is two hosts of the twin in a synctest bubble, with a runtime on each: mem0 with 10.0.0.5 and mem1 with 10.0.0.7.
+type world struct {
+	testing.TB
+	f   *cmidtest.Fabric
+	sys *actor.ActorSystem
+	rt  *Runtime // here
+	far *Runtime // there
+}
+
+// here and there are the twin's addresses.
+const here, there = "10.0.0.5", "10.0.0.7"
+
+// inWorld runs test in virtual time, and shuts everything down within it.
+func inWorld(t *testing.T, flavor states.Flavor, test func(w *world), opts ...Option) {
+	t.Helper()
+	inWorldOver(t, flavor, func(d cmid.Driver) cmid.Driver { return d }, test, opts...)
+}
+
+// inWorldOver puts a driver of the test's before the twin.
+func inWorldOver(t *testing.T, flavor states.Flavor, over func(cmid.Driver) cmid.Driver, test func(w *world), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // Proto.Actor's throttle of dead letters ends by itself
+		w := &world{TB: t, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor}), sys: testSystem(t)}
+		w.f.AddDevice("mem0", here)
+		w.f.Host("far").AddDevice("mem1", there)
+		w.rt = w.open(over(w.f.Driver()), opts)
+		w.far = w.open(w.f.Host("far").Driver(), opts)
+		test(w)
+	})
+}
+
+func (w *world) open(d cmid.Driver, opts []Option) *Runtime {
+	w.Helper()
+	loop := WithLoop(eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true})
+	return openRuntime(w, w.sys, append([]Option{WithDevice(d), loop}, opts...)...)
+}
+
+// flavors are the devices the twin plays.
+var flavors = map[string]states.Flavor{"iwarp": states.IWARP, "infiniband": 0}
+
+// onFlavors runs test once for each.
+func onFlavors(t *testing.T, test func(w *world), opts ...Option) {
+	t.Helper()
+	for name, f := range flavors {
+		t.Run(name, func(t *testing.T) { inWorld(t, f, test, opts...) })
+	}
+}
+
+// probe makes an owner on the loop here, farProbe there.
+func (w *world) probe() *probe    { return newProbe(w, w.sys, w.rt.OnLoop(), nil) }
+func (w *world) farProbe() *probe { return newProbe(w, w.sys, w.far.OnLoop(), nil) }
+
+// listen has a probe listen there.
+func (w *world) listen(p *probe, opts ...IDOption) *actor.PID {
+	w.Helper()
+	id, _ := listen(p, w.far, there+":7471", opts...)
+	return id
+}
+
+// connect makes a connection from here to there.
+func (w *world) connect(opts ...IDOption) pair {
+	w.Helper()
+	p := pair{client: w.probe(), server: w.farProbe()}
+	p.listener = w.listen(p.server, opts...)
+	p.c = w.rt.CreateID(p.client.pid, opts...)
+	p.client.send(p.c, &Dial{Addr: there + ":7471"})
+	_, p.s = next[*ConnectRequest](p.server)
+	p.server.send(p.s, &Accept{})
+	next[*Established](p.server)
+	next[*Established](p.client)
+	return p
+}
+
+// settle lets everything happen that does not wait for a clock.
+func settle() { synctest.Wait() }
+
+// state is where an identifier stands; false when it is gone.
+func (w *world) state(id *actor.PID) (states.State, bool) {
+	for _, i := range append(w.rt.Inspect(), w.far.Inspect()...) {
+		if i.PID.Equal(id) {
+			return i.State, true
+		}
+	}
+	return 0, false
+}
+
+// elapsed calls fn and says how long that took.
+func elapsed(fn func()) time.Duration {
+	begin := time.Now()
+	fn()
+	return time.Since(begin)
+}
