@@ -3,7 +3,10 @@ package iwarp
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -77,7 +80,7 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 			fd = -1
 		}
 	}()
-	if id.reuse {
+	if id.reuse || id.auto {
 		if err = shareAddr(fd); err != nil {
 			return fd, local, err
 		}
@@ -152,7 +155,9 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	return nil
 }
 
-// bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm does.
+// bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm does. The port is drawn here and not by
+// bind(2), whose search among ports in TIME_WAIT takes milliseconds on a busy host, and which spares those ports although a connection
+// to elsewhere may use them.
 func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	if !source.IsValid() {
 		source = netip.IPv6Unspecified()
@@ -160,8 +165,30 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 			source = netip.IPv4Unspecified()
 		}
 	}
+	id.auto = true
+	for range portTries {
+		low, n := ephemeralPorts()
+		switch err := id.bind(cmid.AddrFrom(source, low+uint16(rand.IntN(n)))); errnoOf(err) {
+		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES: // taken, perhaps by another program's listener
+		default:
+			return err
+		}
+	}
 	return id.bind(cmid.AddrFrom(source, 0))
 }
+
+// ephemeralPorts is net.ipv4.ip_local_port_range, which is IPv6's as well: the lowest port and how many there are.
+var ephemeralPorts = sync.OnceValues(func() (uint16, int) {
+	var low, high int
+	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		_, err = fmt.Sscan(string(b), &low, &high)
+	}
+	if err != nil || low < 1 || high < low || high > 65535 {
+		low, high = 32768, 60999 // the kernel's default
+	}
+	return uint16(low), high - low + 1
+})
 
 // route asks the routing table for the source address towards dst, by connecting a datagram socket, which sends nothing. from
 // restricts it when it is specific. A wildcard dst means this host.

@@ -84,6 +84,15 @@ func (c *conn) dial() error {
 		return err
 	}
 	err = unix.Connect(id.fd, sa)
+	for range portTries {
+		if err != unix.EADDRNOTAVAIL || !id.auto {
+			break
+		}
+		if err := id.redraw(); err != nil { // a connection with these addresses and ports is still in TIME_WAIT
+			return err
+		}
+		err = unix.Connect(id.fd, sa)
+	}
 	switch err {
 	case nil, unix.EINPROGRESS:
 	case unix.ECONNREFUSED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH:
@@ -104,6 +113,15 @@ func (c *conn) dial() error {
 	now := time.Now()
 	c.arm(now, now.Add(c.in.cfg.ReplyTimeout))
 	return nil
+}
+
+// redraw takes another port in place of one that nobody asked for.
+func (id *ident) redraw() error {
+	closeFD(id.fd)
+	id.fd = -1
+	ports.release(id.hold)
+	id.hold = nil
+	return id.bindFor(id.peer, id.local.Addr())
 }
 
 // tcpConnected says whether the handshake is done.

@@ -20,6 +20,7 @@ type ident struct {
 	device      bool
 	dead        bool
 	child       bool // born of a request
+	auto        bool // its port was drawn by ResolveAddr, nobody asked for it
 	answered    bool // of a child: accepted or rejected
 	reuse       bool
 	afonly      bool

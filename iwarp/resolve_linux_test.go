@@ -114,3 +114,32 @@ func TestResolveWildcardMeansThisHost(t *testing.T) {
 		}
 	}
 }
+
+// TestPortDrawnAgain: a port that ResolveAddr drew is not insisted on when the connection it would make exists already.
+func TestPortDrawnAgain(t *testing.T) {
+	n := newNode(t)
+	l := rawListen(t)
+	h := n.resolve(l.at)
+	n.qp(h, 0)
+	drawn := n.inst.Info(h).Local.Port()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRaw(t, fd)
+	err = errors.Join(
+		unix.SetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		unix.Bind(r.fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(drawn)}),
+		unix.Connect(r.fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(l.at.Port())}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.accept(n) // the raw one
+	n.do(h, &cmid.Connect{})
+	if f := l.accept(n).frame(n); f.Reply {
+		t.Errorf("frame %+v", f)
+	}
+	if got := n.inst.Info(h).Local.Port(); got == drawn || got == 0 {
+		t.Errorf("connected from port %d, which was taken", got)
+	}
+}
