@@ -32,8 +32,12 @@ func openRuntime(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := rt.Shutdown(ctx); err != nil {
-			tb.Errorf("shutdown: %v", err)
+		select {
+		case <-rt.shutdown.done: // the test has, and looked at the error
+		default:
+			if err := rt.Shutdown(ctx); err != nil {
+				tb.Errorf("shutdown: %v", err)
+			}
 		}
 		checkEmpty(tb, rt)
 	})

@@ -48,8 +48,12 @@ func inWorldOver(t *testing.T, flavor states.Flavor, over func(cmid.Driver) cmid
 
 func (w *world) open(d cmid.Driver, opts []Option) *Runtime {
 	w.Helper()
-	loop := WithLoop(eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true})
-	return openRuntime(w, w.sys, append([]Option{WithDevice(d), loop}, opts...)...)
+	return openRuntime(w, w.sys, append([]Option{WithDevice(d), virtualLoop()}, opts...)...)
+}
+
+// virtualLoop makes a loop that runs on the bubble's time.
+func virtualLoop() Option {
+	return WithLoop(eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true})
 }
 
 // flavors are the devices the twin plays.

@@ -1,0 +1,317 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// stuck is a device that begins commands of some kinds and never ends them.
+type stuck struct {
+	cmid.Driver
+	ops map[states.Op]bool
+}
+
+type stuckInstance struct {
+	cmid.Instance
+	ops map[states.Op]bool
+}
+
+func (d *stuck) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
+	in, err := d.Driver.Open(l, up)
+	return &stuckInstance{in, d.ops}, err
+}
+
+func (in *stuckInstance) Do(h cmid.Handle, cmd cmid.Command) error {
+	if in.ops[cmd.Op()] {
+		return cmid.ErrPending
+	}
+	return in.Instance.Do(h, cmd)
+}
+
+func stuckAt(ops ...states.Op) func(cmid.Driver) cmid.Driver {
+	return func(d cmid.Driver) cmid.Driver {
+		s := &stuck{d, make(map[states.Op]bool)}
+		for _, op := range ops {
+			s.ops[op] = true
+		}
+		return s
+	}
+}
+
+// Deadlines come on time while the device is stuck, and cost the identifier.
+func TestDeadlinesOfAStuckDevice(t *testing.T) {
+	for _, tt := range []struct {
+		op   states.Op
+		send func(w *world, p *probe, id *actor.PID)
+		want time.Duration
+	}{
+		{states.OpBindAddr, func(_ *world, p *probe, id *actor.PID) { p.send(id, &BindAddr{Addr: MustAddr(here + ":0")}) }, 2*time.Second + slack},
+		{states.OpResolveAddr, func(_ *world, p *probe, id *actor.PID) {
+			p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471"), Timeout: time.Second})
+		}, time.Second + slack},
+		{states.OpResolveRoute, func(_ *world, p *probe, id *actor.PID) {
+			p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+			next[*AddrResolved](p)
+			p.send(id, &ResolveRoute{})
+		}, 2*time.Second + slack},
+		{states.OpConnect, func(_ *world, p *probe, id *actor.PID) { p.send(id, &Dial{Addr: there + ":7471"}) }, 10 * time.Second},
+		{states.OpConnect, func(_ *world, p *probe, id *actor.PID) {
+			p.send(id, &Dial{Addr: there + ":7471", Timeout: 3 * time.Second})
+		}, 3 * time.Second},
+		{states.OpListen, func(_ *world, p *probe, id *actor.PID) { p.send(id, &Serve{Addr: here + ":7471"}) }, 2*time.Second + slack},
+	} {
+		t.Run(tt.op.String(), func(t *testing.T) {
+			inWorldOver(t, states.IWARP, stuckAt(tt.op), func(w *world) {
+				p := w.probe()
+				id := w.rt.CreateID(p.pid)
+				took := elapsed(func() {
+					tt.send(w, p, id)
+					f, _ := next[Failure](p)
+					is(w, f, unix.ETIMEDOUT)
+					c, _ := next[*Closed](p)
+					is(w, c.Err, unix.ETIMEDOUT)
+				})
+				if took != tt.want {
+					w.Errorf("after %v, want %v", took, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// What the device does not give back is named by Shutdown.
+func TestShutdownNamesWhatTheDeviceHolds(t *testing.T) {
+	held := stuckAt(states.OpDestroyID)
+	var d *stuck
+	inWorld(t, states.IWARP, func(w *world) {
+		d = held(w.f.Host("third").Driver()).(*stuck)
+		w.f.Host("third").AddDevice("mem2", "10.0.0.9")
+		rt := w.open2(d)
+		id := rt.CreateID(nil)
+		l, err := Ask[*Listening](context.Background(), rt, id, &Serve{Addr: "10.0.0.9:7471"})
+		if err != nil {
+			w.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err = rt.Shutdown(ctx)
+		is(w, err, context.DeadlineExceeded)
+		if err == nil || !contains(err.Error(), l.Local.String()) {
+			w.Errorf("%v does not name the listener on %v", err, l.Local)
+		}
+	})
+}
+
+func (w *world) open2(d cmid.Driver) *Runtime {
+	w.Helper()
+	rt, err := Open(w.sys, WithDevice(d), virtualLoop())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return rt
+}
+
+func TestShutdownDrains(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		for range 10 {
+			p.client.send(p.c, NewSend([]byte("x")))
+		}
+		idle := w.rt.CreateID(p.client.pid)
+		settle()
+		if err := w.rt.Shutdown(context.Background()); err != nil {
+			w.Error(err)
+		}
+		closed := map[string]*Closed{}
+		for len(p.client.got) > 0 {
+			g := <-p.client.got
+			if c, ok := g.msg.(*Closed); ok {
+				closed[g.sender.Id] = c
+			}
+		}
+		if c := closed[p.c.Id]; c == nil || c.Delivered != 10 || !errors.Is(c.Err, ErrShutdown) {
+			w.Errorf("the connection: %+v", c)
+		}
+		if c := closed[idle.Id]; c == nil || !errors.Is(c.Err, ErrShutdown) {
+			w.Errorf("the idle identifier: %+v", c)
+		}
+		if err := w.rt.Shutdown(context.Background()); err != nil {
+			w.Errorf("the second time: %v", err)
+		}
+		if got := w.rt.Inspect(); len(got) != 0 {
+			w.Errorf("Inspect afterwards: %v", got)
+		}
+	})
+}
+
+func TestShutdownAborts(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(1<<10, 1))
+		p.server.react = func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				m.Retain()
+			}
+		}
+		p.client.send(p.c, NewSend([]byte("never consumed")))
+		settle()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		took := elapsed(func() { is(w, w.rt.Shutdown(ctx), context.DeadlineExceeded) })
+		if took != time.Second {
+			w.Errorf("it took %v", took)
+		}
+	}, WithTimeouts(Timeouts{Close: time.Minute}))
+}
+
+func TestShutdownOnALoop(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		errs := make(chan error, 2)
+		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
+			if _, ok := ctx.Message().(string); ok {
+				errs <- w.rt.Shutdown(context.Background())
+				_, err := Ask[*Closed](context.Background(), w.rt, ctx.Self(), &DestroyID{})
+				errs <- err
+			}
+		})
+		w.sys.Root.Send(p.pid, "go")
+		is(w, <-errs, eventloop.ErrOnLoop)
+		is(w, <-errs, eventloop.ErrOnLoop)
+	})
+}
+
+func TestCreateIDAfterShutdown(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := newProbe(w, w.sys, nil, nil)
+		if err := w.rt.Shutdown(context.Background()); err != nil {
+			w.Error(err)
+		}
+		id := w.rt.CreateID(p.pid)
+		c, _ := next[*Closed](p)
+		is(w, c.Err, ErrShutdown)
+		p.send(id, &Listen{})
+		settle()
+		if _, ok := p.any().msg.(*actor.DeadLetterResponse); !ok {
+			w.Error("a dead identifier does not answer with DeadLetterResponse")
+		}
+	})
+}
+
+// A panic in an owner's Receive is its supervisor's business; one in an identifier's actor closes that identifier.
+func TestPanics(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		p.server.react = func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok && string(m.Data) == "boom" {
+				panic("boom")
+			}
+		}
+		p.client.send(p.c, NewSend([]byte("boom")))
+		p.client.send(p.c, NewSend([]byte("still there")))
+		next[*Received](p.server)
+		if g := p.server.any(); g.data != "still there" { // Proto.Actor has restarted the owner
+			w.Errorf("got %v", g)
+		}
+	})
+	o := &panicky{}
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		id := w.rt.CreateID(p.pid)
+		other := w.rt.CreateID(p.pid)
+		settle()
+		o.victim = id
+		p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+		end := until[*Closed](p)
+		var pe *PanicError
+		if c := end[len(end)-1].msg.(*Closed); !errors.As(c.Err, &pe) || pe.Value != "observed" {
+			w.Errorf("the end: %v", end)
+		}
+		o.victim = nil
+		p.send(other, &BindAddr{Addr: MustAddr(here + ":0")})
+		next[*Bound](p)
+	}, WithObserver(o))
+}
+
+// panicky is an observer that panics.
+type panicky struct{ victim *actor.PID }
+
+func (o *panicky) Transition(id *actor.PID, _ Handle, _, to states.State) {
+	if id.Equal(o.victim) && o.victim != nil && to == states.Bound {
+		panic("observed")
+	}
+}
+func (*panicky) Event(*actor.PID, cmid.Event)       {}
+func (*panicky) Credit(*actor.PID, Handle, Credits) {}
+
+func TestStoppedFromOutside(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.connect()
+		w.sys.Root.Stop(p.c)
+		end := until[*Closed](p.client)
+		is(w, end[len(end)-1].msg.(*Closed).Err, ErrStopped)
+		w.sys.Root.Poison(p.s)
+		until[*Closed](p.server)
+	})
+}
+
+// Nothing of the process is left after Shutdown: neither file descriptors (goroutines are TestMain's) nor identifiers.
+func TestShutdownLeavesNoDescriptor(t *testing.T) {
+	sys := testSystem(t)
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no /proc: ", err)
+		}
+		return len(entries)
+	}
+	run := func() {
+		rt := openIWARP(t, sys, WithLoops(2))
+		server, client := newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OffLoop(), nil)
+		for range 5 {
+			p := connect(t, rt, server, client)
+			client.send(p.c, NewSend([]byte("x")))
+			next[*Received](server)
+		}
+		if err := rt.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		stop(t, sys, server.pid, client.pid)
+	}
+	run() // what Go itself opens once
+	before := count()
+	run()
+	if after := count(); after > before {
+		t.Errorf("%d file descriptors before, %d after", before, after)
+	}
+}
+
+func TestAskCancelled(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		id := w.rt.CreateID(p.pid)
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_, err := Ask[*AddrResolved](ctx, w.rt, id, &ResolveAddr{Dst: MustAddr("10.0.0.77:7471")})
+		is(w, err, context.DeadlineExceeded)
+		c, _ := next[*Closed](p)
+		is(w, c.Err, context.DeadlineExceeded)
+	})
+}
+
+func TestOpenWithoutDevice(t *testing.T) {
+	_, err := Open(testSystem(t))
+	is(t, err, unix.ENODEV)
+	if !contains(fmt.Sprint(err), "rdma.WithDevice(iwarp.New())") {
+		t.Errorf("%v does not say what to do", err)
+	}
+}
