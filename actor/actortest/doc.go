@@ -1,0 +1,47 @@
+// Package actortest runs tests of actors that use package actor (imported as rdma) without a device, in virtual time, on any system:
+//
+//	func TestResolveTimesOut(t *testing.T) {
+//		actortest.Run(t, func(w *actortest.World) {
+//			p := w.Probe()
+//			id := w.CreateID(p.PID())
+//			w.Silence("10.0.0.9")
+//			p.Request(id, &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+//			e := actortest.Next[*rdma.AddrError](p)
+//			if !errors.Is(e, unix.ETIMEDOUT) || w.Elapsed() != 2*time.Second {
+//				t.Fatal(e)
+//			}
+//		})
+//	}
+//
+// [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an ActorSystem; and a Runtime over a
+// device in memory, mem0 with the address 10.0.0.1/24, which plays iWARP, or with the option [InfiniBand] RoCE. [World.Host] adds
+// further machines. A [Probe] is an actor that the test holds in its hand. What goes wrong is scripted: [World.Silence],
+// [World.Drop], [World.Delay], [World.Reorder], [World.Disconnect], [World.RemoveDevice], [World.RunOut].
+//
+// # Ownership
+//
+// The World and its Probes are the goroutine's that runs the test function. A *rdma.Received that [Next] returned is valid until the
+// next Next of that Probe, which gives its credit back: a Probe that is not asked is a slow reader. Retain keeps a message longer;
+// then Release is due.
+//
+// When the test function has returned, the runtimes are shut down, and the test fails if anything is left: a goroutine of the
+// bubble, an identifier, a queue pair, device memory (which a *rdma.Received holds that was retained and never released). After
+// t.Fatal everything is shut down too, but not checked.
+//
+// # Ordering
+//
+// Next, Silent, State and Disconnect let everything happen first that can happen without time passing. Time passes in Next, Silent
+// and Advance only (and where the test itself sleeps). With one [Seed], one machine and no goroutines of the test's own every run is
+// the same; what happens at one instant on two machines may happen in any order.
+//
+// # Errors
+//
+// What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal with what happened instead.
+// Malformed addresses panic.
+//
+// # Limitations
+//
+// The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real, and a bubble's time stands still
+// for as long as that takes: Dial addresses. Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test program, as synctest has it, after it was
+// named. t.Fatal belongs on the test's goroutine, never in an actor. Runtimes have one loop each.
+package actortest

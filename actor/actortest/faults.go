@@ -1,0 +1,95 @@
+package actortest
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+)
+
+// Message is a kind of message between identifiers, for Drop.
+type Message = cmidtest.Message
+
+// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP (MsgREJ with the reject bit), the
+// end of the stream is MsgDREQ, and the rest does not exist.
+const (
+	MsgREQ  = cmidtest.MsgREQ  // connection request
+	MsgREP  = cmidtest.MsgREP  // reply
+	MsgRTU  = cmidtest.MsgRTU  // ready to use
+	MsgREJ  = cmidtest.MsgREJ  // reject
+	MsgDREQ = cmidtest.MsgDREQ // disconnect request
+	MsgDREP = cmidtest.MsgDREP // disconnect reply
+	MsgSend = cmidtest.MsgSend // a Send of a queue pair; credit updates are such, too
+	MsgAck  = cmidtest.MsgAck  // its acknowledgement
+)
+
+// plug is where a device is, or was.
+type plug struct {
+	host  *cmidtest.Host
+	addrs []string
+	in    bool
+}
+
+// Silence has addr answer nobody from now on: what goes there and what comes from there is lost. Addresses that no device has are
+// silent by themselves.
+func (w *World) Silence(addr string) { w.fabric.Silence(addr) }
+
+// Unsilence ends Silence.
+func (w *World) Unsilence(addr string) { w.fabric.Unsilence(addr) }
+
+// Drop loses the next n messages of a kind.
+func (w *World) Drop(kind Message, n int) { w.fabric.Drop(kind, n) }
+
+// Delay is how long every message takes from now on, and how long address and route resolution take. It is 0 at first.
+func (w *World) Delay(d time.Duration) { w.fabric.Delay(d) }
+
+// Latency adds d to every message from and to addr.
+func (w *World) Latency(addr string, d time.Duration) { w.fabric.LatencyFor(addr, d) }
+
+// Reorder has the device's events and completions overtake one another from now on, as on a kernel device, which tells of them on
+// two file descriptors: the Seed decides. What owners are told keeps its order all the same.
+func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
+
+// RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until it is told 0.
+func (w *World) RunOut(errno unix.Errno) { w.fabric.RunOut(errno) }
+
+// Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET on iWARP.
+func (w *World) Disconnect(id *actor.PID) {
+	w.t.Helper()
+	i, ok := w.find(id)
+	if !ok {
+		w.t.Fatalf("actortest: Disconnect: there is no identifier %v; identifiers:%s", id, w.identifiers())
+	}
+	w.fabric.Disconnect(i.ID)
+}
+
+// RemoveDevice pulls a device out of its machine: its identifiers are told DeviceRemoval, their peers Disconnected.
+func (w *World) RemoveDevice(name string) {
+	w.t.Helper()
+	p := w.devices[name]
+	if p == nil || !p.in {
+		w.t.Fatalf("actortest: RemoveDevice: there is no device %q", name)
+	}
+	p.in = false
+	w.fabric.RemoveDevice(name)
+}
+
+// AddDevice plugs in a device: one that was removed goes where it was, with the addresses it had if none are given; a new one goes
+// into the machine that the test began with. Names and addresses that are taken panic.
+func (w *World) AddDevice(name string, addrs ...string) {
+	host := w.fabric.Host("")
+	if p := w.devices[name]; p != nil {
+		host = p.host
+		if len(addrs) == 0 {
+			addrs = p.addrs
+		}
+	}
+	w.plugIn(host, name, addrs)
+}
+
+func (w *World) plugIn(h *cmidtest.Host, name string, addrs []string) {
+	h.AddDevice(name, addrs...)
+	w.devices[name] = &plug{host: h, addrs: addrs, in: true}
+}

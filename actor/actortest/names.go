@@ -1,0 +1,54 @@
+package actortest
+
+import (
+	"fmt"
+	"reflect"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// String describes a message for failures.
+func (m message) String() string {
+	s := typeName(reflect.TypeOf(m.msg))
+	switch msg := m.msg.(type) {
+	case rdma.Failure:
+		s += fmt.Sprintf(" (%v)", msg)
+	case *rdma.Received:
+		s += fmt.Sprintf(" (%d bytes, %s)", len(msg.Data), quote(msg.Data))
+	case *rdma.ConnectRequest:
+		s += fmt.Sprintf(" (from %v, private data %s)", msg.Peer, quote(msg.PrivateData))
+	case *rdma.Disconnected:
+		s += fmt.Sprintf(" (%v)", msg.Err)
+	case *rdma.Closed:
+		s += fmt.Sprintf(" (delivered %d, unsent %d, unknown %d: %v)", msg.Delivered, msg.Unsent, msg.Unknown, msg.Err)
+	}
+	if m.sender != nil {
+		s += " from " + m.sender.Id
+	}
+	return s
+}
+
+// quote shows the beginning of b.
+func quote(b []byte) string {
+	const most = 64
+	if len(b) > most {
+		return fmt.Sprintf("%q...", b[:most])
+	}
+	return fmt.Sprintf("%q", b)
+}
+
+// typeName is a type as the user of package rdma writes it.
+func typeName(t reflect.Type) string {
+	if t == nil {
+		return "nil"
+	}
+	star, base := "", t
+	if t.Kind() == reflect.Pointer {
+		star, base = "*", t.Elem()
+	}
+	switch base.PkgPath() {
+	case reflect.TypeFor[rdma.Received]().PkgPath(), reflect.TypeFor[rdma.Listen]().PkgPath():
+		return star + "rdma." + base.Name()
+	}
+	return t.String()
+}

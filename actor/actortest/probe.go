@@ -1,0 +1,175 @@
+package actortest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Patience is the virtual time that Next waits.
+const Patience = time.Minute
+
+// Probe is an actor on the World's loop that keeps what it gets until the test asks for it. Its methods, and Next, belong to the
+// test's goroutine.
+type Probe struct {
+	w       *World
+	pid     *actor.PID
+	arrived chan struct{} // holds a token when something has come since the queue was looked at
+	last    message       // what Next has returned
+
+	mu      sync.Mutex
+	queue   []message
+	discard bool // the test is over
+}
+
+// message is a message with its sender.
+type message struct {
+	msg    any
+	sender *actor.PID
+}
+
+// Probe spawns a Probe. It is stopped at the end; System().Root.Stop ends it before.
+func (w *World) Probe() *Probe {
+	p := &Probe{w: w, arrived: make(chan struct{}, 1)}
+	p.pid = w.sys.Root.Spawn(actor.PropsFromFunc(p.receive, w.rt.OnLoop()))
+	w.probes = append(w.probes, p)
+	return p
+}
+
+// receive runs on the loop.
+func (p *Probe) receive(ctx actor.Context) {
+	msg := ctx.Message()
+	switch msg.(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage:
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.discard {
+		return
+	}
+	if m, ok := msg.(*rdma.Received); ok {
+		m.Retain()
+	}
+	p.queue = append(p.queue, message{msg, ctx.Sender()})
+	select {
+	case p.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// PID is the Probe's: an owner, or the sender of commands.
+func (p *Probe) PID() *actor.PID { return p.pid }
+
+// Request sends msg with the Probe as its sender, who gets the answer.
+func (p *Probe) Request(to *actor.PID, msg any) { p.w.sys.Root.RequestWithCustomSender(to, msg, p.pid) }
+
+// Send sends msg without a sender: an identifier answers its owner.
+func (p *Probe) Send(to *actor.PID, msg any) { p.w.sys.Root.Send(to, msg) }
+
+// Sender is the sender of the message that Next returned last: for an event the identifier, for a ConnectRequest the new one.
+func (p *Probe) Sender() *actor.PID { return p.last.sender }
+
+// Next is the next message that the Probe got, which has to be a T (a type such as *rdma.Established, or an interface such as
+// rdma.Failure, or any): the test fails if it is anything else, or if none comes within Patience. A *rdma.Received is valid until
+// the next Next of this Probe.
+func Next[T any](p *Probe) T {
+	p.w.t.Helper()
+	p.release()
+	want := typeName(reflect.TypeFor[T]())
+	if !p.await(Patience) {
+		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; identifiers:%s", Patience, want, p.w.identifiers())
+	}
+	p.mu.Lock()
+	p.last = p.queue[0]
+	p.queue[0] = message{}
+	p.queue = p.queue[1:]
+	p.mu.Unlock()
+	m, ok := p.last.msg.(T)
+	if !ok {
+		p.w.t.Fatalf("actortest: Next: got %s, want %s%s", p.last, want, p.behind())
+	}
+	return m
+}
+
+// Silent lets d pass, and fails the test if the Probe has got anything by then that Next has not returned.
+func (p *Probe) Silent(d time.Duration) {
+	p.w.t.Helper()
+	from := p.w.Elapsed()
+	if p.await(d) {
+		p.mu.Lock()
+		first := p.queue[0]
+		p.mu.Unlock()
+		p.w.t.Fatalf("actortest: Silent(%v): after %v got %s", d, p.w.Elapsed()-from, first)
+	}
+}
+
+// await waits until there is a message, and whatever comes with it has happened. Not ok: d has passed.
+func (p *Probe) await(d time.Duration) (ok bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		synctest.Wait()
+		p.mu.Lock()
+		n := len(p.queue)
+		p.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+		select {
+		case <-p.arrived:
+		case <-timer.C:
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return len(p.queue) > 0
+		}
+	}
+}
+
+// release gives the message back that Next has returned last.
+func (p *Probe) release() {
+	if m, ok := p.last.msg.(*rdma.Received); ok {
+		m.Release()
+	}
+	p.last = message{}
+}
+
+// end gives everything back, what is still to come included.
+func (p *Probe) end() {
+	p.release()
+	p.mu.Lock()
+	left := p.queue
+	p.queue, p.discard = nil, true
+	p.mu.Unlock()
+	for _, m := range left {
+		p.last = m
+		p.release()
+	}
+}
+
+// behind tells what waits after a message that was not wanted.
+func (p *Probe) behind() string {
+	const most = 8
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for i, m := range p.queue {
+		if i == most {
+			all = append(all, fmt.Sprintf("\n\tand %d more", len(p.queue)-most))
+			break
+		}
+		all = append(all, "\n\t"+m.String())
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "; behind it:" + strings.Join(all, "")
+}

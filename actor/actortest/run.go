@@ -1,0 +1,116 @@
+package actortest
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Option is an option of Run.
+type Option func(*config)
+
+type config struct {
+	fabric  cmidtest.Config
+	runtime []rdma.Option
+}
+
+// IWARP has the device play iWARP, as the embedded device does. This is the default.
+func IWARP() Option { return func(c *config) { c.fabric.Flavor = states.IWARP } }
+
+// InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that are answered, timewait.
+func InfiniBand() Option { return func(c *config) { c.fabric.Flavor = 0 } }
+
+// Seed decides what chance decides: port numbers, and what Reorder does. It is 0 otherwise.
+func Seed(n uint64) Option { return func(c *config) { c.fabric.Seed = n } }
+
+// RuntimeOptions are further options of every runtime: WithTimeouts, WithLimits, WithObserver, WithLogger. The device and the loop
+// are the World's.
+func RuntimeOptions(opts ...rdma.Option) Option {
+	return func(c *config) { c.runtime = append(c.runtime, opts...) }
+}
+
+// Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the runtime show the time since test
+// began, and come with a test that fails. Inside test both t and w.T may be used, and t.Run may not.
+func Run(t *testing.T, test func(w *World), opts ...Option) {
+	t.Helper()
+	cfg := config{fabric: cmidtest.Config{Flavor: states.IWARP}}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	synctest.Test(t, func(inner *testing.T) {
+		w := newWorld(inner, cfg)
+		inner.Cleanup(w.end) // last of the cleanups
+		returned := false
+		defer func() {
+			if returned || !t.Failed() || inner.Failed() {
+				return
+			}
+			if r := recover(); r != nil {
+				panic(r)
+			}
+			inner.FailNow() // the test has called FailNow on t, which the testing package would complain about
+		}()
+		w.start = time.Now()
+		test(w)
+		returned, w.finished = true, true
+	})
+}
+
+// deadLetterTick is how long Proto.Actor keeps a goroutine for counting dead letters.
+const deadLetterTick = time.Millisecond
+
+func newWorld(t *testing.T, cfg config) *World {
+	t.Helper()
+	w := &World{
+		t: t, cfg: cfg, start: time.Now(),
+		fabric:  cmidtest.NewFabric(cfg.fabric),
+		devices: make(map[string]*plug),
+		own:     bubbleGoroutines(),
+	}
+	w.sys = actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return w.logger(slog.LevelWarn) }),
+		actor.WithDeadLetterThrottleInterval(deadLetterTick),
+	)
+	w.rt = w.open("", "mem0", "10.0.0.1/24")
+	return w
+}
+
+// logger writes to the test's log, with virtual time.
+func (w *World) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Duration(slog.TimeKey, a.Value.Time().Sub(w.start))
+			}
+			return a
+		},
+	}))
+}
+
+// open starts a runtime on a host, with its first device.
+func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
+	w.t.Helper()
+	h := w.fabric.Host(host)
+	w.plugIn(h, device, addrs)
+	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
+	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithLoop(eventloop.Config{
+		Name: device, Poller: eventlooptest.NewPoller(), CheckOwner: true,
+		OnPanic: func(p eventloop.Panic) { w.t.Errorf("actortest: %v\n%s", p.Value, p.Stack) },
+	}))
+	rt, err := rdma.Open(w.sys, opts...)
+	if err != nil {
+		w.t.Fatalf("actortest: %v", err)
+	}
+	w.runtimes = append(w.runtimes, rt)
+	return rt
+}

@@ -1,0 +1,107 @@
+package actortest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// World is what a test of Run has. Its methods belong to the test's goroutine.
+type World struct {
+	t        *testing.T
+	cfg      config
+	start    time.Time
+	finished bool // the test function has returned
+
+	sys      *actor.ActorSystem
+	fabric   *cmidtest.Fabric
+	rt       *rdma.Runtime
+	runtimes []*rdma.Runtime
+	probes   []*Probe
+	devices  map[string]*plug
+	own      map[uint64]string // the bubble's goroutines before there was anything
+}
+
+// T is the bubble's test: its Cleanup, which runs before everything is shut down, and its Context are inside the bubble. The Context
+// of the test outside must not be used here: its channel would belong to the bubble.
+func (w *World) T() *testing.T { return w.t }
+
+// System is the actor system. It is shut down at the end.
+func (w *World) System() *actor.ActorSystem { return w.sys }
+
+// Runtime is the runtime of the machine that the test begins with, whose device is mem0, 10.0.0.1.
+func (w *World) Runtime() *rdma.Runtime { return w.rt }
+
+// CreateID is Runtime's.
+func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
+	return w.rt.CreateID(owner, opts...)
+}
+
+// Host adds a machine and returns its runtime, which joins the same actor system. The machine has one device, with addresses such
+// as "10.0.0.2"; without a length their subnet is /24 or /64. Names and addresses that are taken panic.
+func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
+	w.t.Helper()
+	return w.open(device, device, addrs...)
+}
+
+// Now is the virtual time.
+func (w *World) Now() time.Time { return time.Now() }
+
+// Elapsed is the virtual time since the test function was called.
+func (w *World) Elapsed() time.Duration { return time.Since(w.start) }
+
+// Wait lets everything happen that can happen without time passing.
+func (w *World) Wait() { synctest.Wait() }
+
+// Advance lets d pass, and everything happen that can happen by then.
+func (w *World) Advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// State is an identifier's state on any of the machines: Destroying for one that is gone.
+func (w *World) State(id *actor.PID) states.State {
+	if i, ok := w.find(id); ok {
+		return i.State
+	}
+	return states.Destroying
+}
+
+// find finds an identifier that is not gone.
+func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
+	synctest.Wait()
+	for _, rt := range w.runtimes {
+		for _, i := range rt.Inspect() {
+			if i.PID.Equal(id) {
+				return i, true
+			}
+		}
+	}
+	return rdma.IDInfo{}, false
+}
+
+// identifiers tells of all that exist, for failures.
+func (w *World) identifiers() string {
+	var all []string
+	for _, rt := range w.runtimes {
+		for _, i := range rt.Inspect() {
+			s := fmt.Sprintf("\n\t%s: id %d, %v for %v, %v -> %v", i.PID.Id, i.ID, i.State, i.InState, i.Local, i.Peer)
+			if i.Waiting != "" {
+				s += ", " + i.Waiting + " waits for its answer"
+			}
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		return "\n\tnone"
+	}
+	return strings.Join(all, "")
+}
