@@ -25,7 +25,7 @@ func (*lookedUp) lane() lane { return laneEvent }
 // since a name server may take its time.
 func (it *ident) lookUp(cmd Command, node, service string, hints *AddrInfo, then func([]AddrInfo, error)) {
 	if literal(node, service) {
-		then(cmid.LookupAddrInfo(context.Background(), node, service, hints))
+		then(it.rt.resolve(context.Background(), node, service, hints))
 		return
 	}
 	ctx, box := it.rt.lookups, it.box
@@ -33,7 +33,7 @@ func (it *ident) lookUp(cmd Command, node, service string, hints *AddrInfo, then
 	it.rt.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		info, err := cmid.LookupAddrInfo(ctx, node, service, hints)
+		info, err := it.rt.resolve(ctx, node, service, hints)
 		box.PostUserMessage(&lookedUp{cmd, info, err, then})
 	})
 }

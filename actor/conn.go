@@ -367,14 +367,15 @@ func (c *conn) counts() Credits {
 	return n
 }
 
-// violated ends a connection whose peer broke the protocol: that one only.
+// violated ends a connection whose peer broke the protocol: that one only. Its queue pair goes in a later turn, because the device
+// may be in the middle of what it received.
 func (it *ident) violated(err error) {
 	if it.conn == nil || it.conn.over {
 		return
 	}
 	it.log.Warn("rdma: peer broke the protocol", it.logKeys(states.OpDisconnect, "err", err)...)
 	it.conn.stop()
-	it.box.deliver(&violation{err})
+	it.box.PostUserMessage(&violation{err})
 }
 
 // violation tells an identifier that its peer broke the protocol.

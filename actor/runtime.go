@@ -34,6 +34,7 @@ type Runtime struct {
 	count    atomic.Int64  // identifiers
 	closing  atomic.Bool
 
+	resolve func(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error)
 	lookups context.Context // ends with Shutdown
 	cancel  context.CancelFunc
 	running sync.WaitGroup // look-ups
@@ -64,6 +65,7 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 		cfg.log = sys.Logger()
 	}
 	rt := &Runtime{sys: sys, boxes: boxesOf(sys), off: &goroutines{}, cfg: cfg, log: cfg.log, stopped: make(chan struct{})}
+	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})
 	rt.lookups, rt.cancel = context.WithCancel(context.Background())
 	for i := range cfg.loops {

@@ -1,0 +1,222 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// addresses is a resolver for tests.
+func addresses(list ...string) func(context.Context, string, string, *AddrInfo) ([]AddrInfo, error) {
+	return func(_ context.Context, _, _ string, hints *AddrInfo) ([]AddrInfo, error) {
+		var infos []AddrInfo
+		for _, s := range list {
+			ai := AddrInfo{Dst: MustAddr(s)}
+			if hints.Flags&RAIPassive != 0 {
+				ai = AddrInfo{Src: MustAddr(s)}
+			}
+			infos = append(infos, ai)
+		}
+		return infos, nil
+	}
+}
+
+// A name with several addresses: each is tried, with a new identifier under the same PID, options included.
+func TestDialTriesEachAddress(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.rt.resolve = addresses("10.0.0.66:7471", there+":1", there+":7471")
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		id := w.rt.CreateID(client.pid)
+		client.send(id, &SetOption{Option: OptionTOS, Value: 8})
+		next[*Done](client)
+		client.send(id, &Dial{Addr: "there:7471", PrivateData: []byte("hi")})
+		r, s := next[*ConnectRequest](server)
+		if string(r.PrivateData) != "hi" {
+			w.Errorf("the request carries %q", r.PrivateData)
+		}
+		server.send(s, &Accept{})
+		e, from := next[*Established](client)
+		if !from.Equal(id) || e.Peer != MustAddr(there+":7471") {
+			w.Errorf("connected to %v by %v", e.Peer, from)
+		}
+		client.send(id, NewSend([]byte("x")))
+		next[*Established](server)
+		next[*Received](server)
+		client.send(id, &Close{})
+		until[*Closed](client)
+	})
+}
+
+func TestDialReportsTheLastAddress(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.rt.resolve = addresses(there+":1", there+":2")
+		p := w.probe()
+		p.send(w.rt.CreateID(p.pid), &Dial{Addr: "there:7471"})
+		f, _ := next[Failure](p) // Rejected, or as soft-iWARP has it a Connect that failed
+		is(w, f, unix.ECONNREFUSED)
+		if !contains(f.Error(), there+":2") {
+			w.Errorf("it does not name the last address: %v", f)
+		}
+		if _, ok := f.Failed().(*Dial); !ok {
+			w.Errorf("what failed is %T", f.Failed())
+		}
+		next[*Closed](p)
+		p.quiet()
+	})
+}
+
+// An application that rejects has answered: no other address is tried.
+func TestDialStopsAtAnAnswer(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.rt.resolve = addresses(there+":7471", there+":7471")
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		client.send(w.rt.CreateID(client.pid), &Dial{Addr: "there:7471"})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Reject{PrivateData: []byte("no")})
+		next[*Closed](server)
+		r, _ := next[*Rejected](client)
+		if string(r.PrivateData) != "no" {
+			w.Errorf("rejected with %q", r.PrivateData)
+		}
+		next[*Closed](client)
+		settle()
+		server.quiet()
+	})
+}
+
+func TestDialTimeoutIsForAllOfIt(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.rt.resolve = addresses("10.0.0.66:1", "10.0.0.67:1", "10.0.0.68:1")
+		p := w.probe()
+		took := elapsed(func() {
+			p.send(w.rt.CreateID(p.pid), &Dial{Addr: "there:1", Timeout: 5 * time.Second})
+			f, _ := next[*AddrError](p)
+			is(w, f, unix.ETIMEDOUT)
+			next[*Closed](p)
+		})
+		if took != 5*time.Second {
+			w.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestServeTriesEachAddress(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		w.far.resolve = addresses("10.0.0.66:7471", there+":7471")
+		p := w.farProbe()
+		id := w.far.CreateID(p.pid)
+		p.send(id, &Serve{Addr: "there:7471", Backlog: 3})
+		l, _ := next[*Listening](p)
+		if l.Local != MustAddr(there+":7471") || l.Backlog != 3 {
+			w.Errorf("listening on %v, backlog %d", l.Local, l.Backlog)
+		}
+	})
+}
+
+func TestServeEverywhere(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		server.send(w.far.CreateID(server.pid), &Serve{Addr: ":7471"})
+		next[*Listening](server)
+		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		next[*ConnectRequest](server)
+	})
+}
+
+func TestNamesThatDoNotResolve(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		w.rt.resolve = func(ctx context.Context, _, _ string, _ *AddrInfo) ([]AddrInfo, error) {
+			<-ctx.Done() // the name server does not answer
+			return nil, &cmid.GAIError{Code: cmid.EAIAgain, Err: ctx.Err()}
+		}
+		p := w.probe()
+		for _, cmd := range []Command{&Dial{Addr: "nowhere:1"}, &Serve{Addr: "nowhere:1"}, &GetAddrInfo{Node: "nowhere"}} {
+			id := w.rt.CreateID(p.pid)
+			p.send(id, cmd)
+			f, _ := next[*AddrInfoError](p)
+			if f.Failed() != cmd {
+				w.Errorf("what failed is %T, want %T", f.Failed(), cmd)
+			}
+			p.send(id, &DestroyID{})
+			next[*Closed](p)
+			settle()
+			for len(p.got) > 0 {
+				<-p.got
+			}
+		}
+		// A look-up under way does not outlive its identifier's runtime, nor does its outcome reach anybody.
+		id := w.rt.CreateID(p.pid)
+		p.send(id, &Dial{Addr: "nowhere:1"})
+		settle()
+		p.send(id, &DestroyID{})
+		f, _ := next[*CommandFailed](p)
+		is(w, f, unix.ENOENT)
+		next[*Closed](p)
+		if err := w.rt.Shutdown(context.Background()); err != nil {
+			w.Error(err)
+		}
+		p.quiet()
+	})
+}
+
+func TestBadAddresses(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		id := w.rt.CreateID(p.pid)
+		for _, addr := range []string{"", "here", "here:", ":", "a:b:c"} {
+			for _, cmd := range []Command{&Dial{Addr: addr}, &Serve{Addr: addr}} {
+				p.send(id, cmd)
+				f, _ := next[*CommandFailed](p)
+				is(w, f, unix.EINVAL)
+			}
+		}
+		if s, ok := w.state(id); !ok || s != states.Idle {
+			w.Errorf("the identifier is %v, %v", s, ok)
+		}
+	})
+}
+
+// A mailbox that is full refuses sends, and nothing else.
+func TestMailboxIsBounded(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.connect()
+		client := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
+			if _, ok := ctx.Message().(string); ok {
+				for range 20 { // the identifier's turn comes when this one is over
+					ctx.Request(p.c, NewSend([]byte("x")))
+				}
+				ctx.Request(p.c, &Close{})
+			}
+		})
+		p.client.send(p.c, &Handover{To: client.pid})
+		next[*Done](p.client)
+		w.sys.Root.Send(client.pid, "go")
+		next[string](client)
+		full, done := 0, false
+		for !done {
+			switch m := client.any().msg.(type) {
+			case *SendFailed:
+				if errors.Is(m, ErrQueueFull) {
+					full++
+				}
+			case *Closed:
+				done = true
+				if m.Delivered+m.Unsent != 20 {
+					w.Errorf("%d delivered, %d unsent of 20", m.Delivered, m.Unsent)
+				}
+			}
+		}
+		if full != 10 {
+			w.Errorf("%d sends met a full mailbox, want 10", full)
+		}
+	}, WithLimits(Limits{Mailbox: 10}))
+}
