@@ -187,7 +187,7 @@ const (
 	foundSilence        // nobody has the address
 )
 
-// lookup finds who listens on dst, and counts one unread request more for him.
+// lookup finds who listens on the destination.
 func (id *ident) lookup() (*binding, found) {
 	f, dst := id.in.f, id.peer
 	f.mu.Lock()
@@ -214,10 +214,11 @@ func (id *ident) lookup() (*binding, found) {
 	switch {
 	case best == nil:
 		return nil, what
+	case id.far == best.id.self():
+		return best, foundListener // he has the request already, or it is on its way
 	case best.unread >= best.backlog:
 		return nil, foundFull
 	}
-	best.unread++
 	return best, foundListener
 }
 
@@ -235,6 +236,22 @@ func (b *binding) hears(ip netip.Addr) bool {
 		return ip == b.ip
 	}
 	return b.ip == ip
+}
+
+// ask sends a request. Until the reply names the other end, the listener's is where a change of mind goes: see instance.meant. A
+// repetition of what has come already does not count against the backlog.
+func (id *ident) ask(kind Message, m *message, b *binding) {
+	p := id.packet(kind, m)
+	p.to = b.id.self()
+	if id.far != p.to {
+		id.in.f.mu.Lock()
+		b.unread++
+		id.in.f.mu.Unlock()
+		p.listener = b
+	}
+	if id.far = p.to; !id.in.f.send(p) {
+		id.far = endpoint{}
+	}
 }
 
 // read says that a request is not unread any more.

@@ -11,7 +11,12 @@ import (
 
 // twinRig is two hosts in memory.
 func twinRig(flavor states.Flavor) Rig {
-	f := NewFabric(Config{Flavor: flavor, Seed: 7})
+	rig, _ := twin(Config{Flavor: flavor, Seed: 7})
+	return rig
+}
+
+func twin(cfg Config) (Rig, *Fabric) {
+	f := NewFabric(cfg)
 	f.Host("a").AddDevice("mem0", "10.0.0.5")
 	f.Host("b").AddDevice("mem1", "10.0.0.7", "10.0.0.8")
 	f.Host("b").AddAddress("192.168.1.1")
@@ -26,12 +31,12 @@ func twinRig(flavor states.Flavor) Rig {
 		Silent:       netip.MustParseAddr("10.0.0.98"),
 		NoRoute:      netip.MustParseAddr("2001:db8::1"),
 		Plain:        netip.MustParseAddr("192.168.1.1"),
-		Datagrams:    flavor&states.IWARP == 0,
+		Datagrams:    cfg.Flavor&states.IWARP == 0,
 		RemoveDevice: func() { f.RemoveDevice("mem1") },
 		Differences: []Difference{
 			{LoopbackOnly, "who binds to loopback wants to be reached from nowhere else (rdma_listen(3))"},
 		},
-	}
+	}, f
 }
 
 func TestConformance(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 const (
 	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
 	cmRetries    = 15                      // so often
+	cmPatience   = 240                     // and with a peer that has asked for time
 	timewait     = 2 * time.Second
 	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
 	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request
@@ -137,14 +138,6 @@ func (id *ident) request(m *message) {
 	}
 }
 
-// ask sends a request. Until the reply names the other end, the listener's is where a change of mind goes: see instance.meant.
-func (id *ident) ask(kind Message, m *message, b *binding) {
-	id.far = b.id.self()
-	p := id.packet(kind, m)
-	p.listener = b
-	id.in.f.send(p)
-}
-
 // refused has the destination's kernel answer in the application's place.
 func (id *ident) refused(reason cmid.RejectReason, sidr int32) {
 	p := packet{kind: MsgREJ, to: id.self(), src: id.peer.Addr(), dst: id.local.Addr(), cm: &message{status: int32(reason)}}
@@ -217,11 +210,23 @@ func (in *instance) turnAway(p *packet) {
 // requestedAgain repeats the answer to a request that was repeated.
 func (id *ident) requestedAgain() {
 	switch id.state {
+	case states.ConnectRequested:
+		if !id.ps.Datagram() {
+			id.send(MsgMRA, nil)
+		}
 	case states.Accepting, states.Failed, states.Connected:
 		if id.sent.kind == MsgREP || id.sent.kind == MsgREJ || id.sent.kind == MsgSIDRREP {
 			id.in.f.send(id.sent)
 		}
 	default:
+	}
+}
+
+// gotMoreTime: the peer has the request, and will be asked for long.
+func (id *ident) gotMoreTime() {
+	if id != nil && id.state == states.Connecting && id.patience < cmPatience {
+		id.patience++
+		id.tries = 0
 	}
 }
 

@@ -17,6 +17,7 @@ type Message uint8
 const (
 	msgLocal   Message = iota // work that an instance leaves itself
 	MsgREQ                    // connection request
+	MsgMRA                    // the request has come, its answer takes longer
 	MsgREP                    // reply
 	MsgRTU                    // ready to use
 	MsgREJ                    // reject

@@ -27,15 +27,16 @@ type ident struct {
 	qp          *qp
 	groups      map[netip.Addr]bool // joined
 
-	far     endpoint // the other end
-	key     endpoint // whose request made this identifier
-	own     cmid.ConnParam
-	reset   bool          // a request whose peer gave up (iWARP)
-	pending *cmid.Connect // answered with ErrPending, not done yet
-	sent    packet        // what is repeated until it is answered
-	tries   int
-	timer   *eventloop.Timer
-	onTimer func()
+	far      endpoint // the other end
+	key      endpoint // whose request made this identifier
+	own      cmid.ConnParam
+	reset    bool          // a request whose peer gave up (iWARP)
+	pending  *cmid.Connect // answered with ErrPending, not done yet
+	sent     packet        // what is repeated until it is answered
+	tries    int
+	patience int // how often the peer has asked for more time
+	timer    *eventloop.Timer
+	onTimer  func()
 }
 
 func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {

@@ -61,20 +61,21 @@ type inbox struct {
 	closed    bool
 }
 
-// send gives p to the network.
-func (f *Fabric) send(p packet) {
+// send gives p to the network; false when it is lost there.
+func (f *Fabric) send(p packet) bool {
 	if p.to.in == nil {
 		p.release()
-		return
+		return false
 	}
 	d, lost := f.between(p.kind, p.src, p.dst)
 	if lost {
 		f.read(p.listener)
 		p.release()
-		return
+		return false
 	}
 	p.delay = d
 	p.to.in.put(p)
+	return true
 }
 
 // put queues p and has the instance run, on its loop, never inside the caller.
@@ -192,6 +193,8 @@ func (in *instance) handle(p *packet) {
 	switch p.kind {
 	case MsgREQ, MsgSIDRREQ:
 		in.gotRequest(id, p)
+	case MsgMRA:
+		id.gotMoreTime()
 	case MsgREP:
 		in.gotReply(id, p)
 	case MsgRTU:

@@ -10,8 +10,7 @@ import (
 // openStream plays iWARP's connect: a TCP connection first, which fails as the command's own failure, then the MPA request.
 func (id *ident) openStream(c *cmid.Connect, m *message) {
 	f := id.in.f
-	b, what := id.lookup()
-	f.read(b) // only looked: the request is not there yet
+	_, what := id.lookup()
 	f.mu.Lock()
 	rtt := 2 * f.latency(id.local.Addr().WithZone(""), id.peer.Addr().WithZone(""))
 	f.mu.Unlock()

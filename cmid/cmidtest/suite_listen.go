@@ -1,6 +1,7 @@
 package cmidtest
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -30,9 +31,11 @@ func listen(t *testing.T, r *run) {
 		"on the bound address only": func(w *world) {
 			w.listener(tcp, at(w.rig.Address, 0))
 			w.reaches(at(w.rig.Address, w.port))
-			if w.rig.Second.IsValid() {
-				w.refuses(at(w.rig.Second, w.port), cmid.RejectConsumerDefined)
+			other := w.rig.Second
+			if !other.IsValid() { // every device has this one
+				other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 			}
+			w.refuses(at(other, w.port), cmid.RejectConsumerDefined)
 		},
 		"on loopback": func(w *world) {
 			w.listener(tcp, cmid.MustAddr("127.0.0.1:0"))
@@ -179,7 +182,9 @@ func channel(t *testing.T, r *run) {
 	r.each(t, map[string]func(w *world){
 		"create_id": func(w *world) {
 			_, err := w.b.ch.CreateID(cmid.PortSpace(9))
-			w.wantErr("no such port space", err, unix.EINVAL)
+			if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPROTONOSUPPORT) {
+				w.Errorf("no such port space: %v", err)
+			}
 			if w.b.create(0).PortSpace() != cmid.PortSpaceTCP {
 				w.Error("port space 0 is not TCP")
 			}

@@ -35,6 +35,7 @@ type end struct {
 	l     *eventloop.Loop
 	ch    *cmid.Channel
 	heard []heard
+	then  func(heard) // when something is heard
 }
 
 // heard is an event that was told.
@@ -73,6 +74,9 @@ func (w *world) end(name string, d cmid.Driver) *end {
 	}
 	if e.ch, err = cmid.NewChannel(e.l, d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 		e.heard = append(e.heard, heard{id, ev, answers})
+		if e.then != nil {
+			e.then(e.heard[len(e.heard)-1])
+		}
 	}); err != nil {
 		w.Fatal(err)
 	}
@@ -309,6 +313,7 @@ type rings struct {
 	mr   *verbs.MR
 	done []verbs.WC
 	then func() // after completions
+	wc   [3]verbs.WC
 }
 
 const (
@@ -340,9 +345,8 @@ func (w *world) queues(id *cmid.ID, n int) *rings {
 }
 
 func (q *rings) poll() {
-	var wc [3]verbs.WC
-	for n := q.cq.Poll(wc[:]); n > 0; n = q.cq.Poll(wc[:]) {
-		q.done = append(q.done, wc[:n]...)
+	for n := q.cq.Poll(q.wc[:]); n > 0; n = q.cq.Poll(q.wc[:]) {
+		q.done = append(q.done, q.wc[:n]...)
 	}
 	if q.then != nil {
 		q.then()

@@ -1,0 +1,46 @@
+package iwarp_test
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// TestConformance holds the embedded device against what Linux's rdma_cm does over iWARP.
+func TestConformance(t *testing.T) {
+	addr := hostAddress(t)
+	cmidtest.Run(t, func(*testing.T) cmidtest.Rig {
+		d := iwarp.New()
+		return cmidtest.Rig{
+			Active: d, Passive: d,
+			Address: addr, Local: addr,
+			NotLocal:   netip.MustParseAddr("203.0.113.77"),
+			NoRoute:    netip.MustParseAddr("ff0e::7471"), // whatever routes there are: no connection leads to a group
+			Privileged: true, // net.ipv4.ip_unprivileged_port_start and who we are decide
+			Differences: []cmidtest.Difference{
+				{What: cmidtest.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
+				{What: cmidtest.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
+				{What: cmidtest.LoopbackHasDevice, Why: "the device's streams run over loopback as well"},
+			},
+		}
+	})
+}
+
+// hostAddress is an IPv4 address of this host that is not loopback: only there can a listener on loopback be told from others.
+func hostAddress(t *testing.T) netip.Addr {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() {
+			return p.Addr()
+		}
+	}
+	t.Skip("this host has no IPv4 address but loopback")
+	return netip.Addr{}
+}
