@@ -24,9 +24,9 @@
 // next Next of that Probe, which gives its credit back: a Probe that is not asked is a slow reader. Retain keeps a message longer;
 // then Release is due.
 //
-// When the test function has returned, the runtimes are shut down, and the test fails if anything is left: a goroutine of the
-// bubble, an identifier, a queue pair, device memory (which a *rdma.Received holds that was retained and never released). After
-// t.Fatal everything is shut down too, but not checked.
+// When the test function has returned, Probes give back what they have, the runtimes are shut down, and the test fails if anything
+// is left: a *rdma.Received that was retained and not released within a minute, a goroutine of the bubble, an identifier, a queue
+// pair, device memory. After t.Fatal everything is shut down too, but not checked.
 //
 // # Ordering
 //

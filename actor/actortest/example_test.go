@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
+// An address that does not answer costs the time it was given, and the identifier may try again.
 func TestResolveTimesOut(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) { // synctest bubble, in-memory twin, scripted faults; ends with a leak check
 		p := w.Probe()
@@ -23,5 +25,48 @@ func TestResolveTimesOut(t *testing.T) {
 			t.Fatal(e)
 		}
 		w.RemoveDevice("mem0") // likewise: Drop, Delay, Reorder, Disconnect, RunOut(EMFILE)
+	})
+}
+
+// greeter is an application's actor: it connects, says hello, survives its device and tries again.
+type greeter struct{ rt *rdma.Runtime }
+
+type redial struct{}
+
+func (g *greeter) Receive(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *actor.Started, *redial:
+		ctx.Send(g.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: "10.0.0.2:7471"})
+	case *rdma.Established:
+		ctx.Respond(rdma.NewSend([]byte("hello")))
+	case *rdma.Closed:
+		rdma.After(ctx, time.Second, &redial{})
+	}
+}
+
+// An application's actor against a server that the test plays.
+func TestGreeterSurvivesItsDevice(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		server := w.Probe()
+		server.Request(w.Host("mem1", "10.0.0.2").CreateID(server.PID()), &rdma.Serve{Addr: ":7471"})
+		actortest.Next[*rdma.Listening](server)
+		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &greeter{w.Runtime()} }, w.Runtime().OnLoop()))
+		for range 2 {
+			there := w.Elapsed()
+			actortest.Next[*rdma.ConnectRequest](server)
+			if d := w.Elapsed() - there; d > time.Second {
+				t.Errorf("it has come back %v after its device", d)
+			}
+			server.Request(server.Sender(), &rdma.Accept{})
+			actortest.Next[*rdma.Established](server)
+			if m := actortest.Next[*rdma.Received](server); string(m.Data) != "hello" {
+				t.Errorf("it says %q", m.Data)
+			}
+			w.RemoveDevice("mem0")
+			actortest.Next[*rdma.Disconnected](server)
+			actortest.Next[*rdma.Closed](server)
+			server.Silent(10 * time.Second)
+			w.AddDevice("mem0")
+		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing/synctest"
 	"time"
 )
@@ -18,7 +17,8 @@ func (w *World) end() {
 	for _, p := range w.probes {
 		p.end()
 	}
-	left := w.shutdown()
+	left := w.held()
+	left = append(left, w.shutdown()...)
 	left = append(left, w.leftovers()...)
 	if !w.finished {
 		return
@@ -26,6 +26,21 @@ func (w *World) end() {
 	for _, l := range left {
 		w.t.Errorf("actortest: left after the test: %s", l)
 	}
+}
+
+// held is the messages that actors do not give back, whatever time they are given.
+func (w *World) held() (left []string) {
+	synctest.Wait()
+	for _, rt := range w.runtimes {
+		if rt.Held() == 0 {
+			continue
+		}
+		w.Advance(Patience)
+		if n := rt.Held(); n > 0 {
+			left = append(left, fmt.Sprintf("messages (%d *rdma.Received) that were retained and never released", n))
+		}
+	}
+	return left
 }
 
 // shutdown ends the runtimes and the actor system, and tells what resisted.
@@ -47,12 +62,7 @@ func (w *World) shutdown() (left []string) {
 
 // leftovers is what the devices still hold, and the bubble's goroutines.
 func (w *World) leftovers() (left []string) {
-	for _, l := range w.fabric.Left() {
-		if strings.Contains(l, "memory region") {
-			l += ": was a *rdma.Received retained, and never released?"
-		}
-		left = append(left, l)
-	}
+	left = w.fabric.Left()
 	for id, stack := range bubbleGoroutines() {
 		if _, ok := w.own[id]; !ok {
 			left = append(left, "a goroutine that the test, or one of its actors, has started:\n"+stack)

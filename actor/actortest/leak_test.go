@@ -1,0 +1,151 @@
+package actortest_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// wrong names the environment variable that says which of the wrong tests a sub-process runs.
+const wrong = "ACTORTEST_WRONG"
+
+// wrongs are tests that have to fail, and what they have to say.
+var wrongs = map[string]struct {
+	test func(t *testing.T, w *actortest.World)
+	says []string
+	not  string
+}{
+	"goroutine": {
+		func(*testing.T, *actortest.World) { go blockForEver() },
+		[]string{"left after the test: a goroutine that the test, or one of its actors, has started", "blockForEver"}, "",
+	},
+	"retained": {
+		func(_ *testing.T, w *actortest.World) {
+			c := converse(w)
+			c.client.Send(c.active, rdma.NewSend([]byte("keep me")))
+			actortest.Next[*rdma.Received](c.server).Retain()
+		},
+		[]string{"left after the test: messages (1 *rdma.Received) that were retained and never released"}, "left after the test: 1",
+	},
+	"retained beyond the connection": {
+		func(_ *testing.T, w *actortest.World) {
+			c := converse(w)
+			c.client.Send(c.active, rdma.NewSend([]byte("keep me")))
+			actortest.Next[*rdma.Received](c.server).Retain()
+			c.client.Send(c.active, &rdma.Disconnect{})
+			actortest.Next[*rdma.Disconnected](c.server)
+			actortest.Next[*rdma.Closed](c.server)
+		},
+		[]string{"left after the test: messages (1 *rdma.Received) that were retained and never released"}, "",
+	},
+	"other type": {
+		func(_ *testing.T, w *actortest.World) {
+			c := converse(w)
+			c.client.Send(c.active, rdma.NewSend([]byte("first")))
+			c.client.Send(c.active, rdma.NewSend([]byte("second")))
+			c.client.Send(c.active, &rdma.Disconnect{})
+			actortest.Next[*rdma.Closed](c.server)
+		},
+		[]string{
+			`Next: got *rdma.Received (5 bytes, "first") from `, "want *rdma.Closed; behind it:",
+			`*rdma.Received (6 bytes, "second")`, "*rdma.Disconnected (<nil>)",
+		}, "left after the test",
+	},
+	"failure": {
+		func(_ *testing.T, w *actortest.World) {
+			p := w.Probe()
+			p.Request(w.CreateID(p.PID()), &rdma.Listen{})
+			actortest.Next[*rdma.Listening](p)
+		},
+		[]string{"Next: got *rdma.CommandFailed (listen", "send BindAddr first", "want *rdma.Listening"}, "",
+	},
+	"nothing": {
+		func(_ *testing.T, w *actortest.World) {
+			p := w.Probe()
+			p.Request(w.CreateID(p.PID()), &rdma.Serve{Addr: server})
+			actortest.Next[*rdma.Listening](p)
+			actortest.Next[*rdma.ConnectRequest](p)
+		},
+		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; identifiers:", "listening for 1m0s, 10.0.0.1:7471"}, "",
+	},
+	"noise": {
+		func(_ *testing.T, w *actortest.World) {
+			p := w.Probe()
+			p.Request(w.CreateID(p.PID()), &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+			p.Silent(2 * time.Second)
+		},
+		[]string{"Silent(2s): after 2s got *rdma.AddrError (resolve_addr"}, "",
+	},
+	"no device": {
+		func(_ *testing.T, w *actortest.World) { w.RemoveDevice("mem1") },
+		[]string{`RemoveDevice: there is no device "mem1"`}, "",
+	},
+	"no identifier": {
+		func(_ *testing.T, w *actortest.World) { w.Disconnect(w.Probe().PID()) },
+		[]string{"Disconnect: there is no identifier", "identifiers:\n        \tnone"}, "",
+	},
+	"panic": {
+		func(*testing.T, *actortest.World) { panic("the test's own") },
+		[]string{"panic: the test's own"}, "left after the test",
+	},
+	"panic after an error": {
+		func(t *testing.T, _ *actortest.World) { t.Error("before"); panic("the test's own") },
+		[]string{"panic: the test's own"}, "left after the test",
+	},
+	"fatal outside": {
+		func(t *testing.T, w *actortest.World) { converse(w); t.Fatal("said outside") },
+		[]string{"said outside"}, "Goexit",
+	},
+	"fatal inside": {
+		func(_ *testing.T, w *actortest.World) { converse(w); w.T().Fatal("said inside") },
+		[]string{"said inside"}, "Goexit",
+	},
+}
+
+//go:noinline
+func blockForEver() { select {} }
+
+// TestWrong runs one of the wrong tests, in the sub-process that TestWrongsFail starts.
+func TestWrong(t *testing.T) {
+	name, ok := os.LookupEnv(wrong)
+	if !ok {
+		t.Skip("it is TestWrongsFail's")
+	}
+	actortest.Run(t, func(w *actortest.World) { wrongs[name].test(t, w) })
+}
+
+// What a test leaves, or gets wrong, is told, and fails it.
+func TestWrongsFail(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range wrongs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(exe, "-test.run=^TestWrong$", "-test.timeout=1m")
+			cmd.Env = append(os.Environ(), wrong+"="+name)
+			b, err := cmd.CombinedOutput()
+			out := string(b)
+			if err == nil {
+				t.Errorf("it has passed")
+			}
+			for _, s := range c.says {
+				if !strings.Contains(out, s) {
+					t.Errorf("it does not say %q", s)
+				}
+			}
+			if c.not != "" && strings.Contains(out, c.not) {
+				t.Errorf("it says %q", c.not)
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+}
