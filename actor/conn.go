@@ -277,7 +277,7 @@ func (c *conn) tell(m *Received) {
 	if c.it.owner.pid != nil {
 		c.it.tell(&Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)})
 	}
-	m.done()
+	m.done(c.l)
 }
 
 // consumed takes a message back from the owner.

@@ -253,8 +253,10 @@ func (d *device) recvPool(n int) (*recvPool, error) {
 	return p, nil
 }
 
-// refill posts receives because a message has come and there is none.
+// refill posts receives because a message has come and there is none. What came before it is received first, so that one read of
+// many small messages needs a few buffers again and again, not one for each.
 func (p *recvPool) refill() {
+	p.d.drain()
 	for range recvBatch {
 		c, err := p.arena.get()
 		if err != nil {

@@ -24,8 +24,9 @@ const (
 type laned interface{ lane() lane }
 
 // delivered is implemented by messages that hold something of ours (a receive buffer, a credit) until their receiver is finished
-// with them. The mailbox calls done once for each that it took, after Receive has returned or panicked, or after it was answered.
-type delivered interface{ done() }
+// with them. The mailbox calls done once for each that it took, on where runs, after Receive has returned or panicked, or after it
+// was answered.
+type delivered interface{ done(where home) }
 
 // A mailbox is scheduled from the message that finds it idle until its consumer finds it empty.
 const (
@@ -141,17 +142,44 @@ func (m *mailbox) wake() {
 	}
 }
 
-// deliver is the device's way in: loop goroutine only. An actor with nothing more urgent gets the event within this call; one that
-// is in the middle of an invocation, suspended or behind gets it in its turn, through the event lane.
+// deliver is the device's way in: loop goroutine only. The actor gets the event within this call, behind the events that wait
+// already: an event in a queue holds a receive buffer. One that is in the middle of an invocation or suspended gets it in its
+// turn, through the event lane.
 func (m *mailbox) deliver(msg any) {
-	if m.busy || m.suspended || m.closed || !m.queues[laneLifecycle].empty() || !m.queues[laneEvent].empty() {
+	if m.busy || m.suspended || m.closed {
 		m.post(laneEvent, msg)
 		return
 	}
 	m.busy = true
-	m.user(msg)
+	if !m.queues[laneLifecycle].empty() || !m.queues[laneEvent].empty() {
+		m.catchUp()
+	}
+	if m.suspended || m.closed {
+		m.post(laneEvent, msg)
+	} else {
+		m.user(msg)
+	}
 	m.busy = false
 	m.home.turned()
+}
+
+// catchUp receives what is more urgent than an event of now, or older.
+func (m *mailbox) catchUp() {
+	for {
+		if msg, ok := m.queues[laneLifecycle].pop(); ok {
+			m.system(msg)
+			continue
+		}
+		if m.suspended || m.closed {
+			return
+		}
+		msg, ok := m.queues[laneEvent].pop()
+		if !ok {
+			return
+		}
+		m.other.Add(-1)
+		m.user(msg)
+	}
 }
 
 // Run is the mailbox's turn: at most budget messages. It is the consumer's only entrance beside deliver.
@@ -278,13 +306,13 @@ func (m *mailbox) received(msg any) {
 	if reason := recover(); reason != nil {
 		m.invoker.EscalateFailure(reason, msg)
 	}
-	finish(msg)
+	m.finish(msg)
 }
 
 // finish tells a message that its receiver is finished with it.
-func finish(msg any) {
+func (m *mailbox) finish(msg any) {
 	if d, ok := actor.UnwrapEnvelopeMessage(msg).(delivered); ok {
-		d.done()
+		d.done(m.home)
 	}
 }
 
@@ -303,7 +331,7 @@ func (m *mailbox) answer(msg any) {
 	default:
 		m.refuse(msg)
 	}
-	finish(msg)
+	m.finish(msg)
 }
 
 // refuse makes msg a dead letter.

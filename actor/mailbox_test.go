@@ -113,7 +113,7 @@ func TestPriorityHoldsWithinATurn(t *testing.T) {
 	}
 }
 
-// deliver invokes an actor that has nothing more urgent to do within the call, and queues the event in all other cases.
+// deliver invokes the actor within the call, after what is more urgent or older; a suspended one gets the event in its turn.
 func TestDeliver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -126,8 +126,8 @@ func TestDeliver(t *testing.T) {
 			m.PostUserMessage(&data{1})
 			m.PostUserMessage(&control{1})
 		}, []string{"event 0"}, []string{"event 0", "control 1", "data 1"}},
-		{"lifecycle waits", func(m *mailbox) { m.PostSystemMessage(watching("1")) }, nil, []string{"watch 1", "event 0"}},
-		{"events wait", func(m *mailbox) { m.PostUserMessage(&event{1}) }, nil, []string{"event 1", "event 0"}},
+		{"lifecycle waits", func(m *mailbox) { m.PostSystemMessage(watching("1")) }, []string{"watch 1", "event 0"}, []string{"watch 1", "event 0"}},
+		{"events wait", func(m *mailbox) { m.PostUserMessage(&event{1}) }, []string{"event 1", "event 0"}, []string{"event 1", "event 0"}},
 		{"suspended", func(m *mailbox) { m.suspended = true }, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -413,7 +413,7 @@ func TestDone(t *testing.T) {
 // holding counts its done calls.
 type holding struct{ finished atomic.Int32 }
 
-func (h *holding) done() { h.finished.Add(1) }
+func (h *holding) done(home) { h.finished.Add(1) }
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.
 func TestIdleMailboxIsSmall(t *testing.T) {

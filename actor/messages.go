@@ -138,18 +138,29 @@ func (m *Received) Release() {
 	if m.conn == nil {
 		return
 	}
-	switch n := m.refs.Add(-1); {
-	case n == 0:
+	if m.last() {
 		m.conn.l.returns.put(m)
-	case n < 0:
-		panic("rdma: Received.Release without Retain")
 	}
 }
 
-// done is called by the mailbox when Receive has returned. It counts once, however often the message is handed on.
-func (m *Received) done() {
-	if m.inHand.CompareAndSwap(true, false) {
-		m.Release()
+// last takes one hold away and reports whether it was the last.
+func (m *Received) last() bool {
+	n := m.refs.Add(-1)
+	if n < 0 {
+		panic("rdma: Received.Release without Retain")
+	}
+	return n == 0
+}
+
+// done is called by the mailbox when Receive has returned. It counts once, however often the message is handed on. On the
+// connection's own loop the buffer is free at once, still warm for the next message.
+func (m *Received) done(where home) {
+	switch {
+	case m.conn == nil || !m.inHand.CompareAndSwap(true, false) || !m.last():
+	case where == home(m.conn.l) && !where.over():
+		m.conn.consumed(m)
+	default:
+		m.conn.l.returns.put(m)
 	}
 }
 

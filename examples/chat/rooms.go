@@ -28,6 +28,7 @@ type delivery struct {
 const (
 	historyLen = 50
 	maxRooms   = 256 // with a history of their own
+	crowded    = 100 // from this many on, a room is not told who comes and goes
 )
 
 func newRooms() *rooms {
@@ -45,14 +46,14 @@ func (r *rooms) admit(h hello) error {
 // join brings somebody in: the past of the room for them, a notice for the others.
 func (r *rooms) join(h hello, conn any) (*member, []delivery) {
 	m := &member{nick: h.nick, room: h.room, conn: conn}
-	out := r.tell(m.room, nil, notice(m.room, "%s joined", m.nick))
+	out := r.announce(m.room, m, "%s joined", m.nick)
 	r.members[m.nick] = m
 	return m, append(out, r.welcome(m)...)
 }
 
 // welcome is what somebody who comes into a room is told.
 func (r *rooms) welcome(m *member) []delivery {
-	out := []delivery{{m, notice(m.room, "you are %s in %s with %d others; /help tells more", m.nick, m.room, len(r.in(m.room))-1)}}
+	out := []delivery{{m, notice(m.room, "you are %s in %s with %d others; /help tells more", m.nick, m.room, r.count(m.room)-1)}}
 	for _, l := range r.history[m.room] {
 		l.Past = true
 		out = append(out, delivery{m, l})
@@ -67,12 +68,12 @@ func (r *rooms) leave(m *member, why string) []delivery {
 	}
 	delete(r.members, m.nick)
 	r.tidy(m.room)
-	return r.tell(m.room, nil, notice(m.room, "%s left%s", m.nick, why))
+	return r.announce(m.room, m, "%s left%s", m.nick, why)
 }
 
 // tidy forgets an empty room's past, so that rooms cannot pile up.
 func (r *rooms) tidy(room string) {
-	if room != lobby && len(r.in(room)) == 0 {
+	if room != lobby && r.count(room) == 0 {
 		delete(r.history, room)
 	}
 }
@@ -130,7 +131,8 @@ func (r *rooms) rename(m *member, nick string) []delivery {
 	m.nick = nick
 	r.members[nick] = m
 	out := []delivery{{m, line{Type: "you", From: nick, Room: m.room}}}
-	return append(out, r.tell(m.room, nil, notice(m.room, "%s is now %s", old, nick))...)
+	out = append(out, delivery{m, notice(m.room, "%s is now %s", old, nick)})
+	return append(out, r.announce(m.room, m, "%s is now %s", old, nick)...)
 }
 
 func (r *rooms) move(m *member, room string) []delivery {
@@ -143,10 +145,28 @@ func (r *rooms) move(m *member, room string) []delivery {
 	old := m.room
 	m.room = room
 	r.tidy(old)
-	out := r.tell(old, nil, notice(old, "%s went to %s", m.nick, room))
-	out = append(out, r.tell(room, m, notice(room, "%s joined", m.nick))...)
+	out := r.announce(old, m, "%s went to %s", m.nick, room)
+	out = append(out, r.announce(room, m, "%s joined", m.nick)...)
 	out = append(out, delivery{m, line{Type: "you", From: m.nick, Room: room}})
 	return append(out, r.welcome(m)...)
+}
+
+// announce tells a room about m, unless there are so many that nobody could read it.
+func (r *rooms) announce(room string, m *member, format string, args ...any) []delivery {
+	if r.count(room) >= crowded {
+		return nil
+	}
+	return r.tell(room, m, notice(room, format, args...))
+}
+
+// count is how many are in a room.
+func (r *rooms) count(room string) (n int) {
+	for _, m := range r.members {
+		if m.room == room {
+			n++
+		}
+	}
+	return n
 }
 
 // tell makes a line for everybody in a room but one.

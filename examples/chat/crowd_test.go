@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// crowd is many members in one actor: it counts what each of them hears.
+type crowd struct {
+	rt    *rdma.Runtime
+	addr  string
+	size  int
+	want  int // lines for each
+	in    int
+	heard map[string]int
+	full  chan<- struct{} // closed when everybody is in
+	done  chan<- error    // gets nil when everybody has heard everything
+}
+
+func (c *crowd) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		c.heard = make(map[string]int)
+		c.enter(ctx)
+	case *rdma.Established:
+		if c.in++; c.in == c.size {
+			close(c.full)
+			return
+		}
+		c.enter(ctx)
+	case *rdma.Received:
+		l, err := decode(m.Data)
+		if err != nil {
+			c.done <- err
+			return
+		}
+		if l.Type != "say" {
+			return
+		}
+		c.heard[ctx.Sender().Id]++
+		if c.heard[ctx.Sender().Id] == c.want {
+			if c.size--; c.size == 0 {
+				c.done <- nil
+			}
+		}
+	case rdma.Failure:
+		c.done <- m
+	}
+}
+
+func (c *crowd) enter(ctx actor.Context) {
+	h := hello{nick: fmt.Sprint("member", c.in), room: lobby}
+	ctx.Request(c.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr, PrivateData: h.encode()})
+}
+
+func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()), rdma.WithLogger(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := rt.Shutdown(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+		system.Shutdown()
+	})
+	return rt, system
+}
+
+// TestOneToAThousand has one member write to a thousand, and looks at what the server holds meanwhile.
+func TestOneToAThousand(t *testing.T) {
+	const members, lines = 1000, 100
+	addr := freeAddr(t)
+	rt, system := openTest(t)
+	if err := host(rt, system, addr, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	rtCrowd, systemCrowd := openTest(t)
+	full, done := make(chan struct{}), make(chan error, 1)
+	c := &crowd{rt: rtCrowd, addr: addr, size: members, want: lines, full: full, done: done}
+	systemCrowd.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rtCrowd.OnLoop()))
+	timeout := time.After(60 * time.Second)
+	select {
+	case <-full:
+	case err := <-done:
+		t.Fatal(err)
+	case <-timeout:
+		t.Fatal("the crowd does not get in")
+	}
+
+	before := heap()
+	mouth := start(t, "mouth", "join", addr, "--nick", "mouth")
+	mouth.want("you are mouth in lobby with 1000 others", "everybody is in")
+	for i := range lines {
+		mouth.say(fmt.Sprint("line ", i))
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-timeout:
+		t.Fatal("not everybody has heard everything")
+	}
+	// Both ends are in this process. What one line costs for a member is bounded by the window and the credits, not by the lines.
+	if grown := int(heap()) - int(before); grown > 64<<20 {
+		t.Errorf("%d MiB more after %d lines to %d members", grown>>20, lines, members)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}
