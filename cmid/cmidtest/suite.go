@@ -70,14 +70,14 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		run  func(t *testing.T, r *run)
 	}{
 		{"oracle", oracle},
-		{"bind_addr", bindAddr},
-		{"resolve_addr", resolveAddr},
-		{"listen", listen},
-		{"connect", connect},
-		{"disconnect", disconnect},
-		{"destroy", destroy},
-		{"data", data},
-		{"datagrams", datagrams},
+		{"bind_addr", bindAddrScenarios.run},
+		{"resolve_addr", resolveAddrScenarios.run},
+		{"listen", listenScenarios.run},
+		{"connect", connectScenarios.run},
+		{"disconnect", disconnectScenarios.run},
+		{"destroy", destroyScenarios.run},
+		{"data", dataScenarios.run},
+		{"datagrams", datagramsScenarios.run},
 		{"device", deviceRemoval},
 		{"channel", channel},
 	} {
@@ -93,9 +93,13 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 	}
 }
 
-// each runs scenarios, each in a world of its own.
-func (r *run) each(t *testing.T, scenarios map[string]func(w *world)) {
-	for name, fn := range scenarios {
+// scenarios are subtests by name; each has a world of its own.
+type scenarios map[string]func(w *world)
+
+func (s scenarios) run(t *testing.T, r *run) { r.each(t, s) }
+
+func (r *run) each(t *testing.T, s scenarios) {
+	for name, fn := range s {
 		t.Run(name, func(t *testing.T) { fn(r.world(t)) })
 	}
 }

@@ -3,7 +3,6 @@ package cmidtest
 import (
 	"errors"
 	"net/netip"
-	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,122 +13,120 @@ import (
 
 const tcp = cmid.PortSpaceTCP
 
-// bindAddr is rdma_bind_addr(3).
-func bindAddr(t *testing.T, r *run) {
-	r.each(t, map[string]func(w *world){
-		"wildcard": func(w *world) {
-			id := w.b.bound(tcp, any4(0))
-			if a := id.LocalAddr(); !a.IsWildcard() || id.Device() != nil || id.Info().Device != "" {
-				w.Errorf("bound to %v, device %q: a wildcard has none", a, id.Info().Device)
+// bindAddrScenarios are rdma_bind_addr(3).
+var bindAddrScenarios = scenarios{
+	"wildcard": func(w *world) {
+		id := w.b.bound(tcp, any4(0))
+		if a := id.LocalAddr(); !a.IsWildcard() || id.Device() != nil || id.Info().Device != "" {
+			w.Errorf("bound to %v, device %q: a wildcard has none", a, id.Info().Device)
+		}
+	},
+	"specific address and its device": func(w *world) {
+		id := w.b.bound(tcp, at(w.rig.Address, 0))
+		if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
+			w.Errorf("bound to %+v: the address decides the device and its port", id.Info())
+		}
+	},
+	"loopback": func(w *world) {
+		id := w.b.bound(tcp, cmid.MustAddr("127.0.0.1:0"))
+		if w.differs(LoopbackHasDevice) {
+			if id.Device() == nil {
+				w.Error("no device, although the driver says that loopback has one")
 			}
-		},
-		"specific address and its device": func(w *world) {
-			id := w.b.bound(tcp, at(w.rig.Address, 0))
-			if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
-				w.Errorf("bound to %+v: the address decides the device and its port", id.Info())
-			}
-		},
-		"loopback": func(w *world) {
-			id := w.b.bound(tcp, cmid.MustAddr("127.0.0.1:0"))
-			if w.differs(LoopbackHasDevice) {
-				if id.Device() == nil {
-					w.Error("no device, although the driver says that loopback has one")
-				}
-			} else if id.Device() != nil || id.Info().Device != "" {
-				w.Errorf("device %q: loopback is like a wildcard", id.Info().Device)
-			}
-		},
-		"port 0 read back before listen": func(w *world) {
-			id := w.b.bound(tcp, any4(0))
-			port := id.SrcPort()
-			if port == 0 {
-				w.Fatal("no port was chosen")
-			}
-			w.must(id.Listen(1))
-			if id.SrcPort() != port {
-				w.Errorf("port %d before listen, %d after", port, id.SrcPort())
-			}
-		},
-		"port 0 read back before resolve": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.a.bound(tcp, any4(0))
-			port := id.SrcPort()
-			if port == 0 {
-				w.Fatal("no port was chosen")
-			}
-			w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-			next[*cmid.AddrResolved](w.a, id)
-			if id.SrcPort() != port {
-				w.Errorf("port %d before resolve_addr, %d after", port, id.SrcPort())
-			}
-		},
-		"two wildcards get two ports": func(w *world) {
-			if one, two := w.b.bound(tcp, any4(0)), w.b.bound(tcp, any4(0)); one.SrcPort() == two.SrcPort() {
-				w.Errorf("both got %d", one.SrcPort())
-			}
-		},
-		"second bind": func(w *world) {
-			id := w.b.bound(tcp, any4(0))
-			w.wantErr("second bind_addr", id.BindAddr(any4(0)), unix.EINVAL)
-		},
-		"null address": func(w *world) {
-			id := w.b.create(tcp)
-			w.wantErr("bind_addr(NULL)", id.BindAddr(cmid.Addr{}), unix.EINVAL)
-			w.wantState("afterwards", id, states.Idle)
-		},
-		"not local": func(w *world) {
-			id := w.b.create(tcp)
-			w.wantErr("a stranger's address", id.BindAddr(at(w.rig.NotLocal, 0)), unix.EADDRNOTAVAIL)
-			w.wantErr("multicast", id.BindAddr(cmid.MustAddr("239.1.2.3:0")), unix.EADDRNOTAVAIL)
-			w.wantState("afterwards", id, states.Idle)
-			w.must(id.BindAddr(any4(0)))
-		},
-		"address without a device": func(w *world) {
-			if !w.rig.Plain.IsValid() {
-				w.Skip("every interface here has a device")
-			}
-			id := w.b.create(tcp)
-			w.wantErr("bind_addr", id.BindAddr(at(w.rig.Plain, 0)), unix.ENODEV)
-			w.wantErr("a good address, after that", id.BindAddr(at(w.rig.Address, 0)), unix.ENODEV)
-		},
-		"privileged port": func(w *world) {
-			if w.rig.Privileged {
-				w.Skip("privileged here")
-			}
-			w.wantErr("port 80", w.b.create(tcp).BindAddr(any4(80)), unix.EACCES)
-		},
-		"link-local needs its zone": func(w *world) {
-			w.wantErr("fe80:: without zone", w.b.create(tcp).BindAddr(cmid.MustAddr("[fe80::1]:0")), unix.EINVAL)
-		},
-		"in use":    inUse,
-		"reuseaddr": reuseAddr,
-		"afonly":    afOnly,
-		"freed by destroy": func(w *world) {
-			id := w.b.bound(tcp, at(w.rig.Address, 0))
-			a := id.LocalAddr()
-			w.must(id.Destroy())
-			w.must(w.b.create(tcp).BindAddr(a))
-		},
-		"options": func(w *world) {
-			id := w.b.create(tcp)
-			for _, c := range []struct {
-				o     cmid.Option
-				v     int
-				errno unix.Errno
-			}{
-				{cmid.OptionTOS, 255, 0},
-				{cmid.OptionTOS, 256, unix.EINVAL},
-				{cmid.OptionTOS, -1, unix.EINVAL},
-				{cmid.OptionAckTimeout, 31, 0},
-				{cmid.OptionAckTimeout, 32, unix.EINVAL},
-				{cmid.OptionReuseAddr, 1, 0},
-				{cmid.OptionReuseAddr, 0, 0},
-				{cmid.OptionAFOnly, 1, 0},
-			} {
-				w.wantErr("set_option", id.SetOption(c.o, c.v), c.errno)
-			}
-		},
-	})
+		} else if id.Device() != nil || id.Info().Device != "" {
+			w.Errorf("device %q: loopback is like a wildcard", id.Info().Device)
+		}
+	},
+	"port 0 read back before listen": func(w *world) {
+		id := w.b.bound(tcp, any4(0))
+		port := id.SrcPort()
+		if port == 0 {
+			w.Fatal("no port was chosen")
+		}
+		w.must(id.Listen(1))
+		if id.SrcPort() != port {
+			w.Errorf("port %d before listen, %d after", port, id.SrcPort())
+		}
+	},
+	"port 0 read back before resolve": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.a.bound(tcp, any4(0))
+		port := id.SrcPort()
+		if port == 0 {
+			w.Fatal("no port was chosen")
+		}
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		next[*cmid.AddrResolved](w.a, id)
+		if id.SrcPort() != port {
+			w.Errorf("port %d before resolve_addr, %d after", port, id.SrcPort())
+		}
+	},
+	"two wildcards get two ports": func(w *world) {
+		if one, two := w.b.bound(tcp, any4(0)), w.b.bound(tcp, any4(0)); one.SrcPort() == two.SrcPort() {
+			w.Errorf("both got %d", one.SrcPort())
+		}
+	},
+	"second bind": func(w *world) {
+		id := w.b.bound(tcp, any4(0))
+		w.wantErr("second bind_addr", id.BindAddr(any4(0)), unix.EINVAL)
+	},
+	"null address": func(w *world) {
+		id := w.b.create(tcp)
+		w.wantErr("bind_addr(NULL)", id.BindAddr(cmid.Addr{}), unix.EINVAL)
+		w.wantState("afterwards", id, states.Idle)
+	},
+	"not local": func(w *world) {
+		id := w.b.create(tcp)
+		w.wantErr("a stranger's address", id.BindAddr(at(w.rig.NotLocal, 0)), unix.EADDRNOTAVAIL)
+		w.wantErr("multicast", id.BindAddr(cmid.MustAddr("239.1.2.3:0")), unix.EADDRNOTAVAIL)
+		w.wantState("afterwards", id, states.Idle)
+		w.must(id.BindAddr(any4(0)))
+	},
+	"address without a device": func(w *world) {
+		if !w.rig.Plain.IsValid() {
+			w.Skip("every interface here has a device")
+		}
+		id := w.b.create(tcp)
+		w.wantErr("bind_addr", id.BindAddr(at(w.rig.Plain, 0)), unix.ENODEV)
+		w.wantErr("a good address, after that", id.BindAddr(at(w.rig.Address, 0)), unix.ENODEV)
+	},
+	"privileged port": func(w *world) {
+		if w.rig.Privileged {
+			w.Skip("privileged here")
+		}
+		w.wantErr("port 80", w.b.create(tcp).BindAddr(any4(80)), unix.EACCES)
+	},
+	"link-local needs its zone": func(w *world) {
+		w.wantErr("fe80:: without zone", w.b.create(tcp).BindAddr(cmid.MustAddr("[fe80::1]:0")), unix.EINVAL)
+	},
+	"in use":    inUse,
+	"reuseaddr": reuseAddr,
+	"afonly":    afOnly,
+	"freed by destroy": func(w *world) {
+		id := w.b.bound(tcp, at(w.rig.Address, 0))
+		a := id.LocalAddr()
+		w.must(id.Destroy())
+		w.must(w.b.create(tcp).BindAddr(a))
+	},
+	"options": func(w *world) {
+		id := w.b.create(tcp)
+		for _, c := range []struct {
+			o     cmid.Option
+			v     int
+			errno unix.Errno
+		}{
+			{cmid.OptionTOS, 255, 0},
+			{cmid.OptionTOS, 256, unix.EINVAL},
+			{cmid.OptionTOS, -1, unix.EINVAL},
+			{cmid.OptionAckTimeout, 31, 0},
+			{cmid.OptionAckTimeout, 32, unix.EINVAL},
+			{cmid.OptionReuseAddr, 1, 0},
+			{cmid.OptionReuseAddr, 0, 0},
+			{cmid.OptionAFOnly, 1, 0},
+		} {
+			w.wantErr("set_option", id.SetOption(c.o, c.v), c.errno)
+		}
+	},
 }
 
 // inUse is section "two identifiers on one port" of the kernel's rules, in both orders.
@@ -186,105 +183,103 @@ func afOnly(w *world) {
 	w.wantErr("an IPv4 wildcard beside a dual one", w.b.create(tcp).BindAddr(any4(dual.SrcPort())), unix.EADDRNOTAVAIL)
 }
 
-// resolveAddr is rdma_resolve_addr(3).
-func resolveAddr(t *testing.T, r *run) {
-	r.each(t, map[string]func(w *world){
-		"source chosen by the route": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.a.create(tcp)
-			w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-			w.wantState("until it is resolved", id, states.AddrQuery)
-			ev := next[*cmid.AddrResolved](w.a, id)
-			w.wantState("then", id, states.AddrResolved)
-			if !ev.Local.Addr().IsValid() || ev.Local.IsWildcard() || ev.Local.Port() == 0 || ev.Peer != w.target() {
-				w.Errorf("%v -> %v: want a source with a port, and the destination", ev.Local, ev.Peer)
-			}
-			if id.Device() == nil || ev.Device != id.Device().Name() {
-				w.Errorf("device %q: afterwards the identifier is bound to one", ev.Device)
-			}
-		},
-		"a given source binds": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.a.create(tcp)
-			w.must(id.ResolveAddr(at(w.rig.Local, 0), w.target(), time.Second))
-			next[*cmid.AddrResolved](w.a, id)
-			if id.LocalAddr().Addr() != w.rig.Local || id.SrcPort() == 0 {
-				w.Errorf("source %v, want %v", id.LocalAddr(), w.rig.Local)
-			}
-		},
-		"a bound identifier keeps its source": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.a.bound(tcp, at(w.rig.Local, 0))
-			before := id.LocalAddr()
-			w.must(id.ResolveAddr(at(w.rig.NotLocal, 9), w.target(), time.Second)) // the source given now is ignored
-			next[*cmid.AddrResolved](w.a, id)
-			if id.LocalAddr() != before {
-				w.Errorf("source %v, want %v", id.LocalAddr(), before)
-			}
-		},
-		"timeout": func(w *world) {
-			if !w.rig.Silent.IsValid() {
-				w.Skip("nobody is asked before connecting")
-			}
-			id := w.a.create(tcp)
-			begin := w.a.l.Now()
-			w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), 2*time.Second))
-			f := next[*cmid.AddrError](w.a, id)
-			w.wantErr("nobody answers", f, unix.ETIMEDOUT)
-			if d := w.a.l.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
-				w.Errorf("after %v, want 2 s", d)
-			}
-			w.wantState("afterwards", id, states.Bound)
-			if f.Failed() == nil {
-				w.Error("the failure names no command")
-			}
-		},
-		"retry after an error": func(w *world) {
-			if !w.rig.Silent.IsValid() {
-				w.Skip("nobody is asked before connecting")
-			}
-			w.listener(tcp, any4(0))
-			id := w.a.create(tcp)
-			w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), time.Second))
-			next[*cmid.AddrError](w.a, id)
-			port := id.SrcPort()
-			w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-			next[*cmid.AddrResolved](w.a, id)
-			if id.SrcPort() != port {
-				w.Errorf("port %d, then %d: a bound identifier keeps its port", port, id.SrcPort())
-			}
-		},
-		"no route": func(w *world) {
-			if !w.rig.NoRoute.IsValid() {
-				w.Skip("there may be a route to everywhere")
-			}
-			id := w.a.create(tcp)
-			w.wantErr("resolve_addr", id.ResolveAddr(cmid.Addr{}, at(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH)
-			w.wantState("the bind inside has succeeded", id, states.Bound)
-			w.wantErr("bind_addr after that", id.BindAddr(any4(0)), unix.EINVAL)
-		},
-		"address without a device": func(w *world) {
-			if !w.rig.Plain.IsValid() {
-				w.Skip("every interface here has a device")
-			}
-			id := w.b.create(tcp)
-			w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Plain, 1), time.Second))
-			w.wantErr("a local address without a device", next[*cmid.AddrError](w.b, id), unix.ENODEV)
-		},
-		"families must match": func(w *world) {
-			id := w.a.bound(tcp, any4(0))
-			w.wantErr("IPv6 from an IPv4 identifier", id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("[::1]:1"), time.Second), unix.EINVAL)
-			w.wantState("afterwards", id, states.Bound)
-		},
-		"null destination": func(w *world) {
-			id := w.a.create(tcp)
-			w.wantErr("resolve_addr(NULL)", id.ResolveAddr(cmid.Addr{}, cmid.Addr{}, time.Second), unix.EINVAL)
-		},
-		"route": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.resolved(tcp, w.target())
-			w.wantErr("resolve_route again", id.ResolveRoute(time.Second), unix.EINVAL)
-			w.wantErr("resolve_addr again", id.ResolveAddr(cmid.Addr{}, w.target(), time.Second), unix.EINVAL)
-		},
-	})
+// resolveAddrScenarios are rdma_resolve_addr(3).
+var resolveAddrScenarios = scenarios{
+	"source chosen by the route": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.a.create(tcp)
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		w.wantState("until it is resolved", id, states.AddrQuery)
+		ev := next[*cmid.AddrResolved](w.a, id)
+		w.wantState("then", id, states.AddrResolved)
+		if !ev.Local.Addr().IsValid() || ev.Local.IsWildcard() || ev.Local.Port() == 0 || ev.Peer != w.target() {
+			w.Errorf("%v -> %v: want a source with a port, and the destination", ev.Local, ev.Peer)
+		}
+		if id.Device() == nil || ev.Device != id.Device().Name() {
+			w.Errorf("device %q: afterwards the identifier is bound to one", ev.Device)
+		}
+	},
+	"a given source binds": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.a.create(tcp)
+		w.must(id.ResolveAddr(at(w.rig.Local, 0), w.target(), time.Second))
+		next[*cmid.AddrResolved](w.a, id)
+		if id.LocalAddr().Addr() != w.rig.Local || id.SrcPort() == 0 {
+			w.Errorf("source %v, want %v", id.LocalAddr(), w.rig.Local)
+		}
+	},
+	"a bound identifier keeps its source": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.a.bound(tcp, at(w.rig.Local, 0))
+		before := id.LocalAddr()
+		w.must(id.ResolveAddr(at(w.rig.NotLocal, 9), w.target(), time.Second)) // the source given now is ignored
+		next[*cmid.AddrResolved](w.a, id)
+		if id.LocalAddr() != before {
+			w.Errorf("source %v, want %v", id.LocalAddr(), before)
+		}
+	},
+	"timeout": func(w *world) {
+		if !w.rig.Silent.IsValid() {
+			w.Skip("nobody is asked before connecting")
+		}
+		id := w.a.create(tcp)
+		begin := w.a.l.Now()
+		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), 2*time.Second))
+		f := next[*cmid.AddrError](w.a, id)
+		w.wantErr("nobody answers", f, unix.ETIMEDOUT)
+		if d := w.a.l.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
+			w.Errorf("after %v, want 2 s", d)
+		}
+		w.wantState("afterwards", id, states.Bound)
+		if f.Failed() == nil {
+			w.Error("the failure names no command")
+		}
+	},
+	"retry after an error": func(w *world) {
+		if !w.rig.Silent.IsValid() {
+			w.Skip("nobody is asked before connecting")
+		}
+		w.listener(tcp, any4(0))
+		id := w.a.create(tcp)
+		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), time.Second))
+		next[*cmid.AddrError](w.a, id)
+		port := id.SrcPort()
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		next[*cmid.AddrResolved](w.a, id)
+		if id.SrcPort() != port {
+			w.Errorf("port %d, then %d: a bound identifier keeps its port", port, id.SrcPort())
+		}
+	},
+	"no route": func(w *world) {
+		if !w.rig.NoRoute.IsValid() {
+			w.Skip("there may be a route to everywhere")
+		}
+		id := w.a.create(tcp)
+		w.wantErr("resolve_addr", id.ResolveAddr(cmid.Addr{}, at(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH)
+		w.wantState("the bind inside has succeeded", id, states.Bound)
+		w.wantErr("bind_addr after that", id.BindAddr(any4(0)), unix.EINVAL)
+	},
+	"address without a device": func(w *world) {
+		if !w.rig.Plain.IsValid() {
+			w.Skip("every interface here has a device")
+		}
+		id := w.b.create(tcp)
+		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Plain, 1), time.Second))
+		w.wantErr("a local address without a device", next[*cmid.AddrError](w.b, id), unix.ENODEV)
+	},
+	"families must match": func(w *world) {
+		id := w.a.bound(tcp, any4(0))
+		w.wantErr("IPv6 from an IPv4 identifier", id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("[::1]:1"), time.Second), unix.EINVAL)
+		w.wantState("afterwards", id, states.Bound)
+	},
+	"null destination": func(w *world) {
+		id := w.a.create(tcp)
+		w.wantErr("resolve_addr(NULL)", id.ResolveAddr(cmid.Addr{}, cmid.Addr{}, time.Second), unix.EINVAL)
+	},
+	"route": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.resolved(tcp, w.target())
+		w.wantErr("resolve_route again", id.ResolveRoute(time.Second), unix.EINVAL)
+		w.wantErr("resolve_addr again", id.ResolveAddr(cmid.Addr{}, w.target(), time.Second), unix.EINVAL)
+	},
 }

@@ -2,7 +2,6 @@ package cmidtest
 
 import (
 	"fmt"
-	"testing"
 
 	"golang.org/x/sys/unix"
 
@@ -20,95 +19,93 @@ func qpAttr(q *rings) verbs.QPInitAttr {
 	return attr
 }
 
-// data is what queue pairs do over a connection.
-func data(t *testing.T, r *run) {
-	r.each(t, map[string]func(w *world){
-		"order": func(w *world) {
-			c := w.connected(ringDepth)
-			for i := range ringDepth {
-				w.must(c.aq.postSend(i, fmt.Sprintf("message %d", i)))
+// dataScenarios are what queue pairs do over a connection.
+var dataScenarios = scenarios{
+	"order": func(w *world) {
+		c := w.connected(ringDepth)
+		for i := range ringDepth {
+			w.must(c.aq.postSend(i, fmt.Sprintf("message %d", i)))
+		}
+		w.until("all messages", func() bool { return len(c.bq.of(verbs.Recv)) == ringDepth && len(c.aq.of(verbs.Send)) == ringDepth })
+		for i, wc := range c.bq.of(verbs.Recv) {
+			want := fmt.Sprintf("message %d", i)
+			if wc.ID != uint64(100+i) || wc.Status != verbs.StatusSuccess || string(c.bq.slot(i)[:wc.Bytes]) != want || wc.QP != c.bq.qp {
+				w.Errorf("receive %d is %+v with %q, want %q", i, wc, c.bq.slot(i)[:wc.Bytes], want)
 			}
-			w.until("all messages", func() bool { return len(c.bq.of(verbs.Recv)) == ringDepth && len(c.aq.of(verbs.Send)) == ringDepth })
-			for i, wc := range c.bq.of(verbs.Recv) {
-				want := fmt.Sprintf("message %d", i)
-				if wc.ID != uint64(100+i) || wc.Status != verbs.StatusSuccess || string(c.bq.slot(i)[:wc.Bytes]) != want || wc.QP != c.bq.qp {
-					w.Errorf("receive %d is %+v with %q, want %q", i, wc, c.bq.slot(i)[:wc.Bytes], want)
+		}
+		for i, wc := range c.aq.of(verbs.Send) {
+			if wc.ID != uint64(i) || wc.Status != verbs.StatusSuccess || wc.Op != verbs.Send {
+				w.Errorf("send %d is %+v", i, wc)
+			}
+		}
+		w.must(c.bq.postSend(0, "back"))
+		w.until("the answer", func() bool { return len(c.aq.of(verbs.Recv)) == 1 })
+	},
+	"before established": func(w *world) {
+		c, _ := w.requested(1, nil, nil)
+		w.wantErr("post_send while connecting", c.aq.postSend(0, "early"), unix.EINVAL)
+		c.bq = w.queues(c.passive, 1)
+		w.wantErr("post_send before accept", c.bq.postSend(0, "early"), unix.EINVAL)
+	},
+	"first message right behind the reply": func(w *world) {
+		c, _ := w.requested(0, nil, nil)
+		c.bq = w.queues(c.passive, 1)
+		w.must(c.passive.Accept(nil, nil))
+		next[*cmid.Established](w.a, c.active)
+		w.must(c.aq.postSend(0, "first"))
+		w.until("it", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
+		next[*cmid.Established](w.b, c.passive)
+	},
+	"completions before Disconnected": func(w *world) {
+		c := w.connected(ringDepth)
+		for i := range ringDepth - 2 {
+			w.must(c.aq.postSend(i, "last words"))
+		}
+		w.until("them sent", func() bool { return len(c.aq.of(verbs.Send)) == ringDepth-2 })
+		w.must(c.active.Disconnect())
+		next[*cmid.Disconnected](w.b, c.passive)
+		if n := succeeded(c.bq.of(verbs.Recv)); n != ringDepth-2 {
+			w.Errorf("%d messages before Disconnected, want %d", n, ringDepth-2)
+		}
+	},
+	"flush": func(w *world) {
+		c := w.connected(3)
+		w.must(c.active.Disconnect())
+		next[*cmid.Disconnected](w.b, c.passive)
+		if !w.iwarp {
+			w.must(c.passive.Disconnect())
+		}
+		next[*cmid.Disconnected](w.a, c.active)
+		w.settle()
+		for side, q := range map[string]*rings{"active": c.aq, "passive": c.bq} {
+			wc := q.of(verbs.Recv)
+			if len(wc) != 3 {
+				w.Fatalf("%s: %d completions of 3 receives", side, len(wc))
+			}
+			for i := range wc {
+				if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
+					w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
 				}
 			}
-			for i, wc := range c.aq.of(verbs.Send) {
-				if wc.ID != uint64(i) || wc.Status != verbs.StatusSuccess || wc.Op != verbs.Send {
-					w.Errorf("send %d is %+v", i, wc)
-				}
-			}
-			w.must(c.bq.postSend(0, "back"))
-			w.until("the answer", func() bool { return len(c.aq.of(verbs.Recv)) == 1 })
-		},
-		"before established": func(w *world) {
-			c, _ := w.requested(1, nil, nil)
-			w.wantErr("post_send while connecting", c.aq.postSend(0, "early"), unix.EINVAL)
-			c.bq = w.queues(c.passive, 1)
-			w.wantErr("post_send before accept", c.bq.postSend(0, "early"), unix.EINVAL)
-		},
-		"first message right behind the reply": func(w *world) {
-			c, _ := w.requested(0, nil, nil)
-			c.bq = w.queues(c.passive, 1)
-			w.must(c.passive.Accept(nil, nil))
-			next[*cmid.Established](w.a, c.active)
-			w.must(c.aq.postSend(0, "first"))
-			w.until("it", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
-			next[*cmid.Established](w.b, c.passive)
-		},
-		"completions before Disconnected": func(w *world) {
-			c := w.connected(ringDepth)
-			for i := range ringDepth - 2 {
-				w.must(c.aq.postSend(i, "last words"))
-			}
-			w.until("them sent", func() bool { return len(c.aq.of(verbs.Send)) == ringDepth-2 })
-			w.must(c.active.Disconnect())
-			next[*cmid.Disconnected](w.b, c.passive)
-			if n := succeeded(c.bq.of(verbs.Recv)); n != ringDepth-2 {
-				w.Errorf("%d messages before Disconnected, want %d", n, ringDepth-2)
-			}
-		},
-		"flush": func(w *world) {
-			c := w.connected(3)
-			w.must(c.active.Disconnect())
-			next[*cmid.Disconnected](w.b, c.passive)
-			if !w.iwarp {
-				w.must(c.passive.Disconnect())
-			}
-			next[*cmid.Disconnected](w.a, c.active)
-			w.settle()
-			for side, q := range map[string]*rings{"active": c.aq, "passive": c.bq} {
-				wc := q.of(verbs.Recv)
-				if len(wc) != 3 {
-					w.Fatalf("%s: %d completions of 3 receives", side, len(wc))
-				}
-				for i := range wc {
-					if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
-						w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
-					}
-				}
-				w.wantErr("post_send after the end", q.postSend(0, "late"), unix.EINVAL)
-			}
-			w.must(c.aq.qp.Destroy())
-			w.must(c.aq.cq.Close())
-		},
-		"queue full": func(w *world) {
-			c := w.connected(ringDepth)
-			w.wantErr("one receive too many", c.bq.postRecv(0, 1), unix.ENOMEM)
-			for i := range ringDepth {
-				w.must(c.aq.postSend(i, "x"))
-			}
-			w.wantErr("one send too many", c.aq.postSend(0, "x"), unix.ENOMEM)
-			w.wantErr("destroy_cq in use", c.aq.cq.Close(), unix.EBUSY)
-		},
-		"no receive posted":  noReceive,
-		"receive too short":  tooLong,
-		"shared receives":    sharedReceives,
-		"empty message":      emptyMessage,
-		"from inside notify": fromNotify,
-	})
+			w.wantErr("post_send after the end", q.postSend(0, "late"), unix.EINVAL)
+		}
+		w.must(c.aq.qp.Destroy())
+		w.must(c.aq.cq.Close())
+	},
+	"queue full": func(w *world) {
+		c := w.connected(ringDepth)
+		w.wantErr("one receive too many", c.bq.postRecv(0, 1), unix.ENOMEM)
+		for i := range ringDepth {
+			w.must(c.aq.postSend(i, "x"))
+		}
+		w.wantErr("one send too many", c.aq.postSend(0, "x"), unix.ENOMEM)
+		w.wantErr("destroy_cq in use", c.aq.cq.Close(), unix.EBUSY)
+	},
+	"no receive posted":  noReceive,
+	"receive too short":  tooLong,
+	"shared receives":    sharedReceives,
+	"empty message":      emptyMessage,
+	"from inside notify": fromNotify,
 }
 
 func succeeded(wc []verbs.WC) (n int) {

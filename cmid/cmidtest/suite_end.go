@@ -10,48 +10,46 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// disconnect is rdma_disconnect(3).
-func disconnect(t *testing.T, r *run) {
-	r.each(t, map[string]func(w *world){
-		"active side":  func(w *world) { c := w.connected(2); w.disconnects(w.a, c.active, w.b, c.passive) },
-		"passive side": func(w *world) { c := w.connected(2); w.disconnects(w.b, c.passive, w.a, c.active) },
-		"both at once": func(w *world) {
-			c := w.connected(0)
-			w.must(c.active.Disconnect())
+// disconnectScenarios are rdma_disconnect(3).
+var disconnectScenarios = scenarios{
+	"active side":  func(w *world) { c := w.connected(2); w.disconnects(w.a, c.active, w.b, c.passive) },
+	"passive side": func(w *world) { c := w.connected(2); w.disconnects(w.b, c.passive, w.a, c.active) },
+	"both at once": func(w *world) {
+		c := w.connected(0)
+		w.must(c.active.Disconnect())
+		w.must(c.passive.Disconnect())
+		next[*cmid.Disconnected](w.a, c.active)
+		next[*cmid.Disconnected](w.b, c.passive)
+		w.wantState("then", c.active, states.Timewait)
+		w.wantState("then", c.passive, states.Timewait)
+	},
+	"twice": func(w *world) {
+		c := w.connected(0)
+		w.must(c.active.Disconnect())
+		w.must(c.active.Disconnect())
+		next[*cmid.Disconnected](w.b, c.passive)
+		if !w.iwarp {
 			w.must(c.passive.Disconnect())
-			next[*cmid.Disconnected](w.a, c.active)
-			next[*cmid.Disconnected](w.b, c.passive)
-			w.wantState("then", c.active, states.Timewait)
-			w.wantState("then", c.passive, states.Timewait)
-		},
-		"twice": func(w *world) {
-			c := w.connected(0)
-			w.must(c.active.Disconnect())
-			w.must(c.active.Disconnect())
-			next[*cmid.Disconnected](w.b, c.passive)
-			if !w.iwarp {
-				w.must(c.passive.Disconnect())
-			}
-			next[*cmid.Disconnected](w.a, c.active)
-			w.must(c.active.Disconnect())
-		},
-		"before connected": func(w *world) {
-			c, _ := w.requested(0, nil, nil)
-			w.wantErr("connecting", c.active.Disconnect(), unix.EINVAL)
-			w.wantErr("requested", c.passive.Disconnect(), unix.EINVAL)
-		},
-		"peer never answers": func(w *world) {
-			if w.iwarp || w.rig.Clock == nil {
-				w.Skip("InfiniBand asks the peer, for 70 s and more")
-			}
-			c := w.connected(0)
-			w.must(c.active.Disconnect())
-			next[*cmid.Disconnected](w.b, c.passive)
-			ev := next[*cmid.Disconnected](w.a, c.active)
-			w.wantErr("in the end", ev.Err, unix.ETIMEDOUT)
-			next[*cmid.TimewaitExit](w.a, c.active)
-		},
-	})
+		}
+		next[*cmid.Disconnected](w.a, c.active)
+		w.must(c.active.Disconnect())
+	},
+	"before connected": func(w *world) {
+		c, _ := w.requested(0, nil, nil)
+		w.wantErr("connecting", c.active.Disconnect(), unix.EINVAL)
+		w.wantErr("requested", c.passive.Disconnect(), unix.EINVAL)
+	},
+	"peer never answers": func(w *world) {
+		if w.iwarp || w.rig.Clock == nil {
+			w.Skip("InfiniBand asks the peer, for 70 s and more")
+		}
+		c := w.connected(0)
+		w.must(c.active.Disconnect())
+		next[*cmid.Disconnected](w.b, c.passive)
+		ev := next[*cmid.Disconnected](w.a, c.active)
+		w.wantErr("in the end", ev.Err, unix.ETIMEDOUT)
+		next[*cmid.TimewaitExit](w.a, c.active)
+	},
 }
 
 // disconnects has one side disconnect, with the flavour's choreography.
@@ -85,72 +83,70 @@ func (w *world) disconnects(e *end, id *cmid.ID, other *end, peer *cmid.ID) {
 	next[*cmid.TimewaitExit](other, peer)
 }
 
-// destroy is rdma_destroy_id(3): legal in every state, final, and told to the peer as the kernel tells it.
-func destroy(t *testing.T, r *run) {
-	r.each(t, map[string]func(w *world){
-		"while connected": func(w *world) {
-			c := w.connected(2)
-			w.must(c.active.Destroy())
-			next[*cmid.Disconnected](w.b, c.passive)
-			if !w.iwarp {
-				w.must(c.passive.Disconnect())
-			}
-			w.settle()
-			if len(w.a.heard) > 0 {
-				w.Errorf("a destroyed identifier was told %v", w.a.told())
-			}
-			if n := len(c.aq.of(verbs.Recv)); n > 2 {
-				w.Errorf("%d completions of 2 receives", n)
-			}
-		},
-		"while resolving": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.a.create(tcp)
-			w.must(id.ResolveAddr(cmid.Addr{}, w.target(), 0))
-			w.must(id.Destroy())
-			w.quiet("after destroy")
-		},
-		"while connecting": func(w *world) {
-			c, _ := w.requested(0, nil, nil)
-			w.must(c.active.Destroy())
-			w.quiet("after destroy")
-		},
-		"before the request arrives": func(w *world) {
-			w.listener(tcp, any4(0))
-			id := w.resolved(tcp, w.target())
-			w.queues(id, 0)
-			w.must(id.Connect(nil, nil))
-			w.must(id.Destroy())
-			w.settle()
-			if len(w.a.heard) > 0 {
-				w.Errorf("a destroyed identifier was told %v", w.a.told())
-			}
-		},
-		"listener with an unanswered request": func(w *world) {
-			c, _ := w.requested(0, nil, nil)
-			w.must(c.listener.Destroy())
-			w.must(c.passive.Reject(nil))
-			w.wantRejected(c.active, cmid.RejectConsumerDefined)
-		},
-		"twice": func(w *world) {
-			id := w.a.create(tcp)
-			w.must(id.Destroy())
-			w.wantErr("again", id.Destroy(), unix.ENOENT)
-			w.wantErr("anything", id.BindAddr(any4(0)), unix.ENOENT)
-			if w.a.ch.ID(id.Handle()) != nil {
-				w.Error("still there")
-			}
-		},
-		"channel closed while connected": func(w *world) {
-			c := w.connected(0)
-			w.must(w.a.ch.Close())
-			w.a.heard = nil
-			next[*cmid.Disconnected](w.b, c.passive)
-			if len(w.a.heard) > 0 {
-				w.Errorf("a closed channel told %v", w.a.told())
-			}
-		},
-	})
+// destroyScenarios are rdma_destroy_id(3): legal in every state, final, and told to the peer as the kernel tells it.
+var destroyScenarios = scenarios{
+	"while connected": func(w *world) {
+		c := w.connected(2)
+		w.must(c.active.Destroy())
+		next[*cmid.Disconnected](w.b, c.passive)
+		if !w.iwarp {
+			w.must(c.passive.Disconnect())
+		}
+		w.settle()
+		if len(w.a.heard) > 0 {
+			w.Errorf("a destroyed identifier was told %v", w.a.told())
+		}
+		if n := len(c.aq.of(verbs.Recv)); n > 2 {
+			w.Errorf("%d completions of 2 receives", n)
+		}
+	},
+	"while resolving": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.a.create(tcp)
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), 0))
+		w.must(id.Destroy())
+		w.quiet("after destroy")
+	},
+	"while connecting": func(w *world) {
+		c, _ := w.requested(0, nil, nil)
+		w.must(c.active.Destroy())
+		w.quiet("after destroy")
+	},
+	"before the request arrives": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.resolved(tcp, w.target())
+		w.queues(id, 0)
+		w.must(id.Connect(nil, nil))
+		w.must(id.Destroy())
+		w.settle()
+		if len(w.a.heard) > 0 {
+			w.Errorf("a destroyed identifier was told %v", w.a.told())
+		}
+	},
+	"listener with an unanswered request": func(w *world) {
+		c, _ := w.requested(0, nil, nil)
+		w.must(c.listener.Destroy())
+		w.must(c.passive.Reject(nil))
+		w.wantRejected(c.active, cmid.RejectConsumerDefined)
+	},
+	"twice": func(w *world) {
+		id := w.a.create(tcp)
+		w.must(id.Destroy())
+		w.wantErr("again", id.Destroy(), unix.ENOENT)
+		w.wantErr("anything", id.BindAddr(any4(0)), unix.ENOENT)
+		if w.a.ch.ID(id.Handle()) != nil {
+			w.Error("still there")
+		}
+	},
+	"channel closed while connected": func(w *world) {
+		c := w.connected(0)
+		w.must(w.a.ch.Close())
+		w.a.heard = nil
+		next[*cmid.Disconnected](w.b, c.passive)
+		if len(w.a.heard) > 0 {
+			w.Errorf("a closed channel told %v", w.a.told())
+		}
+	},
 }
 
 // deviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.

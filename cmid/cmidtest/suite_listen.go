@@ -12,96 +12,94 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// listen is rdma_listen(3).
-func listen(t *testing.T, r *run) {
-	r.each(t, map[string]func(w *world){
-		"must be bound": func(w *world) {
-			id := w.b.create(tcp)
-			w.wantErr("listen", id.Listen(1), unix.EINVAL)
-			w.wantState("afterwards", id, states.Idle)
-		},
-		"on all devices": func(w *world) {
-			w.listener(tcp, any4(0))
-			for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second} {
-				if ip.IsValid() {
-					w.reaches(at(ip, w.port))
-				}
+// listenScenarios are rdma_listen(3).
+var listenScenarios = scenarios{
+	"must be bound": func(w *world) {
+		id := w.b.create(tcp)
+		w.wantErr("listen", id.Listen(1), unix.EINVAL)
+		w.wantState("afterwards", id, states.Idle)
+	},
+	"on all devices": func(w *world) {
+		w.listener(tcp, any4(0))
+		for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second} {
+			if ip.IsValid() {
+				w.reaches(at(ip, w.port))
 			}
-		},
-		"on the bound address only": func(w *world) {
-			w.listener(tcp, at(w.rig.Address, 0))
+		}
+	},
+	"on the bound address only": func(w *world) {
+		w.listener(tcp, at(w.rig.Address, 0))
+		w.reaches(at(w.rig.Address, w.port))
+		other := w.rig.Second
+		if !other.IsValid() { // every device has this one
+			other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		w.refuses(at(other, w.port), cmid.RejectConsumerDefined)
+	},
+	"on loopback": func(w *world) {
+		w.listener(tcp, cmid.MustAddr("127.0.0.1:0"))
+		if !w.differs(LoopbackOnly) {
 			w.reaches(at(w.rig.Address, w.port))
-			other := w.rig.Second
-			if !other.IsValid() { // every device has this one
-				other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+			return
+		}
+		if w.rig.Address.IsLoopback() && w.rig.Address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
+			w.Fatal("the rig has no address that tells loopback apart")
+		}
+		w.refuses(at(w.rig.Address, w.port), cmid.RejectConsumerDefined)
+	},
+	"nobody listens": func(w *world) {
+		id := w.listener(tcp, any4(0))
+		w.must(id.Destroy())
+		w.refuses(at(w.rig.Address, w.port), cmid.RejectInvalidServiceID)
+	},
+	"bound is not listening": func(w *world) {
+		id := w.b.bound(tcp, any4(0))
+		w.refuses(at(w.rig.Address, id.SrcPort()), cmid.RejectInvalidServiceID)
+	},
+	"dual stack": func(w *world) {
+		w.listener(tcp, cmid.MustAddr("[::]:0"))
+		child := w.reaches(at(w.rig.Address, w.port))
+		if !child.LocalAddr().Addr().Is4() || !child.PeerAddr().Addr().Is4() {
+			w.Errorf("%v <- %v: an IPv4 request has IPv4 addresses", child.LocalAddr(), child.PeerAddr())
+		}
+	},
+	"backlog": func(w *world) {
+		id := w.b.bound(tcp, any4(0))
+		for _, c := range []struct{ ask, want int }{{5, 5}} {
+			ev, ok := id.Do(&cmid.Listen{Backlog: c.ask}).(*cmid.Listening)
+			if !ok || ev.Backlog != c.want {
+				w.Errorf("backlog %d: %+v, want %d", c.ask, ev, c.want)
 			}
-			w.refuses(at(other, w.port), cmid.RejectConsumerDefined)
-		},
-		"on loopback": func(w *world) {
-			w.listener(tcp, cmid.MustAddr("127.0.0.1:0"))
-			if !w.differs(LoopbackOnly) {
-				w.reaches(at(w.rig.Address, w.port))
-				return
-			}
-			if w.rig.Address.IsLoopback() && w.rig.Address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
-				w.Fatal("the rig has no address that tells loopback apart")
-			}
-			w.refuses(at(w.rig.Address, w.port), cmid.RejectConsumerDefined)
-		},
-		"nobody listens": func(w *world) {
-			id := w.listener(tcp, any4(0))
-			w.must(id.Destroy())
-			w.refuses(at(w.rig.Address, w.port), cmid.RejectInvalidServiceID)
-		},
-		"bound is not listening": func(w *world) {
-			id := w.b.bound(tcp, any4(0))
-			w.refuses(at(w.rig.Address, id.SrcPort()), cmid.RejectInvalidServiceID)
-		},
-		"dual stack": func(w *world) {
-			w.listener(tcp, cmid.MustAddr("[::]:0"))
-			child := w.reaches(at(w.rig.Address, w.port))
-			if !child.LocalAddr().Addr().Is4() || !child.PeerAddr().Addr().Is4() {
-				w.Errorf("%v <- %v: an IPv4 request has IPv4 addresses", child.LocalAddr(), child.PeerAddr())
-			}
-		},
-		"backlog": func(w *world) {
-			id := w.b.bound(tcp, any4(0))
-			for _, c := range []struct{ ask, want int }{{5, 5}} {
-				ev, ok := id.Do(&cmid.Listen{Backlog: c.ask}).(*cmid.Listening)
-				if !ok || ev.Backlog != c.want {
-					w.Errorf("backlog %d: %+v, want %d", c.ask, ev, c.want)
-				}
-			}
-			id = w.b.bound(tcp, any4(0))
-			if ev, ok := id.Do(&cmid.Listen{}).(*cmid.Listening); !ok || ev.Backlog != w.b.ch.Limits().MaxBacklog {
-				w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, w.b.ch.Limits().MaxBacklog)
-			}
-		},
-		"request": func(w *world) {
-			l := w.listener(tcp, any4(0))
-			c := w.resolved(tcp, at(w.rig.Address, w.port))
-			w.queues(c, 0)
-			w.must(c.Connect(nil, nil))
-			child, ev := w.b.request()
-			if ev.Listener != l.Handle() || child == l || child.State() != states.ConnectRequested {
-				w.Errorf("%+v: want a new identifier of %d", ev, l.Handle())
-			}
-			if ev.Local != at(w.rig.Address, w.port) || ev.Peer != c.LocalAddr() {
-				w.Errorf("%v <- %v, want %v <- %v", ev.Local, ev.Peer, at(w.rig.Address, w.port), c.LocalAddr())
-			}
-			if child.Device() == nil || l.State() != states.Listening {
-				w.Error("the child has a device, and the listener goes on")
-			}
-		},
-		"children outlive their listener": func(w *world) {
-			c, _ := w.requested(0, nil, nil)
-			w.must(c.listener.Destroy())
-			w.queues(c.passive, 0)
-			w.must(c.passive.Accept(nil, nil))
-			next[*cmid.Established](w.a, c.active)
-			next[*cmid.Established](w.b, c.passive)
-		},
-	})
+		}
+		id = w.b.bound(tcp, any4(0))
+		if ev, ok := id.Do(&cmid.Listen{}).(*cmid.Listening); !ok || ev.Backlog != w.b.ch.Limits().MaxBacklog {
+			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, w.b.ch.Limits().MaxBacklog)
+		}
+	},
+	"request": func(w *world) {
+		l := w.listener(tcp, any4(0))
+		c := w.resolved(tcp, at(w.rig.Address, w.port))
+		w.queues(c, 0)
+		w.must(c.Connect(nil, nil))
+		child, ev := w.b.request()
+		if ev.Listener != l.Handle() || child == l || child.State() != states.ConnectRequested {
+			w.Errorf("%+v: want a new identifier of %d", ev, l.Handle())
+		}
+		if ev.Local != at(w.rig.Address, w.port) || ev.Peer != c.LocalAddr() {
+			w.Errorf("%v <- %v, want %v <- %v", ev.Local, ev.Peer, at(w.rig.Address, w.port), c.LocalAddr())
+		}
+		if child.Device() == nil || l.State() != states.Listening {
+			w.Error("the child has a device, and the listener goes on")
+		}
+	},
+	"children outlive their listener": func(w *world) {
+		c, _ := w.requested(0, nil, nil)
+		w.must(c.listener.Destroy())
+		w.queues(c.passive, 0)
+		w.must(c.passive.Accept(nil, nil))
+		next[*cmid.Established](w.a, c.active)
+		next[*cmid.Established](w.b, c.passive)
+	},
 }
 
 // reaches connects to dst as far as the request.
@@ -179,7 +177,7 @@ func channel(t *testing.T, r *run) {
 			t.Error("readable after the last event")
 		}
 	})
-	r.each(t, map[string]func(w *world){
+	r.each(t, scenarios{
 		"create_id": func(w *world) {
 			_, err := w.b.ch.CreateID(cmid.PortSpace(9))
 			if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPROTONOSUPPORT) {
