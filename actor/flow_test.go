@@ -316,6 +316,32 @@ func TestReorderedEvents(t *testing.T) {
 	}
 }
 
+// What was received before the end is told before the end, also when the device tells of the end first.
+func TestReceivedBeforeTheEnd(t *testing.T) {
+	for range 20 {
+		onFlavors(t, func(w *world) {
+			w.f.Reorder(true)
+			server, client := w.farProbe(), w.probe()
+			w.listen(server, Raw())
+			id := w.rt.CreateID(client.pid, Raw())
+			client.send(id, &Dial{Addr: there + ":7471"})
+			_, s := next[*ConnectRequest](server)
+			server.send(s, &Accept{})
+			next[*Established](server)
+			next[*Established](client)
+			last := NewSend([]byte("last"))
+			last.Notify = true
+			client.send(id, NewSend([]byte("first")))
+			client.send(id, last)
+			next[*Sent](client)
+			client.send(id, &Disconnect{})
+			if k := kinds(until[*Closed](server)); k != "Received Received Disconnected Closed" {
+				w.Errorf("told %s", k)
+			}
+		})
+	}
+}
+
 // The steady state of an echo between two loop-bound actors allocates nothing of ours.
 func TestEchoAllocatesNothing(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
