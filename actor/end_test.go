@@ -158,11 +158,11 @@ func TestShutdownDrains(t *testing.T) {
 func TestShutdownAborts(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(WithMessages(1<<10, 1))
-		p.server.react = func(ctx actor.Context) {
+		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				m.Retain()
 			}
-		}
+		})
 		p.client.send(p.c, NewSend([]byte("never consumed")))
 		settle()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -211,11 +211,11 @@ func TestCreateIDAfterShutdown(t *testing.T) {
 func TestPanics(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
-		p.server.react = func(ctx actor.Context) {
+		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok && string(m.Data) == "boom" {
 				panic("boom")
 			}
-		}
+		})
 		p.client.send(p.c, NewSend([]byte("boom")))
 		p.client.send(p.c, NewSend([]byte("still there")))
 		next[*Received](p.server)

@@ -15,11 +15,11 @@ import (
 func TestInspect(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect(WithMessages(2<<10, 8))
-		p.server.react = func(ctx actor.Context) {
+		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				m.Retain()
 			}
-		}
+		})
 		for range 3 {
 			p.client.send(p.c, NewSend([]byte("x")))
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,13 +87,16 @@ type probe struct {
 	sys   *actor.ActorSystem
 	pid   *actor.PID
 	got   chan got
-	react func(ctx actor.Context)
+	react atomic.Pointer[func(ctx actor.Context)]
 }
 
 // newProbe spawns a probe; where it runs is an option such as rt.OnLoop().
 func newProbe(tb testing.TB, sys *actor.ActorSystem, where actor.PropsOption, react func(ctx actor.Context)) *probe {
 	tb.Helper()
-	p := &probe{tb: tb, sys: sys, got: make(chan got, 4096), react: react}
+	p := &probe{tb: tb, sys: sys, got: make(chan got, 4096)}
+	if react != nil {
+		p.reactWith(react)
+	}
 	props := actor.PropsFromFunc(p.receive)
 	if where != nil {
 		props.Configure(where)
@@ -111,10 +115,13 @@ func (p *probe) receive(ctx actor.Context) {
 			p.got <- g
 		}
 	}
-	if p.react != nil {
-		p.react(ctx)
+	if react := p.react.Load(); react != nil {
+		(*react)(ctx)
 	}
 }
+
+// reactWith has the probe do something about what it gets from now on.
+func (p *probe) reactWith(react func(ctx actor.Context)) { p.react.Store(&react) }
 
 // send has the probe be the sender.
 func (p *probe) send(to *actor.PID, msg any) { p.sys.Root.RequestWithCustomSender(to, msg, p.pid) }

@@ -344,25 +344,37 @@ func TestCancelAtEveryStep(t *testing.T) {
 				inWorld(t, flavor, func(w *world) {
 					w.f.Delay(10 * time.Millisecond)
 					server, client := w.farProbe(), w.probe()
-					server.react = func(ctx actor.Context) {
-						if _, ok := ctx.Message().(*ConnectRequest); ok {
+					server.reactWith(func(ctx actor.Context) {
+						switch m := ctx.Message().(type) {
+						case *ConnectRequest:
 							ctx.Respond(&Accept{})
+						case *Received:
+							ctx.Respond(NewSend(m.Data))
 						}
-					}
+					})
 					w.listen(server)
+					client.reactWith(func(ctx actor.Context) {
+						switch ctx.Message().(type) {
+						case *Established:
+							ctx.Respond(NewSend([]byte("x")))
+						case *Received:
+							ctx.Respond(&Close{})
+						}
+					})
 					ctx, cancel := context.WithCancelCause(context.Background())
+					defer cancel(nil)
 					id := w.rt.CreateID(client.pid, WithContext(ctx))
 					client.send(id, &Dial{Addr: there + ":7471"})
-					client.send(id, &Close{})
-					if step < 15 {
-						client.react = nil
-					}
 					time.Sleep(time.Duration(step) * 7 * time.Millisecond)
+					settle()
+					over := false
+					if _, ok := w.state(id); !ok {
+						over = true // the conversation has come to its own end
+					}
 					cancel(cause)
 					end := until[*Closed](client)
-					c := end[len(end)-1].msg.(*Closed)
-					if c.Err != nil && !errors.Is(c.Err, cause) {
-						w.Errorf("step %d: closed because of %v", step, c.Err)
+					if c := end[len(end)-1].msg.(*Closed); over != (c.Err == nil) || c.Err != nil && !errors.Is(c.Err, cause) {
+						w.Errorf("step %d: over %v, closed because of %v", step, over, c.Err)
 					}
 					time.Sleep(time.Minute)
 					settle()

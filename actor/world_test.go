@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"hash/fnv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,7 @@ func inWorldOver(t *testing.T, flavor states.Flavor, over func(cmid.Driver) cmid
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Second) }) // Proto.Actor's throttle of dead letters ends by itself
-		w := &world{TB: t, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor}), sys: testSystem(t)}
+		w := &world{TB: t, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor, Seed: seedOf(t.Name())}), sys: testSystem(t)}
 		w.f.AddDevice("mem0", here)
 		w.f.Host("far").AddDevice("mem1", there)
 		w.rt = w.open(over(w.f.Driver()), opts)
@@ -110,4 +111,11 @@ func elapsed(fn func()) time.Duration {
 	begin := time.Now()
 	fn()
 	return time.Since(begin)
+}
+
+// seedOf makes chance differ from test to test, and stay the same from run to run.
+func seedOf(name string) uint64 {
+	h := fnv.New64()
+	_, _ = h.Write([]byte(name))
+	return h.Sum64()
 }
