@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -141,6 +142,101 @@ func TestResponderFirst(t *testing.T) {
 		if got := p.cq.got(client.wcs[0]); got != "first" {
 			t.Errorf("p2p %t: got %q", p2p, got)
 		}
+	}
+}
+
+// TestReadInPlace: a large segment of which half is here is read to its receive, what follows it to the staging buffer.
+func TestReadInPlace(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	r := rawDial(t, at)
+	r.write(request(""))
+	child := n.wait(lh, states.KindConnectRequest).child
+	qp, err := n.inst.CreateQP(child, qpAttr(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const large = 60000
+	mr, err := n.in.dev.Alloc(2*large, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		wr := verbs.RecvWR{SGE: verbs.SGE{MR: mr, Offset: uint32(i) * large, Length: large}}
+		if err := qp.PostRecv(wr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.do(child, &cmid.Accept{})
+	n.wait(child, states.KindEstablished)
+	msg := make([]byte, large)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(msg)
+	var stream []byte
+	for i, m := range [][]byte{msg, []byte("behind it")} {
+		hd := wire.Header{Last: true, Opcode: wire.OpSend, MSN: uint32(i + 1)}
+		stream = wire.AppendFPDU(stream, &wire.FPDU{ULPDU: append(wire.AppendHeader(nil, &hd), m...)})
+	}
+	r.write(stream[:10000])
+	c := n.in.ids[child].conn
+	turns(t, "the first part", func() bool { return len(c.core.Landing()) > 0 }, n)
+	if got, want := len(c.core.Landing()), large+20-10000; got != want {
+		t.Errorf("%d bytes left to land, want %d", got, want)
+	}
+	r.write(stream[10000:])
+	turns(t, "both messages", func() bool { return len(n.wcs) == 2 }, n)
+	if !bytes.Equal(mr.Bytes[:large], msg) || string(mr.Bytes[large:large+9]) != "behind it" {
+		t.Errorf("the messages arrived wrong: %+v", n.wcs)
+	}
+}
+
+// TestSegmentsWithCRC: with CRC in use an FPDU fits a TCP segment and has one of its own, because soft-iWARP mistakes a CRC in two
+// segments for a wrong one.
+func TestSegmentsWithCRC(t *testing.T) {
+	n := newNode(t)
+	l := rawListen(t)
+	const mss, small, large = 1000, 100, 5000
+	err := errors.Join(
+		unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, mss),
+		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)) // so that segments queue up, and could be merged
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := n.resolve(l.at)
+	q := n.qp(h, 0)
+	n.do(h, &cmid.Connect{})
+	r := l.accept(n)
+	ask := r.frame(n)
+	r.write(wire.AppendFrame(nil, &wire.Frame{
+		Reply: true, Revision: 2, Flags: wire.FlagEnhanced | wire.FlagCRC, Control: wire.Control{IRD: 1, ORD: min(1, ask.Control.IRD)},
+	}))
+	n.wait(h, states.KindEstablished)
+	for i := range small {
+		q.send(uint64(i), fmt.Sprint("message", i))
+	}
+	q.send(small, string(make([]byte, large)))
+	turns(t, "the socket to be full, or done", func() bool { c := n.in.ids[h].conn; return !c.core.Pending() || c.blocked }, n)
+	fpdus, bytes := 0, 0
+	turns(t, "all of it", func() bool {
+		r.read()
+		for {
+			f, k, err := wire.ConsumeFPDU(r.got)
+			if err != nil {
+				return bytes >= large
+			}
+			if k > mss || f.CRC != f.Checksum() {
+				t.Fatalf("FPDU of %d bytes over an MSS of %d, CRC %#x", k, mss, f.CRC)
+			}
+			r.got = r.got[k:]
+			fpdus++
+			bytes += k
+		}
+	}, n)
+	info, err := unix.GetsockoptTCPInfo(n.in.ids[h].conn.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int(info.Data_segs_out) <= fpdus { // and one for the Request
+		t.Errorf("%d FPDUs in %d TCP segments: some were merged", fpdus, info.Data_segs_out)
 	}
 }
 

@@ -45,6 +45,7 @@ type node struct {
 	wcs    []verbs.WC
 	cq     verbs.CQ
 	notes  int
+	onPoll func()
 	react  func(told) // called inside Event, as an actor would be
 }
 
@@ -77,6 +78,9 @@ func newNode(t testing.TB, opts ...Option) *node {
 
 func (n *node) poll() {
 	n.notes++
+	if n.onPoll != nil {
+		n.onPoll()
+	}
 	var wc [16]verbs.WC
 	for {
 		k := n.cq.Poll(wc[:])

@@ -141,11 +141,6 @@ func (id *ident) destroy() {
 	}
 	id.dead = true
 	delete(id.in.ids, id.h)
-	for i := id.in.first; i < len(id.in.events); i++ {
-		if ev := &id.in.events[i]; ev.id == id && ev.child != nil {
-			ev.child.destroy() // asked for this listener, and nobody was told
-		}
-	}
 	if id.lis != nil {
 		id.lis.close()
 		id.lis = nil

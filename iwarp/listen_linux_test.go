@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -130,7 +131,7 @@ func limit(t *testing.T, r unix.Rlimit, cur uint64) {
 	})
 }
 
-// TestListenerDestroyed: children that were told live on, one that was not is rejected.
+// TestListenerDestroyed: the child that was told lives on; the connection that has not brought its Request yet is closed.
 func TestListenerDestroyed(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
@@ -172,4 +173,60 @@ func pendingBytes(n *node, hs []cmid.Handle) bool {
 		}
 	}
 	return true
+}
+
+// TestRequestBehindItsListener: a request that is due when the application destroys the listener is rejected, not forgotten.
+func TestRequestBehindItsListener(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	other := n.resolve(at)
+	q := n.qp(other, 1)
+	r := rawDial(t, at)
+	turns(t, "a set-up", func() bool { return n.in.setups == 1 }, n)
+	r.write(request(""))
+	if err := q.Destroy(); err != nil { // its flush is told before the request
+		t.Fatal(err)
+	}
+	n.onPoll = func() { n.do(lh, &cmid.DestroyID{}) }
+	f := r.frame(n)
+	if !f.Reply || f.Flags&wire.FlagReject == 0 {
+		t.Errorf("the peer got %+v, want a rejecting Reply", f)
+	}
+	if n.found(lh, states.KindConnectRequest) != nil || len(n.in.ids) != 1 {
+		t.Errorf("events %v, %d identifiers, want only the one that resolved", n.events, len(n.in.ids))
+	}
+}
+
+// TestCloseRejects: requests that nobody answered are, when the driver is closed.
+func TestCloseRejects(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	r := rawDial(t, at)
+	r.write(request(""))
+	n.wait(lh, states.KindConnectRequest)
+	if err := n.inst.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f := r.frame(); !f.Reply || f.Flags&wire.FlagReject == 0 {
+		t.Errorf("the peer got %+v, want a rejecting Reply", f)
+	}
+}
+
+// TestListenAgain: a server that hung up and starts again gets its port, though its old connections are in TIME_WAIT there.
+func TestListenAgain(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	p := connectTo(t, n, n, lh, at, 0)
+	n.do(p.sh, &cmid.Disconnect{})
+	n.wait(p.sh, states.KindDisconnected)
+	for _, h := range []cmid.Handle{p.ch, p.sh, lh} {
+		n.do(h, &cmid.DestroyID{})
+	}
+	turns(t, "its sockets", func() bool { return n.in.conns == 0 }, n)
+	lh, again := n.listen(at.String())
+	if again != at {
+		t.Fatalf("listens at %v, want %v", again, at)
+	}
+	n.events = nil
+	connectTo(t, n, n, lh, at, 0)
 }
