@@ -174,7 +174,7 @@ func TestEndToEnd(t *testing.T) {
 	host.exit(0, "Ctrl-C")
 	bob.want("trying again", "the server has gone")
 	bob.say("typed while nobody was there")
-	host = start(t, "host", "serve", "--addr", addr)
+	start(t, "host", "serve", "--addr", addr)
 	bob.want("connected again", "redial")
 	eve := start(t, "eve", "join", addr, "--nick", "eve", "--room", "cellar")
 	eve.want("(earlier) [cellar] bobby: typed while", "what was typed meanwhile is not lost, nor are name and room")
