@@ -109,11 +109,18 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 	return fmt.Errorf("rdma: shutdown: connections were aborted: %w", context.Cause(ctx))
 }
 
-// leftIDs names the identifiers that are left.
+// leftIDs names the identifiers that are left. A loop that is blocked cannot be asked: Shutdown does not wait for it.
 func (rt *Runtime) leftIDs() string {
+	told := make(chan []IDInfo, 1)
+	go func() { told <- rt.Inspect() }() // it ends when the loop lets go
 	var names []string
-	for _, i := range rt.Inspect() {
-		names = append(names, fmt.Sprintf("id %d (%v %v)", i.ID, i.State, i.Local))
+	select {
+	case infos := <-told:
+		for _, i := range infos {
+			names = append(names, fmt.Sprintf("id %d (%v %v)", i.ID, i.State, i.Local))
+		}
+	case <-time.After(abortFor):
+		return "what it has on a loop that is blocked"
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
