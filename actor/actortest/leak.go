@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing/synctest"
 	"time"
 )
@@ -32,15 +33,42 @@ func (w *World) end() {
 func (w *World) held() (left []string) {
 	synctest.Wait()
 	for _, rt := range w.runtimes {
-		if rt.Held() == 0 {
-			continue
+		n, ok := ask(rt.Held)
+		if n > 0 {
+			w.Advance(Patience)
+			n, ok = ask(rt.Held)
 		}
-		w.Advance(Patience)
-		if n := rt.Held(); n > 0 {
+		switch {
+		case !ok:
+			left = append(left, blocked())
+		case n > 0:
 			left = append(left, fmt.Sprintf("messages (%d *rdma.Received) that were retained and never released", n))
 		}
 	}
 	return left
+}
+
+// ask calls what asks a loop. Not ok: the loop does not answer.
+func ask[T any](fn func() T) (v T, ok bool) {
+	got := make(chan T, 1)
+	go func() { got <- fn() }()
+	select {
+	case v = <-got:
+		return v, true
+	case <-time.After(Patience):
+		return v, false
+	}
+}
+
+// blocked says which loops do not come to an end.
+func blocked() string {
+	s := "an actor that blocks a loop (rdma.OffLoop is for those that may):"
+	for _, stack := range bubbleGoroutines() {
+		if strings.Contains(stack, "eventloop.(*Loop).call(") {
+			s += "\n" + stack
+		}
+	}
+	return s
 }
 
 // shutdown ends the runtimes and the actor system, and tells what resisted.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
@@ -71,7 +73,7 @@ var wrongs = map[string]struct {
 			actortest.Next[*rdma.Listening](p)
 			actortest.Next[*rdma.ConnectRequest](p)
 		},
-		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; identifiers:", "listening for 1m0s, 10.0.0.1:7471"}, "",
+		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; identifiers:", "listening for 1m0s, 10.0.0.1:7471", `time=0s level=DEBUG msg="rdma: listening"`}, "",
 	},
 	"noise": {
 		func(_ *testing.T, w *actortest.World) {
@@ -102,13 +104,48 @@ var wrongs = map[string]struct {
 		[]string{"said outside"}, "Goexit",
 	},
 	"fatal inside": {
-		func(_ *testing.T, w *actortest.World) { converse(w); w.T().Fatal("said inside") },
-		[]string{"said inside"}, "Goexit",
+		func(_ *testing.T, w *actortest.World) {
+			c := converse(w)
+			c.client.Send(c.active, rdma.NewSend([]byte("keep me")))
+			actortest.Next[*rdma.Received](c.server).Retain()
+			w.T().Fatal("said inside")
+		},
+		[]string{"said inside"}, "left after the test",
+	},
+	"blocked loop": {
+		func(_ *testing.T, w *actortest.World) { blockLoop(w) },
+		[]string{"left after the test: an actor that blocks a loop", "actortest_test.blockForEver", "rdma: shutdown:", "on a loop that is blocked"}, "",
+	},
+	"blocked loop, asked": {
+		func(_ *testing.T, w *actortest.World) { w.State(blockLoop(w)) },
+		[]string{"actortest: there is an actor that blocks a loop", "actortest_test.blockForEver"}, "left after the test",
+	},
+	"panic on the loop": {
+		func(_ *testing.T, w *actortest.World) {
+			c := converse(w)
+			c.client.Send(c.active, rdma.NewSend([]byte("one too many")))
+			w.Wait()
+		},
+		[]string{"actortest: the observer has seen enough"}, "",
 	},
 }
 
 //go:noinline
 func blockForEver() { select {} }
+
+// blockLoop spawns an actor that breaks the rule of OnLoop.
+func blockLoop(w *actortest.World) *actor.PID {
+	return w.System().Root.Spawn(actor.PropsFromFunc(func(actor.Context) { blockForEver() }, w.Runtime().OnLoop()))
+}
+
+// fragile is an Observer that does not survive the first message, which it is told of outside of any actor.
+type fragile struct{ trace }
+
+func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {
+	if _, ok := ev.(*rdma.Received); ok {
+		panic("the observer has seen enough")
+	}
+}
 
 // TestWrong runs one of the wrong tests, in the sub-process that TestWrongsFail starts.
 func TestWrong(t *testing.T) {
@@ -116,7 +153,11 @@ func TestWrong(t *testing.T) {
 	if !ok {
 		t.Skip("it is TestWrongsFail's")
 	}
-	actortest.Run(t, func(w *actortest.World) { wrongs[name].test(t, w) })
+	var opts []actortest.Option
+	if name == "panic on the loop" {
+		opts = append(opts, actortest.RuntimeOptions(rdma.WithObserver(&fragile{})))
+	}
+	actortest.Run(t, func(w *actortest.World) { wrongs[name].test(t, w) }, opts...)
 }
 
 // What a test leaves, or gets wrong, is told, and fails it.

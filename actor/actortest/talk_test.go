@@ -178,7 +178,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 		}
 	})
 	met := make(map[states.State]bool)
-	for step := range 10 {
+	for step := range 12 {
 		flavors(t, func(t *testing.T, w *actortest.World) {
 			w.Delay(300 * time.Millisecond)
 			p := w.Probe()

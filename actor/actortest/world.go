@@ -77,28 +77,38 @@ func (w *World) State(id *actor.PID) states.State {
 
 // find finds an identifier that is not gone.
 func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
+	w.t.Helper()
 	synctest.Wait()
-	for _, rt := range w.runtimes {
-		for _, i := range rt.Inspect() {
-			if i.PID.Equal(id) {
-				return i, true
-			}
+	for _, i := range w.inspect() {
+		if i.PID.Equal(id) {
+			return i, true
 		}
 	}
 	return rdma.IDInfo{}, false
 }
 
+// inspect is Inspect on all machines.
+func (w *World) inspect() (all []rdma.IDInfo) {
+	w.t.Helper()
+	for _, rt := range w.runtimes {
+		infos, ok := ask(rt.Inspect)
+		if !ok {
+			w.t.Fatalf("actortest: there is %s", blocked())
+		}
+		all = append(all, infos...)
+	}
+	return all
+}
+
 // identifiers tells of all that exist, for failures.
 func (w *World) identifiers() string {
 	var all []string
-	for _, rt := range w.runtimes {
-		for _, i := range rt.Inspect() {
-			s := fmt.Sprintf("\n\t%s: id %d, %v for %v, %v -> %v", i.PID.Id, i.ID, i.State, i.InState, i.Local, i.Peer)
-			if i.Waiting != "" {
-				s += ", " + i.Waiting + " waits for its answer"
-			}
-			all = append(all, s)
+	for _, i := range w.inspect() {
+		s := fmt.Sprintf("\n\t%s: id %d, %v for %v, %v -> %v", i.PID.Id, i.ID, i.State, i.InState, i.Local, i.Peer)
+		if i.Waiting != "" {
+			s += ", " + i.Waiting + " waits for its answer"
 		}
+		all = append(all, s)
 	}
 	if len(all) == 0 {
 		return "\n\tnone"
