@@ -207,8 +207,8 @@ func (id *ident) lookup() (*binding, found) {
 		case !b.listening:
 		case !b.hears(dst.Addr()):
 			what = foundOther
-		case best == nil || isAny(best.ip):
-			best = b
+		default:
+			best = b // no other can hear it: conflict sees to that
 		}
 	}
 	switch {

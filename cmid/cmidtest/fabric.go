@@ -132,9 +132,7 @@ func (f *Fabric) RemoveDevice(name string) {
 			delete(f.addrs, p.Addr())
 		}
 		h.devices = slices.DeleteFunc(h.devices, func(other *device) bool { return other == d })
-		for _, in := range h.instances {
-			told = append(told, in)
-		}
+		told = append(told, h.instances...)
 	}
 	f.mu.Unlock()
 	for _, in := range told {
@@ -182,11 +180,6 @@ func (d *device) source(ip netip.Addr) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
-}
-
-// has reports whether ip is an address of the device.
-func (d *device) has(ip netip.Addr) bool {
-	return slices.ContainsFunc(d.addrs, func(p netip.Prefix) bool { return p.Addr() == ip.WithZone("") })
 }
 
 func parsePrefix(s string) netip.Prefix {

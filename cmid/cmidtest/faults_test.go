@@ -100,6 +100,21 @@ func TestBacklog(t *testing.T) {
 			t.Errorf("status %d", ev.Status)
 		}
 	})
+	t.Run("a repeated lookup is not a second one", func(t *testing.T) {
+		w, _ := twinWorld(t, Config{})
+		_, clients := fill(w, udp)
+		for range 4 { // its loop stands still all the time
+			w.rig.Clock.Advance(cmTimeout)
+			w.must(w.a.l.Turn())
+		}
+		if ev := next[*cmid.Unreachable](w.a, clients[2]); ev.Status != sidrReject || len(w.a.heard) > 0 {
+			t.Errorf("status %d; then %v", ev.Status, w.a.told())
+		}
+		for _, c := range clients[:2] {
+			w.b.request()
+			w.wantState("still asking", c, states.Connecting)
+		}
+	})
 	t.Run("iWARP resets", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{Flavor: states.IWARP})
 		_, clients := fill(w, tcp)
@@ -411,5 +426,24 @@ func TestAddDeviceTwice(t *testing.T) {
 			}()
 			fn()
 		}()
+	}
+}
+
+// TestListenerGoesWithItsRequests: what was not told yet when a listener is destroyed is rejected, also when Reorder holds it back.
+func TestListenerGoesWithItsRequests(t *testing.T) {
+	for seed := range uint64(20) {
+		w, f := twinWorld(t, Config{Seed: seed})
+		l := w.listener(tcp, any4(0))
+		one, two := w.resolved(tcp, w.target()), w.resolved(tcp, w.target())
+		w.b.then = func(heard) {
+			w.b.then = nil
+			w.must(l.Destroy())
+		}
+		f.Reorder(true)
+		w.must(one.Connect(nil, nil))
+		w.must(two.Connect(nil, nil))
+		w.b.request()
+		w.wantRejected(two, cmid.RejectConsumerDefined)
+		w.wantState("told in time", one, states.Connecting)
 	}
 }

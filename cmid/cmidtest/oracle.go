@@ -395,13 +395,13 @@ func (e *end) hears(id *cmid.ID, want string) bool {
 
 func errnoNamed(w *world, name string) unix.Errno {
 	w.Helper()
-	for e, n := range map[unix.Errno]string{
-		0: "0", unix.EINVAL: "EINVAL", unix.ENETUNREACH: "ENETUNREACH", unix.EISCONN: "EISCONN", unix.ENXIO: "ENXIO",
-		unix.ENOENT: "ENOENT",
-	} {
-		if n == name {
+	for _, e := range []unix.Errno{unix.EINVAL, unix.ENETUNREACH, unix.EISCONN, unix.ENXIO, unix.ENOENT} {
+		if unix.ErrnoName(e) == name {
 			return e
 		}
+	}
+	if name == "0" {
+		return 0
 	}
 	w.Fatalf("the oracle has an errno %s", name)
 	return 0

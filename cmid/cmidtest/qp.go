@@ -28,7 +28,9 @@ const (
 	ackTooLong     // longer than the receive
 )
 
-var ackStatus = map[ack]verbs.Status{ackNoRecv: verbs.StatusRNRRetryExc, ackTooLong: verbs.StatusRemInvReq}
+var ackStatus = map[ack]verbs.Status{
+	ackOK: verbs.StatusSuccess, ackWait: verbs.StatusSuccess, ackNoRecv: verbs.StatusRNRRetryExc, ackTooLong: verbs.StatusRemInvReq,
+}
 
 // sendEntry is a Send that was posted and not acknowledged yet.
 type sendEntry struct {

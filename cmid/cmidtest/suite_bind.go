@@ -172,6 +172,9 @@ func reuseAddr(w *world) {
 	w.wantErr("one side without the option", w.b.create(tcp).BindAddr(one.LocalAddr()), unix.EADDRINUSE)
 	w.must(one.Destroy())
 	w.must(two.Listen(1))
+	plain := w.b.bound(tcp, at(w.rig.Address, 0))
+	w.must(plain.SetOption(cmid.OptionReuseAddr, 1)) // legal on a bound identifier, and it counts from then on
+	shared(plain.LocalAddr())
 }
 
 func afOnly(w *world) {
@@ -242,7 +245,7 @@ var resolveAddrScenarios = scenarios{
 		w.listener(tcp, any4(0))
 		id := w.a.create(tcp)
 		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), time.Second))
-		next[*cmid.AddrError](w.a, id)
+		w.wantErr("nobody answers", next[*cmid.AddrError](w.a, id), unix.ETIMEDOUT)
 		port := id.SrcPort()
 		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
 		next[*cmid.AddrResolved](w.a, id)

@@ -56,8 +56,7 @@ var connectScenarios = scenarios{
 	"reject": func(w *world) {
 		c, _ := w.requested(0, nil, nil)
 		w.must(c.passive.Reject([]byte("no")))
-		ev := w.wantRejected(c.active, cmid.RejectConsumerDefined)
-		w.wantData("reject", ev.PrivateData, "no", w.b.ch.Limits().RejectData)
+		w.wantData("reject", w.wantRejected(c.active, cmid.RejectConsumerDefined), "no", w.b.ch.Limits().RejectData)
 		w.wantErr("accept after reject", c.passive.Accept(nil, nil), unix.EINVAL)
 		w.quiet("a reject has no answer")
 	},
@@ -175,8 +174,8 @@ func (w *world) wantData(what string, got []byte, sent string, limit int) {
 	}
 }
 
-// wantRejected waits for a Rejected. On iWARP the reason does not travel.
-func (w *world) wantRejected(id *cmid.ID, reason cmid.RejectReason) *cmid.Rejected {
+// wantRejected waits for a Rejected and gives its private data. On iWARP the reason does not travel.
+func (w *world) wantRejected(id *cmid.ID, reason cmid.RejectReason) (data []byte) {
 	w.Helper()
 	if w.iwarp {
 		reason = cmid.RejectReset
@@ -186,5 +185,5 @@ func (w *world) wantRejected(id *cmid.ID, reason cmid.RejectReason) *cmid.Reject
 		w.Errorf("rejected for reason %d, want %d", ev.Reason, reason)
 	}
 	w.wantState("rejected", id, states.Failed)
-	return ev
+	return ev.PrivateData
 }

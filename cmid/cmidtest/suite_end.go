@@ -2,6 +2,7 @@ package cmidtest
 
 import (
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -98,6 +99,17 @@ var destroyScenarios = scenarios{
 		}
 		if n := len(c.aq.of(verbs.Recv)); n > 2 {
 			w.Errorf("%d completions of 2 receives", n)
+		}
+	},
+	"owing the answer to a disconnect": func(w *world) {
+		c := w.connected(0)
+		w.must(c.active.Disconnect())
+		next[*cmid.Disconnected](w.b, c.passive)
+		begin := w.a.l.Now()
+		w.must(c.passive.Destroy())
+		next[*cmid.Disconnected](w.a, c.active)
+		if d := w.a.l.Now().Sub(begin); d > time.Second {
+			w.Errorf("the peer waited %v for the answer: destroy_id gives it", d)
 		}
 	},
 	"while resolving": func(w *world) {
