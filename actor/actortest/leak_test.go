@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// wrong names the environment variable that says which of the wrong tests a sub-process runs.
-const wrong = "ACTORTEST_WRONG"
+// inside is the environment variable of the processes that TestWrongsFail starts.
+const inside = "ACTORTEST_INSIDE"
 
 // wrongs are tests that have to fail, and what they have to say.
 var wrongs = map[string]struct {
@@ -24,7 +24,8 @@ var wrongs = map[string]struct {
 }{
 	"goroutine": {
 		func(*testing.T, *actortest.World) { go blockForEver() },
-		[]string{"left after the test: a goroutine that the test, or one of its actors, has started", "blockForEver"}, "",
+		[]string{"left after the test: a goroutine that the test, or one of its actors, has started", "blockForEver"},
+		"",
 	},
 	"retained": {
 		func(_ *testing.T, w *actortest.World) {
@@ -32,7 +33,8 @@ var wrongs = map[string]struct {
 			c.client.Send(c.active, rdma.NewSend([]byte("keep me")))
 			actortest.Next[*rdma.Received](c.server).Retain()
 		},
-		[]string{"left after the test: messages (1 *rdma.Received) that were retained and never released"}, "left after the test: 1",
+		[]string{"left after the test: messages (1 *rdma.Received) that were retained and never released"},
+		"left after the test: 1",
 	},
 	"retained beyond the connection": {
 		func(_ *testing.T, w *actortest.World) {
@@ -43,7 +45,8 @@ var wrongs = map[string]struct {
 			actortest.Next[*rdma.Disconnected](c.server)
 			actortest.Next[*rdma.Closed](c.server)
 		},
-		[]string{"left after the test: messages (1 *rdma.Received) that were retained and never released"}, "",
+		[]string{"left after the test: messages (1 *rdma.Received) that were retained and never released"},
+		"",
 	},
 	"other type": {
 		func(_ *testing.T, w *actortest.World) {
@@ -56,7 +59,8 @@ var wrongs = map[string]struct {
 		[]string{
 			`Next: got *rdma.Received (5 bytes, "first") from `, "want *rdma.Closed; behind it:",
 			`*rdma.Received (6 bytes, "second")`, "*rdma.Disconnected (<nil>)",
-		}, "left after the test",
+		},
+		"left after the test",
 	},
 	"failure": {
 		func(_ *testing.T, w *actortest.World) {
@@ -64,7 +68,8 @@ var wrongs = map[string]struct {
 			p.Request(w.CreateID(p.PID()), &rdma.Listen{})
 			actortest.Next[*rdma.Listening](p)
 		},
-		[]string{"Next: got *rdma.CommandFailed (listen", "send BindAddr first", "want *rdma.Listening"}, "",
+		[]string{"Next: got *rdma.CommandFailed (listen", "send BindAddr first", "want *rdma.Listening"},
+		"",
 	},
 	"nothing": {
 		func(_ *testing.T, w *actortest.World) {
@@ -73,7 +78,8 @@ var wrongs = map[string]struct {
 			actortest.Next[*rdma.Listening](p)
 			actortest.Next[*rdma.ConnectRequest](p)
 		},
-		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; identifiers:", "listening for 1m0s, 10.0.0.1:7471", `time=0s level=DEBUG msg="rdma: listening"`}, "",
+		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; identifiers:", "listening for 1m0s, 10.0.0.1:7471", `time=0s level=DEBUG msg="rdma: listening"`},
+		"",
 	},
 	"noise": {
 		func(_ *testing.T, w *actortest.World) {
@@ -81,27 +87,33 @@ var wrongs = map[string]struct {
 			p.Request(w.CreateID(p.PID()), &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 			p.Silent(2 * time.Second)
 		},
-		[]string{"Silent(2s): after 2s got *rdma.AddrError (resolve_addr"}, "",
+		[]string{"Silent(2s): after 2s got *rdma.AddrError (resolve_addr"},
+		"",
 	},
 	"no device": {
 		func(_ *testing.T, w *actortest.World) { w.RemoveDevice("mem1") },
-		[]string{`RemoveDevice: there is no device "mem1"`}, "",
+		[]string{`RemoveDevice: there is no device "mem1"`},
+		"",
 	},
 	"no identifier": {
 		func(_ *testing.T, w *actortest.World) { w.Disconnect(w.Probe().PID()) },
-		[]string{"Disconnect: there is no identifier", "identifiers:\n        \tnone"}, "",
+		[]string{"Disconnect: there is no identifier", "; identifiers:"},
+		"",
 	},
 	"panic": {
 		func(*testing.T, *actortest.World) { panic("the test's own") },
-		[]string{"panic: the test's own"}, "left after the test",
+		[]string{"panic: the test's own"},
+		"left after the test",
 	},
 	"panic after an error": {
 		func(t *testing.T, _ *actortest.World) { t.Error("before"); panic("the test's own") },
-		[]string{"panic: the test's own"}, "left after the test",
+		[]string{"panic: the test's own"},
+		"left after the test",
 	},
 	"fatal outside": {
 		func(t *testing.T, w *actortest.World) { converse(w); t.Fatal("said outside") },
-		[]string{"said outside"}, "Goexit",
+		[]string{"said outside"},
+		"Goexit",
 	},
 	"fatal inside": {
 		func(_ *testing.T, w *actortest.World) {
@@ -110,15 +122,18 @@ var wrongs = map[string]struct {
 			actortest.Next[*rdma.Received](c.server).Retain()
 			w.T().Fatal("said inside")
 		},
-		[]string{"said inside"}, "left after the test",
+		[]string{"said inside"},
+		"left after the test",
 	},
 	"blocked loop": {
 		func(_ *testing.T, w *actortest.World) { blockLoop(w) },
-		[]string{"left after the test: an actor that blocks a loop", "actortest_test.blockForEver", "rdma: shutdown:", "on a loop that is blocked"}, "",
+		[]string{"left after the test: an actor that blocks a loop", "actortest_test.blockForEver", "rdma: shutdown:", "on a loop that is blocked"},
+		"",
 	},
 	"blocked loop, asked": {
 		func(_ *testing.T, w *actortest.World) { w.State(blockLoop(w)) },
-		[]string{"actortest: there is an actor that blocks a loop", "actortest_test.blockForEver"}, "left after the test",
+		[]string{"actortest: there is an actor that blocks a loop", "actortest_test.blockForEver"},
+		"left after the test",
 	},
 	"panic on the loop": {
 		func(_ *testing.T, w *actortest.World) {
@@ -126,7 +141,8 @@ var wrongs = map[string]struct {
 			c.client.Send(c.active, rdma.NewSend([]byte("one too many")))
 			w.Wait()
 		},
-		[]string{"actortest: the observer has seen enough"}, "",
+		[]string{"actortest: the observer has seen enough"},
+		"",
 	},
 }
 
@@ -147,20 +163,7 @@ func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {
 	}
 }
 
-// TestWrong runs one of the wrong tests, in the sub-process that TestWrongsFail starts.
-func TestWrong(t *testing.T) {
-	name, ok := os.LookupEnv(wrong)
-	if !ok {
-		t.Skip("it is TestWrongsFail's")
-	}
-	var opts []actortest.Option
-	if name == "panic on the loop" {
-		opts = append(opts, actortest.RuntimeOptions(rdma.WithObserver(&fragile{})))
-	}
-	actortest.Run(t, func(w *actortest.World) { wrongs[name].test(t, w) }, opts...)
-}
-
-// What a test leaves, or gets wrong, is told, and fails it.
+// What a test leaves, or gets wrong, is told, and fails it: each is run in a process of its own.
 func TestWrongsFail(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -168,9 +171,18 @@ func TestWrongsFail(t *testing.T) {
 	}
 	for name, c := range wrongs {
 		t.Run(name, func(t *testing.T) {
+			if os.Getenv(inside) != "" {
+				var opts []actortest.Option
+				if name == "panic on the loop" {
+					opts = append(opts, actortest.RuntimeOptions(rdma.WithObserver(&fragile{})))
+				}
+				actortest.Run(t, func(w *actortest.World) { c.test(t, w) }, opts...)
+				return
+			}
 			t.Parallel()
-			cmd := exec.Command(exe, "-test.run=^TestWrong$", "-test.timeout=1m")
-			cmd.Env = append(os.Environ(), wrong+"="+name)
+			self := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+			cmd := exec.Command(exe, "-test.run="+self, "-test.timeout=1m")
+			cmd.Env = append(os.Environ(), inside+"=1")
 			b, err := cmd.CombinedOutput()
 			out := string(b)
 			if err == nil {
