@@ -4,6 +4,10 @@
 // reply that owes an RTU, disconnects that are answered, timewait) or iWARP (exact private data, both sides established and
 // disconnected at once). What goes wrong is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice, RunOut.
 //
+// [Run] is the suite: a [Rig] says where a driver runs and where it differs from the kernel on purpose. It issues every command in
+// every state the driver can reach, compares with what Linux answered (testdata/state-table.json), and plays what the manual pages
+// promise. What the state machine guards is expected to be refused, whatever the kernel does.
+//
 // # Ownership
 //
 // A Fabric's methods may be called by any goroutine. Everything else is the loop's that opened the Driver; a Fabric has no goroutine
