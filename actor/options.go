@@ -29,7 +29,7 @@ type Timeouts struct {
 	Address time.Duration // ResolveAddr, and commands that have no phase of their own: 2 s
 	Route   time.Duration // ResolveRoute: 2 s
 	Connect time.Duration // Connect, Accept until established, Disconnect, a name's look-up: 10 s
-	Request time.Duration // a ConnectRequest that nobody answers is rejected: 10 s
+	Request time.Duration // a ConnectRequest that nobody answers is rejected: 8 s, so that the peer hears it before its own 10 s are over
 	Close   time.Duration // Close's wait for the peer: 5 s
 }
 
@@ -45,7 +45,7 @@ type Limits struct {
 func defaultConfig() config {
 	return config{
 		loops:    1,
-		timeouts: Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 10 * time.Second, 5 * time.Second},
+		timeouts: Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
 		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30},
 	}
 }
