@@ -129,10 +129,17 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 		s.Request(s.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](s)
 		actortest.Next[*rdma.Established](c)
-		for i := range messages {
-			c.Send(id, rdma.NewSend([]byte{byte(i)}))
-		}
-		c.Send(id, &rdma.Disconnect{})
+		// All in one turn of the loop: what this goroutine sends meets the loop wherever that happens to be.
+		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*actor.Started); !ok {
+				return
+			}
+			for i := range messages {
+				ctx.Send(id, rdma.NewSend([]byte{byte(i)}))
+			}
+			ctx.Send(id, &rdma.Disconnect{})
+		}, w.Runtime().OnLoop()))
+		w.Wait()
 		for i := range messages {
 			if m := actortest.Next[*rdma.Received](s); m.Data[0] != byte(i) {
 				t.Errorf("message %d came as number %d", m.Data[0], i)
