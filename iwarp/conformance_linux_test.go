@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 			Address: addr, Local: addr,
 			NotLocal:   netip.MustParseAddr("203.0.113.77"),
 			NoRoute:    netip.MustParseAddr("ff0e::7471"), // whatever routes there are: no connection leads to a group
-			Privileged: true, // net.ipv4.ip_unprivileged_port_start and who we are decide
+			Privileged: true,                              // net.ipv4.ip_unprivileged_port_start and who we are decide
 			Differences: []cmidtest.Difference{
 				{What: cmidtest.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
 				{What: cmidtest.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
