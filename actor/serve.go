@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -27,9 +29,23 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 			s.fail(it.addrInfoError(c, err))
 			return
 		}
-		s.addrs = info
+		s.addrs = dualFirst(info)
 		s.next()
 	})
+}
+
+// dualFirst puts :: before 0.0.0.0: it listens for both families, unless the host has no IPv6.
+func dualFirst(info []AddrInfo) []AddrInfo {
+	slices.SortStableFunc(info, func(a, b AddrInfo) int {
+		switch dual := func(i AddrInfo) bool { return i.Src.IsWildcard() && i.Src.Addr().Is6() }; {
+		case dual(a) == dual(b):
+			return 0
+		case dual(a):
+			return -1
+		}
+		return 1
+	})
+	return info
 }
 
 // next tries an address.

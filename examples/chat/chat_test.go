@@ -140,7 +140,7 @@ func TestEndToEnd(t *testing.T) {
 	ann := start(t, "ann", "join", addr, "--nick", "ann")
 	ann.want("you are ann in lobby", "the server welcomes")
 	bob := start(t, "bob", "join", addr, "--nick", "bob", "--room", lobby)
-	bob.want("you are bob in lobby with 1 others", "the server welcomes")
+	bob.want("you are bob in lobby with 1 other;", "the server welcomes")
 	ann.want("bob joined", "a join is told")
 
 	ann.say("hello \x1b[2Jbob")
@@ -203,7 +203,15 @@ func TestAloneHostsAndThenJoins(t *testing.T) {
 	first.want("hosting on", "nobody hosts yet")
 	first.want("you are first", "and it joins")
 	second := start(t, "second", "--addr", addr, "--nick", "second")
-	second.want("you are second in lobby with 1 others", "there is a host: it just joins")
+	second.want("you are second in lobby with 1 other;", "there is a host: it just joins")
+}
+
+func TestFlagsAroundTheAddress(t *testing.T) {
+	host := start(t, "host", "serve", "127.0.0.1:0", "--debug=false")
+	told := host.want("join with: chat join ", "the port that was chosen is told")
+	addr := told[strings.LastIndex(told, " ")+1:]
+	p := start(t, "chat", "join", "--nick", "z", addr, "--room", "q")
+	p.want("you are z in q", "flags before and behind the address")
 }
 
 func TestReadableErrors(t *testing.T) {
@@ -219,9 +227,12 @@ func TestReadableErrors(t *testing.T) {
 		"bad device":   {[]string{"--device", "mlx5_0"}, "have auto and iwarp"},
 		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
 		"bad command":  {[]string{"dance"}, "unknown command"},
+		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},
+		"no such host": {[]string{"join", "nosuch.invalid:7471", "--nick", "x"}, "nosuch.invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, "chat", tt.args...)
+			p.stdin.Close() // nothing to say is no reason to call a failure a success
 			p.want(tt.want, "an error a user understands")
 			p.exit(1, "an error")
 		})

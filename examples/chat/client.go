@@ -46,13 +46,14 @@ type client struct {
 	waiting []line // not yet sent
 	sent    []line // handed to the connection; Sent and SendFailed come back in this order
 	reason  error  // why the attempt failed
+	told    string // the reason that was shown last
 }
 
 // The messages of the program to the client.
 type (
 	typed  struct{ text string }
 	redial struct{}
-	quit   struct{}
+	quit   struct{ now bool } // now: do not wait for a connection that is being made
 )
 
 // Receive handles the user's lines and the connection's events.
@@ -63,7 +64,7 @@ func (c *client) Receive(ctx actor.Context) {
 	case *typed:
 		c.typed(ctx, m.text)
 	case *quit:
-		c.quit(ctx)
+		c.quit(ctx, m.now)
 	case *rdma.Established:
 		c.established(ctx)
 	case *rdma.Received:
@@ -77,7 +78,7 @@ func (c *client) Receive(ctx actor.Context) {
 	case *rdma.Writable:
 		c.flush(ctx)
 	case *rdma.Rejected:
-		c.reason = fmt.Errorf("%s: %w", c.server, m)
+		c.reason = c.because(m)
 		if len(m.PrivateData) > 0 {
 			c.reason = fmt.Errorf("%s says: %s", c.server, clean(string(m.PrivateData)))
 		}
@@ -86,7 +87,7 @@ func (c *client) Receive(ctx actor.Context) {
 	case *rdma.Closed:
 		c.closed(ctx, m)
 	case rdma.Failure:
-		c.reason = m
+		c.reason = c.because(m)
 		if c.id != nil { // not every failure costs the identifier; the next attempt has one of its own
 			ctx.Request(c.id, &rdma.DestroyID{})
 		}
@@ -102,8 +103,20 @@ func (c *client) dial(ctx actor.Context) {
 	ctx.Request(c.id, &rdma.Dial{Addr: c.server, Timeout: dialFor, PrivateData: c.hello.encode()})
 }
 
+// because is a failure's cause. The whole story, with states and history, is for --debug.
+func (c *client) because(f rdma.Failure) error {
+	cause := errors.Unwrap(f)
+	if cause == nil {
+		cause = f
+	}
+	if strings.Contains(cause.Error(), c.server) {
+		return cause
+	}
+	return fmt.Errorf("%s: %w", c.server, cause)
+}
+
 func (c *client) established(ctx actor.Context) {
-	c.up, c.backoff = true, 0
+	c.up, c.backoff, c.told = true, 0, ""
 	if c.been {
 		c.con.Status("connected again")
 	} else {
@@ -120,24 +133,48 @@ func (c *client) typed(ctx actor.Context, text string) {
 	if local != "" {
 		c.con.Status(local)
 	}
-	if l.Type == "" {
+	switch {
+	case l.Type == "":
 		<-c.tokens
 		return
+	case !c.up && c.been && (l.Type == "nick" || l.Type == "room"): // perhaps why the server does not let us in again
+		c.rename(l)
+		<-c.tokens
+		return
+	case !c.up && c.been:
+		c.con.Status("not connected: that waits until the server is back")
 	}
 	c.waiting = append(c.waiting, l)
 	c.flush(ctx)
 }
 
+// rename changes what the next dial asks for.
+func (c *client) rename(l line) {
+	what, field, limit := "nickname", &c.hello.nick, maxNick
+	if l.Type == "room" {
+		what, field, limit = "room", &c.hello.room, maxRoom
+	}
+	if err := checkName(what, l.Text, limit); err != nil {
+		c.con.Status(err.Error())
+		return
+	}
+	*field = l.Text
+	c.con.Status(fmt.Sprintf("the %s will be %s", what, l.Text))
+}
+
 // parse makes a request of what was typed, or a text for the user.
 func parse(text string) (l line, local string) {
 	text = strings.TrimRight(text, " \r\n")
-	if text == "" {
+	slash := strings.TrimLeft(text, " \t")
+	switch {
+	case slash == "":
 		return line{}, ""
+	case len(text) > maxText:
+		return line{Type: "say", Text: truncate(clean(text), maxText)}, fmt.Sprintf("that line was cut after %d bytes", maxText)
+	case slash[0] != '/':
+		return line{Type: "say", Text: clean(text)}, ""
 	}
-	if !strings.HasPrefix(text, "/") {
-		return line{Type: "say", Text: truncate(clean(text), maxText)}, ""
-	}
-	command, rest, _ := strings.Cut(text[1:], " ")
+	command, rest, _ := strings.Cut(slash[1:], " ")
 	rest = strings.TrimSpace(clean(rest))
 	switch command {
 	case "help":
@@ -154,7 +191,7 @@ func parse(text string) (l line, local string) {
 		if !ok {
 			return line{}, "/msg NAME TEXT"
 		}
-		return line{Type: "private", To: to, Text: truncate(what, maxText)}, ""
+		return line{Type: "private", To: to, Text: what}, ""
 	}
 	return line{}, "unknown command /" + clean(command) + "; /help lists them"
 }
@@ -211,22 +248,22 @@ func (c *client) received(m *rdma.Received) {
 
 // closed ends the program or tries again.
 func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
-	was := c.up
 	c.up, c.id = false, nil
 	if m.Unknown > 0 && !c.quits {
-		c.con.Status(fmt.Sprintf("%d lines may not have arrived", m.Unknown))
+		c.con.Status(plural(int(m.Unknown), "line") + " may not have arrived")
 	}
 	if c.reason == nil {
 		c.reason = m.Err
 	}
 	switch {
-	case c.quits:
-		c.end(c.unsent())
 	case !c.been:
 		c.end(c.reason)
+	case c.quits:
+		c.end(c.unsent())
 	default:
-		if was {
-			c.con.Status(fmt.Sprintf("%v; trying again", c.reason))
+		if why := fmt.Sprint(c.reason); why != c.told {
+			c.told = why
+			c.con.Status(why + "; trying again")
 		}
 		c.backoff = min(max(2*c.backoff, redialFirst), redialMost)
 		rdma.After(ctx, c.backoff, &redial{})
@@ -234,8 +271,12 @@ func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 }
 
 // quit leaves when everything typed has left.
-func (c *client) quit(ctx actor.Context) {
+func (c *client) quit(ctx actor.Context, now bool) {
 	c.quits = true
+	if now && !c.up && c.id != nil { // it is still connecting
+		ctx.Request(c.id, &rdma.DestroyID{})
+		return
+	}
 	c.finish(ctx)
 }
 
@@ -245,11 +286,7 @@ func (c *client) finish(ctx actor.Context) {
 	case !c.quits:
 	case c.id == nil:
 		c.end(c.unsent())
-	case !c.been || !c.up: // it is still connecting
-		if len(c.waiting) == 0 {
-			ctx.Request(c.id, &rdma.DestroyID{})
-		}
-	case len(c.waiting) == 0 && len(c.sent) == 0:
+	case c.up && len(c.waiting) == 0 && len(c.sent) == 0:
 		ctx.Request(c.id, &rdma.Close{Timeout: closeFor})
 	}
 }
@@ -259,7 +296,7 @@ func (c *client) unsent() error {
 	if len(c.waiting) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d lines were not sent: %w", len(c.waiting), c.reason)
+	return fmt.Errorf("%s not sent: %w", plural(len(c.waiting), "line"), c.reason)
 }
 
 func (c *client) end(err error) {

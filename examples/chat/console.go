@@ -21,6 +21,8 @@ type console interface {
 	Print(s string)
 	// Status shows one line about the program: connected, gone, help.
 	Status(s string)
+	// Attended says that a person looks at it, who wants to leave at once when leaving.
+	Attended() bool
 	// Close gives the terminal back.
 	Close() error
 }
@@ -48,7 +50,7 @@ func (p *pipe) ReadLine() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if room := maxText - len(line); room > 0 { // the rest of an endless line is dropped, not gathered
+		if room := maxText + 1 - len(line); room > 0 { // the rest of an endless line is dropped, not gathered
 			line = append(line, part[:min(len(part), room)]...)
 		}
 		if !isPrefix {
@@ -58,7 +60,8 @@ func (p *pipe) ReadLine() (string, error) {
 }
 
 func (p *pipe) Print(s string)  { p.write(p.out, s) }
-func (p *pipe) Status(s string) { p.write(p.status, s) }
+func (p *pipe) Status(s string) { p.write(p.status, "-- "+s) }
+func (p *pipe) Attended() bool  { return false }
 func (p *pipe) Close() error    { return nil }
 
 func (p *pipe) write(w io.Writer, s string) {
@@ -113,9 +116,12 @@ func (t *terminal) ReadLine() (string, error) {
 func (t *terminal) Print(s string)  { fmt.Fprintln(t.Terminal, s) }
 func (t *terminal) Status(s string) { fmt.Fprintf(t.Terminal, "-- %s\n", s) }
 
+func (t *terminal) Attended() bool { return true }
+
 func (t *terminal) Close() error {
 	signal.Stop(t.resize)
 	close(t.resize)
 	t.done.Wait()
+	fmt.Fprint(os.Stdout, "\r\n") // what follows must not stick to the prompt
 	return term.Restore(int(os.Stdin.Fd()), t.before)
 }

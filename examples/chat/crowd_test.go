@@ -83,7 +83,7 @@ func TestOneToAThousand(t *testing.T) {
 	const members, lines = 1000, 100
 	addr := freeAddr(t)
 	rt, system := openTest(t)
-	if err := host(rt, system, addr, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := host(rt, system, addr, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	rtCrowd, systemCrowd := openTest(t)

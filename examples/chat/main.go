@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -22,14 +24,26 @@ import (
 
 const defaultAddr = "127.0.0.1:7471"
 
-const usage = `chat: rooms over RDMA connections
+const overview = `chat: rooms over RDMA connections
 
-  chat [flags]                       host on loopback and join, or just join if a host is there
-  chat serve [--addr ADDR] [flags]   host only
-  chat join ADDR [flags]             join somebody's
+  chat [flags]                host on loopback and join, or just join if a host is there; the room ends when its host leaves
+  chat serve [ADDR] [flags]   host only
+  chat join ADDR [flags]      join somebody's
 
 Each takes --help. Once inside, /help lists what can be typed.
 `
+
+var usage = map[string]string{
+	"": overview,
+	"serve": `chat serve [ADDR] [flags]
+
+Hosts until Ctrl-C. ADDR is HOST:PORT, or :PORT for all devices, or HOST:0 for a free port.
+`,
+	"join": `chat join ADDR [flags]
+
+Joins the host at ADDR, which is HOST:PORT, and redials when it goes away. Works in a pipe: one line in, one line out.
+`,
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
@@ -53,47 +67,51 @@ type settings struct {
 
 func parseFlags(args []string) (settings, error) {
 	var s settings
-	if len(args) > 0 && (args[0] == "serve" || args[0] == "join") {
+	if len(args) > 0 && usage[args[0]] != "" {
 		s.command, args = args[0], args[1:]
+	} else if len(args) > 0 && args[0] == "help" {
+		args[0] = "--help"
 	}
-	f := flag.NewFlagSet("chat "+s.command, flag.ContinueOnError)
-	f.Usage = func() {
-		fmt.Fprint(f.Output(), usage, "\nFlags:\n")
-		f.PrintDefaults()
-	}
+	name := strings.TrimSpace("chat " + s.command)
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.StringVar(&s.device, "device", "auto", "`KIND` of device: auto or iwarp (both are the embedded iWARP device; kernel devices come later)")
 	f.BoolVar(&s.debug, "debug", false, "log what the identifiers do")
 	if s.command != "join" {
-		f.StringVar(&s.addr, "addr", defaultAddr, "`ADDR` to host on: HOST:PORT, or :PORT for all devices")
+		f.StringVar(&s.addr, "addr", defaultAddr, "`ADDR` to host on")
 	}
 	if s.command != "serve" {
 		f.StringVar(&s.hello.nick, "nick", defaultNick(), "your `NAME`")
 		f.StringVar(&s.hello.room, "room", lobby, "the `ROOM` to enter")
 	}
-	if s.command == "join" && len(args) > 0 && args[0] != "" && args[0][0] != '-' { // the address comes before the flags
-		s.addr, args = args[0], args[1:]
-	}
 	f.SetOutput(io.Discard) // errors are told once, by main
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
+	var words []string      // flags may stand before and behind them
+	for {
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			f.SetOutput(os.Stdout)
-			f.Usage()
+			fmt.Fprint(os.Stdout, usage[s.command], "\nFlags:\n")
+			f.PrintDefaults()
 			return s, err
+		} else if err != nil {
+			return s, fmt.Errorf("%w; see %s --help", err, name)
 		}
-		return s, fmt.Errorf("%w; see chat %s --help", err, s.command)
+		if f.NArg() == 0 {
+			break
+		}
+		words, args = append(words, f.Arg(0)), f.Args()[1:]
 	}
-	if s.command == "join" && s.addr == "" && f.NArg() > 0 {
-		s.addr = f.Arg(0)
-	}
-	return s, s.check(f.NArg())
+	return s, s.check(name, words)
 }
 
-func (s *settings) check(extra int) error {
-	if s.command == "join" && s.addr == "" {
+func (s *settings) check(name string, words []string) error {
+	switch {
+	case s.command == "" && len(words) > 0:
+		return fmt.Errorf("unknown command %q; see chat --help", words[0])
+	case len(words) > 1:
+		return fmt.Errorf("unexpected %q; see %s --help", words[1], name)
+	case s.command == "join" && len(words) == 0:
 		return errors.New("join whom? chat join HOST:PORT")
-	}
-	if s.command == "" && extra > 0 {
-		return errors.New("unknown command; see chat --help")
+	case len(words) == 1:
+		s.addr = words[0]
 	}
 	if s.device != "auto" && s.device != "iwarp" {
 		return fmt.Errorf("--device %s: have auto and iwarp (kernel devices come later)", s.device)
@@ -140,33 +158,43 @@ func run(ctx context.Context, args []string) (err error) {
 		err = errors.Join(err, rt.Shutdown(end))
 	}()
 
-	switch s.command {
-	case "serve":
-		if err := host(rt, system, s.addr, log); err != nil {
+	if s.command != "join" {
+		local, err := host(rt, system, s.addr, log)
+		switch {
+		case err == nil:
+			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s\n", local, reachable(local))
+		case s.command == "serve" || !errors.Is(err, unix.EADDRINUSE):
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "-- hosting on %s; join with: chat join %s\n", s.addr, s.addr)
+	}
+	if s.command == "serve" {
 		<-ctx.Done()
 		return nil
-	case "":
-		if err := host(rt, system, s.addr, log); err != nil && !errors.Is(err, unix.EADDRINUSE) {
-			return err
-		} else if err == nil {
-			fmt.Fprintf(os.Stderr, "-- hosting on %s; others join with: chat join %s\n", s.addr, s.addr)
-		}
 	}
 	return join(ctx, rt, system, s)
 }
 
+// reachable is where others reach a host.
+func reachable(local rdma.Addr) string {
+	if !local.IsWildcard() {
+		return local.String()
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "HOST"
+	}
+	return net.JoinHostPort(name, fmt.Sprint(local.Port()))
+}
+
 // host starts a server and waits until it listens.
-func host(rt *rdma.Runtime, system *actor.ActorSystem, addr string, log *slog.Logger) error {
-	started := make(chan error, 1)
+func host(rt *rdma.Runtime, system *actor.ActorSystem, addr string, log *slog.Logger) (rdma.Addr, error) {
+	started := make(chan outcome, 1)
 	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newServer(rt, addr, log, started) }, rt.OnLoop()))
 	select {
-	case err := <-started:
-		return err
+	case o := <-started:
+		return o.local, o.err
 	case <-time.After(dialFor):
-		return fmt.Errorf("listening on %s takes too long", addr)
+		return rdma.Addr{}, fmt.Errorf("listening on %s takes too long", addr)
 	}
 }
 
@@ -189,7 +217,7 @@ func join(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, s se
 		return err
 	case <-ctx.Done():
 	}
-	system.Root.Send(pid, &quit{})
+	system.Root.Send(pid, &quit{now: true})
 	select {
 	case err := <-ended:
 		return err
@@ -203,8 +231,8 @@ func join(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, s se
 func readLines(con console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}) {
 	for {
 		text, err := con.ReadLine()
-		if err != nil || text == "/quit" {
-			system.Root.Send(client, &quit{})
+		if err != nil || strings.TrimSpace(text) == "/quit" {
+			system.Root.Send(client, &quit{now: con.Attended()})
 			return
 		}
 		tokens <- struct{}{}

@@ -87,18 +87,22 @@ func checkName(what, s string, limit int) error {
 }
 
 // clean removes what could move somebody's cursor, ring the bell, or turn the writing around: control and format characters and
-// bytes that are not UTF-8.
+// bytes that are not UTF-8. The joiner stays, families of emoji are made with it.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
 			return ' '
+		case r == joiner:
+			return r
 		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
 			return -1
 		}
 		return r
 	}, s)
 }
+
+const joiner = '\u200d'
 
 // truncate cuts s to at most n bytes, between runes.
 func truncate(s string, n int) string {

@@ -53,7 +53,7 @@ func (r *rooms) join(h hello, conn any) (*member, []delivery) {
 
 // welcome is what somebody who comes into a room is told.
 func (r *rooms) welcome(m *member) []delivery {
-	out := []delivery{{m, notice(m.room, "you are %s in %s with %d others; /help tells more", m.nick, m.room, r.count(m.room)-1)}}
+	out := []delivery{{m, notice(m.room, "you are %s in %s with %s; /help tells more", m.nick, m.room, plural(r.count(m.room)-1, "other"))}}
 	for _, l := range r.history[m.room] {
 		l.Past = true
 		out = append(out, delivery{m, l})
@@ -199,6 +199,14 @@ func (r *rooms) names() []string {
 		set[m.room] = true
 	}
 	return slices.Sorted(maps.Keys(set))
+}
+
+// plural is "1 line", "2 lines".
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 func notice(room, format string, args ...any) line {

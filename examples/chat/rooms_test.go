@@ -120,6 +120,7 @@ func TestClean(t *testing.T) {
 		"bad\xffbyte":             "badbyte",
 		"c1 \u009b31m":            "c1 31m",
 		"umlaut ü and emoji 🙂 ok": "umlaut ü and emoji 🙂 ok",
+		"family 👨\u200d👩\u200d👧":  "family 👨\u200d👩\u200d👧",
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
@@ -142,6 +143,8 @@ func TestParse(t *testing.T) {
 		{"/who", line{Type: "who"}, false},
 		{"/help", line{}, true},
 		{"/dance", line{}, true},
+		{"  /msg bob hi", line{Type: "private", To: "bob", Text: "hi"}, false},
+		{strings.Repeat("x", maxText+1), line{Type: "say", Text: strings.Repeat("x", maxText)}, true},
 	} {
 		got, local := parse(tt.typed)
 		if got != tt.want || (local != "") != tt.local {

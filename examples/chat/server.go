@@ -32,11 +32,17 @@ type server struct {
 	reserved map[string]bool  // nicknames of connections that are being set up
 	held     []heldLine       // read, not handled: somebody is congested
 	behind   int              // congested members that the others wait for
-	started  chan<- error     // gets the outcome of Serve, once
+	started  chan<- outcome   // gets the outcome of Serve, once
 	log      *slog.Logger
 
 	last    line // the line encoded last, since one line goes to many
 	encoded []byte
+}
+
+// outcome is where a server listens, or why it does not.
+type outcome struct {
+	local rdma.Addr
+	err   error
 }
 
 // peer is a connection and who speaks on it.
@@ -62,7 +68,7 @@ type stillSlow struct {
 	last bool // then let it go
 }
 
-func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- error) *server {
+func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- outcome) *server {
 	return &server{
 		rt: rt, addr: addr, rooms: newRooms(), peers: make(map[string]*peer), reserved: make(map[string]bool),
 		started: started, log: log,
@@ -76,7 +82,7 @@ func (s *server) Receive(ctx actor.Context) {
 		ctx.Request(s.rt.CreateID(ctx.Self()), &rdma.Serve{Addr: s.addr})
 	case *rdma.Listening:
 		s.log.Info("chat server", "listening", m.Local)
-		s.tellStarted(nil)
+		s.tellStarted(m.Local, nil)
 	case *rdma.ConnectRequest:
 		s.request(ctx, m)
 	case *rdma.Established:
@@ -91,13 +97,13 @@ func (s *server) Receive(ctx actor.Context) {
 		s.closed(ctx, m)
 	case rdma.Failure:
 		s.log.Debug("chat server", "failure", m)
-		s.tellStarted(m)
+		s.tellStarted(rdma.Addr{}, m)
 	}
 }
 
-func (s *server) tellStarted(err error) {
+func (s *server) tellStarted(local rdma.Addr, err error) {
 	if s.started != nil {
-		s.started <- err
+		s.started <- outcome{local, err}
 		s.started = nil
 	}
 }
@@ -259,7 +265,7 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 		return
 	}
 	if m.Err != nil {
-		s.tellStarted(m.Err)
+		s.tellStarted(rdma.Addr{}, m.Err)
 	}
 }
 

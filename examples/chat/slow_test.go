@@ -38,6 +38,7 @@ func (s *script) Print(l string) {
 }
 
 func (s *script) Status(l string) { s.Print("-- " + l) }
+func (s *script) Attended() bool  { return false }
 func (s *script) Close() error    { return nil }
 
 // count is how many lines shown contain text.
@@ -78,12 +79,12 @@ func leave(w *actortest.World, s *script, ended <-chan error) {
 // A member that stops reading slows those who write for a moment, and is then let go; nobody else misses a line.
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
-		started := make(chan error, 1)
+		started := make(chan outcome, 1)
 		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 			return newServer(w.Runtime(), chatAddr, slog.New(slog.DiscardHandler), started)
 		}, w.Runtime().OnLoop()))
-		if err := <-started; err != nil {
-			t.Fatal(err)
+		if o := <-started; o.err != nil {
+			t.Fatal(o.err)
 		}
 		annSays, annEnded := enterWorld(w, w.Host("mem1", "10.0.0.2"), "ann")
 		bob, bobEnded := enterWorld(w, w.Host("mem2", "10.0.0.3"), "bob")

@@ -109,8 +109,10 @@ func TestTerminal(t *testing.T) {
 	ann := startOnTerminal(t, "join", addr, "--nick", "ann")
 	ann.want("you are ann", "connected")
 
-	ann.keys("helo\x1b[Dl") // type, go left, insert
-	ann.want("l", "the line is being edited")
+	ann.keys("helo")
+	ann.want("helo", "what is typed is shown")
+	ann.keys("\x1b[Dl") // go left, insert: the rest is drawn again, and the cursor goes back
+	ann.want("lo\x1b[D", "the line is being edited")
 	bob.say("meanwhile")
 	// The terminal takes the half-typed line away, prints the chat, and draws prompt and line again.
 	ann.want("[lobby] bob: meanwhile\r\n", "the chat goes on above the prompt")
