@@ -228,7 +228,7 @@ func TestReadableErrors(t *testing.T) {
 		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
 		"bad command":  {[]string{"dance"}, "unknown command"},
 		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},
-		"no such host": {[]string{"join", "nosuch.invalid:7471", "--nick", "x"}, "nosuch.invalid"},
+		"bad service":  {[]string{"join", "127.0.0.1:bar", "--nick", "x"}, "service not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, "chat", tt.args...)
