@@ -20,8 +20,9 @@ type Failure interface {
 	Failed() Command
 }
 
-// FailureBase is the part all failures share. Its Error says what failed, between whom, in which state, why, what to do, what
-// would have been legal, and how the identifier came here.
+// FailureBase is the part all failures share. Its Error says what failed, between whom as far as that is known, in which state
+// and why; where they apply, also what to do, what would have been legal instead, and how the identifier came here: the states it
+// was in, each with the time at which it was entered, counted from the identifier's creation.
 type FailureBase struct {
 	EventBase
 	Op          string       // what failed, in librdmacm's terms: "listen", "connect"
@@ -31,13 +32,19 @@ type FailureBase struct {
 	Err         error        // the cause; wraps an errno
 	Remedy      string       // what to do; may be ""
 	Legal       []states.Op  // what would have been legal instead; nil when the command was legal
-	History     []Transition // the identifier's last transitions, oldest first
+	History     []Transition // the identifier's last transitions, oldest first; their times count from its creation
 }
 
-// Transition is one step in an identifier's history.
+// Transition is one step in an identifier's history: a state, and when it was entered. How long the identifier stayed there is the
+// difference to the next one.
 type Transition struct {
-	State states.State  // entered
-	At    time.Duration // since the identifier was created
+	State states.State
+	At    time.Duration // between the identifier's creation and the transition
+}
+
+// String is "connecting at 1ms", rounded to milliseconds.
+func (t Transition) String() string {
+	return fmt.Sprintf("%v at %v", t.State, t.At.Round(time.Millisecond))
 }
 
 // Failed is the command that failed.
@@ -74,7 +81,7 @@ func (f *FailureBase) Error() string {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "%v %v", t.State, t.At.Round(time.Millisecond))
+			b.WriteString(t.String())
 		}
 	}
 	if c := f.code(); c != "" {
