@@ -244,6 +244,9 @@ func TestBadReply(t *testing.T) {
 	if e.status != -22 || !errors.As(e.err, &ce) || !ce.Sent || ce.Code != 4 {
 		t.Errorf("not MPA: %v, want ConnectError -22 and a Terminate of MPA code 4", e)
 	}
+	if want := `the peer does not speak iWARP (MPA), its first bytes are "HTTP/1.1 400 Bad Req"`; !strings.Contains(e.err.Error(), want) {
+		t.Errorf("%v: does not say %q", e.err, want)
+	}
 	turns(t, "EOF", r.ended, n)
 }
 

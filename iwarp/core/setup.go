@@ -51,6 +51,9 @@ func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 			}
 			return nil
 		}
+		if errors.Is(err, wire.ErrKey) {
+			err = fmt.Errorf("the peer does not speak iWARP (MPA), its first bytes are %q: %w", c.mpa, err)
+		}
 		c.mpa = nil
 		if c.cfg.Initiator {
 			c.reply(now, &f, err)

@@ -3,6 +3,7 @@ package core_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,39 @@ func TestReply(t *testing.T) {
 				t.Errorf("%s: want nothing but a FIN", tt.name)
 			}
 		}
+	}
+}
+
+// TestNotMPA: bytes of another protocol are called that, on both sides, whole or byte by byte.
+func TestNotMPA(t *testing.T) {
+	for _, tt := range []struct {
+		name, input, first string
+		step               func() int
+	}{
+		{"whole", "HTTP/1.1 400 Bad Request\r\n", `"HTTP/1.1 400 Bad Req"`, whole}, // an MPA frame's length, no more
+		{"bytes", "HTTP/1.1 400 Bad Request\r\n", `"H"`, func() int { return 1 }},
+		{"late", "MPA ID Rex\x00\xff", `"MPA ID Rex\x00\xff"`, whole},
+	} {
+		for _, initiator := range []bool{true, false} {
+			s := newSide(t, tt.name, core.Config{Initiator: initiator})
+			s.c.Start(t0)
+			s.take(1 << 30)
+			s.input([]byte(tt.input), tt.step)
+			if s.err == nil {
+				t.Fatalf("%s, initiator %t: nothing failed", tt.name, initiator)
+			}
+			for _, want := range []string{"the peer does not speak iWARP (MPA)", "its first bytes are " + tt.first, "MPA key byte 0x"} {
+				if !strings.Contains(s.err.Error(), want) {
+					t.Errorf("%s, initiator %t: %v: does not say %q", tt.name, initiator, s.err, want)
+				}
+			}
+		}
+	}
+	s := newSide(t, "revision 3", core.Config{Initiator: true})
+	s.c.Start(t0)
+	s.c.Input(t0, frame(wire.Frame{Reply: true, Revision: 3}))
+	if s.err == nil || strings.Contains(s.err.Error(), "does not speak") {
+		t.Errorf("MPA of another revision: %v", s.err)
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 // ErrShort means that the input ends before the item does.
 var ErrShort = errors.New("wire: more bytes needed")
 
+// ErrKey is found (errors.Is) in the *Error of bytes that do not begin with a key of MPA's: the peer speaks another protocol.
+var ErrKey = errors.New("wire: not an MPA key")
+
 // Layer is the protocol layer of a Terminate message (RFC 5040 section 4.8).
 type Layer uint8
 
@@ -43,3 +46,6 @@ type Error struct {
 func (e *Error) Error() string {
 	return fmt.Sprintf("wire: %s %#x: %s", e.Field, e.Value, TerminateText(e.Layer, e.Type, e.Code))
 }
+
+// Is finds ErrKey.
+func (e *Error) Is(target error) bool { return target == ErrKey && e.Field == fieldKey }

@@ -24,6 +24,7 @@ const (
 const (
 	requestKey = "MPA ID Req Frame"
 	replyKey   = "MPA ID Rep Frame"
+	fieldKey   = "MPA key byte"
 )
 
 // NotNegotiated in IRD or ORD means that the limit is not agreed on at this layer (RFC 6581 section 5.1).
@@ -99,8 +100,8 @@ func frameError(field string, v uint64) error {
 	return &Error{Layer: LayerMPA, Code: 4, Field: field, Value: v}
 }
 
-// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error as soon as its first wrong byte is there. With an
-// error about revision or length the frame's flags and revision are still filled in, for the one who has to answer it.
+// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error (ErrKey) as soon as its first wrong byte is there.
+// With an error about revision or length the frame's flags and revision are still filled in, for the one who has to answer it.
 func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	if err := consumeKey(b, &f); err != nil {
 		return f, 0, err
@@ -133,7 +134,7 @@ func consumeKey(b []byte, f *Frame) error {
 		case replyKey[i]:
 			f.Reply = true
 		default:
-			return frameError("MPA key byte", uint64(v))
+			return frameError(fieldKey, uint64(v))
 		}
 	}
 	if len(b) < FrameLen {

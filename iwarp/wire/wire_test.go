@@ -215,6 +215,9 @@ func TestMalformed(t *testing.T) {
 		if got := fmt.Sprintf("%d/%d/%d %s", uint8(e.Layer), e.Type, e.Code, e.Field); got != tt.want {
 			t.Errorf("%s: %s: want %s", tt.name, got, tt.want)
 		}
+		if got, want := errors.Is(err, wire.ErrKey), e.Field == "MPA key byte"; got != want {
+			t.Errorf("%s: errors.Is ErrKey %t, want %t", tt.name, got, want)
+		}
 	}
 }
 
