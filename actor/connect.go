@@ -166,11 +166,7 @@ func (it *ident) told(m *told) {
 	if m.id != it.id || it.gone {
 		return // of the address that Dial tried before
 	}
-	op := states.OpQuery
-	if m.answers != nil {
-		op = m.answers.Op()
-	}
-	it.moved(op)
+	it.moved(m.cause())
 	switch ev := m.ev.(type) {
 	case *cmid.Closed:
 		it.destroyed()

@@ -263,8 +263,8 @@ func lifecycle(ev Event) bool {
 	return false
 }
 
-// moved tells of a transition.
-func (it *ident) moved(op states.Op) {
+// moved tells of a transition and what has caused it: a command (states.Op) or the device's event (states.Kind).
+func (it *ident) moved(cause fmt.Stringer) {
 	now := it.id.State()
 	if now == it.state {
 		return
@@ -275,11 +275,11 @@ func (it *ident) moved(op states.Op) {
 		o.Transition(it.pid, it.id.Handle(), from, now)
 	}
 	if it.log.Enabled(context.Background(), slog.LevelDebug) {
-		it.log.Debug("rdma: "+now.String(), it.logKeys(op, "from", from.String())...)
+		it.log.Debug("rdma: "+now.String(), it.logKeys(cause, "from", from.String())...)
 	}
 }
 
-func (it *ident) logKeys(op states.Op, more ...any) []any {
+func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	in := it.id.Info()
 	return append([]any{
 		"id", uint64(it.id.Handle()), "state", it.id.State().String(), "op", op.String(),

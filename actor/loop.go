@@ -1,8 +1,11 @@
 package actor
 
 import (
+	"fmt"
+
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless it says otherwise.
@@ -62,6 +65,14 @@ type told struct {
 }
 
 func (*told) lane() lane { return laneEvent }
+
+// cause is what a transition is put down to: the device's event, or the command when the event is only our answer to it.
+func (m *told) cause() fmt.Stringer {
+	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
+		return m.answers.Op()
+	}
+	return m.ev.Kind()
+}
 
 // request makes the actor of a new connection and tells the owner of its listener, or the handler that is spawned for it.
 func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {

@@ -53,7 +53,8 @@ func defaultConfig() config {
 // WithDevice says which kind of device the identifiers use: iwarp.New() needs no hardware and no privilege.
 func WithDevice(d cmid.Driver) Option { return func(c *config) { c.device = d } }
 
-// WithLogger says where to log, with the keys id, state, op, local, peer, device. Default: the actor system's.
+// WithLogger says where to log, with the keys id, state, op (the command, or the event of the device, that it comes from), local, peer,
+// device. Transitions are logged at Debug. Default: the actor system's.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithObserver has o told of transitions, events and credits.

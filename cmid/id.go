@@ -25,6 +25,7 @@ type ID struct {
 	waiting  Command // the command whose answer is an event still to come
 	inFlight Command // the command the driver has not finished yet (ErrPending)
 	peer     Addr    // the destination asked for, until the device knows better
+	last     *Info   // what was known when it was destroyed
 	backlog  int
 	born     time.Time
 	entered  time.Duration // when the state was entered, since born
@@ -66,9 +67,12 @@ func (id *ID) Waiting() Command {
 	return id.waiting
 }
 
-// Info tells the addresses and the device.
+// Info tells the addresses and the device; of a destroyed identifier, what they were.
 func (id *ID) Info() Info {
-	if id.gone {
+	switch {
+	case id.last != nil:
+		return *id.last
+	case id.gone:
 		return Info{Peer: id.peer}
 	}
 	in := id.ch.inst.Info(id.handle)
@@ -142,6 +146,10 @@ func (id *ID) Do(cmd Command) Event {
 	}
 	if l, ok := cmd.(*Listen); ok {
 		id.backlog = id.clampBacklog(l.Backlog)
+	}
+	if op == states.OpDestroyID {
+		in := id.Info()
+		id.last = &in
 	}
 	before := id.mark()
 	id.enter(next)

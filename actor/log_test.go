@@ -1,0 +1,62 @@
+package actor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLogOfTransitions reads the debug log of a connection's life as somebody does who looks for what has happened: each line names
+// the command or the event that has caused it, and the addresses stay known to the end.
+func TestLogOfTransitions(t *testing.T) {
+	var log bytes.Buffer
+	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
+	logger := slog.New(slog.NewJSONHandler(&log, opts))
+	onFlavors(t, func(w *world) {
+		log.Reset()
+		p := w.connect()
+		p.server.send(p.s, &Close{})
+		until[*Closed](p.server)
+		until[*Closed](p.client)
+		settle()
+
+		moves := make(map[string][]string) // by who
+		for line := range strings.Lines(log.String()) {
+			var k struct{ Msg, From, Op, Local, Peer string }
+			if err := json.Unmarshal([]byte(line), &k); err != nil {
+				w.Fatal(err)
+			}
+			state, isMove := strings.CutPrefix(k.Msg, "rdma: ")
+			if !isMove || k.From == "" {
+				continue
+			}
+			who := "client"
+			if strings.HasPrefix(k.Local, there) {
+				who = "server"
+			}
+			moves[who] = append(moves[who], fmt.Sprintf("%s(%s)", state, k.Op))
+			if state == "destroying" && (k.Local == "" || k.Peer == "") {
+				w.Errorf("no addresses: %s", line)
+			}
+		}
+		for who, want := range map[string][]string{
+			"client": {"route-resolved(RouteResolved)", "connecting(Connect)", "connected(Established)", "destroying(DestroyID)"},
+			"server": {"bound(BindAddr)", "listening(Listen)", "accepting(Accept)", "connected(Established)", "destroying(DestroyID)"},
+		} {
+			for _, move := range want {
+				if !slices.Contains(moves[who], move) {
+					w.Errorf("the %s's log lacks %s: %v", who, move, moves[who])
+				}
+			}
+		}
+		for who, all := range moves {
+			if slices.ContainsFunc(all, func(m string) bool { return strings.HasSuffix(m, "(Query)") }) {
+				w.Errorf("nobody has asked the %s to query: %v", who, all)
+			}
+		}
+	}, WithLogger(logger))
+}
