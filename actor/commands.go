@@ -18,7 +18,7 @@ type (
 	Dial struct {
 		Addr        string        // "host:port"; names are looked up
 		Src         Addr          // where to connect from; the zero Addr lets the routing tables choose
-		Timeout     time.Duration // for all of it; 0: each phase has its own (WithTimeouts)
+		Timeout     time.Duration // for all of it, besides each phase's own (WithTimeouts), which end it as well; 0: theirs only
 		PrivateData []byte
 		Param       *ConnParam // nil: the defaults
 	}

@@ -122,7 +122,7 @@ func (it *ident) timedOut(a *asked) {
 // timeoutFailure is the failure that the device would have told, had it been on time.
 func (it *ident) timeoutFailure(cmd Command) Failure {
 	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
-	f.Remedy = "create a new identifier to try again"
+	f.Remedy = tryAgain
 	switch cmd.(type) {
 	case *Dial:
 		switch it.id.State() {

@@ -109,6 +109,32 @@ func TestDialTimeoutIsForAllOfIt(t *testing.T) {
 	})
 }
 
+// A longer Timeout does not lengthen a phase. The advice is for one whose identifier goes with the failure.
+func TestDialPhasesKeepTheirTimeouts(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.probe()
+		for _, timeout := range []time.Duration{0, time.Minute} {
+			took := elapsed(func() {
+				p.send(w.rt.CreateID(p.pid), &Dial{Addr: "10.0.0.66:1", Timeout: timeout})
+				f, _ := next[*AddrError](p)
+				is(w, f, unix.ETIMEDOUT)
+				if contains(f.Error(), "may resolve again") || !contains(f.Error(), "create a new identifier to try again") {
+					w.Errorf("the identifier is closed, and the advice is: %v", f)
+				}
+				next[*Closed](p)
+			})
+			if took != 2*time.Second {
+				w.Errorf("with Timeout %v it took %v, want ResolveAddr's 2 s", timeout, took)
+			}
+		}
+		id := w.rt.CreateID(p.pid)
+		p.send(id, &ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
+		if f, _ := next[*AddrError](p); !contains(f.Error(), "may resolve again") {
+			w.Errorf("the identifier is bound, and the advice is: %v", f)
+		}
+	})
+}
+
 func TestServeTriesEachAddress(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.far.resolve = addresses("10.0.0.66:7471", there+":7471")

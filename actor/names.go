@@ -1,7 +1,10 @@
 package actor
 
 import (
+	"errors"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -34,7 +37,7 @@ func rdmaName(typ string) string {
 	return typ
 }
 
-// restore gives a failure the command that the user has sent, in place of the one it came to.
+// restore gives a failure the command that the user has sent, in place of the one it came to, and advice that is true of it.
 func restore(f Failure, cmd Command) Failure {
 	var b *FailureBase
 	switch f := f.(type) {
@@ -56,5 +59,14 @@ func restore(f Failure, cmd Command) Failure {
 		return f
 	}
 	b.Command = cmd
+	switch cmd.(type) {
+	case *Dial, *Serve:
+		if _, ok := f.(*cmid.AddrError); ok && errors.Is(f, unix.ETIMEDOUT) {
+			b.Remedy = "the neighbour does not answer; " + tryAgain // ResolveAddr could be repeated: this identifier goes
+		}
+	}
 	return f
 }
+
+// tryAgain is the advice when the identifier is lost.
+const tryAgain = "create a new identifier to try again"
