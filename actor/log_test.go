@@ -60,3 +60,17 @@ func TestLogOfTransitions(t *testing.T) {
 		}
 	}, WithLogger(logger))
 }
+
+// TestDataEventStrings holds the lines of this package's own events; cmid has the others.
+func TestDataEventStrings(t *testing.T) {
+	id := EventBase{ID: 2}
+	for want, ev := range map[string]Event{
+		"received 5 bytes (id 2)": &Received{EventBase: id, Data: []byte("hello")},
+		"sent 5 bytes (id 2)":     &Sent{EventBase: id, Bytes: 5},
+		"writable (id 2)":         &Writable{id},
+	} {
+		if got := fmt.Sprint(ev); got != want {
+			t.Errorf("%T is %q, want %q", ev, got, want)
+		}
+	}
+}

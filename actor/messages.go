@@ -2,6 +2,7 @@ package actor
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -127,6 +128,11 @@ type Received struct {
 // Kind is KindReceived.
 func (*Received) Kind() states.Kind { return KindReceived }
 
+// String is one line for logs. It does not show the data, which is the peer's.
+func (m *Received) String() string {
+	return fmt.Sprintf("received %d bytes (id %d)", len(m.Data), m.ID)
+}
+
 // Retain keeps the message beyond Receive; each Retain wants one Release. Any goroutine that holds the message.
 func (m *Received) Retain() *Received {
 	m.refs.Add(1)
@@ -183,8 +189,14 @@ type (
 // Kind is KindSent.
 func (*Sent) Kind() states.Kind { return KindSent }
 
+// String is one line for logs.
+func (e *Sent) String() string { return fmt.Sprintf("sent %d bytes (id %d)", e.Bytes, e.ID) }
+
 // Kind is KindSendFailed.
 func (*SendFailed) Kind() states.Kind { return KindSendFailed }
 
 // Kind is KindWritable.
 func (*Writable) Kind() states.Kind { return KindWritable }
+
+// String is one line for logs.
+func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID) }

@@ -1,0 +1,133 @@
+package cmid
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Events in one line each, for logs. Addresses are written as failures write them: this side -> the other, whoever has begun.
+
+// String is one line.
+func (e *Bound) String() string {
+	return "bound" + one(e.Local) + e.tag() + onDevice(e.Device)
+}
+
+// String is one line.
+func (e *Listening) String() string {
+	return fmt.Sprintf("listening%s%s, backlog %d", one(e.Local), e.tag(), e.Backlog)
+}
+
+// String is one line.
+func (e *AddrResolved) String() string {
+	return "address resolved" + between(e.Local, e.Peer) + e.tag() + onDevice(e.Device)
+}
+
+// String is one line.
+func (e *RouteResolved) String() string { return "route resolved" + e.tag() }
+
+// String is one line.
+func (e *ConnectRequest) String() string {
+	return fmt.Sprintf("connect request%s%s on listener %d%s", between(e.Local, e.Peer), e.tag(), e.Listener, private(e.PrivateData))
+}
+
+// String is one line.
+func (e *ConnectResponse) String() string {
+	return "connect response" + e.tag() + private(e.PrivateData)
+}
+
+// String is one line.
+func (e *Established) String() string {
+	s := "established" + between(e.Local, e.Peer) + e.tag() + private(e.PrivateData)
+	if e.MaxMessage > 0 {
+		s += fmt.Sprintf(", messages up to %d bytes", e.MaxMessage)
+	}
+	return s
+}
+
+// String is one line.
+func (e *Disconnected) String() string { return "disconnected" + e.tag() + because(e.Err) }
+
+// String is one line.
+func (e *DeviceRemoval) String() string { return "device removal" + e.tag() + onDevice(e.Device) }
+
+// String is one line.
+func (e *MulticastJoin) String() string {
+	return fmt.Sprintf("multicast join%s%s, qpn %#x, qkey %#x", one(e.Addr), e.tag(), e.QPN, e.QKey)
+}
+
+// String is one line.
+func (e *AddrChange) String() string { return "address change" + e.tag() }
+
+// String is one line.
+func (e *TimewaitExit) String() string { return "timewait exit" + e.tag() }
+
+// String is one line.
+func (e *AddrInfoResolved) String() string {
+	s := "addrinfo resolved" + e.tag()
+	for i, ai := range e.Info {
+		s += [...]string{": ", ", "}[min(i, 1)] + strings.TrimSpace(between(ai.Src, ai.Dst))
+	}
+	return s
+}
+
+// String is one line.
+func (e *Done) String() string {
+	if e.Command == nil {
+		return "done" + e.tag()
+	}
+	name := fmt.Sprintf("%T", e.Command)
+	return "done " + name[strings.LastIndexByte(name, '.')+1:] + e.tag()
+}
+
+// String is one line.
+func (e *Closed) String() string {
+	s := "closed" + e.tag()
+	if e.Delivered+e.Unsent+e.Unknown > 0 {
+		s += fmt.Sprintf(", messages: %d delivered, %d unsent, %d unknown", e.Delivered, e.Unsent, e.Unknown)
+	}
+	return s + because(e.Err)
+}
+
+// tag says whose event it is, and the kernel's status when that says something.
+func (e *EventBase) tag() string {
+	if e.Status != 0 {
+		return fmt.Sprintf(" (id %d, status %d)", e.ID, e.Status)
+	}
+	return fmt.Sprintf(" (id %d)", e.ID)
+}
+
+func one(a Addr) string {
+	if a.IsZero() {
+		return ""
+	}
+	return " " + a.String()
+}
+
+// between writes what is known of both ends.
+func between(local, peer Addr) string {
+	if peer.IsZero() {
+		return one(local)
+	}
+	return one(local) + " -> " + peer.String()
+}
+
+func onDevice(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ", device " + name
+}
+
+func private(data []byte) string {
+	if len(data) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d bytes of private data", len(data))
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
