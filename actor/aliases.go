@@ -71,9 +71,9 @@ const (
 
 // The events.
 type (
-	// Bound answers BindAddr.
+	// Bound answers BindAddr (ours).
 	Bound = cmid.Bound
-	// Listening answers Listen and Serve.
+	// Listening answers Listen and Serve (ours).
 	Listening = cmid.Listening
 	// AddrResolved answers ResolveAddr.
 	AddrResolved = cmid.AddrResolved
@@ -97,15 +97,15 @@ type (
 	TimewaitExit = cmid.TimewaitExit
 	// AddrInfoResolved answers GetAddrInfo.
 	AddrInfoResolved = cmid.AddrInfoResolved
-	// Done answers commands that have no event of their own.
+	// Done answers commands that have no event of their own (ours).
 	Done = cmid.Done
-	// Closed is the last event of every identifier.
+	// Closed is the last event of every identifier (ours).
 	Closed = cmid.Closed
 )
 
 // The failures.
 type (
-	// CommandFailed says that a command was refused or failed at once.
+	// CommandFailed says that a command was refused or failed at once (ours).
 	CommandFailed = cmid.CommandFailed
 	// AddrError answers ResolveAddr.
 	AddrError = cmid.AddrError

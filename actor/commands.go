@@ -11,8 +11,8 @@ import (
 // The commands that are ours. The actor spells them out in librdmacm's. They are pointers like all commands, and belong to the
 // identifier until they were answered.
 type (
-	// Dial connects: rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3), trying each address that
-	// the name has until one answers. An application that rejects has answered. It wants an idle identifier. Established |
+	// Dial connects (ours): rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3), trying each address
+	// that the name has until one answers. An application that rejects has answered. It wants an idle identifier. Established |
 	// Rejected | Unreachable | ConnectError | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was begun and
 	// fails costs the identifier: Closed follows.
 	Dial struct {
@@ -22,19 +22,19 @@ type (
 		PrivateData []byte
 		Param       *ConnParam // nil: the defaults
 	}
-	// Serve listens: rdma_getaddrinfo(3) with RAI_PASSIVE, rdma_bind_addr(3), rdma_listen(3). It wants an idle identifier.
+	// Serve listens (ours): rdma_getaddrinfo(3) with RAI_PASSIVE, rdma_bind_addr(3), rdma_listen(3). It wants an idle identifier.
 	// Listening | AddrInfoError | CommandFailed. A Serve that was begun and fails costs the identifier: Closed follows.
 	Serve struct {
 		Addr    string // "host:port"; ":port" is all devices
 		Backlog int    // 0 or less: the device's maximum
 	}
-	// Close ends a connection in order: it refuses further sends, waits until the peer has consumed what was sent before, then
+	// Close ends a connection in order (ours): it refuses further sends, waits until the peer has consumed what was sent before, then
 	// disconnects and destroys. Closed, whose counts say what became of the messages; its Err is not nil when Timeout ended the
 	// wait. On an identifier that is not connected it is DestroyID. It queues behind the sends that were made before it.
 	Close struct {
 		Timeout time.Duration // 0: 5 s (WithTimeouts)
 	}
-	// Handover gives the identifier to another owner: Done | CommandFailed. To gets everything from the next event on, and its
+	// Handover gives the identifier to another owner (ours): Done | CommandFailed. To gets everything from the next event on, and its
 	// death destroys the identifier from now on. What the old owner has in its mailbox, and a *Received it holds, stays its own.
 	Handover struct {
 		To *actor.PID

@@ -33,8 +33,8 @@ var (
 // headerRoom is what a Send keeps free before the message: the header of docs/wire.md.
 const headerRoom = headerLen
 
-// Send is a message to the peer, the command that carries data. It is made by NewSend and belongs to the connection once it was
-// sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
+// Send is a message to the peer, the command that carries data (ours). It is made by NewSend and belongs to the connection once it
+// was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
 type Send struct {
 	// Notify asks for *Sent when the device has taken the message. It does not say that the peer has consumed it; Closed counts
 	// that.
@@ -111,8 +111,8 @@ func (s *Send) recycle() {
 	sendPools[class].Put(s)
 }
 
-// Received is a message from the peer. Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor: then the
-// credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
+// Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:
+// then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
 // back-pressure.
 type Received struct {
 	cmid.EventBase
@@ -172,17 +172,17 @@ func (m *Received) done(where home) {
 
 // The events of the data path.
 type (
-	// Sent says that the device has taken a message whose Send wanted to Notify.
+	// Sent says that the device has taken a message whose Send wanted to Notify (ours).
 	Sent struct {
 		cmid.EventBase
 		Bytes int
 	}
-	// SendFailed says that a message was not sent, or not for certain: ErrQueueFull, ErrTooLarge, ErrFlushed.
+	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull, ErrTooLarge, ErrFlushed.
 	SendFailed struct {
 		cmid.FailureBase
 		Bytes int
 	}
-	// Writable says that the queue has room again after ErrQueueFull.
+	// Writable says that the queue has room again after ErrQueueFull (ours).
 	Writable struct{ cmid.EventBase }
 )
 

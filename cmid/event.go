@@ -88,7 +88,7 @@ type (
 	AddrChange struct{ EventBase }
 	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
 	TimewaitExit struct{ EventBase }
-	// AddrInfoResolved answers GetAddrInfo.
+	// AddrInfoResolved answers GetAddrInfo: RDMA_CM_EVENT_ADDRINFO_RESOLVED.
 	AddrInfoResolved struct {
 		EventBase
 		Info []AddrInfo

@@ -126,7 +126,7 @@ func (f *FailureBase) code() string {
 
 // The failures.
 type (
-	// CommandFailed says that a command was refused by the state machine or failed at once, with the kernel's errno.
+	// CommandFailed says that a command was refused by the state machine or failed at once, with the kernel's errno (ours).
 	CommandFailed struct{ FailureBase }
 	// AddrError is RDMA_CM_EVENT_ADDR_ERROR; the identifier is bound again and may resolve again.
 	AddrError struct{ FailureBase }
