@@ -4,7 +4,7 @@
 //
 // [Runtime.CreateID] gives the PID of a new identifier. Commands are messages to it ([BindAddr], [Listen], [Connect], [NewSend]
 // ...), named after librdmacm's calls; events are messages from it to its owner, named after librdmacm's events, with the PID as
-// their Sender. [Dial], [Serve], [Close] and [Handover] are ours.
+// their Sender. [Dial], [Serve], [Close], [Handover] and [Send] are ours.
 //
 // # Ownership
 //
@@ -33,5 +33,6 @@
 //
 // Owners that are neither [Runtime.OnLoop] nor [Runtime.OffLoop] actors get copies of messages and exert no back-pressure.
 // Connections run on their listener's loop. Datagram identifiers have no data path. A Received must not be used after Shutdown. A
-// Send is copied twice: by NewSend, and into the device's memory. docs/wire.md describes what is on the wire.
+// Send is copied twice: by NewSend, and by the posting, into the device's memory or inline. docs/wire.md describes what is on the
+// wire.
 package actor
