@@ -398,3 +398,26 @@ func errorCases(t *testing.T) []errorCase {
 	add("An address that is not one", err)
 	return all
 }
+
+// A command that an event has ended is not answered again when the driver is done with it.
+func TestEventEndsACommandInFlight(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id := create(t, s, c, states.RouteResolved)
+	s.answers[states.OpConnect] = ErrPending
+	answered := 0
+	connect := &Connect{}
+	c.sink = func(_ *ID, _ Event, answers Command) {
+		if answers == Command(connect) {
+			answered++
+		}
+	}
+	if ev := id.Do(connect); ev != nil {
+		t.Fatal(ev)
+	}
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDeviceRemoval})
+	s.up.Done(id.Handle(), connect, unix.ENODEV)
+	if answered != 1 {
+		t.Errorf("Connect was answered %d times", answered)
+	}
+}

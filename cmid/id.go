@@ -180,12 +180,19 @@ func (id *ID) mark() mark {
 
 // expect notes the command whose answer is an event. It is noted before the driver runs, because the event may come from inside.
 func (id *ID) expect(cmd Command) {
+	if _, ok := cmd.(*DestroyID); ok {
+		id.waiting, id.inFlight = nil, nil
+	} else if answeredByEvent(cmd) {
+		id.waiting = cmd
+	}
+}
+
+func answeredByEvent(cmd Command) bool {
 	switch cmd.(type) {
 	case *ResolveAddr, *ResolveRoute, *Connect, *Accept, *Disconnect, *JoinMulticast:
-		id.waiting = cmd
-	case *DestroyID:
-		id.waiting, id.inFlight = nil, nil
+		return true
 	}
+	return false
 }
 
 // done ends a pending command.
@@ -194,6 +201,9 @@ func (id *ID) done(cmd Command, err error) {
 		return
 	}
 	id.inFlight = nil
+	if answeredByEvent(cmd) && id.waiting != cmd {
+		return // an event was faster, and was its answer
+	}
 	var answer Event
 	if err != nil {
 		if id.waiting == cmd {
