@@ -24,9 +24,14 @@ const (
 type laned interface{ lane() lane }
 
 // delivered is implemented by messages that hold something of ours (a receive buffer, a credit) until their receiver is finished
-// with them. The mailbox calls done once for each that it took, on where runs, after Receive has returned or panicked, or after it
-// was answered.
-type delivered interface{ done(where home) }
+// with them. The mailbox calls take before Receive, and where that said yes done after it has returned or panicked, or after the
+// message was answered, on where runs.
+type delivered interface {
+	// take reports whether the one who calls it first is asking. A mailbox that gets the message handed on by another actor is not,
+	// and leaves it alone after Receive: it may be somebody else's message by then.
+	take() bool
+	done(where home)
+}
 
 // A mailbox is scheduled from the message that finds it idle until its consumer finds it empty.
 const (
@@ -298,22 +303,25 @@ func (m *mailbox) invokeSystem(msg any) {
 
 // user has the actor receive a message. A panic in Receive is its supervisor's business.
 func (m *mailbox) user(msg any) {
-	defer m.received(msg)
+	defer m.received(msg, taken(msg))
 	m.invoker.InvokeUserMessage(msg)
 }
 
-func (m *mailbox) received(msg any) {
+func (m *mailbox) received(msg any, d delivered) {
 	if reason := recover(); reason != nil {
 		m.invoker.EscalateFailure(reason, msg)
 	}
-	m.finish(msg)
-}
-
-// finish tells a message that its receiver is finished with it.
-func (m *mailbox) finish(msg any) {
-	if d, ok := actor.UnwrapEnvelopeMessage(msg).(delivered); ok {
+	if d != nil {
 		d.done(m.home)
 	}
+}
+
+// taken is what is to be told when msg's receiver is finished with it; nil: nothing.
+func taken(msg any) delivered {
+	if d, ok := actor.UnwrapEnvelopeMessage(msg).(delivered); ok && d.take() {
+		return d
+	}
+	return nil
 }
 
 // poison reports whether msg asks the actor to stop: an actor whose loop has ended can still do that.
@@ -324,6 +332,7 @@ func poison(msg any) bool {
 
 // answer tells the sender of a message that nobody will receive it.
 func (m *mailbox) answer(msg any) {
+	d := taken(msg)
 	switch {
 	case poison(msg): // it has what it asked for
 	case m.leftover != nil:
@@ -331,7 +340,9 @@ func (m *mailbox) answer(msg any) {
 	default:
 		m.refuse(msg)
 	}
-	m.finish(msg)
+	if d != nil {
+		d.done(m.home)
+	}
 }
 
 // refuse makes msg a dead letter.

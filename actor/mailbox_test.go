@@ -411,7 +411,12 @@ func TestDone(t *testing.T) {
 }
 
 // holding counts its done calls.
-type holding struct{ finished atomic.Int32 }
+type holding struct {
+	took     atomic.Bool
+	finished atomic.Int32
+}
+
+func (h *holding) take() bool { return h.took.CompareAndSwap(false, true) }
 
 func (h *holding) done(home) { h.finished.Add(1) }
 

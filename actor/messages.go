@@ -122,7 +122,7 @@ type Received struct {
 	conn   *conn                 // nil: Data is a copy, there is nothing to give back
 	chunk  *chunk
 	refs   atomic.Int32
-	inHand atomic.Bool // the mailbox will call done
+	inHand atomic.Bool // no mailbox has taken it yet
 }
 
 // Kind is KindReceived.
@@ -158,11 +158,14 @@ func (m *Received) last() bool {
 	return n == 0
 }
 
-// done is called by the mailbox when Receive has returned. It counts once, however often the message is handed on. On the
-// connection's own loop the buffer is free at once, still warm for the next message.
+// take is called by a mailbox before Receive. The owner's is the first.
+func (m *Received) take() bool { return m.inHand.CompareAndSwap(true, false) }
+
+// done is called by the owner's mailbox when Receive has returned. On the connection's own loop the buffer is free at once, still
+// warm for the next message.
 func (m *Received) done(where home) {
 	switch {
-	case m.conn == nil || !m.inHand.CompareAndSwap(true, false) || !m.last():
+	case !m.last():
 	case where == home(m.conn.l) && !where.over():
 		m.conn.consumed(m)
 	default:
