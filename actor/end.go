@@ -42,7 +42,7 @@ func (it *ident) cancelled(m *cancelled) {
 // has room elsewhere.
 func (it *ident) overflow(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
-	if s, ok := m.(*Send); ok && !s.taken {
+	if s, ok := m.(*Send); ok && s.usable() {
 		s.taken, s.sender = true, sender
 		it.box.PostUserMessage(&refusedSend{s})
 		return
@@ -118,6 +118,9 @@ func (it *ident) leftover(msg any) {
 	case *Send:
 		if it.closed {
 			it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
+			return
+		}
+		if it.misused(m, sender) {
 			return
 		}
 		it.unsent++

@@ -338,9 +338,7 @@ func (it *ident) late(cmd Command) Event {
 
 // submit takes a message for the peer.
 func (it *ident) submit(s *Send, sender *actor.PID) {
-	if s.taken || s.buf == nil {
-		f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-		it.reply(sender, &SendFailed{FailureBase: f})
+	if it.misused(s, sender) {
 		return
 	}
 	s.taken, s.sender = true, sender
@@ -350,6 +348,16 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 		return
 	}
 	it.conn.submit(s)
+}
+
+// misused answers a Send that must not get into the pool.
+func (it *ident) misused(s *Send, sender *actor.PID) bool {
+	if s.usable() {
+		return false
+	}
+	f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+	it.reply(sender, &SendFailed{FailureBase: f})
+	return true
 }
 
 // sendFailed answers a Send that will not arrive for certain.

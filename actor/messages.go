@@ -101,6 +101,9 @@ func sizeClass(n, shift int) (class int) {
 // Len is the message's length in bytes.
 func (s *Send) Len() int { return len(s.buf) - headerRoom }
 
+// usable reports whether s was made by NewSend and not sent before.
+func (s *Send) usable() bool { return s.buf != nil && !s.taken }
+
 // recycle gives the memory back to the pool.
 func (s *Send) recycle() {
 	if s.class < 0 {
