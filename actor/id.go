@@ -128,6 +128,9 @@ func (it *ident) start(ctx actor.Context) {
 		it.release = context.AfterFunc(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
 	}
 	if it.id != nil {
+		if it.rt.closing.Load() { // Shutdown has looked at who is there, and this one was not
+			it.box.PostUserMessage(&wind{})
+		}
 		return
 	}
 	if err := it.create(); err != nil {

@@ -82,7 +82,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		from, _ = listener.Context.(*ident)
 	}
 	switch {
-	case from == nil || from.ending:
+	case from == nil || from.ending || l.rt.closing.Load():
 		id.Do(&cmid.Reject{})
 		id.Do(&cmid.DestroyID{})
 		return
