@@ -94,6 +94,9 @@ func (it *ident) wire(a *asked, cmd Command) {
 			d.Command = user
 		}
 		it.answer(user, ev)
+		if f, ok := ev.(*cmid.CommandFailed); ok && it.id.State() == states.Failed && !it.opts.manual {
+			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
+		}
 	}})
 }
 
