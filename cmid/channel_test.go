@@ -372,12 +372,11 @@ func errorCases(t *testing.T) []errorCase {
 	id = inState(states.Connecting)
 	add("Unreachable: no answer", event(id, 10*time.Second, &DriverEvent{Kind: states.KindUnreachable, Status: -110}))
 	id = inState(states.Connecting)
-	add("ConnectError: the peer answers nonsense", event(id, time.Millisecond, &DriverEvent{
+	add("ConnectError: the peer speaks another protocol", event(id, time.Millisecond, &DriverEvent{
 		Kind: states.KindConnectError, Status: -22,
 		// as the embedded iWARP device words it
-		Err: fmt.Errorf("iwarp: reply: the peer does not speak iWARP (MPA), its first bytes are \"HTTP/1.1 400 Bad Req\": wire: "+
-			"MPA key byte 0x48: MPA 0/04 invalid Request or Reply frame (Terminate sent: MPA 0/04 invalid Request or Reply frame) "+
-			"[%w]", unix.EINVAL),
+		Err: fmt.Errorf(`iwarp: reply: the peer does not speak iWARP (MPA), its first bytes are "HTTP/1.1 400 Bad Req": wire: MPA key byte 0x48: `+
+			"MPA 0/04 invalid Request or Reply frame (Terminate sent: MPA 0/04 invalid Request or Reply frame) [%w]", unix.EINVAL),
 	}))
 	id = inState(states.RouteResolved)
 	add("Connect: too many open files", failing(states.OpConnect, unix.EMFILE, func() error { return id.Connect(nil, nil) }))
