@@ -49,10 +49,13 @@ func (id *ident) bind(a cmid.Addr) error {
 	return id.take(a, dev)
 }
 
-// place finds the device of a local address, nil for a wildcard or loopback.
+// place finds the device of a local address, nil for a wildcard or, but for the embedded device, loopback.
 func (id *ident) place(ip netip.Addr) (*device, error) {
 	host := id.in.host
-	if isAny(ip) {
+	switch {
+	case id.in.f.embedded && ip.IsLoopback() && len(host.devices) > 0:
+		return host.devices[0], nil // its streams run over loopback as well
+	case isAny(ip):
 		return nil, nil
 	}
 	if ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" {
@@ -216,7 +219,7 @@ func (id *ident) lookup() (*binding, found) {
 		return nil, what
 	case id.far == best.id.self():
 		return best, foundListener // he has the request already, or it is on its way
-	case best.unread >= best.backlog:
+	case best.unread >= best.backlog && !f.embedded: // its backlog is TCP's, which repeats what finds no room
 		return nil, foundFull
 	}
 	return best, foundListener

@@ -42,4 +42,14 @@ func twin(cfg Config) (Rig, *Fabric) {
 func TestConformance(t *testing.T) {
 	t.Run("InfiniBand", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(0) }) })
 	t.Run("iWARP", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(states.IWARP) }) })
+	t.Run("embedded", func(t *testing.T) {
+		Run(t, func(*testing.T) Rig {
+			rig, _ := twin(Config{Flavor: states.IWARP, Embedded: true, Seed: 7})
+			rig.Differences = append(rig.Differences,
+				Difference{RefusedIsRejected, "the embedded device's connect does not wait"},
+				Difference{LoopbackHasDevice, "the embedded device's streams run over loopback as well"},
+			)
+			return rig
+		})
+	})
 }

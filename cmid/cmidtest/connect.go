@@ -20,10 +20,19 @@ const (
 )
 
 const (
-	deviceDepth  = 16 // reads a queue pair can hold, each way
-	deviceMax    = 255
-	retriesNoEnd = 7
+	deviceDepth   = 16 // reads a queue pair can hold, each way
+	embeddedDepth = 128
+	deviceMax     = 255
+	retriesNoEnd  = 7
 )
+
+// depth is the device's maximum of reads.
+func (f *Fabric) depth() uint8 {
+	if f.embedded {
+		return embeddedDepth
+	}
+	return deviceDepth
+}
 
 // send gives the network a message for the other end.
 func (id *ident) send(kind Message, m *message) {
@@ -51,8 +60,27 @@ func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
 	id.arm(cmTimeout, again)
 }
 
-// filled is a command's parameters with what librdmacm puts where nothing was asked.
-func filled(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
+// filled is a command's parameters with what the device puts where nothing was asked. EINVAL for more reads than the embedded
+// device can do.
+func (in *instance) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
+	if !in.f.embedded {
+		return librdmacms(p, depthIn, depthOut), nil
+	}
+	out := cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut} // TCP has its own retries
+	if p != nil && p.ResponderResources != deviceMax {
+		out.ResponderResources = p.ResponderResources
+	}
+	if p != nil && p.InitiatorDepth != deviceMax {
+		out.InitiatorDepth = p.InitiatorDepth
+	}
+	if max(out.ResponderResources, out.InitiatorDepth) > embeddedDepth {
+		return out, unix.EINVAL
+	}
+	return out, nil
+}
+
+// librdmacms is a command's parameters with what librdmacm puts where nothing was asked.
+func librdmacms(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
 	if p == nil {
 		return cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut, RetryCount: 7, RNRRetryCount: retriesNoEnd}
 	}
@@ -93,16 +121,18 @@ func (id *ident) connect(c *cmid.Connect) error {
 	if len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
-	id.own = filled(c.Param, deviceDepth, deviceDepth)
+	own, err := id.in.filled(c.Param, id.in.f.depth(), id.in.f.depth())
+	if err != nil {
+		return err
+	}
+	id.own = own
 	if id.qp != nil {
 		id.own.QPNum = id.qp.num
 	}
 	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own}
 	id.state = states.Connecting
 	if id.in.f.iwarp {
-		id.pending = c
-		id.openStream(c, m)
-		return cmid.ErrPending
+		return id.openStream(c, m)
 	}
 	id.tries = 0
 	id.request(m)
@@ -241,12 +271,17 @@ func (id *ident) accept(c *cmid.Accept) error {
 		return unix.ECONNRESET
 	case id.state != states.ConnectRequested:
 		return unix.EINVAL
-	case len(c.PrivateData) > limit, id.in.f.iwarp && id.qp == nil:
+	}
+	asked := id.in.seen(id.own)
+	own, err := id.in.filled(c.Param, asked.ResponderResources, asked.InitiatorDepth)
+	if err != nil || len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
 		id.turnDown(nil, int32(cmid.RejectConsumerDefined))
 		return unix.EINVAL
 	}
-	asked := id.in.seen(id.own)
-	id.own = filled(c.Param, asked.ResponderResources, asked.InitiatorDepth)
+	id.own = own
+	if id.in.f.embedded {
+		id.own.InitiatorDepth = min(own.InitiatorDepth, asked.InitiatorDepth) // what the peer can serve
+	}
 	if id.qp != nil {
 		id.own.QPNum = id.qp.num
 	}
@@ -260,7 +295,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.send(MsgREP, m)
 		id.later(func() {
 			if id.state == states.Connected {
-				id.tell(states.KindEstablished, 0)
+				id.in.event(id, cmid.DriverEvent{Kind: states.KindEstablished, Param: id.agreed(id.own.InitiatorDepth)})
 			}
 		})
 	default:
@@ -318,6 +353,9 @@ func (in *instance) gotReply(id *ident, p *packet) {
 		switch {
 		case in.f.iwarp:
 			id.state = states.Connected
+			if in.f.embedded {
+				ev.Param = id.agreed(min(id.own.InitiatorDepth, p.cm.param.ResponderResources))
+			}
 		case id.qp != nil: // librdmacm's part: RTR, RTS, RTU
 			id.state = states.Connected
 			id.send(MsgRTU, &message{})
@@ -329,6 +367,14 @@ func (in *instance) gotReply(id *ident, p *packet) {
 	case id.state == states.Connected && !in.f.iwarp:
 		id.send(MsgRTU, &message{}) // the first one was lost
 	}
+}
+
+// agreed is the depths of a connection as the embedded device tells them, to either side: what it serves, and what it may ask.
+func (id *ident) agreed(ask uint8) cmid.ConnParam {
+	if !id.in.f.embedded {
+		return cmid.ConnParam{}
+	}
+	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
 }
 
 // establish is rdma_establish(3).

@@ -4,6 +4,12 @@
 // reply that owes an RTU, disconnects that are answered, timewait) or iWARP (exact private data, both sides established and
 // disconnected at once). What goes wrong is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice, RunOut.
 //
+// iWARP is soft-iWARP's, whose Connect waits for TCP and fails when nobody listens or answers, and may be repeated. With
+// Config.Embedded it is package iwarp's: such a Connect ends in Rejected with status -111 or, after 10 s, in Unreachable, and costs
+// the identifier; a destroyed connection is Disconnected without an error for its peer; both sides are told the depths (up to 128)
+// that they serve and may use; there are 248 bytes of private data, not 252; 127.0.0.1 is an address of the first device; a full
+// backlog turns nobody away; there are no datagram identifiers.
+//
 // [Run] is the suite: a [Rig] says where a driver runs and where it differs from the kernel on purpose. It issues every command in
 // every state the driver can reach, compares with what Linux answered (testdata/state-table.json), and plays what the manual pages
 // promise. What the state machine guards is expected to be refused, whatever the kernel does.
@@ -26,5 +32,7 @@
 // # Limitations
 //
 // Datagram identifiers look services up and join groups, but have no queue pairs: package verbs has none for them. Queue pairs do
-// Sends and receives. There are no AF_IB addresses, no routers and no fragmentation.
+// Sends and receives. There are no AF_IB addresses, no routers and no fragmentation. On iWARP, Embedded or not, ResolveAddr asks the
+// neighbour, the accepting side is established without hearing from its peer, the disconnecting side is disconnected at once, and a
+// connection whose peer falls silent stays.
 package cmidtest

@@ -17,6 +17,7 @@ const (
 	ibConnect, ibAccept, ibReject = 56, 196, 148
 	udConnect, udAnswer           = 180, 136
 	iwarpData                     = 252
+	embeddedData                  = 248
 )
 
 const (
@@ -94,16 +95,24 @@ func (in *instance) Limits() cmid.Limits {
 	if in.f.iwarp {
 		l.ConnectData, l.AcceptData, l.RejectData, l.Padded = iwarpData, iwarpData, iwarpData, false
 	}
+	if in.f.embedded {
+		l.ConnectData, l.AcceptData, l.RejectData = embeddedData, embeddedData, embeddedData
+	}
 	return l
 }
 
-// CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not have.
+// CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not have; the embedded device has
+// reliable connections only.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
 	if err := in.f.exhausted(); err != nil {
 		return err
 	}
 	switch ps {
-	case cmid.PortSpaceTCP, cmid.PortSpaceUDP, cmid.PortSpaceIPOIB:
+	case cmid.PortSpaceTCP:
+	case cmid.PortSpaceUDP, cmid.PortSpaceIPOIB:
+		if in.f.embedded {
+			return unix.EPROTONOSUPPORT
+		}
 	case cmid.PortSpaceIB:
 		return unix.EPROTONOSUPPORT
 	default:

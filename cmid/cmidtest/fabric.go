@@ -15,6 +15,9 @@ import (
 type Config struct {
 	// Flavor is states.IWARP, or 0 for InfiniBand (as RoCE plays it).
 	Flavor states.Flavor
+	// Embedded has iWARP be played as package iwarp does where it departs from Linux's soft-iWARP, as far as the package comment
+	// says. It is nothing to InfiniBand.
+	Embedded bool
 	// Seed decides what chance decides: port numbers, and what Reorder does.
 	Seed uint64
 }
@@ -22,8 +25,9 @@ type Config struct {
 // Fabric is a network in memory: hosts, their devices and addresses, and what goes wrong between them. All methods may be called
 // by any goroutine.
 type Fabric struct {
-	iwarp bool
-	left  ledger
+	iwarp    bool
+	embedded bool // iwarp, as package iwarp plays it
+	left     ledger
 
 	// mu guards all below, in hosts, devices and bindings too. Nothing is called while it is held.
 	mu     sync.Mutex
@@ -42,6 +46,7 @@ func NewFabric(cfg Config) *Fabric {
 		hosts: make(map[string]*Host),
 		addrs: make(map[netip.Addr]*device),
 	}
+	f.embedded = f.iwarp && cfg.Embedded
 	f.faults.init()
 	return f
 }

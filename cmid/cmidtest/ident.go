@@ -31,7 +31,7 @@ type ident struct {
 	key      endpoint // whose request made this identifier
 	own      cmid.ConnParam
 	reset    bool          // a request whose peer gave up (iWARP)
-	pending  *cmid.Connect // answered with ErrPending, not done yet
+	opening  *cmid.Connect // whose stream is not open yet (iWARP)
 	sent     packet        // what is repeated until it is answered
 	tries    int
 	patience int // how often the peer has asked for more time
@@ -219,7 +219,13 @@ func (id *ident) abandon() {
 		return
 	case id.in.f.iwarp:
 		switch id.state {
-		case states.Connecting, states.ConnectRequested, states.Connected:
+		case states.Connected:
+			if id.in.f.embedded { // it says FIN
+				id.send(MsgDREQ, &message{})
+				return
+			}
+			fallthrough
+		case states.Connecting, states.ConnectRequested:
 			id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
 		default:
 		}
@@ -247,9 +253,7 @@ func (id *ident) removeDevice() {
 	if id.qp != nil {
 		id.qp.fail()
 	}
-	if id.pending != nil {
-		id.pending = nil
-	}
+	id.opening = nil
 	id.state = states.Removed
 	if !silent {
 		id.tell(states.KindDeviceRemoval, 0)

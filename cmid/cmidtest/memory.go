@@ -23,7 +23,8 @@ func (v *view) Name() string { return v.dev.name }
 // Attr gives limits that a test can reach.
 func (v *view) Attr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
-		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: 16, MaxInline: maxInline, MaxMessage: maxMessage, MaxRDAtom: deviceDepth,
+		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: 16, MaxInline: maxInline, MaxMessage: maxMessage,
+		MaxRDAtom: int(v.in.f.depth()),
 	}
 }
 

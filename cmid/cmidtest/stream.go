@@ -7,36 +7,49 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// openStream plays iWARP's connect: a TCP connection first, which fails as the command's own failure, then the MPA request.
-func (id *ident) openStream(c *cmid.Connect, m *message) {
+// openStream plays iWARP's connect: a TCP connection first, then the MPA request. soft-iWARP waits for TCP, whose failure is the
+// command's own; the embedded device does not, and tells of it by an event.
+func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
 	_, what := id.lookup()
 	f.mu.Lock()
 	rtt := 2 * f.latency(id.local.Addr().WithZone(""), id.peer.Addr().WithZone(""))
 	f.mu.Unlock()
-	switch what {
-	case foundSilence:
-		id.arm(tcpTimeout, func() { id.streamFailed(c, unix.ETIMEDOUT) })
-	case foundNobody, foundOther:
-		id.after(rtt, func() { id.streamFailed(c, unix.ECONNREFUSED) })
-	case foundListener, foundFull:
+	timeout, err := tcpTimeout, cmid.ErrPending
+	if f.embedded {
+		timeout, err = replyTimeout, nil
+	}
+	id.opening = c
+	switch {
+	case what == foundSilence, rtt > timeout:
+		id.arm(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
+	case what == foundNobody, what == foundOther:
+		id.after(rtt, func() { id.streamFailed(c, states.KindRejected, unix.ECONNREFUSED) })
+	default:
 		id.after(rtt, func() { id.streamOpen(c, m) })
 	}
+	return err
 }
 
-func (id *ident) streamFailed(c *cmid.Connect, errno unix.Errno) {
-	if id.pending == c {
-		id.pending, id.state = nil, states.RouteResolved
+// streamFailed ends a Connect that TCP has failed. kind is how the embedded device tells.
+func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errno) {
+	switch {
+	case id.opening != c:
+	case id.in.f.embedded:
+		id.opening = nil
+		id.ended(kind, -int32(errno))
+	default:
+		id.opening, id.state = nil, states.RouteResolved
 		id.in.up.Done(id.h, c, errno)
 	}
 }
 
 // streamOpen sends the MPA request.
 func (id *ident) streamOpen(c *cmid.Connect, m *message) {
-	if id.pending != c {
+	if id.opening != c {
 		return
 	}
-	id.pending = nil
+	id.opening = nil
 	id.arm(replyTimeout, func() { id.timedOut() })
 	b, what := id.lookup()
 	switch what {
@@ -48,7 +61,9 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 		})
 	case foundSilence:
 	}
-	id.in.up.Done(id.h, c, nil)
+	if !id.in.f.embedded {
+		id.in.up.Done(id.h, c, nil)
+	}
 }
 
 // timedOut closes a stream on which no MPA reply came.
