@@ -23,8 +23,11 @@ type config struct {
 	runtime []rdma.Option
 }
 
-// IWARP has the device play iWARP, as the embedded device does. This is the default.
-func IWARP() Option { return func(c *config) { c.fabric.Flavor = states.IWARP } }
+// IWARP has the device play iWARP, as the embedded device of package iwarp does. This is the default. Limitations in the package
+// comment say where the two differ.
+func IWARP() Option {
+	return func(c *config) { c.fabric.Flavor, c.fabric.Embedded = states.IWARP, true }
+}
 
 // InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that are answered, timewait.
 func InfiniBand() Option { return func(c *config) { c.fabric.Flavor = 0 } }
@@ -42,8 +45,8 @@ func RuntimeOptions(opts ...rdma.Option) Option {
 // began, and come with a test that fails. Inside test both t and w.T may be used, and t.Run may not.
 func Run(t *testing.T, test func(w *World), opts ...Option) {
 	t.Helper()
-	cfg := config{fabric: cmidtest.Config{Flavor: states.IWARP}}
-	for _, o := range opts {
+	var cfg config
+	for _, o := range append([]Option{IWARP()}, opts...) {
 		o(&cfg)
 	}
 	synctest.Test(t, func(inner *testing.T) {
