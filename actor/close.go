@@ -24,9 +24,15 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 		it.rearm()
 	default:
 		it.rearm()
-		it.conn.drain(it.disconnect)
+		it.conn.drain(func() { it.box.PostUserMessage(&drained{}) })
 	}
 }
+
+// drained tells an identifier that Close need not wait for its peer any longer. It comes in a turn of its own, because the device may
+// be in the middle of the read that has brought the last credit.
+type drained struct{}
+
+func (*drained) lane() lane { return laneEvent }
 
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {

@@ -112,7 +112,7 @@ func (it *ident) leftover(msg any) {
 	switch m := m.(type) {
 	case *epitaph:
 		it.end()
-	case *told, *violation, *tick, *abort, *cancelled, *lookedUp, *wind:
+	case *told, *violation, *drained, *tick, *abort, *cancelled, *lookedUp, *wind:
 	case *refusedSend:
 		it.flooded(m)
 	case *Send:

@@ -75,6 +75,8 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.lookedUp(m)
 	case *violation:
 		it.violation(m.err)
+	case *drained:
+		it.disconnect()
 	case *refusedSend:
 		it.flooded(m)
 	case *cancelled:

@@ -1,0 +1,50 @@
+package actor
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// The credit that Close waits for may come in the middle of what the device reads. It is not asked to disconnect then and there: to do
+// so it writes, and a write that fails would have it read again, over what it is reading.
+func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				m.Retain() // its credit does not come
+			}
+		})
+		p.client.send(p.c, NewSend([]byte("last words")))
+		p.client.send(p.c, &Close{})
+		settle()
+		read := make(chan states.State, 1)
+		l := w.rt.loops[0]
+		if err := l.el.Post(func() {
+			for it := range l.ids {
+				if !it.pid.Equal(p.c) {
+					continue
+				}
+				chunk, err := it.conn.d.recvs[0].arena.get()
+				if err != nil {
+					w.Error(err)
+				}
+				header{typ: typeCredit, consumed: 1}.put(chunk.bytes())
+				it.conn.receive(chunk, headerLen) // as the device does when its read finds no receive posted
+				read <- it.id.State()
+			}
+		}); err != nil {
+			w.Fatal(err)
+		}
+		if s := <-read; s != states.Connected {
+			w.Errorf("%v within the read", s)
+		}
+		end := until[*Closed](p.client)
+		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != 1 {
+			w.Errorf("the end: %v", end)
+		}
+	})
+}
