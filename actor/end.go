@@ -166,6 +166,7 @@ func (it *ident) end() {
 		}
 	}
 	it.asked = nil
+	it.uncount() // before anybody is told who may want another identifier in its place
 	for _, a := range closers {
 		if a.then == nil && !it.owns(a.sender) {
 			it.reply(a.sender, ev)
@@ -183,12 +184,16 @@ func (it *ident) end() {
 	it.l.forget(it)
 }
 
+func (it *ident) uncount() {
+	if it.counted {
+		it.counted = false
+		it.rt.count.Add(-1)
+	}
+}
+
 // forget drops an identifier whose actor has ended.
 func (l *loop) forget(it *ident) {
 	delete(l.ids, it)
-	if it.counted {
-		l.rt.count.Add(-1)
-	}
 	if len(l.ids) == 0 && l.emptied != nil {
 		l.emptied()
 	}

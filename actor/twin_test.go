@@ -424,6 +424,22 @@ func TestConnectionLimit(t *testing.T) {
 	}, WithLimits(Limits{Connections: 1}))
 }
 
+// An owner that replaces an identifier when it is told Closed finds room for the new one, also where there is room for one only.
+func TestClosedMakesRoom(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		first := true
+		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*Closed); ok && first {
+				first = false
+				ctx.Request(w.rt.CreateID(ctx.Self()), &BindAddr{Addr: MustAddr(here + ":0")})
+			}
+		})
+		p.send(w.rt.CreateID(p.pid), &DestroyID{})
+		next[*Closed](p)
+		next[*Bound](p)
+	}, WithLimits(Limits{Connections: 1}))
+}
+
 func TestDeviceRemoval(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
