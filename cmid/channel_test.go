@@ -32,6 +32,7 @@ type script struct {
 	info      Info
 	device    verbs.Device
 	createErr error
+	inside    func(Handle, Command) // what happens while Do runs
 }
 
 func (s *script) Name() string { return "script" }
@@ -49,6 +50,9 @@ func (s *script) CreateID(Handle, PortSpace) error { return s.createErr }
 
 func (s *script) Do(h Handle, cmd Command) error {
 	s.did = append(s.did, cmd)
+	if s.inside != nil {
+		s.inside(h, cmd)
+	}
 	if _, ok := cmd.(*DestroyID); ok {
 		s.destroyed = append(s.destroyed, h)
 	}
@@ -193,6 +197,47 @@ func TestEventOvertakesTheAnswer(t *testing.T) {
 	}
 	if id.State() != states.Connected {
 		t.Errorf("state %v", id.State())
+	}
+}
+
+func TestEventFromInsideIsTheAnswer(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.Connected)
+	s.inside = func(h Handle, cmd Command) {
+		s.up.Event(h, &DriverEvent{Kind: states.KindDisconnected})
+	}
+	if ans := id.Do(&Disconnect{}); ans != nil {
+		t.Errorf("a second answer: %v", ans)
+	}
+	if ev, _, _ := c.GetEvent(); ev == nil || ev.Kind() != states.KindDisconnected {
+		t.Errorf("got %v, want Disconnected", ev)
+	}
+}
+
+func TestRequestThatNobodyListensFor(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id := create(t, s, c, states.Idle)
+	child := s.up.NewHandle()
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: child})
+	if len(s.destroyed) != 1 || s.destroyed[0] != child {
+		t.Errorf("destroyed %v: a child that is not told must be destroyed, or its peer waits for ever", s.destroyed)
+	}
+}
+
+// Commands are told apart by their pointers.
+func TestCommandsAreDistinct(t *testing.T) {
+	var all []Command
+	for range 8 {
+		all = append(all, &Disconnect{}, &DestroyID{}, &Establish{})
+	}
+	for i, a := range all {
+		for _, b := range all[:i] {
+			if a == b {
+				t.Fatalf("two of %T are one", a)
+			}
+		}
 	}
 }
 

@@ -49,11 +49,11 @@ type (
 		VendorECE   bool // rdma_reject_ece(3): reason 35 instead of 28
 	}
 	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners who drive their queue pair themselves.
-	Establish struct{}
+	Establish struct{ distinct }
 	// Disconnect is rdma_disconnect(3): Disconnected | CommandFailed.
-	Disconnect struct{}
+	Disconnect struct{ distinct }
 	// DestroyID is rdma_destroy_id(3): Closed. Legal in every state.
-	DestroyID struct{}
+	DestroyID struct{ distinct }
 	// SetOption is rdma_set_option(3): Done | CommandFailed.
 	SetOption struct {
 		Option Option
@@ -77,6 +77,10 @@ type (
 		Hints         *AddrInfo
 	}
 )
+
+// distinct gives a command without parameters a size. Commands are told apart by their pointers, and pointers to values of size
+// zero may all be the same.
+type distinct struct{ _ byte }
 
 // Option is what SetOption sets.
 type Option uint8

@@ -13,12 +13,15 @@ import (
 func (id *ID) event(ev *DriverEvent) {
 	before := id.state
 	next, v := states.Step(id.Flavor(), id.state, states.Occurred(ev.Kind))
-	if v != states.Allow {
-		return // late, duplicate or unsolicited: the table says so
-	}
-	if ev.Kind == states.KindConnectRequest {
+	switch {
+	case v == states.Allow && ev.Kind == states.KindConnectRequest:
 		id.request(ev)
 		return
+	case ev.Kind == states.KindConnectRequest:
+		_ = id.ch.inst.Do(ev.Child, &DestroyID{}) // nobody listens any more: nobody would ever answer it
+		return
+	case v != states.Allow:
+		return // late, duplicate or unsolicited: the table says so
 	}
 	id.enter(next)
 	out := id.typed(ev, before)

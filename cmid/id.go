@@ -159,6 +159,8 @@ func (id *ID) Do(cmd Command) Event {
 	case errors.Is(err, ErrPending):
 		id.inFlight = cmd
 		return nil
+	case answeredByEvent(cmd) && id.waiting != cmd:
+		return nil // an event from inside was its answer
 	case err != nil:
 		id.waiting = nil
 		return id.failed(cmd, before, err)

@@ -51,6 +51,7 @@ type conn struct {
 	shut        bool // FIN is sent, or will be by the kernel
 	blocked     bool // the socket is full: wait until it is writable
 	watched     bool // the loop watches for that
+	reading     bool // input is under way
 	dirty       bool // in the instance's list of what to write
 
 	local, peer cmid.Addr      // of a responder
@@ -124,6 +125,15 @@ func (c *conn) Ready(ev eventloop.Events) {
 // input reads what is there. A large payload that is half here is read to where it belongs, and what follows it to the staging
 // buffer, in one call.
 func (c *conn) input(now time.Time) {
+	if c.reading {
+		return // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
+	}
+	c.reading = true
+	c.read(now)
+	c.reading = false
+}
+
+func (c *conn) read(now time.Time) {
 	in := c.in
 	for range readRounds {
 		var n int

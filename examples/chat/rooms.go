@@ -90,9 +90,9 @@ func (r *rooms) receive(m *member, l line) []delivery {
 	case "room":
 		return r.move(m, l.Text)
 	case "who":
-		return []delivery{{m, notice(m.room, "in %s: %s", m.room, strings.Join(r.in(m.room), ", "))}}
+		return []delivery{{m, notice(m.room, "in %s: %s", m.room, list(r.in(m.room)))}}
 	case "rooms":
-		return []delivery{{m, notice(m.room, "rooms: %s", strings.Join(r.names(), ", "))}}
+		return []delivery{{m, notice(m.room, "rooms: %s", list(r.names()))}}
 	}
 	return []delivery{{m, notice(m.room, "unknown request %q", l.Type)}}
 }
@@ -199,6 +199,15 @@ func (r *rooms) names() []string {
 		set[m.room] = true
 	}
 	return slices.Sorted(maps.Keys(set))
+}
+
+// list is names in one line, not more than a line holds.
+func list(names []string) string {
+	const most = 100
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %s", strings.Join(names[:most], ", "), plural(len(names)-most, "other"))
 }
 
 // plural is "1 line", "2 lines".

@@ -175,6 +175,7 @@ func (s *server) resume(ctx actor.Context) {
 
 // deliver sends lines, or puts them behind those that wait.
 func (s *server) deliver(ctx actor.Context, out []delivery) {
+	var stuck []*peer // let go when everybody has this line: that makes lines of its own
 	for _, d := range out {
 		p := d.to.conn.(*peer)
 		if s.peers[p.pid.Id] != p {
@@ -186,14 +187,17 @@ func (s *server) deliver(ctx actor.Context, out []delivery) {
 		p.backlog = append(p.backlog, s.encoded)
 		s.pump(ctx, p)
 		switch n := len(p.backlog); {
-		case n > most:
-			s.drop(ctx, p)
+		case n == most:
+			stuck = append(stuck, p)
 		case n > congested && !p.slow:
 			p.slow = true
 			s.behind++
 			rdma.After(ctx, patience, &stillSlow{peer: p})
 			rdma.After(ctx, slowFor, &stillSlow{peer: p, last: true})
 		}
+	}
+	for _, p := range stuck {
+		s.drop(ctx, p)
 	}
 }
 
@@ -251,6 +255,9 @@ func (s *server) stillSlow(ctx actor.Context, m *stillSlow) {
 
 // drop lets a member go that does not read. The room is told.
 func (s *server) drop(ctx actor.Context, p *peer) {
+	if s.peers[p.pid.Id] != p {
+		return
+	}
 	s.log.Warn("dropped", "nick", p.hello.nick, "waiting", len(p.backlog))
 	p.backlog = nil
 	s.leave(ctx, p, " (too slow)")
