@@ -49,11 +49,11 @@ type (
 		VendorECE   bool // rdma_reject_ece(3): reason 35 instead of 28
 	}
 	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners who drive their queue pair themselves.
-	Establish struct{ distinct }
+	Establish struct{ _ distinct }
 	// Disconnect is rdma_disconnect(3): Disconnected | CommandFailed.
-	Disconnect struct{ distinct }
+	Disconnect struct{ _ distinct }
 	// DestroyID is rdma_destroy_id(3): Closed. Legal in every state.
-	DestroyID struct{ distinct }
+	DestroyID struct{ _ distinct }
 	// SetOption is rdma_set_option(3): Done | CommandFailed.
 	SetOption struct {
 		Option Option
@@ -80,7 +80,7 @@ type (
 
 // distinct gives a command without parameters a size. Commands are told apart by their pointers, and pointers to values of size
 // zero may all be the same.
-type distinct struct{ _ byte }
+type distinct byte
 
 // Option is what SetOption sets.
 type Option uint8
