@@ -3,6 +3,7 @@ package actor
 import (
 	"fmt"
 
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -15,7 +16,7 @@ type device struct {
 	wc    [64]verbs.WC // polled; those from next on are still to be handled
 	next  int
 	got   int
-	ready bool // Run is queued
+	ready bool // there are more than a turn's budget: Run is queued
 	recv  map[int]*recvPool
 	recvs []*recvPool // by number
 	send  [maxArenaShift - minArenaShift + 1]*arena
@@ -59,22 +60,18 @@ func (l *loop) deviceOf(dev verbs.Device) (*device, error) {
 	return d, nil
 }
 
-// notify: there are completions. They are polled in this turn, outside of whatever the device is doing.
+// notify: there are completions. The device calls it when it is in the middle of nothing, so they are handled at once: another turn
+// would cost another wait.
 func (d *device) notify() {
-	if !d.ready {
-		d.ready = true
+	if !d.ready && d.Run(eventloop.RunBudget) {
 		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
 	}
 }
 
-// Run polls, at most budget completions.
+// Run handles at most budget completions, and the rest in its turn.
 func (d *device) Run(budget int) (more bool) {
-	d.ready = false
-	if n := d.poll(max(budget, 1)); n >= budget {
-		d.ready = true
-		return true
-	}
-	return false
+	d.ready = d.poll(budget) >= budget
+	return d.ready
 }
 
 // LoopName names the device in the loop's reports of stalls.
