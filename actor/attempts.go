@@ -1,0 +1,123 @@
+package actor
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// attempts is a Dial or a Serve under way: one address after the other, until one works.
+type attempts struct {
+	it    *ident
+	cmd   Command
+	try   func(AddrInfo) // takes the steps for one address; the last ends in outcome
+	addrs []AddrInfo     // the one being tried first
+	spent bool           // an address was tried: the next one needs a new identifier
+}
+
+// composite checks what Dial and Serve ask for. They want an idle identifier, because a further address needs a new one.
+func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
+	node, service, err := splitAddr(addr)
+	switch s := it.id.State(); {
+	case s != states.Idle:
+		err = fmt.Errorf("%v: %s wants a new identifier: %w", s, opName(cmd), unix.EINVAL)
+	case it.composed:
+		err = fmt.Errorf("another Dial or Serve is in progress: wait for its answer, or send DestroyID: %w", unix.EBUSY)
+	case err != nil:
+		err = fmt.Errorf("address %q: %w: want HOST:PORT (%w)", addr, err, unix.EINVAL)
+	case service == "":
+		err = fmt.Errorf("address %q: want HOST:PORT (%w)", addr, unix.EINVAL)
+	default:
+		it.composed = true
+		return node, service, true
+	}
+	it.fail(cmd, sender, err)
+	return "", "", false
+}
+
+// begin takes what was looked up.
+func (t *attempts) begin(info []AddrInfo, err error) {
+	if err != nil {
+		t.fail(t.it.addrInfoError(t.cmd, err))
+		return
+	}
+	t.addrs = info
+	t.next()
+}
+
+// next tries an address.
+func (t *attempts) next() {
+	if t.spent {
+		if err := t.it.renew(); err != nil {
+			t.fail(&cmid.CommandFailed{FailureBase: t.it.failure(t.cmd, opName(t.cmd), err)})
+			return
+		}
+	}
+	t.spent = true
+	t.try(t.addrs[0])
+}
+
+// step goes on when cmd has succeeded.
+func (t *attempts) step(cmd Command, then func()) {
+	t.it.do(&asked{cmd: cmd, then: func(ev Event) {
+		if f, ok := ev.(Failure); ok {
+			t.failed(f)
+			return
+		}
+		then()
+	}})
+}
+
+// outcome is the last step's answer.
+func (t *attempts) outcome(ev Event) {
+	if f, ok := ev.(Failure); ok {
+		t.failed(f)
+		return
+	}
+	t.it.composed = false
+	t.it.answer(t.cmd, ev)
+}
+
+// failed goes on with the next address, unless it was the peer's application that said no, or there is none.
+func (t *attempts) failed(f Failure) {
+	if r, ok := f.(*cmid.Rejected); ok && !nobodyListens(r.Reason) {
+		t.addrs = t.addrs[:1]
+	}
+	if t.it.ending || len(t.addrs) <= 1 {
+		t.fail(f)
+		return
+	}
+	t.addrs = t.addrs[1:]
+	t.next()
+}
+
+func nobodyListens(r RejectReason) bool {
+	return r == RejectInvalidServiceID || r == RejectRefused
+}
+
+// fail answers the command; the identifier goes with it.
+func (t *attempts) fail(f Failure) {
+	t.it.answer(t.cmd, restore(f, t.cmd))
+	t.it.destroy(f)
+}
+
+// renew gives the actor a new identifier in place of one that is used up.
+func (it *ident) renew() error {
+	old := it.id
+	id, err := it.l.ch.CreateID(it.opts.ps)
+	if err != nil {
+		return err
+	}
+	old.Context = nil
+	it.conn, it.id, id.Context = nil, id, it
+	old.Do(&cmid.DestroyID{})
+	it.moved(states.OpDestroyID)
+	for _, o := range it.options {
+		id.Do(o) // what was refused is refused again
+	}
+	return nil
+}
