@@ -132,12 +132,25 @@ func openRuntime() (*rdma.Runtime, *actor.ActorSystem, error) {
 }
 
 func actorServer([]string) error {
+	var count counter
+	return serve(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *rdma.Received:
+			count.message()
+			ctx.Respond(rdma.NewSend(m.Data))
+		case *rdma.Disconnected:
+			_ = report(count.result())
+		}
+	})
+}
+
+// serve accepts everybody and prints its address, until it is told to stop. handle sees every message too.
+func serve(handle actor.ReceiveFunc) error {
 	rt, system, err := openRuntime()
 	if err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
-	var count counter
 	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
@@ -146,14 +159,10 @@ func actorServer([]string) error {
 			fmt.Println(m.Local)
 		case *rdma.ConnectRequest:
 			ctx.Respond(&rdma.Accept{})
-		case *rdma.Received:
-			count.message()
-			ctx.Respond(rdma.NewSend(m.Data))
-		case *rdma.Disconnected:
-			_ = report(count.result())
 		case rdma.Failure:
 			failed <- m
 		}
+		handle(ctx)
 	}, rt.OnLoop()))
 	return waitFor(failed)
 }

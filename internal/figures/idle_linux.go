@@ -78,27 +78,15 @@ func (c *census) established() {
 }
 
 func idleServer(args []string) error {
-	rt, system, err := openRuntime()
-	if err != nil {
-		return err
-	}
-	failed := make(chan error, 1)
-	count := newCensus(atoi(args[0]))
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		switch m := ctx.Message().(type) {
+	var count *census
+	return serve(func(ctx actor.Context) {
+		switch ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Request(rt.CreateID(ctx.Self()), &rdma.Serve{Addr: "127.0.0.1:0"})
-		case *rdma.Listening:
-			fmt.Println(m.Local)
-		case *rdma.ConnectRequest:
-			ctx.Respond(&rdma.Accept{})
+			count = newCensus(atoi(args[0]))
 		case *rdma.Established:
 			count.established()
-		case rdma.Failure:
-			failed <- m
 		}
-	}, rt.OnLoop()))
-	return waitFor(failed)
+	})
 }
 
 func idleClient(args []string) error {
