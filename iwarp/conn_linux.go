@@ -129,8 +129,8 @@ func (c *conn) input(now time.Time) {
 		return // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
 	c.reading = true
+	defer func() { c.reading = false }() // also when the application panics: what is unread would keep the loop awake for ever
 	c.read(now)
-	c.reading = false
 }
 
 func (c *conn) read(now time.Time) {
