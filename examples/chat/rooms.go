@@ -9,7 +9,7 @@ import (
 
 // rooms is who is where, and what was said. It does no input or output: each call returns the lines to send.
 type rooms struct {
-	members map[string]*member // by nickname
+	members map[string]*member // by nickname; nil: on the way in
 	history map[string][]line  // by room, oldest first
 }
 
@@ -35,15 +35,19 @@ func newRooms() *rooms {
 	return &rooms{members: make(map[string]*member), history: make(map[string][]line)}
 }
 
-// admit says whether h may come in.
-func (r *rooms) admit(h hello) error {
-	if _, taken := r.members[h.nick]; taken {
-		return fmt.Errorf("the nickname %q is taken", h.nick)
+// reserve keeps a nickname for somebody on the way in, until join or release.
+func (r *rooms) reserve(nick string) error {
+	if _, taken := r.members[nick]; taken {
+		return fmt.Errorf("the nickname %q is taken", nick)
 	}
+	r.members[nick] = nil
 	return nil
 }
 
-// join brings somebody in: the past of the room for them, a notice for the others.
+// release gives a nickname up that was only reserved.
+func (r *rooms) release(nick string) { delete(r.members, nick) }
+
+// join brings somebody in whose nickname is reserved: the past of the room for them, a notice for the others.
 func (r *rooms) join(h hello, conn any) (*member, []delivery) {
 	m := &member{nick: h.nick, room: h.room, conn: conn}
 	out := r.announce(m.room, m, "%s joined", m.nick)
@@ -112,8 +116,8 @@ func (r *rooms) say(m *member, text string) []delivery {
 }
 
 func (r *rooms) private(m *member, nick, text string) []delivery {
-	to, ok := r.members[nick]
-	if !ok {
+	to := r.members[nick]
+	if to == nil {
 		return []delivery{{m, notice(m.room, "nobody here is called %s", nick)}}
 	}
 	return []delivery{{to, line{Type: "private", From: m.nick, To: nick, Text: text}}}
@@ -123,7 +127,7 @@ func (r *rooms) rename(m *member, nick string) []delivery {
 	if err := checkName("nickname", nick, maxNick); err != nil {
 		return []delivery{{m, notice(m.room, "%v", err)}}
 	}
-	if err := r.admit(hello{nick: nick}); err != nil {
+	if err := r.reserve(nick); err != nil {
 		return []delivery{{m, notice(m.room, "%v", err)}}
 	}
 	old := m.nick
@@ -162,7 +166,7 @@ func (r *rooms) announce(room string, m *member, format string, args ...any) []d
 // count is how many are in a room.
 func (r *rooms) count(room string) (n int) {
 	for _, m := range r.members {
-		if m.room == room {
+		if m != nil && m.room == room {
 			n++
 		}
 	}
@@ -173,7 +177,7 @@ func (r *rooms) count(room string) (n int) {
 func (r *rooms) tell(room string, but *member, l line) []delivery {
 	var out []delivery
 	for _, m := range r.members {
-		if m.room == room && m != but {
+		if m != nil && m.room == room && m != but {
 			out = append(out, delivery{m, l})
 		}
 	}
@@ -184,7 +188,7 @@ func (r *rooms) tell(room string, but *member, l line) []delivery {
 func (r *rooms) in(room string) []string {
 	var nicks []string
 	for _, m := range r.members {
-		if m.room == room {
+		if m != nil && m.room == room {
 			nicks = append(nicks, m.nick)
 		}
 	}
@@ -196,7 +200,9 @@ func (r *rooms) in(room string) []string {
 func (r *rooms) names() []string {
 	set := map[string]bool{lobby: true}
 	for _, m := range r.members {
-		set[m.room] = true
+		if m != nil {
+			set[m.room] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(set))
 }

@@ -21,7 +21,7 @@ func heard(out []delivery, nick string) []string {
 func enter(t *testing.T, r *rooms, nick, room string) *member {
 	t.Helper()
 	h := hello{nick, room}
-	if err := r.admit(h); err != nil {
+	if err := r.reserve(h.nick); err != nil {
 		t.Fatal(err)
 	}
 	m, _ := r.join(h, nil)
@@ -49,13 +49,30 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("a nickname is one's own", func(t *testing.T) {
-		if r.admit(hello{nick: "ann", room: "cellar"}) == nil {
+		if r.reserve("ann") == nil {
 			t.Error("a second ann came in")
 		}
 		out := r.receive(bob, line{Type: "nick", Text: "ann"})
 		if got := heard(out, "bob"); len(got) != 1 || !strings.Contains(got[0], "taken") {
 			t.Errorf("bob heard %q", got)
 		}
+	})
+	t.Run("a nickname on its way in is taken, until it gives up", func(t *testing.T) {
+		if err := r.reserve("zoe"); err != nil {
+			t.Fatal(err)
+		}
+		r.receive(bob, line{Type: "nick", Text: "zoe"})
+		if bob.nick != "bob" {
+			t.Error("bob took it")
+		}
+		if got := heard(r.receive(ann, line{Type: "private", To: "zoe", Text: "x"}), "ann"); len(got) != 1 {
+			t.Errorf("ann heard %q: zoe is not here yet", got)
+		}
+		r.release("zoe")
+		if r.receive(bob, line{Type: "nick", Text: "zoe"}); bob.nick != "zoe" {
+			t.Error("bob cannot have it afterwards")
+		}
+		r.receive(bob, line{Type: "nick", Text: "bob"})
 	})
 	t.Run("who comes late hears the past", func(t *testing.T) {
 		_, out := r.join(hello{"joe", lobby}, nil)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -25,15 +24,14 @@ const (
 
 // server is the actor that owns the listener and every connection to it. It runs on the runtime's loop.
 type server struct {
-	rt       *rdma.Runtime
-	addr     string
-	rooms    *rooms
-	peers    map[string]*peer // by the connection's PID
-	reserved map[string]bool  // nicknames of connections that are being set up
-	held     []heldLine       // read, not handled: somebody is congested
-	behind   int              // congested members that the others wait for
-	started  chan<- outcome   // gets the outcome of Serve, once
-	log      *slog.Logger
+	rt      *rdma.Runtime
+	addr    string
+	rooms   *rooms
+	peers   map[string]*peer // by the connection's PID
+	held    []heldLine       // read, not handled: somebody is congested
+	behind  int              // congested members that the others wait for
+	started chan<- outcome   // gets the outcome of Serve, once
+	log     *slog.Logger
 
 	last    line // the line encoded last, since one line goes to many
 	encoded []byte
@@ -53,6 +51,7 @@ type peer struct {
 	sending int      // lines with the connection
 	backlog [][]byte // lines that wait; the bytes are shared by all members
 	slow    bool     // its backlog is or was congested and is not yet half gone
+	spell   int      // how often it was slow
 	alone   bool     // it has been slow for too long: nobody waits for it
 }
 
@@ -64,14 +63,14 @@ type heldLine struct {
 
 // stillSlow asks after a while whether a member is still slow.
 type stillSlow struct {
-	peer *peer
-	last bool // then let it go
+	peer  *peer
+	spell int  // the one it is about: a member may have caught up, and be slow again
+	last  bool // then let it go
 }
 
 func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- outcome) *server {
 	return &server{
-		rt: rt, addr: addr, rooms: newRooms(), peers: make(map[string]*peer), reserved: make(map[string]bool),
-		started: started, log: log,
+		rt: rt, addr: addr, rooms: newRooms(), peers: make(map[string]*peer), started: started, log: log,
 	}
 }
 
@@ -112,16 +111,12 @@ func (s *server) tellStarted(local rdma.Addr, err error) {
 func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	h, err := decodeHello(m.PrivateData)
 	if err == nil {
-		err = s.rooms.admit(h)
-	}
-	if err == nil && s.reserved[h.nick] {
-		err = fmt.Errorf("the nickname %q is taken", h.nick)
+		err = s.rooms.reserve(h.nick)
 	}
 	if err != nil {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(truncate(err.Error(), 120))})
 		return
 	}
-	s.reserved[h.nick] = true
 	s.peers[ctx.Sender().Id] = &peer{pid: ctx.Sender(), hello: h}
 	ctx.Respond(&rdma.Accept{})
 }
@@ -131,7 +126,6 @@ func (s *server) established(ctx actor.Context) {
 	if p == nil || p.member != nil {
 		return
 	}
-	delete(s.reserved, p.hello.nick)
 	m, out := s.rooms.join(p.hello, p)
 	p.member = m
 	s.log.Info("joined", "nick", m.nick, "room", m.room)
@@ -191,9 +185,10 @@ func (s *server) deliver(ctx actor.Context, out []delivery) {
 			stuck = append(stuck, p)
 		case n > congested && !p.slow:
 			p.slow = true
+			p.spell++
 			s.behind++
-			rdma.After(ctx, patience, &stillSlow{peer: p})
-			rdma.After(ctx, slowFor, &stillSlow{peer: p, last: true})
+			rdma.After(ctx, patience, &stillSlow{peer: p, spell: p.spell})
+			rdma.After(ctx, slowFor, &stillSlow{peer: p, spell: p.spell, last: true})
 		}
 	}
 	for _, p := range stuck {
@@ -239,7 +234,7 @@ func (s *server) caughtUp(p *peer) {
 
 func (s *server) stillSlow(ctx actor.Context, m *stillSlow) {
 	p := m.peer
-	if !p.slow || s.peers[p.pid.Id] != p {
+	if !p.slow || p.spell != m.spell || s.peers[p.pid.Id] != p {
 		return
 	}
 	if m.last {
@@ -280,7 +275,7 @@ func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	delete(s.peers, p.pid.Id)
 	s.caughtUp(p)
 	if p.member == nil {
-		delete(s.reserved, p.hello.nick)
+		s.rooms.release(p.hello.nick)
 		return
 	}
 	s.deliver(ctx, s.rooms.leave(p.member, why))

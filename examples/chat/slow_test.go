@@ -76,6 +76,52 @@ func leave(w *actortest.World, s *script, ended <-chan error) {
 	}
 }
 
+// A member that has caught up and is slow again has all of its time again.
+func TestSlowTwice(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		started := make(chan outcome, 1)
+		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+			return newServer(w.Runtime(), chatAddr, slog.New(slog.DiscardHandler), started)
+		}, w.Runtime().OnLoop()))
+		if o := <-started; o.err != nil {
+			t.Fatal(o.err)
+		}
+		ann, annEnded := enterWorld(w, w.Host("mem1", "10.0.0.2"), "ann")
+		eve := w.Probe()
+		id := w.Host("mem2", "10.0.0.3").CreateID(eve.PID())
+		eve.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: hello{"eve", lobby}.encode()})
+		actortest.Next[*rdma.Established](eve)
+		actortest.Next[*rdma.Received](eve) // the welcome
+		const lines = 1000
+		burst := func() {
+			for range lines {
+				ann.typed <- "line"
+			}
+			w.Wait()
+		}
+		begin := w.Now()
+		burst()
+		for range lines {
+			actortest.Next[*rdma.Received](eve)
+		}
+		w.Wait()
+		w.Advance(slowFor - 2*time.Second - w.Now().Sub(begin)) // to 2 s before her first time would be up
+		burst()
+		w.Advance(4 * time.Second)
+		w.Wait()
+		if ann.count("eve left") != 0 {
+			t.Error("eve was let go for having been slow before")
+		}
+		w.Advance(slowFor)
+		w.Wait()
+		if ann.count("eve left (too slow)") != 1 {
+			t.Error("eve was not let go the second time")
+		}
+		leave(w, ann, annEnded)
+		w.Advance(time.Second)
+	})
+}
+
 // A member that stops reading slows those who write for a moment, and is then let go; nobody else misses a line.
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
