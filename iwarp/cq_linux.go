@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -45,13 +46,17 @@ type completionQueue struct {
 	notify func()
 	q      fifo[verbs.WC]
 	queued bool // in the instance's list of what to notify
+	quiet  bool // only what is solicited notifies
 	users  int  // queues of queue pairs that complete here
 	gone   bool
 }
 
 // push adds a completion; notify follows once, at the end of what goes on now.
-func (q *completionQueue) push(wc verbs.WC) {
+func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	q.q.push(wc)
+	if q.quiet && !solicited && wc.Status == verbs.StatusSuccess {
+		return
+	}
 	if in := q.dev.in; !q.queued && !in.closed {
 		q.queued = true
 		in.notify = append(in.notify, q)
@@ -77,6 +82,9 @@ func (q *completionQueue) Poll(wc []verbs.WC) int {
 	return n
 }
 
+// ReqNotify chooses between every completion and solicited ones.
+func (q *completionQueue) ReqNotify(solicitedOnly bool) { q.quiet = solicitedOnly }
+
 // Close destroys the queue: EBUSY while a queue pair uses it. Completions not polled are dropped.
 func (q *completionQueue) Close() error {
 	if q.users > 0 {
@@ -90,14 +98,19 @@ func (q *completionQueue) Close() error {
 // sharedQueue is a verbs.SRQ and a core.RecvSource.
 type sharedQueue struct {
 	dev   *device
+	pd    *domain
 	attr  verbs.SRQInitAttr
 	q     fifo[verbs.RecvWR]
+	limit int // OnLimit is due when fewer are posted
 	users int
 	gone  bool
 }
 
-// PostRecv adds a receive. The connection that uses it checks it.
+// PostRecv adds a receive.
 func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
+	if err := core.CheckRecv(&wr, s.pd); err != nil {
+		return err
+	}
 	switch {
 	case s.gone:
 		return unix.EINVAL
@@ -116,13 +129,40 @@ func (s *sharedQueue) Take() (verbs.RecvWR, bool) {
 	if s.q.n == 0 {
 		return verbs.RecvWR{}, false
 	}
-	return s.q.pop(), true
+	wr := s.q.pop()
+	s.checkLimit()
+	return wr, true
+}
+
+// Arm sets the limit.
+func (s *sharedQueue) Arm(limit int) error {
+	if limit < 0 || limit > s.attr.MaxWR || s.gone {
+		return fmt.Errorf("iwarp: limit of %d for a shared receive queue of %d: %w", limit, s.attr.MaxWR, unix.EINVAL)
+	}
+	s.limit = limit
+	s.checkLimit()
+	return nil
+}
+
+// checkLimit has OnLimit called at the end of what goes on now.
+func (s *sharedQueue) checkLimit() {
+	if s.q.n >= s.limit {
+		return
+	}
+	s.limit = 0
+	if s.attr.OnLimit != nil {
+		s.dev.in.low = append(s.dev.in.low, s)
+		s.dev.in.later()
+	}
 }
 
 // Close destroys the queue: EBUSY while a queue pair uses it.
 func (s *sharedQueue) Close() error {
 	if s.users > 0 {
 		return fmt.Errorf("iwarp: shared receive queue used by %d queue pairs: %w", s.users, unix.EBUSY)
+	}
+	if !s.gone {
+		s.pd.users--
 	}
 	s.gone = true
 	s.q = fifo[verbs.RecvWR]{}

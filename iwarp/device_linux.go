@@ -15,13 +15,16 @@ import (
 // device is the verbs side of an instance.
 type device struct {
 	in      *instance
-	regions map[uint32]*verbs.MR // by STag
+	pd      *domain
+	regions core.Regions
 	qps     map[uint32]*queuePair
 	lastQP  uint32
 }
 
 func newDevice(in *instance) *device {
-	return &device{in: in, regions: make(map[uint32]*verbs.MR), qps: make(map[uint32]*queuePair)}
+	d := &device{in: in, qps: make(map[uint32]*queuePair)}
+	d.pd = &domain{dev: d}
+	return d
 }
 
 // Name is Config.Device.
@@ -35,36 +38,83 @@ func (d *device) Attr() verbs.DeviceAttr {
 	}
 }
 
+// PD is the domain of whatever names none.
+func (d *device) PD() verbs.PD { return d.pd }
+
+// AllocPD makes a protection domain.
+func (d *device) AllocPD() (verbs.PD, error) { return &domain{dev: d}, nil }
+
+// Alloc makes a memory region in the device's own domain.
+func (d *device) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return d.pd.Alloc(n, access) }
+
+// Free forgets mr. EINVAL when it is not, or no longer, a region of this device.
+func (d *device) Free(mr *verbs.MR) error {
+	if mr == nil || !d.regions.Remove(mr) {
+		return fmt.Errorf("iwarp: not a memory region of %s: %w", d.Name(), unix.EINVAL)
+	}
+	pd, _ := mr.PD.(*domain)
+	pd.users--
+	mr.PD = nil
+	return nil
+}
+
+// domain is a verbs.PD.
+type domain struct {
+	dev   *device
+	users int // regions, queue pairs, shared receive queues
+	gone  bool
+}
+
 // Alloc makes a memory region. Its key and its address are random: neither tells a peer anything about the process or about other
-// regions.
-func (d *device) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	if n <= 0 || n > math.MaxUint32 {
+// regions, and guessing costs a connection each time.
+func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	switch {
+	case n <= 0 || n > math.MaxUint32:
 		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", n, unix.EINVAL)
+	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
+		return nil, fmt.Errorf("iwarp: memory region with unknown access %#x: %w", access, unix.EINVAL)
+	case access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0:
+		return nil, fmt.Errorf("iwarp: memory region with remote write but without local write: %w", unix.EINVAL)
+	case p.gone:
+		return nil, fmt.Errorf("iwarp: memory region in a closed protection domain: %w", unix.EINVAL)
 	}
 	var b [12]byte
 	for {
 		_, _ = rand.Read(b[:]) // never fails
 		stag := binary.NativeEndian.Uint32(b[:])
-		if stag == 0 || stag == 1 || d.regions[stag] != nil { // 0 and 1 stand for "none" in empty messages
-			continue
-		}
 		mr := &verbs.MR{
-			Bytes: make([]byte, n),
-			Addr:  binary.NativeEndian.Uint64(b[4:]) &^ (1<<63 | 4095), // so that Addr+n does not wrap
-			LKey:  stag, RKey: stag, Access: access,
+			PD: p, Addr: binary.NativeEndian.Uint64(b[4:]) &^ (1<<63 | 4095), // so that Addr+n does not wrap
+			LKey: stag, RKey: stag, Access: access,
 		}
-		d.regions[stag] = mr
-		return mr, nil
+		if p.dev.regions.Add(mr) { // not a key in use
+			mr.Bytes = make([]byte, n)
+			p.users++
+			return mr, nil
+		}
 	}
 }
 
-// Free forgets mr. EINVAL when it is not, or no longer, a region of this device.
-func (d *device) Free(mr *verbs.MR) error {
-	if mr == nil || d.regions[mr.LKey] != mr {
-		return fmt.Errorf("iwarp: not a memory region of %s: %w", d.Name(), unix.EINVAL)
+// Close destroys the domain.
+func (p *domain) Close() error {
+	switch {
+	case p == p.dev.pd || p.gone:
+		return fmt.Errorf("iwarp: the device's own protection domain, or one closed before: %w", unix.EINVAL)
+	case p.users > 0:
+		return fmt.Errorf("iwarp: protection domain with %d regions and queues: %w", p.users, unix.EBUSY)
 	}
-	delete(d.regions, mr.LKey)
+	p.gone = true
 	return nil
+}
+
+// domainOf is the domain that pd names; nil is the device's own.
+func (d *device) domainOf(pd verbs.PD) (*domain, error) {
+	if pd == nil {
+		return d.pd, nil
+	}
+	if p, ok := pd.(*domain); ok && p.dev == d && !p.gone {
+		return p, nil
+	}
+	return nil, fmt.Errorf("iwarp: not a protection domain of %s: %w", d.Name(), unix.EINVAL)
 }
 
 // CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever cqe says.
@@ -80,5 +130,10 @@ func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if attr.MaxWR <= 0 || attr.MaxWR > math.MaxInt32 {
 		return nil, fmt.Errorf("iwarp: shared receive queue of %d: %w", attr.MaxWR, unix.EINVAL)
 	}
-	return &sharedQueue{dev: d, attr: attr}, nil
+	pd, err := d.domainOf(attr.PD)
+	if err != nil {
+		return nil, err
+	}
+	pd.users++
+	return &sharedQueue{dev: d, pd: pd, attr: attr}, nil
 }

@@ -39,6 +39,7 @@ type instance struct {
 	dirty    []*conn // have something to write
 	spare    []*conn
 	notify   []*completionQueue // have something to tell
+	low      []*sharedQueue     // have a limit event to tell
 	events   []event            // to be told, in order
 	first    int                // events[first:] is not yet told
 	told     cmid.DriverEvent   // the one being told
@@ -161,7 +162,7 @@ func (in *instance) Close() error {
 		in.lingers.oldest.close()
 	}
 	clear(in.events)
-	in.events, in.first, in.notify, in.dirty = nil, 0, nil, nil
+	in.events, in.first, in.notify, in.low, in.dirty = nil, 0, nil, nil, nil
 	if n := in.conns; n != 0 {
 		return fmt.Errorf("iwarp: %d connections left after close: %w", n, unix.EBUSY)
 	}
@@ -232,6 +233,15 @@ func (in *instance) drain() {
 	in.draining = true
 	defer in.drained()
 	for !in.closed {
+		if n := len(in.low); n > 0 {
+			s := in.low[n-1]
+			in.low[n-1] = nil
+			in.low = in.low[:n-1]
+			if !s.gone {
+				s.attr.OnLimit()
+			}
+			continue
+		}
 		if n := len(in.notify); n > 0 {
 			cq := in.notify[0]
 			copy(in.notify, in.notify[1:])
@@ -254,7 +264,7 @@ func (in *instance) drain() {
 // drained ends drain, which a panic of the application's may have cut short.
 func (in *instance) drained() {
 	in.draining = false
-	if len(in.notify) > 0 || in.first < len(in.events) {
+	if len(in.notify) > 0 || len(in.low) > 0 || in.first < len(in.events) {
 		in.later()
 	}
 }

@@ -17,14 +17,16 @@ type queuePair struct {
 	num            uint32
 	sendCQ, recvCQ *completionQueue
 	srq            *sharedQueue
+	pd             *domain
 	attr           verbs.QPInitAttr
 	open           bool     // completions go to their queues; before, they wait for Established to be told
 	held           []heldWC // that wait
 }
 
 type heldWC struct {
-	cq *completionQueue
-	wc verbs.WC
+	cq        *completionQueue
+	wc        verbs.WC
+	solicited bool
 }
 
 func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
@@ -36,13 +38,11 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 		return nil, err
 	}
 	if c.phase == phIdle {
-		sends, recvs, srq := q.queues()
-		if err := c.core.Init(core.Config{SendWRs: sends, RecvWRs: recvs, SRQ: srq, Pool: &d.in.pool}, c); err != nil {
+		if err := c.core.Init(core.Config{Pool: &d.in.pool}, c); err != nil {
 			return nil, err
 		}
-	} else {
-		c.core.SetQueues(q.queues())
 	}
+	c.core.SetQueues(q.queues())
 	for {
 		if d.lastQP = (d.lastQP + 1) & 0xffffff; d.lastQP > 1 && d.qps[d.lastQP] == nil { // 0 and 1 are InfiniBand's special ones
 			break
@@ -50,6 +50,7 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	}
 	q.num = d.lastQP
 	d.qps[q.num] = q
+	q.pd.users++
 	q.sendCQ.users++
 	q.recvCQ.users++
 	if q.srq != nil {
@@ -82,15 +83,18 @@ func (q *queuePair) check() error {
 		}
 		q.srq = s
 	}
-	return nil
+	var err error
+	q.pd, err = q.dev.domainOf(a.PD)
+	return err
 }
 
 // queues is what the core must know of the attributes.
-func (q *queuePair) queues() (sends, recvs int, srq core.RecvSource) {
+func (q *queuePair) queues() core.Queues {
+	out := core.Queues{SendWRs: q.attr.MaxSendWR, RecvWRs: q.attr.MaxRecvWR, PD: q.pd, Regions: &q.dev.regions}
 	if q.srq != nil {
-		srq = q.srq
+		out.SRQ = q.srq
 	}
-	return q.attr.MaxSendWR, q.attr.MaxRecvWR, srq
+	return out
 }
 
 // Num is the queue pair number.
@@ -155,6 +159,7 @@ func (q *queuePair) detach() {
 	q.conn.qp = nil
 	q.conn = nil
 	delete(q.dev.qps, q.num)
+	q.pd.users--
 	q.sendCQ.users--
 	q.recvCQ.users--
 	if q.srq != nil {
@@ -168,19 +173,19 @@ func (q *queuePair) complete(e core.CompletionEntry) {
 	if e.Recv {
 		cq = q.recvCQ
 	}
-	wc := verbs.WC{ID: e.ID, Status: e.Status, Op: e.Op, Bytes: e.Bytes, QP: q}
+	wc := verbs.WC{ID: e.ID, Status: e.Status, Op: e.Op, Bytes: e.Bytes, InvalidatedRKey: e.Invalidated, QP: q}
 	if !q.open {
-		q.held = append(q.held, heldWC{cq, wc})
+		q.held = append(q.held, heldWC{cq, wc, e.SE})
 		return
 	}
-	cq.push(wc)
+	cq.push(wc, e.SE)
 }
 
 // release lets completions through.
 func (q *queuePair) release() {
 	q.open = true
 	for _, h := range q.held {
-		h.cq.push(h.wc)
+		h.cq.push(h.wc, h.solicited)
 	}
 	q.held = nil
 }

@@ -6,9 +6,17 @@
 // Everything here belongs to the loop of the identifier it serves and is called on that loop's goroutine only. A posted buffer
 // belongs to the device until its completion was polled. Work requests are copied when posted.
 //
+// Memory that a peer may write (RemoteWrite) changes under the application's eyes: a Write has no completion at its target. Touch
+// what a peer wrote only after the receive of a Send that it posted behind the Write. Do not wait for a byte to change: it is a
+// data race in Go's memory model, and on most devices nothing orders the bytes of a Write. From telling the peer the key until that
+// receive, leave the region alone. A peer's Read has no completion here either: keep the bytes until the peer says, in a Send, that
+// it has them.
+//
 // # Ordering
 //
-// Completions of one queue come in posting order. A receive's completion says that the message's bytes are in its buffer.
+// Completions of one queue come in posting order. A receive's completion says that the message's bytes are in its buffer, and those
+// of every Write before it in theirs. A Read sees what Writes posted before it wrote. Sends and Writes overtake Reads posted before
+// them, unless posted with Fence; their completions do not.
 //
 // # Errors
 //

@@ -2,8 +2,8 @@ package verbs
 
 import "errors"
 
-// Device is one RDMA device as a loop sees it. Its protection domain is its own: memory, completion queues and shared
-// receive queues of one Device work with the queue pairs of that Device only. Loop goroutine only.
+// Device is one RDMA device as a loop sees it. Memory, completion queues and shared receive queues of one Device work with the
+// queue pairs of that Device only. Loop goroutine only.
 //
 // Queue pairs are made by the driver that owns the identifier (rdma_create_qp(3)), not here: on every kind of device a queue
 // pair of ours is tied to an rdma_cm_id.
@@ -12,13 +12,18 @@ type Device interface {
 	Name() string
 	// Attr gives the device's limits.
 	Attr() DeviceAttr
-	// Alloc makes a registered memory region of n bytes. The memory is the device's; it stays valid until Free, and must
-	// not be freed while a posted work request names it.
+	// PD is the protection domain that queue pairs and memory have when none is named.
+	PD() PD
+	// AllocPD makes another protection domain (ibv_alloc_pd(3)): what is registered there, peers of queue pairs of other
+	// domains cannot reach, even if they know its key.
+	AllocPD() (PD, error)
+	// Alloc is PD().Alloc.
 	Alloc(n int, access Access) (*MR, error)
-	// Free deregisters mr and gives its memory back.
+	// Free deregisters mr (ibv_dereg_mr(3)) and gives its memory back. No posted work request may name it. A peer's access that
+	// comes later is refused; the bytes of a Read that is being answered may still be sent, so do not reuse mr.Bytes.
 	Free(mr *MR) error
 	// CreateCQ makes a completion queue of at least cqe entries. notify is called on the loop when completions were added
-	// to an empty or a just polled queue; it must Poll until 0.
+	// to an empty or a just polled queue; it must Poll until 0. See CQ.ReqNotify.
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
@@ -28,7 +33,7 @@ type Device interface {
 type DeviceAttr struct {
 	MaxQP      int    // queue pairs
 	MaxQPWR    int    // work requests outstanding per queue
-	MaxSGE     int    // scatter/gather elements per work request
+	MaxSGE     int    // scatter/gather elements per work request; a Read has one at most
 	MaxInline  int    // bytes of inline data
 	MaxMessage uint32 // bytes of one message
 	MaxRDAtom  int    // reads outstanding per queue pair, each direction
@@ -44,10 +49,22 @@ const (
 	RemoteRead                     // IBV_ACCESS_REMOTE_READ
 )
 
+// PD is a protection domain. Loop goroutine only.
+type PD interface {
+	// Alloc makes a registered memory region of n bytes. The memory is the device's; it stays valid until Device.Free. EINVAL for
+	// RemoteWrite without LocalWrite, as ibv_reg_mr(3).
+	Alloc(n int, access Access) (*MR, error)
+	// Close destroys the domain (ibv_dealloc_pd(3)): EBUSY while a queue pair, a shared receive queue or memory is in it, EINVAL
+	// for Device.PD.
+	Close() error
+}
+
 // MR is a registered memory region.
 type MR struct {
+	// PD is where it is registered; nil once freed.
+	PD PD
 	// Bytes is the memory. While a receive or a read into it is posted the device owns it; while a send from it is posted
-	// it must not be written.
+	// it must not be written. Where a peer may write, see the package's Ownership.
 	Bytes []byte
 	// Addr is the address a peer uses for the first byte. It is opaque: not a pointer.
 	Addr uint64
@@ -66,13 +83,13 @@ type SGE struct {
 // Opcode says what a send work request does (ibv_wr_opcode) or what a completion reports (ibv_wc_opcode).
 type Opcode uint8
 
-// The opcodes. Write and Read need a device that says so; Recv appears in completions only.
+// The opcodes. Recv appears in completions only.
 const (
-	Send Opcode = iota
-	SendWithInvalidate
-	Write
-	Read
-	Recv
+	Send               Opcode = iota // IBV_WR_SEND
+	SendWithInvalidate               // IBV_WR_SEND_WITH_INV: RKey names a region of the peer's that it shall take back
+	Write                            // IBV_WR_RDMA_WRITE: SGL, or Inline, to RemoteAddr. Done says: handed over, not: placed
+	Read                             // IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
+	Recv                             // IBV_WC_RECV
 )
 
 // SendFlags modify a send work request (ibv_send_flags).
@@ -92,8 +109,8 @@ type SendWR struct {
 	Flags      SendFlags
 	Inline     []byte // copied by PostSend instead of SGL; at most DeviceAttr.MaxInline bytes
 	SGL        []SGE  // the list is copied by PostSend; the memory is referenced until the completion
-	RemoteAddr uint64 // Write, Read
-	RKey       uint32 // Write, Read; SendWithInvalidate: the key to invalidate
+	RemoteAddr uint64 // Write, Read: MR.Addr of the peer's region, plus the offset in it. Ignored where the length is 0
+	RKey       uint32 // Write, Read: its key, ignored likewise; SendWithInvalidate: the key to invalidate
 }
 
 // RecvWR is a work request for a receive queue (ibv_post_recv(3)).
@@ -107,36 +124,49 @@ type WC struct {
 	ID     uint64 // the work request's
 	Status Status
 	Op     Opcode
-	Bytes  uint32 // received or read
-	QP     QP     // whose work request it was
+	Bytes  uint32 // received, sent, written or read
+	// InvalidatedRKey is the key that the peer's SendWithInvalidate took back, on a receive (IBV_WC_WITH_INV); 0: none.
+	InvalidatedRKey uint32
+	QP              QP // whose work request it was
 }
 
 // CQ is a completion queue. Loop goroutine only.
 type CQ interface {
 	// Poll takes up to len(wc) completions, oldest first, and says how many.
 	Poll(wc []WC) int
+	// ReqNotify chooses what notify is called for (ibv_req_notify_cq(3)): every completion, as it is at first, or only receives
+	// of messages sent with Solicited, and failures. Unlike the C call it stays in force.
+	ReqNotify(solicitedOnly bool)
 	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY.
 	Close() error
 }
 
 // SRQInitAttr describes a shared receive queue (ibv_create_srq(3)).
 type SRQInitAttr struct {
+	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
 	// OnEmpty is called on the loop when a message finds the queue empty, before the connection is given up: the owner may
 	// post then. A device in hardware cannot ask; it calls at the limit event instead. May be nil.
 	OnEmpty func()
+	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than Arm said
+	// (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
+	OnLimit func()
 }
 
 // SRQ is a shared receive queue. Loop goroutine only.
 type SRQ interface {
 	// PostRecv adds a receive. ENOMEM when MaxWR are outstanding.
 	PostRecv(wr RecvWR) error
+	// Arm asks for OnLimit when fewer than limit receives are posted (ibv_modify_srq(3) with IBV_SRQ_LIMIT); at once, if that is
+	// so now. 0 disarms. EINVAL for a limit above MaxWR.
+	Arm(limit int) error
 	// Close destroys the queue. Queue pairs that use it must be gone: EBUSY. Receives still posted are dropped.
 	Close() error
 }
 
 // QPInitAttr describes a queue pair (rdma_create_qp(3)).
 type QPInitAttr struct {
+	PD             PD // nil: Device.PD
 	SendCQ, RecvCQ CQ
 	SRQ            SRQ // nil: the queue pair has a receive queue of its own
 	MaxSendWR      int // work requests outstanding on the send queue
@@ -151,7 +181,8 @@ type QP interface {
 	Num() uint32
 	// Context is what QPInitAttr.Context was.
 	Context() any
-	// PostSend queues wr. Errors: EINVAL (not connected or over: nothing will complete; a malformed request), ENOMEM (queue full).
+	// PostSend queues wr. Errors: EINVAL (not connected or over: nothing will complete; a malformed request; memory that is freed or
+	// of another protection domain; a Read where the peer serves none), ENOMEM (queue full).
 	PostSend(wr *SendWR) error
 	// PostRecv queues wr; legal from creation on, before the connection is established. ENOMEM when the queue is full.
 	PostRecv(wr RecvWR) error

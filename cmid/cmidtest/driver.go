@@ -247,6 +247,7 @@ func (in *instance) view(d *device) *view {
 	v := in.views[d]
 	if v == nil {
 		v = &view{in: in, dev: d}
+		v.pd.v = v
 		in.views[d] = v
 	}
 	return v

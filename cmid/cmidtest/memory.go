@@ -12,6 +12,7 @@ import (
 type view struct {
 	in   *instance
 	dev  *device
+	pd   pd
 	keys uint32
 }
 
@@ -28,22 +29,54 @@ func (v *view) Attr() verbs.DeviceAttr {
 	}
 }
 
+// PD is the domain of whatever names none.
+func (v *view) PD() verbs.PD { return &v.pd }
+
+// AllocPD makes a protection domain.
+func (v *view) AllocPD() (verbs.PD, error) { return &pd{v: v}, nil }
+
 // Alloc makes memory.
-func (v *view) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	if n <= 0 || uint64(n) > 1<<32-1 {
-		return nil, unix.EINVAL
-	}
-	v.keys++
-	v.dev.count(resMR, 1)
-	return &verbs.MR{Bytes: make([]byte, n), Addr: uint64(v.keys) << 32, LKey: v.keys, RKey: v.keys, Access: access}, nil
-}
+func (v *view) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return v.pd.Alloc(n, access) }
 
 // Free takes the memory back: whatever still names it fails.
 func (v *view) Free(mr *verbs.MR) error {
 	if mr.Bytes != nil {
 		v.dev.count(resMR, -1)
+		p, _ := mr.PD.(*pd)
+		p.users--
 	}
-	mr.Bytes = nil
+	mr.Bytes, mr.PD = nil, nil
+	return nil
+}
+
+// pd is a protection domain.
+type pd struct {
+	v     *view
+	users int
+	gone  bool
+}
+
+// Alloc makes memory.
+func (p *pd) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	v := p.v
+	if n <= 0 || uint64(n) > 1<<32-1 || p.gone || access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0 {
+		return nil, unix.EINVAL
+	}
+	v.keys++
+	p.users++
+	v.dev.count(resMR, 1)
+	return &verbs.MR{PD: p, Bytes: make([]byte, n), Addr: uint64(v.keys) << 32, LKey: v.keys, RKey: v.keys, Access: access}, nil
+}
+
+// Close destroys the domain.
+func (p *pd) Close() error {
+	switch {
+	case p == &p.v.pd || p.gone:
+		return unix.EINVAL
+	case p.users > 0:
+		return unix.EBUSY
+	}
+	p.gone = true
 	return nil
 }
 
@@ -74,6 +107,7 @@ type cq struct {
 	tell    func()
 	done    fifo[verbs.WC]
 	dirty   bool
+	quiet   bool // only what is solicited notifies
 	users   int
 	closed  bool
 }
@@ -84,6 +118,9 @@ func (q *cq) add(wc verbs.WC) bool {
 		return false
 	}
 	q.done.push(wc)
+	if q.quiet && wc.Status == verbs.StatusSuccess {
+		return true
+	}
 	if !q.dirty {
 		q.dirty = true
 		q.in.dirty = append(q.in.dirty, q)
@@ -91,6 +128,9 @@ func (q *cq) add(wc verbs.WC) bool {
 	}
 	return true
 }
+
+// ReqNotify chooses between every completion and solicited ones.
+func (q *cq) ReqNotify(solicitedOnly bool) { q.quiet = solicitedOnly }
 
 func (q *cq) notify() {
 	if q.tell != nil && q.done.len() > 0 {
@@ -128,6 +168,7 @@ type srq struct {
 	attr    verbs.SRQInitAttr
 	posted  fifo[verbs.RecvWR]
 	users   int
+	limit   int
 	waiting []*qp // messages came and found it empty (InfiniBand)
 	closed  bool
 }
@@ -145,6 +186,15 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 		q.retryLater()
 	}
 	s.waiting = s.waiting[:0]
+	return nil
+}
+
+// Arm sets the limit.
+func (s *srq) Arm(limit int) error {
+	if limit < 0 || limit > s.attr.MaxWR || s.closed {
+		return unix.EINVAL
+	}
+	s.limit = limit
 	return nil
 }
 

@@ -40,22 +40,14 @@ type Config struct {
 	CRC bool
 	// MaxSegment bounds the payload bytes of one FPDU; 0 means the constant MaxSegment.
 	MaxSegment int
-	// SendWRs and RecvWRs bound the work requests outstanding per queue. The rings grow on demand.
-	SendWRs, RecvWRs int
-	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives; PostRecv is then EINVAL.
-	SRQ RecvSource
+	// Queues is the queue pair's part.
+	Queues
 	// Pool lends the memory for headers and trailers while output is pending. Conns of one loop share one; nil: allocated
 	// when needed and left to the garbage collector.
 	Pool *Pool
 	// SetupTimeout bounds set-up: at an initiator from Start to the Reply (0: 10 s), at a responder from Start to the Request,
 	// and again from Accept to Established (0: 5 s).
 	SetupTimeout time.Duration
-}
-
-// RecvSource is a shared receive queue as a connection sees it.
-type RecvSource interface {
-	// Take removes the oldest receive; false when there is none, which ends the connection that asked.
-	Take() (verbs.RecvWR, bool)
 }
 
 // Request is a complete MPA Request at a responder.
@@ -82,6 +74,8 @@ type CompletionEntry struct {
 	Bytes  uint32       // received into the buffer, or sent
 	Recv   bool         // the receive queue's, not the send queue's
 	SE     bool         // a receive whose sender asked for a solicited event
+	// Invalidated is the STag that the sender of what was received took back; 0: none.
+	Invalidated uint32
 }
 
 // Upcalls is what a Conn tells its owner, synchronously, from inside the owner's call into the Conn. An upcall may post work

@@ -18,7 +18,8 @@ import (
 func TestMoreThanABatch(t *testing.T) {
 	for _, size := range []int{0, 100, 128, 129, 2000} {
 		pool := &core.Pool{}
-		a, b := connect(t, core.Config{SendWRs: 700, RecvWRs: 1, Pool: pool, IRD: 64, MaxSegment: 700}, core.Config{RecvWRs: 700, SendWRs: 1})
+		a, b := connect(t, core.Config{Queues: core.Queues{SendWRs: 700, RecvWRs: 1}, Pool: pool, IRD: 64, MaxSegment: 700},
+			core.Config{Queues: core.Queues{RecvWRs: 700, SendWRs: 1}})
 		for i := range 700 {
 			b.postRecv(uint64(i), size)
 			a.postSend(uint64(i), string(pattern(size)), 0)
@@ -62,7 +63,7 @@ func TestMoreThanABatch(t *testing.T) {
 
 // TestKickInAFullBatch: the kick finds its place.
 func TestKickInAFullBatch(t *testing.T) {
-	a, b := connect(t, core.Config{SendWRs: 700}, core.Config{RecvWRs: 700})
+	a, b := connect(t, core.Config{Queues: core.Queues{SendWRs: 700}}, core.Config{Queues: core.Queues{RecvWRs: 700}})
 	for i := range 700 {
 		b.postRecv(uint64(i), 100)
 		a.postSend(uint64(i), string(pattern(100)), 0)

@@ -16,7 +16,7 @@ func TestPost(t *testing.T) {
 	sge := verbs.SGE{MR: mr, Length: 10}
 	s := newSide(t, "idle", core.Config{})
 	wantErrno(t, "send before the connection", s.c.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sge}}), unix.EINVAL)
-	a, _ := connect(t, core.Config{SendWRs: 1, RecvWRs: 2}, core.Config{})
+	a, _ := connect(t, core.Config{Queues: core.Queues{SendWRs: 1, RecvWRs: 2}}, core.Config{})
 	for why, wr := range map[string]verbs.SendWR{
 		"outside":        {SGL: []verbs.SGE{{MR: mr, Offset: 1, Length: 10}}},
 		"wrapping":       {SGL: []verbs.SGE{{MR: mr, Offset: 0xffffffff, Length: 10}}},
@@ -55,7 +55,7 @@ func (q *srq) Take() (verbs.RecvWR, bool) {
 // TestSRQ: a receive is taken with the first segment of a message, one for each, and given back when the connection ends.
 func TestSRQ(t *testing.T) {
 	q := &srq{{ID: 1, SGE: verbs.SGE{MR: region(5), Length: 5}}, {ID: 2}, {ID: 3, SGE: verbs.SGE{MR: region(1), Offset: 1, Length: 1}}}
-	_, b := connect(t, core.Config{}, core.Config{SRQ: q})
+	_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
 	wantErrno(t, "PostRecv beside an SRQ", b.c.PostRecv(verbs.RecvWR{}), unix.EINVAL)
 	b.c.Input(t0, send(1, "hello")[:20])
 	if len(*q) != 2 {
@@ -69,7 +69,7 @@ func TestSRQ(t *testing.T) {
 	if e, _ := b.err.(*core.Error); e == nil || e.Layer != wire.LayerDDP || e.Type != 0 {
 		t.Errorf("a bad work request of the owner's: %v", b.err)
 	}
-	_, b = connect(t, core.Config{}, core.Config{SRQ: q})
+	_, b = connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
 	b.c.Input(t0, send(1, ""))
 	if e, _ := b.err.(*core.Error); e == nil || e.Type != wire.DDPUntagged || e.Code != 2 {
 		t.Errorf("an empty shared queue: %v", b.err)

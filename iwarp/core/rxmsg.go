@@ -82,7 +82,7 @@ func (c *Conn) sendSegment() *fault {
 			return ddpFault(wire.DDPUntagged, 2, "%v with no receive posted", h.Opcode)
 		}
 		r.recv, r.taken, r.op = wr, true, h.Opcode
-		if err := checkRecv(&wr); err != nil { // a shared queue's: PostRecv has not seen it
+		if err := CheckRecv(&wr, c.cfg.PD); err != nil { // a shared queue's: PostRecv has not seen it
 			f := ddpFault(wire.TypeCatastrophic, 0, "%v", err)
 			f.hit = verbs.StatusLocProt
 			return f

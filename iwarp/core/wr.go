@@ -30,13 +30,16 @@ func badWR(format string, args ...any) error {
 	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, unix.EINVAL)...)
 }
 
-// checkSGE says whether e lies inside its region.
-func checkSGE(e *verbs.SGE) error {
+// checkSGE says whether e lies inside its region, and that in pd.
+func checkSGE(e *verbs.SGE, pd verbs.PD) error {
 	if e.MR == nil {
 		if e.Length == 0 {
 			return nil
 		}
 		return badWR("%d bytes without a memory region", e.Length)
+	}
+	if e.MR.PD != pd {
+		return badWR("a memory region that is freed or of another protection domain")
 	}
 	size := uint64(len(e.MR.Bytes))
 	if uint64(e.Offset) > size || uint64(e.Length) > size-uint64(e.Offset) {
@@ -45,8 +48,9 @@ func checkSGE(e *verbs.SGE) error {
 	return nil
 }
 
-func checkRecv(wr *verbs.RecvWR) error {
-	if err := checkSGE(&wr.SGE); err != nil {
+// CheckRecv is EINVAL for a receive whose memory is not that of pd, or may not be written, or not large enough.
+func CheckRecv(wr *verbs.RecvWR, pd verbs.PD) error {
+	if err := checkSGE(&wr.SGE, pd); err != nil {
 		return err
 	}
 	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
@@ -56,7 +60,7 @@ func checkRecv(wr *verbs.RecvWR) error {
 }
 
 // checkSend gives the payload bytes of wr.
-func checkSend(wr *verbs.SendWR) (uint32, error) {
+func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	switch wr.Op {
 	case verbs.Send, verbs.SendWithInvalidate:
 	case verbs.Write, verbs.Read:
@@ -76,7 +80,7 @@ func checkSend(wr *verbs.SendWR) (uint32, error) {
 	}
 	total := uint64(len(wr.Inline))
 	for i := range wr.SGL {
-		if err := checkSGE(&wr.SGL[i]); err != nil {
+		if err := checkSGE(&wr.SGL[i], c.cfg.PD); err != nil {
 			return 0, err
 		}
 		total += uint64(wr.SGL[i].Length)
@@ -93,7 +97,7 @@ func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	if c.state != stAccepted && c.state != stOpen {
 		return badWR("send while %s", c.state)
 	}
-	total, err := checkSend(wr)
+	total, err := c.checkSend(wr)
 	if err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	if c.cfg.SRQ != nil {
 		return badWR("receive posted to a queue pair with a shared receive queue")
 	}
-	if err := checkRecv(&wr); err != nil {
+	if err := CheckRecv(&wr, c.cfg.PD); err != nil {
 		return err
 	}
 	r := c.rq.push(c.cfg.RecvWRs)
