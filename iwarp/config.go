@@ -28,6 +28,9 @@ type Config struct {
 	ReplyTimeout time.Duration
 	// LingerTimeout is how long the socket of a destroyed identifier waits for the peer's FIN: 5 s.
 	LingerTimeout time.Duration
+	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive it holds: 30 s. Then the connection
+	// is given up.
+	MessageTimeout time.Duration
 	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer silent to keep-alives, before
 	// the connection is given up: 30 s.
 	UserTimeout time.Duration
@@ -46,6 +49,7 @@ func defaults() Config {
 		RequestTimeout: 5 * time.Second,
 		ReplyTimeout:   10 * time.Second,
 		LingerTimeout:  5 * time.Second,
+		MessageTimeout: 30 * time.Second,
 		UserTimeout:    30 * time.Second,
 	}
 }

@@ -46,6 +46,7 @@ type conn struct {
 
 	initiator   bool
 	established bool
+	fresh       bool // established, and not at rest since
 	over        bool // the core has said Closed
 	silent      bool // whoever ends the core tells why himself
 	shut        bool // FIN is sent, or will be by the kernel
@@ -259,9 +260,12 @@ func (c *conn) settle(now time.Time) {
 	}
 	if at, ok := c.core.Deadline(); ok {
 		c.arm(now, at)
-	} else if c.timer != nil {
+	} else if !c.at.IsZero() {
 		c.timer.Stop()
-		c.timer, c.at = nil, time.Time{}
+		c.at = time.Time{}
+		if c.fresh { // the timer of the set-up: an idle connection has none
+			c.timer, c.fresh = nil, false
+		}
 	}
 }
 
@@ -363,7 +367,7 @@ func (c *conn) abandon(now time.Time) {
 
 // Established is called by the core.
 func (c *conn) Established(private []byte, ird, ord uint16) {
-	c.established, c.dialed = true, nil
+	c.established, c.fresh, c.dialed = true, true, nil
 	if c.core.CRC() {
 		c.alignSegments()
 	}

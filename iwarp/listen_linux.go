@@ -128,7 +128,9 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	}
 	c := newConn(in)
 	c.lis, c.local, c.peer = l, unmapped(addrOf(local)), unmapped(addrOf(peer))
-	err = c.core.Init(core.Config{CRC: in.cfg.CRC, Pool: &in.pool, SetupTimeout: in.cfg.RequestTimeout}, c)
+	err = c.core.Init(core.Config{
+		CRC: in.cfg.CRC, Pool: &in.pool, SetupTimeout: in.cfg.RequestTimeout, MessageTimeout: in.cfg.MessageTimeout,
+	}, c)
 	if err == nil {
 		err = c.attach(fd, eventloop.Readable)
 	}

@@ -38,7 +38,7 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 		return nil, err
 	}
 	if c.phase == phIdle {
-		if err := c.core.Init(core.Config{Pool: &d.in.pool}, c); err != nil {
+		if err := c.core.Init(core.Config{Pool: &d.in.pool, MessageTimeout: d.in.cfg.MessageTimeout}, c); err != nil {
 			return nil, err
 		}
 	}

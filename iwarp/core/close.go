@@ -10,17 +10,22 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// end is the end of the protocol: everything is flushed, Closed is called. What becomes of the socket is the caller's to say.
-func (c *Conn) end(err *Error) { c.endWith(err, verbs.StatusFlushed) }
+// hits are the statuses of the receive in use and of the Read being answered when a connection ends.
+type hits struct{ recv, read verbs.Status }
 
-func (c *Conn) endWith(err *Error, hit verbs.Status) {
+var flushed = hits{verbs.StatusFlushed, verbs.StatusFlushed}
+
+// end is the end of the protocol: everything is flushed, Closed is called. What becomes of the socket is the caller's to say.
+func (c *Conn) end(err *Error) { c.endWith(err, flushed) }
+
+func (c *Conn) endWith(err *Error, hit hits) {
 	if c.closed {
 		return
 	}
 	c.state = stEnded
 	c.closed = true
 	c.tx.drop()
-	c.mpa, c.rx.dst, c.rx.bad = nil, nil, nil
+	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad = nil, nil, nil, nil
 	c.flush(hit)
 	if err == nil {
 		c.up.Closed(nil)
@@ -44,14 +49,14 @@ func (c *Conn) linger(now time.Time, raw []byte, d time.Duration) {
 // fault is a wrong segment and what to answer.
 type fault struct {
 	err  Error
-	hit  verbs.Status // for the receive in use
-	copy bool         // the Terminate carries the segment's headers
+	hit  hits
+	copy bool // the Terminate carries the segment's headers
 }
 
 func newFault(l wire.Layer, kind, code uint8, text string) *fault {
 	return &fault{
 		err: Error{Op: "receive", Protocol: true, Layer: l, Type: kind, Code: code, Errno: unix.EPROTO, Text: text},
-		hit: verbs.StatusFlushed,
+		hit: flushed,
 	}
 }
 
@@ -70,7 +75,7 @@ func (c *Conn) fail(now time.Time, f *fault) {
 // terminate appends the FPDU of a Terminate message to b.
 func (c *Conn) terminate(b []byte, f *fault) []byte {
 	t := wire.Terminate{Layer: f.err.Layer, Type: f.err.Type, Code: f.err.Code}
-	if f.copy {
+	if f.copy { // RFC 5040 section 4.8: length and headers of the segment
 		h := c.rx.hdr[wire.LengthLen:c.rx.have]
 		n := c.rx.h.Len()
 		t.HasLength, t.Length = true, uint16(c.rx.ulpdu)
@@ -115,7 +120,7 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 		switch {
 		case err != nil:
 			c.end(e)
-		case c.rx.taken || c.rx.have > 0:
+		case c.rx.busy():
 			e.Text = "connection closed by the peer in the middle of a message"
 			c.end(e)
 		default:
@@ -134,7 +139,7 @@ func (c *Conn) Disconnect(now time.Time) {
 	case stAccepted, stOpen, stFinishing:
 		c.state, c.shut, c.tx.drain = stFinishing, true, false
 		c.phaseAt = now.Add(fin)
-		c.tx.ctl, c.tx.reads, c.tx.wireAt = 0, nil, time.Time{}
+		c.tx.ctl, c.tx.owed, c.tx.lost, c.tx.wireAt = 0, ring[readResponse]{}, nil, time.Time{}
 		c.cutUnstarted()
 	case stEnded:
 	}

@@ -48,6 +48,8 @@ type Config struct {
 	// SetupTimeout bounds set-up: at an initiator from Start to the Reply (0: 10 s), at a responder from Start to the Request,
 	// and again from Accept to Established (0: 5 s).
 	SetupTimeout time.Duration
+	// MessageTimeout bounds the silence of a peer in the middle of a message, whose receive it holds (0: 30 s).
+	MessageTimeout time.Duration
 }
 
 // Request is a complete MPA Request at a responder.

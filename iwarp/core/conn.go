@@ -15,6 +15,7 @@ const (
 	replyTimeout   = 10 * time.Second       // an initiator waits for the Reply, as siw does
 	requestTimeout = 5 * time.Second        // a responder waits for the Request, as siw does
 	holdOff        = 5 * time.Millisecond   // a responder's first FPDU stays this far behind its Reply
+	messageTimeout = 30 * time.Second       // without a byte in the middle of a message
 	fin            = 5 * time.Second        // for the peer's FIN after ours
 	finAfterError  = time.Second            // the same when we have just sent a Terminate or a reject
 	abortReply     = 100 * time.Millisecond // an aborted initiator waits for the Reply: siw's listener dies of a reset before
@@ -79,6 +80,9 @@ func (c *Conn) Init(cfg Config, up Upcalls) error {
 	if err := checkParam(cfg.PrivateData, cfg.IRD, cfg.ORD); err != nil {
 		return err
 	}
+	if cfg.MessageTimeout <= 0 {
+		cfg.MessageTimeout = messageTimeout
+	}
 	cfg.PrivateData = append([]byte(nil), cfg.PrivateData...)
 	if cfg.SetupTimeout <= 0 {
 		cfg.SetupTimeout = requestTimeout
@@ -88,7 +92,7 @@ func (c *Conn) Init(cfg Config, up Upcalls) error {
 	}
 	*c = Conn{cfg: cfg, up: up}
 	c.SetMaxSegment(cfg.MaxSegment)
-	c.tx.msn, c.rx.msn, c.rx.readMSN = 1, 1, 1
+	c.tx.msn, c.tx.readMSN, c.rx.msn, c.rx.readMSN = 1, 1, 1, 1
 	c.rx.need = headLen
 	return nil
 }
@@ -114,19 +118,48 @@ func (c *Conn) SetMaxSegment(n int) {
 // CRC is true once CRC was agreed on.
 func (c *Conn) CRC() bool { return c.crc }
 
-// Deadline is when Timeout is to be called, if at all. It may change with every call into c.
+// Deadline is when Timeout is to be called, if at all; it may be in the past. It may change with every call into c.
 func (c *Conn) Deadline() (time.Time, bool) {
-	t := c.phaseAt
-	if t.IsZero() || !c.tx.wireAt.IsZero() && c.tx.wireAt.Before(t) {
-		t = c.tx.wireAt
+	if c.tx.lost != nil {
+		return time.Unix(0, 0), !c.closeNow
+	}
+	t := earlier(c.phaseAt, c.tx.wireAt)
+	if at := c.stallAt(); !at.IsZero() {
+		t = earlier(t, at)
 	}
 	return t, !t.IsZero() && !c.closeNow
 }
 
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// stallAt is when a message that is half here has been waiting for its next byte for too long; zero: there is none.
+func (c *Conn) stallAt() time.Time {
+	if c.state != stOpen && c.state != stFinishing || !c.rx.busy() {
+		return time.Time{}
+	}
+	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
+}
+
 // Timeout does what is due at now; harmless when nothing is.
 func (c *Conn) Timeout(now time.Time) {
+	if f := c.tx.lost; f != nil {
+		c.tx.lost = nil
+		c.fail(now, f)
+		return
+	}
 	if at := c.tx.wireAt; !at.IsZero() && !now.Before(at) {
 		c.wireTimeout(now)
+	}
+	if at := c.stallAt(); !at.IsZero() && !now.Before(at) {
+		c.closeNow, c.phaseAt = true, time.Time{}
+		c.end(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
+			"nothing for %v in the middle of a message", c.cfg.MessageTimeout)})
 	}
 	if !c.phaseAt.IsZero() && !now.Before(c.phaseAt) {
 		c.phaseTimeout()
@@ -160,5 +193,5 @@ func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(),
 // finReady is true when a FIN is wanted and nothing is left to go before it.
 func (c *Conn) finReady() bool {
 	t := &c.tx
-	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && len(t.reads) == 0 && c.sq.n == 0
+	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && t.owed.n == 0 && c.sq.n == 0
 }

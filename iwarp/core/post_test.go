@@ -29,7 +29,7 @@ func TestPost(t *testing.T) {
 	} {
 		wantErrno(t, why, a.c.PostSend(&wr), unix.EINVAL)
 	}
-	wantErrno(t, "Write", a.c.PostSend(&verbs.SendWR{Op: verbs.Write}), verbs.ErrNotSupported)
+	wantErrno(t, "Read where ORD is 0", a.c.PostSend(&verbs.SendWR{Op: verbs.Read}), unix.EINVAL)
 	a.postSend(1, "x", 0)
 	wantErrno(t, "second send of one", a.c.PostSend(&verbs.SendWR{}), unix.ENOMEM)
 	a.postRecv(1, 1)

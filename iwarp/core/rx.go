@@ -26,15 +26,16 @@ type rx struct {
 	need  uint8 // bytes wanted there
 	tail  uint8 // bytes in trail
 	phase phase
-	taken bool // recv is in use: a message is in progress
-	// readOut is true while the answer to our ready-to-receive Read is outstanding.
-	readOut bool
+	taken bool // recv is in use: a Send is in progress
+	// rtrOut is true while the answer to our ready-to-receive Read is outstanding, rtrDue until the peer's has come.
+	rtrOut, rtrDue bool
 
 	h     wire.Header
 	ulpdu int    // the FPDU's length field
 	seg   uint32 // payload bytes of the segment
 	left  int    // bytes of the ULPDU still to come
 	dst   []byte // where they go; shorter than left: nowhere
+	mr    *verbs.MR
 	crc   uint32
 	bad   *fault // what is wrong with the segment, told when its CRC proves right
 
@@ -43,10 +44,24 @@ type rx struct {
 	op      wire.Opcode
 	msn     uint32 // of the Send that is next or in progress
 	readMSN uint32 // of the next Read Request
+	tag     tagged
+	heardAt time.Time // when bytes last came, if a message is half here
 }
+
+// tagged is the Write or Read Response in progress, between two of its segments.
+type tagged struct {
+	op   wire.Opcode
+	stag uint32
+	next uint64 // TO
+	busy bool
+}
+
+// busy is true in the middle of a message.
+func (r *rx) busy() bool { return r.have > 0 || r.taken || r.tag.busy }
 
 // Input takes bytes from the peer, in any fragmentation. b may be reused afterwards.
 func (c *Conn) Input(now time.Time, b []byte) {
+	c.recheck()
 	for len(b) > 0 && !c.closeNow {
 		switch c.state {
 		case stRequest, stReply:
@@ -66,6 +81,18 @@ func (c *Conn) Input(now time.Time, b []byte) {
 			return
 		}
 	}
+	c.rx.heardAt = now
+}
+
+// recheck looks whether the memory that a segment goes to is still registered: it may have been freed, or its key taken back, since
+// the first bytes came.
+func (c *Conn) recheck() {
+	r := &c.rx
+	if len(r.dst) == 0 || c.usable(r.mr) && (r.h.Opcode != wire.OpWrite || c.cfg.Regions.find(r.h.STag) == r.mr) {
+		return
+	}
+	r.dst = nil
+	r.bad = c.vanished()
 }
 
 // inputFPDU takes bytes of one FPDU and gives back the rest.
@@ -116,6 +143,7 @@ func (c *Conn) Landing() []byte {
 	if c.closeNow || c.rx.phase != phPayload || len(c.rx.dst) < LandingMin {
 		return nil
 	}
+	c.recheck()
 	return c.rx.dst
 }
 
@@ -129,6 +157,7 @@ func (c *Conn) Landed(now time.Time, n int) {
 		c.rx.crc = wire.UpdateCRC(c.rx.crc, dst[:n])
 	}
 	c.placed(n)
+	c.rx.heardAt = now
 }
 
 // head is called when as many header bytes are here as were asked for: first the control bytes, then all.
@@ -164,7 +193,7 @@ func (c *Conn) head(now time.Time) {
 func (c *Conn) control() *fault {
 	r := &c.rx
 	r.ulpdu = int(binary.BigEndian.Uint16(r.hdr[:]))
-	r.tail, r.dst = 0, nil
+	r.tail, r.dst, r.mr = 0, nil, nil
 	if r.ulpdu < wire.CtrlLen {
 		return newFault(wire.LayerMPA, 0, 3, fmt.Sprintf("FPDU of %d bytes, too short for any header", r.ulpdu))
 	}
@@ -194,7 +223,7 @@ func (c *Conn) trailer(now time.Time, pad int) {
 		sum := wire.UpdateCRC(r.crc, r.trail[:pad])
 		if got := binary.LittleEndian.Uint32(r.trail[pad:]); got != sum {
 			f := newFault(wire.LayerMPA, 0, 2, fmt.Sprintf("CRC %#08x, should be %#08x", got, sum))
-			f.hit = verbs.StatusGeneral
+			f.hitBy(r.h.Opcode, verbs.StatusGeneral)
 			c.fail(now, f)
 			return
 		}

@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,32 +33,39 @@ func rdmapFault(kind, code uint8, format string, args ...any) *fault {
 	return f
 }
 
+// hitBy sets the status of the work request that a segment of op was for.
+func (f *fault) hitBy(op wire.Opcode, st verbs.Status) {
+	switch {
+	case op.Send():
+		f.hit.recv = st
+	case op == wire.OpReadResponse:
+		f.hit.read = st
+	}
+}
+
 // segment judges the headers of a segment, before its payload, and says where that goes.
 func (c *Conn) segment() *fault {
 	r := &c.rx
-	h := &r.h
 	r.seg = uint32(wire.LengthLen + r.ulpdu - int(r.have))
-	switch op := h.Opcode; {
+	var f *fault
+	switch op := r.h.Opcode; {
 	case op.Send():
-		f := c.sendSegment()
-		if f != nil && f.hit == verbs.StatusFlushed {
-			f.hit = verbs.StatusGeneral
-		}
-		return f
+		f = c.sendSegment()
 	case op == wire.OpWrite:
-		if r.seg == 0 {
-			return nil
-		}
-		return ddpFault(wire.DDPTagged, 0, "Write of %d bytes to STag %#x, which is not registered", r.seg, h.STag)
+		f = c.writeSegment()
 	case op == wire.OpReadRequest:
-		return c.readRequest()
+		f = c.readRequest()
 	case op == wire.OpReadResponse:
-		return c.readResponse()
+		f = c.readResponse()
 	case op == wire.OpTerminate:
 		return nil
 	default:
-		return rdmapFault(wire.RDMAPOperation, 6, "unexpected %v", op)
+		f = rdmapFault(wire.RDMAPOperation, 6, "unexpected %v", op)
 	}
+	if f != nil && f.hit == flushed {
+		f.hitBy(r.h.Opcode, verbs.StatusGeneral)
+	}
+	return f
 }
 
 // sendSegment checks queue, MSN and MO of a Send's segment (RFC 5041 section 7), and takes a receive for the first.
@@ -82,81 +88,38 @@ func (c *Conn) sendSegment() *fault {
 			return ddpFault(wire.DDPUntagged, 2, "%v with no receive posted", h.Opcode)
 		}
 		r.recv, r.taken, r.op = wr, true, h.Opcode
-		if err := CheckRecv(&wr, c.cfg.PD); err != nil { // a shared queue's: PostRecv has not seen it
+		if err := CheckRecv(&wr, c.cfg.PD); err != nil { // its memory was freed, or a shared queue has not checked it
 			f := ddpFault(wire.TypeCatastrophic, 0, "%v", err)
-			f.hit = verbs.StatusLocProt
+			f.hit.recv = verbs.StatusLocProt
 			return f
 		}
+	}
+	if !c.usable(r.recv.SGE.MR) {
+		return c.vanished()
 	}
 	buf := landingOf(&r.recv)[r.off:]
 	if uint64(r.seg) > uint64(len(buf)) {
 		f := ddpFault(wire.DDPUntagged, 5, "%v of at least %d bytes into a receive of %d",
 			h.Opcode, uint64(r.off)+uint64(r.seg), r.recv.SGE.Length)
-		f.hit = verbs.StatusLocLen
+		f.hit.recv = verbs.StatusLocLen
 		return f
 	}
-	r.dst = buf[:r.seg:r.seg]
-	return nil
-}
-
-// readRequest checks a Read Request. Only empty ones can be served: no memory is registered.
-func (c *Conn) readRequest() *fault {
-	h := &c.rx.h
-	q, _, _ := wire.ConsumeReadRequest(c.rx.hdr[wire.LengthLen+wire.UntaggedLen : c.rx.have])
-	switch {
-	case h.QN != h.Opcode.Queue():
-		return ddpFault(wire.DDPUntagged, 1, "Read Request on queue %d", h.QN)
-	case h.MSN != c.rx.readMSN:
-		return ddpFault(wire.DDPUntagged, 3, "Read Request with MSN %d, should be %d", h.MSN, c.rx.readMSN)
-	case h.MO != 0:
-		return ddpFault(wire.DDPUntagged, 4, "Read Request with MO %d", h.MO)
-	case c.rx.seg != 0 || !h.Last:
-		return ddpFault(wire.DDPUntagged, 5, "Read Request longer than its header")
-	case q.Size != 0:
-		return rdmapFault(wire.RDMAPProtection, 0, "Read of %d bytes of STag %#x, which is not registered", q.Size, q.SourceSTag)
-	case len(c.tx.reads) >= c.readLimit():
-		return rdmapFault(wire.RDMAPOperation, 7, "more than %d Reads outstanding", c.readLimit())
-	}
-	return nil
-}
-
-// readLimit is how many Read Responses may be owed. siw rounds the IRD it was told up to a power of two, and its responder takes
-// one more than it queues.
-func (c *Conn) readLimit() int {
-	if c.ird == 0 {
-		return 1
-	}
-	return 1<<bits.Len16(c.ird-1) + 1
-}
-
-// readResponse checks the answer to our ready-to-receive Read.
-func (c *Conn) readResponse() *fault {
-	h := &c.rx.h
-	switch {
-	case !c.rx.readOut:
-		return ddpFault(wire.TypeCatastrophic, 0, "Read Response without a Read")
-	case h.STag != 0:
-		return ddpFault(wire.DDPTagged, 0, "Read Response to STag %#x, should be 0", h.STag)
-	case h.TO != 0 || c.rx.seg != 0 || !h.Last:
-		return ddpFault(wire.DDPTagged, 1, "Read Response of %d bytes at TO %#x to an empty Read", c.rx.seg, h.TO)
-	}
+	r.dst, r.mr = buf[:r.seg:r.seg], r.recv.SGE.MR
 	return nil
 }
 
 // deliver does what a complete segment means.
 func (c *Conn) deliver(now time.Time) {
-	r := &c.rx
-	switch {
-	case r.h.Opcode.Send():
+	switch op := c.rx.h.Opcode; {
+	case op.Send():
 		c.deliverSend(now)
-	case r.h.Opcode == wire.OpReadRequest:
-		r.readMSN++
-		q, _, _ := wire.ConsumeReadRequest(r.hdr[wire.LengthLen+wire.UntaggedLen : r.have])
-		if !c.finReady() {
-			c.tx.reads = append(c.tx.reads, readResponse{stag: q.SinkSTag, to: q.SinkTO})
-		}
-	case r.h.Opcode == wire.OpReadResponse:
-		r.readOut = false
+	case op == wire.OpWrite:
+		c.rx.goOn()
+	case op == wire.OpReadRequest:
+		c.owe(now)
+	case op == wire.OpReadResponse:
+		c.rx.goOn()
+		c.answered()
 	}
 }
 
@@ -165,16 +128,17 @@ func (c *Conn) deliverSend(now time.Time) {
 	if r.off += r.seg; !r.h.Last {
 		return
 	}
+	wc := CompletionEntry{ID: r.recv.ID, Op: verbs.Recv, Bytes: r.off, Recv: true, SE: solicited(r.op)}
 	if invalidates(r.op) {
-		f := rdmapFault(wire.RDMAPProtection, 9, "%v of STag %#x, which is not registered", r.op, r.h.STag)
-		f.hit = verbs.StatusRemInvReq
-		c.fail(now, f)
-		return
+		if f := c.invalidate(r.h.STag); f != nil {
+			c.fail(now, f)
+			return
+		}
+		wc.Invalidated = r.h.STag
 	}
-	n := r.off
 	r.msn++
-	r.off, r.taken = 0, false
-	c.completeRecv(verbs.StatusSuccess, n)
+	r.off, r.taken, r.recv = 0, false, verbs.RecvWR{}
+	c.up.Complete(wc)
 }
 
 // terminated ends the connection because the peer said so.

@@ -138,6 +138,7 @@ func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 		c.p2p = true
 		read := c.peer.RTRRead && !c.peer.RTRWrite
 		f.Control.PeerToPeer, f.Control.RTRWrite, f.Control.RTRRead = true, !read, read
+		c.rx.rtrDue = read
 	}
 	c.tx.raw, c.tx.held = wire.AppendFrame(nil, &f), true
 	c.state, c.phaseAt = stAccepted, now.Add(c.cfg.SetupTimeout)
@@ -244,7 +245,7 @@ func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 				c.tx.ctl |= ctlWrite
 			case w.RTRRead:
 				c.tx.ctl |= ctlRead
-				c.rx.readOut = true
+				c.rx.rtrOut = true
 			default:
 				e.Text = "the responder chose none of the ready-to-receive messages we offered"
 				c.replyFault(now, e, 7)

@@ -1,10 +1,8 @@
 package core
 
 import (
-	"encoding/binary"
 	"time"
 
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -19,33 +17,36 @@ const (
 	ctlRead                  // zero-length Read Request: ready-to-receive
 )
 
-// readResponse is a zero-length Read Response that we owe.
-type readResponse struct {
-	stag uint32
-	to   uint64
-}
-
 // tx is the sending side.
 type tx struct {
-	raw    []byte         // goes first: an MPA frame, or at the end what is left of an FPDU and a Terminate
-	batch  *batch         // FPDUs made and not yet taken by the socket; nil: none
-	staged uint64         // stream offset behind the batch's last byte
-	sent   uint64         // stream offset of the next byte the socket takes
-	next   int            // index in sq of the first send not completely staged
-	keep   int            // finishing without drain: how many sends are still to go
-	msn    uint32         // of the next Send
-	reads  []readResponse // owed
-	wireAt time.Time      // responder: hold-off ends; initiator: next kick
-	kicks  uint8          // kicks armed so far; kicksOver: no more
+	raw    []byte    // goes first: an MPA frame, or at the end what is left of an FPDU and a Terminate
+	batch  *batch    // FPDUs made and not yet taken by the socket; nil: none
+	staged uint64    // stream offset behind the batch's last byte
+	sent   uint64    // stream offset of the next byte the socket takes
+	next   int       // index in sq of the first send not completely staged
+	keep   int       // finishing without drain: how many sends are still to go
+	msn    uint32    // of the next Send
+	wireAt time.Time // responder: hold-off ends; initiator: next kick
+	kicks  uint8     // kicks armed so far; kicksOver: no more
 	ctl    ctl
 	held   bool // responder: nothing may be sent yet
 	drain  bool // finishing: everything queued still goes
+
+	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.at(oldRead), unless it is the
+	// ready-to-receive Read.
+	readMSN  uint32 // of the next Read Request
+	readsOut int
+	oldRead  int
+
+	owed    ring[readResponse] // to the peer's Reads, in order
+	sendDue bool               // a Read Response was just finished: a send's turn
+	lost    *fault             // the memory of a Read Response is gone in its middle: Timeout tells
 }
 
 // drop forgets what is staged or owed, raw excepted. Work requests are not touched.
 func (t *tx) drop() {
 	t.batch.release()
-	t.batch, t.ctl, t.reads, t.wireAt = nil, 0, nil, time.Time{}
+	t.batch, t.ctl, t.owed, t.lost, t.wireAt = nil, 0, ring[readResponse]{}, nil, time.Time{}
 }
 
 // partial is a copy of what must still go out before the stream is at the start of an FPDU again.
@@ -70,10 +71,32 @@ func (c *Conn) Pending() bool {
 // sendable is true if an FPDU could be staged.
 func (c *Conn) sendable() bool {
 	live := c.state == stAccepted || c.state == stOpen || c.state == stFinishing
-	if !live || c.tx.held || c.tx.raw != nil {
+	if !live || c.tx.held || c.tx.raw != nil || c.tx.lost != nil {
 		return false
 	}
-	return c.tx.ctl != 0 || len(c.tx.reads) > 0 || c.tx.next < c.sendLimit()
+	return c.tx.ctl != 0 || c.tx.owed.n > 0 || c.nextSend() != nil
+}
+
+// nextSend is the send whose FPDU may be made next. A Read waits while as many are outstanding as the peer takes, a fenced work
+// request for all of them; what is behind waits too.
+func (c *Conn) nextSend() *send {
+	if c.tx.next >= c.sendLimit() {
+		return nil
+	}
+	s := c.sq.at(c.tx.next)
+	out := c.readsPending()
+	if out == 0 || s.begun || s.flags&verbs.Fence == 0 && (s.op != verbs.Read || out < int(c.ord)) {
+		return s
+	}
+	return nil
+}
+
+// readsPending is how many Reads of ours the peer has not answered.
+func (c *Conn) readsPending() int {
+	if c.rx.rtrOut {
+		return c.tx.readsOut + 1
+	}
+	return c.tx.readsOut
 }
 
 // sendLimit is how many of the queued sends may go.
@@ -126,155 +149,6 @@ func (c *Conn) gather(dst [][]byte, limit uint64) [][]byte {
 	return dst
 }
 
-// stage makes FPDUs of what is queued, as long as the batch has room.
-func (c *Conn) stage() {
-	for c.sendable() {
-		if c.tx.batch == nil {
-			c.tx.batch = c.cfg.Pool.get(c.tx.staged)
-		}
-		if !c.stageOne() {
-			return
-		}
-	}
-}
-
-// stageOne makes one FPDU. Only sends are cut into several, and nothing comes between those.
-func (c *Conn) stageOne() bool {
-	var s *send
-	if c.tx.next < c.sendLimit() {
-		s = c.sq.at(c.tx.next)
-	}
-	switch {
-	case s != nil && s.begun:
-		return c.stageSend(s)
-	case c.tx.ctl&ctlWrite != 0:
-		h := wire.Header{Tagged: true, Last: true, Opcode: wire.OpWrite, STag: 1}
-		if !c.stageFPDU(&h, nil, nil) {
-			return false
-		}
-		c.tx.ctl &^= ctlWrite
-	case c.tx.ctl&ctlRead != 0:
-		op := wire.OpReadRequest
-		h := wire.Header{Last: true, Opcode: op, QN: op.Queue(), MSN: 1}
-		if !c.stageFPDU(&h, &wire.ReadRequest{SourceSTag: 1}, nil) {
-			return false
-		}
-		c.tx.ctl &^= ctlRead
-	case len(c.tx.reads) > 0:
-		r := &c.tx.reads[0]
-		h := wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse, STag: r.stag, TO: r.to}
-		if !c.stageFPDU(&h, nil, nil) {
-			return false
-		}
-		if c.tx.reads = c.tx.reads[1:]; len(c.tx.reads) == 0 {
-			c.tx.reads = nil
-		}
-	default:
-		return c.stageSend(s)
-	}
-	return true
-}
-
-// stageSend makes the next FPDU of s.
-func (c *Conn) stageSend(s *send) bool {
-	n := min(s.total-s.staged, uint32(c.cfg.MaxSegment))
-	h := wire.Header{Last: s.staged+n == s.total, Opcode: sendOpcode(s), MSN: c.tx.msn, MO: s.staged}
-	if s.op == verbs.SendWithInvalidate {
-		h.STag = s.rkey
-	}
-	start := c.tx.staged
-	p := payload{s: s, n: n}
-	if !c.stageFPDU(&h, nil, &p) {
-		return false
-	}
-	if !s.begun {
-		s.begun, s.start = true, start
-	}
-	s.staged += n
-	if h.Last {
-		s.done, s.end = true, c.tx.staged
-		c.tx.msn++
-		c.tx.next++
-	}
-	return true
-}
-
-func sendOpcode(s *send) wire.Opcode {
-	op := wire.OpSend
-	if s.op == verbs.SendWithInvalidate {
-		op = wire.OpSendInvalidate
-	}
-	if s.flags&verbs.Solicited != 0 {
-		op += wire.OpSendSE - wire.OpSend
-	}
-	return op
-}
-
-// payload is the next n bytes of a send.
-type payload struct {
-	s *send
-	n uint32
-}
-
-// next is a contiguous part of what is left, nil at the end. It moves the send's cursor.
-func (p *payload) next() []byte {
-	s := p.s
-	for p.n > 0 {
-		src := s.inline
-		if len(s.sgl) > 0 {
-			e := &s.sgl[s.piece]
-			if s.pieceOff == e.Length {
-				s.piece, s.pieceOff = s.piece+1, 0
-				continue
-			}
-			src = e.MR.Bytes[e.Offset : e.Offset+e.Length]
-		}
-		src = src[s.pieceOff:]
-		src = src[:min(uint32(len(src)), p.n)]
-		s.pieceOff += uint32(len(src))
-		p.n -= uint32(len(src))
-		return src
-	}
-	return nil
-}
-
-// stageFPDU adds one FPDU to the batch; false if that has no room.
-func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p *payload) bool {
-	b := c.tx.batch
-	size, pieces := 0, 0
-	if p != nil {
-		size, pieces = int(p.n), max(1, len(p.s.sgl))
-	}
-	if !b.room(size, pieces) {
-		return false
-	}
-	ulpdu := h.Len() + size
-	if rr != nil {
-		ulpdu += wire.ReadRequestLen
-	}
-	b.open()
-	b.arena = binary.BigEndian.AppendUint16(b.arena, uint16(ulpdu))
-	b.arena = wire.AppendHeader(b.arena, h)
-	if rr != nil {
-		b.arena = wire.AppendReadRequest(b.arena, rr)
-	}
-	var crc uint32
-	if p != nil {
-		crc = b.payload(p, size <= copyMax, c.crc)
-	}
-	for range wire.PadLen(ulpdu) {
-		b.arena = append(b.arena, 0)
-	}
-	if c.crc {
-		crc = wire.UpdateCRC(crc, b.arena[b.mark:])
-	}
-	b.arena = binary.LittleEndian.AppendUint32(b.arena, crc)
-	b.flush()
-	c.tx.staged += uint64(wire.FPDULen(ulpdu))
-	b.ends = append(b.ends, c.tx.staged)
-	return true
-}
-
 // Advance says that the socket took the first n bytes of what Gather gave.
 func (c *Conn) Advance(now time.Time, n int) {
 	if c.tx.raw != nil && n > 0 {
@@ -292,14 +166,28 @@ func (c *Conn) Advance(now time.Time, n int) {
 			c.tx.batch.release()
 			c.tx.batch = nil
 		}
-		for c.sq.n > 0 && c.sq.at(0).done && c.sq.at(0).end <= c.tx.sent {
-			c.completeSend(verbs.StatusSuccess)
-		}
-		if c.state == stFinishing && !c.tx.drain && c.tx.keep == 0 {
-			c.flushSends()
-		}
+		c.completeSends()
+		c.cutDone()
 	}
 	c.finDeadline(now)
+}
+
+// completeSends completes what is done, in posting order: Sends and Writes when the socket took them, Reads when their data is here.
+func (c *Conn) completeSends() {
+	for c.sq.n > 0 {
+		s := c.sq.at(0)
+		if !s.done || s.end > c.tx.sent || s.op == verbs.Read && !s.answered {
+			return
+		}
+		c.completeSend(verbs.StatusSuccess)
+	}
+}
+
+// cutDone flushes, after Disconnect, what is left once everything that had begun to go out is out: unanswered Reads too.
+func (c *Conn) cutDone() {
+	if c.state == stFinishing && !c.tx.drain && c.tx.batch == nil && c.tx.next >= c.tx.keep {
+		c.flushSends(verbs.StatusFlushed)
+	}
 }
 
 // cutUnstarted takes back what is staged behind the sends that have begun to go out, and flushes all other sends once those are
@@ -328,9 +216,7 @@ func (c *Conn) cutUnstarted() {
 			c.tx.batch = nil
 		}
 	}
-	if keep == 0 {
-		c.flushSends()
-	}
+	c.cutDone()
 }
 
 const kicksOver = 4

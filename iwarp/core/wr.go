@@ -13,17 +13,28 @@ import (
 type send struct {
 	id         uint64
 	start, end uint64 // stream offsets of its first byte and behind its last; end is right once staged == total and done
-	total      uint32 // payload bytes
-	staged     uint32 // of these, in FPDUs made so far
+	raddr      uint64
+	total      uint32 // payload bytes; a Read: bytes asked for
+	staged     uint32 // of these, in FPDUs made so far; a Read: bytes that have come
 	rkey       uint32
 	op         verbs.Opcode
 	flags      verbs.SendFlags
 	begun      bool        // start is valid
 	done       bool        // its last FPDU is staged
+	answered   bool        // a Read whose data is here
 	piece      int         // where the next FPDU's payload begins: the element of sgl ...
 	pieceOff   uint32      // ... and the offset in it (in inline, if that is used)
 	inline     []byte      // the slot's own memory
 	sgl        []verbs.SGE // the slot's own memory
+}
+
+// sink is where the data of a Read goes: STag and TO, both 0 when there is none.
+func (s *send) sink() (stag uint32, to uint64) {
+	if s.total == 0 || len(s.sgl) == 0 {
+		return 0, 0
+	}
+	e := &s.sgl[0]
+	return e.MR.LKey, e.MR.Addr + uint64(e.Offset)
 }
 
 func badWR(format string, args ...any) error {
@@ -61,16 +72,9 @@ func CheckRecv(wr *verbs.RecvWR, pd verbs.PD) error {
 
 // checkSend gives the payload bytes of wr.
 func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
-	switch wr.Op {
-	case verbs.Send, verbs.SendWithInvalidate:
-	case verbs.Write, verbs.Read:
-		return 0, fmt.Errorf("iwarp: Write and Read: %w", verbs.ErrNotSupported)
-	case verbs.Recv: // only in completions
-		return 0, badWR("opcode %d", wr.Op)
-	default:
-		return 0, badWR("opcode %d", wr.Op)
-	}
 	switch {
+	case wr.Op > verbs.Read:
+		return 0, badWR("opcode %d", wr.Op)
 	case len(wr.Inline) > MaxInline:
 		return 0, badWR("%d inline bytes, more than %d", len(wr.Inline), MaxInline)
 	case len(wr.Inline) > 0 && len(wr.SGL) > 0:
@@ -88,11 +92,28 @@ func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	if total > math.MaxUint32 {
 		return 0, badWR("message of %d bytes", total)
 	}
+	if wr.Op == verbs.Read {
+		if err := c.checkRead(wr); err != nil {
+			return 0, err
+		}
+	}
 	return uint32(total), nil
 }
 
-// PostSend queues wr. EINVAL: not connected, over, or malformed; ENOMEM: Config.SendWRs are outstanding;
-// verbs.ErrNotSupported: an operation other than Send and SendWithInvalidate.
+// checkRead is what a Read needs besides.
+func (c *Conn) checkRead(wr *verbs.SendWR) error {
+	switch {
+	case c.ord == 0:
+		return badWR("Read on a connection whose peer serves none: see ConnParam.InitiatorDepth, and the peer's ResponderResources")
+	case len(wr.Inline) > 0 || len(wr.SGL) > 1:
+		return badWR("Read into %d scatter/gather elements and %d inline bytes, more than one element", len(wr.SGL), len(wr.Inline))
+	case len(wr.SGL) == 1 && wr.SGL[0].MR != nil && wr.SGL[0].MR.Access&verbs.LocalWrite == 0:
+		return badWR("Read into a region without local write")
+	}
+	return nil
+}
+
+// PostSend queues wr. EINVAL: not connected, over, or malformed; ENOMEM: Config.SendWRs are outstanding.
 func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	if c.state != stAccepted && c.state != stOpen {
 		return badWR("send while %s", c.state)
@@ -106,7 +127,7 @@ func (c *Conn) PostSend(wr *verbs.SendWR) error {
 		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.n, unix.ENOMEM)
 	}
 	*s = send{
-		id: wr.ID, total: total, rkey: wr.RKey, op: wr.Op, flags: wr.Flags,
+		id: wr.ID, total: total, rkey: wr.RKey, raddr: wr.RemoteAddr, op: wr.Op, flags: wr.Flags,
 		inline: append(s.inline[:0], wr.Inline...), sgl: append(s.sgl[:0], wr.SGL...),
 	}
 	return nil
@@ -162,35 +183,47 @@ func (c *Conn) completeSend(st verbs.Status) {
 	if c.tx.keep > 0 {
 		c.tx.keep--
 	}
+	if c.tx.oldRead > 0 {
+		c.tx.oldRead--
+	}
 	if !quiet {
 		c.up.Complete(wc)
 	}
 }
 
-// flushSends completes all sends. An upcall cannot add to them: the state forbids it.
-func (c *Conn) flushSends() {
-	for c.sq.n > 0 {
-		c.completeSend(verbs.StatusFlushed)
+// flushSends completes all sends; the Read that is being answered, if any, with read. An upcall cannot add to them: the state
+// forbids it.
+func (c *Conn) flushSends(read verbs.Status) {
+	answering := -1
+	if c.tx.readsOut > 0 {
+		answering = c.tx.oldRead
 	}
+	for i := 0; c.sq.n > 0; i++ {
+		st := verbs.StatusFlushed
+		if i == answering {
+			st = read
+		}
+		c.completeSend(st)
+	}
+	c.tx.readsOut = 0
 }
 
-// flush completes every work request: the receive in use with hit, the others as flushed.
-func (c *Conn) flush(hit verbs.Status) {
+// flush completes every work request: the receive in use and the Read being answered as h says, the others as flushed.
+func (c *Conn) flush(h hits) {
 	if c.rx.taken {
 		c.rx.taken = false
-		c.completeRecv(hit, 0)
+		c.completeRecv(h.recv)
 	}
 	for c.rq.n > 0 {
 		wr, _ := c.takeRecv()
 		c.up.Complete(CompletionEntry{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed, Recv: true})
 	}
-	c.flushSends()
+	c.flushSends(h.read)
 }
 
-// completeRecv reports the receive in use.
-func (c *Conn) completeRecv(st verbs.Status, n uint32) {
-	wc := CompletionEntry{ID: c.rx.recv.ID, Op: verbs.Recv, Status: st, Bytes: n, Recv: true}
-	wc.SE = st == verbs.StatusSuccess && solicited(c.rx.h.Opcode)
+// completeRecv reports the receive in use, as failed.
+func (c *Conn) completeRecv(st verbs.Status) {
+	id := c.rx.recv.ID
 	c.rx.recv = verbs.RecvWR{}
-	c.up.Complete(wc)
+	c.up.Complete(CompletionEntry{ID: id, Op: verbs.Recv, Status: st, Recv: true})
 }

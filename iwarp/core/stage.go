@@ -1,0 +1,241 @@
+package core
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// stage makes FPDUs of what is queued, as long as the batch has room.
+func (c *Conn) stage() {
+	for c.sendable() {
+		if c.tx.batch == nil {
+			c.tx.batch = c.cfg.Pool.get(c.tx.staged)
+		}
+		if !c.stageOne() {
+			break
+		}
+	}
+	if b := c.tx.batch; b != nil && len(b.ends) == 1 { // a lost Read Response was all there was
+		b.release()
+		c.tx.batch = nil
+	}
+}
+
+// stageOne makes one FPDU. A message of several is not interrupted. Read Responses and sends take turns.
+func (c *Conn) stageOne() bool {
+	t := &c.tx
+	s := c.nextSend()
+	switch {
+	case t.owed.n > 0 && t.owed.at(0).staged > 0:
+		return c.stageResponse()
+	case s != nil && s.begun:
+		return c.stageSend(s)
+	case t.ctl&ctlWrite != 0:
+		h := wire.Header{Tagged: true, Last: true, Opcode: wire.OpWrite, STag: 1}
+		if !c.stageFPDU(&h, nil, payload{}) {
+			return false
+		}
+		t.ctl &^= ctlWrite
+	case t.ctl&ctlRead != 0:
+		if !c.stageReadRequest(&wire.ReadRequest{SourceSTag: 1}) {
+			return false
+		}
+		t.ctl &^= ctlRead
+	case t.owed.n > 0 && (s == nil || !t.sendDue):
+		return c.stageResponse()
+	case s.op == verbs.Read:
+		return c.stageRead(s)
+	default:
+		return c.stageSend(s)
+	}
+	return true
+}
+
+// stageSend makes the next FPDU of a Send or a Write.
+func (c *Conn) stageSend(s *send) bool {
+	n := min(s.total-s.staged, uint32(c.cfg.MaxSegment))
+	h := wire.Header{Last: s.staged+n == s.total}
+	if s.op == verbs.Write {
+		h.Tagged, h.Opcode, h.STag, h.TO = true, wire.OpWrite, s.rkey, s.raddr+uint64(s.staged)
+	} else {
+		h.Opcode, h.MSN, h.MO = sendOpcode(s), c.tx.msn, s.staged
+		if s.op == verbs.SendWithInvalidate {
+			h.STag = s.rkey
+		}
+	}
+	start := c.tx.staged
+	if !c.stageFPDU(&h, nil, payload{s: s, n: n}) {
+		return false
+	}
+	if !s.begun {
+		s.begun, s.start = true, start
+	}
+	s.staged += n
+	if h.Last {
+		c.staged(s)
+		if s.op != verbs.Write {
+			c.tx.msn++
+		}
+	}
+	return true
+}
+
+// stageRead makes the Read Request of s.
+func (c *Conn) stageRead(s *send) bool {
+	start := c.tx.staged
+	q := wire.ReadRequest{Size: s.total, SourceSTag: s.rkey, SourceTO: s.raddr}
+	q.SinkSTag, q.SinkTO = s.sink()
+	if !c.stageReadRequest(&q) {
+		return false
+	}
+	if c.tx.readsOut == 0 {
+		c.tx.oldRead = c.tx.next
+	}
+	c.tx.readsOut++
+	s.begun, s.start = true, start
+	c.staged(s)
+	return true
+}
+
+// staged says that the last FPDU of s is made.
+func (c *Conn) staged(s *send) {
+	s.done, s.end = true, c.tx.staged
+	c.tx.next++
+	c.tx.sendDue = false
+}
+
+func (c *Conn) stageReadRequest(q *wire.ReadRequest) bool {
+	op := wire.OpReadRequest
+	h := wire.Header{Last: true, Opcode: op, QN: op.Queue(), MSN: c.tx.readMSN}
+	if !c.stageFPDU(&h, q, payload{}) {
+		return false
+	}
+	c.tx.readMSN++
+	return true
+}
+
+// readResponse is what we owe to a Read Request.
+type readResponse struct {
+	stag         uint32 // the peer's sink
+	to           uint64
+	source       *verbs.MR // ours; nil: the Read is empty
+	offset       uint32    // in source
+	size, staged uint32
+}
+
+// stageResponse makes the next FPDU of the oldest Read Response.
+func (c *Conn) stageResponse() bool {
+	r := c.tx.owed.at(0)
+	n := min(r.size-r.staged, uint32(c.cfg.MaxSegment))
+	h := wire.Header{
+		Tagged: true, Last: r.staged+n == r.size, Opcode: wire.OpReadResponse, STag: r.stag, TO: r.to + uint64(r.staged),
+	}
+	var p payload
+	if r.source != nil {
+		if c.cfg.Regions.find(r.source.RKey) != r.source {
+			c.tx.lost = newFault(wire.LayerRDMAP, wire.RDMAPProtection, 0, "the region that the peer reads is gone")
+			return false
+		}
+		from := r.offset + r.staged
+		p = payload{one: r.source.Bytes[from : from+n], n: n}
+	}
+	if !c.stageFPDU(&h, nil, p) {
+		return false
+	}
+	r.staged += n
+	if h.Last {
+		*r = readResponse{}
+		c.tx.owed.pop()
+		c.tx.sendDue = true
+	}
+	return true
+}
+
+func sendOpcode(s *send) wire.Opcode {
+	op := wire.OpSend
+	if s.op == verbs.SendWithInvalidate {
+		op = wire.OpSendInvalidate
+	}
+	if s.flags&verbs.Solicited != 0 {
+		op += wire.OpSendSE - wire.OpSend
+	}
+	return op
+}
+
+// payload is n bytes: the next ones of a send, or those of one. The zero payload is none.
+type payload struct {
+	s   *send
+	one []byte
+	n   uint32
+}
+
+// pieces is at most how many slices next gives.
+func (p *payload) pieces() int {
+	if p.s == nil {
+		return 1
+	}
+	return max(1, len(p.s.sgl))
+}
+
+// next is a contiguous part of what is left, nil at the end. It moves the send's cursor.
+func (p *payload) next() []byte {
+	s := p.s
+	if s == nil {
+		one := p.one
+		p.one = nil
+		return one
+	}
+	for p.n > 0 {
+		src := s.inline
+		if len(s.sgl) > 0 {
+			e := &s.sgl[s.piece]
+			if s.pieceOff == e.Length {
+				s.piece, s.pieceOff = s.piece+1, 0
+				continue
+			}
+			src = e.MR.Bytes[e.Offset : e.Offset+e.Length]
+		}
+		src = src[s.pieceOff:]
+		src = src[:min(uint32(len(src)), p.n)]
+		s.pieceOff += uint32(len(src))
+		p.n -= uint32(len(src))
+		return src
+	}
+	return nil
+}
+
+// stageFPDU adds one FPDU to the batch; false if that has no room.
+func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
+	b := c.tx.batch
+	size := int(p.n)
+	if !b.room(size, p.pieces()) {
+		return false
+	}
+	ulpdu := h.Len() + size
+	if rr != nil {
+		ulpdu += wire.ReadRequestLen
+	}
+	b.open()
+	b.arena = binary.BigEndian.AppendUint16(b.arena, uint16(ulpdu))
+	b.arena = wire.AppendHeader(b.arena, h)
+	if rr != nil {
+		b.arena = wire.AppendReadRequest(b.arena, rr)
+	}
+	var crc uint32
+	if size > 0 {
+		crc = b.payload(&p, size <= copyMax, c.crc)
+	}
+	for range wire.PadLen(ulpdu) {
+		b.arena = append(b.arena, 0)
+	}
+	if c.crc {
+		crc = wire.UpdateCRC(crc, b.arena[b.mark:])
+	}
+	b.arena = binary.LittleEndian.AppendUint32(b.arena, crc)
+	b.flush()
+	c.tx.staged += uint64(wire.FPDULen(ulpdu))
+	b.ends = append(b.ends, c.tx.staged)
+	return true
+}
