@@ -1,0 +1,236 @@
+package iwarp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const anyAccess = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
+
+// alloc makes a region of n random bytes.
+func (n *node) alloc(size int, access verbs.Access) *verbs.MR {
+	n.t.Helper()
+	mr, err := n.in.dev.Alloc(size, access)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	r := rand.NewChaCha8([32]byte{byte(size)})
+	_, _ = r.Read(mr.Bytes) // never fails
+	return mr
+}
+
+// whole is all of a region.
+func whole(mr *verbs.MR) []verbs.SGE { return []verbs.SGE{{MR: mr, Length: uint32(len(mr.Bytes))}} }
+
+func (q *testQP) post(wr verbs.SendWR) {
+	q.n.t.Helper()
+	wr.Flags |= verbs.Signaled
+	if err := q.PostSend(&wr); err != nil {
+		q.n.t.Fatal(err)
+	}
+}
+
+// completed turns until the node has so many completions.
+func (n *node) completed(k int, others ...*node) {
+	n.t.Helper()
+	turns(n.t, fmt.Sprintf("%d completions", k), func() bool { return len(n.wcs) >= k }, append(others, n)...)
+}
+
+// TestWriteRead writes to the peer's memory and reads it back, in one segment and in many, at once and while the socket is full.
+func TestWriteRead(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		for _, size := range []int{1, 127, 128, 129, 4096, 16383, 16384, 65504, 65505, 3 << 20} {
+			t.Run(fmt.Sprintf("%d bytes, CRC %t", size, crc), func(t *testing.T) {
+				client, server := newNode(t, func(c *Config) { c.CRC = crc }), newNode(t)
+				p := connect(t, client, server, 1)
+				src, back := client.alloc(size, 0), client.alloc(size+8, verbs.LocalWrite)
+				dst := server.alloc(size+16, anyAccess)
+				clear(back.Bytes)
+				around := append(bytes.Clone(dst.Bytes[:8]), dst.Bytes[8+size:]...)
+				p.cq.post(verbs.SendWR{ID: 1, Op: verbs.Write, SGL: whole(src), RemoteAddr: dst.Addr + 8, RKey: dst.RKey})
+				p.cq.post(verbs.SendWR{
+					ID: 2, Op: verbs.Read, RemoteAddr: dst.Addr + 8, RKey: dst.RKey,
+					SGL: []verbs.SGE{{MR: back, Offset: 4, Length: uint32(size)}},
+				})
+				p.cq.post(verbs.SendWR{ID: 3, Inline: []byte("there")})
+				client.completed(3, server)
+				server.completed(1, client)
+				for i, want := range []verbs.Opcode{verbs.Write, verbs.Read, verbs.Send} {
+					if wc := client.wcs[i]; wc.ID != uint64(i+1) || wc.Op != want || wc.Status != verbs.StatusSuccess {
+						t.Errorf("completion %d: %+v, want work request %d: they complete in posting order", i, wc, i+1)
+					}
+				}
+				if !bytes.Equal(dst.Bytes[8:8+size], src.Bytes) {
+					t.Error("the Write did not place what was written")
+				}
+				if !bytes.Equal(back.Bytes[4:4+size], src.Bytes) {
+					t.Error("the Read did not bring what the Write before it wrote")
+				}
+				if !bytes.Equal(append(bytes.Clone(dst.Bytes[:8]), dst.Bytes[8+size:]...), around) {
+					t.Error("bytes beside the target were touched")
+				}
+			})
+		}
+	}
+}
+
+// TestWriteNotAllowed: the connection ends with the Terminate that says why, on both sides, and the memory is untouched.
+func TestWriteNotAllowed(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 1)
+	dst := server.alloc(64, verbs.LocalWrite|verbs.RemoteRead)
+	was := bytes.Clone(dst.Bytes)
+	p.cq.post(verbs.SendWR{Op: verbs.Write, Inline: []byte("mine"), RemoteAddr: dst.Addr, RKey: dst.RKey})
+	for who, e := range map[string]told{
+		"the target": server.wait(p.sh, states.KindDisconnected, client), "the writer": client.wait(p.ch, states.KindDisconnected, server),
+	} {
+		var why *core.Error
+		if !errors.As(e.err, &why) || why.Layer != wire.LayerRDMAP || why.Type != wire.RDMAPProtection || why.Code != 2 {
+			t.Errorf("%s was told %v, want an access rights violation", who, e.err)
+		}
+	}
+	if !bytes.Equal(dst.Bytes, was) {
+		t.Error("memory without remote write was written")
+	}
+}
+
+// TestDomains: a peer reaches the memory of its queue pair's domain only, and so do work requests.
+func TestDomains(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 1)
+	pd, err := server.in.dev.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst, err := pd.Alloc(64, anyAccess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.sq.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: dst, Length: 64}}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("receive into another domain's memory: %v, want EINVAL", err)
+	}
+	if err := pd.Close(); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("closing a domain with memory: %v, want EBUSY", err)
+	}
+	p.cq.post(verbs.SendWR{Op: verbs.Write, Inline: []byte("mine"), RemoteAddr: dst.Addr, RKey: dst.RKey})
+	var why *core.Error
+	if e := server.wait(p.sh, states.KindDisconnected, client); !errors.As(e.err, &why) || why.Layer != wire.LayerDDP || why.Code != 2 {
+		t.Errorf("a Write to another domain ended with %v, want DDP: STag not associated with the stream", e.err)
+	}
+	if err := server.in.dev.Free(dst); err != nil {
+		t.Fatal(err)
+	}
+	if err := pd.Close(); err != nil {
+		t.Errorf("closing an empty domain: %v", err)
+	}
+	if _, err := pd.Alloc(1, 0); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("memory of a closed domain: %v, want EINVAL", err)
+	}
+	if err := server.in.dev.PD().Close(); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("closing the device's own domain: %v, want EINVAL", err)
+	}
+}
+
+// TestFreedMemory is not posted, not written and not read.
+func TestFreedMemory(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 1)
+	mr := client.alloc(64, anyAccess)
+	if err := client.in.dev.Free(mr); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cq.PostSend(&verbs.SendWR{SGL: whole(mr)}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("Send from freed memory: %v, want EINVAL", err)
+	}
+	if err := p.cq.PostRecv(verbs.RecvWR{SGE: whole(mr)[0]}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("receive into freed memory: %v, want EINVAL", err)
+	}
+	sink := server.alloc(64, verbs.LocalWrite)
+	p.sq.post(verbs.SendWR{ID: 7, Op: verbs.Read, SGL: whole(sink), RemoteAddr: mr.Addr, RKey: mr.RKey})
+	server.completed(2, client)
+	for _, wc := range server.wcs {
+		if wc.Status != verbs.StatusFlushed {
+			t.Errorf("%+v, want everything flushed: the peer said why in its Terminate", wc)
+		}
+	}
+}
+
+// TestSRQLimit: the limit event comes once for each time it was asked for.
+func TestSRQLimit(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	limits := 0
+	srq, err := server.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 8, OnLimit: func() { limits++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mr := server.alloc(64, verbs.LocalWrite)
+	post := func() {
+		t.Helper()
+		if err := srq.PostRecv(verbs.RecvWR{SGE: whole(mr)[0]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		post()
+	}
+	if err := srq.Arm(9); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("a limit above MaxWR: %v, want EINVAL", err)
+	}
+	if err := srq.Arm(3); err != nil {
+		t.Fatal(err)
+	}
+	_, addr := server.listen("127.0.0.1:0")
+	ch := client.resolve(addr)
+	cq := client.qp(ch, 0)
+	client.do(ch, &cmid.Connect{})
+	turns(t, "request", func() bool { return len(server.events) == 1 }, client, server)
+	sh := server.events[0].child
+	attr := qpAttr(server)
+	attr.SRQ = srq
+	if _, err := server.inst.CreateQP(sh, attr); err != nil {
+		t.Fatal(err)
+	}
+	server.do(sh, &cmid.Accept{})
+	client.wait(ch, states.KindEstablished, server)
+	for i, want := range []int{0, 1, 1} {
+		cq.post(verbs.SendWR{Inline: []byte("x")})
+		server.completed(i+1, client)
+		if limits != want {
+			t.Errorf("after message %d: %d limit events, want %d: 4 receives, a limit of 3, one event for one Arm", i+1, limits, want)
+		}
+	}
+	if err := srq.Arm(2); err != nil {
+		t.Fatal(err)
+	}
+	turns(t, "a limit that is undercut already", func() bool { return limits == 2 }, server)
+}
+
+// TestSolicitedOnly: a queue so armed is told of messages sent with Solicited and of failures; what came before is polled then.
+func TestSolicitedOnly(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 4)
+	server.cq.ReqNotify(true)
+	p.cq.post(verbs.SendWR{Inline: []byte("quiet")})
+	client.completed(1, server)
+	p.cq.post(verbs.SendWR{Inline: []byte("loud"), Flags: verbs.Solicited})
+	server.completed(1, client)
+	if len(server.wcs) != 2 || server.notes != 1 {
+		t.Errorf("%d completions in %d notifications, want both in one", len(server.wcs), server.notes)
+	}
+	client.do(p.ch, &cmid.Disconnect{})
+	server.completed(4, client)
+	if server.wcs[3].Status != verbs.StatusFlushed {
+		t.Errorf("%+v, want a flushed receive: a failure is told in any case", server.wcs[3])
+	}
+}
