@@ -9,8 +9,9 @@
 //
 // An instance belongs to the loop it was opened on; its methods and upcalls happen there. It has no goroutine. Sockets, timers and
 // queue pairs belong to their identifier; a socket that still owes or awaits a FIN when its identifier is destroyed belongs to the
-// instance, for a bounded time and in bounded number. Memory regions are the device's, in Go's heap; nothing is pinned. A message is
-// read into one staging buffer per instance and copied to its receive, but for large segments, which are read in place.
+// instance, for a bounded time and in bounded number. Memory regions are the device's, in Go's heap; nothing is pinned, and neither
+// their keys nor their addresses tell a peer anything about the process: both are random. A message is read into one staging buffer
+// per instance and copied to where it belongs, but for large segments, which are read in place.
 //
 // # Ordering
 //
@@ -26,7 +27,7 @@
 //
 // # Limitations
 //
-// Send and Receive only: Write and Read return verbs.ErrNotSupported, and a peer's are answered with a Terminate. No markers, no
+// No immediate data and no atomics (RFC 7306). No markers, no
 // datagrams, no port mapper (iwpm), no start in the middle of a TCP stream. Linux only; elsewhere Open fails with
 // errors.ErrUnsupported. docs/iwarp.md lists what differs from the RFCs and from soft-iWARP, and why.
 package iwarp
