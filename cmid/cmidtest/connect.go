@@ -279,8 +279,9 @@ func (id *ident) accept(c *cmid.Accept) error {
 		return unix.EINVAL
 	}
 	id.own = own
+	id.ord = min(own.InitiatorDepth, asked.InitiatorDepth) // what the peer can serve
 	if id.in.f.embedded {
-		id.own.InitiatorDepth = min(own.InitiatorDepth, asked.InitiatorDepth) // what the peer can serve
+		id.own.InitiatorDepth = id.ord
 	}
 	if id.qp != nil {
 		id.own.QPNum = id.qp.num
@@ -295,7 +296,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.send(MsgREP, m)
 		id.later(func() {
 			if id.state == states.Connected {
-				id.in.event(id, cmid.DriverEvent{Kind: states.KindEstablished, Param: id.agreed(id.own.InitiatorDepth)})
+				id.in.event(id, cmid.DriverEvent{Kind: states.KindEstablished, Param: id.agreed(id.ord)})
 			}
 		})
 	default:
@@ -347,6 +348,7 @@ func (in *instance) gotReply(id *ident, p *packet) {
 	case id.state == states.Connecting:
 		id.disarm()
 		id.far = p.from
+		id.ord = min(id.own.InitiatorDepth, p.cm.param.ResponderResources)
 		ev := cmid.DriverEvent{
 			Kind: states.KindEstablished, PrivateData: in.padded(p.cm.private, ibAccept), Param: in.seen(p.cm.param),
 		}
@@ -354,7 +356,7 @@ func (in *instance) gotReply(id *ident, p *packet) {
 		case in.f.iwarp:
 			id.state = states.Connected
 			if in.f.embedded {
-				ev.Param = id.agreed(min(id.own.InitiatorDepth, p.cm.param.ResponderResources))
+				ev.Param = id.agreed(id.ord)
 			}
 		case id.qp != nil: // librdmacm's part: RTR, RTS, RTU
 			id.state = states.Connected

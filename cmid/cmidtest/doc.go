@@ -10,6 +10,10 @@
 // that they serve and may use; there are 248 bytes of private data, not 252; 127.0.0.1 is an address of the first device; a full
 // backlog turns nobody away; there are no datagram identifiers.
 //
+// Queue pairs do Sends, Writes and Reads. InfiniBand completes a Send or a Write when the peer has acknowledged it, tells the
+// requester of an access that was refused (StatusRemAccess), and leaves the disconnect to the owners. iWARP completes both when TCP has
+// them; a target that refuses ends the connection, and both sides are Disconnected with what was wrong.
+//
 // [Run] is the suite: a [Rig] says where a driver runs and where it differs from the kernel on purpose. It issues every command in
 // every state the driver can reach, compares with what Linux answered (testdata/state-table.json), and plays what the manual pages
 // promise. What the state machine guards is expected to be refused, whatever the kernel does.
@@ -31,8 +35,9 @@
 //
 // # Limitations
 //
-// Datagram identifiers look services up and join groups, but have no queue pairs: package verbs has none for them. Queue pairs do
-// Sends and receives. There are no AF_IB addresses, no routers and no fragmentation. On iWARP, Embedded or not, ResolveAddr asks the
-// neighbour, the accepting side is established without hearing from its peer, the disconnecting side is disconnected at once, and a
-// connection whose peer falls silent stays.
+// Datagram identifiers look services up and join groups, but have no queue pairs: package verbs has none for them. A lost message of
+// a queue pair is not sent again: InfiniBand gives up after 17 s, and iWARP's stream stands still. A Read is answered as soon as it
+// comes, so that nobody finds a target's queue full. There are no AF_IB addresses, no routers and no fragmentation. On iWARP,
+// Embedded or not, ResolveAddr asks the neighbour, the accepting side is established without hearing from its peer, the
+// disconnecting side is disconnected at once, and a connection whose peer falls silent stays.
 package cmidtest

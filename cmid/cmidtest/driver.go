@@ -48,6 +48,8 @@ func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	in.lateTimer = l.NewTimer(in.deliverLate)
 	in.f.mu.Lock()
 	defer in.f.mu.Unlock()
+	in.f.opened++
+	in.salt = byte(2*in.f.opened + 1)
 	d.host.instances = append(d.host.instances, in)
 	return in, nil
 }
@@ -62,6 +64,7 @@ type instance struct {
 	requests map[endpoint]*ident // children by who asked, until they are destroyed
 	views    map[*device]*view
 	closed   bool
+	salt     byte // odd; the low byte of every key
 
 	box       inbox
 	spare     []packet

@@ -34,6 +34,7 @@ type Fabric struct {
 	rng    *rand.Rand
 	hosts  map[string]*Host
 	order  []*Host
+	opened int                    // drivers, all in all
 	addrs  map[netip.Addr]*device // of every host
 	faults faults
 }

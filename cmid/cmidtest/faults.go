@@ -15,18 +15,21 @@ type Message uint8
 // The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP (MsgREJ with the reject bit), the
 // end of the stream is MsgDREQ.
 const (
-	msgLocal   Message = iota // work that an instance leaves itself
-	MsgREQ                    // connection request
-	MsgMRA                    // the request has come, its answer takes longer
-	MsgREP                    // reply
-	MsgRTU                    // ready to use
-	MsgREJ                    // reject
-	MsgDREQ                   // disconnect request
-	MsgDREP                   // disconnect reply
-	MsgSIDRREQ                // service lookup of a datagram identifier
-	MsgSIDRREP                // its answer
-	MsgSend                   // a Send of a queue pair
-	MsgAck                    // its acknowledgement, good or bad
+	msgLocal        Message = iota // work that an instance leaves itself
+	MsgREQ                         // connection request
+	MsgMRA                         // the request has come, its answer takes longer
+	MsgREP                         // reply
+	MsgRTU                         // ready to use
+	MsgREJ                         // reject
+	MsgDREQ                        // disconnect request
+	MsgDREP                        // disconnect reply
+	MsgSIDRREQ                     // service lookup of a datagram identifier
+	MsgSIDRREP                     // its answer
+	MsgSend                        // a Send of a queue pair
+	MsgAck                         // InfiniBand: the acknowledgement of a Send or a Write, good or bad, or the refusal of a Read
+	MsgWrite                       // an RDMA Write
+	MsgRead                        // an RDMA Read
+	MsgReadResponse                // the bytes it asked for
 	numMessages
 )
 

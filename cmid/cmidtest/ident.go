@@ -30,6 +30,7 @@ type ident struct {
 	far      endpoint // the other end
 	key      endpoint // whose request made this identifier
 	own      cmid.ConnParam
+	ord      uint8         // Reads that may be outstanding: no more than the peer serves
 	reset    bool          // a request whose peer gave up (iWARP)
 	opening  *cmid.Connect // whose stream is not open yet (iWARP)
 	sent     packet        // what is repeated until it is answered

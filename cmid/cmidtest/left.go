@@ -15,6 +15,7 @@ const (
 	resCQ         resource = "completion queue"
 	resSRQ        resource = "shared receive queue"
 	resMR         resource = "memory region"
+	resPD         resource = "protection domain"
 )
 
 // ledger counts what exists, by kind and by where: a device, or a host for identifiers, which need no device.

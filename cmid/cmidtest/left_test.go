@@ -34,6 +34,15 @@ func TestLeft(t *testing.T) {
 			t.Errorf("left %q, with a shared receive queue", p.f.Left())
 		}
 		p.a.must(srq.Close)
+		var pd verbs.PD
+		p.a.must(func() (err error) {
+			pd, err = dev.AllocPD()
+			return err
+		})
+		if !slices.Contains(p.f.Left(), "1 protection domain on mem0") {
+			t.Errorf("left %q, with a protection domain", p.f.Left())
+		}
+		p.a.must(pd.Close)
 		p.a.must(p.activeQ.qp.Destroy)
 		p.a.must(p.active.Destroy)
 		p.b.must(p.passive.Destroy)
@@ -43,9 +52,9 @@ func TestLeft(t *testing.T) {
 		for range 2 {
 			p.a.must(p.activeQ.cq.Close)
 			p.b.must(p.passiveQ.cq.Close)
-			p.a.must(func() error { return dev.Free(p.activeQ.mr) })
-			p.b.must(func() error { return p.b.ch.Devices()[0].Free(p.passiveQ.mr) })
 		}
+		p.a.must(func() error { return dev.Free(p.activeQ.mr) })
+		p.b.must(func() error { return p.b.ch.Devices()[0].Free(p.passiveQ.mr) })
 		left("1 identifier on the host b")
 		p.close()
 		left()

@@ -23,9 +23,11 @@ type packet struct {
 	cm       *message // of connection management; never changed once sent
 	listener *binding // MsgREQ, MsgSIDRREQ: who has one unread request more
 	fn       func()   // msgLocal
-	data     *buffer  // MsgSend
-	seq      uint64   // MsgSend, MsgAck
-	status   ack      // MsgAck
+	data     *buffer  // MsgSend, MsgWrite, MsgReadResponse
+	seq      uint64   // of the work request, or of the one that is answered
+	mem      remote   // MsgWrite, MsgRead; of MsgSend the key to invalidate
+	flags    sendFlags
+	status   ack // MsgAck
 	delay    time.Duration
 }
 
@@ -39,8 +41,16 @@ type message struct {
 	err      error // MsgDREQ on iWARP: why
 }
 
-// buffer holds a Send's bytes on their way. They are copied when posted, so that a queue pair that is flushed meanwhile gives its
-// memory back at once.
+// sendFlags say what a MsgSend asks for besides being received.
+type sendFlags uint8
+
+const (
+	flagSolicited  sendFlags = 1 << iota
+	flagInvalidate           // take mem.key back
+)
+
+// buffer holds a message's bytes on their way. They are copied when it leaves, so that a queue pair that is flushed meanwhile gives
+// its memory back at once.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -207,10 +217,12 @@ func (in *instance) handle(p *packet) {
 		id.gotDisconnectReply(p)
 	case MsgSIDRREP:
 		id.gotLookupReply(p)
-	case MsgSend:
-		in.gotSend(id, p)
+	case MsgSend, MsgWrite, MsgRead:
+		in.gotWork(id, p)
 	case MsgAck:
 		id.gotAck(p)
+	case MsgReadResponse:
+		id.gotReadResponse(p)
 	}
 	p.release()
 }

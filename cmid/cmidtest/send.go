@@ -1,0 +1,213 @@
+package cmidtest
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// retryTimeout is InfiniBand's clock for data: what is not acknowledged for so long ends its queue pair.
+const retryTimeout = 17 * time.Second
+
+// ack is how a work request ended at the peer.
+type ack uint8
+
+const (
+	ackOK      ack = iota
+	ackWait        // no receive yet: the sender goes on waiting
+	ackNoRecv      // and gives up
+	ackInvalid     // longer than the receive, or a key that cannot be taken back
+	ackAccess      // memory that is not there, or not for this
+	ackFault       // the peer's own mistake
+)
+
+var ackStatus = [...]verbs.Status{
+	ackOK: verbs.StatusSuccess, ackWait: verbs.StatusSuccess, ackNoRecv: verbs.StatusRNRRetryExc, ackInvalid: verbs.StatusRemInvReq,
+	ackAccess: verbs.StatusRemAccess, ackFault: verbs.StatusRemOp,
+}
+
+// sendEntry is a work request of the send queue that has not completed. What it sends is copied when it leaves: a fenced Send may
+// send what a Read brought.
+type sendEntry struct {
+	id     uint64
+	op     verbs.Opcode
+	flags  verbs.SendFlags
+	mem    remote // the peer's memory; n is the length also where there is none
+	inline []byte
+	sgl    []verbs.SGE
+	sink   verbs.SGE // of a Read
+	seq    uint64    // once it has left
+	done   bool      // it completes when all before it have
+	status verbs.Status
+}
+
+// issue sends what may leave. A Read that the peer has no room for, or a fenced work request, holds up all behind it.
+func (q *qp) issue() {
+	for ; q.next < q.sends.len(); q.next++ {
+		e := q.sends.at(q.next)
+		if e.op == verbs.Read && q.reads >= int(q.id.ord) || e.flags&verbs.Fence != 0 && q.reads > 0 {
+			return
+		}
+		q.seq++
+		e.seq = q.seq
+		p := q.id.packet(MsgSend, nil)
+		p.seq, p.mem = e.seq, e.mem
+		switch e.op {
+		case verbs.Read:
+			p.kind = MsgRead
+			q.reads++
+		case verbs.Write:
+			p.kind = MsgWrite
+			p.data = e.gather()
+		case verbs.SendWithInvalidate:
+			p.flags = flagInvalidate
+			p.data = e.gather()
+		case verbs.Send, verbs.Recv:
+			p.data = e.gather()
+		}
+		if e.flags&verbs.Solicited != 0 {
+			p.flags |= flagSolicited
+		}
+		e.inline, e.sgl = nil, nil
+		if q.next == 0 {
+			q.startClock()
+		}
+		q.in.f.send(p)
+		if q.in.f.iwarp && e.op != verbs.Read { // TCP has it
+			e.done = true
+			q.settleLater()
+		}
+	}
+}
+
+// gather copies what is sent.
+func (e *sendEntry) gather() *buffer {
+	b := buffers.Get().(*buffer)
+	b.b = append(b.b[:0], e.inline...)
+	for _, s := range e.sgl {
+		b.b = append(b.b, place(s)...)
+	}
+	return b
+}
+
+// settle completes what is done, in posting order, and sends what may leave now.
+func (q *qp) settle() {
+	if q.over {
+		return
+	}
+	for q.sends.len() > 0 && q.sends.at(0).done {
+		q.finishSend()
+	}
+	q.issue()
+	if q.next > 0 {
+		q.startClock()
+	} else {
+		q.stopClock()
+	}
+}
+
+// settleLater is settle, not inside the call that posted.
+func (q *qp) settleLater() {
+	if !q.settling {
+		q.settling = true
+		q.in.later(q.settleFn)
+	}
+}
+
+// finishSend completes the oldest work request. Failures complete whether asked to or not.
+func (q *qp) finishSend() {
+	e := q.sends.pop()
+	if q.next > 0 {
+		q.next--
+	}
+	wc := verbs.WC{ID: e.id, Status: e.status, Op: e.op, QP: q}
+	if e.status == verbs.StatusSuccess {
+		wc.Bytes = e.mem.n
+		if e.flags&verbs.Signaled == 0 {
+			return
+		}
+	}
+	if !q.sq.add(wc, false) {
+		q.overrun()
+	}
+}
+
+// startClock waits for the peer's acknowledgement. On iWARP TCP waits, longer than anybody.
+func (q *qp) startClock() {
+	if q.in.f.iwarp {
+		return
+	}
+	if q.retry == nil {
+		q.retry = q.in.loop.NewTimer(func() { q.failAt(0, verbs.StatusRetryExc) })
+	}
+	q.retry.Reset(retryTimeout)
+}
+
+func (q *qp) stopClock() {
+	if q.retry != nil {
+		q.retry.Stop()
+	}
+}
+
+// failAt ends the queue pair because of work request i.
+func (q *qp) failAt(i int, st verbs.Status) {
+	e := q.sends.at(i)
+	e.done, e.status = true, st
+	q.fail()
+}
+
+// answered is the index of the work request that p answers; false when nobody waits for it. The peer has had those before it, too:
+// it takes them in order.
+func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
+	if id == nil || id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
+		return nil, 0, false
+	}
+	q = id.qp
+	first := q.sends.at(0).seq
+	if p.seq < first || p.seq-first >= uint64(q.next) {
+		return nil, 0, false
+	}
+	i = int(p.seq - first)
+	for before := range i {
+		if e := q.sends.at(before); e.op != verbs.Read { // whose answer was lost, if it is not done
+			e.done = true
+		}
+	}
+	return q, i, true
+}
+
+// gotAck is what became of a Send or a Write, or why there is nothing to Read.
+func (id *ident) gotAck(p *packet) {
+	q, i, ok := id.answered(p)
+	switch {
+	case !ok:
+	case p.status == ackWait:
+		q.settle()
+		q.stopClock()
+	case p.status != ackOK:
+		q.failAt(i, ackStatus[p.status])
+	default:
+		q.sends.at(i).done = true
+		q.settle()
+	}
+}
+
+// gotReadResponse is what a Read asked for.
+func (id *ident) gotReadResponse(p *packet) {
+	q, i, ok := id.answered(p)
+	if !ok || q.sends.at(i).done {
+		return
+	}
+	e := q.sends.at(i)
+	if !q.pd.holds(e.sink, verbs.LocalWrite) { // freed meanwhile
+		q.failAt(i, verbs.StatusLocProt)
+		if q.in.f.iwarp {
+			q.terminate("a Read's memory was freed before it was answered")
+		}
+		return
+	}
+	copy(place(e.sink), p.data.b)
+	e.done = true
+	q.reads--
+	q.settle()
+}

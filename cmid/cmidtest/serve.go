@@ -1,0 +1,220 @@
+package cmidtest
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// rnrTimer is InfiniBand's: a message that finds no receive is tried again after so long, RNRRetryCount times.
+const rnrTimer = 655 * time.Millisecond
+
+// gotWork is a Send, a Write or a Read of the peer's.
+func (in *instance) gotWork(id *ident, p *packet) {
+	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
+		return // nobody acknowledges it
+	}
+	switch id.state {
+	case states.Accepting: // IBV_EVENT_COMM_EST: the RTU is late, or lost
+		id.becomeEstablished()
+		if id.qp == nil || id.qp.over {
+			return
+		}
+	case states.Connected:
+	default:
+		return
+	}
+	q := id.qp
+	if p.seq != q.came+1 {
+		return // one before it was lost
+	}
+	q.came++
+	if q.waiting.len() > 0 || !q.serve(p) {
+		q.waiting.push(*p)
+		p.data = nil
+	}
+}
+
+// serve does what a work request of the peer's asks for; false when it has to wait for a receive.
+func (q *qp) serve(p *packet) (done bool) {
+	switch p.kind {
+	case MsgWrite:
+		to, err := q.view.reach(q.pd, p.mem, verbs.RemoteWrite)
+		if err != nil {
+			q.refuse(p, fmt.Errorf("a Write of %d bytes: %w", p.mem.n, err))
+			return true
+		}
+		copy(to, p.data.b)
+		q.acknowledge(p, ackOK)
+		return true
+	case MsgRead:
+		from, err := q.view.reach(q.pd, p.mem, verbs.RemoteRead)
+		if err != nil {
+			q.refuse(p, fmt.Errorf("a Read of %d bytes: %w", p.mem.n, err))
+			return true
+		}
+		r := q.id.packet(MsgReadResponse, nil)
+		r.seq, r.data = p.seq, buffers.Get().(*buffer)
+		r.data.b = append(r.data.b[:0], from...)
+		q.in.f.send(r)
+		return true
+	default:
+		return q.receive(p)
+	}
+}
+
+// receive puts a message into a receive; false when there is none to wait for.
+func (q *qp) receive(p *packet) (done bool) {
+	wr, ok := q.takeRecv()
+	switch {
+	case q.over: // whoever was asked to post ended it instead
+		return true
+	case !ok && q.in.f.iwarp:
+		q.terminate("a Send came that found no receive posted")
+		return true
+	case !ok:
+		q.waitFor(p)
+		return false
+	}
+	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q}
+	switch key := p.mem.key; {
+	case !q.recvPD().holds(wr.SGE, verbs.LocalWrite):
+		wc.Status = verbs.StatusLocProt
+		q.lose(p, &wc, ackFault, "a receive's memory was freed")
+		return true
+	case len(p.data.b) > int(wr.SGE.Length):
+		wc.Status = verbs.StatusLocLen
+		q.lose(p, &wc, ackInvalid, fmt.Sprintf("a Send of %d bytes came into a receive of %d", len(p.data.b), wr.SGE.Length))
+		return true
+	case p.flags&flagInvalidate != 0:
+		r, err := q.view.find(q.pd, key)
+		if err != nil {
+			wc.Status = verbs.StatusRemInvReq
+			q.lose(p, &wc, ackInvalid, fmt.Sprintf("a Send takes a key back: %v", err))
+			return true
+		}
+		r.invalid = true
+		wc.InvalidatedRKey = key
+	}
+	wc.Bytes = uint32(copy(place(wr.SGE), p.data.b))
+	if !q.rq.add(wc, p.flags&flagSolicited != 0) {
+		q.overrun()
+	}
+	q.acknowledge(p, ackOK)
+	return true
+}
+
+// takeRecv takes the oldest receive.
+func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
+	if q.srq != nil {
+		return q.srq.take(q)
+	}
+	if q.recvs.len() == 0 {
+		return wr, false
+	}
+	return q.recvs.pop(), true
+}
+
+// recvPD is the domain of the receives' memory.
+func (q *qp) recvPD() *pd {
+	if q.srq != nil {
+		return q.srq.pd
+	}
+	return q.pd
+}
+
+// lose ends the connection over a message whose receive completes as wc.
+func (q *qp) lose(p *packet, wc *verbs.WC, st ack, why string) {
+	q.rq.add(*wc, false)
+	if q.in.f.iwarp {
+		q.terminate(why)
+		return
+	}
+	q.acknowledge(p, st)
+	q.fail()
+}
+
+// refuse ends the connection over an access that is not allowed.
+func (q *qp) refuse(p *packet, why error) {
+	if q.in.f.iwarp {
+		q.terminate(why.Error())
+		return
+	}
+	q.acknowledge(p, ackAccess)
+	q.fail()
+}
+
+// acknowledge tells the sender, on InfiniBand.
+func (q *qp) acknowledge(p *packet, st ack) {
+	if q.in.f.iwarp {
+		return
+	}
+	a := q.id.packet(MsgAck, nil)
+	a.seq, a.status = p.seq, st
+	q.in.f.send(a)
+}
+
+// waitFor is InfiniBand's RNR: the sender tries again, as often as this side has allowed.
+func (q *qp) waitFor(p *packet) {
+	if q.srq != nil && !q.inSRQ {
+		q.inSRQ = true
+		q.srq.waiting = append(q.srq.waiting, q)
+	}
+	q.acknowledge(p, ackWait)
+	n := q.id.own.RNRRetryCount
+	if n == retriesNoEnd {
+		return
+	}
+	if q.rnr == nil {
+		q.rnr = q.in.loop.NewTimer(q.giveUp)
+	}
+	q.rnr.Reset(time.Duration(n) * rnrTimer)
+}
+
+// giveUp refuses what has waited long enough.
+func (q *qp) giveUp() {
+	if q.waiting.len() > 0 {
+		q.acknowledge(q.waiting.at(0), ackNoRecv)
+	}
+	for q.waiting.len() > 0 {
+		p := q.waiting.pop()
+		p.release()
+	}
+}
+
+// retryLater gives waiting messages another try, not inside the call that posted.
+func (q *qp) retryLater() {
+	q.inSRQ = false
+	if q.waiting.len() > 0 && !q.retrying {
+		q.retrying = true
+		q.in.later(q.retryNow)
+	}
+}
+
+func (q *qp) retryNow() {
+	q.retrying = false
+	for !q.over && q.waiting.len() > 0 {
+		p := q.waiting.pop()
+		if q.serve(&p) {
+			p.release()
+			continue
+		}
+		q.waiting.pushFront(p)
+		return
+	}
+	if q.rnr != nil {
+		q.rnr.Stop()
+	}
+}
+
+// terminate is iWARP's end of a connection that went wrong, at both ends.
+func (q *qp) terminate(why string) {
+	err := fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)
+	status := -int32(unix.ECONNRESET)
+	q.id.send(MsgDREQ, &message{status: status, err: err})
+	q.id.endStream(status, err)
+}
