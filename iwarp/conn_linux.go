@@ -289,6 +289,9 @@ func (c *conn) timeout() {
 	case phDiscarding:
 		c.close()
 	case phRunning:
+		if c.core.Stalled(now) {
+			c.input(now)
+		}
 		c.core.Timeout(now)
 		c.output(now)
 		c.settle(now)

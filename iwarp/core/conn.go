@@ -146,6 +146,13 @@ func (c *Conn) stallAt() time.Time {
 	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
 }
 
+// Stalled is true when Timeout would give up a peer that is silent in the middle of a message. If the owner was slow, not the peer,
+// there is something to read: look first.
+func (c *Conn) Stalled(now time.Time) bool {
+	at := c.stallAt()
+	return !at.IsZero() && !now.Before(at)
+}
+
 // Timeout does what is due at now; harmless when nothing is.
 func (c *Conn) Timeout(now time.Time) {
 	if f := c.tx.lost; f != nil {
@@ -156,7 +163,7 @@ func (c *Conn) Timeout(now time.Time) {
 	if at := c.tx.wireAt; !at.IsZero() && !now.Before(at) {
 		c.wireTimeout(now)
 	}
-	if at := c.stallAt(); !at.IsZero() && !now.Before(at) {
+	if c.Stalled(now) {
 		c.closeNow, c.phaseAt = true, time.Time{}
 		c.end(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
 			"nothing for %v in the middle of a message", c.cfg.MessageTimeout)})
