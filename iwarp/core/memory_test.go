@@ -312,3 +312,108 @@ func TestMemoryGoesWhilePosted(t *testing.T) {
 		r.a.wantDone("Read", "s1:local protection error/0")
 	}
 }
+
+// TestRegionGoesInASegment: a region is freed, or its key taken back by the peer, while the bytes of a Write's segment come, in
+// pieces or to where they belong: nothing more is placed, and the Write is answered as one to an unknown STag.
+func TestRegionGoesInASegment(t *testing.T) {
+	const n = core.LandingMin + 1000
+	for _, crc := range []bool{false, true} {
+		for name, gone := range map[string]func(r *remote){
+			"removed": func(r *remote) { r.farRegs.Remove(r.far) },
+			"freed":   func(r *remote) { r.far.PD = &domain{} },
+			"another region under the same key": func(r *remote) {
+				r.farRegs.Remove(r.far)
+				r.farRegs.Add(&verbs.MR{Bytes: make([]byte, n), Addr: r.far.Addr, LKey: r.far.LKey, Access: everyAccess})
+			},
+		} {
+			for _, landing := range []bool{false, true} {
+				r := connectMemory(t, n, core.Config{CRC: crc}, core.Config{})
+				in := framed(writeSeg(r.far.RKey, r.far.Addr, true, n), crc)
+				r.b.c.Input(t0, in[:100])
+				if r.b.c.Landing() == nil {
+					t.Fatal("no landing buffer for a large Write")
+				}
+				gone(r)
+				was := bytes.Clone(r.far.Bytes)
+				if landing && r.b.c.Landing() != nil {
+					t.Errorf("%s: a landing buffer in memory that is gone", name)
+				}
+				r.b.c.Input(t0, in[100:])
+				if !bytes.Equal(r.far.Bytes, was) {
+					t.Errorf("%s: written after it was gone", name)
+				}
+				if e, _ := r.b.err.(*core.Error); e == nil || termOf(e) != "1100" {
+					t.Errorf("%s: %v: want 1100", name, r.b.err)
+				}
+			}
+		}
+	}
+}
+
+// TestSourceGoesInAnAnswer: a region is freed or invalidated while it is read from. What was staged goes out whole, then the requester
+// is told; its Read is flushed.
+func TestSourceGoesInAnAnswer(t *testing.T) {
+	const n = 300000
+	for name, gone := range map[string]func(r *remote){
+		"removed":     func(r *remote) { r.farRegs.Remove(r.far) },
+		"invalidated": func(r *remote) { r.b.c.Input(r.b.now, framed(invalidate(2, r.far.RKey), false)) },
+	} {
+		r := connectMemory(t, n, core.Config{}, core.Config{MaxSegment: 1000})
+		r.b.postRecv(1, 10)
+		r.a.post(r.wr(1, verbs.Read, 0, 0, n))
+		r.a.postSend(2, "behind", 0)
+		r.b.postRecv(2, 10)
+		r.ask()
+		r.b.at(5 * time.Millisecond)
+		r.b.c.Timeout(r.b.now)
+		r.b.out = nil
+		r.b.write(1500) // into the second of 300 segments
+		r.b.done = nil
+		gone(r)
+		for r.b.c.Pending() {
+			r.b.write(1 << 30)
+		}
+		at, ok := r.b.c.Deadline()
+		if !ok || at.After(r.b.now) {
+			t.Fatalf("%s: deadline %v, %v: want one at once, to tell", name, at, ok)
+		}
+		r.b.c.Timeout(r.b.now)
+		if e, _ := r.b.err.(*core.Error); e == nil || termOf(e) != "0100" || !e.Sent {
+			t.Errorf("%s: %v: want the Terminate 0100", name, r.b.err)
+		}
+		r.a.input(r.b.take(1<<30), whole)
+		r.a.input(r.b.fresh(), whole)
+		wantTerminated(t, r.a, "0100")
+		r.a.wantDone(name, "s1:work request flushed/0 s2:work request flushed/0")
+		if bytes.Equal(r.near.Bytes, r.far.Bytes) {
+			t.Errorf("%s: all of the region was sent", name)
+		}
+	}
+}
+
+// TestReadLimit: IRD n lets the peer have the next power of two outstanding, which is what siw makes of n, and one more, which is
+// being answered; then 0/2/07. An IRD of 0 lets it have none.
+func TestReadLimit(t *testing.T) {
+	for ird, limit := range map[uint16]int{0: 0, 1: 2, 2: 3, 3: 5, 4: 5, 5: 9, 8: 9, 9: 17, 128: 129, core.MaxIRD: 16385} {
+		a, b := newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: core.MaxIRD}), newSide(t, "responder", core.Config{})
+		b.onRequest = func(core.Request) {
+			if err := b.c.Accept(t0, nil, ird, 4); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.c.Start(t0)
+		b.c.Start(t0)
+		move(a, b, 1<<30, whole)
+		for msn := 1; msn <= limit; msn++ {
+			b.c.Input(t0, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: uint32(msn)}, wire.ReadRequest{}), false))
+		}
+		if b.closed != 0 {
+			t.Errorf("IRD %d: %d Reads: %v", ird, limit, b.err)
+			continue
+		}
+		b.c.Input(t0, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: uint32(limit + 1)}, wire.ReadRequest{}), false))
+		if e, _ := b.err.(*core.Error); e == nil || termOf(e) != "0207" {
+			t.Errorf("IRD %d: %d Reads: %v: want 0207", ird, limit+1, b.err)
+		}
+	}
+}
