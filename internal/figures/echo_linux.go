@@ -1,23 +1,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"os"
-	"os/signal"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 const (
@@ -34,50 +28,41 @@ type echoResult struct {
 }
 
 // echo compares actors over iwarp with net.Conn: both processes on one CPU, blocking.
-func echo() error {
-	var p50, cpu []float64
+func echo() ([]row, error) {
 	fmt.Printf("64 B echo, two processes on one CPU, blocking, %d round trips a run\n", roundTrips)
-	fmt.Printf("%-5s %12s %12s %12s %12s %12s %12s\n", "run", "actor p50", "net p50", "ratio", "actor CPU", "net CPU", "ratio")
+	p50, cpu, err := echoRuns(sameCPU, "actor", "net")
+	return []row{
+		atMost("64 B echo, blocking, against net.Conn: p50", 1, p50),
+		atMost("the same: CPU per round trip", 1, cpu),
+	}, err
+}
+
+// echoRuns gives the median ratios of ours to theirs.
+func echoRuns(on cpus, ours, theirs string) (p50, cpu float64, err error) {
+	var p50s, cpus []float64
+	fmt.Printf("%-5s %12s %12s %12s %12s %12s %12s\n", "run", ours+" p50", theirs+" p50", "ratio", ours+" CPU", theirs+" CPU", "ratio")
 	for i := range rounds {
-		a, err := echoRun("actor")
+		a, err := echoRun(on, ours)
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
-		n, err := echoRun("net")
+		n, err := echoRun(on, theirs)
 		if err != nil {
-			return err
+			return 0, 0, err
 		}
-		p50 = append(p50, float64(a.P50)/float64(n.P50))
-		cpu = append(cpu, float64(a.CPU)/float64(n.CPU))
-		fmt.Printf("%-5d %12v %12v %12.2f %12v %12v %12.2f\n", i+1, a.P50, n.P50, p50[i], a.CPU/roundTrips, n.CPU/roundTrips, cpu[i])
+		p50s = append(p50s, float64(a.P50)/float64(n.P50))
+		cpus = append(cpus, float64(a.CPU)/float64(n.CPU))
+		fmt.Printf("%-5d %12v %12v %12.2f %12v %12v %12.2f\n", i+1, a.P50, n.P50, p50s[i], a.CPU/roundTrips, n.CPU/roundTrips, cpus[i])
 	}
-	fmt.Printf("median ratio: p50 %.2f, CPU per round trip %.2f\n", median(p50), median(cpu))
-	return nil
+	fmt.Printf("median ratio: p50 %.2f, CPU per round trip %.2f\n", median(p50s), median(cpus))
+	return median(p50s), median(cpus), nil
 }
 
 // echoRun measures one pair. CPU is both processes'.
-func echoRun(kind string) (echoResult, error) {
-	server, err := startChild(0, kind+"-server")
-	if err != nil {
-		return echoResult{}, err
-	}
-	defer server.stop()
-	addr, err := server.line()
-	if err != nil {
-		return echoResult{}, err
-	}
-	client, err := startChild(0, kind+"-client", addr)
-	if err != nil {
-		return echoResult{}, err
-	}
-	defer client.stop()
-	var c, s echoResult
-	if err := client.result(&c); err != nil {
-		return c, err
-	}
-	err = server.result(&s)
-	c.CPU += s.CPU
-	return c, err
+func echoRun(on cpus, kind string) (echoResult, error) {
+	server, client, err := runPair[echoResult](on, kind)
+	client.CPU += server.CPU
+	return client, err
 }
 
 // meter times round trips.
@@ -124,98 +109,44 @@ func (c *counter) message() {
 
 func (c *counter) result() echoResult { return echoResult{CPU: cpuTime() - c.cpu} }
 
-func openRuntime() (*rdma.Runtime, *actor.ActorSystem, error) {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()), rdma.WithLogger(log))
-	return rt, system, err
-}
-
-func actorServer([]string) error {
-	var count counter
-	return serve(func(ctx actor.Context) {
-		switch m := ctx.Message().(type) {
-		case *rdma.Received:
-			count.message()
-			ctx.Respond(rdma.NewSend(m.Data))
-		case *rdma.Disconnected:
-			_ = report(count.result())
-		}
-	})
-}
-
-// serve accepts everybody and prints its address, until it is told to stop. handle sees every message too.
-func serve(handle actor.ReceiveFunc) error {
-	rt, system, err := openRuntime()
-	if err != nil {
-		return err
-	}
-	failed := make(chan error, 1)
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		switch m := ctx.Message().(type) {
-		case *actor.Started:
-			ctx.Request(rt.CreateID(ctx.Self()), &rdma.Serve{Addr: "127.0.0.1:0"})
-		case *rdma.Listening:
-			fmt.Println(m.Local)
-		case *rdma.ConnectRequest:
-			ctx.Respond(&rdma.Accept{})
-		case rdma.Failure:
-			failed <- m
-		}
-		handle(ctx)
-	}, rt.OnLoop()))
-	return waitFor(failed)
-}
-
-// waitFor waits for the end of the pair, or a failure.
-func waitFor(failed <-chan error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
-	defer stop()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-func actorClient(args []string) error {
-	rt, system, err := openRuntime()
-	if err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	meter := newMeter()
-	payload := make([]byte, echoSize)
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		switch m := ctx.Message().(type) {
-		case *actor.Started:
-			ctx.Request(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: args[0]})
-		case *rdma.Established:
-			meter.send()
-			ctx.Respond(rdma.NewSend(payload))
-		case *rdma.Received:
-			if len(m.Data) != echoSize {
-				done <- fmt.Errorf("%d bytes came back", len(m.Data))
-				return
+func actorServer(wait eventloop.WaitMode) func([]string) error {
+	return func([]string) error {
+		var count counter
+		return serve(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *rdma.Received:
+				count.message()
+				ctx.Respond(rdma.NewSend(m.Data))
+			case *rdma.Disconnected:
+				_ = report(count.result())
 			}
-			if meter.back() {
-				_ = report(meter.result())
-				ctx.Respond(&rdma.Disconnect{})
-				return
-			}
-			meter.send()
-			ctx.Respond(rdma.NewSend(m.Data))
-		case *rdma.Closed:
-			done <- m.Err
-		case rdma.Failure:
-			done <- m
-		}
-	}, rt.OnLoop()))
-	if err := <-done; err != nil {
-		return err
+		}, nil, rdma.WithWait(wait))
 	}
-	return rt.Shutdown(context.Background())
+}
+
+func actorClient(wait eventloop.WaitMode) func([]string) error {
+	return func(args []string) error {
+		meter := newMeter()
+		payload := make([]byte, echoSize)
+		return dial(args[0], func(ctx actor.Context) error {
+			switch m := ctx.Message().(type) {
+			case *rdma.Established:
+				meter.send()
+				ctx.Respond(rdma.NewSend(payload))
+			case *rdma.Received:
+				if len(m.Data) != echoSize {
+					return fmt.Errorf("%d bytes came back", len(m.Data))
+				}
+				if meter.back() {
+					ctx.Respond(&rdma.Disconnect{})
+					return report(meter.result())
+				}
+				meter.send()
+				ctx.Respond(rdma.NewSend(m.Data))
+			}
+			return nil
+		}, nil, rdma.WithWait(wait))
+	}
 }
 
 func netServer([]string) error {
@@ -267,12 +198,4 @@ func netClient(args []string) error {
 			return report(meter.result())
 		}
 	}
-}
-
-func atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		panic("BUG: an argument of our own: " + err.Error())
-	}
-	return n
 }

@@ -24,29 +24,25 @@ type idleResult struct {
 }
 
 // idle fills a process pair with connections that say nothing.
-func idle() error {
-	server, err := startChild(-1, "idle-server", strconv.Itoa(idleConnections))
+func idle() ([]row, error) {
+	n := strconv.Itoa(idleConnections)
+	server, client, err := runPair[idleResult](cpus{-1, -1}, "idle", n)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer server.stop()
-	addr, err := server.line()
-	if err != nil {
-		return err
+	var rows []row
+	for _, side := range []struct {
+		name string
+		idleResult
+	}{{"accepted", server}, {"dialled", client}} {
+		fmt.Printf("%s: %d connections, %d bytes of Go memory each, goroutines %d before and %d with them\n",
+			side.name, side.Connections, side.Bytes, side.Before, side.After)
+		rows = append(rows, row{
+			n + " idle connections, " + side.name + ": Go memory each", "<= 8 KiB",
+			fmt.Sprintf("%.1f KiB", float64(side.Bytes)/1024), side.Bytes > 8<<10,
+		})
 	}
-	client, err := startChild(-1, "idle-client", addr, strconv.Itoa(idleConnections))
-	if err != nil {
-		return err
-	}
-	defer client.stop()
-	for name, c := range map[string]*child{"client": client, "server": server} {
-		var r idleResult
-		if err := c.result(&r); err != nil {
-			return err
-		}
-		fmt.Printf("%s: %d connections, %d bytes of Go memory each, goroutines %d before and %d with them\n", name, r.Connections, r.Bytes, r.Before, r.After)
-	}
-	return nil
+	return rows, nil
 }
 
 // goMemory is what the Go runtime holds after a collection: heap in use with its fragments, stacks and its own structures.
@@ -86,7 +82,7 @@ func idleServer(args []string) error {
 		case *rdma.Established:
 			count.established()
 		}
-	})
+	}, nil)
 }
 
 func idleClient(args []string) error {

@@ -1,38 +1,67 @@
 // Figures measures what the README's table says, each figure as a ratio of interleaved runs.
 //
-//	go run ./internal/figures echo   # 64 B echo between actors in two processes, against net.Conn
-//	go run ./internal/figures idle   # 15,000 idle connections in one process pair
+//	go run ./internal/figures echo      # 64 B echo between actors in two processes on one CPU, against net.Conn
+//	go run ./internal/figures spin      # the same, busy polling on a CPU each, against a program that spins on read and write
+//	go run ./internal/figures oneway    # one-way 64 B messages, against one write per message
+//	go run ./internal/figures bulk      # 1 MiB Sends and Writes at verbs level, without and with CRC, against TCP
+//	go run ./internal/figures connect   # one connection established on both sides, against dial, accept and a round trip
+//	go run ./internal/figures rate      # connections per second
+//	go run ./internal/figures storm     # 10,000 connections at once, 1 % of the peers hostile
+//	go run ./internal/figures idle      # 15,000 idle connections in one process pair
+//	go run ./internal/figures all       # every one, and the table
+//
+// With -cpuprofile P each measured process leaves its CPU profile in P.<role>, of the last run; go tool pprof reads it.
 //
 // The in-process figures are Go benchmarks: see the README.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
-	"time"
-
-	"golang.org/x/sys/unix"
+	"strings"
 )
 
-// roles are what a child process is run as: FIGURES_ROLE names one, the arguments are its own.
-var roles = map[string]func(args []string) error{
-	"actor-server": actorServer,
-	"actor-client": actorClient,
-	"net-server":   netServer,
-	"net-client":   netClient,
-	"idle-server":  idleServer,
-	"idle-client":  idleClient,
+// figure is one subcommand.
+type figure struct {
+	name string
+	run  func() ([]row, error)
 }
 
-const roleVariable = "FIGURES_ROLE"
+var figures = []figure{
+	{"echo", echo},
+	{"spin", spin},
+	{"oneway", oneWay},
+	{"bulk", bulk},
+	{"connect", connect},
+	{"rate", rate},
+	{"storm", storm},
+	{"idle", idle},
+}
+
+// row is one line of the table.
+type row struct {
+	what, bar, result string
+	missed            bool
+}
+
+// atMost and atLeast are rows whose result is a ratio with a bar.
+func atMost(what string, bar, got float64) row {
+	return row{what, fmt.Sprintf("<= %.2f", bar), fmt.Sprintf("%.2f", got), got > bar}
+}
+
+func atLeast(what string, bar, got float64) row {
+	return row{what, fmt.Sprintf(">= %.2f", bar), fmt.Sprintf("%.2f", got), got < bar}
+}
 
 func main() {
-	err := run()
+	var err error
+	if role := os.Getenv(roleVariable); role != "" {
+		err = runRole(role, os.Args[1:])
+	} else {
+		err = run()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
@@ -40,89 +69,47 @@ func main() {
 }
 
 func run() error {
-	if role := os.Getenv(roleVariable); role != "" {
-		return roles[role](os.Args[1:])
+	flag.StringVar(&profile, "cpuprofile", "", "leave the CPU profile of each measured process in `P`.<role>")
+	var names []string
+	for _, f := range figures {
+		names = append(names, f.name)
 	}
-	if len(os.Args) == 2 {
-		switch os.Args[1] {
-		case "echo":
-			return echo()
-		case "idle":
-			return idle()
+	flag.Usage = func() {
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: figures [-cpuprofile P] %s|all\n", strings.Join(names, "|"))
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	chosen := figures
+	if name := flag.Arg(0); name != "all" {
+		i := slices.Index(names, name)
+		if i < 0 || flag.NArg() != 1 {
+			flag.Usage()
+			os.Exit(2)
 		}
+		chosen = figures[i : i+1]
 	}
-	return fmt.Errorf("usage: figures echo|idle")
+	var table []row
+	for _, f := range chosen {
+		rows, err := f.run()
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		table = append(table, rows...)
+		fmt.Println()
+	}
+	printTable(table)
+	return nil
 }
 
-// child is one process of a measured pair.
-type child struct {
-	cmd *exec.Cmd
-	out *bufio.Scanner
-}
-
-// startChild runs this program as role on the given CPU (-1: any).
-func startChild(cpu int, role string, args ...string) (*child, error) {
-	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
+func printTable(table []row) {
+	fmt.Printf("%-72s %-10s %s\n", "what", "bar", "result")
+	for _, r := range table {
+		missed := ""
+		if r.missed {
+			missed = "  MISSED"
+		}
+		fmt.Printf("%-72s %-10s %s%s\n", r.what, r.bar, r.result, missed)
 	}
-	if err := onCPU(cpu, cmd.Start); err != nil {
-		return nil, fmt.Errorf("%s: %w", role, err)
-	}
-	return &child{cmd: cmd, out: bufio.NewScanner(out)}, nil
-}
-
-// onCPU calls f on a thread bound to cpu; a process started there inherits the binding, and sizes GOMAXPROCS by it.
-func onCPU(cpu int, f func() error) error {
-	if cpu < 0 {
-		return f()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return err
-	}
-	one.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return err
-	}
-	defer unix.SchedSetaffinity(0, &before) //nolint:errcheck // it was the thread's own
-	return f()
-}
-
-// line reads one line that the child prints.
-func (c *child) line() (string, error) {
-	if !c.out.Scan() {
-		return "", fmt.Errorf("%s ended early: %w", c.cmd, c.cmd.Wait())
-	}
-	return c.out.Text(), nil
-}
-
-// result reads the child's one line of JSON into v.
-func (c *child) result(v any) error {
-	s, err := c.line()
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal([]byte(s), v)
-}
-
-func (c *child) stop() {
-	_ = c.cmd.Process.Signal(unix.SIGTERM)
-	_ = c.cmd.Wait()
-}
-
-func report(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
-
-// cpuTime is what this process has used, in user and in kernel mode.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func median(v []float64) float64 {
