@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// buffer is the content of every message in rping's conversation: where the sender's data is, or shall go. In a server's messages
+// it has no meaning.
+type buffer struct {
+	addr uint64
+	rkey uint32
+	size uint32
+}
+
+const bufferSize = 16
+
+func bufferOf(mr *verbs.MR) buffer {
+	return buffer{addr: mr.Addr, rkey: mr.RKey, size: uint32(len(mr.Bytes))}
+}
+
+func (b buffer) encode() []byte {
+	m := make([]byte, 0, bufferSize)
+	m = binary.BigEndian.AppendUint64(m, b.addr)
+	m = binary.BigEndian.AppendUint32(m, b.rkey)
+	return binary.BigEndian.AppendUint32(m, b.size)
+}
+
+func decodeBuffer(m []byte) (buffer, error) {
+	if len(m) != bufferSize {
+		return buffer{}, fmt.Errorf("a message of %d bytes: this is not ping, whose messages have %d", len(m), bufferSize)
+	}
+	return buffer{
+		addr: binary.BigEndian.Uint64(m),
+		rkey: binary.BigEndian.Uint32(m[8:]),
+		size: binary.BigEndian.Uint32(m[12:]),
+	}, nil
+}
+
+// fill puts a round's text into b as rping does: a prefix, letters from 'A' to 'z' that begin one further each round, and a zero.
+func fill(b []byte, round int) {
+	const first, letters = 'A', 'z' - 'A' + 1
+	n := copy(b, fmt.Sprintf("rdma-ping-%d: ", round))
+	for i := range b[n:] {
+		b[n+i] = first + byte((round+i)%letters)
+	}
+	b[len(b)-1] = 0
+}
+
+// text is what rping prints of b: the bytes before the first zero.
+func text(b []byte) []byte {
+	s, _, _ := bytes.Cut(b, []byte{0})
+	return s
+}

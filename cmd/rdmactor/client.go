@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// client is the role of -c: one connection, which is also its talk.
+type client struct {
+	s            *session
+	c            *conn
+	source, sink *verbs.MR
+	established  bool
+	round        int  // rounds that are done
+	written      bool // the sink is told: the next message says that it was written
+	stopped      bool
+}
+
+func (cl *client) start(addr cmid.Addr) error {
+	id, err := cl.s.ch.CreateID(cmid.PortSpaceTCP)
+	if err != nil {
+		return err
+	}
+	cl.c = cl.s.newConn(id, cl)
+	cl.c.expect("resolving the address")
+	return id.ResolveAddr(cmid.Addr{}, addr, cl.s.timeout)
+}
+
+func (cl *client) event(ev cmid.Event) error {
+	switch ev.(type) {
+	case *cmid.AddrResolved:
+		cl.c.expect("resolving the route")
+		return cl.c.id.ResolveRoute(cl.s.timeout)
+	case *cmid.RouteResolved:
+		cl.c.expect("connecting")
+		return cl.connect()
+	case *cmid.Established:
+		cl.established = true
+		return cl.begin()
+	}
+	return nil
+}
+
+func (cl *client) connect() (err error) {
+	if err := cl.c.prepare(); err != nil {
+		return err
+	}
+	if cl.source, err = cl.c.alloc(cl.s.size, verbs.RemoteRead); err != nil {
+		return err
+	}
+	if cl.sink, err = cl.c.alloc(cl.s.size, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
+		return err
+	}
+	return cl.c.id.Connect(nil, depths())
+}
+
+// begin is a round's first step.
+func (cl *client) begin() error {
+	if cl.stopped || cl.s.count > 0 && cl.round == cl.s.count {
+		cl.c.hangUp()
+		return nil
+	}
+	fill(cl.source.Bytes, cl.round)
+	for i := range cl.sink.Bytes { // so that a Write that does not come is seen
+		cl.sink.Bytes[i] = 0xff
+	}
+	cl.written = false
+	cl.c.expect(fmt.Sprintf("round %d, the server's read", cl.round))
+	return cl.c.send(bufferOf(cl.source))
+}
+
+// received takes the server's word that it is done.
+func (cl *client) received(buffer) error {
+	if !cl.written {
+		cl.written = true
+		cl.c.expect(fmt.Sprintf("round %d, the server's write", cl.round))
+		return cl.c.send(bufferOf(cl.sink))
+	}
+	if cl.s.validate {
+		if err := difference(cl.source.Bytes, cl.sink.Bytes); err != nil {
+			return err
+		}
+	}
+	if cl.s.verbose {
+		fmt.Fprintf(cl.s.stdout, "ping data: %s\n", text(cl.sink.Bytes))
+	}
+	cl.round++
+	return cl.begin()
+}
+
+// difference says where got is not what was sent.
+func difference(sent, got []byte) error {
+	if bytes.Equal(sent, got) {
+		return nil
+	}
+	i := 0
+	for sent[i] == got[i] {
+		i++
+	}
+	return fmt.Errorf("data mismatch at byte %d of %d: sent %#02x, got %#02x", i, len(sent), sent[i], got[i])
+}
+
+func (cl *client) other(*cmid.ID, cmid.Event) error { return nil } // it has one identifier
+
+func (cl *client) done(verbs.Opcode) error { return nil } // a client only sends
+
+func (cl *client) idle() bool { return false } // the rounds are its own to end
+
+// stop lets the round under way end: its answers are on their way.
+func (cl *client) stop() error {
+	cl.stopped = true
+	if !cl.established {
+		return fmt.Errorf("%s: interrupted", cl.c.step)
+	}
+	return nil
+}
+
+func (cl *client) ended(_ *conn, err error) error {
+	if err == nil && cl.round < cl.s.count {
+		return fmt.Errorf("interrupted after %d of %d rounds", cl.round, cl.s.count)
+	}
+	return err
+}
+
+func (cl *client) over() bool { return cl.c.over }

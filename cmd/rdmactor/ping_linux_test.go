@@ -1,0 +1,216 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+func TestSizes(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		for _, size := range []int{1, 2, 23, 64, 4096, 65000, 1 << 20} {
+			t.Run(fmt.Sprintf("crc=%t/%d", crc, size), func(t *testing.T) {
+				flags := []string{"-v", "-S", fmt.Sprint(size)}
+				if crc {
+					flags = append(flags, "--crc")
+				}
+				const rounds = 5
+				srv := serve(t, flags...)
+				cl := dial(t, srv.port, append(flags, "-V", "-C", fmt.Sprint(rounds))...)
+				cl.mustEnd()
+				srv.mustEnd()
+				var want, wantServer strings.Builder
+				b := make([]byte, size)
+				for i := range rounds {
+					fill(b, i)
+					fmt.Fprintf(&want, "ping data: %s\n", text(b))
+					fmt.Fprintf(&wantServer, "server ping data: %s\n", text(b))
+				}
+				if cl.out.String() != want.String() {
+					t.Errorf("the client printed %.200q, want %.200q", cl.out, want.String())
+				}
+				if srv.out.String() != wantServer.String() {
+					t.Errorf("the server printed %.200q, want %.200q", srv.out, wantServer.String())
+				}
+			})
+		}
+	}
+}
+
+// TestRpingText holds fill against what rping printed.
+func TestRpingText(t *testing.T) {
+	b := make([]byte, 64)
+	for round, want := range map[int]string{
+		0:  "rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqr",
+		9:  "rdma-ping-9: JKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA",
+		10: "rdma-ping-10: KLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyzA",
+		57: "rdma-ping-57: zABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnop",
+		58: "rdma-ping-58: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopq",
+	} {
+		fill(b, round)
+		if got := string(text(b)); got != want {
+			t.Errorf("round %d: %q, rping has %q", round, got, want)
+		}
+	}
+}
+
+func TestSeveralClients(t *testing.T) {
+	srv := serve(t, "-P", "-S", "65536")
+	var clients []*running
+	for i := range 10 {
+		clients = append(clients, dial(t, srv.port, "-V", "-C", "50", "-S", fmt.Sprint(1+i*7000)))
+	}
+	for _, cl := range clients {
+		cl.mustEnd()
+	}
+	dial(t, srv.port, "-V", "-C", "1").mustEnd() // it goes on
+	srv.cancel()
+	srv.mustEnd()
+	if srv.errs.Len() > 0 {
+		t.Errorf("the server complains although nothing was wrong: %s", srv.errs)
+	}
+}
+
+// TestOneClient: without -P a second client is refused, not left waiting.
+func TestOneClient(t *testing.T) {
+	srv := serve(t)
+	first := dialForever(t, srv.port)
+	dial(t, srv.port, "-C", "1").mustFail("connecting", "ECONNREFUSED")
+	first.cancel()
+	first.mustEnd()
+	srv.mustEnd()
+}
+
+func TestWrongSize(t *testing.T) {
+	srv := serve(t, "-S", "64")
+	cl := dial(t, srv.port, "-C", "3", "-S", "65")
+	srv.mustFail("client 127.0.0.1:", "the client offers 65 bytes", "1 to 64", "-S")
+	cl.mustFail("round 0, the server's read", "the peer has gone")
+}
+
+func TestGarbage(t *testing.T) {
+	say := func(words string) func(*conn) error {
+		return func(c *conn) error { return c.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Inline: []byte(words)}) }
+	}
+	nowhere := buffer{addr: 4096, rkey: 0xdeadbeef, size: 64}
+	for name, c := range map[string]struct {
+		garbage func(*conn) error
+		want    []string
+	}{
+		"short":       {say("hello"), []string{"a message of 5 bytes", "have 16"}},
+		"empty":       {say(""), []string{"a message of 0 bytes"}},
+		"long":        {say("a message of thirty-two bytes..."), []string{"receive", "length"}},
+		"no memory":   {func(c *conn) error { return c.send(nowhere) }, []string{"reading 64 bytes"}},
+		"no bytes":    {func(c *conn) error { return c.send(buffer{}) }, []string{"offers 0 bytes"}},
+		"out of turn": {func(c *conn) error { return errors.Join(c.send(nowhere), c.send(nowhere)) }, []string{"reading 64 bytes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t, "--timeout", "5s")
+			meet(t, srv.port, c.garbage, nil)
+			srv.mustFail(append(c.want, "client 127.0.0.1:")...)
+
+			srv = serve(t, "-P", "--timeout", "5s")
+			st := meet(t, srv.port, c.garbage, nil)
+			<-st.gone
+			dial(t, srv.port, "-V", "-C", "2").mustEnd()
+			srv.cancel()
+			srv.mustEnd()
+			for _, w := range c.want {
+				if !strings.Contains(srv.errs.String(), w) {
+					t.Errorf("the server tells of the stranger %q, which does not say %q", srv.errs, w)
+				}
+			}
+		})
+	}
+}
+
+// TestSinkTooSmall: what was read would not fit where it shall be written.
+func TestSinkTooSmall(t *testing.T) {
+	srv := serve(t)
+	var mr *verbs.MR
+	meet(t, srv.port,
+		func(c *conn) (err error) {
+			if mr, err = c.alloc(64, verbs.RemoteRead); err != nil {
+				return err
+			}
+			return c.send(bufferOf(mr))
+		},
+		func(c *conn, _ buffer) error { return c.send(buffer{addr: mr.Addr, rkey: mr.RKey, size: 63}) })
+	srv.mustFail("the client's sink", "wants 64 bytes back in 63")
+}
+
+// TestNotWritten: -V sees a server that says it has written and has not.
+func TestNotWritten(t *testing.T) {
+	answer := func(c *conn, _ buffer) error { return c.send(buffer{}) }
+	st := meet(t, "", nil, answer)
+	dial(t, st.port, "-V", "-C", "1").mustFail("round 0, the server's write", "data mismatch at byte 0 of 64")
+	st = meet(t, "", nil, answer)
+	dial(t, st.port, "-C", "1").mustEnd() // nobody asked
+}
+
+// TestSilence: each side gives up a peer that says nothing.
+func TestSilence(t *testing.T) {
+	st := meet(t, "", nil, nil)
+	dial(t, st.port, "--timeout", "200ms").mustFail("round 0, the server's read", "nothing for 200ms")
+	srv := serve(t, "--timeout", "200ms")
+	meet(t, srv.port, nil, nil)
+	srv.mustFail("the client's source", "nothing for 200ms")
+}
+
+// TestVanish: each side notices that the other has gone in the middle, at once.
+func TestVanish(t *testing.T) {
+	begun := time.Now()
+	srv := serve(t)
+	var mr *verbs.MR
+	meet(t, srv.port,
+		func(c *conn) (err error) {
+			if mr, err = c.alloc(64, verbs.RemoteRead); err != nil {
+				return err
+			}
+			return c.send(bufferOf(mr))
+		},
+		vanish)
+	srv.mustFail("the client's sink", "the peer has gone")
+
+	st := meet(t, "", nil, vanish)
+	dial(t, st.port).mustFail("round 0, the server's read", "the peer has gone")
+	if took := time.Since(begun); took > 8*time.Second {
+		t.Errorf("it took %v: the time limit noticed, not the end of the connection", took)
+	}
+}
+
+func TestNobody(t *testing.T) {
+	dial(t, "1", "-C", "1").mustFail("connecting", "ECONNREFUSED")
+}
+
+func TestInterrupt(t *testing.T) {
+	srv := serve(t, "-P")
+	cl := dialForever(t, srv.port)
+	counted := dialForever(t, srv.port, "-C", "2000000000")
+	counted.cancel()
+	counted.mustFail("interrupted after", "of 2000000000 rounds")
+	cl.cancel()
+	cl.mustEnd()
+	cl = dialForever(t, srv.port)
+	srv.cancel()
+	srv.mustEnd()
+	cl.mustFail("the peer has gone")
+	if srv.errs.Len() > 0 {
+		t.Errorf("the server complains although it was told to end: %s", srv.errs)
+	}
+
+	srv = serve(t) // nobody came
+	srv.cancel()
+	srv.mustEnd()
+
+	st := meet(t, "", nil, nil)
+	st.deaf.Store(true)
+	early := dial(t, st.port)
+	<-st.asked
+	early.cancel()
+	early.mustFail("connecting: interrupted")
+}

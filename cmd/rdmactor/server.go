@@ -1,0 +1,182 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const backlog = 128
+
+// server is the role of -s: a listener, and the connections that it brought.
+type server struct {
+	s        *session
+	listener *cmid.ID // nil when no more clients are wanted
+}
+
+func (srv *server) start(addr cmid.Addr) error {
+	id, err := srv.s.ch.CreateID(cmid.PortSpaceTCP)
+	if err != nil {
+		return err
+	}
+	srv.listener = id
+	if err := id.BindAddr(addr); err != nil {
+		return err
+	}
+	if err := id.Listen(backlog); err != nil {
+		return err
+	}
+	fmt.Fprintf(srv.s.stdout, "listening on %v\n", id.LocalAddr())
+	return nil
+}
+
+func (srv *server) other(id *cmid.ID, ev cmid.Event) error {
+	switch e := ev.(type) {
+	case *cmid.ConnectRequest:
+		return srv.accept(id)
+	case cmid.Failure:
+		return e
+	}
+	return nil
+}
+
+func (srv *server) accept(id *cmid.ID) error {
+	if srv.listener == nil {
+		return errors.Join(id.Reject(nil), id.Destroy())
+	}
+	t := &serving{s: srv.s}
+	t.c = srv.s.newConn(id, t)
+	t.c.expect("accepting")
+	if err := t.accept(); err != nil { // this client's trouble, not that of the others
+		t.c.fail(err)
+		t.c.over = true
+	}
+	if srv.s.persistent {
+		return nil
+	}
+	return srv.close()
+}
+
+// close refuses further clients.
+func (srv *server) close() error {
+	id := srv.listener
+	srv.listener = nil
+	if id == nil {
+		return nil
+	}
+	return id.Destroy()
+}
+
+func (srv *server) stop() error {
+	for _, c := range srv.s.conns {
+		if !c.ending && !c.over {
+			c.hangUp()
+		}
+	}
+	return srv.close()
+}
+
+func (srv *server) ended(c *conn, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("client %v: %w", c.id.PeerAddr(), err)
+	if !srv.s.persistent {
+		return err
+	}
+	fmt.Fprintln(srv.s.stderr, "rdmactor: ping:", err)
+	return nil
+}
+
+func (srv *server) over() bool { return srv.listener == nil && len(srv.s.conns) == 0 }
+
+// serving is the server's talk with one client.
+type serving struct {
+	s    *session
+	c    *conn
+	data *verbs.MR // of the round: read into, written from
+	n    uint32    // bytes of it that the client has
+	at   stage
+}
+
+// stage is what a server waits for.
+type stage uint8
+
+const (
+	theSource stage = iota // the client's buffer to read
+	theRead                // our Read of it
+	theSink                // the client's buffer to write
+)
+
+func (t *serving) accept() (err error) {
+	if err := t.c.prepare(); err != nil {
+		return err
+	}
+	if t.data, err = t.c.alloc(t.s.size, verbs.LocalWrite); err != nil {
+		return err
+	}
+	return t.c.id.Accept(nil, depths())
+}
+
+func (t *serving) event(ev cmid.Event) error {
+	if _, ok := ev.(*cmid.Established); ok && t.at == theSource {
+		t.c.expect("the client's source")
+	}
+	return nil
+}
+
+func (t *serving) received(b buffer) error {
+	switch t.at {
+	case theSource:
+		return t.read(b)
+	case theSink:
+		return t.write(b)
+	}
+	return errors.New("a message before the read is done: this is not ping")
+}
+
+func (t *serving) read(b buffer) error {
+	if b.size < 1 || int64(b.size) > int64(len(t.data.Bytes)) {
+		return fmt.Errorf("the client offers %d bytes, this server takes 1 to %d: see -S", b.size, len(t.data.Bytes))
+	}
+	t.n, t.at = b.size, theRead
+	t.c.expect(fmt.Sprintf("reading %d bytes", t.n))
+	return t.c.qp.PostSend(&verbs.SendWR{
+		Op: verbs.Read, Flags: verbs.Signaled, SGL: t.part(), RemoteAddr: b.addr, RKey: b.rkey,
+	})
+}
+
+func (t *serving) write(b buffer) error {
+	if b.size < t.n {
+		return fmt.Errorf("the client wants %d bytes back in %d", t.n, b.size)
+	}
+	t.at = theSource
+	t.c.expect("the client's next source")
+	err := t.c.qp.PostSend(&verbs.SendWR{
+		Op: verbs.Write, Flags: verbs.Signaled, SGL: t.part(), RemoteAddr: b.addr, RKey: b.rkey,
+	})
+	if err != nil {
+		return err
+	}
+	return t.goAhead() // the client's receive of it says that the Write is placed
+}
+
+func (t *serving) part() []verbs.SGE { return []verbs.SGE{{MR: t.data, Length: t.n}} }
+
+func (t *serving) goAhead() error { return t.c.send(buffer{}) }
+
+func (t *serving) done(op verbs.Opcode) error {
+	if op != verbs.Read {
+		return nil
+	}
+	if t.s.verbose {
+		fmt.Fprintf(t.s.stdout, "server ping data: %s\n", text(t.data.Bytes[:t.n]))
+	}
+	t.at = theSink
+	t.c.expect("the client's sink")
+	return t.goAhead()
+}
+
+func (t *serving) idle() bool { return t.at == theSource }
