@@ -184,7 +184,7 @@ func (q *qp) release() {
 	q.dev.count(resQP, -1)
 }
 
-// fail brings the queue pair into its error state: what is outstanding completes, as flushed unless it has ended already.
+// fail brings the queue pair into its error state: what is outstanding completes.
 func (q *qp) fail() {
 	if q.over {
 		return
@@ -194,18 +194,22 @@ func (q *qp) fail() {
 	if q.rnr != nil {
 		q.rnr.Stop()
 	}
-	for q.sends.len() > 0 {
-		if e := q.sends.at(0); !e.done {
-			e.status = verbs.StatusFlushed
-		}
-		q.finishSend()
-	}
+	q.flushSends()
 	for q.recvs.len() > 0 {
 		q.rq.add(verbs.WC{ID: q.recvs.pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)
 	}
 	for q.waiting.len() > 0 {
 		p := q.waiting.pop()
 		p.release()
+	}
+}
+
+// flushSends completes the send queue: with success what is done, as flushed what is behind a work request that is not.
+func (q *qp) flushSends() {
+	for flushed := false; q.sends.len() > 0; q.finishSend() {
+		if e := q.sends.at(0); !e.done || flushed && e.status == verbs.StatusSuccess {
+			e.status, flushed = verbs.StatusFlushed, true
+		}
 	}
 }
 

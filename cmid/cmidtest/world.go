@@ -310,6 +310,7 @@ func (w *world) resolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 type rings struct {
 	qp   verbs.QP
 	cq   verbs.CQ
+	pd   verbs.PD
 	mr   *verbs.MR
 	done []verbs.WC
 	then func() // after completions
@@ -324,19 +325,33 @@ const (
 // queues makes a queue pair with n receives of slotSize posted.
 func (w *world) queues(id *cmid.ID, n int) *rings {
 	w.Helper()
+	return w.queuesWith(id, n, nil)
+}
+
+// queuesWith is queues with other attributes than the usual.
+func (w *world) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.QPInitAttr)) *rings {
+	w.Helper()
 	q := &rings{}
 	dev := id.Device()
 	if dev == nil {
 		w.Fatalf("no device in state %v", id.State())
 	}
 	var err error
-	q.mr, err = dev.Alloc(2*ringDepth*slotSize, verbs.LocalWrite)
-	w.must(err)
 	q.cq, err = dev.CreateCQ(4*ringDepth, q.poll)
 	w.must(err)
-	q.qp, err = id.CreateQP(verbs.QPInitAttr{
+	attr := verbs.QPInitAttr{
 		SendCQ: q.cq, RecvCQ: q.cq, MaxSendWR: ringDepth, MaxRecvWR: ringDepth, Context: q,
-	})
+	}
+	if change != nil {
+		change(dev, &attr)
+	}
+	q.pd = attr.PD
+	if q.pd == nil {
+		q.pd = dev.PD()
+	}
+	q.mr, err = q.pd.Alloc(2*ringDepth*slotSize, verbs.LocalWrite)
+	w.must(err)
+	q.qp, err = id.CreateQP(attr)
 	w.must(err)
 	for i := range n {
 		w.must(q.postRecv(i, slotSize))
@@ -401,9 +416,27 @@ func (w *world) requested(recvs int, private []byte, param *cmid.ConnParam) (*li
 // connected connects, with queue pairs on both sides.
 func (w *world) connected(recvs int) *link {
 	w.Helper()
-	c, _ := w.requested(recvs, nil, nil)
-	c.bq = w.queues(c.passive, recvs)
-	w.must(c.passive.Accept(nil, nil))
+	return w.connectedWith(setup{recvs: recvs})
+}
+
+// setup is how a connection is made.
+type setup struct {
+	recvs           int
+	connect, accept *cmid.ConnParam
+	// active and passive change the queue pairs' attributes.
+	active, passive func(verbs.Device, *verbs.QPInitAttr)
+}
+
+// connectedWith connects, with queue pairs on both sides.
+func (w *world) connectedWith(s setup) *link {
+	w.Helper()
+	c := &link{listener: w.listener(cmid.PortSpaceTCP, any4(0))}
+	c.active = w.resolved(cmid.PortSpaceTCP, at(w.rig.Address, w.port))
+	c.aq = w.queuesWith(c.active, s.recvs, s.active)
+	w.must(c.active.Connect(nil, s.connect))
+	c.passive, _ = w.b.request()
+	c.bq = w.queuesWith(c.passive, s.recvs, s.passive)
+	w.must(c.passive.Accept(nil, s.accept))
 	next[*cmid.Established](w.a, c.active)
 	next[*cmid.Established](w.b, c.passive)
 	return c

@@ -1,0 +1,230 @@
+package cmidtest
+
+import (
+	"bytes"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// access is what a requester asks of its peer's memory.
+type access struct {
+	w   *world
+	c   *link
+	mr  *verbs.MR // the peer's, open to everything
+	wr  verbs.SendWR
+	got int // Sends that the peer has received already
+}
+
+const accessed = 4096
+
+// misuses are accesses that a target refuses, by why.
+var misuses = map[string]func(x *access){
+	"a key of nobody":             func(x *access) { x.wr.RKey ^= 0x5a5a5a00 },
+	"the neighbour of a key":      func(x *access) { x.wr.RKey++ },
+	"no key":                      func(x *access) { x.wr.RKey = 0 },
+	"the requester's own address": func(x *access) { x.wr.RemoteAddr, x.wr.RKey = x.c.aq.mr.Addr, x.c.aq.mr.RKey },
+	"freed memory":                func(x *access) { x.w.must(x.c.passive.Device().Free(x.mr)) },
+	"one byte before the start":   func(x *access) { x.wr.RemoteAddr-- },
+	"one byte behind the end":     func(x *access) { x.wr.RemoteAddr += accessed - 63 },
+	"all behind the end":          func(x *access) { x.wr.RemoteAddr += accessed },
+	"far behind the end":          func(x *access) { x.wr.RemoteAddr += 1 << 40 },
+	"the end of all addresses":    func(x *access) { x.wr.RemoteAddr = 1<<64 - 32 },
+	"address 0":                   func(x *access) { x.wr.RemoteAddr = 0 },
+	"a right it does not have": func(x *access) {
+		rights := verbs.LocalWrite | verbs.RemoteRead
+		if x.wr.Op == verbs.Read {
+			rights = verbs.LocalWrite | verbs.RemoteWrite
+		}
+		x.aim(x.w.memory(x.c.bq, accessed, rights, 9))
+	},
+	"memory of another domain": func(x *access) {
+		pd, err := x.c.passive.Device().AllocPD()
+		x.w.must(err)
+		mr, err := pd.Alloc(accessed, remoteAll)
+		x.w.must(err)
+		x.aim(mr)
+	},
+	"a key that was taken back": func(x *access) {
+		x.w.must(x.c.aq.qp.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, Inline: []byte("back"), RKey: x.mr.RKey}))
+		x.w.until("the Send that takes it back", func() bool { return len(x.c.bq.of(verbs.Recv)) == 1 })
+		x.got = 1
+	},
+}
+
+// aim has the access go to the start of mr.
+func (x *access) aim(mr *verbs.MR) { x.mr, x.wr.RemoteAddr, x.wr.RKey = mr, mr.Addr, mr.RKey }
+
+// accessScenarios are accesses that are refused, and keys taken back.
+var accessScenarios = func() scenarios {
+	s := scenarios{
+		"a key is taken back by a Send":              takenBack,
+		"a key of nobody cannot be taken back":       func(w *world) { badInvalidate(w, func(*link) uint32 { return 0x5a5a5a5a }) },
+		"nor one of another domain":                  func(w *world) { badInvalidate(w, foreignKey) },
+		"nor one that was taken back before":         func(w *world) { badInvalidate(w, usedKey) },
+		"a connection lives on beside another's end": besideAnother,
+	}
+	for why, change := range misuses {
+		s["Write: "+why] = func(w *world) { refused(w, verbs.Write, change) }
+		s["Read: "+why] = func(w *world) { refused(w, verbs.Read, change) }
+	}
+	return s
+}()
+
+// refused has the active side do what its peer does not allow.
+func refused(w *world, op verbs.Opcode, change func(*access)) {
+	c := w.connected(3)
+	near := w.memory(c.aq, 64, verbs.LocalWrite, 1)
+	good := w.memory(c.bq, 64, remoteAll, 2)
+	x := &access{w: w, c: c}
+	x.wr = verbs.SendWR{ID: 3, Op: op, SGL: []verbs.SGE{part(near, 0, 64)}}
+	x.aim(w.memory(c.bq, accessed, remoteAll, 3))
+	change(x)
+	keepNear, keepFar := bytes.Clone(near.Bytes), bytes.Clone(x.mr.Bytes)
+
+	w.must(c.aq.write(2, verbs.Signaled, part(near, 0, 64), good, 0))
+	w.must(c.aq.qp.PostSend(&x.wr)) // not signalled: failures complete all the same
+	w.must(c.aq.postSend(4, "behind it"))
+	w.ended(c)
+
+	w.same("what was written before the access that is refused is there", good.Bytes, keepNear)
+	w.same("a refused Write changes nothing, nor does a refused Read", x.mr.Bytes, keepFar)
+	w.same("a refused Read brings nothing", near.Bytes, keepNear)
+	want := verbs.StatusRemAccess
+	switch {
+	case w.iwarp && op == verbs.Read:
+		want = verbs.StatusFlushed
+	case w.iwarp:
+		want = verbs.StatusSuccess // it has left long ago, and was not asked to tell
+	}
+	sent := map[uint64]verbs.WC{}
+	for _, wc := range c.aq.of(verbs.Send) {
+		if _, twice := sent[wc.ID]; twice {
+			w.Errorf("completed twice: %+v", wc)
+		}
+		sent[wc.ID] = wc
+	}
+	if wc := sent[2]; wc.Op != verbs.Write || wc.Status != verbs.StatusSuccess {
+		w.Errorf("the Write before it completed as %+v: what is refused later is nothing to it", wc)
+	}
+	if wc, told := sent[3]; told != (want != verbs.StatusSuccess) || wc.Status != want {
+		w.Errorf("what was refused completed (%v) as %+v; want %v: iWARP knows of Reads only that they were not answered, "+
+			"and of Writes nothing", told, wc, want)
+	}
+	if wc, told := sent[4]; !told || wc.Status != verbs.StatusFlushed && (want != verbs.StatusSuccess || wc.Status != verbs.StatusSuccess) {
+		w.Errorf("the Send behind it completed (%v) as %+v: it is flushed where something before it has failed", told, wc)
+	}
+	for i, wc := range c.bq.of(verbs.Recv) {
+		if i >= x.got && wc.Status != verbs.StatusFlushed {
+			w.Errorf("receive %d of the target's completed as %+v: nothing may come after an access that was refused", i, wc)
+		}
+	}
+	if n := len(c.bq.done); n != 3 {
+		w.Errorf("%d completions at the target for 3 receives", n)
+	}
+}
+
+// ended waits for the end of a connection that the passive side gave up over what the active side did: on iWARP both sides are
+// told why, on InfiniBand the requester by a completion, and the disconnect is left to the owners.
+func (w *world) ended(c *link) {
+	w.Helper()
+	if !w.iwarp {
+		w.until("the requester's failure", func() bool { return failed(c.aq.of(verbs.Send)) > 0 })
+		w.wantState("InfiniBand leaves the disconnect to the owner", c.active, states.Connected)
+		w.must(c.active.Disconnect())
+	}
+	passive := next[*cmid.Disconnected](w.b, c.passive)
+	if !w.iwarp {
+		w.must(c.passive.Disconnect())
+	}
+	active := next[*cmid.Disconnected](w.a, c.active)
+	if w.iwarp && (passive.Err == nil || active.Err == nil) {
+		w.Errorf("the target was told %v, the requester %v: both must learn that it was no orderly end", passive.Err, active.Err)
+	}
+	w.settle()
+}
+
+func failed(wc []verbs.WC) int { return len(wc) - succeeded(wc) }
+
+// takenBack: the receive says which key a Send with invalidate took back; other keys, and the memory, stay.
+func takenBack(w *world) {
+	c := w.connected(3)
+	near := w.memory(c.aq, 64, 0, 1)
+	one, two := w.memory(c.bq, 64, remoteAll, 2), w.memory(c.bq, 64, remoteAll, 3)
+	w.must(c.aq.write(1, 0, part(near, 0, 32), one, 0))
+	w.must(c.aq.qp.PostSend(&verbs.SendWR{
+		ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled | verbs.Solicited, Inline: []byte("done"), RKey: one.RKey,
+	}))
+	w.must(c.aq.write(3, 0, part(near, 32, 32), two, 0))
+	w.told(c.aq, c.bq)
+	w.sent("with its own opcode", c.aq,
+		verbs.WC{ID: 2, Op: verbs.SendWithInvalidate, Bytes: 4}, verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
+	recv := c.bq.of(verbs.Recv)
+	if recv[0].InvalidatedRKey != one.RKey || recv[0].Bytes != 4 || recv[0].Status != verbs.StatusSuccess {
+		w.Errorf("received %+v, want the key %#x that was taken back", recv[0], one.RKey)
+	}
+	if recv[1].InvalidatedRKey != 0 {
+		w.Errorf("received %+v: a plain Send takes no key back", recv[1])
+	}
+	w.same("what was written before the key was taken back", one.Bytes[:32], near.Bytes[:32])
+	w.same("another region's key stays", two.Bytes[:32], near.Bytes[32:])
+	w.must(c.passive.Device().Free(one))
+}
+
+func foreignKey(c *link) uint32 {
+	pd, err := c.passive.Device().AllocPD()
+	if err != nil {
+		return 0
+	}
+	mr, err := pd.Alloc(64, remoteAll)
+	if err != nil {
+		return 0
+	}
+	return mr.RKey
+}
+
+func usedKey(c *link) uint32 {
+	mr, err := c.bq.pd.Alloc(64, remoteAll)
+	if err != nil || c.aq.qp.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, RKey: mr.RKey}) != nil {
+		return 0
+	}
+	return mr.RKey
+}
+
+// badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and the end.
+func badInvalidate(w *world, key func(*link) uint32) {
+	c := w.connected(3)
+	bad := key(c)
+	w.must(c.aq.qp.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled, Inline: []byte("back"), RKey: bad}))
+	w.ended(c)
+	recv := c.bq.of(verbs.Recv)
+	if len(recv) != 3 {
+		w.Fatalf("%d completions of 3 receives", len(recv))
+	}
+	i := succeeded(recv)
+	if recv[i].Status != verbs.StatusRemInvReq || recv[i].InvalidatedRKey != 0 {
+		w.Errorf("received %+v, want %v: nothing was taken back", recv[i], verbs.StatusRemInvReq)
+	}
+	for _, wc := range recv[i+1:] {
+		if wc.Status != verbs.StatusFlushed {
+			w.Errorf("received %+v behind it, want %v", wc, verbs.StatusFlushed)
+		}
+	}
+}
+
+// besideAnother: what a peer does on one connection is nothing to another one, on the same device and to the same memory.
+func besideAnother(w *world) {
+	bad, good := w.connected(1), w.connected(1)
+	near, far := w.memory(good.aq, 64, verbs.LocalWrite, 1), w.memory(good.bq, 64, remoteAll, 2)
+	back := w.memory(good.aq, 64, verbs.LocalWrite, 3)
+	w.must(bad.aq.write(1, verbs.Signaled, part(near, 0, 64), far, 1))
+	w.ended(bad)
+	w.must(good.aq.write(1, verbs.Signaled, part(near, 0, 64), far, 0))
+	w.must(good.aq.read(2, verbs.Signaled, part(back, 0, 64), far, 0))
+	w.told(good.aq, good.bq)
+	w.sent("work on the other connection", good.aq, verbs.WC{ID: 1, Op: verbs.Write, Bytes: 64},
+		verbs.WC{ID: 2, Op: verbs.Read, Bytes: 64}, verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
+	w.same("and its memory", back.Bytes, near.Bytes)
+	w.quiet("nobody else is told")
+}

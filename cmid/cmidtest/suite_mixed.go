@@ -1,0 +1,125 @@
+package cmidtest
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// mixer is one side that posts work requests by chance, and knows what they have to do.
+type mixer struct {
+	w         *world
+	rng       *rand.Rand
+	q         *rings
+	far, near *verbs.MR // the peer's region; one's own, a slot per outstanding work request
+	model     []byte    // what far has to be
+	posted    []verbs.WC
+	reads     [][]byte // by work request: what a Read has to bring; nil for others
+	risky     bool     // far was read since the last fence: a Write may overtake
+}
+
+const (
+	mixerSlots = 2 * ringDepth
+	mixerSlot  = 70_000
+)
+
+// slot is the memory of work request i.
+func (m *mixer) slot(i int) int { return i % mixerSlots * mixerSlot }
+
+// step posts one work request if there is room, and says so.
+func (m *mixer) step() bool {
+	i := len(m.posted)
+	if i >= mixerSlots && !m.check(i-mixerSlots) {
+		return false
+	}
+	n := m.rng.IntN([]int{2, 65, 3000, mixerSlot}[m.rng.IntN(4)])
+	off := m.rng.IntN(len(m.far.Bytes) - n)
+	wc := verbs.WC{ID: uint64(i % 100), Op: verbs.Send, QP: m.q.qp}
+	wr := verbs.SendWR{ID: wc.ID, Flags: verbs.Signaled, RemoteAddr: m.far.Addr + uint64(off), RKey: m.far.RKey}
+	var want []byte
+	switch kind := m.rng.IntN(5); {
+	case kind < 2:
+		wc.Op, wc.Bytes = verbs.Write, uint32(n)
+		wr.SGL = []verbs.SGE{part(m.near, m.slot(i), n)}
+		from := m.near.Bytes[m.slot(i):][:n]
+		for j := range from {
+			from[j] = byte(m.rng.Uint32())
+		}
+		copy(m.model[off:], from)
+		if m.risky {
+			wr.Flags |= verbs.Fence
+		}
+		m.risky = m.risky && wr.Flags&verbs.Fence == 0
+	case kind < 4:
+		wc.Op, wc.Bytes = verbs.Read, uint32(n)
+		wr.SGL = []verbs.SGE{part(m.near, m.slot(i), n)}
+		want = append([]byte{}, m.model[off:off+n]...)
+		m.risky = true
+	}
+	wr.Op = wc.Op
+	m.w.must(m.q.qp.PostSend(&wr))
+	m.posted = append(m.posted, wc)
+	m.reads = append(m.reads, want)
+	return true
+}
+
+// check holds work request i against what it has to do; false when it has not completed.
+func (m *mixer) check(i int) bool {
+	m.w.Helper()
+	got := m.q.of(verbs.Send)
+	if len(got) <= i {
+		return false
+	}
+	if got[i] != m.posted[i] {
+		m.w.Fatalf("work request %d completed as %+v, want %+v: completions come in posting order", i, got[i], m.posted[i])
+	}
+	if want := m.reads[i]; want != nil {
+		m.w.same("a Read sees what was written before it, and not what is posted after", m.near.Bytes[m.slot(i):][:len(want)], want)
+	}
+	return true
+}
+
+// mixed has both sides write, read and send at once, with bytes and lengths by chance.
+func mixed(w *world) {
+	const steps = 300
+	deep := func(_ verbs.Device, attr *verbs.QPInitAttr) {
+		attr.MaxSendWR, attr.MaxRecvWR = mixerSlots, 2*mixerSlots
+	}
+	c := w.connectedWith(setup{active: deep, passive: deep})
+	a, b := w.memory(c.aq, 2*mixerSlot, remoteAll, 1), w.memory(c.bq, 2*mixerSlot, remoteAll, 2)
+	mixers := make([]*mixer, 2)
+	for i, q := range []*rings{c.aq, c.bq} {
+		far := []*verbs.MR{b, a}[i]
+		mixers[i] = &mixer{
+			w: w, rng: rand.New(rand.NewPCG(7, uint64(i))), q: q,
+			far: far, near: w.memory(q, mixerSlots*mixerSlot, verbs.LocalWrite, 3), model: slices.Clone(far.Bytes),
+		}
+		for range 2 * mixerSlots {
+			w.must(q.qp.PostRecv(verbs.RecvWR{ID: 100}))
+		}
+		recvs := 0
+		q.then = func() {
+			for n := len(q.of(verbs.Recv)); recvs < n; recvs++ {
+				w.must(q.qp.PostRecv(verbs.RecvWR{ID: 100}))
+			}
+		}
+	}
+	for _, m := range mixers {
+		// One side goes ahead while the other one's completions are on their way.
+		w.until("room for the next work request", func() bool {
+			for _, m := range mixers {
+				for len(m.posted) < steps && m.step() {
+				}
+			}
+			return len(m.posted) == steps
+		})
+	}
+	for _, m := range mixers {
+		w.until("the last completion", func() bool { return len(m.q.of(verbs.Send)) == steps })
+		for i := steps - mixerSlots; i < steps; i++ {
+			m.check(i)
+		}
+	}
+	w.until("the last Write", func() bool { return slices.Equal(a.Bytes, mixers[1].model) && slices.Equal(b.Bytes, mixers[0].model) })
+}
