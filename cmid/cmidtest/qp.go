@@ -204,12 +204,14 @@ func (q *qp) fail() {
 	}
 }
 
-// flushSends completes the send queue: with success what is done, as flushed what is behind a work request that is not.
+// flushSends completes the send queue. Nothing behind a work request that has failed, or is not done, succeeds.
 func (q *qp) flushSends() {
-	for flushed := false; q.sends.len() > 0; q.finishSend() {
-		if e := q.sends.at(0); !e.done || flushed && e.status == verbs.StatusSuccess {
-			e.status, flushed = verbs.StatusFlushed, true
+	for bad := false; q.sends.len() > 0; q.finishSend() {
+		e := q.sends.at(0)
+		if !e.done || bad && e.status == verbs.StatusSuccess {
+			e.status = verbs.StatusFlushed
 		}
+		bad = bad || e.status != verbs.StatusSuccess
 	}
 }
 

@@ -158,9 +158,15 @@ var memoryScenarios = scenarios{
 		want := bytes.Clone(far.Bytes)
 		copy(want[11:], from.Bytes[90_001:90_008])
 		copy(want[18:], from.Bytes[5:80_005])
-		w.must(c.aq.qp.PostSend(&verbs.SendWR{ID: 1, Op: verbs.Write, SGL: parts, RemoteAddr: far.Addr + 11, RKey: far.RKey}))
+		w.must(c.aq.read(1, 0, part(c.aq.mr, 0, slotSize), far, 0))
+		wr := &verbs.SendWR{
+			ID: 2, Op: verbs.Write, Flags: verbs.Fence, SGL: parts, RemoteAddr: far.Addr + 11, RKey: far.RKey,
+		}
+		w.must(c.aq.qp.PostSend(wr))
+		clear(parts)
+		*wr = verbs.SendWR{}
 		w.told(c.aq, c.bq)
-		w.same("a Write's elements land one behind another", far.Bytes, want)
+		w.same("a Write's elements land one behind another, also when the request and its list are used again", far.Bytes, want)
 	},
 	"no bytes": func(w *world) {
 		c := w.connected(1)
@@ -188,11 +194,15 @@ var memoryScenarios = scenarios{
 		text := bytes.Repeat([]byte("inline"), most/6+1)[:most]
 		want := bytes.Clone(far.Bytes)
 		copy(want[7:], text)
+		copy(want[1007:], text)
 		wr := &verbs.SendWR{ID: 1, Op: verbs.Write, Flags: verbs.Signaled, Inline: text, RemoteAddr: far.Addr + 7, RKey: far.RKey}
+		w.must(c.aq.qp.PostSend(wr))
+		w.must(c.aq.read(2, 0, part(c.aq.mr, 0, slotSize), far, 0))
+		wr.RemoteAddr, wr.Flags = far.Addr+1007, verbs.Fence
 		w.must(c.aq.qp.PostSend(wr))
 		clear(text)
 		w.told(c.aq, c.bq)
-		w.same("inline bytes are copied by post_send, whatever becomes of them", far.Bytes, want)
+		w.same("inline bytes are copied by post_send, also when they leave later", far.Bytes, want)
 		wr.Inline = make([]byte, most+1)
 		w.wantErr("more inline bytes than the device says", c.aq.qp.PostSend(wr), unix.EINVAL)
 		wr.Op, wr.Inline = verbs.Read, []byte("x")

@@ -1,0 +1,141 @@
+package cmidtest
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestDepth: no more Reads are on their way than both sides have agreed, which time shows.
+func TestDepth(t *testing.T) {
+	both(t, func(w *world, f *Fabric) {
+		depths := func(serve, ask uint8) *cmid.ConnParam {
+			return &cmid.ConnParam{ResponderResources: serve, InitiatorDepth: ask, RetryCount: 7, RNRRetryCount: 7}
+		}
+		c := w.connectedWith(setup{connect: depths(4, 3), accept: depths(2, 9)})
+		a, b := w.memory(c.aq, 64, remoteAll, 1), w.memory(c.bq, 64, remoteAll, 2)
+		f.Delay(time.Second)
+		for _, x := range []struct {
+			q     *rings
+			far   *verbs.MR
+			trips time.Duration
+		}{{c.aq, b, 3}, {c.bq, a, 2}} { // of six Reads: two at once, for the peer serves two; then four, for it serves four
+			begin := w.a.l.Now()
+			for i := range 6 {
+				w.must(x.q.read(i, verbs.Signaled, part(x.q.mr, i, 1), x.far, i))
+			}
+			w.until("all", func() bool { return succeeded(x.q.of(verbs.Send)) == 6 })
+			if d := w.a.l.Now().Sub(begin); d != x.trips*2*time.Second {
+				t.Errorf("six Reads took %v, want %d round trips", d, x.trips)
+			}
+		}
+	})
+}
+
+// TestReadIsLost: an answer to what was posted behind a Read does not complete it. InfiniBand gives up; iWARP waits.
+func TestReadIsLost(t *testing.T) {
+	for _, kind := range []Message{MsgRead, MsgReadResponse} {
+		both(t, func(w *world, f *Fabric) {
+			c := w.connected(2)
+			far := w.memory(c.bq, 64, remoteAll, 2)
+			w.must(c.aq.postSend(1, "before"))
+			w.until("the Send before it", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
+			f.Drop(kind, 1)
+			w.must(c.aq.read(2, verbs.Signaled, part(c.aq.mr, 0, 1), far, 0))
+			w.must(c.aq.postSend(3, "behind"))
+			w.within(2*retryTimeout, 0, func() bool { return len(c.aq.of(verbs.Send)) == 3 })
+			got := c.aq.of(verbs.Send)[1:]
+			if w.iwarp {
+				if len(got) > 0 {
+					t.Errorf("completed as %+v: the Read was never answered", got)
+				}
+				return
+			}
+			if len(got) != 2 || got[0].Status != verbs.StatusRetryExc || got[1].Status != verbs.StatusFlushed {
+				t.Errorf("completed as %+v, want %v and %v", got, verbs.StatusRetryExc, verbs.StatusFlushed)
+			}
+		})
+	}
+}
+
+// TestFreedMeanwhile: memory that was freed although a work request names it ends the connection, and is not touched.
+func TestFreedMeanwhile(t *testing.T) {
+	t.Run("of a Read", func(t *testing.T) {
+		both(t, func(w *world, f *Fabric) {
+			c := w.connected(0)
+			near, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 64, remoteAll, 2)
+			w.must(c.aq.read(1, 0, part(near, 0, 64), far, 0))
+			w.must(c.active.Device().Free(near))
+			w.until("the failure", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
+			if wc := c.aq.done[0]; wc.Status != verbs.StatusLocProt {
+				t.Errorf("completed as %+v", wc)
+			}
+			if w.iwarp {
+				next[*cmid.Disconnected](w.a, c.active)
+				next[*cmid.Disconnected](w.b, c.passive)
+			}
+		})
+	})
+	t.Run("of a receive", func(t *testing.T) {
+		both(t, func(w *world, f *Fabric) {
+			c := w.connected(1)
+			w.must(c.passive.Device().Free(c.bq.mr))
+			w.must(c.aq.postSend(1, "x"))
+			w.until("the failure", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
+			if wc := c.bq.done[0]; wc.Status != verbs.StatusLocProt {
+				t.Errorf("completed as %+v", wc)
+			}
+			if w.iwarp {
+				next[*cmid.Disconnected](w.a, c.active)
+				next[*cmid.Disconnected](w.b, c.passive)
+				return
+			}
+			w.until("the sender's", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
+			if wc := c.aq.done[0]; wc.Status != verbs.StatusRemOp {
+				t.Errorf("the sender was told %+v", wc)
+			}
+		})
+	})
+}
+
+// TestWritesWaitBehindASend: on InfiniBand nothing overtakes a Send that waits for its receive, and waiting is not failing.
+func TestWritesWaitBehindASend(t *testing.T) {
+	w, _ := twinWorld(t, Config{})
+	c := w.connected(0)
+	near, far := w.memory(c.aq, 64, 0, 1), w.memory(c.bq, 64, remoteAll, 2)
+	before := far.Bytes[0]
+	w.must(c.aq.postSend(1, "one"))
+	w.must(c.aq.postSend(2, "two"))
+	w.must(c.aq.write(3, verbs.Signaled, part(near, 0, 1), far, 0))
+	w.must(c.bq.postRecv(0, slotSize))
+	w.within(2*retryTimeout, 0, func() bool { return len(c.aq.done) > 1 })
+	if far.Bytes[0] != before || len(c.aq.done) != 1 {
+		t.Errorf("byte %#x after completions %+v: the second Send waits, and the Write behind it", far.Bytes[0], c.aq.done)
+	}
+	w.must(c.bq.postRecv(1, slotSize))
+	w.until("all", func() bool { return succeeded(c.aq.done) == 3 })
+	w.same("then the Write", far.Bytes[:1], near.Bytes[:1])
+}
+
+// TestKeysDiffer: what belongs to one side means nothing to the other, so that a test that takes the wrong one fails.
+func TestKeysDiffer(t *testing.T) {
+	w, _ := twinWorld(t, Config{Flavor: states.IWARP})
+	c := w.connected(0)
+	seen := map[uint32]bool{}
+	for range 100 {
+		for _, q := range []*rings{c.aq, c.bq} {
+			mr := w.memory(q, 1, remoteAll, 0)
+			if seen[mr.RKey-1] || seen[mr.RKey] || seen[mr.RKey+1] || mr.RKey == 0 {
+				t.Fatalf("key %#x: it, or its neighbour, is another region's", mr.RKey)
+			}
+			seen[mr.RKey] = true
+		}
+	}
+	_, err := c.active.Device().Alloc(1, 1<<7)
+	w.wantErr("a right that there is not", err, unix.EINVAL)
+}
