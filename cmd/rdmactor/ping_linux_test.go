@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,10 @@ func TestGarbage(t *testing.T) {
 		return func(c *conn) error { return c.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Inline: []byte(words)}) }
 	}
 	nowhere := buffer{addr: 4096, rkey: 0xdeadbeef, size: 64}
+	twice := func(c *conn) error {
+		mr, err := c.alloc(64, verbs.RemoteRead)
+		return errors.Join(err, c.send(bufferOf(mr)), c.send(bufferOf(mr)))
+	}
 	for name, c := range map[string]struct {
 		garbage func(*conn) error
 		want    []string
@@ -106,7 +112,7 @@ func TestGarbage(t *testing.T) {
 		"long":        {say("a message of thirty-two bytes..."), []string{"receive", "length"}},
 		"no memory":   {func(c *conn) error { return c.send(nowhere) }, []string{"reading 64 bytes"}},
 		"no bytes":    {func(c *conn) error { return c.send(buffer{}) }, []string{"offers 0 bytes"}},
-		"out of turn": {func(c *conn) error { return errors.Join(c.send(nowhere), c.send(nowhere)) }, []string{"reading 64 bytes"}},
+		"out of turn": {twice, []string{"reading 64 bytes", "a message before the read is done"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t, "--timeout", "5s")
@@ -183,8 +189,39 @@ func TestVanish(t *testing.T) {
 	}
 }
 
+// TestAsksForCRC looks at the flag in the client's MPA Request (RFC 5044, 7.1).
+func TestAsksForCRC(t *testing.T) {
+	const flags, c = 16, 0x40
+	for crc, want := range map[string]byte{"--crc=false": 0, "--crc": c} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		cl := dial(t, port, crc)
+		nc, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := make([]byte, 20)
+		if _, err := io.ReadFull(nc, request); err != nil {
+			t.Fatalf("%s: no Request: %v", crc, err)
+		}
+		if got := request[flags] & c; got != want {
+			t.Errorf("%s: the Request is %x: its CRC flag is %#x, want %#x", crc, request, got, want)
+		}
+		nc.Close() // again for a second try, with revision 1
+		if nc, err = l.Accept(); err == nil {
+			nc.Close()
+		}
+		cl.mustFail("connecting")
+	}
+}
+
 func TestNobody(t *testing.T) {
 	dial(t, "1", "-C", "1").mustFail("connecting", "ECONNREFUSED")
+	begin(t, nil, "ping", "-s", "-a", "203.0.113.1").mustFail("bind_addr", "EADDRNOTAVAIL")
 }
 
 func TestInterrupt(t *testing.T) {
