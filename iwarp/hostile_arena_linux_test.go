@@ -1,0 +1,486 @@
+package iwarp
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/internal/hostile"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// arena is two nodes that talk to each other all the time, while hostile peers come to the one's listener, or are connected to by the
+// other.
+type arena struct {
+	t              *testing.T
+	client, server *node
+	lh             cmid.Handle
+	at             cmid.Addr
+	steady         pingPong // the connection that is there before, and stays
+	asked          int      // rounds of it
+	receives       int      // that a victim posts
+	receiveLen     int
+	regionLen      int
+	victims        map[cmid.Handle]*victim
+	goodChild      cmid.Handle
+	memory         map[*node][2]*verbs.MR // for victims' receives and Reads
+	reads          uint32
+	quiet          leftovers
+}
+
+// victim is an end that a hostile peer has to do with.
+type victim struct {
+	n       *node
+	h       cmid.Handle
+	qp      verbs.QP
+	refused error // Accept's
+	told    []told
+	wcs     []verbs.WC
+	atEnd   int // completions when the end was told
+	reads   int // posted
+	over    bool
+}
+
+// ends is 1 for the events that end an identifier.
+func ends(k states.Kind) int {
+	switch k {
+	case states.KindDisconnected, states.KindConnectError, states.KindRejected, states.KindUnreachable:
+		return 1
+	}
+	return 0
+}
+
+func (v *victim) end() told {
+	for _, e := range v.told {
+		if ends(e.kind) == 1 {
+			return e
+		}
+	}
+	return told{}
+}
+
+// attacked is how an attack ended.
+type attacked struct {
+	peer   hostile.Result // the last connection's
+	tries  int            // connections
+	victim *victim        // nil: the owner was told nothing
+}
+
+func (g *attacked) refused() error {
+	if g.victim == nil {
+		return nil
+	}
+	return g.victim.refused
+}
+
+func newArena(t *testing.T, opts ...Option) *arena {
+	t.Helper()
+	return newArenaWith(t, hostile.Receives, hostile.ReceiveLen, opts...)
+}
+
+// newArenaWith has victims post that many receives of that size.
+func newArenaWith(t *testing.T, receives, receiveLen int, opts ...Option) *arena {
+	t.Helper()
+	a := &arena{
+		t: t, receives: receives, receiveLen: receiveLen, regionLen: hostile.RegionLen,
+		victims: make(map[cmid.Handle]*victim), memory: make(map[*node][2]*verbs.MR),
+		client: newNode(t, opts...), server: newNode(t, opts...),
+	}
+	a.lh, a.at = a.server.listen("127.0.0.1:0")
+	h := a.client.resolve(a.at)
+	a.steady = pingPong{client: a.client, server: a.server, cq: newPinger(t, a.client, h, false)}
+	a.client.do(h, &cmid.Connect{})
+	child := a.server.wait(a.lh, states.KindConnectRequest, a.client).child
+	a.steady.sq = newPinger(t, a.server, child, true)
+	a.server.do(child, &cmid.Accept{})
+	a.client.wait(h, states.KindEstablished, a.server)
+	a.server.wait(child, states.KindEstablished, a.client)
+	for _, n := range []*node{a.client, a.server} {
+		n.react = func(e told) { a.hear(n, e) }
+		pd := n.in.dev.PD()
+		a.memory[n] = [2]*verbs.MR{
+			a.alloc(n, pd, a.receives*a.receiveLen, verbs.LocalWrite), a.alloc(n, pd, 4096, verbs.LocalWrite|verbs.RemoteWrite),
+		}
+	}
+	a.good()
+	x, _ := hostile.Find("HTTP") // what Go's own poller needs is there from now on
+	a.settled()
+	a.attack(x, hostile.Dials, hostile.Options{})
+	a.settled()
+	a.quiet = a.left()
+	return a
+}
+
+// on goes on as the subtest t, which is a goroutine more.
+func (a *arena) on(t *testing.T) {
+	a.t, a.client.t, a.server.t = t, t, t
+	a.quiet.goroutines = runtime.NumGoroutine()
+}
+
+// until turns both loops until done, with the steady connection at work.
+func (a *arena) until(what string, done func() bool) {
+	a.t.Helper()
+	from, end := a.steady.cq.heard, time.Now().Add(patience)
+	for !done() || a.steady.cq.heard < from+2 {
+		if time.Now().After(end) {
+			a.t.Fatalf("%s: not within %v; left %+v, was %+v; steady connection: %d of %d\nclient %v\nserver %v", what, patience,
+				a.left(), a.quiet, a.steady.cq.heard, a.asked, a.client.events, a.server.events)
+		}
+		a.turn()
+	}
+}
+
+func (a *arena) turn() {
+	a.t.Helper()
+	if a.steady.cq.heard == a.asked {
+		if err := a.steady.cq.qp.PostSend(&a.steady.cq.send); err != nil {
+			a.t.Fatalf("the steady connection: %v", err)
+		}
+		a.asked++
+	}
+	for _, n := range []*node{a.client, a.server} {
+		if err := n.loop.Turn(); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	if a.steady.cq.err != nil || a.steady.sq.err != nil {
+		a.t.Fatalf("the steady connection: %v, %v", a.steady.cq.err, a.steady.sq.err)
+	}
+	runtime.Gosched()
+}
+
+// hear is the owner of whatever is not steady.
+func (a *arena) hear(n *node, e told) {
+	if v := a.victims[e.h]; v != nil {
+		a.suffer(v, e)
+		return
+	}
+	if e.kind != states.KindConnectRequest {
+		return
+	}
+	if e.private == "good" {
+		a.goodChild = e.child
+		return
+	}
+	v := a.victim(n, e.child)
+	if v.refused = n.inst.Do(e.child, &cmid.Accept{}); v.refused != nil {
+		n.do(e.child, &cmid.DestroyID{})
+		v.over = true
+	}
+}
+
+// suffer is told of a victim's end, and posts its Read.
+func (a *arena) suffer(v *victim, e told) {
+	switch {
+	case e.kind == states.KindAddrResolved || e.kind == states.KindRouteResolved:
+		return
+	case e.kind == states.KindEstablished && a.reads > 0:
+		v.reads++
+		wr := verbs.SendWR{ID: 99, Op: verbs.Read, Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: a.memory[v.n][1], Length: a.reads}}, RKey: 1}
+		if err := v.qp.PostSend(&wr); err != nil {
+			a.t.Errorf("the victim's Read: %v", err)
+		}
+	}
+	v.told = append(v.told, e)
+	v.collect()
+	v.atEnd = len(v.wcs)
+}
+
+// collect takes a victim's completions out of the node's.
+func (v *victim) collect() {
+	for _, wc := range v.n.wcs {
+		if wc.QP == v.qp {
+			v.wcs = append(v.wcs, wc)
+		}
+	}
+	v.n.wcs = v.n.wcs[:0]
+}
+
+// victim gives h a queue pair with receives.
+func (a *arena) victim(n *node, h cmid.Handle) *victim {
+	a.t.Helper()
+	v := &victim{n: n, h: h}
+	var err error
+	v.qp, err = n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 16, MaxRecvWR: 16})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for i := range a.receives {
+		sge := verbs.SGE{MR: a.memory[n][0], Offset: uint32(i * a.receiveLen), Length: uint32(a.receiveLen)}
+		if err := v.qp.PostRecv(verbs.RecvWR{ID: uint64(i), SGE: sge}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	a.victims[h] = v
+	return v
+}
+
+func (a *arena) alloc(n *node, pd verbs.PD, size int, access verbs.Access) *verbs.MR {
+	a.t.Helper()
+	mr, err := pd.Alloc(size, access)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return mr
+}
+
+// attack throws x at the server's listener (Dials) or at the client (Answers) until nothing is left to be told.
+func (a *arena) attack(x *hostile.Exchange, side hostile.Side, o hostile.Options) attacked {
+	a.t.Helper()
+	return a.attackWith(x, side, o, nil)
+}
+
+// attackWith is attack, with something to be done meanwhile.
+func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Options, meanwhile func()) attacked {
+	a.t.Helper()
+	n := a.server
+	if side == hostile.Answers {
+		n = a.client
+	}
+	if x.Regions {
+		r := a.regions(n)
+		defer a.free(n, r)
+		o.Regions = r.known
+	}
+	a.reads = x.Reads
+	defer func() { a.reads = 0 }()
+	results := make(chan []hostile.Result, 1)
+	var l *net.TCPListener
+	if side == hostile.Dials {
+		go func() {
+			r, err := x.Dial(a.t.Context(), fmt.Sprintf("127.0.0.1:%d", a.at.Port()), o)
+			if err != nil {
+				r.Wrong = err.Error()
+			}
+			results <- []hostile.Result{r}
+		}()
+	} else {
+		var err error
+		if l, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+			a.t.Fatal(err)
+		}
+		go func() { results <- x.Serve(a.t.Context(), l, o) }()
+		a.dial(l)
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	var all []hostile.Result
+	a.until("the end of "+x.Name, func() bool {
+		a.bury()
+		if l != nil && a.told() {
+			_ = l.Close()
+			l = nil
+		}
+		if all == nil && l == nil {
+			select {
+			case all = <-results:
+			default:
+			}
+		}
+		return all != nil
+	})
+	a.until("what is told of "+x.Name, func() bool { // it may be gone before we have accepted its connection
+		a.bury()
+		return a.told() && a.client.in.conns == 1 && a.server.in.conns == 1
+	})
+	got := attacked{tries: len(all)}
+	if len(all) > 0 {
+		got.peer = all[len(all)-1]
+	}
+	for _, v := range a.victims {
+		got.victim = v
+	}
+	if len(a.victims) > 1 || got.tries > 2 {
+		a.t.Errorf("%d victims, %d connections: want one, and at most one more try", len(a.victims), got.tries)
+	}
+	clear(a.victims)
+	return got
+}
+
+// dial connects the client to l.
+func (a *arena) dial(l *net.TCPListener) {
+	a.t.Helper()
+	h := a.client.resolve(cmid.MustAddr(l.Addr().String()))
+	a.victim(a.client, h)
+	depth := uint8(hostile.Depth)
+	a.client.do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: depth, InitiatorDepth: depth}})
+}
+
+// told is true when every victim has heard of its end.
+func (a *arena) told() bool {
+	for _, v := range a.victims {
+		if !v.over {
+			return false
+		}
+	}
+	return true
+}
+
+// bury destroys the victims that have heard of their end.
+func (a *arena) bury() {
+	for _, v := range a.victims {
+		if !v.over && ends(v.end().kind) == 1 {
+			v.n.do(v.h, &cmid.DestroyID{})
+			v.collect()
+			v.over = true
+		}
+	}
+}
+
+// good connects to the listener, talks both ways, and leaves.
+func (a *arena) good() {
+	a.t.Helper()
+	a.goodChild = 0
+	h := a.client.resolve(a.at)
+	cq := newPinger(a.t, a.client, h, false)
+	a.client.do(h, &cmid.Connect{PrivateData: []byte("good")})
+	a.until("a good connection's request", func() bool { return a.goodChild != 0 })
+	child := a.goodChild
+	sq := newPinger(a.t, a.server, child, true)
+	a.server.do(child, &cmid.Accept{})
+	a.until("a good connection", func() bool {
+		return a.client.found(h, states.KindEstablished) != nil && a.server.found(child, states.KindEstablished) != nil
+	})
+	if err := cq.qp.PostSend(&cq.send); err != nil {
+		a.t.Fatal(err)
+	}
+	a.until("a good connection's echo", func() bool { return cq.heard == 1 })
+	a.client.do(h, &cmid.Disconnect{})
+	a.until("a good connection's end", func() bool {
+		return a.client.found(h, states.KindDisconnected) != nil && a.server.found(child, states.KindDisconnected) != nil
+	})
+	for _, e := range []*told{a.client.found(h, states.KindDisconnected), a.server.found(child, states.KindDisconnected)} {
+		if e.err != nil {
+			a.t.Errorf("a good connection ended with %v", e)
+		}
+	}
+	a.client.do(h, &cmid.DestroyID{})
+	a.server.do(child, &cmid.DestroyID{})
+	for _, p := range []*pinger{cq, sq} {
+		mr := p.recv.SGE.MR
+		if err := p.cq.Close(); err != nil {
+			a.t.Error(err)
+		}
+		if err := mr.PD.(*domain).dev.Free(mr); err != nil {
+			a.t.Error(err)
+		}
+	}
+}
+
+// leftovers is everything that an exchange could leave behind.
+type leftovers struct {
+	fds, goroutines int
+	nodes           [2]leftover
+}
+
+type leftover struct {
+	conns, setups, lingers, attempts, ids, qps, dirty, events, memory, loopFDs, timers int
+}
+
+func (a *arena) left() leftovers {
+	l := leftovers{fds: fds(a.t), goroutines: runtime.NumGoroutine()}
+	for i, n := range []*node{a.client, a.server} {
+		in, s := n.in, n.loop.Stats()
+		l.nodes[i] = leftover{
+			conns: in.conns, setups: in.setups, lingers: in.lingers.n, attempts: len(in.attempts), ids: len(in.ids), qps: len(in.dev.qps),
+			dirty: len(in.dirty), events: len(in.events), memory: in.dev.pd.users, loopFDs: s.FDs, timers: s.Timers,
+		}
+	}
+	return l
+}
+
+// clean waits until nothing is left, and forgets what was told.
+func (a *arena) clean() {
+	a.t.Helper()
+	a.until("nothing left", func() bool {
+		if a.steady.cq.heard < a.asked { // between two rounds nothing is dirty
+			return false
+		}
+		l := a.left()
+		l.goroutines = max(l.goroutines, a.quiet.goroutines) // the testing package has some that end
+		return l == a.quiet
+	})
+	a.forget()
+}
+
+func (a *arena) forget() {
+	for _, n := range []*node{a.client, a.server} {
+		n.events, n.wcs = n.events[:0], n.wcs[:0]
+	}
+}
+
+// settled lets what is under way come to an end.
+func (a *arena) settled() {
+	a.until("quiet", func() bool { return a.steady.cq.heard == a.asked && a.client.in.conns == 1 && a.server.in.conns == 1 })
+	a.forget()
+}
+
+// own is regions on a node, and what a peer knows of them.
+type own struct {
+	known hostile.Regions
+	other verbs.PD
+	mrs   []*verbs.MR
+	must  []*verbs.MR // must not change
+}
+
+const untouched = 0x11
+
+// regions makes one of each kind.
+func (a *arena) regions(n *node) *own {
+	a.t.Helper()
+	r := &own{}
+	var err error
+	if r.other, err = n.in.dev.AllocPD(); err != nil {
+		a.t.Fatal(err)
+	}
+	add := func(pd verbs.PD, access verbs.Access) (hostile.Region, *verbs.MR) {
+		mr := a.alloc(n, pd, a.regionLen, access)
+		for i := range mr.Bytes {
+			mr.Bytes[i] = untouched
+		}
+		r.mrs = append(r.mrs, mr)
+		if access&verbs.RemoteWrite == 0 || pd == r.other {
+			r.must = append(r.must, mr)
+		}
+		return hostile.Region{STag: mr.RKey, TO: mr.Addr, Len: uint32(len(mr.Bytes))}, mr
+	}
+	const all = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+	pd := n.in.dev.PD()
+	r.known.Both, _ = add(pd, all)
+	r.known.ReadOnly, _ = add(pd, verbs.RemoteRead)
+	r.known.WriteOnly, _ = add(pd, verbs.LocalWrite|verbs.RemoteWrite)
+	r.known.Local, _ = add(pd, verbs.LocalWrite)
+	r.known.Foreign, _ = add(r.other, all)
+	var gone *verbs.MR
+	r.known.Freed, gone = add(pd, all)
+	r.must = append(r.must, gone)
+	if err := n.in.dev.Free(gone); err != nil {
+		a.t.Fatal(err)
+	}
+	r.mrs = r.mrs[:len(r.mrs)-1]
+	return r
+}
+
+// free deregisters them. What no peer may write to must be as it was.
+func (a *arena) free(n *node, r *own) {
+	a.t.Helper()
+	for i, mr := range r.must {
+		if bytes.Count(mr.Bytes, []byte{untouched}) != len(mr.Bytes) {
+			a.t.Errorf("region %d, which no peer may write to, was written to", i)
+		}
+	}
+	for _, mr := range r.mrs {
+		if err := n.in.dev.Free(mr); err != nil {
+			a.t.Error(err)
+		}
+	}
+	if err := r.other.Close(); err != nil {
+		a.t.Error(err)
+	}
+}

@@ -1,0 +1,250 @@
+package iwarp
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/internal/hostile"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// sides are the roles in which an exchange is thrown at us.
+func sides(x *hostile.Exchange) []hostile.Side {
+	if x.Side != hostile.Either {
+		return []hostile.Side{x.Side}
+	}
+	return []hostile.Side{hostile.Dials, hostile.Answers}
+}
+
+// TestHostile throws every exchange of the table at a listener and at a connecting side, with and without CRC: each ends as the table
+// says, nothing is left of it, and neither a connection that was there before nor a new one to the same listener notices.
+func TestHostile(t *testing.T) {
+	a := newArena(t)
+	for _, x := range hostile.All() {
+		for _, side := range sides(x) {
+			for _, crc := range []bool{false, true} {
+				if x.Slow || x.CRC && !crc {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/side %d/CRC %t", x.Name, side, crc), func(t *testing.T) {
+					a.on(t)
+					got := a.attack(x, side, hostile.Options{CRC: crc})
+					a.judge(x, got)
+					a.good()
+					a.clean()
+				})
+			}
+		}
+	}
+}
+
+// TestHostileHeap: the whole table once more costs no memory.
+func TestHostileHeap(t *testing.T) {
+	a := newArena(t)
+	pass := func() (heap uint64, n int) {
+		for _, x := range hostile.All() {
+			for _, side := range sides(x) {
+				if !x.Slow {
+					a.attack(x, side, hostile.Options{})
+					a.clean()
+					n++
+				}
+			}
+		}
+		return heapNow(), n
+	}
+	before, _ := pass()
+	after, n := pass()
+	if after > before+uint64(n)*32 {
+		t.Errorf("%d exchanges left %d bytes of heap", n, after-before)
+	}
+}
+
+func heapNow() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first one finalised
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// judge holds what was told and what the hostile peer saw against the table.
+func (a *arena) judge(x *hostile.Exchange, got attacked) {
+	a.t.Helper()
+	w := &x.Want
+	if got.peer.Wrong != "" {
+		a.t.Errorf("we sent something wrong: %s", got.peer.Wrong)
+	}
+	v := got.victim
+	if v == nil || v.refused != nil {
+		if w.Told != hostile.Nothing && w.Told != hostile.Anything {
+			a.t.Errorf("told nothing, want outcome %d (accept: %v)", w.Told, got.refused())
+		}
+	} else {
+		if w.Told == hostile.Nothing {
+			a.t.Errorf("the owner was told %v, want nothing", v.told)
+		}
+		a.judgeEvents(w, v)
+		a.judgeCompletions(w, v)
+	}
+	a.judgePeer(w, &got.peer)
+}
+
+// outcomes are the events of each hostile.Told.
+var outcomes = map[hostile.Told]struct {
+	kind        states.Kind
+	established int
+}{
+	hostile.Orderly: {states.KindDisconnected, 1}, hostile.Failed: {states.KindDisconnected, 1},
+	hostile.Refused: {states.KindRejected, 0}, hostile.ConnectError: {states.KindConnectError, 0},
+	hostile.Unreachable: {states.KindUnreachable, 0},
+}
+
+// judgeEvents wants one end, told once, with a reason that names what, which layer and which frame.
+func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
+	a.t.Helper()
+	end, established := v.end(), 0
+	for _, e := range v.told {
+		if e.kind == states.KindEstablished {
+			established++
+		}
+	}
+	var ce *core.Error
+	if end.err != nil && !errors.As(end.err, &ce) && (end.kind == states.KindDisconnected || !errors.Is(end.err, w.Errno)) {
+		a.t.Errorf("the reason is %v, which is no *core.Error, nor %v from TCP's handshake", end.err, w.Errno)
+		return
+	}
+	if ends(end.kind) != 1 || established > 1 || len(v.told) != 1+established {
+		a.t.Errorf("told %v, want one end, behind at most one Established", v.told)
+	}
+	if w.Told == hostile.Anything {
+		return
+	}
+	want := outcomes[w.Told]
+	status := int32(0)
+	if want.established == 0 {
+		status = -int32(w.Errno)
+	}
+	if end.kind != want.kind || established != want.established || end.status != status || (end.err == nil) != (w.Told == hostile.Orderly) {
+		a.t.Errorf("told %v, want kind %d with status %d", v.told, want.kind, status)
+	}
+	if ce == nil {
+		return
+	}
+	if w.Errno != 0 && ce.Errno != w.Errno || !strings.Contains(ce.Error(), w.Text) {
+		a.t.Errorf("the reason is %v, want errno %v and %q", ce, w.Errno, w.Text)
+	}
+	term := hostile.Term{}
+	if ce.Protocol {
+		term = hostile.Term{Layer: ce.Layer, Type: ce.Type, Code: ce.Code}
+	}
+	byUs := w.Term != hostile.Term{} && !w.ByPeer
+	if term != w.Term || ce.Sent != byUs || ce.Received != w.ByPeer {
+		a.t.Errorf("the reason is %+v, want Terminate %+v, of the peer's: %t", ce, w.Term, w.ByPeer)
+	}
+}
+
+// judgeCompletions wants each posted receive completed once, in order, before the end was told, the one that the error hit with its
+// status.
+func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
+	a.t.Helper()
+	if v.atEnd != len(v.wcs) {
+		a.t.Errorf("%d completions, %d of them before the end was told", len(v.wcs), v.atEnd)
+	}
+	var next uint64
+	failed := false
+	for _, wc := range v.wcs {
+		if wc.Op == verbs.Recv {
+			if wc.ID != next {
+				a.t.Errorf("receive %d completed, want %d", wc.ID, next)
+			}
+			next++
+		}
+		switch {
+		case wc.Status == verbs.StatusSuccess && failed:
+			a.t.Errorf("%+v succeeded behind one that failed", wc)
+		case wc.Status != verbs.StatusSuccess && !failed && w.Hit != verbs.StatusSuccess:
+			if failed = true; wc.Status != w.Hit {
+				a.t.Errorf("the first to fail is %+v, want %v", wc, w.Hit)
+			}
+		case wc.Status != verbs.StatusSuccess && wc.Status != verbs.StatusFlushed && w.Told != hostile.Anything && v.reads == 0:
+			a.t.Errorf("%+v, want it flushed", wc)
+		}
+	}
+	if next != uint64(a.receives) || len(v.wcs) != a.receives+v.reads {
+		a.t.Errorf("%d receives of %d and %d completions in all, with %d Reads", next, a.receives, len(v.wcs), v.reads)
+	}
+}
+
+// judgePeer holds what the hostile peer saw against the table.
+func (a *arena) judgePeer(w *hostile.Want, got *hostile.Result) {
+	a.t.Helper()
+	byUs := w.Term != hostile.Term{} && !w.ByPeer
+	switch t := got.Terminate; {
+	case !byUs && t != nil:
+		a.t.Errorf("the peer got Terminate %+v, want none", t)
+	case byUs && t == nil:
+		a.t.Errorf("the peer got no Terminate (end %d, %d FPDUs), want %+v", got.End, got.FPDUs, w.Term)
+	case byUs:
+		if (hostile.Term{Layer: t.Layer, Type: t.Type, Code: t.Code}) != w.Term {
+			a.t.Errorf("the peer got Terminate %+v, want %+v", t, w.Term)
+		}
+		if w.Copy {
+			a.judgeCopy(t.Length, t.DDP, t.RDMAP, got.Offending)
+		}
+	}
+	if w.Told == hostile.Nothing {
+		if reject := got.Frame != nil && got.Frame.Flags&0x20 != 0; reject != w.Reject || got.Frame != nil && !reject {
+			a.t.Errorf("the peer got Reply %+v, want one that rejects: %t", got.Frame, w.Reject)
+		}
+	}
+	if got.End == hostile.StillOpen || got.End == hostile.Reset && byUs {
+		a.t.Errorf("the peer saw end %d, want FIN", got.End)
+	}
+}
+
+// judgeCopy wants the headers of the offending segment back.
+func (a *arena) judgeCopy(length uint16, ddp, rdmap, offending []byte) {
+	a.t.Helper()
+	n, rest := 18, 0
+	if offending[0]&0x80 != 0 {
+		n = 14
+	}
+	if offending[1]&0x0f == 1 {
+		rest = 28
+	}
+	if int(length) != len(offending) || string(ddp) != string(offending[:n]) || string(rdmap) != string(offending[n:n+rest]) {
+		a.t.Errorf("the Terminate has length %d and headers %x %x, want those of %d bytes %.60x", length, ddp, rdmap, len(offending), offending)
+	}
+}
+
+// TestHostileSilent throws what ends by our patience only, all at a time.
+func TestHostileSilent(t *testing.T) {
+	const short = 200 * time.Millisecond
+	for _, x := range hostile.All() {
+		if !x.Slow {
+			continue
+		}
+		for _, side := range sides(x) {
+			t.Run(fmt.Sprintf("%s/side %d", x.Name, side), func(t *testing.T) {
+				a := newArena(t, func(c *Config) {
+					c.RequestTimeout, c.ReplyTimeout, c.UserTimeout, c.MessageTimeout = short, short, short, short
+				})
+				if x.Regions {
+					a.regionLen = 8 << 20 // more than the sockets hold
+				}
+				// A good one connects and talks while the peer is silent.
+				got := a.attackWith(x, side, hostile.Options{Timeout: 3 * time.Second}, a.good)
+				a.judge(x, got)
+				a.good()
+				a.clean()
+			})
+		}
+	}
+}

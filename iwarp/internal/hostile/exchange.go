@@ -1,0 +1,196 @@
+package hostile
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// What Want supposes of the one who is attacked.
+const (
+	Receives   = 4    // receives posted
+	ReceiveLen = 1024 // bytes of each
+	Depth      = 4    // its IRD and ORD
+)
+
+// Side is who opens the TCP connection of an exchange.
+type Side uint8
+
+// The sides.
+const (
+	Either  Side = iota
+	Dials        // the hostile peer: MPA's initiator
+	Answers      // the other one: the hostile peer is MPA's responder
+)
+
+// Told is what the owner of the attacked end is told.
+type Told uint8
+
+// What an owner may be told.
+const (
+	Anything     Told = iota // depends on timing
+	Nothing                  // not even a ConnectRequest
+	Orderly                  // Established, then Disconnected without an error
+	Failed                   // Established, then Disconnected with an error
+	Refused                  // Rejected
+	ConnectError             // ConnectError
+	Unreachable              // Unreachable
+)
+
+// Term is the kind of a Terminate message; the zero value, which nobody sends, is none.
+type Term struct {
+	Layer      wire.Layer
+	Type, Code uint8
+}
+
+// Want is how an exchange is to end.
+type Want struct {
+	Told   Told
+	Errno  unix.Errno // in the error told
+	Text   string     // found in the error told
+	Term   Term       // the Terminate that the hostile peer reads, and the error names
+	Copy   bool       // the Terminate carries the length and the headers of the offending segment
+	ByPeer bool       // Term is the hostile peer's own: the error names it, and it is not answered
+	Reject bool       // the hostile peer reads a Reply that rejects
+	// Hit is the status of the receive or the Read that the error hit; success: nothing special.
+	Hit verbs.Status
+}
+
+// Exchange is one thing that a hostile peer does.
+type Exchange struct {
+	// Name is unique.
+	Name string
+	// Rule is the rule that it breaks: a section of an RFC, or what a robust endpoint has to expect.
+	Rule string
+	Side Side
+	// CRC is true if it makes sense with CRC only.
+	CRC bool
+	// Reads is how many bytes its victim has to Read from it, once established; 0: none.
+	Reads uint32
+	// Regions is true if it needs Options.Regions.
+	Regions bool
+	// Slow is true if it ends only when the other side loses patience.
+	Slow bool
+	// Want is what is to become of it.
+	Want Want
+
+	raw bool // run does set-up itself
+	run func(*Peer)
+}
+
+// Region is memory of the other side's that the peer knows of.
+type Region struct {
+	STag uint32
+	TO   uint64
+	Len  uint32
+}
+
+// Regions is what the peer knows of the other side's memory: one region of each kind, every one of RegionLen bytes.
+type Regions struct {
+	Both      Region // remote read and write
+	ReadOnly  Region // remote read
+	WriteOnly Region // remote write
+	Local     Region // local write only
+	Foreign   Region // of another protection domain, otherwise as Both
+	Freed     Region // deregistered
+}
+
+// Options is what an exchange may know and choose.
+type Options struct {
+	// CRC asks for CRC in set-up.
+	CRC bool
+	// Timeout bounds every wait; 0: 10 s.
+	Timeout time.Duration
+	// Regions is what the other side has registered; the zero value knows nothing: STag 0 is never one.
+	Regions Regions
+}
+
+// End is how the other side ended the connection.
+type End uint8
+
+// The ends.
+const (
+	StillOpen End = iota // it did not, within Options.Timeout
+	FIN
+	Reset
+	Left // the hostile peer did not wait for it
+)
+
+// Result is what the hostile peer saw.
+type Result struct {
+	Frame     *wire.Frame     // the other side's Request or Reply; nil: none, or none that is right
+	FPDUs     int             // that were right
+	Sends     int             // of these, last segments of Sends
+	Terminate *wire.Terminate // nil: none
+	// Offending is the ULPDU that was meant to be wrong; nil: no particular one.
+	Offending []byte
+	End       End
+	// Wrong is what is wrong with the other side's bytes; "": nothing.
+	Wrong string
+}
+
+// Dial throws x at addr ("host:port"). A done context breaks the connection off.
+func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return Result{}, err
+	}
+	return x.on(ctx, c.(*net.TCPConn), o, true), nil
+}
+
+// Serve throws x at whoever connects to l, one after the other, until l is closed or ctx is done. It gives the results in order.
+func (x *Exchange) Serve(ctx context.Context, l *net.TCPListener, o Options) []Result {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	var all []Result
+	for {
+		c, err := l.AcceptTCP()
+		if err != nil {
+			return all
+		}
+		all = append(all, x.on(ctx, c, o, false))
+	}
+}
+
+func (x *Exchange) on(ctx context.Context, c *net.TCPConn, o Options, dials bool) Result {
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	o.CRC = o.CRC || x.CRC
+	p := &Peer{o: o, conn: c, dials: dials, failed: x.raw && x.Want.Told == ConnectError}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if x.raw || p.setUp() {
+		x.run(p)
+		p.drain()
+	}
+	return p.seen
+}
+
+// All is every exchange of the table. The slice is the caller's.
+func All() []*Exchange {
+	var all []*Exchange
+	for _, part := range [][]Exchange{
+		requests, replies, segments(), messages, terminates, cuts(), silences, floods, tagged, reads, answers,
+	} {
+		for i := range part {
+			all = append(all, &part[i])
+		}
+	}
+	return all
+}
+
+// Find is the exchange of that name.
+func Find(name string) (*Exchange, bool) {
+	for _, x := range All() {
+		if x.Name == name {
+			return x, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,271 @@
+package hostile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// Peer is the hostile end of one connection.
+type Peer struct {
+	o     Options
+	conn  *net.TCPConn
+	dials bool
+	crc   bool
+	deaf  bool // does not read to the end
+	// failed is true if set-up is to fail: the Terminate that ends it is from before CRC was agreed on.
+	failed bool
+	in     []byte // read and not yet looked at
+	seen   Result
+}
+
+// write sends b. What becomes of it is not the peer's business: the other side may have hung up.
+func (p *Peer) write(b ...[]byte) {
+	_ = p.conn.SetWriteDeadline(time.Now().Add(p.o.Timeout))
+	for _, b := range b {
+		if _, err := p.conn.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// slowly sends b byte by byte, each in a segment of its own.
+func (p *Peer) slowly(b []byte) {
+	for i := range b {
+		p.write(b[i : i+1])
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// fin ends the peer's stream; it goes on reading.
+func (p *Peer) fin() { _ = p.conn.CloseWrite() }
+
+// reset leaves with an RST.
+func (p *Peer) reset() {
+	_ = p.conn.SetLinger(0)
+	_ = p.conn.Close()
+	p.seen.End, p.deaf = Left, true
+}
+
+// more reads some; false at the end of the other side's stream.
+func (p *Peer) more() bool {
+	if p.seen.End != StillOpen {
+		return false
+	}
+	_ = p.conn.SetReadDeadline(time.Now().Add(p.o.Timeout))
+	buf := make([]byte, 16<<10)
+	n, err := p.conn.Read(buf)
+	p.in = append(p.in, buf[:n]...)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		p.seen.End = FIN
+	case errors.Is(err, unix.ECONNRESET):
+		p.seen.End = Reset
+	default: // nothing came, or ctx is done
+		return false
+	}
+	return n > 0
+}
+
+// wrong notes what the other side must never do.
+func (p *Peer) wrong(format string, args ...any) {
+	if p.seen.Wrong == "" {
+		p.seen.Wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+// frame reads the other side's MPA frame and holds it against what keeps soft-iWARP's kernel alive: a control word where S is
+// said, and no more than 256 bytes behind the header.
+func (p *Peer) frame() *wire.Frame {
+	for {
+		f, n, err := wire.ConsumeFrame(p.in)
+		switch {
+		case err == nil:
+			if f.Reply != p.dials {
+				p.wrong("frame %+v of the wrong kind", f)
+			}
+			if n > wire.FrameLen+256 {
+				p.wrong("a frame of %d bytes", n)
+			}
+			if f.Flags&^(wire.FlagCRC|wire.FlagReject|wire.FlagEnhanced) != 0 {
+				p.wrong("a frame with flags %#x", f.Flags)
+			}
+			p.in = p.in[n:]
+			p.seen.Frame = &f
+			return &f
+		case !errors.Is(err, wire.ErrShort):
+			if p.dials { // a Terminate is not for somebody who has sent a Request
+				p.wrong("%v", err)
+			}
+			return nil
+		}
+		if !p.more() {
+			if len(p.in) > 0 {
+				p.wrong("half a frame: %x", p.in)
+			}
+			return nil
+		}
+	}
+}
+
+// setUp makes a connection as it should be. False: it did not come about.
+func (p *Peer) setUp() bool {
+	if p.dials {
+		p.write(p.request(wire.FlagEnhanced, 2, control, nil))
+		f := p.frame()
+		if f == nil || f.Flags&wire.FlagReject != 0 {
+			return false
+		}
+		p.crc = f.Flags&wire.FlagCRC != 0
+		return true
+	}
+	f := p.frame()
+	if f == nil {
+		return false
+	}
+	p.crc = p.o.CRC || f.Flags&wire.FlagCRC != 0
+	p.write(p.reply(f))
+	return true
+}
+
+// control is what a well-behaved peer says of itself.
+var control = wire.Control{IRD: Depth, ORD: Depth}
+
+// request is a Request; C as Options say.
+func (p *Peer) request(flags wire.Flags, rev uint8, c wire.Control, private []byte) []byte {
+	if p.o.CRC {
+		flags |= wire.FlagCRC
+	}
+	return wire.AppendFrame(nil, &wire.Frame{Flags: flags, Revision: rev, Control: c, Private: private})
+}
+
+// reply is a Reply that accepts f.
+func (p *Peer) reply(f *wire.Frame) []byte {
+	r := wire.Frame{Reply: true, Revision: f.Revision, Flags: f.Flags & wire.FlagEnhanced, Control: control}
+	if f.Control.PeerToPeer {
+		r.Control.PeerToPeer, r.Control.RTRWrite = true, true
+	}
+	if p.crc || p.o.CRC {
+		r.Flags |= wire.FlagCRC
+	}
+	return wire.AppendFrame(nil, &r)
+}
+
+// fpdu frames a ULPDU.
+func (p *Peer) fpdu(ulpdu []byte) []byte {
+	f := wire.FPDU{ULPDU: ulpdu}
+	if p.crc {
+		f.CRC = f.Checksum()
+	}
+	return wire.AppendFPDU(nil, &f)
+}
+
+// good sends FPDUs that are right.
+func (p *Peer) good(ulpdus ...[]byte) {
+	for _, u := range ulpdus {
+		p.write(p.fpdu(u))
+	}
+}
+
+// bad sends an FPDU whose ULPDU is wrong.
+func (p *Peer) bad(ulpdu []byte) {
+	p.seen.Offending = ulpdu
+	p.write(p.fpdu(ulpdu))
+}
+
+// fpduIn reads the other side's next FPDU.
+func (p *Peer) fpduIn() (wire.Header, []byte, bool) {
+	for {
+		f, n, err := wire.ConsumeFPDU(p.in)
+		if err == nil {
+			return p.look(&f, n)
+		}
+		if !p.more() {
+			return wire.Header{}, nil, false
+		}
+	}
+}
+
+// look judges an FPDU of n bytes.
+func (p *Peer) look(f *wire.FPDU, n int) (wire.Header, []byte, bool) {
+	p.in = p.in[n:]
+	h, k, err := wire.ConsumeHeader(f.ULPDU)
+	if p.crc && f.CRC != f.Checksum() && (h.Opcode != wire.OpTerminate || !p.failed) {
+		p.wrong("%v with CRC %#x, should be %#x", h.Opcode, f.CRC, f.Checksum())
+	}
+	if err != nil {
+		p.wrong("%v", err)
+		return h, nil, false
+	}
+	if p.seen.Terminate != nil {
+		p.wrong("%v behind a Terminate", h.Opcode)
+	}
+	p.seen.FPDUs++
+	if h.Opcode.Send() && h.Last {
+		p.seen.Sends++
+	}
+	if h.Opcode == wire.OpTerminate {
+		t, _, err := wire.ConsumeTerminate(f.ULPDU[k:])
+		if err != nil || t.Reversed || h.QN != 2 || h.MSN != 1 || h.MO != 0 || !h.Last {
+			p.wrong("Terminate %x: %v", f.ULPDU, err)
+		}
+		p.seen.Terminate = &t
+	}
+	return h, f.ULPDU[k:], true
+}
+
+// drain reads until the other side ends the connection.
+func (p *Peer) drain() {
+	if p.deaf {
+		return
+	}
+	if p.seen.Frame == nil && p.frame() == nil && p.dials {
+		for p.more() { // nothing can be expected behind it, and nothing of it be understood
+			p.in = nil
+		}
+		return
+	}
+	for {
+		if _, _, ok := p.fpduIn(); !ok {
+			break
+		}
+	}
+	for p.more() {
+		p.in = nil
+	}
+	if p.seen.End == FIN && len(p.in) > 0 && p.seen.Wrong == "" {
+		p.wrong("%d bytes of an FPDU that was cut short: %.40x", len(p.in), p.in)
+	}
+}
+
+// settle waits until the other side is out of set-up: what comes earlier may be told otherwise.
+func (p *Peer) settle() {
+	if !p.dials {
+		p.fpduIn() // its RTR
+	}
+}
+
+// stay keeps the connection after the other side's FIN, until that has closed its socket altogether.
+func (p *Peer) stay() {
+	p.drain()
+	p.deaf = true
+	for end := time.Now().Add(p.o.Timeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if _, err := p.conn.Write([]byte{0}); err != nil {
+			return
+		}
+	}
+	p.wrong("the socket is still there %v after the end", p.o.Timeout)
+}
+
+// stuck neither reads nor says anything. A TCP that gives up on a closed window does so in silence.
+func (p *Peer) stuck() {
+	time.Sleep(p.o.Timeout / 2)
+	p.seen.End, p.deaf = Left, true
+}

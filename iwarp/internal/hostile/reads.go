@@ -1,0 +1,194 @@
+package hostile
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// from is a Read Request for n bytes, off bytes from the start of a region.
+func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
+	return func(r *Regions) []byte {
+		g := pick(r)
+		return readReq(1, wire.ReadRequest{SinkSTag: 7, Size: n, SourceSTag: g.STag, SourceTO: g.TO + uint64(off)})
+	}
+}
+
+// odd is a Read Request that is right, in a segment that is not.
+func odd(h wire.Header, more ...byte) func(*Regions) []byte {
+	h.Opcode = wire.OpReadRequest
+	return func(r *Regions) []byte {
+		return seg(h, append(wire.AppendReadRequest(nil, &wire.ReadRequest{Size: 1, SourceSTag: r.Both.STag, SourceTO: r.Both.TO}), more...)...)
+	}
+}
+
+var (
+	unreadable = refusal(rdmap, protection, 0, "STag")
+	forbidden  = refusal(rdmap, protection, 2, "")
+	outside    = refusal(rdmap, protection, 1, "")
+)
+
+// reads is Read Requests that are wrong, or look so (iwarp.md sections 6 and 7).
+var reads = []Exchange{
+	aims("Read of STag 0", "RFC 5040 8.2: STag", unreadable, from(other(0), 0, 1)),
+	aims("Read of STag 1", "RFC 5040 8.2: STag", unreadable, from(other(1), 0, 1)),
+	aims("Read with the wrong key", "RFC 5040 8.2: STag", unreadable, from(key, 0, 1)),
+	aims("Read of memory that is freed", "RFC 5040 8.2: STag", unreadable, from(freed, 0, 1)),
+	aims("Read of memory that was taken back", "RFC 5040 8.2: STag", unreadable, from(both, 0, 1), takeBack(wire.OpSendInvalidate, 1, both)),
+	aims("Read of another protection domain", "RFC 5040 8.2: stream", refusal(rdmap, protection, 3, ""), from(foreign, 0, 1)),
+	aims("Read of memory for writing", "RFC 5040 8.2: access", forbidden, from(writeOnly, 0, 1)),
+	aims("Read of memory of its owner's own", "RFC 5040 8.2: access", forbidden, from(local, 0, 1)),
+	aims("Read one byte too early", "RFC 5040 8.2: base", outside, from(both, -1, 2)),
+	aims("Read behind the end", "RFC 5040 8.2: bounds", outside, from(both, end, 1)),
+	aims("Read over the end", "RFC 5040 8.2: bounds", outside, from(both, end-1, 2)),
+	aims("Read of 4 GiB", "RFC 5040 8.2: bounds", outside, from(both, 0, 1<<32-1)),
+	aims(
+		"Read over the end of all addresses", "RFC 5040 8.2: wrap", refusal(rdmap, protection, 4, ""),
+		func(r *Regions) []byte {
+			return readReq(1, wire.ReadRequest{Size: 2, SourceSTag: r.Both.STag, SourceTO: 1<<64 - 1})
+		},
+	),
+	aims("Read Request on queue 0", "RFC 5041 4.3: QN", refusal(ddp, untagged, 1, "queue 0"), odd(wire.Header{Last: true, MSN: 1})),
+	aims("Read Request on queue 2", "RFC 5041 4.3: QN", refusal(ddp, untagged, 1, "queue 2"), odd(wire.Header{Last: true, QN: 2, MSN: 1})),
+	aims("Read Request with MSN 0", "RFC 5041 4.3: MSN", refusal(ddp, untagged, 3, "MSN 0"), odd(wire.Header{Last: true, QN: 1})),
+	aims("Read Request with MSN 2", "RFC 5041 4.3: MSN", refusal(ddp, untagged, 3, "MSN 2"), odd(wire.Header{Last: true, QN: 1, MSN: 2})),
+	aims("Read Request twice", "RFC 5041 4.3: MSN", refusal(ddp, untagged, 3, "MSN 1, should be 2"), from(both, 0, 1), from(both, 0, 1)),
+	aims(
+		"Read Request at MO 28", "RFC 5041 4.3: MO", refusal(ddp, untagged, 4, "MO 28"), odd(wire.Header{Last: true, QN: 1, MSN: 1, MO: 28}),
+	),
+	aims(
+		"Read Request with payload", "RFC 5040 4.4: 28 bytes", refusal(ddp, untagged, 5, ""), odd(wire.Header{Last: true, QN: 1, MSN: 1}, 'x'),
+	),
+	aims("Read Request in two segments", "RFC 5040 4.4: 28 bytes", refusal(ddp, untagged, 5, ""), odd(wire.Header{QN: 1, MSN: 1})),
+	{
+		Name: "more Reads than it said", Rule: "RFC 5040 6.5.2: IRD", Regions: true, Want: bare(rdmap, operation, 7, "outstanding"),
+		run: func(p *Peer) {
+			g := p.o.Regions.Both
+			p.flood(func(i uint32) []byte {
+				return readReq(i+1, wire.ReadRequest{Size: g.Len, SourceSTag: g.STag, SourceTO: g.TO})
+			})
+		},
+	},
+	{
+		Name: "Reads whose answers nobody reads", Rule: "TCP_USER_TIMEOUT: a window that stays closed", Regions: true, Slow: true,
+		Want: Want{Told: Failed, Errno: unix.ETIMEDOUT},
+		run: func(p *Peer) {
+			_ = p.conn.SetReadBuffer(4096)
+			g := p.o.Regions.Both
+			for i := range uint32(Depth) {
+				p.good(readReq(i+1, wire.ReadRequest{Size: g.Len, SourceSTag: g.STag, SourceTO: g.TO}))
+			}
+			p.stuck()
+		},
+	},
+	{
+		Name: "empty Read of anything", Rule: "RFC 5040: length 0 checks nothing", Regions: true, Want: orderly,
+		run: func(p *Peer) {
+			p.good(readReq(1, wire.ReadRequest{SinkSTag: 9, SinkTO: 1 << 63, SourceSTag: p.o.Regions.Freed.STag, SourceTO: 1<<64 - 1}))
+			if h, _, ok := p.response(); !ok || h.STag != 9 || h.TO != 1<<63 || !h.Last {
+				p.wrong("Read Response %+v, %t", h, ok)
+			}
+			p.fin()
+		},
+	},
+	{
+		Name: "Read of all of it", Rule: "RFC 5040 5.4: as it should be", Regions: true, Want: orderly,
+		run: func(p *Peer) {
+			p.good(from(readOnly, 0, end)(&p.o.Regions))
+			if h, b, ok := p.response(); !ok || h.STag != 7 || h.TO != 0 || len(b) != end {
+				p.wrong("Read Response %+v of %d bytes, %t", h, len(b), ok)
+			}
+			p.fin()
+		},
+	},
+}
+
+// response reads the other side's next Read Response.
+func (p *Peer) response() (wire.Header, []byte, bool) {
+	for {
+		h, b, ok := p.fpduIn()
+		if !ok || h.Opcode == wire.OpReadResponse {
+			return h, b, ok
+		}
+	}
+}
+
+// asked reads the victim's Read Request.
+func (p *Peer) asked() (r wire.ReadRequest, ok bool) {
+	for {
+		h, b, ok := p.fpduIn()
+		if !ok {
+			return r, false
+		}
+		if h.Opcode == wire.OpReadRequest {
+			r, _, err := wire.ConsumeReadRequest(b)
+			return r, err == nil
+		}
+	}
+}
+
+// responds is an exchange that answers a Read of 64 bytes: with right, and then with what is wrong.
+func responds(name string, w Want, wrong func(r wire.ReadRequest) []byte, right ...func(r wire.ReadRequest) []byte) Exchange {
+	return Exchange{
+		Name: name, Rule: "RFC 5040 5.4: Read Response", Reads: readLen, Want: w,
+		run: func(p *Peer) {
+			r, ok := p.asked()
+			if !ok {
+				p.wrong("no Read Request came")
+				return
+			}
+			for _, make := range right {
+				p.good(make(r))
+			}
+			p.bad(wrong(r))
+		},
+	}
+}
+
+// readLen is how much the victim reads.
+const readLen = 64
+
+// respond is a Read Response of n bytes to stag+ds, off bytes from where it should begin.
+func respond(ds uint32, off uint64, n int, last bool) func(wire.ReadRequest) []byte {
+	return func(r wire.ReadRequest) []byte {
+		return seg(wire.Header{Tagged: true, Last: last, Opcode: wire.OpReadResponse, STag: r.SinkSTag + ds, TO: r.SinkTO + off}, zeros(n)...)
+	}
+}
+
+// answers is Read Responses that are wrong.
+var answers = []Exchange{
+	{
+		Name: "Read Response nobody asked for", Rule: "RFC 5040 5.4", Want: refusal(ddp, 0, 0, "Read Response"),
+		run: func(p *Peer) {
+			p.settle()
+			p.bad(seg(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse}, 'x'))
+		},
+	},
+	responds("Read Response to another STag", refusal(ddp, inBuffer, 0, "STag"), respond(1, 0, readLen, true)),
+	responds("Read Response too early in the buffer", noBounds, respond(0, 1<<64-1, readLen, true)),
+	responds("Read Response too late in the buffer", noBounds, respond(0, 1, readLen-1, true)),
+	responds("Read Response too long", noBounds, respond(0, 0, readLen+1, true)),
+	responds("Read Response too short", noBounds, respond(0, 0, readLen-1, true)),
+	responds("Read Response without bytes", noBounds, respond(0, 0, 0, true)),
+	responds("Read Response with a hole", noBounds, respond(0, 33, 31, true), respond(0, 0, 32, false)),
+	responds("Read Response too long by its second segment", noBounds, respond(0, 32, 33, true), respond(0, 0, 32, false)),
+	responds("Read Response twice", refusal(ddp, 0, 0, "Read Response"), respond(0, 0, readLen, true), respond(0, 0, readLen, true)),
+	{
+		Name: "Terminate instead of a Read Response", Rule: "RFC 5040 4.8", Reads: readLen,
+		Want: Want{Told: Failed, Errno: unix.ECONNRESET, Term: Term{rdmap, protection, 1}, ByPeer: true},
+		run: func(p *Peer) {
+			p.asked()
+			p.good(termMsg(1, 1, 0, 0))
+		},
+	},
+	{
+		Name: "FIN in a Read Response", Rule: "RFC 5044 7.3: cut off", Reads: readLen,
+		Want: Want{Told: Failed, Errno: unix.ECONNRESET},
+		run: func(p *Peer) {
+			if r, ok := p.asked(); ok {
+				p.good(respond(0, 0, 32, false)(r))
+			}
+			p.fin()
+		},
+	},
+}

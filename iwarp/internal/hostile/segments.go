@@ -1,0 +1,102 @@
+package hostile
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const (
+	ddp, rdmap, mpa = wire.LayerDDP, wire.LayerRDMAP, wire.LayerMPA
+	untagged        = wire.DDPUntagged
+	operation       = wire.RDMAPOperation
+)
+
+// ctl is a ULPDU of n bytes that begins with those control bytes.
+func ctl(d, r byte, n int) []byte { return append([]byte{d, r}, zeros(n-2)...) }
+
+// segments is every FPDU whose length and control bytes are wrong (iwarp.md sections 3 and 4).
+func segments() []Exchange {
+	var list []Exchange
+	add := func(name, rule string, wrong []byte, w Want) {
+		list = append(list, Exchange{Name: name, Rule: rule, Want: w, run: simple(wrong, seg(send(1, 0), 'o', 'k'))})
+	}
+	add("empty FPDU", "RFC 5044 4.1: length", nil, bare(mpa, 0, 3, "FPDU of 0 bytes"))
+	add("FPDU of 1 byte", "RFC 5044 4.1: length", []byte{0x41}, bare(mpa, 0, 3, "FPDU of 1 bytes"))
+	for op := wire.OpWrite; op <= wire.OpTerminate; op++ {
+		d, n := byte(0x41), wire.UntaggedLen
+		switch {
+		case op.Tagged():
+			d, n = 0xc1, wire.TaggedLen
+		case op == wire.OpReadRequest:
+			n += wire.ReadRequestLen
+		case op == wire.OpTerminate:
+			n += 4
+		}
+		add(fmt.Sprintf("%v without the last byte of its header", op), "RFC 5041 4: header length", ctl(d, 0x40|byte(op), n-1),
+			bare(mpa, 0, 3, fmt.Sprintf("FPDU of %d bytes", n-1)))
+		add(fmt.Sprintf("%v with T the wrong way round", op), "RFC 5040 4.1: tagged or untagged", ctl(d^0x80, 0x40|byte(op), 60),
+			bare(rdmap, operation, 6, "tagged flag"))
+	}
+	for _, v := range []byte{0, 2, 3} {
+		add(fmt.Sprintf("DDP version %d in a Send", v), "RFC 5041 4.3: DV", ctl(0x40|v, 0x43, 20), bare(ddp, untagged, 6, "DDP version"))
+		add(fmt.Sprintf("DDP version %d in a Write", v), "RFC 5041 4.2: DV", ctl(0xc0|v, 0x40, 20), bare(ddp, wire.DDPTagged, 4, "DDP version"))
+		add(fmt.Sprintf("RDMAP version %d", v), "RFC 5040 4.1: RV", ctl(0x41, v<<6|3, 20), bare(rdmap, operation, 5, "RDMAP version"))
+	}
+	for op := wire.OpImmediate; op <= wire.OpAtomicResponse; op++ {
+		h := wire.Header{Last: true, Opcode: op, QN: op.Queue(), MSN: 1}
+		add(fmt.Sprintf("%v, which nobody offered", op), "RFC 7306", seg(h, zeros(52)...), refusal(rdmap, operation, 6, "unexpected"))
+	}
+	for op := byte(12); op < 16; op++ {
+		add(fmt.Sprintf("opcode %d", op), "RFC 5040 4.1: opcode", ctl(0x41, 0x40|op, 40), bare(rdmap, operation, 6, "opcode"))
+	}
+	list = append(
+		list,
+		Exchange{
+			Name: "reserved bits of both control bytes", Rule: "RFC 5041 4.1: ignored", Want: Want{Told: Orderly},
+			run: func(p *Peer) {
+				u := seg(send(1, 0), 'x')
+				u[0], u[1] = u[0]|0x3c, u[1]|0x30
+				p.good(u)
+				p.fin()
+			},
+		},
+		Exchange{
+			Name: "pad that is not zero", Rule: "RFC 5044 4.1: not looked at", Want: Want{Told: Orderly},
+			run: func(p *Peer) {
+				f := wire.FPDU{ULPDU: seg(send(1, 0), 'x'), Pad: [3]byte{1, 2, 3}}
+				if p.crc {
+					f.CRC = f.Checksum()
+				}
+				p.write(wire.AppendFPDU(nil, &f))
+				p.fin()
+			},
+		},
+		Exchange{
+			Name: "FPDU byte by byte", Rule: "RFC 5044 4: TCP cuts where it likes", Want: Want{Told: Orderly},
+			run: func(p *Peer) { p.slowly(p.fpdu(seg(send(1, 0), zeros(100)...))); p.fin() },
+		},
+	)
+	for _, spoilt := range []struct {
+		name string
+		at   int // in an FPDU with 5 bytes of payload: 2 + 18 + 5 + 3 + 4
+		hit  verbs.Status
+	}{
+		{"its headers", 12, verbs.StatusSuccess},
+		{"its payload", 22, general},
+		{"its pad", 26, general},
+		{"itself", 31, general},
+		{"a version that is wrong, too", 3, verbs.StatusSuccess},
+	} {
+		list = append(list, Exchange{
+			Name: "CRC does not suit " + spoilt.name, Rule: "RFC 5044 8: CRC", CRC: true, Want: hit(bare(mpa, 0, 2, "CRC"), spoilt.hit),
+			run: func(p *Peer) {
+				b := p.fpdu(seg(send(1, 0), 1, 2, 3, 4, 5))
+				b[spoilt.at] ^= 0x80
+				p.write(b)
+			},
+		})
+	}
+	return list
+}

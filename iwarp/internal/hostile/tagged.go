@@ -1,0 +1,131 @@
+package hostile
+
+import (
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const (
+	protection = wire.RDMAPProtection
+	inBuffer   = wire.DDPTagged
+)
+
+// aims is an exchange that needs to know the other side's memory: wrong is what it sends behind right.
+func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...func(r *Regions) []byte) Exchange {
+	return Exchange{
+		Name: name, Rule: rule, Regions: true, Want: w,
+		run: func(p *Peer) {
+			for _, make := range right {
+				p.good(make(&p.o.Regions))
+			}
+			if u := wrong(&p.o.Regions); w.Told == Orderly {
+				p.good(u)
+				p.fin()
+			} else {
+				p.bad(u)
+			}
+		},
+	}
+}
+
+// to is a Write of n bytes, off bytes from the start of a region.
+func to(pick func(r *Regions) Region, off int64, n int) func(*Regions) []byte {
+	return func(r *Regions) []byte {
+		g := pick(r)
+		return write(g.STag, g.TO+uint64(off), n)
+	}
+}
+
+func both(r *Regions) Region      { return r.Both }
+func readOnly(r *Regions) Region  { return r.ReadOnly }
+func writeOnly(r *Regions) Region { return r.WriteOnly }
+func local(r *Regions) Region     { return r.Local }
+func foreign(r *Regions) Region   { return r.Foreign }
+func freed(r *Regions) Region     { return r.Freed }
+
+// other is a region with another STag.
+func other(stag uint32) func(*Regions) Region {
+	return func(r *Regions) Region { return Region{stag, r.Both.TO, r.Both.Len} }
+}
+
+// key is a region with another key: the low byte of the STag.
+func key(r *Regions) Region { return Region{r.Both.STag ^ 1, r.Both.TO, r.Both.Len} }
+
+// end is the offset behind the last byte of the regions, which are all of one length.
+const end = RegionLen
+
+// RegionLen is the length of every region of Regions, in bytes, that Want supposes.
+const RegionLen = 4096
+
+// takeBack is a Send that invalidates.
+func takeBack(op wire.Opcode, msn uint32, pick func(r *Regions) Region) func(*Regions) []byte {
+	return func(r *Regions) []byte {
+		return seg(wire.Header{Last: true, Opcode: op, STag: pick(r).STag, MSN: msn}, 'x')
+	}
+}
+
+var (
+	noSTag   = refusal(ddp, inBuffer, 0, "STag")
+	noBounds = refusal(ddp, inBuffer, 1, "")
+	noAccess = refusal(rdmap, protection, 2, "")
+	orderly  = Want{Told: Orderly}
+	notTaken = hit(refusal(rdmap, protection, 9, "STag"), verbs.StatusRemInvReq)
+)
+
+// tagged is Writes and invalidations that are wrong, or look so (iwarp.md sections 6 and 7).
+var tagged = []Exchange{
+	aims("Write to STag 0", "RFC 5040 8.2: STag", noSTag, to(other(0), 0, 1)),
+	aims("Write to STag 1", "RFC 5040 8.2: STag", noSTag, to(other(1), 0, 1)),
+	aims("Write with the wrong key", "RFC 5040 8.2: STag", noSTag, to(key, 0, 1)),
+	aims("Write to memory that is freed", "RFC 5040 8.2: STag", noSTag, to(freed, 0, 1)),
+	aims("Write to memory that was taken back", "RFC 5040 8.2: STag", noSTag, to(both, 0, 1), takeBack(wire.OpSendInvalidate, 1, both)),
+	aims("Write to another protection domain", "RFC 5040 8.2: stream", refusal(ddp, inBuffer, 2, ""), to(foreign, 0, 1)),
+	aims("Write to memory for reading", "RFC 5040 8.2: access", noAccess, to(readOnly, 0, 1)),
+	aims("Write to memory of its owner's own", "RFC 5040 8.2: access", noAccess, to(local, 0, 1)),
+	aims("Write one byte too early", "RFC 5041 8.2: base", noBounds, to(both, -1, 2)),
+	aims("Write behind the end", "RFC 5041 8.2: bounds", noBounds, to(both, end, 1)),
+	aims("Write over the end", "RFC 5041 8.2: bounds", noBounds, to(both, end-1, 2)),
+	aims("Write far too long", "RFC 5041 8.2: bounds", noBounds, to(both, 0, 60000)),
+	aims("Write to address 0", "RFC 5041 8.2: base", noBounds, func(r *Regions) []byte { return write(r.Both.STag, 0, 1) }),
+	aims(
+		"Write over the end of all addresses", "RFC 5041 8.2: wrap", refusal(ddp, inBuffer, 3, ""),
+		func(r *Regions) []byte { return write(r.Both.STag, 1<<64-1, 2) },
+	),
+	aims(
+		"Write with a hole", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 9, 1),
+		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) },
+	),
+	aims(
+		"Write that overlaps itself", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 7, 1),
+		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) },
+	),
+	aims(
+		"Write that changes its STag", "RFC 5041 5.2: STag; iwarp.md 4", noSTag,
+		func(r *Regions) []byte { return write(r.WriteOnly.STag, r.Both.TO+8, 1) },
+		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) },
+	),
+	aims(
+		"Write over the end by its second segment", "RFC 5041 8.2: bounds", noBounds, to(both, end, 1),
+		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, end) },
+	),
+	aims("empty Write to STag 0", "RFC 5040: length 0 checks nothing", orderly, func(*Regions) []byte { return write(0, 1<<64-1, 0) }),
+	aims("empty Write to memory that is freed", "RFC 5040: length 0 checks nothing", orderly, to(freed, 0, 0)),
+	aims("empty Write to another protection domain", "RFC 5040: length 0 checks nothing", orderly, to(foreign, -9, 0)),
+	aims("Write to all of it", "RFC 5040 5.2: as it should be", orderly, to(both, 0, end)),
+	aims("Write to memory for writing", "RFC 5040 5.2: as it should be", orderly, to(writeOnly, end-1, 1)),
+	aims(
+		"Write in the middle of a Send", "iwarp.md 4: a tagged and an untagged message at a time", orderly,
+		func(*Regions) []byte { return seg(send(1, 1), 'b') },
+		func(*Regions) []byte { return seg(part(1, 0), 'a') },
+		to(both, 0, 5),
+	),
+	aims("invalidate STag 0", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendInvalidate, 1, other(0))),
+	aims("invalidate with the wrong key", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendInvalidate, 1, key)),
+	aims("invalidate what is freed", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendSEInvalidate, 1, freed)),
+	aims("invalidate another protection domain's", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendSEInvalidate, 1, foreign)),
+	aims(
+		"invalidate twice", "RFC 5040 8.2: 09", notTaken,
+		takeBack(wire.OpSendInvalidate, 2, both), takeBack(wire.OpSendInvalidate, 1, both),
+	),
+	aims("invalidate", "RFC 5040 5.3: as it should be", orderly, takeBack(wire.OpSendSEInvalidate, 1, both)),
+}
