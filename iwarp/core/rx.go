@@ -29,6 +29,7 @@ type rx struct {
 	taken bool // recv is in use: a Send is in progress
 	// rtrOut is true while the answer to our ready-to-receive Read is outstanding, rtrDue until the peer's has come.
 	rtrOut, rtrDue bool
+	orphans        int // Read Responses under way whose Reads were flushed
 
 	h     wire.Header
 	ulpdu int    // the FPDU's length field
@@ -54,6 +55,14 @@ type tagged struct {
 	stag uint32
 	next uint64 // TO
 	busy bool
+}
+
+// orphan says that the next n Read Responses find no Read any more: their memory is the owner's again.
+func (r *rx) orphan(n int) {
+	r.orphans += n
+	if r.h.Opcode == wire.OpReadResponse {
+		r.dst = nil
+	}
 }
 
 // busy is true in the middle of a message.

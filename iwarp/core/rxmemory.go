@@ -189,6 +189,9 @@ func (c *Conn) readResponse() *fault {
 	if t.busy && t.op != wire.OpReadResponse {
 		return rdmapFault(wire.RDMAPOperation, 6, "%v in the middle of a %v", h.Opcode, t.op)
 	}
+	if r.orphans > 0 && !r.rtrOut {
+		return nil
+	}
 	var rtr send // reads nothing
 	s := &rtr
 	if !r.rtrOut {
@@ -223,6 +226,12 @@ func (c *Conn) answered() {
 	r := &c.rx
 	if r.rtrOut {
 		r.rtrOut = false
+		return
+	}
+	if r.orphans > 0 {
+		if r.h.Last {
+			r.orphans--
+		}
 		return
 	}
 	t := &c.tx

@@ -186,6 +186,7 @@ func (c *Conn) completeSends() {
 // cutDone flushes, after Disconnect, what is left once everything that had begun to go out is out: unanswered Reads too.
 func (c *Conn) cutDone() {
 	if c.state == stFinishing && !c.tx.drain && c.tx.batch == nil && c.tx.next >= c.tx.keep {
+		c.rx.orphan(c.tx.readsOut)
 		c.flushSends(verbs.StatusFlushed)
 	}
 }
