@@ -87,15 +87,18 @@ var domainScenarios = scenarios{
 		w.wantErr("a peer may not write what its owner may not (ibv_reg_mr(3))", err, unix.EINVAL)
 	},
 	"bytes outside the memory": func(w *world) {
-		c := w.connected(0)
+		c := w.connectedWith(setup{active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
 		mr, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 64, remoteAll, 2)
-		for _, s := range []verbs.SGE{part(mr, 1, 64), part(mr, 65, 0), part(mr, 1<<31, 1<<31), part(nil, 0, 1)} {
+		for _, s := range []verbs.SGE{part(mr, 1, 64), part(mr, 65, 0), part(mr, 1<<32-8, 16), part(nil, 0, 1)} {
 			w.wantErr("a Write from there", c.aq.write(1, 0, s, far, 0), unix.EINVAL)
 			w.wantErr("a Read to there", c.aq.read(1, 0, s, far, 0), unix.EINVAL)
 		}
 		w.wantErr("a Read into two places", c.aq.qp.PostSend(&verbs.SendWR{
 			Op: verbs.Read, SGL: []verbs.SGE{part(mr, 0, 1), part(mr, 1, 1)}, RemoteAddr: far.Addr, RKey: far.RKey,
 		}), unix.EINVAL)
+		three := []verbs.SGE{part(mr, 0, 1), part(mr, 1, 1), part(mr, 2, 1)}
+		w.wantErr("a Send from more places than the queue pair was made for",
+			c.aq.qp.PostSend(&verbs.SendWR{SGL: three}), unix.EINVAL)
 		w.wantErr("an opcode of completions", c.aq.qp.PostSend(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
 	},
 	"memory of a shared receive queue": func(w *world) {
