@@ -140,7 +140,7 @@ func bulkClient(args []string) error {
 	var mr *verbs.MR
 	var addr uint64
 	var key uint32
-	sent := 0
+	sent, expected := 0, bulkWarmUp+bulkCount
 	post := func() error {
 		if sent == bulkWarmUp+bulkCount {
 			return nil
@@ -150,7 +150,8 @@ func bulkClient(args []string) error {
 		if err := p.qp.PostSend(&wr); err != nil || op == verbs.Send || sent != bulkWarmUp && sent != bulkWarmUp+bulkCount {
 			return err
 		}
-		return p.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Inline: []byte("marker")})
+		expected++
+		return p.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: []byte("marker")})
 	}
 	done := 0
 	p.prepare = func() (_ []byte, err error) {
@@ -170,7 +171,7 @@ func bulkClient(args []string) error {
 		return nil
 	}
 	p.complete = func(*verbs.WC) error {
-		if done++; done == bulkWarmUp+bulkCount {
+		if done++; done == expected && sent == bulkWarmUp+bulkCount {
 			if err := report(bulkResult{}); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,8 +57,15 @@ const (
 	profileVariable = "FIGURES_PROFILE"
 )
 
-// profile is where children leave their CPU profiles; empty: nowhere.
-var profile string
+var (
+	// profile is where children leave their CPU profiles; empty: nowhere.
+	profile string
+	// procs is the GOMAXPROCS of every child, ours and theirs; 0: what Go makes of the CPUs it may use.
+	procs int
+)
+
+// childLife is how long a child may take: no figure comes near it on a machine that does anything else besides.
+const childLife = 3 * time.Minute
 
 func runRole(role string, args []string) error {
 	if to := os.Getenv(profileVariable); to != "" {
@@ -77,26 +85,32 @@ func runRole(role string, args []string) error {
 
 // child is one process of a measured pair.
 type child struct {
-	cmd *exec.Cmd
-	out *bufio.Scanner
+	cmd    *exec.Cmd
+	out    *bufio.Scanner
+	cancel context.CancelFunc
 }
 
 // startChild runs this program as role on the given CPU (-1: any).
 func startChild(cpu int, role string, args ...string) (*child, error) {
-	cmd := exec.Command("/proc/self/exe", args...)
+	ctx, cancel := context.WithTimeout(context.Background(), childLife)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	if procs > 0 {
+		cmd.Env = append(cmd.Env, "GOMAXPROCS="+strconv.Itoa(procs))
+	}
 	if profile != "" {
 		cmd.Env = append(cmd.Env, profileVariable+"="+profile)
 	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = onCPU(cpu, cmd.Start)
 	}
-	if err := onCPU(cpu, cmd.Start); err != nil {
+	if err != nil {
+		cancel()
 		return nil, fmt.Errorf("%s: %w", role, err)
 	}
-	return &child{cmd: cmd, out: bufio.NewScanner(out)}, nil
+	return &child{cmd: cmd, out: bufio.NewScanner(out), cancel: cancel}, nil
 }
 
 // onCPU calls f on a thread bound to cpu; a process started there inherits the binding, and sizes GOMAXPROCS by it.
@@ -141,6 +155,7 @@ func (c *child) terminate() { _ = c.cmd.Process.Signal(unix.SIGTERM) }
 func (c *child) stop() {
 	c.terminate()
 	_ = c.cmd.Wait()
+	c.cancel()
 }
 
 // cpus are those of a pair's server and client.

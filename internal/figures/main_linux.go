@@ -12,6 +12,9 @@
 //
 // With -cpuprofile P each measured process leaves its CPU profile in P.<role>, of the last run; go tool pprof reads it.
 //
+// With -procs 2 every process has two Ps although it has one CPU. The default of one lets Go's monitor take the P from a thread in
+// epoll_wait, and hand it back, around each message.
+//
 // The in-process figures are Go benchmarks: see the README.
 package main
 
@@ -70,12 +73,13 @@ func main() {
 
 func run() error {
 	flag.StringVar(&profile, "cpuprofile", "", "leave the CPU profile of each measured process in `P`.<role>")
+	flag.IntVar(&procs, "procs", 0, "GOMAXPROCS of every measured process; 0: Go's default for the CPUs it has")
 	var names []string
 	for _, f := range figures {
 		names = append(names, f.name)
 	}
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: figures [-cpuprofile P] %s|all\n", strings.Join(names, "|"))
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: figures [-cpuprofile P] [-procs N] %s|all\n", strings.Join(names, "|"))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
