@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// readRounds and writeRounds bound the system calls that one connection gets before the others have their turn.
-	readRounds  = 4
+	// readBudget, in bytes, and the rounds bound what one connection gets before the others have their turn.
+	readBudget  = 1 << 20
+	readRounds  = 32
 	writeRounds = 64
 )
 
@@ -52,7 +53,6 @@ type conn struct {
 	shut        bool // FIN is sent, or will be by the kernel
 	blocked     bool // the socket is full: wait until it is writable
 	watched     bool // the loop watches for that
-	reading     bool // input is under way
 	dirty       bool // in the instance's list of what to write
 
 	local, peer cmid.Addr      // of a responder
@@ -60,7 +60,7 @@ type conn struct {
 	dialed      *core.Config   // of an initiator until it is established or failed: for the second attempt
 	again       *core.Conn     // the receives to take to the second attempt
 
-	older, newer *conn // lingerList
+	older, newer *conn // connList
 }
 
 func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
@@ -123,28 +123,32 @@ func (c *conn) Ready(ev eventloop.Events) {
 	c.in.drain()
 }
 
-// input reads what is there. A large payload that is half here is read to where it belongs, and what follows it to the staging
-// buffer, in one call.
+// input reads what is there. A large payload that is half here is read to where it belongs, and the beginning of what follows it to
+// the staging buffer, in one call.
 func (c *conn) input(now time.Time) {
-	if c.reading {
+	if c.in.reading {
 		return // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
-	c.reading = true
-	defer func() { c.reading = false }() // also when the application panics: what is unread would keep the loop awake for ever
+	c.in.reading = true
+	defer func() { c.in.reading = false }() // also when the application panics: what is unread would keep the loop awake for ever
 	c.read(now)
 }
 
 func (c *conn) read(now time.Time) {
 	in := c.in
-	for range readRounds {
+	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
 		var n int
 		var err error
-		land := c.core.Landing()
-		want := len(land) + len(in.staging)
-		if len(land) > 0 {
-			n, err = in.sys.read(c.fd, land, in.staging)
+		in.land = c.core.Landings(in.land[:0], in.peek[:])
+		stage := in.staging
+		if len(in.land) == 0 && c.core.Bulk() {
+			stage = in.peek[:]
+		}
+		want := len(stage)
+		if len(in.land) > 0 {
+			n, want, err = in.sys.read(c.fd, in.land)
 		} else {
-			n, err = unix.Read(c.fd, in.staging)
+			n, err = unix.Read(c.fd, stage)
 		}
 		switch {
 		case err == unix.EAGAIN:
@@ -158,12 +162,16 @@ func (c *conn) read(now time.Time) {
 			c.core.InputEnd(now, nil)
 			return
 		}
-		landed := min(n, len(land))
-		c.core.Landed(now, landed)
-		c.core.Input(now, in.staging[:n-landed])
+		if len(in.land) > 0 {
+			c.core.Landed(now, in.land, n, in.staging)
+			clear(in.land)
+		} else {
+			c.core.Input(now, stage[:n])
+		}
 		if _, closeNow := c.core.WantClose(); closeNow || n < want {
 			return
 		}
+		budget -= n
 	}
 }
 
@@ -303,7 +311,7 @@ func (c *conn) timeout() {
 // abort ends the protocol at once, whatever its phase. What was posted is written as far as the socket takes it, as if a doorbell
 // had been rung; a set-up gets the answer that MPA wants.
 func (c *conn) abort(now time.Time) {
-	if c.phase == phConnecting && c.tcpConnected() {
+	if c.phase == phConnecting && tcpConnected(c.fd) {
 		c.begin(now) // the peer has accepted the connection already: a reset would kill a listener of soft-iWARP's
 	}
 	switch c.phase {

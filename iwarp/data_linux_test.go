@@ -177,8 +177,8 @@ func TestReadInPlace(t *testing.T) {
 	}
 	r.write(stream[:10000])
 	c := n.in.ids[child].conn
-	turns(t, "the first part", func() bool { return len(c.core.Landing()) > 0 }, n)
-	if got, want := len(c.core.Landing()), large+20-10000; got != want {
+	turns(t, "the first part", func() bool { return len(c.core.Landings(nil, nil)) > 0 }, n)
+	if got, want := len(c.core.Landings(nil, nil)[0]), large+20-10000; got != want {
 		t.Errorf("%d bytes left to land, want %d", got, want)
 	}
 	r.write(stream[10000:])

@@ -14,7 +14,12 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-const stagingLen = 256 << 10 // bytes of one read
+const (
+	stagingLen = core.SpillLen // bytes of one read
+	// peekLen is how much is read besides large payloads: what ends their segments and begins the next, whose payload then is read to
+	// where it belongs too.
+	peekLen = 512
+)
 
 // instance is the Driver on one loop.
 type instance struct {
@@ -23,17 +28,20 @@ type instance struct {
 	up   cmid.Upcalls
 	dev  *device
 
-	ids      map[cmid.Handle]*ident
-	conns    int // sockets of connections
-	setups   int // of these, waiting for their Request
-	lingers  lingerList
-	attempts map[*conn]struct{} // set-ups, by whom they can be found when their listener goes
+	ids     map[cmid.Handle]*ident
+	conns   int         // sockets of connections
+	setups  connList    // of these, waiting for their Request
+	lingers connList    // of these, without an identifier
+	held    []*listener // wait for room among the set-ups
 
-	staging []byte // every read goes here first
+	staging []byte        // every read goes here first,
+	peek    [peekLen]byte // or here, where payloads are large and go to
+	land    [][]byte      // where they belong
 	pool    core.Pool
 	iov     [][]byte
 	sys     sysVec
 
+	reading  bool // input of a connection is under way: it has the staging buffer
 	deferred bool // Run will come at the end of the turn
 	draining bool
 	dirty    []*conn // have something to write
@@ -50,10 +58,9 @@ type instance struct {
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	in := &instance{
 		cfg: d.cfg, loop: l, up: up,
-		ids:      make(map[cmid.Handle]*ident),
-		attempts: make(map[*conn]struct{}),
-		staging:  make([]byte, stagingLen),
-		iov:      make([][]byte, 0, iovLen),
+		ids:     make(map[cmid.Handle]*ident),
+		staging: make([]byte, stagingLen),
+		iov:     make([][]byte, 0, iovLen),
 	}
 	in.dev = newDevice(in)
 	return in, nil
@@ -155,8 +162,8 @@ func (in *instance) Close() error {
 	for _, id := range in.ids {
 		id.destroy()
 	}
-	for c := range in.attempts {
-		c.close()
+	for in.setups.oldest != nil {
+		in.setups.oldest.close()
 	}
 	for in.lingers.oldest != nil {
 		in.lingers.oldest.close()

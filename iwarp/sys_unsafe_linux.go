@@ -40,13 +40,15 @@ func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
 	return v.result(n, sent, errno)
 }
 
-// read is readv(2): into a, then b.
-func (v *sysVec) read(fd int, a, b []byte) (int, error) {
-	v.iov[0].Base, v.iov[1].Base = unsafe.SliceData(a), unsafe.SliceData(b)
-	v.iov[0].SetLen(len(a))
-	v.iov[1].SetLen(len(b))
-	got, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&v.iov[0])), 2)
-	return v.result(2, got, errno)
+// read is readv(2) into bufs, in order. want is how much they hold.
+func (v *sysVec) read(fd int, bufs [][]byte) (n, want int, err error) {
+	k := v.fill(bufs)
+	for _, b := range bufs {
+		want += len(b)
+	}
+	got, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&v.iov[0])), uintptr(k))
+	n, err = v.result(k, got, errno)
+	return n, want, err
 }
 
 func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {

@@ -17,8 +17,6 @@ const (
 	MaxSGE = 32
 	// MaxInline bounds the inline bytes of one send.
 	MaxInline = 256
-	// LandingMin is the least number of bytes for which Conn.Landing offers a buffer.
-	LandingMin = 16384
 	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated here" (RFC 6581 section 9).
 	MaxIRD = 0x3ffe
 )

@@ -95,7 +95,6 @@ func TestEarlyReply(t *testing.T) {
 func TestOutOfTurn(t *testing.T) {
 	s := newSide(t, "idle", core.Config{Initiator: true})
 	s.c.Input(t0, []byte("MPA ID Rep Frame"))
-	s.c.Landed(t0, 5)
 	s.c.Advance(t0, 5)
 	s.c.Timeout(t0.Add(time.Hour))
 	s.quiet("before Start")

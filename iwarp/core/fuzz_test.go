@@ -40,13 +40,12 @@ func FuzzInput(f *testing.F) {
 		s.c.Start(t0)
 		for n := 0; len(b) > 0; n++ {
 			k := min(len(b), 1+int(step))
-			if land := s.c.Landing(); land != nil && n%2 == 0 {
-				k = copy(land, b[:k])
-				s.c.Landed(s.now, k)
+			if n%2 == 0 {
+				b = b[s.readv(b[:k]):]
 			} else {
 				s.c.Input(s.now, b[:k])
+				b = b[k:]
 			}
-			b = b[k:]
 			for turn := 0; s.c.Pending() && s.closed == 0; turn++ {
 				if turn > 10000 || s.write(97) == 0 {
 					t.Fatal("output does not end")

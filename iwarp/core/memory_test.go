@@ -330,12 +330,12 @@ func TestRegionGoesInASegment(t *testing.T) {
 				r := connectMemory(t, n, core.Config{CRC: crc}, core.Config{})
 				in := framed(writeSeg(r.far.RKey, r.far.Addr, true, n), crc)
 				r.b.c.Input(t0, in[:100])
-				if r.b.c.Landing() == nil {
+				if r.b.c.Landings(nil, nil) == nil {
 					t.Fatal("no landing buffer for a large Write")
 				}
 				gone(r)
 				was := bytes.Clone(r.far.Bytes)
-				if landing && r.b.c.Landing() != nil {
+				if landing && r.b.c.Landings(nil, nil) != nil {
 					t.Errorf("%s: a landing buffer in memory that is gone", name)
 				}
 				r.b.c.Input(t0, in[100:])

@@ -29,7 +29,8 @@ type rx struct {
 	taken bool // recv is in use: a Send is in progress
 	// rtrOut is true while the answer to our ready-to-receive Read is outstanding, rtrDue until the peer's has come.
 	rtrOut, rtrDue bool
-	orphans        int // Read Responses under way whose Reads were flushed
+	bulk           bool // the last segment was large
+	orphans        int  // Read Responses under way whose Reads were flushed
 
 	h     wire.Header
 	ulpdu int    // the FPDU's length field
@@ -146,28 +147,9 @@ func (c *Conn) placed(k int) {
 	}
 }
 
-// Landing is where the rest of the payload now arriving goes, when that is at least LandingMin bytes; nil otherwise. Bytes may be
-// read from the socket straight into it; Landed then says how many. Valid until the next call into c.
-func (c *Conn) Landing() []byte {
-	if c.closeNow || c.rx.phase != phPayload || len(c.rx.dst) < LandingMin {
-		return nil
-	}
-	c.recheck()
-	return c.rx.dst
-}
-
-// Landed is Input for n bytes that were read into the start of Landing.
-func (c *Conn) Landed(now time.Time, n int) {
-	dst := c.Landing()
-	if n = min(n, len(dst)); n <= 0 {
-		return
-	}
-	if c.crc {
-		c.rx.crc = wire.UpdateCRC(c.rx.crc, dst[:n])
-	}
-	c.placed(n)
-	c.rx.heardAt = now
-}
+// Bulk is true while the segments that come are large: read little at a time besides Landings, so that
+// the next one's payload gets one.
+func (c *Conn) Bulk() bool { return c.rx.bulk }
 
 // head is called when as many header bytes are here as were asked for: first the control bytes, then all.
 func (c *Conn) head(now time.Time) {
@@ -193,6 +175,7 @@ func (c *Conn) head(now time.Time) {
 		r.crc = wire.UpdateCRC(0, r.hdr[:r.have])
 	}
 	r.left = wire.LengthLen + r.ulpdu - int(r.have)
+	r.bulk = r.left >= LandingMin
 	if r.phase = phPayload; r.left == 0 {
 		r.phase = phTrailer
 	}

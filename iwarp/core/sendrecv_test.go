@@ -236,47 +236,6 @@ func TestPostedIsCompleted(t *testing.T) {
 	})
 }
 
-// TestLanding: a large payload can be read straight into its receive, and a small one cannot.
-func TestLanding(t *testing.T) {
-	for _, crc := range []bool{false, true} {
-		a, b := connect(t, core.Config{CRC: crc}, core.Config{})
-		mr := b.postRecv(1, 40000)
-		a.postSend(1, string(pattern(40000)), 0)
-		wire := a.take(1 << 30)
-		if b.c.Landing() != nil {
-			t.Fatal("a landing buffer before any header")
-		}
-		b.c.Input(b.now, wire[:30])
-		wire = wire[30:]
-		land := b.c.Landing()
-		if len(land) != 40000-10 || &land[0] != &mr.Bytes[10] {
-			t.Fatalf("landing of %d bytes: want the receive from byte 10 on", len(land))
-		}
-		n := copy(land[:20000], wire)
-		b.c.Landed(b.now, n)
-		n += copy(b.c.Landing(), wire[n:])
-		b.c.Landed(b.now, n-20000)
-		if n != 39990 || b.c.Landing() != nil {
-			t.Fatalf("landed %d bytes, %d more wanted", n, len(b.c.Landing()))
-		}
-		b.c.Input(b.now, wire[n:])
-		b.wantDone("landed", "r1:success/40000")
-		if !bytes.Equal(mr.Bytes, pattern(40000)) {
-			t.Error("landed bytes are wrong")
-		}
-		b.postRecv(2, 40000)
-		a.postSend(2, string(pattern(core.LandingMin+10)), 0)
-		wire = a.take(1 << 30)
-		b.c.Input(b.now, wire[:20+11])
-		if b.c.Landing() != nil {
-			t.Error("a landing buffer for less than LandingMin")
-		}
-		b.c.Landed(b.now, 5) // nothing to land: no effect
-		b.c.Input(b.now, wire[31:])
-		b.wantDone("staged", fmt.Sprintf("r2:success/%d", core.LandingMin+10))
-	}
-}
-
 // TestGatherFPDU gives one FPDU at a time, also behind a partial write.
 func TestGatherFPDU(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000, CRC: true}, core.Config{})

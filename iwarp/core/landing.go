@@ -1,0 +1,101 @@
+package core
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+const (
+	// LandingMin is the least number of bytes for which Conn.Landings offers memory.
+	LandingMin = 16384
+	// SpillLen is what Conn.Landed needs to put things right when the peer did not go on as foreseen, in bytes.
+	SpillLen = 256 << 10
+	// aheadMax bounds the payload bytes that are foreseen; with what is between them they fit SpillLen.
+	aheadMax = SpillLen - 4096
+)
+
+// Landings appends to dst where the next bytes of the stream go, if they are the rest of a large payload: that, and then, turn by turn,
+// a part of stage and the payload that is foreseen to follow. One readv takes them from the socket to where they belong; Landed says how
+// much came. It appends nothing when the next bytes are to go to Input. The last part of stage is what is behind everything foreseen;
+// keep stage small (256 bytes), so that a payload there gets a landing of its own. Valid until the next call into c.
+//
+// Foreseen is that the message goes on in segments of the same size, to memory of this side's (a receive, the sink of a Read): a Write's
+// length nobody knows, and behind its end the target is not the peer's to touch.
+func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
+	r := &c.rx
+	if c.closeNow || r.phase != phPayload || len(r.dst) < LandingMin {
+		return dst
+	}
+	if c.recheck(); r.dst == nil {
+		return dst
+	}
+	dst = append(dst, r.dst)
+	between := wire.PadLen(r.ulpdu) + wire.CRCLen + wire.LengthLen + r.h.Len()
+	rest := c.behind()
+	for n := 0; len(rest) >= LandingMin; {
+		p := rest[:min(len(rest), int(r.seg))]
+		if n += len(p); n > aheadMax || len(stage) < 2*between || cap(dst)-len(dst) < 3 {
+			break
+		}
+		dst = append(dst, stage[:between:between], p)
+		stage, rest = stage[between:], rest[len(p):]
+	}
+	return append(dst, stage)
+}
+
+// behind is where the message goes on behind the segment that is arriving.
+func (c *Conn) behind() []byte {
+	r := &c.rx
+	switch {
+	case r.h.Last || r.seg < LandingMin:
+		return nil
+	case r.h.Opcode.Send():
+		return landingOf(&r.recv)[r.off+r.seg:]
+	case r.h.Opcode == wire.OpReadResponse: // a large one: not the ready-to-receive Read's
+		s := c.sq.at(c.tx.oldRead)
+		e := &s.sgl[0]
+		return e.MR.Bytes[e.Offset+s.staged+r.seg : e.Offset+s.total]
+	}
+	return nil
+}
+
+// Landed is Input for the n bytes that were read into landings, which Landings gave. spill is scratch of at least SpillLen bytes.
+func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
+	for i, p := range landings {
+		if n == 0 {
+			break
+		}
+		p = p[:min(n, len(p))]
+		switch {
+		case i%2 == 1:
+			c.Input(now, p)
+		case c.landsIn(p):
+			if c.crc {
+				c.rx.crc = wire.UpdateCRC(c.rx.crc, p)
+			}
+			c.placed(len(p))
+		default: // not as foreseen: whoever owns p now, its bytes may be overwritten by what they lead to
+			spill = spill[:0]
+			for _, q := range landings[i:] {
+				q = q[:min(n, len(q))]
+				spill = append(spill, q...)
+				n -= len(q)
+			}
+			c.Input(now, spill)
+			return
+		}
+		n -= len(p)
+	}
+	c.rx.heardAt = now
+}
+
+// landsIn is true if p is where the next bytes go.
+func (c *Conn) landsIn(p []byte) bool {
+	r := &c.rx
+	if c.closeNow || r.phase != phPayload || len(r.dst) < len(p) || &r.dst[0] != &p[0] {
+		return false
+	}
+	c.recheck()
+	return r.dst != nil
+}
