@@ -258,18 +258,20 @@ func (c *conn) receive(chunk *chunk, n int) {
 		return
 	}
 	c.tell(m)
-	if c.mode == modeMessages {
+	if c.mode == modeMessages && c.waits() {
 		c.pump()
 	}
 }
+
+// waits reports whether news of the peer's credits can lead to anything.
+func (c *conn) waits() bool { return c.queue.len() > 0 || c.full || c.drained != nil }
 
 // tell gives a message to the owner.
 func (c *conn) tell(m *Received) {
 	if o := c.l.rt.cfg.observer; o != nil {
 		o.Event(c.it.pid, m)
 	}
-	m.refs.Store(1)
-	m.inHand.Store(true)
+	m.hold()
 	if c.it.owner.receive(c.it, m) {
 		return
 	}
@@ -340,7 +342,7 @@ func (c *conn) stop() {
 		c.it.sendFailed(c.queue.pop(), flushed())
 	}
 	for _, m := range c.early {
-		m.refs.Store(1)
+		m.hold()
 		m.Release()
 	}
 	c.early = nil

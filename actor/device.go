@@ -220,14 +220,19 @@ type recvPool struct {
 	d      *device
 	number uint32
 	srq    verbs.SRQ
+	batch  int // receives posted at a time
 	arena  *arena
 	posted []*chunk // by index; nil: free
 	free   []uint32
 }
 
 const (
-	// recvBatch is how many receives are posted when a message finds none: what one read of a stream may bring.
-	recvBatch = 4
+	// recvBatch is how many receives are posted at least when a message finds none, and recvBatchMax at most: as many as
+	// recvBatchBytes hold, so that small messages, of which one read brings many, need not ask for each few, and large ones do
+	// not have the device keep memory that one read cannot fill.
+	recvBatch      = 4
+	recvBatchMax   = 32
+	recvBatchBytes = 32 << 10
 	// srqDepth is the shared receive queue's length.
 	srqDepth = 4096
 )
@@ -238,7 +243,7 @@ func (d *device) recvPool(n int) (*recvPool, error) {
 	if p := d.recv[n]; p != nil {
 		return p, nil
 	}
-	p := &recvPool{d: d, number: uint32(len(d.recvs))}
+	p := &recvPool{d: d, number: uint32(len(d.recvs)), batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
 	p.arena = &arena{dev: d.dev, access: verbs.LocalWrite, size: n, budget: &d.l.recvBudget}
 	srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: srqDepth, OnEmpty: p.refill})
 	if err != nil {
@@ -254,8 +259,11 @@ func (d *device) recvPool(n int) (*recvPool, error) {
 // many small messages needs a few buffers again and again, not one for each.
 func (p *recvPool) refill() {
 	p.d.drain()
-	for range recvBatch {
+	for n := range p.batch {
 		c, err := p.arena.get()
+		if err != nil && n > 0 {
+			return // fewer will do
+		}
 		if err != nil {
 			p.d.l.rt.log.Warn("rdma: no receive buffer", "device", p.d.dev.Name(), "err", err)
 			return

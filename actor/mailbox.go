@@ -27,6 +27,8 @@ type laned interface{ lane() lane }
 // with them. The mailbox calls take before Receive, and where that said yes done after it has returned or panicked, or after the
 // message was answered, on where runs.
 type delivered interface {
+	// wait is called before the message is queued for its first receiver; one that is received where it comes up needs no mark.
+	wait()
 	// take reports whether the one who calls it first is asking. A mailbox that gets the message handed on by another actor is not,
 	// and leaves it alone after Receive: it may be somebody else's message by then.
 	take() bool
@@ -151,19 +153,44 @@ func (m *mailbox) wake() {
 // already: an event in a queue holds a receive buffer. One that is in the middle of an invocation or suspended gets it in its
 // turn, through the event lane.
 func (m *mailbox) deliver(msg any) {
-	if m.busy || m.suspended || m.closed {
+	if !m.enter() {
 		m.post(laneEvent, msg)
 		return
 	}
-	m.busy = true
-	if !m.queues[laneLifecycle].empty() || !m.queues[laneEvent].empty() {
-		m.catchUp()
-	}
-	if m.suspended || m.closed {
+	m.user(msg, taken(msg))
+	m.leave()
+}
+
+// hand is deliver for a message of ours that holds something: d, which msg is or envelops.
+func (m *mailbox) hand(msg any, d delivered) {
+	if !m.enter() {
+		d.wait()
 		m.post(laneEvent, msg)
-	} else {
-		m.user(msg)
+		return
 	}
+	m.user(msg, d)
+	m.leave()
+}
+
+// enter begins an invocation out of turn, behind what is more urgent. False: the message has to wait for its turn.
+func (m *mailbox) enter() bool {
+	if m.busy || m.suspended || m.closed {
+		return false
+	}
+	m.busy = true
+	if m.queues[laneLifecycle].empty() && m.queues[laneEvent].empty() {
+		return true
+	}
+	m.catchUp()
+	if m.suspended || m.closed {
+		m.leave()
+		return false
+	}
+	return true
+}
+
+// leave ends it.
+func (m *mailbox) leave() {
 	m.busy = false
 	m.home.turned()
 }
@@ -183,7 +210,7 @@ func (m *mailbox) catchUp() {
 			return
 		}
 		m.other.Add(-1)
-		m.user(msg)
+		m.user(msg, taken(msg))
 	}
 }
 
@@ -223,7 +250,7 @@ func (m *mailbox) turn(budget int, over bool) {
 		case m.closed || over && !poison(msg):
 			m.answer(msg)
 		default:
-			m.user(msg)
+			m.user(msg, taken(msg))
 		}
 	}
 }
@@ -301,9 +328,9 @@ func (m *mailbox) invokeSystem(msg any) {
 	m.invoker.InvokeSystemMessage(msg)
 }
 
-// user has the actor receive a message. A panic in Receive is its supervisor's business.
-func (m *mailbox) user(msg any) {
-	defer m.received(msg, taken(msg))
+// user has the actor receive a message, and tells d, if it is not nil. A panic in Receive is its supervisor's business.
+func (m *mailbox) user(msg any, d delivered) {
+	defer m.received(msg, d)
 	m.invoker.InvokeUserMessage(msg)
 }
 

@@ -410,13 +410,50 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// holding counts its done calls.
+// A message that is handed over is the receiver's at once, or waits marked, so that whoever gets it in its turn knows it for his:
+// done is called once in either case, and a mailbox that gets it handed on does not call it.
+func TestHand(t *testing.T) {
+	h := &byHand{}
+	m, s := started(h)
+	other, _ := started(h)
+	first, second := &holding{marks: true}, &holding{marks: true}
+	s.onMessage = func(msg any) {
+		switch actor.UnwrapEnvelopeMessage(msg) {
+		case first:
+			m.hand(enveloped(second), second)
+			other.PostUserMessage(first)
+		case second:
+			if first.finished.Load() != 1 {
+				t.Error("entered while running: the first message is not done")
+			}
+		}
+	}
+	m.hand(enveloped(first), first)
+	if n := first.finished.Load(); n != 1 {
+		t.Errorf("done was called %d times for the message that was received at once, want 1", n)
+	}
+	h.run()
+	if a, b := first.finished.Load(), second.finished.Load(); a != 1 || b != 1 {
+		t.Errorf("done was called %d times for the first message and %d times for the one that waited, want 1 and 1", a, b)
+	}
+	if len(s.got) != 2 {
+		t.Errorf("got %v, want both messages", names(s.got))
+	}
+}
+
+// holding counts its done calls. It can be taken once; where marks matter, only after wait.
 type holding struct {
+	marks    bool
+	marked   atomic.Bool
 	took     atomic.Bool
 	finished atomic.Int32
 }
 
-func (h *holding) take() bool { return h.took.CompareAndSwap(false, true) }
+func (h *holding) wait() { h.marked.Store(true) }
+
+func (h *holding) take() bool {
+	return (!h.marks || h.marked.Load()) && h.took.CompareAndSwap(false, true)
+}
 
 func (h *holding) done(home) { h.finished.Add(1) }
 

@@ -124,8 +124,8 @@ type Received struct {
 	env    actor.MessageEnvelope // as it is delivered
 	conn   *conn                 // nil: Data is a copy, there is nothing to give back
 	chunk  *chunk
-	refs   atomic.Int32
-	inHand atomic.Bool // no mailbox has taken it yet
+	refs   atomic.Int32 // 0 or 1 while nobody holds it
+	inHand atomic.Bool  // it waits in a mailbox, which has not taken it yet
 }
 
 // Kind is KindReceived.
@@ -152,6 +152,13 @@ func (m *Received) Release() {
 	}
 }
 
+// hold is the first hold: the owner's. Loop goroutine.
+func (m *Received) hold() {
+	if m.refs.Load() != 1 {
+		m.refs.Store(1)
+	}
+}
+
 // last takes one hold away and reports whether it was the last.
 func (m *Received) last() bool {
 	n := m.refs.Add(-1)
@@ -161,15 +168,21 @@ func (m *Received) last() bool {
 	return n == 0
 }
 
+// wait is called before the message is queued for its owner.
+func (m *Received) wait() { m.inHand.Store(true) }
+
 // take is called by a mailbox before Receive. The owner's is the first.
 func (m *Received) take() bool { return m.inHand.CompareAndSwap(true, false) }
 
 // done is called by the owner's mailbox when Receive has returned. On the connection's own loop the buffer is free at once, still
 // warm for the next message.
 func (m *Received) done(where home) {
+	near := where == home(m.conn.l) && !where.over()
 	switch {
+	case near && m.refs.Load() == 1: // only a holder can add one, and that is us
+		m.conn.consumed(m)
 	case !m.last():
-	case where == home(m.conn.l) && !where.over():
+	case near:
 		m.conn.consumed(m)
 	default:
 		m.conn.l.returns.put(m)

@@ -52,7 +52,12 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 		return false
 	}
 	m.env.Message, m.env.Sender = m, it.pid
-	o.send(it.l, &m.env)
+	if o.near {
+		o.box.hand(&m.env, m)
+	} else {
+		m.wait()
+		o.box.PostUserMessage(&m.env)
+	}
 	return true
 }
 

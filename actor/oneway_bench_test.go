@@ -1,0 +1,82 @@
+package actor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime is what this process has used: what other processes do to it shows less than in its time on the clock.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkOneWay is 64-byte messages one way over the embedded device, both ends on one loop: what a message costs to send and to
+// receive together.
+func BenchmarkOneWay(b *testing.B) {
+	const (
+		batch   = 1024
+		ahead   = 4
+		credits = 2 * ahead * batch
+	)
+	sys := testSystem(b)
+	rt := openIWARP(b, sys, WithLimits(Limits{SendQueue: ahead*batch + 1}))
+	payload := make([]byte, 64)
+	var id *actor.PID
+	sent, received := 0, 0 // the loop's
+	done := make(chan struct{})
+	send := func(ctx actor.Context) {
+		for range batch - 1 {
+			ctx.Send(id, NewSend(payload))
+		}
+		last := NewSend(payload)
+		last.Notify = true
+		ctx.Request(id, last)
+		sent += batch
+	}
+	server := newProbe(b, sys, rt.OnLoop(), nil)
+	client := newProbe(b, sys, rt.OnLoop(), nil)
+	p := connect(b, rt, server, client, WithMessages(1024, credits))
+	want := 0
+	sink := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*Received); ok {
+			if received++; received == want {
+				done <- struct{}{}
+			}
+		}
+	}, rt.OnLoop()))
+	source := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case int:
+			want = sent + (m+batch-1)/batch*batch
+			for range ahead {
+				if sent < want {
+					send(ctx)
+				}
+			}
+		case *Sent:
+			if sent < want {
+				send(ctx)
+			}
+		}
+	}, rt.OnLoop()))
+	id = p.c
+	server.send(p.s, &Handover{To: sink})
+	client.send(p.c, &Handover{To: source})
+	next[*Done](server)
+	next[*Done](client)
+	sys.Root.Send(source, 100_000)
+	<-done
+	b.ReportAllocs()
+	b.ResetTimer()
+	start := cpuTime()
+	sys.Root.Send(source, b.N)
+	<-done
+	b.StopTimer()
+	b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	stop(b, sys, sink, source)
+}
