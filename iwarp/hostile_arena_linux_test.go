@@ -30,6 +30,8 @@ type arena struct {
 	goodChild      cmid.Handle
 	memory         map[*node][2]*verbs.MR // for victims' receives and Reads
 	reads          uint32
+	script         func(*victim) // what a victim posts when established
+	each           func()        // is called each turn
 	quiet          leftovers
 }
 
@@ -42,7 +44,7 @@ type victim struct {
 	told    []told
 	wcs     []verbs.WC
 	atEnd   int // completions when the end was told
-	reads   int // posted
+	reads   int // posted: Reads, or what the script has
 	over    bool
 }
 
@@ -104,7 +106,7 @@ func newArenaWith(t *testing.T, receives, receiveLen int, opts ...Option) *arena
 		n.react = func(e told) { a.hear(n, e) }
 		pd := n.in.dev.PD()
 		a.memory[n] = [2]*verbs.MR{
-			a.alloc(n, pd, a.receives*a.receiveLen, verbs.LocalWrite), a.alloc(n, pd, 4096, verbs.LocalWrite|verbs.RemoteWrite),
+			a.alloc(n, pd, a.receives*a.receiveLen, verbs.LocalWrite), a.alloc(n, pd, a.regionLen, verbs.LocalWrite|verbs.RemoteWrite),
 		}
 	}
 	a.good()
@@ -151,6 +153,9 @@ func (a *arena) turn() {
 	if a.steady.cq.err != nil || a.steady.sq.err != nil {
 		a.t.Fatalf("the steady connection: %v, %v", a.steady.cq.err, a.steady.sq.err)
 	}
+	if a.each != nil {
+		a.each()
+	}
 	runtime.Gosched()
 }
 
@@ -185,6 +190,9 @@ func (a *arena) suffer(v *victim, e told) {
 		if err := v.qp.PostSend(&wr); err != nil {
 			a.t.Errorf("the victim's Read: %v", err)
 		}
+	}
+	if e.kind == states.KindEstablished && a.script != nil {
+		a.script(v)
 	}
 	v.told = append(v.told, e)
 	v.collect()
@@ -380,7 +388,7 @@ type leftovers struct {
 }
 
 type leftover struct {
-	conns, setups, lingers, attempts, ids, qps, dirty, events, memory, loopFDs, timers int
+	conns, setups, lingers, ids, qps, dirty, events, memory, loopFDs, timers int
 }
 
 func (a *arena) left() leftovers {
@@ -388,7 +396,7 @@ func (a *arena) left() leftovers {
 	for i, n := range []*node{a.client, a.server} {
 		in, s := n.in, n.loop.Stats()
 		l.nodes[i] = leftover{
-			conns: in.conns, setups: in.setups, lingers: in.lingers.n, attempts: len(in.attempts), ids: len(in.ids), qps: len(in.dev.qps),
+			conns: in.conns, setups: in.setups.n, lingers: in.lingers.n, ids: len(in.ids), qps: len(in.dev.qps),
 			dirty: len(in.dirty), events: len(in.events), memory: in.dev.pd.users, loopFDs: s.FDs, timers: s.Timers,
 		}
 	}

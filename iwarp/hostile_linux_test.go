@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"time"
@@ -66,12 +67,13 @@ func TestHostileHeap(t *testing.T) {
 	}
 }
 
+// heapNow is the bytes of what is reachable, and not of what a peer in this process has thrown away meanwhile.
 func heapNow() uint64 {
-	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC() // what the first one finalised
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return live[0].Value.Uint64()
 }
 
 // judge holds what was told and what the hostile peer saw against the table.
@@ -93,7 +95,30 @@ func (a *arena) judge(x *hostile.Exchange, got attacked) {
 		a.judgeEvents(w, v)
 		a.judgeCompletions(w, v)
 	}
+	if w.Told == hostile.Anything {
+		a.judgeAgreement(&got)
+		return
+	}
 	a.judgePeer(w, &got.peer)
+}
+
+// judgeAgreement wants the Terminate that the hostile peer got to be the one that the owner was told of, if any.
+func (a *arena) judgeAgreement(got *attacked) {
+	a.t.Helper()
+	var sent, seen hostile.Term
+	var ce *core.Error
+	if v := got.victim; v != nil && errors.As(v.end().err, &ce) && ce.Sent {
+		sent = hostile.Term{Layer: ce.Layer, Type: ce.Type, Code: ce.Code}
+	}
+	if t := got.peer.Terminate; t != nil {
+		seen = hostile.Term{Layer: t.Layer, Type: t.Type, Code: t.Code}
+	}
+	if sent != seen && got.peer.End != hostile.Left {
+		a.t.Errorf("the owner was told of %v, the peer got Terminate %+v (end %d)", ce, seen, got.peer.End)
+	}
+	if got.peer.End == hostile.StillOpen {
+		a.t.Error("the connection was left open")
+	}
 }
 
 // outcomes are the events of each hostile.Told.

@@ -3,6 +3,7 @@ package hostile
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -162,7 +163,7 @@ func (x *Exchange) on(ctx context.Context, c *net.TCPConn, o Options, dials bool
 		o.Timeout = 10 * time.Second
 	}
 	o.CRC = o.CRC || x.CRC
-	p := &Peer{o: o, conn: c, dials: dials, failed: x.raw && x.Want.Told == ConnectError}
+	p := &Peer{o: o, conn: c, dials: dials}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if x.raw || p.setUp() {
@@ -193,4 +194,12 @@ func Find(name string) (*Exchange, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Callers is what can be dialled at anybody: no exchange of these needs a peer that reads from it, or knowledge of its memory, or
+// ends by impatience only. The slice is the caller's.
+func Callers() []*Exchange {
+	return slices.DeleteFunc(All(), func(x *Exchange) bool {
+		return x.Side == Answers || x.Slow || x.Regions || x.Reads > 0
+	})
 }

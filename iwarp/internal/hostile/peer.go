@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,11 +19,9 @@ type Peer struct {
 	conn  *net.TCPConn
 	dials bool
 	crc   bool
-	deaf  bool // does not read to the end
-	// failed is true if set-up is to fail: the Terminate that ends it is from before CRC was agreed on.
-	failed bool
-	in     []byte // read and not yet looked at
-	seen   Result
+	deaf  bool   // does not read to the end
+	in    []byte // read and not yet looked at
+	seen  Result
 }
 
 // write sends b. What becomes of it is not the peer's business: the other side may have hung up.
@@ -59,9 +58,10 @@ func (p *Peer) more() bool {
 		return false
 	}
 	_ = p.conn.SetReadDeadline(time.Now().Add(p.o.Timeout))
-	buf := make([]byte, 16<<10)
-	n, err := p.conn.Read(buf)
-	p.in = append(p.in, buf[:n]...)
+	const chunk = 16 << 10
+	p.in = slices.Grow(p.in, chunk)
+	n, err := p.conn.Read(p.in[len(p.in) : len(p.in)+chunk])
+	p.in = p.in[:len(p.in)+n]
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
@@ -107,7 +107,7 @@ func (p *Peer) frame() *wire.Frame {
 			return nil
 		}
 		if !p.more() {
-			if len(p.in) > 0 {
+			if len(p.in) > 0 && p.seen.End == FIN {
 				p.wrong("half a frame: %x", p.in)
 			}
 			return nil
@@ -197,7 +197,8 @@ func (p *Peer) fpduIn() (wire.Header, []byte, bool) {
 func (p *Peer) look(f *wire.FPDU, n int) (wire.Header, []byte, bool) {
 	p.in = p.in[n:]
 	h, k, err := wire.ConsumeHeader(f.ULPDU)
-	if p.crc && f.CRC != f.Checksum() && (h.Opcode != wire.OpTerminate || !p.failed) {
+	unagreed := h.Opcode == wire.OpTerminate && p.seen.FPDUs == 0 && f.CRC == 0 // set-up failed
+	if p.crc && f.CRC != f.Checksum() && !unagreed {
 		p.wrong("%v with CRC %#x, should be %#x", h.Opcode, f.CRC, f.Checksum())
 	}
 	if err != nil {

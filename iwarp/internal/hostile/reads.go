@@ -64,9 +64,7 @@ var reads = []Exchange{
 		Name: "more Reads than it said", Rule: "RFC 5040 6.5.2: IRD", Regions: true, Want: bare(rdmap, operation, 7, "outstanding"),
 		run: func(p *Peer) {
 			g := p.o.Regions.Both
-			p.flood(func(i uint32) []byte {
-				return readReq(i+1, wire.ReadRequest{Size: g.Len, SourceSTag: g.STag, SourceTO: g.TO})
-			})
+			p.flood(readReqs(wire.ReadRequest{Size: g.Len, SourceSTag: g.STag, SourceTO: g.TO}))
 		},
 	},
 	{

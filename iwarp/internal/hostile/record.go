@@ -1,0 +1,145 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+)
+
+// Recording is a good exchange: what each side said, cut into its MPA frame and its FPDUs.
+type Recording struct {
+	Initiator, Responder [][]byte
+}
+
+// Record relays the next connection to l on to addr until both sides have ended it, and writes down what they say. Closing l breaks
+// it off as long as nobody has come; a done context does at any time.
+func Record(ctx context.Context, l *net.TCPListener, addr string) (Recording, error) {
+	var r Recording
+	in, err := l.AcceptTCP()
+	if err != nil {
+		return r, err
+	}
+	defer in.Close()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return r, err
+	}
+	out := c.(*net.TCPConn)
+	defer out.Close()
+	defer context.AfterFunc(ctx, func() { _, _ = in.Close(), out.Close() })()
+	type half struct {
+		said []byte
+		err  error
+	}
+	back := make(chan half, 1)
+	go func() {
+		b, err := relay(in, out)
+		back <- half{b, err}
+	}()
+	there, err := relay(out, in)
+	h := <-back
+	if err = errors.Join(err, h.err); err != nil {
+		return r, err
+	}
+	r.Initiator, err = units(there)
+	if err == nil {
+		r.Responder, err = units(h.said)
+	}
+	return r, err
+}
+
+// relay carries what from says to to, and gives it.
+func relay(to, from *net.TCPConn) ([]byte, error) {
+	var said []byte
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		said = append(said, buf[:n]...)
+		if _, werr := to.Write(buf[:n]); werr != nil {
+			return said, werr
+		}
+		if errors.Is(err, io.EOF) {
+			return said, to.CloseWrite()
+		}
+		if err != nil {
+			return said, err
+		}
+	}
+}
+
+// units cuts a stream into its frame and its FPDUs.
+func units(said []byte) ([][]byte, error) {
+	_, n, err := wire.ConsumeFrame(said)
+	if err != nil {
+		return nil, fmt.Errorf("hostile: recorded frame: %w", err)
+	}
+	list := [][]byte{said[:n:n]}
+	for said = said[n:]; len(said) > 0; said = said[n:] {
+		if _, n, err = wire.ConsumeFPDU(said); err != nil {
+			return nil, fmt.Errorf("hostile: recorded FPDU %d: %w", len(list), err)
+		}
+		list = append(list, said[:n:n])
+	}
+	return list, nil
+}
+
+// Replay is an exchange that says units, as one or the other side: a frame, and what follows it. Its Want is Anything.
+func Replay(units [][]byte, side Side) *Exchange {
+	x := &Exchange{Name: "replay", Rule: "whatever was done to it", Side: side, raw: true}
+	x.run = func(p *Peer) {
+		if len(units) == 0 {
+			p.fin()
+			return
+		}
+		if !p.dials {
+			p.frame()
+		}
+		p.write(units[0])
+		if p.dials {
+			p.briefly(func() { p.frame() })
+		}
+		p.crc = p.seen.Frame != nil && p.seen.Frame.Flags&wire.FlagCRC != 0
+		if f, _, err := wire.ConsumeFrame(units[0]); err == nil && f.Flags&wire.FlagCRC != 0 {
+			p.crc = true
+		}
+		p.say(units[1:])
+		p.fin()
+	}
+	return x
+}
+
+// say writes units, a Read Response not before as many Read Requests have come: the other side may not have got so far yet.
+func (p *Peer) say(units [][]byte) {
+	asked, answered := 0, 0
+	for _, u := range units {
+		if len(u) > 3 && u[2]&0x80 != 0 && wire.Opcode(u[3]&0x0f) == wire.OpReadResponse {
+			p.briefly(func() {
+				for asked <= answered {
+					h, _, ok := p.fpduIn()
+					if !ok {
+						asked = len(units) // it will not ask any more
+					} else if h.Opcode == wire.OpReadRequest {
+						asked++
+					}
+				}
+			})
+			if u[2]&0x40 != 0 {
+				answered++
+			}
+		}
+		p.write(u)
+	}
+}
+
+// briefly does what waits for something that may never come.
+func (p *Peer) briefly(do func()) {
+	defer func(d time.Duration) { p.o.Timeout = d }(p.o.Timeout)
+	p.o.Timeout = 50 * time.Millisecond
+	do()
+}
