@@ -36,17 +36,7 @@ func (id *ident) bind(a cmid.Addr) error {
 		return fmt.Errorf("iwarp: %v is not an address of this host: %w", ip, unix.EADDRNOTAVAIL) // bind(2) would take it
 	}
 	if a.Port() != 0 { // our own rule first: its errno says more
-		b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
-		if err := ports.hold(b); err != nil {
-			return err
-		}
-		fd, local, err := id.newSocket(a)
-		if err != nil {
-			ports.release(b)
-			return err
-		}
-		id.hold, id.fd, id.local = b, fd, local
-		return nil
+		return id.bindPort(a, -1)
 	}
 	var err error
 	for range portTries {
@@ -64,25 +54,71 @@ func (id *ident) bind(a cmid.Addr) error {
 	return err
 }
 
+// bindPort takes a's port, which is not 0, with the unbound socket fd, or one of its own when that is -1. It leaves an fd that is not
+// bound to the caller.
+func (id *ident) bindPort(a cmid.Addr, fd int) error {
+	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
+	if err := ports.hold(b); err != nil {
+		return err
+	}
+	local := a
+	var err error
+	if fd < 0 {
+		fd, local, err = id.newSocket(a)
+	} else {
+		err = bindSocket(fd, a)
+	}
+	if err != nil {
+		ports.release(b)
+		return err
+	}
+	id.hold, id.fd, id.local = b, fd, local
+	return nil
+}
+
 // newSocket makes a TCP socket bound to a, and tells the address with the port it got.
 func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
-	sa, domain, err := sockaddr(a)
+	fd, err = id.unboundSocket(a)
 	if err != nil {
 		return -1, cmid.Addr{}, err
 	}
+	if err = bindSocket(fd, a); err != nil {
+		closeFD(fd)
+		return -1, cmid.Addr{}, err
+	}
+	if a.Port() != 0 {
+		return fd, cmid.AddrFrom(a.Addr(), a.Port()), nil
+	}
+	got, err := unix.Getsockname(fd)
+	if err != nil {
+		closeFD(fd)
+		return -1, cmid.Addr{}, fmt.Errorf("iwarp: getsockname: %w", err)
+	}
+	return fd, cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil
+}
+
+// unboundSocket makes a TCP socket of a's family with the identifier's options.
+func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
+	_, domain, err := sockaddr(a)
+	if err != nil {
+		return -1, err
+	}
 	fd, err = unix.Socket(domain, unix.SOCK_STREAM|sockFlags, unix.IPPROTO_TCP)
 	if err != nil {
-		return -1, cmid.Addr{}, fmt.Errorf("iwarp: socket: %w", err)
+		return -1, fmt.Errorf("iwarp: socket: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			closeFD(fd)
-			fd = -1
-		}
-	}()
+	if err = id.options(fd, domain); err != nil {
+		closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// options sets what a socket of the identifier has before it is bound.
+func (id *ident) options(fd, domain int) error {
 	if id.reuse || id.auto {
-		if err = shareAddr(fd); err != nil {
-			return fd, local, err
+		if err := shareAddr(fd); err != nil {
+			return err
 		}
 	}
 	if domain == unix.AF_INET6 {
@@ -90,17 +126,23 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 		if id.afonly {
 			only = 1
 		}
-		if err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
-			return fd, local, fmt.Errorf("iwarp: IPV6_V6ONLY: %w", err)
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, only); err != nil {
+			return fmt.Errorf("iwarp: IPV6_V6ONLY: %w", err)
 		}
-	}
-	if err = tune(fd, id.in.cfg.UserTimeout); err != nil {
-		return fd, local, err
 	}
 	if id.hasTOS {
-		if err = setTOS(fd, id.tos); err != nil {
-			return fd, local, fmt.Errorf("iwarp: IP_TOS: %w", err)
+		if err := setTOS(fd, id.tos); err != nil {
+			return fmt.Errorf("iwarp: IP_TOS: %w", err)
 		}
+	}
+	return tune(fd, id.in.cfg.UserTimeout)
+}
+
+// bindSocket is bind(2). A socket that it fails for may be bound to something else.
+func bindSocket(fd int, a cmid.Addr) error {
+	sa, _, err := sockaddr(a)
+	if err != nil {
+		return err
 	}
 	err = unix.Bind(fd, sa)
 	if err == unix.EADDRINUSE && a.Port() != 0 { // perhaps only connections that are over
@@ -109,13 +151,9 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 		}
 	}
 	if err != nil {
-		return fd, local, fmt.Errorf("iwarp: bind %v: %w", a, err)
+		return fmt.Errorf("iwarp: bind %v: %w", a, err)
 	}
-	got, err := unix.Getsockname(fd)
-	if err != nil {
-		return fd, local, fmt.Errorf("iwarp: getsockname: %w", err)
-	}
-	return fd, cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil
+	return nil
 }
 
 // shareAddr sets SO_REUSEADDR: with it on both sides, connections that are over keep nobody from a port. A socket that only holds its
@@ -166,14 +204,26 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 		}
 	}
 	id.auto = true
-	for range portTries {
-		low, n := ephemeralPorts()
-		switch err := id.bind(cmid.AddrFrom(source, low+uint16(rand.IntN(n)))); errnoOf(err) {
+	fd, err := id.unboundSocket(cmid.AddrFrom(source, 0))
+	if err != nil {
+		return err
+	}
+	low, n := ephemeralPorts()
+	for i := range portTries {
+		above := rand.IntN(n)
+		if i < portTries/2 && above|1 < n {
+			above |= 1 // connect(2) takes even ones as long as there are any
+		}
+		switch err := id.bindPort(cmid.AddrFrom(source, low+uint16(above)), fd); errnoOf(err) {
 		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES: // taken, perhaps by another program's listener
 		default:
+			if err != nil {
+				closeFD(fd)
+			}
 			return err
 		}
 	}
+	closeFD(fd)
 	return id.bind(cmid.AddrFrom(source, 0))
 }
 

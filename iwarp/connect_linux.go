@@ -81,8 +81,10 @@ func (c *conn) dial() error {
 	if err != nil {
 		return err
 	}
-	if err = shareAddr(id.fd); err != nil {
-		return err
+	if !id.auto && !id.reuse { // else it shares already
+		if err = shareAddr(id.fd); err != nil {
+			return err
+		}
 	}
 	err = unix.Connect(id.fd, sa)
 	for range portTries {
@@ -104,14 +106,23 @@ func (c *conn) dial() error {
 	default:
 		return fmt.Errorf("iwarp: connect %v: %w", id.peer, err)
 	}
-	if err := c.attach(id.fd, eventloop.Writable); err != nil {
-		closeFD(id.fd) // the handshake is under way
-		id.fd = -1
+	fd, now := id.fd, time.Now()
+	id.fd = -1
+	done := err == nil || tcpConnected(fd) // on this host the handshake is over by now, whatever connect(2) says
+	interest := eventloop.Writable
+	if done {
+		interest = eventloop.Readable
+	}
+	if err := c.attach(fd, interest); err != nil {
+		closeFD(fd) // the handshake is under way
 		return err
 	}
-	id.fd = -1
+	if done {
+		c.begin(now)
+		c.settle(now)
+		return nil
+	}
 	c.phase = phConnecting
-	now := time.Now()
 	c.arm(now, now.Add(c.in.cfg.ReplyTimeout))
 	return nil
 }
@@ -125,9 +136,9 @@ func (id *ident) redraw() error {
 	return id.bindFor(id.peer, id.local.Addr())
 }
 
-// tcpConnected says whether the handshake is done.
-func (c *conn) tcpConnected() bool {
-	_, err := unix.Getpeername(c.fd)
+// tcpConnected says whether fd's handshake is done.
+func tcpConnected(fd int) bool {
+	_, err := unix.Getpeername(fd)
 	return err == nil
 }
 
@@ -137,24 +148,26 @@ func (c *conn) connected(now time.Time) {
 	switch {
 	case err != nil:
 		c.connectFailed(now, fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
-	case c.tcpConnected():
+	case tcpConnected(c.fd):
 		c.begin(now)
-		c.output(now)
 	}
 }
 
-// begin starts MPA on a connected socket.
+// begin starts MPA on a connected socket. The Request goes at once: the peer holds a place for it.
 func (c *conn) begin(now time.Time) {
+	if c.phase == phConnecting {
+		c.timer.Stop()
+		c.at = time.Time{}
+		_ = c.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
+	}
 	c.phase = phRunning
-	c.timer.Stop()
-	c.at = time.Time{}
-	_ = c.reg.Modify(eventloop.Readable)
 	if c.id != nil && c.id.hold.addr.IsWildcard() { // the kernel has chosen the source just now
 		if sa, err := unix.Getsockname(c.fd); err == nil {
 			c.id.local = addrOf(sa)
 		}
 	}
 	c.core.Start(now)
+	c.output(now)
 }
 
 // connectFailed ends an attempt that did not get as far as MPA.

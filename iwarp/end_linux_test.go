@@ -348,7 +348,7 @@ func TestCloseWithEverythingOpen(t *testing.T) {
 	p := connect(t, client, server, 1)
 	client.resolve(server.inst.Info(p.lh).Local)
 	rawDial(t, server.inst.Info(p.lh).Local)
-	turns(t, "a set-up", func() bool { return server.in.setups == 1 }, server)
+	turns(t, "a set-up", func() bool { return server.in.setups.n == 1 }, server)
 	p.cq.send(1, "x")
 	for _, n := range []*node{client, server} {
 		if err := n.inst.Close(); err != nil {

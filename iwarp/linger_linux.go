@@ -1,13 +1,13 @@
 package iwarp
 
-// lingerList is the connections that have outlived their identifiers, oldest first.
-type lingerList struct {
+// connList is connections, oldest first: those in set-up, or those that have outlived their identifiers. Each is in one list at most.
+type connList struct {
 	oldest, newest *conn
 	n              int
 }
 
 // push adds c, and closes the oldest when there are more than limit.
-func (l *lingerList) push(c *conn, limit int) {
+func (l *connList) push(c *conn, limit int) {
 	c.older = l.newest
 	if l.newest != nil {
 		l.newest.newer = c
@@ -21,9 +21,9 @@ func (l *lingerList) push(c *conn, limit int) {
 }
 
 // remove takes c out, if it is in.
-func (l *lingerList) remove(c *conn) {
+func (l *connList) remove(c *conn) bool {
 	if c.older == nil && c.newer == nil && l.oldest != c {
-		return
+		return false
 	}
 	if c.older != nil {
 		c.older.newer = c.newer
@@ -37,4 +37,5 @@ func (l *lingerList) remove(c *conn) {
 	}
 	c.older, c.newer = nil, nil
 	l.n--
+	return true
 }

@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,10 @@ const (
 	acceptsPerTurn = 64
 	// acceptPause is how long a listener rests when the process has no file descriptors left: it would be readable all the time.
 	acceptPause = 100 * time.Millisecond
+	// graceShare is the part of RequestTimeout that every set-up gets for its Request, however many connections wait for its place: half
+	// a second of 5. An initiator sends its Request right behind TCP's handshake, so the way's length does not matter; what this is
+	// for is a Request that was lost once, or an initiator that is late.
+	graceShare = 10
 )
 
 // listener is a listening socket in the loop.
@@ -59,10 +64,16 @@ func (id *ident) listen(backlog int) error {
 	return nil
 }
 
-// Ready accepts what is there.
+// Ready accepts what is there and has room.
 func (l *listener) Ready(eventloop.Events) {
 	in := l.id.in
-	for range acceptsPerTurn {
+	for i := range acceptsPerTurn {
+		if wait := in.fullFor(); wait > 0 {
+			if i == 0 && l.rest(wait) { // else nobody may be waiting; the next turn knows
+				in.held = append(in.held, l)
+			}
+			return
+		}
 		fd, sa, err := unix.Accept4(l.fd, sockFlags)
 		switch err {
 		case nil:
@@ -70,7 +81,7 @@ func (l *listener) Ready(eventloop.Events) {
 		case unix.EAGAIN:
 			return
 		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
-			l.rest()
+			l.rest(acceptPause)
 			return
 		case unix.EINTR:
 		default: // the connection's own trouble (ECONNABORTED, and what accept(2) passes on from the network)
@@ -81,43 +92,72 @@ func (l *listener) Ready(eventloop.Events) {
 	}
 }
 
-// rest stops accepting for a while. The connections wait in the kernel's queue.
-func (l *listener) rest() {
-	if l.paused || l.reg.Modify(0) != nil {
-		return
+// rest stops accepting for a while, if it can. The connections wait in the kernel's queue.
+func (l *listener) rest(d time.Duration) bool {
+	if l.reg.Modify(0) != nil {
+		return false
 	}
 	l.paused = true
 	if l.pause == nil {
 		l.pause = l.id.in.loop.NewTimer(l.resume)
 	}
-	l.pause.Reset(acceptPause)
+	l.pause.Reset(d)
+	return true
 }
 
+// resume accepts again: when the pause is over, or there is room.
 func (l *listener) resume() {
+	in := l.id.in
+	in.held = slices.DeleteFunc(in.held, func(h *listener) bool { return h == l })
 	l.paused = false
-	if l.reg.Modify(eventloop.Readable) == nil {
-		l.Ready(eventloop.Readable)
-	}
+	l.pause.Stop()
+	_ = l.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 }
 
 // close ends the listener and the set-ups that have not brought their Request. Children that were told live on.
 func (l *listener) close() {
-	if l.pause != nil {
-		l.pause.Stop()
+	if l.paused {
+		l.resume()
 	}
 	_ = l.reg.Remove() // the fd is open, so this cannot fail
 	closeFD(l.fd)
 	l.fd = -1
-	for c := range l.id.in.attempts {
+	for c := l.id.in.setups.oldest; c != nil; {
+		next := c.newer
 		if c.lis == l {
 			c.close()
 		}
+		c = next
 	}
 }
 
-// incoming is a new TCP connection: it gets RequestTimeout to say what it wants.
+// fullFor is how long there will be no room for another set-up; zero when there is, or when the oldest has had its time and makes room.
+// Connections that wait for room are in the kernel's queue meanwhile, where they cost this process nothing. A flood of silent peers then
+// costs the others a wait, and not their connections.
+func (in *instance) fullFor() time.Duration {
+	now := in.loop.Now()
+	for in.setups.n >= in.cfg.MaxSetups {
+		c := in.setups.oldest
+		if wait := c.at.Sub(now) - (in.cfg.RequestTimeout - in.cfg.RequestTimeout/graceShare); wait > 0 {
+			return wait
+		}
+		if !c.heard(now) {
+			return 0 // incoming lets go of it, if there is a connection to come
+		}
+	}
+	return 0
+}
+
+// heard reads once more from a connection whose Request nobody may have looked for, and says whether its set-up is done.
+func (c *conn) heard(now time.Time) bool {
+	c.input(now)
+	c.settle(now)
+	return c.in.setups.oldest != c
+}
+
+// incoming is a new TCP connection: it gets RequestTimeout to say what it wants, and mostly has said it by now.
 func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
-	if in.setups >= in.cfg.MaxSetups || in.conns >= in.cfg.MaxConns {
+	if in.conns >= in.cfg.MaxConns {
 		closeFD(fd)
 		return
 	}
@@ -138,18 +178,20 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 		closeFD(fd)
 		return
 	}
-	in.setups++
-	in.attempts[c] = struct{}{}
+	in.setups.push(c, in.cfg.MaxSetups)
 	now := in.loop.Now()
 	c.core.Start(now)
+	c.input(now)
 	c.settle(now)
 }
 
 // requestDone ends an inbound connection's set-up phase, whether its Request came or not.
 func (c *conn) requestDone() {
-	if _, ok := c.in.attempts[c]; ok {
-		delete(c.in.attempts, c)
-		c.in.setups--
+	if c.lis == nil || !c.in.setups.remove(c) {
+		return
+	}
+	for len(c.in.held) > 0 {
+		c.in.held[0].resume()
 	}
 }
 

@@ -26,12 +26,12 @@ func TestGarbageAtTheListener(t *testing.T) {
 		r.write([]byte(garbage))
 		turns(t, "its end", r.ended, n)
 	}
-	if len(n.events) != 0 || n.in.setups != 0 || n.in.conns != 0 || len(n.in.ids) != 1 {
-		t.Errorf("events %v, %d set-ups, %d connections, %d identifiers left", n.events, n.in.setups, n.in.conns, len(n.in.ids))
+	if len(n.events) != 0 || n.in.setups.n != 0 || n.in.conns != 0 || len(n.in.ids) != 1 {
+		t.Errorf("events %v, %d set-ups, %d connections, %d identifiers left", n.events, n.in.setups.n, n.in.conns, len(n.in.ids))
 	}
 	r := rawDial(t, at)
 	r.write(request("fine")[:19]) // in two pieces
-	turns(t, "the first piece", func() bool { return n.in.setups == 1 }, n)
+	turns(t, "the first piece", func() bool { return n.in.setups.n == 1 }, n)
 	r.write(request("fine")[19:])
 	if e := n.wait(lh, states.KindConnectRequest); e.private != "fine" {
 		t.Errorf("the listener is not well any more: %v", e)
@@ -44,26 +44,79 @@ func TestHalfARequest(t *testing.T) {
 	r := rawDial(t, at)
 	r.write(request("")[:10])
 	turns(t, "the end of its time", r.ended, n)
-	if n.in.setups != 0 || n.in.conns != 0 || len(n.events) != 0 {
-		t.Errorf("%d set-ups, %d connections, events %v", n.in.setups, n.in.conns, n.events)
+	if n.in.setups.n != 0 || n.in.conns != 0 || len(n.events) != 0 {
+		t.Errorf("%d set-ups, %d connections, events %v", n.in.setups.n, n.in.conns, n.events)
 	}
 }
 
+// TestSetupCap: connections above the limit wait in the kernel's queue until a Request is complete.
 func TestSetupCap(t *testing.T) {
-	n := newNode(t, func(c *Config) { c.MaxSetups = 2 })
+	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 2, 100*patience })
 	lh, at := n.listen("127.0.0.1:0")
 	a, b := rawDial(t, at), rawDial(t, at)
-	turns(t, "two set-ups", func() bool { return n.in.setups == 2 }, n)
-	c := rawDial(t, at)
-	turns(t, "the third's end", c.ended, n)
-	a.write(request("a")) // no set-up any more: there is room again
-	n.wait(lh, states.KindConnectRequest)
-	d := rawDial(t, at)
-	turns(t, "the fourth", func() bool { return n.in.setups == 2 }, n)
+	turns(t, "two set-ups", func() bool { return n.in.setups.n == 2 }, n)
+	c, d := rawDial(t, at), rawDial(t, at)
+	c.write(request("c"))
+	l := n.in.ids[lh].lis
+	turns(t, "the pause", func() bool { return l.paused }, n)
+	for range 20 {
+		if err := n.loop.Turn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.in.conns != 2 || len(n.events) != 0 || c.ended() || d.ended() {
+		t.Errorf("%d connections of at most 2, events %v, or a connection that could wait was ended", n.in.conns, n.events)
+	}
+	a.write(request("a")) // no set-up any more: there is room for c, which goes at once, and for d
+	turns(t, "the fourth", func() bool { return len(n.events) == 2 && n.in.setups.n == 2 }, n)
+	if got := n.events[0].private + n.events[1].private; got != "ac" {
+		t.Errorf("told of %q, want a, then c", got)
+	}
+	rawDial(t, at)
+	turns(t, "the second pause", func() bool { return l.paused }, n)
 	n.do(lh, &cmid.DestroyID{})
 	turns(t, "the end of set-ups without a listener", func() bool { return b.ended() && d.ended() }, n)
-	if a.ended() {
-		t.Error("the request that was told ended with its listener")
+	if a.ended() || len(n.in.held) != 0 {
+		t.Errorf("the request that was told ended with its listener: %t; %d listeners wait for room", a.ended(), len(n.in.held))
+	}
+}
+
+// TestSilentFlood: silent peers hold a place for a tenth of their time only when others want it, the oldest first.
+func TestSilentFlood(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 4, 2*time.Second })
+	lh, at := n.listen("127.0.0.1:0")
+	var silent []*raw
+	for range 10 {
+		silent = append(silent, rawDial(t, at))
+	}
+	good := rawDial(t, at)
+	good.write(request("good"))
+	most := 0
+	turns(t, "the request behind a flood", func() bool {
+		most = max(most, n.in.setups.n)
+		return n.found(lh, states.KindConnectRequest) != nil
+	}, n)
+	if most > 4 {
+		t.Errorf("%d set-ups at once, the limit is 4", most)
+	}
+	for i, r := range silent {
+		if i < 7 != r.ended() {
+			t.Errorf("silent peer %d ended: %t; the first seven made room", i, r.ended())
+		}
+	}
+}
+
+// TestEvictionListensFirst: what a late loop has not read yet counts.
+func TestEvictionListensFirst(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 1, time.Second })
+	lh, at := n.listen("127.0.0.1:0")
+	a := rawDial(t, at)
+	turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
+	rawDial(t, at) // the loop hears of this one first
+	a.write(request("a"))
+	time.Sleep(time.Second / 8)
+	if e := n.wait(lh, states.KindConnectRequest); e.private != "a" || a.ended() {
+		t.Errorf("told of %v; the first peer ended: %t", e, a.ended())
 	}
 }
 
@@ -182,7 +235,7 @@ func TestRequestBehindItsListener(t *testing.T) {
 	other := n.resolve(at)
 	q := n.qp(other, 1)
 	r := rawDial(t, at)
-	turns(t, "a set-up", func() bool { return n.in.setups == 1 }, n)
+	turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
 	r.write(request(""))
 	if err := q.Destroy(); err != nil { // its flush is told before the request
 		t.Fatal(err)
