@@ -185,13 +185,11 @@ func (c *conn) output(now time.Time) {
 		if !c.core.Pending() {
 			return
 		}
-		flags := 0
+		flags, want := 0, 0
 		if c.core.CRC() && c.established {
-			in.iov, flags = c.core.GatherFPDU(in.iov[:0]), unix.MSG_EOR
-		} else {
-			in.iov = c.core.Gather(in.iov[:0])
+			flags = unix.MSG_EOR
 		}
-		want := 0
+		in.iov = c.core.Gather(in.iov[:0])
 		for _, b := range in.iov {
 			want += len(b)
 		}
@@ -201,6 +199,7 @@ func (c *conn) output(now time.Time) {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
+			c.core.Advance(now, 0)
 			c.block()
 			return
 		case err != nil:

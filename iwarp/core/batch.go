@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/rdmactor/rdmactor/iwarp/wire"
@@ -25,6 +26,8 @@ type batch struct {
 	iov   [][]byte // capacity fixed
 	first int      // iov[first:] is not yet taken by the socket
 	ends  []uint64 // stream offset where the batch begins, and behind each FPDU
+	last  []bool   // of ends: a message ends there
+	fixed bool     // frozen
 	mark  int      // arena[mark:] belongs to the FPDU being made and is not in iov
 }
 
@@ -32,16 +35,19 @@ type batch struct {
 // once, up to 64, of about 16 KiB.
 type Pool struct{ free []*batch }
 
-// get lends a batch that begins at stream offset off. p may be nil.
-func (p *Pool) get(off uint64) *batch {
+// get lends a batch that begins at stream offset off, between two messages or in one. p may be nil.
+func (p *Pool) get(off uint64, between bool) *batch {
 	var b *batch
 	if p != nil && len(p.free) > 0 {
 		b = p.free[len(p.free)-1]
 		p.free = p.free[:len(p.free)-1]
 	} else {
-		b = &batch{pool: p, arena: make([]byte, 0, arenaLen), iov: make([][]byte, 0, batchIOV), ends: make([]uint64, 0, batchIOV)}
+		b = &batch{
+			pool: p, arena: make([]byte, 0, arenaLen), iov: make([][]byte, 0, batchIOV),
+			ends: make([]uint64, 0, batchIOV), last: make([]bool, 0, batchIOV),
+		}
 	}
-	b.ends = append(b.ends, off)
+	b.end(off, between)
 	return b
 }
 
@@ -51,7 +57,7 @@ func (b *batch) release() {
 		return
 	}
 	clear(b.iov) // the payloads are their owners' again
-	b.arena, b.iov, b.first, b.ends, b.mark = b.arena[:0], b.iov[:0], 0, b.ends[:0], 0
+	b.arena, b.iov, b.first, b.ends, b.last, b.fixed, b.mark = b.arena[:0], b.iov[:0], 0, b.ends[:0], b.last[:0], false, 0
 	b.pool.free = append(b.pool.free, b)
 }
 
@@ -62,6 +68,11 @@ func (b *batch) room(size, pieces int) bool {
 		need += size
 	}
 	return cap(b.arena)-len(b.arena) >= need && cap(b.iov)-len(b.iov) >= pieces+2 && cap(b.ends) > len(b.ends)
+}
+
+// end says that an FPDU ends at stream offset off, and whether it was its message's last.
+func (b *batch) end(off uint64, last bool) {
+	b.ends, b.last = append(b.ends, off), append(b.last, last)
 }
 
 // open begins an FPDU.
@@ -130,6 +141,26 @@ func (b *batch) boundary(off uint64) uint64 {
 	return b.ends[i]
 }
 
+// messageEnd is the first end of a message at or behind stream offset off, or the batch's end when that is in the middle of one.
+func (b *batch) messageEnd(off uint64) uint64 {
+	i, _ := slices.BinarySearch(b.ends, off)
+	for i < len(b.ends)-1 && !b.last[i] {
+		i++
+	}
+	return b.ends[i]
+}
+
+// freeze copies what the socket has not taken, so that it cannot change any more.
+func (b *batch) freeze() {
+	if b.fixed {
+		return
+	}
+	b.fixed = true
+	rest := bytes.Join(b.pending(), nil)
+	clear(b.iov)
+	b.iov, b.first = append(b.iov[:0], rest), 0
+}
+
 // head is a copy of the first n bytes that the socket has not taken.
 func (b *batch) head(n uint64) []byte {
 	out := make([]byte, 0, n)
@@ -151,5 +182,5 @@ func (b *batch) truncate(cut, n uint64) {
 		}
 	}
 	i, _ := slices.BinarySearch(b.ends, cut)
-	b.ends = b.ends[:i+1]
+	b.ends, b.last = b.ends[:i+1], b.last[:i+1]
 }

@@ -139,7 +139,7 @@ func (c *Conn) Disconnect(now time.Time) {
 	case stAccepted, stOpen, stFinishing:
 		c.state, c.shut, c.tx.drain = stFinishing, true, false
 		c.phaseAt = now.Add(fin)
-		c.tx.ctl, c.tx.owed, c.tx.lost, c.tx.wireAt = 0, ring[readResponse]{}, nil, time.Time{}
+		c.tx.ctl, c.tx.wireAt = 0, time.Time{}
 		c.cutUnstarted()
 	case stEnded:
 	}

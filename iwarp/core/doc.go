@@ -5,9 +5,9 @@
 // An owner with a socket does this after every call into a [Conn], and when the socket becomes writable:
 //
 //	for c.Pending() {
-//		iov = c.Gather(iov[:0])        // or GatherFPDU, see there
-//		n := writev(iov)               // stop at EAGAIN, InputEnd(now, err) at any other error
-//		c.Advance(now, n)
+//		iov = c.Gather(iov[:0])
+//		n := writev(iov)               // InputEnd(now, err) at any error but EAGAIN
+//		c.Advance(now, n)              // 0 at EAGAIN; stop until the socket is writable
 //	}
 //	shutdownWrite, closeNow := c.WantClose()
 //	// closeNow: close the socket, forget c. shutdownWrite: shutdown(SHUT_WR), once; go on reading.

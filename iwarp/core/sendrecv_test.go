@@ -236,8 +236,8 @@ func TestPostedIsCompleted(t *testing.T) {
 	})
 }
 
-// TestGatherFPDU gives one FPDU at a time, also behind a partial write.
-func TestGatherFPDU(t *testing.T) {
+// TestGatherWithCRC gives one FPDU at a time, also behind a partial write.
+func TestGatherWithCRC(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000, CRC: true}, core.Config{})
 	b.postRecv(1, 5000)
 	b.postRecv(2, 50)
@@ -245,7 +245,7 @@ func TestGatherFPDU(t *testing.T) {
 	a.postSend(2, "x", 0)
 	var got []int
 	for first := true; a.c.Pending(); first = false {
-		p := bytes.Join(a.c.GatherFPDU(nil), nil)
+		p := bytes.Join(a.c.Gather(nil), nil)
 		if first {
 			p = p[:100]
 		}
@@ -257,6 +257,24 @@ func TestGatherFPDU(t *testing.T) {
 		t.Errorf("FPDUs of %v bytes, want %v", got, want)
 	}
 	b.wantDone("all", "r1:success/2500 r2:success/1")
+}
+
+// TestChangeUnderCRC: a region that a peer reads may change at any time, also while the socket is full: the CRC is of what is sent.
+func TestChangeUnderCRC(t *testing.T) {
+	const n = 5000
+	r := connectMemory(t, n, core.Config{CRC: true}, core.Config{MaxSegment: 2000})
+	for _, limit := range []int{0, 1, 100, 1999, 2000, 2010, 2020, 2024} {
+		r.a.post(r.wr(1, verbs.Read, 0, 0, n))
+		r.b.input(r.a.take(1<<30), whole)
+		r.b.c.Pending()
+		r.b.write(limit)
+		for i := range r.far.Bytes {
+			r.far.Bytes[i]++
+		}
+		r.b.take(1 << 30)
+		r.a.input(r.b.fresh(), whole)
+		r.a.wantDone(fmt.Sprintf("changed behind %d bytes", limit), fmt.Sprintf("s1:success/%d", n))
+	}
 }
 
 // TestGatherRoom: no more slices than dst has room for, and at most 1024 of our own.

@@ -7,13 +7,17 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stage makes FPDUs of what is queued, as long as the batch has room.
+// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes one at a time: for each should go out in
+// a TCP segment of its own, and because memory that is being read by a peer may change until the socket has it, not so the CRC.
 func (c *Conn) stage() {
+	if c.crc && c.tx.batch != nil {
+		return
+	}
 	for c.sendable() {
 		if c.tx.batch == nil {
-			c.tx.batch = c.cfg.Pool.get(c.tx.staged)
+			c.tx.batch = c.cfg.Pool.get(c.tx.staged, !c.tx.within)
 		}
-		if !c.stageOne() {
+		if !c.stageOne() || c.crc {
 			break
 		}
 	}
@@ -236,6 +240,7 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	b.arena = binary.LittleEndian.AppendUint32(b.arena, crc)
 	b.flush()
 	c.tx.staged += uint64(wire.FPDULen(ulpdu))
-	b.ends = append(b.ends, c.tx.staged)
+	b.end(c.tx.staged, h.Last)
+	c.tx.within = !h.Last
 	return true
 }

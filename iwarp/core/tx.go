@@ -38,6 +38,7 @@ type tx struct {
 	readsOut int
 	oldRead  int
 
+	within  bool               // the last FPDU staged was not its message's last
 	owed    ring[readResponse] // to the peer's Reads, in order
 	sendDue bool               // a Read Response was just finished: a send's turn
 	lost    *fault             // the memory of a Read Response is gone in its middle: Timeout tells
@@ -107,20 +108,9 @@ func (c *Conn) sendLimit() int {
 	return c.sq.n
 }
 
-// Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has no room at all).
-func (c *Conn) Gather(dst [][]byte) [][]byte { return c.gather(dst, ^uint64(0)) }
-
-// GatherFPDU is Gather up to the end of one FPDU: for a peer with CRC, to whom every FPDU should go in a TCP segment of its own
-// (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
-func (c *Conn) GatherFPDU(dst [][]byte) [][]byte {
-	limit := ^uint64(0)
-	if c.stage(); c.tx.batch != nil {
-		limit = c.tx.batch.boundary(c.tx.sent+1) - c.tx.sent
-	}
-	return c.gather(dst, limit)
-}
-
-func (c *Conn) gather(dst [][]byte, limit uint64) [][]byte {
+// Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has no room at all). With CRC in use that
+// is one FPDU, or the rest of one: let it have a TCP segment of its own (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
+func (c *Conn) Gather(dst [][]byte) [][]byte {
 	if c.closeNow {
 		return dst
 	}
@@ -136,20 +126,16 @@ func (c *Conn) gather(dst [][]byte, limit uint64) [][]byte {
 		room = iovMax
 	}
 	for _, p := range c.tx.batch.pending() {
-		if room == 0 || limit == 0 {
+		if room == 0 {
 			break
 		}
-		if uint64(len(p)) > limit {
-			p = p[:limit]
-		}
-		limit -= uint64(len(p))
 		dst = append(dst, p)
 		room--
 	}
 	return dst
 }
 
-// Advance says that the socket took the first n bytes of what Gather gave.
+// Advance says that the socket took the first n bytes of what Gather gave: 0, when it is full.
 func (c *Conn) Advance(now time.Time, n int) {
 	if c.tx.raw != nil && n > 0 {
 		k := min(n, len(c.tx.raw))
@@ -168,6 +154,9 @@ func (c *Conn) Advance(now time.Time, n int) {
 		}
 		c.completeSends()
 		c.cutDone()
+	}
+	if c.crc && c.tx.batch != nil {
+		c.tx.batch.freeze()
 	}
 	c.finDeadline(now)
 }
@@ -191,31 +180,36 @@ func (c *Conn) cutDone() {
 	}
 }
 
-// cutUnstarted takes back what is staged behind the sends that have begun to go out, and flushes all other sends once those are
+// cutUnstarted takes back what is staged behind the message that has begun to go out, and flushes the other sends once that is
 // complete.
 func (c *Conn) cutUnstarted() {
-	keep := 0
-	for keep < c.sq.n {
-		if s := c.sq.at(keep); !s.begun || s.start >= c.tx.sent {
+	t := &c.tx
+	cut := t.staged
+	if t.batch != nil {
+		cut = t.batch.messageEnd(t.sent)
+	}
+	t.keep = 0
+	for t.keep < c.sq.n {
+		if s := c.sq.at(t.keep); !s.begun || s.start >= cut {
 			break
 		}
-		keep++
+		t.keep++
 	}
-	c.tx.keep = keep
-	if b := c.tx.batch; b != nil {
-		cut := c.tx.staged
-		switch {
-		case keep == 0:
-			cut = b.boundary(c.tx.sent)
-		case c.sq.at(keep - 1).done:
-			cut = c.sq.at(keep - 1).end
-		}
-		b.truncate(cut, cut-c.tx.sent)
-		c.tx.staged, c.tx.next = cut, min(c.tx.next, keep)
-		if cut == c.tx.sent {
+	// A Read Response that has begun is finished too.
+	answering := cut == t.staged && t.owed.n > 0 && t.owed.at(0).staged > 0
+	for t.owed.n > 1 || t.owed.n == 1 && !answering {
+		t.owed.n--
+	}
+	if !answering {
+		t.lost = nil
+	}
+	if b := t.batch; b != nil {
+		b.truncate(cut, cut-t.sent)
+		if t.staged, t.next = cut, min(t.next, t.keep); cut == t.sent {
 			b.release()
-			c.tx.batch = nil
+			t.batch = nil
 		}
+		t.within = t.within && cut == t.staged
 	}
 	c.cutDone()
 }

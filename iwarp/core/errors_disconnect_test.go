@@ -1,0 +1,58 @@
+package core_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestDisconnectWithReads: the answer to a Read that Disconnect has flushed may be under way. It is not a fault of the peer's, and
+// the end stays orderly on both sides.
+func TestDisconnectWithReads(t *testing.T) {
+	for _, n := range []int{0, 10} {
+		r := connectMemory(t, 100, core.Config{}, core.Config{})
+		r.a.postRecv(5, 10)
+		r.a.post(r.wr(1, verbs.Read, 0, 0, n))
+		r.ask()
+		r.b.postSend(2, "crossing", 0)
+		r.a.c.Disconnect(r.a.now)
+		r.a.wantDone("the Read", "s1:work request flushed/0")
+		r.answer()
+		r.a.wantDone("what the peer sent before it saw our FIN", "r5:success/8")
+		move(r.a, r.b, 1<<30, whole)
+		for _, s := range []*side{r.a, r.b} {
+			if s.closed != 1 || s.err != nil {
+				t.Errorf("%d bytes: %s: closed %d, %v: want an orderly end", n, s.name, s.closed, s.err)
+			}
+		}
+		if !bytes.Equal(r.near.Bytes, make([]byte, 100)) {
+			t.Errorf("%d bytes: memory of a flushed Read was written: it is the owner's again", n)
+		}
+	}
+}
+
+// TestDisconnectInAnAnswer: a Read Response that has begun is finished, though it stands behind a Read of ours that Disconnect flushes;
+// one behind it, that has not begun, is not sent.
+func TestDisconnectInAnAnswer(t *testing.T) {
+	for _, half := range []int{1, 10, 500, 1000} {
+		r := connectMemory(t, 2000, core.Config{MaxSegment: 1000}, core.Config{})
+		r.a.post(r.wr(1, verbs.Read, 0, 0, 10))
+		r.ask()
+		for msn := range uint32(2) {
+			head := readHead
+			head.MSN += msn
+			r.a.c.Input(t0, framed(readSeg(head, wire.ReadRequest{
+				SinkSTag: r.far.RKey, SinkTO: r.far.Addr, Size: 2000, SourceSTag: r.near.RKey, SourceTO: r.near.Addr,
+			}), false))
+		}
+		r.a.write(half)
+		r.a.c.Disconnect(r.a.now)
+		r.a.take(1 << 30)
+		wantOps(t, "the message that had begun", opcodes(t, r.a.fresh()), wire.OpReadResponse, wire.OpReadResponse)
+		r.a.wantClose("it is all out", true, false)
+		r.a.wantDone("the Read", "s1:work request flushed/0")
+	}
+}
