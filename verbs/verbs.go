@@ -168,7 +168,7 @@ type SRQ interface {
 type QPInitAttr struct {
 	PD             PD // nil: Device.PD
 	SendCQ, RecvCQ CQ
-	SRQ            SRQ // nil: the queue pair has a receive queue of its own
+	SRQ            SRQ // of the same domain; nil: the queue pair has a receive queue of its own
 	MaxSendWR      int // work requests outstanding on the send queue
 	MaxRecvWR      int // on the receive queue; ignored with SRQ
 	MaxSGE         int // per send work request; 0: 1

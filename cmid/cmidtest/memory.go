@@ -79,6 +79,19 @@ func (v *view) find(p *pd, key uint32) (*region, error) {
 	}
 }
 
+// takeBack invalidates a key for the peer of a queue pair of p. Only what is open to peers has one to take back.
+func (v *view) takeBack(p *pd, key uint32) error {
+	r, err := v.find(p, key)
+	if err != nil {
+		return err
+	}
+	if r.mr.Access&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {
+		return fmt.Errorf("the region with key %#x is closed to peers", key)
+	}
+	r.invalid = true
+	return nil
+}
+
 // remote is memory as its owner's peer names it.
 type remote struct {
 	addr uint64

@@ -1,7 +1,9 @@
 package cmidtest
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -124,6 +126,55 @@ func TestWritesWaitBehindASend(t *testing.T) {
 	w.must(c.bq.postRecv(1, slotSize))
 	w.until("all", func() bool { return succeeded(c.aq.done) == 3 })
 	w.same("then the Write", far.Bytes[:1], near.Bytes[:1])
+}
+
+// TestMemoryAcrossLoops: each side's memory and keys are its own loop's, also when both do what they like at once.
+func TestMemoryAcrossLoops(t *testing.T) {
+	flavors(t, func(t *testing.T, flavor states.Flavor) {
+		p := connected(t, flavor)
+		defer p.close()
+		const rounds = 200
+		var far [2]*verbs.MR
+		p.a.must(func() (err error) { far[1], err = p.active.Device().Alloc(64, remoteAll); return err })
+		p.b.must(func() (err error) { far[0], err = p.passive.Device().Alloc(64, remoteAll); return err })
+		key := [2]verbs.SendWR{{RemoteAddr: far[0].Addr, RKey: far[0].RKey}, {RemoteAddr: far[1].Addr, RKey: far[1].RKey}}
+		for i := range rounds {
+			for n, x := range []struct {
+				s   *side
+				id  *cmid.ID
+				q   *queues
+				own *verbs.MR
+			}{{p.a, p.active, p.activeQ, far[1]}, {p.b, p.passive, p.passiveQ, far[0]}} {
+				if err := x.s.l.Post(func() {
+					write, read := key[n], key[n]
+					write.Op, write.Inline = verbs.Write, []byte{byte(i)}
+					read.Op, read.SGL = verbs.Read, []verbs.SGE{part(x.q.mr, 4096+i, 1)}
+					for range 5 {
+						for range 20 { // meanwhile the peer's requests come
+							mr, err := x.id.Device().Alloc(64, 0)
+							if err = errors.Join(err, x.id.Device().Free(mr)); err != nil {
+								t.Error(err)
+							}
+						}
+						x.own.Bytes[32]++ // the half that nobody else writes
+						if err := errors.Join(x.q.qp.PostSend(&write), x.q.qp.PostSend(&read)); err != nil {
+							t.Error(err)
+						}
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+		}
+		for _, q := range []*queues{p.activeQ, p.passiveQ} {
+			for i := range rounds {
+				if got := q.mr.Bytes[4096+i]; got != byte(i) {
+					t.Fatalf("Read %d brought %d: it sees the Write before it", i, got)
+				}
+			}
+		}
+	})
 }
 
 // TestKeysDiffer: what belongs to one side means nothing to the other, so that a test that takes the wrong one fails.

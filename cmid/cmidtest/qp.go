@@ -84,8 +84,10 @@ func (q *qp) check() bool {
 		}
 	}
 	var err error
-	q.pd, err = q.view.domain(a.PD)
-	return err == nil && a.MaxSendWR >= 0 && a.MaxRecvWR >= 0 && a.MaxSGE >= 0 && a.MaxSGE <= maxSGE
+	if q.pd, err = q.view.domain(a.PD); err != nil || q.srq != nil && q.srq.pd != q.pd {
+		return false
+	}
+	return a.MaxSendWR >= 0 && a.MaxRecvWR >= 0 && a.MaxSGE >= 0 && a.MaxSGE <= maxSGE
 }
 
 // Num is the queue pair's number.

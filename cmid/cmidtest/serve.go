@@ -82,7 +82,7 @@ func (q *qp) receive(p *packet) (done bool) {
 	}
 	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q}
 	switch key := p.mem.key; {
-	case !q.recvPD().holds(wr.SGE, verbs.LocalWrite):
+	case !q.pd.holds(wr.SGE, verbs.LocalWrite):
 		wc.Status = verbs.StatusLocProt
 		q.lose(p, &wc, ackFault, "a receive's memory was freed")
 		return true
@@ -91,13 +91,11 @@ func (q *qp) receive(p *packet) (done bool) {
 		q.lose(p, &wc, ackInvalid, fmt.Sprintf("a Send of %d bytes came into a receive of %d", len(p.data.b), wr.SGE.Length))
 		return true
 	case p.flags&flagInvalidate != 0:
-		r, err := q.view.find(q.pd, key)
-		if err != nil {
+		if err := q.view.takeBack(q.pd, key); err != nil {
 			wc.Status = verbs.StatusRemInvReq
 			q.lose(p, &wc, ackInvalid, fmt.Sprintf("a Send takes a key back: %v", err))
 			return true
 		}
-		r.invalid = true
 		wc.InvalidatedRKey = key
 	}
 	wc.Bytes = uint32(copy(place(wr.SGE), p.data.b))
@@ -117,14 +115,6 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 		return wr, false
 	}
 	return q.recvs.pop(), true
-}
-
-// recvPD is the domain of the receives' memory.
-func (q *qp) recvPD() *pd {
-	if q.srq != nil {
-		return q.srq.pd
-	}
-	return q.pd
 }
 
 // lose ends the connection over a message whose receive completes as wc.

@@ -63,6 +63,7 @@ var accessScenarios = func() scenarios {
 		"a key of nobody cannot be taken back":       func(w *world) { badInvalidate(w, func(*link) uint32 { return 0x5a5a5a5a }) },
 		"nor one of another domain":                  func(w *world) { badInvalidate(w, foreignKey) },
 		"nor one that was taken back before":         func(w *world) { badInvalidate(w, usedKey) },
+		"nor one of memory closed to peers":          func(w *world) { badInvalidate(w, closedKey) },
 		"a connection lives on beside another's end": besideAnother,
 	}
 	for why, change := range misuses {
@@ -183,6 +184,8 @@ func foreignKey(c *link) uint32 {
 	}
 	return mr.RKey
 }
+
+func closedKey(c *link) uint32 { return c.bq.mr.RKey }
 
 func usedKey(c *link) uint32 {
 	mr, err := c.bq.pd.Alloc(64, remoteAll)

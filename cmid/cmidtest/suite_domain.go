@@ -101,6 +101,25 @@ var domainScenarios = scenarios{
 			c.aq.qp.PostSend(&verbs.SendWR{SGL: three}), unix.EINVAL)
 		w.wantErr("an opcode of completions", c.aq.qp.PostSend(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
 	},
+	"a shared receive queue of another domain": func(w *world) {
+		c := w.connected(0)
+		dev := c.active.Device()
+		pd, err := dev.AllocPD()
+		w.must(err)
+		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2})
+		w.must(err)
+		id := w.resolved(tcp, w.target())
+		attr := verbs.QPInitAttr{SendCQ: c.aq.cq, RecvCQ: c.aq.cq, SRQ: srq}
+		_, err = id.CreateQP(attr)
+		w.wantErr("create_qp: every receive would be memory that the queue pair may not touch", err, unix.EINVAL)
+		attr.PD = pd
+		qp, err := id.CreateQP(attr)
+		w.must(err)
+		w.wantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
+		w.must(qp.Destroy())
+		w.must(srq.Close())
+		w.must(pd.Close())
+	},
 	"memory of a shared receive queue": func(w *world) {
 		c := w.connected(0)
 		dev := c.passive.Device()

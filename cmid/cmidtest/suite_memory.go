@@ -311,5 +311,23 @@ var memoryScenarios = scenarios{
 		w.settle()
 		w.sent("once", c.aq, done...)
 	},
+	"nothing comes after the flush": func(w *world) {
+		c := w.connected(0)
+		near, far := w.memory(c.aq, spanned, verbs.LocalWrite, 1), w.memory(c.bq, spanned, remoteAll, 2)
+		keep := bytes.Clone(near.Bytes)
+		w.must(c.aq.read(1, verbs.Signaled, part(near, 0, spanned), far, 0))
+		w.must(c.aq.read(2, verbs.Signaled, part(near, 0, spanned), far, 0))
+		w.must(w.a.l.Turn()) // the Reads leave
+		w.must(c.active.Disconnect())
+		next[*cmid.Disconnected](w.b, c.passive)
+		if !w.iwarp {
+			w.must(c.passive.Disconnect())
+		}
+		next[*cmid.Disconnected](w.a, c.active)
+		w.settle()
+		w.sent("who disconnects does not wait for Reads", c.aq, verbs.WC{ID: 1, Op: verbs.Read, Status: verbs.StatusFlushed},
+			verbs.WC{ID: 2, Op: verbs.Read, Status: verbs.StatusFlushed})
+		w.same("a flushed Read's memory is its owner's again, whatever is still on its way", near.Bytes, keep)
+	},
 	"mixed": mixed,
 }
