@@ -384,3 +384,54 @@ func TestSharedByTwo(t *testing.T) {
 	c.c.Input(t0, send(3, "last"))
 	c.wantDone("the last", "r3:success/4")
 }
+
+// TestReadyToReceiveRead: RFC 6581 section 9.2: the ready-to-receive Read takes MSN 1 and a place among the outstanding Reads, and
+// completes nothing.
+func TestReadyToReceiveRead(t *testing.T) {
+	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true, IRD: 1, ORD: 1})
+	s.c.Start(t0)
+	s.take(1 << 30)
+	s.c.Input(t0, rawFrame(rep, 0x10, 2, 4, word(0x8001, 0x4001)...))
+	postReadInto(s, 1, region(0), 0, 0)
+	s.postSend(2, "behind", 0)
+	s.out = nil
+	wantOps(t, "one Read at a time", opcodes(t, s.take(1<<30)), opR)
+	s.c.Input(t0, framed(responseSeg(0, 0, true, 0), false))
+	s.wantDone("the answer to the ready-to-receive Read", "")
+	s.out = nil
+	out := s.take(1 << 30)
+	wantOps(t, "the application's", opcodes(t, out), opR, opS)
+	if h, _, err := wire.ConsumeHeader(out[wire.LengthLen:]); err != nil || h.MSN != 2 {
+		t.Errorf("the application's first Read has %+v, %v: want MSN 2", h, err)
+	}
+	s.c.Input(t0, framed(responseSeg(0, 0, true, 0), false))
+	s.wantDone("the answer to the application's", "s1:success/0 s2:success/6")
+	s.c.Input(t0, framed(responseSeg(0, 0, true, 0), false))
+	if e, _ := s.err.(*core.Error); e == nil || termOf(e) != "1000" {
+		t.Errorf("a third answer: %v: want 1000", s.err)
+	}
+}
+
+// TestReadyToReceiveFromPeer: a responder that chose the Read answers one even where it serves no others, and only one; it completes
+// nothing and counts as MSN 1.
+func TestReadyToReceiveFromPeer(t *testing.T) {
+	s := newSide(t, "responder", core.Config{})
+	s.postRecv(1, 10)
+	s.c.Start(t0)
+	s.c.Input(t0, rawFrame(req, 0x10, 2, 4, word(0x8000, 0x4000)...))
+	if err := s.c.Accept(t0, nil, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.take(1 << 30)
+	s.out = nil
+	s.c.Input(t0, framed(readSeg(readHead, wire.ReadRequest{SourceSTag: 1}), false))
+	wantOps(t, "the answer", opcodes(t, s.take(1<<30)), wire.OpReadResponse)
+	s.wantDone("the ready-to-receive Read", "")
+	if s.est != 1 {
+		t.Errorf("established %d", s.est)
+	}
+	s.c.Input(t0, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: 2}, wire.ReadRequest{}), false))
+	if e, _ := s.err.(*core.Error); e == nil || termOf(e) != "0207" {
+		t.Errorf("another Read where none is served: %v: want 0207", s.err)
+	}
+}

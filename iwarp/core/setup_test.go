@@ -126,55 +126,6 @@ func TestBytesBeforeReply(t *testing.T) {
 	}
 }
 
-// TestInvariants: what would harm a peer is never sent. siw's kernel falls over a Reply with a control word that does not fit, or
-// with more than 256 bytes.
-func TestInvariants(t *testing.T) {
-	long := make([]byte, core.MaxPrivateData+1)
-	var c core.Conn
-	wantErrno(t, "private data of 249", c.Init(core.Config{PrivateData: long}, nil), unix.EINVAL)
-	wantErrno(t, "IRD 0x3fff", c.Init(core.Config{IRD: 0x3fff}, nil), unix.EINVAL)
-	wantErrno(t, "revision 3", c.Init(core.Config{Revision: 3}, nil), unix.EINVAL)
-	for _, enhanced := range []bool{false, true} {
-		for _, n := range []int{0, core.MaxPrivateData} {
-			for _, accept := range []bool{false, true} {
-				s := newSide(t, "responder", core.Config{})
-				f := wire.Frame{Revision: 2}
-				if enhanced {
-					f.Flags = wire.FlagEnhanced | wire.FlagCRC | 0x0f
-				}
-				s.c.Start(t0)
-				s.c.Input(t0, frame(f))
-				wantErrno(t, "Accept with 249", s.c.Accept(t0, long, 1, 1), unix.EINVAL)
-				wantErrno(t, "Reject with 249", s.c.Reject(t0, long), unix.EINVAL)
-				wantErrno(t, "Accept with an ORD of 16384", s.c.Accept(t0, nil, 1, 16384), unix.EINVAL)
-				err := s.c.Reject
-				if accept {
-					err = func(now time.Time, p []byte) error { return s.c.Accept(now, p, core.MaxIRD, core.MaxIRD) }
-				}
-				if e := err(t0, long[:n]); e != nil {
-					t.Fatal(e)
-				}
-				if accept {
-					s.postSend(1, "held back", 0)
-				}
-				out := s.take(1 << 30)
-				pd := int(out[18])<<8 | int(out[19])
-				word := 0
-				if enhanced {
-					word = wire.ControlLen
-				}
-				if pd != n+word || len(out) != wire.FrameLen+pd || pd > 256 || out[16]&0x10 != 0 && pd < 4 || (out[16]&0x10 != 0) != enhanced {
-					t.Errorf("enhanced %v, %d bytes: Reply %x", enhanced, n, out)
-				}
-				if out[16]&0x0f != 0 {
-					t.Errorf("reserved flags in the Reply: %#x", out[16])
-				}
-				wantErrno(t, "a second answer", s.c.Accept(t0, nil, 0, 0), unix.EINVAL)
-			}
-		}
-	}
-}
-
 // TestHoldOff: a responder says nothing until it has heard the initiator, or 5 ms after its Reply.
 func TestHoldOff(t *testing.T) {
 	newResponder := func() *side {
