@@ -23,9 +23,9 @@ const (
 	bulkAhead  = 4 // work requests on their way, and receives posted
 )
 
-// bulkResult is what the receiving side reports.
+// bulkResult is what one side reports.
 type bulkResult struct {
-	PerSecond float64 // bytes
+	PerSecond float64 // bytes; receivers only
 	CPU       float64 // ns per MiB
 }
 
@@ -42,33 +42,37 @@ func bulk() ([]row, error) {
 		{"Write", verbs.Write, false, 0.9},
 		{"Write, CRC", verbs.Write, true, 0.7},
 	}
-	fmt.Printf("1 MiB messages, two processes on a CPU each, blocking, %d messages a run: GiB/s, and the ratio to TCP\n", bulkCount)
-	fmt.Printf("%-5s %8s", "run", "TCP")
+	fmt.Printf("1 MiB messages, two processes on a CPU each, blocking, %d messages a run\n", bulkCount)
+	fmt.Printf("GiB/s, its ratio to TCP's, and the ratio of both processes' CPU to TCP's\n%-5s %8s", "run", "TCP")
 	for _, k := range kinds {
-		fmt.Printf(" %16s", k.name)
+		fmt.Printf(" %22s", k.name)
 	}
 	fmt.Println()
-	ratios := make([][]float64, len(kinds))
+	speeds, costs := make([][]float64, len(kinds)), make([][]float64, len(kinds))
 	for i := range bulkRounds {
-		plain, _, err := runPair[bulkResult](ownCPU, "stream")
+		tr, ts, err := runPair[bulkResult](ownCPU, "stream")
 		if err != nil {
 			return nil, err
 		}
-		fmt.Printf("%-5d %8.2f", i+1, plain.PerSecond/(1<<30))
+		fmt.Printf("%-5d %8.2f", i+1, tr.PerSecond/(1<<30))
 		for k, kind := range kinds {
-			r, _, err := runPair[bulkResult](ownCPU, "bulk", strconv.Itoa(int(kind.op)), strconv.FormatBool(kind.crc))
+			r, s, err := runPair[bulkResult](ownCPU, "bulk", strconv.Itoa(int(kind.op)), strconv.FormatBool(kind.crc))
 			if err != nil {
 				return nil, err
 			}
-			ratios[k] = append(ratios[k], r.PerSecond/plain.PerSecond)
-			fmt.Printf(" %8.2f %7.2f", r.PerSecond/(1<<30), ratios[k][i])
+			speeds[k] = append(speeds[k], r.PerSecond/tr.PerSecond)
+			costs[k] = append(costs[k], (r.CPU+s.CPU)/(tr.CPU+ts.CPU))
+			fmt.Printf(" %8.2f %6.2f %6.2f", r.PerSecond/(1<<30), speeds[k][i], costs[k][i])
 		}
 		fmt.Println()
 	}
 	var rows []row
+	fmt.Printf("median ratios:")
 	for k, kind := range kinds {
-		rows = append(rows, atLeast("1 MiB "+kind.name+", verbs level, against TCP: throughput", kind.bar, median(ratios[k])))
+		fmt.Printf(" %s %.2f, CPU %.2f;", kind.name, median(speeds[k]), median(costs[k]))
+		rows = append(rows, atLeast("1 MiB "+kind.name+", verbs level, against TCP: throughput", kind.bar, median(speeds[k])))
 	}
+	fmt.Println()
 	return rows, nil
 }
 
@@ -140,6 +144,7 @@ func bulkClient(args []string) error {
 	var mr *verbs.MR
 	var addr uint64
 	var key uint32
+	var meter bulkMeter
 	sent, expected := 0, bulkWarmUp+bulkCount
 	post := func() error {
 		if sent == bulkWarmUp+bulkCount {
@@ -171,8 +176,11 @@ func bulkClient(args []string) error {
 		return nil
 	}
 	p.complete = func(*verbs.WC) error {
-		if done++; done == expected && sent == bulkWarmUp+bulkCount {
-			if err := report(bulkResult{}); err != nil {
+		switch done++; {
+		case done == bulkWarmUp:
+			meter.begin()
+		case done == expected && sent == bulkWarmUp+bulkCount:
+			if err := report(meter.result()); err != nil {
 				return err
 			}
 			return p.do(p.id, &cmid.Disconnect{})
@@ -223,7 +231,11 @@ func streamClient(args []string) error {
 		return err
 	}
 	b := make([]byte, bulkSize)
-	for range bulkWarmUp + bulkCount {
+	var meter bulkMeter
+	for i := range bulkWarmUp + bulkCount {
+		if i == bulkWarmUp {
+			meter.begin()
+		}
 		for rest := b; len(rest) > 0; {
 			n, err := unix.Write(fd, rest)
 			if err != nil && !errors.Is(err, unix.EINTR) {
@@ -232,5 +244,5 @@ func streamClient(args []string) error {
 			rest = rest[max(n, 0):]
 		}
 	}
-	return report(bulkResult{})
+	return report(meter.result())
 }

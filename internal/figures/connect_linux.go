@@ -22,14 +22,15 @@ const (
 // connectTimes are moments of the host's monotonic clock, one for each connection, in nanoseconds.
 type connectTimes struct {
 	Start, Ready []int64
+	CPU          time.Duration // of this process, over the measured connections
 }
 
 // connect compares a connection that both sides know to be established with dial, accept and a round trip: both processes on one
 // CPU, blocking, one connection after the other. All stay open, so that no end is measured.
 func connect() ([]row, error) {
 	fmt.Printf("one connection at a time, two processes on one CPU, blocking, %d connections a run\n", connectCount)
-	fmt.Printf("%-5s %14s %14s %8s\n", "run", "actor p50", "TCP p50", "ratio")
-	var ratios []float64
+	fmt.Printf("%-5s %14s %14s %8s %12s %12s %8s\n", "run", "actor p50", "TCP p50", "ratio", "actor CPU", "TCP CPU", "ratio")
+	var ratios, costs []float64
 	for i := range connectRounds {
 		server, client, err := runPair[connectTimes](sameCPU, "connect")
 		if err != nil {
@@ -38,16 +39,33 @@ func connect() ([]row, error) {
 		for i, t := range server.Ready { // established means on both sides
 			client.Ready[i] = max(client.Ready[i], t)
 		}
-		_, plain, err := runPair[connectTimes](sameCPU, "dial")
+		accepting, plain, err := runPair[connectTimes](sameCPU, "dial")
 		if err != nil {
 			return nil, err
 		}
 		a, n := client.p50(), plain.p50()
 		ratios = append(ratios, float64(a)/float64(n))
-		fmt.Printf("%-5d %14v %14v %8.2f\n", i+1, a, n, ratios[i])
+		ac, nc := (client.CPU+server.CPU)/connectCount, (plain.CPU+accepting.CPU)/connectCount
+		costs = append(costs, float64(ac)/float64(nc))
+		fmt.Printf("%-5d %14v %14v %8.2f %12v %12v %8.2f\n", i+1, a, n, ratios[i], ac, nc, costs[i])
 	}
-	fmt.Printf("median ratio: %.2f\n", median(ratios))
+	fmt.Printf("median ratio: p50 %.2f, CPU per connection %.2f\n", median(ratios), median(costs))
 	return []row{atMost("connection, established on both sides, against dial, accept, round trip: p50", 1.5, median(ratios))}, nil
+}
+
+// started and stood note a connection's moments.
+func (c *connectTimes) started() {
+	c.Start = append(c.Start, monotonic())
+	if len(c.Start) == connectWarmUp+1 {
+		c.CPU = cpuTime()
+	}
+}
+
+func (c *connectTimes) stood() { c.Ready = append(c.Ready, monotonic()) }
+
+func (c *connectTimes) report() error {
+	c.CPU = cpuTime() - c.CPU
+	return report(c)
 }
 
 func (c *connectTimes) p50() time.Duration {
@@ -70,11 +88,14 @@ func monotonic() int64 {
 func connectServer([]string) error {
 	var times connectTimes
 	return serve(func(ctx actor.Context) {
-		if _, ok := ctx.Message().(*rdma.Established); ok {
-			times.Ready = append(times.Ready, monotonic())
+		switch ctx.Message().(type) {
+		case *rdma.ConnectRequest:
+			times.started()
+		case *rdma.Established:
+			times.stood()
 			ctx.Respond(rdma.NewSend([]byte("up")))
 			if len(times.Ready) == connectWarmUp+connectCount {
-				_ = report(times)
+				_ = times.report()
 			}
 		}
 	}, nil)
@@ -91,13 +112,13 @@ func connectClient(args []string) error {
 		switch m := ctx.Message().(type) {
 		case *actor.Started, *rdma.Received:
 			if len(times.Start) == connectWarmUp+connectCount {
-				done <- report(times)
+				done <- times.report()
 				return
 			}
-			times.Start = append(times.Start, monotonic())
+			times.started()
 			ctx.Request(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: args[0]})
 		case *rdma.Established:
-			times.Ready = append(times.Ready, monotonic())
+			times.stood()
 		case rdma.Failure:
 			done <- m
 		}
@@ -112,6 +133,7 @@ func dialServer([]string) error {
 		return err
 	}
 	fmt.Println(l.Addr())
+	var times connectTimes
 	b := make([]byte, echoSize)
 	for range connectWarmUp + connectCount {
 		c, err := l.Accept()
@@ -119,6 +141,7 @@ func dialServer([]string) error {
 			return err
 		}
 		defer c.Close()
+		times.started()
 		if _, err := io.ReadFull(c, b); err != nil {
 			return err
 		}
@@ -126,7 +149,7 @@ func dialServer([]string) error {
 			return err
 		}
 	}
-	if err := report(connectTimes{}); err != nil {
+	if err := times.report(); err != nil {
 		return err
 	}
 	return waitFor(nil)
@@ -136,7 +159,7 @@ func dialClient(args []string) error {
 	var times connectTimes
 	b := make([]byte, echoSize)
 	for range connectWarmUp + connectCount {
-		times.Start = append(times.Start, monotonic())
+		times.started()
 		c, err := net.Dial("tcp", args[0])
 		if err != nil {
 			return err
@@ -148,7 +171,7 @@ func dialClient(args []string) error {
 		if _, err := io.ReadFull(c, b); err != nil {
 			return err
 		}
-		times.Ready = append(times.Ready, monotonic())
+		times.stood()
 	}
-	return report(times)
+	return times.report()
 }
