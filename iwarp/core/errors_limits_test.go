@@ -65,7 +65,8 @@ func TestLimitsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.Uint16Range(0, 9), rapid.Uint16Range(0, core.MaxIRD))
 		cfg := core.Config{
-			Initiator: true, Revision: 2, IRD: number.Draw(rt, "IRD"), ORD: number.Draw(rt, "ORD"), PeerToPeer: rapid.Bool().Draw(rt, "peer-to-peer"),
+			Initiator: true, Revision: 2, IRD: number.Draw(rt, "IRD"), ORD: number.Draw(rt, "ORD"),
+			PeerToPeer: rapid.Bool().Draw(rt, "peer-to-peer"),
 		}
 		ird, ord := number.Draw(rt, "accept IRD"), number.Draw(rt, "accept ORD")
 		a, b := newSide(rt, "initiator", cfg), newSide(rt, "responder", core.Config{})
@@ -103,7 +104,13 @@ func TestLimitsAgree(t *testing.T) {
 func TestLimitOfParameters(t *testing.T) {
 	var c core.Conn
 	for _, cfg := range []core.Config{
-		{Revision: 3}, {IRD: 0x3fff}, {ORD: 0x3fff}, {IRD: 0xffff}, {ORD: 0x4000}, {PrivateData: make([]byte, 249)}, {PrivateData: make([]byte, 600)},
+		{Revision: 3},
+		{IRD: 0x3fff},
+		{ORD: 0x3fff},
+		{IRD: 0xffff},
+		{ORD: 0x4000},
+		{PrivateData: make([]byte, 249)},
+		{PrivateData: make([]byte, 600)},
 	} {
 		cfg.Initiator = true
 		wantErrno(t, fmt.Sprintf("Init, %d bytes, %d, %d", len(cfg.PrivateData), cfg.IRD, cfg.ORD), c.Init(cfg, nil), unix.EINVAL)

@@ -242,16 +242,25 @@ func TestReadResponseErrors(t *testing.T) {
 			term: "1000", text: "without a Read", done: readDone,
 		},
 		{rfc: ddp, name: "STag of another region", before: postRead, bad: responseSeg(0x0101, 0x10000, true, 8), term: "1100"},
-		{rfc: ddp, name: "STag changes inside a message", before: postRead, good: list(begun), bad: responseSeg(0x0101, to+4, true, 4), term: "1100"},
+		{
+			rfc: ddp, name: "STag changes inside a message", before: postRead, good: list(begun), bad: responseSeg(0x0101, to+4, true, 4),
+			term: "1100",
+		},
 		{rfc: ddp, name: "TO before the sink", before: postRead, bad: responseSeg(stag, to-1, true, 8), term: "1101"},
 		{rfc: ddp, name: "TO behind the sink's start", before: postRead, bad: responseSeg(stag, to+1, true, 7), term: "1101"},
 		{rfc: ddp, name: "gap", before: postRead, good: list(begun), bad: responseSeg(stag, to+5, true, 3), term: "1101"},
 		{rfc: ddp, name: "overlap", before: postRead, good: list(begun), bad: responseSeg(stag, to+3, true, 5), term: "1101"},
 		{rfc: ddp, name: "one byte too long", before: postRead, bad: responseSeg(stag, to, true, 9), term: "1101"},
-		{rfc: ddp, name: "too long in the second segment", before: postRead, good: list(begun), bad: responseSeg(stag, to+4, true, 5), term: "1101"},
+		{
+			rfc: ddp, name: "too long in the second segment", before: postRead, good: list(begun), bad: responseSeg(stag, to+4, true, 5),
+			term: "1101",
+		},
 		{rfc: ddp, name: "one byte too short", before: postRead, bad: responseSeg(stag, to, true, 7), term: "1101"},
 		{rfc: ddp, name: "empty", before: postRead, bad: responseSeg(stag, to, true, 0), term: "1101"},
-		{rfc: ddp, name: "too short in the second segment", before: postRead, good: list(begun), bad: responseSeg(stag, to+4, true, 3), term: "1101"},
+		{
+			rfc: ddp, name: "too short in the second segment", before: postRead, good: list(begun), bad: responseSeg(stag, to+4, true, 3),
+			term: "1101",
+		},
 		{rfc: ddp, name: "complete and more announced", before: postRead, bad: responseSeg(stag, to, false, 8), term: "1101"},
 		{
 			rfc: "RFC 5041 section 5.3", name: "Write inside a Read Response", before: postRead, good: list(begun),

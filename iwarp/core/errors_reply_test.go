@@ -38,13 +38,19 @@ func TestReplyErrors(t *testing.T) {
 		{name: enhanced + "accepted", cfg: def, reply: rawFrame(rep, 0x10, 2, 6, append(word(6, 4), 'p', 'd')...), private: "pd", ird: 4, ord: 6},
 		{name: mpaFrame + "accepted in revision 1", cfg: rev1, reply: rawFrame(rep, 0, 1, 2, 'p', 'd'), private: "pd", ird: 4, ord: 8},
 		{name: mpaFrame + "revision 0 to revision 1", cfg: rev1, reply: rawFrame(rep, 0, 0, 0), ird: 4, ord: 8},
-		{name: enhanced + "S in revision 1 means nothing", cfg: rev1, reply: rawFrame(rep, 0x10, 1, 3, 'p', 'd', '!'), private: "pd!", ird: 4, ord: 8},
+		{
+			name: enhanced + "S in revision 1 means nothing", cfg: rev1, reply: rawFrame(rep, 0x10, 1, 3, 'p', 'd', '!'), private: "pd!", ird: 4,
+			ord: 8,
+		},
 		{name: mpaFrame + "reserved flags", cfg: def, reply: good(0x1f, 8, 4), ird: 4, ord: 8},
 		{name: mpaFrame + "C asked for by the responder", cfg: def, reply: good(0x50, 8, 4), ird: 4, ord: 8, crc: true},
 		{name: mpaFrame + "C asked for by the initiator only: used all the same", cfg: crc, reply: good(0x10, 8, 4), ird: 4, ord: 8, crc: true},
 		{name: mpaFrame + "512 bytes", cfg: rev1, reply: rawFrame(rep, 0, 1, 512, many[:512]...), private: string(many[:512]), ird: 4, ord: 8},
 
-		{name: mpaFrame + "R", cfg: def, reply: rawFrame(rep, 0x30, 2, 6, append(word(4, 8), 'n', 'o')...), errno: reset, private: "no", reject: true},
+		{
+			name: mpaFrame + "R", cfg: def, reply: rawFrame(rep, 0x30, 2, 6, append(word(4, 8), 'n', 'o')...), errno: reset, private: "no",
+			reject: true,
+		},
 		{name: mpaFrame + "R without private data", cfg: def, reply: good(0x30, 4, 8), errno: reset, reject: true},
 		{name: mpaFrame + "R in revision 1", cfg: def, reply: rawFrame(rep, 0x20, 1, 2, 'n', 'o'), errno: reset, private: "no", reject: true},
 		{name: mpaFrame + "R to revision 1", cfg: rev1, reply: rawFrame(rep, 0x20, 1, 2, 'n', 'o'), errno: reset, private: "no", reject: true},
@@ -154,7 +160,8 @@ func (row *replyRow) refused(t *testing.T, s *side) {
 	if !errors.As(s.rejected, &e) {
 		t.Fatalf("rejected %v, established %d", s.rejected, s.est)
 	}
-	if e.Op != "reply" || e.Errno != row.errno || e.Rejected != row.reject || e.Received || e.Sent != (row.term != "") || e.Protocol != e.Sent {
+	told := row.term != ""
+	if e.Op != "reply" || e.Errno != row.errno || e.Rejected != row.reject || e.Received || e.Sent != told || e.Protocol != told {
 		t.Errorf("%+v: want errno %v, rejected %t, Terminate %q", *e, row.errno, row.reject, row.term)
 	}
 	if e.Sent && termOf(e) != row.term {

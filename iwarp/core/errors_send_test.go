@@ -31,7 +31,10 @@ func TestFrameErrors(t *testing.T) {
 	rows := []errorRow{
 		{rfc: mpa, name: "empty FPDU", bad: []byte{}, term: "2003", text: "FPDU of 0 bytes, too short for any header"},
 		{rfc: mpa, name: "FPDU of 1 byte", bad: []byte{0x41}, term: "2003", text: "FPDU of 1 bytes, too short for any header"},
-		{rfc: mpa, name: "control bytes only", bad: []byte{0x41, 0x43}, term: "2003", text: "FPDU of 2 bytes, too short for the header of a Send"},
+		{
+			rfc: mpa, name: "control bytes only", bad: []byte{0x41, 0x43}, term: "2003",
+			text: "FPDU of 2 bytes, too short for the header of a Send",
+		},
 		{rfc: mpa, name: "untagged header of 17 bytes", bad: sendSeg(h{Last: true, MSN: 1}, "")[:17], term: "2003", text: "header of a Send"},
 		{rfc: mpa, name: "tagged header of 13 bytes", bad: seg(h{Tagged: true, Last: true})[:13], term: "2003", text: "header of a Write"},
 		{
@@ -163,7 +166,10 @@ func TestReadRequestErrors(t *testing.T) {
 	good := readSeg(h{Last: true, QN: 1, MSN: 1}, none)
 	rows := []errorRow{
 		{rfc: ddp, name: "Read Request on queue 0", bad: readSeg(h{Last: true, MSN: 1}, none), term: "1201", text: "Read Request on queue 0"},
-		{rfc: ddp, name: "Read Request on queue 2", bad: readSeg(h{Last: true, QN: 2, MSN: 1}, none), term: "1201", text: "Read Request on queue 2"},
+		{
+			rfc: ddp, name: "Read Request on queue 2", bad: readSeg(h{Last: true, QN: 2, MSN: 1}, none), term: "1201",
+			text: "Read Request on queue 2",
+		},
 		{rfc: ddp, name: "Read Request with MSN 0", bad: readSeg(h{Last: true, QN: 1}, none), term: "1203", text: "MSN 0, should be 1"},
 		{rfc: ddp, name: "Read Request with MSN 2", bad: readSeg(h{Last: true, QN: 1, MSN: 2}, none), term: "1203", text: "MSN 2, should be 1"},
 		{rfc: ddp, name: "Read Request with MSN 1 twice", good: list(good), bad: good, term: "1203", text: "MSN 1, should be 2"},

@@ -52,7 +52,10 @@ func TestRequestErrors(t *testing.T) {
 		{name: mpaFrame + "revision 3 with a control word", input: rawFrame(req, 0x10, 3, 4, word(1, 1)...), errno: unix.EPROTO},
 		{name: mpaFrame + "revision 255", input: rawFrame(req, 0xff, 255, 0xffff), errno: unix.EPROTO},
 		{name: mpaFrame + "513 bytes of private data", input: rawFrame(req, 0, 1, 513, many...), errno: unix.EPROTO},
-		{name: mpaFrame + "513 bytes with a control word", input: rawFrame(req, 0x10, 2, 513, many...), errno: unix.EPROTO, reject: "3002000400000000"},
+		{
+			name: mpaFrame + "513 bytes with a control word", input: rawFrame(req, 0x10, 2, 513, many...), errno: unix.EPROTO,
+			reject: "3002000400000000",
+		},
 		{name: mpaFrame + "65535 bytes of private data", input: rawFrame(req, 0, 1, 65535), errno: unix.EPROTO},
 		{name: mpaRules + "FPDU glued to it", input: glued(rawFrame(req, 0, 1, 0)), errno: unix.EPROTO},
 		{name: mpaRules + "FPDU glued to revision 2", input: glued(rawFrame(req, 0x10, 2, 4, word(1, 1)...)), errno: unix.EPROTO},
@@ -77,7 +80,10 @@ func TestRequestErrors(t *testing.T) {
 			name: enhanced + "S in revision 1 means nothing", input: rawFrame(req, 0x10, 1, 2, 'p', 'd'),
 			want: core.Request{Revision: 1, PrivateData: []byte("pd")},
 		},
-		{name: enhanced + "revision 2 without a control word", input: rawFrame(req, 0, 2, 1, 'x'), want: core.Request{Revision: 2, PrivateData: []byte("x")}},
+		{
+			name: enhanced + "revision 2 without a control word", input: rawFrame(req, 0, 2, 1, 'x'),
+			want: core.Request{Revision: 2, PrivateData: []byte("x")},
+		},
 		{
 			name: enhanced + "control word", input: rawFrame(req, 0x10, 2, 6, append(word(0x8003, 0xc005), 'p', 'd')...),
 			want: core.Request{Revision: 2, Enhanced: true, PeerToPeer: true, IRD: 3, ORD: 5, PrivateData: []byte("pd")},
