@@ -107,10 +107,8 @@ func (c *conn) event(ev cmid.Event) {
 		c.fail(e)
 		c.over = true
 	case *cmid.Disconnected:
-		if !c.ending && !c.talk.idle() {
-			c.fail(errors.Join(errors.New("the peer has gone"), e.Err))
-		} else if !c.ending {
-			c.fail(e.Err)
+		if !c.ending {
+			c.gone(e.Err)
 		}
 		c.over = true
 	default:
@@ -118,6 +116,16 @@ func (c *conn) event(ev cmid.Event) {
 			c.fail(err)
 			c.over = true
 		}
+	}
+}
+
+// gone judges an end that this side did not ask for.
+func (c *conn) gone(why error) {
+	switch {
+	case why != nil:
+		c.fail(fmt.Errorf("the peer has gone: %w", why))
+	case !c.talk.idle():
+		c.fail(errors.New("the peer has gone"))
 	}
 }
 
