@@ -417,3 +417,22 @@ func TestReadLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAreWhole: what is posted while a Read Response is half out waits for its end, and then has its turn before the next one.
+func TestAnswersAreWhole(t *testing.T) {
+	r := connectMemory(t, 1000, core.Config{CRC: true}, core.Config{MaxSegment: 100}) // with CRC, one FPDU is made at a time
+	r.a.postRecv(9, 10)
+	for id := range uint64(3) {
+		r.a.post(r.wr(id, verbs.Read, 0, 0, 300))
+	}
+	r.ask()
+	r.b.at(5 * time.Millisecond)
+	r.b.c.Timeout(r.b.now)
+	r.b.out = nil
+	for range 4 {
+		r.b.write(1 << 30)
+	}
+	r.b.postSend(1, "between", 0)
+	const opA = wire.OpReadResponse
+	wantOps(t, "three Reads and a Send", opcodes(t, append(r.b.fresh(), r.b.take(1<<30)...)), opA, opA, opA, opA, opA, opA, opS, opA, opA, opA)
+}
