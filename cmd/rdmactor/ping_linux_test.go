@@ -90,7 +90,7 @@ func TestOneClient(t *testing.T) {
 func TestWrongSize(t *testing.T) {
 	srv := serve(t, "-S", "64")
 	cl := dial(t, srv.port, "-C", "3", "-S", "65")
-	srv.mustFail("client 127.0.0.1:", "the client offers 65 bytes", "1 to 64", "-S")
+	srv.mustFail("client 127.0.0.1:", "the client's source: the client offers 65 bytes", "1 to 64", "-S")
 	cl.mustFail("round 0, the server's read", "the peer has gone")
 }
 

@@ -117,15 +117,11 @@ func (t *serving) accept() (err error) {
 	if t.data, err = t.c.alloc(t.s.size, verbs.LocalWrite); err != nil {
 		return err
 	}
+	t.c.expect("the client's source") // which may be here before Established is
 	return t.c.id.Accept(nil, depths())
 }
 
-func (t *serving) event(ev cmid.Event) error {
-	if _, ok := ev.(*cmid.Established); ok && t.at == theSource {
-		t.c.expect("the client's source")
-	}
-	return nil
-}
+func (t *serving) event(cmid.Event) error { return nil }
 
 func (t *serving) received(b buffer) error {
 	switch t.at {
