@@ -319,12 +319,15 @@ var memoryScenarios = scenarios{
 		w.must(c.aq.read(2, verbs.Signaled, part(near, 0, spanned), far, 0))
 		w.must(w.a.l.Turn()) // the Reads leave
 		w.must(c.active.Disconnect())
-		next[*cmid.Disconnected](w.b, c.passive)
+		passive := next[*cmid.Disconnected](w.b, c.passive)
 		if !w.iwarp {
 			w.must(c.passive.Disconnect())
 		}
-		next[*cmid.Disconnected](w.a, c.active)
+		active := next[*cmid.Disconnected](w.a, c.active)
 		w.settle()
+		if passive.Err != nil || active.Err != nil {
+			w.Errorf("told %v and %v: answers to Reads that were flushed are nobody's mistake", passive.Err, active.Err)
+		}
 		w.sent("who disconnects does not wait for Reads", c.aq, verbs.WC{ID: 1, Op: verbs.Read, Status: verbs.StatusFlushed},
 			verbs.WC{ID: 2, Op: verbs.Read, Status: verbs.StatusFlushed})
 		w.same("a flushed Read's memory is its owner's again, whatever is still on its way", near.Bytes, keep)
