@@ -180,7 +180,7 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	if id.hold != nil {
 		from = id.hold.addr
 	}
-	peer, source, err := route(from, dst)
+	peer, source, err := id.in.route(from, dst)
 	if id.hold == nil {
 		err = errors.Join(err, id.bindFor(dst, source))
 	}
@@ -242,7 +242,7 @@ var ephemeralPorts = sync.OnceValues(func() (uint16, int) {
 
 // route asks the routing table for the source address towards dst, by connecting a datagram socket, which sends nothing. from
 // restricts it when it is specific. A wildcard dst means this host.
-func route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
+func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 	ip := dst.Addr()
 	switch {
 	case !ip.IsValid():
@@ -259,37 +259,76 @@ func route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 		}
 	}
 	peer = cmid.AddrFrom(ip, dst.Port())
-	probe := peer
-	if probe.Port() == 0 {
-		probe = cmid.AddrFrom(ip, 9) // discard: some kernels refuse 0
+	target := peer
+	if target.Port() == 0 {
+		target = cmid.AddrFrom(ip, 9) // discard: some kernels refuse 0
 	}
-	to, domain, err := sockaddr(probe)
+	to, domain, err := sockaddr(target)
 	if err != nil {
 		return peer, source, err
 	}
-	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|sockFlags, 0)
+	if !from.IsZero() && !from.IsWildcard() {
+		source, err = in.routeFrom(from, to, domain)
+	} else {
+		source, err = in.routeTo(to, domain)
+	}
+	return peer, source, err
+}
+
+// routeFrom asks with a socket that is bound to from.
+func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (source netip.Addr, err error) {
+	sa, _, err := sockaddr(cmid.AddrFrom(from.Addr(), 0))
 	if err != nil {
-		return peer, source, fmt.Errorf("iwarp: socket: %w", err)
+		return source, err
+	}
+	fd, err := probe(domain)
+	if err != nil {
+		return source, err
 	}
 	defer closeFD(fd)
-	if !from.IsZero() && !from.IsWildcard() {
-		sa, _, err := sockaddr(cmid.AddrFrom(from.Addr(), 0))
-		if err == nil {
-			err = unix.Bind(fd, sa)
-		}
-		if err != nil {
-			return peer, source, fmt.Errorf("iwarp: source %v: %w", from.Addr(), err)
-		}
+	if err := unix.Bind(fd, sa); err != nil {
+		return source, fmt.Errorf("iwarp: source %v: %w", from.Addr(), err)
 	}
+	return in.sourceOf(fd, to)
+}
+
+// routeTo asks with a socket that is kept: making one costs more than all the rest.
+func (in *instance) routeTo(to unix.Sockaddr, domain int) (source netip.Addr, err error) {
+	fd, ok := in.probes[domain]
+	if !ok {
+		if fd, err = probe(domain); err != nil {
+			return source, err
+		}
+		in.probes[domain] = fd
+	}
+	source, err = in.sourceOf(fd, to)
+	if in.sys.disconnect(fd) != nil { // it would ask the next time from this source only
+		closeFD(fd)
+		delete(in.probes, domain)
+	}
+	return source, err
+}
+
+// probe makes a datagram socket.
+func probe(domain int) (int, error) {
+	fd, err := unix.Socket(domain, unix.SOCK_DGRAM|sockFlags, 0)
+	if err != nil {
+		return -1, fmt.Errorf("iwarp: socket: %w", err)
+	}
+	return fd, nil
+}
+
+// sourceOf connects a datagram socket and tells its address.
+func (in *instance) sourceOf(fd int, to unix.Sockaddr) (netip.Addr, error) {
 	if err := unix.Connect(fd, to); err != nil {
 		if err == unix.EACCES { // a broadcast address
 			err = unix.ENETUNREACH
 		}
-		return peer, source, fmt.Errorf("iwarp: no route to %v: %w", ip, err)
+		return netip.Addr{}, fmt.Errorf("iwarp: no route to %v: %w", addrOf(to).Addr(), err)
 	}
-	got, err := unix.Getsockname(fd)
+	got, err := in.sys.local(fd)
 	if err != nil {
-		return peer, source, fmt.Errorf("iwarp: getsockname: %w", err)
+		return netip.Addr{}, fmt.Errorf("iwarp: getsockname: %w", err)
 	}
-	return peer, addrOf(got).Addr(), nil
+	return addrOf(got).Addr(), nil
 }

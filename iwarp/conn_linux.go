@@ -310,7 +310,7 @@ func (c *conn) timeout() {
 // abort ends the protocol at once, whatever its phase. What was posted is written as far as the socket takes it, as if a doorbell
 // had been rung; a set-up gets the answer that MPA wants.
 func (c *conn) abort(now time.Time) {
-	if c.phase == phConnecting && tcpConnected(c.fd) {
+	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
 		c.begin(now) // the peer has accepted the connection already: a reset would kill a listener of soft-iWARP's
 	}
 	switch c.phase {

@@ -108,7 +108,7 @@ func (c *conn) dial() error {
 	}
 	fd, now := id.fd, time.Now()
 	id.fd = -1
-	done := err == nil || tcpConnected(fd) // on this host the handshake is over by now, whatever connect(2) says
+	done := err == nil || c.in.tcpConnected(fd) // on this host the handshake is over by now, whatever connect(2) says
 	interest := eventloop.Writable
 	if done {
 		interest = eventloop.Readable
@@ -137,8 +137,8 @@ func (id *ident) redraw() error {
 }
 
 // tcpConnected says whether fd's handshake is done.
-func tcpConnected(fd int) bool {
-	_, err := unix.Getpeername(fd)
+func (in *instance) tcpConnected(fd int) bool {
+	_, err := in.sys.peer(fd)
 	return err == nil
 }
 
@@ -148,7 +148,7 @@ func (c *conn) connected(now time.Time) {
 	switch {
 	case err != nil:
 		c.connectFailed(now, fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
-	case tcpConnected(c.fd):
+	case c.in.tcpConnected(c.fd):
 		c.begin(now)
 	}
 }
@@ -162,7 +162,7 @@ func (c *conn) begin(now time.Time) {
 	}
 	c.phase = phRunning
 	if c.id != nil && c.id.hold.addr.IsWildcard() { // the kernel has chosen the source just now
-		if sa, err := unix.Getsockname(c.fd); err == nil {
+		if sa, err := c.in.sys.local(c.fd); err == nil {
 			c.id.local = addrOf(sa)
 		}
 	}

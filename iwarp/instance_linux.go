@@ -33,6 +33,7 @@ type instance struct {
 	setups  connList    // of these, waiting for their Request
 	lingers connList    // of these, without an identifier
 	held    []*listener // wait for room among the set-ups
+	probes  map[int]int // by address family: a datagram socket that asks the routing table
 
 	staging []byte        // every read goes here first,
 	peek    [peekLen]byte // or here, where payloads are large and go to
@@ -59,6 +60,7 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	in := &instance{
 		cfg: d.cfg, loop: l, up: up,
 		ids:     make(map[cmid.Handle]*ident),
+		probes:  make(map[int]int),
 		staging: make([]byte, stagingLen),
 		iov:     make([][]byte, 0, iovLen),
 	}
@@ -161,6 +163,9 @@ func (in *instance) Close() error {
 	in.closed = true
 	for _, id := range in.ids {
 		id.destroy()
+	}
+	for _, fd := range in.probes {
+		closeFD(fd)
 	}
 	for in.setups.oldest != nil {
 		in.setups.oldest.close()

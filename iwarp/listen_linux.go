@@ -64,8 +64,14 @@ func (id *ident) listen(backlog int) error {
 	return nil
 }
 
-// Ready accepts what is there and has room.
+// Ready is called by the loop.
 func (l *listener) Ready(eventloop.Events) {
+	l.accept()
+	l.id.in.drain()
+}
+
+// accept takes what is there and has room.
+func (l *listener) accept() {
 	in := l.id.in
 	for i := range acceptsPerTurn {
 		if wait := in.fullFor(); wait > 0 {
@@ -74,7 +80,7 @@ func (l *listener) Ready(eventloop.Events) {
 			}
 			return
 		}
-		fd, sa, err := unix.Accept4(l.fd, sockFlags)
+		fd, sa, err := in.sys.accept(l.fd)
 		switch err {
 		case nil:
 			in.incoming(l, fd, sa)
@@ -161,14 +167,17 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 		closeFD(fd)
 		return
 	}
-	local, err := unix.Getsockname(fd)
-	if err != nil { // reset already
-		closeFD(fd)
-		return
-	}
 	c := newConn(in)
-	c.lis, c.local, c.peer = l, unmapped(addrOf(local)), unmapped(addrOf(peer))
-	err = c.core.Init(core.Config{
+	c.lis, c.local, c.peer = l, l.id.local, unmapped(addrOf(peer))
+	if l.id.local.IsWildcard() {
+		local, err := in.sys.local(fd)
+		if err != nil { // reset already
+			closeFD(fd)
+			return
+		}
+		c.local = unmapped(addrOf(local))
+	}
+	err := c.core.Init(core.Config{
 		CRC: in.cfg.CRC, Pool: &in.pool, SetupTimeout: in.cfg.RequestTimeout, MessageTimeout: in.cfg.MessageTimeout,
 	}, c)
 	if err == nil {

@@ -94,7 +94,8 @@ func addrOf(sa unix.Sockaddr) cmid.Addr {
 // unmapped turns ::ffff:1.2.3.4 into 1.2.3.4: a connection from IPv4 to a listener on :: is an IPv4 connection.
 func unmapped(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
 
-// tune sets what every connection has. Sockets that accept(2) makes inherit it from their listener.
+// tune sets what every connection has. Sockets that accept(2) makes inherit it from their listener. TCP_QUICKACK off lets the set-up's
+// acknowledgements travel with what is sent next: the handshake's with the Request, and so on.
 func tune(fd int, user time.Duration) error {
 	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
 	for _, o := range [...]struct {
@@ -102,6 +103,7 @@ func tune(fd int, user time.Duration) error {
 		level, opt, value int
 	}{
 		{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		{"TCP_QUICKACK", unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0},
 		{"TCP_USER_TIMEOUT", unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(user / time.Millisecond)},
 		{"SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 		{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs(user / 2)},

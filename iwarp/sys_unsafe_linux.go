@@ -10,10 +10,14 @@ import (
 // iovLen is how many slices one system call takes.
 const iovLen = 256
 
-// sysVec is the memory of vectored system calls, so that they need not allocate it.
+// sysVec is the memory of system calls, so that they need not allocate it.
 type sysVec struct {
-	iov [iovLen]unix.Iovec
-	msg unix.Msghdr
+	iov  [iovLen]unix.Iovec
+	msg  unix.Msghdr
+	name unix.RawSockaddrAny
+	size uint32 // of name
+	in4  unix.SockaddrInet4
+	in6  unix.SockaddrInet6
 }
 
 // fill makes bufs the vector. The pointers are typed, so the memory stays alive; release lets go of it.
@@ -58,4 +62,55 @@ func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {
 		return 0, errno
 	}
 	return int(n), nil
+}
+
+// accept is accept4(2). The peer's address is valid until the next call. The functions of x/sys ask for the socket's protocol as well,
+// with a system call of its own.
+func (v *sysVec) accept(fd int) (int, unix.Sockaddr, error) {
+	v.size = unix.SizeofSockaddrAny
+	n, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)), sockFlags, 0, 0)
+	if errno != 0 {
+		return -1, nil, errno
+	}
+	return int(n), v.sockaddr(), nil
+}
+
+// local is getsockname(2), and peer getpeername(2). The address is valid until the next call.
+func (v *sysVec) local(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETSOCKNAME, fd) }
+
+func (v *sysVec) peer(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETPEERNAME, fd) }
+
+func (v *sysVec) ask(trap uintptr, fd int) (unix.Sockaddr, error) {
+	v.size = unix.SizeofSockaddrAny
+	_, _, errno := unix.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)))
+	if errno != 0 {
+		return nil, errno
+	}
+	return v.sockaddr(), nil
+}
+
+// sockaddr is name, nil when that is not an IP address.
+func (v *sysVec) sockaddr() unix.Sockaddr {
+	port := func(p *uint16) int { b := (*[2]byte)(unsafe.Pointer(p)); return int(b[0])<<8 | int(b[1]) }
+	switch v.name.Addr.Family {
+	case unix.AF_INET:
+		raw := (*unix.RawSockaddrInet4)(unsafe.Pointer(&v.name))
+		v.in4.Port, v.in4.Addr = port(&raw.Port), raw.Addr
+		return &v.in4
+	case unix.AF_INET6:
+		raw := (*unix.RawSockaddrInet6)(unsafe.Pointer(&v.name))
+		v.in6.Port, v.in6.Addr, v.in6.ZoneId = port(&raw.Port), raw.Addr, raw.Scope_id
+		return &v.in6
+	}
+	return nil
+}
+
+// disconnect takes a datagram socket's peer, address and port away.
+func (v *sysVec) disconnect(fd int) error {
+	v.name.Addr.Family = unix.AF_UNSPEC
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), unsafe.Sizeof(v.name.Addr))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
