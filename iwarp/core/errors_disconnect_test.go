@@ -56,3 +56,37 @@ func TestDisconnectInAnAnswer(t *testing.T) {
 		r.a.wantDone("the Read", "s1:work request flushed/0")
 	}
 }
+
+// TestDisconnectInAnAnswerToUs: Disconnect flushes a Read whose answer is half here, in whatever part of it: the memory is the owner's
+// again and not written any more, the end is orderly; but a second answer is one too many.
+func TestDisconnectInAnAnswerToUs(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		for _, cut := range []int{1, 10, 100, 1020, 1024, 1030, 1500, 2039} {
+			r := connectMemory(t, 2000, core.Config{CRC: crc}, core.Config{MaxSegment: 1000})
+			r.a.post(r.wr(1, verbs.Read, 0, 0, 2000))
+			r.ask()
+			answer := append(r.bSays(t), framed(sendSeg(wire.Header{Last: true, MSN: 1}, "behind"), crc)...)
+			r.a.postRecv(2, 10)
+			r.a.c.Input(t0, answer[:cut])
+			r.a.c.Disconnect(t0)
+			r.a.wantDone("the Read", "s1:work request flushed/0")
+			was := bytes.Clone(r.near.Bytes)
+			r.a.c.Input(t0, answer[cut:])
+			r.a.wantDone("what came behind its answer", "r2:success/6")
+			if !bytes.Equal(r.near.Bytes, was) {
+				t.Errorf("CRC %t, %d bytes: memory was written behind the flush", crc, cut)
+			}
+			if cut%2 == 0 {
+				r.a.c.InputEnd(t0, nil)
+				if r.a.closed != 1 || r.a.err != nil {
+					t.Errorf("CRC %t, %d bytes: closed %d, %v: want an orderly end", crc, cut, r.a.closed, r.a.err)
+				}
+				continue
+			}
+			r.a.c.Input(t0, framed(responseSeg(0, 0, true, 0), crc))
+			if e, _ := r.a.err.(*core.Error); e == nil || termOf(e) != "1000" || e.Sent {
+				t.Errorf("CRC %t, %d bytes: a second answer: %v: want 1000, not sent: our FIN is out", crc, cut, r.a.err)
+			}
+		}
+	}
+}
