@@ -12,6 +12,10 @@
 //
 // With -cpuprofile P each measured process leaves its CPU profile in P.<role>, of the last run; go tool pprof reads it.
 //
+// On a machine that others use too, root can keep them out of the measured moments (sched(7), autogroups; nice alone is not enough):
+//
+//	setsid -w sh -c 'echo -20 >/proc/self/autogroup; exec go run ./internal/figures echo'
+//
 // With -procs 2 every process has two Ps although it has one CPU. The default of one lets Go's monitor take the P from a thread in
 // epoll_wait, and hand it back, around each message.
 //

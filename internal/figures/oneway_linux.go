@@ -33,24 +33,27 @@ type oneWayResult struct {
 // oneWay compares messages from actor to actor with one write per message: one CPU for each process, blocking.
 func oneWay() ([]row, error) {
 	fmt.Printf("one-way 64 B messages, two processes on a CPU each, blocking, %d messages a run\n", oneWayCount)
-	fmt.Printf("%-5s %14s %14s %8s %20s %20s\n", "run", "actor msg/s", "write msg/s", "ratio", "CPU ns send+receive", "allocs send+receive")
-	var ratios, rates, allocs []float64
+	fmt.Printf("%-5s %14s %14s %8s %15s %15s %8s %16s\n",
+		"run", "actor msg/s", "write msg/s", "ratio", "actor CPU ns", "write CPU ns", "ratio", "actor allocs")
+	var ratios, rates, costs, allocs []float64
 	for i := range oneWayRounds {
 		as, ac, err := runPair[oneWayResult](ownCPU, "oneway")
 		if err != nil {
 			return nil, err
 		}
-		ws, _, err := runPair[oneWayResult](ownCPU, "write")
+		ws, wc, err := runPair[oneWayResult](ownCPU, "write")
 		if err != nil {
 			return nil, err
 		}
 		ratios = append(ratios, as.PerSecond/ws.PerSecond)
 		rates = append(rates, as.PerSecond)
 		allocs = append(allocs, as.Allocs+ac.Allocs)
-		fmt.Printf("%-5d %14.0f %14.0f %8.2f %13.0f+%-6.0f %13.4f+%-6.4f\n",
-			i+1, as.PerSecond, ws.PerSecond, ratios[i], ac.CPU, as.CPU, ac.Allocs, as.Allocs)
+		costs = append(costs, (ws.CPU+wc.CPU)/(as.CPU+ac.CPU))
+		fmt.Printf("%-5d %14.0f %14.0f %8.2f %9.0f+%-5.0f %9.0f+%-5.0f %8.2f %9.4f+%-6.4f\n",
+			i+1, as.PerSecond, ws.PerSecond, ratios[i], ac.CPU, as.CPU, wc.CPU, ws.CPU, costs[i], ac.Allocs, as.Allocs)
 	}
-	fmt.Printf("median: ratio %.2f, %.0f msg/s, %.4f allocations a message\n", median(ratios), median(rates), median(allocs))
+	fmt.Printf("median: ratio %.2f, %.0f msg/s, messages for the same CPU %.2f, %.4f allocations a message\n",
+		median(ratios), median(rates), median(costs), median(allocs))
 	return []row{
 		atLeast("one-way 64 B messages, against one write each: messages per second", 8, median(ratios)),
 		{"the same: million messages per second", ">= 2", fmt.Sprintf("%.2f", median(rates)/1e6), median(rates) < 2e6},
