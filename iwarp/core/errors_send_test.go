@@ -3,6 +3,7 @@ package core_test
 import (
 	"testing"
 
+	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -192,4 +193,24 @@ func TestReadRequestErrors(t *testing.T) {
 		rows[i].copied = wire.UntaggedLen + wire.ReadRequestLen
 	}
 	runErrors(t, rows)
+}
+
+// TestReservedBits: what is reserved is ignored, as siw does: bits of both control bytes, the ULP's field of a plain Send, pad bytes
+// (which the CRC covers). RFC 5041 section 4.1, RFC 5040 section 4.1, RFC 5044 section 4.1.
+func TestReservedBits(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		_, b := connect(t, core.Config{CRC: crc}, core.Config{})
+		b.postRecv(1, 10)
+		f := wire.FPDU{ULPDU: sendSeg(wire.Header{Last: true, MSN: 1, STag: 0xffffffff}, "abc"), Pad: [3]byte{1, 2, 3}}
+		f.ULPDU[0] |= 0x3c
+		f.ULPDU[1] |= 0x30
+		if crc {
+			f.CRC = f.Checksum()
+		}
+		b.c.Input(t0, wire.AppendFPDU(nil, &f))
+		b.wantDone("reserved bits", "r1:success/3")
+		if b.closed != 0 {
+			t.Errorf("CRC %t: %v", crc, b.err)
+		}
+	}
 }
