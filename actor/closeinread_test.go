@@ -33,7 +33,8 @@ func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 					w.Error(err)
 				}
 				header{typ: typeCredit, consumed: 1}.put(chunk.bytes())
-				it.conn.receive(chunk, headerLen) // as the device does when its read finds no receive posted
+				it.conn.receive(chunk, headerLen)
+				it.conn.d.drain() // as the device has it when its read finds no receive posted
 				read <- it.id.State()
 			}
 		}); err != nil {

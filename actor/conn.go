@@ -26,9 +26,10 @@ type conn struct {
 
 	maxSend int // bytes the peer takes
 	depth   int // of the send queue
-	posted  int // work requests not completed
+	flight  flight
 	credits credits
 	full    bool   // ErrQueueFull was told: Writable is due
+	due     bool   // in the device's list of what to pump
 	drained func() // Close waits
 
 	unsent uint64
@@ -137,7 +138,7 @@ func (c *conn) submit(s *Send) {
 		c.queue.push(s)
 		c.observe()
 	default:
-		c.post(s)
+		c.post(s, false)
 	}
 }
 
@@ -156,40 +157,60 @@ func (c *conn) notSending() error {
 
 // ready reports whether a message may be handed to the device now.
 func (c *conn) ready() bool {
-	return c.posted < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
+	return c.flight.len() < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
 }
 
-// post hands a message to the device.
-func (c *conn) post(s *Send) {
+// part is how many of the postings of a full send queue complete together, and how many make room for more: a quarter.
+func (c *conn) part() int { return max(1, c.depth/4) }
+
+// followed reports whether what is posted now has another message right behind it, which nothing can keep back: then that one's
+// completion will do for both. Some of a long run complete nevertheless, so that the device is never without work.
+func (c *conn) followed() bool {
+	if c.queue.len() == 0 || c.flight.len()+1 >= c.depth || c.flight.quiet+1 >= c.part() {
+		return false
+	}
+	return len(c.queue.oldest().buf) <= c.d.maxInline && (c.mode != modeMessages || c.credits.window() > 1)
+}
+
+// post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
+func (c *conn) post(s *Send, quiet bool) (ok bool) {
 	b := s.buf[headerRoom:]
 	if c.mode == modeMessages {
 		b = s.buf
 		c.credits.header(typeData, 0).put(b)
 	}
-	switch err := c.d.post(c, s, b); {
+	switch err := c.d.post(c, s, b, quiet); {
 	case err == nil:
-		c.posted++
 		c.left++
+		c.flight.quiet++
+		if !quiet {
+			c.flight.quiet = 0
+		}
 		if c.mode == modeMessages {
 			c.credits.sent++
 			c.credits.told(0)
 			c.observe()
 		}
-	case errors.Is(err, unix.ENOMEM) && c.posted > 0:
+	case errors.Is(err, unix.ENOMEM) && c.flight.len() > 0:
 		c.queue.unpop(s) // a completion makes room
+		return false
 	default:
 		// The queue pair is over; the device is about to say so.
 		c.unsent++
 		c.it.sendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
 	}
+	return true
 }
 
-// pump hands the device what it and the credits have room for.
+// pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
 func (c *conn) pump() {
-	for c.queue.len() > 0 && !c.over && c.ready() {
-		before := c.queue.len()
-		c.post(c.queue.pop())
-		if c.queue.len() == before {
+	if c.over {
+		return
+	}
+	room := c.depth - c.flight.len()
+	for room >= c.part() && c.queue.len() > 0 && !c.over && c.ready() {
+		s := c.queue.pop()
+		if !c.post(s, !s.Notify && c.followed()) {
 			break
 		}
 	}
@@ -205,24 +226,42 @@ func (c *conn) pump() {
 	c.checkDrained()
 }
 
-// completed ends a posted send. s is nil for a credit update.
-func (c *conn) completed(s *Send, status verbs.Status) {
-	c.posted--
-	if s != nil {
-		switch status {
-		case verbs.StatusSuccess:
+// completed ends the posting of that number, and those before it, which have succeeded in silence.
+func (c *conn) completed(number uint32, status verbs.Status) {
+	var free sendChain
+	for {
+		p, ok := c.flight.pop(number)
+		if !ok {
+			break
+		}
+		if p.chunk != nil {
+			p.chunk.arena.put(p.chunk)
+		}
+		switch s := p.send; {
+		case s == nil:
+		case status == verbs.StatusSuccess || c.flight.head != number+1:
 			if s.Notify {
 				c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
 			}
-			s.recycle()
-		case verbs.StatusFlushed:
+			free.add(s)
+		case status == verbs.StatusFlushed:
 			c.it.sendFailed(s, flushed())
 		default:
 			c.it.sendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
 		}
 	}
-	if !c.over {
-		c.pump()
+	free.put()
+	c.d.pump(c)
+}
+
+// abandon answers what is posted and the device did not flush with the queue pair. The memory stays the device's until it does.
+func (c *conn) abandon() {
+	for n := c.flight.head; n != c.flight.next; n++ {
+		p := c.flight.at(n)
+		if s := p.send; s != nil {
+			p.send = nil
+			c.it.sendFailed(s, flushed())
+		}
 	}
 }
 
@@ -245,7 +284,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 		}
 		if h.typ == typeCredit {
 			chunk.arena.put(chunk)
-			c.pump()
+			c.d.pump(c)
 			c.observe()
 			return
 		}
@@ -259,7 +298,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 	}
 	c.tell(m)
 	if c.mode == modeMessages && c.waits() {
-		c.pump()
+		c.d.pump(c)
 	}
 }
 
@@ -296,7 +335,7 @@ func (c *conn) consumed(m *Received) {
 
 // update tells the peer how much was consumed, if that is due.
 func (c *conn) update() {
-	if c.mode != modeMessages || !c.up || c.over || !c.credits.due() || c.posted >= c.depth {
+	if c.mode != modeMessages || !c.up || c.over || !c.credits.due() || c.flight.len() >= c.depth {
 		return
 	}
 	flags := uint8(0)
@@ -306,8 +345,8 @@ func (c *conn) update() {
 	var b [headerLen]byte
 	h := c.credits.header(typeCredit, flags)
 	h.put(b[:])
-	if err := c.d.post(c, nil, b[:]); err == nil {
-		c.posted++
+	if err := c.d.post(c, nil, b[:], false); err == nil {
+		c.flight.quiet = 0
 		c.credits.told(flags)
 	}
 }
@@ -323,7 +362,7 @@ func (c *conn) checkDrained() {
 	if c.drained == nil || c.over || c.queue.len() > 0 {
 		return
 	}
-	if c.posted > 0 || c.mode == modeMessages && !c.credits.settled() {
+	if c.flight.len() > 0 || c.mode == modeMessages && !c.credits.settled() {
 		return
 	}
 	done := c.drained
@@ -362,7 +401,7 @@ func (c *conn) observe() {
 }
 
 func (c *conn) counts() Credits {
-	n := Credits{Queued: c.queue.len(), InFlight: c.posted}
+	n := Credits{Queued: c.queue.len(), InFlight: c.flight.len()}
 	if c.mode == modeMessages {
 		c.credits.counts(&n)
 	}

@@ -16,24 +16,19 @@ type device struct {
 	wc    [64]verbs.WC // polled; those from next on are still to be handled
 	next  int
 	got   int
-	ready bool // there are more than a turn's budget: Run is queued
+	ready bool    // there are more than a turn's budget: Run is queued
+	due   []*conn // to be pumped
 	recv  map[int]*recvPool
 	recvs []*recvPool // by number
 	send  [maxArenaShift - minArenaShift + 1]*arena
-	ops   []sendOp
-	idle  []uint32 // free ops
 	wr    verbs.SendWR
 	sgl   [1]verbs.SGE
+
+	maxInline int // bytes that the device copies from the work request
 }
 
-// sendOp is a posted send. Its index is the work request's ID.
-type sendOp struct {
-	conn  *conn
-	send  *Send // nil: a credit update
-	chunk *chunk
-}
-
-// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it.
+// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it. A send's is its number
+// in its connection's flight.
 const recvBit = 1 << 63
 
 const (
@@ -50,7 +45,7 @@ func (l *loop) deviceOf(dev verbs.Device) (*device, error) {
 			return d, nil
 		}
 	}
-	d := &device{l: l, dev: dev, recv: make(map[int]*recvPool)}
+	d := &device{l: l, dev: dev, wr: verbs.SendWR{Op: verbs.Send}, recv: make(map[int]*recvPool), maxInline: dev.Attr().MaxInline}
 	cq, err := dev.CreateCQ(cqEntries, d.notify)
 	if err != nil {
 		return nil, fmt.Errorf("create_cq on %s: %w", dev.Name(), err)
@@ -93,7 +88,22 @@ func (d *device) poll(limit int) (n int) {
 		n++
 		d.complete(&wc)
 	}
+	for len(d.due) > 0 {
+		last := len(d.due) - 1
+		c := d.due[last]
+		d.due[last], d.due = nil, d.due[:last]
+		c.due = false
+		c.pump()
+	}
 	return n
+}
+
+// pump has c's pump called when the completions at hand are handled: what they have made room for goes out as one run.
+func (d *device) pump(c *conn) {
+	if !c.due {
+		c.due = true
+		d.due = append(d.due, c)
+	}
 }
 
 // drain handles every completion there is: before the end of a connection is told.
@@ -103,25 +113,20 @@ func (d *device) drain() {
 }
 
 func (d *device) complete(wc *verbs.WC) {
-	if wc.ID&recvBit != 0 {
-		pool := d.recvs[uint32(wc.ID>>32)&^(1<<31)]
-		c := pool.take(uint32(wc.ID))
-		conn, _ := qpConn(wc.QP)
-		if wc.Status != verbs.StatusSuccess || conn == nil {
-			pool.arena.put(c)
-			return
+	conn, _ := qpConn(wc.QP)
+	if wc.ID&recvBit == 0 {
+		if conn != nil {
+			conn.completed(uint32(wc.ID), wc.Status)
 		}
-		conn.receive(c, int(wc.Bytes))
 		return
 	}
-	i := uint32(wc.ID)
-	op := d.ops[i]
-	d.ops[i] = sendOp{}
-	d.idle = append(d.idle, i)
-	if op.chunk != nil {
-		op.chunk.arena.put(op.chunk)
+	pool := d.recvs[uint32(wc.ID>>32)&^(1<<31)]
+	c := pool.take(uint32(wc.ID))
+	if wc.Status != verbs.StatusSuccess || conn == nil {
+		pool.arena.put(c)
+		return
 	}
-	op.conn.completed(op.send, wc.Status)
+	conn.receive(c, int(wc.Bytes))
 }
 
 // qpConn is the connection that a queue pair was made for.
@@ -134,11 +139,14 @@ func qpConn(qp verbs.QP) (c *conn, ok bool) {
 }
 
 // post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is copied
-// into its memory.
-func (d *device) post(c *conn, s *Send, b []byte) error {
-	op := sendOp{conn: c, send: s}
-	d.wr = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
-	if len(b) <= d.dev.Attr().MaxInline {
+// into its memory. A quiet one completes with the next that is not.
+func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
+	op := posting{send: s}
+	d.wr.Flags = verbs.Signaled
+	if quiet {
+		d.wr.Flags = 0
+	}
+	if len(b) <= d.maxInline {
 		d.wr.Inline = b
 	} else {
 		a := d.sendArena(len(b))
@@ -152,42 +160,16 @@ func (d *device) post(c *conn, s *Send, b []byte) error {
 		d.sgl[0].Length = uint32(len(b))
 		d.wr.SGL = d.sgl[:]
 	}
-	i := d.newOp(op)
-	d.wr.ID = uint64(i)
+	d.wr.ID = uint64(c.flight.push(op))
 	err := c.qp.PostSend(&d.wr)
 	d.wr.Inline, d.wr.SGL = nil, nil
 	if err != nil {
-		d.ops[i] = sendOp{}
-		d.idle = append(d.idle, i)
+		c.flight.unpush()
 		if op.chunk != nil {
 			op.chunk.arena.put(op.chunk)
 		}
 	}
 	return err
-}
-
-// abandon answers what a connection has posted and the device did not flush with the queue pair. The memory stays the device's
-// until it does.
-func (d *device) abandon(c *conn) {
-	for i := range d.ops {
-		if op := &d.ops[i]; op.conn == c && op.send != nil {
-			s := op.send
-			op.send = nil
-			c.it.sendFailed(s, flushed())
-		}
-	}
-}
-
-func (d *device) newOp(op sendOp) (i uint32) {
-	if n := len(d.idle); n > 0 {
-		i = d.idle[n-1]
-		d.idle = d.idle[:n-1]
-	} else {
-		i = uint32(len(d.ops))
-		d.ops = append(d.ops, sendOp{})
-	}
-	d.ops[i] = op
-	return i
 }
 
 func (d *device) sendArena(n int) *arena {

@@ -149,9 +149,7 @@ func (it *ident) end() {
 	}
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
 	if c := it.conn; c != nil {
-		if c.posted > 0 {
-			c.d.abandon(c)
-		}
+		c.abandon()
 		c.fates(ev)
 	}
 	var closers []*asked

@@ -40,6 +40,7 @@ type Send struct {
 	// that.
 	Notify bool
 
+	next   *Send  // in a pool: more of its class
 	buf    []byte // headerRoom, then the message
 	class  int8   // the pool it goes back to; -1: none
 	taken  bool   // a connection has it
@@ -52,6 +53,7 @@ const (
 	maxSendShift = 17
 )
 
+// An element is a chain of Sends: what completes together comes back together, which costs the pool's locked instructions once.
 var sendPools [maxSendShift - minSendShift + 1]sync.Pool
 
 // NewSend makes a message of a copy of p. Any goroutine.
@@ -82,9 +84,14 @@ func newSend(n int) *Send {
 	if class >= len(sendPools) {
 		return &Send{buf: make([]byte, n), class: -1}
 	}
-	s, ok := sendPools[class].Get().(*Send)
+	pool := &sendPools[class]
+	s, ok := pool.Get().(*Send)
 	if !ok {
 		s = &Send{buf: make([]byte, 1<<(class+minSendShift)), class: int8(class)}
+	}
+	if s.next != nil {
+		pool.Put(s.next)
+		s.next = nil
 	}
 	s.buf = s.buf[:n]
 	return s
@@ -106,12 +113,32 @@ func (s *Send) usable() bool { return s.buf != nil && !s.taken }
 
 // recycle gives the memory back to the pool.
 func (s *Send) recycle() {
+	var c sendChain
+	c.add(s)
+	c.put()
+}
+
+// sendChain is Sends on their way back to a pool, all of one class.
+type sendChain struct{ first *Send }
+
+// add takes s, whose owner is finished with it.
+func (c *sendChain) add(s *Send) {
 	if s.class < 0 {
 		return
 	}
-	class := s.class
-	*s = Send{buf: s.buf[:cap(s.buf)], class: class}
-	sendPools[class].Put(s)
+	if c.first != nil && c.first.class != s.class {
+		c.put()
+	}
+	*s = Send{next: c.first, buf: s.buf[:cap(s.buf)], class: s.class}
+	c.first = s
+}
+
+// put gives the chain to its pool.
+func (c *sendChain) put() {
+	if c.first != nil {
+		sendPools[c.first.class].Put(c.first)
+		c.first = nil
+	}
 }
 
 // Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:

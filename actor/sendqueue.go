@@ -22,6 +22,9 @@ func (q *sendQueue) push(s *Send) {
 	q.n++
 }
 
+// oldest is the one that pop takes, if there is one.
+func (q *sendQueue) oldest() *Send { return q.ring[q.head] }
+
 func (q *sendQueue) pop() *Send {
 	s := q.ring[q.head]
 	q.ring[q.head] = nil
