@@ -62,7 +62,7 @@ func (l *Loop) Turn() error {
 	}
 	l.asleep.Store(false)
 	if !l.life.closing.Load() {
-		if _, err := l.turn(0); err != nil {
+		if _, err := l.turn(0, false); err != nil {
 			return l.finish(err)
 		}
 	}

@@ -73,6 +73,8 @@ type Loop struct {
 	lastWork time.Time // Spin: the last turn that had any
 	events   []Ready
 	fds      fdTable
+	glancing glancing
+	idle     int // turns that found nothing, one after the other
 	timers   timerHeap
 	deferred []Runnable // this turn's Defers
 	flushing []Runnable // those being run; written under queue.mu, like the queue's elements

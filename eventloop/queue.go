@@ -1,6 +1,9 @@
 package eventloop
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Runnable is work that is queued on a loop without allocating: a mailbox, a device that flushes its writes.
 type Runnable interface {
@@ -25,9 +28,10 @@ func (f postFunc) Run(int) bool {
 type queue struct {
 	mu      sync.Mutex
 	in      []Runnable
-	posts   uint64 // functions accepted by Post
-	closing bool   // Post refuses
-	ended   bool   // Schedule refuses too
+	filled  atomic.Bool // in is not empty: what a loop that polls looks at all the time
+	posts   uint64      // functions accepted by Post
+	closing bool        // Post refuses
+	ended   bool        // Schedule refuses too
 
 	batch []Runnable // the loop's
 	pos   int        // the loop's: the next of batch
@@ -47,6 +51,9 @@ func (q *queue) next() *Runnable {
 
 // take makes what was queued since the last take the batch.
 func (q *queue) take() bool {
+	if len(q.batch) == 0 && !q.filled.Load() {
+		return false
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.batch) > 0 {
@@ -57,24 +64,26 @@ func (q *queue) take() bool {
 		done = nil // a burst is over: give its memory back
 	}
 	q.batch, q.in, q.pos = q.in, done, 0
+	q.filled.Store(false)
 	return len(q.batch) > 0
 }
 
 // again queues a Runnable that had more to do.
 func (q *queue) again(r Runnable) {
 	q.mu.Lock()
-	q.in = append(q.in, r)
+	q.push(r)
 	q.mu.Unlock()
+}
+
+// push queues r. The caller holds mu.
+func (q *queue) push(r Runnable) {
+	q.in = append(q.in, r)
+	q.filled.Store(true)
 }
 
 // pending reports whether there is anything to run. Loop goroutine.
 func (q *queue) pending() bool {
-	if q.pos < len(q.batch) {
-		return true
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.in) > 0
+	return q.pos < len(q.batch) || q.filled.Load()
 }
 
 // Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any goroutine, the loop's included; it never
@@ -87,7 +96,7 @@ func (l *Loop) Post(fn func()) error {
 		q.mu.Unlock()
 		return l.opError("post", -1, ErrClosed)
 	}
-	q.in = append(q.in, postFunc(fn))
+	q.push(postFunc(fn))
 	q.posts++
 	q.mu.Unlock()
 	l.wake()
@@ -104,7 +113,7 @@ func (l *Loop) Schedule(r Runnable) error {
 		q.mu.Unlock()
 		return l.opError("schedule", -1, ErrClosed)
 	}
-	q.in = append(q.in, r)
+	q.push(r)
 	q.mu.Unlock()
 	l.wake()
 	return nil

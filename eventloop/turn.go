@@ -38,7 +38,7 @@ func (l *Loop) runLoop() (err error) {
 	err = errGoexit // what is left to say when a callback ends the goroutine under us
 	defer func() { err = l.finish(err) }()
 	for !l.life.closing.Load() {
-		worked, waitErr := l.turn(l.park())
+		worked, waitErr := l.turn(l.park(), l.cfg.Wait != Block)
 		if waitErr != nil {
 			err = waitErr
 			return err
@@ -52,28 +52,48 @@ func (l *Loop) runLoop() (err error) {
 	return err
 }
 
-// turn waits up to timeout, then does everything there is to do, once: ready fds, due timers, queued work, deferred work.
-func (l *Loop) turn(timeout time.Duration) (worked bool, err error) {
-	n, err := l.poller.Wait(l.events, timeout)
-	if timeout != 0 {
-		l.asleep.Store(false)
-	}
-	if err != nil {
-		if !errors.Is(err, unix.EINTR) {
-			return false, l.opError("wait", -1, err)
-		}
-		n = 0
-	}
-	l.now = l.clock.Now()
+// turn waits up to timeout, then does everything there is to do, once: ready fds, due timers, queued work, deferred work. A turn that
+// does not wait may glance at the last fd instead of asking about all.
+func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err error) {
 	l.turns.Add(1)
-	for i := range l.events[:n] {
-		l.dispatch(l.events[i])
+	n, asked := 0, false
+	if mayGlance && timeout == 0 {
+		if worked, asked = l.glance(); worked {
+			n++
+		}
+	}
+	if !asked {
+		k, err := l.ask(timeout)
+		if err != nil {
+			return false, err
+		}
+		n += k
 	}
 	n += l.fireTimers()
 	n += l.runQueue()
 	n += l.runDeferred()
 	l.holder.Store(nil)
 	return n > 0, nil
+}
+
+// ask waits for ready fds and tells their handlers.
+func (l *Loop) ask(timeout time.Duration) (n int, err error) {
+	n, err = l.poller.Wait(l.events, timeout)
+	if timeout != 0 {
+		l.asleep.Store(false)
+	}
+	if err != nil {
+		if !errors.Is(err, unix.EINTR) {
+			return 0, l.opError("wait", -1, err)
+		}
+		n = 0
+	}
+	l.now = l.clock.Now()
+	l.glancing.found(l, l.events[:n])
+	for i := range l.events[:n] {
+		l.dispatch(l.events[i])
+	}
+	return n, nil
 }
 
 // park decides how long the next wait may block, and if it may, announces it: from here on whoever queues work wakes the loop.
@@ -100,15 +120,20 @@ func (l *Loop) park() time.Duration {
 	return timeout
 }
 
-// polled ends a turn of a polling loop. One that found nothing lets others have the processor: polling is worth while only when it
-// would be idle.
+// yieldEvery is after how many turns without work a polling loop yields. Yielding costs as much as a turn.
+const yieldEvery = 8
+
+// polled ends a turn of a polling loop. One that finds nothing lets others have the processor now and then, and those it has given
+// work to at once: polling is worth while only when it would be idle.
 func (l *Loop) polled(worked bool) {
 	if worked {
-		l.lastWork = l.now
+		l.lastWork, l.idle = l.now, 0
 		return
 	}
-	l.handoff = false
-	l.yield()
+	if l.idle++; l.handoff || l.idle%yieldEvery == 0 {
+		l.handoff = false
+		l.yield()
+	}
 }
 
 // runQueue runs queued work in order, at most a turn's budget of it. Work that has more to do goes to the back.

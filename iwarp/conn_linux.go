@@ -123,18 +123,32 @@ func (c *conn) Ready(ev eventloop.Events) {
 	c.in.drain()
 }
 
-// input reads what is there. A large payload that is half here is read to where it belongs, and the beginning of what follows it to
+// Glance is called by a loop that polls, when this connection was the last to be ready.
+func (c *conn) Glance() (worked bool) {
+	if c.phase != phRunning {
+		return false
+	}
+	now := c.in.loop.Now()
+	if !c.input(now) {
+		return false
+	}
+	c.settle(now)
+	c.in.drain()
+	return true
+}
+
+// input reads what is there, and says whether anything was. A large payload that is half here is read to where it belongs, and the beginning of what follows it to
 // the staging buffer, in one call.
-func (c *conn) input(now time.Time) {
+func (c *conn) input(now time.Time) (any bool) {
 	if c.in.reading {
-		return // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
+		return false // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
 	c.in.reading = true
 	defer func() { c.in.reading = false }() // also when the application panics: what is unread would keep the loop awake for ever
-	c.read(now)
+	return c.read(now)
 }
 
-func (c *conn) read(now time.Time) {
+func (c *conn) read(now time.Time) (any bool) {
 	in := c.in
 	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
 		var n int
@@ -152,16 +166,17 @@ func (c *conn) read(now time.Time) {
 		}
 		switch {
 		case err == unix.EAGAIN:
-			return
+			return any
 		case err == unix.EINTR:
 			continue
 		case err != nil:
 			c.core.InputEnd(now, err)
-			return
+			return true
 		case n == 0:
 			c.core.InputEnd(now, nil)
-			return
+			return true
 		}
+		any = true
 		if len(in.land) > 0 {
 			c.core.Landed(now, in.land, n, in.staging)
 			clear(in.land)
@@ -169,10 +184,11 @@ func (c *conn) read(now time.Time) {
 			c.core.Input(now, stage[:n])
 		}
 		if _, closeNow := c.core.WantClose(); closeNow || n < want {
-			return
+			return any
 		}
 		budget -= n
 	}
+	return any
 }
 
 // output writes what the core has, until the socket is full.
