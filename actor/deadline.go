@@ -73,7 +73,9 @@ func (it *ident) rearm() {
 	switch {
 	case first.IsZero() && it.timer != nil:
 		it.timer.Stop()
-		it.timer = nil // an idle connection holds none
+		if len(it.asked) == 0 { // else the next step of a Dial wants it
+			it.timer = nil // an idle connection holds none
+		}
 	case first.IsZero():
 	default:
 		if it.timer == nil {
