@@ -424,6 +424,9 @@ func TestReadyToReceiveFromPeer(t *testing.T) {
 	}
 	s.take(1 << 30)
 	s.out = nil
+	if s.est != 0 {
+		t.Error("established before the initiator's first FPDU")
+	}
 	s.c.Input(t0, framed(readSeg(readHead, wire.ReadRequest{SourceSTag: 1}), false))
 	wantOps(t, "the answer", opcodes(t, s.take(1<<30)), wire.OpReadResponse)
 	s.wantDone("the ready-to-receive Read", "")
