@@ -230,7 +230,7 @@ func (w *watched) step(s *side, limit int) {
 	s.write(limit)
 	out := s.fresh()
 	if len(out) > 0 && l.frame != nil && l.fpdus == 0 && len(l.buf) == 0 {
-		if s == w.b && !w.heard && s.now.Before(l.frameAt.Add(5*time.Millisecond)) {
+		if s == w.b && !w.heard && s.now.Before(l.frameAt.Add(20*time.Millisecond)) {
 			s.t.Fatalf("the responder speaks %v behind its Reply, unasked", s.now.Sub(l.frameAt))
 		}
 		if s == w.a && w.a.est == 0 && w.a.rejected == nil {
