@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"runtime"
@@ -21,9 +20,10 @@ type arena struct {
 	client, server *node
 	lh             cmid.Handle
 	at             cmid.Addr
-	steady         pingPong // the connection that is there before, and stays
-	asked          int      // rounds of it
-	receives       int      // that a victim posts
+	lair           *net.TCPListener // where hostile peers answer
+	steady         pingPong         // the connection that is there before, and stays
+	asked, turns   int              // rounds of it, and turns of the loops
+	receives       int              // that a victim posts
 	receiveLen     int
 	regionLen      int
 	victims        map[cmid.Handle]*victim
@@ -94,6 +94,11 @@ func newArenaWith(t *testing.T, receives, receiveLen int, opts ...Option) *arena
 		client: newNode(t, opts...), server: newNode(t, opts...),
 	}
 	a.lh, a.at = a.server.listen("127.0.0.1:0")
+	var err error
+	if a.lair, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.lair.Close() })
 	h := a.client.resolve(a.at)
 	a.steady = pingPong{client: a.client, server: a.server, cq: newPinger(t, a.client, h, false)}
 	a.client.do(h, &cmid.Connect{})
@@ -149,12 +154,18 @@ func (a *arena) turn() {
 		if err := n.loop.Turn(); err != nil {
 			a.t.Fatal(err)
 		}
+		if n.loop.Stats().Panics > 0 {
+			a.t.Fatal("something in the loop has panicked: see the log")
+		}
 	}
 	if a.steady.cq.err != nil || a.steady.sq.err != nil {
 		a.t.Fatalf("the steady connection: %v, %v", a.steady.cq.err, a.steady.sq.err)
 	}
 	if a.each != nil {
 		a.each()
+	}
+	if a.turns++; a.turns%16 == 0 {
+		time.Sleep(20 * time.Microsecond) // the hostile peer is a thread of its own, and processors may be few
 	}
 	runtime.Gosched()
 }
@@ -258,8 +269,8 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 	a.reads = x.Reads
 	defer func() { a.reads = 0 }()
 	results := make(chan []hostile.Result, 1)
-	var l *net.TCPListener
-	if side == hostile.Dials {
+	serving := side == hostile.Answers
+	if !serving {
 		go func() {
 			r, err := x.Dial(a.t.Context(), fmt.Sprintf("127.0.0.1:%d", a.at.Port()), o)
 			if err != nil {
@@ -268,12 +279,10 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 			results <- []hostile.Result{r}
 		}()
 	} else {
-		var err error
-		if l, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
-			a.t.Fatal(err)
-		}
-		go func() { results <- x.Serve(a.t.Context(), l, o) }()
-		a.dial(l)
+		a.serve(time.Time{})
+		ctx := a.t.Context()
+		go func() { results <- x.Serve(ctx, a.lair, o) }()
+		a.dial()
 	}
 	if meanwhile != nil {
 		meanwhile()
@@ -281,11 +290,11 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 	var all []hostile.Result
 	a.until("the end of "+x.Name, func() bool {
 		a.bury()
-		if l != nil && a.told() {
-			_ = l.Close()
-			l = nil
+		if serving && a.told() {
+			a.serve(time.Unix(1, 0)) // no longer
+			serving = false
 		}
-		if all == nil && l == nil {
+		if all == nil && !serving {
 			select {
 			case all = <-results:
 			default:
@@ -311,10 +320,18 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 	return got
 }
 
-// dial connects the client to l.
-func (a *arena) dial(l *net.TCPListener) {
+// serve says until when the lair takes connections.
+func (a *arena) serve(until time.Time) {
 	a.t.Helper()
-	h := a.client.resolve(cmid.MustAddr(l.Addr().String()))
+	if err := a.lair.SetDeadline(until); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// dial connects the client to the lair.
+func (a *arena) dial() {
+	a.t.Helper()
+	h := a.client.resolve(cmid.MustAddr(a.lair.Addr().String()))
 	a.victim(a.client, h)
 	depth := uint8(hostile.Depth)
 	a.client.do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: depth, InitiatorDepth: depth}})
@@ -427,68 +444,4 @@ func (a *arena) forget() {
 func (a *arena) settled() {
 	a.until("quiet", func() bool { return a.steady.cq.heard == a.asked && a.client.in.conns == 1 && a.server.in.conns == 1 })
 	a.forget()
-}
-
-// own is regions on a node, and what a peer knows of them.
-type own struct {
-	known hostile.Regions
-	other verbs.PD
-	mrs   []*verbs.MR
-	must  []*verbs.MR // must not change
-}
-
-const untouched = 0x11
-
-// regions makes one of each kind.
-func (a *arena) regions(n *node) *own {
-	a.t.Helper()
-	r := &own{}
-	var err error
-	if r.other, err = n.in.dev.AllocPD(); err != nil {
-		a.t.Fatal(err)
-	}
-	add := func(pd verbs.PD, access verbs.Access) (hostile.Region, *verbs.MR) {
-		mr := a.alloc(n, pd, a.regionLen, access)
-		for i := range mr.Bytes {
-			mr.Bytes[i] = untouched
-		}
-		r.mrs = append(r.mrs, mr)
-		if access&verbs.RemoteWrite == 0 || pd == r.other {
-			r.must = append(r.must, mr)
-		}
-		return hostile.Region{STag: mr.RKey, TO: mr.Addr, Len: uint32(len(mr.Bytes))}, mr
-	}
-	const all = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
-	pd := n.in.dev.PD()
-	r.known.Both, _ = add(pd, all)
-	r.known.ReadOnly, _ = add(pd, verbs.RemoteRead)
-	r.known.WriteOnly, _ = add(pd, verbs.LocalWrite|verbs.RemoteWrite)
-	r.known.Local, _ = add(pd, verbs.LocalWrite)
-	r.known.Foreign, _ = add(r.other, all)
-	var gone *verbs.MR
-	r.known.Freed, gone = add(pd, all)
-	r.must = append(r.must, gone)
-	if err := n.in.dev.Free(gone); err != nil {
-		a.t.Fatal(err)
-	}
-	r.mrs = r.mrs[:len(r.mrs)-1]
-	return r
-}
-
-// free deregisters them. What no peer may write to must be as it was.
-func (a *arena) free(n *node, r *own) {
-	a.t.Helper()
-	for i, mr := range r.must {
-		if bytes.Count(mr.Bytes, []byte{untouched}) != len(mr.Bytes) {
-			a.t.Errorf("region %d, which no peer may write to, was written to", i)
-		}
-	}
-	for _, mr := range r.mrs {
-		if err := n.in.dev.Free(mr); err != nil {
-			a.t.Error(err)
-		}
-	}
-	if err := r.other.Close(); err != nil {
-		a.t.Error(err)
-	}
 }

@@ -5,8 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,13 +45,13 @@ func TestHostileMutations(t *testing.T) {
 				if side == hostile.Answers {
 					units = rec.Responder
 				}
-				a.unmutated(hostile.Replay(units, side))
+				a.unmutated(hostile.Replay(units, side, patience))
 				before := heapNow()
 				for i := range *mutateRounds {
 					round := *mutateFirst + i
 					bad, how := hostile.Mutate(rand.New(rand.NewPCG(*mutateSeed, round)), units)
-					got := a.attack(hostile.Replay(bad, side), side, hostile.Options{})
-					a.judge(hostile.Replay(nil, side), got)
+					got := a.attack(hostile.Replay(bad, side, 50*time.Millisecond), side, hostile.Options{})
+					a.judge(hostile.Replay(nil, side, 0), got)
 					if i%16 == 0 {
 						a.good()
 					}
@@ -109,20 +109,17 @@ func (a *arena) everything(v *victim, peer hostile.Regions) {
 // record has the client and the server do everything over a relay, and end it.
 func (a *arena) record() hostile.Recording {
 	a.t.Helper()
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	a.serve(time.Time{})
 	type result struct {
 		rec hostile.Recording
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		rec, err := hostile.Record(a.t.Context(), l, fmt.Sprintf("127.0.0.1:%d", a.at.Port()))
+		rec, err := hostile.Record(a.t.Context(), a.lair, fmt.Sprintf("127.0.0.1:%d", a.at.Port()))
 		done <- result{rec, err}
 	}()
-	a.dial(l)
+	a.dial()
 	a.until("everything", func() bool {
 		for _, v := range a.victims {
 			if v.collect(); len(v.wcs) < v.reads+5 || v.reads == 0 {
@@ -146,7 +143,6 @@ func (a *arena) record() hostile.Recording {
 	a.until("the recorded connection's end", func() bool { a.bury(); return a.told() })
 	clear(a.victims)
 	r := <-done
-	_ = l.Close()
 	if r.err != nil {
 		a.t.Fatal(r.err)
 	}
@@ -154,12 +150,20 @@ func (a *arena) record() hostile.Recording {
 	return r.rec
 }
 
+// String is what became of v.
+func (v *victim) String() string {
+	if v == nil {
+		return "nobody was told"
+	}
+	return fmt.Sprintf("told %v, accept: %v, completed %+v", v.told, v.refused, v.wcs)
+}
+
 // unmutated is x as it was recorded: all of it works, or the mutations would not get far.
 func (a *arena) unmutated(x *hostile.Exchange) {
 	a.t.Helper()
 	got := a.attack(x, x.Side, hostile.Options{})
-	if got.victim == nil || got.victim.end().kind != states.KindDisconnected || got.victim.end().err != nil || got.peer.Wrong != "" {
-		a.t.Fatalf("said again as it was: %+v, %+v", got.peer, got.victim)
+	if v := got.victim; v == nil || v.end().kind != states.KindDisconnected || v.end().err != nil || got.peer.Wrong != "" {
+		a.t.Fatalf("said again as it was: the peer saw %+v, and we ended with %v", got.peer, v)
 	}
 	for _, wc := range got.victim.wcs {
 		if wc.Op != verbs.Recv && wc.Status != verbs.StatusSuccess {

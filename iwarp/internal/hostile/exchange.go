@@ -145,9 +145,10 @@ func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, er
 	return x.on(ctx, c.(*net.TCPConn), o, true), nil
 }
 
-// Serve throws x at whoever connects to l, one after the other, until l is closed or ctx is done. It gives the results in order.
+// Serve throws x at whoever connects to l, one after the other, until l is closed, its deadline has passed, or ctx is done. It gives
+// the results in order.
 func (x *Exchange) Serve(ctx context.Context, l *net.TCPListener, o Options) []Result {
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	defer context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })()
 	var all []Result
 	for {
 		c, err := l.AcceptTCP()

@@ -87,4 +87,37 @@ var messages = []Exchange{
 			p.write(b)
 		},
 	},
+	{
+		Name: "right Sends behind a wrong one", Rule: "RFC 5040 7.2: nothing is taken behind an error",
+		Want: refusal(ddp, untagged, 3, "MSN 2, should be 1"),
+		run: func(p *Peer) {
+			p.bad(seg(send(2, 0), 'a'))
+			p.good(seg(send(1, 0), 'b'), seg(send(2, 0), 'c'))
+		},
+	},
+	{
+		Name: "Terminate behind a wrong Send", Rule: "RFC 5040 7.2: nothing is taken behind an error",
+		Want: refusal(ddp, untagged, 3, "MSN 2, should be 1"),
+		run: func(p *Peer) {
+			p.bad(seg(send(2, 0), 'a'))
+			p.good(termMsg(0x12, 3, 0, 0))
+		},
+	},
+	{
+		Name: "FIN behind a wrong Send", Rule: "RFC 5040 7.2: the Terminate still goes out",
+		Want: refusal(ddp, untagged, 3, "MSN 2, should be 1"),
+		run: func(p *Peer) {
+			p.settle()
+			p.bad(seg(send(2, 0), 'a'))
+			p.fin()
+		},
+	},
+	{
+		Name: "reset behind a wrong Send", Rule: "RFC 5040 7.2: whatever comes first", Want: Want{Told: Anything},
+		run: func(p *Peer) {
+			p.settle()
+			p.bad(seg(send(2, 0), 'a'))
+			p.reset()
+		},
+	},
 }

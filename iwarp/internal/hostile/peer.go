@@ -118,13 +118,7 @@ func (p *Peer) frame() *wire.Frame {
 // setUp makes a connection as it should be. False: it did not come about.
 func (p *Peer) setUp() bool {
 	if p.dials {
-		p.write(p.request(wire.FlagEnhanced, 2, control, nil))
-		f := p.frame()
-		if f == nil || f.Flags&wire.FlagReject != 0 {
-			return false
-		}
-		p.crc = f.Flags&wire.FlagCRC != 0
-		return true
+		return p.begin(wire.FlagEnhanced, 2, control)
 	}
 	f := p.frame()
 	if f == nil {
@@ -132,6 +126,17 @@ func (p *Peer) setUp() bool {
 	}
 	p.crc = p.o.CRC || f.Flags&wire.FlagCRC != 0
 	p.write(p.reply(f))
+	return true
+}
+
+// begin sends a Request and reads the Reply. False: there was none that accepts.
+func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
+	p.write(p.request(flags, rev, c, nil))
+	f := p.frame()
+	if f == nil || f.Flags&wire.FlagReject != 0 {
+		return false
+	}
+	p.crc = f.Flags&wire.FlagCRC != 0
 	return true
 }
 
@@ -265,8 +270,8 @@ func (p *Peer) stay() {
 	p.wrong("the socket is still there %v after the end", p.o.Timeout)
 }
 
-// stuck neither reads nor says anything. A TCP that gives up on a closed window does so in silence.
+// stuck neither reads nor says anything for a while. A TCP that gives up on a closed window does so in silence.
 func (p *Peer) stuck() {
-	time.Sleep(p.o.Timeout / 2)
+	time.Sleep(3 * time.Second)
 	p.seen.End, p.deaf = Left, true
 }

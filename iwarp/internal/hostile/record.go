@@ -89,8 +89,9 @@ func units(said []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// Replay is an exchange that says units, as one or the other side: a frame, and what follows it. Its Want is Anything.
-func Replay(units [][]byte, side Side) *Exchange {
+// Replay is an exchange that says units, as one or the other side: a frame, and what follows it. It waits for the other side's turn
+// where there was one, but no longer than patience: after a mutation that may never come. Its Want is Anything.
+func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	x := &Exchange{Name: "replay", Rule: "whatever was done to it", Side: side, raw: true}
 	x.run = func(p *Peer) {
 		if len(units) == 0 {
@@ -102,24 +103,24 @@ func Replay(units [][]byte, side Side) *Exchange {
 		}
 		p.write(units[0])
 		if p.dials {
-			p.briefly(func() { p.frame() })
+			p.briefly(patience, func() { p.frame() })
 		}
 		p.crc = p.seen.Frame != nil && p.seen.Frame.Flags&wire.FlagCRC != 0
 		if f, _, err := wire.ConsumeFrame(units[0]); err == nil && f.Flags&wire.FlagCRC != 0 {
 			p.crc = true
 		}
-		p.say(units[1:])
+		p.say(patience, units[1:])
 		p.fin()
 	}
 	return x
 }
 
 // say writes units, a Read Response not before as many Read Requests have come: the other side may not have got so far yet.
-func (p *Peer) say(units [][]byte) {
+func (p *Peer) say(patience time.Duration, units [][]byte) {
 	asked, answered := 0, 0
 	for _, u := range units {
 		if len(u) > 3 && u[2]&0x80 != 0 && wire.Opcode(u[3]&0x0f) == wire.OpReadResponse {
-			p.briefly(func() {
+			p.briefly(patience, func() {
 				for asked <= answered {
 					h, _, ok := p.fpduIn()
 					if !ok {
@@ -138,8 +139,8 @@ func (p *Peer) say(units [][]byte) {
 }
 
 // briefly does what waits for something that may never come.
-func (p *Peer) briefly(do func()) {
+func (p *Peer) briefly(patience time.Duration, do func()) {
 	defer func(d time.Duration) { p.o.Timeout = d }(p.o.Timeout)
-	p.o.Timeout = 50 * time.Millisecond
+	p.o.Timeout = patience
 	do()
 }

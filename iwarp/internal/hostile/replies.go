@@ -160,4 +160,34 @@ var replies = []Exchange{
 			p.fin()
 		},
 	},
+	choosesRead("Read RTR, answered as it should be", orderly, respond(0, 0, 0, true)),
+	choosesRead("Read RTR, answered with a byte", noBounds, respond(0, 0, 1, true)),
+	choosesRead("Read RTR, answered to another STag", noSTag, respond(1, 0, 0, true)),
+	choosesRead("Read RTR, answered at another address", noBounds, respond(0, 1, 0, true)),
+	choosesRead("Read RTR, answered in part", noBounds, respond(0, 0, 0, false)),
+	choosesRead("Read RTR, answered twice", refusal(ddp, 0, 0, "Read Response"), respond(0, 0, 0, true), respond(0, 0, 0, true)),
+}
+
+// choosesRead is an exchange whose Reply wants the empty Read as RTR, and which answers that.
+func choosesRead(name string, w Want, last func(wire.ReadRequest) []byte, before ...func(wire.ReadRequest) []byte) Exchange {
+	return Exchange{
+		Name: name, Rule: "RFC 6581 9.2: RTR", Side: Answers, raw: true, Want: w,
+		run: func(p *Peer) {
+			answersFrame(func(r *wire.Frame) { r.Control.RTRWrite, r.Control.RTRRead = false, true })(p)
+			r, ok := p.asked()
+			if !ok {
+				p.wrong("no RTR came")
+				return
+			}
+			for _, make := range before {
+				p.good(make(r))
+			}
+			if w.Told == Orderly {
+				p.good(last(r))
+				p.fin()
+			} else {
+				p.bad(last(r))
+			}
+		},
+	}
 }

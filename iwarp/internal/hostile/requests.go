@@ -163,9 +163,7 @@ var requests = []Exchange{
 			Told: ConnectError, Errno: unix.EPROTO, Term: Term{wire.LayerDDP, wire.DDPUntagged, 3}, Copy: true, Text: "MSN 9",
 		},
 		run: func(p *Peer) {
-			p.write(p.request(wire.FlagEnhanced, 2, p2p(true, false), nil))
-			if f := p.frame(); f != nil {
-				p.crc = f.Flags&wire.FlagCRC != 0
+			if p.begin(wire.FlagEnhanced, 2, p2p(true, false)) {
 				p.bad(seg(send(9, 0)))
 			}
 		},
@@ -174,11 +172,30 @@ var requests = []Exchange{
 		Name: "peer-to-peer with the empty FPDU", Rule: "RFC 6581 9.2: B, which nobody chose", Side: Dials, raw: true,
 		Want: Want{Told: ConnectError, Errno: unix.EPROTO, Term: Term{wire.LayerMPA, 0, 3}},
 		run: func(p *Peer) {
-			p.write(p.request(wire.FlagEnhanced, 2, wire.Control{PeerToPeer: true, RTREmpty: true, IRD: 1, ORD: 1}, nil))
-			if f := p.frame(); f != nil {
-				p.crc = f.Flags&wire.FlagCRC != 0
+			if p.begin(wire.FlagEnhanced, 2, wire.Control{PeerToPeer: true, RTREmpty: true, IRD: 1, ORD: 1}) {
 				p.bad(nil)
 			}
 		},
 	},
+	begins("Read where none was agreed on", 0, 1, control, func(r *Regions) []byte { return from(both, 0, 1)(r) }),
+	begins("empty Read where none was agreed on", wire.FlagEnhanced, 2, wire.Control{}, func(*Regions) []byte {
+		return readReq(1, wire.ReadRequest{})
+	}),
+	begins(
+		"second Read where only the RTR was agreed on", wire.FlagEnhanced, 2, wire.Control{PeerToPeer: true, RTRRead: true},
+		func(*Regions) []byte { return readReq(2, wire.ReadRequest{}) }, readReq(1, wire.ReadRequest{SourceSTag: 1}),
+	),
+}
+
+// begins is an exchange whose Request agrees on no Reads, and which reads all the same.
+func begins(name string, flags wire.Flags, rev uint8, c wire.Control, wrong func(*Regions) []byte, right ...[]byte) Exchange {
+	return Exchange{
+		Name: name, Rule: "RFC 6581 9.1: IRD", Side: Dials, raw: true, Regions: true, Want: refusal(rdmap, operation, 7, "more than 0 Reads"),
+		run: func(p *Peer) {
+			if p.begin(flags, rev, c) {
+				p.good(right...)
+				p.bad(wrong(&p.o.Regions))
+			}
+		},
+	}
 }

@@ -58,9 +58,7 @@ var silences = []Exchange{
 	{
 		Name: "silent in its first FPDU", Rule: "RFC 6581 9.2: RTR", Side: Dials, raw: true, Slow: true, Want: outOfPatience,
 		run: func(p *Peer) {
-			p.write(p.request(wire.FlagEnhanced, 2, p2p(true, true), nil))
-			if f := p.frame(); f != nil {
-				p.crc = f.Flags&wire.FlagCRC != 0
+			if p.begin(wire.FlagEnhanced, 2, p2p(true, true)) {
 				p.write(p.fpdu(write(1, 0, 0))[:17])
 			}
 		},

@@ -18,12 +18,13 @@ func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...fun
 			for _, make := range right {
 				p.good(make(&p.o.Regions))
 			}
-			if u := wrong(&p.o.Regions); w.Told == Orderly {
-				p.good(u)
-				p.fin()
-			} else {
+			u := wrong(&p.o.Regions)
+			if w.Told == Failed {
 				p.bad(u)
+				return
 			}
+			p.good(u)
+			p.fin()
 		},
 	}
 }
@@ -118,6 +119,14 @@ var tagged = []Exchange{
 		func(*Regions) []byte { return seg(send(1, 1), 'b') },
 		func(*Regions) []byte { return seg(part(1, 0), 'a') },
 		to(both, 0, 5),
+	),
+	aims(
+		"invalidate in the middle of a Write to it", "RFC 5040 8.2: STag", noSTag, to(both, 8, 1),
+		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) }, takeBack(wire.OpSendInvalidate, 1, both),
+	),
+	aims(
+		"invalidate what is being read", "RFC 5040 8.2: whatever comes first", Want{Told: Anything},
+		takeBack(wire.OpSendInvalidate, 1, both), from(both, 0, end),
 	),
 	aims("invalidate STag 0", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendInvalidate, 1, other(0))),
 	aims("invalidate with the wrong key", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendInvalidate, 1, key)),
