@@ -53,6 +53,7 @@ type mailbox struct {
 	data   atomic.Int32 // messages in the data lane
 	other  atomic.Int32 // messages in the event and control lanes
 
+	free      nodeChain
 	limit     int32 // of the data lane; 0: none. Set by the maker
 	busy      bool  // an invocation is under way
 	suspended bool  // since a failure, until its supervisor has decided; and before Started
@@ -182,6 +183,7 @@ func (m *mailbox) enter() bool {
 		return true
 	}
 	m.catchUp()
+	m.free.put()
 	if m.suspended || m.closed {
 		m.leave()
 		return false
@@ -198,14 +200,14 @@ func (m *mailbox) leave() {
 // catchUp receives what is more urgent than an event of now, or older.
 func (m *mailbox) catchUp() {
 	for {
-		if msg, ok := m.queues[laneLifecycle].pop(); ok {
+		if msg, ok := m.pop(laneLifecycle); ok {
 			m.system(msg)
 			continue
 		}
 		if m.suspended || m.closed {
 			return
 		}
-		msg, ok := m.queues[laneEvent].pop()
+		msg, ok := m.pop(laneEvent)
 		if !ok {
 			return
 		}
@@ -234,7 +236,7 @@ func (m *mailbox) Run(budget int) (more bool) {
 
 func (m *mailbox) turn(budget int, over bool) {
 	for range budget {
-		if msg, ok := m.queues[laneLifecycle].pop(); ok {
+		if msg, ok := m.pop(laneLifecycle); ok {
 			m.system(msg)
 			continue
 		}
@@ -258,30 +260,41 @@ func (m *mailbox) turn(budget int, over bool) {
 // held reports whether the actor takes lifecycle messages only.
 func (m *mailbox) held(over bool) bool { return m.suspended && !m.closed && !over }
 
+// pop takes the oldest message of a lane.
+func (m *mailbox) pop(l lane) (msg any, ok bool) { return m.queues[l].pop(&m.free) }
+
 // next pops the most urgent user message.
 func (m *mailbox) next() (msg any, ok bool) {
-	if msg, ok = m.queues[laneEvent].pop(); !ok {
-		msg, ok = m.queues[laneControl].pop()
+	if msg, ok = m.pop(laneEvent); !ok {
+		msg, ok = m.pop(laneControl)
 	}
 	if ok {
 		m.other.Add(-1)
 		return msg, true
 	}
-	if msg, ok = m.queues[laneData].pop(); ok {
+	if msg, ok = m.pop(laneData); ok {
 		m.data.Add(-1)
 	}
 	return msg, ok
 }
 
-// rest ends a turn: the mailbox is idle, or it has more. What was posted since the last pop either is seen here, or its producer
-// sees the mailbox idle. From idle on the mailbox may have another consumer: only the queues are looked at, and at worst for
-// nothing.
+// rest ends a turn: the mailbox is idle, or it has more. What was posted since the last look either is seen here, or its producer
+// sees the mailbox idle. From idle on the mailbox may have another consumer: only what any goroutine may is looked at, and at worst
+// for nothing.
 func (m *mailbox) rest(over bool) (more bool) {
-	held := m.held(over)
+	m.free.put()
+	lanes := m.queues[:]
+	if m.held(over) {
+		lanes = lanes[:laneLifecycle+1]
+	}
+	for i := range lanes {
+		if lanes[i].out != nil {
+			return true
+		}
+	}
 	m.state.Store(idle)
-	more = m.queues[laneLifecycle].ready()
-	if !held {
-		more = more || m.queues[laneEvent].ready() || m.queues[laneControl].ready() || m.queues[laneData].ready()
+	for i := range lanes {
+		more = more || lanes[i].pushed()
 	}
 	return more && m.state.CompareAndSwap(idle, scheduled)
 }

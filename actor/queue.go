@@ -5,60 +5,89 @@ import (
 	"sync/atomic"
 )
 
-// queue is a FIFO that any goroutine pushes to and one consumer at a time pops from. Neither ever waits for the other, so a
-// producer that lost its processor in the middle of a push cannot stop a loop. An empty queue is two nil pointers: its nodes are
+// queue is a FIFO that any goroutine pushes to and one consumer at a time pops from. Neither ever waits for the other: a push is one
+// compare-and-swap, so a producer that lost its processor in the middle of it has pushed, or has not. The consumer takes all that
+// was pushed at once and turns it round; what it pops then, nobody else touches. An empty queue is two nil pointers: its nodes are
 // in a pool that all queues share, and that the garbage collector shrinks after a burst.
 type queue struct {
-	tail atomic.Pointer[node] // the last one pushed; nil: empty
-	head atomic.Pointer[node] // the consumer's, except when a push finds the queue empty
+	in  atomic.Pointer[node] // pushed and not taken, newest first
+	out *node                // taken, oldest first: the consumer's
 }
 
 type node struct {
-	next atomic.Pointer[node]
+	next *node
 	msg  any
 }
 
-var nodes = sync.Pool{New: func() any { return new(node) }}
+// nodes is chains of free nodes.
+var nodes sync.Pool
 
-// push appends. It is complete, and visible to the consumer, when it returns; the caller wakes the consumer afterwards.
+// push appends. It is visible to the consumer when it returns; the caller wakes the consumer afterwards.
 func (q *queue) push(msg any) {
-	n := nodes.Get().(*node)
+	n, ok := nodes.Get().(*node)
+	if !ok {
+		n = new(node)
+	}
+	if n.next != nil {
+		nodes.Put(n.next)
+	}
 	n.msg = msg
-	if prev := q.tail.Swap(n); prev != nil {
-		prev.next.Store(n)
-	} else {
-		q.head.Store(n)
+	for {
+		n.next = q.in.Load()
+		if q.in.CompareAndSwap(n.next, n) {
+			return
+		}
 	}
 }
 
-// pop takes the oldest. Not ok: there is none, or the push that the order waits for is not complete yet; that one's producer
-// still has to wake the consumer, who therefore does not spin.
-func (q *queue) pop() (msg any, ok bool) {
-	n := q.head.Load()
-	if n == nil {
+// pop takes the oldest; its node goes to free.
+func (q *queue) pop(free *nodeChain) (msg any, ok bool) {
+	if q.out == nil && !q.take() {
 		return nil, false
 	}
-	if next := n.next.Load(); next != nil {
-		q.head.Store(next)
-		n.next.Store(nil)
-	} else {
-		// Let go of head before tail: whoever finds tail nil writes head.
-		q.head.Store(nil)
-		if !q.tail.CompareAndSwap(n, nil) {
-			q.head.Store(n)
-			return nil, false
-		}
-	}
+	n := q.out
+	q.out = n.next
 	msg, n.msg = n.msg, nil
-	nodes.Put(n)
+	free.add(n)
 	return msg, true
 }
 
-// empty reports whether no push has begun since the last pop took everything.
-func (q *queue) empty() bool { return q.tail.Load() == nil }
+// take makes what was pushed since the last take what pop takes from. False: nothing was.
+func (q *queue) take() bool {
+	if q.in.Load() == nil {
+		return false
+	}
+	for n := q.in.Swap(nil); n != nil; {
+		n, n.next, q.out = n.next, q.out, n
+	}
+	return true
+}
 
-// ready reports whether a pop would succeed. For anyone but the consumer that is a guess.
-func (q *queue) ready() bool {
-	n := q.head.Load()
-	return n != nil && (n.next.Load() != nil || q.tail.Load() == n)
+// empty reports whether nothing is queued. The consumer's.
+func (q *queue) empty() bool { return q.out == nil && q.in.Load() == nil }
+
+// pushed reports whether something is queued that the consumer has not taken. For anyone else that is a guess.
+func (q *queue) pushed() bool { return q.in.Load() != nil }
+
+// nodeChain is nodes on their way back to the pool. They go together, which costs its locked instructions once.
+type nodeChain struct {
+	first *node
+	n     int
+}
+
+const nodeChainMax = 64
+
+func (c *nodeChain) add(n *node) {
+	n.next, c.first = c.first, n
+	if c.n++; c.n == nodeChainMax {
+		c.put()
+	}
+}
+
+// put gives the chain to the pool.
+func (c *nodeChain) put() {
+	if c.first != nil {
+		nodes.Put(c.first)
+		c.first, c.n = nil, 0
+	}
 }

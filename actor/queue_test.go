@@ -11,6 +11,7 @@ import (
 func TestQueueIsFIFO(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q queue
+		var free nodeChain
 		var model []any
 		next := 0
 		t.Repeat(map[string]func(*rapid.T){
@@ -20,7 +21,7 @@ func TestQueueIsFIFO(t *testing.T) {
 				model = append(model, next)
 			},
 			"pop": func(t *rapid.T) {
-				msg, ok := q.pop()
+				msg, ok := q.pop(&free)
 				if ok != (len(model) > 0) {
 					t.Fatalf("pop: ok is %v with %d queued", ok, len(model))
 				}
@@ -33,8 +34,8 @@ func TestQueueIsFIFO(t *testing.T) {
 				model = model[1:]
 			},
 			"": func(t *rapid.T) {
-				if q.empty() != (len(model) == 0) || q.ready() != (len(model) > 0) {
-					t.Fatalf("empty %v, ready %v with %d queued", q.empty(), q.ready(), len(model))
+				if q.empty() != (len(model) == 0) || q.pushed() && q.empty() {
+					t.Fatalf("empty %v, pushed %v with %d queued", q.empty(), q.pushed(), len(model))
 				}
 			},
 		})
@@ -45,33 +46,8 @@ func TestQueueIsFIFO(t *testing.T) {
 func TestQueueHoldsNil(t *testing.T) {
 	var q queue
 	q.push(nil)
-	if msg, ok := q.pop(); !ok || msg != nil {
+	if msg, ok := q.pop(new(nodeChain)); !ok || msg != nil {
 		t.Errorf("popped %v, %v, want nil, true", msg, ok)
-	}
-}
-
-// A producer that is interrupted in the middle of a push holds back its own and later messages, and neither breaks the order nor
-// makes the consumer wait.
-func TestQueueWithAnUnfinishedPush(t *testing.T) {
-	var q queue
-	q.push(1)
-	late := &node{msg: 2}
-	prev := q.tail.Swap(late) // the first half of push
-	q.push(3)
-	if q.ready() {
-		t.Error("ready, although what comes after the first is not linked yet")
-	}
-	if msg, ok := q.pop(); ok {
-		t.Errorf("popped %v, whose successor is not known yet", msg)
-	}
-	prev.next.Store(late) // the second half
-	for want := 1; want <= 3; want++ {
-		if msg, ok := q.pop(); !ok || msg != want {
-			t.Fatalf("popped %v, %v, want %d", msg, ok, want)
-		}
-	}
-	if !q.empty() {
-		t.Error("not empty in the end")
 	}
 }
 
@@ -80,6 +56,7 @@ func TestQueueWithManyProducers(t *testing.T) {
 	const producers, each = 8, 5000
 	type from struct{ producer, n int }
 	var q queue
+	var free nodeChain
 	var wg sync.WaitGroup
 	for p := range producers {
 		wg.Go(func() {
@@ -93,7 +70,7 @@ func TestQueueWithManyProducers(t *testing.T) {
 	var next [producers]int
 	total := 0
 	for finished := false; ; {
-		msg, ok := q.pop()
+		msg, ok := q.pop(&free)
 		if !ok {
 			if finished {
 				break
