@@ -70,3 +70,18 @@ func TestCRCNotInUse(t *testing.T) {
 	b.c.Input(t0, in)
 	b.wantDone("CRC off", "r1:success/3")
 }
+
+// TestTerminateBeforeFullOperation: an initiator that asked for CRC has it in the Terminate for a bad Reply too (RFC 5044 section 7.1:
+// either side's C turns it on).
+func TestTerminateBeforeFullOperation(t *testing.T) {
+	s := newSide(t, "initiator", core.Config{Initiator: true, CRC: true})
+	s.c.Start(t0)
+	s.take(1 << 30)
+	s.fresh()
+	s.c.Input(t0, []byte("SSH-2.0-OpenSSH_9.2 and more"))
+	s.take(1 << 30)
+	f, _, err := wire.ConsumeFPDU(s.fresh())
+	if err != nil || f.CRC != f.Checksum() || f.CRC == 0 {
+		t.Errorf("CRC %#x of the Terminate, want %#x (%v)", f.CRC, f.Checksum(), err)
+	}
+}

@@ -90,3 +90,16 @@ func TestDisconnectInAnAnswerToUs(t *testing.T) {
 		}
 	}
 }
+
+// TestDisconnectCutsARead: a Read whose request was staged and is taken back gets no answer, so none is excused.
+func TestDisconnectCutsARead(t *testing.T) {
+	r := connectMemory(t, 100, core.Config{}, core.Config{})
+	r.a.postSend(1, "half out", 0)
+	r.a.post(r.wr(2, verbs.Read, 0, 0, 10))
+	r.a.write(10)
+	r.a.c.Disconnect(r.a.now)
+	r.a.c.Input(t0, fpdu(wire.Header{Tagged: true, Last: true, Opcode: wire.OpReadResponse, STag: r.near.LKey, TO: r.near.Addr}, make([]byte, 10)...))
+	if e, _ := r.a.err.(*core.Error); e == nil || termOf(e) != "1000" {
+		t.Errorf("%v: want the end that an unexpected Read Response makes", r.a.err)
+	}
+}

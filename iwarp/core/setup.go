@@ -222,6 +222,7 @@ func (c *Conn) refused(private []byte, e *Error) {
 // replyFault ends an initiator's set-up with a Terminate of the MPA layer.
 func (c *Conn) replyFault(now time.Time, e *Error, code uint8) {
 	e.Protocol, e.Sent, e.Layer, e.Type, e.Code = true, true, wire.LayerMPA, 0, code
+	c.crc = c.crc || c.cfg.CRC
 	raw := c.tx.partial() // of the Request, should the peer have answered before it was all there
 	c.linger(now, c.terminate(raw, &fault{err: *e}), finAfterError)
 	c.rejected(nil, e)

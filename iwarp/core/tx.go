@@ -198,12 +198,18 @@ func (c *Conn) cutUnstarted() {
 	// A Read Response that has begun is finished too.
 	answering := cut == t.staged && t.owed.n > 0 && t.owed.at(0).staged > 0
 	for t.owed.n > 1 || t.owed.n == 1 && !answering {
+		*t.owed.at(t.owed.n - 1) = readResponse{}
 		t.owed.n--
 	}
 	if !answering {
 		t.lost = nil
 	}
 	if b := t.batch; b != nil {
+		for i := t.keep; i < t.next; i++ {
+			if c.sq.at(i).op == verbs.Read { // its request is taken back
+				t.readsOut--
+			}
+		}
 		b.truncate(cut, cut-t.sent)
 		if t.staged, t.next = cut, min(t.next, t.keep); cut == t.sent {
 			b.release()
