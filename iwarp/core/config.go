@@ -17,7 +17,7 @@ const (
 	MaxSGE = 32
 	// MaxInline bounds the inline bytes of one send.
 	MaxInline = 256
-	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated here" (RFC 6581 section 9).
+	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated here" (RFC 6581 section 9.1).
 	MaxIRD = 0x3ffe
 )
 
@@ -32,7 +32,7 @@ type Config struct {
 	// IRD and ORD are an initiator's inbound and outbound Read limits, announced by a revision 2 Request.
 	IRD, ORD uint16
 	// PeerToPeer makes a revision 2 initiator ask for the peer-to-peer model with a zero-length Write or Read as ready-to-receive
-	// (RFC 6581 section 4). A responder follows the Request.
+	// (RFC 6581 section 9.2). A responder follows the Request.
 	PeerToPeer bool
 	// CRC asks the peer for CRC32c in both directions. Whatever it says here, a peer that asks for it gets it.
 	CRC bool

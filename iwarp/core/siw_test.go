@@ -273,7 +273,7 @@ func TestSiwTerminates(t *testing.T) {
 			"1202c000" + "0018" + "4143" + "00000000" + "00000000" + "00000002" + "00000000",
 			"r0:success/5", "DDP 2/02 no receive posted",
 		},
-		// siw: code 02 for a message that is too long, RFC 5041 section 8.2 has 05
+		// siw: code 02 for a message that is too long, RFC 5041 section 7.2 has 05
 		{
 			"term_send_toolong",
 			[]int{10},

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// Flags is the flags byte of an MPA frame (RFC 5044 section 7.1.1, RFC 6581 section 5.1).
+// Flags is the flags byte of an MPA frame (RFC 5044 section 7.1.1, RFC 6581 section 6).
 type Flags uint8
 
 // The flags. The low four bits are reserved; siw uses 0x08.
@@ -27,10 +27,10 @@ const (
 	fieldKey   = "MPA key byte"
 )
 
-// NotNegotiated in IRD or ORD means that the limit is not agreed on at this layer (RFC 6581 section 5.1).
+// NotNegotiated in IRD or ORD means that the limit is not agreed on at this layer (RFC 6581 section 9.1).
 const NotNegotiated = 0x3fff
 
-// Control is the revision 2 control word (RFC 6581 section 5.2).
+// Control is the revision 2 control word (RFC 6581 section 9).
 type Control struct {
 	PeerToPeer bool   // A: peer-to-peer model
 	RTREmpty   bool   // B: an empty FPDU may be, or is, the ready-to-receive message

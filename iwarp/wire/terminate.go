@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// Error types and codes of Terminate messages (RFC 5040 section 4.8, RFC 5041 section 8.2, RFC 5044 section 8, RFC 6581 section 10).
+// Error types and codes of Terminate messages (RFC 5040 section 4.8, RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581 section 8).
 const (
 	TypeCatastrophic uint8 = 0 // RDMAP, DDP: local catastrophic; MPA: the only type
 
