@@ -209,12 +209,8 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 		return err
 	}
 	low, n := ephemeralPorts()
-	for i := range portTries {
-		above := rand.IntN(n)
-		if i < portTries/2 && above|1 < n {
-			above |= 1 // connect(2) takes even ones as long as there are any
-		}
-		switch err := id.bindPort(cmid.AddrFrom(source, low+uint16(above)), fd); errnoOf(err) {
+	for range portTries {
+		switch err := id.bindPort(cmid.AddrFrom(source, low+uint16(rand.IntN(n))), fd); errnoOf(err) {
 		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES: // taken, perhaps by another program's listener
 		default:
 			if err != nil {
