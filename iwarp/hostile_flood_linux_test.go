@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/iwarp/internal/hostile"
+	"github.com/rdmactor/rdmactor/internal/hostile"
 )
 
 // TestHostileMemory: while a flood goes on, the heap stays where it was, but for what a connection may hold.

@@ -3,7 +3,7 @@ package iwarp
 import (
 	"bytes"
 
-	"github.com/rdmactor/rdmactor/iwarp/internal/hostile"
+	"github.com/rdmactor/rdmactor/internal/hostile"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

@@ -37,7 +37,9 @@ func serve(handle actor.ReceiveFunc, id []rdma.IDOption, opts ...rdma.Option) er
 		case *rdma.ConnectRequest:
 			ctx.Respond(&rdma.Accept{})
 		case rdma.Failure:
-			failed <- m
+			if _, listening := m.Failed().(*rdma.Serve); listening { // else one of many peers has gone
+				failed <- m
+			}
 		}
 		handle(ctx)
 	}, rt.OnLoop()))

@@ -60,7 +60,7 @@ const (
 var (
 	// profile is where children leave their CPU profiles; empty: nowhere.
 	profile string
-	// procs is the GOMAXPROCS of every child, ours and theirs; 0: what Go makes of the CPUs it may use.
+	// procs is the GOMAXPROCS of every child, ours and theirs.
 	procs int
 )
 
@@ -94,10 +94,7 @@ type child struct {
 func startChild(cpu int, role string, args ...string) (*child, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), childLife)
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	if procs > 0 {
-		cmd.Env = append(cmd.Env, "GOMAXPROCS="+strconv.Itoa(procs))
-	}
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, "GOMAXPROCS="+strconv.Itoa(procs))
 	if profile != "" {
 		cmd.Env = append(cmd.Env, profileVariable+"="+profile)
 	}
@@ -113,7 +110,7 @@ func startChild(cpu int, role string, args ...string) (*child, error) {
 	return &child{cmd: cmd, out: bufio.NewScanner(out), cancel: cancel}, nil
 }
 
-// onCPU calls f on a thread bound to cpu; a process started there inherits the binding, and sizes GOMAXPROCS by it.
+// onCPU calls f on a thread bound to cpu; a process started there inherits the binding.
 func onCPU(cpu int, f func() error) error {
 	if cpu < 0 {
 		return f()

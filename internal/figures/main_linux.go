@@ -16,8 +16,9 @@
 //
 //	setsid -w sh -c 'echo -20 >/proc/self/autogroup; exec go run ./internal/figures echo'
 //
-// With -procs 2 every process has two Ps although it has one CPU. The default of one lets Go's monitor take the P from a thread in
-// epoll_wait, and hand it back, around each message.
+// Every process, ours and theirs, has two Ps (GOMAXPROCS), as Go gives a container that is limited to one CPU. A process that is bound
+// to one would get one P, and Go's monitor would take it from a thread in epoll_wait, and hand it back, around each message: -procs 1
+// shows it.
 //
 // The in-process figures are Go benchmarks: see the README.
 package main
@@ -79,7 +80,7 @@ func main() {
 
 func run() error {
 	flag.StringVar(&profile, "cpuprofile", "", "leave the CPU profile of each measured process in `P`.<role>")
-	flag.IntVar(&procs, "procs", 0, "GOMAXPROCS of every measured process; 0: Go's default for the CPUs it has")
+	flag.IntVar(&procs, "procs", 2, "GOMAXPROCS of every measured process")
 	var names []string
 	for _, f := range figures {
 		names = append(names, f.name)

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -17,7 +14,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/hostile"
 )
 
 const (
@@ -102,6 +99,9 @@ func stormServer([]string) error {
 	if err != nil {
 		return err
 	}
+	for end := time.Now().Add(stormPatience); openFDs() > s.FDsBefore && time.Now().Before(end); { // sockets that saw their peer's FIN late
+		time.Sleep(10 * time.Millisecond)
+	}
 	debug.FreeOSMemory()
 	s.After, s.FDsAfter = goMemory(), openFDs()
 	s.RSSPeak, s.RSSAfter = processMemory("VmHWM"), processMemory("VmRSS")
@@ -184,52 +184,18 @@ func stormClient(args []string) error {
 // stormPatience is how long a peer waits for its turn, and how long a hostile one may live.
 const stormPatience = 30 * time.Second
 
-// hostiles are what strangers do to a listener. Each then waits for its end.
-var hostiles = []func(c net.Conn) error{
-	func(c net.Conn) error { // noise
-		b := make([]byte, 64<<10)
-		_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
-		_, err := c.Write(b)
-		return err
-	},
-	func(c net.Conn) error { // half a Request, then silence
-		_, err := c.Write(request()[:10])
-		return err
-	},
-	func(c net.Conn) error { // a reset
-		_ = c.(*net.TCPConn).SetLinger(0)
-		return c.Close()
-	},
-	func(c net.Conn) error { // a valid set-up, then garbage for an FPDU
-		if _, err := c.Write(request()); err != nil {
-			return err
-		}
-		if _, err := io.ReadFull(c, make([]byte, wire.FrameLen+wire.ControlLen)); err != nil {
-			return err
-		}
-		_, err := c.Write(bytes.Repeat([]byte{0xFF}, 100))
-		return err
-	},
-	func(c net.Conn) error { // another protocol
-		_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		return err
-	},
-}
-
-// request asks for the simplest connection.
-func request() []byte {
-	return wire.AppendFrame(nil, &wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1}})
-}
-
-// stormHostile counts those whom the server gets rid of.
+// stormHostile is every kind of hostile caller in turn, and counts those whom the server gets rid of.
 func stormHostile(args []string) error {
+	kinds := hostile.Callers()
 	ended := make(chan time.Duration, stormHostiles)
 	for i := range stormHostiles {
 		go func() {
+			kind := kinds[i%len(kinds)]
+			ctx, cancel := context.WithTimeout(context.Background(), stormPatience)
+			defer cancel()
 			start := time.Now()
-			err := offend(args[0], hostiles[i%len(hostiles)])
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				fmt.Fprintf(os.Stderr, "storm: hostile peer %d of kind %d still lives after %v\n", i, i%len(hostiles), stormPatience)
+			if _, err := kind.Dial(ctx, args[0], hostile.Options{}); err != nil || ctx.Err() != nil {
+				fmt.Fprintf(os.Stderr, "storm: hostile peer %d (%s): %v after %v\n", i, kind.Name, errors.Join(err, ctx.Err()), time.Since(start))
 				ended <- 0
 				return
 			}
@@ -244,21 +210,4 @@ func stormHostile(args []string) error {
 		}
 	}
 	return report(s)
-}
-
-// offend returns how the connection ended.
-func offend(addr string, how func(net.Conn) error) error {
-	c, err := net.DialTimeout("tcp", addr, stormPatience)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(stormPatience)); err != nil {
-		return err
-	}
-	if err := how(c); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, c)
-	return err
 }
