@@ -162,7 +162,7 @@ func (c *conn) read(now time.Time) (any bool) {
 		if len(in.land) > 0 {
 			n, want, err = in.sys.read(c.fd, in.land)
 		} else {
-			n, err = unix.Read(c.fd, stage)
+			n, err = recv(c.fd, stage)
 		}
 		switch {
 		case err == unix.EAGAIN:
