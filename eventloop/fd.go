@@ -68,19 +68,22 @@ func (g *glancing) found(l *Loop, reports []Ready) {
 	}
 }
 
-// glance asks the fd that was ready last. asked is false if the kernel is to be asked instead.
-func (l *Loop) glance() (worked, asked bool) {
+// glance asks the fd that was ready last, until something is there or the kernel's turn to be asked has come. The turn's time is read
+// when somebody wants it: most glances find nothing.
+func (l *Loop) glance() (worked bool) {
 	g := &l.glancing
-	if g.task == nil || g.left == 0 {
-		return false, false
+	for g.task != nil && g.left > 0 && !l.queue.pending() {
+		if g.r.removed {
+			g.r, g.task = nil, nil
+			break
+		}
+		g.left--
+		l.stale = true
+		if l.call(&g.task) {
+			return true
+		}
 	}
-	if g.r.removed {
-		g.r, g.task = nil, nil
-		return false, false
-	}
-	g.left--
-	l.now = l.clock.Now()
-	return l.call(&g.task), true
+	return false
 }
 
 // fdTable finds a registration by the tag of a report: slot in the low half, the slot's generation in the high half. A report

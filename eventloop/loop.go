@@ -70,6 +70,7 @@ type Loop struct {
 	// Owned by the loop's goroutine.
 	base     time.Time // timers count from here
 	now      time.Time // the clock at the start of the turn
+	stale    bool      // now is an earlier turn's
 	lastWork time.Time // Spin: the last turn that had any
 	events   []Ready
 	fds      fdTable
@@ -132,7 +133,12 @@ func New(cfg Config) (*Loop, error) {
 func (l *Loop) Name() string { return l.cfg.Name }
 
 // Now is the loop's clock as of the start of this turn. Loop goroutine.
-func (l *Loop) Now() time.Time { return l.now }
+func (l *Loop) Now() time.Time {
+	if l.stale {
+		l.now, l.stale = l.clock.Now(), false
+	}
+	return l.now
+}
 
 // OnLoop reports whether the caller runs on the loop's goroutine. It costs about a microsecond (Go hides goroutine ids well) and is
 // for edges: before something that would wait for the loop.

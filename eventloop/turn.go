@@ -56,19 +56,17 @@ func (l *Loop) runLoop() (err error) {
 // does not wait may glance at the last fd instead of asking about all.
 func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err error) {
 	l.turns.Add(1)
-	n, asked := 0, false
-	if mayGlance && timeout == 0 {
-		if worked, asked = l.glance(); worked {
-			n++
-		}
-	}
-	if !asked {
+	n := 0
+	if mayGlance && timeout == 0 && l.glance() {
+		n++
+	} else {
 		k, err := l.ask(timeout)
 		if err != nil {
 			return false, err
 		}
-		n += k
+		n = k
 	}
+	l.Now()
 	n += l.fireTimers()
 	n += l.runQueue()
 	n += l.runDeferred()
@@ -88,7 +86,7 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 		}
 		n = 0
 	}
-	l.now = l.clock.Now()
+	l.now, l.stale = l.clock.Now(), false
 	l.glancing.found(l, l.events[:n])
 	for i := range l.events[:n] {
 		l.dispatch(l.events[i])
@@ -120,7 +118,7 @@ func (l *Loop) park() time.Duration {
 	return timeout
 }
 
-// yieldEvery is after how many turns without work a polling loop yields. Yielding costs as much as a turn.
+// yieldEvery is after how many turns without work a polling loop yields. Yielding costs as much as asking the kernel.
 const yieldEvery = 8
 
 // polled ends a turn of a polling loop. One that finds nothing lets others have the processor now and then, and those it has given

@@ -112,7 +112,7 @@ func (c *conn) Ready(ev eventloop.Events) {
 		c.discard()
 	case phRunning:
 		if ev&^eventloop.Writable != 0 {
-			c.input(now)
+			c.input()
 		}
 		if ev&eventloop.Writable != 0 && c.blocked {
 			c.unblock(now)
@@ -128,27 +128,26 @@ func (c *conn) Glance() (worked bool) {
 	if c.phase != phRunning {
 		return false
 	}
-	now := c.in.loop.Now()
-	if !c.input(now) {
+	if !c.input() {
 		return false
 	}
-	c.settle(now)
+	c.settle(c.in.loop.Now())
 	c.in.drain()
 	return true
 }
 
-// input reads what is there, and says whether anything was. A large payload that is half here is read to where it belongs, and the beginning of what follows it to
-// the staging buffer, in one call.
-func (c *conn) input(now time.Time) (any bool) {
+// input reads what is there, and says whether anything was. A large payload that is half here is read to where it belongs, and the
+// beginning of what follows it to the staging buffer, in one call.
+func (c *conn) input() (any bool) {
 	if c.in.reading {
 		return false // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
 	c.in.reading = true
 	defer func() { c.in.reading = false }() // also when the application panics: what is unread would keep the loop awake for ever
-	return c.read(now)
+	return c.read()
 }
 
-func (c *conn) read(now time.Time) (any bool) {
+func (c *conn) read() (any bool) {
 	in := c.in
 	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
 		var n int
@@ -164,11 +163,14 @@ func (c *conn) read(now time.Time) (any bool) {
 		} else {
 			n, err = recv(c.fd, stage)
 		}
-		switch {
-		case err == unix.EAGAIN:
+		switch err {
+		case unix.EAGAIN:
 			return any
-		case err == unix.EINTR:
+		case unix.EINTR:
 			continue
+		}
+		now := c.in.loop.Now()
+		switch {
 		case err != nil:
 			c.core.InputEnd(now, err)
 			return true
@@ -233,7 +235,7 @@ func (c *conn) output(now time.Time) {
 
 // broken ends a connection that cannot be written to. What the peer said before is read first: it may say why.
 func (c *conn) broken(now time.Time, err error) {
-	c.input(now)
+	c.input()
 	if _, closeNow := c.core.WantClose(); !closeNow {
 		c.core.InputEnd(now, err)
 	}
@@ -313,7 +315,7 @@ func (c *conn) timeout() {
 		c.close()
 	case phRunning:
 		if c.core.Stalled(now) {
-			c.input(now)
+			c.input()
 		}
 		c.core.Timeout(now)
 		c.output(now)

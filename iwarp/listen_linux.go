@@ -156,7 +156,7 @@ func (in *instance) fullFor() time.Duration {
 
 // heard reads once more from a connection whose Request nobody may have looked for, and says whether its set-up is done.
 func (c *conn) heard(now time.Time) bool {
-	c.input(now)
+	c.input()
 	c.settle(now)
 	return c.in.setups.oldest != c
 }
@@ -190,7 +190,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	in.setups.push(c, in.cfg.MaxSetups)
 	now := in.loop.Now()
 	c.core.Start(now)
-	c.input(now)
+	c.input()
 	c.settle(now)
 }
 
