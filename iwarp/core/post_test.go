@@ -54,7 +54,9 @@ func (q *srq) Take() (verbs.RecvWR, bool) {
 
 // TestSRQ: a receive is taken with the first segment of a message, one for each, and given back when the connection ends.
 func TestSRQ(t *testing.T) {
-	q := &srq{{ID: 1, SGE: verbs.SGE{MR: region(5), Length: 5}}, {ID: 2}, {ID: 3, SGE: verbs.SGE{MR: region(1), Offset: 1, Length: 1}}}
+	freed := region(1)
+	freed.PD = &domain{}
+	q := &srq{{ID: 1, SGE: verbs.SGE{MR: region(5), Length: 5}}, {ID: 2}, {ID: 3, SGE: verbs.SGE{MR: freed, Length: 1}}}
 	_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
 	wantErrno(t, "PostRecv beside an SRQ", b.c.PostRecv(verbs.RecvWR{}), unix.EINVAL)
 	b.c.Input(t0, send(1, "hello")[:20])
@@ -65,9 +67,9 @@ func TestSRQ(t *testing.T) {
 	b.c.Input(t0, send(2, ""))
 	b.wantDone("two", "r1:success/5 r2:success/0")
 	b.c.Input(t0, send(3, "x"))
-	b.wantDone("a bad work request of the owner's", "r3:local protection error/0")
+	b.wantDone("memory freed while it was posted", "r3:local protection error/0")
 	if e, _ := b.err.(*core.Error); e == nil || e.Layer != wire.LayerDDP || e.Type != 0 {
-		t.Errorf("a bad work request of the owner's: %v", b.err)
+		t.Errorf("memory freed while it was posted: %v", b.err)
 	}
 	_, b = connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
 	b.c.Input(t0, send(1, ""))

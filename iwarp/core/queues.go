@@ -17,7 +17,8 @@ type Queues struct {
 
 // RecvSource is a shared receive queue as a connection sees it.
 type RecvSource interface {
-	// Take removes the oldest receive; false when there is none, which ends the connection that asked.
+	// Take removes the oldest receive, which CheckRecv has found right; false when there is none, which ends the connection that
+	// asked.
 	Take() (verbs.RecvWR, bool)
 }
 
