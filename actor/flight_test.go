@@ -123,7 +123,7 @@ func TestRunsCompleteTogether(t *testing.T) {
 		if q.posted != n {
 			w.Errorf("%d messages were posted, want %d", q.posted, n)
 		}
-		if most := sendDepth + n/8; q.signaled > most {
+		if most := sendDepth + n/4; q.signaled > most { // how many depends on how the scheduler mixes owner and loop
 			w.Errorf("%d of %d messages were to complete, want %d at most", q.signaled, n, most)
 		}
 		for _, i := range w.rt.Inspect() {
