@@ -22,6 +22,7 @@ type Registration struct {
 	tag     uint64
 	handler Handler
 	task    Runnable // fdTask, for call
+	look    Runnable // glanceTask, if the handler is a Glancer
 	ready   Events   // what task tells the handler
 	removed bool
 }
@@ -44,8 +45,7 @@ const glances = 8
 
 // glancing is the fd that a polling loop glances at.
 type glancing struct {
-	r    *Registration // that was ready last
-	task Runnable      // its glanceTask; nil: there is none, or it is no Glancer
+	r    *Registration // that was ready last, if it can be glanced at
 	left int           // before the kernel is asked
 }
 
@@ -55,16 +55,11 @@ func (g *glancing) found(l *Loop, reports []Ready) {
 	switch len(reports) {
 	case 0:
 	case 1:
-		r := l.fds.find(reports[0].Tag)
-		if r == nil || r == g.r {
-			return
-		}
-		g.r, g.task = r, nil
-		if _, ok := r.handler.(Glancer); ok {
-			g.task = glanceTask{r}
+		if g.r = l.fds.find(reports[0].Tag); g.r != nil && g.r.look == nil {
+			g.r = nil
 		}
 	default:
-		g.r, g.task = nil, nil
+		g.r = nil
 	}
 }
 
@@ -72,14 +67,15 @@ func (g *glancing) found(l *Loop, reports []Ready) {
 // when somebody wants it: most glances find nothing.
 func (l *Loop) glance() (worked bool) {
 	g := &l.glancing
-	for g.task != nil && g.left > 0 && !l.queue.pending() {
+	for g.r != nil && g.left > 0 && !l.queue.pending() {
 		if g.r.removed {
-			g.r, g.task = nil, nil
+			g.r = nil
 			break
 		}
 		g.left--
 		l.stale = true
-		if l.call(&g.task) {
+		if l.call(&g.r.look) {
+			g.left = 0 // the others' turn
 			return true
 		}
 	}
@@ -139,6 +135,9 @@ func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 	}
 	r := &Registration{l: l, fd: fd, handler: h}
 	r.task = fdTask{r}
+	if _, ok := h.(Glancer); ok {
+		r.look = glanceTask{r}
+	}
 	l.fds.insert(r)
 	if err := l.poller.Add(fd, interest, r.tag); err != nil {
 		l.fds.release(r)

@@ -2,6 +2,7 @@ package eventloop_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
@@ -123,5 +124,41 @@ func TestGlanceIsWork(t *testing.T) {
 			continue
 		}
 		until(t, l, func() bool { return g.found == 0 })
+	}
+}
+
+// TestGlancePanics: who panicked in a glance is the handler, so that OnPanic may remove it.
+func TestGlancePanics(t *testing.T) {
+	p := eventlooptest.NewPoller()
+	got := make(chan eventloop.Panic, 1)
+	l := newLoop(t, eventloop.Config{Poller: p, Wait: eventloop.Busy, OnPanic: func(pn eventloop.Panic) { got <- pn }})
+	start(t, l)
+	g := &glancer{}
+	g.onGlance = func() { g.onGlance = nil; panic("in a glance") }
+	addFD(t, l, 1, g)
+	p.Fire(1, eventloop.Readable)
+	if pn := <-got; pn.Who != any(g) || pn.Holder.Kind != "handler" {
+		t.Errorf("%T panicked, as %v: want the handler, %T", pn.Who, pn.Holder, g)
+	}
+}
+
+// TestGlanceStalls: the watchdog names the handler whose glance holds the loop, while the loop goes from one to the other.
+func TestGlanceStalls(t *testing.T) {
+	p := eventlooptest.NewPoller()
+	stalls := make(chan eventloop.Stall, 1000)
+	cfg := eventloop.Config{
+		Poller: p, Wait: eventloop.Busy, StallAfter: 4 * time.Millisecond, Logger: quiet, OnStall: func(s eventloop.Stall) { stalls <- s },
+	}
+	l := newLoop(t, cfg)
+	start(t, l)
+	for fd := 1; fd <= 2; fd++ {
+		addFD(t, l, fd, &glancer{onGlance: func() { time.Sleep(12 * time.Millisecond) }})
+	}
+	for i := range 10 {
+		p.Fire(1+i%2, eventloop.Readable)
+		time.Sleep(15 * time.Millisecond)
+	}
+	if s := <-stalls; s.Holder.Kind != "handler" {
+		t.Errorf("the loop was held by %v, want a handler", s.Holder)
 	}
 }

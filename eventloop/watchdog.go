@@ -31,10 +31,9 @@ func describe(r Runnable) Holder {
 	case nil:
 		return Holder{}
 	case fdTask:
-		if n, ok := r.r.handler.(named); ok {
-			return Holder{"handler", n.LoopName()}
-		}
-		return Holder{"handler", fmt.Sprintf("%T of fd %d", r.r.handler, r.r.fd)}
+		return r.r.describe()
+	case glanceTask:
+		return r.r.describe()
 	case timerFunc:
 		return Holder{"timer", functionName(r)}
 	case postFunc:
@@ -44,6 +43,14 @@ func describe(r Runnable) Holder {
 	default:
 		return Holder{"runnable", fmt.Sprintf("%T", r)}
 	}
+}
+
+// describe names the handler.
+func (r *Registration) describe() Holder {
+	if n, ok := r.handler.(named); ok {
+		return Holder{"handler", n.LoopName()}
+	}
+	return Holder{"handler", fmt.Sprintf("%T of fd %d", r.handler, r.fd)}
 }
 
 // functionName is where fn was written: "main.serve.func1".
@@ -58,6 +65,8 @@ func functionName(fn any) string {
 func who(r Runnable) any {
 	switch r := r.(type) {
 	case fdTask:
+		return r.r.handler
+	case glanceTask:
 		return r.r.handler
 	case timerFunc, postFunc:
 		return nil
@@ -107,7 +116,8 @@ func (l *Loop) stopWatchdog() {
 }
 
 // watch looks a few times per StallAfter whether the loop is still in the callback it was in before. A call is known by
-// its turn and the place of its Runnable: only deferred work that defers itself can be in one place twice in a turn.
+// its turn and the place of its Runnable: only deferred work that defers itself, and glances, of which the last but one found nothing,
+// can be in one place twice in a turn.
 func (l *Loop) watch() {
 	defer close(l.watchdog.done)
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))

@@ -139,11 +139,11 @@ func (c *conn) Glance() (worked bool) {
 // input reads what is there, and says whether anything was. A large payload that is half here is read to where it belongs, and the
 // beginning of what follows it to the staging buffer, in one call.
 func (c *conn) input() (any bool) {
-	if c.in.reading {
+	if c.in.reading != nil {
 		return false // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
-	c.in.reading = true
-	defer func() { c.in.reading = false }() // also when the application panics: what is unread would keep the loop awake for ever
+	c.in.reading = c
+	defer func() { c.in.reading = nil }() // also when the application panics: what is unread would keep the loop awake for ever
 	return c.read()
 }
 
@@ -195,7 +195,7 @@ func (c *conn) read() (any bool) {
 
 // output writes what the core has, until the socket is full.
 func (c *conn) output(now time.Time) {
-	if c.blocked || !c.ready() {
+	if c.blocked || !c.ready() || c.in.reading == c { // in the middle of Input nothing may be gathered
 		return
 	}
 	in := c.in
@@ -310,7 +310,8 @@ func (c *conn) timeout() {
 	c.at = time.Time{}
 	switch c.phase {
 	case phConnecting:
-		c.connectFailed(now, &core.Error{Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String()})
+		late := &core.Error{Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String()}
+		c.connectFailed(now, late)
 	case phDiscarding:
 		c.close()
 	case phRunning:

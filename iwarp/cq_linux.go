@@ -121,17 +121,19 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// Take gives a connection the oldest receive. An owner who was late gets a last chance.
-func (s *sharedQueue) Take() (verbs.RecvWR, bool) {
+// Ready is true if there is a receive. An owner who was late gets a last chance.
+func (s *sharedQueue) Ready() bool {
 	if s.q.n == 0 && s.attr.OnEmpty != nil {
 		s.attr.OnEmpty()
 	}
-	if s.q.n == 0 {
-		return verbs.RecvWR{}, false
-	}
+	return s.q.n > 0
+}
+
+// Take gives a connection the oldest receive.
+func (s *sharedQueue) Take() verbs.RecvWR {
 	wr := s.q.pop()
 	s.checkLimit()
-	return wr, true
+	return wr
 }
 
 // Arm sets the limit.

@@ -19,6 +19,8 @@ const (
 	// peekLen is how much is read besides large payloads: what ends their segments and begins the next, whose payload then is read to
 	// where it belongs too.
 	peekLen = 512
+	// landLen is room for the payloads of a read and what is between them.
+	landLen = 32
 )
 
 // instance is the Driver on one loop.
@@ -42,8 +44,8 @@ type instance struct {
 	iov     [][]byte
 	sys     sysVec
 
-	reading  bool // input of a connection is under way: it has the staging buffer
-	deferred bool // Run will come at the end of the turn
+	reading  *conn // its input is under way: it has the staging buffer
+	deferred bool  // Run will come at the end of the turn
 	draining bool
 	dirty    []*conn // have something to write
 	spare    []*conn
@@ -63,6 +65,7 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 		probes:  make(map[int]int),
 		staging: make([]byte, stagingLen),
 		iov:     make([][]byte, 0, iovLen),
+		land:    make([][]byte, 0, landLen),
 	}
 	in.dev = newDevice(in)
 	return in, nil

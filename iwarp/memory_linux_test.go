@@ -234,3 +234,42 @@ func TestSolicitedOnly(t *testing.T) {
 		t.Errorf("%+v, want a flushed receive: a failure is told in any case", server.wcs[3])
 	}
 }
+
+// TestForeseen: a message that goes on in large segments has a place for the next ones in the same read. How a peer cuts it is its own
+// affair.
+func TestForeseen(t *testing.T) {
+	n := newNode(t)
+	_, addr := n.listen("127.0.0.1:0")
+	r := rawDial(t, addr)
+	r.write(wire.AppendFrame(nil, &wire.Frame{Revision: 1}))
+	turns(t, "request", func() bool { return len(n.events) == 1 }, n)
+	h := n.events[0].child
+	q := n.qp(h, 0)
+	n.do(h, &cmid.Accept{})
+	n.wait(h, states.KindEstablished)
+	dst := n.alloc(200000, verbs.LocalWrite)
+	if err := q.PostRecv(verbs.RecvWR{SGE: whole(dst)[0]}); err != nil {
+		t.Fatal(err)
+	}
+	msg := n.alloc(150000, 0).Bytes
+	var stream []byte
+	for off, cuts := 0, []int{20000, 20000, 35000, 35000, 40000}; len(cuts) > 0; cuts = cuts[1:] {
+		head := wire.Header{Last: len(cuts) == 1, Opcode: wire.OpSend, MSN: 1, MO: uint32(off)}
+		stream = wire.AppendFPDU(stream, &wire.FPDU{ULPDU: append(wire.AppendHeader(nil, &head), msg[off:off+cuts[0]]...)})
+		off += cuts[0]
+	}
+	c := n.in.ids[h].conn
+	r.write(stream[:1000])
+	turns(t, "the first header", func() bool { return c.core.Bulk() }, n)
+	if got := len(c.core.Landings(n.in.land[:0], n.in.peek[:])); got < 10 {
+		t.Errorf("%d landings for a large message that goes on, want several segments' in one read", got)
+	}
+	for stream = stream[1000:]; len(stream) > 0; stream = stream[min(len(stream), 64000):] {
+		r.write(stream[:min(len(stream), 64000)])
+		turns(t, "what was sent is read", func() bool { return true }, n)
+	}
+	n.completed(1)
+	if wc := n.wcs[0]; wc.Status != verbs.StatusSuccess || !bytes.Equal(dst.Bytes[:wc.Bytes], msg) {
+		t.Errorf("the message arrived wrong: %+v", wc)
+	}
+}

@@ -68,7 +68,7 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 		}
 		p = p[:min(n, len(p))]
 		switch {
-		case i%2 == 1:
+		case i%2 == 1 && c.rx.phase != phPayload: // what is between two payloads
 			c.Input(now, p)
 		case c.landsIn(p):
 			if c.crc {

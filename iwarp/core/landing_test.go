@@ -92,10 +92,38 @@ func TestWriteInTheMiddle(t *testing.T) {
 	}
 }
 
+// TestLongerSegment: the next segment is longer than foreseen, so what was to be a header is payload, and all behind it is elsewhere.
+func TestLongerSegment(t *testing.T) {
+	for _, crc := range []bool{false, true} {
+		_, b := connect(t, core.Config{CRC: crc}, core.Config{})
+		frame := fpdu
+		if crc {
+			frame = fpduCRC
+		}
+		msg := pattern(100000)
+		mr := b.postRecv(1, len(msg))
+		var stream []byte
+		off := 0
+		for _, n := range []int{20000, 40000, 40000} {
+			h := wire.Header{Last: off+n == len(msg), Opcode: wire.OpSend, MSN: 1, MO: uint32(off)}
+			stream = append(stream, frame(h, msg[off:off+n]...)...)
+			off += n
+		}
+		b.c.Input(t0, stream[:100])
+		for stream = stream[100:]; len(stream) > 0; {
+			stream = stream[b.readv(stream):]
+		}
+		b.wantDone("segments that grow", fmt.Sprintf("r1:success/%d", len(msg)))
+		if !bytes.Equal(mr.Bytes, msg) {
+			t.Errorf("CRC %t: the message arrived wrong", crc)
+		}
+	}
+}
+
 // TestReads takes streams of messages of all sizes, in segments that keep or change their size, by reads of all lengths. Whatever was
 // foreseen, every message is what was sent.
 func TestReads(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			crc := seed%2 == 1

@@ -43,13 +43,37 @@ func TestPost(t *testing.T) {
 // srq is a shared receive queue.
 type srq []verbs.RecvWR
 
-func (q *srq) Take() (verbs.RecvWR, bool) {
-	if len(*q) == 0 {
-		return verbs.RecvWR{}, false
-	}
+func (q *srq) Ready() bool { return len(*q) > 0 }
+
+func (q *srq) Take() verbs.RecvWR {
 	wr := (*q)[0]
 	*q = (*q)[1:]
-	return wr, true
+	return wr
+}
+
+// ending is a shared receive queue whose owner, asked for a receive, ends the connection.
+type ending struct {
+	srq
+	end func()
+}
+
+func (q *ending) Ready() bool {
+	q.end()
+	return q.srq.Ready()
+}
+
+// TestEndInReady: a receive is not taken for a connection that has ended: nobody would complete it.
+func TestEndInReady(t *testing.T) {
+	for _, left := range []int{0, 1} {
+		q := &ending{srq: make(srq, left)}
+		_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
+		q.end = func() { b.c.Abort(t0) }
+		b.c.Input(t0, send(1, ""))
+		if _, closeNow := b.c.WantClose(); len(q.srq) != left || b.closed != 1 || !closeNow {
+			t.Errorf("%d receives of %d left, closed %d: want none taken, and the socket closed", len(q.srq), left, b.closed)
+		}
+		b.wantDone("ended", "")
+	}
 }
 
 // TestSRQ: a receive is taken with the first segment of a message, one for each, and given back when the connection ends.

@@ -17,9 +17,10 @@ type Queues struct {
 
 // RecvSource is a shared receive queue as a connection sees it.
 type RecvSource interface {
-	// Take removes the oldest receive, which CheckRecv has found right; false when there is none, which ends the connection that
-	// asked.
-	Take() (verbs.RecvWR, bool)
+	// Ready is true if there is a receive. It may have the owner post one, who may end the connection instead.
+	Ready() bool
+	// Take removes the oldest receive, which CheckRecv has found right. There is one: Ready was true.
+	Take() verbs.RecvWR
 }
 
 // SetQueues changes Config.Queues: a responder learns them with its queue pair, after Init and before Accept. Work requests posted

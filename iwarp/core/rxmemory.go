@@ -198,7 +198,9 @@ func (c *Conn) readResponse() *fault {
 		if c.tx.readsOut == 0 {
 			return ddpFault(wire.TypeCatastrophic, 0, "Read Response without a Read")
 		}
-		s = c.sq.at(c.tx.oldRead)
+		if s = c.sq.at(c.tx.oldRead); s.end > c.tx.sent {
+			return ddpFault(wire.TypeCatastrophic, 0, "Read Response before the Read Request is out")
+		}
 	}
 	stag, to := s.sink()
 	at := to + uint64(s.staged)

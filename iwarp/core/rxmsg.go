@@ -83,11 +83,14 @@ func (c *Conn) sendSegment() *fault {
 		return rdmapFault(wire.RDMAPOperation, 6, "%v in the middle of a %v", h.Opcode, r.op)
 	}
 	if !r.taken {
-		wr, ok := c.takeRecv()
-		if !ok {
+		ready := c.recvReady()
+		switch {
+		case c.state == stEnded: // by the owner, who was asked for a receive
+			return nil
+		case !ready:
 			return ddpFault(wire.DDPUntagged, 2, "%v with no receive posted", h.Opcode)
 		}
-		r.recv, r.taken, r.op = wr, true, h.Opcode
+		r.recv, r.taken, r.op = c.takeRecv(), true, h.Opcode
 	}
 	if !c.usable(r.recv.SGE.MR) { // freed since it was posted
 		return c.vanished()

@@ -61,7 +61,7 @@ func (t *tx) partial() []byte {
 	return t.batch.head(t.batch.boundary(t.sent) - t.sent)
 }
 
-// Pending is true while Gather has something.
+// Pending is true while Gather has something, or finds that the memory of a Read Response is gone, which Timeout then tells.
 func (c *Conn) Pending() bool {
 	if c.closeNow {
 		return false
@@ -210,12 +210,12 @@ func (c *Conn) cutUnstarted() {
 				t.readsOut--
 			}
 		}
+		t.within = t.within && cut == t.staged
 		b.truncate(cut, cut-t.sent)
 		if t.staged, t.next = cut, min(t.next, t.keep); cut == t.sent {
 			b.release()
 			t.batch = nil
 		}
-		t.within = t.within && cut == t.staged
 	}
 	c.cutDone()
 }

@@ -152,19 +152,29 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
+// recvReady is true if there is a receive for a message. Asking a shared queue may end the connection.
+func (c *Conn) recvReady() bool {
+	if c.cfg.SRQ != nil {
+		return c.cfg.SRQ.Ready()
+	}
+	return c.rq.n > 0
+}
+
 // takeRecv is the receive for the message that now begins.
-func (c *Conn) takeRecv() (verbs.RecvWR, bool) {
+func (c *Conn) takeRecv() verbs.RecvWR {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Take()
 	}
-	if c.rq.n == 0 {
-		return verbs.RecvWR{}, false
-	}
+	return c.popRecv()
+}
+
+// popRecv takes the oldest receive off the connection's own queue.
+func (c *Conn) popRecv() verbs.RecvWR {
 	slot := c.rq.at(0)
 	wr := *slot
 	*slot = verbs.RecvWR{}
 	c.rq.pop()
-	return wr, true
+	return wr
 }
 
 // completeSend takes the oldest send off its queue and reports it.
@@ -195,7 +205,7 @@ func (c *Conn) completeSend(st verbs.Status) {
 // forbids it.
 func (c *Conn) flushSends(read verbs.Status) {
 	answering := -1
-	if c.tx.readsOut > 0 {
+	if c.tx.readsOut > 0 && !c.rx.rtrOut {
 		answering = c.tx.oldRead
 	}
 	for i := 0; c.sq.n > 0; i++ {
@@ -215,7 +225,7 @@ func (c *Conn) flush(h hits) {
 		c.completeRecv(h.recv)
 	}
 	for c.rq.n > 0 {
-		wr, _ := c.takeRecv()
+		wr := c.popRecv()
 		c.up.Complete(CompletionEntry{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed, Recv: true})
 	}
 	c.flushSends(h.read)
