@@ -26,8 +26,8 @@
 // write and a scheduler's wake-up, some 5 to 50 µs. [Spin] polls for a while after the last work, at the cost of one processor for
 // that while, then blocks. [Busy] never blocks and takes one processor for ever. A polling loop that finds nothing yields to other
 // goroutines every eighth time, and glances at the fd that was ready last, where its handler is a [Glancer], more often than it asks
-// the kernel about all. A blocking loop yields only after [Loop.Handoff], a polling one then too. Wake-ups are coalesced: one write per sleep, none for work
-// that is queued while the loop is awake or by the loop itself.
+// the kernel about all. A blocking loop yields only after [Loop.Handoff], a polling one then too. Wake-ups are coalesced: one write per
+// sleep, none for work that is queued while the loop is awake or by the loop itself.
 //
 // # Errors
 //

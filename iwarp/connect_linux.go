@@ -36,6 +36,9 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 		return err
 	}
 	if id.fd < 0 {
+		if id.hold == nil {
+			return fmt.Errorf("iwarp: the source port was lost in an attempt that failed, resolve the address again: %w", unix.EADDRNOTAVAIL)
+		}
 		if id.fd, _, err = id.newSocket(id.hold.addr); err != nil {
 			return err
 		}

@@ -83,7 +83,8 @@ func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {
 // with a system call of its own.
 func (v *sysVec) accept(fd int) (int, unix.Sockaddr, error) {
 	v.size = unix.SizeofSockaddrAny
-	n, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)), sockFlags, 0, 0)
+	n, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)),
+		sockFlags, 0, 0)
 	if errno != 0 {
 		return -1, nil, errno
 	}

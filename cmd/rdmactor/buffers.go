@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"unicode"
 
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -53,5 +54,10 @@ func fill(b []byte, round int) {
 // text is what rping prints of b: the bytes before the first zero.
 func text(b []byte) []byte {
 	s, _, _ := bytes.Cut(b, []byte{0})
-	return s
+	return bytes.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) { // a peer's bytes are not the terminal's commands
+			return '.'
+		}
+		return r
+	}, s)
 }

@@ -79,7 +79,8 @@ type CompletionEntry struct {
 }
 
 // Upcalls is what a Conn tells its owner, synchronously, from inside the owner's call into the Conn. An upcall, and
-// RecvSource.Ready, may post work requests, Accept, Reject, Disconnect, Shutdown or Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
+// RecvSource.Ready, may post work requests, Accept, Reject, Disconnect, Shutdown or Abort; it must not call Input, InputEnd, Landed,
+// Advance, Gather or Timeout.
 type Upcalls interface {
 	// Request: a responder got a complete Request. Answer with Accept or Reject, now or any time later.
 	Request(r Request)

@@ -210,7 +210,8 @@ func (c *Conn) readResponse() *fault {
 	case h.TO != at:
 		return ddpFault(wire.DDPTagged, 1, "Read Response at TO %#x, should be %#x", h.TO, at)
 	case r.seg > s.total-s.staged || h.Last != (r.seg == s.total-s.staged):
-		return ddpFault(wire.DDPTagged, 1, "Read Response of %d bytes, last: %t, where %d of %d are to come", r.seg, h.Last, s.total-s.staged, s.total)
+		return ddpFault(wire.DDPTagged, 1, "Read Response of %d bytes, last: %t, where %d of %d are to come",
+			r.seg, h.Last, s.total-s.staged, s.total)
 	case r.seg == 0:
 		return nil
 	}
