@@ -52,7 +52,8 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 }
 
 // OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside GetEvent. Put FD into any
-// epoll, and call GetEvent until EAGAIN when it is readable.
+// epoll, and call GetEvent until EAGAIN when it is readable. GetEvent also writes what was posted and takes completions in: poll the
+// completion queues, or let notify do it, after each call, also one that says EAGAIN, and before waiting for FD.
 func OpenChannel(d Driver) (*Channel, error) {
 	l, err := eventloop.New(eventloop.Config{Name: d.Name()})
 	if err != nil {

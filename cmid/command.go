@@ -36,7 +36,7 @@ type (
 	// Connect is rdma_connect(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
 	Connect struct {
 		PrivateData []byte
-		Param       *ConnParam // nil: the defaults
+		Param       *ConnParam // nil: the device's maximum of reads both ways
 	}
 	// Accept is rdma_accept(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
 	Accept struct {
@@ -130,7 +130,7 @@ func (c *Notify) Op() states.Op {
 	return states.OpNotifyCommEst
 }
 
-// ConnParam is struct rdma_conn_param without its private data.
+// ConnParam is struct rdma_conn_param without its private data. The zero value allows no reads in either direction.
 type ConnParam struct {
 	ResponderResources uint8 // inbound reads (IRD) this side can hold; 255: the device's maximum
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum

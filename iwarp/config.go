@@ -10,8 +10,8 @@ import (
 type Config struct {
 	// Device is the device's name in Info and Devices: "iwarp0".
 	Device string
-	// CRC asks every peer for CRC32c in both directions: false. A peer that asks gets it in any case. Not for soft-iWARP peers,
-	// which mistake a CRC that was split over two TCP segments for a wrong one.
+	// CRC asks every peer for CRC32c in both directions: false. A peer that asks gets it in any case. For
+	// soft-iWARP peers only where nothing on the way cuts TCP segments anew: they take a CRC that is split over two for wrong.
 	CRC bool
 	// PeerToPeer has connecting sides ask for the peer-to-peer model (RFC 6581), in which either side may send first: true. Some
 	// adapters accept nothing else.

@@ -119,8 +119,11 @@ func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 
 // CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever cqe says.
 func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
-	if cqe < 0 || notify == nil {
-		return nil, fmt.Errorf("iwarp: completion queue of %d, notify %t: %w", cqe, notify != nil, unix.EINVAL)
+	switch {
+	case cqe < 0:
+		return nil, fmt.Errorf("iwarp: completion queue of %d: %w", cqe, unix.EINVAL)
+	case notify == nil:
+		return nil, fmt.Errorf("iwarp: completion queue without notify: %w", unix.EINVAL)
 	}
 	return &completionQueue{dev: d, notify: notify}, nil
 }

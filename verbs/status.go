@@ -3,7 +3,8 @@ package verbs
 // Status is a completion's outcome, in the numbering of enum ibv_wc_status.
 type Status uint8
 
-// The statuses a device of ours reports.
+// The statuses a device of ours reports. An access that the peer refuses is StatusRemAccess on InfiniBand; on iWARP the work request is
+// StatusFlushed, and the connection's end says why.
 const (
 	StatusSuccess     Status = 0  // IBV_WC_SUCCESS
 	StatusLocLen      Status = 1  // IBV_WC_LOC_LEN_ERR: the message is longer than the receive

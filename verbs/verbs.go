@@ -23,7 +23,8 @@ type Device interface {
 	// comes later is refused; the bytes of a Read that is being answered may still be sent, so do not reuse mr.Bytes.
 	Free(mr *MR) error
 	// CreateCQ makes a completion queue of at least cqe entries. notify is called on the loop when completions were added
-	// to an empty or a just polled queue; it must Poll until 0. See CQ.ReqNotify.
+	// to an empty or a just polled queue; to be called again it must Poll until 0. It is not nil, but an empty function does for an
+	// owner that polls by itself. See CQ.ReqNotify.
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
@@ -80,7 +81,7 @@ type SGE struct {
 	Offset, Length uint32
 }
 
-// Opcode says what a send work request does (ibv_wr_opcode) or what a completion reports (ibv_wc_opcode).
+// Opcode says what a send work request does (ibv_wr_opcode) or what a completion reports (ibv_wc_opcode). The numbers are ours.
 type Opcode uint8
 
 // The opcodes. Recv appears in completions only.
@@ -91,6 +92,16 @@ const (
 	Read                             // IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
 	Recv                             // IBV_WC_RECV
 )
+
+var opcodeNames = [...]string{"send", "send with invalidate", "write", "read", "recv"}
+
+// String is the operation in words.
+func (o Opcode) String() string {
+	if int(o) < len(opcodeNames) {
+		return opcodeNames[o]
+	}
+	return "unknown opcode"
+}
 
 // SendFlags modify a send work request (ibv_send_flags).
 type SendFlags uint8

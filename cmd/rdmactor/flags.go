@@ -37,14 +37,14 @@ func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	f.SetOutput(io.Discard) // errors are told once, by main
 	f.BoolVar(&o.server, "s", false, "be the server")
 	f.BoolVar(&o.client, "c", false, "be the client")
-	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default every address)")
+	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default every IPv4 address, :: for every one)")
 	f.StringVar(&o.port, "p", "7174", "`PORT`; the server takes a free one for 0")
 	f.IntVar(&o.count, "C", 0, "`ROUNDS` of a client, 0: until Ctrl-C; a server gives its clients what they ask for")
 	f.IntVar(&o.size, "S", 64, "`BYTES` of a client's data, at most that of a server's (rping: 23 to 65535)")
 	f.BoolVar(&o.persistent, "P", false, "serve any number of clients, also at once, until Ctrl-C")
 	f.BoolVar(&o.verbose, "v", false, "print the data")
 	f.BoolVar(&o.validate, "V", false, "client: check what comes back")
-	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; soft-iWARP mistakes a CRC that TCP has split for a wrong one")
+	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; not for soft-iWARP where something on the way cuts TCP segments anew")
 	f.StringVar(&o.device, "device", "iwarp", "`KIND` of device: iwarp, the embedded one (kernel devices come later)")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long the peer may take for each step")
 	if err := f.Parse(spread(f, args)); errors.Is(err, flag.ErrHelp) {

@@ -1,4 +1,5 @@
-// Figures measures what the README's table says, each figure as a ratio of interleaved runs.
+// Figures measures what the README's table says, each figure as a ratio of interleaved runs. MISSED in its table means that the aim
+// was not reached in this run, on this machine; docs/design.md ("Latency and CPU") says why where that is usual.
 //
 //	go run ./internal/figures echo      # 64 B echo between actors in two processes on one CPU, against net.Conn
 //	go run ./internal/figures spin      # the same, busy polling on a CPU each, against a program that spins on read and write
