@@ -188,8 +188,8 @@ func TestReadInPlace(t *testing.T) {
 	}
 }
 
-// TestSegmentsWithCRC: with CRC in use an FPDU fits a TCP segment and has one of its own, because soft-iWARP mistakes a CRC in two
-// segments for a wrong one.
+// TestSegmentsWithCRC: with CRC in use a TCP segment is whole FPDUs, because soft-iWARP mistakes a CRC in two segments for a wrong one.
+// Small ones share a segment.
 func TestSegmentsWithCRC(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)
@@ -214,7 +214,12 @@ func TestSegmentsWithCRC(t *testing.T) {
 	}
 	q.send(small, string(make([]byte, large)))
 	turns(t, "the socket to be full, or done", func() bool { c := n.in.ids[h].conn; return !c.core.Pending() || c.blocked }, n)
-	fpdus, bytes := 0, 0
+	size, err := unix.GetsockoptInt(n.in.ids[h].conn.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size = (size-24)&^7 + 24 // what alignSegments makes of it
+	fpdus, bytes, segments, filled := 0, 0, 0, size
 	turns(t, "all of it", func() bool {
 		r.read()
 		for {
@@ -228,14 +233,20 @@ func TestSegmentsWithCRC(t *testing.T) {
 			r.got = r.got[k:]
 			fpdus++
 			bytes += k
+			if filled += k; filled > size {
+				segments, filled = segments+1, k
+			}
 		}
 	}, n)
 	info, err := unix.GetsockoptTCPInfo(n.in.ids[h].conn.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int(info.Data_segs_out) <= fpdus { // and one for the Request
-		t.Errorf("%d FPDUs in %d TCP segments: some were merged", fpdus, info.Data_segs_out)
+	if int(info.Data_segs_out) <= segments { // and one for the Request
+		t.Errorf("%d FPDUs in %d TCP segments, want %d at least: some were merged", fpdus, info.Data_segs_out, segments)
+	}
+	if int(info.Data_segs_out) > fpdus/2 {
+		t.Errorf("%d FPDUs in %d TCP segments: small ones do not share", fpdus, info.Data_segs_out)
 	}
 }
 

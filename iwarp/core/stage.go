@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes one at a time: for each should go out in
-// a TCP segment of its own, and because memory that is being read by a peer may change until the socket has it, not so the CRC.
+// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes what fits a TCP segment, and nothing in
+// advance: memory that is being read by a peer may change until the socket has it, not so the CRC.
 func (c *Conn) stage() {
 	if c.crc && c.tx.batch != nil {
 		return
@@ -17,7 +17,7 @@ func (c *Conn) stage() {
 		if c.tx.batch == nil {
 			c.tx.batch = c.cfg.Pool.get(c.tx.staged, !c.tx.within)
 		}
-		if !c.stageOne() || c.crc {
+		if !c.stageOne() {
 			break
 		}
 	}
@@ -210,6 +210,9 @@ func (p *payload) next() []byte {
 	return nil
 }
 
+// around is what an FPDU of MaxSegment bytes adds to them: length, the longer header, CRC.
+const around = wire.LengthLen + wire.UntaggedLen + wire.CRCLen
+
 // stageFPDU adds one FPDU to the batch; false if that has no room.
 func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	b := c.tx.batch
@@ -220,6 +223,10 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	ulpdu := h.Len() + size
 	if rr != nil {
 		ulpdu += wire.ReadRequestLen
+	}
+	begin := b.ends[0]
+	if c.crc && c.tx.staged > begin && c.tx.staged-begin+uint64(wire.FPDULen(ulpdu)) > uint64(c.cfg.MaxSegment+around) {
+		return false
 	}
 	b.open()
 	b.arena = binary.BigEndian.AppendUint16(b.arena, uint16(ulpdu))

@@ -109,7 +109,8 @@ func (c *Conn) sendLimit() int {
 }
 
 // Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has no room at all). With CRC in use that
-// is one FPDU, or the rest of one: let it have a TCP segment of its own (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
+// is FPDUs that fill a TCP segment, or the rest of them: let them have one of their own (sendmsg with MSG_EOR; see CRC and
+// SetMaxSegment).
 func (c *Conn) Gather(dst [][]byte) [][]byte {
 	if c.closeNow {
 		return dst
