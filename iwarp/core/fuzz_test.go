@@ -1,10 +1,12 @@
 package core_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
 	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -17,6 +19,7 @@ func FuzzInput(f *testing.F) {
 		f.Add(true, false, byte(11), c.Responder[:min(len(c.Responder), 2000)])
 		f.Add(false, true, byte(200), c.Initiator[:min(len(c.Initiator), 2000)])
 	}
+	f.Add(false, false, byte(255), largeMessage())
 	f.Fuzz(func(t *testing.T, initiator, crc bool, step byte, b []byte) {
 		s := newSide(t, "fuzzed", core.Config{Initiator: initiator, CRC: crc, PeerToPeer: true, IRD: 4, ORD: 4})
 		s.onRequest = func(core.Request) {
@@ -30,17 +33,23 @@ func FuzzInput(f *testing.F) {
 				s.postSend(uint64(sends), string(pattern(sends*100)), 0)
 			}
 		}
-		memory := region(4096)
+		memory := region(9 * 60000)
 		for i := range 8 {
-			wr := verbs.RecvWR{ID: uint64(i), SGE: verbs.SGE{MR: memory, Offset: uint32(1 + i*500), Length: uint32(i * 60)}}
+			wr := verbs.RecvWR{ID: uint64(i), SGE: verbs.SGE{MR: memory, Offset: uint32(1 + i*60000), Length: uint32(i * 8000)}}
 			if err := s.c.PostRecv(wr); err != nil {
 				t.Fatal(err)
 			}
 		}
 		s.c.Start(t0)
 		for n := 0; len(b) > 0; n++ {
-			k := min(len(b), 1+int(step))
-			if n%2 == 0 {
+			k := 1 + int(step)
+			switch _, frame, err := wire.ConsumeFrame(b); {
+			case n == 0 && err == nil && !initiator:
+				k = frame // what is glued to a Request ends the connection
+			case n%4 == 2:
+				k <<= 8 // several large segments at once
+			}
+			if k = min(k, len(b)); n%2 == 0 {
 				b = b[s.readv(b[:k]):]
 			} else {
 				s.c.Input(s.now, b[:k])
@@ -62,11 +71,23 @@ func FuzzInput(f *testing.F) {
 			t.Fatalf("%d work requests posted, %d completed: %s", 8+sends, len(s.done), s.statuses())
 		}
 		for i := range 8 {
-			for off := 1 + i*500 + i*60; off < 1+(i+1)*500; off++ {
-				if off < len(memory.Bytes) && memory.Bytes[off] != 0 {
-					t.Fatalf("byte %d, behind receive %d, was written", off, i)
-				}
+			gap := memory.Bytes[1+i*60000+i*8000 : 1+(i+1)*60000]
+			if bytes.IndexFunc(gap, func(r rune) bool { return r != 0 }) >= 0 {
+				t.Fatalf("bytes behind receive %d were written", i)
 			}
 		}
 	})
+}
+
+// largeMessage is a Request, messages for the smaller receives, and one in large segments that is too long for the last.
+func largeMessage() []byte {
+	b := frame(wire.Frame{Revision: 1})
+	for msn := range uint32(7) {
+		b = append(b, send(msn+1, "")...)
+	}
+	for i := range uint32(4) {
+		h := wire.Header{Last: i == 3, Opcode: wire.OpSend, MSN: 8, MO: i * 16500}
+		b = append(b, fpdu(h, bytes.Repeat([]byte("large"), 3300)...)...)
+	}
+	return b
 }
