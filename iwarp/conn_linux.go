@@ -410,9 +410,8 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 
 // alignSegments makes FPDUs that fit a TCP segment: a soft-iWARP receiver mistakes a CRC in two segments for a wrong one.
 func (c *conn) alignSegments() {
-	const around = 24 // length, header, CRC
-	if mss, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > around+8 {
-		c.core.SetMaxSegment((mss - around) &^ 7)
+	if mss, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > core.Overhead+8 {
+		c.core.SetMaxSegment((mss - core.Overhead) &^ 7)
 	}
 }
 

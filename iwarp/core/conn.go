@@ -123,10 +123,7 @@ func (c *Conn) Deadline() (time.Time, bool) {
 	if c.tx.lost != nil {
 		return time.Unix(0, 0), !c.closeNow
 	}
-	t := earlier(c.phaseAt, c.tx.wireAt)
-	if at := c.stallAt(); !at.IsZero() {
-		t = earlier(t, at)
-	}
+	t := earlier(earlier(c.phaseAt, c.tx.wireAt), c.stallAt())
 	return t, !t.IsZero() && !c.closeNow
 }
 

@@ -77,7 +77,6 @@ func (c *Conn) vanished() *fault {
 		return ddpFault(wire.DDPTagged, 0, "Write to STag %#x, which was taken back in its middle", c.rx.h.STag)
 	}
 	f := ddpFault(wire.TypeCatastrophic, 0, "%v into memory that was freed", c.rx.h.Opcode)
-	f.hit = hits{verbs.StatusFlushed, verbs.StatusFlushed}
 	f.hitBy(c.rx.h.Opcode, verbs.StatusLocProt)
 	return f
 }

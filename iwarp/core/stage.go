@@ -210,8 +210,8 @@ func (p *payload) next() []byte {
 	return nil
 }
 
-// around is what an FPDU of MaxSegment bytes adds to them: length, the longer header, CRC.
-const around = wire.LengthLen + wire.UntaggedLen + wire.CRCLen
+// Overhead is what an FPDU adds to its payload at most, pad excepted: length, the longer header, CRC.
+const Overhead = wire.LengthLen + wire.UntaggedLen + wire.CRCLen
 
 // stageFPDU adds one FPDU to the batch; false if that has no room.
 func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
@@ -225,7 +225,7 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 		ulpdu += wire.ReadRequestLen
 	}
 	begin := b.ends[0]
-	if c.crc && c.tx.staged > begin && c.tx.staged-begin+uint64(wire.FPDULen(ulpdu)) > uint64(c.cfg.MaxSegment+around) {
+	if c.crc && c.tx.staged > begin && c.tx.staged-begin+uint64(wire.FPDULen(ulpdu)) > uint64(c.cfg.MaxSegment+Overhead) {
 		return false
 	}
 	b.open()
