@@ -85,6 +85,14 @@ func (a Addr) Port() uint16 {
 	return a.AddrPort.Port()
 }
 
+// Equal reports whether a and b are one address; AF_IB addresses are compared by value.
+func (a Addr) Equal(b Addr) bool {
+	if a.IB != nil && b.IB != nil {
+		return *a.IB == *b.IB
+	}
+	return a == b
+}
+
 // clone shares no memory with a.
 func (a Addr) clone() Addr {
 	if a.IB != nil {

@@ -51,8 +51,24 @@ func (id *ID) Notify(pathMigrated bool) error { return id.call(&Notify{PathMigra
 // JoinMulticast is rdma_join_multicast(3): MulticastJoin or MulticastError follows.
 func (id *ID) JoinMulticast(a Addr) error { return id.call(&JoinMulticast{Addr: a}) }
 
+// JoinMulticastSendOnly is rdma_join_multicast_ex(3) with RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER.
+func (id *ID) JoinMulticastSendOnly(a Addr) error {
+	return id.call(&JoinMulticast{Addr: a, SendOnly: true})
+}
+
 // LeaveMulticast is rdma_leave_multicast(3).
 func (id *ID) LeaveMulticast(a Addr) error { return id.call(&LeaveMulticast{Addr: a}) }
+
+// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH, in place of ResolveRoute: RouteResolved follows.
+func (id *ID) SetIBPath(paths []byte) error { return id.call(&SetIBPath{Paths: paths}) }
+
+// ResolveIBService is rdma_resolve_addrinfo(3) with RAI_SA: AddrInfoResolved or AddrInfoError follows.
+func (id *ID) ResolveIBService(serviceID uint64, name string) error {
+	return id.call(&ResolveIBService{ServiceID: serviceID, Name: name})
+}
+
+// WriteCMEvent is rdma_write_cm_event(3): User follows.
+func (id *ID) WriteCMEvent(arg uint64) error { return id.call(&WriteCMEvent{Arg: arg}) }
 
 // Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged; after it none of the identifier's is told.
 func (id *ID) Destroy() error { return id.call(&DestroyID{}) }

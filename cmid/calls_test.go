@@ -139,11 +139,16 @@ func TestCalls(t *testing.T) {
 		if err := id.ResolveAddr(Addr{}, peer, 0); !errors.Is(err, unix.ENETUNREACH) {
 			t.Errorf("got %v, want ENETUNREACH", err)
 		}
+		in(t, id, states.Idle) // it has no address: the bind inside has failed
+		s.info.Local = local
+		if err := id.ResolveAddr(Addr{}, peer, 0); !errors.Is(err, unix.ENETUNREACH) {
+			t.Errorf("got %v, want ENETUNREACH", err)
+		}
 		in(t, id, states.Bound) // as the kernel leaves it
 	})
 	t.Run("resolve/source binds", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
-		s.answers[states.OpResolveAddr] = unix.ENETUNREACH
+		s.answers[states.OpResolveAddr], s.info.Local = unix.ENETUNREACH, local
 		if err := id.ResolveAddr(local, peer, 0); err == nil {
 			t.Fatal("no error")
 		}

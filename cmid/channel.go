@@ -33,8 +33,9 @@ type Channel struct {
 }
 
 type queued struct {
-	id *ID
-	ev Event
+	id      *ID
+	ev      Event
+	answers Command
 }
 
 // handles numbers identifiers over the whole process, so that a handle is never reused, whatever driver or loop made it.
@@ -64,7 +65,7 @@ func OpenChannel(d Driver) (*Channel, error) {
 		return nil, errors.Join(err, l.Shutdown(context.Background()))
 	}
 	c.own = true
-	c.sink = func(id *ID, ev Event, _ Command) { c.queue = append(c.queue, queued{id, ev}) }
+	c.sink = func(id *ID, ev Event, answers Command) { c.queue = append(c.queue, queued{id, ev, answers}) }
 	return c, nil
 }
 
@@ -110,7 +111,7 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 }
 
 func (c *Channel) add(h Handle, ps PortSpace, s states.State) *ID {
-	id := &ID{ch: c, handle: h, ps: ps, state: s, flavor: c.inst.Flavor(), born: c.loop.Now()}
+	id := &ID{ch: c, handle: h, ps: ps, state: s, born: c.loop.Now()}
 	if ps.Datagram() {
 		id.flavor |= states.UD
 	}
@@ -124,12 +125,6 @@ func (c *Channel) ID(h Handle) *ID { return c.ids[h] }
 
 // Len is the number of identifiers.
 func (c *Channel) Len() int { return len(c.ids) }
-
-// Limits gives the transport's limits.
-func (c *Channel) Limits() Limits { return c.inst.Limits() }
-
-// Flavor says whether the device follows iw_cm (states.IWARP) or ib_cm.
-func (c *Channel) Flavor() states.Flavor { return c.inst.Flavor() }
 
 // Devices is rdma_get_devices(3).
 func (c *Channel) Devices() []verbs.Device { return c.inst.Devices() }

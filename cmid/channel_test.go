@@ -42,9 +42,9 @@ func (s *script) Open(_ *eventloop.Loop, up Upcalls) (Instance, error) {
 	return s, nil
 }
 
-func (s *script) Flavor() states.Flavor { return s.flavor }
-func (s *script) Limits() Limits        { return Limits{MaxBacklog: 1024, MaxMessage: 1 << 20} }
-func (s *script) Info(Handle) Info      { return s.info }
+func (s *script) Flavor(Handle) states.Flavor { return s.flavor }
+func (s *script) Limits(Handle) Limits        { return Limits{MaxBacklog: 1024, MaxMessage: 1 << 20} }
+func (s *script) Info(Handle) Info            { return s.info }
 
 func (s *script) CreateID(Handle, PortSpace) error { return s.createErr }
 
@@ -398,8 +398,10 @@ func errorCases(t *testing.T) []errorCase {
 	add("BindAddr: the port is taken", failing(states.OpBindAddr, unix.EADDRINUSE, func() error { return id.BindAddr(MustAddr("10.0.0.5:7471")) }))
 	add("BindAddr: not an address of this host", failing(states.OpBindAddr, unix.EADDRNOTAVAIL, func() error { return id.BindAddr(MustAddr("10.9.9.9:7471")) }))
 	add("BindAddr: a privileged port", failing(states.OpBindAddr, unix.EACCES, func() error { return id.BindAddr(MustAddr("10.0.0.5:80")) }))
+	s.info.Local = MustAddr("0.0.0.0:40000") // the bind inside has succeeded
 	add("ResolveAddr: no route", failing(states.OpResolveAddr, unix.ENETUNREACH, func() error { return id.ResolveAddr(Addr{}, MustAddr("10.0.0.7:7471"), 0) }))
 	add("BindAddr after a ResolveAddr that failed: it has bound", id.BindAddr(MustAddr("10.0.0.5:7471")))
+	s.info.Local = Addr{}
 
 	id = inState(states.AddrQuery)
 	add("AddrError: the neighbour does not answer", event(id, 2*time.Second, &DriverEvent{Kind: states.KindAddrError, Status: -110}))

@@ -63,13 +63,30 @@ type (
 	Notify struct {
 		PathMigrated bool // IBV_EVENT_PATH_MIG instead of IBV_EVENT_COMM_EST
 	}
-	// JoinMulticast is rdma_join_multicast(3), datagram identifiers only: MulticastJoin | MulticastError | CommandFailed.
+	// JoinMulticast is rdma_join_multicast(3) and its _ex form, datagram identifiers only: MulticastJoin | MulticastError |
+	// CommandFailed.
 	JoinMulticast struct {
-		Addr Addr
+		Addr     Addr
+		SendOnly bool // RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER: the group's datagrams do not come here
 	}
 	// LeaveMulticast is rdma_leave_multicast(3): Done | CommandFailed.
 	LeaveMulticast struct {
 		Addr Addr
+	}
+	// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH, in place of ResolveRoute: RouteResolved | CommandFailed.
+	SetIBPath struct {
+		Paths []byte // one or more struct ibv_path_data of PathLen bytes each, as AddrInfo.Route and ID.QueryPath have them
+	}
+	// ResolveIBService is rdma_resolve_addrinfo(3) with RAI_SA: AddrInfoResolved | AddrInfoError | CommandFailed. Kernels of 2025
+	// and later, on native InfiniBand.
+	ResolveIBService struct {
+		ServiceID uint64
+		Name      string // of the service, at most 63 bytes; "": ServiceID says which
+	}
+	// WriteCMEvent is rdma_write_cm_event(3): Done | CommandFailed, and User follows behind what is queued. Kernels of 2025 and
+	// later.
+	WriteCMEvent struct {
+		Arg uint64
 	}
 	// GetAddrInfo is rdma_getaddrinfo(3) without blocking: AddrInfoResolved | AddrInfoError. It has no part in the state machine.
 	GetAddrInfo struct {
@@ -77,6 +94,9 @@ type (
 		Hints         *AddrInfo
 	}
 )
+
+// PathLen is the size of struct ibv_path_data, in bytes.
+const PathLen = 72
 
 // distinct gives a command without parameters a size. Commands are told apart by their pointers, and pointers to values of size
 // zero may all be the same.
@@ -93,19 +113,22 @@ const (
 	OptionAckTimeout               // RDMA_OPTION_ID_ACK_TIMEOUT: 0..31
 )
 
-func (*BindAddr) Op() states.Op       { return states.OpBindAddr }
-func (*ResolveAddr) Op() states.Op    { return states.OpResolveAddr }
-func (*ResolveRoute) Op() states.Op   { return states.OpResolveRoute }
-func (*Listen) Op() states.Op         { return states.OpListen }
-func (*Connect) Op() states.Op        { return states.OpConnect }
-func (*Accept) Op() states.Op         { return states.OpAccept }
-func (*Reject) Op() states.Op         { return states.OpReject }
-func (*Establish) Op() states.Op      { return states.OpEstablish }
-func (*Disconnect) Op() states.Op     { return states.OpDisconnect }
-func (*DestroyID) Op() states.Op      { return states.OpDestroyID }
-func (*JoinMulticast) Op() states.Op  { return states.OpJoinMulticast }
-func (*LeaveMulticast) Op() states.Op { return states.OpLeaveMulticast }
-func (*GetAddrInfo) Op() states.Op    { return states.OpQuery }
+func (*BindAddr) Op() states.Op         { return states.OpBindAddr }
+func (*ResolveAddr) Op() states.Op      { return states.OpResolveAddr }
+func (*ResolveRoute) Op() states.Op     { return states.OpResolveRoute }
+func (*Listen) Op() states.Op           { return states.OpListen }
+func (*Connect) Op() states.Op          { return states.OpConnect }
+func (*Accept) Op() states.Op           { return states.OpAccept }
+func (*Reject) Op() states.Op           { return states.OpReject }
+func (*Establish) Op() states.Op        { return states.OpEstablish }
+func (*Disconnect) Op() states.Op       { return states.OpDisconnect }
+func (*DestroyID) Op() states.Op        { return states.OpDestroyID }
+func (*JoinMulticast) Op() states.Op    { return states.OpJoinMulticast }
+func (*LeaveMulticast) Op() states.Op   { return states.OpLeaveMulticast }
+func (*SetIBPath) Op() states.Op        { return states.OpSetIBPath }
+func (*ResolveIBService) Op() states.Op { return states.OpResolveAddrInfo }
+func (*WriteCMEvent) Op() states.Op     { return states.OpWriteCMEvent }
+func (*GetAddrInfo) Op() states.Op      { return states.OpQuery }
 
 func (c *SetOption) Op() states.Op {
 	switch c.Option {
@@ -139,5 +162,12 @@ type ConnParam struct {
 	RNRRetryCount      uint8
 	SRQ                bool
 	QPNum              uint32 // ignored when the identifier has a queue pair
-	QKey               uint32 // datagram identifiers
+	QKey               uint32 // datagram identifiers with AF_IB addresses; those with IP addresses have 0x01234567 (RDMA_UDP_QKEY)
+	ECE                ECE    // in a command: rdma_set_local_ece(3); in an event: rdma_get_remote_ece(3). Does not travel on iWARP
+}
+
+// ECE is struct ibv_ece: a vendor's enhancements of a connection, which both ends must agree on. The zero ECE is none.
+type ECE struct {
+	VendorID uint32
+	AttrMod  uint32
 }

@@ -3,6 +3,8 @@ package cmid
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -19,10 +21,11 @@ type Driver interface {
 // Instance is a Driver opened on a loop. It executes what the state machine has allowed; it does not judge states, except where
 // the device knows more than the table. All methods are called on the loop.
 type Instance interface {
-	// Flavor says whether the identifiers follow iw_cm (states.IWARP) or ib_cm.
-	Flavor() states.Flavor
-	// Limits gives the transport's limits.
-	Limits() Limits
+	// Flavor says whether h follows iw_cm (states.IWARP) or ib_cm. One channel of the kernel's has devices of both kinds: of an
+	// identifier without a device (a wildcard listener, before resolution) nothing is known yet, and it says 0.
+	Flavor(h Handle) states.Flavor
+	// Limits gives the limits of h's transport; without a device MaxBacklog only.
+	Limits(h Handle) Limits
 	// CreateID makes an identifier. EINVAL, EPROTONOSUPPORT for a port space the device does not have.
 	CreateID(h Handle, ps PortSpace) error
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event); ErrPending: Upcalls.Done will tell,
@@ -40,6 +43,29 @@ type Instance interface {
 	// Close destroys every identifier left and takes the driver's fds out of the loop. No upcall follows.
 	Close() error
 }
+
+// What an Instance may have besides. Without it the ID's method of the same name fails with ErrNotSupported.
+type (
+	// Migrator moves identifiers between its loops: rdma_migrate_id(3).
+	Migrator interface {
+		// Migrate moves h to another Instance of the same driver, EINVAL if that is another's. Before it returns, nothing of h is told
+		// by to. What it has not told yet, to tells, in order, and a request's Child with it, so that both are to's then. A queue pair
+		// and its completions stay on the loop that made them; Device(h) stays with the queue pair. ErrPending is not possible.
+		Migrate(h Handle, to Instance) error
+	}
+	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
+	QPAttrs interface {
+		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.
+		InitQPAttr(h Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error)
+	}
+	// Router knows an identifier's way in InfiniBand's terms.
+	Router interface {
+		// QueryPath gives the path records, PathLen bytes each.
+		QueryPath(h Handle) ([]byte, error)
+		// QueryGID gives the addresses as AF_IB addresses.
+		QueryGID(h Handle) (local, peer Addr, err error)
+	}
+)
 
 // Upcalls is what an Instance tells, on the loop, possibly from inside Do.
 type Upcalls interface {
@@ -59,8 +85,11 @@ type DriverEvent struct {
 	Err         error // more than Status can say; may be nil
 	Child       Handle
 	PrivateData []byte
-	Param       ConnParam
-	Addr        Addr // multicast events
+	Param       ConnParam    // datagram identifiers: QPNum and QKey are where AH leads
+	Addr        Addr         // multicast events
+	AH          verbs.AHAttr // datagram identifiers: Established on the active side, MulticastJoin
+	AddrInfo    []AddrInfo   // AddrInfoResolved
+	Arg         uint64       // User, Internal
 }
 
 // Info is what is known about an identifier's addresses.
@@ -81,3 +110,12 @@ type Limits struct {
 
 // ErrPending is returned by Instance.Do when the command's outcome comes later.
 var ErrPending = errors.New("cmid: in progress")
+
+// ErrNotSupported is returned for what a device, or its kernel, does not have. errors.Is finds EOPNOTSUPP and verbs.ErrNotSupported
+// in it.
+var ErrNotSupported error = unsupported{}
+
+type unsupported struct{}
+
+func (unsupported) Error() string   { return "not supported by this device" }
+func (unsupported) Unwrap() []error { return []error{verbs.ErrNotSupported, unix.EOPNOTSUPP} }

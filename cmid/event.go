@@ -1,6 +1,9 @@
 package cmid
 
-import "github.com/rdmactor/rdmactor/states"
+import (
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
 
 // Event is what an identifier tells: an answer to a Command, or something that happened.
 type Event interface {
@@ -66,6 +69,8 @@ type (
 		PrivateData []byte
 		Param       ConnParam
 		MaxMessage  int // bytes of one message; set by the actor layer and by devices with a limit
+		// UD says where datagrams go, on the side that connected a datagram identifier; nil otherwise.
+		UD *UDParam
 	}
 	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
 	Disconnected struct {
@@ -81,19 +86,29 @@ type (
 	MulticastJoin struct {
 		EventBase
 		Addr Addr
-		QPN  uint32
-		QKey uint32
+		UD   UDParam // where datagrams to the group go
 	}
 	// AddrChange is RDMA_CM_EVENT_ADDR_CHANGE: a hint, the state stays.
 	AddrChange struct{ EventBase }
 	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
 	TimewaitExit struct{ EventBase }
-	// AddrInfoResolved answers GetAddrInfo: RDMA_CM_EVENT_ADDRINFO_RESOLVED.
+	// AddrInfoResolved answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_RESOLVED, with what rdma_query_addrinfo(3)
+	// tells.
 	AddrInfoResolved struct {
 		EventBase
 		Info []AddrInfo
 	}
-	// Done answers a Command that has no event of its own: SetOption, Notify, Reject, LeaveMulticast (ours).
+	// User is RDMA_CM_EVENT_USER: what WriteCMEvent sent has come to its place in the queue.
+	User struct {
+		EventBase
+		Arg uint64
+	}
+	// Internal is RDMA_CM_EVENT_INTERNAL: another user of the same channel, such as librdmacm, has written it.
+	Internal struct {
+		EventBase
+		Arg uint64
+	}
+	// Done answers a Command that has no event of its own: SetOption, Notify, Reject, LeaveMulticast, WriteCMEvent (ours).
 	Done struct {
 		EventBase
 		Command Command
@@ -108,6 +123,13 @@ type (
 	}
 )
 
+// UDParam says where datagrams go: struct rdma_ud_param without its private data.
+type UDParam struct {
+	AH   verbs.AHAttr // for verbs.Device.CreateAH
+	QPN  uint32       // verbs.SendWR.RemoteQPN
+	QKey uint32       // verbs.SendWR.RemoteQKey
+}
+
 func (*Bound) Kind() states.Kind            { return states.KindBound }
 func (*Listening) Kind() states.Kind        { return states.KindListening }
 func (*AddrResolved) Kind() states.Kind     { return states.KindAddrResolved }
@@ -121,5 +143,7 @@ func (*MulticastJoin) Kind() states.Kind    { return states.KindMulticastJoin }
 func (*AddrChange) Kind() states.Kind       { return states.KindAddrChange }
 func (*TimewaitExit) Kind() states.Kind     { return states.KindTimewaitExit }
 func (*AddrInfoResolved) Kind() states.Kind { return states.KindAddrInfoResolved }
+func (*User) Kind() states.Kind             { return states.KindUser }
+func (*Internal) Kind() states.Kind         { return states.KindInternal }
 func (*Done) Kind() states.Kind             { return states.KindDone }
 func (*Closed) Kind() states.Kind           { return states.KindClosed }

@@ -24,27 +24,44 @@ func (id *ID) event(ev *DriverEvent) {
 		return // late, duplicate or unsolicited: the table says so
 	}
 	id.enter(next)
-	out := id.typed(ev, before)
+	asked := id.waiting
+	answers := id.answered(ev)
+	if answers != nil {
+		asked = answers
+	}
+	out := id.typed(ev, before, asked)
 	if out == nil {
 		return // a kernel newer than this code; it must be tolerated (rdma_get_cm_event(3) grows)
 	}
-	id.ch.sink(id, out, id.answered(ev.Kind))
+	id.ch.sink(id, out, answers)
+	if ev.Kind == states.KindDeviceRemoval {
+		for len(id.joins) > 0 { // not if the identifier has just been destroyed
+			id.unjoined(id.joins.take(id.joins[0].Addr), "the device was removed", unix.ENODEV)
+		}
+	}
 }
 
-// answered takes the command that an event of this kind answers.
-func (id *ID) answered(k states.Kind) Command {
+// answered takes the command that an event answers.
+func (id *ID) answered(ev *DriverEvent) Command {
+	k := ev.Kind
+	if k == states.KindMulticastJoin || k == states.KindMulticastError {
+		if j := id.joins.take(ev.Addr); j != nil {
+			return j
+		}
+		return nil
+	}
 	cmd := id.waiting
 	switch cmd.(type) {
 	case *ResolveAddr:
 		if k != states.KindAddrResolved && k != states.KindAddrError && k != states.KindDeviceRemoval {
 			return nil
 		}
-	case *ResolveRoute:
+	case *ResolveRoute, *SetIBPath:
 		if k != states.KindRouteResolved && k != states.KindRouteError && k != states.KindDeviceRemoval {
 			return nil
 		}
-	case *JoinMulticast:
-		if k != states.KindMulticastJoin && k != states.KindMulticastError && k != states.KindDeviceRemoval {
+	case *ResolveIBService:
+		if k != states.KindAddrInfoResolved && k != states.KindAddrInfoError && k != states.KindDeviceRemoval {
 			return nil
 		}
 	case *Connect, *Accept:
@@ -73,17 +90,17 @@ func (id *ID) request(ev *DriverEvent) {
 	}, nil)
 }
 
-// typed gives the event its Go type.
-func (id *ID) typed(ev *DriverEvent, before states.State) Event {
+// typed gives the event its Go type. asked is the command that a failure is put down to; nil: none.
+func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	base := EventBase{ID: id.handle, Status: ev.Status}
 	in := id.Info()
 	fail := func(what string) FailureBase {
 		f := FailureBase{
-			EventBase: base, Op: what, Command: id.waiting, State: before, Local: in.Local, Peer: in.Peer,
+			EventBase: base, Op: what, Command: asked, State: before, Local: in.Local, Peer: in.Peer,
 			Err: statusError(ev), History: id.History(),
 		}
-		if id.waiting != nil {
-			f.Op, f.Remedy = opName(id.waiting.Op()), remedy(id.waiting.Op(), f.Err)
+		if asked != nil {
+			f.Op, f.Remedy = opName(asked.Op()), remedy(asked.Op(), f.Err)
 		}
 		return f
 	}
@@ -107,24 +124,41 @@ func (id *ID) typed(ev *DriverEvent, before states.State) Event {
 		f.Err = &rejection{RejectReason(ev.Status)}
 		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
 	case states.KindEstablished:
-		return &Established{
+		e := &Established{
 			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
-			MaxMessage: id.ch.inst.Limits().MaxMessage,
+			MaxMessage: id.ch.inst.Limits(id.handle).MaxMessage,
 		}
+		if id.flavor&states.UD != 0 {
+			e.UD = ev.ud()
+		}
+		return e
 	case states.KindDisconnected:
 		return &Disconnected{EventBase: base, Err: disconnectError(ev)}
 	case states.KindDeviceRemoval:
 		return &DeviceRemoval{EventBase: base, Device: in.Device}
 	case states.KindMulticastJoin:
-		return &MulticastJoin{EventBase: base, Addr: ev.Addr, QPN: ev.Param.QPNum, QKey: ev.Param.QKey}
+		return &MulticastJoin{EventBase: base, Addr: ev.Addr, UD: *ev.ud()}
 	case states.KindMulticastError:
 		return &MulticastError{fail("join_multicast")}
 	case states.KindAddrChange:
 		return &AddrChange{base}
 	case states.KindTimewaitExit:
 		return &TimewaitExit{base}
+	case states.KindAddrInfoResolved:
+		return &AddrInfoResolved{EventBase: base, Info: ev.AddrInfo}
+	case states.KindAddrInfoError:
+		return &AddrInfoError{fail("resolve_addrinfo")}
+	case states.KindUser:
+		return &User{EventBase: base, Arg: ev.Arg}
+	case states.KindInternal:
+		return &Internal{EventBase: base, Arg: ev.Arg}
 	}
 	return nil
+}
+
+// ud is where a datagram identifier's peer, or its group, is reached.
+func (ev *DriverEvent) ud() *UDParam {
+	return &UDParam{AH: ev.AH, QPN: ev.Param.QPNum, QKey: ev.Param.QKey}
 }
 
 // rejection is a REJECTED event's cause. To errors.Is it is ECONNREFUSED, as librdmacm's synchronous calls report it.

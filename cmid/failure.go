@@ -90,7 +90,8 @@ func (f *FailureBase) Error() string {
 	return b.String()
 }
 
-// commands names what may be sent instead: the commands, not the queries that are always legal.
+// commands names what may be sent instead: the commands, not the queries that are always legal, nor what only native InfiniBand or
+// kernels of 2025 have.
 func commands(legal []states.Op) []string {
 	var names []string
 	for _, op := range legal {
@@ -100,7 +101,7 @@ func commands(legal []states.Op) []string {
 			name = "SetOption"
 		case states.OpQuery, states.OpMigrateID, states.OpInitQPAttrInit, states.OpInitQPAttrReady, states.OpInitQPAttrOther,
 			states.OpWriteCMEvent, states.OpCreateQP, states.OpSetIBPath, states.OpResolveAddrInfo:
-			continue // no Command of ours
+			continue
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -116,6 +117,9 @@ func (f *FailureBase) code() string {
 	}
 	var errno unix.Errno
 	if errors.As(f.Err, &errno) {
+		if errno == unix.EOPNOTSUPP {
+			return "EOPNOTSUPP" // of its two names, the one that librdmacm's manual pages use
+		}
 		if n := unix.ErrnoName(errno); n != "" {
 			return n
 		}
@@ -144,7 +148,7 @@ type (
 	}
 	// MulticastError is RDMA_CM_EVENT_MULTICAST_ERROR.
 	MulticastError struct{ FailureBase }
-	// AddrInfoError answers GetAddrInfo: RDMA_CM_EVENT_ADDRINFO_ERROR.
+	// AddrInfoError answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_ERROR.
 	AddrInfoError struct{ FailureBase }
 )
 

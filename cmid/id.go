@@ -3,6 +3,7 @@ package cmid
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ type ID struct {
 	state    states.State
 	gone     bool
 	waiting  Command // the command whose answer is an event still to come
+	joins    joins   // those that wait beside it: a datagram identifier may join many groups at once
 	inFlight Command // the command the driver has not finished yet (ErrPending)
 	peer     Addr    // the destination asked for, until the device knows better
 	last     *Info   // what was known when it was destroyed
@@ -44,10 +46,24 @@ func (id *ID) State() states.State { return id.state }
 
 // Flavor is what the state machine knows of the identifier besides its state.
 func (id *ID) Flavor() states.Flavor {
-	if !id.gone && id.ch.inst.Device(id.handle) != nil {
-		return id.flavor | states.Device
+	f := id.flavor
+	if id.gone {
+		return f
 	}
-	return id.flavor
+	f |= id.ch.inst.Flavor(id.handle)
+	if id.ch.inst.Device(id.handle) != nil {
+		f |= states.Device
+	}
+	return f
+}
+
+// Limits gives the limits of the identifier's transport, as far as it is known: see Instance.Limits. Of a destroyed identifier
+// nothing is known.
+func (id *ID) Limits() Limits {
+	if id.gone {
+		return Limits{}
+	}
+	return id.ch.inst.Limits(id.handle)
 }
 
 // PortSpace is what the identifier was created with.
@@ -61,8 +77,11 @@ func (id *ID) InState() time.Duration { return id.Age() - id.entered }
 
 // Waiting is the command whose answer is still to come, nil when there is none.
 func (id *ID) Waiting() Command {
-	if id.inFlight != nil {
+	switch {
+	case id.inFlight != nil:
 		return id.inFlight
+	case id.waiting == nil && len(id.joins) > 0:
+		return id.joins[0]
 	}
 	return id.waiting
 }
@@ -92,8 +111,8 @@ func (id *ID) Device() verbs.Device {
 
 // CreateQP is rdma_create_qp(3): it ties a queue pair to the identifier, which destroys it. Needed before Connect and Accept.
 func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
-	if id.gone {
-		return nil, unix.ENOENT
+	if err := id.judge(states.OpCreateQP, "create_qp"); err != nil {
+		return nil, err
 	}
 	qp, err := id.ch.inst.CreateQP(id.handle, attr)
 	if err != nil {
@@ -159,10 +178,10 @@ func (id *ID) Do(cmd Command) Event {
 	case errors.Is(err, ErrPending):
 		id.inFlight = cmd
 		return nil
-	case answeredByEvent(cmd) && id.waiting != cmd:
+	case answeredByEvent(cmd) && !id.awaits(cmd):
 		return nil // an event from inside was its answer
 	case err != nil:
-		id.waiting = nil
+		id.forgo(cmd)
 		return id.failed(cmd, before, err)
 	}
 	return id.accepted(cmd)
@@ -182,16 +201,38 @@ func (id *ID) mark() mark {
 
 // expect notes the command whose answer is an event. It is noted before the driver runs, because the event may come from inside.
 func (id *ID) expect(cmd Command) {
-	if _, ok := cmd.(*DestroyID); ok {
-		id.waiting, id.inFlight = nil, nil
-	} else if answeredByEvent(cmd) {
-		id.waiting = cmd
+	switch c := cmd.(type) {
+	case *DestroyID:
+		id.waiting, id.joins, id.inFlight = nil, nil, nil
+	case *JoinMulticast:
+		id.joins = append(id.joins, c)
+	default:
+		if answeredByEvent(cmd) {
+			id.waiting = cmd
+		}
+	}
+}
+
+// awaits reports whether the event that answers cmd is still to come.
+func (id *ID) awaits(cmd Command) bool {
+	if j, ok := cmd.(*JoinMulticast); ok {
+		return slices.Contains(id.joins, j)
+	}
+	return id.waiting == cmd
+}
+
+// forgo ends the wait for the event that answers cmd.
+func (id *ID) forgo(cmd Command) {
+	if j, ok := cmd.(*JoinMulticast); ok {
+		id.joins.remove(j)
+	} else if id.waiting == cmd {
+		id.waiting = nil
 	}
 }
 
 func answeredByEvent(cmd Command) bool {
 	switch cmd.(type) {
-	case *ResolveAddr, *ResolveRoute, *Connect, *Accept, *Disconnect, *JoinMulticast:
+	case *ResolveAddr, *ResolveRoute, *SetIBPath, *ResolveIBService, *Connect, *Accept, *Disconnect, *JoinMulticast:
 		return true
 	}
 	return false
@@ -203,14 +244,12 @@ func (id *ID) done(cmd Command, err error) {
 		return
 	}
 	id.inFlight = nil
-	if answeredByEvent(cmd) && id.waiting != cmd {
+	if answeredByEvent(cmd) && !id.awaits(cmd) {
 		return // an event was faster, and was its answer
 	}
 	var answer Event
 	if err != nil {
-		if id.waiting == cmd {
-			id.waiting = nil
-		}
+		id.forgo(cmd)
 		answer = id.failed(cmd, id.mark(), err)
 	} else {
 		answer = id.accepted(cmd)
@@ -248,8 +287,12 @@ func (id *ID) accepted(cmd Command) Event {
 		}
 		id.waiting = nil // it was the answer to the peer's, or it had nothing left to do
 		return &Done{EventBase: base, Command: c}
-	case *ResolveAddr, *ResolveRoute, *Connect, *JoinMulticast:
+	case *ResolveAddr, *ResolveRoute, *SetIBPath, *ResolveIBService, *Connect, *JoinMulticast:
 		return nil
+	case *LeaveMulticast:
+		if j := id.joins.take(c.Addr); j != nil {
+			id.unjoined(j, "left before it was joined", unix.ECANCELED)
+		}
 	}
 	return &Done{EventBase: base, Command: cmd}
 }
@@ -257,7 +300,14 @@ func (id *ID) accepted(cmd Command) Event {
 // failed puts the state where the kernel leaves it and builds the answer. A command that failed at once and changed nothing leaves
 // no trace in the history.
 func (id *ID) failed(cmd Command, from mark, err error) Event {
-	if next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op())); v == states.Allow {
+	next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op()))
+	switch {
+	case cmd.Op() == states.OpReject && id.state == states.Failed:
+		next, v = from.state, states.Allow // nothing was sent: the request still waits, and may be accepted
+	case v == states.Allow && cmd.Op() == states.OpResolveAddr && id.SrcPort() == 0:
+		next = states.Idle // not even the bind inside has succeeded
+	}
+	if v == states.Allow {
 		if next == from.state && id.steps == from.steps+1 {
 			id.state, id.steps, id.entered = from.state, from.steps, from.entered
 			id.history[id.steps%historyLen] = from.slot
@@ -307,7 +357,7 @@ func (id *ID) failure(cmd Command, err error) FailureBase {
 }
 
 func (id *ID) clampBacklog(n int) int {
-	if limit := id.ch.inst.Limits().MaxBacklog; n <= 0 || n > limit {
+	if limit := id.ch.inst.Limits(id.handle).MaxBacklog; n <= 0 || n > limit {
 		return limit
 	}
 	return n

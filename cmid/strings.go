@@ -52,7 +52,7 @@ func (e *DeviceRemoval) String() string { return "device removal" + e.tag() + on
 
 // String is one line.
 func (e *MulticastJoin) String() string {
-	return fmt.Sprintf("multicast join%s%s, qpn %#x, qkey %#x", one(e.Addr), e.tag(), e.QPN, e.QKey)
+	return fmt.Sprintf("multicast join%s%s, qpn %#x, qkey %#x", one(e.Addr), e.tag(), e.UD.QPN, e.UD.QKey)
 }
 
 // String is one line.
@@ -69,6 +69,12 @@ func (e *AddrInfoResolved) String() string {
 	}
 	return s
 }
+
+// String is one line.
+func (e *User) String() string { return fmt.Sprintf("user event %#x%s", e.Arg, e.tag()) }
+
+// String is one line.
+func (e *Internal) String() string { return fmt.Sprintf("internal event %#x%s", e.Arg, e.tag()) }
 
 // String is one line.
 func (e *Done) String() string {

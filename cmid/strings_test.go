@@ -43,12 +43,14 @@ func TestEventStrings(t *testing.T) {
 		{&Disconnected{EventBase: id, Err: reset}, "disconnected (id 2): iwarp: receive: ended: connection reset by peer"},
 		{&Disconnected{EventBase: EventBase{ID: 2, Status: -104}, Err: unix.ECONNRESET}, "disconnected (id 2, status -104): connection reset by peer"},
 		{&DeviceRemoval{EventBase: id, Device: "iwarp0"}, "device removal (id 2), device iwarp0"},
-		{&MulticastJoin{EventBase: id, Addr: group, QPN: 0xFFFFFF, QKey: 0x1234}, "multicast join [ff12::1]:0 (id 2), qpn 0xffffff, qkey 0x1234"},
+		{&MulticastJoin{EventBase: id, Addr: group, UD: UDParam{QPN: 0xFFFFFF, QKey: 0x1234}}, "multicast join [ff12::1]:0 (id 2), qpn 0xffffff, qkey 0x1234"},
 		{&AddrChange{id}, "address change (id 2)"},
 		{&TimewaitExit{id}, "timewait exit (id 2)"},
 		{&AddrInfoResolved{EventBase: id}, "addrinfo resolved (id 2)"},
 		{&AddrInfoResolved{EventBase: id, Info: []AddrInfo{{Dst: peer}, {Src: local, Dst: peer}}}, "addrinfo resolved (id 2): -> 127.0.0.1:7471, 127.0.0.1:35000 -> 127.0.0.1:7471"},
 		{&AddrInfoResolved{EventBase: id, Info: []AddrInfo{{Src: local}}}, "addrinfo resolved (id 2): 127.0.0.1:35000"},
+		{&User{EventBase: id, Arg: 0x2a}, "user event 0x2a (id 2)"},
+		{&Internal{EventBase: id, Arg: 7}, "internal event 0x7 (id 2)"},
 		{&Done{EventBase: id, Command: &LeaveMulticast{}}, "done LeaveMulticast (id 2)"},
 		{&Done{EventBase: id}, "done (id 2)"},
 		{&Closed{EventBase: id}, "closed (id 2)"},
@@ -66,7 +68,6 @@ func TestEventStrings(t *testing.T) {
 		switch k {
 		case states.KindAddrError, states.KindRouteError, states.KindConnectError, states.KindUnreachable, states.KindRejected,
 			states.KindMulticastError, states.KindAddrInfoError, states.KindCommandFailed: // failures, which are errors
-		case states.KindUser, states.KindInternal: // no event of ours
 		default:
 			if !kinds[k] {
 				t.Errorf("%v has no line in this test", k)

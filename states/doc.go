@@ -29,6 +29,7 @@
 //
 // The table knows states, not arguments: addresses, timeouts and private data are judged by the device. It is stricter than the
 // kernel where Guards says so, and differs in these: where both a command and an event tell of one change (SetIBPath,
-// NotifyCommEst, Accept and Disconnect on iWARP), the event makes it; a Reject that fails leaves the identifier Failed, and so does
-// an Unreachable while connecting, although the kernel may go on; a route that fails after AddrInfoResolved leaves AddrResolved.
+// NotifyCommEst, Accept and Disconnect on iWARP), the event makes it; a Reject that fails leaves Failed (package cmid goes back to
+// where it was asked), and so does an Unreachable while connecting, although the kernel may go on; a route that fails after
+// AddrInfoResolved leaves AddrResolved.
 package states

@@ -152,7 +152,7 @@ type exception struct {
 // Reasons of several exceptions.
 const (
 	eventDecides = "the event that follows makes the change, so that its receiver is told of it once"
-	rejectFinal  = "a Reject that fails leaves the identifier Failed: DestroyID rejects the peer as well"
+	rejectFinal  = "the table cannot tell where a Reject came from; package cmid goes back there when it fails"
 	deadFirst    = "the kernel looks at the argument first; a dead identifier is the better answer"
 )
 

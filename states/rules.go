@@ -112,7 +112,6 @@ var deviceRules = []rule{
 	allow(OpNotifyCommEst, rc&ib, in(Accepting), stay),
 	refuse(OpNotifyCommEst, rc&ib, in(Connected), EISCONN, "the connection is established already: nothing to do"),
 	allow(OpNotifyCommEst, rc&iw&device, connects|in(Listening), stay), // iw_cm takes any and does nothing
-	allow(OpNotifyPathMig, rc&ib, in(Connected), stay),
 	allow(OpNotifyPathMig, rc&iw&device, connects|in(Listening), stay),
 
 	allow(OpInitQPAttrInit, rc&device, resolving|settingUp|in(Connected), stay),
@@ -163,6 +162,8 @@ var guardRules = []rule{
 		"accepted already, the connecting side establishes: await Established; the kernel would fail and reject the peer"),
 	guard(OpReject, rc&ib, in(Accepting),
 		"accepted already: give up with DestroyID; the kernel would reject, then block the DestroyID for up to 70 s"),
+	guard(OpNotifyPathMig, rc&ib, in(Connected),
+		"there is no alternate path to go over to; the kernel would swap the path for an empty one, and a later Disconnect would reach nobody"),
 	guard(OpDisconnect, rc&ib, settingUp,
 		"not connected yet: give up with DestroyID; the kernel would answer 0 and do nothing"),
 	guard(OpDisconnect, rc&iw, in(Connecting, ConnectRequested),

@@ -1,6 +1,8 @@
 package states
 
 import (
+	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -36,82 +38,31 @@ func TestEveryEventHasAKind(t *testing.T) {
 	}
 }
 
-// Where the calls of librdmacm that are not commands to an identifier's state machine live.
-const (
-	channel = "an event channel, not an identifier"
-	life    = "an identifier is born outside its state machine: Idle, or ConnectRequested"
-	library = "a composition of other calls, or bookkeeping of the library"
-	data    = "data path: the queue pair's business"
-	ece     = "connection parameters, no state"
-)
+// call is a symbol's row in docs/librdmacm.json, as far as it concerns the state machine: the Ops it asks, or why it asks none.
+type call struct {
+	Symbol string
+	Ops    []string
+	None   string
+}
 
-// calls is every call of librdmacm's CM core and verbs wrappers: the Ops it asks, or why it asks none.
-var calls = map[string]struct {
-	ops  []Op
-	none string
-}{
-	"rdma_create_event_channel":  {none: channel},
-	"rdma_destroy_event_channel": {none: channel},
-	"rdma_get_cm_event":          {none: channel},
-	"rdma_ack_cm_event":          {none: channel},
-	"rdma_event_str":             {none: "Kind.C"},
-	"rdma_create_id":             {none: life},
-	"rdma_get_request":           {none: life},
-	"rdma_destroy_id":            {ops: []Op{OpDestroyID}},
-	"rdma_bind_addr":             {ops: []Op{OpBindAddr}},
-	"rdma_resolve_addr":          {ops: []Op{OpResolveAddr}},
-	"rdma_resolve_route":         {ops: []Op{OpResolveRoute}},
-	"rdma_connect":               {ops: []Op{OpConnect}},
-	"rdma_listen":                {ops: []Op{OpListen}},
-	"rdma_accept":                {ops: []Op{OpAccept}},
-	"rdma_reject":                {ops: []Op{OpReject}},
-	"rdma_reject_ece":            {ops: []Op{OpReject}},
-	"rdma_establish":             {ops: []Op{OpEstablish}},
-	"rdma_disconnect":            {ops: []Op{OpDisconnect}},
-	"rdma_notify":                {ops: []Op{OpNotifyCommEst, OpNotifyPathMig}},
-	"rdma_join_multicast":        {ops: []Op{OpJoinMulticast}},
-	"rdma_join_multicast_ex":     {ops: []Op{OpJoinMulticast}},
-	"rdma_leave_multicast":       {ops: []Op{OpLeaveMulticast}},
-	"rdma_migrate_id":            {ops: []Op{OpMigrateID}},
-	"rdma_set_option":            {ops: []Op{OpSetTOS, OpSetReuseAddr, OpClearReuseAddr, OpSetAFOnly, OpSetAckTimeout, OpSetIBPath}},
-	"rdma_resolve_addrinfo":      {ops: []Op{OpResolveAddrInfo}},
-	"rdma_write_cm_event":        {ops: []Op{OpWriteCMEvent}},
-	"rdma_query_addrinfo":        {ops: []Op{OpQuery}},
-	"rdma_get_src_port":          {ops: []Op{OpQuery}},
-	"rdma_get_dst_port":          {ops: []Op{OpQuery}},
-	"rdma_get_local_addr":        {ops: []Op{OpQuery}},
-	"rdma_get_peer_addr":         {ops: []Op{OpQuery}},
-	"rdma_init_qp_attr":          {ops: []Op{OpInitQPAttrInit, OpInitQPAttrReady, OpInitQPAttrOther}},
-	"rdma_create_qp":             {ops: []Op{OpCreateQP}},
-	"rdma_create_qp_ex":          {ops: []Op{OpCreateQP}},
-	"rdma_create_ep":             {none: library},
-	"rdma_destroy_ep":            {none: library},
-	"rdma_getaddrinfo":           {none: "needs no identifier"},
-	"rdma_freeaddrinfo":          {none: "needs no identifier"},
-	"rdma_get_devices":           {none: "needs no identifier"},
-	"rdma_free_devices":          {none: "needs no identifier"},
-	"rdma_set_local_ece":         {none: ece},
-	"rdma_get_remote_ece":        {none: ece},
-	"rdma_destroy_qp":            {none: data},
-	"rdma_create_srq":            {none: data},
-	"rdma_create_srq_ex":         {none: data},
-	"rdma_destroy_srq":           {none: data},
-	"rdma_seterrno":              {none: library},
-	"rdma_reg_msgs":              {none: data},
-	"rdma_reg_read":              {none: data},
-	"rdma_reg_write":             {none: data},
-	"rdma_dereg_mr":              {none: data},
-	"rdma_post_recvv":            {none: data},
-	"rdma_post_sendv":            {none: data},
-	"rdma_post_readv":            {none: data},
-	"rdma_post_writev":           {none: data},
-	"rdma_post_recv":             {none: data},
-	"rdma_post_send":             {none: data},
-	"rdma_post_read":             {none: data},
-	"rdma_post_write":            {none: data},
-	"rdma_post_ud_send":          {none: data},
-	"rdma_get_send_comp":         {none: data},
-	"rdma_get_recv_comp":         {none: data},
+func calls(t *testing.T) map[string]call {
+	t.Helper()
+	data, err := os.ReadFile("../docs/librdmacm.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct{ Symbols []call }
+	if err := json.Unmarshal(data, &table); err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]call)
+	for _, c := range table.Symbols {
+		if _, twice := all[c.Symbol]; twice {
+			t.Errorf("%s is there twice", c.Symbol)
+		}
+		all[c.Symbol] = c
+	}
+	return all
 }
 
 // exported is what librdmacm.so.1 exports (RDMACM_1.0 to 1.5) besides rsocket, and what its headers define inline.
@@ -130,26 +81,43 @@ const exported = `
 
 // TestEveryCallHasAnOp walks librdmacm's symbols (rsocket apart, which is a library above this one).
 func TestEveryCallHasAnOp(t *testing.T) {
-	symbols := strings.Fields(exported)
+	symbols, calls := strings.Fields(exported), calls(t)
 	asked := map[Op]bool{}
 	for _, symbol := range symbols {
-		call, ok := calls[symbol]
-		if !ok || (len(call.ops) == 0) == (call.none == "") {
+		c, ok := calls[symbol]
+		if !ok || (len(c.Ops) == 0) == (c.None == "") {
 			t.Errorf("%s: want Ops or a reason to have none", symbol)
 		}
-		for _, op := range call.ops {
+		for _, name := range c.Ops {
+			op := opNamed(name)
+			if int(op) >= NumOps {
+				t.Errorf("%s: there is no Op %s", symbol, name)
+				continue
+			}
 			asked[op] = true
-			if !slices.Contains(symbols, op.C()) || !slices.Contains(calls[op.C()].ops, op) {
+			if !slices.Contains(symbols, op.C()) || !slices.Contains(calls[op.C()].Ops, name) {
 				t.Errorf("%v calls itself %s in C", op, op.C())
 			}
 		}
 	}
-	if len(symbols) != len(calls) {
-		t.Errorf("%d symbols, %d entries", len(symbols), len(calls))
+	for symbol := range calls {
+		if !slices.Contains(symbols, symbol) {
+			t.Errorf("librdmacm has no %s", symbol)
+		}
 	}
 	for op := range Op(NumOps) {
 		if !asked[op] {
 			t.Errorf("%v is no call of librdmacm", op)
 		}
 	}
+}
+
+// opNamed is NumOps for a name that none has.
+func opNamed(name string) Op {
+	for op := range Op(NumOps) {
+		if op.String() == name {
+			return op
+		}
+	}
+	return Op(NumOps)
 }

@@ -32,6 +32,7 @@ func twin(cfg Config) (Rig, *Fabric) {
 		NoRoute:      netip.MustParseAddr("2001:db8::1"),
 		Plain:        netip.MustParseAddr("192.168.1.1"),
 		Datagrams:    cfg.Flavor&states.IWARP == 0,
+		Group:        netip.MustParseAddr("239.1.2.4"),
 		RemoveDevice: func() { f.RemoveDevice("mem1") },
 		Differences: []Difference{
 			{LoopbackOnly, "who binds to loopback wants to be reached from nowhere else (rdma_listen(3))"},
@@ -42,12 +43,24 @@ func twin(cfg Config) (Rig, *Fabric) {
 func TestConformance(t *testing.T) {
 	t.Run("InfiniBand", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(0) }) })
 	t.Run("iWARP", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(states.IWARP) }) })
+	for name, flavor := range map[string]states.Flavor{"reserved InfiniBand": 0, "reserved iWARP": states.IWARP} {
+		t.Run(name, func(t *testing.T) {
+			Run(t, func(*testing.T) Rig {
+				rig, _ := twin(Config{Flavor: flavor, Reserved: true, Seed: 7})
+				return rig
+			})
+		})
+	}
 	t.Run("embedded", func(t *testing.T) {
 		Run(t, func(*testing.T) Rig {
 			rig, _ := twin(Config{Flavor: states.IWARP, Embedded: true, Seed: 7})
 			rig.Differences = append(rig.Differences,
 				Difference{RefusedIsRejected, "the embedded device's connect does not wait"},
 				Difference{LoopbackHasDevice, "the embedded device's streams run over loopback as well"},
+				Difference{NoMigration, "an identifier's socket stays on its loop"},
+				Difference{NoQPAttr, "its queue pairs have no states to drive"},
+				Difference{NoPath, "TCP finds the way"},
+				Difference{NoUserEvent, "as on a kernel before 2025"},
 			)
 			return rig
 		})

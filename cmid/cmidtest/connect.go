@@ -60,11 +60,15 @@ func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
 	id.arm(cmTimeout, again)
 }
 
-// filled is a command's parameters with what the device puts where nothing was asked. EINVAL for more reads than the embedded
-// device can do.
-func (in *instance) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
-	if !in.f.embedded {
-		return librdmacms(p, depthIn, depthOut), nil
+// filled is a command's parameters with what the device puts where nothing was asked. EINVAL for more reads than the device can do,
+// as far as it is known to be involved: librdmacm looks at the queue pair.
+func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
+	if !id.in.f.embedded {
+		out := librdmacms(p, depthIn, depthOut)
+		if id.qp != nil && max(out.ResponderResources, out.InitiatorDepth) > deviceDepth {
+			return out, unix.EINVAL
+		}
+		return out, nil
 	}
 	out := cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut} // TCP has its own retries
 	if p != nil && p.ResponderResources != deviceMax {
@@ -86,20 +90,20 @@ func librdmacms(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
 	}
 	out := *p
 	if out.ResponderResources == deviceMax {
-		out.ResponderResources = deviceDepth
+		out.ResponderResources = depthIn
 	}
 	if out.InitiatorDepth == deviceMax {
-		out.InitiatorDepth = deviceDepth
+		out.InitiatorDepth = depthOut
 	}
 	out.RetryCount, out.RNRRetryCount = min(out.RetryCount, 7), min(out.RNRRetryCount, 7)
 	return out
 }
 
-// seen is p as the receiver is told of it: its reads are my answers.
+// seen is p as the receiver is told of it: its reads are my answers. Nothing else travels on iWARP.
 func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
 	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
 	if in.f.iwarp {
-		p.QPNum = 0
+		return cmid.ConnParam{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth}
 	}
 	return p
 }
@@ -114,14 +118,14 @@ func (in *instance) padded(b []byte, n int) []byte {
 
 // connect is rdma_connect(3).
 func (id *ident) connect(c *cmid.Connect) error {
-	limit := id.in.Limits().ConnectData
+	limit := id.in.Limits(id.h).ConnectData
 	if id.ps.Datagram() {
 		limit = udConnect
 	}
 	if len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
-	own, err := id.in.filled(c.Param, id.in.f.depth(), id.in.f.depth())
+	own, err := id.filled(c.Param, id.in.f.depth(), id.in.f.depth())
 	if err != nil {
 		return err
 	}
@@ -181,7 +185,7 @@ func (id *ident) refused(reason cmid.RejectReason, sidr int32) {
 func (id *ident) ended(kind states.Kind, status int32) {
 	id.disarm()
 	id.state = states.Failed
-	if id.qp != nil {
+	if id.qp != nil && !id.ps.Datagram() {
 		id.qp.fail()
 	}
 	id.tell(kind, status)
@@ -190,8 +194,8 @@ func (id *ident) ended(kind states.Kind, status int32) {
 // gotRequest makes the identifier that a ConnectRequest brings.
 func (in *instance) gotRequest(listener *ident, p *packet) {
 	in.f.read(p.listener)
-	if child := in.requests[p.from]; child != nil {
-		child.requestedAgain()
+	if listener != nil && listener.key == p.from {
+		listener.requestedAgain()
 		return
 	}
 	if listener == nil || listener.state != states.Listening {
@@ -218,8 +222,8 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	if child.ps.Datagram() {
 		limit = udConnect
 	}
-	child.own = p.cm.param // until the answer decides: what accept with no parameters agrees to
-	in.requests[p.from] = child
+	child.own, child.peers = p.cm.param, p.cm.param // own until the answer decides: what accept with no parameters agrees to
+	in.host.requested(p.from, child)
 	in.event(listener, cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child.h, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
 	})
@@ -262,7 +266,7 @@ func (id *ident) gotMoreTime() {
 
 // accept is rdma_accept(3). One that fails rejects the peer.
 func (id *ident) accept(c *cmid.Accept) error {
-	limit := id.in.Limits().AcceptData
+	limit := id.in.Limits(id.h).AcceptData
 	if id.ps.Datagram() {
 		limit = udAnswer
 	}
@@ -272,8 +276,8 @@ func (id *ident) accept(c *cmid.Accept) error {
 	case id.state != states.ConnectRequested:
 		return unix.EINVAL
 	}
-	asked := id.in.seen(id.own)
-	own, err := id.in.filled(c.Param, asked.ResponderResources, asked.InitiatorDepth)
+	asked, most := id.in.seen(id.own), id.in.f.depth()
+	own, err := id.filled(c.Param, min(asked.ResponderResources, most), min(asked.InitiatorDepth, most))
 	if err != nil || len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
 		id.turnDown(nil, int32(cmid.RejectConsumerDefined))
 		return unix.EINVAL
@@ -287,6 +291,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.own.QPNum = id.qp.num
 	}
 	m := &message{ps: id.ps, private: clone(c.PrivateData), param: id.own}
+	m.param.RetryCount = 0 // a reply has no room for it
 	switch {
 	case id.ps.Datagram():
 		id.state = states.Connected
@@ -308,7 +313,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 
 // reject is rdma_reject(3).
 func (id *ident) reject(c *cmid.Reject) error {
-	limit := id.in.Limits().RejectData
+	limit := id.in.Limits(id.h).RejectData
 	if id.ps.Datagram() {
 		limit = udAnswer
 	}
@@ -347,7 +352,7 @@ func (in *instance) gotReply(id *ident, p *packet) {
 		in.f.send(packet{kind: kind, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: m})
 	case id.state == states.Connecting:
 		id.disarm()
-		id.far = p.from
+		id.far, id.peers = p.from, p.cm.param
 		id.ord = min(id.own.InitiatorDepth, p.cm.param.ResponderResources)
 		ev := cmid.DriverEvent{
 			Kind: states.KindEstablished, PrivateData: in.padded(p.cm.private, ibAccept), Param: in.seen(p.cm.param),

@@ -6,13 +6,17 @@
 //
 // iWARP is soft-iWARP's, whose Connect waits for TCP and fails when nobody listens or answers, and may be repeated. With
 // Config.Embedded it is package iwarp's: such a Connect ends in Rejected with status -111 or, after 10 s, in Unreachable, and costs
-// the identifier; a destroyed connection is Disconnected without an error for its peer; both sides are told the depths (up to 128)
-// that they serve and may use; there are 248 bytes of private data, not 252; 127.0.0.1 is an address of the first device; a full
+// the identifier; both sides are told the depths (up to 128)
+// that they serve and may use; there are 248 bytes of private data, not 251; 127.0.0.1 is an address of the first device; a full
 // backlog turns nobody away; there are no datagram identifiers.
 //
 // Queue pairs do Sends, Writes and Reads. InfiniBand completes a Send or a Write when the peer has acknowledged it, tells the
 // requester of an access that was refused (StatusRemAccess), and leaves the disconnect to the owners. iWARP completes both when TCP has
 // them; a target that refuses ends the connection, and both sides are Disconnected with what was wrong.
+//
+// On InfiniBand a Send may have immediate data, and datagram identifiers have queue pairs: address handles by IP address as on RoCE v2,
+// 1,024 bytes, a routing header in front, groups of IPv4 that reach every member on the Fabric. A datagram that finds no receive, or
+// one that is too short, or another queue key, is dropped.
 //
 // [Run] is the suite: a [Rig] says where a driver runs and where it differs from the kernel on purpose. It issues every command in
 // every state the driver can reach, compares with what Linux answered (testdata/state-table.json), and plays what the manual pages
@@ -35,9 +39,8 @@
 //
 // # Limitations
 //
-// Datagram identifiers look services up and join groups, but have no queue pairs: package verbs has none for them. A lost message of
-// a queue pair is not sent again: InfiniBand gives up after 17 s, and iWARP's stream stands still. A Read is answered as soon as it
-// comes, so that nobody finds a target's queue full. There are no AF_IB addresses, no routers and no fragmentation. On iWARP,
-// Embedded or not, ResolveAddr asks the neighbour, the accepting side is established without hearing from its peer, the
+// A lost message of a queue pair is not sent again: InfiniBand gives up after 17 s, and iWARP's stream stands still. A Read is answered
+// as soon as it comes, so that nobody finds a target's queue full. There are no AF_IB addresses, no routers and no fragmentation. On
+// iWARP, Embedded or not, ResolveAddr asks the neighbour, the accepting side is established without hearing from its peer, the
 // disconnecting side is disconnected at once, and a connection whose peer falls silent stays.
 package cmidtest

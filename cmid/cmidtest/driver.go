@@ -16,7 +16,7 @@ import (
 const (
 	ibConnect, ibAccept, ibReject = 56, 196, 148
 	udConnect, udAnswer           = 180, 136
-	iwarpData                     = 252
+	iwarpData                     = 251
 	embeddedData                  = 248
 )
 
@@ -40,10 +40,9 @@ func (d *driver) Name() string {
 func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	in := &instance{
 		f: d.host.f, host: d.host, loop: l, up: up,
-		ids:      make(map[cmid.Handle]*ident),
-		requests: make(map[endpoint]*ident),
-		views:    make(map[*device]*view),
-		lastDue:  make(map[*instance]time.Time),
+		ids:     make(map[cmid.Handle]*ident),
+		views:   make(map[*device]*view),
+		lastDue: make(map[*instance]time.Time),
 	}
 	in.lateTimer = l.NewTimer(in.deliverLate)
 	in.f.mu.Lock()
@@ -56,24 +55,25 @@ func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 
 // instance is a host's devices on one loop.
 type instance struct {
-	f        *Fabric
-	host     *Host
-	loop     *eventloop.Loop
-	up       cmid.Upcalls
-	ids      map[cmid.Handle]*ident
-	requests map[endpoint]*ident // children by who asked, until they are destroyed
-	views    map[*device]*view
-	closed   bool
-	salt     byte // odd; the low byte of every key
+	f      *Fabric
+	host   *Host
+	loop   *eventloop.Loop
+	up     cmid.Upcalls
+	ids    map[cmid.Handle]*ident
+	views  map[*device]*view
+	closed bool
+	salt   byte // odd; the low byte of every key
 
 	box       inbox
+	batch     []packet // taken out of box, to be handled in this turn
 	spare     []packet
 	late      []latePacket // by due time
 	lastDue   map[*instance]time.Time
 	lateTimer *eventloop.Timer
 
-	dirty []*cq       // have completions nobody was told of
-	held  []heldEvent // Reorder keeps them back
+	dirty   []*cq       // have completions nobody was told of
+	held    []heldEvent // Reorder keeps them back
+	telling []heldEvent // no longer
 }
 
 type heldEvent struct {
@@ -82,7 +82,7 @@ type heldEvent struct {
 }
 
 // Flavor is the Fabric's.
-func (in *instance) Flavor() states.Flavor {
+func (in *instance) Flavor(cmid.Handle) states.Flavor {
 	if in.f.iwarp {
 		return states.IWARP
 	}
@@ -90,7 +90,7 @@ func (in *instance) Flavor() states.Flavor {
 }
 
 // Limits are the transport's for connected identifiers.
-func (in *instance) Limits() cmid.Limits {
+func (in *instance) Limits(cmid.Handle) cmid.Limits {
 	l := cmid.Limits{
 		ConnectData: ibConnect, AcceptData: ibAccept, RejectData: ibReject, Padded: true,
 		MaxBacklog: maxBacklog, MaxMessage: maxMessage,
@@ -140,10 +140,14 @@ func (in *instance) Info(h cmid.Handle) cmid.Info {
 
 // Device is the device h is attached to.
 func (in *instance) Device(h cmid.Handle) verbs.Device {
-	if id := in.ids[h]; id != nil && id.dev != nil {
-		return in.view(id.dev)
+	id := in.ids[h]
+	switch {
+	case id == nil || id.dev == nil:
+		return nil
+	case id.qp != nil:
+		return id.qp.view
 	}
-	return nil
+	return in.view(id.dev)
 }
 
 // Devices lists the host's.
@@ -164,7 +168,7 @@ func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, er
 	switch {
 	case id == nil || id.dev == nil || id.qp != nil:
 		return nil, unix.EINVAL
-	case id.ps.Datagram():
+	case id.ps.Datagram() && in.f.iwarp:
 		return nil, verbs.ErrNotSupported
 	}
 	if err := in.f.exhausted(); err != nil {
@@ -221,10 +225,14 @@ func (in *instance) tell(id *ident, ev *cmid.DriverEvent) {
 
 // tellHeld tells what Reorder has kept back.
 func (in *instance) tellHeld() {
-	held := in.held
-	in.held = nil
-	for i := range held {
-		in.tell(held[i].id, &held[i].ev)
+	in.telling = in.held
+	for in.held = nil; len(in.telling) > 0; {
+		e := in.telling[0]
+		in.telling = in.telling[1:]
+		if in.ids[e.id.h] != e.id && e.id.alive() { // it was migrated by who was told
+			in.follow(&e, e.id.in)
+		}
+		e.id.in.tell(e.id, &e.ev)
 	}
 }
 

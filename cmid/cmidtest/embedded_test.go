@@ -67,7 +67,7 @@ func TestEmbeddedConnectDoesNotWait(t *testing.T) {
 
 func TestEmbeddedLimits(t *testing.T) {
 	w, _ := embedded(t)
-	l := w.a.ch.Limits()
+	l := w.limits()
 	if l.ConnectData != 248 || l.AcceptData != 248 || l.RejectData != 248 || l.Padded {
 		t.Errorf("limits %+v, want 248 bytes as they are", l)
 	}

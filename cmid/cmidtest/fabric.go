@@ -18,6 +18,9 @@ type Config struct {
 	// Embedded has iWARP be played as package iwarp does where it departs from Linux's soft-iWARP, as far as the package comment
 	// says. It is nothing to InfiniBand.
 	Embedded bool
+	// Reserved has devices be like the kernel's, which ask nobody for receives (verbs.DeviceAttr.AsksForReceives), take no keys back
+	// (Invalidates) and say how long a completion queue may be (MaxCQE).
+	Reserved bool
 	// Seed decides what chance decides: port numbers, and what Reorder does.
 	Seed uint64
 }
@@ -27,6 +30,7 @@ type Config struct {
 type Fabric struct {
 	iwarp    bool
 	embedded bool // iwarp, as package iwarp plays it
+	reserved bool
 	left     ledger
 
 	// mu guards all below, in hosts, devices and bindings too. Nothing is called while it is held.
@@ -37,15 +41,19 @@ type Fabric struct {
 	opened int                    // drivers, all in all
 	addrs  map[netip.Addr]*device // of every host
 	faults faults
+	// members are the queue pairs that are attached to a group.
+	members map[netip.Addr][]member
 }
 
 // NewFabric makes a network without devices.
 func NewFabric(cfg Config) *Fabric {
 	f := &Fabric{
-		iwarp: cfg.Flavor&states.IWARP != 0,
+		iwarp: cfg.Flavor&states.IWARP != 0, reserved: cfg.Reserved,
 		rng:   rand.New(rand.NewPCG(cfg.Seed, 0x7471)),
 		hosts: make(map[string]*Host),
 		addrs: make(map[netip.Addr]*device),
+
+		members: make(map[netip.Addr][]member),
 	}
 	f.embedded = f.iwarp && cfg.Embedded
 	f.faults.init()
@@ -62,6 +70,8 @@ type Host struct {
 	ports     map[cmid.PortSpace]map[uint16][]*binding
 	instances []*instance
 	nextQPN   uint32
+	datagrams map[uint32]*qp        // by number
+	requests  map[endpoint]endpoint // children by who asked, until they are destroyed
 }
 
 // device is a device of a host. What a loop sees of it is a view.
@@ -78,7 +88,10 @@ func (f *Fabric) Host(name string) *Host {
 	defer f.mu.Unlock()
 	h := f.hosts[name]
 	if h == nil {
-		h = &Host{f: f, name: name, ports: make(map[cmid.PortSpace]map[uint16][]*binding), nextQPN: 16}
+		h = &Host{
+			f: f, name: name, nextQPN: uint32(16 + 1000*len(f.order)), ports: make(map[cmid.PortSpace]map[uint16][]*binding),
+			datagrams: make(map[uint32]*qp), requests: make(map[endpoint]endpoint),
+		}
 		f.hosts[name] = h
 		f.order = append(f.order, h)
 	}
@@ -143,6 +156,29 @@ func (f *Fabric) RemoveDevice(name string) {
 	f.mu.Unlock()
 	for _, in := range told {
 		in.later(in.dropRemoved)
+	}
+}
+
+// child is the identifier that who's request has made; the zero endpoint when there is none.
+func (h *Host) child(who endpoint) endpoint {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	return h.requests[who]
+}
+
+// requested notes that who's request has made an identifier.
+func (h *Host) requested(who endpoint, child *ident) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	h.requests[who] = child.self()
+}
+
+// answered forgets it.
+func (h *Host) answered(who endpoint, child *ident) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	if h.requests[who] == child.self() {
+		delete(h.requests, who)
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	MsgWrite                       // an RDMA Write
 	MsgRead                        // an RDMA Read
 	MsgReadResponse                // the bytes it asked for
+	MsgDatagram                    // a Send of a datagram queue pair
 	numMessages
 )
 

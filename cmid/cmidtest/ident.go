@@ -13,7 +13,8 @@ import (
 
 // ident is an identifier as the device knows it. state is the device's own view, which the one above may lag behind.
 type ident struct {
-	in          *instance
+	in          *instance // whose it is, see Migrate
+	home        *instance // that made it, where peers send to
 	h           cmid.Handle
 	ps          cmid.PortSpace
 	state       states.State
@@ -25,39 +26,41 @@ type ident struct {
 	afOnly      bool
 	afOnlySet   bool
 	qp          *qp
-	groups      map[netip.Addr]bool // joined
+	groups      map[netip.Addr]*cmid.JoinMulticast // joined
 
 	far      endpoint // the other end
 	key      endpoint // whose request made this identifier
 	own      cmid.ConnParam
-	ord      uint8         // Reads that may be outstanding: no more than the peer serves
-	reset    bool          // a request whose peer gave up (iWARP)
-	opening  *cmid.Connect // whose stream is not open yet (iWARP)
-	sent     packet        // what is repeated until it is answered
+	peers    cmid.ConnParam // what the peer has said
+	ord      uint8          // Reads that may be outstanding: no more than the peer serves
+	reset    bool           // a request whose peer gave up (iWARP)
+	opening  *cmid.Connect  // whose stream is not open yet (iWARP)
+	sent     packet         // what is repeated until it is answered
 	tries    int
 	patience int // how often the peer has asked for more time
 	timer    *eventloop.Timer
+	due      time.Time // of timer
 	onTimer  func()
 }
 
 func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
-	id := &ident{in: in, h: h, ps: ps}
+	id := &ident{in: in, home: in, h: h, ps: ps}
 	in.ids[h] = id
 	in.host.count(1)
 	return id
 }
 
-func (id *ident) self() endpoint { return endpoint{id.in, id.h} }
+func (id *ident) self() endpoint { return endpoint{id.home, id.h} }
 
 func (id *ident) alive() bool { return id.in.ids[id.h] == id }
 
 // later runs fn after what has arrived already, unless id is destroyed by then.
 func (id *ident) later(fn func()) {
-	id.in.later(func() {
+	id.in.put(packet{kind: msgLocal, to: endpoint{id.in, id.h}, fn: func() {
 		if id.alive() {
 			fn()
 		}
-	})
+	}})
 }
 
 // arm runs fn after d; an identifier waits for one thing at a time.
@@ -66,6 +69,7 @@ func (id *ident) arm(d time.Duration, fn func()) {
 	if id.timer == nil {
 		id.timer = id.in.loop.NewTimer(func() { id.onTimer() })
 	}
+	id.due = id.in.loop.Now().Add(d)
 	id.timer.Reset(d)
 }
 
@@ -117,11 +121,23 @@ func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
 	case *cmid.Notify:
 		return id.notify(c)
 	case *cmid.JoinMulticast:
-		return id.join(c.Addr)
+		return id.join(c)
 	case *cmid.LeaveMulticast:
 		return id.leave(c.Addr)
+	case *cmid.SetIBPath:
+		if !id.in.f.embedded {
+			return id.setIBPath(c.Paths)
+		}
+	case *cmid.WriteCMEvent:
+		if !id.in.f.embedded {
+			id.later(func() { id.in.event(id, cmid.DriverEvent{Kind: states.KindUser, Arg: c.Arg}) })
+			return nil
+		}
+	case *cmid.ResolveIBService: // only native InfiniBand has a subnet administrator
+	default:
+		return unix.EINVAL
 	}
-	return unix.EINVAL
+	return cmid.ErrNotSupported
 }
 
 func (id *ident) setOption(c *cmid.SetOption) error {
@@ -154,44 +170,6 @@ func (id *ident) notify(c *cmid.Notify) error {
 	return nil
 }
 
-// join plays RoCE: groups of IPv4 only, and the errno that leaks out of the kernel for others.
-func (id *ident) join(a cmid.Addr) error {
-	const notSupported = unix.Errno(524)
-	switch ip := a.Addr(); {
-	case !ip.IsValid() || ip.IsUnspecified():
-		return unix.EINVAL
-	case ip.Is6():
-		return notSupported
-	case id.groups[ip]:
-		return unix.EADDRINUSE
-	}
-	if id.groups == nil {
-		id.groups = make(map[netip.Addr]bool)
-	}
-	id.groups[a.Addr()] = true
-	id.later(func() {
-		if id.groups[a.Addr()] {
-			id.in.event(id, cmid.DriverEvent{
-				Kind: states.KindMulticastJoin, Addr: a, Param: cmid.ConnParam{QPNum: multicastQPN, QKey: globalQKey},
-			})
-		}
-	})
-	return nil
-}
-
-const (
-	multicastQPN = 0xffffff
-	globalQKey   = 0x01234567 // RDMA_UDP_QKEY
-)
-
-func (id *ident) leave(a cmid.Addr) error {
-	if !id.groups[a.Addr()] {
-		return unix.EADDRNOTAVAIL
-	}
-	delete(id.groups, a.Addr())
-	return nil
-}
-
 // destroy ends the identifier as rdma_destroy_id(3) does, with what that tells the peer.
 func (id *ident) destroy() {
 	id.abandon()
@@ -200,8 +178,8 @@ func (id *ident) destroy() {
 	if id.qp != nil {
 		id.qp.release()
 	}
-	if id.key.in != nil && id.in.requests[id.key] == id {
-		delete(id.in.requests, id.key)
+	if id.key.in != nil {
+		id.in.host.answered(id.key, id)
 	}
 	if id.alive() {
 		id.in.host.count(-1)
@@ -220,12 +198,8 @@ func (id *ident) abandon() {
 		return
 	case id.in.f.iwarp:
 		switch id.state {
-		case states.Connected:
-			if id.in.f.embedded { // it says FIN
-				id.send(MsgDREQ, &message{})
-				return
-			}
-			fallthrough
+		case states.Connected: // it says FIN
+			id.send(MsgDREQ, &message{})
 		case states.Connecting, states.ConnectRequested:
 			id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
 		default:

@@ -16,6 +16,7 @@ const (
 	resSRQ        resource = "shared receive queue"
 	resMR         resource = "memory region"
 	resPD         resource = "protection domain"
+	resAH         resource = "address handle"
 )
 
 // ledger counts what exists, by kind and by where: a device, or a host for identifiers, which need no device.

@@ -1,8 +1,6 @@
 package cmidtest
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -35,12 +33,9 @@ func (id *ident) gotLookupReply(p *packet) {
 	case p.cm.status != 0:
 		id.state = states.Failed
 		ev.Kind, ev.Status = states.KindUnreachable, p.cm.status
-	case id.own.QKey != 0 && id.own.QKey != p.cm.param.QKey:
-		id.state = states.Failed
-		ev = cmid.DriverEvent{Kind: states.KindAddrError, Status: -int32(unix.EINVAL)}
 	default:
 		id.state, id.far = states.Connected, p.from
-		ev.Kind, ev.Param = states.KindEstablished, p.cm.param
+		ev.Kind, ev.Param, ev.AH = states.KindEstablished, p.cm.param, id.wayTo(id.peer.Addr())
 	}
 	id.in.event(id, ev)
 }

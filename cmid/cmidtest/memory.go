@@ -21,6 +21,7 @@ type view struct {
 const (
 	maxInline = 64
 	maxSGE    = 16
+	maxCQE    = 1 << 15
 )
 
 // Name is the device's.
@@ -28,10 +29,17 @@ func (v *view) Name() string { return v.dev.name }
 
 // Attr gives limits that a test can reach.
 func (v *view) Attr() verbs.DeviceAttr {
-	return verbs.DeviceAttr{
+	attr := verbs.DeviceAttr{
 		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,
-		MaxRDAtom: int(v.in.f.depth()),
+		MaxRDAtom: int(v.in.f.depth()), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
 	}
+	if v.in.f.reserved {
+		attr.MaxCQE = maxCQE
+	}
+	if !v.in.f.iwarp {
+		attr.MaxDatagram, attr.Immediate = maxDatagram, true
+	}
+	return attr
 }
 
 // PD is the domain of whatever names none.

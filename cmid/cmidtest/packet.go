@@ -20,14 +20,16 @@ type packet struct {
 	kind     Message
 	from, to endpoint
 	src, dst netip.Addr
-	cm       *message // of connection management; never changed once sent
-	listener *binding // MsgREQ, MsgSIDRREQ: who has one unread request more
-	fn       func()   // msgLocal
-	data     *buffer  // MsgSend, MsgWrite, MsgReadResponse
-	seq      uint64   // of the work request, or of the one that is answered
-	mem      remote   // MsgWrite, MsgRead; of MsgSend the key to invalidate
-	flags    sendFlags
-	status   ack // MsgAck
+	cm       *message  // of connection management; never changed once sent
+	listener *binding  // MsgREQ, MsgSIDRREQ: who has one unread request more
+	fn       func()    // msgLocal
+	data     *buffer   // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
+	seq      uint64    // of the work request, or of the one that is answered
+	mem      remote    // MsgWrite, MsgRead; of MsgSend the key to invalidate
+	flags    sendFlags // MsgSend, MsgDatagram
+	imm      uint32    // MsgSend, MsgDatagram with flagImmediate
+	ud       datagram  // MsgDatagram
+	status   ack       // MsgAck
 	delay    time.Duration
 }
 
@@ -41,12 +43,13 @@ type message struct {
 	err      error // MsgDREQ on iWARP: why
 }
 
-// sendFlags say what a MsgSend asks for besides being received.
+// sendFlags say what a message asks for besides being received.
 type sendFlags uint8
 
 const (
 	flagSolicited  sendFlags = 1 << iota
 	flagInvalidate           // take mem.key back
+	flagImmediate            // tell imm
 )
 
 // buffer holds a message's bytes on their way. They are copied when it leaves, so that a queue pair that is flushed meanwhile gives
@@ -69,6 +72,7 @@ type inbox struct {
 	in        []packet
 	scheduled bool
 	closed    bool
+	moved     map[cmid.Handle]*instance // where what comes for an identifier is passed on to
 }
 
 // send gives p to the network; false when it is lost there.
@@ -91,6 +95,11 @@ func (f *Fabric) send(p packet) bool {
 // put queues p and has the instance run, on its loop, never inside the caller.
 func (in *instance) put(p packet) {
 	in.box.mu.Lock()
+	if now := in.box.moved[p.to.h]; now != nil {
+		in.box.mu.Unlock()
+		now.put(p)
+		return
+	}
 	if in.box.closed {
 		in.box.mu.Unlock()
 		in.f.read(p.listener)
@@ -127,13 +136,15 @@ func (in *instance) Run(int) (more bool) {
 	in.box.in = in.spare[:0]
 	in.box.scheduled = false
 	in.box.mu.Unlock()
-	for i := range batch {
+	for in.batch = batch; len(in.batch) > 0; {
+		p := &in.batch[0]
+		in.batch = in.batch[1:]
 		if in.closed {
-			in.f.read(batch[i].listener)
-			batch[i].release()
+			in.f.read(p.listener)
+			p.release()
 			continue
 		}
-		in.arrive(&batch[i])
+		in.arrive(p)
 	}
 	clear(batch)
 	in.spare = batch
@@ -158,17 +169,7 @@ func (in *instance) arrive(p *packet) {
 		in.handle(p)
 		return
 	}
-	in.lastDue[p.from.in] = due
-	i := len(in.late)
-	for i > 0 && in.late[i-1].due.After(due) {
-		i--
-	}
-	in.late = append(in.late, latePacket{})
-	copy(in.late[i+1:], in.late[i:])
-	in.late[i] = latePacket{*p, due}
-	if i == 0 {
-		in.lateTimer.Reset(due.Sub(now))
-	}
+	in.putLate(latePacket{*p, due})
 }
 
 type latePacket struct {
@@ -199,7 +200,10 @@ func (in *instance) deliverLate() {
 
 // handle is the one place where messages come in.
 func (in *instance) handle(p *packet) {
-	id := in.meant(p)
+	id, elsewhere := in.meant(p)
+	if elsewhere {
+		return
+	}
 	switch p.kind {
 	case MsgREQ, MsgSIDRREQ:
 		in.gotRequest(id, p)
@@ -219,6 +223,8 @@ func (in *instance) handle(p *packet) {
 		id.gotLookupReply(p)
 	case MsgSend, MsgWrite, MsgRead:
 		in.gotWork(id, p)
+	case MsgDatagram:
+		id.gotDatagram(p)
 	case MsgAck:
 		id.gotAck(p)
 	case MsgReadResponse:
@@ -227,11 +233,29 @@ func (in *instance) handle(p *packet) {
 	p.release()
 }
 
-// meant is whom a message is for. One who asked and changed his mind knows the listener only; he means the child.
-func (in *instance) meant(p *packet) *ident {
-	id := in.ids[p.to.h]
-	if (id == nil || id.state == states.Listening) && (p.kind == MsgREJ || p.kind == MsgDREQ) {
-		return in.requests[p.from]
+// meant is whom a message is for. One who asks again, or has changed his mind, knows the listener only; he means the child, which may
+// have been migrated: then p was passed on.
+func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
+	id = in.ids[p.to.h]
+	switch p.kind {
+	case MsgREJ, MsgDREQ:
+		if id != nil && id.state != states.Listening {
+			return id, false
+		}
+	case MsgREQ, MsgSIDRREQ:
+	default:
+		return id, false
 	}
-	return id
+	switch child := in.host.child(p.from); {
+	case child.in == nil:
+		return id, false
+	case in.ids[child.h] != nil:
+		return in.ids[child.h], false
+	case child == p.to:
+		return nil, false // destroyed meanwhile
+	default:
+		p.to = child
+		child.in.put(*p)
+		return nil, true
+	}
 }

@@ -64,6 +64,9 @@ func (in *instance) newQP(id *ident, attr verbs.QPInitAttr) (verbs.QP, error) {
 		q.srq.users++
 	}
 	id.qp = q
+	if id.ps.Datagram() {
+		q.register()
+	}
 	q.dev.count(resQP, 1)
 	return q, nil
 }
@@ -98,7 +101,16 @@ func (q *qp) Context() any { return q.attr.Context }
 
 // PostSend queues wr.
 func (q *qp) PostSend(wr *verbs.SendWR) error {
-	if q.over || q.id.state != states.Connected {
+	switch {
+	case wr.Op == verbs.SendWithImm && q.in.f.iwarp:
+		return verbs.ErrNotSupported
+	case q.over:
+		return unix.EINVAL
+	case q.id.ps.Datagram():
+		return q.postDatagram(wr)
+	case wr.Op == verbs.SendWithInvalidate && q.in.f.reserved:
+		return verbs.ErrNotSupported
+	case q.id.state != states.Connected:
 		return unix.EINVAL
 	}
 	n, ok := q.bytesOf(wr)
@@ -110,6 +122,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	}
 	e := sendEntry{
 		id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{addr: wr.RemoteAddr, key: wr.RKey, n: n}, inline: wr.Inline, sgl: wr.SGL,
+		imm: wr.Imm,
 	}
 	if wr.Op == verbs.Read && len(wr.SGL) > 0 {
 		e.sink = wr.SGL[0]
@@ -127,7 +140,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	access := verbs.Access(0)
 	switch wr.Op {
-	case verbs.Send, verbs.SendWithInvalidate, verbs.Write:
+	case verbs.Send, verbs.SendWithInvalidate, verbs.SendWithImm, verbs.Write:
 	case verbs.Read:
 		access = verbs.LocalWrite
 		if q.id.ord == 0 || len(wr.SGL) > 1 || len(wr.Inline) > 0 {
@@ -183,6 +196,9 @@ func (q *qp) release() {
 		q.srq.users--
 	}
 	q.id.qp = nil
+	if q.id.ps.Datagram() {
+		q.unregister()
+	}
 	q.dev.count(resQP, -1)
 }
 

@@ -73,7 +73,7 @@ func (q *cq) Close() error {
 
 // CreateCQ makes a completion queue.
 func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
-	if cqe <= 0 {
+	if cqe <= 0 || v.in.f.reserved && cqe > maxCQE {
 		return nil, unix.EINVAL
 	}
 	v.dev.count(resCQ, 1)
@@ -132,7 +132,7 @@ func (s *srq) Arm(limit int) error {
 
 // take takes the oldest receive for q; the owner of an empty queue may post one now.
 func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
-	if s.posted.len() == 0 && s.attr.OnEmpty != nil {
+	if s.posted.len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved {
 		s.attr.OnEmpty()
 	}
 	if q.over || s.posted.len() == 0 {

@@ -24,11 +24,10 @@ type path struct {
 
 // resolveAddr is rdma_resolve_addr(3).
 func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
-	dst := c.Dst
+	f, dst := id.in.f, c.Dst
 	if dst.IB != nil || !dst.Addr().IsValid() {
 		return unix.EINVAL
 	}
-	f := id.in.f
 	if id.port == nil {
 		src := c.Src
 		if src.IsZero() {
@@ -89,8 +88,16 @@ func (id *ident) resolved(p path, dst cmid.Addr) {
 		return
 	}
 	id.dev, id.peer = p.dev, dst
-	if isAny(id.local.Addr()) {
+	if f.embedded && dst.IsWildcard() {
+		id.peer = cmid.AddrFrom(loopbackAddr(dst.Addr()), dst.Port())
+	}
+	if id.local.IsWildcard() {
 		id.local = cmid.AddrFrom(p.src, id.local.Port())
+		if !f.embedded { // its socket stays where it is
+			f.mu.Lock()
+			id.port.ip = p.src
+			f.mu.Unlock()
+		}
 	}
 	id.state = states.AddrResolved
 	id.tell(states.KindAddrResolved, 0)
@@ -113,13 +120,18 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 		return path{}, unix.EINVAL
 	}
 	delay := f.latency(id.local.Addr().WithZone(""), dst.WithZone(""))
+	if id.poisoned || !f.iwarp && id.local.Addr().IsLoopback() { // the other interface sticks to it; RoCE has no GID for loopback
+		return path{errno: unix.ENODEV, delay: delay}, nil
+	}
 	if d := host.own(dst); d != nil {
 		if bound != nil && bound != d {
 			return path{silence: true}, nil // one device's port does not hear the other's
 		}
-		return path{dev: d, src: dst, delay: delay}, nil
+		src, _ := d.source(dst) // the first of the subnet's, as the routing table has it
+		return path{dev: d, src: src, delay: delay}, nil
 	}
 	if host.isPlain(dst) {
+		id.poisoned = true
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	dev, src := host.onLink(dst)
@@ -137,10 +149,10 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 	return path{dev: dev, src: src, silence: f.addrs[ip] == nil || f.faults.silent[ip] || f.faults.silent[src], delay: delay}, nil
 }
 
-// resolveRoute is rdma_resolve_route(3). RoCE has no way from itself to its loopback address.
+// resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a way from a loopback address.
 func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	f := id.in.f
-	if !f.iwarp && loopback(id.peer.Addr()) {
+	if !f.embedded && id.local.Addr().IsLoopback() {
 		return unix.ENODEV
 	}
 	timeout := c.Timeout
@@ -168,10 +180,10 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 }
 
 func unspecified(ip netip.Addr) netip.Addr {
-	if ip.Is4() {
-		return netip.IPv4Unspecified()
+	if ip.Is6() {
+		return netip.IPv6Unspecified()
 	}
-	return netip.IPv6Unspecified()
+	return netip.IPv4Unspecified()
 }
 
 // loopbackAddr is the source for a destination on the host itself.

@@ -33,6 +33,7 @@ type sendEntry struct {
 	op     verbs.Opcode
 	flags  verbs.SendFlags
 	mem    remote // the peer's memory; n is the length also where there is none
+	imm    uint32
 	inline []byte
 	sgl    []verbs.SGE
 	sink   verbs.SGE // of a Read
@@ -51,7 +52,7 @@ func (q *qp) issue() {
 		q.seq++
 		e.seq = q.seq
 		p := q.id.packet(MsgSend, nil)
-		p.seq, p.mem = e.seq, e.mem
+		p.seq, p.mem, p.imm, p.flags = e.seq, e.mem, e.imm, e.wireFlags()
 		switch e.op {
 		case verbs.Read:
 			p.kind = MsgRead
@@ -59,14 +60,8 @@ func (q *qp) issue() {
 		case verbs.Write:
 			p.kind = MsgWrite
 			p.data = e.gather()
-		case verbs.SendWithInvalidate:
-			p.flags = flagInvalidate
+		case verbs.Send, verbs.SendWithInvalidate, verbs.SendWithImm, verbs.Recv:
 			p.data = e.gather()
-		case verbs.Send, verbs.Recv:
-			p.data = e.gather()
-		}
-		if e.flags&verbs.Solicited != 0 {
-			p.flags |= flagSolicited
 		}
 		e.inline, e.sgl = nil, nil
 		if q.next == 0 {
@@ -78,6 +73,21 @@ func (q *qp) issue() {
 			q.settleLater()
 		}
 	}
+}
+
+// wireFlags is what the message asks for.
+func (e *sendEntry) wireFlags() (f sendFlags) {
+	switch e.op {
+	case verbs.SendWithInvalidate:
+		f = flagInvalidate
+	case verbs.SendWithImm:
+		f = flagImmediate
+	default:
+	}
+	if e.flags&verbs.Solicited != 0 {
+		f |= flagSolicited
+	}
+	return f
 }
 
 // gather copies what is sent.

@@ -98,12 +98,20 @@ func (q *qp) receive(p *packet) (done bool) {
 		}
 		wc.InvalidatedRKey = key
 	}
+	p.immediate(&wc)
 	wc.Bytes = uint32(copy(place(wr.SGE), p.data.b))
 	if !q.rq.add(wc, p.flags&flagSolicited != 0) {
 		q.overrun()
 	}
 	q.acknowledge(p, ackOK)
 	return true
+}
+
+// immediate tells what was sent beside the bytes.
+func (p *packet) immediate(wc *verbs.WC) {
+	if p.flags&flagImmediate != 0 {
+		wc.HasImm, wc.Imm = true, p.imm
+	}
 }
 
 // takeRecv takes the oldest receive.

@@ -3,9 +3,11 @@ package cmidtest
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // Rig is a driver set up for Run, and what the suite has to know about where it runs.
@@ -27,8 +29,14 @@ type Rig struct {
 	Plain netip.Addr
 	// Privileged says that ports below 1024 may be bound.
 	Privileged bool
-	// Datagrams says that UD identifiers exist.
+	// Datagrams says that UD identifiers exist. Whether they have queue pairs is the device's Attr.MaxDatagram.
 	Datagrams bool
+	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. Zero: both are one port, which does not hear
+	// itself.
+	Group netip.Addr
+	// Patience is how long, in real time, an answer may take (0: 15 s), and Quiet how long nothing has to happen until nothing will
+	// (0: 30 ms).
+	Patience, Quiet time.Duration
 	// RemoveDevice takes the device with Address away. nil: it cannot go.
 	RemoveDevice func()
 
@@ -53,13 +61,39 @@ const (
 	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
 	// LoopbackHasDevice: 127.0.0.1 is an address of the device; the kernel treats it like a wildcard.
 	LoopbackHasDevice What = "127.0.0.1 is an address of the device"
+	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and NoUserEvent: what a driver does not offer fails
+	// with EOPNOTSUPP.
+	NoMigration What = "identifiers stay on their channel"
+	NoQPAttr    What = "no attributes for queue pairs"
+	NoPath      What = "no path records and no GIDs"
+	NoUserEvent What = "no user events"
+	// SeparateFamilies: who asks a listener on :: over IPv4 is rejected.
+	SeparateFamilies What = "a listener on :: is IPv6's only"
+	// TooLongIsRemOp: who sends more than the receive takes is told StatusRemOp, not StatusRemInvReq.
+	TooLongIsRemOp What = "a Send longer than its receive is a remote operation error"
+	// TooLongEnds: a queue pair that got a datagram longer than its receive gets no other one.
+	TooLongEnds What = "a datagram longer than its receive is the last one"
+	// OneMoreNotification: the first completion after CQ.ReqNotify(true) is told, solicited or not.
+	OneMoreNotification What = "one more notification of what is not solicited"
+	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds all the same, and may be received.
+	SentBehindRefused What = "a Send succeeds behind a Read that is refused"
+	// ReadsUnchecked: a Read of memory without RemoteRead succeeds.
+	ReadsUnchecked What = "a Read needs no right to read"
+	// EndsWithoutReason: the Disconnected of a connection that a target gave up has no Err.
+	EndsWithoutReason What = "the end of a connection is told without its reason"
+	// AcceptServesAsked: who accepts serves as many Reads as the request asks for, if ConnParam says fewer.
+	AcceptServesAsked What = "accept serves as many Reads as are asked for"
+	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects goes when its peer has answered.
+	DestroyAwaitsAnswer What = "destroy waits for the answer to a connect"
 )
 
 // run is one run of the suite.
 type run struct {
 	open func(t *testing.T) Rig
 	used map[What]bool
-	left int // groups and scenarios that were not run: go test -run chooses
+	// flavor is that of the device with Address, once it is known.
+	flavor *states.Flavor
+	left   int // groups and scenarios that were not run: go test -run chooses
 }
 
 // Run holds a driver against what Linux's rdma_cm does (above the state machine's guards) and what the manual pages promise. open is
@@ -77,12 +111,20 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"connect", connectScenarios.run},
 		{"disconnect", disconnectScenarios.run},
 		{"destroy", destroyScenarios.run},
+		{"migration", migrationScenarios.run},
+		{"init_qp_attr", attrScenarios.run},
+		{"ece", eceScenarios.run},
+		{"set_ib_path", pathScenarios.run},
+		{"user events", userEventScenarios.run},
 		{"data", dataScenarios.run},
+		{"immediate data", immediateScenarios.run},
 		{"memory", memoryScenarios.run},
 		{"remote access", accessScenarios.run},
 		{"domains", domainScenarios.run},
 		{"notification", notifyScenarios.run},
 		{"datagrams", datagramsScenarios.run},
+		{"datagram data", datagramDataScenarios.run},
+		{"multicast", multicastScenarios.run},
 		{"device", deviceRemoval},
 		{"channel", channel},
 	} {

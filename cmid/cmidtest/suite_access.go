@@ -15,6 +15,8 @@ type access struct {
 	mr  *verbs.MR // the peer's, open to everything
 	wr  verbs.SendWR
 	got int // Sends that the peer has received already
+
+	over bool // there is nothing to be refused
 }
 
 const accessed = 4096
@@ -38,6 +40,9 @@ var misuses = map[string]func(x *access){
 			rights = verbs.LocalWrite | verbs.RemoteWrite
 		}
 		x.aim(x.w.memory(x.c.bq, accessed, rights, 9))
+		if x.wr.Op == verbs.Read && x.w.differs(ReadsUnchecked) {
+			x.succeeds()
+		}
 	},
 	"memory of another domain": func(x *access) {
 		pd, err := x.c.passive.Device().AllocPD()
@@ -47,6 +52,9 @@ var misuses = map[string]func(x *access){
 		x.aim(mr)
 	},
 	"a key that was taken back": func(x *access) {
+		if x.over = !x.w.canInvalidate(x.c); x.over {
+			return
+		}
 		x.w.must(x.c.aq.qp.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, Inline: []byte("back"), RKey: x.mr.RKey}))
 		x.w.until("the Send that takes it back", func() bool { return len(x.c.bq.of(verbs.Recv)) == 1 })
 		x.got = 1
@@ -55,6 +63,17 @@ var misuses = map[string]func(x *access){
 
 // aim has the access go to the start of mr.
 func (x *access) aim(mr *verbs.MR) { x.mr, x.wr.RemoteAddr, x.wr.RKey = mr, mr.Addr, mr.RKey }
+
+// succeeds holds that a Read of what it may not read brings it all the same.
+func (x *access) succeeds() {
+	x.w.Helper()
+	x.over = true
+	x.wr.Flags |= verbs.Signaled
+	x.w.must(x.c.aq.qp.PostSend(&x.wr))
+	into := x.wr.SGL[0]
+	x.w.sent("a Read that nobody checks", x.c.aq, verbs.WC{ID: x.wr.ID, Op: verbs.Read, Bytes: into.Length})
+	x.w.same("and what it brings", into.MR.Bytes[:into.Length], x.mr.Bytes[:into.Length])
+}
 
 // accessScenarios are accesses that are refused, and keys taken back.
 var accessScenarios = func() scenarios {
@@ -81,7 +100,9 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	x := &access{w: w, c: c}
 	x.wr = verbs.SendWR{ID: 3, Op: op, SGL: []verbs.SGE{part(near, 0, 64)}}
 	x.aim(w.memory(c.bq, accessed, remoteAll, 3))
-	change(x)
+	if change(x); x.over {
+		return
+	}
 	keepNear, keepFar := bytes.Clone(near.Bytes), bytes.Clone(x.mr.Bytes)
 
 	w.must(c.aq.write(2, verbs.Signaled, part(near, 0, 64), good, 0))
@@ -113,11 +134,14 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 		w.Errorf("what was refused completed (%v) as %+v; want %v: iWARP knows of Reads only that they were not answered, "+
 			"and of Writes nothing", told, wc, want)
 	}
-	if wc, told := sent[4]; !told || wc.Status != verbs.StatusFlushed && (want != verbs.StatusSuccess || wc.Status != verbs.StatusSuccess) {
+	taken := func(wc verbs.WC) bool { // although it is behind
+		return wc.Status == verbs.StatusSuccess && op == verbs.Read && w.differs(SentBehindRefused)
+	}
+	if wc, told := sent[4]; !told || wc.Status != verbs.StatusFlushed && wc.Status != want && !taken(wc) {
 		w.Errorf("the Send behind it completed (%v) as %+v: it is flushed where something before it has failed", told, wc)
 	}
 	for i, wc := range c.bq.of(verbs.Recv) {
-		if i >= x.got && wc.Status != verbs.StatusFlushed {
+		if i >= x.got && wc.Status != verbs.StatusFlushed && (i > x.got || !taken(wc)) {
 			w.Errorf("receive %d of the target's completed as %+v: nothing may come after an access that was refused", i, wc)
 		}
 	}
@@ -140,7 +164,7 @@ func (w *world) ended(c *link) {
 		w.must(c.passive.Disconnect())
 	}
 	active := next[*cmid.Disconnected](w.a, c.active)
-	if w.iwarp && (passive.Err == nil || active.Err == nil) {
+	if w.iwarp && (passive.Err == nil || active.Err == nil) && !w.differs(EndsWithoutReason) {
 		w.Errorf("the target was told %v, the requester %v: both must learn that it was no orderly end", passive.Err, active.Err)
 	}
 	w.settle()
@@ -151,6 +175,9 @@ func failed(wc []verbs.WC) int { return len(wc) - succeeded(wc) }
 // takenBack: the receive says which key a Send with invalidate took back; other keys, and the memory, stay.
 func takenBack(w *world) {
 	c := w.connected(3)
+	if !w.canInvalidate(c) {
+		return
+	}
 	near := w.memory(c.aq, 64, 0, 1)
 	one, two := w.memory(c.bq, 64, remoteAll, 2), w.memory(c.bq, 64, remoteAll, 3)
 	w.must(c.aq.write(1, 0, part(near, 0, 32), one, 0))
@@ -171,6 +198,16 @@ func takenBack(w *world) {
 	w.same("what was written before the key was taken back", one.Bytes[:32], near.Bytes[:32])
 	w.same("another region's key stays", two.Bytes[:32], near.Bytes[32:])
 	w.must(c.passive.Device().Free(one))
+}
+
+// canInvalidate says whether the device takes keys back, and holds it to its word if not.
+func (w *world) canInvalidate(c *link) bool {
+	w.Helper()
+	if c.active.Device().Attr().Invalidates {
+		return true
+	}
+	w.unsupported(c, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
+	return false
 }
 
 func foreignKey(c *link) uint32 {
@@ -198,6 +235,9 @@ func usedKey(c *link) uint32 {
 // badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and the end.
 func badInvalidate(w *world, key func(*link) uint32) {
 	c := w.connected(3)
+	if !w.canInvalidate(c) {
+		return
+	}
 	bad := key(c)
 	w.must(c.aq.qp.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled, Inline: []byte("back"), RKey: bad}))
 	w.ended(c)

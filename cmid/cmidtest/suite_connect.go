@@ -14,7 +14,7 @@ import (
 var connectScenarios = scenarios{
 	"private data": func(w *world) {
 		c, ev := w.requested(0, []byte("question"), nil)
-		lim := w.a.ch.Limits()
+		lim := c.active.Limits()
 		w.wantData("connect", ev.PrivateData, "question", lim.ConnectData)
 		w.queues(c.passive, 0)
 		w.must(c.passive.Accept([]byte("answer"), nil))
@@ -24,7 +24,7 @@ var connectScenarios = scenarios{
 		}
 	},
 	"private data at the limit": func(w *world) {
-		lim := w.a.ch.Limits()
+		lim := w.limits()
 		question := bytes.Repeat([]byte("q"), lim.ConnectData)
 		answer := bytes.Repeat([]byte("a"), lim.AcceptData)
 		c, ev := w.requested(0, question, nil)
@@ -41,7 +41,7 @@ var connectScenarios = scenarios{
 		w.listener(tcp, any4(0))
 		id := w.resolved(tcp, w.target())
 		w.queues(id, 0)
-		w.wantErr("connect", id.Connect(make([]byte, w.a.ch.Limits().ConnectData+1), nil), unix.EINVAL)
+		w.wantErr("connect", id.Connect(make([]byte, id.Limits().ConnectData+1), nil), unix.EINVAL)
 		w.wantState("it may be tried again", id, states.RouteResolved)
 		w.must(id.Connect(nil, nil))
 		w.b.request()
@@ -49,20 +49,20 @@ var connectScenarios = scenarios{
 	"accept over the limit rejects": func(w *world) {
 		c, _ := w.requested(0, nil, nil)
 		w.queues(c.passive, 0)
-		w.wantErr("accept", c.passive.Accept(make([]byte, w.b.ch.Limits().AcceptData+1), nil), unix.EINVAL)
+		w.wantErr("accept", c.passive.Accept(make([]byte, c.passive.Limits().AcceptData+1), nil), unix.EINVAL)
 		w.wantRejected(c.active, cmid.RejectConsumerDefined)
 		w.wantState("and is over", c.passive, states.Failed)
 	},
 	"reject": func(w *world) {
 		c, _ := w.requested(0, nil, nil)
 		w.must(c.passive.Reject([]byte("no")))
-		w.wantData("reject", w.wantRejected(c.active, cmid.RejectConsumerDefined), "no", w.b.ch.Limits().RejectData)
+		w.wantData("reject", w.wantRejected(c.active, cmid.RejectConsumerDefined), "no", c.passive.Limits().RejectData)
 		w.wantErr("accept after reject", c.passive.Accept(nil, nil), unix.EINVAL)
 		w.quiet("a reject has no answer")
 	},
 	"reject over the limit": func(w *world) {
 		c, _ := w.requested(0, nil, nil)
-		w.wantErr("reject", c.passive.Reject(make([]byte, w.b.ch.Limits().RejectData+1)), unix.EINVAL)
+		w.wantErr("reject", c.passive.Reject(make([]byte, c.passive.Limits().RejectData+1)), unix.EINVAL)
 	},
 	"parameters change sides": func(w *world) {
 		_, ev := w.requested(0, nil, &cmid.ConnParam{ResponderResources: 3, InitiatorDepth: 5, RNRRetryCount: 7})
@@ -101,16 +101,17 @@ var connectScenarios = scenarios{
 		}
 		w.listener(tcp, any4(0))
 		id := w.resolved(tcp, w.target())
-		w.must(id.Connect(nil, &cmid.ConnParam{QPNum: 9}))
+		ours, theirs := freshQPN(), freshQPN()
+		w.must(id.Connect(nil, &cmid.ConnParam{QPNum: ours}))
 		child, ev := w.b.request()
-		if ev.Param.QPNum != 9 {
-			w.Errorf("queue pair %d, want 9", ev.Param.QPNum)
+		if ev.Param.QPNum != ours {
+			w.Errorf("queue pair %d, want %d", ev.Param.QPNum, ours)
 		}
-		w.must(child.Accept([]byte("x"), &cmid.ConnParam{QPNum: 10}))
+		w.must(child.Accept([]byte("x"), &cmid.ConnParam{QPNum: theirs}))
 		resp := next[*cmid.ConnectResponse](w.a, id)
-		w.wantData("accept", resp.PrivateData, "x", w.b.ch.Limits().AcceptData)
-		if resp.Param.QPNum != 10 {
-			w.Errorf("queue pair %d, want 10", resp.Param.QPNum)
+		w.wantData("accept", resp.PrivateData, "x", child.Limits().AcceptData)
+		if resp.Param.QPNum != theirs {
+			w.Errorf("queue pair %d, want %d", resp.Param.QPNum, theirs)
 		}
 		w.quiet("the passive side waits for the owner")
 		w.must(id.Establish())
@@ -123,6 +124,12 @@ var connectScenarios = scenarios{
 		w.must(c.active.Destroy())
 		w.quiet("nobody is told")
 		w.queues(c.passive, 0)
+		if w.differs(DestroyAwaitsAnswer) {
+			w.must(c.passive.Accept(nil, nil))
+			next[*cmid.Established](w.b, c.passive)
+			next[*cmid.Disconnected](w.b, c.passive)
+			return
+		}
 		want := unix.EINVAL
 		if w.iwarp {
 			want = unix.ECONNRESET
@@ -166,7 +173,7 @@ var connectScenarios = scenarios{
 func (w *world) wantData(what string, got []byte, sent string, limit int) {
 	w.Helper()
 	want := []byte(sent)
-	if w.a.ch.Limits().Padded {
+	if !w.iwarp {
 		want = append(want, make([]byte, limit-len(sent))...)
 	}
 	if !bytes.Equal(got, want) {

@@ -73,7 +73,7 @@ var datagramsScenarios = scenarios{
 		group := cmid.MustAddr("239.1.2.3:0")
 		id := w.b.bound(udp, at(w.rig.Address, 0))
 		w.must(id.JoinMulticast(group))
-		if ev := next[*cmid.MulticastJoin](w.b, id); ev.Addr != group || ev.QPN != 0xffffff || ev.QKey == 0 {
+		if ev := next[*cmid.MulticastJoin](w.b, id); ev.Addr != group || ev.UD.QPN != 0xffffff || ev.UD.QKey == 0 {
 			w.Errorf("%+v", ev)
 		}
 		w.must(id.LeaveMulticast(group))
@@ -85,10 +85,12 @@ var datagramsScenarios = scenarios{
 		w.needDatagrams()
 		w.listener(udp, any4(0))
 		id := w.resolved(udp, w.target())
-		w.must(id.Connect(nil, &cmid.ConnParam{QKey: 7}))
+		w.must(id.Connect(nil, &cmid.ConnParam{QKey: 7})) // only AF_IB identifiers have keys of their own
 		child, _ := w.b.request()
-		w.must(child.Accept(nil, &cmid.ConnParam{QPNum: 1}))
-		w.wantErr("another key", next[*cmid.AddrError](w.a, id), unix.EINVAL)
+		w.must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
+		if est := next[*cmid.Established](w.a, id); est.UD.QKey != globalQKey {
+			w.Errorf("queue key %#x, want %#x", est.UD.QKey, globalQKey)
+		}
 	},
 	"no answer": func(w *world) {
 		w.needDatagrams()

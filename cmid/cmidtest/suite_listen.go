@@ -58,6 +58,13 @@ var listenScenarios = scenarios{
 	},
 	"dual stack": func(w *world) {
 		w.listener(tcp, cmid.MustAddr("[::]:0"))
+		if w.differs(SeparateFamilies) {
+			id := w.resolved(tcp, at(w.rig.Address, w.port))
+			w.queues(id, 0)
+			w.must(id.Connect(nil, nil))
+			w.wantRejected(id, cmid.RejectConsumerDefined)
+			return
+		}
 		child := w.reaches(at(w.rig.Address, w.port))
 		if !child.LocalAddr().Addr().Is4() || !child.PeerAddr().Addr().Is4() {
 			w.Errorf("%v <- %v: an IPv4 request has IPv4 addresses", child.LocalAddr(), child.PeerAddr())
@@ -72,8 +79,8 @@ var listenScenarios = scenarios{
 			}
 		}
 		id = w.b.bound(tcp, any4(0))
-		if ev, ok := id.Do(&cmid.Listen{}).(*cmid.Listening); !ok || ev.Backlog != w.b.ch.Limits().MaxBacklog {
-			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, w.b.ch.Limits().MaxBacklog)
+		if ev, ok := id.Do(&cmid.Listen{}).(*cmid.Listening); !ok || ev.Backlog != id.Limits().MaxBacklog {
+			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, id.Limits().MaxBacklog)
 		}
 	},
 	"request": func(w *world) {
@@ -186,6 +193,15 @@ func channel(t *testing.T, r *run) {
 			if w.b.create(0).PortSpace() != cmid.PortSpaceTCP {
 				w.Error("port space 0 is not TCP")
 			}
+		},
+		"devices": func(w *world) {
+			dev := w.b.bound(tcp, at(w.rig.Address, 0)).Device()
+			for _, d := range w.b.ch.Devices() {
+				if d.Name() == dev.Name() {
+					return
+				}
+			}
+			w.Errorf("%s is not among %d devices", dev.Name(), len(w.b.ch.Devices()))
 		},
 		"events in order": func(w *world) {
 			w.listener(tcp, any4(0))

@@ -1,10 +1,13 @@
 package cmidtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +28,10 @@ type world struct {
 	iwarp        bool
 	a, b         *end // active, passive
 	port         uint16
+	mask         verbs.QPAttrMask // that InitQPAttr gave
 	realDeadline time.Duration
+	quietFor     time.Duration
+	closed       bool
 }
 
 // end is one side: a channel on a loop.
@@ -33,7 +39,9 @@ type end struct {
 	w     *world
 	name  string
 	l     *eventloop.Loop
+	d     cmid.Driver
 	ch    *cmid.Channel
+	extra *cmid.Channel // see other
 	heard []heard
 	then  func(heard) // when something is heard
 }
@@ -43,27 +51,49 @@ type heard struct {
 	id      *cmid.ID
 	ev      cmid.Event
 	answers cmid.Command
+	ch      *cmid.Channel // that told
 }
 
 func (r *run) world(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, r: r, rig: r.open(t), realDeadline: 15 * time.Second}
+	w := &world{T: t, r: r, rig: r.open(t)}
+	w.realDeadline, w.quietFor = cmp.Or(w.rig.Patience, 15*time.Second), cmp.Or(w.rig.Quiet, 30*time.Millisecond)
 	w.a = w.end("active", w.rig.Active)
 	w.b = w.end("passive", w.rig.Passive)
-	w.iwarp = w.a.ch.Flavor()&states.IWARP != 0
-	t.Cleanup(func() {
-		for _, e := range []*end{w.a, w.b} {
-			if err := errors.Join(e.ch.Close(), e.l.Shutdown(context.Background())); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	if r.flavor == nil {
+		f := w.b.flavor()
+		r.flavor = &f
+	}
+	w.iwarp = *r.flavor&states.IWARP != 0
+	t.Cleanup(w.close)
 	return w
+}
+
+// close ends both sides, the passive one first: the kernel may keep an identifier that connects until it has its answer. A second close
+// does nothing.
+func (w *world) close() {
+	if w.closed {
+		return
+	}
+	w.closed = true
+	var errs []error
+	for _, e := range []*end{w.b, w.a} {
+		errs = append(errs, e.ch.Close())
+		if e.extra != nil {
+			errs = append(errs, e.extra.Close())
+		}
+	}
+	for _, e := range []*end{w.b, w.a} {
+		errs = append(errs, e.l.Shutdown(context.Background()))
+	}
+	if err := errors.Join(errs...); err != nil {
+		w.Error(err)
+	}
 }
 
 func (w *world) end(name string, d cmid.Driver) *end {
 	w.Helper()
-	e := &end{w: w, name: name}
+	e := &end{w: w, name: name, d: d}
 	cfg := eventloop.Config{Name: name}
 	if w.rig.Clock != nil {
 		cfg.Clock, cfg.Poller = w.rig.Clock, eventlooptest.NewPollerOn(w.rig.Clock)
@@ -72,15 +102,53 @@ func (w *world) end(name string, d cmid.Driver) *end {
 	if e.l, err = eventloop.New(cfg); err != nil {
 		w.Fatal(err)
 	}
-	if e.ch, err = cmid.NewChannel(e.l, d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
-		e.heard = append(e.heard, heard{id, ev, answers})
+	e.ch = e.channel()
+	return e
+}
+
+// channel opens the driver on the end's loop.
+func (e *end) channel() (ch *cmid.Channel) {
+	e.w.Helper()
+	ch, err := cmid.NewChannel(e.l, e.d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
+		if _, closed := ev.(*cmid.Closed); closed {
+			return // the device has taken its time to give an identifier back
+		}
+		e.heard = append(e.heard, heard{id, ev, answers, ch})
 		if e.then != nil {
 			e.then(e.heard[len(e.heard)-1])
 		}
-	}); err != nil {
-		w.Fatal(err)
+	})
+	e.w.must(err)
+	return ch
+}
+
+// other is another channel on the end's loop.
+func (e *end) other() *cmid.Channel {
+	e.w.Helper()
+	if e.extra == nil {
+		e.extra = e.channel()
 	}
-	return e
+	return e.extra
+}
+
+// sideOf is the end that an identifier was made on.
+func (w *world) sideOf(id *cmid.ID) *end {
+	for _, ch := range []*cmid.Channel{w.b.ch, w.b.extra} {
+		if ch != nil && ch.ID(id.Handle()) == id {
+			return w.b
+		}
+	}
+	return w.a
+}
+
+// flavor is that of the device with Address.
+func (e *end) flavor() states.Flavor {
+	e.w.Helper()
+	id := e.bound(cmid.PortSpaceTCP, at(e.w.rig.Address, 0))
+	f := id.Flavor()
+	e.w.must(id.Destroy())
+	e.heard = nil
+	return f
 }
 
 // differs says that the driver is known to deviate here, and notes that it shows.
@@ -99,7 +167,6 @@ const (
 	virtualDeadline = 5 * time.Minute
 	virtualStep     = 50 * time.Millisecond
 	turnsPerStep    = 6
-	quietFor        = 30 * time.Millisecond
 )
 
 // turn lets both loops do what there is to do now.
@@ -168,7 +235,7 @@ func (w *world) waitReal(d time.Duration) {
 // settle lets happen what happens by itself, without waiting for timers.
 func (w *world) settle() {
 	w.Helper()
-	w.within(0, quietFor, func() bool { return false })
+	w.within(0, w.quietFor, func() bool { return false })
 }
 
 // told describes what was heard and not expected yet.
@@ -216,6 +283,13 @@ func (w *world) quiet(why string) {
 // next waits for the end's next event, which must be an E of id; nil stands for any.
 func next[E cmid.Event](e *end, id *cmid.ID) E {
 	e.w.Helper()
+	got, _ := nextFrom[E](e, id)
+	return got
+}
+
+// nextFrom is next, and the channel that told.
+func nextFrom[E cmid.Event](e *end, id *cmid.ID) (E, *cmid.Channel) {
+	e.w.Helper()
 	var want E
 	e.w.until(fmt.Sprintf("%T on the %s side", want, e.name), func() bool { return len(e.heard) > 0 })
 	h := e.heard[0]
@@ -227,7 +301,7 @@ func next[E cmid.Event](e *end, id *cmid.ID) E {
 	if got.Ident() != h.id.Handle() {
 		e.w.Errorf("%T names %d, and was told of %d", got, got.Ident(), h.id.Handle())
 	}
-	return got
+	return got, h.ch
 }
 
 // request waits for a ConnectRequest and gives its identifier.
@@ -273,6 +347,13 @@ func (e *end) create(ps cmid.PortSpace) *cmid.ID {
 	return id
 }
 
+// qpns numbers queue pairs that are not there. The kernel of a peer rejects a number that it had from this host a moment ago.
+var qpns atomic.Uint32
+
+func init() { qpns.Store(1<<22 | rand.Uint32N(1<<22)) }
+
+func freshQPN() uint32 { return qpns.Add(1) }
+
 func at(ip netip.Addr, port uint16) cmid.Addr { return cmid.AddrFrom(ip, port) }
 
 // any4 is the IPv4 wildcard.
@@ -304,95 +385,6 @@ func (w *world) resolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	w.must(id.ResolveRoute(time.Second))
 	next[*cmid.RouteResolved](w.a, id)
 	return id
-}
-
-// rings is a queue pair with a completion queue that is polled whenever it says so.
-type rings struct {
-	qp   verbs.QP
-	cq   verbs.CQ
-	pd   verbs.PD
-	mr   *verbs.MR
-	done []verbs.WC
-	then func() // after completions
-	wc   [3]verbs.WC
-}
-
-const (
-	ringDepth = 8
-	slotSize  = 256
-)
-
-// queues makes a queue pair with n receives of slotSize posted.
-func (w *world) queues(id *cmid.ID, n int) *rings {
-	w.Helper()
-	return w.queuesWith(id, n, nil)
-}
-
-// queuesWith is queues with other attributes than the usual.
-func (w *world) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.QPInitAttr)) *rings {
-	w.Helper()
-	q := &rings{}
-	dev := id.Device()
-	if dev == nil {
-		w.Fatalf("no device in state %v", id.State())
-	}
-	var err error
-	q.cq, err = dev.CreateCQ(4*ringDepth, q.poll)
-	w.must(err)
-	attr := verbs.QPInitAttr{
-		SendCQ: q.cq, RecvCQ: q.cq, MaxSendWR: ringDepth, MaxRecvWR: ringDepth, Context: q,
-	}
-	if change != nil {
-		change(dev, &attr)
-	}
-	q.pd = attr.PD
-	if q.pd == nil {
-		q.pd = dev.PD()
-	}
-	q.mr, err = q.pd.Alloc(2*ringDepth*slotSize, verbs.LocalWrite)
-	w.must(err)
-	q.qp, err = id.CreateQP(attr)
-	w.must(err)
-	for i := range n {
-		w.must(q.postRecv(i, slotSize))
-	}
-	return q
-}
-
-func (q *rings) poll() {
-	for n := q.cq.Poll(q.wc[:]); n > 0; n = q.cq.Poll(q.wc[:]) {
-		q.done = append(q.done, q.wc[:n]...)
-	}
-	if q.then != nil {
-		q.then()
-	}
-}
-
-// postRecv posts slot i for up to n bytes. Its work request is 100+i.
-func (q *rings) postRecv(i, n int) error {
-	return q.qp.PostRecv(verbs.RecvWR{ID: uint64(100 + i), SGE: verbs.SGE{MR: q.mr, Offset: uint32(i * slotSize), Length: uint32(n)}})
-}
-
-// slot is what receive i holds.
-func (q *rings) slot(i int) []byte { return q.mr.Bytes[i*slotSize : (i+1)*slotSize] }
-
-// postSend posts a Send of text from the memory's second half.
-func (q *rings) postSend(i int, text string) error {
-	off := (ringDepth + i%ringDepth) * slotSize
-	copy(q.mr.Bytes[off:off+slotSize], text)
-	return q.qp.PostSend(&verbs.SendWR{
-		ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: q.mr, Offset: uint32(off), Length: uint32(len(text))}},
-	})
-}
-
-// of are the completions of one kind.
-func (q *rings) of(op verbs.Opcode) (wc []verbs.WC) {
-	for _, c := range q.done {
-		if (c.ID >= 100) == (op == verbs.Recv) {
-			wc = append(wc, c)
-		}
-	}
-	return wc
 }
 
 // link is a connection.
@@ -440,4 +432,14 @@ func (w *world) connectedWith(s setup) *link {
 	next[*cmid.Established](w.a, c.active)
 	next[*cmid.Established](w.b, c.passive)
 	return c
+}
+
+// limits are those of the device with Address.
+func (w *world) limits() cmid.Limits {
+	w.Helper()
+	id := w.b.bound(cmid.PortSpaceTCP, at(w.rig.Address, 0))
+	lim := id.Limits()
+	w.must(id.Destroy())
+	w.b.heard = nil
+	return lim
 }

@@ -1,0 +1,159 @@
+package cmidtest
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// The masks that the kernel answers rdma_init_qp_attr(3) with.
+const (
+	maskIWARP = verbs.QPAttrState | verbs.QPAttrAccessFlags | verbs.QPAttrPort
+	maskInit  = maskIWARP | verbs.QPAttrPKeyIndex
+	maskUD    = verbs.QPAttrState | verbs.QPAttrPKeyIndex | verbs.QPAttrPort | verbs.QPAttrQKey
+	maskRTR   = verbs.QPAttrState | verbs.QPAttrAV | verbs.QPAttrPathMTU | verbs.QPAttrDestQPN | verbs.QPAttrRQPSN |
+		verbs.QPAttrMaxDestRDAtomic | verbs.QPAttrMinRNRTimer
+	maskRTS = verbs.QPAttrState | verbs.QPAttrTimeout | verbs.QPAttrRetryCount | verbs.QPAttrRNRRetry | verbs.QPAttrSQPSN |
+		verbs.QPAttrMaxRDAtomic
+
+	remoteWrite, remoteRead, remoteAtomic = 2, 4, 8 // enum ibv_access_flags
+
+	mtu1024    = 3
+	ackTimeout = 19
+)
+
+// InitQPAttr is rdma_init_qp_attr(3).
+func (in *instance) InitQPAttr(h cmid.Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	id := in.ids[h]
+	attr := verbs.QPAttr{State: s, Port: 1}
+	switch {
+	case in.f.embedded:
+		return verbs.QPAttr{}, 0, cmid.ErrNotSupported
+	case id == nil || id.dev == nil:
+		return verbs.QPAttr{}, 0, unix.EINVAL
+	case id.state == states.Removed:
+		return verbs.QPAttr{}, 0, unix.ENXIO
+	case id.ps.Datagram():
+		attr.QKey = globalQKey
+		return attr, maskUD, nil
+	case id.state < states.Connecting && in.f.iwarp:
+		return attr, maskIWARP, nil
+	case id.state < states.Connecting:
+		return attr, maskInit, nil
+	case in.f.iwarp:
+		return id.attrIWARP(attr)
+	}
+	return id.attrIB(attr)
+}
+
+// attrIWARP: the device brings the queue pair to RTS by itself.
+func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	switch attr.State {
+	case verbs.QPInit, verbs.QPRTR:
+		attr.AccessFlags = remoteWrite | remoteRead
+		return attr, maskIWARP, nil
+	case verbs.QPRTS:
+		return attr, verbs.QPAttrPort, nil
+	}
+	return verbs.QPAttr{}, 0, unix.EINVAL
+}
+
+func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	asks := id.in.seen(id.peers) // what this side serves and may ask
+	switch attr.State {
+	case verbs.QPInit:
+		attr.AccessFlags = remoteWrite
+		if id.own.ResponderResources > 0 {
+			attr.AccessFlags |= remoteRead | remoteAtomic
+		}
+		return attr, maskInit, nil
+	case verbs.QPRTR:
+		if id.state == states.Connecting {
+			break
+		}
+		attr.AH, attr.PathMTU, attr.DestQPN, attr.RQPSN = id.wayTo(id.peer.Addr()), mtu1024, id.peers.QPNum, id.peers.QPNum
+		attr.MaxDestRDAtomic = asks.ResponderResources
+		return attr, maskRTR, nil
+	case verbs.QPRTS:
+		if id.state == states.Connecting {
+			break
+		}
+		attr.Timeout, attr.RetryCount, attr.RNRRetry = ackTimeout, id.peers.RetryCount, id.peers.RNRRetryCount
+		attr.SQPSN, attr.MaxRDAtomic = id.own.QPNum, asks.InitiatorDepth
+		return attr, maskRTS, nil
+	}
+	return verbs.QPAttr{}, 0, unix.EINVAL
+}
+
+// A path record's flags, and where things are in it (struct ibv_path_record behind eight bytes of struct ibv_path_data).
+const (
+	pathUsable = 0x2b // GMP, primary, bidirectional
+	pathDGID   = 8 + 8
+	pathSGID   = pathDGID + 16
+)
+
+// QueryPath gives the one path of RoCE, once there is one. iWARP has none.
+func (in *instance) QueryPath(h cmid.Handle) ([]byte, error) {
+	id := in.ids[h]
+	switch {
+	case in.f.embedded:
+		return nil, cmid.ErrNotSupported
+	case id == nil:
+		return nil, unix.ENOENT
+	case id.dev == nil || in.f.iwarp || id.state < states.RouteResolved || id.state == states.Listening:
+		return nil, nil
+	}
+	b := make([]byte, cmid.PathLen)
+	binary.NativeEndian.PutUint32(b, pathUsable)
+	dst, src := id.peer.Addr().As16(), id.local.Addr().As16()
+	copy(b[pathDGID:], dst[:])
+	copy(b[pathSGID:], src[:])
+	return b, nil
+}
+
+// QueryGID gives the addresses as RoCE v2 has them. On iWARP the kernel's answer says nothing; this one is as good.
+func (in *instance) QueryGID(h cmid.Handle) (local, peer cmid.Addr, err error) {
+	id := in.ids[h]
+	switch {
+	case in.f.embedded:
+		return cmid.Addr{}, cmid.Addr{}, cmid.ErrNotSupported
+	case id == nil:
+		return cmid.Addr{}, cmid.Addr{}, unix.ENOENT
+	}
+	return id.asIB(id.local), id.asIB(id.peer), nil
+}
+
+func (id *ident) asIB(a cmid.Addr) cmid.Addr {
+	ip := a.Addr()
+	if !ip.IsValid() {
+		ip = netip.IPv6Unspecified()
+	}
+	return cmid.Addr{IB: &cmid.SockaddrIB{
+		PKey: 0xffff, GID: ip.As16(), SID: uint64(id.ps)<<16 | uint64(a.Port()), SIDMask: ^uint64(0),
+	}}
+}
+
+// setIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH: any usable record will do.
+func (id *ident) setIBPath(paths []byte) error {
+	if len(paths)%cmid.PathLen != 0 {
+		return unix.EINVAL
+	}
+	for ; len(paths) > 0; paths = paths[cmid.PathLen:] {
+		if binary.NativeEndian.Uint32(paths) == pathUsable {
+			id.state = states.RouteQuery
+			id.later(func() {
+				if id.state == states.RouteQuery {
+					id.state = states.RouteResolved
+					id.tell(states.KindRouteResolved, 0)
+				}
+			})
+			return nil
+		}
+	}
+	return unix.EINVAL
+}

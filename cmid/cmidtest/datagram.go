@@ -1,0 +1,296 @@
+package cmidtest
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// maxDatagram is a RoCE port's MTU on a plain Ethernet.
+const maxDatagram = 1024
+
+// datagram is what a MsgDatagram has besides its bytes.
+type datagram struct {
+	to, from uint32 // queue pair numbers
+	key      uint32
+	group    netip.Addr // zero: for one only
+}
+
+// member is a queue pair that is attached to a group, and the address at which its host is reached.
+type member struct {
+	q  *qp
+	ip netip.Addr
+}
+
+// ah is an address handle.
+type ah struct {
+	v        *view
+	pd       *pd
+	src, dst netip.Addr
+	closed   bool
+}
+
+// CreateAH takes an address vector in. As on RoCE it has a global route, by one of the port's addresses.
+func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
+	if v.in.f.iwarp {
+		return nil, verbs.ErrNotSupported
+	}
+	p, err := v.domain(named)
+	if err != nil || attr == nil || !attr.Global || attr.Port != 1 || int(attr.GRH.SGIDIndex) >= len(v.dev.addrs) {
+		return nil, unix.EINVAL
+	}
+	h := &ah{v: v, pd: p, src: v.dev.addrs[attr.GRH.SGIDIndex].Addr(), dst: netip.AddrFrom16(attr.GRH.DGID).Unmap()}
+	if h.dst.IsUnspecified() || h.dst.Is4() != h.src.Is4() {
+		return nil, unix.EINVAL
+	}
+	p.users++
+	v.dev.count(resAH, 1)
+	return h, nil
+}
+
+// Close destroys the handle.
+func (h *ah) Close() error {
+	if h.closed {
+		return unix.EINVAL
+	}
+	h.closed = true
+	h.pd.users--
+	h.v.dev.count(resAH, -1)
+	return nil
+}
+
+// wayTo is the address vector from id's address to ip.
+func (id *ident) wayTo(ip netip.Addr) verbs.AHAttr {
+	return id.dev.wayTo(id.local.Addr().WithZone(""), ip.WithZone(""))
+}
+
+func (d *device) wayTo(from, to netip.Addr) verbs.AHAttr {
+	i := slices.IndexFunc(d.addrs, func(p netip.Prefix) bool { return p.Addr() == from })
+	return verbs.AHAttr{
+		Global: true, Port: 1,
+		GRH: verbs.GlobalRoute{DGID: to.As16(), SGIDIndex: uint8(max(i, 0)), HopLimit: 64},
+	}
+}
+
+// InitAHFromWC is the way back along a header that routingHeader has made. Who was meant as one of a group is told of no address of
+// its own there, so there is none.
+func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
+	if v.in.f.iwarp {
+		return verbs.AHAttr{}, verbs.ErrNotSupported
+	}
+	if wc == nil || !wc.GRH || len(grh) < verbs.GRHLen {
+		return verbs.AHAttr{}, unix.EINVAL
+	}
+	var src, dst netip.Addr
+	switch {
+	case grh[20] == 4<<4|5 && checksum(grh[20:40]) == 0:
+		src, dst = netip.AddrFrom4([4]byte(grh[32:36])), netip.AddrFrom4([4]byte(grh[36:40]))
+	case grh[0]>>4 == 6:
+		src, dst = netip.AddrFrom16([16]byte(grh[8:24])), netip.AddrFrom16([16]byte(grh[24:40]))
+	default:
+		return verbs.AHAttr{}, unix.EINVAL
+	}
+	if !slices.ContainsFunc(v.dev.addrs, func(p netip.Prefix) bool { return p.Addr() == dst }) {
+		return verbs.AHAttr{}, unix.EINVAL
+	}
+	return v.dev.wayTo(dst, src), nil
+}
+
+// routingHeader is what stands in front of a datagram on RoCE v2: an IPv6 header, or an IPv4 header in the last 20 bytes.
+func routingHeader(h []byte, src, dst netip.Addr, payload int) {
+	clear(h)
+	if src.Is6() {
+		h[0], h[6], h[7] = 6<<4, 17, 64
+		binary.BigEndian.PutUint16(h[4:], uint16(payload))
+		copy(h[8:], src.AsSlice())
+		copy(h[24:], dst.AsSlice())
+		return
+	}
+	h = h[20:]
+	h[0], h[8], h[9] = 4<<4|5, 64, 17
+	binary.BigEndian.PutUint16(h[2:], uint16(20+payload))
+	copy(h[12:], src.AsSlice())
+	copy(h[16:], dst.AsSlice())
+	binary.BigEndian.PutUint16(h[10:], checksum(h[:20]))
+}
+
+// checksum is the Internet's; 0 over a header that carries its own.
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i < len(b); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for sum>>16 != 0 {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+// postDatagram sends one datagram. It has left, whatever becomes of it.
+func (q *qp) postDatagram(wr *verbs.SendWR) error {
+	n, ok := q.bytesOf(wr)
+	h, _ := wr.AH.(*ah)
+	switch {
+	case !ok, wr.Op != verbs.Send && wr.Op != verbs.SendWithImm, n > maxDatagram, h == nil || h.closed || h.pd != q.pd:
+		return unix.EINVAL
+	case q.sends.len() >= q.attr.MaxSendWR:
+		return unix.ENOMEM
+	}
+	e := sendEntry{id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{n: n}, inline: wr.Inline, sgl: wr.SGL, done: true}
+	p := packet{kind: MsgDatagram, from: q.id.self(), src: h.src, imm: wr.Imm, flags: e.wireFlags()}
+	for _, m := range q.in.f.reached(h.dst, wr.RemoteQPN) {
+		p.to, p.dst, p.data = m.q.id.self(), m.ip, e.gather()
+		p.ud = datagram{to: m.q.num, from: q.num, key: wr.RemoteQKey}
+		if h.dst.IsMulticast() {
+			p.ud.group = h.dst
+		}
+		q.in.f.send(p)
+	}
+	e.inline, e.sgl = nil, nil
+	q.sends.push(e)
+	q.next++
+	q.settleLater()
+	return nil
+}
+
+// reached lists whom a datagram to ip finds: a queue pair, or the members of a group.
+func (f *Fabric) reached(ip netip.Addr, num uint32) []member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ip.IsMulticast() {
+		return slices.Clone(f.members[ip])
+	}
+	if d := f.addrs[ip]; d != nil {
+		if q := d.host.datagrams[num]; q != nil && q.dev == d {
+			return []member{{q, ip}}
+		}
+	}
+	return nil
+}
+
+// gotDatagram puts a datagram into a receive, or drops it: nobody has promised that it arrives.
+func (id *ident) gotDatagram(p *packet) {
+	if id == nil || id.qp == nil || id.qp.over || id.qp.num != p.ud.to || p.ud.key != globalQKey {
+		return
+	}
+	q := id.qp
+	wr, ok := q.takeRecv()
+	switch {
+	case !ok || q.over:
+		return
+	case !q.pd.holds(wr.SGE, verbs.LocalWrite):
+		q.rq.add(verbs.WC{ID: wr.ID, Status: verbs.StatusLocProt, Op: verbs.Recv, QP: q}, false)
+		q.fail()
+		return
+	case verbs.GRHLen+len(p.data.b) > int(wr.SGE.Length):
+		q.giveBack(wr)
+		return
+	}
+	to := place(wr.SGE)
+	dst := p.dst
+	if p.ud.group.IsValid() {
+		dst = p.ud.group
+	}
+	routingHeader(to[:verbs.GRHLen], p.src, dst, len(p.data.b))
+	n := copy(to[verbs.GRHLen:], p.data.b)
+	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q, Bytes: uint32(verbs.GRHLen + n), SrcQPN: p.ud.from, GRH: true}
+	p.immediate(&wc)
+	if !q.rq.add(wc, p.flags&flagSolicited != 0) {
+		q.overrun()
+	}
+}
+
+// giveBack undoes takeRecv.
+func (q *qp) giveBack(wr verbs.RecvWR) {
+	if q.srq != nil {
+		q.srq.posted.pushFront(wr)
+	} else {
+		q.recvs.pushFront(wr)
+	}
+}
+
+// register makes a datagram queue pair known by its number.
+func (q *qp) register() {
+	f := q.in.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q.dev.host.datagrams[q.num] = q
+}
+
+// unregister takes it out of its host and of its groups.
+func (q *qp) unregister() {
+	f := q.in.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(q.dev.host.datagrams, q.num)
+	for group := range f.members {
+		f.detach(group, q)
+	}
+}
+
+// detach is called with f.mu held.
+func (f *Fabric) detach(group netip.Addr, q *qp) {
+	left := slices.DeleteFunc(f.members[group], func(m member) bool { return m.q == q })
+	if f.members[group] = left; len(left) == 0 {
+		delete(f.members, group)
+	}
+}
+
+// join plays RoCE: groups of IPv4 only, and the errno that leaks out of the kernel for others.
+func (id *ident) join(c *cmid.JoinMulticast) error {
+	const notSupported = unix.Errno(524)
+	group := c.Addr.Addr()
+	switch {
+	case !group.IsValid() || group.IsUnspecified():
+		return unix.EINVAL
+	case group.Is6():
+		return notSupported
+	case id.groups[group] != nil:
+		return unix.EADDRINUSE
+	}
+	if id.groups == nil {
+		id.groups = make(map[netip.Addr]*cmid.JoinMulticast)
+	}
+	id.groups[group] = c
+	id.later(func() {
+		if id.groups[group] != c {
+			return // left again
+		}
+		if id.qp != nil && !c.SendOnly {
+			f := id.in.f
+			f.mu.Lock()
+			f.members[group] = append(f.members[group], member{id.qp, id.local.Addr()})
+			f.mu.Unlock()
+		}
+		id.in.event(id, cmid.DriverEvent{
+			Kind: states.KindMulticastJoin, Addr: c.Addr, AH: id.wayTo(group),
+			Param: cmid.ConnParam{QPNum: multicastQPN, QKey: globalQKey},
+		})
+	})
+	return nil
+}
+
+const (
+	multicastQPN = 0xffffff
+	globalQKey   = 0x01234567 // RDMA_UDP_QKEY
+)
+
+func (id *ident) leave(a cmid.Addr) error {
+	if id.groups[a.Addr()] == nil {
+		return unix.EADDRNOTAVAIL
+	}
+	delete(id.groups, a.Addr())
+	if id.qp != nil {
+		f := id.in.f
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.detach(a.Addr(), id.qp)
+	}
+	return nil
+}

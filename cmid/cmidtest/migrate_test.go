@@ -1,0 +1,223 @@
+package cmidtest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestMigrateBetweenLoops has an identifier go to and fro between two channels with loops of their own, each time with something on its
+// way to it: a timer, a message that is late, events.
+func TestMigrateBetweenLoops(t *testing.T) {
+	f := NewFabric(Config{Seed: 7})
+	f.Host("a").AddDevice("mem0", "10.0.0.5")
+	f.Host("b").AddDevice("mem1", "10.0.0.7")
+	open := func(host string) *cmid.Channel {
+		ch, err := cmid.OpenChannel(f.Host(host).Driver())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := ch.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return ch
+	}
+	var (
+		far         = open("b")
+		one, two    = open("a"), open("a")
+		here, there = one, two
+		all         = []*cmid.Channel{far, one, two}
+	)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// heard waits for an event of kind k on ch, for less long than it takes until a lost message is repeated; another channel must not
+	// tell anything meanwhile.
+	heard := func(ch *cmid.Channel, k states.Kind) (cmid.Event, *cmid.ID) {
+		t.Helper()
+		for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			for _, c := range all {
+				switch ev, id, err := c.GetEvent(); {
+				case err != nil && !errors.Is(err, unix.EAGAIN):
+					t.Fatal(err)
+				case err != nil:
+				case c != ch || ev.Kind() != k:
+					t.Fatalf("%v was told, want %v; by the channel that was meant: %v", ev, k, c == ch)
+				default:
+					return ev, id
+				}
+			}
+		}
+		t.Fatalf("waited in vain for %v", k)
+		return nil, nil
+	}
+	id, err := one.CreateID(tcp)
+	must(err)
+	// move migrates the identifier after the old loop has taken in what has come for it.
+	move := func() {
+		t.Helper()
+		if ev, _, err := here.GetEvent(); err == nil {
+			t.Fatalf("%v came at once: nothing was on its way", ev)
+		}
+		must(id.Migrate(there))
+		here, there = there, here
+	}
+
+	l, err := far.CreateID(tcp)
+	must(err)
+	must(l.BindAddr(any4(7471)))
+	must(l.Listen(0))
+	f.Delay(20 * time.Millisecond)
+	must(id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("10.0.0.7:7471"), 0))
+	move() // with its timer
+	heard(here, states.KindAddrResolved)
+	must(id.ResolveRoute(0))
+	move()
+	heard(here, states.KindRouteResolved)
+	must(id.Connect(nil, &cmid.ConnParam{QPNum: 5}))
+	_, child := heard(far, states.KindConnectRequest)
+	must(child.Accept(nil, &cmid.ConnParam{QPNum: 6}))
+	move() // with a late reply
+	heard(here, states.KindConnectResponse)
+	must(id.Establish())
+	heard(far, states.KindEstablished)
+	f.Delay(0)
+	must(id.WriteCMEvent(1))
+	must(id.WriteCMEvent(2))
+	must(id.Migrate(there)) // with events that nobody has looked at
+	here, there = there, here
+	for _, want := range []uint64{1, 2} {
+		if ev, _ := heard(here, states.KindUser); ev.(*cmid.User).Arg != want {
+			t.Errorf("%v, want %d", ev, want)
+		}
+	}
+	if here != two {
+		must(id.Migrate(two))
+	}
+	all = []*cmid.Channel{far, two}
+	must(one.Close()) // peers send to where it was made; that it is closed is nothing to them
+	here = two
+	must(child.Disconnect())
+	heard(here, states.KindDisconnected)
+	must(id.Disconnect())
+	heard(far, states.KindDisconnected)
+}
+
+// TestMigrateKeepsQueues: a queue pair stays with the loop and the device that made it.
+func TestMigrateKeepsQueues(t *testing.T) {
+	both(t, func(w *world, _ *Fabric) {
+		c := w.connected(1)
+		dev := c.active.Device()
+		w.migrate(w.a, c.active)
+		if c.active.Device() != dev {
+			t.Error("the device is another one, whose memory the queue pair cannot use")
+		}
+		w.must(c.aq.qp.Destroy())
+		if c.active.Device() == dev {
+			t.Error("without its queue pair it has the new loop's device")
+		}
+		if _, err := c.active.CreateQP(verbs.QPInitAttr{SendCQ: c.aq.cq, RecvCQ: c.aq.cq}); err == nil {
+			t.Error("a queue pair was made on the old loop's completion queue")
+		}
+	})
+}
+
+// TestMigrateToAnotherHost: rdma_migrate_id(3) stays within a machine.
+func TestMigrateToAnotherHost(t *testing.T) {
+	both(t, func(w *world, _ *Fabric) {
+		id := w.a.create(tcp)
+		w.wantErr("migrate", id.Migrate(w.b.ch), unix.EINVAL)
+		w.must(id.BindAddr(any4(0)))
+	})
+}
+
+// TestRequestFindsItsMigratedChild: who asks again, or gives up, means the child, wherever it is by now.
+func TestRequestFindsItsMigratedChild(t *testing.T) {
+	w, f := twinWorld(t, Config{})
+	f.Drop(MsgMRA, 1)
+	c, _ := w.requested(0, nil, nil)
+	w.migrate(w.b, c.passive)
+	w.within(2*cmTimeout, 0, func() bool { return false }) // the request is repeated
+	if len(w.b.heard) > 0 {
+		t.Fatalf("the repeated request made another identifier: %v", w.b.told())
+	}
+	w.must(c.active.Destroy())
+	w.settle()
+	w.queues(c.passive, 0)
+	w.wantErr("accept, after the peer has given up", c.passive.Accept(nil, nil), unix.EINVAL)
+}
+
+// TestMigrateWithEventsKeptBack: so do those that nobody was told of yet.
+func TestMigrateWithEventsKeptBack(t *testing.T) {
+	w, f := twinWorld(t, Config{})
+	id := w.a.create(tcp)
+	in := f.Host("a").instances[0]
+	for arg := range uint64(2) {
+		in.held = append(in.held, heldEvent{in.ids[id.Handle()], cmid.DriverEvent{Kind: states.KindUser, Arg: arg}})
+	}
+	w.must(id.WriteCMEvent(2))
+	w.migrate(w.a, id)
+	for arg := range uint64(3) {
+		if ev, ch := nextFrom[*cmid.User](w.a, id); ev.Arg != arg || ch != w.a.extra {
+			t.Errorf("%v, told by the new channel: %v; want %d", ev, ch == w.a.extra, arg)
+		}
+	}
+}
+
+// TestMigrateFromInsideAnEvent: events that are kept back at that moment follow in their order.
+func TestMigrateFromInsideAnEvent(t *testing.T) {
+	keptBack := 0
+	for seed := range uint64(10) {
+		w, f := twinWorld(t, Config{Seed: seed})
+		id := w.a.create(tcp)
+		f.Reorder(true)
+		w.a.then = func(h heard) {
+			if h.ev.(*cmid.User).Arg != 1 {
+				return
+			}
+			for _, in := range f.Host("a").instances {
+				keptBack += len(in.held) + len(in.telling)
+			}
+			w.must(id.Migrate(w.a.other()))
+		}
+		for i := range uint64(5) {
+			w.must(id.WriteCMEvent(i))
+		}
+		for i := range uint64(5) {
+			if ev := next[*cmid.User](w.a, id); ev.Arg != i {
+				t.Errorf("seed %d: %v, want %d", seed, ev, i)
+			}
+		}
+	}
+	if keptBack == 0 {
+		t.Error("no event was kept back when the identifier moved: this test shows less than it says")
+	}
+}
+
+// TestMigrateInTheMiddleOfABatch: what has come and is not looked at yet when an event's owner migrates follows.
+func TestMigrateInTheMiddleOfABatch(t *testing.T) {
+	both(t, func(w *world, _ *Fabric) {
+		c := w.connected(ringDepth)
+		w.a.then = func(h heard) {
+			if h.ev.Kind() == states.KindUser {
+				w.must(h.id.Migrate(w.a.other()))
+			}
+		}
+		w.must(c.active.WriteCMEvent(1))
+		for i := range 3 {
+			w.must(c.bq.postSend(i, "behind it"))
+		}
+		w.until("the messages", func() bool { return succeeded(c.aq.of(verbs.Recv)) == 3 })
+	})
+}

@@ -1,0 +1,181 @@
+package cmid
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// nomad is a scripted driver that can migrate.
+type nomad struct {
+	script
+	moved []Handle
+	to    Instance
+	err   map[Handle]error
+	// before is told while Migrate runs.
+	before func()
+}
+
+func (n *nomad) Name() string { return "nomad" }
+
+func (n *nomad) Migrate(h Handle, to Instance) error {
+	if n.before != nil {
+		n.before()
+	}
+	if err := n.err[h]; err != nil {
+		return err
+	}
+	n.moved, n.to = append(n.moved, h), to
+	return nil
+}
+
+// nomads is the Driver: script.Open would give away the script alone.
+type nomads struct{ *nomad }
+
+func openNomad(t *testing.T, n *nomad) *Channel {
+	t.Helper()
+	c := open(t, &n.script)
+	c.inst = nomads{n}
+	return c
+}
+
+func TestMigrateTakesEventsAlong(t *testing.T) {
+	old, now := &nomad{}, &nomad{}
+	from, to := openNomad(t, old), openNomad(t, now)
+	stays := create(t, &old.script, from, states.Connected)
+	old.device = nil
+	id := create(t, &old.script, from, states.Connected)
+	user := func(id *ID, arg uint64) {
+		old.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: arg})
+	}
+	user(id, 1)
+	user(stays, 2)
+	user(id, 3)
+	old.before = func() { user(id, 4) } // the driver hands over what it still had
+	if err := id.Migrate(to); err != nil {
+		t.Fatal(err)
+	}
+	if len(old.moved) != 1 || old.moved[0] != id.Handle() || old.to != to.inst {
+		t.Errorf("the driver moved %v to %v", old.moved, old.to)
+	}
+	if from.ID(id.Handle()) != nil || to.ID(id.Handle()) != id || from.Len() != 1 || to.Len() != 1 {
+		t.Error("the identifier is not the new channel's alone")
+	}
+	now.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 5})
+	wantUsers(t, to, id, 1, 3, 4, 5)
+	wantUsers(t, from, stays, 2)
+	if err := id.Disconnect(); err != nil || len(now.did) != 1 {
+		t.Errorf("Disconnect: %v; the new driver was given %d commands, want this one", err, len(now.did))
+	}
+}
+
+// wantUsers holds that a channel tells these user events of id, and nothing else.
+func wantUsers(t *testing.T, c *Channel, id *ID, args ...uint64) {
+	t.Helper()
+	for _, want := range args {
+		ev, from, err := c.GetEvent()
+		if u, ok := ev.(*User); err != nil || from != id || !ok || u.Arg != want {
+			t.Errorf("told %v of %v, %v, want user event %d", ev, from, err, want)
+		}
+	}
+	if ev, _, err := c.GetEvent(); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("%v was told besides", ev)
+	}
+}
+
+// TestMigrateListener: a request that nobody has fetched takes its identifier along, one that was fetched leaves it.
+func TestMigrateListener(t *testing.T) {
+	old := &nomad{}
+	from, to := openNomad(t, old), openNomad(t, &nomad{})
+	l, err := from.CreateID(PortSpaceTCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.BindAddr(MustAddr("0.0.0.0:7471")), l.Listen(0)); err != nil {
+		t.Fatal(err)
+	}
+	var children []Handle
+	request := func() {
+		h := old.up.NewHandle()
+		children = append(children, h)
+		old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: h})
+	}
+	request()
+	_, fetched, err := from.GetEvent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request()
+	request()
+	old.err = map[Handle]error{children[2]: unix.ENXIO} // its device has gone
+	if err := l.Migrate(to); err != nil {
+		t.Fatal(err)
+	}
+	ev, child, err := to.GetEvent()
+	if q, ok := ev.(*ConnectRequest); err != nil || !ok || q.Listener != l.Handle() || child.Handle() != children[1] || to.ID(children[1]) != child {
+		t.Errorf("told %+v, %v, want the request that was not fetched, with its identifier", ev, err)
+	}
+	if ev, _, err := to.GetEvent(); err == nil {
+		t.Errorf("told %v: a request whose identifier cannot come is nobody's", ev)
+	}
+	if len(old.destroyed) != 1 || old.destroyed[0] != children[2] {
+		t.Errorf("destroyed %v, want %v", old.destroyed, children[2:])
+	}
+	if from.ID(fetched.Handle()) != fetched || from.Len() != 1 {
+		t.Error("the identifier that was fetched before did not stay")
+	}
+	if err := fetched.Migrate(to); err != nil || to.Len() != 3 {
+		t.Errorf("by itself: %v, %d identifiers", err, to.Len())
+	}
+}
+
+func TestMigrateRefused(t *testing.T) {
+	old := &nomad{}
+	from, to := openNomad(t, old), openNomad(t, &nomad{})
+	id := create(t, &old.script, from, states.RouteResolved)
+	if err := id.Migrate(from); err != nil || len(old.moved) != 0 {
+		t.Errorf("to where it is: %v, moved %v", err, old.moved)
+	}
+	old.answers[states.OpConnect] = ErrPending
+	if err := id.Connect(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Migrate(to); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("while Connect is in progress: %v, want EBUSY", err)
+	}
+	old.up.Done(id.Handle(), id.Waiting(), nil)
+	old.err = map[Handle]error{id.Handle(): unix.EMFILE}
+	if err := id.Migrate(to); !errors.Is(err, unix.EMFILE) || from.ID(id.Handle()) != id {
+		t.Errorf("the driver failed: %v, want EMFILE, and the identifier where it was", err)
+	}
+	old.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDeviceRemoval})
+	if err := id.Migrate(to); !errors.Is(err, unix.ENXIO) {
+		t.Errorf("without its device: %v, want ENXIO", err)
+	}
+	if err := id.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Migrate(to); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("destroyed: %v, want ENOENT", err)
+	}
+}
+
+// TestNotSupported: what a device does not offer fails in words, with an errno and with the verbs' error.
+func TestNotSupported(t *testing.T) {
+	s := &script{}
+	c, to := open(t, s), open(t, &script{})
+	id := create(t, s, c, states.RouteResolved)
+	_, _, attr := id.InitQPAttr(verbs.QPInit)
+	_, path := id.QueryPath()
+	_, _, gid := id.QueryGID()
+	for name, err := range map[string]error{"migrate_id": id.Migrate(to), "init_qp_attr": attr, "query_path": path, "query_gid": gid} {
+		var f *CommandFailed
+		if !errors.As(err, &f) || f.Op != name || !errors.Is(err, unix.EOPNOTSUPP) || !errors.Is(err, verbs.ErrNotSupported) || !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%s: %v, want CommandFailed with EOPNOTSUPP", name, err)
+		}
+	}
+}

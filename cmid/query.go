@@ -1,0 +1,93 @@
+package cmid
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// InitQPAttr is rdma_init_qp_attr(3): what ibv_modify_qp(3) needs to bring a queue pair of the identifier's to s, for owners who
+// drive it themselves. ErrNotSupported on devices that drive queue pairs alone.
+func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	op := states.OpInitQPAttrOther
+	switch s {
+	case verbs.QPReset, verbs.QPSQD, verbs.QPSQE, verbs.QPError:
+	case verbs.QPInit:
+		op = states.OpInitQPAttrInit
+	case verbs.QPRTR, verbs.QPRTS:
+		op = states.OpInitQPAttrReady
+	default:
+		return verbs.QPAttr{}, 0, id.callFailed("init_qp_attr", &refusal{"no such queue pair state", unix.EINVAL})
+	}
+	if err := id.judge(op, "init_qp_attr"); err != nil {
+		return verbs.QPAttr{}, 0, err
+	}
+	q, ok := id.ch.inst.(QPAttrs)
+	if !ok {
+		return verbs.QPAttr{}, 0, id.callFailed("init_qp_attr", ErrNotSupported)
+	}
+	attr, mask, err := q.InitQPAttr(id.handle, s)
+	if err != nil {
+		return verbs.QPAttr{}, 0, id.callFailed("init_qp_attr", err)
+	}
+	return attr, mask, nil
+}
+
+// QueryPath gives the path records that the route was resolved to, PathLen bytes each (struct ibv_path_data), as SetIBPath takes
+// them; none before. ErrNotSupported where there are none.
+func (id *ID) QueryPath() ([]byte, error) {
+	r, err := id.router("query_path")
+	if err != nil {
+		return nil, err
+	}
+	paths, err := r.QueryPath(id.handle)
+	if err != nil {
+		return nil, id.callFailed("query_path", err)
+	}
+	return paths, nil
+}
+
+// QueryGID gives the addresses as AF_IB addresses: the GIDs, and in the service id the port space and the port. ErrNotSupported where
+// there are none.
+func (id *ID) QueryGID() (local, peer Addr, err error) {
+	r, err := id.router("query_gid")
+	if err != nil {
+		return Addr{}, Addr{}, err
+	}
+	if local, peer, err = r.QueryGID(id.handle); err != nil {
+		return Addr{}, Addr{}, id.callFailed("query_gid", err)
+	}
+	return local, peer, nil
+}
+
+func (id *ID) router(call string) (Router, error) {
+	if err := id.judge(states.OpQuery, call); err != nil {
+		return nil, err
+	}
+	if r, ok := id.ch.inst.(Router); ok {
+		return r, nil
+	}
+	return nil, id.callFailed(call, ErrNotSupported)
+}
+
+// judge says whether a call that is no Command is legal now. It is called call in messages.
+func (id *ID) judge(op states.Op, call string) error {
+	if id.gone {
+		return id.callFailed(call, &refusal{"the identifier is destroyed", unix.ENOENT})
+	}
+	flavor := id.Flavor()
+	if _, v := states.Step(flavor, id.state, states.Requested(op)); v == states.Allow {
+		return nil
+	}
+	why := states.Why(flavor, id.state, states.Requested(op))
+	f := id.failure(nil, &refusal{why.Text, unix.Errno(why.Errno)})
+	f.Op, f.Legal = call, why.Legal
+	return &CommandFailed{f}
+}
+
+func (id *ID) callFailed(call string, err error) error {
+	f := id.failure(nil, err)
+	f.Op = call
+	return &CommandFailed{f}
+}
