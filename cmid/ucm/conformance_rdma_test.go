@@ -1,0 +1,120 @@
+//go:build linux && rdma
+
+package ucm_test
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/cmid/ucm"
+)
+
+func env(t *testing.T, name string) string {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		t.Fatalf("%s is not set: this test runs in the rig's machine", name)
+	}
+	return v
+}
+
+func addr(t *testing.T, name string) netip.Addr {
+	t.Helper()
+	ip, err := netip.ParseAddr(env(t, name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return ip
+}
+
+// rdma is rdma(8).
+func rdma(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("rdma", args...).CombinedOutput(); err != nil {
+		t.Fatalf("rdma %v: %v: %s", args, err, out)
+	}
+}
+
+// startRDMA begins to run rdma(8), and gives the function that waits for it.
+func startRDMA(t *testing.T, args ...string) (wait func() error) {
+	t.Helper()
+	cmd := exec.Command("rdma", args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Wait
+}
+
+func driver() *ucm.Driver { return ucm.New() }
+
+// release is the kernel's, such as 6.1.0-56-amd64.
+func release(t *testing.T) string {
+	t.Helper()
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// rig is the machine's device. One that a test has removed is made again.
+func rig(t *testing.T) cmidtest.Rig {
+	t.Helper()
+	kind, device, netdev := env(t, "RDMA_KIND"), env(t, "RDMA_DEVICE"), env(t, "RDMA_NETDEV")
+	d := driver()
+	differences := []cmidtest.Difference{
+		{What: cmidtest.NoUserEvent, Why: "the kernel has the command since 6.17"},
+		{What: cmidtest.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
+	}
+	switch kind {
+	case "rxe":
+		differences = append(differences,
+			cmidtest.Difference{What: cmidtest.TooLongIsRemOp, Why: "rxe finds out as it copies, and takes the receive for malformed"},
+			cmidtest.Difference{What: cmidtest.OneMoreNotification, Why: "a queue that is armed for every completion stays so until the next one"},
+		)
+		if strings.HasPrefix(release(t), "6.1.") {
+			differences = append(differences, cmidtest.Difference{
+				What: cmidtest.TooLongEnds, Why: "rxe took the receive for malformed, which ends datagram queue pairs as well",
+			})
+		}
+	case "siw":
+		differences = append(differences,
+			cmidtest.Difference{What: cmidtest.SeparateFamilies, Why: "siw takes the stream and finds an IPv4 address where it looks for IPv6"},
+			cmidtest.Difference{What: cmidtest.SentBehindRefused, Why: "siw finds out when it answers the Read, and tells of a Send when TCP has it"},
+			cmidtest.Difference{What: cmidtest.AcceptServesAsked, Why: "siw raises what accept says to what the request says"},
+			cmidtest.Difference{What: cmidtest.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
+			cmidtest.Difference{What: cmidtest.EndsWithoutReason, Why: "siw reads a Terminate and tells nobody what is in it"},
+			cmidtest.Difference{What: cmidtest.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
+		)
+	}
+	return cmidtest.Rig{
+		Active: d, Passive: d,
+		Address: addr(t, "RDMA_ADDR"), Second: addr(t, "RDMA_ADDR2"), Local: addr(t, "RDMA_ADDR2"),
+		NotLocal:    addr(t, "RDMA_SILENT_ADDR"),
+		Silent:      addr(t, "RDMA_NOARP_ADDR"),
+		NoRoute:     netip.MustParseAddr("2001:db8::1"),
+		Plain:       addr(t, "RDMA_PLAIN_ADDR"),
+		Privileged:  true,
+		Datagrams:   kind == "rxe",
+		Patience:    30 * time.Second,
+		Differences: differences,
+		RemoveDevice: func() {
+			removed := startRDMA(t, "link", "del", device) // it waits until nobody has the device open
+			t.Cleanup(func() {
+				if err := removed(); err != nil {
+					t.Errorf("removing %s: %v", device, err)
+				}
+				rdma(t, "link", "add", device, "type", kind, "netdev", netdev)
+			})
+		},
+	}
+}
+
+func TestConformance(t *testing.T) { cmidtest.Run(t, rig) }

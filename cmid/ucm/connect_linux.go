@@ -1,0 +1,164 @@
+package ucm
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const (
+	deviceMax = 255 // RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH: as many as the device can
+	retries   = 7   // the most there are; of RNR NAKs: without end
+)
+
+// connParam is a connection's parameters as the kernel takes them: what was asked for, and librdmacm's numbers where nothing was.
+// EINVAL for more reads than the device can.
+func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
+	if p == nil {
+		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retries}
+	}
+	c = uabi.ConnParam{
+		QPNum: p.QPNum, QKey: p.QKey, SRQ: bit(p.SRQ), FlowControl: bit(p.FlowControl), Valid: 1,
+		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		RetryCount: min(p.RetryCount, retries), RNRRetryCount: min(p.RNRRetryCount, retries),
+	}
+	if c.ResponderResources == deviceMax {
+		c.ResponderResources = in
+	}
+	if c.InitiatorDepth == deviceMax {
+		c.InitiatorDepth = out
+	}
+	if id.qp != nil {
+		c.QPNum = id.qp.Num()
+	}
+	ece = uabi.ECE{VendorID: p.ECE.VendorID, AttrMod: p.ECE.AttrMod}
+	most := id.depth()
+	switch {
+	case len(private) > limit:
+		return c, ece, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(private), limit, unix.EINVAL)
+	case id.qp != nil && max(c.ResponderResources, c.InitiatorDepth) > most:
+		return c, ece, fmt.Errorf("%d reads to answer and %d to ask, the device's limit is %d: %w",
+			c.ResponderResources, c.InitiatorDepth, most, unix.EINVAL)
+	}
+	c.PrivateDataLen = uint8(copy(c.PrivateData[:], private))
+	id.asks = c.InitiatorDepth
+	return c, ece, nil
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// depth is how many reads the device can have outstanding; 1, which every device can, where that is not known.
+func (id *ident) depth() uint8 {
+	if id.dev == nil {
+		return 1
+	}
+	return uint8(min(max(id.dev.verbs.Attr().MaxRDAtom, 1), deviceMax-1))
+}
+
+// connect is rdma_connect(3). On iWARP the kernel waits for TCP.
+func (id *ident) connect(c *cmid.Connect) error {
+	in := id.in
+	cmd := &uabi.Connect{ID: id.kid}
+	var err error
+	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, id.depth(), id.depth(), c.PrivateData, in.Limits(id.h).ConnectData)
+	switch {
+	case err != nil:
+		return err
+	case id.dev != nil && id.dev.iwarp && cmd.ConnParam.QPNum == 0:
+		return fmt.Errorf("iWARP needs a queue pair before connect: %w", unix.EINVAL)
+	case id.dev == nil || !id.dev.iwarp:
+		if err := in.file.Connect(cmd); err != nil {
+			return err
+		}
+		id.phase = half
+		return nil
+	case in.connecting >= in.drv.cfg.connects:
+		return &BusyError{in.connecting, unix.EAGAIN}
+	}
+	in.connecting++
+	id.phase = half
+	return id.offLoop(in.connects, c, "connect", func() error { return in.file.Connect(cmd) }, func(err error) {
+		in.connecting--
+		if err != nil {
+			id.phase = unconnected
+		}
+	})
+}
+
+// accept is rdma_accept(3). One that fails rejects the request: the kernel does so, and for what it is not asked we do.
+func (id *ident) accept(c *cmid.Accept) error {
+	in := id.in
+	most := id.depth()
+	cmd := &uabi.Accept{UID: uint64(id.h), ID: id.kid}
+	var err error
+	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, min(id.offered.ResponderResources, most), min(id.offered.InitiatorDepth, most),
+		c.PrivateData, in.Limits(id.h).AcceptData)
+	if err == nil && id.qp != nil && !id.ps.Datagram() {
+		err = id.ready(&cmd.ConnParam)
+	}
+	if err != nil {
+		_ = in.file.Reject(&uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)})
+		return err
+	}
+	if err := in.file.Accept(cmd); err != nil {
+		id.fail()
+		return err
+	}
+	if id.ps.Datagram() {
+		id.phase = connected
+	}
+	return nil
+}
+
+func (id *ident) reject(c *cmid.Reject) error {
+	if limit := id.in.Limits(id.h).RejectData; len(c.PrivateData) > limit {
+		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(c.PrivateData), limit, unix.EINVAL)
+	}
+	cmd := uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)}
+	if c.VendorECE {
+		cmd.Reason = uint8(cmid.RejectVendorOption)
+	}
+	cmd.PrivateDataLen = uint8(copy(cmd.PrivateData[:], c.PrivateData))
+	return id.in.file.Reject(&cmd)
+}
+
+// establish is rdma_establish(3): the RTU, without parameters.
+func (id *ident) establish() error {
+	if err := id.in.file.Accept(&uabi.Accept{ID: id.kid}); err != nil {
+		return err
+	}
+	id.phase = connected
+	return nil
+}
+
+// disconnect is rdma_disconnect(3): the queue pair first, so that what is outstanding is flushed. On iWARP it waits for an answer that
+// is outstanding.
+func (id *ident) disconnect(c *cmid.Disconnect) error {
+	in := id.in
+	iwarp := id.dev != nil && id.dev.iwarp
+	if id.qp != nil && id.phase == connected {
+		to := verbs.QPError
+		if iwarp {
+			to = verbs.QPSQD
+		}
+		_ = id.qp.Modify(&verbs.QPAttr{State: to}, verbs.QPAttrState) // one that has failed already stays so
+	}
+	if iwarp && id.phase == half {
+		return id.offLoop(in.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) }, func(error) {})
+	}
+	if err := in.file.Disconnect(id.kid); err != nil {
+		return err
+	}
+	id.leaving = true
+	id.over()
+	return nil
+}

@@ -1,0 +1,52 @@
+package ucm
+
+import (
+	"errors"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+)
+
+// DeviceFor names the RDMA device that a local address belongs to, by asking rdma_cm. ok is false for every other address: one of an
+// ordinary interface, a wildcard, loopback, one that is not this host's. The error is an *OpenError where rdma_cm cannot be asked: no
+// address has a device then. Any goroutine; it takes six system calls.
+func DeviceFor(local netip.Addr) (name string, ok bool, err error) {
+	f, err := openChannel("")
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { _ = f.Close() }()
+	return deviceFor(f, local)
+}
+
+func deviceFor(f *uabi.File, local netip.Addr) (name string, ok bool, err error) {
+	const uid = 1 // nothing will be told
+	id, err := f.CreateID(uid, uabi.PortSpaceTCP, uabi.QPTypeRC)
+	if err != nil {
+		return "", false, credentials(err)
+	}
+	defer func() { _, _ = f.DestroyID(id) }()
+	sa, err := sockaddr(cmid.AddrFrom(local, 0))
+	if err != nil {
+		return "", false, err
+	}
+	switch err := f.Bind(id, &sa); {
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EADDRNOTAVAIL):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	}
+	r, err := f.QueryAddr(id)
+	if err != nil || r.NodeGUID == 0 {
+		return "", false, err
+	}
+	for _, s := range sysDevices() {
+		if s.guid == guidOf(r.NodeGUID) {
+			return s.name, true, nil
+		}
+	}
+	return "", true, nil
+}

@@ -1,0 +1,32 @@
+// Package ucm is the kernel's rdma_cm as a [cmid.Driver]: /dev/infiniband/rdma_cm without librdmacm and without cgo.
+//
+// It manages connections on every device that Linux has: InfiniBand, RoCE, iWARP, and the kernel's software devices rxe and siw. Queue
+// pairs come from a [verbs.Provider]: uverbs', which drives rxe and siw, unless WithProvider names another one. Where that has none for a
+// device, identifiers connect nevertheless, and owners bring a queue pair's number of their own (cmid.ConnParam.QPNum).
+//
+//	drv := ucm.New()
+//
+// # Ownership
+//
+// A Driver may be opened on any number of loops; each has an event channel of its own. Everything of it belongs to the loop's
+// goroutine. Commands that the kernel may let wait (a connect on iWARP, the destruction of what is half open or connected) run on
+// goroutines of the channel's: their answer is posted to the loop. Each such goroutine holds a thread while it waits.
+//
+// # Ordering
+//
+// Events are told in the kernel's order, at most 64 in a turn. After DestroyID nothing of an identifier is told, also while
+// the kernel takes its time to give it back. What happens to it at its peer is the kernel's: see cmid.
+//
+// # Errors
+//
+// Errnos are the kernel's. Open fails with an [OpenError] that says which module or permission is missing; a connect beyond
+// MaxConnects with a [BusyError].
+//
+// # Limitations
+//
+// On InfiniBand and RoCE private data comes padded with zeros; who must know its length puts it inside. To the
+// kernel 127.0.0.1 is a wildcard: a listener there has its port on every local address, and what comes for another one than loopback is
+// rejected here (RejectConsumerDefined), and nobody is told. Devices are told apart by their node GUIDs: of two on one network interface,
+// such as rxe0 and siw0, which have the same, the first by name is taken for both. A process that changes its credentials (setuid,
+// capset) after Open is answered EACCES from then on.
+package ucm

@@ -1,0 +1,70 @@
+package ucm
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// OpenError says why the channel could not be opened and what would help. errors.Is finds the errno.
+type OpenError struct {
+	Path   string // of the device file, "" when the kernel does not know one
+	Remedy string
+	Err    error
+}
+
+// Error says so in one line.
+func (e *OpenError) Error() string {
+	path := e.Path
+	if path == "" {
+		path = "rdma_cm"
+	}
+	return fmt.Sprintf("open %s: %v: %s", path, e.Err, e.Remedy)
+}
+
+// Unwrap gives the cause.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// BusyError says that too many connects are waiting in the kernel. errors.Is finds EAGAIN: when one of them has ended, another may be
+// tried.
+type BusyError struct {
+	Waiting int
+	Err     error
+}
+
+// Error says so.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%d connects are waiting in the kernel, which is the most that one loop may have: %v", e.Waiting, e.Err)
+}
+
+// Unwrap gives EAGAIN.
+func (e *BusyError) Unwrap() error { return e.Err }
+
+// HeldError says that Close has not waited for identifiers that the kernel did not give back in time. It destroys them when it gets to
+// it; until then their goroutines, and the descriptor, stay.
+type HeldError struct {
+	IDs []HeldID
+	Err error // ETIMEDOUT
+}
+
+// HeldID is an identifier that the kernel holds.
+type HeldID struct {
+	Handle      cmid.Handle
+	Local, Peer cmid.Addr
+	Doing       string // what the kernel is at: "connect", "destroy_id"
+}
+
+// Error names them.
+func (e *HeldError) Error() string {
+	s := fmt.Sprintf("ucm: the kernel holds %d identifiers: %v", len(e.IDs), e.Err)
+	for i, id := range e.IDs {
+		if i == 4 {
+			return s + ", ..."
+		}
+		s += fmt.Sprintf("; %s of id %d (%v -> %v)", id.Doing, id.Handle, id.Local, id.Peer)
+	}
+	return s
+}
+
+// Unwrap gives ETIMEDOUT.
+func (e *HeldError) Unwrap() error { return e.Err }

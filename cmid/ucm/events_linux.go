@@ -1,0 +1,252 @@
+package ucm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// eventsPerTurn bounds what one channel does before the loop's other work has its turn.
+const eventsPerTurn = 64
+
+// Ready fetches events: as many as there are identifiers that may have one, until there are none. The last attempt, which finds nothing,
+// is saved that way where few identifiers take their steps one after the other; what is left is found in the next turn.
+func (in *instance) Ready(eventloop.Events) {
+	in.fetch(min(max(len(in.ids)-in.listeners, 1), eventsPerTurn))
+}
+
+// catchUp fetches what is there although nobody was woken for it: the kernel moves a migrated identifier's events in silence.
+func (in *instance) catchUp() {
+	if in.fetch(eventsPerTurn) {
+		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and nobody is told any more
+	}
+}
+
+// fetch fetches up to n events, and reports whether there may be more.
+func (in *instance) fetch(n int) (more bool) {
+	for range n {
+		if in.closed {
+			return false
+		}
+		err := in.file.GetEvent(&in.got)
+		switch {
+		case err == nil:
+			in.take(&in.got)
+		case errors.Is(err, unix.EAGAIN):
+			return false
+		default:
+			in.dead(err)
+			return false
+		}
+	}
+	return true
+}
+
+// dead ends a channel that tells nothing any more: to its owners every device has gone.
+func (in *instance) dead(err error) {
+	if in.reg != nil {
+		_ = in.reg.Remove() // it would stay readable
+	}
+	err = fmt.Errorf("get_event: %w", credentials(err))
+	for h := range in.ids {
+		in.told = cmid.DriverEvent{Kind: states.KindDeviceRemoval, Err: err}
+		in.up.Event(h, &in.told)
+	}
+}
+
+// take tells an event, if there is anybody to tell. Events name identifiers by uid: numbers are used again at once.
+func (in *instance) take(ev *uabi.EventResp) {
+	h := cmid.Handle(ev.UID)
+	if ev.Event == uabi.EventConnectRequest {
+		in.request(in.ids[h], ev)
+		return
+	}
+	if g := in.groups[h]; g != nil {
+		g.tell(ev)
+		return
+	}
+	if id := in.ids[h]; id != nil {
+		id.hear(ev)
+	}
+}
+
+// request takes the identifier that a request brings. It has no uid before it is accepted: nothing is told of it till then. If
+// nobody listens any more, nobody would ever answer it.
+func (in *instance) request(listener *ident, ev *uabi.EventResp) {
+	child := &ident{in: in, kid: ev.ID, phase: half}
+	if listener == nil {
+		child.ending = &ended{}
+		child.giveBackOffLoop()
+		return
+	}
+	child.h, child.ps = in.up.NewHandle(), listener.ps
+	err := child.learn()
+	if errors.Is(err, unix.EINVAL) && child.fetch(listener) {
+		err = child.learn()
+	}
+	if err != nil { // its device has just gone
+		child.ending = &ended{}
+		child.giveBackOffLoop()
+		return
+	}
+	if !listener.hears(child.local.Addr()) {
+		_ = in.file.Reject(&uabi.Reject{ID: child.kid, Reason: uint8(cmid.RejectConsumerDefined)})
+		child.ending = &ended{}
+		child.giveBackOffLoop()
+		return
+	}
+	in.ids[child.h] = child
+	in.decode(child.ps.Datagram(), ev)
+	child.offered = in.told.Param
+	in.told.Child = child.h
+	in.up.Event(listener.h, &in.told)
+}
+
+// hears says whether a request to ip is meant for the listener. To the kernel loopback is a wildcard; who binds to it wants to be reached
+// from nowhere else.
+func (id *ident) hears(ip netip.Addr) bool {
+	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
+}
+
+// fetch brings a request's identifier here from the channel where its listener was when it came: the kernel leaves it there.
+func (id *ident) fetch(listener *ident) bool {
+	for _, f := range listener.past {
+		if f.Closed() {
+			continue
+		}
+		if _, err := id.in.file.MigrateID(f, id.kid); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hear takes an event of the identifier's, after the answer of the command that is under way.
+func (id *ident) hear(ev *uabi.EventResp) {
+	if id.away != nil {
+		id.held = append(id.held, *ev)
+		return
+	}
+	in := id.in
+	if ev.Event >= uint32(states.NumKernelKinds) {
+		return // a newer kernel's
+	}
+	in.decode(id.ps.Datagram(), ev)
+	id.follow(&in.told)
+	in.up.Event(id.h, &in.told)
+}
+
+// tellHeld tells what has waited for a command's answer.
+func (id *ident) tellHeld() {
+	for len(id.held) > 0 && id.away == nil {
+		ev := id.held[0]
+		id.held = id.held[1:]
+		id.hear(&ev)
+	}
+}
+
+// follow does what librdmacm does before an event is told, and may make another one of it.
+func (id *ident) follow(ev *cmid.DriverEvent) {
+	var err error
+	switch ev.Kind {
+	case states.KindAddrResolved:
+		if err = id.learn(); err != nil {
+			ev.Kind = states.KindAddrError
+		}
+	case states.KindAddrError:
+		_ = id.learn() // resolving has bound it
+	case states.KindConnectResponse:
+		if id.qp == nil {
+			return // its owner does it
+		}
+		ev.Kind = states.KindEstablished
+		if err = id.ready(nil); err == nil {
+			if err = id.establish(); err != nil {
+				id.fail()
+			}
+		}
+		if err != nil {
+			ev.Kind = states.KindConnectError
+		}
+	case states.KindEstablished:
+		id.phase = connected
+		id.limitReads(ev.Param.ResponderResources)
+	case states.KindRejected, states.KindUnreachable, states.KindConnectError:
+		id.ended(ev.Kind)
+	case states.KindDisconnected:
+		id.left = true
+		id.over()
+		if id.iwarp() {
+			id.fail() // the connection is over, and siw forgets what is still outstanding
+		}
+	case states.KindDeviceRemoval:
+		id.phase = removed
+		if id.dev != nil {
+			id.in.drop(id.dev)
+		}
+	default:
+	}
+	if err != nil {
+		ev.Err, ev.Status = err, -int32(errnoOf(err))
+	}
+}
+
+// ended is the end of a connection that never was. Not so for a neighbour that has changed: that is told as Unreachable too, whatever the
+// state, and changes nothing. Which of the two an Unreachable is cannot be told, so that there may still be something to wait for.
+func (id *ident) ended(kind states.Kind) {
+	if id.phase != half {
+		return
+	}
+	if kind != states.KindUnreachable {
+		id.phase = unconnected
+	}
+	id.fail()
+}
+
+// over notes that nothing is left to wait for: on InfiniBand when both sides have disconnected, on iWARP when one has.
+func (id *ident) over() {
+	if id.phase == connected && id.left && (id.leaving || id.dev != nil && id.dev.iwarp) {
+		id.phase = unconnected
+	}
+}
+
+// errnoOf finds the errno in err; EIO when there is none.
+func errnoOf(err error) unix.Errno {
+	var e unix.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return unix.EIO
+}
+
+// decode fills in told from an event. What it holds is the event's memory, and good until the next one.
+func (in *instance) decode(datagram bool, ev *uabi.EventResp) {
+	in.told = cmid.DriverEvent{Kind: states.Kind(ev.Event), Status: int32(ev.Status)}
+	t := &in.told
+	switch {
+	case ev.Event == uabi.EventUser || ev.Event == uabi.EventInternal:
+		t.Arg = binary.NativeEndian.Uint64(ev.Param[:])
+		return
+	case datagram:
+		p := ev.UD()
+		t.PrivateData = p.PrivateData[:p.PrivateDataLen]
+		t.Param = cmid.ConnParam{QPNum: p.QPNum, QKey: p.QKey}
+		t.AH = ahAttr(&p.AHAttr)
+	default:
+		p := ev.Conn()
+		t.PrivateData = p.PrivateData[:p.PrivateDataLen]
+		t.Param = cmid.ConnParam{
+			ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, FlowControl: p.FlowControl != 0,
+			RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, SRQ: p.SRQ != 0, QPNum: p.QPNum,
+		}
+	}
+	t.Param.ECE = cmid.ECE{VendorID: ev.ECE.VendorID, AttrMod: ev.ECE.AttrMod}
+}

@@ -1,0 +1,494 @@
+//go:build linux && rdma
+
+package ucm_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// These are faults: devices and peers that go, and requests that nobody answers. internal/vm/faulttest runs them.
+
+const (
+	faultPatience = 30 * time.Second       // for what has to come
+	faultQuiet    = 300 * time.Millisecond // for what must not
+	anyPort       = 0
+)
+
+// side is a channel, with all that it has told.
+type side struct {
+	*testing.T
+	ch    *cmid.Channel
+	fd    int
+	told  []*toldEvent
+	conns []*conn
+}
+
+type toldEvent struct {
+	ev    cmid.Event
+	taken bool
+}
+
+func newSide(t *testing.T) *side {
+	t.Helper()
+	return newSideOf(t, driver())
+}
+
+func newSideOf(t *testing.T, d *ucm.Driver) *side {
+	t.Helper()
+	ch, err := cmid.OpenChannel(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &side{T: t, ch: ch}
+	s.fd, err = ch.FD()
+	s.must(err)
+	return s
+}
+
+func (s *side) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// turn takes what comes within d, and returns early when something has come.
+func (s *side) turn(d time.Duration) {
+	s.Helper()
+	for deadline := time.Now().Add(d); ; {
+		came := false
+		for {
+			ev, _, err := s.ch.GetEvent()
+			if errors.Is(err, unix.EAGAIN) {
+				break
+			}
+			s.must(err)
+			s.told = append(s.told, &toldEvent{ev: ev})
+			came = true
+		}
+		for _, c := range s.conns {
+			came = c.poll() || came
+		}
+		left := time.Until(deadline)
+		if came || left <= 0 {
+			return
+		}
+		s.readable(left)
+	}
+}
+
+// readable waits until the channel has something to do, without taking it, and reports whether it has.
+func (s *side) readable(d time.Duration) bool {
+	s.Helper()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, int(d.Milliseconds())+1)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		s.Fatal(err)
+	}
+	return n > 0
+}
+
+// quiet takes what still comes.
+func (s *side) quiet() {
+	s.Helper()
+	for deadline := time.Now().Add(faultQuiet); time.Now().Before(deadline); {
+		s.turn(time.Until(deadline))
+	}
+}
+
+// until waits for cond.
+func (s *side) until(what string, cond func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(faultPatience); !cond(); {
+		if time.Now().After(deadline) {
+			s.Fatalf("waited %v in vain for %s; told %s", faultPatience, what, s.all())
+		}
+		s.turn(time.Second)
+	}
+}
+
+// await is the next event of the identifier's, which has to be an E; of any identifier's if id is nil, and then others are passed over.
+func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
+	s.Helper()
+	s.until(fmt.Sprintf("%T", ev), func() bool {
+		for _, t := range s.told {
+			got, ok := t.ev.(E)
+			switch {
+			case t.taken, id != nil && t.ev.Ident() != id.Handle():
+				continue
+			case ok:
+				ev, t.taken = got, true
+				return true
+			case id != nil:
+				s.Fatalf("told %s, want %T", eventText(t.ev), got)
+			}
+		}
+		return false
+	})
+	return ev
+}
+
+// of is what an identifier was told, in order. Closed is the device's end of a destruction.
+func (s *side) of(h cmid.Handle) string {
+	var names []string
+	for _, t := range s.told {
+		if _, closed := t.ev.(*cmid.Closed); !closed && t.ev.Ident() == h {
+			names = append(names, strings.TrimPrefix(fmt.Sprintf("%T", t.ev), "*cmid."))
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func (s *side) all() string {
+	var names []string
+	for _, t := range s.told {
+		names = append(names, eventText(t.ev))
+	}
+	return strings.Join(names, ", ")
+}
+
+func eventText(ev cmid.Event) string {
+	if f, ok := ev.(cmid.Failure); ok {
+		return fmt.Sprintf("%T of %d (%v)", ev, ev.Ident(), f)
+	}
+	return fmt.Sprintf("%T of %d", ev, ev.Ident())
+}
+
+// wantTold holds all that an identifier was ever told against what it should have been: no more, and each once.
+func (s *side) wantTold(id *cmid.ID, wants ...string) {
+	s.Helper()
+	if got := s.of(id.Handle()); !slices.Contains(wants, got) {
+		s.Errorf("the identifier was told %q, want %q", got, wants)
+	}
+}
+
+// destroy gives an identifier back. If the kernel takes its time it must not take more than d.
+func (s *side) destroy(id *cmid.ID, d time.Duration) {
+	s.Helper()
+	begin := time.Now()
+	s.must(id.Destroy())
+	s.until("the end of destroy_id", func() bool { return s.ch.ID(id.Handle()) == nil })
+	if took := time.Since(begin); took > d {
+		s.Errorf("destroy_id of %d (%s) has taken %v", id.Handle(), s.of(id.Handle()), took)
+	}
+}
+
+// close gives back queues, then the channel. Nothing may be left that the kernel has to be waited for.
+func (s *side) close() {
+	s.Helper()
+	begin := time.Now()
+	for _, c := range s.conns {
+		c.free()
+	}
+	if err := s.ch.Close(); err != nil {
+		s.Errorf("close: %v", err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		s.Errorf("closing the channel has taken %v", took)
+	}
+}
+
+func (s *side) create(ps cmid.PortSpace) *cmid.ID {
+	s.Helper()
+	id, err := s.ch.CreateID(ps)
+	s.must(err)
+	return id
+}
+
+// listen listens on the machine's address called name.
+func (s *side) listen(name string, backlog int) *cmid.ID {
+	s.Helper()
+	id := s.create(cmid.PortSpaceTCP)
+	s.must(id.BindAddr(cmid.AddrFrom(addr(s.T, name), anyPort)))
+	s.must(id.Listen(backlog))
+	return id
+}
+
+// resolved has address and route.
+func (s *side) resolved(to cmid.Addr) *cmid.ID {
+	s.Helper()
+	id := s.create(cmid.PortSpaceTCP)
+	s.must(id.ResolveAddr(cmid.Addr{}, to, 0))
+	await[*cmid.AddrResolved](s, id)
+	s.must(id.ResolveRoute(0))
+	await[*cmid.RouteResolved](s, id)
+	return id
+}
+
+// request takes a request, with queues for it.
+func (s *side) request() *conn {
+	s.Helper()
+	return s.queues(s.ch.ID(await[*cmid.ConnectRequest](s, nil).ID))
+}
+
+// connect resolves and asks.
+func (s *side) connect(to cmid.Addr) *conn {
+	s.Helper()
+	c := s.queues(s.resolved(to))
+	s.must(c.id.Connect(nil, nil))
+	return c
+}
+
+// pair is a connection between two sides, or of one with itself.
+func pair(a, b *side, listener *cmid.ID) (active, passive *conn) {
+	a.Helper()
+	active = a.connect(listener.LocalAddr())
+	passive = b.request()
+	b.must(passive.id.Accept(nil, nil))
+	for a != b && !strings.Contains(b.of(passive.id.Handle()), "Established") {
+		a.turn(10 * time.Millisecond) // InfiniBand needs the answer's answer
+		b.turn(10 * time.Millisecond)
+	}
+	await[*cmid.Established](a, active.id)
+	await[*cmid.Established](b, passive.id)
+	return active, passive
+}
+
+const (
+	slots    = 16
+	slotSize = 64
+)
+
+// conn is an identifier's queues.
+type conn struct {
+	s                        *side
+	id                       *cmid.ID
+	dev                      verbs.Device
+	cq                       verbs.CQ
+	qp                       verbs.QP
+	mr                       *verbs.MR
+	received, sent, failures int
+	posted, issued           int // receives and sends
+}
+
+func (s *side) queues(id *cmid.ID) *conn {
+	s.Helper()
+	c := &conn{s: s, id: id, dev: id.Device()}
+	var err error
+	c.cq, err = c.dev.CreateCQ(2*slots, func() {})
+	s.must(err)
+	c.qp, err = id.CreateQP(verbs.QPInitAttr{SendCQ: c.cq, RecvCQ: c.cq, MaxSendWR: slots, MaxRecvWR: slots})
+	s.must(err)
+	c.mr, err = c.dev.Alloc(slots*slotSize, verbs.LocalWrite)
+	s.must(err)
+	for i := range slots {
+		c.post(uint64(i))
+	}
+	s.conns = append(s.conns, c)
+	return c
+}
+
+// post posts a receive. EINVAL: the queue pair is over, and what was posted before is flushed.
+func (c *conn) post(slot uint64) {
+	c.s.Helper()
+	sge := verbs.SGE{MR: c.mr, Offset: uint32(slot * slotSize), Length: slotSize}
+	err := c.qp.PostRecv(verbs.RecvWR{ID: slot, SGE: sge})
+	if errors.Is(err, unix.EINVAL) {
+		return
+	}
+	c.s.must(err)
+	c.posted++
+}
+
+// talk sends until there are n sends more than messages that have come: with both ends at it neither runs out of receives.
+func (c *conn) talk(n int) {
+	c.s.Helper()
+	for ; c.failures == 0 && c.issued < c.received+n; c.issued++ {
+		err := c.qp.PostSend(&verbs.SendWR{ID: slots, Op: verbs.Send, Flags: verbs.Signaled, Inline: []byte("fault")})
+		if errors.Is(err, unix.EINVAL) {
+			return // it is over
+		}
+		c.s.must(err)
+	}
+}
+
+// poll takes completions, and posts receives again.
+func (c *conn) poll() (came bool) {
+	if c.cq == nil {
+		return false
+	}
+	wc := make([]verbs.WC, 2*slots)
+	n := c.cq.Poll(wc)
+	for _, w := range wc[:n] {
+		switch {
+		case w.Status != verbs.StatusSuccess:
+			c.failures++
+		case w.ID == slots:
+			c.sent++
+		default:
+			c.received++
+			c.post(w.ID)
+		}
+	}
+	return n > 0
+}
+
+// flushed is whether all that was posted has completed.
+func (c *conn) flushed() bool { return c.failures == c.posted-c.received+c.issued-c.sent }
+
+// free gives the queues back: the queue pair has gone with its identifier.
+func (c *conn) free() {
+	c.s.Helper()
+	if c.cq == nil {
+		return
+	}
+	c.s.must(c.qp.Destroy())
+	c.s.must(c.dev.Free(c.mr))
+	c.s.must(c.cq.Close())
+	c.cq = nil
+}
+
+// process is this test binary once more, in the role of a peer.
+type process struct {
+	*testing.T
+	cmd      *exec.Cmd
+	lines    *bufio.Scanner
+	patience time.Duration // for its end
+}
+
+// startProcess starts TestFaultProcess in a role.
+func startProcess(t *testing.T, role string, env ...string) *process {
+	t.Helper()
+	p := &process{T: t, cmd: exec.Command("/proc/self/exe", "-test.run=^TestFaultProcess$"), patience: 5 * time.Second}
+	p.cmd.Env = append(append(os.Environ(), "FAULT_ROLE="+role), env...)
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lines = bufio.NewScanner(out)
+	t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// hears waits until the process says something that begins with word, and returns the rest.
+func (p *process) hears(word string) string {
+	p.Helper()
+	for p.lines.Scan() {
+		if rest, ok := strings.CutPrefix(p.lines.Text(), "fault: "+word); ok {
+			return strings.TrimSpace(rest)
+		}
+		p.Logf("the other process: %s", p.lines.Text())
+	}
+	p.Fatalf("the other process has not said %q", word)
+	return ""
+}
+
+// kill is kill -9, and ends when the kernel has let the process go.
+func (p *process) kill() {
+	p.Helper()
+	p.shoot()
+	p.ends()
+}
+
+// shoot is kill -9.
+func (p *process) shoot() { _ = p.cmd.Process.Signal(syscall.SIGKILL) }
+
+// ends waits for the end of a process that was shot: first the kernel ends all that it had.
+func (p *process) ends() {
+	p.Helper()
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	begin := time.Now()
+	_ = p.cmd.Wait()
+	if took := time.Since(begin); took > p.patience {
+		p.Errorf("the kernel needed %v to end a process that was killed", took)
+	}
+}
+
+// say is the other end of hears.
+func say(words ...any) { fmt.Println(append([]any{"fault:"}, words...)...) }
+
+// leavesNothing looks, when the test has ended, for what it has left in the kernel and in the process.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	fds, goroutines, kernel := openFiles(t), runtime.NumGoroutine(), kernelHas(t)
+	t.Cleanup(func() {
+		wantKernelHas(t, kernel)
+		if now := openFiles(t); !slices.Equal(now, fds) {
+			t.Errorf("after the test these files are open: %v, and before %v", now, fds)
+		}
+		for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				stacks := make([]byte, 1<<16)
+				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
+				return
+			}
+		}
+	})
+}
+
+// openFiles is what the process has open.
+func openFiles(t *testing.T) (files []string) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil { // else it was the directory
+			files = append(files, f.Name()+": "+to)
+		}
+	}
+	return files
+}
+
+// kernelHas is how many of each kind of thing the kernel has of the device. rdma(8) lists of many things only some, but counts them all.
+func kernelHas(t *testing.T) map[string]int {
+	t.Helper()
+	out, err := exec.Command("rdma", "resource", "show").CombinedOutput()
+	if err != nil {
+		t.Fatalf("rdma resource show: %v: %s", err, out)
+	}
+	has := make(map[string]int)
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line) // 0: rxe0: pd 1 cq 1 ...
+		if len(words) < 2 || words[1] != env(t, "RDMA_DEVICE")+":" {
+			continue
+		}
+		for i := 2; i+1 < len(words); i += 2 {
+			n, err := strconv.Atoi(words[i+1])
+			if err != nil {
+				t.Fatalf("rdma resource show says %q", line)
+			}
+			has[words[i]] = n
+		}
+	}
+	return has
+}
+
+// wantKernelHas waits until the kernel has as much as before: it gives some back a moment after it has said so.
+func wantKernelHas(t *testing.T, before map[string]int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		now := kernelHas(t)
+		if maps.Equal(now, before) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("the kernel holds %v, and before %v", now, before)
+			return
+		}
+	}
+}

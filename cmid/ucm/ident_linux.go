@@ -1,0 +1,286 @@
+package ucm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// ident is an identifier.
+type ident struct {
+	in          *instance
+	h           cmid.Handle // the uid that its events name: never 0, for such an identifier is deaf, and never used again
+	kid         uint32      // the kernel's number: any, 0 too, and used again at once
+	ps          cmid.PortSpace
+	phase       phase
+	local, peer cmid.Addr
+	dev         *device // nil without one
+	port        uint8
+	qp          verbs.ProviderQP
+	offered     cmid.ConnParam // the request's
+	asks        uint8          // Reads that we want to have outstanding, as connect or accept has said
+	groups      []*group
+	past        []*uabi.File // the channels it was migrated from: requests that came there brought identifiers of theirs
+
+	leaving bool // our disconnect has gone out
+	left    bool // the peer's has come
+
+	listening bool             // and counted
+	away      *job             // a command is under way off the loop
+	lane      *lane            // there
+	ending    *ended           // its destruction waits for that, or is under way
+	held      []uabi.EventResp // events wait for that
+}
+
+// phase is how much of a connection there is, which says what may wait in the kernel.
+type phase uint8
+
+const (
+	unconnected phase = iota // no connection manager's identifier behind it, or one that has nothing to wait for
+	half                     // asked, or answered
+	connected
+	removed // the device has gone
+)
+
+// ended is a destruction under way: cmd is nil when nobody asked for it.
+type ended struct{ cmd cmid.Command }
+
+func (id *ident) qpType() uint8 {
+	if id.ps.Datagram() {
+		return uabi.QPTypeUD
+	}
+	return uabi.QPTypeRC
+}
+
+// Do executes cmd.
+func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
+	id := in.ids[h]
+	if id == nil {
+		return unix.ENOENT
+	}
+	if _, ok := cmd.(*cmid.DestroyID); ok {
+		return id.destroy(cmd)
+	}
+	return credentials(id.do(cmd))
+}
+
+func (id *ident) do(cmd cmid.Command) error {
+	f := id.in.file
+	switch c := cmd.(type) {
+	case *cmid.BindAddr:
+		return id.bindAddr(c.Addr)
+	case *cmid.ResolveAddr:
+		return id.resolveAddr(c)
+	case *cmid.ResolveRoute:
+		return f.ResolveRoute(id.kid, millis(c.Timeout))
+	case *cmid.SetIBPath:
+		return f.SetOption(id.kid, uabi.OptionLevelIB, uabi.OptionIBPath, c.Paths)
+	case *cmid.Listen:
+		return id.listen(c.Backlog)
+	case *cmid.Connect:
+		return id.connect(c)
+	case *cmid.Accept:
+		return id.accept(c)
+	case *cmid.Reject:
+		return id.reject(c)
+	case *cmid.Establish:
+		return id.establish()
+	case *cmid.Disconnect:
+		return id.disconnect(c)
+	case *cmid.SetOption:
+		return id.setOption(c.Option, c.Value)
+	case *cmid.Notify:
+		event := uint32(uabi.NotifyEventCommEst)
+		if c.PathMigrated {
+			event = uabi.NotifyEventPathMig
+		}
+		return f.Notify(id.kid, event)
+	case *cmid.JoinMulticast:
+		return id.join(c)
+	case *cmid.LeaveMulticast:
+		return id.leave(c.Addr)
+	case *cmid.ResolveIBService:
+		return id.resolveService(c)
+	case *cmid.WriteCMEvent:
+		in := uabi.WriteCMEvent{ID: id.kid, Event: uabi.EventUser}
+		*in.Arg() = c.Arg
+		return f.WriteCMEvent(&in)
+	}
+	return fmt.Errorf("rdma_cm has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
+}
+
+// bindAddr binds. A failure with ENODEV is the identifier's for good: it keeps the interface (a new one is needed).
+func (id *ident) bindAddr(a cmid.Addr) error {
+	sa, err := sockaddr(a)
+	if err != nil {
+		return err
+	}
+	if err := id.in.file.Bind(id.kid, &sa); err != nil {
+		return withoutDevices(err)
+	}
+	return id.learn()
+}
+
+// withoutDevices says in words why no address is any device's.
+func withoutDevices(err error) error {
+	if err == unix.ENODEV && !haveDevices() { //nolint:errorlint // uabi gives bare errnos
+		return fmt.Errorf("%s: %w", noDevices, err)
+	}
+	return err
+}
+
+// learn asks for the addresses and the device.
+func (id *ident) learn() error {
+	r, err := id.in.file.QueryAddr(id.kid)
+	if err != nil {
+		return err
+	}
+	id.local = addrOf(&r.SrcAddr)
+	if peer := addrOf(&r.DstAddr); !peer.IsZero() && !peer.IsWildcard() {
+		id.peer = peer
+	}
+	if r.NodeGUID != 0 {
+		id.dev, id.port = id.in.device(guidOf(r.NodeGUID)), r.PortNum
+	}
+	return nil
+}
+
+// guidOf is a GUID in host byte order.
+func guidOf(raw uint64) uint64 {
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], raw)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
+	src, err := sockaddr(c.Src)
+	if err != nil {
+		return err
+	}
+	dst, err := sockaddr(c.Dst)
+	if err != nil {
+		return err
+	}
+	if !c.Src.IsZero() && id.local.IsZero() { // as the kernel would, which shows an address also when it could not have it
+		if err = id.bindAddr(c.Src); err != nil {
+			return err
+		}
+	}
+	if err = id.in.file.ResolveAddr(id.kid, &src, &dst, millis(c.Timeout)); err != nil {
+		_ = id.learn() // it has bound nevertheless, or there is nothing to learn
+	}
+	return err
+}
+
+// listen listens. One that is not bound is bound by that.
+func (id *ident) listen(backlog int) error {
+	if err := id.in.file.Listen(id.kid, int32(min(max(backlog, 0), id.in.backlog))); err != nil {
+		return err
+	}
+	if !id.listening {
+		id.listening = true
+		id.in.listeners++
+	}
+	if id.local.IsZero() {
+		return id.learn()
+	}
+	return nil
+}
+
+func (id *ident) setOption(o cmid.Option, value int) error {
+	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
+	most, ok := limit[o]
+	switch {
+	case !ok:
+		return unix.ENOSYS
+	case value < 0 || value > most:
+		return unix.EINVAL
+	}
+	raw := []byte{byte(value)}
+	if o == cmid.OptionReuseAddr || o == cmid.OptionAFOnly {
+		raw = binary.NativeEndian.AppendUint32(nil, uint32(value))
+	}
+	name := [...]uint32{
+		cmid.OptionTOS: uabi.OptionIDTOS, cmid.OptionReuseAddr: uabi.OptionIDReuseAddr,
+		cmid.OptionAFOnly: uabi.OptionIDAFOnly, cmid.OptionAckTimeout: uabi.OptionIDAckTimeout,
+	}
+	return id.in.file.SetOption(id.kid, uabi.OptionLevelID, name[o], raw)
+}
+
+// destroy gives the identifier back. Whatever comes for it from now on reaches nobody. What may wait in the kernel is waited for off the
+// loop; behind a connect of the same identifier, which the kernel would let it wait for, it starts when that has ended. On iWARP a
+// connect, and the answer that it waits for, hold the queue pair: that one is flushed now, and destroyed when the identifier is.
+func (id *ident) destroy(cmd cmid.Command) error {
+	in := id.in
+	delete(in.ids, id.h)
+	if id.listening {
+		in.listeners--
+	}
+	for _, g := range id.groups {
+		delete(in.groups, g.h)
+	}
+	if id.phase == half && id.iwarp() {
+		id.fail()
+	} else {
+		id.dropQP()
+	}
+	id.held = nil
+	id.ending = &ended{cmd}
+	switch {
+	case id.away != nil:
+		id.lane.drop(id.away)
+		return cmid.ErrPending
+	case id.phase == unconnected:
+		id.giveBack()
+		return nil
+	}
+	id.giveBackOffLoop()
+	return cmid.ErrPending
+}
+
+// dropQP destroys the queue pair.
+func (id *ident) dropQP() {
+	if id.qp != nil {
+		_ = id.qp.Destroy() // its owner may have done so already
+		id.qp = nil
+	}
+}
+
+func (id *ident) iwarp() bool { return id.dev != nil && id.dev.iwarp }
+
+// giveBack is DESTROY_ID, whose errors say that the identifier is not there.
+func (id *ident) giveBack() { _, _ = id.in.file.DestroyID(id.kid) }
+
+func (id *ident) giveBackOffLoop() {
+	in, cmd := id.in, id.ending.cmd
+	in.offLoop(in.destroys, id, "destroy_id", func() error {
+		id.giveBack()
+		return nil
+	}, func(error) {
+		id.dropQP()
+		if cmd != nil && !in.closed {
+			in.up.Done(id.h, cmd, nil)
+		}
+	})
+}
+
+// offLoop executes a command that may wait in the kernel. The identifier's events wait for its answer.
+func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() error, after func(error)) error {
+	id.lane = l
+	id.away = id.in.offLoop(l, id, doing, call, func(err error) {
+		id.away = nil
+		after(err)
+		if id.ending != nil {
+			id.giveBackOffLoop()
+			return
+		}
+		id.in.up.Done(id.h, cmd, err)
+		id.tellHeld()
+	})
+	return cmid.ErrPending
+}

@@ -1,0 +1,222 @@
+package ucm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// instance is the Driver on one loop: one event channel.
+type instance struct {
+	drv  *Driver
+	loop *eventloop.Loop
+	up   cmid.Upcalls
+	file *uabi.File
+	reg  *eventloop.Registration
+
+	ids      map[cmid.Handle]*ident
+	groups   map[cmid.Handle]*group // memberships by the handle that their events name
+	devices  map[uint64]*device     // by node GUID
+	removals *removals              // nil: not watched
+	gone     []*device              // removed, and not closed yet
+	backlog  int
+
+	connects, destroys *lane
+	listeners          int               // of the identifiers: theirs are others' events
+	connecting         int               // connects that wait in the kernel
+	busy               map[*ident]string // what the kernel is at, off the loop
+	mail               mailbox           // what has come back
+	got                uabi.EventResp    // the event that was fetched
+	told               cmid.DriverEvent  // as it is told
+	closed             bool
+}
+
+// Open opens an event channel. The error is an *OpenError.
+func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
+	f, err := openChannel(d.cfg.node)
+	if err != nil {
+		return nil, err
+	}
+	in := newInstance(d, l, up, f)
+	if in.reg, err = l.Add(f.FD(), eventloop.Readable, in); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return in, nil
+}
+
+func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *instance {
+	in := &instance{
+		drv: d, loop: l, up: up, file: f,
+		ids:      make(map[cmid.Handle]*ident),
+		groups:   make(map[cmid.Handle]*group),
+		devices:  make(map[uint64]*device),
+		busy:     make(map[*ident]string),
+		backlog:  maxBacklog(),
+		connects: newLane(), destroys: newLane(),
+	}
+	in.mail.init(in)
+	return in
+}
+
+// maxBacklog is the kernel's limit of requests that nobody has fetched.
+func maxBacklog() int {
+	if text, err := os.ReadFile("/proc/sys/net/rdma_ucm/max_backlog"); err == nil {
+		if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && n > 0 {
+			return n
+		}
+	}
+	return uabi.MaxBacklogDefault
+}
+
+// Flavor is h's device's; 0 without one.
+func (in *instance) Flavor(h cmid.Handle) states.Flavor {
+	if id := in.ids[h]; id != nil && id.dev != nil && id.dev.iwarp {
+		return states.IWARP
+	}
+	return 0
+}
+
+// Limits are those of h's device.
+func (in *instance) Limits(h cmid.Handle) cmid.Limits {
+	lim := cmid.Limits{MaxBacklog: in.backlog}
+	id := in.ids[h]
+	if id == nil || id.dev == nil {
+		return lim
+	}
+	lim.MaxMessage = int(min(id.dev.verbs.Attr().MaxMessage, math.MaxInt32))
+	switch {
+	case id.dev.iwarp:
+		lim.ConnectData, lim.AcceptData, lim.RejectData =
+			uabi.PrivateDataMaxIWARPSIWConnect, uabi.PrivateDataMaxIWARPSIWAccept, uabi.PrivateDataMaxIWARPSIWReject
+		return lim
+	case id.ps.Datagram():
+		lim.ConnectData, lim.AcceptData, lim.RejectData =
+			uabi.PrivateDataMaxIBUDConnectIP, uabi.PrivateDataMaxIBUDAccept, uabi.PrivateDataMaxIBUDReject
+	default:
+		lim.ConnectData, lim.AcceptData, lim.RejectData =
+			uabi.PrivateDataMaxIBRCConnectIP, uabi.PrivateDataMaxIBRCAccept, uabi.PrivateDataMaxIBReject
+	}
+	lim.Padded = true
+	if id.local.IB != nil { // no header of rdma_cm's before the data
+		lim.ConnectData += uabi.PrivateDataMaxIBRCConnectAFIB - uabi.PrivateDataMaxIBRCConnectIP
+	}
+	return lim
+}
+
+// CreateID makes an identifier.
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
+	if in.closed {
+		return unix.EBADF
+	}
+	id := &ident{in: in, h: h, ps: ps}
+	var err error
+	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), id.qpType()); err != nil {
+		return credentials(err)
+	}
+	in.ids[h] = id
+	return nil
+}
+
+// credentials says in words what EACCES means for every command of a channel.
+func credentials(err error) error {
+	if err == unix.EACCES { //nolint:errorlint // uabi gives bare errnos
+		return fmt.Errorf("the channel belongs to other credentials: open it after setuid(2) and its like, in the process that uses it: %w", err)
+	}
+	return err
+}
+
+// Info tells addresses and device.
+func (in *instance) Info(h cmid.Handle) cmid.Info {
+	id := in.ids[h]
+	if id == nil {
+		return cmid.Info{}
+	}
+	i := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.dev != nil {
+		i.Device, i.Port = id.dev.name, id.port
+	}
+	return i
+}
+
+// Device is the device that h is attached to.
+func (in *instance) Device(h cmid.Handle) verbs.Device {
+	if id := in.ids[h]; id != nil && id.dev != nil {
+		return id.dev.verbs
+	}
+	return nil
+}
+
+// Close destroys every identifier, and waits for those that the kernel takes its time for: not longer than two seconds for all of them
+// together. A *HeldError names the others. What is given back on the loop (queue pairs, memory, the devices' files) is not counted.
+func (in *instance) Close() error {
+	if in.closed {
+		return nil
+	}
+	in.closed = true
+	var err error
+	if in.reg != nil {
+		err = in.reg.Remove()
+	}
+	for _, id := range in.ids {
+		_ = id.destroy(nil)
+	}
+	held := in.mail.settle(in.drv.cfg.closeWait)
+	in.connects.stop()
+	in.destroys.stop()
+	err = errors.Join(err, in.unwatch())
+	for _, d := range in.devices {
+		in.gone = append(in.gone, d)
+	}
+	for _, d := range in.gone {
+		err = errors.Join(err, d.close())
+	}
+	clear(in.devices)
+	in.gone = nil
+	err = errors.Join(err, in.file.Close())
+	if held {
+		err = errors.Join(err, in.held())
+	}
+	return err
+}
+
+func (in *instance) held() error {
+	e := &HeldError{Err: unix.ETIMEDOUT}
+	for id, doing := range in.busy {
+		e.IDs = append(e.IDs, HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing})
+	}
+	return e
+}
+
+// offLoop has call, which may wait in the kernel, executed by l, and then called on the loop with its error.
+func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
+	in.busy[id] = doing
+	in.mail.start()
+	j := &job{call: call, then: func(err error) {
+		in.mail.put(func() {
+			delete(in.busy, id)
+			then(err)
+		})
+	}}
+	l.run(j)
+	return j
+}
+
+// millis is a timeout as the kernel takes it: 0 is cmid's default of 2 s.
+func millis(d time.Duration) uint32 {
+	if d <= 0 {
+		d = 2 * time.Second
+	}
+	return uint32(min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+}

@@ -1,0 +1,77 @@
+package ucm
+
+import (
+	"sync"
+	"time"
+)
+
+// mailbox brings what has come back from the kernel to the loop.
+type mailbox struct {
+	in    *instance
+	came  chan struct{} // holds one when something was put
+	mu    sync.Mutex
+	away  int // calls that have not come back
+	back  []func()
+	queue bool // Run is scheduled
+}
+
+func (m *mailbox) init(in *instance) {
+	m.in = in
+	m.came = make(chan struct{}, 1)
+}
+
+// start counts a call.
+func (m *mailbox) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.away++
+}
+
+// put brings a call back. Any goroutine.
+func (m *mailbox) put(fn func()) {
+	m.mu.Lock()
+	m.away--
+	m.back = append(m.back, fn)
+	schedule := !m.queue
+	m.queue = true
+	m.mu.Unlock()
+	if schedule {
+		_ = m.in.loop.Schedule(m) // refused when the loop has ended: Close reads what is left
+	}
+	select {
+	case m.came <- struct{}{}:
+	default:
+	}
+}
+
+// Run is on the loop.
+func (m *mailbox) Run(int) bool {
+	m.mu.Lock()
+	list := m.back
+	m.back, m.queue = nil, false
+	m.mu.Unlock()
+	for _, fn := range list {
+		fn()
+	}
+	return false
+}
+
+// settle waits, on the loop, until everything has come back, and reports whether something has not.
+func (m *mailbox) settle(d time.Duration) (held bool) {
+	timeout := time.NewTimer(d)
+	defer timeout.Stop()
+	for {
+		m.Run(0)
+		m.mu.Lock()
+		done := m.away == 0 && len(m.back) == 0
+		m.mu.Unlock()
+		if done {
+			return false
+		}
+		select {
+		case <-m.came:
+		case <-timeout.C:
+			return true
+		}
+	}
+}

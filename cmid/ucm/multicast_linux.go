@@ -1,0 +1,95 @@
+package ucm
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// group is a multicast membership. Its events name it, not the identifier: its uid is a handle of its own, and its number is in a space
+// of its own.
+type group struct {
+	id       *ident
+	h        cmid.Handle
+	kid      uint32
+	addr     cmid.Addr
+	sendOnly bool
+	gid      [16]byte
+	lid      uint16
+	attached bool
+}
+
+// join is rdma_join_multicast(3) and its _ex form.
+func (id *ident) join(c *cmid.JoinMulticast) error {
+	in := id.in
+	sa, err := sockaddr(c.Addr)
+	if err != nil {
+		return err
+	}
+	flags := uint16(uabi.McJoinFlagFullMember)
+	if c.SendOnly {
+		flags = uabi.McJoinFlagSendOnlyFullMember
+	}
+	g := &group{id: id, h: in.up.NewHandle(), addr: c.Addr, sendOnly: c.SendOnly}
+	if g.kid, err = in.file.JoinMulticast(uint64(g.h), id.kid, &sa, flags); err != nil {
+		return err
+	}
+	in.groups[g.h] = g
+	id.groups = append(id.groups, g)
+	return nil
+}
+
+// leave is rdma_leave_multicast(3). EADDRNOTAVAIL for a group that was not joined.
+func (id *ident) leave(a cmid.Addr) error {
+	for _, g := range id.groups {
+		if g.addr.Equal(a) {
+			g.forget()
+			if g.attached && id.qp != nil {
+				_ = id.qp.Detach(g.gid, g.lid) // the queue pair may have been destroyed
+			}
+			_, err := id.in.file.LeaveMulticast(g.kid)
+			return err
+		}
+	}
+	return unix.EADDRNOTAVAIL
+}
+
+func (g *group) forget() {
+	delete(g.id.in.groups, g.h)
+	for i, other := range g.id.groups {
+		if other == g {
+			g.id.groups = append(g.id.groups[:i], g.id.groups[i+1:]...)
+			return
+		}
+	}
+}
+
+// tell takes an event of the membership: the queue pair receives what is sent to the group from now on.
+func (g *group) tell(ev *uabi.EventResp) {
+	id, in := g.id, g.id.in
+	if ev.Event >= uint32(states.NumKernelKinds) {
+		return
+	}
+	in.decode(true, ev)
+	in.told.Addr = g.addr
+	switch in.told.Kind {
+	case states.KindMulticastJoin:
+		g.gid, g.lid = in.told.AH.GRH.DGID, in.told.AH.DLID
+		if id.qp != nil && !g.sendOnly {
+			if err := id.qp.Attach(g.gid, g.lid); err != nil {
+				in.told.Kind, in.told.Err, in.told.Status = states.KindMulticastError, err, -int32(errnoOf(err))
+				g.forget()
+				_, _ = in.file.LeaveMulticast(g.kid)
+				break
+			}
+			g.attached = true
+		}
+	case states.KindMulticastError:
+		g.forget()
+		_, _ = in.file.LeaveMulticast(g.kid) // it failed, and exists nevertheless
+	default:
+	}
+	in.up.Event(id.h, &in.told)
+}

@@ -1,0 +1,96 @@
+package ucm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+)
+
+// Where the kernel shows its devices.
+const (
+	nodeDir   = "/dev/infiniband/"
+	classDir  = "/sys/class/infiniband/"
+	miscABI   = "/sys/class/misc/rdma_cm/abi_version"
+	minABI    = 4 // with 3 the library sets queue pairs up by itself
+	moduleHow = "load the module (`modprobe rdma_ucm`), or use a kernel that has it"
+)
+
+// openChannel opens an event channel. The error is an *OpenError.
+func openChannel(node string) (*uabi.File, error) {
+	asked := error(nil)
+	if node == "" {
+		var c chardev
+		c, asked = discover()
+		node = nodeDir + c.name
+		if c.abi != 0 && (c.abi < minABI || c.abi > uabi.ABIVersion) {
+			return nil, &OpenError{
+				Path: node, Err: fmt.Errorf("the kernel's ABI version is %d, this program knows %d: %w", c.abi, uabi.ABIVersion, unix.EPROTONOSUPPORT),
+				Remedy: "use another kernel, or another version of this program",
+			}
+		}
+	}
+	fd, err := unix.Open(node, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, openError(node, err, asked)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		_ = unix.Close(fd)
+		return nil, &OpenError{Path: node, Err: errors.Join(err, unix.ENOTTY), Remedy: "this is no device file: is /dev mounted?"}
+	}
+	return uabi.FromFD(fd), nil
+}
+
+// discover finds the device file: the kernel is asked, which loads the module; else sysfs; else it is where it usually is. The error says
+// why the kernel did not tell.
+func discover() (chardev, error) {
+	c, err := askChardev()
+	if err == nil {
+		return c, nil
+	}
+	c = chardev{name: "rdma_cm"}
+	if text, readErr := os.ReadFile(miscABI); readErr == nil {
+		abi, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+		c.abi = uint32(abi)
+		err = nil
+	}
+	return c, err
+}
+
+// openError says what is missing. asked is why the kernel did not name the file, nil when it did.
+func openError(node string, err, asked error) *OpenError {
+	e := &OpenError{Path: node, Err: err}
+	missing := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENODEV)
+	switch {
+	case missing && asked == nil:
+		e.Remedy = "the kernel has rdma_cm, but its file is not there: mount devtmpfs on /dev or run udev; in a container, pass the device in"
+	case missing && errors.Is(asked, unix.EPROTONOSUPPORT):
+		e.Remedy = "this kernel has no RDMA (the module ib_core is not there): load rdma_ucm, or use a kernel that has it"
+	case missing:
+		e.Remedy = "the kernel module rdma_ucm is missing: " + moduleHow
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		e.Remedy = fmt.Sprintf("user %d may not open it: it needs read and write permission (udev gives everybody 0666: `chmod 666 %s`); "+
+			"in a container, allow the device", os.Getuid(), node)
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		e.Remedy = "too many open files: see `ulimit -n`"
+	default:
+		e.Remedy = moduleHow
+	}
+	return e
+}
+
+// noDevices is what to do about a kernel without RDMA devices: the channel opens all the same, and every address is ENODEV.
+const noDevices = "no RDMA device: `rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet interface"
+
+// haveDevices says whether the kernel has any RDMA device.
+func haveDevices() bool {
+	names, err := filepath.Glob(classDir + "*")
+	return err == nil && len(names) > 0
+}

@@ -1,0 +1,149 @@
+package ucm
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Rights that a connection's peer has on a queue pair (enum ib_access_flags); what it may touch is said by the memory's keys.
+const (
+	accessRemoteWrite  = 1 << 1
+	accessRemoteRead   = 1 << 2
+	accessRemoteAtomic = 1 << 3
+)
+
+// CreateQP is rdma_create_qp(3): the queue pair can receive (INIT), a datagram's can send too (RTS).
+func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
+	id := in.ids[h]
+	if id == nil || id.dev == nil || id.hasQP() {
+		return nil, unix.EINVAL
+	}
+	t := verbs.RC
+	if id.ps.Datagram() {
+		t = verbs.UD
+	}
+	qp, err := id.dev.createQP(t, attr)
+	if err != nil {
+		return nil, err
+	}
+	if err := id.initialize(qp, t); err != nil {
+		_ = qp.Destroy()
+		return nil, err
+	}
+	id.qp = qp
+	qp.OnEvent(id.qpEvent)
+	return qp, nil
+}
+
+// hasQP says whether there is a queue pair that its owner has not destroyed: to a destroyed one even no change is refused.
+func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
+
+// qpEvent takes the device's word that a message has come before the RTU: the connection is established.
+func (id *ident) qpEvent(ev verbs.QPEvent) {
+	if ev == verbs.QPCommEst && id.in.ids[id.h] == id && id.phase == half {
+		_ = id.in.file.Notify(id.kid, uabi.NotifyEventCommEst) // EISCONN: the RTU has come meanwhile
+	}
+}
+
+// initialize brings a new queue pair to INIT, and a datagram's on to RTS.
+func (id *ident) initialize(qp verbs.ProviderQP, t verbs.QPType) error {
+	attr, mask, err := id.initAttr(t)
+	if err != nil {
+		return err
+	}
+	if err := qp.Modify(&attr, mask); err != nil || t != verbs.UD {
+		return err
+	}
+	if err := qp.Modify(&verbs.QPAttr{State: verbs.QPRTR}, verbs.QPAttrState); err != nil {
+		return err
+	}
+	return qp.Modify(&verbs.QPAttr{State: verbs.QPRTS}, verbs.QPAttrState|verbs.QPAttrSQPSN)
+}
+
+// initAttr are the attributes for INIT. The kernel gives a peer no rights before there is a connection, so that librdmacm goes
+// through INIT twice; they are ours to give. The partition is in doubt on InfiniBand only: elsewhere nobody needs to be asked.
+func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrMask, err error) {
+	attr = verbs.QPAttr{State: verbs.QPInit, Port: id.port, QKey: uabi.UDPQKey}
+	mask = verbs.QPAttrState | verbs.QPAttrPort
+	if id.dev.partitions {
+		raw, err := id.in.file.InitQPAttr(id.kid, uabi.QPStateInit)
+		if err != nil {
+			return attr, 0, err
+		}
+		attr, mask = qpAttr(&raw)
+	} else if !id.dev.iwarp {
+		mask |= verbs.QPAttrPKeyIndex
+	}
+	if t == verbs.UD {
+		return attr, mask | verbs.QPAttrQKey, nil
+	}
+	attr.AccessFlags |= accessRemoteWrite | accessRemoteRead
+	if !id.dev.iwarp {
+		attr.AccessFlags |= accessRemoteAtomic
+	}
+	return attr, mask | verbs.QPAttrAccessFlags, nil
+}
+
+// ready brings the queue pair of a connection to RTS, with the depths of c, where they are the caller's to choose. On iWARP the kernel
+// does that when it takes the stream over.
+func (id *ident) ready(c *uabi.ConnParam) error {
+	if id.dev.iwarp {
+		return nil
+	}
+	for _, state := range []uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
+		raw, err := id.in.file.InitQPAttr(id.kid, state)
+		if err != nil {
+			return err
+		}
+		attr, mask := qpAttr(&raw)
+		if c != nil && state == uabi.QPStateRTR {
+			attr.MaxDestRDAtomic = c.ResponderResources
+		} else if c != nil {
+			attr.MaxRDAtomic = c.InitiatorDepth
+		}
+		if err := id.qp.Modify(&attr, mask); err != nil {
+			id.fail()
+			return err
+		}
+	}
+	return nil
+}
+
+// limitReads tells the queue pair of an iWARP connection how many Reads may be outstanding: the kernel sets it up, and siw takes those
+// that the peer serves none of, and never sends anything again.
+func (id *ident) limitReads(served uint8) {
+	if n := min(id.asks, served); id.qp != nil && id.dev.iwarp && n < id.depth() {
+		_ = id.qp.Modify(&verbs.QPAttr{MaxRDAtomic: n}, verbs.QPAttrMaxRDAtomic) // it may have been destroyed
+	}
+}
+
+// fail flushes the queue pair.
+func (id *ident) fail() {
+	if id.qp != nil {
+		_ = id.qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState) // it may have failed by itself
+	}
+}
+
+// qpAttr is the kernel's answer in our terms, and which fields it means. Some kernels set bits above those that exist.
+func qpAttr(r *uabi.QPAttr) (verbs.QPAttr, verbs.QPAttrMask) {
+	const known = verbs.QPAttrDestQPN<<1 - 1
+	return verbs.QPAttr{
+		State: verbs.QPState(r.QPState), CurState: verbs.QPState(r.CurQPState), PathMTU: r.PathMTU, QKey: r.QKey, RQPSN: r.RQPSN,
+		SQPSN: r.SQPSN, DestQPN: r.DestQPNum, AccessFlags: r.QPAccessFlags, AH: ahAttr(&r.AHAttr), PKeyIndex: r.PKeyIndex,
+		MaxRDAtomic: r.MaxRDAtomic, MaxDestRDAtomic: r.MaxDestRDAtomic, MinRNRTimer: r.MinRNRTimer, Port: r.PortNum, Timeout: r.Timeout,
+		RetryCount: r.RetryCnt, RNRRetry: r.RNRRetry,
+	}, verbs.QPAttrMask(r.QPAttrMask) & known
+}
+
+func ahAttr(r *uabi.AHAttr) verbs.AHAttr {
+	return verbs.AHAttr{
+		Global: r.IsGlobal != 0, DLID: r.DLID, SL: r.SL, SrcPathBits: r.SrcPathBits, StaticRate: r.StaticRate, Port: r.PortNum,
+		GRH: verbs.GlobalRoute{
+			DGID: r.GRH.DGID, FlowLabel: r.GRH.FlowLabel, SGIDIndex: r.GRH.SGIDIndex, HopLimit: r.GRH.HopLimit,
+			TrafficClass: r.GRH.TrafficClass,
+		},
+	}
+}

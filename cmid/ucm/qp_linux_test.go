@@ -1,0 +1,140 @@
+package ucm
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// fakeQP is a queue pair that writes down what is done to it.
+type fakeQP struct {
+	verbs.ProviderQP
+	states    []verbs.QPState
+	reads     []uint8
+	destroyed int
+}
+
+func (q *fakeQP) Num() uint32 { return 9 }
+
+func (q *fakeQP) Modify(a *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	if mask&verbs.QPAttrState != 0 {
+		q.states = append(q.states, a.State)
+	}
+	if mask&verbs.QPAttrMaxRDAtomic != 0 {
+		q.reads = append(q.reads, a.MaxRDAtomic)
+	}
+	return nil
+}
+
+func (q *fakeQP) Destroy() error { q.destroyed++; return nil }
+
+// roomy is a device with 16 Reads at once.
+type roomy struct{ bare }
+
+func (roomy) Attr() verbs.DeviceAttr { return verbs.DeviceAttr{MaxRDAtom: 16} }
+
+// withQP is an identifier with a queue pair.
+func (b *bench) withQP(iwarp bool) (*ident, *fakeQP) {
+	b.Helper()
+	id, q := b.create().on(iwarp), &fakeQP{}
+	id.dev.verbs, id.qp = roomy{}, q
+	return id, q
+}
+
+// TestQueuePairOfAHalfOpenConnection: soft-iWARP's destruction of a queue pair waits for the connect, or for its answer. It is flushed at
+// once, so that nothing is received that nobody waits for, and destroyed when the kernel has let go of it.
+func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
+	for _, wait := range []uabi.Command{uabi.CommandConnect, uabi.CommandDestroyID} {
+		b := newBench(t)
+		release := b.hold(wait)
+		id, q := b.withQP(true)
+		if err := b.in.Do(id.h, &cmid.Connect{}); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		told := 0
+		if wait == uabi.CommandDestroyID {
+			b.until("the connect", func() bool { return len(b.up.done) == 1 })
+			told = 1
+		}
+		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		if q.destroyed != 0 || !slices.Equal(q.states, []verbs.QPState{verbs.QPError}) {
+			t.Errorf("while the kernel is at command %d: destroyed %d times, brought to %v; want it flushed only", wait, q.destroyed, q.states)
+		}
+		close(release)
+		b.until("the destruction", func() bool { return len(b.up.done) == told+1 })
+		if q.destroyed != 1 {
+			t.Errorf("destroyed %d times when Done is told", q.destroyed)
+		}
+	}
+}
+
+// TestQueuePairGoesAtOnce: where the kernel holds none, the queue pair goes with the command.
+func TestQueuePairGoesAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		iwarp bool
+		phase phase
+	}{{true, unconnected}, {true, connected}, {false, half}, {false, connected}} {
+		b := newBench(t)
+		id, q := b.withQP(c.iwarp)
+		id.phase = c.phase
+		if err := b.in.Do(id.h, &cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		if q.destroyed != 1 {
+			t.Errorf("%+v: destroyed %d times when DestroyID returns", c, q.destroyed)
+		}
+	}
+}
+
+// TestForgottenByIWARP: soft-iWARP forgets what is outstanding when a connection ends, and the kernel leaves an InfiniBand queue pair as
+// it is until its owner disconnects.
+func TestForgottenByIWARP(t *testing.T) {
+	for _, iwarp := range []bool{true, false} {
+		b := newBench(t)
+		id, q := b.withQP(iwarp)
+		id.phase = connected
+		b.happens(id.h, id.kid, uabi.EventDisconnected)
+		if failed := slices.Contains(q.states, verbs.QPError); failed != iwarp || len(b.up.events) != 1 {
+			t.Errorf("iWARP %v: a queue pair that fails: %v, told %+v", iwarp, failed, b.up.events)
+		}
+	}
+}
+
+// TestReadsThatThePeerServes: on iWARP, as many Reads as both sides have agreed on may be outstanding, and none where that is none.
+func TestReadsThatThePeerServes(t *testing.T) {
+	for _, c := range []struct {
+		asks, serves uint8
+		iwarp        bool
+		want         []uint8
+	}{
+		{4, 2, true, []uint8{2}},
+		{2, 4, true, []uint8{2}},
+		{4, 0, true, []uint8{0}},
+		{0, 4, true, []uint8{0}},
+		{16, 255, true, nil}, // as many as the device has anyway
+		{4, 2, false, nil},   // set when the queue pair is made ready
+	} {
+		b := newBench(t)
+		id, q := b.withQP(c.iwarp)
+		if err := b.in.Do(id.h, &cmid.Connect{Param: &cmid.ConnParam{InitiatorDepth: c.asks}}); c.iwarp && !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		if c.iwarp {
+			b.until("the connect", func() bool { return len(b.up.done) == 1 })
+		}
+		ev := uabi.EventResp{UID: uint64(id.h), Event: uabi.EventEstablished}
+		ev.Conn().ResponderResources = c.serves
+		b.k.queue(ev)
+		b.in.Ready(0)
+		if !slices.Equal(q.reads, c.want) {
+			t.Errorf("%+v: the queue pair was given %v", c, q.reads)
+		}
+		id.phase = unconnected
+	}
+}

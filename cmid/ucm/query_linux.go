@@ -1,0 +1,116 @@
+package ucm
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+var (
+	_ cmid.Migrator = (*instance)(nil)
+	_ cmid.QPAttrs  = (*instance)(nil)
+	_ cmid.Router   = (*instance)(nil)
+)
+
+// InitQPAttr is rdma_init_qp_attr(3).
+func (in *instance) InitQPAttr(h cmid.Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	id := in.ids[h]
+	if id == nil {
+		return verbs.QPAttr{}, 0, unix.ENOENT
+	}
+	raw, err := in.file.InitQPAttr(id.kid, uint32(s))
+	if err != nil {
+		return verbs.QPAttr{}, 0, err
+	}
+	attr, mask := qpAttr(&raw)
+	return attr, mask, nil
+}
+
+// QueryPath gives the path records.
+func (in *instance) QueryPath(h cmid.Handle) ([]byte, error) {
+	id := in.ids[h]
+	if id == nil {
+		return nil, unix.ENOENT
+	}
+	records, err := in.file.QueryPath(id.kid)
+	if err != nil {
+		return nil, err
+	}
+	var paths []byte
+	for i := range records {
+		paths = binary.NativeEndian.AppendUint32(paths, records[i].Flags)
+		paths = append(paths, 0, 0, 0, 0)
+		paths = append(paths, records[i].PathRec[:]...)
+	}
+	return paths, nil
+}
+
+// QueryGID gives the addresses as AF_IB addresses.
+func (in *instance) QueryGID(h cmid.Handle) (local, peer cmid.Addr, err error) {
+	id := in.ids[h]
+	if id == nil {
+		return cmid.Addr{}, cmid.Addr{}, unix.ENOENT
+	}
+	r, err := in.file.QueryGID(id.kid)
+	if err != nil {
+		return cmid.Addr{}, cmid.Addr{}, err
+	}
+	return addrOf(&r.SrcAddr), addrOf(&r.DstAddr), nil
+}
+
+// Migrate moves h to another channel. Requests that nobody has fetched go along, and leave their identifiers behind: see fetch.
+func (in *instance) Migrate(h cmid.Handle, other cmid.Instance) error {
+	to, ok := other.(*instance)
+	id := in.ids[h]
+	switch {
+	case !ok || to.drv != in.drv || to.closed:
+		return unix.EINVAL
+	case id == nil:
+		return unix.ENOENT
+	case id.away != nil:
+		return unix.EBUSY
+	}
+	if _, err := to.file.MigrateID(in.file, id.kid); err != nil {
+		return err
+	}
+	delete(in.ids, h)
+	to.ids[h] = id
+	if id.listening {
+		in.listeners--
+		to.listeners++
+	}
+	for _, g := range id.groups {
+		delete(in.groups, g.h)
+		to.groups[g.h] = g
+	}
+	id.in = to
+	id.past = slices.DeleteFunc(id.past, func(f *uabi.File) bool { return f == in.file || f == to.file || f.Closed() })
+	id.past = append(id.past, in.file)
+	if id.dev != nil && id.qp == nil {
+		id.dev = to.device(id.dev.guid)
+	}
+	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and nobody is told any more
+	return nil
+}
+
+// resolveService is rdma_resolve_addrinfo(3) with RAI_SA.
+func (id *ident) resolveService(c *cmid.ResolveIBService) error {
+	cmd := uabi.ResolveIBService{ID: id.kid}
+	if len(c.Name) >= len(cmd.Ibs.ServiceName) {
+		return unix.EINVAL
+	}
+	const byID, byName = 1, 2 // RDMA_USER_CM_IB_SERVICE_FLAG_ID, _NAME
+	if c.Name != "" {
+		cmd.Ibs.Flags = byName
+		copy(cmd.Ibs.ServiceName[:], c.Name)
+	} else {
+		cmd.Ibs.Flags = byID
+		cmd.Ibs.ServiceID = c.ServiceID
+	}
+	return id.in.file.ResolveIBService(&cmd)
+}

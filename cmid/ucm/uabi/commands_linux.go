@@ -1,0 +1,210 @@
+package uabi
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sockaddr is a socket address as a command carries it: Len bytes of Data.
+type Sockaddr struct {
+	Len  uint16
+	Data [128]byte
+}
+
+// none is the response of a command without one.
+type none struct{}
+
+// CreateID is CREATE_ID. uid 0 makes an identifier of which nothing is ever told.
+func (f *File) CreateID(uid uint64, ps uint16, qpType uint8) (id uint32, err error) {
+	var out CreateIDResp
+	err = command(f, CommandCreateID, &CreateID{UID: uid, PS: ps, QPType: qpType}, 8, &out)
+	return out.ID, err
+}
+
+// DestroyID is DESTROY_ID. It may wait up to 100 s for a connection that is half open. reported is how many of the identifier's events
+// were fetched; none comes afterwards.
+func (f *File) DestroyID(id uint32) (reported uint32, err error) {
+	var out DestroyIDResp
+	err = command(f, CommandDestroyID, &DestroyID{ID: id}, 0, &out)
+	return out.EventsReported, err
+}
+
+// BindIP is BIND_IP, which Bind has replaced.
+func (f *File) BindIP(id uint32, addr [28]byte) error {
+	return command(f, CommandBindIP, &BindIP{ID: id, Addr: addr}, noResponse, new(none))
+}
+
+// Bind is BIND.
+func (f *File) Bind(id uint32, addr *Sockaddr) error {
+	return command(f, CommandBind, &Bind{ID: id, AddrSize: addr.Len, Addr: addr.Data}, noResponse, new(none))
+}
+
+// ResolveIP is RESOLVE_IP, which ResolveAddr has replaced.
+func (f *File) ResolveIP(id uint32, src, dst [28]byte, timeoutMs uint32) error {
+	in := ResolveIP{ID: id, SrcAddr: src, DstAddr: dst, TimeoutMs: timeoutMs}
+	return command(f, CommandResolveIP, &in, noResponse, new(none))
+}
+
+// ResolveAddr is RESOLVE_ADDR. Where no source is wanted src is zero, its bytes too: the kernel looks at them whatever its size.
+func (f *File) ResolveAddr(id uint32, src, dst *Sockaddr, timeoutMs uint32) error {
+	in := ResolveAddr{ID: id, TimeoutMs: timeoutMs, SrcSize: src.Len, DstSize: dst.Len, SrcAddr: src.Data, DstAddr: dst.Data}
+	return command(f, CommandResolveAddr, &in, noResponse, new(none))
+}
+
+// ResolveRoute is RESOLVE_ROUTE; EINVAL without a timeout.
+func (f *File) ResolveRoute(id, timeoutMs uint32) error {
+	return command(f, CommandResolveRoute, &ResolveRoute{ID: id, TimeoutMs: timeoutMs}, noResponse, new(none))
+}
+
+// QueryRoute is QUERY_ROUTE, which QueryAddr and QueryPath have replaced.
+func (f *File) QueryRoute(id uint32) (out QueryRouteResp, err error) {
+	err = command(f, CommandQueryRoute, &Query{ID: id}, 0, &out)
+	return out, err
+}
+
+// QueryAddr is QUERY of RDMA_USER_CM_QUERY_ADDR.
+func (f *File) QueryAddr(id uint32) (QueryAddrResp, error) { return f.query(id, QueryAddr) }
+
+// QueryGID is QUERY of RDMA_USER_CM_QUERY_GID: the addresses as sockaddr_ib.
+func (f *File) QueryGID(id uint32) (QueryAddrResp, error) { return f.query(id, QueryGID) }
+
+func (f *File) query(id, option uint32) (out QueryAddrResp, err error) {
+	err = command(f, CommandQuery, &Query{ID: id, Option: option}, 0, &out)
+	if limit := uint16(len(out.SrcAddr)); err == nil && (out.SrcSize > limit || out.DstSize > limit) {
+		err = &ResponseError{CommandQuery, fmt.Sprintf("addresses of %d and %d bytes", out.SrcSize, out.DstSize)}
+	}
+	return out, err
+}
+
+// QueryPath is QUERY of RDMA_USER_CM_QUERY_PATH: the first records.
+func (f *File) QueryPath(id uint32) ([]IBPathRecData, error) {
+	var out struct {
+		QueryPathResp
+		Records [maxPaths]IBPathRecData
+	}
+	if err := command(f, CommandQuery, &Query{ID: id, Option: QueryPath}, 0, &out); err != nil {
+		return nil, err
+	}
+	return append([]IBPathRecData(nil), out.Records[:min(out.NumPaths, maxPaths)]...), nil
+}
+
+// QueryIBService is QUERY of RDMA_USER_CM_QUERY_IB_SERVICE (2025): the first records.
+func (f *File) QueryIBService(id uint32) ([]IBUserServiceRec, error) {
+	var out struct {
+		QueryIBServiceResp
+		Records [maxServices]IBUserServiceRec
+	}
+	if err := command(f, CommandQuery, &Query{ID: id, Option: QueryIBService}, 0, &out); err != nil {
+		return nil, err
+	}
+	return append([]IBUserServiceRec(nil), out.Records[:min(out.NumServiceRecs, maxServices)]...), nil
+}
+
+// maxServices is how many service records there is room for.
+const maxServices = 2
+
+// Connect is CONNECT. On iWARP it waits for TCP's handshake, up to 127 s.
+func (f *File) Connect(in *Connect) error {
+	return command(f, CommandConnect, in, noResponse, new(none))
+}
+
+// Listen is LISTEN. A backlog of 0 or less is the maximum.
+func (f *File) Listen(id uint32, backlog int32) error {
+	return command(f, CommandListen, &Listen{ID: id, Backlog: uint32(backlog)}, noResponse, new(none))
+}
+
+// Accept is ACCEPT: with ConnParam.Valid 0 the RTU of the active side. A failing one rejects the request.
+func (f *File) Accept(in *Accept) error {
+	return command(f, CommandAccept, in, noResponse, new(none))
+}
+
+// Reject is REJECT.
+func (f *File) Reject(in *Reject) error {
+	return command(f, CommandReject, in, noResponse, new(none))
+}
+
+// Disconnect is DISCONNECT. On iWARP it may wait, while the peer's reply is outstanding, for 10 s.
+func (f *File) Disconnect(id uint32) error {
+	return command(f, CommandDisconnect, &Disconnect{ID: id}, noResponse, new(none))
+}
+
+// InitQPAttr is INIT_QP_ATTR.
+func (f *File) InitQPAttr(id, state uint32) (out QPAttr, err error) {
+	err = command(f, CommandInitQPAttr, &InitQPAttr{ID: id, QPState: state}, 0, &out)
+	return out, err
+}
+
+// GetEvent is GET_EVENT: EAGAIN when there is none.
+func (f *File) GetEvent(out *EventResp) error {
+	return command(f, CommandGetEvent, &GetEvent{}, 0, out)
+}
+
+// Notify is NOTIFY.
+func (f *File) Notify(id, event uint32) error {
+	return command(f, CommandNotify, &Notify{ID: id, Event: event}, noResponse, new(none))
+}
+
+// JoinIPMulticast is JOIN_IP_MCAST, which JoinMulticast has replaced.
+func (f *File) JoinIPMulticast(uid uint64, id uint32, addr [28]byte) (group uint32, err error) {
+	var out CreateIDResp
+	err = command(f, CommandJoinIPMulticast, &JoinIPMulticast{UID: uid, ID: id, Addr: addr}, 0, &out)
+	return out.ID, err
+}
+
+// JoinMulticast is JOIN_MCAST. group is the membership's number, in a space of its own; uid is told in its events.
+func (f *File) JoinMulticast(uid uint64, id uint32, addr *Sockaddr, flags uint16) (group uint32, err error) {
+	var out CreateIDResp
+	in := JoinMulticast{UID: uid, ID: id, AddrSize: addr.Len, JoinFlags: flags, Addr: addr.Data}
+	err = command(f, CommandJoinMulticast, &in, 0, &out)
+	return out.ID, err
+}
+
+// LeaveMulticast is LEAVE_MCAST.
+func (f *File) LeaveMulticast(group uint32) (reported uint32, err error) {
+	var out DestroyIDResp
+	err = command(f, CommandLeaveMulticast, &DestroyID{ID: group}, 0, &out)
+	return out.EventsReported, err
+}
+
+// MigrateID is MIGRATE_ID: f takes id, and its events that were not fetched, over from another channel.
+func (f *File) MigrateID(from *File, id uint32) (reported uint32, err error) {
+	var out MigrateResp
+	err = command(f, CommandMigrateID, &MigrateID{ID: id, FD: uint32(from.FD())}, 0, &out)
+	return out.EventsReported, err
+}
+
+// ResolveIBService is RESOLVE_IB_SERVICE (2025).
+func (f *File) ResolveIBService(in *ResolveIBService) error {
+	return newer(command(f, CommandResolveIBService, in, noResponse, new(none)))
+}
+
+// WriteCMEvent is WRITE_CM_EVENT (2025).
+func (f *File) WriteCMEvent(in *WriteCMEvent) error {
+	return newer(command(f, CommandWriteCMEvent, in, noResponse, new(none)))
+}
+
+// newer marks the answer of a kernel that does not have a command: EINVAL, as for a bad argument.
+func newer(err error) error {
+	if err == unix.EINVAL { //nolint:errorlint // command gives bare errnos
+		return &NotInKernelError{unix.EINVAL}
+	}
+	return err
+}
+
+// NotInKernelError says that the kernel refused a command that only kernels since 2025 have, in the way in which it refuses unknown
+// ones. errors.Is finds EOPNOTSUPP, and the EINVAL that it was.
+type NotInKernelError struct{ Errno unix.Errno }
+
+// Error says so.
+func (e *NotInKernelError) Error() string {
+	return "not supported by this kernel: it needs Linux 6.17 or later (" + e.Errno.Error() + ")"
+}
+
+// Unwrap gives both errnos.
+func (e *NotInKernelError) Unwrap() []error { return []error{unix.EOPNOTSUPP, e.Errno} }
+
+// GetOption is GET_OPTION: no kernel has it, the answer is ENOSYS.
+func (f *File) GetOption(id uint32) error {
+	return command(f, CommandGetOption, &Disconnect{ID: id}, noResponse, new(none))
+}

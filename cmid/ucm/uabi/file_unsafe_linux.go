@@ -1,0 +1,188 @@
+package uabi
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kernel executes commands: the device file, or in tests a script.
+type Kernel interface {
+	// Write is write(2) of frame: a command's header and struct. response is the memory that the response pointer in it leads to.
+	Write(frame, response []byte) (int, error)
+	// FD is the file's descriptor.
+	FD() int
+	// Close gives the file up. A Write that is still under way ends by itself, and the file with the last of them.
+	Close() error
+}
+
+// File is an open rdma_cm channel.
+type File struct {
+	k      Kernel
+	closed atomic.Bool
+}
+
+// NewFile is the channel that k is.
+func NewFile(k Kernel) *File { return &File{k: k} }
+
+// FromFD is the channel of an open descriptor, which is the File's from now on.
+func FromFD(fd int) *File { return &File{k: &device{fd: fd}} }
+
+// FD is the descriptor: readable while there are events.
+func (f *File) FD() int { return f.k.FD() }
+
+// Close closes the channel: the kernel destroys what is left on it, which may wait as DestroyID may.
+func (f *File) Close() error {
+	f.closed.Store(true)
+	return f.k.Close()
+}
+
+// Closed says that the channel was closed: its descriptor's number may be another file's. Any goroutine.
+func (f *File) Closed() bool { return f.closed.Load() }
+
+// device is /dev/infiniband/rdma_cm. Its descriptor stays until the last Write has returned: the number would be somebody else's by
+// then.
+type device struct {
+	mu     sync.Mutex
+	fd     int
+	using  int
+	closed bool
+}
+
+// Write is the one write(2).
+func (d *device) Write(frame, _ []byte) (int, error) {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return 0, unix.EBADF
+	}
+	d.using++
+	d.mu.Unlock()
+	n, err := unix.Write(d.fd, frame)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.using--; d.closed && d.using == 0 {
+		_ = unix.Close(d.fd)
+	}
+	return n, err
+}
+
+func (d *device) FD() int { return d.fd }
+
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return unix.EBADF
+	}
+	if d.closed = true; d.using > 0 {
+		return nil
+	}
+	return unix.Close(d.fd)
+}
+
+// ResponseError says that the kernel's answer makes no sense. errors.Is finds EPROTO.
+type ResponseError struct {
+	Command Command
+	What    string
+}
+
+// Error says what is wrong.
+func (e *ResponseError) Error() string {
+	return fmt.Sprintf("rdma_cm's answer to command %d: %s", e.Command, e.What)
+}
+
+// Unwrap gives EPROTO.
+func (e *ResponseError) Unwrap() error { return unix.EPROTO }
+
+// maxPaths is how many path records QUERY PATH is given room for: a primary and an alternate one in both directions, and two more.
+const maxPaths = 6
+
+// scratch is what the kernel reads and writes during one command: memory that does not move.
+type scratch struct {
+	frame    [1 + unsafe.Sizeof(WriteCMEvent{})/8]uint64
+	response [(8 + maxPaths*unsafe.Sizeof(IBPathRecData{})) / 8]uint64
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// noResponse is the place of the response pointer of a command without one.
+const noResponse = -1
+
+// command executes c. response is the offset of the response pointer in In.
+func command[In, Out any](f *File, c Command, in *In, response int, out *Out) error {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	resp := bytesOf(&s.response)[:unsafe.Sizeof(*out)]
+	clear(resp)
+	frame := s.put(c, unsafe.Sizeof(*in), unsafe.Sizeof(*out))
+	*(*In)(unsafe.Pointer(&s.frame[1])) = *in
+	if response != noResponse {
+		*(*uint64)(unsafe.Add(unsafe.Pointer(&s.frame[1]), response)) = uint64(uintptr(unsafe.Pointer(&s.response)))
+	}
+	err := f.write(c, frame, resp)
+	*out = *(*Out)(unsafe.Pointer(&s.response))
+	runtime.KeepAlive(s)
+	return err
+}
+
+// put writes the header of a command with in bytes, and gives the frame.
+func (s *scratch) put(c Command, in, out uintptr) []byte {
+	*(*CmdHdr)(unsafe.Pointer(&s.frame)) = CmdHdr{Cmd: uint32(c), In: uint16(in), Out: uint16(out)}
+	return bytesOf(&s.frame)[:unsafe.Sizeof(CmdHdr{})+in]
+}
+
+func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+func (f *File) write(c Command, frame, response []byte) error {
+	for {
+		n, err := f.k.Write(frame, response)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case n != len(frame):
+			return &ResponseError{c, fmt.Sprintf("%d bytes taken of %d", n, len(frame))}
+		}
+		return nil
+	}
+}
+
+// SetOption is SET_OPTION. The kernel reads value during the call only.
+func (f *File) SetOption(id uint32, level, name uint32, value []byte) error {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	room := bytesOf(&s.response)
+	if len(value) > len(room) {
+		room = unsafe.Slice((*byte)(unsafe.Pointer(new([maxOption]byte))), maxOption)
+	}
+	if len(value) > len(room) {
+		return unix.EINVAL
+	}
+	copy(room, value)
+	frame := s.put(CommandSetOption, unsafe.Sizeof(SetOption{}), 0)
+	*(*SetOption)(unsafe.Pointer(&s.frame[1])) = SetOption{
+		Optval: uint64(uintptr(unsafe.Pointer(&room[0]))), ID: id, Level: level, Optname: name, Optlen: uint32(len(value)),
+	}
+	pin := pinned(&room[0])
+	err := f.write(CommandSetOption, frame, room[:len(value)])
+	pin.Unpin()
+	runtime.KeepAlive(s)
+	return err
+}
+
+// maxOption bounds an option's value: 56 path records.
+const maxOption = 4096
+
+// pinned keeps memory where it is, also if it should be a stack's.
+func pinned(p *byte) *runtime.Pinner {
+	pin := new(runtime.Pinner)
+	pin.Pin(p)
+	return pin
+}
