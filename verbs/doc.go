@@ -25,6 +25,6 @@
 //
 // # Limitations
 //
-// Reliable connected queue pairs only; no immediate data and no atomics, because not every device has them. Memory comes from
-// [Device.Alloc]: a caller's slice is never registered.
+// Reliable connected queue pairs, and datagrams where the device has them; no atomics. Memory comes from [Device.Alloc]: a caller's
+// slice is never registered. A datagram's receive buffer begins with [GRHLen] bytes for the routing header.
 package verbs

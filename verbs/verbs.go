@@ -28,6 +28,11 @@ type Device interface {
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
+	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)); a nil pd is Device.PD. ErrNotSupported where there are none.
+	CreateAH(pd PD, attr *AHAttr) (AH, error)
+	// InitAHFromWC fills in the way back to a datagram's sender from its completion and the GRHLen bytes in front of it
+	// (ibv_init_ah_from_wc(3)). EINVAL when they do not tell; ErrNotSupported as CreateAH.
+	InitAHFromWC(wc *WC, grh []byte) (AHAttr, error)
 }
 
 // DeviceAttr holds a device's limits (ibv_query_device(3)).
@@ -38,6 +43,16 @@ type DeviceAttr struct {
 	MaxInline  int    // bytes of inline data
 	MaxMessage uint32 // bytes of one message
 	MaxRDAtom  int    // reads outstanding per queue pair, each direction
+	MaxCQE     int    // entries of a completion queue, which must not overflow; 0: completion queues grow as they need to
+	// MaxDatagram is the bytes of one datagram's payload, without GRHLen; 0: the device has none.
+	MaxDatagram int
+	// Immediate says that SendWithImm exists, and Invalidates that SendWithInvalidate does.
+	Immediate, Invalidates bool
+	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty called and waits for it. Otherwise
+	// enough receives must be posted beforehand: on iWARP such a message ends its connection.
+	AsksForReceives bool
+	// NotifiesAll says that completion queues are notified of every completion, whatever CQ.ReqNotify has chosen.
+	NotifiesAll bool
 }
 
 // Access is what a memory region may be used for (ibv_access_flags).
@@ -87,13 +102,14 @@ type Opcode uint8
 // The opcodes. Recv appears in completions only.
 const (
 	Send               Opcode = iota // IBV_WR_SEND
-	SendWithInvalidate               // IBV_WR_SEND_WITH_INV: RKey names a region of the peer's that it shall take back
+	SendWithInvalidate               // IBV_WR_SEND_WITH_INV: RKey is to be taken back. ErrNotSupported without DeviceAttr.Invalidates
 	Write                            // IBV_WR_RDMA_WRITE: SGL, or Inline, to RemoteAddr. Done says: handed over, not: placed
 	Read                             // IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
 	Recv                             // IBV_WC_RECV
+	SendWithImm                      // IBV_WR_SEND_WITH_IMM: a Send with SendWR.Imm. ErrNotSupported without DeviceAttr.Immediate
 )
 
-var opcodeNames = [...]string{"send", "send with invalidate", "write", "read", "recv"}
+var opcodeNames = [...]string{"send", "send with invalidate", "write", "read", "recv", "send with immediate"}
 
 // String is the operation in words.
 func (o Opcode) String() string {
@@ -122,6 +138,12 @@ type SendWR struct {
 	SGL        []SGE  // the list is copied by PostSend; the memory is referenced until the completion
 	RemoteAddr uint64 // Write, Read: MR.Addr of the peer's region, plus the offset in it. Ignored where the length is 0
 	RKey       uint32 // Write, Read: its key, ignored likewise; SendWithInvalidate: the key to invalidate
+	Imm        uint32 // SendWithImm: four bytes for the receive's completion, in host byte order
+
+	// Datagram queue pairs only: where the Send goes. The handle must stay until the completion.
+	AH         AH
+	RemoteQPN  uint32
+	RemoteQKey uint32
 }
 
 // RecvWR is a work request for a receive queue (ibv_post_recv(3)).
@@ -138,7 +160,13 @@ type WC struct {
 	Bytes  uint32 // received, sent, written or read
 	// InvalidatedRKey is the key that the peer's SendWithInvalidate took back, on a receive (IBV_WC_WITH_INV); 0: none.
 	InvalidatedRKey uint32
-	QP              QP // whose work request it was
+	QP              QP     // whose work request it was
+	Imm             uint32 // the peer's SendWR.Imm in host byte order, where HasImm
+	HasImm          bool   // IBV_WC_WITH_IMM
+
+	// Of a datagram received: who sent it, and whether the GRHLen bytes in front of it hold its routing header (IBV_WC_GRH).
+	SrcQPN uint32
+	GRH    bool
 }
 
 // CQ is a completion queue. Loop goroutine only.
@@ -157,7 +185,7 @@ type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
 	// OnEmpty is called on the loop when a message finds the queue empty, before the connection is given up: the owner may
-	// post then. A device in hardware cannot ask; it calls at the limit event instead. May be nil.
+	// post then. Only a device with AsksForReceives calls it. May be nil.
 	OnEmpty func()
 	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than Arm said
 	// (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
@@ -186,7 +214,7 @@ type QPInitAttr struct {
 	Context        any // whatever the owner wants to find again from a WC
 }
 
-// QP is a reliable connected queue pair. Loop goroutine only.
+// QP is a queue pair: reliable connected, or for datagrams when its identifier's port space is. Loop goroutine only.
 type QP interface {
 	// Num is the queue pair number, unique on its device while it lives.
 	Num() uint32

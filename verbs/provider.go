@@ -1,0 +1,118 @@
+package verbs
+
+import "github.com/rdmactor/rdmactor/eventloop"
+
+// Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to: package verbs/uverbs for soft-RoCE and
+// soft-iWARP. Another one may stand on a vendor's library.
+type Provider interface {
+	// Open opens a device and puts its fds into l. ErrNotSupported, wrapped with words, for a device that it cannot drive. Called on l.
+	Open(l *eventloop.Loop, dev DeviceIdent) (ProviderDevice, error)
+}
+
+// DeviceIdent says which device is meant, in the terms that rdma_cm and sysfs share.
+type DeviceIdent struct {
+	Name string // of /sys/class/infiniband: "rxe0"
+	GUID uint64 // the node's, in host byte order
+}
+
+// ProviderDevice is a Device with the verbs that librdmacm calls on a queue pair's behalf. Loop goroutine only.
+type ProviderDevice interface {
+	Device
+	// IWARP says that the device is an RNIC: its driver moves queue pairs to RTS itself.
+	IWARP() bool
+	// CreateQP is ibv_create_qp(3): the queue pair is in the state RESET.
+	CreateQP(t QPType, attr QPInitAttr) (ProviderQP, error)
+	// Close closes the device: everything made on it is gone afterwards, and its fds are out of the loop. Memory that was not freed stays
+	// mapped until it is.
+	Close() error
+}
+
+// ProviderQP is a queue pair whose state its owner drives.
+type ProviderQP interface {
+	QP
+	// Modify is ibv_modify_qp(3). A transition to QPError flushes what is outstanding.
+	Modify(attr *QPAttr, mask QPAttrMask) error
+	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
+	Attach(gid [16]byte, lid uint16) error
+	Detach(gid [16]byte, lid uint16) error
+	// OnEvent has f called on the loop for the queue pair's asynchronous events (ibv_get_async_event(3)). nil: for none, as at first.
+	OnEvent(f func(QPEvent))
+}
+
+// QPEvent is what happens to a queue pair besides completions (enum ibv_event_type).
+type QPEvent uint8
+
+// The events.
+const (
+	QPCommEst QPEvent = iota // IBV_EVENT_COMM_EST: a message has come before RTS; rdma_notify(3) wants to know
+	QPFatal                  // IBV_EVENT_QP_FATAL, _REQ_ERR and _ACCESS_ERR: it is in QPError
+	QPLastWQE                // IBV_EVENT_QP_LAST_WQE_REACHED: it takes nothing from its shared receive queue any more
+)
+
+// QPType is a queue pair's transport service (enum ibv_qp_type). The numbers are the uABI's.
+type QPType uint8
+
+// The types that rdmactor knows.
+const (
+	RC QPType = 2 // IBV_QPT_RC: reliable, connected
+	UD QPType = 4 // IBV_QPT_UD: datagrams
+)
+
+// QPState is a queue pair's state (enum ibv_qp_state). The numbers are the uABI's.
+type QPState uint32
+
+// The states.
+const (
+	QPReset QPState = iota // IBV_QPS_RESET
+	QPInit                 // IBV_QPS_INIT: receives may be posted
+	QPRTR                  // IBV_QPS_RTR: ready to receive
+	QPRTS                  // IBV_QPS_RTS: ready to send
+	QPSQD                  // IBV_QPS_SQD: the send queue drains
+	QPSQE                  // IBV_QPS_SQE: the send queue has failed
+	QPError                // IBV_QPS_ERR: everything is flushed
+)
+
+// QPAttrMask says which fields of a QPAttr are meant (enum ibv_qp_attr_mask). The numbers are the uABI's.
+type QPAttrMask uint32
+
+// The bits.
+const (
+	QPAttrState           QPAttrMask = 1 << 0  // IBV_QP_STATE
+	QPAttrCurState        QPAttrMask = 1 << 1  // IBV_QP_CUR_STATE
+	QPAttrAccessFlags     QPAttrMask = 1 << 3  // IBV_QP_ACCESS_FLAGS
+	QPAttrPKeyIndex       QPAttrMask = 1 << 4  // IBV_QP_PKEY_INDEX
+	QPAttrPort            QPAttrMask = 1 << 5  // IBV_QP_PORT
+	QPAttrQKey            QPAttrMask = 1 << 6  // IBV_QP_QKEY
+	QPAttrAV              QPAttrMask = 1 << 7  // IBV_QP_AV
+	QPAttrPathMTU         QPAttrMask = 1 << 8  // IBV_QP_PATH_MTU
+	QPAttrTimeout         QPAttrMask = 1 << 9  // IBV_QP_TIMEOUT
+	QPAttrRetryCount      QPAttrMask = 1 << 10 // IBV_QP_RETRY_CNT
+	QPAttrRNRRetry        QPAttrMask = 1 << 11 // IBV_QP_RNR_RETRY
+	QPAttrRQPSN           QPAttrMask = 1 << 12 // IBV_QP_RQ_PSN
+	QPAttrMaxRDAtomic     QPAttrMask = 1 << 13 // IBV_QP_MAX_QP_RD_ATOMIC
+	QPAttrMinRNRTimer     QPAttrMask = 1 << 15 // IBV_QP_MIN_RNR_TIMER
+	QPAttrSQPSN           QPAttrMask = 1 << 16 // IBV_QP_SQ_PSN
+	QPAttrMaxDestRDAtomic QPAttrMask = 1 << 17 // IBV_QP_MAX_DEST_RD_ATOMIC
+	QPAttrDestQPN         QPAttrMask = 1 << 20 // IBV_QP_DEST_QPN
+)
+
+// QPAttr holds a queue pair's attributes (struct ibv_qp_attr), those that rdma_init_qp_attr(3) fills in.
+type QPAttr struct {
+	State           QPState
+	CurState        QPState
+	PathMTU         uint32 // enum ibv_mtu: 1 is 256 bytes, 5 is 4096
+	QKey            uint32
+	RQPSN           uint32
+	SQPSN           uint32
+	DestQPN         uint32
+	AccessFlags     uint32 // enum ibv_access_flags
+	AH              AHAttr
+	PKeyIndex       uint16
+	MaxRDAtomic     uint8 // reads outstanding as requester
+	MaxDestRDAtomic uint8 // as responder
+	MinRNRTimer     uint8
+	Port            uint8
+	Timeout         uint8
+	RetryCount      uint8
+	RNRRetry        uint8
+}

@@ -1,0 +1,114 @@
+package uverbs
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// addressHandle is a verbs.AH.
+type addressHandle struct {
+	pd     *domain
+	handle uint32
+	num    uint32 // what a work request names
+	gone   bool
+}
+
+// CreateAH makes an address handle. The kernel resolves the destination's link address first, if it does not know it.
+func (d *device) CreateAH(pd verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
+	if err := d.gone(); err != nil {
+		return nil, err
+	}
+	if d.attr.MaxDatagram == 0 {
+		return nil, fmt.Errorf("uverbs: address handle on %s: %w", d.name, verbs.ErrNotSupported)
+	}
+	p, err := d.domainOf(pd)
+	if err != nil {
+		return nil, err
+	}
+	a := &addressHandle{pd: p}
+	resp, err := call[createAH, createAHResp](d.k, cmdCreateAH, createAH{PDHandle: p.handle, Attr: ahAttr{
+		GRH: globalRoute{
+			DGID: attr.GRH.DGID, FlowLabel: attr.GRH.FlowLabel, SGIDIndex: attr.GRH.SGIDIndex, HopLimit: attr.GRH.HopLimit,
+			TrafficClass: attr.GRH.TrafficClass,
+		},
+		DLID: attr.DLID, SL: attr.SL, SrcPathBits: attr.SrcPathBits, StaticRate: attr.StaticRate, IsGlobal: bit(attr.Global),
+		PortNum: attr.Port,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, err)
+	}
+	a.handle, a.num = resp.AHHandle, resp.AHNum
+	p.users++
+	return a, nil
+}
+
+// Close destroys the handle.
+func (a *addressHandle) Close() error {
+	d := a.pd.dev
+	if a.gone {
+		return nil
+	}
+	if d.lost == nil && !d.closed {
+		if err := tell(d.k, cmdDestroyAH, destroyAH{AHHandle: a.handle}); err != nil {
+			return fmt.Errorf("uverbs: %s: destroy_ah: %w", d.name, err)
+		}
+	}
+	a.gone = true
+	a.pd.users--
+	return nil
+}
+
+// InitAHFromWC is the way back to a datagram's sender. The routing header is IPv6's, or in its last 20 bytes IPv4's.
+func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
+	if d.attr.MaxDatagram == 0 {
+		return verbs.AHAttr{}, fmt.Errorf("uverbs: address handle on %s: %w", d.name, verbs.ErrNotSupported)
+	}
+	if !wc.GRH || len(grh) < verbs.GRHLen {
+		return verbs.AHAttr{}, fmt.Errorf("uverbs: datagram without a routing header: %w", unix.EINVAL)
+	}
+	src, dst, class, ok := routing(grh[:verbs.GRHLen])
+	if !ok {
+		return verbs.AHAttr{}, fmt.Errorf("uverbs: neither an IPv4 nor an IPv6 header in front of a datagram: %w", unix.EINVAL)
+	}
+	index, err := d.gidIndex(dst)
+	if err != nil {
+		return verbs.AHAttr{}, err
+	}
+	const hops = 64
+	return verbs.AHAttr{
+		Global: true, Port: 1,
+		GRH: verbs.GlobalRoute{DGID: src, SGIDIndex: index, HopLimit: hops, TrafficClass: class},
+	}, nil
+}
+
+// routing takes the addresses and the traffic class from a routing header. What is in front of IPv4's is zero or anything; its checksum
+// is not filled in for a datagram that never left the device.
+func routing(h []byte) (src, dst [16]byte, class uint8, ok bool) {
+	ip := h[20:]
+	six := h[0]>>4 == 6
+	if ip[0] == 0x45 && (!six || checksum(ip) == 0xffff) {
+		src[10], src[11], dst[10], dst[11] = 0xff, 0xff, 0xff, 0xff
+		copy(src[12:], ip[12:16])
+		copy(dst[12:], ip[16:20])
+		return src, dst, ip[1], true
+	}
+	if six {
+		copy(src[:], h[8:24])
+		copy(dst[:], h[24:40])
+		return src, dst, h[0]<<4 | h[1]>>4, true
+	}
+	return src, dst, 0, false
+}
+
+// checksum is the ones' complement sum of an IPv4 header: all ones if it is right.
+func checksum(h []byte) uint16 {
+	var sum uint32
+	for i := 0; i < 20; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(h[i:]))
+	}
+	return uint16(sum>>16 + sum&0xffff)
+}

@@ -1,0 +1,205 @@
+package uverbs
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where things are in the page that requests are built in and answered to. It is mapped, not Go's: the kernel writes answers to an
+// address that it reads from the request.
+const (
+	requestAt  = 0
+	doorbellAt = 1024 // a postSend that needs only the queue pair's handle
+	responseAt = 2048
+	pageLen    = 4096
+)
+
+// kernel is an open device file.
+type kernel struct {
+	fd   int
+	page []byte
+}
+
+func openKernel(path string) (*kernel, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("open "+path, err)
+	}
+	page, err := mapMemory(pageLen)
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	k := &kernel{fd: fd, page: page}
+	*at[cmdHdr](page, doorbellAt) = header(cmdPostSend, unsafe.Sizeof(postSend{}), unsafe.Sizeof(postSendResp{}))
+	*at[postSend](page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
+	return k, nil
+}
+
+// close gives the file and everything made through it back to the kernel. The kernel waits for queue pairs that a half open connection
+// holds (siw): that is waited for no longer than wait.
+func (k *kernel) close(wait time.Duration) error {
+	if k.fd < 0 {
+		return nil // see Removed
+	}
+	fd := k.fd
+	k.fd = -1
+	closed := make(chan error, 1)
+	go func() { closed <- os.NewSyscallError("close", unix.Close(fd)) }()
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	select {
+	case err := <-closed:
+		return firstError(err, unmap(&k.page))
+	case <-timeout.C:
+		return unmap(&k.page)
+	}
+}
+
+const hdrLen = int(unsafe.Sizeof(cmdHdr{}))
+
+func header(cmd uint32, in, out uintptr) cmdHdr {
+	return cmdHdr{Command: cmd, InWords: uint16((uintptr(hdrLen) + in) / 4), OutWords: uint16(out / 4)}
+}
+
+func (k *kernel) responseAddr() uint64 { return uint64(uintptr(unsafe.Pointer(&k.page[responseAt]))) }
+
+// call executes a command whose request begins with the address of its answer. The answer is valid until the next call.
+func call[Req, Resp any](k *kernel, cmd uint32, req Req) (*Resp, error) {
+	clear(k.page[responseAt:])
+	*at[Req](k.page, requestAt+hdrLen) = req
+	*at[uint64](k.page, requestAt+hdrLen) = k.responseAddr()
+	resp := at[Resp](k.page, responseAt)
+	return resp, k.write(requestAt, header(cmd, unsafe.Sizeof(req), unsafe.Sizeof(*resp)))
+}
+
+// tell executes a command that has no answer.
+func tell[Req any](k *kernel, cmd uint32, req Req) error {
+	*at[Req](k.page, requestAt+hdrLen) = req
+	return k.write(requestAt, header(cmd, unsafe.Sizeof(req), 0))
+}
+
+// doorbell tells the kernel to look into a queue pair's send queue.
+func (k *kernel) doorbell(qp uint32) error {
+	at[postSend](k.page, doorbellAt+hdrLen).QPHandle = qp
+	return k.write(doorbellAt, *at[cmdHdr](k.page, doorbellAt))
+}
+
+// write is the one way of commands into the kernel: write(2) of what begins at off.
+func (k *kernel) write(off int, h cmdHdr) error {
+	*at[cmdHdr](k.page, off) = h
+	buf := k.page[off : off+4*int(h.InWords)]
+	for {
+		n, _, errno := unix.Syscall(unix.SYS_WRITE, uintptr(k.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
+		runtime.KeepAlive(k)
+		switch {
+		case errno == unix.EINTR:
+		case errno != 0:
+			return errno
+		case int(n) != len(buf):
+			return fmt.Errorf("wrote %d of %d bytes: %w", n, len(buf), unix.EIO)
+		default:
+			return nil
+		}
+	}
+}
+
+// mapQueue maps what the kernel shares of itself at off.
+func (k *kernel) mapQueue(off uint64, size int) ([]byte, error) {
+	if size <= 0 || off > 1<<62 {
+		return nil, fmt.Errorf("a queue of %d bytes at %#x: %w", size, off, unix.EIO)
+	}
+	mem, err := unix.Mmap(k.fd, int64(off), size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return mem, os.NewSyscallError("mmap", err)
+}
+
+// mapMemory is n bytes of memory of their own, which children do not get: the kernel's hold on the pages would not follow a copy.
+func mapMemory(n int) ([]byte, error) {
+	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	if err := unix.Madvise(mem, unix.MADV_DONTFORK); err != nil {
+		_ = unix.Munmap(mem)
+		return nil, os.NewSyscallError("madvise", err)
+	}
+	return mem, nil
+}
+
+// unmap gives *mem back, once.
+func unmap(mem *[]byte) error {
+	m := *mem
+	*mem = nil
+	if m == nil {
+		return nil
+	}
+	return os.NewSyscallError("munmap", unix.Munmap(m))
+}
+
+// addressOf is where the kernel finds mem.
+func addressOf(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
+
+// at is a T in mapped memory. Out of its bounds it panics, as a slice does.
+func at[T any](mem []byte, off int) *T {
+	var zero T
+	return (*T)(unsafe.Pointer(unsafe.SliceData(mem[off : off+int(unsafe.Sizeof(zero))])))
+}
+
+// sizeOf is T's size in the kernel's memory.
+func sizeOf[T any]() int {
+	var zero T
+	return int(unsafe.Sizeof(zero))
+}
+
+// word is a field that both sides of a shared queue access: atomically, so that what was written before it is seen with it.
+func word[T any](p *T) *atomic.Uint32 {
+	_ = [1]struct{}{}[unsafe.Sizeof(*p)-4]
+	return (*atomic.Uint32)(unsafe.Pointer(p))
+}
+
+// load and store are a word's value as its fields.
+func load[T any](w *atomic.Uint32) T {
+	v := w.Load()
+	return *(*T)(unsafe.Pointer(&v))
+}
+
+func store[T any](w *atomic.Uint32, v T) { w.Store(*(*uint32)(unsafe.Pointer(&v))) }
+
+// firstError is the first of errs that is one.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readEvent is read(2) of one event: nil, or EAGAIN when there is none, or EIO when the device is gone.
+func readEvent[T any](fd int, ev *T) error {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(ev)), unsafe.Sizeof(*ev))
+		switch {
+		case errno == unix.EINTR:
+		case errno != 0:
+			return errno
+		case n != unsafe.Sizeof(*ev):
+			return unix.EIO
+		default:
+			return nil
+		}
+	}
+}
+
+// unionOf is a member of a union.
+func unionOf[T, U any](u *U) *T {
+	var zero T
+	_ = [1]struct{}{}[max(unsafe.Sizeof(zero), unsafe.Sizeof(*u))-unsafe.Sizeof(*u)]
+	return (*T)(unsafe.Pointer(u))
+}

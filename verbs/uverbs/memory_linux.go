@@ -1,0 +1,209 @@
+package uverbs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// domain is a verbs.PD.
+type domain struct {
+	dev    *device
+	handle uint32
+	users  int // regions, queue pairs, shared receive queues
+	mrs    map[*verbs.MR]region
+	gone   bool
+}
+
+// region is what a verbs.MR does not say.
+type region struct {
+	handle uint32
+	mem    []byte // whole pages
+}
+
+func (d *device) newDomain() (*domain, error) {
+	resp, err := call[allocPD, allocPDResp](d.k, cmdAllocPD, allocPD{})
+	if err != nil {
+		return nil, fmt.Errorf("alloc_pd: %w", err)
+	}
+	p := &domain{dev: d, handle: resp.PDHandle, mrs: make(map[*verbs.MR]region)}
+	d.domains[p] = struct{}{}
+	return p, nil
+}
+
+// AllocPD makes a protection domain.
+func (d *device) AllocPD() (verbs.PD, error) {
+	if err := d.gone(); err != nil {
+		return nil, err
+	}
+	p, err := d.newDomain()
+	if err != nil {
+		return nil, fmt.Errorf("uverbs: %s: %w", d.name, err)
+	}
+	return p, nil
+}
+
+// domainOf is the domain that pd names; nil is the device's own.
+func (d *device) domainOf(pd verbs.PD) (*domain, error) {
+	if pd == nil {
+		return d.pd, nil
+	}
+	if p, ok := pd.(*domain); ok && p.dev == d && !p.gone {
+		return p, nil
+	}
+	return nil, fmt.Errorf("uverbs: not a protection domain of %s: %w", d.name, unix.EINVAL)
+}
+
+// Alloc maps and registers n bytes. *MemlockError if RLIMIT_MEMLOCK is what forbids it.
+func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	d := p.dev
+	if err := d.gone(); err != nil {
+		return nil, err
+	}
+	switch {
+	case n <= 0 || uint64(n) > math.MaxUint32:
+		return nil, fmt.Errorf("uverbs: memory region of %d bytes: %w", n, unix.EINVAL)
+	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
+		return nil, fmt.Errorf("uverbs: memory region with unknown access %#x: %w", access, unix.EINVAL)
+	case access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0:
+		return nil, fmt.Errorf("uverbs: memory region with remote write but without local write: %w", unix.EINVAL)
+	case p.gone:
+		return nil, fmt.Errorf("uverbs: memory region in a closed protection domain: %w", unix.EINVAL)
+	}
+	mem, err := mapMemory((n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1))
+	if err != nil {
+		return nil, fmt.Errorf("uverbs: %w", err)
+	}
+	addr := addressOf(mem)
+	resp, err := call[regMR, regMRResp](d.k, cmdRegMR, regMR{
+		Start: addr, Length: uint64(n), HCAVA: addr, PDHandle: p.handle, AccessFlags: uint32(access), Driver: siwRegMR{STagKey: d.stagKey()},
+	})
+	if err != nil {
+		err = memlock(err, len(mem))
+		_ = unmap(&mem)
+		return nil, fmt.Errorf("uverbs: %s: reg_mr of %d bytes: %w", d.name, n, err)
+	}
+	mr := &verbs.MR{PD: p, Bytes: mem[:n:n], Addr: addr, LKey: resp.LKey, RKey: resp.RKey, Access: access}
+	p.mrs[mr] = region{handle: resp.MRHandle, mem: mem}
+	p.users++
+	return mr, nil
+}
+
+// stagKey is the eight bits of an STag that its owner chooses, so that a key which comes back is another one.
+func (d *device) stagKey() uint8 {
+	d.stags++
+	return d.stags
+}
+
+// Free deregisters mr and gives its memory back, also after the device was closed or removed.
+func (d *device) Free(mr *verbs.MR) error {
+	var p *domain
+	if mr != nil {
+		p, _ = mr.PD.(*domain)
+	}
+	if p == nil || p.dev != d {
+		return fmt.Errorf("uverbs: not a memory region of %s: %w", d.name, unix.EINVAL)
+	}
+	r, ok := p.mrs[mr]
+	if !ok {
+		return fmt.Errorf("uverbs: not a memory region of %s: %w", d.name, unix.EINVAL)
+	}
+	if d.lost == nil {
+		if err := tell(d.k, cmdDeregMR, deregMR{MRHandle: r.handle}); err != nil {
+			return fmt.Errorf("uverbs: %s: dereg_mr: %w", d.name, err)
+		}
+	}
+	delete(p.mrs, mr)
+	p.users--
+	mr.PD, mr.Bytes = nil, nil
+	return unmap(&r.mem)
+}
+
+// Close destroys the domain.
+func (p *domain) Close() error {
+	d := p.dev
+	switch {
+	case p == d.pd || p.gone || d.closed:
+		return fmt.Errorf("uverbs: the device's own protection domain, or one closed before: %w", unix.EINVAL)
+	case p.users > 0:
+		return fmt.Errorf("uverbs: protection domain with %d regions and queues: %w", p.users, unix.EBUSY)
+	}
+	if d.lost == nil {
+		if err := tell(d.k, cmdDeallocPD, deallocPD{PDHandle: p.handle}); err != nil {
+			return fmt.Errorf("uverbs: %s: dealloc_pd: %w", d.name, err)
+		}
+	}
+	p.gone = true
+	delete(d.domains, p)
+	return nil
+}
+
+// place finds the memory of a scatter/gather element. EINVAL for memory that is freed, of another domain, or outside of its region.
+func (p *domain) place(s *verbs.SGE) (place, error) {
+	switch {
+	case s.MR == nil:
+		if s.Offset == 0 && s.Length == 0 {
+			return place{}, nil
+		}
+		return place{}, fmt.Errorf("uverbs: scatter/gather element without a memory region: %w", unix.EINVAL)
+	case s.MR.PD != p:
+		return place{}, fmt.Errorf("uverbs: memory that is freed, or of another protection domain: %w", unix.EINVAL)
+	case uint64(s.Offset)+uint64(s.Length) > uint64(len(s.MR.Bytes)):
+		return place{}, fmt.Errorf("uverbs: %d bytes at %d of a region of %d: %w", s.Length, s.Offset, len(s.MR.Bytes), unix.EINVAL)
+	}
+	return place{addr: s.MR.Addr + uint64(s.Offset), length: s.Length, lkey: s.MR.LKey}, nil
+}
+
+// MemlockError is a registration that RLIMIT_MEMLOCK forbids. It is an ENOMEM.
+type MemlockError struct {
+	Limit  uint64 // RLIMIT_MEMLOCK in bytes
+	Pinned uint64 // bytes of the process that are pinned already
+	Need   uint64 // bytes that were to be pinned
+}
+
+// Error says what to do.
+func (e *MemlockError) Error() string {
+	return fmt.Sprintf("RLIMIT_MEMLOCK is %d bytes; %d are pinned and %d more needed: raise it (ulimit -l, LimitMEMLOCK= in systemd, "+
+		"--ulimit memlock= for containers)", e.Limit, e.Pinned, e.Need)
+}
+
+// Unwrap is ENOMEM.
+func (e *MemlockError) Unwrap() error { return unix.ENOMEM }
+
+// memlock makes a *MemlockError of an error of reg_mr, if the limit explains it.
+func memlock(err error, need int) error {
+	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	var lim unix.Rlimit
+	if e := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); e != nil || lim.Cur == unix.RLIM_INFINITY {
+		return err
+	}
+	e := &MemlockError{Limit: lim.Cur, Pinned: pinned(), Need: uint64(need)}
+	if e.Pinned+e.Need <= e.Limit {
+		return err
+	}
+	return e
+}
+
+// pinned is how much of the process is pinned or locked, as the kernel counts it; 0 if it does not say.
+func pinned() (n uint64) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && (name == "VmPin" || name == "VmLck") {
+			kb, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			n += kb << 10
+		}
+	}
+	return n
+}

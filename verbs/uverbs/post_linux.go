@@ -1,0 +1,196 @@
+package uverbs
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// PostSend writes wr into the send queue. The kernel is told at the end of the turn.
+func (q *queuePair) PostSend(wr *verbs.SendWR) error {
+	if q.state != verbs.QPRTS && !q.connected() {
+		return fmt.Errorf("uverbs: send on a queue pair in state %d, not ready to send: %w", q.state, unix.EINVAL)
+	}
+	total, err := q.checkSend(wr)
+	if err != nil {
+		return err
+	}
+	if q.sends.full() {
+		return fmt.Errorf("uverbs: %d sends outstanding: %w", q.attr.MaxSendWR, unix.ENOMEM)
+	}
+	signaled := wr.Flags&verbs.Signaled != 0
+	told := signaled || wr.Op == verbs.Read && total > 0 && q.dev.siw // whose completion does not come in order
+	if !q.put(wr, total, told) {
+		return fmt.Errorf("uverbs: send queue full: %w", unix.ENOMEM)
+	}
+	q.sends.push(send{id: wr.ID, bytes: total, op: wr.Op, signaled: signaled, told: told})
+	return nil
+}
+
+// connected asks siw, which moves its queue pairs to RTS by itself, whether it has: an announcement of nothing is refused before.
+func (q *queuePair) connected() bool {
+	if !q.dev.siw || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || q.dev.k.doorbell(q.handle) != nil {
+		return false
+	}
+	q.state = verbs.QPRTS
+	return true
+}
+
+// checkSend gives the bytes of wr, and its places in q.list.
+func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
+	a := &q.dev.attr
+	q.list = q.list[:0]
+	switch {
+	case q.typ == verbs.UD && wr.Op != verbs.Send && wr.Op != verbs.SendWithImm:
+		return 0, badWR("%v on a datagram queue pair", wr.Op)
+	case wr.Op == verbs.SendWithInvalidate || wr.Op == verbs.SendWithImm && !a.Immediate:
+		return 0, fmt.Errorf("uverbs: %v: %w", wr.Op, verbs.ErrNotSupported)
+	case wr.Op == verbs.Recv || wr.Op > verbs.SendWithImm:
+		return 0, badWR("opcode %d", wr.Op)
+	case len(wr.Inline) > a.MaxInline:
+		return 0, badWR("%d inline bytes, more than %d", len(wr.Inline), a.MaxInline)
+	case len(wr.Inline) > 0 && len(wr.SGL) > 0:
+		return 0, badWR("inline bytes and a scatter/gather list")
+	case len(wr.SGL) > q.attr.MaxSGE:
+		return 0, badWR("%d scatter/gather elements, more than %d", len(wr.SGL), q.attr.MaxSGE)
+	}
+	sum := uint64(len(wr.Inline))
+	for i := range wr.SGL {
+		p, err := q.pd.place(&wr.SGL[i])
+		if err != nil {
+			return 0, err
+		}
+		if sum += uint64(p.length); p.length > 0 {
+			q.list = append(q.list, p)
+		}
+	}
+	if sum > uint64(a.MaxMessage) {
+		return 0, badWR("message of %d bytes, more than %d", sum, a.MaxMessage)
+	}
+	if wr.Op == verbs.Read {
+		err = q.checkRead(wr)
+	} else if q.typ == verbs.UD {
+		err = q.checkDatagram(wr, int(sum))
+	}
+	return uint32(sum), err
+}
+
+// checkRead is what a Read needs besides.
+func (q *queuePair) checkRead(wr *verbs.SendWR) error {
+	switch {
+	case !q.reads:
+		return badWR("Read on a connection whose peer serves none: see ConnParam.InitiatorDepth, and the peer's ResponderResources")
+	case len(wr.Inline) > 0 || len(wr.SGL) > 1:
+		return badWR("Read into %d scatter/gather elements and %d inline bytes, more than one element", len(wr.SGL), len(wr.Inline))
+	case len(wr.SGL) == 1 && wr.SGL[0].MR != nil && wr.SGL[0].MR.Access&verbs.LocalWrite == 0:
+		return badWR("Read into a region without local write")
+	}
+	return nil
+}
+
+// checkDatagram is what a datagram needs besides. rxe would drop one that is too long without a word.
+func (q *queuePair) checkDatagram(wr *verbs.SendWR, n int) error {
+	ah, ok := wr.AH.(*addressHandle)
+	switch {
+	case !ok || ah.gone || ah.pd != q.pd:
+		return badWR("datagram without an address handle of its protection domain")
+	case n > q.dev.attr.MaxDatagram:
+		return badWR("datagram of %d bytes, more than %d", n, q.dev.attr.MaxDatagram)
+	}
+	return nil
+}
+
+func badWR(format string, args ...any) error {
+	return fmt.Errorf("uverbs: %s: %w", fmt.Sprintf(format, args...), unix.EINVAL)
+}
+
+// checkRecv gives the place of a receive.
+func (p *domain) checkRecv(wr *verbs.RecvWR) (place, error) {
+	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
+		return place{}, badWR("receive into a region without local write")
+	}
+	return p.place(&wr.SGE)
+}
+
+// PostRecv writes wr into the receive queue.
+func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
+	switch {
+	case q.gone || q.state == verbs.QPError || q.dev.lost != nil:
+		return badWR("receive on a queue pair that is over")
+	case q.srq != nil:
+		return badWR("receive posted to a queue pair with a shared receive queue")
+	}
+	p, err := q.pd.checkRecv(&wr)
+	if err != nil {
+		return err
+	}
+	if q.recvs.full() || !q.rq.put(recvCookie|q.recvs.tail, p) {
+		return fmt.Errorf("uverbs: %d receives outstanding: %w", q.attr.MaxRecvWR, unix.ENOMEM)
+	}
+	q.recvs.push(wr.ID)
+	return nil
+}
+
+// announce tells the kernel of what was posted. When it refuses, the queue pair is over; what was posted is flushed with the rest.
+func (q *queuePair) announce() {
+	q.dirty = false
+	d := q.dev
+	if q.gone || d.lost != nil || d.closed {
+		return
+	}
+	switch err := d.k.doorbell(q.handle); {
+	case err == nil:
+	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV):
+		d.fail(err)
+	default:
+		q.end()
+	}
+}
+
+// complete is a completion of the kernel's. One of a queue pair that is no more, or that makes no sense, reaches nobody.
+func (d *device) complete(c *cqe) {
+	q := d.qps[c.qpn]
+	if q == nil {
+		return
+	}
+	if c.status != verbs.StatusSuccess {
+		q.end()
+		c.bytes, c.hasImm, c.imm, c.srcQPN, c.grh = 0, false, 0, 0, false
+	}
+	if c.cookie&recvCookie == 0 {
+		if q.sends.done(c.cookie, c.status) && q.dev.siw {
+			q.landed()
+		}
+		q.report()
+		return
+	}
+	id, ok := uint64(0), false
+	if q.srq != nil {
+		id, ok = q.srq.take(c.cookie &^ recvCookie)
+	} else if c.cookie == recvCookie|q.recvs.head && q.recvs.head < q.recvs.tail {
+		id, ok = q.recvs.pop(), true
+	}
+	if !ok {
+		return
+	}
+	wc := verbs.WC{ID: id, Status: c.status, Op: verbs.Recv, Bytes: c.bytes, QP: q, Imm: c.imm, HasImm: c.hasImm}
+	if q.typ == verbs.UD {
+		wc.SrcQPN, wc.GRH = c.srcQPN, c.grh
+	}
+	q.recvCQ.push(wc)
+}
+
+// report completes the sends whose turn has come.
+func (q *queuePair) report() {
+	var s send
+	for q.sends.next(&s) {
+		wc := verbs.WC{ID: s.id, Status: s.status, Op: s.op, QP: q}
+		if s.status == verbs.StatusSuccess {
+			wc.Bytes = s.bytes
+		}
+		q.sendCQ.push(wc)
+	}
+}

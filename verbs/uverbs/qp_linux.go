@@ -1,0 +1,361 @@
+package uverbs
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// queuePair is a verbs.ProviderQP.
+type queuePair struct {
+	dev            *device
+	typ            verbs.QPType
+	handle, num    uint32
+	event          uint64 // the handle in events
+	attr           verbs.QPInitAttr
+	pd             *domain
+	sendCQ, recvCQ *completionQueue
+	sendPart       *cqPart
+	recvPart       *cqPart
+	srq            *sharedQueue
+
+	sq      sendRing
+	rq      recvRing // nil with a shared queue
+	sends   sends
+	held    held // siw only
+	recvs   recvs
+	list    []place // of the request being posted
+	state   verbs.QPState
+	reads   bool // the peer serves Reads, as far as is known
+	dirty   bool // has sends that the kernel does not know of
+	gone    bool
+	groups  []attachMcast // the multicast groups that it is attached to
+	onEvent func(verbs.QPEvent)
+}
+
+// CreateQP makes a queue pair.
+func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.ProviderQP, error) {
+	if err := d.gone(); err != nil {
+		return nil, err
+	}
+	q := &queuePair{dev: d, typ: t, attr: attr, reads: true, held: held{atOnce: d.attr.MaxRDAtom}}
+	if q.attr.MaxSGE == 0 {
+		q.attr.MaxSGE = 1
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	if err := q.create(); err != nil {
+		return nil, fmt.Errorf("uverbs: %s: create_qp: %w", d.name, err)
+	}
+	q.list = make([]place, 0, q.attr.MaxSGE)
+	q.sends = newSends(q.attr.MaxSendWR)
+	q.recvs = newRecvs(q.attr.MaxRecvWR)
+	d.qps[q.num] = q
+	q.pd.users++
+	q.sendCQ.users++
+	q.recvCQ.users++
+	q.sendPart.room -= q.attr.MaxSendWR
+	if q.srq != nil {
+		q.srq.users++
+		if q.recvPart.shared[q.srq]++; q.recvPart.shared[q.srq] == 1 {
+			q.recvPart.room -= q.srq.attr.MaxWR
+		}
+	} else {
+		q.recvPart.room -= q.attr.MaxRecvWR
+	}
+	q.sendCQ.later()
+	q.recvCQ.later()
+	return q, nil
+}
+
+// check says whether the attributes are possible, and takes the queues from them.
+func (q *queuePair) check() error {
+	d, a := q.dev, &q.attr
+	var okSend, okRecv bool
+	q.sendCQ, okSend = a.SendCQ.(*completionQueue)
+	q.recvCQ, okRecv = a.RecvCQ.(*completionQueue)
+	switch {
+	case q.typ != verbs.RC && (q.typ != verbs.UD || d.attr.MaxDatagram == 0):
+		return fmt.Errorf("uverbs: %s has no queue pairs of type %d: %w", d.name, q.typ, verbs.ErrNotSupported)
+	case !okSend || !okRecv || q.sendCQ.dev != d || q.recvCQ.dev != d || q.sendCQ.gone || q.recvCQ.gone:
+		return fmt.Errorf("uverbs: queue pair without completion queues of %s: %w", d.name, unix.EINVAL)
+	case a.MaxSendWR < 0 || a.MaxSendWR > d.attr.MaxQPWR || a.MaxRecvWR < 0 || a.MaxRecvWR > d.attr.MaxQPWR:
+		return fmt.Errorf("uverbs: queues of %d and %d, more than %d: %w", a.MaxSendWR, a.MaxRecvWR, d.attr.MaxQPWR, unix.EINVAL)
+	case a.MaxSGE < 0 || a.MaxSGE > d.attr.MaxSGE:
+		return fmt.Errorf("uverbs: %d scatter/gather elements, more than %d: %w", a.MaxSGE, d.attr.MaxSGE, unix.EINVAL)
+	}
+	if a.SRQ != nil {
+		s, ok := a.SRQ.(*sharedQueue)
+		if !ok || s.dev != d || s.gone {
+			return fmt.Errorf("uverbs: not a shared receive queue of %s: %w", d.name, unix.EINVAL)
+		}
+		q.srq = s
+	}
+	var err error
+	if q.pd, err = d.domainOf(a.PD); err == nil && q.srq != nil && q.srq.pd != q.pd {
+		return fmt.Errorf("uverbs: shared receive queue of another protection domain than the queue pair's: %w", unix.EINVAL)
+	}
+	return err
+}
+
+// claims takes the kernel's completion queues that have room for what the queue pair may have outstanding.
+func (q *queuePair) claims() (err error) {
+	recvs := q.attr.MaxRecvWR
+	if q.srq != nil {
+		recvs = 0
+	}
+	if q.sendCQ == q.recvCQ {
+		q.sendPart, err = q.sendCQ.part(q.attr.MaxSendWR+recvs, q.srq)
+		q.recvPart = q.sendPart
+		return err
+	}
+	if q.sendPart, err = q.sendCQ.part(q.attr.MaxSendWR, nil); err == nil {
+		q.recvPart, err = q.recvCQ.part(recvs, q.srq)
+	}
+	return err
+}
+
+func (q *queuePair) create() error {
+	d := q.dev
+	if err := q.claims(); err != nil {
+		return err
+	}
+	q.event = d.handle(q)
+	req := createQP{
+		UserHandle: q.event, PDHandle: q.pd.handle, SendCQHandle: q.sendPart.handle, RecvCQHandle: q.recvPart.handle,
+		MaxSendWR: uint32(max(q.attr.MaxSendWR, 1)), MaxRecvWR: uint32(max(q.attr.MaxRecvWR, 1)),
+		MaxSendSGE: uint32(max(q.attr.MaxSGE, 1)), MaxRecvSGE: 1, MaxInlineData: uint32(d.attr.MaxInline), QPType: uint8(q.typ),
+	}
+	if q.srq != nil {
+		req.IsSRQ, req.SRQHandle, req.MaxRecvWR, req.MaxRecvSGE = 1, q.srq.handle, 0, 0
+	}
+	resp, err := call[createQP, createQPResp](d.k, cmdCreateQP, req)
+	if err != nil {
+		delete(d.handles, q.event)
+		return err
+	}
+	q.handle, q.num = resp.QPHandle, resp.QPN
+	if err := q.mapQueues(resp); err != nil {
+		q.destroy()
+		return err
+	}
+	return nil
+}
+
+// Num is the queue pair number.
+func (q *queuePair) Num() uint32 { return q.num }
+
+// Context is QPInitAttr.Context.
+func (q *queuePair) Context() any { return q.attr.Context }
+
+// OnEvent says who hears of events.
+func (q *queuePair) OnEvent(f func(verbs.QPEvent)) { q.onEvent = f }
+
+// told passes an event on.
+func (q *queuePair) told(ev verbs.QPEvent) {
+	if q.onEvent != nil {
+		q.onEvent(ev)
+	}
+}
+
+// Modify changes the attributes that mask names.
+func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	d := q.dev
+	if err := d.gone(); err != nil {
+		return err
+	}
+	if q.gone {
+		return fmt.Errorf("uverbs: queue pair destroyed: %w", unix.EINVAL)
+	}
+	if mask == 0 {
+		return nil
+	}
+	quiet := q.quiet()
+	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
+		q.announce() // what was posted before a disconnect leaves
+	}
+	if err := tell(d.k, cmdModifyQP, modifyRequest(q.handle, attr, mask)); err != nil {
+		return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", d.name, q.num, attr.State, mask, err)
+	}
+	if mask&verbs.QPAttrMaxRDAtomic != 0 {
+		q.reads = attr.MaxRDAtomic > 0
+		q.held.atOnce = max(int(attr.MaxRDAtomic), 1)
+	}
+	if mask&verbs.QPAttrState == 0 {
+		return nil
+	}
+	q.state = attr.State
+	if d.siw && q.state == verbs.QPError {
+		// siw has flushed what it knows of before it answered. It forgets Reads that wait for their answers in a connection that closes.
+		q.finish(quiet)
+	}
+	return nil
+}
+
+// quiet is the number of the first send that the device has not taken.
+func (q *queuePair) quiet() uint64 {
+	n := q.sends.head
+	for n < q.sends.tail && q.sq.taken(n) {
+		n++
+	}
+	return n
+}
+
+// finish completes what is outstanding when the kernel has nothing more to say.
+func (q *queuePair) finish(quiet uint64) {
+	q.sendCQ.drain()
+	q.recvCQ.drain()
+	q.flushAfter(quiet)
+}
+
+func modifyRequest(handle uint32, a *verbs.QPAttr, mask verbs.QPAttrMask) modifyQP {
+	r := modifyQP{
+		QPHandle: handle, AttrMask: uint32(mask), QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPN,
+		QPAccessFlags: a.AccessFlags, PKeyIndex: a.PKeyIndex, QPState: uint8(a.State), CurQPState: uint8(a.CurState),
+		PathMTU: uint8(a.PathMTU), MaxRdAtomic: a.MaxRDAtomic, MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: a.MinRNRTimer,
+		PortNum: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCount, RNRRetry: a.RNRRetry,
+	}
+	ah := &a.AH
+	r.Dest = qpDest{
+		DGID: ah.GRH.DGID, FlowLabel: ah.GRH.FlowLabel, DLID: ah.DLID, SGIDIndex: ah.GRH.SGIDIndex, HopLimit: ah.GRH.HopLimit,
+		TrafficClass: ah.GRH.TrafficClass, SL: ah.SL, SrcPathBits: ah.SrcPathBits, StaticRate: ah.StaticRate,
+		IsGlobal: bit(ah.Global), PortNum: ah.Port,
+	}
+	return r
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Attach joins a multicast group.
+func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
+	g := attachMcast{GID: gid, QPHandle: q.handle, MLID: lid}
+	err := q.mcast(cmdAttachMcast, g)
+	if err == nil && !slices.Contains(q.groups, g) {
+		q.groups = append(q.groups, g)
+	}
+	return err
+}
+
+// Detach leaves it.
+func (q *queuePair) Detach(gid [16]byte, lid uint16) error {
+	g := attachMcast{GID: gid, QPHandle: q.handle, MLID: lid}
+	err := q.mcast(cmdDetachMcast, g)
+	if i := slices.Index(q.groups, g); i >= 0 && err == nil {
+		q.groups = slices.Delete(q.groups, i, i+1)
+	}
+	return err
+}
+
+func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
+	d := q.dev
+	if err := d.gone(); err != nil {
+		return err
+	}
+	if q.gone || q.typ != verbs.UD {
+		return fmt.Errorf("uverbs: multicast without a datagram queue pair: %w", unix.EINVAL)
+	}
+	if err := tell(d.k, cmd, g); err != nil {
+		return fmt.Errorf("uverbs: %s: multicast group %x: %w", d.name, g.GID, err)
+	}
+	return nil
+}
+
+// end says that the queue pair is over: nothing is posted to it any more.
+func (q *queuePair) end() {
+	if q.typ == verbs.RC {
+		q.state = verbs.QPError
+	}
+}
+
+// Destroy flushes and frees the queue pair. The kernel destroys none that is attached to a multicast group, so it leaves those first.
+func (q *queuePair) Destroy() error {
+	if q.gone {
+		return nil
+	}
+	d := q.dev
+	quiet := q.quiet()
+	if d.lost == nil {
+		if q.state != verbs.QPReset && q.state != verbs.QPError {
+			// So that a message which is half received gives its receive back.
+			_ = q.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
+		}
+		for len(q.groups) > 0 {
+			if err := q.Detach(q.groups[0].GID, q.groups[0].MLID); err != nil {
+				return err
+			}
+		}
+		if _, err := call[destroyQP, destroyQPResp](d.k, cmdDestroyQP, destroyQP{QPHandle: q.handle}); err != nil {
+			return fmt.Errorf("uverbs: %s: destroy_qp of %d: %w", d.name, q.num, err)
+		}
+	}
+	q.finish(quiet)
+	q.forget()
+	return nil
+}
+
+// destroy gives a queue pair that was not finished back to the kernel.
+func (q *queuePair) destroy() {
+	delete(q.dev.handles, q.event)
+	_, _ = call[destroyQP, destroyQPResp](q.dev.k, cmdDestroyQP, destroyQP{QPHandle: q.handle})
+	_ = q.release()
+}
+
+// forget takes a destroyed queue pair out of everything that knows it.
+func (q *queuePair) forget() {
+	d := q.dev
+	q.gone, q.state = true, verbs.QPError
+	delete(d.qps, q.num)
+	delete(d.handles, q.event)
+	_ = q.release()
+	q.pd.users--
+	q.sendCQ.users--
+	q.recvCQ.users--
+	q.sendPart.room += q.attr.MaxSendWR
+	if q.srq == nil {
+		q.recvPart.room += q.attr.MaxRecvWR
+		return
+	}
+	q.srq.users--
+	if q.recvPart.shared[q.srq]--; q.recvPart.shared[q.srq] == 0 {
+		delete(q.recvPart.shared, q.srq)
+		q.recvPart.room += q.srq.attr.MaxWR
+	}
+}
+
+// release gives the maps back.
+func (q *queuePair) release() (err error) {
+	if q.sq != nil {
+		err = q.sq.close()
+	}
+	if q.rq != nil {
+		err = firstError(err, q.rq.close())
+	}
+	q.sq, q.rq, q.gone = nil, nil, true
+	return err
+}
+
+func (q *queuePair) flushAfter(quiet uint64) {
+	q.state = verbs.QPError
+	q.held.n = 0
+	q.sends.flush(quiet)
+	n := q.sendCQ.ready.n
+	q.report()
+	if q.sendCQ.ready.n > n {
+		q.sendCQ.wake()
+	}
+	if q.recvs.head < q.recvs.tail {
+		q.recvCQ.wake()
+	}
+	for q.recvs.head < q.recvs.tail {
+		q.recvCQ.push(verbs.WC{ID: q.recvs.pop(), Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q})
+	}
+}

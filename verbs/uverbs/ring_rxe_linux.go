@@ -1,0 +1,170 @@
+package uverbs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// rxeQueue is the part that rxe's queues have in common: a header with two indices, and elements. Each side owns one index.
+type rxeQueue struct {
+	mem   []byte
+	shift uint
+	mask  uint32
+	mine  uint32 // this side's index
+	own   *atomic.Uint32
+	peer  *atomic.Uint32
+}
+
+// newRxeQueue takes mem as a queue of elements of at least elem bytes, whose producer is this side or the kernel. EIO if it is none.
+func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
+	data := sizeOf[rxeQueueBuf]()
+	if len(mem) < data {
+		return rxeQueue{}, fmt.Errorf("a queue of %d bytes: %w", len(mem), unix.EIO)
+	}
+	h := at[rxeQueueBuf](mem, 0)
+	q := rxeQueue{mem: mem, shift: uint(h.Log2ElemSize), mask: h.IndexMask, own: word(&h.ConsumerIndex), peer: word(&h.ProducerIndex)}
+	if producer {
+		q.own, q.peer = q.peer, q.own
+	}
+	n := uint64(q.mask) + 1
+	if q.shift > 16 || 1<<q.shift < elem || n&(n-1) != 0 || n<<q.shift > uint64(len(mem)-data) {
+		return rxeQueue{}, fmt.Errorf("a queue of %d elements of 2^%d bytes, for elements of %d, in %d bytes: %w", n, q.shift, elem, len(mem), unix.EIO)
+	}
+	q.mine = q.own.Load() & q.mask
+	return q, nil
+}
+
+// element is where the element at this side's index begins. The other side's index is never used as one.
+func (q *rxeQueue) element() int { return sizeOf[rxeQueueBuf]() + int(q.mine)<<q.shift }
+
+// full: one element stays unused, to tell a full queue from an empty one.
+func (q *rxeQueue) full() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
+
+func (q *rxeQueue) empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
+
+// advance gives the element at mine to the other side.
+func (q *rxeQueue) advance() {
+	q.mine = (q.mine + 1) & q.mask
+	q.own.Store(q.mine)
+}
+
+func (q *rxeQueue) close() error {
+	q.own, q.peer = nil, nil
+	return unmap(&q.mem)
+}
+
+// rxeSends is a send queue.
+type rxeSends struct {
+	rxeQueue
+	maxInline int
+	ud        bool
+	puts      uint64
+	ssn       uint32
+}
+
+var rxeOpcodes = [...]uint32{verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm}
+
+func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, told bool) bool {
+	if q.full() {
+		return false
+	}
+	off := q.element()
+	w := at[rxeSendWQE](q.mem, off)
+	*w = rxeSendWQE{}
+	w.WR.WRID = cookie
+	w.WR.Opcode = rxeOpcodes[wr.Op]
+	w.WR.SendFlags = rxeSendFlags(wr, told)
+	binary.BigEndian.PutUint32(w.WR.Ex[:], wr.Imm)
+	switch {
+	case q.ud:
+		ah, _ := wr.AH.(*addressHandle)
+		*unionOf[rxeUD](&w.WR.WR) = rxeUD{RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey, AHNum: ah.num}
+	case wr.Op == verbs.Write || wr.Op == verbs.Read:
+		*unionOf[rxeRDMA](&w.WR.WR) = rxeRDMA{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
+		w.IOVA = wr.RemoteAddr
+	}
+	q.ssn++
+	w.SSN = q.ssn
+	w.DMA.Length, w.DMA.Resid = total, total
+	data := off + sizeOf[rxeSendWQE]()
+	if len(wr.Inline) > 0 {
+		copy(q.mem[data:data+q.maxInline], wr.Inline)
+	} else {
+		w.DMA.NumSGE = uint32(len(list))
+		for i := range list {
+			*at[rxeSGE](q.mem, data+i*sizeOf[rxeSGE]()) = rxeSGE{Addr: list[i].addr, Length: list[i].length, LKey: list[i].lkey}
+		}
+	}
+	q.puts++
+	q.advance()
+	return true
+}
+
+func rxeSendFlags(wr *verbs.SendWR, told bool) (f uint32) {
+	if told {
+		f |= sendSignaled
+	}
+	if wr.Flags&verbs.Fence != 0 {
+		f |= sendFence
+	}
+	if wr.Flags&verbs.Solicited != 0 {
+		f |= sendSolicited
+	}
+	if len(wr.Inline) > 0 {
+		f |= sendInline
+	}
+	return f
+}
+
+// taken: the device's index moves on when a work request is done.
+func (q *rxeSends) taken(n uint64) bool {
+	pending := uint64((q.mine - q.peer.Load()) & q.mask)
+	return n+pending < q.puts
+}
+
+// rxeRecvs is a receive queue.
+type rxeRecvs struct{ rxeQueue }
+
+func (q *rxeRecvs) put(cookie uint64, p place) bool {
+	if q.full() {
+		return false
+	}
+	*at[rxeRecvWQE](q.mem, q.element()) = rxeRecvWQE{
+		WRID: cookie,
+		DMA:  rxeDMAInfo{Length: p.length, Resid: p.length, NumSGE: 1},
+		SGE:  rxeSGE{Addr: p.addr, Length: p.length, LKey: p.lkey},
+	}
+	q.advance()
+	return true
+}
+
+func (q *rxeRecvs) left() int { return int((q.mine - q.peer.Load()) & q.mask) }
+
+// rxeCompletions is a completion queue.
+type rxeCompletions struct{ rxeQueue }
+
+func (q *rxeCompletions) take(c *cqe) bool {
+	if q.empty() {
+		return false
+	}
+	w := at[uverbsWC](q.mem, q.element())
+	*c = cqe{cookie: w.WRID, qpn: w.QPNum, status: rxeStatus(w.Status), bytes: w.ByteLen, srcQPN: w.SrcQP, grh: w.WCFlags&wcGRH != 0}
+	if w.WCFlags&wcWithImm != 0 {
+		c.hasImm, c.imm = true, binary.BigEndian.Uint32(w.Ex[:])
+	}
+	q.advance()
+	return true
+}
+
+// rxeStatus is enum ibv_wc_status, which package verbs has the numbers of.
+func rxeStatus(s uint32) verbs.Status {
+	if s > uint32(verbs.StatusGeneral) {
+		return verbs.StatusGeneral
+	}
+	return verbs.Status(s)
+}

@@ -1,0 +1,169 @@
+package uverbs
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// siwQueue is what siw's work queues have in common: n elements, a power of two, of which those whose flags are not zero belong to the
+// device. Both sides go round them.
+type siwQueue struct {
+	mem  []byte
+	mask uint64
+	puts uint64
+	gone uint64 // of these, known to have been taken
+	head headFunc
+}
+
+// headFunc is the head of element i of a queue.
+type headFunc func(mem []byte, i int) *atomic.Uint32
+
+func newSiwQueue(mem []byte, n uint32, elem int, head headFunc) (siwQueue, error) {
+	if n == 0 || n&(n-1) != 0 || uint64(n)*uint64(elem) > uint64(len(mem)) {
+		return siwQueue{}, fmt.Errorf("a queue of %d elements of %d bytes in %d bytes: %w", n, elem, len(mem), unix.EIO)
+	}
+	return siwQueue{mem: mem, mask: uint64(n) - 1, head: head}, nil
+}
+
+// at is the word of the n'th element ever put.
+func (q *siwQueue) at(n uint64) *atomic.Uint32 { return q.head(q.mem, int(n&q.mask)) }
+
+// full: the device zeroes only the flags.
+func (q *siwQueue) full() bool { return load[siwHead](q.at(q.puts)).Flags != 0 }
+
+// taken: the device zeroes the flags when it takes an element. Those whose element was used again were taken.
+func (q *siwQueue) taken(n uint64) bool {
+	return n < q.puts && (q.puts-n > q.mask+1 || load[siwHead](q.at(n)).Flags&siwValid == 0)
+}
+
+// left: elements are taken in order.
+func (q *siwQueue) left() int {
+	for q.gone < q.puts && q.taken(q.gone) {
+		q.gone++
+	}
+	return int(q.puts - q.gone)
+}
+
+func (q *siwQueue) close() error { return unmap(&q.mem) }
+
+func siwSQEHead(mem []byte, i int) *atomic.Uint32 {
+	return word(&at[siwSQE](mem, i*sizeOf[siwSQE]()).Head)
+}
+
+func siwRQEHead(mem []byte, i int) *atomic.Uint32 {
+	return word(&at[siwRQE](mem, i*sizeOf[siwRQE]()).Head)
+}
+
+// siwSends is a send queue.
+type siwSends struct{ siwQueue }
+
+var siwOpcodes = [...]uint8{verbs.Send: siwOpSend, verbs.Write: siwOpWrite, verbs.Read: siwOpRead}
+
+func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, told bool) bool {
+	if q.full() {
+		return false
+	}
+	op := siwOpcodes[wr.Op]
+	if wr.Op == verbs.Read && total == 0 {
+		op = siwOpWrite // siw answers a Read of no bytes with as many as it has sent before
+	}
+	off := int(q.puts&q.mask) * sizeOf[siwSQE]()
+	w := at[siwSQE](q.mem, off)
+	w.ID = cookie
+	w.RKey, w.RAddr = wr.RKey, wr.RemoteAddr
+	h := siwHead{Flags: siwValid, Opcode: op, NumSGE: uint8(len(list))}
+	if told {
+		h.Flags |= siwSignalled
+	}
+	if wr.Flags&verbs.Solicited != 0 {
+		h.Flags |= siwSolicited
+	}
+	w.SGE[0] = siwSGE{}
+	for i := range list {
+		w.SGE[i] = siwSGE{LAddr: list[i].addr, Length: list[i].length, LKey: list[i].lkey}
+	}
+	if n := len(wr.Inline); n > 0 {
+		h.Flags |= siwInline
+		h.NumSGE = 1
+		w.SGE[0].Length = uint32(n)
+		data := off + sizeOf[siwSQE]() - siwMaxInline
+		copy(q.mem[data:data+siwMaxInline], wr.Inline)
+	}
+	store(word(&w.Head), h)
+	q.puts++
+	return true
+}
+
+// siwRecvs is a receive queue.
+type siwRecvs struct{ siwQueue }
+
+func (q *siwRecvs) put(cookie uint64, p place) bool {
+	if q.full() {
+		return false
+	}
+	w := at[siwRQE](q.mem, int(q.puts&q.mask)*sizeOf[siwRQE]())
+	w.ID = cookie
+	w.SGE[0] = siwSGE{LAddr: p.addr, Length: p.length, LKey: p.lkey}
+	store(word(&w.Head), siwHead{Flags: siwValid, NumSGE: 1})
+	q.puts++
+	return true
+}
+
+// siwCompletions is a completion queue.
+type siwCompletions struct {
+	mem  []byte
+	mask uint64
+	gets uint64
+	arm  *atomic.Uint32
+}
+
+func newSiwCompletions(mem []byte, n uint32) (*siwCompletions, error) {
+	elems := uint64(n) * uint64(sizeOf[siwCQE]())
+	if n == 0 || n&(n-1) != 0 || elems+uint64(sizeOf[siwCQCtrl]()) > uint64(len(mem)) {
+		return nil, fmt.Errorf("a completion queue of %d in %d bytes: %w", n, len(mem), unix.EIO)
+	}
+	return &siwCompletions{mem: mem, mask: uint64(n) - 1, arm: word(&at[siwCQCtrl](mem, int(elems)).Flags)}, nil
+}
+
+func (q *siwCompletions) next() *siwCQE {
+	return at[siwCQE](q.mem, int(q.gets&q.mask)*sizeOf[siwCQE]())
+}
+
+func (q *siwCompletions) empty() bool {
+	return load[siwCQEHead](word(&q.next().Head)).Flags&siwValid == 0
+}
+
+func (q *siwCompletions) take(c *cqe) bool {
+	w := q.next()
+	head := word(&w.Head)
+	h := load[siwCQEHead](head)
+	if h.Flags&siwValid == 0 {
+		return false
+	}
+	*c = cqe{cookie: w.ID, qpn: uint32(w.QPID), status: siwStatus(h.Status), bytes: w.Bytes}
+	head.Store(0) // the device's again
+	q.gets++
+	return true
+}
+
+func (q *siwCompletions) close() error {
+	q.arm = nil
+	return unmap(&q.mem)
+}
+
+// siwStatuses is enum siw_wc_status.
+var siwStatuses = [...]verbs.Status{
+	verbs.StatusSuccess, verbs.StatusLocLen, verbs.StatusLocProt, verbs.StatusLocQPOp, verbs.StatusFlushed,
+	7 /* IBV_WC_BAD_RESP_ERR */, 8 /* IBV_WC_LOC_ACCESS_ERR */, verbs.StatusRemAccess, verbs.StatusRemInvReq, verbs.StatusGeneral,
+}
+
+func siwStatus(s uint16) verbs.Status {
+	if int(s) >= len(siwStatuses) {
+		return verbs.StatusGeneral
+	}
+	return siwStatuses[s]
+}

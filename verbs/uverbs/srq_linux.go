@@ -1,0 +1,180 @@
+package uverbs
+
+import (
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// sharedQueue is a verbs.SRQ.
+type sharedQueue struct {
+	dev    *device
+	pd     *domain
+	attr   verbs.SRQInitAttr
+	handle uint32
+	event  uint64 // the handle in events
+	ring   recvRing
+	slots  []slot // by cookie
+	free   []uint32
+	limit  int  // OnLimit is due when fewer are posted
+	low    bool // OnLimit is due
+	users  int
+	gone   bool // its memory was given back, by Close or because the device has gone
+	closed bool
+}
+
+// slot is a receive that the kernel has.
+type slot struct {
+	id   uint64
+	used bool
+}
+
+// CreateSRQ makes a shared receive queue.
+func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
+	if err := d.gone(); err != nil {
+		return nil, err
+	}
+	if attr.MaxWR <= 0 || attr.MaxWR > min(int(d.caps.MaxSRQWR), int(d.caps.MaxCQE), math.MaxInt32) {
+		return nil, fmt.Errorf("uverbs: shared receive queue of %d: %w", attr.MaxWR, unix.EINVAL)
+	}
+	pd, err := d.domainOf(attr.PD)
+	if err != nil {
+		return nil, err
+	}
+	s := &sharedQueue{dev: d, pd: pd, attr: attr, slots: make([]slot, attr.MaxWR), free: make([]uint32, attr.MaxWR)}
+	for i := range s.free {
+		s.free[i] = uint32(attr.MaxWR - 1 - i)
+	}
+	s.event = d.handle(s)
+	resp, err := call[createSRQ, createSRQResp](d.k, cmdCreateSRQ, createSRQ{
+		UserHandle: s.event, PDHandle: pd.handle, MaxWR: uint32(attr.MaxWR), MaxSGE: 1,
+	})
+	if err != nil {
+		delete(d.handles, s.event)
+		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, err)
+	}
+	s.handle = resp.SRQHandle
+	pd.users++
+	if s.ring, err = d.mapShared(resp); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, err)
+	}
+	return s, nil
+}
+
+// PostRecv adds a receive.
+func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
+	if s.gone || s.dev.lost != nil {
+		return badWR("receive for a shared receive queue that is gone")
+	}
+	p, err := s.pd.checkRecv(&wr)
+	if err != nil {
+		return err
+	}
+	n := len(s.free)
+	if n == 0 {
+		return fmt.Errorf("uverbs: %d receives outstanding: %w", s.attr.MaxWR, unix.ENOMEM)
+	}
+	i := s.free[n-1]
+	if !s.ring.put(recvCookie|uint64(i), p) {
+		return fmt.Errorf("uverbs: shared receive queue full: %w", unix.ENOMEM)
+	}
+	s.free = s.free[:n-1]
+	s.slots[i] = slot{id: wr.ID, used: true}
+	return nil
+}
+
+// take gives the ID of a receive that was completed.
+func (s *sharedQueue) take(i uint64) (id uint64, ok bool) {
+	if i >= uint64(len(s.slots)) || !s.slots[i].used {
+		return 0, false
+	}
+	id = s.slots[i].id
+	s.slots[i] = slot{}
+	s.free = append(s.free, uint32(i))
+	return id, true
+}
+
+// Arm sets the limit. The kernel looks at it when a receive is taken, so here is looked whether it is reached already.
+func (s *sharedQueue) Arm(limit int) error {
+	if limit < 0 || limit > s.attr.MaxWR || s.gone {
+		return fmt.Errorf("uverbs: limit of %d for a shared receive queue of %d: %w", limit, s.attr.MaxWR, unix.EINVAL)
+	}
+	if err := s.dev.gone(); err != nil {
+		return err
+	}
+	if err := s.arm(limit); err != nil {
+		return err
+	}
+	s.limit = limit
+	s.reached()
+	return nil
+}
+
+func (s *sharedQueue) arm(limit int) error {
+	err := tell(s.dev.k, cmdModifySRQ, modifySRQ{SRQHandle: s.handle, AttrMask: srqAttrLimit, SRQLimit: uint32(limit)})
+	if err != nil {
+		return fmt.Errorf("uverbs: %s: modify_srq to a limit of %d: %w", s.dev.name, limit, err)
+	}
+	return nil
+}
+
+// reached has OnLimit called at the end of the turn, if the queue is low. It may not be, when the event was an earlier Arm's: then the
+// kernel has forgotten the limit and is told again.
+func (s *sharedQueue) reached() {
+	switch {
+	case s.limit == 0 || s.gone:
+	case s.ring.left() >= s.limit:
+		_ = s.arm(s.limit)
+	default:
+		s.limit = 0
+		if s.attr.OnLimit != nil && !s.low {
+			s.low = true
+			s.dev.low = append(s.dev.low, s)
+			s.dev.later()
+		}
+	}
+}
+
+// tell calls OnLimit.
+func (s *sharedQueue) tell() {
+	if s.low = false; !s.gone {
+		s.attr.OnLimit()
+	}
+}
+
+// Close destroys the queue.
+func (s *sharedQueue) Close() error {
+	d := s.dev
+	if s.users > 0 {
+		return fmt.Errorf("uverbs: shared receive queue used by %d queue pairs: %w", s.users, unix.EBUSY)
+	}
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.pd.users--
+	if d.lost == nil {
+		if _, err := call[destroySRQ, destroySRQResp](d.k, cmdDestroySRQ, destroySRQ{SRQHandle: s.handle}); err != nil {
+			s.closed = false
+			s.pd.users++
+			return fmt.Errorf("uverbs: %s: destroy_srq: %w", d.name, err)
+		}
+	}
+	delete(d.handles, s.event)
+	return s.release()
+}
+
+// release gives the map back.
+func (s *sharedQueue) release() error {
+	s.gone = true
+	if s.ring == nil {
+		return nil
+	}
+	r := s.ring
+	s.ring = nil
+	return r.close()
+}

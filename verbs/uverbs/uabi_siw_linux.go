@@ -1,0 +1,104 @@
+package uverbs
+
+// siwVendor is the vendor that siw's query_device names: "bmt".
+const siwVendor = 0x626d74
+
+// siwMaxSGE is the scatter/gather elements that a work request has room for, and siwMaxInline what fits behind the first.
+const (
+	siwMaxSGE    = 6
+	siwMaxInline = (siwMaxSGE - 1) * 16
+)
+
+// The structs of rdma/siw-abi.h.
+
+type siwRegMR struct {
+	STagKey  uint8
+	Reserved [3]uint8
+	Pad      uint32
+}
+
+type siwCreateCQResp struct {
+	CQID   uint32
+	NumCQE uint32
+	CQKey  uint64
+}
+
+type siwCreateQPResp struct {
+	QPID   uint32
+	NumSQE uint32
+	NumRQE uint32
+	Pad    uint32
+	SQKey  uint64
+	RQKey  uint64
+}
+
+type siwCreateSRQResp struct {
+	NumRQE uint32
+	Pad    uint32
+	SRQKey uint64
+}
+
+type siwSGE struct {
+	LAddr  uint64
+	Length uint32
+	LKey   uint32
+}
+
+// siwHead is the word of a work request that hands it over: all of it is written last, at once.
+type siwHead struct {
+	Flags  uint16
+	NumSGE uint8
+	Opcode uint8
+}
+
+type siwSQE struct {
+	ID    uint64
+	Head  siwHead
+	RKey  uint32
+	RAddr uint64
+	SGE   [siwMaxSGE]siwSGE // inline data from the second on
+}
+
+type siwRQE struct {
+	ID     uint64
+	Head   siwHead
+	Unused uint32
+	SGE    [siwMaxSGE]siwSGE
+}
+
+// siwCQEHead is the word of a completion that says that it is there.
+type siwCQEHead struct {
+	Flags  uint8
+	Opcode uint8
+	Status uint16
+}
+
+type siwCQE struct {
+	ID    uint64
+	Head  siwCQEHead
+	Bytes uint32
+	Imm   uint64
+	QPID  uint64
+}
+
+// siwCQCtrl is behind the last completion.
+type siwCQCtrl struct {
+	Flags uint32
+	Pad   uint32
+}
+
+// Flags of work requests and completions (enum siw_wqe_flags), opcodes (enum siw_opcode), what a queue is armed for (enum
+// siw_notify_flags).
+const (
+	siwValid     = 1 << 0
+	siwInline    = 1 << 1
+	siwSignalled = 1 << 2
+	siwSolicited = 1 << 3
+
+	siwOpWrite   = 0
+	siwOpRead    = 1
+	siwOpSend    = 3
+	siwOpReceive = 8
+
+	siwNotifyAll = 7
+)
