@@ -168,8 +168,11 @@ func shareAddr(fd int) error {
 // resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst; whether dst answers is not asked,
 // TCP will find out. An identifier that was not bound is afterwards, even when this fails.
 func (id *ident) resolveAddr(src, dst cmid.Addr) error {
-	if id.conn != nil || id.lis != nil {
+	switch {
+	case id.lis != nil || id.conn != nil && id.conn.phase != phIdle:
 		return unix.EINVAL
+	case !dst.Addr().IsValid():
+		return fmt.Errorf("iwarp: destination %q is not an IP address: %w", dst.String(), unix.EINVAL)
 	}
 	if id.hold == nil && !src.IsZero() {
 		if err := id.bind(src); err != nil {
@@ -241,8 +244,6 @@ var ephemeralPorts = sync.OnceValues(func() (uint16, int) {
 func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 	ip := dst.Addr()
 	switch {
-	case !ip.IsValid():
-		return peer, source, fmt.Errorf("iwarp: destination %q is not an IP address: %w", dst.String(), unix.EINVAL)
 	case !from.IsZero() && !from.SameFamily(dst):
 		return peer, source, fmt.Errorf("iwarp: bound to %v, which is of another family than %v: %w", from, dst, unix.EINVAL)
 	case ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):

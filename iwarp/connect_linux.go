@@ -80,6 +80,9 @@ func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 // what retrying could cure is returned, and leaves everything as it was.
 func (c *conn) dial() error {
 	id := c.id
+	if id.local == id.peer { // TCP would connect the socket to itself
+		return c.refuseDial(unix.ECONNREFUSED)
+	}
 	sa, _, err := sockaddr(id.peer)
 	if err != nil {
 		return err
@@ -102,10 +105,7 @@ func (c *conn) dial() error {
 	switch err {
 	case nil, unix.EINPROGRESS:
 	case unix.ECONNREFUSED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH:
-		closeFD(id.fd)
-		id.fd = -1
-		c.connectFailed(time.Now(), fmt.Errorf("iwarp: connect %v: %w", id.peer, err))
-		return nil
+		return c.refuseDial(err)
 	default:
 		return fmt.Errorf("iwarp: connect %v: %w", id.peer, err)
 	}
@@ -127,6 +127,14 @@ func (c *conn) dial() error {
 	}
 	c.phase = phConnecting
 	c.arm(now, now.Add(c.in.cfg.ReplyTimeout))
+	return nil
+}
+
+// refuseDial tells of a refusal that is known at once.
+func (c *conn) refuseDial(err error) error {
+	closeFD(c.id.fd)
+	c.id.fd = -1
+	c.connectFailed(time.Now(), fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
 	return nil
 }
 

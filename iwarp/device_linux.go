@@ -34,7 +34,7 @@ func (d *device) Name() string { return d.in.cfg.Device }
 func (d *device) Attr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
 		MaxQP: d.in.cfg.MaxConns, MaxQPWR: maxQPWR, MaxSGE: core.MaxSGE, MaxInline: core.MaxInline,
-		MaxMessage: math.MaxUint32, MaxRDAtom: maxRDAtom,
+		MaxMessage: math.MaxUint32, MaxRDAtom: maxRDAtom, Invalidates: true, AsksForReceives: true,
 	}
 }
 
@@ -139,4 +139,14 @@ func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	}
 	pd.users++
 	return &sharedQueue{dev: d, pd: pd, attr: attr}, nil
+}
+
+// CreateAH is refused: iWARP has no datagrams.
+func (d *device) CreateAH(verbs.PD, *verbs.AHAttr) (verbs.AH, error) {
+	return nil, fmt.Errorf("iwarp: address handle: %w", verbs.ErrNotSupported)
+}
+
+// InitAHFromWC is refused, as CreateAH.
+func (d *device) InitAHFromWC(*verbs.WC, []byte) (verbs.AHAttr, error) {
+	return verbs.AHAttr{}, fmt.Errorf("iwarp: address handle: %w", verbs.ErrNotSupported)
 }

@@ -72,10 +72,10 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 }
 
 // Flavor is states.IWARP.
-func (in *instance) Flavor() states.Flavor { return states.IWARP }
+func (in *instance) Flavor(cmid.Handle) states.Flavor { return states.IWARP }
 
 // Limits are those of MPA as every peer can carry it.
-func (in *instance) Limits() cmid.Limits {
+func (in *instance) Limits(cmid.Handle) cmid.Limits {
 	return cmid.Limits{
 		ConnectData: maxPrivate, AcceptData: maxPrivate, RejectData: maxPrivate,
 		MaxBacklog: maxBacklog, MaxMessage: math.MaxInt32,

@@ -35,7 +35,7 @@ type listener struct {
 // listen is rdma_listen(3). The backlog is TCP's: connections that the loop has not yet accepted.
 func (id *ident) listen(backlog int) error {
 	in := id.in
-	if id.lis != nil || id.conn != nil || id.child {
+	if id.lis != nil || id.child || id.conn != nil && id.conn.phase != phIdle {
 		return unix.EINVAL
 	}
 	if id.hold == nil {

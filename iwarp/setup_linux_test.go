@@ -18,12 +18,12 @@ import (
 
 func TestLimits(t *testing.T) {
 	n := newNode(t)
-	l := n.inst.Limits()
+	l := n.inst.Limits(0)
 	if l.ConnectData != 248 || l.AcceptData != 248 || l.RejectData != 248 || l.Padded || l.MaxBacklog != 1024 {
 		t.Errorf("limits %+v", l)
 	}
-	if n.inst.Flavor() != states.IWARP {
-		t.Errorf("flavor %v", n.inst.Flavor())
+	if n.inst.Flavor(0) != states.IWARP {
+		t.Errorf("flavor %v", n.inst.Flavor(0))
 	}
 }
 

@@ -24,7 +24,7 @@ func (r *remote) ask() []wire.Opcode {
 
 // answer carries what the responder has written to the initiator.
 func (r *remote) answer() {
-	r.b.at(20 * time.Millisecond) // it may speak
+	r.b.at(100 * time.Millisecond) // it may speak
 	r.b.c.Timeout(r.b.now)
 	r.a.input(r.b.take(1<<30), whole)
 	r.b.out = nil
@@ -69,7 +69,7 @@ func TestCompletionOrder(t *testing.T) {
 // bSays is what the responder has to say, not yet carried over.
 func (r *remote) bSays(t *testing.T) []byte {
 	t.Helper()
-	r.b.at(20 * time.Millisecond)
+	r.b.at(100 * time.Millisecond)
 	r.b.c.Timeout(r.b.now)
 	r.b.out = nil
 	return r.b.take(1 << 30)

@@ -84,7 +84,7 @@ func TestLimitsAgree(t *testing.T) {
 		if a.ord > min(cfg.ORD, b.ird) || b.ord > min(ord, a.ird) || a.ird != cfg.IRD || b.ird != ird {
 			rt.Errorf("initiator: IRD %d, ORD %d; responder: IRD %d, ORD %d: more is asked for than served", a.ird, a.ord, b.ird, b.ord)
 		}
-		b.at(20 * time.Millisecond)
+		b.at(100 * time.Millisecond)
 		b.c.Timeout(b.now) // it may speak
 		for _, s := range []*side{a, b} {
 			n := min(int(s.ord), 20)

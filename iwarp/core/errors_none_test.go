@@ -64,7 +64,7 @@ func TestNoErrors(t *testing.T) {
 		for range 3 {
 			move(w.a, w.b, 1+rng.IntN(5000), func() int { return 1 + rng.IntN(3000) })
 			for _, s := range []*side{w.a, w.b} {
-				s.now = s.now.Add(20 * time.Millisecond)
+				s.now = s.now.Add(100 * time.Millisecond)
 				s.c.Timeout(s.now)
 			}
 		}

@@ -87,7 +87,7 @@ func (how *errorTest) pair(t *testing.T, m *memory) (s, peer *side) {
 		peer, s = connect(t, ca, cb)
 	}
 	for _, x := range []*side{s, peer} {
-		x.at(20 * time.Millisecond)
+		x.at(100 * time.Millisecond)
 		x.c.Timeout(x.now) // a responder may speak now
 	}
 	return s, peer

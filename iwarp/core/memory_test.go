@@ -298,7 +298,7 @@ func TestMemoryGoesWhilePosted(t *testing.T) {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
 		r.a.post(r.wr(1, verbs.Read, 0, 0, 16))
 		r.b.input(r.a.take(1<<30), whole)
-		r.b.at(20 * time.Millisecond)
+		r.b.at(100 * time.Millisecond)
 		r.b.c.Timeout(r.b.now)
 		r.b.out = nil
 		in = r.b.take(1 << 30)
@@ -364,7 +364,7 @@ func TestSourceGoesInAnAnswer(t *testing.T) {
 		r.a.postSend(2, "behind", 0)
 		r.b.postRecv(2, 10)
 		r.ask()
-		r.b.at(20 * time.Millisecond)
+		r.b.at(100 * time.Millisecond)
 		r.b.c.Timeout(r.b.now)
 		r.b.out = nil
 		r.b.write(1500) // into the second of 300 segments
@@ -426,7 +426,7 @@ func TestAnswersAreWhole(t *testing.T) {
 		r.a.post(r.wr(id, verbs.Read, 0, 0, 300))
 	}
 	r.ask()
-	r.b.at(20 * time.Millisecond)
+	r.b.at(100 * time.Millisecond)
 	r.b.c.Timeout(r.b.now)
 	r.b.out = nil
 	for range 4 {

@@ -126,7 +126,7 @@ func TestBytesBeforeReply(t *testing.T) {
 	}
 }
 
-// TestHoldOff: a responder says nothing until it has heard the initiator, or 20 ms after its Reply.
+// TestHoldOff: a responder says nothing until it has heard the initiator, or 100 ms after its Reply.
 func TestHoldOff(t *testing.T) {
 	newResponder := func() *side {
 		s := newSide(t, "responder", core.Config{})
@@ -150,9 +150,9 @@ func TestHoldOff(t *testing.T) {
 		return s
 	}
 	s := newResponder()
-	s.c.Timeout(t0.Add(time.Second + 19*time.Millisecond))
+	s.c.Timeout(t0.Add(time.Second + 99*time.Millisecond))
 	s.quiet("too early")
-	s.fire("the end of the hold-off", time.Second+20*time.Millisecond)
+	s.fire("the end of the hold-off", time.Second+100*time.Millisecond)
 	if got := s.take(1 << 30); !bytes.Equal(got, send(1, "hello")) {
 		t.Errorf("after the hold-off: %x", got)
 	}
