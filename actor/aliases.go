@@ -55,10 +55,20 @@ type (
 	JoinMulticast = cmid.JoinMulticast
 	// LeaveMulticast is rdma_leave_multicast(3).
 	LeaveMulticast = cmid.LeaveMulticast
+	// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH.
+	SetIBPath = cmid.SetIBPath
+	// ResolveIBService is rdma_resolve_addrinfo(3).
+	ResolveIBService = cmid.ResolveIBService
+	// WriteCMEvent is rdma_write_cm_event(3).
+	WriteCMEvent = cmid.WriteCMEvent
 	// GetAddrInfo is rdma_getaddrinfo(3).
 	GetAddrInfo = cmid.GetAddrInfo
 	// ConnParam is struct rdma_conn_param.
 	ConnParam = cmid.ConnParam
+	// UDParam is struct rdma_ud_param.
+	UDParam = cmid.UDParam
+	// ECE is struct ibv_ece.
+	ECE = cmid.ECE
 )
 
 // The options of SetOption.
@@ -95,8 +105,12 @@ type (
 	AddrChange = cmid.AddrChange
 	// TimewaitExit says that a queue pair number may be used again.
 	TimewaitExit = cmid.TimewaitExit
-	// AddrInfoResolved answers GetAddrInfo.
+	// AddrInfoResolved answers GetAddrInfo and ResolveIBService.
 	AddrInfoResolved = cmid.AddrInfoResolved
+	// User is what WriteCMEvent sent.
+	User = cmid.User
+	// Internal was written by another user of the identifier's channel.
+	Internal = cmid.Internal
 	// Done answers commands that have no event of their own (ours).
 	Done = cmid.Done
 	// Closed is the last event of every identifier (ours).

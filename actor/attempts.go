@@ -107,14 +107,14 @@ func (t *attempts) fail(f Failure) {
 
 // renew gives the actor a new identifier in place of one that is used up.
 func (it *ident) renew() error {
-	old := it.id
+	old, conn := it.id, it.conn
 	id, err := it.l.ch.CreateID(it.opts.ps)
 	if err != nil {
 		return err
 	}
 	old.Context = nil
 	it.conn, it.id, id.Context = nil, id, it
-	old.Do(&cmid.DestroyID{})
+	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {
 		id.Do(o) // what was refused is refused again

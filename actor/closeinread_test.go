@@ -15,7 +15,7 @@ func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 		p := w.connect()
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
-				m.Retain() // its credit does not come
+				keep(w, m) // its credit does not come
 			}
 		})
 		p.client.send(p.c, NewSend([]byte("last words")))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -35,9 +36,18 @@ type (
 		Timeout time.Duration // 0: 5 s (WithTimeouts)
 	}
 	// Handover gives the identifier to another owner (ours): Done | CommandFailed. To gets everything from the next event on, and its
-	// death destroys the identifier from now on. What the old owner has in its mailbox, and a *Received it holds, stays its own.
+	// death destroys the identifier from now on. What the old owner has in its mailbox, and a *Received it holds, stays its own. It
+	// does what rdma_migrate_id(3) is for; the identifier stays on its loop.
 	Handover struct {
 		To *actor.PID
+	}
+	// Call calls Fn on the identifier's loop with the identifier as package cmid has it (ours): Done | CommandFailed with Fn's error.
+	// It is the way to the verbs for what this package does not do: datagrams, Reads and Writes, the queue pair of a Manual owner on
+	// InfiniBand. What Fn makes of id.Device() is the owner's: an OnLoop owner on the same loop (CreateID puts the identifier there) may
+	// use it in Receive and in the notify of its completion queue, and closes it when it is told Closed. The queue pair goes with the
+	// identifier. Fn must not block, use commands that the state machine knows (send those), or destroy the identifier.
+	Call struct {
+		Fn func(id *cmid.ID) error
 	}
 )
 
@@ -52,3 +62,6 @@ func (*Close) Op() states.Op { return states.OpDestroyID }
 
 // Op is OpQuery: it has no part in the state machine.
 func (*Handover) Op() states.Op { return states.OpQuery }
+
+// Op is OpQuery: it has no part in the state machine.
+func (*Call) Op() states.Op { return states.OpQuery }

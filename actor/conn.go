@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,8 @@ type conn struct {
 	l    *loop
 	d    *device
 	qp   verbs.QP
+	pool *recvPool
+	cq   *completions // nil: it has no claim to it any more
 	mode wireMode
 	up   bool // established, and the owner has been told
 	over bool // nothing is sent or told any more
@@ -24,13 +27,15 @@ type conn struct {
 	early []*Received // came before Established
 	queue sendQueue
 
-	maxSend int // bytes the peer takes
-	depth   int // of the send queue
-	flight  flight
-	credits credits
-	full    bool   // ErrQueueFull was told: Writable is due
-	due     bool   // in the device's list of what to pump
-	drained func() // Close waits
+	maxSend  int // bytes the peer takes
+	depth    int // of the send queue
+	claim    int // of completions
+	flight   flight
+	credits  credits
+	full     bool   // ErrQueueFull was told: Writable is due
+	due      bool   // in the device's list of what to pump
+	retrying bool   // pump will be called
+	drained  func() // Close waits
 
 	unsent uint64
 	left   uint64 // handed to the device
@@ -58,38 +63,80 @@ func (m wireMode) String() string {
 // sendDepth is how many sends are posted at most; what exceeds it waits in the queue.
 const sendDepth = 128
 
-// newConn makes the queue pair of it, which needs a device (after ResolveRoute, or on a request).
+// sendsUnderWay is how many sends a new connection's queue pair has room for. The kernel's devices take memory for each from the
+// beginning, rxe half a KiB, which is most of what a queue pair takes to be made: there it is as many as can be of use, by what the
+// peer's hello grants, or before there is one by what we grant. Without credits it is as many as the owner has asked for receives.
+func (it *ident) sendsUnderWay(m wireMode, asksForReceives bool) int {
+	switch granted := it.peerHello.credits; {
+	case asksForReceives:
+		return sendDepth
+	case m != modeMessages:
+		return min(it.opts.credits, sendDepth)
+	case granted > 0:
+		return min(granted+controlReceives, sendDepth)
+	}
+	return min(max(it.opts.credits, defaultCredits)+controlReceives, sendDepth)
+}
+
+// newConn makes the queue pair of it, which needs a device (after ResolveRoute, or on a request), and what it receives into.
 func newConn(it *ident, m wireMode) (*conn, error) {
 	dev := it.id.Device()
 	if dev == nil {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
-	d, err := it.l.deviceOf(dev)
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{it: it, l: it.l, d: d, mode: m}
-	c.depth = sendDepth
-	if limit := dev.Attr().MaxQPWR; limit > 0 {
+	d := it.l.deviceOf(dev)
+	c := &conn{it: it, l: it.l, d: d, mode: m, maxSend: it.opts.maxMessage}
+	c.depth = it.sendsUnderWay(m, d.attr.AsksForReceives)
+	if limit := d.attr.MaxQPWR; limit > 0 {
 		c.depth = min(c.depth, limit)
 	}
-	c.maxSend = it.opts.maxMessage
 	c.credits.receive = uint32(it.opts.credits)
 	size := it.opts.maxMessage
 	if m == modeMessages {
 		size += headerLen
 	}
-	pool, err := d.recvPool(size)
-	if err != nil {
+	var err error
+	if c.pool, err = d.recvPool(size); err != nil {
 		return nil, err
 	}
-	c.qp, err = it.id.CreateQP(verbs.QPInitAttr{
-		SendCQ: d.cq, RecvCQ: d.cq, SRQ: pool.srq, MaxSendWR: c.depth, MaxSGE: 1, Context: c,
-	})
-	if err != nil {
+	receives := it.receives(m)
+	if limit := d.attr.MaxQPWR; c.pool.srq == nil && limit > 0 && receives > limit {
+		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
+	}
+	if c.cq, err = d.completions(c.depth + receives); err != nil {
 		return nil, err
+	}
+	c.claim = c.depth + receives
+	d.conns++
+	attr := verbs.QPInitAttr{SendCQ: c.cq.cq, RecvCQ: c.cq.cq, SRQ: c.pool.srq, MaxSendWR: c.depth, MaxSGE: 1, Context: c}
+	if c.pool.srq == nil {
+		attr.MaxRecvWR = receives
+	}
+	if c.qp, err = it.id.CreateQP(attr); err != nil {
+		c.release()
+		return nil, err
+	}
+	if c.pool.srq == nil {
+		if err := c.reserve(receives); err != nil {
+			c.over = true
+			err = errors.Join(err, c.qp.Destroy())
+			c.release()
+			return nil, err
+		}
 	}
 	return c, nil
+}
+
+// release gives back what a connection has of its device, which has given the queue pair back.
+func (c *conn) release() {
+	c.d.drain()
+	if c.cq == nil {
+		return
+	}
+	c.cq.room += c.claim
+	c.cq = nil
+	c.d.conns--
+	c.d.vanish()
 }
 
 // agree takes the peer's hello, or that it has none. limit is what the device takes.
@@ -169,7 +216,7 @@ func (c *conn) followed() bool {
 	if c.queue.len() == 0 || c.flight.len()+1 >= c.depth || c.flight.quiet+1 >= c.part() {
 		return false
 	}
-	return len(c.queue.oldest().buf) <= c.d.maxInline && (c.mode != modeMessages || c.credits.window() > 1)
+	return len(c.queue.oldest().buf) <= c.d.attr.MaxInline && (c.mode != modeMessages || c.credits.window() > 1)
 }
 
 // post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
@@ -191,9 +238,13 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 			c.credits.told(0)
 			c.observe()
 		}
-	case errors.Is(err, unix.ENOMEM) && c.flight.len() > 0:
+	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.flight.len() > 0:
 		c.queue.unpop(s) // a completion makes room
+		c.retry()
 		return false
+	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
+		c.unsent++
+		c.it.sendFailed(s, err)
 	default:
 		// The queue pair is over; the device is about to say so.
 		c.unsent++
@@ -269,7 +320,7 @@ func (c *conn) abandon() {
 func (c *conn) receive(chunk *chunk, n int) {
 	b := chunk.bytes()[:n]
 	if c.over {
-		chunk.arena.put(chunk)
+		c.give(chunk)
 		return
 	}
 	if c.mode == modeMessages {
@@ -278,12 +329,12 @@ func (c *conn) receive(chunk *chunk, n int) {
 			err = c.credits.take(h)
 		}
 		if err != nil {
-			chunk.arena.put(chunk)
+			c.give(chunk)
 			c.it.violated(err)
 			return
 		}
 		if h.typ == typeCredit {
-			chunk.arena.put(chunk)
+			c.give(chunk)
 			c.d.pump(c)
 			c.observe()
 			return
@@ -323,8 +374,11 @@ func (c *conn) tell(m *Received) {
 
 // consumed takes a message back from the owner.
 func (c *conn) consumed(m *Received) {
-	m.chunk.arena.put(m.chunk)
+	c.give(m.chunk)
 	c.l.freeReceived(m)
+	if c.l.returned != nil {
+		c.l.returned()
+	}
 	c.credits.consumed++
 	if c.over || c.mode != modeMessages {
 		return
@@ -345,16 +399,33 @@ func (c *conn) update() {
 	var b [headerLen]byte
 	h := c.credits.header(typeCredit, flags)
 	h.put(b[:])
-	if err := c.d.post(c, nil, b[:], false); err == nil {
+	switch err := c.d.post(c, nil, b[:], false); {
+	case err == nil:
 		c.flight.quiet = 0
 		c.credits.told(flags)
+	case errors.Is(err, unix.ENOMEM):
+		c.retry()
 	}
+}
+
+// retryAfter is how long a device gets that has no room although nothing is under way whose end it would tell.
+const retryAfter = 10 * time.Millisecond
+
+// retry has what the device did not take tried again, if no completion will do that.
+func (c *conn) retry() {
+	if c.retrying || c.flight.quiet < c.flight.len() {
+		return
+	}
+	c.retrying = true
+	c.l.el.NewTimer(func() {
+		c.retrying = false
+		c.pump()
+	}).Reset(retryAfter)
 }
 
 // drain is Close's part: when everything sent was consumed, or in raw mode completed, done is called.
 func (c *conn) drain(done func()) {
 	c.drained = done
-	c.credits.last = true
 	c.pump()
 }
 

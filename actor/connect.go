@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,7 +22,7 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	if it.opts.raw {
 		mode = modeRaw
 	}
-	private, err := it.privateData(mode, c.PrivateData, it.l.ch.Limits().ConnectData)
+	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().ConnectData)
 	if err == nil {
 		err = it.queuePair(mode)
 	}
@@ -35,12 +36,20 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 // accept is connect's counterpart on the passive side.
 func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
-	if !it.legal(c) || it.id.PortSpace().Datagram() {
+	if !it.legal(c) {
+		it.do(a)
+		return
+	}
+	if it.id.PortSpace().Datagram() {
+		if _, err := it.privateData(modeRaw, c.PrivateData, it.id.Limits().AcceptData); err != nil {
+			it.refuse(a, err) // the kernel would reject the request
+			return
+		}
 		it.do(a)
 		return
 	}
 	mode := it.peerMode
-	private, err := it.privateData(mode, c.PrivateData, it.l.ch.Limits().AcceptData)
+	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().AcceptData)
 	if err == nil {
 		err = it.queuePair(mode)
 	}
@@ -49,7 +58,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	if it.conn != nil {
-		it.conn.agree(it.peerHello, mode == modeMessages, it.l.ch.Limits().MaxMessage)
+		it.conn.agree(it.peerHello, mode == modeMessages, it.id.Limits().MaxMessage)
 	}
 	it.answered()
 	it.wire(a, &cmid.Accept{PrivateData: private, Param: c.Param})
@@ -62,7 +71,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 		it.do(a)
 		return
 	}
-	private, err := it.privateData(it.peerMode, c.PrivateData, it.l.ch.Limits().RejectData)
+	private, err := it.privateData(it.peerMode, c.PrivateData, it.id.Limits().RejectData)
 	if err != nil {
 		it.refuse(a, err)
 		return
@@ -74,8 +83,8 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 	}
 	it.asked = append(it.asked, a) // answered by Closed
 	it.do(&asked{cmd: &cmid.Reject{PrivateData: private, VendorECE: c.VendorECE}, then: func(ev Event) {
-		if f, ok := ev.(Failure); ok && it.id.State() == states.ConnectRequested {
-			it.answer(c, restore(f, c)) // refused for a reason that the owner can do something about
+		if f, ok := ev.(Failure); ok && errors.Is(f, unix.EBUSY) {
+			it.answer(c, restore(f, c)) // something else is in progress. After other failures destroying it rejects the peer as well
 			return
 		}
 		it.destroy(nil)
@@ -145,7 +154,7 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 	it.peerMode = modeRaw
 	if !it.opts.raw {
 		var ok bool
-		it.peerHello, r.PrivateData, ok = parseHello(r.PrivateData, it.l.ch.Limits().Padded)
+		it.peerHello, r.PrivateData, ok = parseHello(r.PrivateData, it.id.Limits().Padded)
 		it.peerMode = modeForeign
 		if ok {
 			it.peerMode = modeMessages
@@ -179,7 +188,7 @@ func (it *ident) told(m *told) {
 		return
 	case *cmid.Rejected:
 		if !it.opts.raw {
-			_, ev.PrivateData, _ = parseHello(ev.PrivateData, it.l.ch.Limits().Padded)
+			_, ev.PrivateData, _ = parseHello(ev.PrivateData, it.id.Limits().Padded)
 		}
 	case *cmid.Disconnected:
 		it.disconnected(ev, m.answers)
@@ -221,11 +230,11 @@ func (it *ident) failed(f Failure) {
 func (it *ident) established(ev *cmid.Established, answers Command) {
 	if c := it.conn; c != nil && !c.up {
 		if _, active := answers.(*cmid.Connect); active && c.mode == modeMessages {
-			h, user, ok := parseHello(ev.PrivateData, it.l.ch.Limits().Padded)
+			h, user, ok := parseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
-			c.agree(h, ok, it.l.ch.Limits().MaxMessage)
+			c.agree(h, ok, it.id.Limits().MaxMessage)
 		} else if active {
-			c.agree(hello{}, false, it.l.ch.Limits().MaxMessage)
+			c.agree(hello{}, false, it.id.Limits().MaxMessage)
 		}
 		ev.MaxMessage = c.maxSend
 	}
@@ -249,17 +258,19 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if it.opts.manual || it.ending {
 		return
 	}
-	if it.legal(&cmid.Disconnect{}) {
+	if _, ours := answers.(*cmid.Disconnect); !ours && it.legal(&cmid.Disconnect{}) {
 		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}}) // rdma_get_cm_event(3): the answer is due
 	}
-	it.destroy(ev.Err)
+	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours
 }
 
 func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	if it.conn != nil {
 		it.conn.d.drain()
 		it.conn.stop()
+		it.conn.d.remove()
 	}
+	it.l.removed(it.id.Device())
 	it.endOf(ev, answers)
 	if !it.opts.manual {
 		it.destroy(&RemovedError{ev.Device})

@@ -17,8 +17,8 @@ type credits struct {
 
 	ackNow bool // the peer wants to know as soon as everything is consumed
 	ask    bool // we want to know
-	asked  bool
-	last   bool // we are about to close: the peer is told of everything
+	asked  bool // we are about to close, and have sent all we had
+	final  bool // and have told the peer of everything
 }
 
 // window is how many messages may be sent now.
@@ -47,26 +47,33 @@ func (c *credits) take(h header) error {
 	return nil
 }
 
-// due reports whether a credit update should be sent.
+// due reports whether a credit update should be sent. No rule sends more of them than docs/wire.md says may be under way: on some
+// devices each one must find a receive.
 func (c *credits) due() bool {
 	switch unstated := c.consumed - c.stated; {
 	case c.ask:
 		return true
 	case c.ackNow && c.consumed == c.received:
 		return true
-	case c.last:
+	case c.finishing() && !c.final:
 		return unstated > 0
 	default:
 		return unstated > 0 && unstated >= (c.receive+1)/2
 	}
 }
 
-// settled reports whether both sides know all that was consumed of what has arrived.
-func (c *credits) settled() bool { return c.sent == c.acked && c.consumed == c.stated && !c.ask }
+// finishing reports whether we are about to close, and nothing is missing but our own last statement.
+func (c *credits) finishing() bool { return c.asked && c.sent == c.acked }
+
+// settled reports whether both sides know all that was consumed of what had arrived when we had nothing else to wait for.
+func (c *credits) settled() bool {
+	return c.sent == c.acked && !c.ask && (c.consumed == c.stated || c.final)
+}
 
 // told notes that a header has been sent.
 func (c *credits) told(flags uint8) {
 	c.stated = c.consumed
+	c.final = c.final || c.finishing()
 	if flags&flagAckNow != 0 {
 		c.ask = false
 	}

@@ -27,7 +27,9 @@ func (it *ident) phase(cmd Command) time.Duration {
 		return orElse(c.Timeout, t.Address) + slack
 	case *cmid.ResolveRoute:
 		return orElse(c.Timeout, t.Route) + slack
-	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo:
+	case *cmid.SetIBPath:
+		return t.Route + slack
+	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo, *cmid.ResolveIBService:
 		return t.Connect
 	}
 	return t.Address + slack
@@ -138,11 +140,13 @@ func (it *ident) timeoutFailure(cmd Command) Failure {
 		return &cmid.AddrInfoError{FailureBase: f}
 	case *cmid.ResolveAddr:
 		return &cmid.AddrError{FailureBase: f}
-	case *cmid.ResolveRoute:
+	case *cmid.ResolveRoute, *cmid.SetIBPath:
 		return &cmid.RouteError{FailureBase: f}
+	case *cmid.JoinMulticast:
+		return &cmid.MulticastError{FailureBase: f}
 	case *cmid.Connect, *cmid.Accept:
 		return &cmid.Unreachable{FailureBase: f}
-	case *cmid.GetAddrInfo:
+	case *cmid.GetAddrInfo, *cmid.ResolveIBService:
 		return &cmid.AddrInfoError{FailureBase: f}
 	}
 	return &cmid.CommandFailed{FailureBase: f}

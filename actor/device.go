@@ -1,30 +1,36 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// device is what a loop's connections over one device share: the completion queue, the receive buffers, the memory that sends are
-// posted from, and the table of posted sends. Loop goroutine.
+// device is what a loop's connections over one device share: completion queues, receive buffers and the memory that sends are
+// posted from. Loop goroutine.
 type device struct {
-	l     *loop
-	dev   verbs.Device
-	cq    verbs.CQ
-	wc    [64]verbs.WC // polled; those from next on are still to be handled
-	next  int
-	got   int
-	ready bool    // there are more than a turn's budget: Run is queued
-	due   []*conn // to be pumped
-	recv  map[int]*recvPool
-	recvs []*recvPool // by number
-	send  [maxArenaShift - minArenaShift + 1]*arena
-	wr    verbs.SendWR
-	sgl   [1]verbs.SGE
-
-	maxInline int // bytes that the device copies from the work request
+	l       *loop
+	dev     verbs.Device
+	attr    verbs.DeviceAttr
+	queues  []*completions
+	at      int          // the queue that is polled
+	wc      [64]verbs.WC // polled; those from next on are still to be handled
+	next    int
+	got     int
+	ready   bool    // there are more than a turn's budget: Run is queued
+	due     []*conn // to be pumped
+	recv    map[int]*recvPool
+	recvs   []*recvPool // by number
+	send    [maxArenaShift - minArenaShift + 1]*arena
+	wr      verbs.SendWR
+	sgl     [1]verbs.SGE
+	conns   int  // whose queue pairs the device has not given back
+	removed bool // it has gone: so does this, with the last connection and the last message of an owner's
 }
 
 // recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it. A send's is its number
@@ -34,25 +40,23 @@ const recvBit = 1 << 63
 const (
 	minArenaShift = 8  // 256 bytes
 	maxArenaShift = 27 // 128 MiB
-	// cqEntries is what the completion queue is asked to hold.
-	cqEntries = 16 << 10
 )
 
-// deviceOf finds or makes what the loop's connections share over dev.
-func (l *loop) deviceOf(dev verbs.Device) (*device, error) {
+// deviceOf finds or makes what the loop's connections over dev share.
+func (l *loop) deviceOf(dev verbs.Device) *device {
 	for _, d := range l.devices {
 		if d.dev == dev {
-			return d, nil
+			return d
 		}
 	}
-	d := &device{l: l, dev: dev, wr: verbs.SendWR{Op: verbs.Send}, recv: make(map[int]*recvPool), maxInline: dev.Attr().MaxInline}
-	cq, err := dev.CreateCQ(cqEntries, d.notify)
-	if err != nil {
-		return nil, fmt.Errorf("create_cq on %s: %w", dev.Name(), err)
+	for _, d := range slices.Clone(l.devices) {
+		if d.dev.Name() == dev.Name() { // it was pulled out, and plugged in again
+			d.remove()
+		}
 	}
-	d.cq = cq
+	d := &device{l: l, dev: dev, attr: dev.Attr(), wr: verbs.SendWR{Op: verbs.Send}, recv: make(map[int]*recvPool)}
 	l.devices = append(l.devices, d)
-	return d, nil
+	return d
 }
 
 // notify: there are completions. The device calls it when it is in the middle of nothing, so they are handled at once: another turn
@@ -77,7 +81,7 @@ func (d *device) LoopName() string { return "completions of " + d.dev.Name() }
 func (d *device) poll(limit int) (n int) {
 	for n < limit {
 		if d.next == d.got {
-			d.next, d.got = 0, d.cq.Poll(d.wc[:])
+			d.next, d.got = 0, d.fetch()
 			if d.got == 0 {
 				break
 			}
@@ -96,6 +100,20 @@ func (d *device) poll(limit int) (n int) {
 		c.pump()
 	}
 	return n
+}
+
+// fetch polls the queues in turn until one has something, or all have nothing.
+func (d *device) fetch() (n int) {
+	for range d.queues {
+		if d.at >= len(d.queues) {
+			d.at = 0
+		}
+		if n = d.queues[d.at].cq.Poll(d.wc[:]); n > 0 {
+			return n
+		}
+		d.at++
+	}
+	return 0
 }
 
 // pump has c's pump called when the completions at hand are handled: what they have made room for goes out as one run.
@@ -146,7 +164,7 @@ func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 	if quiet {
 		d.wr.Flags = 0
 	}
-	if len(b) <= d.maxInline {
+	if len(b) <= d.attr.MaxInline {
 		d.wr.Inline = b
 	} else {
 		a := d.sendArena(len(b))
@@ -168,9 +186,15 @@ func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 		if op.chunk != nil {
 			op.chunk.arena.put(op.chunk)
 		}
+		if errors.Is(err, unix.ENOMEM) {
+			return errNoRoom
+		}
 	}
 	return err
 }
+
+// errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory to send from that cannot be had.
+var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
 func (d *device) sendArena(n int) *arena {
 	class := sizeClass(n, minArenaShift)
@@ -180,9 +204,45 @@ func (d *device) sendArena(n int) *arena {
 	return d.send[class]
 }
 
-// close frees everything; the queue pairs are gone.
+// removed is told that a device has gone; nil is none.
+func (l *loop) removed(dev verbs.Device) {
+	for _, d := range slices.Clone(l.devices) {
+		if d.dev == dev {
+			d.remove()
+		}
+	}
+}
+
+// remove notes that the device has gone.
+func (d *device) remove() {
+	d.removed = true
+	d.vanish()
+}
+
+// vanish drops what belonged to a device that has gone, when nobody needs it any more: a message that an owner holds is in its memory.
+func (d *device) vanish() {
+	if !d.removed || d.conns > 0 || d.held() > 0 {
+		return
+	}
+	d.l.devices = slices.DeleteFunc(d.l.devices, func(other *device) bool { return other == d })
+	d.close()
+}
+
+// held is the receive buffers that are handed out, without those posted to the device.
+func (d *device) held() (n int) {
+	for _, p := range d.recvs {
+		n += p.arena.out - (len(p.posted) - len(p.free))
+	}
+	return n
+}
+
+// close frees everything, if the queue pairs are gone, but the memory of messages that owners have. Where some queue pairs are not gone,
+// the device still writes to the memory, and its driver has to close what is left.
 func (d *device) close() {
 	d.drain()
+	if d.conns > 0 {
+		return
+	}
 	for _, p := range d.recvs {
 		p.close()
 	}
@@ -191,102 +251,15 @@ func (d *device) close() {
 			a.close()
 		}
 	}
-	if err := d.cq.Close(); err != nil {
-		d.l.rt.log.Error("rdma: destroy_cq", "device", d.dev.Name(), "err", err)
+	for _, q := range d.queues {
+		d.closed("destroy_cq", q.cq.Close())
 	}
+	d.queues = nil
 }
 
-// recvPool is the receive buffers for messages up to one size, posted to a shared receive queue. Nothing is posted until a message
-// finds the queue empty: an idle connection costs no buffer.
-type recvPool struct {
-	d      *device
-	number uint32
-	srq    verbs.SRQ
-	batch  int // receives posted at a time
-	arena  *arena
-	posted []*chunk // by index; nil: free
-	free   []uint32
-}
-
-const (
-	// recvBatch is how many receives are posted at least when a message finds none, and recvBatchMax at most: as many as
-	// recvBatchBytes hold, so that small messages, of which one read brings many, need not ask for each few, and large ones do
-	// not have the device keep memory that one read cannot fill.
-	recvBatch      = 4
-	recvBatchMax   = 32
-	recvBatchBytes = 32 << 10
-	// srqDepth is the shared receive queue's length.
-	srqDepth = 4096
-)
-
-// recvPool finds or makes the pool for messages of up to n bytes, header included.
-func (d *device) recvPool(n int) (*recvPool, error) {
-	n = (n + 63) &^ 63
-	if p := d.recv[n]; p != nil {
-		return p, nil
+// closed notes that something could not be closed. A device that has gone has taken everything with it.
+func (d *device) closed(op string, err error) {
+	if err != nil && !d.removed {
+		d.l.rt.log.Error("rdma: "+op, "device", d.dev.Name(), "err", err)
 	}
-	p := &recvPool{d: d, number: uint32(len(d.recvs)), batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
-	p.arena = &arena{dev: d.dev, access: verbs.LocalWrite, size: n, budget: &d.l.recvBudget}
-	srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: srqDepth, OnEmpty: p.refill})
-	if err != nil {
-		return nil, fmt.Errorf("create_srq on %s: %w", d.dev.Name(), err)
-	}
-	p.srq = srq
-	d.recv[n] = p
-	d.recvs = append(d.recvs, p)
-	return p, nil
-}
-
-// refill posts receives because a message has come and there is none. What came before it is received first, so that one read of
-// many small messages needs a few buffers again and again, not one for each.
-func (p *recvPool) refill() {
-	p.d.drain()
-	for n := range p.batch {
-		c, err := p.arena.get()
-		if err != nil && n > 0 {
-			return // fewer will do
-		}
-		if err != nil {
-			p.d.l.rt.log.Warn("rdma: no receive buffer", "device", p.d.dev.Name(), "err", err)
-			return
-		}
-		i := p.index(c)
-		if err := p.srq.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.sge}); err != nil {
-			p.arena.put(p.take(i))
-			p.d.l.rt.log.Warn("rdma: post_recv", "device", p.d.dev.Name(), "err", err)
-			return
-		}
-	}
-}
-
-func (p *recvPool) index(c *chunk) (i uint32) {
-	if n := len(p.free); n > 0 {
-		i = p.free[n-1]
-		p.free = p.free[:n-1]
-		p.posted[i] = c
-	} else {
-		i = uint32(len(p.posted))
-		p.posted = append(p.posted, c)
-	}
-	return i
-}
-
-// take ends a receive.
-func (p *recvPool) take(i uint32) *chunk {
-	c := p.posted[i]
-	p.posted[i] = nil
-	p.free = append(p.free, i)
-	return c
-}
-
-func (p *recvPool) close() {
-	if err := p.srq.Close(); err != nil {
-		p.d.l.rt.log.Error("rdma: destroy_srq", "device", p.d.dev.Name(), "err", err)
-	}
-	for i, c := range p.posted {
-		if c != nil {
-			p.arena.put(p.take(uint32(i)))
-		}
-	}
-	p.arena.close()
 }

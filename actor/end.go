@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -78,6 +79,24 @@ func (it *ident) destroy(cause error) {
 	it.moved(states.OpDestroyID)
 	if ev != nil {
 		it.destroyed()
+		return
+	}
+	it.answerLate() // the device takes its time, but nobody else need wait for it
+}
+
+// answerLate answers the commands that wait for something else than the end.
+func (it *ident) answerLate() {
+	waiting := it.asked
+	it.asked = nil
+	for _, a := range waiting {
+		switch a.cmd.(type) {
+		case *cmid.DestroyID, *Close, *cmid.Reject:
+			it.asked = append(it.asked, a)
+		default:
+			if a.then == nil {
+				it.reply(a.sender, it.late(a.cmd))
+			}
+		}
 	}
 }
 
@@ -88,8 +107,23 @@ func (it *ident) destroyed() {
 	}
 	it.ending, it.gone = true, true
 	if it.conn != nil {
-		it.conn.d.drain()
+		it.conn.release()
 	}
+	it.rt.sys.Root.Stop(it.pid)
+}
+
+// ErrHeld is why an identifier was closed that its device had not given back when Shutdown had no more time.
+var ErrHeld = errors.New("the device has not given the identifier back")
+
+// abandoned ends an identifier that the device holds beyond the runtime's end.
+func (it *ident) abandoned() {
+	it.destroy(ErrShutdown)
+	if it.gone {
+		return
+	}
+	it.gone = true
+	it.cause = errors.Join(it.cause, ErrHeld)
+	it.l.lose(it.id, it.conn)
 	it.rt.sys.Root.Stop(it.pid)
 }
 
@@ -102,7 +136,7 @@ func (it *ident) stopping() {
 		it.destroy(ErrStopped)
 	}
 	if !it.gone { // the device takes its time; nobody will wait for it
-		it.id.Context = nil
+		it.l.lose(it.id, it.conn)
 	}
 }
 
@@ -152,17 +186,8 @@ func (it *ident) end() {
 		c.abandon()
 		c.fates(ev)
 	}
-	var closers []*asked
-	for _, a := range it.asked {
-		switch a.cmd.(type) {
-		case *cmid.DestroyID, *Close, *cmid.Reject:
-			closers = append(closers, a)
-		default:
-			if a.then == nil {
-				it.reply(a.sender, it.late(a.cmd))
-			}
-		}
-	}
+	it.answerLate()
+	closers := it.asked
 	it.asked = nil
 	it.uncount() // before anybody is told who may want another identifier in its place
 	for _, a := range closers {
@@ -192,7 +217,5 @@ func (it *ident) uncount() {
 // forget drops an identifier whose actor has ended.
 func (l *loop) forget(it *ident) {
 	delete(l.ids, it)
-	if len(l.ids) == 0 && l.emptied != nil {
-		l.emptied()
-	}
+	l.checkEmptied()
 }

@@ -160,7 +160,7 @@ func TestShutdownAborts(t *testing.T) {
 		p := w.connect(WithMessages(1<<10, 1))
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
-				m.Retain()
+				keep(w, m)
 			}
 		})
 		p.client.send(p.c, NewSend([]byte("never consumed")))

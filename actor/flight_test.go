@@ -147,7 +147,7 @@ func TestRunsAreCutExactly(t *testing.T) {
 		p := w.connect(WithMessages(1<<10, window))
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
-				m.Retain()
+				keep(w, m)
 			}
 		})
 		q := burst(w, p, n)

@@ -68,10 +68,10 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 func TestCloseGivesUpOnAReaderThatNeverReads(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(WithMessages(1<<10, 2))
-		var kept *Received
+		var kept []*Received
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
-				kept = m.Retain()
+				kept = append(kept, m.Retain())
 			}
 		})
 		for range 5 {
@@ -96,7 +96,9 @@ func TestCloseGivesUpOnAReaderThatNeverReads(t *testing.T) {
 			w.Errorf("gave up after %v", took)
 		}
 		until[*Closed](p.server)
-		kept.Release() // of a connection that is over
+		for _, m := range kept {
+			m.Release() // of a connection that is over
+		}
 	})
 }
 
@@ -153,12 +155,13 @@ func TestDisconnectFlushes(t *testing.T) {
 		p := w.connect(WithMessages(1<<10, 2))
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
-				m.Retain()
+				keep(w, m)
 			}
 		})
 		for range 6 {
 			p.client.send(p.c, NewSend([]byte("x")))
 		}
+		settle()
 		p.client.send(p.c, &Disconnect{})
 		end := until[*Closed](p.client)
 		if k := kinds(end); !strings.HasSuffix(k, "SendFailed SendFailed SendFailed SendFailed Disconnected Closed") {
@@ -246,7 +249,7 @@ func TestProtocolErrors(t *testing.T) {
 					good := w.connect(WithMessages(1<<10, 2))
 					good.server.reactWith(func(ctx actor.Context) {
 						if m, ok := ctx.Message().(*Received); ok && string(m.Data) != "fine" {
-							m.Retain()
+							keep(w, m)
 						}
 					})
 					mallory := w.probe()

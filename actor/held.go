@@ -1,5 +1,7 @@
 package actor
 
+import "time"
+
 // Held counts the messages that owners have received and not given back: retained and not released, or on their way to an actor
 // on goroutines. Their connections may have ended. It is collected as Inspect is. Any goroutine.
 func (rt *Runtime) Held() (n int) {
@@ -8,22 +10,40 @@ func (rt *Runtime) Held() (n int) {
 			return l.held()
 		}
 	}
-	for _, l := range rt.loops {
-		got := make(chan int, 1)
-		if err := l.el.Post(func() { got <- l.held(); l.el.Handoff() }); err != nil {
-			continue // it has ended
-		}
-		n += <-got
+	counts, _ := askLoops(rt, (*loop).held)
+	for _, c := range counts {
+		n += c
 	}
 	return n
 }
 
-// held is the receive buffers that are handed out, without those posted to the device.
+// held is Held of one loop.
 func (l *loop) held() (n int) {
 	for _, d := range l.devices {
-		for _, p := range d.recvs {
-			n += p.arena.out - (len(p.posted) - len(p.free))
-		}
+		n += d.held()
 	}
 	return n
+}
+
+// askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for longer than abortFor cannot be asked:
+// then blocked says so, and what the others have answered is returned. Any goroutine but a loop's.
+func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
+	told := make(chan T, len(rt.loops))
+	left := 0
+	for _, l := range rt.loops {
+		if l.el.Post(func() { told <- ask(l); l.el.Handoff() }) == nil {
+			left++
+		}
+	}
+	patience := time.NewTimer(abortFor)
+	defer patience.Stop()
+	for ; left > 0; left-- {
+		select {
+		case a := <-told:
+			answers = append(answers, a)
+		case <-patience.C:
+			return answers, true
+		}
+	}
+	return answers, false
 }

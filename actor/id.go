@@ -197,6 +197,8 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.dial(c, sender)
 	case *Serve:
 		it.serve(c, sender)
+	case *Call:
+		it.call(c, sender)
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
@@ -212,7 +214,7 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.do(&asked{cmd: cmd, sender: sender})
 		it.options = append(it.options, c)
 	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Disconnect, *cmid.Notify,
-		*cmid.JoinMulticast, *cmid.LeaveMulticast:
+		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
 		it.do(&asked{cmd: cmd, sender: sender})
 	default:
 		it.unknown(cmd, sender)
@@ -303,7 +305,7 @@ func want(m any) string {
 	name := rdmaName(fmt.Sprintf("%T", m))
 	switch m.(type) {
 	case BindAddr, ResolveAddr, ResolveRoute, Listen, Connect, Accept, Reject, Establish, Disconnect, DestroyID, SetOption, Notify,
-		JoinMulticast, LeaveMulticast, GetAddrInfo, Dial, Serve, Close, Handover, Send:
+		JoinMulticast, LeaveMulticast, SetIBPath, ResolveIBService, WriteCMEvent, GetAddrInfo, Dial, Serve, Close, Handover, Call, Send:
 		return fmt.Sprintf("got %s, want *%s", name, name)
 	}
 	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)

@@ -28,8 +28,8 @@ type IDInfo struct {
 }
 
 // Inspect tells of every identifier, ordered by ID. It is collected on the loops, each of which is asked in its turn and waited
-// for. Any goroutine; on a loop's own only that loop's identifiers are told, because a loop must not wait for another. After
-// Shutdown there are none.
+// for; one that an actor blocks for longer than a second is left out. Any goroutine; on a loop's own only that loop's identifiers are
+// told, because a loop must not wait for another. After Shutdown there are none.
 func (rt *Runtime) Inspect() []IDInfo {
 	var all []IDInfo
 	for _, l := range rt.loops {
@@ -37,12 +37,9 @@ func (rt *Runtime) Inspect() []IDInfo {
 			return sorted(l.inspect())
 		}
 	}
-	for _, l := range rt.loops {
-		got := make(chan []IDInfo, 1)
-		if err := l.el.Post(func() { got <- l.inspect(); l.el.Handoff() }); err != nil {
-			continue // it has ended
-		}
-		all = append(all, <-got...)
+	answers, _ := askLoops(rt, (*loop).inspect)
+	for _, a := range answers {
+		all = append(all, a...)
 	}
 	return sorted(all)
 }

@@ -17,7 +17,7 @@ func TestInspect(t *testing.T) {
 		p := w.connect(WithMessages(2<<10, 8))
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
-				m.Retain()
+				keep(w, m)
 			}
 		})
 		for range 3 {

@@ -17,8 +17,10 @@ type loop struct {
 	rt       *Runtime
 	ch       *cmid.Channel
 	ids      map[*ident]struct{} // every identifier whose actor runs here
+	lost     map[*cmid.ID]*conn  // identifiers without an actor that the device has not given back, with their connections
 	requests int                 // ConnectRequests that nobody has answered
 	emptied  func()              // Shutdown waits for the last identifier; nil: nobody does
+	returned func()              // Shutdown waits for the messages that owners have; nil: nobody does
 
 	devices    []*device
 	recvBudget int // bytes of receive buffers that may still be allocated
@@ -54,6 +56,10 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 	}
 	if it, ok := id.Context.(*ident); ok {
 		it.box.deliver(&told{id, ev, answers})
+		return
+	}
+	if _, ok := ev.(*cmid.Closed); ok {
+		l.found(id)
 	}
 }
 
@@ -84,12 +90,12 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	switch {
 	case from == nil || from.ending || l.rt.closing.Load():
 		id.Do(&cmid.Reject{})
-		id.Do(&cmid.DestroyID{})
+		l.discard(id, nil)
 		return
 	case l.requests >= l.rt.cfg.limits.PendingRequests || !l.rt.admit():
 		l.rt.log.Warn("rdma: too many requests or identifiers (WithLimits): rejected", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
 		id.Do(&cmid.Reject{})
-		id.Do(&cmid.DestroyID{})
+		l.discard(id, nil)
 		return
 	}
 	opts := from.opts

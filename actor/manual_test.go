@@ -24,7 +24,7 @@ func TestManual(t *testing.T) {
 		client.send(c, &Connect{})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
-		if w.rt.loops[0].ch.Flavor()&states.IWARP == 0 {
+		if w.flavor&states.IWARP == 0 {
 			next[*ConnectResponse](client)
 			settle()
 			if got, _ := w.state(c); got != states.Responded {
@@ -41,7 +41,7 @@ func TestManual(t *testing.T) {
 		if _, ok := w.state(c); !ok {
 			w.Fatal("destroyed, although the owner is Manual")
 		}
-		if w.rt.loops[0].ch.Flavor()&states.IWARP == 0 {
+		if w.flavor&states.IWARP == 0 {
 			client.send(c, &Disconnect{})
 			next[*Done](client)
 		}

@@ -143,7 +143,7 @@ func (c *sendChain) put() {
 
 // Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:
 // then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
-// back-pressure.
+// back-pressure. A message that its owner has when Runtime.Shutdown gives up waiting for it stays readable.
 type Received struct {
 	cmid.EventBase
 	Data []byte
@@ -163,7 +163,8 @@ func (m *Received) String() string {
 	return fmt.Sprintf("received %d bytes (id %d)", len(m.Data), m.ID)
 }
 
-// Retain keeps the message beyond Receive; each Retain wants one Release. Any goroutine that holds the message.
+// Retain keeps the message beyond Receive; each Retain wants one Release, for which Runtime.Shutdown waits until its context ends. Any
+// goroutine that holds the message.
 func (m *Received) Retain() *Received {
 	m.refs.Add(1)
 	return m
@@ -223,7 +224,8 @@ type (
 		cmid.EventBase
 		Bytes int
 	}
-	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull, ErrTooLarge, ErrFlushed.
+	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull, ErrTooLarge, ErrFlushed,
+	// or unix.ENOMEM when there is no memory to send it from.
 	SendFailed struct {
 		cmid.FailureBase
 		Bytes int

@@ -20,6 +20,8 @@ func opName(cmd Command) string {
 		return "close"
 	case *Handover:
 		return "handover"
+	case *Call:
+		return "call"
 	case *cmid.GetAddrInfo:
 		return "getaddrinfo"
 	}

@@ -39,7 +39,7 @@ type Limits struct {
 	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
-	ReceiveMemory   int // bytes of receive buffers, per loop: 1 GiB
+	ReceiveMemory   int // bytes of receive buffers, per loop: 1 GiB; on the kernel's devices connections that need more are refused
 }
 
 func defaultConfig() config {
@@ -127,7 +127,10 @@ const (
 func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handler = p } }
 
 // WithMessages says how large a message the peer may send (64 KiB; rounded up to whole KiB, at most 64 MiB - 1 KiB) and how many
-// that were not consumed yet (32; at most 65,535).
+// that were not consumed yet (32; at most 65,535). On the embedded device memory is taken when messages come. On the kernel's devices
+// each connection has credits times maxBytes of it from its beginning, and four messages more, or cannot be made (*ResourceError):
+// 2.3 MiB by default. There the credits of both sides also say how many sends can be under way at the device; Limits.SendQueue more wait
+// here.
 func WithMessages(maxBytes, credits int) IDOption {
 	return func(o *idOptions) {
 		o.maxMessage = min(max((maxBytes+kib-1)/kib, 1), 0xFFFF) * kib
@@ -135,11 +138,14 @@ func WithMessages(maxBytes, credits int) IDOption {
 	}
 }
 
-// WithPortSpace says which port space: PortSpaceTCP. Datagram identifiers have no data path here.
+// WithPortSpace says which port space: PortSpaceTCP. Datagram identifiers have no data path of this package's: their owner makes the
+// queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
 
 // Raw puts nothing of ours on the wire: no hello in the private data, no header before a message, no credits. For peers that
-// use the verbs directly. A message that finds no receive ends the connection, as the verbs have it.
+// use the verbs directly. The kernel's devices have as many receives as WithMessages has credits, each posted again when its message was
+// consumed, and room for as many sends at a time; the embedded device has a receive for every message, while there is memory
+// (Limits.ReceiveMemory). A message that finds none ends the connection on iWARP; on InfiniBand its sender tries again.
 func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
 
 // Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect, DestroyID. On InfiniBand the

@@ -103,14 +103,25 @@ func (a *arena) drop(s *slab) {
 	a.free = slices.DeleteFunc(a.free, func(c *chunk) bool { return c.slab == s })
 	a.slabs = slices.DeleteFunc(a.slabs, func(other *slab) bool { return other == s })
 	*a.budget += s.n * a.size
-	_ = a.dev.Free(s.mr) // nothing posted names it; a device that has gone has freed it already
+	_ = a.dev.Free(s.mr) // nothing posted names it; what a device that has gone says of it does not matter
 }
 
-// close gives everything back, also what is still handed out: the messages that applications have retained end with the runtime.
+// close gives everything back, also what is still handed out.
 func (a *arena) close() {
 	a.closed = true
 	for len(a.slabs) > 0 {
 		a.drop(a.slabs[0])
+	}
+}
+
+// closeUnused gives back the slabs that nobody uses. The others are left as they are: on the kernel's devices freed memory is unmapped,
+// and an actor that reads it is a fault that ends the process.
+func (a *arena) closeUnused() {
+	a.closed = true
+	for _, s := range slices.Clone(a.slabs) {
+		if s.used == 0 {
+			a.drop(s)
+		}
 	}
 }
 

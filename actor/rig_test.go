@@ -62,6 +62,12 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 	}
 }
 
+// keep retains a message until the test ends: Shutdown waits for it.
+func keep(tb testing.TB, m *Received) {
+	m.Retain()
+	tb.Cleanup(m.Release)
+}
+
 // got is a message as a probe received it.
 type got struct {
 	msg    any

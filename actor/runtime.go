@@ -126,7 +126,7 @@ func (rt *Runtime) dropLoops() (err error) {
 func noDevice() error {
 	more := ""
 	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
-		more = "; this host has kernel devices too (/dev/infiniband/rdma_cm), which are not supported yet"
+		more = ", or rdma.WithDevice(ucm.New(ucm.WithProvider(uverbs.Provider{}))), for this host has /dev/infiniband/rdma_cm"
 	}
 	return fmt.Errorf("rdma: no device: use rdma.WithDevice(iwarp.New()), which needs no hardware%s: %w", more, unix.ENODEV)
 }

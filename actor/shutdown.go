@@ -6,19 +6,25 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it has destroyed: devices in software
-// give them back at once, and one that does not is named in the error.
+// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it destroys only then: most devices give
+// them back at once. What is being destroyed already is not waited for. What does not come back is named in the error.
 const abortFor = time.Second
 
 // Shutdown ends the runtime: no identifier is created any more, listeners go, connections are closed as with Close, and the rest is
 // destroyed when ctx ends; their owners get Closed. Then the device's memory and queues are freed and the loops stopped. Nothing
-// is left: no goroutine, no file descriptor, no identifier, unless the error names it. Actors of the application that run on the
+// is left: no goroutine, no file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to 100 s for an
+// identifier, and does not let itself be hurried. Owners of such are told Closed, with ErrHeld. Actors of the application that run on the
 // loops can still be stopped afterwards, but receive nothing more. The ActorSystem is the caller's: it is not shut down.
+//
+// Messages that owners still have (see Runtime.Held: retained, being received or on their way) are waited for until ctx ends. Then the
+// memory they are in is not freed, so that they stay readable, and the error says how many there are.
 //
 // Any goroutine but a loop's, which gets eventloop.ErrOnLoop. Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
@@ -42,23 +48,35 @@ func (rt *Runtime) end(ctx context.Context) error {
 			close(empty[i]) // it has ended by itself
 		}
 	}
-	err := rt.wait(ctx, empty)
+	err := errors.Join(rt.wait(ctx, empty), rt.waitReturned(ctx))
 	rt.cancel()
 	rt.running.Wait()
+	last, cancel := grace(ctx)
+	defer cancel()
 	rt.sys.Root.Stop(rt.guardian)
 	select {
 	case <-rt.stopped:
-	case <-time.After(abortFor):
+	case <-last.Done():
 		err = errors.Join(err, fmt.Errorf("rdma: the guardian does not stop: is a loop blocked?"))
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
-	defer cancel()
 	return errors.Join(err, rt.stopLoops(last))
+}
+
+// grace ends when ctx has been over for abortFor.
+func grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	g, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(abortFor, func() { cancel(context.Cause(ctx)) })
+	})
+	return g, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // wind closes everything on a loop, and tells when nothing is left.
 func (l *loop) wind(empty chan struct{}) {
-	if len(l.ids) == 0 {
+	if l.empty() {
 		close(empty)
 		return
 	}
@@ -90,10 +108,13 @@ func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {
 }
 
 func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
+	var wait atomic.Int32 // loops where something may still come back in time
+	stuck := make(chan struct{})
+	wait.Store(int32(len(rt.loops)))
 	for _, l := range rt.loops {
 		_ = l.el.Post(func() { // refused by a loop that has ended: it has none
-			for it := range l.ids {
-				it.box.PostUserMessage(&abort{fmt.Errorf("%w: %w", ErrShutdown, context.Cause(ctx))})
+			if l.abort(fmt.Errorf("%w: %w", ErrShutdown, context.Cause(ctx))) && wait.Add(-1) == 0 {
+				close(stuck)
 			}
 		})
 	}
@@ -102,28 +123,119 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 	for _, e := range empty {
 		select {
 		case <-e:
+			continue
+		case <-stuck:
+			select {
+			case <-e: // it was empty
+				continue
+			default:
+			}
 		case <-patience.C:
-			return fmt.Errorf("rdma: shutdown: %w; the device still holds %s", context.Cause(ctx), rt.leftIDs())
 		}
+		err := fmt.Errorf("rdma: shutdown: %w; the device still holds %s", context.Cause(ctx), rt.leftIDs())
+		rt.abandon()
+		return err
 	}
 	return fmt.Errorf("rdma: shutdown: connections were aborted: %w", context.Cause(ctx))
 }
 
+// abort destroys what is left on a loop, and reports whether it can only be waited for: all of it is being destroyed already, by a
+// device that takes its time.
+func (l *loop) abort(cause error) (stuck bool) {
+	stuck = true
+	for it := range l.ids {
+		stuck = stuck && it.ending && !it.gone
+		it.box.PostUserMessage(&abort{cause})
+	}
+	return stuck
+}
+
+// abandon ends the actors of identifiers that the device does not give back: their owners are told Closed.
+func (rt *Runtime) abandon() {
+	ended := make(chan struct{}, len(rt.loops))
+	for _, l := range rt.loops {
+		err := l.el.Post(func() {
+			l.emptied = nil
+			for it := range l.ids {
+				it.abandoned()
+			}
+			ended <- struct{}{}
+		})
+		if err != nil {
+			ended <- struct{}{}
+		}
+	}
+	patience := time.NewTimer(abortFor)
+	defer patience.Stop()
+	for range rt.loops {
+		select {
+		case <-ended:
+		case <-patience.C: // a loop that is blocked
+			return
+		}
+	}
+}
+
 // leftIDs names the identifiers that are left. A loop that is blocked cannot be asked: Shutdown does not wait for it.
 func (rt *Runtime) leftIDs() string {
-	told := make(chan []IDInfo, 1)
-	go func() { told <- rt.Inspect() }() // it ends when the loop lets go
-	var names []string
-	select {
-	case infos := <-told:
-		for _, i := range infos {
-			names = append(names, fmt.Sprintf("id %d (%v %v)", i.ID, i.State, i.Local))
-		}
-	case <-time.After(abortFor):
-		return "what it has on a loop that is blocked"
+	answers, blocked := askLoops(rt, (*loop).left)
+	names := slices.Concat(answers...)
+	if blocked {
+		names = append(names, "what it has on a loop that is blocked")
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")
+}
+
+// left names the identifiers that are left on a loop.
+func (l *loop) left() (names []string) {
+	name := func(id *cmid.ID) {
+		names = append(names, fmt.Sprintf("id %d (%v %v)", id.Handle(), id.State(), id.Info().Local))
+	}
+	for it := range l.ids {
+		if it.id != nil {
+			name(it.id)
+		}
+	}
+	for id := range l.lost {
+		name(id)
+	}
+	return names
+}
+
+// waitReturned waits until the owners have given every message back. When ctx ends, what they have stays theirs.
+func (rt *Runtime) waitReturned(ctx context.Context) error {
+	for _, l := range rt.loops {
+		back := make(chan struct{})
+		if l.el.Post(func() { l.awaitReturned(back) }) != nil {
+			continue // it has ended
+		}
+		select {
+		case <-back:
+			continue
+		case <-ctx.Done():
+		}
+		if n := rt.Held(); n > 0 {
+			return fmt.Errorf("rdma: shutdown: %d messages are still held, and their memory is left: %w", n, context.Cause(ctx))
+		}
+		return nil
+	}
+	return nil
+}
+
+// awaitReturned tells when owners have no message of this loop's any more.
+func (l *loop) awaitReturned(back chan struct{}) {
+	if l.held() == 0 {
+		close(back)
+		return
+	}
+	l.returned = func() {
+		if l.held() == 0 {
+			l.returned = nil
+			close(back)
+			l.el.Handoff()
+		}
+	}
 }
 
 // wind ends an identifier in order.

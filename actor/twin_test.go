@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -103,7 +104,8 @@ func commands(o *probe) []any {
 		&Connect{}, &Accept{}, &Reject{}, &Establish{}, &Disconnect{}, &DestroyID{}, &SetOption{Option: OptionTOS, Value: 4},
 		&Notify{}, &JoinMulticast{Addr: MustAddr("224.0.0.9:0")}, &LeaveMulticast{Addr: MustAddr("224.0.0.9:0")},
 		&GetAddrInfo{Node: "127.0.0.1", Service: "80"}, &Dial{Addr: there + ":7471"}, &Serve{Addr: here + ":7472"}, &Close{},
-		&Handover{To: o.pid}, &Handover{},
+		&Handover{To: o.pid}, &Handover{}, &SetIBPath{Paths: make([]byte, cmid.PathLen)}, &ResolveIBService{ServiceID: 1}, &WriteCMEvent{},
+		&Call{Fn: func(*cmid.ID) error { return nil }}, &Call{},
 		Listen{},
 		"hello", &struct{}{},
 	}
@@ -452,5 +454,11 @@ func TestDeviceRemoval(t *testing.T) {
 		if k := kinds(until[*Closed](p.server)); k != "Disconnected Closed" {
 			w.Errorf("the peer was told %s", k)
 		}
+		settle()
+		w.onLoop(w.rt, func(l *loop) {
+			if len(l.devices) != 0 {
+				w.Error("what belonged to the device is still there")
+			}
+		})
 	})
 }

@@ -18,10 +18,11 @@ import (
 // world is two hosts of the twin in a synctest bubble, with a runtime on each: mem0 with 10.0.0.5 and mem1 with 10.0.0.7.
 type world struct {
 	testing.TB
-	f   *cmidtest.Fabric
-	sys *actor.ActorSystem
-	rt  *Runtime // here
-	far *Runtime // there
+	flavor states.Flavor // of its devices
+	f      *cmidtest.Fabric
+	sys    *actor.ActorSystem
+	rt     *Runtime // here
+	far    *Runtime // there
 }
 
 // here and there are the twin's addresses.
@@ -30,19 +31,29 @@ const here, there = "10.0.0.5", "10.0.0.7"
 // inWorld runs test in virtual time, and shuts everything down within it.
 func inWorld(t *testing.T, flavor states.Flavor, test func(w *world), opts ...Option) {
 	t.Helper()
-	inWorldOver(t, flavor, func(d cmid.Driver) cmid.Driver { return d }, test, opts...)
+	inWorldOver(t, flavor, untouched, test, opts...)
 }
 
-// inWorldOver puts a driver of the test's before the twin.
+func untouched(d cmid.Driver) cmid.Driver { return d }
+
+// inWorldOver puts a driver of the test's before the twin here.
 func inWorldOver(t *testing.T, flavor states.Flavor, over func(cmid.Driver) cmid.Driver, test func(w *world), opts ...Option) {
+	t.Helper()
+	inWorldOfTwo(t, flavor, over, untouched, test, opts...)
+}
+
+// inWorldOfTwo puts drivers of the test's before the twin here and there.
+func inWorldOfTwo(
+	t *testing.T, flavor states.Flavor, over, overFar func(cmid.Driver) cmid.Driver, test func(w *world), opts ...Option,
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Second) }) // Proto.Actor's throttle of dead letters ends by itself
-		w := &world{TB: t, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor, Seed: seedOf(t.Name())}), sys: testSystem(t)}
+		w := &world{TB: t, flavor: flavor, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor, Seed: seedOf(t.Name())}), sys: testSystem(t)}
 		w.f.AddDevice("mem0", here)
 		w.f.Host("far").AddDevice("mem1", there)
 		w.rt = w.open(over(w.f.Driver()), opts)
-		w.far = w.open(w.f.Host("far").Driver(), opts)
+		w.far = w.open(overFar(w.f.Host("far").Driver()), opts)
 		test(w)
 	})
 }

@@ -1,0 +1,214 @@
+package actor
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// kernelLike has the twin behave as a device of the kernel's: it does not ask for receives, its completion queues are short, a slot of
+// a send queue is free when a completion behind it was polled, and commands take their time.
+type kernelLike struct {
+	cmid.Driver
+	cqe, wr int
+	fail    int                         // one PostSend of so many fails with ENOMEM for no reason; 0: none
+	takes   map[states.Op]time.Duration // how long a command waits before it is begun
+	did     map[states.Op]int           // how many of a command were asked for
+	in      *kernelInstance             // of the only loop
+}
+
+// over puts it before the twin. What its zero values leave open is large.
+func (k *kernelLike) over(d cmid.Driver) cmid.Driver {
+	k.Driver, k.did = d, make(map[states.Op]int)
+	if k.cqe == 0 {
+		k.cqe = 1 << 15
+	}
+	if k.wr == 0 {
+		k.wr = 1 << 14
+	}
+	return k
+}
+
+func (k *kernelLike) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
+	in, err := k.Driver.Open(l, up)
+	k.in = &kernelInstance{
+		Instance: in, k: k, l: l, up: up, devs: make(map[verbs.Device]*kernelDevice), late: make(map[cmid.Handle]*eventloop.Timer),
+		rng: rand.New(rand.NewPCG(1, 2)),
+	}
+	return k.in, err
+}
+
+type kernelInstance struct {
+	cmid.Instance
+	k    *kernelLike
+	l    *eventloop.Loop
+	up   cmid.Upcalls
+	devs map[verbs.Device]*kernelDevice
+	late map[cmid.Handle]*eventloop.Timer // of the command that has not begun
+	rng  *rand.Rand
+}
+
+// Do begins a command when it has waited long enough. A DestroyID ends the wait of the command before it, and nothing is told of that.
+func (in *kernelInstance) Do(h cmid.Handle, cmd cmid.Command) error {
+	if t := in.late[h]; t != nil {
+		t.Stop()
+		delete(in.late, h)
+	}
+	in.k.did[cmd.Op()]++
+	d := in.k.takes[cmd.Op()]
+	if d == 0 {
+		return in.Instance.Do(h, cmd)
+	}
+	t := in.l.NewTimer(func() {
+		delete(in.late, h)
+		if err := in.Instance.Do(h, cmd); !errors.Is(err, cmid.ErrPending) {
+			in.up.Done(h, cmd, err)
+		}
+	})
+	t.Reset(d)
+	in.late[h] = t
+	return cmid.ErrPending
+}
+
+func (in *kernelInstance) device(d verbs.Device) verbs.Device {
+	if d == nil {
+		return nil
+	}
+	k := in.devs[d]
+	if k == nil {
+		k = &kernelDevice{Device: d, in: in, qps: make(map[verbs.QP]*kernelQP)}
+		in.devs[d] = k
+	}
+	return k
+}
+
+func (in *kernelInstance) Device(h cmid.Handle) verbs.Device { return in.device(in.Instance.Device(h)) }
+
+func (in *kernelInstance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
+	attr.SendCQ, attr.RecvCQ = attr.SendCQ.(*kernelCQ).CQ, attr.RecvCQ.(*kernelCQ).CQ
+	qp, err := in.Instance.CreateQP(h, attr)
+	if err != nil {
+		return nil, err
+	}
+	d := in.devs[in.Instance.Device(h)]
+	q := &kernelQP{QP: qp, d: d, slots: attr.MaxSendWR}
+	d.qps[qp] = q
+	return q, nil
+}
+
+type kernelDevice struct {
+	verbs.Device
+	in  *kernelInstance
+	qps map[verbs.QP]*kernelQP
+	cqs int // made
+}
+
+func (d *kernelDevice) Attr() verbs.DeviceAttr {
+	a := d.Device.Attr()
+	a.AsksForReceives, a.MaxCQE, a.MaxQPWR = false, d.in.k.cqe, d.in.k.wr
+	return a
+}
+
+func (d *kernelDevice) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
+	if cqe > d.in.k.cqe {
+		return nil, unix.EINVAL
+	}
+	cq, err := d.Device.CreateCQ(cqe, notify)
+	d.cqs++
+	return &kernelCQ{cq, d}, err
+}
+
+type kernelCQ struct {
+	verbs.CQ
+	d *kernelDevice
+}
+
+func (q *kernelCQ) Poll(wc []verbs.WC) int {
+	n := q.CQ.Poll(wc)
+	for _, c := range wc[:n] {
+		if c.Op != verbs.Recv {
+			q.d.qps[c.QP].free(c.ID)
+		}
+	}
+	return n
+}
+
+// kernelQP counts the slots of its send queue as their owner, a user-space library, must.
+type kernelQP struct {
+	verbs.QP
+	d       *kernelDevice
+	slots   int
+	used    []uint64 // by IDs, in order
+	silent  int      // at the end of them: nothing will tell of these
+	longest int      // run of them that there was
+}
+
+func (q *kernelQP) PostSend(wr *verbs.SendWR) error {
+	if k := q.d.in.k; len(q.used) >= q.slots || k.fail > 0 && q.d.in.rng.IntN(k.fail) == 0 {
+		return unix.ENOMEM
+	}
+	if err := q.QP.PostSend(wr); err != nil {
+		return err
+	}
+	q.used = append(q.used, wr.ID)
+	q.silent++
+	if wr.Flags&verbs.Signaled != 0 {
+		q.silent = 0
+	}
+	q.longest = max(q.longest, q.silent)
+	return nil
+}
+
+func (q *kernelQP) free(id uint64) {
+	for len(q.used) > 0 {
+		first := q.used[0]
+		q.used = q.used[1:]
+		if first == id {
+			return
+		}
+	}
+}
+
+// conn is an identifier's connection. On its loop.
+func (w *world) conn(l *loop, id *actor.PID) *conn {
+	for it := range l.ids {
+		if it.pid.Equal(id) {
+			return it.conn
+		}
+	}
+	w.Fatalf("no identifier %v", id)
+	return nil
+}
+
+// onLoop calls fn on the loop here and waits.
+func (w *world) onLoop(rt *Runtime, fn func(l *loop)) {
+	w.Helper()
+	done := make(chan struct{})
+	if err := rt.loops[0].el.Post(func() {
+		defer close(done)
+		fn(rt.loops[0])
+	}); err != nil {
+		w.Fatal(err)
+	}
+	<-done
+}
+
+// onKernelLike runs test between two devices that are like the kernel's, on both flavors.
+func onKernelLike(t *testing.T, like kernelLike, test func(w *world, near, far *kernelLike), opts ...Option) {
+	t.Helper()
+	for name, f := range flavors {
+		t.Run(name, func(t *testing.T) {
+			near, far := like, like
+			inWorldOfTwo(t, f, near.over, far.over, func(w *world) { test(w, &near, &far) }, opts...)
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package actor
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// recvPool is the receive buffers for messages up to one size. Where the device asks for receives they are posted to a shared receive
+// queue when a message finds it empty: an idle connection costs no buffer. Elsewhere see reserve.
+type recvPool struct {
+	d      *device
+	number uint32
+	srq    verbs.SRQ // nil: the device does not ask
+	batch  int       // receives posted at a time
+	arena  *arena
+	posted []*chunk // by index; nil: free
+	free   []uint32
+}
+
+const (
+	// recvBatch is how many receives are posted at least when a message finds none, and recvBatchMax at most: as many as
+	// recvBatchBytes hold, so that small messages, of which one read brings many, need not ask for each few, and large ones do
+	// not have the device keep memory that one read cannot fill.
+	recvBatch      = 4
+	recvBatchMax   = 32
+	recvBatchBytes = 32 << 10
+	// srqDepth is the shared receive queue's length.
+	srqDepth = 4096
+)
+
+// recvPool finds or makes the pool for messages of up to n bytes, header included.
+func (d *device) recvPool(n int) (*recvPool, error) {
+	n = (n + 63) &^ 63
+	if p := d.recv[n]; p != nil {
+		return p, nil
+	}
+	p := &recvPool{d: d, number: uint32(len(d.recvs)), batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
+	p.arena = &arena{dev: d.dev, access: verbs.LocalWrite, size: n, budget: &d.l.recvBudget}
+	if d.attr.AsksForReceives {
+		srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: srqDepth, OnEmpty: p.refill})
+		if err != nil {
+			return nil, fmt.Errorf("create_srq on %s: %w", d.dev.Name(), err)
+		}
+		p.srq = srq
+	}
+	d.recv[n] = p
+	d.recvs = append(d.recvs, p)
+	return p, nil
+}
+
+// refill posts receives because a message has come and there is none. What came before it is received first, so that one read of
+// many small messages needs a few buffers again and again, not one for each.
+func (p *recvPool) refill() {
+	p.d.drain()
+	for n := range p.batch {
+		c, err := p.arena.get()
+		if err != nil && n > 0 {
+			return // fewer will do
+		}
+		if err != nil {
+			p.d.l.rt.log.Warn("rdma: no receive buffer", "device", p.d.dev.Name(), "err", err)
+			return
+		}
+		if err := p.post(p.srq, c); err != nil {
+			p.arena.put(c)
+			p.d.l.rt.log.Warn("rdma: post_recv", "device", p.d.dev.Name(), "err", err)
+			return
+		}
+	}
+}
+
+// post posts a receive to a queue.
+func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *chunk) error {
+	i := p.index(c)
+	err := q.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.sge})
+	if err != nil {
+		p.take(i)
+	}
+	return err
+}
+
+func (p *recvPool) index(c *chunk) (i uint32) {
+	if n := len(p.free); n > 0 {
+		i = p.free[n-1]
+		p.free = p.free[:n-1]
+		p.posted[i] = c
+	} else {
+		i = uint32(len(p.posted))
+		p.posted = append(p.posted, c)
+	}
+	return i
+}
+
+// take ends a receive.
+func (p *recvPool) take(i uint32) *chunk {
+	c := p.posted[i]
+	p.posted[i] = nil
+	p.free = append(p.free, i)
+	return c
+}
+
+// close leaves the memory of messages that owners have.
+func (p *recvPool) close() {
+	if p.srq != nil {
+		p.d.closed("destroy_srq", p.srq.Close())
+	}
+	for i, c := range p.posted {
+		if c != nil {
+			p.arena.put(p.take(uint32(i)))
+		}
+	}
+	p.arena.closeUnused()
+}

@@ -1,0 +1,72 @@
+package actor
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must find one: on iWARP one that does not
+// ends its connection, on InfiniBand its sender tries again and again. So a connection has a receive queue of its own, which nobody
+// else's messages can use up, and as many receives in it as its peer may send messages, from before the peer can know of it until it
+// ends. The memory of a message that was consumed is posted again before the peer is told of it.
+
+// controlReceives is how many receives a connection needs beyond the credits it grants: for the credit updates that its peer may have
+// under way (docs/wire.md).
+const controlReceives = 4
+
+// receives is how many receives a connection posts beforehand.
+func (it *ident) receives(m wireMode) int {
+	if m == modeMessages {
+		return it.opts.credits + controlReceives
+	}
+	return it.opts.credits
+}
+
+// reserve posts n receives.
+func (c *conn) reserve(n int) error {
+	for range n {
+		b, err := c.pool.arena.get()
+		if err != nil {
+			limit := c.l.rt.cfg.limits.ReceiveMemory
+			return &ResourceError{Device: c.d.dev.Name(), What: "bytes of receive buffers", Need: n * c.pool.arena.size, Limit: limit, Err: err}
+		}
+		if err := c.pool.post(c.qp, b); err != nil {
+			c.pool.arena.put(b)
+			return fmt.Errorf("post_recv on %s: %w", c.d.dev.Name(), err)
+		}
+	}
+	return nil
+}
+
+// give takes a receive buffer back that has been read. One of the connection's own is posted again.
+func (c *conn) give(b *chunk) {
+	if c.pool.srq == nil && !c.over && c.pool.post(c.qp, b) == nil {
+		return
+	}
+	b.arena.put(b)
+	if c.over {
+		c.d.vanish()
+	}
+}
+
+// ResourceError says that a device, or Limits.ReceiveMemory, cannot hold what a connection needs from its beginning. Connect and Accept
+// fail with it; WithMessages says how much they need. errors.Is: ENOMEM.
+type ResourceError struct {
+	Device      string
+	What        string // of which there is not enough
+	Need, Limit int    // for one connection, and for all together
+	Err         error  // may be nil
+}
+
+func (e *ResourceError) Error() string {
+	s := fmt.Sprintf("%s cannot hold another connection that needs %d %s; the limit is %d: grant fewer credits or smaller messages (WithMessages)",
+		e.Device, e.Need, e.What, e.Limit)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap gives ENOMEM.
+func (e *ResourceError) Unwrap() error { return unix.ENOMEM }

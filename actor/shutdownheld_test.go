@@ -1,0 +1,115 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// receiving connects two runtimes, and has an owner on goroutines receive messages as react says; each Receive lasts until release is closed.
+func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte, release chan struct{}) {
+	p := w.connect()
+	owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
+	p.server.send(p.s, &Handover{To: owner.pid})
+	settle()
+	inHand := make(chan *Received, 1)
+	release = make(chan struct{})
+	owner.reactWith(func(ctx actor.Context) {
+		if m, ok := ctx.Message().(*Received); ok {
+			react(m)
+			select {
+			case inHand <- m:
+			default:
+			}
+			<-release
+		}
+	})
+	for range n {
+		p.client.send(p.c, NewSend([]byte("one")))
+	}
+	m = <-inHand
+	settle()
+	return m, &m.chunk.sge.MR.Bytes, release
+}
+
+// Freed memory is unmapped by the kernel's devices: whoever reads it brings the process down. Shutdown leaves it to those who may.
+func TestShutdownLeavesHeldMessages(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		m, memory, release := receiving(w, 2, func(*Received) {}) // one in Receive, one in the mailbox
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		var err error
+		if took := elapsed(func() { err = w.far.Shutdown(ctx) }); took != 10*time.Second {
+			w.Errorf("Shutdown returned after %v: it has 10 s to wait for its messages", took)
+		}
+		is(w, err, context.DeadlineExceeded)
+		if err == nil || !contains(err.Error(), "2 messages are still held") {
+			w.Errorf("%v does not say how many messages are held", err)
+		}
+		if *memory == nil || string(m.Data) != "one" {
+			w.Errorf("Shutdown has freed the memory of a message that is being received: %q", m.Data)
+		}
+		close(release)
+		settle()
+		w.far.loops[0].recvBudget = w.far.cfg.limits.ReceiveMemory // it is left on purpose: the rig need not miss it
+	})
+}
+
+// Messages that come back in time end the wait, and nothing is left.
+func TestShutdownWaitsForHeldMessages(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		m, memory, release := receiving(w, 1, func(m *Received) { m.Retain() })
+		close(release)
+		time.AfterFunc(2*time.Second, m.Release)
+		var err error
+		if took := elapsed(func() { err = w.far.Shutdown(context.Background()) }); took != 2*time.Second || err != nil {
+			w.Errorf("Shutdown returned %v after %v, and the message came back after 2 s", err, took)
+		}
+		if *memory != nil {
+			w.Error("the memory is left though nobody holds it")
+		}
+	})
+}
+
+// A loop that an actor blocks is left out of what the others tell.
+func TestInspectOfABlockedLoop(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		w.connect()
+		release := make(chan struct{})
+		if err := w.rt.loops[0].el.Post(func() { <-release }); err != nil {
+			w.Fatal(err)
+		}
+		took := elapsed(func() {
+			if infos, held := w.rt.Inspect(), w.rt.Held(); len(infos) > 0 || held != 0 {
+				w.Errorf("the blocked loop has told %v and %d", infos, held)
+			}
+		})
+		if took != 2*abortFor {
+			w.Errorf("Inspect and Held took %v, want %v each", took, abortFor)
+		}
+		close(release)
+	})
+}
+
+// Memory to send from that cannot be had costs the message, not the connection.
+func TestNoMemoryToSendFrom(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		p := w.connect(WithMessages(64<<10, 4))
+		w.onLoop(w.rt, func(l *loop) { l.sendBudget = 0 })
+		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
+		f, _ := next[*SendFailed](p.client)
+		is(w, f, unix.ENOMEM)
+		if errors.Is(f, ErrFlushed) {
+			w.Errorf("%v says that the connection ended", f)
+		}
+		w.onLoop(w.rt, func(l *loop) { l.sendBudget = unlimited })
+		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
+		next[*Received](p.server)
+	})
+}

@@ -1,0 +1,135 @@
+package actor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Bursts through a send queue of any length, on a device whose slots are free only when a completion behind them was polled, and that
+// has no room now and then although it should: nothing gets stuck, everything arrives in order, and silent runs stay short.
+func TestSilentRunsNeverFillTheQueue(t *testing.T) {
+	for _, depth := range []int{1, 3, 4, 5, 8, 13, 20} {
+		for _, fail := range []int{0, 3} {
+			t.Run(fmt.Sprintf("depth %d, fail %d", depth, fail), func(t *testing.T) {
+				t.Parallel()
+				onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
+					near.wr, near.fail = depth, fail
+					silentRuns(w, near, rand.New(rand.NewPCG(uint64(depth), uint64(fail))))
+				}, WithLimits(Limits{SendQueue: 1 << 20}))
+			})
+		}
+	}
+}
+
+func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
+	ours, theirs := []IDOption{WithMessages(1<<10, 1)}, []IDOption{WithMessages(1<<10, 64)}
+	raw := near.wr < 1+controlReceives // too short for messages mode, whose receives have the same limit
+	if raw {
+		ours, theirs = []IDOption{Raw(), WithMessages(1<<10, near.wr)}, []IDOption{Raw(), WithMessages(1<<10, 4096)}
+	}
+	server, client := w.farProbe(), w.probe()
+	w.listen(server, theirs...)
+	id := w.rt.CreateID(client.pid, ours...)
+	client.send(id, &Dial{Addr: there + ":7471"})
+	_, s := next[*ConnectRequest](server)
+	server.send(s, &Accept{})
+	next[*Established](server)
+	next[*Established](client)
+	sent := 0
+	for range 30 {
+		n := rng.IntN(3 * near.wr)
+		sizes := make([]int, n)
+		for i := range sizes {
+			sizes[i] = 4
+			if rng.IntN(5) == 0 {
+				sizes[i] = 200 // does not fit into the work request
+			}
+		}
+		w.onLoop(w.rt, func(l *loop) {
+			for i, size := range sizes {
+				b := make([]byte, size)
+				copy(b, fmt.Sprintf("%04d", sent+i))
+				w.conn(l, id).submit(takenSend(b))
+			}
+		})
+		sent += n
+		time.Sleep(time.Duration(rng.IntN(2)) * time.Millisecond)
+	}
+	for i := range sent {
+		if g := server.any(); len(g.data) < 4 || g.data[:4] != fmt.Sprintf("%04d", i) {
+			w.Fatalf("message %d is %v", i, g)
+		}
+	}
+	for _, d := range near.in.devs {
+		for _, q := range d.qps {
+			if q.longest > max(0, near.wr/4-1) {
+				w.Errorf("a run of %d silent sends in a queue of %d", q.longest, near.wr)
+			}
+		}
+	}
+	client.send(id, &Close{})
+	end := until[*Closed](client)
+	if c := end[len(end)-1].msg.(*Closed); c.Err != nil || !raw && int(c.Delivered) != sent {
+		w.Errorf("the end: %v, %d were sent", end, sent)
+	}
+}
+
+// takenSend is a message as a connection gets it.
+func takenSend(b []byte) *Send {
+	s := NewSend(b)
+	s.taken = true
+	return s
+}
+
+// A kernel's device takes memory for every send that a queue pair has room for: no more of them than can be of use.
+func TestSendsUnderWay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mode    wireMode
+		credits int
+		peer    int // its hello's credits; 0: it has not said
+		asks    bool
+		want    int
+	}{
+		"the device asks for receives":  {modeMessages, 1, 1, true, sendDepth},
+		"the peer grants one":           {modeMessages, 32, 1, false, 1 + controlReceives},
+		"the peer grants many":          {modeMessages, 1, 1000, false, sendDepth},
+		"the peer has not said":         {modeMessages, 64, 0, false, 64 + controlReceives},
+		"nor do we grant much":          {modeMessages, 1, 0, false, defaultCredits + controlReceives},
+		"without credits, one receive":  {modeRaw, 1, 0, false, 1},
+		"without credits, many of them": {modeRaw, 1000, 0, false, sendDepth},
+		"a foreign peer":                {modeForeign, 32, 0, false, 32},
+	} {
+		it := &ident{opts: idOptions{credits: tt.credits}, peerHello: hello{credits: tt.peer}}
+		if got := it.sendsUnderWay(tt.mode, tt.asks); got != tt.want {
+			t.Errorf("%s: room for %d sends, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// The side that disconnects has nothing to answer: only the peer asks for a disconnect because of the event.
+func TestOneDisconnectForEachSide(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, near, far *kernelLike) {
+		server, client := w.farProbe(), w.probe()
+		w.listen(server)
+		id := w.rt.CreateID(client.pid)
+		client.send(id, &Dial{Addr: there + ":7471"})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{})
+		next[*Established](server)
+		next[*Established](client)
+		client.send(id, &Disconnect{})
+		until[*Closed](client)
+		until[*Closed](server)
+		w.onLoop(w.rt, func(*loop) {
+			for side, k := range map[string]*kernelLike{"the one that has asked": near, "its peer": far} {
+				if n := k.did[states.OpDisconnect]; n > 1 {
+					w.Errorf("%s: %d disconnects, want one at most", side, n)
+				}
+			}
+		})
+	})
+}
