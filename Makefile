@@ -1,0 +1,11 @@
+# The rest needs no make: go test ./..., and .ci/run is everything a change must pass.
+.PHONY: test-vm vm
+
+# The tests that need the kernel's RDMA stack, in virtual machines: CONTRIBUTING.md.
+test-vm:
+	go test -tags vm -p 1 -count=1 -timeout 20m ./internal/vm/...
+
+# A shell in such a machine; KERNEL=6.12 for the newer one.
+KERNEL ?= 6.1
+vm:
+	go run ./internal/vm/shell -kernel $(KERNEL)

@@ -1,0 +1,197 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const (
+	release = "bookworm"
+	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+)
+
+// apt is a private view of the Debian mirror this machine is configured for: lists, cache and sources of its own, and nothing installed,
+// so that a package's whole closure is its dependencies. It needs no root and changes nothing outside its directory.
+type apt struct{ dir string }
+
+// openApt fetches the lists of the release, its updates and its security updates, and its backports if wanted.
+func openApt(ctx context.Context, dir string, backports bool) (*apt, error) {
+	a := &apt{dir: dir}
+	for _, d := range []string{"state/lists/partial", "cache/archives/partial", "sources", "none"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	targets, err := targets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := sourcesFrom(targets, backports)
+	if err != nil {
+		return nil, err
+	}
+	conf := fmt.Sprintf(`
+APT::Architecture "amd64";
+APT::Architectures { "amd64"; };
+APT::Install-Recommends "false";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::Retries "3";
+Dir::State "%[1]s/state";
+Dir::State::lists "%[1]s/state/lists";
+Dir::State::status "%[1]s/status";
+Dir::Cache "%[1]s/cache";
+Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "%[1]s/sources";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "%[1]s/none";
+Debug::NoLocking "true";
+`, dir)
+	for name, content := range map[string]string{"conf": conf, "status": "", "sources/vm.sources": sources} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	_, err = a.run(ctx, "", "apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update")
+	return a, err
+}
+
+var debianSuite = regexp.MustCompile(`^(bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates|-updates|-backports)?$`)
+
+// sourcesFrom finds the mirrors among lines of "URI suite", and returns the sources of our release on them.
+func sourcesFrom(targets string, backports bool) (string, error) {
+	var archive, security string
+	for line := range strings.Lines(targets) {
+		uri, suite, _ := strings.Cut(strings.TrimSpace(line), " ")
+		m := debianSuite.FindStringSubmatch(suite)
+		switch {
+		case m == nil:
+		case m[2] == "-security" || m[2] == "/updates":
+			security = uri
+		default:
+			archive = uri
+		}
+	}
+	if archive == "" {
+		return "", errors.New("no Debian mirror is configured in /etc/apt")
+	}
+	suites := release + " " + release + "-updates"
+	if backports {
+		suites += " " + release + "-backports"
+	}
+	signed := ""
+	if _, err := os.Stat(keyring); err == nil {
+		signed = "Signed-By: " + keyring + "\n"
+	}
+	entry := func(uri, suites string) string {
+		return "Types: deb\nURIs: " + uri + "\nSuites: " + suites + "\nComponents: main\n" + signed + "\n"
+	}
+	s := entry(archive, suites)
+	if security != "" {
+		s += entry(security, release+"-security")
+	}
+	return s, nil
+}
+
+// targets returns what /etc/apt configures, as lines of "URI suite".
+func targets(ctx context.Context) (string, error) {
+	return tool(ctx, "", nil, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages")
+}
+
+// aptTool runs one of apt's programs. Its errors leave out where packages come from: they end up in logs, and addresses may hold passwords.
+func aptTool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+	out, err := tool(ctx, dir, append(env, "DEBIAN_FRONTEND=noninteractive"), name, args...)
+	if err == nil {
+		return out, nil
+	}
+	configured, _ := targets(ctx)
+	return "", fmt.Errorf("%s", anonymous(err.Error(), configured))
+}
+
+var address = regexp.MustCompile(`\b[a-z+]+://\S+`)
+
+func anonymous(text, targets string) string {
+	text = address.ReplaceAllString(text, "MIRROR")
+	for line := range strings.Lines(targets) {
+		uri, _, _ := strings.Cut(line, " ")
+		if u, err := url.Parse(uri); err == nil && u.Hostname() != "" {
+			text = strings.ReplaceAll(text, u.Hostname(), "MIRROR")
+		}
+	}
+	return text
+}
+
+func (a *apt) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	return aptTool(ctx, dir, []string{"APT_CONFIG=" + a.dir + "/conf"}, name, args...)
+}
+
+// unpack downloads packages, each a name or name=version, and unpacks them below root.
+func (a *apt) unpack(ctx context.Context, root string, packages ...string) error {
+	debs, err := a.download(ctx, packages...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(filepath.Dir(debs[0])) }()
+	return unpackAll(ctx, root, debs)
+}
+
+// unpackClosure does so with all that the packages depend on.
+func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string) error {
+	args := append([]string{"-q", "-y", "--download-only", "install"}, packages...)
+	if _, err := a.run(ctx, "", "apt-get", args...); err != nil {
+		return err
+	}
+	debs, err := filepath.Glob(filepath.Join(a.dir, "cache/archives/*.deb"))
+	if err != nil {
+		return err
+	}
+	return unpackAll(ctx, root, debs)
+}
+
+// download returns the files in the order of their names, in a directory that is the caller's to remove.
+func (a *apt) download(ctx context.Context, packages ...string) ([]string, error) {
+	dir, err := os.MkdirTemp(a.dir, "download-")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.run(ctx, dir, "apt-get", append([]string{"-q", "download"}, packages...)...); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err == nil && len(debs) != len(packages) {
+		err = fmt.Errorf("apt-get downloaded %d of %d packages: %v", len(debs), len(packages), debs)
+	}
+	return debs, err
+}
+
+func unpackAll(ctx context.Context, root string, debs []string) error {
+	for _, deb := range debs {
+		if _, err := tool(ctx, "", nil, "dpkg-deb", "-x", deb, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versions returns the versions the mirror has of each package, newest first.
+func (a *apt) versions(ctx context.Context, packages ...string) (map[string][]string, error) {
+	out, err := a.run(ctx, "", "apt-cache", append([]string{"madison"}, packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	v := map[string][]string{}
+	for line := range strings.Lines(out) {
+		if f := strings.Split(line, "|"); len(f) == 3 && !strings.Contains(f[2], "Sources") {
+			name := strings.TrimSpace(f[0])
+			v[name] = append(v[name], strings.TrimSpace(f[1]))
+		}
+	}
+	return v, nil
+}

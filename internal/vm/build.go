@@ -1,0 +1,133 @@
+package vm
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kernels are the lines of Debian kernels that Build and Boot know.
+var Kernels = []string{"6.1", "6.12"}
+
+// Image is a kernel and what to boot it with, in the cache.
+type Image struct {
+	Kernel  string // the line, one of Kernels
+	Release string // as in uname -r
+	kernel  string
+	initrd  []string
+}
+
+// layout changes when what is written to the cache changes in a way that no list of names shows.
+const layout = "3"
+
+// Build returns the image of a kernel from the cache, or fetches and builds it, which takes a minute or two and a few hundred MB of
+// packages. Builds exclude each other, also between processes. logf hears about what takes long.
+func Build(ctx context.Context, kernel string, logf func(format string, args ...any)) (*Image, error) {
+	if err := supported(); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(Kernels, kernel) {
+		return nil, fmt.Errorf("kernel %q: known are %s", kernel, strings.Join(Kernels, ", "))
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lock(filepath.Join(cache, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	image, err := build(ctx, cache, kernel, logf)
+	if err != nil {
+		return nil, fmt.Errorf("building the VM's kernel %s: %w", kernel, err)
+	}
+	return image, nil
+}
+
+func build(ctx context.Context, cache, kernel string, logf func(string, ...any)) (*Image, error) {
+	programsAt := filepath.Join(cache, "programs-"+recipe(programPackages, programs, loaded, configs)+".cpio")
+	dir := filepath.Join(cache, kernel+"-"+recipe(modules))
+	image := &Image{Kernel: kernel, kernel: dir + "/vmlinux", initrd: []string{programsAt, dir + "/modules.cpio"}}
+	name, err := os.ReadFile(filepath.Join(dir, "release"))
+	image.Release = string(name)
+	if _, noPrograms := os.Stat(programsAt); err == nil && noPrograms == nil {
+		return image, nil
+	}
+	if err := provide(ctx, logf, needToBuild); err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp(cache, "build-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	logf("vm: reading the package lists")
+	a, err := openApt(ctx, filepath.Join(scratch, "apt"), false)
+	if err != nil {
+		return nil, err
+	}
+	logf("vm: fetching the guest's programs")
+	fresh := filepath.Join(scratch, "programs.cpio")
+	if err := packPrograms(ctx, a, scratch, fresh); err != nil {
+		return nil, err
+	}
+	kernelAt := filepath.Join(scratch, "image")
+	if err := os.Mkdir(kernelAt, 0o755); err != nil {
+		return nil, err
+	}
+	image.Release, err = packKernel(ctx, a, kernel, scratch, kernelAt, logf)
+	if errors.Is(err, errNoKernel) {
+		if a, err = openApt(ctx, filepath.Join(scratch, "apt"), true); err == nil {
+			image.Release, err = packKernel(ctx, a, kernel, scratch, kernelAt, logf)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(kernelAt, "release"), []byte(image.Release), 0o644); err != nil {
+		return nil, err
+	}
+	return image, errors.Join(os.Rename(fresh, programsAt), os.RemoveAll(dir), os.Rename(kernelAt, dir))
+}
+
+func cacheDir() (string, error) {
+	dir := os.Getenv("RDMACTOR_VM_CACHE")
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(user, "rdmactor-vm")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// recipe names what was built from lists of names.
+func recipe(lists ...[]string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s %q", layout, release, lists)
+	return fmt.Sprintf("%x", h.Sum(nil)[:6])
+}

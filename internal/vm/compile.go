@@ -1,0 +1,58 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+var compiled struct {
+	sync.Mutex
+	files map[string]string
+}
+
+// Compile makes a static binary for the guest of a package and returns its file, in the cache. command is "build" or "test -c", with flags
+// if need be. It compiles once per process; a later process may overwrite the file by a newer one.
+func Compile(ctx context.Context, command, pkg string) (string, error) {
+	key := command + " " + pkg
+	compiled.Lock()
+	defer compiled.Unlock()
+	if file := compiled.files[key]; file != "" {
+		return file, nil
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	env := []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0"}
+	listed, err := tool(ctx, "", env, "go", "list", "-f", "{{.ImportPath}} {{.Module.Dir}}", pkg)
+	if err != nil {
+		return "", err
+	}
+	path, module, _ := strings.Cut(strings.TrimSpace(listed), " ")
+	dir := filepath.Join(cache, "bin", recipe([]string{command, path, module}))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, filepath.Base(path))
+	fresh := fmt.Sprintf("%s.%d", file, os.Getpid())
+	if _, err := tool(ctx, "", env, "go", slices.Concat(strings.Fields(command), []string{"-o", fresh, path})...); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(fresh); err != nil { // go test -c writes nothing for a package without tests
+		return "", errors.Join(fmt.Errorf("go %s %s made nothing", command, pkg), err)
+	}
+	if err := os.Rename(fresh, file); err != nil {
+		return "", err
+	}
+	if compiled.files == nil {
+		compiled.files = map[string]string{}
+	}
+	compiled.files[key] = file
+	return file, nil
+}

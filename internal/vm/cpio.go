@@ -1,0 +1,69 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// archive writes a cpio archive in the form the kernel unpacks as initramfs ("newc"). Several of them behind each other are one
+// initramfs; directories that a path needs are written before it.
+type archive struct {
+	w    io.Writer
+	dirs map[string]bool
+	ino  int
+	err  error
+}
+
+func newArchive(w io.Writer) *archive {
+	return &archive{w: w, dirs: map[string]bool{"": true, ".": true}}
+}
+
+const (
+	modeDir  = 0o040755
+	modeFile = 0o100000
+	modeLink = 0o120777
+)
+
+func (a *archive) file(name string, perm int, content []byte) { a.entry(name, modeFile|perm, content) }
+
+func (a *archive) link(name, target string) { a.entry(name, modeLink, []byte(target)) }
+
+func (a *archive) dir(name string) {
+	if a.dirs[name] {
+		return
+	}
+	a.dirs[name] = true
+	a.entry(name, modeDir, nil)
+}
+
+func (a *archive) entry(name string, mode int, content []byte) {
+	name = strings.TrimPrefix(path.Clean(name), "/")
+	a.dir(path.Dir(name))
+	a.ino++
+	a.record(name, a.ino, mode, content)
+}
+
+func (a *archive) record(name string, ino, mode int, content []byte) {
+	if a.err != nil {
+		return
+	}
+	// magic, inode, mode, uid, gid, links, mtime, size, device of the file (2) and of the node (2), length of the name, no checksum
+	header := fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X",
+		ino, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name)+1, 0)
+	for _, part := range []string{header + name + "\x00", string(content)} {
+		if pad := -len(part) & 3; a.err == nil {
+			_, a.err = io.WriteString(a.w, part+"\x00\x00\x00"[:pad])
+		}
+	}
+}
+
+// close ends the archive. Padding to 4 bytes is enough for another one to follow.
+func (a *archive) close() error {
+	a.record("TRAILER!!!", 0, 0, nil)
+	err := a.err
+	a.err = errors.New("the archive is closed")
+	return err
+}

@@ -1,0 +1,55 @@
+package vm
+
+import (
+	"embed"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+//go:embed guest
+var guest embed.FS
+
+// Env returns the variables that tell a test about the machine's device of a kind, rxe or siw, as NAME=value: what /etc/KIND.env
+// exports in the guest.
+func Env(kind string) []string {
+	content, err := guest.ReadFile("guest/etc/" + kind + ".env")
+	if err != nil {
+		panic("vm: no device is of kind " + kind)
+	}
+	var env []string
+	for line := range strings.Lines(string(content)) {
+		env = append(env, strings.TrimSpace(strings.TrimPrefix(line, "export ")))
+	}
+	return env
+}
+
+// writeRig writes the rig's own files as an archive: what is in the directory guest, and the agent.
+func writeRig(w io.Writer, agent string) error {
+	a := newArchive(w)
+	err := fs.WalkDir(guest, "guest", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := guest.ReadFile(path)
+		name := strings.TrimPrefix(path, "guest/")
+		perm := 0o644
+		if name == "init" || strings.HasPrefix(name, "rig/bin/") {
+			perm = 0o755
+		}
+		a.file(name, perm, content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(agent)
+	if err != nil {
+		return err
+	}
+	a.file("rig/agent", 0o755, content)
+	a.dir("root")
+	a.dir("dev")
+	return a.close()
+}

@@ -1,0 +1,115 @@
+//go:build vm
+
+package interoptest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// conversation is a pair of command lines that belong together. Ours take the same flags as theirs.
+type conversation struct {
+	server, client         string // ADDR and PORT are where the server is
+	serverSays, clientSays string // what a success prints: rping's exit status is 0 in most failures too
+	over                   []string
+}
+
+// name is how the results call it: the client's program and what both sides are told besides addresses.
+func (c conversation) name() string {
+	words := strings.Fields(c.client)
+	keep := map[string]bool{"-C": true, "-S": true, "-c": words[0] != "rping"}
+	name := words[0]
+	for i, w := range words {
+		if keep[w] {
+			name += " " + w + " " + words[i+1]
+		}
+	}
+	return name
+}
+
+// The ways between the two sides.
+const (
+	rxe   = "rxe"          // ours on the kernel's rdma_cm, both on the soft-RoCE device
+	siw   = "siw"          // ours on the kernel's rdma_cm, both on the soft-iWARP device
+	iwarp = "iwarp to siw" // ours on the embedded device outside the machine, theirs on the soft-iWARP device inside
+)
+
+var (
+	connected = []string{rxe, siw, iwarp}
+	datagrams = []string{rxe} // iWARP has none
+)
+
+var conversations = []conversation{
+	{
+		"rdma_server -s ADDR -p PORT", "rdma_client -s ADDR -p PORT",
+		"rdma_server: end 0", "rdma_client: end 0", connected,
+	},
+	ucmatose(""),
+	ucmatose(" -S 4000"),
+	ucmatose(" -c 10"),
+	ucmatose(" -c 10 -C 20 -S 20000"),
+	rping(" -C 10 -S 100"),
+	rping(" -C 20 -S 4097"),
+	rping(" -C 5 -S 65000"),
+	{"udaddy -b ADDR", "udaddy -s ADDR", "return status 0", "return status 0", datagrams},
+	{"udaddy -b ADDR -c 10 -S 1000", "udaddy -s ADDR -c 10 -S 1000", "return status 0", "return status 0", datagrams},
+	{
+		"mckey -m 239.1.1.1 -b ADDR -S 1000", "mckey -m 239.1.1.1 -b ADDR -S 1000 -s",
+		"return status 0", "return status 0", datagrams,
+	},
+}
+
+func ucmatose(flags string) conversation {
+	return conversation{
+		"ucmatose -b ADDR -p PORT" + flags, "ucmatose -s ADDR -p PORT" + flags,
+		"return status 0", "return status 0", connected,
+	}
+}
+
+func rping(flags string) conversation {
+	var rounds int
+	fmt.Sscanf(flags, " -C %d", &rounds)
+	last := fmt.Sprintf("ping data: rdma-ping-%d: ", rounds-1)
+	return conversation{
+		"rping -s -v -a ADDR -p PORT" + flags, "rping -c -v -V -a ADDR -p PORT" + flags,
+		"server " + last, last, connected,
+	}
+}
+
+// cell is a conversation in one direction over one way.
+type cell struct {
+	conversation
+	over       string
+	ourServer  bool   // else our client
+	port       string // of the server
+	wantFailed string
+}
+
+func (c cell) String() string {
+	ours := "client"
+	if c.ourServer {
+		ours = "server"
+	}
+	if c.wantFailed != "" {
+		ours += " sees a wrong size"
+	}
+	return fmt.Sprintf("%s: our %s, over %s", c.name(), ours, c.over)
+}
+
+// cells are all of them, those first that leave the machine alone when they fail.
+func cells() (list []cell) {
+	for _, over := range []string{rxe, siw, iwarp} {
+		for _, c := range conversations {
+			for _, way := range c.over {
+				if way == over {
+					list = append(list, cell{conversation: c, over: over}, cell{conversation: c, over: over, ourServer: true})
+				}
+			}
+		}
+		// The gate itself: a size that the peer does not keep to is seen.
+		wrong := ucmatose("")
+		wrong.server += " -S 99"
+		list = append(list, cell{conversation: wrong, over: over, wantFailed: "message 0 has 99 bytes, want 100"})
+	}
+	return list
+}

@@ -1,0 +1,158 @@
+//go:build vm
+
+package interoptest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/vm"
+)
+
+var theirs = flag.Bool("theirs", false, "inside the machine run theirs against theirs: what fails then too is not our doing")
+
+// process is a program that runs, inside the machine or outside.
+type process struct {
+	said  func() string
+	stop  func()
+	ended chan struct{} // closed when outcome is set
+	outcome
+}
+
+// outcome is how a program ended; err says that it did not.
+type outcome struct {
+	line, output string
+	code         int
+	err          error
+}
+
+func (o outcome) String() string {
+	const width = 120 // rping prints its data
+	text := fmt.Sprintf("%s\nexit code %d", o.line, o.code)
+	if o.err != nil {
+		text += fmt.Sprintf(", %v", o.err)
+	}
+	for line := range strings.Lines(o.output) {
+		line = strings.TrimSuffix(line, "\n")
+		if len(line) > width {
+			line = line[:width] + " ..."
+		}
+		text += "\n" + line
+	}
+	return text
+}
+
+// rpingsEnd is what rping's thread for events may say, with an exit status of 255, when all is done: the main one closes the channel
+// under it.
+const rpingsEnd = "rdma_get_cm_event: Bad file descriptor"
+
+// fine says whether the program ended well, and said what it says then.
+func (o outcome) fine(says string) bool {
+	good := o.code == 0 || strings.HasPrefix(o.line, "rping ") && strings.Contains(o.output, rpingsEnd)
+	return o.err == nil && good && strings.Contains(o.output, says)
+}
+
+// wait returns when the program has ended.
+func (p *process) wait() outcome {
+	<-p.ended
+	return p.outcome
+}
+
+// while is a context that ends with the program.
+func (p *process) while(ctx context.Context) context.Context {
+	ctx, stop := context.WithCancelCause(ctx)
+	go func() {
+		<-p.ended
+		stop(errors.New("the program has ended"))
+	}()
+	return ctx
+}
+
+// start starts a side's program, where it belongs. It ends with ctx.
+func (b *bench) start(ctx context.Context, t *testing.T, c cell, line, at string, isOurs bool) *process {
+	t.Helper()
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line = strings.NewReplacer("ADDR", host, "PORT", port).Replace(line)
+	p := &process{ended: make(chan struct{})}
+	switch {
+	case isOurs && c.over == iwarp:
+		err = p.outside(ctx, ours(b.bin, line, "iwarp"))
+	case isOurs && !*theirs:
+		err = p.inside(ctx, b.m, strings.Join(ours("/share", line, "kernel"), " "))
+	default:
+		err = p.inside(ctx, b.m, line)
+	}
+	if err != nil {
+		b.died(t, err)
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.stop()
+		<-p.ended
+	})
+	return p
+}
+
+// inside starts a program in the machine.
+func (p *process) inside(ctx context.Context, m *vm.Machine, line string) error {
+	cmd, err := m.Start("exec " + line)
+	if err != nil {
+		return err
+	}
+	p.line, p.said, p.stop = line, cmd.Output, func() { _ = cmd.Kill() }
+	go func() {
+		defer close(p.ended)
+		r, err := cmd.Wait(ctx)
+		p.output, p.code, p.err = r.Output, r.Code, err
+	}()
+	return nil
+}
+
+// outside starts a program on this machine.
+func (p *process) outside(ctx context.Context, words []string) error {
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	var output lockedBuffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	p.line, p.said, p.stop = strings.Join(words, " "), output.String, func() { _ = cmd.Process.Kill() }
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		defer close(p.ended)
+		err := cmd.Wait()
+		if exit := new(exec.ExitError); !errors.As(err, &exit) {
+			p.err = err
+		}
+		p.output, p.code = output.String(), cmd.ProcessState.ExitCode()
+	}()
+	return nil
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

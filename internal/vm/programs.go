@@ -1,0 +1,138 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+var (
+	programPackages = []string{
+		"rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "strace", "bash", "dash", "busybox-static", "coreutils",
+		"findutils", "util-linux", "time", "libgcc-s1",
+	}
+	// What runs other programs is the real one: busybox's shell, timeout or time run its own ip before iproute2's.
+	programs = []string{
+		"busybox", "dash", "bash", "timeout", "env", "nohup", "nice", "time", "xargs", "find", "setsid", "unshare", "nsenter", "ip", "rdma", "ss", "tc", "strace",
+		"rping", "ucmatose", "udaddy", "mckey", "cmtime", "rdma_server", "rdma_client", "rdma_xserver", "rdma_xclient", "rstream", "riostream",
+		"ibv_devices", "ibv_devinfo", "ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong",
+		"ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
+	}
+	// What programs load by name: providers of libibverbs, and libgcc_s, which pthread_exit wants.
+	loaded  = []string{"libibverbs/librxe-rdmav34.so", "libibverbs/libsiw-rdmav34.so", "libgcc_s.so.1"}
+	configs = []string{"etc/libibverbs.d/rxe.driver", "etc/libibverbs.d/siw.driver"}
+	binDirs = []string{"bin", "sbin", "usr/bin", "usr/sbin"}
+	libDirs = []string{"usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"}
+)
+
+// packPrograms writes the guest's programs and the libraries they name into an archive at path.
+func packPrograms(ctx context.Context, a *apt, scratch, path string) error {
+	root := filepath.Join(scratch, "programs")
+	if err := a.unpackClosure(ctx, root, programPackages...); err != nil {
+		return err
+	}
+	tree, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	p := &packer{root: tree, archive: newArchive(f), packed: map[string]bool{}}
+	for _, name := range programs {
+		p.program(name)
+	}
+	for _, name := range loaded {
+		p.library(name)
+	}
+	for _, name := range configs {
+		p.file(name, name, 0o644)
+	}
+	p.archive.link("bin/sh", "../usr/bin/dash")
+	p.archive.link("bin/bash", "../usr/bin/bash")
+	p.archive.link("bin/busybox", "../usr/bin/busybox")
+	return errors.Join(p.err, p.archive.close(), f.Close())
+}
+
+// packer copies files of a directory tree into an archive, each once. The first error stays. Links that lead out of the tree, as packages
+// hold them, are not followed: there is a program of this machine behind them.
+type packer struct {
+	root    *os.Root
+	archive *archive
+	packed  map[string]bool
+	err     error
+}
+
+// find returns the path below root of the first of dirs that holds name.
+func (p *packer) find(dirs []string, name string) string {
+	i := slices.IndexFunc(dirs, func(d string) bool {
+		_, err := p.root.Stat(filepath.Join(d, name))
+		return err == nil
+	})
+	if i < 0 {
+		p.fail(fmt.Errorf("no package holds %s: %w", name, fs.ErrNotExist))
+		return ""
+	}
+	return filepath.Join(dirs[i], name)
+}
+
+func (p *packer) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *packer) program(name string) {
+	if found := p.find(binDirs, name); found != "" {
+		p.elf(found, "usr/bin/"+name)
+	}
+}
+
+func (p *packer) library(name string) {
+	if name == "ld-linux-x86-64.so.2" { // programs name it with its directory
+		p.elf(p.find(libDirs, name), "lib64/"+name)
+	} else if found := p.find(libDirs, name); found != "" {
+		p.elf(found, found)
+	}
+}
+
+// elf packs a program or library and the libraries it names.
+func (p *packer) elf(from, to string) {
+	if from == "" || p.packed[to] {
+		return
+	}
+	content := p.file(from, to, 0o755)
+	e, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		p.fail(fmt.Errorf("%s: %w", from, err))
+		return
+	}
+	libs, err := e.ImportedLibraries()
+	if err != nil {
+		p.fail(err)
+	}
+	if e.Section(".interp") != nil {
+		libs = append(libs, "ld-linux-x86-64.so.2")
+	}
+	for _, lib := range libs {
+		p.library(lib)
+	}
+}
+
+func (p *packer) file(from, to string, perm int) []byte {
+	p.packed[to] = true
+	content, err := p.root.ReadFile(from)
+	if err != nil {
+		p.fail(err)
+	}
+	p.archive.file(to, perm, content)
+	return content
+}

@@ -1,0 +1,144 @@
+package vm
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// siwDir is siw's directory in the kernel's source.
+const siwDir = "drivers/infiniband/sw/siw/"
+
+// buildSiw compiles siw from the package linux-source against the headers unpacked below root and writes the module to path.
+func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
+	objects, err := unpackSiw(ctx, deb, dir)
+	if err != nil {
+		return fmt.Errorf("siw's source: %w", err)
+	}
+	kbuild := "obj-m := siw.o\nsiw-y := " + strings.Join(objects, " ") + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "Kbuild"), []byte(kbuild), 0o644); err != nil {
+		return err
+	}
+	headers := filepath.Join(root, "usr/src/linux-headers-"+release)
+	if err := relocate(filepath.Join(headers, "Makefile"), root); err != nil {
+		return err
+	}
+	// Debug information for BPF is made if there is a vmlinux to compare with, by a tool nobody has.
+	if err := os.RemoveAll(filepath.Join(headers, "vmlinux")); err != nil {
+		return err
+	}
+	libs, err := kbuildLibraries(root, filepath.Join(filepath.Dir(dir), "programs"))
+	if err != nil {
+		return err
+	}
+	env := []string{"LD_LIBRARY_PATH=" + libs}
+	if _, err := tool(ctx, "", env, "make", "-C", headers, "M="+dir, "CC=gcc", "modules"); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(dir, "siw.ko"), path)
+}
+
+// relocate makes the headers' Makefile, which includes another by its absolute path, find it below root.
+func relocate(makefile, root string) error {
+	b, err := os.ReadFile(makefile)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(makefile, []byte(strings.ReplaceAll(string(b), "include /usr/src", "include "+root+"/usr/src")), 0o644)
+}
+
+// kbuildLibraries returns a directory with just the libelf that the kernel's build tools want: beside the C library of the same tree, this
+// machine's own programs would not run.
+func kbuildLibraries(root, programs string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(programs, "usr/lib/x86_64-linux-gnu/libelf.so.1"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("libelf.so.1 of the kernel's build tools: %v, %w", found, errors.Join(err, os.ErrNotExist))
+	}
+	dir := filepath.Join(root, "libelf")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, os.Symlink(found[0], filepath.Join(dir, "libelf.so.1"))
+}
+
+// unpackSiw writes siw's source files to dir and returns the names of their objects. The archive inside the package is read only
+// as far as siw goes.
+func unpackSiw(ctx context.Context, deb, dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	outer, err := pipe(ctx, nil, "dpkg-deb", "--fsys-tarfile", deb)
+	if err != nil {
+		return nil, err
+	}
+	files := tar.NewReader(outer)
+	for {
+		h, err := files.Next()
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(h.Name, ".tar.xz") {
+			break
+		}
+	}
+	inner, err := pipe(ctx, files, "xz", "-dc")
+	if err != nil {
+		return nil, err
+	}
+	return copySiw(tar.NewReader(inner), dir)
+}
+
+func copySiw(source *tar.Reader, dir string) ([]string, error) {
+	var objects []string
+	for {
+		h, err := source.Next()
+		if err != nil {
+			return nil, err
+		}
+		_, inTree, _ := strings.Cut(h.Name, "/")
+		name, ours := strings.CutPrefix(inTree, siwDir)
+		if !ours && len(objects) > 0 {
+			slices.Sort(objects)
+			return objects, nil
+		}
+		ext := path.Ext(name)
+		if !ours || ext != ".c" && ext != ".h" || path.Base(name) != name {
+			continue
+		}
+		content, err := io.ReadAll(source)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return nil, err
+		}
+		if ext == ".c" {
+			objects = append(objects, strings.TrimSuffix(name, ".c")+".o")
+		}
+	}
+}
+
+// pipe starts a program that ends with ctx and returns its standard output.
+func pipe(ctx context.Context, in io.Reader, name string, args ...string) (io.Reader, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = in
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = cmd.Wait() })
+	return out, nil
+}

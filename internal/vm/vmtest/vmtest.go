@@ -1,0 +1,134 @@
+// Package vmtest is package vm for tests: whatever fails in the machine, or on the way to it, fails the test, and nothing is skipped.
+//
+//	m := vmtest.Boot(t, vm.Config{Kernel: "6.1"})
+//	vmtest.GoTest(t, m, "github.com/rdmactor/rdmactor/cmid/ucm", vm.Env("rxe"), "-test.run", "Connect")
+//	vmtest.Program(t, m, "github.com/rdmactor/rdmactor/cmd/rdmactor")
+//	out := vmtest.Run(t, m, time.Minute, "rdmactor ping -s ...")
+//
+// # Ownership
+//
+// A machine ends with the test that booted it; subtests share it. The functions belong to the test's goroutine.
+//
+// # Errors
+//
+// Output of the guest is in the failure's text. A test binary that ran no test fails: a missing tag or a misspelt -test.run looks like success.
+package vmtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/internal/vm"
+)
+
+// Boot boots a machine for the test and closes it at the test's end. It logs the time the boot took.
+func Boot(t testing.TB, c vm.Config) *vm.Machine {
+	t.Helper()
+	c.Logf = t.Logf
+	m, err := vm.Boot(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// Run runs a script and returns its output. An exit code other than 0 and the limit's end fail the test.
+func Run(t testing.TB, m *vm.Machine, limit time.Duration, script string) string {
+	t.Helper()
+	r, err := within(t, m, limit, script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code != 0 {
+		t.Fatalf("in the VM: %s\nexit code %d, output:\n%s", script, r.Code, r.Output)
+	}
+	return r.Output
+}
+
+func within(t testing.TB, m *vm.Machine, limit time.Duration, script string) (vm.Result, error) {
+	ctx, stop := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("no end within %s", limit))
+	defer stop()
+	return m.Run(ctx, script)
+}
+
+// Program compiles a package's command and puts it into the guest's path.
+func Program(t testing.TB, m *vm.Machine, pkg string) {
+	t.Helper()
+	file, err := vm.Compile(t.Context(), "build", pkg)
+	if err == nil {
+		err = m.Put(t.Context(), file, "/usr/bin/"+path.Base(pkg))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testLimit is the -test.timeout of GoTest unless args hold one; the guest is given a minute more to print the stacks.
+const testLimit = 5 * time.Minute
+
+// GoTest compiles the tests of a package with the tag rdma and runs them in the guest, in a directory that holds the package's testdata.
+// env is NAME=value, mostly vm.Env; args are flags of the test binary. The output is logged.
+func GoTest(t testing.TB, m *vm.Machine, pkg string, env []string, args ...string) {
+	t.Helper()
+	out, err := goTest(t, m, pkg, env, args)
+	if err != nil {
+		t.Fatalf("the tests of %s in the VM: %v\n%s", pkg, err, out)
+	}
+	t.Logf("the tests of %s in the VM:\n%s", pkg, out)
+}
+
+// runs numbers the runs of GoTest.
+var runs atomic.Int64
+
+func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string, error) {
+	limit := testLimit
+	for _, a := range args {
+		if s, ok := strings.CutPrefix(a, "-test.timeout="); ok {
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return "", err
+			}
+			limit = d
+		}
+	}
+	dir := fmt.Sprintf("/tmp/test/%d/%s", runs.Add(1), path.Base(pkg)) // tests that run side by side may be of one package
+	binary := dir + "/" + path.Base(pkg) + ".test"
+	file, err := vm.Compile(t.Context(), "test -c -tags rdma", pkg)
+	if err != nil {
+		return "", err
+	}
+	if err := m.Put(t.Context(), file, binary); err != nil {
+		return "", err
+	}
+	if err := putTestdata(t, m, pkg, dir); err != nil {
+		return "", err
+	}
+	var script strings.Builder
+	fmt.Fprintf(&script, "cd %s\nexec env", dir)
+	for _, word := range append(append(env[:len(env):len(env)], binary, "-test.v", "-test.timeout="+limit.String()), args...) {
+		fmt.Fprintf(&script, " %s", vm.Quote(word))
+	}
+	r, err := within(t, m, limit+time.Minute, script.String())
+	if err == nil {
+		_, err = within(t, m, time.Minute, "rm -rf "+path.Dir(dir)) // the machine's files are in its memory
+	}
+	switch {
+	case err != nil:
+	case r.Code != 0:
+		err = fmt.Errorf("exit code %d", r.Code)
+	case !strings.Contains(r.Output, "--- PASS: "):
+		err = errors.New("no test ran to its end")
+	}
+	return r.Output, err
+}

@@ -1,0 +1,66 @@
+// Package wire is what the rig and its agent in the guest say to each other: frames over one byte stream, each with the number of the
+// command it belongs to.
+//
+// Both ends may write from several goroutines if they serialize Write. Errors are those of the stream; a frame that is too long is
+// an error, since the stream can then not be in step any more.
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// Kind says what a frame means.
+type Kind byte
+
+// The kinds of frames.
+const (
+	Ready  Kind = iota + 1 // agent: the machine is set up. Command 0.
+	Start                  // rig: run the payload, a script for /bin/sh
+	Stdin                  // rig: the payload is input of the command; an empty one ends it
+	Kill                   // rig: kill the command and its process group
+	Output                 // agent: the payload is output of the command
+	Exit                   // agent: the command has ended; the payload is its exit code in decimal, 128 + N for signal N
+)
+
+// MaxPayload is the longest payload in bytes.
+const MaxPayload = 64 << 10
+
+// Frame is one message. Command is chosen by the rig and never used twice in one boot.
+type Frame struct {
+	Kind    Kind
+	Command uint32
+	Payload []byte
+}
+
+const headerLen = 9
+
+// Write writes one frame with a single call of w.Write.
+func Write(w io.Writer, f Frame) error {
+	if len(f.Payload) > MaxPayload {
+		return fmt.Errorf("a payload of %d bytes is longer than %d", len(f.Payload), MaxPayload)
+	}
+	b := make([]byte, headerLen, headerLen+len(f.Payload))
+	binary.BigEndian.PutUint32(b, uint32(len(f.Payload)))
+	b[4] = byte(f.Kind)
+	binary.BigEndian.PutUint32(b[5:], f.Command)
+	_, err := w.Write(append(b, f.Payload...))
+	return err
+}
+
+// Read reads one frame. Its payload is the caller's.
+func Read(r io.Reader) (Frame, error) {
+	var h [headerLen]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return Frame{}, err
+	}
+	n := binary.BigEndian.Uint32(h[:])
+	f := Frame{Kind: Kind(h[4]), Command: binary.BigEndian.Uint32(h[5:])}
+	if n > MaxPayload || f.Kind < Ready || f.Kind > Exit {
+		return Frame{}, fmt.Errorf("out of step: a frame of kind %d with %d bytes", f.Kind, n)
+	}
+	f.Payload = make([]byte, n)
+	_, err := io.ReadFull(r, f.Payload)
+	return f, err
+}
