@@ -1,0 +1,221 @@
+// Package device chooses the kind of device that a program's identifiers use: its flag --device.
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// Kind is a value of --device.
+type Kind string
+
+// The kinds.
+const (
+	Auto   Kind = "auto"   // Kernel if the address belongs to an RDMA device, else IWARP
+	IWARP  Kind = "iwarp"  // the embedded device: any address of the host, no privilege
+	Kernel Kind = "kernel" // the kernel's rdma_cm, which picks the RDMA device by the address
+)
+
+// Usage is the flag's help.
+const Usage = "`KIND` of device: iwarp, the embedded one; kernel, an RDMA device that the kernel has; " +
+	"auto, kernel if the address belongs to an RDMA device, else iwarp"
+
+// Check refuses what is no kind.
+func (k Kind) Check() error {
+	switch k {
+	case Auto, IWARP, Kernel:
+		return nil
+	}
+	return fmt.Errorf("--device %s: have auto, iwarp and kernel (which RDMA device it is depends on the address)", string(k))
+}
+
+// Choice is a kind of device, and why it was taken.
+type Choice struct {
+	Kind  Kind       // IWARP or Kernel
+	Local netip.Addr // this host's address that the connections will have; not valid when that is unknown, or any
+	Why   string     // for people; "" when the user has chosen
+}
+
+// String is the line that tells the user: "device: iwarp (no RDMA device has 127.0.0.1)".
+func (c Choice) String() string {
+	if c.Why == "" {
+		return "device: " + string(c.Kind)
+	}
+	return fmt.Sprintf("device: %s (%s)", c.Kind, c.Why)
+}
+
+// Driver makes the driver; nothing is opened yet. The options are for the embedded device.
+func (c Choice) Driver(opts ...iwarp.Option) cmid.Driver {
+	if c.Kind == Kernel {
+		return kernel()
+	}
+	return iwarp.New(opts...)
+}
+
+// host is what a choice depends on.
+type host interface {
+	// device names the RDMA device that has a local address. The error says why rdma_cm cannot be used.
+	device(local netip.Addr) (name string, ok bool, err error)
+	// source is the local address that connections to peer come from.
+	source(peer netip.Addr) (netip.Addr, error)
+	// addrs are the host's addresses, loopback excepted.
+	addrs() ([]netip.Addr, error)
+}
+
+// Dialling chooses for connections to peer. local is where they shall come from; one that is not valid leaves it to the routing tables.
+func Dialling(k Kind, local, peer netip.Addr) (Choice, error) {
+	return dialling(thisHost{}, k, local, peer)
+}
+
+// Listening chooses for connections to a local address. For a wildcard, or an address that is not valid, Auto takes the kernel's
+// devices when this host has an RDMA device with an address: they are what a listener on a wildcard serves then.
+func Listening(k Kind, local netip.Addr) (Choice, error) { return listening(thisHost{}, k, local) }
+
+// Named chooses by "host:port", as actors' Dial and Serve have it, and looks names up; passive says that it is to listen on. Only Auto needs
+// to know the address.
+func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, error) {
+	if k != Auto {
+		return Choice{Kind: k}, k.Check()
+	}
+	name, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return Choice{}, err
+	}
+	hints := &cmid.AddrInfo{PortSpace: cmid.PortSpaceTCP}
+	if passive {
+		hints.Flags = cmid.RAIPassive
+	}
+	list, err := cmid.LookupAddrInfo(ctx, name, port, hints)
+	if err != nil {
+		return Choice{}, err
+	}
+	if passive {
+		return Listening(k, list[0].Src.Addr())
+	}
+	return Dialling(k, netip.Addr{}, list[0].Dst.Addr())
+}
+
+// Any chooses for connections of this host with itself. Choice.Local is an address to make them to, always valid.
+func Any(k Kind) (Choice, error) { return anywhere(thisHost{}, k) }
+
+func dialling(h host, k Kind, local, peer netip.Addr) (Choice, error) {
+	if err := k.Check(); err != nil {
+		return Choice{}, err
+	}
+	if !local.IsValid() || local.IsUnspecified() {
+		var err error
+		if local, err = h.source(peer); err != nil {
+			return Choice{}, fmt.Errorf("no way to %v: %w", peer, err)
+		}
+	}
+	if k != Auto {
+		return Choice{Kind: k, Local: local}, nil
+	}
+	return owned(h, local), nil
+}
+
+func listening(h host, k Kind, local netip.Addr) (Choice, error) {
+	switch err := k.Check(); {
+	case err != nil:
+		return Choice{}, err
+	case k != Auto:
+		return Choice{Kind: k, Local: local}, nil
+	case local.IsValid() && !local.IsUnspecified():
+		return owned(h, local), nil
+	}
+	found, err := search(h)
+	c := Choice{Kind: IWARP, Local: local}
+	switch {
+	case err != nil:
+		c.Why = because(err)
+	case len(found) == 0:
+		c.Why = "no RDMA device has an address of this host"
+	default:
+		var names []string
+		for _, f := range found {
+			names = append(names, fmt.Sprintf("%s has %v", f.name, f.addr))
+		}
+		c.Kind, c.Why = Kernel, strings.Join(names, ", ")+"; other addresses need --device iwarp"
+	}
+	return c, nil
+}
+
+func anywhere(h host, k Kind) (Choice, error) {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	switch err := k.Check(); {
+	case err != nil:
+		return Choice{}, err
+	case k == IWARP:
+		return Choice{Kind: k, Local: loopback}, nil
+	}
+	found, err := search(h)
+	switch {
+	case len(found) > 0:
+		c := Choice{Kind: Kernel, Local: found[0].addr}
+		if k == Auto {
+			c.Why = fmt.Sprintf("%s has %v", found[0].name, found[0].addr)
+		}
+		return c, nil
+	case k == Kernel && err != nil:
+		return Choice{}, err
+	case k == Kernel:
+		return Choice{}, errors.New("--device kernel: no RDMA device has an address of this host")
+	}
+	c := Choice{Kind: IWARP, Local: loopback, Why: "no RDMA device has an address of this host"}
+	if err != nil {
+		c.Why = because(err)
+	}
+	return c, nil
+}
+
+// owned chooses by the one address that counts.
+func owned(h host, local netip.Addr) Choice {
+	none := Choice{Kind: IWARP, Local: local, Why: fmt.Sprintf("no RDMA device has %v", local)}
+	if local.IsLoopback() {
+		return none
+	}
+	name, ok, err := h.device(local)
+	switch {
+	case err != nil:
+		return Choice{Kind: IWARP, Local: local, Why: because(err)}
+	case !ok:
+		return none
+	}
+	return Choice{Kind: Kernel, Local: local, Why: fmt.Sprintf("%s has %v", name, local)}
+}
+
+// owner is an RDMA device and the first address found of it.
+type owner struct {
+	name string
+	addr netip.Addr
+}
+
+// search finds the RDMA devices that have an address of this host.
+func search(h host) (found []owner, err error) {
+	addrs, err := h.addrs()
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool)
+	for _, a := range addrs {
+		name, ok, err := h.device(a)
+		if err != nil {
+			return nil, err
+		}
+		if ok && !known[name] {
+			known[name] = true
+			found = append(found, owner{name, a})
+		}
+	}
+	return found, nil
+}
+
+// because is an error that makes no difference to the user but for the choice.
+func because(err error) string { return "no kernel devices: " + err.Error() }

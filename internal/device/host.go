@@ -1,0 +1,39 @@
+package device
+
+import (
+	"net"
+	"net/netip"
+)
+
+// thisHost is the host as it is.
+type thisHost struct{}
+
+// source asks the routing tables: connecting a datagram socket sends nothing.
+func (thisHost) source(peer netip.Addr) (netip.Addr, error) {
+	const discard = 9 // any port does
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, discard)))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+func (thisHost) addrs() ([]netip.Addr, error) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, a := range list {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		ip, ok := netip.AddrFromSlice(n.IP)
+		if ip = ip.Unmap(); ok && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() { // a link-local one needs its zone
+			out = append(out, ip)
+		}
+	}
+	return out, nil
+}

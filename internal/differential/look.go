@@ -1,0 +1,182 @@
+package differential
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// seen is what a turn has shown, by what it is about: "answer 1", "events a", "state c1", "local a".
+type seen map[string]string
+
+func (s seen) equal(o seen) bool { return maps.Equal(s, o) }
+
+// look tells how all identifiers stand, and what was told in this turn.
+func (w *world) look() seen {
+	out := make(seen)
+	for _, name := range w.order {
+		w.portNames(w.slots[name])
+	}
+	for name, s := range w.slots {
+		for _, a := range s.asked {
+			out[fmt.Sprintf("answer %d", a.n)] = a.answer
+		}
+		if len(s.events) > 0 {
+			out["events "+name] = strings.Join(s.events, ", ")
+		}
+		if len(s.params) > 0 {
+			out["params "+name] = strings.Join(s.params, ", ")
+		}
+		if !s.alive() {
+			continue
+		}
+		in := s.id.Info()
+		out["state "+name] = s.id.State().String()
+		out["local "+name], out["peer "+name] = w.address(in.Local), w.address(in.Peer)
+		if s.id.Flavor()&states.Device != 0 {
+			out["device "+name] = "yes"
+		}
+	}
+	return out
+}
+
+// portNames names the port of an identifier that is seen for the first time after the identifier.
+func (w *world) portNames(s *slot) {
+	if s.id == nil {
+		return
+	}
+	if port := s.id.SrcPort(); port != 0 && w.ports[port] == "" {
+		w.ports[port] = fmt.Sprintf("%s%d's", s.name, s.made)
+	}
+}
+
+// address is an address by the names of its host and its port.
+func (w *world) address(a cmid.Addr) string {
+	port := w.ports[a.Port()]
+	switch {
+	case a.Port() == 0: // an address without a port is what is left of a bind that failed
+		return "none"
+	case port == "":
+		port = "?"
+	}
+	return w.rig.hostName(a.Addr()) + ":" + port
+}
+
+func (r *Rig) hostName(ip netip.Addr) string {
+	for _, name := range []string{"dev", "second", "plain", "foreign", "noarp", "any", "any6", "lo", "v6"} {
+		if r.host(name) == ip {
+			return name
+		}
+	}
+	if !ip.IsValid() {
+		return "none"
+	}
+	return ip.String()
+}
+
+// event is an event in one line, "" for those that are not compared.
+func event(id *cmid.ID, ev cmid.Event) string {
+	l := id.Limits()
+	switch ev := ev.(type) {
+	case *cmid.TimewaitExit:
+		return "" // after 2 s on some kernels, 0.2 s on others; never here on iWARP
+	case *cmid.ConnectRequest:
+		return "ConnectRequest" + data(ev.PrivateData, l.ConnectData)
+	case *cmid.ConnectResponse:
+		return "ConnectResponse" + data(ev.PrivateData, l.AcceptData)
+	case *cmid.Established:
+		return "Established" + data(ev.PrivateData, l.AcceptData)
+	case *cmid.Rejected:
+		return fmt.Sprintf("Rejected(%d)", ev.Status) + data(ev.PrivateData, l.RejectData)
+	case *cmid.Disconnected:
+		if ev.Err != nil {
+			return fmt.Sprintf("Disconnected(%d: %s)", ev.Status, errorName(ev.Err))
+		}
+		return fmt.Sprintf("Disconnected(%d)", ev.Status)
+	case *cmid.AddrError:
+		return fmt.Sprintf("AddrError(%d)", ev.Status)
+	case *cmid.RouteError:
+		return fmt.Sprintf("RouteError(%d)", ev.Status)
+	case *cmid.Unreachable:
+		return fmt.Sprintf("Unreachable(%d)", ev.Status)
+	case *cmid.ConnectError:
+		return fmt.Sprintf("ConnectError(%d)", ev.Status)
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "*cmid.")
+}
+
+// data is private data: the bytes, or that it is as much as there may be. On InfiniBand zeros come behind it.
+func data(b []byte, limit int) string {
+	s := strings.TrimRight(string(b), "\x00")
+	switch {
+	case s == "":
+		return ""
+	case len(s) == limit && s == string(privateData("max", limit)):
+		return " data=max"
+	}
+	return fmt.Sprintf(" data=%q", s)
+}
+
+// params are a connection's parameters as an event tells them, "" for other events.
+func params(ev cmid.Event) string {
+	var p cmid.ConnParam
+	switch ev := ev.(type) {
+	case *cmid.ConnectRequest:
+		p = ev.Param
+	case *cmid.ConnectResponse:
+		p = ev.Param
+	case *cmid.Established:
+		p = ev.Param
+	default:
+		return ""
+	}
+	depth := func(n uint8) string {
+		if n >= 16 { // the device's most
+			return "most"
+		}
+		return fmt.Sprint(n)
+	}
+	s := "reads=" + depth(p.ResponderResources) + "/" + depth(p.InitiatorDepth)
+	if p.RetryCount != 0 || p.RNRRetryCount != 0 {
+		s += fmt.Sprintf(" retries=%d/%d", p.RetryCount, p.RNRRetryCount)
+	}
+	if p.QPNum != 0 {
+		s += " qp"
+	}
+	if p.FlowControl {
+		s += " flow"
+	}
+	if p.SRQ {
+		s += " srq"
+	}
+	return s
+}
+
+// errnoOf is how a call ended.
+func errnoOf(ev cmid.Event) string {
+	if f, ok := ev.(*cmid.CommandFailed); ok {
+		return errorName(f)
+	}
+	return "ok"
+}
+
+// errorName is an error's errno by name.
+func errorName(err error) string {
+	var errno unix.Errno
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, errNoDevice):
+		return errNoDevice.Error()
+	case errors.As(err, &errno):
+		return unix.ErrnoName(errno)
+	}
+	return err.Error()
+}

@@ -1,0 +1,201 @@
+package differential
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Side is a driver of a pair. Open sets it up anew for each program.
+type Side struct {
+	Name string
+	Open func() (Rig, error)
+}
+
+// Pair is two drivers that ought to agree. Guide is the in-memory twin of their kind: programs are drawn by asking it, and it says how
+// long to wait for Left.
+type Pair struct {
+	Name               string // as Accepted names it
+	Guide, Left, Right Side
+	// Costly says what blocks a kernel for long; the generator draws little of it. nil: nothing.
+	Costly func(verb string, s states.State) bool
+}
+
+// Delta is one thing that differs. Of is "answer", or "events", "params" (what events say of depths
+// and the like), "state", "local", "peer" or "device" of "self", the identifier that
+// was commanded, or of "other", another one.
+type Delta struct{ Of, Left, Right string }
+
+// Difference is where the drivers of a pair went apart.
+type Difference struct {
+	Pair   *Pair
+	Number int // of the turn
+	At     Turn
+	State  string // in which the first command found its identifier
+	Deltas []Delta
+}
+
+// String is the turn and what differs, a line each.
+func (d *Difference) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "turn %d: %v, in state %s", d.Number+1, d.At, d.State)
+	for _, x := range d.Deltas {
+		fmt.Fprintf(&b, "\n  %s: %s has %q, %s has %q", x.Of, d.Pair.Left.Name, x.Left, d.Pair.Right.Name, x.Right)
+	}
+	return b.String()
+}
+
+// kind is what two differences of one cause have in common: the command and what differs.
+func (d *Difference) kind() string {
+	verbs := make([]string, len(d.At))
+	for i, st := range d.At {
+		verbs[i] = st.Verb
+	}
+	return fmt.Sprintf("%v in %s: %v", verbs, d.State, d.Deltas)
+}
+
+// same says that d shows what o shows, whatever else was in the turn.
+func (d *Difference) same(o *Difference) bool {
+	return d.State == o.State && slices.Equal(d.Deltas, o.Deltas)
+}
+
+// glance is a turn as one driver shows it.
+type glance struct {
+	seen   seen
+	before []string // states in which the commands found their identifiers, "" for no identifier
+}
+
+func (w *world) glance(t Turn, want seen) glance {
+	g := glance{before: make([]string, len(t))}
+	g.seen = w.run(t, want)
+	for _, s := range w.slots {
+		for _, a := range s.asked {
+			if a.cmd != nil || a.step.Verb == "qp" {
+				g.before[a.n] = a.before.String()
+			}
+		}
+	}
+	return g
+}
+
+// Run plays a program on both drivers and gives the first difference that is not accepted, nil when there is none. used counts the
+// entries of Accepted that showed. An error is the harness's, or a command that should never have reached a driver.
+func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error) {
+	var worlds []*world
+	defer func() {
+		for _, w := range worlds {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	open := func(s Side) *world {
+		rig, e := s.Open()
+		var w *world
+		if e == nil {
+			w, e = newWorld(rig)
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("differential: %s: %w", s.Name, e))
+			return nil
+		}
+		worlds = append(worlds, w)
+		return w
+	}
+	guide, left, right := open(p.Guide), open(p.Left), open(p.Right)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]Delta)
+	for i, t := range prog {
+		g := guide.glance(t, nil)
+		l := left.glance(t, g.seen)
+		r := right.glance(t, l.seen)
+		if left.err != nil || right.err != nil {
+			return nil, nil // close tells
+		}
+		deltas := compare(l.seen, r.seen, known)
+		if len(deltas) == 0 {
+			continue
+		}
+		ends, rest := p.accept(t, l.before, deltas, known, used)
+		switch {
+		case len(rest) > 0:
+			return &Difference{Pair: p, Number: i, At: t, State: l.before[0], Deltas: named(t, 0, rest)}, nil
+		case ends:
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// compare lists what differs, but for what is known since an earlier turn.
+func compare(l, r seen, known map[string]Delta) []Delta {
+	var deltas []Delta
+	add := func(of string) {
+		d := Delta{of, l[of], r[of]}
+		if d.Left == d.Right {
+			delete(known, of)
+		} else if known[of] != d && !slices.Contains(deltas, d) {
+			deltas = append(deltas, d)
+		}
+	}
+	for of := range l {
+		add(of)
+	}
+	for of := range r {
+		add(of)
+	}
+	slices.SortFunc(deltas, func(a, b Delta) int { return strings.Compare(a.Of, b.Of) })
+	return deltas
+}
+
+// named is deltas as seen from a turn's command n.
+func named(t Turn, n int, deltas []Delta) []Delta {
+	out := make([]Delta, len(deltas))
+	for i, d := range deltas {
+		what, who, _ := strings.Cut(d.Of, " ")
+		switch {
+		case what == "answer" && who == strconv.Itoa(n):
+			d.Of = "answer"
+		case what == "answer":
+		case who == t[n].Who:
+			d.Of = what + " self"
+		default:
+			d.Of = what + " other"
+		}
+		out[i] = d
+	}
+	return out
+}
+
+// accept takes away what Accepted explains. Each entry must be there as a whole.
+func (p *Pair) accept(t Turn, before []string, deltas []Delta, known map[string]Delta, used map[*Entry]int) (ends bool, rest []Delta) {
+	rest = deltas
+	for i := range Accepted {
+		e := &Accepted[i]
+		for n, st := range t {
+			if !e.matches(p, st, before[n]) {
+				continue
+			}
+			found := e.find(named(t, n, rest))
+			if found == nil {
+				continue
+			}
+			used[e]++
+			ends = ends || e.Ends
+			kept := rest[:0:0]
+			for i, d := range rest {
+				if !slices.Contains(found, i) {
+					kept = append(kept, d)
+				} else if !strings.HasPrefix(d.Of, "answer") && !strings.HasPrefix(d.Of, "events") && !strings.HasPrefix(d.Of, "params") {
+					known[d.Of] = d
+				}
+			}
+			rest = kept
+		}
+	}
+	return ends, rest
+}

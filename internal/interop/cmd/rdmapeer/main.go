@@ -1,0 +1,96 @@
+// Rdmapeer speaks the protocols of rdmacm-utils' small programs, to be tested against them:
+//
+//	rdmapeer rdma_server|rdma_client   one message of 16 bytes each way
+//	rdmapeer ucmatose [-s ADDR]        -c connections, -C messages of -S bytes each way; the server sends first
+//	rdmapeer udaddy [-s ADDR]          the same with datagrams; the client sends first
+//	rdmapeer mckey -m GROUP [-s]       datagrams to a multicast group
+//
+// The flags are theirs, and so is the exit status: 0, or 255 when it failed. What they take for granted, that a message has the size
+// that was asked for, is checked here. A server says where it listens. --device chooses between the embedded device and the kernel's.
+//
+// It is written on cmid's plain calls, one thing after the other, as the programs are.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/device"
+)
+
+// program is one of the programs. flags registers what it takes and returns what runs it.
+type program struct {
+	name  string
+	flags func(f *flag.FlagSet) func(h *host) error
+}
+
+var programs = []program{
+	{"rdma_server", rdmaServer},
+	{"rdma_client", rdmaClient},
+	{"ucmatose", ucmatose},
+	{"udaddy", udaddy},
+	{"mckey", mckey},
+}
+
+// Exit statuses. The C programs return -1 from main.
+const (
+	badUsage = 1
+	failed   = 255
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, driver)) }
+
+// run is one command line; it returns the exit status. drivers finds what --device names.
+func run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmid.Driver, error)) int {
+	if len(args) > 0 {
+		for _, p := range programs {
+			if p.name == args[0] {
+				return p.run(args[1:], stdout, stderr, drivers)
+			}
+		}
+	}
+	fmt.Fprintln(stderr, "which program?")
+	for _, p := range programs {
+		fmt.Fprintln(stderr, "  rdmapeer", p.name, "[flags]")
+	}
+	return badUsage
+}
+
+func (p program) run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmid.Driver, error)) int {
+	f := flag.NewFlagSet("rdmapeer "+p.name, flag.ContinueOnError)
+	f.SetOutput(stderr)
+	kind := f.String("device", string(device.IWARP), "`KIND` of device: iwarp, the embedded one, or kernel")
+	timeout := f.Duration("timeout", 20*time.Second, "how long a step may take")
+	body := p.flags(f)
+	if err := f.Parse(args); err != nil {
+		return badUsage
+	}
+	if f.NArg() > 0 {
+		fmt.Fprintf(stderr, "%s: unexpected %q\n", p.name, f.Arg(0))
+		return badUsage
+	}
+	d, err := drivers(*kind)
+	if err == nil {
+		err = play(d, *timeout, stdout, body)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.name, err)
+		return failed
+	}
+	return 0
+}
+
+// play runs a program's body on a device.
+func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *host) error) (err error) {
+	h, err := open(d, timeout, stdout)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	return body(h)
+}
