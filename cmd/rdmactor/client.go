@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -17,6 +18,8 @@ type client struct {
 	round        int  // rounds that are done
 	written      bool // the sink is told: the next message says that it was written
 	stopped      bool
+	begun        time.Time // of the round
+	times        roundTimes
 }
 
 func (cl *client) start(addr cmid.Addr) error {
@@ -26,7 +29,7 @@ func (cl *client) start(addr cmid.Addr) error {
 	}
 	cl.c = cl.s.newConn(id, cl)
 	cl.c.expect("resolving the address")
-	return id.ResolveAddr(cmid.Addr{}, addr, cl.s.timeout)
+	return id.ResolveAddr(cmid.AddrFrom(cl.s.source, 0), addr, cl.s.timeout)
 }
 
 func (cl *client) event(ev cmid.Event) error {
@@ -68,6 +71,7 @@ func (cl *client) begin() error {
 		cl.sink.Bytes[i] = 0xff
 	}
 	cl.written = false
+	cl.begun = time.Now()
 	cl.c.expect(fmt.Sprintf("round %d, the server's read", cl.round))
 	return cl.c.send(bufferOf(cl.source))
 }
@@ -79,6 +83,7 @@ func (cl *client) received(buffer) error {
 		cl.c.expect(fmt.Sprintf("round %d, the server's write", cl.round))
 		return cl.c.send(bufferOf(cl.sink))
 	}
+	cl.times.add(time.Since(cl.begun))
 	if cl.s.validate {
 		if err := difference(cl.source.Bytes, cl.sink.Bytes); err != nil {
 			return err
@@ -119,6 +124,9 @@ func (cl *client) stop() error {
 }
 
 func (cl *client) ended(_ *conn, err error) error {
+	if cl.times.n > 0 {
+		fmt.Fprintf(cl.s.stderr, "%s of %s, %v\n", plural(cl.times.n, "round"), plural(cl.s.size, "byte"), cl.times)
+	}
 	if err == nil && cl.round < cl.s.count {
 		return fmt.Errorf("interrupted after %d of %d rounds", cl.round, cl.s.count)
 	}

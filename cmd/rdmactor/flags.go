@@ -5,8 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/device"
 )
 
 const pingUsage = `rdmactor ping -s [-P] [flags]
@@ -24,7 +27,8 @@ type pingFlags struct {
 	persistent        bool
 	verbose, validate bool
 	crc               bool
-	device            string
+	source            netip.Addr
+	device            device.Kind
 	timeout           time.Duration
 }
 
@@ -45,7 +49,8 @@ func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	f.BoolVar(&o.verbose, "v", false, "print the data")
 	f.BoolVar(&o.validate, "V", false, "client: check what comes back")
 	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; not for soft-iWARP where something on the way cuts TCP segments anew")
-	f.StringVar(&o.device, "device", "iwarp", "`KIND` of device: iwarp, the embedded one (kernel devices come later)")
+	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
+	kind := f.String("device", string(device.Auto), device.Usage)
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long the peer may take for each step")
 	if err := f.Parse(spread(f, args)); errors.Is(err, flag.ErrHelp) {
 		f.SetOutput(stdout)
@@ -55,6 +60,7 @@ func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	} else if err != nil {
 		return o, fmt.Errorf("%w; see rdmactor ping --help", err)
 	}
+	o.device = device.Kind(*kind)
 	return o, o.check(f.Args())
 }
 
@@ -74,11 +80,13 @@ func (o *pingFlags) check(words []string) error {
 		return fmt.Errorf("-S %d: have 1 to %d bytes", o.size, maxSize)
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
-	case o.device != "iwarp":
-		return fmt.Errorf("--device %s: have iwarp (kernel devices come later)", o.device)
+	case o.server && o.source.IsValid():
+		return errors.New("-I: a client's address; a server listens on -a")
 	}
-	return nil
+	return o.device.Check()
 }
+
+const sourceUsage = "client: IP `ADDR` of this host to connect from"
 
 // spread makes of getopt's "-vVC10", which rping takes, flag's "-v -V -C 10". What f knows by its whole name it leaves alone.
 func spread(f *flag.FlagSet, args []string) []string {

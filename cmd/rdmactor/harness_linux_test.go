@@ -18,7 +18,16 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(lingering{m}) }
+
+// lingering gives Proto.Actor's dead letters the time after which their goroutine ends.
+type lingering struct{ *testing.M }
+
+func (l lingering) Run() int {
+	code := l.M.Run()
+	time.Sleep(3500 * time.Millisecond)
+	return code
+}
 
 // patience is for what has no time limit of its own: far above what any step here takes.
 const patience = 30 * time.Second
@@ -68,8 +77,14 @@ func begin(t *testing.T, stdout io.Writer, args ...string) *running {
 // serve starts a server on a free port of loopback.
 func serve(t *testing.T, args ...string) *running {
 	t.Helper()
+	return listen(t, append([]string{"ping", "-s", "-a", "127.0.0.1", "-p", "0", "--device", "iwarp"}, args...)...)
+}
+
+// listen starts a server, and returns when it has said where it listens.
+func listen(t *testing.T, args ...string) *running {
+	t.Helper()
 	from, to := io.Pipe()
-	r := begin(t, to, append([]string{"ping", "-s", "-a", "127.0.0.1", "-p", "0"}, args...)...)
+	r := begin(t, to, args...)
 	lines := bufio.NewReader(from)
 	first, err := lines.ReadString('\n')
 	if err != nil {
@@ -97,7 +112,7 @@ func serve(t *testing.T, args ...string) *running {
 // dial starts a client of the server at port.
 func dial(t *testing.T, port string, args ...string) *running {
 	t.Helper()
-	return begin(t, nil, append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", port}, args...)...)
+	return begin(t, nil, append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", port, "--device", "iwarp"}, args...)...)
 }
 
 // dialForever starts a client that plays until it is told to end, and returns when it has had a round.

@@ -15,7 +15,8 @@ import (
 
 const overview = `rdmactor: RDMA from one program, without kernel modules and without root
 
-  rdmactor ping -s|-c [flags]   rping's conversation: Send, Read and Write with data that can be checked
+  rdmactor ping -s|-c [flags]    rping's conversation: Send, Read and Write with data that can be checked
+  rdmactor time [-s|-c] [flags]  cmtime's measurement: what each step of a connection takes
 
 Each takes --help.
 `
@@ -38,6 +39,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	switch args[0] {
 	case "ping":
 		return ping(ctx, args[1:], stdout, stderr)
+	case "time":
+		return measure(ctx, args[1:], stdout, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, overview)
 		return nil

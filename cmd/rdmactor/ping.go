@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -57,11 +58,15 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func (s *session) run() (err error) {
-	addr, err := s.lookup()
+	addr, err := lookup(s.ctx, s.timeout, s.addr, s.port, s.server)
 	if err != nil {
 		return err
 	}
-	s.ch, err = cmid.OpenChannel(iwarp.New(func(c *iwarp.Config) { c.CRC = s.crc }))
+	d, err := s.driver(addr)
+	if err != nil {
+		return err
+	}
+	s.ch, err = cmid.OpenChannel(d)
 	if err != nil {
 		return err
 	}
@@ -72,22 +77,17 @@ func (s *session) run() (err error) {
 	return s.serve()
 }
 
-// lookup is the address that -a and -p name, of the kind that rping would take.
-func (s *session) lookup() (cmid.Addr, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
-	defer cancel()
-	hints := &cmid.AddrInfo{PortSpace: cmid.PortSpaceTCP}
-	if s.server {
-		hints.Flags = cmid.RAIPassive
+// driver is of the device that the flags and the address choose.
+func (s *session) driver(addr cmid.Addr) (cmid.Driver, error) {
+	choice, err := device.Listening(s.device, addr.Addr())
+	if s.client {
+		choice, err = device.Dialling(s.device, s.source, addr.Addr())
 	}
-	list, err := cmid.LookupAddrInfo(ctx, s.addr, s.port, hints)
 	if err != nil {
-		return cmid.Addr{}, err
+		return nil, err
 	}
-	if s.server {
-		return list[0].Src, nil
-	}
-	return list[0].Dst, nil
+	announce(choice, s.stderr)
+	return choice.Driver(func(c *iwarp.Config) { c.CRC = s.crc }), nil
 }
 
 // serve handles events and deadlines until the role is over.

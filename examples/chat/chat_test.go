@@ -214,6 +214,15 @@ func TestFlagsAroundTheAddress(t *testing.T) {
 	p.want("you are z in q", "flags before and behind the address")
 }
 
+func TestDeviceByAddress(t *testing.T) {
+	host := start(t, "host", "serve", "127.0.0.1:0", "--device", "auto")
+	host.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is told")
+	told := host.want("join with: chat join ", "the port that was chosen is told")
+	p := start(t, "chat", "join", told[strings.LastIndex(told, " ")+1:], "--nick", "y", "--device", "auto")
+	p.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is told")
+	p.want("you are y in lobby", "it is the same device")
+}
+
 func TestReadableErrors(t *testing.T) {
 	addr := freeAddr(t)
 	for name, tt := range map[string]struct {
@@ -224,7 +233,7 @@ func TestReadableErrors(t *testing.T) {
 		"no address":   {[]string{"join"}, "chat join HOST:PORT"},
 		"bad address":  {[]string{"join", "nowhere", "--nick", "x"}, "nowhere"},
 		"bad nickname": {[]string{"join", addr, "--nick", "a b"}, "may not have spaces"},
-		"bad device":   {[]string{"--device", "mlx5_0"}, "have auto and iwarp"},
+		"bad device":   {[]string{"--device", "mlx5_0"}, "have auto, iwarp and kernel"},
 		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
 		"bad command":  {[]string{"dance"}, "unknown command"},
 		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},

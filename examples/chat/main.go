@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/internal/device"
 )
 
 const defaultAddr = "127.0.0.1:7471"
@@ -61,7 +61,7 @@ type settings struct {
 	command string // "", "serve" or "join"
 	addr    string
 	hello   hello
-	device  string
+	device  device.Kind
 	debug   bool
 }
 
@@ -74,7 +74,7 @@ func parseFlags(args []string) (settings, error) {
 	}
 	name := strings.TrimSpace("chat " + s.command)
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.StringVar(&s.device, "device", "auto", "`KIND` of device: auto or iwarp (both are the embedded iWARP device; kernel devices come later)")
+	kind := f.String("device", string(device.IWARP), device.Usage)
 	f.BoolVar(&s.debug, "debug", false, "log what the identifiers do")
 	if s.command != "join" {
 		f.StringVar(&s.addr, "addr", defaultAddr, "`ADDR` to host on")
@@ -99,6 +99,7 @@ func parseFlags(args []string) (settings, error) {
 		}
 		words, args = append(words, f.Arg(0)), f.Args()[1:]
 	}
+	s.device = device.Kind(*kind)
 	return s, s.check(name, words)
 }
 
@@ -113,8 +114,8 @@ func (s *settings) check(name string, words []string) error {
 	case len(words) == 1:
 		s.addr = words[0]
 	}
-	if s.device != "auto" && s.device != "iwarp" {
-		return fmt.Errorf("--device %s: have auto and iwarp (kernel devices come later)", s.device)
+	if err := s.device.Check(); err != nil {
+		return err
 	}
 	if s.command == "serve" {
 		return nil
@@ -148,7 +149,14 @@ func run(ctx context.Context, args []string) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 	defer system.Shutdown()
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()), rdma.WithLogger(log))
+	choice, err := device.Named(ctx, s.device, s.addr, s.command != "join")
+	if err != nil {
+		return err
+	}
+	if choice.Why != "" {
+		fmt.Fprintln(os.Stderr, "--", choice)
+	}
+	rt, err := rdma.Open(system, rdma.WithDevice(choice.Driver()), rdma.WithLogger(log))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,155 @@
+package timing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// system is a runtime in an ActorSystem of its own.
+type system struct {
+	sys  *actor.ActorSystem
+	rt   *rdma.Runtime
+	stop time.Duration
+}
+
+func openSystem(c Config, d cmid.Driver) (*system, error) {
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return c.Log }))
+	rt, err := rdma.Open(sys, rdma.WithDevice(d), rdma.WithTimeouts(rdma.Timeouts{
+		Address: c.Timeout, Route: c.Timeout, Connect: c.Timeout, Request: c.Timeout, Close: c.Timeout,
+	}))
+	if err != nil {
+		sys.Shutdown()
+		return nil, err
+	}
+	return &system{sys, rt, c.Timeout}, nil
+}
+
+// close ends everything. wanted is how many identifiers may be there still.
+func (s *system) close(wanted int) error {
+	var left error
+	if ids := s.rt.Inspect(); len(ids) > wanted {
+		left = fmt.Errorf("%d identifiers are left, the last one %v since %v", len(ids), ids[len(ids)-1].State, ids[len(ids)-1].InState)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.stop)
+	defer cancel()
+	err := s.rt.Shutdown(ctx)
+	s.sys.Shutdown()
+	return errors.Join(left, err)
+}
+
+// actorClient makes connections through actors.
+type actorClient struct {
+	*system
+	timeout time.Duration
+	qps     qpTimes
+	stopped bool
+}
+
+func openActorClient(c Config) (Client, error) {
+	cl := &actorClient{timeout: c.Timeout}
+	var err error
+	cl.system, err = openSystem(c, timedDriver{c.Driver, &cl.qps})
+	return cl, err
+}
+
+func (cl *actorClient) Close() error {
+	if cl.stopped {
+		return cl.close(len(cl.rt.Inspect())) // those of the run that was stopped
+	}
+	return cl.close(0)
+}
+
+func (cl *actorClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
+	ended := make(chan struct{})
+	l := &actorLevel{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}
+	l.b = newBench(p, l, cl.timeout, false, func() { close(ended) })
+	cl.qps = nil // the loop reads it when it runs the actor that is not there yet
+	pid := cl.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return l }, cl.rt.OnLoop()))
+	defer func() { _ = cl.sys.Root.StopFuture(pid).Wait() }()
+	select {
+	case <-ended:
+		r := l.b.result()
+		if p.Connect {
+			r.inside(createQP, connect, cl.qps)
+		}
+		return r, nil
+	case <-stop:
+		cl.stopped = true
+		return Run{}, errStopped
+	}
+}
+
+var errStopped = errors.New("interrupted")
+
+// bare are the options of identifiers that send nothing: nothing of ours is on the wire, and a device that wants receives posted
+// beforehand gets the least of them.
+func bare() []rdma.IDOption { return []rdma.IDOption{rdma.Raw(), rdma.WithMessages(1, 1)} }
+
+// actorLevel owns the identifiers of one run. It runs on their loop.
+type actorLevel struct {
+	rt    *rdma.Runtime
+	b     *bench
+	ctx   actor.Context
+	pids  []*actor.PID
+	index map[string]int // of a PID
+}
+
+// watch looks whether anything was answered since the last time.
+type watch struct{ answers int }
+
+// Receive takes what the identifiers tell.
+func (l *actorLevel) Receive(ctx actor.Context) {
+	l.ctx = ctx
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		rdma.After(ctx, l.b.timeout, &watch{-1})
+		l.b.advance()
+	case *watch:
+		if l.b.over {
+			return
+		}
+		if m.answers == l.b.answers {
+			l.b.stall()
+		}
+		rdma.After(ctx, l.b.timeout, &watch{l.b.answers})
+	case *cmid.Done: // of create's Handover
+		if i, ok := l.sender(); ok {
+			l.b.made(i, nil)
+			l.b.advance()
+		}
+	case cmid.Event:
+		if i, ok := l.sender(); ok {
+			l.b.told(i, m)
+		}
+	}
+}
+
+func (l *actorLevel) sender() (i int, ok bool) {
+	if l.ctx.Sender() == nil {
+		return 0, false
+	}
+	i, ok = l.index[l.ctx.Sender().Id]
+	return i, ok
+}
+
+// create asks the new identifier for something that costs its device nothing: the answer says that it is there.
+func (l *actorLevel) create(i int) {
+	pid := l.rt.CreateID(l.ctx.Self(), bare()...)
+	l.pids[i], l.index[pid.Id] = pid, i
+	l.ctx.Request(pid, &rdma.Handover{To: l.ctx.Self()})
+}
+
+func (l *actorLevel) ask(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
+
+// createQP is not called: Connect makes the queue pair.
+func (l *actorLevel) createQP(int) {}
+
+func (l *actorLevel) endsItself() bool { return true }

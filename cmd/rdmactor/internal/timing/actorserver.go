@@ -1,0 +1,105 @@
+package timing
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// actorServer is an actor that owns the listener and its connections.
+type actorServer struct {
+	*count
+	*system
+	at      cmid.Addr
+	timeout time.Duration
+}
+
+func listenActor(c Config, at cmid.Addr) (Server, error) {
+	sys, err := openSystem(c, c.Driver)
+	if err != nil {
+		return nil, err
+	}
+	s := &actorServer{count: newCount(), system: sys, timeout: c.Timeout}
+	started := make(chan error, 1)
+	a := &accepting{count: s.count, rt: s.rt, at: at, started: started}
+	s.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, s.rt.OnLoop()))
+	if err := <-started; err != nil {
+		_ = s.close(1) // the listener
+		return nil, err
+	}
+	s.at = a.at
+	return s, nil
+}
+
+func (s *actorServer) Addr() cmid.Addr { return s.at }
+
+func (s *actorServer) Idle() int { return s.idle(s.timeout) }
+
+// Close does not complain of connections that are there still: they are the peers' to end.
+func (s *actorServer) Close() error { return s.close(len(s.rt.Inspect())) }
+
+// accepting accepts everybody. It runs on the loop.
+type accepting struct {
+	*count
+	rt       *rdma.Runtime
+	at       cmid.Addr // to listen on, then where it listens
+	listener *actor.PID
+	started  chan error // gets the outcome of Listen; nil afterwards
+}
+
+// Receive takes what the identifiers tell; the Sender is the one it is about.
+func (a *accepting) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		a.listener = a.rt.CreateID(ctx.Self(), bare()...)
+		ctx.Request(a.listener, &cmid.BindAddr{Addr: a.at})
+	case *cmid.Bound:
+		ctx.Request(a.listener, &cmid.Listen{}) // as cmtime: as many requests as the device holds
+	case *cmid.Listening:
+		a.at = m.Local
+		a.tell(nil)
+	case *cmid.ConnectRequest:
+		a.begun()
+		ctx.Respond(&cmid.Accept{})
+	case *cmid.Established:
+		a.accepted()
+	case *cmid.Disconnected:
+		if m.Err != nil {
+			a.failed(fmt.Errorf("disconnected: %w", m.Err))
+		}
+	case *cmid.Closed:
+		if !a.listening(ctx, m.Err) {
+			a.over()
+		}
+	case cmid.Failure:
+		if !a.listening(ctx, m) {
+			a.failed(m)
+			ctx.Respond(&cmid.DestroyID{})
+		}
+	}
+}
+
+// listening takes the listener's failure, or its end.
+func (a *accepting) listening(ctx actor.Context, err error) bool {
+	if ctx.Sender() == nil || !ctx.Sender().Equal(a.listener) {
+		return false
+	}
+	if err != nil && !errors.Is(err, rdma.ErrShutdown) {
+		a.failed(err)
+	}
+	a.tell(err)
+	a.lost()
+	return true
+}
+
+func (a *accepting) tell(err error) {
+	if a.started != nil {
+		a.started <- err
+		a.started = nil
+	}
+}

@@ -1,0 +1,262 @@
+package timing
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// step is one of cmtime's phases.
+type step uint8
+
+const (
+	createID step = iota
+	bindAddr
+	resolveAddr
+	resolveRoute
+	createQP
+	connect
+	disconnect
+	destroy
+	steps
+)
+
+var stepNames = [steps]string{
+	"create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy",
+}
+
+// level makes the identifiers and asks them. What comes of it is told to the bench: made, told; on the same goroutine, possibly
+// from inside.
+type level interface {
+	create(i int)
+	createQP(i int)
+	ask(i int, cmd cmid.Command)
+	// endsItself says that an identifier whose connection has ended is destroyed without being asked.
+	endsItself() bool
+}
+
+// bench takes identifiers through the steps of one run. It belongs to the goroutine of its level.
+type bench struct {
+	Plan
+	level   level
+	timeout time.Duration
+	todo    []step
+	ended   func() // called once, when the run is over
+
+	born    time.Time
+	ids     []timed
+	total   [steps]span
+	now     step
+	due     int  // identifiers whose answer is due
+	begun   bool // the first step
+	asking  bool
+	answers int // so far
+	errors  int
+	first   error
+	over    bool
+}
+
+// span is a beginning and an end, since the run began.
+type span struct{ from, to time.Duration }
+
+// timed is an identifier.
+type timed struct {
+	at     [steps]span
+	due    bool
+	failed bool
+	gone   bool // its connection has ended
+	closed bool
+}
+
+func newBench(p Plan, l level, timeout time.Duration, qpApart bool, ended func()) *bench {
+	b := &bench{Plan: p, level: l, timeout: timeout, ended: ended, born: time.Now(), ids: make([]timed, p.IDs)}
+	b.todo = []step{createID, bindAddr}
+	if p.Connect {
+		b.todo = append(b.todo, resolveAddr, resolveRoute)
+		if qpApart {
+			b.todo = append(b.todo, createQP)
+		}
+		b.todo = append(b.todo, connect, disconnect)
+	}
+	b.todo = append(b.todo, destroy)
+	return b
+}
+
+func (b *bench) clock() time.Duration { return time.Since(b.born) }
+
+// advance begins the next step when the present one is over, and so on.
+func (b *bench) advance() {
+	for !b.over && !b.asking && b.due == 0 {
+		if b.begun {
+			b.total[b.now].to = b.clock()
+		}
+		b.begun = true
+		if len(b.todo) == 0 {
+			b.over = true
+			b.ended()
+			return
+		}
+		b.now, b.todo = b.todo[0], b.todo[1:]
+		b.take(b.now)
+	}
+}
+
+// take has every identifier take the step.
+func (b *bench) take(s step) {
+	b.asking = true
+	b.total[s].from = b.clock()
+	for i := range b.ids {
+		n := &b.ids[i]
+		if n.closed || n.failed && s != destroy {
+			continue
+		}
+		n.due = true
+		b.due++
+		if s == destroy && n.gone && b.level.endsItself() {
+			continue // it began when its connection ended
+		}
+		n.at[s].from = b.clock()
+		switch s {
+		case createID:
+			b.level.create(i)
+		case createQP:
+			b.level.createQP(i)
+		default:
+			b.level.ask(i, b.command(s))
+		}
+	}
+	b.asking = false
+}
+
+// command is a step's. Each identifier has one of its own: an answer is known by its command.
+func (b *bench) command(s step) cmid.Command {
+	switch s {
+	case bindAddr:
+		return &cmid.BindAddr{Addr: b.Local}
+	case resolveAddr:
+		return &cmid.ResolveAddr{Dst: b.Peer, Timeout: b.timeout}
+	case resolveRoute:
+		return &cmid.ResolveRoute{Timeout: b.timeout}
+	case connect:
+		const retries = 2 // as cmtime's
+		return &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: retries}}
+	case disconnect:
+		return &cmid.Disconnect{}
+	}
+	return &cmid.DestroyID{}
+}
+
+// made ends a step that has no event: the identifier, or its queue pair, is there, or err says why not.
+func (b *bench) made(i int, err error) {
+	if err != nil {
+		b.fail(i, err)
+		return
+	}
+	b.took(i)
+}
+
+// told takes an identifier's event.
+func (b *bench) told(i int, ev cmid.Event) {
+	n := &b.ids[i]
+	switch e := ev.(type) {
+	case *cmid.Closed:
+		b.closed(n, i, e.Err)
+	case cmid.Failure:
+		b.fail(i, e)
+	case *cmid.Disconnected:
+		n.gone = true
+		n.at[destroy].from = b.clock()
+		switch {
+		case b.now == disconnect && e.Err == nil:
+			b.took(i)
+		case b.now != destroy:
+			b.fail(i, because("disconnected", e.Err))
+		}
+	case *cmid.Bound:
+		b.tookIf(bindAddr, i)
+	case *cmid.AddrResolved:
+		b.tookIf(resolveAddr, i)
+	case *cmid.RouteResolved:
+		b.tookIf(resolveRoute, i)
+	case *cmid.Established:
+		b.tookIf(connect, i)
+	}
+	b.advance()
+}
+
+// because says what happened, and why if that is known.
+func because(what string, why error) error {
+	if why == nil {
+		return errors.New(what)
+	}
+	return fmt.Errorf("%s: %w", what, why)
+}
+
+func (b *bench) closed(n *timed, i int, err error) {
+	if n.closed {
+		return
+	}
+	n.closed = true
+	if b.now != destroy && !n.gone && !n.failed {
+		b.fail(i, because("closed", err))
+	}
+	if n.due {
+		n.due = false
+		b.due--
+	}
+	b.answers++
+	n.at[destroy].to = b.clock()
+}
+
+func (b *bench) tookIf(s step, i int) {
+	if b.now == s {
+		b.took(i)
+	}
+}
+
+// took notes that an identifier has taken the step.
+func (b *bench) took(i int) {
+	n := &b.ids[i]
+	if !n.due {
+		return
+	}
+	n.at[b.now].to = b.clock()
+	b.answers++
+	n.due = false
+	b.due--
+}
+
+// fail notes that an identifier will take no more steps, but be destroyed.
+func (b *bench) fail(i int, err error) {
+	n := &b.ids[i]
+	if n.failed {
+		return
+	}
+	n.failed = true
+	b.errors++
+	if b.first == nil {
+		b.first = fmt.Errorf("%s, identifier %d of %d: %w", stepNames[b.now], i+1, len(b.ids), err)
+	}
+	if n.due && b.now != destroy {
+		n.due = false
+		b.due--
+	}
+}
+
+// stall gives up those whose answer is due: nothing was heard for the time limit.
+func (b *bench) stall() {
+	for i := range b.ids {
+		n := &b.ids[i]
+		if !n.due {
+			continue
+		}
+		b.fail(i, fmt.Errorf("no answer for %v", b.timeout))
+		if n.due { // of a destroy
+			n.due = false
+			b.due--
+		}
+	}
+	b.advance()
+}

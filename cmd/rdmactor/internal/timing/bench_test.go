@@ -1,0 +1,173 @@
+package timing
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// script is a level that does nothing by itself: the test answers.
+type script struct {
+	b     *bench
+	asked []string
+	ends  bool
+}
+
+func (s *script) note(i int, what string) { s.asked = append(s.asked, fmt.Sprintf("%s %d", what, i)) }
+
+func (s *script) create(i int)                { s.note(i, "create") }
+func (s *script) createQP(i int)              { s.note(i, "qp") }
+func (s *script) ask(i int, cmd cmid.Command) { s.note(i, fmt.Sprint(cmd.Op())) }
+func (s *script) endsItself() bool            { return s.ends }
+func (s *script) made(i int, err error)       { s.b.made(i, err); s.b.advance() }
+func (s *script) told(ev cmid.Event, ids ...int) {
+	for _, i := range ids {
+		s.b.told(i, ev)
+	}
+}
+
+func (s *script) want(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(s.asked, want) {
+		t.Fatalf("asked for %q, want %q", s.asked, want)
+	}
+	s.asked = nil
+}
+
+func newScript(n int, ends bool) *script {
+	s := &script{ends: ends}
+	s.b = newBench(Plan{IDs: n, Connect: true}, s, time.Second, !ends, func() { s.note(0, "over") })
+	s.b.advance()
+	return s
+}
+
+func refusal(err error) *cmid.CommandFailed {
+	return &cmid.CommandFailed{FailureBase: cmid.FailureBase{Op: "x", Err: err}}
+}
+
+// TestSteps: a step begins when all have taken the one before.
+func TestSteps(t *testing.T) {
+	s := newScript(2, false)
+	s.want(t, "create 0", "create 1")
+	s.made(1, nil)
+	s.want(t)
+	s.made(0, nil)
+	s.want(t, "BindAddr 0", "BindAddr 1")
+	s.told(&cmid.Bound{}, 0, 1)
+	s.want(t, "ResolveAddr 0", "ResolveAddr 1")
+	s.told(&cmid.AddrResolved{}, 1, 1) // twice is once
+	s.want(t)
+	s.told(&cmid.AddrResolved{}, 0)
+	s.want(t, "ResolveRoute 0", "ResolveRoute 1")
+	s.told(&cmid.RouteResolved{}, 0, 1)
+	s.want(t, "qp 0", "qp 1")
+	s.made(0, nil)
+	s.made(1, nil)
+	s.want(t, "Connect 0", "Connect 1")
+	s.told(&cmid.Established{}, 0, 1)
+	s.want(t, "Disconnect 0", "Disconnect 1")
+	s.told(&cmid.Disconnected{}, 0, 1)
+	s.want(t, "DestroyID 0", "DestroyID 1")
+	s.told(&cmid.Closed{}, 0, 1)
+	s.want(t, "over 0")
+	if r := s.b.result(); r.Errors != 0 || len(r.Steps) != int(steps) {
+		t.Errorf("the result is %+v, want %d steps without errors", r, steps)
+	}
+}
+
+// connected is a script whose identifiers are to be disconnected.
+func connected(n int, ends bool) *script {
+	s := newScript(n, ends)
+	for i := range n {
+		s.made(i, nil)
+	}
+	for _, ev := range []cmid.Event{&cmid.Bound{}, &cmid.AddrResolved{}, &cmid.RouteResolved{}} {
+		for i := range n {
+			s.told(ev, i)
+		}
+	}
+	if !ends {
+		for i := range n {
+			s.made(i, nil)
+		}
+	}
+	for i := range n {
+		s.told(&cmid.Established{}, i)
+	}
+	s.asked = nil
+	return s
+}
+
+// TestEndsItself: actors destroy what was disconnected; nobody asks them.
+func TestEndsItself(t *testing.T) {
+	s := connected(2, true)
+	s.told(&cmid.Disconnected{}, 0)
+	s.told(&cmid.Closed{}, 0)
+	s.told(&cmid.Disconnected{}, 1)
+	s.want(t)
+	s.told(&cmid.Closed{}, 1)
+	s.want(t, "over 0")
+	r := s.b.result()
+	last := r.Steps[len(r.Steps)-1]
+	if r.Errors != 0 || last.Name != "destroy" || last.MinUS <= 0 || last.TotalMS*1000 >= last.MaxMS*1000+1 {
+		t.Errorf("the last step is %+v: want the time of each from its Disconnected, and a total from the last one's", last)
+	}
+}
+
+// TestFailures: one that fails takes no more steps, is destroyed, and counts once.
+func TestFailures(t *testing.T) {
+	s := newScript(3, false)
+	s.made(0, nil)
+	s.made(1, unix.EMFILE)
+	s.made(2, nil)
+	s.want(t, "create 0", "create 1", "create 2", "BindAddr 0", "BindAddr 2")
+	s.told(&cmid.Bound{}, 0, 2)
+	s.told(&cmid.AddrError{}, 2)
+	s.told(&cmid.AddrError{}, 2)
+	s.told(&cmid.AddrResolved{}, 0)
+	s.want(t, "ResolveAddr 0", "ResolveAddr 2", "ResolveRoute 0")
+	s.told(&cmid.RouteResolved{}, 0)
+	s.made(0, nil)
+	s.told(&cmid.Disconnected{Err: unix.ECONNRESET}, 0)
+	s.want(t, "qp 0", "Connect 0", "DestroyID 0", "DestroyID 1", "DestroyID 2")
+	s.told(&cmid.Closed{}, 0, 1, 2)
+	s.want(t, "over 0")
+	r := s.b.result()
+	if r.Errors != 3 || !errors.Is(r.First, unix.EMFILE) || !strings.Contains(r.First.Error(), "create id, identifier 2 of 3") {
+		t.Errorf("%d errors, the first %v; want 3, the first that of identifier 2", r.Errors, r.First)
+	}
+
+	for what, ev := range map[string]cmid.Event{
+		"an unclean end": &cmid.Disconnected{Err: unix.ECONNRESET},
+		"closed":         &cmid.Closed{Err: unix.ENODEV},
+		"refused":        refusal(unix.EINVAL),
+	} {
+		s = connected(1, false)
+		s.told(ev, 0)
+		s.told(&cmid.Closed{}, 0)
+		if r := s.b.result(); r.Errors != 1 || !s.b.over {
+			t.Errorf("%s while disconnecting: %d errors, over %t; want 1 and the end", what, r.Errors, s.b.over)
+		}
+	}
+}
+
+// TestStall: silence ends the step, and the run.
+func TestStall(t *testing.T) {
+	s := connected(2, false)
+	s.told(&cmid.Disconnected{}, 0)
+	s.b.stall()
+	s.want(t, "DestroyID 0", "DestroyID 1")
+	s.b.stall()
+	s.want(t, "over 0")
+	r := s.b.result()
+	if r.Errors != 2 || !strings.Contains(r.First.Error(), "disconnect, identifier 2 of 2: no answer for 1s") {
+		t.Errorf("%d errors, the first %v; want two, the first that of the silent disconnect", r.Errors, r.First)
+	}
+}

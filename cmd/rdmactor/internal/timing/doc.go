@@ -1,0 +1,82 @@
+// Package timing measures how long identifiers take for each step of a connection, as cmtime(1) of rdma-core up to v51 does: all
+// identifiers take a step at once, and the next step begins when all have taken it. Nothing of ours is on the wire, so either side
+// may be cmtime.
+package timing
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// Level says what the connections are made through.
+type Level string
+
+// The levels.
+const (
+	Actor Level = "actor" // package actor: an actor for each identifier, on one loop
+	CMID  Level = "cmid"  // package cmid: the plain calls, on one event channel
+)
+
+// Config is what both sides need to know.
+type Config struct {
+	Driver  cmid.Driver
+	Level   Level
+	Timeout time.Duration // how long nothing may happen while an answer is due; also each resolution's and connection's deadline
+	Log     *slog.Logger  // of the actors
+}
+
+// Plan is one run of a client.
+type Plan struct {
+	IDs     int
+	Connect bool      // else the identifiers are only made, bound and destroyed
+	Local   cmid.Addr // to bind to; with port 0 the device chooses one for each
+	Peer    cmid.Addr // to connect to
+}
+
+// Client takes identifiers through the steps.
+type Client interface {
+	// Run is one run. What fails with an identifier is counted in the Run; the error says that the run did not come to its end.
+	// The caller's goroutine; it returns early when stop is closed.
+	Run(p Plan, stop <-chan struct{}) (Run, error)
+	// Close frees everything. Its error names what is left of the runs.
+	Close() error
+}
+
+// OpenClient opens the device for a client's runs.
+func OpenClient(c Config) (Client, error) {
+	if c.Level == CMID {
+		return openPlainClient(c)
+	}
+	return openActorClient(c)
+}
+
+// Server accepts whoever connects, and waits for the end of the connection.
+type Server interface {
+	// Addr is where it listens.
+	Addr() cmid.Addr
+	// Failed is closed when the listener has failed.
+	Failed() <-chan struct{}
+	// Idle waits until every connection has ended, but no longer than the time limit, and says how many are left.
+	Idle() (left int)
+	// Close ends it and everything that it has. The counts are complete afterwards.
+	Close() error
+	// Served are the counts of connections so far.
+	Served() Served
+}
+
+// Served counts a server's connections.
+type Served struct {
+	Accepted int   // established
+	Errors   int   // that failed
+	First    error // why the first did
+}
+
+// Listen opens the device and listens there.
+func Listen(c Config, at cmid.Addr) (Server, error) {
+	if c.Level == CMID {
+		return listenPlain(c, at)
+	}
+	return listenActor(c, at)
+}

@@ -1,0 +1,188 @@
+package timing
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// channel is an event channel, served by whoever calls serve.
+type channel struct {
+	*cmid.Channel
+	fd      int
+	stopped *os.File // readable when wake was closed
+	wake    *os.File
+}
+
+func openChannel(d cmid.Driver) (*channel, error) {
+	ch, err := cmid.OpenChannel(d)
+	if err != nil {
+		return nil, err
+	}
+	c := &channel{Channel: ch}
+	if c.fd, err = ch.FD(); err == nil {
+		c.stopped, c.wake, err = os.Pipe()
+	}
+	if err != nil {
+		return nil, errors.Join(err, ch.Close())
+	}
+	return c, nil
+}
+
+// stop ends serve. Any goroutine.
+func (c *channel) stop() { _ = c.wake.Close() }
+
+func (c *channel) close() error {
+	c.stop()
+	_ = c.stopped.Close()
+	return c.Close()
+}
+
+// serve handles events until over says so, or stop was called (errStopped). idle is called when there was none for the time limit.
+func (c *channel) serve(timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
+	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(c.stopped.Fd()), Events: unix.POLLIN}}
+	for {
+		for !over() {
+			ev, id, err := c.GetEvent()
+			if errors.Is(err, unix.EAGAIN) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			handle(id, ev)
+		}
+		if over() {
+			return nil
+		}
+		n, err := unix.Poll(fds, int(timeout.Milliseconds())+1)
+		switch {
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("poll: %w", err)
+		case err == nil && n == 0:
+			idle()
+		case fds[1].Revents != 0:
+			return errStopped
+		}
+	}
+}
+
+// qpAttr is the smallest queue pair there is: nothing is sent.
+func qpAttr(cq verbs.CQ) verbs.QPInitAttr {
+	return verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1, MaxSGE: 1}
+}
+
+// queues are the completion queues of a channel's queue pairs, one for each device.
+type queues map[verbs.Device]verbs.CQ
+
+func (q queues) createQP(id *cmid.ID) error {
+	dev := id.Device()
+	if dev == nil {
+		return errors.New("the identifier has no device")
+	}
+	if q[dev] == nil {
+		const entries = 16
+		cq, err := dev.CreateCQ(entries, func() {})
+		if err != nil {
+			return err
+		}
+		q[dev] = cq
+	}
+	_, err := id.CreateQP(qpAttr(q[dev]))
+	return err
+}
+
+func (q queues) close() (err error) {
+	for _, cq := range q {
+		err = errors.Join(err, cq.Close())
+	}
+	return err
+}
+
+// plainClient makes connections with the plain calls.
+type plainClient struct {
+	ch      *channel
+	queues  queues
+	timeout time.Duration
+}
+
+func openPlainClient(c Config) (Client, error) {
+	ch, err := openChannel(c.Driver)
+	if err != nil {
+		return nil, err
+	}
+	return &plainClient{ch, make(queues), c.Timeout}, nil
+}
+
+func (cl *plainClient) Close() (err error) {
+	if n := cl.ch.Len(); n > 0 {
+		err = fmt.Errorf("%d identifiers are left", n)
+	}
+	return errors.Join(err, cl.queues.close(), cl.ch.close())
+}
+
+func (cl *plainClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-stop:
+			cl.ch.stop()
+		case <-over:
+		}
+	}()
+	l := &plainLevel{plainClient: cl, ids: make([]*cmid.ID, p.IDs)}
+	l.b = newBench(p, l, cl.timeout, true, func() {})
+	l.b.advance()
+	if err := cl.ch.serve(cl.timeout, l.handle, func() bool { return l.b.over }, l.b.stall); err != nil {
+		l.abandon()
+		return Run{}, err
+	}
+	return l.b.result(), nil
+}
+
+// plainLevel has the identifiers of one run.
+type plainLevel struct {
+	*plainClient
+	b   *bench
+	ids []*cmid.ID
+}
+
+// abandon destroys what a run has left that did not come to its end.
+func (l *plainLevel) abandon() {
+	for i, id := range l.ids {
+		if id != nil && !l.b.ids[i].closed {
+			id.Do(&cmid.DestroyID{})
+		}
+	}
+}
+
+func (l *plainLevel) handle(id *cmid.ID, ev cmid.Event) { l.b.told(id.Context.(int), ev) }
+
+func (l *plainLevel) create(i int) {
+	id, err := l.ch.CreateID(cmid.PortSpaceTCP)
+	if err == nil {
+		l.ids[i], id.Context = id, i
+	}
+	l.b.made(i, err)
+}
+
+func (l *plainLevel) createQP(i int) { l.b.made(i, l.queues.createQP(l.ids[i])) }
+
+func (l *plainLevel) ask(i int, cmd cmid.Command) {
+	if l.ids[i] == nil { // it could not be made
+		l.b.told(i, &cmid.Closed{})
+		return
+	}
+	if ev := l.ids[i].Do(cmd); ev != nil {
+		l.b.told(i, ev)
+	}
+}
+
+func (l *plainLevel) endsItself() bool { return false }

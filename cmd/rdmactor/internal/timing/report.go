@@ -1,0 +1,125 @@
+package timing
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is the document of --json. Its field names are stable.
+type Report struct {
+	Device string `json:"device"` // the kind: iwarp, kernel
+	Level  Level  `json:"level"`
+	Local  string `json:"local"`  // where the connections came from
+	Server string `json:"server"` // where they went
+	Served *int   `json:"served"` // connections the server has accepted; null when it is another process's
+	Runs   []Run  `json:"runs"`
+	Errors int    `json:"errors"` // on either side
+	First  string `json:"first_error,omitempty"`
+}
+
+// Run is what one run has taken.
+type Run struct {
+	IDs     int     `json:"ids"`
+	Connect bool    `json:"connect"` // false: they were only made, bound and destroyed
+	Steps   []Step  `json:"steps"`
+	TotalMS float64 `json:"total_ms"` // of all steps
+	Errors  int     `json:"errors"`   // identifiers that failed
+
+	First error `json:"-"` // why the first did
+}
+
+// Step is one row: a step of all identifiers, and what it took for one.
+type Step struct {
+	Name    string  `json:"step"`
+	TotalMS float64 `json:"total_ms"` // from the first identifier's beginning to the last one's end
+	MaxMS   float64 `json:"max_ms"`
+	MinUS   float64 `json:"min_us"`
+	P50US   float64 `json:"p50_us"`
+	P99US   float64 `json:"p99_us"`
+	PerID   float64 `json:"us_per_conn"`      // TotalMS for each
+	Inside  string  `json:"inside,omitempty"` // the step that this one is part of: it does not count again
+}
+
+// result is what the run has taken.
+func (b *bench) result() Run {
+	r := Run{IDs: len(b.ids), Connect: b.Connect, Errors: b.errors, First: b.first}
+	for s := range steps {
+		if b.total[s] == (span{}) {
+			continue
+		}
+		var took []time.Duration
+		for i := range b.ids {
+			if at := b.ids[i].at[s]; at.to != 0 && !b.ids[i].failed {
+				took = append(took, at.to-at.from)
+			}
+		}
+		r.add(s, b.total[s].to-b.total[s].from, took)
+	}
+	return r
+}
+
+// add makes a row. took is sorted.
+func (r *Run) add(s step, total time.Duration, took []time.Duration) {
+	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: micro(total) / float64(r.IDs)}
+	if slices.Sort(took); len(took) > 0 {
+		row.MaxMS, row.MinUS = milli(took[len(took)-1]), micro(took[0])
+		row.P50US, row.P99US = micro(took[len(took)/2]), micro(took[len(took)*99/100])
+	}
+	r.Steps = append(r.Steps, row)
+	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // to the nanosecond
+}
+
+// inside puts a row before that of the step it was a part of.
+func (r *Run) inside(s, whole step, took []time.Duration) {
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	part := Run{IDs: r.IDs}
+	part.add(s, sum, took)
+	part.Steps[0].Inside = stepNames[whole]
+	at := slices.IndexFunc(r.Steps, func(row Step) bool { return row.Name == stepNames[whole] })
+	if at >= 0 {
+		r.Steps = slices.Insert(r.Steps, at, part.Steps[0])
+	}
+}
+
+func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// JSON writes the document.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Table writes a run in cmtime's columns.
+func (r *Run) Table(w io.Writer) {
+	what, unconnected := "identifier", ", not connected"
+	if r.Connect {
+		what, unconnected = "connection", ""
+	}
+	if r.IDs != 1 {
+		what += "s"
+	}
+	fmt.Fprintf(w, "%d %s%s\n", r.IDs, what, unconnected)
+	fmt.Fprintln(w, "step              total ms     max ms     min us  us / conn")
+	var notes []string
+	for _, s := range r.Steps {
+		fmt.Fprintf(w, "%-13s: %11.2f%11.2f%11.2f%11.2f\n", s.Name, s.TotalMS, s.MaxMS, s.MinUS, s.PerID)
+		if s.Inside != "" {
+			notes = append(notes, fmt.Sprintf("%s is part of %s", s.Name, s.Inside))
+		}
+	}
+	fmt.Fprintf(w, "%-13s: %11.2f%33.2f\n", "all", r.TotalMS, r.TotalMS*1000/float64(r.IDs))
+	if len(notes) > 0 {
+		fmt.Fprintf(w, "(%s)\n", strings.Join(notes, "; "))
+	}
+	fmt.Fprintf(w, "errors: %d\n\n", r.Errors)
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"runtime/pprof"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/device"
+)
+
+// timer is a time command.
+type timer struct {
+	timeFlags
+	ctx            context.Context
+	stdout, stderr io.Writer
+}
+
+// measure is the subcommand time.
+func measure(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parseTime(args, stdout)
+	if err != nil {
+		return err
+	}
+	t := &timer{o, ctx, stdout, stderr}
+	if o.profile != "" {
+		stop, err := profile(o.profile)
+		if err != nil {
+			return fmt.Errorf("time: %w", err)
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	before := held()
+	switch {
+	case o.server:
+		err = t.serve()
+	case o.client:
+		err = t.dial()
+	default:
+		err = t.both()
+	}
+	if err == nil {
+		err = before.leaked()
+	}
+	if err != nil {
+		return fmt.Errorf("time: %w", err)
+	}
+	return nil
+}
+
+// profile has the processor's time noted until stop.
+func profile(file string) (stop func() error, err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+func (t *timer) config(c device.Choice) timing.Config {
+	announce(c, t.stderr)
+	log := slog.New(slog.NewTextHandler(t.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return timing.Config{Driver: c.Driver(), Level: t.level, Timeout: t.timeout, Log: log}
+}
+
+// serve accepts until Ctrl-C.
+func (t *timer) serve() error {
+	at, err := lookup(t.ctx, t.timeout, t.addr, t.port, true)
+	if err != nil {
+		return err
+	}
+	choice, err := device.Listening(t.device, at.Addr())
+	if err != nil {
+		return err
+	}
+	cfg := t.config(choice)
+	s, err := timing.Listen(cfg, at)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.stdout, "listening on %v\n", s.Addr())
+	select {
+	case <-t.ctx.Done():
+	case <-s.Failed():
+	}
+	err = s.Close()
+	n := s.Served()
+	fmt.Fprintf(t.stdout, "served %s, %s\n", plural(n.Accepted, "connection"), plural(n.Errors, "error"))
+	return errors.Join(n.First, err)
+}
+
+// dial measures against a server elsewhere.
+func (t *timer) dial() error {
+	peer, err := lookup(t.ctx, t.timeout, t.addr, t.port, false)
+	if err != nil {
+		return err
+	}
+	choice, err := device.Dialling(t.device, t.source, peer.Addr())
+	if err != nil {
+		return err
+	}
+	cfg := t.config(choice)
+	return t.client(cfg, choice, peer, nil)
+}
+
+// both measures against a server of its own, which has a device, and a loop or a goroutine, of its own too.
+func (t *timer) both() (err error) {
+	choice, err := t.chooseBoth()
+	if err != nil {
+		return err
+	}
+	at, err := lookup(t.ctx, t.timeout, choice.Local.String(), t.port, true)
+	if err != nil {
+		return err
+	}
+	cfg := t.config(choice)
+	s, err := timing.Listen(cfg, at)
+	if err != nil {
+		return err
+	}
+	cfg.Driver = choice.Driver()
+	return errors.Join(t.client(cfg, choice, s.Addr(), s), s.Close())
+}
+
+func (t *timer) chooseBoth() (device.Choice, error) {
+	if t.addr == "" {
+		return device.Any(t.device)
+	}
+	at, err := lookup(t.ctx, t.timeout, t.addr, t.port, true)
+	if err != nil {
+		return device.Choice{}, err
+	}
+	if at.IsWildcard() {
+		return device.Choice{}, fmt.Errorf("-a %s: both sides of a connection need an address", t.addr)
+	}
+	return device.Listening(t.device, at.Addr())
+}
+
+// client has its runs, and prints what they took. s is its server, nil when that is elsewhere.
+func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server) error {
+	cl, err := timing.OpenClient(cfg)
+	if err != nil {
+		return err
+	}
+	r := timing.Report{Device: string(choice.Kind), Level: t.level, Local: choice.Local.String(), Server: peer.String()}
+	if !t.json {
+		fmt.Fprintf(t.stdout, "%s, level %s, %v to %v\n\n", r.Device, r.Level, choice.Local, peer)
+	}
+	first, err := t.runs(cl, &r, choice.Local, peer, s)
+	err = errors.Join(err, cl.Close())
+	if s != nil {
+		n := s.Served()
+		r.Served, r.Errors = &n.Accepted, r.Errors+n.Errors
+		if first == nil && n.First != nil {
+			first = fmt.Errorf("the server: %w", n.First)
+		}
+	}
+	if first != nil {
+		r.First = first.Error()
+		err = errors.Join(fmt.Errorf("%s, the first: %w", plural(r.Errors, "error"), first), err)
+	}
+	if t.json {
+		err = errors.Join(err, r.JSON(t.stdout))
+	}
+	return err
+}
+
+// runs is the runs that the flags ask for. first is why the first identifier failed that did.
+func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server) (first, err error) {
+	plans := make([]timing.Plan, 0, len(t.counts)+1)
+	for _, n := range t.counts {
+		plans = append(plans, timing.Plan{IDs: n, Connect: true})
+	}
+	if t.ids > 0 {
+		plans = append(plans, timing.Plan{IDs: t.ids})
+	}
+	accepted := 0
+	for _, p := range plans {
+		p.Local, p.Peer = cmid.AddrFrom(local, 0), peer
+		run, err := cl.Run(p, t.ctx.Done())
+		if err != nil {
+			return first, err
+		}
+		r.Runs = append(r.Runs, run)
+		r.Errors += run.Errors
+		if first == nil {
+			first = run.First
+		}
+		if !t.json {
+			run.Table(t.stdout)
+		}
+		if s == nil || !p.Connect {
+			continue
+		}
+		accepted += p.IDs - run.Errors
+		if left := s.Idle(); left > 0 {
+			return first, fmt.Errorf("the server has %s left whose client has gone", plural(left, "connection"))
+		}
+		if n := s.Served().Accepted; first == nil && n != accepted {
+			return first, fmt.Errorf("the server has accepted %s, the client has made %d", plural(n, "connection"), accepted)
+		}
+	}
+	return first, nil
+}

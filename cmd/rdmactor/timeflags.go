@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
+	"github.com/rdmactor/rdmactor/internal/device"
+)
+
+const timeUsage = `rdmactor time [flags]
+rdmactor time -s [flags]
+rdmactor time -c -a ADDR [flags]
+
+Measures how long connections take, step by step: every identifier takes a step at once, and the next step begins when all have
+taken it. Without -s and -c it is server and client, on this host. Either side may also be cmtime(1) of rdma-core up to v51; the rows
+are its rows. A server goes on until Ctrl-C.
+`
+
+// timeFlags are what the flags say.
+type timeFlags struct {
+	server, client bool
+	addr, port     string
+	source         netip.Addr
+	counts         []int // of connections, a run each
+	ids            int   // in a run without connections; 0: none
+	level          timing.Level
+	json           bool
+	profile        string // file; "": none
+	device         device.Kind
+	timeout        time.Duration
+}
+
+const (
+	timePort  = "7471" // cmtime's
+	manyIDs   = 10_000
+	maxCounts = 50_000 // ports are 16 bits, and half of the runtime's limit are the server's
+)
+
+func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
+	o := timeFlags{counts: []int{1, 100, 1000}, ids: -1}
+	f := flag.NewFlagSet("rdmactor time", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // errors are told once, by main
+	f.BoolVar(&o.server, "s", false, "be the server only")
+	f.BoolVar(&o.client, "c", false, "be the client only")
+	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default: a server's every IPv4 address; of both sides one of an RDMA device, or loopback)")
+	f.StringVar(&o.port, "p", "", "`PORT` (default "+timePort+"; of both sides a free one)")
+	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
+	f.Func("n", "`COUNTS` of connections, a run for each (default 1,100,1000)", func(s string) (err error) {
+		o.counts, err = counts(s)
+		return err
+	})
+	f.Func("ids", "`COUNT` of identifiers in a last run that only makes, binds and destroys them (default 10000; 0 with -n)", func(s string) (err error) {
+		o.ids, err = strconv.Atoi(s)
+		if err != nil || o.ids < 0 || o.ids > maxCounts {
+			return fmt.Errorf("%q: want a number from 0 to %d", s, maxCounts)
+		}
+		return nil
+	})
+	level := f.String("level", string(timing.Actor), "make the connections through `LEVEL`: actor, or cmid, the calls below it")
+	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
+	f.StringVar(&o.profile, "cpuprofile", "", "leave the CPU profile of this process in `FILE`")
+	kind := f.String("device", string(device.Auto), device.Usage)
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long a step may be without an answer")
+	if err := f.Parse(spread(f, args)); errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(stdout)
+		fmt.Fprint(stdout, timeUsage, "\nFlags:\n")
+		f.PrintDefaults()
+		return o, err
+	} else if err != nil {
+		return o, fmt.Errorf("%w; see rdmactor time --help", err)
+	}
+	o.level, o.device = timing.Level(*level), device.Kind(*kind)
+	f.Visit(func(fl *flag.Flag) {
+		if fl.Name == "n" && o.ids < 0 {
+			o.ids = 0
+		}
+	})
+	if o.ids < 0 {
+		o.ids = manyIDs
+	}
+	return o, o.check(f.Args())
+}
+
+// counts reads "1,100,1000".
+func counts(s string) (list []int, err error) {
+	for word := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > maxCounts {
+			return nil, fmt.Errorf("%q: want numbers from 1 to %d, such as 1,100,1000", word, maxCounts)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func (o *timeFlags) check(words []string) error {
+	switch {
+	case len(words) > 0:
+		return fmt.Errorf("unexpected %q; see rdmactor time --help", words[0])
+	case o.server && o.client:
+		return errors.New("-s and -c: a process is one of them, or without either both")
+	case o.client && o.addr == "":
+		return errors.New("connect to whom? rdmactor time -c -a ADDR")
+	case o.server && o.json:
+		return errors.New("--json: it is the client that measures")
+	case o.source.IsValid() && !o.client:
+		return errors.New("-I: only a client (-c) connects from another address")
+	case o.level != timing.Actor && o.level != timing.CMID:
+		return fmt.Errorf("--level %s: have actor and cmid", o.level)
+	case o.timeout < time.Millisecond:
+		return fmt.Errorf("--timeout %v: too short", o.timeout)
+	}
+	if err := o.device.Check(); err != nil {
+		return err
+	}
+	if o.port == "" {
+		o.port = timePort
+		if !o.client && !o.server {
+			o.port = "0"
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+// Librdmacm is an echo server in rdmactor's terms; c/echo.c below it is the same program in librdmacm's. docs/from-librdmacm.md
+// walks through both. Its peers are C programs too: what they send is on the wire as it is (Raw).
+package main
+
+import (
+	"context"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+const hello = "echo/1"
+
+// echo owns the listener and, as nobody else does, its connections.
+func echo(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Listening:
+		log.Print("listening on ", m.Local)
+	case *rdma.ConnectRequest: // on InfiniBand private data comes padded with zeros, on iWARP as it was sent
+		if !strings.HasPrefix(string(m.PrivateData), hello) {
+			ctx.Respond(&rdma.Reject{PrivateData: []byte("want " + hello)})
+			return
+		}
+		ctx.Respond(&rdma.Accept{})
+	case *rdma.Received:
+		ctx.Respond(rdma.NewSend(m.Data))
+	case *rdma.DeviceRemoval: // of a connection; a wildcard listener stays
+		log.Print(m.Device, " has gone")
+	case rdma.Failure:
+		log.Print(m)
+	}
+}
+
+func main() {
+	system := actor.NewActorSystem()
+	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New())) // or ucm.New(): the kernel's rdma_cm
+	if err != nil {
+		log.Fatal(err)
+	}
+	owner := system.Root.Spawn(actor.PropsFromFunc(echo, rt.OnLoop()))
+	id := rt.CreateID(owner, rdma.Raw(), rdma.WithMessages(4096, 4))
+	system.Root.Send(id, &rdma.Serve{Addr: "0.0.0.0:7471", Backlog: 128})
+
+	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer cancel()
+	<-stop.Done()
+	deadline, done := context.WithTimeout(context.Background(), 5*time.Second)
+	defer done()
+	if err := rt.Shutdown(deadline); err != nil { // nothing new, goodbye to everybody, and nothing left behind
+		log.Print(err)
+	}
+}
