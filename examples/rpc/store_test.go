@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/rdmactor/rdmactor/examples/rpc/kvpb"
+)
+
+func TestStoreAgainstAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStore()
+		want := map[string]string{}
+		seen := map[string]uint64{}
+		key := rapid.SampledFrom([]string{"a", "a/b", "a/c", "b", "c"})
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				k, v := key.Draw(t, "key"), rapid.StringN(0, 4, 8).Draw(t, "value")
+				r, err := s.put(k, []byte(v))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[k], seen[k] = v, r
+			},
+			"remove": func(t *rapid.T) {
+				k := key.Draw(t, "key")
+				_, known := want[k]
+				if _, err := s.remove(k); known != (err == nil) || !known && !errors.Is(err, errNotFound) {
+					t.Fatalf("remove %q, known %v: %v", k, known, err)
+				}
+				delete(want, k)
+				delete(seen, k)
+			},
+			"swap": func(t *rapid.T) {
+				k, r := key.Draw(t, "key"), rapid.Uint64Range(0, s.revision+1).Draw(t, "revision")
+				now, err := s.compareAndSwap(k, r, []byte("swapped"))
+				if (err == nil) != (r == seen[k]) {
+					t.Fatalf("swap of %q at %d with %d: %v", k, seen[k], r, err)
+				}
+				if err == nil {
+					want[k], seen[k] = "swapped", now
+				} else if now != seen[k] {
+					t.Fatalf("a refused swap says revision %d of %d", now, seen[k])
+				}
+			},
+			"": func(t *rapid.T) {
+				page := s.list("", "", 0)
+				if len(page.Entries) != len(want) || page.More {
+					t.Fatalf("%d entries, want %d", len(page.Entries), len(want))
+				}
+				for _, e := range page.Entries {
+					if want[e.Key] != string(e.Value) || seen[e.Key] != e.Revision {
+						t.Fatalf("%v, want %q at %d", e, want[e.Key], seen[e.Key])
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestListPages(t *testing.T) {
+	s := newStore()
+	for i := range 2*maxPage + 1 {
+		if _, err := s.put(fmt.Sprintf("k/%04d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = s.put("j", nil)
+	_, _ = s.put("l", nil)
+	var got int
+	for after := ""; ; {
+		page := s.list("k/", after, 0)
+		for _, e := range page.Entries {
+			if e.Key != fmt.Sprintf("k/%04d", got) {
+				t.Fatalf("entry %d is %q", got, e.Key)
+			}
+			got++
+			after = e.Key
+		}
+		if !page.More {
+			break
+		}
+	}
+	if got != 2*maxPage+1 {
+		t.Fatalf("%d entries of %d", got, 2*maxPage+1)
+	}
+}
+
+// A page is bounded in bytes too, but an entry that is larger alone is still listed.
+func TestListPageBytes(t *testing.T) {
+	s := newStore()
+	for _, k := range []string{"a", "b", "c"} {
+		if _, err := s.put(k, make([]byte, pageBytes*2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page := s.list("", "a", 0); len(page.Entries) != 1 || page.Entries[0].Key != "b" || !page.More {
+		t.Fatalf("%d entries, more %v", len(page.Entries), page.More)
+	}
+}
+
+func TestWatchTellsInOrderAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		ctx, stop := context.WithCancel(t.Context())
+		var told []string
+		done := make(chan error)
+		go func() {
+			done <- s.watch(ctx, "a", 1, func(c *kvpb.Change) error {
+				told = append(told, fmt.Sprintf("%s %d %t", c.Entry.Key, c.Entry.Revision, c.Deleted))
+				return nil
+			})
+		}()
+		for _, k := range []string{"a", "a2", "b", "a"} {
+			_, _ = s.put(k, nil)
+		}
+		synctest.Wait()
+		_, _ = s.remove("a")
+		synctest.Wait()
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if got, want := fmt.Sprint(told), "[a2 2 false a 4 false a 5 true]"; got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	})
+}
+
+func TestWatcherTooFarBehindIsTold(t *testing.T) {
+	s := newStore()
+	for range history + 1 {
+		_, _ = s.put("k", nil)
+	}
+	never := func(*kvpb.Change) error { return errors.New("told") }
+	if err := s.watch(t.Context(), "", 0, never); !errors.Is(err, errCompacted) {
+		t.Errorf("watching what is forgotten: %v", err)
+	}
+	if err := s.watch(t.Context(), "", 1, never); err == nil || err.Error() != "told" {
+		t.Errorf("watching the oldest that is kept: %v", err)
+	}
+}
+
+func TestLimitsOfAStore(t *testing.T) {
+	s := newStore()
+	for _, c := range []struct {
+		key   string
+		value int
+	}{{"", 1}, {string(make([]byte, maxKey+1)), 1}, {"k", maxValue + 1}} {
+		if _, err := s.put(c.key, make([]byte, c.value)); !errors.Is(err, errTooLarge) {
+			t.Errorf("a key of %d bytes with a value of %d: %v", len(c.key), c.value, err)
+		}
+	}
+}
