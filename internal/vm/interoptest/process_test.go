@@ -91,7 +91,7 @@ func (b *bench) start(ctx context.Context, t *testing.T, c cell, line, at string
 	case isOurs && !*theirs:
 		err = p.inside(ctx, b.m, strings.Join(ours("/share", line, "kernel"), " "))
 	default:
-		err = p.inside(ctx, b.m, line)
+		err = p.inside(ctx, b.m, unhurried(line))
 	}
 	if err != nil {
 		b.died(t, err)
