@@ -46,12 +46,24 @@ type Instance interface {
 
 // What an Instance may have besides. Without it the ID's method of the same name fails with ErrNotSupported.
 type (
-	// Migrator moves identifiers between its loops: rdma_migrate_id(3).
+	// Migrator moves identifiers between its loops: rdma_migrate_id(3), in two halves, of which each runs on its own loop.
 	Migrator interface {
-		// Migrate moves h to another Instance of the same driver, EINVAL if that is another's. Before it returns, nothing of h is told
-		// by to. What it has not told yet, to tells, in order, and a request's Child with it, so that both are to's then. A queue pair
-		// and its completions stay on the loop that made them; Device(h) stays with the queue pair. ErrPending is not possible.
-		Migrate(h Handle, to Instance) error
+		// Detach takes h off this loop. From now on nothing of h is told, and no command reaches it. What was not told yet goes along,
+		// in order, and a request's Child with it. A queue pair and its completions stay on the loop that made them; Device(h) stays
+		// with the queue pair.
+		//
+		// Between the halves the other loops go on. Unless h is a request's identifier that was not answered and has no queue pair,
+		// they must not: the caller serves this loop and the other one himself. ErrPending is not possible; EBUSY while a command is.
+		Detach(h Handle) (DetachedInstance, error)
+	}
+	// DetachedInstance is an identifier of a Migrator's between two loops. It belongs to whoever holds it.
+	DetachedInstance interface {
+		// Attach puts the identifier on the loop of to, on which it is called. Before it returns nothing is told; what has happened
+		// meanwhile to tells then. EINVAL if to is another driver's, or closed. When it fails the identifier stays detached; to the
+		// instance it came from it can go back, as long as that one is open.
+		Attach(to Instance) error
+		// Destroy gives the identifier up. It does not wait. Any goroutine.
+		Destroy()
 	}
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
 	QPAttrs interface {

@@ -23,6 +23,7 @@ type ID struct {
 	flavor   states.Flavor
 	state    states.State
 	gone     bool
+	hadQP    bool
 	waiting  Command // the command whose answer is an event still to come
 	joins    joins   // those that wait beside it: a datagram identifier may join many groups at once
 	inFlight Command // the command the driver has not finished yet (ErrPending)
@@ -118,6 +119,7 @@ func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create_qp (id %d, %v): %w", id.handle, id.state, err)
 	}
+	id.hadQP = true
 	return qp, nil
 }
 

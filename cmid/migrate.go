@@ -12,9 +12,9 @@ import (
 // in order, and with a request the identifier that came with it; the kernel would leave that one behind. What was fetched stays where
 // it is: migrate a request's identifier by itself.
 //
-// Called on the goroutine that both channels belong to: they share a loop, or have loops of their own and the caller serves both. A
-// queue pair, its memory and its completions stay where they were made, so keep the old channel, and serve it, until the queue pair
-// is gone. ErrNotSupported where the device cannot; EBUSY while a command is in progress.
+// Called on the goroutine that both channels belong to: they share a loop, or have loops of their own and the caller serves both. For
+// channels of two goroutines see Detach. A queue pair, its memory and its completions stay where they were made, so keep the old
+// channel, and serve it, until the queue pair is gone. ErrNotSupported where the device cannot; EBUSY while a command is in progress.
 func (id *ID) Migrate(to *Channel) error {
 	if err := id.judge(states.OpMigrateID, "migrate_id"); err != nil {
 		return err
@@ -23,41 +23,136 @@ func (id *ID) Migrate(to *Channel) error {
 	if from == to {
 		return nil
 	}
+	d, err := id.detach()
+	if err != nil {
+		return err
+	}
+	if err = to.attach(d); err == nil {
+		return nil
+	}
+	if from.attach(d) != nil {
+		d.Destroy() // neither has room for it
+	}
+	return id.callFailed("migrate_id", err)
+}
+
+// Detached is an identifier between two channels: of no loop, told nothing, and reachable for nobody but through this. Its ID must not
+// be used. It belongs to whoever holds it, and is to be given to Attach, or destroyed.
+type Detached struct {
+	id    *ID
+	inst  DetachedInstance
+	queue []queuedThere
+	over  bool
+}
+
+// queuedThere is an event that nobody has fetched yet.
+type queuedThere struct {
+	ev      Event
+	answers Command
+	child   *Detached // that a ConnectRequest brings
+}
+
+// Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a request's identifier, which nobody has
+// answered yet, off its channel. The other half is Attach, on the other channel's goroutine; whatever passes the Detached on from
+// goroutine to goroutine passes the identifier on. What the peer does meanwhile is told, or found, afterwards.
+//
+// EINVAL for an identifier in another state than ConnectRequested, or one that has had a queue pair, which would stay on its loop;
+// ErrNotSupported where the device cannot. Then the identifier is where it was.
+func (id *ID) Detach() (*Detached, error) {
+	if err := id.judge(states.OpMigrateID, "migrate_id"); err != nil {
+		return nil, err
+	}
+	if id.state != states.ConnectRequested || id.hadQP {
+		const why = "only a request that nobody has answered, without a queue pair, can go to another goroutine"
+		return nil, id.callFailed("migrate_id", &refusal{why, unix.EINVAL})
+	}
+	return id.detach()
+}
+
+func (id *ID) detach() (*Detached, error) {
+	from := id.ch
 	m, ok := from.inst.(Migrator)
 	switch {
 	case !ok:
-		return id.callFailed("migrate_id", ErrNotSupported)
+		return nil, id.callFailed("migrate_id", ErrNotSupported)
 	case id.inFlight != nil:
-		return id.callFailed("migrate_id", fmt.Errorf("%v is still in progress: wait for its answer: %w", id.inFlight.Op(), unix.EBUSY))
+		return nil, id.callFailed("migrate_id", fmt.Errorf("%v is still in progress: wait for its answer: %w", id.inFlight.Op(), unix.EBUSY))
 	}
-	if err := m.Migrate(id.handle, to.inst); err != nil {
-		return id.callFailed("migrate_id", err)
+	inst, err := m.Detach(id.handle)
+	if err != nil {
+		return nil, id.callFailed("migrate_id", err)
 	}
-	id.move(to)
+	d := &Detached{id: id, inst: inst}
+	delete(from.ids, id.handle)
 	queue := from.queue
 	from.queue = nil
 	for _, q := range queue {
 		request, ok := q.ev.(*ConnectRequest)
-		if ok && request.Listener == id.handle {
-			if m.Migrate(q.id.handle, to.inst) != nil { // its device has just gone: nobody could answer it
+		switch {
+		case ok && request.Listener == id.handle:
+			child, err := q.id.detach()
+			if err != nil { // its device has just gone: nobody could answer it
 				_ = from.inst.Do(q.id.handle, &DestroyID{})
 				from.forget(q.id)
 				continue
 			}
-			q.id.move(to)
-		}
-		if q.id.ch == to {
-			to.sink(q.id, q.ev, q.answers)
-		} else {
+			d.queue = append(d.queue, queuedThere{q.ev, q.answers, child})
+		case q.id == id:
+			d.queue = append(d.queue, queuedThere{q.ev, q.answers, nil})
+		default:
 			from.queue = append(from.queue, q)
 		}
+	}
+	return d, nil
+}
+
+// Attach makes a detached identifier the channel's: the second half of rdma_migrate_id(3). What was not told of it yet is told by this
+// channel, in order. When it fails (the channel is closed, or of another driver: EINVAL; the device has gone; there is no room), the
+// identifier stays detached, and may be attached to another channel, such as the one it came from.
+func (c *Channel) Attach(d *Detached) error {
+	if d.over {
+		return fmt.Errorf("migrate_id: it was attached or destroyed before: %w", unix.EINVAL)
+	}
+	if err := c.attach(d); err != nil {
+		return fmt.Errorf("migrate_id to %s: %w", c.name, err)
 	}
 	return nil
 }
 
-// move makes the identifier to's.
-func (id *ID) move(to *Channel) {
-	delete(id.ch.ids, id.handle)
-	id.ch = to
-	to.ids[id.handle] = id
+func (c *Channel) attach(d *Detached) error {
+	if err := d.inst.Attach(c.inst); err != nil {
+		return err
+	}
+	d.over = true
+	id := d.id
+	id.ch = c
+	c.ids[id.handle] = id
+	for _, q := range d.queue {
+		told := id
+		if q.child != nil {
+			if c.attach(q.child) != nil {
+				q.child.Destroy()
+				continue
+			}
+			told = q.child.id
+		}
+		c.sink(told, q.ev, q.answers)
+	}
+	return nil
+}
+
+// Destroy is rdma_destroy_id(3) of an identifier that no channel has room for: its peer sees a connection that ends. It does not wait;
+// who holds the Detached may call it on any goroutine.
+func (d *Detached) Destroy() {
+	if d.over {
+		return
+	}
+	d.over = true
+	d.id.gone = true
+	for _, q := range d.queue {
+		if q.child != nil {
+			q.child.Destroy()
+		}
+	}
+	d.inst.Destroy()
 }

@@ -2,6 +2,7 @@ package cmid
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -13,25 +14,45 @@ import (
 // nomad is a scripted driver that can migrate.
 type nomad struct {
 	script
-	moved []Handle
-	to    Instance
-	err   map[Handle]error
-	// before is told while Migrate runs.
+	left, came []Handle
+	err        map[Handle]error // of Detach
+	full       error            // of Attach, for those that come from another
+	// before is told while Detach runs.
 	before func()
 }
 
 func (n *nomad) Name() string { return "nomad" }
 
-func (n *nomad) Migrate(h Handle, to Instance) error {
+func (n *nomad) Detach(h Handle) (DetachedInstance, error) {
 	if n.before != nil {
 		n.before()
 	}
 	if err := n.err[h]; err != nil {
-		return err
+		return nil, err
 	}
-	n.moved, n.to = append(n.moved, h), to
+	n.left = append(n.left, h)
+	return &tent{n, h}, nil
+}
+
+// tent is an identifier of a nomad's on its way.
+type tent struct {
+	from *nomad
+	h    Handle
+}
+
+func (d *tent) Attach(to Instance) error {
+	n, ok := to.(nomads)
+	switch {
+	case !ok:
+		return unix.EINVAL
+	case n.full != nil && n.nomad != d.from:
+		return n.full
+	}
+	n.came = append(n.came, d.h)
 	return nil
 }
+
+func (d *tent) Destroy() { d.from.destroyed = append(d.from.destroyed, d.h) }
 
 // nomads is the Driver: script.Open would give away the script alone.
 type nomads struct{ *nomad }
@@ -59,8 +80,8 @@ func TestMigrateTakesEventsAlong(t *testing.T) {
 	if err := id.Migrate(to); err != nil {
 		t.Fatal(err)
 	}
-	if len(old.moved) != 1 || old.moved[0] != id.Handle() || old.to != to.inst {
-		t.Errorf("the driver moved %v to %v", old.moved, old.to)
+	if !slices.Equal(old.left, []Handle{id.Handle()}) || !slices.Equal(now.came, old.left) {
+		t.Errorf("%v left the old driver, and %v came to the new one", old.left, now.came)
 	}
 	if from.ID(id.Handle()) != nil || to.ID(id.Handle()) != id || from.Len() != 1 || to.Len() != 1 {
 		t.Error("the identifier is not the new channel's alone")
@@ -137,8 +158,8 @@ func TestMigrateRefused(t *testing.T) {
 	old := &nomad{}
 	from, to := openNomad(t, old), openNomad(t, &nomad{})
 	id := create(t, &old.script, from, states.RouteResolved)
-	if err := id.Migrate(from); err != nil || len(old.moved) != 0 {
-		t.Errorf("to where it is: %v, moved %v", err, old.moved)
+	if err := id.Migrate(from); err != nil || len(old.left) != 0 {
+		t.Errorf("to where it is: %v, moved %v", err, old.left)
 	}
 	old.answers[states.OpConnect] = ErrPending
 	if err := id.Connect(nil, nil); err != nil {

@@ -229,10 +229,7 @@ func (in *instance) tellHeld() {
 	for in.held = nil; len(in.telling) > 0; {
 		e := in.telling[0]
 		in.telling = in.telling[1:]
-		if in.ids[e.id.h] != e.id && e.id.alive() { // it was migrated by who was told
-			in.follow(&e, e.id.in)
-		}
-		e.id.in.tell(e.id, &e.ev)
+		in.tell(e.id, &e.ev)
 	}
 }
 

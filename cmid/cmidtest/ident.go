@@ -172,6 +172,14 @@ func (id *ident) notify(c *cmid.Notify) error {
 
 // destroy ends the identifier as rdma_destroy_id(3) does, with what that tells the peer.
 func (id *ident) destroy() {
+	if id.alive() {
+		id.vanish()
+		delete(id.in.ids, id.h)
+	}
+}
+
+// vanish is destroy of an identifier that its instance has let go of.
+func (id *ident) vanish() {
 	id.abandon()
 	id.unbind()
 	id.disarm()
@@ -181,10 +189,7 @@ func (id *ident) destroy() {
 	if id.key.in != nil {
 		id.in.host.answered(id.key, id)
 	}
-	if id.alive() {
-		id.in.host.count(-1)
-	}
-	delete(id.in.ids, id.h)
+	id.in.host.count(-1)
 	id.state = states.Destroying
 }
 

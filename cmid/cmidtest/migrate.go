@@ -2,6 +2,7 @@ package cmidtest
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,76 +11,158 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Migrate is rdma_migrate_id(3). Peers go on sending to the instance that made the identifier, which passes on what comes for it, also
-// once it is closed.
-func (in *instance) Migrate(h cmid.Handle, to cmid.Instance) error {
-	if in.f.embedded {
-		return cmid.ErrNotSupported
-	}
-	now, ok := to.(*instance)
+// detached is an identifier on its way from one loop to another, and afterwards the way that what comes for it takes: peers go on sending
+// to the instance that made it, which passes on what comes, also once it is closed.
+type detached struct {
+	from     *instance
+	id       *ident
+	ticking  bool // its timer ran
+	held     []heldEvent
+	late     []latePacket
+	children []*detached // of requests that nobody was told of
+
+	mu   sync.Mutex
+	to   *instance // nil: on its way
+	gone bool      // destroyed on its way
+	came []packet  // meanwhile
+}
+
+// Detach takes h off this loop: the first half of rdma_migrate_id(3).
+func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
 	id := in.ids[h]
 	switch {
-	case !ok || now.host != in.host:
-		return unix.EINVAL
 	case id == nil:
-		return unix.ENOENT
+		return nil, unix.ENOENT
 	case id.state == states.Removed:
-		return unix.ENXIO
+		return nil, unix.ENXIO
 	}
-	delete(in.ids, h)
-	now.ids[h] = id
-	id.in = now
+	return in.detach(id), nil
+}
+
+func (in *instance) detach(id *ident) *detached {
+	d := &detached{from: in, id: id}
+	delete(in.ids, id.h)
 	if id.timer != nil {
-		left := id.due.Sub(now.loop.Now())
-		running := id.timer.Stop()
+		d.ticking = id.timer.Stop()
 		id.timer = nil
-		if running {
-			id.arm(left, id.onTimer)
-		}
 	}
-	in.handOver(h, now)
+	in.telling = d.take(in.telling)
+	in.held = d.take(in.held)
+	in.late = slices.DeleteFunc(in.late, func(p latePacket) bool {
+		if p.to.h == id.h {
+			d.late = append(d.late, p)
+		}
+		return p.to.h == id.h
+	})
+	in.box.mu.Lock()
+	defer in.box.mu.Unlock()
+	come := func(p packet) bool {
+		if p.to.h == id.h {
+			d.came = append(d.came, p)
+		}
+		return p.to.h == id.h
+	}
+	in.batch = slices.DeleteFunc(in.batch, come)
+	in.box.in = slices.DeleteFunc(in.box.in, come)
+	if in.box.moved == nil {
+		in.box.moved = make(map[cmid.Handle]*detached)
+	}
+	in.box.moved[id.h] = d
+	return d
+}
+
+// take takes the identifier's events out of those that Reorder keeps back, and the identifiers that requests among them bring.
+func (d *detached) take(from []heldEvent) (left []heldEvent) {
+	return slices.DeleteFunc(from, func(e heldEvent) bool {
+		if e.id != d.id {
+			return false
+		}
+		d.held = append(d.held, e)
+		if child := d.from.ids[e.ev.Child]; e.ev.Kind == states.KindConnectRequest && child != nil && child.state != states.Removed {
+			d.children = append(d.children, d.from.detach(child)) // without a device it is destroyed when the request is told
+		}
+		return true
+	})
+}
+
+// Attach puts it on to's loop: the second half.
+func (d *detached) Attach(other cmid.Instance) error {
+	to, ok := other.(*instance)
+	if !ok || to.host != d.from.host || to.closed {
+		return unix.EINVAL
+	}
+	d.attach(to)
 	return nil
 }
 
-// handOver gives now what is on its way to h, in its order, and all that will come.
-func (in *instance) handOver(h cmid.Handle, now *instance) {
-	in.held = slices.DeleteFunc(in.held, func(e heldEvent) bool {
-		if e.id.h == h {
-			in.follow(&e, now)
-			now.held = append(now.held, e)
-			now.later(now.tellHeld)
-		}
-		return e.id.h == h
-	})
-	in.late = slices.DeleteFunc(in.late, func(p latePacket) bool {
-		if p.to.h == h {
-			now.putLate(p)
-		}
-		return p.to.h == h
-	})
-	now.box.mu.Lock()
-	delete(now.box.moved, h) // it may have been there before
-	now.box.mu.Unlock()
-	in.box.mu.Lock()
-	defer in.box.mu.Unlock()
-	pass := func(p packet) bool {
-		if p.to.h == h {
-			now.put(p)
-		}
-		return p.to.h == h
+func (d *detached) attach(to *instance) {
+	id := d.id
+	id.in = to
+	to.ids[id.h] = id
+	for _, child := range d.children {
+		child.attach(to)
 	}
-	in.batch = slices.DeleteFunc(in.batch, pass)
-	in.box.in = slices.DeleteFunc(in.box.in, pass)
-	if in.box.moved == nil {
-		in.box.moved = make(map[cmid.Handle]*instance)
+	if d.ticking {
+		id.arm(max(id.due.Sub(to.loop.Now()), 0), id.onTimer)
 	}
-	in.box.moved[h] = now
+	for _, e := range d.held {
+		to.held = append(to.held, e)
+		to.later(to.tellHeld)
+	}
+	for _, p := range d.late {
+		to.putLate(p)
+	}
+	to.box.mu.Lock()
+	delete(to.box.moved, id.h) // it may have been there before
+	to.box.mu.Unlock()
+	d.open(to)
+	to.later(to.dropRemoved) // if its device has gone meanwhile, this loop was told too early
 }
 
-// follow has the identifier that a request brings go where its listener has gone.
-func (in *instance) follow(e *heldEvent, now *instance) {
-	if e.ev.Kind == states.KindConnectRequest && in.ids[e.ev.Child] != nil {
-		_ = in.Migrate(e.ev.Child, now) // without a device it is destroyed when the request is told
+// open has what has come, and what will come, go to to.
+func (d *detached) open(to *instance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.came {
+		to.put(p)
+	}
+	d.came, d.to = nil, to
+}
+
+// put takes what comes for the identifier where it was. Any goroutine.
+func (d *detached) put(p packet) {
+	d.mu.Lock()
+	to := d.to
+	switch {
+	case to != nil:
+	case d.gone:
+		d.from.f.read(p.listener)
+		p.release()
+	default:
+		d.came = append(d.came, p)
+	}
+	d.mu.Unlock()
+	if to != nil {
+		to.put(p)
+	}
+}
+
+// Destroy gives it up, with what that tells the peer.
+func (d *detached) Destroy() {
+	for _, child := range d.children {
+		child.Destroy()
+	}
+	d.id.vanish()
+	d.mu.Lock()
+	came := d.came
+	d.came, d.gone = nil, true
+	d.mu.Unlock()
+	for _, p := range d.late {
+		came = append(came, p.packet)
+	}
+	for i := range came {
+		d.from.f.read(came[i].listener)
+		came[i].release()
 	}
 }
 

@@ -72,7 +72,7 @@ type inbox struct {
 	in        []packet
 	scheduled bool
 	closed    bool
-	moved     map[cmid.Handle]*instance // where what comes for an identifier is passed on to
+	moved     map[cmid.Handle]*detached // where what comes for an identifier is passed on to
 }
 
 // send gives p to the network; false when it is lost there.

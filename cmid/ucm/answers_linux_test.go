@@ -143,7 +143,7 @@ func TestMigratedRequests(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	l := b.create()
 	other.in.drv = b.in.drv
-	if err := b.in.Migrate(l.h, other.in); err != nil {
+	if err := b.migrate(l, other.in); err != nil {
 		t.Fatal(err)
 	}
 	fetched := false
@@ -178,7 +178,7 @@ func TestMigratedEvents(t *testing.T) {
 	for range eventsPerTurn + 3 {
 		other.k.queue(uabi.EventResp{UID: uint64(id.h), Event: uabi.EventAddrChange})
 	}
-	if err := b.in.Migrate(id.h, other.in); err != nil {
+	if err := b.migrate(id, other.in); err != nil {
 		t.Fatal(err)
 	}
 	if len(other.up.events) != 0 {

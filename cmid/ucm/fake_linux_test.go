@@ -35,6 +35,16 @@ type wrote struct {
 
 func (k *kernel) FD() int { return 77 }
 
+func (k *kernel) Lend(use func(fd int) error) error {
+	k.mu.Lock()
+	closed := k.closed
+	k.mu.Unlock()
+	if closed {
+		return unix.EBADF
+	}
+	return use(k.FD())
+}
+
 func (k *kernel) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -179,6 +189,16 @@ func (b *bench) create() *ident {
 		b.Fatal(err)
 	}
 	return b.in.ids[h]
+}
+
+// migrate moves an identifier, from wherever it is.
+func (b *bench) migrate(id *ident, to *instance) error {
+	b.Helper()
+	d, err := id.in.Detach(id.h)
+	if err != nil {
+		return err
+	}
+	return d.Attach(to)
 }
 
 // happens queues an event for a uid, and has it fetched.

@@ -2,7 +2,6 @@ package ucm
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -12,9 +11,8 @@ import (
 )
 
 var (
-	_ cmid.Migrator = (*instance)(nil)
-	_ cmid.QPAttrs  = (*instance)(nil)
-	_ cmid.Router   = (*instance)(nil)
+	_ cmid.QPAttrs = (*instance)(nil)
+	_ cmid.Router  = (*instance)(nil)
 )
 
 // InitQPAttr is rdma_init_qp_attr(3).
@@ -61,41 +59,6 @@ func (in *instance) QueryGID(h cmid.Handle) (local, peer cmid.Addr, err error) {
 		return cmid.Addr{}, cmid.Addr{}, err
 	}
 	return addrOf(&r.SrcAddr), addrOf(&r.DstAddr), nil
-}
-
-// Migrate moves h to another channel. Requests that nobody has fetched go along, and leave their identifiers behind: see fetch.
-func (in *instance) Migrate(h cmid.Handle, other cmid.Instance) error {
-	to, ok := other.(*instance)
-	id := in.ids[h]
-	switch {
-	case !ok || to.drv != in.drv || to.closed:
-		return unix.EINVAL
-	case id == nil:
-		return unix.ENOENT
-	case id.away != nil:
-		return unix.EBUSY
-	}
-	if _, err := to.file.MigrateID(in.file, id.kid); err != nil {
-		return err
-	}
-	delete(in.ids, h)
-	to.ids[h] = id
-	if id.listening {
-		in.listeners--
-		to.listeners++
-	}
-	for _, g := range id.groups {
-		delete(in.groups, g.h)
-		to.groups[g.h] = g
-	}
-	id.in = to
-	id.past = slices.DeleteFunc(id.past, func(f *uabi.File) bool { return f == in.file || f == to.file || f.Closed() })
-	id.past = append(id.past, in.file)
-	if id.dev != nil && id.qp == nil {
-		id.dev = to.device(id.dev.guid)
-	}
-	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and nobody is told any more
-	return nil
 }
 
 // resolveService is rdma_resolve_addrinfo(3) with RAI_SA.

@@ -85,7 +85,7 @@ func TestMigrateToAndFro(t *testing.T) {
 	id := one.create()
 	for range 3 {
 		for _, to := range []*instance{two.in, one.in} {
-			if err := id.in.Migrate(id.h, to); err != nil {
+			if err := one.migrate(id, to); err != nil {
 				t.Fatal(err)
 			}
 		}

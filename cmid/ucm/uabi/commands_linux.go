@@ -167,10 +167,13 @@ func (f *File) LeaveMulticast(group uint32) (reported uint32, err error) {
 	return out.EventsReported, err
 }
 
-// MigrateID is MIGRATE_ID: f takes id, and its events that were not fetched, over from another channel.
+// MigrateID is MIGRATE_ID: f takes id, and its events that were not fetched, over from another channel, which may be read from, or
+// closed, by others meanwhile: EBADF when it was closed before. Any goroutine.
 func (f *File) MigrateID(from *File, id uint32) (reported uint32, err error) {
 	var out MigrateResp
-	err = command(f, CommandMigrateID, &MigrateID{ID: id, FD: uint32(from.FD())}, 0, &out)
+	err = from.k.Lend(func(fd int) error {
+		return command(f, CommandMigrateID, &MigrateID{ID: id, FD: uint32(fd)}, 0, &out)
+	})
 	return out.EventsReported, err
 }
 

@@ -17,6 +17,9 @@ type Kernel interface {
 	Write(frame, response []byte) (int, error)
 	// FD is the file's descriptor.
 	FD() int
+	// Lend calls use with the descriptor, whose number is nobody else's until use has returned, also when Close is called meanwhile:
+	// EBADF after it.
+	Lend(use func(fd int) error) error
 	// Close gives the file up. A Write that is still under way ends by itself, and the file with the last of them.
 	Close() error
 }
@@ -56,20 +59,38 @@ type device struct {
 
 // Write is the one write(2).
 func (d *device) Write(frame, _ []byte) (int, error) {
+	if err := d.begin(); err != nil {
+		return 0, err
+	}
+	defer d.end()
+	return unix.Write(d.fd, frame)
+}
+
+// Lend is for the commands of another channel that name this one.
+func (d *device) Lend(use func(fd int) error) error {
+	if err := d.begin(); err != nil {
+		return err
+	}
+	defer d.end()
+	return use(d.fd)
+}
+
+func (d *device) begin() error {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.closed {
-		d.mu.Unlock()
-		return 0, unix.EBADF
+		return unix.EBADF
 	}
 	d.using++
-	d.mu.Unlock()
-	n, err := unix.Write(d.fd, frame)
+	return nil
+}
+
+func (d *device) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.using--; d.closed && d.using == 0 {
 		_ = unix.Close(d.fd)
 	}
-	return n, err
 }
 
 func (d *device) FD() int { return d.fd }

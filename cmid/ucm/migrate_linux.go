@@ -1,0 +1,73 @@
+package ucm
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+)
+
+var _ cmid.Migrator = (*instance)(nil)
+
+// detached is an identifier that no instance has: the kernel still has it on the channel it came from, where nothing is told of a
+// request's identifier that was not answered, because it has no uid yet.
+type detached struct {
+	id   *ident
+	from *instance
+}
+
+// Detach takes h out of this channel's books. The kernel hears of it when the other half names the channel it goes to.
+func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
+	id := in.ids[h]
+	switch {
+	case id == nil:
+		return nil, unix.ENOENT
+	case id.away != nil:
+		return nil, unix.EBUSY
+	}
+	delete(in.ids, h)
+	if id.listening {
+		in.listeners--
+	}
+	for _, g := range id.groups {
+		delete(in.groups, g.h)
+	}
+	return &detached{id, in}, nil
+}
+
+// Attach is MIGRATE_ID. Requests that nobody has fetched go along, and leave their identifiers behind: see fetch.
+func (d *detached) Attach(other cmid.Instance) error {
+	to, ok := other.(*instance)
+	if !ok || to.drv != d.from.drv || to.closed {
+		return unix.EINVAL
+	}
+	id := d.id
+	if to != d.from {
+		if _, err := to.file.MigrateID(d.from.file, id.kid); err != nil {
+			return err
+		}
+		id.in = to
+		id.past = slices.DeleteFunc(id.past, func(f *uabi.File) bool { return f == d.from.file || f == to.file || f.Closed() })
+		id.past = append(id.past, d.from.file)
+		if id.dev != nil && id.qp == nil {
+			id.dev = to.device(id.dev.guid)
+		}
+	}
+	to.ids[id.h] = id
+	if id.listening {
+		to.listeners++
+	}
+	for _, g := range id.groups {
+		to.groups[g.h] = g
+	}
+	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and nobody is told any more
+	return nil
+}
+
+// Destroy is DESTROY_ID, which may wait.
+func (d *detached) Destroy() {
+	file, kid := d.from.file, d.id.kid
+	go func() { _, _ = file.DestroyID(kid) }() // fails at once when the channel was closed: the identifier went with it
+}
