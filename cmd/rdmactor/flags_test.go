@@ -62,6 +62,25 @@ func TestBadCommandLines(t *testing.T) {
 		"time --timeout 0s":            "--timeout 0s: too short",
 		"time --device siw0":           "--device siw0: have auto, iwarp and kernel",
 		"time --device iwarp -a ::":    "-a ::: both sides of a connection need an address",
+		"perf":                         "server or client?",
+		"perf -s -c":                   "server or client?",
+		"perf -c":                      "connect to whom?",
+		"perf -s now":                  `unexpected "now"`,
+		"perf -s --op send":            "-op: it is the client that measures",
+		"perf -s -I 127.0.0.1":         "-I: it is the client",
+		"perf -c -a ::1 --op sing":     `no operation "sing"`,
+		"perf -c -a ::1 --sizes 0":     `"0": want 1 to`,
+		"perf -c -a ::1 --sizes 4:1":   `"4:1": from less to more`,
+		"perf -c -a ::1 --sizes 1:9G":  `"9G": want 1 to`,
+		"perf -c -a ::1 --depth 4097":  "depth 4097: have 1 to 4096",
+		"perf -c -a ::1 --depth -1":    "--depth -1",
+		"perf -c -a ::1 --count -1":    "--count -1",
+		"perf -c -a ::1 --warmup -1s":  "--warmup -1s",
+		"perf -c -a ::1 --duration 0s": "--duration 0s: too short",
+		"perf -s --timeout 0s":         "--timeout 0s: too short",
+		"perf -s --wait long":          "--wait long: have block, spin and busy",
+		"perf -c -a ::1 --plot p.gif":  "--plot p.gif: have .svg and .png",
+		"perf -s --device mlx5":        "--device mlx5: have auto, iwarp and kernel",
 	} {
 		err := run(context.Background(), strings.Fields(line), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -74,6 +93,7 @@ func TestHelp(t *testing.T) {
 	for line, want := range map[string]string{
 		"--help": "rdmactor ping", "help": "rdmactor ping", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
 		"time -h": "-level", "time --help": "cmtime",
+		"perf --help": "half of the round trip", "perf -h": "-sizes",
 	} {
 		var out bytes.Buffer
 		err := run(context.Background(), strings.Fields(line), &out, io.Discard)

@@ -17,6 +17,7 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
 
   rdmactor ping -s|-c [flags]    rping's conversation: Send, Read and Write with data that can be checked
   rdmactor time [-s|-c] [flags]  cmtime's measurement: what each step of a connection takes
+  rdmactor perf -s|-c [flags]    perftest's measurements: latency and bandwidth of send, write and read
 
 Each takes --help.
 `
@@ -41,6 +42,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return ping(ctx, args[1:], stdout, stderr)
 	case "time":
 		return measure(ctx, args[1:], stdout, stderr)
+	case "perf":
+		return perform(ctx, args[1:], stdout, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, overview)
 		return nil

@@ -1,0 +1,270 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Plan is a Test and how long it lasts.
+type Plan struct {
+	Test
+	Local, Peer cmid.Addr     // the zero Local: where the way to Peer begins
+	WarmUp      time.Duration // not measured
+	Duration    time.Duration // measured; unless there is a Count
+	Count       int           // messages to measure; 0: for Duration
+}
+
+// Client makes tests, one after the other.
+type Client struct{ h *host }
+
+// Open opens the device.
+func Open(cfg Config) (*Client, error) {
+	cl := &Client{}
+	h, err := openHost(cfg, cl.event)
+	cl.h = h
+	return cl, err
+}
+
+// Close gives everything back.
+func (cl *Client) Close() error { return cl.h.close() }
+
+// Run makes one test. When ctx ends first, so does the test, with ctx's error. Not for two goroutines at once.
+func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) {
+	r := &run{Plan: p, step: "resolving", done: make(chan error, 1)}
+	if err := cl.h.do(func() error { return r.start(cl.h) }); err != nil {
+		return Result{}, err
+	}
+	defer context.AfterFunc(ctx, func() {
+		_ = cl.h.loop.Post(func() { r.c.fail(ctx.Err()) })
+	})()
+	if err := <-r.done; err != nil {
+		return Result{}, fmt.Errorf("%s of %s, %d bytes: %s: %w", p.Kind, p.Op, p.Size, r.step, err)
+	}
+	return r.result, nil
+}
+
+// event finds the run that an identifier belongs to.
+func (cl *Client) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
+	r := id.Context.(*run)
+	if err := r.event(ev); err != nil {
+		r.c.fail(err)
+	}
+}
+
+// run is one test under way.
+type run struct {
+	Plan
+	c      *conn
+	step   string
+	done   chan error
+	result Result
+
+	begun   time.Time // of the warm-up, then of what is measured
+	cpu     time.Duration
+	measure bool
+	base    int // n at the end of the warm-up
+	n       int // messages that are known to have arrived, round trips, or Reads
+
+	posted time.Time // latency: when the message was
+	times  *hdrhistogram.Histogram
+
+	ahead int // bandwidth: messages on their way
+}
+
+// longest is the longest time that a histogram knows.
+const longest = time.Minute
+
+func (r *run) start(h *host) error {
+	id, err := h.ch.CreateID(cmid.PortSpaceTCP)
+	if err != nil {
+		return err
+	}
+	r.c = &conn{h: h, id: id, test: r.Test, complete: r.complete, ended: func(err error) { r.done <- err }}
+	id.Context = r
+	r.times = hdrhistogram.New(1, int64(longest), 3)
+	r.c.watch()
+	if err := id.ResolveAddr(r.Local, r.Peer, h.cfg.Timeout); err != nil {
+		r.c.fail(err)
+	}
+	return nil
+}
+
+func (r *run) event(ev cmid.Event) error {
+	switch e := ev.(type) {
+	case *cmid.AddrResolved:
+		return r.c.id.ResolveRoute(r.c.h.cfg.Timeout)
+	case *cmid.RouteResolved:
+		r.step = "connecting"
+		if err := r.c.prepare(r.clientShape()); err != nil {
+			return err
+		}
+		return r.c.id.Connect(encodeRequest(r.Test, r.c.place()), depths())
+	case *cmid.Established:
+		to, err := decodeAnswer(e.PrivateData)
+		if err != nil {
+			return err
+		}
+		return r.established(to)
+	case *cmid.Disconnected:
+		if !r.c.ending && r.c.err == nil && e.Err == nil {
+			r.c.err = errors.New("the peer has gone")
+		}
+		r.c.disconnected(e.Err)
+	case *cmid.Rejected:
+		r.c.ending = true
+		r.c.err = e
+		if why := text(e.PrivateData); why != "" {
+			r.c.err = fmt.Errorf("the server says: %s (%w)", why, e)
+		}
+		r.c.free()
+	case cmid.Failure:
+		r.c.ending = true
+		r.c.err = errors.Join(r.c.err, e)
+		r.c.free()
+	}
+	return nil
+}
+
+// text is a stranger's words, if they are words.
+func text(b []byte) string {
+	for i, x := range b {
+		switch {
+		case x == 0:
+			return string(b[:i])
+		case x < ' ' || x > '~':
+			return ""
+		}
+	}
+	return string(b)
+}
+
+// clientShape is what a client needs.
+func (r *run) clientShape() shape {
+	s := shape{sends: 2*r.Depth + markDepth, slots: markDepth, sendsData: true}
+	if r.Kind == Latency {
+		s.whole, s.exposed = r.Op == Send, r.Op == Write
+	}
+	return s
+}
+
+func (r *run) established(to place) error {
+	r.c.meet(to)
+	r.step = "measuring"
+	r.begun, r.cpu = time.Now(), cpuTime()
+	r.measure = r.WarmUp == 0
+	if r.Op == Read {
+		r.beat()
+	}
+	if r.Kind == Latency {
+		return r.trip()
+	}
+	return r.fill()
+}
+
+// beat tells a server that nothing else tells of its client.
+func (r *run) beat() {
+	r.c.h.loop.AfterFunc(heartbeat, func() {
+		if r.c.ending || r.c.over {
+			return
+		}
+		if err := r.c.mark(); err != nil {
+			r.c.fail(err)
+			return
+		}
+		r.beat()
+	})
+}
+
+func (r *run) complete(wc *verbs.WC) error {
+	if r.Op == Read && wc.Op != verbs.Read || r.Op != Read && wc.Op != verbs.Recv {
+		return nil
+	}
+	if r.Kind == Latency {
+		return r.tripped()
+	}
+	n := 1
+	if r.Op != Read {
+		n = r.batch()
+	}
+	r.ahead -= n
+	if r.arrived(n) {
+		if r.ahead == 0 {
+			r.c.hangUp()
+		}
+		return nil
+	}
+	return r.fill()
+}
+
+// trip begins a round trip.
+func (r *run) trip() error {
+	r.posted = time.Now()
+	if r.Op == Read {
+		return r.c.post(verbs.Signaled)
+	}
+	return r.c.turn()
+}
+
+func (r *run) tripped() error {
+	if r.measure {
+		_ = r.times.RecordValue(min(int64(time.Since(r.posted)), int64(longest))) // it knows all of these
+	}
+	if r.arrived(1) {
+		r.c.hangUp()
+		return nil
+	}
+	return r.trip()
+}
+
+// fill has as many messages on their way as there may be.
+func (r *run) fill() error {
+	batch := 1
+	if r.Op != Read {
+		batch = r.batch()
+	}
+	for ; r.ahead+batch <= r.Depth; r.ahead += batch {
+		for i := range batch {
+			var flags verbs.SendFlags
+			if i == batch-1 {
+				flags = verbs.Signaled
+			}
+			if err := r.c.post(flags); err != nil {
+				return err
+			}
+		}
+		if r.Op == Write {
+			if err := r.c.mark(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// arrived counts, and reports whether that is enough. What comes after that does not count.
+func (r *run) arrived(n int) (enough bool) {
+	if r.result.Count > 0 {
+		return true
+	}
+	r.n += n
+	took := since(r.begun)
+	if !r.measure {
+		if took >= r.WarmUp {
+			r.measure, r.base, r.begun, r.cpu = true, r.n, time.Now(), cpuTime()
+		}
+		return false
+	}
+	measured := r.n - r.base
+	if r.Count > 0 && measured < r.Count || r.Count == 0 && took < r.Duration {
+		return false
+	}
+	r.result = r.conclude(measured, took, cpuTime()-r.cpu)
+	return true
+}

@@ -1,0 +1,276 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// conn is one side of a test: an identifier, its queue pair, and its memory. Loop goroutine only.
+type conn struct {
+	h    *host
+	id   *cmid.ID
+	test Test
+
+	cq   verbs.CQ
+	qp   verbs.QP
+	recv *verbs.MR // of slots receives, slotSize bytes each
+	data *verbs.MR // what is sent, written and read; the peer's Writes and Reads go there
+	mrs  []*verbs.MR
+
+	slotSize int
+	inline   bool // messages are posted inline, not from data
+	message  verbs.SendWR
+	empty    verbs.SendWR
+
+	// complete takes a completion; its error ends the connection. ended is told once, when everything is given back.
+	complete func(wc *verbs.WC) error
+	ended    func(err error)
+
+	moved    int // completions so far
+	watchdog *eventloop.Timer
+	ending   bool // a disconnect of ours is under way
+	over     bool
+	refused  error // what a queue pair said that is at its end, before the event of the end did
+	err      error
+}
+
+// shape is what the two sides of a test have differently.
+type shape struct {
+	sends     int  // work requests on the send queue
+	slots     int  // receives
+	whole     bool // receives hold messages, not only marks
+	sendsData bool // it sends, writes or reads data
+	exposed   bool // the peer reaches data
+}
+
+// markSize is the room of a receive for an empty Send.
+const markSize = 8
+
+// markDepth is how many marks and answers to marks can be on their way, and then some.
+const markDepth = 16
+
+// prepare makes the queue pair and the memory, and posts the receives.
+func (c *conn) prepare(s shape) (err error) {
+	dev := c.id.Device()
+	if dev == nil {
+		return errors.New("the identifier has no device")
+	}
+	if c.cq, err = dev.CreateCQ(s.sends+s.slots, c.poll); err != nil {
+		return fmt.Errorf("create_cq: %w", err)
+	}
+	c.qp, err = c.id.CreateQP(verbs.QPInitAttr{SendCQ: c.cq, RecvCQ: c.cq, MaxSendWR: s.sends, MaxRecvWR: s.slots})
+	if err != nil {
+		return err
+	}
+	c.slotSize = markSize
+	if s.whole {
+		c.slotSize = max(c.slotSize, c.test.Size)
+	}
+	if c.recv, err = c.alloc(s.slots*c.slotSize, verbs.LocalWrite); err != nil {
+		return err
+	}
+	for slot := range uint64(s.slots) {
+		if err := c.postRecv(slot); err != nil {
+			return err
+		}
+	}
+	return c.prepareData(s)
+}
+
+func (c *conn) prepareData(s shape) (err error) {
+	var access verbs.Access
+	switch {
+	case c.test.Op == Write && s.exposed:
+		access = verbs.LocalWrite | verbs.RemoteWrite
+	case c.test.Op == Read && s.exposed:
+		access = verbs.RemoteRead
+	case c.test.Op == Read:
+		access = verbs.LocalWrite
+	}
+	if s.sendsData && c.test.Op != Read && c.test.Size <= c.id.Device().Attr().MaxInline {
+		c.inline = true
+		if !s.exposed {
+			return nil
+		}
+	}
+	if s.sendsData || s.exposed {
+		c.data, err = c.alloc(c.test.Size, access)
+	}
+	return err
+}
+
+func (c *conn) alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	mr, err := c.id.Device().Alloc(n, access)
+	if err != nil {
+		return nil, fmt.Errorf("memory of %d bytes: %w", n, err)
+	}
+	c.mrs = append(c.mrs, mr)
+	return mr, nil
+}
+
+// place is the memory that the peer may reach; the zero place: none.
+func (c *conn) place() place {
+	if c.data == nil {
+		return place{}
+	}
+	return place{c.data.Addr, c.data.RKey}
+}
+
+func (c *conn) postRecv(slot uint64) error {
+	sge := verbs.SGE{MR: c.recv, Offset: uint32(slot) * uint32(c.slotSize), Length: uint32(c.slotSize)}
+	return c.qp.PostRecv(verbs.RecvWR{ID: slot, SGE: sge})
+}
+
+// meet takes where the peer's data is, and makes the work requests, once.
+func (c *conn) meet(peer place) {
+	c.empty = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
+	c.message = verbs.SendWR{RemoteAddr: peer.addr, RKey: peer.rkey}
+	switch c.test.Op {
+	case Send:
+		c.message.Op = verbs.Send
+	case Write:
+		c.message.Op = verbs.Write
+	case Read:
+		c.message.Op = verbs.Read
+	}
+	if c.inline {
+		c.message.Inline = make([]byte, c.test.Size)
+	} else if c.data != nil {
+		c.message.SGL = []verbs.SGE{{MR: c.data, Length: uint32(c.test.Size)}}
+	}
+}
+
+// post posts a message: the test's operation once.
+func (c *conn) post(flags verbs.SendFlags) error {
+	c.message.Flags = flags
+	return c.qp.PostSend(&c.message)
+}
+
+// mark posts an empty Send.
+func (c *conn) mark() error { return c.qp.PostSend(&c.empty) }
+
+// turn posts one half of a round trip of send or write.
+func (c *conn) turn() error {
+	if c.test.Op == Send {
+		return c.post(verbs.Signaled)
+	}
+	return errors.Join(c.post(verbs.Signaled), c.mark())
+}
+
+// watch gives the connection up when nothing happens any more.
+func (c *conn) watch() {
+	seen := c.moved
+	c.watchdog = c.h.loop.AfterFunc(c.h.cfg.Timeout, func() {
+		switch {
+		case c.moved != seen:
+			c.watch()
+		case c.ending:
+			c.free()
+		default:
+			c.fail(errors.Join(fmt.Errorf("nothing for %v", c.h.cfg.Timeout), c.refused))
+		}
+	})
+}
+
+// poll handles completions; the device calls it.
+func (c *conn) poll() {
+	var wcs [32]verbs.WC
+	for n := c.cq.Poll(wcs[:]); n > 0; n = c.cq.Poll(wcs[:]) {
+		c.moved += n
+		for i := range wcs[:n] {
+			if c.ending || c.over || wcs[i].Status == verbs.StatusFlushed { // the event of the end says why
+				continue
+			}
+			switch err := c.completed(&wcs[i]); {
+			case errors.Is(err, unix.EINVAL): // the connection is over: its event comes
+				c.refused = err
+			case err != nil:
+				c.fail(err)
+			}
+		}
+		if c.over {
+			return
+		}
+	}
+}
+
+func (c *conn) completed(wc *verbs.WC) error {
+	if wc.Status != verbs.StatusSuccess {
+		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
+	}
+	if wc.Op == verbs.Recv {
+		if err := c.postRecv(wc.ID); err != nil { // before the answer that lets the peer send again
+			return err
+		}
+	}
+	return c.complete(wc)
+}
+
+// fail ends the connection. The first reason counts.
+func (c *conn) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.hangUp()
+}
+
+// hangUp asks for the end.
+func (c *conn) hangUp() {
+	if c.ending || c.over {
+		return
+	}
+	c.ending = true
+	if c.id.Disconnect() != nil { // not connected, or no more
+		c.free()
+	}
+}
+
+// disconnected is the end, whoever asked for it.
+func (c *conn) disconnected(why error) {
+	if c.over {
+		return
+	}
+	if !c.ending && why != nil && c.err == nil {
+		c.err = fmt.Errorf("the peer has gone: %w", why)
+	}
+	c.id.Do(&cmid.Disconnect{}) // on InfiniBand the answer is due; elsewhere it is refused
+	c.free()
+}
+
+// free gives everything back, at the end of this turn: it may be called inside a completion.
+func (c *conn) free() {
+	if c.over {
+		return
+	}
+	c.over = true
+	if c.watchdog != nil {
+		c.watchdog.Stop()
+	}
+	c.h.loop.AfterFunc(0, func() {
+		dev := c.id.Device()
+		errs := []error{c.err, c.id.Destroy()} // and its queue pair
+		if c.cq != nil {
+			errs = append(errs, c.cq.Close())
+		}
+		for _, mr := range c.mrs {
+			errs = append(errs, dev.Free(mr))
+		}
+		c.ended(errors.Join(errs...))
+	})
+}
+
+// depths ask for all Reads that the device has.
+func depths() *cmid.ConnParam {
+	const most = 255
+	return &cmid.ConnParam{ResponderResources: most, InitiatorDepth: most, RetryCount: 7, RNRRetryCount: 7}
+}
+
+// since is for results: never nothing, so that rates are finite.
+func since(t time.Time) time.Duration { return max(time.Since(t), 1) }

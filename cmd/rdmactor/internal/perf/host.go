@@ -1,0 +1,52 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Config is what either side needs to know.
+type Config struct {
+	Driver  cmid.Driver
+	Wait    eventloop.WaitMode // how this side waits; the other one's is its own
+	Timeout time.Duration      // after one to two of which without any progress a connection is given up
+	// Complain is told, on the loop, of each connection of a server's that failed. A client does not call it.
+	Complain func(error)
+}
+
+// host is an event channel on a loop of its own.
+type host struct {
+	cfg  Config
+	loop *eventloop.Loop
+	ch   *cmid.Channel
+}
+
+func openHost(cfg Config, sink cmid.Sink) (*host, error) {
+	loop, err := eventloop.New(eventloop.Config{Name: "perf", Wait: cfg.Wait})
+	if err != nil {
+		return nil, err
+	}
+	ch, err := cmid.NewChannel(loop, cfg.Driver, sink)
+	if err != nil {
+		return nil, errors.Join(err, loop.Shutdown(context.Background()))
+	}
+	loop.Start()
+	return &host{cfg, loop, ch}, nil
+}
+
+// do has f run on the loop, and waits for it.
+func (h *host) do(f func() error) error {
+	done := make(chan error, 1)
+	if err := h.loop.Post(func() { done <- f() }); err != nil {
+		return err
+	}
+	return <-done
+}
+
+func (h *host) close() error {
+	return errors.Join(h.do(h.ch.Close), h.loop.Shutdown(context.Background()))
+}

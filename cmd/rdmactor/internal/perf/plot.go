@@ -1,0 +1,193 @@
+package perf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// CheckPlotName says whether Plot knows what the file name's ending means.
+func CheckPlotName(file string) error {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".svg", ".png":
+		return nil
+	}
+	return fmt.Errorf("%s: have .svg and .png", file)
+}
+
+const (
+	plotWidth  = 16 * vg.Centimeter
+	plotHeight = 10 * vg.Centimeter // of each kind
+)
+
+// Plot draws the results over their sizes, latencies above bandwidths, into a file whose ending says which kind of picture.
+func (r *Report) Plot(file string) (err error) {
+	var plots [][]*plot.Plot
+	for _, draw := range []func() (*plot.Plot, error){r.latencies, r.bandwidths} {
+		p, err := draw()
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			plots = append(plots, []*plot.Plot{p})
+		}
+	}
+	if len(plots) == 0 {
+		return fmt.Errorf("%s: there is nothing to draw", file)
+	}
+	height := plotHeight * vg.Length(len(plots))
+	var canvas vg.CanvasWriterTo = vgsvg.New(plotWidth, height)
+	if strings.EqualFold(filepath.Ext(file), ".png") {
+		canvas = vgimg.PngCanvas{Canvas: vgimg.New(plotWidth, height)}
+	}
+	tiles := draw.Tiles{Rows: len(plots), Cols: 1}
+	for i, c := range plot.Align(plots, tiles, draw.New(canvas)) {
+		plots[i][0].Draw(c[0])
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}()
+	_, err = canvas.WriteTo(f)
+	return err
+}
+
+// latencies has p50 and p99 of each operation; nil without any.
+func (r *Report) latencies() (*plot.Plot, error) {
+	p := r.plot("latency, us (send and write: half of the round trip)")
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
+	return r.lines(p, Latency, []line{
+		{"p50", func(x Result) float64 { return x.Times.P50US }},
+		{"p99", func(x Result) float64 { return x.Times.P99US }},
+	})
+}
+
+// bandwidths has one line for each operation; nil without any.
+func (r *Report) bandwidths() (*plot.Plot, error) {
+	p := r.plot("bandwidth, MiB/s")
+	p.Y.Min = 0
+	return r.lines(p, Bandwidth, []line{{"", func(x Result) float64 { return x.Rate.MiBPerS }}})
+}
+
+func (r *Report) plot(y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("%s, verbs level, client waits: %s", r.Device, r.Wait)
+	p.X.Label.Text, p.Y.Label.Text = "bytes", y
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, powers{}
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+// line is one of an operation's.
+type line struct {
+	name string
+	y    func(Result) float64
+}
+
+// lines draws each operation in a colour of its own.
+func (r *Report) lines(p *plot.Plot, kind Kind, lines []line) (*plot.Plot, error) {
+	some := false
+	for colour, op := range ops[1:] {
+		for dashes, l := range lines {
+			var xy plotter.XYs
+			for _, res := range r.Results {
+				if res.Op == op && res.Kind == kind {
+					xy = append(xy, plotter.XY{X: float64(res.Size), Y: l.y(res)})
+				}
+			}
+			if len(xy) == 0 {
+				continue
+			}
+			some = true
+			drawn, points, err := plotter.NewLinePoints(xy)
+			if err != nil {
+				return nil, err
+			}
+			drawn.Color, points.Color = plotutil.Color(colour), plotutil.Color(colour)
+			drawn.Dashes = plotutil.Dashes(dashes)
+			p.Add(drawn, points)
+			p.Legend.Add(strings.TrimSpace(string(op)+" "+l.name), drawn, points)
+		}
+	}
+	if !some {
+		return nil, nil
+	}
+	room(p)
+	return p, nil
+}
+
+// room keeps a plot of one point from being no wider, or no higher, than that.
+func room(p *plot.Plot) {
+	if p.X.Min == p.X.Max {
+		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
+	}
+	if p.Y.Min == p.Y.Max {
+		p.Y.Min, p.Y.Max = p.Y.Min/2, p.Y.Max*2
+	}
+}
+
+// powers marks powers of two, each second or more where there are many.
+type powers struct{}
+
+// Ticks is called by plot.
+func (powers) Ticks(least, most float64) (ticks []plot.Tick) {
+	const few = 12
+	step := 2.0
+	for most/least > pow(step, few) {
+		step *= 2
+	}
+	for x := 1.0; x <= most; x *= step {
+		if x >= least {
+			ticks = append(ticks, plot.Tick{Value: x, Label: bytesText(x)})
+		}
+	}
+	return ticks
+}
+
+// decades marks 1, 2, 5, 10, 20 ...
+type decades struct{}
+
+// Ticks is called by plot.
+func (decades) Ticks(least, most float64) (ticks []plot.Tick) {
+	for ten := 0.01; ten <= most; ten *= 10 {
+		for _, x := range []float64{ten, 2 * ten, 5 * ten} {
+			if x >= least && x <= most {
+				ticks = append(ticks, plot.Tick{Value: x, Label: fmt.Sprintf("%.3g", x)})
+			}
+		}
+	}
+	return ticks
+}
+
+func pow(x float64, n int) float64 {
+	y := 1.0
+	for range n {
+		y *= x
+	}
+	return y
+}
+
+func bytesText(x float64) string {
+	switch {
+	case x >= 1<<20:
+		return fmt.Sprintf("%gM", x/(1<<20))
+	case x >= 1<<10:
+		return fmt.Sprintf("%gK", x/(1<<10))
+	}
+	return fmt.Sprintf("%g", x)
+}

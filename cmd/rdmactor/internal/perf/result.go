@@ -1,0 +1,118 @@
+package perf
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Result is one test's.
+type Result struct {
+	Op    Op   `json:"op"`
+	Kind  Kind `json:"kind"`
+	Size  int  `json:"size"`  // bytes of a message
+	Count int  `json:"count"` // messages measured; of latency, round trips or Reads
+
+	Times *Times `json:"latency,omitempty"`
+	Rate  *Rate  `json:"bandwidth,omitempty"`
+	// CPUUS is the client's processor time for each of Count, in µs, in user and in kernel mode.
+	CPUUS float64 `json:"client_cpu_us"`
+}
+
+// Times is a distribution of latencies, in µs, to three significant digits.
+type Times struct {
+	// Of says what a latency is: "half round trip" (send, write) or "round trip" (read).
+	Of     string  `json:"of"`
+	MinUS  float64 `json:"min_us"`
+	P50US  float64 `json:"p50_us"`
+	P90US  float64 `json:"p90_us"`
+	P99US  float64 `json:"p99_us"`
+	P999US float64 `json:"p99.9_us"`
+	MaxUS  float64 `json:"max_us"`
+}
+
+// Rate is a bandwidth.
+type Rate struct {
+	Depth     int     `json:"depth"` // messages on their way
+	Seconds   float64 `json:"seconds"`
+	MiBPerS   float64 `json:"mib_per_s"`
+	MsgPerSec float64 `json:"messages_per_s"`
+}
+
+func (r *run) conclude(n int, took, cpu time.Duration) Result {
+	res := Result{Op: r.Op, Kind: r.Kind, Size: r.Size, Count: n, CPUUS: micros(cpu) / float64(n)}
+	if r.Kind == Bandwidth {
+		rate := float64(n) / took.Seconds()
+		res.Rate = &Rate{Depth: r.Depth, Seconds: took.Seconds(), MiBPerS: rate * float64(r.Size) / (1 << 20), MsgPerSec: rate}
+		return res
+	}
+	part := 2.0
+	res.Times = &Times{Of: "half round trip"}
+	if r.Op == Read {
+		part, res.Times.Of = 1, "round trip"
+	}
+	at := func(percentile float64) float64 {
+		return micros(time.Duration(r.times.ValueAtPercentile(percentile))) / part
+	}
+	t := res.Times
+	t.MinUS, t.MaxUS = micros(time.Duration(r.times.Min()))/part, micros(time.Duration(r.times.Max()))/part
+	t.P50US, t.P90US, t.P99US, t.P999US = at(50), at(90), at(99), at(99.9)
+	return res
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// cpuTime is what this process has used, in user and in kernel mode.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Report is the results of a command, and what they are of.
+type Report struct {
+	Device  string   `json:"device"`
+	Level   string   `json:"level"` // always "verbs": no actors
+	Wait    string   `json:"wait"`  // how the client waits: block, spin or busy
+	CRC     bool     `json:"crc"`
+	Local   string   `json:"local"`
+	Server  string   `json:"server"`
+	Results []Result `json:"results"`
+	Error   string   `json:"error,omitempty"` // why there are not more
+}
+
+// JSON writes the report as one document.
+func (r *Report) JSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Head is the line above all tables.
+func (r *Report) Head() string {
+	crc := "no CRC asked for"
+	if r.CRC {
+		crc = "CRC32c"
+	}
+	return fmt.Sprintf("%s, verbs level (no actors), client waits: %s, %s, %s to %s", r.Device, r.Wait, crc, r.Local, r.Server)
+}
+
+// Row writes a result's line of its table, below the table's head if it is the first.
+func (r *Result) Row(w io.Writer, first bool) {
+	if t := r.Times; t != nil {
+		if first {
+			fmt.Fprintf(w, "\n%s latency, %s, in us\n%9s %9s %9s %9s %9s %9s %9s %9s %9s\n",
+				r.Op, t.Of, "bytes", "count", "min", "p50", "p90", "p99", "p99.9", "max", "CPU/trip")
+		}
+		fmt.Fprintf(w, "%9d %9d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f\n",
+			r.Size, r.Count, t.MinUS, t.P50US, t.P90US, t.P99US, t.P999US, t.MaxUS, r.CPUUS)
+		return
+	}
+	if first {
+		fmt.Fprintf(w, "\n%s bandwidth\n%9s %9s %9s %12s %12s %9s\n", r.Op, "bytes", "depth", "count", "MiB/s", "messages/s", "CPU us")
+	}
+	fmt.Fprintf(w, "%9d %9d %9d %12.2f %12.0f %9.2f\n", r.Size, r.Rate.Depth, r.Count, r.Rate.MiBPerS, r.Rate.MsgPerSec, r.CPUUS)
+}

@@ -1,0 +1,208 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const (
+	backlog = 128
+	// serverMemory bounds what all clients together make a server hold.
+	serverMemory = 1 << 30
+)
+
+// Server takes part in the tests of any number of clients.
+type Server struct {
+	h        *host
+	listener *cmid.ID
+	at       cmid.Addr
+	conns    map[*conn]struct{}
+	memory   int // of conns
+	served   int
+	closing  bool
+	empty    chan struct{} // closed when closing and there are no connections
+	lost     chan error    // why the listener has failed
+}
+
+// Listen opens the device and serves there.
+func Listen(cfg Config, at cmid.Addr) (*Server, error) {
+	s := &Server{conns: make(map[*conn]struct{}), empty: make(chan struct{}), lost: make(chan error, 1)}
+	h, err := openHost(cfg, s.event)
+	if err != nil {
+		return nil, err
+	}
+	s.h = h
+	if err := h.do(func() error { return s.listen(at) }); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return s, nil
+}
+
+func (s *Server) listen(at cmid.Addr) (err error) {
+	if s.listener, err = s.h.ch.CreateID(cmid.PortSpaceTCP); err != nil {
+		return err
+	}
+	if err := s.listener.BindAddr(at); err != nil {
+		return err
+	}
+	if err := s.listener.Listen(backlog); err != nil {
+		return err
+	}
+	s.at = s.listener.LocalAddr()
+	return nil
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() cmid.Addr { return s.at }
+
+// Failed gives the reason when the listener has failed.
+func (s *Server) Failed() <-chan error { return s.lost }
+
+// Close ends the tests under way, and gives everything back. It says how many tests were served.
+func (s *Server) Close() (served int, err error) {
+	err = s.h.do(func() error {
+		s.closing = true
+		for c := range s.conns {
+			c.hangUp()
+		}
+		s.swept()
+		return s.listener.Destroy()
+	})
+	<-s.empty
+	return s.served, errors.Join(err, s.h.close())
+}
+
+// swept tells Close when the last connection is gone.
+func (s *Server) swept() {
+	if s.closing && len(s.conns) == 0 {
+		close(s.empty)
+	}
+}
+
+func (s *Server) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
+	c, _ := id.Context.(*conn)
+	switch e := ev.(type) {
+	case *cmid.ConnectRequest:
+		s.request(id, e)
+	case *cmid.Disconnected:
+		if c != nil {
+			c.disconnected(e.Err)
+		}
+	case cmid.Failure:
+		switch {
+		case id == s.listener:
+			s.lost <- e
+		case c != nil:
+			c.ending = true // there is nobody to disconnect from
+			c.err = errors.Join(c.err, e)
+			c.free()
+		default: // of a Reject: the client has gone by itself
+			_ = id.Destroy()
+		}
+	}
+}
+
+// request takes part in a test, or says why not.
+func (s *Server) request(id *cmid.ID, e *cmid.ConnectRequest) {
+	if err := s.accept(id, e); err != nil {
+		s.h.cfg.Complain(fmt.Errorf("client %v: %w", e.Peer, err))
+	}
+}
+
+func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
+	t, from, err := decodeRequest(e.PrivateData)
+	if err == nil && s.memory+t.Size*t.Depth > serverMemory {
+		err = fmt.Errorf("the server's other clients have its memory, %d of %d bytes", s.memory, serverMemory)
+	}
+	if err != nil || s.closing {
+		reason := []byte("the server ends")
+		if err != nil {
+			reason = []byte(err.Error())
+		}
+		_ = id.Reject(reason[:min(len(reason), id.Limits().RejectData)])
+		_ = id.Destroy()
+		return err
+	}
+	c := &conn{h: s.h, id: id, test: t}
+	c.complete = c.serving()
+	c.ended = func(err error) {
+		delete(s.conns, c)
+		s.memory -= t.Size * t.Depth
+		s.served++
+		if err != nil {
+			s.h.cfg.Complain(fmt.Errorf("client %v: %w", e.Peer, err))
+		}
+		s.swept()
+	}
+	id.Context = c
+	s.conns[c] = struct{}{}
+	s.memory += t.Size * t.Depth
+	if err := errors.Join(c.prepare(t.serverShape())); err != nil {
+		c.fail(err)
+		return nil
+	}
+	c.meet(from)
+	c.watch()
+	if err := id.Accept(encodeAnswer(c.place()), depths()); err != nil {
+		c.fail(err)
+	}
+	return nil
+}
+
+// serverShape is what a server needs. A client that reads tells that it is alive; everybody else is told that a batch has come.
+func (t Test) serverShape() shape {
+	s := shape{sends: markDepth, slots: markDepth, exposed: t.Op != Send}
+	switch {
+	case t.Op == Read:
+	case t.Kind == Latency:
+		s.whole, s.sendsData = t.Op == Send, true
+	case t.Op == Send:
+		s.slots, s.whole = t.Depth+t.batch(), true
+	}
+	return s
+}
+
+// serving is the server's side of a test.
+func (c *conn) serving() func(*verbs.WC) error {
+	batch := 1
+	if c.test.Op == Send {
+		batch = c.test.batch()
+	}
+	got := 0
+	return func(wc *verbs.WC) error {
+		switch {
+		case wc.Op != verbs.Recv, c.test.Op == Read:
+			return nil
+		case c.test.Kind == Latency:
+			return c.turn()
+		}
+		if got++; got < batch {
+			return nil
+		}
+		got = 0
+		return c.mark()
+	}
+}
+
+// Serve serves until ctx is done or the listener fails. told is called with the address. Its error is the listener's.
+func Serve(ctx context.Context, cfg Config, at cmid.Addr, told func(cmid.Addr)) (served int, err error) {
+	s, err := Listen(cfg, at)
+	if err != nil {
+		return 0, err
+	}
+	told(s.Addr())
+	select {
+	case <-ctx.Done():
+	case err = <-s.Failed():
+	}
+	served, closeErr := s.Close()
+	return served, errors.Join(err, closeErr)
+}
+
+// heartbeat is how often a client that reads says that it is there.
+const heartbeat = time.Second

@@ -1,0 +1,145 @@
+package perf
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Op is the operation that a test repeats.
+type Op string
+
+// The operations.
+const (
+	Send  Op = "send"
+	Write Op = "write"
+	Read  Op = "read"
+)
+
+// Kind is what a test measures.
+type Kind string
+
+// The kinds.
+const (
+	Latency   Kind = "latency"
+	Bandwidth Kind = "bandwidth"
+)
+
+// Their numbers on the wire are the indices.
+var (
+	ops   = [...]Op{1: Send, 2: Write, 3: Read}
+	kinds = [...]Kind{1: Latency, 2: Bandwidth}
+)
+
+// Limits of a test.
+const (
+	MaxSize   = 1 << 28 // bytes of a message
+	MaxDepth  = 4096    // messages on their way
+	MaxMemory = 1 << 28 // bytes of all messages on their way
+)
+
+// Test is what a client asks a server for.
+type Test struct {
+	Op    Op
+	Kind  Kind
+	Size  int // bytes of a message, from 1
+	Depth int // messages on their way; 1 for latency
+}
+
+// Check refuses what no server would take.
+func (t Test) Check() error {
+	switch {
+	case t.Op != Send && t.Op != Write && t.Op != Read:
+		return fmt.Errorf("no operation %q: have send, write and read", string(t.Op))
+	case t.Kind != Latency && t.Kind != Bandwidth:
+		return fmt.Errorf("cannot measure %q: have latency and bandwidth", string(t.Kind))
+	case t.Size < 1 || t.Size > MaxSize:
+		return fmt.Errorf("size %d: have 1 to %d bytes", t.Size, MaxSize)
+	case t.Depth < 1 || t.Depth > MaxDepth:
+		return fmt.Errorf("depth %d: have 1 to %d messages on their way", t.Depth, MaxDepth)
+	case t.Kind == Latency && t.Depth != 1:
+		return fmt.Errorf("depth %d: latency is measured with one message on its way", t.Depth)
+	case t.Size*t.Depth > MaxMemory:
+		return fmt.Errorf("%d messages of %d bytes on their way: have %d bytes in all", t.Depth, t.Size, MaxMemory)
+	}
+	return nil
+}
+
+// batch is how many messages of a bandwidth test are answered at once.
+func (t Test) batch() int { return max(1, t.Depth/4) }
+
+// place is memory that the peer may reach.
+type place struct {
+	addr uint64
+	rkey uint32
+}
+
+const (
+	magic     = "rdmaperf"
+	version   = 1
+	placeLen  = 12
+	answerLen = len(magic) + 4 + placeLen
+	// requestLen is less than the 56 bytes that InfiniBand leaves to a request.
+	requestLen = len(magic) + 4 + 8 + placeLen
+)
+
+func header(a, b byte) []byte { return append([]byte(magic), version, a, b, 0) }
+
+func (p place) append(b []byte) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, p.addr), p.rkey)
+}
+
+func decodePlace(b []byte) place {
+	return place{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
+}
+
+// encodeRequest is the client's private data. from is where the server may Write to.
+func encodeRequest(t Test, from place) []byte {
+	var op, kind byte
+	for i := range ops {
+		if ops[i] == t.Op {
+			op = byte(i)
+		}
+	}
+	for i := range kinds {
+		if kinds[i] == t.Kind {
+			kind = byte(i)
+		}
+	}
+	b := binary.BigEndian.AppendUint32(header(op, kind), uint32(t.Depth))
+	return from.append(binary.BigEndian.AppendUint32(b, uint32(t.Size)))
+}
+
+// decodeRequest takes a stranger's bytes. InfiniBand pads them.
+func decodeRequest(b []byte) (t Test, from place, err error) {
+	if err := greeted(b, requestLen); err != nil {
+		return t, from, err
+	}
+	op, kind := int(b[9]), int(b[10])
+	if op >= len(ops) || kind >= len(kinds) {
+		return t, from, fmt.Errorf("no test %d of operation %d", kind, op)
+	}
+	b = b[len(magic)+4:]
+	t = Test{Op: ops[op], Kind: kinds[kind], Depth: int(binary.BigEndian.Uint32(b)), Size: int(binary.BigEndian.Uint32(b[4:]))}
+	return t, decodePlace(b[8:]), t.Check()
+}
+
+// encodeAnswer is the server's private data. to is what the client Writes to or Reads from.
+func encodeAnswer(to place) []byte { return to.append(header(0, 0)) }
+
+func decodeAnswer(b []byte) (to place, err error) {
+	if err := greeted(b, answerLen); err != nil {
+		return to, err
+	}
+	return decodePlace(b[len(magic)+4:]), nil
+}
+
+// greeted checks that the peer is one of ours.
+func greeted(b []byte, want int) error {
+	if len(b) < want || string(b[:len(magic)]) != magic {
+		return fmt.Errorf("the peer is no rdmactor perf: its private data is %.40x", b)
+	}
+	if b[len(magic)] != version {
+		return fmt.Errorf("the peer speaks version %d, this is version %d", b[len(magic)], version)
+	}
+	return nil
+}

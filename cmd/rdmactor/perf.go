@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// perfer is a perf command.
+type perfer struct {
+	perfFlags
+	ctx            context.Context
+	stdout, stderr io.Writer
+	tables         io.Writer
+}
+
+// perform is the subcommand perf.
+func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parsePerf(args, stdout)
+	if err != nil {
+		return err
+	}
+	p := &perfer{o, ctx, stdout, stderr, stdout}
+	if o.json == "-" {
+		p.tables = io.Discard
+	}
+	if o.server {
+		err = p.serve()
+	} else {
+		err = p.measure()
+	}
+	if err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	return nil
+}
+
+func (p *perfer) config(c device.Choice) perf.Config {
+	announce(c, p.stderr)
+	return perf.Config{
+		Driver:   c.Driver(func(c *iwarp.Config) { c.CRC = p.crc }),
+		Wait:     waits[p.wait],
+		Timeout:  p.timeout,
+		Complain: func(err error) { fmt.Fprintln(p.stderr, "rdmactor: perf:", err) },
+	}
+}
+
+// serve serves until Ctrl-C.
+func (p *perfer) serve() error {
+	at, err := lookup(p.ctx, p.timeout, p.addr, p.port, true)
+	if err != nil {
+		return err
+	}
+	choice, err := device.Listening(p.device, at.Addr())
+	if err != nil {
+		return err
+	}
+	n, err := perf.Serve(p.ctx, p.config(choice), at, func(a cmid.Addr) { fmt.Fprintf(p.stdout, "listening on %v\n", a) })
+	if err == nil {
+		fmt.Fprintf(p.stdout, "served %s\n", plural(n, "test"))
+	}
+	return err
+}
+
+// measure is the client.
+func (p *perfer) measure() (err error) {
+	peer, err := lookup(p.ctx, p.timeout, p.addr, p.port, false)
+	if err != nil {
+		return err
+	}
+	choice, err := device.Dialling(p.device, p.source, peer.Addr())
+	if err != nil {
+		return err
+	}
+	before := held()
+	cl, err := perf.Open(p.config(choice))
+	if err != nil {
+		return err
+	}
+	r := perf.Report{
+		Device: string(choice.Kind), Level: "verbs", Wait: p.wait, CRC: p.crc, Local: choice.Local.String(), Server: peer.String(),
+		Results: []perf.Result{},
+	}
+	fmt.Fprintln(p.tables, r.Head())
+	from := cmid.Addr{}
+	if p.source.IsValid() {
+		from = cmid.AddrFrom(p.source, 0)
+	}
+	err = p.runs(cl, &r, from, peer)
+	err = errors.Join(err, cl.Close())
+	if err == nil {
+		err = before.leaked()
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return errors.Join(err, p.leave(&r))
+}
+
+// runs makes the tests, and prints each as it comes.
+func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
+	for _, kind := range p.kinds {
+		for _, op := range p.ops {
+			for i, size := range p.sizes {
+				plan := perf.Plan{Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
+				plan.Test = p.test(kind, op, size)
+				res, err := cl.Run(p.ctx, plan)
+				if err != nil {
+					return err
+				}
+				r.Results = append(r.Results, res)
+				res.Row(p.tables, i == 0)
+			}
+		}
+	}
+	return nil
+}
+
+// leave writes the files that were asked for.
+func (p *perfer) leave(r *perf.Report) (err error) {
+	switch p.json {
+	case "":
+	case "-":
+		err = r.JSON(p.stdout)
+	default:
+		err = p.leaveJSON(r)
+	}
+	if p.plot != "" && len(r.Results) > 0 {
+		err = errors.Join(err, r.Plot(p.plot))
+	}
+	return err
+}
+
+// leaveJSON writes the file of --json.
+func (p *perfer) leaveJSON(r *perf.Report) error {
+	f, err := os.Create(p.json)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.JSON(f), f.Close())
+}

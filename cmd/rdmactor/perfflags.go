@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/device"
+)
+
+const perfUsage = `NAME
+  rdmactor perf - latency and bandwidth of a device between two processes
+
+SYNOPSIS
+  rdmactor perf -s [-a ADDR] [-p PORT] [--wait MODE] [flags]
+  rdmactor perf -c -a ADDR [-p PORT] [--op OPS] [--sizes SIZES] [--latency] [--bandwidth] [flags]
+
+DESCRIPTION
+  Measures as perftest's ib_send_lat, ib_write_bw and so on do, at the level of verbs: queue pairs and completions, without actors,
+  credits and mailboxes. Both sides are rdmactor perf; a server serves any number of clients until Ctrl-C. Each operation and size is
+  a connection of its own.
+
+  Latency of send and write is half of the round trip: the server answers in kind. A write is followed by an empty send that tells of
+  it, because no byte may be watched for a change. Latency of read is the full round trip. p99.9 of less than some 10,000 trips says
+  little.
+
+  Bandwidth has --depth messages on their way. Sends and writes count when the server has said that they came, reads when they are done.
+
+  Each side waits as its own --wait says: block sleeps in the kernel, spin polls for 50 us before it does, busy polls for ever and
+  takes a processor. For busy give each side a processor of its own (taskset(1)). CPU is the client's processor time, user and
+  system, for each message or round trip.
+
+EXAMPLES
+  rdmactor perf -s -a 127.0.0.1 --wait busy
+  rdmactor perf -c -a 127.0.0.1 --wait busy --latency --op send,read --sizes 1:64K --plot latency.svg
+  rdmactor perf -c -a 127.0.0.1 --bandwidth --op write --size 1M --duration 5s --json result.json
+
+FLAGS
+`
+
+const (
+	perfPort   = "18515" // perftest's
+	roomOnWay  = 16 << 20
+	leastDepth = 4
+	mostDepth  = 256
+)
+
+// waits are the values of --wait.
+var waits = map[string]eventloop.WaitMode{"block": eventloop.Block, "spin": eventloop.Spin, "busy": eventloop.Busy}
+
+// perfFlags are what the flags say.
+type perfFlags struct {
+	server, client bool
+	addr, port     string
+	source         netip.Addr
+	ops            []perf.Op
+	kinds          []perf.Kind
+	sizes          []int
+	depth          int // 0: as many as fit into roomOnWay
+	wait           string
+	warmUp         time.Duration
+	duration       time.Duration
+	count          int
+	crc            bool
+	json, plot     string // files; "": none
+	device         device.Kind
+	timeout        time.Duration
+}
+
+func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
+	o := perfFlags{ops: []perf.Op{perf.Send}, sizes: []int{64}}
+	f := flag.NewFlagSet("rdmactor perf", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // errors are told once, by main
+	f.BoolVar(&o.server, "s", false, "be the server")
+	f.BoolVar(&o.client, "c", false, "be the client, which measures")
+	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default every IPv4 address, :: for every one)")
+	f.StringVar(&o.port, "p", perfPort, "`PORT`; the server takes a free one for 0")
+	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
+	f.Func("op", "`OPS` to measure: send, write, read, or several, such as send,read (default send)", func(s string) error {
+		o.ops = nil
+		for word := range strings.SplitSeq(s, ",") {
+			o.ops = append(o.ops, perf.Op(word))
+		}
+		return nil
+	})
+	size := func(s string) (err error) {
+		o.sizes, err = sizes(s)
+		return err
+	}
+	f.Func("sizes", "`SIZES` in bytes, K or M: a list such as 64,4K, or 1:1M for its powers of two (default 64)", size)
+	f.Func("size", "the same", size)
+	latency := f.Bool("latency", false, "measure latency (default: both)")
+	bandwidth := f.Bool("bandwidth", false, "measure bandwidth (default: both)")
+	f.IntVar(&o.depth, "depth", 0, "`MESSAGES` on their way for bandwidth (default: as many as 16 MiB hold, 4 to 256)")
+	f.StringVar(&o.wait, "wait", "block", "how this side waits: `MODE` block, spin or busy")
+	f.DurationVar(&o.warmUp, "warmup", 100*time.Millisecond, "how long each test runs before it is measured")
+	f.DurationVar(&o.duration, "duration", time.Second, "how long each test is measured")
+	f.IntVar(&o.count, "count", 0, "measure this `NUMBER` of messages or round trips instead, or a few more")
+	f.BoolVar(&o.crc, "crc", false, "iwarp: ask the peer for CRC32c")
+	f.StringVar(&o.json, "json", "", "leave the results in `FILE`; - is standard output, and tables go nowhere")
+	f.StringVar(&o.plot, "plot", "", "leave a picture in `FILE`.svg or .png")
+	kind := f.String("device", string(device.Auto), device.Usage)
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long nothing may happen on a connection, or twice that")
+	if err := f.Parse(spread(f, args)); errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(stdout)
+		fmt.Fprint(stdout, perfUsage)
+		f.PrintDefaults()
+		return o, err
+	} else if err != nil {
+		return o, fmt.Errorf("%w; see rdmactor perf --help", err)
+	}
+	o.device = device.Kind(*kind)
+	if *latency || !*bandwidth {
+		o.kinds = append(o.kinds, perf.Latency)
+	}
+	if *bandwidth || !*latency {
+		o.kinds = append(o.kinds, perf.Bandwidth)
+	}
+	if o.server {
+		if err := serverOnly(f); err != nil {
+			return o, err
+		}
+	}
+	return o, o.check(f.Args())
+}
+
+// serverOnly refuses what a server would not do.
+func serverOnly(f *flag.FlagSet) (err error) {
+	of := []string{"s", "c", "a", "p", "wait", "crc", "device", "timeout"}
+	f.Visit(func(fl *flag.Flag) {
+		if !slices.Contains(of, fl.Name) && err == nil {
+			err = fmt.Errorf("-%s: it is the client that measures, and says what", fl.Name)
+		}
+	})
+	return err
+}
+
+func (o *perfFlags) check(words []string) error {
+	switch {
+	case len(words) > 0:
+		return fmt.Errorf("unexpected %q; see rdmactor perf --help", words[0])
+	case o.server == o.client:
+		return errors.New("server or client? rdmactor perf -s, or rdmactor perf -c -a ADDR")
+	case o.client && o.addr == "":
+		return errors.New("connect to whom? rdmactor perf -c -a ADDR")
+	case o.warmUp < 0:
+		return fmt.Errorf("--warmup %v: have 0 or more", o.warmUp)
+	case o.duration <= 0:
+		return fmt.Errorf("--duration %v: too short", o.duration)
+	case o.count < 0:
+		return fmt.Errorf("--count %d: not a number of messages", o.count)
+	case o.depth < 0:
+		return fmt.Errorf("--depth %d: not a number of messages", o.depth)
+	case o.timeout < time.Millisecond:
+		return fmt.Errorf("--timeout %v: too short", o.timeout)
+	}
+	if _, ok := waits[o.wait]; !ok {
+		return fmt.Errorf("--wait %s: have block, spin and busy", o.wait)
+	}
+	if o.plot != "" {
+		if err := perf.CheckPlotName(o.plot); err != nil {
+			return fmt.Errorf("--plot %w", err)
+		}
+	}
+	for _, kind := range o.kinds {
+		for _, op := range o.ops {
+			for _, size := range o.sizes {
+				if err := o.test(kind, op, size).Check(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return o.device.Check()
+}
+
+// test is what the flags mean for a size.
+func (o *perfFlags) test(kind perf.Kind, op perf.Op, size int) perf.Test {
+	t := perf.Test{Op: op, Kind: kind, Size: size, Depth: 1}
+	if kind == perf.Bandwidth {
+		t.Depth = o.depth
+		if t.Depth == 0 {
+			t.Depth = min(max(roomOnWay/max(size, 1), leastDepth), mostDepth)
+		}
+	}
+	return t
+}
+
+// sizes reads "64", "1,4K,1M" and "1:1M".
+func sizes(s string) (list []int, err error) {
+	for word := range strings.SplitSeq(s, ",") {
+		from, to, many := strings.Cut(word, ":")
+		least, err := size(from)
+		if err != nil {
+			return nil, err
+		}
+		most := least
+		if many {
+			if most, err = size(to); err != nil {
+				return nil, err
+			}
+			if most < least {
+				return nil, fmt.Errorf("%q: from less to more", word)
+			}
+		}
+		for n := least; n <= most; n *= 2 {
+			list = append(list, n)
+		}
+	}
+	return list, nil
+}
+
+func size(s string) (int, error) {
+	number, unit := s, 1
+	switch {
+	case strings.HasSuffix(s, "K"):
+		number, unit = s[:len(s)-1], 1<<10
+	case strings.HasSuffix(s, "M"):
+		number, unit = s[:len(s)-1], 1<<20
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > perf.MaxSize/unit {
+		return 0, fmt.Errorf("%q: want 1 to %d bytes, such as 64, 4K or 1M", s, perf.MaxSize)
+	}
+	return n * unit, nil
+}
