@@ -108,7 +108,7 @@ type sharedQueue struct {
 
 // PostRecv adds a receive.
 func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
-	if err := core.CheckRecv(&wr, s.pd); err != nil {
+	if err := core.CheckRecv(&wr, s.pd, nil); err != nil {
 		return err
 	}
 	switch {

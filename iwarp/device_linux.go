@@ -24,6 +24,7 @@ type device struct {
 func newDevice(in *instance) *device {
 	d := &device{in: in, qps: make(map[uint32]*queuePair)}
 	d.pd = &domain{dev: d}
+	d.regions.Shared = d.pd
 	return d
 }
 
@@ -34,7 +35,7 @@ func (d *device) Name() string { return d.in.cfg.Device }
 func (d *device) Attr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
 		MaxQP: d.in.cfg.MaxConns, MaxQPWR: maxQPWR, MaxSGE: core.MaxSGE, MaxInline: core.MaxInline,
-		MaxMessage: math.MaxUint32, MaxRDAtom: maxRDAtom, Invalidates: true, AsksForReceives: true,
+		MaxMessage: math.MaxUint32, MaxRDAtom: maxRDAtom, Invalidates: true, AsksForReceives: true, SharesMemory: true,
 	}
 }
 

@@ -84,7 +84,7 @@ func (q *queuePair) check() error {
 		q.srq = s
 	}
 	var err error
-	if q.pd, err = q.dev.domainOf(a.PD); err == nil && q.srq != nil && q.srq.pd != q.pd {
+	if q.pd, err = q.dev.domainOf(a.PD); err == nil && q.srq != nil && q.srq.pd != q.pd && q.srq.pd != q.dev.pd {
 		return fmt.Errorf("iwarp: shared receive queue of another protection domain than the queue pair's: %w", unix.EINVAL)
 	}
 	return err

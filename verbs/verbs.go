@@ -51,6 +51,10 @@ type DeviceAttr struct {
 	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty called and waits for it. Otherwise
 	// enough receives must be posted beforehand: on iWARP such a message ends its connection.
 	AsksForReceives bool
+	// SharesMemory says that memory and shared receive queues of Device.PD serve the queue pairs of every domain, for what they send
+	// from and what they receive and read into. Elsewhere a queue pair touches its own domain only. What a peer names must be in
+	// the queue pair's domain in any case.
+	SharesMemory bool
 	// NotifiesAll says that completion queues are notified of every completion, whatever CQ.ReqNotify has chosen.
 	NotifiesAll bool
 }

@@ -32,6 +32,7 @@ func (v *view) Attr() verbs.DeviceAttr {
 	attr := verbs.DeviceAttr{
 		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,
 		MaxRDAtom: int(v.in.f.depth()), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
+		SharesMemory: v.shares(),
 	}
 	if v.in.f.reserved {
 		attr.MaxCQE = maxCQE
@@ -41,6 +42,9 @@ func (v *view) Attr() verbs.DeviceAttr {
 	}
 	return attr
 }
+
+// shares is DeviceAttr.SharesMemory.
+func (v *view) shares() bool { return !v.in.f.reserved }
 
 // PD is the domain of whatever names none.
 func (v *view) PD() verbs.PD { return &v.pd }
@@ -186,12 +190,15 @@ func (v *view) domain(named verbs.PD) (*pd, error) {
 	return nil, unix.EINVAL
 }
 
-// holds reports whether an element lies in memory of the domain, which must allow access. Freed memory is in none.
+// holds reports whether an element lies in memory of the domain, or in what it shares, which must allow access. Freed memory is in none.
 func (p *pd) holds(s verbs.SGE, access verbs.Access) bool {
 	if s.MR == nil {
 		return s.Length == 0
 	}
-	return s.MR.PD == p && s.MR.Access&access == access && uint64(s.Offset)+uint64(s.Length) <= uint64(len(s.MR.Bytes))
+	if s.MR.PD != p && (s.MR.PD != &p.v.pd || !p.v.shares()) {
+		return false
+	}
+	return s.MR.Access&access == access && uint64(s.Offset)+uint64(s.Length) <= uint64(len(s.MR.Bytes))
 }
 
 // place is the element's memory.

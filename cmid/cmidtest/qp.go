@@ -87,11 +87,14 @@ func (q *qp) check() bool {
 		}
 	}
 	var err error
-	if q.pd, err = q.view.domain(a.PD); err != nil || q.srq != nil && q.srq.pd != q.pd {
+	if q.pd, err = q.view.domain(a.PD); err != nil || q.srq != nil && !q.serves(q.srq.pd) {
 		return false
 	}
 	return a.MaxSendWR >= 0 && a.MaxRecvWR >= 0 && a.MaxSGE >= 0 && a.MaxSGE <= maxSGE
 }
+
+// serves reports whether a shared receive queue of p may be this queue pair's.
+func (q *qp) serves(p *pd) bool { return p == q.pd || q.view.shares() && p == &q.view.pd }
 
 // Num is the queue pair's number.
 func (q *qp) Num() uint32 { return q.num }

@@ -106,7 +106,7 @@ func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 
 // PostRecv adds a receive.
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
-	if s.closed || !s.pd.holds(wr.SGE, verbs.LocalWrite) {
+	if s.closed || !s.pd.holds(wr.SGE, verbs.LocalWrite) || wr.SGE.MR != nil && wr.SGE.MR.PD != s.pd {
 		return unix.EINVAL
 	}
 	if s.posted.len() >= s.attr.MaxWR {

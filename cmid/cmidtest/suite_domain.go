@@ -67,6 +67,39 @@ var domainScenarios = scenarios{
 		w.must(err)
 		w.noneOf("a region of another domain than the queue pair's", c, mr)
 	},
+	"memory that the device shares": func(w *world) {
+		own := func(dev verbs.Device, attr *verbs.QPInitAttr) {
+			pd, err := dev.AllocPD()
+			w.must(err)
+			attr.PD = pd
+		}
+		c := w.connectedWith(setup{active: own, passive: own})
+		dev := c.active.Device()
+		mr, err := dev.Alloc(64, remoteAll)
+		w.must(err)
+		if !dev.Attr().SharesMemory {
+			w.noneOf("a region of the device's domain", c, mr)
+			return
+		}
+		copy(mr.Bytes, "shared")
+		far := w.memory(c.bq, 64, remoteAll, 2)
+		w.must(c.bq.postRecv(0, slotSize))
+		w.must(c.aq.qp.PostSend(&verbs.SendWR{ID: 1, SGL: []verbs.SGE{part(mr, 0, 6)}}))
+		w.must(c.aq.write(2, 0, part(mr, 0, 6), far, 0))
+		w.must(c.aq.read(3, verbs.Signaled, part(mr, 6, 6), far, 0))
+		w.must(c.aq.qp.PostRecv(verbs.RecvWR{ID: 100, SGE: part(mr, 12, 6)}))
+		w.must(c.bq.postSend(4, "answer"))
+		w.sent("memory of Device.PD is as good as the domain's own", c.aq, verbs.WC{ID: 3, Op: verbs.Read, Bytes: 6})
+		w.until("the answer", func() bool { return succeeded(c.aq.of(verbs.Recv)) == 1 })
+		w.same("Send", c.bq.slot(0)[:6], []byte("shared"))
+		w.same("Write, Read and receive", mr.Bytes[:18], []byte("sharedsharedanswer"))
+
+		theirs, err := c.passive.Device().Alloc(64, remoteAll)
+		w.must(err)
+		w.must(c.aq.write(5, verbs.Signaled, part(mr, 0, 8), theirs, 0))
+		w.ended(c)
+		w.same("but not for the peer", theirs.Bytes, make([]byte, 64))
+	},
 	"freed memory": func(w *world) {
 		c := w.connected(0)
 		mr := w.memory(c.aq, 64, remoteAll, 1)

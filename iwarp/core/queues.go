@@ -8,7 +8,7 @@ type Queues struct {
 	SendWRs, RecvWRs int
 	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives; PostRecv is then EINVAL.
 	SRQ RecvSource
-	// PD is the protection domain: every region that a work request or the peer names must be in it. nil, for tests of what has
+	// PD is the protection domain: every region that a work request or the peer names must be in it, Regions.Shared excepted. nil, for tests of what has
 	// no memory, is the domain of regions with a nil PD.
 	PD verbs.PD
 	// Regions is the memory that the peer can name; nil: none.

@@ -4,7 +4,20 @@ import "github.com/rdmactor/rdmactor/verbs"
 
 // Regions is the memory that peers may name: by STag, which is the regions' LKey and RKey. The Conns of one device share one; it
 // belongs to their goroutine. The zero value is empty.
-type Regions struct{ byTag map[uint32]region }
+type Regions struct {
+	// Shared is a domain whose regions the work requests of every Conn may name, but not its peer; nil: none.
+	Shared verbs.PD
+
+	byTag map[uint32]region
+}
+
+// shared is Regions.Shared.
+func (r *Regions) shared() verbs.PD {
+	if r == nil {
+		return nil
+	}
+	return r.Shared
+}
 
 type region struct {
 	mr      *verbs.MR

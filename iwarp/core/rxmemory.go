@@ -68,8 +68,14 @@ func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr 
 	return mr, uint32(off), allowed
 }
 
-// usable is true for memory that is still this connection's. No memory is.
-func (c *Conn) usable(mr *verbs.MR) bool { return mr == nil || mr.PD == c.cfg.PD }
+// usable is true for memory that is still this connection's, or shared. No memory is.
+func (c *Conn) usable(mr *verbs.MR) bool {
+	if mr == nil || mr.PD == c.cfg.PD {
+		return true
+	}
+	shared := c.cfg.Regions.shared()
+	return shared != nil && mr.PD == shared
+}
 
 // vanished is the fault of a segment whose memory was freed while its message arrived, or while it was posted.
 func (c *Conn) vanished() *fault {

@@ -41,15 +41,15 @@ func badWR(format string, args ...any) error {
 	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, unix.EINVAL)...)
 }
 
-// checkSGE says whether e lies inside its region, and that in pd.
-func checkSGE(e *verbs.SGE, pd verbs.PD) error {
+// checkSGE says whether e lies inside its region, and that in pd or in shared, if there is one.
+func checkSGE(e *verbs.SGE, pd, shared verbs.PD) error {
 	if e.MR == nil {
 		if e.Length == 0 {
 			return nil
 		}
 		return badWR("%d bytes without a memory region", e.Length)
 	}
-	if e.MR.PD != pd {
+	if e.MR.PD != pd && (shared == nil || e.MR.PD != shared) {
 		return badWR("a memory region that is freed or of another protection domain")
 	}
 	size := uint64(len(e.MR.Bytes))
@@ -59,9 +59,9 @@ func checkSGE(e *verbs.SGE, pd verbs.PD) error {
 	return nil
 }
 
-// CheckRecv is EINVAL for a receive whose memory is not that of pd, or may not be written, or not large enough.
-func CheckRecv(wr *verbs.RecvWR, pd verbs.PD) error {
-	if err := checkSGE(&wr.SGE, pd); err != nil {
+// CheckRecv is EINVAL for a receive whose memory is not that of pd or shared (nil: none), or may not be written, or not large enough.
+func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
+	if err := checkSGE(&wr.SGE, pd, shared); err != nil {
 		return err
 	}
 	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
@@ -86,7 +86,7 @@ func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	}
 	total := uint64(len(wr.Inline))
 	for i := range wr.SGL {
-		if err := checkSGE(&wr.SGL[i], c.cfg.PD); err != nil {
+		if err := checkSGE(&wr.SGL[i], c.cfg.PD, c.cfg.Regions.shared()); err != nil {
 			return 0, err
 		}
 		total += uint64(wr.SGL[i].Length)
@@ -143,7 +143,7 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	if c.cfg.SRQ != nil {
 		return badWR("receive posted to a queue pair with a shared receive queue")
 	}
-	if err := CheckRecv(&wr, c.cfg.PD); err != nil {
+	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.shared()); err != nil {
 		return err
 	}
 	r := c.rq.push(c.cfg.RecvWRs)
