@@ -75,7 +75,7 @@ func TestBadCommandLines(t *testing.T) {
 		"perf -c -a ::1 --depth 4097":  "depth 4097: have 1 to 4096",
 		"perf -c -a ::1 --depth -1":    "--depth -1",
 		"perf -c -a ::1 --count -1":    "--count -1",
-		"perf -c -a ::1 --warmup -1s":  "--warmup -1s",
+		"perf -c -a ::1 --warmup=-1s":  "--warmup -1s",
 		"perf -c -a ::1 --duration 0s": "--duration 0s: too short",
 		"perf -s --timeout 0s":         "--timeout 0s: too short",
 		"perf -s --wait long":          "--wait long: have block, spin and busy",

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
 // servePerf starts a perf server on a free port of loopback.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/perf"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
 const perfUsage = `NAME
