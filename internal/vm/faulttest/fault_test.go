@@ -9,9 +9,7 @@
 package faulttest
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmactor/rdmactor/internal/vm"
 	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
@@ -33,10 +31,9 @@ var kinds = []string{"rxe", "siw"}
 func TestFaults(t *testing.T) {
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			m := vmtest.Boot(t, vm.Config{Kernel: kernel})
-			before := resources(t, m)
+			b := vmtest.NewBench(t, vm.Config{Kernel: kernel}, "")
 			for _, kind := range kinds {
-				t.Run(kind+" alone", func(t *testing.T) { vmtest.GoTest(t, m, ucm, vm.Env(kind), "-test.run", whole) })
+				t.Run(kind+" alone", func(t *testing.T) { b.GoTest(t, ucm, vm.Env(kind), "-test.run", whole) })
 			}
 			t.Run("together", func(t *testing.T) {
 				for _, kind := range kinds {
@@ -47,42 +44,14 @@ func TestFaults(t *testing.T) {
 							if kind == "siw" {
 								skip += "|" + overflow
 							}
-							vmtest.GoTest(t, m, ucm, vm.Env(kind), "-test.run", "^TestFault", "-test.skip", skip)
+							b.GoTest(t, ucm, vm.Env(kind), "-test.run", "^TestFault", "-test.skip", skip)
 						})
-						t.Run("actor", func(t *testing.T) { vmtest.GoTest(t, m, actor, vm.Env(kind), "-test.run", "^TestFault") })
+						t.Run("actor", func(t *testing.T) { b.GoTest(t, actor, vm.Env(kind), "-test.run", "^TestFault") })
 					})
 				}
 			})
-			for deadline := time.Now().Add(15 * time.Second); resources(t, m) != before; time.Sleep(time.Second) {
-				if time.Now().After(deadline) {
-					t.Errorf("the kernel holds\n%sand before\n%s", resources(t, m), before)
-					break
-				}
-			}
-			wantNoComplaint(t, m)
-			t.Run("siw overflows", func(t *testing.T) { vmtest.GoTest(t, m, ucm, vm.Env("siw"), "-test.run", overflow) })
+			b.Clean(t)
+			t.Run("siw overflows", func(t *testing.T) { b.GoTest(t, ucm, vm.Env("siw"), "-test.run", overflow) })
 		})
-	}
-}
-
-// resources is how much the kernel has of each device, the numbers of which change when they come back.
-func resources(t *testing.T, m *vm.Machine) string {
-	t.Helper()
-	return vmtest.Run(t, m, time.Minute, "rdma resource show | sed 's/^[0-9]*: //' | sort")
-}
-
-// wantNoComplaint looks into the kernel's log.
-func wantNoComplaint(t *testing.T, m *vm.Machine) {
-	t.Helper()
-	log := vmtest.Run(t, m, time.Minute, "dmesg")
-	for line := range strings.Lines(log) {
-		for _, bad := range []string{"WARNING", "BUG", "Oops", "Call Trace", "general protection", "refcount", "blocked for more than"} {
-			if strings.Contains(line, bad) {
-				t.Errorf("the kernel complains: %s", strings.TrimSpace(line))
-			}
-		}
-	}
-	if t.Failed() {
-		t.Logf("the kernel's log:\n%s", log)
 	}
 }

@@ -21,15 +21,17 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/vm"
+	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
 )
 
 const (
-	cellLimit = time.Minute // for one cell, on a busy machine; most take a second or two
-	firstPort = 20000       // of the cells' servers, each has its own
+	cellLimit = 5 * time.Minute // for one cell, on a busy machine; most take a second or two
+	stepLimit = time.Minute     // of rdmapeer
+	firstPort = 20000           // of the cells' servers, each has its own
 )
 
-// TestInterop runs every cell on every kernel, one after the other in one boot. A machine that dies fails the cell under way, and the rest goes on
-// in a fresh one.
+// TestInterop runs every cell on every kernel, one after the other in one boot. When a machine dies, the cell under way is run once more in
+// a fresh one, and the rest goes on there.
 func TestInterop(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"internal/interop/cmd/rdmapeer", "cmd/rdmactor"} {
@@ -42,8 +44,7 @@ func TestInterop(t *testing.T) {
 	passed := make(results)
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {
-			b := &bench{t: t, kernel: kernel, bin: bin}
-			defer b.end(t)
+			b := newBench(t, kernel, bin)
 			for i, c := range cells() {
 				c.port = strconv.Itoa(firstPort + i)
 				ran := false
@@ -52,98 +53,28 @@ func TestInterop(t *testing.T) {
 					passed.note(kernel, c, ok)
 				}
 			}
+			b.Clean(t)
 		})
 	}
 	passed.document(t)
 }
 
-// bench is a machine that is there when it is needed.
+// bench is where the cells of a kernel run.
 type bench struct {
-	t      *testing.T
-	kernel string
-	bin    string
-	m      *vm.Machine
+	*vmtest.Bench
+	bin string
 }
 
-// machine is the machine under way, or a fresh one.
-func (b *bench) machine(t *testing.T) *vm.Machine {
-	t.Helper()
-	if b.m != nil {
-		return b.m
-	}
+func newBench(t *testing.T, kernel, bin string) *bench {
 	forward := make(map[int]int)
 	for i, c := range cells() {
 		if c.over == iwarp && !c.ourServer {
 			forward[firstPort+i] = 0
 		}
 	}
-	m, err := vm.Boot(t.Context(), vm.Config{
-		Kernel: b.kernel, Share: map[string]string{"/share": b.bin}, Forward: forward, Logf: b.t.Logf,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.m = m
+	c := vm.Config{Kernel: kernel, Share: map[string]string{"/share": bin}, Forward: forward}
 	// No packet leaves for a group without a route.
-	b.must(t, "rig-active rxe0 siw0 && rig-host-siw && ip route add 239.1.1.0/24 dev rx0")
-	return m
-}
-
-// must runs a script that is not what is tested.
-func (b *bench) must(t *testing.T, script string) string {
-	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), cellLimit)
-	defer stop()
-	r, err := b.m.Run(ctx, script)
-	if err != nil || r.Code != 0 {
-		b.close(t) // what comes after gets a fresh one
-		t.Fatalf("%s: exit code %d, %v\n%s", script, r.Code, err, r.Output)
-	}
-	return r.Output
-}
-
-// close ends the machine.
-func (b *bench) close(t *testing.T) {
-	if b.m == nil {
-		return
-	}
-	if err := b.m.Close(); err != nil {
-		t.Error(err)
-	}
-	b.m = nil
-}
-
-// died forgets a machine that died.
-func (b *bench) died(t *testing.T, err error) {
-	if errors.Is(err, vm.ErrDied) {
-		b.close(t)
-	}
-}
-
-// end checks what the cells have left in the last machine, and closes it.
-func (b *bench) end(t *testing.T) {
-	if b.m == nil {
-		return
-	}
-	for _, kind := range []string{"cm_id", "qp", "cq", "mr", "pd", "ctx", "srq"} {
-		for line := range strings.Lines(b.must(t, "rdma resource show "+kind)) {
-			if strings.Contains(line, " pid ") { // the kernel's own have none
-				t.Errorf("left behind: %s", strings.TrimSpace(line))
-			}
-		}
-	}
-	log := b.must(t, "dmesg")
-	for line := range strings.Lines(log) {
-		for _, bad := range []string{"WARNING", "BUG", "Oops", "Call Trace", "general protection", "refcount"} {
-			if strings.Contains(line, bad) {
-				t.Errorf("the kernel complains: %s", strings.TrimSpace(line))
-			}
-		}
-	}
-	if t.Failed() {
-		t.Logf("the kernel's log:\n%s", log)
-	}
-	b.close(t)
+	return &bench{vmtest.NewBench(t, c, "set -e; rig-active rxe0 siw0; rig-host-siw; ip route add 239.1.1.0/24 dev rx0"), bin}
 }
 
 // run is one cell.
@@ -151,85 +82,104 @@ func (b *bench) run(t *testing.T, c cell) {
 	if *theirs && c.wantFailed != "" {
 		t.Skip("theirs do not look at sizes")
 	}
-	b.machine(t)
-	ctx, stop := context.WithTimeout(t.Context(), cellLimit)
-	defer stop()
-	at := b.place(c)
-	server := b.start(ctx, t, c, c.server, at.listen, c.ourServer)
-	if c.over == iwarp && c.ourServer {
-		at.dial = net.JoinHostPort("10.0.2.2", b.listening(ctx, t, server))
-	} else {
-		b.listens(ctx, t, c, server)
+	if err := b.Try(t, func(m *vm.Machine) error { return (&round{c, m, b.bin}).play(t.Context()) }); err != nil {
+		t.Error(err)
 	}
-	client := b.start(ctx, t, c, c.client, at.dial, !c.ourServer)
+}
+
+// round is a cell that is played in a machine.
+type round struct {
+	cell
+	m   *vm.Machine
+	bin string
+}
+
+func (r *round) play(ctx context.Context) error {
+	ctx, stop := context.WithTimeoutCause(ctx, cellLimit, fmt.Errorf("no end within %s", cellLimit))
+	defer stop()
+	at := r.place()
+	server, err := r.start(ctx, r.server, at.listen, r.ourServer)
+	if err != nil {
+		return err
+	}
+	defer server.end()
+	if r.over == iwarp && r.ourServer {
+		var port string
+		port, err = listening(ctx, server)
+		at.dial = net.JoinHostPort("10.0.2.2", port)
+	} else {
+		err = r.listens(ctx, server)
+	}
+	if err != nil {
+		return err
+	}
+	client, err := r.start(ctx, r.client, at.dial, !r.ourServer)
+	if err != nil {
+		return err
+	}
+	defer client.end()
 	told := client.wait()
-	if c.wantFailed != "" {
-		if told.code == 0 || !strings.Contains(told.output, c.wantFailed) {
-			t.Errorf("%s: want a failure that says %q", told, c.wantFailed)
+	if r.wantFailed != "" {
+		if told.code == 0 || !strings.Contains(told.output, r.wantFailed) {
+			server.end()
+			return errors.Join(fmt.Errorf("%s: want a failure that says %q", told, r.wantFailed), told.err, server.err)
 		}
-		return
+		return nil
 	}
 	served := server.wait()
-	b.died(t, errors.Join(told.err, served.err))
-	for _, end := range []struct {
-		outcome
-		says string
-	}{{told, c.clientSays}, {served, c.serverSays}} {
-		if !end.fine(end.says) {
-			t.Errorf("want exit code 0 and %q\n\nthe client:\n%v\n\nthe server:\n%v", end.says, told, served)
-			return
-		}
+	if !told.fine(r.clientSays) || !served.fine(r.serverSays) {
+		return errors.Join(fmt.Errorf("want exit code 0, %q of the client and %q of the server\n\nthe client:\n%v\n\nthe server:\n%v",
+			r.clientSays, r.serverSays, told, served), told.err, served.err)
 	}
+	return nil
 }
 
 // place is where a cell's server listens, and where its client finds it.
 type place struct{ listen, dial string }
 
-func (b *bench) place(c cell) place {
+func (r *round) place() place {
 	switch {
-	case c.over == rxe:
-		return place{net.JoinHostPort("10.10.1.1", c.port), net.JoinHostPort("10.10.1.1", c.port)}
-	case c.over == siw:
-		return place{net.JoinHostPort("10.10.2.1", c.port), net.JoinHostPort("10.10.2.1", c.port)}
-	case c.ourServer:
+	case r.over == rxe:
+		return place{net.JoinHostPort("10.10.1.1", r.port), net.JoinHostPort("10.10.1.1", r.port)}
+	case r.over == siw:
+		return place{net.JoinHostPort("10.10.2.1", r.port), net.JoinHostPort("10.10.2.1", r.port)}
+	case r.ourServer:
 		return place{listen: "127.0.0.1:0"} // it says which port it got
 	}
-	n, _ := strconv.Atoi(c.port)
-	return place{net.JoinHostPort("10.0.2.15", c.port), b.m.Forwarded(n)}
+	n, _ := strconv.Atoi(r.port)
+	return place{net.JoinHostPort("10.0.2.15", r.port), r.m.Forwarded(n)}
 }
 
 // listens waits until the kernel has the server's listener, or, as nobody listens to a group, has joined it for the receiver.
-func (b *bench) listens(ctx context.Context, t *testing.T, c cell, server *process) {
-	t.Helper()
-	port := c.port
-	if strings.HasPrefix(c.server, "udaddy") {
+func (r *round) listens(ctx context.Context, server *process) error {
+	port := r.port
+	if strings.HasPrefix(r.server, "udaddy") {
 		port = "7174"
 	}
 	sign := fmt.Sprintf("rdma resource show cm_id | grep -q 'LISTEN.*:%s '", port)
-	if strings.HasPrefix(c.server, "mckey") {
+	if strings.HasPrefix(r.server, "mckey") {
 		sign = "ip maddr show dev rx0 | grep -q 'inet *239.1.1.1'"
 	}
-	r, err := b.m.Run(server.while(ctx), "until "+sign+"; do sleep 0.05; done")
-	if b.died(t, err); err != nil || r.Code != 0 {
-		server.stop()
-		t.Fatalf("the server does not listen: %v", errors.Join(err, errors.New(server.wait().String())))
+	result, err := r.m.Run(server.while(ctx), "until "+sign+"; do sleep 0.05; done")
+	if err == nil && result.Code == 0 {
+		return nil
 	}
+	server.stop()
+	return errors.Join(fmt.Errorf("the server does not listen: exit code %d", result.Code), err, errors.New(server.wait().String()))
 }
 
 // listening waits until a server outside says where it listens, and returns the port.
-func (b *bench) listening(ctx context.Context, t *testing.T, server *process) string {
-	t.Helper()
+func listening(ctx context.Context, server *process) (string, error) {
 	for ctx = server.while(ctx); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		for line := range strings.Lines(server.said()) {
 			if at, ok := strings.CutPrefix(line, "listening on "); ok && strings.HasSuffix(at, "\n") {
 				if _, port, err := net.SplitHostPort(strings.TrimSpace(at)); err == nil {
-					return port
+					return port, nil
 				}
 			}
 		}
 	}
-	t.Fatalf("the server does not say where it listens: %v", server.wait())
-	return ""
+	return "", fmt.Errorf("the server does not say where it listens: %v", server.wait())
 }
 
 // ours is the command line of our program for one of theirs.
@@ -238,5 +188,5 @@ func ours(bin, line, device string) []string {
 	if words[0] == "rping" {
 		return append([]string{filepath.Join(bin, "rdmactor"), "ping", "--device", device}, words[1:]...)
 	}
-	return append([]string{filepath.Join(bin, "rdmapeer"), words[0], "--device", device}, words[1:]...)
+	return append([]string{filepath.Join(bin, "rdmapeer"), words[0], "--device", device, "--timeout", stepLimit.String()}, words[1:]...)
 }

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
@@ -76,32 +75,32 @@ func (p *process) while(ctx context.Context) context.Context {
 	return ctx
 }
 
+// end kills the program, if it still runs.
+func (p *process) end() {
+	p.stop()
+	<-p.ended
+}
+
 // start starts a side's program, where it belongs. It ends with ctx.
-func (b *bench) start(ctx context.Context, t *testing.T, c cell, line, at string, isOurs bool) *process {
-	t.Helper()
+func (r *round) start(ctx context.Context, line, at string, isOurs bool) (*process, error) {
 	host, port, err := net.SplitHostPort(at)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	line = strings.NewReplacer("ADDR", host, "PORT", port).Replace(line)
 	p := &process{ended: make(chan struct{})}
 	switch {
-	case isOurs && c.over == iwarp:
-		err = p.outside(ctx, ours(b.bin, line, "iwarp"))
+	case isOurs && r.over == iwarp:
+		err = p.outside(ctx, ours(r.bin, line, "iwarp"))
 	case isOurs && !*theirs:
-		err = p.inside(ctx, b.m, strings.Join(ours("/share", line, "kernel"), " "))
+		err = p.inside(ctx, r.m, strings.Join(ours("/share", line, "kernel"), " "))
 	default:
-		err = p.inside(ctx, b.m, unhurried(line))
+		err = p.inside(ctx, r.m, unhurried(line))
 	}
 	if err != nil {
-		b.died(t, err)
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() {
-		p.stop()
-		<-p.ended
-	})
-	return p
+	return p, nil
 }
 
 // inside starts a program in the machine.

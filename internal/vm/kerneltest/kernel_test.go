@@ -12,7 +12,6 @@ import (
 	"flag"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmactor/rdmactor/internal/vm"
 	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
@@ -34,49 +33,27 @@ var packages = []struct {
 // random adds the differential test: random, and minutes long.
 var random = flag.Bool("random", false, "run the random command sequences of internal/differential as well")
 
-// TestPackages boots a machine for each kernel and kind of device, so that a kernel that falls over takes only its own part along.
+// TestPackages boots a machine for each kernel and kind of device. A kernel that falls over takes only its own part along, and the package
+// under way is run once more. Afterwards the kernel holds nothing of the tests'.
 func TestPackages(t *testing.T) {
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {
 			for _, kind := range []string{"rxe", "siw"} {
 				t.Run(kind, func(t *testing.T) {
-					m := vmtest.Boot(t, vm.Config{Kernel: kernel})
-					before := resources(t, m)
+					b := vmtest.NewBench(t, vm.Config{Kernel: kernel}, "")
 					for _, p := range packages {
 						t.Run(p.name[strings.LastIndex(p.name, "/")+1:], func(t *testing.T) {
-							vmtest.GoTest(t, m, module+p.name, vm.Env(kind), p.flags...)
+							b.GoTest(t, module+p.name, vm.Env(kind), p.flags...)
 						})
 					}
 					if *random {
 						t.Run("differential", func(t *testing.T) {
-							vmtest.GoTest(t, m, module+"internal/differential", vm.Env(kind), "-test.run=^Test(RoCE|Siw)$", "-test.timeout=20m")
+							b.GoTest(t, module+"internal/differential", vm.Env(kind), "-test.run=^Test(RoCE|Siw)$", "-test.timeout=20m")
 						})
 					}
-					clean(t, m, before)
+					b.Clean(t)
 				})
 			}
 		})
 	}
-}
-
-// clean holds that the tests have left nothing in the kernel, whose own objects are those of before, and that it has not complained.
-func clean(t *testing.T, m *vm.Machine, before string) {
-	t.Helper()
-	if after := resources(t, m); after != before {
-		t.Errorf("left behind: there were\n%sand are\n%s", before, after)
-	}
-	for line := range strings.Lines(vmtest.Run(t, m, time.Minute, "dmesg")) {
-		for _, bad := range []string{"WARNING", "BUG", "Oops", "Call Trace", "general protection", "refcount"} {
-			if strings.Contains(line, bad) {
-				t.Errorf("the kernel complains: %s", strings.TrimSpace(line))
-			}
-		}
-	}
-}
-
-// resources counts the kernel's RDMA objects, without the numbers of the devices, which change when they come back. The lists of the
-// objects would have names, but they leave rows out when there are many.
-func resources(t *testing.T, m *vm.Machine) string {
-	t.Helper()
-	return vmtest.Run(t, m, time.Minute, "rdma resource show | sed 's/^[0-9]*: //' | sort")
 }

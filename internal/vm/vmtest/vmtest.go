@@ -7,7 +7,8 @@
 //
 // # Ownership
 //
-// A machine ends with the test that booted it; subtests share it. The functions belong to the test's goroutine.
+// A machine ends with the test that booted it; subtests share it. A Bench replaces its machine when the kernel dies. The functions belong to
+// the test's goroutine.
 //
 // # Errors
 //
@@ -46,18 +47,24 @@ func Boot(t testing.TB, c vm.Config) *vm.Machine {
 // Run runs a script and returns its output. An exit code other than 0 and the limit's end fail the test.
 func Run(t testing.TB, m *vm.Machine, limit time.Duration, script string) string {
 	t.Helper()
-	r, err := within(t, m, limit, script)
+	out, err := output(t.Context(), m, limit, script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Code != 0 {
-		t.Fatalf("in the VM: %s\nexit code %d, output:\n%s", script, r.Code, r.Output)
-	}
-	return r.Output
+	return out
 }
 
-func within(t testing.TB, m *vm.Machine, limit time.Duration, script string) (vm.Result, error) {
-	ctx, stop := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("no end within %s", limit))
+// output is Run without a test.
+func output(ctx context.Context, m *vm.Machine, limit time.Duration, script string) (string, error) {
+	r, err := within(ctx, m, limit, script)
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("in the VM: %s\nexit code %d, output:\n%s", script, r.Code, r.Output)
+	}
+	return r.Output, err
+}
+
+func within(ctx context.Context, m *vm.Machine, limit time.Duration, script string) (vm.Result, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end within %s", limit))
 	defer stop()
 	return m.Run(ctx, script)
 }
@@ -75,13 +82,19 @@ func Program(t testing.TB, m *vm.Machine, pkg string) {
 }
 
 // testLimit is the -test.timeout of GoTest unless args hold one; the guest is given a minute more to print the stacks.
-const testLimit = 5 * time.Minute
+const testLimit = 10 * time.Minute
 
 // GoTest compiles the tests of a package with the tag rdma and runs them in the guest, in a directory that holds the package's testdata.
 // env is NAME=value, mostly vm.Env; args are flags of the test binary. The output is logged.
 func GoTest(t testing.TB, m *vm.Machine, pkg string, env []string, args ...string) {
 	t.Helper()
 	out, err := goTest(t, m, pkg, env, args)
+	conclude(t, pkg, out, err)
+}
+
+// conclude is GoTest's end.
+func conclude(t testing.TB, pkg, out string, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("the tests of %s in the VM: %v\n%s", pkg, err, out)
 	}
@@ -119,9 +132,9 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 	for _, word := range append(append(env[:len(env):len(env)], binary, "-test.v", "-test.timeout="+limit.String()), args...) {
 		fmt.Fprintf(&script, " %s", vm.Quote(word))
 	}
-	r, err := within(t, m, limit+time.Minute, script.String())
+	r, err := within(t.Context(), m, limit+time.Minute, script.String())
 	if err == nil {
-		_, err = within(t, m, time.Minute, "rm -rf "+path.Dir(dir)) // the machine's files are in its memory
+		_, err = within(t.Context(), m, time.Minute, "rm -rf "+path.Dir(dir)) // the machine's files are in its memory
 	}
 	switch {
 	case err != nil:
