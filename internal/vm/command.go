@@ -76,7 +76,7 @@ func (c *Command) Wait(ctx context.Context) (Result, error) {
 	return c.result(), err
 }
 
-const killLimit = 10 * time.Second
+const killLimit = 30 * time.Second
 
 // Kill kills the command's process group, without waiting for its end.
 func (c *Command) Kill() error {

@@ -119,7 +119,7 @@ func output(t *testing.T, m *vm.Machine) {
 }
 
 func background(t *testing.T, m *vm.Machine) {
-	got := vmtest.Run(t, m, 30*time.Second, "(sleep 1000; echo late) & echo $! >/tmp/pid; echo early")
+	got := vmtest.Run(t, m, minute, "(sleep 1000; echo late) & echo $! >/tmp/pid; echo early")
 	if got != "early\n" {
 		t.Errorf("the output is %q", got)
 	}
@@ -128,7 +128,7 @@ func background(t *testing.T, m *vm.Machine) {
 
 func tooLong(t *testing.T, m *vm.Machine) {
 	late := errors.New("too late")
-	ctx, stop := context.WithTimeoutCause(t.Context(), 3*time.Second, late)
+	ctx, stop := context.WithTimeoutCause(t.Context(), 10*time.Second, late)
 	defer stop()
 	r, err := m.Run(ctx, "echo begun; (sleep 1234; echo) ; echo not reached")
 	if !errors.Is(err, late) || r.Output != "begun\n" || r.Code != 128+9 {
@@ -178,7 +178,8 @@ func forward(t *testing.T, m *vm.Machine) {
 
 func rping(t *testing.T, m *vm.Machine, kind string) {
 	got := vmtest.Run(t, m, minute, ". /etc/"+kind+`.env
-rping -s -a $RDMA_ADDR -C 5 & sleep 1
+rping -s -a $RDMA_ADDR -C 5 &
+until rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done
 rping -c -a $RDMA_ADDR -C 5 -v && wait $!`)
 	if !strings.Contains(got, "ping data: rdma-ping-4") {
 		t.Errorf("rping ended well but without its fifth ping:\n%s", got)
@@ -187,7 +188,8 @@ rping -c -a $RDMA_ADDR -C 5 -v && wait $!`)
 
 func hosts(t *testing.T, m *vm.Machine) {
 	vmtest.Run(t, m, minute, "rig-hosts siw 3")
-	got := vmtest.Run(t, m, minute, `ip netns exec h1 rping -s -a 10.10.20.1 -C 3 & sleep 1
+	got := vmtest.Run(t, m, minute, `ip netns exec h1 rping -s -a 10.10.20.1 -C 3 &
+until ip netns exec h1 rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done
 ip netns exec h3 rping -c -a 10.10.20.1 -C 3 -v && wait $!`)
 	if !strings.Contains(got, "ping data: rdma-ping-2") {
 		t.Errorf("rping between namespaces:\n%s", got)
@@ -204,7 +206,7 @@ func TestPanicIsReported(t *testing.T) {
 			m := vmtest.Boot(t, vm.Config{Kernel: kernel})
 			ctx, stop := context.WithTimeout(t.Context(), minute)
 			defer stop()
-			r, err := m.Run(ctx, "echo said before; sleep 0.5; echo c >/proc/sysrq-trigger; sleep 100")
+			r, err := m.Run(ctx, "echo said before; sleep 5; echo c >/proc/sysrq-trigger; sleep 100")
 			if !errors.Is(err, vm.ErrDied) || r.Output != "said before\n" {
 				t.Fatalf("error %v, result %+v", err, r)
 			}
