@@ -401,7 +401,7 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 		c.alignSegments()
 	}
 	if c.id != nil {
-		c.in.tell(event{
+		tell(event{
 			id: c.id, kind: states.KindEstablished, private: private,
 			param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
 		})
@@ -439,7 +439,7 @@ func (c *conn) connectEvent(private []byte, err error) {
 		kind = states.KindUnreachable
 	}
 	if c.id != nil {
-		c.in.tell(event{id: c.id, kind: kind, status: -int32(errno), err: err, private: private})
+		tell(event{id: c.id, kind: kind, status: -int32(errno), err: err, private: private})
 	}
 }
 
@@ -463,7 +463,7 @@ func (c *conn) Closed(err error) {
 	switch {
 	case c.id == nil || c.silent:
 	case c.established:
-		c.in.tell(event{id: c.id, kind: states.KindDisconnected, err: err})
+		tell(event{id: c.id, kind: states.KindDisconnected, err: err})
 	case c.initiator:
 		if c.dialed != nil { // else Rejected has told
 			c.connectEvent(nil, err)
@@ -473,6 +473,6 @@ func (c *conn) Closed(err error) {
 		if errnoOf(err) == unix.ETIMEDOUT {
 			kind = states.KindUnreachable
 		}
-		c.in.tell(event{id: c.id, kind: kind, status: -int32(errnoOf(err)), err: err})
+		tell(event{id: c.id, kind: kind, status: -int32(errnoOf(err)), err: err})
 	}
 }

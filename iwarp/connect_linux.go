@@ -20,8 +20,8 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 		return fmt.Errorf("iwarp: connect needs a queue pair: %w", unix.EINVAL)
 	case c.phase != phIdle || id.child || id.peer.IsZero():
 		return unix.EINVAL
-	case id.in.conns >= id.in.cfg.MaxConns:
-		return fmt.Errorf("iwarp: %d connections: %w", id.in.conns, unix.ENOMEM)
+	case c.in.conns >= c.in.cfg.MaxConns:
+		return fmt.Errorf("iwarp: %d connections: %w", c.in.conns, unix.ENOMEM)
 	}
 	ird, ord, err := depths(p, cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom})
 	if err != nil {
@@ -29,7 +29,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	}
 	cfg := core.Config{
 		Initiator: true, PrivateData: bytes.Clone(private), IRD: ird, ORD: ord,
-		PeerToPeer: id.in.cfg.PeerToPeer, CRC: id.in.cfg.CRC, Pool: &id.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
+		PeerToPeer: id.in.cfg.PeerToPeer, CRC: id.in.cfg.CRC, Pool: &c.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
 		MessageTimeout: id.in.cfg.MessageTimeout,
 	}
 	if err := c.prepare(cfg, &c.core); err != nil {

@@ -126,6 +126,12 @@ func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, er
 		c = newConn(in)
 		c.id = id
 	}
+	if c.in != in { // it had stayed with a queue pair on another loop
+		c.leave()
+		if err := c.join(in); err != nil {
+			return nil, err
+		}
+	}
 	qp, err := newQP(in.dev, c, attr)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,7 @@ const (
 
 // instance is the Driver on one loop.
 type instance struct {
+	drv  *Driver
 	cfg  Config
 	loop *eventloop.Loop
 	up   cmid.Upcalls
@@ -60,7 +62,7 @@ type instance struct {
 // Open makes an instance on l. It opens no fd.
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	in := &instance{
-		cfg: d.cfg, loop: l, up: up,
+		drv: d, cfg: d.cfg, loop: l, up: up,
 		ids:     make(map[cmid.Handle]*ident),
 		probes:  make(map[int]int),
 		staging: make([]byte, stagingLen),
@@ -111,7 +113,7 @@ func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
 		if !id.device || id.peer.IsZero() {
 			return unix.EINVAL
 		}
-		in.tell(event{id: id, kind: states.KindRouteResolved})
+		tell(event{id: id, kind: states.KindRouteResolved})
 		return nil
 	case *cmid.Listen:
 		return id.listen(c.Backlog)
@@ -147,12 +149,16 @@ func (in *instance) Info(h cmid.Handle) cmid.Info {
 	return i
 }
 
-// Device is the one device, where the identifier has a specific address.
+// Device is the one device, where the identifier has a specific address: as the loop that has its queue pair sees it, else this one.
 func (in *instance) Device(h cmid.Handle) verbs.Device {
-	if id := in.ids[h]; id != nil && id.device {
-		return in.dev
+	id := in.ids[h]
+	switch {
+	case id == nil || !id.device:
+		return nil
+	case id.conn != nil && id.conn.qp != nil:
+		return id.conn.qp.dev
 	}
-	return nil
+	return in.dev
 }
 
 // Devices is the one device.
@@ -169,6 +175,10 @@ func (in *instance) Close() error {
 	}
 	for _, fd := range in.probes {
 		closeFD(fd)
+	}
+	for _, q := range in.dev.qps { // of identifiers that were migrated
+		q.conn.abort(time.Now())
+		q.conn.close()
 	}
 	for in.setups.oldest != nil {
 		in.setups.oldest.close()
@@ -195,8 +205,9 @@ type event struct {
 	param   cmid.ConnParam
 }
 
-// tell queues ev: it is told at the end of what goes on now, behind the completions that came before it.
-func (in *instance) tell(ev event) {
+// tell queues ev where its identifier lives: it is told at the end of what goes on now, behind the completions that came before it.
+func tell(ev event) {
+	in := ev.id.in
 	in.events = append(in.events, ev)
 	in.later()
 }
@@ -291,6 +302,9 @@ func (in *instance) deliver(ev *event) {
 			ev.child.destroy() // nobody will ever answer it
 		}
 		return
+	}
+	if c := ev.id.conn; c != nil && c.in != in {
+		c.in.drain() // the completions of an identifier that was migrated are told there
 	}
 	if ev.kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
 		defer ev.id.conn.qp.release() // also when the application panics

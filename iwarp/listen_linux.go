@@ -214,7 +214,7 @@ func (c *conn) Request(r core.Request) {
 	in.ids[child.h] = child
 	c.id = child
 	c.asked = cmid.ConnParam{ResponderResources: depth(r.ORD), InitiatorDepth: depth(r.IRD)}
-	in.tell(event{
+	tell(event{
 		id: c.lis.id, child: child, kind: states.KindConnectRequest, private: r.PrivateData, param: c.asked,
 	})
 	c.lis = nil

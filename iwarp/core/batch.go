@@ -35,6 +35,14 @@ type batch struct {
 // once, up to 64, of about 16 KiB.
 type Pool struct{ free []*batch }
 
+// SetPool changes Config.Pool: of a Conn that goes to another goroutine, with the memory that its output is in.
+func (c *Conn) SetPool(p *Pool) {
+	c.cfg.Pool = p
+	if b := c.tx.batch; b != nil {
+		b.pool = p
+	}
+}
+
 // get lends a batch that begins at stream offset off, between two messages or in one. p may be nil.
 func (p *Pool) get(off uint64, between bool) *batch {
 	var b *batch

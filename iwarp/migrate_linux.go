@@ -1,0 +1,190 @@
+package iwarp
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+var _ cmid.Migrator = (*instance)(nil)
+
+// detached is an identifier that no loop has, with what it takes along: the identifiers of its requests that nobody was told of, and the
+// sockets of all of them, which nobody watches. What their peers send waits in the kernel.
+type detached struct {
+	from   *instance
+	ids    []*ident // the first is the one that was asked for
+	events []event  // not told yet
+	conns  []*conn
+}
+
+// Detach takes h off this loop. A connection with a queue pair stays where that one is.
+func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
+	id := in.ids[h]
+	if id == nil {
+		return nil, unix.ENOENT
+	}
+	d := &detached{from: in, ids: []*ident{id}}
+	in.events = append(in.events[:in.first], slices.DeleteFunc(in.events[in.first:], func(ev event) bool {
+		if ev.id != id {
+			return false
+		}
+		d.events = append(d.events, ev)
+		if ev.child != nil {
+			d.ids = append(d.ids, ev.child)
+		}
+		return true
+	})...)
+	for _, id := range d.ids {
+		delete(in.ids, id.h)
+		if id.conn != nil && id.conn.qp == nil {
+			d.conns = append(d.conns, id.conn)
+		}
+	}
+	if l := id.lis; l != nil {
+		for c := in.setups.oldest; c != nil; c = c.newer {
+			if c.lis == l {
+				d.conns = append(d.conns, c)
+			}
+		}
+		l.leave()
+	}
+	for _, c := range d.conns {
+		c.leave()
+	}
+	return d, nil
+}
+
+// Attach puts the identifier and its sockets on to's loop, which then finds what has come meanwhile.
+func (d *detached) Attach(other cmid.Instance) error {
+	to, ok := other.(*instance)
+	switch {
+	case !ok || to.drv != d.from.drv || to.closed:
+		return fmt.Errorf("iwarp: not an open channel of this device: %w", unix.EINVAL)
+	case to != d.from && to.conns+len(d.conns) > to.cfg.MaxConns:
+		return fmt.Errorf("iwarp: %d connections: %w", to.conns, unix.ENOMEM)
+	}
+	if err := d.join(to); err != nil {
+		return err
+	}
+	for _, id := range d.ids {
+		id.in = to
+		to.ids[id.h] = id
+	}
+	for _, ev := range d.events {
+		tell(ev)
+	}
+	now := to.loop.Now()
+	for _, c := range d.conns {
+		if c.lis != nil {
+			to.setups.push(c, to.cfg.MaxSetups)
+		}
+		c.settle(now)
+	}
+	return nil
+}
+
+// join registers the sockets: all or none.
+func (d *detached) join(to *instance) error {
+	for i, c := range d.conns {
+		if err := c.join(to); err != nil {
+			for _, c := range d.conns[:i] {
+				c.leave()
+			}
+			return err
+		}
+	}
+	if l := d.ids[0].lis; l != nil {
+		if err := l.join(to); err != nil {
+			for _, c := range d.conns {
+				c.leave()
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Destroy closes the sockets, which no loop has.
+func (d *detached) Destroy() {
+	for _, c := range d.conns {
+		if c.fd >= 0 {
+			closeFD(c.fd)
+			c.fd = -1
+		}
+		c.phase = phClosed
+	}
+	for _, id := range d.ids {
+		id.dead = true
+		if id.lis != nil {
+			closeFD(id.lis.fd)
+		}
+		if id.fd >= 0 {
+			closeFD(id.fd)
+			id.fd = -1
+		}
+		if c := id.conn; c != nil && c.qp != nil {
+			c.abandon(time.Now())
+		}
+		ports.release(id.hold)
+		id.lis, id.conn, id.hold = nil, nil, nil
+	}
+}
+
+// leave takes c off its loop: nobody reads, writes or times it until it joins one.
+func (c *conn) leave() {
+	in := c.in
+	if c.fd >= 0 {
+		_ = c.reg.Remove() // the fd is open, so this cannot fail
+		c.reg = nil
+		in.conns--
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer, c.at = nil, time.Time{}
+	}
+	if c.dirty {
+		c.dirty = false
+		in.dirty = slices.DeleteFunc(in.dirty, func(d *conn) bool { return d == c })
+	}
+	c.requestDone() // one in set-up gives its place to another one
+}
+
+// join puts c on a loop that it has not been on since it left one.
+func (c *conn) join(to *instance) error {
+	if c.fd >= 0 {
+		interest := eventloop.Readable
+		if c.watched {
+			interest |= eventloop.Writable
+		}
+		reg, err := to.loop.Add(c.fd, interest, c)
+		if err != nil {
+			return err
+		}
+		c.reg = reg
+		to.conns++
+	}
+	c.in = to
+	c.core.SetPool(&to.pool)
+	return nil
+}
+
+// leave takes the listening socket off its loop. Connections wait in the kernel's queue.
+func (l *listener) leave() {
+	if l.paused {
+		l.resume()
+	}
+	l.pause = nil      // it stands still
+	_ = l.reg.Remove() // the fd is open, so this cannot fail
+	l.reg = nil
+}
+
+func (l *listener) join(to *instance) error {
+	reg, err := to.loop.Add(l.fd, eventloop.Readable, l)
+	l.reg = reg
+	return err
+}
