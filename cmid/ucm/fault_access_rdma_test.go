@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -178,8 +177,8 @@ func works(t *testing.T) {
 	s.until("messages back", func() bool { return a.received == slots })
 	s.must(a.id.Disconnect())
 	await[*cmid.Disconnected](s, b.id)
-	s.destroy(b.id, time.Second)
-	s.destroy(a.id, time.Second)
+	s.destroy(b.id)
+	s.destroy(a.id)
 	s.close()
 }
 

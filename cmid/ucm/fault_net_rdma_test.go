@@ -94,7 +94,7 @@ func TestFaultAddressGoes(t *testing.T) {
 	a.talk(1)
 	id := s.create(cmid.PortSpaceTCP)
 	wantErrno(t, id.BindAddr(cmid.AddrFrom(ip, anyPort)), unix.EADDRNOTAVAIL)
-	s.destroy(id, time.Second)
+	s.destroy(id)
 	await[*cmid.AddrError](s, resolving)
 	s.quiet()
 	command(t, "ip", "addr", "add", ip.String()+"/24", "dev", netdev)
@@ -133,5 +133,5 @@ func TestFaultNeighbourChanges(t *testing.T) {
 	}
 	s.quiet()
 	s.wantTold(id, "AddrResolved RouteResolved", "AddrResolved RouteResolved Unreachable")
-	s.destroy(id, time.Second)
+	s.destroy(id)
 }

@@ -34,14 +34,14 @@ func TestFaultListenerGoes(t *testing.T) {
 		t.Fatal("no request")
 	}
 	time.Sleep(faultQuiet) // for the last one
-	b.destroy(l, time.Second)
+	b.destroy(l)
 	for _, c := range unread {
 		await[*cmid.Rejected](a, c.id)
 	}
 	b.must(fetched[0].id.Accept(nil, nil))
 	b.must(fetched[1].id.Accept(nil, nil))
 	b.must(fetched[2].id.Reject(nil))
-	b.destroy(fetched[3].id, time.Second)
+	b.destroy(fetched[3].id)
 	for _, c := range asked[:2] {
 		await[*cmid.Established](a, c.id)
 	}
@@ -129,7 +129,7 @@ func TestFaultBacklogOverflows(t *testing.T) {
 		} else {
 			a.wantTold(id, "AddrResolved RouteResolved Rejected")
 		}
-		a.destroy(id, time.Second)
+		a.destroy(id)
 	}
 	switch {
 	case siw && (early == 0 || requests < room || requests == clients):
@@ -152,7 +152,7 @@ func TestFaultTenThousand(t *testing.T) {
 	}
 	const n = 10_000
 	s := newSide(t)
-	s.destroy(s.listen("RDMA_ADDR", 0), time.Second) // opens the device
+	s.destroy(s.listen("RDMA_ADDR", 0)) // opens the device
 	before, had := heap(), kernelHas(t)["cm_id"]
 	at := cmid.AddrFrom(addr(t, "RDMA_ADDR"), anyPort)
 	ids := make([]*cmid.ID, n)
@@ -180,7 +180,7 @@ func TestFaultTenThousand(t *testing.T) {
 	}
 	t.Logf("%d identifiers: %v; %d bytes each", n, steps, (during-before)/n)
 	s.close()
-	deadline := time.Now().Add(15 * time.Second) // the peers of earlier tests may still be on their way out
+	deadline := time.Now().Add(faultPatience) // the peers of earlier tests may still be on their way out
 	for kernelHas(t)["cm_id"] > had && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -202,8 +202,8 @@ func TestFaultHalfOpenIsDestroyed(t *testing.T) {
 	begin := time.Now()
 	s.must(half.id.Destroy())
 	s.talks(a, b)
-	s.destroy(pairWith(s, other).id, time.Second)
-	if took := time.Since(begin); took > 3*time.Second {
+	s.destroy(pairWith(s, other).id)
+	if took := time.Since(begin); took > faultPrompt {
 		t.Errorf("destroying a half open identifier has kept the channel for %v", took)
 	}
 	s.until("the end of destroy_id", func() bool { return s.ch.ID(half.id.Handle()) == nil })
@@ -236,6 +236,6 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 	wantErrno(t, p.id.Reject(make([]byte, lim.RejectData+1)), unix.EINVAL, "the limit is")
 	s.quiet()
 	s.wantTold(c.id, "AddrResolved RouteResolved")
-	s.destroy(p.id, time.Second)
+	s.destroy(p.id)
 	await[*cmid.Rejected](s, c.id)
 }

@@ -86,7 +86,7 @@ func TestFaultDeviceRemoved(t *testing.T) {
 			if id != asked.id {
 				wantErrno(t, id.Disconnect(), unix.ENXIO)
 			}
-			end.s.destroy(id, time.Second)
+			end.s.destroy(id)
 		}
 	}
 	for _, c := range []*conn{active, passive} {
@@ -98,13 +98,13 @@ func TestFaultDeviceRemoved(t *testing.T) {
 	for _, e := range b.told { // the request that was not fetched in time, if it was not lost
 		if r, ok := e.ev.(*cmid.ConnectRequest); ok && !e.taken {
 			e.taken = true
-			b.destroy(b.ch.ID(r.ID), time.Second)
+			b.destroy(b.ch.ID(r.ID))
 		}
 	}
 	a.wantTold(idle, "")
 	b.wantTold(wild, "")
 	wantErrno(t, idle.BindAddr(cmid.AddrFrom(addr(t, "RDMA_ADDR"), anyPort)), unix.ENODEV)
-	a.destroy(idle, time.Second)
+	a.destroy(idle)
 
 	plug(t)
 	again, _ := pair(a, b, b.listen("RDMA_ADDR", 0))
@@ -161,7 +161,7 @@ func TestFaultModuleUnloaded(t *testing.T) {
 		if got := s.of(id.Handle()); strings.Count(got, "DeviceRemoval") != 1 {
 			t.Errorf("told %q, want DeviceRemoval once", got)
 		}
-		s.destroy(id, time.Second)
+		s.destroy(id)
 	}
 	command(t, "modprobe", module)
 	plug(t)

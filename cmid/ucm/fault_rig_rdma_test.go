@@ -27,8 +27,9 @@ import (
 // These are faults: devices and peers that go, and requests that nobody answers. internal/vm/faulttest runs them.
 
 const (
-	faultPatience = 30 * time.Second       // for what has to come
+	faultPatience = time.Minute            // for what has to come
 	faultQuiet    = 300 * time.Millisecond // for what must not
+	faultPrompt   = 7 * time.Second        // for what waits for nothing, on a busy machine; what the kernel waits for takes it 8 s and more
 	anyPort       = 0
 )
 
@@ -179,13 +180,13 @@ func (s *side) wantTold(id *cmid.ID, wants ...string) {
 	}
 }
 
-// destroy gives an identifier back. If the kernel takes its time it must not take more than d.
-func (s *side) destroy(id *cmid.ID, d time.Duration) {
+// destroy gives an identifier back that the kernel does not hold on to.
+func (s *side) destroy(id *cmid.ID) {
 	s.Helper()
 	begin := time.Now()
 	s.must(id.Destroy())
 	s.until("the end of destroy_id", func() bool { return s.ch.ID(id.Handle()) == nil })
-	if took := time.Since(begin); took > d {
+	if took := time.Since(begin); took > faultPrompt {
 		s.Errorf("destroy_id of %d (%s) has taken %v", id.Handle(), s.of(id.Handle()), took)
 	}
 }
@@ -200,7 +201,7 @@ func (s *side) close() {
 	if err := s.ch.Close(); err != nil {
 		s.Errorf("close: %v", err)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > faultPrompt {
 		s.Errorf("closing the channel has taken %v", took)
 	}
 }
@@ -366,7 +367,7 @@ type process struct {
 // startProcess starts TestFaultProcess in a role.
 func startProcess(t *testing.T, role string, env ...string) *process {
 	t.Helper()
-	p := &process{T: t, cmd: exec.Command("/proc/self/exe", "-test.run=^TestFaultProcess$"), patience: 5 * time.Second}
+	p := &process{T: t, cmd: exec.Command("/proc/self/exe", "-test.run=^TestFaultProcess$"), patience: faultPrompt}
 	p.cmd.Env = append(append(os.Environ(), "FAULT_ROLE="+role), env...)
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
@@ -429,7 +430,7 @@ func leavesNothing(t *testing.T) {
 		if now := openFiles(t); !slices.Equal(now, fds) {
 			t.Errorf("after the test these files are open: %v, and before %v", now, fds)
 		}
-		for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(faultPatience); runtime.NumGoroutine() > goroutines; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				stacks := make([]byte, 1<<16)
 				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
@@ -481,7 +482,7 @@ func kernelHas(t *testing.T) map[string]int {
 // wantKernelHas waits until the kernel has as much as before: it gives some back a moment after it has said so.
 func wantKernelHas(t *testing.T, before map[string]int) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {
 		now := kernelHas(t)
 		if maps.Equal(now, before) {
 			return

@@ -60,7 +60,7 @@ func (r *rig) must(err error) {
 // until turns the loop until ok.
 func (r *rig) until(why string, ok func() bool) {
 	r.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	tick := r.loop.AfterFunc(10*time.Millisecond, func() {})
 	for !ok() {
 		if time.Now().After(deadline) {
