@@ -52,7 +52,7 @@ func TestFaultRequestIsNeverAnswered(t *testing.T) {
 	client.send(rt.CreateID(client.pid), &Dial{Addr: at})
 	_, request := next[*ConnectRequest](server)
 	end := until[*Closed](client)
-	if took := time.Since(begin); took < 8*time.Second || took > 9500*time.Millisecond {
+	if took := time.Since(begin); took < 8*time.Second || took > 8*time.Second+emulated {
 		t.Errorf("the client was told after %v, want 8 s", took)
 	}
 	if kinds(end) != "Rejected Closed" {
@@ -133,22 +133,28 @@ func TestFaultBlackHole(t *testing.T) {
 			t.Errorf("told %v", g)
 		}
 	}
-	time.Sleep(200 * time.Millisecond) // InfiniBand gives them back
-	closing := 0
-	for _, i := range rt.Inspect() {
-		if i.Peer.String() == env(t, "RDMA_SILENT_ADDR")+":7471" {
-			closing++
-			if i.State != states.Destroying {
-				t.Errorf("shows as %v", i.State)
+	left := func() (closing int) {
+		for _, i := range rt.Inspect() {
+			if i.Peer.String() == env(t, "RDMA_SILENT_ADDR")+":7471" {
+				closing++
+				if i.State != states.Destroying {
+					t.Errorf("shows as %v", i.State)
+				}
 			}
 		}
+		return closing
+	}
+	time.Sleep(200 * time.Millisecond) // for siw of 6.12, which lets go of them by itself
+	closing := left()
+	for begin = time.Now(); env(t, "RDMA_KIND") == "rxe" && closing > 0 && time.Since(begin) < emulated; closing = left() {
+		time.Sleep(20 * time.Millisecond) // InfiniBand gives them back
 	}
 	n = 0
 	after := pings(t, other, c, func() bool { n++; return n <= 200 })
 	t.Logf("%d connects to nobody; pings before, during, after: median %v, %v, %v, longest %v, %v, %v; %d show as being destroyed",
 		silent, before[len(before)/2], during[len(during)/2], after[len(after)/2], before[len(before)-1], during[len(during)-1], after[len(after)-1], closing)
 	for what, d := range map[string][]time.Duration{"during": during, "after": after} {
-		if median := d[len(d)/2]; median > 4*before[len(before)/2]+50*time.Millisecond {
+		if median := d[len(d)/2]; median > 4*before[len(before)/2]+emulated/10 {
 			t.Errorf("%s the wait a ping takes %v, and before %v", what, median, before[len(before)/2])
 		}
 		if longest := d[len(d)-1]; longest > emulated {
@@ -166,7 +172,11 @@ func TestFaultBlackHole(t *testing.T) {
 		t.Errorf("another connect has taken %v", took)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	patience := time.Second // siw will keep some however long we wait
+	if env(t, "RDMA_KIND") == "rxe" {
+		patience = emulated
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	begin = time.Now()
 	err = rt.Shutdown(ctx)
