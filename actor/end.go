@@ -217,5 +217,6 @@ func (it *ident) uncount() {
 // forget drops an identifier whose actor has ended.
 func (l *loop) forget(it *ident) {
 	delete(l.ids, it)
+	l.assigned.Add(-1)
 	l.checkEmptied()
 }

@@ -13,6 +13,7 @@ type loop struct {
 	el    *eventloop.Loop
 	boxes *boxes   // the system's; any goroutine
 	mail  mailLoop // any goroutine
+	spread
 
 	rt       *Runtime
 	ch       *cmid.Channel
@@ -78,36 +79,4 @@ func (m *told) cause() fmt.Stringer {
 		return m.answers.Op()
 	}
 	return m.ev.Kind()
-}
-
-// request makes the actor of a new connection and tells the owner of its listener, or the handler that is spawned for it.
-func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
-	listener := l.ch.ID(r.Listener)
-	var from *ident
-	if listener != nil {
-		from, _ = listener.Context.(*ident)
-	}
-	switch {
-	case from == nil || from.ending || l.rt.closing.Load():
-		id.Do(&cmid.Reject{})
-		l.discard(id, nil)
-		return
-	case l.requests >= l.rt.cfg.limits.PendingRequests || !l.rt.admit():
-		l.rt.log.Warn("rdma: too many requests or identifiers (WithLimits): rejected", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
-		id.Do(&cmid.Reject{})
-		l.discard(id, nil)
-		return
-	}
-	opts := from.opts
-	opts.ctx, opts.handler = nil, nil
-	it := l.rt.newIdent(l, from.owner, opts)
-	it.id, it.request, it.counted = id, true, true
-	id.Context = it
-	it.state = id.State()
-	l.requests++
-	it.pid = l.rt.spawn(it)
-	if p := from.opts.handler; p != nil {
-		it.owner = l.rt.newHandler(l, p)
-	}
-	it.greet(r)
 }

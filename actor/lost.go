@@ -37,8 +37,8 @@ func (l *loop) found(id *cmid.ID) {
 	l.checkEmptied()
 }
 
-// empty reports whether no identifier is left.
-func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.lost) == 0 }
+// empty reports whether no identifier is left, and none may come.
+func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.lost) == 0 && l.coming.Load() == 0 }
 
 // checkEmptied tells Shutdown.
 func (l *loop) checkEmptied() {

@@ -18,6 +18,13 @@ type Observer interface {
 	Credit(id *actor.PID, h Handle, c Credits)
 }
 
+// MoveObserver is what an Observer may be besides.
+type MoveObserver interface {
+	// Moved: a request has come from the loop of its listener to the one where its connection will live. Told there, after the identifier's
+	// actor was made.
+	Moved(id *actor.PID, h Handle, from, to string)
+}
+
 // Credits are a connection's counts of messages. All are zero in raw mode.
 type Credits struct {
 	Send     int // messages that may be sent before the peer has to consume some

@@ -20,6 +20,7 @@ type config struct {
 	observer Observer
 	loops    int
 	loop     eventloop.Config
+	each     func(i int) eventloop.Config
 	timeouts Timeouts
 	limits   Limits
 }
@@ -60,8 +61,8 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 // WithObserver has o told of transitions, events and credits.
 func WithObserver(o Observer) Option { return func(c *config) { c.observer = o } }
 
-// WithLoops says how many loops run, each with its own goroutine: 1. An identifier stays on the loop it was created on, a
-// connection on its listener's.
+// WithLoops says how many loops run, each with its own goroutine: 1. Connections are spread over them: see docs/design.md. More loops than
+// processors gain nothing.
 func WithLoops(n int) Option { return func(c *config) { c.loops = max(n, 1) } }
 
 // WithWait says how the loops wait when there is nothing to do: eventloop.Block.
@@ -69,6 +70,10 @@ func WithWait(w eventloop.WaitMode) Option { return func(c *config) { c.loop.Wai
 
 // WithLoop says how the loops are made, for what the other options do not say. A Poller or a Clock in it needs WithLoops(1).
 func WithLoop(l eventloop.Config) Option { return func(c *config) { c.loop = l } }
+
+// WithEachLoop is WithLoop, and WithWait, for loops that are not alike: each says how the i-th is made, from 0 on. Pollers are to be
+// different ones, and clocks to show the same time.
+func WithEachLoop(each func(i int) eventloop.Config) Option { return func(c *config) { c.each = each } }
 
 // WithTimeouts changes how long phases may take.
 func WithTimeouts(t Timeouts) Option {

@@ -30,8 +30,7 @@ type Runtime struct {
 	guardian *actor.PID // every identifier's parent
 	stopped  chan struct{}
 	names    atomic.Uint64
-	placed   atomic.Uint32 // identifiers of owners off the loops
-	count    atomic.Int64  // identifiers
+	count    atomic.Int64 // identifiers
 	closing  atomic.Bool
 
 	resolve func(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error)
@@ -58,8 +57,8 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 	if cfg.device == nil {
 		return nil, noDevice()
 	}
-	if cfg.loops > 1 && (cfg.loop.Poller != nil || cfg.loop.Clock != nil) {
-		return nil, fmt.Errorf("rdma: %d loops cannot share WithLoop's Poller or Clock: %w", cfg.loops, unix.EINVAL)
+	if cfg.loops > 1 && cfg.each == nil && (cfg.loop.Poller != nil || cfg.loop.Clock != nil) {
+		return nil, fmt.Errorf("rdma: %d loops cannot share WithLoop's Poller or Clock (WithEachLoop): %w", cfg.loops, unix.EINVAL)
 	}
 	if cfg.log == nil {
 		cfg.log = sys.Logger()
@@ -88,6 +87,9 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 
 func (rt *Runtime) addLoop(i int) error {
 	cfg := rt.cfg.loop
+	if rt.cfg.each != nil {
+		cfg = rt.cfg.each(i)
+	}
 	if cfg.Name == "" {
 		cfg.Name = "rdma-" + strconv.Itoa(i)
 	}
@@ -156,7 +158,7 @@ func (rt *Runtime) name(kind string) string {
 
 // CreateID is rdma_create_id(3): it makes an identifier, an actor of its own. The PID may be used at once. owner gets its events,
 // with the PID as their Sender, and Closed as the last of them; its death destroys the identifier. A nil owner is nobody: only
-// senders are answered. The identifier stays on owner's loop if that is one of the runtime's, else on the next in turn.
+// senders are answered. The identifier lives on owner's loop if that is one of the runtime's, else on the loop that has fewest.
 //
 // When it cannot be made (EMFILE, a port space that the device does not have) the commands that wait are answered with CommandFailed
 // and Closed tells why. Any goroutine.
@@ -165,10 +167,7 @@ func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	l := rt.loops[int(rt.placed.Add(1)-1)%len(rt.loops)]
-	if box := rt.boxOf(owner); box != nil && box.loop().rt == rt {
-		l = box.loop()
-	}
+	l := rt.place(owner)
 	it := rt.newIdent(l, rt.newOwner(l, owner), o)
 	it.counted = rt.admit()
 	return rt.spawn(it)

@@ -142,7 +142,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 // abort destroys what is left on a loop, and reports whether it can only be waited for: all of it is being destroyed already, by a
 // device that takes its time.
 func (l *loop) abort(cause error) (stuck bool) {
-	stuck = true
+	stuck = l.coming.Load() == 0
 	for it := range l.ids {
 		stuck = stuck && it.ending && !it.gone
 		it.box.PostUserMessage(&abort{cause})

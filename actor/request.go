@@ -1,0 +1,88 @@
+package actor
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// incoming is a connection that a peer asks for, on its way to the loop where it will live. It is counted there (loop.assigned), and in
+// the runtime.
+type incoming struct {
+	id      *cmid.ID
+	r       *cmid.ConnectRequest
+	opts    idOptions    // the listener's
+	handler *actor.Props // the listener's
+	owner   *actor.PID   // the listener's; nil: nobody
+}
+
+// request takes what a listener of this loop is asked for, and sends it to the loop where it shall live.
+func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
+	listener := l.ch.ID(r.Listener)
+	var from *ident
+	if listener != nil {
+		from, _ = listener.Context.(*ident)
+	}
+	if from == nil || from.ending || l.rt.closing.Load() {
+		l.reject(id)
+		return
+	}
+	in := &incoming{id: id, r: r, opts: from.opts, handler: from.opts.handler, owner: from.owner.pid}
+	in.opts.ctx, in.opts.handler = nil, nil
+	if !l.rt.admit() {
+		l.tooMany(in)
+		return
+	}
+	to := l.placeFor(from)
+	if to != l {
+		if l.pass(in, to) {
+			return
+		}
+		to.assigned.Add(-1)
+		l.assigned.Add(1)
+	}
+	l.take(in)
+}
+
+// take makes the actor of a new connection and tells the owner of its listener, or the handler that is spawned for it. nil: it was
+// rejected.
+func (l *loop) take(in *incoming) *ident {
+	switch {
+	case l.rt.closing.Load():
+		l.reject(in.id)
+	case l.requests >= l.rt.cfg.limits.PendingRequests:
+		l.tooMany(in)
+	default:
+		return l.welcome(in)
+	}
+	l.assigned.Add(-1)
+	l.rt.count.Add(-1)
+	return nil
+}
+
+func (l *loop) welcome(in *incoming) *ident {
+	it := l.rt.newIdent(l, l.rt.newOwner(l, in.owner), in.opts)
+	it.id, it.request, it.counted = in.id, true, true
+	in.id.Context = it
+	it.state = in.id.State()
+	l.requests++
+	it.pid = l.rt.spawn(it)
+	l.ids[it] = struct{}{} // Shutdown may look before Started
+	if in.handler != nil {
+		it.owner = l.rt.newHandler(l, in.handler)
+	}
+	it.greet(in.r)
+	return it
+}
+
+func (l *loop) tooMany(in *incoming) {
+	l.rt.log.Warn("rdma: too many requests or identifiers (WithLimits): rejected",
+		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
+	l.reject(in.id)
+}
+
+// reject turns a request away that has no actor.
+func (l *loop) reject(id *cmid.ID) {
+	id.Do(&cmid.Reject{})
+	l.discard(id, nil)
+}
