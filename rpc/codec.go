@@ -1,0 +1,66 @@
+package rpc
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Bytes is a message that is what it is: neither encoded nor decoded.
+type Bytes []byte
+
+// codec turns messages into bytes and back. A message is a pointer to the type that the codec is for.
+type codec struct {
+	size   func(msg any) int // nil: only encoding tells
+	encode func(dst []byte, msg any) ([]byte, error)
+	decode func(b []byte, msg any) error // b is somebody else's after it
+}
+
+var (
+	bytesCodec = codec{
+		size:   func(msg any) int { return len(*msg.(*Bytes)) },
+		encode: func(dst []byte, msg any) ([]byte, error) { return append(dst, *msg.(*Bytes)...), nil },
+		decode: func(b []byte, msg any) error {
+			*msg.(*Bytes) = append((*msg.(*Bytes))[:0], b...)
+			return nil
+		},
+	}
+	protoCodec = codec{
+		size: func(msg any) int { return proto.Size(msg.(proto.Message)) },
+		encode: func(dst []byte, msg any) ([]byte, error) {
+			return proto.MarshalOptions{}.MarshalAppend(dst, msg.(proto.Message))
+		},
+		decode: func(b []byte, msg any) error { return proto.Unmarshal(b, msg.(proto.Message)) },
+	}
+	binaryCodec = codec{
+		encode: func(dst []byte, msg any) ([]byte, error) { return msg.(encoding.BinaryAppender).AppendBinary(dst) },
+		decode: func(b []byte, msg any) error { return msg.(encoding.BinaryUnmarshaler).UnmarshalBinary(b) },
+	}
+)
+
+// codecOf is the codec for T: *T is a protobuf message, or appends and unmarshals itself, or T is Bytes.
+func codecOf[T any]() (codec, error) {
+	switch any((*T)(nil)).(type) {
+	case *Bytes:
+		return bytesCodec, nil
+	case proto.Message:
+		return protoCodec, nil
+	case interface {
+		encoding.BinaryAppender
+		encoding.BinaryUnmarshaler
+	}:
+		return binaryCodec, nil
+	}
+	return codec{}, fmt.Errorf("rpc: *%v is no proto.Message, and no encoding.BinaryAppender and BinaryUnmarshaler; Bytes carries bytes",
+		reflect.TypeFor[T]())
+}
+
+func mustCodec[T any]() codec {
+	c, err := codecOf[T]()
+	if err != nil {
+		panic(err)
+	}
+	return c
+}

@@ -1,0 +1,112 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// callContext is the context of a handler. What context.Context needs for cancelling is made when somebody asks for it: most handlers
+// never do.
+type callContext struct {
+	info     Info
+	metadata []byte
+	deadline time.Time // zero: none
+
+	mu     sync.Mutex
+	real   atomic.Pointer[realContext] // set with mu held
+	cause  error                       // cancelled before there was a real one
+	cancel atomic.Bool                 // cause is set
+}
+
+type realContext struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	stop   context.CancelFunc
+}
+
+type callKey struct{}
+
+var errHandled = errors.New("rpc: the handler has returned")
+
+// InfoOf tells of the call that is being handled with ctx, or a context made of it; nil for every other context.
+func InfoOf(ctx context.Context) *Info {
+	if c, ok := ctx.Value(callKey{}).(*callContext); ok {
+		return &c.info
+	}
+	return nil
+}
+
+// Deadline is when the caller stops waiting, on this side's clock.
+func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
+
+// Done is closed when the caller has cancelled, the deadline has passed, the connection has ended or the handler has returned.
+func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
+
+// Err is context.Canceled or context.DeadlineExceeded after any of these.
+func (c *callContext) Err() error {
+	switch r := c.real.Load(); {
+	case r != nil:
+		return r.Err()
+	case c.cancel.Load():
+		return context.Canceled
+	case !c.deadline.IsZero() && time.Until(c.deadline) <= 0:
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Value finds what context.Cause and contexts made of this one look for.
+func (c *callContext) Value(key any) any {
+	if _, ok := key.(callKey); ok {
+		return c
+	}
+	if r := c.real.Load(); r != nil {
+		return r.Value(key)
+	}
+	return nil
+}
+
+// make gives the context that somebody waits for.
+func (c *callContext) make() *realContext {
+	if r := c.real.Load(); r != nil {
+		return r
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.real.Load(); r != nil {
+		return r
+	}
+	r := &realContext{}
+	r.Context, r.cancel = context.WithCancelCause(context.Background())
+	r.stop = func() {}
+	if !c.deadline.IsZero() {
+		r.Context, r.stop = context.WithDeadline(r.Context, c.deadline)
+	}
+	if c.cancel.Load() {
+		r.cancel(c.cause)
+	}
+	c.real.Store(r)
+	return r
+}
+
+// end cancels the context, and frees what it has. Any goroutine, any number of times.
+func (c *callContext) end(cause error) {
+	c.mu.Lock()
+	r := c.real.Load()
+	if !c.cancel.Load() {
+		c.cause = cause
+		c.cancel.Store(true)
+	}
+	c.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.cancel(cause)
+	r.stop()
+}
+
+// touched reports whether somebody has asked for what outlives the handler.
+func (c *callContext) touched() bool { return c.real.Load() != nil }

@@ -1,0 +1,240 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Code is an error's number on the wire. Those below FirstCode are this package's, the others belong to services: RegisterCode.
+type Code uint16
+
+// FirstCode is the first code that a service may register.
+const FirstCode Code = 256
+
+// The codes of this package, and what errors.Is finds for them.
+const (
+	CodeUnknown       Code = iota + 1 // the handler's error has no code
+	CodeCanceled                      // context.Canceled
+	CodeDeadline                      // ErrDeadline
+	CodeInternal                      // ErrInternal
+	CodeUnknownMethod                 // ErrUnknownMethod
+	CodeBadMessage                    // ErrBadMessage
+	CodeTooLarge                      // ErrTooLarge
+	CodeOverloaded                    // ErrOverloaded
+	CodeDraining                      // ErrDraining
+	CodeUnavailable                   // ErrUnavailable
+	CodeClosed                        // ErrClosed
+	CodeForeign                       // ErrForeignPeer
+	CodeVersion                       // ErrVersion
+)
+
+// What errors.Is finds in the errors of calls.
+var (
+	// ErrDeadline: the deadline has passed, here or at the server.
+	ErrDeadline = context.DeadlineExceeded
+	// ErrInternal: the handler has panicked, or has answered with nothing.
+	ErrInternal = builtin(CodeInternal, "internal error of the server")
+	// ErrUnknownMethod: the server has no such method, or it is a stream here and a call there.
+	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method")
+	// ErrBadMessage: a request or a reply could not be decoded, or encoded.
+	ErrBadMessage = builtin(CodeBadMessage, "malformed message")
+	// ErrTooLarge: the message is larger than the receiving side takes (WithMessages).
+	ErrTooLarge = builtin(CodeTooLarge, "message too large")
+	// ErrOverloaded: as many calls are in flight as may be, here or at the server. Nothing was executed.
+	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight")
+	// ErrDraining: the server is about to end and takes no further calls. Nothing was executed.
+	ErrDraining = builtin(CodeDraining, "the server is draining")
+	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate says what that means for the call.
+	ErrUnavailable = builtin(CodeUnavailable, "no connection to the server")
+	// ErrClosed: the Client or the Server was closed.
+	ErrClosed = builtin(CodeClosed, "closed")
+	// ErrForeignPeer: what answers at the address does not speak this protocol.
+	ErrForeignPeer = builtin(CodeForeign, "the peer does not speak this protocol")
+	// ErrVersion: the peer speaks another version of this protocol.
+	ErrVersion = builtin(CodeVersion, "the peer speaks another version of the protocol")
+)
+
+// sentinel is what errors.Is is asked for.
+type sentinel struct {
+	code Code
+	text string
+}
+
+func (s *sentinel) Error() string { return "rpc: " + s.text }
+
+var (
+	codesMu sync.RWMutex
+	codes   = map[Code]error{CodeCanceled: context.Canceled, CodeDeadline: context.DeadlineExceeded}
+)
+
+func builtin(code Code, text string) error {
+	s := &sentinel{code, text}
+	codes[code] = s
+	return s
+}
+
+// RegisterCode makes an error of a service: a handler returns it, or wraps it, and errors.Is finds it in the error that the call returns.
+// Both sides register the same code, in a package that they share. It panics if the code is below FirstCode or taken.
+func RegisterCode(code Code, text string) error {
+	if code < FirstCode {
+		panic(fmt.Sprintf("rpc: code %d: a service's codes begin at %d", code, FirstCode))
+	}
+	codesMu.Lock()
+	defer codesMu.Unlock()
+	if was := codes[code]; was != nil {
+		panic(fmt.Sprintf("rpc: code %d was registered for %q, and again for %q", code, was, text))
+	}
+	s := &sentinel{code, text}
+	codes[code] = s
+	return s
+}
+
+// sentinelOf is the error that was registered for a code; nil: none.
+func sentinelOf(code Code) error {
+	if code < FirstCode {
+		return codes[code] // complete before main begins
+	}
+	codesMu.RLock()
+	defer codesMu.RUnlock()
+	return codes[code]
+}
+
+// Fate is what became of a call that has failed.
+type Fate uint8
+
+const (
+	// FateUnknown: the request left this side, and nothing is known of it. It may have been executed.
+	FateUnknown Fate = iota
+	// FateNotSent: the request never left this side.
+	FateNotSent
+	// FateRefused: the server has answered without calling the handler.
+	FateRefused
+	// FateDelivered: the server has taken the request, and the connection ended before it answered.
+	FateDelivered
+	// FateAnswered: the error is the handler's.
+	FateAnswered
+)
+
+var fates = [...]string{"may have been executed", "not sent", "refused", "delivered, not answered", "answered"}
+
+func (f Fate) String() string {
+	if int(f) < len(fates) {
+		return fates[f]
+	}
+	return fmt.Sprintf("Fate(%d)", uint8(f))
+}
+
+// NotExecuted reports whether the handler was certainly not called, so that any call may be repeated.
+func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
+
+// Error is why a call failed. A handler may return one (or wrap it) to say code, message and details; what it says in the other fields
+// stays where it is.
+type Error struct {
+	Code    Code
+	Message string // the handler's error, or more about the code
+	Details []byte // the handler's; NewError and DetailsOf encode
+	Method  string
+	Fate    Fate
+	Err     error // why a connection ended, and other causes on this side; may be nil
+}
+
+// NewError makes an error for a handler to return: of, which RegisterCode has made or this package has, with a message of its own,
+// and details that any codec of a Method takes. nil details are none.
+func NewError[D any](of error, message string, details *D) (*Error, error) {
+	e := &Error{Code: codeOf(of), Message: message}
+	if details == nil {
+		return e, nil
+	}
+	c, err := codecOf[D]()
+	if err != nil {
+		return nil, err
+	}
+	e.Details, err = c.encode(nil, details)
+	return e, err
+}
+
+// DetailsOf decodes the details of a call's error. Not ok: it has none, or they are no D.
+func DetailsOf[D any](err error) (details *D, ok bool) {
+	var e *Error
+	if !errors.As(err, &e) || len(e.Details) == 0 {
+		return nil, false
+	}
+	c, cerr := codecOf[D]()
+	if cerr != nil {
+		return nil, false
+	}
+	details = new(D)
+	return details, c.decode(e.Details, details) == nil
+}
+
+func (e *Error) Error() string {
+	s := "rpc"
+	if e.Method != "" {
+		s += ": " + e.Method
+	}
+	switch of := sentinelOf(e.Code).(type) {
+	case nil:
+		if e.Code != CodeUnknown {
+			s += fmt.Sprintf(": code %d", e.Code)
+		}
+	case *sentinel:
+		s += ": " + of.text
+	default:
+		s += ": " + of.Error()
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Fate != FateAnswered {
+		s += " (" + e.Fate.String() + ")"
+	}
+	return s
+}
+
+// Unwrap gives what was registered for the code, and the cause.
+func (e *Error) Unwrap() []error {
+	var all []error
+	if of := sentinelOf(e.Code); of != nil {
+		all = append(all, of)
+	}
+	if e.Err != nil {
+		all = append(all, e.Err)
+	}
+	return all
+}
+
+// codeOf is the code of an error that a handler has returned.
+func codeOf(err error) Code {
+	var s *sentinel
+	switch {
+	case errors.As(err, &s):
+		return s.code
+	case errors.Is(err, context.DeadlineExceeded):
+		return CodeDeadline
+	case errors.Is(err, context.Canceled):
+		return CodeCanceled
+	}
+	return CodeUnknown
+}
+
+// wireError is how a handler's error travels.
+func wireError(err error) (code Code, text string, details []byte) {
+	var e *Error
+	if errors.As(err, &e) && e.Code != 0 {
+		if e.Message == "" && e.Err != nil {
+			return e.Code, e.Err.Error(), e.Details
+		}
+		return e.Code, e.Message, e.Details
+	}
+	code = codeOf(err)
+	text = err.Error()
+	if of := sentinelOf(code); of != nil && of.Error() == text {
+		text = "" // the code says it
+	}
+	return code, text, nil
+}

@@ -1,0 +1,35 @@
+package rpc
+
+import (
+	"context"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Info is what an interceptor is told of a call, and what InfoOf tells a handler.
+type Info struct {
+	Method string
+	Stream bool
+	Server bool      // the call is being handled, not made
+	Peer   rdma.Addr // the other side
+	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace it by one of the same type before it
+	// goes on.
+	Request any
+	// Reply is the answer of a call when what follows has returned without an error: a *R of the Method, or a []byte. It may be
+	// replaced by one of the same type. A stream has none.
+	Reply any
+}
+
+// Interceptor stands around calls and streams, on either side: it goes on with next, with the context it was given or one made of it, and
+// returns its error or another one; without next nothing is sent, or handled. Around a stream, next returns at the server when the stream
+// has ended, and at the client when it was opened. The retries of a call are inside of next. Interceptors are called on the caller's or
+// the handler's goroutine; those of OnLoop handlers run on the loop, too.
+type Interceptor func(ctx context.Context, call *Info, next func(context.Context) error) error
+
+// chain puts interceptors around an invocation.
+func chain(is []Interceptor, call *Info, ctx context.Context, invoke func(context.Context) error) error {
+	if len(is) == 0 {
+		return invoke(ctx)
+	}
+	return is[0](ctx, call, func(ctx context.Context) error { return chain(is[1:], call, ctx, invoke) })
+}

@@ -1,0 +1,389 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// link is a connection of a client: the actor that owns its identifier, and the table of calls. Its fields are the loop's, those
+// excepted that are under out.mu.
+type link struct {
+	c     *Client
+	out   out
+	id    *actor.PID
+	ready chan error    // one: whether the connection is there
+	gone  chan struct{} // closed when the identifier is
+	woke  func()
+	told  bool  // ready was told
+	cause error // why we hung up; nil: we did not
+	over  bool  // nothing is received any more
+
+	// out.mu.
+	slots    []slot
+	free     []uint16 // of slots
+	inUse    int
+	limit    int      // of slots
+	methods  []uint16 // by method.index: the number it was declared with, counted from 1
+	declared uint16
+	max      int // bytes the server takes
+	peer     rdma.Addr
+	draining bool  // the server wants no calls any more
+	failed   error // no calls any more; nil while there is a connection
+}
+
+// slot is the place of a call from its request to its answer.
+type slot struct {
+	call   *call  // nil: the caller has gone, or the slot is free
+	number uint64 // of the message that the request is in
+	use    uint16
+	busy   bool // the server has not answered
+	stream bool
+}
+
+// The messages of a Client to its connection.
+type (
+	dial   struct{}
+	hangUp struct{ cause error }
+)
+
+func newLink(c *Client) *link {
+	l := &link{c: c, ready: make(chan error, 1), gone: make(chan struct{}), failed: errors.New("not connected")}
+	l.out.number = 1
+	return l
+}
+
+func (l *link) receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Received:
+		l.received(ctx, m.Data)
+	case *flush:
+		l.out.flush(ctx, l.id)
+	case *rdma.Sent:
+		l.out.sent(ctx, l.id)
+	case *dial:
+		l.woke = rdma.Handoff(ctx)
+		l.id = l.c.rt.CreateID(ctx.Self(), l.c.cfg.id...)
+		h := hello{version: helloVersion, window: l.c.cfg.window >> 10}
+		ctx.Send(l.id, &rdma.Dial{Addr: l.c.addr, PrivateData: h.put()})
+	case *rdma.Established:
+		l.established(ctx, m)
+	case *rdma.Rejected:
+		l.cause = rejected(m)
+	case *rdma.SendFailed:
+		l.hangUp(ctx, m)
+	case rdma.Failure:
+		if l.cause == nil {
+			l.cause = m
+		}
+	case *hangUp:
+		l.hangUp(ctx, m.cause)
+	case *rdma.Closed:
+		l.closed(ctx, m)
+	}
+}
+
+// rejected is what a server's reject means.
+func rejected(m *rdma.Rejected) error {
+	h, ok := parseHello(m.PrivateData)
+	switch {
+	case !ok:
+		return m
+	case h.version != helloVersion:
+		return &Error{Code: CodeVersion, Message: fmt.Sprintf("%d, ours is %d", h.version, helloVersion), Fate: FateNotSent, Err: m}
+	case h.calls == 0:
+		return &Error{Code: CodeDraining, Fate: FateRefused, Err: m}
+	}
+	return m
+}
+
+// established begins the calls, if the peer is a server.
+func (l *link) established(ctx actor.Context, m *rdma.Established) {
+	h, ok := parseHello(m.PrivateData)
+	switch {
+	case !ok || h.calls == 0:
+		l.hangUp(ctx, &Error{Code: CodeForeign, Fate: FateNotSent})
+		return
+	case h.version != helloVersion:
+		l.hangUp(ctx, &Error{Code: CodeVersion, Message: fmt.Sprintf("%d, ours is %d", h.version, helloVersion), Fate: FateNotSent})
+		return
+	}
+	l.out.mu.Lock()
+	l.limit, l.max, l.peer, l.failed = min(h.calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
+	l.out.mu.Unlock()
+	l.tell(nil)
+}
+
+func (l *link) tell(err error) {
+	if !l.told {
+		l.told = true
+		l.ready <- err
+	}
+}
+
+// hangUp ends the connection from this side.
+func (l *link) hangUp(ctx actor.Context, cause error) {
+	if l.over {
+		return
+	}
+	l.over, l.cause = true, cause
+	l.out.mu.Lock()
+	l.failed = cause
+	l.out.mu.Unlock()
+	if l.id == nil {
+		l.closed(ctx, &rdma.Closed{})
+		return
+	}
+	ctx.Send(l.id, &rdma.DestroyID{})
+}
+
+// closed fails the calls that have no answer.
+func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
+	l.over = true
+	if l.cause == nil {
+		l.cause = m.Err
+	}
+	handed := l.out.end()
+	l.out.mu.Lock()
+	l.failed = l.cause
+	if l.failed == nil {
+		l.failed = errors.New("the server has closed the connection")
+	}
+	var lost *call
+	for i := range l.slots {
+		s := &l.slots[i]
+		if c := s.call; c != nil {
+			c.err = l.ended(c.m, s.fate(handed, m))
+			c.next, lost = lost, c
+		}
+		*s = slot{}
+	}
+	l.inUse = 0
+	l.out.mu.Unlock()
+	l.finish(lost)
+	l.tell(l.failed)
+	close(l.gone)
+	ctx.Stop(ctx.Self())
+}
+
+// fate is what became of a request when its connection ended.
+func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
+	switch {
+	case s.number > handed || s.number > m.Delivered+m.Unknown:
+		return FateNotSent
+	case s.number <= m.Delivered:
+		return FateDelivered
+	}
+	return FateUnknown
+}
+
+// ended is the error of a call whose connection is not there. out.mu is held.
+func (l *link) ended(m *method, f Fate) *Error {
+	code, cause := CodeUnavailable, l.failed
+	if errors.Is(cause, ErrClosed) {
+		code, cause = CodeClosed, nil
+	}
+	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
+}
+
+// finish wakes callers.
+func (l *link) finish(list *call) {
+	for c := list; c != nil; {
+		next := c.next
+		c.next = nil
+		c.finish()
+		c = next
+	}
+}
+
+// received takes the server's frames.
+func (l *link) received(ctx actor.Context, b []byte) {
+	if l.over {
+		return
+	}
+	var first, last *call
+	var err error
+	l.out.mu.Lock()
+	for len(b) > 0 && err == nil {
+		var h header
+		var body []byte
+		if h, body, b, err = parseFrame(b); err != nil {
+			break
+		}
+		var c *call
+		if c, err = l.frame(h, body); c != nil {
+			if last == nil {
+				first = c
+			} else {
+				last.next = c
+			}
+			last = c
+		}
+	}
+	l.out.mu.Unlock()
+	if first != nil {
+		l.finish(first)
+		l.woke()
+	}
+	if err != nil {
+		l.hangUp(ctx, err)
+	}
+}
+
+// frame takes one frame, and gives the call that it ends. out.mu is held.
+func (l *link) frame(h header, body []byte) (*call, error) {
+	if h.typ == frameDrain {
+		l.draining = true
+		return nil, nil
+	}
+	if h.typ != frameReply && h.typ != frameError && h.typ != frameItem {
+		return nil, violation("a frame of type %d from a server", h.typ)
+	}
+	i := h.call.slot()
+	if i >= len(l.slots) || !l.slots[i].busy || newCallID(i, l.slots[i].use) != h.call {
+		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.typ, h.call)
+	}
+	s := &l.slots[i]
+	c := s.call
+	if h.typ == frameItem {
+		if !s.stream {
+			return nil, violation("an item for call %#x, which is no stream", h.call)
+		}
+		if c == nil {
+			return nil, nil // on its way when the stream was given up
+		}
+		return nil, c.stream.item(body)
+	}
+	var failure *Error
+	if h.typ == frameError {
+		var err error
+		if failure, err = remoteError(h, body); err != nil {
+			return nil, err
+		}
+	}
+	s.call, s.busy = nil, false
+	l.free = append(l.free, uint16(i))
+	l.inUse--
+	if c == nil {
+		return nil, nil
+	}
+	if c.err = failure; failure != nil {
+		failure.Method = c.m.name
+	} else if !s.stream {
+		c.reply = append(c.reply[:0], body...)
+	}
+	return c, nil
+}
+
+// remoteError is an error that the server has sent.
+func remoteError(h header, body []byte) (*Error, error) {
+	text, details, err := parseError(body)
+	if err != nil {
+		return nil, err
+	}
+	e := &Error{Code: Code(h.number), Message: text, Details: details, Fate: FateAnswered}
+	if h.flags&flagRefused != 0 {
+		e.Fate = FateRefused
+	}
+	return e, nil
+}
+
+// start puts a request, or says why not.
+func (l *link) start(c *call, h header, metadata, body []byte) error {
+	n := len(body)
+	if len(metadata) > 0 {
+		n += 2 + len(metadata)
+		h.flags |= flagMetadata
+	}
+	l.out.mu.Lock()
+	switch {
+	case l.failed != nil:
+		defer l.out.mu.Unlock()
+		return l.ended(c.m, FateNotSent)
+	case l.draining:
+		l.out.mu.Unlock()
+		return &Error{Code: CodeDraining, Method: c.m.name, Fate: FateNotSent}
+	case headerLen+n > l.max:
+		l.out.mu.Unlock()
+		return &Error{
+			Code: CodeTooLarge, Method: c.m.name, Fate: FateNotSent,
+			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-headerLen),
+		}
+	case l.inUse >= l.limit:
+		l.out.mu.Unlock()
+		return &Error{Code: CodeOverloaded, Method: c.m.name, Fate: FateNotSent}
+	}
+	h.typ, h.number, h.length = frameCall, l.number(c.m), uint32(n)
+	h.call = l.enter(c)
+	p := l.out.frame(headerLen + n)
+	h.put(p)
+	p = p[headerLen:]
+	if len(metadata) > 0 {
+		p[0], p[1] = byte(len(metadata)>>8), byte(len(metadata))
+		p = p[2+copy(p[2:], metadata):]
+	}
+	copy(p, body)
+	l.slots[h.call.slot()].number = l.out.number
+	wake := l.out.wake()
+	l.out.mu.Unlock()
+	if wake {
+		l.out.tell()
+	}
+	return nil
+}
+
+// number is what a method is called on this connection. out.mu is held.
+func (l *link) number(m *method) uint16 {
+	for len(l.methods) <= m.index {
+		l.methods = append(l.methods, 0)
+	}
+	if l.methods[m.index] == 0 {
+		l.out.put(header{typ: frameDeclare, number: l.declared}, []byte(m.name))
+		l.declared++
+		l.methods[m.index] = l.declared
+	}
+	return l.methods[m.index] - 1
+}
+
+// enter gives a call its slot. out.mu is held.
+func (l *link) enter(c *call) callID {
+	var i int
+	if n := len(l.free); n > 0 {
+		i = int(l.free[n-1])
+		l.free = l.free[:n-1]
+	} else {
+		i = len(l.slots)
+		l.slots = append(l.slots, slot{})
+	}
+	l.inUse++
+	s := &l.slots[i]
+	s.use++
+	s.call, s.busy, s.stream = c, true, c.m.stream
+	c.id = newCallID(i, s.use)
+	return c.id
+}
+
+// abandon has a call answered to nobody, and tells the server. It reports false when the call is being finished, or was.
+func (l *link) abandon(c *call) (ok bool, f Fate) {
+	l.out.mu.Lock()
+	i := c.id.slot()
+	if i >= len(l.slots) || l.slots[i].call != c {
+		l.out.mu.Unlock()
+		return false, 0
+	}
+	s := &l.slots[i]
+	s.call = nil
+	if s.number > l.out.handed {
+		f = FateUnknown // it will be sent, with the cancel behind it
+	}
+	l.out.put(header{typ: frameCancel, call: c.id}, nil)
+	wake := l.out.wake()
+	l.out.mu.Unlock()
+	if wake {
+		l.out.tell()
+	}
+	return true, f
+}

@@ -1,0 +1,105 @@
+package rpc
+
+import (
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Option is an option of NewServer or Dial, or of both.
+type Option interface {
+	ServerOption
+	ClientOption
+}
+
+// ServerOption is an option of NewServer.
+type ServerOption interface{ server(*serverConfig) }
+
+// ClientOption is an option of Dial.
+type ClientOption interface{ client(*clientConfig) }
+
+type (
+	serverOption func(*serverConfig)
+	clientOption func(*clientConfig)
+	bothOption   func(*config)
+)
+
+func (o serverOption) server(c *serverConfig) { o(c) }
+func (o clientOption) client(c *clientConfig) { o(c) }
+func (o bothOption) server(c *serverConfig)   { o(&c.config) }
+func (o bothOption) client(c *clientConfig)   { o(&c.config) }
+
+// config is what both sides can be told.
+type config struct {
+	calls        int // in flight on a connection
+	interceptors []Interceptor
+	id           []rdma.IDOption
+}
+
+type serverConfig struct {
+	config
+	all int // calls in flight on all connections
+}
+
+type clientConfig struct {
+	config
+	window  int // bytes of a stream
+	timeout time.Duration
+}
+
+const (
+	defaultCalls  = 1024
+	defaultAll    = 4096
+	defaultWindow = 64 << 10
+)
+
+func newServerConfig(opts []ServerOption) serverConfig {
+	c := serverConfig{config: config{calls: defaultCalls}, all: defaultAll}
+	for _, o := range opts {
+		o.server(&c)
+	}
+	return c
+}
+
+func newClientConfig(opts []ClientOption) clientConfig {
+	c := clientConfig{config: config{calls: defaultCalls}, window: defaultWindow}
+	for _, o := range opts {
+		o.client(&c)
+	}
+	return c
+}
+
+// WithMaxCalls says how many calls, streams included, may be in flight on one connection: 1,024, at most 65,535. A server tells its
+// clients, so that a call too many is refused before it is sent; the lower number of the two sides holds. A call is in flight until it
+// was answered, also if its caller has gone. ErrOverloaded.
+func WithMaxCalls(n int) Option {
+	return bothOption(func(c *config) { c.calls = min(max(n, 1), maxSlots-1) })
+}
+
+// WithMaxCallsInAll says how many calls may be in flight on all connections of a server: 4,096. It is also the most goroutines that
+// handlers run on. What comes beyond is refused on the loop, before any handler: ErrOverloaded.
+func WithMaxCallsInAll(n int) ServerOption {
+	return serverOption(func(c *serverConfig) { c.all = max(n, 1) })
+}
+
+// WithInterceptors adds interceptors, outermost first.
+func WithInterceptors(is ...Interceptor) Option {
+	return bothOption(func(c *config) { c.interceptors = append(c.interceptors, is...) })
+}
+
+// WithMessages says how large a message of the peer may be (64 KiB), and how many of them it may send ahead (32): see
+// actor.WithMessages. A frame's header, 16 bytes, is part of the message.
+func WithMessages(maxBytes, credits int) Option {
+	return bothOption(func(c *config) { c.id = append(c.id, rdma.WithMessages(maxBytes, credits)) })
+}
+
+// WithStreamWindow says how many bytes of a stream the server may send ahead of what was received of it: 64 KiB, up to 64 MiB - 1 KiB,
+// in whole KiB. An item may exceed it, so a stream holds as much as the window and one item.
+func WithStreamWindow(bytes int) ClientOption {
+	return clientOption(func(c *clientConfig) { c.window = min(max(bytes, 1<<10), 65_535<<10) &^ (1<<10 - 1) })
+}
+
+// WithTimeout gives every call a deadline whose context has none: its time from the call on. 0: none.
+func WithTimeout(d time.Duration) ClientOption {
+	return clientOption(func(c *clientConfig) { c.timeout = d })
+}

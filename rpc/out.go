@@ -1,0 +1,196 @@
+package rpc
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+const (
+	// gatherBytes is how much is gathered into one message: what callers and handlers have for the peer while the loop is busy goes
+	// together. A larger frame has a message of its own.
+	gatherBytes = 16 << 10
+	// aheadMax is how many messages are the connection's at a time, and notifyEvery how often it is asked to tell that it got rid of
+	// them. It is less than any send queue holds (Limits.SendQueue: 256).
+	aheadMax    = 64
+	notifyEvery = 32
+)
+
+// out is the outgoing half of a connection: frames are put by any goroutine, and sent by the connection's owner on its loop, as many
+// in one message as have come together. What the connection does not take yet waits here, and goes in fewer messages.
+type out struct {
+	sys *actor.ActorSystem
+	pid *actor.PID // the owner
+
+	mu      sync.Mutex // the connection's table of calls, too
+	cur     []byte     // being gathered
+	full    []segment  // before it, oldest first
+	bytes   int        // in all of them
+	number  uint64     // of the message that is being gathered, counted from 1
+	woken   bool       // a flush is on its way, or waits for the connection
+	ended   bool       // nothing is sent any more
+	waiters []chan<- struct{} // have seen that bytes is over highWater; each has room for one token
+
+	handed  uint64 // messages that are the connection's, or were
+
+	// The loop's.
+	ahead int    // of them, those that the connection has not told to be rid of
+	quiet int    // of them, those since the last that will tell
+	spare []byte // for cur, when that is sent
+}
+
+// highWater is how many bytes may wait for a connection before nothing is done any more that makes more of them: requests are left
+// where they are, and streams wait.
+const highWater = 1 << 20
+
+// segment is a message to be: frames that were gathered, or one that was encoded into its Send.
+type segment struct {
+	frames []byte
+	send   *rdma.Send
+}
+
+func (s *segment) len() int {
+	if s.send != nil {
+		return s.send.Len()
+	}
+	return len(s.frames)
+}
+
+// flush tells an owner to send what has been put. There is one of it for all.
+type flush struct{}
+
+var flushMsg any = &flush{}
+
+// frame makes room for a frame of n bytes, header included, and gives it to the caller to fill in. mu is held.
+func (o *out) frame(n int) []byte {
+	if len(o.cur) > 0 && len(o.cur)+n > gatherBytes {
+		o.close()
+	}
+	at := len(o.cur)
+	if need := at + n; need > cap(o.cur) {
+		grown := make([]byte, at, max(need, min(2*cap(o.cur), gatherBytes), 512))
+		copy(grown, o.cur)
+		o.cur = grown
+	}
+	o.cur = o.cur[:at+n]
+	o.bytes += n
+	return o.cur[at:]
+}
+
+// put puts a frame. mu is held.
+func (o *out) put(h header, body []byte) {
+	h.length = uint32(len(body))
+	p := o.frame(headerLen + len(body))
+	h.put(p)
+	copy(p[headerLen:], body)
+}
+
+// putSend puts a frame that has a message of its own. mu is held.
+func (o *out) putSend(s *rdma.Send) {
+	if len(o.cur) > 0 {
+		o.close()
+	}
+	o.full = append(o.full, segment{send: s})
+	o.bytes += s.Len()
+	o.number++
+}
+
+// close ends the message that is being gathered.
+func (o *out) close() {
+	o.full = append(o.full, segment{frames: o.cur})
+	o.cur = nil
+	o.number++
+}
+
+// pop takes the oldest message. mu is held; the loop's.
+func (o *out) pop() (seg segment, ok bool) {
+	switch {
+	case len(o.full) > 0:
+		seg = o.full[0]
+		o.full[0] = segment{}
+		if o.full = o.full[1:]; len(o.full) == 0 {
+			o.full = nil
+		}
+	case len(o.cur) > 0:
+		seg.frames = o.cur
+		o.cur, o.spare = o.spare, nil
+		o.number++
+	default:
+		return seg, false
+	}
+	o.bytes -= seg.len()
+	if len(o.waiters) > 0 && o.bytes <= highWater/2 {
+		o.release()
+	}
+	return seg, true
+}
+
+// release lets those go on that wait for room. mu is held.
+func (o *out) release() {
+	for _, w := range o.waiters {
+		select {
+		case w <- struct{}{}:
+		default:
+		}
+	}
+	o.waiters = o.waiters[:0]
+}
+
+// wake reports whether the owner has to be told, which the caller does after it has let go of mu.
+func (o *out) wake() bool {
+	if o.woken || o.ended {
+		return false
+	}
+	o.woken = true
+	return true
+}
+
+// tell has the owner flush. Any goroutine.
+func (o *out) tell() { o.sys.Root.Send(o.pid, flushMsg) }
+
+// flush hands over what there is and the connection has room for. The loop's.
+func (o *out) flush(ctx actor.Context, id *actor.PID) {
+	for o.ahead < aheadMax {
+		o.mu.Lock()
+		seg, ok := o.pop()
+		if !ok || o.ended {
+			o.woken = false
+			o.mu.Unlock()
+			return
+		}
+		o.handed++
+		o.mu.Unlock()
+		s := seg.send
+		if s == nil {
+			s = rdma.NewSend(seg.frames)
+			if o.spare == nil && cap(seg.frames) <= keepBuffer {
+				o.spare = seg.frames[:0]
+			}
+		}
+		o.ahead++
+		if o.quiet++; o.quiet == notifyEvery {
+			o.quiet = 0
+			s.Notify = true
+		}
+		ctx.Send(id, s)
+	}
+	// woken stays: what is put from now on goes with the next Sent.
+}
+
+// sent is told that the connection is rid of the messages up to the oldest one that was to tell.
+func (o *out) sent(ctx actor.Context, id *actor.PID) {
+	o.ahead -= notifyEvery
+	o.flush(ctx, id)
+}
+
+// end drops what was not sent, and everything that is put from now on, and reports how many messages were handed over.
+func (o *out) end() (handed uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	o.cur, o.full, o.bytes = nil, nil, 0
+	o.release()
+	return o.handed
+}

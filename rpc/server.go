@@ -1,0 +1,219 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Server answers calls. Its handlers are registered first (Handle, HandleRaw, HandleStream), then it listens. Its methods are for any
+// goroutine but a loop's.
+type Server struct {
+	rt      *rdma.Runtime
+	sys     *actor.ActorSystem
+	log     *slog.Logger
+	cfg     serverConfig
+	workers workers
+
+	inFlight atomic.Int64 // admitted and not answered
+	draining atomic.Bool
+	idle     chan struct{} // closed when draining and nothing is in flight
+	idleOnce sync.Once
+
+	mu        sync.Mutex
+	handlers  map[string]*handler
+	listeners []*actor.PID
+	conns     map[*serverConn]struct{}
+	closed    bool
+	gone      chan struct{} // made by who waits for the last connection
+}
+
+// NewServer makes a server on a runtime, which outlives it.
+func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
+	s := &Server{
+		rt: rt, sys: rt.System(), cfg: newServerConfig(opts), idle: make(chan struct{}),
+		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
+	}
+	s.log = s.sys.Logger()
+	s.workers.max = s.cfg.all
+	return s
+}
+
+// Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has. A server may listen at several. It
+// ends with Drain or Close.
+func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
+	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) })
+	id := s.rt.CreateID(nil, append(s.cfg.id[:len(s.cfg.id):len(s.cfg.id)], rdma.WithHandler(props))...)
+	at, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
+	if err != nil {
+		return rdma.Addr{}, fmt.Errorf("rpc: listen at %s: %w", addr, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.draining.Load() {
+		s.sys.Root.Send(id, &rdma.DestroyID{})
+		return rdma.Addr{}, &Error{Code: CodeClosed, Fate: FateNotSent}
+	}
+	s.listeners = append(s.listeners, id)
+	return at.Local, nil
+}
+
+// Serve listens at addr and serves until ctx ends or the server is closed. It does not drain: what is in flight goes on.
+func (s *Server) Serve(ctx context.Context, addr string) error {
+	if _, err := s.Listen(ctx, addr); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.idle:
+		return &Error{Code: CodeClosed, Fate: FateNotSent}
+	}
+}
+
+// InFlight is how many calls are being handled.
+func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
+
+// Drain ends the server in order: it listens no more, tells its clients, refuses new calls with ErrDraining, which may be repeated
+// elsewhere, and waits until what is in flight was answered and the answers were taken. When ctx ends before that, the rest is cut off as
+// with Close, and the error is ctx's cause.
+func (s *Server) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining.Store(true)
+	for c := range s.conns {
+		s.sys.Root.Send(c.out.pid, &drain{})
+	}
+	s.mu.Unlock()
+	s.unlisten()
+	s.settle()
+	select {
+	case <-s.idle:
+	case <-ctx.Done():
+		s.Close()
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		s.sys.Root.Send(c.out.pid, &finish{})
+	}
+	gone := s.last()
+	s.mu.Unlock()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		s.Close()
+		return context.Cause(ctx)
+	}
+	s.Close()
+	return nil
+}
+
+// Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for the connections, not for handlers that do
+// not heed their context.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.draining.Store(true)
+	for c := range s.conns {
+		s.sys.Root.Send(c.out.pid, &abort{})
+	}
+	gone := s.last()
+	s.mu.Unlock()
+	s.unlisten()
+	<-gone
+	s.workers.close()
+	s.idleOnce.Do(func() { close(s.idle) })
+}
+
+func (s *Server) unlisten() {
+	s.mu.Lock()
+	ids := s.listeners
+	s.listeners = nil
+	s.mu.Unlock()
+	for _, id := range ids {
+		_, _ = rdma.Ask[*rdma.Closed](context.Background(), s.rt, id, &rdma.DestroyID{}) // or it is gone already
+	}
+}
+
+// last gives what is closed when there are no connections any more. mu is held.
+func (s *Server) last() <-chan struct{} {
+	if s.gone == nil {
+		s.gone = make(chan struct{})
+	}
+	if len(s.conns) == 0 {
+		s.wentAll()
+	}
+	return s.gone
+}
+
+func (s *Server) wentAll() {
+	if s.gone == nil {
+		return
+	}
+	select {
+	case <-s.gone:
+	default:
+		close(s.gone)
+	}
+}
+
+// join notes a connection. Not ok: the server has ended.
+func (s *Server) join(c *serverConn) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *Server) leave(c *serverConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if len(s.conns) == 0 {
+		s.wentAll()
+	}
+}
+
+// admit takes a call in, or says why it is refused.
+func (s *Server) admit() (refused Code) {
+	n := s.inFlight.Add(1)
+	switch {
+	case s.draining.Load():
+		refused = CodeDraining
+	case n > int64(s.cfg.all):
+		refused = CodeOverloaded
+	default:
+		return 0
+	}
+	s.answered()
+	return refused
+}
+
+// answered ends what admit began.
+func (s *Server) answered() {
+	if s.inFlight.Add(-1) == 0 && s.draining.Load() {
+		s.settle()
+	}
+}
+
+func (s *Server) settle() {
+	if s.inFlight.Load() == 0 {
+		s.idleOnce.Do(func() { close(s.idle) })
+	}
+}
+
+// handler finds a method's; nil: it has none.
+func (s *Server) handler(name string) *handler {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handlers[name]
+}

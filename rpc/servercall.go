@@ -1,0 +1,111 @@
+package rpc
+
+import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// serverCall is a call that was admitted.
+type serverCall struct {
+	c    *serverConn
+	h    *handler
+	id   callID
+	ctx  callContext
+	body []byte      // the request
+	next *serverCall // in the workers' queue
+
+	memory *buffer // of body; nil: OnLoop, it is the received message's
+
+	// Of a stream; out.mu.
+	window int64
+	room   chan struct{} // holds a token when something has changed that the sender may wait for
+}
+
+func (call *serverCall) begin(h header, metadata []byte) {
+	call.ctx.info.Method, call.ctx.info.Stream, call.ctx.info.Server = call.h.m.name, call.h.m.stream, true
+	call.ctx.info.Peer = call.c.peer
+	call.ctx.metadata = metadata
+	if t := h.timeout(); t > 0 {
+		call.ctx.deadline = time.Now().Add(t)
+	}
+}
+
+// run handles and answers, on a worker.
+func (call *serverCall) run() {
+	if call.handle() {
+		call.c.out.tell()
+	}
+	call.ctx.end(errHandled)
+	call.memory.put(len(call.body))
+	call.memory, call.body = nil, nil
+}
+
+// handle calls the handler and puts the answer. It reports whether the loop has to be told.
+func (call *serverCall) handle() (tell bool) {
+	scratch := getBuffer()
+	reply, err := call.invoke(scratch.b)
+	tell = call.answer(reply, err, scratch.b)
+	scratch.put(len(reply))
+	return tell
+}
+
+// invoke calls the handler, unless nobody waits any more.
+func (call *serverCall) invoke(scratch []byte) (reply []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = call.panicked(v)
+		}
+	}()
+	if err := call.ctx.Err(); err != nil {
+		return nil, err
+	}
+	var out *sending
+	if call.h.stream != nil {
+		out = &sending{call}
+	}
+	return call.h.invoke(call.c.s, &call.ctx, call.body, scratch, out)
+}
+
+// panicked is the answer of a handler that has panicked. Its client is not told why: that may be nobody else's business.
+func (call *serverCall) panicked(v any) error {
+	call.c.s.log.Error("rpc: a handler has panicked", "method", call.h.m.name, "panic", v, "stack", string(debug.Stack()))
+	return &Error{Code: CodeInternal, Message: "the handler has panicked"}
+}
+
+// answer puts the answer, and reports whether the loop has to be told.
+func (call *serverCall) answer(reply []byte, err error, scratch []byte) (tell bool) {
+	c := call.c
+	defer c.s.answered()
+	h := header{typ: frameReply, call: call.id}
+	if err == nil && headerLen+len(reply) > c.limit {
+		err = &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-headerLen)}
+	}
+	if err != nil {
+		code, text, details := wireError(err)
+		h.typ, h.number = frameError, uint16(code)
+		reply = appendError(scratch[:0], text, details)
+		if headerLen+len(reply) > c.limit {
+			reply = reply[:0]
+		}
+	}
+	h.length = uint32(len(reply))
+	if len(reply) > gatherBytes {
+		s, p := rdma.BuildSend(headerLen + len(reply))
+		h.put(p)
+		copy(p[headerLen:], reply)
+		c.out.mu.Lock()
+		c.out.putSend(s)
+	} else {
+		c.out.mu.Lock()
+		c.out.put(h, reply)
+	}
+	if i := call.id.slot(); i < len(c.calls) && c.calls[i] == call {
+		c.calls[i] = nil
+	}
+	tell = c.out.wake()
+	c.out.mu.Unlock()
+	return tell
+}

@@ -1,0 +1,354 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// serverConn is a connection of a server: the actor that owns its identifier. Its fields are the loop's, those excepted that are under
+// out.mu.
+type serverConn struct {
+	s       *Server
+	out     out
+	id      *actor.PID
+	peer    rdma.Addr
+	woke    func() // tells the loop that a goroutine was woken
+	limit   int    // bytes the peer takes
+	window  int64  // bytes of a stream that the peer takes at first
+	methods []*declared
+	parked  []parked
+	joined  bool
+	ending  bool // the peer broke the protocol, or close was asked for
+	closing bool // Close is sent when everything was
+	inline  *serverCall
+
+	// Handed to the workers at the end of a message.
+	head, tail *serverCall
+
+	calls []*serverCall // by slot; out.mu
+}
+
+// declared is what a number on the wire stands for.
+type declared struct {
+	name string
+	h    *handler // nil: there is no such method here
+}
+
+// parked is a message whose rest waits until answers have gone.
+type parked struct {
+	m    *rdma.Received
+	rest []byte
+}
+
+// The messages of a Server to its connections.
+type (
+	drain  struct{} // tell the client
+	finish struct{} // everything was answered
+	abort  struct{}
+)
+
+// maxMethods is how many methods a client may name on a connection.
+const maxMethods = 4096
+
+func newServerConn(s *Server) *serverConn { return &serverConn{s: s} }
+
+// Receive is the actor's entrance.
+func (c *serverConn) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Received:
+		c.received(ctx, m)
+	case *flush:
+		c.flush(ctx)
+	case *rdma.Sent:
+		c.out.sent(ctx, c.id)
+		c.progress(ctx)
+	case *rdma.ConnectRequest:
+		c.request(ctx, m)
+	case *rdma.Established:
+		c.limit = m.MaxMessage
+	case *drain:
+		c.out.mu.Lock()
+		c.out.put(header{typ: frameDrain}, nil)
+		c.out.mu.Unlock()
+		c.flush(ctx)
+	case *finish:
+		c.closing = true
+		c.flush(ctx)
+	case *abort:
+		c.end(ctx)
+	case *rdma.SendFailed:
+		c.end(ctx)
+	case *rdma.Closed:
+		c.closed(m.Err)
+	case rdma.Failure: // Closed follows
+	}
+}
+
+// request answers a client that wants to connect.
+func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
+	c.id, c.peer, c.woke = ctx.Sender(), m.Peer, rdma.Handoff(ctx)
+	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
+	ours := hello{version: helloVersion, calls: c.s.cfg.calls}
+	h, ok := parseHello(m.PrivateData)
+	switch {
+	case !ok, h.version != helloVersion, h.window == 0:
+	case !c.s.join(c):
+		ours.calls = 0
+	default:
+		c.joined = true
+		c.window = int64(h.window) << 10
+		ctx.Send(c.id, &rdma.Accept{PrivateData: ours.put()})
+		return
+	}
+	ctx.Send(c.id, &rdma.Reject{PrivateData: ours.put()})
+}
+
+// closed ends what the connection had: handlers are told, and their answers go nowhere.
+func (c *serverConn) closed(err error) {
+	c.out.end()
+	cause := &Error{Code: CodeUnavailable, Err: err}
+	c.out.mu.Lock()
+	calls := c.calls
+	c.calls = nil
+	c.out.mu.Unlock()
+	for _, call := range calls {
+		if call != nil {
+			call.ctx.end(cause)
+		}
+	}
+	for _, p := range c.parked {
+		p.m.Release()
+	}
+	c.parked = nil
+	if c.joined {
+		c.s.leave(c)
+	}
+}
+
+// end cuts the connection off.
+func (c *serverConn) end(ctx actor.Context) {
+	if !c.ending {
+		c.ending = true
+		ctx.Send(c.id, &rdma.DestroyID{})
+	}
+}
+
+func (c *serverConn) violated(ctx actor.Context, err error) {
+	if !c.ending {
+		c.s.log.Warn("rpc: a client broke the protocol", "peer", c.peer.String(), "err", err)
+		c.end(ctx)
+	}
+}
+
+// flush sends what there is, and closes the connection behind the last of it if that is due.
+func (c *serverConn) flush(ctx actor.Context) {
+	c.out.flush(ctx, c.id)
+	c.progress(ctx)
+}
+
+// progress does what waits for answers to have gone.
+func (c *serverConn) progress(ctx actor.Context) {
+	for len(c.parked) > 0 && c.queued() <= highWater/2 && !c.ending {
+		p := c.parked[0]
+		c.parked = c.parked[1:]
+		if rest := c.input(ctx, p.rest); len(rest) > 0 {
+			c.parked = append([]parked{{p.m, rest}}, c.parked...)
+		} else {
+			p.m.Release()
+		}
+		c.out.flush(ctx, c.id)
+	}
+	if c.closing && !c.ending && c.queued() == 0 {
+		c.ending = true
+		ctx.Send(c.id, &rdma.Close{})
+	}
+}
+
+func (c *serverConn) queued() int {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return c.out.bytes
+}
+
+// received takes a message. One whose answers would be too much for now is kept, with the credit that its sender is short of.
+func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
+	if c.ending {
+		return
+	}
+	if len(c.parked) > 0 {
+		c.parked = append(c.parked, parked{m.Retain(), m.Data})
+		return
+	}
+	if rest := c.input(ctx, m.Data); len(rest) > 0 {
+		c.parked = append(c.parked, parked{m.Retain(), rest})
+	}
+	c.out.flush(ctx, c.id)
+}
+
+// input takes the frames of a message, up to the one that has to wait.
+func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
+	for len(b) > 0 && !c.ending {
+		h, body, next, err := parseFrame(b)
+		if err == nil && h.typ == frameCall && c.queued() > highWater {
+			break
+		}
+		if err == nil {
+			err = c.frame(h, body)
+		}
+		if err != nil {
+			c.violated(ctx, err)
+			return nil
+		}
+		b = next
+	}
+	if c.head != nil {
+		if c.s.workers.add(c.head, c.tail) {
+			c.woke()
+		}
+		c.head, c.tail = nil, nil
+	}
+	return b
+}
+
+// frame takes one frame.
+func (c *serverConn) frame(h header, body []byte) error {
+	switch h.typ {
+	case frameCall:
+		return c.call(h, body)
+	case frameCancel:
+		if call := c.find(h.call); call != nil {
+			call.ctx.end(context.Canceled)
+		}
+	case frameWindow:
+		if call := c.find(h.call); call != nil {
+			return call.widen(h.arg)
+		}
+	case frameDeclare:
+		return c.declare(h, body)
+	default:
+		return violation("a frame of type %d from a client", h.typ)
+	}
+	return nil
+}
+
+func (c *serverConn) declare(h header, name []byte) error {
+	if int(h.number) != len(c.methods) || len(c.methods) >= maxMethods {
+		return violation("method %d is declared, want %d, and less than %d", h.number, len(c.methods), maxMethods)
+	}
+	if len(name) == 0 || len(name) > maxMethodName {
+		return violation("a method's name of %d bytes", len(name))
+	}
+	d := &declared{name: string(name)}
+	d.h = c.s.handler(d.name)
+	c.methods = append(c.methods, d)
+	return nil
+}
+
+// find is the call that id names, if it was not answered.
+func (c *serverConn) find(id callID) *serverCall {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if i := id.slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
+		return c.calls[i]
+	}
+	return nil // it was answered: the two have crossed
+}
+
+// call admits a request, or refuses it at once.
+func (c *serverConn) call(h header, body []byte) error {
+	if int(h.number) >= len(c.methods) {
+		c.refuse(h.call, CodeUnknownMethod, "the method was not declared")
+		return nil
+	}
+	if h.call.slot() >= c.s.cfg.calls {
+		c.refuse(h.call, CodeOverloaded, "")
+		return nil
+	}
+	d := c.methods[h.number]
+	if d.h == nil {
+		c.refuse(h.call, CodeUnknownMethod, "")
+		return nil
+	}
+	var metadata []byte
+	if h.flags&flagMetadata != 0 {
+		var ok bool
+		if metadata, body, ok = cutMetadata(body); !ok {
+			c.refuse(h.call, CodeBadMessage, "metadata")
+			return nil
+		}
+	}
+	if code := c.s.admit(); code != 0 {
+		c.refuse(h.call, code, "")
+		return nil
+	}
+	if d.h.inline {
+		return c.now(h, d.h, metadata, body)
+	}
+	call := &serverCall{c: c, h: d.h, id: h.call}
+	call.begin(h, append([]byte(nil), metadata...))
+	call.memory = getBuffer()
+	call.memory.b = append(call.memory.b, body...)
+	call.body = call.memory.b
+	if d.h.m.stream {
+		call.window, call.room = c.window, make(chan struct{}, 1)
+	}
+	if !c.enter(call) {
+		c.s.answered()
+		return violation("call %#x has the place of one that was not answered", h.call)
+	}
+	if c.tail == nil {
+		c.head = call
+	} else {
+		c.tail.next = call
+	}
+	c.tail = call
+	return nil
+}
+
+// enter gives a call its place.
+func (c *serverConn) enter(call *serverCall) (ok bool) {
+	i := call.id.slot()
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	for len(c.calls) <= i {
+		c.calls = append(c.calls, nil)
+	}
+	if c.calls[i] != nil {
+		return false
+	}
+	c.calls[i] = call
+	return true
+}
+
+// now calls a handler that does not block. Its call needs no place, because nothing can reach it before it was answered.
+func (c *serverConn) now(h header, hd *handler, metadata, body []byte) error {
+	call := c.inline
+	if call == nil {
+		call = &serverCall{c: c}
+	}
+	c.inline = nil
+	call.h, call.id = hd, h.call
+	call.begin(h, metadata)
+	call.body = body
+	call.handle()
+	if !call.ctx.touched() { // else somebody may wait for it still
+		call.ctx = callContext{}
+		c.inline = call
+	}
+	return nil
+}
+
+// refuse answers a call that no handler will see.
+func (c *serverConn) refuse(id callID, code Code, text string) {
+	var body []byte
+	if text != "" {
+		body = appendError(nil, text, nil)
+	}
+	c.out.mu.Lock()
+	c.out.put(header{typ: frameError, flags: flagRefused, number: uint16(code), call: id}, body)
+	c.out.mu.Unlock()
+}
+

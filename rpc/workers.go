@@ -1,0 +1,93 @@
+package rpc
+
+import "sync"
+
+// workers are the goroutines that handlers run on. They are reused; there are never more than max, and few stay when there is nothing
+// to do. Work is taken in order. A worker that takes some while there is more has another one woken, but never more than one at a
+// time: handlers that do not block are served by few goroutines, one that blocks holds nobody up.
+type workers struct {
+	max int
+
+	mu         sync.Mutex
+	head, tail *serverCall
+	idle       []chan struct{} // of those that wait
+	n          int             // goroutines
+	waking     bool            // one was woken, or started, and has not looked yet
+	closed     bool
+}
+
+// keepIdle is how many workers stay when there is nothing to do.
+const keepIdle = 16
+
+// add queues a list of calls, linked by next. It never blocks, and reports whether a goroutine was woken.
+func (w *workers) add(head, tail *serverCall) (woke bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.tail == nil {
+		w.head = head
+	} else {
+		w.tail.next = head
+	}
+	w.tail = tail
+	return w.wake()
+}
+
+// wake has one more worker come, unless one is on its way or all are there. mu is held.
+func (w *workers) wake() bool {
+	switch n := len(w.idle); {
+	case w.waking:
+		return true
+	case n > 0:
+		w.waking = true
+		w.idle[n-1] <- struct{}{}
+		w.idle = w.idle[:n-1]
+	case w.n < w.max:
+		w.waking = true
+		w.n++
+		go w.run()
+	default:
+		return false
+	}
+	return true
+}
+
+// run is a worker.
+func (w *workers) run() {
+	signal := make(chan struct{}, 1)
+	w.mu.Lock()
+	for {
+		w.waking = false
+		for w.head != nil {
+			c := w.head
+			if w.head = c.next; w.head == nil {
+				w.tail = nil
+			} else {
+				w.wake()
+			}
+			c.next = nil
+			w.mu.Unlock()
+			c.run()
+			w.mu.Lock()
+		}
+		if w.closed || len(w.idle) >= keepIdle {
+			w.n--
+			w.mu.Unlock()
+			return
+		}
+		w.idle = append(w.idle, signal)
+		w.mu.Unlock()
+		<-signal
+		w.mu.Lock()
+	}
+}
+
+// close has the workers go when there is nothing left to do.
+func (w *workers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, signal := range w.idle {
+		signal <- struct{}{}
+	}
+	w.idle = nil
+}
