@@ -1,0 +1,181 @@
+package rdmanet
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Conn is one end of a byte stream over a connection: a net.Conn. Its methods are for any goroutine but a loop's, which they need.
+// There is no SyscallConn: the stream is not a file descriptor's.
+type Conn struct {
+	local, peer Addr // set before anybody has the Conn
+	linger      time.Duration
+	rd          reader
+	wr          writer
+}
+
+var (
+	_ net.Conn    = (*Conn)(nil)
+	_ io.WriterTo = (*Conn)(nil)
+)
+
+// newConn makes a Conn that is about to be connected; id is its identifier.
+func newConn(sys *actor.ActorSystem, id *actor.PID, cfg *config) *Conn {
+	c := &Conn{linger: cfg.linger}
+	c.rd.limit = cfg.credits
+	c.rd.wake, c.wr.wake = newWake(), newWake()
+	c.wr.sys, c.wr.id = sys, id
+	return c
+}
+
+// established is called before anybody has the Conn.
+func (c *Conn) established(ev *rdma.Established) {
+	c.local, c.peer = Addr{ev.Local}, Addr{ev.Peer}
+	c.wr.piece = min(ev.MaxMessage, pieceMax)
+}
+
+// Read copies what has come into p, and gives the peer its credits back when a message was read whole. It blocks while there is
+// nothing. io.EOF is the peer's FIN, behind everything before it; ECONNRESET is an end without one.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.rd.read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = c.opError("read", err)
+	}
+	return n, err
+}
+
+// WriteTo reads to the end and writes to w: what io.Copy uses. A message is written from where the device has put it.
+func (c *Conn) WriteTo(w io.Writer) (int64, error) {
+	n, readErr, err := c.rd.writeTo(w)
+	switch {
+	case err != nil:
+		return n, err
+	case !errors.Is(readErr, io.EOF):
+		return n, c.opError("read", readErr)
+	}
+	return n, nil
+}
+
+// Write sends p, in pieces of at most the peer's MaxMessage, and returns when the last one has been taken. It blocks while the peer does
+// not keep up; a deadline or Close then interrupts it between two pieces, and n says how many bytes were taken. p is the caller's again
+// when Write returns. Taken is not arrived: only an answer of the peer's says that.
+func (c *Conn) Write(p []byte) (n int, err error) {
+	if n, err = c.wr.write(p); err != nil {
+		err = c.opError("write", err)
+	}
+	return n, err
+}
+
+// CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes on. It does not block.
+func (c *Conn) CloseWrite() error {
+	c.wr.mu.Lock()
+	defer c.wr.mu.Unlock()
+	switch {
+	case c.wr.closed:
+		return c.opError("close", net.ErrClosed)
+	case c.wr.err != nil && !errors.Is(c.wr.err, unix.EPIPE):
+		return c.opError("close", c.wr.err)
+	}
+	c.wr.finish()
+	return nil
+}
+
+// CloseRead has Read say io.EOF, and what comes from the peer dropped. The peer is not told.
+func (c *Conn) CloseRead() error {
+	c.rd.mu.Lock()
+	defer c.rd.mu.Unlock()
+	if c.rd.closed {
+		return c.opError("close", net.ErrClosed)
+	}
+	c.rd.shut = true
+	c.rd.discard()
+	c.rd.signal()
+	return nil
+}
+
+// Close ends the stream. Calls that block return net.ErrClosed. What was written goes to the peer still, with a FIN behind it, for as long
+// as WithLinger says; what has not been read is dropped. It does not block: Runtime.Shutdown is what waits for connections that linger.
+func (c *Conn) Close() error {
+	if !c.close() {
+		return c.opError("close", net.ErrClosed)
+	}
+	c.wr.mu.Lock()
+	defer c.wr.mu.Unlock()
+	c.wr.finish()
+	if !c.wr.ended {
+		c.wr.sys.Root.Send(c.wr.id, &rdma.Close{Timeout: c.linger})
+	}
+	return nil
+}
+
+// close ends both halves for whoever calls them. Not ok: they were closed before.
+func (c *Conn) close() (ok bool) {
+	c.rd.mu.Lock()
+	ok = !c.rd.closed
+	c.rd.closed = true
+	c.rd.discard()
+	c.rd.stopTimer()
+	c.rd.signal()
+	c.rd.mu.Unlock()
+	c.wr.mu.Lock()
+	c.wr.closed = true
+	c.wr.stopTimer()
+	c.wr.signal()
+	c.wr.mu.Unlock()
+	return ok
+}
+
+// abort ends a stream at once: both sides' Read and Write say ECONNRESET.
+func (c *Conn) abort(err error) {
+	c.rd.end(err)
+	c.wr.mu.Lock()
+	if !c.wr.ended {
+		c.wr.sys.Root.Send(c.wr.id, &rdma.DestroyID{})
+	}
+	c.wr.mu.Unlock()
+	c.wr.end(err)
+}
+
+// discard ends a stream that nobody will have.
+func (c *Conn) discard() {
+	c.close()
+	c.abort(net.ErrClosed)
+}
+
+// LocalAddr is this end's Addr.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr is the peer's Addr.
+func (c *Conn) RemoteAddr() net.Addr { return c.peer }
+
+// SetDeadline is SetReadDeadline and SetWriteDeadline.
+func (c *Conn) SetDeadline(t time.Time) error {
+	if err := c.setDeadline(&c.rd.waiter, t); err != nil {
+		return err
+	}
+	return c.setDeadline(&c.wr.waiter, t)
+}
+
+// SetReadDeadline says until when Read may block, one that blocks already included; from then on it says os.ErrDeadlineExceeded. The
+// zero Time is for ever.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd.waiter, t) }
+
+// SetWriteDeadline is the same for Write, which may have taken some bytes when it is interrupted.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr.waiter, t) }
+
+func (c *Conn) setDeadline(w *waiter, t time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return c.opError("set", net.ErrClosed)
+	}
+	w.setDeadline(t)
+	return nil
+}

@@ -1,0 +1,70 @@
+package rdmanet
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Dialer makes streams over a runtime's connections. Its methods are for any goroutine but a loop's.
+type Dialer struct {
+	rt  *rdma.Runtime
+	cfg config
+}
+
+// NewDialer makes a Dialer.
+func NewDialer(rt *rdma.Runtime, opts ...Option) *Dialer {
+	return &Dialer{rt: rt, cfg: newConfig(opts)}
+}
+
+// Dial connects to a Listener at addr, "host:port", and returns a *Conn. When ctx ends first, the connection is given up. The error is a
+// *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED when nobody listens, or somebody who speaks something else.
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...Option) (net.Conn, error) {
+	return NewDialer(rt, opts...).Dial(ctx, addr)
+}
+
+// DialContext is what http.Transport wants. The network, which it calls "tcp", is not looked at.
+func (d *Dialer) DialContext(ctx context.Context, _, addr string) (net.Conn, error) {
+	return d.Dial(ctx, addr)
+}
+
+// Dial is what grpc.WithContextDialer wants.
+func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := d.dial(ctx, addr)
+	if err != nil {
+		op := &net.OpError{Op: "dial", Net: Addr{}.Network(), Err: dialError(err)}
+		if a, err := rdma.ParseAddr(addr); err == nil {
+			op.Addr = Addr{a}
+		}
+		if !d.cfg.local.IsZero() {
+			op.Source = Addr{d.cfg.local}
+		}
+		return nil, op
+	}
+	return c, nil
+}
+
+func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
+	sys := d.rt.System()
+	c := newConn(sys, nil, &d.cfg)
+	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c} }, d.rt.OnLoop()))
+	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.maxMessage, d.cfg.credits))
+	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.local, PrivateData: greeting()})
+	if err != nil {
+		var told rdma.Failure
+		if !errors.As(err, &told) { // else Closed follows, and stops it
+			sys.Root.Stop(pid) // the identifier goes with its owner
+		}
+		return nil, err
+	}
+	c.established(ev)
+	if wrong := checkGreeting(ev.PrivateData); wrong != "" {
+		c.discard()
+		return nil, violation("the peer has accepted, but does not say that it speaks " + tag)
+	}
+	return c, nil
+}

@@ -1,0 +1,42 @@
+// Package rdmanet makes byte streams of connections: a net.Listener and a net.Conn for programs that know nothing of RDMA, over any
+// device. net/http, crypto/tls and gRPC run on it as they are:
+//
+//	l, err := rdmanet.Listen(rt, "10.0.0.1:7471")
+//	err = http.Serve(l, handler)
+//
+//	d := rdmanet.NewDialer(rt)
+//	client := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
+//	conn, err := grpc.NewClient("passthrough:///10.0.0.1:7471", grpc.WithContextDialer(d.Dial), ...)
+//
+// On the wire the stream is messages of package actor (docs/wire.md). A message with bytes is the next piece of the stream; an empty one
+// is the FIN of a half that has ended, behind which there is nothing. The private data of the request and of the reply begins with
+// "rdmanet" and a byte with the version, 1; what follows belongs to later versions, and the lower version holds. A request without that
+// is rejected, with a reason in words.
+//
+// # Ownership
+//
+// A connection has an actor on its loop and no goroutine: Read, Write and the like run on the caller's, and wake up the loop or are woken
+// by it, once for each burst. A slice is the caller's again when the call returns. A Conn must be closed, also when its connection has
+// ended: until then it keeps what was not read. The Runtime is the program's; its Shutdown ends every stream, and waits for those that
+// were closed and linger. Methods are for any goroutine but a loop's (an actor's Receive under OnLoop), which they would wait for.
+//
+// # Ordering
+//
+// Bytes are read in the order in which they were written, the FIN behind them; an end without a FIN behind what had arrived. Calls of Read
+// that run at the same time are served one after the other, and so are calls of Write, each one's bytes together.
+//
+// # Errors
+//
+// Errors are *net.OpError, but for io.EOF, which is the peer's FIN and nothing else. errors.Is finds net.ErrClosed (closed on this side),
+// os.ErrDeadlineExceeded (Timeout is true), and else an errno: ECONNRESET when the connection has ended without a FIN, which a peer that
+// was killed does not send; EPIPE for a Write behind the peer's Close or one's own CloseWrite; ECONNREFUSED, ETIMEDOUT, ECANCELED and
+// what the device says from Dial; EADDRNOTAVAIL or EADDRINUSE from Listen; EPROTO for a peer that speaks something else. The cause is in
+// the words, and errors.As finds the event that told of it.
+//
+// # Limitations
+//
+// There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at most 64 KiB less 8 bytes. A peer whose
+// application does not read holds the other's Write up when it has some 2.5 MiB (WithMessages), or fewer bytes in 80 small pieces.
+// Nobody waits for the bytes of a program that exits right after Close: let Runtime.Shutdown do so. Limits.SendQueue has to be 65 at least.
+// Nothing is encrypted or authenticated: use crypto/tls.
+package rdmanet

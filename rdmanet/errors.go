@@ -1,0 +1,80 @@
+package rdmanet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// failure is an errno with what has led to it. It is what an OpError of ours has inside, unless that is os.ErrDeadlineExceeded or
+// net.ErrClosed.
+type failure struct {
+	errno unix.Errno
+	cause error
+}
+
+func (f *failure) Error() string {
+	switch {
+	case f.cause == nil:
+		return f.errno.Error()
+	case errors.Is(f.cause, f.errno):
+		return f.cause.Error()
+	}
+	return f.errno.Error() + ": " + f.cause.Error()
+}
+
+// Unwrap gives both.
+func (f *failure) Unwrap() []error {
+	if f.cause == nil {
+		return []error{f.errno}
+	}
+	return []error{f.errno, f.cause}
+}
+
+// Timeout is net.Error's.
+func (f *failure) Timeout() bool {
+	return f.errno.Timeout() || errors.Is(f.cause, context.DeadlineExceeded)
+}
+
+// Temporary is net.Error's, and never true.
+func (f *failure) Temporary() bool { return false }
+
+// dialError is the cause of a Dial's OpError.
+func dialError(err error) error {
+	var rejected *rdma.Rejected
+	if errors.As(err, &rejected) && len(rejected.PrivateData) > 0 {
+		err = fmt.Errorf("the peer says %q: %w", rejected.PrivateData, err)
+	}
+	var errno unix.Errno
+	switch {
+	case errors.As(err, &errno):
+	case errors.Is(err, context.DeadlineExceeded):
+		errno = unix.ETIMEDOUT
+	case errors.Is(err, context.Canceled):
+		errno = unix.ECANCELED
+	case rejected != nil:
+		errno = unix.ECONNREFUSED
+	default:
+		errno = unix.EIO
+	}
+	return &failure{errno, err}
+}
+
+// reset is the end of a connection without the peer's FIN.
+func reset(cause error) error { return &failure{unix.ECONNRESET, cause} }
+
+// broken is why nothing can be written any more to a peer that has finished.
+func broken(cause error) error { return &failure{unix.EPIPE, cause} }
+
+// violation is what the peer did that the package's protocol forbids.
+func violation(what string) error { return &failure{unix.EPROTO, errors.New(what)} }
+
+// opError is the error of one of c's operations.
+func (c *Conn) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.peer, Err: err}
+}

@@ -1,0 +1,173 @@
+package rdmanet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Listener is a net.Listener for streams. Its methods are for any goroutine but a loop's.
+type Listener struct {
+	waiter
+
+	rt      *rdma.Runtime
+	id      *actor.PID
+	addr    Addr
+	cfg     config
+	pending int // connections that were admitted and that nobody has got from Accept
+	ready   []*Conn
+	err     error
+}
+
+var _ net.Listener = (*Listener)(nil)
+
+// Listen listens on addr, "host:port"; ":port" is all devices, port 0 one that is free. The net.Listener is a *Listener. The error is a
+// *net.OpError; errors.Is finds the errno in it.
+func Listen(rt *rdma.Runtime, addr string, opts ...Option) (net.Listener, error) {
+	l := &Listener{rt: rt, cfg: newConfig(opts)}
+	l.wake = newWake()
+	sys := rt.System()
+	pid := sys.Root.Spawn(actor.PropsFromFunc(l.told, rt.OnLoop()))
+	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
+	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.maxMessage, l.cfg.credits))
+	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
+	if err != nil {
+		var told rdma.Failure
+		if !errors.As(err, &told) { // else Closed follows, and stops it
+			sys.Root.Stop(pid)
+		}
+		op := &net.OpError{Op: "listen", Net: Addr{}.Network(), Err: dialError(err)}
+		if a, err := rdma.ParseAddr(addr); err == nil {
+			op.Addr = Addr{a}
+		}
+		return nil, op
+	}
+	l.addr = Addr{ev.Local}
+	return l, nil
+}
+
+// told is the actor that the listener's identifier tells of its end.
+func (l *Listener) told(ctx actor.Context) {
+	if m, ok := ctx.Message().(*rdma.Closed); ok {
+		l.end(m.Err)
+		ctx.Stop(ctx.Self())
+	}
+}
+
+// end notes that no connection will come any more.
+func (l *Listener) end(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = &failure{unix.ENODEV, cause}
+	l.signal()
+}
+
+// admit takes a request. refusal says why not.
+func (l *Listener) admit() (refusal string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return "the listener has been closed"
+	case l.pending >= l.cfg.backlog:
+		return fmt.Sprintf("%d connections wait to be accepted", l.pending)
+	}
+	l.pending++
+	return ""
+}
+
+// gone is told of one that was admitted and has failed.
+func (l *Listener) gone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending--
+}
+
+// accepted takes a connection that is established.
+func (l *Listener) accepted(c *Conn) (woke bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		c.discard()
+		return false
+	}
+	l.ready = append(l.ready, c)
+	return l.signal()
+}
+
+// Accept waits for a connection, and returns a *Conn.
+func (l *Listener) Accept() (net.Conn, error) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		switch {
+		case l.closed:
+			return nil, l.opError("accept", net.ErrClosed)
+		case l.expired:
+			return nil, l.opError("accept", os.ErrDeadlineExceeded)
+		case len(l.ready) > 0:
+			c := l.ready[0]
+			l.ready[0] = nil
+			l.ready = l.ready[1:]
+			l.pending--
+			return c, nil
+		case l.err != nil:
+			return nil, l.opError("accept", l.err)
+		}
+		l.wait()
+	}
+}
+
+func (l *Listener) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: l.addr.Network(), Addr: l.addr, Err: err}
+}
+
+// closePatience is how long Close waits for the address to be free again.
+const closePatience = time.Second
+
+// Close ends Accept with net.ErrClosed, and connections that nobody has accepted; those that were accepted go on. The address is free
+// when it returns, unless the device takes longer than a second.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return l.opError("close", net.ErrClosed)
+	}
+	l.closed = true
+	l.stopTimer()
+	l.signal()
+	left := l.ready
+	l.ready = nil
+	l.mu.Unlock()
+	for _, c := range left {
+		c.discard()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{}) // ENOENT: it has gone with its device, or the runtime
+	return nil
+}
+
+// Addr is the Addr that is listened on.
+func (l *Listener) Addr() net.Addr { return l.addr }
+
+// SetDeadline says until when Accept may block, as Conn.SetReadDeadline does for Read.
+func (l *Listener) SetDeadline(t time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.opError("set", net.ErrClosed)
+	}
+	l.setDeadline(t)
+	return nil
+}

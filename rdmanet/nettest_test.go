@@ -1,0 +1,25 @@
+package rdmanet
+
+import (
+	"net"
+	"testing"
+
+	"golang.org/x/net/nettest"
+)
+
+// What every net.Conn has to do, as golang.org/x/net has it.
+func TestConn(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+		c1, err = Dial(t.Context(), rt, l.Addr().String())
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		c2, err = l.Accept()
+		return c1, c2, func() {
+			_ = c1.Close()
+			_ = c2.Close()
+		}, err
+	})
+}

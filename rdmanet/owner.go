@@ -1,0 +1,121 @@
+package rdmanet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// owner is the actor that a connection's identifier tells what happens, on its loop. Beside it a connection has nothing that runs.
+type owner struct {
+	conn    *Conn     // nil until the request, on the accepting side
+	from    *Listener // nil on the dialling side
+	told    bool      // from has the Conn
+	handoff func()    // nil until it is needed
+}
+
+// Receive is the actor's entrance.
+func (o *owner) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Received:
+		woke, wrong := o.conn.rd.take(m)
+		if wrong != "" {
+			o.conn.abort(violation(wrong))
+		}
+		o.woke(ctx, woke)
+	case *rdma.Sent:
+		o.woke(ctx, o.conn.wr.sent())
+	case *rdma.SendFailed:
+		o.sendFailed(m)
+	case *rdma.ConnectRequest:
+		o.requested(ctx, m)
+	case *rdma.Established:
+		if o.from != nil {
+			o.conn.established(m)
+			o.told = true
+			o.woke(ctx, o.from.accepted(o.conn))
+		}
+	case *rdma.Disconnected:
+		o.ended(ctx, m.Err)
+	case *rdma.DeviceRemoval:
+		o.ended(ctx, &rdma.RemovedError{Device: m.Device})
+	case *rdma.Closed:
+		o.closed(ctx, m)
+	}
+}
+
+// woke tells the loop of a goroutine that was woken: it lets it run before it sleeps. What that writes then needs no wake-up.
+func (o *owner) woke(ctx actor.Context, woke bool) {
+	if !woke {
+		return
+	}
+	if o.handoff == nil {
+		o.handoff = rdma.Handoff(ctx)
+	}
+	o.handoff()
+}
+
+// requested answers a peer that wants a stream, and one that wants something else.
+func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
+	wrong := checkGreeting(m.PrivateData)
+	if wrong == "" {
+		wrong = o.from.admit()
+	}
+	if wrong != "" {
+		ctx.Respond(&rdma.Reject{PrivateData: []byte(wrong)})
+		return
+	}
+	o.conn = newConn(ctx.ActorSystem(), ctx.Sender(), &o.from.cfg)
+	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
+}
+
+// sendFailed ends a stream that has a hole. Sends that fail because of the connection's end are told before it.
+func (o *owner) sendFailed(m *rdma.SendFailed) {
+	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
+		return
+	}
+	o.conn.abort(reset(m))
+}
+
+// errNoFIN is why a stream was cut off whose connection has ended without a failure.
+var errNoFIN = errors.New("the peer has ended the connection without a FIN")
+
+// ended notes the end of the connection.
+func (o *owner) ended(ctx actor.Context, cause error) {
+	c := o.conn
+	c.rd.mu.Lock()
+	finned := c.rd.finned
+	c.rd.mu.Unlock()
+	writing := broken(errors.New("the peer has closed"))
+	if cause == nil {
+		cause = errNoFIN
+	} else {
+		finned = false
+	}
+	if !finned {
+		writing = reset(cause)
+	}
+	woke := c.rd.end(reset(cause))
+	woke = c.wr.end(writing) || woke
+	o.woke(ctx, woke)
+}
+
+// closed is the last of the identifier's events. The runtime stops the accepting side's owners.
+func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
+	if o.conn != nil {
+		cause := m.Err
+		if cause == nil {
+			cause = fmt.Errorf("the identifier was closed")
+		}
+		o.ended(ctx, cause)
+	}
+	if o.from == nil {
+		ctx.Stop(ctx.Self())
+	} else if o.conn != nil && !o.told {
+		o.from.gone()
+	}
+}

@@ -1,0 +1,204 @@
+package rdmanet
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+const (
+	// blockSize is what a connection gathers of small messages that nobody has read. Their buffers, of the largest message's size each,
+	// and their credits go back at once, on the loop.
+	blockSize = 16 << 10
+	// smallMax is how large a message may be to be gathered. Copying twice as much costs more than giving its buffer back from the
+	// reader's goroutine, which has to wake the loop for it.
+	smallMax = 4 << 10
+)
+
+// block is memory for small messages. An idle connection has none.
+type block [blockSize]byte
+
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// reader is the receiving half of a connection: small messages in a block, and behind them messages that are kept as they came.
+type reader struct {
+	waiter
+
+	small    *block // nil: none
+	from, to int    // of small: what was not read
+
+	held   []*rdma.Received
+	limit  int  // of held: the credits that the peer has
+	at     int  // of held[0]: what was read
+	inUse  bool // somebody reads held[0] without the lock
+	finned bool // the peer has sent its FIN
+	shut   bool // CloseRead
+	err    error
+}
+
+// take has a message of the peer's. It is on the loop. wrong says why the connection must end.
+func (r *reader) take(m *rdma.Received) (woke bool, wrong string) {
+	n := len(m.Data)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.finned:
+		return false, "the peer has sent something behind its FIN"
+	case n == 0:
+		r.finned = true
+	case r.closed || r.shut:
+		return false, ""
+	case len(r.held) == 0 && n <= smallMax && r.fits(n):
+		r.to += copy(r.small[r.to:], m.Data)
+	case len(r.held) >= r.limit: // it has no credits, because its hello was missing
+		return false, "the peer does not wait until what it has sent is read"
+	default:
+		r.held = append(r.held, m.Retain())
+	}
+	return r.signal(), ""
+}
+
+// fits makes room for n bytes in the block, if there is.
+func (r *reader) fits(n int) bool {
+	if r.small == nil {
+		r.small, r.from, r.to = blocks.Get().(*block), 0, 0
+	}
+	if r.to+n > len(r.small) && r.from > 0 {
+		r.to = copy(r.small[:], r.small[r.from:r.to])
+		r.from = 0
+	}
+	return r.to+n <= len(r.small)
+}
+
+// end says that nothing comes any more, and why. What has come stays.
+func (r *reader) end(err error) (woke bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	return r.signal()
+}
+
+// discard gives back what was not read. The caller has mu.
+func (r *reader) discard() {
+	if r.small != nil {
+		blocks.Put(r.small)
+		r.small = nil
+	}
+	keep := 0
+	if r.inUse {
+		keep = 1 // its user gives it back
+	}
+	for i := keep; i < len(r.held); i++ {
+		r.held[i].Release()
+		r.held[i] = nil
+	}
+	r.held = r.held[:min(keep, len(r.held))]
+}
+
+// ready waits until there is something to read, an end or an error. The caller has mu.
+func (r *reader) ready() error {
+	for {
+		switch {
+		case r.closed:
+			return net.ErrClosed
+		case r.expired:
+			return os.ErrDeadlineExceeded
+		case r.shut:
+			return io.EOF
+		case r.small != nil && r.to > r.from || len(r.held) > 0:
+			return nil
+		case r.finned:
+			return io.EOF
+		case r.err != nil:
+			return r.err
+		}
+		r.wait()
+	}
+}
+
+// read copies what is there to p.
+func (r *reader) read(p []byte) (n int, err error) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(p) == 0 && !r.closed && !r.expired {
+		return 0, nil
+	}
+	if err := r.ready(); err != nil {
+		return 0, err
+	}
+	if r.small == nil {
+		rest := r.borrow()
+		n = copy(p, rest)
+		r.giveBack(n)
+		return n, nil
+	}
+	n = copy(p, r.small[r.from:r.to])
+	if r.from += n; r.from == r.to {
+		blocks.Put(r.small)
+		r.small = nil
+	}
+	return n, nil
+}
+
+// borrow is what was not read of the oldest message. It gives up mu until giveBack, so that the loop need not wait for the copying.
+func (r *reader) borrow() []byte {
+	r.inUse = true
+	rest := r.held[0].Data[r.at:]
+	r.mu.Unlock()
+	return rest
+}
+
+// giveBack notes that n bytes were read, and gives the message back when that is all, or nobody will read the rest.
+func (r *reader) giveBack(n int) {
+	r.mu.Lock()
+	r.inUse = false
+	r.at += n
+	m := r.held[0]
+	if r.at < len(m.Data) && !r.closed && !r.shut {
+		return
+	}
+	last := copy(r.held, r.held[1:])
+	r.held[last] = nil
+	r.held, r.at = r.held[:last], 0
+	r.mu.Unlock()
+	m.Release()
+	r.mu.Lock()
+}
+
+// writeTo copies everything to w, without a buffer between. readErr is the stream's, err is w's.
+func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for err == nil {
+		if readErr = r.ready(); readErr != nil {
+			return n, readErr, nil
+		}
+		var k int
+		if b := r.small; b != nil {
+			rest := b[r.from:r.to]
+			r.small = nil
+			r.mu.Unlock()
+			k, err = w.Write(rest)
+			blocks.Put(b)
+			r.mu.Lock()
+		} else {
+			rest := r.borrow()
+			k, err = w.Write(rest)
+			if k < len(rest) && err == nil {
+				err = io.ErrShortWrite
+			}
+			r.giveBack(k)
+		}
+		n += int64(k)
+	}
+	return n, nil, err
+}

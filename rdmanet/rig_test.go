@@ -1,0 +1,95 @@
+package rdmanet
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// patience is how long a test waits for what takes no time.
+const patience = 20 * time.Second
+
+// openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down, and has to have nothing left.
+func openRuntime(tb testing.TB, opts ...rdma.Option) *rdma.Runtime {
+	tb.Helper()
+	before := openFiles(tb)
+	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+	rt, err := rdma.Open(sys, append([]rdma.Option{rdma.WithDevice(iwarp.New()), rdma.WithLogger(log)}, opts...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := rt.Shutdown(ctx); err != nil {
+			tb.Error(err)
+		}
+		sys.Shutdown()
+		if now := openFiles(tb); now > before {
+			tb.Errorf("%d files are open, and %d were before", now, before)
+		}
+	})
+	return rt
+}
+
+// openFiles counts what the process has open.
+func openFiles(tb testing.TB) int {
+	tb.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return len(all)
+}
+
+// listen listens on loopback until the test has ended.
+func listen(tb testing.TB, rt *rdma.Runtime, opts ...Option) *Listener {
+	tb.Helper()
+	l, err := Listen(rt, "127.0.0.1:0", opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = l.Close() })
+	return l.(*Listener)
+}
+
+// pipe is both ends of a stream, which are closed when the test has ended.
+func pipe(tb testing.TB, rt *rdma.Runtime, opts ...Option) (client, server *Conn) {
+	tb.Helper()
+	l := listen(tb, rt, opts...)
+	client, server = connect(tb, rt, l, opts...)
+	return client, server
+}
+
+// connect dials l.
+func connect(tb testing.TB, rt *rdma.Runtime, l *Listener, opts ...Option) (client, server *Conn) {
+	tb.Helper()
+	c, err := Dial(tb.Context(), rt, l.Addr().String(), opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = c.Close()
+		_ = s.Close()
+	})
+	return c.(*Conn), s.(*Conn)
+}
+
+// conns is connect for those who want no more than net.Conns.
+func conns(tb testing.TB, rt *rdma.Runtime) (client, server net.Conn) {
+	tb.Helper()
+	return pipe(tb, rt)
+}

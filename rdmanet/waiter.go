@@ -1,0 +1,80 @@
+package rdmanet
+
+import (
+	"sync"
+	"time"
+)
+
+// waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its deadline. There is one goroutine that
+// waits at a time: whoever has the turn.
+type waiter struct {
+	turn sync.Mutex // one call at a time; held while it waits
+	mu   sync.Mutex // all the rest; never held for long
+
+	wake    chan struct{} // one token for each time that waiting ends
+	waiting bool
+	timer   *time.Timer
+	at      time.Time // the deadline, on the monotonic clock; zero: none, or it has passed
+	expired bool
+	closed  bool
+}
+
+// newWake makes a waiter's channel.
+func newWake() chan struct{} { return make(chan struct{}, 1) }
+
+// wait gives up mu until signal. The caller looks at everything again.
+func (w *waiter) wait() {
+	w.waiting = true
+	w.mu.Unlock()
+	<-w.wake
+	w.mu.Lock()
+}
+
+// signal ends wait, and reports whether anybody waited. The caller has mu.
+func (w *waiter) signal() (woke bool) {
+	if !w.waiting {
+		return false
+	}
+	w.waiting = false
+	w.wake <- struct{}{}
+	return true
+}
+
+// setDeadline is SetReadDeadline and its like. The caller has mu.
+func (w *waiter) setDeadline(t time.Time) {
+	w.at, w.expired = time.Time{}, false
+	if t.IsZero() {
+		w.stopTimer()
+		return
+	}
+	left := time.Until(t)
+	if left <= 0 {
+		w.expired = true
+		w.stopTimer()
+		w.signal()
+		return
+	}
+	w.at = time.Now().Add(left)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(left, w.expire)
+		return
+	}
+	w.timer.Reset(left)
+}
+
+// expire is the timer's. It may come too late to be stopped: then the deadline is another one, or none.
+func (w *waiter) expire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at.IsZero() || time.Now().Before(w.at) {
+		return
+	}
+	w.at, w.expired = time.Time{}, true
+	w.signal()
+}
+
+func (w *waiter) stopTimer() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
