@@ -43,8 +43,12 @@ var roles = map[string]func(args []string) error{
 	"dial-client":    dialClient,
 	"rate-server":    rateServer,
 	"rate-client":    rateClient,
+	"web-server":     httpOverTCP, // http's, over TCP
+	"web-client":     httpClientTCP,
 	"accept-server":  acceptServer,
 	"accept-client":  acceptClient,
+	"http-server":    httpOverRDMA,
+	"http-client":    httpClientRDMA,
 	"storm-server":   stormServer,
 	"storm-client":   stormClient,
 	"storm-hostile":  stormHostile,

@@ -7,6 +7,7 @@
 //	go run ./internal/figures bulk      # 1 MiB Sends and Writes at verbs level, without and with CRC, against TCP
 //	go run ./internal/figures connect   # one connection established on both sides, against dial, accept and a round trip
 //	go run ./internal/figures rate      # connections per second
+//	go run ./internal/figures http      # net/http over rdmanet, against net/http over TCP
 //	go run ./internal/figures storm     # 10,000 connections at once, 1 % of the peers hostile
 //	go run ./internal/figures idle      # 15,000 idle connections in one process pair
 //	go run ./internal/figures all       # every one, and the table
@@ -49,6 +50,7 @@ var figures = []figure{
 	{"bulk", bulk},
 	{"connect", connect},
 	{"rate", rate},
+	{"http", httpFigure},
 }
 
 // row is one line of the table.
