@@ -1,5 +1,153 @@
 package rpc
 
-type asking struct{}
+import (
+	"context"
+	"sync"
+	"time"
 
-func (a *asking) finish(c *call) {}
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Reply is the answer of a call that Go has made, as a message to the actor that has called.
+type Reply[R any] struct {
+	Call  *Pending // what Go has returned
+	Value *R       // nil with an error
+	Err   error    // an *Error, as Call returns it
+}
+
+// Pending is a call that Go has made. Two calls have different ones.
+type Pending struct {
+	call   call // not used again: Cancel may come late
+	link   *link
+	sys    *actor.ActorSystem
+	to     *actor.PID
+	cancel context.CancelFunc // of Within's context; on a goroutine, of the call's
+	reply  func(b []byte, err error) any
+
+	mu   sync.Mutex
+	stop func() bool // watching the context
+	over bool
+}
+
+// GoOption is an option of Go.
+type GoOption func(*goConfig)
+
+type goConfig struct {
+	ctx    context.Context
+	within time.Duration
+}
+
+// Within gives a call of Go's a deadline.
+func Within(d time.Duration) GoOption { return func(c *goConfig) { c.within = d } }
+
+// Under has a call of Go's end with ctx, and carry its deadline and metadata.
+func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ctx } }
+
+// Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does not block. With interceptors or
+// retries (WithInterceptors, WithRetry) the call is made on a goroutine, and q must not be changed until the answer has come; otherwise q
+// is the caller's again when Go returns. The answer is decoded on the client's loop.
+func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...GoOption) *Pending {
+	cfg := goConfig{ctx: context.Background(), within: c.cfg.timeout}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	p := &Pending{sys: c.sys, to: ctx.Self(), cancel: func() {}}
+	p.call.m, p.call.actor = m.m, p
+	if cfg.within > 0 {
+		cfg.ctx, p.cancel = context.WithTimeout(cfg.ctx, cfg.within)
+	}
+	if len(c.cfg.interceptors) > 0 || c.cfg.retry.Attempts > 1 {
+		within := p.cancel
+		cfg.ctx, p.cancel = context.WithCancel(cfg.ctx)
+		go func() {
+			r, err := Call(cfg.ctx, c, m, q)
+			p.cancel()
+			within()
+			p.sys.Root.Send(p.to, &Reply[R]{p, r, err})
+		}()
+		return p
+	}
+	p.reply = func(b []byte, err error) any {
+		if err != nil {
+			return &Reply[R]{Call: p, Err: err}
+		}
+		r := new(R)
+		if err := m.m.rep.decode(b, r); err != nil {
+			err = &Error{Code: CodeBadMessage, Method: m.m.name, Message: "reply: " + err.Error(), Fate: FateAnswered}
+			return &Reply[R]{Call: p, Err: err}
+		}
+		return &Reply[R]{Call: p, Value: r}
+	}
+	if err := p.start(cfg.ctx, c, q); err != nil {
+		p.answer(nil, err)
+	}
+	return p
+}
+
+// start puts the request.
+func (p *Pending) start(ctx context.Context, c *Client, q any) error {
+	m := p.call.m
+	l, err := c.current()
+	if err != nil {
+		return named(err, m)
+	}
+	p.link = l
+	h, metadata, err := prepare(ctx, m)
+	if err != nil {
+		return err
+	}
+	scratch := getBuffer()
+	body, err := m.req.encode(scratch.b, q)
+	defer func() { scratch.put(len(body)) }()
+	if err != nil {
+		return &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
+	}
+	if err := l.start(&p.call, h, metadata, body); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over && ctx.Done() != nil {
+		p.stop = context.AfterFunc(ctx, func() { p.abandon(contextError(ctx, m, FateUnknown)) })
+	}
+	return nil
+}
+
+// Cancel gives the call up: the handler's context is cancelled, and the answer is context.Canceled, unless it is on its way already. Any
+// goroutine.
+func (p *Pending) Cancel() {
+	if p.link == nil { // on a goroutine
+		p.cancel()
+		return
+	}
+	p.abandon(&Error{Code: CodeCanceled, Method: p.call.m.name})
+}
+
+func (p *Pending) abandon(err *Error) {
+	if ok, f := p.link.abandon(&p.call); ok {
+		err.Fate = f
+		p.answer(nil, err)
+	}
+}
+
+// finish is told that the call is over. The loop's.
+func (p *Pending) finish(c *call) {
+	if c.err != nil {
+		p.answer(nil, c.err)
+		return
+	}
+	p.answer(c.reply, nil)
+}
+
+// answer tells the actor.
+func (p *Pending) answer(b []byte, err error) {
+	p.mu.Lock()
+	p.over = true
+	stop := p.stop
+	p.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	p.cancel()
+	p.sys.Root.Send(p.to, p.reply(b, err))
+}

@@ -17,7 +17,7 @@ type call struct {
 	next  *call         // among those that are being finished
 
 	stream *receiving // of a stream
-	actor  *asking    // whose answer is a message
+	actor  *Pending   // whose answer is a message
 }
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
@@ -135,7 +135,12 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) 
 			defer cancel()
 		}
 	}
-	return c.once(ctx, m, body)
+	for attempt := 1; ; attempt++ {
+		cl, err := c.once(ctx, m, body)
+		if err == nil || !retryable(m, err) || !c.cfg.retry.again(ctx, attempt) {
+			return cl, err
+		}
+	}
 }
 
 // once makes a call without retries.

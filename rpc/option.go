@@ -45,6 +45,7 @@ type clientConfig struct {
 	config
 	window  int // bytes of a stream
 	timeout time.Duration
+	retry   Retry
 }
 
 const (

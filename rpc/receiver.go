@@ -1,6 +1,238 @@
 package rpc
 
-type receiving struct{}
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"iter"
+	"sync"
+)
 
-func (r *receiving) item(body []byte) error { return nil }
-func (r *receiving) finish(c *call)         {}
+// Receiver is where the items of a stream come in. It is one goroutine's at a time, Close excepted.
+type Receiver[T any] struct{ r *receiving }
+
+// Open opens a stream and returns before the server has answered: that it refused is what Recv says. The stream ends with ctx. It is not
+// repeated (WithRetry). One that is not wanted until its end has to be closed, or its ctx to end.
+func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
+	var r *receiving
+	if len(c.cfg.interceptors) == 0 {
+		var err error
+		if r, err = c.open(ctx, m.m, q); err != nil {
+			return nil, err
+		}
+		return &Receiver[T]{r}, nil
+	}
+	info := c.info(m.m, q)
+	err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
+		r, err = c.open(ctx, m.m, info.Request)
+		return err
+	})
+	switch {
+	case err != nil && r != nil:
+		r.close(err)
+		return nil, err
+	case err != nil:
+		return nil, err
+	case r == nil:
+		return nil, &Error{Code: CodeCanceled, Method: m.m.name, Message: "an interceptor has not gone on", Fate: FateNotSent}
+	}
+	return &Receiver[T]{r}, nil
+}
+
+// Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error, and the end, too.
+func (r *Receiver[T]) Recv() (*T, error) {
+	b, err := r.r.next()
+	if err != nil {
+		return nil, err
+	}
+	item := new(T)
+	if err := r.r.call.m.rep.decode(b, item); err != nil {
+		err = &Error{Code: CodeBadMessage, Method: r.r.call.m.name, Message: "item: " + err.Error(), Fate: FateAnswered}
+		r.r.close(err)
+		return nil, err
+	}
+	return item, nil
+}
+
+// All is the items that are still to come, for range. What ends the stream is its last element, unless it is io.EOF. When the loop is left
+// before that the stream is closed.
+func (r *Receiver[T]) All() iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		defer r.Close()
+		for {
+			item, err := r.Recv()
+			if err == io.EOF {
+				return
+			}
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Close gives the stream up: the server's handler is cancelled, Recv returns what has come already and then context.Canceled. A stream
+// that has ended need not be closed. Any goroutine.
+func (r *Receiver[T]) Close() { r.r.close(nil) }
+
+// receiving is the part of a Receiver that does not depend on the type.
+type receiving struct {
+	l      *link
+	call   call // not used again: Close may come late
+	window int64
+	ready  chan struct{} // holds a token when something has changed
+
+	read []byte // taken from in; the reader's, as is at
+	at   int
+
+	mu     sync.Mutex
+	stop   func() bool // watching the context; nil: not yet, or not any more
+	in     []byte // items, each behind its length
+	credit int64  // bytes that the server may still send
+	taken  int64  // bytes that it was not told it may send again
+	err    error  // the end
+}
+
+// open sends the request of a stream.
+func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
+	l, err := c.current()
+	if err != nil {
+		return nil, named(err, m)
+	}
+	h, metadata, err := prepare(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	scratch := getBuffer()
+	body, err := m.req.encode(scratch.b, q)
+	defer func() { scratch.put(len(body)) }()
+	if err != nil {
+		return nil, &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
+	}
+	r := &receiving{l: l, window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
+	r.call.m, r.call.stream = m, r
+	if err := l.start(&r.call, h, metadata, body); err != nil {
+		return nil, err
+	}
+	r.watch(ctx)
+	return r, nil
+}
+
+// watch has the stream end with ctx.
+func (r *receiving) watch(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil && ctx.Done() != nil {
+		r.stop = context.AfterFunc(ctx, func() { r.close(contextError(ctx, r.call.m, FateUnknown)) })
+	}
+}
+
+// item takes an item in. The loop's; the connection's mu is held.
+func (r *receiving) item(body []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.credit <= 0 {
+		return violation("an item of call %#x that its window has no room for", r.call.id)
+	}
+	r.credit -= headerLen + int64(len(body))
+	r.in = binary.BigEndian.AppendUint32(r.in, uint32(len(body)))
+	r.in = append(r.in, body...)
+	r.notify()
+	return nil
+}
+
+func (r *receiving) notify() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// finish is told that the stream has ended. The loop's.
+func (r *receiving) finish(c *call) {
+	var err error = io.EOF
+	if c.err != nil {
+		err = c.err
+	}
+	r.end(err)
+}
+
+func (r *receiving) end(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	if r.stop != nil {
+		r.stop()
+		r.stop = nil
+	}
+	r.notify()
+}
+
+// close gives the stream up, if it has not ended. err is why; nil: it was asked for.
+func (r *receiving) close(err error) {
+	if ok, f := r.l.abandon(&r.call); ok {
+		if err == nil {
+			err = &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: f}
+		}
+		r.end(err)
+	}
+}
+
+// next is the next item's bytes, which are good until the next call.
+func (r *receiving) next() ([]byte, error) {
+	for r.at == len(r.read) {
+		r.mu.Lock()
+		if len(r.in) == 0 && r.err != nil {
+			defer r.mu.Unlock()
+			return nil, r.err
+		}
+		spare := r.read[:0]
+		if cap(spare) > 2*keepBuffer {
+			spare = nil
+		}
+		r.read, r.in, r.at = r.in, spare, 0
+		r.mu.Unlock()
+		if len(r.read) == 0 {
+			<-r.ready
+		}
+	}
+	n := int(binary.BigEndian.Uint32(r.read[r.at:]))
+	item := r.read[r.at+4 : r.at+4+n : r.at+4+n]
+	r.at += 4 + n
+	r.widen(headerLen + int64(n))
+	return item, nil
+}
+
+// widen tells the server that it may send n bytes more, when it is worth a frame.
+func (r *receiving) widen(n int64) {
+	r.mu.Lock()
+	r.taken += n
+	due := r.err == nil && r.taken >= r.window/2
+	if due {
+		n = r.taken
+		r.credit += n
+		r.taken = 0
+	}
+	r.mu.Unlock()
+	if due {
+		r.l.widen(&r.call, uint32(n))
+	}
+}
+
+// widen lets the server send more of a stream.
+func (l *link) widen(c *call, n uint32) {
+	l.out.mu.Lock()
+	i := c.id.slot()
+	if i >= len(l.slots) || l.slots[i].call != c {
+		l.out.mu.Unlock()
+		return
+	}
+	l.out.put(header{typ: frameWindow, call: c.id, arg: n}, nil)
+	wake := l.out.wake()
+	l.out.mu.Unlock()
+	if wake {
+		l.out.tell()
+	}
+}
