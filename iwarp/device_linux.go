@@ -66,12 +66,34 @@ type domain struct {
 	gone  bool
 }
 
-// Alloc makes a memory region. Its key and its address are random: neither tells a peer anything about the process or about other
-// regions, and guessing costs a connection each time.
+// Alloc makes a memory region.
 func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	switch {
-	case n <= 0 || n > math.MaxUint32:
+	if n <= 0 || n > math.MaxUint32 {
 		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", n, unix.EINVAL)
+	}
+	mr, err := p.region(access)
+	if err == nil {
+		mr.Bytes = make([]byte, n)
+	}
+	return mr, err
+}
+
+// Register makes a memory region of b, which stays the caller's: verbs.Registrar.
+func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
+	if len(b) == 0 || len(b) > math.MaxUint32 {
+		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", len(b), unix.EINVAL)
+	}
+	mr, err := p.region(access)
+	if err == nil {
+		mr.Bytes = b
+	}
+	return mr, err
+}
+
+// region makes a memory region without memory. Its key and its address are random: neither tells a peer anything about the process or
+// about other regions, and guessing costs a connection each time.
+func (p *domain) region(access verbs.Access) (*verbs.MR, error) {
+	switch {
 	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
 		return nil, fmt.Errorf("iwarp: memory region with unknown access %#x: %w", access, unix.EINVAL)
 	case access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0:
@@ -88,7 +110,6 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 			LKey: stag, RKey: stag, Access: access,
 		}
 		if p.dev.regions.Add(mr) { // not a key in use
-			mr.Bytes = make([]byte, n)
 			p.users++
 			return mr, nil
 		}

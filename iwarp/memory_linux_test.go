@@ -142,6 +142,52 @@ func TestDomains(t *testing.T) {
 	}
 }
 
+// TestRegister: the caller's bytes are read where they are, as long as they are registered, and what the peer is still being sent of them
+// when they are not any more has left before anything that is posted then.
+func TestRegister(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 1)
+	const size = 32 << 20 // more than the sockets take
+	src := bytes.Repeat([]byte{1}, size)
+	mr, err := client.in.dev.PD().(verbs.Registrar).Register(src, verbs.RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &mr.Bytes[0] != &src[0] {
+		t.Error("the bytes were copied")
+	}
+	for _, bad := range [][]byte{nil, {}} {
+		if _, err := client.in.dev.PD().(verbs.Registrar).Register(bad, 0); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("registering nothing: %v, want EINVAL", err)
+		}
+	}
+	sink := server.alloc(size, verbs.LocalWrite)
+	p.sq.post(verbs.SendWR{ID: 7, Op: verbs.Read, SGL: whole(sink), RemoteAddr: mr.Addr, RKey: mr.RKey})
+	server.completed(1, client)
+	if !bytes.Equal(sink.Bytes, src) {
+		t.Error("other bytes were read")
+	}
+	server.wcs = nil
+	p.sq.post(verbs.SendWR{ID: 8, Op: verbs.Read, SGL: whole(sink), RemoteAddr: mr.Addr, RKey: mr.RKey})
+	n := 0
+	turns(t, "the request", func() bool { n++; return n > 1 }, server)
+	turns(t, "the answer to fill the socket", func() bool { return p.cq.QP.(*queuePair).conn.core.Pending() }, client)
+	if err := client.in.dev.Free(mr); err != nil {
+		t.Fatal(err)
+	}
+	p.cq.post(verbs.SendWR{ID: 9, Op: verbs.Write})
+	client.completed(1, server)
+	if client.wcs[0].Status == verbs.StatusSuccess { // else the end has come first
+		for i := range src {
+			src[i] = 2
+		}
+	}
+	turns(t, "the end of the Read", func() bool { return len(server.wcs) > 0 }, server, client)
+	if bytes.IndexByte(sink.Bytes, 2) >= 0 {
+		t.Error("the peer was sent bytes that came to the memory later")
+	}
+}
+
 // TestFreedMemory is not posted, not written and not read.
 func TestFreedMemory(t *testing.T) {
 	client, server := newNode(t), newNode(t)

@@ -79,6 +79,15 @@ type PD interface {
 	Close() error
 }
 
+// Registrar is a PD of a device inside the process, which can register memory that the caller has (ibv_reg_mr(3)). Others register
+// their own only: Go's heap cannot be pinned for a kernel.
+type Registrar interface {
+	PD
+	// Register makes a memory region of b, which is not copied. As long as it is registered b must stay as it is, and where a peer is
+	// reading it, until what was posted after Device.Free has been sent. Errors as Alloc.
+	Register(b []byte, access Access) (*MR, error)
+}
+
 // MR is a registered memory region.
 type MR struct {
 	// PD is where it is registered; nil once freed.
