@@ -1,0 +1,90 @@
+package reconnect
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Config is how a reconnecting actor works. Zero fields have the defaults; Dial.Addr has none.
+type Config struct {
+	Dial    rdma.Dial       // every attempt's; a Timeout also bounds how long one attempt holds its place at the Limiter
+	Options []rdma.IDOption // of every identifier
+
+	Queue    int  // messages that wait for a connection, or for the peer: 256. More are refused
+	FailFast bool // nothing waits for the next generation: what a generation leaves unsent is told, sends while down are refused
+
+	Backoff  Backoff
+	Rand     *rand.Rand    // of the jitter; nil: the process's
+	Limiter  *Limiter      // nil: the runtime's, which all share that name none
+	Attempts int           // so many that failed in a row end it; 0: never
+	GiveUp   time.Duration // so long without a connection ends it; 0: never
+	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent.
+	Permanent func(rdma.Failure) bool
+	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil: nothing does.
+	Context context.Context
+}
+
+// Backoff is how long it waits between attempts: a random time ("full jitter") of at most First after the first failure, twice that
+// after the second, and so on up to Most.
+type Backoff struct {
+	First  time.Duration // 100 ms
+	Most   time.Duration // 30 s
+	Stable time.Duration // a connection that was up for so long begins again with First: 10 s
+}
+
+const (
+	defaultQueue  = 256
+	defaultFirst  = 100 * time.Millisecond
+	defaultMost   = 30 * time.Second
+	defaultStable = 10 * time.Second
+	defaultDrain  = 5 * time.Second
+)
+
+// withDefaults fills zero fields.
+func (c Config) withDefaults(rt *rdma.Runtime) Config {
+	set(&c.Queue, defaultQueue)
+	set(&c.Backoff.First, defaultFirst)
+	set(&c.Backoff.Most, defaultMost)
+	set(&c.Backoff.Stable, defaultStable)
+	if c.Limiter == nil {
+		c.Limiter = limiterOf(rt)
+	}
+	if c.Permanent == nil {
+		c.Permanent = Permanent
+	}
+	return c
+}
+
+func set[T ~int | ~int64](v *T, def T) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+// pause is the exponential backoff with full jitter.
+type pause struct {
+	exp  backoff.ExponentialBackOff
+	rand *rand.Rand
+}
+
+func newPause(b Backoff, r *rand.Rand) *pause {
+	p := &pause{exp: backoff.ExponentialBackOff{InitialInterval: b.First, Multiplier: 2, MaxInterval: b.Most}, rand: r}
+	p.exp.Reset()
+	return p
+}
+
+func (p *pause) reset() { p.exp.Reset() }
+
+// next is how long to wait now.
+func (p *pause) next() time.Duration {
+	most := int64(min(p.exp.NextBackOff(), p.exp.MaxInterval)) + 1
+	if p.rand != nil {
+		return time.Duration(p.rand.Int64N(most))
+	}
+	return time.Duration(rand.Int64N(most))
+}

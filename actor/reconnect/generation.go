@@ -1,0 +1,122 @@
+package reconnect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// dial begins a generation when it is our turn.
+func (l *link) dial(ctx actor.Context) {
+	l.phase = phaseQueueing
+	l.stopTimer()
+	ok, after := l.cfg.Limiter.enter(&l.ticket, rdma.Now(ctx))
+	if !ok {
+		if after > 0 {
+			l.timer = rdma.After(ctx, after, &turn{})
+		}
+		return
+	}
+	l.generation++
+	l.phase, l.dialling = phaseDialling, true
+	l.id = l.rt.CreateID(ctx.Self(), l.cfg.Options...)
+	d := l.cfg.Dial
+	ctx.Request(l.id, &d)
+}
+
+// dialled gives the Limiter its place back.
+func (l *link) dialled() {
+	if l.dialling {
+		l.dialling = false
+		l.cfg.Limiter.done()
+	}
+}
+
+// up: the generation has a connection. Messages go in a turn of their own, because the identifier is still telling of it.
+func (l *link) up(ctx actor.Context, ev *rdma.Established) {
+	l.dialled()
+	line, ok := rdma.LineOf(ctx, ev.ID)
+	if !ok {
+		l.finish(ctx, fmt.Errorf("%v has no data path: %w", ev, unix.EINVAL))
+		return
+	}
+	l.phase, l.upSince, l.failed, l.closeSent = phaseUp, rdma.Now(ctx), 0, false
+	l.tell(&Up{Generation: l.generation, Established: ev})
+	for _, m := range l.out.begin(line, ev.MaxMessage) {
+		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
+	}
+	ctx.Send(ctx.Self(), &flush{})
+}
+
+// lost notes since when there is no connection.
+func (l *link) lost(ctx actor.Context) {
+	l.downSince = rdma.Now(ctx)
+	if l.cfg.GiveUp > 0 {
+		rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
+	}
+}
+
+// down ends the generation, and decides what follows. f is why it was never up.
+func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
+	now := rdma.Now(ctx)
+	if l.phase == phaseUp {
+		l.lost(ctx)
+		if now.Sub(l.upSince) >= l.cfg.Backoff.Stable {
+			l.pause.reset()
+		}
+	} else {
+		l.failed++
+		l.failure = err
+	}
+	switch {
+	case l.closing && !l.redial:
+		l.finish(ctx, err)
+		return
+	case f != nil && l.cfg.Permanent(f):
+		l.finish(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))
+		return
+	case l.cfg.Attempts > 0 && l.failed >= l.cfg.Attempts:
+		l.finish(ctx, fmt.Errorf("%w after %d attempts: %w", ErrGaveUp, l.failed, err))
+		return
+	}
+	wait := l.pause.next()
+	l.over(ctx, err, now.Add(wait), false)
+	if l.closing && l.out.len() == 0 {
+		l.finish(ctx, err)
+		return
+	}
+	l.phase = phasePausing
+	l.timer = rdma.After(ctx, wait, &retry{l.generation})
+}
+
+// over ends the generation: nothing of its identifier is heard any more. last: no other follows.
+func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
+	l.dialled()
+	if l.id != nil {
+		ctx.Send(l.id, &rdma.DestroyID{}) // it may be on its way out by itself, which is as good
+		l.id = nil
+	}
+	d := &Down{Generation: l.generation, WasUp: l.phase == phaseUp, Err: err, NextTry: next}
+	if d.WasUp || last {
+		d.Fates, d.Counts = l.out.end(l.cfg.FailFast || last)
+	}
+	d.Waiting = l.out.len()
+	l.tell(d)
+}
+
+// rest is neither pausing nor waiting for a turn.
+func (l *link) rest() {
+	l.stopTimer()
+	l.cfg.Limiter.leave(&l.ticket)
+}
+
+func (l *link) stopTimer() {
+	if l.timer != nil {
+		l.timer()
+		l.timer = nil
+	}
+}

@@ -1,0 +1,238 @@
+package reconnect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// link is the reconnecting actor. One generation is one identifier: a Dial, and the connection if it comes about.
+type link struct {
+	rt    *rdma.Runtime
+	cfg   Config
+	owner *actor.PID
+	relay *rdma.Relay
+	pause *pause
+
+	phase      phase
+	generation uint64
+	id         *actor.PID // the generation's identifier; nil: none
+	ticket     ticket
+	dialling   bool      // has its place at the Limiter
+	timer      func()    // stops it; nil: none
+	downSince  time.Time // also before the first connection
+	upSince    time.Time
+	failed     int   // attempts in a row
+	failure    error // of the last of them
+	cause      error // why it ended
+	orphan     bool  // the owner has stopped: nobody is told
+	told       bool  // Closed was
+
+	closing   bool      // no more messages are accepted
+	redial    bool      // until those that were are sent: Drain
+	closeSent bool      // the identifier has got its Close
+	deadline  time.Time // of closing
+	release   func() bool
+
+	out outbox
+}
+
+// phase is where a link stands.
+type phase uint8
+
+const (
+	phasePausing  phase = iota // after a failure; before Started, too
+	phaseQueueing              // at the Limiter
+	phaseDialling
+	phaseUp
+	phaseEnded // Closed is to be told when the mailbox is empty
+)
+
+// The messages of a link to itself.
+type (
+	turn     struct{}                    // the Limiter may have its turn
+	retry    struct{ generation uint64 } // the pause after it is over
+	flush    struct{}                    // Established was told: messages may go
+	tooLong  struct{ since time.Time }   // without a connection
+	overdue  struct{}                    // the deadline of closing
+	canceled struct{ cause error }
+)
+
+// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if owner is an OnLoop actor of rt, else on the
+// next in turn. It ends with Closed, or with its owner. Any goroutine.
+func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
+	return rt.System().Root.Spawn(Props(rt, owner, cfg))
+}
+
+// Props is what Spawn spawns, for an owner that wants it as its child, or under a name. They are good for one actor.
+func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
+	cfg = cfg.withDefaults(rt)
+	l := &link{rt: rt, cfg: cfg, owner: owner, pause: newPause(cfg.Backoff, cfg.Rand)}
+	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner)) // one that has panicked is told Closed
+}
+
+// Receive is the actor's entrance.
+func (l *link) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.Received:
+		if l.current(ctx) {
+			l.relay.HandOn(m)
+			l.settle()
+		}
+	case *rdma.Send:
+		l.accept(ctx, message{send: m})
+	case *Send:
+		l.accept(ctx, m.take())
+	case *rdma.Writable:
+		if l.current(ctx) {
+			l.flush(ctx)
+		}
+	case *flush:
+		l.flush(ctx)
+	case *rdma.SendFailed, *rdma.Sent: // outbox knows
+	case rdma.Event:
+		if l.current(ctx) {
+			l.event(ctx, m)
+		}
+	case *rdma.Close:
+		l.close(ctx, m.Timeout, false)
+	case *Drain:
+		l.close(ctx, m.Timeout, true)
+	case *rdma.DestroyID:
+		l.finish(ctx, nil)
+	case *turn:
+		if l.phase == phaseQueueing {
+			l.dial(ctx)
+		}
+	case *retry:
+		if l.phase == phasePausing && m.generation == l.generation {
+			l.dial(ctx)
+		}
+	case *tooLong:
+		if l.phase != phaseUp && l.downSince.Equal(m.since) {
+			l.finish(ctx, fmt.Errorf("%w after %v: %w", ErrGaveUp, l.cfg.GiveUp, l.failure))
+		}
+	case *overdue:
+		l.finish(ctx, fmt.Errorf("the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
+	case *canceled:
+		l.finish(ctx, m.cause)
+	case *actor.Terminated:
+		if m.Who.Equal(l.owner) {
+			l.orphan = true
+			l.finish(ctx, rdma.ErrOwnerDied)
+		}
+	case *actor.Started:
+		l.start(ctx)
+	case *actor.Stopping, *actor.Restarting:
+		l.finish(ctx, rdma.ErrStopped)
+		l.closed()
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+	default:
+		l.refuse(message{}, fmt.Errorf("%T is nothing for a reconnecting actor: %w", m, unix.EINVAL))
+	}
+}
+
+// current reports whether an event is of this generation: what earlier identifiers tell late reaches nobody.
+func (l *link) current(ctx actor.Context) bool {
+	from := ctx.Sender()
+	return l.id != nil && (from == l.id || l.id.Equal(from))
+}
+
+func (l *link) start(ctx actor.Context) {
+	if l.phase == phaseEnded {
+		return // after a panic; the end is in the mailbox
+	}
+	l.relay, _ = rdma.NewRelay(ctx, l.owner) // our Props are OnLoop
+	ctx.Watch(l.owner)
+	self, root := ctx.Self(), ctx.ActorSystem().Root
+	l.ticket = ticket{who: self, addr: l.cfg.Dial.Addr, wake: func() { root.Send(self, &turn{}) }}
+	if c := l.cfg.Context; c != nil {
+		l.release = context.AfterFunc(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
+	}
+	l.lost(ctx)
+	l.dial(ctx)
+}
+
+// tell tells the owner.
+func (l *link) tell(msg any) {
+	if !l.orphan {
+		l.relay.Tell(msg)
+	}
+}
+
+// event handles what the generation's identifier tells.
+func (l *link) event(ctx actor.Context, ev rdma.Event) {
+	switch ev := ev.(type) {
+	case *rdma.Established:
+		l.up(ctx, ev)
+	case *rdma.Disconnected:
+		l.down(ctx, ev.Err, nil)
+	case *rdma.DeviceRemoval:
+		l.down(ctx, &rdma.RemovedError{Device: ev.Device}, nil)
+	case *rdma.Closed:
+		l.id = nil
+		l.down(ctx, ev.Err, nil)
+	case rdma.Failure:
+		if l.phase == phaseDialling {
+			l.down(ctx, ev, ev)
+		}
+	}
+}
+
+// close begins the end: what was accepted is sent first, over the present connection, or with redial over whichever there will be.
+func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
+	if l.phase == phaseEnded {
+		return
+	}
+	set(&timeout, defaultDrain)
+	l.closing = true
+	l.redial = l.redial || redial
+	if due := rdma.Now(ctx).Add(timeout); l.deadline.IsZero() || due.Before(l.deadline) {
+		l.deadline = due
+		rdma.After(ctx, timeout, &overdue{})
+	}
+	switch {
+	case l.phase == phaseUp:
+		l.flush(ctx)
+	case !l.redial || l.out.len() == 0:
+		l.finish(ctx, nil)
+	}
+}
+
+// closeLine has the identifier closed in order when everything was handed to it: it waits until the peer has consumed it.
+func (l *link) closeLine(ctx actor.Context) {
+	if l.closing && !l.closeSent && l.out.waiting() == 0 {
+		l.closeSent = true
+		ctx.Request(l.id, &rdma.Close{Timeout: max(l.deadline.Sub(rdma.Now(ctx)), 1)})
+	}
+}
+
+// finish ends everything now. What waits in the mailbox is refused before Closed is told.
+func (l *link) finish(ctx actor.Context, err error) {
+	if l.phase == phaseEnded {
+		return
+	}
+	if l.phase == phaseDialling || l.phase == phaseUp || l.out.len() > 0 {
+		l.over(ctx, err, time.Time{}, true)
+	}
+	l.rest()
+	l.phase, l.closing, l.cause = phaseEnded, true, err
+	if l.release != nil {
+		l.release()
+	}
+	ctx.Unwatch(l.owner)
+	ctx.Poison(ctx.Self())
+}
+
+// closed tells the very last.
+func (l *link) closed() {
+	if !l.told {
+		l.told = true
+		l.tell(&Closed{Err: l.cause, Counts: l.out.total})
+	}
+}

@@ -1,0 +1,201 @@
+package reconnect
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// message is one that was accepted and has no final fate.
+type message struct {
+	send       *rdma.Send // nil: the device has had it, and it will not be repeated
+	tag        uint64
+	tagged     bool
+	idempotent bool
+	repeated   bool // its fate was Unknown before: it may have been delivered
+}
+
+// take takes the message out of s, which goes back to the pool.
+func (s *Send) take() message {
+	m := message{send: s.Message, tag: s.Tag, tagged: true, idempotent: s.Idempotent}
+	*s = Send{}
+	sends.Put(s)
+	return m
+}
+
+// outbox is what was accepted and has no final fate, in order: first what the device of the present generation was handed, then what waits.
+type outbox struct {
+	queue   ring[message]
+	posted  int // so many of queue were handed over
+	watched int // so many of those are tagged
+	full    bool
+
+	line    *rdma.Line // nil: there is no connection
+	maxSend int
+	settled uint64 // messages of this connection that are known to be delivered, and gone from queue
+	counts  Counts // of the generation
+	total   Counts
+}
+
+func (o *outbox) len() int { return o.queue.len() }
+
+// waiting is how many the device was not handed.
+func (o *outbox) waiting() int { return o.queue.len() - o.posted }
+
+// begin takes the connection of a new generation. What waits and is larger than its peer takes is given back.
+func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
+	o.line, o.maxSend, o.settled = line, maxSend, 0
+	for range o.queue.len() {
+		m := o.queue.pop()
+		if m.send.Len() > maxSend {
+			tooLarge = append(tooLarge, m)
+			continue
+		}
+		o.queue.push(m)
+	}
+	return tooLarge
+}
+
+// post hands over what the connection has room for.
+func (o *outbox) post() {
+	for o.waiting() > 0 {
+		m := o.queue.at(o.posted)
+		var again *rdma.Send
+		if m.idempotent {
+			again = m.send.Copy()
+		}
+		if !o.line.Post(m.send) {
+			return
+		}
+		m.send = again
+		o.posted++
+		if m.tagged {
+			o.watched++
+		}
+	}
+}
+
+// news takes what is known of the present connection's messages by now.
+func (o *outbox) news() (fates []Fate) {
+	if !o.line.Acknowledged() { // nothing will be known
+		return o.shift(o.posted, Unknown, fates)
+	}
+	n := int(o.line.Delivered() - o.settled)
+	o.settled += uint64(n)
+	return o.shift(n, Delivered, fates)
+}
+
+// shift takes the first n of those that were handed over.
+func (o *outbox) shift(n int, outcome Outcome, fates []Fate) []Fate {
+	for range n {
+		m := o.queue.pop()
+		o.posted--
+		if m.tagged {
+			o.watched--
+			fates = append(fates, Fate{Tag: m.tag, Outcome: outcome})
+		}
+		o.counts.add(outcome)
+		o.total.add(outcome)
+	}
+	return fates
+}
+
+// end ends the generation. drop: nothing waits for another.
+func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
+	if o.line != nil {
+		fates = o.news()
+	}
+	posted := o.posted
+	for i := range o.queue.len() {
+		m := o.queue.pop()
+		f := Fate{Tag: m.tag, Outcome: Unsent}
+		if i < posted {
+			f.Outcome = Unknown
+			m.repeated = true
+		}
+		f.Again = !drop && m.send != nil
+		if f.Again {
+			o.queue.push(m)
+		} else {
+			if m.repeated {
+				f.Outcome = Unknown
+			}
+			o.counts.add(f.Outcome)
+			o.total.add(f.Outcome)
+		}
+		if m.tagged {
+			fates = append(fates, f)
+		}
+	}
+	counts = o.counts
+	o.line, o.posted, o.watched, o.counts = nil, 0, 0, Counts{}
+	return fates, counts
+}
+
+// accept takes a message of the owner's, or refuses it.
+func (l *link) accept(ctx actor.Context, m message) {
+	switch o := &l.out; {
+	case m.send == nil || !m.send.Take():
+		l.refuse(message{tag: m.tag}, fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+	case l.closing:
+		l.refuse(m, ErrClosing)
+	case l.cfg.FailFast && o.line == nil:
+		l.refuse(m, ErrDown)
+	case o.line != nil && m.send.Len() > o.maxSend:
+		l.refuse(m, tooLarge(m.send, o.maxSend))
+	case o.waiting() >= l.cfg.Queue:
+		o.full = true
+		l.refuse(m, ErrQueueFull)
+	default:
+		o.queue.push(m)
+		if o.waiting() == 1 {
+			l.flush(ctx)
+		}
+	}
+}
+
+func (l *link) refuse(m message, err error) {
+	r := &Refused{Tag: m.tag, Err: err}
+	if m.send != nil {
+		r.Bytes = m.send.Len()
+	}
+	l.tell(r)
+}
+
+func tooLarge(s *rdma.Send, most int) error {
+	return fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
+}
+
+// flush sends what may be sent, and tells what is known.
+func (l *link) flush(ctx actor.Context) {
+	o := &l.out
+	if l.phase != phaseUp {
+		return
+	}
+	if !l.closeSent {
+		o.post()
+	}
+	l.settle()
+	if o.full && o.waiting() <= l.cfg.Queue/2 {
+		o.full = false
+		l.tell(&rdma.Writable{})
+	}
+	l.closeLine(ctx)
+}
+
+// settle tells what has become known.
+func (l *link) settle() {
+	o := &l.out
+	if l.phase != phaseUp {
+		return
+	}
+	if fates := o.news(); len(fates) > 0 {
+		l.tell(&Settled{Generation: l.generation, Fates: fates})
+	}
+	if o.watched > 0 {
+		o.line.Awake()
+	}
+}

@@ -1,0 +1,128 @@
+package reconnect_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+const there = "10.0.0.2:7471"
+
+// rig is a client that reconnects to a server which the test plays on another machine.
+type rig struct {
+	*actortest.World
+	t      *testing.T
+	far    *rdma.Runtime
+	owner  *actortest.Probe
+	server *actortest.Probe
+	link   *actor.PID
+}
+
+// onFlavors runs a test on both kinds of devices.
+func onFlavors(t *testing.T, test func(r *rig), opts ...actortest.Option) {
+	t.Helper()
+	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+		t.Run(name, func(t *testing.T) { inRig(t, test, append(opts, flavor)...) })
+	}
+}
+
+func inRig(t *testing.T, test func(r *rig), opts ...actortest.Option) {
+	t.Helper()
+	actortest.Run(t, func(w *actortest.World) {
+		test(&rig{World: w, t: w.T(), far: w.Host("mem1", "10.0.0.2"), owner: w.Probe(), server: w.Probe()})
+	}, opts...)
+}
+
+// serve listens.
+func (r *rig) serve(opts ...rdma.IDOption) (listener *actor.PID) {
+	r.t.Helper()
+	listener = r.far.CreateID(r.server.PID(), opts...)
+	r.server.Request(listener, &rdma.Serve{Addr: ":7471"})
+	actortest.Next[*rdma.Listening](r.server)
+	return listener
+}
+
+// spawn starts the client.
+func (r *rig) spawn(cfg reconnect.Config) *actor.PID {
+	if cfg.Dial.Addr == "" {
+		cfg.Dial.Addr = there
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.New(rand.NewPCG(1, 2))
+	}
+	r.link = reconnect.Spawn(r.Runtime(), r.owner.PID(), cfg)
+	return r.link
+}
+
+// accept accepts the next request, and waits until both sides know.
+func (r *rig) accept() (conn *actor.PID, up *reconnect.Up) {
+	r.t.Helper()
+	actortest.Next[*rdma.ConnectRequest](r.server)
+	conn = r.server.Sender()
+	r.server.Request(conn, &rdma.Accept{})
+	actortest.Next[*rdma.Established](r.server)
+	for {
+		switch m := actortest.Next[any](r.owner).(type) {
+		case *reconnect.Up:
+			return conn, m
+		case *reconnect.Down:
+		default:
+			r.t.Fatalf("the owner was told %+v, want Up", m)
+		}
+	}
+}
+
+func (r *rig) send(tag uint64, text string) {
+	r.owner.Send(r.link, reconnect.NewSend(tag, []byte(text)))
+}
+
+// sendTwice is send of a message that may be delivered twice.
+func (r *rig) sendTwice(tag uint64, text string) {
+	s := reconnect.NewSend(tag, []byte(text))
+	s.Idempotent = true
+	r.owner.Send(r.link, s)
+}
+
+// hears checks what the server receives next.
+func (r *rig) hears(texts ...string) {
+	r.t.Helper()
+	for _, want := range texts {
+		if m := actortest.Next[*rdma.Received](r.server); string(m.Data) != want {
+			r.t.Fatalf("the server got %q, want %q", m.Data, want)
+		}
+	}
+}
+
+// released has the server give back what it has received last.
+func (r *rig) released() {
+	r.t.Helper()
+	r.server.Send(r.server.PID(), "no more")
+	actortest.Next[string](r.server)
+}
+
+// ended reads what the server is told of a connection's end.
+func (r *rig) ended() {
+	r.t.Helper()
+	for {
+		if _, ok := actortest.Next[any](r.server).(*rdma.Closed); ok {
+			return
+		}
+	}
+}
+
+// finish closes the client, if it is there, and everything else.
+func (r *rig) finish() *reconnect.Closed {
+	r.t.Helper()
+	r.owner.Send(r.link, &rdma.Close{Timeout: time.Second})
+	for {
+		if c, ok := actortest.Next[any](r.owner).(*reconnect.Closed); ok {
+			return c
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package actor
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Relay is how an OnLoop actor that stands between connections and their user tells that user things: in one FIFO, events and
+// received messages alike, as an identifier tells its owner. Sender is the actor that made the Relay. Its methods are called in that
+// actor's Receive.
+type Relay struct {
+	l    *loop
+	self *actor.PID
+	to   owner
+}
+
+// NewRelay makes the calling OnLoop actor's Relay to another actor of any kind. Not ok: the caller is none of OnLoop's.
+func NewRelay(ctx actor.Context, to *actor.PID) (r *Relay, ok bool) {
+	m := boxesOf(ctx.ActorSystem()).get(ctx.Self().Id)
+	if m == nil || m.loop() == nil {
+		return nil, false
+	}
+	l := m.loop()
+	return &Relay{l: l, self: ctx.Self(), to: l.rt.newOwner(l, to)}, true
+}
+
+// Tell sends msg, behind everything that was told before.
+func (r *Relay) Tell(msg any) {
+	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self})
+}
+
+// HandOn passes on the message that is being received, without a copy. It is the other actor's as it was the caller's: until that one's
+// Receive returns, or until Release after Retain; only then does the peer get its credit back.
+func (r *Relay) HandOn(m *Received) {
+	if r.to.box == nil {
+		r.Tell(&Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)})
+		return
+	}
+	m.Retain()
+	m.env.Message, m.env.Sender = m, r.self
+	if r.to.near {
+		r.to.box.hand(&m.env, m)
+		return
+	}
+	m.wait()
+	r.to.box.PostUserMessage(&m.env)
+}
+
+// OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each other; for every other PID, nil too, it is
+// OnLoop.
+func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
+	if box := rt.boxOf(pid); box != nil && box.loop().rt == rt {
+		return onLoop(box.loop())
+	}
+	return rt.OnLoop()
+}
+
+// Now is the time on the clock that After goes by: the loop's for an OnLoop actor, virtual in tests.
+func Now(ctx actor.Context) time.Time {
+	if m := boxesOf(ctx.ActorSystem()).get(ctx.Self().Id); m != nil && m.loop() != nil {
+		return m.loop().el.Now()
+	}
+	return time.Now()
+}
