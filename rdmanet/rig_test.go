@@ -2,6 +2,7 @@ package rdmanet
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -51,6 +52,15 @@ func openFiles(tb testing.TB) int {
 	return len(all)
 }
 
+// is fails the test unless err is an *net.OpError with target in it.
+func is(tb testing.TB, err, target error) {
+	tb.Helper()
+	var op *net.OpError
+	if !errors.Is(err, target) || !errors.As(err, &op) {
+		tb.Errorf("the error is %T %v, want a *net.OpError with %v", err, err, target)
+	}
+}
+
 // listen listens on loopback until the test has ended.
 func listen(tb testing.TB, rt *rdma.Runtime, opts ...Option) *Listener {
 	tb.Helper()
@@ -86,10 +96,4 @@ func connect(tb testing.TB, rt *rdma.Runtime, l *Listener, opts ...Option) (clie
 		_ = s.Close()
 	})
 	return c.(*Conn), s.(*Conn)
-}
-
-// conns is connect for those who want no more than net.Conns.
-func conns(tb testing.TB, rt *rdma.Runtime) (client, server net.Conn) {
-	tb.Helper()
-	return pipe(tb, rt)
 }

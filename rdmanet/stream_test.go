@@ -1,0 +1,294 @@
+package rdmanet
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// random is n bytes that are the same in every run.
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	return b
+}
+
+// A stream has no messages: whatever the sizes of Writes and Reads, the bytes are those that were written.
+func TestSizesDoNotMatter(t *testing.T) {
+	client, server := pipe(t, openRuntime(t))
+	want := random(8 << 20)
+	go func() {
+		r := rand.New(rand.NewPCG(1, 2))
+		for rest := want; len(rest) > 0; {
+			n := min(1+r.IntN(1<<r.IntN(19)), len(rest)) // around a block, a message, a window
+			if _, err := client.Write(rest[:n]); err != nil {
+				t.Error(err)
+				return
+			}
+			rest = rest[n:]
+		}
+		if err := client.CloseWrite(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var got bytes.Buffer
+	r := rand.New(rand.NewPCG(3, 4))
+	for p := make([]byte, 1<<18); ; {
+		n, err := server.Read(p[:1+r.IntN(1<<r.IntN(19))])
+		got.Write(p[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%d bytes came of %d, or they are others", got.Len(), len(want))
+	}
+}
+
+// Each half ends for itself: io.Copy both ways at once, through WriteTo and through Read.
+func TestHalfClose(t *testing.T) {
+	for _, through := range []string{"WriteTo", "Read"} {
+		t.Run(through, func(t *testing.T) {
+			client, server := pipe(t, openRuntime(t))
+			var from io.Reader = server
+			if through == "Read" {
+				from = struct{ io.Reader }{server}
+			}
+			go func() {
+				var all bytes.Buffer
+				if _, err := io.Copy(&all, from); err != nil { // to the client's FIN
+					t.Error(err)
+				}
+				if _, err := server.Write(all.Bytes()); err != nil {
+					t.Errorf("writing after the peer's FIN: %v", err)
+				}
+				if err := server.CloseWrite(); err != nil {
+					t.Error(err)
+				}
+			}()
+			want := random(3<<20 + 1)
+			if _, err := client.Write(want); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.CloseWrite(); err != nil {
+				t.Errorf("CloseWrite a second time: %v", err)
+			}
+			_, err := client.Write([]byte("x"))
+			is(t, err, unix.EPIPE)
+			got, err := io.ReadAll(client)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes came back of %d, %v", len(got), len(want), err)
+			}
+			if n, err := client.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+				t.Errorf("Read after the end: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// WriteTo tells its writer's error and not the stream's, and goes on behind what was written.
+func TestWriteToStopsAtTheWritersError(t *testing.T) {
+	client, server := pipe(t, openRuntime(t))
+	for _, size := range []int{100, 50_000} {
+		if _, err := client.Write(bytes.Repeat([]byte{1}, size)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(&short{10}, server)
+		if n != 10 || !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("io.Copy said %d, %v", n, err)
+		}
+	}
+	// Of the small one, as of any buffer of io.Copy's, the rest is lost; of the large one it is still there.
+	if n, err := io.ReadFull(server, make([]byte, 50_000-10)); err != nil {
+		t.Errorf("%d bytes are left, %v", n, err)
+	}
+}
+
+// short is a writer that takes so many bytes.
+type short struct{ n int }
+
+func (s *short) Write(p []byte) (int, error) {
+	n := min(s.n, len(p))
+	s.n -= n
+	if n < len(p) {
+		return n, io.ErrShortWrite
+	}
+	return n, nil
+}
+
+// After CloseRead nothing is read, and the peer is not held up by what nobody reads.
+func TestCloseRead(t *testing.T) {
+	client, server := pipe(t, openRuntime(t))
+	if _, err := client.Write(make([]byte, 100_000)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.CloseRead(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := server.Read(make([]byte, 10)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("Read said %d, %v", n, err)
+	}
+	if _, err := client.Write(make([]byte, 10<<20)); err != nil {
+		t.Error(err)
+	}
+	if _, err := server.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was written before Close arrives, and behind it the FIN; writing to who has closed is EPIPE.
+func TestCloseDelivers(t *testing.T) {
+	client, server := pipe(t, openRuntime(t))
+	want := random(2 << 20)
+	go func() {
+		if _, err := client.Write(want); err != nil {
+			t.Error(err)
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+		is(t, client.Close(), net.ErrClosed)
+	}()
+	got, err := io.ReadAll(server)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came of %d, %v", len(got), len(want), err)
+	}
+	for err == nil {
+		_, err = server.Write([]byte("x"))
+	}
+	is(t, err, unix.EPIPE)
+	if err := server.CloseWrite(); err != nil {
+		t.Errorf("CloseWrite towards a peer that has closed: %v", err)
+	}
+}
+
+// Close ends what blocks, and says so.
+func TestCloseUnblocks(t *testing.T) {
+	client, _ := pipe(t, openRuntime(t))
+	errs := make(chan error, 2)
+	begun := make(chan struct{})
+	go func() {
+		_, err := client.Read(make([]byte, 1))
+		errs <- err
+	}()
+	go func() {
+		close(begun)
+		_, err := client.Write(make([]byte, 64<<20)) // the peer does not read
+		errs <- err
+	}()
+	<-begun
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is(t, <-errs, net.ErrClosed)
+	is(t, <-errs, net.ErrClosed)
+	_, err := client.Read(nil)
+	is(t, err, net.ErrClosed)
+	_, err = client.Write(nil)
+	is(t, err, net.ErrClosed)
+	is(t, client.SetDeadline(time.Time{}), net.ErrClosed)
+	is(t, client.CloseWrite(), net.ErrClosed)
+	is(t, client.CloseRead(), net.ErrClosed)
+}
+
+// A Close in the middle of a Read from a message gives the message back: Shutdown would wait for it, and fail the test.
+func TestCloseDuringReads(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	for range 50 {
+		client, server := connect(t, rt, l)
+		go func() {
+			for {
+				if _, err := client.Write(make([]byte, 60_000)); err != nil {
+					return
+				}
+			}
+		}()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for p := make([]byte, 1000); ; {
+				if _, err := server.Read(p); err != nil {
+					return
+				}
+			}
+		}()
+		if _, err := server.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		_ = server.Close()
+		<-ended
+		_ = client.Close()
+	}
+}
+
+// A Write that a deadline interrupts tells how much was taken, and exactly that arrives; afterwards the stream goes on.
+func TestInterruptedWriteTellsHowMuch(t *testing.T) {
+	client, server := pipe(t, openRuntime(t))
+	want := random(64 << 20)
+	if err := client.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := client.Write(want) // the peer does not read
+	is(t, err, os.ErrDeadlineExceeded)
+	var timeout net.Error
+	if !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("%v is no time-out", err)
+	}
+	if n == 0 || n == len(want) {
+		t.Errorf("%d bytes were taken of %d", n, len(want))
+	}
+	if _, err := client.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a Write after the deadline: %v", err)
+	}
+	if err := client.SetWriteDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if _, err := client.Write([]byte("behind")); err != nil {
+			t.Error(err)
+		}
+		_ = client.CloseWrite()
+	}()
+	got, err := io.ReadAll(server)
+	if err != nil || !bytes.Equal(got, append(want[:n:n], "behind"...)) {
+		t.Errorf("%d bytes came of %d, %v", len(got), n+len("behind"), err)
+	}
+}
+
+// The addresses are those of the two ends, crosswise.
+func TestAddresses(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	client, server := connect(t, rt, l)
+	if client.LocalAddr() != server.RemoteAddr() || client.RemoteAddr() != server.LocalAddr() || server.LocalAddr() != l.Addr() {
+		t.Errorf("%v to %v, and %v to %v; the listener is %v",
+			client.LocalAddr(), client.RemoteAddr(), server.LocalAddr(), server.RemoteAddr(), l.Addr())
+	}
+	if n := l.Addr().Network(); n != "rdma" {
+		t.Errorf("the network is %q", n)
+	}
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil || host != "127.0.0.1" || port == "0" {
+		t.Errorf("the listener's address is %v", l.Addr())
+	}
+}
