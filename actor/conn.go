@@ -17,6 +17,8 @@ type conn struct {
 	it   *ident
 	l    *loop
 	d    *device
+	pd   verbs.PD // the queue pair's
+	dom  *domain  // of what it receives into and sends from
 	qp   verbs.QP
 	pool *recvPool
 	cq   *completions // nil: it has no claim to it any more
@@ -24,8 +26,12 @@ type conn struct {
 	up   bool // established, and the owner has been told
 	over bool // nothing is sent or told any more
 
+	regions []*verbs.MR // in pd, of one-sided operations
+
 	early []*Received // came before Established
 	queue sendQueue
+	ops   opQueue
+	seq   uint32 // of what was queued last, of both
 
 	maxSend  int // bytes the peer takes
 	depth    int // of the send queue
@@ -95,20 +101,26 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 	if m == modeMessages {
 		size += headerLen
 	}
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
 	var err error
-	if c.pool, err = d.recvPool(size); err != nil {
+	if c.pool, err = c.dom.recvPool(size); err != nil {
+		c.leave()
 		return nil, err
 	}
 	receives := it.receives(m)
 	if limit := d.attr.MaxQPWR; c.pool.srq == nil && limit > 0 && receives > limit {
+		c.leave()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
 	}
 	if c.cq, err = d.completions(c.depth + receives); err != nil {
+		c.leave()
 		return nil, err
 	}
 	c.claim = c.depth + receives
 	d.conns++
-	attr := verbs.QPInitAttr{SendCQ: c.cq.cq, RecvCQ: c.cq.cq, SRQ: c.pool.srq, MaxSendWR: c.depth, MaxSGE: 1, Context: c}
+	attr := verbs.QPInitAttr{PD: c.pd, SendCQ: c.cq.cq, RecvCQ: c.cq.cq, SRQ: c.pool.srq, MaxSendWR: c.depth, MaxSGE: 1, Context: c}
 	if c.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
@@ -135,6 +147,8 @@ func (c *conn) release() {
 	}
 	c.cq.room += c.claim
 	c.cq = nil
+	c.freeAll()
+	c.leave()
 	c.d.conns--
 	c.d.vanish()
 }
@@ -175,13 +189,15 @@ func (c *conn) submit(s *Send) {
 	case s.Len() > c.maxSend:
 		c.it.sendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
-	case c.queue.len() > 0 || !c.ready():
+	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready():
 		if c.queue.len() >= limit {
 			c.full = true
 			c.it.sendFailed(s, fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS))
 			c.unsent++
 			return
 		}
+		c.seq++
+		s.seq = c.seq
 		c.queue.push(s)
 		c.observe()
 	default:
@@ -213,7 +229,7 @@ func (c *conn) part() int { return max(1, c.depth/4) }
 // followed reports whether what is posted now has another message right behind it, which nothing can keep back: then that one's
 // completion will do for both. Some of a long run complete nevertheless, so that the device is never without work.
 func (c *conn) followed() bool {
-	if c.queue.len() == 0 || c.flight.len()+1 >= c.depth || c.flight.quiet+1 >= c.part() {
+	if c.queue.len() == 0 || c.ops.n > 0 || c.flight.len()+1 >= c.depth || c.flight.quiet+1 >= c.part() {
 		return false
 	}
 	return len(c.queue.oldest().buf) <= c.d.attr.MaxInline && (c.mode != modeMessages || c.credits.window() > 1)
@@ -258,12 +274,11 @@ func (c *conn) pump() {
 	if c.over {
 		return
 	}
+	if c.ops.n > 0 {
+		c.update() // what carries no count must not keep the peer waiting for it
+	}
 	room := c.depth - c.flight.len()
-	for room >= c.part() && c.queue.len() > 0 && !c.over && c.ready() {
-		s := c.queue.pop()
-		if !c.post(s, !s.Notify && c.followed()) {
-			break
-		}
+	for room >= c.part() && !c.over && c.postNext() {
 	}
 	if c.full && !c.over && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
 		c.full = false
@@ -275,6 +290,19 @@ func (c *conn) pump() {
 	}
 	c.update()
 	c.checkDrained()
+}
+
+// postNext hands the oldest of what waits to the device, one-sided operations before messages that wait for credits. False: nothing
+// may go now.
+func (c *conn) postNext() bool {
+	switch {
+	case c.opFirst():
+		return c.postOp(c.ops.pop())
+	case c.queue.len() > 0 && c.ready():
+		s := c.queue.pop()
+		return c.post(s, !s.Notify && c.followed())
+	}
+	return false
 }
 
 // completed ends the posting of that number, and those before it, which have succeeded in silence.
@@ -289,6 +317,8 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 			p.chunk.arena.put(p.chunk)
 		}
 		switch s := p.send; {
+		case p.op != nil:
+			p.op.who.ended(c, p.op, opError(status))
 		case s == nil:
 		case status == verbs.StatusSuccess || c.flight.head != number+1:
 			if s.Notify {
@@ -312,6 +342,8 @@ func (c *conn) abandon() {
 		if s := p.send; s != nil {
 			p.send = nil
 			c.it.sendFailed(s, flushed())
+		} else if p.op != nil {
+			p.op.who.abandoned(c, p.op)
 		}
 	}
 }
@@ -430,7 +462,7 @@ func (c *conn) drain(done func()) {
 }
 
 func (c *conn) checkDrained() {
-	if c.drained == nil || c.over || c.queue.len() > 0 {
+	if c.drained == nil || c.over || c.queue.len() > 0 || c.ops.n > 0 {
 		return
 	}
 	if c.flight.len() > 0 || c.mode == modeMessages && !c.credits.settled() {
@@ -450,6 +482,10 @@ func (c *conn) stop() {
 	for c.queue.len() > 0 {
 		c.unsent++
 		c.it.sendFailed(c.queue.pop(), flushed())
+	}
+	for c.ops.n > 0 {
+		o := c.ops.pop()
+		o.who.ended(c, o, flushed())
 	}
 	for _, m := range c.early {
 		m.hold()

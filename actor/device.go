@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// device is what a loop's connections over one device share: completion queues, receive buffers and the memory that sends are
-// posted from. Loop goroutine.
+// device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
+// sent from. Loop goroutine.
 type device struct {
 	l       *loop
 	dev     verbs.Device
@@ -24,9 +24,9 @@ type device struct {
 	got     int
 	ready   bool    // there are more than a turn's budget: Run is queued
 	due     []*conn // to be pumped
-	recv    map[int]*recvPool
-	recvs   []*recvPool // by number
-	send    [maxArenaShift - minArenaShift + 1]*arena
+	shared  *domain // of the connections that have none of their own
+	domains map[*domain]struct{}
+	recvs   []*recvPool // by number; nil: gone
 	wr      verbs.SendWR
 	sgl     [1]verbs.SGE
 	conns   int  // whose queue pairs the device has not given back
@@ -54,7 +54,8 @@ func (l *loop) deviceOf(dev verbs.Device) *device {
 			d.remove()
 		}
 	}
-	d := &device{l: l, dev: dev, attr: dev.Attr(), wr: verbs.SendWR{Op: verbs.Send}, recv: make(map[int]*recvPool)}
+	d := &device{l: l, dev: dev, attr: dev.Attr(), domains: make(map[*domain]struct{})}
+	d.shared = newDomain(d, dev.PD(), false)
 	l.devices = append(l.devices, d)
 	return d
 }
@@ -160,14 +161,14 @@ func qpConn(qp verbs.QP) (c *conn, ok bool) {
 // into its memory. A quiet one completes with the next that is not.
 func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 	op := posting{send: s}
-	d.wr.Flags = verbs.Signaled
+	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
 	if quiet {
 		d.wr.Flags = 0
 	}
 	if len(b) <= d.attr.MaxInline {
 		d.wr.Inline = b
 	} else {
-		a := d.sendArena(len(b))
+		a := c.dom.sendArena(len(b))
 		chunk, err := a.get()
 		if err != nil {
 			return err
@@ -178,14 +179,33 @@ func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 		d.sgl[0].Length = uint32(len(b))
 		d.wr.SGL = d.sgl[:]
 	}
-	d.wr.ID = uint64(c.flight.push(op))
+	err := d.hand(c, op)
+	if err != nil && op.chunk != nil {
+		op.chunk.arena.put(op.chunk)
+	}
+	return err
+}
+
+// postOp posts a one-sided operation.
+func (d *device) postOp(c *conn, o *oneSided) error {
+	d.wr.Op, d.wr.Flags, d.wr.RemoteAddr, d.wr.RKey = o.op, verbs.Signaled, o.addr, o.rkey
+	if o.fence {
+		d.wr.Flags |= verbs.Fence
+	}
+	if o.near.MR != nil {
+		d.sgl[0] = o.near
+		d.wr.SGL = d.sgl[:]
+	}
+	return d.hand(c, posting{op: o})
+}
+
+// hand gives the work request at hand to c's queue pair. errNoRoom: not now.
+func (d *device) hand(c *conn, p posting) error {
+	d.wr.ID = uint64(c.flight.push(p))
 	err := c.qp.PostSend(&d.wr)
-	d.wr.Inline, d.wr.SGL = nil, nil
+	d.wr.Inline, d.wr.SGL, d.sgl[0] = nil, nil, verbs.SGE{}
 	if err != nil {
 		c.flight.unpush()
-		if op.chunk != nil {
-			op.chunk.arena.put(op.chunk)
-		}
 		if errors.Is(err, unix.ENOMEM) {
 			return errNoRoom
 		}
@@ -195,14 +215,6 @@ func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 
 // errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory to send from that cannot be had.
 var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
-
-func (d *device) sendArena(n int) *arena {
-	class := sizeClass(n, minArenaShift)
-	if d.send[class] == nil {
-		d.send[class] = &arena{dev: d.dev, size: 1 << (class + minArenaShift), budget: &d.l.sendBudget}
-	}
-	return d.send[class]
-}
 
 // removed is told that a device has gone; nil is none.
 func (l *loop) removed(dev verbs.Device) {
@@ -230,8 +242,8 @@ func (d *device) vanish() {
 
 // held is the receive buffers that are handed out, without those posted to the device.
 func (d *device) held() (n int) {
-	for _, p := range d.recvs {
-		n += p.arena.out - (len(p.posted) - len(p.free))
+	for dm := range d.domains {
+		n += dm.held()
 	}
 	return n
 }
@@ -243,13 +255,8 @@ func (d *device) close() {
 	if d.conns > 0 {
 		return
 	}
-	for _, p := range d.recvs {
-		p.close()
-	}
-	for _, a := range d.send {
-		if a != nil {
-			a.close()
-		}
+	for dm := range d.domains {
+		dm.close()
 	}
 	for _, q := range d.queues {
 		d.closed("destroy_cq", q.cq.Close())

@@ -11,8 +11,9 @@ type flight struct {
 
 // posting is a work request of the send queue.
 type posting struct {
-	send  *Send  // nil: a credit update, or answered already
-	chunk *chunk // what it is sent from; nil: inline
+	send  *Send     // nil: something else, or answered already
+	op    *oneSided // nil: no one-sided operation. Without a Send either it is a credit update
+	chunk *chunk    // what a Send is sent from; nil: inline
 }
 
 func (f *flight) len() int { return int(f.next - f.head) }

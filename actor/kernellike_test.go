@@ -16,7 +16,8 @@ import (
 )
 
 // kernelLike has the twin behave as a device of the kernel's: it does not ask for receives, its completion queues are short, a slot of
-// a send queue is free when a completion behind it was polled, and commands take their time.
+// a send queue is free when a completion behind it was polled, a queue pair uses memory of its own domain only, and commands take their
+// time.
 type kernelLike struct {
 	cmid.Driver
 	cqe, wr int
@@ -100,7 +101,7 @@ func (in *kernelInstance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.
 		return nil, err
 	}
 	d := in.devs[in.Instance.Device(h)]
-	q := &kernelQP{QP: qp, d: d, slots: attr.MaxSendWR}
+	q := &kernelQP{QP: qp, d: d, pd: attr.PD, slots: attr.MaxSendWR}
 	d.qps[qp] = q
 	return q, nil
 }
@@ -114,7 +115,7 @@ type kernelDevice struct {
 
 func (d *kernelDevice) Attr() verbs.DeviceAttr {
 	a := d.Device.Attr()
-	a.AsksForReceives, a.MaxCQE, a.MaxQPWR = false, d.in.k.cqe, d.in.k.wr
+	a.AsksForReceives, a.SharesMemory, a.MaxCQE, a.MaxQPWR = false, false, d.in.k.cqe, d.in.k.wr
 	return a
 }
 
@@ -146,6 +147,7 @@ func (q *kernelCQ) Poll(wc []verbs.WC) int {
 type kernelQP struct {
 	verbs.QP
 	d       *kernelDevice
+	pd      verbs.PD
 	slots   int
 	used    []uint64 // by IDs, in order
 	silent  int      // at the end of them: nothing will tell of these
@@ -153,6 +155,11 @@ type kernelQP struct {
 }
 
 func (q *kernelQP) PostSend(wr *verbs.SendWR) error {
+	for _, s := range wr.SGL {
+		if s.MR != nil && s.MR.PD != q.pd {
+			return unix.EINVAL
+		}
+	}
 	if k := q.d.in.k; len(q.used) >= q.slots || k.fail > 0 && q.d.in.rng.IntN(k.fail) == 0 {
 		return unix.ENOMEM
 	}
@@ -166,6 +173,13 @@ func (q *kernelQP) PostSend(wr *verbs.SendWR) error {
 	}
 	q.longest = max(q.longest, q.silent)
 	return nil
+}
+
+func (q *kernelQP) PostRecv(wr verbs.RecvWR) error {
+	if wr.SGE.MR.PD != q.pd {
+		return unix.EINVAL
+	}
+	return q.QP.PostRecv(wr)
 }
 
 func (q *kernelQP) free(id uint64) {

@@ -26,6 +26,8 @@ type loop struct {
 	devices    []*device
 	recvBudget int // bytes of receive buffers that may still be allocated
 	sendBudget int
+
+	memoryBudget int // bytes for one-sided operations that may still be registered
 	messages   []*Received // free
 	returns    returns     // any goroutine
 }

@@ -44,6 +44,7 @@ type Send struct {
 	buf    []byte // headerRoom, then the message
 	class  int8   // the pool it goes back to; -1: none
 	taken  bool   // a connection has it
+	seq    uint32 // its place among what waits
 	sender *actor.PID
 }
 

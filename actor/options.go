@@ -41,13 +41,14 @@ type Limits struct {
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
 	ReceiveMemory   int // bytes of receive buffers, per loop: 1 GiB; on the kernel's devices connections that need more are refused
+	Memory          int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
 }
 
 func defaultConfig() config {
 	return config{
 		loops:    1,
 		timeouts: Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
-		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30},
+		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30, 1 << 30},
 	}
 }
 
@@ -96,6 +97,7 @@ func WithLimits(l Limits) Option {
 		set(&d.SendQueue, l.SendQueue)
 		set(&d.Mailbox, l.Mailbox)
 		set(&d.ReceiveMemory, l.ReceiveMemory)
+		set(&d.Memory, l.Memory)
 	}
 }
 
@@ -116,6 +118,7 @@ type idOptions struct {
 	ps         cmid.PortSpace
 	raw        bool
 	manual     bool
+	memory     int           // bytes
 	accept     time.Duration // 0: the runtime's
 	ctx        context.Context
 }
@@ -156,6 +159,11 @@ func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
 // Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect, DestroyID. On InfiniBand the
 // queue pair is the owner's business too; an iWARP device cannot connect without one, so there it is the runtime's.
 func Manual() IDOption { return func(o *idOptions) { o.manual = true } }
+
+// WithMemory says how many bytes of memory for Read and Write a connection may have (AllocMemory): none. With it the connection's queue
+// pair has a protection domain of its own, so that what is granted to its peer no other can reach. On the kernel's devices that domain
+// has the connection's receive buffers, too, and what it sends from, which connections without WithMemory share.
+func WithMemory(bytes int) IDOption { return func(o *idOptions) { o.memory = max(bytes, 0) } }
 
 // WithAcceptTimeout says when a request that nobody answers is rejected.
 func WithAcceptTimeout(d time.Duration) IDOption { return func(o *idOptions) { o.accept = d } }

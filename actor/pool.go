@@ -13,8 +13,11 @@ import (
 // is empty, hands out what came back last, and gives slabs back that nobody uses. Loop goroutine.
 type arena struct {
 	dev    verbs.Device
+	pd     verbs.PD
 	access verbs.Access
 	size   int // of a chunk
+	bytes  int // of a slab, unless so many chunks need more
+	chunks int
 	budget *int
 	free   []*chunk // the last one is the warmest
 	slabs  []*slab
@@ -60,7 +63,7 @@ func (a *arena) get() (*chunk, error) {
 }
 
 func (a *arena) grow() error {
-	n := max(slabBytes/a.size, slabChunks)
+	n := max(a.bytes/a.size, a.chunks)
 	for n > 1 && n*a.size > *a.budget {
 		n /= 2
 	}
@@ -68,7 +71,7 @@ func (a *arena) grow() error {
 	if bytes > *a.budget {
 		return fmt.Errorf("%d more bytes of device memory would exceed the limit (WithLimits): %w", bytes, unix.ENOMEM)
 	}
-	mr, err := a.dev.Alloc(bytes, a.access)
+	mr, err := a.pd.Alloc(bytes, a.access)
 	if err != nil {
 		return fmt.Errorf("alloc %d bytes on %s: %w", bytes, a.dev.Name(), err)
 	}

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -30,23 +31,35 @@ const (
 )
 
 // recvPool finds or makes the pool for messages of up to n bytes, header included.
-func (d *device) recvPool(n int) (*recvPool, error) {
+func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
-	if p := d.recv[n]; p != nil {
+	if p := dm.recv[n]; p != nil {
 		return p, nil
 	}
-	p := &recvPool{d: d, number: uint32(len(d.recvs)), batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
-	p.arena = &arena{dev: d.dev, access: verbs.LocalWrite, size: n, budget: &d.l.recvBudget}
+	d := dm.d
+	p := &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
+	p.arena = dm.arena(n, verbs.LocalWrite, &d.l.recvBudget)
 	if d.attr.AsksForReceives {
-		srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: srqDepth, OnEmpty: p.refill})
+		srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{PD: dm.pd, MaxWR: srqDepth, OnEmpty: p.refill})
 		if err != nil {
 			return nil, fmt.Errorf("create_srq on %s: %w", d.dev.Name(), err)
 		}
 		p.srq = srq
 	}
-	d.recv[n] = p
-	d.recvs = append(d.recvs, p)
+	dm.recv[n] = p
+	p.number = d.numbered(p)
 	return p, nil
+}
+
+// numbered gives a pool its number.
+func (d *device) numbered(p *recvPool) uint32 {
+	i := slices.Index(d.recvs, nil)
+	if i < 0 {
+		i = len(d.recvs)
+		d.recvs = append(d.recvs, nil)
+	}
+	d.recvs[i] = p
+	return uint32(i)
 }
 
 // refill posts receives because a message has come and there is none. What came before it is received first, so that one read of
@@ -111,4 +124,5 @@ func (p *recvPool) close() {
 		}
 	}
 	p.arena.closeUnused()
+	p.d.recvs[p.number] = nil
 }

@@ -25,6 +25,9 @@ func (it *ident) receives(m wireMode) int {
 
 // reserve posts n receives.
 func (c *conn) reserve(n int) error {
+	if c.dom.own {
+		c.pool.arena.chunks = n // one region
+	}
 	for range n {
 		b, err := c.pool.arena.get()
 		if err != nil {
@@ -46,6 +49,7 @@ func (c *conn) give(b *chunk) {
 	}
 	b.arena.put(b)
 	if c.over {
+		c.dom.vanish()
 		c.d.vanish()
 	}
 }

@@ -55,6 +55,10 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 		if len(l.ids) != 0 || l.requests != 0 {
 			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests)
 		}
+		if l.memoryBudget != rt.cfg.limits.Memory {
+			tb.Errorf("after Shutdown loop %s has not got back %d bytes for one-sided operations", l.el.Name(),
+				rt.cfg.limits.Memory-l.memoryBudget)
+		}
 		if l.recvBudget != rt.cfg.limits.ReceiveMemory || l.sendBudget != unlimited {
 			tb.Errorf("after Shutdown loop %s has not got all its memory back: %d of %d bytes to receive into, %d short to send from",
 				l.el.Name(), l.recvBudget, rt.cfg.limits.ReceiveMemory, unlimited-l.sendBudget)

@@ -103,6 +103,7 @@ func (rt *Runtime) addLoop(i int) error {
 	l := &loop{
 		el: el, boxes: rt.boxes, rt: rt, ids: make(map[*ident]struct{}),
 		recvBudget: rt.cfg.limits.ReceiveMemory, sendBudget: unlimited,
+		memoryBudget: rt.cfg.limits.Memory,
 	}
 	l.returns.l = l
 	rt.loops = append(rt.loops, l)

@@ -1,0 +1,81 @@
+package actor
+
+import (
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// domain is a protection domain, and the memory in it that its connections receive into and send from: one for each device and loop,
+// which connections share, and on a device that does not share the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each
+// connection that has a protection domain of its own. Loop goroutine.
+type domain struct {
+	d    *device
+	pd   verbs.PD
+	recv map[int]*recvPool
+	send [maxArenaShift - minArenaShift + 1]*arena
+	own  bool // of one connection
+	left bool // which has gone
+}
+
+// ownSlabBytes is slabBytes for one connection: nobody else uses what it does not.
+const ownSlabBytes = 32 << 10
+
+func newDomain(d *device, pd verbs.PD, own bool) *domain {
+	dm := &domain{d: d, pd: pd, recv: make(map[int]*recvPool), own: own}
+	d.domains[dm] = struct{}{}
+	return dm
+}
+
+// arena makes an arena of chunks of size. One connection's grows by less than one that many share.
+func (dm *domain) arena(size int, access verbs.Access, budget *int) *arena {
+	a := &arena{dev: dm.d.dev, pd: dm.pd, access: access, size: size, budget: budget, bytes: slabBytes, chunks: slabChunks}
+	if dm.own {
+		a.bytes, a.chunks = ownSlabBytes, 1
+	}
+	return a
+}
+
+// sendArena is where messages of n bytes are sent from.
+func (dm *domain) sendArena(n int) *arena {
+	class := sizeClass(n, minArenaShift)
+	if dm.send[class] == nil {
+		dm.send[class] = dm.arena(1<<(class+minArenaShift), 0, &dm.d.l.sendBudget)
+	}
+	return dm.send[class]
+}
+
+// held is the receive buffers that are handed out, without those posted to the device.
+func (dm *domain) held() (n int) {
+	for _, p := range dm.recv {
+		n += p.arena.out - (len(p.posted) - len(p.free))
+	}
+	return n
+}
+
+// leave is told that a connection which has the domain for its own has gone.
+func (dm *domain) leave() {
+	if dm.own {
+		dm.left = true
+		dm.vanish()
+	}
+}
+
+// vanish drops what was one connection's, when nobody needs it any more: a message that an owner holds is in its memory.
+func (dm *domain) vanish() {
+	if dm.left && dm.held() == 0 {
+		dm.close()
+		delete(dm.d.domains, dm)
+		dm.d.closed("dealloc_pd", dm.pd.Close())
+	}
+}
+
+// close frees everything but the memory of messages that owners have.
+func (dm *domain) close() {
+	for _, p := range dm.recv {
+		p.close()
+	}
+	for _, a := range dm.send {
+		if a != nil {
+			a.close()
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// oneSided is a Read, a Write or an atomic operation that a connection is asked to do (conn.oneSided). It is part of what its owner
+// has for it, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
+type oneSided struct {
+	op    verbs.Opcode
+	fence bool      // wait for the Reads before it
+	near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of conn.pd, or of conn.dom; no MR: no bytes
+	addr  uint64    // the peer's
+	rkey  uint32
+	who   oneSidedOwner
+
+	seq  uint32    // its place among what waits
+	next *oneSided // that waits
+}
+
+// oneSidedOwner is told of an operation's end.
+type oneSidedOwner interface {
+	// ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
+	// with it and with its memory. err: opError's, or what PostSend has said.
+	ended(c *conn, o *oneSided, err error)
+	// abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
+	// whoever waits has to be answered. ended follows when the device gives the queue pair back, and never if it does not; until
+	// then the memory is the device's.
+	abandoned(c *conn, o *oneSided)
+}
+
+// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never granted, revoked, of another connection, not
+// with that right, or outside. The connection is over. iWARP tells so in Disconnected.Err, where the operation itself is ErrFlushed,
+// and a Write may have been Done.
+var ErrRemoteAccess = errors.New("the peer's device refuses the access")
+
+// opError is what a completion's status means; nil for success.
+func opError(status verbs.Status) error {
+	switch status {
+	case verbs.StatusSuccess:
+		return nil
+	case verbs.StatusFlushed:
+		return flushed()
+	case verbs.StatusRemAccess:
+		return fmt.Errorf("%w (%w)", ErrRemoteAccess, unix.EACCES)
+	}
+	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
+}
+
+// oneSided has the device do o, in the order in which operations and messages are submitted, except that an operation does not wait
+// for credits: it overtakes the messages that do. So a peer that pulls what a message announces can always make room for the next.
+// Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed on with the peer the
+// device has them wait. An error: o was not taken.
+func (c *conn) oneSided(o *oneSided) error {
+	if !c.up || c.over {
+		return c.notSending()
+	}
+	if c.ops.n > 0 || c.flight.len() >= c.depth || c.queue.len() > 0 && c.ready() {
+		c.seq++
+		o.seq = c.seq
+		c.ops.push(o)
+		return nil
+	}
+	c.postOp(o)
+	return nil
+}
+
+// opFirst reports whether an operation is what goes next.
+func (c *conn) opFirst() bool {
+	if c.ops.n == 0 || c.flight.len() >= c.depth {
+		return false
+	}
+	return c.queue.len() == 0 || !c.ready() || int32(c.ops.first.seq-c.queue.oldest().seq) < 0
+}
+
+// postOp hands an operation to the device. Not ok: it has no room, and the operation is back in the queue.
+func (c *conn) postOp(o *oneSided) (ok bool) {
+	switch err := c.d.postOp(c, o); {
+	case err == nil:
+		c.flight.quiet = 0
+	case errors.Is(err, errNoRoom):
+		c.ops.unpop(o) // a completion makes room
+		c.retry()
+		return false
+	default:
+		o.who.ended(c, o, err)
+	}
+	return true
+}
+
+// opQueue is operations that wait for room in the send queue.
+type opQueue struct {
+	first, last *oneSided
+	n           int
+}
+
+func (q *opQueue) push(o *oneSided) {
+	o.next = nil
+	if q.n == 0 {
+		q.first = o
+	} else {
+		q.last.next = o
+	}
+	q.last = o
+	q.n++
+}
+
+func (q *opQueue) pop() *oneSided {
+	o := q.first
+	q.first, o.next = o.next, nil
+	if q.n--; q.n == 0 {
+		q.last = nil
+	}
+	return o
+}
+
+// unpop puts back what pop took.
+func (q *opQueue) unpop(o *oneSided) {
+	o.next = q.first
+	q.first = o
+	if q.n == 0 {
+		q.last = o
+	}
+	q.n++
+}
+
+// enter takes the protection domain that c's queue pair is in, and what it receives into and sends from.
+//
+// What a connection lets its peer reach is in a domain that no other queue pair is in: another peer cannot reach it, whatever it knows.
+// A device that shares Device.PD's memory (the embedded one) gives every connection a domain, which costs it a few bytes. Elsewhere,
+// as InfiniBand has it, everything that a queue pair touches must be in its domain, so its receives and what it sends from cannot be
+// the loop's: a connection there has a domain, and memory of its own, only if WithMemory says that it needs one.
+func (c *conn) enter() error {
+	d := c.d
+	c.pd, c.dom = d.shared.pd, d.shared
+	if !d.attr.SharesMemory && c.it.opts.memory == 0 {
+		return nil
+	}
+	pd, err := d.dev.AllocPD()
+	if err != nil {
+		return fmt.Errorf("alloc_pd on %s: %w", d.dev.Name(), err)
+	}
+	c.pd = pd
+	if !d.attr.SharesMemory {
+		c.dom = newDomain(d, pd, true)
+	}
+	return nil
+}
+
+// scoped reports whether c's protection domain is its own.
+func (c *conn) scoped() bool { return c.pd != c.d.shared.pd }
+
+// leave gives the domain back; the queue pair is not in it any more.
+func (c *conn) leave() {
+	switch {
+	case c.dom.own:
+		c.dom.leave()
+	case c.scoped():
+		c.d.closed("dealloc_pd", c.pd.Close())
+	}
+}

@@ -1,0 +1,468 @@
+package actor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// noted is what one-sided operations tell. Loop goroutine; a test reads it when all has settled.
+type noted struct {
+	order    []*oneSided // that ended
+	errs     map[*oneSided]error
+	abandons map[*oneSided]int
+	after    func() // called in ended
+}
+
+func newNoted() *noted {
+	return &noted{errs: make(map[*oneSided]error), abandons: make(map[*oneSided]int)}
+}
+
+func (n *noted) ended(_ *conn, o *oneSided, err error) {
+	n.order = append(n.order, o)
+	n.errs[o] = err
+	if n.after != nil {
+		n.after()
+	}
+}
+
+func (n *noted) abandoned(_ *conn, o *oneSided) { n.abandons[o]++ }
+
+// once fails unless each of ops has ended once, in order, with an error that is want (nil: none).
+func (n *noted) once(w *world, ops []*oneSided, want error) {
+	w.Helper()
+	if len(n.order) != len(ops) {
+		w.Fatalf("%d operations have ended, want %d", len(n.order), len(ops))
+	}
+	for i, o := range ops {
+		if n.order[i] != o {
+			w.Fatalf("operation %d has not ended in its turn", i)
+		}
+		if err := n.errs[o]; !errors.Is(err, want) {
+			w.Fatalf("operation %d ended with %v, want %v", i, err, want)
+		}
+	}
+}
+
+// reach is a connection whose client has memory to write from and whose server has memory to write to.
+type reach struct {
+	pair
+	*noted
+	near, far *verbs.MR
+}
+
+func (w *world) reach(n int, opts ...IDOption) *reach {
+	w.Helper()
+	r := &reach{pair: w.connect(append(opts, WithMemory(n))...), noted: newNoted()}
+	r.near = w.alloc(w.rt, r.c, n, verbs.LocalWrite)
+	r.far = w.alloc(w.far, r.s, n, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+	return r
+}
+
+// alloc makes memory of a connection's.
+func (w *world) alloc(rt *Runtime, id *actor.PID, n int, access verbs.Access) (mr *verbs.MR) {
+	w.Helper()
+	w.onLoop(rt, func(l *loop) {
+		var err error
+		if mr, err = w.conn(l, id).alloc(n, access); err != nil {
+			w.Error(err)
+		}
+	})
+	return mr
+}
+
+// op is an operation on n bytes at the same offset of both sides.
+func (r *reach) op(op verbs.Opcode, off, n int) *oneSided {
+	return &oneSided{
+		op: op, near: verbs.SGE{MR: r.near, Offset: uint32(off), Length: uint32(n)}, addr: r.far.Addr + uint64(off), rkey: r.far.RKey, who: r.noted,
+	}
+}
+
+// postings is a queue pair that notes what is posted to it.
+type postings struct {
+	verbs.QP
+	posted []verbs.SendWR
+}
+
+func (q *postings) PostSend(wr *verbs.SendWR) error {
+	err := q.QP.PostSend(wr)
+	if err == nil {
+		kept := *wr
+		kept.Inline = bytes.Clone(wr.Inline)
+		q.posted = append(q.posted, kept)
+	}
+	return err
+}
+
+// onAllDevices runs test on the twin as the embedded device is, and as the kernel's are.
+func onAllDevices(t *testing.T, test func(w *world), opts ...Option) {
+	t.Helper()
+	onFlavors(t, test, opts...)
+	t.Run("kernel-like", func(t *testing.T) {
+		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) { test(w) }, opts...)
+	})
+}
+
+// What is written before a message is there when the message comes.
+func TestOneSidedKeepsItsPlace(t *testing.T) {
+	onAllDevices(t, func(w *world) {
+		r := w.reach(1 << 10)
+		copy(r.near.Bytes, "written")
+		var ops []*oneSided
+		w.onLoop(w.rt, func(l *loop) {
+			c := w.conn(l, r.c)
+			for i := range 10 {
+				c.submit(takenSend([]byte{byte(i)}))
+			}
+			o := r.op(verbs.Write, 0, 7)
+			if err := c.oneSided(o); err != nil {
+				w.Error(err)
+			}
+			ops = append(ops, o)
+			c.submit(takenSend([]byte("behind")))
+		})
+		for range 10 {
+			next[*Received](r.server)
+		}
+		next[*Received](r.server)
+		var got []byte
+		w.onLoop(w.far, func(*loop) { got = bytes.Clone(r.far.Bytes[:7]) })
+		if string(got) != "written" {
+			w.Errorf("the peer got a message before the Write that it follows: %q", got)
+		}
+		settle()
+		r.once(w, ops, nil)
+		r.end(w)
+	})
+}
+
+// end closes the connection.
+func (r *reach) end(w *world) {
+	w.Helper()
+	r.client.send(r.c, &Close{})
+	until[*Closed](r.client)
+	until[*Closed](r.server)
+}
+
+// Messages that wait for credits do not hold operations up, which the peer may need to give credits.
+func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
+	onAllDevices(t, func(w *world) {
+		r := w.reach(64, WithMessages(1<<10, 1))
+		var held []*Received
+		var ops []*oneSided
+		r.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				held = append(held, m.Retain())
+			}
+		})
+		w.onLoop(w.rt, func(l *loop) {
+			c := w.conn(l, r.c)
+			for range 3 {
+				c.submit(takenSend([]byte("message")))
+			}
+			for range 3 * sendDepth {
+				o := r.op(verbs.Read, 0, 8)
+				ops = append(ops, o)
+				if err := c.oneSided(o); err != nil {
+					w.Error(err)
+				}
+			}
+		})
+		settle()
+		r.once(w, ops, nil)
+		r.server.reactWith(func(actor.Context) {})
+		for _, m := range held {
+			m.Release()
+		}
+		r.end(w)
+	})
+}
+
+// Whatever is submitted in whatever order, in parts, through send queues of any length, on a device that has no room now and then:
+// operations are posted in order, and messages, and no message before an operation that was submitted before it. Where no message waits
+// for credits the order is that of submission altogether.
+func TestOneSidedOrder(t *testing.T) {
+	for _, credits := range []int{2, 4096} {
+		for _, depth := range []int{7, 8, 20} {
+			t.Run(fmt.Sprintf("credits %d, depth %d", credits, depth), func(t *testing.T) {
+				t.Parallel()
+				onKernelLike(t, kernelLike{wr: 1 << 14}, func(w *world, near, far *kernelLike) {
+					near.wr, near.fail = depth, 10
+					mixed(w, rand.New(rand.NewPCG(uint64(depth), uint64(credits))), credits)
+				}, WithLimits(Limits{SendQueue: 1 << 20}))
+			})
+		}
+	}
+}
+
+func mixed(w *world, rng *rand.Rand, credits int) {
+	const all = 600
+	server, client := w.farProbe(), w.probe()
+	w.listen(server, WithMessages(1<<10, credits), WithMemory(all))
+	r := &reach{pair: pair{client: client, server: server}, noted: newNoted()}
+	r.c = w.rt.CreateID(client.pid, WithMessages(1<<10, 1), WithMemory(all))
+	client.send(r.c, &Dial{Addr: there + ":7471"})
+	_, r.s = next[*ConnectRequest](server)
+	server.send(r.s, &Accept{})
+	next[*Established](server)
+	next[*Established](client)
+	r.near, r.far = w.alloc(w.rt, r.c, all, verbs.LocalWrite), w.alloc(w.far, r.s, all, verbs.LocalWrite|verbs.RemoteWrite)
+	q := &postings{}
+	w.onLoop(w.rt, func(l *loop) {
+		c := w.conn(l, r.c)
+		q.QP, c.qp = c.qp, q
+	})
+	var ops []*oneSided
+	submitted := make(map[int]bool) // number: is it an operation
+	for n := 0; n < all; {
+		burst := rng.IntN(30)
+		w.onLoop(w.rt, func(l *loop) {
+			for ; burst > 0 && n < all; burst-- {
+				if submitted[n] = rng.IntN(2) == 0; submitted[n] {
+					o := r.op(verbs.Write, n, 1)
+					ops = append(ops, o)
+					if err := w.conn(l, r.c).oneSided(o); err != nil {
+						w.Error(err)
+					}
+				} else {
+					w.conn(l, r.c).submit(takenSend(binary.BigEndian.AppendUint32(nil, uint32(n))))
+				}
+				n++
+			}
+		})
+		time.Sleep(time.Duration(rng.IntN(3)) * retryAfter)
+	}
+	client.send(r.c, &Close{})
+	until[*Closed](client)
+	until[*Closed](server)
+	settle()
+	r.once(w, ops, nil)
+	var order, opsOnly, sendsOnly []int
+	for _, wr := range q.posted {
+		n := int(wr.RemoteAddr - r.far.Addr)
+		if wr.Op == verbs.Send && wr.Inline[0] != typeData {
+			continue
+		} else if wr.Op == verbs.Send {
+			n = int(binary.BigEndian.Uint32(wr.Inline[headerLen:]))
+			sendsOnly = append(sendsOnly, n)
+		} else {
+			opsOnly = append(opsOnly, n)
+		}
+		order = append(order, n)
+	}
+	if len(order) != all || !slices.IsSorted(opsOnly) || !slices.IsSorted(sendsOnly) {
+		w.Errorf("%d of %d posted; operations in order: %v, messages in order: %v",
+			len(order), all, slices.IsSorted(opsOnly), slices.IsSorted(sendsOnly))
+	}
+	if credits > all && !slices.IsSorted(order) {
+		w.Error("not posted in the order of submission, although nothing waits for credits")
+	}
+	last := -1 // the youngest message that was posted
+	for _, n := range order {
+		if submitted[n] && n < last {
+			w.Errorf("operation %d was posted behind message %d", n, last)
+		} else if !submitted[n] {
+			last = n
+		}
+	}
+}
+
+// More operations than the send queue holds wait for it, messages take turns with them, and they do not keep the peer from learning
+// what was consumed.
+func TestOneSidedFillsTheQueue(t *testing.T) {
+	onAllDevices(t, func(w *world) {
+		const n = 5 * sendDepth
+		r := w.reach(64, WithMessages(1<<10, 4))
+		var ops []*oneSided
+		again := 0
+		w.f.Delay(time.Millisecond) // so that both sides' work is on its way at the same time
+		w.onLoop(w.rt, func(l *loop) {
+			c := w.conn(l, r.c)
+			r.after = func() { // the queue is full all the time, until messages have come through
+				if c.flight.len() > c.depth {
+					w.Errorf("%d in flight, the depth is %d", c.flight.len(), c.depth)
+				}
+				if again < 40*n && c.credits.received < 40 {
+					again++
+					o := r.op(verbs.Read, 0, 8)
+					ops = append(ops, o)
+					if err := c.oneSided(o); err != nil {
+						w.Error(err)
+					}
+				}
+			}
+			for i := range n {
+				o := r.op([]verbs.Opcode{verbs.Write, verbs.Read}[i%2], 0, 8)
+				ops = append(ops, o)
+				if err := c.oneSided(o); err != nil {
+					w.Error(err)
+				}
+			}
+			c.submit(takenSend([]byte("in its turn")))
+		})
+		for range 40 {
+			r.server.send(r.s, NewSend([]byte("wants credits")))
+		}
+		next[*Received](r.server)
+		for range 40 {
+			next[*Received](r.client)
+		}
+		if again >= 40*n {
+			w.Error("the peer's messages did not come through while operations filled the queue")
+		}
+		settle()
+		r.once(w, ops, nil)
+		r.end(w)
+	})
+}
+
+// The end of a connection ends what is posted and what waits, each once, and what comes afterwards is refused.
+func TestOneSidedIsFlushedOnce(t *testing.T) {
+	onAllDevices(t, func(w *world) {
+		r := w.reach(64)
+		w.f.Delay(time.Second)
+		var ops []*oneSided
+		w.onLoop(w.rt, func(l *loop) {
+			c := w.conn(l, r.c)
+			for range 2 * sendDepth {
+				o := r.op(verbs.Read, 0, 8)
+				ops = append(ops, o)
+				if err := c.oneSided(o); err != nil {
+					w.Error(err)
+				}
+			}
+			if c.ops.n == 0 || c.flight.len() == 0 {
+				w.Errorf("%d operations in flight and %d waiting, want both", c.flight.len(), c.ops.n)
+			}
+			c.it.destroy(nil)
+			if err := c.oneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {
+				w.Errorf("an operation after the end: %v", err)
+			}
+		})
+		until[*Closed](r.client)
+		settle()
+		if len(r.order) != len(ops) {
+			w.Errorf("%d operations have ended, want %d", len(r.order), len(ops))
+		}
+		seen := make(map[*oneSided]int)
+		for _, o := range r.order {
+			seen[o]++
+			if seen[o] > 1 || !errors.Is(r.errs[o], ErrFlushed) {
+				w.Errorf("an operation ended %d times, with %v", seen[o], r.errs[o])
+			}
+		}
+		until[*Closed](r.server)
+	})
+}
+
+// An operation that the device keeps beyond the end of its actor is answered then, and ends when the device gives it back.
+func TestOneSidedIsAbandonedOnce(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
+		near.takes = map[states.Op]time.Duration{states.OpDestroyID: time.Hour}
+		r := w.reach(64)
+		w.f.Delay(time.Minute)
+		o := r.op(verbs.Read, 0, 8)
+		w.onLoop(w.rt, func(l *loop) {
+			if err := w.conn(l, r.c).oneSided(o); err != nil {
+				w.Error(err)
+			}
+		})
+		w.sys.Root.Stop(r.c)
+		until[*Closed](r.client)
+		settle()
+		if r.abandons[o] != 1 {
+			w.Errorf("abandoned %d times", r.abandons[o])
+		}
+		time.Sleep(2 * time.Hour)
+		until[*Closed](r.server)
+		if len(r.order) != 1 || r.abandons[o] != 1 {
+			w.Errorf("ended %d times, abandoned %d times", len(r.order), r.abandons[o])
+		}
+	})
+}
+
+// An operation that the queue pair refuses ends at once, and costs nothing.
+func TestOneSidedIsRefused(t *testing.T) {
+	onAllDevices(t, func(w *world) {
+		r := w.reach(64)
+		o := r.op(verbs.Read, 60, 8)
+		w.onLoop(w.rt, func(l *loop) {
+			if err := w.conn(l, r.c).oneSided(o); err != nil {
+				w.Error(err)
+			}
+		})
+		if err := r.errs[o]; err == nil || errors.Is(err, ErrFlushed) {
+			w.Errorf("a Read beyond the end of memory: %v", err)
+		}
+		r.client.send(r.c, NewSend([]byte("still here")))
+		next[*Received](r.server)
+		r.end(w)
+	})
+}
+
+// Only what shares memory with its device, or wants memory for its peer, has a domain of its own, and none is left behind.
+func TestDomains(t *testing.T) {
+	domains := func(w *world, p pair) (scoped bool, n int) {
+		w.onLoop(w.rt, func(l *loop) {
+			scoped, n = w.conn(l, p.c).scoped(), len(l.devices[0].domains)
+		})
+		return scoped, n
+	}
+	onFlavors(t, func(w *world) {
+		if scoped, n := domains(w, w.connect()); !scoped || n != 1 {
+			w.Errorf("scoped %v, %d domains with memory: every connection has a domain, and the loop's memory serves it", scoped, n)
+		}
+	})
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		p := w.connect()
+		if scoped, n := domains(w, p); scoped || n != 1 {
+			w.Errorf("scoped %v, %d domains without WithMemory", scoped, n)
+		}
+		var kept *Received
+		p2 := pair{client: w.probe(), server: p.server}
+		p2.client.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				kept = m.Retain()
+			}
+		})
+		p2.c = w.rt.CreateID(p2.client.pid, WithMemory(1))
+		p2.client.send(p2.c, &Dial{Addr: there + ":7471"})
+		_, p2.s = next[*ConnectRequest](p2.server)
+		p2.server.send(p2.s, &Accept{})
+		next[*Established](p2.server)
+		next[*Established](p2.client)
+		if scoped, n := domains(w, p2); !scoped || n != 2 {
+			w.Errorf("scoped %v, %d domains with WithMemory", scoped, n)
+		}
+		p2.server.send(p2.s, NewSend(bytes.Repeat([]byte("x"), 1<<10)))
+		p2.client.send(p2.c, NewSend(bytes.Repeat([]byte("y"), 1<<10)))
+		next[*Received](p2.client)
+		next[*Received](p2.server)
+		p2.client.send(p2.c, &DestroyID{})
+		until[*Closed](p2.client)
+		until[*Closed](p2.server)
+		settle()
+		count := func() (n int) {
+			w.onLoop(w.rt, func(l *loop) { n = len(l.devices[0].domains) })
+			return n
+		}
+		if count() != 2 || string(kept.Data[:1]) != "x" {
+			w.Error("the memory of a message that its owner holds is gone with the connection")
+		}
+		kept.Release()
+		settle()
+		if n := count(); n != 1 {
+			w.Errorf("%d domains when the connection and its last message are gone", n)
+		}
+	})
+}
