@@ -1,0 +1,239 @@
+package rdmanet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Close ends Accept, connections that nobody has accepted, and frees the address; those that were accepted go on.
+func TestListenerClose(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	client, server := connect(t, rt, l)
+	left, err := Dial(t.Context(), rt, l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer left.Close()
+	errs := make(chan error)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				errs <- err
+				return
+			}
+			defer c.Close()
+		}
+	}()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is(t, <-errs, net.ErrClosed)
+	is(t, l.Close(), net.ErrClosed)
+	is(t, l.SetDeadline(time.Time{}), net.ErrClosed)
+	_, err = Dial(t.Context(), rt, l.Addr().String())
+	is(t, err, unix.ECONNREFUSED)
+	again, err := Listen(rt, l.Addr().String())
+	if err != nil {
+		t.Fatalf("the address is not free: %v", err)
+	}
+	_ = again.Close()
+	if _, err := client.Write([]byte("still")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(server, make([]byte, 5)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is not accepted is cut off by the listener's Close.
+func TestListenerCloseCutsOff(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	c, err := Dial(t.Context(), rt, l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Read(make([]byte, 1))
+	is(t, err, unix.ECONNRESET)
+}
+
+// Beyond the backlog the peer is rejected, and told why; an Accept makes room.
+func TestBacklog(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt, WithBacklog(2))
+	dial := func() (net.Conn, error) { return Dial(t.Context(), rt, l.Addr().String()) }
+	for range 2 {
+		c, err := dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	_, err := dial()
+	is(t, err, unix.ECONNREFUSED)
+	if !strings.Contains(err.Error(), "2 connections wait to be accepted") {
+		t.Errorf("%v does not say why", err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+}
+
+// Streams work on several loops, accepted and dialled ones, at the same time.
+func TestSeveralLoops(t *testing.T) {
+	rt := openRuntime(t, rdma.WithLoops(2))
+	l := listen(t, rt)
+	const n = 20
+	done := make(chan error, 2*n)
+	go func() {
+		for range n {
+			s, err := l.Accept()
+			if err != nil {
+				done <- err
+				continue
+			}
+			go func() {
+				_, err := io.Copy(s, s)
+				done <- errors.Join(err, s.Close())
+			}()
+		}
+	}()
+	for i := range n {
+		go func() {
+			c, err := Dial(t.Context(), rt, l.Addr().String())
+			if err != nil {
+				done <- err
+				return
+			}
+			defer c.Close()
+			want := fmt.Sprintf("%0*d", 100_000+i, i)
+			go func() {
+				_, _ = io.WriteString(c, want)
+				_ = c.(*Conn).CloseWrite()
+			}()
+			got, err := io.ReadAll(c)
+			if err == nil && string(got) != want {
+				err = fmt.Errorf("%d other bytes came back", len(got))
+			}
+			done <- err
+		}()
+	}
+	for range 2 * n {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An address that is taken, and one that is none.
+func TestListenFails(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	_, err := Listen(rt, l.Addr().String())
+	is(t, err, unix.EADDRNOTAVAIL)
+	_, err = Listen(rt, "nonsense")
+	is(t, err, unix.EINVAL)
+}
+
+// Accept ends with a time-out at its deadline, goes on afterwards, and is not told of an old one.
+func TestAcceptDeadline(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	for _, at := range []time.Time{time.Now().Add(time.Millisecond), time.Unix(1, 0)} {
+		if err := l.SetDeadline(at); err != nil {
+			t.Fatal(err)
+		}
+		_, err := l.Accept()
+		is(t, err, os.ErrDeadlineExceeded)
+	}
+	if err := l.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	connect(t, rt, l)
+}
+
+// After the runtime's end nothing is listened on or dialled any more, and what waits is told so.
+func TestShutdownEndsEverything(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	client, server := connect(t, rt, l)
+	errs := make(chan error, 2)
+	go func() {
+		_, err := l.Accept()
+		errs <- err
+	}()
+	go func() {
+		_, err := client.Read(make([]byte, 1))
+		errs <- err
+	}()
+	if err := rt.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := <-errs; err == nil || errors.Is(err, net.ErrClosed) {
+			t.Errorf("after Shutdown what waited got %v", err)
+		}
+	}
+	for err := error(nil); err == nil; { // what the window takes
+		_, err = server.Write([]byte("x"))
+	}
+	if _, err := Dial(t.Context(), rt, l.Addr().String()); err == nil {
+		t.Error("dialled")
+	}
+	if _, err := Listen(rt, "127.0.0.1:0"); err == nil {
+		t.Error("listened")
+	}
+	_ = client.Close()
+	_ = server.Close()
+	_ = l.Close()
+}
+
+// A Dial that nobody answers ends with its context, and leaves nothing.
+func TestDialGivesUp(t *testing.T) {
+	rt := openRuntime(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Dial(ctx, rt, "127.0.0.1:9")
+	is(t, err, unix.ECANCELED)
+	is(t, err, context.Canceled)
+	ctx, cancel = context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	_, err = Dial(ctx, rt, "127.0.0.1:9")
+	is(t, err, context.DeadlineExceeded)
+	var timeout net.Error
+	if !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("%v is no time-out", err)
+	}
+	_, err = Dial(t.Context(), rt, "127.0.0.1:9")
+	is(t, err, unix.ECONNREFUSED)
+	_, err = Dial(t.Context(), rt, "nonsense")
+	is(t, err, unix.EINVAL)
+	_, err = Dial(t.Context(), rt, "127.0.0.1:9", WithLocalAddr(rdma.MustAddr("192.0.2.1:0")))
+	if err == nil {
+		t.Error("dialled from somebody else's address")
+	}
+}

@@ -1,0 +1,203 @@
+package rdmanet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// stranger is a peer without this package: an actor that says what it likes. script is called with every message.
+func stranger(tb testing.TB, rt *rdma.Runtime, script func(ctx actor.Context)) *actor.PID {
+	tb.Helper()
+	return rt.System().Root.Spawn(actor.PropsFromFunc(script, rt.OnLoop()))
+}
+
+// A peer that wants something else, or nothing that it names, is rejected with the reason in words.
+func TestStrangersAreRejected(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	for _, private := range []string{"", "chat/1", tag, tag + "\x00"} {
+		id := rt.CreateID(nil)
+		_, err := rdma.Ask[*rdma.Established](t.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: []byte(private)})
+		var rejected *rdma.Rejected
+		if !errors.As(err, &rejected) || !strings.Contains(string(rejected.PrivateData), "rdmanet/1") {
+			t.Errorf("with %q: %v", private, err)
+		}
+	}
+	connect(t, rt, l) // they take no room in the backlog
+}
+
+// A later version begins as this one does.
+func TestLaterVersions(t *testing.T) {
+	for private, ok := range map[string]bool{
+		tag + "\x01": true, tag + "\x02": true, tag + "\x02and more": true,
+		"": false, "rdma": false, tag: false, tag + "\x00": false, "rdmane\x01": false,
+	} {
+		if wrong := checkGreeting([]byte(private)); (wrong == "") != ok {
+			t.Errorf("%q: %q", private, wrong)
+		}
+	}
+}
+
+// servesStrangers is a listener that is not ours. It rejects with private data, or accepts with it.
+func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr string) {
+	tb.Helper()
+	pid := stranger(tb, rt, func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*rdma.ConnectRequest); ok {
+			ctx.Respond(answer)
+		}
+	})
+	ev, err := rdma.Ask[*rdma.Listening](tb.Context(), rt, rt.CreateID(pid), &rdma.Serve{Addr: "127.0.0.1:0"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ev.Local.String()
+}
+
+// Who dials a server that speaks something else is told so.
+func TestDialingAStranger(t *testing.T) {
+	rt := openRuntime(t)
+	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}))
+	is(t, err, unix.EPROTO)
+	_, err = Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Reject{PrivateData: []byte("want chat/1")}))
+	is(t, err, unix.ECONNREFUSED)
+	if !strings.Contains(err.Error(), `"want chat/1"`) {
+		t.Errorf("%v does not say what the peer says", err)
+	}
+}
+
+// dialsAs dials l with the right greeting, and then sends what it likes; the server's end is what it talks to.
+func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, opts []rdma.IDOption, sends ...string) (id *actor.PID, server *Conn) {
+	tb.Helper()
+	id = rt.CreateID(stranger(tb, rt, func(actor.Context) {}), opts...)
+	_, err := rdma.Ask[*rdma.Established](tb.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greeting()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	for _, b := range sends {
+		rt.System().Root.Send(id, rdma.NewSend([]byte(b)))
+	}
+	return id, s.(*Conn)
+}
+
+// Whoever sends something behind a FIN is cut off; the FIN stays what it was.
+func TestBytesBehindTheFIN(t *testing.T) {
+	rt := openRuntime(t)
+	_, server := dialsAs(t, rt, listen(t, rt), nil, "some", "", "more")
+	if got, err := io.ReadAll(server); err != nil || string(got) != "some" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	var err error
+	for err == nil {
+		_, err = server.Write([]byte("x"))
+	}
+	is(t, err, unix.EPROTO)
+}
+
+// A peer without a hello has no credits to wait for: it cannot have more held than one with them.
+func TestPeerWithoutCredits(t *testing.T) {
+	rt := openRuntime(t)
+	large := string(make([]byte, 5000))
+	var sends []string
+	for range 40 {
+		sends = append(sends, large)
+	}
+	_, server := dialsAs(t, rt, listen(t, rt), []rdma.IDOption{rdma.Raw()}, sends...)
+	n, err := io.Copy(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{&slow{server}})
+	is(t, err, unix.EPROTO)
+	if n > 32*5000 {
+		t.Errorf("%d bytes were kept", n)
+	}
+}
+
+// slow reads when the connection has ended only.
+type slow struct{ c *Conn }
+
+func (s *slow) Read(p []byte) (int, error) {
+	for ended := false; !ended; {
+		s.c.wr.mu.Lock()
+		ended = s.c.wr.err != nil
+		s.c.wr.mu.Unlock()
+		_, _ = s.c.Write(nil)
+	}
+	return s.c.Read(p)
+}
+
+// An end without FIN is no io.EOF, however orderly the connection ends: what had arrived is read, and then ECONNRESET.
+func TestEndWithoutFIN(t *testing.T) {
+	rt := openRuntime(t)
+	l := listen(t, rt)
+	for name, end := range map[string]rdma.Command{"orderly": &rdma.Close{}, "disconnect": &rdma.Disconnect{}} {
+		t.Run(name, func(t *testing.T) {
+			id, server := dialsAs(t, rt, l, nil, "some")
+			if _, err := io.ReadFull(server, make([]byte, 2)); err != nil {
+				t.Fatal(err)
+			}
+			rt.System().Root.Send(id, end)
+			got, err := io.ReadAll(server)
+			is(t, err, unix.ECONNRESET)
+			if string(got) != "me" {
+				t.Errorf("read %q", got)
+			}
+			for err = nil; err == nil; {
+				_, err = server.Write([]byte("x"))
+			}
+			is(t, err, unix.ECONNRESET)
+		})
+	}
+}
+
+// A peer that is killed in the middle of a Read is ECONNRESET there, and nothing is left.
+func TestPeerIsKilled(t *testing.T) {
+	if at := os.Getenv("RDMANET_TEST_DIAL"); at != "" {
+		c, err := Dial(context.Background(), openRuntime(t), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write([]byte("hello"))
+		_, _ = c.Read(make([]byte, 1)) // until it is killed
+		return
+	}
+	l := listen(t, openRuntime(t))
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestPeerIsKilled$")
+	cmd.Env = append(os.Environ(), "RDMANET_TEST_DIAL="+l.Addr().String())
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(s, got); err != nil || string(got) != "hello" {
+		t.Errorf("read %q, %v\n%s", got, err, &out)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Read(got)
+	is(t, err, unix.ECONNRESET)
+	var ended *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &ended) {
+		t.Error(fmt.Errorf("the peer ended by itself: %w\n%s", err, &out))
+	}
+}
