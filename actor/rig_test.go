@@ -55,6 +55,9 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 		if len(l.ids) != 0 || l.requests != 0 {
 			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests)
 		}
+		if assigned, coming := l.assigned.Load(), l.coming.Load(); assigned != 0 || coming != 0 {
+			tb.Errorf("after Shutdown %d identifiers are counted on loop %s, and %d on their way there", assigned, l.el.Name(), coming)
+		}
 		if l.memoryBudget != rt.cfg.limits.Memory {
 			tb.Errorf("after Shutdown loop %s has not got back %d bytes for one-sided operations", l.el.Name(),
 				rt.cfg.limits.Memory-l.memoryBudget)

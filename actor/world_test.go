@@ -63,9 +63,11 @@ func (w *world) open(d cmid.Driver, opts []Option) *Runtime {
 	return openRuntime(w, w.sys, append([]Option{WithDevice(d), virtualLoop()}, opts...)...)
 }
 
-// virtualLoop makes a loop that runs on the bubble's time.
+// virtualLoop makes loops that run on the bubble's time.
 func virtualLoop() Option {
-	return WithLoop(eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true})
+	return WithEachLoop(func(int) eventloop.Config {
+		return eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true}
+	})
 }
 
 // flavors are the devices the twin plays.

@@ -2,6 +2,7 @@ package actortest
 
 import (
 	"log/slog"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,8 +36,8 @@ func InfiniBand() Option { return func(c *config) { c.fabric.Flavor = 0 } }
 // Seed decides what chance decides: port numbers, and what Reorder does. It is 0 otherwise.
 func Seed(n uint64) Option { return func(c *config) { c.fabric.Seed = n } }
 
-// RuntimeOptions are further options of every runtime: WithTimeouts, WithLimits, WithObserver, WithLogger. The device and the loop
-// are the World's.
+// RuntimeOptions are further options of every runtime: WithTimeouts, WithLimits, WithObserver, WithLogger, WithLoops. The device and how
+// the loops are made are the World's.
 func RuntimeOptions(opts ...rdma.Option) Option {
 	return func(c *config) { c.runtime = append(c.runtime, opts...) }
 }
@@ -106,9 +107,15 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	h := w.fabric.Host(host)
 	w.plugIn(h, device, addrs)
 	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
-	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithLoop(eventloop.Config{
-		Name: device, Poller: eventlooptest.NewPoller(), CheckOwner: true,
-		OnPanic: func(p eventloop.Panic) { w.t.Errorf("actortest: %v\n%s", p.Value, p.Stack) },
+	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithEachLoop(func(i int) eventloop.Config {
+		name := device
+		if i > 0 {
+			name += "-" + strconv.Itoa(i)
+		}
+		return eventloop.Config{
+			Name: name, Poller: eventlooptest.NewPoller(), CheckOwner: true,
+			OnPanic: func(p eventloop.Panic) { w.t.Errorf("actortest: %v\n%s", p.Value, p.Stack) },
+		}
 	}))
 	rt, err := rdma.Open(w.sys, opts...)
 	if err != nil {

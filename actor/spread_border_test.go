@@ -1,0 +1,254 @@
+package actor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// border is a driver whose identifiers are looked at on their way from loop to loop.
+type border struct {
+	cmid.Driver
+	cross func(to int) error // on the loop it goes to, before it arrives
+	opens int
+}
+
+func (b *border) over(d cmid.Driver) cmid.Driver {
+	b.Driver = d
+	return b
+}
+
+func (b *border) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
+	in, err := b.Driver.Open(l, up)
+	b.opens++
+	return &inland{in, b, b.opens - 1}, err
+}
+
+// inland is one loop's side of a border.
+type inland struct {
+	cmid.Instance
+	b *border
+	n int
+}
+
+func (i *inland) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
+	d, err := i.Instance.(cmid.Migrator).Detach(h)
+	return &traveller{d, i.b}, err
+}
+
+type traveller struct {
+	cmid.DetachedInstance
+	b *border
+}
+
+func (t *traveller) Attach(to cmid.Instance) error {
+	in := to.(*inland)
+	if err := t.b.cross(in.n); err != nil {
+		return err
+	}
+	return t.DetachedInstance.Attach(in.Instance)
+}
+
+// gate keeps who comes to loop 1 until it is opened, and that loop with it.
+func gate() (b *border, open func()) {
+	shut := make(chan struct{})
+	return &border{cross: func(to int) error {
+		if to == 1 {
+			<-shut
+		}
+		return nil
+	}}, func() { close(shut) }
+}
+
+// atBorder runs test with a border there, where two loops are.
+func atBorder(t *testing.T, made func() (*border, func()), test func(w *world, open func()), opts ...Option) {
+	t.Helper()
+	for name, f := range flavors {
+		t.Run(name, func(t *testing.T) {
+			var open func()
+			// Made inside the bubble, as its channel has to be.
+			over := func(d cmid.Driver) cmid.Driver {
+				var b *border
+				b, open = made()
+				return b.over(d)
+			}
+			inWorldOfTwo(t, f, untouched, over, func(w *world) { test(w, open) }, append(opts, WithLoops(2))...)
+		})
+	}
+}
+
+// A loop that cannot take a request gives it back: it stays where it came in.
+func TestRequestComesBack(t *testing.T) {
+	full := func() (*border, func()) {
+		return &border{cross: func(to int) error {
+			if to == 1 {
+				return unix.ENOMEM
+			}
+			return nil
+		}}, nil
+	}
+	atBorder(t, full, func(w *world, _ func()) {
+		came := make(chan arrival, 4)
+		w.listen(w.farProbe(), WithHandler(handlers(came, echo)))
+		p := w.probe()
+		for range 3 {
+			id := w.dial(p, 1)[0]
+			next[*Established](p)
+			if a := <-came; w.far.boxOf(a.handler).loop() != w.far.loops[0] {
+				w.Error("a handler runs on the loop that could not take its connection")
+			}
+			p.send(id, NewSend([]byte("ping")))
+			next[*Received](p)
+		}
+		wantCounts(w, "when the other loop takes none,", w.far, 4, 0)
+	})
+}
+
+// A request that neither loop can take is given up, and nothing of it is left.
+func TestRequestThatNobodyCanTake(t *testing.T) {
+	closed := func() (*border, func()) {
+		return &border{cross: func(int) error { return unix.ENOMEM }}, nil
+	}
+	atBorder(t, closed, func(w *world, _ func()) {
+		w.listen(w.farProbe(), WithHandler(handlers(make(chan arrival, 1), echo)))
+		p := w.probe()
+		w.dial(p, 1)
+		r := until[*Closed](p)[0].msg.(*Rejected)
+		is(w, r, unix.ECONNREFUSED)
+		wantCounts(w, "without it", w.far, 1, 0)
+		if n := w.far.count.Load(); n != 1 {
+			w.Errorf("%d identifiers are counted, want the listener", n)
+		}
+	})
+}
+
+// A peer that goes while its request is between two loops: the request is told, and to accept it fails.
+func TestPeerGoesDuringTheMove(t *testing.T) {
+	atBorder(t, gate, func(w *world, open func()) {
+		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
+		w.listen(owner)
+		p := w.probe()
+		id := w.dial(p, 1)[0]
+		settle()
+		p.send(id, &DestroyID{})
+		until[*Closed](p)
+		settle()
+		owner.quiet()
+		open()
+		_, s := next[*ConnectRequest](owner)
+		owner.send(s, &Accept{})
+		if f, ok := until[*Closed](owner)[0].msg.(Failure); !ok {
+			w.Errorf("the Accept has not failed: %v", f)
+		}
+		settle()
+		wantCounts(w, "without it", w.far, 1, 0)
+	})
+}
+
+// The listener goes while a request is between two loops: what was asked before is told.
+func TestListenerGoesDuringTheMove(t *testing.T) {
+	atBorder(t, gate, func(w *world, open func()) {
+		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
+		lis := w.listen(owner)
+		p := w.probe()
+		w.dial(p, 1)
+		settle()
+		owner.send(lis, &DestroyID{})
+		next[*Closed](owner)
+		open()
+		_, s := next[*ConnectRequest](owner)
+		owner.send(s, &Accept{})
+		next[*Established](owner)
+		next[*Established](p)
+	})
+}
+
+// Shutdown waits for a request that is between two loops, and rejects it.
+func TestShutdownDuringTheMove(t *testing.T) {
+	atBorder(t, gate, func(w *world, open func()) {
+		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
+		w.listen(owner)
+		p := w.probe()
+		w.dial(p, 1)
+		settle()
+		ended := make(chan error, 1)
+		go func() { ended <- w.far.Shutdown(context.Background()) }()
+		settle()
+		select {
+		case err := <-ended:
+			w.Errorf("Shutdown has not waited: %v", err)
+		default:
+		}
+		on(w, w.far.loops[0], func() {
+			if l := w.far.loops[0]; len(l.ids) != 0 || l.empty() {
+				w.Errorf("the loop it came from has %d identifiers, and is taken for empty: %v; the request may come back", len(l.ids), l.empty())
+			}
+		})
+		open()
+		if err := <-ended; err != nil {
+			w.Errorf("Shutdown: %v", err)
+		}
+		if _, ok := until[*Closed](p)[0].msg.(*Rejected); !ok {
+			w.Error("the peer was not rejected")
+		}
+		next[*Closed](owner) // the listener's
+		owner.quiet()
+	})
+}
+
+// A Shutdown without patience gives up a loop that is blocked in the middle of a move; what was moved goes when it lets go.
+func TestImpatientShutdownDuringTheMove(t *testing.T) {
+	atBorder(t, gate, func(w *world, open func()) {
+		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
+		w.listen(owner)
+		p := w.probe()
+		w.dial(p, 1)
+		settle()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err := w.far.Shutdown(ctx)
+		is(w, err, context.DeadlineExceeded)
+		if err == nil || !contains(err.Error(), "blocked") {
+			w.Errorf("%v does not name the loop that is blocked", err)
+		}
+		open()
+		until[*Closed](p)
+		settle()
+		if left := w.far.count.Load(); left != 0 {
+			w.Errorf("%d identifiers are left", left)
+		}
+	})
+}
+
+// A flood: a loop that does not keep up is sent no more than it may have pending, the listener's own takes as many, and the rest is
+// rejected. Everybody is answered.
+func TestFloodOfMoves(t *testing.T) {
+	atBorder(t, gate, func(w *world, open func()) {
+		came := make(chan arrival, 64)
+		w.listen(w.farProbe(), WithHandler(handlers(came, func(actor.Context) {}))) // it never answers
+		p := w.probe()
+		w.dial(p, 20)
+		settle()
+		wantCounts(w, "in the middle of a flood", w.far, 1+4, 4)
+		for range 12 {
+			until[*Closed](p)
+		}
+		p.quiet()
+		open()
+		settle()
+		if len(came) != 8 {
+			w.Errorf("%d requests were told, want 8", len(came))
+		}
+		for range 8 { // when nobody has answered in time
+			until[*Closed](p)
+		}
+		settle()
+		wantCounts(w, "after the flood", w.far, 1, 0)
+	}, WithLimits(Limits{PendingRequests: 4}))
+}
