@@ -27,6 +27,9 @@ type Config struct {
 	Permanent func(rdma.Failure) bool
 	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil: nothing does.
 	Context context.Context
+	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id.
+	Peers *Peers
+	Peer  uint64
 }
 
 // Backoff is how long it waits between attempts: a random time ("full jitter") of at most First after the first failure, twice that

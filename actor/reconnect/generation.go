@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,10 @@ func (l *link) dial(ctx actor.Context) {
 	l.phase, l.dialling = phaseDialling, true
 	l.id = l.rt.CreateID(ctx.Self(), l.cfg.Options...)
 	d := l.cfg.Dial
+	if l.cfg.Peers != nil {
+		l.number++
+		d.PrivateData = l.hello(helloRequest).put(d.PrivateData)
+	}
 	ctx.Request(l.id, &d)
 }
 
@@ -39,22 +44,32 @@ func (l *link) dialled() {
 // up: the generation has a connection. Messages go in a turn of their own, because the identifier is still telling of it.
 func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
+	accepted := l.phase == phaseAccepting
+	if l.cfg.Peers != nil {
+		if err := l.meet(ev); err != nil {
+			l.down(ctx, err, nil)
+			return
+		}
+	}
 	line, ok := rdma.LineOf(ctx, ev.ID)
 	if !ok {
-		l.finish(ctx, fmt.Errorf("%v has no data path: %w", ev, unix.EINVAL))
+		l.finish(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
 		return
 	}
 	l.phase, l.upSince, l.failed, l.closeSent = phaseUp, rdma.Now(ctx), 0, false
-	l.tell(&Up{Generation: l.generation, Established: ev})
+	l.tell(&Up{Generation: l.generation, Accepted: accepted, Established: ev})
 	for _, m := range l.out.begin(line, ev.MaxMessage) {
 		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
 	}
 	ctx.Send(ctx.Self(), &flush{})
 }
 
-// lost notes since when there is no connection.
+// lost notes since when there is no connection, and that the last one was good if it was.
 func (l *link) lost(ctx actor.Context) {
 	l.downSince = rdma.Now(ctx)
+	if l.phase == phaseUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
+		l.pause.reset()
+	}
 	if l.cfg.GiveUp > 0 {
 		rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
 	}
@@ -65,18 +80,21 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := rdma.Now(ctx)
 	if l.phase == phaseUp {
 		l.lost(ctx)
-		if now.Sub(l.upSince) >= l.cfg.Backoff.Stable {
-			l.pause.reset()
-		}
 	} else {
-		l.failed++
 		l.failure = err
+	}
+	reason := l.reason(f)
+	switch {
+	case reason != nil: // the peer is there
+		err, f = fmt.Errorf("%w: %w", reason, err), nil
+	case l.phase != phaseUp:
+		l.failed++
 	}
 	switch {
 	case l.closing && !l.redial:
 		l.finish(ctx, err)
 		return
-	case f != nil && l.cfg.Permanent(f):
+	case f != nil && l.cfg.Permanent(f), errors.Is(err, ErrStale):
 		l.finish(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))
 		return
 	case l.cfg.Attempts > 0 && l.failed >= l.cfg.Attempts:

@@ -27,17 +27,22 @@ type link struct {
 	timer      func()    // stops it; nil: none
 	downSince  time.Time // also before the first connection
 	upSince    time.Time
-	failed     int   // attempts in a row
-	failure    error // of the last of them
-	cause      error // why it ended
-	orphan     bool  // the owner has stopped: nobody is told
-	told       bool  // Closed was
+	failed     int    // attempts in a row
+	failure    error  // of the last of them
+	cause      error  // why it ended
+	fates      []Fate // of what waited then
+	orphan     bool   // the owner has stopped: nobody is told
+	told       bool   // Closed was
 
 	closing   bool      // no more messages are accepted
 	redial    bool      // until those that were are sent: Drain
 	closeSent bool      // the identifier has got its Close
 	deadline  time.Time // of closing
 	release   func() bool
+
+	number uint32 // of the last dial
+	peer   hello  // what the peer of the last connection has said of itself, with the number of its last dial
+	user   []byte // its private data, with its request
 
 	out outbox
 }
@@ -49,6 +54,7 @@ const (
 	phasePausing  phase = iota // after a failure; before Started, too
 	phaseQueueing              // at the Limiter
 	phaseDialling
+	phaseAccepting // the peer has dialled
 	phaseUp
 	phaseEnded // Closed is to be told when the mailbox is empty
 )
@@ -105,6 +111,8 @@ func (l *link) Receive(ctx actor.Context) {
 		l.close(ctx, m.Timeout, true)
 	case *rdma.DestroyID:
 		l.finish(ctx, nil)
+	case *request:
+		l.request(ctx, m)
 	case *turn:
 		if l.phase == phaseQueueing {
 			l.dial(ctx)
@@ -155,6 +163,12 @@ func (l *link) start(ctx actor.Context) {
 		l.release = context.AfterFunc(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
 	l.lost(ctx)
+	if p := l.cfg.Peers; p != nil {
+		if err := p.join(l.cfg.Peer, self); err != nil {
+			l.finish(ctx, err)
+			return
+		}
+	}
 	l.dial(ctx)
 }
 
@@ -178,7 +192,7 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 		l.id = nil
 		l.down(ctx, ev.Err, nil)
 	case rdma.Failure:
-		if l.phase == phaseDialling {
+		if l.phase == phaseDialling || l.phase == phaseAccepting {
 			l.down(ctx, ev, ev)
 		}
 	}
@@ -217,13 +231,19 @@ func (l *link) finish(ctx actor.Context, err error) {
 	if l.phase == phaseEnded {
 		return
 	}
-	if l.phase == phaseDialling || l.phase == phaseUp || l.out.len() > 0 {
+	switch l.phase {
+	case phaseDialling, phaseAccepting, phaseUp:
 		l.over(ctx, err, time.Time{}, true)
+	default:
+		l.fates, _ = l.out.end(true)
 	}
 	l.rest()
 	l.phase, l.closing, l.cause = phaseEnded, true, err
 	if l.release != nil {
 		l.release()
+	}
+	if p := l.cfg.Peers; p != nil {
+		p.leave(l.cfg.Peer, ctx.Self())
 	}
 	ctx.Unwatch(l.owner)
 	ctx.Poison(ctx.Self())
@@ -233,6 +253,6 @@ func (l *link) finish(ctx actor.Context, err error) {
 func (l *link) closed() {
 	if !l.told {
 		l.told = true
-		l.tell(&Closed{Err: l.cause, Counts: l.out.total})
+		l.tell(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
 	}
 }

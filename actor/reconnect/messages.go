@@ -82,6 +82,7 @@ type (
 	// Up: there is a connection. Every *rdma.Received until the next Down is its, and has its Established.ID. What waits is sent now.
 	Up struct {
 		Generation  uint64
+		Accepted    bool // the peer has dialled (Peers); else we have
 		Established *rdma.Established
 	}
 	// Settled tells the fates of tagged messages that have become known while the connection goes on, in the order of sending.
@@ -109,6 +110,7 @@ type (
 	// Closed is the last thing told. The actor stops.
 	Closed struct {
 		Err    error  // why; nil: it was asked for
+		Fates  []Fate // of the tagged messages that waited, if it ended between two generations
 		Counts Counts // of all generations
 	}
 )

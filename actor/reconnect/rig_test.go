@@ -1,7 +1,9 @@
 package reconnect_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,4 +127,86 @@ func (r *rig) finish() *reconnect.Closed {
 			return c
 		}
 	}
+}
+
+// fates is the same fate of several messages.
+func fates(o reconnect.Outcome, again bool, tags ...uint64) (all []reconnect.Fate) {
+	for _, tag := range tags {
+		all = append(all, reconnect.Fate{Tag: tag, Outcome: o, Again: again})
+	}
+	return all
+}
+
+// diary is an owner that writes down what it is told, without what the tests of it do not need.
+type diary struct {
+	mu       sync.Mutex
+	pid      *actor.PID
+	settled  []reconnect.Fate
+	received []string
+	refused  []*reconnect.Refused
+	downs    []*reconnect.Down
+	up       *reconnect.Up // nil: down
+	ups      int
+	closed   *reconnect.Closed
+	broken   []string // what it must not be told
+}
+
+func newDiary(w *actortest.World, rt *rdma.Runtime) *diary {
+	d := &diary{}
+	d.pid = w.System().Root.Spawn(actor.PropsFromFunc(d.receive, rt.OnLoop()))
+	w.T().Cleanup(func() { _ = w.System().Root.StopFuture(d.pid).Wait() })
+	return d
+}
+
+func (d *diary) receive(ctx actor.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed != nil {
+		switch ctx.Message().(type) {
+		case actor.SystemMessage, actor.AutoReceiveMessage:
+			return
+		}
+		d.broken = append(d.broken, fmt.Sprintf("%+v after Closed", ctx.Message()))
+	}
+	switch m := ctx.Message().(type) {
+	case *reconnect.Up:
+		if d.up != nil {
+			d.broken = append(d.broken, "Up twice")
+		}
+		d.up = m
+		d.ups++
+	case *reconnect.Settled:
+		if d.up == nil || d.up.Generation != m.Generation {
+			d.broken = append(d.broken, fmt.Sprintf("%+v while %+v", m, d.up))
+		}
+		d.settled = append(d.settled, m.Fates...)
+	case *rdma.Received:
+		if d.up == nil || d.up.Established.ID != m.ID {
+			d.broken = append(d.broken, fmt.Sprintf("%v while %+v", m, d.up))
+		}
+		d.received = append(d.received, string(m.Data))
+	case *reconnect.Refused:
+		d.refused = append(d.refused, m)
+	case *reconnect.Down:
+		if m.WasUp != (d.up != nil) || d.up != nil && d.up.Generation != m.Generation {
+			d.broken = append(d.broken, fmt.Sprintf("%+v while %+v", m, d.up))
+		}
+		d.up = nil
+		d.downs = append(d.downs, m)
+		d.settled = append(d.settled, m.Fates...)
+	case *reconnect.Closed:
+		d.closed = m
+		d.settled = append(d.settled, m.Fates...)
+	}
+}
+
+// read looks at the diary when nothing is being written.
+func (d *diary) read(w *actortest.World, look func()) {
+	w.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, b := range d.broken {
+		w.T().Errorf("the owner was told %s", b)
+	}
+	look()
 }

@@ -1,0 +1,212 @@
+package reconnect
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// Peers is what a node needs whose peers dial it as it dials them: of the connections that the two make to each other exactly one
+// stays, and it is a generation of the reconnecting actor on both sides, whoever has dialled. Config.Peers and Config.Peer say which
+// node a reconnecting actor is for; the listener's owner passes requests on with Request. Any goroutine.
+//
+// The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or given up, before a message could have
+// flowed. Who waits accepts. Dials are numbered, and an incarnation begins anew: a request that is older than the connection there is
+// (a dial that was given up) is rejected, one that is newer replaces it, because the peer would not dial if it had that connection.
+type Peers struct {
+	node, incarnation uint64
+
+	mu    sync.Mutex
+	links map[uint64]*actor.PID
+}
+
+// NewPeers makes the table of node, whose id no other node has. incarnation is larger than that of any earlier process that was the node:
+// the time of its start, or a count that is kept.
+func NewPeers(node, incarnation uint64) *Peers {
+	return &Peers{node: node, incarnation: incarnation, links: make(map[uint64]*actor.PID)}
+}
+
+// Request takes a request from a node that has a reconnecting actor here: that actor answers it. False: it is from somebody else, and its
+// owner's to answer. It is called by the listener's owner in Receive. The listener has to be on the loop of the reconnecting actors (that
+// of their owner), and its connections have to stay there.
+func (p *Peers) Request(ctx actor.Context, r *rdma.ConnectRequest) (taken bool) {
+	h, user, ok := parseHello(r.PrivateData)
+	if !ok || h.kind != helloRequest {
+		return false
+	}
+	p.mu.Lock()
+	link := p.links[h.node]
+	p.mu.Unlock()
+	if link == nil {
+		return false
+	}
+	ctx.ActorSystem().Root.RequestWithCustomSender(ctx.Sender(), &rdma.Handover{To: link}, link)
+	ctx.Send(link, &request{id: ctx.Sender(), hello: h, user: append([]byte(nil), user...)})
+	return true
+}
+
+func (p *Peers) join(node uint64, link *actor.PID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if node == p.node || p.links[node] != nil {
+		return fmt.Errorf("node %d is this one, or has a reconnecting actor already: %w", node, unix.EINVAL)
+	}
+	p.links[node] = link
+	return nil
+}
+
+func (p *Peers) leave(node uint64, link *actor.PID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.links[node].Equal(link) {
+		delete(p.links, node)
+	}
+}
+
+// Why a connection of a node with Peers ends or is not made; errors.Is finds them in Down.Err.
+var (
+	// ErrSimultaneous: the two nodes have dialled each other, and the other connection stands.
+	ErrSimultaneous = errors.New("simultaneous open: the other connection stands")
+	// ErrReplaced: the peer has dialled anew, so it does not have this connection any more.
+	ErrReplaced = errors.New("the peer has made another connection")
+	// ErrStale: the peer has been told of a later incarnation than this.
+	ErrStale = errors.New("a later incarnation of the node is there")
+	// ErrWrongNode: another node answers at the address.
+	ErrWrongNode = errors.New("another node answers")
+
+	errClosing = errors.New("the peer is closing")
+)
+
+// hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind u8, node u64, incarnation u64, number
+// u32, in network order. What follows is the user's.
+type hello struct {
+	kind              helloKind
+	node, incarnation uint64
+	number            uint32 // of the sender's last dial
+}
+
+type helloKind uint8
+
+const (
+	helloRequest helloKind = iota // also of an Accept
+	helloSimultaneous
+	helloStale
+	helloClosing
+)
+
+const (
+	helloMagic   = 0x7EDC
+	helloVersion = 1
+	helloLen     = 24
+)
+
+func (h hello) put(user []byte) []byte {
+	b := make([]byte, helloLen, helloLen+len(user))
+	binary.BigEndian.PutUint16(b, helloMagic)
+	b[2], b[3] = helloVersion, byte(h.kind)
+	binary.BigEndian.PutUint64(b[4:], h.node)
+	binary.BigEndian.PutUint64(b[12:], h.incarnation)
+	binary.BigEndian.PutUint32(b[20:], h.number)
+	return append(b, user...)
+}
+
+func parseHello(b []byte) (h hello, user []byte, ok bool) {
+	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic || b[2] != helloVersion || b[3] > byte(helloClosing) {
+		return h, b, false
+	}
+	h = hello{
+		helloKind(b[3]), binary.BigEndian.Uint64(b[4:]), binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint32(b[20:]),
+	}
+	return h, b[helloLen:], true
+}
+
+// request is a peer's, for the link to answer.
+type request struct {
+	id    *actor.PID
+	hello hello
+	user  []byte
+}
+
+// hello is what this side says of itself.
+func (l *link) hello(kind helloKind) hello {
+	return hello{kind, l.cfg.Peers.node, l.cfg.Peers.incarnation, l.number}
+}
+
+// request answers a peer's request: its connection is the next generation, or it is rejected.
+func (l *link) request(ctx actor.Context, r *request) {
+	if kind := l.judge(r.hello); kind != helloRequest {
+		ctx.Request(r.id, &rdma.Reject{PrivateData: l.hello(kind).put(nil)})
+		return
+	}
+	switch l.phase {
+	case phaseDialling:
+		l.over(ctx, ErrSimultaneous, rdma.Now(ctx), false)
+	case phaseUp, phaseAccepting:
+		if l.phase == phaseUp {
+			l.lost(ctx)
+		}
+		l.over(ctx, ErrReplaced, rdma.Now(ctx), false)
+	}
+	l.rest()
+	l.generation++
+	l.id, l.phase, l.peer, l.user = r.id, phaseAccepting, r.hello, r.user
+	ctx.Request(r.id, &rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
+}
+
+// judge says what a request is rejected for; helloRequest: it is accepted.
+func (l *link) judge(h hello) helloKind {
+	switch {
+	case l.closing:
+		return helloClosing
+	case h.incarnation < l.peer.incarnation:
+		return helloStale
+	case h.incarnation == l.peer.incarnation && h.number <= l.peer.number: // of a dial that the peer has given up for what there is
+		return helloSimultaneous
+	case l.phase == phaseDialling && l.cfg.Peers.node < h.node:
+		return helloSimultaneous
+	}
+	return helloRequest
+}
+
+// meet takes what the peer that has accepted our dial says of itself.
+func (l *link) meet(ev *rdma.Established) error {
+	if l.phase == phaseAccepting {
+		ev.PrivateData = l.user
+		return nil
+	}
+	h, user, ok := parseHello(ev.PrivateData)
+	switch {
+	case !ok:
+		return nil // it has no Peers
+	case h.node != l.cfg.Peer:
+		return fmt.Errorf("%w: %d, not %d", ErrWrongNode, h.node, l.cfg.Peer)
+	case h.incarnation < l.peer.incarnation:
+		return ErrStale
+	}
+	l.peer, ev.PrivateData = h, user
+	return nil
+}
+
+// reason is why the peer's node has rejected; nil: it is no such rejection.
+func (l *link) reason(f rdma.Failure) error {
+	r, ok := f.(*rdma.Rejected)
+	if !ok || l.cfg.Peers == nil {
+		return nil
+	}
+	h, _, ok := parseHello(r.PrivateData)
+	switch {
+	case !ok:
+		return nil
+	case h.kind == helloSimultaneous:
+		return ErrSimultaneous
+	case h.kind == helloStale:
+		return ErrStale
+	}
+	return errClosing
+}

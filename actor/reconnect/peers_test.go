@@ -1,0 +1,276 @@
+package reconnect_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// node is one of two that dial each other.
+type node struct {
+	w        *actortest.World
+	rt       *rdma.Runtime
+	id       uint64
+	inc      uint64
+	peer     uint64
+	at       string // the peer
+	diary    *diary
+	listener *actor.PID // owns it
+	link     *actor.PID
+	peers    *reconnect.Peers
+}
+
+// listen has the node take requests.
+func (n *node) listen() {
+	n.peers = reconnect.NewPeers(n.id, n.inc)
+	peers, rt := n.peers, n.rt
+	n.diary = newDiary(n.w, n.rt)
+	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			ctx.Send(rt.CreateID(ctx.Self()), &rdma.Serve{Addr: ":7471"})
+		case *rdma.ConnectRequest:
+			if !peers.Request(ctx, m) {
+				ctx.Respond(&rdma.Reject{})
+			}
+		}
+	}, n.rt.OnLoop()))
+	n.w.Wait()
+}
+
+func (n *node) dial() {
+	n.link = reconnect.Spawn(n.rt, n.diary.pid, reconnect.Config{
+		Dial: rdma.Dial{Addr: n.at, PrivateData: []byte("hi")}, Peers: n.peers, Peer: n.peer, Rand: rand.New(rand.NewPCG(n.id, n.inc)),
+	})
+}
+
+// dies ends the node's process, as far as this test can: its connections are cut.
+func (n *node) dies() {
+	root := n.w.System().Root
+	_ = root.StopFuture(n.link).Wait()
+	_ = root.StopFuture(n.listener).Wait()
+	n.w.Wait()
+}
+
+func (n *node) say(text string) { n.w.System().Root.Send(n.link, rdma.NewSend([]byte(text))) }
+
+func pair(w *actortest.World, lowFirst bool) (a, b *node) {
+	a = &node{w: w, rt: w.Runtime(), id: 1, inc: 1, peer: 2, at: "10.0.0.2:7471"}
+	b = &node{w: w, rt: w.Host("mem1", "10.0.0.2"), id: 2, inc: 1, peer: 1, at: "10.0.0.1:7471"}
+	if !lowFirst {
+		a.id, a.peer, b.id, b.peer = 2, 1, 1, 2
+	}
+	return a, b
+}
+
+// one checks that the two have one connection, the same, and that it works in both directions.
+func one(t *testing.T, w *actortest.World, a, b *node) {
+	t.Helper()
+	established := 0
+	for _, n := range []*node{a, b} {
+		for _, i := range n.rt.Inspect() {
+			if i.State.String() == "connected" {
+				established++
+			}
+		}
+	}
+	if established != 2 {
+		t.Errorf("%d ends of connections, want 2", established)
+	}
+	var downs [2]int
+	for i, n := range []*node{a, b} {
+		n.diary.read(w, func() {
+			if n.diary.up == nil {
+				t.Fatalf("node %d is not up: %+v", n.id, n.diary.downs)
+			}
+			if string(n.diary.up.Established.PrivateData) != "" && string(n.diary.up.Established.PrivateData) != "hi" {
+				t.Errorf("node %d is told the private data %q", n.id, n.diary.up.Established.PrivateData)
+			}
+			downs[i] = len(n.diary.downs)
+			n.diary.received = nil
+		})
+	}
+	if a.diary.up.Accepted == b.diary.up.Accepted {
+		t.Error("both or neither have accepted")
+	}
+	a.say("from a")
+	b.say("from b")
+	w.Advance(time.Second)
+	for i, n := range []*node{a, b} {
+		n.diary.read(w, func() {
+			want := []string{"from b", "from a"}[i]
+			if len(n.diary.received) != 1 || n.diary.received[0] != want {
+				t.Errorf("node %d has received %q, want %q", n.id, n.diary.received, want)
+			}
+			if len(n.diary.downs) != downs[i] {
+				t.Errorf("node %d went down while nothing happened", n.id)
+			}
+		})
+	}
+}
+
+// The dials of two nodes cross in every way that 0 to 8 ms between them and 0 to 2 ms on the way give: one connection is left, without a
+// message lost.
+func TestSimultaneousOpen(t *testing.T) {
+	for _, lowFirst := range []bool{true, false} {
+		for _, delay := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond} {
+			for apart := range 9 {
+				for flavor, opt := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+					t.Run(fmt.Sprintf("%s/low first %v/%v/%d ms", flavor, lowFirst, delay, apart), func(t *testing.T) {
+						actortest.Run(t, func(w *actortest.World) {
+							a, b := pair(w, lowFirst)
+							a.listen()
+							b.listen()
+							w.Delay(delay)
+							a.dial()
+							a.say("early")
+							w.Advance(time.Duration(apart) * time.Millisecond)
+							b.dial()
+							w.Advance(30 * time.Second)
+							b.diary.read(w, func() {
+								if len(b.diary.received) != 1 || b.diary.received[0] != "early" {
+									t.Errorf("b has received %q", b.diary.received)
+								}
+							})
+							one(t, w, a, b)
+						}, opt)
+					})
+				}
+			}
+		}
+	}
+}
+
+// The rule names the winner: when both dial, the lower id's dial stands, and the other hears why.
+func TestLowerNodeWins(t *testing.T) {
+	for _, lowFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				a, b := pair(w, lowFirst)
+				a.listen()
+				b.listen()
+				w.Delay(10 * time.Millisecond)
+				a.dial()
+				b.dial()
+				w.Advance(200 * time.Millisecond)
+				one(t, w, a, b)
+				low, high := a, b
+				if !lowFirst {
+					low, high = b, a
+				}
+				if low.diary.up.Accepted || len(low.diary.downs) > 0 {
+					t.Errorf("the lower node: %+v after %+v", low.diary.up, low.diary.downs)
+				}
+				high.diary.read(w, func() {
+					if len(high.diary.downs) != 1 || !errors.Is(high.diary.downs[0].Err, reconnect.ErrSimultaneous) {
+						t.Errorf("the higher node was told %+v", high.diary.downs)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A node that restarts replaces what its peer has of its earlier incarnation, at once, though the peer has not noticed its end.
+func TestNewIncarnation(t *testing.T) {
+	for _, lowFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				a, b := pair(w, lowFirst)
+				a.listen()
+				b.listen()
+				a.dial()
+				w.Advance(time.Second)
+				b.dial()
+				w.Advance(10 * time.Second)
+				one(t, w, a, b)
+				w.Silence("10.0.0.2") // so that a hears nothing of the end
+				b.dies()
+				w.Advance(time.Second)
+				w.Unsilence("10.0.0.2")
+				a.diary.read(w, func() {
+					if a.diary.up == nil {
+						t.Fatal("a has noticed")
+					}
+				})
+				b.inc++
+				b.listen()
+				b.dial()
+				w.Advance(10 * time.Millisecond)
+				one(t, w, a, b)
+				a.diary.read(w, func() {
+					if d := a.diary.downs[len(a.diary.downs)-1]; !errors.Is(d.Err, reconnect.ErrReplaced) {
+						t.Errorf("a was told %+v", d)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A node that has lost a connection which its peer still believes in gets another: of one incarnation, the later dial counts.
+func TestHalfOpen(t *testing.T) {
+	for _, lowFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				a, b := pair(w, lowFirst)
+				a.listen()
+				b.listen()
+				a.dial()
+				w.Advance(time.Second)
+				b.dial()
+				w.Advance(10 * time.Second)
+				one(t, w, a, b)
+				w.Silence("10.0.0.2")
+				for _, i := range b.rt.Inspect() {
+					if i.State.String() == "connected" {
+						w.System().Root.Send(i.PID, &rdma.DestroyID{})
+					}
+				}
+				w.Wait()
+				w.Unsilence("10.0.0.2")
+				w.Advance(time.Second)
+				one(t, w, a, b)
+			})
+		})
+	}
+}
+
+// An earlier incarnation that is still there gives up; a node cannot have two actors for one peer.
+func TestStaleIncarnation(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		a, b := pair(w, true)
+		a.listen()
+		a.dial()
+		b.inc = 2
+		b.listen()
+		b.dial()
+		w.Advance(10 * time.Second)
+		one(t, w, a, b)
+		b.dies()
+		b.inc = 1
+		b.listen()
+		b.dial()
+		w.Advance(time.Minute)
+		b.diary.read(w, func() {
+			if b.diary.closed == nil || !errors.Is(b.diary.closed.Err, reconnect.ErrStale) {
+				t.Errorf("the earlier incarnation: %+v, %+v", b.diary.closed, b.diary.downs)
+			}
+		})
+		second := newDiary(w, a.rt)
+		reconnect.Spawn(a.rt, second.pid, reconnect.Config{Dial: rdma.Dial{Addr: a.at}, Peers: a.peers, Peer: 2})
+		second.read(w, func() {
+			if second.closed == nil {
+				t.Error("two actors for one peer")
+			}
+		})
+	})
+}
