@@ -1,3 +1,198 @@
+// Rpc is a key-value store with compare-and-swap and watches, called over RDMA connections. Alone it shows itself; see rpc --help.
 package main
 
-func main() {}
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/device"
+)
+
+const defaultAddr = "127.0.0.1:7481"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func overview(w io.Writer) {
+	fmt.Fprint(w, `rpc: a key-value store, called over RDMA connections
+
+  rpc [demo]                         a server, and a client that shows what it can do, in one process
+  rpc serve                          a server, until Ctrl-C; then it drains
+`)
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		c := commands[name]
+		fmt.Fprintf(w, "  rpc %-30s %s\n", name+" "+c.args, c.help)
+	}
+	fmt.Fprint(w, `  rpc watch [PREFIX]                 print what there is, and every change; goes on where it was when the server was away
+  rpc load                           random reads and writes by many callers: calls per second, latencies
+
+Flags stand before or behind the arguments; rpc load --help has more of them:
+`)
+}
+
+// settings are what the flags say.
+type settings struct {
+	command string
+	args    []string
+	addr    string
+	device  device.Kind
+	after   uint64
+	load    load
+	drain   time.Duration
+}
+
+func parseFlags(args []string, out io.Writer) (s settings, err error) {
+	f := flag.NewFlagSet("rpc", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // errors are told once, by main
+	f.StringVar(&s.addr, "addr", defaultAddr, "`ADDR` of the server, HOST:PORT")
+	kind := f.String("device", string(device.IWARP), device.Usage)
+	for len(args) > 0 {
+		switch s.command { // its flags are known from here on
+		case "watch":
+			flagOnce(f, "after", func() { f.Uint64Var(&s.after, "after", 0, "changes behind this `REVISION` only") })
+		case "load":
+			flagOnce(f, "callers", func() { s.load.flags(f) })
+		case "serve":
+			flagOnce(f, "drain", func() {
+				f.DurationVar(&s.drain, "drain", 5*time.Second, "how long calls in flight may take to finish at the end")
+			})
+		}
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+			overview(out)
+			f.SetOutput(out)
+			f.PrintDefaults()
+			return s, err
+		} else if err != nil {
+			return s, fmt.Errorf("%w; see rpc --help", err)
+		}
+		if args = f.Args(); len(args) > 0 {
+			if s.command == "" {
+				s.command = args[0]
+			} else {
+				s.args = append(s.args, args[0])
+			}
+			args = args[1:]
+		}
+	}
+	s.device = device.Kind(*kind)
+	return s, s.check()
+}
+
+func flagOnce(f *flag.FlagSet, name string, define func()) {
+	if f.Lookup(name) == nil {
+		define()
+	}
+}
+
+func (l *load) flags(f *flag.FlagSet) {
+	f.IntVar(&l.callers, "callers", 64, "how many call at a time")
+	f.IntVar(&l.connections, "connections", 1, "over how many connections")
+	f.IntVar(&l.keys, "keys", 1000, "how many keys")
+	f.IntVar(&l.size, "size", 64, "bytes of a value")
+	f.IntVar(&l.reads, "reads", 90, "percent of the calls that read")
+	f.DurationVar(&l.duration, "duration", 5*time.Second, "how long")
+}
+
+func (s *settings) check() error {
+	least, most := 0, 0
+	switch c, known := commands[s.command]; {
+	case known:
+		least, most = c.min, c.max
+	case s.command == "watch":
+		most = 1
+	case s.command == "load":
+		if s.load == (load{}) { // no argument followed, so its flags were never parsed
+			s.load.flags(flag.NewFlagSet("", flag.ContinueOnError))
+		}
+		if err := s.load.check(); err != nil {
+			return err
+		}
+	case s.command != "" && s.command != "demo" && s.command != "serve":
+		return fmt.Errorf("unknown command %q; see rpc --help", s.command)
+	}
+	if n := len(s.args); n < least || n > most {
+		return fmt.Errorf("%d arguments for %s; see rpc --help", n, s.command)
+	}
+	return s.device.Check()
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
+	s, err := parseFlags(args, out)
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
+	defer system.Shutdown()
+	choice, err := device.Named(ctx, s.device, s.addr, s.command == "serve")
+	if err != nil {
+		return err
+	}
+	if choice.Why != "" {
+		fmt.Fprintln(log, "--", choice)
+	}
+	rt, err := rdma.Open(system, rdma.WithDevice(choice.Driver()), rdma.WithLogger(logger))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.Background(), callFor)
+		defer cancel()
+		err = errors.Join(err, rt.Shutdown(end))
+	}()
+	switch s.command {
+	case "", "demo":
+		return demo(ctx, rt, out)
+	case "serve":
+		return serve(ctx, rt, s.addr, s.drain, log)
+	case "watch":
+		prefix := ""
+		if len(s.args) > 0 {
+			prefix = s.args[0]
+		}
+		return watch(ctx, rt, s.addr, prefix, s.after, out, log)
+	case "load":
+		return s.load.run(ctx, rt, s.addr, out)
+	}
+	c, err := dial(ctx, rt, s.addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return commands[s.command].run(ctx, c, s.args, out)
+}
+
+// serve answers until ctx ends, and then finishes what is in flight.
+func serve(ctx context.Context, rt *rdma.Runtime, addr string, drain time.Duration, log io.Writer) error {
+	srv := newServer(rt)
+	local, err := srv.Listen(ctx, addr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "-- serving on %v\n", local)
+	<-ctx.Done()
+	fmt.Fprintf(log, "-- draining, %d calls in flight\n", srv.InFlight())
+	end, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	return srv.Drain(end)
+}

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"strings"
 	"sync"
 
 	"github.com/google/btree"
 
-	"github.com/rdmactor/rdmactor/examples/rpc/kvpb"
+	"github.com/rdmactor/rdmactor/examples/rpc/kv"
 )
 
 // Limits of the store: what one caller may make it hold or send at a time.
@@ -22,43 +20,34 @@ const (
 	history    = 1 << 14   // changes that a watcher may be behind
 )
 
-// What a caller can do wrong, or find.
-var (
-	errNotFound  = errors.New("no such key")
-	errChanged   = errors.New("the key has another revision")
-	errTooLarge  = errors.New("key or value too large, or the key is empty")
-	errFull      = errors.New("the store is full")
-	errCompacted = errors.New("the changes after that revision are not kept any more: list, and watch from there")
-)
-
 // store is keys and values, each with the revision of the store that its last change made. What it hands out is never changed again,
 // so that it can be sent without a copy. Any goroutine.
 type store struct {
 	mu       sync.Mutex
-	entries  *btree.BTreeG[*kvpb.Entry]
+	entries  *btree.BTreeG[*kv.Entry]
 	revision uint64
-	changes  [history]*kvpb.Change // the change of revision r is at r modulo history
+	changes  [history]*kv.Change // the change of revision r is at r modulo history
 	changed  chan struct{}         // closed at the next change
 }
 
 func newStore() *store {
 	return &store{
-		entries: btree.NewG(32, func(a, b *kvpb.Entry) bool { return a.Key < b.Key }),
+		entries: btree.NewG(32, func(a, b *kv.Entry) bool { return a.Key < b.Key }),
 		changed: make(chan struct{}),
 	}
 }
 
-func (s *store) get(key string) (*kvpb.Entry, error) {
+func (s *store) get(key string) (*kv.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries.Get(&kvpb.Entry{Key: key})
+	e, ok := s.entries.Get(&kv.Entry{Key: key})
 	if !ok {
-		return nil, errNotFound
+		return nil, kv.ErrNotFound
 	}
 	return e, nil
 }
 
-// put sets a key and gives the store's new revision.
+// put sets a key and gives the store's new revision. value is the store's from now on.
 func (s *store) put(key string, value []byte) (revision uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,41 +55,41 @@ func (s *store) put(key string, value []byte) (revision uint64, err error) {
 }
 
 // compareAndSwap sets a key that still has the given revision: 0 is that of a key that does not exist. If it has another, that is what
-// it gives, with errChanged.
+// it gives, with kv.ErrChanged.
 func (s *store) compareAndSwap(key string, revision uint64, value []byte) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, _ := s.entries.Get(&kvpb.Entry{Key: key}); e.GetRevision() != revision {
-		return e.GetRevision(), errChanged
+	if e, _ := s.entries.Get(&kv.Entry{Key: key}); e.GetRevision() != revision {
+		return e.GetRevision(), kv.ErrChanged
 	}
 	return s.set(key, value)
 }
 
 func (s *store) set(key string, value []byte) (uint64, error) {
-	e := &kvpb.Entry{Key: key, Value: bytes.Clone(value), Revision: s.revision + 1}
+	e := &kv.Entry{Key: key, Value: value, Revision: s.revision + 1}
 	switch {
 	case key == "" || len(key) > maxKey || len(value) > maxValue:
-		return 0, errTooLarge
+		return 0, kv.ErrInvalid
 	case s.entries.Len() >= maxEntries && !s.entries.Has(e):
-		return 0, errFull
+		return 0, kv.ErrFull
 	}
 	s.entries.ReplaceOrInsert(e)
-	s.record(&kvpb.Change{Entry: e})
+	s.record(&kv.Change{Entry: e})
 	return s.revision, nil
 }
 
 func (s *store) remove(key string) (revision uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.entries.Delete(&kvpb.Entry{Key: key}); !ok {
-		return 0, errNotFound
+	if _, ok := s.entries.Delete(&kv.Entry{Key: key}); !ok {
+		return 0, kv.ErrNotFound
 	}
-	s.record(&kvpb.Change{Entry: &kvpb.Entry{Key: key, Revision: s.revision + 1}, Deleted: true})
+	s.record(&kv.Change{Entry: &kv.Entry{Key: key, Revision: s.revision + 1}, Deleted: true})
 	return s.revision, nil
 }
 
 // record makes a change the newest, and wakes up who waits for one.
-func (s *store) record(c *kvpb.Change) {
+func (s *store) record(c *kv.Change) {
 	s.revision++
 	s.changes[s.revision%history] = c
 	close(s.changed)
@@ -108,15 +97,15 @@ func (s *store) record(c *kvpb.Change) {
 }
 
 // list gives the keys with a prefix that come after a key, in order, at most limit of them or as many as a page holds.
-func (s *store) list(prefix, after string, limit int) *kvpb.ListReply {
+func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	page := &kvpb.ListReply{Revision: s.revision}
+	page := &kv.ListReply{Revision: s.revision}
 	size := 0
-	s.entries.AscendGreaterOrEqual(&kvpb.Entry{Key: max(prefix, after)}, func(e *kvpb.Entry) bool {
+	s.entries.AscendGreaterOrEqual(&kv.Entry{Key: max(prefix, after)}, func(e *kv.Entry) bool {
 		if !strings.HasPrefix(e.Key, prefix) {
 			return false
 		}
@@ -136,7 +125,7 @@ func (s *store) list(prefix, after string, limit int) *kvpb.ListReply {
 
 // watch calls tell for every change of a key with the prefix and a revision greater than after, in order, until ctx ends or tell
 // fails. A watcher that is too far behind is told so: nothing is kept for it.
-func (s *store) watch(ctx context.Context, prefix string, after uint64, tell func(*kvpb.Change) error) error {
+func (s *store) watch(ctx context.Context, prefix string, after uint64, tell func(*kv.Change) error) error {
 	for {
 		c, changed, err := s.next(after)
 		if err != nil {
@@ -160,14 +149,14 @@ func (s *store) watch(ctx context.Context, prefix string, after uint64, tell fun
 }
 
 // next is the change behind a revision, or what is closed when there is one.
-func (s *store) next(after uint64) (*kvpb.Change, <-chan struct{}, error) {
+func (s *store) next(after uint64) (*kv.Change, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case after >= s.revision:
 		return nil, s.changed, nil
 	case s.revision-after > history:
-		return nil, nil, errCompacted
+		return nil, nil, kv.ErrCompacted
 	}
 	return s.changes[(after+1)%history], nil, nil
 }

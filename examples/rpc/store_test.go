@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/rdmactor/rdmactor/examples/rpc/kvpb"
+	"github.com/rdmactor/rdmactor/examples/rpc/kv"
 )
 
 func TestStoreAgainstAMap(t *testing.T) {
@@ -30,7 +30,7 @@ func TestStoreAgainstAMap(t *testing.T) {
 			"remove": func(t *rapid.T) {
 				k := key.Draw(t, "key")
 				_, known := want[k]
-				if _, err := s.remove(k); known != (err == nil) || !known && !errors.Is(err, errNotFound) {
+				if _, err := s.remove(k); known != (err == nil) || !known && !errors.Is(err, kv.ErrNotFound) {
 					t.Fatalf("remove %q, known %v: %v", k, known, err)
 				}
 				delete(want, k)
@@ -111,7 +111,7 @@ func TestWatchTellsInOrderAndWaits(t *testing.T) {
 		var told []string
 		done := make(chan error)
 		go func() {
-			done <- s.watch(ctx, "a", 1, func(c *kvpb.Change) error {
+			done <- s.watch(ctx, "a", 1, func(c *kv.Change) error {
 				told = append(told, fmt.Sprintf("%s %d %t", c.Entry.Key, c.Entry.Revision, c.Deleted))
 				return nil
 			})
@@ -137,8 +137,8 @@ func TestWatcherTooFarBehindIsTold(t *testing.T) {
 	for range history + 1 {
 		_, _ = s.put("k", nil)
 	}
-	never := func(*kvpb.Change) error { return errors.New("told") }
-	if err := s.watch(t.Context(), "", 0, never); !errors.Is(err, errCompacted) {
+	never := func(*kv.Change) error { return errors.New("told") }
+	if err := s.watch(t.Context(), "", 0, never); !errors.Is(err, kv.ErrCompacted) {
 		t.Errorf("watching what is forgotten: %v", err)
 	}
 	if err := s.watch(t.Context(), "", 1, never); err == nil || err.Error() != "told" {
@@ -152,7 +152,7 @@ func TestLimitsOfAStore(t *testing.T) {
 		key   string
 		value int
 	}{{"", 1}, {string(make([]byte, maxKey+1)), 1}, {"k", maxValue + 1}} {
-		if _, err := s.put(c.key, make([]byte, c.value)); !errors.Is(err, errTooLarge) {
+		if _, err := s.put(c.key, make([]byte, c.value)); !errors.Is(err, kv.ErrInvalid) {
 			t.Errorf("a key of %d bytes with a value of %d: %v", len(c.key), c.value, err)
 		}
 	}

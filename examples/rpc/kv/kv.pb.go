@@ -2,11 +2,11 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        v3.21.12
-// source: examples/rpc/kvpb/kv.proto
+// source: examples/rpc/kv/kv.proto
 
-// The messages of the key-value store. Calls are declared in Go, see methods.go: no code is generated for them.
+// The messages of the key-value store. Calls are declared in Go, see kv.go: no code is generated for them.
 
-package kvpb
+package kv
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -35,7 +35,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[0]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -47,7 +47,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[0]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -60,7 +60,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{0}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Entry) GetKey() string {
@@ -93,7 +93,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[1]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -105,7 +105,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[1]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -118,7 +118,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{1}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *GetRequest) GetKey() string {
@@ -137,7 +137,7 @@ type GetReply struct {
 
 func (x *GetReply) Reset() {
 	*x = GetReply{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[2]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -149,7 +149,7 @@ func (x *GetReply) String() string {
 func (*GetReply) ProtoMessage() {}
 
 func (x *GetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[2]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -162,7 +162,7 @@ func (x *GetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReply.ProtoReflect.Descriptor instead.
 func (*GetReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{2}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *GetReply) GetEntry() *Entry {
@@ -182,7 +182,7 @@ type PutRequest struct {
 
 func (x *PutRequest) Reset() {
 	*x = PutRequest{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[3]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -194,7 +194,7 @@ func (x *PutRequest) String() string {
 func (*PutRequest) ProtoMessage() {}
 
 func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[3]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -207,7 +207,7 @@ func (x *PutRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
 func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{3}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PutRequest) GetKey() string {
@@ -233,7 +233,7 @@ type PutReply struct {
 
 func (x *PutReply) Reset() {
 	*x = PutReply{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[4]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -245,7 +245,7 @@ func (x *PutReply) String() string {
 func (*PutReply) ProtoMessage() {}
 
 func (x *PutReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[4]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -258,7 +258,7 @@ func (x *PutReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutReply.ProtoReflect.Descriptor instead.
 func (*PutReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{4}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PutReply) GetRevision() uint64 {
@@ -280,7 +280,7 @@ type CompareAndSwapRequest struct {
 
 func (x *CompareAndSwapRequest) Reset() {
 	*x = CompareAndSwapRequest{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[5]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +292,7 @@ func (x *CompareAndSwapRequest) String() string {
 func (*CompareAndSwapRequest) ProtoMessage() {}
 
 func (x *CompareAndSwapRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[5]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +305,7 @@ func (x *CompareAndSwapRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAndSwapRequest.ProtoReflect.Descriptor instead.
 func (*CompareAndSwapRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{5}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CompareAndSwapRequest) GetKey() string {
@@ -338,7 +338,7 @@ type CompareAndSwapReply struct {
 
 func (x *CompareAndSwapReply) Reset() {
 	*x = CompareAndSwapReply{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[6]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -350,7 +350,7 @@ func (x *CompareAndSwapReply) String() string {
 func (*CompareAndSwapReply) ProtoMessage() {}
 
 func (x *CompareAndSwapReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[6]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -363,7 +363,7 @@ func (x *CompareAndSwapReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAndSwapReply.ProtoReflect.Descriptor instead.
 func (*CompareAndSwapReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{6}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CompareAndSwapReply) GetRevision() uint64 {
@@ -382,7 +382,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[7]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +394,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[7]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +407,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{7}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteRequest) GetKey() string {
@@ -426,7 +426,7 @@ type DeleteReply struct {
 
 func (x *DeleteReply) Reset() {
 	*x = DeleteReply{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[8]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -438,7 +438,7 @@ func (x *DeleteReply) String() string {
 func (*DeleteReply) ProtoMessage() {}
 
 func (x *DeleteReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[8]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -451,7 +451,7 @@ func (x *DeleteReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteReply.ProtoReflect.Descriptor instead.
 func (*DeleteReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{8}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeleteReply) GetRevision() uint64 {
@@ -472,7 +472,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[9]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +484,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[9]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +497,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{9}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -532,7 +532,7 @@ type ListReply struct {
 
 func (x *ListReply) Reset() {
 	*x = ListReply{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[10]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +544,7 @@ func (x *ListReply) String() string {
 func (*ListReply) ProtoMessage() {}
 
 func (x *ListReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[10]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +557,7 @@ func (x *ListReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReply.ProtoReflect.Descriptor instead.
 func (*ListReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{10}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListReply) GetEntries() []*Entry {
@@ -592,7 +592,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[11]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +604,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[11]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +617,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{11}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchRequest) GetPrefix() string {
@@ -644,7 +644,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[12]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -656,7 +656,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kvpb_kv_proto_msgTypes[12]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -669,7 +669,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kvpb_kv_proto_rawDescGZIP(), []int{12}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Change) GetEntry() *Entry {
@@ -686,11 +686,11 @@ func (x *Change) GetDeleted() bool {
 	return false
 }
 
-var File_examples_rpc_kvpb_kv_proto protoreflect.FileDescriptor
+var File_examples_rpc_kv_kv_proto protoreflect.FileDescriptor
 
-const file_examples_rpc_kvpb_kv_proto_rawDesc = "" +
+const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"\n" +
-	"\x1aexamples/rpc/kvpb/kv.proto\x12\x14rdmactor.examples.kv\"K\n" +
+	"\x18examples/rpc/kv/kv.proto\x12\x14rdmactor.examples.kv\"K\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
@@ -729,22 +729,22 @@ const file_examples_rpc_kvpb_kv_proto_rawDesc = "" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\"U\n" +
 	"\x06Change\x121\n" +
 	"\x05entry\x18\x01 \x01(\v2\x1b.rdmactor.examples.kv.EntryR\x05entry\x12\x18\n" +
-	"\adeleted\x18\x02 \x01(\bR\adeletedB0Z.github.com/rdmactor/rdmactor/examples/rpc/kvpbb\x06proto3"
+	"\adeleted\x18\x02 \x01(\bR\adeletedB.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
 
 var (
-	file_examples_rpc_kvpb_kv_proto_rawDescOnce sync.Once
-	file_examples_rpc_kvpb_kv_proto_rawDescData []byte
+	file_examples_rpc_kv_kv_proto_rawDescOnce sync.Once
+	file_examples_rpc_kv_kv_proto_rawDescData []byte
 )
 
-func file_examples_rpc_kvpb_kv_proto_rawDescGZIP() []byte {
-	file_examples_rpc_kvpb_kv_proto_rawDescOnce.Do(func() {
-		file_examples_rpc_kvpb_kv_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_examples_rpc_kvpb_kv_proto_rawDesc), len(file_examples_rpc_kvpb_kv_proto_rawDesc)))
+func file_examples_rpc_kv_kv_proto_rawDescGZIP() []byte {
+	file_examples_rpc_kv_kv_proto_rawDescOnce.Do(func() {
+		file_examples_rpc_kv_kv_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_examples_rpc_kv_kv_proto_rawDesc), len(file_examples_rpc_kv_kv_proto_rawDesc)))
 	})
-	return file_examples_rpc_kvpb_kv_proto_rawDescData
+	return file_examples_rpc_kv_kv_proto_rawDescData
 }
 
-var file_examples_rpc_kvpb_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
-var file_examples_rpc_kvpb_kv_proto_goTypes = []any{
+var file_examples_rpc_kv_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_examples_rpc_kv_kv_proto_goTypes = []any{
 	(*Entry)(nil),                 // 0: rdmactor.examples.kv.Entry
 	(*GetRequest)(nil),            // 1: rdmactor.examples.kv.GetRequest
 	(*GetReply)(nil),              // 2: rdmactor.examples.kv.GetReply
@@ -759,7 +759,7 @@ var file_examples_rpc_kvpb_kv_proto_goTypes = []any{
 	(*WatchRequest)(nil),          // 11: rdmactor.examples.kv.WatchRequest
 	(*Change)(nil),                // 12: rdmactor.examples.kv.Change
 }
-var file_examples_rpc_kvpb_kv_proto_depIdxs = []int32{
+var file_examples_rpc_kv_kv_proto_depIdxs = []int32{
 	0, // 0: rdmactor.examples.kv.GetReply.entry:type_name -> rdmactor.examples.kv.Entry
 	0, // 1: rdmactor.examples.kv.ListReply.entries:type_name -> rdmactor.examples.kv.Entry
 	0, // 2: rdmactor.examples.kv.Change.entry:type_name -> rdmactor.examples.kv.Entry
@@ -770,26 +770,26 @@ var file_examples_rpc_kvpb_kv_proto_depIdxs = []int32{
 	0, // [0:3] is the sub-list for field type_name
 }
 
-func init() { file_examples_rpc_kvpb_kv_proto_init() }
-func file_examples_rpc_kvpb_kv_proto_init() {
-	if File_examples_rpc_kvpb_kv_proto != nil {
+func init() { file_examples_rpc_kv_kv_proto_init() }
+func file_examples_rpc_kv_kv_proto_init() {
+	if File_examples_rpc_kv_kv_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_examples_rpc_kvpb_kv_proto_rawDesc), len(file_examples_rpc_kvpb_kv_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_examples_rpc_kv_kv_proto_rawDesc), len(file_examples_rpc_kv_kv_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_examples_rpc_kvpb_kv_proto_goTypes,
-		DependencyIndexes: file_examples_rpc_kvpb_kv_proto_depIdxs,
-		MessageInfos:      file_examples_rpc_kvpb_kv_proto_msgTypes,
+		GoTypes:           file_examples_rpc_kv_kv_proto_goTypes,
+		DependencyIndexes: file_examples_rpc_kv_kv_proto_depIdxs,
+		MessageInfos:      file_examples_rpc_kv_kv_proto_msgTypes,
 	}.Build()
-	File_examples_rpc_kvpb_kv_proto = out.File
-	file_examples_rpc_kvpb_kv_proto_goTypes = nil
-	file_examples_rpc_kvpb_kv_proto_depIdxs = nil
+	File_examples_rpc_kv_kv_proto = out.File
+	file_examples_rpc_kv_kv_proto_goTypes = nil
+	file_examples_rpc_kv_kv_proto_depIdxs = nil
 }

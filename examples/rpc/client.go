@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/rpc/kv"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// dial connects to a store. A call that was refused, or that a lost connection has certainly not carried out, is made again.
+func dial(ctx context.Context, rt *rdma.Runtime, addr string) (*rpc.Client, error) {
+	return rpc.Dial(ctx, rt, addr,
+		rpc.WithRetry(rpc.Retry{Attempts: 5}), rpc.WithTimeout(callFor), rpc.WithMessages(maxMessage, 32))
+}
+
+// callFor is how long a call may take.
+const callFor = 5 * time.Second
+
+// command is one of the client's, on a connection.
+type command struct {
+	args string // its arguments, for the usage
+	help string
+	min  int // arguments
+	max  int
+	run  func(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error
+}
+
+var commands = map[string]command{
+	"get":    {"KEY", "print a value", 1, 1, get},
+	"put":    {"KEY VALUE", "set a value", 2, 2, put},
+	"cas":    {"KEY REVISION VALUE", "set a value that still has that revision; 0: that does not exist", 3, 3, compareAndSwap},
+	"delete": {"KEY", "remove a key", 1, 1, remove},
+	"list":   {"[PREFIX]", "print keys, their revisions and values", 0, 1, list},
+}
+
+func get(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+	r, err := rpc.Call(ctx, c, kv.Get, &kv.GetRequest{Key: args[0]})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s\n", r.Entry.GetValue())
+	return nil
+}
+
+func put(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+	r, err := rpc.Call(ctx, c, kv.Put, &kv.PutRequest{Key: args[0], Value: []byte(args[1])})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "revision", r.Revision)
+	return nil
+}
+
+func compareAndSwap(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+	revision, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return fmt.Errorf("REVISION is a number, not %q", args[1])
+	}
+	r, err := rpc.Call(ctx, c, kv.CompareAndSwap, &kv.CompareAndSwapRequest{Key: args[0], Revision: revision, Value: []byte(args[2])})
+	if now, ok := rpc.DetailsOf[kv.CompareAndSwapReply](err); ok {
+		return fmt.Errorf("%w (it is %d)", err, now.Revision)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "revision", r.Revision)
+	return nil
+}
+
+func remove(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+	r, err := rpc.Call(ctx, c, kv.Delete, &kv.DeleteRequest{Key: args[0]})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "revision", r.Revision)
+	return nil
+}
+
+func list(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+	q := &kv.ListRequest{}
+	if len(args) > 0 {
+		q.Prefix = args[0]
+	}
+	for {
+		page, err := rpc.Call(ctx, c, kv.List, q)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, e.Key, e.Value)
+			q.After = e.Key
+		}
+		if !page.More || len(page.Entries) == 0 {
+			return nil
+		}
+	}
+}
+
+// watch prints the changes of a prefix until ctx ends. When the server goes away it goes on where it was as soon as there is one again.
+func watch(ctx context.Context, rt *rdma.Runtime, addr, prefix string, after uint64, out, log io.Writer) error {
+	for away := false; ; {
+		err := follow(ctx, rt, addr, prefix, &after, out)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, kv.ErrCompacted):
+			fmt.Fprintln(log, "--", err, "- beginning again")
+			after = 0
+			continue
+		case !errors.Is(err, rpc.ErrUnavailable) && !errors.Is(err, rpc.ErrDraining):
+			return err
+		}
+		if !away {
+			fmt.Fprintln(log, "--", err, "- trying again")
+		}
+		away = true
+		select {
+		case <-time.After(redialAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// redialAfter is the pause between two attempts to reach a server that has gone.
+const redialAfter = 200 * time.Millisecond
+
+// follow watches over one connection.
+func follow(ctx context.Context, rt *rdma.Runtime, addr, prefix string, after *uint64, out io.Writer) error {
+	dialled, cancel := context.WithTimeout(ctx, callFor)
+	defer cancel()
+	c, err := dial(dialled, rt, addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	changes, err := rpc.Open(ctx, c, kv.Watch, &kv.WatchRequest{Prefix: prefix, After: *after})
+	if err != nil {
+		return err
+	}
+	for change, err := range changes.All() {
+		if err != nil {
+			return err
+		}
+		e := change.Entry
+		*after = max(*after, e.Revision)
+		if change.Deleted {
+			fmt.Fprintf(out, "%d\t%s\t(deleted)\n", e.Revision, e.Key)
+		} else {
+			fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, e.Key, e.Value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/examples/rpc/kv"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// maxMessage is the largest value, and some room for its key and what encodes them.
+const maxMessage = maxValue + 64<<10
+
+// newServer makes a store that can be called. Nothing in the store waits, so its calls are answered on the loop that they come in on;
+// a watch does, and has a goroutine.
+func newServer(rt *rdma.Runtime) *rpc.Server {
+	s := newStore()
+	srv := rpc.NewServer(rt, rpc.WithMessages(maxMessage, 32))
+	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.GetRequest) (*kv.GetReply, error) {
+		e, err := s.get(q.Key)
+		return &kv.GetReply{Entry: e}, err
+	}, rpc.OnLoop())
+	rpc.Handle(srv, kv.Put, func(_ context.Context, q *kv.PutRequest) (*kv.PutReply, error) {
+		r, err := s.put(q.Key, q.Value)
+		return &kv.PutReply{Revision: r}, err
+	}, rpc.OnLoop())
+	rpc.Handle(srv, kv.CompareAndSwap, func(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.CompareAndSwapReply, error) {
+		r, err := s.compareAndSwap(q.Key, q.Revision, q.Value)
+		reply := &kv.CompareAndSwapReply{Revision: r}
+		if errors.Is(err, kv.ErrChanged) {
+			return nil, withDetails(kv.ErrChanged, q.Key, reply)
+		}
+		return reply, err
+	}, rpc.OnLoop())
+	rpc.Handle(srv, kv.Delete, func(_ context.Context, q *kv.DeleteRequest) (*kv.DeleteReply, error) {
+		r, err := s.remove(q.Key)
+		return &kv.DeleteReply{Revision: r}, err
+	}, rpc.OnLoop())
+	rpc.Handle(srv, kv.List, func(_ context.Context, q *kv.ListRequest) (*kv.ListReply, error) {
+		return s.list(q.Prefix, q.After, int(q.Limit)), nil
+	}, rpc.OnLoop())
+	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
+		after := q.After
+		if after == 0 {
+			var err error
+			if after, err = snapshot(s, q.Prefix, out); err != nil {
+				return err
+			}
+		}
+		return s.watch(ctx, q.Prefix, after, out.Send)
+	})
+	return srv
+}
+
+// snapshot sends what there is, and gives the revision behind which the changes go on. An entry that changes between two pages may be
+// sent as it was and as it became: a change of it follows.
+func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uint64, err error) {
+	page := s.list(prefix, "", 0)
+	revision = page.Revision
+	for {
+		last := ""
+		for _, e := range page.Entries {
+			if err := out.Send(&kv.Change{Entry: e}); err != nil {
+				return 0, err
+			}
+			last = e.Key
+		}
+		if !page.More {
+			return revision, nil
+		}
+		page = s.list(prefix, last, 0)
+	}
+}
+
+// withDetails is an error that says more than which it is.
+func withDetails[D any](of error, message string, details *D) error {
+	e, err := rpc.NewError(of, message, details)
+	if err != nil {
+		return err
+	}
+	return e
+}
