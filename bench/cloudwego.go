@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/cloudwego/netpoll"
+)
+
+type netpollService struct {
+	netpoll.EventLoop
+	l     net.Listener
+	ended chan error
+}
+
+func serveNetpoll(entry) (service, error) {
+	l, err := netpoll.CreateListener("tcp", loopback)
+	if err != nil {
+		return nil, err
+	}
+	loop, err := netpoll.NewEventLoop(func(_ context.Context, c netpoll.Connection) error {
+		for r, w := c.Reader(), c.Writer(); r.Len() >= payloadSize; {
+			p, err := r.Next(payloadSize)
+			if err != nil {
+				return err
+			}
+			to, err := w.Malloc(payloadSize)
+			if err != nil {
+				return err
+			}
+			copy(to, p)
+			if err := r.Release(); err != nil {
+				return err
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &netpollService{loop, l, make(chan error, 1)}
+	go func() { s.ended <- loop.Serve(l) }()
+	return s, nil
+}
+
+func (s *netpollService) Addr() string { return s.l.Addr().String() }
+
+func (s *netpollService) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.Shutdown(ctx) // it waits for its clients to go by themselves
+	return <-s.ended
+}
+
+func dialNetpoll(addr string, _ entry) (tripper, error) {
+	c, err := netpoll.DialConnection("tcp", addr, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return serial{blocking{
+		call: func(p, _ []byte) error {
+			w, r := c.Writer(), c.Reader()
+			to, err := w.Malloc(len(p))
+			if err != nil {
+				return err
+			}
+			copy(to, p)
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			got, err := r.Next(len(p))
+			if err != nil {
+				return err
+			}
+			if err := echoed(got, p); err != nil {
+				return err
+			}
+			return r.Release()
+		},
+		close: c.Close,
+	}}, nil
+}

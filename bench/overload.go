@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// A service whose calls cost processor time is offered more than it can do. Its limit is what a queue may be.
+const (
+	callCost      = 50 * time.Microsecond
+	callLimit     = 16 // in flight at the server, in all
+	callsPerConn  = 8  // in flight on a connection
+	overloadConns = 4
+	belowLoad     = 0.9
+	aboveLoad     = 2.0
+)
+
+// The metrics of the scenario.
+const (
+	sustainable  = "sustainable/s"
+	belowP99     = "p99 us at 0.9x"
+	aboveP99     = "p99 us at 2x"
+	goodput      = "answered/s at 2x"
+	refusedBelow = "refused at 0.9x"
+	refusedShare = "refused at 2x"
+	answerP50    = "answer p50 us at 2x"
+	refusalP50   = "refusal p50 us"
+	refusalP99   = "refusal p99 us"
+)
+
+func serveOverload(e entry) (service, error) {
+	work := func(_ context.Context, q, reply []byte) ([]byte, error) {
+		for begun := time.Now(); time.Since(begun) < callCost; { //nolint:revive // it is what a call costs
+		}
+		return append(reply, q...), nil
+	}
+	return listenRPC(e, work, nil, rpc.WithMaxCallsInAll(callLimit), rpc.WithMaxCalls(callsPerConn))
+}
+
+type overloadClient struct {
+	world
+	conns []*rpc.Client
+}
+
+func dialOverload(addr string, e entry) (client, error) {
+	w, err := openWorld(e)
+	if err != nil {
+		return nil, err
+	}
+	c := &overloadClient{world: w}
+	for range overloadConns {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		conn, err := rpc.Dial(ctx, w.rt, addr)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		c.conns = append(c.conns, conn)
+	}
+	return c, nil
+}
+
+func (c *overloadClient) Close() error {
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	return c.world.Close()
+}
+
+// Run finds the load that can be sustained, then offers less and more than that, in turn.
+func (c *overloadClient) Run(d time.Duration) (sample, error) {
+	p := newPayload(payloadSize)
+	var next atomic.Int64
+	closed, err := together(callLimit/2, d, func(p, room []byte) error { return c.call(int(next.Add(1)), p, room) })
+	if err != nil {
+		return sample{}, err
+	}
+	capacity := float64(closed.N) / closed.Seconds
+	const turns = 2
+	below, above := newOffer(), newOffer()
+	for range turns {
+		if err := errors.Join(c.offer(p, capacity*belowLoad, d, below), c.offer(p, capacity*aboveLoad, d, above)); err != nil {
+			return sample{}, err
+		}
+	}
+	b, a, r := percentiles(below.answers), percentiles(above.answers), percentiles(above.refusals)
+	return sample{
+		N: above.answered(), Seconds: above.took.Seconds(), Bytes: above.answered() * payloadSize,
+		More: map[string]float64{
+			sustainable: capacity, belowP99: b[p99], aboveP99: a[p99], goodput: float64(above.answered()) / above.took.Seconds(),
+			refusedBelow: below.refused(), refusedShare: above.refused(),
+			answerP50: a[p50], refusalP50: r[p50], refusalP99: r[p99],
+		},
+	}, nil
+}
+
+func (c *overloadClient) call(i int, p, room []byte) error {
+	got, err := rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
+	if err != nil {
+		return err
+	}
+	return echoed(got, p)
+}
+
+// offered is what became of the calls of an offered load.
+type offered struct {
+	mu                sync.Mutex
+	answers, refusals *hdrhistogram.Histogram
+	err               error // of neither
+	took              time.Duration
+}
+
+func newOffer() *offered { return &offered{answers: newHistogram(), refusals: newHistogram()} }
+
+// offer makes calls at a rate, whatever becomes of those before: each has a goroutine. Times are from the call on.
+func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offered) error {
+	var all sync.WaitGroup
+	const pause = 100 * time.Microsecond
+	begun := time.Now()
+	made := 0
+	for now := begun; now.Sub(begun) < d; now = time.Now() {
+		for due := int(now.Sub(begun).Seconds() * rate); made < due; made++ {
+			i := made
+			all.Go(func() {
+				room := make([]byte, len(p))
+				called := time.Now()
+				err := c.call(i, p, room)
+				o.add(time.Since(called), err)
+			})
+		}
+		time.Sleep(pause)
+	}
+	all.Wait()
+	o.took += time.Since(begun)
+	return o.err
+}
+
+func (o *offered) add(took time.Duration, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case err == nil:
+		record(o.answers, took)
+	case errors.Is(err, rpc.ErrOverloaded):
+		record(o.refusals, took)
+	default:
+		o.err = err
+	}
+}
+
+func (o *offered) answered() int { return int(o.answers.TotalCount()) }
+
+// refused is a share of all calls.
+func (o *offered) refused() float64 {
+	n := o.refusals.TotalCount()
+	return float64(n) / float64(max(n+o.answers.TotalCount(), 1))
+}

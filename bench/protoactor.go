@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/remote"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+const echoName = "echo"
+
+type protoService struct {
+	system *actor.ActorSystem
+	r      *remote.Remote
+}
+
+func newSystem(level slog.Level) *actor.ActorSystem {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+}
+
+// openProto starts a system that other processes reach. Its errors are not logged: each connection's end is one.
+func openProto() *protoService {
+	s := &protoService{system: newSystem(slog.LevelError + 1)}
+	s.r = remote.NewRemote(s.system, remote.Configure("127.0.0.1", 0))
+	s.r.Start()
+	return s
+}
+
+func (s *protoService) Addr() string { return s.system.Address() }
+
+func (s *protoService) Close() error {
+	s.r.Shutdown(true)
+	s.system.Shutdown()
+	return nil
+}
+
+func serveProto(entry) (service, error) {
+	s := openProto()
+	_, err := s.system.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
+		if m, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
+			ctx.Respond(m)
+		}
+	}), echoName)
+	return s, err
+}
+
+func dialProto(addr string, _ entry) (tripper, error) {
+	s := openProto()
+	pid := actor.NewPID(addr, echoName)
+	return blocking{
+		call: func(p, _ []byte) error {
+			const patience = 10 * time.Second
+			m, err := s.system.Root.RequestFuture(pid, &wrapperspb.BytesValue{Value: p}, patience).Result()
+			if err != nil {
+				return err
+			}
+			got, ok := m.(*wrapperspb.BytesValue)
+			if !ok {
+				return fmt.Errorf("the answer is a %T", m)
+			}
+			return echoed(got.GetValue(), p)
+		},
+		close: s.Close,
+	}, nil
+}

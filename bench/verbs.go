@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/perf"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// device is the embedded device without CRC, as TCP has none of its own beyond its checksum.
+func device() cmid.Driver { return iwarp.New(func(c *iwarp.Config) { c.CRC = false }) }
+
+// verbsService is the server of `rdmactor perf`.
+type verbsService struct{ *perf.Server }
+
+func perfConfig(e entry) perf.Config {
+	return perf.Config{Driver: device(), Wait: e.wait, Timeout: 30 * time.Second, Complain: func(err error) { panic(err) }}
+}
+
+func serveVerbs(e entry) (service, error) {
+	s, err := perf.Listen(perfConfig(e), cmid.MustAddr(loopback))
+	return verbsService{s}, err
+}
+
+func (s verbsService) Addr() string { return s.Server.Addr().String() }
+
+func (s verbsService) Close() error {
+	_, err := s.Server.Close()
+	return err
+}
+
+// verbsClient is the client of `rdmactor perf`: each Run is a connection of its own.
+type verbsClient struct {
+	*perf.Client
+	test perf.Test
+	peer cmid.Addr
+}
+
+func dialVerbs(addr string, e entry, t perf.Test) (client, error) {
+	cl, err := perf.Open(perfConfig(e))
+	return &verbsClient{cl, t, cmid.MustAddr(addr)}, err
+}
+
+func (c *verbsClient) Run(d time.Duration) (sample, error) {
+	begun := time.Now()
+	r, err := c.Client.Run(context.Background(), perf.Plan{Test: c.test, Peer: c.peer, Duration: d})
+	s := sample{N: r.Count, Seconds: time.Since(begun).Seconds(), Bytes: r.Count * r.Size}
+	if r.Rate != nil {
+		s.Seconds = r.Rate.Seconds
+	}
+	if t := r.Times; t != nil {
+		const halves = 2
+		s.Times = map[string]float64{p50: halves * t.P50US, p90: halves * t.P90US, p99: halves * t.P99US}
+	}
+	return s, err
+}
