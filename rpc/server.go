@@ -23,6 +23,7 @@ type Server struct {
 
 	inFlight atomic.Int64 // admitted and not answered
 	draining atomic.Bool
+	ending   chan struct{} // closed when draining is set
 	idle     chan struct{} // closed when draining and nothing is in flight
 	idleOnce sync.Once
 
@@ -37,7 +38,7 @@ type Server struct {
 // NewServer makes a server on a runtime, which outlives it.
 func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 	s := &Server{
-		rt: rt, sys: rt.System(), cfg: newServerConfig(opts), idle: make(chan struct{}),
+		rt: rt, sys: rt.System(), cfg: newServerConfig(opts), ending: make(chan struct{}), idle: make(chan struct{}),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
 	s.log = s.sys.Logger()
@@ -80,12 +81,23 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 // InFlight is how many calls are being handled.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
+// Draining is closed when Drain or Close begins. A stream that would go on for ever returns then: with ErrDraining, its caller knows that
+// it can go on elsewhere.
+func (s *Server) Draining() <-chan struct{} { return s.ending }
+
+// end notes that no further calls are taken. mu is held.
+func (s *Server) end() {
+	if !s.draining.Swap(true) {
+		close(s.ending)
+	}
+}
+
 // Drain ends the server in order: it listens no more, tells its clients, refuses new calls with ErrDraining, which may be repeated
 // elsewhere, and waits until what is in flight was answered and the answers were taken. When ctx ends before that, the rest is cut off as
 // with Close, and the error is ctx's cause.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
-	s.draining.Store(true)
+	s.end()
 	for c := range s.conns {
 		s.sys.Root.Send(c.out.pid, &drain{})
 	}
@@ -119,7 +131,7 @@ func (s *Server) Drain(ctx context.Context) error {
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
-	s.draining.Store(true)
+	s.end()
 	for c := range s.conns {
 		s.sys.Root.Send(c.out.pid, &abort{})
 	}
