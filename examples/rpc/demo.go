@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -27,47 +28,55 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	}
 	defer c.Close()
 
+	if err := show(ctx, c, out, "put", "fruit/apple", "red"); err != nil {
+		return err
+	}
 	watched, err := rpc.Open(ctx, c, kv.Watch, &kv.WatchRequest{Prefix: "fruit/"})
 	if err != nil {
 		return err
 	}
 	defer watched.Close()
-	for _, step := range []struct {
-		command string
-		args    []string
-	}{
-		{"put", []string{"fruit/apple", "red"}},
-		{"get", []string{"fruit/apple"}},
-		{"cas", []string{"fruit/apple", "1", "green"}},
-		{"cas", []string{"fruit/apple", "1", "yellow"}}, // its revision is another one by now
-		{"put", []string{"fruit/pear", "yellow"}},
-		{"list", []string{"fruit/"}},
-		{"delete", []string{"fruit/pear"}},
-		{"get", []string{"fruit/pear"}}, // it is gone
+	seen, err := watched.Recv() // what there is already; from here on it is told every change
+	if err != nil {
+		return err
+	}
+	for _, line := range [][]string{
+		{"get", "fruit/apple"},
+		{"cas", "fruit/apple", "1", "green"},
+		{"cas", "fruit/apple", "1", "yellow"}, // its revision is another one by now
+		{"put", "fruit/pear", "yellow"},
+		{"list", "fruit/"},
+		{"delete", "fruit/pear"},
+		{"get", "fruit/pear"}, // it is gone
 	} {
-		fmt.Fprintf(out, "\n$ rpc %s", step.command)
-		for _, a := range step.args {
-			fmt.Fprintf(out, " %s", a)
-		}
-		fmt.Fprintln(out)
-		err := commands[step.command].run(ctx, c, step.args, out)
-		if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) {
-			fmt.Fprintln(out, err)
-		} else if err != nil {
+		if err := show(ctx, c, out, line...); err != nil {
 			return err
 		}
 	}
 
 	fmt.Fprintln(out, "\nwhat a watch of fruit/ was told meanwhile:")
-	for range 4 {
-		change, err := watched.Recv()
-		if err != nil {
+	for n := 1; ; n++ {
+		fmt.Fprintf(out, "  %d %s = %q, deleted: %t\n", seen.Entry.Revision, seen.Entry.Key, seen.Entry.Value, seen.Deleted)
+		if n == 4 {
+			break
+		}
+		if seen, err = watched.Recv(); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "  %d %s = %q, deleted: %t\n", change.Entry.Revision, change.Entry.Key, change.Entry.Value, change.Deleted)
 	}
 
 	fmt.Fprintln(out, "\n$ rpc load --duration 1s")
 	l := load{callers: 64, connections: 1, keys: 100, size: 64, reads: 90, duration: time.Second}
 	return l.run(ctx, rt, local.String(), out)
+}
+
+// show prints a command line and what it does.
+func show(ctx context.Context, c *rpc.Client, out io.Writer, line ...string) error {
+	fmt.Fprintf(out, "\n$ rpc %s\n", strings.Join(line, " "))
+	err := commands[line[0]].run(ctx, c, line[1:], out)
+	if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) { // a store's answers, too
+		fmt.Fprintln(out, err)
+		return nil
+	}
+	return err
 }

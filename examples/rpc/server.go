@@ -41,6 +41,15 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 		return s.list(q.Prefix, q.After, int(q.Limit)), nil
 	}, rpc.OnLoop())
 	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
+		ctx, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		go func() { // a watch has no end of its own: it goes on at another server, or at this one's successor
+			select {
+			case <-srv.Draining():
+				stop(rpc.ErrDraining)
+			case <-ctx.Done():
+			}
+		}()
 		after := q.After
 		if after == 0 {
 			var err error

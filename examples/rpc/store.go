@@ -27,7 +27,7 @@ type store struct {
 	entries  *btree.BTreeG[*kv.Entry]
 	revision uint64
 	changes  [history]*kv.Change // the change of revision r is at r modulo history
-	changed  chan struct{}         // closed at the next change
+	changed  chan struct{}       // closed at the next change
 }
 
 func newStore() *store {
@@ -136,7 +136,7 @@ func (s *store) watch(ctx context.Context, prefix string, after uint64, tell fun
 			case <-changed:
 				continue
 			case <-ctx.Done():
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 		}
 		after = c.Entry.Revision
