@@ -99,11 +99,14 @@ func (s *side) turn(d time.Duration) {
 // readable waits until the channel has something to do, without taking it, and reports whether it has.
 func (s *side) readable(d time.Duration) bool {
 	s.Helper()
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, int(d.Milliseconds())+1)
-	if err != nil && !errors.Is(err, unix.EINTR) {
-		s.Fatal(err)
+	for deadline := time.Now().Add(d); ; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}, int(max(time.Until(deadline), 0).Milliseconds())+1)
+		if errors.Is(err, unix.EINTR) { // the Go runtime's own signals
+			continue
+		}
+		s.must(err)
+		return n > 0
 	}
-	return n > 0
 }
 
 // quiet takes what still comes.
