@@ -1,0 +1,233 @@
+package rdmanet
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// inWorlds runs a test over the device in memory, in virtual time, as iWARP and as InfiniBand, which pads private data.
+func inWorlds(t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *Listener)) {
+	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+		t.Run(name, func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				l, err := Listen(w.Runtime(), "10.0.0.1:7471")
+				if err != nil {
+					t.Fatal(err)
+				}
+				test(w, w.Host("far", "10.0.0.2"), l.(*Listener))
+				_ = l.Close()
+			}, flavor)
+		})
+	}
+}
+
+// joined is a stream from rt to l.
+func joined(w *actortest.World, rt *rdma.Runtime, l *Listener) (client, server *Conn) {
+	c, err := Dial(w.T().Context(), rt, l.Addr().String())
+	if err != nil {
+		w.T().Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		w.T().Fatal(err)
+	}
+	w.T().Cleanup(func() {
+		_ = c.Close()
+		_ = s.Close()
+	})
+	return c.(*Conn), s.(*Conn)
+}
+
+// at fails the test unless so much time has passed.
+func at(w *actortest.World, what string, since, want time.Duration) {
+	w.T().Helper()
+	if passed := w.Elapsed() - since; passed != want {
+		w.T().Errorf("%s: %v have passed, want %v", what, passed, want)
+	}
+}
+
+// Bytes go both ways, and so does the end, on either flavour.
+func TestTwinConversation(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, server := joined(w, rt, l)
+		want := random(1 << 20)
+		go func() {
+			_, _ = io.Copy(server, server)
+			_ = server.Close()
+		}()
+		go func() {
+			_, _ = client.Write(want)
+			_ = client.CloseWrite()
+		}()
+		if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes came back, %v", len(got), err)
+		}
+	})
+}
+
+// Read, Write and Accept end at their deadline and not before, also when it is set while they wait, moved, or taken away.
+func TestTwinDeadlines(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, _ := joined(w, rt, l)
+		read := func() (int, error) { return client.Read(make([]byte, 1)) }
+		write := func() (int, error) { return client.Write(make([]byte, 64<<20)) } // the peer does not read
+		accept := func() (int, error) { _, err := l.Accept(); return 0, err }
+		for name, c := range map[string]struct {
+			call func() (int, error)
+			set  func(time.Time) error
+		}{
+			"Read": {read, client.SetReadDeadline}, "Write": {write, client.SetWriteDeadline}, "Accept": {accept, l.SetDeadline},
+			"Read, both": {read, client.SetDeadline}, "Write, both": {write, client.SetDeadline},
+		} {
+			begin := w.Elapsed()
+			set := func(after, to time.Duration) {
+				time.AfterFunc(after, func() {
+					if err := c.set(time.Now().Add(to)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			if err := c.set(time.Now().Add(time.Minute)); err != nil {
+				t.Error(err)
+			}
+			set(30*time.Second, time.Minute)
+			time.AfterFunc(time.Minute, func() { _ = c.set(time.Time{}) })
+			set(time.Hour, time.Second)
+			_, err := c.call()
+			is(t, err, os.ErrDeadlineExceeded)
+			at(w, name, begin, time.Hour+time.Second)
+			_, err = c.call()
+			is(t, err, os.ErrDeadlineExceeded)
+			at(w, name, begin, time.Hour+time.Second)
+			if err := c.set(time.Now().Add(-time.Second)); err != nil {
+				t.Error(err)
+			}
+			_, err = c.call()
+			is(t, err, os.ErrDeadlineExceeded)
+			at(w, name, begin, time.Hour+time.Second)
+			if err := c.set(time.Time{}); err != nil {
+				t.Error(err)
+			}
+			set(time.Minute, 0)
+			_, err = c.call()
+			is(t, err, os.ErrDeadlineExceeded)
+			at(w, name, begin, time.Hour+time.Second+time.Minute)
+			if err := c.set(time.Time{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Close returns at once; a peer that does not read holds its connection for as long as it may linger, and no longer.
+func TestTwinLinger(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, server := joined(w, rt, l)
+		if _, err := client.Write(make([]byte, 10_000)); err != nil {
+			t.Fatal(err)
+		}
+		begin := w.Elapsed()
+		if err := client.Close(); err != nil {
+			t.Fatal(err)
+		}
+		at(w, "Close", begin, 0)
+		w.Advance(29 * time.Second)
+		if n := len(rt.Inspect()); n != 1 {
+			t.Errorf("after 29 s there are %d identifiers, want the one that lingers", n)
+		}
+		w.Advance(2 * time.Second)
+		if n := len(rt.Inspect()); n != 0 {
+			t.Errorf("after 31 s there are %d identifiers", n)
+		}
+		if got, err := io.ReadAll(server); len(got) != 10_000 { // it had arrived, and so had the FIN
+			t.Errorf("%d bytes came, %v", len(got), err)
+		}
+	})
+}
+
+// One that reads in the end gets everything, however slow it is.
+func TestTwinLingerUntilItIsRead(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, server := joined(w, rt, l)
+		if _, err := client.Write(make([]byte, 500_000)); err != nil {
+			t.Fatal(err)
+		}
+		_ = client.Close()
+		w.Advance(20 * time.Second)
+		if got, err := io.ReadAll(server); err != nil || len(got) != 500_000 {
+			t.Errorf("%d bytes came, %v", len(got), err)
+		}
+		w.Wait()
+		if n := len(rt.Inspect()); n != 0 {
+			t.Errorf("there are still %d identifiers", n)
+		}
+	})
+}
+
+// Nobody answers: a time-out, when the device gives up or the context does.
+func TestTwinDialTimesOut(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, _ *Listener) {
+		w.Silence("10.0.0.9")
+		_, err := Dial(w.T().Context(), rt, "10.0.0.9:7471")
+		is(t, err, unix.ETIMEDOUT)
+		var timeout net.Error
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("%v is no time-out", err)
+		}
+	})
+}
+
+// A device that is pulled out ends streams and listeners on both sides.
+func TestTwinDeviceRemoval(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, server := joined(w, rt, l)
+		errs := make(chan error, 2)
+		go func() {
+			_, err := client.Read(make([]byte, 1))
+			errs <- err
+		}()
+		go func() {
+			_, err := l.Accept()
+			errs <- err
+		}()
+		w.Wait()
+		w.RemoveDevice("mem0")
+		_, err := server.Read(make([]byte, 1))
+		is(t, err, unix.ECONNRESET)
+		is(t, err, unix.ENODEV)
+		for range 2 {
+			if err := <-errs; !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.ENODEV) {
+				t.Errorf("what waited got %v", err)
+			}
+		}
+		w.AddDevice("mem0")
+	})
+}
+
+// A connection that breaks is ECONNRESET on both sides; what had arrived is read first.
+func TestTwinBreak(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, server := joined(w, rt, l)
+		if _, err := client.Write([]byte("some")); err != nil {
+			t.Fatal(err)
+		}
+		w.Disconnect(client.wr.id)
+		got, err := io.ReadAll(server)
+		is(t, err, unix.ECONNRESET)
+		if string(got) != "some" {
+			t.Errorf("read %q", got)
+		}
+		_, err = client.Write([]byte("x"))
+		is(t, err, unix.ECONNRESET)
+	})
+}
