@@ -1,0 +1,104 @@
+//go:build linux && rdma
+
+package rdmanet
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/nettest"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid/ucm"
+	"github.com/rdmactor/rdmactor/verbs/uverbs"
+)
+
+// These tests run where the kernel has RDMA devices: see internal/vm.
+
+// onKernel has a runtime over the kernel's devices, and a listener there.
+func onKernel(tb testing.TB, opts ...Option) (*rdma.Runtime, *Listener) {
+	tb.Helper()
+	addr := os.Getenv("RDMA_ADDR")
+	if addr == "" {
+		tb.Fatal("RDMA_ADDR is not set: this test runs in the rig's machine")
+	}
+	rt := openRuntime(tb, rdma.WithDevice(ucm.New(ucm.WithProvider(uverbs.Provider{}))))
+	l, err := Listen(rt, addr+":0", opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = l.Close() })
+	return rt, l.(*Listener)
+}
+
+// few are few receives: each connection has memory for all of them there.
+func few() Option { return WithMessages(16<<10, 8) }
+
+// What every net.Conn has to do.
+func TestKernelConn(t *testing.T) {
+	rt, l := onKernel(t, few())
+	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+		c1, err = Dial(t.Context(), rt, l.Addr().String(), few())
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		c2, err = l.Accept()
+		return c1, c2, func() {
+			_ = c1.Close()
+			_ = c2.Close()
+		}, err
+	})
+}
+
+// Each half ends for itself, with a megabyte each way.
+func TestKernelHalfClose(t *testing.T) {
+	rt, l := onKernel(t)
+	client, server := connect(t, rt, l)
+	go func() {
+		_, _ = io.Copy(server, server)
+		_ = server.Close()
+	}()
+	want := random(1 << 20)
+	go func() {
+		_, _ = client.Write(want)
+		_ = client.CloseWrite()
+	}()
+	if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes came back, %v", len(got), err)
+	}
+}
+
+// The standard library's HTTP, over ten connections at once.
+func TestKernelHTTP(t *testing.T) {
+	rt, l := onKernel(t, few())
+	srv := serveHTTP(t, l, http.HandlerFunc(echoHandler))
+	srv.Start()
+	var dialed atomic.Int32
+	client := &http.Client{Transport: transport(t, NewDialer(rt, few()), &dialed)}
+	done := make(chan struct{})
+	for i := range 10 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for range 10 {
+				body := random(i * 10_000)
+				res, err := client.Post(srv.URL, "application/octet-stream", bytes.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := io.ReadAll(res.Body)
+				if _ = res.Body.Close(); err != nil || !bytes.Equal(got, body) {
+					t.Errorf("%d bytes came back of %d, %v", len(got), len(body), err)
+				}
+			}
+		}()
+	}
+	for range 10 {
+		<-done
+	}
+}
