@@ -2,6 +2,7 @@ package reconnect_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -108,6 +109,19 @@ func (r *rig) released() {
 	actortest.Next[string](r.server)
 }
 
+// untilDown reads the fates that the owner is told up to the next Down.
+func (r *rig) untilDown() (told []reconnect.Fate, d *reconnect.Down) {
+	r.t.Helper()
+	for {
+		switch m := actortest.Next[any](r.owner).(type) {
+		case *reconnect.Settled:
+			told = append(told, m.Fates...)
+		case *reconnect.Down:
+			return append(told, m.Fates...), m
+		}
+	}
+}
+
 // ended reads what the server is told of a connection's end.
 func (r *rig) ended() {
 	r.t.Helper()
@@ -210,3 +224,6 @@ func (d *diary) read(w *actortest.World, look func()) {
 	}
 	look()
 }
+
+// quiet is for tests with so many connections that nobody reads their log.
+var quiet = slog.New(slog.DiscardHandler)

@@ -1,0 +1,193 @@
+package reconnect_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// A device that is pulled out and comes back: so does the connection, on our side and on the peer's.
+func TestDeviceReturns(t *testing.T) {
+	for _, device := range []string{"mem0", "mem1"} {
+		t.Run(device, func(t *testing.T) {
+			onFlavors(t, func(r *rig) {
+				r.serve()
+				r.spawn(reconnect.Config{Backoff: reconnect.Backoff{Most: time.Second}})
+				r.accept()
+				r.RemoveDevice(device)
+				down := actortest.Next[*reconnect.Down](r.owner)
+				if !down.WasUp {
+					t.Errorf("%+v", down)
+				}
+				r.send(1, "are you there?")
+				r.Advance(10 * time.Second)
+				r.AddDevice(device)
+				for {
+					if _, ok := actortest.Next[any](r.server).(*rdma.Closed); ok {
+						break
+					}
+				}
+				r.accept()
+				r.hears("are you there?")
+			})
+		})
+	}
+}
+
+// A connection that does not stay up does not begin the backoff anew; one that was stable does.
+func TestFlapping(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.serve()
+		r.spawn(reconnect.Config{Backoff: reconnect.Backoff{First: time.Second, Most: time.Minute, Stable: 10 * time.Second}})
+		longest := time.Duration(0)
+		for i := range 12 {
+			conn, _ := r.accept()
+			r.Disconnect(conn)
+			down := actortest.Next[*reconnect.Down](r.owner)
+			wait := down.NextTry.Sub(r.Now())
+			if most := time.Second << i; wait > min(most, time.Minute) {
+				t.Errorf("after drop %d it waits %v", i, wait)
+			}
+			longest = max(longest, wait)
+			r.ended()
+		}
+		if longest < 10*time.Second {
+			t.Errorf("it waits %v at most", longest)
+		}
+		conn, _ := r.accept()
+		r.Advance(10 * time.Second)
+		r.Disconnect(conn)
+		down := actortest.Next[*reconnect.Down](r.owner)
+		if wait := down.NextTry.Sub(r.Now()); wait > time.Second {
+			t.Errorf("after a stable connection it waits %v", wait)
+		}
+		r.ended()
+	})
+}
+
+// What an old connection left behind is the owner's for as long as it wants, harmless, and never taken for the new one's.
+func TestOldGenerationIsSilent(t *testing.T) {
+	onFlavors(t, func(r *rig) {
+		r.serve()
+		r.spawn(reconnect.Config{})
+		conn, _ := r.accept()
+		for range 4 {
+			r.server.Request(conn, rdma.NewSend([]byte("old")))
+		}
+		var kept []*rdma.Received
+		for range 4 {
+			kept = append(kept, actortest.Next[*rdma.Received](r.owner).Retain())
+		}
+		r.Delay(50 * time.Millisecond)                           // what is on its way takes its time
+		r.server.Request(conn, rdma.NewSend([]byte("too late"))) // and arrives when nobody waits for it
+		r.server.Request(conn, &rdma.DestroyID{})
+		for _, i := range r.Runtime().Inspect() {
+			r.Disconnect(i.PID)
+		}
+		actortest.Next[*reconnect.Down](r.owner)
+		r.ended()
+		second, up := r.accept()
+		for _, m := range kept {
+			if string(m.Data) != "old" || m.ID == up.Established.ID {
+				t.Errorf("%v has become %q", m, m.Data)
+			}
+			m.Release()
+		}
+		r.server.Request(second, rdma.NewSend([]byte("new")))
+		if m := actortest.Next[*rdma.Received](r.owner); string(m.Data) != "new" || m.ID != up.Established.ID {
+			t.Errorf("got %q of identifier %d, want that of %d", m.Data, m.ID, up.Established.ID)
+		}
+		r.owner.Silent(10 * time.Second)
+	})
+}
+
+// acceptor is a server that takes everybody, and notes when they came.
+type acceptor struct {
+	came []time.Time
+	now  func() time.Time
+}
+
+func (a *acceptor) Receive(ctx actor.Context) {
+	if _, ok := ctx.Message().(*rdma.ConnectRequest); ok {
+		a.came = append(a.came, a.now())
+		ctx.Respond(&rdma.Accept{})
+	}
+}
+
+// A thousand clients and a server that comes back: no second sees more dials than the limiter allows, and all are connected in the end.
+func TestStorm(t *testing.T) {
+	const (
+		clients   = 1000
+		atOnce    = 20
+		perSecond = 50
+	)
+	actortest.Run(t, func(w *actortest.World) {
+		far := w.Host("mem1", "10.0.0.2")
+		a := &acceptor{now: w.Now}
+		owner := w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, far.OnLoop()))
+		w.T().Cleanup(func() { _ = w.System().Root.StopFuture(owner).Wait() })
+		l := reconnect.NewLimiter(atOnce, perSecond)
+		ups := 0
+		crowd := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *reconnect.Up:
+				ups++
+			case *reconnect.Down:
+				if m.WasUp {
+					ups--
+				}
+			}
+		}, w.Runtime().OnLoop()))
+		w.T().Cleanup(func() { _ = w.System().Root.StopFuture(crowd).Wait() })
+		w.Delay(time.Millisecond)
+		for i := range clients {
+			reconnect.Spawn(w.Runtime(), crowd, reconnect.Config{
+				Dial: rdma.Dial{Addr: there}, Limiter: l, Rand: rand.New(rand.NewPCG(uint64(i), 0)),
+				Backoff: reconnect.Backoff{First: time.Second, Most: 5 * time.Second},
+			})
+		}
+		w.Wait()
+		if dialling, waiting := l.Inspect(); dialling != atOnce || len(waiting) != clients-atOnce || waiting[0].Addr != there {
+			t.Errorf("%d dials, %d wait", dialling, len(waiting))
+		}
+		w.Advance(30 * time.Second)
+		listener := far.CreateID(owner)
+		w.System().Root.Send(listener, &rdma.Serve{Addr: ":7471"})
+		w.Advance(time.Minute)
+		if ups != clients {
+			t.Errorf("%d of %d are connected", ups, clients)
+		}
+		for i, first := range a.came {
+			n := 0
+			for _, at := range a.came[i:] {
+				if at.Sub(first) < time.Second {
+					n++
+				}
+			}
+			if n > perSecond+atOnce {
+				t.Fatalf("%d dials within a second", n)
+			}
+		}
+		if dialling, waiting := l.Inspect(); dialling > 0 || len(waiting) > 0 {
+			t.Errorf("%d dials, %d wait", dialling, len(waiting))
+		}
+		// All lose their connections at once, and come back at that rate.
+		a.came = nil
+		w.RemoveDevice("mem1")
+		w.Advance(time.Second)
+		w.AddDevice("mem1")
+		begin := w.Elapsed()
+		for ups < clients && w.Elapsed()-begin < 5*time.Minute {
+			w.Advance(time.Second)
+		}
+		if took := w.Elapsed() - begin; ups != clients || took < (clients-atOnce)/perSecond*time.Second-time.Second {
+			t.Errorf("%d are back after %v", ups, took)
+		}
+	}, actortest.RuntimeOptions(rdma.WithLogger(quiet)))
+}
