@@ -51,12 +51,18 @@ type node struct {
 
 func newNode(t testing.TB, opts ...Option) *node {
 	t.Helper()
+	return newNodeOf(t, New(opts...))
+}
+
+// newNodeOf is another loop of d.
+func newNodeOf(t testing.TB, d *Driver) *node {
+	t.Helper()
 	l, err := eventloop.New(eventloop.Config{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{t: t, loop: l}
-	n.inst, err = New(opts...).Open(l, n)
+	n.inst, err = d.Open(l, n)
 	if err != nil {
 		t.Fatal(err)
 	}

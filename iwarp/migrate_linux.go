@@ -109,14 +109,10 @@ func (d *detached) join(to *instance) error {
 	return nil
 }
 
-// Destroy closes the sockets, which no loop has.
+// Destroy closes the sockets, which no loop has. Who waits for a Reply is rejected: he would ask again.
 func (d *detached) Destroy() {
 	for _, c := range d.conns {
-		if c.fd >= 0 {
-			closeFD(c.fd)
-			c.fd = -1
-		}
-		c.phase = phClosed
+		c.giveUp()
 	}
 	for _, id := range d.ids {
 		id.dead = true
@@ -133,6 +129,21 @@ func (d *detached) Destroy() {
 		ports.release(id.hold)
 		id.lis, id.conn, id.hold = nil, nil, nil
 	}
+}
+
+// giveUp ends a connection that is on no loop, with nothing of any instance's.
+func (c *conn) giveUp() {
+	c.id, c.lis = nil, nil
+	if c.fd >= 0 {
+		c.core.SetPool(nil)
+		c.core.Abort(time.Now())
+		if c.core.Pending() {
+			_, _ = unix.Writev(c.fd, c.core.Gather(nil)) // an empty socket has room for it, and a broken one needs none
+		}
+		closeFD(c.fd)
+		c.fd = -1
+	}
+	c.phase = phClosed
 }
 
 // leave takes c off its loop: nobody reads, writes or times it until it joins one.

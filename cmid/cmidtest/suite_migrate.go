@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// migrationScenarios are rdma_migrate_id(3): identifiers that change channels, of one loop.
+// migrationScenarios are rdma_migrate_id(3): identifiers that change channels, of one loop, and in two halves as between loops.
 var migrationScenarios = scenarios{
 	"a new identifier": func(w *world) {
 		w.needMigration()
@@ -130,6 +130,73 @@ var migrationScenarios = scenarios{
 		w.must(c.passive.Reject(nil))
 		w.wantErr("the reject", next[*cmid.Rejected](w.a, nil), unix.ECONNREFUSED)
 	},
+	"a request in two halves": func(w *world) {
+		w.needMigration()
+		c, _ := w.requested(0, nil, nil)
+		d := w.detach(c.passive)
+		w.quiet("between the halves")
+		w.must(w.b.other().Attach(d))
+		if w.b.extra.ID(c.passive.Handle()) != c.passive || c.passive.PeerAddr() != c.active.LocalAddr() {
+			w.Errorf("the new channel has %v, whose peer is %v", w.b.extra.ID(c.passive.Handle()), c.passive.PeerAddr())
+		}
+		w.wantErr("attaching it again", w.b.ch.Attach(d), unix.EINVAL)
+		c.bq = w.queues(c.passive, 1)
+		w.must(c.passive.Accept(nil, nil))
+		next[*cmid.Established](w.a, c.active)
+		toldBy[*cmid.Established](w.b, c.passive, w.b.extra)
+		w.must(c.aq.postSend(0, "moved"))
+		w.until("it", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
+	},
+	"a request that comes back": func(w *world) {
+		w.needMigration()
+		c, _ := w.requested(0, nil, nil)
+		d := w.detach(c.passive)
+		w.must(w.b.other().Close())
+		w.wantErr("attach to a closed channel", w.b.extra.Attach(d), unix.EINVAL)
+		w.b.extra = nil
+		w.must(w.b.ch.Attach(d))
+		w.queues(c.passive, 0)
+		w.must(c.passive.Accept(nil, nil))
+		next[*cmid.Established](w.a, c.active)
+		toldBy[*cmid.Established](w.b, c.passive, w.b.ch)
+	},
+	"a request whose peer goes between the halves": func(w *world) {
+		w.needMigration()
+		c, _ := w.requested(0, nil, nil)
+		d := w.detach(c.passive)
+		w.must(c.active.Destroy())
+		w.quiet("between the halves")
+		w.must(w.b.other().Attach(d))
+		w.settle()
+		w.queues(c.passive, 0)
+		if c.passive.Accept(nil, nil) == nil { // else it is known already
+			w.until("the end", func() bool { return len(w.b.heard) > 0 && w.b.heard[len(w.b.heard)-1].id == c.passive })
+			w.b.heard = nil
+		}
+	},
+	"a request that no channel takes": func(w *world) {
+		w.needMigration()
+		c, _ := w.requested(0, nil, nil)
+		d := w.detach(c.passive)
+		d.Destroy()
+		w.wantErr("the connect", next[*cmid.Rejected](w.a, c.active), unix.ECONNREFUSED)
+		w.wantErr("attaching it after all", w.b.ch.Attach(d), unix.EINVAL)
+		w.wantErr("accepting it", c.passive.Accept(nil, nil), unix.ENOENT)
+	},
+	"only requests in two halves": func(w *world) {
+		w.needMigration()
+		c, _ := w.requested(0, nil, nil)
+		for _, id := range []*cmid.ID{c.listener, c.active} {
+			_, err := id.Detach()
+			w.wantErr("detach", err, unix.EINVAL)
+		}
+		w.queues(c.passive, 0)
+		_, err := c.passive.Detach()
+		w.wantErr("detach, with a queue pair", err, unix.EINVAL)
+		w.must(c.passive.Accept(nil, nil))
+		toldBy[*cmid.Established](w.b, c.passive, w.b.ch)
+		next[*cmid.Established](w.a, c.active)
+	},
 	"to where it is": func(w *world) {
 		id := w.a.create(tcp)
 		w.must(id.Migrate(w.a.ch))
@@ -160,6 +227,17 @@ func (w *world) migrate(e *end, id *cmid.ID) {
 	if e.ch.ID(id.Handle()) != nil || e.extra.ID(id.Handle()) != id {
 		w.Error("the identifier is not the new channel's alone")
 	}
+}
+
+// detach takes a request's identifier off the passive end's channel.
+func (w *world) detach(id *cmid.ID) *cmid.Detached {
+	w.Helper()
+	d, err := id.Detach()
+	w.must(err)
+	if w.b.ch.ID(id.Handle()) != nil {
+		w.Error("the identifier is still the old channel's")
+	}
+	return d
 }
 
 // toldBy is next, by that channel.
