@@ -91,7 +91,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		l.failed++
 	}
 	switch {
-	case l.closing && !l.redial:
+	case l.closing && !(l.redial && l.out.again(l.cfg.FailFast)):
 		l.finish(ctx, err)
 		return
 	case f != nil && l.cfg.Permanent(f), errors.Is(err, ErrStale):
@@ -103,11 +103,6 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	}
 	wait := l.pause.next()
 	l.over(ctx, err, now.Add(wait), false)
-	if l.closing && l.out.len() == 0 {
-		l.finish(ctx, err)
-		return
-	}
-	l.phase = phasePausing
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
 }
 
@@ -123,6 +118,7 @@ func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
 		d.Fates, d.Counts = l.out.end(l.cfg.FailFast || last)
 	}
 	d.Waiting = l.out.len()
+	l.phase = phasePausing
 	l.tell(d)
 }
 

@@ -135,6 +135,20 @@ func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 	return fates, counts
 }
 
+// again reports whether there would be something to send in another generation, if this one ended now.
+func (o *outbox) again(drop bool) bool {
+	gone := 0
+	if o.line != nil {
+		gone = int(o.line.Delivered() - o.settled)
+	}
+	for i := gone; i < o.queue.len() && !drop; i++ {
+		if o.queue.at(i).send != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // accept takes a message of the owner's, or refuses it.
 func (l *link) accept(ctx actor.Context, m message) {
 	switch o := &l.out; {

@@ -1,6 +1,7 @@
 package reconnect
 
 import (
+	"bytes"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func Permanent(f rdma.Failure) bool {
 func permanentReject(r *rdma.Rejected) bool {
 	switch r.Reason {
 	case rdma.RejectConsumerDefined, rdma.RejectReset: // on iWARP the reason does not travel: the application's is ECONNRESET
-		return len(r.PrivateData) > 0
+		return len(bytes.Trim(r.PrivateData, "\x00")) > 0 // InfiniBand pads
 	case rdma.RejectUnsupported, rdma.RejectInvalidTransport, rdma.RejectInvalidMTU, rdma.RejectInsufficientDepth,
 		rdma.RejectInvalidRNRRetry, rdma.RejectVendorOption:
 		return true

@@ -28,6 +28,7 @@ func TestPermanent(t *testing.T) {
 		{"nobody listens (iWARP)", rejected(rdma.RejectRefused, ""), false},
 		{"the listener has died in the middle", rejected(rdma.RejectReset, ""), false},
 		{"the peer's runtime is full, or its owner slow", rejected(rdma.RejectConsumerDefined, ""), false},
+		{"the same, padded (InfiniBand)", rejected(rdma.RejectConsumerDefined, "\x00\x00\x00"), false},
 		{"the peer's application has said why (InfiniBand)", rejected(rdma.RejectConsumerDefined, "no"), true},
 		{"the peer's application has said why (iWARP)", rejected(rdma.RejectReset, "no"), true},
 		{"the peer's memory", rejected(rdma.RejectNoResources, ""), false},
