@@ -43,8 +43,8 @@ func Within(d time.Duration) GoOption { return func(c *goConfig) { c.within = d 
 // Under has a call of Go's end with ctx, and carry its deadline and metadata.
 func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ctx } }
 
-// Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does not block. With interceptors or
-// retries (WithInterceptors, WithRetry) the call is made on a goroutine, and q must not be changed until the answer has come; otherwise q
+// Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does not block. With interceptors,
+// retries or waiting (WithInterceptors, WithRetry, WaitForReady) the call is made on a goroutine, and q must not be changed until the answer has come; otherwise q
 // is the caller's again when Go returns. The answer is decoded on the client's loop.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...GoOption) *Pending {
 	cfg := goConfig{ctx: context.Background(), within: c.cfg.timeout}
@@ -56,7 +56,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 	if cfg.within > 0 {
 		cfg.ctx, p.cancel = context.WithTimeout(cfg.ctx, cfg.within)
 	}
-	if len(c.cfg.interceptors) > 0 || c.cfg.retry.Attempts > 1 {
+	if len(c.cfg.interceptors) > 0 || c.cfg.retry.Attempts > 1 || c.cfg.wait {
 		within := p.cancel
 		cfg.ctx, p.cancel = context.WithCancel(cfg.ctx)
 		go func() {
@@ -87,26 +87,19 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 // start puts the request.
 func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	m := p.call.m
-	l, err := c.current()
-	if err != nil {
-		return named(err, m)
-	}
-	p.link = l
-	h, metadata, err := prepare(ctx, m)
-	if err != nil {
-		return err
-	}
 	scratch := getBuffer()
 	body, err := m.req.encode(scratch.b, q)
 	defer func() { scratch.put(len(body)) }()
 	if err != nil {
 		return &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
 	}
-	if err := l.start(&p.call, h, metadata, body); err != nil {
+	l, err := c.start(ctx, &p.call, body)
+	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.link = l
 	if !p.over && ctx.Done() != nil {
 		p.stop = context.AfterFunc(ctx, func() { p.abandon(contextError(ctx, m, FateUnknown)) })
 	}
@@ -116,7 +109,7 @@ func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 // Cancel gives the call up: the handler's context is cancelled, and the answer is context.Canceled, unless it is on its way already. Any
 // goroutine.
 func (p *Pending) Cancel() {
-	if p.link == nil { // on a goroutine
+	if p.reply == nil { // on a goroutine
 		p.cancel()
 		return
 	}
@@ -124,8 +117,10 @@ func (p *Pending) Cancel() {
 }
 
 func (p *Pending) abandon(err *Error) {
-	if ok, f := p.link.abandon(&p.call); ok {
-		err.Fate = f
+	p.mu.Lock()
+	l := p.link
+	p.mu.Unlock()
+	if l != nil && l.abandon(&p.call) {
 		p.answer(nil, err)
 	}
 }

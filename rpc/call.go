@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 )
 
@@ -20,21 +19,23 @@ type call struct {
 	actor  *Pending   // whose answer is a message
 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
-
-func newCall(m *method) *call {
-	c := calls.Get().(*call)
-	c.m = m
-	return c
+// newCall takes a call from the client's pool. It is the client's own, because a channel belongs to its synctest bubble.
+func (c *Client) newCall(m *method) *call {
+	cl, ok := c.calls.Get().(*call)
+	if !ok {
+		cl = &call{done: make(chan struct{}, 1)}
+	}
+	cl.m = m
+	return cl
 }
 
-// release gives a call back that nobody else has any more.
-func (c *call) release() {
-	if cap(c.reply) > keepBuffer {
-		c.reply = nil
+// release takes a call back that nobody else has any more.
+func (c *Client) release(cl *call) {
+	if cap(cl.reply) > keepBuffer {
+		cl.reply = nil
 	}
-	c.err, c.next, c.stream, c.actor = nil, nil, nil, nil
-	calls.Put(c)
+	cl.err, cl.next = nil, nil
+	c.calls.Put(cl)
 }
 
 // finish tells whoever waits.
@@ -89,8 +90,10 @@ func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]by
 
 func (c *Client) info(m *method, q any) *Info {
 	info := &Info{Method: m.name, Stream: m.stream, Request: q}
-	if l, err := c.current(); err == nil {
-		info.Peer = l.peer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link != nil {
+		info.Peer = c.link.peer
 	}
 	return info
 }
@@ -109,7 +112,7 @@ func (c *Client) call(ctx context.Context, m *method, q, r any) error {
 		return err
 	}
 	err = m.rep.decode(cl.reply, r)
-	cl.release()
+	c.release(cl)
 	if err != nil {
 		return &Error{Code: CodeBadMessage, Method: m.name, Message: "reply: " + err.Error(), Fate: FateAnswered}
 	}
@@ -122,7 +125,7 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 		return reply, err
 	}
 	reply = append(reply, cl.reply...)
-	cl.release()
+	c.release(cl)
 	return reply, nil
 }
 
@@ -135,27 +138,32 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) 
 			defer cancel()
 		}
 	}
-	for attempt := 1; ; attempt++ {
+	for attempt := 1; ; {
 		cl, err := c.once(ctx, m, body)
-		if err == nil || !retryable(m, err) || !c.cfg.retry.again(ctx, attempt) {
-			return cl, err
+		switch {
+		case err == nil:
+			return cl, nil
+		case c.cfg.wait && unsent(err): // the connection ended before its turn had come: it waits for the next
+		case !retryable(m, err) || !c.cfg.retry.again(ctx, attempt):
+			return nil, err
+		default:
+			attempt++
 		}
 	}
 }
 
+// unsent reports whether a call has not left this side because its connection was about to end.
+func unsent(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Fate == FateNotSent && (e.Code == CodeUnavailable || e.Code == CodeDraining)
+}
+
 // once makes a call without retries.
 func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error) {
-	l, err := c.current()
+	cl := c.newCall(m)
+	l, err := c.start(ctx, cl, body)
 	if err != nil {
-		return nil, named(err, m)
-	}
-	h, metadata, err := prepare(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	cl := newCall(m)
-	if err := l.start(cl, h, metadata, body); err != nil {
-		cl.release()
+		c.release(cl)
 		return nil, err
 	}
 	if done := ctx.Done(); done == nil {
@@ -164,18 +172,40 @@ func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error
 		select {
 		case <-cl.done:
 		case <-done:
-			if ok, f := l.abandon(cl); ok {
-				cl.release()
-				return nil, contextError(ctx, m, f)
+			if l.abandon(cl) {
+				c.release(cl)
+				return nil, contextError(ctx, m, FateUnknown)
 			}
 			<-cl.done
 		}
 	}
 	if err := cl.err; err != nil {
-		cl.release()
+		c.release(cl)
 		return nil, err
 	}
 	return cl, nil
+}
+
+// start puts a request on the connection that there is.
+func (c *Client) start(ctx context.Context, cl *call, body []byte) (*link, error) {
+	for {
+		l, err := c.current(ctx, cl.m)
+		if err != nil {
+			return nil, err
+		}
+		h, metadata, err := prepare(ctx, cl.m)
+		if err != nil {
+			return nil, err
+		}
+		err = l.start(cl, h, metadata, body)
+		if err == nil {
+			return l, nil
+		}
+		if !c.cfg.wait || !unsent(err) {
+			return nil, err
+		}
+		// It has ended in between, and current knows.
+	}
 }
 
 // prepare takes what ctx says of a call.

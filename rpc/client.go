@@ -2,82 +2,187 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Client calls a server over one connection. Its methods, and calls, are for any goroutine; those that wait not for a loop's.
+// Client calls a server over one connection, and makes another one when that is lost or the server drains. Its methods, and calls, are
+// for any goroutine; those that wait not for a loop's.
 type Client struct {
-	rt   *rdma.Runtime
-	sys  *actor.ActorSystem
-	addr string
-	cfg  clientConfig
+	rt    *rdma.Runtime
+	sys   *actor.ActorSystem
+	addr  string
+	cfg   clientConfig
+	calls sync.Pool // of *call
 
-	mu     sync.Mutex
-	link   *link
-	closed bool
+	mu      sync.Mutex
+	link    *link              // what calls go over; nil: none
+	dialing *link              // what will be it; nil: none
+	links   map[*link]struct{} // all that are not gone, those that drain included
+	timer   *time.Timer        // begins another; nil: not now
+	failed  int                // attempts in a row
+	upSince time.Time          // of link
+	ready   chan struct{}      // closed when there is a link, or no more
+	waiting int                // calls that wait for ready
+	why     error              // there is no link
+	closed  bool
 }
 
-// Dial connects to a server and returns when the connection is there. ctx is for connecting only.
+// Dial connects to a server and returns when the connection is there. ctx is for that first connection only: later ones are made when
+// one is lost, until Close.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOption) (*Client, error) {
-	c := &Client{rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts)}
-	l, err := c.connect(ctx)
+	c := &Client{
+		rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts),
+		links: make(map[*link]struct{}), ready: make(chan struct{}),
+	}
+	told := make(chan error, 1)
+	c.mu.Lock()
+	c.connect(func(err error) { told <- err })
+	c.mu.Unlock()
+	var err error
+	select {
+	case err = <-told:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
 	if err != nil {
+		c.Close()
 		return nil, fmt.Errorf("rpc: dial %s: %w", addr, err)
 	}
-	c.link = l
 	return c, nil
 }
 
-// connect makes a connection.
-func (c *Client) connect(ctx context.Context) (*link, error) {
+// connect begins a connection. mu is held.
+func (c *Client) connect(report func(error)) {
 	l := newLink(c)
+	l.report = report
 	l.out.sys = c.sys
 	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop()))
+	c.dialing = l
+	c.links[l] = struct{}{}
 	c.sys.Root.Send(l.out.pid, &dial{})
-	select {
-	case err := <-l.ready:
-		if err != nil {
-			return nil, err
-		}
-		return l, nil
-	case <-ctx.Done():
-		c.sys.Root.Send(l.out.pid, &hangUp{context.Cause(ctx)})
-		<-l.gone
-		return nil, context.Cause(ctx)
+}
+
+// up has calls go over a new connection.
+func (c *Client) up(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dialing == l && !c.closed {
+		c.dialing, c.link, c.upSince = nil, l, time.Now()
+		close(c.ready)
 	}
 }
 
-// current is the connection that calls go over.
-func (c *Client) current() (*link, error) {
+// moveOn is told that a connection takes no more calls; why not. Those that find it out by themselves find another one here.
+func (c *Client) moveOn(l *link, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return nil, &Error{Code: CodeClosed, Fate: FateNotSent}
+	if c.dialing == l {
+		c.dialing, c.why = nil, why
+	}
+	if c.link == l {
+		c.link, c.why = nil, why
+		if time.Since(c.upSince) >= c.cfg.backoff.Stable {
+			c.failed = 0
+		}
+		if !c.closed {
+			c.ready = make(chan struct{})
+		}
+	}
+	if c.closed || c.link != nil || c.dialing != nil || c.timer != nil || errors.Is(why, rdma.ErrShutdown) {
+		return
+	}
+	d := doubled(c.cfg.backoff.First, c.cfg.backoff.Most, c.failed)
+	c.failed++
+	c.timer = time.AfterFunc(rand.N(d), c.redial)
+}
+
+func (c *Client) redial() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timer = nil
+	if !c.closed {
+		c.connect(func(error) {})
+	}
+}
+
+// gone is told that a connection's identifier is.
+func (c *Client) gone(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.links, l)
+}
+
+// current is the connection that calls go over. With WaitForReady it waits for one.
+func (c *Client) current(ctx context.Context, m *method) (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.link == nil {
+		switch {
+		case c.closed:
+			return nil, &Error{Code: CodeClosed, Method: m.name, Fate: FateNotSent}
+		case !c.cfg.wait && errors.Is(c.why, ErrDraining):
+			return nil, &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
+		case !c.cfg.wait:
+			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
+		case c.waiting >= c.cfg.calls:
+			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection"}
+		}
+		ready := c.ready
+		c.waiting++
+		c.mu.Unlock()
+		select {
+		case <-ready:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		c.waiting--
+		if ctx.Err() != nil {
+			return nil, contextError(ctx, m, FateNotSent)
+		}
 	}
 	return c.link, nil
 }
 
 // InFlight is how many calls wait for the server, those included whose callers have gone.
-func (c *Client) InFlight() int {
+func (c *Client) InFlight() (n int) {
 	c.mu.Lock()
-	l := c.link
+	links := slices.Collect(maps.Keys(c.links))
 	c.mu.Unlock()
-	l.out.mu.Lock()
-	defer l.out.mu.Unlock()
-	return l.inUse
+	for _, l := range links {
+		l.out.mu.Lock()
+		n += l.inUse
+		l.out.mu.Unlock()
+	}
+	return n
 }
 
 // Close ends the connection; calls in flight fail with ErrClosed. It waits until the identifier is gone.
 func (c *Client) Close() {
 	c.mu.Lock()
-	c.closed = true
-	l := c.link
+	if !c.closed {
+		c.closed = true
+		if c.link == nil {
+			close(c.ready)
+		}
+		if c.timer != nil {
+			c.timer.Stop()
+		}
+	}
+	links := slices.Collect(maps.Keys(c.links))
+	c.link = nil
 	c.mu.Unlock()
-	c.sys.Root.Send(l.out.pid, &hangUp{ErrClosed})
-	<-l.gone
+	for _, l := range links {
+		c.sys.Root.Send(l.out.pid, &hangUp{ErrClosed})
+		<-l.gone
+	}
 }

@@ -12,15 +12,15 @@ import (
 // link is a connection of a client: the actor that owns its identifier, and the table of calls. Its fields are the loop's, those
 // excepted that are under out.mu.
 type link struct {
-	c     *Client
-	out   out
-	id    *actor.PID
-	ready chan error    // one: whether the connection is there
-	gone  chan struct{} // closed when the identifier is
-	woke  func()
-	told  bool  // ready was told
-	cause error // why we hung up; nil: we did not
-	over  bool  // nothing is received any more
+	c      *Client
+	out    out
+	id     *actor.PID
+	report func(error)   // told once, whether the connection is there
+	gone   chan struct{} // closed when the identifier is
+	woke   func()
+	told   bool  // report was
+	cause  error // why we hung up; nil: we did not
+	over   bool  // nothing is received any more
 
 	// out.mu.
 	slots    []slot
@@ -51,7 +51,7 @@ type (
 )
 
 func newLink(c *Client) *link {
-	l := &link{c: c, ready: make(chan error, 1), gone: make(chan struct{}), failed: errors.New("not connected")}
+	l := &link{c: c, gone: make(chan struct{}), failed: errors.New("not connected")}
 	l.out.number = 1
 	return l
 }
@@ -120,7 +120,10 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 func (l *link) tell(err error) {
 	if !l.told {
 		l.told = true
-		l.ready <- err
+		if err == nil {
+			l.c.up(l)
+		}
+		l.report(err)
 	}
 }
 
@@ -130,6 +133,7 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 		return
 	}
 	l.over, l.cause = true, cause
+	l.c.moveOn(l, cause)
 	l.out.mu.Lock()
 	l.failed = cause
 	l.out.mu.Unlock()
@@ -146,12 +150,13 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	if l.cause == nil {
 		l.cause = m.Err
 	}
+	if l.cause == nil {
+		l.cause = errors.New("the server has closed the connection")
+	}
+	l.c.moveOn(l, l.cause)
 	handed := l.out.end()
 	l.out.mu.Lock()
 	l.failed = l.cause
-	if l.failed == nil {
-		l.failed = errors.New("the server has closed the connection")
-	}
 	var lost *call
 	for i := range l.slots {
 		s := &l.slots[i]
@@ -164,7 +169,8 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	l.inUse = 0
 	l.out.mu.Unlock()
 	l.finish(lost)
-	l.tell(l.failed)
+	l.c.gone(l)
+	l.tell(l.cause)
 	close(l.gone)
 	ctx.Stop(ctx.Self())
 }
@@ -237,6 +243,7 @@ func (l *link) received(ctx actor.Context, b []byte) {
 func (l *link) frame(h header, body []byte) (*call, error) {
 	if h.typ == frameDrain {
 		l.draining = true
+		l.c.moveOn(l, ErrDraining)
 		return nil, nil
 	}
 	if h.typ != frameReply && h.typ != frameError && h.typ != frameItem {
@@ -297,6 +304,9 @@ func (l *link) start(c *call, h header, metadata, body []byte) error {
 	if len(metadata) > 0 {
 		n += 2 + len(metadata)
 		h.flags |= flagMetadata
+	}
+	if c.m.stream {
+		h.flags |= flagStream
 	}
 	l.out.mu.Lock()
 	switch {
@@ -367,23 +377,19 @@ func (l *link) enter(c *call) callID {
 }
 
 // abandon has a call answered to nobody, and tells the server. It reports false when the call is being finished, or was.
-func (l *link) abandon(c *call) (ok bool, f Fate) {
+func (l *link) abandon(c *call) (ok bool) {
 	l.out.mu.Lock()
 	i := c.id.slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
 		l.out.mu.Unlock()
-		return false, 0
+		return false
 	}
-	s := &l.slots[i]
-	s.call = nil
-	if s.number > l.out.handed {
-		f = FateUnknown // it will be sent, with the cancel behind it
-	}
+	l.slots[i].call = nil
 	l.out.put(header{typ: frameCancel, call: c.id}, nil)
 	wake := l.out.wake()
 	l.out.mu.Unlock()
 	if wake {
 		l.out.tell()
 	}
-	return true, f
+	return true
 }

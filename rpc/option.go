@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"cmp"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
 // Option is an option of NewServer or Dial, or of both.
@@ -46,6 +48,8 @@ type clientConfig struct {
 	window  int // bytes of a stream
 	timeout time.Duration
 	retry   Retry
+	wait    bool
+	backoff reconnect.Backoff
 }
 
 const (
@@ -67,6 +71,8 @@ func newClientConfig(opts []ClientOption) clientConfig {
 	for _, o := range opts {
 		o.client(&c)
 	}
+	b := &c.backoff
+	b.First, b.Most, b.Stable = cmp.Or(b.First, 100*time.Millisecond), cmp.Or(b.Most, 30*time.Second), cmp.Or(b.Stable, 10*time.Second)
 	return c
 }
 
@@ -103,4 +109,13 @@ func WithStreamWindow(bytes int) ClientOption {
 // WithTimeout gives every call a deadline whose context has none: its time from the call on. 0: none.
 func WithTimeout(d time.Duration) ClientOption {
 	return clientOption(func(c *clientConfig) { c.timeout = d })
+}
+
+// WaitForReady has calls wait while there is no connection, until their context ends, instead of failing with ErrUnavailable or
+// ErrDraining. As many may wait as may be in flight.
+func WaitForReady() ClientOption { return clientOption(func(c *clientConfig) { c.wait = true }) }
+
+// WithBackoff says how long a Client waits before it connects again: reconnect.Backoff and its defaults.
+func WithBackoff(b reconnect.Backoff) ClientOption {
+	return clientOption(func(c *clientConfig) { c.backoff = b })
 }

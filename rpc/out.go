@@ -24,16 +24,16 @@ type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
-	mu      sync.Mutex // the connection's table of calls, too
-	cur     []byte     // being gathered
-	full    []segment  // before it, oldest first
-	bytes   int        // in all of them
-	number  uint64     // of the message that is being gathered, counted from 1
-	woken   bool       // a flush is on its way, or waits for the connection
-	ended   bool       // nothing is sent any more
+	mu      sync.Mutex        // the connection's table of calls, too
+	cur     []byte            // being gathered
+	full    []segment         // before it, oldest first
+	bytes   int               // in all of them
+	number  uint64            // of the message that is being gathered, counted from 1
+	woken   bool              // a flush is on its way, or waits for the connection
+	ended   bool              // nothing is sent any more
 	waiters []chan<- struct{} // have seen that bytes is over highWater; each has room for one token
 
-	handed  uint64 // messages that are the connection's, or were
+	handed uint64 // messages that are the connection's, or were
 
 	// The loop's.
 	ahead int    // of them, those that the connection has not told to be rid of

@@ -87,31 +87,23 @@ type receiving struct {
 
 	mu     sync.Mutex
 	stop   func() bool // watching the context; nil: not yet, or not any more
-	in     []byte // items, each behind its length
-	credit int64  // bytes that the server may still send
-	taken  int64  // bytes that it was not told it may send again
-	err    error  // the end
+	in     []byte      // items, each behind its length
+	credit int64       // bytes that the server may still send
+	taken  int64       // bytes that it was not told it may send again
+	err    error       // the end
 }
 
 // open sends the request of a stream.
 func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
-	l, err := c.current()
-	if err != nil {
-		return nil, named(err, m)
-	}
-	h, metadata, err := prepare(ctx, m)
-	if err != nil {
-		return nil, err
-	}
 	scratch := getBuffer()
 	body, err := m.req.encode(scratch.b, q)
 	defer func() { scratch.put(len(body)) }()
 	if err != nil {
 		return nil, &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
 	}
-	r := &receiving{l: l, window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
+	r := &receiving{window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
 	r.call.m, r.call.stream = m, r
-	if err := l.start(&r.call, h, metadata, body); err != nil {
+	if r.l, err = c.start(ctx, &r.call, body); err != nil {
 		return nil, err
 	}
 	r.watch(ctx)
@@ -172,9 +164,9 @@ func (r *receiving) end(err error) {
 
 // close gives the stream up, if it has not ended. err is why; nil: it was asked for.
 func (r *receiving) close(err error) {
-	if ok, f := r.l.abandon(&r.call); ok {
+	if r.l.abandon(&r.call) {
 		if err == nil {
-			err = &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: f}
+			err = &Error{Code: CodeCanceled, Method: r.call.m.name}
 		}
 		r.end(err)
 	}

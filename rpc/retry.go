@@ -46,10 +46,7 @@ func (r *Retry) again(ctx context.Context, attempt int) (ok bool) {
 	if attempt >= r.Attempts {
 		return false
 	}
-	d := r.Max
-	if shift := attempt - 1; shift < 32 && r.Backoff < r.Max>>shift {
-		d = r.Backoff << shift
-	}
+	d := doubled(r.Backoff, r.Max, attempt-1)
 	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {
 		return false
@@ -62,4 +59,12 @@ func (r *Retry) again(ctx context.Context, attempt int) (ok bool) {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// doubled is first, doubled n times, but not more than most.
+func doubled(first, most time.Duration, n int) time.Duration {
+	if n < 32 && first < most>>n {
+		return first << n
+	}
+	return most
 }

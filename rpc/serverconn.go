@@ -15,10 +15,10 @@ type serverConn struct {
 	out     out
 	id      *actor.PID
 	peer    rdma.Addr
-	woke    func() // tells the loop that a goroutine was woken
-	limit   int    // bytes the peer takes
-	window  int64  // bytes of a stream that the peer takes at first
-	methods []*declared
+	woke    func()     // tells the loop that a goroutine was woken
+	limit   int        // bytes the peer takes
+	window  int64      // bytes of a stream that the peer takes at first
+	methods []*handler // by the number they were declared with; nil: there is no such method here
 	parked  []parked
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
@@ -29,12 +29,6 @@ type serverConn struct {
 	head, tail *serverCall
 
 	calls []*serverCall // by slot; out.mu
-}
-
-// declared is what a number on the wire stands for.
-type declared struct {
-	name string
-	h    *handler // nil: there is no such method here
 }
 
 // parked is a message whose rest waits until answers have gone.
@@ -241,9 +235,7 @@ func (c *serverConn) declare(h header, name []byte) error {
 	if len(name) == 0 || len(name) > maxMethodName {
 		return violation("a method's name of %d bytes", len(name))
 	}
-	d := &declared{name: string(name)}
-	d.h = c.s.handler(d.name)
-	c.methods = append(c.methods, d)
+	c.methods = append(c.methods, c.s.handler(string(name)))
 	return nil
 }
 
@@ -267,9 +259,13 @@ func (c *serverConn) call(h header, body []byte) error {
 		c.refuse(h.call, CodeOverloaded, "")
 		return nil
 	}
-	d := c.methods[h.number]
-	if d.h == nil {
+	hd := c.methods[h.number]
+	switch {
+	case hd == nil:
 		c.refuse(h.call, CodeUnknownMethod, "")
+		return nil
+	case hd.m.stream != (h.flags&flagStream != 0):
+		c.refuse(h.call, CodeUnknownMethod, "one side has it as a stream")
 		return nil
 	}
 	var metadata []byte
@@ -284,15 +280,15 @@ func (c *serverConn) call(h header, body []byte) error {
 		c.refuse(h.call, code, "")
 		return nil
 	}
-	if d.h.inline {
-		return c.now(h, d.h, metadata, body)
+	if hd.inline {
+		return c.now(h, hd, metadata, body)
 	}
-	call := &serverCall{c: c, h: d.h, id: h.call}
+	call := &serverCall{c: c, h: hd, id: h.call}
 	call.begin(h, append([]byte(nil), metadata...))
 	call.memory = getBuffer()
 	call.memory.b = append(call.memory.b, body...)
 	call.body = call.memory.b
-	if d.h.m.stream {
+	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
 	if !c.enter(call) {
@@ -351,4 +347,3 @@ func (c *serverConn) refuse(id callID, code Code, text string) {
 	c.out.put(header{typ: frameError, flags: flagRefused, number: uint16(code), call: id}, body)
 	c.out.mu.Unlock()
 }
-

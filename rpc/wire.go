@@ -32,6 +32,7 @@ const (
 const (
 	flagMillis   = 1 << 0 // call: arg is in milliseconds
 	flagMetadata = 1 << 1 // call: metadata stands before the request
+	flagStream   = 1 << 2 // call: the caller wants a stream
 	flagRefused  = 1 << 0 // error: the handler was not called
 )
 

@@ -1,0 +1,88 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// asks is an actor that calls Go for the test and passes on what comes.
+func asks(r *rig, opts ...actor.PropsOption) (do func(func(ctx actor.Context)), got chan any) {
+	got = make(chan any, 100)
+	pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case func(actor.Context):
+			m(ctx)
+		case *Reply[wrapperspb.Int64Value], *Reply[Bytes]:
+			got <- m
+		}
+	}, opts...))
+	r.t.Cleanup(func() { r.System().Root.Stop(pid) })
+	return func(fn func(actor.Context)) { r.System().Root.Send(pid, fn) }, got
+}
+
+var (
+	blockBytes = NewMethod[Bytes, Bytes]("test.Block")
+	lost       = NewMethod[Bytes, Bytes]("test.Nowhere")
+)
+
+func TestGo(t *testing.T) {
+	pass := func(ctx context.Context, _ *Info, next func(context.Context) error) error { return next(ctx) }
+	for name, opts := range map[string][]ClientOption{"loop": nil, "goroutine": {WithInterceptors(pass)}} {
+		t.Run(name, func(t *testing.T) {
+			var b *blocking
+			inWorld(t, rigConfig{client: opts}, func(s *Server) {
+				Handle(s, length, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
+					return wrapperspb.Int64(int64(len(q.Value))), nil
+				})
+				b = handleBlock(s)
+			}, func(r *rig) {
+				for _, where := range []actor.PropsOption{r.Runtime().OnLoop(), r.Runtime().OffLoop()} {
+					do, got := asks(r, where)
+					calls := make(chan *Pending, 10)
+					do(func(ctx actor.Context) {
+						calls <- Go(ctx, r.c, length, wrapperspb.String("four"))
+					})
+					if a := (<-got).(*Reply[wrapperspb.Int64Value]); a.Err != nil || a.Value.Value != 4 || a.Call != <-calls {
+						r.t.Errorf("%+v", a)
+					}
+					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &Bytes{}) })
+					want(r.t, (<-got).(*Reply[Bytes]).Err, ErrUnknownMethod, FateRefused)
+					big := make(Bytes, 64<<10)
+					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &big) })
+					want(r.t, (<-got).(*Reply[Bytes]).Err, ErrTooLarge, FateNotSent)
+					begin := r.Elapsed()
+					do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, Within(time.Second)) })
+					if a := (<-got).(*Reply[Bytes]); !errors.Is(a.Err, ErrDeadline) || r.Elapsed()-begin != time.Second {
+						r.t.Error(a.Err, r.Elapsed()-begin)
+					}
+					<-b.ended
+					do(func(ctx actor.Context) {
+						p := Go(ctx, r.c, blockBytes, &Bytes{})
+						rdma.After(ctx, time.Second, func(actor.Context) { p.Cancel() })
+					})
+					want(r.t, (<-got).(*Reply[Bytes]).Err, context.Canceled, FateUnknown)
+					if err := <-b.ended; !errors.Is(err, context.Canceled) {
+						r.t.Error(err)
+					}
+					ctx, cancel := context.WithCancel(r.t.Context())
+					do(func(a actor.Context) { Go(a, r.c, blockBytes, &Bytes{}, Under(ctx)) })
+					r.Wait()
+					cancel()
+					want(r.t, (<-got).(*Reply[Bytes]).Err, context.Canceled, FateUnknown)
+					<-b.ended
+				}
+				r.Wait()
+				if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+					r.t.Errorf("%d and %d calls are still in flight", n, m)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,363 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// calling makes n calls of block, each on a goroutine, and gives their errors.
+func (r *rig) calling(c *Client, n int) <-chan error {
+	errs := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := CallRaw(r.t.Context(), c, block, nil, nil)
+			errs <- err
+		}()
+	}
+	r.Wait()
+	return errs
+}
+
+func TestTooManyCalls(t *testing.T) {
+	for name, cfg := range map[string]struct {
+		rigConfig
+		fate Fate
+	}{
+		"the client's limit":                   {rigConfig{client: []ClientOption{WithMaxCalls(2)}}, FateNotSent},
+		"the limit that the server tells":      {rigConfig{server: []ServerOption{WithMaxCalls(2)}}, FateNotSent},
+		"the server's for all its connections": {rigConfig{server: []ServerOption{WithMaxCallsInAll(2)}}, FateRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b *blocking
+			inWorld(t, cfg.rigConfig, func(s *Server) {
+				b = handleBlock(s)
+				handleEcho(s)
+			}, func(r *rig) {
+				errs := r.calling(r.c, 2)
+				begin := r.Elapsed()
+				for range 10 {
+					_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+					want(r.t, err, ErrOverloaded, cfg.fate)
+				}
+				if d := r.Elapsed() - begin; d != 0 {
+					r.t.Errorf("a refusal took %v", d)
+				}
+				close(b.release)
+				for range 2 {
+					if err := <-errs; err != nil {
+						r.t.Error(err)
+					}
+				}
+				if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+					r.t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Whoever cancels everything gets no further than its limit: a call is in flight until the handler has returned.
+func TestCancelledCallsStillCount(t *testing.T) {
+	stuck := make(chan struct{}, 100)
+	inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(3)}}, func(s *Server) {
+		release := make(chan struct{})
+		HandleRaw(s, block, func(_ context.Context, _, reply []byte) ([]byte, error) { // heeds nothing
+			stuck <- struct{}{}
+			<-release
+			return reply, nil
+		})
+		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) { close(release); return reply, nil }, OnLoop())
+	}, func(r *rig) {
+		for range 2 {
+			_, err := CallRaw(r.within(time.Millisecond), r.c, block, nil, nil)
+			want(r.t, err, ErrDeadline, FateUnknown)
+		}
+		r.calling(r.c, 1)
+		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
+		want(r.t, err, ErrOverloaded, FateNotSent)
+		if n := r.s.InFlight(); n != 3 || len(stuck) != 3 {
+			r.t.Errorf("%d calls are in flight, %d handlers were called", n, len(stuck))
+		}
+		c := r.dial()
+		defer c.Close()
+		if _, err := CallRaw(r.t.Context(), c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+		r.Wait()
+		if n := r.c.InFlight(); n != 0 {
+			r.t.Errorf("%d calls are still in flight", n)
+		}
+	})
+}
+
+func TestDrain(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 3)
+		drained := make(chan error, 1)
+		go func() { drained <- r.s.Drain(r.t.Context()) }()
+		r.Wait()
+		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
+		want(r.t, err, ErrDraining, FateNotSent)
+		if !retryable(block.m, err) {
+			r.t.Error("a call that met a draining server may be repeated")
+		}
+		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr); err == nil {
+			r.t.Error("a draining server still listens")
+		}
+		r.Advance(time.Minute)
+		select {
+		case err := <-drained:
+			r.t.Fatalf("drained with calls in flight: %v", err)
+		default:
+		}
+		close(b.release)
+		for range 3 {
+			if err := <-errs; err != nil {
+				r.t.Error(err)
+			}
+		}
+		if err := <-drained; err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+// A request that crosses the server's news of its end is refused, not executed.
+func TestDrainRefusesWhatWasUnderWay(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 1)
+		r.s.draining.Store(true) // the client has not heard
+		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
+		want(r.t, err, ErrDraining, FateRefused)
+		if len(b.began) != 1 {
+			r.t.Errorf("%d handlers were called", len(b.began))
+		}
+		close(b.release)
+		if err := <-errs; err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+func TestDrainGivesUp(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 1)
+		begin := r.Elapsed()
+		if err := r.s.Drain(r.within(time.Second)); !errors.Is(err, context.DeadlineExceeded) || r.Elapsed()-begin != time.Second {
+			r.t.Error(err, r.Elapsed()-begin)
+		}
+		want(r.t, <-errs, ErrUnavailable, FateDelivered)
+		if err := <-b.ended; !errors.Is(err, ErrUnavailable) {
+			r.t.Errorf("the handler was told %v", err)
+		}
+	})
+}
+
+func TestServerDiesInTheMiddle(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 2)
+		r.Disconnect(r.c.link.id)
+		for range 2 {
+			err := <-errs
+			want(r.t, err, ErrUnavailable, FateUnknown)
+			if retryable(block.m, err) {
+				r.t.Error("a call that may have been executed would be repeated")
+			}
+			if !errors.Is(<-b.ended, ErrUnavailable) {
+				r.t.Error("the handler was not told")
+			}
+		}
+		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
+		want(r.t, err, ErrUnavailable, FateNotSent)
+	})
+}
+
+func TestClientCloses(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 1)
+		r.c.Close()
+		want(r.t, <-errs, ErrClosed, FateUnknown)
+		if !errors.Is(<-b.ended, ErrUnavailable) {
+			r.t.Error("the handler was not told")
+		}
+		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
+		want(r.t, err, ErrClosed, FateNotSent)
+	})
+}
+
+func TestDialFails(t *testing.T) {
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		if _, err := Dial(r.t.Context(), r.Runtime(), there+":9"); err == nil {
+			r.t.Error("somebody answered")
+		}
+		r.Silence("10.0.0.9")
+		begin := r.Elapsed()
+		if _, err := Dial(r.within(time.Second), r.Runtime(), "10.0.0.9:1"); !errors.Is(err, context.DeadlineExceeded) {
+			r.t.Error(err)
+		}
+		if d := r.Elapsed() - begin; d != time.Second {
+			r.t.Errorf("it took %v", d)
+		}
+	})
+}
+
+func TestRetry(t *testing.T) {
+	idempotent := newMethod("test.Idempotent", false, bytesCodec, bytesCodec, []MethodOption{Idempotent()})
+	once := newMethod("test.Once", false, bytesCodec, bytesCodec, nil)
+	for _, c := range []struct {
+		code Code
+		fate Fate
+		once bool // any method is repeated
+		more bool // an idempotent one is
+	}{
+		{CodeOverloaded, FateNotSent, true, true},
+		{CodeOverloaded, FateRefused, true, true},
+		{CodeOverloaded, FateAnswered, false, false},
+		{CodeDraining, FateNotSent, true, true},
+		{CodeDraining, FateRefused, true, true},
+		{CodeDraining, FateAnswered, false, false},
+		{CodeUnavailable, FateNotSent, true, true},
+		{CodeUnavailable, FateUnknown, false, true},
+		{CodeUnavailable, FateDelivered, false, true},
+		{CodeUnavailable, FateAnswered, false, false},
+		{CodeDeadline, FateUnknown, false, false},
+		{CodeDeadline, FateNotSent, false, false},
+		{CodeCanceled, FateUnknown, false, false},
+		{CodeInternal, FateAnswered, false, false},
+		{CodeUnknownMethod, FateRefused, false, false},
+		{CodeTooLarge, FateNotSent, false, false},
+		{CodeClosed, FateNotSent, false, false},
+		{CodeBadMessage, FateRefused, false, false},
+		{1001, FateAnswered, false, false},
+	} {
+		err := error(&Error{Code: c.code, Fate: c.fate})
+		if got := retryable(once, err); got != c.once {
+			t.Errorf("%v: repeated %v, want %v", err, got, c.once)
+		}
+		if got := retryable(idempotent, err); got != c.more {
+			t.Errorf("%v: an idempotent call is repeated %v, want %v", err, got, c.more)
+		}
+	}
+	if retryable(idempotent, errors.New("another error")) {
+		t.Error("an error of somebody else's is no reason")
+	}
+}
+
+func TestRetriesUntilThereIsRoom(t *testing.T) {
+	var b *blocking
+	cfg := rigConfig{
+		server: []ServerOption{WithMaxCallsInAll(1)},
+		client: []ClientOption{WithRetry(Retry{Attempts: 20, Backoff: 10 * time.Millisecond, Max: 40 * time.Millisecond})},
+	}
+	inWorld(t, cfg, func(s *Server) {
+		b = handleBlock(s)
+		handleEcho(s)
+	}, func(r *rig) {
+		errs := r.calling(r.c, 1)
+		begin := r.Elapsed()
+		_, err := CallRaw(r.within(time.Hour), r.c, echo, nil, nil)
+		want(r.t, err, ErrOverloaded, FateRefused)
+		if d := r.Elapsed() - begin; d < 400*time.Millisecond || d > time.Second { // 10+20+17*40 ms, a quarter more or less
+			r.t.Errorf("twenty attempts took %v", d)
+		}
+		begin = r.Elapsed()
+		_, err = CallRaw(r.within(100*time.Millisecond), r.c, echo, nil, nil)
+		want(r.t, err, ErrOverloaded, FateRefused)
+		if d := r.Elapsed() - begin; d > 100*time.Millisecond {
+			r.t.Errorf("it took %v, and had 100 ms", d)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { close(b.release) })
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+		if err := <-errs; err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+func TestInterceptors(t *testing.T) {
+	var order []string
+	note := func(who string) Interceptor {
+		return func(ctx context.Context, call *Info, next func(context.Context) error) error {
+			order = append(order, who+" "+call.Method)
+			err := next(ctx)
+			order = append(order, "/"+who)
+			return err
+		}
+	}
+	var handled atomic.Int32
+	guard := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		if who, _ := Metadata(ctx, "user"); who != "a" && call.Method != "test.Count" {
+			return &Error{Code: codeOf(errTaken), Message: "who are you?"}
+		}
+		return next(ctx)
+	}
+	upper := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		if q, ok := call.Request.([]byte); ok {
+			call.Request = append([]byte("upper "), q...)
+		}
+		err := next(ctx)
+		if r, ok := call.Reply.([]byte); ok && err == nil {
+			call.Reply = append(r, '!')
+		}
+		return err
+	}
+	identity := func(ctx context.Context, _ *Info, next func(context.Context) error) error {
+		return next(WithMetadata(ctx, "user", "a"))
+	}
+	cfg := rigConfig{
+		server: []ServerOption{WithInterceptors(note("s1"), note("s2"), guard)},
+		client: []ClientOption{WithInterceptors(note("c1"), identity), WithInterceptors(note("c2"), upper)},
+	}
+	inWorld(t, cfg, func(s *Server) {
+		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
+			handled.Add(1)
+			return append(reply, q...), nil
+		})
+		handleCount(s)
+	}, func(r *rig) {
+		got, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil)
+		if err != nil || string(got) != "upper x!" {
+			r.t.Errorf("%q, %v", got, err)
+		}
+		same(r.t, order, "c1 test.Echo", "c2 test.Echo", "s1 test.Echo", "s2 test.Echo", "/s2", "/s1", "/c2", "/c1")
+		stranger := r.dial()
+		_, err = CallRaw(r.t.Context(), stranger, echo, []byte("x"), nil)
+		want(r.t, err, errTaken, FateAnswered)
+		if handled.Load() != 1 {
+			r.t.Error("the handler was called for a stranger")
+		}
+		stranger.Close()
+		order = nil
+		in, err := Open(r.t.Context(), r.c, count, nil)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, err := range in.All() {
+			r.t.Error(err)
+		}
+		r.Wait()
+		same(r.t, order[:2], "c1 test.Count", "c2 test.Count")
+	})
+}
+
+func same(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package rpc
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// again starts the rig's server anew, at the same address.
+func (r *rig) again() {
+	r.t.Helper()
+	s := NewServer(r.far)
+	handleEcho(s)
+	if _, err := s.Listen(r.t.Context(), r.addr); err != nil {
+		r.t.Fatal(err)
+	}
+	r.s.Close()
+	r.s = s
+}
+
+var quick = WithBackoff(reconnect.Backoff{First: 10 * time.Millisecond, Most: 500 * time.Millisecond, Stable: time.Second})
+
+func TestRedials(t *testing.T) {
+	inWorld(t, rigConfig{client: []ClientOption{quick}}, handleEcho, func(r *rig) {
+		r.s.Close()
+		r.Wait()
+		_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+		want(r.t, err, ErrUnavailable, FateNotSent)
+		r.Advance(time.Second) // some attempts fail
+		_, err = CallRaw(r.t.Context(), r.c, echo, nil, nil)
+		want(r.t, err, ErrUnavailable, FateNotSent)
+		r.again()
+		r.Advance(time.Minute)
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+func TestWaitForReady(t *testing.T) {
+	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady(), WithMaxCalls(3)}}, handleEcho, func(r *rig) {
+		r.s.Close()
+		begin := r.Elapsed()
+		_, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil)
+		want(r.t, err, ErrDeadline, FateNotSent)
+		if d := r.Elapsed() - begin; d != time.Minute {
+			r.t.Errorf("it waited %v", d)
+		}
+		errs := make(chan error, 3)
+		for range 3 {
+			go func() {
+				_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+				errs <- err
+			}()
+		}
+		r.Wait()
+		_, err = CallRaw(r.t.Context(), r.c, echo, nil, nil)
+		want(r.t, err, ErrOverloaded, FateNotSent)
+		r.again()
+		for range 3 {
+			if err := <-errs; err != nil {
+				r.t.Error(err)
+			}
+		}
+		r.s.Close()
+		go func() {
+			_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+			errs <- err
+		}()
+		r.Wait()
+		r.c.Close()
+		want(r.t, <-errs, ErrClosed, FateNotSent)
+	})
+}
+
+// While a server drains, its client finds another one at the address, and what is in flight finishes with the old one.
+func TestMovesOnFromADrainingServer(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady()}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 2)
+		old := r.s
+		drained := make(chan error, 1)
+		go func() { drained <- old.Drain(r.t.Context()) }()
+		r.Wait()
+		r.s = NewServer(r.far)
+		handleEcho(r.s)
+		if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
+			r.t.Fatal(err)
+		}
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+		if n := r.c.InFlight(); n != 2 {
+			r.t.Errorf("%d calls are in flight, want the two that drain", n)
+		}
+		close(b.release)
+		for range 2 {
+			if err := <-errs; err != nil {
+				r.t.Error(err)
+			}
+		}
+		if err := <-drained; err != nil {
+			r.t.Error(err)
+		}
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+// What was executed or may have been is repeated for idempotent methods only, over the next connection.
+func TestRetryOverTheNextConnection(t *testing.T) {
+	var b *blocking
+	retry := WithRetry(Retry{Attempts: 5, Backoff: 100 * time.Millisecond})
+	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, []MethodOption{Idempotent()})}
+	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady(), retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := make(chan error, 1)
+		for _, m := range []RawMethod{twice, block} {
+			began := len(b.began)
+			go func() {
+				_, err := CallRaw(r.t.Context(), r.c, m, nil, nil)
+				errs <- err
+			}()
+			r.Wait()
+			r.Disconnect(r.c.link.id)
+			r.Advance(time.Second)
+			if n, more := len(b.began)-began, m == twice; more && n != 2 || !more && n != 1 {
+				r.t.Errorf("idempotent %v: the handler was called %d times", more, n)
+			}
+			if m == twice {
+				b.release <- struct{}{}
+				if err := <-errs; err != nil {
+					r.t.Error(err)
+				}
+			}
+		}
+		want(r.t, <-errs, ErrUnavailable, FateUnknown)
+	})
+}
+
+func TestNoRedialAfterShutdown(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		far := w.Host("mem1", there)
+		s := NewServer(far)
+		at, err := s.Listen(w.T().Context(), there+":7471")
+		if err != nil {
+			w.T().Fatal(err)
+		}
+		c, err := Dial(w.T().Context(), w.Runtime(), at.String(), quick)
+		if err != nil {
+			w.T().Fatal(err)
+		}
+		if err := w.Runtime().Shutdown(w.T().Context()); err != nil {
+			w.T().Fatal(err)
+		}
+		_, err = CallRaw(w.T().Context(), c, echo, nil, nil)
+		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, rdma.ErrShutdown) {
+			w.T().Error(err)
+		}
+		c.Close()
+		if c.timer != nil {
+			w.T().Error("it wants to connect again")
+		}
+		s.Close()
+	})
+}

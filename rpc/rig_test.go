@@ -1,0 +1,120 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// rig is a server on one machine and a client on another, in virtual time.
+type rig struct {
+	*actortest.World
+	t    *testing.T
+	far  *rdma.Runtime // the server's
+	s    *Server
+	addr string
+	c    *Client
+}
+
+// The server's machine.
+const there = "10.0.0.2"
+
+type rigConfig struct {
+	server []ServerOption
+	client []ClientOption
+	world  []actortest.Option
+}
+
+// inWorld runs test with a server that setup has given its handlers, and a client that is connected to it.
+func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *rig)) {
+	t.Helper()
+	actortest.Run(t, func(w *actortest.World) {
+		r := &rig{World: w, t: w.T()}
+		r.far = w.Host("mem1", there)
+		r.s = NewServer(r.far, cfg.server...)
+		setup(r.s)
+		at, err := r.s.Listen(w.T().Context(), there+":7471")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.addr = at.String()
+		r.c = r.dial(cfg.client...)
+		test(r)
+		r.c.Close()
+		r.s.Close()
+	}, cfg.world...)
+}
+
+func (r *rig) dial(opts ...ClientOption) *Client {
+	r.t.Helper()
+	c, err := Dial(r.t.Context(), r.Runtime(), r.addr, opts...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// good asserts that the server still serves, over a new connection.
+func (r *rig) good() {
+	r.t.Helper()
+	c := r.dial()
+	defer c.Close()
+	if got, err := CallRaw(r.t.Context(), c, echo, []byte("still there"), nil); err != nil || string(got) != "still there" {
+		r.t.Errorf("another connection: %q, %v", got, err)
+	}
+}
+
+// want asserts what an error is, and what became of the call.
+func want(t *testing.T, err, is error, f Fate) {
+	t.Helper()
+	var e *Error
+	if !errors.Is(err, is) || !errors.As(err, &e) || e.Fate != f {
+		t.Errorf("got %v, want %v (%v)", err, is, f)
+	}
+}
+
+var (
+	echo     = NewRawMethod("test.Echo")
+	block    = NewRawMethod("test.Block")
+	fail     = NewRawMethod("test.Fail")
+	nowhere  = NewRawMethod("test.Nowhere")
+	errTaken = RegisterCode(1001, "taken")
+)
+
+func handleEcho(s *Server) {
+	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
+}
+
+// blocking is a handler of block that waits for its context, or for release, and tells what it saw.
+type blocking struct {
+	began   chan struct{}
+	release chan struct{}
+	ended   chan error
+}
+
+func handleBlock(s *Server) *blocking {
+	b := &blocking{make(chan struct{}, 1000), make(chan struct{}), make(chan error, 1000)}
+	HandleRaw(s, block, func(ctx context.Context, q, reply []byte) ([]byte, error) {
+		b.began <- struct{}{}
+		select {
+		case <-b.release:
+			b.ended <- nil
+			return append(reply, q...), nil
+		case <-ctx.Done():
+			b.ended <- context.Cause(ctx)
+			return nil, ctx.Err()
+		}
+	})
+	return b
+}
+
+// within is a context of the bubble's with a deadline.
+func (r *rig) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(r.t.Context(), d)
+	r.t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,246 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+var length = NewMethod[wrapperspb.StringValue, wrapperspb.Int64Value]("test.Length")
+
+func TestCall(t *testing.T) {
+	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rigConfig{}, func(s *Server) {
+				Handle(s, length, func(ctx context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
+					if i := InfoOf(ctx); i.Method != "test.Length" || !i.Server || i.Peer.String() == "" {
+						return nil, fmt.Errorf("%+v", i)
+					}
+					return wrapperspb.Int64(int64(len(q.Value))), nil
+				}, opts...)
+				HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, opts...)
+			}, func(r *rig) {
+				n, err := Call(r.t.Context(), r.c, length, wrapperspb.String("seven!!"))
+				if err != nil || n.Value != 7 {
+					r.t.Fatal(n, err)
+				}
+				for _, size := range []int{0, 1, gatherBytes - headerLen, gatherBytes, gatherBytes + 1, 64<<10 - headerLen} {
+					q := bytes.Repeat([]byte{7}, size)
+					got, err := CallRaw(r.t.Context(), r.c, echo, q, []byte("before "))
+					if err != nil || !bytes.Equal(got, append([]byte("before "), q...)) {
+						r.t.Errorf("%d bytes: %d came back, %v", size, len(got), err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestManyCallers(t *testing.T) {
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		const callers, each = 64, 100
+		errs := make(chan error, callers)
+		for i := range callers {
+			go func() {
+				var err error
+				for n := range each {
+					q := fmt.Appendf(nil, "%d of %d", n, i)
+					got, e := CallRaw(r.t.Context(), r.c, echo, q, nil)
+					if e != nil || !bytes.Equal(got, q) {
+						err = fmt.Errorf("%q became %q, %w", q, got, e)
+						break
+					}
+				}
+				errs <- err
+			}()
+		}
+		for range callers {
+			if err := <-errs; err != nil {
+				r.t.Error(err)
+			}
+		}
+		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+			r.t.Errorf("%d and %d calls are still in flight", n, m)
+		}
+	})
+}
+
+func TestErrors(t *testing.T) {
+	inWorld(t, rigConfig{}, func(s *Server) {
+		handleEcho(s)
+		HandleRaw(s, fail, func(_ context.Context, q, _ []byte) ([]byte, error) {
+			switch string(q) {
+			case "wrapped":
+				return nil, fmt.Errorf("key %q: %w", "a", errTaken)
+			case "details":
+				e, err := NewError(errTaken, "by another", durationpb.New(time.Minute))
+				return nil, errors.Join(e, err)
+			case "plain":
+				return nil, errors.New("no luck")
+			case "large":
+				return make([]byte, 64<<10), nil
+			case "overloaded": // from a server behind this one
+				return nil, &Error{Code: CodeOverloaded, Fate: FateRefused}
+			case "long":
+				return nil, errors.New(strings.Repeat("x", 2*maxErrorText))
+			}
+			panic("on the way")
+		})
+	}, func(r *rig) {
+		say := func(q string) error {
+			_, err := CallRaw(r.t.Context(), r.c, fail, []byte(q), nil)
+			return err
+		}
+		err := say("wrapped")
+		want(t, err, errTaken, FateAnswered)
+		if s := err.Error(); s != `rpc: test.Fail: taken: key "a": rpc: taken` {
+			r.t.Error(s)
+		}
+		err = say("details")
+		want(t, err, errTaken, FateAnswered)
+		if d, ok := DetailsOf[durationpb.Duration](err); !ok || d.AsDuration() != time.Minute {
+			r.t.Error(d, ok)
+		}
+		if _, ok := DetailsOf[durationpb.Duration](say("wrapped")); ok {
+			r.t.Error("details that nobody has sent")
+		}
+		var e *Error
+		if err := say("plain"); !errors.As(err, &e) || e.Code != CodeUnknown || e.Message != "no luck" {
+			r.t.Error(err)
+		}
+		want(t, say("panic"), ErrInternal, FateAnswered)
+		want(t, say("large"), ErrTooLarge, FateAnswered)
+		err = say("overloaded")
+		want(t, err, ErrOverloaded, FateAnswered)
+		if retryable(fail.m, err) {
+			r.t.Error("the refusal of a server behind is taken for this one's: the handler was called")
+		}
+		if err := say("long"); !errors.As(err, &e) || len(e.Message) != maxErrorText {
+			r.t.Error(err)
+		}
+		_, err = CallRaw(r.t.Context(), r.c, nowhere, nil, nil)
+		want(t, err, ErrUnknownMethod, FateRefused)
+		_, err = CallRaw(r.t.Context(), r.c, echo, make([]byte, 64<<10), nil)
+		want(t, err, ErrTooLarge, FateNotSent)
+		got, err := CallRaw(r.t.Context(), r.c, echo, []byte("after all that"), nil)
+		if err != nil || string(got) != "after all that" {
+			r.t.Error(got, err)
+		}
+	})
+}
+
+func TestBadMessage(t *testing.T) {
+	inWorld(t, rigConfig{}, func(s *Server) {
+		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, nil })
+		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return []byte{0xff}, nil })
+	}, func(r *rig) {
+		_, err := Call(r.t.Context(), r.c, length, wrapperspb.String("x"))
+		want(t, err, ErrInternal, FateAnswered) // nothing, and no error
+		asRaw, asProto := RawMethod{newMethod("test.Length", false, bytesCodec, bytesCodec, nil)},
+			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", false, protoCodec, protoCodec, nil)}
+		_, err = CallRaw(r.t.Context(), r.c, asRaw, []byte{0xff}, nil)
+		want(t, err, ErrBadMessage, FateAnswered)
+		_, err = Call(r.t.Context(), r.c, asProto, wrapperspb.String("x"))
+		want(t, err, ErrBadMessage, FateAnswered)
+	})
+}
+
+func TestDeadlineReachesTheServer(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) {
+		b = handleBlock(s)
+		HandleRaw(s, echo, func(ctx context.Context, _, reply []byte) ([]byte, error) {
+			deadline, ok := ctx.Deadline()
+			return fmt.Append(reply, ok, time.Until(deadline)), nil
+		})
+	}, func(r *rig) {
+		got, err := CallRaw(r.within(90*time.Minute), r.c, echo, nil, nil) // in milliseconds on the wire
+		if err != nil || string(got) != "true 1h30m0s" {
+			r.t.Errorf("%s, %v", got, err)
+		}
+		begin := r.Elapsed()
+		_, err = CallRaw(r.within(250*time.Millisecond), r.c, block, nil, nil)
+		want(t, err, ErrDeadline, FateUnknown)
+		if d := r.Elapsed() - begin; d != 250*time.Millisecond {
+			r.t.Errorf("the caller was told after %v", d)
+		}
+		if err := <-b.ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			r.t.Errorf("the handler's context ended with %v", err)
+		}
+		if d := r.Elapsed() - begin; d != 250*time.Millisecond {
+			r.t.Errorf("the handler was told after %v", d)
+		}
+		done, cancel := context.WithCancel(r.t.Context())
+		cancel()
+		_, err = CallRaw(done, r.c, echo, nil, nil)
+		want(t, err, context.Canceled, FateNotSent)
+		r.Wait()
+		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+			r.t.Errorf("%d and %d calls are still in flight", n, m)
+		}
+	})
+}
+
+func TestCancelReachesTheServer(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		ctx, cancel := context.WithCancelCause(r.t.Context())
+		told := make(chan error, 1)
+		go func() {
+			_, err := CallRaw(ctx, r.c, block, nil, nil)
+			told <- err
+		}()
+		<-b.began
+		why := errors.New("lost interest")
+		cancel(why)
+		err := <-told
+		want(t, err, context.Canceled, FateUnknown)
+		if !errors.Is(err, why) {
+			r.t.Errorf("%v does not tell the cause", err)
+		}
+		if err := <-b.ended; !errors.Is(err, context.Canceled) {
+			r.t.Errorf("the handler's context ended with %v", err)
+		}
+		r.Wait()
+		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+			r.t.Errorf("%d and %d calls are still in flight", n, m)
+		}
+	})
+}
+
+func TestMetadata(t *testing.T) {
+	inWorld(t, rigConfig{}, func(s *Server) {
+		HandleRaw(s, echo, func(ctx context.Context, q, reply []byte) ([]byte, error) {
+			v, ok := Metadata(ctx, string(q))
+			return fmt.Appendf(reply, "%s %v", v, ok), nil
+		})
+	}, func(r *rig) {
+		ctx := WithMetadata(WithMetadata(WithMetadata(r.t.Context(), "user", "a"), "trace", "1234"), "user", "b")
+		for key, v := range map[string]string{"user": "b true", "trace": "1234 true", "none": " false"} {
+			got, err := CallRaw(ctx, r.c, echo, []byte(key), nil)
+			if err != nil || string(got) != v {
+				r.t.Errorf("%s: %q, %v", key, got, err)
+			}
+		}
+		for _, c := range []context.Context{
+			WithMetadata(ctx, "", "x"), WithMetadata(ctx, "k", strings.Repeat("x", maxMetadataValue+1)),
+			WithMetadata(WithMetadata(ctx, "k", strings.Repeat("x", maxMetadataValue)), "l", strings.Repeat("x", maxMetadataValue)),
+		} {
+			_, err := CallRaw(c, r.c, echo, nil, nil)
+			want(t, err, ErrTooLarge, FateNotSent)
+		}
+	})
+}
+
+func TestInfiniBandPadsTheHello(t *testing.T) {
+	inWorld(t, rigConfig{world: []actortest.Option{actortest.InfiniBand()}}, handleEcho, func(r *rig) { r.good() })
+}
