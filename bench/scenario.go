@@ -185,7 +185,7 @@ func (r *result) judge(b bar) (res barResult, ok bool) {
 		}
 	}
 	if b.most > 0 {
-		res.Bar, res.Pass = fmt.Sprintf("<= %g", b.most), res.Got <= b.most
+		res.Bar, res.Pass = fmt.Sprintf("<= %g", b.most), res.Got <= b.most+b.slack
 	} else {
 		res.Bar, res.Pass = fmt.Sprintf(">= %g", b.least), res.Got >= b.least
 	}

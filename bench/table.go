@@ -23,6 +23,7 @@ type document struct {
 	Run       string            `json:"run"`
 	Quick     bool              `json:"quick"`
 	Load      string            `json:"load_average_at_start"`
+	TCP       string            `json:"tcp_congestion_control"`
 	Scenarios []result          `json:"scenarios"`
 }
 
@@ -34,12 +35,11 @@ var compared = []string{
 
 func newDocument(set settings) *document {
 	d := &document{
-		CPU: procField("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(), OS: kernel(), Go: runtime.Version(), Procs: procs,
+		CPU: procField("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(), OS: "Linux " + words("/proc/sys/kernel/osrelease")[0], Go: runtime.Version(), Procs: procs,
 		Modules: make(map[string]string), Rounds: set.rounds, Run: set.run.String(), Quick: set.quick,
 	}
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
-		d.Load = strings.Join(strings.Fields(string(b))[:3], " ")
-	}
+	d.Load = strings.Join(words("/proc/loadavg")[:3], " ")
+	d.TCP = words("/proc/sys/net/ipv4/tcp_congestion_control")[0]
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			for _, name := range compared {
@@ -66,18 +66,21 @@ func procField(file, field string) string {
 	return "unknown"
 }
 
-func kernel() string {
-	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return runtime.GOOS
+// words are those of a file in /proc, three at least.
+func words(file string) []string {
+	b, err := os.ReadFile(file)
+	w := strings.Fields(string(b))
+	if err != nil || len(w) == 0 {
+		w = []string{"unknown"}
 	}
-	return "Linux " + strings.TrimSpace(string(b))
+	return append(w, "", "")
 }
 
 // head says what was measured where.
 func (d *document) head() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d CPUs of an %s, %s, %s, GOMAXPROCS=%d everywhere; load average %s.\n", d.CPUs, d.CPU, d.OS, d.Go, d.Procs, d.Load)
+	fmt.Fprintf(&b, "%d CPUs of an %s, %s (TCP: %s), %s, GOMAXPROCS=%d everywhere; load average at the start %s.\n",
+		d.CPUs, d.CPU, d.OS, d.TCP, d.Go, d.Procs, d.Load)
 	fmt.Fprintf(&b, "Two processes over loopback, no TLS, no CRC, nothing durable; %d interleaved rounds of %s each, medians.\n", d.Rounds, d.Run)
 	b.WriteString("Versions:")
 	for i, name := range compared {

@@ -100,7 +100,8 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 // longest is the longest time that a histogram knows.
 const longest = time.Minute
 
-func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(longest), 3) }
+// newHistogram has two significant digits: three would not fit the processor's caches where there is one for each of many callers.
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(longest), 2) }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(min(max(int64(d), 1), int64(longest))) // it knows all of these
