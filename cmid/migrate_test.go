@@ -200,3 +200,125 @@ func TestNotSupported(t *testing.T) {
 		}
 	}
 }
+
+// requested makes a listener and a request's identifier.
+func requested(t *testing.T, n *nomad, c *Channel) (listener, child *ID) {
+	t.Helper()
+	l, err := c.CreateID(PortSpaceTCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.BindAddr(MustAddr("0.0.0.0:7471")), l.Listen(0)); err != nil {
+		t.Fatal(err)
+	}
+	n.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: n.up.NewHandle()})
+	_, child, err = c.GetEvent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, child
+}
+
+// TestDetachAndAttach: between the halves an identifier is no channel's, and what is told of it nobody's.
+func TestDetachAndAttach(t *testing.T) {
+	old, now := &nomad{}, &nomad{}
+	from, to := openNomad(t, old), openNomad(t, now)
+	_, id := requested(t, old, from)
+	old.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 1}) // nobody has fetched it
+	d, err := id.Detach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from.ID(id.Handle()) != nil || to.ID(id.Handle()) != nil || from.Len() != 1 {
+		t.Error("it is still on a channel")
+	}
+	if ev, _, err := from.GetEvent(); err == nil {
+		t.Errorf("the old channel tells %v", ev)
+	}
+	now.full = unix.ENOMEM
+	if err := to.Attach(d); !errors.Is(err, unix.ENOMEM) || to.Len() != 0 {
+		t.Errorf("the driver failed: %v, want ENOMEM, and nothing here", err)
+	}
+	now.full = nil
+	if err := to.Attach(d); err != nil {
+		t.Fatal(err)
+	}
+	wantUsers(t, to, id, 1)
+	if err := to.Attach(d); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("attached twice: %v, want EINVAL", err)
+	}
+	if err := id.Reject(nil); err != nil || len(now.did) != 1 {
+		t.Errorf("Reject: %v; the new driver was given %d commands, want this one", err, len(now.did))
+	}
+	d.Destroy() // too late
+	if len(old.destroyed) != 0 || to.ID(id.Handle()) != id {
+		t.Error("an identifier that has arrived was destroyed as if it had not")
+	}
+}
+
+// TestDestroyDetached: nothing can be done with it any more.
+func TestDestroyDetached(t *testing.T) {
+	old := &nomad{}
+	from, to := openNomad(t, old), openNomad(t, &nomad{})
+	_, id := requested(t, old, from)
+	d, err := id.Detach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Destroy()
+	d.Destroy()
+	if !slices.Equal(old.destroyed, []Handle{id.Handle()}) {
+		t.Errorf("destroyed %v, want %v once", old.destroyed, id.Handle())
+	}
+	if err := to.Attach(d); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("attached: %v, want EINVAL", err)
+	}
+	if err := id.Accept(nil, nil); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("accepted: %v, want ENOENT", err)
+	}
+}
+
+// TestDetachRefused: what cannot do without its loop stays.
+func TestDetachRefused(t *testing.T) {
+	old := &nomad{}
+	from := openNomad(t, old)
+	l, id := requested(t, old, from)
+	if _, err := l.Detach(); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("a listener: %v, want EINVAL", err)
+	}
+	old.err = map[Handle]error{id.Handle(): unix.ENXIO}
+	if _, err := id.Detach(); !errors.Is(err, unix.ENXIO) || from.ID(id.Handle()) != id {
+		t.Errorf("the driver failed: %v, want ENXIO, and the identifier where it was", err)
+	}
+	old.err = nil
+	old.answers[states.OpAccept] = ErrPending
+	if err := id.Accept(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := id.Detach(); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("while Accept is in progress: %v, want EINVAL", err)
+	}
+	if err := id.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := id.Detach(); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("destroyed: %v, want ENOENT", err)
+	}
+}
+
+// TestMigrateToAFullChannel: whatever the new channel's driver says, the identifier and its events are where they were.
+func TestMigrateToAFullChannel(t *testing.T) {
+	old, now := &nomad{}, &nomad{}
+	from, to := openNomad(t, old), openNomad(t, now)
+	_, id := requested(t, old, from)
+	old.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 1})
+	now.full = unix.ENOMEM
+	var f *CommandFailed
+	if err := id.Migrate(to); !errors.Is(err, unix.ENOMEM) || !errors.As(err, &f) || f.Op != "migrate_id" {
+		t.Errorf("migrate: %v, want CommandFailed with ENOMEM", err)
+	}
+	if from.ID(id.Handle()) != id || to.Len() != 0 {
+		t.Error("it is not where it was")
+	}
+	wantUsers(t, from, id, 1)
+}

@@ -221,3 +221,16 @@ func TestMigrateInTheMiddleOfABatch(t *testing.T) {
 		w.until("the messages", func() bool { return succeeded(c.aq.of(verbs.Recv)) == 3 })
 	})
 }
+
+// TestDeviceGoesBetweenTheHalves: a request whose device is removed while it is on no loop is as one whose device was removed before.
+func TestDeviceGoesBetweenTheHalves(t *testing.T) {
+	both(t, func(w *world, f *Fabric) {
+		c, _ := w.requested(0, nil, nil)
+		d := w.detach(c.passive)
+		f.RemoveDevice("mem1")
+		w.settle()
+		w.must(w.b.other().Attach(d))
+		w.settle()
+		w.wantErr("accept", c.passive.Accept(nil, nil), unix.ENXIO)
+	})
+}

@@ -3,6 +3,7 @@ package ucm
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -282,5 +283,85 @@ func TestSockaddrs(t *testing.T) {
 	}
 	if _, err := sockaddr(cmid.MustAddr("[fe80::1%nosuchif]:1")); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("an unknown zone: %v", err)
+	}
+}
+
+// TestDetached: the kernel hears of it from the channel that an identifier goes to, or that gives it up; on its way it is nobody's.
+func TestDetached(t *testing.T) {
+	b, other := newBench(t), newBench(t)
+	other.in.drv = b.in.drv
+	detach := func(id *ident) cmid.DetachedInstance {
+		t.Helper()
+		d, err := b.in.Detach(id.h)
+		if err != nil || b.in.ids[id.h] != nil {
+			t.Fatalf("detach: %v, still there: %v", err, b.in.ids[id.h] != nil)
+		}
+		return d
+	}
+	back, lost, late := b.create(), b.create(), b.create()
+	asked := len(b.k.did())
+	other.k.answer = func(w wrote, _ []byte) error {
+		if w.cmd == uabi.CommandMigrateID {
+			return unix.ENODEV
+		}
+		return nil
+	}
+	d := detach(back)
+	if err := d.Attach(other.in); !errors.Is(err, unix.ENODEV) || other.in.ids[back.h] != nil {
+		t.Errorf("the kernel refuses: %v, want ENODEV", err)
+	}
+	other.k.answer = nil
+	if err := d.Attach(b.in); err != nil || b.in.ids[back.h] != back || back.in != b.in {
+		t.Errorf("back: %v", err)
+	}
+	if n := len(b.k.did()); n != asked {
+		t.Errorf("%v was written to the channel that an identifier leaves and comes back to", b.k.did()[asked:])
+	}
+	detach(lost).Destroy()
+	for b.k.destroyed(lost.kid) == 0 { // not on this goroutine: it may wait
+		runtime.Gosched()
+	}
+	d = detach(late)
+	if err := b.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Attach(other.in); !errors.Is(err, unix.EBADF) {
+		t.Errorf("from a channel that was closed: %v, want EBADF, for its descriptor's number is another file's", err)
+	}
+	if err := d.Attach(b.in); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("back to a channel that was closed: %v, want EINVAL", err)
+	}
+}
+
+// TestMigrateNamesAnOpenDescriptor: a channel that is closed while another one takes an identifier over from it keeps its descriptor
+// until that is done. Another file would have the number otherwise.
+func TestMigrateNamesAnOpenDescriptor(t *testing.T) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	open := func() bool {
+		_, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0)
+		return err == nil
+	}
+	from := uabi.FromFD(fds[0])
+	k := &kernel{answer: func(wrote, []byte) error {
+		if err := from.Close(); err != nil {
+			t.Error(err)
+		}
+		if !open() {
+			t.Error("the descriptor is closed while the kernel is told its number")
+		}
+		return nil
+	}}
+	if _, err := uabi.NewFile(k).MigrateID(from, 9); err != nil {
+		t.Error(err)
+	}
+	if open() {
+		t.Error("the descriptor is still open afterwards")
+	}
+	if _, err := uabi.NewFile(k).MigrateID(from, 9); !errors.Is(err, unix.EBADF) {
+		t.Errorf("from a closed channel: %v, want EBADF", err)
 	}
 }
