@@ -1,0 +1,81 @@
+package reconnect_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// Dials that nobody answers hold their places until they fail; the others wait, get theirs in the order in which they came, and one that
+// goes away leaves the line.
+func TestLine(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		w.Silence("10.0.0.2")
+		l := reconnect.NewLimiter(3, 1000)
+		var links []*actor.PID
+		var order []string
+		owner := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if d, ok := ctx.Message().(*reconnect.Down); ok && d.Generation == 1 {
+				order = append(order, ctx.Sender().Id)
+			}
+		}, w.Runtime().OnLoop()))
+		w.T().Cleanup(func() { _ = w.System().Root.StopFuture(owner).Wait() })
+		for i := range 12 {
+			links = append(links, reconnect.Spawn(w.Runtime(), owner, reconnect.Config{
+				Dial: rdma.Dial{Addr: there}, Limiter: l, Rand: rand.New(rand.NewPCG(uint64(i), 0)),
+			}))
+			w.Wait()
+		}
+		busy := func() {
+			t.Helper()
+			w.Advance(10 * time.Millisecond) // the rate's
+			if dialling, _ := l.Inspect(); dialling != 3 || len(w.Runtime().Inspect()) != 3 {
+				t.Errorf("%d dials, %d identifiers", dialling, len(w.Runtime().Inspect()))
+			}
+		}
+		busy()
+		w.System().Root.Stop(links[5])
+		w.System().Root.Stop(links[3]) // the first in the line
+		busy()
+		want := slices.Delete(slices.Clone(links[3:]), 0, 1)
+		want = slices.Delete(want, 1, 2)
+		_, waiting := l.Inspect()
+		if !slices.EqualFunc(waiting, want, func(a reconnect.Waiting, b *actor.PID) bool { return a.Who.Equal(b) }) {
+			t.Errorf("the line is %v, want %v", waiting, want)
+		}
+		w.System().Root.Stop(links[0]) // in mid-dial
+		busy()
+		for range 4 {
+			w.Advance(2500 * time.Millisecond)
+		}
+		var names []string
+		for _, p := range slices.Concat(links[:3], want) {
+			names = append(names, p.Id)
+		}
+		if !slices.Equal(order, names) {
+			t.Errorf("dialled in the order %v, want %v", order, names)
+		}
+	})
+}
+
+// Without a Limiter of its own an actor waits in its runtime's line.
+func TestRuntimesLine(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		w.Silence("10.0.0.2")
+		owner := w.Probe()
+		for range 100 {
+			reconnect.Spawn(w.Runtime(), owner.PID(), reconnect.Config{Dial: rdma.Dial{Addr: there}})
+		}
+		w.Wait()
+		if n := len(w.Runtime().Inspect()); n != 64 {
+			t.Errorf("%d dials at once", n)
+		}
+	})
+}
