@@ -3,12 +3,15 @@ package rpc
 import (
 	"context"
 	"fmt"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // handler is a method at a server.
 type handler struct {
 	m      *method
 	inline bool
+	task   *rdma.Task // of an inline one
 	raw    func(ctx context.Context, q, reply []byte) ([]byte, error)
 	call   func(ctx context.Context, q any) (any, error)
 	stream func(ctx context.Context, q any, out *sending) error
@@ -60,6 +63,9 @@ func (s *Server) handle(h *handler, opts []HandlerOption) {
 	}
 	if h.inline && h.stream != nil {
 		panic(fmt.Sprintf("rpc: %s: a stream cannot be OnLoop", h.m.name))
+	}
+	if h.inline {
+		h.task = rdma.NewTask("rpc " + h.m.name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,6 +16,7 @@ type serverConn struct {
 	id      *actor.PID
 	peer    rdma.Addr
 	woke    func()     // tells the loop that a goroutine was woken
+	tasks   rdma.Tasks // tells it which handler is called
 	limit   int        // bytes the peer takes
 	window  int64      // bytes of a stream that the peer takes at first
 	methods []*handler // by the number they were declared with; nil: there is no such method here
@@ -84,6 +85,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 // request answers a client that wants to connect.
 func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	c.id, c.peer, c.woke = ctx.Sender(), m.Peer, rdma.Handoff(ctx)
+	c.tasks = rdma.TasksOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
 	ours := hello{version: helloVersion, calls: c.s.cfg.calls}
 	h, ok := parseHello(m.PrivateData)
@@ -329,7 +331,9 @@ func (c *serverConn) now(h header, hd *handler, metadata, body []byte) error {
 	call.h, call.id = hd, h.call
 	call.begin(h, metadata)
 	call.body = body
+	began := c.tasks.Begin(hd.task)
 	call.handle()
+	c.tasks.End(began)
 	if !call.ctx.touched() { // else somebody may wait for it still
 		call.ctx = callContext{}
 		c.inline = call

@@ -169,7 +169,9 @@ func TestDeadlineReachesTheServer(t *testing.T) {
 		}
 		begin := r.Elapsed()
 		_, err = CallRaw(r.within(250*time.Millisecond), r.c, block, nil, nil)
-		want(t, err, ErrDeadline, FateUnknown)
+		if !errors.Is(err, ErrDeadline) { // the client's own, or the server's answer at the same moment
+			r.t.Error(err)
+		}
 		if d := r.Elapsed() - begin; d != 250*time.Millisecond {
 			r.t.Errorf("the caller was told after %v", d)
 		}

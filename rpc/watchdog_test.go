@@ -1,0 +1,61 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// A handler that holds its loop is named by the loop's watchdog, not the socket that has brought the request.
+func TestWatchdogNamesASlowHandler(t *testing.T) {
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
+		actor.WithDeadLetterThrottleInterval(time.Millisecond))
+	stalls := make(chan eventloop.Stall, 10)
+	there, err := rdma.Open(sys, rdma.WithDevice(iwarp.New()), rdma.WithLoop(eventloop.Config{
+		StallAfter: time.Millisecond, OnStall: func(s eventloop.Stall) {
+			if s.Holder.Name == "rpc test.Echo" {
+				stalls <- s
+			}
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := rdma.Open(sys, rdma.WithDevice(iwarp.New()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(there)
+	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
+		stall := <-stalls // until it was reported
+		return append(reply, stall.Holder.String()...), nil
+	}, OnLoop())
+	at, err := s.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(t.Context(), here, at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := CallRaw(t.Context(), c, echo, nil, nil)
+	if err != nil || string(got) != "runnable rpc test.Echo" {
+		t.Errorf("%s, %v", got, err)
+	}
+	c.Close()
+	s.Close()
+	for _, rt := range []*rdma.Runtime{here, there} {
+		if err := rt.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	sys.Shutdown()
+	time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+}
