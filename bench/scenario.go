@@ -49,7 +49,8 @@ type bar struct {
 	metric      string
 	entry, base string // ratio of the entry's metric to the base's; without a base it is the metric itself
 	most, least float64
-	ofItself    string // another metric of the same entry instead of the base's
+	ofItself    string  // another metric of the same entry instead of the base's
+	slack       float64 // what is let pass
 }
 
 func find(name, entryName string) (scenario, entry, error) {
