@@ -155,7 +155,7 @@ func (c *conn) read() (any bool) {
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
 		stage := in.staging
 		if len(in.land) == 0 && c.core.Bulk() {
-			stage = in.peek[:]
+			stage = stage[:min(len(stage), c.core.Rest()+peekLen)]
 		}
 		want := len(stage)
 		if len(in.land) > 0 {

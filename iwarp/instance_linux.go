@@ -40,7 +40,7 @@ type instance struct {
 	probes  map[int]int // by address family: a datagram socket that asks the routing table
 
 	staging []byte        // every read goes here first,
-	peek    [peekLen]byte // or here, where payloads are large and go to
+	peek    [peekLen]byte // but what ends large payloads, which are read to
 	land    [][]byte      // where they belong
 	pool    core.Pool
 	iov     [][]byte

@@ -58,6 +58,14 @@ func TestLandings(t *testing.T) {
 	if b.c.Landings(nil, nil) != nil {
 		t.Error("landings for less than LandingMin")
 	}
+	// Nobody else's buffer gets them: they are to be read at once, and not a header's length at a time.
+	if got := b.c.Rest(); got != core.LandingMin-1 {
+		t.Errorf("%d bytes are to come, want %d", got, core.LandingMin-1)
+	}
+	b.c.Input(t0, first[len(first)-4-core.LandingMin+1:len(first)-4])
+	if got := b.c.Rest(); got != 0 {
+		t.Errorf("%d bytes are to come of a payload that is here", got)
+	}
 }
 
 // TestWriteIsNotForeseen: behind the end of a Write, whose length only the peer knows, its target is not touched.

@@ -147,9 +147,17 @@ func (c *Conn) placed(k int) {
 	}
 }
 
-// Bulk is true while the segments that come are large: read little at a time besides Landings, so that
-// the next one's payload gets one.
+// Bulk is true while the segments that come are large: read little more at a time than Rest besides Landings, so that the next one's
+// payload gets one.
 func (c *Conn) Bulk() bool { return c.rx.bulk }
+
+// Rest is how many bytes are still to come of the payload that has begun to.
+func (c *Conn) Rest() int {
+	if c.rx.phase != phPayload {
+		return 0
+	}
+	return c.rx.left
+}
 
 // head is called when as many header bytes are here as were asked for: first the control bytes, then all.
 func (c *Conn) head(now time.Time) {
