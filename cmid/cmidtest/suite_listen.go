@@ -161,6 +161,9 @@ func channel(t *testing.T, r *run) {
 		readable := func(timeout time.Duration) bool {
 			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(fds, int(timeout/time.Millisecond))
+			for err == unix.EINTR { //nolint:errorlint // a system call's own; Go's scheduler sends signals
+				n, err = unix.Poll(fds, int(timeout/time.Millisecond))
+			}
 			w.must(err)
 			return n > 0
 		}
