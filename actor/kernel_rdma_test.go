@@ -187,6 +187,9 @@ func TestKernelEchoBetweenProcesses(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 		t.Errorf("the dialling process: %v\n%s", err, out)
 	}
+	if rt.Loops()[1].Arrived == 0 {
+		t.Error("no connection was moved to the other loop")
+	}
 }
 
 // Many messages one way, more than queues hold, with a slow reader: credits hold the sender back, nothing is lost.

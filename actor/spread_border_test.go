@@ -95,7 +95,7 @@ func TestRequestComesBack(t *testing.T) {
 	}
 	atBorder(t, full, func(w *world, _ func()) {
 		came := make(chan arrival, 4)
-		w.listen(w.farProbe(), WithHandler(handlers(came, echo)))
+		w.listen(w.farProbe(), WithHandler(handlers(came, echoing)))
 		p := w.probe()
 		for range 3 {
 			id := w.dial(p, 1)[0]
@@ -116,7 +116,7 @@ func TestRequestThatNobodyCanTake(t *testing.T) {
 		return &border{cross: func(int) error { return unix.ENOMEM }}, nil
 	}
 	atBorder(t, closed, func(w *world, _ func()) {
-		w.listen(w.farProbe(), WithHandler(handlers(make(chan arrival, 1), echo)))
+		w.listen(w.farProbe(), WithHandler(handlers(make(chan arrival, 1), echoing)))
 		p := w.probe()
 		w.dial(p, 1)
 		r := until[*Closed](p)[0].msg.(*Rejected)

@@ -22,8 +22,8 @@ func handlers(came chan<- arrival, react func(ctx actor.Context)) *actor.Props {
 	})
 }
 
-// echo accepts everybody and sends back what it receives.
-func echo(ctx actor.Context) {
+// echoing accepts everybody and sends back what it receives.
+func echoing(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *ConnectRequest:
 		ctx.Respond(&Accept{})
@@ -61,7 +61,7 @@ func (w *world) dial(p *probe, n int) (ids []*actor.PID) {
 func TestConnectionsSpread(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		came := make(chan arrival, 16)
-		w.listen(w.farProbe(), WithHandler(handlers(came, echo)))
+		w.listen(w.farProbe(), WithHandler(handlers(came, echoing)))
 		wantCounts(w, "with a listener", w.far, 1, 0, 0)
 		p := w.probe()
 		ids := w.dial(p, 9)
@@ -187,7 +187,7 @@ func TestMovesAreObserved(t *testing.T) {
 	o := &mover{observer: observer{seen: make(map[string]int)}}
 	inWorld(t, 0, func(w *world) {
 		came := make(chan arrival, 4)
-		w.listen(w.farProbe(), WithHandler(handlers(came, echo)))
+		w.listen(w.farProbe(), WithHandler(handlers(came, echoing)))
 		p := w.probe()
 		for range w.dial(p, 3) {
 			next[*Established](p)
@@ -256,7 +256,7 @@ func TestConnectionsSpreadOverSockets(t *testing.T) {
 	rt := openIWARP(t, sys, WithLoops(2))
 	const n = 200
 	came := make(chan arrival, n)
-	_, at := listen(newProbe(t, sys, rt.OnLoop(), nil), rt, "127.0.0.1:0", WithHandler(handlers(came, echo)))
+	_, at := listen(newProbe(t, sys, rt.OnLoop(), nil), rt, "127.0.0.1:0", WithHandler(handlers(came, echoing)))
 	p := newProbe(t, sys, rt.OffLoop(), nil)
 	p.reactWith(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
