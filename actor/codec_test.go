@@ -3,6 +3,7 @@ package actor
 import (
 	"bytes"
 	"errors"
+	"math"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +14,7 @@ func TestHelloRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := hello{
 			version: helloVersion, credits: rapid.IntRange(1, 0xFFFF).Draw(t, "credits"),
-			maxMessage: rapid.IntRange(1, 0xFFFF).Draw(t, "KiB") * kib,
+			eager: rapid.IntRange(1, 0xFFFF).Draw(t, "KiB") * kib, maxMessage: rapid.IntRange(1, math.MaxUint32).Draw(t, "bytes"),
 		}
 		user := rapid.SliceOfN(rapid.Byte(), 0, maxUserData).Draw(t, "user")
 		padding := rapid.IntRange(0, 64).Draw(t, "padding")
@@ -30,7 +31,7 @@ func TestHelloRoundTrip(t *testing.T) {
 
 // A hello cut short is no hello: the bytes are a foreign peer's.
 func TestHelloPrefixes(t *testing.T) {
-	b := hello{credits: 32, maxMessage: 64 * kib}.put([]byte("echo/1"))
+	b := hello{credits: 32, eager: 16 * kib, maxMessage: 64 * kib}.put([]byte("echo/1"))
 	for n := range b {
 		if _, user, ok := parseHello(b[:n], false); ok || !bytes.Equal(user, b[:n]) {
 			t.Errorf("%d of %d bytes: ok %v, user data %x", n, len(b), ok, user)
@@ -39,7 +40,7 @@ func TestHelloPrefixes(t *testing.T) {
 }
 
 func TestHelloOfOthers(t *testing.T) {
-	good := hello{credits: 32, maxMessage: 64 * kib}.put([]byte("x"))
+	good := hello{credits: 32, eager: 16 * kib, maxMessage: 64 * kib}.put([]byte("x"))
 	change := func(at int, v byte) []byte {
 		b := bytes.Clone(good)
 		b[at] = v
@@ -50,7 +51,9 @@ func TestHelloOfOthers(t *testing.T) {
 		"version 0":        change(2, 0),
 		"longer than sent": change(3, 2),
 		"no credits":       change(5, 0),
-		"no message":       change(7, 0),
+		"nothing at once":  change(7, 0),
+		"no message":       change(9, 0), // 64 KiB: 00 01 00 00
+		"an earlier one":   change(2, 1),
 		"padding not zero": append(bytes.Clone(good), 0, 1),
 	} {
 		if _, user, ok := parseHello(b, true); ok || !bytes.Equal(user, b) {
@@ -63,8 +66,8 @@ func TestHelloOfOthers(t *testing.T) {
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add(hello{credits: 1, maxMessage: kib}.put(nil), false)
-	f.Add(append(hello{credits: 9, maxMessage: kib}.put([]byte("abc")), 0, 0), true)
+	f.Add(hello{credits: 1, eager: kib, maxMessage: kib}.put(nil), false)
+	f.Add(append(hello{credits: 9, eager: kib, maxMessage: 1 << 30}.put([]byte("abc")), 0, 0), true)
 	f.Add([]byte("GET / HTTP/1.1"), false)
 	f.Fuzz(func(t *testing.T, b []byte, padded bool) {
 		h, user, ok := parseHello(b, padded)
@@ -85,13 +88,17 @@ func FuzzHello(f *testing.F) {
 func TestHeaderRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := header{
-			typ:      rapid.SampledFrom([]uint8{typeData, typeCredit}).Draw(t, "type"),
+			typ:      rapid.SampledFrom([]uint8{typeData, typeCredit, typeOffer}).Draw(t, "type"),
 			flags:    rapid.SampledFrom([]uint8{0, flagAckNow}).Draw(t, "flags"),
+			pulled:   rapid.Uint16().Draw(t, "pulled"),
 			consumed: rapid.Uint32().Draw(t, "consumed"),
 		}
-		var b [headerLen]byte
-		in.put(b[:])
-		if out, err := parseHeader(b[:]); err != nil || out != in {
+		b := make([]byte, headerLen)
+		in.put(b)
+		if in.typ == typeOffer {
+			b = append(b, make([]byte, offerLen)...)
+		}
+		if out, err := parseHeader(b); err != nil || out != in {
 			t.Fatalf("%+v came back as %+v, %v", in, out, err)
 		}
 	})
@@ -102,9 +109,10 @@ func TestMalformedHeaders(t *testing.T) {
 		"empty":                   nil,
 		"short":                   {typeData, 0, 0, 0, 0, 0, 0},
 		"type 0":                  {0, 0, 0, 0, 0, 0, 0, 0},
-		"type 3":                  {3, 0, 0, 0, 0, 0, 0, 0},
+		"type 4":                  {4, 0, 0, 0, 0, 0, 0, 0},
 		"flag 2":                  {typeData, 2, 0, 0, 0, 0, 0, 0},
-		"reserved":                {typeData, 0, 0, 1, 0, 0, 0, 0},
+		"half an offer":           {typeOffer, 0, 0, 0, 0, 0, 0, 0, 'x'},
+		"more than an offer":      make25(typeOffer),
 		"credit update with data": {typeCredit, 0, 0, 0, 0, 0, 0, 0, 'x'},
 	} {
 		_, err := parseHeader(b)
@@ -114,6 +122,9 @@ func TestMalformedHeaders(t *testing.T) {
 		}
 	}
 }
+
+// make25 is a message of 25 bytes, one more than an offer has.
+func make25(typ uint8) []byte { return append([]byte{typ}, make([]byte, headerLen+offerLen)...) }
 
 func FuzzHeader(f *testing.F) {
 	f.Add([]byte{typeData, 0, 0, 0, 0, 0, 0, 1, 'x'})

@@ -28,14 +28,18 @@ type conn struct {
 
 	regions []*verbs.MR // in pd, of one-sided operations
 
-	early []*Received // came before Established
 	queue sendQueue
+	in    *arrivals // nil: no message has had to wait
+	out   *offers   // nil: no large message was sent
 	ops   opQueue
 	seq   uint32 // of what was queued last, of both
 
-	maxSend  int // bytes the peer takes
-	depth    int // of the send queue
-	claim    int // of completions
+	maxSend  int    // bytes the peer takes
+	eager    int    // bytes that are sent at once; what is larger is offered
+	takes    int    // bytes that the peer may offer
+	reads    uint32 // that may be under way
+	depth    int    // of the send queue
+	claim    int    // of completions
 	flight   flight
 	credits  credits
 	full     bool   // ErrQueueFull was told: Writable is due
@@ -79,9 +83,9 @@ func (it *ident) sendsUnderWay(m wireMode, asksForReceives bool) int {
 	case m != modeMessages:
 		return min(it.opts.credits, sendDepth)
 	case granted > 0:
-		return min(granted+controlReceives, sendDepth)
+		return min(granted+controlReceives+readsMax, sendDepth)
 	}
-	return min(max(it.opts.credits, defaultCredits)+controlReceives, sendDepth)
+	return min(max(it.opts.credits, defaultCredits)+controlReceives+readsMax, sendDepth)
 }
 
 // newConn makes the queue pair of it, which needs a device (after ResolveRoute, or on a request), and what it receives into.
@@ -91,15 +95,18 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
 	d := it.l.deviceOf(dev)
-	c := &conn{it: it, l: it.l, d: d, mode: m, maxSend: it.opts.maxMessage}
+	c := &conn{it: it, l: it.l, d: d, mode: m}
+	size := min(it.opts.maxMessage, maxRawMessage)
+	c.maxSend, c.eager = size, size
 	c.depth = it.sendsUnderWay(m, d.attr.AsksForReceives)
 	if limit := d.attr.MaxQPWR; limit > 0 {
 		c.depth = min(c.depth, limit)
 	}
 	c.credits.receive = uint32(it.opts.credits)
-	size := it.opts.maxMessage
 	if m == modeMessages {
-		size += headerLen
+		h := it.hello(d.attr)
+		size = h.eager + headerLen
+		c.takes, c.reads, c.eager = h.maxMessage, readsMax, h.eager
 	}
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -148,6 +155,9 @@ func (c *conn) release() {
 	c.cq.room += c.claim
 	c.cq = nil
 	c.freeAll()
+	if c.out != nil {
+		c.out.close()
+	}
 	c.leave()
 	c.d.conns--
 	c.d.vanish()
@@ -160,23 +170,29 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 	}
 	if c.mode == modeMessages {
 		c.credits.send = uint32(h.credits)
-		c.maxSend = h.maxMessage
+		c.eager = h.eager
 		if limit > 0 {
 			limit -= headerLen
 		}
 	}
 	if limit > 0 {
-		c.maxSend = min(c.maxSend, limit)
+		c.eager = min(c.eager, limit)
+	}
+	c.maxSend = c.eager
+	if c.mode == modeMessages {
+		if c.maxSend = h.maxMessage; !c.scoped() || !c.it.served {
+			c.maxSend = min(c.maxSend, c.eager)
+		}
+		c.maxSend = min(c.maxSend, max(c.eager, c.l.rt.cfg.limits.SendMemory))
 	}
 }
 
 // establish begins the flow of messages: Established has just been told.
 func (c *conn) establish() {
 	c.up = true
-	early := c.early
-	c.early = nil
-	for _, m := range early {
-		c.tell(m)
+	if c.in != nil {
+		c.in.tell()
+		c.in.advance(false)
 	}
 }
 
@@ -189,7 +205,7 @@ func (c *conn) submit(s *Send) {
 	case s.Len() > c.maxSend:
 		c.it.sendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
-	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready():
+	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.len() >= limit {
 			c.full = true
 			c.it.sendFailed(s, fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS))
@@ -223,6 +239,20 @@ func (c *conn) ready() bool {
 	return c.flight.len() < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
 }
 
+// sendable reports whether the oldest message that waits may be handed to the device now.
+func (c *conn) sendable() bool { return c.queue.len() > 0 && c.ready() && c.readyFor(c.queue.oldest()) }
+
+// readyFor reports whether s may be handed to the device when messages may: a large one needs more.
+func (c *conn) readyFor(s *Send) bool {
+	if s.Len() <= c.eager {
+		return true
+	}
+	if c.out == nil {
+		c.out = newOffers(c)
+	}
+	return c.out.ready(s)
+}
+
 // part is how many of the postings of a full send queue complete together, and how many make room for more: a quarter.
 func (c *conn) part() int { return max(1, c.depth/4) }
 
@@ -242,7 +272,13 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 		b = s.buf
 		c.credits.header(typeData, 0).put(b)
 	}
-	switch err := c.d.post(c, s, b, quiet); {
+	var err error
+	if s.Len() <= c.eager {
+		err = c.d.post(c, s, b, quiet)
+	} else {
+		err = c.out.post(s)
+	}
+	switch {
 	case err == nil:
 		c.left++
 		c.flight.quiet++
@@ -289,6 +325,9 @@ func (c *conn) pump() {
 		c.credits.ask = c.credits.sent != c.credits.acked
 	}
 	c.update()
+	if c.out != nil {
+		c.out.settle()
+	}
 	c.checkDrained()
 }
 
@@ -298,7 +337,7 @@ func (c *conn) postNext() bool {
 	switch {
 	case c.opFirst():
 		return c.postOp(c.ops.pop())
-	case c.queue.len() > 0 && c.ready():
+	case c.sendable():
 		s := c.queue.pop()
 		return c.post(s, !s.Notify && c.followed())
 	}
@@ -360,29 +399,58 @@ func (c *conn) receive(chunk *chunk, n int) {
 		if err == nil {
 			err = c.credits.take(h)
 		}
+		var from offer
+		if err == nil && h.typ == typeOffer {
+			from, err = parseOffer(b[headerLen:], c.takes)
+		}
 		if err != nil {
 			c.give(chunk)
 			c.it.violated(err)
 			return
 		}
-		if h.typ == typeCredit {
+		if c.out != nil {
+			c.out.pulled()
+		}
+		switch h.typ {
+		case typeCredit:
 			c.give(chunk)
 			c.d.pump(c)
 			c.observe()
 			return
+		case typeOffer:
+			c.give(chunk)
+			c.put(nil, nil, from)
+			c.in.advance(false)
+			if c.waits() {
+				c.d.pump(c)
+			}
+			return
 		}
 		b = b[headerLen:]
 	}
-	m := c.l.newReceived()
-	m.EventBase, m.Data, m.conn, m.chunk = c.it.base(), b, c, chunk
-	if !c.up {
-		c.early = append(c.early, m) // at most our credits; Established is on its way
+	if !c.up || c.in != nil && c.in.len() > 0 {
+		c.put(chunk, b, offer{}) // at most our credits
 		return
 	}
-	c.tell(m)
+	c.tell(c.received(chunk, b))
 	if c.mode == modeMessages && c.waits() {
 		c.d.pump(c)
 	}
+}
+
+// received makes the event of a message.
+func (c *conn) received(chunk *chunk, b []byte) *Received {
+	m := c.l.newReceived()
+	m.EventBase, m.Data, m.conn, m.chunk = c.it.base(), b, c, chunk
+	return m
+}
+
+// put has a message wait.
+func (c *conn) put(chunk *chunk, b []byte, from offer) {
+	if c.in == nil {
+		c.in = &arrivals{c: c}
+	}
+	c.in.put(c.received(chunk, b), from)
 }
 
 // waits reports whether news of the peer's credits can lead to anything.
@@ -406,6 +474,7 @@ func (c *conn) tell(m *Received) {
 
 // consumed takes a message back from the owner.
 func (c *conn) consumed(m *Received) {
+	m.chunk.spoil(len(m.Data))
 	c.give(m.chunk)
 	c.l.freeReceived(m)
 	if c.l.returned != nil {
@@ -487,11 +556,12 @@ func (c *conn) stop() {
 		o := c.ops.pop()
 		o.who.ended(c, o, flushed())
 	}
-	for _, m := range c.early {
-		m.hold()
-		m.Release()
+	if c.in != nil {
+		c.in.drop()
 	}
-	c.early = nil
+	if c.out != nil {
+		c.out.stop()
+	}
 }
 
 // fates counts sends by what became of them.

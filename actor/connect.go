@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // connect makes the queue pair and asks the peer. then is nil for a command of the user's.
@@ -22,6 +23,7 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	if it.opts.raw {
 		mode = modeRaw
 	}
+	it.depths(c.Param)
 	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().ConnectData)
 	if err == nil {
 		err = it.queuePair(mode)
@@ -49,6 +51,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	mode := it.peerMode
+	it.depths(c.Param)
 	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().AcceptData)
 	if err == nil {
 		err = it.queuePair(mode)
@@ -136,7 +139,11 @@ func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, err
 	if mode != modeMessages {
 		return user, nil
 	}
-	return hello{credits: it.opts.credits, maxMessage: it.opts.maxMessage}.put(user), nil
+	var attr verbs.DeviceAttr
+	if dev := it.id.Device(); dev != nil {
+		attr = dev.Attr()
+	}
+	return it.hello(attr).put(user), nil
 }
 
 // queuePair makes the data path, once.

@@ -2,8 +2,11 @@ package actor
 
 import "fmt"
 
-// credits is the flow control of one connection (docs/wire.md). All counts are absolute, of data messages since the connection
-// began, modulo 2^32, so an update that is merged with a later one loses nothing, and they are acknowledgements too.
+// offersMax is how many offers of a side its peer may not have read.
+const offersMax = 8
+
+// credits is the flow control of one connection (docs/wire.md). All counts are absolute, of messages since the connection began, modulo
+// 2^32, or of offers, modulo 2^16, so an update that is merged with a later one loses nothing, and they are acknowledgements too.
 type credits struct {
 	send      uint32 // the peer's window: how many may be unconsumed
 	sent      uint32 // handed to the device
@@ -15,6 +18,13 @@ type credits struct {
 	consumed uint32 // by the owner
 	stated   uint32 // what the peer was told of consumed
 
+	offered  uint16 // handed to the device
+	pulled   uint16 // the peer has said it has read so many
+	heard    uint16 // offers of the peer's
+	read     uint16 // by us, completely
+	readTold uint16 // what the peer was told of read
+	reading  bool   // Reads are under way
+
 	ackNow bool // the peer wants to know as soon as everything is consumed
 	ask    bool // we want to know
 	asked  bool // we are about to close, and have sent all we had
@@ -25,7 +35,7 @@ type credits struct {
 func (c *credits) window() uint32 { return c.send - (c.sent - c.acked) }
 
 // header makes the header of the next message; it carries what was consumed.
-func (c *credits) header(typ, flags uint8) header { return header{typ, flags, c.consumed} }
+func (c *credits) header(typ, flags uint8) header { return header{typ, flags, c.read, c.consumed} }
 
 // take accounts for a message of the peer's.
 func (c *credits) take(h header) error {
@@ -33,16 +43,27 @@ func (c *credits) take(h header) error {
 	if news > c.sent-c.acked {
 		return &ProtocolError{fmt.Sprintf("the peer says it has consumed %d messages of %d", h.consumed, c.sent)}
 	}
+	if h.pulled-c.pulled > c.offered-c.pulled {
+		return &ProtocolError{fmt.Sprintf("the peer says it has read %d offers of %d", h.pulled, c.offered)}
+	}
 	c.acked = h.consumed
 	c.delivered += uint64(news)
+	c.pulled = h.pulled
 	if h.flags&flagAckNow != 0 {
 		c.ackNow = true
 	}
-	if h.typ == typeData {
-		if c.received-c.consumed >= c.receive {
-			return &ProtocolError{fmt.Sprintf("the peer has sent more than the %d messages it has credits for", c.receive)}
+	if h.typ == typeCredit {
+		return nil
+	}
+	if c.received-c.consumed >= c.receive {
+		return &ProtocolError{fmt.Sprintf("the peer has sent more than the %d messages it has credits for", c.receive)}
+	}
+	c.received++
+	if h.typ == typeOffer {
+		if c.heard-c.readTold >= offersMax {
+			return &ProtocolError{fmt.Sprintf("the peer has made more than %d offers that we have not said to have read", offersMax)}
 		}
-		c.received++
+		c.heard++
 	}
 	return nil
 }
@@ -57,6 +78,8 @@ func (c *credits) due() bool {
 		return true
 	case c.finishing() && !c.final:
 		return unstated > 0
+	case c.read != c.readTold && (!c.reading || c.read-c.readTold >= offersMax/2):
+		return true
 	default:
 		return unstated > 0 && unstated >= (c.receive+1)/2
 	}
@@ -72,7 +95,7 @@ func (c *credits) settled() bool {
 
 // told notes that a header has been sent.
 func (c *credits) told(flags uint8) {
-	c.stated = c.consumed
+	c.stated, c.readTold = c.consumed, c.read
 	c.final = c.final || c.finishing()
 	if flags&flagAckNow != 0 {
 		c.ask = false

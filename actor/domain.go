@@ -12,8 +12,10 @@ type domain struct {
 	pd   verbs.PD
 	recv map[int]*recvPool
 	send [maxArenaShift - minArenaShift + 1]*arena
-	own  bool // of one connection
-	left bool // which has gone
+	// sinks is what large messages are read into.
+	sinks *stock
+	own   bool // of one connection
+	left  bool // which has gone
 }
 
 // ownSlabBytes is slabBytes for one connection: nobody else uses what it does not.
@@ -21,12 +23,16 @@ const ownSlabBytes = 32 << 10
 
 func newDomain(d *device, pd verbs.PD, own bool) *domain {
 	dm := &domain{d: d, pd: pd, recv: make(map[int]*recvPool), own: own}
+	dm.sinks = newStock(d, pd, verbs.LocalWrite, &d.l.recvBudget, sharedSpare)
+	if own {
+		dm.sinks.spare = ownSpare
+	}
 	d.domains[dm] = struct{}{}
 	return dm
 }
 
 // arena makes an arena of chunks of size. One connection's grows by less than one that many share.
-func (dm *domain) arena(size int, access verbs.Access, budget *int) *arena {
+func (dm *domain) arena(size int, access verbs.Access, budget *budget) *arena {
 	a := &arena{dev: dm.d.dev, pd: dm.pd, access: access, size: size, budget: budget, bytes: slabBytes, chunks: slabChunks}
 	if dm.own {
 		a.bytes, a.chunks = ownSlabBytes, 1
@@ -48,7 +54,7 @@ func (dm *domain) held() (n int) {
 	for _, p := range dm.recv {
 		n += p.arena.out - (len(p.posted) - len(p.free))
 	}
-	return n
+	return n + dm.sinks.out - dm.sinks.filling
 }
 
 // leave is told that a connection which has the domain for its own has gone.
@@ -78,4 +84,5 @@ func (dm *domain) close() {
 			a.close()
 		}
 	}
+	dm.sinks.close()
 }

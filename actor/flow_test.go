@@ -38,7 +38,7 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 		p.client.quiet()
 		l := w.far.loops[0]
 		used := make(chan int, 1)
-		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.recvBudget })
+		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.recvBudget.free })
 		if n := <-used; n > 2*slabBytes {
 			w.Errorf("%d unread messages of %d bytes take %d bytes", credits, size, n)
 		}
@@ -255,7 +255,7 @@ func TestProtocolErrors(t *testing.T) {
 					mallory := w.probe()
 					id := w.rt.CreateID(mallory.pid, Raw())
 					mallory.send(id, &Dial{
-						Addr: there + ":7471", PrivateData: hello{credits: 2, maxMessage: kib}.put(nil),
+						Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil),
 					})
 					_, s := next[*ConnectRequest](good.server)
 					good.server.send(s, &Accept{})

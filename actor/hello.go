@@ -3,21 +3,22 @@ package actor
 import "encoding/binary"
 
 // helloLen is the length of the hello before the user's private data (docs/wire.md).
-const helloLen = 8
+const helloLen = 12
 
 const (
 	helloMagic   = 0x7EDA
-	helloVersion = 1
+	helloVersion = 2
 	// maxUserData is the most private data a user can have: its length travels in a byte.
 	maxUserData = 255
 )
 
-// hello is what both sides say of themselves in their private data: magic u16, version u8, user's length u8, credits u16, largest
-// message in KiB u16, in network order.
+// hello is what both sides say of themselves in their private data: magic u16, version u8, user's length u8, credits u16, the largest
+// message that may be sent at once in KiB u16, the largest that may be offered in bytes u32, in network order.
 type hello struct {
 	version    uint8
 	credits    int // messages the peer may have under way to us
-	maxMessage int // bytes, whole KiB
+	eager      int // bytes, whole KiB: what a receive of ours holds
+	maxMessage int // bytes: what is larger than eager is offered, and we read it
 }
 
 // put makes the private data that goes to the device. user is at most maxUserData bytes.
@@ -26,7 +27,8 @@ func (h hello) put(user []byte) []byte {
 	binary.BigEndian.PutUint16(b, helloMagic)
 	b[2], b[3] = helloVersion, uint8(len(user))
 	binary.BigEndian.PutUint16(b[4:], uint16(h.credits))
-	binary.BigEndian.PutUint16(b[6:], uint16(h.maxMessage/kib))
+	binary.BigEndian.PutUint16(b[6:], uint16(h.eager/kib))
+	binary.BigEndian.PutUint32(b[8:], uint32(h.maxMessage))
 	return append(b, user...)
 }
 
@@ -36,9 +38,9 @@ func parseHello(b []byte, padded bool) (h hello, user []byte, ok bool) {
 	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic {
 		return h, b, false
 	}
-	h = hello{b[2], int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:])) * kib}
+	h = hello{b[2], int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:])) * kib, int(binary.BigEndian.Uint32(b[8:]))}
 	end := helloLen + int(b[3])
-	if h.version < helloVersion || h.credits == 0 || h.maxMessage == 0 || end > len(b) {
+	if h.version < helloVersion || h.credits == 0 || h.eager == 0 || h.maxMessage == 0 || end > len(b) {
 		return hello{}, b, false
 	}
 	if !padded && end != len(b) || !zeros(b[end:]) {

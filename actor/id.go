@@ -37,6 +37,9 @@ type ident struct {
 	peerMode  wireMode
 	peerHello hello
 
+	reading bool // this side makes Reads, as far as the user's ConnParam goes
+	served  bool // and serves them
+
 	asked   []*asked
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // for Dial, which may need a new identifier

@@ -70,7 +70,7 @@ func TestPrivateDataAndReject(t *testing.T) {
 	client.send(c, &Dial{Addr: at, PrivateData: bytes.Repeat([]byte("x"), 256)})
 	f, _ := next[*CommandFailed](client)
 	is(t, f, unix.EINVAL)
-	if !contains(f.Error(), "256 bytes of private data, the limit is 240") {
+	if !contains(f.Error(), "256 bytes of private data, the limit is 236") {
 		t.Errorf("%v does not say the limit", f)
 	}
 	next[*Closed](client)

@@ -24,12 +24,13 @@ type loop struct {
 	returned func()              // Shutdown waits for the messages that owners have; nil: nobody does
 
 	devices    []*device
-	recvBudget int // bytes of receive buffers that may still be allocated
-	sendBudget int
+	recvBudget budget // of what is received into
+	sendBudget budget // of what messages are sent from at once
+	heldBudget budget // of what peers read messages from
 
-	memoryBudget int // bytes for one-sided operations that may still be registered
-	messages   []*Received // free
-	returns    returns     // any goroutine
+	memoryBudget int         // bytes for one-sided operations that may still be registered
+	messages     []*Received // free
+	returns      returns     // any goroutine
 }
 
 // keepMessages is how many idle Received a loop keeps.

@@ -33,11 +33,11 @@ var (
 // headerRoom is what a Send keeps free before the message: the header of docs/wire.md.
 const headerRoom = headerLen
 
-// Send is a message to the peer, the command that carries data (ours). It is made by NewSend and belongs to the connection once it
-// was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
+// Send is a message to the peer, the command that carries data (ours). It is made by NewSend or its sisters and belongs to the connection
+// once it was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
 type Send struct {
-	// Notify asks for *Sent when the device has taken the message. It does not say that the peer has consumed it; Closed counts
-	// that.
+	// Notify asks for *Sent when the device has taken the message, or the peer's has read it if it is large. It does not say that the
+	// peer has consumed it; Closed counts that.
 	Notify bool
 
 	next   *Send  // in a pool: more of its class
@@ -48,10 +48,10 @@ type Send struct {
 	sender *actor.PID
 }
 
-// The pools of Sends: one for each power of two from 64 bytes to 128 KiB.
+// The pools of Sends: one for each power of two from 64 bytes to 16 MiB.
 const (
 	minSendShift = 6
-	maxSendShift = 17
+	maxSendShift = 24
 )
 
 // An element is a chain of Sends: what completes together comes back together, which costs the pool's locked instructions once.
@@ -60,7 +60,7 @@ var sendPools [maxSendShift - minSendShift + 1]sync.Pool
 // NewSend makes a message of a copy of p. Any goroutine.
 func NewSend(p []byte) *Send {
 	s := newSend(len(p))
-	copy(s.buf[headerRoom:], p)
+	copy(s.bytes(), p)
 	return s
 }
 
@@ -78,23 +78,47 @@ func NewSendParts(parts ...[]byte) *Send {
 	return s
 }
 
+// NewSendBuffer makes a message of n bytes for the caller to write into Bytes, where NewSend would copy them from somewhere else. They are
+// whatever they were before. One that is not sent should be given back with Release. Any goroutine.
+func NewSendBuffer(n int) *Send { return newSend(n) }
+
+// Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is nil. Any goroutine that owns s.
+func (s *Send) Bytes() []byte {
+	if s.taken {
+		return nil
+	}
+	return s.bytes()
+}
+
+// Release gives back a message that was not sent; it must not be used any more. Any goroutine that owns s.
+func (s *Send) Release() {
+	if !s.usable() {
+		panic("rdma: Send.Release of a message that was sent, or released before")
+	}
+	s.taken = true
+	s.recycle()
+}
+
+func (s *Send) bytes() []byte { return s.buf[headerRoom:] }
+
 // newSend makes a message of n bytes with whatever they were before.
 func newSend(n int) *Send {
-	n += headerRoom
 	class := sizeClass(n, minSendShift)
 	if class >= len(sendPools) {
-		return &Send{buf: make([]byte, n), class: -1}
+		return &Send{buf: make([]byte, headerRoom+n), class: -1}
 	}
 	pool := &sendPools[class]
 	s, ok := pool.Get().(*Send)
 	if !ok {
-		s = &Send{buf: make([]byte, 1<<(class+minSendShift)), class: int8(class)}
+		return &Send{buf: make([]byte, headerRoom+n, headerRoom+1<<(class+minSendShift)), class: int8(class)}
 	}
 	if s.next != nil {
 		pool.Put(s.next)
 		s.next = nil
 	}
-	s.buf = s.buf[:n]
+	checkPoison(s.buf[:cap(s.buf)], "a Send")
+	s.buf = s.buf[:headerRoom+n]
+	s.taken = false
 	return s
 }
 
@@ -109,7 +133,7 @@ func sizeClass(n, shift int) (class int) {
 // Len is the message's length in bytes.
 func (s *Send) Len() int { return len(s.buf) - headerRoom }
 
-// usable reports whether s was made by NewSend and not sent before.
+// usable reports whether s was made by NewSend and not sent or released before.
 func (s *Send) usable() bool { return s.buf != nil && !s.taken }
 
 // recycle gives the memory back to the pool.
@@ -130,7 +154,8 @@ func (c *sendChain) add(s *Send) {
 	if c.first != nil && c.first.class != s.class {
 		c.put()
 	}
-	*s = Send{next: c.first, buf: s.buf[:cap(s.buf)], class: s.class}
+	*s = Send{next: c.first, buf: s.buf[:cap(s.buf)], class: s.class, taken: true}
+	poisonBytes(s.buf)
 	c.first = s
 }
 

@@ -53,14 +53,14 @@ func opError(status verbs.Status) error {
 }
 
 // oneSided has the device do o, in the order in which operations and messages are submitted, except that an operation does not wait
-// for credits: it overtakes the messages that do. So a peer that pulls what a message announces can always make room for the next.
+// for credits, nor for room for an offer: it overtakes the messages that do. So a peer that pulls what a message announces can always make room for the next.
 // Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed on with the peer the
 // device has them wait. An error: o was not taken.
 func (c *conn) oneSided(o *oneSided) error {
 	if !c.up || c.over {
 		return c.notSending()
 	}
-	if c.ops.n > 0 || c.flight.len() >= c.depth || c.queue.len() > 0 && c.ready() {
+	if c.ops.n > 0 || c.flight.len() >= c.depth || c.sendable() {
 		c.seq++
 		o.seq = c.seq
 		c.ops.push(o)
@@ -75,7 +75,7 @@ func (c *conn) opFirst() bool {
 	if c.ops.n == 0 || c.flight.len() >= c.depth {
 		return false
 	}
-	return c.queue.len() == 0 || !c.ready() || int32(c.ops.first.seq-c.queue.oldest().seq) < 0
+	return !c.sendable() || int32(c.ops.first.seq-c.queue.oldest().seq) < 0
 }
 
 // postOp hands an operation to the device. Not ok: it has no room, and the operation is back in the queue.
@@ -138,7 +138,7 @@ func (q *opQueue) unpop(o *oneSided) {
 func (c *conn) enter() error {
 	d := c.d
 	c.pd, c.dom = d.shared.pd, d.shared
-	if !d.attr.SharesMemory && c.it.opts.memory == 0 {
+	if !d.attr.SharesMemory && c.it.opts.memory == 0 && !c.large() {
 		return nil
 	}
 	pd, err := d.dev.AllocPD()

@@ -193,7 +193,7 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 // for credits the order is that of submission altogether.
 func TestOneSidedOrder(t *testing.T) {
 	for _, credits := range []int{2, 4096} {
-		for _, depth := range []int{7, 8, 20} {
+		for _, depth := range []int{13, 14, 20} {
 			t.Run(fmt.Sprintf("credits %d, depth %d", credits, depth), func(t *testing.T) {
 				t.Parallel()
 				onKernelLike(t, kernelLike{wr: 1 << 14}, func(w *world, near, far *kernelLike) {
@@ -423,7 +423,8 @@ func TestDomains(t *testing.T) {
 		}
 	})
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
-		p := w.connect()
+		small := WithMessages(eagerPosted, 4) // nothing that would have to be offered
+		p := w.connect(small)
 		if scoped, n := domains(w, p); scoped || n != 1 {
 			w.Errorf("scoped %v, %d domains without WithMemory", scoped, n)
 		}
@@ -434,7 +435,7 @@ func TestDomains(t *testing.T) {
 				kept = m.Retain()
 			}
 		})
-		p2.c = w.rt.CreateID(p2.client.pid, WithMemory(1))
+		p2.c = w.rt.CreateID(p2.client.pid, small, WithMemory(1))
 		p2.client.send(p2.c, &Dial{Addr: there + ":7471"})
 		_, p2.s = next[*ConnectRequest](p2.server)
 		p2.server.send(p2.s, &Accept{})

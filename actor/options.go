@@ -40,15 +40,18 @@ type Limits struct {
 	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
-	ReceiveMemory   int // bytes of receive buffers, per loop: 1 GiB; on the kernel's devices connections that need more are refused
-	Memory          int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
+	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the kernel's devices connections that need more from their
+	// beginning are refused. A quarter is kept from large messages, which wait for memory; half bounds a single one.
+	ReceiveMemory int
+	SendMemory    int // bytes of the large messages that peers may read, per loop: 1 GiB; others wait. It bounds a single one too
+	Memory        int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
 }
 
 func defaultConfig() config {
 	return config{
 		loops:    1,
 		timeouts: Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
-		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30, 1 << 30},
+		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30, 1 << 30, 1 << 30},
 	}
 }
 
@@ -97,6 +100,7 @@ func WithLimits(l Limits) Option {
 		set(&d.SendQueue, l.SendQueue)
 		set(&d.Mailbox, l.Mailbox)
 		set(&d.ReceiveMemory, l.ReceiveMemory)
+		set(&d.SendMemory, l.SendMemory)
 		set(&d.Memory, l.Memory)
 	}
 }
@@ -114,6 +118,7 @@ type IDOption func(*idOptions)
 type idOptions struct {
 	handler    *actor.Props
 	maxMessage int
+	eager      int // bytes; 0: the device's
 	credits    int
 	ps         cmid.PortSpace
 	raw        bool
@@ -126,6 +131,8 @@ type idOptions struct {
 const (
 	defaultMaxMessage = 64 << 10
 	defaultCredits    = 32
+	maxMessageMax     = 1 << 30
+	maxRawMessage     = 64<<20 - kib // each has a receive of its own
 	kib               = 1 << 10
 )
 
@@ -134,14 +141,21 @@ const (
 // over stops itself. p needs no OnLoop.
 func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handler = p } }
 
-// WithMessages says how large a message the peer may send (64 KiB; rounded up to whole KiB, at most 64 MiB - 1 KiB) and how many
-// that were not consumed yet (32; at most 65,535). On the embedded device memory is taken when messages come. On the kernel's devices
-// each connection has credits times maxBytes of it from its beginning, and four messages more, or cannot be made (*ResourceError):
-// 2.3 MiB by default. There the credits of both sides also say how many sends can be under way at the device; Limits.SendQueue more wait
-// here.
+// WithMessages says how large a message the peer may send (64 KiB; rounded up to whole KiB, at most 1 GiB and half of
+// Limits.ReceiveMemory) and how many that were not consumed yet (32; at most 65,535). The peer's goes for what is sent to it
+// (Established.MaxMessage).
+//
+// Messages of up to 64 KiB, on the kernel's devices 16 KiB, are sent at once. Larger ones are offered, and the receiving side reads them
+// (RDMA Read) when it has memory for them; 8 may be offered at a time. For that a connection of a kernel's device needs a protection
+// domain and memory of its own, which it has if maxBytes is more than 16 KiB: else it sends no larger messages either. Where the
+// ConnParam leaves no Reads to one side there are none, and both directions' limits follow.
+//
+// On the embedded device memory is taken when messages come. On the kernel's devices each connection has receives for all credits and
+// twelve more, of at most 16 KiB, from its beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of
+// both sides also say how many sends can be under way at the device; Limits.SendQueue more wait here.
 func WithMessages(maxBytes, credits int) IDOption {
 	return func(o *idOptions) {
-		o.maxMessage = min(max((maxBytes+kib-1)/kib, 1), 0xFFFF) * kib
+		o.maxMessage = min(max((maxBytes+kib-1)/kib, 1), maxMessageMax/kib) * kib
 		o.credits = min(max(credits, 1), 0xFFFF)
 	}
 }

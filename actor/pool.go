@@ -18,18 +18,21 @@ type arena struct {
 	size   int // of a chunk
 	bytes  int // of a slab, unless so many chunks need more
 	chunks int
-	budget *int
+	budget *budget
 	free   []*chunk // the last one is the warmest
 	slabs  []*slab
 	out    int // chunks handed out
 	closed bool
 }
 
-// chunk is one buffer.
+// chunk is one buffer, of an arena or of a stock.
 type chunk struct {
 	arena *arena
 	slab  *slab
+	stock *stock
 	sge   verbs.SGE // all of it
+
+	spoilt int // bytes; see spoil
 }
 
 // slab is one memory region.
@@ -59,23 +62,27 @@ func (a *arena) get() (*chunk, error) {
 	a.free = a.free[:len(a.free)-1]
 	c.slab.used++
 	a.out++
+	c.check()
 	return c, nil
 }
 
 func (a *arena) grow() error {
 	n := max(a.bytes/a.size, a.chunks)
-	for n > 1 && n*a.size > *a.budget {
+	if n*a.size > a.budget.free {
+		a.budget.reclaim()
+	}
+	for n > 1 && n*a.size > a.budget.free {
 		n /= 2
 	}
 	bytes := n * a.size
-	if bytes > *a.budget {
+	if bytes > a.budget.free {
 		return fmt.Errorf("%d more bytes of device memory would exceed the limit (WithLimits): %w", bytes, unix.ENOMEM)
 	}
 	mr, err := a.pd.Alloc(bytes, a.access)
 	if err != nil {
 		return fmt.Errorf("alloc %d bytes on %s: %w", bytes, a.dev.Name(), err)
 	}
-	*a.budget -= bytes
+	a.budget.free -= bytes
 	s := &slab{mr: mr, n: n}
 	chunks := make([]chunk, n)
 	for i := range chunks {
@@ -105,7 +112,7 @@ func (a *arena) put(c *chunk) {
 func (a *arena) drop(s *slab) {
 	a.free = slices.DeleteFunc(a.free, func(c *chunk) bool { return c.slab == s })
 	a.slabs = slices.DeleteFunc(a.slabs, func(other *slab) bool { return other == s })
-	*a.budget += s.n * a.size
+	a.budget.give(s.n * a.size)
 	_ = a.dev.Free(s.mr) // nothing posted names it; what a device that has gone says of it does not matter
 }
 
@@ -125,6 +132,22 @@ func (a *arena) closeUnused() {
 		if s.used == 0 {
 			a.drop(s)
 		}
+	}
+}
+
+// spoil overwrites the first n bytes of what is given back, in a build that does so.
+func (c *chunk) spoil(n int) {
+	if poisoning {
+		c.spoilt = n
+		poisonBytes(c.bytes()[:n])
+	}
+}
+
+// check looks whether what is handed out was left alone since it was spoilt.
+func (c *chunk) check() {
+	if poisoning && c.spoilt > 0 {
+		checkPoison(c.bytes()[:c.spoilt], "the memory of a Received")
+		c.spoilt = 0
 	}
 }
 

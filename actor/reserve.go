@@ -13,7 +13,7 @@ import (
 
 // controlReceives is how many receives a connection needs beyond the credits it grants: for the credit updates that its peer may have
 // under way (docs/wire.md).
-const controlReceives = 4
+const controlReceives = 4 + offersMax
 
 // receives is how many receives a connection posts beforehand.
 func (it *ident) receives(m wireMode) int {
@@ -25,6 +25,9 @@ func (it *ident) receives(m wireMode) int {
 
 // reserve posts n receives.
 func (c *conn) reserve(n int) error {
+	if c.dom.own {
+		c.pool.arena.bytes = n * c.pool.arena.size // one region
+	}
 	if c.dom.own {
 		c.pool.arena.chunks = n // one region
 	}
@@ -44,6 +47,14 @@ func (c *conn) reserve(n int) error {
 
 // give takes a receive buffer back that has been read. One of the connection's own is posted again.
 func (c *conn) give(b *chunk) {
+	if b.stock != nil {
+		c.in.gave(b)
+		if c.over {
+			c.dom.vanish()
+			c.d.vanish()
+		}
+		return
+	}
 	if c.pool.srq == nil && !c.over && c.pool.post(c.qp, b) == nil {
 		return
 	}

@@ -102,16 +102,19 @@ func (rt *Runtime) addLoop(i int) error {
 	}
 	l := &loop{
 		el: el, boxes: rt.boxes, rt: rt, ids: make(map[*ident]struct{}),
-		recvBudget: rt.cfg.limits.ReceiveMemory, sendBudget: unlimited,
 		memoryBudget: rt.cfg.limits.Memory,
 	}
 	l.returns.l = l
+	limits := &rt.cfg.limits
+	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4)
+	l.sendBudget = newBudget(l, unlimited, 0)
+	l.heldBudget = newBudget(l, limits.SendMemory, 0)
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
 	return err
 }
 
-// unlimited is the budget of send memory: the depth of the queue pairs bounds it.
+// unlimited is the budget of what is sent at once: the depth of the queue pairs bounds it.
 const unlimited = 1 << 62
 
 // dropLoops ends loops that never ran.

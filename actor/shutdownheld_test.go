@@ -57,7 +57,7 @@ func TestShutdownLeavesHeldMessages(t *testing.T) {
 		}
 		close(release)
 		settle()
-		w.far.loops[0].recvBudget = w.far.cfg.limits.ReceiveMemory // it is left on purpose: the rig need not miss it
+		w.far.loops[0].recvBudget.free = w.far.cfg.limits.ReceiveMemory // it is left on purpose: the rig need not miss it
 	})
 }
 
@@ -101,14 +101,14 @@ func TestInspectOfABlockedLoop(t *testing.T) {
 func TestNoMemoryToSendFrom(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect(WithMessages(64<<10, 4))
-		w.onLoop(w.rt, func(l *loop) { l.sendBudget = 0 })
+		w.onLoop(w.rt, func(l *loop) { l.sendBudget.free = 0 })
 		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
 		f, _ := next[*SendFailed](p.client)
 		is(w, f, unix.ENOMEM)
 		if errors.Is(f, ErrFlushed) {
 			w.Errorf("%v says that the connection ended", f)
 		}
-		w.onLoop(w.rt, func(l *loop) { l.sendBudget = unlimited })
+		w.onLoop(w.rt, func(l *loop) { l.sendBudget.free = unlimited })
 		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
 		next[*Received](p.server)
 	})

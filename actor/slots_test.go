@@ -95,10 +95,10 @@ func TestSendsUnderWay(t *testing.T) {
 		want    int
 	}{
 		"the device asks for receives":  {modeMessages, 1, 1, true, sendDepth},
-		"the peer grants one":           {modeMessages, 32, 1, false, 1 + controlReceives},
+		"the peer grants one":           {modeMessages, 32, 1, false, 1 + controlReceives + readsMax},
 		"the peer grants many":          {modeMessages, 1, 1000, false, sendDepth},
-		"the peer has not said":         {modeMessages, 64, 0, false, 64 + controlReceives},
-		"nor do we grant much":          {modeMessages, 1, 0, false, defaultCredits + controlReceives},
+		"the peer has not said":         {modeMessages, 64, 0, false, 64 + controlReceives + readsMax},
+		"nor do we grant much":          {modeMessages, 1, 0, false, defaultCredits + controlReceives + readsMax},
 		"without credits, one receive":  {modeRaw, 1, 0, false, 1},
 		"without credits, many of them": {modeRaw, 1000, 0, false, sendDepth},
 		"a foreign peer":                {modeForeign, 32, 0, false, 32},

@@ -24,9 +24,9 @@ func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
 				}
 				actortest.Next[*rdma.Closed](p)
 
-				p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471", PrivateData: make([]byte, 241)})
+				p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471", PrivateData: make([]byte, 237)})
 				if e := actortest.Next[*rdma.CommandFailed](p); !errors.Is(e, unix.EINVAL) {
-					t.Errorf("241 bytes and the hello are more than 248: %v", e)
+					t.Errorf("237 bytes and the hello are more than 248: %v", e)
 				}
 				actortest.Next[*rdma.Closed](p)
 			}, opts...)

@@ -1,0 +1,407 @@
+package actor
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+)
+
+// withEager says what goes at once, so that tests need no large messages.
+func withEager(bytes int) IDOption { return func(o *idOptions) { o.eager = bytes } }
+
+// onAllKinds runs test on the twin as it is, and as a device of the kernel's that takes its time.
+func onAllKinds(t *testing.T, test func(w *world), opts ...Option) {
+	t.Helper()
+	t.Run("asks", func(t *testing.T) { onFlavors(t, test, opts...) })
+	t.Run("reserves", func(t *testing.T) {
+		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) { test(w) }, opts...)
+	})
+}
+
+// pattern is n bytes that differ from message to message.
+func pattern(n, seed int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(n), byte(n >> 8)})
+	_, _ = r.Read(b) // never fails
+	return b
+}
+
+// budgets are the bytes of a loop's memory that large messages are in: received, and to be read.
+func (w *world) budgets(rt *Runtime) (in, out int) {
+	w.onLoop(rt, func(l *loop) {
+		l.recvBudget.reclaim()
+		l.heldBudget.reclaim()
+		in, out = rt.cfg.limits.ReceiveMemory-l.recvBudget.free, rt.cfg.limits.SendMemory-l.heldBudget.free
+	})
+	return in, out
+}
+
+// Sizes around what goes at once and around what may go at all, one by one and all at once: same bytes, same order.
+func TestSizes(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const eager, most = 2 << 10, 3<<20 + 1<<10
+		p := w.connect(WithMessages(most, 8), withEager(eager))
+		sizes := []int{0, 1, eager - 1, eager, eager + 1, 4096, 4097, readPart - 1, readPart, readPart + 1, most - 1, most, 5, most, 7}
+		for _, all := range []bool{false, true} {
+			for i, n := range sizes {
+				p.client.send(p.c, NewSend(pattern(n, i)))
+				if !all {
+					if g := p.server.any(); g.data != string(pattern(n, i)) {
+						w.Fatalf("%d bytes came as %d others", n, len(g.data))
+					}
+				}
+			}
+			for i, n := range sizes {
+				if !all {
+					break
+				}
+				if g := p.server.any(); g.data != string(pattern(n, i)) {
+					w.Fatalf("message %d of %d bytes came as %d others", i, n, len(g.data))
+				}
+			}
+		}
+		p.client.send(p.c, NewSend(make([]byte, most+1)))
+		f, _ := next[*SendFailed](p.client)
+		is(w, f, ErrTooLarge)
+		p.client.send(p.c, &Close{})
+		end := until[*Closed](p.client)
+		c := end[len(end)-1].msg.(*Closed)
+		if c.Err != nil || c.Delivered != uint64(2*len(sizes)) || c.Unsent != 1 || c.Unknown != 0 {
+			w.Errorf("%v, %d delivered, %d unsent, %d unknown", c.Err, c.Delivered, c.Unsent, c.Unknown)
+		}
+	})
+}
+
+// Anything goes in both directions at once, with readers that keep some of it for a while: same bytes, same order, and every count right.
+func TestAnyLargeMessages(t *testing.T) {
+	for seed := range uint64(12) {
+		onAllKinds(t, func(w *world) { anyLarge(w, rand.New(rand.NewPCG(seed, 8))) }, WithLimits(Limits{SendQueue: 1 << 20}))
+	}
+}
+
+func anyLarge(w *world, rng *rand.Rand) {
+	eager, most := kib<<rng.IntN(4), 64<<10<<rng.IntN(3)
+	p := w.connect(WithMessages(most, 1+rng.IntN(12)), withEager(eager))
+	w.f.Reorder(rng.IntN(2) == 0)
+	type side struct {
+		probe     *probe
+		id        *actor.PID
+		sent, got int
+		rng       *rand.Rand
+	}
+	a := &side{probe: p.client, id: p.c, rng: rand.New(rand.NewPCG(rng.Uint64(), 1))}
+	b := &side{probe: p.server, id: p.s, rng: rand.New(rand.NewPCG(rng.Uint64(), 2))}
+	size := func(seq int) int { // the same at both sides
+		r := rand.New(rand.NewPCG(uint64(seq), uint64(most)))
+		switch r.IntN(4) {
+		case 0:
+			return r.IntN(64)
+		case 1:
+			return eager - 2 + r.IntN(5)
+		}
+		return 1 + r.IntN(most)
+	}
+	for _, s := range []*side{a, b} {
+		s.probe.reactWith(func(ctx actor.Context) {
+			m, ok := ctx.Message().(*Received)
+			if !ok {
+				return
+			}
+			if want := pattern(size(s.got), s.got); !bytes.Equal(m.Data, want) {
+				w.Errorf("message %d is %d bytes, want %d others", s.got, len(m.Data), len(want))
+			}
+			s.got++
+			if s.rng.IntN(3) == 0 {
+				held := m.Retain()
+				time.AfterFunc(time.Duration(s.rng.IntN(5))*time.Millisecond, held.Release)
+			}
+		})
+	}
+	for range 40 {
+		s := a
+		if rng.IntN(2) == 0 {
+			s = b
+		}
+		for range rng.IntN(8) {
+			m := NewSendBuffer(size(s.sent))
+			copy(m.Bytes(), pattern(size(s.sent), s.sent))
+			s.probe.send(s.id, m)
+			s.sent++
+		}
+		if rng.IntN(3) == 0 {
+			time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
+		}
+	}
+	a.probe.send(a.id, &Close{})
+	for _, s := range []*side{a, b} {
+		all := until[*Closed](s.probe)
+		if c := all[len(all)-1].msg.(*Closed); s == a && (c.Err != nil || c.Delivered != uint64(s.sent) || c.Unknown != 0) {
+			w.Errorf("closed: %v, %d of %d delivered, %d unknown", c.Err, c.Delivered, s.sent, c.Unknown)
+		}
+	}
+	if b.got != a.sent {
+		w.Errorf("%d of %d messages came before the end", b.got, a.sent)
+	}
+}
+
+// A reader that keeps its messages: what it holds is bounded, and so is what its peer offers. Releases start it again, in order.
+func TestSlowReaderOfLargeMessages(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const size, limit, sends = 100 << 10, 1 << 20, 20
+		p := w.connect(WithMessages(size, 32), withEager(kib))
+		kept := make(chan *Received, sends)
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				kept <- m.Retain()
+			}
+		})
+		for i := range sends {
+			p.client.send(p.c, NewSend(pattern(size, i)))
+		}
+		settle()
+		in, out := w.budgets(w.far)
+		if n := len(kept); n < 2 || in > limit || out != 0 {
+			w.Fatalf("%d messages held, in %d bytes, %d to send", n, in, out)
+		}
+		if _, out := w.budgets(w.rt); out > offersMax*sized(size) || out < size {
+			w.Errorf("%d bytes wait to be read", out)
+		}
+		for i := range sends {
+			settle()
+			if len(kept) == 0 {
+				w.Fatalf("stuck after %d of %d messages", i, sends)
+			}
+			m := <-kept
+			if !bytes.Equal(m.Data, pattern(size, i)) {
+				w.Fatalf("message %d is another", i)
+			}
+			m.Release()
+		}
+		settle()
+		if in, _ := w.budgets(w.far); in > 2*slabBytes { // receives of the ordinary kind
+			w.Errorf("%d bytes are left", in)
+		}
+		if _, out := w.budgets(w.rt); out != 0 {
+			w.Errorf("%d bytes are still to be read", out)
+		}
+	}, WithLimits(Limits{ReceiveMemory: 1 << 20}))
+}
+
+// One connection's owner keeps what it gets; the others' messages come nevertheless.
+func TestOneReaderDoesNotStarveOthers(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const size = 60 << 10
+		slow := w.connect(WithMessages(size, 32), withEager(kib))
+		var kept []*Received
+		slow.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok && ctx.Sender().Equal(slow.s) {
+				kept = append(kept, m.Retain())
+			}
+		})
+		for i := range 30 {
+			slow.client.send(slow.c, NewSend(pattern(size, i)))
+		}
+		settle()
+		for range 3 {
+			other := w.connectTo(slow.server, WithMessages(size, 32), withEager(kib))
+			for i := range 20 {
+				other.client.send(other.c, NewSend(pattern(size, i)))
+				settle()
+			}
+			other.client.send(other.c, &Close{})
+			if c := until[*Closed](other.client); c[len(c)-1].msg.(*Closed).Delivered != 20 {
+				w.Errorf("the end: %v", c[len(c)-1])
+			}
+		}
+		slow.server.reactWith(func(actor.Context) {})
+		w.onLoop(w.far, func(*loop) {
+			for _, m := range kept {
+				m.Release()
+			}
+		})
+		slow.client.send(slow.c, &Close{})
+		if c := until[*Closed](slow.client); c[len(c)-1].msg.(*Closed).Delivered != 30 {
+			w.Errorf("the end of the slow one: %v", c[len(c)-1])
+		}
+	}, WithLimits(Limits{ReceiveMemory: 1 << 20}))
+}
+
+// connectTo is another connection to an owner that listens.
+func (w *world) connectTo(server *probe, opts ...IDOption) pair {
+	w.Helper()
+	p := pair{client: w.probe(), server: server}
+	p.c = w.rt.CreateID(p.client.pid, opts...)
+	p.client.send(p.c, &Dial{Addr: there + ":7471"})
+	for {
+		g := server.any()
+		if _, ok := g.msg.(*ConnectRequest); ok {
+			p.s = g.sender
+			break
+		}
+	}
+	server.send(p.s, &Accept{})
+	next[*Established](p.client)
+	return p
+}
+
+// What a sender offers is bounded too: by Limits.SendMemory, over all connections of a loop. The rest waits in the queue.
+func TestSendMemory(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const size, limit = 100 << 10, 300 << 10
+		var pairs []pair
+		var kept []*Received
+		for range 3 {
+			p := pair{}
+			if len(pairs) == 0 {
+				p = w.connect(WithMessages(size, 2), withEager(kib))
+				p.server.reactWith(func(ctx actor.Context) {
+					if m, ok := ctx.Message().(*Received); ok {
+						kept = append(kept, m.Retain())
+					}
+				})
+			} else {
+				p = w.connectTo(pairs[0].server, WithMessages(size, 2), withEager(kib))
+			}
+			pairs = append(pairs, p)
+		}
+		most := 0
+		for i := range 4 {
+			for _, p := range pairs {
+				p.client.send(p.c, NewSend(pattern(size, i)))
+				_, out := w.budgets(w.rt)
+				most = max(most, out)
+			}
+		}
+		for range 8 {
+			settle()
+			_, out := w.budgets(w.rt)
+			most = max(most, out)
+			w.onLoop(w.far, func(*loop) {
+				for _, m := range kept {
+					m.Release()
+				}
+				kept = nil
+			})
+		}
+		if most > limit || most < size {
+			w.Errorf("up to %d bytes were offered at a time, the limit is %d", most, limit)
+		}
+		for _, p := range pairs {
+			p.client.send(p.c, &Close{})
+			end := until[*Closed](p.client)
+			if c := end[len(end)-1].msg.(*Closed); c.Delivered != 4 {
+				w.Errorf("%d delivered: %v", c.Delivered, c.Err)
+			}
+		}
+	}, WithLimits(Limits{SendMemory: 300 << 10}))
+}
+
+// Whichever moment an end comes in, each Send is answered once, and the memory is back: openRuntime looks.
+func TestLargeMessagesEnd(t *testing.T) {
+	ends := map[string]func(w *world, p pair){
+		"disconnect":      func(w *world, p pair) { p.client.send(p.c, &Disconnect{}) },
+		"peer disconnect": func(w *world, p pair) { p.server.send(p.s, &Disconnect{}) },
+		"destroy":         func(w *world, p pair) { p.client.send(p.c, &DestroyID{}) },
+		"peer destroy":    func(w *world, p pair) { p.server.send(p.s, &DestroyID{}) },
+		"close":           func(w *world, p pair) { p.client.send(p.c, &Close{}) },
+		"removal":         func(w *world, p pair) { w.f.RemoveDevice("mem0") },
+		"peer removal":    func(w *world, p pair) { w.f.RemoveDevice("mem1") },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			for steps := range 12 {
+				onAllKinds(t, func(w *world) {
+					const sends = 12
+					w.f.Delay(time.Millisecond)
+					p := w.connect(WithMessages(3*readPart, 16), withEager(kib))
+					answers := 0
+					p.client.reactWith(func(ctx actor.Context) {
+						switch ctx.Message().(type) {
+						case *Sent, *SendFailed:
+							answers++
+						}
+					})
+					for i := range sends {
+						n := kib + i*5000
+						if i == 4 {
+							n = 2*readPart + 1
+						}
+						m := NewSend(pattern(n, i))
+						m.Notify = true
+						p.client.send(p.c, m)
+					}
+					time.Sleep(time.Duration(steps) * time.Millisecond)
+					end(w, p)
+					all := until[*Closed](p.client)
+					until[*Closed](p.server)
+					c := all[len(all)-1].msg.(*Closed)
+					if answers != sends || c.Delivered+c.Unsent+c.Unknown != sends {
+						w.Errorf("%d answers to %d sends; %d delivered, %d unsent, %d unknown", answers, sends, c.Delivered, c.Unsent, c.Unknown)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A peer that offers what it must not loses its connection.
+func TestHostileOffers(t *testing.T) {
+	const eager, most = 2 << 10, 64 << 10
+	head := func(typ uint8, o offer) []byte {
+		b := make([]byte, headerLen+offerLen)
+		header{typ: typ}.put(b)
+		o.put(b[headerLen:])
+		return b
+	}
+	repeat := func(n int, m []byte) (all [][]byte) {
+		for range n {
+			all = append(all, m)
+		}
+		return all
+	}
+	pulled := make([]byte, headerLen)
+	header{typ: typeCredit, pulled: 1}.put(pulled)
+	for name, messages := range map[string][][]byte{
+		"nothing":          {head(typeOffer, offer{key: 1})},
+		"too large":        {head(typeOffer, offer{length: most + 1, key: 1})},
+		"wraps":            {head(typeOffer, offer{length: 2, key: 1, addr: 1<<64 - 1})},
+		"wrong key":        {head(typeOffer, offer{length: most, key: 0xbad, addr: 0x1000})},
+		"half":             {head(typeOffer, offer{length: 1, key: 1})[:headerLen+8]},
+		"more than eight":  repeat(offersMax+1, head(typeOffer, offer{length: 1, key: 1})),
+		"never offered":    {pulled},
+		"without a credit": repeat(17, head(typeOffer, offer{length: 1, key: 1})),
+	} {
+		for flavor, f := range flavors {
+			t.Run(flavor+"/"+name, func(t *testing.T) {
+				inWorld(t, f, func(w *world) {
+					good := w.connect(WithMessages(most, 16), withEager(eager))
+					mallory := w.probe()
+					id := w.rt.CreateID(mallory.pid, Raw())
+					mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)})
+					_, s := next[*ConnectRequest](good.server)
+					good.server.send(s, &Accept{})
+					next[*Established](good.server)
+					next[*Established](mallory)
+					for _, m := range messages {
+						mallory.send(id, NewSend(m))
+					}
+					end := until[*Closed](good.server)
+					if c := end[len(end)-1].msg.(*Closed); c.Err == nil {
+						w.Errorf("closed without an error")
+					} else if name != "wrong key" {
+						is(w, c.Err, unix.EPROTO)
+					}
+					until[*Closed](mallory)
+					good.client.send(good.c, NewSend(pattern(most, 1)))
+					if g := good.server.any(); g.data != string(pattern(most, 1)) {
+						w.Errorf("the other connection brought %v", g)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package actor
+
+import (
+	"slices"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// offers is the large messages that a connection has offered and its peer has not read, oldest first, and the memory they are in: in the
+// connection's own protection domain, so that no other peer can read it. A connection has one from its first large message on. Loop
+// goroutine.
+type offers struct {
+	c       *conn
+	ring    [offersMax]offered
+	first   int
+	n       int
+	held    int    // bytes
+	want    int    // bytes of the one that is next
+	wait    bool   // for memory for it
+	granted bool   // there is some
+	memory  *stock // nil: the domain registers the messages' own
+	spent   []spent
+}
+
+// offered is a message that the peer may read: in memory of the stock, or in its own, which is registered.
+type offered struct {
+	send  *Send // nil: answered
+	chunk *chunk
+	mr    *verbs.MR
+}
+
+// spent is a message whose own memory was registered and is not any more. A peer may have said that it has read it before it has, and
+// what is being answered still goes out. So the memory is used again only when something that was posted afterwards has been sent, which
+// goes the same way.
+type spent struct {
+	send  *Send
+	after uint32 // the number of the posting
+}
+
+func newOffers(c *conn) *offers {
+	o := &offers{c: c}
+	if _, ok := c.pd.(verbs.Registrar); !ok {
+		o.memory = newStock(c.d, c.pd, verbs.RemoteRead, &c.l.heldBudget, ownSpare)
+	}
+	return o
+}
+
+// ready reports whether s may be offered now. If it is memory that is missing, there will be a pump when there is some.
+func (o *offers) ready(s *Send) bool {
+	if o.n == offersMax || o.wait {
+		return false
+	}
+	if o.want = sized(s.Len()); o.granted || o.c.l.heldBudget.admits((*offersClaim)(o)) {
+		return true
+	}
+	o.wait = true
+	return false
+}
+
+// offersClaim is offers as the budget sees them.
+type offersClaim offers
+
+func (o *offersClaim) claim() (want, held int) {
+	if o.c.over {
+		return 0, o.held
+	}
+	return o.want, o.held
+}
+
+func (o *offersClaim) grant() {
+	o.wait, o.granted = false, true
+	o.c.pump()
+	o.granted = false
+}
+
+// post offers s, which is ready.
+func (o *offers) post(s *Send) error {
+	c := o.c
+	m, err := o.source(s)
+	if err != nil {
+		return err
+	}
+	var b [headerLen + offerLen]byte
+	c.credits.header(typeOffer, 0).put(b[:])
+	offer{length: uint32(s.Len()), key: m.region().RKey, addr: m.region().Addr}.put(b[headerLen:])
+	if err := c.d.post(c, nil, b[:], false); err != nil {
+		o.free(m)
+		return err
+	}
+	o.ring[(o.first+o.n)%offersMax] = m
+	o.n++
+	c.credits.offered++
+	return nil
+}
+
+// source makes s something that the peer can read.
+func (o *offers) source(s *Send) (m offered, err error) {
+	m.send = s
+	if o.memory == nil {
+		if m.mr, err = o.c.pd.(verbs.Registrar).Register(s.bytes(), verbs.RemoteRead); err != nil {
+			return m, err
+		}
+		o.c.l.heldBudget.free -= o.size(m)
+	} else {
+		if m.chunk, err = o.memory.get(s.Len()); err != nil {
+			return m, err
+		}
+		copy(m.chunk.bytes(), s.bytes())
+	}
+	o.held += o.size(m)
+	return m, nil
+}
+
+func (m *offered) region() *verbs.MR {
+	if m.mr != nil {
+		return m.mr
+	}
+	return m.chunk.sge.MR
+}
+
+// size is what m takes of the budget.
+func (o *offers) size(m offered) int { return sized(len(m.region().Bytes)) }
+
+// free takes the memory back.
+func (o *offers) free(m offered) {
+	n := o.size(m)
+	o.held -= n
+	if m.chunk != nil {
+		o.memory.put(m.chunk)
+		return
+	}
+	_ = o.c.d.dev.Free(m.mr) // nothing posted names it
+	o.c.l.heldBudget.give(n)
+}
+
+// pulled ends the offers that the peer has read.
+func (o *offers) pulled() {
+	c := o.c
+	for o.n > int(c.credits.offered-c.credits.pulled) {
+		m := o.pop()
+		o.free(m)
+		s := m.send
+		if s.Notify {
+			c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
+		}
+		if m.chunk != nil {
+			s.recycle()
+		} else {
+			o.spent = append(o.spent, spent{s, c.flight.next})
+		}
+	}
+}
+
+func (o *offers) pop() offered {
+	m := o.ring[o.first]
+	o.ring[o.first] = offered{}
+	o.first = (o.first + 1) % offersMax
+	o.n--
+	return m
+}
+
+// settle uses memory again that nothing can be sent from any more. What nothing was posted behind is the garbage collector's.
+func (o *offers) settle() {
+	n := 0
+	for n < len(o.spent) && int32(o.c.flight.head-o.spent[n].after) > 0 {
+		o.spent[n].send.recycle()
+		n++
+	}
+	o.spent = slices.Delete(o.spent, 0, n)
+	if o.c.flight.len() == 0 {
+		o.spent = nil
+	}
+}
+
+// stop answers for what the peer has not read, as far as we know. The memory stays until the queue pair is gone.
+func (o *offers) stop() {
+	for i := range o.n {
+		m := &o.ring[(o.first+i)%offersMax]
+		if m.mr != nil {
+			m.send.class = -1 // a peer may still be reading it
+		}
+		o.c.it.sendFailed(m.send, flushed())
+		m.send = nil
+	}
+	if o.wait {
+		o.wait = false
+		o.c.l.heldBudget.leave((*offersClaim)(o))
+	}
+}
+
+// close takes back what stop has left: the queue pair is gone.
+func (o *offers) close() {
+	for o.n > 0 {
+		o.free(o.pop())
+	}
+	if o.memory != nil {
+		o.memory.close()
+	}
+	o.spent = nil
+}

@@ -1,0 +1,45 @@
+package actor
+
+import (
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Messages of up to some size go at once, into receives that hold them; larger ones are offered, and the receiver reads them into memory of
+// their size (docs/wire.md). Here is what a connection decides about that before there is one.
+
+// The sizes of what goes at once, that is of receives. Where a receive is taken only when its message is there, and nothing is copied at
+// the receiving side, larger ones cost less. docs/design.md has the measurements.
+const (
+	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
+	eagerPosted = 16 << 10 // each credit costs one
+)
+
+// hello is what this side says of itself on a device.
+func (it *ident) hello(attr verbs.DeviceAttr) hello {
+	eager := it.opts.eager
+	switch {
+	case eager > 0:
+	case attr.AsksForReceives:
+		eager = eagerAsked
+	default:
+		eager = eagerPosted
+	}
+	h := hello{credits: it.opts.credits, eager: min(eager, it.opts.maxMessage), maxMessage: it.opts.maxMessage}
+	if h.maxMessage = min(h.maxMessage, max(h.eager, it.rt.cfg.limits.ReceiveMemory/2)); !it.reading {
+		h.maxMessage = h.eager
+	}
+	return h
+}
+
+// depths takes what a user's Connect or Accept says about Reads; nil leaves them to the device, which has some.
+func (it *ident) depths(p *cmid.ConnParam) {
+	it.reading = p == nil || p.InitiatorDepth > 0
+	it.served = p == nil || p.ResponderResources > 0
+}
+
+// large reports whether c may have to offer messages, or to read them.
+func (c *conn) large() bool {
+	peer := &c.it.peerHello
+	return c.mode == modeMessages && (c.takes > c.eager || peer.maxMessage > peer.eager)
+}

@@ -1,0 +1,106 @@
+package actor
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// stock is registered memory for large messages: one region for each, of about its size. What comes back is kept for the next of that
+// size, but no more than is in use, or spare. Loop goroutine.
+type stock struct {
+	dev     verbs.Device
+	pd      verbs.PD
+	access  verbs.Access
+	budget  *budget
+	spare   int      // bytes
+	idle    []*chunk // what came back last is last
+	free    int      // bytes of them
+	used    int      // bytes of what is handed out
+	out     int      // chunks
+	filling int      // of them those that are still being read into
+	closed  bool
+}
+
+func newStock(d *device, pd verbs.PD, access verbs.Access, b *budget, spare int) *stock {
+	s := &stock{dev: d.dev, pd: pd, access: access, budget: b, spare: spare}
+	b.stocks[s] = struct{}{}
+	return s
+}
+
+// The bytes that a stock keeps in any case: one that all connections of a loop share, and one of a connection's own.
+const (
+	sharedSpare = 8 << 20
+	ownSpare    = 2 << 20
+)
+
+// sized is the size of the region for n bytes: at most a quarter more, so that few sizes serve all.
+func sized(n int) int {
+	step := max(4096, 1<<bits.Len(uint(n-1))>>3)
+	return (n + step - 1) &^ (step - 1)
+}
+
+// get hands out memory for n bytes. The caller has asked the budget.
+func (s *stock) get(n int) (*chunk, error) {
+	size := sized(n)
+	for i := len(s.idle) - 1; i >= 0; i-- {
+		c := s.idle[i]
+		if int(c.sge.Length) != size {
+			continue
+		}
+		s.idle = slices.Delete(s.idle, i, i+1)
+		s.free -= size
+		s.used += size
+		s.out++
+		c.check()
+		return c, nil
+	}
+	mr, err := s.pd.Alloc(size, s.access)
+	if err != nil {
+		return nil, fmt.Errorf("alloc %d bytes on %s: %w", size, s.dev.Name(), err)
+	}
+	s.budget.free -= size
+	s.used += size
+	s.out++
+	return &chunk{stock: s, sge: verbs.SGE{MR: mr, Length: uint32(size)}}, nil
+}
+
+// put takes back what get has handed out.
+func (s *stock) put(c *chunk) {
+	n := int(c.sge.Length)
+	s.used -= n
+	s.out--
+	s.idle = append(s.idle, c)
+	s.free += n
+	for s.free > max(s.used, s.spare) || s.closed && s.free > 0 {
+		s.drop()
+	}
+	s.budget.feed()
+}
+
+// drop gives the device back what has been idle for longest.
+func (s *stock) drop() {
+	c := s.idle[0]
+	s.idle = slices.Delete(s.idle, 0, 1)
+	s.free -= int(c.sge.Length)
+	s.budget.give(int(c.sge.Length))
+	_ = s.dev.Free(c.sge.MR) // nothing posted names it; what a device that has gone says of it does not matter
+}
+
+// reclaim gives the device back everything that is idle, and reports whether there was anything.
+func (s *stock) reclaim() (some bool) {
+	some = len(s.idle) > 0
+	for len(s.idle) > 0 {
+		s.drop()
+	}
+	return some
+}
+
+// close gives back what is idle, and from now on what comes back.
+func (s *stock) close() {
+	s.closed = true
+	s.reclaim()
+	delete(s.budget.stocks, s)
+}
