@@ -196,11 +196,11 @@ func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
 		}
 		if err != nil {
 			c.violated(ctx, err)
-			return nil
+			next = nil
 		}
 		b = next
 	}
-	if c.head != nil {
+	if c.head != nil { // also what came before a violation: it was admitted
 		if c.s.workers.add(c.head, c.tail) {
 			c.woke()
 		}
