@@ -58,7 +58,8 @@ func TestEveryEntry(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if smp.Seconds <= 0 || smp.N < 1 && s.name != "many" || smp.Bytes%max(smp.N, 1) != 0 {
+					none := s.name == "many" || s.name == "overload" // calls have their times there, which may be later
+					if smp.Seconds <= 0 || smp.N < 1 && !none || smp.Bytes%max(smp.N, 1) != 0 {
 						t.Errorf("%+v is no sample", smp)
 					}
 				}

@@ -33,9 +33,16 @@ func openProto() *protoService {
 
 func (s *protoService) Addr() string { return s.system.Address() }
 
+// Close stops it. A remote whose peer goes at the same moment panics in its stop (it sends on a channel that it has closed), after
+// which only the server is left to be ended.
 func (s *protoService) Close() error {
+	defer s.system.Shutdown()
+	defer func() {
+		if recover() != nil {
+			s.r.Shutdown(false)
+		}
+	}()
 	s.r.Shutdown(true)
-	s.system.Shutdown()
 	return nil
 }
 
