@@ -8,6 +8,29 @@
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
 //
 // The deadline and the end of a caller's context reach the handler's. Go is for actors: the answer comes as a message. Streams
-// have one request and any number of answers, at the pace of who receives them. CallRaw and HandleRaw carry bytes, without an allocation
-// but the handler's context.
+// (HandleStream, Open) have one request and any number of answers, at the pace of who receives them. HandleRaw and CallRaw carry bytes;
+// with both sides appending to memory of their own, a call allocates its handler's context and nothing else, and OnLoop not even that.
+//
+// # Ownership
+//
+// Servers and Clients are on a Runtime that the caller has, and are closed before it is shut down. A request is the caller's again when the
+// call returns, and the handler's while it runs: a raw request's bytes not beyond that. What a raw handler returns is copied when it has
+// returned. A context of a handler is cancelled when the handler returns; one of an OnLoop handler must not be used after it.
+//
+// # Ordering
+//
+// Requests of one goroutine are sent in order, and begun in order. Handlers on goroutines overtake one another; OnLoop handlers of one
+// connection do not. The items of a stream keep their order, and its end comes last.
+//
+// # Errors
+//
+// A call fails with an *Error: errors.Is finds what it is (ErrDeadline, ErrOverloaded, ErrDraining, ErrUnavailable, a service's own of
+// RegisterCode), Fate says whether the handler may have run, and NewError and DetailsOf carry a message of any kind along. Errors of a
+// handler that have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is repeated by itself, WithRetry
+// says. docs/rpc.md has the rules and the bytes on the wire.
+//
+// # Limitations
+//
+// Clients do not stream. A Client has one connection at a time, to one address: nothing balances load. Neither side is authenticated, and
+// nothing is encrypted: it is for networks whose hosts trust one another. Messages are as large as WithMessages says.
 package rpc
