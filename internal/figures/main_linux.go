@@ -5,8 +5,10 @@
 //	go run ./internal/figures spin      # the same, busy polling on a CPU each, against a program that spins on read and write
 //	go run ./internal/figures oneway    # one-way 64 B messages, against one write per message
 //	go run ./internal/figures bulk      # 1 MiB Sends and Writes at verbs level, without and with CRC, against TCP
+//	go run ./internal/figures large     # messages of up to 1 MiB between actors, against TCP
 //	go run ./internal/figures connect   # one connection established on both sides, against dial, accept and a round trip
 //	go run ./internal/figures rate      # connections per second
+//	go run ./internal/figures loops     # several loops against one: messages and connections per second; -loops N says how many
 //	go run ./internal/figures http      # net/http over rdmanet, against net/http over TCP
 //	go run ./internal/figures storm     # 10,000 connections at once, 1 % of the peers hostile
 //	go run ./internal/figures idle      # 15,000 idle connections in one process pair
@@ -48,8 +50,10 @@ var figures = []figure{
 	{"spin", spin},
 	{"oneway", oneWay},
 	{"bulk", bulk},
+	{"large", large},
 	{"connect", connect},
 	{"rate", rate},
+	{"loops", loops},
 	{"http", httpFigure},
 }
 
@@ -83,13 +87,14 @@ func main() {
 
 func run() error {
 	flag.StringVar(&profile, "cpuprofile", "", "leave the CPU profile of each measured process in `P`.<role>")
+	flag.IntVar(&loopCount, "loops", 2, "loops of the figure loops")
 	flag.IntVar(&procs, "procs", 2, "GOMAXPROCS of every measured process")
 	var names []string
 	for _, f := range figures {
 		names = append(names, f.name)
 	}
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: figures [-cpuprofile P] [-procs N] %s|all\n", strings.Join(names, "|"))
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: figures [-cpuprofile P] [-procs N] [-loops N] %s|all\n", strings.Join(names, "|"))
 		flag.PrintDefaults()
 	}
 	flag.Parse()
