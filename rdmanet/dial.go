@@ -12,8 +12,9 @@ import (
 
 // Dialer makes streams over a runtime's connections. Its methods are for any goroutine but a loop's.
 type Dialer struct {
-	rt  *rdma.Runtime
-	cfg config
+	rt    *rdma.Runtime
+	cfg   config
+	burst burst
 }
 
 // NewDialer makes a Dialer.
@@ -51,7 +52,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	sys := d.rt.System()
 	c := newConn(sys, nil, &d.cfg)
-	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c} }, d.rt.OnLoop()))
+	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c, burst: &d.burst} }, d.rt.OnLoop()))
 	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.maxMessage, d.cfg.credits))
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.local, PrivateData: greeting()})
 	if err != nil {

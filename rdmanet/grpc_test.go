@@ -3,6 +3,7 @@ package rdmanet
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,11 +19,13 @@ import (
 // slowly is a health service whose Check takes as long as its caller has patience, and tells when that is over.
 type slowly struct {
 	*health.Server
-	over chan error
+	begun atomic.Bool
+	over  chan error
 }
 
 func (s *slowly) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if req.Service == "slow" {
+		s.begun.Store(true)
 		<-ctx.Done()
 		s.over <- ctx.Err()
 		return nil, status.FromContextError(ctx.Err()).Err()
@@ -34,7 +37,7 @@ func (s *slowly) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*
 func serveGRPC(tb testing.TB) (srv *grpc.Server, s *slowly, client healthpb.HealthClient) {
 	tb.Helper()
 	l := listen(tb, openRuntime(tb))
-	srv, s = grpc.NewServer(), &slowly{health.NewServer(), make(chan error, 1)}
+	srv, s = grpc.NewServer(), &slowly{Server: health.NewServer(), over: make(chan error, 64)}
 	healthpb.RegisterHealthServer(srv, s)
 	go func() { _ = srv.Serve(l) }()
 	d := NewDialer(openRuntime(tb))
@@ -80,10 +83,12 @@ func TestGRPC(t *testing.T) {
 		}
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{Service: "slow"}); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("behind its deadline: %v", err)
+	for d := 10 * time.Millisecond; !s.begun.Load(); d *= 2 { // until one gets as far as the server
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{Service: "slow"}); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("behind its deadline: %v", err)
+		}
+		cancel()
 	}
 	if err := <-s.over; err == nil {
 		t.Error("the server did not hear of the end")

@@ -22,6 +22,7 @@ type Listener struct {
 	id      *actor.PID
 	addr    Addr
 	cfg     config
+	burst   burst
 	pending int // connections that were admitted and that nobody has got from Accept
 	ready   []*Conn
 	err     error
@@ -36,7 +37,7 @@ func Listen(rt *rdma.Runtime, addr string, opts ...Option) (net.Listener, error)
 	l.wake = newWake()
 	sys := rt.System()
 	pid := sys.Root.Spawn(actor.PropsFromFunc(l.told, rt.OnLoop()))
-	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
+	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
 	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.maxMessage, l.cfg.credits))
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
 	if err != nil {

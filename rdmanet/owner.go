@@ -3,6 +3,8 @@ package rdmanet
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -14,8 +16,9 @@ import (
 type owner struct {
 	conn    *Conn     // nil until the request, on the accepting side
 	from    *Listener // nil on the dialling side
-	told    bool      // from has the Conn
-	handoff func()    // nil until it is needed
+	burst   *burst
+	told    bool   // from has the Conn
+	handoff func() // nil until it is needed
 }
 
 // Receive is the actor's entrance.
@@ -27,6 +30,9 @@ func (o *owner) Receive(ctx actor.Context) {
 			o.conn.abort(violation(wrong))
 		}
 		o.woke(ctx, woke)
+	case handOver:
+		o.burst.pending.Store(false)
+		runtime.Gosched()
 	case *rdma.Sent:
 		o.woke(ctx, o.conn.wr.sent())
 	case *rdma.SendFailed:
@@ -48,7 +54,15 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// woke tells the loop of a goroutine that was woken: it lets it run before it sleeps. What that writes then needs no wake-up.
+// burst is what the owners of a Listener or a Dialer share: whether one of them has a handOver in its mailbox. Where they are on several
+// loops, one loop's may stand in for another's, which then yields before it sleeps only.
+type burst struct{ pending atomic.Bool }
+
+// handOver is what an owner sends itself when it has woken a goroutine. Its place is behind the turn's events.
+type handOver struct{}
+
+// woke sees to it that a goroutine that was woken runs soon: when the turn's events have been told, and once more before the loop
+// sleeps. What it writes then goes out with this turn, or the next, and does not have to wake the loop.
 func (o *owner) woke(ctx actor.Context, woke bool) {
 	if !woke {
 		return
@@ -57,6 +71,9 @@ func (o *owner) woke(ctx actor.Context, woke bool) {
 		o.handoff = rdma.Handoff(ctx)
 	}
 	o.handoff()
+	if o.burst.pending.CompareAndSwap(false, true) {
+		ctx.Send(ctx.Self(), handOver{})
+	}
 }
 
 // requested answers a peer that wants a stream, and one that wants something else.
@@ -114,7 +131,7 @@ func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 		o.ended(ctx, cause)
 	}
 	if o.from == nil {
-		ctx.Stop(ctx.Self())
+		ctx.Poison(ctx.Self()) // behind a handOver
 	} else if o.conn != nil && !o.told {
 		o.from.gone()
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -238,40 +237,6 @@ func TestCloseDuringReads(t *testing.T) {
 		_ = server.Close()
 		<-ended
 		_ = client.Close()
-	}
-}
-
-// A Write that a deadline interrupts tells how much was taken, and exactly that arrives; afterwards the stream goes on.
-func TestInterruptedWriteTellsHowMuch(t *testing.T) {
-	client, server := pipe(t, openRuntime(t))
-	want := random(64 << 20)
-	if err := client.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	n, err := client.Write(want) // the peer does not read
-	is(t, err, os.ErrDeadlineExceeded)
-	var timeout net.Error
-	if !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("%v is no time-out", err)
-	}
-	if n == 0 || n == len(want) {
-		t.Errorf("%d bytes were taken of %d", n, len(want))
-	}
-	if _, err := client.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a Write after the deadline: %v", err)
-	}
-	if err := client.SetWriteDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		if _, err := client.Write([]byte("behind")); err != nil {
-			t.Error(err)
-		}
-		_ = client.CloseWrite()
-	}()
-	got, err := io.ReadAll(server)
-	if err != nil || !bytes.Equal(got, append(want[:n:n], "behind"...)) {
-		t.Errorf("%d bytes came of %d, %v", len(got), n+len("behind"), err)
 	}
 }
 

@@ -129,6 +129,39 @@ func TestTwinDeadlines(t *testing.T) {
 	})
 }
 
+// A Write that a deadline interrupts tells how much was taken, and exactly that arrives; afterwards the stream goes on.
+func TestTwinInterruptedWriteTellsHowMuch(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		client, server := joined(w, rt, l)
+		want := random(8 << 20)
+		if err := client.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := client.Write(want) // the peer does not read
+		is(t, err, os.ErrDeadlineExceeded)
+		var timeout net.Error
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("%v is no time-out", err)
+		}
+		if n < 2<<20 || n > 3<<20 {
+			t.Errorf("%d bytes were taken, want what both windows hold", n)
+		}
+		if err := client.SetWriteDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if _, err := client.Write([]byte("behind")); err != nil {
+				t.Error(err)
+			}
+			_ = client.CloseWrite()
+		}()
+		got, err := io.ReadAll(server)
+		if err != nil || !bytes.Equal(got, append(want[:n:n], "behind"...)) {
+			t.Errorf("%d bytes came of %d, %v", len(got), n+len("behind"), err)
+		}
+	})
+}
+
 // Close returns at once; a peer that does not read holds its connection for as long as it may linger, and no longer.
 func TestTwinLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
