@@ -1,0 +1,177 @@
+package actor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// What Post refuses is the caller's still, whatever the reason: the window, the send queue's length, a device that has no room. What it
+// takes is counted, and arrives once, in order; Writable comes whenever trying again helps.
+func TestLineCountsWhatWasPosted(t *testing.T) {
+	for _, fail := range []int{0, 2, 3} {
+		t.Run(fmt.Sprintf("fail %d", fail), func(t *testing.T) {
+			onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
+				near.wr, near.fail = 20, fail
+				random := rand.New(rand.NewPCG(uint64(fail), 1))
+				server, client := w.farProbe(), w.probe()
+				w.listen(server, WithMessages(1<<10, 8))
+				id := w.rt.CreateID(client.pid, WithMessages(1<<10, 1))
+				client.send(id, &Dial{Addr: there + ":7471"})
+				_, s := next[*ConnectRequest](server)
+				server.send(s, &Accept{})
+				next[*Established](server)
+				next[*Established](client)
+				const messages = 200
+				var line *Line
+				w.onLoop(w.rt, func(l *loop) { line = &Line{w.conn(l, id)} })
+				waiting := takenSend([]byte("0000"))
+				for sent := 0; sent < messages; {
+					refused := false
+					w.onLoop(w.rt, func(*loop) {
+						for n := random.IntN(12); n > 0 && sent < messages; n-- {
+							if !line.Post(waiting) {
+								refused = true
+								return
+							}
+							sent++
+							waiting = takenSend(fmt.Appendf(nil, "%04d%s", sent, strings.Repeat("x", random.IntN(300))))
+						}
+					})
+					w.onLoop(w.rt, func(*loop) {
+						if line.Posted() != uint64(sent) || line.Delivered() > line.Posted() {
+							w.Errorf("%d posted, %d delivered; it took %d", line.Posted(), line.Delivered(), sent)
+						}
+					})
+					if refused {
+						for { // a device that had no room has told of the failure
+							if _, ok := client.any().msg.(*Writable); ok {
+								break
+							}
+						}
+					}
+				}
+				for i := range messages {
+					if g := server.any(); !strings.HasPrefix(g.data, fmt.Sprintf("%04d", i)) {
+						w.Fatalf("message %d is %v", i, g)
+					}
+				}
+			})
+		})
+	}
+}
+
+// After the end nothing can be posted, and the counts stay.
+func TestLineAfterTheEnd(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		var line *Line
+		w.onLoop(w.rt, func(l *loop) {
+			line = &Line{w.conn(l, p.c)}
+			if !line.Post(takenSend([]byte("x"))) {
+				w.Error("refused")
+			}
+		})
+		next[*Received](p.server)
+		p.client.send(p.c, &Close{})
+		until[*Closed](p.client)
+		w.onLoop(w.rt, func(*loop) {
+			if line.Post(takenSend([]byte("y"))) || line.Posted() != 1 || line.Delivered() != 1 {
+				w.Errorf("%d posted, %d delivered", line.Posted(), line.Delivered())
+			}
+		})
+	})
+}
+
+// A Send is one caller's.
+func TestTake(t *testing.T) {
+	s := NewSend([]byte("x"))
+	if !s.Take() || s.Take() || (&Send{}).Take() {
+		t.Error("taken twice, or from nowhere")
+	}
+	if c := s.Copy(); c == s || !c.Take() || c.Len() != 1 {
+		t.Error("no copy")
+	}
+}
+
+// Whoever the user is: it gets everything in one FIFO, its slowness with a message is the peer's to feel, and it may keep one for
+// longer than the actor in between.
+func TestRelay(t *testing.T) {
+	for _, kind := range []string{"on the loop", "off the loop", "elsewhere"} {
+		t.Run(kind, func(t *testing.T) {
+			inWorld(t, states.IWARP, func(w *world) {
+				server := w.farProbe()
+				w.listen(server)
+				var opts []actor.PropsOption
+				switch kind {
+				case "on the loop":
+					opts = append(opts, w.rt.OnLoop())
+				case "off the loop":
+					opts = append(opts, w.rt.OffLoop())
+				}
+				told := make(chan string, 100)
+				var kept []*Received
+				user := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					switch m := ctx.Message().(type) {
+					case string:
+						told <- m + " of " + ctx.Sender().Id
+					case *Received:
+						told <- string(m.Data) + " of " + ctx.Sender().Id
+						if string(m.Data) == "keep" {
+							kept = append(kept, m.Retain())
+						}
+					}
+				}, opts...))
+				defer stop(w, w.sys, user)
+				between := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					relay, ok := NewRelay(ctx, user)
+					if !ok {
+						w.Error("no relay")
+					}
+					switch m := ctx.Message().(type) {
+					case *actor.Started:
+						ctx.Send(w.rt.CreateID(ctx.Self()), &Dial{Addr: there + ":7471"})
+					case *Established:
+						relay.Tell("up")
+					case *Received:
+						relay.HandOn(m)
+						if string(m.Data) == "last" {
+							relay.Tell("down")
+						}
+					}
+				}, w.rt.OnLoopOf(user)))
+				defer stop(w, w.sys, between)
+				_, s := next[*ConnectRequest](server)
+				server.send(s, &Accept{})
+				next[*Established](server)
+				for _, text := range []string{"one", "keep", "last"} {
+					server.send(s, NewSend([]byte(text)))
+				}
+				for _, want := range []string{"up", "one", "keep", "last", "down"} {
+					if got := <-told; got != want+" of "+between.Id {
+						w.Errorf("told %q, want %q", got, want)
+					}
+				}
+				settle()
+				held := 1
+				if kind == "elsewhere" {
+					held = 0 // it has a copy
+				}
+				if n := w.rt.Held(); n != held {
+					w.Errorf("%d messages are held, want %d", n, held)
+				}
+				if string(kept[0].Data) != "keep" {
+					w.Errorf("what was kept has become %q", kept[0].Data)
+				}
+				if held > 0 {
+					kept[0].Release()
+				}
+			})
+		})
+	}
+}
