@@ -77,6 +77,8 @@ const (
 	OneMoreNotification What = "one more notification of what is not solicited"
 	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds all the same, and may be received.
 	SentBehindRefused What = "a Send succeeds behind a Read that is refused"
+	// CaughtWriteFails: a Write that is still being sent when the peer's refusal of it arrives may complete with StatusLocQPOp.
+	CaughtWriteFails What = "a Write may be told to have failed when its refusal finds it being sent"
 	// ReadsUnchecked: a Read of memory without RemoteRead succeeds.
 	ReadsUnchecked What = "a Read needs no right to read"
 	// EndsWithoutReason: the Disconnected of a connection that a target gave up has no Err.
