@@ -39,7 +39,8 @@ func TestComesBack(t *testing.T) {
 		}
 		r.Disconnect(conn)
 		down := actortest.Next[*reconnect.Down](r.owner)
-		if !down.WasUp || down.Generation != 1 || down.NextTry.Before(r.Now()) || down.NextTry.Sub(r.Now()) > 100*time.Millisecond {
+		if !down.WasUp || down.Generation != 1 ||
+			down.NextTry.Before(r.Now()) || down.NextTry.Sub(r.Now()) > 100*time.Millisecond {
 			t.Errorf("told %+v", down)
 		}
 		r.send(2, "two")
@@ -104,7 +105,8 @@ func TestRefusals(t *testing.T) {
 		if f := actortest.Next[*reconnect.Refused](r.owner); f.Tag != 5 || !errors.Is(f, reconnect.ErrClosing) || !errors.Is(f, unix.ESHUTDOWN) {
 			t.Errorf("%+v", f)
 		}
-		if c := actortest.Next[*reconnect.Closed](r.owner); c.Err != nil || c.Counts.Unsent != 2 || !slices.Equal(c.Fates, fates(reconnect.Unsent, false, 1, 2)) {
+		want := fates(reconnect.Unsent, false, 1, 2)
+		if c := actortest.Next[*reconnect.Closed](r.owner); c.Err != nil || c.Counts.Unsent != 2 || !slices.Equal(c.Fates, want) {
 			t.Errorf("%+v", c)
 		}
 	})

@@ -3,9 +3,11 @@ package reconnect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -174,4 +176,74 @@ func TestOwnMistake(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	})
+}
+
+// The runtime's end is its end; an owner elsewhere is told.
+func TestShutdown(t *testing.T) {
+	onFlavors(t, func(r *rig) {
+		r.serve()
+		told := make(chan any, 10)
+		owner := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *reconnect.Up, *reconnect.Down, *reconnect.Closed:
+				told <- m
+			}
+		}))
+		defer func() { _ = r.System().Root.StopFuture(owner).Wait() }()
+		client := r.Host("mem2", "10.0.0.3")
+		reconnect.Spawn(client, owner, reconnect.Config{Dial: rdma.Dial{Addr: there}})
+		actortest.Next[*rdma.ConnectRequest](r.server)
+		r.server.Request(r.server.Sender(), &rdma.Accept{})
+		actortest.Next[*rdma.Established](r.server)
+		if _, ok := (<-told).(*reconnect.Up); !ok {
+			t.Error("not up")
+		}
+		if err := client.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if d, ok := (<-told).(*reconnect.Down); !ok || !d.WasUp {
+			t.Errorf("told %+v", d)
+		}
+		if c, ok := (<-told).(*reconnect.Closed); !ok || !is(c.Err, rdma.ErrShutdown) {
+			t.Errorf("told %+v", c)
+		}
+	})
+}
+
+// An owner on goroutines hears the same, in the same order.
+func TestOwnerElsewhere(t *testing.T) {
+	for name, where := range map[string]func(rt *rdma.Runtime) []actor.PropsOption{
+		"off the loop": func(rt *rdma.Runtime) []actor.PropsOption { return []actor.PropsOption{rt.OffLoop()} },
+		"elsewhere":    func(*rdma.Runtime) []actor.PropsOption { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRig(t, func(r *rig) {
+				r.serve()
+				told := make(chan string, 10)
+				owner := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					switch m := ctx.Message().(type) {
+					case *rdma.Received:
+						told <- string(m.Data)
+					case *reconnect.Up, *reconnect.Down, *reconnect.Closed:
+						told <- fmt.Sprintf("%T", m)
+					}
+				}, where(r.Runtime())...))
+				defer func() { _ = r.System().Root.StopFuture(owner).Wait() }()
+				link := reconnect.Spawn(r.Runtime(), owner, reconnect.Config{Dial: rdma.Dial{Addr: there}})
+				actortest.Next[*rdma.ConnectRequest](r.server)
+				conn := r.server.Sender()
+				r.server.Request(conn, &rdma.Accept{})
+				actortest.Next[*rdma.Established](r.server)
+				r.Wait()
+				r.server.Request(conn, rdma.NewSend([]byte("late")))
+				r.Wait()
+				r.server.Send(link, &rdma.Close{})
+				for _, want := range []string{"*reconnect.Up", "late", "*reconnect.Down", "*reconnect.Closed"} {
+					if got := <-told; got != want {
+						t.Errorf("told %s, want %s", got, want)
+					}
+				}
+			})
+		})
+	}
 }

@@ -91,7 +91,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		l.failed++
 	}
 	switch {
-	case l.closing && !(l.redial && l.out.again(l.cfg.FailFast)):
+	case l.closing && (!l.redial || !l.out.again(l.cfg.FailFast)):
 		l.finish(ctx, err)
 		return
 	case f != nil && l.cfg.Permanent(f), errors.Is(err, ErrStale):

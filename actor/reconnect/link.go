@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,8 +70,8 @@ type (
 	canceled struct{ cause error }
 )
 
-// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if owner is an OnLoop actor of rt, else on the
-// next in turn. It ends with Closed, or with its owner. Any goroutine.
+// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if owner is an OnLoop actor of rt, else on
+// the next in turn. It ends with Closed, or with its owner. Any goroutine.
 func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 	return rt.System().Root.Spawn(Props(rt, owner, cfg))
 }
@@ -101,6 +102,17 @@ func (l *link) Receive(ctx actor.Context) {
 	case *flush:
 		l.flush(ctx)
 	case *rdma.SendFailed, *rdma.Sent: // outbox knows
+	case *rdma.Closed:
+		current := l.current(ctx)
+		if current {
+			l.id = nil
+		}
+		switch {
+		case errors.Is(m.Err, rdma.ErrShutdown): // whichever identifier it is
+			l.finish(ctx, m.Err)
+		case current:
+			l.down(ctx, m.Err, nil)
+		}
 	case rdma.Event:
 		if l.current(ctx) {
 			l.event(ctx, m)
@@ -188,9 +200,6 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 		l.down(ctx, ev.Err, nil)
 	case *rdma.DeviceRemoval:
 		l.down(ctx, &rdma.RemovedError{Device: ev.Device}, nil)
-	case *rdma.Closed:
-		l.id = nil
-		l.down(ctx, ev.Err, nil)
 	case rdma.Failure:
 		if l.phase == phaseDialling || l.phase == phaseAccepting {
 			l.down(ctx, ev, ev)
