@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // Close ends Accept, connections that nobody has accepted, and frees the address; those that were accepted go on.
@@ -145,6 +146,26 @@ func TestSeveralLoops(t *testing.T) {
 	for range 2 * n {
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The connections of one listener are spread over the loops, and so are those of one Dialer.
+func TestSpread(t *testing.T) {
+	rt, far := openRuntime(t, rdma.WithLoops(2)), openRuntime(t, rdma.WithLoops(2))
+	l := listen(t, rt)
+	for range 4 {
+		connect(t, far, l)
+	}
+	for name, rt := range map[string]*rdma.Runtime{"accepted": rt, "dialled": far} {
+		loops := map[string]int{}
+		for _, id := range rt.Inspect() {
+			if id.State == states.Connected {
+				loops[id.Loop]++
+			}
+		}
+		if len(loops) != 2 {
+			t.Errorf("the loops of what was %s: %v", name, loops)
 		}
 	}
 }

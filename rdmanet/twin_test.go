@@ -260,6 +260,7 @@ func TestTwinBreak(t *testing.T) {
 		if string(got) != "some" {
 			t.Errorf("read %q", got)
 		}
+		w.Wait()
 		_, err = client.Write([]byte("x"))
 		is(t, err, unix.ECONNRESET)
 	})
