@@ -37,7 +37,7 @@ type (
 	}
 	// Handover gives the identifier to another owner (ours): Done | CommandFailed. To gets everything from the next event on, and its
 	// death destroys the identifier from now on. What the old owner has in its mailbox, and a *Received it holds, stays its own. It
-	// does what rdma_migrate_id(3) is for; the identifier stays on its loop.
+	// does what rdma_migrate_id(3) is for. The identifier stays on its loop; the next connections of a listener live where To does.
 	Handover struct {
 		To *actor.PID
 	}

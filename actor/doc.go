@@ -9,7 +9,8 @@
 // # Ownership
 //
 // An identifier lives on one of the runtime's loops, under the runtime's guardian: neither its creator nor its listener takes it
-// along. Its owner does: when that actor stops, the identifier is destroyed. Commands are pointers and belong to the identifier
+// along. Which loop, docs/design.md says ("Several loops"): the owner's, if that is OnLoop, else, and with [WithHandler], the one that has
+// fewest. Its owner does: when that actor stops, the identifier is destroyed. Commands are pointers and belong to the identifier
 // until they were answered, a [Send] for good. A [Received] is the owner's until Receive returns, or, after Retain, until Release;
 // then the peer gets the credit back. What the man pages oblige the application to (answer a disconnect, destroy after
 // DeviceRemoval, Disconnected, Rejected, Unreachable, ConnectError) is done, unless [Manual].
@@ -32,7 +33,7 @@
 // # Limitations
 //
 // Owners that are neither [Runtime.OnLoop] nor [Runtime.OffLoop] actors get copies of messages and exert no back-pressure.
-// Connections run on their listener's loop. Datagram identifiers have no data path. A Received must not be used after Shutdown. A
-// Send is copied twice: by NewSend, and by the posting, into the device's memory or inline. docs/wire.md describes what is on the
-// wire.
+// Requests are accepted on their listener's loop, whatever loop they go to. Datagram identifiers have no data path. A Received must
+// not be used after Shutdown. A Send is copied twice: by NewSend, and by the posting, into the device's memory or inline. docs/wire.md
+// describes what is on the wire.
 package actor

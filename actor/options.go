@@ -137,7 +137,8 @@ const (
 )
 
 // WithHandler gives each of a listener's connections an owner of its own, spawned from p on the connection's loop when the request
-// comes; it gets the ConnectRequest and all that follows. It is stopped after it has been told Closed; one that hands its connection
+// comes; it gets the ConnectRequest and all that follows. With it connections are spread over the loops (WithLoops), and handlers of one
+// listener run at the same time. It is stopped after it has been told Closed; one that hands its connection
 // over stops itself. p needs no OnLoop.
 func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handler = p } }
 
