@@ -35,44 +35,54 @@ var (
 	// ErrDeadline: the deadline has passed, here or at the server.
 	ErrDeadline = context.DeadlineExceeded
 	// ErrInternal: the handler has panicked, or has answered with nothing.
-	ErrInternal = builtin(CodeInternal, "internal error of the server")
+	ErrInternal = builtin(CodeInternal, "internal error of the server", nil)
 	// ErrUnknownMethod: the server has no such method, or it is a stream here and a call there.
-	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method")
+	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
 	// ErrBadMessage: a request or a reply could not be decoded, or encoded.
-	ErrBadMessage = builtin(CodeBadMessage, "malformed message")
+	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
 	// ErrTooLarge: the message is larger than the receiving side takes (WithMessages).
-	ErrTooLarge = builtin(CodeTooLarge, "message too large")
+	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
 	// ErrOverloaded: as many calls are in flight as may be, here or at the server. Nothing was executed.
-	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight")
+	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight", nil)
 	// ErrDraining: the server is about to end and takes no further calls. Nothing was executed.
-	ErrDraining = builtin(CodeDraining, "the server is draining")
+	ErrDraining = builtin(CodeDraining, "the server is draining", nil)
 	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate says what that means for the call.
-	ErrUnavailable = builtin(CodeUnavailable, "no connection to the server")
+	ErrUnavailable = builtin(CodeUnavailable, "no connection to the server", nil)
 	// ErrClosed: the Client or the Server was closed.
-	ErrClosed = builtin(CodeClosed, "closed")
+	ErrClosed = builtin(CodeClosed, "closed", nil)
 	// ErrForeignPeer: what answers at the address does not speak this protocol.
-	ErrForeignPeer = builtin(CodeForeign, "the peer does not speak this protocol")
+	ErrForeignPeer = builtin(CodeForeign, "the peer does not speak this protocol", nil)
 	// ErrVersion: the peer speaks another version of this protocol.
-	ErrVersion = builtin(CodeVersion, "the peer speaks another version of the protocol")
+	ErrVersion = builtin(CodeVersion, "the peer speaks another version of the protocol", nil)
 )
 
 // sentinel is what errors.Is is asked for.
 type sentinel struct {
 	code Code
 	text string
+	std  error // what the standard library has for it instead; nil: nothing
 }
 
 func (s *sentinel) Error() string { return "rpc: " + s.text }
 
+// err is what errors.Is finds.
+func (s *sentinel) err() error {
+	if s.std != nil {
+		return s.std
+	}
+	return s
+}
+
 var (
 	codesMu sync.RWMutex
-	codes   = map[Code]error{CodeCanceled: context.Canceled, CodeDeadline: context.DeadlineExceeded}
+	codes   = make(map[Code]*sentinel)
+	_       = builtin(CodeCanceled, "canceled by the caller", context.Canceled)
+	_       = builtin(CodeDeadline, "deadline exceeded", context.DeadlineExceeded)
 )
 
-func builtin(code Code, text string) error {
-	s := &sentinel{code, text}
-	codes[code] = s
-	return s
+func builtin(code Code, text string, std error) error {
+	codes[code] = &sentinel{code, text, std}
+	return codes[code].err()
 }
 
 // RegisterCode makes an error of a service: a handler returns it, or wraps it, and errors.Is finds it in the error that the call returns.
@@ -84,15 +94,15 @@ func RegisterCode(code Code, text string) error {
 	codesMu.Lock()
 	defer codesMu.Unlock()
 	if was := codes[code]; was != nil {
-		panic(fmt.Sprintf("rpc: code %d was registered for %q, and again for %q", code, was, text))
+		panic(fmt.Sprintf("rpc: code %d was registered for %q, and again for %q", code, was.text, text))
 	}
-	s := &sentinel{code, text}
+	s := &sentinel{code: code, text: text}
 	codes[code] = s
 	return s
 }
 
-// sentinelOf is the error that was registered for a code; nil: none.
-func sentinelOf(code Code) error {
+// sentinelOf is what was registered for a code; nil: nothing.
+func sentinelOf(code Code) *sentinel {
 	if code < FirstCode {
 		return codes[code] // complete before main begins
 	}
@@ -174,15 +184,11 @@ func (e *Error) Error() string {
 	if e.Method != "" {
 		s += ": " + e.Method
 	}
-	switch of := sentinelOf(e.Code).(type) {
-	case nil:
-		if e.Code != CodeUnknown {
-			s += fmt.Sprintf(": code %d", e.Code)
-		}
-	case *sentinel:
+	switch of := sentinelOf(e.Code); {
+	case of != nil:
 		s += ": " + of.text
-	default:
-		s += ": " + of.Error()
+	case e.Code != CodeUnknown:
+		s += fmt.Sprintf(": code %d", e.Code)
 	}
 	if e.Message != "" {
 		s += ": " + e.Message
@@ -200,7 +206,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error {
 	var all []error
 	if of := sentinelOf(e.Code); of != nil {
-		all = append(all, of)
+		all = append(all, of.err())
 	}
 	if e.Err != nil {
 		all = append(all, e.Err)
@@ -233,7 +239,7 @@ func wireError(err error) (code Code, text string, details []byte) {
 	}
 	code = codeOf(err)
 	text = err.Error()
-	if of := sentinelOf(code); of != nil && of.Error() == text {
+	if of := sentinelOf(code); of != nil && of.err().Error() == text {
 		text = "" // the code says it
 	}
 	return code, text, nil

@@ -76,49 +76,64 @@ func (s *Server) handle(h *handler, opts []HandlerOption) {
 }
 
 // invoke calls the handler with a request, and appends the answer to reply, if it is no stream.
-func (h *handler) invoke(s *Server, ctx *callContext, q, reply []byte, out *sending) (_ []byte, err error) {
-	if h.raw != nil {
-		if len(s.cfg.interceptors) == 0 {
-			return h.raw(ctx, q, reply)
-		}
-		ctx.info.Request = q
-		err = chain(s.cfg.interceptors, &ctx.info, ctx, func(c context.Context) error {
-			r, err := h.raw(c, ctx.info.Request.([]byte), reply)
-			ctx.info.Reply = r
-			return err
-		})
-		r, _ := ctx.info.Reply.([]byte)
-		return r, err
+func (h *handler) invoke(s *Server, ctx *callContext, q, reply []byte, out *sending) ([]byte, error) {
+	guarded := len(s.cfg.interceptors) > 0
+	switch {
+	case h.raw != nil && guarded:
+		return h.guardRaw(s, ctx, q, reply)
+	case h.raw != nil:
+		return h.raw(ctx, q, reply)
 	}
 	msg := h.newReq()
 	if err := h.m.req.decode(q, msg); err != nil {
 		return nil, &Error{Code: CodeBadMessage, Message: "request: " + err.Error()}
 	}
 	var answer any
-	if len(s.cfg.interceptors) == 0 {
-		if h.stream != nil {
-			return nil, h.stream(ctx, msg, out)
-		}
-		answer, err = h.call(ctx, msg)
+	var err error
+	if guarded {
+		answer, err = h.guard(s, ctx, msg, out)
 	} else {
-		ctx.info.Request = msg
-		err = chain(s.cfg.interceptors, &ctx.info, ctx, func(c context.Context) (err error) {
-			if h.stream != nil {
-				return h.stream(c, ctx.info.Request, out)
-			}
-			ctx.info.Reply, err = h.call(c, ctx.info.Request)
-			return err
-		})
-		answer = ctx.info.Reply
+		answer, err = h.serve(ctx, msg, out)
 	}
-	if err != nil || h.stream != nil {
+	switch {
+	case err != nil || h.stream != nil:
 		return nil, err
-	}
-	if answer == nil {
+	case answer == nil:
 		return nil, &Error{Code: CodeInternal, Message: "an interceptor has answered with nothing"}
 	}
 	if reply, err = h.m.rep.encode(reply, answer); err != nil {
 		return nil, &Error{Code: CodeBadMessage, Message: "reply: " + err.Error()}
 	}
 	return reply, nil
+}
+
+// serve calls the handler of messages.
+func (h *handler) serve(ctx context.Context, msg any, out *sending) (answer any, err error) {
+	if h.stream != nil {
+		return nil, h.stream(ctx, msg, out)
+	}
+	return h.call(ctx, msg)
+}
+
+// guard is serve within the interceptors.
+func (h *handler) guard(s *Server, ctx *callContext, msg any, out *sending) (answer any, err error) {
+	info := &ctx.info
+	info.Request = msg
+	err = chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
+		info.Reply, err = h.serve(ctx, info.Request, out)
+		return err
+	})
+	return info.Reply, err
+}
+
+// guardRaw calls the handler of bytes within the interceptors.
+func (h *handler) guardRaw(s *Server, ctx *callContext, q, reply []byte) ([]byte, error) {
+	info := &ctx.info
+	info.Request = q
+	err := chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
+		info.Reply, err = h.raw(ctx, info.Request.([]byte), reply)
+		return err
+	})
+	answer, _ := info.Reply.([]byte)
+	return answer, err
 }

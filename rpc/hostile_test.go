@@ -159,7 +159,8 @@ func TestDeadlineOfTheServersOwn(t *testing.T) {
 			c.typ, c.call = frameCall, 5
 			p.say(frame(header{typ: frameDeclare}, "test.Block"), frame(c, ""))
 			h, _ := p.answer(r.t)
-			if d := r.Elapsed() - begin; h.typ != frameError || Code(h.number) != CodeDeadline || h.flags&flagRefused != 0 || d != 250*time.Millisecond {
+			d := r.Elapsed() - begin
+			if h.typ != frameError || Code(h.number) != CodeDeadline || h.flags&flagRefused != 0 || d != 250*time.Millisecond {
 				r.t.Errorf("%+v after %v", h, d)
 			}
 			if err := <-b.ended; !errors.Is(err, context.DeadlineExceeded) {

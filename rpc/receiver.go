@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"iter"
 	"sync"
@@ -61,7 +62,7 @@ func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 		defer r.Close()
 		for {
 			item, err := r.Recv()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			if !yield(item, err) || err != nil {
@@ -142,11 +143,11 @@ func (r *receiving) notify() {
 
 // finish is told that the stream has ended. The loop's.
 func (r *receiving) finish(c *call) {
-	var err error = io.EOF
 	if c.err != nil {
-		err = c.err
+		r.end(c.err)
+		return
 	}
-	r.end(err)
+	r.end(io.EOF)
 }
 
 func (r *receiving) end(err error) {

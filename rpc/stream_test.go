@@ -50,7 +50,7 @@ func TestStream(t *testing.T) {
 		if next != 20_000 {
 			r.t.Errorf("the stream had %d items", next)
 		}
-		if _, err := in.Recv(); err != io.EOF {
+		if _, err := in.Recv(); !errors.Is(err, io.EOF) {
 			r.t.Error(err)
 		}
 		if n := r.c.InFlight(); n != 0 {

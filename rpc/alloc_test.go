@@ -1,0 +1,38 @@
+package rpc
+
+import (
+	"context"
+	"runtime"
+	"testing"
+)
+
+// A call of bytes allocates its handler's context, and on the loop nothing: client, server and both runtimes together.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for name, c := range map[string]struct {
+		opts []HandlerOption
+		most float64
+	}{"loop": {[]HandlerOption{OnLoop()}, 0.2}, "goroutine": {nil, 1.2}} {
+		t.Run(name, func(t *testing.T) {
+			client := echoPair(t, c.opts...)
+			q, reply := make([]byte, 64), make([]byte, 0, 64)
+			const calls = 5000
+			var before, after runtime.MemStats
+			for range 2 { // the first round fills the pools
+				runtime.ReadMemStats(&before)
+				for range calls {
+					var err error
+					if reply, err = CallRaw(context.Background(), client, benchEcho, q, reply[:0]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				runtime.ReadMemStats(&after)
+			}
+			if n := float64(after.Mallocs-before.Mallocs) / calls; n > c.most {
+				t.Errorf("%.2f allocations per call, want at most %.1f", n, c.most)
+			}
+		})
+	}
+}
