@@ -3,6 +3,7 @@ package rdmanet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -50,6 +51,9 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx, context.Cause(ctx))
+	}
 	sys := d.rt.System()
 	c := newConn(sys, nil, &d.cfg)
 	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c, burst: &d.burst} }, d.rt.OnLoop()))
@@ -57,10 +61,11 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.local, PrivateData: greeting()})
 	if err != nil {
 		var told rdma.Failure
-		if !errors.As(err, &told) { // else Closed follows, and stops it
-			sys.Root.Stop(pid) // the identifier goes with its owner
+		if errors.As(err, &told) { // Closed follows, and stops the owner
+			return nil, err
 		}
-		return nil, err
+		sys.Root.Stop(pid) // and the identifier with it
+		return nil, cancelled(ctx, err)
 	}
 	c.established(ev)
 	if wrong := checkGreeting(ev.PrivateData); wrong != "" {
@@ -68,4 +73,12 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 		return nil, violation("the peer has accepted, but does not say that it speaks " + tag)
 	}
 	return c, nil
+}
+
+// cancelled is err, and that ctx has ended, if that is why.
+func cancelled(ctx context.Context, err error) error {
+	if over := ctx.Err(); over != nil && !errors.Is(err, over) {
+		return fmt.Errorf("%w: %w", over, err)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package rdmanet
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -217,6 +218,21 @@ func TestTwinDialTimesOut(t *testing.T) {
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("%v is no time-out", err)
 		}
+
+		w.Silence("10.0.0.1") // resolving needs no answer, connecting does
+		begin, why := w.Elapsed(), errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(w.T().Context(), time.Second, why)
+		defer cancel()
+		_, err = Dial(ctx, rt, "10.0.0.1:7471")
+		is(t, err, context.DeadlineExceeded)
+		is(t, err, unix.ETIMEDOUT)
+		is(t, err, why)
+		at(w, "Dial", begin, time.Second)
+		w.Wait()
+		if n := len(rt.Inspect()); n != 0 {
+			t.Errorf("%d identifiers are left", n)
+		}
+		w.Unsilence("10.0.0.1")
 	})
 }
 
