@@ -2,6 +2,9 @@ package reconnect_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,13 +112,23 @@ func TestOldGenerationIsSilent(t *testing.T) {
 
 // acceptor is a server that takes everybody, and notes when they came.
 type acceptor struct {
+	mu   sync.Mutex
 	came []time.Time
 	now  func() time.Time
 }
 
+// all is when they came.
+func (a *acceptor) all() []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.came)
+}
+
 func (a *acceptor) Receive(ctx actor.Context) {
 	if _, ok := ctx.Message().(*rdma.ConnectRequest); ok {
+		a.mu.Lock()
 		a.came = append(a.came, a.now())
+		a.mu.Unlock()
 		ctx.Respond(&rdma.Accept{})
 	}
 }
@@ -133,14 +146,14 @@ func TestStorm(t *testing.T) {
 		owner := w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, far.OnLoop()))
 		w.T().Cleanup(func() { _ = w.System().Root.StopFuture(owner).Wait() })
 		l := reconnect.NewLimiter(atOnce, perSecond)
-		ups := 0
+		var ups atomic.Int32
 		crowd := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *reconnect.Up:
-				ups++
+				ups.Add(1)
 			case *reconnect.Down:
 				if m.WasUp {
-					ups--
+					ups.Add(-1)
 				}
 			}
 		}, w.Runtime().OnLoop()))
@@ -160,12 +173,13 @@ func TestStorm(t *testing.T) {
 		listener := far.CreateID(owner)
 		w.System().Root.Send(listener, &rdma.Serve{Addr: ":7471"})
 		w.Advance(time.Minute)
-		if ups != clients {
-			t.Errorf("%d of %d are connected", ups, clients)
+		if ups.Load() != clients {
+			t.Errorf("%d of %d are connected", ups.Load(), clients)
 		}
-		for i, first := range a.came {
+		came := a.all()
+		for i, first := range came {
 			n := 0
-			for _, at := range a.came[i:] {
+			for _, at := range came[i:] {
 				if at.Sub(first) < time.Second {
 					n++
 				}
@@ -178,16 +192,15 @@ func TestStorm(t *testing.T) {
 			t.Errorf("%d dials, %d wait", dialling, len(waiting))
 		}
 		// All lose their connections at once, and come back at that rate.
-		a.came = nil
 		w.RemoveDevice("mem1")
 		w.Advance(time.Second)
 		w.AddDevice("mem1")
 		begin := w.Elapsed()
-		for ups < clients && w.Elapsed()-begin < 5*time.Minute {
+		for ups.Load() < clients && w.Elapsed()-begin < 5*time.Minute {
 			w.Advance(time.Second)
 		}
-		if took := w.Elapsed() - begin; ups != clients || took < (clients-atOnce)/perSecond*time.Second-time.Second {
-			t.Errorf("%d are back after %v", ups, took)
+		if took := w.Elapsed() - begin; ups.Load() != clients || took < (clients-atOnce)/perSecond*time.Second-time.Second {
+			t.Errorf("%d are back after %v", ups.Load(), took)
 		}
 	}, actortest.RuntimeOptions(rdma.WithLogger(quiet)))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ type sink struct {
 	rand *rand.Rand
 	got  []uint64 // tags, as they came
 	held []*rdma.Received
-	conn *actor.PID // the latest
+	conn atomic.Pointer[actor.PID] // the latest
 }
 
 type giveBack struct{}
@@ -27,7 +28,7 @@ type giveBack struct{}
 func (s *sink) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.ConnectRequest:
-		s.conn = ctx.Sender()
+		s.conn.Store(ctx.Sender())
 		ctx.Respond(&rdma.Accept{})
 	case *rdma.Received:
 		s.got = append(s.got, binary.BigEndian.Uint64(m.Data))
@@ -77,19 +78,21 @@ func trouble(t *testing.T, w *actortest.World, seed uint64) {
 	sent := uint64(0)
 	out := map[string]bool{} // devices that are pulled out
 	for range 40 {
-		switch what := random.IntN(10); what {
+		what := random.IntN(10)
+		w.Wait()
+		conn := s.conn.Load()
+		switch what {
 		case 0:
-			w.Wait()
-			if s.conn != nil && w.State(s.conn).String() == "connected" {
-				w.Disconnect(s.conn)
+			if conn != nil && w.State(conn).String() == "connected" {
+				w.Disconnect(conn)
 			}
 		case 1:
-			if s.conn != nil {
-				root.Send(s.conn, &rdma.DestroyID{})
+			if conn != nil {
+				root.Send(conn, &rdma.DestroyID{})
 			}
 		case 2:
-			if s.conn != nil {
-				root.Send(s.conn, &rdma.Close{})
+			if conn != nil {
+				root.Send(conn, &rdma.Close{})
 			}
 		case 3:
 			name := []string{"mem0", "mem1"}[random.IntN(2)]
