@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // The messages of package cmid under the names that applications use, so that one import is enough.
@@ -198,6 +199,16 @@ const (
 	RAIFamily      = cmid.RAIFamily
 	RAISA          = cmid.RAISA
 	RAIDNS         = cmid.RAIDNS
+)
+
+// Access is what memory may be used for (ibv_access_flags).
+type Access = verbs.Access
+
+// Access rights. AllocMemory's owner always has LocalWrite.
+const (
+	LocalWrite  = verbs.LocalWrite
+	RemoteWrite = verbs.RemoteWrite
+	RemoteRead  = verbs.RemoteRead
 )
 
 // State is where an identifier stands.

@@ -42,8 +42,8 @@ type (
 		To *actor.PID
 	}
 	// Call calls Fn on the identifier's loop with the identifier as package cmid has it (ours): Done | CommandFailed with Fn's error.
-	// It is the way to the verbs for what this package does not do: datagrams, Reads and Writes, the queue pair of a Manual owner on
-	// InfiniBand. What Fn makes of id.Device() is the owner's: an OnLoop owner on the same loop (CreateID puts the identifier there) may
+	// It is the way to the verbs for what this package does not do: datagrams, the queue pair of a Manual owner on InfiniBand; and, for
+	// an owner that does not run on the loop, to its Memory. What Fn makes of id.Device() is the owner's: an OnLoop owner on the same loop (CreateID puts the identifier there) may
 	// use it in Receive and in the notify of its completion queue, and closes it when it is told Closed. The queue pair goes with the
 	// identifier. Fn must not block, use commands that the state machine knows (send those), or destroy the identifier.
 	Call struct {

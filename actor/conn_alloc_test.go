@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // The steady state of an echo between two loop-bound actors allocates nothing of ours.
@@ -49,5 +50,47 @@ func TestEchoAllocatesNothing(t *testing.T) {
 		if perEcho > 0.1 {
 			w.Errorf("%.2f allocations per echo", perEcho)
 		}
+	})
+}
+
+// instant is a queue pair that has nothing to do.
+type instant struct {
+	verbs.QP
+	last uint64
+}
+
+func (q *instant) PostSend(wr *verbs.SendWR) error {
+	q.last = wr.ID
+	return nil
+}
+
+// counting is the owner of operations that are counted.
+type counting int
+
+func (n *counting) ended(*conn, *oneSided, error) { *n++ }
+
+func (n *counting) abandoned(*conn, *oneSided) {}
+
+// A one-sided operation allocates nothing of ours.
+func TestOneSidedAllocatesNothing(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		r := w.reach(64)
+		w.onLoop(w.rt, func(l *loop) {
+			c := w.conn(l, r.c)
+			q, n := &instant{QP: c.qp}, new(counting)
+			c.qp = q
+			o := r.op(verbs.Read, 0, 64)
+			o.who = n
+			if per := testing.AllocsPerRun(1000, func() {
+				if err := c.oneSided(o); err != nil {
+					w.Error(err)
+				}
+				c.completed(uint32(q.last), verbs.StatusSuccess)
+			}); per != 0 || *n != 1001 {
+				w.Errorf("%.2f allocations for each of %d operations", per, *n)
+			}
+			c.qp = q.QP
+			l.el.Defer(c.d)
+		})
 	})
 }

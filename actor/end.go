@@ -37,6 +37,9 @@ func (it *ident) cancelled(m *cancelled) {
 			return
 		}
 	}
+	if c, ok := m.cmd.(interface{ underWay() bool }); ok && c.underWay() {
+		it.destroy(m.cause)
+	}
 }
 
 // overflow takes what the mailbox's data lane refused, on the posting goroutine: a Send is answered in its turn, everything else

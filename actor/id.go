@@ -45,6 +45,7 @@ type ident struct {
 	options []*cmid.SetOption // for Dial, which may need a new identifier
 	release func() bool       // ends the watch of opts.ctx
 	unsent  uint64            // sends that met no connection
+	memory  int               // bytes of AllocMemory
 
 	composed bool  // a Dial or Serve is under way
 	counted  bool  // in Runtime.count
@@ -202,6 +203,10 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.serve(c, sender)
 	case *Call:
 		it.call(c, sender)
+	case *Read, *Write:
+		it.accessCommand(cmd, sender)
+	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
+		it.memoryCommand(cmd, sender)
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
@@ -308,7 +313,8 @@ func want(m any) string {
 	name := rdmaName(fmt.Sprintf("%T", m))
 	switch m.(type) {
 	case BindAddr, ResolveAddr, ResolveRoute, Listen, Connect, Accept, Reject, Establish, Disconnect, DestroyID, SetOption, Notify,
-		JoinMulticast, LeaveMulticast, SetIBPath, ResolveIBService, WriteCMEvent, GetAddrInfo, Dial, Serve, Close, Handover, Call, Send:
+		JoinMulticast, LeaveMulticast, SetIBPath, ResolveIBService, WriteCMEvent, GetAddrInfo, Dial, Serve, Close, Handover, Call, Send,
+		Read, Write, AllocMemory, Grant, Revoke, FreeMemory:
 		return fmt.Sprintf("got %s, want *%s", name, name)
 	}
 	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)

@@ -23,6 +23,7 @@ type IDInfo struct {
 	Waiting     string // the command whose answer is still to come; "" for none
 	Mailbox     int    // messages waiting for the identifier's actor
 	Credits     Credits
+	Memory      int          // bytes of AllocMemory
 	Delivered   uint64       // sends that the peer has consumed
 	History     []Transition // the last transitions, oldest first
 }
@@ -60,7 +61,7 @@ func (l *loop) inspect() []IDInfo {
 }
 
 func (it *ident) info() IDInfo {
-	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name(), Mailbox: it.box.UserMessageCount()}
+	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name(), Mailbox: it.box.UserMessageCount(), Memory: it.memory}
 	if it.id != nil {
 		in := it.id.Info()
 		i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()

@@ -1,13 +1,293 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
+
+// Memory is registered memory of one connection (struct ibv_mr): what its Reads read into and its Writes write from, and, once granted,
+// what its peer reads and writes. AllocMemory makes it. It is the connection's: it is gone when FreeMemory is answered, and when Closed
+// is told. Its methods are for the connection's loop, that is for the Receive of an OnLoop owner on that loop and for Call, except
+// Len and Access.
+//
+// While a Read or Write that names the memory is not answered its bytes are the device's. Where a peer may write they change at any time:
+// touch what it wrote when a message came that it sent behind the Write, and what it may go on writing through ReadAt, once, before
+// anything is concluded from it.
+type Memory struct {
+	it      *ident
+	mr      *verbs.MR // nil: gone
+	n       int
+	access  Access
+	granted bool
+	busy    int // Reads and Writes of ours
+}
+
+// What a Memory says.
+var (
+	// ErrMemoryGone: it was freed, or its connection has ended.
+	ErrMemoryGone = errors.New("the memory was freed, or its connection has ended")
+	// ErrOffLoop: it is not used on its connection's loop.
+	ErrOffLoop = errors.New("not called on the connection's loop: use Call")
+)
+
+// Len is its bytes. Any goroutine.
+func (m *Memory) Len() int { return m.n }
+
+// Access is what AllocMemory was asked for. Any goroutine.
+func (m *Memory) Access() Access { return m.access }
+
+// Bytes is the memory itself; nil when it is gone. It is valid until Receive, or Call.Fn, returns, and must not be kept: when the
+// connection ends the device takes it back, and to touch it then ends the process. ReadAt and WriteAt are the careful way. On the
+// connection's loop.
+func (m *Memory) Bytes() []byte {
+	if m.mr == nil || m.mr.PD == nil {
+		return nil
+	}
+	return m.mr.Bytes
+}
+
+// ReadAt copies the bytes from off to p (io.ReaderAt, but all or nothing): ErrMemoryGone; ErrOffLoop when it is not called on the
+// connection's loop; EINVAL for bytes outside.
+func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
+	b, err := m.at(off, len(p))
+	return copy(p, b), err
+}
+
+// WriteAt copies p to the bytes from off (io.WriterAt, but all or nothing). Errors as ReadAt's.
+func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
+	b, err := m.at(off, len(p))
+	return copy(b, p), err
+}
+
+// at is n bytes from off.
+func (m *Memory) at(off int64, n int) ([]byte, error) {
+	if !m.it.l.el.OnLoop() {
+		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
+	}
+	b := m.Bytes()
+	switch {
+	case b == nil:
+		return nil, fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL)
+	case off < 0 || off > int64(len(b)) || n > len(b)-int(off):
+		return nil, fmt.Errorf("rdma: bytes %d+%d of %d: %w", off, n, len(b), unix.EINVAL)
+	}
+	return b[off : int(off)+n], nil
+}
+
+// The commands of memory. They want an identifier that is connected, or was told to connect, on a device that lets the runtime make its
+// queue pair.
+type (
+	// AllocMemory registers memory for Read, Write and the peer's (ours; ibv_reg_mr(3)): MemoryAllocated | CommandFailed, with ENOMEM
+	// when WithMemory, Limits.Memory or the device has no more. All zeros at first.
+	AllocMemory struct {
+		Bytes  int    // 1 to 4 GiB - 1
+		Access Access // RemoteRead, RemoteWrite: what Grant will let the peer do; 0 for none. The owner may read and write always
+	}
+	// Grant lets the peer at memory, as its Access says (ours): Granted | CommandFailed. Nobody but the peer of this connection can
+	// use the key. Granted again it has the same key. The device is open to the peer from the registration on; what Grant adds is that the
+	// peer can know the key, so until then the memory is the owner's as if it had no remote access.
+	Grant struct{ Memory *Memory }
+	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of this connection's own names the memory.
+	// The memory stays, with its bytes as they were when the peer lost it, which costs a copy, and until it is answered the memory
+	// counts twice against WithMemory and Limits.Memory. A peer that uses the key afterwards loses its connection. Bytes of a Read that is being
+	// answered may still arrive at the peer, as they were; of a Write that is arriving some, or none, are there. Granted again it has another key.
+	Revoke struct{ Memory *Memory }
+	// FreeMemory gives memory back (ours; ibv_dereg_mr(3)): Done | CommandFailed, EBUSY as Revoke. A peer that has a key to it loses it
+	// as with Revoke.
+	FreeMemory struct{ Memory *Memory }
+)
+
+// Op is OpQuery: it has no part in the state machine.
+func (*AllocMemory) Op() states.Op { return states.OpQuery }
+
+// Op is OpQuery: it has no part in the state machine.
+func (*Grant) Op() states.Op { return states.OpQuery }
+
+// Op is OpQuery: it has no part in the state machine.
+func (*Revoke) Op() states.Op { return states.OpQuery }
+
+// Op is OpQuery: it has no part in the state machine.
+func (*FreeMemory) Op() states.Op { return states.OpQuery }
+
+// The events of memory.
+type (
+	// MemoryAllocated answers AllocMemory (ours).
+	MemoryAllocated struct {
+		EventBase
+		Memory *Memory
+	}
+	// Granted answers Grant (ours). Key is for the peer.
+	Granted struct {
+		EventBase
+		Memory *Memory
+		Key    RemoteKey
+	}
+	// Revoked answers Revoke (ours).
+	Revoked struct {
+		EventBase
+		Memory *Memory
+	}
+)
+
+// Kinds of the events of one-sided operations.
+const (
+	KindMemoryAllocated states.Kind = iota + KindWritable + 1
+	KindGranted
+	KindRevoked
+	KindReadDone
+	KindWriteDone
+	KindAccessError
+)
+
+// Kind is KindMemoryAllocated.
+func (*MemoryAllocated) Kind() states.Kind { return KindMemoryAllocated }
+
+// String is one line for logs.
+func (e *MemoryAllocated) String() string {
+	return fmt.Sprintf("allocated %d bytes of memory (id %d)", e.Memory.n, e.ID)
+}
+
+// Kind is KindGranted.
+func (*Granted) Kind() states.Kind { return KindGranted }
+
+// String is one line for logs. It does not show the key.
+func (e *Granted) String() string { return fmt.Sprintf("granted %v (id %d)", e.Key, e.ID) }
+
+// Kind is KindRevoked.
+func (*Revoked) Kind() states.Kind { return KindRevoked }
+
+// String is one line for logs.
+func (e *Revoked) String() string {
+	return fmt.Sprintf("revoked %d bytes of memory (id %d)", e.Memory.n, e.ID)
+}
+
+// memoryCommand executes a command of memory.
+func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
+	var ev Event
+	var err error
+	switch c := cmd.(type) {
+	case *AllocMemory:
+		var m *Memory
+		m, err = it.allocMemory(c)
+		ev = &MemoryAllocated{it.base(), m}
+	case *Grant:
+		var key RemoteKey
+		key, err = it.grant(c.Memory)
+		ev = &Granted{it.base(), c.Memory, key}
+	case *Revoke:
+		err = it.revoke(c.Memory)
+		ev = &Revoked{it.base(), c.Memory}
+	case *FreeMemory:
+		if err = it.idle(c.Memory); err == nil {
+			it.drop(c.Memory)
+		}
+		ev = &Done{EventBase: it.base(), Command: c}
+	}
+	if err != nil {
+		it.fail(cmd, sender, err)
+		return
+	}
+	it.reply(sender, ev)
+}
+
+func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
+	switch {
+	case it.conn == nil || it.conn.over:
+		return nil, errNoConn
+	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
+		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
+	case c.Access&^(LocalWrite|remoteRights) != 0:
+		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
+	}
+	mr, err := it.register(c.Bytes, c.Access)
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{it: it, mr: mr, n: c.Bytes, access: c.Access}
+	return m, nil
+}
+
+// register makes memory within WithMemory.
+func (it *ident) register(n int, access Access) (*verbs.MR, error) {
+	if limit := it.opts.memory; n > limit-it.memory {
+		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (WithMemory): %w", n, it.memory, limit, unix.ENOMEM)
+	}
+	mr, err := it.conn.alloc(n, access|LocalWrite)
+	if err == nil {
+		it.memory += n
+	}
+	return mr, err
+}
+
+// errNoConn is for what wants a queue pair.
+var errNoConn = fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
+
+// mine says whether m is memory of this connection, and there.
+func (it *ident) mine(m *Memory) error {
+	switch {
+	case m == nil || m.it != it:
+		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
+	case m.Bytes() == nil || it.conn.over:
+		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
+	}
+	return nil
+}
+
+// idle says whether m is memory of this connection that none of its operations names.
+func (it *ident) idle(m *Memory) error {
+	if err := it.mine(m); err != nil {
+		return err
+	}
+	if m.busy > 0 {
+		return fmt.Errorf("%d Reads and Writes that name it are not answered yet: %w", m.busy, unix.EBUSY)
+	}
+	return nil
+}
+
+func (it *ident) grant(m *Memory) (RemoteKey, error) {
+	if err := it.mine(m); err != nil {
+		return RemoteKey{}, err
+	}
+	rights := m.access & remoteRights
+	if rights == 0 {
+		return RemoteKey{}, fmt.Errorf("memory that AllocMemory was to keep from peers: %w", unix.EACCES)
+	}
+	m.granted = true
+	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
+}
+
+// revoke has the bytes move: what was registered before the peer does not reach any more.
+func (it *ident) revoke(m *Memory) error {
+	if err := it.idle(m); err != nil {
+		return err
+	}
+	if !m.granted {
+		return fmt.Errorf("memory that is not granted: %w", unix.EINVAL)
+	}
+	mr, err := it.register(m.n, m.access)
+	if err != nil {
+		return err
+	}
+	copy(mr.Bytes, m.mr.Bytes)
+	it.drop(m)
+	m.mr, m.granted = mr, false
+	return nil
+}
+
+// drop gives m's registration back.
+func (it *ident) drop(m *Memory) {
+	it.conn.free(m.mr)
+	it.memory -= m.n
+	m.mr = nil
+}
 
 // alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at the latest.
 func (c *conn) alloc(n int, access verbs.Access) (*verbs.MR, error) {

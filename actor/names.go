@@ -22,6 +22,18 @@ func opName(cmd Command) string {
 		return "handover"
 	case *Call:
 		return "call"
+	case *AllocMemory:
+		return "alloc memory"
+	case *Grant:
+		return "grant"
+	case *Revoke:
+		return "revoke"
+	case *FreeMemory:
+		return "free memory"
+	case *Read:
+		return "read"
+	case *Write:
+		return "write"
 	case *cmid.GetAddrInfo:
 		return "getaddrinfo"
 	}
