@@ -33,7 +33,8 @@ func IWARP() Option {
 // InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that are answered, timewait.
 func InfiniBand() Option { return func(c *config) { c.fabric.Flavor = 0 } }
 
-// Seed decides what chance decides: port numbers, and what Reorder does. It is 0 otherwise.
+// Seed decides what chance decides: port numbers, and what Reorder does. It is 0 otherwise. Several loops (WithLoops) run at the same time:
+// then no seed repeats a run.
 func Seed(n uint64) Option { return func(c *config) { c.fabric.Seed = n } }
 
 // RuntimeOptions are further options of every runtime: WithTimeouts, WithLimits, WithObserver, WithLogger, WithLoops. The device and how

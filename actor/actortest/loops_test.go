@@ -1,0 +1,37 @@
+package actortest_test
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// A world's machines may have several loops, over which connections are spread; nothing of any is left.
+func TestSeveralLoops(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		far := w.Host("mem1", "10.0.0.2")
+		accept := actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*rdma.ConnectRequest); ok {
+				ctx.Respond(&rdma.Accept{})
+			}
+		})
+		server, client := w.Probe(), w.Probe()
+		server.Request(far.CreateID(server.PID(), rdma.WithHandler(accept)), &rdma.Serve{Addr: "10.0.0.2:7471"})
+		actortest.Next[*rdma.Listening](server)
+		for range 4 {
+			client.Request(w.CreateID(client.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
+			actortest.Next[*rdma.Established](client)
+		}
+		w.Wait()
+		names := make(map[string]int)
+		for _, i := range far.Inspect() {
+			names[i.Loop]++
+		}
+		if names["mem1"]+names["mem1-1"] != 5 || names["mem1"] < 2 || names["mem1-1"] < 2 {
+			t.Errorf("a listener and 4 connections live on %v, want them spread over mem1 and mem1-1", names)
+		}
+	}, actortest.RuntimeOptions(rdma.WithLoops(2)))
+}
