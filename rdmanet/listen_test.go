@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,11 @@ func TestListenerCloseCutsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	for waits := 0; waits == 0; runtime.Gosched() {
+		l.mu.Lock()
+		waits = len(l.ready)
+		l.mu.Unlock()
+	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,8 @@ func (r *reader) take(m *rdma.Received) (woke bool, wrong string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	case r.err != nil: // what comes now would be behind a hole
+		return false, ""
 	case r.finned:
 		return false, "the peer has sent something behind its FIN"
 	case n == 0:

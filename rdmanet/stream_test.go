@@ -240,6 +240,36 @@ func TestCloseDuringReads(t *testing.T) {
 	}
 }
 
+// Close, and CloseRead, while a message is being read: it is given back, once, when its reader is finished with it.
+func TestCloseWithinARead(t *testing.T) {
+	for name, end := range map[string]func(*Conn) error{"Close": (*Conn).Close, "CloseRead": (*Conn).CloseRead} {
+		t.Run(name, func(t *testing.T) {
+			client, server := pipe(t, openRuntime(t))
+			if _, err := client.Write(make([]byte, 200_000)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := server.WriteTo(writeFunc(func(p []byte) (int, error) {
+				if err := end(server); err != nil {
+					t.Error(err)
+				}
+				return len(p), nil
+			}))
+			if n == 0 || n > pieceMax {
+				t.Errorf("%d bytes were read, want one message", n)
+			}
+			if name == "Close" {
+				is(t, err, net.ErrClosed)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+type writeFunc func(p []byte) (int, error)
+
+func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
+
 // The addresses are those of the two ends, crosswise.
 func TestAddresses(t *testing.T) {
 	rt := openRuntime(t)
