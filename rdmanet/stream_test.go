@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // random is n bytes that are the same in every run.
@@ -269,6 +271,20 @@ func TestCloseWithinARead(t *testing.T) {
 type writeFunc func(p []byte) (int, error)
 
 func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
+
+// A runtime whose queues are too short for a stream's window says so, and the peer is not given a stream with a hole.
+func TestQueueTooShort(t *testing.T) {
+	client, server := pipe(t, openRuntime(t, rdma.WithLimits(rdma.Limits{SendQueue: 4})))
+	want := random(16 << 20)
+	_, err := client.Write(want) // the peer does not read
+	is(t, err, unix.ECONNRESET)
+	is(t, err, rdma.ErrQueueFull)
+	got, err := io.ReadAll(server)
+	is(t, err, unix.ECONNRESET)
+	if !bytes.HasPrefix(want, got) {
+		t.Errorf("the %d bytes that came are not the first of those that were sent", len(got))
+	}
+}
 
 // The addresses are those of the two ends, crosswise.
 func TestAddresses(t *testing.T) {
