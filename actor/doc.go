@@ -15,11 +15,15 @@
 // then the peer gets the credit back. What the man pages oblige the application to (answer a disconnect, destroy after
 // DeviceRemoval, Disconnected, Rejected, Unreachable, ConnectError) is done, unless [Manual].
 //
+// A [Memory] is its connection's. When an application may touch what a [Read], a [Write] or its peer uses says docs/design.md ("Remote
+// memory").
+//
 // # Ordering
 //
 // From an identifier to its owner there is one FIFO: answers, the request or Established, every Received in the order it was sent,
 // the end, and always last, exactly once, [Closed] with the reason. actor.Terminated may overtake all of it. Into an identifier
-// messages of one sender keep their order. An answer to somebody else than the owner is ordered with nothing else of the owner's;
+// messages of one sender keep their order; so do Reads and Writes among the messages to the peer, but that they overtake those which wait
+// for its credits. An answer to somebody else than the owner is ordered with nothing else of the owner's;
 // of Established, Disconnected and DeviceRemoval the owner is told in any case.
 //
 // # Errors

@@ -1,0 +1,57 @@
+//go:build linux && rdma
+
+package actor
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// A kernel's device reads and writes what was granted, and ends the connection, that one only, whose peer uses what was not.
+func TestKernelMemory(t *testing.T) {
+	leavesNothing(t)
+	rt := openKernel(t, testSystem(t))
+	server := newProbe(t, rt.sys, rt.OnLoop(), nil)
+	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", WithMemory(1<<16))
+	p := join(t, rt, server, at, WithMemory(1<<16))
+	q := join(t, rt, server, at, WithMemory(1<<16))
+
+	far := memory(p.server, p.s, 1<<15, rw)
+	key := grant(p.server, p.s, far)
+	near := memory(p.client, p.c, 1<<15, 0)
+	fill(p.client, p.c, near, "through the kernel")
+	for i := range 3 * sendDepth {
+		p.client.send(p.c, &Write{Memory: near, Length: 1 << 14, Key: key, Offset: i})
+	}
+	for range 3 * sendDepth {
+		next[*WriteDone](p.client)
+	}
+	p.client.send(p.c, &Read{Key: key, Offset: 3*sendDepth - 1, Memory: near, At: 1 << 14, Length: 1 << 14})
+	next[*ReadDone](p.client)
+	if b := contents(p.client, p.c, near); string(b[1<<14:1<<14+18]) != "through the kernel" {
+		t.Errorf("read %q", b[1<<14:1<<14+18])
+	}
+
+	mine := memory(q.client, q.c, 64, 0) // q's client knows p's key
+	q.client.send(q.c, &Write{Memory: mine, Length: 64, Key: key})
+	for _, g := range until[*Closed](q.client) {
+		if f, ok := g.msg.(*AccessError); ok && !errors.Is(f, ErrRemoteAccess) && !errors.Is(f, ErrFlushed) {
+			t.Errorf("another connection's key: %v", f)
+		}
+	}
+	until[*Closed](q.server)
+
+	p.server.send(p.s, &Revoke{Memory: far})
+	next[*Revoked](p.server)
+	p.client.send(p.c, NewSend([]byte("still there")))
+	if g := server.any(); g.data != "still there" {
+		t.Errorf("beside another connection's end: %v", g)
+	}
+	p.client.send(p.c, &Close{})
+	until[*Closed](p.client)
+	until[*Closed](p.server)
+	if err := rt.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
