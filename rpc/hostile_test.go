@@ -240,6 +240,28 @@ func TestClientThatCancelsEverything(t *testing.T) {
 	})
 }
 
+// Calls that come together and block do not wait for one another.
+func TestCallsOfOneMessageBlockNobody(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		p := r.rawClient()
+		frames := [][]byte{frame(header{typ: frameDeclare}, "test.Block")}
+		for slot := range 5 {
+			frames = append(frames, frame(header{typ: frameCall, call: callID(slot)}, ""))
+		}
+		p.say(frames...)
+		r.Wait()
+		if n := len(b.began); n != 5 {
+			r.t.Errorf("%d of 5 handlers were called", n)
+		}
+		close(b.release)
+		r.Wait()
+		if n := r.s.InFlight(); n != 0 {
+			r.t.Errorf("%d calls are still in flight", n)
+		}
+	})
+}
+
 func TestForeignClients(t *testing.T) {
 	for name, private := range map[string][]byte{
 		"no hello": nil, "another protocol": []byte("GET / HTTP"), "another version": hello{version: 2, window: 64}.put(),
@@ -267,6 +289,7 @@ func TestHostileServer(t *testing.T) {
 		frames [][]byte
 		is     error
 		more   bool // the connection goes on
+		stream bool // it is the answer to a stream
 	}{
 		"garbage":                  {frames: [][]byte{bytes.Repeat([]byte{0xa5}, 100)}, is: unix.EPROTO},
 		"a client's frame":         {frames: [][]byte{reply(header{typ: frameCall}, "")}, is: unix.EPROTO},
@@ -280,12 +303,18 @@ func TestHostileServer(t *testing.T) {
 		"a code that nobody knows": {
 			frames: [][]byte{reply(header{typ: frameError, number: 60_000, call: newCallID(0, 1)}, "\x00\x01x")}, more: true,
 		},
+		"an item that the window has no room for": {frames: [][]byte{
+			frame(header{typ: frameItem, call: newCallID(0, 1)}, strings.Repeat("x", 60<<10)),
+			frame(header{typ: frameItem, call: newCallID(0, 1)}, ""),
+		}, is: unix.EPROTO, stream: true},
+		"an item that just fits": {frames: [][]byte{
+			frame(header{typ: frameItem, call: newCallID(0, 1)}, "x"), frame(header{typ: frameReply, call: newCallID(0, 1)}, ""),
+		}, more: true, stream: true},
 		"an answer": {frames: [][]byte{reply(header{typ: frameReply, call: newCallID(0, 1)}, "")}, more: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
 				far := w.Host("mem1", there)
-				got := make(chan error, 1)
 				server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch m := ctx.Message().(type) {
 					case *actor.Started:
@@ -293,21 +322,29 @@ func TestHostileServer(t *testing.T) {
 					case *rdma.ConnectRequest:
 						ctx.Respond(&rdma.Accept{PrivateData: good.put()})
 					case *rdma.Received:
-						if bytes.Contains(m.Data, []byte("test.Echo")) {
-							ctx.Respond(rdma.NewSendParts(c.frames...))
+						if bytes.Contains(m.Data, []byte("test.")) {
+							for _, f := range c.frames {
+								ctx.Respond(rdma.NewSend(f))
+							}
 						}
 					}
 				}, far.OnLoop()))
 				w.Wait()
-				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
+				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", WithStreamWindow(32<<10))
 				if err != nil {
 					w.T().Fatal(err)
 				}
-				go func() {
-					_, err := CallRaw(w.T().Context(), client, echo, nil, nil)
-					got <- err
-				}()
-				err = <-got
+				if c.stream {
+					var in *Receiver[Bytes]
+					if in, err = Open(w.T().Context(), client, blobs, nil); err != nil {
+						w.T().Fatal(err)
+					}
+					w.Wait() // nobody reads before all is there
+					for _, err = range in.All() {
+					}
+				} else {
+					_, err = CallRaw(w.T().Context(), client, echo, nil, nil)
+				}
 				if c.is != nil && !errors.Is(err, c.is) {
 					w.T().Errorf("%v, want %v", err, c.is)
 				}

@@ -21,6 +21,7 @@ type link struct {
 	told   bool  // report was
 	cause  error // why we hung up; nil: we did not
 	over   bool  // nothing is received any more
+	unsure bool  // a message was lost that was not the last
 
 	// out.mu.
 	slots    []slot
@@ -74,7 +75,10 @@ func (l *link) receive(ctx actor.Context) {
 	case *rdma.Rejected:
 		l.cause = rejected(m)
 	case *rdma.SendFailed:
-		l.hangUp(ctx, m)
+		if lostFrames(m) {
+			l.unsure = true
+			l.hangUp(ctx, m)
+		}
 	case rdma.Failure:
 		if l.cause == nil {
 			l.cause = m
@@ -161,7 +165,11 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	for i := range l.slots {
 		s := &l.slots[i]
 		if c := s.call; c != nil {
-			c.err = l.ended(c.m, s.fate(handed, m))
+			f := s.fate(handed, m)
+			if l.unsure && s.number <= handed {
+				f = FateUnknown
+			}
+			c.err = l.ended(c.m, f)
 			c.next, lost = lost, c
 		}
 		*s = slot{}

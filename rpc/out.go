@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -193,4 +195,10 @@ func (o *out) end() (handed uint64) {
 	o.cur, o.full, o.bytes = nil, nil, 0
 	o.release()
 	return o.handed
+}
+
+// lostFrames reports whether frames are missing although their connection goes on: it has to end. After every other failure it does so by
+// itself.
+func lostFrames(m *rdma.SendFailed) bool {
+	return !errors.Is(m, rdma.ErrFlushed) && !errors.Is(m, unix.ENOTCONN)
 }

@@ -75,7 +75,9 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *abort:
 		c.end(ctx)
 	case *rdma.SendFailed:
-		c.end(ctx)
+		if lostFrames(m) {
+			c.end(ctx)
+		}
 	case *rdma.Closed:
 		c.closed(m.Err)
 	case rdma.Failure: // Closed follows
@@ -104,6 +106,7 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 
 // closed ends what the connection had: handlers are told, and their answers go nowhere.
 func (c *serverConn) closed(err error) {
+	c.ending = true // there is nobody to be told anything
 	c.out.end()
 	cause := &Error{Code: CodeUnavailable, Err: err}
 	c.out.mu.Lock()
