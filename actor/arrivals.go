@@ -73,16 +73,16 @@ func (b *arrivals) advance(granted bool) {
 	for c.up && !c.over && b.begun-b.done < c.reads {
 		a := b.toRead()
 		if a == nil || b.wait {
-			return
+			break
 		}
 		if a.m.chunk == nil {
 			if !granted && !c.l.recvBudget.admits(b) {
 				b.wait = true
-				return
+				break
 			}
 			granted = false
 			if !b.hold(a) {
-				return
+				break
 			}
 		}
 		n := min(readPart, a.from.length-a.asked)
@@ -96,7 +96,7 @@ func (b *arrivals) advance(granted bool) {
 		c.credits.reading = true
 		if err := c.oneSided(o); err != nil {
 			b.done++ // it was not taken: the connection is over
-			return
+			break
 		}
 	}
 	b.watch()

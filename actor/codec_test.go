@@ -142,6 +142,27 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
+func FuzzOffer(f *testing.F) {
+	f.Add(make([]byte, offerLen), 1)
+	f.Add(bytes.Repeat([]byte{0xFF}, offerLen), math.MaxInt32)
+	f.Fuzz(func(t *testing.T, b []byte, limit int) {
+		b = append(b, make([]byte, offerLen)...)[:offerLen] // parseHeader has seen to it
+		o, err := parseOffer(b, limit)
+		if err != nil {
+			is(t, err, unix.EPROTO)
+			return
+		}
+		if o.length == 0 || int(o.length) > limit || o.addr+uint64(o.length-1) < o.addr {
+			t.Fatalf("%+v is within %d", o, limit)
+		}
+		var again [offerLen]byte
+		o.put(again[:])
+		if !bytes.Equal(again[:], b) {
+			t.Fatalf("%x parsed as %+v, which is %x", b, o, again)
+		}
+	})
+}
+
 // Whatever the peer's headers say, the counts stay within what was sent and granted.
 func TestCreditsAgainstAnyPeer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,8 @@
 // along. Which loop, docs/design.md says ("Several loops"): the owner's, if that is OnLoop, else, and with [WithHandler], the one that has
 // fewest. Its owner does: when that actor stops, the identifier is destroyed. Commands are pointers and belong to the identifier
 // until they were answered, a [Send] for good. A [Received] is the owner's until Receive returns, or, after Retain, until Release;
-// then the peer gets the credit back. What the man pages oblige the application to (answer a disconnect, destroy after
+// then the peer gets the credit back. With the build tag rdmadebug, and under the race detector, memory that was given back is
+// overwritten. What the man pages oblige the application to (answer a disconnect, destroy after
 // DeviceRemoval, Disconnected, Rejected, Unreachable, ConnectError) is done, unless [Manual].
 //
 // A [Memory] is its connection's. When an application may touch what a [Read], a [Write] or its peer uses says docs/design.md ("Remote
@@ -38,6 +39,5 @@
 //
 // Owners that are neither [Runtime.OnLoop] nor [Runtime.OffLoop] actors get copies of messages and exert no back-pressure.
 // Requests are accepted on their listener's loop, whatever loop they go to. Datagram identifiers have no data path. A Received must
-// not be used after Shutdown. A Send is copied twice: by NewSend, and by the posting, into the device's memory or inline. docs/wire.md
-// describes what is on the wire.
+// not be used after Shutdown. docs/wire.md describes what is on the wire, docs/design.md what a message costs.
 package actor

@@ -8,6 +8,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // withEager says what goes at once, so that tests need no large messages.
@@ -404,4 +406,84 @@ func TestHostileOffers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A peer that never answers the Read of what it has offered is given up, and the memory that it was to come into is back.
+func TestOfferThatIsNotServed(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(64<<10, 4), withEager(kib))
+		var refused *SendFailed
+		p.client.reactWith(func(ctx actor.Context) {
+			if f, ok := ctx.Message().(*SendFailed); ok {
+				refused = f
+			}
+		})
+		var c *conn
+		w.onLoop(w.far, func(l *loop) {
+			c = w.conn(l, p.s)
+			c.qp = deaf{c.qp}
+		})
+		p.client.send(p.c, NewSend(pattern(60<<10, 1)))
+		took := elapsed(func() {
+			end := until[*Closed](p.server)
+			is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
+		})
+		if took < readPatience || took > readPatience+time.Second {
+			w.Errorf("given up after %v", took)
+		}
+		until[*Closed](p.client)
+		is(w, refused, ErrFlushed)
+		w.onLoop(w.far, func(l *loop) { c.in.ended(c, nil, flushed()) }) // which the real queue pair would have done
+	})
+}
+
+// deaf is a queue pair whose Reads never leave.
+type deaf struct{ verbs.QP }
+
+func (q deaf) PostSend(wr *verbs.SendWR) error {
+	if wr.Op == verbs.Read {
+		return nil
+	}
+	return q.QP.PostSend(wr)
+}
+
+// A connection whose ConnParam leaves no Reads to one side has no large messages that way.
+func TestNoReads(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		for _, tt := range []struct {
+			param   ConnParam
+			out, in int // what each side may send
+		}{
+			{ConnParam{InitiatorDepth: 1, ResponderResources: 1}, 64 << 10, 64 << 10},
+			{ConnParam{InitiatorDepth: 0, ResponderResources: 1}, 64 << 10, kib},
+			{ConnParam{InitiatorDepth: 1, ResponderResources: 0}, kib, 64 << 10},
+		} {
+			opts := []IDOption{WithMessages(64<<10, 4), withEager(kib)}
+			p := pair{client: w.probe(), server: w.farProbe()}
+			lis := w.listen(p.server, opts...)
+			p.c = w.rt.CreateID(p.client.pid, opts...)
+			tt.param.RetryCount, tt.param.RNRRetryCount = 7, 7
+			p.client.send(p.c, &Dial{Addr: there + ":7471", Param: &tt.param})
+			_, p.s = next[*ConnectRequest](p.server)
+			p.server.send(p.s, &Accept{})
+			e, _ := next[*Established](p.client)
+			f, _ := next[*Established](p.server)
+			if e.MaxMessage != tt.out || f.MaxMessage != tt.in {
+				w.Errorf("%+v: %d and %d bytes, want %d and %d", tt.param, e.MaxMessage, f.MaxMessage, tt.out, tt.in)
+			}
+			p.client.send(p.c, NewSend(pattern(tt.out, 1)))
+			p.server.send(p.s, NewSend(pattern(tt.in, 2)))
+			if g := p.server.any(); g.data != string(pattern(tt.out, 1)) {
+				w.Errorf("%+v: got %d bytes", tt.param, len(g.data))
+			}
+			if g := p.client.any(); g.data != string(pattern(tt.in, 2)) {
+				w.Errorf("%+v: got %d bytes back", tt.param, len(g.data))
+			}
+			p.client.send(p.c, &Close{})
+			until[*Closed](p.client)
+			p.server.send(lis, &DestroyID{})
+			until[*Closed](p.server) // the connection's
+			next[*Closed](p.server)
+		}
+	})
 }

@@ -2,7 +2,9 @@ package actor
 
 import (
 	"slices"
+	"time"
 
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -20,6 +22,7 @@ type offers struct {
 	granted bool   // there is some
 	memory  *stock // nil: the domain registers the messages' own
 	spent   []spent
+	timer   *eventloop.Timer // of spent; nil until the first
 }
 
 // offered is a message that the peer may read: in memory of the stock, or in its own, which is registered.
@@ -146,9 +149,21 @@ func (o *offers) pulled() {
 		if m.chunk != nil {
 			s.recycle()
 		} else {
-			o.spent = append(o.spent, spent{s, c.flight.next})
+			o.spend(s)
 		}
 	}
+}
+
+// spendFor is how long the memory of a message that was read waits for something to be posted behind it.
+const spendFor = 100 * time.Millisecond
+
+// spend has s wait until its memory may be used again.
+func (o *offers) spend(s *Send) {
+	o.spent = append(o.spent, spent{s, o.c.flight.next})
+	if o.timer == nil {
+		o.timer = o.c.l.el.NewTimer(o.lapse)
+	}
+	o.timer.Reset(spendFor)
 }
 
 func (o *offers) pop() offered {
@@ -159,7 +174,7 @@ func (o *offers) pop() offered {
 	return m
 }
 
-// settle uses memory again that nothing can be sent from any more. What nothing was posted behind is the garbage collector's.
+// settle uses memory again that nothing can be sent from any more.
 func (o *offers) settle() {
 	n := 0
 	for n < len(o.spent) && int32(o.c.flight.head-o.spent[n].after) > 0 {
@@ -167,10 +182,10 @@ func (o *offers) settle() {
 		n++
 	}
 	o.spent = slices.Delete(o.spent, 0, n)
-	if o.c.flight.len() == 0 {
-		o.spent = nil
-	}
 }
+
+// lapse leaves to the garbage collector what nothing was posted behind.
+func (o *offers) lapse() { o.spent = nil }
 
 // stop answers for what the peer has not read, as far as we know. The memory stays until the queue pair is gone.
 func (o *offers) stop() {
@@ -195,6 +210,9 @@ func (o *offers) close() {
 	}
 	if o.memory != nil {
 		o.memory.close()
+	}
+	if o.timer != nil {
+		o.timer.Stop()
 	}
 	o.spent = nil
 }

@@ -53,9 +53,9 @@ func opError(status verbs.Status) error {
 }
 
 // oneSided has the device do o, in the order in which operations and messages are submitted, except that an operation does not wait
-// for credits, nor for room for an offer: it overtakes the messages that do. So a peer that pulls what a message announces can always make room for the next.
-// Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed on with the peer the
-// device has them wait. An error: o was not taken.
+// for credits, nor for room for an offer: it overtakes the messages that do. So a peer that pulls what a message announces can always
+// make room for the next. Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed
+// on with the peer the device has them wait. An error: o was not taken.
 func (c *conn) oneSided(o *oneSided) error {
 	if !c.up || c.over {
 		return c.notSending()

@@ -135,11 +135,11 @@ func (a *arena) closeUnused() {
 	}
 }
 
-// spoil overwrites the first n bytes of what is given back, in a build that does so.
+// spoil overwrites what is given back and held a message of n bytes, in a build that does so.
 func (c *chunk) spoil(n int) {
 	if poisoning {
-		c.spoilt = n
-		poisonBytes(c.bytes()[:n])
+		c.spoilt = min(headerLen+n, int(c.sge.Length))
+		poisonBytes(c.bytes()[:c.spoilt])
 	}
 }
 

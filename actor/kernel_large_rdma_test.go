@@ -1,0 +1,79 @@
+//go:build linux && rdma
+
+package actor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Messages beyond what goes at once, in both directions at a time, with less memory than they all take: the same bytes in order.
+func TestKernelLarge(t *testing.T) {
+	leavesNothing(t)
+	const most, rounds = 4 << 20, 6
+	sizes := []int{eagerPosted, eagerPosted + 1, 1 << 20, 100, most, 3<<20 + 5, 0}
+	rt := openKernel(t, testSystem(t), WithLimits(Limits{ReceiveMemory: 24 << 20, SendMemory: 16 << 20}))
+	opts := []IDOption{WithMessages(most, 16)}
+	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", append(opts, handler())...)
+	p := newProbe(t, rt.sys, rt.OnLoop(), nil)
+	ids := make(map[string]int) // echoes that each has got
+	var dialled []*actor.PID
+	for range 2 {
+		id := rt.CreateID(p.pid, opts...)
+		p.send(id, &Dial{Addr: at})
+		if e, _ := next[*Established](p); e.MaxMessage != most {
+			t.Fatalf("the peer takes %d bytes", e.MaxMessage)
+		}
+		dialled, ids[id.Id] = append(dialled, id), 0
+	}
+	for _, id := range dialled {
+		for i := range rounds * len(sizes) {
+			m := NewSendBuffer(sizes[i%len(sizes)])
+			copy(m.Bytes(), pattern(m.Len(), i))
+			p.send(id, m)
+		}
+	}
+	for range 2 * rounds * len(sizes) {
+		g := p.any()
+		i := ids[g.sender.Id]
+		if want := pattern(sizes[i%len(sizes)], i); g.data != string(want) {
+			t.Fatalf("echo %d is %T with %d bytes, want %d others", i, g.msg, len(g.data), len(want))
+		}
+		if ids[g.sender.Id]++; i == rounds*len(sizes)-1 {
+			p.send(g.sender, &Close{})
+		}
+	}
+	for range ids {
+		end := until[*Closed](p)
+		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != uint64(rounds*len(sizes)) {
+			t.Errorf("the end: %v, %d delivered, %d unsent", c.Err, c.Delivered, c.Unsent)
+		}
+	}
+}
+
+// An offer of memory that was never registered ends the connection it came on, with an error, and no other.
+func TestKernelHostileOffer(t *testing.T) {
+	leavesNothing(t)
+	rt := openKernel(t, testSystem(t))
+	server := newProbe(t, rt.sys, rt.OnLoop(), func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*ConnectRequest); ok {
+			ctx.Respond(&Accept{})
+		}
+	})
+	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", WithMessages(1<<20, 4))
+	mallory := newProbe(t, rt.sys, rt.OnLoop(), nil)
+	id := rt.CreateID(mallory.pid, Raw())
+	mallory.send(id, &Dial{Addr: at, PrivateData: hello{credits: 4, eager: kib, maxMessage: kib}.put(nil)})
+	next[*Established](mallory)
+	b := make([]byte, headerLen+offerLen)
+	header{typ: typeOffer}.put(b)
+	offer{length: 1 << 16, key: 0xbad00, addr: 0x7f0000000000}.put(b[headerLen:])
+	mallory.send(id, NewSend(b))
+	end := until[*Closed](server)
+	if c := end[len(end)-1].msg.(*Closed); c.Err == nil && !strings.HasPrefix(env(t, "RDMA_DEVICE"), "siw") { // siw keeps it to itself
+		t.Errorf("the end: %v", end)
+	}
+	until[*Closed](mallory)
+}

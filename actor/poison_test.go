@@ -1,0 +1,57 @@
+//go:build rdmadebug || race
+
+package actor
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Who reads a message that was given back reads nonsense, small or large; who writes it is found when the memory is handed out again.
+func TestMessagesAreSpoiltOnRelease(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		p := w.connect(WithMessages(1<<20, 4), withEager(kib))
+		for _, n := range []int{100, 100_000} {
+			var kept []byte
+			p.server.reactWith(func(ctx actor.Context) {
+				if m, ok := ctx.Message().(*Received); ok {
+					kept = m.Data
+				}
+			})
+			p.client.send(p.c, NewSend(pattern(n, 1)))
+			next[*Received](p.server)
+			settle()
+			w.onLoop(w.far, func(l *loop) {
+				if !bytes.Equal(kept, bytes.Repeat([]byte{poisonByte}, n)) {
+					w.Errorf("%d bytes can still be read after they were given back", n)
+				}
+			})
+		}
+	})
+}
+
+func TestWritesAfterReleaseAreFound(t *testing.T) {
+	found := func(what string, fn func()) {
+		t.Helper()
+		defer func() {
+			if r, ok := recover().(string); !ok || !strings.Contains(r, what) {
+				t.Errorf("%s: panicked with %v", what, r)
+			}
+		}()
+		fn()
+	}
+	b := make([]byte, 100_000)
+	poisonBytes(b)
+	checkPoison(b, "nothing")
+	b[99_999] = 0
+	found("a Send", func() { checkPoison(b, "a Send") })
+	s := NewSendBuffer(10)
+	s.Release()
+	found("released before", s.Release)
+	if s.Bytes() != nil {
+		t.Error("the bytes of a Send that was released")
+	}
+}
