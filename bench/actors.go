@@ -78,10 +78,12 @@ func serveActor(e entry) (service, error) {
 
 // job is what the client's actor does on its connection. Its methods are called on the loop.
 type job interface {
-	begin(send func([]byte)) error
+	begin(send sendFunc) error
 	// received takes a message, and reports whether the job is done.
-	received(p []byte, send func([]byte)) (done bool, err error)
+	received(p []byte, send sendFunc) (done bool, err error)
 }
+
+type sendFunc = func(*rdma.Send)
 
 // actorClient is an actor with a connection.
 type actorClient struct {
@@ -101,7 +103,7 @@ func dialActors(addr string, e entry, sendQueue int, opts ...rdma.IDOption) (*ac
 	var conn *actor.PID
 	var now job
 	c.pid = w.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		send := func(p []byte) { ctx.Send(conn, rdma.NewSend(p)) }
+		send := func(m *rdma.Send) { ctx.Send(conn, m) }
 		var err error
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
@@ -156,14 +158,14 @@ type trips struct {
 	begun, last time.Time
 }
 
-func (t *trips) begin(send func([]byte)) error {
+func (t *trips) begin(send sendFunc) error {
 	t.begun = time.Now()
 	t.last = t.begun
-	send(t.payload)
+	send(rdma.NewSend(t.payload))
 	return nil
 }
 
-func (t *trips) received(p []byte, send func([]byte)) (bool, error) {
+func (t *trips) received(p []byte, send sendFunc) (bool, error) {
 	if err := echoed(p, t.payload); err != nil {
 		return true, err
 	}
@@ -174,14 +176,13 @@ func (t *trips) received(p []byte, send func([]byte)) (bool, error) {
 	if now.Sub(t.begun) >= t.d {
 		return true, nil
 	}
-	send(t.payload)
+	send(rdma.NewSend(t.payload))
 	return false, nil
 }
 
 // oneWay sends batches, of which some are on their way, and has each answered by an empty message.
 type oneWay struct {
-	payload       []byte
-	batch, window int // messages
+	flow
 	d             time.Duration
 	begun         time.Time
 	sent, arrived int
@@ -189,22 +190,22 @@ type oneWay struct {
 	took          time.Duration
 }
 
-func (o *oneWay) begin(send func([]byte)) error {
+func (o *oneWay) begin(send sendFunc) error {
 	o.begun = time.Now()
 	o.fill(send)
 	return nil
 }
 
-func (o *oneWay) fill(send func([]byte)) {
+func (o *oneWay) fill(send sendFunc) {
 	for !o.over && o.sent+o.batch <= o.arrived+o.window {
 		for range o.batch {
-			send(o.payload)
+			send(rdma.NewSendBuffer(o.size)) // made where it is sent from, as the verbs level's
 		}
 		o.sent += o.batch
 	}
 }
 
-func (o *oneWay) received(p []byte, send func([]byte)) (bool, error) {
+func (o *oneWay) received(p []byte, send sendFunc) (bool, error) {
 	if len(p) > 0 {
 		return true, fmt.Errorf("a message of %d bytes came back", len(p))
 	}

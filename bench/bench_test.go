@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var doc document
-	b, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	b, err := os.ReadFile(filepath.Join(dir, "bench.json"))
 	if err == nil {
 		err = json.Unmarshal(b, &doc)
 	}
@@ -113,7 +113,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v: want one round with figures", e)
 		}
 	}
-	for file, want := range map[string]string{"results.md": "| call, 1 caller", "results.svg": "<?xml"} {
+	for file, want := range map[string]string{"bench.md": "| call, 1 caller", "bench.svg": "<?xml"} {
 		if b, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s: %.100q, %v; want %q in it", file, b, err, want)
 		}

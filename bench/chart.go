@@ -48,7 +48,10 @@ func (d *document) chart(file string) (err error) {
 		copy(grid[i], panels[i*perRow:min(len(panels), (i+1)*perRow)])
 	}
 	canvas := vgsvg.New(perRow*panelWidth, vg.Length(rows)*panelHeight)
-	tiles := draw.Tiles{Rows: rows, Cols: perRow, PadX: panelGap, PadY: panelGap}
+	tiles := draw.Tiles{
+		Rows: rows, Cols: perRow, PadX: panelGap, PadY: panelGap,
+		PadLeft: panelGap, PadRight: panelGap, PadTop: panelGap, PadBottom: panelGap,
+	}
 	whole := draw.New(canvas)
 	whole.SetColor(color.White) // the viewer's page may be dark
 	whole.Fill(whole.Path())
@@ -113,8 +116,12 @@ func (r *result) panel() (*plot.Plot, error) {
 	for i := range labels.TextStyle {
 		labels.TextStyle[i].YAlign = draw.YCenter
 	}
+	labels.Offset.Y = vg.Points(1.5) // their centre counts descenders, which digits have not
 	p.Add(labels)
 	p.NominalY(names...)
+	const fewest = 5 // bars that a panel has room for, so that they are as thick everywhere
+	p.Y.Max = float64(n) - 0.5
+	p.Y.Min = min(-0.5, p.Y.Max-fewest)
 	const room = 1.2 // for the longest bar's number
 	p.X.Max = max(most*room, math.SmallestNonzeroFloat32)
 	return p, nil

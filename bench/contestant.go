@@ -85,7 +85,7 @@ var contestants = map[string]contestant{
 }
 
 // ours are those of this project.
-var ours = map[string]bool{"verbs": true, "actor": true, "rpc": true, "rpc-onloop": true, "rdmanet": true}
+var ours = map[string]bool{"verbs": true, ownMemory: true, "actor": true, "rpc": true, "rpc-onloop": true, "rdmanet": true}
 
 func serveEcho(e entry) (service, error) {
 	if e.contestant == "verbs" {

@@ -2,7 +2,7 @@
 // calls (package rpc) and net.Conn (package rdmanet) of ours; net.Conn, net/rpc, grpc-go, Proto.Actor's remote and cloudwego/netpoll.
 // README.md says how, and what is fair about it.
 //
-//	go run .                     # everything, some ten minutes; leaves results.json, results.md and results.svg in the folder of -o
+//	go run .                     # everything, some ten minutes; leaves bench.json, bench.md and bench.svg in the folder of -o
 //	go run . -only echo,calls    # some scenarios
 //	go run . -quick              # every contestant and every scenario for a blink: does it run?
 package main
@@ -52,7 +52,7 @@ func run(args []string) error {
 		"leave the CPU profile of each measured process, of the last round, in `P`.<scenario>.<contestant>.<side>")
 	only := f.String("only", strings.Join(names, ","), "`SCENARIOS` to run")
 	contestant := f.String("contestants", "", "run `THESE` only, such as rpc,grpc-go (default: all)")
-	dir := f.String("o", ".", "`DIR`ectory for results.json, results.md and results.svg")
+	dir := f.String("o", ".", "`DIR`ectory for bench.json, bench.md and bench.svg")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

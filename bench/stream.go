@@ -23,7 +23,7 @@ var (
 
 func (f flow) serve(e entry) (service, error) {
 	switch e.contestant {
-	case "verbs":
+	case "verbs", ownMemory:
 		return serveVerbs(e)
 	case "net.Conn":
 		return listenTCP(f.drain)
@@ -35,7 +35,7 @@ func (f flow) serve(e entry) (service, error) {
 
 func (f flow) dial(addr string, e entry) (client, error) {
 	switch e.contestant {
-	case "verbs":
+	case "verbs", ownMemory:
 		return dialVerbs(addr, e, perf.Test{Op: perf.Send, Kind: perf.Bandwidth, Size: f.size, Depth: f.window})
 	case "net.Conn":
 		return dialConnFlow(addr, f)
@@ -67,7 +67,7 @@ type actorFlow struct {
 }
 
 func (c actorFlow) Run(d time.Duration) (sample, error) {
-	o := &oneWay{payload: newPayload(c.size), batch: c.batch, window: c.window, d: d}
+	o := &oneWay{flow: c.flow, d: d}
 	err := c.do(o)
 	return sample{N: o.arrived, Seconds: o.took.Seconds(), Bytes: o.arrived * c.size}, err
 }

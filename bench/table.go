@@ -193,14 +193,14 @@ func (d *document) leave(dir string) error {
 		return err
 	}
 	var md strings.Builder
-	md.WriteString("<!-- written by `cd bench && go run .` -->\n\n" + d.head() + d.verdicts())
+	md.WriteString("<!-- written by `cd bench && go run . -o ../docs` -->\n\n" + d.head() + d.verdicts())
 	for _, r := range d.Scenarios {
 		md.WriteString(r.markdown())
 	}
 	return errors.Join(
 		os.MkdirAll(dir, 0o755),
-		os.WriteFile(filepath.Join(dir, "results.json"), append(js, '\n'), 0o644),
-		os.WriteFile(filepath.Join(dir, "results.md"), []byte(md.String()), 0o644),
-		d.chart(filepath.Join(dir, "results.svg")),
+		os.WriteFile(filepath.Join(dir, "bench.json"), append(js, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, "bench.md"), []byte(md.String()), 0o644),
+		d.chart(filepath.Join(dir, "bench.svg")),
 	)
 }

@@ -12,6 +12,9 @@ import (
 // device is the embedded device without CRC, as TCP has none of its own beyond its checksum.
 func device() cmid.Driver { return iwarp.New(func(c *iwarp.Config) { c.CRC = false }) }
 
+// ownMemory is the verbs level with memory of its own for each message on its way. Otherwise all come from the same, as perftest has it.
+const ownMemory = "verbs-own"
+
 // verbsService is the server of `rdmactor perf`.
 type verbsService struct{ *perf.Server }
 
@@ -36,16 +39,17 @@ type verbsClient struct {
 	*perf.Client
 	test perf.Test
 	peer cmid.Addr
+	own  bool
 }
 
 func dialVerbs(addr string, e entry, t perf.Test) (client, error) {
 	cl, err := perf.Open(perfConfig(e))
-	return &verbsClient{cl, t, cmid.MustAddr(addr)}, err
+	return &verbsClient{cl, t, cmid.MustAddr(addr), e.contestant == ownMemory}, err
 }
 
 func (c *verbsClient) Run(d time.Duration) (sample, error) {
 	begun := time.Now()
-	r, err := c.Client.Run(context.Background(), perf.Plan{Test: c.test, Peer: c.peer, Duration: d})
+	r, err := c.Client.Run(context.Background(), perf.Plan{Test: c.test, Peer: c.peer, Duration: d, OwnMemory: c.own})
 	s := sample{N: r.Count, Seconds: time.Since(begun).Seconds(), Bytes: r.Count * r.Size}
 	if r.Rate != nil {
 		s.Seconds = r.Rate.Seconds

@@ -19,6 +19,9 @@ type Plan struct {
 	WarmUp      time.Duration // not measured
 	Duration    time.Duration // measured; unless there is a Count
 	Count       int           // messages to measure; 0: for Duration
+	// OwnMemory has each message on its way come from, or go to, memory of its own on this side, as those of a program that sends different
+	// things do: all of them are in the processor's caches less often.
+	OwnMemory bool
 }
 
 // Client makes tests, one after the other.
@@ -87,6 +90,9 @@ func (r *run) start(h *host) error {
 		return err
 	}
 	r.c = &conn{h: h, id: id, test: r.Test, complete: r.complete, ended: func(err error) { r.done <- err }}
+	if r.OwnMemory {
+		r.c.own = r.Depth
+	}
 	id.Context = r
 	r.times = hdrhistogram.New(1, int64(longest), 3)
 	r.c.watch()

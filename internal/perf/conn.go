@@ -27,6 +27,8 @@ type conn struct {
 	slotSize int
 	inline   bool // messages are posted inline, not from data
 	message  verbs.SendWR
+	own      int // messages that have memory of their own: 1, or all on their way
+	next     int // of them
 	empty    verbs.SendWR
 
 	// complete takes a completion; its error ends the connection. ended is told once, when everything is given back.
@@ -101,7 +103,7 @@ func (c *conn) prepareData(s shape) (err error) {
 		}
 	}
 	if s.sendsData || s.exposed {
-		c.data, err = c.alloc(c.test.Size, access)
+		c.data, err = c.alloc(max(c.own, 1)*c.test.Size, access)
 	}
 	return err
 }
@@ -150,6 +152,10 @@ func (c *conn) meet(peer place) {
 // post posts a message: the test's operation once.
 func (c *conn) post(flags verbs.SendFlags) error {
 	c.message.Flags = flags
+	if c.own > 1 && !c.inline {
+		c.message.SGL[0].Offset = uint32(c.next) * uint32(c.test.Size)
+		c.next = (c.next + 1) % c.own
+	}
 	return c.qp.PostSend(&c.message)
 }
 

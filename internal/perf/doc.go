@@ -18,7 +18,7 @@
 // A client that reads posts an empty Send each second, so that the server knows it alive. The client ends the test by disconnecting.
 //
 // Latency of send and write is half of the round trip, of read the whole, as perftest prints them. Up to DeviceAttr.MaxInline bytes are
-// posted inline. All messages come from, and Writes and Reads go to, the same memory.
+// posted inline. All messages come from, and Writes and Reads go to, the same memory, unless Plan.OwnMemory says otherwise.
 //
 // # Ownership
 //

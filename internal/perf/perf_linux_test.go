@@ -95,7 +95,7 @@ func TestEveryTest(t *testing.T) {
 			cl := r.open(t, r.config(t))
 			for _, test := range tests {
 				const count = 50
-				res, err := cl.Run(t.Context(), Plan{Test: test, Peer: s.Addr(), Count: count})
+				res, err := cl.Run(t.Context(), Plan{Test: test, Peer: s.Addr(), Count: count, OwnMemory: test.Depth > 1})
 				if err != nil {
 					t.Fatalf("%+v: %v", test, err)
 				}
