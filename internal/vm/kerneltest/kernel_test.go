@@ -1,7 +1,7 @@
 //go:build vm
 
 // Package kerneltest runs the packages' tests that need a kernel with RDMA devices (tag rdma) in the machines of package vm: the
-// conformance suite, the data path, the actors, and on demand the differential test, each on soft-RoCE and on soft-iWARP.
+// conformance suite, the data path, the actors and what stands on them, and on demand the differential test, each on soft-RoCE and on soft-iWARP.
 //
 //	go test -tags vm ./internal/vm/kerneltest
 //	go test -tags vm ./internal/vm/kerneltest -run 'TestPackages/6.1/siw/ucm'
@@ -28,6 +28,8 @@ var packages = []struct {
 	{"verbs/uverbs", nil},
 	{"cmid/ucm", []string{"-test.skip=^TestFault"}},
 	{"actor", []string{"-test.run=^TestKernel"}},
+	{"rpc", []string{"-test.run=^TestKernel"}},
+	{"rdmanet", []string{"-test.run=^TestKernel"}},
 }
 
 // random adds the differential test: random, and minutes long.

@@ -1,0 +1,150 @@
+//go:build linux && rdma
+
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid/ucm"
+)
+
+// These tests run where the kernel has RDMA devices: see internal/vm.
+
+// kernelPatience is far above what an emulated machine takes for anything here.
+const kernelPatience = 30 * time.Second
+
+// onKernel is a server and a client over the kernel's devices, each with a runtime of its own. The messages are few and small, because
+// each connection has memory for all of them there; what is larger is read by its receiver.
+func onKernel(t *testing.T) (s *Server, dial func() *Client) {
+	t.Helper()
+	addr := os.Getenv("RDMA_ADDR")
+	if addr == "" {
+		t.Fatal("RDMA_ADDR is not set: this test runs in the rig's machine")
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
+		actor.WithDeadLetterThrottleInterval(time.Millisecond))
+	t.Cleanup(func() {
+		sys.Shutdown()
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
+	})
+	open := func() *rdma.Runtime {
+		rt, err := rdma.Open(sys, rdma.WithDevice(ucm.New()), rdma.WithLogger(log))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), kernelPatience)
+			defer cancel()
+			if err := rt.Shutdown(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		return rt
+	}
+	here, there := open(), open()
+	s = NewServer(there, WithMessages(1<<20, 8))
+	t.Cleanup(s.Close)
+	handleEcho(s)
+	handleCount(s)
+	at, err := s.Listen(t.Context(), addr+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func() *Client {
+		t.Helper()
+		c, err := Dial(t.Context(), here, at.String(), WithMessages(1<<20, 8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+}
+
+// Many callers on two connections, with small and large messages; each gets its own answer.
+func TestKernelCalls(t *testing.T) {
+	_, dial := onKernel(t)
+	clients := []*Client{dial(), dial()}
+	callers, ctx := errgroup.WithContext(t.Context())
+	for i := range 16 {
+		callers.Go(func() error {
+			for n := range 20 {
+				q := bytes.Repeat([]byte{byte(i), byte(n)}, 32<<(n%10)) // up to 32 KiB, and on to
+				if n == 19 {
+					q = bytes.Repeat(q, 20) // 640 KiB
+				}
+				if got, err := CallRaw(ctx, clients[i%2], echo, q, nil); err != nil || !bytes.Equal(got, q) {
+					return fmt.Errorf("caller %d, call %d of %d bytes: %d bytes, %w", i, n, len(q), len(got), err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := callers.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKernelStream(t *testing.T) {
+	_, dial := onKernel(t)
+	in, err := Open(t.Context(), dial(), count, wrapperspb.Int64(2000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got int64
+	for item, err := range in.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if item.Value != got {
+			t.Fatalf("item %d is %d", got, item.Value)
+		}
+		got++
+	}
+	if got != 2000 {
+		t.Errorf("%d items of 2000", got)
+	}
+}
+
+// What is in flight when the server drains is answered, and what comes then is refused.
+func TestKernelDrain(t *testing.T) {
+	s, dial := onKernel(t)
+	b := handleBlock(s)
+	c := dial()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := CallRaw(t.Context(), c, block, []byte("in flight"), nil)
+		answered <- err
+	}()
+	<-b.began
+	drained := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), kernelPatience)
+		defer cancel()
+		drained <- s.Drain(ctx)
+	}()
+	<-s.Draining()
+	if _, err := CallRaw(t.Context(), c, echo, nil, nil); !errors.Is(err, ErrDraining) {
+		t.Errorf("a call to a server that drains: %v", err)
+	}
+	close(b.release)
+	if err := <-answered; err != nil {
+		t.Errorf("the call in flight: %v", err)
+	}
+	if err := <-drained; err != nil {
+		t.Errorf("the drain: %v", err)
+	}
+}
