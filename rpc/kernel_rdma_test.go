@@ -27,7 +27,7 @@ const kernelPatience = 30 * time.Second
 
 // onKernel is a server and a client over the kernel's devices, each with a runtime of its own. The messages are few and small, because
 // each connection has memory for all of them there; what is larger is read by its receiver.
-func onKernel(t *testing.T) (s *Server, dial func() *Client) {
+func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Client) {
 	t.Helper()
 	addr := os.Getenv("RDMA_ADDR")
 	if addr == "" {
@@ -57,8 +57,7 @@ func onKernel(t *testing.T) (s *Server, dial func() *Client) {
 	here, there := open(), open()
 	s = NewServer(there, WithMessages(1<<20, 8))
 	t.Cleanup(s.Close)
-	handleEcho(s)
-	handleCount(s)
+	setup(s)
 	at, err := s.Listen(t.Context(), addr+":0")
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +75,7 @@ func onKernel(t *testing.T) (s *Server, dial func() *Client) {
 
 // Many callers on two connections, with small and large messages; each gets its own answer.
 func TestKernelCalls(t *testing.T) {
-	_, dial := onKernel(t)
+	_, dial := onKernel(t, handleEcho)
 	clients := []*Client{dial(), dial()}
 	callers, ctx := errgroup.WithContext(t.Context())
 	for i := range 16 {
@@ -99,7 +98,7 @@ func TestKernelCalls(t *testing.T) {
 }
 
 func TestKernelStream(t *testing.T) {
-	_, dial := onKernel(t)
+	_, dial := onKernel(t, func(s *Server) { handleCount(s) })
 	in, err := Open(t.Context(), dial(), count, wrapperspb.Int64(2000))
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +120,11 @@ func TestKernelStream(t *testing.T) {
 
 // What is in flight when the server drains is answered, and what comes then is refused.
 func TestKernelDrain(t *testing.T) {
-	s, dial := onKernel(t)
-	b := handleBlock(s)
+	var b *blocking
+	s, dial := onKernel(t, func(s *Server) {
+		handleEcho(s)
+		b = handleBlock(s)
+	})
 	c := dial()
 	answered := make(chan error, 1)
 	go func() {
