@@ -243,10 +243,10 @@ func (c *conn) ready() bool {
 func (c *conn) sendable() bool { return c.queue.len() > 0 && c.ready() && c.readyFor(c.queue.oldest()) }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
-func (c *conn) readyFor(s *Send) bool {
-	if s.Len() <= c.eager {
-		return true
-	}
+func (c *conn) readyFor(s *Send) bool { return s.Len() <= c.eager || c.offerable(s) }
+
+// offerable reports whether s may be offered now.
+func (c *conn) offerable(s *Send) bool {
 	if c.out == nil {
 		c.out = newOffers(c)
 	}

@@ -257,7 +257,7 @@ func TestSendMemory(t *testing.T) {
 		var pairs []pair
 		var kept []*Received
 		for range 3 {
-			p := pair{}
+			var p pair
 			if len(pairs) == 0 {
 				p = w.connect(WithMessages(size, 2), withEager(kib))
 				p.server.reactWith(func(ctx actor.Context) {
