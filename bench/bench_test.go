@@ -45,6 +45,9 @@ func TestEveryEntry(t *testing.T) {
 	for _, s := range scenarios {
 		for _, e := range s.entries {
 			t.Run(s.name+"/"+e.name(), func(t *testing.T) {
+				if underRace && e.contestant == "proto.actor" {
+					t.Skip("its remote races with itself at start and stop")
+				}
 				svc, err := s.serve(e)
 				if err != nil {
 					t.Fatal(err)
