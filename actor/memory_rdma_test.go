@@ -28,7 +28,7 @@ func TestKernelMemory(t *testing.T) {
 	for range writes {
 		next[*WriteDone](p.client)
 	}
-	p.client.send(p.c, &Read{Key: key, Offset: 3*sendDepth - 1, Memory: near, At: 1 << 14, Length: 1 << 14})
+	p.client.send(p.c, &Read{Key: key, Offset: writes - 1, Memory: near, At: 1 << 14, Length: 1 << 14})
 	next[*ReadDone](p.client)
 	if b := contents(p.client, p.c, near); string(b[1<<14:1<<14+18]) != "through the kernel" {
 		t.Errorf("read %q", b[1<<14:1<<14+18])
