@@ -161,7 +161,7 @@ func channel(t *testing.T, r *run) {
 		readable := func(timeout time.Duration) bool {
 			fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 			n, err := unix.Poll(fds, int(timeout/time.Millisecond))
-			for err == unix.EINTR { //nolint:errorlint // a system call's own; Go's scheduler sends signals
+			for err == unix.EINTR { // Go's scheduler sends signals
 				n, err = unix.Poll(fds, int(timeout/time.Millisecond))
 			}
 			w.must(err)

@@ -106,9 +106,12 @@ func list(ctx context.Context, c *rpc.Client, args []string, out io.Writer) erro
 func watch(ctx context.Context, rt *rdma.Runtime, addr, prefix string, after uint64, out, log io.Writer) error {
 	for away := false; ; {
 		err := follow(ctx, rt, addr, prefix, &after, out)
-		switch {
-		case ctx.Err() != nil:
+		select {
+		case <-ctx.Done():
 			return nil
+		default:
+		}
+		switch {
 		case errors.Is(err, kv.ErrCompacted):
 			fmt.Fprintln(log, "--", err, "- beginning again")
 			after = 0
