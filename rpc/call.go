@@ -14,6 +14,7 @@ type call struct {
 	reply []byte        // the answer
 	err   *Error        // or why there is none
 	next  *call         // among those that are being finished
+	body  []byte        // of those: the answer in the received message
 
 	stream *receiving // of a stream
 	actor  *Pending   // whose answer is a message

@@ -23,6 +23,10 @@ type link struct {
 	over   bool  // nothing is received any more
 	unsure bool  // a message was lost that was not the last
 
+	// Set before the first call.
+	max  int // bytes the server takes
+	peer rdma.Addr
+
 	// out.mu.
 	slots    []slot
 	free     []uint16 // of slots
@@ -30,8 +34,6 @@ type link struct {
 	limit    int      // of slots
 	methods  []uint16 // by method.index: the number it was declared with, counted from 1
 	declared uint16
-	max      int // bytes the server takes
-	peer     rdma.Addr
 	draining bool  // the server wants no calls any more
 	failed   error // no calls any more; nil while there is a connection
 }
@@ -203,11 +205,12 @@ func (l *link) ended(m *method, f Fate) *Error {
 	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
-// finish wakes callers.
+// finish gives callers their answers.
 func (l *link) finish(list *call) {
 	for c := list; c != nil; {
 		next := c.next
-		c.next = nil
+		c.reply = append(c.reply[:0], c.body...)
+		c.next, c.body = nil, nil
 		c.finish()
 		c = next
 	}
@@ -288,7 +291,7 @@ func (l *link) frame(h header, body []byte) (*call, error) {
 	if c.err = failure; failure != nil {
 		failure.Method = c.m.name
 	} else if !s.stream {
-		c.reply = append(c.reply[:0], body...)
+		c.body = body
 	}
 	return c, nil
 }
@@ -316,39 +319,61 @@ func (l *link) start(c *call, h header, metadata, body []byte) error {
 	if c.m.stream {
 		h.flags |= flagStream
 	}
-	l.out.mu.Lock()
-	switch {
-	case l.failed != nil:
-		defer l.out.mu.Unlock()
-		return l.ended(c.m, FateNotSent)
-	case l.draining:
-		l.out.mu.Unlock()
-		return &Error{Code: CodeDraining, Method: c.m.name, Fate: FateNotSent}
-	case headerLen+n > l.max:
-		l.out.mu.Unlock()
+	if headerLen+n > l.max {
 		return &Error{
 			Code: CodeTooLarge, Method: c.m.name, Fate: FateNotSent,
 			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-headerLen),
 		}
-	case l.inUse >= l.limit:
+	}
+	var own *rdma.Send // a large one is encoded before the others have to wait
+	var p []byte
+	if n > gatherBytes {
+		own, p = rdma.BuildSend(headerLen + n)
+		putRequest(p[headerLen:], metadata, body)
+	}
+	l.out.mu.Lock()
+	if err := l.refusal(c.m); err != nil {
 		l.out.mu.Unlock()
-		return &Error{Code: CodeOverloaded, Method: c.m.name, Fate: FateNotSent}
+		return err
 	}
 	h.typ, h.number, h.length = frameCall, l.number(c.m), uint32(n)
 	h.call = l.enter(c)
-	p := l.out.frame(headerLen + n)
-	h.put(p)
-	p = p[headerLen:]
+	s := &l.slots[h.call.slot()]
+	if own != nil {
+		h.put(p)
+		s.number = l.out.putSend(own)
+	} else {
+		p = l.out.frame(headerLen + n)
+		h.put(p)
+		putRequest(p[headerLen:], metadata, body)
+		s.number = l.out.number
+	}
+	wake := l.out.wake()
+	l.out.mu.Unlock()
+	if wake {
+		l.out.tell()
+	}
+	return nil
+}
+
+// putRequest fills in a call's body.
+func putRequest(p, metadata, body []byte) {
 	if len(metadata) > 0 {
 		p[0], p[1] = byte(len(metadata)>>8), byte(len(metadata))
 		p = p[2+copy(p[2:], metadata):]
 	}
 	copy(p, body)
-	l.slots[h.call.slot()].number = l.out.number
-	wake := l.out.wake()
-	l.out.mu.Unlock()
-	if wake {
-		l.out.tell()
+}
+
+// refusal is why there can be no further call now; nil: there can. out.mu is held.
+func (l *link) refusal(m *method) error {
+	switch {
+	case l.failed != nil:
+		return l.ended(m, FateNotSent)
+	case l.draining:
+		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
+	case l.inUse >= l.limit:
+		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
 	}
 	return nil
 }

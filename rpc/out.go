@@ -89,14 +89,15 @@ func (o *out) put(h header, body []byte) {
 	copy(p[headerLen:], body)
 }
 
-// putSend puts a frame that has a message of its own. mu is held.
-func (o *out) putSend(s *rdma.Send) {
+// putSend puts a frame that has a message of its own, and gives that one's number. mu is held.
+func (o *out) putSend(s *rdma.Send) (number uint64) {
 	if len(o.cur) > 0 {
 		o.close()
 	}
 	o.full = append(o.full, segment{send: s})
 	o.bytes += s.Len()
 	o.number++
+	return o.number - 1
 }
 
 // close ends the message that is being gathered.

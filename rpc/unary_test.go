@@ -246,3 +246,27 @@ func TestMetadata(t *testing.T) {
 func TestInfiniBandPadsTheHello(t *testing.T) {
 	inWorld(t, rigConfig{world: []actortest.Option{actortest.InfiniBand()}}, handleEcho, func(r *rig) { r.good() })
 }
+
+func TestLargeMessages(t *testing.T) {
+	large := WithMessages(4<<20, 8)
+	inWorld(t, rigConfig{server: []ServerOption{large}, client: []ClientOption{large}}, handleEcho, func(r *rig) {
+		errs := make(chan error, 4)
+		for i := range cap(errs) {
+			go func() {
+				q := bytes.Repeat([]byte{byte(i)}, 3<<20+i)
+				got, err := CallRaw(r.t.Context(), r.c, echo, q, nil)
+				if err == nil && !bytes.Equal(got, q) {
+					err = fmt.Errorf("%d bytes became %d others", len(q), len(got))
+				}
+				errs <- err
+			}()
+		}
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				r.t.Error(err)
+			}
+		}
+		_, err := CallRaw(r.t.Context(), r.c, echo, make([]byte, 4<<20), nil)
+		want(r.t, err, ErrTooLarge, FateNotSent)
+	})
+}
