@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 )
 
@@ -76,6 +77,9 @@ func words(file string) []string {
 	return append(w, "", "")
 }
 
+// idleLoad is the load average above which a machine is not one's own.
+const idleLoad = 0.7
+
 // head says what was measured where.
 func (d *document) head() string {
 	var b strings.Builder
@@ -90,6 +94,9 @@ func (d *document) head() string {
 		fmt.Fprintf(&b, " %s %s", name[strings.LastIndex(name, "/")+1:], d.Modules[name])
 	}
 	b.WriteString(".\n")
+	if busy, _ := strconv.ParseFloat(strings.Fields(d.Load + " 0")[0], 64); busy > idleLoad {
+		b.WriteString("\n**Other programs ran meanwhile: the figures say little, the spread of the rounds how little.**\n")
+	}
 	if d.Quick {
 		b.WriteString("\n**A quick run: that everything runs is all it says.**\n")
 	}
