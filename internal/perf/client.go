@@ -174,6 +174,9 @@ func (r *run) established(to place) error {
 	return r.fill()
 }
 
+// heartbeat is how often a client that reads says that it is there.
+const heartbeat = time.Second
+
 // beat tells a server that nothing else tells of its client.
 func (r *run) beat() {
 	r.c.h.loop.AfterFunc(heartbeat, func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -142,7 +141,7 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 	id.Context = c
 	s.conns[c] = struct{}{}
 	s.memory += t.Size * t.Depth
-	if err := errors.Join(c.prepare(t.serverShape())); err != nil {
+	if err := c.prepare(t.serverShape()); err != nil {
 		c.fail(err)
 		return nil
 	}
@@ -203,6 +202,3 @@ func Serve(ctx context.Context, cfg Config, at cmid.Addr, told func(cmid.Addr)) 
 	served, closeErr := s.Close()
 	return served, errors.Join(err, closeErr)
 }
-
-// heartbeat is how often a client that reads says that it is there.
-const heartbeat = time.Second
