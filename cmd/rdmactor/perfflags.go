@@ -96,7 +96,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 		return err
 	}
 	f.Func("sizes", "`SIZES` in bytes, K or M: a list such as 64,4K, or 1:1M for its powers of two (default 64)", size)
-	f.Func("size", "the same", size)
+	f.Func("size", "the same as -sizes: `SIZE`", size)
 	latency := f.Bool("latency", false, "measure latency (default: both)")
 	bandwidth := f.Bool("bandwidth", false, "measure bandwidth (default: both)")
 	f.IntVar(&o.depth, "depth", 0, "`MESSAGES` on their way for bandwidth (default: as many as 16 MiB hold, 4 to 256)")
