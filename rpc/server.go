@@ -65,13 +65,15 @@ func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	return at.Local, nil
 }
 
-// Serve listens at addr and serves until ctx ends or the server is closed. It does not drain: what is in flight goes on.
+// Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the orderly way), or until it has been
+// drained or closed.
 func (s *Server) Serve(ctx context.Context, addr string) error {
 	if _, err := s.Listen(ctx, addr); err != nil {
 		return err
 	}
 	select {
 	case <-ctx.Done():
+		s.Close()
 		return context.Cause(ctx)
 	case <-s.idle:
 		return &Error{Code: CodeClosed, Fate: FateNotSent}

@@ -337,10 +337,12 @@ func (c *serverConn) now(h header, hd *handler, metadata, body []byte) error {
 	began := c.tasks.Begin(hd.task)
 	call.handle()
 	c.tasks.End(began)
-	if !call.ctx.touched() { // else somebody may wait for it still
-		call.ctx = callContext{}
-		c.inline = call
+	if call.ctx.touched() { // somebody may have it still
+		call.ctx.end(errHandled)
+		return nil
 	}
+	call.ctx = callContext{}
+	c.inline = call
 	return nil
 }
 

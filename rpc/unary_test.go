@@ -270,3 +270,60 @@ func TestLargeMessages(t *testing.T) {
 		want(r.t, err, ErrTooLarge, FateNotSent)
 	})
 }
+
+// The context of a handler ends with it, wherever it runs; one that was kept belongs to no other call.
+func TestContextEndsWithItsHandler(t *testing.T) {
+	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
+		t.Run(name, func(t *testing.T) {
+			kept := make(chan context.Context, 2)
+			inWorld(t, rigConfig{}, func(s *Server) {
+				HandleRaw(s, echo, func(ctx context.Context, q, reply []byte) ([]byte, error) {
+					child, cancel := context.WithTimeout(context.WithValue(ctx, name, "mine"), time.Hour)
+					defer cancel()
+					if child.Err() != nil || child.Value(name) != "mine" {
+						return nil, errors.New("the context is over before its call")
+					}
+					kept <- ctx
+					return append(reply, q...), nil
+				}, opts...)
+			}, func(r *rig) {
+				for range 2 {
+					if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
+						r.t.Fatal(err)
+					}
+				}
+				r.Wait()
+				first, second := <-kept, <-kept
+				if first == second || !errors.Is(first.Err(), context.Canceled) || !errors.Is(second.Err(), context.Canceled) {
+					r.t.Errorf("%v, %v", first.Err(), second.Err())
+				}
+			})
+		})
+	}
+}
+
+func TestServe(t *testing.T) {
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		ctx, cancel := context.WithCancel(r.t.Context())
+		served := make(chan error, 1)
+		s := NewServer(r.far)
+		handleEcho(s)
+		go func() { served <- s.Serve(ctx, there+":7472") }()
+		r.Wait()
+		c, err := Dial(r.t.Context(), r.Runtime(), there+":7472")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := CallRaw(r.t.Context(), c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+		cancel()
+		if err := <-served; !errors.Is(err, context.Canceled) {
+			r.t.Error(err)
+		}
+		if _, err := s.Listen(r.t.Context(), there+":7473"); !errors.Is(err, ErrClosed) {
+			r.t.Error(err)
+		}
+	})
+}
