@@ -24,7 +24,8 @@ func openRuntime(tb testing.TB, opts ...rdma.Option) *rdma.Runtime {
 	tb.Helper()
 	closesFiles(tb)
 	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
+		actor.WithDeadLetterThrottleInterval(time.Millisecond))
 	rt, err := rdma.Open(sys, append([]rdma.Option{rdma.WithDevice(iwarp.New()), rdma.WithLogger(log)}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
@@ -36,6 +37,7 @@ func openRuntime(tb testing.TB, opts ...rdma.Option) *rdma.Runtime {
 			tb.Error(err)
 		}
 		sys.Shutdown()
+		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
 	})
 	return rt
 }
