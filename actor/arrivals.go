@@ -41,14 +41,18 @@ const (
 	// for no more than that.
 	readsMax = 4
 	readPart = 1 << 20
+	// keepTold is how many messages that were told are kept in any case.
+	keepTold = 64
 	// readPatience is how long a peer may take for a Read that it has offered.
 	readPatience = 30 * time.Second
 )
 
 // put adds what has come.
 func (b *arrivals) put(m *Received, from offer) {
-	if b.first == len(b.in) {
-		b.in, b.first, b.next = b.in[:0], 0, 0
+	if b.first == len(b.in) || b.first >= keepTold && b.first > len(b.in)/2 { // a peer may see to it that some wait at any time
+		n := copy(b.in, b.in[b.first:])
+		clear(b.in[n:])
+		b.in, b.first, b.next = b.in[:n], 0, max(b.next-b.first, 0)
 	}
 	b.in = append(b.in, pending{m: m, from: from})
 }

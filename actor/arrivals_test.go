@@ -1,0 +1,29 @@
+package actor
+
+import (
+	"testing"
+	"time"
+)
+
+// A peer that sees to it that there is always a message which is still being read does not have this side keep what was told before.
+func TestArrivalsDoNotPileUp(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const n = 10 * keepTold
+		p := w.connect(WithMessages(64<<10, 32), withEager(kib))
+		w.f.Delay(time.Millisecond) // so that each is on its way for longer than it takes until the next comes
+		for i := range n {
+			p.client.send(p.c, NewSend(pattern(2*kib, i)))
+			time.Sleep(700 * time.Microsecond)
+		}
+		for i := range n {
+			if g := p.server.any(); g.data != string(pattern(2*kib, i)) {
+				w.Fatalf("message %d came as another one", i)
+			}
+		}
+		w.onLoop(w.far, func(l *loop) {
+			if in := w.conn(l, p.s).in; cap(in.in) > 4*keepTold {
+				w.Errorf("after %d messages there is room for %d that wait, want %d", n, cap(in.in), 4*keepTold)
+			}
+		})
+	})
+}
