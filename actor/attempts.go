@@ -113,7 +113,7 @@ func (it *ident) renew() error {
 		return err
 	}
 	old.Context = nil
-	it.conn, it.id, id.Context = nil, id, it
+	it.conn, it.memory, it.id, id.Context = nil, 0, id, it
 	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {

@@ -349,6 +349,10 @@ func (it *ident) late(cmd Command) Event {
 	if it.id == nil {
 		err = it.cause // it could never be made
 	}
+	switch cmd.(type) {
+	case *Read, *Write:
+		return it.accessError(cmd, err)
+	}
 	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
 }
 

@@ -23,6 +23,7 @@ import (
 // anything is concluded from it.
 type Memory struct {
 	it      *ident
+	c       *conn     // Dial goes to its next address with another one
 	mr      *verbs.MR // nil: gone
 	n       int
 	access  Access
@@ -187,7 +188,7 @@ func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 		ev = &Revoked{it.base(), c.Memory}
 	case *FreeMemory:
 		if err = it.idle(c.Memory); err == nil {
-			it.drop(c.Memory)
+			err = it.drop(c.Memory)
 		}
 		ev = &Done{EventBase: it.base(), Command: c}
 	}
@@ -211,8 +212,7 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Memory{it: it, mr: mr, n: c.Bytes, access: c.Access}
-	return m, nil
+	return &Memory{it: it, c: it.conn, mr: mr, n: c.Bytes, access: c.Access}, nil
 }
 
 // register makes memory within WithMemory.
@@ -235,7 +235,7 @@ func (it *ident) mine(m *Memory) error {
 	switch {
 	case m == nil || m.it != it:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.Bytes() == nil || it.conn.over:
+	case m.Bytes() == nil || m.c != it.conn || m.c.over:
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil
@@ -277,16 +277,22 @@ func (it *ident) revoke(m *Memory) error {
 		return err
 	}
 	copy(mr.Bytes, m.mr.Bytes)
-	it.drop(m)
+	if err := it.drop(m); err != nil {
+		it.memory -= m.n
+		return errors.Join(err, it.conn.free(mr))
+	}
 	m.mr, m.granted = mr, false
 	return nil
 }
 
-// drop gives m's registration back.
-func (it *ident) drop(m *Memory) {
-	it.conn.free(m.mr)
+// drop gives m's registration back. An error: a peer may still reach it.
+func (it *ident) drop(m *Memory) error {
+	if err := it.conn.free(m.mr); err != nil {
+		return err
+	}
 	it.memory -= m.n
 	m.mr = nil
+	return nil
 }
 
 // alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at the latest.
@@ -303,18 +309,22 @@ func (c *conn) alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// free gives memory of alloc's back, which nothing posted names.
-func (c *conn) free(mr *verbs.MR) {
-	if i := slices.Index(c.regions, mr); i >= 0 {
-		c.regions = slices.Delete(c.regions, i, i+1)
-		c.l.memoryBudget += len(mr.Bytes)
-		c.d.closed("dereg_mr", c.d.dev.Free(mr))
+// free gives memory of alloc's back, which nothing posted names. An error: the device has it still.
+func (c *conn) free(mr *verbs.MR) error {
+	n := len(mr.Bytes)
+	if err := c.d.dev.Free(mr); err != nil && !c.d.removed {
+		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, c.d.dev.Name(), err)
 	}
+	c.regions = slices.DeleteFunc(c.regions, func(other *verbs.MR) bool { return other == mr })
+	c.l.memoryBudget += n
+	return nil
 }
 
 // freeAll gives the rest back, when the queue pair is gone.
 func (c *conn) freeAll() {
-	for len(c.regions) > 0 {
-		c.free(c.regions[len(c.regions)-1])
+	for _, mr := range c.regions {
+		c.l.memoryBudget += len(mr.Bytes)
+		c.d.closed("dereg_mr", c.d.dev.Free(mr))
 	}
+	c.regions = nil
 }
