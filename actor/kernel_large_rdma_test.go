@@ -41,9 +41,10 @@ func TestKernelLarge(t *testing.T) {
 		if want := pattern(sizes[i%len(sizes)], i); g.data != string(want) {
 			t.Fatalf("echo %d is %T with %d bytes, want %d others", i, g.msg, len(g.data), len(want))
 		}
-		if ids[g.sender.Id]++; i == rounds*len(sizes)-1 {
-			p.send(g.sender, &Close{})
-		}
+		ids[g.sender.Id]++
+	}
+	for _, id := range dialled {
+		p.send(id, &Close{})
 	}
 	for range ids {
 		end := until[*Closed](p)
