@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,4 +247,51 @@ func TestOwnerElsewhere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who gives up while it waits for its turn says so, though no attempt has failed.
+func TestGivesUpInTheLine(t *testing.T) {
+	inRig(t, func(r *rig) {
+		l := reconnect.NewLimiter(1, 1e-6)
+		r.serve()
+		first := r.spawn(reconnect.Config{Limiter: l})
+		r.accept()
+		r.spawn(reconnect.Config{Limiter: l, GiveUp: time.Second})
+		c := actortest.Next[*reconnect.Closed](r.owner)
+		if !is(c.Err, reconnect.ErrGaveUp) || strings.Contains(c.Err.Error(), "%!") {
+			t.Errorf("told %v", c.Err)
+		}
+		r.link = first
+		r.finish()
+	})
+}
+
+// A connection that comes and goes does not leave a timer behind each time.
+func TestTimersDoNotPileUp(t *testing.T) {
+	inRig(t, func(r *rig) {
+		r.serve()
+		r.spawn(reconnect.Config{GiveUp: 1000 * time.Hour})
+		timers := func() (n int) {
+			r.Wait()
+			for _, l := range r.Runtime().Loops() {
+				n += l.Timers
+			}
+			return n
+		}
+		conn, _ := r.accept()
+		before := timers()
+		for range 20 {
+			r.Disconnect(conn)
+			r.ended()
+			conn, _ = r.accept()
+		}
+		if after := timers(); after > before+2 {
+			t.Errorf("%d timers, and %d before 20 generations", after, before)
+		}
+		r.finish()
+		r.Advance(time.Minute) // Close's is over
+		if left := timers(); left > 0 {
+			t.Errorf("%d timers are left", left)
+		}
+	})
 }

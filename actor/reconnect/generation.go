@@ -56,7 +56,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 		l.finish(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
 		return
 	}
-	l.phase, l.upSince, l.failed, l.closeSent = phaseUp, rdma.Now(ctx), 0, false
+	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, rdma.Now(ctx), 0, nil, false
 	l.tell(&Up{Generation: l.generation, Accepted: accepted, Established: ev})
 	for _, m := range l.out.begin(line, ev.MaxMessage) {
 		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
@@ -71,8 +71,19 @@ func (l *link) lost(ctx actor.Context) {
 		l.pause.reset()
 	}
 	if l.cfg.GiveUp > 0 {
-		rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
+		if l.patience != nil {
+			l.patience()
+		}
+		l.patience = rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
 	}
+}
+
+// gaveUp is why it ends when GiveUp is over: also of one that has not tried since it was up.
+func (l *link) gaveUp() error {
+	if l.failure == nil {
+		return fmt.Errorf("%w after %v, before another attempt", ErrGaveUp, l.cfg.GiveUp)
+	}
+	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.cfg.GiveUp, l.failure)
 }
 
 // down ends the generation, and decides what follows. f is why it was never up.

@@ -26,10 +26,11 @@ type link struct {
 	ticket     ticket
 	dialling   bool      // has its place at the Limiter
 	timer      func()    // stops it; nil: none
+	patience   func()    // stops the timer of GiveUp; nil: none
 	downSince  time.Time // also before the first connection
 	upSince    time.Time
 	failed     int    // attempts in a row
-	failure    error  // of the last of them
+	failure    error  // of the last of them; nil: there was none
 	cause      error  // why it ended
 	fates      []Fate // of what waited then
 	orphan     bool   // the owner has stopped: nobody is told
@@ -135,7 +136,7 @@ func (l *link) Receive(ctx actor.Context) {
 		}
 	case *tooLong:
 		if l.phase != phaseUp && l.downSince.Equal(m.since) {
-			l.finish(ctx, fmt.Errorf("%w after %v: %w", ErrGaveUp, l.cfg.GiveUp, l.failure))
+			l.finish(ctx, l.gaveUp())
 		}
 	case *overdue:
 		l.finish(ctx, fmt.Errorf("the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
@@ -151,7 +152,12 @@ func (l *link) Receive(ctx actor.Context) {
 	case *actor.Stopping, *actor.Restarting:
 		l.finish(ctx, rdma.ErrStopped)
 		l.closed()
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+	case *actor.DeadLetterResponse:
+		if l.phase == phaseAccepting && l.id.Equal(m.Target) { // the request has gone before it was accepted, and told somebody else
+			l.id = nil
+			l.down(ctx, errGone, nil)
+		}
+	case actor.SystemMessage, actor.AutoReceiveMessage:
 	default:
 		l.refuse(message{}, fmt.Errorf("%T is nothing for a reconnecting actor: %w", m, unix.EINVAL))
 	}
@@ -250,6 +256,9 @@ func (l *link) finish(ctx actor.Context, err error) {
 	l.phase, l.closing, l.cause = phaseEnded, true, err
 	if l.release != nil {
 		l.release()
+	}
+	if l.patience != nil {
+		l.patience() // it would keep what is left of us until then
 	}
 	if p := l.cfg.Peers; p != nil {
 		p.leave(l.cfg.Peer, ctx.Self())

@@ -81,6 +81,7 @@ var (
 	ErrWrongNode = errors.New("another node answers")
 
 	errClosing = errors.New("the peer is closing")
+	errGone    = errors.New("the peer's request has gone")
 )
 
 // hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind u8, node u64, incarnation u64, number

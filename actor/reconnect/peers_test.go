@@ -274,3 +274,45 @@ func TestStaleIncarnation(t *testing.T) {
 		})
 	})
 }
+
+// passed is a request that its listener's owner passes on when it has gone.
+type passed struct {
+	actor.Context
+	from *actor.PID
+	r    *rdma.ConnectRequest
+}
+
+func (p passed) Sender() *actor.PID { return p.from }
+
+// A request that has gone when it is to be accepted does not keep its node from dialling.
+func TestRequestHasGone(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		a, b := pair(w, true)
+		a.listen()
+		b.listen()
+		_ = w.System().Root.StopFuture(a.listener).Wait() // another owner takes its place
+		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Send(a.rt.CreateID(ctx.Self()), &rdma.Serve{Addr: ":7471"})
+			case *rdma.ConnectRequest:
+				ctx.Respond(&rdma.DestroyID{})
+				rdma.After(ctx, time.Millisecond, &passed{from: ctx.Sender(), r: m})
+			case *passed:
+				m.Context = ctx
+				a.peers.Request(m, m.r)
+			}
+		}, a.rt.OnLoop()))
+		w.Wait()
+		b.dial()
+		w.Wait()
+		b.dies()
+		a.dial()
+		w.Advance(time.Minute)
+		a.diary.read(w, func() {
+			if n := len(a.diary.downs); n < 3 {
+				t.Errorf("after a minute without its peer a node has dialled %d times", n)
+			}
+		})
+	})
+}
