@@ -90,14 +90,19 @@ func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 	return mr, err
 }
 
+// Local makes a memory region of b that is in no table: verbs.Registrar.
+func (p *domain) Local(b []byte) verbs.MR { return verbs.MR{PD: p, Bytes: b} }
+
 // region makes a memory region without memory. Its key and its address are random: neither tells a peer anything about the process or
 // about other regions, and guessing costs a connection each time.
 func (p *domain) region(access verbs.Access) (*verbs.MR, error) {
 	switch {
-	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
+	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0:
 		return nil, fmt.Errorf("iwarp: memory region with unknown access %#x: %w", access, unix.EINVAL)
-	case access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0:
+	case access&(verbs.RemoteWrite|verbs.RemoteAtomic) != 0 && access&verbs.LocalWrite == 0:
 		return nil, fmt.Errorf("iwarp: memory region with remote write but without local write: %w", unix.EINVAL)
+	case access&verbs.RemoteAtomic != 0:
+		return nil, fmt.Errorf("iwarp: memory region with remote atomic: %w", verbs.ErrNotSupported)
 	case p.gone:
 		return nil, fmt.Errorf("iwarp: memory region in a closed protection domain: %w", unix.EINVAL)
 	}

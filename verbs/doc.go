@@ -25,7 +25,7 @@
 //
 // # Limitations
 //
-// Reliable connected queue pairs, and datagrams where the device has them; no atomics. Memory comes from [Device.Alloc]; a caller's
-// slice is registered by devices inside the process only ([Registrar]). A datagram's receive buffer begins with [GRHLen] bytes for the
-// routing header.
+// Reliable connected queue pairs, and datagrams and atomic operations where the device has them. Memory comes from [Device.Alloc]; a
+// caller's slice is registered by devices inside the process only ([Registrar]). A datagram's receive buffer begins with [GRHLen] bytes
+// for the routing header.
 package verbs

@@ -42,12 +42,15 @@ type DeviceAttr struct {
 	MaxSGE     int    // scatter/gather elements per work request; a Read has one at most
 	MaxInline  int    // bytes of inline data
 	MaxMessage uint32 // bytes of one message
-	MaxRDAtom  int    // reads outstanding per queue pair, each direction
+	MaxRDAtom  int    // reads and atomic operations outstanding per queue pair, each direction
 	MaxCQE     int    // entries of a completion queue, which must not overflow; 0: completion queues grow as they need to
 	// MaxDatagram is the bytes of one datagram's payload, without GRHLen; 0: the device has none.
 	MaxDatagram int
 	// Immediate says that SendWithImm exists, and Invalidates that SendWithInvalidate does.
 	Immediate, Invalidates bool
+	// Atomics says that AtomicCmpSwap and AtomicFetchAdd exist (ibv_device_attr.atomic_cap). They are atomic with regard to one another on
+	// one device: not to Writes, and not to what a processor does to the same memory.
+	Atomics bool
 	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty called and waits for it. Otherwise
 	// enough receives must be posted beforehand: on iWARP such a message ends its connection.
 	AsksForReceives bool
@@ -64,15 +67,16 @@ type Access uint8
 
 // Access rights. Local read is always granted.
 const (
-	LocalWrite  Access = 1 << iota // IBV_ACCESS_LOCAL_WRITE
-	RemoteWrite                    // IBV_ACCESS_REMOTE_WRITE
-	RemoteRead                     // IBV_ACCESS_REMOTE_READ
+	LocalWrite   Access = 1 << iota // IBV_ACCESS_LOCAL_WRITE
+	RemoteWrite                     // IBV_ACCESS_REMOTE_WRITE
+	RemoteRead                      // IBV_ACCESS_REMOTE_READ
+	RemoteAtomic                    // IBV_ACCESS_REMOTE_ATOMIC. ErrNotSupported without DeviceAttr.Atomics
 )
 
 // PD is a protection domain. Loop goroutine only.
 type PD interface {
 	// Alloc makes a registered memory region of n bytes. The memory is the device's; it stays valid until Device.Free. EINVAL for
-	// RemoteWrite without LocalWrite, as ibv_reg_mr(3).
+	// RemoteWrite or RemoteAtomic without LocalWrite, as ibv_reg_mr(3).
 	Alloc(n int, access Access) (*MR, error)
 	// Close destroys the domain (ibv_dealloc_pd(3)): EBUSY while a queue pair, a shared receive queue or memory is in it, EINVAL
 	// for Device.PD.
@@ -86,6 +90,9 @@ type Registrar interface {
 	// Register makes a memory region of b, which is not copied. As long as it is registered b must stay as it is, and where a peer is
 	// reading it, until what was posted after Device.Free has been sent. Errors as Alloc.
 	Register(b []byte, access Access) (*MR, error)
+	// Local makes a memory region of b to send from, and for nothing else: nobody can name it, so it costs nothing and is not to be
+	// freed. b must stay as it is while a send from it is posted.
+	Local(b []byte) MR
 }
 
 // MR is a registered memory region.
@@ -120,9 +127,19 @@ const (
 	Read                             // IBV_WR_RDMA_READ: from RemoteAddr to SGL, which is one element with LocalWrite, or none
 	Recv                             // IBV_WC_RECV
 	SendWithImm                      // IBV_WR_SEND_WITH_IMM: a Send with SendWR.Imm. ErrNotSupported without DeviceAttr.Immediate
+	AtomicCmpSwap                    // IBV_WR_ATOMIC_CMP_AND_SWP: if RemoteAddr holds CompareAdd it gets Swap
+	AtomicFetchAdd                   // IBV_WR_ATOMIC_FETCH_AND_ADD: CompareAdd is added to what RemoteAddr holds, modulo 2^64
 )
 
-var opcodeNames = [...]string{"send", "send with invalidate", "write", "read", "recv", "send with immediate"}
+// Atomic is true for AtomicCmpSwap and AtomicFetchAdd. Both are on AtomicLen bytes at RemoteAddr, a multiple of AtomicLen, as an integer in
+// the target's byte order, and bring what was there before to SGL: one element of AtomicLen bytes with LocalWrite, in host byte order. They
+// count as Reads, for Fence and DeviceAttr.MaxRDAtom too. ErrNotSupported without DeviceAttr.Atomics.
+func (o Opcode) Atomic() bool { return o == AtomicCmpSwap || o == AtomicFetchAdd }
+
+// AtomicLen is the bytes of an atomic operation.
+const AtomicLen = 8
+
+var opcodeNames = [...]string{"send", "send with invalidate", "write", "read", "recv", "send with immediate", "compare and swap", "fetch and add"}
 
 // String is the operation in words.
 func (o Opcode) String() string {
@@ -138,7 +155,7 @@ type SendFlags uint8
 // The flags.
 const (
 	Signaled  SendFlags = 1 << iota // complete with a WC also on success
-	Fence                           // wait for earlier Reads
+	Fence                           // wait for earlier Reads and atomics
 	Solicited                       // ask the peer for a solicited event
 )
 
@@ -149,9 +166,11 @@ type SendWR struct {
 	Flags      SendFlags
 	Inline     []byte // copied by PostSend instead of SGL; at most DeviceAttr.MaxInline bytes
 	SGL        []SGE  // the list is copied by PostSend; the memory is referenced until the completion
-	RemoteAddr uint64 // Write, Read: MR.Addr of the peer's region, plus the offset in it. Ignored where the length is 0
-	RKey       uint32 // Write, Read: its key, ignored likewise; SendWithInvalidate: the key to invalidate
+	RemoteAddr uint64 // Write, Read, atomics: MR.Addr of the peer's region, plus the offset in it. Ignored where the length is 0
+	RKey       uint32 // Write, Read, atomics: its key, ignored likewise; SendWithInvalidate: the key to invalidate
 	Imm        uint32 // SendWithImm: four bytes for the receive's completion, in host byte order
+	CompareAdd uint64 // AtomicCmpSwap: what must be there; AtomicFetchAdd: what is added
+	Swap       uint64 // AtomicCmpSwap: what is put there
 
 	// Datagram queue pairs only: where the Send goes. The handle must stay until the completion.
 	AH         AH
@@ -170,7 +189,7 @@ type WC struct {
 	ID     uint64 // the work request's
 	Status Status
 	Op     Opcode
-	Bytes  uint32 // received, sent, written or read
+	Bytes  uint32 // received, sent, written or read; of atomics AtomicLen
 	// InvalidatedRKey is the key that the peer's SendWithInvalidate took back, on a receive (IBV_WC_WITH_INV); 0: none.
 	InvalidatedRKey uint32
 	QP              QP     // whose work request it was
@@ -234,7 +253,7 @@ type QP interface {
 	// Context is what QPInitAttr.Context was.
 	Context() any
 	// PostSend queues wr. Errors: EINVAL (not connected or over: nothing will complete; a malformed request; memory that is freed or
-	// of another protection domain; a Read where the peer serves none), ENOMEM (queue full).
+	// of another protection domain; a Read or an atomic where the peer serves none), ENOMEM (queue full).
 	PostSend(wr *SendWR) error
 	// PostRecv queues wr; legal from creation on, before the connection is established. ENOMEM when the queue is full.
 	PostRecv(wr RecvWR) error

@@ -57,7 +57,7 @@ func (d *device) query(guid uint64) error {
 	}
 	switch resp.VendorID {
 	case rxeVendor:
-		d.attr = verbs.DeviceAttr{MaxSGE: rxeMaxSGE, MaxInline: rxeInline, Immediate: true}
+		d.attr = verbs.DeviceAttr{MaxSGE: rxeMaxSGE, MaxInline: rxeInline, Immediate: true, Atomics: resp.AtomicCap != 0}
 	case siwVendor:
 		d.siw = true
 		d.attr = verbs.DeviceAttr{MaxSGE: siwMaxSGE, MaxInline: siwMaxInline, NotifiesAll: true}

@@ -70,10 +70,12 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	switch {
 	case n <= 0 || uint64(n) > math.MaxUint32:
 		return nil, fmt.Errorf("uverbs: memory region of %d bytes: %w", n, unix.EINVAL)
-	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
+	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0:
 		return nil, fmt.Errorf("uverbs: memory region with unknown access %#x: %w", access, unix.EINVAL)
-	case access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0:
+	case access&(verbs.RemoteWrite|verbs.RemoteAtomic) != 0 && access&verbs.LocalWrite == 0:
 		return nil, fmt.Errorf("uverbs: memory region with remote write but without local write: %w", unix.EINVAL)
+	case access&verbs.RemoteAtomic != 0 && !d.attr.Atomics:
+		return nil, fmt.Errorf("uverbs: memory region with remote atomic: %w", verbs.ErrNotSupported)
 	case p.gone:
 		return nil, fmt.Errorf("uverbs: memory region in a closed protection domain: %w", unix.EINVAL)
 	}

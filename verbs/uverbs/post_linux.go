@@ -46,9 +46,9 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	switch {
 	case q.typ == verbs.UD && wr.Op != verbs.Send && wr.Op != verbs.SendWithImm:
 		return 0, badWR("%v on a datagram queue pair", wr.Op)
-	case wr.Op == verbs.SendWithInvalidate || wr.Op == verbs.SendWithImm && !a.Immediate:
+	case wr.Op == verbs.SendWithInvalidate || wr.Op == verbs.SendWithImm && !a.Immediate || wr.Op.Atomic() && !a.Atomics:
 		return 0, fmt.Errorf("uverbs: %v: %w", wr.Op, verbs.ErrNotSupported)
-	case wr.Op == verbs.Recv || wr.Op > verbs.SendWithImm:
+	case wr.Op == verbs.Recv || wr.Op > verbs.AtomicFetchAdd:
 		return 0, badWR("opcode %d", wr.Op)
 	case len(wr.Inline) > a.MaxInline:
 		return 0, badWR("%d inline bytes, more than %d", len(wr.Inline), a.MaxInline)
@@ -70,7 +70,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	if sum > uint64(a.MaxMessage) {
 		return 0, badWR("message of %d bytes, more than %d", sum, a.MaxMessage)
 	}
-	if wr.Op == verbs.Read {
+	if wr.Op == verbs.Read || wr.Op.Atomic() {
 		err = q.checkRead(wr)
 	} else if q.typ == verbs.UD {
 		err = q.checkDatagram(wr, int(sum))
@@ -78,15 +78,17 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	return uint32(sum), err
 }
 
-// checkRead is what a Read needs besides.
+// checkRead is what a Read or an atomic operation needs besides.
 func (q *queuePair) checkRead(wr *verbs.SendWR) error {
 	switch {
 	case !q.reads:
-		return badWR("Read on a connection whose peer serves none: see ConnParam.InitiatorDepth, and the peer's ResponderResources")
+		return badWR("%v on a connection whose peer serves none: see ConnParam.InitiatorDepth, and the peer's ResponderResources", wr.Op)
 	case len(wr.Inline) > 0 || len(wr.SGL) > 1:
-		return badWR("Read into %d scatter/gather elements and %d inline bytes, more than one element", len(wr.SGL), len(wr.Inline))
+		return badWR("%v into %d scatter/gather elements and %d inline bytes, more than one element", wr.Op, len(wr.SGL), len(wr.Inline))
 	case len(wr.SGL) == 1 && wr.SGL[0].MR != nil && wr.SGL[0].MR.Access&verbs.LocalWrite == 0:
-		return badWR("Read into a region without local write")
+		return badWR("%v into a region without local write", wr.Op)
+	case wr.Op.Atomic() && (len(wr.SGL) == 0 || wr.SGL[0].Length != verbs.AtomicLen):
+		return badWR("%v without one scatter/gather element of %d bytes", wr.Op, verbs.AtomicLen)
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (r *rig) connect(a, b *side) {
 	index, gid := r.gid()
 	for _, x := range [][2]*side{{a, b}, {b, a}} {
 		me, peer := x[0].qp, x[1].qp
-		r.must(me.Modify(&verbs.QPAttr{State: verbs.QPInit, Port: 1, AccessFlags: 7},
+		r.must(me.Modify(&verbs.QPAttr{State: verbs.QPInit, Port: 1, AccessFlags: 15},
 			verbs.QPAttrState|verbs.QPAttrPKeyIndex|verbs.QPAttrPort|verbs.QPAttrAccessFlags))
 		r.must(me.Modify(&verbs.QPAttr{
 			State: verbs.QPRTR, PathMTU: 3, DestQPN: peer.Num(), RQPSN: 1000, MaxDestRDAtomic: 4, MinRNRTimer: 12,

@@ -67,7 +67,10 @@ type rxeSends struct {
 	ssn       uint32
 }
 
-var rxeOpcodes = [...]uint32{verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm}
+var rxeOpcodes = [...]uint32{
+	verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm, verbs.AtomicCmpSwap: wrCmpSwap,
+	verbs.AtomicFetchAdd: wrFetchAdd,
+}
 
 func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, told bool) bool {
 	if q.full() {
@@ -86,6 +89,9 @@ func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 		*unionOf[rxeUD](&w.WR.WR) = rxeUD{RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey, AHNum: ah.num}
 	case wr.Op == verbs.Write || wr.Op == verbs.Read:
 		*unionOf[rxeRDMA](&w.WR.WR) = rxeRDMA{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
+		w.IOVA = wr.RemoteAddr
+	case wr.Op.Atomic():
+		*unionOf[rxeAtomic](&w.WR.WR) = rxeAtomic{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
 		w.IOVA = wr.RemoteAddr
 	}
 	q.ssn++

@@ -414,6 +414,8 @@ const (
 	wrSend        = 2
 	wrSendWithImm = 3
 	wrRead        = 4
+	wrCmpSwap     = 5
+	wrFetchAdd    = 6
 
 	sendFence     = 1 // enum ibv_send_flags
 	sendSignaled  = 2

@@ -59,11 +59,19 @@ type rxeSendWR struct {
 	Opcode    uint32
 	SendFlags uint32
 	Ex        [4]byte    // immediate data, big endian
-	WR        [15]uint64 // rxeRDMA or rxeUD, and an address vector that only old programs fill in
+	WR        [15]uint64 // rxeRDMA, rxeAtomic or rxeUD, and an address vector that only old programs fill in
 }
 
 type rxeRDMA struct {
 	RemoteAddr uint64
+	RKey       uint32
+	Reserved   uint32
+}
+
+type rxeAtomic struct {
+	RemoteAddr uint64
+	CompareAdd uint64
+	Swap       uint64
 	RKey       uint32
 	Reserved   uint32
 }
