@@ -26,10 +26,11 @@ const (
 	MsgSIDRREQ                     // service lookup of a datagram identifier
 	MsgSIDRREP                     // its answer
 	MsgSend                        // a Send of a queue pair
-	MsgAck                         // InfiniBand: the acknowledgement of a Send or a Write, good or bad, or the refusal of a Read
+	MsgAck                         // InfiniBand: the acknowledgement of a Send or a Write, good or bad, or the refusal of a Read or an atomic
 	MsgWrite                       // an RDMA Write
 	MsgRead                        // an RDMA Read
-	MsgReadResponse                // the bytes it asked for
+	MsgAtomic                      // an atomic operation
+	MsgReadResponse                // the bytes that a Read asked for, or what an atomic operation has found
 	MsgDatagram                    // a Send of a datagram queue pair
 	numMessages
 )

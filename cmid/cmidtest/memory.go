@@ -38,7 +38,7 @@ func (v *view) Attr() verbs.DeviceAttr {
 		attr.MaxCQE = maxCQE
 	}
 	if !v.in.f.iwarp {
-		attr.MaxDatagram, attr.Immediate = maxDatagram, true
+		attr.MaxDatagram, attr.Immediate, attr.Atomics = maxDatagram, true, true
 	}
 	return attr
 }
@@ -97,7 +97,7 @@ func (v *view) takeBack(p *pd, key uint32) error {
 	if err != nil {
 		return err
 	}
-	if r.mr.Access&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {
+	if r.mr.Access&(verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) == 0 {
 		return fmt.Errorf("the region with key %#x is closed to peers", key)
 	}
 	r.invalid = true
@@ -139,11 +139,15 @@ type pd struct {
 
 // Alloc makes memory.
 func (p *pd) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	if n <= 0 || uint64(n) > 1<<32-1 || p.gone || access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0 ||
-		access&verbs.RemoteWrite != 0 && access&verbs.LocalWrite == 0 {
+	const rights = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic
+	if n <= 0 || uint64(n) > 1<<32-1 || p.gone || access&^rights != 0 ||
+		access&(verbs.RemoteWrite|verbs.RemoteAtomic) != 0 && access&verbs.LocalWrite == 0 {
 		return nil, unix.EINVAL
 	}
 	v := p.v
+	if access&verbs.RemoteAtomic != 0 && v.in.f.iwarp {
+		return nil, verbs.ErrNotSupported
+	}
 	if v.regions == nil {
 		v.regions = make(map[uint32]*region)
 	}

@@ -25,9 +25,10 @@ type packet struct {
 	fn       func()    // msgLocal
 	data     *buffer   // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
 	seq      uint64    // of the work request, or of the one that is answered
-	mem      remote    // MsgWrite, MsgRead; of MsgSend the key to invalidate
+	mem      remote    // MsgWrite, MsgRead, MsgAtomic; of MsgSend the key to invalidate
 	flags    sendFlags // MsgSend, MsgDatagram
 	imm      uint32    // MsgSend, MsgDatagram with flagImmediate
+	atomic   atomicOp  // MsgAtomic
 	ud       datagram  // MsgDatagram
 	status   ack       // MsgAck
 	delay    time.Duration
@@ -221,7 +222,7 @@ func (in *instance) handle(p *packet) {
 		id.gotDisconnectReply(p)
 	case MsgSIDRREP:
 		id.gotLookupReply(p)
-	case MsgSend, MsgWrite, MsgRead:
+	case MsgSend, MsgWrite, MsgRead, MsgAtomic:
 		in.gotWork(id, p)
 	case MsgDatagram:
 		id.gotDatagram(p)

@@ -29,7 +29,7 @@ type qp struct {
 	sends    fifo[sendEntry]
 	next     int    // how many of them, from the oldest on, have left
 	seq      uint64 // of the one that left last
-	reads    int    // that have left and are not answered
+	reads    int    // that have left and are not answered, atomic operations too
 	settling bool   // settle is queued
 	settleFn func()
 	retry    *eventloop.Timer
@@ -105,7 +105,7 @@ func (q *qp) Context() any { return q.attr.Context }
 // PostSend queues wr.
 func (q *qp) PostSend(wr *verbs.SendWR) error {
 	switch {
-	case wr.Op == verbs.SendWithImm && q.in.f.iwarp:
+	case (wr.Op == verbs.SendWithImm || wr.Op.Atomic()) && q.in.f.iwarp:
 		return verbs.ErrNotSupported
 	case q.over:
 		return unix.EINVAL
@@ -125,9 +125,9 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	}
 	e := sendEntry{
 		id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{addr: wr.RemoteAddr, key: wr.RKey, n: n}, inline: wr.Inline, sgl: wr.SGL,
-		imm: wr.Imm,
+		imm: wr.Imm, atomic: atomicOp{compareAdd: wr.CompareAdd, swap: wr.Swap},
 	}
-	if wr.Op == verbs.Read && len(wr.SGL) > 0 {
+	if e.fetches() && len(wr.SGL) > 0 {
 		e.sink = wr.SGL[0]
 	}
 	q.sends.push(e)
@@ -147,6 +147,11 @@ func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	case verbs.Read:
 		access = verbs.LocalWrite
 		if q.id.ord == 0 || len(wr.SGL) > 1 || len(wr.Inline) > 0 {
+			return 0, false
+		}
+	case verbs.AtomicCmpSwap, verbs.AtomicFetchAdd:
+		access = verbs.LocalWrite
+		if q.id.ord == 0 || len(wr.SGL) != 1 || wr.SGL[0].Length != verbs.AtomicLen || len(wr.Inline) > 0 {
 			return 0, false
 		}
 	case verbs.Recv: // only in completions

@@ -16,7 +16,7 @@ const (
 	ackOK      ack = iota
 	ackWait        // no receive yet: the sender goes on waiting
 	ackNoRecv      // and gives up
-	ackInvalid     // longer than the receive, or a key that cannot be taken back
+	ackInvalid     // longer than the receive, a key that cannot be taken back, or a misaligned address
 	ackAccess      // memory that is not there, or not for this
 	ackFault       // the peer's own mistake
 )
@@ -34,19 +34,23 @@ type sendEntry struct {
 	flags  verbs.SendFlags
 	mem    remote // the peer's memory; n is the length also where there is none
 	imm    uint32
+	atomic atomicOp
 	inline []byte
 	sgl    []verbs.SGE
-	sink   verbs.SGE // of a Read
+	sink   verbs.SGE // of a Read, or of an atomic operation
 	seq    uint64    // once it has left
 	done   bool      // it completes when all before it have
 	status verbs.Status
 }
 
+// fetches is true for what the peer answers with bytes.
+func (e *sendEntry) fetches() bool { return e.op == verbs.Read || e.op.Atomic() }
+
 // issue sends what may leave. A Read that the peer has no room for, or a fenced work request, holds up all behind it.
 func (q *qp) issue() {
 	for ; q.next < q.sends.len(); q.next++ {
 		e := q.sends.at(q.next)
-		if e.op == verbs.Read && q.reads >= int(q.id.ord) || e.flags&verbs.Fence != 0 && q.reads > 0 {
+		if e.fetches() && q.reads >= int(q.id.ord) || e.flags&verbs.Fence != 0 && q.reads > 0 {
 			return
 		}
 		q.seq++
@@ -56,6 +60,10 @@ func (q *qp) issue() {
 		switch e.op {
 		case verbs.Read:
 			p.kind = MsgRead
+			q.reads++
+		case verbs.AtomicCmpSwap, verbs.AtomicFetchAdd:
+			p.kind, p.atomic = MsgAtomic, e.atomic
+			p.atomic.swaps = e.op == verbs.AtomicCmpSwap
 			q.reads++
 		case verbs.Write:
 			p.kind = MsgWrite
@@ -179,14 +187,14 @@ func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	}
 	i = int(p.seq - first)
 	for before := range i {
-		if e := q.sends.at(before); e.op != verbs.Read { // whose answer was lost, if it is not done
+		if e := q.sends.at(before); !e.fetches() { // whose answer was lost, if it is not done
 			e.done = true
 		}
 	}
 	return q, i, true
 }
 
-// gotAck is what became of a Send or a Write, or why there is nothing to Read.
+// gotAck is what became of a Send or a Write, or why a Read or an atomic operation brings nothing.
 func (id *ident) gotAck(p *packet) {
 	q, i, ok := id.answered(p)
 	switch {
@@ -202,7 +210,7 @@ func (id *ident) gotAck(p *packet) {
 	}
 }
 
-// gotReadResponse is what a Read asked for.
+// gotReadResponse is what a Read or an atomic operation asked for.
 func (id *ident) gotReadResponse(p *packet) {
 	q, i, ok := id.answered(p)
 	if !ok || q.sends.at(i).done {

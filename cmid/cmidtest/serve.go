@@ -13,7 +13,7 @@ import (
 // rnrTimer is InfiniBand's: a message that finds no receive is tried again after so long, RNRRetryCount times.
 const rnrTimer = 655 * time.Millisecond
 
-// gotWork is a Send, a Write or a Read of the peer's.
+// gotWork is a Send, a Write, a Read or an atomic operation of the peer's.
 func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
 		return // nobody acknowledges it
@@ -57,14 +57,22 @@ func (q *qp) serve(p *packet) (done bool) {
 			q.refuse(p, fmt.Errorf("a Read of %d bytes: %w", p.mem.n, err))
 			return true
 		}
-		r := q.id.packet(MsgReadResponse, nil)
-		r.seq, r.data = p.seq, buffers.Get().(*buffer)
-		r.data.b = append(r.data.b[:0], from...)
-		q.in.f.send(r)
+		q.respond(p, from)
+		return true
+	case MsgAtomic:
+		q.serveAtomic(p)
 		return true
 	default:
 		return q.receive(p)
 	}
+}
+
+// respond sends the peer what it asked for.
+func (q *qp) respond(p *packet, b []byte) {
+	r := q.id.packet(MsgReadResponse, nil)
+	r.seq, r.data = p.seq, buffers.Get().(*buffer)
+	r.data.b = append(r.data.b[:0], b...)
+	q.in.f.send(r)
 }
 
 // receive puts a message into a receive; false when there is none to wait for.

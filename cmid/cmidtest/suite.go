@@ -122,6 +122,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		{"immediate data", immediateScenarios.run},
 		{"memory", memoryScenarios.run},
 		{"remote access", accessScenarios.run},
+		{"atomics", atomicScenarios.run},
 		{"domains", domainScenarios.run},
 		{"notification", notifyScenarios.run},
 		{"datagrams", datagramsScenarios.run},

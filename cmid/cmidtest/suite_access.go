@@ -16,6 +16,9 @@ type access struct {
 	wr  verbs.SendWR
 	got int // Sends that the peer has received already
 
+	rights verbs.Access // everything
+	want   verbs.Status // how InfiniBand's requester is told
+
 	over bool // there is nothing to be refused
 }
 
@@ -35,9 +38,11 @@ var misuses = map[string]func(x *access){
 	"the end of all addresses":    func(x *access) { x.wr.RemoteAddr = 1<<64 - 32 },
 	"address 0":                   func(x *access) { x.wr.RemoteAddr = 0 },
 	"a right it does not have": func(x *access) {
-		rights := verbs.LocalWrite | verbs.RemoteRead
+		rights := x.rights &^ verbs.RemoteWrite
 		if x.wr.Op == verbs.Read {
-			rights = verbs.LocalWrite | verbs.RemoteWrite
+			rights = x.rights &^ verbs.RemoteRead
+		} else if x.wr.Op.Atomic() {
+			rights = x.rights &^ verbs.RemoteAtomic
 		}
 		x.aim(x.w.memory(x.c.bq, accessed, rights, 9))
 		if x.wr.Op == verbs.Read && x.w.differs(ReadsUnchecked) {
@@ -47,7 +52,7 @@ var misuses = map[string]func(x *access){
 	"memory of another domain": func(x *access) {
 		pd, err := x.c.passive.Device().AllocPD()
 		x.w.must(err)
-		mr, err := pd.Alloc(accessed, remoteAll)
+		mr, err := pd.Alloc(accessed, x.rights)
 		x.w.must(err)
 		x.aim(mr)
 	},
@@ -97,9 +102,13 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	c := w.connected(3)
 	near := w.memory(c.aq, 64, verbs.LocalWrite, 1)
 	good := w.memory(c.bq, 64, remoteAll, 2)
-	x := &access{w: w, c: c}
+	x := &access{w: w, c: c, rights: remoteAll, want: verbs.StatusRemAccess}
 	x.wr = verbs.SendWR{ID: 3, Op: op, SGL: []verbs.SGE{part(near, 0, 64)}}
-	x.aim(w.memory(c.bq, accessed, remoteAll, 3))
+	if op.Atomic() {
+		x.rights |= verbs.RemoteAtomic
+		x.wr.SGL[0].Length = verbs.AtomicLen
+	}
+	x.aim(w.memory(c.bq, accessed, x.rights, 3))
 	if change(x); x.over {
 		return
 	}
@@ -111,9 +120,9 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	w.ended(c)
 
 	w.same("what was written before the access that is refused is there", good.Bytes, keepNear)
-	w.same("a refused Write changes nothing, nor does a refused Read", x.mr.Bytes, keepFar)
+	w.same("a refused Write changes nothing, nor does a refused Read or atomic", x.mr.Bytes, keepFar)
 	w.same("a refused Read brings nothing", near.Bytes, keepNear)
-	want := verbs.StatusRemAccess
+	want := x.want
 	switch {
 	case w.iwarp && op == verbs.Read:
 		want = verbs.StatusFlushed
