@@ -11,9 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The one-sided operations. Each is answered once, in the order in which they were sent, and belongs to the identifier until then; the same
-// one may be sent again afterwards. They keep their place among the messages, except that they overtake those that wait for the
-// peer's credits.
+// The one-sided operations. Each is answered once, and belongs to the identifier until then; the same one may be sent again afterwards.
+// While the connection lasts they are answered in the order in which they were sent, but for what is refused, which is answered at once;
+// at its end those that still waited for the device come before those that it had. They keep their place among the messages, except that
+// they overtake those that wait for the peer's credits.
 type (
 	// Read is IBV_WR_RDMA_READ (ours): ReadDone | AccessError. The bytes are in Memory when it is answered.
 	Read struct {

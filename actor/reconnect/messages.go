@@ -55,8 +55,8 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
-// Fate is the outcome of a tagged message. Each message that was accepted gets exactly one that is not Again, unless the actor is
-// stopped from outside.
+// Fate is the outcome of a tagged message. Each message that was accepted gets exactly one that is not Again, unless it is Refused
+// afterwards, or the actor is stopped from outside.
 type Fate struct {
 	Tag     uint64
 	Outcome Outcome
@@ -101,7 +101,8 @@ type (
 		Err        error     // why; nil: the peer has ended it in order, or we have
 		NextTry    time.Time // on the loop's clock (rdma.Now), the limiter's wait not included; zero: Closed follows
 	}
-	// Refused: a message was not accepted. It is the error, too.
+	// Refused: a message was not accepted, or, with rdma.ErrTooLarge, has waited for a connection whose peer does not take as much: then
+	// this is the last that is told of it, it is in no Counts, and what an earlier Fate said stays true. It is the error, too.
 	Refused struct {
 		Tag   uint64 // 0 for a plain *rdma.Send
 		Bytes int

@@ -68,6 +68,9 @@ func (o *outbox) post() {
 			again = m.send.Copy()
 		}
 		if !o.line.Post(m.send) {
+			if again != nil {
+				again.Release()
+			}
 			return
 		}
 		m.send = again
