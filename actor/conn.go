@@ -380,6 +380,7 @@ func (c *conn) abandon() {
 		p := c.flight.at(n)
 		if s := p.send; s != nil {
 			p.send = nil
+			s.class = -1 // not for another message: the device may be sending from it
 			c.it.sendFailed(s, flushed())
 		} else if p.op != nil {
 			p.op.who.abandoned(c, p.op)

@@ -157,17 +157,22 @@ func qpConn(qp verbs.QP) (c *conn, ok bool) {
 	return c, ok
 }
 
-// post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is copied
-// into its memory. A quiet one completes with the next that is not.
+// post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is sent from
+// where it is, if the device can, else copied into its memory. A quiet one completes with the next that is not.
 func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 	op := posting{send: s}
 	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
 	if quiet {
 		d.wr.Flags = 0
 	}
-	if len(b) <= d.attr.MaxInline {
+	switch pd, ok := c.dom.pd.(verbs.Registrar); {
+	case len(b) <= d.attr.MaxInline:
 		d.wr.Inline = b
-	} else {
+	case ok:
+		s.mr = pd.Local(b)
+		d.sgl[0] = verbs.SGE{MR: &s.mr, Length: uint32(len(b))}
+		d.wr.SGL = d.sgl[:]
+	default:
 		a := c.dom.sendArena(len(b))
 		chunk, err := a.get()
 		if err != nil {

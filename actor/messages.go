@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // Kinds of the events that only this package has.
@@ -40,11 +41,12 @@ type Send struct {
 	// peer has consumed it; Closed counts that.
 	Notify bool
 
-	next   *Send  // in a pool: more of its class
-	buf    []byte // headerRoom, then the message
-	class  int8   // the pool it goes back to; -1: none
-	taken  bool   // a connection has it
-	seq    uint32 // its place among what waits
+	next   *Send    // in a pool: more of its class
+	buf    []byte   // headerRoom, then the message
+	class  int8     // the pool it goes back to; -1: none
+	mr     verbs.MR // of buf, where the device sends from it
+	taken  bool     // a connection has it
+	seq    uint32   // its place among what waits
 	sender *actor.PID
 }
 

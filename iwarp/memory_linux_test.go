@@ -142,6 +142,28 @@ func TestDomains(t *testing.T) {
 	}
 }
 
+// TestLocal: bytes are sent from where they are; nobody reaches them, nothing is received into them.
+func TestLocal(t *testing.T) {
+	client, server := newNode(t), newNode(t)
+	p := connect(t, client, server, 1)
+	src := bytes.Repeat([]byte("caller's"), 512)
+	mr := client.in.dev.PD().(verbs.Registrar).Local(src)
+	if mr.RKey != 0 || mr.Access != 0 || &mr.Bytes[0] != &src[0] {
+		t.Errorf("%+v: a region without key and rights, of the caller's bytes, is wanted", mr)
+	}
+	if err := p.cq.PostRecv(verbs.RecvWR{SGE: whole(&mr)[0]}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("a receive into it: %v, want EINVAL", err)
+	}
+	dst := server.alloc(len(src), anyAccess)
+	p.cq.post(verbs.SendWR{ID: 1, Op: verbs.Write, SGL: whole(&mr), RemoteAddr: dst.Addr, RKey: dst.RKey})
+	p.cq.post(verbs.SendWR{ID: 2, Inline: []byte("there")})
+	client.completed(2, server)
+	server.completed(1, client)
+	if !bytes.Equal(dst.Bytes, src) {
+		t.Error("other bytes came")
+	}
+}
+
 // TestRegister: the caller's bytes are read where they are, as long as they are registered, and what the peer is still being sent of them
 // when they are not any more has left before anything that is posted then.
 func TestRegister(t *testing.T) {
