@@ -47,16 +47,17 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 // take makes the actor of a new connection and tells the owner of its listener, or the handler that is spawned for it. nil: it was
 // rejected.
 func (l *loop) take(in *incoming) *ident {
-	switch {
-	case l.rt.closing.Load():
-		l.reject(in.id)
-	case l.requests >= l.rt.cfg.limits.PendingRequests:
-		l.tooMany(in)
-	default:
+	closing := l.rt.closing.Load()
+	if !closing && l.requests < l.rt.cfg.limits.PendingRequests {
 		return l.welcome(in)
 	}
-	l.assigned.Add(-1)
+	l.assigned.Add(-1) // before the peer is told, who may ask again at once
 	l.rt.count.Add(-1)
+	if closing {
+		l.reject(in.id)
+	} else {
+		l.tooMany(in)
+	}
 	return nil
 }
 

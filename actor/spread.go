@@ -137,9 +137,9 @@ func (m *move) back() {
 
 // lose gives a request up that neither loop can take: both have ended. Its peer sees a connection that ends.
 func (m *move) lose(err error) {
-	m.detached.Destroy()
-	m.to.assigned.Add(-1)
+	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
 	m.rt.count.Add(-1)
+	m.detached.Destroy()
 	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", err)
 }
 

@@ -16,6 +16,7 @@ import (
 type border struct {
 	cmid.Driver
 	cross func(to int) error // on the loop it goes to, before it arrives
+	lost  func()             // before one that nobody can take is destroyed; nil: nothing
 	opens int
 }
 
@@ -53,6 +54,13 @@ func (t *traveller) Attach(to cmid.Instance) error {
 		return err
 	}
 	return t.DetachedInstance.Attach(in.Instance)
+}
+
+func (t *traveller) Destroy() {
+	if t.b.lost != nil {
+		t.b.lost()
+	}
+	t.DetachedInstance.Destroy()
 }
 
 // gate keeps who comes to loop 1 until it is opened, and that loop with it.
@@ -110,12 +118,14 @@ func TestRequestComesBack(t *testing.T) {
 	})
 }
 
-// A request that neither loop can take is given up, and nothing of it is left.
+// A request that neither loop can take is given up, and nothing of it is left when its peer is told, who may ask again at once.
 func TestRequestThatNobodyCanTake(t *testing.T) {
+	var look func()
 	closed := func() (*border, func()) {
-		return &border{cross: func(int) error { return unix.ENOMEM }}, nil
+		return &border{cross: func(int) error { return unix.ENOMEM }, lost: func() { look() }}, nil
 	}
 	atBorder(t, closed, func(w *world, _ func()) {
+		look = func() { wantCounts(w, "when the peer is told", w.far, 1, 0) }
 		w.listen(w.farProbe(), WithHandler(handlers(make(chan arrival, 1), echoing)))
 		p := w.probe()
 		w.dial(p, 1)
