@@ -273,14 +273,15 @@ func TestLargeMessages(t *testing.T) {
 
 // The context of a handler ends with it, wherever it runs; one that was kept belongs to no other call.
 func TestContextEndsWithItsHandler(t *testing.T) {
+	type mark struct{}
 	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
 		t.Run(name, func(t *testing.T) {
 			kept := make(chan context.Context, 2)
 			inWorld(t, rigConfig{}, func(s *Server) {
 				HandleRaw(s, echo, func(ctx context.Context, q, reply []byte) ([]byte, error) {
-					child, cancel := context.WithTimeout(context.WithValue(ctx, name, "mine"), time.Hour)
+					child, cancel := context.WithTimeout(context.WithValue(ctx, mark{}, "mine"), time.Hour)
 					defer cancel()
-					if child.Err() != nil || child.Value(name) != "mine" {
+					if child.Err() != nil || child.Value(mark{}) != "mine" {
 						return nil, errors.New("the context is over before its call")
 					}
 					kept <- ctx
