@@ -119,6 +119,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	}
 	l.out.mu.Lock()
 	l.limit, l.max, l.peer, l.failed = min(h.calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
+	l.out.established(m.MaxMessage)
 	l.out.mu.Unlock()
 	l.tell(nil)
 }
@@ -231,7 +232,8 @@ func (l *link) received(ctx actor.Context, b []byte) {
 			break
 		}
 		var c *call
-		if c, err = l.frame(h, body); c != nil {
+		c, err = l.frame(h, body)
+		for ; c != nil; c = c.next {
 			if last == nil {
 				first = c
 			} else {
@@ -250,11 +252,14 @@ func (l *link) received(ctx actor.Context, b []byte) {
 	}
 }
 
-// frame takes one frame, and gives the call that it ends. out.mu is held.
+// frame takes one frame, and gives the call that it ends, or a list of them. out.mu is held.
 func (l *link) frame(h header, body []byte) (*call, error) {
 	if h.typ == frameDrain {
 		l.draining = true
 		l.c.moveOn(l, ErrDraining)
+		if h.flags&flagLast != 0 {
+			return l.refused(), nil
+		}
 		return nil, nil
 	}
 	if h.typ != frameReply && h.typ != frameError && h.typ != frameItem {
@@ -282,9 +287,7 @@ func (l *link) frame(h header, body []byte) (*call, error) {
 			return nil, err
 		}
 	}
-	s.call, s.busy = nil, false
-	l.free = append(l.free, uint16(i))
-	l.inUse--
+	l.vacate(i)
 	if c == nil {
 		return nil, nil
 	}
@@ -294,6 +297,28 @@ func (l *link) frame(h header, body []byte) (*call, error) {
 		c.body = body
 	}
 	return c, nil
+}
+
+// refused ends the calls that a draining server has not seen before it was done. out.mu is held.
+func (l *link) refused() (list *call) {
+	for i := range l.slots {
+		if !l.slots[i].busy {
+			continue
+		}
+		if c := l.slots[i].call; c != nil {
+			c.err = &Error{Code: CodeDraining, Method: c.m.name, Fate: FateRefused}
+			c.next, list = list, c
+		}
+		l.vacate(i)
+	}
+	return list
+}
+
+// vacate has a slot used again. out.mu is held.
+func (l *link) vacate(i int) {
+	l.slots[i].call, l.slots[i].busy = nil, false
+	l.free = append(l.free, uint16(i))
+	l.inUse--
 }
 
 // remoteError is an error that the server has sent.

@@ -26,14 +26,15 @@ type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
-	mu      sync.Mutex        // the connection's table of calls, too
-	cur     []byte            // being gathered
-	full    []segment         // before it, oldest first
-	bytes   int               // in all of them
-	number  uint64            // of the message that is being gathered, counted from 1
-	woken   bool              // a flush is on its way, or waits for the connection
-	ended   bool              // nothing is sent any more
-	waiters []chan<- struct{} // have seen that bytes is over highWater; each has room for one token
+	mu      sync.Mutex    // the connection's table of calls, too
+	cur     []byte        // being gathered
+	full    []segment     // before it, oldest first
+	bytes   int           // in all of them
+	number  uint64        // of the message that is being gathered, counted from 1
+	most    int           // bytes of a message that is gathered; 0: the peer's limit is not known yet
+	woken   bool          // a flush is on its way, or waits for the connection
+	ended   bool          // nothing is sent any more
+	waiters []*serverCall // streams that have seen that bytes is over highWater
 
 	handed uint64 // messages that are the connection's, or were
 
@@ -65,9 +66,12 @@ type flush struct{}
 
 var flushMsg any = &flush{}
 
+// established takes how large a message the peer takes. mu is held.
+func (o *out) established(limit int) { o.most = min(limit, gatherBytes) }
+
 // frame makes room for a frame of n bytes, header included, and gives it to the caller to fill in. mu is held.
 func (o *out) frame(n int) []byte {
-	if len(o.cur) > 0 && len(o.cur)+n > gatherBytes {
+	if len(o.cur) > 0 && len(o.cur)+n > o.most {
 		o.close()
 	}
 	at := len(o.cur)
@@ -132,12 +136,11 @@ func (o *out) pop() (seg segment, ok bool) {
 
 // release lets those go on that wait for room. mu is held.
 func (o *out) release() {
-	for _, w := range o.waiters {
-		select {
-		case w <- struct{}{}:
-		default:
-		}
+	for _, call := range o.waiters {
+		call.waits = false
+		call.goOn()
 	}
+	clear(o.waiters)
 	o.waiters = o.waiters[:0]
 }
 

@@ -71,8 +71,9 @@ func (o *sending) wait(n int64) error {
 			call.window -= n
 			return nil
 		}
-		if c.bytes > highWater {
-			c.waiters = append(c.waiters, call.room)
+		if c.bytes > highWater && !call.waits { // else a window has woken it meanwhile
+			call.waits = true
+			c.waiters = append(c.waiters, call)
 		}
 		c.mu.Unlock()
 		select {
@@ -96,9 +97,14 @@ func (call *serverCall) widen(n uint32) error {
 	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {
 		return violation("a window of %d bytes", call.window)
 	}
+	call.goOn()
+	return nil
+}
+
+// goOn has the sender look again.
+func (call *serverCall) goOn() {
 	select {
 	case call.room <- struct{}{}:
 	default:
 	}
-	return nil
 }

@@ -53,6 +53,7 @@ func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	id := s.rt.CreateID(nil, append(s.cfg.id[:len(s.cfg.id):len(s.cfg.id)], rdma.WithHandler(props))...)
 	at, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
 	if err != nil {
+		s.sys.Root.Send(id, &rdma.DestroyID{}) // it may listen by now, if ctx has ended
 		return rdma.Addr{}, fmt.Errorf("rpc: listen at %s: %w", addr, err)
 	}
 	s.mu.Lock()

@@ -21,6 +21,7 @@ type serverCall struct {
 
 	// Of a stream; out.mu.
 	window int64
+	waits  bool          // it is among out.waiters
 	room   chan struct{} // holds a token when something has changed that the sender may wait for
 }
 

@@ -23,7 +23,7 @@ type serverConn struct {
 	parked  []parked
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
-	closing bool // Close is sent when everything was
+	closing bool // the last drain frame was put; Close is sent when everything was
 	inline  *serverCall
 
 	// Handed to the workers at the end of a message.
@@ -63,15 +63,15 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *rdma.ConnectRequest:
 		c.request(ctx, m)
 	case *rdma.Established:
-		c.limit = m.MaxMessage
+		c.established(ctx, m)
 	case *drain:
-		c.out.mu.Lock()
-		c.out.put(header{typ: frameDrain}, nil)
-		c.out.mu.Unlock()
-		c.flush(ctx)
+		if c.limit > 0 { // else it is told when it is established
+			c.leave(ctx, 0)
+		}
 	case *finish:
 		c.closing = true
-		c.flush(ctx)
+		c.forget()
+		c.leave(ctx, flagLast)
 	case *abort:
 		c.end(ctx)
 	case *rdma.SendFailed:
@@ -104,6 +104,33 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Send(c.id, &rdma.Reject{PrivateData: ours.put()})
 }
 
+// established begins the calls.
+func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
+	c.limit = m.MaxMessage
+	c.out.mu.Lock()
+	c.out.established(m.MaxMessage)
+	c.out.mu.Unlock()
+	if c.s.draining.Load() {
+		c.leave(ctx, 0)
+	}
+}
+
+// leave tells the client that no further calls are taken.
+func (c *serverConn) leave(ctx actor.Context, flags uint8) {
+	c.out.mu.Lock()
+	c.out.put(header{typ: frameDrain, flags: flags}, nil)
+	c.out.mu.Unlock()
+	c.flush(ctx)
+}
+
+// forget gives back what was parked.
+func (c *serverConn) forget() {
+	for _, p := range c.parked {
+		p.m.Release()
+	}
+	c.parked = nil
+}
+
 // closed ends what the connection had: handlers are told, and their answers go nowhere.
 func (c *serverConn) closed(err error) {
 	c.ending = true // there is nobody to be told anything
@@ -118,10 +145,7 @@ func (c *serverConn) closed(err error) {
 			call.ctx.end(cause)
 		}
 	}
-	for _, p := range c.parked {
-		p.m.Release()
-	}
-	c.parked = nil
+	c.forget()
 	if c.joined {
 		c.s.leave(c)
 	}
@@ -174,7 +198,7 @@ func (c *serverConn) queued() int {
 
 // received takes a message. One whose answers would be too much for now is kept, with the credit that its sender is short of.
 func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
-	if c.ending {
+	if c.ending || c.closing { // after the last drain frame the client knows what becomes of its calls
 		return
 	}
 	if len(c.parked) > 0 {
@@ -184,7 +208,7 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	if rest := c.input(ctx, m.Data); len(rest) > 0 {
 		c.parked = append(c.parked, parked{m.Retain(), rest})
 	}
-	c.out.flush(ctx, c.id)
+	c.flush(ctx) // which may take everything, and then nothing else will have the rest go on
 }
 
 // input takes the frames of a message, up to the one that has to wait.

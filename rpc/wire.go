@@ -34,6 +34,7 @@ const (
 	flagMetadata = 1 << 1 // call: metadata stands before the request
 	flagStream   = 1 << 2 // call: the caller wants a stream
 	flagRefused  = 1 << 0 // error: the handler was not called
+	flagLast     = 1 << 0 // drain: what was not answered will not be, and no handler was called for it
 )
 
 // header is a frame's: type u8, flags u8, number u16, length of the body u32, call u32, arg u32.

@@ -1,0 +1,77 @@
+package rpc
+
+import (
+	"testing"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// A call that crosses the end of a server that had nothing more to do was not executed, and its caller knows: the last drain frame says
+// so of every call that has no answer.
+func TestCallCrossesTheEndOfADrain(t *testing.T) {
+	inWorld(t, rigConfig{}, func(s *Server) {
+		handleEcho(s)
+		handleBlock(s)
+	}, func(r *rig) {
+		c := r.rawClient()
+		drained := make(chan error, 1)
+		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
+		var flags []uint8
+		for len(flags) == 0 || flags[len(flags)-1]&flagLast == 0 {
+			h, body, rest, err := parseFrame(actortest.Next[*rdma.Received](c.Probe).Data)
+			for ; err == nil; h, body, rest, err = parseFrame(rest) {
+				if h.typ != frameDrain || len(body) > 0 {
+					r.t.Fatalf("a frame of type %d", h.typ)
+				}
+				if flags = append(flags, h.flags); len(rest) == 0 {
+					break
+				}
+			}
+		}
+		c.say(declareEcho, frame(header{typ: frameCall}, ""))
+		if err := <-drained; err != nil {
+			r.t.Error(err)
+		}
+		if len(flags) != 2 || flags[0] != 0 {
+			r.t.Errorf("the drain frames have flags %v", flags)
+		}
+	})
+}
+
+// The client's half of it: what waits for an answer is refused.
+func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
+	inWorld(t, rigConfig{}, func(s *Server) { handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 3)
+		l := r.c.link
+		for _, c := range r.s.connections() { // one that did not see them
+			c.out.mu.Lock()
+			c.out.put(header{typ: frameDrain, flags: flagLast}, nil)
+			c.out.mu.Unlock()
+			c.out.tell()
+		}
+		for range 3 {
+			err := <-errs
+			want(r.t, err, ErrDraining, FateRefused)
+			if !retryable(block.m, err) {
+				r.t.Error("a call that was not executed may be repeated")
+			}
+		}
+		l.out.mu.Lock()
+		defer l.out.mu.Unlock()
+		if l.inUse != 0 {
+			r.t.Errorf("%d calls are in flight", l.inUse)
+		}
+	})
+}
+
+// connections is those that there are.
+func (s *Server) connections() (all []*serverConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	return all
+}

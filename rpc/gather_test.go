@@ -1,0 +1,54 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"testing"
+)
+
+// Requests that wait until answers have gone go on when these have gone at once: nothing else may come that would look after them.
+func TestAnswersThatGoAtOnce(t *testing.T) {
+	const n = 2*highWater/(60<<10) + 1
+	answer := bytes.Repeat([]byte("x"), 60<<10)
+	inWorld(t, rigConfig{}, func(s *Server) {
+		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil }, OnLoop())
+	}, func(r *rig) {
+		c := r.rawClient()
+		frames := [][]byte{declareEcho}
+		for i := range n {
+			frames = append(frames, frame(header{typ: frameCall, call: newCallID(i, 1)}, ""))
+		}
+		c.say(frames...)
+		for i := range n {
+			if h, got := c.answer(r.t); h.typ != frameReply || h.call.slot() != i || got != string(answer) {
+				r.t.Fatalf("call %d was answered with a frame of type %d and %d bytes", i, h.typ, len(got))
+			}
+		}
+	})
+}
+
+// What is gathered into one message is no larger than the peer takes.
+func TestGathersWhatThePeerTakes(t *testing.T) {
+	small := WithMessages(4<<10, 32)
+	for name, cfg := range map[string]rigConfig{
+		"a client that takes little": {client: []ClientOption{small}},
+		"a server that takes little": {server: []ServerOption{small}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cfg, handleEcho, func(r *rig) {
+				errs := make(chan error, 64)
+				for range cap(errs) {
+					go func() {
+						_, err := CallRaw(r.t.Context(), r.c, echo, make([]byte, 1<<10), nil)
+						errs <- err
+					}()
+				}
+				for range cap(errs) {
+					if err := <-errs; err != nil {
+						r.t.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
