@@ -60,8 +60,8 @@ type (
 		EventBase
 		Command *Write
 	}
-	// AccessError says that a Read or Write was refused, or failed (ours). What this side can see to be wrong is refused and costs nothing:
-	// EINVAL for bytes outside the key or the memory, EACCES for a right that the key does not have, ErrQueueFull when
+	// AccessError says that a one-sided operation was refused, or failed (ours). What this side can see to be wrong is refused and costs
+	// nothing: EINVAL for bytes outside the key or the memory, EACCES for a right that the key does not have, ErrQueueFull when
 	// Limits.SendQueue of them wait: go on when one is answered. ErrRemoteAccess and ErrFlushed are the end of the connection: whether a
 	// Write was done is not known then.
 	AccessError struct{ FailureBase }
@@ -86,7 +86,7 @@ func (e *WriteDone) String() string {
 // Kind is KindAccessError.
 func (*AccessError) Kind() states.Kind { return KindAccessError }
 
-// access is a Read or Write under way.
+// access is an operation under way.
 type access struct {
 	posted   oneSided
 	it       *ident
@@ -97,21 +97,25 @@ type access struct {
 	answered bool
 }
 
-// accessCommand executes a Read or a Write.
+// accessCommand executes a one-sided operation.
 func (it *ident) accessCommand(cmd Command, sender *actor.PID) {
 	var err error
 	switch c := cmd.(type) {
 	case *Read:
-		err = it.access(&c.access, verbs.Read, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence})
+		err = it.access(&c.access, verbs.Read, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, atomicOperands{}})
 	case *Write:
-		err = it.access(&c.access, verbs.Write, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence})
+		err = it.access(&c.access, verbs.Write, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, atomicOperands{}})
+	case *FetchAdd:
+		err = it.access(&c.access, verbs.AtomicFetchAdd, cmd, sender, c.span())
+	case *CompareSwap:
+		err = it.access(&c.access, verbs.AtomicCmpSwap, cmd, sender, c.span())
 	}
 	if err != nil {
 		it.reply(sender, it.accessError(cmd, err))
 	}
 }
 
-// span is what a Read or Write is about.
+// span is what an operation is about.
 type span struct {
 	key    RemoteKey
 	offset int
@@ -119,6 +123,7 @@ type span struct {
 	at     int
 	n      int
 	fence  bool
+	atomicOperands
 }
 
 // access has an operation done. An error: it was not begun.
@@ -137,7 +142,7 @@ func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.P
 	if err := it.checkSpan(op, s); err != nil {
 		return err
 	}
-	a.posted = oneSided{op: op, fence: s.fence, who: a}
+	a.posted = oneSided{op: op, fence: s.fence, atomicOperands: s.atomicOperands, who: a}
 	if s.n > 0 {
 		a.posted.near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
 		a.posted.addr, a.posted.rkey = s.key.Addr+uint64(s.offset), s.key.RKey
@@ -159,6 +164,12 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 	right := RemoteRead
 	if op == verbs.Write {
 		right = RemoteWrite
+	}
+	if op.Atomic() {
+		if err := it.checkAtomic(s); err != nil {
+			return err
+		}
+		right = RemoteAtomic
 	}
 	switch {
 	case s.n < 0 || s.offset < 0 || s.at < 0:
@@ -232,6 +243,8 @@ func (a *access) answer(err error) {
 		it.reply(sender, &ReadDone{it.base(), c})
 	case *Write:
 		it.reply(sender, &WriteDone{it.base(), c})
+	case *FetchAdd, *CompareSwap:
+		it.reply(sender, &AtomicDone{it.base(), c, a.found()})
 	}
 }
 

@@ -206,9 +206,10 @@ type Access = verbs.Access
 
 // Access rights. AllocMemory's owner always has LocalWrite.
 const (
-	LocalWrite  = verbs.LocalWrite
-	RemoteWrite = verbs.RemoteWrite
-	RemoteRead  = verbs.RemoteRead
+	LocalWrite   = verbs.LocalWrite
+	RemoteWrite  = verbs.RemoteWrite
+	RemoteRead   = verbs.RemoteRead
+	RemoteAtomic = verbs.RemoteAtomic
 )
 
 // State is where an identifier stands.

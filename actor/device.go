@@ -194,6 +194,7 @@ func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 // postOp posts a one-sided operation.
 func (d *device) postOp(c *conn, o *oneSided) error {
 	d.wr.Op, d.wr.Flags, d.wr.RemoteAddr, d.wr.RKey = o.op, verbs.Signaled, o.addr, o.rkey
+	d.wr.CompareAdd, d.wr.Swap = o.compareAdd, o.swap
 	if o.fence {
 		d.wr.Flags |= verbs.Fence
 	}

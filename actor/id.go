@@ -203,7 +203,7 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.serve(c, sender)
 	case *Call:
 		it.call(c, sender)
-	case *Read, *Write:
+	case *Read, *Write, *FetchAdd, *CompareSwap:
 		it.accessCommand(cmd, sender)
 	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
 		it.memoryCommand(cmd, sender)
@@ -350,7 +350,7 @@ func (it *ident) late(cmd Command) Event {
 		err = it.cause // it could never be made
 	}
 	switch cmd.(type) {
-	case *Read, *Write:
+	case *Read, *Write, *FetchAdd, *CompareSwap:
 		return it.accessError(cmd, err)
 	}
 	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}

@@ -86,11 +86,11 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 // The commands of memory. They want an identifier that is connected, or was told to connect, on a device that lets the runtime make its
 // queue pair.
 type (
-	// AllocMemory registers memory for Read, Write and the peer's (ours; ibv_reg_mr(3)): MemoryAllocated | CommandFailed, with ENOMEM
+	// AllocMemory registers memory for Read, Write and the peer's (ours), ibv_reg_mr(3): MemoryAllocated | CommandFailed, with ENOMEM
 	// when WithMemory, Limits.Memory or the device has no more. All zeros at first.
 	AllocMemory struct {
 		Bytes  int    // 1 to 4 GiB - 1
-		Access Access // RemoteRead, RemoteWrite: what Grant will let the peer do; 0 for none. The owner may read and write always
+		Access Access // RemoteRead, RemoteWrite, RemoteAtomic: what Grant will let the peer do; 0 for none. The owner may read and write always
 	}
 	// Grant lets the peer at memory, as its Access says (ours): Granted | CommandFailed. Nobody but the peer of this connection can
 	// use the key. Granted again it has the same key. The device is open to the peer from the registration on; what Grant adds is that the
@@ -101,7 +101,7 @@ type (
 	// counts twice against WithMemory and Limits.Memory. A peer that uses the key afterwards loses its connection. Bytes of a Read that is being
 	// answered may still arrive at the peer, as they were; of a Write that is arriving some, or none, are there. Granted again it has another key.
 	Revoke struct{ Memory *Memory }
-	// FreeMemory gives memory back (ours; ibv_dereg_mr(3)): Done | CommandFailed, EBUSY as Revoke. A peer that has a key to it loses it
+	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as Revoke. A peer that has a key to it loses it
 	// as with Revoke.
 	FreeMemory struct{ Memory *Memory }
 )
@@ -146,6 +146,7 @@ const (
 	KindReadDone
 	KindWriteDone
 	KindAccessError
+	KindAtomicDone
 )
 
 // Kind is KindMemoryAllocated.
@@ -207,6 +208,10 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
 	case c.Access&^(LocalWrite|remoteRights) != 0:
 		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
+	case c.Access&RemoteAtomic != 0:
+		if err := it.canAtomics(); err != nil {
+			return nil, err
+		}
 	}
 	mr, err := it.register(c.Bytes, c.Access)
 	if err != nil {

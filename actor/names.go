@@ -34,6 +34,10 @@ func opName(cmd Command) string {
 		return "read"
 	case *Write:
 		return "write"
+	case *FetchAdd:
+		return "fetch and add"
+	case *CompareSwap:
+		return "compare and swap"
 	case *cmid.GetAddrInfo:
 		return "getaddrinfo"
 	}

@@ -17,7 +17,8 @@ type oneSided struct {
 	near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of conn.pd, or of conn.dom; no MR: no bytes
 	addr  uint64    // the peer's
 	rkey  uint32
-	who   oneSidedOwner
+	atomicOperands
+	who oneSidedOwner
 
 	seq  uint32    // its place among what waits
 	next *oneSided // that waits

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read and Write want it. It is a value to be sent to
-// the peer, in a message or in private data: see MarshalBinary. It is no secret: only the peer it was granted to can use it, and on a
-// network where somebody else can speak for that peer nothing else is safe either.
+// RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read, Write, FetchAdd and CompareSwap want it. It
+// is a value to be sent to the peer, in a message or in private data: see MarshalBinary. It is no secret: only the peer it was granted to
+// can use it, and on a network where somebody else can speak for that peer nothing else is safe either.
 type RemoteKey struct {
 	Addr   uint64 // of the first byte; opaque
 	RKey   uint32
 	Length uint32 // bytes
-	Rights Access // RemoteRead, RemoteWrite or both
+	Rights Access // RemoteRead, RemoteWrite, RemoteAtomic: at least one
 }
 
 // RemoteKeyLen is the length of a RemoteKey's binary form.
@@ -23,7 +23,7 @@ const RemoteKeyLen = 20
 const remoteKeyVersion = 1
 
 // remoteRights are those that a peer can have.
-const remoteRights = RemoteRead | RemoteWrite
+const remoteRights = RemoteRead | RemoteWrite | RemoteAtomic
 
 // AppendBinary appends MarshalBinary's form to b.
 func (k RemoteKey) AppendBinary(b []byte) ([]byte, error) {
@@ -81,6 +81,9 @@ func (k RemoteKey) String() string {
 	}
 	if k.Rights&RemoteWrite != 0 {
 		rights += "w"
+	}
+	if k.Rights&RemoteAtomic != 0 {
+		rights += "a"
 	}
 	return fmt.Sprintf("remote memory of %d bytes (%s)", k.Length, rights)
 }

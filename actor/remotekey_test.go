@@ -30,7 +30,8 @@ func TestRemoteKeyIsCheckedStrictly(t *testing.T) {
 			Addr: rapid.Uint64().Draw(t, "address"), RKey: rapid.Uint32().Draw(t, "key"),
 			Length: rapid.Uint32().Draw(t, "length"), Rights: Access(rapid.Byte().Draw(t, "rights")),
 		}
-		valid := key.Rights != 0 && key.Rights&^(RemoteRead|RemoteWrite) == 0 && key.Length > 0 && key.Addr+uint64(key.Length) >= key.Addr
+		known := key.Rights&^(RemoteRead|RemoteWrite|RemoteAtomic) == 0
+		valid := key.Rights != 0 && known && key.Length > 0 && key.Addr+uint64(key.Length) >= key.Addr
 		b, err := key.MarshalBinary()
 		if (err == nil) != valid {
 			t.Fatalf("%+v: %v", key, err)

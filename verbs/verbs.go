@@ -131,15 +131,19 @@ const (
 	AtomicFetchAdd                   // IBV_WR_ATOMIC_FETCH_AND_ADD: CompareAdd is added to what RemoteAddr holds, modulo 2^64
 )
 
-// Atomic is true for AtomicCmpSwap and AtomicFetchAdd. Both are on AtomicLen bytes at RemoteAddr, a multiple of AtomicLen, as an integer in
-// the target's byte order, and bring what was there before to SGL: one element of AtomicLen bytes with LocalWrite, in host byte order. They
-// count as Reads, for Fence and DeviceAttr.MaxRDAtom too. ErrNotSupported without DeviceAttr.Atomics.
+// Atomic is true for AtomicCmpSwap and AtomicFetchAdd. Both are on AtomicLen bytes at RemoteAddr, an integer in the target's byte order
+// (StatusRemInvReq where that is not a multiple of AtomicLen), and bring what was there before to SGL: one element of AtomicLen bytes with
+// LocalWrite, in host byte order. They count as Reads, for Fence and DeviceAttr.MaxRDAtom too. ErrNotSupported without
+// DeviceAttr.Atomics.
 func (o Opcode) Atomic() bool { return o == AtomicCmpSwap || o == AtomicFetchAdd }
 
 // AtomicLen is the bytes of an atomic operation.
 const AtomicLen = 8
 
-var opcodeNames = [...]string{"send", "send with invalidate", "write", "read", "recv", "send with immediate", "compare and swap", "fetch and add"}
+var opcodeNames = [...]string{
+	"send", "send with invalidate", "write", "read", "recv", "send with immediate", "compare and swap",
+	"fetch and add",
+}
 
 // String is the operation in words.
 func (o Opcode) String() string {

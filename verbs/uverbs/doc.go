@@ -11,8 +11,8 @@
 //
 // Neither can take a memory region back for a peer: rxe does it to memory windows only, siw does not tell its user. So
 // SendWithInvalidate is not supported. siw has no immediate data, no atomic operations, no datagrams, and cannot tell solicited completions
-// from others: a queue that asked for those only is told of all. On rxe, a queue that asks for solicited completions only is told of the next one all
-// the same, and of a failed send only if a receive is flushed with it.
+// from others: a queue that asked for those only is told of all. On rxe, a queue that asks for solicited completions only is told of the
+// next one all the same, and of a failed send only if a receive is flushed with it.
 //
 // siw can send before its connection is reported as established, and only then is known how many Reads the peer serves. Reads that are
 // posted earlier are bounded by the device alone: if they are more than the peer serves, siw sends nothing any more. So post none before.
