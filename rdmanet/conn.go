@@ -109,8 +109,12 @@ func (c *Conn) Close() error {
 	c.wr.mu.Lock()
 	defer c.wr.mu.Unlock()
 	c.wr.finish()
-	if !c.wr.ended {
+	switch {
+	case c.wr.ended:
+	case c.linger > 0:
 		c.wr.sys.Root.Send(c.wr.id, &rdma.Close{Timeout: c.linger})
+	default:
+		c.wr.sys.Root.Send(c.wr.id, &rdma.DestroyID{})
 	}
 	return nil
 }

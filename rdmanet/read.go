@@ -189,18 +189,23 @@ func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 			rest := b[r.from:r.to]
 			r.small = nil
 			r.mu.Unlock()
-			k, err = w.Write(rest)
+			k, err = write(w, rest)
 			blocks.Put(b)
 			r.mu.Lock()
 		} else {
 			rest := r.borrow()
-			k, err = w.Write(rest)
-			if k < len(rest) && err == nil {
-				err = io.ErrShortWrite
-			}
+			k, err = write(w, rest)
 			r.giveBack(k)
 		}
 		n += int64(k)
 	}
 	return n, nil, err
+}
+
+// write is w.Write, and io.ErrShortWrite for a Writer that does not say why it has not taken everything.
+func write(w io.Writer, p []byte) (n int, err error) {
+	if n, err = w.Write(p); n < len(p) && err == nil {
+		err = io.ErrShortWrite
+	}
+	return n, err
 }

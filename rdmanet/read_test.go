@@ -2,6 +2,7 @@ package rdmanet
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -35,5 +36,36 @@ func TestNoHoles(t *testing.T) {
 	}
 	if second, third := read(), read(); first != smallMax+1 || second != smallMax+1 || third != 0 {
 		t.Errorf("read %d, %d and %d bytes", first, second, third)
+	}
+}
+
+// sparing is a Writer that takes less than it was given, and does not say why.
+type sparing struct{}
+
+func (sparing) Write(p []byte) (int, error) { return len(p) / 2, nil }
+
+// A Writer that does not take everything ends WriteTo, as it ends io.Copy: bytes would be missing.
+func TestShortWrites(t *testing.T) {
+	for _, n := range []int{smallMax, smallMax + 1} {
+		r := reader{waiter: waiter{wake: newWake()}, limit: 1}
+		if _, wrong := r.take(&rdma.Received{Data: make([]byte, n)}); wrong != "" {
+			t.Fatal(wrong)
+		}
+		r.end(errors.New("ended"))
+		if k, _, err := r.writeTo(sparing{}); k != int64(n/2) || !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("%d of %d bytes, %v", k, n, err)
+		}
+	}
+}
+
+// A peer always has a credit, so one message of its is always kept.
+func TestNoCredits(t *testing.T) {
+	client, server := pipe(t, openRuntime(t), WithMessages(64<<10, 0))
+	go func() {
+		_, _ = client.Write(make([]byte, 100_000))
+		_ = client.CloseWrite()
+	}()
+	if n, err := io.Copy(io.Discard, server); n != 100_000 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
 	}
 }

@@ -281,3 +281,28 @@ func TestTwinBreak(t *testing.T) {
 		is(t, err, unix.ECONNRESET)
 	})
 }
+
+// One that does not linger has gone when Close was called.
+func TestTwinNoLinger(t *testing.T) {
+	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
+		c, err := Dial(w.T().Context(), rt, l.Addr().String(), WithLinger(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := c.Write(make([]byte, 10_000)); err != nil {
+			t.Fatal(err)
+		}
+		begin := w.Elapsed()
+		_ = c.Close()
+		w.Wait()
+		if n := len(rt.Inspect()); n != 0 {
+			t.Errorf("there are still %d identifiers", n)
+		}
+		at(w, "Close", begin, 0)
+	})
+}

@@ -37,7 +37,7 @@ type goConfig struct {
 	within time.Duration
 }
 
-// Within gives a call of Go's a deadline.
+// Within gives a call of Go's a deadline, instead of WithTimeout's.
 func Within(d time.Duration) GoOption { return func(c *goConfig) { c.within = d } }
 
 // Under has a call of Go's end with ctx, and carry its deadline and metadata.
@@ -47,9 +47,12 @@ func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ct
 // or waiting (WithInterceptors, WithRetry, WaitForReady) the call is made on a goroutine, and q must not be changed until the answer has
 // come; otherwise q is the caller's again when Go returns. The answer is decoded on the client's loop.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...GoOption) *Pending {
-	cfg := goConfig{ctx: context.Background(), within: c.cfg.timeout}
+	cfg := goConfig{ctx: context.Background(), within: -1}
 	for _, o := range opts {
 		o(&cfg)
+	}
+	if _, has := cfg.ctx.Deadline(); cfg.within < 0 && !has {
+		cfg.within = c.cfg.timeout
 	}
 	p := &Pending{sys: c.sys, to: ctx.Self(), cancel: func() {}}
 	p.call.m, p.call.actor = m.m, p

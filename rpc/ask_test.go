@@ -86,3 +86,26 @@ func TestGo(t *testing.T) {
 		})
 	}
 }
+
+// WithTimeout is for calls that have no deadline of their own.
+func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{client: []ClientOption{WithTimeout(time.Second)}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		do, got := asks(r, r.Runtime().OnLoop())
+		for _, c := range []struct {
+			opt  GoOption
+			want time.Duration
+		}{
+			{Under(r.within(3 * time.Second)), 3 * time.Second}, // from now on, too
+			{Under(r.t.Context()), time.Second},
+		} {
+			begin := r.Elapsed()
+			do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, c.opt) })
+			if a := (<-got).(*Reply[Bytes]); !errors.Is(a.Err, ErrDeadline) || r.Elapsed()-begin != c.want {
+				r.t.Errorf("%v after %v, want %v", a.Err, r.Elapsed()-begin, c.want)
+			}
+			<-b.ended
+			r.Wait()
+		}
+	})
+}

@@ -75,3 +75,38 @@ func (s *Server) connections() (all []*serverConn) {
 	}
 	return all
 }
+
+// A connection to a server that drains is the client's to close when it has its answers: a server that never ends would keep one for each
+// time that its client moves on.
+func TestLeavesAServerThatDrainsForEver(t *testing.T) {
+	var b *blocking
+	inWorld(t, rigConfig{client: []ClientOption{quick}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+		errs := r.calling(r.c, 1)
+		l := r.c.link
+		for _, c := range r.s.connections() {
+			c.out.mu.Lock()
+			c.out.put(header{typ: frameDrain}, nil)
+			c.out.mu.Unlock()
+			c.out.tell()
+		}
+		r.Advance(time.Minute)
+		select {
+		case <-l.gone:
+			r.t.Error("the call's connection was closed")
+		default:
+		}
+		close(b.release)
+		if err := <-errs; err != nil {
+			r.t.Error(err)
+		}
+		r.Wait()
+		select {
+		case <-l.gone:
+		default:
+			r.t.Error("the old connection is still there")
+		}
+		if n := len(r.s.connections()); n != 1 {
+			r.t.Errorf("the server has %d connections, want the new one", n)
+		}
+	})
+}

@@ -21,6 +21,7 @@ type link struct {
 	told   bool  // report was
 	cause  error // why we hung up; nil: we did not
 	over   bool  // nothing is received any more
+	left   bool  // Close was sent: the server drains and has answered everything
 	unsure bool  // a message was lost that was not the last
 
 	// Set before the first call.
@@ -242,13 +243,18 @@ func (l *link) received(ctx actor.Context, b []byte) {
 			last = c
 		}
 	}
+	done := l.draining && l.inUse == 0
 	l.out.mu.Unlock()
 	if first != nil {
 		l.finish(first)
 		l.woke()
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		l.hangUp(ctx, err)
+	case done && !l.left: // a server that drains for ever must not be what our connections pile up at
+		l.left = true
+		ctx.Send(l.id, &rdma.Close{})
 	}
 }
 
