@@ -92,6 +92,7 @@ func (o *offers) post(s *Send) error {
 	}
 	o.ring[(o.first+o.n)%offersMax] = m
 	o.n++
+	o.granted = false // for this one
 	c.credits.offered++
 	return nil
 }
