@@ -76,6 +76,16 @@ func (call *serverCall) panicked(v any) error {
 	return &Error{Code: CodeInternal, Message: "the handler has panicked"}
 }
 
+// spell is wireError, for errors that panic when they are asked, too: a nil *Error is one.
+func (call *serverCall) spell(err error) (code Code, text string, details []byte) {
+	defer func() {
+		if v := recover(); v != nil {
+			code, text, details = wireError(call.panicked(v))
+		}
+	}()
+	return wireError(err)
+}
+
 // answer puts the answer, and reports whether the loop has to be told.
 func (call *serverCall) answer(reply []byte, err error, scratch []byte) (tell bool) {
 	c := call.c
@@ -85,7 +95,7 @@ func (call *serverCall) answer(reply []byte, err error, scratch []byte) (tell bo
 		err = &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-headerLen)}
 	}
 	if err != nil {
-		code, text, details := wireError(err)
+		code, text, details := call.spell(err)
 		h.typ, h.number = frameError, uint16(code)
 		reply = appendError(scratch[:0], text, details)
 		if headerLen+len(reply) > c.limit {

@@ -328,3 +328,22 @@ func TestServe(t *testing.T) {
 		}
 	})
 }
+
+// A handler's nil *Error is an error that nobody can read: a panic of that handler, not of the server.
+func TestNilError(t *testing.T) {
+	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rigConfig{}, func(s *Server) {
+				handleEcho(s)
+				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) {
+					var e *Error
+					return nil, e
+				}, opts...)
+			}, func(r *rig) {
+				_, err := CallRaw(r.t.Context(), r.c, fail, nil, nil)
+				want(r.t, err, ErrInternal, FateAnswered)
+				r.good()
+			})
+		})
+	}
+}
