@@ -183,7 +183,9 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 		if c.maxSend = h.maxMessage; !c.scoped() || !c.it.served {
 			c.maxSend = min(c.maxSend, c.eager)
 		}
-		c.maxSend = min(c.maxSend, max(c.eager, c.l.rt.cfg.limits.SendMemory))
+		if limit := c.l.rt.cfg.limits.SendMemory; sized(c.maxSend) > limit { // it would wait for ever
+			c.maxSend = min(c.maxSend, max(c.eager, fitting(limit)))
+		}
 	}
 }
 

@@ -42,6 +42,12 @@ func sized(n int) int {
 	return (n + step - 1) &^ (step - 1)
 }
 
+// fitting is the largest message whose region has at most n bytes.
+func fitting(n int) int {
+	step := max(4096, 1<<bits.Len(uint(n-1))>>3)
+	return n &^ (step - 1)
+}
+
 // get hands out memory for n bytes. The caller has asked the budget.
 func (s *stock) get(n int) (*chunk, error) {
 	size := sized(n)
