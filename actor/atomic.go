@@ -15,6 +15,9 @@ import (
 // as Read is, in their place too. A device does them one after another, whichever connections they come by; its processor's own
 // accesses to the integer, and Writes, are not among them. The integer is in the byte order of the machine that has it. Soft-RoCE has
 // them; elsewhere they, and AllocMemory with RemoteAtomic, are refused with cmid.ErrNotSupported, and nothing else happens.
+//
+// Each that is under way needs a place of its own in Memory: AtomicDone.Old is what is there when the answer is made, and that may be what
+// a later one into the same place has brought.
 type (
 	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. Add is added to the integer, modulo 2^64.
 	FetchAdd struct {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -238,4 +239,29 @@ func TestAtomicEndsOnce(t *testing.T) {
 		}
 		until[*Closed](p.server)
 	})
+}
+
+// An Ask for one that gives up costs the identifier, as with Read.
+func TestAskGivesUpOnAtomics(t *testing.T) {
+	for _, swap := range []bool{false, true} {
+		inWorld(t, infiniband, func(w *world) {
+			p := w.connect(WithMemory(1 << 10))
+			key := grant(p.server, p.s, memory(p.server, p.s, 8, rwa))
+			near := memory(p.client, p.c, 8, 0)
+			w.f.Delay(time.Hour)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			var cmd Command = &FetchAdd{Memory: near, Key: key}
+			if swap {
+				cmd = &CompareSwap{Memory: near, Key: key}
+			}
+			if _, err := Ask[*AtomicDone](ctx, w.rt, p.c, cmd); !errors.Is(err, context.DeadlineExceeded) {
+				w.Errorf("Ask: %v", err)
+			}
+			w.f.Delay(0)
+			if c := until[*Closed](p.client); !errors.Is(c[len(c)-1].msg.(*Closed).Err, context.DeadlineExceeded) {
+				w.Errorf("the end: %v", c)
+			}
+		})
+	}
 }
