@@ -6,6 +6,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // A kernel's device reads and writes what was granted, and ends the connection, that one only, whose peer uses what was not.
@@ -34,6 +38,8 @@ func TestKernelMemory(t *testing.T) {
 		t.Errorf("read %q", b[1<<14:1<<14+18])
 	}
 
+	kernelAtomics(t, p)
+
 	mine := memory(q.client, q.c, 64, 0) // q's client knows p's key
 	q.client.send(q.c, &Write{Memory: mine, Length: 64, Key: key})
 	for _, g := range until[*Closed](q.client) {
@@ -55,4 +61,49 @@ func TestKernelMemory(t *testing.T) {
 	if err := rt.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// kernelAtomics has a client add to its server's integer and swap it on soft-RoCE, and be refused on soft-iWARP.
+func kernelAtomics(t *testing.T, p pair) {
+	t.Helper()
+	const n = 200 // more than the send queue has room for
+	near := memory(p.client, p.c, 8*n, 0)
+	if env(t, "RDMA_KIND") == "siw" {
+		key := RemoteKey{Addr: 8, Length: 8, Rights: RemoteAtomic}
+		for _, cmd := range []Command{
+			&FetchAdd{Memory: near, Key: key}, &CompareSwap{Memory: near, Key: key}, &AllocMemory{Bytes: 8, Access: RemoteAtomic},
+		} {
+			p.client.send(p.c, cmd)
+			f, _ := next[Failure](p.client)
+			is(t, f, cmid.ErrNotSupported)
+		}
+		return
+	}
+	far := memory(p.server, p.s, 16, RemoteAtomic)
+	key := grant(p.server, p.s, far)
+	for i := range n {
+		p.client.send(p.c, &FetchAdd{Memory: near, At: 8 * i, Key: key, Offset: 8, Add: uint64(i)})
+	}
+	sum := uint64(0)
+	for i := range n {
+		if done, _ := next[*AtomicDone](p.client); done.Old != sum {
+			t.Fatalf("addition %d has found %d, want %d", i, done.Old, sum)
+		}
+		sum += uint64(i)
+	}
+	p.client.send(p.c, &CompareSwap{Memory: near, At: 8, Key: key, Offset: 8, Compare: sum - 1, Swap: 1})
+	p.client.send(p.c, &CompareSwap{Memory: near, At: 16, Key: key, Offset: 8, Compare: sum, Swap: 1<<64 - 1})
+	for range 2 {
+		if done, _ := next[*AtomicDone](p.client); done.Old != sum {
+			t.Errorf("a swap has found %d, want %d", done.Old, sum)
+		}
+	}
+	if got := integer(p, far, 8); got != 1<<64-1 {
+		t.Errorf("%d is left", got)
+	}
+	p.client.send(p.c, &FetchAdd{Memory: near, Key: key, Offset: 4})
+	f, _ := next[*AccessError](p.client)
+	is(t, f, unix.EINVAL)
+	p.server.send(p.s, &FreeMemory{Memory: far})
+	next[*Done](p.server)
 }
