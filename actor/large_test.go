@@ -302,30 +302,6 @@ func TestSendMemory(t *testing.T) {
 	}, WithLimits(Limits{SendMemory: 300 << 10}))
 }
 
-// A connection that has waited for memory gets it for one message: not for all that its credits allow.
-func TestAGrantIsForOneMessage(t *testing.T) {
-	onAllKinds(t, func(w *world) {
-		p := w.connect(WithMessages(1<<20, 16), withEager(kib))
-		least := 0
-		look := func() {
-			w.onLoop(w.rt, func(l *loop) { least = min(least, l.heldBudget.free) })
-		}
-		for i := range 9 {
-			p.client.send(p.c, NewSend(pattern(1<<20, i)))
-		}
-		for i := range 9 {
-			look()
-			if g := p.server.any(); g.data != string(pattern(1<<20, i)) {
-				w.Fatalf("message %d is another one", i)
-			}
-			look()
-		}
-		if least < 0 {
-			w.Errorf("the limit of %d bytes was exceeded by %d", w.rt.cfg.limits.SendMemory, -least)
-		}
-	}, WithLimits(Limits{SendMemory: 1<<20 + 1<<19}))
-}
-
 // Whichever moment an end comes in, each Send is answered once, and the memory is back: openRuntime looks.
 func TestLargeMessagesEnd(t *testing.T) {
 	ends := map[string]func(w *world, p pair){
