@@ -59,8 +59,8 @@ func (b *budget) admits(c claimant) bool {
 	return false
 }
 
-// fits reports whether there is memory for c. Who has some already may only have as much as it leaves to all others: so there is always
-// something left for one who has none.
+// fits reports whether there is memory for c. Who has some already may only have as much as it leaves to all others: so no few take it
+// all. Many that have one message each can.
 func (b *budget) fits(c claimant) bool {
 	want, held := c.claim()
 	return b.room(want, held) || b.reclaim() && b.room(want, held)

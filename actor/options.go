@@ -41,7 +41,8 @@ type Limits struct {
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
 	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the kernel's devices connections that need more from their
-	// beginning are refused. A quarter is kept from large messages, which wait for memory; half bounds a single one.
+	// beginning are refused, and large messages wait while such connections leave no more than a quarter. That quarter is kept from
+	// large messages everywhere; half bounds a single one.
 	ReceiveMemory int
 	SendMemory    int // bytes of the large messages that peers may read, per loop: 1 GiB; others wait. It bounds a single one too
 	Memory        int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
