@@ -132,7 +132,7 @@ func (rt *Runtime) dropLoops() (err error) {
 func noDevice() error {
 	more := ""
 	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
-		more = ", or rdma.WithDevice(ucm.New(ucm.WithProvider(uverbs.Provider{}))), for this host has /dev/infiniband/rdma_cm"
+		more = ", or rdma.WithDevice(ucm.New()), for this host has /dev/infiniband/rdma_cm"
 	}
 	return fmt.Errorf("rdma: no device: use rdma.WithDevice(iwarp.New()), which needs no hardware%s: %w", more, unix.ENODEV)
 }
