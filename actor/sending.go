@@ -1,0 +1,218 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// submit takes a Send of the owner's, or of whoever has the PID.
+func (c *conn) submit(s *Send) {
+	switch limit := c.l.rt.cfg.limits.SendQueue; {
+	case !c.up || c.over || c.drained != nil:
+		c.it.sendFailed(s, c.notSending())
+		c.unsent++
+	case s.Len() > c.maxSend:
+		c.it.sendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
+		c.unsent++
+	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready() || !c.readyFor(s):
+		if c.queue.len() >= limit {
+			c.full = true
+			c.it.sendFailed(s, fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS))
+			c.unsent++
+			return
+		}
+		c.seq++
+		s.seq = c.seq
+		c.queue.push(s)
+		c.observe()
+	default:
+		c.post(s, false)
+	}
+}
+
+// flushed is what becomes of messages when their connection ends.
+func flushed() error { return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN) }
+
+func (c *conn) notSending() error {
+	switch {
+	case c.drained != nil:
+		return fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
+	case c.over:
+		return flushed()
+	}
+	return fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
+}
+
+// ready reports whether a message may be handed to the device now.
+func (c *conn) ready() bool {
+	return c.flight.len() < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
+}
+
+// sendable reports whether the oldest message that waits may be handed to the device now.
+func (c *conn) sendable() bool { return c.queue.len() > 0 && c.ready() && c.readyFor(c.queue.oldest()) }
+
+// readyFor reports whether s may be handed to the device when messages may: a large one needs more.
+func (c *conn) readyFor(s *Send) bool { return s.Len() <= c.eager || c.offerable(s) }
+
+// offerable reports whether s may be offered now.
+func (c *conn) offerable(s *Send) bool {
+	if c.out == nil {
+		c.out = newOffers(c)
+	}
+	return c.out.ready(s)
+}
+
+// part is how many of the postings of a full send queue complete together, and how many make room for more: a quarter.
+func (c *conn) part() int { return max(1, c.depth/4) }
+
+// followed reports whether what is posted now has another message right behind it, which nothing can keep back: then that one's
+// completion will do for both. Some of a long run complete nevertheless, so that the device is never without work.
+func (c *conn) followed() bool {
+	if c.queue.len() == 0 || c.ops.n > 0 || c.flight.len()+1 >= c.depth || c.flight.quiet+1 >= c.part() {
+		return false
+	}
+	return len(c.queue.oldest().buf) <= c.d.attr.MaxInline && (c.mode != modeMessages || c.credits.window() > 1)
+}
+
+// post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
+func (c *conn) post(s *Send, quiet bool) (ok bool) {
+	b := s.buf[headerRoom:]
+	if c.mode == modeMessages {
+		b = s.buf
+		c.credits.header(typeData, 0).put(b)
+	}
+	var err error
+	if s.Len() <= c.eager {
+		err = c.d.post(c, s, b, quiet)
+	} else {
+		err = c.out.post(s)
+	}
+	switch {
+	case err == nil:
+		c.left++
+		c.flight.quiet++
+		if !quiet {
+			c.flight.quiet = 0
+		}
+		if c.mode == modeMessages {
+			c.credits.sent++
+			c.credits.told(0)
+			c.observe()
+		}
+	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.flight.len() > 0:
+		c.queue.unpop(s) // a completion makes room
+		c.retry()
+		return false
+	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
+		c.unsent++
+		c.it.sendFailed(s, err)
+	default:
+		// The queue pair is over; the device is about to say so.
+		c.unsent++
+		c.it.sendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+	}
+	return true
+}
+
+// pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
+func (c *conn) pump() {
+	if c.over {
+		return
+	}
+	if c.ops.n > 0 {
+		c.update() // what carries no count must not keep the peer waiting for it
+	}
+	room := c.depth - c.flight.len()
+	for room >= c.part() && !c.over && c.postNext() {
+	}
+	if c.full && !c.over && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
+		c.full = false
+		c.it.tell(&Writable{c.it.base()})
+	}
+	if c.drained != nil && c.queue.len() == 0 && !c.credits.asked {
+		c.credits.asked = true // behind the last message
+		c.credits.ask = c.credits.sent != c.credits.acked
+	}
+	c.update()
+	if c.out != nil {
+		c.out.settle()
+	}
+	c.checkDrained()
+}
+
+// postNext hands the oldest of what waits to the device, one-sided operations before messages that wait for credits. False: nothing
+// may go now.
+func (c *conn) postNext() bool {
+	switch {
+	case c.opFirst():
+		return c.postOp(c.ops.pop())
+	case c.sendable():
+		s := c.queue.pop()
+		return c.post(s, !s.Notify && c.followed())
+	}
+	return false
+}
+
+// completed ends the posting of that number, and those before it, which have succeeded in silence.
+func (c *conn) completed(number uint32, status verbs.Status) {
+	var free sendChain
+	for {
+		p, ok := c.flight.pop(number)
+		if !ok {
+			break
+		}
+		if p.chunk != nil {
+			p.chunk.arena.put(p.chunk)
+		}
+		switch s := p.send; {
+		case p.op != nil:
+			p.op.who.ended(c, p.op, opError(status))
+		case s == nil:
+		case status == verbs.StatusSuccess || c.flight.head != number+1:
+			if s.Notify {
+				c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
+			}
+			free.add(s)
+		case status == verbs.StatusFlushed:
+			c.it.sendFailed(s, flushed())
+		default:
+			c.it.sendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
+		}
+	}
+	free.put()
+	c.d.pump(c)
+}
+
+// abandon answers what is posted and the device did not flush with the queue pair. The memory stays the device's until it does.
+func (c *conn) abandon() {
+	for n := c.flight.head; n != c.flight.next; n++ {
+		p := c.flight.at(n)
+		if s := p.send; s != nil {
+			p.send = nil
+			s.class = -1 // not for another message: the device may be sending from it
+			c.it.sendFailed(s, flushed())
+		} else if p.op != nil {
+			p.op.who.abandoned(c, p.op)
+		}
+	}
+}
+
+// retryAfter is how long a device gets that has no room although nothing is under way whose end it would tell.
+const retryAfter = 10 * time.Millisecond
+
+// retry has what the device did not take tried again, if no completion will do that.
+func (c *conn) retry() {
+	if c.retrying || c.flight.quiet < c.flight.len() {
+		return
+	}
+	c.retrying = true
+	c.l.el.NewTimer(func() {
+		c.retrying = false
+		c.pump()
+	}).Reset(retryAfter)
+}
