@@ -200,19 +200,8 @@ func (a *access) ended(_ *conn, _ *oneSided, err error) {
 	a.release()
 	a.answer(err)
 	if errors.Is(err, ErrRemoteAccess) || errors.Is(err, unix.EIO) {
-		a.it.queuePairFailed(err)
+		a.it.breakOff(err)
 	}
-}
-
-// queuePairFailed ends a connection whose queue pair has come to its error state. On InfiniBand nobody else does: rdma_cm does not look at
-// queue pairs.
-func (it *ident) queuePairFailed(err error) {
-	if it.conn == nil || it.conn.over {
-		return
-	}
-	it.log.Warn("rdma: the queue pair has failed", it.logKeys(states.OpDisconnect, "err", err)...)
-	it.conn.stop()
-	it.box.PostUserMessage(&violation{err})
 }
 
 // abandoned is oneSidedOwner's.

@@ -146,7 +146,7 @@ func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	}
 	if err != nil {
 		if !errors.Is(err, ErrFlushed) {
-			c.it.violated(&ProtocolError{fmt.Sprintf("an offer cannot be read: %v", err)})
+			c.it.breakOff(&ProtocolError{fmt.Sprintf("an offer cannot be read: %v", err)})
 		}
 		return
 	}
@@ -230,7 +230,7 @@ func (b *arrivals) watch() {
 func (b *arrivals) look() {
 	b.armed = false
 	if b.begun != b.done && b.seen == b.done {
-		b.c.it.violated(&ProtocolError{fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
+		b.c.it.breakOff(&ProtocolError{fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
 		return
 	}
 	b.watch()

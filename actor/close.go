@@ -22,6 +22,9 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 		it.rearm()
 	case it.conn.drained != nil: // by another Close
 		it.rearm()
+	case it.conn.over: // broken off, and the owner is Manual
+		it.rearm()
+		it.disconnect()
 	default:
 		it.rearm()
 		it.conn.drain(func() { it.box.PostUserMessage(&drained{}) })

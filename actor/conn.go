@@ -7,23 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
 type conn struct {
-	it   *ident
-	l    *loop
-	d    *device
-	pd   verbs.PD // the queue pair's
-	dom  *domain  // of what it receives into and sends from
-	qp   verbs.QP
-	pool *recvPool
-	cq   *completions // nil: it has no claim to it any more
-	mode wireMode
-	up   bool // established, and the owner has been told
-	over bool // nothing is sent or told any more
+	it     *ident
+	l      *loop
+	d      *device
+	pd     verbs.PD // the queue pair's
+	dom    *domain  // of what it receives into and sends from
+	qp     verbs.QP
+	pool   *recvPool
+	cq     *completions // nil: it has no claim to it any more
+	mode   wireMode
+	up     bool  // established, and the owner has been told
+	over   bool  // nothing is sent or told any more
+	broken error // why this side has broken it off; nil: it has not
 
 	regions []*verbs.MR // in pd, of one-sided operations
 
@@ -215,7 +215,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 		}
 		if err != nil {
 			c.give(chunk)
-			c.it.violated(err)
+			c.it.breakOff(err)
 			return
 		}
 		if c.out != nil {
@@ -379,19 +379,3 @@ func (c *conn) counts() Credits {
 	}
 	return n
 }
-
-// violated ends a connection whose peer broke the protocol: that one only. Its queue pair goes in a later turn, because the device
-// may be in the middle of what it received.
-func (it *ident) violated(err error) {
-	if it.conn == nil || it.conn.over {
-		return
-	}
-	it.log.Warn("rdma: peer broke the protocol", it.logKeys(states.OpDisconnect, "err", err)...)
-	it.conn.stop()
-	it.box.PostUserMessage(&violation{err})
-}
-
-// violation tells an identifier that its peer broke the protocol.
-type violation struct{ err error }
-
-func (*violation) lane() lane { return laneEvent }

@@ -22,7 +22,8 @@
 // # Ordering
 //
 // From an identifier to its owner there is one FIFO: answers, the request or Established, every Received in the order it was sent,
-// the end, and always last, exactly once, [Closed] with the reason. actor.Terminated may overtake all of it. Into an identifier
+// the end, once, with the cause that was found first, and always last, exactly once, [Closed] with the reason. actor.Terminated may
+// overtake all of it. Into an identifier
 // messages of one sender keep their order; so do Reads and Writes among the messages to the peer, but that they overtake those which wait
 // for its credits. An answer to somebody else than the owner is ordered with nothing else of the owner's;
 // of Established, Disconnected and DeviceRemoval the owner is told in any case.

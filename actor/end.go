@@ -62,12 +62,15 @@ func (it *ident) flooded(m *refusedSend) {
 	it.sendFailed(m.send, fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS))
 }
 
-// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell.
+// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless an earlier one is known.
 func (it *ident) destroy(cause error) {
 	if it.ending {
 		return
 	}
 	it.ending = true
+	if it.conn != nil && it.conn.broken != nil {
+		cause = it.conn.broken
+	}
 	if it.cause == nil {
 		it.cause = cause
 	}
@@ -149,7 +152,7 @@ func (it *ident) leftover(msg any) {
 	switch m := m.(type) {
 	case *epitaph:
 		it.end()
-	case *told, *violation, *drained, *tick, *abort, *cancelled, *lookedUp, *wind:
+	case *told, *brokenOff, *drained, *tick, *abort, *cancelled, *lookedUp, *wind:
 	case *refusedSend:
 		it.flooded(m)
 	case *Send:

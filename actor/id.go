@@ -47,6 +47,7 @@ type ident struct {
 	unsent  uint64            // sends that met no connection
 	memory  int               // bytes of AllocMemory
 
+	endTold  bool  // Disconnected or DeviceRemoval was told
 	composed bool  // a Dial or Serve is under way
 	counted  bool  // in Runtime.count
 	ending   bool  // it is being destroyed, or is gone
@@ -77,8 +78,8 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.expire()
 	case *lookedUp:
 		it.lookedUp(m)
-	case *violation:
-		it.violation(m.err)
+	case *brokenOff:
+		it.brokenOff()
 	case *drained:
 		it.disconnect()
 	case *refusedSend:

@@ -173,7 +173,8 @@ func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.p
 func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
 
 // Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect, DestroyID. On InfiniBand the
-// queue pair is the owner's business too; an iWARP device cannot connect without one, so there it is the runtime's.
+// queue pair is the owner's business too; an iWARP device cannot connect without one, so there it is the runtime's. An owner who
+// is told Disconnected of a connection that the device still has (its peer has broken the protocol) sends Disconnect or DestroyID.
 func Manual() IDOption { return func(o *idOptions) { o.manual = true } }
 
 // WithMemory says how many bytes of memory for Read and Write a connection may have (AllocMemory): none. With it the connection's queue

@@ -1,0 +1,143 @@
+package actor
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// A connection has one end, whoever finds it out, and everything that ends one comes here:
+//
+//   - breakOff, when this side finds out: the peer breaks the protocol, the queue pair has failed.
+//   - disconnected and removed, when the device tells.
+//
+// The cause that is found first is the one that is told: what follows is its consequence. An end that the device tells without a cause
+// has the one that this side knows, also when that is found in what the peer has sent last. The owner is told once, by endOf; with a
+// Manual owner the identifier then stays, else it is disconnected and destroyed, and Closed tells the same cause.
+
+// breakOff ends a connection from this side. Nothing is sent or told any more; the rest follows in a turn of its own, because the device
+// may be in the middle of what it received. Loop goroutine, at any time; only the first call counts.
+func (it *ident) breakOff(err error) {
+	c := it.conn
+	if c == nil || c.over {
+		return
+	}
+	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", err)...)
+	c.broken = err
+	c.stop()
+	it.box.PostUserMessage(&brokenOff{})
+}
+
+// brokenOff tells an identifier that its connection was broken off.
+type brokenOff struct{}
+
+func (*brokenOff) lane() lane { return laneEvent }
+
+func (it *ident) brokenOff() {
+	if it.ending || it.endTold {
+		return
+	}
+	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.broken}
+	if it.opts.manual {
+		it.endOf(ev, nil) // what waits is answered by the device
+		return
+	}
+	it.part(ev, it.id.Waiting())
+}
+
+// disconnected is the end of a connection that the device tells. What the peer has sent before is told first.
+func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
+	if c := it.conn; c != nil {
+		c.d.drain()
+		c.stop()
+		if c.broken != nil {
+			ev.Err = c.broken
+		}
+	}
+	if it.opts.manual || it.ending {
+		it.endOf(ev, answers)
+		return
+	}
+	it.part(ev, answers)
+}
+
+// part tells the end, and does what the man pages demand after it.
+func (it *ident) part(ev *cmid.Disconnected, answers Command) {
+	it.endOf(ev, answers)
+	if _, ours := answers.(*cmid.Disconnect); !ours && it.legal(&cmid.Disconnect{}) {
+		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}}) // rdma_get_cm_event(3): the answer is due
+	}
+	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours
+}
+
+// removed is the end that comes with the device's.
+func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
+	if it.conn != nil {
+		it.conn.d.drain()
+		it.conn.stop()
+		it.conn.d.remove()
+	}
+	it.l.removed(it.id.Device())
+	it.endOf(ev, answers)
+	if !it.opts.manual {
+		it.destroy(&RemovedError{ev.Device})
+	}
+}
+
+// RemovedError is why an identifier was closed whose device has gone. errors.Is: ENODEV.
+type RemovedError struct{ Device string }
+
+func (e *RemovedError) Error() string { return "the device " + e.Device + " is gone" }
+
+// Unwrap gives ENODEV.
+func (e *RemovedError) Unwrap() error { return unix.ENODEV }
+
+// endOf tells of an end, once. A Disconnect is answered by it; any other command that waited has failed, and the owner is told of both.
+// A Manual owner is told of a removal that follows, too: it has to destroy the identifier.
+func (it *ident) endOf(ev Event, answers Command) {
+	_, removal := ev.(*cmid.DeviceRemoval)
+	silent := it.endTold && !(removal && it.opts.manual)
+	it.endTold = true
+	_, asked := answers.(*cmid.Disconnect)
+	switch {
+	case asked && !removal && !silent:
+		it.answer(answers, ev)
+		it.answerOthers(ev)
+		return
+	case asked && !removal:
+		if a := it.take(answers); a != nil && a.then == nil {
+			it.reply(a.sender, ev)
+		}
+		it.answerOthers(ev)
+		return
+	case answers != nil:
+		var err error = unix.ECONNRESET
+		switch e := ev.(type) {
+		case *cmid.Disconnected:
+			if e.Err != nil {
+				err = e.Err
+			}
+		case *cmid.DeviceRemoval:
+			err = &RemovedError{e.Device}
+		}
+		it.answer(answers, &cmid.CommandFailed{FailureBase: it.failure(answers, opName(answers), err)})
+	}
+	if !silent {
+		it.tell(ev)
+	}
+}
+
+// answerOthers answers every further Disconnect with the one event that there is.
+func (it *ident) answerOthers(ev Event) {
+	for i := 0; i < len(it.asked); {
+		a := it.asked[i]
+		if _, ok := a.cmd.(*cmid.Disconnect); !ok || a.then != nil {
+			i++
+			continue
+		}
+		it.take(a.cmd)
+		it.reply(a.sender, ev)
+		i = 0
+	}
+}
