@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
 	"testing"
@@ -14,7 +15,7 @@ func TestHelloRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := hello{
 			version: helloVersion, credits: rapid.IntRange(1, 0xFFFF).Draw(t, "credits"),
-			eager: rapid.IntRange(1, 0xFFFF).Draw(t, "KiB") * kib, maxMessage: rapid.IntRange(1, math.MaxUint32).Draw(t, "bytes"),
+			eager: rapid.IntRange(1, maxEager/kib).Draw(t, "KiB") * kib, maxMessage: rapid.IntRange(1, math.MaxUint32).Draw(t, "bytes"),
 		}
 		user := rapid.SliceOfN(rapid.Byte(), 0, maxUserData).Draw(t, "user")
 		padding := rapid.IntRange(0, 64).Draw(t, "padding")
@@ -60,8 +61,24 @@ func TestHelloOfOthers(t *testing.T) {
 			t.Errorf("%s: taken for a hello", name)
 		}
 	}
-	if h, user, ok := parseHello(change(2, 9), true); !ok || h.version != 9 || string(user) != "x" {
+	if h, user, ok := parseHello(change(2, 9), true); !ok || h.version != helloVersion || string(user) != "x" {
 		t.Error("a later version was not taken: the one that connects adapts to what the other says")
+	}
+}
+
+// A peer of version 2 says what its receives hold in two bytes, and reads ours so. Features that are not known are not looked at.
+func TestHelloOfVersion2(t *testing.T) {
+	b := hello{credits: 32, eager: 16 * kib, maxMessage: 64 * kib}.put(nil)
+	if n := binary.BigEndian.Uint16(b[6:]); n != 16 {
+		t.Errorf("a peer of version 2 reads %d KiB, want 16", n)
+	}
+	b[6] = 0x80
+	if h, _, ok := parseHello(b, false); !ok || h.eager != 16*kib {
+		t.Errorf("with a feature that is not known the hello is %+v, %v", h, ok)
+	}
+	b[2] = 2
+	if h, _, ok := parseHello(b, false); !ok || h.version != 2 || h.eager != 0x8010*kib {
+		t.Errorf("of a peer of version 2 the hello is %+v, %v", h, ok)
 	}
 }
 
@@ -78,7 +95,13 @@ func FuzzHello(f *testing.F) {
 			return
 		}
 		again := h.put(user)
-		again[2] = h.version
+		switch {
+		case h.version == 2:
+			again[2] = 2
+			binary.BigEndian.PutUint16(again[6:], uint16(h.eager/kib))
+		default:
+			again[2], again[6] = b[2], b[6] // a later version, and features that nobody knows
+		}
 		if !bytes.Equal(again, b[:len(again)]) || !zeros(b[len(again):]) {
 			t.Fatalf("%x parsed as %+v %x, which is %x", b, h, user, again)
 		}

@@ -169,7 +169,7 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 	}
 	if c.mode == modeMessages {
 		c.credits.send = uint32(h.credits)
-		c.eager = h.eager
+		c.eager = min(h.eager, c.it.eager(c.d.attr))
 		if limit > 0 {
 			limit -= headerLen
 		}

@@ -174,7 +174,11 @@ func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
 		d.wr.SGL = d.sgl[:]
 	default:
 		a := c.dom.sendArena(len(b))
-		chunk, err := a.get()
+		get := a.get
+		if c.flight.len() == 0 {
+			get = a.getBeyond // no completion of its own would make room
+		}
+		chunk, err := get()
 		if err != nil {
 			return err
 		}

@@ -7,13 +7,18 @@ const helloLen = 12
 
 const (
 	helloMagic   = 0x7EDA
-	helloVersion = 2
+	helloVersion = 3
+	// helloOldest is the earliest version that is still spoken.
+	helloOldest = 2
 	// maxUserData is the most private data a user can have: its length travels in a byte.
 	maxUserData = 255
+	// maxEager is the largest eager size, in bytes: it travels in a byte, in KiB.
+	maxEager = 255 * kib
 )
 
-// hello is what both sides say of themselves in their private data: magic u16, version u8, user's length u8, credits u16, the largest
-// message that may be sent at once in KiB u16, the largest that may be offered in bytes u32, in network order.
+// hello is what both sides say of themselves in their private data: magic u16, version u8, user's length u8, credits u16, features u8,
+// the largest message that may be sent at once in KiB u8, the largest that may be offered in bytes u32, in network order. There are no
+// features yet; those of a later peer are not looked at. A peer of version 2 has the size in both bytes, so ours reads as it should.
 type hello struct {
 	version    uint8
 	credits    int // messages the peer may have under way to us
@@ -21,26 +26,29 @@ type hello struct {
 	maxMessage int // bytes: what is larger than eager is offered, and we read it
 }
 
-// put makes the private data that goes to the device. user is at most maxUserData bytes.
+// put makes the private data that goes to the device. user is at most maxUserData bytes, and h.eager at most maxEager.
 func (h hello) put(user []byte) []byte {
 	b := make([]byte, helloLen, helloLen+len(user))
 	binary.BigEndian.PutUint16(b, helloMagic)
 	b[2], b[3] = helloVersion, uint8(len(user))
 	binary.BigEndian.PutUint16(b[4:], uint16(h.credits))
-	binary.BigEndian.PutUint16(b[6:], uint16(h.eager/kib))
+	b[7] = uint8(h.eager / kib)
 	binary.BigEndian.PutUint32(b[8:], uint32(h.maxMessage))
 	return append(b, user...)
 }
 
 // parseHello takes the hello off what the device brought. Not ok: the peer is none of ours, and all of b is the user's. What
-// follows the user's bytes is padding, if the transport pads.
+// follows the user's bytes is padding, if the transport pads. The version is the lower of the peer's and ours.
 func parseHello(b []byte, padded bool) (h hello, user []byte, ok bool) {
 	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic {
 		return h, b, false
 	}
-	h = hello{b[2], int(binary.BigEndian.Uint16(b[4:])), int(binary.BigEndian.Uint16(b[6:])) * kib, int(binary.BigEndian.Uint32(b[8:]))}
+	h = hello{min(b[2], helloVersion), int(binary.BigEndian.Uint16(b[4:])), int(b[7]) * kib, int(binary.BigEndian.Uint32(b[8:]))}
+	if h.version == 2 {
+		h.eager = int(binary.BigEndian.Uint16(b[6:])) * kib
+	}
 	end := helloLen + int(b[3])
-	if h.version < helloVersion || h.credits == 0 || h.eager == 0 || h.maxMessage == 0 || end > len(b) {
+	if h.version < helloOldest || h.credits == 0 || h.eager == 0 || h.maxMessage == 0 || end > len(b) {
 		return hello{}, b, false
 	}
 	if !padded && end != len(b) || !zeros(b[end:]) {

@@ -44,8 +44,11 @@ type Limits struct {
 	// beginning are refused, and large messages wait while such connections leave no more than a quarter. That quarter is kept from
 	// large messages everywhere; half bounds a single one.
 	ReceiveMemory int
-	SendMemory    int // bytes of the large messages that peers may read, per loop: 1 GiB; others wait. It bounds a single one too
-	Memory        int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
+	// SendMemory is for what is sent, in bytes, per loop: 1 GiB of large messages that peers may read, and on the kernel's devices as much
+	// again to send from at once. What finds none waits; of what goes at once each connection has one message in any case. It bounds a
+	// single large message too.
+	SendMemory int
+	Memory     int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
 }
 
 func defaultConfig() config {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -66,6 +67,22 @@ func (a *arena) get() (*chunk, error) {
 	return c, nil
 }
 
+// getBeyond is get, and where the budget is used up hands out one chunk beyond it: for who has nothing else of it, so that what others
+// hold slows it down and does not stop it.
+func (a *arena) getBeyond() (*chunk, error) {
+	c, err := a.get()
+	if !errors.Is(err, errBudget) {
+		return c, err
+	}
+	if err := a.add(1); err != nil {
+		return nil, err
+	}
+	return a.get()
+}
+
+// errBudget is why there is no memory although the device may have some.
+var errBudget = fmt.Errorf("it would exceed the limit (WithLimits): %w", unix.ENOMEM)
+
 func (a *arena) grow() error {
 	n := max(a.bytes/a.size, a.chunks)
 	if n*a.size > a.budget.free {
@@ -74,10 +91,15 @@ func (a *arena) grow() error {
 	for n > 1 && n*a.size > a.budget.free {
 		n /= 2
 	}
-	bytes := n * a.size
-	if bytes > a.budget.free {
-		return fmt.Errorf("%d more bytes of device memory would exceed the limit (WithLimits): %w", bytes, unix.ENOMEM)
+	if bytes := n * a.size; bytes > a.budget.free {
+		return fmt.Errorf("%d more bytes of device memory: %w", bytes, errBudget)
 	}
+	return a.add(n)
+}
+
+// add makes a slab of n chunks.
+func (a *arena) add(n int) error {
+	bytes := n * a.size
 	mr, err := a.pd.Alloc(bytes, a.access)
 	if err != nil {
 		return fmt.Errorf("alloc %d bytes on %s: %w", bytes, a.dev.Name(), err)

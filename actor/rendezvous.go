@@ -17,19 +17,23 @@ const (
 
 // hello is what this side says of itself on a device.
 func (it *ident) hello(attr verbs.DeviceAttr) hello {
-	eager := it.opts.eager
-	switch {
-	case eager > 0:
-	case attr.AsksForReceives:
-		eager = eagerAsked
-	default:
-		eager = eagerPosted
-	}
-	h := hello{credits: it.opts.credits, eager: min(eager, it.opts.maxMessage), maxMessage: it.opts.maxMessage}
+	h := hello{credits: it.opts.credits, eager: min(it.eager(attr), it.opts.maxMessage), maxMessage: it.opts.maxMessage}
 	if h.maxMessage = min(h.maxMessage, max(h.eager, it.rt.cfg.limits.ReceiveMemory/2)); !it.reading {
 		h.maxMessage = h.eager
 	}
 	return h
+}
+
+// eager is the largest message, in bytes, that this side sends at once on a device, whatever its peer says that it could receive: the
+// peer's word must not decide how much memory is held here.
+func (it *ident) eager(attr verbs.DeviceAttr) int {
+	switch {
+	case it.opts.eager > 0:
+		return min(it.opts.eager, maxEager)
+	case attr.AsksForReceives:
+		return eagerAsked
+	}
+	return eagerPosted
 }
 
 // depths takes what a user's Connect or Accept says about Reads; nil leaves them to the device, which has some.

@@ -62,10 +62,10 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 			tb.Errorf("after Shutdown loop %s has not got back %d bytes for one-sided operations", l.el.Name(),
 				rt.cfg.limits.Memory-l.memoryBudget)
 		}
-		if l.recvBudget.free != rt.cfg.limits.ReceiveMemory || l.sendBudget.free != unlimited || l.heldBudget.free != rt.cfg.limits.SendMemory {
+		if l.recvBudget.free != rt.cfg.limits.ReceiveMemory || l.sendBudget.free != rt.cfg.limits.SendMemory || l.heldBudget.free != rt.cfg.limits.SendMemory {
 			tb.Errorf("after Shutdown loop %s has not got all its memory back: %d of %d bytes to receive into, %d and %d short to send from",
 				l.el.Name(), l.recvBudget.free, rt.cfg.limits.ReceiveMemory,
-				unlimited-l.sendBudget.free, rt.cfg.limits.SendMemory-l.heldBudget.free)
+				rt.cfg.limits.SendMemory-l.sendBudget.free, rt.cfg.limits.SendMemory-l.heldBudget.free)
 		}
 	}
 }

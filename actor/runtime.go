@@ -107,15 +107,12 @@ func (rt *Runtime) addLoop(i int) error {
 	l.returns.l = l
 	limits := &rt.cfg.limits
 	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4)
-	l.sendBudget = newBudget(l, unlimited, 0)
+	l.sendBudget = newBudget(l, limits.SendMemory, 0)
 	l.heldBudget = newBudget(l, limits.SendMemory, 0)
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
 	return err
 }
-
-// unlimited is the budget of what is sent at once: the depth of the queue pairs bounds it.
-const unlimited = 1 << 62
 
 // dropLoops ends loops that never ran.
 func (rt *Runtime) dropLoops() (err error) {

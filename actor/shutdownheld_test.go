@@ -9,6 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/verbs"
+
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -97,19 +99,28 @@ func TestInspectOfABlockedLoop(t *testing.T) {
 	})
 }
 
-// Memory to send from that cannot be had costs the message, not the connection.
+// Memory to send from that the device has not costs the message, not the connection.
 func TestNoMemoryToSendFrom(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect(WithMessages(64<<10, 4))
-		w.onLoop(w.rt, func(l *loop) { l.sendBudget.free = 0 })
+		var pd verbs.PD
+		w.onLoop(w.rt, func(l *loop) {
+			a := l.devices[0].shared.sendArena(60 << 10)
+			pd, a.pd = a.pd, poorPD{a.pd}
+		})
 		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
 		f, _ := next[*SendFailed](p.client)
 		is(w, f, unix.ENOMEM)
 		if errors.Is(f, ErrFlushed) {
 			w.Errorf("%v says that the connection ended", f)
 		}
-		w.onLoop(w.rt, func(l *loop) { l.sendBudget.free = unlimited })
+		w.onLoop(w.rt, func(l *loop) { l.devices[0].shared.sendArena(60 << 10).pd = pd })
 		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
 		next[*Received](p.server)
 	})
 }
+
+// poorPD has no memory.
+type poorPD struct{ verbs.PD }
+
+func (poorPD) Alloc(int, verbs.Access) (*verbs.MR, error) { return nil, unix.ENOMEM }

@@ -1,0 +1,128 @@
+package actor
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// liar is a peer whose hello, of version 2, says that its receives hold 65,535 KiB and that it takes everything.
+func liar() []byte {
+	b := hello{credits: math.MaxUint16, maxMessage: math.MaxUint32}.put(nil)
+	b[2] = 2
+	binary.BigEndian.PutUint16(b[6:], math.MaxUint16)
+	return b
+}
+
+// sentFrom is the bytes of a loop's device memory that messages are sent from at once.
+func (w *world) sentFrom(rt *Runtime) (n int) {
+	w.onLoop(rt, func(l *loop) {
+		for _, d := range l.devices {
+			for dm := range d.domains {
+				for _, a := range dm.send {
+					if a != nil {
+						for _, s := range a.slabs {
+							n += len(s.mr.Bytes)
+						}
+					}
+				}
+			}
+		}
+	})
+	return n
+}
+
+// What a peer claims of its receives does not decide how much memory is registered to send from: on a device that cannot send from the heap
+// a message that is larger than what this side sends at once is offered, and Limits.SendMemory bounds what is offered.
+func TestLyingHello(t *testing.T) {
+	const limit = 8 << 20
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		if w.flavor != 0 {
+			return // a peer that has no receive ends its connection there, and what it was sent is free again
+		}
+		server, mallory := w.farProbe(), w.probe()
+		mallory.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				keep(w, m)
+			}
+		})
+		server.reactWith(func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Established:
+				for range 200 {
+					ctx.Respond(NewSendBuffer(1 << 20))
+				}
+			}
+		})
+		w.listen(server, WithMessages(1<<20, 32))
+		id := w.rt.CreateID(mallory.pid, Raw(), WithMessages(2<<20, 1))
+		mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: liar()})
+		next[*Established](mallory)
+		settle()
+		if n := w.sentFrom(w.far); n > limit {
+			w.Errorf("%d bytes are registered to send from, and the limit is %d", n, limit)
+		}
+		if _, out := w.budgets(w.far); out > limit {
+			w.Errorf("%d bytes are offered, and the limit is %d", out, limit)
+		}
+	}, WithLimits(Limits{SendMemory: limit}))
+}
+
+// Peers that take nothing leave memory to send from for those that do, and all of it together stays within Limits.SendMemory and one message
+// for each connection.
+func TestSendMemoryIsBounded(t *testing.T) {
+	const limit, peers, size = 1 << 20, 16, 16 << 10
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		if w.flavor != 0 {
+			return // a receiver without a receive ends its connection there
+		}
+		server := w.farProbe()
+		server.reactWith(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Established:
+				for range 200 {
+					ctx.Respond(NewSendBuffer(size))
+				}
+			case *Received:
+				ctx.Respond(NewSend(m.Data))
+			}
+		})
+		w.listen(server, WithMessages(size, 128))
+		for range peers {
+			mallory := w.probe()
+			mallory.reactWith(func(ctx actor.Context) {
+				if m, ok := ctx.Message().(*Received); ok {
+					keep(w, m)
+				}
+			})
+			mallory.send(w.rt.CreateID(mallory.pid, Raw(), WithMessages(size, 1)), &Dial{Addr: there + ":7471", PrivateData: liar()})
+			next[*Established](mallory)
+		}
+		settle()
+		if n := w.sentFrom(w.far); n > limit+peers*size {
+			w.Errorf("%d bytes are registered to send from, and the limit is %d", n, limit)
+		}
+		good := w.probe()
+		id := w.rt.CreateID(good.pid, WithMessages(size, 128))
+		good.send(id, &Dial{Addr: there + ":7471"})
+		next[*Established](good)
+		for range 200 {
+			next[*Received](good)
+		}
+		for range 50 {
+			good.send(id, NewSend(make([]byte, size)))
+		}
+		for range 50 {
+			next[*Received](good)
+		}
+		if n := w.sentFrom(w.far); n > limit+(peers+1)*size {
+			w.Errorf("%d bytes are registered to send from, and the limit is %d", n, limit)
+		}
+	}, WithLimits(Limits{SendMemory: limit}))
+}

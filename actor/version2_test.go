@@ -1,0 +1,223 @@
+package actor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// recorded is a line of testdata/version2.txt: what one of two peers of version 2 said.
+type recorded struct {
+	dialler bool
+	bytes   []byte
+}
+
+func version2(t *testing.T) (lines []recorded) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/version2.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line[0] == '#' {
+			continue
+		}
+		b, err := hex.DecodeString(strings.TrimSpace(line[2:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, recorded{line[0] == 'D', b})
+	}
+	return lines
+}
+
+// The conversation that was recorded.
+const recordedMessages = 20
+
+var (
+	recordedLarge   = pattern(100<<10, 1)
+	recordedOptions = WithMessages(1<<20, 8)
+)
+
+func recordedListener(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *ConnectRequest:
+		ctx.Respond(&Accept{PrivateData: []byte("come in")})
+	case *Received:
+		ctx.Respond(NewSend(m.Data))
+	}
+}
+
+func recordedDialler() func(ctx actor.Context) {
+	came := 0
+	return func(ctx actor.Context) {
+		switch ctx.Message().(type) {
+		case *Established:
+			for i := range recordedMessages {
+				ctx.Respond(NewSend(fmt.Appendf(nil, "message %d", i)))
+			}
+		case *Received:
+			switch came++; came {
+			case recordedMessages:
+				ctx.Respond(NewSend(recordedLarge))
+			case recordedMessages + 1:
+				ctx.Respond(&Close{})
+			}
+		}
+	}
+}
+
+// A peer of version 2 that dials us finds what it found before there was a version 3.
+func TestVersion2DialsUs(t *testing.T) {
+	lines := version2(t)
+	onFlavors(t, func(w *world) {
+		w.f.Delay(time.Millisecond)
+		server, old := w.farProbe(), w.probe()
+		server.reactWith(recordedListener)
+		w.listen(server, recordedOptions)
+		id := w.rt.CreateID(old.pid, Raw(), WithMessages(1<<20, 64), WithMemory(1<<20))
+		old.send(id, &Dial{Addr: there + ":7471", PrivateData: lines[0].bytes})
+		up, _ := next[*Established](old)
+		checkHello(t, lines[1].bytes, up.PrivateData)
+		(&player{probe: old, id: id}).play(true, lines[2:])
+		old.send(id, &Disconnect{})
+		checkEnd(t, until[*Closed](server), recordedMessages+1)
+	})
+}
+
+// A peer of version 2 that we dial finds the same.
+func TestWeDialVersion2(t *testing.T) {
+	lines := version2(t)
+	onFlavors(t, func(w *world) {
+		w.f.Delay(time.Millisecond)
+		old, client := w.farProbe(), w.probe()
+		client.reactWith(recordedDialler())
+		w.listen(old, Raw(), WithMessages(1<<20, 64), WithMemory(1<<20))
+		id := w.rt.CreateID(client.pid, recordedOptions)
+		client.send(id, &Dial{Addr: there + ":7471", PrivateData: []byte("let me in")})
+		r, s := next[*ConnectRequest](old)
+		checkHello(t, lines[0].bytes, r.PrivateData)
+		old.send(s, &Accept{PrivateData: lines[1].bytes})
+		next[*Established](old)
+		p := player{probe: old, id: s}
+		p.play(false, lines[2:])
+		p.end()
+		checkEnd(t, until[*Closed](client), recordedMessages+1)
+	})
+}
+
+// checkHello holds ours against the one of version 2: another version, and what that one reads is the same.
+func checkHello(t *testing.T, old, b []byte) {
+	t.Helper()
+	want := bytes.Clone(old)
+	want[2] = 3
+	if len(b) < len(want) || !bytes.Equal(b[:len(want)], want) {
+		t.Errorf("our hello is\n%x, want\n%x", b, want)
+	}
+}
+
+func checkEnd(t *testing.T, end []got, delivered uint64) {
+	t.Helper()
+	c := end[len(end)-1].msg.(*Closed)
+	if c.Err != nil || c.Delivered != delivered || c.Unsent+c.Unknown != 0 {
+		t.Errorf("the end is %v", end[len(end)-1])
+	}
+	for _, g := range end {
+		if d, ok := g.msg.(*Disconnected); ok && d.Err != nil {
+			t.Errorf("disconnected because of %v: a peer of version 2 says no goodbye", d.Err)
+		}
+	}
+}
+
+// player is the owner of a raw identifier that plays a peer of version 2.
+type player struct {
+	*probe
+	id    *actor.PID
+	heard [][]byte // and not looked at
+}
+
+// sort keeps the messages among what has come, and gives the last, which is something else.
+func (p *player) sort(all []got) any {
+	last := len(all) - 1
+	for _, g := range all[:last] {
+		if _, ok := g.msg.(*Received); !ok {
+			p.tb.Fatalf("got %v, want messages", g)
+		}
+		p.heard = append(p.heard, []byte(g.data))
+	}
+	return all[last].msg
+}
+
+// message is the next message that is no credit update.
+func (p *player) message() []byte {
+	p.tb.Helper()
+	for {
+		if len(p.heard) == 0 {
+			g := p.any()
+			if _, ok := g.msg.(*Received); !ok {
+				p.tb.Fatalf("got %v, want a message", g)
+			}
+			p.heard = append(p.heard, []byte(g.data))
+		}
+		b := p.heard[0]
+		p.heard = p.heard[1:]
+		if b[0] != typeCredit {
+			return b
+		}
+	}
+}
+
+// play says what one side has said, behind what the other had said by then. Where credit updates stand is each side's own business. What is
+// offered really is, and read.
+func (p *player) play(dialler bool, lines []recorded) {
+	p.tb.Helper()
+	p.send(p.id, &AllocMemory{Bytes: len(recordedLarge), Access: RemoteRead})
+	near := p.sort(until[*MemoryAllocated](p.probe)).(*MemoryAllocated).Memory
+	p.send(p.id, &Grant{Memory: near})
+	key := p.sort(until[*Granted](p.probe)).(*Granted).Key
+	for i, line := range lines {
+		b := bytes.Clone(line.bytes)
+		switch {
+		case line.dialler == dialler:
+			if b[0] == typeOffer {
+				offer{length: uint32(len(recordedLarge)), key: key.RKey, addr: key.Addr}.put(b[headerLen:])
+			}
+			p.send(p.id, NewSend(b))
+		case b[0] != typeCredit:
+			heard := p.message()
+			if heard[0] != b[0] || heard[0] == typeData && !bytes.Equal(heard[headerLen:], b[headerLen:]) {
+				p.tb.Fatalf("line %d: got %x, want the like of %x", i, heard, b)
+			}
+			if heard[0] != typeOffer {
+				continue
+			}
+			n := binary.BigEndian.Uint32(heard[headerLen:])
+			p.send(p.id, &Read{Memory: near, Length: int(n), Key: RemoteKey{
+				Length: n, RKey: binary.BigEndian.Uint32(heard[headerLen+4:]), Addr: binary.BigEndian.Uint64(heard[headerLen+8:]), Rights: RemoteRead,
+			}})
+			p.sort(until[*ReadDone](p.probe))
+		}
+	}
+}
+
+// end is the end that the other side makes, and nothing but credit updates before it.
+func (p *player) end() {
+	p.tb.Helper()
+	d := p.sort(until[*Disconnected](p.probe)).(*Disconnected)
+	for _, b := range p.heard {
+		if b[0] != typeCredit {
+			p.tb.Errorf("behind the last message came %x", b)
+		}
+	}
+	if d.Err != nil {
+		p.tb.Errorf("the end is %v", d.Err)
+	}
+	until[*Closed](p.probe)
+}
