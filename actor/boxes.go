@@ -12,6 +12,7 @@ import (
 type boxes struct {
 	mu  sync.RWMutex
 	box map[string]*mailbox // by PID.Id
+	due map[string]struct{} // PID.Id of who is being spawned with a mailbox of ours; what stays has another
 }
 
 var (
@@ -34,7 +35,7 @@ func boxesOf(sys *actor.ActorSystem) *boxes {
 	boxesMu.Lock()
 	defer boxesMu.Unlock()
 	if b, ok = sys.Extensions.Get(boxesID).(*boxes); !ok {
-		b = &boxes{box: make(map[string]*mailbox)}
+		b = &boxes{box: make(map[string]*mailbox), due: make(map[string]struct{})}
 		sys.Extensions.Register(b)
 	}
 	return b
@@ -44,6 +45,22 @@ func (b *boxes) add(id string, m *mailbox) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.box[id] = m
+	delete(b.due, id)
+}
+
+// expect notes that an actor which is being spawned shall have a mailbox of ours.
+func (b *boxes) expect(ctx actor.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.due[ctx.Self().Id] = struct{}{}
+}
+
+// missing reports whether an actor that should have a mailbox of ours was spawned with another.
+func (b *boxes) missing(id string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	_, ok := b.due[id]
+	return ok
 }
 
 // remove forgets m, unless the id has a new owner.
@@ -76,7 +93,7 @@ func (b *boxes) of(l *loop) (ms []*mailbox) {
 // box is the mailbox behind pid; nil when it is none of ours (Proto.Actor's default mailbox, a future, a remote actor). Who sends to
 // such a one on a loop calls the loop's Handoff itself.
 func (rt *Runtime) box(pid *actor.PID) *mailbox {
-	if pid == nil || pid.Address != rt.sys.Address() {
+	if pid == nil || !rt.local(pid) {
 		return nil
 	}
 	return rt.boxes.get(pid.Id)

@@ -38,6 +38,7 @@
 //
 // # Limitations
 //
+// Owners are actors of the runtime's ActorSystem: an actor elsewhere is refused (ErrRemoteOwner), for events are values of this process.
 // Owners that are neither [Runtime.OnLoop] nor [Runtime.OffLoop] actors get copies of messages and exert no back-pressure.
 // Requests are accepted on their listener's loop, whatever loop they go to. Datagram identifiers have no data path. A Received must
 // not be used after Shutdown. docs/wire.md describes what is on the wire, docs/design.md what a message costs.

@@ -149,6 +149,8 @@ func (it *ident) start(ctx actor.Context) {
 // create is rdma_create_id(3).
 func (it *ident) create() error {
 	switch {
+	case it.cause != nil: // its owner is unfit
+		return fmt.Errorf("create_id: %w", it.cause)
 	case it.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
 	case !it.counted:
@@ -177,7 +179,7 @@ func (it *ident) unwatch() {
 }
 
 func (it *ident) terminated(who *actor.PID) {
-	if it.owner.pid != nil && who.Equal(it.owner.pid) {
+	if it.owner.pid != nil && it.rt.same(who, it.owner.pid) {
 		it.owner = owner{}
 		it.destroy(ErrOwnerDied)
 	}
@@ -394,6 +396,10 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
 		return
 	}
+	if err := it.rt.unfit(c.To); err != nil {
+		it.fail(c, sender, err)
+		return
+	}
 	was := it.owner
 	to := sender
 	if to == nil {
@@ -405,7 +411,7 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 	done := &cmid.Done{EventBase: it.base(), Command: c}
 	switch {
 	case to == nil:
-	case was.pid != nil && to.Equal(was.pid):
+	case was.pid != nil && it.rt.same(to, was.pid):
 		was.send(it.l, &actor.MessageEnvelope{Message: done, Sender: it.pid})
 	default:
 		it.reply(to, done)

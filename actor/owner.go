@@ -92,5 +92,5 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 
 // owns reports whether what is meant for sender goes to the owner.
 func (it *ident) owns(sender *actor.PID) bool {
-	return sender == nil || it.owner.pid != nil && (sender == it.owner.pid || sender.Equal(it.owner.pid))
+	return sender == nil || it.owner.pid != nil && it.rt.same(sender, it.owner.pid)
 }

@@ -8,23 +8,35 @@ import "github.com/asynkron/protoactor-go/actor"
 //
 //	actor.PropsFromFunc(receive, rt.OnLoop())
 //
+// A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner (ErrMailbox).
+//
 // A *Received is released when Receive returns, unless it was retained. When the actor stops, the messages it has not received are
 // answered as those to a dead PID are: *actor.DeadLetterResponse. The same happens to messages that come after the runtime's
 // Shutdown; the actor can still be stopped then.
 func (rt *Runtime) OnLoop() actor.PropsOption {
-	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(rt.nextLoop()) })
+	return withMailbox(func() home { return rt.nextLoop() })
 }
 
 // OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with OnLoop: a *Received is released
 // when Receive returns, unless it was retained, and a stopped actor's messages are answered. A loop whose actor sends to it yields
 // once before it sleeps, so that the message does not wait for Go's scheduler to notice.
 func (rt *Runtime) OffLoop() actor.PropsOption {
-	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(rt.off) })
+	return withMailbox(func() home { return rt.off })
 }
 
 // onLoop is OnLoop for one certain loop.
 func onLoop(l *loop) actor.PropsOption {
-	return actor.WithMailbox(func() actor.Mailbox { return newMailbox(l) })
+	return withMailbox(func() home { return l })
+}
+
+// withMailbox gives actors a mailbox of ours, and has it noticed when a WithMailbox behind it in the Props takes it away again.
+func withMailbox(where func() home) actor.PropsOption {
+	return func(p *actor.Props) {
+		p.Configure(
+			actor.WithMailbox(func() actor.Mailbox { return newMailbox(where()) }),
+			actor.WithOnInit(func(ctx actor.Context) { boxesOf(ctx.ActorSystem()).expect(ctx) }),
+		)
+	}
 }
 
 // nextLoop is the loops in turn.

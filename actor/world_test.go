@@ -21,8 +21,9 @@ type world struct {
 	flavor states.Flavor // of its devices
 	f      *cmidtest.Fabric
 	sys    *actor.ActorSystem
-	rt     *Runtime // here
-	far    *Runtime // there
+	rt     *Runtime     // here
+	far    *Runtime     // there
+	remote []*actor.PID // whom Proto.Actor was asked to reach elsewhere
 }
 
 // here and there are the twin's addresses.

@@ -143,7 +143,7 @@ func (l *link) Receive(ctx actor.Context) {
 	case *canceled:
 		l.finish(ctx, m.cause)
 	case *actor.Terminated:
-		if m.Who.Equal(l.owner) {
+		if m.Who.Id == l.owner.Id {
 			l.orphan = true
 			l.finish(ctx, rdma.ErrOwnerDied)
 		}
