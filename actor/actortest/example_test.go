@@ -44,6 +44,45 @@ func (g *greeter) Receive(ctx actor.Context) {
 	}
 }
 
+// A server is killed, and another one takes its place; then the network fails for a while, and last of all the machine loses its power.
+func TestServerDies(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		client := w.Probe()
+		serve := func() *actortest.Probe {
+			p := w.Probe()
+			p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID()), &rdma.Serve{Addr: ":7471"})
+			actortest.Next[*rdma.Listening](p)
+			return p
+		}
+		dial := func(server *actortest.Probe) *actor.PID {
+			id := w.CreateID(client.PID())
+			client.Request(id, &rdma.Dial{Addr: "10.0.0.2:7471"})
+			actortest.Next[*rdma.ConnectRequest](server)
+			server.Request(server.Sender(), &rdma.Accept{})
+			actortest.Next[*rdma.Established](server)
+			actortest.Next[*rdma.Established](client)
+			return id
+		}
+		dial(serve())
+		w.Crash("mem1") // kill -9: its kernel ends the connection
+		actortest.Next[*rdma.Disconnected](client)
+		actortest.Next[*rdma.Closed](client)
+
+		server := serve() // another program in its place
+		id := dial(server)
+		w.Cut("mem0", "mem1")
+		client.Send(id, rdma.NewSend([]byte("late")))
+		server.Silent(10 * time.Second)
+		w.Heal("mem0", "mem1")
+		actortest.Next[*rdma.Received](server) // TCP has repeated it
+
+		w.Cut("mem0", "mem1")
+		w.Crash("mem1") // no power: nobody says anything
+		client.Send(id, rdma.NewSend([]byte("lost")))
+		actortest.Next[*rdma.Disconnected](client) // TCP has given up
+	})
+}
+
 // An application's actor against a server that the test plays.
 func TestGreeterSurvivesItsDevice(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {

@@ -27,7 +27,7 @@ const (
 
 // plug is where a device is, or was.
 type plug struct {
-	host  *cmidtest.Host
+	m     *machine
 	addrs []string
 	in    bool
 }
@@ -79,17 +79,17 @@ func (w *World) RemoveDevice(name string) {
 // AddDevice plugs in a device: one that was removed goes where it was, with the addresses it had if none are given; a new one goes
 // into the machine that the test began with. Names and addresses that are taken panic.
 func (w *World) AddDevice(name string, addrs ...string) {
-	host := w.fabric.Host("")
+	m := w.machines[0]
 	if p := w.devices[name]; p != nil {
-		host = p.host
+		m = p.m
 		if len(addrs) == 0 {
 			addrs = p.addrs
 		}
 	}
-	w.plugIn(host, name, addrs)
+	w.plugIn(m, name, addrs)
 }
 
-func (w *World) plugIn(h *cmidtest.Host, name string, addrs []string) {
-	h.AddDevice(name, addrs...)
-	w.devices[name] = &plug{host: h, addrs: addrs, in: true}
+func (w *World) plugIn(m *machine, name string, addrs []string) {
+	m.host.AddDevice(name, addrs...)
+	w.devices[name] = &plug{m: m, addrs: addrs, in: true}
 }

@@ -18,6 +18,7 @@ func (w *World) end() {
 	for _, p := range w.probes {
 		p.end()
 	}
+	w.release()
 	left, messages := w.held()
 	left = append(left, w.shutdown()...)
 	if messages == 0 { // else their memory is left for them
@@ -35,7 +36,8 @@ func (w *World) end() {
 // held is the messages that actors do not give back, whatever time they are given.
 func (w *World) held() (left []string, messages int) {
 	synctest.Wait()
-	for _, rt := range w.runtimes {
+	for _, m := range w.machines {
+		rt := m.rt
 		n, ok := ask(rt.Held)
 		if n > 0 {
 			w.Advance(Patience)
@@ -78,8 +80,8 @@ func blocked() string {
 func (w *World) shutdown() (left []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, rt := range slices.Backward(w.runtimes) {
-		if err := rt.Shutdown(ctx); err != nil {
+	for _, m := range slices.Backward(w.machines) {
+		if err := m.rt.Shutdown(ctx); err != nil {
 			left = append(left, err.Error())
 		}
 	}

@@ -106,7 +106,8 @@ func (w *World) logger(level slog.Level) *slog.Logger {
 func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	w.t.Helper()
 	h := w.fabric.Host(host)
-	w.plugIn(h, device, addrs)
+	m := &machine{host: h}
+	w.plugIn(m, device, addrs)
 	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
 	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithEachLoop(func(i int) eventloop.Config {
 		name := device
@@ -122,6 +123,7 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	if err != nil {
 		w.t.Fatalf("actortest: %v", err)
 	}
-	w.runtimes = append(w.runtimes, rt)
+	m.rt = rt
+	w.machines = append(w.machines, m)
 	return rt
 }

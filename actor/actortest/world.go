@@ -24,7 +24,7 @@ type World struct {
 	sys      *actor.ActorSystem
 	fabric   *cmidtest.Fabric
 	rt       *rdma.Runtime
-	runtimes []*rdma.Runtime
+	machines []*machine // the first one is rt's
 	probes   []*Probe
 	devices  map[string]*plug
 	own      map[uint64]string // the bubble's goroutines before there was anything
@@ -46,7 +46,8 @@ func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
 }
 
 // Host adds a machine and returns its runtime, which joins the same actor system. The machine has one device, with addresses such
-// as "10.0.0.2"; without a length their subnet is /24 or /64. Names and addresses that are taken panic.
+// as "10.0.0.2"; without a length their subnet is /24 or /64. Names and addresses that are taken panic; those of a machine that has
+// crashed are free again.
 func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
 	w.t.Helper()
 	return w.open(device, device, addrs...)
@@ -67,7 +68,7 @@ func (w *World) Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// State is an identifier's state on any of the machines: Destroying for one that is gone.
+// State is an identifier's state on any of the machines: Destroying for one that is gone, or whose machine is frozen or has crashed.
 func (w *World) State(id *actor.PID) states.State {
 	if i, ok := w.find(id); ok {
 		return i.State
@@ -90,8 +91,11 @@ func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
 // inspect is Inspect on all machines.
 func (w *World) inspect() (all []rdma.IDInfo) {
 	w.t.Helper()
-	for _, rt := range w.runtimes {
-		infos, ok := ask(rt.Inspect)
+	for _, m := range w.machines {
+		if m.still {
+			continue
+		}
+		infos, ok := ask(m.rt.Inspect)
 		if !ok {
 			w.t.Fatalf("actortest: there is %s", blocked())
 		}

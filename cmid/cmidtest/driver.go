@@ -74,6 +74,9 @@ type instance struct {
 	dirty   []*cq       // have completions nobody was told of
 	held    []heldEvent // Reorder keeps them back
 	telling []heldEvent // no longer
+
+	frozen bool     // the loop stands in box.ice
+	untold []func() // what the program is told when it goes on
 }
 
 type heldEvent struct {
@@ -206,6 +209,10 @@ func (in *instance) Close() error {
 
 // event tells ev, after the completions that came before it. On the loop, never inside a call of the application's.
 func (in *instance) event(id *ident, ev cmid.DriverEvent) {
+	if in.frozen {
+		in.program(func() { in.event(id, ev) })
+		return
+	}
 	if len(in.held) > 0 || in.f.coin() {
 		in.held = append(in.held, heldEvent{id, ev})
 		in.later(in.tellHeld)
@@ -225,6 +232,9 @@ func (in *instance) tell(id *ident, ev *cmid.DriverEvent) {
 
 // tellHeld tells what Reorder has kept back.
 func (in *instance) tellHeld() {
+	if in.frozen {
+		return
+	}
 	in.telling = in.held
 	for in.held = nil; len(in.telling) > 0; {
 		e := in.telling[0]
@@ -235,7 +245,7 @@ func (in *instance) tellHeld() {
 
 // tellCompletions calls the notify of every completion queue that has new ones.
 func (in *instance) tellCompletions() {
-	if len(in.dirty) == 0 {
+	if len(in.dirty) == 0 || in.frozen {
 		return
 	}
 	if in.f.coin() {
@@ -271,7 +281,7 @@ func (in *instance) dropRemoved() {
 		}
 	}
 	in.f.mu.Unlock()
-	slices.SortFunc(gone, func(a, b *ident) int { return int(int64(a.h) - int64(b.h)) })
+	oldestFirst(gone)
 	for _, id := range gone {
 		id.removeDevice()
 	}

@@ -38,6 +38,7 @@ const (
 // faults is what goes wrong on a Fabric.
 type faults struct {
 	silent  map[netip.Addr]bool
+	cuts    map[hostPair]*cut
 	drop    [numMessages]int
 	delay   time.Duration
 	latency map[netip.Addr]time.Duration
@@ -47,6 +48,7 @@ type faults struct {
 
 func (fs *faults) init() {
 	fs.silent = make(map[netip.Addr]bool)
+	fs.cuts = make(map[hostPair]*cut)
 	fs.latency = make(map[netip.Addr]time.Duration)
 }
 
@@ -134,16 +136,36 @@ func (f *Fabric) coin() bool {
 	return f.faults.reorder && f.rng.IntN(2) == 0
 }
 
-// between is how long a message takes from a to b, and whether it is lost.
-func (f *Fabric) between(kind Message, a, b netip.Addr) (d time.Duration, lost bool) {
+// fate is what becomes of a message on its way.
+type fate uint8
+
+const (
+	fateArrives fate = iota
+	fateLost
+	fateWaits // for a link to be healed
+)
+
+// fateOf decides what becomes of p, and how long it takes.
+func (f *Fabric) fateOf(p *packet) fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a, b = a.WithZone(""), b.WithZone("")
-	if f.faults.drop[kind] > 0 {
-		f.faults.drop[kind]--
-		return 0, true
+	a, b := p.src.WithZone(""), p.dst.WithZone("")
+	if f.faults.drop[p.kind] > 0 {
+		f.faults.drop[p.kind]--
+		return fateLost
 	}
-	return f.latency(a, b), f.faults.silent[a] || f.faults.silent[b]
+	if f.faults.silent[a] || f.faults.silent[b] {
+		return fateLost
+	}
+	p.delay = f.latency(a, b)
+	switch c := f.cutFor(p); {
+	case c == nil:
+		return fateArrives
+	case f.repeated(p.kind):
+		c.held = append(c.held, *p)
+		return fateWaits
+	}
+	return fateLost
 }
 
 // latency is called with f.mu held.

@@ -41,6 +41,9 @@ type ident struct {
 	timer    *eventloop.Timer
 	due      time.Time // of timer
 	onTimer  func()
+
+	stall    *eventloop.Timer // iWARP: TCP's patience with a link that is cut; nil until the first
+	stalling bool             // it runs
 }
 
 func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
@@ -183,6 +186,7 @@ func (id *ident) vanish() {
 	id.abandon()
 	id.unbind()
 	id.disarm()
+	id.unstall()
 	if id.qp != nil {
 		id.qp.release()
 	}
@@ -230,6 +234,7 @@ func (id *ident) removeDevice() {
 	id.abandon()
 	id.unbind()
 	id.disarm()
+	id.unstall()
 	if id.qp != nil {
 		id.qp.fail()
 	}

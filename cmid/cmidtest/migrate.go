@@ -46,6 +46,8 @@ func (in *instance) detach(id *ident) *detached {
 		d.ticking = id.timer.Stop()
 		id.timer = nil
 	}
+	id.unstall() // a link that is cut then stays unnoticed
+	id.stall = nil
 	in.telling = d.take(in.telling)
 	in.held = d.take(in.held)
 	in.late = slices.DeleteFunc(in.late, func(p latePacket) bool {
@@ -177,6 +179,6 @@ func (in *instance) putLate(p latePacket) {
 		in.lastDue[p.from.in] = p.due
 	}
 	if i == 0 {
-		in.lateTimer.Reset(max(p.due.Sub(in.loop.Now()), time.Duration(0)))
+		in.lateTimer.Reset(max(p.due.Sub(in.now()), time.Duration(0)))
 	}
 }

@@ -73,6 +73,7 @@ type inbox struct {
 	in        []packet
 	scheduled bool
 	closed    bool
+	ice       *ice                      // that the loop stands in; nil: it runs
 	moved     map[cmid.Handle]*detached // where what comes for an identifier is passed on to
 }
 
@@ -82,14 +83,16 @@ func (f *Fabric) send(p packet) bool {
 		p.release()
 		return false
 	}
-	d, lost := f.between(p.kind, p.src, p.dst)
-	if lost {
+	switch f.fateOf(&p) {
+	case fateLost:
 		f.read(p.listener)
 		p.release()
 		return false
+	case fateWaits:
+		f.unacknowledged(p.from)
+	case fateArrives:
+		p.to.in.put(p)
 	}
-	p.delay = d
-	p.to.in.put(p)
 	return true
 }
 
@@ -121,6 +124,12 @@ func (in *instance) kick() {
 func (in *instance) schedule() {
 	first := !in.box.scheduled && !in.box.closed
 	in.box.scheduled = in.box.scheduled || first
+	if i := in.box.ice; i != nil {
+		select {
+		case i.came <- struct{}{}:
+		default:
+		}
+	}
 	in.box.mu.Unlock()
 	if first {
 		_ = in.loop.Schedule(in) // refused after the loop's end only: nobody is there any more
@@ -133,9 +142,20 @@ func (in *instance) later(fn func()) { in.put(packet{kind: msgLocal, fn: fn}) }
 // Run takes what has arrived, then tells of completions.
 func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
+	in.box.scheduled = false
+	in.box.mu.Unlock()
+	in.takeIn()
+	if !in.closed {
+		in.tellCompletions()
+	}
+	return false
+}
+
+// takeIn takes what has arrived.
+func (in *instance) takeIn() {
+	in.box.mu.Lock()
 	batch := in.box.in
 	in.box.in = in.spare[:0]
-	in.box.scheduled = false
 	in.box.mu.Unlock()
 	for in.batch = batch; len(in.batch) > 0; {
 		p := &in.batch[0]
@@ -149,10 +169,6 @@ func (in *instance) Run(int) (more bool) {
 	}
 	clear(batch)
 	in.spare = batch
-	if !in.closed {
-		in.tellCompletions()
-	}
-	return false
 }
 
 // arrive handles p now, or when its delay has passed. Nothing overtakes what came from the same place before it.
@@ -161,7 +177,7 @@ func (in *instance) arrive(p *packet) {
 		p.fn()
 		return
 	}
-	now := in.loop.Now()
+	now := in.now()
 	due := now.Add(p.delay)
 	if last := in.lastDue[p.from.in]; last.After(due) {
 		due = last
@@ -178,9 +194,17 @@ type latePacket struct {
 	due time.Time
 }
 
-// deliverLate handles what is due.
+// deliverLate handles what is due, and tells of it.
 func (in *instance) deliverLate() {
-	now := in.loop.Now()
+	in.takeLate()
+	if !in.closed {
+		in.tellCompletions()
+	}
+}
+
+// takeLate handles what is due.
+func (in *instance) takeLate() {
+	now := in.now()
 	for len(in.late) > 0 && !in.late[0].due.After(now) {
 		p := in.late[0].packet
 		in.late[0] = latePacket{}
@@ -190,7 +214,6 @@ func (in *instance) deliverLate() {
 			return
 		}
 	}
-	in.tellCompletions()
 	if len(in.late) == 0 {
 		in.late = nil
 		clear(in.lastDue)

@@ -221,6 +221,9 @@ func (q *qp) fail() {
 		q.rnr.Stop()
 	}
 	q.flushSends()
+	if !q.in.f.iwarp { // a stream's bytes are TCP's
+		q.in.f.unsend(q.id.self())
+	}
 	for q.recvs.len() > 0 {
 		q.rq.add(verbs.WC{ID: q.recvs.pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)
 	}

@@ -132,7 +132,7 @@ func (s *srq) Arm(limit int) error {
 
 // take takes the oldest receive for q; the owner of an empty queue may post one now.
 func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
-	if s.posted.len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved {
+	if s.posted.len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved && !s.in.frozen {
 		s.attr.OnEmpty()
 	}
 	if q.over || s.posted.len() == 0 {
@@ -153,9 +153,11 @@ func (s *srq) checkLimit() {
 		return
 	}
 	s.in.later(func() {
-		if !s.closed {
-			s.attr.OnLimit()
-		}
+		s.in.program(func() {
+			if !s.closed {
+				s.attr.OnLimit()
+			}
+		})
 	})
 }
 

@@ -146,7 +146,9 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 		return path{}, unix.ENETUNREACH
 	}
 	ip := dst.WithZone("")
-	return path{dev: dev, src: src, silence: f.addrs[ip] == nil || f.faults.silent[ip] || f.faults.silent[src], delay: delay}, nil
+	there := f.addrs[ip]
+	silence := there == nil || f.faults.silent[ip] || f.faults.silent[src] || f.link(host, there.host) != nil
+	return path{dev: dev, src: src, silence: silence, delay: delay}, nil
 }
 
 // resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a way from a loopback address.

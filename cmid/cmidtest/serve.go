@@ -16,6 +16,11 @@ const rnrTimer = 655 * time.Millisecond
 // gotWork is a Send, a Write, a Read or an atomic operation of the peer's.
 func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
+		if in.f.iwarp { // TCP's reset: one end has given the stream up without the other's knowledge
+			in.f.send(packet{
+				kind: MsgDREQ, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: &message{status: -int32(unix.ECONNRESET)},
+			})
+		}
 		return // nobody acknowledges it
 	}
 	switch id.state {

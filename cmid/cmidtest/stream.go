@@ -40,7 +40,7 @@ func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errn
 		id.ended(kind, -int32(errno))
 	default:
 		id.opening, id.state = nil, states.RouteResolved
-		id.in.up.Done(id.h, c, errno)
+		id.done(c, errno)
 	}
 }
 
@@ -62,8 +62,17 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	case foundSilence:
 	}
 	if !id.in.f.embedded {
-		id.in.up.Done(id.h, c, nil)
+		id.done(c, nil)
 	}
+}
+
+// done ends a command that was pending.
+func (id *ident) done(c *cmid.Connect, err error) {
+	id.in.program(func() {
+		if id.alive() {
+			id.in.up.Done(id.h, c, err)
+		}
+	})
 }
 
 // timedOut closes a stream on which no MPA reply came.

@@ -1,0 +1,114 @@
+package actortest
+
+import (
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+)
+
+// machine is a host with the program that runs on it.
+type machine struct {
+	host  *cmidtest.Host
+	rt    *rdma.Runtime
+	still bool // frozen, or crashed
+	dead  bool // crashed
+}
+
+// Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the actors on its loops, do nothing any
+// more and are told nothing, nobody says goodbye, and the kernel closes what the program had. On iWARP peers see the end of the stream,
+// or a reset if messages came that a frozen program had not read; on InfiniBand a disconnect request, as rxe's peers do. Who dials finds
+// that nobody listens. A machine that loses its power says nothing: Cut its links first, then Crash it.
+//
+// Host may start another program in its place, with the same device and addresses. When the test function has returned, the
+// crashed program goes on until it is shut down, so that leaks are found in it as well: its actors are told DeviceRemoval and Closed
+// then. Actors that are not on its loops, Probes and those OffLoop, live on all the time; what they send to its identifiers is not
+// answered before.
+//
+// The machine that the test begins with has the Probes, and cannot crash or be frozen.
+func (w *World) Crash(device string) {
+	w.t.Helper()
+	m := w.stoppable("Crash", device)
+	m.host.Crash()
+	m.still, m.dead = true, true
+	for _, p := range w.devices {
+		p.in = p.in && p.m != m
+	}
+	w.Wait()
+}
+
+// Freeze stops the program on the machine that has the device, as SIGSTOP does: its Runtime and the actors on its loops do nothing
+// until Thaw, nor do their timers. The machine goes on: on iWARP TCP takes what comes, and nobody reads it; on InfiniBand the device
+// acknowledges messages as long as it has receives, and answers Reads. So no transport notices. The machine that the test begins
+// with cannot be frozen: see Crash.
+func (w *World) Freeze(device string) {
+	w.t.Helper()
+	m := w.stoppable("Freeze", device)
+	m.host.Freeze()
+	m.still = true
+	w.Wait()
+}
+
+// Thaw ends Freeze. What has happened meanwhile is told now.
+func (w *World) Thaw(device string) {
+	w.t.Helper()
+	m := w.machine("Thaw", device)
+	if !m.still || m.dead {
+		w.t.Fatalf("actortest: Thaw: the machine with %q is not frozen", device)
+	}
+	m.host.Thaw()
+	m.still = false
+	w.Wait()
+}
+
+// Cut cuts the link between the machines that have the devices: what either sends to the other is lost, and nobody is told. Who has
+// something under way notices after a while: on InfiniBand the device gives up after 17 s, on iWARP TCP after 30 s. What a transport
+// repeats until then arrives after Heal.
+func (w *World) Cut(device, other string) {
+	w.t.Helper()
+	a, b := w.machine("Cut", device), w.machine("Cut", other)
+	if a.host == b.host {
+		w.t.Fatalf("actortest: Cut: %q and %q are on one machine", device, other)
+	}
+	w.Wait() // what was sent has left
+	w.fabric.Cut(a.host, b.host)
+}
+
+// Heal ends Cut.
+func (w *World) Heal(device, other string) {
+	w.t.Helper()
+	if !w.fabric.Heal(w.machine("Heal", device).host, w.machine("Heal", other).host) {
+		w.t.Fatalf("actortest: Heal: the link between %q and %q is not cut", device, other)
+	}
+	w.Wait()
+}
+
+// machine is the machine that has a device, or had it.
+func (w *World) machine(what, device string) *machine {
+	w.t.Helper()
+	p := w.devices[device]
+	if p == nil {
+		w.t.Fatalf("actortest: %s: there is no device %q", what, device)
+	}
+	return p.m
+}
+
+// stoppable is machine, for what a machine does not survive.
+func (w *World) stoppable(what, device string) *machine {
+	w.t.Helper()
+	m := w.machine(what, device)
+	switch {
+	case m == w.machines[0]:
+		w.t.Fatalf("actortest: %s: the Probes are on the machine with %q: have another one play that part (Host)", what, device)
+	case m.dead:
+		w.t.Fatalf("actortest: %s: the machine with %q has crashed", what, device)
+	}
+	return m
+}
+
+// release has every machine go on, so that it can be shut down.
+func (w *World) release() {
+	for _, m := range w.machines {
+		m.host.Thaw()
+		m.host.Unwind()
+		m.still = false
+	}
+}
