@@ -86,7 +86,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 	}
 	in.connecting++
 	id.phase = half
-	return id.offLoop(in.connects, c, "connect", func() error { return in.file.Connect(cmd) }, func(err error) {
+	return id.offLoop(&in.lanes.connects, c, "connect", func() error { return in.file.Connect(cmd) }, func(err error) {
 		in.connecting--
 		if err != nil {
 			id.phase = unconnected
@@ -153,7 +153,7 @@ func (id *ident) disconnect(c *cmid.Disconnect) error {
 		_ = id.qp.Modify(&verbs.QPAttr{State: to}, verbs.QPAttrState) // one that has failed already stays so
 	}
 	if iwarp && id.phase == half {
-		return id.offLoop(in.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) }, func(error) {})
+		return id.offLoop(&in.lanes.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) }, func(error) {})
 	}
 	if err := in.file.Disconnect(id.kid); err != nil {
 		return err

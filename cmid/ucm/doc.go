@@ -10,7 +10,9 @@
 //
 // A Driver may be opened on any number of loops; each has an event channel of its own. Everything of it belongs to the loop's
 // goroutine. Commands that the kernel may let wait (a connect on iWARP, the destruction of what is half open or connected) run on
-// goroutines of the channel's: their answer is posted to the loop. Each such goroutine holds a thread while it waits.
+// goroutines of the process's: their answer is posted to the loop. Each such goroutine holds a thread while it waits. There are at most
+// 1024 for connects and as many for destructions, however many loops there are; what finds none waits its turn without one. One peer has a
+// third of them at most, one loop or one listener's requests half, so that others always find one.
 //
 // # Ordering
 //

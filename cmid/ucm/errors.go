@@ -25,7 +25,7 @@ func (e *OpenError) Error() string {
 // Unwrap gives the cause.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// BusyError says that too many connects are waiting in the kernel. errors.Is finds EAGAIN: when one of them has ended, another may be
+// BusyError says that too many connects of a loop are waiting for the kernel. errors.Is finds EAGAIN: when one of them has ended, another may be
 // tried.
 type BusyError struct {
 	Waiting int
@@ -34,7 +34,7 @@ type BusyError struct {
 
 // Error says so.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%d connects are waiting in the kernel, which is the most that one loop may have: %v", e.Waiting, e.Err)
+	return fmt.Sprintf("%d connects are waiting for the kernel, which is the most that one loop may have: %v", e.Waiting, e.Err)
 }
 
 // Unwrap gives EAGAIN.

@@ -87,7 +87,7 @@ func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 		child.giveBackOffLoop()
 		return
 	}
-	child.h, child.ps = in.up.NewHandle(), listener.ps
+	child.h, child.ps, child.listener = in.up.NewHandle(), listener.ps, listener.h
 	err := child.learn()
 	if errors.Is(err, unix.EINVAL) && child.fetch(listener) {
 		err = child.learn()

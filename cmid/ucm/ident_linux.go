@@ -30,6 +30,7 @@ type ident struct {
 	leaving bool // our disconnect has gone out
 	left    bool // the peer's has come
 
+	listener  cmid.Handle      // that its request came to; 0: it is no request's
 	listening bool             // and counted
 	away      *job             // a command is under way off the loop
 	lane      *lane            // there
@@ -251,6 +252,14 @@ func (id *ident) dropQP() {
 	}
 }
 
+// group is who shares threads with the identifier: the requests of its listener, or everybody else on the loop.
+func (id *ident) group() any {
+	if id.listener != 0 {
+		return id.listener
+	}
+	return id.in
+}
+
 func (id *ident) iwarp() bool { return id.dev != nil && id.dev.iwarp }
 
 // giveBack is DESTROY_ID, whose errors say that the identifier is not there.
@@ -258,7 +267,7 @@ func (id *ident) giveBack() { _, _ = id.in.file.DestroyID(id.kid) }
 
 func (id *ident) giveBackOffLoop() {
 	in, cmd := id.in, id.ending.cmd
-	in.offLoop(in.destroys, id, "destroy_id", func() error {
+	in.offLoop(&in.lanes.destroys, id, "destroy_id", func() error {
 		id.giveBack()
 		return nil
 	}, func(error) {

@@ -33,14 +33,14 @@ type instance struct {
 	gone     []*device              // removed, and not closed yet
 	backlog  int
 
-	connects, destroys *lane
-	listeners          int               // of the identifiers: theirs are others' events
-	connecting         int               // connects that wait in the kernel
-	busy               map[*ident]string // what the kernel is at, off the loop
-	mail               mailbox           // what has come back
-	got                uabi.EventResp    // the event that was fetched
-	told               cmid.DriverEvent  // as it is told
-	closed             bool
+	lanes      *lanes
+	listeners  int               // of the identifiers: theirs are others' events
+	connecting int               // connects that wait in the kernel
+	busy       map[*ident]string // what the kernel is at, off the loop
+	mail       mailbox           // what has come back
+	got        uabi.EventResp    // the event that was fetched
+	told       cmid.DriverEvent  // as it is told
+	closed     bool
 }
 
 // Open opens an event channel. The error is an *OpenError.
@@ -51,6 +51,7 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	}
 	in := newInstance(d, l, up, f)
 	if in.reg, err = l.Add(f.FD(), eventloop.Readable, in); err != nil {
+		in.lanes.leave()
 		return nil, errors.Join(err, f.Close())
 	}
 	return in, nil
@@ -59,13 +60,14 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *instance {
 	in := &instance{
 		drv: d, loop: l, up: up, file: f,
-		ids:      make(map[cmid.Handle]*ident),
-		groups:   make(map[cmid.Handle]*group),
-		devices:  make(map[uint64]*device),
-		busy:     make(map[*ident]string),
-		backlog:  maxBacklog(),
-		connects: newLane(), destroys: newLane(),
+		ids:     make(map[cmid.Handle]*ident),
+		groups:  make(map[cmid.Handle]*group),
+		devices: make(map[uint64]*device),
+		busy:    make(map[*ident]string),
+		backlog: maxBacklog(),
+		lanes:   &process,
 	}
+	in.lanes.join()
 	in.mail.init(in)
 	return in
 }
@@ -173,8 +175,7 @@ func (in *instance) Close() error {
 		_ = id.destroy(nil)
 	}
 	held := in.mail.settle(in.drv.cfg.closeWait)
-	in.connects.stop()
-	in.destroys.stop()
+	in.lanes.leave()
 	err = errors.Join(err, in.unwatch())
 	for _, d := range in.devices {
 		in.gone = append(in.gone, d)
@@ -203,7 +204,7 @@ func (in *instance) held() error {
 func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
 	in.busy[id] = doing
 	in.mail.start()
-	j := &job{call: call, then: func(err error) {
+	j := &job{group: id.group(), peer: id.peer.Addr(), call: call, then: func(err error) {
 		in.mail.put(func() {
 			delete(in.busy, id)
 			then(err)

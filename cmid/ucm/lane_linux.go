@@ -10,59 +10,116 @@ import (
 )
 
 const (
-	idleWorkers = 8           // goroutines of a lane that stay when there is nothing to do
-	atWork      = 64          // that there are while calls end
-	mostWorkers = MaxConnects // whatever happens: Go ends a program with 10,000 threads
+	idleWorkers = 8    // goroutines of a lane that stay when there is nothing to do
+	atWork      = 64   // that there are while calls end
+	mostWorkers = 1024 // whatever happens: Go ends a program with 10,000 threads
 	stuckAfter  = 50 * time.Millisecond
 )
 
-// lane runs calls that may wait in the kernel, each on a thread of its own while it does. Calls beyond atWork wait in a queue. When none
-// of those that are under way has ended for stuckAfter, more are begun: calls that nobody answers do not delay the others for longer.
+// lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane of its own, so that none takes another
+// kind's threads: who connects to a black hole keeps nobody from accepting, or from giving back.
+type lanes struct{ connects, accepts, destroys lane }
+
+// process has all loops' calls: Go's limit of threads is the process's.
+var process lanes
+
+func (l *lanes) each(f func(*lane)) {
+	for _, one := range []*lane{&l.connects, &l.accepts, &l.destroys} {
+		f(one)
+	}
+}
+
+// join and leave count the channels that may have calls. Without any, no goroutine stays idle.
+func (l *lanes) join()  { l.each((*lane).join) }
+func (l *lanes) leave() { l.each((*lane).leave) }
+
+// lane runs calls that may wait in the kernel, each on a thread of its own while it does. Calls beyond atWork wait in a queue, without a
+// thread. When none of those that are under way has ended for stuckAfter, more are begun: calls that nobody answers do not delay the
+// others for longer.
+//
+// Threads are shared out. Calls belong to a group (a listener, a loop) and in it to a peer; groups take turns, and in a group its peers. A
+// group has no more calls under way than threads are left for all others: one alone has half of the lane at most, two have a third each.
+// Of what a group may still begin a peer has no more than it leaves to the others likewise: one alone has a third of the lane. So there
+// is a thread for who has none yet. A group without a call under way need not wait for stuckAfter.
 type lane struct {
 	mu            sync.Mutex
-	more          sync.Cond // to the idle ones: there is work, or it is over
-	queue         []*job
+	more          *sync.Cond // to the idle ones: there is work, or it is over
+	all           share      // its parts are the groups, theirs are the peers
+	users         int        // channels
 	workers, idle int
 	begun         uint64
 	watched       bool // grow will come
-	stopped       bool
+}
+
+// share is what a group, or a peer in it, has of a lane.
+type share struct {
+	waiting, running int
+	parts            map[any]*share
+	turns            []*share // the parts with calls that wait, in the order of their turns
+	jobs             []*job   // of a peer
 }
 
 // job is a call. then is told its error, ECANCELED if it was not begun.
 type job struct {
-	call func() error
-	then func(error)
+	group, peer any // who it is for
+	call        func() error
+	then        func(error)
+
+	at [3]*share // once it is queued
 }
 
-func newLane() *lane {
-	l := &lane{}
-	l.more.L = &l.mu
-	return l
+func (l *lane) join() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users++
+}
+
+// leave ends the idle goroutines with the last user; the others end with what there is to do.
+func (l *lane) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users--
+	l.cond().Broadcast()
+}
+
+func (l *lane) cond() *sync.Cond {
+	if l.more == nil {
+		l.more = sync.NewCond(&l.mu)
+	}
+	return l.more
 }
 
 // run has j executed.
 func (l *lane) run(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.queue = append(l.queue, j)
-	switch {
-	case l.idle >= len(l.queue):
-		l.more.Signal()
-	case l.workers < atWork:
-		l.hire()
-	default:
-		l.watch()
+	l.all.put(j)
+	if l.idle >= l.all.waiting {
+		l.cond().Signal()
+		return
 	}
+	if l.workers < atWork {
+		l.hire()
+	}
+	for l.workers < mostWorkers && j.at[1].running == 0 && l.hire() { // those whose turn is before it take theirs
+	}
+	l.watch()
 }
 
-func (l *lane) hire() {
+// hire begins a call on a thread more, and reports whether there was one that may begin.
+func (l *lane) hire() bool {
+	j := l.next()
+	if j == nil {
+		return false
+	}
 	l.workers++
-	go l.worker()
+	go l.worker(j)
+	return true
 }
 
 // watch has grow look whether somebody comes to the queue.
 func (l *lane) watch() {
-	if !l.watched {
+	if !l.watched && l.all.waiting > 0 {
 		l.watched = true
 		before := l.begun
 		time.AfterFunc(stuckAfter, func() { l.grow(before) })
@@ -74,62 +131,152 @@ func (l *lane) grow(before uint64) {
 	defer l.mu.Unlock()
 	l.watched = false
 	if l.begun == before {
-		for range min(len(l.queue), atWork, mostWorkers-l.workers) {
-			l.hire()
+		l.cond().Broadcast()
+		for range min(atWork, mostWorkers-l.workers) {
+			if !l.hire() {
+				break
+			}
 		}
 	}
-	if len(l.queue) > 0 {
-		l.watch()
-	}
+	l.watch()
 }
 
-func (l *lane) worker() {
+func (l *lane) worker(j *job) {
 	undisturbed()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.rest() {
-		j := l.queue[0]
-		l.queue[0] = nil
-		l.queue = l.queue[1:]
-		l.begun++
-		l.mu.Unlock()
+	for j != nil {
 		j.then(j.call())
 		l.mu.Lock()
+		l.all.end(j)
+		if j = l.await(); j == nil {
+			l.workers--
+		}
+		l.watch() // one that has ended may let two begin
+		l.mu.Unlock()
 	}
-	l.workers--
 }
 
-// rest waits for work, and says whether there is any: else the goroutine ends.
-func (l *lane) rest() bool {
-	for len(l.queue) == 0 {
-		if l.stopped || l.idle == idleWorkers {
-			return false
+// await waits for a call that may begin. nil: the goroutine ends.
+func (l *lane) await() *job {
+	for {
+		if j := l.next(); j != nil {
+			return j
+		}
+		if l.users <= 0 || l.idle >= idleWorkers {
+			return nil
 		}
 		l.idle++
-		l.more.Wait()
+		l.cond().Wait()
 		l.idle--
 	}
-	return true
 }
 
-// stop ends the idle goroutines; the others end with what there is to do.
-func (l *lane) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	l.more.Broadcast()
+// next begins the call whose turn it is, nil when none may begin.
+func (l *lane) next() *job {
+	j := l.all.next(mostWorkers - l.all.running)
+	if j != nil {
+		l.begun++
+	}
+	return j
 }
 
 // drop takes j out of the queue if it has not begun.
 func (l *lane) drop(j *job) {
 	l.mu.Lock()
-	i := slices.Index(l.queue, j)
-	if i >= 0 {
-		l.queue = slices.Delete(l.queue, i, i+1)
-	}
+	dropped := l.all.drop(j)
 	l.mu.Unlock()
-	if i >= 0 {
+	if dropped {
 		j.then(unix.ECANCELED)
+	}
+}
+
+// part is the share of who has key.
+func (s *share) part(key any) *share {
+	p := s.parts[key]
+	if p == nil {
+		if s.parts == nil {
+			s.parts = make(map[any]*share)
+		}
+		p = &share{}
+		s.parts[key] = p
+	}
+	return p
+}
+
+// put queues j.
+func (s *share) put(j *job) {
+	group := s.part(j.group)
+	peer := group.part(j.peer)
+	j.at = [3]*share{s, group, peer}
+	peer.jobs = append(peer.jobs, j)
+	for i, p := range j.at {
+		p.waiting++
+		if p.waiting == 1 && i > 0 {
+			j.at[i-1].turns = append(j.at[i-1].turns, p)
+		}
+	}
+}
+
+// next takes the oldest job of who has the turn among those that have less under way than is left for all others.
+func (s *share) next(left int) *job {
+	if len(s.jobs) > 0 {
+		j := s.jobs[0]
+		s.jobs[0] = nil
+		s.jobs = s.jobs[1:]
+		s.waiting--
+		s.running++
+		return j
+	}
+	for i, p := range s.turns {
+		room := left - p.running
+		if room <= 0 {
+			continue
+		}
+		if j := p.next(room); j != nil {
+			s.waiting--
+			s.running++
+			s.turns = slices.Delete(s.turns, i, i+1)
+			if p.waiting > 0 {
+				s.turns = append(s.turns, p)
+			}
+			return j
+		}
+	}
+	return nil
+}
+
+// end is the end of a job that was begun.
+func (s *share) end(j *job) {
+	for _, p := range j.at {
+		p.running--
+	}
+	s.tidy(j)
+}
+
+// drop takes j back if it was not begun.
+func (s *share) drop(j *job) bool {
+	peer := j.at[2]
+	i := slices.Index(peer.jobs, j)
+	if i < 0 {
+		return false
+	}
+	peer.jobs = slices.Delete(peer.jobs, i, i+1)
+	for i, p := range j.at {
+		p.waiting--
+		if p.waiting == 0 && i > 0 {
+			j.at[i-1].turns = slices.DeleteFunc(j.at[i-1].turns, func(other *share) bool { return other == p })
+		}
+	}
+	s.tidy(j)
+	return true
+}
+
+// tidy forgets who has nothing any more.
+func (s *share) tidy(j *job) {
+	if p := j.at[2]; p.running+p.waiting == 0 {
+		delete(j.at[1].parts, j.peer)
+	}
+	if p := j.at[1]; p.running+p.waiting == 0 {
+		delete(s.parts, j.group)
 	}
 }
 

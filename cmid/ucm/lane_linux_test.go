@@ -61,16 +61,47 @@ func TestDestroyDropsQueuedConnect(t *testing.T) {
 	}
 }
 
-// stuck is a lane whose calls wait until they are let go.
-func stuck(l *lane, n int) (begun *atomic.Int64, release func()) {
-	begun = new(atomic.Int64)
-	gate := make(chan struct{})
-	var over sync.WaitGroup
+// calls are jobs that wait until they are let go.
+type calls struct {
+	begun atomic.Int64
+	gate  chan struct{}
+	over  sync.WaitGroup
+}
+
+func newCalls() *calls { return &calls{gate: make(chan struct{})} }
+
+// put has n calls run for a peer of a group.
+func (c *calls) put(l *lane, group, peer any, n int) {
 	for range n {
-		over.Add(1)
-		l.run(&job{call: func() error { begun.Add(1); <-gate; return nil }, then: func(error) { over.Done() }})
+		c.over.Add(1)
+		l.run(&job{
+			group: group, peer: peer,
+			call: func() error { c.begun.Add(1); <-c.gate; return nil },
+			then: func(error) { c.over.Done() },
+		})
 	}
-	return begun, func() { close(gate); over.Wait() }
+}
+
+// release lets all go, and waits for their end.
+func release(all ...*calls) {
+	for _, c := range all {
+		close(c.gate)
+	}
+	for _, c := range all {
+		c.over.Wait()
+	}
+}
+
+// settles waits until no more calls are begun than n.
+func (c *calls) settles(t *testing.T, why string, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); c.begun.Load() < int64(n) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(3 * stuckAfter) // for one too many
+	if got := c.begun.Load(); got != int64(n) {
+		t.Fatalf("%s: %d calls are begun, want %d", why, got, n)
+	}
 }
 
 func (l *lane) size() int {
@@ -79,10 +110,34 @@ func (l *lane) size() int {
 	return l.workers
 }
 
+// idles waits until no more threads are left than n.
+func (l *lane) idles(t *testing.T, n int) {
+	t.Helper()
+	for range 10_000 {
+		if l.size() <= n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d threads are left when nothing is to do, want %d", l.size(), n)
+}
+
+func newLane(t *testing.T) *lane {
+	l := &lane{}
+	l.join()
+	t.Cleanup(func() {
+		l.leave()
+		l.idles(t, 0)
+		if len(l.all.parts)+l.all.waiting+l.all.running != 0 {
+			t.Errorf("what is left: %+v", l.all)
+		}
+	})
+	return l
+}
+
 // TestLaneGrows: as long as calls end, a few threads do. When none ends there are more, so that calls behind them are not held up.
 func TestLaneGrows(t *testing.T) {
-	l := newLane()
-	defer l.stop()
+	l := newLane(t)
 	var over sync.WaitGroup
 	most := 0
 	for range 2000 {
@@ -96,19 +151,131 @@ func TestLaneGrows(t *testing.T) {
 	}
 	const n = 5 * atWork / 2
 	begin := time.Now()
-	begun, release := stuck(l, n)
+	stuck := newCalls()
+	stuck.put(l, nil, nil, n)
 	quick := make(chan time.Duration, 1)
 	l.run(&job{call: func() error { quick <- time.Since(begin); return nil }, then: func(error) {}})
 	took := <-quick
-	if begun.Load() != n || took < stuckAfter || took > 2*time.Second {
-		t.Errorf("behind %d calls that wait, %d of them begun, a call was begun after %v", n, begun.Load(), took)
+	if begun := stuck.begun.Load(); begun < atWork || took < stuckAfter || took > 20*time.Second {
+		t.Errorf("behind %d calls that wait, %d of them begun, a call was begun after %v", n, begun, took)
 	}
-	release()
-	for range 1000 {
-		if l.size() <= idleWorkers {
-			return
+	release(stuck)
+	l.idles(t, idleWorkers)
+}
+
+// TestLaneIsSharedOut: who waits for answers that do not come leaves threads for others: a peer for those of its group, a group for the
+// others, at once.
+func TestLaneIsSharedOut(t *testing.T) {
+	l := newLane(t)
+	hole, second, others := newCalls(), newCalls(), newCalls()
+	honest := func(why string, group, peer any) {
+		t.Helper()
+		ended := make(chan error, 1)
+		begin := time.Now()
+		l.run(&job{group: group, peer: peer, call: func() error { return nil }, then: func(err error) { ended <- err }})
+		<-ended
+		t.Logf("%s has taken %v", why, time.Since(begin))
+	}
+	hole.put(l, "listener", "black hole", 2*mostWorkers)
+	hole.settles(t, "one peer of one group", (mostWorkers+2)/3)
+	honest("another peer's call", "listener", "honest")
+	second.put(l, "listener", "second black hole", mostWorkers)
+	second.settles(t, "another peer: a third of what was left", (mostWorkers+6)/9)
+	honest("a third peer's call", "listener", "honest")
+	honest("another group's call", "other listener", "honest")
+	for peer := range mostWorkers {
+		others.put(l, "listener", peer, 1)
+	}
+	others.settles(t, "a group: half", mostWorkers/2-int(hole.begun.Load()+second.begun.Load()))
+	honest("another group's call", "other listener", "honest")
+	release(hole, second, others)
+}
+
+// TestPeersOfAListener: of one listener's peers none has more than is left for the others.
+func TestPeersOfAListener(t *testing.T) {
+	l := newLane(t)
+	forged := newCalls()
+	forged.put(l, "listener", "forged", atWork)
+	forged.settles(t, "the forged", atWork)
+	ended := make(chan time.Time, 1)
+	begin := time.Now()
+	forged.put(l, "listener", "forged", mostWorkers/4)
+	l.run(&job{group: "listener", peer: "honest", call: func() error { ended <- time.Now(); return nil }, then: func(error) {}})
+	if took := (<-ended).Sub(begin); took > 20*time.Second || forged.begun.Load() > 2*atWork {
+		t.Errorf("begun after %v, when %d forged were: it comes second", took, forged.begun.Load())
+	}
+	release(forged)
+}
+
+// TestThreadsOfTheProcess: however many loops connect to a black hole, the process has its threads, and each loop's others are served.
+func TestThreadsOfTheProcess(t *testing.T) {
+	const loops, each = 3, 600
+	var begun, most atomic.Int64
+	gate := make(chan struct{})
+	var benches []*bench
+	for range loops {
+		b := newBench(t)
+		b.k.answer = func(w wrote, _ []byte) error {
+			if w.cmd == uabi.CommandConnect {
+				if n := begun.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				<-gate
+				begun.Add(-1)
+			}
+			return nil
 		}
-		time.Sleep(time.Millisecond)
+		benches = append(benches, b)
+		for range each {
+			id := b.create().on(true)
+			id.peer = cmid.MustAddr("10.0.0.1:7471")
+			if err := b.connect(id); !errors.Is(err, cmid.ErrPending) {
+				t.Fatal(err)
+			}
+		}
 	}
-	t.Errorf("%d threads are left when nothing is to do, want %d", l.size(), idleWorkers)
+	time.Sleep(40 * stuckAfter) // to grow
+	if n := most.Load(); n > 1024 {
+		t.Errorf("%d threads wait for a black hole, want 1024 at most, whatever the number of loops", n)
+	}
+	for _, b := range benches {
+		up := b.create().on(true)
+		up.phase = connected
+		if err := b.in.Do(up.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		b.until("a destruction", func() bool { return len(b.up.done) > 0 })
+	}
+	close(gate)
+	for _, b := range benches {
+		b.until("the connects", func() bool { return len(b.in.busy) == 0 })
+	}
+}
+
+// TestDetachedAreDestroyedInTheLane: identifiers that no loop has room for are given back by the threads that there are.
+func TestDetachedAreDestroyedInTheLane(t *testing.T) {
+	const n = 1500
+	b := newBench(t)
+	var begun, most atomic.Int64
+	gate := make(chan struct{})
+	b.k.answer = func(w wrote, _ []byte) error {
+		if w.cmd == uabi.CommandDestroyID {
+			most.Store(max(most.Load(), begun.Add(1)))
+			<-gate
+		}
+		return nil
+	}
+	for range n {
+		d, err := b.in.Detach(b.create().h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Destroy()
+	}
+	time.Sleep(20 * stuckAfter) // to grow
+	if got := most.Load(); got > 1024 {
+		t.Errorf("%d threads destroy identifiers, want 1024 at most", got)
+	}
+	close(gate)
+	b.reaches(uabi.CommandDestroyID, n)
 }

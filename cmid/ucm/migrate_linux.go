@@ -66,8 +66,12 @@ func (d *detached) Attach(other cmid.Instance) error {
 	return nil
 }
 
-// Destroy is DESTROY_ID, which may wait.
+// Destroy is DESTROY_ID, which may wait. It fails at once when the channel was closed: the identifier went with it.
 func (d *detached) Destroy() {
 	file, kid := d.from.file, d.id.kid
-	go func() { _, _ = file.DestroyID(kid) }() // fails at once when the channel was closed: the identifier went with it
+	d.from.lanes.destroys.run(&job{
+		group: d.id.group(), peer: d.id.peer.Addr(),
+		call: func() error { _, err := file.DestroyID(kid); return err },
+		then: func(error) {},
+	})
 }
