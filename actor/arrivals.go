@@ -112,7 +112,10 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 	if err != nil {
 		b.c.l.rt.log.Warn("rdma: no memory for a large message", "device", b.c.d.dev.Name(), "err", err)
 		b.wait = true
-		b.c.l.el.AfterFunc(retryAfter, b.grant)
+		b.c.l.el.AfterFunc(retryAfter, func() {
+			b.wait = false
+			b.advance(false)
+		})
 		return false
 	}
 	a.m.chunk = chunk

@@ -33,11 +33,10 @@ func newDomain(d *device, pd verbs.PD, own bool) *domain {
 
 // arena makes an arena of chunks of size. One connection's grows by less than one that many share.
 func (dm *domain) arena(size int, access verbs.Access, budget *budget) *arena {
-	a := &arena{dev: dm.d.dev, pd: dm.pd, access: access, size: size, budget: budget, bytes: slabBytes, chunks: slabChunks}
 	if dm.own {
-		a.bytes, a.chunks = ownSlabBytes, 1
+		return newArena(dm.d.dev, dm.pd, access, size, ownSlabBytes, 1, budget)
 	}
-	return a
+	return newArena(dm.d.dev, dm.pd, access, size, slabBytes, min(slabChunks, max(slabMost/size, 1)), budget)
 }
 
 // sendArena is where messages of n bytes are sent from.

@@ -105,6 +105,7 @@ func (o *offers) source(s *Send) (m offered, err error) {
 			return m, err
 		}
 		o.c.l.heldBudget.free -= o.size(m)
+		o.c.l.heldBudget.lend(o.size(m))
 	} else {
 		if m.chunk, err = o.memory.get(s.Len()); err != nil {
 			return m, err
@@ -134,6 +135,7 @@ func (o *offers) free(m offered) {
 		return
 	}
 	_ = o.c.d.dev.Free(m.mr) // nothing posted names it
+	o.c.l.heldBudget.unlend(n)
 	o.c.l.heldBudget.give(n)
 }
 

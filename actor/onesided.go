@@ -158,6 +158,9 @@ func (c *conn) scoped() bool { return c.pd != c.d.shared.pd }
 
 // leave gives the domain back; the queue pair is not in it any more.
 func (c *conn) leave() {
+	if c.pool != nil {
+		c.pool.leave()
+	}
 	switch {
 	case c.dom.own:
 		c.dom.leave()

@@ -40,9 +40,9 @@ type Limits struct {
 	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
-	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the kernel's devices connections that need more from their
-	// beginning are refused, and large messages wait while such connections leave no more than a quarter. That quarter is kept from
-	// large messages everywhere; half bounds a single one.
+	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. Receive buffers can have a quarter of it at any time and half
+	// at most; on the kernel's devices connections that need more from their beginning are refused. The rest is for large messages,
+	// of which half bounds a single one. What is sent at once is at most an eighth.
 	ReceiveMemory int
 	// SendMemory is for what is sent, in bytes, per loop: 1 GiB of large messages that peers may read, and on the kernel's devices as much
 	// again to send from at once. What finds none waits; of what goes at once each connection has one message in any case. It bounds a

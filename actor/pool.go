@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +12,8 @@ import (
 )
 
 // arena is device memory cut into chunks of one size: receive buffers, or what sends are gathered from. It grows by slabs when it
-// is empty, hands out what came back last, and gives slabs back that nobody uses. Loop goroutine.
+// is empty, and gives slabs back that nobody uses. It fills the slabs that are in use before it touches another, and hands out what
+// came back last, so that few slabs are in use for few chunks. Loop goroutine.
 type arena struct {
 	dev    verbs.Device
 	pd     verbs.PD
@@ -20,9 +22,11 @@ type arena struct {
 	bytes  int // of a slab, unless so many chunks need more
 	chunks int
 	budget *budget
-	free   []*chunk // the last one is the warmest
-	slabs  []*slab
-	out    int // chunks handed out
+	open   []*slab // partly used; the last one is handed out from
+	idle   []*slab // of which nothing is used
+	slabs  []*slab // all
+	free   int     // chunks
+	out    int     // chunks handed out
 	closed bool
 }
 
@@ -39,29 +43,42 @@ type chunk struct {
 // slab is one memory region.
 type slab struct {
 	mr   *verbs.MR
-	n    int // chunks
-	used int // of them handed out
+	n    int      // chunks
+	free []*chunk // of them; the last one is the warmest
+	at   int      // its place among the open ones
 }
 
 const (
-	// slabBytes is how much is asked of the device at a time, unless slabChunks need more.
+	// slabBytes is how much is asked of the device at a time, unless slabChunks need more; of chunks so large that these need more
+	// than slabMost it is as many as fit, at least one.
 	slabBytes  = 256 << 10
 	slabChunks = 2 * recvBatch
+	slabMost   = 1 << 20
 	// spareSlabs stay though nobody uses them: what a connection that talks takes and gives back all the time must not go to the
 	// device and come back each time.
 	spareSlabs = 2
 )
 
+func newArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size, bytes, chunks int, b *budget) *arena {
+	a := &arena{dev: dev, pd: pd, access: access, size: size, bytes: bytes, chunks: chunks, budget: b}
+	b.keepers[a] = struct{}{}
+	return a
+}
+
 // get hands out a chunk. ENOMEM when the budget is used up, or what the device says.
 func (a *arena) get() (*chunk, error) {
-	if len(a.free) == 0 {
-		if err := a.grow(); err != nil {
+	if len(a.open) == 0 {
+		if err := a.touch(); err != nil {
 			return nil, err
 		}
 	}
-	c := a.free[len(a.free)-1]
-	a.free = a.free[:len(a.free)-1]
-	c.slab.used++
+	s := a.open[len(a.open)-1]
+	c := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	if len(s.free) == 0 {
+		a.open = a.open[:len(a.open)-1]
+	}
+	a.free--
 	a.out++
 	c.check()
 	return c, nil
@@ -74,24 +91,52 @@ func (a *arena) getBeyond() (*chunk, error) {
 	if !errors.Is(err, errBudget) {
 		return c, err
 	}
-	if err := a.add(1); err != nil {
-		return nil, err
+	if len(a.idle) == 0 {
+		if err := a.add(1); err != nil {
+			return nil, err
+		}
 	}
+	a.use()
 	return a.get()
 }
 
 // errBudget is why there is no memory although the device may have some.
 var errBudget = fmt.Errorf("it would exceed the limit (WithLimits): %w", unix.ENOMEM)
 
-func (a *arena) grow() error {
-	n := max(a.bytes/a.size, a.chunks)
-	if n*a.size > a.budget.free {
-		a.budget.reclaim()
+// touch takes a slab into use.
+func (a *arena) touch() error {
+	if n := len(a.idle); n == 0 {
+		if err := a.grow(); err != nil {
+			return err
+		}
+	} else if bytes := a.idle[n-1].n * a.size; !a.budget.lets(bytes) {
+		return fmt.Errorf("%d more bytes of device memory: %w", bytes, errBudget)
 	}
-	for n > 1 && n*a.size > a.budget.free {
+	a.use()
+	return nil
+}
+
+// use has chunks handed out of an idle slab.
+func (a *arena) use() {
+	s := a.idle[len(a.idle)-1]
+	a.idle = a.idle[:len(a.idle)-1]
+	a.budget.use(s.n * a.size)
+	a.show(s)
+}
+
+// show has chunks handed out of a slab.
+func (a *arena) show(s *slab) {
+	s.at = len(a.open)
+	a.open = append(a.open, s)
+}
+
+// grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an SGE's Offset goes.
+func (a *arena) grow() error {
+	n := min(max(a.bytes/a.size, a.chunks), math.MaxUint32/a.size)
+	for n > 1 && !a.budget.has(n*a.size) {
 		n /= 2
 	}
-	if bytes := n * a.size; bytes > a.budget.free {
+	if bytes := n * a.size; !a.budget.has(bytes) {
 		return fmt.Errorf("%d more bytes of device memory: %w", bytes, errBudget)
 	}
 	return a.add(n)
@@ -110,29 +155,58 @@ func (a *arena) add(n int) error {
 	for i := range chunks {
 		c := &chunks[i]
 		*c = chunk{arena: a, slab: s, sge: verbs.SGE{MR: mr, Offset: uint32(i * a.size), Length: uint32(a.size)}}
-		a.free = append(a.free, c)
+		s.free = append(s.free, c)
 	}
+	a.free += n
 	a.slabs = append(a.slabs, s)
+	a.idle = append(a.idle, s)
 	return nil
 }
 
-// put takes a chunk back. A slab that nobody uses is given back when enough stays free without it: as much as is in use, and the
-// spare slabs.
+// put takes a chunk back.
 func (a *arena) put(c *chunk) {
 	if a.closed {
 		return
 	}
-	a.free = append(a.free, c)
+	a.free++
 	a.out--
 	s := c.slab
-	s.used--
-	if s.used == 0 && len(a.free)-s.n >= max(a.out, spareSlabs*s.n) {
+	s.free = append(s.free, c)
+	if len(s.free) == 1 {
+		a.show(s)
+	}
+	if len(s.free) == s.n {
+		last := a.open[len(a.open)-1]
+		a.open[s.at], last.at = last, s.at
+		a.open = a.open[:len(a.open)-1]
+		a.idle = append(a.idle, s)
+		a.budget.unuse(s.n * a.size)
+	}
+	a.trim()
+}
+
+// trim gives back the slabs that nobody uses, but as much as is in use, and the spare ones.
+func (a *arena) trim() {
+	for len(a.idle) > 0 {
+		s := a.idle[0]
+		if a.free-s.n < max(a.out, spareSlabs*s.n) {
+			return
+		}
 		a.drop(s)
 	}
 }
 
+// reclaim gives the device back the slabs that nobody uses.
+func (a *arena) reclaim() {
+	for len(a.idle) > 0 {
+		a.drop(a.idle[len(a.idle)-1])
+	}
+}
+
+// drop gives a slab back, of which nothing is used.
 func (a *arena) drop(s *slab) {
-	a.free = slices.DeleteFunc(a.free, func(c *chunk) bool { return c.slab == s })
+	a.free -= s.n
+	a.idle = slices.DeleteFunc(a.idle, func(other *slab) bool { return other == s })
 	a.slabs = slices.DeleteFunc(a.slabs, func(other *slab) bool { return other == s })
 	a.budget.give(s.n * a.size)
 	_ = a.dev.Free(s.mr) // nothing posted names it; what a device that has gone says of it does not matter
@@ -140,21 +214,21 @@ func (a *arena) drop(s *slab) {
 
 // close gives everything back, also what is still handed out.
 func (a *arena) close() {
-	a.closed = true
-	for len(a.slabs) > 0 {
-		a.drop(a.slabs[0])
+	for _, s := range a.slabs {
+		if len(s.free) < s.n {
+			a.budget.unuse(s.n * a.size)
+			a.idle = append(a.idle, s)
+		}
 	}
+	a.closeUnused()
 }
 
 // closeUnused gives back the slabs that nobody uses. The others are left as they are: on the kernel's devices freed memory is unmapped,
 // and an actor that reads it is a fault that ends the process.
 func (a *arena) closeUnused() {
 	a.closed = true
-	for _, s := range slices.Clone(a.slabs) {
-		if s.used == 0 {
-			a.drop(s)
-		}
-	}
+	a.reclaim()
+	delete(a.budget.keepers, a)
 }
 
 // spoil overwrites what is given back and held a message of n bytes, in a build that does so.

@@ -15,6 +15,7 @@ type recvPool struct {
 	srq    verbs.SRQ // nil: the device does not ask
 	batch  int       // receives posted at a time
 	arena  *arena
+	conns  int      // that receive into it
 	posted []*chunk // by index; nil: free
 	free   []uint32
 }
@@ -30,25 +31,46 @@ const (
 	srqDepth = 4096
 )
 
-// recvPool finds or makes the pool for messages of up to n bytes, header included.
+// recvPool finds or makes the pool for messages of up to n bytes, header included, for another connection; leave is its end.
 func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
-	if p := dm.recv[n]; p != nil {
-		return p, nil
-	}
+	p := dm.recv[n]
 	d := dm.d
-	p := &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
-	p.arena = dm.arena(n, verbs.LocalWrite, &d.l.recvBudget)
-	if d.attr.AsksForReceives {
+	if p == nil {
+		p = &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
+		p.arena = dm.arena(n, verbs.LocalWrite, &d.l.recvBudget)
+		p.number = d.numbered(p)
+		dm.recv[n] = p
+	}
+	if d.attr.AsksForReceives && p.srq == nil {
 		srq, err := d.dev.CreateSRQ(verbs.SRQInitAttr{PD: dm.pd, MaxWR: srqDepth, OnEmpty: p.refill})
 		if err != nil {
 			return nil, fmt.Errorf("create_srq on %s: %w", d.dev.Name(), err)
 		}
 		p.srq = srq
 	}
-	dm.recv[n] = p
-	p.number = d.numbered(p)
+	p.conns++
 	return p, nil
+}
+
+// leave is told that a connection has gone. What is posted for nobody is taken back: it is memory that others may want.
+func (p *recvPool) leave() {
+	if p.conns--; p.conns == 0 {
+		p.unpost()
+	}
+}
+
+// unpost takes back what is posted, of which the device uses nothing any more.
+func (p *recvPool) unpost() {
+	if p.srq != nil {
+		p.d.closed("destroy_srq", p.srq.Close())
+		p.srq = nil
+	}
+	for i, c := range p.posted {
+		if c != nil {
+			p.arena.put(p.take(uint32(i)))
+		}
+	}
 }
 
 // numbered gives a pool its number.
@@ -115,14 +137,7 @@ func (p *recvPool) take(i uint32) *chunk {
 
 // close leaves the memory of messages that owners have.
 func (p *recvPool) close() {
-	if p.srq != nil {
-		p.d.closed("destroy_srq", p.srq.Close())
-	}
-	for i, c := range p.posted {
-		if c != nil {
-			p.arena.put(p.take(uint32(i)))
-		}
-	}
+	p.unpost()
 	p.arena.closeUnused()
 	p.d.recvs[p.number] = nil
 }

@@ -17,8 +17,10 @@ const (
 
 // hello is what this side says of itself on a device.
 func (it *ident) hello(attr verbs.DeviceAttr) hello {
-	h := hello{credits: it.opts.credits, eager: min(it.eager(attr), it.opts.maxMessage), maxMessage: it.opts.maxMessage}
-	if h.maxMessage = min(h.maxMessage, max(h.eager, it.rt.cfg.limits.ReceiveMemory/2)); !it.reading {
+	limit := it.rt.cfg.limits.ReceiveMemory
+	eager := max(min(it.eager(attr), it.opts.maxMessage, limit/8&^(kib-1)), kib) // so that some fit what arenas may have
+	h := hello{credits: it.opts.credits, eager: eager, maxMessage: it.opts.maxMessage}
+	if h.maxMessage = min(h.maxMessage, max(h.eager, fitting(limit/2))); !it.reading {
 		h.maxMessage = h.eager
 	}
 	return h

@@ -34,7 +34,7 @@ func (c *conn) reserve(n int) error {
 	for range n {
 		b, err := c.pool.arena.get()
 		if err != nil {
-			limit := c.l.rt.cfg.limits.ReceiveMemory
+			limit := c.l.recvBudget.most
 			return &ResourceError{Device: c.d.dev.Name(), What: "bytes of receive buffers", Need: n * c.pool.arena.size, Limit: limit, Err: err}
 		}
 		if err := c.pool.post(c.qp, b); err != nil {
@@ -65,7 +65,7 @@ func (c *conn) give(b *chunk) {
 	}
 }
 
-// ResourceError says that a device, or Limits.ReceiveMemory, cannot hold what a connection needs from its beginning. Connect and Accept
+// ResourceError says that a device, or the half of Limits.ReceiveMemory, cannot hold what a connection needs from its beginning. Connect and Accept
 // fail with it; WithMessages says how much they need. errors.Is: ENOMEM.
 type ResourceError struct {
 	Device      string

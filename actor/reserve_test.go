@@ -228,7 +228,7 @@ func TestConnectionsThatCannotBeHeld(t *testing.T) {
 				server.send(s2, &Accept{})
 				next[*Established](server)
 				next[*Established](client)
-			}, WithLimits(Limits{ReceiveMemory: 28 << 10}))
+			}, WithLimits(Limits{ReceiveMemory: 56 << 10}))
 		})
 	}
 }

@@ -106,9 +106,9 @@ func (rt *Runtime) addLoop(i int) error {
 	}
 	l.returns.l = l
 	limits := &rt.cfg.limits
-	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4)
-	l.sendBudget = newBudget(l, limits.SendMemory, 0)
-	l.heldBudget = newBudget(l, limits.SendMemory, 0)
+	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4, limits.ReceiveMemory/2)
+	l.sendBudget = newBudget(l, limits.SendMemory, 0, limits.SendMemory)
+	l.heldBudget = newBudget(l, limits.SendMemory, 0, 0)
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
 	return err

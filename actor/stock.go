@@ -26,7 +26,7 @@ type stock struct {
 
 func newStock(d *device, pd verbs.PD, access verbs.Access, b *budget, spare int) *stock {
 	s := &stock{dev: d.dev, pd: pd, access: access, budget: b, spare: spare}
-	b.stocks[s] = struct{}{}
+	b.keepers[s] = struct{}{}
 	return s
 }
 
@@ -51,6 +51,7 @@ func fitting(n int) int {
 // get hands out memory for n bytes. The caller has asked the budget.
 func (s *stock) get(n int) (*chunk, error) {
 	size := sized(n)
+	s.budget.lend(size)
 	for i := len(s.idle) - 1; i >= 0; i-- {
 		c := s.idle[i]
 		if int(c.sge.Length) != size {
@@ -65,6 +66,7 @@ func (s *stock) get(n int) (*chunk, error) {
 	}
 	mr, err := s.pd.Alloc(size, s.access)
 	if err != nil {
+		s.budget.unlend(size)
 		return nil, fmt.Errorf("alloc %d bytes on %s: %w", size, s.dev.Name(), err)
 	}
 	s.budget.free -= size
@@ -83,7 +85,7 @@ func (s *stock) put(c *chunk) {
 	for s.free > max(s.used, s.spare) || s.closed && s.free > 0 {
 		s.drop()
 	}
-	s.budget.feed()
+	s.budget.unlend(n)
 }
 
 // drop gives the device back what has been idle for longest.
@@ -95,18 +97,16 @@ func (s *stock) drop() {
 	_ = s.dev.Free(c.sge.MR) // nothing posted names it; what a device that has gone says of it does not matter
 }
 
-// reclaim gives the device back everything that is idle, and reports whether there was anything.
-func (s *stock) reclaim() (some bool) {
-	some = len(s.idle) > 0
+// reclaim gives the device back everything that is idle.
+func (s *stock) reclaim() {
 	for len(s.idle) > 0 {
 		s.drop()
 	}
-	return some
 }
 
 // close gives back what is idle, and from now on what comes back.
 func (s *stock) close() {
 	s.closed = true
 	s.reclaim()
-	delete(s.budget.stocks, s)
+	delete(s.budget.keepers, s)
 }

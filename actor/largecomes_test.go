@@ -1,0 +1,93 @@
+package actor
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// The largest message that Established speaks of comes, however odd the limit, and after whatever was received before it.
+func TestTheLargestMessageComes(t *testing.T) {
+	for _, limit := range []int{200 << 10, 1<<20 + 4321, 2 << 20, 5_000_001} {
+		test := func(w *world) { largestComes(w, w.connect(WithMessages(1<<30, 4))) }
+		if limit < 1<<20 {
+			onFlavors(t, test, WithLimits(Limits{ReceiveMemory: limit})) // too little for receives beforehand
+			continue
+		}
+		onAllKinds(t, test, WithLimits(Limits{ReceiveMemory: limit}))
+	}
+}
+
+func largestComes(w *world, p pair) {
+	w.Helper()
+	n := 0
+	w.onLoop(w.rt, func(l *loop) { n = w.conn(l, p.c).maxSend })
+	p.client.send(p.c, NewSend([]byte("first")))
+	p.client.send(p.c, NewSend(pattern(n, 1)))
+	if g := p.server.any(); g.data != "first" {
+		w.Errorf("got %v", g)
+	}
+	if g := p.server.any(); g.data != string(pattern(n, 1)) {
+		w.Errorf("%d bytes came as %d others", n, len(g.data))
+	}
+}
+
+// What was received into by connections that have gone is there for a large message.
+func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(1<<30, 4))
+		server, client := w.farProbe(), w.probe()
+		lis, at := listen(server, w.far, there+":7472", Raw(), WithMessages(1<<20, 4))
+		c := w.rt.CreateID(client.pid, Raw(), WithMessages(1<<20, 4))
+		client.send(c, &Dial{Addr: at})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{})
+		next[*Established](client)
+		next[*Established](server)
+		client.send(c, NewSend(make([]byte, 100)))
+		next[*Received](server)
+		client.send(c, &Disconnect{})
+		until[*Closed](client)
+		until[*Closed](server)
+		server.send(lis, &DestroyID{})
+		largestComes(w, p)
+	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
+}
+
+// An owner that keeps what it has, and a message that is too large for what is left: others' messages go on beside it.
+func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		const all = 16 << 20
+		p := w.connect(WithMessages(all/2, 32))
+		var kept *Received
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok && len(m.Data) == all/2 {
+				kept = m.Retain()
+			}
+		})
+		p.client.send(p.c, NewSend(make([]byte, all/2)))
+		next[*Received](p.server)
+		waits := w.connectTo(p.server, WithMessages(all/2, 32))
+		next[*Established](p.server)
+		waits.client.send(waits.c, NewSend(make([]byte, all/3)))
+		settle()
+		for i := range 5 {
+			other := w.connectTo(p.server, WithMessages(all/2, 32))
+			next[*Established](p.server)
+			for range 5 {
+				other.client.send(other.c, NewSend(pattern(200<<10, i)))
+				settle()
+				if len(p.server.got) == 0 {
+					w.Fatal("nothing comes behind a message that waits for memory")
+				}
+				if g := p.server.any(); g.data != string(pattern(200<<10, i)) {
+					w.Errorf("got %d bytes", len(g.data))
+				}
+			}
+		}
+		w.onLoop(w.far, func(*loop) { kept.Release() })
+		if g := p.server.any(); len(g.data) != all/3 {
+			w.Errorf("got %d bytes", len(g.data))
+		}
+	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
+}
