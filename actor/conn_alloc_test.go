@@ -94,3 +94,24 @@ func TestOneSidedAllocatesNothing(t *testing.T) {
 		})
 	})
 }
+
+// Memory is read and written without an allocation, and without asking which goroutine that is.
+func TestMemoryAllocatesNothing(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.connect(WithMemory(64))
+		m := memory(p.client, p.c, 64, 0)
+		var b [8]byte
+		w.onLoop(w.rt, func(*loop) {
+			if per := testing.AllocsPerRun(1000, func() {
+				if _, err := m.WriteAt(b[:], 8); err != nil {
+					w.Error(err)
+				}
+				if _, err := m.ReadAt(b[:], 8); err != nil {
+					w.Error(err)
+				}
+			}); per != 0 && !poisoning {
+				w.Errorf("%.2f allocations", per)
+			}
+		})
+	})
+}

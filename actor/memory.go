@@ -35,7 +35,8 @@ type Memory struct {
 var (
 	// ErrMemoryGone: it was freed, or its connection has ended.
 	ErrMemoryGone = errors.New("the memory was freed, or its connection has ended")
-	// ErrOffLoop: it is not used on its connection's loop.
+	// ErrOffLoop: it is not used on its connection's loop. Builds with the tag rdmadebug or the race detector look: to find out which
+	// goroutine calls costs a thousand times what the copy does.
 	ErrOffLoop = errors.New("not called on the connection's loop: use Call")
 )
 
@@ -55,8 +56,8 @@ func (m *Memory) Bytes() []byte {
 	return m.mr.Bytes
 }
 
-// ReadAt copies the bytes from off to p (io.ReaderAt, but all or nothing): ErrMemoryGone; ErrOffLoop when it is not called on the
-// connection's loop; EINVAL for bytes outside.
+// ReadAt copies the bytes from off to p (io.ReaderAt, but all or nothing): ErrMemoryGone; EINVAL for bytes outside; ErrOffLoop
+// when it is not called on the connection's loop, which is looked at in builds with the tag rdmadebug or the race detector only.
 func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
 	b, err := m.at(off, len(p))
 	return copy(p, b), err
@@ -70,7 +71,7 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 
 // at is n bytes from off.
 func (m *Memory) at(off int64, n int) ([]byte, error) {
-	if !m.it.l.el.OnLoop() {
+	if poisoning && !m.it.l.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
 	b := m.Bytes()

@@ -17,9 +17,6 @@ func TestMemoryHandle(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(WithMemory(64))
 		m := memory(p.client, p.c, 64, 0)
-		if _, err := m.ReadAt(make([]byte, 1), 0); !errors.Is(err, ErrOffLoop) {
-			w.Errorf("ReadAt off the loop: %v", err)
-		}
 		touch(p.client, p.c, func() {
 			for _, x := range []struct {
 				off int64

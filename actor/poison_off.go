@@ -2,7 +2,7 @@
 
 package actor
 
-// poisoning: see the builds with the tag rdmadebug or the race detector.
+// poisoning and what goes with it: see the builds with the tag rdmadebug or the race detector.
 const poisoning = false
 
 func poisonBytes([]byte) {}

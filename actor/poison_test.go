@@ -4,6 +4,7 @@ package actor
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -29,6 +30,17 @@ func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 					w.Errorf("%d bytes can still be read after they were given back", n)
 				}
 			})
+		}
+	})
+}
+
+// Memory is its connection's loop's.
+func TestMemoryOffTheLoop(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMemory(64))
+		m := memory(p.client, p.c, 64, 0)
+		if _, err := m.ReadAt(make([]byte, 1), 0); !errors.Is(err, ErrOffLoop) {
+			w.Errorf("ReadAt off the loop: %v", err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ type Config struct {
 	OnPanic func(Panic)
 	// Logger gets what has no other way out. nil: slog.Default.
 	Logger *slog.Logger
-	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another one. About 1 µs per call, so for
+	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another one. Some µs per call, so for
 	// tests; without it only the race detector finds that.
 	CheckOwner bool
 }
@@ -140,8 +140,8 @@ func (l *Loop) Now() time.Time {
 	return l.now
 }
 
-// OnLoop reports whether the caller runs on the loop's goroutine. It costs about a microsecond (Go hides goroutine ids well) and is
-// for edges: before something that would wait for the loop.
+// OnLoop reports whether the caller runs on the loop's goroutine. It costs some microseconds and an allocation (Go hides goroutine
+// ids well) and is for edges: before something that would wait for the loop.
 func (l *Loop) OnLoop() bool {
 	owner := l.life.owner.Load()
 	return owner != 0 && owner == goroutineID()
