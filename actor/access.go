@@ -199,9 +199,6 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 func (a *access) ended(_ *conn, _ *oneSided, err error) {
 	a.release()
 	a.answer(err)
-	if errors.Is(err, ErrRemoteAccess) || errors.Is(err, unix.EIO) {
-		a.it.breakOff(err)
-	}
 }
 
 // abandoned is oneSidedOwner's.

@@ -114,6 +114,8 @@ type (
 	Internal = cmid.Internal
 	// Done answers commands that have no event of their own (ours).
 	Done = cmid.Done
+	// QPFailed is for owners that have made their queue pair themselves (Call): it has failed (ours).
+	QPFailed = cmid.QPFailed
 	// Closed is the last event of every identifier (ours).
 	Closed = cmid.Closed
 )

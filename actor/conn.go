@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -25,10 +26,8 @@ type conn struct {
 	over   bool  // nothing is sent or told any more
 	broken error // why this side has broken it off; nil: it has not
 
-	version uint8   // of the wire; 0: not agreed on
-	goodbye bool    // the peer has said it
-	parting parting // our own
-	waved   uint32  // its number in flight
+	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
+	patience *eventloop.Timer // until it is broken off because of that
 
 	regions []*verbs.MR // in pd, of one-sided operations
 
@@ -173,7 +172,6 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 		c.mode = modeForeign
 	}
 	if c.mode == modeMessages {
-		c.version = h.version
 		c.credits.send = uint32(h.credits)
 		c.eager = min(h.eager, c.it.eager(c.d.attr))
 		if limit > 0 {
@@ -213,9 +211,6 @@ func (c *conn) receive(chunk *chunk, n int) {
 	if c.mode == modeMessages {
 		h, err := parseHeader(b)
 		if err == nil {
-			err = c.proper(h)
-		}
-		if err == nil {
 			err = c.credits.take(h)
 		}
 		var from offer
@@ -231,8 +226,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 			c.out.pulled()
 		}
 		switch h.typ {
-		case typeCredit, typeGoodbye:
-			c.goodbye = h.typ == typeGoodbye
+		case typeCredit:
 			c.give(chunk)
 			c.d.pump(c)
 			c.observe()
@@ -310,15 +304,24 @@ func (c *conn) consumed(m *Received) {
 
 // update tells the peer how much was consumed, if that is due.
 func (c *conn) update() {
-	if c.mode != modeMessages || !c.up || c.over || c.parting != staying || !c.credits.due() || c.flight.len() >= c.depth {
+	if c.mode != modeMessages || !c.up || c.over || !c.credits.due() || c.flight.len() >= c.depth {
 		return
 	}
 	flags := uint8(0)
 	if c.credits.ask {
 		flags = flagAckNow
 	}
-	if err := c.control(typeCredit, flags); errors.Is(err, unix.ENOMEM) {
+	var b [headerLen]byte
+	h := c.credits.header(typeCredit, flags)
+	h.put(b[:])
+	switch err := c.d.post(c, nil, b[:], false); {
+	case err == nil:
+		c.flight.quiet = 0
+		c.credits.told(flags)
+	case errors.Is(err, unix.ENOMEM):
 		c.retry()
+	default:
+		c.refused(verbs.Send, err)
 	}
 }
 
@@ -346,6 +349,9 @@ func (c *conn) stop() {
 		return
 	}
 	c.over = true
+	if c.patience != nil {
+		c.patience.Stop()
+	}
 	for c.queue.len() > 0 {
 		c.unsent++
 		c.it.sendFailed(c.queue.pop(), flushed())

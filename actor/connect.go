@@ -203,6 +203,9 @@ func (it *ident) told(m *told) {
 	case *cmid.DeviceRemoval:
 		it.removed(ev, m.answers)
 		return
+	case *cmid.QPFailed:
+		it.queuePairFailed(ev)
+		return
 	}
 	if m.answers != nil {
 		it.answer(m.answers, m.ev)

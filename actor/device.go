@@ -136,6 +136,9 @@ func (d *device) complete(wc *verbs.WC) {
 	if wc.ID&recvBit == 0 {
 		if conn != nil {
 			conn.completed(uint32(wc.ID), wc.Status)
+			if wc.Status != verbs.StatusSuccess {
+				conn.failed(&QueuePairError{Op: wc.Op, Status: wc.Status})
+			}
 		}
 		return
 	}
@@ -143,6 +146,9 @@ func (d *device) complete(wc *verbs.WC) {
 	c := pool.take(uint32(wc.ID))
 	if wc.Status != verbs.StatusSuccess || conn == nil {
 		pool.arena.put(c)
+		if conn != nil {
+			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
+		}
 		return
 	}
 	conn.receive(c, int(wc.Bytes))

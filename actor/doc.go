@@ -30,6 +30,9 @@
 //
 // # Errors
 //
+// A queue pair that fails ends its connection: Disconnected and Closed tell a [QueuePairError] with the first work request that has
+// completed with an error, whether it was a message, a count of ours or a receive.
+//
 // Each command is answered exactly once: to its Sender, else to the owner. All failing answers are a [Failure]; errors.Is finds the
 // errno in it. A command that finds its identifier on its way out is answered with [CommandFailed] (ENOENT), one to the PID of a dead
 // identifier with *actor.DeadLetterResponse. What is no command, or a command by value, is CommandFailed (EINVAL) with what was

@@ -13,7 +13,7 @@ import (
 // submit takes a Send of the owner's, or of whoever has the PID.
 func (c *conn) submit(s *Send) {
 	switch limit := c.l.rt.cfg.limits.SendQueue; {
-	case !c.up || c.over || c.drained != nil || c.parting != staying:
+	case !c.up || c.over || c.drained != nil:
 		c.it.sendFailed(s, c.notSending())
 		c.unsent++
 	case s.Len() > c.maxSend:
@@ -40,7 +40,7 @@ func flushed() error { return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN) }
 
 func (c *conn) notSending() error {
 	switch {
-	case c.drained != nil || c.parting != staying:
+	case c.drained != nil:
 		return fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
 	case c.over:
 		return flushed()
@@ -112,16 +112,16 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 		c.unsent++
 		c.it.sendFailed(s, err)
 	default:
-		// The queue pair is over; the device is about to say so.
 		c.unsent++
 		c.it.sendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+		c.refused(verbs.Send, err)
 	}
 	return true
 }
 
 // pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
 func (c *conn) pump() {
-	if c.over || c.parting != staying {
+	if c.over {
 		return
 	}
 	if c.ops.n > 0 {
@@ -185,7 +185,6 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 		}
 	}
 	free.put()
-	c.goOn()
 	c.d.pump(c)
 }
 

@@ -82,7 +82,8 @@ type (
 // Upcalls is what an Instance tells, on the loop, possibly from inside Do.
 type Upcalls interface {
 	// Event tells what happened to h. For states.KindConnectRequest h is the listener's and ev.Child the new identifier's handle,
-	// from NewHandle. ev and its PrivateData are the driver's again when Event returns.
+	// from NewHandle. states.KindQPFailed, which is not rdma_cm's, is for a queue pair that fails by itself. ev and its PrivateData are
+	// the driver's again when Event returns.
 	Event(h Handle, ev *DriverEvent)
 	// Done ends a Do that returned ErrPending.
 	Done(h Handle, cmd Command, err error)

@@ -75,7 +75,7 @@ type (
 	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
 	Disconnected struct {
 		EventBase
-		Err error // nil: an orderly end, as far as the device can tell. The actor layer knows more: see its ErrPeerLost
+		Err error // nil: an orderly end
 	}
 	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
 	DeviceRemoval struct {
@@ -113,6 +113,10 @@ type (
 		EventBase
 		Command Command
 	}
+	// QPFailed says that the identifier's queue pair has failed by itself and flushes what is outstanding (ours): IBV_EVENT_QP_FATAL,
+	// _REQ_ERR or _ACCESS_ERR of ibv_get_async_event(3). rdma_cm does not look at queue pairs, so the state stays; where the device
+	// ends the connection as well, as on iWARP, Disconnected follows.
+	QPFailed struct{ EventBase }
 	// Closed is the last event of every identifier (ours).
 	Closed struct {
 		EventBase
@@ -146,4 +150,5 @@ func (*AddrInfoResolved) Kind() states.Kind { return states.KindAddrInfoResolved
 func (*User) Kind() states.Kind             { return states.KindUser }
 func (*Internal) Kind() states.Kind         { return states.KindInternal }
 func (*Done) Kind() states.Kind             { return states.KindDone }
+func (*QPFailed) Kind() states.Kind         { return states.KindQPFailed }
 func (*Closed) Kind() states.Kind           { return states.KindClosed }

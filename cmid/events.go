@@ -11,6 +11,10 @@ import (
 
 // event takes an event from the driver through the state machine and tells it.
 func (id *ID) event(ev *DriverEvent) {
+	if ev.Kind == states.KindQPFailed { // nothing that rdma_cm knows of
+		id.ch.sink(id, &QPFailed{EventBase{ID: id.handle}}, nil)
+		return
+	}
 	before := id.state
 	next, v := states.Step(id.Flavor(), id.state, states.Occurred(ev.Kind))
 	switch {

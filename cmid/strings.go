@@ -86,6 +86,9 @@ func (e *Done) String() string {
 }
 
 // String is one line.
+func (e *QPFailed) String() string { return "queue pair failed" + e.tag() }
+
+// String is one line.
 func (e *Closed) String() string {
 	s := "closed" + e.tag()
 	if e.Delivered+e.Unsent+e.Unknown > 0 {

@@ -53,6 +53,7 @@ func TestEventStrings(t *testing.T) {
 		{&Internal{EventBase: id, Arg: 7}, "internal event 0x7 (id 2)"},
 		{&Done{EventBase: id, Command: &LeaveMulticast{}}, "done LeaveMulticast (id 2)"},
 		{&Done{EventBase: id}, "done (id 2)"},
+		{&QPFailed{id}, "queue pair failed (id 2)"},
 		{&Closed{EventBase: id}, "closed (id 2)"},
 		{
 			&Closed{EventBase: id, Err: reset, Delivered: 3, Unsent: 1, Unknown: 2},

@@ -36,5 +36,6 @@ const (
 	KindListening
 	KindCommandFailed
 	KindDone
+	KindQPFailed
 	KindClosed
 )

@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // Message is a kind of message between hosts, for Drop.
@@ -104,6 +106,39 @@ func (f *Fabric) RunOut(errno unix.Errno) {
 
 // Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with ECONNRESET on iWARP.
 func (f *Fabric) Disconnect(h cmid.Handle) {
+	f.onIdent(h, (*ident).breakConnection)
+}
+
+// FailNext has the next work request of an identifier's queue pair with that opcode fail: a Send, a Write, a Read or an atomic operation
+// that is posted, or with verbs.Recv the receive of the next message. It completes with st, and the queue pair is in its error state: what
+// is behind it is flushed. On iWARP the connection ends with it.
+func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
+	f.onQP(h, func(q *qp) { q.doom, q.doomed, q.doomStatus = op, true, st })
+}
+
+// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL tells: what is outstanding is flushed, and QPFailed is told. On
+// iWARP the connection ends with it.
+func (f *Fabric) FailQP(h cmid.Handle) {
+	f.onQP(h, func(q *qp) {
+		q.fail()
+		q.in.event(q.id, cmid.DriverEvent{Kind: states.KindQPFailed})
+		if q.in.f.iwarp {
+			q.terminate("the queue pair has failed")
+		}
+	})
+}
+
+// onQP calls fn with an identifier's queue pair, on its loop.
+func (f *Fabric) onQP(h cmid.Handle, fn func(q *qp)) {
+	f.onIdent(h, func(id *ident) {
+		if id.qp != nil && !id.qp.over {
+			fn(id.qp)
+		}
+	})
+}
+
+// onIdent calls fn with an identifier, on its loop.
+func (f *Fabric) onIdent(h cmid.Handle, fn func(id *ident)) {
 	f.mu.Lock()
 	var all []*instance
 	for _, host := range f.order {
@@ -113,7 +148,7 @@ func (f *Fabric) Disconnect(h cmid.Handle) {
 	for _, in := range all {
 		in.later(func() {
 			if id := in.ids[h]; id != nil {
-				id.breakConnection()
+				fn(id)
 			}
 		})
 	}

@@ -24,7 +24,12 @@ type qp struct {
 	srq    *srq
 	recvs  fifo[verbs.RecvWR]
 	over   bool // flushed: nothing completes any more
-	gone   bool
+
+	doomed     bool // Fabric.FailNext: the next doom ...
+	doom       verbs.Opcode
+	doomStatus verbs.Status // ... fails so
+
+	gone bool
 
 	sends    fifo[sendEntry]
 	next     int    // how many of them, from the oldest on, have left

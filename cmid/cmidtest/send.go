@@ -50,7 +50,16 @@ func (e *sendEntry) fetches() bool { return e.op == verbs.Read || e.op.Atomic() 
 func (q *qp) issue() {
 	for ; q.next < q.sends.len(); q.next++ {
 		e := q.sends.at(q.next)
+		if e.done { // it has failed: nothing behind it leaves
+			return
+		}
 		if e.fetches() && q.reads >= int(q.id.ord) || e.flags&verbs.Fence != 0 && q.reads > 0 {
+			return
+		}
+		if q.doomed && q.doom == e.op {
+			q.doomed = false
+			e.done, e.status = true, q.doomStatus
+			q.settleLater()
 			return
 		}
 		q.seq++
@@ -114,7 +123,12 @@ func (q *qp) settle() {
 		return
 	}
 	for q.sends.len() > 0 && q.sends.at(0).done {
+		failed := q.sends.at(0).status != verbs.StatusSuccess
 		q.finishSend()
+		if failed { // Fabric.FailNext
+			q.die("a work request has failed")
+			return
+		}
 	}
 	q.issue()
 	if q.next > 0 {

@@ -95,6 +95,10 @@ func (q *qp) receive(p *packet) (done bool) {
 	}
 	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q}
 	switch key := p.mem.key; {
+	case q.doomed && q.doom == verbs.Recv:
+		q.doomed, wc.Status = false, q.doomStatus
+		q.lose(p, &wc, ackFault, "a receive has failed")
+		return true
 	case !q.pd.holds(wr.SGE, verbs.LocalWrite):
 		wc.Status = verbs.StatusLocProt
 		q.lose(p, &wc, ackFault, "a receive's memory was freed")
@@ -141,22 +145,23 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 // lose ends the connection over a message whose receive completes as wc.
 func (q *qp) lose(p *packet, wc *verbs.WC, st ack, why string) {
 	q.rq.add(*wc, false)
+	q.acknowledge(p, st)
+	q.die(why)
+}
+
+// die brings the queue pair into its error state; on iWARP its connection ends with it.
+func (q *qp) die(why string) {
 	if q.in.f.iwarp {
 		q.terminate(why)
 		return
 	}
-	q.acknowledge(p, st)
 	q.fail()
 }
 
 // refuse ends the connection over an access that is not allowed.
 func (q *qp) refuse(p *packet, why error) {
-	if q.in.f.iwarp {
-		q.terminate(why.Error())
-		return
-	}
 	q.acknowledge(p, ackAccess)
-	q.fail()
+	q.die(why.Error())
 }
 
 // acknowledge tells the sender, on InfiniBand.

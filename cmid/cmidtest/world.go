@@ -110,8 +110,11 @@ func (w *world) end(name string, d cmid.Driver) *end {
 func (e *end) channel() (ch *cmid.Channel) {
 	e.w.Helper()
 	ch, err := cmid.NewChannel(e.l, e.d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
-		if _, closed := ev.(*cmid.Closed); closed {
-			return // the device has taken its time to give an identifier back
+		switch ev.(type) {
+		case *cmid.Closed: // the device has taken its time to give an identifier back
+			return
+		case *cmid.QPFailed: // a device may say so, or leave it to the completions
+			return
 		}
 		e.heard = append(e.heard, heard{id, ev, answers, ch})
 		if e.then != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -41,10 +42,15 @@ func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, er
 // hasQP says whether there is a queue pair that its owner has not destroyed: to a destroyed one even no change is refused.
 func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
 
-// qpEvent takes the device's word that a message has come before the RTU: the connection is established.
+// qpEvent takes the device's word that a message has come before the RTU: the connection is established; or that the queue pair has
+// failed, of which rdma_cm knows nothing.
 func (id *ident) qpEvent(ev verbs.QPEvent) {
-	if ev == verbs.QPCommEst && id.in.ids[id.h] == id && id.phase == half {
+	switch {
+	case id.in.ids[id.h] != id:
+	case ev == verbs.QPCommEst && id.phase == half:
 		_ = id.in.file.Notify(id.kid, uabi.NotifyEventCommEst) // EISCONN: the RTU has come meanwhile
+	case ev == verbs.QPFatal:
+		id.in.up.Event(id.h, &cmid.DriverEvent{Kind: states.KindQPFailed})
 	}
 }
 

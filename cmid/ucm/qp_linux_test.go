@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -103,6 +104,28 @@ func TestForgottenByIWARP(t *testing.T) {
 		if failed := slices.Contains(q.states, verbs.QPError); failed != iwarp || len(b.up.events) != 1 {
 			t.Errorf("iWARP %v: a queue pair that fails: %v, told %+v", iwarp, failed, b.up.events)
 		}
+	}
+}
+
+// TestQueuePairFails: that a queue pair has failed is told as long as there is an identifier, whatever rdma_cm thinks of the connection.
+func TestQueuePairFails(t *testing.T) {
+	b := newBench(t)
+	id, _ := b.withQP(false)
+	id.phase = connected
+	id.qpEvent(verbs.QPLastWQE)
+	if len(b.up.events) != 0 {
+		t.Errorf("told %+v of a queue pair that has not failed", b.up.events)
+	}
+	id.qpEvent(verbs.QPFatal)
+	if len(b.up.events) != 1 || b.up.events[0].ev.Kind != states.KindQPFailed {
+		t.Errorf("told %+v, want QPFailed", b.up.events)
+	}
+	if err := b.in.Do(id.h, &cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
+		t.Fatal(err)
+	}
+	id.qpEvent(verbs.QPFatal)
+	if len(b.up.events) != 1 {
+		t.Errorf("told %+v of an identifier that is gone", b.up.events)
 	}
 }
 
