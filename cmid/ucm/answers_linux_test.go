@@ -3,6 +3,7 @@ package ucm
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -255,6 +256,60 @@ func TestChardevAnswer(t *testing.T) {
 	e.PutUint32(refusal[16:], uint32(missing))
 	if _, err := parseChardev(refusal); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("%v, want ENODEV", err)
+	}
+}
+
+// TestParseIndices: a dump has a message for each device, in as many parts as the kernel likes, and ends with one of its own.
+func TestParseIndices(t *testing.T) {
+	e := binary.NativeEndian
+	message := func(kind uint16, attrs ...[]byte) []byte {
+		b := make([]byte, nlHeader)
+		for _, a := range attrs {
+			b = append(b, a...)
+			b = append(b, make([]byte, -len(b)&3)...)
+		}
+		e.PutUint32(b, uint32(len(b)))
+		e.PutUint16(b[4:], kind)
+		return b
+	}
+	attr := func(kind uint16, value []byte) []byte {
+		return append(e.AppendUint16(e.AppendUint16(nil, uint16(nlAttr+len(value))), kind), value...)
+	}
+	device := func(name string, index uint32) []byte {
+		return message(nldevGet, attr(attrDevIndex, e.AppendUint32(nil, index)), attr(attrDevName, append([]byte(name), 0)), attr(99, []byte{1}))
+	}
+	first := append(device("rxe0", 0), device("siw0", 7)...)
+	all := make(map[string]uint32)
+	if more, err := parseIndices(first, all); !more || err != nil {
+		t.Errorf("after a part without an end: %v, %v; want more", more, err)
+	}
+	if more, err := parseIndices(append(device("x", 8), message(unix.NLMSG_DONE, make([]byte, 4))...), all); more || err != nil {
+		t.Errorf("after the end: %v, %v; want no more", more, err)
+	}
+	if want := map[string]uint32{"rxe0": 0, "siw0": 7, "x": 8}; !maps.Equal(all, want) {
+		t.Errorf("%v, want %v", all, want)
+	}
+	for n := range len(first) {
+		_, _ = parseIndices(first[:n], map[string]uint32{}) // it does not panic
+	}
+	if _, err := parseIndices(message(unix.NLMSG_ERROR, e.AppendUint32(nil, uint32(0xffffffff&-int64(unix.EPERM)))), all); !errors.Is(err, unix.EPERM) {
+		t.Errorf("%v, want EPERM", err)
+	}
+}
+
+// TestUevents: which of the kernel's messages are about a device's end, or its name.
+func TestUevents(t *testing.T) {
+	for text, want := range map[string]bool{
+		"remove@/devices/virtual/infiniband_verbs/uverbs0\x00ACTION=remove": true,
+		"move@/devices/virtual/infiniband/rxe1\x00ACTION=move":              true,
+		"add@/devices/virtual/infiniband_verbs/uverbs0":                     false,
+		"remove@/devices/virtual/net/rx0\x00X=/infiniband_verbs/":           false,
+		"move@/devices/virtual/net/rx0":                                     false,
+		"":                                                                  false,
+	} {
+		if got := ofDevice([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
 	}
 }
 

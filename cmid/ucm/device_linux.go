@@ -4,41 +4,55 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // device is one RDMA device on this loop.
 type device struct {
-	name  string
-	guid  uint64
+	name  string // as it is called now
+	ident deviceIdent
 	iwarp bool
 	// partitions says that it is an InfiniBand port's pkey table that decides who hears whom, for all that is known.
 	partitions bool
-	file       string               // of the data path in sysfs, "" when it is not known
+	file       dataFile             // of the data path in sysfs
 	verbs      verbs.Device         // never nil
 	data       verbs.ProviderDevice // nil: no queue pairs
 }
 
-// device finds the device with this node GUID, and opens it when it is met for the first time. One that could not be opened although it
-// has a data path is good for this once: the next identifier may have better luck.
-func (in *instance) device(guid uint64) *device {
-	if d := in.devices[guid]; d != nil {
-		return d
-	}
-	d := &device{name: fmt.Sprintf("%016x", guid), guid: guid, partitions: true}
-	for _, s := range sysDevices() {
-		if s.guid == guid {
-			d.name, d.iwarp, d.partitions = s.name, s.iwarp, sysText(s.name, "ports/1/link_layer") != "Ethernet"
-			break
+// deviceIdent says which device is meant, by what a name's change leaves as it is. Those of one network interface have one node GUID.
+// The index is a device's own for the kernel's life.
+type deviceIdent struct {
+	guid  uint64
+	index uint32 // noIndex where the kernel does not tell: before 5.9, or without netlink
+}
+
+const noIndex = uabi.NoDevice
+
+func (a deviceIdent) is(b deviceIdent) bool {
+	return a.guid == b.guid && (a.index == b.index || a.index == noIndex || b.index == noIndex)
+}
+
+// device finds a device, and opens it when it is met for the first time. One that could not be opened although it has a data path is good
+// for this once: the next identifier may have better luck.
+func (in *instance) device(ident deviceIdent) *device {
+	for _, d := range in.devices {
+		if d.ident.is(ident) {
+			return d
 		}
 	}
+	d := &device{name: fmt.Sprintf("%016x", ident.guid), ident: ident, partitions: true}
+	if s, ok := sysDeviceOf(ident); ok {
+		d.name, d.iwarp, d.partitions = s.name, s.iwarp, sysText(s.name, "ports/1/link_layer") != "Ethernet"
+	}
 	if in.open(d) {
-		in.devices[guid] = d
+		in.devices = append(in.devices, d)
 	}
 	return d
 }
@@ -49,7 +63,9 @@ func (in *instance) open(d *device) (settled bool) {
 		d.verbs = bare{d.name, fmt.Errorf("%s: the program has given the driver no data path: %w", d.name, verbs.ErrNotSupported)}
 		return true
 	}
-	data, err := in.drv.cfg.provider.Open(in.loop, verbs.DeviceIdent{Name: d.name, GUID: d.guid})
+	in.watch() // before: it may go while it is opened
+	d.file = findDataFile(d.name)
+	data, err := in.drv.cfg.provider.Open(in.loop, verbs.DeviceIdent{Name: d.name, GUID: d.ident.guid})
 	if err != nil {
 		var e unix.Errno
 		settled = errors.Is(err, verbs.ErrNotSupported) && !errors.As(err, &e)
@@ -60,8 +76,6 @@ func (in *instance) open(d *device) (settled bool) {
 		return settled
 	}
 	d.data, d.verbs, d.iwarp = data, data, data.IWARP()
-	d.file = verbsFile(d.name)
-	in.watch()
 	return true
 }
 
@@ -94,13 +108,12 @@ func (d *device) close() error {
 // GUID. Memory of it stays its owners' until Close. Which of rdma_cm and the data path's file the kernel ends first depends on the order
 // in which its modules were loaded.
 func (in *instance) drop(d *device) {
-	if at := in.devices[d.guid]; at != d {
-		if at != nil && at.data == nil { // of d's time: who comes next may have a data path
-			delete(in.devices, d.guid)
-		}
+	i := slices.Index(in.devices, d)
+	if i < 0 { // those of d's time: who comes next may have a data path
+		in.devices = slices.DeleteFunc(in.devices, func(at *device) bool { return at.ident.is(d.ident) && at.data == nil })
 		return
 	}
-	delete(in.devices, d.guid)
+	in.devices = slices.Delete(in.devices, i, i+1)
 	in.gone = append(in.gone, d)
 	if l, ok := d.data.(leaver); ok {
 		l.Removed()
@@ -111,7 +124,7 @@ func (in *instance) drop(d *device) {
 func (in *instance) Devices() []verbs.Device {
 	var list []verbs.Device
 	for _, s := range sysDevices() {
-		list = append(list, in.device(s.guid).verbs)
+		list = append(list, in.device(s.ident).verbs)
 	}
 	return list
 }
@@ -119,8 +132,18 @@ func (in *instance) Devices() []verbs.Device {
 // sysDevice is a device as sysfs shows it.
 type sysDevice struct {
 	name  string
-	guid  uint64
+	ident deviceIdent
 	iwarp bool
+}
+
+// sysDeviceOf is the device that is meant.
+func sysDeviceOf(ident deviceIdent) (s sysDevice, ok bool) {
+	list := sysDevices()
+	i := slices.IndexFunc(list, func(s sysDevice) bool { return s.ident.is(ident) })
+	if i < 0 {
+		return sysDevice{}, false
+	}
+	return list[i], true
 }
 
 // sysDevices lists the devices, by name.
@@ -129,13 +152,19 @@ func sysDevices() []sysDevice {
 	if err != nil {
 		return nil // the directory is there when ib_core is loaded
 	}
+	indices, _ := askIndices() // without them the node GUIDs must do
 	var list []sysDevice
 	for _, e := range entries {
 		guid, ok := parseGUID(sysText(e.Name(), "node_guid"))
-		if ok {
-			const rnic = "4" // RDMA_NODE_RNIC
-			list = append(list, sysDevice{e.Name(), guid, strings.HasPrefix(sysText(e.Name(), "node_type"), rnic)})
+		if !ok {
+			continue
 		}
+		index, known := indices[e.Name()]
+		if !known {
+			index = noIndex
+		}
+		const rnic = "4" // RDMA_NODE_RNIC
+		list = append(list, sysDevice{e.Name(), deviceIdent{guid, index}, strings.HasPrefix(sysText(e.Name(), "node_type"), rnic)})
 	}
 	return list
 }

@@ -43,10 +43,6 @@ func deviceFor(f *uabi.File, local netip.Addr) (name string, ok bool, err error)
 	if err != nil || r.NodeGUID == 0 {
 		return "", false, err
 	}
-	for _, s := range sysDevices() {
-		if s.guid == guidOf(r.NodeGUID) {
-			return s.name, true, nil
-		}
-	}
-	return "", true, nil
+	s, _ := sysDeviceOf(identOf(&r))
+	return s.name, true, nil
 }

@@ -28,7 +28,8 @@
 //
 // On InfiniBand and RoCE private data comes padded with zeros; who must know its length puts it inside. To the
 // kernel 127.0.0.1 is a wildcard: a listener there has its port on every local address, and what comes for another one than loopback is
-// rejected here (RejectConsumerDefined), and nobody is told. Devices are told apart by their node GUIDs: of two on one network interface,
-// such as rxe0 and siw0, which have the same, the first by name is taken for both. A process that changes its credentials (setuid,
+// rejected here (RejectConsumerDefined), and nobody is told. Devices are told apart by the kernel's index, which needs Linux 5.9 and
+// netlink; else by node GUID: of two on one network interface, such as rxe0 and siw0, which have the same, the first by name is then taken
+// for both. A process that changes its credentials (setuid,
 // capset) after Open is answered EACCES from then on.
 package ucm

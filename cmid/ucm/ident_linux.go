@@ -146,16 +146,16 @@ func (id *ident) learn() error {
 		id.peer = peer
 	}
 	if r.NodeGUID != 0 {
-		id.dev, id.port = id.in.device(guidOf(r.NodeGUID)), r.PortNum
+		id.dev, id.port = id.in.device(identOf(&r)), r.PortNum
 	}
 	return nil
 }
 
-// guidOf is a GUID in host byte order.
-func guidOf(raw uint64) uint64 {
+// identOf is the device that an answer of the kernel's names.
+func identOf(r *uabi.QueryAddrResp) deviceIdent {
 	var b [8]byte
-	binary.NativeEndian.PutUint64(b[:], raw)
-	return binary.BigEndian.Uint64(b[:])
+	binary.NativeEndian.PutUint64(b[:], r.NodeGUID)
+	return deviceIdent{binary.BigEndian.Uint64(b[:]), r.IBDevIndex}
 }
 
 func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {

@@ -28,9 +28,9 @@ type instance struct {
 
 	ids      map[cmid.Handle]*ident
 	groups   map[cmid.Handle]*group // memberships by the handle that their events name
-	devices  map[uint64]*device     // by node GUID
-	removals *removals              // nil: not watched
-	gone     []*device              // removed, and not closed yet
+	devices  []*device
+	removals *removals // nil: not watched
+	gone     []*device // removed, and not closed yet
 	backlog  int
 
 	lanes      *lanes
@@ -62,7 +62,6 @@ func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *i
 		drv: d, loop: l, up: up, file: f,
 		ids:     make(map[cmid.Handle]*ident),
 		groups:  make(map[cmid.Handle]*group),
-		devices: make(map[uint64]*device),
 		busy:    make(map[*ident]string),
 		backlog: maxBacklog(),
 		lanes:   &process,
@@ -177,14 +176,10 @@ func (in *instance) Close() error {
 	held := in.mail.settle(in.drv.cfg.closeWait)
 	in.lanes.leave()
 	err = errors.Join(err, in.unwatch())
-	for _, d := range in.devices {
-		in.gone = append(in.gone, d)
-	}
-	for _, d := range in.gone {
+	for _, d := range append(in.gone, in.devices...) {
 		err = errors.Join(err, d.close())
 	}
-	clear(in.devices)
-	in.gone = nil
+	in.devices, in.gone = nil, nil
 	err = errors.Join(err, in.file.Close())
 	if held {
 		err = errors.Join(err, in.held())

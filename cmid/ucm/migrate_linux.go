@@ -52,7 +52,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 		id.past = slices.DeleteFunc(id.past, func(f *uabi.File) bool { return f == d.from.file || f == to.file || f.Closed() })
 		id.past = append(id.past, d.from.file)
 		if id.dev != nil && id.qp == nil {
-			id.dev = to.device(id.dev.guid)
+			id.dev = to.device(id.dev.ident)
 		}
 	}
 	to.ids[id.h] = id

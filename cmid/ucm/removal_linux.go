@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -76,34 +77,63 @@ func (r *removals) Ready(eventloop.Events) {
 	}
 }
 
-// ofDevice says whether a message ("remove@/devices/virtual/infiniband_verbs/uverbs0", and details) is about an RDMA device's end.
+// ofDevice says whether a message ("remove@/devices/virtual/infiniband_verbs/uverbs0", and details) is about an RDMA device's end, or
+// about its new name ("move@/devices/virtual/infiniband/rxe1").
 func ofDevice(msg []byte) bool {
-	return bytes.HasPrefix(msg, []byte("remove@")) && bytes.Contains(msg, []byte("/infiniband_verbs/"))
+	path, _, _ := bytes.Cut(msg, []byte{0})
+	return bytes.HasPrefix(path, []byte("remove@")) && bytes.Contains(path, []byte("/infiniband_verbs/")) ||
+		bytes.HasPrefix(path, []byte("move@")) && bytes.Contains(path, []byte("/infiniband/"))
 }
 
-// look gives up the devices whose files have gone, or are another device's by now.
+// look gives up the devices whose files have gone, or are another device's by now, and learns the others' names.
 func (in *instance) look() {
-	for _, d := range in.devices {
-		if d.file == "" {
-			continue
-		}
-		text, err := os.ReadFile(verbsDir + d.file + "/ibdev")
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || err == nil && strings.TrimSpace(string(text)) != d.name {
+	for _, d := range slices.Clone(in.devices) {
+		switch name, gone := d.file.look(); {
+		case gone:
 			in.drop(d)
+		case name != "":
+			d.name = name
 		}
 	}
 }
 
-// verbsFile is the name of a device's file in verbsDir, "" when it has none.
-func verbsFile(device string) string {
+// dataFile is the data path's file of a device in sysfs: its name, which another device may have later, and its inode there, which no
+// other has. The zero dataFile is none.
+type dataFile struct {
+	name  string
+	inode uint64
+}
+
+// findDataFile is the file of the device called so.
+func findDataFile(device string) dataFile {
 	files, err := filepath.Glob(verbsDir + "*/ibdev")
 	if err != nil {
-		return ""
+		return dataFile{}
 	}
 	for _, f := range files {
+		var st unix.Stat_t
+		if unix.Stat(filepath.Dir(f), &st) != nil {
+			continue
+		}
 		if text, err := os.ReadFile(f); err == nil && strings.TrimSpace(string(text)) == device {
-			return filepath.Base(filepath.Dir(f))
+			return dataFile{filepath.Base(filepath.Dir(f)), st.Ino}
 		}
 	}
-	return ""
+	return dataFile{}
+}
+
+// look gives the name of the file's device, "" when that is not known, and says whether it has gone.
+func (f dataFile) look() (device string, gone bool) {
+	if f == (dataFile{}) {
+		return "", false
+	}
+	text, err := os.ReadFile(verbsDir + f.name + "/ibdev")
+	var st unix.Stat_t
+	if err == nil {
+		err = unix.Stat(verbsDir+f.name, &st) // after: the text may have been another's otherwise
+	}
+	if err != nil {
+		return "", errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV)
+	}
+	return strings.TrimSpace(string(text)), st.Ino != f.inode
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
+var seven = deviceIdent{7, noIndex}
+
 // unlucky is a provider whose devices cannot be opened.
 type unlucky struct {
 	err   error
@@ -37,8 +39,8 @@ func TestOpenIsTriedAgain(t *testing.T) {
 	} {
 		p := &unlucky{err: c.err}
 		b := newBench(t, WithProvider(p))
-		d := b.in.device(7)
-		b.in.device(7)
+		d := b.in.device(seven)
+		b.in.device(seven)
 		if p.asked != c.asked {
 			t.Errorf("%v: asked %d times to open it, want %d", c.err, p.asked, c.asked)
 		}
@@ -52,11 +54,11 @@ func TestOpenIsTriedAgain(t *testing.T) {
 func TestDropForgetsBare(t *testing.T) {
 	p := &unlucky{err: unix.EMFILE}
 	b := newBench(t, WithProvider(p))
-	earlier := b.in.device(7)
+	earlier := b.in.device(seven)
 	p.err = verbs.ErrNotSupported
-	b.in.device(7)
+	b.in.device(seven)
 	b.in.drop(earlier)
-	b.in.device(7)
+	b.in.device(seven)
 	if p.asked != 3 {
 		t.Errorf("asked %d times, want 3: the device has gone in between", p.asked)
 	}

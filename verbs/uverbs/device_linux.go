@@ -15,7 +15,8 @@ import (
 // device is an open device on one loop.
 type device struct {
 	loop *eventloop.Loop
-	name string
+	name string // as it was called when it was opened
+	file string // its name in sysClass
 	k    *kernel
 	siw  bool // else rxe
 	attr verbs.DeviceAttr

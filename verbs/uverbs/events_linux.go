@@ -18,6 +18,7 @@ const (
 	eventDeviceFail = 8
 	eventSRQLimit   = 15
 	eventLastWQE    = 16
+	eventGIDChange  = 18
 )
 
 // compEvents hears that an armed queue has a completion.
@@ -83,8 +84,12 @@ func (h asyncEvents) Ready(eventloop.Events) {
 
 // happened is an asynchronous event.
 func (d *device) happened(ev asyncEventDesc) {
-	if ev.EventType == eventDeviceFail {
+	switch ev.EventType {
+	case eventDeviceFail:
 		d.fail(unix.ENODEV)
+		return
+	case eventGIDChange: // its element is a port's number
+		clear(d.gids)
 		return
 	}
 	switch x := d.handles[ev.Element].(type) {

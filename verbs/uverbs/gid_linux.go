@@ -13,12 +13,20 @@ import (
 )
 
 // gidIndex is the index of the port's RoCE v2 GID that a datagram was sent to. One that went to a group was sent to the port's first
-// GID of the same family.
+// GID of the same family. What was found is remembered until the kernel tells of a change: of one that is not read yet, too, for it may
+// have given the place to another address.
 func (d *device) gidIndex(gid [16]byte) (uint8, error) {
+	if len(d.gids) > 0 && readable(d.async) {
+		clear(d.gids)
+	}
 	if i, ok := d.gids[gid]; ok {
 		return i, nil
 	}
-	i, err := findGID(filepath.Join("/sys/class/infiniband", d.name, "ports/1"), gid)
+	name, err := os.ReadFile(filepath.Join(sysClass, d.file, "ibdev")) // which may have changed
+	if err != nil {
+		return 0, fmt.Errorf("uverbs: %s: %w", d.name, err)
+	}
+	i, err := findGID(filepath.Join("/sys/class/infiniband", strings.TrimSpace(string(name)), "ports/1"), gid)
 	if err != nil {
 		return 0, fmt.Errorf("uverbs: %s: %w", d.name, err)
 	}
@@ -27,6 +35,12 @@ func (d *device) gidIndex(gid [16]byte) (uint8, error) {
 	}
 	d.gids[gid] = i
 	return i, nil
+}
+
+// readable says whether there is an event to read: when in doubt, there is.
+func readable(fd int) bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n != 0 || err != nil
 }
 
 // maxGIDs bounds what is remembered.

@@ -64,7 +64,7 @@ func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
 		return nil, err
 	}
 	d := &device{
-		loop: l, name: id.Name, k: k, async: -1, comp: -1,
+		loop: l, name: id.Name, file: filepath.Base(path), k: k, async: -1, comp: -1,
 		handles: make(map[uint64]any), qps: make(map[uint32]*queuePair), domains: make(map[*domain]struct{}),
 		cqs: make(map[*completionQueue]struct{}),
 	}

@@ -295,3 +295,31 @@ func FuzzCompletion(f *testing.F) {
 		k.d.completed(compEventDesc{CQHandle: ev.Element})
 	})
 }
+
+// TestGIDChangeIsHeard: where a port's addresses are is looked up anew when the kernel has told, or is about to tell, of a change. The
+// event's element is a port's number, not a queue's.
+func TestGIDChangeIsHeard(t *testing.T) {
+	f := newFake(t)
+	var p [2]int
+	f.must(unix.Pipe(p[:]))
+	defer func() { f.must(errors.Join(unix.Close(p[0]), unix.Close(p[1]))) }()
+	f.d.async = p[0]
+	gid := [16]byte{15: 1}
+	known := func() bool {
+		f.d.gids = map[[16]byte]uint8{gid: 3}
+		i, err := f.d.gidIndex(gid)
+		return err == nil && i == 3
+	}
+	if !known() {
+		t.Error("what was found is not remembered")
+	}
+	f.d.happened(asyncEventDesc{Element: 1, EventType: eventGIDChange})
+	if len(f.d.gids) != 0 {
+		t.Error("a change was told, and what was found before it is remembered")
+	}
+	_, err := unix.Write(p[1], []byte{0})
+	f.must(err)
+	if known() {
+		t.Error("something has happened that was not read yet, and what was found before it is taken for true")
+	}
+}

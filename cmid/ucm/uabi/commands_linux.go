@@ -63,6 +63,9 @@ func (f *File) QueryRoute(id uint32) (out QueryRouteResp, err error) {
 	return out, err
 }
 
+// NoDevice is the IBDevIndex of an answer that has none: the kernel is older than 5.9, or the identifier has no device.
+const NoDevice uint32 = 1<<32 - 1
+
 // QueryAddr is QUERY of RDMA_USER_CM_QUERY_ADDR.
 func (f *File) QueryAddr(id uint32) (QueryAddrResp, error) { return f.query(id, QueryAddr) }
 
@@ -70,6 +73,7 @@ func (f *File) QueryAddr(id uint32) (QueryAddrResp, error) { return f.query(id, 
 func (f *File) QueryGID(id uint32) (QueryAddrResp, error) { return f.query(id, QueryGID) }
 
 func (f *File) query(id, option uint32) (out QueryAddrResp, err error) {
+	out.IBDevIndex = NoDevice
 	err = command(f, CommandQuery, &Query{ID: id, Option: option}, 0, &out)
 	if limit := uint16(len(out.SrcAddr)); err == nil && (out.SrcSize > limit || out.DstSize > limit) {
 		err = &ResponseError{CommandQuery, fmt.Sprintf("addresses of %d and %d bytes", out.SrcSize, out.DstSize)}
@@ -137,6 +141,7 @@ func (f *File) InitQPAttr(id, state uint32) (out QPAttr, err error) {
 
 // GetEvent is GET_EVENT: EAGAIN when there is none.
 func (f *File) GetEvent(out *EventResp) error {
+	*out = EventResp{} // older kernels leave the end of it as it is
 	return command(f, CommandGetEvent, &GetEvent{}, 0, out)
 }
 

@@ -135,12 +135,12 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // noResponse is the place of the response pointer of a command without one.
 const noResponse = -1
 
-// command executes c. response is the offset of the response pointer in In.
+// command executes c. response is the offset of the response pointer in In. What the kernel leaves out of its answer stays as it was in out.
 func command[In, Out any](f *File, c Command, in *In, response int, out *Out) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	resp := bytesOf(&s.response)[:unsafe.Sizeof(*out)]
-	clear(resp)
+	*(*Out)(unsafe.Pointer(&s.response)) = *out
 	frame := s.put(c, unsafe.Sizeof(*in), unsafe.Sizeof(*out))
 	*(*In)(unsafe.Pointer(&s.frame[1])) = *in
 	if response != noResponse {
