@@ -281,7 +281,7 @@ func (c *conn) tell(m *Received) {
 	}
 	// The owner has a mailbox that does not say when it is finished, or there is none: it gets a copy.
 	if c.it.owner.pid != nil {
-		c.it.tell(&Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)})
+		c.it.tell(m.Clone())
 	}
 	m.done(c.l)
 }

@@ -47,7 +47,7 @@ func TestEchoAllocatesNothing(t *testing.T) {
 		}
 		run()
 		perEcho := testing.AllocsPerRun(3, run) / rounds
-		if perEcho > 0.1 {
+		if perEcho > 0.1 && !poisoning {
 			w.Errorf("%.2f allocations per echo", perEcho)
 		}
 	})

@@ -11,8 +11,8 @@
 // An identifier lives on one of the runtime's loops, under the runtime's guardian: neither its creator nor its listener takes it
 // along. Which loop, docs/design.md says ("Several loops"): the owner's, if that is OnLoop, else, and with [WithHandler], the one that has
 // fewest. Its owner does: when that actor stops, the identifier is destroyed. Commands are pointers and belong to the identifier
-// until they were answered, a [Send] for good. A [Received] is the owner's until Receive returns, or, after Retain, until Release;
-// then the peer gets the credit back. With the build tag rdmadebug, and under the race detector, memory that was given back is
+// until they were answered, a [Send] for good. A [Received] is the owner's until Receive returns, or, after Retain, until Release,
+// and that of the [Runtime.OnLoop] and [Runtime.OffLoop] actors it forwards it to; others get a Clone. Then the peer gets the credit back. With the build tag rdmadebug, and under the race detector, memory that was given back is
 // overwritten. What the man pages oblige the application to (answer a disconnect, destroy after
 // DeviceRemoval, Disconnected, Rejected, Unreachable, ConnectError) is done, unless [Manual].
 //

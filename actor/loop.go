@@ -47,6 +47,10 @@ func (l *loop) newReceived() *Received {
 
 func (l *loop) freeReceived(m *Received) {
 	m.Data, m.conn, m.chunk, m.env.Sender, m.env.Message = nil, nil, nil, nil, nil
+	if poisoning {
+		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
+		return
+	}
 	if len(l.messages) < keepMessages {
 		l.messages = append(l.messages, m)
 	}

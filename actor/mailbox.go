@@ -23,15 +23,12 @@ const (
 // laned is implemented by messages of ours that do not belong to the data lane.
 type laned interface{ lane() lane }
 
-// delivered is implemented by messages that hold something of ours (a receive buffer, a credit) until their receiver is finished
-// with them. The mailbox calls take before Receive, and where that said yes done after it has returned or panicked, or after the
-// message was answered, on where runs.
+// delivered is implemented by messages that hold something of ours (a receive buffer, a credit) until all their receivers are finished
+// with them. Each place in a queue is a hold of its own: so an actor may forward what it receives, to any number of others.
 type delivered interface {
-	// wait is called before the message is queued for its first receiver; one that is received where it comes up needs no mark.
-	wait()
-	// take reports whether the one who calls it first is asking. A mailbox that gets the message handed on by another actor is not,
-	// and leaves it alone after Receive: it may be somebody else's message by then.
-	take() bool
+	// keep takes a hold. Any goroutine that has the message.
+	keep()
+	// done gives one back, on where runs: after Receive has returned or panicked, or after the message was answered.
 	done(where home)
 }
 
@@ -115,7 +112,10 @@ func (m *mailbox) PostSystemMessage(msg any) {
 // PostUserMessage queues in the message's lane. Any goroutine; it never blocks. A message that the data lane has no
 // room for goes to onOverflow. A nil message becomes a dead letter in its turn.
 func (m *mailbox) PostUserMessage(msg any) {
+	var d delivered
 	switch c := actor.UnwrapEnvelopeMessage(msg).(type) {
+	case delivered:
+		d = c
 	case actor.MessageBatch:
 		// As Proto.Actor has it: the elements, then the batch itself.
 		for _, element := range c.GetMessages() {
@@ -132,6 +132,16 @@ func (m *mailbox) PostUserMessage(msg any) {
 		m.onOverflow(msg)
 		return
 	}
+	if d != nil {
+		d.keep()
+	}
+	m.queues[laneData].push(msg)
+	m.wake()
+}
+
+// pass queues a message in the data lane, with a hold of its sender's.
+func (m *mailbox) pass(msg any) {
+	m.data.Add(1)
 	m.queues[laneData].push(msg)
 	m.wake()
 }
@@ -154,18 +164,16 @@ func (m *mailbox) wake() {
 // already: an event in a queue holds a receive buffer. One that is in the middle of an invocation or suspended gets it in its
 // turn, through the event lane.
 func (m *mailbox) deliver(msg any) {
-	if !m.enter() {
-		m.post(laneEvent, msg)
-		return
+	d := holds(msg)
+	if d != nil {
+		d.keep()
 	}
-	m.user(msg, taken(msg))
-	m.leave()
+	m.hand(msg, d)
 }
 
-// hand is deliver for a message of ours that holds something: d, which msg is or envelops.
+// hand is deliver for a message with a hold of its sender's: d, which msg is or envelops. nil: it needs none.
 func (m *mailbox) hand(msg any, d delivered) {
 	if !m.enter() {
-		d.wait()
 		m.post(laneEvent, msg)
 		return
 	}
@@ -212,7 +220,7 @@ func (m *mailbox) catchUp() {
 			return
 		}
 		m.other.Add(-1)
-		m.user(msg, taken(msg))
+		m.user(msg, holds(msg))
 	}
 }
 
@@ -252,7 +260,7 @@ func (m *mailbox) turn(budget int, over bool) {
 		case m.closed || over && !poison(msg):
 			m.answer(msg)
 		default:
-			m.user(msg, taken(msg))
+			m.user(msg, holds(msg))
 		}
 	}
 }
@@ -356,12 +364,10 @@ func (m *mailbox) received(msg any, d delivered) {
 	}
 }
 
-// taken is what is to be told when msg's receiver is finished with it; nil: nothing.
-func taken(msg any) delivered {
-	if d, ok := actor.UnwrapEnvelopeMessage(msg).(delivered); ok && d.take() {
-		return d
-	}
-	return nil
+// holds is what is to be told when msg's receiver is finished with it; nil: nothing.
+func holds(msg any) delivered {
+	d, _ := actor.UnwrapEnvelopeMessage(msg).(delivered)
+	return d
 }
 
 // poison reports whether msg asks the actor to stop: an actor whose loop has ended can still do that.
@@ -372,7 +378,7 @@ func poison(msg any) bool {
 
 // answer tells the sender of a message that nobody will receive it.
 func (m *mailbox) answer(msg any) {
-	d := taken(msg)
+	d := holds(msg)
 	switch {
 	case poison(msg): // it has what it asked for
 	case m.leftover != nil:

@@ -410,13 +410,13 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// A message that is handed over is the receiver's at once, or waits marked, so that whoever gets it in its turn knows it for his:
-// done is called once in either case, and a mailbox that gets it handed on does not call it.
+// A message that is handed over is the receiver's at once, or waits: its hold is given back once in either case, and so is that of a
+// mailbox that gets it handed on.
 func TestHand(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h)
 	other, _ := started(h)
-	first, second := &holding{marks: true}, &holding{marks: true}
+	first, second := &holding{}, &holding{}
 	s.onMessage = func(msg any) {
 		switch actor.UnwrapEnvelopeMessage(msg) {
 		case first:
@@ -433,27 +433,21 @@ func TestHand(t *testing.T) {
 		t.Errorf("done was called %d times for the message that was received at once, want 1", n)
 	}
 	h.run()
-	if a, b := first.finished.Load(), second.finished.Load(); a != 1 || b != 1 {
-		t.Errorf("done was called %d times for the first message and %d times for the one that waited, want 1 and 1", a, b)
+	if a, b := first.finished.Load(), second.finished.Load(); a != 2 || b != 1 || first.kept.Load() != 1 || second.kept.Load() != 0 {
+		t.Errorf("done was called %d times for the first message and %d times for the one that waited, want 2 and 1", a, b)
 	}
 	if len(s.got) != 2 {
 		t.Errorf("got %v, want both messages", names(s.got))
 	}
 }
 
-// holding counts its done calls. It can be taken once; where marks matter, only after wait.
+// holding counts its holds, and how many were given back.
 type holding struct {
-	marks    bool
-	marked   atomic.Bool
-	took     atomic.Bool
+	kept     atomic.Int32
 	finished atomic.Int32
 }
 
-func (h *holding) wait() { h.marked.Store(true) }
-
-func (h *holding) take() bool {
-	return (!h.marks || h.marked.Load()) && h.took.CompareAndSwap(false, true)
-}
+func (h *holding) keep() { h.kept.Add(1) }
 
 func (h *holding) done(home) { h.finished.Add(1) }
 

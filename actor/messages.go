@@ -172,15 +172,20 @@ func (c *sendChain) put() {
 // Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:
 // then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
 // back-pressure. A message that its owner has when Runtime.Shutdown gives up waiting for it stays readable.
+//
+// An owner may forward or send the message to other OnLoop and OffLoop actors while it may read it: then it is theirs in the same way, and
+// the credit goes back when the last of them has returned. Every other receiver (an actor with a mailbox of Proto.Actor's, a future, a
+// channel, ReenterAfter, Stash) does not say when it is finished: it gets a Clone, or a message that was retained and that it
+// releases. Builds with the tag rdmadebug, or with the race detector, spoil a message that was given back for good, and panic where it is
+// sent on.
 type Received struct {
 	cmid.EventBase
 	Data []byte
 
-	env    actor.MessageEnvelope // as it is delivered
-	conn   *conn                 // nil: Data is a copy, there is nothing to give back
-	chunk  *chunk
-	refs   atomic.Int32 // 0 or 1 while nobody holds it
-	inHand atomic.Bool  // it waits in a mailbox, which has not taken it yet
+	env   actor.MessageEnvelope // as it is delivered
+	conn  *conn                 // nil: Data is a copy, there is nothing to give back
+	chunk *chunk
+	refs  atomic.Int32 // 0 or 1 while nobody holds it
 }
 
 // Kind is KindReceived.
@@ -194,8 +199,14 @@ func (m *Received) String() string {
 // Retain keeps the message beyond Receive; each Retain wants one Release, for which Runtime.Shutdown waits until its context ends. Any
 // goroutine that holds the message.
 func (m *Received) Retain() *Received {
-	m.refs.Add(1)
+	m.keep()
 	return m
+}
+
+// Clone is a copy that belongs to nobody's connection: whoever has it may keep it, and give it to anybody. Retain and Release of it do
+// nothing. Any goroutine that holds the message.
+func (m *Received) Clone() *Received {
+	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)}
 }
 
 // Release gives a retained message back, and with the last one the peer's credit. Data must not be used any more. Any goroutine.
@@ -224,15 +235,22 @@ func (m *Received) last() bool {
 	return n == 0
 }
 
-// wait is called before the message is queued for its owner.
-func (m *Received) wait() { m.inHand.Store(true) }
+// keep takes a hold, for Retain, and for a mailbox when somebody who has the message sends it there.
+func (m *Received) keep() {
+	if n := m.refs.Add(1); poisoning && n <= spoilt {
+		panic("rdma: a Received was used after it had been given back: Retain it in time, or send a Clone")
+	}
+}
 
-// take is called by a mailbox before Receive. The owner's is the first.
-func (m *Received) take() bool { return m.inHand.CompareAndSwap(true, false) }
+// spoilt is more than is ever added to refs: the message was given back.
+const spoilt = -1 << 24
 
-// done is called by the owner's mailbox when Receive has returned. On the connection's own loop the buffer is free at once, still
-// warm for the next message.
+// done is called by a mailbox when Receive has returned. On the connection's own loop the buffer is free at once, still warm for the
+// next message.
 func (m *Received) done(where home) {
+	if m.conn == nil {
+		return
+	}
 	near := where == home(m.conn.l) && !where.over()
 	switch {
 	case near && m.refs.Load() == 1: // only a holder can add one, and that is us

@@ -55,8 +55,7 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	if o.near {
 		o.box.hand(&m.env, m)
 	} else {
-		m.wait()
-		o.box.PostUserMessage(&m.env)
+		o.box.pass(&m.env)
 	}
 	return true
 }

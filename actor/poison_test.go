@@ -34,6 +34,33 @@ func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 	})
 }
 
+// Who sends a message on that was given back is told so.
+func TestForwardAfterReleaseIsFound(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		p := w.connect()
+		kept := make(chan *Received, 1)
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				kept <- m
+			}
+		})
+		p.client.send(p.c, NewSend([]byte("x")))
+		m := <-kept
+		settle()
+		p.client.send(p.c, NewSend([]byte("y"))) // which another Received is made for
+		if <-kept == m {
+			w.Error("a message that was given back is used again")
+		}
+		settle()
+		defer func() {
+			if r, ok := recover().(string); !ok || !strings.Contains(r, "given back") {
+				w.Errorf("panicked with %v", r)
+			}
+		}()
+		w.sys.Root.Send(p.client.pid, m)
+	})
+}
+
 // Memory is its connection's loop's.
 func TestMemoryOffTheLoop(t *testing.T) {
 	onFlavors(t, func(w *world) {

@@ -18,7 +18,7 @@ func (rt *Runtime) OnLoop() actor.PropsOption {
 }
 
 // OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with OnLoop: a *Received is released
-// when Receive returns, unless it was retained, and a stopped actor's messages are answered. A loop whose actor sends to it yields
+// when Receive returns, unless it was retained, also one that its owner has forwarded, and a stopped actor's messages are answered. A loop whose actor sends to it yields
 // once before it sleeps, so that the message does not wait for Go's scheduler to notice.
 func (rt *Runtime) OffLoop() actor.PropsOption {
 	return withMailbox(func() home { return rt.off })

@@ -34,17 +34,20 @@ func (r *Relay) Tell(msg any) {
 // Receive returns, or until Release after Retain; only then does the peer get its credit back.
 func (r *Relay) HandOn(m *Received) {
 	if r.to.box == nil {
-		r.Tell(&Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)})
+		r.Tell(m.Clone())
 		return
 	}
-	m.Retain()
-	m.env.Message, m.env.Sender = m, r.self
+	m.keep()
+	env := &m.env
+	if m.refs.Load() > 2 { // others have it, in its envelope
+		env = new(actor.MessageEnvelope)
+	}
+	env.Message, env.Sender = m, r.self
 	if r.to.near {
-		r.to.box.hand(&m.env, m)
-		return
+		r.to.box.hand(env, m)
+	} else {
+		r.to.box.pass(env)
 	}
-	m.wait()
-	r.to.box.PostUserMessage(&m.env)
 }
 
 // OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each other; for every other PID, nil too, it is
