@@ -37,6 +37,21 @@ type drained struct{}
 
 func (*drained) lane() lane { return laneEvent }
 
+// leave is Disconnect: the goodbye goes first.
+func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {
+	a := &asked{cmd: c, sender: sender}
+	if !it.legal(c) || it.leaving != nil {
+		it.do(a)
+		return
+	}
+	it.asked = append(it.asked, a)
+	it.leaving = c
+	it.farewell(func() {
+		it.leaving = nil
+		it.begin(a)
+	})
+}
+
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {
 	if it.ending || !it.legal(&cmid.Disconnect{}) {

@@ -29,6 +29,11 @@ type conn struct {
 	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
 	patience *eventloop.Timer // until it is broken off because of that
 
+	version uint8   // of the wire; 0: not agreed on
+	goodbye bool    // the peer has said it
+	parting parting // our own
+	waved   uint32  // its number in flight
+
 	regions []*verbs.MR // in pd, of one-sided operations
 
 	queue sendQueue
@@ -172,6 +177,7 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 		c.mode = modeForeign
 	}
 	if c.mode == modeMessages {
+		c.version = h.version
 		c.credits.send = uint32(h.credits)
 		c.eager = min(h.eager, c.it.eager(c.d.attr))
 		if limit > 0 {
@@ -211,6 +217,9 @@ func (c *conn) receive(chunk *chunk, n int) {
 	if c.mode == modeMessages {
 		h, err := parseHeader(b)
 		if err == nil {
+			err = c.proper(h)
+		}
+		if err == nil {
 			err = c.credits.take(h)
 		}
 		var from offer
@@ -226,7 +235,8 @@ func (c *conn) receive(chunk *chunk, n int) {
 			c.out.pulled()
 		}
 		switch h.typ {
-		case typeCredit:
+		case typeCredit, typeGoodbye:
+			c.goodbye = h.typ == typeGoodbye
 			c.give(chunk)
 			c.d.pump(c)
 			c.observe()
@@ -304,20 +314,15 @@ func (c *conn) consumed(m *Received) {
 
 // update tells the peer how much was consumed, if that is due.
 func (c *conn) update() {
-	if c.mode != modeMessages || !c.up || c.over || !c.credits.due() || c.flight.len() >= c.depth {
+	if c.mode != modeMessages || !c.up || c.over || c.parting != staying || !c.credits.due() || c.flight.len() >= c.depth {
 		return
 	}
 	flags := uint8(0)
 	if c.credits.ask {
 		flags = flagAckNow
 	}
-	var b [headerLen]byte
-	h := c.credits.header(typeCredit, flags)
-	h.put(b[:])
-	switch err := c.d.post(c, nil, b[:], false); {
+	switch err := c.control(typeCredit, flags); {
 	case err == nil:
-		c.flight.quiet = 0
-		c.credits.told(flags)
 	case errors.Is(err, unix.ENOMEM):
 		c.retry()
 	default:

@@ -52,7 +52,7 @@ func (c *credits) take(h header) error {
 	if h.flags&flagAckNow != 0 {
 		c.ackNow = true
 	}
-	if h.typ == typeCredit {
+	if h.control() {
 		return nil
 	}
 	if c.received-c.consumed >= c.receive {

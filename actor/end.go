@@ -81,13 +81,17 @@ func (it *ident) destroy(cause error) {
 	if it.timer != nil {
 		it.timer.Stop()
 	}
-	ev := it.id.Do(&cmid.DestroyID{})
-	it.moved(states.OpDestroyID)
-	if ev != nil {
-		it.destroyed()
-		return
+	it.parting, it.leaving = nil, nil // this is the end of whatever waited
+	it.farewell(func() {
+		ev := it.id.Do(&cmid.DestroyID{})
+		it.moved(states.OpDestroyID)
+		if ev != nil {
+			it.destroyed()
+		}
+	})
+	if !it.gone {
+		it.answerLate() // the goodbye or the device takes its time, but nobody else need wait for that
 	}
-	it.answerLate() // the device takes its time, but nobody else need wait for it
 }
 
 // answerLate answers the commands that wait for something else than the end.
@@ -124,6 +128,7 @@ var ErrHeld = errors.New("the device has not given the identifier back")
 // abandoned ends an identifier that the device holds beyond the runtime's end.
 func (it *ident) abandoned() {
 	it.destroy(ErrShutdown)
+	it.part()
 	if it.gone {
 		return
 	}
@@ -141,6 +146,7 @@ func (it *ident) stopping() {
 	if !it.ending {
 		it.destroy(ErrStopped)
 	}
+	it.part()
 	if !it.gone { // the device takes its time; nobody will wait for it
 		it.l.lose(it.id, it.conn)
 	}
@@ -152,7 +158,7 @@ func (it *ident) leftover(msg any) {
 	switch m := m.(type) {
 	case *epitaph:
 		it.end()
-	case *told, *brokenOff, *drained, *tick, *abort, *cancelled, *lookedUp, *wind:
+	case *told, *brokenOff, *drained, *parted, *tick, *abort, *cancelled, *lookedUp, *wind:
 	case *refusedSend:
 		it.flooded(m)
 	case *Send:

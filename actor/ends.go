@@ -43,25 +43,40 @@ func (it *ident) brokenOff() {
 		it.endOf(ev, nil) // what waits is answered by the device
 		return
 	}
-	it.part(ev, it.id.Waiting())
+	it.farewell(func() {
+		if !it.ending && !it.endTold {
+			it.conclude(ev, it.awaiting(it.id.Waiting()))
+		}
+	})
 }
 
 // disconnected is the end of a connection that the device tells. What the peer has sent before is told first.
 func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if c := it.conn; c != nil {
 		c.d.drain()
+		ev.Err = c.verdict(ev.Err)
 		c.stop()
 		ev.Err = c.cause(ev.Err)
 	}
+	answers = it.awaiting(answers)
 	if it.opts.manual || it.ending {
 		it.endOf(ev, answers)
+		it.part()
 		return
 	}
-	it.part(ev, answers)
+	it.conclude(ev, answers)
 }
 
-// part tells the end, and does what the man pages demand after it.
-func (it *ident) part(ev *cmid.Disconnected, answers Command) {
+// awaiting is the command that an end answers: the device's, or the Disconnect that waits for its goodbye.
+func (it *ident) awaiting(device Command) Command {
+	if device == nil && it.leaving != nil {
+		return it.leaving
+	}
+	return device
+}
+
+// conclude tells the end, and does what the man pages demand after it.
+func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 	it.endOf(ev, answers)
 	if _, ours := answers.(*cmid.Disconnect); !ours && it.legal(&cmid.Disconnect{}) {
 		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}}) // rdma_get_cm_event(3): the answer is due
@@ -81,6 +96,7 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	if !it.opts.manual {
 		it.destroy(&RemovedError{ev.Device})
 	}
+	it.part()
 }
 
 // RemovedError is why an identifier was closed whose device has gone. errors.Is: ENODEV.

@@ -16,6 +16,8 @@ const (
 	typeData   = 1
 	typeCredit = 2
 	typeOffer  = 3 // stands for a message that is to be read
+	// From version 3 on.
+	typeGoodbye = 4 // the last message
 )
 
 // flagAckNow asks for a credit update as soon as everything received has been consumed.
@@ -34,6 +36,11 @@ func (h header) put(b []byte) {
 	binary.BigEndian.PutUint32(b[4:], h.consumed)
 }
 
+// control reports whether the message is about the connection: it is a header only, and takes no credit.
+func (h header) control() bool { return h.typ != typeData && h.typ != typeOffer }
+
+var controlNames = [...]string{typeCredit: "a credit update", typeGoodbye: "a goodbye"}
+
 // parseHeader takes the header off a message.
 func parseHeader(b []byte) (h header, err error) {
 	if len(b) < headerLen {
@@ -41,12 +48,12 @@ func parseHeader(b []byte) (h header, err error) {
 	}
 	h = header{b[0], b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
 	switch {
-	case h.typ < typeData || h.typ > typeOffer:
+	case h.typ < typeData || h.typ > typeGoodbye:
 		return h, &ProtocolError{fmt.Sprintf("unknown message type %d", h.typ)}
 	case h.flags&^flagAckNow != 0:
 		return h, &ProtocolError{fmt.Sprintf("unknown flags %#x", h.flags)}
-	case h.typ == typeCredit && len(b) != headerLen:
-		return h, &ProtocolError{fmt.Sprintf("a credit update of %d bytes, want %d", len(b), headerLen)}
+	case h.control() && len(b) != headerLen:
+		return h, &ProtocolError{fmt.Sprintf("%s of %d bytes, want %d", controlNames[h.typ], len(b), headerLen)}
 	case h.typ == typeOffer && len(b) != headerLen+offerLen:
 		return h, &ProtocolError{fmt.Sprintf("an offer of %d bytes, want %d", len(b), headerLen+offerLen)}
 	}

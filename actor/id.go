@@ -47,7 +47,11 @@ type ident struct {
 	unsent  uint64            // sends that met no connection
 	memory  int               // bytes of AllocMemory
 
-	endTold  bool  // Disconnected or DeviceRemoval was told
+	endTold      bool             // Disconnected or DeviceRemoval was told
+	parting      func()           // what goes on when the goodbye has left; nil: nothing waits for it
+	partingTimer *eventloop.Timer // of it; nil: the same
+	leaving      *cmid.Disconnect // waits for it; nil: none
+
 	composed bool  // a Dial or Serve is under way
 	counted  bool  // in Runtime.count
 	ending   bool  // it is being destroyed, or is gone
@@ -81,7 +85,9 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *brokenOff:
 		it.brokenOff()
 	case *drained:
-		it.disconnect()
+		it.farewell(it.disconnect)
+	case *parted:
+		it.part()
 	case *refusedSend:
 		it.flooded(m)
 	case *cancelled:
@@ -221,10 +227,12 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.accept(c, sender)
 	case *cmid.Reject:
 		it.reject(c, sender)
+	case *cmid.Disconnect:
+		it.leave(c, sender)
 	case *cmid.SetOption:
 		it.do(&asked{cmd: cmd, sender: sender})
 		it.options = append(it.options, c)
-	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Disconnect, *cmid.Notify,
+	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Notify,
 		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
 		it.do(&asked{cmd: cmd, sender: sender})
 	default:
@@ -235,6 +243,11 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 // do has the identifier execute a command, and waits for its answer.
 func (it *ident) do(a *asked) {
 	it.asked = append(it.asked, a)
+	it.begin(a)
+}
+
+// begin is do for a command that waits already.
+func (it *ident) begin(a *asked) {
 	if ev := it.id.Do(a.cmd); ev != nil {
 		it.moved(a.cmd.Op())
 		it.answer(a.cmd, ev)

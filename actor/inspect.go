@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // IDInfo is what Inspect tells of an identifier.
@@ -65,6 +67,9 @@ func (it *ident) info() IDInfo {
 	if it.id != nil {
 		in := it.id.Info()
 		i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
+		if it.ending {
+			i.State = states.Destroying // which waits for the goodbye
+		}
 		i.Local, i.Peer, i.Device, i.History = in.Local, in.Peer, in.Device, it.id.History()
 	}
 	for _, a := range it.asked {

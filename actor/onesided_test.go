@@ -193,7 +193,7 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 // for credits the order is that of submission altogether.
 func TestOneSidedOrder(t *testing.T) {
 	for _, credits := range []int{2, 4096} {
-		for _, depth := range []int{13, 14, 20} {
+		for _, depth := range []int{1 + controlReceives, 2 + controlReceives, 20} {
 			t.Run(fmt.Sprintf("credits %d, depth %d", credits, depth), func(t *testing.T) {
 				t.Parallel()
 				onKernelLike(t, kernelLike{wr: 1 << 14}, func(w *world, near, far *kernelLike) {

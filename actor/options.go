@@ -156,7 +156,7 @@ func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handle
 // ConnParam leaves no Reads to one side there are none, and both directions' limits follow.
 //
 // On the embedded device memory is taken when messages come. On the kernel's devices each connection has receives for all credits and
-// twelve more, of at most 16 KiB, from its beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of
+// thirteen more, of at most 16 KiB, from its beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of
 // both sides also say how many sends can be under way at the device; Limits.SendQueue more wait here.
 func WithMessages(maxBytes, credits int) IDOption {
 	return func(o *idOptions) {

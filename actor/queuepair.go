@@ -13,7 +13,8 @@ import (
 
 // QueuePairError is why a connection has ended whose queue pair has failed: the first work request that completed with an error, or
 // the device's own word. errors.Is: ErrRemoteAccess and EACCES for an access that the peer refuses, EMSGSIZE for a message that is
-// longer than our receive, ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long, EIO for everything else.
+// longer than our receive, ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long, EIO for
+// everything else.
 type QueuePairError struct {
 	Op     verbs.Opcode // of the work request
 	Status verbs.Status // StatusSuccess: not a work request has failed but the queue pair by itself, as IBV_EVENT_QP_FATAL tells
@@ -40,7 +41,7 @@ func (e *QueuePairError) Unwrap() []error {
 	case verbs.StatusLocLen:
 		errs = []error{unix.EMSGSIZE}
 	case verbs.StatusRetryExc, verbs.StatusRNRRetryExc:
-		errs = []error{unix.ETIMEDOUT}
+		errs = []error{ErrPeerLost, unix.ETIMEDOUT}
 	default:
 		errs = []error{unix.EIO}
 	}
@@ -111,12 +112,12 @@ func (c *conn) connected() bool {
 	return s == states.Connected || s == states.Accepting
 }
 
-// cause is why a connection has ended of which the device says err.
+// cause is why a connection has ended of which nothing else is known but err.
 func (c *conn) cause(err error) error {
 	switch {
 	case c.broken != nil:
 		return c.broken
-	case c.suspect == nil || c.suspect.vague():
+	case c.suspect == nil || c.suspect.vague() || c.goodbye: // who has said goodbye has ended it, whatever failed then
 		return err
 	}
 	c.suspect.Err = err

@@ -12,8 +12,11 @@ import (
 // ends. The memory of a message that was consumed is posted again before the peer is told of it.
 
 // controlReceives is how many receives a connection needs beyond the credits it grants: for the credit updates that its peer may have
-// under way (docs/wire.md).
-const controlReceives = 4 + offersMax
+// under way, and its goodbye (docs/wire.md).
+const controlReceives = updatesMax + 1
+
+// updatesMax is how many credit updates may be under way.
+const updatesMax = 4 + offersMax
 
 // receives is how many receives a connection posts beforehand.
 func (it *ident) receives(m wireMode) int {

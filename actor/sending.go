@@ -13,7 +13,7 @@ import (
 // submit takes a Send of the owner's, or of whoever has the PID.
 func (c *conn) submit(s *Send) {
 	switch limit := c.l.rt.cfg.limits.SendQueue; {
-	case !c.up || c.over || c.drained != nil:
+	case !c.up || c.over || c.drained != nil || c.parting != staying:
 		c.it.sendFailed(s, c.notSending())
 		c.unsent++
 	case s.Len() > c.maxSend:
@@ -40,7 +40,7 @@ func flushed() error { return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN) }
 
 func (c *conn) notSending() error {
 	switch {
-	case c.drained != nil:
+	case c.drained != nil || c.parting != staying:
 		return fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
 	case c.over:
 		return flushed()
@@ -121,7 +121,7 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 
 // pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
 func (c *conn) pump() {
-	if c.over {
+	if c.over || c.parting != staying {
 		return
 	}
 	if c.ops.n > 0 {
@@ -185,6 +185,7 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 		}
 	}
 	free.put()
+	c.goOn()
 	c.d.pump(c)
 }
 

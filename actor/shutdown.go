@@ -144,7 +144,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 func (l *loop) abort(cause error) (stuck bool) {
 	stuck = l.coming.Load() == 0
 	for it := range l.ids {
-		stuck = stuck && it.ending && !it.gone
+		stuck = stuck && it.ending && it.parting == nil && !it.gone
 		it.box.PostUserMessage(&abort{cause})
 	}
 	return stuck

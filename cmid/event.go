@@ -75,7 +75,7 @@ type (
 	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
 	Disconnected struct {
 		EventBase
-		Err error // nil: an orderly end
+		Err error // nil: an orderly end, as far as the device can tell. The actor layer knows more: see its ErrPeerLost
 	}
 	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
 	DeviceRemoval struct {

@@ -23,8 +23,12 @@ func TestCrash(t *testing.T) {
 		c := converse(w)
 		begin := w.Elapsed()
 		w.Crash("mem1")
-		actortest.Next[*rdma.Disconnected](c.server)
-		actortest.Next[*rdma.Closed](c.server)
+		if e := actortest.Next[*rdma.Disconnected](c.server); !errors.Is(e.Err, rdma.ErrPeerLost) {
+			t.Errorf("disconnected because of %v", e.Err)
+		}
+		if e := actortest.Next[*rdma.Closed](c.server); !errors.Is(e.Err, rdma.ErrPeerLost) {
+			t.Errorf("closed because of %v", e.Err)
+		}
 		if d := w.Elapsed() - begin; d != 0 {
 			t.Errorf("its peer was told after %v", d)
 		}

@@ -1,0 +1,163 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Whoever ends a connection says goodbye first (docs/wire.md): behind what was posted, before what waits, and nothing after it. So a
+// connection that ends without one was not ended by anybody: its peer was killed, or cannot be reached.
+//
+// What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops it. So the goodbye's completion is
+// waited for, but not for long: a peer that takes nothing costs partingTime.
+
+// partingTime is how long an end waits for its goodbye to leave.
+const partingTime = 500 * time.Millisecond
+
+// ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's goodbye: the peer's process was killed,
+// its machine or the network is gone, or its device gave the connection up.
+var ErrPeerLost = errors.New("the connection has ended without the peer's goodbye")
+
+// LostError is why a connection ended that its peer has not ended: Disconnected.Err and Closed.Err. errors.Is: ErrPeerLost, and an errno:
+// ECONNRESET, ETIMEDOUT when the peer was silent for too long, or the device's. Peers of version 2 say no goodbye: theirs is no such end.
+type LostError struct{ Err error }
+
+func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.Error() }
+
+// Unwrap gives ErrPeerLost and what is known.
+func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
+
+// parting is how far a side is with its goodbye.
+type parting uint8
+
+const (
+	staying parting = iota
+	leaving         // there was no room for it yet
+	waving          // posted
+	left            // it has left, or never will
+)
+
+// farewell says goodbye and has the end go on when it has left, behind what waits for that already.
+func (it *ident) farewell(then func()) {
+	if before := it.parting; before != nil {
+		after := then
+		then = func() { before(); after() }
+	}
+	it.parting = then
+	switch c := it.conn; {
+	case c == nil || !c.wave():
+		it.part()
+	case it.partingTimer == nil:
+		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.deliver(&parted{}) })
+	}
+}
+
+// parted tells an identifier that its goodbye has left. It comes in a turn of its own, because the device may be in the middle of something.
+type parted struct{}
+
+func (*parted) lane() lane { return laneEvent }
+
+// part goes on with what waits for the goodbye, if anything does.
+func (it *ident) part() {
+	then := it.parting
+	if then == nil {
+		return
+	}
+	it.parting = nil
+	if it.partingTimer != nil {
+		it.partingTimer.Stop()
+		it.partingTimer = nil
+	}
+	if c := it.conn; c != nil && c.parting != staying {
+		c.parting = left
+	}
+	then()
+}
+
+// wave posts the goodbye, once. False: the end need not wait for it.
+func (c *conn) wave() bool {
+	switch {
+	case !c.courteous() || !c.up || c.parting == left || c.it.id.State() != states.Connected:
+		return false
+	case c.parting == waving:
+		return true
+	}
+	c.parting = leaving
+	if c.flight.len() >= c.depth {
+		return true // a completion makes room
+	}
+	switch err := c.control(typeGoodbye, 0); {
+	case err == nil:
+		c.parting, c.waved = waving, c.flight.next-1
+	case errors.Is(err, errNoRoom):
+	default:
+		c.parting = left
+		return false
+	}
+	return true
+}
+
+// goOn goes on with the goodbye when the device has completed something.
+func (c *conn) goOn() {
+	switch c.parting {
+	case leaving:
+		if c.wave() {
+			return
+		}
+	case waving:
+		if int32(c.flight.head-c.waved) <= 0 {
+			return
+		}
+	default:
+		return
+	}
+	c.parting = left
+	c.it.box.PostUserMessage(&parted{})
+}
+
+// courteous reports whether both sides say goodbye.
+func (c *conn) courteous() bool { return c.version >= 3 }
+
+// proper reports what is wrong with a message of that kind at this time.
+func (c *conn) proper(h header) error {
+	switch {
+	case c.goodbye:
+		return &ProtocolError{"a message behind the peer's goodbye"}
+	case h.typ > typeOffer && c.version == 2:
+		return &ProtocolError{fmt.Sprintf("message type %d of a peer of version 2", h.typ)}
+	}
+	return nil
+}
+
+// control posts a message that is a header only.
+func (c *conn) control(typ, flags uint8) error {
+	var b [headerLen]byte
+	c.credits.header(typ, flags).put(b[:])
+	if err := c.d.post(c, nil, b[:], false); err != nil {
+		return err
+	}
+	c.flight.quiet = 0
+	c.credits.told(flags)
+	return nil
+}
+
+// verdict is why a connection ended, of which the device says err; nil is nothing.
+func (c *conn) verdict(err error) error {
+	switch {
+	case !c.courteous() || !c.up || c.parting != staying:
+		return err
+	case !c.goodbye:
+		if err == nil {
+			err = unix.ECONNRESET
+		}
+		return &LostError{err}
+	case errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ETIMEDOUT):
+		return nil // the peer had said that it goes
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package actor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+)
+
+// Every way in which a side ends a connection says goodbye: the other side is told an orderly end, also when messages wait for credits.
+func TestEveryEndSaysGoodbye(t *testing.T) {
+	ends := map[string]func(w *world, p pair, cancel func()){
+		"close":        func(_ *world, p pair, _ func()) { p.client.send(p.c, &Close{}) },
+		"disconnect":   func(_ *world, p pair, _ func()) { p.client.send(p.c, &Disconnect{}) },
+		"destroy":      func(_ *world, p pair, _ func()) { p.client.send(p.c, &DestroyID{}) },
+		"owner's end":  func(w *world, p pair, _ func()) { w.sys.Root.Stop(p.client.pid) },
+		"context":      func(_ *world, _ pair, cancel func()) { cancel() },
+		"accepting":    func(_ *world, p pair, _ func()) { p.server.send(p.s, &DestroyID{}) },
+		"both":         func(_ *world, p pair, _ func()) { p.client.send(p.c, &Close{}); p.server.send(p.s, &Disconnect{}) },
+		"disconnects":  func(_ *world, p pair, _ func()) { p.client.send(p.c, &Disconnect{}); p.client.send(p.c, &Disconnect{}) },
+		"dropped":      func(_ *world, p pair, _ func()) { p.client.send(p.c, &Disconnect{}); p.client.send(p.c, &DestroyID{}) },
+		"shutdown":     func(w *world, _ pair, _ func()) { shutDown(w, w.rt, context.Background()) },
+		"hasty":        func(w *world, _ pair, _ func()) { shutDown(w, w.rt, over()) },
+		"far shutdown": func(w *world, _ pair, _ func()) { shutDown(w, w.far, context.Background()) },
+	}
+	for name, end := range ends {
+		for _, waiting := range []int{0, 40} {
+			t.Run(fmt.Sprintf("%s/%d", name, waiting), func(t *testing.T) {
+				onAllKinds(t, func(w *world) {
+					w.f.Delay(10 * time.Millisecond)
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					p := pair{client: w.probe(), server: w.farProbe()}
+					w.listen(p.server, WithMessages(1<<10, 4))
+					p.c = w.rt.CreateID(p.client.pid, WithMessages(1<<10, 4), WithContext(ctx))
+					p.client.send(p.c, &Dial{Addr: there + ":7471"})
+					_, p.s = next[*ConnectRequest](p.server)
+					p.server.send(p.s, &Accept{})
+					next[*Established](p.server)
+					next[*Established](p.client)
+					for range waiting {
+						p.client.send(p.c, NewSend([]byte("wait")))
+					}
+					end(w, p, cancel)
+					for _, side := range []*probe{p.client, p.server} {
+						if name == "owner's end" && side == p.client {
+							continue
+						}
+						for _, g := range until[*Closed](side) {
+							switch m := g.msg.(type) {
+							case *Disconnected:
+								if m.Err != nil {
+									w.Errorf("disconnected: %v", m.Err)
+								}
+							case *Closed:
+								if errors.Is(m.Err, ErrPeerLost) || side == p.server && name != "far shutdown" && m.Err != nil {
+									w.Errorf("closed: %v", m.Err)
+								}
+							}
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func shutDown(w *world, rt *Runtime, ctx context.Context) {
+	if err := rt.Shutdown(ctx); err != nil && ctx.Err() == nil {
+		w.Error(err)
+	}
+}
+
+// over is a context that has ended.
+func over() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// mallory3 is a raw peer that speaks version 3 by hand, connected to an owner there.
+func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
+	w.Helper()
+	mallory = w.probe()
+	id = w.rt.CreateID(mallory.pid, Raw())
+	mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)})
+	_, s = next[*ConnectRequest](server)
+	server.send(s, &Accept{})
+	next[*Established](server)
+	next[*Established](mallory)
+	return mallory, id, s
+}
+
+// An end without goodbye is the loss of the peer, whatever the device calls it, and told as such to everybody.
+func TestEndWithoutGoodbye(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		server := w.farProbe()
+		w.listen(server)
+		mallory, id, _ := w.mallory3(server)
+		mallory.send(id, &Disconnect{})
+		for _, g := range until[*Closed](server) {
+			switch m := g.msg.(type) {
+			case *Disconnected:
+				is(w, m.Err, ErrPeerLost)
+				is(w, m.Err, unix.ECONNRESET)
+			case *Closed:
+				is(w, m.Err, ErrPeerLost)
+			}
+		}
+	})
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(1<<10, 2))
+		w.onLoop(w.rt, func(l *loop) { w.f.Disconnect(w.conn(l, p.c).it.id.Handle()) })
+		for _, side := range []*probe{p.client, p.server} {
+			end := until[*Closed](side)
+			is(w, end[len(end)-1].msg.(*Closed).Err, ErrPeerLost)
+		}
+	})
+}
+
+// Behind a goodbye nothing may come, and a peer of version 2 knows none.
+func TestGoodbyeIsTheLast(t *testing.T) {
+	bye := make([]byte, headerLen)
+	header{typ: typeGoodbye}.put(bye)
+	onFlavors(t, func(w *world) {
+		server := w.farProbe()
+		w.listen(server)
+		mallory, id, _ := w.mallory3(server)
+		mallory.send(id, NewSend(bye))
+		mallory.send(id, NewSend(bye))
+		end := until[*Closed](server)
+		is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
+		until[*Closed](mallory)
+
+		old := w.probe()
+		id = w.rt.CreateID(old.pid, Raw())
+		old.send(id, &Dial{Addr: there + ":7471", PrivateData: liar()})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{})
+		next[*Established](server)
+		next[*Established](old)
+		old.send(id, NewSend(bye))
+		end = until[*Closed](server)
+		is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
+	})
+}
+
+// A goodbye that does not get through costs partingTime, whatever the end.
+func TestGoodbyeIsNotWaitedForLong(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect(WithMessages(1<<10, 2))
+		w.f.Silence(there)
+		took := elapsed(func() {
+			p.client.send(p.c, &DestroyID{})
+			c, _ := next[*Closed](p.client)
+			if c.Err != nil {
+				w.Errorf("closed: %v", c.Err)
+			}
+		})
+		if took > partingTime {
+			w.Errorf("DestroyID took %v", took)
+		}
+	})
+}
+
+// peerEnv has this test binary be a peer of its parent's: it listens, echoes, and is to be killed.
+const peerEnv = "RDMACTOR_TEST_PEER"
+
+func runPeer() {
+	sys := actor.NewActorSystem()
+	rt := openIWARP(peerTB{}, sys)
+	p := newProbe(peerTB{}, sys, rt.OnLoop(), func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *ConnectRequest:
+			ctx.Respond(&Accept{})
+		case *Received:
+			ctx.Respond(NewSend(m.Data))
+		}
+	})
+	_, at := listen(p, rt, "127.0.0.1:0")
+	fmt.Println(at)
+	select {} // it is killed
+}
+
+// peerTB is enough of a testing.TB for a process that is no test.
+type peerTB struct{ testing.TB }
+
+func (peerTB) Helper()                   {}
+func (peerTB) Cleanup(func())            {}
+func (peerTB) Fatal(a ...any)            { panic(fmt.Sprint(a...)) }
+func (peerTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
+
+// startPeer starts another process, and says where it listens.
+func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
+	tb.Helper()
+	cmd = exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), peerEnv+"=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	at, err = bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cmd, strings.TrimSpace(at)
+}
+
+// The kernel says for a process that was killed what an orderly one would: FIN. What is missing is the goodbye.
+func TestPeerIsKilled(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	p := newProbe(t, sys, rt.OnLoop(), nil)
+	cmd, at := startPeer(t)
+	id := rt.CreateID(p.pid)
+	p.send(id, &Dial{Addr: at})
+	next[*Established](p)
+	p.send(id, NewSend([]byte("are you there?")))
+	next[*Received](p)
+	if err := cmd.Process.Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d, _ := next[*Disconnected](p)
+	is(t, d.Err, ErrPeerLost)
+	is(t, d.Err, unix.ECONNRESET)
+	c, _ := next[*Closed](p)
+	is(t, c.Err, ErrPeerLost)
+}
