@@ -5,11 +5,15 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/extensions"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // boxes finds the mailbox behind a PID, for all actors of one ActorSystem that have one of ours. It is the system's extension, so
 // that it needs no Runtime and dies with the system.
 type boxes struct {
+	alarm *eventloop.Alarm // of all loops of the system's runtimes
+
 	mu  sync.RWMutex
 	box map[string]*mailbox // by PID.Id
 	due map[string]struct{} // PID.Id of who is being spawned with a mailbox of ours; what stays has another
@@ -35,7 +39,7 @@ func boxesOf(sys *actor.ActorSystem) *boxes {
 	boxesMu.Lock()
 	defer boxesMu.Unlock()
 	if b, ok = sys.Extensions.Get(boxesID).(*boxes); !ok {
-		b = &boxes{box: make(map[string]*mailbox), due: make(map[string]struct{})}
+		b = &boxes{alarm: eventloop.NewAlarm(), box: make(map[string]*mailbox), due: make(map[string]struct{})}
 		sys.Extensions.Register(b)
 	}
 	return b

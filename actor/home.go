@@ -20,6 +20,7 @@ type home interface {
 // mailLoop is the part of a loop that its mailboxes need. The zero value is ready.
 type mailLoop struct {
 	handoff atomic.Bool // an actor off the loop was woken: yield before blocking
+	inner   *mailbox    // whose message is being received; the loop's
 	ended   atomic.Bool
 	epitaph sync.Mutex // after the end: one mailbox at a time, as on the loop
 }

@@ -57,6 +57,8 @@ type mailbox struct {
 	closed    bool  // the actor has stopped
 
 	home    home
+	self    eventloop.Runnable // itself, as the loop's watchdog is told
+	outer   *mailbox           // in the middle of whose message this one's is received; nil: no actor's
 	invoker actor.MessageInvoker
 	process actor.Process // what the registry had when Stop came; not nil: the actor may be gone after any system message
 
@@ -73,7 +75,11 @@ var (
 )
 
 // newMailbox makes the mailbox of an actor that lives in h: a *loop, or goroutines.
-func newMailbox(h home) *mailbox { return &mailbox{home: h, suspended: true} }
+func newMailbox(h home) *mailbox {
+	m := &mailbox{home: h, suspended: true}
+	m.self = m
+	return m
+}
 
 // local is what an actor's context tells its mailbox.
 type local interface {
@@ -187,6 +193,7 @@ func (m *mailbox) enter() bool {
 		return false
 	}
 	m.busy = true
+	m.begin(false)
 	if m.queues[laneLifecycle].empty() && m.queues[laneEvent].empty() {
 		return true
 	}
@@ -201,6 +208,7 @@ func (m *mailbox) enter() bool {
 
 // leave ends it.
 func (m *mailbox) leave() {
+	m.end()
 	m.busy = false
 	m.home.turned()
 }
@@ -229,14 +237,17 @@ func (m *mailbox) Run(budget int) (more bool) {
 	finished := false
 	defer func() {
 		if !finished { // a panic outside of Receive, in a supervisor or a subscriber: it must not cost the rest of the queue
+			m.end()
 			m.busy = false
 			m.home.schedule(m)
 		}
 	}()
 	m.busy = true
+	m.begin(true)
 	over := m.home.over()
 	m.turn(budget, over)
 	m.home.turned()
+	m.end()
 	m.busy = false
 	finished = true
 	return m.rest(over)

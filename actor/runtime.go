@@ -96,6 +96,7 @@ func (rt *Runtime) addLoop(i int) error {
 	if cfg.Logger == nil {
 		cfg.Logger = rt.log
 	}
+	cfg.Alarm = rt.boxes.alarm
 	el, err := eventloop.New(cfg)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // abortFor is how long Shutdown waits, after its context has ended, for identifiers that it destroys only then: most devices give
@@ -28,8 +27,8 @@ const abortFor = time.Second
 //
 // Any goroutine but a loop's, which gets eventloop.ErrOnLoop. Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
-	if rt.onLoop() {
-		return fmt.Errorf("rdma: Shutdown: %w", eventloop.ErrOnLoop)
+	if err := MayWait(); err != nil {
+		return fmt.Errorf("rdma: Shutdown: %w", err)
 	}
 	rt.shutdown.once.Do(func() {
 		rt.shutdown.err = rt.end(ctx)

@@ -5,3 +5,6 @@ func (l *Loop) SetYield(fn func()) { l.yield = fn }
 
 // GoroutineID is what OnLoop compares.
 func GoroutineID() uint64 { return goroutineID() }
+
+// WatchdogSleeps reports whether the watchdog waits for the loop to have something to do.
+func (l *Loop) WatchdogSleeps() bool { return l.watchdog.asleep.Load() }

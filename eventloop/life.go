@@ -150,6 +150,7 @@ func (l *Loop) finish(err error) error {
 	l.queue.mu.Unlock()
 	l.life.closing.Store(true)
 	l.life.over.Store(true)
+	owners.CompareAndDelete(l.life.owner.Load(), l)
 	l.life.owner.Store(0)
 	l.stopWatchdog()
 	err = errors.Join(err, l.opError("close", -1, l.poller.Close()))

@@ -36,10 +36,13 @@ type Config struct {
 	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs before fds and timers are looked
 	// at again. 0: 256.
 	TurnBudget int
-	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: no watchdog.
+	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second. Negative: no watchdog, and no
+	// Alarm. It costs a goroutine, which sleeps while the loop does.
 	StallAfter time.Duration
 	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged. It must not call Shutdown.
 	OnStall func(Stall)
+	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
+	Alarm *Alarm
 	// OnPanic is called on the loop for a callback that panicked, after which the loop goes on. nil: logged with the stack. A panic
 	// in OnPanic is not recovered: a program that would rather die than go on panics there.
 	OnPanic func(Panic)
@@ -54,6 +57,7 @@ const (
 	eventsPerWait  = 128
 	defaultBudget  = 256
 	defaultSpinFor = 50 * time.Microsecond
+	defaultStall   = time.Second
 )
 
 // Loop is one goroutine's event loop: fds, timers, posted work and Runnables. See the package comment for who may call what.
@@ -87,6 +91,7 @@ type Loop struct {
 
 	// For everybody's eyes.
 	holder     atomic.Pointer[Runnable] // what runs now; nil while waiting
+	blamed     atomic.Pointer[Runnable] // for whom it runs; nil: for itself
 	turns      atomic.Uint64
 	runs       atomic.Uint64
 	panics     atomic.Uint64
@@ -106,6 +111,9 @@ func New(cfg Config) (*Loop, error) {
 	}
 	if cfg.SpinFor <= 0 {
 		cfg.SpinFor = defaultSpinFor
+	}
+	if cfg.StallAfter == 0 {
+		cfg.StallAfter = defaultStall
 	}
 	l := &Loop{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, poller: cfg.Poller, yield: runtime.Gosched}
 	if l.log == nil {

@@ -34,6 +34,7 @@ func (l *Loop) Run() error {
 
 func (l *Loop) runLoop() (err error) {
 	l.life.owner.Store(goroutineID())
+	owners.Store(l.life.owner.Load(), l)
 	l.startWatchdog()
 	err = errGoexit // what is left to say when a callback ends the goroutine under us
 	defer func() { err = l.finish(err) }()
@@ -175,6 +176,12 @@ func (l *Loop) runDeferred() (ran int) {
 // call is the one way into other people's code: it says who runs, and it survives their panics.
 func (l *Loop) call(r *Runnable) (more bool) {
 	l.holder.Store(r)
+	if l.blamed.Load() != nil {
+		l.blamed.Store(nil)
+	}
+	if l.watchdog.asleep.Load() {
+		l.watchdog.rouse()
+	}
 	defer l.recovered(r)
 	return (*r).Run(RunBudget)
 }

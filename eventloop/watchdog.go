@@ -1,9 +1,11 @@
 package eventloop
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -81,6 +83,9 @@ func (l *Loop) currentHolder() Holder {
 	l.queue.mu.Lock()
 	var r Runnable
 	if p := l.holder.Load(); p != nil {
+		if b := l.blamed.Load(); b != nil {
+			p = b
+		}
 		r = *p
 	}
 	l.queue.mu.Unlock()
@@ -92,18 +97,31 @@ type Stall struct {
 	Loop   string
 	Holder Holder
 	For    time.Duration // how long it has been seen; at least Config.StallAfter
+	Stack  []byte        // of the loop's goroutine; nil in a process of more than 1,000 goroutines, which would all have to stop for it
 }
 
 type watchdog struct {
-	stop chan struct{}
-	done chan struct{}
+	stop   chan struct{}
+	done   chan struct{}
+	awake  chan struct{} // holds a token when the loop has something to do again
+	asleep atomic.Bool   // the loop had nothing to do, so nor has the watchdog
+}
+
+// rouse ends the watchdog's sleep. Loop goroutine.
+func (w *watchdog) rouse() {
+	w.asleep.Store(false)
+	select {
+	case w.awake <- struct{}{}:
+	default:
+	}
 }
 
 func (l *Loop) startWatchdog() {
-	if l.cfg.StallAfter <= 0 {
+	if l.cfg.StallAfter < 0 {
 		return
 	}
-	l.watchdog = watchdog{stop: make(chan struct{}), done: make(chan struct{})}
+	w := &l.watchdog
+	w.stop, w.done, w.awake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	go l.watch()
 }
 
@@ -115,18 +133,25 @@ func (l *Loop) stopWatchdog() {
 	<-l.watchdog.done
 }
 
-// watch looks a few times per StallAfter whether the loop is still in the callback it was in before. A call is known by
-// its turn and the place of its Runnable: only deferred work that defers itself, and glances, of which the last but one found nothing,
-// can be in one place twice in a turn.
+// sight is what the watchdog sees of the callback that has the loop. A call is known by its turn and the place of its Runnable: only
+// deferred work that defers itself, and glances, of which the last but one found nothing, can be in one place twice in a turn.
+type sight struct {
+	turn           uint64
+	holder, blamed *Runnable
+}
+
+func (l *Loop) look() sight { return sight{l.turns.Load(), l.holder.Load(), l.blamed.Load()} }
+
+// watch looks a few times per StallAfter whether the loop is still in the callback it was in before. While the loop has nothing to do the
+// watchdog sleeps, so that an idle process is not woken for it.
 func (l *Loop) watch() {
 	defer close(l.watchdog.done)
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))
 	defer tick.Stop()
 	var (
-		turn     uint64
-		holder   *Runnable
-		since    time.Time
-		reported bool
+		last  sight
+		since time.Time
+		due   time.Duration // of the next alarm
 	)
 	for {
 		select {
@@ -134,19 +159,45 @@ func (l *Loop) watch() {
 			return
 		case <-tick.C:
 		}
-		now, t, h := time.Now(), l.turns.Load(), l.holder.Load()
-		if h == nil || h != holder || t != turn {
-			turn, holder, since, reported = t, h, now, false
-			continue
-		}
-		if held := now.Sub(since); held >= l.cfg.StallAfter && !reported {
-			reported = true
-			l.stalled(Stall{Loop: l.cfg.Name, Holder: l.currentHolder(), For: held})
+		now, s := time.Now(), l.look()
+		switch held := now.Sub(since); {
+		case s != last:
+			last, since, due = s, now, l.cfg.StallAfter
+		case s.holder == nil:
+			tick.Stop()
+			if !l.sleepWatchdog() {
+				return
+			}
+			tick.Reset(max(l.cfg.StallAfter/4, time.Millisecond))
+		case held >= due:
+			if due == l.cfg.StallAfter {
+				l.stalled(held)
+			}
+			if l.cfg.Alarm != nil {
+				l.cfg.Alarm.ring()
+			}
+			due = 2 * held
 		}
 	}
 }
 
-func (l *Loop) stalled(s Stall) {
+// sleepWatchdog waits until the loop has something to do. Not ok: it has ended.
+func (l *Loop) sleepWatchdog() (ok bool) {
+	l.watchdog.asleep.Store(true)
+	if l.holder.Load() != nil { // it has begun meanwhile, and may not have seen the mark
+		l.watchdog.asleep.Store(false)
+		return true
+	}
+	select {
+	case <-l.watchdog.stop:
+		return false
+	case <-l.watchdog.awake:
+		return true
+	}
+}
+
+func (l *Loop) stalled(held time.Duration) {
+	s := Stall{Loop: l.cfg.Name, Holder: l.currentHolder(), For: held, Stack: l.stack()}
 	if s.Holder.Kind == "" {
 		return // it has just let go
 	}
@@ -154,5 +205,23 @@ func (l *Loop) stalled(s Stall) {
 		l.cfg.OnStall(s)
 		return
 	}
-	l.log.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For)
+	l.log.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
+}
+
+// stackOf is for how many goroutines a stack is looked for: Go tells another goroutine's only with all the others', which stand meanwhile.
+const stackOf = 1000
+
+// stack is where the loop's goroutine is.
+func (l *Loop) stack() []byte {
+	if runtime.NumGoroutine() > stackOf {
+		return nil
+	}
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	at := bytes.Index(all, fmt.Appendf(nil, "goroutine %d [", l.life.owner.Load()))
+	if at < 0 {
+		return nil
+	}
+	mine, _, _ := bytes.Cut(all[at:], []byte("\n\n"))
+	return bytes.Clone(mine)
 }

@@ -27,11 +27,12 @@ var (
 )
 
 // newConn makes a Conn that is about to be connected; id is its identifier.
-func newConn(sys *actor.ActorSystem, id *actor.PID, cfg *config) *Conn {
+func newConn(rt *rdma.Runtime, id *actor.PID, cfg *config) *Conn {
 	c := &Conn{linger: cfg.linger}
 	c.rd.limit = cfg.credits
 	c.rd.wake, c.wr.wake = newWake(), newWake()
-	c.wr.sys, c.wr.id = sys, id
+	c.rd.rt, c.wr.rt = rt, rt
+	c.wr.id = id
 	return c
 }
 
@@ -112,9 +113,9 @@ func (c *Conn) Close() error {
 	switch {
 	case c.wr.ended:
 	case c.linger > 0:
-		c.wr.sys.Root.Send(c.wr.id, &rdma.Close{Timeout: c.linger})
+		c.wr.rt.System().Root.Send(c.wr.id, &rdma.Close{Timeout: c.linger})
 	default:
-		c.wr.sys.Root.Send(c.wr.id, &rdma.DestroyID{})
+		c.wr.rt.System().Root.Send(c.wr.id, &rdma.DestroyID{})
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (c *Conn) abort(err error) {
 	c.rd.end(err)
 	c.wr.mu.Lock()
 	if !c.wr.ended {
-		c.wr.sys.Root.Send(c.wr.id, &rdma.DestroyID{})
+		c.wr.rt.System().Root.Send(c.wr.id, &rdma.DestroyID{})
 	}
 	c.wr.mu.Unlock()
 	c.wr.end(err)

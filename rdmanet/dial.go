@@ -55,7 +55,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 		return nil, cancelled(ctx, context.Cause(ctx))
 	}
 	sys := d.rt.System()
-	c := newConn(sys, nil, &d.cfg)
+	c := newConn(d.rt, nil, &d.cfg)
 	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c, burst: &d.burst} }, d.rt.OnLoop()))
 	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.maxMessage, d.cfg.credits))
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.local, PrivateData: greeting()})

@@ -18,7 +18,6 @@ import (
 type Listener struct {
 	waiter
 
-	rt      *rdma.Runtime
 	id      *actor.PID
 	addr    Addr
 	cfg     config
@@ -33,8 +32,8 @@ var _ net.Listener = (*Listener)(nil)
 // Listen listens on addr, "host:port"; ":port" is all devices, port 0 one that is free. The net.Listener is a *Listener. The error is a
 // *net.OpError; errors.Is finds the errno in it.
 func Listen(rt *rdma.Runtime, addr string, opts ...Option) (net.Listener, error) {
-	l := &Listener{rt: rt, cfg: newConfig(opts)}
-	l.wake = newWake()
+	l := &Listener{cfg: newConfig(opts)}
+	l.rt, l.wake = rt, newWake()
 	sys := rt.System()
 	pid := sys.Root.Spawn(actor.PropsFromFunc(l.told, rt.OnLoop()))
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
@@ -125,7 +124,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 		case l.err != nil:
 			return nil, l.opError("accept", l.err)
 		}
-		l.wait()
+		if err := l.wait(); err != nil {
+			return nil, l.opError("accept", err)
+		}
 	}
 }
 
@@ -137,7 +138,7 @@ func (l *Listener) opError(op string, err error) error {
 const closePatience = time.Second
 
 // Close ends Accept with net.ErrClosed, and connections that nobody has accepted; those that were accepted go on. The address is free
-// when it returns, unless the device takes longer than a second.
+// when it returns, unless the device takes longer than a second, or the caller is a loop's goroutine, which does not wait.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -152,6 +153,10 @@ func (l *Listener) Close() error {
 	l.mu.Unlock()
 	for _, c := range left {
 		c.discard()
+	}
+	if rdma.MayWait() != nil {
+		l.rt.System().Root.Send(l.id, &rdma.DestroyID{})
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()

@@ -86,7 +86,7 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(wrong)})
 		return
 	}
-	o.conn = newConn(ctx.ActorSystem(), ctx.Sender(), &o.from.cfg)
+	o.conn = newConn(o.from.rt, ctx.Sender(), &o.from.cfg)
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 

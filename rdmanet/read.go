@@ -119,7 +119,9 @@ func (r *reader) ready() error {
 		case r.err != nil:
 			return r.err
 		}
-		r.wait()
+		if err := r.wait(); err != nil {
+			return err
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package rdmanet
 import (
 	"sync"
 	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its deadline. There is one goroutine that
@@ -11,6 +13,7 @@ type waiter struct {
 	turn sync.Mutex // one call at a time; held while it waits
 	mu   sync.Mutex // all the rest; never held for long
 
+	rt      *rdma.Runtime
 	wake    chan struct{} // one token for each time that waiting ends
 	waiting bool
 	timer   *time.Timer
@@ -22,12 +25,34 @@ type waiter struct {
 // newWake makes a waiter's channel.
 func newWake() chan struct{} { return make(chan struct{}, 1) }
 
-// wait gives up mu until signal. The caller looks at everything again.
-func (w *waiter) wait() {
+// wait gives up mu until signal. The caller looks at everything again. On the goroutine of a loop, which must not wait, it is
+// eventloop.ErrOnLoop, when that is noticed.
+func (w *waiter) wait() error {
 	w.waiting = true
 	w.mu.Unlock()
-	<-w.wake
+	defer w.mu.Lock()
+	for {
+		select {
+		case <-w.wake:
+			return nil
+		case <-w.rt.Stalled():
+			if err := rdma.MayWait(); err != nil {
+				return w.giveUp(err)
+			}
+		}
+	}
+}
+
+// giveUp ends a wait that signal has not ended, or takes its token.
+func (w *waiter) giveUp(err error) error {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.waiting {
+		<-w.wake
+		return nil
+	}
+	w.waiting = false
+	return err
 }
 
 // signal ends wait, and reports whether anybody waited. The caller has mu.

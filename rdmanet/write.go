@@ -26,7 +26,6 @@ const pieceMax = 64<<10 - 8
 type writer struct {
 	waiter
 
-	sys   *actor.ActorSystem
 	id    *actor.PID
 	piece int // bytes of the largest message that the peer takes and we make
 
@@ -64,7 +63,9 @@ func (w *writer) usable(nothing bool) error {
 		case nothing || !w.full():
 			return nil
 		}
-		w.wait()
+		if err := w.wait(); err != nil {
+			return err
+		}
 	}
 }
 
@@ -102,7 +103,7 @@ func (w *writer) send(s *rdma.Send) error {
 		w.asked++
 		w.recent = amount{}
 	}
-	w.sys.Root.Send(w.id, s)
+	w.rt.System().Root.Send(w.id, s)
 	return nil
 }
 
@@ -139,7 +140,7 @@ func (w *writer) end(err error) (woke bool) {
 // finish sends the FIN, an empty message, once. Behind the window there is room for it. The caller has mu.
 func (w *writer) finish() {
 	if !w.fin && !w.ended {
-		w.sys.Root.Send(w.id, rdma.NewSend(nil))
+		w.rt.System().Root.Send(w.id, rdma.NewSend(nil))
 	}
 	w.fin = true
 	w.signal()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // call is a call in flight, as its caller has it. They are used again and again.
@@ -167,24 +169,39 @@ func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error
 		c.release(cl)
 		return nil, err
 	}
-	if done := ctx.Done(); done == nil {
-		<-cl.done
-	} else {
-		select {
-		case <-cl.done:
-		case <-done:
-			if l.abandon(cl) {
-				c.release(cl)
-				return nil, contextError(ctx, m, FateUnknown)
-			}
-			<-cl.done
-		}
+	if err := c.wait(ctx, l, cl); err != nil {
+		c.release(cl)
+		return nil, err
 	}
 	if err := cl.err; err != nil {
 		c.release(cl)
 		return nil, err
 	}
 	return cl, nil
+}
+
+// wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop, which must not wait.
+func (c *Client) wait(ctx context.Context, l *link, cl *call) *Error {
+	for {
+		var why *Error
+		select {
+		case <-cl.done:
+			return nil
+		case <-ctx.Done():
+			why = contextError(ctx, cl.m, FateUnknown)
+		case <-c.rt.Stalled():
+			err := rdma.MayWait()
+			if err == nil {
+				continue
+			}
+			why = &Error{Code: CodeCanceled, Method: cl.m.name, Fate: FateUnknown, Err: err}
+		}
+		if l.abandon(cl) {
+			return why
+		}
+		<-cl.done
+		return nil
+	}
 }
 
 // start puts a request on the connection that there is.

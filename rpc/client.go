@@ -44,6 +44,9 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOpti
 		rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts),
 		links: make(map[*link]struct{}), ready: make(chan struct{}),
 	}
+	if err := rdma.MayWait(); err != nil {
+		return nil, fmt.Errorf("rpc: dial %s: %w", addr, err)
+	}
 	told := make(chan error, 1)
 	c.mu.Lock()
 	c.connect(func(err error) { told <- err })
@@ -140,14 +143,20 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		ready := c.ready
 		c.waiting++
 		c.mu.Unlock()
+		var held error
 		select {
 		case <-ready:
 		case <-ctx.Done():
+		case <-c.rt.Stalled():
+			held = rdma.MayWait()
 		}
 		c.mu.Lock()
 		c.waiting--
 		if ctx.Err() != nil {
 			return nil, contextError(ctx, m, FateNotSent)
+		}
+		if held != nil {
+			return nil, &Error{Code: CodeCanceled, Method: m.name, Fate: FateNotSent, Err: held}
 		}
 	}
 	return c.link, nil
@@ -166,7 +175,7 @@ func (c *Client) InFlight() (n int) {
 	return n
 }
 
-// Close ends the connection; calls in flight fail with ErrClosed. It waits until the identifier is gone.
+// Close ends the connection; calls in flight fail with ErrClosed. It waits until the identifier is gone, but not on a loop.
 func (c *Client) Close() {
 	c.mu.Lock()
 	if !c.closed {
@@ -183,6 +192,11 @@ func (c *Client) Close() {
 	c.mu.Unlock()
 	for _, l := range links {
 		c.sys.Root.Send(l.out.pid, &hangUp{ErrClosed})
+	}
+	if rdma.MayWait() != nil {
+		return
+	}
+	for _, l := range links {
 		<-l.gone
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"iter"
 	"sync"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // Receiver is where the items of a stream come in. It is one goroutine's at a time, Close excepted.
@@ -40,7 +42,8 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 	return &Receiver[T]{r}, nil
 }
 
-// Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error, and the end, too.
+// Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error, and the end, too, but for
+// eventloop.ErrOnLoop: a loop must not wait.
 func (r *Receiver[T]) Recv() (*T, error) {
 	b, err := r.r.next()
 	if err != nil {
@@ -188,7 +191,9 @@ func (r *receiving) next() ([]byte, error) {
 		r.read, r.in, r.at = r.in, spare, 0
 		r.mu.Unlock()
 		if len(r.read) == 0 {
-			<-r.ready
+			if err := r.wait(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	n := int(binary.BigEndian.Uint32(r.read[r.at:]))
@@ -196,6 +201,18 @@ func (r *receiving) next() ([]byte, error) {
 	r.at += 4 + n
 	r.widen(headerLen + int64(n))
 	return item, nil
+}
+
+// wait waits until something has changed.
+func (r *receiving) wait() error {
+	select {
+	case <-r.ready:
+	case <-r.l.c.rt.Stalled():
+		if err := rdma.MayWait(); err != nil {
+			return &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: FateUnknown, Err: err}
+		}
+	}
+	return nil
 }
 
 // widen tells the server that it may send n bytes more, when it is worth a frame.

@@ -79,6 +79,10 @@ func (o *sending) wait(n int64) error {
 		select {
 		case <-call.room:
 		case <-call.ctx.Done():
+		case <-call.c.s.rt.Stalled():
+			if err := rdma.MayWait(); err != nil {
+				return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
+			}
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 // Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the orderly way), or until it has been
 // drained or closed.
 func (s *Server) Serve(ctx context.Context, addr string) error {
-	if _, err := s.Listen(ctx, addr); err != nil {
+	if _, err := s.Listen(ctx, addr); err != nil { // on a loop, too
 		return err
 	}
 	select {
@@ -99,6 +99,9 @@ func (s *Server) end() {
 // elsewhere, and waits until what is in flight was answered and the answers were taken. When ctx ends before that, the rest is cut off as
 // with Close, and the error is ctx's cause.
 func (s *Server) Drain(ctx context.Context) error {
+	if err := rdma.MayWait(); err != nil {
+		return fmt.Errorf("rpc: drain: %w", err)
+	}
 	s.mu.Lock()
 	s.end()
 	for c := range s.conns {
@@ -130,8 +133,12 @@ func (s *Server) Drain(ctx context.Context) error {
 }
 
 // Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for the connections, not for handlers that do
-// not heed their context.
+// not heed their context. On a loop it does not wait: the rest happens on a goroutine.
 func (s *Server) Close() {
+	if rdma.MayWait() != nil {
+		go s.Close()
+		return
+	}
 	s.mu.Lock()
 	s.closed = true
 	s.end()

@@ -1,0 +1,83 @@
+package actor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// The watchdog names the actor that holds a loop, also when a device has brought it its message, and shows where it stands.
+func TestWatchdogNamesTheActor(t *testing.T) {
+	var stalls chan eventloop.Stall
+	inWorld(t, states.IWARP, func(w *world) {
+		stalls = make(chan eventloop.Stall, 10) // the bubble's
+		p := w.connect()
+		stand := func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case string: // off the loop this would be allowed
+				_, _ = ctx.RequestFuture(ctx.Self(), 1, 3*time.Second).Result()
+			case *Received:
+				time.Sleep(3 * time.Second)
+			case *SendFailed: // in the middle of the identifier's own turn
+				time.Sleep(3 * time.Second)
+			case *Written:
+				m.wait()
+			}
+		}
+		p.client.reactWith(stand)
+		check := func(what string, who *actor.PID, in string) {
+			t.Helper()
+			s := <-stalls
+			if s.Holder.Name != "actor "+who.Id || !strings.Contains(string(s.Stack), in) {
+				t.Errorf("%s: %v holds the loop at %s", what, s.Holder, s.Stack)
+			}
+			time.Sleep(time.Minute)
+		}
+		w.sys.Root.Send(p.client.pid, "go")
+		check("Future.Result", p.client.pid, "Result")
+		p.server.send(p.s, NewSend([]byte("x")))
+		check("Receive of what the device has brought", p.client.pid, "TestWatchdogNamesTheActor")
+		p.client.send(p.c, NewSend(make([]byte, 10<<20)))
+		check("Receive of what an identifier has answered", p.client.pid, "TestWatchdogNamesTheActor")
+		p.client.send(p.c, &Call{Fn: func(*cmid.ID) error { time.Sleep(3 * time.Second); return nil }})
+		check("Call.Fn", p.c, "TestWatchdogNamesTheActor")
+		for len(p.client.got) > 0 {
+			<-p.client.got
+		}
+		p.client.send(p.c, &Close{})
+		until[*Closed](p.client)
+	}, WithEachLoop(func(int) eventloop.Config {
+		return eventloop.Config{Poller: eventlooptest.NewPoller(), OnStall: func(s eventloop.Stall) { stalls <- s }}
+	}))
+}
+
+// Written is a message whose receiver waits in Ask.
+type Written struct{ wait func() }
+
+// A loop must not wait for another runtime either: that one may be waiting for this.
+func TestAskOnAnothersLoop(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		errs := make(chan error, 1)
+		p := w.farProbe()
+		id := w.rt.CreateID(nil)
+		p.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Written); ok {
+				m.wait()
+			}
+		})
+		w.sys.Root.Send(p.pid, &Written{func() {
+			_, err := Ask[*Closed](context.Background(), w.rt, id, &DestroyID{})
+			errs <- err
+		}})
+		is(w, <-errs, eventloop.ErrOnLoop)
+		w.sys.Root.Send(id, &DestroyID{})
+	})
+}
