@@ -34,7 +34,7 @@ type Instance interface {
 	// Info is what rdma_get_local_addr(3) and its like tell now.
 	Info(h Handle) Info
 	// CreateQP is rdma_create_qp(3): makes a queue pair and ties it to h. EINVAL without a device or when there is one already.
-	// The identifier's destruction destroys it.
+	// The identifier's destruction destroys it; it is gone when that has come back.
 	CreateQP(h Handle, attr verbs.QPInitAttr) (verbs.QP, error)
 	// Device is the device h is attached to, nil when none is (a wildcard listener, before resolution).
 	Device(h Handle) verbs.Device

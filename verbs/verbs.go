@@ -261,7 +261,9 @@ type QP interface {
 	PostSend(wr *SendWR) error
 	// PostRecv queues wr; legal from creation on, before the connection is established. ENOMEM when the queue is full.
 	PostRecv(wr RecvWR) error
-	// Destroy flushes what is outstanding (each posted work request completes once, with StatusFlushed) and frees the queue pair.
+	// Destroy flushes what is outstanding (each posted work request completes once, with StatusFlushed) and frees the queue pair. On the
+	// kernel's devices it may wait, for packets that are under way: 3 s when a host has died, up to 50 s. The destruction of its
+	// identifier destroys it without waiting; when that has come back (cmid's Closed) it is gone. Destroy waits for that too.
 	Destroy() error
 }
 

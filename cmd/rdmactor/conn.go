@@ -207,7 +207,10 @@ func (c *conn) late() {
 func (c *conn) free() {
 	delete(c.s.conns, c.id)
 	dev := c.id.Device()
-	errs := []error{c.id.Destroy()} // and its queue pair
+	errs := []error{c.id.Destroy()}
+	if c.qp != nil {
+		errs = append(errs, c.qp.Destroy()) // which may be on its way
+	}
 	if c.cq != nil {
 		errs = append(errs, c.cq.Close())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -86,30 +87,49 @@ func (id *ident) connect(c *cmid.Connect) error {
 	}
 	in.connecting++
 	id.phase = half
-	return id.offLoop(&in.lanes.connects, c, "connect", func() error { return in.file.Connect(cmd) }, func(err error) {
+	return id.offLoop(&in.lanes.connects, c, "connect", func() error { return in.file.Connect(cmd) }, func(err error) error {
 		in.connecting--
 		if err != nil {
 			id.phase = unconnected
 		}
+		return err
 	})
 }
 
-// accept is rdma_accept(3). One that fails rejects the request: the kernel does so, and for what it is not asked we do.
+// accept is rdma_accept(3). One that fails rejects the request: the kernel does so, and for what it is not asked we do. The queue pair of
+// an InfiniBand connection is made ready off the loop: the kernel looks for the link address of whom the request says it is from, for a
+// second if nobody answers to that name, and the sender chooses it.
 func (id *ident) accept(c *cmid.Accept) error {
-	in := id.in
+	in, f := id.in, id.in.file
 	most := id.depth()
 	cmd := &uabi.Accept{UID: uint64(id.h), ID: id.kid}
 	var err error
 	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, min(id.offered.ResponderResources, most), min(id.offered.InitiatorDepth, most),
 		c.PrivateData, in.Limits(id.h).AcceptData)
-	if err == nil && id.qp != nil && !id.ps.Datagram() {
-		err = id.ready(&cmd.ConnParam)
+	var way *climb
+	if err == nil && id.climbs() {
+		way, err = id.climb(&cmd.ConnParam)
 	}
+	reject := func() { _ = f.Reject(&uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)}) }
 	if err != nil {
-		_ = in.file.Reject(&uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)})
+		reject()
 		return err
 	}
-	if err := in.file.Accept(cmd); err != nil {
+	if way != nil {
+		return id.offLoop(&in.lanes.accepts, c, "accept", func() error {
+			if err := way.wait(); err != nil {
+				reject()
+				return err
+			}
+			return f.Accept(cmd)
+		}, func(err error) error {
+			if err = way.end(err); err != nil {
+				id.fail()
+			}
+			return err
+		})
+	}
+	if err := f.Accept(cmd); err != nil {
 		id.fail()
 		return err
 	}
@@ -117,6 +137,40 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.phase = connected
 	}
 	return nil
+}
+
+// respond does with the answer to a connect what librdmacm does: it makes the queue pair ready and establishes, off the loop as accept.
+// What is told is how that ends.
+func (id *ident) respond(ev uabi.EventResp) {
+	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
+	way, err := id.climb(nil)
+	tell := func() {
+		in.decode(false, &ev)
+		in.told.Kind = states.KindEstablished
+		if err != nil {
+			in.told.Kind = states.KindConnectError
+			in.told.Err, in.told.Status = err, -int32(errnoOf(err))
+		}
+		in.up.Event(id.h, &in.told)
+	}
+	if err != nil {
+		id.fail()
+		tell()
+		return
+	}
+	id.aside(&in.lanes.accepts, "establish", func() error {
+		if err := way.wait(); err != nil {
+			return err
+		}
+		return f.Accept(rtu)
+	}, func(e error) func() {
+		if err = way.end(e); err != nil {
+			id.fail()
+		} else {
+			id.phase = connected
+		}
+		return tell
+	})
 }
 
 func (id *ident) reject(c *cmid.Reject) error {
@@ -153,7 +207,8 @@ func (id *ident) disconnect(c *cmid.Disconnect) error {
 		_ = id.qp.Modify(&verbs.QPAttr{State: to}, verbs.QPAttrState) // one that has failed already stays so
 	}
 	if iwarp && id.phase == half {
-		return id.offLoop(&in.lanes.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) }, func(error) {})
+		return id.offLoop(&in.lanes.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) },
+			func(err error) error { return err })
 	}
 	if err := in.file.Disconnect(id.kid); err != nil {
 		return err

@@ -9,10 +9,15 @@
 // # Ownership
 //
 // A Driver may be opened on any number of loops; each has an event channel of its own. Everything of it belongs to the loop's
-// goroutine. Commands that the kernel may let wait (a connect on iWARP, the destruction of what is half open or connected) run on
-// goroutines of the process's: their answer is posted to the loop. Each such goroutine holds a thread while it waits. There are at most
-// 1024 for connects and as many for destructions, however many loops there are; what finds none waits its turn without one. One peer has a
-// third of them at most, one loop or one listener's requests half, so that others always find one.
+// goroutine. Commands that the kernel may let wait (a connect on iWARP; an accept on InfiniBand, whose queue pair the kernel finds a
+// link address for; the destruction of a queue pair, and of what is half open or connected) run on goroutines of the process's: their
+// answer is posted to the loop. Each such goroutine holds a thread while it waits. There are at most 1024 for connects, for accepts and
+// for destructions each, however many loops there are; what finds none waits its turn without one. One peer has a third of them at most,
+// one loop or one listener's requests half, so that others always find one. Peers are told apart by the address that they give: requests
+// forged under many addresses take as many turns at their own listener, not at others.
+//
+// An identifier's queue pair is gone when its destruction has come back: Done, or cmid.Closed. Until then its completion queue cannot be
+// closed (EBUSY); whoever cannot wait for that event calls verbs.QP.Destroy behind DestroyID, which waits.
 //
 // # Ordering
 //

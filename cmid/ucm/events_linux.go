@@ -132,12 +132,17 @@ func (id *ident) fetch(listener *ident) bool {
 // hear takes an event of the identifier's, after the answer of the command that is under way.
 func (id *ident) hear(ev *uabi.EventResp) {
 	if id.away != nil {
-		id.held = append(id.held, *ev)
+		late := *ev
+		id.held = append(id.held, func() { id.hear(&late) })
 		return
 	}
 	in := id.in
 	if ev.Event >= uint32(states.NumKernelKinds) {
 		return // a newer kernel's
+	}
+	if ev.Event == uabi.EventConnectResponse && id.qp != nil { // else its owner does it
+		id.respond(*ev)
+		return
 	}
 	in.decode(id.ps.Datagram(), ev)
 	id.follow(&in.told)
@@ -147,9 +152,9 @@ func (id *ident) hear(ev *uabi.EventResp) {
 // tellHeld tells what has waited for a command's answer.
 func (id *ident) tellHeld() {
 	for len(id.held) > 0 && id.away == nil {
-		ev := id.held[0]
+		tell := id.held[0]
 		id.held = id.held[1:]
-		id.hear(&ev)
+		tell()
 	}
 }
 
@@ -163,19 +168,6 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 		}
 	case states.KindAddrError:
 		_ = id.learn() // resolving has bound it
-	case states.KindConnectResponse:
-		if id.qp == nil {
-			return // its owner does it
-		}
-		ev.Kind = states.KindEstablished
-		if err = id.ready(nil); err == nil {
-			if err = id.establish(); err != nil {
-				id.fail()
-			}
-		}
-		if err != nil {
-			ev.Kind = states.KindConnectError
-		}
 	case states.KindEstablished:
 		id.phase = connected
 		id.limitReads(ev.Param.ResponderResources)

@@ -30,12 +30,12 @@ type ident struct {
 	leaving bool // our disconnect has gone out
 	left    bool // the peer's has come
 
-	listener  cmid.Handle      // that its request came to; 0: it is no request's
-	listening bool             // and counted
-	away      *job             // a command is under way off the loop
-	lane      *lane            // there
-	ending    *ended           // its destruction waits for that, or is under way
-	held      []uabi.EventResp // events wait for that
+	listener  cmid.Handle // that its request came to; 0: it is no request's
+	listening bool        // and counted
+	away      *job        // a command is under way off the loop
+	lane      *lane       // there
+	ending    *ended      // its destruction waits for that, or is under way
+	held      []func()    // events wait for that
 }
 
 // phase is how much of a connection there is, which says what may wait in the kernel.
@@ -214,8 +214,7 @@ func (id *ident) setOption(o cmid.Option, value int) error {
 }
 
 // destroy gives the identifier back. Whatever comes for it from now on reaches nobody. What may wait in the kernel is waited for off the
-// loop; behind a connect of the same identifier, which the kernel would let it wait for, it starts when that has ended. On iWARP a
-// connect, and the answer that it waits for, hold the queue pair: that one is flushed now, and destroyed when the identifier is.
+// loop; behind a command of the same identifier that is under way there, it starts when that has ended.
 func (id *ident) destroy(cmd cmid.Command) error {
 	in := id.in
 	delete(in.ids, id.h)
@@ -225,10 +224,8 @@ func (id *ident) destroy(cmd cmid.Command) error {
 	for _, g := range id.groups {
 		delete(in.groups, g.h)
 	}
-	if id.phase == half && id.iwarp() {
+	if id.waitsForPeer() {
 		id.fail()
-	} else {
-		id.dropQP()
 	}
 	id.held = nil
 	id.ending = &ended{cmd}
@@ -236,7 +233,7 @@ func (id *ident) destroy(cmd cmid.Command) error {
 	case id.away != nil:
 		id.lane.drop(id.away)
 		return cmid.ErrPending
-	case id.phase == unconnected:
+	case id.phase == unconnected && id.qp == nil:
 		id.giveBack()
 		return nil
 	}
@@ -244,13 +241,9 @@ func (id *ident) destroy(cmd cmid.Command) error {
 	return cmid.ErrPending
 }
 
-// dropQP destroys the queue pair.
-func (id *ident) dropQP() {
-	if id.qp != nil {
-		_ = id.qp.Destroy() // its owner may have done so already
-		id.qp = nil
-	}
-}
+// waitsForPeer says that the kernel holds the queue pair: on iWARP a connect does, and the answer that it waits for. It is flushed
+// when the identifier is destroyed, and goes behind it; any other goes before it.
+func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
 
 // group is who shares threads with the identifier: the requests of its listener, or everybody else on the loop.
 func (id *ident) group() any {
@@ -265,31 +258,61 @@ func (id *ident) iwarp() bool { return id.dev != nil && id.dev.iwarp }
 // giveBack is DESTROY_ID, whose errors say that the identifier is not there.
 func (id *ident) giveBack() { _, _ = id.in.file.DestroyID(id.kid) }
 
+// giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have under way: a host that has died costs a
+// queue pair seconds. Memory, completion queues and domains have it until then.
 func (id *ident) giveBackOffLoop() {
-	in, cmd := id.in, id.ending.cmd
+	in, cmd, last := id.in, id.ending.cmd, id.waitsForPeer()
+	var qp verbs.Later
+	if id.qp != nil {
+		qp = id.qp.DestroyLater()
+	}
+	var went error
+	destroyQP := func() {
+		if qp.Wait != nil {
+			went = qp.Wait()
+		}
+	}
 	in.offLoop(&in.lanes.destroys, id, "destroy_id", func() error {
+		if !last {
+			destroyQP()
+		}
 		id.giveBack()
+		if last {
+			destroyQP()
+		}
 		return nil
 	}, func(error) {
-		id.dropQP()
+		if qp.End != nil {
+			_ = qp.End(went) // its owner may have destroyed it already
+		}
+		id.qp = nil
 		if cmd != nil && !in.closed {
 			in.up.Done(id.h, cmd, nil)
 		}
 	})
 }
 
-// offLoop executes a command that may wait in the kernel. The identifier's events wait for its answer.
-func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() error, after func(error)) error {
+// offLoop executes a command that may wait in the kernel. after is told its error, and gives what is told of it.
+func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() error, after func(error) error) error {
+	id.aside(l, doing, call, func(err error) (tell func()) {
+		err = after(err)
+		return func() { id.in.up.Done(id.h, cmd, err) }
+	})
+	return cmid.ErrPending
+}
+
+// aside executes what may wait in the kernel: one thing at a time. The identifier's events wait for it, and so does its destruction, after
+// which nothing is told.
+func (id *ident) aside(l *lane, doing string, call func() error, after func(error) (tell func())) {
 	id.lane = l
 	id.away = id.in.offLoop(l, id, doing, call, func(err error) {
 		id.away = nil
-		after(err)
+		tell := after(err)
 		if id.ending != nil {
 			id.giveBackOffLoop()
 			return
 		}
-		id.in.up.Done(id.h, cmd, err)
+		tell()
 		id.tellHeld()
 	})
-	return cmid.ErrPending
 }

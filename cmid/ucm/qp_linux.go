@@ -47,6 +47,8 @@ func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAtt
 func (id *ident) qpEvent(ev verbs.QPEvent) {
 	switch {
 	case id.in.ids[id.h] != id:
+	case id.away != nil:
+		id.held = append(id.held, func() { id.qpEvent(ev) })
 	case ev == verbs.QPCommEst && id.phase == half:
 		_ = id.in.file.Notify(id.kid, uabi.NotifyEventCommEst) // EISCONN: the RTU has come meanwhile
 	case ev == verbs.QPFatal:
@@ -93,16 +95,22 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 	return attr, mask | verbs.QPAttrAccessFlags, nil
 }
 
-// ready brings the queue pair of a connection to RTS, with the depths of c, where they are the caller's to choose. On iWARP the kernel
-// does that when it takes the stream over.
-func (id *ident) ready(c *uabi.ConnParam) error {
-	if id.dev.iwarp {
-		return nil
-	}
+// climbs says whether the queue pair of a connection is ours to bring to RTS. On iWARP the kernel does that when it takes the stream over.
+func (id *ident) climbs() bool { return id.qp != nil && !id.ps.Datagram() && !id.iwarp() }
+
+// climb is a queue pair's way to RTS, which may wait in the kernel.
+type climb struct {
+	steps []verbs.Later
+	errs  []error // of those that were taken
+}
+
+// climb begins it, with the depths of c, where they are the caller's to choose.
+func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
+	way := &climb{}
 	for _, state := range []uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
 		raw, err := id.in.file.InitQPAttr(id.kid, state)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		attr, mask := qpAttr(&raw)
 		if c != nil && state == uabi.QPStateRTR {
@@ -110,12 +118,31 @@ func (id *ident) ready(c *uabi.ConnParam) error {
 		} else if c != nil {
 			attr.MaxRDAtomic = c.InitiatorDepth
 		}
-		if err := id.qp.Modify(&attr, mask); err != nil {
-			id.fail()
+		way.steps = append(way.steps, id.qp.ModifyLater(&attr, mask))
+	}
+	return way, nil
+}
+
+// wait takes the steps, up to one that fails. Any goroutine.
+func (w *climb) wait() error {
+	for _, step := range w.steps {
+		err := step.Wait()
+		w.errs = append(w.errs, err)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// end takes in what has come of them, and of what was to follow: err.
+func (w *climb) end(err error) error {
+	for i, e := range w.errs {
+		if e = w.steps[i].End(e); e != nil {
+			err = e
+		}
+	}
+	return err
 }
 
 // limitReads tells the queue pair of an iWARP connection how many Reads may be outstanding: the kernel sets it up, and siw takes those

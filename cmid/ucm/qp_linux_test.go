@@ -3,6 +3,7 @@ package ucm
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -17,6 +18,9 @@ type fakeQP struct {
 	states    []verbs.QPState
 	reads     []uint8
 	destroyed int
+	hold      chan struct{} // nil: nothing waits
+	waits     atomic.Int32
+	err       error
 }
 
 func (q *fakeQP) Num() uint32 { return 9 }
@@ -32,6 +36,30 @@ func (q *fakeQP) Modify(a *verbs.QPAttr, mask verbs.QPAttrMask) error {
 }
 
 func (q *fakeQP) Destroy() error { q.destroyed++; return nil }
+
+// ModifyLater waits until it may be done, and then it is.
+func (q *fakeQP) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Later {
+	to := *a
+	return verbs.Later{Wait: q.wait, End: func(err error) error {
+		if err != nil {
+			return err
+		}
+		return q.Modify(&to, mask)
+	}}
+}
+
+func (q *fakeQP) DestroyLater() verbs.Later {
+	return verbs.Later{Wait: q.wait, End: func(error) error { return q.Destroy() }}
+}
+
+// wait is a call that the kernel lets wait until hold is closed.
+func (q *fakeQP) wait() error {
+	if q.hold != nil {
+		q.waits.Add(1)
+		<-q.hold
+	}
+	return q.err
+}
 
 // roomy is a device with 16 Reads at once.
 type roomy struct{ bare }
@@ -75,20 +103,27 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 	}
 }
 
-// TestQueuePairGoesAtOnce: where the kernel holds none, the queue pair goes with the command.
-func TestQueuePairGoesAtOnce(t *testing.T) {
+// TestQueuePairGoesOffTheLoop: a queue pair's destruction may wait in the kernel, which holds up nothing else. It has gone when Done is
+// told.
+func TestQueuePairGoesOffTheLoop(t *testing.T) {
 	for _, c := range []struct {
 		iwarp bool
 		phase phase
-	}{{true, unconnected}, {true, connected}, {false, half}, {false, connected}} {
+	}{{true, unconnected}, {true, connected}, {false, unconnected}, {false, half}, {false, connected}} {
 		b := newBench(t)
 		id, q := b.withQP(c.iwarp)
+		q.hold = make(chan struct{})
 		id.phase = c.phase
-		if err := b.in.Do(id.h, &cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
-			t.Fatal(err)
+		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+			t.Fatalf("%+v: %v, want ErrPending", c, err)
 		}
-		if q.destroyed != 1 {
-			t.Errorf("%+v: destroyed %d times when DestroyID returns", c, q.destroyed)
+		if q.destroyed != 0 || len(b.up.done) != 0 {
+			t.Errorf("%+v: destroyed %d times, done %+v, while the kernel is at it", c, q.destroyed, b.up.done)
+		}
+		close(q.hold)
+		b.until("the destruction", func() bool { return len(b.up.done) == 1 })
+		if q.destroyed != 1 || b.k.destroyed(id.kid) != 1 {
+			t.Errorf("%+v: destroyed %d times, its identifier %d times, when Done is told", c, q.destroyed, b.k.destroyed(id.kid))
 		}
 	}
 }

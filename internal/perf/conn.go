@@ -261,7 +261,10 @@ func (c *conn) free() {
 	}
 	c.h.loop.AfterFunc(0, func() {
 		dev := c.id.Device()
-		errs := []error{c.err, c.id.Destroy()} // and its queue pair
+		errs := []error{c.err, c.id.Destroy()}
+		if c.qp != nil {
+			errs = append(errs, c.qp.Destroy()) // which may be on its way
+		}
 		if c.cq != nil {
 			errs = append(errs, c.cq.Close())
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -24,6 +25,10 @@ const (
 type kernel struct {
 	fd   int
 	page []byte
+
+	mu    sync.Mutex
+	using int    // calls off the loop: the descriptor's number must not become another file's
+	last  func() // closes it, with the last of them
 }
 
 func openKernel(path string) (*kernel, error) {
@@ -48,10 +53,17 @@ func (k *kernel) close(wait time.Duration) error {
 	if k.fd < 0 {
 		return nil // see Removed
 	}
+	closed := make(chan error, 1)
+	k.mu.Lock()
 	fd := k.fd
 	k.fd = -1
-	closed := make(chan error, 1)
-	go func() { closed <- os.NewSyscallError("close", unix.Close(fd)) }()
+	shut := func() { closed <- os.NewSyscallError("close", unix.Close(fd)) }
+	if k.using > 0 {
+		k.last = shut
+	} else {
+		go shut()
+	}
+	k.mu.Unlock()
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	select {
@@ -61,6 +73,37 @@ func (k *kernel) close(wait time.Duration) error {
 		return unmap(&k.page)
 	}
 }
+
+// aside has use execute commands off the loop, where they may wait: with memory of their own for requests and answers. ENODEV when the
+// file was closed.
+func (k *kernel) aside(use func(*kernel) error) error {
+	k.mu.Lock()
+	fd := k.fd
+	if fd < 0 {
+		k.mu.Unlock()
+		return unix.ENODEV
+	}
+	k.using++
+	k.mu.Unlock()
+	page := spares.Get().(*[pageLen / 8]uint64)
+	err := use(&kernel{fd: fd, page: unsafe.Slice((*byte)(unsafe.Pointer(page)), pageLen)})
+	runtime.KeepAlive(page)
+	spares.Put(page)
+	k.mu.Lock()
+	k.using--
+	last := k.last
+	if k.using > 0 || last == nil {
+		k.mu.Unlock()
+		return err
+	}
+	k.last = nil
+	k.mu.Unlock()
+	last()
+	return err
+}
+
+// spares are pages for calls off the loop: Go's heap, which stays where it is while somebody holds it.
+var spares = sync.Pool{New: func() any { return new([pageLen / 8]uint64) }}
 
 const hdrLen = int(unsafe.Sizeof(cmdHdr{}))
 

@@ -140,7 +140,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 func (q *queuePair) announce() {
 	q.dirty = false
 	d := q.dev
-	if q.gone || d.lost != nil || d.closed {
+	if q.gone || q.leaving != nil || d.lost != nil || d.closed {
 		return
 	}
 	switch err := d.k.doorbell(q.handle); {

@@ -32,6 +32,7 @@ type queuePair struct {
 	reads   bool // the peer serves Reads, as far as is known
 	dirty   bool // has sends that the kernel does not know of
 	gone    bool
+	leaving *leaving      // its destruction is under way
 	groups  []attachMcast // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
 }
@@ -54,7 +55,7 @@ func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.Provider
 	q.list = make([]place, 0, q.attr.MaxSGE)
 	q.sends = newSends(q.attr.MaxSendWR)
 	q.recvs = newRecvs(q.attr.MaxRecvWR)
-	d.qps[q.num] = q
+	d.known(q)
 	q.pd.users++
 	q.sendCQ.users++
 	q.recvCQ.users++
@@ -70,6 +71,14 @@ func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.Provider
 	q.sendCQ.later()
 	q.recvCQ.later()
 	return q, nil
+}
+
+// known makes q known by its number. The kernel gives none twice: who had it before has gone, though its call has not come back.
+func (d *device) known(q *queuePair) {
+	if old := d.qps[q.num]; old != nil && old.leaving != nil {
+		old.left()
+	}
+	d.qps[q.num] = q
 }
 
 // check says whether the attributes are possible, and takes the queues from them.
@@ -157,7 +166,7 @@ func (q *queuePair) OnEvent(f func(verbs.QPEvent)) { q.onEvent = f }
 
 // told passes an event on.
 func (q *queuePair) told(ev verbs.QPEvent) {
-	if q.onEvent != nil {
+	if q.onEvent != nil && q.leaving == nil {
 		q.onEvent(ev)
 	}
 }
@@ -165,35 +174,49 @@ func (q *queuePair) told(ev verbs.QPEvent) {
 // Modify changes the attributes that mask names.
 func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	d := q.dev
-	if err := d.gone(); err != nil {
+	if err := q.there(); err != nil || mask == 0 {
 		return err
-	}
-	if q.gone {
-		return fmt.Errorf("uverbs: queue pair destroyed: %w", unix.EINVAL)
-	}
-	if mask == 0 {
-		return nil
 	}
 	quiet := q.quiet()
 	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
 		q.announce() // what was posted before a disconnect leaves
 	}
 	if err := tell(d.k, cmdModifyQP, modifyRequest(q.handle, attr, mask)); err != nil {
-		return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", d.name, q.num, attr.State, mask, err)
+		return q.unchanged(attr, mask, err)
 	}
+	q.changed(attr, mask, quiet)
+	return nil
+}
+
+// there is the error of calls on a queue pair that is no more.
+func (q *queuePair) there() error {
+	if err := q.dev.gone(); err != nil {
+		return err
+	}
+	if q.gone || q.leaving != nil {
+		return fmt.Errorf("uverbs: queue pair destroyed: %w", unix.EINVAL)
+	}
+	return nil
+}
+
+func (q *queuePair) unchanged(attr *verbs.QPAttr, mask verbs.QPAttrMask, err error) error {
+	return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", q.dev.name, q.num, attr.State, mask, err)
+}
+
+// changed notes what the kernel has changed. quiet is what it was before.
+func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
 	if mask&verbs.QPAttrMaxRDAtomic != 0 {
 		q.reads = attr.MaxRDAtomic > 0
 		q.held.atOnce = max(int(attr.MaxRDAtomic), 1)
 	}
 	if mask&verbs.QPAttrState == 0 {
-		return nil
+		return
 	}
 	q.state = attr.State
-	if d.siw && q.state == verbs.QPError {
+	if q.dev.siw && q.state == verbs.QPError {
 		// siw has flushed what it knows of before it answered. It forgets Reads that wait for their answers in a connection that closes.
 		q.finish(quiet)
 	}
-	return nil
 }
 
 // quiet is the number of the first send that the device has not taken.
@@ -260,7 +283,7 @@ func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
 	if err := d.gone(); err != nil {
 		return err
 	}
-	if q.gone || q.typ != verbs.UD {
+	if q.gone || q.leaving != nil || q.typ != verbs.UD {
 		return fmt.Errorf("uverbs: multicast without a datagram queue pair: %w", unix.EINVAL)
 	}
 	if err := tell(d.k, cmd, g); err != nil {
@@ -276,30 +299,17 @@ func (q *queuePair) end() {
 	}
 }
 
-// Destroy flushes and frees the queue pair. The kernel destroys none that is attached to a multicast group, so it leaves those first.
+// Destroy flushes and frees the queue pair.
 func (q *queuePair) Destroy() error {
 	if q.gone {
 		return nil
 	}
-	d := q.dev
-	quiet := q.quiet()
-	if d.lost == nil {
-		if q.state != verbs.QPReset && q.state != verbs.QPError {
-			// So that a message which is half received gives its receive back.
-			_ = q.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
-		}
-		for len(q.groups) > 0 {
-			if err := q.Detach(q.groups[0].GID, q.groups[0].MLID); err != nil {
-				return err
-			}
-		}
-		if _, err := call[destroyQP, destroyQPResp](d.k, cmdDestroyQP, destroyQP{QPHandle: q.handle}); err != nil {
-			return fmt.Errorf("uverbs: %s: destroy_qp of %d: %w", d.name, q.num, err)
-		}
+	if l := q.leaving; l != nil {
+		<-l.back
+		return q.went(l.err)
 	}
-	q.finish(quiet)
-	q.forget()
-	return nil
+	later := q.DestroyLater()
+	return later.End(later.Wait())
 }
 
 // destroy gives a queue pair that was not finished back to the kernel.

@@ -124,7 +124,7 @@ func (cl *plainClient) Close() (err error) {
 	if n := cl.ch.Len(); n > 0 {
 		err = fmt.Errorf("%d identifiers are left", n)
 	}
-	return errors.Join(err, cl.queues.close(), cl.ch.close())
+	return errors.Join(err, cl.ch.close(), cl.queues.close())
 }
 
 func (cl *plainClient) Run(p Plan, stop <-chan struct{}) (Run, error) {

@@ -58,7 +58,7 @@ func (s *plainServer) Close() error {
 // free gives everything back.
 func (s *plainServer) free() error {
 	s.listener.Do(&cmid.DestroyID{})
-	return errors.Join(s.queues.close(), s.ch.close())
+	return errors.Join(s.ch.close(), s.queues.close()) // in this order: queue pairs may still be on their way
 }
 
 func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {

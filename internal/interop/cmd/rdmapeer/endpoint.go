@@ -131,7 +131,10 @@ func (e *endpoint) disconnect() error {
 // close gives back what the endpoint has.
 func (e *endpoint) close() error {
 	dev := e.id.Device()
-	errs := []error{e.id.Destroy()} // and its queue pair
+	errs := []error{e.id.Destroy()}
+	if e.qp != nil {
+		errs = append(errs, e.qp.Destroy()) // which may be on its way
+	}
 	if e.ah != nil {
 		errs = append(errs, e.ah.Close())
 	}

@@ -1,0 +1,130 @@
+package uverbs
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// TestDestroyLater: while the kernel is at a queue pair's destruction nothing is posted to it, what completes is told, and what it has is
+// kept; then all that is left is flushed, once.
+func TestDestroyLater(t *testing.T) {
+	f := newFake(t)
+	f.d.k = kernelOf(t, os.DevNull)
+	f.must(f.q.PostSend(&verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{f.part(0, 8)}}))
+	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
+	f.must(f.q.PostRecv(verbs.RecvWR{ID: 3, SGE: f.part(128, 64)}))
+	later := f.q.DestroyLater()
+	for what, err := range map[string]error{
+		"a send": f.q.PostSend(&verbs.SendWR{}), "a receive": f.q.PostRecv(verbs.RecvWR{}), "a change": f.q.Modify(&verbs.QPAttr{}, 0),
+		"a group": f.q.Attach([16]byte{1}, 1),
+	} {
+		if !errors.Is(err, unix.EINVAL) {
+			t.Errorf("%s: %v, want EINVAL", what, err)
+		}
+	}
+	told := false
+	f.q.OnEvent(func(verbs.QPEvent) { told = true })
+	f.q.told(verbs.QPFatal)
+	f.recv(5)
+	f.want("what had come", verbs.WC{ID: 2, Op: verbs.Recv, Bytes: 5})
+	if err := f.cq.Close(); !errors.Is(err, unix.EBUSY) || told {
+		t.Errorf("its completion queue is closed: %v, want EBUSY; told an event: %v", err, told)
+	}
+	f.must(later.Wait())
+	f.want("not before End")
+	f.must(later.End(nil))
+	f.want("flushed", verbs.WC{ID: 1, Status: verbs.StatusFlushed}, verbs.WC{ID: 3, Status: verbs.StatusFlushed, Op: verbs.Recv})
+	f.must(later.End(nil))
+	f.must(f.q.Destroy())
+	f.want("once")
+	if f.cq.users != 0 || f.d.qps[17] != nil {
+		t.Errorf("%d queues complete there", f.cq.users)
+	}
+}
+
+// TestDestroyWaitsForDestroyLater: who asks for a destruction that is under way gets its end.
+func TestDestroyWaitsForDestroyLater(t *testing.T) {
+	f := newFake(t)
+	f.d.k = kernelOf(t, os.DevNull)
+	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
+	later := f.q.DestroyLater()
+	time.AfterFunc(20*time.Millisecond, func() { _ = later.Wait() })
+	f.must(f.q.Destroy())
+	f.want("flushed", verbs.WC{ID: 2, Status: verbs.StatusFlushed, Op: verbs.Recv})
+	f.must(later.End(nil))
+	f.want("once")
+}
+
+// TestNumberComesAgain: a new queue pair may have the number before the old one's call has come back.
+func TestNumberComesAgain(t *testing.T) {
+	f := newFake(t)
+	f.d.k = kernelOf(t, os.DevNull)
+	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
+	later := f.q.DestroyLater()
+	again := &queuePair{dev: f.d, num: 17}
+	f.d.known(again)
+	f.want("the old one's", verbs.WC{ID: 2, Status: verbs.StatusFlushed, Op: verbs.Recv})
+	f.must(later.End(later.Wait()))
+	if f.d.qps[17] != again {
+		t.Error("the new one is not known any more")
+	}
+}
+
+// TestModifyLater: the outcome counts from End on; a failure that was noticed meanwhile stays.
+func TestModifyLater(t *testing.T) {
+	f := newFake(t)
+	f.d.k = kernelOf(t, os.DevNull)
+	f.q.state = verbs.QPInit
+	rts := func() verbs.Later {
+		return f.q.ModifyLater(&verbs.QPAttr{State: verbs.QPRTS}, verbs.QPAttrState)
+	}
+	later := rts()
+	f.must(later.Wait())
+	if err := f.q.PostSend(&verbs.SendWR{}); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("a send before End: %v", err)
+	}
+	f.must(later.End(nil))
+	f.must(f.q.PostSend(&verbs.SendWR{}))
+	if err := rts().End(unix.ETIMEDOUT); !errors.Is(err, unix.ETIMEDOUT) {
+		t.Errorf("%v, want what the kernel has said", err)
+	}
+	later = rts()
+	f.q.end()
+	f.must(later.End(later.Wait()))
+	if f.q.state != verbs.QPError {
+		t.Errorf("brought from an error to state %d", f.q.state)
+	}
+}
+
+// TestFileStaysForCalls: a call off the loop has the file that it was begun on, and the last one closes it.
+func TestFileStaysForCalls(t *testing.T) {
+	k, err := openKernel(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, open := k.fd, func(fd int) bool {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		return err == nil
+	}
+	err = k.aside(func(aside *kernel) error {
+		if err := k.close(time.Millisecond); err != nil {
+			t.Error(err)
+		}
+		if !open(fd) || aside.fd != fd {
+			t.Error("closed, while a call is under way")
+		}
+		return tell(aside, cmdDestroyAH, destroyAH{})
+	})
+	if err != nil || open(fd) {
+		t.Errorf("%v; open afterwards: %v", err, open(fd))
+	}
+	if err := k.aside(func(*kernel) error { return nil }); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("a call afterwards: %v, want ENODEV", err)
+	}
+}
