@@ -22,22 +22,27 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	p := &asking{registry: rt.sys.ProcessRegistry, answer: make(chan any, 1)}
 	p.pid, _ = p.registry.Add(p, "ask"+p.registry.NextID())
 	rt.sys.Root.RequestWithCustomSender(id, c, p.pid)
+	var ev any
 	select {
-	case ev := <-p.answer:
-		switch ev := ev.(type) {
-		case A:
-			return ev, nil
-		case Failure:
-			return none, ev
-		case *actor.DeadLetterResponse:
-			return none, fmt.Errorf("rdma: %s: the identifier is gone: %w", opName(c), unix.ENOENT)
-		default:
-			return none, fmt.Errorf("rdma: %s was answered with %T, want %T: %w", opName(c), ev, none, unix.EINVAL)
-		}
+	case ev = <-p.answer:
 	case <-ctx.Done():
-		cause := context.Cause(ctx)
-		rt.sys.Root.Send(id, &cancelled{c, cause})
-		return none, cause // p stays until the answer has come: every command has one
+		select {
+		case ev = <-p.answer: // both: there is nothing to cancel
+		default:
+			cause := context.Cause(ctx)
+			rt.sys.Root.Send(id, &cancelled{c, cause})
+			return none, cause // p stays until the answer has come: every command has one
+		}
+	}
+	switch ev := ev.(type) {
+	case A:
+		return ev, nil
+	case Failure:
+		return none, ev
+	case *actor.DeadLetterResponse:
+		return none, fmt.Errorf("rdma: %s: the identifier is gone: %w", opName(c), unix.ENOENT)
+	default:
+		return none, fmt.Errorf("rdma: %s was answered with %T, want %T: %w", opName(c), ev, none, unix.EINVAL)
 	}
 }
 

@@ -31,6 +31,13 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 	}
 }
 
+// poisoned ends an identifier as Close does.
+func (it *ident) poisoned() {
+	if !it.ending {
+		it.close(&Close{}, nil, func(Event) {})
+	}
+}
+
 // drained tells an identifier that Close need not wait for its peer any longer. It comes in a turn of its own, because the device may
 // be in the middle of the read that has brought the last credit.
 type drained struct{}

@@ -32,6 +32,7 @@ type (
 	// Close ends a connection in order (ours): it refuses further sends, waits until the peer has consumed what was sent before, then
 	// disconnects and destroys. Closed, whose counts say what became of the messages; its Err is not nil when Timeout ended the
 	// wait. On an identifier that is not connected it is DestroyID. It queues behind the sends that were made before it.
+	// Proto.Actor's PoisonPill is a Close without an answer; Stop ends at once.
 	Close struct {
 		Timeout time.Duration // 0: 5 s (WithTimeouts)
 	}

@@ -24,7 +24,8 @@
 // From an identifier to its owner there is one FIFO: answers, the request or Established, every Received in the order it was sent,
 // the end, once, with the cause that was found first, and always last, exactly once, [Closed] with the reason. actor.Terminated may
 // overtake all of it. Into an identifier
-// messages of one sender keep their order; so do Reads and Writes among the messages to the peer, but that they overtake those which wait
+// messages of one sender keep their order, however much waits there: what was sent before a Close is sent before it, and a cancel is
+// behind its command; so do Reads and Writes among the messages to the peer, but that they overtake those which wait
 // for its credits. An answer to somebody else than the owner is ordered with nothing else of the owner's;
 // of Established, Disconnected and DeviceRemoval the owner is told in any case.
 //
@@ -38,6 +39,16 @@
 // identifier with *actor.DeadLetterResponse. What is no command, or a command by value, is CommandFailed (EINVAL) with what was
 // meant. Every phase has a deadline ([WithTimeouts]), which costs the identifier, as a cancelled context does: the device's only
 // cancel is destroy. A ResolveAddr or ResolveRoute that timed out in the device may be asked again.
+//
+// # Floods
+//
+// Whatever is sent to an identifier, and by however many, it holds a bounded number of messages ([Limits].Mailbox), and what was admitted
+// goes on its way. A Send that finds no room costs nothing but its answer, SendFailed with ErrQueueFull, and those answers become one
+// while they wait for the same OnLoop or OffLoop actor ([SendFailed].Sends). A command has room behind the Sends; the 1,025th that waits
+// there is answered with CommandFailed or AccessError, ErrQueueFull, without the identifier's state, and so is one that finds 1,024 that are
+// not answered yet. A cancelled context, Stop and Shutdown do not wait for what is queued; DestroyID and Close wait for what was
+// sent before. Answers other than those to refused Sends are one for each message, in the mailbox of who has asked: who asks without end and
+// does not listen fills its own.
 //
 // # Limitations
 //

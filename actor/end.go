@@ -2,10 +2,8 @@ package actor
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -21,14 +19,13 @@ type (
 		cmd   Command
 		cause error
 	}
+	// poisoned is what a PoisonPill comes to: a Close that nobody is answered.
+	poisoned struct{}
 	// epitaph is the last message in the mailbox of a stopped actor.
 	epitaph struct{}
-	// refusedSend is a Send that the mailbox had no room for.
-	refusedSend struct{ send *Send }
 )
 
-func (*abort) lane() lane       { return laneControl }
-func (*refusedSend) lane() lane { return laneControl }
+func (*abort) lane() lane { return laneControl }
 
 func (it *ident) cancelled(m *cancelled) {
 	for _, a := range it.asked {
@@ -40,26 +37,6 @@ func (it *ident) cancelled(m *cancelled) {
 	if c, ok := m.cmd.(interface{ underWay() bool }); ok && c.underWay() {
 		it.destroy(m.cause)
 	}
-}
-
-// overflow takes what the mailbox's data lane refused, on the posting goroutine: a Send is answered in its turn, everything else
-// has room elsewhere.
-func (it *ident) overflow(msg any) {
-	_, m, sender := actor.UnwrapEnvelope(msg)
-	if s, ok := m.(*Send); ok && s.usable() {
-		s.taken, s.sender = true, sender
-		it.box.PostUserMessage(&refusedSend{s})
-		return
-	}
-	it.box.post(laneControl, msg)
-}
-
-func (it *ident) flooded(m *refusedSend) {
-	it.unsent++
-	if it.conn != nil {
-		it.conn.full = true
-	}
-	it.sendFailed(m.send, fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS))
 }
 
 // destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless an earlier one is known.
@@ -152,18 +129,20 @@ func (it *ident) stopping() {
 	}
 }
 
-// leftover answers a message that the actor did not receive any more.
+// leftover answers a message that the actor did not receive any more. Those that came before the epitaph are answered before Closed.
 func (it *ident) leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
 	case *epitaph:
 		it.end()
-	case *told, *brokenOff, *drained, *parted, *tick, *abort, *cancelled, *lookedUp, *wind:
-	case *refusedSend:
-		it.flooded(m)
+	case *told, *brokenOff, *drained, *parted, *tick, *abort, *cancelled, *lookedUp, *wind, *refused, actor.MessageBatch, Event:
+	case *poisoned:
+		if !it.gone { // a loop that has ended: the actor can still stop
+			it.rt.sys.Root.Stop(it.pid)
+		}
 	case *Send:
 		if it.closed {
-			it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
+			it.box.refuse(msg)
 			return
 		}
 		if it.misused(m, sender) {
@@ -173,18 +152,18 @@ func (it *ident) leftover(msg any) {
 		m.sender = sender
 		it.sendFailed(m, flushed())
 	case Command:
-		if it.closed {
-			it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
-			return
-		}
-		switch m.(type) {
-		case *cmid.DestroyID, *Close:
+		switch {
+		case it.closed:
+			it.box.refuse(msg)
+		case missing(m):
+			it.reply(sender, it.nothing(m))
+		case ends(m):
 			it.asked = append(it.asked, &asked{cmd: m, sender: sender})
 		default:
 			it.reply(sender, it.late(m))
 		}
 	default:
-		it.rt.sys.DeadLetter.SendUserMessage(it.pid, msg)
+		it.box.refuse(msg)
 	}
 }
 
@@ -193,6 +172,11 @@ func (it *ident) end() {
 	if it.closed {
 		return
 	}
+	if !it.refusals.seal() {
+		it.box.PostUserMessage(&epitaph{}) // somebody is being refused at this moment: his answer comes first
+		return
+	}
+	it.tellRefused()
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
 	if c := it.conn; c != nil {
 		c.abandon()

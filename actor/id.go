@@ -44,8 +44,11 @@ type ident struct {
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // for Dial, which may need a new identifier
 	release func() bool       // ends the watch of opts.ctx
-	unsent  uint64            // sends that met no connection
+	unsent  uint64            // sends that met no connection, or no room
 	memory  int               // bytes of AllocMemory
+
+	refusals refusals
+	piles    piles
 
 	endTold      bool             // Disconnected or DeviceRemoval was told
 	parting      func()           // what goes on when the goodbye has left; nil: nothing waits for it
@@ -88,8 +91,10 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.farewell(it.disconnect)
 	case *parted:
 		it.part()
-	case *refusedSend:
-		it.flooded(m)
+	case *refused:
+		it.tellRefused()
+	case *poisoned:
+		it.poisoned()
 	case *cancelled:
 		it.cancelled(m)
 	case *abort:
@@ -105,6 +110,8 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *actor.Stopped:
 		it.box.PostUserMessage(&epitaph{}) // behind everything that waits
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+	case actor.MessageBatch: // its elements have come by themselves
+	case Event: // another identifier's answer: to answer it would go on for ever
 	default:
 		it.unknown(m, ctx.Sender())
 	}
@@ -186,13 +193,21 @@ func (it *ident) unwatch() {
 
 func (it *ident) terminated(who *actor.PID) {
 	if it.owner.pid != nil && it.rt.same(who, it.owner.pid) {
-		it.owner = owner{}
+		it.setOwner(owner{})
 		it.destroy(ErrOwnerDied)
 	}
 }
 
 // command executes a command, or refuses it.
 func (it *ident) command(cmd Command, sender *actor.PID) {
+	if missing(cmd) {
+		it.reply(sender, it.nothing(cmd))
+		return
+	}
+	if n := len(it.asked); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
+		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
+		return
+	}
 	if it.ending {
 		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone {
 			it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
@@ -365,8 +380,7 @@ func (it *ident) late(cmd Command) Event {
 	if it.id == nil {
 		err = it.cause // it could never be made
 	}
-	switch cmd.(type) {
-	case *Read, *Write, *FetchAdd, *CompareSwap:
+	if accesses(cmd) {
 		return it.accessError(cmd, err)
 	}
 	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
@@ -392,13 +406,13 @@ func (it *ident) misused(s *Send, sender *actor.PID) bool {
 		return false
 	}
 	f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	it.reply(sender, &SendFailed{FailureBase: f})
+	it.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
 	return true
 }
 
 // sendFailed answers a Send that will not arrive for certain.
 func (it *ident) sendFailed(s *Send, err error) {
-	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len()}
+	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
 	ev.History = nil // a thousand of them say the same
 	it.reply(s.sender, ev)
 	s.recycle()
@@ -419,7 +433,7 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 		to = was.pid
 	}
 	it.unwatch()
-	it.owner = it.rt.newOwner(it.l, c.To)
+	it.setOwner(it.rt.newOwner(it.l, c.To))
 	it.watch()
 	done := &cmid.Done{EventBase: it.base(), Command: c}
 	switch {

@@ -62,8 +62,11 @@ type mailbox struct {
 	invoker actor.MessageInvoker
 	process actor.Process // what the registry had when Stop came; not nil: the actor may be gone after any system message
 
-	// onOverflow gets a message that the full data lane refused, on the posting goroutine. Set by the maker, with limit.
-	onOverflow func(msg any)
+	// overflow is asked on the posting goroutine about a message that would be the over-th beyond limit. It has answered the message, or
+	// admits it: to its place in the data lane, so that a sender's order is kept. Set by the maker, with limit.
+	overflow func(msg any, over int32) (admit bool)
+	// pill is what a PoisonPill comes to, which the actor then receives. nil: the actor stops, as Proto.Actor has it. Set by the maker.
+	pill any
 	// leftover answers a message that the stopped actor will not get, as it was posted (in its envelope). nil: a dead letter, so
 	// that a sender gets what the PID of a dead actor gives, *actor.DeadLetterResponse. Set by the maker.
 	leftover func(msg any)
@@ -116,7 +119,7 @@ func (m *mailbox) PostSystemMessage(msg any) {
 }
 
 // PostUserMessage queues in the message's lane. Any goroutine; it never blocks. A message that the data lane has no
-// room for goes to onOverflow. A nil message becomes a dead letter in its turn.
+// room for is overflow's. A nil message becomes a dead letter in its turn.
 func (m *mailbox) PostUserMessage(msg any) {
 	var d delivered
 	switch c := actor.UnwrapEnvelopeMessage(msg).(type) {
@@ -132,10 +135,13 @@ func (m *mailbox) PostUserMessage(msg any) {
 			m.post(lane, msg)
 			return
 		}
+	case *actor.PoisonPill:
+		if m.pill != nil {
+			msg = m.pill
+		}
 	}
-	if m.data.Add(1) > m.limit && m.limit > 0 {
+	if n := m.data.Add(1); n > m.limit && m.limit > 0 && !m.overflow(msg, n-m.limit) {
 		m.data.Add(-1)
-		m.onOverflow(msg)
 		return
 	}
 	if d != nil {
@@ -362,6 +368,7 @@ func (m *mailbox) invokeSystem(msg any) {
 
 // user has the actor receive a message, and tells d, if it is not nil. A panic in Receive is its supervisor's business.
 func (m *mailbox) user(msg any, d delivered) {
+	waited(msg)
 	defer m.received(msg, d)
 	m.invoker.InvokeUserMessage(msg)
 }
@@ -381,6 +388,13 @@ func holds(msg any) delivered {
 	return d
 }
 
+// waited says of an answer that is added to while it waits that it has waited.
+func waited(msg any) {
+	if e, ok := actor.UnwrapEnvelopeMessage(msg).(*SendFailed); ok {
+		e.waited()
+	}
+}
+
 // poison reports whether msg asks the actor to stop: an actor whose loop has ended can still do that.
 func poison(msg any) bool {
 	_, ok := actor.UnwrapEnvelopeMessage(msg).(*actor.PoisonPill)
@@ -389,6 +403,7 @@ func poison(msg any) bool {
 
 // answer tells the sender of a message that nobody will receive it.
 func (m *mailbox) answer(msg any) {
+	waited(msg)
 	d := holds(msg)
 	switch {
 	case poison(msg): // it has what it asked for
@@ -402,8 +417,11 @@ func (m *mailbox) answer(msg any) {
 	}
 }
 
-// refuse makes msg a dead letter.
+// refuse makes msg a dead letter. Any goroutine.
 func (m *mailbox) refuse(msg any) {
 	ctx := m.invoker.(local)
 	ctx.ActorSystem().DeadLetter.SendUserMessage(ctx.Self(), msg)
 }
+
+// self is the actor's PID. Any goroutine that knows it.
+func (m *mailbox) self() *actor.PID { return m.invoker.(local).Self() }

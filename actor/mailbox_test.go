@@ -344,7 +344,10 @@ func TestOverflow(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h)
 	var refused []any
-	m.limit, m.onOverflow = 2, func(msg any) { refused = append(refused, msg) }
+	m.limit, m.overflow = 2, func(msg any, _ int32) (admit bool) {
+		refused = append(refused, msg)
+		return false
+	}
 	for n := range 4 {
 		m.PostUserMessage(enveloped(&data{n}))
 		m.PostUserMessage(&control{n})
@@ -372,7 +375,7 @@ func TestOverflowFromWithin(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h)
 	refused := 0
-	m.limit, m.onOverflow = 8, func(any) { refused++ }
+	m.limit, m.overflow = 8, func(any, int32) bool { refused++; return false }
 	s.onMessage = func(msg any) {
 		if _, ok := msg.(*control); ok {
 			for n := range 20 {

@@ -23,7 +23,7 @@ const (
 
 // Why a Send failed; errors.Is finds them in *SendFailed.
 var (
-	// ErrQueueFull: the peer does not keep up, and the connection's queue has no room. Wait for *Writable.
+	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no room. Wait for *Writable.
 	ErrQueueFull = errors.New("the connection's send queue is full")
 	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
 	ErrTooLarge = errors.New("message too large")
@@ -136,7 +136,7 @@ func sizeClass(n, shift int) (class int) {
 func (s *Send) Len() int { return len(s.buf) - headerRoom }
 
 // usable reports whether s was made by NewSend and not sent or released before.
-func (s *Send) usable() bool { return s.buf != nil && !s.taken }
+func (s *Send) usable() bool { return s != nil && s.buf != nil && !s.taken }
 
 // recycle gives the memory back to the pool.
 func (s *Send) recycle() {
@@ -271,10 +271,15 @@ type (
 		Bytes int
 	}
 	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull, ErrTooLarge, ErrFlushed,
-	// or unix.ENOMEM when there is no memory to send it from.
+	// or unix.ENOMEM when there is no memory to send it from. With ErrQueueFull it may stand for several: what is refused while such an
+	// answer waits for an actor is added to it.
 	SendFailed struct {
 		cmid.FailureBase
-		Bytes int
+		Bytes int // of all that it stands for
+		Sends int // how many that are; 1 or more
+
+		piles *piles   // it may be added to
+		box   *mailbox // where it waits
 	}
 	// Writable says that the queue has room again after ErrQueueFull (ours).
 	Writable struct{ cmid.EventBase }

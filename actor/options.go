@@ -39,7 +39,7 @@ type Limits struct {
 	Connections     int // identifiers of the runtime, listeners included: 100,000
 	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
 	SendQueue       int // messages waiting for credits, per connection: 256
-	Mailbox         int // messages waiting in an identifier's mailbox: 65,536
+	Mailbox         int // Sends waiting in an identifier's mailbox: 65,536; further ones get ErrQueueFull. Commands have room for 1,024 more
 	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. Receive buffers can have a quarter of it at any time and half
 	// at most; on the kernel's devices connections that need more from their beginning are refused. The rest is for large messages,
 	// of which half bounds a single one. What is sent at once is at most an eighth.

@@ -29,10 +29,7 @@ func (it *ident) receives(m wireMode) int {
 // reserve posts n receives.
 func (c *conn) reserve(n int) error {
 	if c.dom.own {
-		c.pool.arena.bytes = n * c.pool.arena.size // one region
-	}
-	if c.dom.own {
-		c.pool.arena.chunks = n // one region
+		c.pool.arena.bytes, c.pool.arena.chunks = n*c.pool.arena.size, n // one region
 	}
 	for range n {
 		b, err := c.pool.arena.get()

@@ -22,8 +22,9 @@ func (c *conn) submit(s *Send) {
 	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.len() >= limit {
 			c.full = true
-			c.it.sendFailed(s, fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS))
 			c.unsent++
+			c.it.tellFull(s.sender, 1, s.Len(), limit)
+			s.recycle()
 			return
 		}
 		c.seq++

@@ -34,7 +34,7 @@ type Config struct {
 	// Clock replaces the wall clock. With a Clock of the caller's the Poller has to measure time-outs by it too.
 	Clock Clock
 	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs before fds and timers are looked
-	// at again. 0: 256.
+	// at again. A Runnable that reports more has used up RunBudget of them. 0: 256.
 	TurnBudget int
 	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second. Negative: no watchdog, and no
 	// Alarm. It costs a goroutine, which sleeps while the loop does.

@@ -210,17 +210,17 @@ func (c *client) flush(ctx actor.Context) {
 	c.waiting = nil
 }
 
-// sendFailed keeps the line for the next time.
+// sendFailed keeps the lines for the next time.
 func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
-	l := c.sent[0]
-	c.sent = c.sent[1:]
+	l := c.sent[:m.Sends]
+	c.sent = c.sent[m.Sends:]
 	if errors.Is(m, rdma.ErrTooLarge) {
 		c.con.Status("that line is too long")
 		<-c.tokens
 		c.finish(ctx)
 		return
 	}
-	c.waiting = append(c.waiting, l)
+	c.waiting = append(c.waiting, l...)
 }
 
 // received shows a line.

@@ -1,0 +1,269 @@
+package actor
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// An identifier's mailbox is bounded, whatever is sent to it and by however many goroutines, and so
+// is what its answers take:
+//
+//   - Limits.Mailbox messages, Sends most of all. A Send beyond is refused: its buffer is free again
+//     when the sender goes on, it is counted here, and answered in its place behind what waits: not
+//     before it, for then a flood would keep its own connection from sending.
+//   - commandRoom commands more, in their sender's order. Others are answered on the sender's
+//     goroutine. So are the messages that are none.
+//   - commandRoom commands more that end the identifier: when they are refused, others of the kind
+//     are on their way.
+//   - a cancel for each goroutine that waits in Ask, and what this package posts itself, once each.
+//
+// The answers to refused Sends become one while they wait for the same actor (piles). All other
+// answers are one for each message that was admitted, or that its sender has waited for.
+
+// commandRoom is how many commands have room where Sends have none, and how many may be under way.
+const commandRoom = 1024
+
+// ends reports whether cmd is one that ends the identifier, and is answered by that.
+func ends(cmd Command) bool {
+	switch cmd.(type) {
+	case *cmid.DestroyID, *Close:
+		return true
+	}
+	return false
+}
+
+// nothing answers a command that is a nil pointer.
+func (it *ident) nothing(cmd Command) Event {
+	err := fmt.Errorf("a nil *%s: %w", rdmaName(fmt.Sprintf("%T", cmd)[1:]), unix.EINVAL)
+	return &cmid.CommandFailed{FailureBase: it.failure(nil, "receive", err)}
+}
+
+// missing reports whether cmd is a nil pointer.
+func missing(cmd Command) bool {
+	v := reflect.ValueOf(cmd)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// refusals is what the mailbox has no room for. Any goroutine.
+type refusals struct {
+	gate sync.RWMutex // held by who refuses; for good, once Closed is due
+	mu   sync.Mutex
+	list []refusal // in the order of the first of each sender
+	of   map[sender]int
+}
+
+// refusal is the Sends of one sender that were refused.
+type refusal struct {
+	sender       *actor.PID
+	sends, bytes int
+}
+
+// sender is what tells senders apart.
+type sender struct {
+	address, id string
+	request     uint32
+}
+
+// refused tells an identifier that there are refusals to be told. It is in the mailbox once.
+type refused struct{}
+
+// add counts a Send, and reports whether it is the first since the list was taken.
+func (r *refusals) add(from *actor.PID, bytes int) (first bool) {
+	key := sender{from.GetAddress(), from.GetId(), from.GetRequestId()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i, ok := r.of[key]
+	if !ok {
+		if r.of == nil {
+			r.of = make(map[sender]int)
+		}
+		i = len(r.list)
+		r.of[key] = i
+		r.list = append(r.list, refusal{sender: from})
+	}
+	r.list[i].sends++
+	r.list[i].bytes += bytes
+	return !ok && i == 0
+}
+
+// take hands out the list.
+func (r *refusals) take() (list []refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list, r.list, r.of = r.list, nil, nil
+	return list
+}
+
+// seal ends it. Not ok: somebody is at it.
+func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
+
+// overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
+func (it *ident) overflow(msg any, over int32) (admit bool) {
+	_, m, from := actor.UnwrapEnvelope(msg)
+	switch m := m.(type) {
+	case *epitaph, *refused, *cancelled:
+		return true
+	case *poisoned: // one that finds no room has others before it
+		return over <= 2*commandRoom
+	case actor.MessageBatch, Event: // which are not answered
+		return false
+	case *Send:
+		admit = !m.usable() && over <= commandRoom // to be told so
+	case Command:
+		admit = over <= commandRoom || ends(m) && over <= 2*commandRoom
+	}
+	if admit {
+		return true
+	}
+	if !it.refusals.gate.TryRLock() {
+		it.box.refuse(msg) // Closed is told, or about to be
+		return false
+	}
+	defer it.refusals.gate.RUnlock()
+	if s, ok := m.(*Send); ok && s.usable() {
+		s.taken = true
+		first := it.refusals.add(from, s.Len())
+		s.recycle()
+		if first {
+			it.box.PostUserMessage(&refused{})
+		}
+		return false
+	}
+	it.turnAway(m, from)
+	return false
+}
+
+// turnAway answers a command that has no room, or what is none, on the posting goroutine. Nothing
+// of the loop's is touched: the answer does not tell the identifier's state.
+func (it *ident) turnAway(m any, from *actor.PID) {
+	f := FailureBase{Op: "receive", Err: errNoPlace}
+	f.Status = -int32(unix.ENOBUFS)
+	if cmd, ok := m.(Command); ok && !missing(cmd) {
+		f.Op, f.Command = opName(cmd), cmd
+	}
+	var ev Event = &cmid.CommandFailed{FailureBase: f}
+	if accesses(f.Command) {
+		ev = &AccessError{f}
+	}
+	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.self()}
+	it.refusals.mu.Lock()
+	to := it.owner
+	it.refusals.mu.Unlock()
+	if from != nil && (to.pid == nil || !it.rt.same(from, to.pid)) {
+		to = owner{pid: from}
+	}
+	switch {
+	case to.pid == nil:
+	case to.near:
+		to.box.post(laneEvent, env) // the owner's one FIFO
+	case to.box != nil:
+		to.box.PostUserMessage(env)
+	default:
+		it.rt.sys.Root.Send(to.pid, env)
+	}
+}
+
+// errNoPlace is why the mailbox refuses something.
+var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)
+
+// accesses reports whether cmd is a one-sided operation, whose failing answer is an AccessError.
+func accesses(cmd Command) bool {
+	switch cmd.(type) {
+	case *Read, *Write, *FetchAdd, *CompareSwap:
+		return true
+	}
+	return false
+}
+
+// setOwner changes who is told, for those that are being refused, too.
+func (it *ident) setOwner(o owner) {
+	it.refusals.mu.Lock()
+	defer it.refusals.mu.Unlock()
+	it.owner = o
+}
+
+// tellRefused answers the Sends that the mailbox had no room for.
+func (it *ident) tellRefused() {
+	list := it.refusals.take()
+	for _, r := range list {
+		it.unsent += uint64(r.sends)
+		it.tellFull(r.sender, r.sends, r.bytes, 0)
+	}
+	if c := it.conn; c != nil && c.up && len(list) > 0 {
+		c.full = true
+		c.pump() // there may be room already
+	}
+}
+
+// tellFull answers Sends of one sender that have found no room: waiting messages before them in the
+// connection's queue; 0: in the mailbox.
+func (it *ident) tellFull(from *actor.PID, sends, bytes, waiting int) {
+	box := it.owner.box
+	if !it.owns(from) {
+		box = it.rt.box(from)
+	}
+	if box != nil && it.piles.add(box, sends, bytes) {
+		return
+	}
+	err := errNoPlace
+	if waiting > 0 {
+		err = fmt.Errorf("%d messages wait for the peer: %w (%w)", waiting, ErrQueueFull, unix.ENOBUFS)
+	}
+	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: bytes, Sends: sends}
+	ev.History = nil // a thousand of them say the same
+	if box != nil {
+		it.piles.begin(box, ev)
+	}
+	it.reply(from, ev)
+}
+
+// piles is the answers to refused Sends that wait in mailboxes of ours, one in each: further
+// refusals are added to it until its receiver takes it. So a flood does not fill the mailbox of
+// whoever is told of it. Of other mailboxes nobody says when they have taken something: there each
+// answer is a message of its own.
+type piles struct {
+	mu sync.Mutex
+	in map[*mailbox]*SendFailed
+}
+
+// add adds to the one that waits in box. Not ok: there is none. Loop goroutine.
+func (p *piles) add(box *mailbox, sends, bytes int) (ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.in[box]
+	if ok {
+		e.Sends += sends
+		e.Bytes += bytes
+	}
+	return ok
+}
+
+// begin makes e, which is about to be sent to box, the one that is added to. Loop goroutine.
+func (p *piles) begin(box *mailbox, e *SendFailed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in == nil {
+		p.in = make(map[*mailbox]*SendFailed)
+	}
+	p.in[box] = e
+	e.piles, e.box = p, box
+}
+
+// waited is called by the mailbox that e waits in, before Receive: e does not change from now on.
+func (e *SendFailed) waited() {
+	p := e.piles
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in[e.box] == e {
+		delete(p.in, e.box)
+	}
+}
