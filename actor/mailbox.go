@@ -423,5 +423,5 @@ func (m *mailbox) refuse(msg any) {
 	ctx.ActorSystem().DeadLetter.SendUserMessage(ctx.Self(), msg)
 }
 
-// self is the actor's PID. Any goroutine that knows it.
-func (m *mailbox) self() *actor.PID { return m.invoker.(local).Self() }
+// own is the actor's PID. Any goroutine that knows it.
+func (m *mailbox) own() *actor.PID { return m.invoker.(local).Self() }

@@ -151,7 +151,7 @@ func (it *ident) turnAway(m any, from *actor.PID) {
 	if accesses(f.Command) {
 		ev = &AccessError{f}
 	}
-	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.self()}
+	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.own()}
 	it.refusals.mu.Lock()
 	to := it.owner
 	it.refusals.mu.Unlock()
