@@ -9,8 +9,8 @@ import (
 )
 
 // Migrate is rdma_migrate_id(3): the identifier's events come from channel to from now on. Those that were not fetched yet go along,
-// in order, and with a request the identifier that came with it; the kernel would leave that one behind. What was fetched stays where
-// it is: migrate a request's identifier by itself.
+// in order, and with a request the identifier that came with it, and its events; the kernel would leave these behind. What was fetched
+// stays where it is: migrate a request's identifier by itself.
 //
 // Called on the goroutine that both channels belong to: they share a loop, or have loops of their own and the caller serves both. For
 // channels of two goroutines see Detach. A queue pair, its memory and its completions stay where they were made, so keep the old
@@ -47,9 +47,8 @@ type Detached struct {
 
 // queuedThere is an event that nobody has fetched yet.
 type queuedThere struct {
-	ev      Event
-	answers Command
-	child   *Detached // that a ConnectRequest brings
+	queued
+	child *Detached // that a ConnectRequest brings
 }
 
 // Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a request's identifier, which nobody has
@@ -84,22 +83,25 @@ func (id *ID) detach() (*Detached, error) {
 	}
 	d := &Detached{id: id, inst: inst}
 	delete(from.ids, id.handle)
+	along := map[*ID]bool{id: true} // false: it could not come
 	queue := from.queue
 	from.queue = nil
 	for _, q := range queue {
 		request, ok := q.ev.(*ConnectRequest)
+		comes, known := along[q.id]
 		switch {
 		case ok && request.Listener == id.handle:
 			child, err := q.id.detach()
+			along[q.id] = err == nil
 			if err != nil { // its device has just gone: nobody could answer it
 				_ = from.inst.Do(q.id.handle, &DestroyID{})
 				from.forget(q.id)
 				continue
 			}
-			d.queue = append(d.queue, queuedThere{q.ev, q.answers, child})
-		case q.id == id:
-			d.queue = append(d.queue, queuedThere{q.ev, q.answers, nil})
-		default:
+			d.queue = append(d.queue, queuedThere{q, child})
+		case comes:
+			d.queue = append(d.queue, queuedThere{q, nil})
+		case !known:
 			from.queue = append(from.queue, q)
 		}
 	}
@@ -128,15 +130,12 @@ func (c *Channel) attach(d *Detached) error {
 	id.ch = c
 	c.ids[id.handle] = id
 	for _, q := range d.queue {
-		told := id
-		if q.child != nil {
-			if c.attach(q.child) != nil {
-				q.child.Destroy()
-				continue
-			}
-			told = q.child.id
+		if q.child != nil && c.attach(q.child) != nil {
+			q.child.Destroy()
 		}
-		c.sink(told, q.ev, q.answers)
+		if !q.id.gone {
+			c.sink(q.id, q.ev, q.answers)
+		}
 	}
 	return nil
 }

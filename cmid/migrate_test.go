@@ -154,6 +154,52 @@ func TestMigrateListener(t *testing.T) {
 	}
 }
 
+// TestMigrateListenerWithItsChildrensEvents: what waits of an identifier that goes along comes with it, in order, and what waits of one that
+// cannot is nobody's.
+func TestMigrateListenerWithItsChildrensEvents(t *testing.T) {
+	old, now := &nomad{}, &nomad{}
+	from, to := openNomad(t, old), openNomad(t, now)
+	stays := create(t, &old.script, from, states.Connected)
+	old.device = nil
+	l, err := from.CreateID(PortSpaceTCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.BindAddr(MustAddr("0.0.0.0:7471")), l.Listen(0)); err != nil {
+		t.Fatal(err)
+	}
+	child, lost := old.up.NewHandle(), old.up.NewHandle()
+	old.err = map[Handle]error{lost: unix.ENXIO}
+	request := func(h Handle) { old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: h}) }
+	user := func(h Handle, arg uint64) { old.up.Event(h, &DriverEvent{Kind: states.KindUser, Arg: arg}) }
+	request(child)
+	request(lost)
+	user(stays.Handle(), 1)
+	user(child, 2)
+	user(lost, 3)
+	user(l.Handle(), 4)
+	user(child, 5)
+	if err := l.Migrate(to); err != nil {
+		t.Fatal(err)
+	}
+	wantUsers(t, from, stays, 1)
+	if ev, id, err := to.GetEvent(); err != nil || id.Handle() != child {
+		t.Errorf("told %T of %v, %v, want the request", ev, id, err)
+	}
+	for _, want := range []struct {
+		of  Handle
+		arg uint64
+	}{{child, 2}, {l.Handle(), 4}, {child, 5}} {
+		ev, id, err := to.GetEvent()
+		if u, ok := ev.(*User); err != nil || !ok || id.Handle() != want.of || u.Arg != want.arg {
+			t.Errorf("told %+v of %v, %v, want user event %d of %d", ev, id, err, want.arg, want.of)
+		}
+	}
+	if ev, _, err := to.GetEvent(); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("%v was told besides", ev)
+	}
+}
+
 func TestMigrateRefused(t *testing.T) {
 	old := &nomad{}
 	from, to := openNomad(t, old), openNomad(t, &nomad{})

@@ -30,7 +30,7 @@ func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
 	}
 	d := &detached{from: in, ids: []*ident{id}}
 	in.events = append(in.events[:in.first], slices.DeleteFunc(in.events[in.first:], func(ev event) bool {
-		if ev.id != id {
+		if !slices.Contains(d.ids, ev.id) {
 			return false
 		}
 		d.events = append(d.events, ev)
