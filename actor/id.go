@@ -423,7 +423,7 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
 		return
 	}
-	if err := it.rt.unfit(c.To); err != nil {
+	if err := it.rt.CheckOwner(c.To); err != nil {
 		it.fail(c, sender, err)
 		return
 	}

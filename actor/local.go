@@ -30,8 +30,9 @@ var (
 	ErrMailbox = errors.New("the owner's OnLoop or OffLoop was undone by a WithMailbox behind it in its Props")
 )
 
-// unfit says why pid cannot be an owner; nil: it can, as nobody (nil) can.
-func (rt *Runtime) unfit(pid *actor.PID) error {
+// CheckOwner says why pid cannot be an owner, ErrRemoteOwner or ErrMailbox; nil: it can, as nobody (nil) can. CreateID and Handover ask it;
+// so does what owns identifiers for somebody else. Any goroutine.
+func (rt *Runtime) CheckOwner(pid *actor.PID) error {
 	switch {
 	case pid == nil:
 		return nil

@@ -169,7 +169,7 @@ func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	unfit := rt.unfit(owner)
+	unfit := rt.CheckOwner(owner)
 	if unfit != nil {
 		rt.log.Error("rdma: CreateID", "err", unfit)
 	}

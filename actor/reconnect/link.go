@@ -33,6 +33,7 @@ type link struct {
 	failure    error  // of the last of them; nil: there was none
 	cause      error  // why it ended
 	fates      []Fate // of what waited then
+	panicked   any    // why it is restarted
 	orphan     bool   // the owner has stopped: nobody is told
 	told       bool   // Closed was
 
@@ -86,6 +87,7 @@ func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 
 // Receive is the actor's entrance.
 func (l *link) Receive(ctx actor.Context) {
+	defer l.broken()
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
 		if l.current(ctx) {
@@ -149,9 +151,11 @@ func (l *link) Receive(ctx actor.Context) {
 		}
 	case *actor.Started:
 		l.start(ctx)
-	case *actor.Stopping, *actor.Restarting:
-		l.finish(ctx, rdma.ErrStopped)
+	case *actor.Stopping:
+		l.finish(ctx, l.stopped())
 		l.closed()
+	case *actor.Restarting: // after a panic; what waits in the mailbox comes before the end
+		l.finish(ctx, l.stopped())
 	case *actor.DeadLetterResponse:
 		if l.phase == phaseAccepting && l.id.Equal(m.Target) { // the request has gone before it was accepted, and told somebody else
 			l.id = nil
@@ -161,6 +165,22 @@ func (l *link) Receive(ctx actor.Context) {
 	default:
 		l.refuse(message{}, fmt.Errorf("%T is nothing for a reconnecting actor: %w", m, unix.EINVAL))
 	}
+}
+
+// broken notes a panic for Closed: the user's code runs here, in Config.Permanent.
+func (l *link) broken() {
+	if r := recover(); r != nil {
+		l.panicked = r
+		panic(r)
+	}
+}
+
+// stopped is why it ends that has not decided to.
+func (l *link) stopped() error {
+	if l.panicked == nil {
+		return rdma.ErrStopped
+	}
+	return fmt.Errorf("%w: it has panicked: %v", rdma.ErrStopped, l.panicked)
 }
 
 // current reports whether an event is of this generation: what earlier identifiers tell late reaches nobody.
@@ -181,6 +201,12 @@ func (l *link) start(ctx actor.Context) {
 		l.release = context.AfterFunc(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
 	l.lost(ctx)
+	if err := l.rt.CheckOwner(l.owner); err != nil {
+		l.rt.System().Logger().Error("reconnect: " + err.Error())
+		l.orphan = errors.Is(err, rdma.ErrRemoteOwner)
+		l.finish(ctx, err)
+		return
+	}
 	if p := l.cfg.Peers; p != nil {
 		if err := p.join(l.cfg.Peer, self); err != nil {
 			l.finish(ctx, err)

@@ -64,7 +64,7 @@ func (p *Peers) join(node uint64, link *actor.PID) error {
 func (p *Peers) leave(node uint64, link *actor.PID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.links[node].Equal(link) {
+	if was := p.links[node]; was != nil && was.Equal(link) { // it may have been refused
 		delete(p.links, node)
 	}
 }
