@@ -29,3 +29,18 @@ type AH interface {
 // GRHLen is the number of bytes in front of a datagram's payload in its receive buffer: the global routing header, whose place is
 // left even where WC.GRH is false. WC.Bytes counts it.
 const GRHLen = 40
+
+// AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address, for a second where nobody answers.
+// Whoever sends a datagram chooses the address that it says it is from, so who answers strangers on a loop with others makes the handle
+// in parts.
+type AHMaker interface {
+	Device
+	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.
+	CreateAHLater(pd PD, attr *AHAttr) LaterAH
+}
+
+// LaterAH is a Later that makes an address handle.
+type LaterAH struct {
+	Wait func() error            // any goroutine
+	End  func(error) (AH, error) // on the loop
+}

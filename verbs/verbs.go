@@ -28,7 +28,8 @@ type Device interface {
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
-	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)); a nil pd is Device.PD. ErrNotSupported where there are none.
+	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)); a nil pd is Device.PD. ErrNotSupported where there are none. It
+	// may wait: see AHMaker.
 	CreateAH(pd PD, attr *AHAttr) (AH, error)
 	// InitAHFromWC fills in the way back to a datagram's sender from its completion and the GRHLen bytes in front of it
 	// (ibv_init_ah_from_wc(3)). EINVAL when they do not tell; ErrNotSupported as CreateAH.

@@ -19,31 +19,55 @@ type addressHandle struct {
 
 // CreateAH makes an address handle. The kernel resolves the destination's link address first, if it does not know it.
 func (d *device) CreateAH(pd verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
-	if err := d.gone(); err != nil {
-		return nil, err
-	}
-	if d.attr.MaxDatagram == 0 {
-		return nil, fmt.Errorf("uverbs: address handle on %s: %w", d.name, verbs.ErrNotSupported)
-	}
+	later := d.CreateAHLater(pd, attr)
+	return later.End(later.Wait())
+}
+
+var _ verbs.AHMaker = (*device)(nil)
+
+// CreateAHLater is CreateAH, in parts.
+func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 	p, err := d.domainOf(pd)
-	if err != nil {
-		return nil, err
+	switch gone := d.gone(); {
+	case gone != nil:
+		err = gone
+	case d.attr.MaxDatagram == 0:
+		err = fmt.Errorf("uverbs: address handle on %s: %w", d.name, verbs.ErrNotSupported)
 	}
-	a := &addressHandle{pd: p}
-	resp, err := call[createAH, createAHResp](d.k, cmdCreateAH, createAH{PDHandle: p.handle, Attr: ahAttr{
+	if err != nil {
+		return verbs.LaterAH{
+			Wait: func() error { return err },
+			End:  func(err error) (verbs.AH, error) { return nil, err },
+		}
+	}
+	a, k := &addressHandle{pd: p}, d.k
+	request := createAH{PDHandle: p.handle, Attr: ahAttr{
 		GRH: globalRoute{
 			DGID: attr.GRH.DGID, FlowLabel: attr.GRH.FlowLabel, SGIDIndex: attr.GRH.SGIDIndex, HopLimit: attr.GRH.HopLimit,
 			TrafficClass: attr.GRH.TrafficClass,
 		},
 		DLID: attr.DLID, SL: attr.SL, SrcPathBits: attr.SrcPathBits, StaticRate: attr.StaticRate, IsGlobal: bit(attr.Global),
 		PortNum: attr.Port,
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, err)
-	}
-	a.handle, a.num = resp.AHHandle, resp.AHNum
+	}}
 	p.users++
-	return a, nil
+	return verbs.LaterAH{
+		Wait: func() error {
+			return k.aside(func(k *kernel) error {
+				resp, err := call[createAH, createAHResp](k, cmdCreateAH, request)
+				if err == nil {
+					a.handle, a.num = resp.AHHandle, resp.AHNum
+				}
+				return err
+			})
+		},
+		End: func(err error) (verbs.AH, error) {
+			if err != nil {
+				p.users--
+				return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, err)
+			}
+			return a, nil
+		},
+	}
 }
 
 // Close destroys the handle.

@@ -128,3 +128,28 @@ func TestFileStaysForCalls(t *testing.T) {
 		t.Errorf("a call afterwards: %v, want ENODEV", err)
 	}
 }
+
+// TestCreateAHLater: the domain is in use from the beginning, and what fails gives it back.
+func TestCreateAHLater(t *testing.T) {
+	f := newFake(t)
+	f.d.k = kernelOf(t, os.DevNull)
+	if ah, err := f.d.CreateAH(nil, &verbs.AHAttr{}); ah != nil || !errors.Is(err, verbs.ErrNotSupported) {
+		t.Errorf("an address handle of a device without datagrams: %v, %v", ah, err)
+	}
+	f.d.attr.MaxDatagram = 1024
+	later := f.d.CreateAHLater(nil, &verbs.AHAttr{})
+	if f.d.pd.users != 1 {
+		t.Errorf("%d users of the domain, want the handle to come", f.d.pd.users)
+	}
+	ah, err := later.End(unix.ETIMEDOUT)
+	if ah != nil || !errors.Is(err, unix.ETIMEDOUT) || f.d.pd.users != 0 {
+		t.Errorf("%v, %v, %d users, when nobody has answered", ah, err, f.d.pd.users)
+	}
+	later = f.d.CreateAHLater(nil, &verbs.AHAttr{})
+	ah, err = later.End(later.Wait())
+	f.must(err)
+	f.must(ah.Close())
+	if f.d.pd.users != 0 {
+		t.Errorf("%d users of the domain, when its handle is closed", f.d.pd.users)
+	}
+}

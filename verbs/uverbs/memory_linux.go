@@ -81,7 +81,7 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	}
 	mem, err := mapMemory((n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1))
 	if err != nil {
-		return nil, fmt.Errorf("uverbs: %w", err)
+		return nil, fmt.Errorf("uverbs: memory of %d bytes: %w", n, memlock(err, n))
 	}
 	addr := addressOf(mem)
 	resp, err := call[regMR, regMRResp](d.k, cmdRegMR, regMR{
@@ -163,36 +163,54 @@ func (p *domain) place(s *verbs.SGE) (place, error) {
 	return place{addr: s.MR.Addr + uint64(s.Offset), length: s.Length, lkey: s.MR.LKey}, nil
 }
 
-// MemlockError is a registration that RLIMIT_MEMLOCK forbids. It is an ENOMEM.
+// MemlockError is a registration that RLIMIT_MEMLOCK forbids, or may have forbidden. errors.Is finds the kernel's errno, ENOMEM as a rule.
 type MemlockError struct {
 	Limit  uint64 // RLIMIT_MEMLOCK in bytes
-	Pinned uint64 // bytes of the process that are pinned already
+	Pinned uint64 // bytes of the process that are pinned already, as far as the kernel says
 	Need   uint64 // bytes that were to be pinned
+	Err    error  // the kernel's
 }
 
-// Error says what to do.
+// Error says what to do. Need is one region, of many that a loop registers as it goes: a limit that has just room for it is too small
+// again soon.
 func (e *MemlockError) Error() string {
-	return fmt.Sprintf("RLIMIT_MEMLOCK is %d bytes; %d are pinned and %d more needed: raise it (ulimit -l, LimitMEMLOCK= in systemd, "+
-		"--ulimit memlock= for containers)", e.Limit, e.Pinned, e.Need)
+	sure := ""
+	if !e.certain() {
+		sure = "probably "
+	}
+	return fmt.Sprintf("%v, %sbecause RLIMIT_MEMLOCK is %d bytes: raise it to more than all the memory that messages may take "+
+		"(ulimit -l unlimited, LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers); %d are pinned, %d more were asked for now",
+		e.Err, sure, e.Limit, e.Pinned, e.Need)
 }
 
-// Unwrap is ENOMEM.
-func (e *MemlockError) Unwrap() error { return unix.ENOMEM }
+// Unwrap is the kernel's errno.
+func (e *MemlockError) Unwrap() error { return e.Err }
 
-// memlock makes a *MemlockError of an error of reg_mr, if the limit explains it.
+// memlock makes a *MemlockError of an error of reg_mr or mmap, if the limit explains it, or may: the kernel does not say what it has
+// counted.
 func memlock(err error, need int) error {
-	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) {
+	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EAGAIN) {
 		return err
 	}
 	var lim unix.Rlimit
 	if e := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); e != nil || lim.Cur == unix.RLIM_INFINITY {
 		return err
 	}
-	e := &MemlockError{Limit: lim.Cur, Pinned: pinned(), Need: uint64(need)}
-	if e.Pinned+e.Need <= e.Limit {
+	e := &MemlockError{Limit: lim.Cur, Pinned: pinned(), Need: uint64(need), Err: err}
+	if !e.certain() && unlimited() {
 		return err
 	}
 	return e
+}
+
+// certain says that the limit explains it.
+func (e *MemlockError) certain() bool { return e.Pinned+e.Need > e.Limit }
+
+// unlimited says whether the process may lock memory beyond the limit.
+func unlimited() bool {
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	return unix.Capget(&h, &caps[0]) == nil && caps[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }
 
 // pinned is how much of the process is pinned or locked, as the kernel counts it; 0 if it does not say.

@@ -3,6 +3,7 @@ package uverbs
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -136,7 +137,8 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// announce tells the kernel of what was posted. When it refuses, the queue pair is over; what was posted is flushed with the rest.
+// announce tells the kernel of what was posted. When it refuses, the queue pair is over, and its owner is told; what was posted is flushed
+// with the rest.
 func (q *queuePair) announce() {
 	q.dirty = false
 	d := q.dev
@@ -145,11 +147,34 @@ func (q *queuePair) announce() {
 	}
 	switch err := d.k.doorbell(q.handle); {
 	case err == nil:
+		q.refused = 0
 	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV):
 		d.fail(err)
+	case errors.Is(err, unix.ENOTCONN) && d.siw && q.refused < announcements:
+		q.again()
 	default:
 		q.end()
+		q.told(verbs.QPFatal)
 	}
+}
+
+// announcements is how often siw is told once more of what was posted: after 1 ms, 2 ms and so on, for a second in all.
+const announcements = 10
+
+// again announces later. siw does not wait for a queue pair's lock: whoever changes its state at that moment has it, and siw answers as if
+// there were no connection. Where there is none any more, its end is told meanwhile.
+func (q *queuePair) again() {
+	if q.awaits {
+		return
+	}
+	q.awaits = true
+	q.dev.loop.AfterFunc(time.Millisecond<<q.refused, func() {
+		q.awaits = false
+		if q.state == verbs.QPRTS && !q.dirty {
+			q.announce()
+		}
+	})
+	q.refused++
 }
 
 // complete is a completion of the kernel's. One of a queue pair that is no more, or that makes no sense, reaches nobody.

@@ -31,6 +31,8 @@ type queuePair struct {
 	state   verbs.QPState
 	reads   bool // the peer serves Reads, as far as is known
 	dirty   bool // has sends that the kernel does not know of
+	awaits  bool // siw is told of them later,
+	refused uint // after so many times
 	gone    bool
 	leaving *leaving      // its destruction is under way
 	groups  []attachMcast // the multicast groups that it is attached to

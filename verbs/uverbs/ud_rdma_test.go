@@ -4,6 +4,7 @@ package uverbs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -81,4 +82,32 @@ func TestUDMulticast(t *testing.T) {
 	}
 	r.must(s[1].qp.Attach(group, 0))
 	r.must(s[1].qp.Destroy()) // which leaves the group
+}
+
+// TestUDToNobody: an address that nobody answers to holds nothing else up.
+func TestUDToNobody(t *testing.T) {
+	r, s := datagrams(t, 2)
+	index, gid := r.gid()
+	gid[15] = 211 // nobody has that
+	later := r.dev.(verbs.AHMaker).CreateAHLater(nil, &verbs.AHAttr{
+		Global: true, Port: 1, GRH: verbs.GlobalRoute{DGID: gid, SGIDIndex: index, HopLimit: 64},
+	})
+	came := make(chan error, 1)
+	go func() { came <- later.Wait() }()
+	time.Sleep(100 * time.Millisecond)
+	begin := time.Now()
+	s[0].must(s[0].qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState))
+	took := time.Since(begin)
+	select {
+	case err := <-came:
+		t.Errorf("the kernel has not looked for it: %v", err)
+	default:
+	}
+	if ah, err := later.End(<-came); ah != nil || err == nil {
+		t.Errorf("a handle for nobody: %v, %v", ah, err)
+	}
+	t.Logf("another command has taken %v meanwhile", took)
+	if took > 300*time.Millisecond {
+		t.Errorf("another command has waited %v for it", took)
+	}
 }

@@ -1,0 +1,89 @@
+package uverbs
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// refusing is a queue pair of siw's, and a device file that answers ENOTCONN, until answer gives it another one.
+func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while func() bool), answer func(path string)) {
+	t.Helper()
+	f = newFake(t)
+	loop, err := eventloop.New(eventloop.Config{Name: t.Name()})
+	f.must(err)
+	t.Cleanup(func() { f.must(loop.Shutdown(context.Background())) })
+	f.d.k = kernelOf(t, os.DevNull)
+	f.d.loop, f.d.siw, f.q.dirty = loop, true, false
+	alone, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0) // connected to nobody
+	f.must(err)
+	f.must(unix.Dup3(alone, f.d.k.fd, unix.O_CLOEXEC))
+	f.must(unix.Close(alone))
+	events = new([]verbs.QPEvent)
+	f.q.OnEvent(func(ev verbs.QPEvent) { *events = append(*events, ev) })
+	turn = func(while func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); while(); time.Sleep(time.Millisecond) {
+			f.must(loop.Turn())
+			if time.Now().After(deadline) {
+				t.Fatal("nothing came of it")
+			}
+		}
+	}
+	answer = func(path string) {
+		t.Helper()
+		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		f.must(err)
+		f.must(unix.Dup3(fd, f.d.k.fd, unix.O_CLOEXEC))
+		f.must(unix.Close(fd))
+	}
+	return f, events, turn, answer
+}
+
+// TestSiwIsBusy: siw refuses an announcement while somebody changes the queue pair's state. It is told once more, and nothing is over.
+func TestSiwIsBusy(t *testing.T) {
+	f, events, turn, answer := refusing(t)
+	f.q.announce()
+	f.q.announce() // of what was posted next
+	if f.q.refused != 1 || f.q.state != verbs.QPRTS || len(*events) != 0 {
+		t.Fatalf("refused %d times, state %d, told %v; want to wait", f.q.refused, f.q.state, *events)
+	}
+	turn(func() bool { return f.q.refused < 3 })
+	answer(os.DevNull)
+	turn(func() bool { return f.q.awaits })
+	if f.q.refused != 0 || f.q.state != verbs.QPRTS || len(*events) != 0 {
+		t.Errorf("refused %d times, state %d, told %v, when siw has taken it", f.q.refused, f.q.state, *events)
+	}
+}
+
+// TestSiwRefuses: what siw does not take for a second, or for another reason, ends the queue pair, and its owner is told. One that has
+// ended meanwhile tells it itself.
+func TestSiwRefuses(t *testing.T) {
+	f, events, turn, _ := refusing(t)
+	f.q.announce()
+	turn(func() bool { return f.q.state == verbs.QPRTS })
+	if len(*events) != 1 || (*events)[0] != verbs.QPFatal {
+		t.Errorf("told %v, want QPFatal", *events)
+	}
+
+	f, events, turn, _ = refusing(t)
+	f.q.announce()
+	f.q.end()
+	turn(func() bool { return f.q.awaits })
+	if len(*events) != 0 {
+		t.Errorf("told %v of a queue pair that has ended", *events)
+	}
+
+	f, events, _, answer := refusing(t)
+	answer("/dev/full") // ENOSPC
+	f.q.announce()
+	if len(*events) != 1 || f.q.state != verbs.QPError {
+		t.Errorf("told %v, state %d, after another error", *events, f.q.state)
+	}
+}
