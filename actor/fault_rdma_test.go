@@ -303,11 +303,12 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	}
 	for closed := 0; closed < peers; {
 		g := server.any()
-		switch g.msg.(type) {
+		switch m := g.msg.(type) {
 		case *Received, *SendFailed: // the latter: what it was told came too late to be echoed
 			continue
 		case *Closed:
 			closed++
+			is(t, m.Err, ErrPeerLost)
 		}
 		told[g.sender.Id] += kinds([]got{g}) + " "
 	}

@@ -22,6 +22,7 @@ type kernelLike struct {
 	cmid.Driver
 	cqe, wr int
 	fail    int                         // one PostSend of so many fails with ENOMEM for no reason; 0: none
+	refuse  error                       // what every PostSend says; nil: it is done
 	takes   map[states.Op]time.Duration // how long a command waits before it is begun
 	did     map[states.Op]int           // how many of a command were asked for
 	in      *kernelInstance             // of the only loop
@@ -162,6 +163,9 @@ func (q *kernelQP) PostSend(wr *verbs.SendWR) error {
 	}
 	if k := q.d.in.k; len(q.used) >= q.slots || k.fail > 0 && q.d.in.rng.IntN(k.fail) == 0 {
 		return unix.ENOMEM
+	}
+	if err := q.d.in.k.refuse; err != nil {
+		return err
 	}
 	if err := q.QP.PostSend(wr); err != nil {
 		return err

@@ -188,6 +188,48 @@ func TestFlushesOfAnOrdinaryEnd(t *testing.T) {
 	}
 }
 
+// A queue pair that takes nothing any more is dead, although nothing of it completes; one that has no room is not.
+func TestRefusedPostingEndsItsConnection(t *testing.T) {
+	for name, refusal := range map[string]error{"dead": unix.ENOTCONN, "full": unix.ENOMEM} {
+		for _, who := range []string{"a message", "a count"} {
+			t.Run(name+"/"+who, func(t *testing.T) {
+				onKernelLike(t, kernelLike{}, func(w *world, near, far *kernelLike) {
+					p := w.connect()
+					teller, id, rt, k := p.client, p.c, w.rt, near
+					if who == "a count" {
+						teller, id, rt, k = p.server, p.s, w.far, far
+					}
+					w.onLoop(rt, func(*loop) { k.refuse = refusal })
+					for range 2 * defaultCredits {
+						p.client.send(p.c, NewSend([]byte("x")))
+					}
+					time.Sleep(2 * failPatience)
+					settle()
+					w.onLoop(rt, func(*loop) { k.refuse = nil })
+					if st, ok := w.state(id); ok && st == states.Connected != (name == "full") {
+						w.Errorf("after %v it is %v", refusal, st)
+					}
+					if name == "dead" {
+						var q *QueuePairError
+						g := until[*Closed](teller)
+						if err := g[len(g)-1].msg.(*Closed).Err; !errors.As(err, &q) || !errors.Is(err, refusal) {
+							w.Errorf("closed because of %v", err)
+						}
+						return
+					}
+					p.client.send(p.c, &Close{})
+					for _, q := range []*probe{p.client, p.server} {
+						g := until[*Closed](q)
+						if c := g[len(g)-1].msg.(*Closed); c.Err != nil {
+							w.Errorf("closed because of %v", c.Err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
 // A message longer than the peer's receive ends the connection on both sides.
 func TestRawMessageTooLong(t *testing.T) {
 	onFlavors(t, func(w *world) {

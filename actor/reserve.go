@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must find one: on iWARP one that does not
@@ -55,8 +57,12 @@ func (c *conn) give(b *chunk) {
 		}
 		return
 	}
-	if c.pool.srq == nil && !c.over && c.pool.post(c.qp, b) == nil {
-		return
+	if c.pool.srq == nil && !c.over {
+		err := c.pool.post(c.qp, b)
+		if err == nil {
+			return
+		}
+		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
 	}
 	b.arena.put(b)
 	if c.over {
