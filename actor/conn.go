@@ -32,7 +32,8 @@ type conn struct {
 	version uint8   // of the wire; 0: not agreed on
 	goodbye bool    // the peer has said it
 	parting parting // our own
-	waved   uint32  // its number in flight
+	beat    heartbeat
+	waved   uint32 // its number in flight
 
 	regions []*verbs.MR // in pd, of one-sided operations
 
@@ -201,6 +202,8 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 // establish begins the flow of messages: Established has just been told.
 func (c *conn) establish() {
 	c.up = true
+	c.l.watch(c)
+	c.update()
 	if c.in != nil {
 		c.in.tell()
 		c.in.advance(false)
@@ -235,7 +238,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 			c.out.pulled()
 		}
 		switch h.typ {
-		case typeCredit, typeGoodbye:
+		case typeCredit, typeGoodbye, typeProbe, typeAnswer:
 			c.goodbye = h.typ == typeGoodbye
 			c.give(chunk)
 			c.d.pump(c)
@@ -312,16 +315,25 @@ func (c *conn) consumed(m *Received) {
 	c.observe()
 }
 
-// update tells the peer how much was consumed, if that is due.
+// update answers the peer's probe, and tells it how much was consumed, if that is due.
 func (c *conn) update() {
-	if c.mode != modeMessages || !c.up || c.over || c.parting != staying || !c.credits.due() || c.flight.len() >= c.depth {
+	if c.mode != modeMessages || !c.up || c.over || c.parting != staying {
 		return
 	}
-	flags := uint8(0)
-	if c.credits.ask {
-		flags = flagAckNow
+	var err error
+	if c.credits.owing && c.flight.len() < c.depth {
+		if err = c.control(typeAnswer, 0); err == nil {
+			c.credits.owing = false
+		}
 	}
-	switch err := c.control(typeCredit, flags); {
+	if err == nil && c.credits.due() && c.flight.len() < c.depth {
+		flags := uint8(0)
+		if c.credits.ask {
+			flags = flagAckNow
+		}
+		err = c.control(typeCredit, flags)
+	}
+	switch {
 	case err == nil:
 	case errors.Is(err, unix.ENOMEM):
 		c.retry()
@@ -357,6 +369,7 @@ func (c *conn) stop() {
 	if c.patience != nil {
 		c.patience.Stop()
 	}
+	c.unwatch()
 	for c.queue.len() > 0 {
 		c.unsent++
 		c.it.sendFailed(c.queue.pop(), flushed())

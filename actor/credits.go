@@ -25,6 +25,10 @@ type credits struct {
 	readTold uint16 // what the peer was told of read
 	reading  bool   // Reads are under way
 
+	probing bool   // ours is not answered
+	owing   bool   // the peer's
+	beats   uint32 // probes and answers of the peer's
+
 	ackNow bool // the peer wants to know as soon as everything is consumed
 	ask    bool // we want to know
 	asked  bool // we are about to close, and have sent all we had
@@ -51,6 +55,20 @@ func (c *credits) take(h header) error {
 	c.pulled = h.pulled
 	if h.flags&flagAckNow != 0 {
 		c.ackNow = true
+	}
+	switch h.typ {
+	case typeProbe:
+		if c.owing {
+			return &ProtocolError{"a probe before the last was answered"}
+		}
+		c.owing = true
+		c.beats++
+	case typeAnswer:
+		if !c.probing {
+			return &ProtocolError{"an answer to no probe"}
+		}
+		c.probing = false
+		c.beats++
 	}
 	if h.control() {
 		return nil
@@ -83,6 +101,11 @@ func (c *credits) due() bool {
 	default:
 		return unstated > 0 && unstated >= (c.receive+1)/2
 	}
+}
+
+// signs counts what shows that the peer is there.
+func (c *credits) signs() uint64 {
+	return uint64(c.received) + uint64(c.acked) + uint64(c.pulled) + uint64(c.beats)
 }
 
 // finishing reports whether we are about to close, and nothing is missing but our own last statement.

@@ -222,6 +222,27 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	return cmd, strings.TrimSpace(at)
 }
 
+// A process that was stopped says nothing, and its kernel goes on taking what comes: it is given up for its silence.
+func TestPeerIsStopped(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	p := newProbe(t, sys, rt.OnLoop(), nil)
+	cmd, at := startPeer(t)
+	id := rt.CreateID(p.pid, Keepalive(300*time.Millisecond, 3*time.Second))
+	p.send(id, &Dial{Addr: at})
+	next[*Established](p)
+	p.send(id, NewSend([]byte("are you there?")))
+	next[*Received](p)
+	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	d, _ := next[*Disconnected](p)
+	is(t, d.Err, ErrPeerLost)
+	is(t, d.Err, unix.ETIMEDOUT)
+	c, _ := next[*Closed](p)
+	is(t, c.Err, ErrPeerLost)
+}
+
 // The kernel says for a process that was killed what an orderly one would: FIN. What is missing is the goodbye.
 func TestPeerIsKilled(t *testing.T) {
 	sys := testSystem(t)

@@ -18,6 +18,8 @@ const (
 	typeOffer  = 3 // stands for a message that is to be read
 	// From version 3 on.
 	typeGoodbye = 4 // the last message
+	typeProbe   = 5 // wants an answer
+	typeAnswer  = 6
 )
 
 // flagAckNow asks for a credit update as soon as everything received has been consumed.
@@ -39,7 +41,7 @@ func (h header) put(b []byte) {
 // control reports whether the message is about the connection: it is a header only, and takes no credit.
 func (h header) control() bool { return h.typ != typeData && h.typ != typeOffer }
 
-var controlNames = [...]string{typeCredit: "a credit update", typeGoodbye: "a goodbye"}
+var controlNames = [...]string{typeCredit: "a credit update", typeGoodbye: "a goodbye", typeProbe: "a probe", typeAnswer: "an answer"}
 
 // parseHeader takes the header off a message.
 func parseHeader(b []byte) (h header, err error) {
@@ -48,7 +50,7 @@ func parseHeader(b []byte) (h header, err error) {
 	}
 	h = header{b[0], b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
 	switch {
-	case h.typ < typeData || h.typ > typeGoodbye:
+	case h.typ < typeData || h.typ > typeAnswer:
 		return h, &ProtocolError{fmt.Sprintf("unknown message type %d", h.typ)}
 	case h.flags&^flagAckNow != 0:
 		return h, &ProtocolError{fmt.Sprintf("unknown flags %#x", h.flags)}

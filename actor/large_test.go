@@ -421,7 +421,7 @@ func TestOfferThatIsNotServed(t *testing.T) {
 		var c *conn
 		w.onLoop(w.far, func(l *loop) {
 			c = w.conn(l, p.s)
-			c.qp = deaf{c.qp}
+			c.qp = &deaf{QP: c.qp}
 		})
 		p.client.send(p.c, NewSend(pattern(60<<10, 1)))
 		took := elapsed(func() {
@@ -437,11 +437,14 @@ func TestOfferThatIsNotServed(t *testing.T) {
 	})
 }
 
-// deaf is a queue pair whose Reads never leave.
-type deaf struct{ verbs.QP }
+// deaf is a queue pair whose Reads never leave, nor what is posted behind one.
+type deaf struct {
+	verbs.QP
+	stuck bool
+}
 
-func (q deaf) PostSend(wr *verbs.SendWR) error {
-	if wr.Op == verbs.Read {
+func (q *deaf) PostSend(wr *verbs.SendWR) error {
+	if q.stuck = q.stuck || wr.Op == verbs.Read; q.stuck {
 		return nil
 	}
 	return q.QP.PostSend(wr)

@@ -28,7 +28,8 @@ type loop struct {
 	sendBudget budget // of what messages are sent from at once
 	heldBudget budget // of what peers read messages from
 
-	memoryBudget int         // bytes for one-sided operations that may still be registered
+	memoryBudget int // bytes for one-sided operations that may still be registered
+	lookouts     map[keepalive]*lookout
 	messages     []*Received // free
 	returns      returns     // any goroutine
 }

@@ -15,14 +15,15 @@ import (
 type Option func(*config)
 
 type config struct {
-	device   cmid.Driver
-	log      *slog.Logger
-	observer Observer
-	loops    int
-	loop     eventloop.Config
-	each     func(i int) eventloop.Config
-	timeouts Timeouts
-	limits   Limits
+	device    cmid.Driver
+	log       *slog.Logger
+	observer  Observer
+	loops     int
+	loop      eventloop.Config
+	each      func(i int) eventloop.Config
+	timeouts  Timeouts
+	keepalive keepalive
+	limits    Limits
 }
 
 // Timeouts are how long each phase may take. Zero fields keep their defaults.
@@ -53,9 +54,10 @@ type Limits struct {
 
 func defaultConfig() config {
 	return config{
-		loops:    1,
-		timeouts: Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
-		limits:   Limits{100_000, 1024, 256, 65_536, 1 << 30, 1 << 30, 1 << 30},
+		loops:     1,
+		keepalive: keepalive{15 * time.Second, 45 * time.Second},
+		timeouts:  Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
+		limits:    Limits{100_000, 1024, 256, 65_536, 1 << 30, 1 << 30, 1 << 30},
 	}
 }
 
@@ -128,6 +130,7 @@ type idOptions struct {
 	raw        bool
 	manual     bool
 	memory     int           // bytes
+	keepalive  *keepalive    // nil: the runtime's
 	accept     time.Duration // 0: the runtime's
 	ctx        context.Context
 }
@@ -156,7 +159,7 @@ func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handle
 // ConnParam leaves no Reads to one side there are none, and both directions' limits follow.
 //
 // On the embedded device memory is taken when messages come. On the kernel's devices each connection has receives for all credits and
-// thirteen more, of at most 16 KiB, from its beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of
+// fifteen more, of at most 16 KiB, from its beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of
 // both sides also say how many sends can be under way at the device; Limits.SendQueue more wait here.
 func WithMessages(maxBytes, credits int) IDOption {
 	return func(o *idOptions) {

@@ -14,8 +14,8 @@ import (
 // ends. The memory of a message that was consumed is posted again before the peer is told of it.
 
 // controlReceives is how many receives a connection needs beyond the credits it grants: for the credit updates that its peer may have
-// under way, and its goodbye (docs/wire.md).
-const controlReceives = updatesMax + 1
+// under way, its goodbye, a probe and an answer (docs/wire.md).
+const controlReceives = updatesMax + 3
 
 // updatesMax is how many credit updates may be under way.
 const updatesMax = 4 + offersMax

@@ -15,10 +15,19 @@ import (
 type end struct {
 	credits
 	out []header
+	bye bool // it has said goodbye
 }
 
 // update is what conn.update sends.
 func (e *end) update() {
+	if e.bye {
+		return
+	}
+	if e.owing {
+		e.out = append(e.out, e.header(typeAnswer, 0))
+		e.told(0)
+		e.owing = false
+	}
 	if !e.due() {
 		return
 	}
@@ -30,9 +39,9 @@ func (e *end) update() {
 	e.told(flags)
 }
 
-// However two ends take turns, no more credit updates are under way than receives are kept for them, and no more data than credits.
-func TestCreditUpdatesUnderWay(t *testing.T) {
-	most := 0
+// However two ends take turns, no more of what takes no credit is under way than receives are kept for it, and no more data than credits.
+func TestControlMessagesUnderWay(t *testing.T) {
+	most, all := 0, 0
 	for seed := range uint64(20000) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		var ends [2]end
@@ -41,10 +50,22 @@ func TestCreditUpdatesUnderWay(t *testing.T) {
 			ends[i].receive, ends[1-i].send = n, n
 		}
 		slow := 1 + rng.IntN(80) // how much less than the rest what the second sends is taken in
-		for range 200 {
+		for step := range 200 {
 			i := rng.IntN(2)
 			e, peer := &ends[i], &ends[1-i]
-			switch what := rng.IntN(10); {
+			what := rng.IntN(11)
+			if e.bye {
+				what = 4 // it says nothing any more; what it has said comes
+			}
+			switch {
+			case what == 10 && step > 150 && rng.IntN(4) == 0:
+				e.bye = true
+				e.out = append(e.out, e.header(typeGoodbye, 0))
+				e.told(0)
+			case what == 10 && !e.probing:
+				e.probing = true
+				e.out = append(e.out, e.header(typeProbe, 0))
+				e.told(0)
 			case what < 3 && e.window() > 0 && !e.asked:
 				typ := uint8(typeData)
 				if e.offered-e.pulled < offersMax && rng.IntN(3) > 0 {
@@ -75,15 +96,21 @@ func TestCreditUpdatesUnderWay(t *testing.T) {
 				e.update()
 			}
 			for i := range ends {
-				updates, data := 0, ends[1-i].received-ends[1-i].consumed
+				updates, others, data := 0, 0, ends[1-i].received-ends[1-i].consumed
 				for _, h := range ends[i].out {
-					if h.typ == typeCredit {
+					switch {
+					case h.typ == typeCredit:
 						updates++
-					} else {
+					case h.control():
+						others++
+					default:
 						data++
 					}
 				}
-				most = max(most, updates)
+				most, all = max(most, updates), max(all, others)
+				if others > controlReceives-updatesMax {
+					t.Fatalf("seed %d: a goodbye, probes and answers under way are %d", seed, others)
+				}
 				if updates > updatesMax {
 					t.Fatalf("seed %d: %d credit updates are under way, and there are %d receives for them", seed, updates, updatesMax)
 				}
@@ -92,6 +119,9 @@ func TestCreditUpdatesUnderWay(t *testing.T) {
 				}
 			}
 		}
+	}
+	if all < controlReceives-updatesMax {
+		t.Errorf("never more than %d others were under way, of %d: the test does not try hard enough", all, controlReceives-updatesMax)
 	}
 	if most < updatesMax-2 { // what states offers states what was consumed too: no more have been seen
 		t.Errorf("never more than %d updates were under way, of %d: the test does not try hard enough", most, updatesMax)

@@ -103,7 +103,7 @@ func (rt *Runtime) addLoop(i int) error {
 	}
 	l := &loop{
 		el: el, boxes: rt.boxes, rt: rt, ids: make(map[*ident]struct{}),
-		memoryBudget: rt.cfg.limits.Memory,
+		memoryBudget: rt.cfg.limits.Memory, lookouts: make(map[keepalive]*lookout),
 	}
 	l.returns.l = l
 	limits := &rt.cfg.limits

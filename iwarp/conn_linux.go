@@ -45,6 +45,8 @@ type conn struct {
 	fd    int
 	phase phase
 
+	came, went uint64 // bytes, read and written
+
 	initiator   bool
 	established bool
 	fresh       bool // established, and not at rest since
@@ -179,6 +181,7 @@ func (c *conn) read() (any bool) {
 			return true
 		}
 		any = true
+		c.came += uint64(n)
 		if len(in.land) > 0 {
 			c.core.Landed(now, in.land, n, in.staging)
 			clear(in.land)
@@ -224,6 +227,7 @@ func (c *conn) output(now time.Time) {
 			c.broken(now, err)
 			return
 		}
+		c.went += uint64(n)
 		c.core.Advance(now, n)
 		if n < want {
 			c.block()

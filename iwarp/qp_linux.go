@@ -129,6 +129,27 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return q.conn.core.PostRecv(wr)
 }
 
+// Came is how many bytes were read from the socket.
+func (q *queuePair) Came() uint64 {
+	if q.conn == nil {
+		return 0
+	}
+	return q.conn.came
+}
+
+// Went is how many bytes were written to the socket, less those that it still has.
+func (q *queuePair) Went() uint64 {
+	c := q.conn
+	if c == nil || c.fd < 0 {
+		return 0
+	}
+	left, err := unix.IoctlGetInt(c.fd, unix.SIOCOUTQ)
+	if err != nil {
+		left = 0 // it has ended
+	}
+	return c.went - uint64(left)
+}
+
 // Destroy flushes and frees the queue pair. A connection ends with it; a request that was not answered stays.
 func (q *queuePair) Destroy() error {
 	c := q.conn

@@ -268,5 +268,15 @@ type QP interface {
 	Destroy() error
 }
 
+// Mover is a QP that knows how far its transport is, in bytes: a large message that is under way is no silence. Others know of whole work
+// requests only. Loop goroutine only.
+type Mover interface {
+	QP
+	// Came is how many bytes have come from the peer, of whatever.
+	Came() uint64
+	// Went is how many of ours the peer's transport has acknowledged. It may cost a system call.
+	Went() uint64
+}
+
 // ErrNotSupported is returned for an operation the device does not have.
 var ErrNotSupported = errors.New("verbs: not supported by this device")

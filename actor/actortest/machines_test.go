@@ -226,7 +226,7 @@ func TestCutDial(t *testing.T) {
 // A stream that does not get through ends after 30 s, and its other end learns of that when it speaks.
 func TestCutStream(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
-		c := converse(w)
+		c := converse(w, rdma.Keepalive(0, 0)) // nobody speaks but as said here
 		w.Cut("mem0", "mem1")
 		begin := w.Elapsed()
 		c.server.Send(c.passive, rdma.NewSend([]byte("lost")))
@@ -243,6 +243,27 @@ func TestCutStream(t *testing.T) {
 		if e := actortest.Next[*rdma.Disconnected](c.client); !errors.Is(e.Err, unix.ECONNRESET) {
 			t.Errorf("disconnected because of %v", e.Err)
 		}
+		actortest.Next[*rdma.Closed](c.client)
+	})
+}
+
+// A program that was stopped answers no probe, and is given up by its peers; the transport has noticed nothing.
+func TestFreezeIsNoticed(t *testing.T) {
+	flavors(t, func(t *testing.T, w *actortest.World) {
+		c := converse(w)
+		c.server.Silent(time.Hour)
+		w.Freeze("mem1")
+		begin := w.Elapsed()
+		e := actortest.Next[*rdma.Disconnected](c.server)
+		if !errors.Is(e.Err, rdma.ErrPeerLost) || !errors.Is(e.Err, unix.ETIMEDOUT) {
+			t.Errorf("disconnected because of %v", e.Err)
+		}
+		if d := w.Elapsed() - begin; d > 51*time.Second {
+			t.Errorf("it was noticed after %v", d)
+		}
+		actortest.Next[*rdma.Closed](c.server)
+		w.Thaw("mem1")
+		actortest.Next[*rdma.Disconnected](c.client)
 		actortest.Next[*rdma.Closed](c.client)
 	})
 }

@@ -35,6 +35,7 @@ type Poller struct {
 	waits   int
 	woken   bool
 	closed  bool
+	timer   *time.Timer   // Wait's
 	kick    chan struct{} // holds a token when pending or woken changed; ends the Wait under way
 }
 
@@ -132,9 +133,13 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	}
 	var expired <-chan time.Time // nil never comes
 	if timeout > 0 && p.clock == nil {
-		t := time.NewTimer(timeout)
-		defer t.Stop()
-		expired = t.C
+		if p.timer == nil {
+			p.timer = time.NewTimer(timeout)
+		} else {
+			p.timer.Reset(timeout)
+		}
+		defer p.timer.Stop()
+		expired = p.timer.C
 	}
 	for {
 		select {

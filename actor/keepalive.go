@@ -1,0 +1,217 @@
+package actor
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// A peer that is frozen, or whose machine is gone, says nothing, and no transport notices while nobody sends. So a peer that was not heard
+// for a while is sent a probe, which it answers (docs/wire.md); one that is silent for too long is given up.
+//
+// Silence is counted in looks at the connections, which a loop takes at intervals, and not in time: a loop that one of its own actors has
+// held for a minute, a machine that was suspended, a clock that jumps: each is one look without news, and before the next the sockets are
+// read. While messages flow nothing is done: a look compares counts that there are for other reasons.
+//
+// What is large needs time, and what is behind it waits. So bytes that come are a sign of life, whatever they are part of, and while a
+// probe has not got through, what the transport moves before it is none of the peer's silence (verbs.Mover, and completions).
+
+// keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero: never.
+type keepalive struct{ idle, gone time.Duration }
+
+// looksIdle is how many looks there are in keepalive.idle.
+const looksIdle = 3
+
+func newKeepalive(idle, gone time.Duration) keepalive {
+	if idle <= 0 {
+		return keepalive{}
+	}
+	return keepalive{idle, max(gone, 2*idle)}
+}
+
+// WithKeepalive says when a peer of a messages connection that was not heard is sent a probe, and after what silence it is given up:
+// 15 s and 45 s. The connection then ends with a *LostError (ErrPeerLost, ETIMEDOUT). An idle of 0 is no keepalive; gone is at least twice
+// idle. Both are the earliest time, and up to a third of idle may be added. Messages that flow make it cost nothing; an idle connection
+// sends and answers one small message in idle, or its peer does.
+//
+// A peer whose loop one of its actors holds does not answer meanwhile: gone is what it may take. On the kernel's devices so is a single Read
+// or Write of the peer's, or of ours, behind which the answer waits: with large ones on a slow network cut them, or say more. Peers of version
+// 2, and raw connections, have no probes: see Raw.
+func WithKeepalive(idle, gone time.Duration) Option {
+	return func(c *config) { c.keepalive = newKeepalive(idle, gone) }
+}
+
+// Keepalive is WithKeepalive for one identifier, or for a listener's connections.
+func Keepalive(idle, gone time.Duration) IDOption {
+	return func(o *idOptions) {
+		k := newKeepalive(idle, gone)
+		o.keepalive = &k
+	}
+}
+
+// lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
+type lookout struct {
+	l     *loop
+	every time.Duration
+	gone  int // looks
+	conns []*conn
+	timer *eventloop.Timer
+	look  uint32 // its number
+	left  int    // connections that it has not seen
+}
+
+// heartbeat is a connection's part of it.
+type heartbeat struct {
+	lookout *lookout // nil: none
+	at      int      // in its conns
+	look    uint32   // the last that has seen it
+	quiet   int      // looks without a sign of the peer
+	heard   uint64   // what was heard by the last
+	moved   uint64   // what was moved by the last
+	probe   uint32   // number in flight of the last probe
+}
+
+// unknown is that nothing was noted yet.
+const unknown = math.MaxUint64
+
+// watch has c looked at from now on.
+func (l *loop) watch(c *conn) {
+	k := l.rt.cfg.keepalive
+	if o := c.it.opts.keepalive; o != nil {
+		k = *o
+	}
+	if k.idle == 0 || !c.courteous() {
+		return
+	}
+	o := l.lookouts[k]
+	if o == nil {
+		every := max(k.idle/looksIdle, 1)
+		o = &lookout{l: l, every: every, gone: int((k.gone + every - 1) / every)}
+		o.timer = l.el.NewTimer(o.begin)
+		l.lookouts[k] = o
+	}
+	if len(o.conns) == 0 {
+		o.timer.Reset(o.every)
+	}
+	c.beat = heartbeat{lookout: o, at: len(o.conns), look: o.look}
+	o.conns = append(o.conns, c)
+}
+
+// unwatch ends it.
+func (c *conn) unwatch() {
+	o := c.beat.lookout
+	if o == nil {
+		return
+	}
+	c.beat.lookout = nil
+	last := len(o.conns) - 1
+	moved := o.conns[last]
+	o.conns[c.beat.at], moved.beat.at = moved, c.beat.at
+	o.conns[last] = nil
+	o.conns = o.conns[:last]
+	if last == 0 {
+		o.conns = nil
+		o.timer.Stop()
+	}
+}
+
+// begin begins a look.
+func (o *lookout) begin() {
+	o.look++
+	o.left = len(o.conns)
+	_ = o.l.el.Schedule(o) // refused after the loop's end only
+}
+
+// Run looks at some connections, the last first, so that one that goes meanwhile makes none be left out; sockets are served in between.
+func (o *lookout) Run(budget int) (more bool) {
+	for ; budget > 0 && o.left > 0; budget-- {
+		o.left--
+		if o.left < len(o.conns) {
+			if c := o.conns[o.left]; c.beat.look != o.look {
+				c.beat.look = o.look
+				c.lookAfter()
+			}
+		}
+	}
+	switch {
+	case o.left > 0:
+		return true
+	case len(o.conns) > 0:
+		o.timer.Reset(o.every)
+	}
+	return false
+}
+
+// LoopName names it in the loop's reports of stalls.
+func (o *lookout) LoopName() string { return "keepalive" }
+
+// lookAfter is a look at one connection.
+func (c *conn) lookAfter() {
+	b := &c.beat
+	if heard := c.heard(); heard != b.heard {
+		b.heard, b.quiet = heard, 0
+		return
+	}
+	if b.quiet >= looksIdle && c.moves() || c.parting != staying {
+		return
+	}
+	b.quiet++
+	switch {
+	case b.quiet >= b.lookout.gone && c.goodbye:
+		c.it.breakOff(nil) // it has gone, as it said
+	case b.quiet >= b.lookout.gone:
+		silence := time.Duration(b.quiet) * b.lookout.every
+		c.it.breakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
+	case b.quiet >= looksIdle:
+		if b.quiet == looksIdle {
+			b.moved = unknown
+		}
+		c.probe()
+	}
+}
+
+// heard counts the signs of the peer.
+func (c *conn) heard() uint64 {
+	n := c.credits.signs()
+	if c.in != nil {
+		n += uint64(c.in.done)
+	}
+	if m, ok := c.qp.(verbs.Mover); ok {
+		n += m.Came()
+	}
+	return n
+}
+
+// moves reports whether the transport has moved anything since the last look that a probe may wait behind.
+func (c *conn) moves() bool {
+	var n uint64
+	if !c.credits.probing || int32(c.flight.head-c.beat.probe) <= 0 {
+		n = uint64(c.flight.head)
+	}
+	if m, ok := c.qp.(verbs.Mover); ok {
+		n += m.Went()
+	}
+	before := c.beat.moved
+	c.beat.moved = n
+	return before != unknown && before != n
+}
+
+// probe asks the peer for a sign, if there is room, and the last time was answered.
+func (c *conn) probe() {
+	if c.credits.probing || c.goodbye || c.flight.len() >= c.depth {
+		return
+	}
+	switch err := c.control(typeProbe, 0); {
+	case err == nil:
+		c.credits.probing = true
+		c.beat.probe = c.flight.next - 1
+	case !errors.Is(err, unix.ENOMEM): // else the next look tries again
+		c.refused(verbs.Send, err)
+	}
+}
