@@ -89,7 +89,7 @@ func TestUDToNobody(t *testing.T) {
 	r, s := datagrams(t, 2)
 	index, gid := r.gid()
 	gid[15] = 211 // nobody has that
-	later := r.dev.(verbs.AHMaker).CreateAHLater(nil, &verbs.AHAttr{
+	later := r.dev.CreateAHLater(nil, &verbs.AHAttr{
 		Global: true, Port: 1, GRH: verbs.GlobalRoute{DGID: gid, SGIDIndex: index, HopLimit: 64},
 	})
 	came := make(chan error, 1)
