@@ -188,7 +188,7 @@ func (it *ident) told(m *told) {
 	it.moved(m.cause())
 	switch ev := m.ev.(type) {
 	case *cmid.Closed:
-		it.destroyed()
+		it.returned(ev)
 		return
 	case *cmid.Established:
 		it.established(ev, m.answers)

@@ -62,7 +62,9 @@ func (it *ident) destroy(cause error) {
 	it.farewell(func() {
 		ev := it.id.Do(&cmid.DestroyID{})
 		it.moved(states.OpDestroyID)
-		if ev != nil {
+		if closed, ok := ev.(*cmid.Closed); ok {
+			it.returned(closed)
+		} else if ev != nil {
 			it.destroyed()
 		}
 	})
@@ -87,6 +89,14 @@ func (it *ident) answerLate() {
 	}
 }
 
+// returned is the device's answer to destroy.
+func (it *ident) returned(ev *cmid.Closed) {
+	if ev.Err != nil {
+		it.cause = errors.Join(it.cause, ErrHeld, ev.Err)
+	}
+	it.destroyed()
+}
+
 // destroyed: nothing of the identifier is left in the device. What its queue pair had is flushed, and told before Closed.
 func (it *ident) destroyed() {
 	if it.gone {
@@ -99,7 +109,7 @@ func (it *ident) destroyed() {
 	it.rt.sys.Root.Stop(it.pid)
 }
 
-// ErrHeld is why an identifier was closed that its device had not given back when Shutdown had no more time.
+// ErrHeld is why an identifier was closed that its device had not given back when Shutdown had no more time, or has refused to.
 var ErrHeld = errors.New("the device has not given the identifier back")
 
 // abandoned ends an identifier that the device holds beyond the runtime's end.

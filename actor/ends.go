@@ -94,18 +94,32 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	it.l.removed(it.id.Device())
 	it.endOf(ev, answers)
 	if !it.opts.manual {
-		it.destroy(&RemovedError{ev.Device})
+		it.destroy(&RemovedError{ev.Device, ev.Err})
 	}
 	it.part()
 }
 
-// RemovedError is why an identifier was closed whose device has gone. errors.Is: ENODEV.
-type RemovedError struct{ Device string }
+// RemovedError is why an identifier was closed whose device has gone. Err is why it has, where that is not its removal: see
+// cmid.DeviceRemoval. errors.Is: ENODEV, and Err.
+type RemovedError struct {
+	Device string
+	Err    error
+}
 
-func (e *RemovedError) Error() string { return "the device " + e.Device + " is gone" }
+func (e *RemovedError) Error() string {
+	if e.Err != nil {
+		return "the device " + e.Device + " cannot be used any more: " + e.Err.Error()
+	}
+	return "the device " + e.Device + " is gone"
+}
 
-// Unwrap gives ENODEV.
-func (e *RemovedError) Unwrap() error { return unix.ENODEV }
+// Unwrap gives ENODEV, and the reason where there is one.
+func (e *RemovedError) Unwrap() []error {
+	if e.Err != nil {
+		return []error{unix.ENODEV, e.Err}
+	}
+	return []error{unix.ENODEV}
+}
 
 // endOf tells of an end, once. A Disconnect is answered by it; any other command that waited has failed, and the owner is told of both.
 // A Manual owner is told of a removal that follows, too: it has to destroy the identifier.
@@ -133,7 +147,7 @@ func (it *ident) endOf(ev Event, answers Command) {
 				err = e.Err
 			}
 		case *cmid.DeviceRemoval:
-			err = &RemovedError{e.Device}
+			err = &RemovedError{e.Device, e.Err}
 		}
 		it.answer(answers, &cmid.CommandFailed{FailureBase: it.failure(answers, opName(answers), err)})
 	}

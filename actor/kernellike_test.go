@@ -23,6 +23,7 @@ type kernelLike struct {
 	cqe, wr int
 	fail    int                         // one PostSend of so many fails with ENOMEM for no reason; 0: none
 	refuse  error                       // what every PostSend says; nil: it is done
+	holds   error                       // what it answers to DestroyID; nil: it gives identifiers back
 	takes   map[states.Op]time.Duration // how long a command waits before it is begun
 	did     map[states.Op]int           // how many of a command were asked for
 	in      *kernelInstance             // of the only loop
@@ -66,13 +67,20 @@ func (in *kernelInstance) Do(h cmid.Handle, cmd cmid.Command) error {
 		delete(in.late, h)
 	}
 	in.k.did[cmd.Op()]++
+	do := func() error {
+		err := in.Instance.Do(h, cmd)
+		if cmd.Op() == states.OpDestroyID && err == nil {
+			return in.k.holds
+		}
+		return err
+	}
 	d := in.k.takes[cmd.Op()]
 	if d == 0 {
-		return in.Instance.Do(h, cmd)
+		return do()
 	}
 	t := in.l.NewTimer(func() {
 		delete(in.late, h)
-		if err := in.Instance.Do(h, cmd); !errors.Is(err, cmid.ErrPending) {
+		if err := do(); !errors.Is(err, cmid.ErrPending) {
 			in.up.Done(h, cmd, err)
 		}
 	})

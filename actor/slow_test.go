@@ -207,6 +207,26 @@ func TestShutdownDoesNotWaitForTheKernel(t *testing.T) {
 	}
 }
 
+// An owner is told that the device has refused to give its identifier back, and why.
+func TestDeviceHolds(t *testing.T) {
+	for _, takes := range []time.Duration{0, time.Second} {
+		inWorld(t, 0, func(w *world) {
+			w.f.Host("third").AddDevice("mem2", "10.0.0.9")
+			k := &kernelLike{holds: unix.EINVAL, takes: map[states.Op]time.Duration{states.OpDestroyID: takes}}
+			rt := w.open2(k.over(w.f.Host("third").Driver()))
+			owner := newProbe(w, w.sys, rt.OnLoop(), nil)
+			id, _ := listen(owner, rt, "10.0.0.9:7471")
+			owner.send(id, &DestroyID{})
+			c, _ := next[*Closed](owner)
+			is(w, c.Err, ErrHeld)
+			is(w, c.Err, unix.EINVAL)
+			if err := rt.Shutdown(context.Background()); err != nil {
+				w.Error(err)
+			}
+		})
+	}
+}
+
 // A device that is pulled out while it is used is dropped without an error, each owner is told once, what an owner holds stays readable,
 // and the device works when it is plugged in again.
 func TestDeviceComesBack(t *testing.T) {

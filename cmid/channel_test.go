@@ -261,6 +261,28 @@ func TestNothingAfterDestroy(t *testing.T) {
 	}
 }
 
+// TestDestroyIsRefused: an identifier that the device does not give back is gone all the same, and its owner hears why.
+func TestDestroyIsRefused(t *testing.T) {
+	s := &script{}
+	c := open(t, s)
+	id := create(t, s, c, states.Connected)
+	s.answers[states.OpDestroyID] = unix.EINVAL
+	if err := id.Destroy(); !errors.Is(err, unix.EINVAL) || c.Len() != 0 {
+		t.Errorf("%v, and %d identifiers; want EINVAL and none", err, c.Len())
+	}
+	id = create(t, s, c, states.Connected)
+	s.answers[states.OpDestroyID] = ErrPending
+	cmd := &DestroyID{}
+	if ev := id.Do(cmd); ev != nil {
+		t.Errorf("answered %v", ev)
+	}
+	s.up.Done(id.Handle(), cmd, unix.EINVAL)
+	ev, _, _ := c.GetEvent()
+	if closed, ok := ev.(*Closed); !ok || !errors.Is(closed.Err, unix.EINVAL) || c.Len() != 0 {
+		t.Errorf("told %v, and %d identifiers; want Closed with EINVAL, and none", ev, c.Len())
+	}
+}
+
 func TestRequestForADestroyedListener(t *testing.T) {
 	s := &script{}
 	c := open(t, s)

@@ -29,7 +29,8 @@ type Instance interface {
 	// CreateID makes an identifier. EINVAL, EPROTONOSUPPORT for a port space the device does not have.
 	CreateID(h Handle, ps PortSpace) error
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event); ErrPending: Upcalls.Done will tell,
-	// later; anything else: it failed, with an errno. DestroyID is never refused; after it no upcall names h.
+	// later; anything else: it failed, with an errno. After DestroyID no upcall names h, but for its Done; its failure says that the device
+	// holds the identifier nevertheless.
 	Do(h Handle, cmd Command) error
 	// Info is what rdma_get_local_addr(3) and its like tell now.
 	Info(h Handle) Info

@@ -77,10 +77,12 @@ type (
 		EventBase
 		Err error // nil: an orderly end, as far as the device can tell. The actor layer knows more: see its ErrPeerLost
 	}
-	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
+	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed; else why its driver cannot be used any more,
+	// such as a *verbs.CredentialsError.
 	DeviceRemoval struct {
 		EventBase
 		Device string
+		Err    error
 	}
 	// MulticastJoin is RDMA_CM_EVENT_MULTICAST_JOIN.
 	MulticastJoin struct {
@@ -120,7 +122,7 @@ type (
 	// Closed is the last event of every identifier (ours).
 	Closed struct {
 		EventBase
-		Err error // why; nil: its owner asked, or both sides had finished
+		Err error // why, or that the device has not given it back; nil: its owner asked, or both sides had finished
 		// Sends by their fate. Delivered: the peer has consumed it. Unsent: never left this side. Unknown: it left, and the
 		// connection ended before the peer said so.
 		Delivered, Unsent, Unknown uint64

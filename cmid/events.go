@@ -139,7 +139,7 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindDisconnected:
 		return &Disconnected{EventBase: base, Err: disconnectError(ev)}
 	case states.KindDeviceRemoval:
-		return &DeviceRemoval{EventBase: base, Device: in.Device}
+		return &DeviceRemoval{EventBase: base, Device: in.Device, Err: ev.Err}
 	case states.KindMulticastJoin:
 		return &MulticastJoin{EventBase: base, Addr: ev.Addr, UD: *ev.ud()}
 	case states.KindMulticastError:

@@ -182,11 +182,19 @@ func (id *ID) Do(cmd Command) Event {
 		return nil
 	case answeredByEvent(cmd) && !id.awaits(cmd):
 		return nil // an event from inside was its answer
+	case op == states.OpDestroyID:
+		return id.closed(err)
 	case err != nil:
 		id.forgo(cmd)
 		return id.failed(cmd, before, err)
 	}
 	return id.accepted(cmd)
+}
+
+// closed is the answer to DestroyID. With an error the device has not given the identifier back; nothing can be done with it any more.
+func (id *ID) closed(err error) Event {
+	id.ch.forget(id)
+	return &Closed{EventBase: EventBase{ID: id.handle}, Err: err}
 }
 
 // mark is a place in an identifier's history that a command which failed at once returns to.
@@ -250,10 +258,13 @@ func (id *ID) done(cmd Command, err error) {
 		return // an event was faster, and was its answer
 	}
 	var answer Event
-	if err != nil {
+	switch {
+	case cmd.Op() == states.OpDestroyID:
+		answer = id.closed(err)
+	case err != nil:
 		id.forgo(cmd)
 		answer = id.failed(cmd, id.mark(), err)
-	} else {
+	default:
 		answer = id.accepted(cmd)
 	}
 	if answer != nil {
@@ -270,9 +281,6 @@ func (id *ID) accepted(cmd Command) Event {
 		return &Bound{EventBase: base, Local: in.Local, Device: in.Device}
 	case *Listen:
 		return &Listening{EventBase: base, Local: id.Info().Local, Backlog: id.backlog}
-	case *DestroyID:
-		id.ch.forget(id)
-		return &Closed{EventBase: base}
 	case *Establish:
 		in := id.Info()
 		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}

@@ -48,7 +48,7 @@ func (o *owner) Receive(ctx actor.Context) {
 	case *rdma.Disconnected:
 		o.ended(ctx, m.Err)
 	case *rdma.DeviceRemoval:
-		o.ended(ctx, &rdma.RemovedError{Device: m.Device})
+		o.ended(ctx, &rdma.RemovedError{Device: m.Device, Err: m.Err})
 	case *rdma.Closed:
 		o.closed(ctx, m)
 	}

@@ -231,7 +231,7 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	case *rdma.Disconnected:
 		l.down(ctx, ev.Err, nil)
 	case *rdma.DeviceRemoval:
-		l.down(ctx, &rdma.RemovedError{Device: ev.Device}, nil)
+		l.down(ctx, &rdma.RemovedError{Device: ev.Device, Err: ev.Err}, nil)
 	case rdma.Failure:
 		if l.phase == phaseDialling || l.phase == phaseAccepting {
 			l.down(ctx, ev, ev)

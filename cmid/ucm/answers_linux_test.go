@@ -40,17 +40,6 @@ func TestForgedAnswers(t *testing.T) {
 	b.k.short = 0
 }
 
-// TestCredentials: EACCES from every command means one thing.
-func TestCredentials(t *testing.T) {
-	b := newBench(t)
-	id := b.create()
-	b.k.answer = func(wrote, []byte) error { return unix.EACCES }
-	err := b.in.Do(id.h, &cmid.ResolveRoute{})
-	if !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), "setuid") {
-		t.Errorf("%v: want EACCES, and what may be the cause", err)
-	}
-}
-
 // TestNewCommands: a kernel that lacks the commands of 2025 answers EINVAL, which we know better.
 func TestNewCommands(t *testing.T) {
 	b := newBench(t)

@@ -26,7 +26,7 @@ func deviceFor(f *uabi.File, local netip.Addr) (name string, ok bool, err error)
 	const uid = 1 // nothing will be told
 	id, err := f.CreateID(uid, uabi.PortSpaceTCP, uabi.QPTypeRC)
 	if err != nil {
-		return "", false, credentials(err)
+		return "", false, err
 	}
 	defer func() { _, _ = f.DestroyID(id) }()
 	sa, err := sockaddr(cmid.AddrFrom(local, 0))

@@ -27,7 +27,7 @@
 // # Errors
 //
 // Errnos are the kernel's. Open fails with an [OpenError] that says which module or permission is missing; a connect beyond
-// MaxConnects with a [BusyError].
+// MaxConnects with a [BusyError]. EACCES from BindAddr is a port below 1024, and from everything else what Credentials says.
 //
 // # Limitations
 //
@@ -35,6 +35,15 @@
 // kernel 127.0.0.1 is a wildcard: a listener there has its port on every local address, and what comes for another one than loopback is
 // rejected here (RejectConsumerDefined), and nobody is told. Devices are told apart by the kernel's index, which needs Linux 5.9 and
 // netlink; else by node GUID: of two on one network interface, such as rxe0 and siw0, which have the same, the first by name is then taken
-// for both. A process that changes its credentials (setuid,
-// capset) after Open is answered EACCES from then on.
+// for both.
+//
+// # Credentials
+//
+// The kernel takes commands from threads with the very credentials that a file was opened with. setuid(2), capset(2) and their like give
+// each thread of a Go program its own, so a program that uses them after it has started cannot use the kernel's devices: neither a channel
+// that it has opened before, nor, on some of its threads, one that it opens later. Such a program drops its privileges before it is
+// executed (systemd's User=, setpriv(1)), or executes itself again afterwards. It is told with a [verbs.CredentialsError]: by Open, where
+// the threads that are asked differ, else by the first command that is refused. Then the channel's file is closed, which gives back to the
+// kernel what commands cannot any more; every identifier is told DeviceRemoval with that reason, and a DestroyID has succeeded when the
+// kernel holds nothing. An identifier whose DestroyID the kernel refuses for another reason is named in a [HeldError].
 package ucm

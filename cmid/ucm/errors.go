@@ -40,11 +40,11 @@ func (e *BusyError) Error() string {
 // Unwrap gives EAGAIN.
 func (e *BusyError) Unwrap() error { return e.Err }
 
-// HeldError says that Close has not waited for identifiers that the kernel did not give back in time. It destroys them when it gets to
-// it; until then their goroutines, and the descriptor, stay.
+// HeldError says that the kernel has not given identifiers back. From Close: not in time. It destroys them when it gets to it; until then
+// their goroutines, and the descriptor, stay. From a DestroyID: it has refused, and holds them until the channel is closed.
 type HeldError struct {
 	IDs []HeldID
-	Err error // ETIMEDOUT
+	Err error // ETIMEDOUT; of a DestroyID the kernel's
 }
 
 // HeldID is an identifier that the kernel holds.
@@ -66,5 +66,5 @@ func (e *HeldError) Error() string {
 	return s
 }
 
-// Unwrap gives ETIMEDOUT.
+// Unwrap gives the errno.
 func (e *HeldError) Unwrap() error { return e.Err }

@@ -33,7 +33,7 @@ func (in *instance) catchUp() {
 // fetch fetches up to n events, and reports whether there may be more.
 func (in *instance) fetch(n int) (more bool) {
 	for range n {
-		if in.closed {
+		if in.closed || in.lost != nil {
 			return false
 		}
 		err := in.file.GetEvent(&in.got)
@@ -43,23 +43,11 @@ func (in *instance) fetch(n int) (more bool) {
 		case errors.Is(err, unix.EAGAIN):
 			return false
 		default:
-			in.dead(err)
+			in.lose(fmt.Errorf("get_event: %w", err))
 			return false
 		}
 	}
 	return true
-}
-
-// dead ends a channel that tells nothing any more: to its owners every device has gone.
-func (in *instance) dead(err error) {
-	if in.reg != nil {
-		_ = in.reg.Remove() // it would stay readable
-	}
-	err = fmt.Errorf("get_event: %w", credentials(err))
-	for h := range in.ids {
-		in.told = cmid.DriverEvent{Kind: states.KindDeviceRemoval, Err: err}
-		in.up.Event(h, &in.told)
-	}
 }
 
 // take tells an event, if there is anybody to tell. Events name identifiers by uid: numbers are used again at once.

@@ -47,7 +47,8 @@ var faultRoles = map[string]func(s *side, at cmid.Addr){
 		say("ready")
 		s.sleep()
 	},
-	"everything": everything,
+	"everything":  everything,
+	"credentials": changesCredentials,
 }
 
 // sleep leaves the channel alone until the process is killed.

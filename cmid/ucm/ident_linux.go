@@ -2,6 +2,7 @@ package ucm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -67,7 +68,10 @@ func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
 	if _, ok := cmd.(*cmid.DestroyID); ok {
 		return id.destroy(cmd)
 	}
-	return credentials(id.do(cmd))
+	if in.lost != nil {
+		return in.lost.err
+	}
+	return in.checked(id.do(cmd))
 }
 
 func (id *ident) do(cmd cmid.Command) error {
@@ -233,9 +237,10 @@ func (id *ident) destroy(cmd cmid.Command) error {
 	case id.away != nil:
 		id.lane.drop(id.away)
 		return cmid.ErrPending
+	case in.lost != nil && id.qp == nil:
+		return in.lost.giveBack(id)
 	case id.phase == unconnected && id.qp == nil:
-		id.giveBack()
-		return nil
+		return id.given(id.giveBack())
 	}
 	id.giveBackOffLoop()
 	return cmid.ErrPending
@@ -255,13 +260,35 @@ func (id *ident) group() any {
 
 func (id *ident) iwarp() bool { return id.dev != nil && id.dev.iwarp }
 
-// giveBack is DESTROY_ID, whose errors say that the identifier is not there.
-func (id *ident) giveBack() { _, _ = id.in.file.DestroyID(id.kid) }
+// giveBack is DESTROY_ID. ENOENT is as good as done: the identifier is not there.
+func (id *ident) giveBack() error {
+	if _, err := id.in.file.DestroyID(id.kid); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+// given is what DESTROY_ID's answer means: done, or it will be when the channel is closed, or the kernel holds the identifier.
+func (id *ident) given(err error) error {
+	in := id.in
+	switch {
+	case err == nil || in.closed: // then the file is, next
+		return nil
+	case in.lost != nil || in.denied(err):
+		return in.lost.giveBack(id)
+	}
+	return &HeldError{IDs: []HeldID{id.heldBy("destroy_id")}, Err: err}
+}
+
+// heldBy names the identifier as one that the kernel holds.
+func (id *ident) heldBy(doing string) HeldID {
+	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
+}
 
 // giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have under way: a host that has died costs a
 // queue pair seconds. Memory, completion queues and domains have it until then.
 func (id *ident) giveBackOffLoop() {
-	in, cmd, last := id.in, id.ending.cmd, id.waitsForPeer()
+	in, last := id.in, id.waitsForPeer()
 	var qp verbs.Later
 	if id.qp != nil {
 		qp = id.qp.DestroyLater()
@@ -276,20 +303,28 @@ func (id *ident) giveBackOffLoop() {
 		if !last {
 			destroyQP()
 		}
-		id.giveBack()
+		err := id.giveBack()
 		if last {
 			destroyQP()
 		}
-		return nil
-	}, func(error) {
+		return err
+	}, func(err error) {
 		if qp.End != nil {
 			_ = qp.End(went) // its owner may have destroyed it already
 		}
 		id.qp = nil
-		if cmd != nil && !in.closed {
-			in.up.Done(id.h, cmd, nil)
+		_ = in.checked(went)
+		if err = id.given(err); !errors.Is(err, cmid.ErrPending) {
+			id.destroyed(err)
 		}
 	})
+}
+
+// destroyed tells that the identifier is the kernel's no more, or why it is.
+func (id *ident) destroyed(err error) {
+	if cmd := id.ending.cmd; cmd != nil && !id.in.closed {
+		id.in.up.Done(id.h, cmd, err)
+	}
 }
 
 // offLoop executes a command that may wait in the kernel. after is told its error, and gives what is told of it.
@@ -307,7 +342,7 @@ func (id *ident) aside(l *lane, doing string, call func() error, after func(erro
 	id.lane = l
 	id.away = id.in.offLoop(l, id, doing, call, func(err error) {
 		id.away = nil
-		tell := after(err)
+		tell := after(id.in.checked(err))
 		if id.ending != nil {
 			id.giveBackOffLoop()
 			return

@@ -2,7 +2,6 @@ package ucm
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -40,12 +39,13 @@ type instance struct {
 	mail       mailbox           // what has come back
 	got        uabi.EventResp    // the event that was fetched
 	told       cmid.DriverEvent  // as it is told
+	lost       *loss             // nil: the channel works
 	closed     bool
 }
 
 // Open opens an event channel. The error is an *OpenError.
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
-	f, err := openChannel(d.cfg.node)
+	f, err := openShared(d.cfg.node)
 	if err != nil {
 		return nil, err
 	}
@@ -118,24 +118,19 @@ func (in *instance) Limits(h cmid.Handle) cmid.Limits {
 
 // CreateID makes an identifier.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
-	if in.closed {
+	switch {
+	case in.closed:
 		return unix.EBADF
+	case in.lost != nil:
+		return in.lost.err
 	}
 	id := &ident{in: in, h: h, ps: ps}
 	var err error
 	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), id.qpType()); err != nil {
-		return credentials(err)
+		return in.checked(err)
 	}
 	in.ids[h] = id
 	return nil
-}
-
-// credentials says in words what EACCES means for every command of a channel.
-func credentials(err error) error {
-	if err == unix.EACCES { //nolint:errorlint // uabi gives bare errnos
-		return fmt.Errorf("the channel belongs to other credentials: open it after setuid(2) and its like, in the process that uses it: %w", err)
-	}
-	return err
 }
 
 // Info tells addresses and device.
@@ -180,7 +175,9 @@ func (in *instance) Close() error {
 		err = errors.Join(err, d.close())
 	}
 	in.devices, in.gone = nil, nil
-	err = errors.Join(err, in.file.Close())
+	if in.lost == nil {
+		err = errors.Join(err, in.file.Close())
+	}
 	if held {
 		err = errors.Join(err, in.held())
 	}
@@ -190,7 +187,7 @@ func (in *instance) Close() error {
 func (in *instance) held() error {
 	e := &HeldError{Err: unix.ETIMEDOUT}
 	for id, doing := range in.busy {
-		e.IDs = append(e.IDs, HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing})
+		e.IDs = append(e.IDs, id.heldBy(doing))
 	}
 	return e
 }

@@ -280,17 +280,22 @@ func (s *share) tidy(j *job) {
 	}
 }
 
-// undisturbed gives the goroutine a thread of its own, which ends with it, and which no signal reaches. A signal would have the kernel
-// break a wait off and begin the command again, and a CONNECT of soft-iWARP's that begins again fails (EADDRNOTAVAIL): it has bound its
-// socket already. Go's scheduler sends signals to busy threads all the time.
+// undisturbed gives the goroutine a thread of its own, which ends with it, and which no signal reaches, but for the one that has all
+// threads execute a system call (setuid): whoever has sent it waits for each of them, with the whole program. A signal would have the
+// kernel break a wait off and begin the command again, and a CONNECT of soft-iWARP's that begins again fails (EADDRNOTAVAIL): it has bound
+// its socket already. Go's scheduler sends signals to busy threads all the time.
 func undisturbed() {
 	runtime.LockOSThread()
 	var all unix.Sigset_t
 	for i := range all.Val {
 		all.Val[i] = ^uint64(0)
 	}
-	for _, fault := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS} {
-		all.Val[(fault-1)/64] &^= 1 << ((fault - 1) % 64) // those are the thread's own doing, and Go's panics
+	const everyThread = 33 // Go's, and the C library's
+	for _, open := range []unix.Signal{
+		unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS, // the thread's own doing, and Go's panics
+		everyThread,
+	} {
+		all.Val[(open-1)/64] &^= 1 << ((open - 1) % 64)
 	}
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &all, nil); err != nil {
 		panic(err) // EINVAL alone is possible, and how is a constant

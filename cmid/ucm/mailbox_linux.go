@@ -53,7 +53,15 @@ func (m *mailbox) Run(int) bool {
 	for _, fn := range list {
 		fn()
 	}
+	m.in.lost.settle()
 	return false
+}
+
+// expects says whether something has not come back.
+func (m *mailbox) expects() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.away > 0
 }
 
 // settle waits, on the loop, until everything has come back, and reports whether something has not.

@@ -72,6 +72,10 @@ func (d *detached) Destroy() {
 	d.from.lanes.destroys.run(&job{
 		group: d.id.group(), peer: d.id.peer.Addr(),
 		call: func() error { _, err := file.DestroyID(kid); return err },
-		then: func(error) {},
+		then: func(err error) {
+			if err != nil {
+				_ = d.from.loop.Post(func() { d.from.denied(err) }) // refused when the loop ends, and the file is closed with it
+			}
+		},
 	})
 }

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/verbs"
+	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
 // Where the kernel shows its devices.
@@ -46,6 +51,43 @@ func openChannel(node string) (*uabi.File, error) {
 		return nil, &OpenError{Path: node, Err: errors.Join(err, unix.ENOTTY), Remedy: "this is no device file: is /dev mounted?"}
 	}
 	return uabi.FromFD(fd), nil
+}
+
+// openShared opens an event channel that all threads may use.
+func openShared(node string) (*uabi.File, error) {
+	runtime.LockOSThread() // whose credentials the file has
+	defer runtime.UnlockOSThread()
+	f, err := openChannel(node)
+	if err == nil && !shared(f.FD()) {
+		_ = f.Close()
+		err := &verbs.CredentialsError{File: "rdma_cm", Err: unix.EACCES}
+		return nil, &OpenError{Path: node, Err: err, Remedy: "this process cannot use it"}
+	}
+	return f, err
+}
+
+// witnesses is how many other threads are asked whether they may use a file. Those of a process that has changed its credentials may
+// not, except for those that have begun since.
+const witnesses = 4
+
+// shared says whether other threads may use the file that this one, which its goroutine is locked to, has opened.
+func shared(fd int) bool {
+	var begun, done sync.WaitGroup
+	var refused atomic.Bool
+	begun.Add(witnesses)
+	for range witnesses {
+		done.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			begun.Done()
+			begun.Wait() // so that each has a thread of its own
+			if !uverbs.Allowed(fd) {
+				refused.Store(true)
+			}
+		})
+	}
+	done.Wait()
+	return !refused.Load()
 }
 
 // discover finds the device file: the kernel is asked, which loads the module; else sysfs; else it is where it usually is. The error says

@@ -3,6 +3,7 @@ package uverbs
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ const (
 // kernel is an open device file.
 type kernel struct {
 	fd   int
+	file string // its name
 	page []byte
 
 	mu    sync.Mutex
@@ -41,7 +43,7 @@ func openKernel(path string) (*kernel, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	k := &kernel{fd: fd, page: page}
+	k := &kernel{fd: fd, file: filepath.Base(path), page: page}
 	*at[cmdHdr](page, doorbellAt) = header(cmdPostSend, unsafe.Sizeof(postSend{}), unsafe.Sizeof(postSendResp{}))
 	*at[postSend](page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
 	return k, nil
@@ -138,17 +140,27 @@ func (k *kernel) doorbell(qp uint32) error {
 func (k *kernel) write(off int, h cmdHdr) error {
 	*at[cmdHdr](k.page, off) = h
 	buf := k.page[off : off+4*int(h.InWords)]
+	n, err := k.put(buf)
+	if err == unix.EACCES { //nolint:errorlint // put gives bare errnos
+		n, err = Denied(k.fd, k.file, func() (int, error) { return k.put(buf) })
+	}
+	if err == nil && n != len(buf) {
+		return fmt.Errorf("wrote %d of %d bytes: %w", n, len(buf), unix.EIO)
+	}
+	return err
+}
+
+// put is the one write(2).
+func (k *kernel) put(buf []byte) (int, error) {
 	for {
 		n, _, errno := unix.Syscall(unix.SYS_WRITE, uintptr(k.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
 		runtime.KeepAlive(k)
-		switch {
-		case errno == unix.EINTR:
-		case errno != 0:
-			return errno
-		case int(n) != len(buf):
-			return fmt.Errorf("wrote %d of %d bytes: %w", n, len(buf), unix.EIO)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
 		default:
-			return nil
+			return 0, errno
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (q *queuePair) announce() {
 	switch err := d.k.doorbell(q.handle); {
 	case err == nil:
 		q.refused = 0
-	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV):
+	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV) || denied(err):
 		d.fail(err)
 	case errors.Is(err, unix.ENOTCONN) && d.siw && q.refused < announcements:
 		q.again()

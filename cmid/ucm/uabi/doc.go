@@ -6,7 +6,7 @@
 // sockaddrs, GIDs and GUIDs in network order.
 //
 // A [File] may be used by several goroutines at once. Its methods are system calls; which of them the kernel lets wait is told there.
-// Their errors are bare errnos, or a [ResponseError].
+// Their errors are bare errnos, a [ResponseError], or a verbs.CredentialsError.
 //
 // Traps of the interface that are handled here: a command's whole struct is supplied, because most handlers copy it whatever the header
 // says; a response goes to memory that neither moves nor is collected during the call; read(2), writev(2) and POLLOUT do not exist; a

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
 // Kernel executes commands: the device file, or in tests a script.
@@ -57,13 +59,17 @@ type device struct {
 	closed bool
 }
 
-// Write is the one write(2).
+// Write is the one write(2). A *verbs.CredentialsError says that the kernel takes no commands from this thread.
 func (d *device) Write(frame, _ []byte) (int, error) {
 	if err := d.begin(); err != nil {
 		return 0, err
 	}
 	defer d.end()
-	return unix.Write(d.fd, frame)
+	n, err := unix.Write(d.fd, frame)
+	if err == unix.EACCES { //nolint:errorlint // Write gives bare errnos
+		return uverbs.Denied(d.fd, "rdma_cm", func() (int, error) { return unix.Write(d.fd, frame) })
+	}
+	return n, err
 }
 
 // Lend is for the commands of another channel that name this one.

@@ -1,0 +1,37 @@
+package ucm
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSetuidReachesLanes: a thread that no signal reaches would have setuid(2) wait for it for ever, and with it the whole program. It
+// runs in a process of its own, whose credentials are its last.
+func TestSetuidReachesLanes(t *testing.T) {
+	if os.Getenv("UCM_SETUID") == "" {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestSetuidReachesLanes$")
+		cmd.Env = append(os.Environ(), "UCM_SETUID=1")
+		overdue := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+		defer overdue.Stop()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	begun, release := make(chan struct{}), make(chan struct{})
+	go func() {
+		undisturbed()
+		defer runtime.UnlockOSThread()
+		close(begun)
+		<-release
+	}()
+	<-begun
+	defer close(release)
+	if err := syscall.Setuid(os.Getuid()); err != nil {
+		t.Fatal(err)
+	}
+}

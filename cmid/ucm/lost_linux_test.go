@@ -1,0 +1,147 @@
+package ucm
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// deny has the kernel take none of the commands that come from now on, c's or, with 0, any.
+func (b *bench) deny(c uabi.Command) {
+	b.k.answer = func(w wrote, _ []byte) error {
+		if c == 0 || w.cmd == c {
+			return &verbs.CredentialsError{File: "rdma_cm", Err: unix.EACCES}
+		}
+		return nil
+	}
+}
+
+func (b *bench) isClosed() bool {
+	b.k.mu.Lock()
+	defer b.k.mu.Unlock()
+	return b.k.closed
+}
+
+// TestCredentials: when the kernel takes no commands any more, the channel's file is closed, everybody is told why, and nothing else is
+// tried. What is destroyed then is given back with the file.
+func TestCredentials(t *testing.T) {
+	b := newBench(t)
+	one, other := b.create(), b.create()
+	other.listening, b.in.listeners = true, 1
+	b.deny(0)
+	var c *verbs.CredentialsError
+	if err := b.in.Do(one.h, &cmid.ResolveRoute{}); !errors.As(err, &c) || !errors.Is(err, unix.EACCES) {
+		t.Errorf("%v: want a CredentialsError, which is EACCES", err)
+	}
+	if len(b.up.events) != 0 {
+		t.Errorf("told %+v in the middle of a command", b.up.events)
+	}
+	if err := b.loop.Turn(); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.up.events) != 2 {
+		t.Errorf("told %+v, want both identifiers", b.up.events)
+	}
+	for _, e := range b.up.events {
+		if e.ev.Kind != states.KindDeviceRemoval || !errors.As(e.ev.Err, &c) {
+			t.Errorf("told %+v, want a removal with the reason", e)
+		}
+	}
+	tried := len(b.k.did())
+	if err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP); !errors.As(err, &c) {
+		t.Errorf("create_id: %v", err)
+	}
+	if err := b.in.Do(one.h, &cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.As(err, &c) {
+		t.Errorf("bind_addr: %v", err)
+	}
+	for n, id := range []*ident{one, other} {
+		if err := b.in.Do(id.h, &cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
+			t.Errorf("destroy_id: %v", err)
+		} else if err != nil {
+			b.until("its end", func() bool { return len(b.up.done) == n+1 })
+		}
+		if !b.isClosed() {
+			t.Error("destroyed, and the kernel has it still")
+		}
+	}
+	if n := len(b.k.did()); n != tried {
+		t.Errorf("%v was tried on a file that is closed", b.k.did()[tried:])
+	}
+}
+
+// TestDeniedDestroy: a DestroyID that the kernel does not take has succeeded when the file is closed and no call holds it any more.
+func TestDeniedDestroy(t *testing.T) {
+	for _, phase := range []phase{unconnected, connected} { // on the loop, and off it
+		b := newBench(t)
+		id, connecting := b.create(), b.create().on(true)
+		id.phase = phase
+		release := b.hold(uabi.CommandConnect)
+		if err := b.connect(connecting); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+		b.reaches(uabi.CommandConnect, 1)
+		b.deny(uabi.CommandDestroyID)
+		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+			t.Errorf("destroy_id: %v, want ErrPending", err)
+		}
+		b.until("the file's end", func() bool { return b.in.lost != nil && b.in.lost.closed })
+		if len(b.up.done) != 0 {
+			t.Errorf("done %+v: a connect holds the file", b.up.done)
+		}
+		close(release)
+		b.until("both answers", func() bool { return len(b.up.done) == 2 })
+		if d := b.up.done[1]; d.h != id.h || d.err != nil {
+			t.Errorf("done %+v, want the destruction last, and done", b.up.done)
+		}
+	}
+}
+
+// TestRefusedDestroy: an identifier that the kernel refuses to destroy is named. That it is not there any more is no refusal.
+func TestRefusedDestroy(t *testing.T) {
+	for _, phase := range []phase{unconnected, connected} {
+		for errno, want := range map[unix.Errno]bool{unix.ENOENT: false, unix.EINVAL: true} {
+			b := newBench(t)
+			id := b.create()
+			id.phase = phase
+			b.k.answer = func(w wrote, _ []byte) error {
+				if w.cmd == uabi.CommandDestroyID {
+					return errno
+				}
+				return nil
+			}
+			err := b.in.Do(id.h, &cmid.DestroyID{})
+			if errors.Is(err, cmid.ErrPending) {
+				b.until("the answer", func() bool { return len(b.up.done) == 1 })
+				err = b.up.done[0].err
+			}
+			var held *HeldError
+			if got := errors.As(err, &held); got != want || got && (held.IDs[0].Handle != id.h || !errors.Is(err, errno)) {
+				t.Errorf("%v: %v, want it held: %v", errno, err, want)
+			}
+			b.k.answer = nil
+		}
+	}
+}
+
+// TestPrivilegedPort: EACCES is also what a port's privilege costs. It ends nothing.
+func TestPrivilegedPort(t *testing.T) {
+	b := newBench(t)
+	id := b.create()
+	b.k.answer = func(w wrote, _ []byte) error {
+		if w.cmd == uabi.CommandBind {
+			return unix.EACCES
+		}
+		return nil
+	}
+	err := b.in.Do(id.h, &cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:80")})
+	var c *verbs.CredentialsError
+	if !errors.Is(err, unix.EACCES) || errors.As(err, &c) || b.in.lost != nil {
+		t.Errorf("%v: want EACCES and nothing else", err)
+	}
+}
