@@ -19,6 +19,7 @@ type home interface {
 
 // mailLoop is the part of a loop that its mailboxes need. The zero value is ready.
 type mailLoop struct {
+	closing atomic.Bool // its actors get what they have been sent, and nothing more
 	handoff atomic.Bool // an actor off the loop was woken: yield before blocking
 	inner   *mailbox    // whose message is being received; the loop's
 	ended   atomic.Bool
@@ -42,6 +43,18 @@ func (l *loop) turned() {
 }
 
 func (l *loop) over() bool { return l.mail.ended.Load() }
+
+// lastCall is behind everything that an actor may still receive: its loop waits for no more. Else actors that talk to each other
+// would keep it from ending.
+type lastCall struct{}
+
+// lastCalls ends the loop's actors' receiving. Loop goroutine.
+func (l *loop) lastCalls() {
+	l.mail.closing.Store(true)
+	for _, m := range l.boxes.of(l) {
+		m.pass(lastCall{})
+	}
+}
 
 // bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can stop, everything else is answered.
 // On a goroutine of its own, because the poster may hold locks.

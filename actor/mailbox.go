@@ -55,6 +55,8 @@ type mailbox struct {
 	busy      bool  // an invocation is under way
 	suspended bool  // since a failure, until its supervisor has decided; and before Started
 	closed    bool  // the actor has stopped
+	last      bool  // it receives nothing more but what stops it
+	closes    bool  // the actor receives a PoisonPill as *poisoned; else it stops, as Proto.Actor has it. Set by the maker
 
 	home    home
 	self    eventloop.Runnable // itself, as the loop's watchdog is told
@@ -65,8 +67,6 @@ type mailbox struct {
 	// overflow is asked on the posting goroutine about a message that would be the over-th beyond limit. It has answered the message, or
 	// admits it: to its place in the data lane, so that a sender's order is kept. Set by the maker, with limit.
 	overflow func(msg any, over int32) (admit bool)
-	// pill is what a PoisonPill comes to, which the actor then receives. nil: the actor stops, as Proto.Actor has it. Set by the maker.
-	pill any
 	// leftover answers a message that the stopped actor will not get, as it was posted (in its envelope). nil: a dead letter, so
 	// that a sender gets what the PID of a dead actor gives, *actor.DeadLetterResponse. Set by the maker.
 	leftover func(msg any)
@@ -95,6 +95,9 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 	m.invoker = invoker
 	if ctx, ok := invoker.(local); ok {
 		boxesOf(ctx.ActorSystem()).add(ctx.Self().Id, m)
+	}
+	if l := m.loop(); l != nil && l.mail.closing.Load() {
+		m.pass(lastCall{}) // whether lastCalls has seen it, or not
 	}
 }
 
@@ -136,8 +139,8 @@ func (m *mailbox) PostUserMessage(msg any) {
 			return
 		}
 	case *actor.PoisonPill:
-		if m.pill != nil {
-			msg = m.pill
+		if m.closes {
+			msg = &poisoned{}
 		}
 	}
 	if n := m.data.Add(1); n > m.limit && m.limit > 0 && !m.overflow(msg, n-m.limit) {
@@ -250,13 +253,13 @@ func (m *mailbox) Run(budget int) (more bool) {
 	}()
 	m.busy = true
 	m.begin(true)
-	over := m.home.over()
+	over := m.last || m.home.over()
 	m.turn(budget, over)
 	m.home.turned()
 	m.end()
 	m.busy = false
 	finished = true
-	return m.rest(over)
+	return m.rest(over || m.last)
 }
 
 func (m *mailbox) turn(budget int, over bool) {
@@ -272,6 +275,8 @@ func (m *mailbox) turn(budget int, over bool) {
 		switch {
 		case !ok:
 			return
+		case msg == lastCall{}:
+			m.last, over = true, true
 		case actor.UnwrapEnvelopeMessage(msg) == nil:
 			m.refuse(msg)
 		case m.closed || over && !poison(msg):

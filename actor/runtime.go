@@ -195,7 +195,7 @@ func (rt *Runtime) admit() bool {
 func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
 	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o}
 	it.box = newMailbox(l)
-	it.box.leftover, it.box.overflow, it.box.limit, it.box.pill = it.leftover, it.overflow, int32(rt.cfg.limits.Mailbox), &poisoned{}
+	it.box.leftover, it.box.overflow, it.box.limit, it.box.closes = it.leftover, it.overflow, int32(rt.cfg.limits.Mailbox), true
 	return it
 }
 

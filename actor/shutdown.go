@@ -20,7 +20,7 @@ const abortFor = time.Second
 // destroyed when ctx ends; their owners get Closed. Then the device's memory and queues are freed and the loops stopped. Nothing
 // is left: no goroutine, no file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to 100 s for an
 // identifier, and does not let itself be hurried. Owners of such are told Closed, with ErrHeld. Actors of the application that run on the
-// loops can still be stopped afterwards, but receive nothing more. The ActorSystem is the caller's: it is not shut down.
+// loops receive what they have been sent until then. They can still be stopped afterwards, but receive nothing more. The ActorSystem is the caller's: it is not shut down.
 //
 // Messages that owners still have (see Runtime.Held: retained, being received or on their way) are waited for until ctx ends. Then the
 // memory they are in is not freed, so that they stay readable, and the error says how many there are.
@@ -266,8 +266,9 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	return err
 }
 
-// close frees what connections share, and the device.
+// close frees what connections share, and the device, and lets the actors have what they have been sent.
 func (l *loop) close() error {
+	l.lastCalls()
 	for _, d := range l.devices {
 		d.close()
 	}
