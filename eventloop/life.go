@@ -29,10 +29,6 @@ type life struct {
 	done    chan struct{}
 }
 
-// errGoexit is what Shutdown tells when a callback has ended the loop's goroutine: runtime.Goexit (testing's FailNow), or a panic in
-// OnPanic.
-var errGoexit = errors.New("a callback ended the loop's goroutine (runtime.Goexit, or a panic in OnPanic)")
-
 // claim makes the caller the one who runs the loop, in mode m. A hosted loop may be claimed again by its host.
 func (l *Loop) claim(m mode) error {
 	l.life.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,16 +168,70 @@ func TestShutdownOfWorkWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestGoexitInACallbackEndsTheLoop(t *testing.T) {
+// A callback that ends its goroutine costs nobody else anything: the loop goes on on another one, with what the turn had still to do.
+func TestGoexitStaysWithItsCallback(t *testing.T) {
+	var reported atomic.Int32
 	p := eventlooptest.NewPoller()
-	l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
+	l := newLoop(t, eventloop.Config{Poller: p, OnPanic: func(p eventloop.Panic) {
+		if err, ok := p.Value.(error); !ok || !strings.Contains(err.Error(), "Goexit") || p.Holder.Kind == "" {
+			t.Errorf("reported %v of %v", p.Value, p.Holder)
+		}
+		reported.Add(1)
+	}})
+	calm := make(chan string, 100)
+	exit := func(eventloop.Events) { calm <- "gone"; runtime.Goexit() }
+	for fd, h := range []eventloop.Handler{readyFunc(exit), readyFunc(func(eventloop.Events) { calm <- "handler" })} {
+		if _, err := l.Add(fd, eventloop.Readable, h); err != nil {
+			t.Fatal(err)
+		}
+		p.Fire(fd, eventloop.Readable)
+	}
+	l.AfterFunc(0, runtime.Goexit)
+	l.AfterFunc(0, func() { calm <- "timer" })
+	for _, fn := range []func(){runtime.Goexit, func() { calm <- "post" }} {
+		if err := l.Post(fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Defer(&runFunc{func(int) bool { runtime.Goexit(); return false }})
+	l.Defer(&runFunc{func(int) bool { calm <- "deferred"; return false }})
 	l.Start()
-	if err := l.Post(runtime.Goexit); err != nil {
+	got := map[string]int{}
+	for range 5 {
+		got[<-calm]++
+	}
+	for _, want := range []string{"gone", "handler", "timer", "post", "deferred"} {
+		if got[want] != 1 {
+			t.Errorf("%v, want one of each", got)
+		}
+	}
+	ran := make(chan bool)
+	if err := l.Post(func() { ran <- l.OnLoop() }); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Shutdown(t.Context()); err == nil || !strings.Contains(err.Error(), "Goexit") {
-		t.Errorf("shutdown: %v, want the reason", err)
+	if !<-ran {
+		t.Error("the loop does not know its new goroutine")
 	}
+	shutdown(t, l)
+	if n := reported.Load(); n != 4 || !p.Closed() {
+		t.Errorf("%d reports, want 4; the poller is closed: %v", n, p.Closed())
+	}
+}
+
+// A callback that ends its goroutine while the loop ends does not keep Shutdown waiting.
+func TestGoexitWhileDraining(t *testing.T) {
+	p := eventlooptest.NewPoller()
+	l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
+	in, out := make(chan struct{}), make(chan struct{})
+	l.Start()
+	for _, fn := range []func(){func() { close(in); <-out }, runtime.Goexit} {
+		if err := l.Post(fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-in
+	time.AfterFunc(time.Millisecond, func() { close(out) })
+	shutdown(t, l)
 	if !p.Closed() {
 		t.Error("the poller was not closed")
 	}

@@ -43,8 +43,9 @@ type Config struct {
 	OnStall func(Stall)
 	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
 	Alarm *Alarm
-	// OnPanic is called on the loop for a callback that panicked, after which the loop goes on. nil: logged with the stack. A panic
-	// in OnPanic is not recovered: a program that would rather die than go on panics there.
+	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine (runtime.Goexit), after which the loop goes
+	// on, on another goroutine if it has to; Turn's cannot. nil: logged with the stack. A panic in OnPanic is not recovered: a program
+	// that would rather die than go on panics there.
 	OnPanic func(Panic)
 	// Logger gets what has no other way out. nil: slog.Default.
 	Logger *slog.Logger
@@ -83,7 +84,8 @@ type Loop struct {
 	timers   timerHeap
 	deferred []Runnable // this turn's Defers
 	flushing []Runnable // those being run; written under queue.mu, like the queue's elements
-	handoff  bool       // work was given to another goroutine since the last wait
+	at       progress
+	handoff  bool // work was given to another goroutine since the last wait
 	embedded embedding
 
 	life     life

@@ -33,15 +33,16 @@ func (l *Loop) Run() error {
 }
 
 func (l *Loop) runLoop() (err error) {
-	l.life.owner.Store(goroutineID())
-	owners.Store(l.life.owner.Load(), l)
 	l.startWatchdog()
-	err = errGoexit // what is left to say when a callback ends the goroutine under us
-	defer func() { err = l.finish(err) }()
+	return l.goOn()
+}
+
+// work is the loop's turns, until Shutdown.
+func (l *Loop) work() error {
+	l.tellReady() // of a turn that was broken off
 	for !l.life.closing.Load() {
-		worked, waitErr := l.turn(l.park(), l.cfg.Wait != Block)
-		if waitErr != nil {
-			err = waitErr
+		worked, err := l.turn(l.park(), l.cfg.Wait != Block)
+		if err != nil {
 			return err
 		}
 		if l.cfg.Wait != Block {
@@ -49,8 +50,7 @@ func (l *Loop) runLoop() (err error) {
 		}
 	}
 	l.drain(nil)
-	err = nil
-	return err
+	return nil
 }
 
 // turn waits up to timeout, then does everything there is to do, once: ready fds, due timers, queued work, deferred work. A turn that
@@ -89,10 +89,17 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 	}
 	l.now, l.stale = l.clock.Now(), false
 	l.glancing.found(l, l.events[:n])
-	for i := range l.events[:n] {
-		l.dispatch(l.events[i])
-	}
+	l.at.reports, l.at.told = n, 0
+	l.tellReady()
 	return n, nil
+}
+
+// tellReady tells the handlers of what is ready.
+func (l *Loop) tellReady() {
+	for l.at.told < l.at.reports {
+		l.at.told++
+		l.dispatch(l.events[l.at.told-1])
+	}
 }
 
 // park decides how long the next wait may block, and if it may, announces it: from here on whoever queues work wakes the loop.
@@ -166,6 +173,7 @@ func (l *Loop) runDeferred() (ran int) {
 		clear(l.deferred)
 		l.deferred = l.deferred[:0]
 		for i := range l.flushing {
+			l.at.flushed = i + 1
 			if l.call(&l.flushing[i]) {
 				l.deferred = append(l.deferred, l.flushing[i])
 			}
@@ -188,25 +196,30 @@ func (l *Loop) call(r *Runnable) (more bool) {
 	return (*r).Run(RunBudget)
 }
 
-// Panic is a callback's panic, as reported to Config.OnPanic.
+// Panic is a callback's panic, or its runtime.Goexit, as reported to Config.OnPanic.
 type Panic struct {
 	Loop   string
 	Holder Holder // what panicked
 	Who    any    // the Handler or Runnable itself; nil for a function
-	Value  any    // what recover returned
+	Value  any    // what recover returned; for runtime.Goexit an error that says so
 	Stack  []byte // of the panic
 }
 
 // recovered is deferred around every callback.
 func (l *Loop) recovered(r *Runnable) {
 	value := recover()
-	if value == nil {
-		return
+	if value != nil {
+		l.report(r, value, debug.Stack())
 	}
+}
+
+func (l *Loop) report(r *Runnable, value any, stack []byte) {
 	l.panics.Add(1)
-	p := Panic{Loop: l.cfg.Name, Holder: describe(*r), Who: who(*r), Value: value, Stack: debug.Stack()}
+	p := Panic{Loop: l.cfg.Name, Holder: describe(*r), Who: who(*r), Value: value, Stack: stack}
 	if l.cfg.OnPanic != nil {
+		l.at.reporting = true
 		l.cfg.OnPanic(p)
+		l.at.reporting = false
 		return
 	}
 	l.log.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(), "panic", value, "stack", string(p.Stack))
