@@ -279,3 +279,41 @@ func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 	close(gate)
 	b.reaches(uabi.CommandDestroyID, n)
 }
+
+// TestCloseWithFullLanes: what has not begun never does, and is given back; what the kernel is at is named; and no thread is left when it
+// has come back.
+func TestCloseWithFullLanes(t *testing.T) {
+	const n = 600
+	b := newBench(t)
+	own := &lanes{}
+	b.in.lanes.leave()
+	b.in.lanes = own
+	own.join()
+	b.in.drv.cfg.closeWait = time.Second
+	var begun atomic.Int64
+	gate := make(chan struct{})
+	b.k.answer = func(w wrote, _ []byte) error {
+		if w.cmd == uabi.CommandConnect {
+			begun.Add(1)
+			<-gate
+		}
+		return nil
+	}
+	for range n {
+		if err := b.connect(b.create().on(true)); !errors.Is(err, cmid.ErrPending) {
+			t.Fatal(err)
+		}
+	}
+	b.reaches(uabi.CommandConnect, (mostWorkers+2)/3)
+	err := b.in.Close()
+	var held *HeldError
+	if !errors.As(err, &held) || len(held.IDs) != int(begun.Load()) {
+		t.Fatalf("close: %.200v; want the %d that are begun named", err, begun.Load())
+	}
+	if got := len(b.k.did()) - n - len(held.IDs); got != n-len(held.IDs) {
+		t.Errorf("%d identifiers are given back, want the %d that had not begun", got, n-len(held.IDs))
+	}
+	close(gate)
+	own.each(func(l *lane) { l.idles(t, 0) })
+	b.until("what was held", func() bool { return len(b.in.busy) == 0 })
+}
