@@ -45,14 +45,15 @@ type ProviderQP interface {
 	OnEvent(f func(QPEvent))
 }
 
-// Later is a call that may wait in the kernel, in parts: what had to be done on the loop first is done. Its user calls Wait and then End,
-// each once; or neither, if the device was closed.
+// Later is a call that may wait in the kernel, in parts: what had to be done on the loop first is done. Its user calls Wait, or does not,
+// and then End, unless the device was closed.
 type Later struct {
 	// Wait is the call itself. Any goroutine; for one queue pair one at a time, but its completions may be polled and its receives
 	// posted meanwhile, and it may be modified to QPError. It touches nothing that belongs to the loop. Behind ProviderDevice.Close it
 	// fails, or has no effect.
 	Wait func() error
-	// End takes in what Wait has returned, and says what has come of the call. On the loop.
+	// End takes in what Wait has returned, or why it was not called, and says what has come of the call. On the loop. A queue pair is
+	// not destroyed before the End of every change (EBUSY).
 	End func(error) error
 }
 

@@ -135,10 +135,12 @@ func (w *climb) wait() error {
 	return nil
 }
 
-// end takes in what has come of them, and of what was to follow: err.
+// end takes in what has come of them, and of what was to follow: err, which is also why those were not taken that were not.
 func (w *climb) end(err error) error {
-	for i, e := range w.errs {
-		if e = w.steps[i].End(e); e != nil {
+	for i, step := range w.steps {
+		if i >= len(w.errs) {
+			_ = step.End(err)
+		} else if e := step.End(w.errs[i]); e != nil {
 			err = e
 		}
 	}

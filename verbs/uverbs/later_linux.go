@@ -3,6 +3,8 @@ package uverbs
 import (
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -25,15 +27,17 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 	}
 	to, k, quiet := *attr, q.dev.k, q.quiet()
 	request := modifyRequest(q.handle, attr, mask)
+	q.changes++
 	return verbs.Later{
 		Wait: func() error {
 			return k.aside(func(k *kernel) error { return tell(k, cmdModifyQP, request) })
 		},
 		End: func(err error) error {
+			q.changes--
 			if err != nil {
 				return q.unchanged(&to, mask, err)
 			}
-			if q.state == verbs.QPError { // it has failed meanwhile
+			if q.gone || q.state == verbs.QPError { // it has failed meanwhile
 				return nil
 			}
 			q.changed(&to, mask, quiet)
@@ -49,6 +53,9 @@ func (q *queuePair) DestroyLater() verbs.Later {
 		return never(nil)
 	}
 	d := q.dev
+	if q.changes > 0 { // the kernel would refuse it, or change another one that has got its handle
+		return never(fmt.Errorf("uverbs: %s: destroy_qp of %d, which is being modified: %w", d.name, q.num, unix.EBUSY))
+	}
 	l := &leaving{quiet: q.quiet(), back: make(chan struct{})}
 	lost := d.lost != nil
 	if !lost {

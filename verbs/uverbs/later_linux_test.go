@@ -86,6 +86,9 @@ func TestModifyLater(t *testing.T) {
 	}
 	later := rts()
 	f.must(later.Wait())
+	if err := f.q.Destroy(); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("destroyed while it is being modified: %v, want EBUSY", err)
+	}
 	if err := f.q.PostSend(&verbs.SendWR{}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("a send before End: %v", err)
 	}
@@ -100,6 +103,7 @@ func TestModifyLater(t *testing.T) {
 	if f.q.state != verbs.QPError {
 		t.Errorf("brought from an error to state %d", f.q.state)
 	}
+	f.must(f.q.Destroy())
 }
 
 // TestFileStaysForCalls: a call off the loop has the file that it was begun on, and the last one closes it.

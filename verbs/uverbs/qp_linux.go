@@ -34,6 +34,7 @@ type queuePair struct {
 	awaits  bool // siw is told of them later,
 	refused uint // after so many times
 	gone    bool
+	changes int           // that are under way
 	leaving *leaving      // its destruction is under way
 	groups  []attachMcast // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
