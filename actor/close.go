@@ -65,12 +65,13 @@ func (it *ident) disconnect() {
 		return
 	}
 	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(ev Event) {
-		if _, ok := ev.(Failure); ok || it.opts.manual {
-			it.destroy(nil)
-			return
-		}
+		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
 			it.tell(d)
+			cause = d.Err
+		}
+		if _, ok := ev.(Failure); ok || it.opts.manual {
+			it.destroy(cause)
 		}
 	}})
 }

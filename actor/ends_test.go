@@ -128,3 +128,16 @@ func TestManualIsToldOfAViolation(t *testing.T) {
 		until[*Closed](m)
 	})
 }
+
+// Close tells a Manual owner of the end, as it tells every other.
+func TestManualClose(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.connect(Manual())
+		p.client.send(p.c, &Close{})
+		if k := kinds(until[*Closed](p.client)); k != "Disconnected Closed" {
+			w.Errorf("told %s", k)
+		}
+		w.sys.Root.Send(p.s, &DestroyID{})
+		until[*Closed](p.server)
+	})
+}
