@@ -242,9 +242,3 @@ func (it *ident) accessError(cmd Command, err error) *AccessError {
 	}
 	return &AccessError{f}
 }
-
-// underWay is true for a command that was sent and is not answered.
-func (c *Read) underWay() bool { return c.access.busy && !c.access.answered }
-
-// underWay is true for a command that was sent and is not answered.
-func (c *Write) underWay() bool { return c.access.busy && !c.access.answered }

@@ -13,7 +13,7 @@ import (
 
 // Ask sends a command and waits for its answer: the blocking edge, for main and for tests. A failing answer is the error, a
 // Failure. When ctx ends before the answer came, the identifier is destroyed, since there is no other cancel, and the error is
-// ctx's cause. A dead identifier is ENOENT. On the goroutine of a loop, which the answer may need, it is eventloop.ErrOnLoop.
+// ctx's cause: so of what the command has made nothing is left. A dead identifier is ENOENT. On the goroutine of a loop, which the answer may need, it is eventloop.ErrOnLoop.
 func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.Command) (A, error) {
 	var none A
 	if err := MayWait(); err != nil {
@@ -30,7 +30,7 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 		case ev = <-p.answer: // both: there is nothing to cancel
 		default:
 			cause := context.Cause(ctx)
-			rt.sys.Root.Send(id, &cancelled{c, cause})
+			rt.sys.Root.Send(id, &cancelled{cause})
 			return none, cause // p stays until the answer has come: every command has one
 		}
 	}

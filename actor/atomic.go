@@ -102,9 +102,3 @@ func (a *access) found() uint64 {
 	near := a.posted.near
 	return binary.NativeEndian.Uint64(near.MR.Bytes[near.Offset:])
 }
-
-// underWay is true for a command that was sent and is not answered.
-func (c *FetchAdd) underWay() bool { return c.access.busy && !c.access.answered }
-
-// underWay is true for a command that was sent and is not answered.
-func (c *CompareSwap) underWay() bool { return c.access.busy && !c.access.answered }

@@ -13,12 +13,9 @@ import (
 type (
 	// abort destroys it: its context has ended, or the runtime's patience.
 	abort struct{ cause error }
-	// cancelled says that whoever has sent cmd does not wait any longer. A command under way has no other cancel than destroy.
-	// It queues behind the command.
-	cancelled struct {
-		cmd   Command
-		cause error
-	}
+	// cancelled says that who has sent a command has given up: there is no other cancel than destroy. It queues behind the command, which
+	// may have been answered by then. The answer was in vain: nobody else may know of what it has made.
+	cancelled struct{ cause error }
 	// poisoned is what a PoisonPill comes to: a Close that nobody is answered.
 	poisoned struct{}
 	// epitaph is the last message in the mailbox of a stopped actor.
@@ -26,18 +23,6 @@ type (
 )
 
 func (*abort) lane() lane { return laneControl }
-
-func (it *ident) cancelled(m *cancelled) {
-	for _, a := range it.asked {
-		if a.cmd == m.cmd {
-			it.destroy(m.cause)
-			return
-		}
-	}
-	if c, ok := m.cmd.(interface{ underWay() bool }); ok && c.underWay() {
-		it.destroy(m.cause)
-	}
-}
 
 // destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless an earlier one is known.
 func (it *ident) destroy(cause error) {

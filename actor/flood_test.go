@@ -225,7 +225,7 @@ func TestCancelStaysBehindItsCommand(t *testing.T) {
 			}
 			c := &ResolveAddr{Dst: MustAddr(there + ":7471")}
 			ctx.Send(id, c)
-			ctx.Send(id, &cancelled{c, gone})
+			ctx.Send(id, &cancelled{gone})
 		})
 		end := until[*Closed](p)
 		is(w, end[len(end)-1].msg.(*Closed).Err, gone)

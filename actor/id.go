@@ -96,7 +96,7 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *poisoned:
 		it.poisoned()
 	case *cancelled:
-		it.cancelled(m)
+		it.destroy(m.cause)
 	case *abort:
 		it.destroy(m.cause)
 	case *wind:

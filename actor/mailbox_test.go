@@ -456,7 +456,7 @@ func (h *holding) done(home) { h.finished.Add(1) }
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.
 func TestIdleMailboxIsSmall(t *testing.T) {
-	if size := reflect.TypeFor[mailbox]().Size(); size > 200 {
-		t.Errorf("an idle mailbox takes %d bytes, want at most 200", size)
+	if size := reflect.TypeFor[mailbox]().Size(); size > 208 { // a size that Go allocates: one of 200 bytes takes it, too
+		t.Errorf("an idle mailbox takes %d bytes, want at most 208", size)
 	}
 }
