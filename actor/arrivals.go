@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -14,18 +15,21 @@ import (
 //
 // An offer is read when the loop's budget has memory for it, in parts, of which a few are under way at a time.
 type arrivals struct {
-	c     *conn
-	in    []pending
-	first int // the oldest; those before it were told
-	next  int // the oldest that is not asked for completely
-	held  int // bytes of memory for offers: being read into, read, the owner's
-	wait  bool
-	reads [readsMax]oneSided
-	begun uint32 // Reads
-	done  uint32
-	seen  uint32 // done when the timer was set
-	timer *eventloop.Timer
-	armed bool
+	c       *conn
+	from    netip.Addr // sourceOf the peer
+	in      []pending
+	first   int // the oldest; those before it were told
+	next    int // the oldest that is not asked for completely
+	held    int // bytes of memory for offers: being read into, read, the owner's
+	wait    bool
+	reads   [readsMax]oneSided
+	begun   uint32 // Reads
+	done    uint32
+	filling int       // offers that memory was taken for, and are not here
+	since   time.Time // of what is being read nothing has come
+	seen    uint32    // done when the timer was set
+	timer   *eventloop.Timer
+	armed   bool
 }
 
 // pending is a message that has come.
@@ -121,8 +125,28 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 	a.m.chunk = chunk
 	a.m.Data = chunk.bytes()[:a.from.length:a.from.length]
 	b.held += int(chunk.sge.Length)
+	if b.filling == 0 {
+		b.since = b.c.l.el.Now()
+	}
+	b.filling++
 	chunk.stock.filling++
+	b.c.l.sources.fill(b.from, int(chunk.sge.Length))
 	return true
+}
+
+// filled: nothing is read into a chunk any more.
+func (b *arrivals) filled(chunk *chunk) {
+	b.filling--
+	chunk.stock.filling--
+	b.c.l.sources.filled(b.from, int(chunk.sge.Length))
+}
+
+// stop is told that the connection has ended: what was still being read has kept memory from others.
+func (b *arrivals) stop() {
+	if b.filling > 0 {
+		b.c.l.sources.wasted(b.from, b.c.l.el.Now().Sub(b.since))
+	}
+	b.drop()
 }
 
 // claim is claimant's.
@@ -132,6 +156,9 @@ func (b *arrivals) claim() (want, held int) {
 	}
 	return 0, b.held
 }
+
+// fair is claimant's.
+func (b *arrivals) fair(want int) bool { return b.c.l.sources.let(b.from, want) }
 
 // grant is claimant's.
 func (b *arrivals) grant() {
@@ -159,8 +186,9 @@ func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	}
 	a := &b.in[i]
 	a.came += min(readPart, a.from.length-a.came)
+	b.since = c.l.el.Now()
 	if a.came == a.from.length {
-		a.m.chunk.stock.filling--
+		b.filled(a.m.chunk)
 		c.credits.read++
 		if i == b.first {
 			b.tell()
@@ -205,7 +233,7 @@ func (b *arrivals) drop() {
 		a := &b.in[b.first]
 		if a.m.chunk != nil {
 			if a.came < a.from.length {
-				a.m.chunk.stock.filling--
+				b.filled(a.m.chunk)
 			}
 			b.c.give(a.m.chunk)
 		}

@@ -100,6 +100,8 @@ func (b *budget) unlend(n int) {
 type claimant interface {
 	// claim is how many bytes are wanted next, 0: none any more, and how many there are already.
 	claim() (want, held int)
+	// fair reports whether it may have so many, as far as it depends on whom they are for.
+	fair(want int) bool
 	// grant: what is wanted next can be taken.
 	grant()
 }
@@ -120,7 +122,7 @@ func (b *budget) feed() {
 
 // admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is told.
 func (b *budget) admits(c claimant) bool {
-	if !b.serving && len(b.waiting) == 0 && b.fits(c.claim()) {
+	if want, held := c.claim(); !b.serving && len(b.waiting) == 0 && c.fair(want) && b.fits(want, held) {
 		return true
 	}
 	b.waiting = append(b.waiting, c)
@@ -151,7 +153,8 @@ func (b *budget) lent(c int) (n int) {
 	return n
 }
 
-// Run serves those who wait, in order. One that has some already waits for that to come back, and is in nobody's way.
+// Run serves those who wait, in order. One that has some already waits for that to come back, and one whose turn it would not be fair to
+// have for something of its own too: they are in nobody's way.
 func (b *budget) Run(int) (more bool) {
 	b.feeding, b.serving = false, true
 	waiting := b.waiting
@@ -162,6 +165,8 @@ func (b *budget) Run(int) (more bool) {
 		want, held := c.claim()
 		switch {
 		case want == 0:
+		case !c.fair(want):
+			kept = append(kept, c)
 		case before.let(b, want) && b.fits(want, held):
 			c.grant()
 		default:

@@ -275,7 +275,7 @@ func (c *conn) received(chunk *chunk, b []byte) *Received {
 // put has a message wait.
 func (c *conn) put(chunk *chunk, b []byte, from offer) {
 	if c.in == nil {
-		c.in = &arrivals{c: c}
+		c.in = &arrivals{c: c, from: sourceOf(c)}
 	}
 	c.in.put(c.received(chunk, b), from)
 }
@@ -379,7 +379,7 @@ func (c *conn) stop() {
 		o.who.ended(c, o, flushed())
 	}
 	if c.in != nil {
-		c.in.drop()
+		c.in.stop()
 	}
 	if c.out != nil {
 		c.out.stop()

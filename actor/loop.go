@@ -27,6 +27,7 @@ type loop struct {
 	recvBudget budget // of what is received into
 	sendBudget budget // of what messages are sent from at once
 	heldBudget budget // of what peers read messages from
+	sources    sources
 
 	memoryBudget int // bytes for one-sided operations that may still be registered
 	lookouts     map[keepalive]*lookout

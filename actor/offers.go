@@ -70,6 +70,8 @@ func (o *offersClaim) claim() (want, held int) {
 	return o.want, o.held
 }
 
+func (o *offersClaim) fair(int) bool { return true }
+
 func (o *offersClaim) grant() {
 	o.wait, o.granted = false, true
 	o.c.pump()

@@ -109,6 +109,7 @@ func (rt *Runtime) addLoop(i int) error {
 	limits := &rt.cfg.limits
 	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4, limits.ReceiveMemory/2)
 	l.sendBudget = newBudget(l, limits.SendMemory, 0, limits.SendMemory)
+	l.sources.l = l
 	l.heldBudget = newBudget(l, limits.SendMemory, 0, 0)
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)

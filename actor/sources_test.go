@@ -1,0 +1,123 @@
+package actor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// A peer that offers large messages, does not answer the Reads, and comes back as soon as it has been given up, or leaves before that and
+// comes back: another peer's messages keep flowing.
+func TestLyingPeerComesBack(t *testing.T) {
+	const all = 2 << 20
+	for name, tt := range map[string]struct {
+		lie, honest int
+		leaves      time.Duration // how long the liar stays
+		waits       time.Duration // what the honest may wait in all
+	}{
+		"large":            {all / 2, all / 4, time.Hour, 0},
+		"smaller":          {all / 16, all / 4, time.Hour, 0},
+		"half of all":      {all / 2, all / 2, time.Hour, 3 * time.Minute},
+		"half, and leaves": {all / 2, all / 2, 5 * time.Second, 3 * time.Minute},
+		"many, and leave":  {all / 16, all / 2, 10 * time.Second, 3 * time.Minute},
+		"small ones":       {20 << 10, all / 4, time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				const lasts = 10 * time.Minute
+				p := w.connect(WithMessages(all/2, 8), withEager(kib))
+				served := w.deafTo(p.server, "10.0.0.9")
+				w.f.Host("third").AddDevice("mem2", "10.0.0.9")
+				third := w.open(w.f.Host("third").Driver(), nil)
+				over := false
+				w.lie(third, 4, tt.lie, tt.leaves, &over)
+				time.Sleep(time.Second)
+				var waited time.Duration
+				for begin := time.Now(); time.Since(begin) < lasts; time.Sleep(time.Second) {
+					p.client.send(p.c, NewSendBuffer(tt.honest))
+					waited += elapsed(func() {
+						if n := <-served; n != tt.honest {
+							w.Errorf("%d bytes came as %d", tt.honest, n)
+						}
+					})
+				}
+				if waited > tt.waits {
+					w.Errorf("the honest peer's messages have waited for %v of %v, want at most %v", waited, lasts, tt.waits)
+				}
+				done := make(chan struct{})
+				_ = third.loops[0].el.Post(func() { over = true; close(done) })
+				<-done
+				time.Sleep(time.Hour)
+				w.onLoop(w.far, func(l *loop) {
+					if n := len(l.sources.by); n != 0 {
+						w.Errorf("%d addresses are still remembered", n)
+					}
+				})
+			}, WithLimits(Limits{ReceiveMemory: all}))
+		})
+	}
+}
+
+// deafTo has a listener's owner accept everybody, and makes a connection of one address one whose Reads are not answered. What large messages
+// the others bring is told.
+func (w *world) deafTo(server *probe, addr string) <-chan int {
+	served := make(chan int, 100)
+	deafs := make(map[string]*conn)
+	server.reactWith(func(ctx actor.Context) {
+		for len(server.got) > 0 {
+			<-server.got
+		}
+		switch m := ctx.Message().(type) {
+		case *ConnectRequest:
+			ctx.Respond(&Accept{})
+		case *Established:
+			var c *conn
+			for it := range w.far.loops[0].ids {
+				if it.pid.Equal(ctx.Sender()) {
+					c = it.conn
+				}
+			}
+			if c != nil && c.it.id.PeerAddr().Addr().String() == addr {
+				deafs[ctx.Sender().Id] = c
+				c.qp = &deaf{QP: c.qp}
+			}
+		case *Closed:
+			if c := deafs[ctx.Sender().Id]; c != nil && c.in != nil {
+				for c.in.begun != c.in.done {
+					c.in.ended(c, nil, flushed()) // which the real queue pair would have done
+				}
+			}
+		case *Received:
+			served <- len(m.Data)
+		}
+	})
+	return served
+}
+
+// lie has connections that offer large messages all the time.
+func (w *world) lie(rt *Runtime, conns, size int, stays time.Duration, over *bool) {
+	type leave struct{ id *actor.PID }
+	dial := func(ctx actor.Context) {
+		ctx.Request(rt.CreateID(ctx.Self(), WithMessages(1<<20, 8), withEager(kib)), &Dial{Addr: there + ":7471"})
+	}
+	w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			for range conns {
+				dial(ctx)
+			}
+		case *Established:
+			for range 4 {
+				ctx.Send(ctx.Sender(), NewSendBuffer(size))
+			}
+			After(ctx, stays, leave{ctx.Sender()})
+		case leave:
+			ctx.Send(m.id, &DestroyID{})
+		case *Closed:
+			if !*over {
+				dial(ctx)
+			}
+		}
+	}, rt.OnLoop()))
+}
