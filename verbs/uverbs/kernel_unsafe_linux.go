@@ -88,7 +88,7 @@ func (k *kernel) aside(use func(*kernel) error) error {
 	k.using++
 	k.mu.Unlock()
 	page := spares.Get().(*[pageLen / 8]uint64)
-	err := use(&kernel{fd: fd, page: unsafe.Slice((*byte)(unsafe.Pointer(page)), pageLen)})
+	err := use(&kernel{fd: fd, file: k.file, page: unsafe.Slice((*byte)(unsafe.Pointer(page)), pageLen)})
 	runtime.KeepAlive(page)
 	spares.Put(page)
 	k.mu.Lock()
