@@ -38,6 +38,17 @@ func (it *ident) poisoned() {
 	}
 }
 
+// closeAwaits says what a Close waits for its peer to do.
+func (it *ident) closeAwaits() string {
+	switch c := it.conn; {
+	case c == nil || c.parting != staying || it.id.State() != states.Connected:
+		return "answered the disconnect" // all else is done
+	case c.mode == modeMessages:
+		return "consumed everything"
+	}
+	return "taken everything"
+}
+
 // drained tells an identifier that Close need not wait for its peer any longer. It comes in a turn of its own, because the device may
 // be in the middle of the read that has brought the last credit.
 type drained struct{}

@@ -30,8 +30,8 @@ type (
 		Backlog int    // 0 or less: the device's maximum
 	}
 	// Close ends a connection in order (ours): it refuses further sends, waits until the peer has consumed what was sent before, then
-	// disconnects and destroys. Closed, whose counts say what became of the messages; its Err is not nil when Timeout ended the
-	// wait. On an identifier that is not connected it is DestroyID. It queues behind the sends that were made before it.
+	// disconnects and destroys. On a raw connection it waits until the device has sent everything. Closed, whose counts say what became
+	// of the messages; its Err is not nil when Timeout ended a wait, and says which: for that, or for the peer's answer to the disconnect. On an identifier that is not connected it is DestroyID. It queues behind the sends that were made before it.
 	// Proto.Actor's PoisonPill is a Close without an answer; Stop ends at once.
 	Close struct {
 		Timeout time.Duration // 0: 5 s (WithTimeouts)

@@ -114,7 +114,7 @@ func (it *ident) timedOut(a *asked) {
 	h := it.id.Handle()
 	f := it.timeoutFailure(a.cmd)
 	if _, ok := a.cmd.(*Close); ok {
-		it.destroy(fmt.Errorf("close: the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
+		it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
 		return
 	}
 	it.answer(a.cmd, f)

@@ -175,7 +175,13 @@ func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.p
 // Raw puts nothing of ours on the wire: no hello in the private data, no header before a message, no credits. For peers that
 // use the verbs directly. The kernel's devices have as many receives as WithMessages has credits, each posted again when its message was
 // consumed, and room for as many sends at a time; the embedded device has a receive for every message, while there is memory
-// (Limits.ReceiveMemory). A message that finds none ends the connection on iWARP; on InfiniBand its sender tries again.
+// (Limits.ReceiveMemory). A message that finds none ends the connection on iWARP; on InfiniBand its sender tries again, without
+// end unless ConnParam.RNRRetryCount says less.
+//
+// There are no probes either (WithKeepalive): of a peer that is cut off, or whose machine is gone, the transport tells. On the embedded device
+// what is not acknowledged for 30 s ends the connection, also when nothing is under way, and so does a peer that reads nothing for so
+// long (iwarp.Config.UserTimeout). On InfiniBand that is what is sent again ConnParam.RetryCount times, and nobody notices the end of a
+// peer that is not sent anything. A peer that is frozen while nothing is under way is noticed by nobody.
 func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
 
 // Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect, DestroyID. On InfiniBand the

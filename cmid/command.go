@@ -158,8 +158,8 @@ type ConnParam struct {
 	ResponderResources uint8 // inbound reads (IRD) this side can hold; 255: the device's maximum
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
 	FlowControl        bool
-	RetryCount         uint8
-	RNRRetryCount      uint8
+	RetryCount         uint8 // how often what is not acknowledged is sent again: without a ConnParam 6, more are 7, of which queue pairs of ours make 6
+	RNRRetryCount      uint8 // and what has found no receive: without a ConnParam 7, and 7 is without end
 	SRQ                bool
 	QPNum              uint32 // ignored when the identifier has a queue pair
 	QKey               uint32 // datagram identifiers with AF_IB addresses; those with IP addresses have 0x01234567 (RDMA_UDP_QKEY)

@@ -23,6 +23,7 @@ const (
 	deviceDepth   = 16 // reads a queue pair can hold, each way
 	embeddedDepth = 128
 	deviceMax     = 255
+	retries       = 6
 	retriesNoEnd  = 7
 )
 
@@ -86,7 +87,7 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 // librdmacms is a command's parameters with what librdmacm puts where nothing was asked.
 func librdmacms(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
 	if p == nil {
-		return cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut, RetryCount: 7, RNRRetryCount: retriesNoEnd}
+		return cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut, RetryCount: retries, RNRRetryCount: retriesNoEnd}
 	}
 	out := *p
 	if out.ResponderResources == deviceMax {

@@ -13,19 +13,21 @@ import (
 
 const (
 	deviceMax = 255 // RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH: as many as the device can
-	retries   = 7   // the most there are; of RNR NAKs: without end
+	retries   = 6   // of what is not acknowledged: the most that end on every device, for soft-RoCE takes 7 as no end
+	rnrMax    = 7   // of RNR NAKs: without end
+	retryMax  = 7
 )
 
 // connParam is a connection's parameters as the kernel takes them: what was asked for, and librdmacm's numbers where nothing was.
 // EINVAL for more reads than the device can.
 func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
 	if p == nil {
-		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retries}
+		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: rnrMax}
 	}
 	c = uabi.ConnParam{
 		QPNum: p.QPNum, QKey: p.QKey, SRQ: bit(p.SRQ), FlowControl: bit(p.FlowControl), Valid: 1,
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
-		RetryCount: min(p.RetryCount, retries), RNRRetryCount: min(p.RNRRetryCount, retries),
+		RetryCount: min(p.RetryCount, retryMax), RNRRetryCount: min(p.RNRRetryCount, rnrMax),
 	}
 	if c.ResponderResources == deviceMax {
 		c.ResponderResources = in

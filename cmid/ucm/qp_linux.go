@@ -118,6 +118,7 @@ func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 		} else if c != nil {
 			attr.MaxRDAtomic = c.InitiatorDepth
 		}
+		attr.RetryCount = min(attr.RetryCount, retries) // on the accepting side it is what the peer has asked for
 		way.steps = append(way.steps, id.qp.ModifyLater(&attr, mask))
 	}
 	return way, nil

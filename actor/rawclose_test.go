@@ -1,0 +1,47 @@
+package actor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Close says what it has waited for in vain: that the peer consumes messages, that it takes what raw sends are, or that it answers the
+// disconnect, when everything else is done.
+func TestCloseSaysWhatItWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts  []IDOption
+		sends int
+		want  string
+	}{
+		"raw, nothing sent":      {[]IDOption{Raw()}, 0, "has not answered the disconnect"},
+		"raw, under way":         {[]IDOption{Raw()}, 1, "has not taken"},
+		"messages, nothing sent": {nil, 0, "has not answered the disconnect"},
+		"messages, under way":    {nil, 1, "has not consumed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 0, func(w *world) { // on iWARP it is the device that tells
+				p := w.connect(tt.opts...)
+				w.f.Cut(w.f.Host(""), w.f.Host("far"))
+				defer w.f.Heal(w.f.Host(""), w.f.Host("far"))
+				for range tt.sends {
+					p.client.send(p.c, NewSend([]byte("x")))
+				}
+				took := elapsed(func() {
+					p.client.send(p.c, &Close{})
+					end := until[*Closed](p.client)
+					err := end[len(end)-1].msg.(*Closed).Err
+					is(w, err, unix.ETIMEDOUT)
+					if err == nil || !strings.Contains(err.Error(), tt.want) {
+						w.Errorf("closed because of %v, want that the peer %s", err, tt.want)
+					}
+				})
+				if took > 5*time.Second+partingTime {
+					w.Errorf("Close took %v", took)
+				}
+			})
+		})
+	}
+}
