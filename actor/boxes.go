@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -15,8 +16,9 @@ type boxes struct {
 	alarm *eventloop.Alarm // of all loops of the system's runtimes
 
 	mu  sync.RWMutex
-	box map[string]*mailbox // by PID.Id
-	due map[string]struct{} // PID.Id of who is being spawned with a mailbox of ours; what stays has another
+	box map[string]*mailbox      // by PID.Id
+	due map[string]actor.Process // by PID.Id: who is being spawned with a mailbox of ours; what stays has another
+	max int                      // of due, before those who are gone are looked for
 }
 
 var (
@@ -39,7 +41,7 @@ func boxesOf(sys *actor.ActorSystem) *boxes {
 	boxesMu.Lock()
 	defer boxesMu.Unlock()
 	if b, ok = sys.Extensions.Get(boxesID).(*boxes); !ok {
-		b = &boxes{alarm: eventloop.NewAlarm(), box: make(map[string]*mailbox), due: make(map[string]struct{})}
+		b = &boxes{alarm: eventloop.NewAlarm(), box: make(map[string]*mailbox), due: make(map[string]actor.Process)}
 		sys.Extensions.Register(b)
 	}
 	return b
@@ -54,17 +56,28 @@ func (b *boxes) add(id string, m *mailbox) {
 
 // expect notes that an actor which is being spawned shall have a mailbox of ours.
 func (b *boxes) expect(ctx actor.Context) {
+	registry := ctx.ActorSystem().ProcessRegistry
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.due[ctx.Self().Id] = struct{}{}
+	if len(b.due) >= b.max {
+		maps.DeleteFunc(b.due, func(id string, was actor.Process) bool { return !same(registry, id, was) })
+		b.max = 2*len(b.due) + 16
+	}
+	b.due[ctx.Self().Id], _ = registry.GetLocal(ctx.Self().Id)
 }
 
 // missing reports whether an actor that should have a mailbox of ours was spawned with another.
-func (b *boxes) missing(id string) bool {
+func (b *boxes) missing(registry *actor.ProcessRegistryValue, id string) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	_, ok := b.due[id]
-	return ok
+	was, ok := b.due[id]
+	return ok && same(registry, id, was)
+}
+
+// same reports whether the actor of that name is still the one that was.
+func same(registry *actor.ProcessRegistryValue, id string, was actor.Process) bool {
+	is, ok := registry.GetLocal(id)
+	return ok && is == was
 }
 
 // remove forgets m, unless the id has a new owner.

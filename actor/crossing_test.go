@@ -41,6 +41,9 @@ func crossEnds(w *world, rng *rand.Rand) {
 	if rng.IntN(4) == 0 {
 		opts = append(opts, Raw())
 	}
+	if rng.IntN(4) == 0 && w.flavor == states.IWARP {
+		opts = append(opts, Manual())
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	client, server := w.probe(), w.farProbe()
@@ -53,13 +56,14 @@ func crossEnds(w *world, rng *rand.Rand) {
 	next[*Established](client)
 	w.f.Reorder(rng.IntN(2) == 0)
 	strangers := []*asker{{probe: w.probe()}, {probe: w.farProbe()}, {probe: newProbe(w, w.sys, w.rt.OffLoop(), nil)}}
+	clients, servers, removed := []*probe{client}, []*probe{server}, false
 	for range 2 + rng.IntN(6) {
 		who, id := strangers[rng.IntN(len(strangers))], c
 		if rng.IntN(2) == 0 {
 			id = s
 		}
 		var cmd any
-		switch rng.IntN(9) {
+		switch rng.IntN(11) {
 		case 0, 1:
 			cmd = &Disconnect{}
 		case 2, 3:
@@ -82,6 +86,20 @@ func crossEnds(w *world, rng *rand.Rand) {
 			})
 		case 8:
 			cmd = &Call{Fn: func(*cmid.ID) error { return nil }}
+		case 9:
+			if rng.IntN(3) == 0 && !removed {
+				removed = true
+				w.f.RemoveDevice("mem0")
+			}
+		case 10:
+			heir := newProbe(w, w.sys, w.rt.OnLoop(), nil)
+			if id == c {
+				clients = append(clients, heir)
+			} else {
+				servers = append(servers, heir)
+			}
+			who.sent++
+			who.send(id, &Handover{To: heir.pid})
 		}
 		if cmd != nil {
 			who.sent++
@@ -101,25 +119,28 @@ func crossEnds(w *world, rng *rand.Rand) {
 			w.Errorf("stranger %d has sent %d commands and got %d answers: %v", i, a.sent, n, drainProbe(a.probe))
 		}
 	}
-	for name, p := range map[string]*probe{"client": client, "server": server} {
-		ends, closed := 0, 0
-		all := drainProbe(p)
+	for name, owners := range map[string][]*probe{"client": clients, "server": servers} {
+		ends, removals, closed, all := 0, 0, 0, []got{}
+		for _, p := range owners { // one after the other
+			all = append(all, drainProbe(p)...)
+		}
 		for _, g := range all {
 			switch g.msg.(type) {
 			case *Closed:
 				closed++
+				continue
 			case *Disconnected:
-				if ends++; closed > 0 {
-					w.Errorf("the %s is told of an end after Closed: %s", name, kinds(all))
-				}
+				ends++
+			case *DeviceRemoval:
+				removals++
 			case *actor.DeadLetterResponse:
-			default:
-				if closed > 0 {
-					w.Errorf("the %s is told after Closed: %s", name, kinds(all))
-				}
+				continue
+			}
+			if closed > 0 {
+				w.Errorf("the %s is told after Closed: %s", name, kinds(all))
 			}
 		}
-		if ends > 1 || closed != 1 {
+		if ends > 1 || removals > 1 || closed != 1 {
 			w.Errorf("the %s was told %s", name, kinds(all))
 		}
 	}

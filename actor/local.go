@@ -38,7 +38,7 @@ func (rt *Runtime) CheckOwner(pid *actor.PID) error {
 		return nil
 	case !rt.local(pid):
 		return fmt.Errorf("owner %s at %s: %w (%w)", pid.Id, pid.Address, ErrRemoteOwner, unix.EREMOTE)
-	case rt.box(pid) == nil && rt.boxes.missing(pid.Id):
+	case rt.box(pid) == nil && rt.boxes.missing(rt.sys.ProcessRegistry, pid.Id):
 		return fmt.Errorf("owner %s: %w (%w)", pid.Id, ErrMailbox, unix.EINVAL)
 	}
 	return nil

@@ -131,3 +131,28 @@ func TestOnLoopUndone(t *testing.T) {
 		}
 	})
 }
+
+// Of actors that have stopped nothing is remembered, nor is it held against who has their name.
+func TestOnLoopUndoneIsForgotten(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		undone := actor.PropsFromFunc(func(actor.Context) {}, w.rt.OnLoop(), actor.WithMailbox(actor.Unbounded()))
+		for range 100 {
+			pid, err := w.sys.Root.SpawnNamed(undone, "same")
+			if err != nil {
+				w.Fatal(err)
+			}
+			is(w, w.rt.CheckOwner(pid), ErrMailbox)
+			w.sys.Root.Stop(pid)
+			w.sys.Root.Stop(w.sys.Root.Spawn(undone))
+			settle()
+		}
+		if n := len(w.rt.boxes.due); n > 32 {
+			w.Errorf("%d of 200 actors that are gone are remembered", n)
+		}
+		pid, err := w.sys.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "same")
+		if err != nil || w.rt.CheckOwner(pid) != nil {
+			w.Errorf("%v; the next of that name is no owner: %v", err, w.rt.CheckOwner(pid))
+		}
+		w.sys.Root.Stop(pid)
+	})
+}
