@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -90,4 +91,18 @@ func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 			w.Errorf("got %d bytes", len(g.data))
 		}
 	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
+}
+
+// A connection that could not receive a single message of the size it allows is refused, when it is made.
+func TestAReceiveThatDoesNotFit(t *testing.T) {
+	onAllKinds(t, func(w *world) {
+		p := w.probe()
+		p.send(w.rt.CreateID(p.pid, Raw(), WithMessages(1<<20, 1)), &Dial{Addr: there + ":7471"})
+		f, _ := next[*CommandFailed](p)
+		var r *ResourceError
+		if !errors.As(f, &r) {
+			w.Errorf("refused with %v", f)
+		}
+		until[*Closed](p)
+	}, WithLimits(Limits{ReceiveMemory: 1 << 20}))
 }

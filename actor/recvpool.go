@@ -36,6 +36,9 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
 	p := dm.recv[n]
 	d := dm.d
+	if most := d.l.recvBudget.most; n > most {
+		return nil, &ResourceError{Device: d.dev.Name(), What: "bytes for a receive", Need: n, Limit: most}
+	}
 	if p == nil {
 		p = &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
 		p.arena = dm.arena(n, verbs.LocalWrite, &d.l.recvBudget)

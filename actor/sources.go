@@ -12,12 +12,14 @@ import (
 // half read has had others wait for nothing: for wastePays times as long it is suspect, and all suspects together may have an eighth. So
 // whoever offers and does not answer, and comes back again and again, takes from others at most one part in wastePays+1 of the time.
 type sources struct {
-	l  *loop
-	by map[netip.Addr]source
+	l       *loop
+	by      map[netip.Addr]source
+	dubious int // bytes being filled from those that are suspect
 }
 
 type source struct {
 	filling int       // bytes
+	dubious int       // of them, in the sum
 	suspect time.Time // until then
 }
 
@@ -43,12 +45,7 @@ func (s *sources) let(addr netip.Addr, n int) bool {
 	if !s.suspects(src) {
 		return src.filling == 0 || src.filling+n <= total/4
 	}
-	for _, other := range s.by {
-		if s.suspects(other) {
-			n += other.filling
-		}
-	}
-	return n <= total/8
+	return s.dubious+n <= total/8
 }
 
 func (s *sources) suspects(src source) bool {
@@ -77,6 +74,11 @@ func (s *sources) wasted(addr netip.Addr, d time.Duration) {
 
 // set notes what there is to know of addr, and has those looked after whom it may have kept waiting.
 func (s *sources) set(addr netip.Addr, src source) {
+	s.dubious -= src.dubious
+	if src.dubious = 0; s.suspects(src) {
+		src.dubious = src.filling
+	}
+	s.dubious += src.dubious
 	switch {
 	case src.filling == 0 && !s.suspects(src):
 		delete(s.by, addr)

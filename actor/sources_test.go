@@ -50,8 +50,8 @@ func TestLyingPeerComesBack(t *testing.T) {
 				<-done
 				time.Sleep(time.Hour)
 				w.onLoop(w.far, func(l *loop) {
-					if n := len(l.sources.by); n != 0 {
-						w.Errorf("%d addresses are still remembered", n)
+					if n := len(l.sources.by); n != 0 || l.sources.dubious != 0 {
+						w.Errorf("%d addresses are still remembered, and %d bytes of them", n, l.sources.dubious)
 					}
 				})
 			}, WithLimits(Limits{ReceiveMemory: all}))
