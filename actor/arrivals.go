@@ -123,6 +123,7 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 		return false
 	}
 	a.m.chunk = chunk
+	b.c.l.shares.large += chunk.size()
 	a.m.Data = chunk.bytes()[:a.from.length:a.from.length]
 	b.held += int(chunk.sge.Length)
 	if b.filling == 0 {

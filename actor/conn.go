@@ -20,6 +20,7 @@ type conn struct {
 	dom    *domain  // of what it receives into and sends from
 	qp     verbs.QP
 	pool   *recvPool
+	recv   intake
 	cq     *completions // nil: it has no claim to it any more
 	mode   wireMode
 	up     bool  // established, and the owner has been told
@@ -144,6 +145,7 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 		c.release()
 		return nil, err
 	}
+	c.l.shares.join(c)
 	if c.pool.srq == nil {
 		if err := c.reserve(receives); err != nil {
 			c.over = true
@@ -161,6 +163,7 @@ func (c *conn) release() {
 	if c.cq == nil {
 		return
 	}
+	c.l.shares.leave(c)
 	c.cq.room += c.claim
 	c.cq = nil
 	c.freeAll()
@@ -204,6 +207,7 @@ func (c *conn) establish() {
 	c.up = true
 	c.l.watch(c)
 	c.update()
+	c.l.shares.again(c)
 	if c.in != nil {
 		c.in.tell()
 		c.in.advance(false)
@@ -255,11 +259,14 @@ func (c *conn) receive(chunk *chunk, n int) {
 		}
 		b = b[headerLen:]
 	}
+	chunk, b = c.keep(chunk, b)
 	if !c.up || c.in != nil && c.in.len() > 0 {
 		c.put(chunk, b, offer{}) // at most our credits
+		c.l.shares.check(c)
 		return
 	}
 	c.tell(c.received(chunk, b))
+	c.l.shares.check(c)
 	if c.mode == modeMessages && c.waits() {
 		c.d.pump(c)
 	}
@@ -268,6 +275,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 // received makes the event of a message.
 func (c *conn) received(chunk *chunk, b []byte) *Received {
 	m := c.l.newReceived()
+	c.l.shares.took(c, chunk)
 	m.EventBase, m.Data, m.conn, m.chunk = c.it.base(), b, c, chunk
 	return m
 }
@@ -345,6 +353,7 @@ func (c *conn) update() {
 // drain is Close's part: when everything sent was consumed, or in raw mode completed, done is called.
 func (c *conn) drain(done func()) {
 	c.drained = done
+	c.l.shares.again(c)
 	c.pump()
 }
 
@@ -370,6 +379,7 @@ func (c *conn) stop() {
 		c.patience.Stop()
 	}
 	c.unwatch()
+	c.l.shares.leave(c)
 	for c.queue.len() > 0 {
 		c.unsent++
 		c.it.sendFailed(c.queue.pop(), flushed())

@@ -146,6 +146,7 @@ func (d *device) complete(wc *verbs.WC) {
 	c := pool.take(uint32(wc.ID))
 	if wc.Status != verbs.StatusSuccess || conn == nil {
 		pool.arena.put(c)
+		d.l.shares.freed()
 		if conn != nil {
 			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
 		}

@@ -51,7 +51,7 @@ func (dm *domain) sendArena(n int) *arena {
 // held is the receive buffers that are handed out, without those posted to the device.
 func (dm *domain) held() (n int) {
 	for _, p := range dm.recv {
-		n += p.arena.out - (len(p.posted) - len(p.free))
+		n += p.arena.out - (len(p.posted) - len(p.free)) + p.copies
 	}
 	return n + dm.sinks.out - dm.sinks.filling
 }

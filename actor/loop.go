@@ -25,6 +25,7 @@ type loop struct {
 
 	devices    []*device
 	recvBudget budget // of what is received into
+	shares     shares // of that
 	sendBudget budget // of what messages are sent from at once
 	heldBudget budget // of what peers read messages from
 	sources    sources

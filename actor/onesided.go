@@ -84,6 +84,7 @@ func (c *conn) postOp(o *oneSided) (ok bool) {
 	switch err := c.d.postOp(c, o); {
 	case err == nil:
 		c.flight.quiet = 0
+		c.fetched(o, 1)
 	case errors.Is(err, errNoRoom):
 		c.ops.unpop(o) // a completion makes room
 		c.retry()

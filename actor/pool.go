@@ -35,6 +35,8 @@ type chunk struct {
 	arena *arena
 	slab  *slab
 	stock *stock
+	pool  *recvPool // of a copy in Go's heap
+	held  bool      // counted as a message's
 	sge   verbs.SGE // all of it
 
 	spoilt int // bytes; see spoil
@@ -133,7 +135,7 @@ func (a *arena) show(s *slab) {
 // grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an SGE's Offset goes.
 func (a *arena) grow() error {
 	n := min(max(a.bytes/a.size, a.chunks), math.MaxUint32/a.size)
-	for n > 1 && !a.budget.has(n*a.size) {
+	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) { // little is left: others need some of it
 		n /= 2
 	}
 	if bytes := n * a.size; !a.budget.has(bytes) {

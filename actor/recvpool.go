@@ -18,6 +18,7 @@ type recvPool struct {
 	conns  int      // that receive into it
 	posted []*chunk // by index; nil: free
 	free   []uint32
+	copies int // of messages that owners have, in Go's heap
 }
 
 const (
@@ -88,16 +89,24 @@ func (d *device) numbered(p *recvPool) uint32 {
 }
 
 // refill posts receives because a message has come and there is none. What came before it is received first, so that one read of
-// many small messages needs a few buffers again and again, not one for each.
-func (p *recvPool) refill() {
+// many small messages needs a few buffers again and again, not one for each. A connection that may not receive now is paused; when
+// there is little memory left each message is asked for, so that none takes what was posted for another.
+func (p *recvPool) refill(qp verbs.QP) {
 	p.d.drain()
-	for n := range p.batch {
+	s := &p.d.l.shares
+	batch := max(1, min(p.batch, (s.free()-s.reserve())/(16*p.arena.size)))
+	if c, ok := qpConn(qp); ok {
+		if s.asked(c, batch*p.arena.size); c.recv.paused {
+			return
+		}
+	}
+	for n := range batch {
 		c, err := p.arena.get()
 		if err != nil && n > 0 {
 			return // fewer will do
 		}
 		if err != nil {
-			p.d.l.rt.log.Warn("rdma: no receive buffer", "device", p.d.dev.Name(), "err", err)
+			s.starve(p, err)
 			return
 		}
 		if err := p.post(p.srq, c); err != nil {

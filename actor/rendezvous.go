@@ -13,6 +13,8 @@ import (
 const (
 	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
 	eagerPosted = 16 << 10 // each credit costs one
+	// eagerCrowded is of a connection that is made when half of the memory is needed to have a receive for each of the others.
+	eagerCrowded = 4 << 10
 )
 
 // hello is what this side says of itself on a device.
@@ -32,6 +34,8 @@ func (it *ident) eager(attr verbs.DeviceAttr) int {
 	switch {
 	case it.opts.eager > 0:
 		return min(it.opts.eager, maxEager)
+	case attr.AsksForReceives && it.reading && it.l.shares.crowded():
+		return eagerCrowded
 	case attr.AsksForReceives:
 		return eagerAsked
 	}

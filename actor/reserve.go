@@ -49,6 +49,17 @@ func (c *conn) reserve(n int) error {
 
 // give takes a receive buffer back that has been read. One of the connection's own is posted again.
 func (c *conn) give(b *chunk) {
+	c.l.shares.gave(c, b)
+	if b.pool != nil {
+		b.pool.copies--
+		c.l.recvBudget.unuse(b.size())
+		c.l.recvBudget.give(b.size())
+		if c.over {
+			c.dom.vanish()
+			c.d.vanish()
+		}
+		return
+	}
 	if b.stock != nil {
 		c.in.gave(b)
 		if c.over {

@@ -111,6 +111,7 @@ func (rt *Runtime) addLoop(i int) error {
 	l.sendBudget = newBudget(l, limits.SendMemory, 0, limits.SendMemory)
 	l.sources.l = l
 	l.heldBudget = newBudget(l, limits.SendMemory, 0, 0)
+	l.shares = shares{l: l, limit: l.recvBudget.most}
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
 	return err

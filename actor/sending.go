@@ -172,6 +172,7 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 		}
 		switch s := p.send; {
 		case p.op != nil:
+			c.fetched(p.op, -1)
 			p.op.who.ended(c, p.op, opError(status))
 		case s == nil:
 		case status == verbs.StatusSuccess || c.flight.head != number+1:

@@ -56,6 +56,8 @@ type conn struct {
 	blocked     bool // the socket is full: wait until it is writable
 	watched     bool // the loop watches for that
 	dirty       bool // in the instance's list of what to write
+	waits       bool // a message waits for a receive: nothing is read
+	kept        int  // bytes that were read meanwhile
 
 	local, peer cmid.Addr      // of a responder
 	asked       cmid.ConnParam // of a responder's Request
@@ -94,6 +96,7 @@ func (c *conn) detach() {
 		c.timer, c.at = nil, time.Time{}
 	}
 	c.blocked, c.watched, c.shut = false, false, false
+	c.waitOver()
 }
 
 // close is detach for good.
@@ -113,7 +116,11 @@ func (c *conn) Ready(ev eventloop.Events) {
 	case phDiscarding:
 		c.discard()
 	case phRunning:
-		if ev&^eventloop.Writable != 0 {
+		switch {
+		case ev&^eventloop.Writable == 0:
+		case c.waits:
+			c.lost(now)
+		default:
 			c.input()
 		}
 		if ev&eventloop.Writable != 0 && c.blocked {
@@ -141,7 +148,7 @@ func (c *conn) Glance() (worked bool) {
 // input reads what is there, and says whether anything was. A large payload that is half here is read to where it belongs, and the
 // beginning of what follows it to the staging buffer, in one call.
 func (c *conn) input() (any bool) {
-	if c.in.reading != nil {
+	if c.in.reading != nil || c.waits {
 		return false // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
 	c.in.reading = c
@@ -155,7 +162,7 @@ func (c *conn) read() (any bool) {
 		var n int
 		var err error
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
-		stage := in.staging
+		stage := in.stage(c.core.Rest())
 		if len(in.land) == 0 && c.core.Bulk() {
 			stage = stage[:min(len(stage), c.core.Rest()+peekLen)]
 		}
@@ -188,7 +195,7 @@ func (c *conn) read() (any bool) {
 		} else {
 			c.core.Input(now, stage[:n])
 		}
-		if _, closeNow := c.core.WantClose(); closeNow || n < want {
+		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() {
 			return any
 		}
 		budget -= n
@@ -252,7 +259,8 @@ func (c *conn) block() {
 	}
 	c.blocked = true
 	if !c.watched {
-		c.watched = c.reg.Modify(eventloop.Readable|eventloop.Writable) == nil
+		c.watched = true
+		c.watched = c.reg.Modify(c.interest()) == nil
 	}
 }
 
@@ -262,7 +270,7 @@ func (c *conn) unblock(now time.Time) {
 	c.output(now)
 	if !c.blocked && c.phase == phRunning {
 		c.watched = false
-		_ = c.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
+		_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
 	}
 }
 
@@ -280,6 +288,7 @@ func (c *conn) settle(now time.Time) {
 		c.close()
 		return
 	}
+	c.checkWaiting()
 	if shut && !c.shut {
 		c.shut = true
 		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
@@ -360,8 +369,9 @@ func (c *conn) abort(now time.Time) {
 // peer has not read yet.
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
+	c.waitOver()
 	_ = unix.Shutdown(c.fd, unix.SHUT_WR)
-	_ = c.reg.Modify(eventloop.Readable)
+	_ = c.reg.Modify(c.interest())
 	if c.timer != nil {
 		c.timer.Stop()
 		c.at = time.Time{}

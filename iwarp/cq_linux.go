@@ -95,7 +95,7 @@ func (q *completionQueue) Close() error {
 	return nil
 }
 
-// sharedQueue is a verbs.SRQ and a core.RecvSource.
+// sharedQueue is a verbs.SRQ.
 type sharedQueue struct {
 	dev   *device
 	pd    *domain
@@ -104,6 +104,9 @@ type sharedQueue struct {
 	limit int // OnLimit is due when fewer are posted
 	users int
 	gone  bool
+
+	waiting []*conn // for a receive
+	served  bool    // in the instance's list of those that have some for them
 }
 
 // PostRecv adds a receive.
@@ -118,19 +121,29 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 		return fmt.Errorf("iwarp: %d receives outstanding: %w", s.q.n, unix.ENOMEM)
 	}
 	s.q.push(wr)
+	s.offer()
 	return nil
 }
 
-// Ready is true if there is a receive. An owner who was late gets a last chance.
-func (s *sharedQueue) Ready() bool {
+// Ready is true if there is a receive in the shared queue for q. Its owner is asked when it is empty, unless others wait already:
+// then q waits behind them.
+func (q *queuePair) Ready() bool {
+	s := q.srq
+	if len(s.waiting) > 0 && !q.served {
+		return false
+	}
 	if s.q.n == 0 && s.attr.OnEmpty != nil {
-		s.attr.OnEmpty()
+		s.attr.OnEmpty(q)
 	}
 	return s.q.n > 0
 }
 
-// Take gives a connection the oldest receive.
-func (s *sharedQueue) Take() verbs.RecvWR {
+// Waits says that an owner who is asked for receives may post one later.
+func (q *queuePair) Waits() bool { return q.srq.attr.OnEmpty != nil }
+
+// Take gives q the oldest receive.
+func (q *queuePair) Take() verbs.RecvWR {
+	s := q.srq
 	wr := s.q.pop()
 	s.checkLimit()
 	return wr

@@ -261,7 +261,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	}
 	var srq verbs.SRQ
 	empty := 0
-	srq, err = server.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 2, OnEmpty: func() {
+	srq, err = server.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 2, OnEmpty: func(verbs.QP) {
 		if empty++; empty == 1 {
 			if err := srq.PostRecv(recv(2)); err != nil {
 				t.Error(err)
@@ -306,7 +306,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 		t.Errorf("close in use: %v, want EBUSY", err)
 	}
 	cq.send(9, "one too many")
-	server.wait(child, states.KindDisconnected, client)
+	turns(t, "it waits", func() bool { return len(srq.(*sharedQueue).waiting) == 1 }, client, server)
 	if empty != 2 {
 		t.Errorf("asked %d times, want twice", empty)
 	}

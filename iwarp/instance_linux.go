@@ -53,6 +53,9 @@ type instance struct {
 	spare    []*conn
 	notify   []*completionQueue // have something to tell
 	low      []*sharedQueue     // have a limit event to tell
+	serving  []*sharedQueue     // have receives for connections that wait
+	resuming []*conn            // are not paused any more
+	kept     int                // bytes that connections which wait have read
 	events   []event            // to be told, in order
 	first    int                // events[first:] is not yet told
 	told     cmid.DriverEvent   // the one being told
@@ -187,7 +190,7 @@ func (in *instance) Close() error {
 		in.lingers.oldest.close()
 	}
 	clear(in.events)
-	in.events, in.first, in.notify, in.low, in.dirty = nil, 0, nil, nil, nil
+	in.events, in.first, in.notify, in.low, in.dirty, in.serving, in.resuming = nil, 0, nil, nil, nil, nil, nil
 	if n := in.conns; n != 0 {
 		return fmt.Errorf("iwarp: %d connections left after close: %w", n, unix.EBUSY)
 	}
@@ -268,6 +271,17 @@ func (in *instance) drain() {
 			}
 			continue
 		}
+		if n := len(in.serving); n > 0 {
+			s := in.serving[n-1]
+			in.serving[n-1] = nil
+			in.serving = in.serving[:n-1]
+			in.serve(s)
+			continue
+		}
+		if len(in.resuming) > 0 {
+			in.resumeAll()
+			continue
+		}
 		if n := len(in.notify); n > 0 {
 			cq := in.notify[0]
 			copy(in.notify, in.notify[1:])
@@ -290,7 +304,7 @@ func (in *instance) drain() {
 // drained ends drain, which a panic of the application's may have cut short.
 func (in *instance) drained() {
 	in.draining = false
-	if len(in.notify) > 0 || len(in.low) > 0 || in.first < len(in.events) {
+	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || len(in.resuming) > 0 || in.first < len(in.events) {
 		in.later()
 	}
 }

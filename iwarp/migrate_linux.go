@@ -168,11 +168,7 @@ func (c *conn) leave() {
 // join puts c on a loop that it has not been on since it left one.
 func (c *conn) join(to *instance) error {
 	if c.fd >= 0 {
-		interest := eventloop.Readable
-		if c.watched {
-			interest |= eventloop.Writable
-		}
-		reg, err := to.loop.Add(c.fd, interest, c)
+		reg, err := to.loop.Add(c.fd, c.interest(), c)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// queuePair is a verbs.QP: the application's end of a conn.
+// queuePair is a verbs.QP: the application's end of a conn. It is the core.RecvSource of one with a shared receive queue.
 type queuePair struct {
 	dev            *device
 	conn           *conn // nil once destroyed
@@ -21,6 +21,8 @@ type queuePair struct {
 	attr           verbs.QPInitAttr
 	open           bool     // completions go to their queues; before, they wait for Established to be told
 	held           []heldWC // that wait
+	paused         bool     // Pause
+	served         bool     // it is its turn to look for a receive
 }
 
 type heldWC struct {
@@ -94,7 +96,7 @@ func (q *queuePair) check() error {
 func (q *queuePair) queues() core.Queues {
 	out := core.Queues{SendWRs: q.attr.MaxSendWR, RecvWRs: q.attr.MaxRecvWR, PD: q.pd, Regions: &q.dev.regions}
 	if q.srq != nil {
-		out.SRQ = q.srq
+		out.SRQ = q
 	}
 	return out
 }
@@ -179,6 +181,7 @@ func (flusher) Closed(error) {}
 // detach frees the queue pair after its flush.
 func (q *queuePair) detach() {
 	q.release()
+	q.conn.waitOver()
 	q.conn.qp = nil
 	q.conn = nil
 	delete(q.dev.qps, q.num)

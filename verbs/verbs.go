@@ -52,8 +52,9 @@ type DeviceAttr struct {
 	// Atomics says that AtomicCmpSwap and AtomicFetchAdd exist (ibv_device_attr.atomic_cap). They are atomic with regard to one another on
 	// one device: not to Writes, and not to what a processor does to the same memory.
 	Atomics bool
-	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty called and waits for it. Otherwise
-	// enough receives must be posted beforehand: on iWARP such a message ends its connection.
+	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty called, and waits at its sender if
+	// that posts nothing. Queue pairs are Pausers. Otherwise enough receives must be posted beforehand: on iWARP a message that finds
+	// none ends its connection.
 	AsksForReceives bool
 	// SharesMemory says that memory and shared receive queues of Device.PD serve the queue pairs of every domain, for what they send
 	// from and what they receive and read into. Elsewhere a queue pair touches its own domain only. What a peer names must be in
@@ -221,9 +222,11 @@ type CQ interface {
 type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
-	// OnEmpty is called on the loop when a message finds the queue empty, before the connection is given up: the owner may
-	// post then. Only a device with AsksForReceives calls it. May be nil.
-	OnEmpty func()
+	// OnEmpty is called on the loop when a message for qp finds the queue empty: the owner may post then, for it, or Pause it. If he
+	// does neither the message waits at its sender, whose stream is not read, until somebody posts: those that wait are served in
+	// order, and asked for again. Only a device with AsksForReceives calls it. May be nil: then a message that finds nothing ends
+	// its connection, on InfiniBand when its sender's patience is over.
+	OnEmpty func(qp QP)
 	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than Arm said
 	// (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
 	OnLimit func()
@@ -276,6 +279,15 @@ type Mover interface {
 	Came() uint64
 	// Went is how many of ours the peer's transport has acknowledged. It may cost a system call.
 	Went() uint64
+}
+
+// Pauser is a QP of a device with AsksForReceives. Loop goroutine only.
+type Pauser interface {
+	QP
+	// Pause has the peer's messages wait at their sender, from the next one that takes a receive on (true), or come again (false).
+	// What is behind one that waits waits too: Writes, what Reads bring, and the end of the stream; a connection that is lost ends
+	// nevertheless. What is sent goes on.
+	Pause(on bool)
 }
 
 // ErrNotSupported is returned for an operation the device does not have.

@@ -40,9 +40,11 @@ type qp struct {
 	retry    *eventloop.Timer
 
 	came     uint64       // seq of the peer's work request that came last
-	waiting  fifo[packet] // InfiniBand: a Send that found no receive, and what came behind it
+	waiting  fifo[packet] // a Send that found no receive, and what came behind it
 	retrying bool         // retryNow is queued
 	inSRQ    bool         // noted as waiting in srq
+	paused   bool         // messages wait although there may be receives
+	served   bool         // it is its turn to look for a receive
 	rnr      *eventloop.Timer
 }
 
@@ -221,6 +223,7 @@ func (q *qp) fail() {
 		return
 	}
 	q.over = true
+	q.leaveSRQ()
 	q.stopClock()
 	if q.rnr != nil {
 		q.rnr.Stop()

@@ -89,7 +89,7 @@ type srq struct {
 	posted  fifo[verbs.RecvWR]
 	users   int
 	limit   int   // OnLimit is due when fewer are posted
-	waiting []*qp // messages came and found it empty (InfiniBand)
+	waiting []*qp // messages came and found it empty
 	closed  bool
 }
 
@@ -113,11 +113,19 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 		return unix.ENOMEM
 	}
 	s.posted.push(wr)
-	for _, q := range s.waiting {
-		q.retryLater()
-	}
-	s.waiting = s.waiting[:0]
+	s.wake()
 	return nil
+}
+
+// wake has the queue pair look again that has waited for longest.
+func (s *srq) wake() {
+	for len(s.waiting) > 0 {
+		q := s.waiting[0]
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		if q.retryLater() {
+			return
+		}
+	}
 }
 
 // Arm sets the limit.
@@ -132,10 +140,13 @@ func (s *srq) Arm(limit int) error {
 
 // take takes the oldest receive for q; the owner of an empty queue may post one now.
 func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
-	if s.posted.len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved && !s.in.frozen {
-		s.attr.OnEmpty()
+	if len(s.waiting) > 0 && !q.served {
+		return wr, false // behind those
 	}
-	if q.over || s.posted.len() == 0 {
+	if s.posted.len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved && !s.in.frozen {
+		s.attr.OnEmpty(q)
+	}
+	if q.over || q.paused || s.posted.len() == 0 {
 		return wr, false
 	}
 	wr = s.posted.pop()

@@ -2,6 +2,7 @@ package cmidtest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,9 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	}
 	q.came++
 	if q.waiting.len() > 0 || !q.serve(p) {
+		if q.patient() && q.waiting.len() == 0 {
+			q.acknowledge(p, ackWait)
+		}
 		q.waiting.push(*p)
 		p.data = nil
 	}
@@ -67,6 +71,11 @@ func (q *qp) serve(p *packet) (done bool) {
 	case MsgAtomic:
 		q.serveAtomic(p)
 		return true
+	case MsgDREQ:
+		if q.id.state == states.Connected {
+			q.id.endStream(p.cm.status, p.cm.err)
+		}
+		return true
 	default:
 		return q.receive(p)
 	}
@@ -86,6 +95,9 @@ func (q *qp) receive(p *packet) (done bool) {
 	switch {
 	case q.over: // whoever was asked to post ended it instead
 		return true
+	case !ok && q.patient():
+		q.await()
+		return false
 	case !ok && q.in.f.iwarp:
 		q.terminate("a Send came that found no receive posted")
 		return true
@@ -133,6 +145,9 @@ func (p *packet) immediate(wc *verbs.WC) {
 
 // takeRecv takes the oldest receive.
 func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
+	if q.paused {
+		return wr, false
+	}
 	if q.srq != nil {
 		return q.srq.take(q)
 	}
@@ -174,12 +189,41 @@ func (q *qp) acknowledge(p *packet, st ack) {
 	q.in.f.send(a)
 }
 
-// waitFor is InfiniBand's RNR: the sender tries again, as often as this side has allowed.
-func (q *qp) waitFor(p *packet) {
-	if q.srq != nil && !q.inSRQ {
+// patient reports whether a message that finds no receive waits for as long as it takes: whoever is asked for receives may have none
+// to post for a while (verbs.SRQInitAttr.OnEmpty).
+func (q *qp) patient() bool {
+	return q.paused || q.srq != nil && q.srq.attr.OnEmpty != nil && !q.in.f.reserved
+}
+
+// await has q look again when there is a receive.
+func (q *qp) await() {
+	if q.srq != nil && !q.inSRQ && !q.paused {
 		q.inSRQ = true
 		q.srq.waiting = append(q.srq.waiting, q)
 	}
+}
+
+// Pause has messages wait (verbs.Pauser).
+func (q *qp) Pause(on bool) {
+	q.paused = on
+	if on {
+		q.leaveSRQ()
+	} else {
+		q.retryLater()
+	}
+}
+
+// leaveSRQ ends the wait for a shared receive.
+func (q *qp) leaveSRQ() {
+	if q.inSRQ {
+		q.inSRQ = false
+		q.srq.waiting = slices.DeleteFunc(q.srq.waiting, func(other *qp) bool { return other == q })
+	}
+}
+
+// waitFor is InfiniBand's RNR: the sender tries again, as often as this side has allowed.
+func (q *qp) waitFor(p *packet) {
+	q.await()
 	q.acknowledge(p, ackWait)
 	n := q.id.own.RNRRetryCount
 	if n == retriesNoEnd {
@@ -202,17 +246,27 @@ func (q *qp) giveUp() {
 	}
 }
 
-// retryLater gives waiting messages another try, not inside the call that posted.
-func (q *qp) retryLater() {
-	q.inSRQ = false
-	if q.waiting.len() > 0 && !q.retrying {
+// retryLater gives waiting messages another try, not inside the call that posted. False: none wait.
+func (q *qp) retryLater() bool {
+	q.leaveSRQ()
+	if q.waiting.len() == 0 {
+		return false
+	}
+	if !q.retrying {
 		q.retrying = true
 		q.in.later(q.retryNow)
 	}
+	return true
 }
 
 func (q *qp) retryNow() {
-	q.retrying = false
+	q.retrying, q.served = false, true
+	defer func() {
+		q.served = false
+		if q.srq != nil && !q.inSRQ {
+			q.srq.wake() // who is behind it
+		}
+	}()
 	for !q.over && q.waiting.len() > 0 {
 		p := q.waiting.pop()
 		if q.serve(&p) {

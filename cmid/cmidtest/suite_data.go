@@ -104,6 +104,8 @@ var dataScenarios = scenarios{
 	"no receive posted":  noReceive,
 	"receive too short":  tooLong,
 	"shared receives":    sharedReceives,
+	"receives come late": lateReceives,
+	"paused":             pausedReceiver,
 	"empty message":      emptyMessage,
 	"from inside notify": fromNotify,
 }
@@ -180,7 +182,7 @@ func sharedReceives(w *world) {
 	}
 	srq, err = dev.CreateSRQ(verbs.SRQInitAttr{
 		MaxWR: 2,
-		OnEmpty: func() {
+		OnEmpty: func(verbs.QP) {
 			if !asks {
 				w.Error("asked for receives by a device that says it does not (Attr.AsksForReceives)")
 			}
@@ -219,6 +221,101 @@ func sharedReceives(w *world) {
 	w.wantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
 	w.must(q.qp.Destroy())
 	w.must(srq.Close())
+}
+
+// shared connects with a shared receive queue on the passive side, whose owner posts nothing when he is asked.
+func (w *world) shared(q *rings) (c *link, post func()) {
+	w.Helper()
+	c, _ = w.requested(0, nil, nil)
+	dev := c.passive.Device()
+	var err error
+	q.mr, err = dev.Alloc(ringDepth*slotSize, verbs.LocalWrite)
+	w.must(err)
+	q.cq, err = dev.CreateCQ(4*ringDepth, q.poll)
+	w.must(err)
+	srq, err := dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: ringDepth, OnEmpty: func(verbs.QP) {}})
+	w.must(err)
+	q.qp, err = c.passive.CreateQP(verbs.QPInitAttr{SendCQ: q.cq, RecvCQ: q.cq, SRQ: srq, MaxSendWR: 1})
+	w.must(err)
+	w.must(c.passive.Accept(nil, nil))
+	next[*cmid.Established](w.a, c.active)
+	next[*cmid.Established](w.b, c.passive)
+	posted := 0
+	return c, func() {
+		w.Helper()
+		w.must(srq.PostRecv(verbs.RecvWR{ID: uint64(100 + posted), SGE: part(q.mr, posted*slotSize, slotSize)}))
+		posted++
+	}
+}
+
+// asksForReceives is the device's.
+func (w *world) asksForReceives() bool {
+	w.Helper()
+	id := w.b.bound(cmid.PortSpaceTCP, at(w.rig.Address, 0))
+	asks := id.Device().Attr().AsksForReceives
+	w.must(id.Destroy())
+	w.b.heard = nil
+	return asks
+}
+
+// lateReceives: where the device asks for receives, messages wait for those that come late, for as long as it takes, and the end of the
+// connection is behind them on iWARP.
+func lateReceives(w *world) {
+	if !w.asksForReceives() {
+		return
+	}
+	q := &rings{}
+	c, post := w.shared(q)
+	for i := range 3 {
+		w.must(c.aq.postSend(i, fmt.Sprintf("message %d", i)))
+	}
+	w.quiet("messages that find no receive")
+	if w.rig.Clock != nil {
+		w.rig.Clock.Advance(virtualDeadline)
+		w.quiet("for a long time")
+	}
+	if w.iwarp {
+		w.until("them sent", func() bool { return len(c.aq.of(verbs.Send)) == 3 })
+		w.must(c.active.Disconnect())
+	}
+	for i := range 3 {
+		w.settle()
+		if n := succeeded(q.of(verbs.Recv)); n != i {
+			w.Fatalf("%d messages in %d receives", n, i)
+		}
+		post()
+		w.until("a message", func() bool { return succeeded(q.of(verbs.Recv)) == i+1 })
+		if got, want := string(q.slot(i)[:q.of(verbs.Recv)[i].Bytes]), fmt.Sprintf("message %d", i); got != want {
+			w.Errorf("receive %d has %q, want %q", i, got, want)
+		}
+	}
+	if w.iwarp {
+		next[*cmid.Disconnected](w.b, c.passive)
+		next[*cmid.Disconnected](w.a, c.active)
+	}
+}
+
+// pausedReceiver: the messages of a paused queue pair wait although there are receives.
+func pausedReceiver(w *world) {
+	if !w.asksForReceives() {
+		return
+	}
+	q := &rings{}
+	c, post := w.shared(q)
+	post()
+	post()
+	p, ok := q.qp.(verbs.Pauser)
+	if !ok {
+		w.Fatalf("%T of a device that asks for receives is no verbs.Pauser", q.qp)
+	}
+	p.Pause(true)
+	w.must(c.aq.postSend(0, "wait"))
+	w.quiet("a message for a paused queue pair")
+	if n := len(q.of(verbs.Recv)); n > 0 {
+		w.Errorf("%d completions at a paused queue pair", n)
+	}
+	p.Pause(false)
+	w.until("the message", func() bool { return succeeded(q.of(verbs.Recv)) == 1 })
 }
 
 func emptyMessage(w *world) {

@@ -25,7 +25,7 @@ func (c *Conn) endWith(err *Error, hit hits) {
 	c.state = stEnded
 	c.closed = true
 	c.tx.drop()
-	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad = nil, nil, nil, nil
+	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad, c.rx.wait, c.rx.kept = nil, nil, nil, nil, waiting{}, nil
 	c.flush(hit)
 	if err == nil {
 		c.up.Closed(nil)
@@ -131,7 +131,8 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 }
 
 // Disconnect ends the connection (rdma_disconnect(3)): sends that have not started complete flushed, a started one is finished,
-// then FIN. Closed comes with the peer's FIN, or after 5 s. Before set-up is complete it is Abort.
+// then FIN. Closed comes with the peer's FIN, or after 5 s. A message that waits for a receive, and what is behind it, is dropped. Before
+// set-up is complete it is Abort.
 func (c *Conn) Disconnect(now time.Time) {
 	switch c.state {
 	case stIdle, stRequest, stAnswer, stReply:
@@ -140,6 +141,9 @@ func (c *Conn) Disconnect(now time.Time) {
 		c.state, c.shut, c.tx.drain = stFinishing, true, false
 		c.phaseAt = now.Add(fin)
 		c.tx.ctl, c.tx.wireAt = 0, time.Time{}
+		if c.rx.wait.message {
+			c.deafen()
+		}
 		c.cutUnstarted()
 	case stEnded:
 	}
@@ -150,6 +154,9 @@ func (c *Conn) Shutdown(now time.Time) {
 	switch c.state {
 	case stOpen:
 		c.state, c.shut, c.tx.drain = stFinishing, true, true
+		if c.rx.wait.message {
+			c.deafen()
+		}
 		c.finDeadline(now)
 	case stFinishing, stEnded:
 	case stIdle, stRequest, stAnswer, stReply, stAccepted:

@@ -137,7 +137,7 @@ func earlier(a, b time.Time) time.Time {
 
 // stallAt is when a message that is half here has been waiting for its next byte for too long; zero: there is none.
 func (c *Conn) stallAt() time.Time {
-	if c.state != stOpen && c.state != stFinishing || !c.rx.busy() {
+	if c.state != stOpen && c.state != stFinishing || !c.rx.busy() || c.rx.wait.message {
 		return time.Time{}
 	}
 	return c.rx.heardAt.Add(c.cfg.MessageTimeout)

@@ -45,6 +45,8 @@ type srq []verbs.RecvWR
 
 func (q *srq) Ready() bool { return len(*q) > 0 }
 
+func (q *srq) Waits() bool { return false }
+
 func (q *srq) Take() verbs.RecvWR {
 	wr := (*q)[0]
 	*q = (*q)[1:]

@@ -30,7 +30,8 @@ type rx struct {
 	// rtrOut is true while the answer to our ready-to-receive Read is outstanding, rtrDue until the peer's has come.
 	rtrOut, rtrDue bool
 	bulk           bool // the last segment was large
-	orphans        int  // Read Responses under way whose Reads were flushed
+	wait           waiting
+	orphans        int32 // Read Responses under way whose Reads were flushed
 
 	h     wire.Header
 	ulpdu int    // the FPDU's length field
@@ -48,19 +49,20 @@ type rx struct {
 	readMSN uint32 // of the next Read Request
 	tag     tagged
 	heardAt time.Time // when bytes last came, if a message is half here
+	kept    *kept     // nil: nothing
 }
 
 // tagged is the Write or Read Response in progress, between two of its segments.
 type tagged struct {
 	op   wire.Opcode
+	busy bool
 	stag uint32
 	next uint64 // TO
-	busy bool
 }
 
 // orphan says that the next n Read Responses find no Read any more: their memory is the owner's again.
 func (r *rx) orphan(n int) {
-	r.orphans += n
+	r.orphans += int32(n)
 	if r.h.Opcode == wire.OpReadResponse {
 		r.dst = nil
 	}
@@ -73,25 +75,36 @@ func (r *rx) busy() bool { return r.have > 0 || r.taken || r.tag.busy }
 func (c *Conn) Input(now time.Time, b []byte) {
 	c.recheck()
 	for len(b) > 0 && !c.closeNow {
-		switch c.state {
-		case stRequest, stReply:
-			b = c.inputFrame(now, b)
-		case stAccepted, stOpen, stFinishing:
-			if c.state == stAccepted && c.tx.raw != nil {
-				c.drop("receive", "bytes before our Reply was out")
-				return
-			}
-			b = c.inputFPDU(now, b)
-		case stAnswer:
-			c.drop("request", "bytes behind the Request, before its Reply")
-		case stEnded:
-			c.closeNow = !c.shut // an aborted initiator's peer has answered
-			return
-		case stIdle:
-			return
+		if c.rx.wait.message {
+			c.rx.keep(b)
+			break
 		}
+		b = c.inputSome(now, b)
 	}
 	c.rx.heardAt = now
+}
+
+// inputSome takes some of b and gives back the rest.
+func (c *Conn) inputSome(now time.Time, b []byte) []byte {
+	switch c.state {
+	case stRequest, stReply:
+		return c.inputFrame(now, b)
+	case stAccepted, stOpen, stFinishing:
+		switch {
+		case c.rx.wait.deaf:
+			return nil
+		case c.state == stAccepted && c.tx.raw != nil:
+			c.drop("receive", "bytes before our Reply was out")
+			return nil
+		}
+		return c.inputFPDU(now, b)
+	case stAnswer:
+		c.drop("request", "bytes behind the Request, before its Reply")
+	case stEnded:
+		c.closeNow = !c.shut // an aborted initiator's peer has answered
+	case stIdle:
+	}
+	return nil
 }
 
 // recheck looks whether the memory that a segment goes to is still registered: it may have been freed, or its key taken back, since
@@ -170,6 +183,9 @@ func (c *Conn) head(now time.Time) {
 	} else {
 		r.h, _, _ = wire.ConsumeHeader(r.hdr[wire.LengthLen:r.have]) // its control bytes were right, and it is complete
 		f = c.segment()
+		if r.wait.message || r.wait.deaf {
+			return
+		}
 	}
 	r.bad = f
 	if f != nil {

@@ -83,9 +83,12 @@ func (c *Conn) sendSegment() *fault {
 		return rdmapFault(wire.RDMAPOperation, 6, "%v in the middle of a %v", h.Opcode, r.op)
 	}
 	if !r.taken {
-		ready := c.recvReady()
+		wait, ready := c.mustWait()
 		switch {
 		case c.state == stEnded: // by the owner, who was asked for a receive
+			return nil
+		case wait:
+			c.letWait()
 			return nil
 		case !ready:
 			return ddpFault(wire.DDPUntagged, 2, "%v with no receive posted", h.Opcode)

@@ -1,0 +1,270 @@
+package actor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// hoarder is a server's owner that keeps what greedy peers send, and answers the good ones.
+type hoarder struct {
+	mu     sync.Mutex
+	kept   []*Received
+	seen   map[Handle]uint32 // of each peer's messages
+	all    int
+	bytes  int
+	ends   []string
+	amends bool   // it keeps nothing any more
+	more   func() // something has come
+}
+
+const (
+	greedy = 'g'
+	good   = 'p'
+)
+
+func (h *hoarder) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *ConnectRequest:
+		ctx.Respond(&Accept{})
+	case *Disconnected:
+		if m.Err == nil {
+			return // the good peer is finished
+		}
+		h.end(fmt.Sprintf("id %d was disconnected: %v", m.ID, m.Err))
+	case *Received:
+		if m.Data[0] == good {
+			ctx.Respond(NewSend(m.Data))
+			return
+		}
+		h.take(m)
+	}
+}
+
+func (h *hoarder) end(why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ends = append(h.ends, why)
+	h.more()
+}
+
+func (h *hoarder) take(m *Received) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := binary.BigEndian.Uint32(m.Data[1:]); n != h.seen[m.ID] {
+		h.ends = append(h.ends, fmt.Sprintf("id %d: message %d came in the place of %d", m.ID, n, h.seen[m.ID]))
+	}
+	h.seen[m.ID]++
+	h.all++
+	if !h.amends {
+		h.bytes += len(m.Data)
+		h.kept = append(h.kept, m.Retain())
+	}
+	h.more()
+}
+
+// release gives everything back, from a goroutine of its own.
+func (h *hoarder) release() {
+	h.mu.Lock()
+	kept := h.kept
+	h.kept, h.amends = nil, true
+	h.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, m := range kept {
+			m.Release()
+		}
+	}()
+	<-done
+}
+
+// greed is so many peers that send, to an owner who keeps it all, and one that wants nothing but its answers.
+type greed struct {
+	tb             testing.TB
+	server, client *Runtime
+	where          actor.PropsOption // the hoarder runs
+	listen         string
+	peers, each    int // greedy peers, and messages of each
+	size           int // of a message
+	opts           []IDOption
+	dial           []IDOption // of greedy peers, besides
+	h              *hoarder
+	came           chan struct{}
+	ids            []*actor.PID
+	owner          *probe
+}
+
+func (g *greed) run() {
+	g.tb.Helper()
+	g.begin()
+	g.serve(100)
+	g.h.release()
+	g.serve(10)
+	g.await("everything", func() bool { return g.h.all == g.peers*g.each })
+	g.finish()
+}
+
+// begin connects the greedy peers, which send all they have.
+func (g *greed) begin() {
+	g.tb.Helper()
+	sys := g.server.sys
+	g.came = make(chan struct{}, 1)
+	g.h = &hoarder{seen: make(map[Handle]uint32), more: func() {
+		select {
+		case g.came <- struct{}{}:
+		default:
+		}
+	}}
+	g.tb.Cleanup(g.h.release) // Shutdown waits for it
+	props := actor.PropsFromProducer(func() actor.Actor { return g.h })
+	props.Configure(g.where)
+	lis := g.server.CreateID(sys.Root.Spawn(props), g.opts...)
+	l, err := Ask[*Listening](g.tb.Context(), g.server, lis, &Serve{Addr: g.listen})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	g.listen = l.Local.String()
+	g.owner = newProbe(g.tb, sys, g.client.OnLoop(), nil)
+	up := make(chan struct{}, g.peers)
+	flood := actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *Established:
+			up <- struct{}{}
+			for i := range g.each {
+				s := NewSendBuffer(g.size)
+				s.Bytes()[0] = greedy
+				binary.BigEndian.PutUint32(s.Bytes()[1:], uint32(i))
+				ctx.Request(ctx.Sender(), s)
+			}
+		case *SendFailed:
+			g.h.end(m.Error())
+		case *Disconnected:
+			g.h.end(fmt.Sprintf("a greedy peer was disconnected: %v", m.Err))
+		case Failure:
+			g.h.end(m.Error())
+		}
+	}, g.client.OnLoop())
+	floods := sys.Root.Spawn(flood)
+	for range g.peers {
+		id := g.client.CreateID(floods, append(slices.Clone(g.opts), g.dial...)...)
+		g.ids = append(g.ids, id)
+		sys.Root.Send(id, &Dial{Addr: g.listen})
+	}
+	for range g.peers {
+		select {
+		case <-up:
+		case <-time.After(patience):
+			g.h.mu.Lock()
+			defer g.h.mu.Unlock()
+			g.tb.Fatalf("not all are connected: %v", g.h.ends)
+		}
+	}
+}
+
+// serve has a good peer connect and ask so many times.
+func (g *greed) serve(rounds int) {
+	g.tb.Helper()
+	id := g.client.CreateID(g.owner.pid, g.opts...)
+	g.owner.send(id, &Dial{Addr: g.listen})
+	next[*Established](g.owner)
+	msg := bytes.Repeat([]byte{good}, g.size)
+	for i := range rounds {
+		g.owner.send(id, NewSend(msg))
+		select {
+		case a := <-g.owner.got:
+			if _, ok := a.msg.(*Received); !ok || a.data != string(msg) {
+				g.tb.Fatalf("round %d of the good peer: %v", i, a)
+			}
+		case <-time.After(patience):
+			g.h.mu.Lock()
+			defer g.h.mu.Unlock()
+			g.tb.Fatalf("the good peer is not answered: round %d; %v", i, g.h.ends)
+		}
+	}
+	g.owner.send(id, &Close{})
+	end := until[*Closed](g.owner)
+	if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != uint64(rounds) {
+		g.tb.Errorf("the good peer's end: %v", end)
+	}
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if len(g.h.ends) > 0 {
+		g.tb.Fatalf("%d of %d messages have come, and these went wrong: %v", g.h.all, g.peers*g.each, g.h.ends[:min(len(g.h.ends), 5)])
+	}
+}
+
+// await waits for cond, which is asked when something has come, under h.mu.
+func (g *greed) await(what string, cond func() bool) {
+	g.tb.Helper()
+	late := time.After(patience)
+	for {
+		g.h.mu.Lock()
+		ok, all, ends := cond(), g.h.all, len(g.h.ends)
+		g.h.mu.Unlock()
+		if ok || ends > 0 {
+			return
+		}
+		select {
+		case <-g.came:
+		case <-late:
+			g.tb.Fatalf("waited in vain for %s: %d of %d messages have come", what, all, g.peers*g.each)
+		}
+	}
+}
+
+func (g *greed) finish() {
+	g.tb.Helper()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if len(g.h.ends) > 0 {
+		g.tb.Errorf("%d went wrong: %v", len(g.h.ends), g.h.ends[:min(len(g.h.ends), 5)])
+	}
+	g.h.more = func() {}
+}
+
+// hoards are what greedy peers do, with a memory that it would fill.
+var hoards = map[string]struct {
+	memory            int
+	peers, each, size int
+	opts, dial        []IDOption
+}{
+	"their whole windows":   {memory: 4 << 20, peers: 4, each: 40, size: 64 << 10},
+	"small messages":        {memory: 8 << 20, peers: 5, each: 100, size: 513},
+	"no window":             {memory: 1 << 20, peers: 2, each: 1000, size: 5, dial: []IDOption{Raw()}},
+	"no window, large ones": {memory: 1 << 20, peers: 3, each: 100, size: 16 << 10, dial: []IDOption{Raw()}},
+	"many":                  {memory: 1 << 20, peers: 60, each: 40, size: 1 << 10, opts: []IDOption{WithMessages(2<<10, 32)}},
+}
+
+// Peers whose messages nobody takes back slow down nobody but themselves.
+func TestGreedyPeers(t *testing.T) {
+	for name, tt := range hoards {
+		limits := []Option{WithLimits(Limits{ReceiveMemory: tt.memory, SendQueue: tt.each})}
+		for where, prop := range map[string]func(rt *Runtime) actor.PropsOption{
+			"on the loop": (*Runtime).OnLoop, "off the loop": (*Runtime).OffLoop,
+		} {
+			t.Run(name+"/"+where+"/embedded", func(t *testing.T) {
+				sys := testSystem(t)
+				g := greed{tb: t, server: openIWARP(t, sys, limits...), client: openIWARP(t, sys, limits[0], WithLimits(Limits{ReceiveMemory: 1 << 30})),
+					listen: "127.0.0.1:0", peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial}
+				g.where = prop(g.server)
+				g.run()
+			})
+			for flavor, f := range flavors {
+				t.Run(name+"/"+where+"/"+flavor, func(t *testing.T) {
+					inWorld(t, f, func(w *world) {
+						g := greed{tb: w, server: w.far, client: w.rt, where: prop(w.far), listen: there + ":7471",
+							peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial}
+						g.run()
+					}, limits...)
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package actor
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// What a loop receives into its connections share, where the device asks for receives: there a message that may
+// not come in waits at its sender, for the device does not read that connection until it may. So no peer is to be trusted, and none can
+// have another's connection end or stop for want of memory:
+//
+//   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the memory is for such only: for 4,092
+//     connections with one message of 64 KiB each, at the defaults. Those that are made when half of that would be needed ask for smaller
+//     messages (eagerCrowded), so that it is enough for 34,000.
+//   - Share: one whose owner holds messages already may receive while these are no more than what is left for all others, without
+//     that half. So one that is not read from has half of the rest, two a third, a thousand of them a thousandth each.
+//   - Copies: from when a quarter is in use on, a message that is no larger than half its receive is copied out of it, into memory of
+//     its own size. A message of a byte then costs copyCost and a byte, not a receive.
+//   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where large messages hold more than the other half
+//     (budget). Whoever may receive and finds no memory waits in a queue.
+//
+// A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other devices: as many messages as
+// WithMessages has credits. One that has to be read for what it holds to come free is not stopped at its share, but at the reserve: a Read
+// of ours is under way, whose answer may be behind a message, or it is being closed, and waits for credits.
+
+// shares is a loop's account of it. Loop goroutine.
+type shares struct {
+	l       *loop
+	limit   int         // bytes: what arenas may have (budget)
+	large   int         // of large messages, which are not shared out here
+	held    int         // of others that owners hold, or that wait to be told
+	floor   int         // of a receive for each connection
+	paused  []*conn     // over their share; what was first is first
+	least   int         // no paused connection holds less
+	starved []*recvPool // for messages that may come in and find no memory
+	queued  bool        // Run is
+	warned  time.Time
+}
+
+// intake is a connection's part in it.
+type intake struct {
+	qp       verbs.Pauser // nil: the device does not ask for receives, and there is nothing to share
+	bytes    int          // that its owner holds, or that wait to be told
+	messages int
+	paused   bool
+	fetching int // Reads and atomic operations under way
+	counted  bool
+	early    int // bytes of receives for what came before Established was told
+}
+
+// copyCost is what a message costs besides its bytes when it is copied: what the runtime needs to keep it.
+const copyCost = 256
+
+// reserve is kept for connections that hold nothing.
+func (s *shares) reserve() int { return s.limit / 2 }
+
+// crowded reports whether there are so many connections that further ones are to get small receives.
+func (s *shares) crowded() bool { return s.floor > s.reserve()/2 }
+
+// join and leave count a connection, with what it needs to receive a message.
+func (s *shares) join(c *conn) {
+	qp, ok := c.qp.(verbs.Pauser)
+	if c.pool.srq == nil || !ok {
+		return
+	}
+	c.recv.qp, c.recv.counted = qp, true
+	s.floor += c.pool.arena.size
+}
+
+func (s *shares) leave(c *conn) {
+	if !c.recv.counted {
+		return
+	}
+	s.forget(c)
+	c.recv.counted = false
+	s.floor -= c.pool.arena.size
+	s.freed()
+}
+
+func (s *shares) free() int { return min(s.limit, s.l.recvBudget.total-s.large) - s.held }
+
+// short reports whether messages are to be copied out of receives that are too large for them.
+func (s *shares) short() bool { return s.held > s.limit/4 }
+
+// may reports whether c may receive another message.
+func (s *shares) may(c *conn) bool {
+	r := &c.recv
+	must := r.fetching > 0 || c.drained != nil
+	switch {
+	case r.bytes == 0:
+		return true
+	case c.mode != modeMessages && r.messages >= c.window(must):
+		return false
+	case must:
+		return s.free() > s.reserve()
+	}
+	return r.bytes <= s.free()-s.reserve()
+}
+
+// window is how many messages of a peer without credits the owner may hold.
+func (c *conn) window(must bool) int {
+	if must {
+		return 2 * int(c.credits.receive)
+	}
+	return int(c.credits.receive)
+}
+
+// mayAgain is may for a connection that is paused: not before there is room for more than one message.
+func (s *shares) mayAgain(c *conn) bool {
+	r := &c.recv
+	switch {
+	case r.bytes == 0:
+		return true
+	case r.fetching > 0 || c.drained != nil:
+		return s.may(c)
+	case c.mode != modeMessages && r.messages > c.window(false)/2:
+		return false
+	}
+	return r.bytes <= (s.free()-s.reserve())/4*3
+}
+
+// took counts a message that was received.
+func (s *shares) took(c *conn, b *chunk) {
+	if c.recv.qp == nil || b == nil {
+		return
+	}
+	b.held = true
+	n := b.size()
+	s.held += n
+	c.recv.bytes += n
+	c.recv.messages++
+}
+
+// gave is took's counterpart.
+func (s *shares) gave(c *conn, b *chunk) {
+	if b.held {
+		b.held = false
+		n := b.size()
+		s.held -= n
+		c.recv.bytes -= n
+		c.recv.messages--
+		s.again(c)
+	} else if b.stock != nil {
+		s.large -= b.size()
+	}
+	s.freed()
+}
+
+// again has c go on if it is paused and may.
+func (s *shares) again(c *conn) {
+	if c.recv.paused && s.mayAgain(c) {
+		s.resume(c)
+	}
+}
+
+// check pauses c if it may not receive another message.
+func (s *shares) check(c *conn) {
+	if c.recv.qp == nil || c.over || s.may(c) {
+		return
+	}
+	s.pause(c)
+}
+
+// asked is check for a connection that a message is for, which finds no receive, and is to get n bytes. What comes before Established is
+// told is not seen, and so not counted, before that.
+func (s *shares) asked(c *conn, n int) {
+	s.check(c)
+	if c.up {
+		return
+	}
+	if c.recv.early += n; c.recv.early > n && c.recv.early > s.free()-s.reserve() {
+		s.pause(c)
+	}
+}
+
+func (s *shares) pause(c *conn) {
+	if c.recv.paused {
+		return
+	}
+	c.recv.paused = true
+	if len(s.paused) == 0 || c.recv.bytes < s.least {
+		s.least = c.recv.bytes
+	}
+	s.paused = append(s.paused, c)
+	c.recv.qp.Pause(true)
+}
+
+// resume has c's messages come again.
+func (s *shares) resume(c *conn) {
+	s.forget(c)
+	if !c.over {
+		c.recv.qp.Pause(false)
+	}
+}
+
+// forget is told that c ends, too.
+func (s *shares) forget(c *conn) {
+	if c.recv.paused {
+		c.recv.paused = false
+		s.paused = slices.DeleteFunc(s.paused, func(other *conn) bool { return other == c })
+	}
+}
+
+// starve notes that a message may come in for which p has no memory.
+func (s *shares) starve(p *recvPool, err error) {
+	if !slices.Contains(s.starved, p) {
+		s.starved = append(s.starved, p)
+	}
+	if now := s.l.el.Now(); now.Sub(s.warned) > time.Minute {
+		s.warned = now
+		s.l.rt.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.dev.Name(), "held", s.held,
+			"limit", s.limit, "err", err)
+	}
+	if !errors.Is(err, errBudget) { // nobody will say when the device has memory again
+		s.l.el.AfterFunc(retryAfter, s.freed)
+	}
+}
+
+// freed is told that there may be memory for those who wait.
+func (s *shares) freed() {
+	if s.queued || len(s.starved) == 0 && (len(s.paused) == 0 || s.least > s.free()-s.reserve()) {
+		return
+	}
+	s.queued = true
+	_ = s.l.el.Schedule(s) // refused after the loop's end only: nobody waits then
+}
+
+// Run has those go on that may.
+func (s *shares) Run(int) (more bool) {
+	s.queued = false
+	s.least = s.limit
+	for _, c := range slices.Clone(s.paused) {
+		if s.again(c); c.recv.paused {
+			s.least = min(s.least, c.recv.bytes)
+		}
+	}
+	starved := s.starved
+	s.starved = nil
+	for _, p := range starved {
+		p.feed()
+	}
+	return false
+}
+
+// LoopName names it in the loop's reports of stalls.
+func (s *shares) LoopName() string { return "memory to receive into" }
+
+// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). What it brings may be behind a message.
+func (c *conn) fetched(o *oneSided, n int) {
+	if o.op != verbs.Read && !o.op.Atomic() {
+		return
+	}
+	c.recv.fetching += n
+	c.l.shares.again(c)
+}
+
+// keep makes of a message that was received one that may be kept: a copy, when memory is short and its receive is too large for it.
+func (c *conn) keep(b *chunk, data []byte) (*chunk, []byte) {
+	if c.recv.qp == nil || !c.l.shares.short() || 2*(len(data)+copyCost) > b.size() {
+		return b, data
+	}
+	budget := &c.l.recvBudget
+	n := len(data) + copyCost
+	if !budget.has(n) {
+		return b, data
+	}
+	budget.free -= n
+	budget.use(n)
+	c.pool.copies++
+	kept := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
+	kept.chunk = chunk{pool: c.pool, sge: verbs.SGE{MR: &kept.mr, Length: uint32(len(data))}}
+	c.give(b)
+	return &kept.chunk, kept.mr.Bytes
+}
+
+// copied is a chunk of Go's heap.
+type copied struct {
+	chunk
+	mr verbs.MR
+}
+
+// size is what a chunk takes of a budget.
+func (b *chunk) size() int {
+	if b.pool != nil {
+		return int(b.sge.Length) + copyCost
+	}
+	return int(b.sge.Length)
+}
+
+// feed posts a receive for a message that waits, if there is memory for one by now.
+func (p *recvPool) feed() {
+	if p.srq == nil {
+		return
+	}
+	c, err := p.arena.get()
+	if err != nil {
+		p.d.l.shares.starve(p, err)
+		return
+	}
+	if p.post(p.srq, c) != nil {
+		p.arena.put(c)
+	}
+}

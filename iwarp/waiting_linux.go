@@ -1,0 +1,162 @@
+package iwarp
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// A connection whose next message finds no receive is not read from until there is one (core's Waiting), so that TCP stops its peer. Those
+// that wait for one shared queue are served in the order in which they have come; one that is paused is not among them.
+
+// keptMax is about how many bytes the connections of a loop may have read beyond the messages that wait. While some are kept, reads
+// are shorter, down to peekLen, which each connection may have besides.
+const keptMax = 2 * stagingLen
+
+// stage is how much may be read besides what has a place, rest bytes of which are still to come.
+func (in *instance) stage(rest int) []byte {
+	if in.kept == 0 {
+		return in.staging
+	}
+	return in.staging[:min(len(in.staging), rest+max(peekLen, (keptMax-in.kept)/2))]
+}
+
+// interest is what the loop watches the socket for.
+func (c *conn) interest() (ev eventloop.Events) {
+	if !c.waits {
+		ev = eventloop.Readable
+	}
+	if c.watched {
+		ev |= eventloop.Writable
+	}
+	return ev
+}
+
+// checkWaiting follows the core, which waits for a receive, or not any more.
+func (c *conn) checkWaiting() {
+	if c.waits == c.core.Waiting() {
+		return
+	}
+	if c.waits = !c.waits; c.waits {
+		c.enlist()
+	} else {
+		c.delist()
+	}
+	c.countKept()
+	_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
+}
+
+// enlist queues c for its shared queue's next receive.
+func (c *conn) enlist() {
+	if q := c.qp; q != nil && q.srq != nil && !q.paused && !slices.Contains(q.srq.waiting, c) {
+		q.srq.waiting = append(q.srq.waiting, c)
+		q.srq.offer()
+	}
+}
+
+// offer has those served that wait, if there is something for them.
+func (s *sharedQueue) offer() {
+	if in := s.dev.in; len(s.waiting) > 0 && s.q.n > 0 && !s.served {
+		s.served = true
+		in.serving = append(in.serving, s)
+		in.later()
+	}
+}
+
+func (c *conn) delist() {
+	if q := c.qp; q != nil && q.srq != nil && len(q.srq.waiting) > 0 {
+		q.srq.waiting = slices.DeleteFunc(q.srq.waiting, func(other *conn) bool { return other == c })
+	}
+}
+
+// countKept counts what c keeps as one of its loop's.
+func (c *conn) countKept() {
+	now := c.core.Kept()
+	c.in.kept += now - c.kept
+	c.kept = now
+}
+
+// waitOver forgets that c waits, at the end of its input.
+func (c *conn) waitOver() {
+	if c.waits {
+		c.waits = false
+		c.delist()
+	}
+	if c.kept > 0 {
+		c.in.kept -= c.kept
+		c.kept = 0
+	}
+}
+
+// resume has the message that waits look for a receive again. What the socket has is left for the loop to find, so that nobody's turn
+// is long.
+func (c *conn) resume(now time.Time) {
+	in := c.in
+	if c.phase != phRunning || !c.waits || c.qp == nil {
+		return
+	}
+	q := c.qp
+	in.reading, q.served = c, true
+	defer func() { in.reading, q.served = nil, false }()
+	c.core.Resume(now)
+	in.reading, q.served = nil, false
+	c.countKept()
+	if c.core.Waiting() {
+		c.enlist()
+	}
+	c.settle(now)
+}
+
+// lost ends a connection that waits and whose socket is broken: the error is all that will be read there.
+func (c *conn) lost(now time.Time) {
+	var err error = unix.ECONNRESET
+	if e, _ := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); e != 0 {
+		err = unix.Errno(e)
+	}
+	c.core.InputEnd(now, err)
+}
+
+// Pause has the peer's messages wait at their sender, from the next one on, or come again (verbs.Pauser).
+func (q *queuePair) Pause(on bool) {
+	c := q.conn
+	if c == nil || q.paused == on {
+		return
+	}
+	q.paused = on
+	c.core.Pause(on)
+	switch {
+	case on:
+		c.delist()
+	case c.core.Waiting():
+		c.in.resuming = append(c.in.resuming, c)
+		c.in.later()
+	}
+}
+
+// serve has the connections go on that a receive was posted for.
+func (in *instance) serve(s *sharedQueue) {
+	s.served = false
+	now := in.loop.Now()
+	for n := len(s.waiting); n > 0 && len(s.waiting) > 0; n-- {
+		c := s.waiting[0]
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		if c.resume(now); c.waits && s.q.n == 0 && !c.qp.paused {
+			return // there was nothing to be had
+		}
+	}
+}
+
+// resumeAll has those go on that are not paused any more.
+func (in *instance) resumeAll() {
+	list := in.resuming
+	in.resuming = nil
+	now := in.loop.Now()
+	for _, c := range list {
+		if c.qp != nil && !c.qp.paused {
+			c.resume(now)
+		}
+	}
+}

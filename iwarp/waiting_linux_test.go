@@ -1,0 +1,217 @@
+package iwarp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// scarce is a node whose shared receive queue has no more receives than a test posts.
+type scarce struct {
+	*node
+	lh     cmid.Handle
+	at     cmid.Addr
+	mr     *verbs.MR
+	srq    verbs.SRQ
+	asked  int
+	posted int
+}
+
+func newScarce(t *testing.T) *scarce {
+	s := &scarce{node: newNode(t)}
+	var err error
+	if s.mr, err = s.in.dev.Alloc(64<<10, verbs.LocalWrite); err != nil {
+		t.Fatal(err)
+	}
+	if s.srq, err = s.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 1024, OnEmpty: func(verbs.QP) { s.asked++ }}); err != nil {
+		t.Fatal(err)
+	}
+	s.lh, s.at = s.listen("127.0.0.1:0")
+	return s
+}
+
+// post posts a receive of 64 bytes; a later one may be in the same memory.
+func (s *scarce) post() {
+	s.t.Helper()
+	i := s.posted % 1024
+	s.posted++
+	if err := s.srq.PostRecv(verbs.RecvWR{ID: uint64(i), SGE: verbs.SGE{MR: s.mr, Offset: uint32(i * 64), Length: 64}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// dial connects client, and gives its queue pair and the one here.
+func (s *scarce) dial(client *node) (*testQP, cmid.Handle, verbs.QP) {
+	s.t.Helper()
+	h := client.resolve(s.at)
+	cq := client.qp(h, 0)
+	client.do(h, &cmid.Connect{})
+	before := len(s.events)
+	child := s.wait(s.lh, states.KindConnectRequest, client).child
+	s.events = s.events[:before]
+	attr := qpAttr(s.node)
+	attr.SRQ = s.srq
+	qp, err := s.inst.CreateQP(child, attr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.do(child, &cmid.Accept{})
+	client.wait(h, states.KindEstablished, s.node)
+	s.wait(child, states.KindEstablished, client)
+	return cq, h, qp
+}
+
+func (s *scarce) texts() (all []string) {
+	for _, wc := range s.wcs {
+		all = append(all, string(s.mr.Bytes[wc.ID*64:][:wc.Bytes]))
+	}
+	return all
+}
+
+// A message that finds no receive waits at its sender, in order, while the loop sleeps; others go on when there is one.
+func TestMessagesWaitForReceives(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	a, _, _ := s.dial(client)
+	b, _, _ := s.dial(client)
+	for i := range 8 {
+		a.send(uint64(i), fmt.Sprint("a", i))
+		b.send(uint64(i), fmt.Sprint("b", i))
+	}
+	turns(t, "both wait", func() bool { return len(s.srq.(*sharedQueue).waiting) == 2 }, client, s.node)
+	asked := s.asked
+	for range 100 {
+		if err := s.loop.Turn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.asked != asked || s.asked > 4 {
+		t.Errorf("asked %d times for receives that two messages wait for", s.asked)
+	}
+	if s.in.kept == 0 {
+		t.Error("what was read behind the messages that wait is not counted")
+	}
+	for n := range 16 {
+		s.post()
+		turns(t, "a message", func() bool { return len(s.wcs) == n+1 }, client, s.node)
+	}
+	next := map[byte]byte{'a': '0', 'b': '0'}
+	last := byte(0)
+	for _, m := range s.texts() {
+		if m[1] != next[m[0]] || m[0] == last && m[1] < '7' {
+			t.Fatalf("messages were received as %v: want each connection's in order, and turn by turn", s.texts())
+		}
+		next[m[0]]++
+		last = m[0]
+	}
+	if s.in.kept != 0 {
+		t.Errorf("%d bytes are counted as kept when nothing is", s.in.kept)
+	}
+}
+
+// What a connection reads beyond what it can receive is bounded for all together.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	const conns = 24
+	for range conns {
+		q, _, _ := s.dial(client)
+		for i := range 32 {
+			q.send(uint64(i), string(bytes.Repeat([]byte("x"), 4000)))
+		}
+	}
+	turns(t, "all wait", func() bool { return len(s.srq.(*sharedQueue).waiting) == conns }, client, s.node)
+	if most := keptMax + conns*2*peekLen; s.in.kept > most {
+		t.Errorf("%d connections have read %d bytes that nobody can receive, want %d at most", conns, s.in.kept, most)
+	}
+}
+
+// Whatever ends a connection that waits for a receive, it ends, and leaves nothing behind.
+func TestEndOfAConnectionThatWaits(t *testing.T) {
+	begin := func(t *testing.T) (client *node, s *scarce, h, child cmid.Handle, qp verbs.QP) {
+		client, s = newNode(t), newScarce(t)
+		q, h, qp := s.dial(client)
+		for id := range s.in.ids {
+			if id != s.lh {
+				child = id
+			}
+		}
+		q.send(0, "nobody takes it")
+		turns(t, "it waits", func() bool { return len(s.srq.(*sharedQueue).waiting) == 1 }, client, s.node)
+		return client, s, h, child, qp
+	}
+	clean := func(s *scarce) {
+		t.Helper()
+		if n := len(s.srq.(*sharedQueue).waiting); n != 0 || s.in.kept != 0 {
+			t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
+		}
+	}
+	t.Run("the peer resets", func(t *testing.T) {
+		client, s, h, child, _ := begin(t)
+		c := client.in.ids[h].conn
+		if err := unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+			t.Fatal(err)
+		}
+		c.close()
+		if e := s.wait(child, states.KindDisconnected); !errors.Is(e.err, unix.ECONNRESET) {
+			t.Errorf("told %v, want ECONNRESET", e.err)
+		}
+		clean(s)
+	})
+	t.Run("we disconnect", func(t *testing.T) {
+		client, s, h, child, _ := begin(t)
+		s.do(child, &cmid.Disconnect{})
+		s.wait(child, states.KindDisconnected, client)
+		client.wait(h, states.KindDisconnected, s.node)
+		clean(s)
+	})
+	t.Run("we destroy", func(t *testing.T) {
+		client, s, h, child, _ := begin(t)
+		s.do(child, &cmid.DestroyID{})
+		client.wait(h, states.KindDisconnected, s.node)
+		clean(s)
+	})
+	t.Run("the peer disconnects, and there is a receive later", func(t *testing.T) {
+		client, s, h, child, _ := begin(t)
+		client.do(h, &cmid.Disconnect{})
+		for range 100 {
+			if err := s.loop.Turn(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e := s.found(child, states.KindDisconnected); e != nil {
+			t.Fatalf("the end has overtaken a message: %v", e)
+		}
+		s.post()
+		if e := s.wait(child, states.KindDisconnected, client); e.err != nil || e.polled != 1 {
+			t.Errorf("told %v behind %d messages", e.err, e.polled)
+		}
+		clean(s)
+	})
+}
+
+// A connection that is paused leaves receives to the others, and its loop alone.
+func TestPausedConnection(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	a, _, qa := s.dial(client)
+	b, _, _ := s.dial(client)
+	qa.(verbs.Pauser).Pause(true)
+	a.send(0, "a0")
+	turns(t, "it waits", func() bool { return qa.(*queuePair).conn.waits }, client, s.node)
+	for range 3 {
+		s.post()
+	}
+	b.send(0, "b0")
+	b.send(1, "b1")
+	turns(t, "the other's", func() bool { return len(s.wcs) == 2 }, client, s.node)
+	qa.(verbs.Pauser).Pause(false)
+	turns(t, "its own", func() bool { return len(s.wcs) == 3 }, client, s.node)
+	if got := fmt.Sprint(s.texts()); got != "[b0 b1 a0]" {
+		t.Errorf("received %v", got)
+	}
+}
