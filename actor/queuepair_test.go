@@ -274,6 +274,39 @@ func TestCutNetworkEndsAConnection(t *testing.T) {
 	})
 }
 
+// Whoever ends a connection whose network is cut is answered once, in time, with the truth about the messages.
+func TestEndsOverACutNetwork(t *testing.T) {
+	for _, end := range []Command{&Close{}, &Disconnect{}, &DestroyID{}} {
+		onFlavors(t, func(w *world) {
+			p := w.connect()
+			w.f.Cut(w.f.Host(""), w.f.Host("far"))
+			p.client.send(p.c, NewSend([]byte("lost")))
+			p.client.send(p.c, end)
+			begin := time.Now()
+			g := until[*Closed](p.client)
+			if d := time.Since(begin); d > time.Minute+40*time.Second { // InfiniBand's connection manager repeats its request for that long
+				w.Errorf("%T: closed after %v", end, d)
+			}
+			if c := g[len(g)-1].msg.(*Closed); c.Delivered != 0 || c.Unknown != 1 {
+				w.Errorf("%T: %v", end, g[len(g)-1])
+			}
+			n := 0
+			for _, m := range g {
+				if _, ok := m.msg.(*Disconnected); ok {
+					n++
+				}
+			}
+			if n > 1 {
+				w.Errorf("%T: the end was told %d times", end, n)
+			}
+			time.Sleep(time.Minute)
+			settle()
+			p.client.quiet()
+			until[*Closed](p.server) // gives up by itself
+		})
+	}
+}
+
 // A Manual owner is told, once, and decides.
 func TestManualIsToldOfAFailedQueuePair(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
