@@ -46,7 +46,8 @@ type (
 	// It is the way to the verbs for what this package does not do: datagrams, the queue pair of a Manual owner on InfiniBand; and, for
 	// an owner that does not run on the loop, to its Memory. What Fn makes of id.Device() is the owner's: an OnLoop owner on the same loop (CreateID puts the identifier there) may
 	// use it in Receive and in the notify of its completion queue, and closes it when it is told Closed. The queue pair goes with the
-	// identifier. Fn must not block, use commands that the state machine knows (send those), or destroy the identifier.
+	// identifier. Fn must not block, use commands that the state machine knows (send those), or destroy the identifier. One that
+	// panics is answered with a PanicError and costs the identifier.
 	Call struct {
 		Fn func(id *cmid.ID) error
 	}

@@ -68,9 +68,18 @@ func (d *device) notify() {
 	}
 }
 
-// Run handles at most budget completions, and the rest in its turn.
+// Run handles at most budget completions, and the rest in its turn. What does not return from one (user code that leaves the loop's
+// goroutine) must not cost the others theirs.
 func (d *device) Run(budget int) (more bool) {
+	left := true
+	defer func() {
+		if left {
+			d.ready = true
+			_ = d.l.el.Schedule(d)
+		}
+	}()
 	d.ready = d.poll(budget) >= budget
+	left = false
 	return d.ready
 }
 

@@ -40,6 +40,11 @@
 // meant. Every phase has a deadline ([WithTimeouts]), which costs the identifier, as a cancelled context does: the device's only
 // cancel is destroy. A ResolveAddr or ResolveRoute that timed out in the device may be asked again.
 //
+// A command that is a nil pointer is CommandFailed (EINVAL), too, and does nothing. User code that does not return, by a panic or by
+// runtime.Goexit, is its own actor's failure: an owner's is its supervisor's business and costs no identifier; a [Call]'s Fn, or an
+// [Observer], costs the identifier it was called for, whose command is answered with a [PanicError] before Closed. A loop goes on on another
+// goroutine after a Goexit; what was in the middle of telling that actor something may be broken off, as after a panic of its own.
+//
 // # Floods
 //
 // Whatever is sent to an identifier, and by however many, it holds a bounded number of messages ([Limits].Mailbox), and what was admitted

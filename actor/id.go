@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -47,6 +48,10 @@ type ident struct {
 	unsent  uint64            // sends that met no connection, or no room
 	memory  int               // bytes of AllocMemory
 
+	cmd       Command    // that is being executed and not answered
+	cmdSender *actor.PID // whose it is
+	inside    bool       // a message is being received
+
 	refusals refusals
 	piles    piles
 
@@ -73,6 +78,7 @@ type asked struct {
 
 // Receive is the actor's entrance.
 func (it *ident) Receive(ctx actor.Context) {
+	it.inside = true
 	defer it.broken()
 	switch m := ctx.Message().(type) {
 	case *Send:
@@ -115,17 +121,31 @@ func (it *ident) Receive(ctx actor.Context) {
 	default:
 		it.unknown(m, ctx.Sender())
 	}
+	it.inside = false
 }
 
-// broken notes a panic of our own for Closed; the supervisor stops the actor.
+// broken notes what has ended the actor in the middle of a message: a panic in it, or in what it calls of the user's, or a
+// runtime.Goexit there. The command that it was at is answered, Closed tells it, and the supervisor stops the actor.
 func (it *ident) broken() {
-	if r := recover(); r != nil {
-		it.cause = &PanicError{r}
-		panic(r)
+	if !it.inside {
+		return
+	}
+	it.inside = false
+	r := recover()
+	if r != nil {
+		defer panic(r)
+	} else {
+		r = errGoexit
+	}
+	it.cause = &PanicError{r}
+	if cmd, waits := it.cmd, func(a *asked) bool { return a.cmd == it.cmd }; cmd != nil && !slices.ContainsFunc(it.asked, waits) {
+		it.cmd = nil
+		it.fail(cmd, it.cmdSender, it.cause)
 	}
 }
 
-// PanicError is why an identifier was closed whose actor has panicked.
+// PanicError is why an identifier was closed whose actor has panicked, or what it has called of the user's: a Call's Fn, an Observer. It
+// is what the command is answered with that has done so, too.
 type PanicError struct{ Value any }
 
 func (e *PanicError) Error() string {
@@ -216,6 +236,12 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.reply(sender, it.late(cmd))
 		return
 	}
+	it.cmd, it.cmdSender = cmd, sender
+	it.execute(cmd, sender)
+	it.cmd, it.cmdSender = nil, nil
+}
+
+func (it *ident) execute(cmd Command, sender *actor.PID) {
 	switch c := cmd.(type) {
 	case *Handover:
 		it.handover(c, sender)

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -56,6 +57,7 @@ type mailbox struct {
 	suspended bool  // since a failure, until its supervisor has decided; and before Started
 	closed    bool  // the actor has stopped
 	last      bool  // it receives nothing more but what stops it
+	inside    bool  // the actor is in Receive
 	closes    bool  // the actor receives a PoisonPill as *poisoned; else it stops, as Proto.Actor has it. Set by the maker
 
 	home    home
@@ -363,23 +365,34 @@ func (m *mailbox) closeIfGone() {
 }
 
 func (m *mailbox) invokeSystem(msg any) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			m.invoker.EscalateFailure(reason, msg)
-		}
-	}()
+	defer m.received(msg, nil)
+	m.inside = true
 	m.invoker.InvokeSystemMessage(msg)
+	m.inside = false
 }
 
 // user has the actor receive a message, and tells d, if it is not nil. A panic in Receive is its supervisor's business.
 func (m *mailbox) user(msg any, d delivered) {
 	waited(msg)
 	defer m.received(msg, d)
+	m.inside = true
 	m.invoker.InvokeUserMessage(msg)
+	m.inside = false
 }
 
+// errGoexit is the reason of a failure that was a runtime.Goexit (testing's FailNow): its goroutine has gone, the actor has not.
+var errGoexit = errors.New("runtime.Goexit was called")
+
 func (m *mailbox) received(msg any, d delivered) {
-	if reason := recover(); reason != nil {
+	if m.inside {
+		m.inside = false
+		reason := recover()
+		if reason == nil {
+			reason = errGoexit
+			m.end()
+			m.busy = false
+			defer m.wake() // in the middle of somebody else's turn, which ends here
+		}
 		m.invoker.EscalateFailure(reason, msg)
 	}
 	if d != nil {

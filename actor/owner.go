@@ -80,13 +80,16 @@ func (it *ident) tell(ev Event) {
 func (it *ident) reply(sender *actor.PID, ev Event) {
 	if it.owns(sender) {
 		it.tell(ev)
-		return
+	} else {
+		if o := it.rt.cfg.observer; o != nil {
+			o.Event(it.pid, ev)
+		}
+		to := it.rt.newOwner(it.l, sender)
+		to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 	}
-	if o := it.rt.cfg.observer; o != nil {
-		o.Event(it.pid, ev)
+	if sender == it.cmdSender {
+		it.cmd = nil
 	}
-	to := it.rt.newOwner(it.l, sender)
-	to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 }
 
 // owns reports whether what is meant for sender goes to the owner.

@@ -1,0 +1,179 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// leavings are the ways in which code leaves its caller for good.
+var leavings = map[string]func(){
+	"panic":  func() { panic("for the test") },
+	"Goexit": runtime.Goexit,
+}
+
+// A Call whose Fn does not return is answered, before Closed, and nobody else notices.
+func TestCallThatDoesNotReturn(t *testing.T) {
+	for name, leave := range leavings {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				p, other := w.connect(), w.probe()
+				id := w.rt.CreateID(other.pid)
+				_, err := Ask[*Done](context.Background(), w.rt, p.c, &Call{Fn: func(*cmid.ID) error {
+					leave()
+					return nil
+				}})
+				var pe *PanicError
+				if !errors.As(err, &pe) {
+					w.Errorf("answered with %v, want a PanicError", err)
+				}
+				end := until[*Closed](p.client)
+				if c := end[len(end)-1].msg.(*Closed); !errors.As(c.Err, &pe) {
+					w.Errorf("the end: %v", end)
+				}
+				until[*Closed](p.server)
+				other.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+				next[*Bound](other)
+			})
+		})
+	}
+}
+
+// An owner whose Receive does not return fails, as by a panic: neither its identifiers nor others', nor its loop, come to harm that a
+// panic would not do. What was in the middle of telling it ends.
+func TestReceiveThatDoesNotReturn(t *testing.T) {
+	for home, where := range map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop} {
+		for name, leave := range leavings {
+			t.Run(home+"/"+name, func(t *testing.T) {
+				onFlavors(t, func(w *world) {
+					good := w.connect()
+					w.sys.Root.Stop(good.listener)
+					until[*Closed](good.server)
+					p := w.connect()
+					bad := newProbe(w, w.sys, where(w.far), func(ctx actor.Context) {
+						if m, ok := ctx.Message().(*Received); ok && string(m.Data) == "leave" {
+							leave()
+						}
+					})
+					p.server.send(p.s, &Handover{To: bad.pid})
+					next[*Done](p.server)
+					for range 3 {
+						w.inTurn(func(ctx actor.Context) { // they arrive in one turn
+							ctx.Send(p.c, NewSend([]byte("leave")))
+							ctx.Send(good.c, NewSend([]byte("fine")))
+						})
+						next[*Received](bad)
+						if m := good.server.any(); m.data != "fine" {
+							w.Fatalf("got %v", m)
+						}
+					}
+					bad.send(bad.pid, "still there")
+					next[string](bad)
+				})
+			})
+		}
+	}
+}
+
+// commandsOf are all commands, as they come out of new.
+func commandsOf() []Command {
+	return []Command{
+		&BindAddr{}, &ResolveAddr{}, &ResolveRoute{}, &Listen{}, &Connect{}, &Accept{}, &Reject{}, &Establish{}, &Disconnect{},
+		&DestroyID{}, &SetOption{}, &Notify{}, &JoinMulticast{}, &LeaveMulticast{}, &SetIBPath{}, &ResolveIBService{}, &WriteCMEvent{},
+		&GetAddrInfo{}, &Dial{}, &Serve{}, &Close{}, &Handover{}, &Call{}, &Read{}, &Write{}, &FetchAdd{}, &CompareSwap{},
+		&AllocMemory{}, &Grant{}, &Revoke{}, &FreeMemory{},
+	}
+}
+
+// A command that is a nil pointer is answered and does nothing.
+func TestNilCommands(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		for _, c := range commandsOf() {
+			missing := reflect.Zero(reflect.TypeOf(c)).Interface()
+			p.client.send(p.c, missing)
+			f, _ := next[*CommandFailed](p.client)
+			is(w, f, unix.EINVAL)
+		}
+		p.client.send(p.c, (*Send)(nil))
+		f, _ := next[*SendFailed](p.client)
+		is(w, f, unix.EINVAL)
+		p.client.send(p.c, NewSend([]byte("as ever")))
+		if g := p.server.any(); g.data != "as ever" {
+			w.Errorf("got %v", g)
+		}
+	})
+}
+
+// A command in which nothing was filled in is answered in every state, and kills nothing.
+func TestEmptyCommands(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		for _, c := range commandsOf() {
+			for name, begin := range map[string]func(p *probe) *actor.PID{
+				"idle": func(p *probe) *actor.PID { return w.rt.CreateID(p.pid) },
+				"bound": func(p *probe) *actor.PID {
+					id := w.rt.CreateID(p.pid)
+					p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+					next[*Bound](p)
+					return id
+				},
+				"resolved": func(p *probe) *actor.PID {
+					id := w.rt.CreateID(p.pid)
+					p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+					next[*AddrResolved](p)
+					p.send(id, &ResolveRoute{})
+					next[*RouteResolved](p)
+					return id
+				},
+				"connected": func(p *probe) *actor.PID {
+					server := w.farProbe()
+					lis, at := listen(server, w.far, there+":0")
+					id := w.rt.CreateID(p.pid)
+					p.send(id, &Dial{Addr: at})
+					_, s := next[*ConnectRequest](server)
+					server.send(s, &Accept{})
+					next[*Established](p)
+					w.sys.Root.Stop(lis)
+					return id
+				},
+			} {
+				p := w.probe()
+				id := begin(p)
+				cmd := reflect.New(reflect.TypeOf(c).Elem()).Interface()
+				p.send(id, cmd)
+				settle()
+				p.send(id, &DestroyID{})
+				for _, g := range until[*Closed](p) {
+					var pe *PanicError
+					if f, ok := g.msg.(Failure); ok && errors.As(f, &pe) {
+						w.Errorf("%s: %T panics: %v", name, cmd, pe.Value)
+					}
+					if f, ok := g.msg.(*Closed); ok && errors.As(f.Err, &pe) {
+						w.Errorf("%s: %T ends in a panic: %v", name, cmd, pe.Value)
+					}
+				}
+			}
+		}
+	})
+}
+
+// An identifier that is told another's answers does not answer them: two could go on for ever.
+func TestIdentifierAsOwner(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.probe()
+		a := w.rt.CreateID(p.pid)
+		b := w.rt.CreateID(a)
+		w.sys.Root.RequestWithCustomSender(b, "nonsense", a)
+		w.sys.Root.RequestWithCustomSender(a, "nonsense", b)
+		settle() // would never return
+		p.quiet()
+	})
+}
