@@ -11,9 +11,11 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Ask sends a command and waits for its answer: the blocking edge, for main and for tests. A failing answer is the error, a
-// Failure. When ctx ends before the answer came, the identifier is destroyed, since there is no other cancel, and the error is
-// ctx's cause: so of what the command has made nothing is left. A dead identifier is ENOENT. On the goroutine of a loop, which the answer may need, it is eventloop.ErrOnLoop.
+// Ask sends a command and waits for its answer: the blocking edge, for main and for tests. A
+// failing answer is the error, a Failure. When ctx ends before the answer came, the identifier is
+// destroyed, since there is no other cancel, and the error is ctx's cause: so of what the command
+// has made nothing is left. A dead identifier is ENOENT. On the goroutine of a loop, which the
+// answer may need, it is eventloop.ErrOnLoop.
 func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.Command) (A, error) {
 	var none A
 	if err := MayWait(); err != nil {
@@ -65,11 +67,13 @@ func (p *asking) SendSystemMessage(*actor.PID, any) {}
 
 func (p *asking) Stop(*actor.PID) { p.registry.Remove(p.pid) }
 
-// MayWait says whether the calling goroutine may wait for what identifiers do: eventloop.ErrOnLoop when it is the goroutine of a loop, of
-// whichever runtime. It costs 1 to 10 µs: it is for what is seldom done, and for after Stalled. Any goroutine.
+// MayWait says whether the calling goroutine may wait for what identifiers do: eventloop.ErrOnLoop
+// when it is the goroutine of a loop, of whichever runtime. It costs 1 to 10 µs: it is for what is
+// seldom done, and for after Stalled. Any goroutine.
 func MayWait() error { return eventloop.MayWait() }
 
-// Stalled is closed when a loop of one of the ActorSystem's runtimes stands still (eventloop.Config.StallAfter: a second), and when it has
-// for twice as long, and so on. Whoever waits for the runtime waits for it too, and asks MayWait then: the loop may be standing still for that very wait. Who
-// waits on takes the next one. Any goroutine.
+// Stalled is closed when a loop of one of the ActorSystem's runtimes stands still
+// (eventloop.Config.StallAfter: a second), and when it has for twice as long, and so on. Whoever
+// waits for the runtime waits for it too, and asks MayWait then: the loop may be standing still for
+// that very wait. Who waits on takes the next one. Any goroutine.
 func (rt *Runtime) Stalled() <-chan struct{} { return rt.boxes.alarm.C() }

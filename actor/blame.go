@@ -1,7 +1,8 @@
 package actor
 
-// begin says that m's actor has its loop, for the watchdog to name it and not the device that has brought the message; where its mailbox is
-// run by the loop itself it is named already. On the loop; off the loops nothing is named.
+// begin says that m's actor has its loop, for the watchdog to name it and not the device that has
+// brought the message; where its mailbox is run by the loop itself it is named already. On the
+// loop; off the loops nothing is named.
 func (m *mailbox) begin(named bool) {
 	l := m.loop()
 	if l == nil {
@@ -13,8 +14,9 @@ func (m *mailbox) begin(named bool) {
 	}
 }
 
-// end says that it has it no more. Another actor may have, in the middle of whose message this one has got its own. A device that goes on
-// is not named again: that would cost as much for each message.
+// end says that it has it no more. Another actor may have, in the middle of whose message this one
+// has got its own. A device that goes on is not named again: that would cost as much for each
+// message.
 func (m *mailbox) end() {
 	l := m.loop()
 	if l == nil {

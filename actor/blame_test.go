@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The watchdog names the actor that holds a loop, also when a device has brought it its message, and shows where it stands.
+// The watchdog names the actor that holds a loop, also when a device has brought it its message,
+// and shows where it stands.
 func TestWatchdogNamesTheActor(t *testing.T) {
 	var stalls chan eventloop.Stall
 	inWorld(t, states.IWARP, func(w *world) {

@@ -13,8 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Ends that cross: whatever both sides, strangers, contexts and the device do to a connection in whichever order, each command has one
-// answer, each owner is told Closed last and once, and the connection's end once before it, if it was told that it stands.
+// Ends that cross: whatever both sides, strangers, contexts and the device do to a connection in
+// whichever order, each command has one answer, each owner is told Closed last and once, and the
+// connection's end once before it, if it was told that it stands.
 func TestCrossingEnds(t *testing.T) {
 	for flavor, f := range flavors {
 		for _, takes := range []time.Duration{0, time.Second} {

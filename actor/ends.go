@@ -12,12 +12,14 @@ import (
 //   - breakOff, when this side finds out: the peer breaks the protocol, the queue pair has failed.
 //   - disconnected and removed, when the device tells.
 //
-// The cause that is found first is the one that is told: what follows is its consequence. An end that the device tells without a cause
-// has the one that this side knows, also when that is found in what the peer has sent last. The owner is told once, by endOf; with a
-// Manual owner the identifier then stays, else it is disconnected and destroyed, and Closed tells the same cause.
+// The cause that is found first is the one that is told: what follows is its consequence. An end
+// that the device tells without a cause has the one that this side knows, also when that is found
+// in what the peer has sent last. The owner is told once, by endOf; with a Manual owner the
+// identifier then stays, else it is disconnected and destroyed, and Closed tells the same cause.
 
-// breakOff ends a connection from this side. Nothing is sent or told any more; the rest follows in a turn of its own, because the device
-// may be in the middle of what it received. Loop goroutine, at any time; only the first call counts.
+// breakOff ends a connection from this side. Nothing is sent or told any more; the rest follows in
+// a turn of its own, because the device may be in the middle of what it received. Loop goroutine,
+// at any time; only the first call counts.
 func (it *ident) breakOff(err error) {
 	c := it.conn
 	if c == nil || c.over {
@@ -50,7 +52,8 @@ func (it *ident) brokenOff() {
 	})
 }
 
-// disconnected is the end of a connection that the device tells. What the peer has sent before is told first.
+// disconnected is the end of a connection that the device tells. What the peer has sent before is
+// told first.
 func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if c := it.conn; c != nil {
 		c.d.drain()
@@ -67,7 +70,8 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	it.conclude(ev, answers)
 }
 
-// awaiting is the command that an end answers: the device's, or the Disconnect that waits for its goodbye.
+// awaiting is the command that an end answers: the device's, or the Disconnect that waits for its
+// goodbye.
 func (it *ident) awaiting(device Command) Command {
 	if device == nil && it.leaving != nil {
 		return it.leaving
@@ -99,8 +103,8 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	it.part()
 }
 
-// RemovedError is why an identifier was closed whose device has gone. Err is why it has, where that is not its removal: see
-// cmid.DeviceRemoval. errors.Is: ENODEV, and Err.
+// RemovedError is why an identifier was closed whose device has gone. Err is why it has, where that
+// is not its removal: see cmid.DeviceRemoval. errors.Is: ENODEV, and Err.
 type RemovedError struct {
 	Device string
 	Err    error
@@ -121,8 +125,9 @@ func (e *RemovedError) Unwrap() []error {
 	return []error{unix.ENODEV}
 }
 
-// endOf tells of an end, once. A Disconnect is answered by it; any other command that waited has failed, and the owner is told of both.
-// A Manual owner is told of a removal that follows, too: it has to destroy the identifier.
+// endOf tells of an end, once. A Disconnect is answered by it; any other command that waited has
+// failed, and the owner is told of both. A Manual owner is told of a removal that follows, too: it
+// has to destroy the identifier.
 func (it *ident) endOf(ev Event, answers Command) {
 	_, removal := ev.(*cmid.DeviceRemoval)
 	silent := it.endTold && !(removal && it.opts.manual)

@@ -26,8 +26,9 @@ func (w *world) mallory(server *probe) (m *probe, id, s *actor.PID) {
 	return m, id, s
 }
 
-// A connection has one end, told once with the cause that was found first, whatever else ends it in the same turn and in whichever
-// order the device tells of it, also while the device takes its time to give the identifier back.
+// A connection has one end, told once with the cause that was found first, whatever else ends it in
+// the same turn and in whichever order the device tells of it, also while the device takes its time
+// to give the identifier back.
 func TestOneEndIsTold(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "slow to destroy": time.Second} {
 		for flavor, f := range flavors {
@@ -70,7 +71,8 @@ func oneEnd(w *world) {
 	server.quiet()
 }
 
-// Who has asked for a Disconnect is answered with the one end that there is, also when the peer breaks the protocol meanwhile.
+// Who has asked for a Disconnect is answered with the one end that there is, also when the peer
+// breaks the protocol meanwhile.
 func TestDisconnectMeetsAViolation(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// remoteStarted does to an ActorSystem what Proto.Actor's remote.Start does: from now on its actors have another address.
+// remoteStarted does to an ActorSystem what Proto.Actor's remote.Start does: from now on its actors
+// have another address.
 func remoteStarted(w *world) string {
 	const at = "127.0.0.1:8090"
 	w.sys.ProcessRegistry.RegisterAddressResolver(func(pid *actor.PID) (actor.Process, bool) {

@@ -8,13 +8,16 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Migrate is rdma_migrate_id(3): the identifier's events come from channel to from now on. Those that were not fetched yet go along,
-// in order, and with a request the identifier that came with it, and its events; the kernel would leave these behind. What was fetched
-// stays where it is: migrate a request's identifier by itself.
+// Migrate is rdma_migrate_id(3): the identifier's events come from channel to from now on. Those
+// that were not fetched yet go along, in order, and with a request the identifier that came with
+// it, and its events; the kernel would leave these behind. What was fetched stays where it is:
+// migrate a request's identifier by itself.
 //
-// Called on the goroutine that both channels belong to: they share a loop, or have loops of their own and the caller serves both. For
-// channels of two goroutines see Detach. A queue pair, its memory and its completions stay where they were made, so keep the old
-// channel, and serve it, until the queue pair is gone. ErrNotSupported where the device cannot; EBUSY while a command is in progress.
+// Called on the goroutine that both channels belong to: they share a loop, or have loops of their
+// own and the caller serves both. For channels of two goroutines see Detach. A queue pair, its
+// memory and its completions stay where they were made, so keep the old channel, and serve it,
+// until the queue pair is gone. ErrNotSupported where the device cannot; EBUSY while a command is
+// in progress.
 func (id *ID) Migrate(to *Channel) error {
 	if err := id.judge(states.OpMigrateID, "migrate_id"); err != nil {
 		return err
@@ -36,8 +39,9 @@ func (id *ID) Migrate(to *Channel) error {
 	return id.callFailed("migrate_id", err)
 }
 
-// Detached is an identifier between two channels: of no loop, told nothing, and reachable for nobody but through this. Its ID must not
-// be used. It belongs to whoever holds it, and is to be given to Attach, or destroyed.
+// Detached is an identifier between two channels: of no loop, told nothing, and reachable for
+// nobody but through this. Its ID must not be used. It belongs to whoever holds it, and is to be
+// given to Attach, or destroyed.
 type Detached struct {
 	id    *ID
 	inst  DetachedInstance
@@ -51,12 +55,14 @@ type queuedThere struct {
 	child *Detached // that a ConnectRequest brings
 }
 
-// Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a request's identifier, which nobody has
-// answered yet, off its channel. The other half is Attach, on the other channel's goroutine; whatever passes the Detached on from
-// goroutine to goroutine passes the identifier on. What the peer does meanwhile is told, or found, afterwards.
+// Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a
+// request's identifier, which nobody has answered yet, off its channel. The other half is Attach,
+// on the other channel's goroutine; whatever passes the Detached on from goroutine to goroutine
+// passes the identifier on. What the peer does meanwhile is told, or found, afterwards.
 //
-// EINVAL for an identifier in another state than ConnectRequested, or one that has had a queue pair, which would stay on its loop;
-// ErrNotSupported where the device cannot. Then the identifier is where it was.
+// EINVAL for an identifier in another state than ConnectRequested, or one that has had a queue
+// pair, which would stay on its loop; ErrNotSupported where the device cannot. Then the identifier
+// is where it was.
 func (id *ID) Detach() (*Detached, error) {
 	if err := id.judge(states.OpMigrateID, "migrate_id"); err != nil {
 		return nil, err
@@ -108,9 +114,10 @@ func (id *ID) detach() (*Detached, error) {
 	return d, nil
 }
 
-// Attach makes a detached identifier the channel's: the second half of rdma_migrate_id(3). What was not told of it yet is told by this
-// channel, in order. When it fails (the channel is closed, or of another driver: EINVAL; the device has gone; there is no room), the
-// identifier stays detached, and may be attached to another channel, such as the one it came from.
+// Attach makes a detached identifier the channel's: the second half of rdma_migrate_id(3). What was
+// not told of it yet is told by this channel, in order. When it fails (the channel is closed, or of
+// another driver: EINVAL; the device has gone; there is no room), the identifier stays detached,
+// and may be attached to another channel, such as the one it came from.
 func (c *Channel) Attach(d *Detached) error {
 	if d.over {
 		return fmt.Errorf("migrate_id: it was attached or destroyed before: %w", unix.EINVAL)
@@ -140,8 +147,8 @@ func (c *Channel) attach(d *Detached) error {
 	return nil
 }
 
-// Destroy is rdma_destroy_id(3) of an identifier that no channel has room for: its peer sees a connection that ends. It does not wait;
-// who holds the Detached may call it on any goroutine.
+// Destroy is rdma_destroy_id(3) of an identifier that no channel has room for: its peer sees a
+// connection that ends. It does not wait; who holds the Detached may call it on any goroutine.
 func (d *Detached) Destroy() {
 	if d.over {
 		return

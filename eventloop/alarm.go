@@ -5,9 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Alarm is how goroutines that wait for something on loops hear that a loop stands still: the one that holds it may be among them. A wait
-// that has C beside what it waits for costs nothing more than that; after an alarm it asks MayWait, once. Asking before each wait would
-// cost more than the wait. Any number of loops may share one (Config.Alarm).
+// Alarm is how goroutines that wait for something on loops hear that a loop stands still: the one
+// that holds it may be among them. A wait that has C beside what it waits for costs nothing more
+// than that; after an alarm it asks MayWait, once. Asking before each wait would cost more than the
+// wait. Any number of loops may share one (Config.Alarm).
 type Alarm struct{ c atomic.Pointer[chan struct{}] }
 
 // NewAlarm makes an Alarm.
@@ -18,8 +19,8 @@ func NewAlarm() *Alarm {
 	return a
 }
 
-// C is closed when a callback has held one of the loops for Config.StallAfter, and when that time has doubled, and so on. Who waits on
-// takes the next one. Any goroutine.
+// C is closed when a callback has held one of the loops for Config.StallAfter, and when that time
+// has doubled, and so on. Who waits on takes the next one. Any goroutine.
 func (a *Alarm) C() <-chan struct{} { return *a.c.Load() }
 
 func (a *Alarm) ring() {
@@ -30,8 +31,9 @@ func (a *Alarm) ring() {
 // owners is the running loops by their goroutines' ids.
 var owners sync.Map
 
-// MayWait says whether the calling goroutine may wait for what loops do: ErrOnLoop when it is a loop's own, of whichever. It costs 1 to
-// 10 µs, because Go hides goroutine ids well: it is for what is seldom done, and for after an Alarm.
+// MayWait says whether the calling goroutine may wait for what loops do: ErrOnLoop when it is a
+// loop's own, of whichever. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for
+// what is seldom done, and for after an Alarm.
 func MayWait() error {
 	if _, ok := owners.Load(goroutineID()); ok {
 		return ErrOnLoop

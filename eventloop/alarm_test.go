@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// The watchdog is there unless it is not wanted, shows where the loop stands, and sleeps when the loop does.
+// The watchdog is there unless it is not wanted, shows where the loop stands, and sleeps when the
+// loop does.
 func TestWatchdogByDefault(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,7 +48,8 @@ func TestWatchdogByDefault(t *testing.T) {
 //go:noinline
 func stand(d time.Duration) { time.Sleep(d) }
 
-// An Alarm is rung once a callback has stalled, and again while it goes on, also for who comes late. Only who holds a loop may not wait.
+// An Alarm is rung once a callback has stalled, and again while it goes on, also for who comes
+// late. Only who holds a loop may not wait.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := eventloop.NewAlarm()

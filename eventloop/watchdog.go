@@ -23,8 +23,8 @@ func (h Holder) String() string {
 	return h.Kind + " " + h.Name
 }
 
-// named may be implemented by Handlers and Runnables, to be found in reports. LoopName is called on any goroutine while the callback
-// runs: it returns something that does not change.
+// named may be implemented by Handlers and Runnables, to be found in reports. LoopName is called on
+// any goroutine while the callback runs: it returns something that does not change.
 type named interface{ LoopName() string }
 
 // describe names the callback behind r.
@@ -77,8 +77,8 @@ func who(r Runnable) any {
 	}
 }
 
-// currentHolder names who has the loop. Any goroutine: what holder points to is written before it is published, or under the
-// queue's lock.
+// currentHolder names who has the loop. Any goroutine: what holder points to is written before it
+// is published, or under the queue's lock.
 func (l *Loop) currentHolder() Holder {
 	l.queue.mu.Lock()
 	var r Runnable
@@ -133,8 +133,9 @@ func (l *Loop) stopWatchdog() {
 	<-l.watchdog.done
 }
 
-// sight is what the watchdog sees of the callback that has the loop. A call is known by its turn and the place of its Runnable: only
-// deferred work that defers itself, and glances, of which the last but one found nothing, can be in one place twice in a turn.
+// sight is what the watchdog sees of the callback that has the loop. A call is known by its turn
+// and the place of its Runnable: only deferred work that defers itself, and glances, of which the
+// last but one found nothing, can be in one place twice in a turn.
 type sight struct {
 	turn           uint64
 	holder, blamed *Runnable
@@ -142,8 +143,9 @@ type sight struct {
 
 func (l *Loop) look() sight { return sight{l.turns.Load(), l.holder.Load(), l.blamed.Load()} }
 
-// watch looks a few times per StallAfter whether the loop is still in the callback it was in before. While the loop has nothing to do the
-// watchdog sleeps, so that an idle process is not woken for it.
+// watch looks a few times per StallAfter whether the loop is still in the callback it was in
+// before. While the loop has nothing to do the watchdog sleeps, so that an idle process is not
+// woken for it.
 func (l *Loop) watch() {
 	defer close(l.watchdog.done)
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))
@@ -208,7 +210,8 @@ func (l *Loop) stalled(held time.Duration) {
 	l.log.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
 }
 
-// stackOf is for how many goroutines a stack is looked for: Go tells another goroutine's only with all the others', which stand meanwhile.
+// stackOf is for how many goroutines a stack is looked for: Go tells another goroutine's only with
+// all the others', which stand meanwhile.
 const stackOf = 1000
 
 // stack is where the loop's goroutine is.

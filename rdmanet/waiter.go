@@ -7,8 +7,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its deadline. There is one goroutine that
-// waits at a time: whoever has the turn.
+// waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its
+// deadline. There is one goroutine that waits at a time: whoever has the turn.
 type waiter struct {
 	turn sync.Mutex // one call at a time; held while it waits
 	mu   sync.Mutex // all the rest; never held for long
@@ -25,8 +25,8 @@ type waiter struct {
 // newWake makes a waiter's channel.
 func newWake() chan struct{} { return make(chan struct{}, 1) }
 
-// wait gives up mu until signal. The caller looks at everything again. On the goroutine of a loop, which must not wait, it is
-// eventloop.ErrOnLoop, when that is noticed.
+// wait gives up mu until signal. The caller looks at everything again. On the goroutine of a loop,
+// which must not wait, it is eventloop.ErrOnLoop, when that is noticed.
 func (w *waiter) wait() error {
 	w.waiting = true
 	w.mu.Unlock()
@@ -87,7 +87,8 @@ func (w *waiter) setDeadline(t time.Time) {
 	w.timer.Reset(left)
 }
 
-// expire is the timer's. It may come too late to be stopped: then the deadline is another one, or none.
+// expire is the timer's. It may come too late to be stopped: then the deadline is another one, or
+// none.
 func (w *waiter) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A node has no connection to itself, and two links to one peer would reject each other's: the second ends at once.
+// A node has no connection to itself, and two links to one peer would reject each other's: the
+// second ends at once.
 func TestWrongPeer(t *testing.T) {
 	for name, peer := range map[string]uint64{"itself": 1, "one that has a link": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +50,8 @@ func (r *rig) untilClosedBeside() (before []any, c *reconnect.Closed) {
 	}
 }
 
-// A panic of the user's ends it, and Closed is the last all the same: what waited was refused before.
+// A panic of the user's ends it, and Closed is the last all the same: what waited was refused
+// before.
 func TestPanicInPermanent(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.spawn(reconnect.Config{Permanent: func(rdma.Failure) bool {
