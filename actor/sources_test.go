@@ -59,8 +59,8 @@ func TestLyingPeerComesBack(t *testing.T) {
 	}
 }
 
-// deafTo has a listener's owner accept everybody, and makes a connection of one address one whose Reads are not answered. What large messages
-// the others bring is told.
+// deafTo has a listener's owner accept everybody, and makes connections of one address such whose Reads are not answered. The lengths of
+// the messages that others bring are told.
 func (w *world) deafTo(server *probe, addr string) <-chan int {
 	served := make(chan int, 100)
 	deafs := make(map[string]*conn)
