@@ -57,6 +57,8 @@ func (c *credits) take(h header) error {
 		c.ackNow = true
 	}
 	switch h.typ {
+	case typeCredit:
+		c.beats++ // also one without news: see keepalive
 	case typeProbe:
 		if c.owing {
 			return &ProtocolError{"a probe before the last was answered"}

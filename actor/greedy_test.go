@@ -268,3 +268,43 @@ func TestGreedyPeers(t *testing.T) {
 		}
 	}
 }
+
+// However long messages wait for memory, neither side takes the other for lost.
+func TestWaitingIsNoSilence(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		g := greed{tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 3, each: 40, size: 64 << 10}
+		g.begin()
+		time.Sleep(time.Hour)
+		g.serve(3)
+		g.h.release()
+		g.await("everything", func() bool { return g.h.all == g.peers*g.each })
+		g.finish()
+	}, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 64}))
+}
+
+// A thousand greedy peers are nothing to a good one.
+func TestThousandGreedyPeers(t *testing.T) {
+	const peers, each = 1000, 40
+	limits := []Option{WithLimits(Limits{ReceiveMemory: 32 << 20, SendQueue: each})}
+	messages := []IDOption{WithMessages(4<<10, 32)}
+	t.Run("embedded", func(t *testing.T) {
+		sys := testSystem(t)
+		g := greed{
+			tb: t, server: openIWARP(t, sys, append(limits, WithLoops(2))...), client: openIWARP(t, sys, limits...), listen: "127.0.0.1:0",
+			peers: peers, each: each, size: 4 << 10, opts: messages,
+		}
+		g.where = g.server.OffLoop()
+		g.run()
+	})
+	for name, f := range flavors {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, f, func(w *world) {
+				g := greed{
+					tb: w, server: w.far, client: w.rt, where: w.far.OnLoop(), listen: there + ":7471",
+					peers: peers, each: each, size: 4 << 10, opts: messages,
+				}
+				g.run()
+			}, limits...)
+		})
+	}
+}

@@ -19,6 +19,9 @@ import (
 // held for a minute, a machine that was suspended, a clock that jumps: each is one look without news, and before the next the sockets are
 // read. While messages flow nothing is done: a look compares counts that there are for other reasons.
 //
+// While a message of the peer's waits here for memory it is this side that does not listen, so nothing is concluded; and the peer, whose
+// probes wait too, is sent a credit update in their place, though it has no news.
+//
 // What is large needs time, and what is behind it waits. So bytes that come are a sign of life, whatever they are part of, and while a
 // probe has not got through, what the transport moves before it is none of the peer's silence (verbs.Mover, and completions).
 
@@ -72,6 +75,7 @@ type heartbeat struct {
 	at      int      // in its conns
 	look    uint32   // the last that has seen it
 	quiet   int      // looks without a sign of the peer
+	signs   int      // looks at which the peer's messages waited here
 	heard   uint64   // what was heard by the last
 	moved   uint64   // what was moved by the last
 	probe   uint32   // number in flight of the last probe
@@ -154,6 +158,11 @@ func (o *lookout) LoopName() string { return "keepalive" }
 // lookAfter is a look at one connection.
 func (c *conn) lookAfter() {
 	b := &c.beat
+	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.parting == staying {
+		b.quiet = 0
+		c.sign()
+		return
+	}
 	if heard := c.heard(); heard != b.heard {
 		b.heard, b.quiet = heard, 0
 		return
@@ -173,6 +182,17 @@ func (c *conn) lookAfter() {
 			b.moved = unknown
 		}
 		c.probe()
+	}
+}
+
+// sign lets a peer whose messages wait here, and with them its probes, know that this side is there.
+func (c *conn) sign() {
+	b := &c.beat
+	if b.signs++; b.signs%looksIdle != 0 || c.flight.len() > 0 {
+		return
+	}
+	if err := c.control(typeCredit, 0); err != nil && !errors.Is(err, unix.ENOMEM) {
+		c.refused(verbs.Send, err)
 	}
 }
 

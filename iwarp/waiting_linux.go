@@ -136,6 +136,9 @@ func (q *queuePair) Pause(on bool) {
 	}
 }
 
+// Waiting reports whether a message waits (verbs.Pauser).
+func (q *queuePair) Waiting() bool { return q.conn != nil && q.conn.core.Waiting() }
+
 // serve has the connections go on that a receive was posted for.
 func (in *instance) serve(s *sharedQueue) {
 	s.served = false

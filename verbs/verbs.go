@@ -288,6 +288,9 @@ type Pauser interface {
 	// What is behind one that waits waits too: Writes, what Reads bring, and the end of the stream; a connection that is lost ends
 	// nevertheless. What is sent goes on.
 	Pause(on bool)
+	// Waiting is true while a message of the peer's waits, because of Pause or for want of a receive: nothing is heard of the peer
+	// then, whatever it says.
+	Waiting() bool
 }
 
 // ErrNotSupported is returned for an operation the device does not have.

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// cq is a completion queue, a ring that grows. It must not: a completion beyond its entries is lost on a device, and takes the queue
-// pair with it.
+// cq is a completion queue, a ring that grows. On a Reserved device it must not: a completion beyond its entries is lost there, and takes
+// the queue pair with it.
 type cq struct {
 	in      *instance
 	dev     *device
@@ -24,7 +24,7 @@ type cq struct {
 
 // add queues wc and reports whether there was room. solicited is what its sender asked for.
 func (q *cq) add(wc verbs.WC, solicited bool) bool {
-	if q.done.len() >= q.entries {
+	if q.in.f.reserved && q.done.len() >= q.entries { // elsewhere it grows (DeviceAttr.MaxCQE)
 		return false
 	}
 	q.done.push(wc)

@@ -213,6 +213,9 @@ func (q *qp) Pause(on bool) {
 	}
 }
 
+// Waiting reports whether a message waits (verbs.Pauser).
+func (q *qp) Waiting() bool { return q.waiting.len() > 0 }
+
 // leaveSRQ ends the wait for a shared receive.
 func (q *qp) leaveSRQ() {
 	if q.inSRQ {
