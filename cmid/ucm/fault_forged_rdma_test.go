@@ -83,6 +83,38 @@ func TestFaultForgedRequests(t *testing.T) {
 	s.talks(a, b)
 }
 
+// A host that dies with packets under way to it: the kernel waits for them, when the queue pair is destroyed, and nobody else does.
+func TestFaultDestroyWaitsForPackets(t *testing.T) {
+	if env(t, "RDMA_KIND") != "rxe" {
+		t.Log("iWARP's packets are TCP's")
+		return
+	}
+	leavesNothing(t)
+	s := newSide(t)
+	defer s.close()
+	l := s.listen("RDMA_ADDR", 0)
+	a, b := pair(s, s, l)
+	s.talks(a, b)
+	silent := addr(t, "RDMA_SILENT_ADDR")
+	newForger(t, l.LocalAddr().AddrPort).request(100, silent)
+	c := s.request()
+	s.must(c.id.Accept(nil, nil))
+	s.until("its queue pair to be ready", func() bool { c.talk(1); return c.issued == 1 })
+	command(t, "ip", "neigh", "del", silent.String(), "dev", env(t, "RDMA_NETDEV"))
+	defer command(t, "ip", "neigh", "replace", silent.String(), "lladdr", silentMAC(t), "nud", "permanent", "dev", env(t, "RDMA_NETDEV"))
+	c.talk(slots)
+	s.quiet()
+	begin := time.Now()
+	s.must(c.id.Destroy())
+	s.talks(a, b)
+	took := time.Since(begin)
+	s.until("the end of destroy_id", func() bool { return s.ch.ID(c.id.Handle()) == nil })
+	t.Logf("others have gone on after %v, and the kernel has let go after %v", took, time.Since(begin))
+	if took > time.Second {
+		t.Errorf("the destruction has held others up for %v", took)
+	}
+}
+
 // stranger is an address of the machine's network that nobody has.
 func stranger(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 10, 1, byte(200 + i)}) }
 
