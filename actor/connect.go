@@ -166,6 +166,7 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 		if ok {
 			it.peerMode = modeMessages
 		}
+		r.Foreign = !ok
 	}
 	it.requestTimer()
 	it.tell(r)
@@ -247,6 +248,11 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 			c.agree(hello{}, false, it.id.Limits().MaxMessage)
 		}
 		ev.MaxMessage = c.maxSend
+		ev.Foreign = c.mode == modeForeign
+		if ev.Foreign && it.opts.refuseForeign {
+			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO)) // whoever waits for the Connect is told
+			return
+		}
 	}
 	if answers != nil {
 		it.answer(answers, ev)

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -41,7 +42,8 @@ type Limits struct {
 	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // Sends waiting in an identifier's mailbox: 65,536; further ones get ErrQueueFull. Commands have room for 1,024 more
-	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. Receive buffers can have a quarter of it at any time and half
+	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the embedded device what finds none waits at its sender, and who
+	// holds more than a fair share is stopped first: see the package's Isolation. Receive buffers can have a quarter of it at any time and half
 	// at most; on the kernel's devices connections that need more from their beginning are refused. The rest is for large messages,
 	// of which half bounds a single one. What is sent at once is at most an eighth.
 	ReceiveMemory int
@@ -122,17 +124,18 @@ func set[T ~int | ~int64](dst *T, v T) {
 type IDOption func(*idOptions)
 
 type idOptions struct {
-	handler    *actor.Props
-	maxMessage int
-	eager      int // bytes; 0: the device's
-	credits    int
-	ps         cmid.PortSpace
-	raw        bool
-	manual     bool
-	memory     int           // bytes
-	keepalive  *keepalive    // nil: the runtime's
-	accept     time.Duration // 0: the runtime's
-	ctx        context.Context
+	handler       *actor.Props
+	maxMessage    int
+	eager         int // bytes; 0: the device's
+	credits       int
+	ps            cmid.PortSpace
+	raw           bool
+	refuseForeign bool
+	manual        bool
+	memory        int           // bytes
+	keepalive     *keepalive    // nil: the runtime's
+	accept        time.Duration // 0: the runtime's
+	ctx           context.Context
 }
 
 const (
@@ -172,11 +175,19 @@ func WithMessages(maxBytes, credits int) IDOption {
 // queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
 
+// RefuseForeign is for identifiers that speak with peers of this package only. A peer without a hello is otherwise accepted as a foreign one:
+// ConnectRequest.Foreign and Established.Foreign say so, and with it the connection is as with Raw. With this option a listener rejects
+// it before anybody is told, and a Connect or Dial fails (ErrForeignPeer).
+func RefuseForeign() IDOption { return func(o *idOptions) { o.refuseForeign = true } }
+
+// ErrForeignPeer is why a connection was given up whose peer has no hello, as RefuseForeign wants it.
+var ErrForeignPeer = errors.New("the peer is a foreign one")
+
 // Raw puts nothing of ours on the wire: no hello in the private data, no header before a message, no credits. For peers that
 // use the verbs directly. The kernel's devices have as many receives as WithMessages has credits, each posted again when its message was
-// consumed, and room for as many sends at a time; the embedded device has a receive for every message, while there is memory
-// (Limits.ReceiveMemory). A message that finds none ends the connection on iWARP; on InfiniBand its sender tries again, without
-// end unless ConnParam.RNRRetryCount says less.
+// consumed, and room for as many sends at a time. A message that finds none ends the connection on iWARP; on InfiniBand its sender tries
+// again, without end unless ConnParam.RNRRetryCount says less. The embedded device has as many messages wait for their owner, and stops
+// reading what comes beyond: TCP stops the sender.
 //
 // There are no probes either (WithKeepalive): of a peer that is cut off, or whose machine is gone, the transport tells. On the embedded device
 // what is not acknowledged for 30 s ends the connection, also when nothing is under way, and so does a peer that reads nothing for so

@@ -55,6 +55,7 @@ type (
 		Local, Peer Addr
 		PrivateData []byte // valid for as long as the event; padded with zeros on InfiniBand
 		Param       ConnParam
+		Foreign     bool // the peer is none of the actor layer's, which sets this: no hello, no credits
 	}
 	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for owners who drive their queue pair.
 	ConnectResponse struct {
@@ -68,7 +69,8 @@ type (
 		Local, Peer Addr
 		PrivateData []byte
 		Param       ConnParam
-		MaxMessage  int // bytes of one message; set by the actor layer and by devices with a limit
+		MaxMessage  int  // bytes of one message; set by the actor layer and by devices with a limit
+		Foreign     bool // as in ConnectRequest
 		// UD says where datagrams go, on the side that connected a datagram identifier; nil otherwise.
 		UD *UDParam
 	}
