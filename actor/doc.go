@@ -55,6 +55,15 @@
 // sent before. Answers other than those to refused Sends are one for each message, in the mailbox of who has asked: who asks without end and
 // does not listen fills its own.
 //
+// # Isolation
+//
+// What one peer does, or leaves undone, never ends or starves another peer's connection. On the embedded device a message that finds no memory
+// waits at its sender, for that connection is not read on. A connection whose owner holds none of its messages may always receive the
+// next: half of the receive buffers are for such. One whose owner holds some may receive more while these are no more than what is left
+// for all others; then it waits until some are released. Small messages are copied out of large buffers when a quarter is in use.
+// A peer without credits (raw, or foreign) has as many messages under way as WithMessages has credits. The kernel's devices refuse a
+// connection whose receives they cannot hold. docs/design.md has the law, and what each bound is.
+//
 // # Limitations
 //
 // Owners are actors of the runtime's ActorSystem: an actor elsewhere is refused (ErrRemoteOwner), for events are values of this process.
