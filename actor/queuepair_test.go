@@ -49,7 +49,11 @@ func (w *world) ended(p *probe, id fmt.Stringer, status verbs.Status) {
 	}
 	time.Sleep(time.Minute)
 	settle()
-	p.quiet()
+	for len(p.got) > 0 {
+		if g := p.any(); kinds([]got{g}) != "DeadLetterResponse" { // a send that came after the end
+			w.Errorf("told %v after Closed", g)
+		}
+	}
 }
 
 // Every work request that completes with an error ends its connection, with the first status and not with the flushes behind it.
