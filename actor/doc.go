@@ -48,7 +48,7 @@
 // # Floods
 //
 // Whatever is sent to an identifier, and by however many, it holds a bounded number of messages ([Limits].Mailbox), and what was admitted
-// goes on its way. A Send that finds no room costs nothing but its answer, SendFailed with ErrQueueFull, and those answers become one
+// goes on its way. A Send that finds no room, or no connection, costs nothing but its answer, SendFailed, and those answers become one
 // while they wait for the same OnLoop or OffLoop actor ([SendFailed].Sends). A command has room behind the Sends; the 1,025th that waits
 // there is answered with CommandFailed or AccessError, ErrQueueFull, without the identifier's state, and so is one that finds 1,024 that are
 // not answered yet. A cancelled context, Stop and Shutdown do not wait for what is queued; DestroyID and Close wait for what was

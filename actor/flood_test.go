@@ -343,3 +343,55 @@ func TestPoisonIsClose(t *testing.T) {
 		}
 	})
 }
+
+// Refused Sends do not fill the mailbox of an owner that is slow: their answers wait as one.
+func TestRefusalsWaitAsOne(t *testing.T) {
+	for name, connected := range map[string]bool{"no connection": false, "a full queue": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, states.IWARP, func(w *world) {
+				const sends = 5000
+				hold := make(chan struct{})
+				owner := newProbe(w, w.sys, w.rt.OffLoop(), func(ctx actor.Context) {
+					if _, ok := ctx.Message().(string); ok {
+						<-hold
+					}
+				})
+				id := w.rt.CreateID(owner.pid)
+				if connected {
+					p := w.connect(WithMessages(kib, 1))
+					p.server.reactWith(func(ctx actor.Context) {
+						if m, ok := ctx.Message().(*Received); ok {
+							keep(w, m)
+						}
+					})
+					id = p.c
+					p.client.send(id, &Handover{To: owner.pid})
+					next[*Done](p.client)
+				}
+				owner.send(owner.pid, "hold")
+				next[string](owner)
+				for range sends {
+					w.sys.Root.Send(id, NewSend([]byte("x")))
+				}
+				settle()
+				if n := w.rt.box(owner.pid).UserMessageCount(); n > 4 {
+					w.Errorf("%d answers wait", n)
+				}
+				close(hold)
+				w.sys.Root.Send(id, &DestroyID{})
+				failed, bytes := 0, 0
+				for _, g := range until[*Closed](owner) {
+					switch m := g.msg.(type) {
+					case *SendFailed:
+						failed += m.Sends
+						bytes += m.Bytes
+					case *Closed:
+						if got := int(m.Unsent); failed != got || bytes != got || got < sends-1 {
+							w.Errorf("%d Sends and %d bytes were answered, Closed says %d of %d", failed, bytes, got, sends)
+						}
+					}
+				}
+			}, WithLimits(Limits{SendQueue: 1}))
+		})
+	}
+}

@@ -420,7 +420,8 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	s.taken, s.sender = true, sender
 	if it.conn == nil || it.ending {
 		it.unsent++
-		it.sendFailed(s, fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN))
+		it.turnDown(sender, 1, s.Len(), errNoConn, errNoConn)
+		s.recycle()
 		return
 	}
 	it.conn.submit(s)

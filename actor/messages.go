@@ -271,15 +271,15 @@ type (
 		Bytes int
 	}
 	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull, ErrTooLarge, ErrFlushed,
-	// or unix.ENOMEM when there is no memory to send it from. With ErrQueueFull it may stand for several: what is refused while such an
-	// answer waits for an actor is added to it.
+	// or unix.ENOMEM when there is no memory to send it from. With ErrQueueFull, and where there is no connection, it may stand for
+	// several: what is refused while such an answer waits for an actor is added to it.
 	SendFailed struct {
 		cmid.FailureBase
 		Bytes int // of all that it stands for
 		Sends int // how many that are; 1 or more
 
-		piles *piles   // it may be added to
-		box   *mailbox // where it waits
+		piles *piles // it may be added to
+		pile  pile
 	}
 	// Writable says that the queue has room again after ErrQueueFull (ours).
 	Writable struct{ cmid.EventBase }

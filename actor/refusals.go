@@ -193,7 +193,7 @@ func (it *ident) tellRefused() {
 	list := it.refusals.take()
 	for _, r := range list {
 		it.unsent += uint64(r.sends)
-		it.tellFull(r.sender, r.sends, r.bytes, 0)
+		it.turnDown(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
 	}
 	if c := it.conn; c != nil && c.up && len(list) > 0 {
 		c.full = true
@@ -201,42 +201,43 @@ func (it *ident) tellRefused() {
 	}
 }
 
-// tellFull answers Sends of one sender that have found no room: waiting messages before them in the
-// connection's queue; 0: in the mailbox.
-func (it *ident) tellFull(from *actor.PID, sends, bytes, waiting int) {
-	box := it.owner.box
+// turnDown answers Sends of one sender that are refused because of err, which is of a kind.
+func (it *ident) turnDown(from *actor.PID, sends, bytes int, kind, err error) {
+	p := pile{it.owner.box, kind}
 	if !it.owns(from) {
-		box = it.rt.box(from)
+		p.box = it.rt.box(from)
 	}
-	if box != nil && it.piles.add(box, sends, bytes) {
+	if p.box != nil && it.piles.add(p, sends, bytes) {
 		return
-	}
-	err := errNoPlace
-	if waiting > 0 {
-		err = fmt.Errorf("%d messages wait for the peer: %w (%w)", waiting, ErrQueueFull, unix.ENOBUFS)
 	}
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: bytes, Sends: sends}
 	ev.History = nil // a thousand of them say the same
-	if box != nil {
-		it.piles.begin(box, ev)
+	if p.box != nil {
+		it.piles.begin(p, ev)
 	}
 	it.reply(from, ev)
 }
 
-// piles is the answers to refused Sends that wait in mailboxes of ours, one in each: further
-// refusals are added to it until its receiver takes it. So a flood does not fill the mailbox of
-// whoever is told of it. Of other mailboxes nobody says when they have taken something: there each
-// answer is a message of its own.
+// piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each: further
+// refusals are added to it until its receiver takes it. So a flood does not fill the mailbox of whoever is
+// told of it. Of other mailboxes nobody says when they have taken something: there each answer is a message
+// of its own.
 type piles struct {
 	mu sync.Mutex
-	in map[*mailbox]*SendFailed
+	in map[pile]*SendFailed
 }
 
-// add adds to the one that waits in box. Not ok: there is none. Loop goroutine.
-func (p *piles) add(box *mailbox, sends, bytes int) (ok bool) {
+// pile is where refusals come together.
+type pile struct {
+	box  *mailbox
+	kind error
+}
+
+// add adds to what waits there. Not ok: nothing does. Loop goroutine.
+func (p *piles) add(at pile, sends, bytes int) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, ok := p.in[box]
+	e, ok := p.in[at]
 	if ok {
 		e.Sends += sends
 		e.Bytes += bytes
@@ -244,15 +245,15 @@ func (p *piles) add(box *mailbox, sends, bytes int) (ok bool) {
 	return ok
 }
 
-// begin makes e, which is about to be sent to box, the one that is added to. Loop goroutine.
-func (p *piles) begin(box *mailbox, e *SendFailed) {
+// begin makes e, which is about to be sent, the one that is added to. Loop goroutine.
+func (p *piles) begin(at pile, e *SendFailed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.in == nil {
-		p.in = make(map[*mailbox]*SendFailed)
+		p.in = make(map[pile]*SendFailed)
 	}
-	p.in[box] = e
-	e.piles, e.box = p, box
+	p.in[at] = e
+	e.piles, e.pile = p, at
 }
 
 // waited is called by the mailbox that e waits in, before Receive: e does not change from now on.
@@ -263,7 +264,7 @@ func (e *SendFailed) waited() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.in[e.box] == e {
-		delete(p.in, e.box)
+	if p.in[e.pile] == e {
+		delete(p.in, e.pile)
 	}
 }

@@ -14,8 +14,10 @@ import (
 func (c *conn) submit(s *Send) {
 	switch limit := c.l.rt.cfg.limits.SendQueue; {
 	case !c.up || c.over || c.drained != nil || c.parting != staying:
-		c.it.sendFailed(s, c.notSending())
+		err := c.notSending()
 		c.unsent++
+		c.it.turnDown(s.sender, 1, s.Len(), err, err)
+		s.recycle()
 	case s.Len() > c.maxSend:
 		c.it.sendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
@@ -23,7 +25,8 @@ func (c *conn) submit(s *Send) {
 		if c.queue.len() >= limit {
 			c.full = true
 			c.unsent++
-			c.it.tellFull(s.sender, 1, s.Len(), limit)
+			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
+			c.it.turnDown(s.sender, 1, s.Len(), ErrQueueFull, err)
 			s.recycle()
 			return
 		}
@@ -37,16 +40,21 @@ func (c *conn) submit(s *Send) {
 }
 
 // flushed is what becomes of messages when their connection ends.
-func flushed() error { return fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN) }
+func flushed() error { return errFlushed }
+
+var (
+	errFlushed = fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN)
+	errClosing = fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
+)
 
 func (c *conn) notSending() error {
 	switch {
 	case c.drained != nil || c.parting != staying:
-		return fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
+		return errClosing
 	case c.over:
 		return flushed()
 	}
-	return fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
+	return errNoConn
 }
 
 // ready reports whether a message may be handed to the device now.
