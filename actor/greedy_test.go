@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ type hoarder struct {
 	bytes  int
 	ends   []string
 	amends bool   // it keeps nothing any more
+	dying  bool   // ends are expected
 	more   func() // something has come
 }
 
@@ -50,7 +52,9 @@ func (h *hoarder) Receive(ctx actor.Context) {
 func (h *hoarder) end(why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ends = append(h.ends, why)
+	if !h.dying {
+		h.ends = append(h.ends, why)
+	}
 	h.more()
 }
 
@@ -229,6 +233,16 @@ func (g *greed) finish() {
 	g.h.more = func() {}
 }
 
+// kill destroys half of the greedy peers' identifiers.
+func (g *greed) kill() {
+	g.h.mu.Lock()
+	g.h.dying = true
+	g.h.mu.Unlock()
+	for _, id := range g.ids[:g.peers/2] {
+		g.client.sys.Root.Send(id, &DestroyID{})
+	}
+}
+
 // hoards are what greedy peers do, with a memory that it would fill.
 var hoards = map[string]struct {
 	memory            int
@@ -307,4 +321,44 @@ func TestThousandGreedyPeers(t *testing.T) {
 			}, limits...)
 		})
 	}
+}
+
+// Greedy peers that die while their messages wait, and a runtime that is shut down then, leave nothing behind: the rig looks.
+func TestGreedyPeersDie(t *testing.T) {
+	for name, f := range flavors {
+		for _, dial := range [][]IDOption{nil, {Raw()}} {
+			t.Run(fmt.Sprint(name, len(dial)), func(t *testing.T) {
+				inWorld(t, f, func(w *world) {
+					g := greed{
+						tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 8, each: 100,
+						size: 16 << 10, dial: dial,
+					}
+					g.begin()
+					settle()
+					g.kill()
+					g.serve(5)
+					settle()
+					go g.h.release()
+					if err := w.far.Shutdown(context.Background()); err != nil {
+						w.Error(err)
+					}
+				}, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 128}))
+			})
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		sys := testSystem(t)
+		limits := WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 128})
+		g := greed{
+			tb: t, server: openIWARP(t, sys, limits), client: openIWARP(t, sys, limits), listen: "127.0.0.1:0", peers: 8, each: 100,
+			size: 16 << 10,
+		}
+		g.where = g.server.OffLoop()
+		g.begin()
+		g.kill()
+		go g.h.release()
+		if err := g.server.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
