@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/iwarp"
 )
 
 // hoarder is a server's owner that keeps what greedy peers send, and answers the good ones.
@@ -294,6 +296,24 @@ func TestWaitingIsNoSilence(t *testing.T) {
 		g.await("everything", func() bool { return g.h.all == g.peers*g.each })
 		g.finish()
 	}, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 64}))
+}
+
+// Nor does TCP give a peer up whose window stays closed because its messages wait, however long that takes: there are probes for that.
+func TestWaitingOutlastsTCP(t *testing.T) {
+	const short = 500 * time.Millisecond
+	sys := testSystem(t)
+	device := WithDevice(iwarp.New(func(c *iwarp.Config) { c.UserTimeout = short }))
+	limits := []Option{device, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 512})}
+	g := greed{
+		tb: t, server: openRuntime(t, sys, limits...), client: openRuntime(t, sys, limits...), listen: "127.0.0.1:0",
+		peers: 2, each: 400, size: 64 << 10, opts: []IDOption{WithMessages(64<<10, 400)}, // more than sockets hold
+	}
+	g.where = g.server.OffLoop()
+	g.begin()
+	time.Sleep(6 * short)
+	g.h.release()
+	g.await("everything", func() bool { return g.h.all == g.peers*g.each })
+	g.finish()
 }
 
 // A thousand greedy peers are nothing to a good one.

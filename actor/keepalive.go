@@ -103,6 +103,9 @@ func (l *loop) watch(c *conn) {
 	if len(o.conns) == 0 {
 		o.timer.Reset(o.every)
 	}
+	if m, ok := c.qp.(verbs.Mover); ok {
+		m.Watched()
+	}
 	c.beat = heartbeat{lookout: o, at: len(o.conns), look: o.look}
 	o.conns = append(o.conns, c)
 }

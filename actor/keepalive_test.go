@@ -182,6 +182,7 @@ type moving struct {
 
 func (m *moving) Came() uint64 { return m.came.Load() }
 func (m *moving) Went() uint64 { return m.went.Load() }
+func (m *moving) Watched()     {}
 
 // A large transfer over a slow link is no silence: bytes that come are signs of life, and while what a probe waits behind goes out, nobody
 // is missed. When nothing moves any more the time begins.

@@ -33,7 +33,8 @@ type Config struct {
 	// is given up.
 	MessageTimeout time.Duration
 	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer silent to keep-alives, before
-	// the connection is given up: 30 s.
+	// the connection is given up: 30 s. So is one whose peer answers but has no room for so long, unless its owner looks
+	// after the peer (verbs.Mover).
 	UserTimeout time.Duration
 }
 

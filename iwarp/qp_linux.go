@@ -139,6 +139,13 @@ func (q *queuePair) Came() uint64 {
 	return q.conn.came
 }
 
+// Watched has TCP wait for a window that stays closed. TCP_USER_TIMEOUT would not.
+func (q *queuePair) Watched() {
+	if c := q.conn; c != nil && c.fd >= 0 {
+		_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0) // of a socket that is open: cannot fail
+	}
+}
+
 // Went is how many bytes were written to the socket, less those that it still has.
 func (q *queuePair) Went() uint64 {
 	c := q.conn

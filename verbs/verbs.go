@@ -279,6 +279,9 @@ type Mover interface {
 	Came() uint64
 	// Went is how many of ours the peer's transport has acknowledged. It may cost a system call.
 	Went() uint64
+	// Watched says that from now on the owner finds out by itself whether the peer is there: the transport gives none up any more that
+	// answers it, but has no room for what is sent.
+	Watched()
 }
 
 // Pauser is a QP of a device with AsksForReceives. Loop goroutine only.
