@@ -95,8 +95,8 @@ func FuzzHello(f *testing.F) {
 			return
 		}
 		again := h.put(user)
-		switch {
-		case h.version == 2:
+		switch h.version {
+		case 2:
 			again[2] = 2
 			binary.BigEndian.PutUint16(again[6:], uint16(h.eager/kib))
 		default:

@@ -130,7 +130,7 @@ func (e *RemovedError) Unwrap() []error {
 // has to destroy the identifier.
 func (it *ident) endOf(ev Event, answers Command) {
 	_, removal := ev.(*cmid.DeviceRemoval)
-	silent := it.endTold && !(removal && it.opts.manual)
+	silent := it.endTold && (!removal || !it.opts.manual)
 	it.endTold = true
 	_, asked := answers.(*cmid.Disconnect)
 	switch {

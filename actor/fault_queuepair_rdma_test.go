@@ -60,14 +60,15 @@ func TestFaultRawMessageTooLong(t *testing.T) {
 }
 
 // A peer that acknowledges nothing any more, as behind a network that is cut: its queue pair goes, and nobody says so. What the client
-// sends then is repeated until its device gives up. (With a RetryCount of 7 rxe never does.) siw's peer sees its stream end.
+// sends then is repeated until its device gives up, which has to be before the server's side does (failPatience). (With a RetryCount of 7
+// rxe never does.) siw's peer sees its stream end.
 func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
 	p := pair{client: newProbe(t, rt.sys, rt.OnLoop(), nil), server: newProbe(t, rt.sys, rt.OnLoop(), nil)}
 	lis, at := listen(p.server, rt, env(t, "RDMA_ADDR")+":0")
 	p.listener, p.c = lis, rt.CreateID(p.client.pid)
-	p.client.send(p.c, &Dial{Addr: at, Param: &ConnParam{RetryCount: 2, RNRRetryCount: 7, ResponderResources: 1, InitiatorDepth: 1}})
+	p.client.send(p.c, &Dial{Addr: at, Param: &ConnParam{RetryCount: 1, RNRRetryCount: 7, ResponderResources: 1, InitiatorDepth: 1}})
 	_, p.s = next[*ConnectRequest](p.server)
 	p.server.send(p.s, &Accept{})
 	next[*Established](p.server)

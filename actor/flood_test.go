@@ -277,14 +277,14 @@ func TestFloodOfAnything(t *testing.T) {
 					settle()
 					w.sys.Root.Send(p.c, &DestroyID{})
 					settle()
-					answers, over := 0, false
+					answers := 0
 					for len(asker.got) > 0 {
 						switch m := (<-asker.got).msg.(type) {
 						case *SendFailed:
 							answers += m.Sends
 						case *Closed:
 							answers++
-							if over = asker == p.client; over && len(asker.got) > 0 {
+							if asker == p.client && len(asker.got) > 0 {
 								w.Errorf("told something after Closed")
 							}
 						case Failure, *Done, *ReadDone:

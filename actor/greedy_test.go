@@ -267,16 +267,20 @@ func TestGreedyPeers(t *testing.T) {
 		} {
 			t.Run(name+"/"+where+"/embedded", func(t *testing.T) {
 				sys := testSystem(t)
-				g := greed{tb: t, server: openIWARP(t, sys, limits...), client: openIWARP(t, sys, limits[0], WithLimits(Limits{ReceiveMemory: 1 << 30})),
-					listen: "127.0.0.1:0", peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial}
+				g := greed{
+					tb: t, server: openIWARP(t, sys, limits...), client: openIWARP(t, sys, limits[0], WithLimits(Limits{ReceiveMemory: 1 << 30})),
+					listen: "127.0.0.1:0", peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial,
+				}
 				g.where = prop(g.server)
 				g.run()
 			})
 			for flavor, f := range flavors {
 				t.Run(name+"/"+where+"/"+flavor, func(t *testing.T) {
 					inWorld(t, f, func(w *world) {
-						g := greed{tb: w, server: w.far, client: w.rt, where: prop(w.far), listen: there + ":7471",
-							peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial}
+						g := greed{
+							tb: w, server: w.far, client: w.rt, where: prop(w.far), listen: there + ":7471",
+							peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial,
+						}
 						g.run()
 					}, limits...)
 				})

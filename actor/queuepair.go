@@ -13,8 +13,8 @@ import (
 
 // QueuePairError is why a connection has ended whose queue pair has failed: the first work request that completed with an error, or
 // the device's own word. errors.Is: ErrRemoteAccess and EACCES for an access that the peer refuses, EMSGSIZE for a message that is
-// longer than our receive, ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long, EIO for
-// everything else.
+// longer than our receive, ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long, ErrPeerLost
+// and EIO for one whose own queue pair has failed or gone, EIO for everything else.
 type QueuePairError struct {
 	Op     verbs.Opcode // of the work request
 	Status verbs.Status // StatusSuccess: not a work request has failed but the queue pair by itself, as IBV_EVENT_QP_FATAL tells
@@ -42,6 +42,8 @@ func (e *QueuePairError) Unwrap() []error {
 		errs = []error{unix.EMSGSIZE}
 	case verbs.StatusRetryExc, verbs.StatusRNRRetryExc:
 		errs = []error{ErrPeerLost, unix.ETIMEDOUT}
+	case verbs.StatusRemOp: // rxe says so when the peer's queue pair has gone, as that of a process that was killed
+		errs = []error{ErrPeerLost, unix.EIO}
 	default:
 		errs = []error{unix.EIO}
 	}

@@ -43,7 +43,7 @@ func (l *Loop) goOn() (err error) {
 	owners.Store(l.life.owner.Load(), l)
 	err = errGoexit // what is left to say when a callback ends the goroutine under us
 	defer func() {
-		if err != errGoexit || !l.exited() { //nolint:errorlint // the very one
+		if err != errGoexit || !l.exited() {
 			err = l.finish(err)
 		}
 	}()

@@ -3,7 +3,6 @@ package actortest_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/states"
 )
-
-func isIWARP(t *testing.T) bool { return strings.HasSuffix(t.Name(), "/iWARP") }
 
 // A program that is killed says nothing any more; its kernel ends what it had, and another program may take its place.
 func TestCrash(t *testing.T) {

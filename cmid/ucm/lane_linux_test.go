@@ -155,9 +155,8 @@ func TestLaneGrows(t *testing.T) {
 	stuck.put(l, nil, nil, n)
 	quick := make(chan time.Duration, 1)
 	l.run(&job{call: func() error { quick <- time.Since(begin); return nil }, then: func(error) {}})
-	took := <-quick
-	if begun := stuck.begun.Load(); begun < atWork || took < stuckAfter || took > 20*time.Second {
-		t.Errorf("behind %d calls that wait, %d of them begun, a call was begun after %v", n, begun, took)
+	if took := <-quick; took < stuckAfter || took > 20*time.Second {
+		t.Errorf("behind %d calls that wait a call was begun after %v", n, took)
 	}
 	release(stuck)
 	l.idles(t, idleWorkers)

@@ -66,7 +66,7 @@ func (d *device) Write(frame, _ []byte) (int, error) {
 	}
 	defer d.end()
 	n, err := unix.Write(d.fd, frame)
-	if err == unix.EACCES { //nolint:errorlint // Write gives bare errnos
+	if err == unix.EACCES {
 		return uverbs.Denied(d.fd, "rdma_cm", func() (int, error) { return unix.Write(d.fd, frame) })
 	}
 	return n, err
