@@ -14,10 +14,14 @@ import (
 )
 
 const (
-	// readBudget, in bytes, and the rounds bound what one connection gets before the others have their turn.
-	readBudget  = 1 << 20
-	readRounds  = 32
-	writeRounds = 64
+	// readBudget, in bytes, and the rounds bound what one connection gets before the others have their turn. A message counts as
+	// messageBytes besides, because somebody is told of each; and no more than readMost is read at a time of what has no place yet,
+	// because it is not known how many messages that is.
+	readBudget   = 1 << 20
+	readRounds   = 32
+	readMost     = 32 << 10
+	messageBytes = 2 << 10
+	writeRounds  = 64
 )
 
 // phase is what a conn's socket is doing.
@@ -161,6 +165,7 @@ func (c *conn) read() (any bool) {
 	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
 		var n int
 		var err error
+		before := in.completed
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
 		stage := in.stage(c.core.Rest())
 		if len(in.land) == 0 && c.core.Bulk() {
@@ -198,7 +203,7 @@ func (c *conn) read() (any bool) {
 		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() {
 			return any
 		}
-		budget -= n
+		budget -= n + (in.completed-before)*messageBytes
 	}
 	return any
 }
@@ -459,6 +464,7 @@ func (c *conn) connectEvent(private []byte, err error) {
 
 // Complete is called by the core.
 func (c *conn) Complete(wc core.CompletionEntry) {
+	c.in.completed++
 	if c.qp != nil {
 		c.qp.complete(wc)
 	}

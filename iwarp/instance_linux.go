@@ -56,10 +56,12 @@ type instance struct {
 	serving  []*sharedQueue     // have receives for connections that wait
 	resuming []*conn            // are not paused any more
 	kept     int                // bytes that connections which wait have read
-	events   []event            // to be told, in order
-	first    int                // events[first:] is not yet told
-	told     cmid.DriverEvent   // the one being told
-	closed   bool
+	// completed counts completions, for whoever reads.
+	completed int
+	events    []event          // to be told, in order
+	first     int              // events[first:] is not yet told
+	told      cmid.DriverEvent // the one being told
+	closed    bool
 }
 
 // Open makes an instance on l. It opens no fd.

@@ -18,10 +18,11 @@ const keptMax = 2 * stagingLen
 
 // stage is how much may be read besides what has a place, rest bytes of which are still to come.
 func (in *instance) stage(rest int) []byte {
-	if in.kept == 0 {
-		return in.staging
+	most := readMost
+	if in.kept > 0 {
+		most = min(most, max(peekLen, (keptMax-in.kept)/2))
 	}
-	return in.staging[:min(len(in.staging), rest+max(peekLen, (keptMax-in.kept)/2))]
+	return in.staging[:min(len(in.staging), rest+most)]
 }
 
 // interest is what the loop watches the socket for.

@@ -1,0 +1,78 @@
+package iwarp
+
+import (
+	"io"
+	"net"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// A peer that sends as many small messages as it can has a turn of the loop, as others have, and no more: however much is there
+// to be read, no turn brings more of them than would be told in a short time.
+func TestFloodOfSmallMessagesTakesTurns(t *testing.T) {
+	const messages, most = 40_000, 2_000
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	mr, err := n.in.dev.Alloc(64, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var srq verbs.SRQ
+	srq, err = n.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 1024, OnEmpty: func(verbs.QP) {
+		for range 32 {
+			if err := srq.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: mr, Length: 64}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := net.Dial("tcp", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = peer.Close() })
+	b := wire.AppendFrame(nil, &wire.Frame{Flags: wire.FlagEnhanced, Revision: 2, Control: wire.Control{IRD: 1, ORD: 1}})
+	if _, err := peer.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	child := n.wait(lh, states.KindConnectRequest).child
+	attr := qpAttr(n)
+	attr.SRQ = srq
+	if _, err := n.inst.CreateQP(child, attr); err != nil {
+		t.Fatal(err)
+	}
+	n.do(child, &cmid.Accept{})
+	reply := make([]byte, wire.FrameLen+wire.ControlLen)
+	turns(t, "the Reply", func() bool { return n.in.conns == 1 && len(n.in.dirty) == 0 }, n)
+	if _, err := io.ReadFull(peer, reply); err != nil {
+		t.Fatal(err)
+	}
+	b = b[:0]
+	for i := range messages {
+		h := wire.Header{Last: true, Opcode: wire.OpSend, MSN: uint32(i + 1)}
+		b = wire.AppendFPDU(b, &wire.FPDU{ULPDU: append(wire.AppendHeader(nil, &h), 'x')})
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := peer.Write(b)
+		sent <- err
+	}()
+	before, worst := 0, 0
+	turns(t, "all messages", func() bool {
+		worst = max(worst, len(n.wcs)-before)
+		before = len(n.wcs)
+		return before == messages
+	}, n)
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	if worst > most {
+		t.Errorf("%d messages came in one turn, want no more than %d", worst, most)
+	}
+}
