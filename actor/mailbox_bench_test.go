@@ -159,16 +159,16 @@ func BenchmarkIdleActors(b *testing.B) {
 	for b.Loop() {
 		rt := newTestRuntime(b, 1)
 		props := actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop())
-		before := heap()
+		before := heapInUse()
 		for range actors {
 			rt.sys.Root.Spawn(props)
 		}
 		on(b, rt.loops[0], func() {})
-		b.ReportMetric(float64(heap()-before)/actors, "B/actor")
+		b.ReportMetric(float64(heapInUse()-before)/actors, "B/actor")
 	}
 }
 
-func heap() uint64 {
+func heapInUse() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var s runtime.MemStats

@@ -94,7 +94,7 @@ func (d *device) numbered(p *recvPool) uint32 {
 func (p *recvPool) refill(qp verbs.QP) {
 	p.d.drain()
 	s := &p.d.l.shares
-	batch := max(1, min(p.batch, (s.free()-s.reserve())/(16*p.arena.size)))
+	batch := max(1, min(p.batch, s.room()/(16*p.arena.size)))
 	if c, ok := qpConn(qp); ok {
 		if s.asked(c, batch*p.arena.size); c.recv.paused {
 			return

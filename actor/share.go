@@ -33,8 +33,7 @@ type shares struct {
 	large   int         // of large messages, which are not shared out here
 	held    int         // of others that owners hold, or that wait to be told
 	floor   int         // of a receive for each connection
-	paused  []*conn     // over their share; what was first is first
-	least   int         // no paused connection holds less
+	paused  pausedConns // over their share, and go on when there is memory
 	starved []*recvPool // for messages that may come in and find no memory
 	queued  bool        // Run is
 	warned  time.Time
@@ -46,6 +45,9 @@ type intake struct {
 	bytes    int          // that its owner holds, or that wait to be told
 	messages int
 	paused   bool
+	listed   bool // at place at of the loop's paused ones
+	at       int
+	wants    int // what placed it there
 	fetching int // Reads and atomic operations under way
 	counted  bool
 	early    int // bytes of receives for what came before Established was told
@@ -80,6 +82,9 @@ func (s *shares) leave(c *conn) {
 	s.freed()
 }
 
+// room is what is free besides the reserve.
+func (s *shares) room() int { return s.free() - s.reserve() }
+
 func (s *shares) free() int { return min(s.limit, s.l.recvBudget.total-s.large) - s.held }
 
 // short reports whether messages are to be copied out of receives that are too large for them.
@@ -88,17 +93,20 @@ func (s *shares) short() bool { return s.held > s.limit/4 }
 // may reports whether c may receive another message.
 func (s *shares) may(c *conn) bool {
 	r := &c.recv
-	must := r.fetching > 0 || c.drained != nil
+	must := c.mustReceive()
 	switch {
 	case r.bytes == 0:
 		return true
 	case c.mode != modeMessages && r.messages >= c.window(must):
 		return false
 	case must:
-		return s.free() > s.reserve()
+		return s.room() > 0
 	}
-	return r.bytes <= s.free()-s.reserve()
+	return r.bytes <= s.room()
 }
+
+// mustReceive reports whether what c waits for may be behind its peer's messages.
+func (c *conn) mustReceive() bool { return c.recv.fetching > 0 || c.drained != nil }
 
 // window is how many messages of a peer without credits the owner may hold.
 func (c *conn) window(must bool) int {
@@ -106,20 +114,6 @@ func (c *conn) window(must bool) int {
 		return 2 * int(c.credits.receive)
 	}
 	return int(c.credits.receive)
-}
-
-// mayAgain is may for a connection that is paused: not before there is room for more than one message.
-func (s *shares) mayAgain(c *conn) bool {
-	r := &c.recv
-	switch {
-	case r.bytes == 0:
-		return true
-	case r.fetching > 0 || c.drained != nil:
-		return s.may(c)
-	case c.mode != modeMessages && r.messages > c.window(false)/2:
-		return false
-	}
-	return r.bytes <= (s.free()-s.reserve())/4*3
 }
 
 // took counts a message that was received.
@@ -149,13 +143,6 @@ func (s *shares) gave(c *conn, b *chunk) {
 	s.freed()
 }
 
-// again has c go on if it is paused and may.
-func (s *shares) again(c *conn) {
-	if c.recv.paused && s.mayAgain(c) {
-		s.resume(c)
-	}
-}
-
 // check pauses c if it may not receive another message.
 func (s *shares) check(c *conn) {
 	if c.recv.qp == nil || c.over || s.may(c) {
@@ -171,36 +158,8 @@ func (s *shares) asked(c *conn, n int) {
 	if c.up {
 		return
 	}
-	if c.recv.early += n; c.recv.early > n && c.recv.early > s.free()-s.reserve() {
+	if c.recv.early += n; c.recv.early > n && c.recv.early > s.room() {
 		s.pause(c)
-	}
-}
-
-func (s *shares) pause(c *conn) {
-	if c.recv.paused {
-		return
-	}
-	c.recv.paused = true
-	if len(s.paused) == 0 || c.recv.bytes < s.least {
-		s.least = c.recv.bytes
-	}
-	s.paused = append(s.paused, c)
-	c.recv.qp.Pause(true)
-}
-
-// resume has c's messages come again.
-func (s *shares) resume(c *conn) {
-	s.forget(c)
-	if !c.over {
-		c.recv.qp.Pause(false)
-	}
-}
-
-// forget is told that c ends, too.
-func (s *shares) forget(c *conn) {
-	if c.recv.paused {
-		c.recv.paused = false
-		s.paused = slices.DeleteFunc(s.paused, func(other *conn) bool { return other == c })
 	}
 }
 
@@ -221,28 +180,25 @@ func (s *shares) starve(p *recvPool, err error) {
 
 // freed is told that there may be memory for those who wait.
 func (s *shares) freed() {
-	if s.queued || len(s.starved) == 0 && (len(s.paused) == 0 || s.least > s.free()-s.reserve()) {
+	if s.queued || len(s.starved) == 0 && !s.next() {
 		return
 	}
 	s.queued = true
 	_ = s.l.el.Schedule(s) // refused after the loop's end only: nobody waits then
 }
 
-// Run has those go on that may.
-func (s *shares) Run(int) (more bool) {
-	s.queued = false
-	s.least = s.limit
-	for _, c := range slices.Clone(s.paused) {
-		if s.again(c); c.recv.paused {
-			s.least = min(s.least, c.recv.bytes)
-		}
+// Run has those go on that may: a few in a turn, because what they receive may leave nothing for the others.
+func (s *shares) Run(budget int) (more bool) {
+	for ; budget > 0 && s.next(); budget-- {
+		s.again(s.paused[0])
 	}
 	starved := s.starved
 	s.starved = nil
 	for _, p := range starved {
 		p.feed()
 	}
-	return false
+	s.queued = s.next()
+	return s.queued
 }
 
 // LoopName names it in the loop's reports of stalls.
