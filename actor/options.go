@@ -187,7 +187,8 @@ var ErrForeignPeer = errors.New("the peer is a foreign one")
 // use the verbs directly. The kernel's devices have as many receives as WithMessages has credits, each posted again when its message was
 // consumed, and room for as many sends at a time. A message that finds none ends the connection on iWARP; on InfiniBand its sender tries
 // again, without end unless ConnParam.RNRRetryCount says less. The embedded device has as many messages wait for their owner, and stops
-// reading what comes beyond: TCP stops the sender.
+// reading what comes beyond: TCP stops the sender. A request is rejected when the connections of its loop need an eighth of
+// Limits.ReceiveMemory for one message each (2,048 of 64 KiB), unless WithMessages says at most 4 KiB.
 //
 // There are no probes either (WithKeepalive): of a peer that is cut off, or whose machine is gone, the transport tells. On the embedded device
 // what is not acknowledged for 30 s ends the connection, also when nothing is under way, and so does a peer that reads nothing for so

@@ -55,17 +55,33 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 // rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	if !closing && l.requests < l.rt.cfg.limits.PendingRequests {
+	tooMany, tooLarge := l.requests >= l.rt.cfg.limits.PendingRequests, l.tooLarge(in)
+	if !closing && !tooMany && !tooLarge {
 		return l.welcome(in)
 	}
 	l.assigned.Add(-1) // before the peer is told, who may ask again at once
 	l.rt.count.Add(-1)
-	if closing {
+	switch {
+	case closing:
 		l.reject(in.id)
-	} else {
+	case tooMany:
 		l.tooMany(in)
+	default:
+		l.rt.log.Warn("rdma: no memory for another connection that cannot be asked for small messages (ReceiveMemory, WithMessages): rejected",
+			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
+		l.reject(in.id)
 	}
 	return nil
+}
+
+// tooLarge reports whether a connection would have large receives of what is kept for those there are. A peer with a hello is asked for
+// small messages then; one without cannot be.
+func (l *loop) tooLarge(in *incoming) bool {
+	if !l.shares.crowded() || in.opts.maxMessage <= eagerCrowded || in.id.PortSpace().Datagram() {
+		return false
+	}
+	_, _, ok := parseHello(in.r.PrivateData, in.id.Limits().Padded)
+	return in.opts.raw || !ok
 }
 
 func (l *loop) welcome(in *incoming) *ident {

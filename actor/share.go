@@ -14,7 +14,7 @@ import (
 //
 //   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the memory is for such only: for 4,092
 //     connections with one message of 64 KiB each, at the defaults. Those that are made when half of that would be needed ask for smaller
-//     messages (eagerCrowded), so that it is enough for 34,000.
+//     messages (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected then (tooLarge).
 //   - Share: one whose owner holds messages already may receive while these are no more than what is left for all others, without
 //     that half. So one that is not read from has half of the rest, two a third, a thousand of them a thousandth each.
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive is copied out of it, into memory of

@@ -1,0 +1,74 @@
+package actor
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+)
+
+// However many peers without a hello come, and have a large message kept each, there is a receive for every connection: what cannot be
+// asked for small messages is rejected when there are so many.
+func TestCrowdOfForeignPeers(t *testing.T) {
+	const peers = 40
+	for name, opts := range map[string][]IDOption{"foreign": nil, "raw": {Raw()}} {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				var over atomic.Bool
+				server, client := w.farProbe(), w.probe()
+				server.reactWith(func(ctx actor.Context) {
+					switch m := ctx.Message().(type) {
+					case *ConnectRequest:
+						ctx.Respond(&Accept{})
+					case *Received:
+						if m.Data[0] != greedy {
+							ctx.Respond(NewSend(m.Data))
+						} else if !over.Load() {
+							keep(w, m)
+						}
+					}
+				})
+				w.listen(server)
+				good := w.rt.CreateID(client.pid)
+				client.send(good, &Dial{Addr: there + ":7471"})
+				next[*Established](client)
+				crowd, _ := listen(w.probe(), w.far, there+":7472", opts...)
+				w.sys.Root.Send(crowd, &Handover{To: server.pid})
+				settle()
+				came, rejected := 0, 0
+				for range peers {
+					p := w.probe()
+					id := w.rt.CreateID(p.pid, Raw())
+					p.send(id, &Dial{Addr: there + ":7472"})
+					switch m := p.any().msg.(type) {
+					case *Established:
+						came++
+						for range 3 {
+							p.send(id, NewSend([]byte(strings.Repeat(string(rune(greedy)), 64<<10))))
+						}
+					case Failure:
+						rejected++
+						is(w, m, unix.ECONNREFUSED)
+					}
+				}
+				settle()
+				if came == 0 || rejected == 0 {
+					w.Errorf("%d peers came in and %d were rejected, want some of each", came, rejected)
+				}
+				client.send(good, NewSend([]byte("hello")))
+				settle()
+				select {
+				case g := <-client.got:
+					if g.data != "hello" {
+						w.Errorf("the good peer got %v", g)
+					}
+				default:
+					w.Error("the good peer is not answered")
+				}
+				over.Store(true)
+			}, WithLimits(Limits{ReceiveMemory: 2 << 20}))
+		})
+	}
+}
