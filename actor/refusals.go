@@ -111,7 +111,7 @@ func (it *ident) overflow(msg any, over int32) (admit bool) {
 		return true
 	case *poisoned: // one that finds no room has others before it
 		return over <= 2*commandRoom
-	case actor.MessageBatch, Event: // which are not answered
+	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // which are not answered
 		return false
 	case *Send:
 		admit = !m.usable() && over <= commandRoom // to be told so
