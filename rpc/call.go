@@ -155,10 +155,13 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) 
 	}
 }
 
-// unsent reports whether a call has not left this side because its connection was about to end.
+// unsent reports whether a call has not left this side because its connection was about to end, and there may be another.
 func unsent(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Fate == FateNotSent && (e.Code == CodeUnavailable || e.Code == CodeDraining)
+	if !errors.As(err, &e) || e.Fate != FateNotSent || errors.Is(e.Err, rdma.ErrShutdown) {
+		return false
+	}
+	return e.Code == CodeUnavailable || e.Code == CodeDraining
 }
 
 // once makes a call without retries.

@@ -34,6 +34,7 @@ type Client struct {
 	ready   chan struct{}      // closed when there is a link, or no more
 	waiting int                // calls that wait for ready
 	why     error              // there is no link
+	last    bool               // there will be no other link: the runtime has been shut down
 	closed  bool
 }
 
@@ -72,14 +73,14 @@ func (c *Client) connect(report func(error)) {
 	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop()))
 	c.dialing = l
 	c.links[l] = struct{}{}
-	c.sys.Root.Send(l.out.pid, &dial{})
+	l.tellActor(&dial{})
 }
 
 // up has calls go over a new connection.
 func (c *Client) up(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dialing == l && !c.closed {
+	if c.dialing == l && !c.closed && !c.last {
 		c.dialing, c.link, c.upSince = nil, l, time.Now()
 		close(c.ready)
 	}
@@ -97,11 +98,17 @@ func (c *Client) moveOn(l *link, why error) {
 		if time.Since(c.upSince) >= c.cfg.backoff.Stable {
 			c.failed = 0
 		}
-		if !c.closed {
+		if !c.closed && !c.last {
 			c.ready = make(chan struct{})
 		}
 	}
-	if c.closed || c.link != nil || c.dialing != nil || c.timer != nil || errors.Is(why, rdma.ErrShutdown) {
+	if errors.Is(why, rdma.ErrShutdown) && !c.closed && !c.last {
+		c.last = true
+		if c.link == nil {
+			close(c.ready)
+		}
+	}
+	if c.closed || c.last || c.link != nil || c.dialing != nil || c.timer != nil {
 		return
 	}
 	d := doubled(c.cfg.backoff.First, c.cfg.backoff.Most, c.failed)
@@ -135,7 +142,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 			return nil, &Error{Code: CodeClosed, Method: m.name, Fate: FateNotSent}
 		case !c.cfg.wait && errors.Is(c.why, ErrDraining):
 			return nil, &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
-		case !c.cfg.wait:
+		case !c.cfg.wait, c.last:
 			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
 		case c.waiting >= c.cfg.calls:
 			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection"}
@@ -180,7 +187,7 @@ func (c *Client) Close() {
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
-		if c.link == nil {
+		if c.link == nil && !c.last {
 			close(c.ready)
 		}
 		if c.timer != nil {
@@ -191,7 +198,7 @@ func (c *Client) Close() {
 	c.link = nil
 	c.mu.Unlock()
 	for _, l := range links {
-		c.sys.Root.Send(l.out.pid, &hangUp{ErrClosed})
+		l.tellActor(&hangUp{ErrClosed})
 	}
 	if rdma.MayWait() != nil {
 		return

@@ -14,6 +14,7 @@ import (
 type link struct {
 	c      *Client
 	out    out
+	missed missed
 	id     *actor.PID
 	report func(error)   // told once, whether the connection is there
 	gone   chan struct{} // closed when the identifier is
@@ -21,6 +22,7 @@ type link struct {
 	told   bool  // report was
 	cause  error // why we hung up; nil: we did not
 	over   bool  // nothing is received any more
+	went   bool  // closed was called
 	left   bool  // Close was sent: the server drains and has answered everything
 	unsure bool  // a message was lost that was not the last
 
@@ -54,9 +56,27 @@ type (
 	hangUp struct{ cause error }
 )
 
+// tellActor sends the actor what it must not miss. An actor whose runtime has been shut down receives nothing, but can be stopped. Any
+// goroutine.
+func (l *link) tellActor(m any) { l.c.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
+
+// missed is the process that hears of what the actor does not receive.
+type missed struct {
+	l   *link
+	pid *actor.PID
+}
+
+func (p *missed) SendUserMessage(*actor.PID, any) { p.l.c.sys.Root.Stop(p.l.out.pid) }
+
+func (p *missed) SendSystemMessage(*actor.PID, any) {}
+
+func (p *missed) Stop(*actor.PID) {}
+
 func newLink(c *Client) *link {
 	l := &link{c: c, gone: make(chan struct{}), failed: errors.New("not connected")}
 	l.out.number = 1
+	l.missed.l = l
+	l.missed.pid, _ = c.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+c.sys.ProcessRegistry.NextID())
 	return l
 }
 
@@ -90,6 +110,8 @@ func (l *link) receive(ctx actor.Context) {
 		l.hangUp(ctx, m.cause)
 	case *rdma.Closed:
 		l.closed(ctx, m)
+	case *actor.Stopped: // after closed, or in its place
+		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
 	}
 }
 
@@ -152,9 +174,12 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 	ctx.Send(l.id, &rdma.DestroyID{})
 }
 
-// closed fails the calls that have no answer.
+// closed fails the calls that have no answer. Only the first call counts.
 func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
-	l.over = true
+	if l.went {
+		return
+	}
+	l.went, l.over = true, true
 	if l.cause == nil {
 		l.cause = m.Err
 	}
@@ -181,6 +206,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	l.inUse = 0
 	l.out.mu.Unlock()
 	l.finish(lost)
+	l.c.sys.ProcessRegistry.Remove(l.missed.pid)
 	l.c.gone(l)
 	l.tell(l.cause)
 	close(l.gone)
