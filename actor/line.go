@@ -35,7 +35,7 @@ func (l *Line) Post(s *Send) (posted bool) {
 	case s.buf == nil || !c.up || c.over || c.drained != nil || c.parting != staying:
 		return false
 	case c.queue.len() > 0 || !c.ready():
-		c.full = true
+		l.Awake()
 		return false
 	}
 	left, class := c.left, s.class
@@ -48,13 +48,16 @@ func (l *Line) Post(s *Send) (posted bool) {
 	if c.queue.len() > 0 {
 		c.queue.pop()
 	}
-	c.full = true
+	l.Awake()
 	c.retry()
 	return false
 }
 
 // Awake asks for a Writable at the next news of the device or of the peer.
-func (l *Line) Awake() { l.c.full = true }
+func (l *Line) Awake() {
+	l.c.full = true
+	l.c.l.shares.again(l.c)
+}
 
 // Posted is how many messages the device was handed.
 func (l *Line) Posted() uint64 { return l.c.left }

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -85,6 +87,51 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A connection whose owner holds requests until its answers are gone is read on for the credits of those, which are behind more of them.
+func TestCreditsBehindMessages(t *testing.T) {
+	const size, requests, answers = 64 << 10, 12, 100
+	onFlavors(t, func(w *world) {
+		const hoards = 40
+		g := greed{tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 1, each: hoards, size: size}
+		g.begin() // has half of what is shared
+		settle()
+		var held []*Received
+		answerer := newProbe(w, w.sys, w.far.OnLoop(), func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				if held = append(held, m.Retain()); len(held) == 1 {
+					for range answers {
+						ctx.Respond(NewSend([]byte{good}))
+					}
+				}
+			}
+		})
+		_, at := listen(answerer, w.far, there+":7472")
+		asker := newProbe(w, w.sys, w.rt.OnLoop(), nil)
+		id := w.rt.CreateID(asker.pid)
+		asker.send(id, &Dial{Addr: at})
+		next[*Established](asker)
+		for range requests {
+			asker.send(id, NewSend(make([]byte, size)))
+		}
+		for range answers {
+			next[*Received](asker)
+		}
+		settle()
+		if len(held) != requests {
+			w.Errorf("%d of %d requests have come", len(held), requests)
+		}
+		for _, m := range held {
+			m.Release()
+		}
+		g.h.release()
+		g.await("everything", func() bool { return g.h.all == hoards })
+		g.finish()
+	}, WithLimits(Limits{ReceiveMemory: 8 << 20}))
 }
 
 // What thousands of connections are paused for costs a message of another's nothing.

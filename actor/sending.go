@@ -33,6 +33,7 @@ func (c *conn) submit(s *Send) {
 		c.seq++
 		s.seq = c.seq
 		c.queue.push(s)
+		c.l.shares.again(c)
 		c.observe()
 	default:
 		c.post(s, false)
@@ -115,6 +116,7 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 		}
 	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.flight.len() > 0:
 		c.queue.unpop(s) // a completion makes room
+		c.l.shares.again(c)
 		c.retry()
 		return false
 	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on

@@ -24,7 +24,7 @@ import (
 //
 // A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other devices: as many messages as
 // WithMessages has credits. One that has to be read for what it holds to come free is not stopped at its share, but at the reserve: a Read
-// of ours is under way, whose answer may be behind a message, or it is being closed, and waits for credits.
+// of ours is under way, whose answer may be behind a message, or there is something to send, or it is being closed, and waits for credits.
 
 // shares is a loop's account of it. Loop goroutine.
 type shares struct {
@@ -106,7 +106,9 @@ func (s *shares) may(c *conn) bool {
 }
 
 // mustReceive reports whether what c waits for may be behind its peer's messages.
-func (c *conn) mustReceive() bool { return c.recv.fetching > 0 || c.drained != nil }
+func (c *conn) mustReceive() bool {
+	return c.recv.fetching > 0 || c.drained != nil || c.mode == modeMessages && c.waits()
+}
 
 // window is how many messages of a peer without credits the owner may hold.
 func (c *conn) window(must bool) int {
