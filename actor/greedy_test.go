@@ -366,13 +366,13 @@ func TestGreedyPeersDie(t *testing.T) {
 					if err := w.far.Shutdown(context.Background()); err != nil {
 						w.Error(err)
 					}
-				}, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 128}))
+				}, WithLimits(Limits{ReceiveMemory: 8 << 20, SendQueue: 128}))
 			})
 		}
 	}
 	t.Run("embedded", func(t *testing.T) {
 		sys := testSystem(t)
-		limits := WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 128})
+		limits := WithLimits(Limits{ReceiveMemory: 8 << 20, SendQueue: 128})
 		g := greed{
 			tb: t, server: openIWARP(t, sys, limits), client: openIWARP(t, sys, limits), listen: "127.0.0.1:0", peers: 8, each: 100,
 			size: 16 << 10,
