@@ -1,29 +1,33 @@
 package actor
 
-// begin says that m's actor has its loop, for the watchdog to name it and not the device that has
-// brought the message; where its mailbox is run by the loop itself it is named already. On the
-// loop; off the loops nothing is named.
-func (m *mailbox) begin(named bool) {
-	l := m.loop()
-	if l == nil {
-		return
-	}
+// The watchdog names the actor that has its loop, and not the device that has brought the message.
+// Where the loop itself runs an actor's mailbox it is named already.
+
+// interpose says that m's actor has its loop l, possibly in the middle of another one's message.
+func (m *mailbox) interpose(l *loop) {
 	m.outer, l.mail.inner = l.mail.inner, m
-	if !named {
-		l.el.Blame(&m.self)
-	}
+	l.el.Blame(&m.self)
 }
 
-// end says that it has it no more. Another actor may have, in the middle of whose message this one
-// has got its own. A device that goes on is not named again: that would cost as much for each
-// message.
-func (m *mailbox) end() {
-	l := m.loop()
-	if l == nil {
-		return
-	}
+// withdraw says that it has it no more. A device that goes on is not named again: that would cost
+// as much for each message.
+func (m *mailbox) withdraw(l *loop) {
 	if m.outer != nil {
 		l.el.Blame(&m.outer.self)
 	}
 	l.mail.inner, m.outer = m.outer, nil
+}
+
+// begin is interpose for a mailbox that its home runs; off the loops nothing is named.
+func (m *mailbox) begin() {
+	if l := m.loop(); l != nil {
+		m.outer, l.mail.inner = l.mail.inner, m
+	}
+}
+
+// end is withdraw likewise.
+func (m *mailbox) end() {
+	if l := m.loop(); l != nil {
+		m.withdraw(l)
+	}
 }

@@ -29,6 +29,8 @@ type laned interface{ lane() lane }
 type delivered interface {
 	// keep takes a hold. Any goroutine that has the message.
 	keep()
+	// taken says that it waits no longer: it is received now, or answered.
+	taken()
 	// done gives one back, on where runs: after Receive has returned or panicked, or after the message was answered.
 	done(where home)
 }
@@ -204,7 +206,7 @@ func (m *mailbox) enter() bool {
 		return false
 	}
 	m.busy = true
-	m.begin(false)
+	m.interpose(m.loop())
 	if m.queues[laneLifecycle].empty() && m.queues[laneEvent].empty() {
 		return true
 	}
@@ -219,9 +221,10 @@ func (m *mailbox) enter() bool {
 
 // leave ends it.
 func (m *mailbox) leave() {
-	m.end()
+	l := m.loop()
+	m.withdraw(l)
 	m.busy = false
-	m.home.turned()
+	l.turned()
 }
 
 // catchUp receives what is more urgent than an event of now, or older.
@@ -254,7 +257,7 @@ func (m *mailbox) Run(budget int) (more bool) {
 		}
 	}()
 	m.busy = true
-	m.begin(true)
+	m.begin()
 	over := m.last || m.home.over()
 	m.turn(budget, over)
 	m.home.turned()
@@ -373,7 +376,9 @@ func (m *mailbox) invokeSystem(msg any) {
 
 // user has the actor receive a message, and tells d, if it is not nil. A panic in Receive is its supervisor's business.
 func (m *mailbox) user(msg any, d delivered) {
-	waited(msg)
+	if d != nil {
+		d.taken()
+	}
 	defer m.received(msg, d)
 	m.inside = true
 	m.invoker.InvokeUserMessage(msg)
@@ -406,13 +411,6 @@ func holds(msg any) delivered {
 	return d
 }
 
-// waited says of an answer that is added to while it waits that it has waited.
-func waited(msg any) {
-	if e, ok := actor.UnwrapEnvelopeMessage(msg).(*SendFailed); ok {
-		e.waited()
-	}
-}
-
 // poison reports whether msg asks the actor to stop: an actor whose loop has ended can still do that.
 func poison(msg any) bool {
 	_, ok := actor.UnwrapEnvelopeMessage(msg).(*actor.PoisonPill)
@@ -421,8 +419,10 @@ func poison(msg any) bool {
 
 // answer tells the sender of a message that nobody will receive it.
 func (m *mailbox) answer(msg any) {
-	waited(msg)
 	d := holds(msg)
+	if d != nil {
+		d.taken()
+	}
 	switch {
 	case poison(msg): // it has what it asked for
 	case m.leftover != nil:

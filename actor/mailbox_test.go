@@ -452,6 +452,8 @@ type holding struct {
 
 func (h *holding) keep() { h.kept.Add(1) }
 
+func (h *holding) taken() {}
+
 func (h *holding) done(home) { h.finished.Add(1) }
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.

@@ -235,6 +235,9 @@ func (m *Received) last() bool {
 	return n == 0
 }
 
+// taken has nothing to do: a message is held where it waits, and does not change.
+func (m *Received) taken() {}
+
 // keep takes a hold, for Retain, and for a mailbox when somebody who has the message sends it there.
 func (m *Received) keep() {
 	if n := m.refs.Add(1); poisoning && n <= spoilt {

@@ -256,8 +256,14 @@ func (p *piles) begin(at pile, e *SendFailed) {
 	e.piles, e.pile = p, at
 }
 
-// waited is called by the mailbox that e waits in, before Receive: e does not change from now on.
-func (e *SendFailed) waited() {
+// keep has nothing to do: nobody has to give an answer back.
+func (e *SendFailed) keep() {}
+
+// done has nothing to do.
+func (e *SendFailed) done(home) {}
+
+// taken is called by the mailbox that e waits in, before Receive: e does not change from now on.
+func (e *SendFailed) taken() {
 	p := e.piles
 	if p == nil {
 		return

@@ -56,7 +56,7 @@ type Config struct {
 
 const (
 	eventsPerWait  = 128
-	defaultBudget  = 256
+	defaultBudget  = 1024
 	defaultSpinFor = 50 * time.Microsecond
 	defaultStall   = time.Second
 )

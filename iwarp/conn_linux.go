@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// readBudget, in bytes, and the rounds bound what one connection gets before the others have their turn. A message counts as
-	// messageBytes besides, because somebody is told of each; and no more than readMost is read at a time of what has no place yet,
-	// because it is not known how many messages that is.
+	// readBudget, in bytes, turnMessages, and the rounds bound what one connection gets before the others have their turn: somebody is
+	// told of each message. How many a read will bring is not known, so of what has no place yet as many bytes are read at a time
+	// as turnMessages would have if they were like those of the last read, and readLeast at first.
 	readBudget   = 1 << 20
+	turnMessages = 1 << 10
 	readRounds   = 32
-	readMost     = 32 << 10
-	messageBytes = 2 << 10
+	readLeast    = 32 << 10
 	writeRounds  = 64
 )
 
@@ -50,6 +50,7 @@ type conn struct {
 	phase phase
 
 	came, went uint64 // bytes, read and written
+	each       int    // bytes for each message of the last read that brought any
 
 	initiator   bool
 	established bool
@@ -167,7 +168,7 @@ func (c *conn) read() (any bool) {
 		var err error
 		before := in.completed
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
-		stage := in.stage(c.core.Rest())
+		stage := c.stage(c.core.Rest())
 		if len(in.land) == 0 && c.core.Bulk() {
 			stage = stage[:min(len(stage), c.core.Rest()+peekLen)]
 		}
@@ -203,7 +204,11 @@ func (c *conn) read() (any bool) {
 		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() {
 			return any
 		}
-		budget -= n + (in.completed-before)*messageBytes
+		budget -= n
+		if messages := in.completed - before; messages > 0 {
+			c.each = n / messages
+			budget -= messages * (readBudget / turnMessages)
+		}
 	}
 	return any
 }

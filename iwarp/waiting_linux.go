@@ -17,8 +17,9 @@ import (
 const keptMax = 2 * stagingLen
 
 // stage is how much may be read besides what has a place, rest bytes of which are still to come.
-func (in *instance) stage(rest int) []byte {
-	most := readMost
+func (c *conn) stage(rest int) []byte {
+	in := c.in
+	most := max(readLeast, turnMessages*c.each)
 	if in.kept > 0 {
 		most = min(most, max(peekLen, (keptMax-in.kept)/2))
 	}
