@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -68,6 +69,83 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 					w.Error("the good peer is not answered")
 				}
 				over.Store(true)
+			}, WithLimits(Limits{ReceiveMemory: 2 << 20}))
+		})
+	}
+}
+
+// Peers that leave a message, go, and come back, again and again, to an owner who keeps them all: in the end they are rejected, and there is
+// a receive for every connection that there is.
+func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
+	for name, size := range map[string]int{"large": 60 << 10, "small": 1} {
+		t.Run(name, func(t *testing.T) {
+			onFlavors(t, func(w *world) {
+				var kept []*Received
+				over := false
+				server, client := w.farProbe(), w.probe()
+				w.listen(server)
+				server.reactWith(func(ctx actor.Context) {
+					<-server.got // it is not looked at
+					switch m := ctx.Message().(type) {
+					case *ConnectRequest:
+						ctx.Respond(&Accept{})
+					case *Received:
+						if m.Data[0] != greedy {
+							ctx.Respond(NewSend(m.Data))
+						} else if !over {
+							kept = append(kept, m.Retain())
+						}
+					}
+				})
+				good := w.rt.CreateID(client.pid)
+				client.send(good, &Dial{Addr: there + ":7471"})
+				next[*Established](client)
+				p := w.probe()
+				rejected := false
+				for n := 0; !rejected; n++ {
+					if n == 5000 {
+						w.Fatal("nobody is rejected")
+					}
+					id := w.rt.CreateID(p.pid)
+					p.send(id, &Dial{Addr: there + ":7471"})
+					switch m := p.any().msg.(type) {
+					case *Established:
+						for range 30 {
+							p.send(id, NewSend([]byte(strings.Repeat(string(rune(greedy)), size))))
+						}
+						time.Sleep(time.Second) // they are on their way
+						p.send(id, &DestroyID{})
+					case Failure:
+						is(w, m, unix.ECONNREFUSED)
+						rejected = true
+					}
+					until[*Closed](p)
+				}
+				client.send(good, NewSend([]byte("hello")))
+				settle()
+				select {
+				case g := <-client.got:
+					if g.data != "hello" {
+						w.Errorf("the good peer got %v", g)
+					}
+				default:
+					w.Error("the good peer is not answered")
+				}
+				w.onLoop(w.far, func(*loop) {
+					over = true
+					for _, m := range kept {
+						m.Release()
+					}
+				})
+				settle()
+				id := w.rt.CreateID(p.pid)
+				p.send(id, &Dial{Addr: there + ":7471"})
+				next[*Established](p)
+				w.onLoop(w.far, func(l *loop) {
+					if s := &l.shares; s.owed != s.floor || s.held != 0 {
+						w.Errorf("%d bytes are owed to connections that want %d, and %d held", s.owed, s.floor, s.held)
+					}
+				})
 			}, WithLimits(Limits{ReceiveMemory: 2 << 20}))
 		})
 	}

@@ -105,14 +105,18 @@ func (a *arena) getBeyond() (*chunk, error) {
 // errBudget is why there is no memory although the device may have some.
 var errBudget = fmt.Errorf("it would exceed the limit (WithLimits): %w", unix.ENOMEM)
 
-// touch takes a slab into use.
+// touch takes a slab into use. One for which too little is left is given back: a smaller one may do.
 func (a *arena) touch() error {
-	if n := len(a.idle); n == 0 {
-		if err := a.grow(); err != nil {
-			return err
+	for n := len(a.idle); n > 0; n = len(a.idle) {
+		s := a.idle[n-1]
+		if a.budget.lets(s.n * a.size) {
+			a.use()
+			return nil
 		}
-	} else if bytes := a.idle[n-1].n * a.size; !a.budget.lets(bytes) {
-		return fmt.Errorf("%d more bytes of device memory: %w", bytes, errBudget)
+		a.drop(s)
+	}
+	if err := a.grow(); err != nil {
+		return err
 	}
 	a.use()
 	return nil

@@ -95,3 +95,27 @@ func TestSlabsGoBack(t *testing.T) {
 		}
 	}
 }
+
+// Where too little is left for a slab that is idle, a chunk is had all the same, as long as there is room for one.
+func TestIdleSlabIsNotInTheWay(t *testing.T) {
+	const size = 64 << 10
+	b := newBudget(nil, 1<<30, 0, 8*size)
+	pd := &paper{}
+	a := newArena(paperDevice{pd: pd}, pd, 0, size, 2*size, 2, &b)
+	c, err := a.get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.put(c)
+	b.use(7 * size) // others'
+	if c, err = a.get(); err != nil {
+		t.Fatalf("with room for one, and a slab of two idle: %v", err)
+	}
+	a.put(c)
+	if b.use(size); b.small != 8*size {
+		t.Fatalf("%d bytes are in use", b.small)
+	}
+	if _, err = a.get(); err == nil {
+		t.Fatal("there is a chunk beyond the limit")
+	}
+}

@@ -55,8 +55,8 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 // rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	tooMany, tooLarge := l.requests >= l.rt.cfg.limits.PendingRequests, l.tooLarge(in)
-	if !closing && !tooMany && !tooLarge {
+	tooMany, noRoom := l.requests >= l.rt.cfg.limits.PendingRequests, l.noRoom(in)
+	if !closing && !tooMany && !noRoom {
 		return l.welcome(in)
 	}
 	l.assigned.Add(-1) // before the peer is told, who may ask again at once
@@ -67,17 +67,22 @@ func (l *loop) take(in *incoming) *ident {
 	case tooMany:
 		l.tooMany(in)
 	default:
-		l.rt.log.Warn("rdma: no memory for another connection that cannot be asked for small messages (ReceiveMemory, WithMessages): rejected",
+		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, WithMessages): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 		l.reject(in.id)
 	}
 	return nil
 }
 
-// tooLarge reports whether a connection would have large receives of what is kept for those there are. A peer with a hello is asked for
-// small messages then; one without cannot be.
-func (l *loop) tooLarge(in *incoming) bool {
-	if !l.shares.crowded() || in.opts.maxMessage <= eagerCrowded || in.id.PortSpace().Datagram() {
+// noRoom reports whether a connection would receive into what is kept for those there are. Where these are many a peer with a hello is asked for
+// small messages; one without cannot be.
+func (l *loop) noRoom(in *incoming) bool {
+	switch {
+	case in.id.PortSpace().Datagram():
+		return false
+	case l.shares.full():
+		return true
+	case !l.shares.crowded() || in.opts.maxMessage <= eagerCrowded:
 		return false
 	}
 	_, _, ok := parseHello(in.r.PrivateData, in.id.Limits().Padded)

@@ -14,7 +14,8 @@ import (
 //
 //   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the memory is for such only: for 4,092
 //     connections with one message of 64 KiB each, at the defaults. Those that are made when half of that would be needed ask for smaller
-//     messages (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected then (tooLarge).
+//     messages (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected then (noRoom), and all are
+//     when so much is held for connections that have ended that nothing would be left for those there are (full).
 //   - Share: one whose owner holds messages already may receive while these are no more than what is left for all others, without
 //     that half. So one that is not read from has half of the rest, two a third, a thousand of them a thousandth each.
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive is copied out of it, into memory of
@@ -33,6 +34,7 @@ type shares struct {
 	large   int         // of large messages, which are not shared out here
 	held    int         // of others that owners hold, or that wait to be told
 	floor   int         // of a receive for each connection
+	owed    int         // the same, for those whose owners hold nothing
 	paused  pausedConns // over their share, and go on when there is memory
 	starved []*recvPool // for messages that may come in and find no memory
 	queued  bool        // Run is
@@ -57,10 +59,14 @@ type intake struct {
 const copyCost = 256
 
 // reserve is kept for connections that hold nothing.
-func (s *shares) reserve() int { return s.limit / 2 }
+func (s *shares) reserve() int { return max(s.limit/2, s.owed) }
 
 // crowded reports whether there are so many connections that further ones are to get small receives.
-func (s *shares) crowded() bool { return s.floor > s.reserve()/2 }
+func (s *shares) crowded() bool { return s.floor > s.limit/4 }
+
+// full reports whether what a further connection receives would be taken from those there are. Owners may hold messages of any number of
+// connections that have ended, and who has gone may come back.
+func (s *shares) full() bool { return s.free()-s.owed < s.limit/16 }
 
 // join and leave count a connection, with what it needs to receive a message.
 func (s *shares) join(c *conn) {
@@ -70,6 +76,7 @@ func (s *shares) join(c *conn) {
 	}
 	c.recv.qp, c.recv.counted = qp, true
 	s.floor += c.pool.arena.size
+	s.owed += c.pool.arena.size
 }
 
 func (s *shares) leave(c *conn) {
@@ -79,6 +86,9 @@ func (s *shares) leave(c *conn) {
 	s.forget(c)
 	c.recv.counted = false
 	s.floor -= c.pool.arena.size
+	if c.recv.bytes == 0 {
+		s.owed -= c.pool.arena.size
+	}
 	s.freed()
 }
 
@@ -124,6 +134,9 @@ func (s *shares) took(c *conn, b *chunk) {
 		return
 	}
 	b.held = true
+	if c.recv.counted && c.recv.bytes == 0 {
+		s.owed -= c.pool.arena.size
+	}
 	n := b.size()
 	s.held += n
 	c.recv.bytes += n
@@ -138,6 +151,9 @@ func (s *shares) gave(c *conn, b *chunk) {
 		s.held -= n
 		c.recv.bytes -= n
 		c.recv.messages--
+		if c.recv.counted && c.recv.bytes == 0 {
+			s.owed += c.pool.arena.size
+		}
 		s.again(c)
 	} else if b.stock != nil {
 		s.large -= b.size()
