@@ -29,7 +29,6 @@ var (
 // newConn makes a Conn that is about to be connected; id is its identifier.
 func newConn(rt *rdma.Runtime, id *actor.PID, cfg *config) *Conn {
 	c := &Conn{linger: cfg.linger}
-	c.rd.limit = cfg.credits
 	c.rd.wake, c.wr.wake = newWake(), newWake()
 	c.rd.rt, c.wr.rt = rt, rt
 	c.wr.id = id

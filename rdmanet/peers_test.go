@@ -115,11 +115,11 @@ func TestPeerWithoutCredits(t *testing.T) {
 	rt := openRuntime(t)
 	large := string(make([]byte, 5000))
 	var sends []string
-	for range 40 {
+	for range 250 {
 		sends = append(sends, large)
 	}
 	_, server := dialsAs(t, rt, listen(t, rt), []rdma.IDOption{rdma.Raw()}, sends...)
-	if n, err := io.CopyN(io.Discard, server, 40*5000); err != nil {
+	if n, err := io.CopyN(io.Discard, server, 250*5000); err != nil {
 		t.Errorf("%d bytes were read, and then: %v", n, err)
 	}
 }
