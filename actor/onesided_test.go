@@ -384,6 +384,7 @@ func TestOneSidedIsAbandonedOnce(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		until[*Closed](r.server)
+		settle() // what has ended on the loop here is the test's to look at
 		if len(r.order) != 1 || r.abandons[o] != 1 {
 			w.Errorf("ended %d times, abandoned %d times", len(r.order), r.abandons[o])
 		}
