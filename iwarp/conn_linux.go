@@ -157,8 +157,25 @@ func (c *conn) input() (any bool) {
 		return false // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
 	}
 	c.in.reading = c
-	defer func() { c.in.reading = nil }() // also when the application panics: what is unread would keep the loop awake for ever
-	return c.read()
+	left := true
+	defer func() {
+		c.in.reading = nil // also when the application does not return: what is unread would keep the loop awake for ever
+		if left {
+			c.torn()
+		}
+	}()
+	any = c.read()
+	left = false
+	return any
+}
+
+// torn ends a connection in the middle of whose input the application has left the loop's goroutine, from OnEmpty: where its stream
+// stands is lost.
+func (c *conn) torn() {
+	now := c.in.loop.Now()
+	c.core.InputEnd(now, unix.EIO)
+	c.settle(now)
+	c.in.later()
 }
 
 func (c *conn) read() (any bool) {
