@@ -84,6 +84,9 @@ func (c *client) Receive(ctx actor.Context) {
 		}
 	case *rdma.Disconnected:
 		c.reason = fmt.Errorf("%s has closed the connection", c.server)
+		if m.Err != nil {
+			c.reason = fmt.Errorf("%s is lost: %w", c.server, m.Err)
+		}
 	case *rdma.Closed:
 		c.closed(ctx, m)
 	case rdma.Failure:
