@@ -206,7 +206,9 @@ func (m *mailbox) enter() bool {
 		return false
 	}
 	m.busy = true
-	m.interpose(m.loop())
+	if l := m.loop(); l != nil {
+		m.interpose(l)
+	}
 	if m.queues[laneLifecycle].empty() && m.queues[laneEvent].empty() {
 		return true
 	}
@@ -221,10 +223,11 @@ func (m *mailbox) enter() bool {
 
 // leave ends it.
 func (m *mailbox) leave() {
-	l := m.loop()
-	m.withdraw(l)
+	if l := m.loop(); l != nil {
+		m.withdraw(l)
+	}
 	m.busy = false
-	l.turned()
+	m.home.turned()
 }
 
 // catchUp receives what is more urgent than an event of now, or older.
