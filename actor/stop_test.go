@@ -327,7 +327,7 @@ func abandon(t *testing.T, early bool) {
 		t.Fatal(err)
 	}
 	<-in
-	for range 1000 { // more than a turn runs, so that the actor's mailbox stays behind
+	for range 5000 { // more than a turn runs, so that the actor's mailbox stays behind
 		if err := l.el.Post(func() {}); err != nil {
 			t.Fatal(err)
 		}
