@@ -31,8 +31,9 @@ type delivered interface {
 	keep()
 	// taken says that it waits no longer: it is received now, or answered.
 	taken()
-	// done gives one back, on where runs: after Receive has returned or panicked, or after the message was answered.
-	done(where home)
+	// done gives one back, on where runs: after Receive has returned or panicked, or after the message was answered. Not ok: the
+	// receiver has given back more than it had.
+	done(where home) (ok bool)
 }
 
 // A mailbox is scheduled from the message that finds it idle until its consumer finds it empty.
@@ -403,8 +404,8 @@ func (m *mailbox) received(msg any, d delivered) {
 		}
 		m.invoker.EscalateFailure(reason, msg)
 	}
-	if d != nil {
-		d.done(m.home)
+	if d != nil && !d.done(m.home) {
+		m.invoker.EscalateFailure(errReleased, msg) // the actor's, and nobody else's
 	}
 }
 

@@ -454,7 +454,10 @@ func (h *holding) keep() { h.kept.Add(1) }
 
 func (h *holding) taken() {}
 
-func (h *holding) done(home) { h.finished.Add(1) }
+func (h *holding) done(home) bool {
+	h.finished.Add(1)
+	return true
+}
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.
 func TestIdleMailboxIsSmall(t *testing.T) {

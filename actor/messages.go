@@ -214,25 +214,22 @@ func (m *Received) Release() {
 	if m.conn == nil {
 		return
 	}
-	if m.last() {
+	switch n := m.refs.Add(-1); {
+	case n < 0:
+		panic("rdma: " + errReleased.Error())
+	case n == 0:
 		m.conn.l.returns.put(m)
 	}
 }
+
+// errReleased is the failure of an actor that has given a message back which it had no hold of.
+var errReleased = errors.New("Received.Release without Retain")
 
 // hold is the first hold: the owner's. Loop goroutine.
 func (m *Received) hold() {
 	if m.refs.Load() != 1 {
 		m.refs.Store(1)
 	}
-}
-
-// last takes one hold away and reports whether it was the last.
-func (m *Received) last() bool {
-	n := m.refs.Add(-1)
-	if n < 0 {
-		panic("rdma: Received.Release without Retain")
-	}
-	return n == 0
 }
 
 // taken has nothing to do: a message is held where it waits, and does not change.
@@ -250,20 +247,25 @@ const spoilt = -1 << 24
 
 // done is called by a mailbox when Receive has returned. On the connection's own loop the buffer is free at once, still warm for the
 // next message.
-func (m *Received) done(where home) {
+func (m *Received) done(where home) (ok bool) {
 	if m.conn == nil {
-		return
+		return true
 	}
 	near := where == home(m.conn.l) && !where.over()
-	switch {
-	case near && m.refs.Load() == 1: // only a holder can add one, and that is us
+	if near && m.refs.Load() == 1 { // only a holder can add one, and that is us
 		m.conn.consumed(m)
-	case !m.last():
+		return true
+	}
+	switch n := m.refs.Add(-1); {
+	case n < 0:
+		return false
+	case n > 0:
 	case near:
 		m.conn.consumed(m)
 	default:
 		m.conn.l.returns.put(m)
 	}
+	return true
 }
 
 // The events of the data path.

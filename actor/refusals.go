@@ -260,7 +260,7 @@ func (p *piles) begin(at pile, e *SendFailed) {
 func (e *SendFailed) keep() {}
 
 // done has nothing to do.
-func (e *SendFailed) done(home) {}
+func (e *SendFailed) done(home) (ok bool) { return true }
 
 // taken is called by the mailbox that e waits in, before Receive: e does not change from now on.
 func (e *SendFailed) taken() {
