@@ -4,6 +4,7 @@ package actor
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,26 +61,30 @@ func TestFaultRawMessageTooLong(t *testing.T) {
 }
 
 // A peer that acknowledges nothing any more, as behind a network that is cut: its queue pair goes, and nobody says so. What the client
-// sends then is repeated until its device gives up, which has to be before the server's side does (failPatience). (With a RetryCount of 7
-// rxe never does.) siw's peer sees its stream end.
+// sends then is repeated until its device gives up; the server's loop stands still meanwhile, or it would find out as well. (With a
+// RetryCount of 7 rxe never does.) siw's peer sees its stream end.
 func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
-	p := pair{client: newProbe(t, rt.sys, rt.OnLoop(), nil), server: newProbe(t, rt.sys, rt.OnLoop(), nil)}
-	lis, at := listen(p.server, rt, env(t, "RDMA_ADDR")+":0")
+	far := openKernel(t, rt.sys)
+	p := pair{client: newProbe(t, rt.sys, rt.OnLoop(), nil), server: newProbe(t, rt.sys, far.OnLoop(), nil)}
+	lis, at := listen(p.server, far, env(t, "RDMA_ADDR")+":0")
 	p.listener, p.c = lis, rt.CreateID(p.client.pid)
-	p.client.send(p.c, &Dial{Addr: at, Param: &ConnParam{RetryCount: 1, RNRRetryCount: 7, ResponderResources: 1, InitiatorDepth: 1}})
+	p.client.send(p.c, &Dial{Addr: at, Param: &ConnParam{RetryCount: 2, RNRRetryCount: 7, ResponderResources: 1, InitiatorDepth: 1}})
 	_, p.s = next[*ConnectRequest](p.server)
 	p.server.send(p.s, &Accept{})
 	next[*Established](p.server)
 	next[*Established](p.client)
-	gone := make(chan error, 1)
-	if err := rt.loops[0].el.Post(func() {
-		for it := range rt.loops[0].ids {
+	gone, told := make(chan error, 1), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(told) })
+	defer goOn()
+	if err := far.loops[0].el.Post(func() {
+		for it := range far.loops[0].ids {
 			if it.pid.Equal(p.s) {
 				gone <- it.conn.qp.Destroy()
 			}
 		}
+		<-told
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +94,7 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	begin := time.Now()
 	p.client.send(p.c, NewSend([]byte("you there?")))
 	err := endOf(t, p.client)
+	goOn()
 	t.Logf("told within %v: %v", time.Since(begin), err)
 	is(t, err, ErrPeerLost)
 	var q *QueuePairError
