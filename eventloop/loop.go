@@ -102,7 +102,7 @@ type Loop struct {
 	timerCount atomic.Int64
 }
 
-// New makes a loop. It holds its fds (epoll and eventfd) from now on: a loop that is not wanted any more is given to Shutdown, even
+// New makes a loop. It holds its fds (epoll and eventfd, later a timerfd) from now on: a loop that is not wanted any more is given to Shutdown, even
 // if it never ran. EMFILE, ENFILE; errors.ErrUnsupported where there is no epoll and no Config.Poller.
 func New(cfg Config) (*Loop, error) {
 	if cfg.Name == "" {

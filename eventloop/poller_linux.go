@@ -19,8 +19,13 @@ const (
 // epoll is the kernel's Poller: one epoll instance and the eventfd that ends its wait.
 type epoll struct {
 	fd     int
-	timer  int // timerfd of the embedded mode, -1 until asked for
+	timer  int  // timerfd of the embedded mode, and of far time-outs; -1 until asked for
+	hosted bool // it is the embedded mode's
 	events []unix.EpollEvent
+
+	far  time.Duration // time-outs from here on are the timerfd's
+	base time.Time     // next counts from here
+	next time.Duration // when the timerfd expires
 
 	mu    sync.Mutex // keeps a late Wake away from an eventfd number that is closed and perhaps somebody else's by now
 	event int        // the eventfd, -1 once closed
@@ -36,7 +41,7 @@ func newPoller() (Poller, error) {
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("eventfd2", err), closeAll(fd))
 	}
-	p := &epoll{fd: fd, timer: -1, event: event, events: make([]unix.EpollEvent, eventsPerWait)}
+	p := &epoll{fd: fd, timer: -1, event: event, events: make([]unix.EpollEvent, eventsPerWait), far: time.Second, base: time.Now()}
 	if err := p.addInternal(event, wakeTag); err != nil {
 		return nil, errors.Join(err, closeAll(event, fd))
 	}
@@ -89,6 +94,9 @@ func (p *epoll) Remove(fd int) error {
 
 func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
 	events := p.events[:min(len(dst), len(p.events))]
+	if timeout >= p.far {
+		timeout = p.farTimeout(timeout)
+	}
 	n, err := unix.EpollWait(p.fd, events, waitMillis(timeout))
 	if err != nil {
 		return 0, os.NewSyscallError("epoll_wait", err)
@@ -104,6 +112,23 @@ func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
 		found++
 	}
 	return found, nil
+}
+
+// farTimeout has the timerfd end the wait, and gives the time-out that is left. A wait with a time-out starts and cancels a timer of
+// the kernel's each time, which costs a round trip of messages 4 %; the timerfd is set once for the next timer of a loop
+// that is woken a million times until then. It may be set for an earlier time than this wait's, which then ends early.
+func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
+	now := time.Since(p.base)
+	switch at := now + timeout; {
+	case p.hosted:
+		return timeout
+	case p.next <= now || p.next > at:
+		if p.openTimer() != nil || p.arm(timeout) != nil {
+			return timeout
+		}
+		p.next = at
+	}
+	return -1
 }
 
 // waitMillis is epoll_wait's timeout: milliseconds rounded up, so that a timer is late rather than the loop early and spinning.
@@ -157,18 +182,27 @@ func (p *epoll) Close() error {
 
 // embed opens the timerfd that makes the epoll fd readable for timers, and returns the epoll fd.
 func (p *epoll) embed() (int, error) {
+	if err := p.openTimer(); err != nil {
+		return -1, err
+	}
+	p.hosted = true
+	return p.fd, nil
+}
+
+// openTimer opens the timerfd, once.
+func (p *epoll) openTimer() error {
 	if p.timer >= 0 {
-		return p.fd, nil
+		return nil
 	}
 	timer, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
-		return -1, os.NewSyscallError("timerfd_create", err)
+		return os.NewSyscallError("timerfd_create", err)
 	}
 	if err := p.addInternal(timer, timerTag); err != nil {
-		return -1, errors.Join(err, closeAll(timer))
+		return errors.Join(err, closeAll(timer))
 	}
 	p.timer = timer
-	return p.fd, nil
+	return nil
 }
 
 // arm sets the timerfd d ahead; 0 means at once, negative disarms.
