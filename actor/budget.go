@@ -5,14 +5,17 @@ import (
 	"slices"
 )
 
-// budget is how much device memory a loop may have for one purpose, and who waits for some. Loop goroutine.
+// budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
+// goroutine.
 //
-// Arenas have a part to themselves (keep), and no more than another (most). The rest is for large messages, which wait in line. A
-// message's class says how large it is of the whole: a half (of which there is room for one beside what arenas may have), an eighth, a
-// sixteenth, and so on. One that waits is passed by smaller ones only, and all that are smaller than its class together may hold no more
-// than what is left when it gets its own: a quarter of the whole beside a half, an eighth beside an eighth, and so on. So whatever comes
-// behind it, it has its memory when what was handed out before has come back; and while that does not come back, because an owner keeps
-// it, smaller ones go on.
+// Arenas have a part to themselves (keep), and no more than another (most). The rest is for large
+// messages, which wait in line. A message's class says how large it is of the whole: a half (of
+// which there is room for one beside what arenas may have), an eighth, a sixteenth, and so on. One
+// that waits is passed by smaller ones only, and all that are smaller than its class together may
+// hold no more than what is left when it gets its own: a quarter of the whole beside a half, an
+// eighth beside an eighth, and so on. So whatever comes behind it, it has its memory when what was
+// handed out before has come back; and while that does not come back, because an owner keeps it,
+// smaller ones go on.
 type budget struct {
 	l       *loop
 	total   int          // bytes
@@ -45,7 +48,8 @@ func (b *budget) class(n int) int {
 	return min(max(bits.Len(uint(b.total/n))-3, 0), classes-1)
 }
 
-// beside is how many bytes all messages of classes behind c may hold while one of c waits for n bytes.
+// beside is how many bytes all messages of classes behind c may hold while one of c waits for n
+// bytes.
 func (b *budget) beside(c, n int) int {
 	left := b.total >> (c + 2)
 	if c == 0 {
@@ -132,8 +136,8 @@ func (b *budget) admits(c claimant) bool {
 	return false
 }
 
-// fits reports whether there is memory. Who has some already may only have as much as it leaves to all others: so no few take it
-// all. Many that have one message each can.
+// fits reports whether there is memory. Who has some already may only have as much as it leaves to
+// all others: so no few take it all. Many that have one message each can.
 func (b *budget) fits(want, held int) bool {
 	left := b.total - max(b.small, b.keep) - b.lent(0) - want
 	if left < 0 || held > 0 && left < held {
@@ -153,8 +157,9 @@ func (b *budget) lent(c int) (n int) {
 	return n
 }
 
-// Run serves those who wait, in order. One that has some already waits for that to come back, and one whose turn it would not be fair to
-// have for something of its own too: they are in nobody's way.
+// Run serves those who wait, in order. One that has some already waits for that to come back, and
+// one whose turn it would not be fair to have for something of its own too: they are in nobody's
+// way.
 func (b *budget) Run(int) (more bool) {
 	b.feeding, b.serving = false, true
 	waiting := b.waiting

@@ -54,8 +54,8 @@ func (b *budget) ask(n int) *claim {
 	return c
 }
 
-// One that wants more than there is does not stop the smaller ones behind it, even if it never gets it; and it has it as soon as what
-// was there before has come back, whatever has come behind it.
+// One that wants more than there is does not stop the smaller ones behind it, even if it never gets
+// it; and it has it as soon as what was there before has come back, whatever has come behind it.
 func TestWhoWaitsIsInNobodysWay(t *testing.T) {
 	const all = 1 << 20
 	b := paperBudget(t, all)
@@ -86,8 +86,8 @@ func TestWhoWaitsIsInNobodysWay(t *testing.T) {
 	}
 }
 
-// However messages of all sizes come and go: nobody gets what is not there, and each has its memory when those before it have come back
-// that it had to wait for.
+// However messages of all sizes come and go: nobody gets what is not there, and each has its memory
+// when those before it have come back that it had to wait for.
 func TestMemoryIsHandedOutInTime(t *testing.T) {
 	const all, holds = 1 << 20, 20
 	for seed := range uint64(60) {
@@ -139,7 +139,8 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 				}
 			}
 			live = still
-			// Those before it in line take at most as long as what is handed out takes to come back, each, and so does what passes it.
+			// Those before it in line take at most as long as what is handed out takes to come
+			// back, each, and so does what passes it.
 			for _, c := range waiting {
 				if took := now - c.came; took > 2*holds*(c.before+1) {
 					t.Fatalf("seed %d: %d bytes have waited for %d turns, with %d before them", seed, c.n, took, c.before)

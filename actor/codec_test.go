@@ -66,7 +66,8 @@ func TestHelloOfOthers(t *testing.T) {
 	}
 }
 
-// A peer of version 2 says what its receives hold in two bytes, and reads ours so. Features that are not known are not looked at.
+// A peer of version 2 says what its receives hold in two bytes, and reads ours so. Features that
+// are not known are not looked at.
 func TestHelloOfVersion2(t *testing.T) {
 	b := hello{credits: 32, eager: 16 * kib, maxMessage: 64 * kib}.put(nil)
 	if n := binary.BigEndian.Uint16(b[6:]); n != 16 {

@@ -29,10 +29,13 @@ type (
 		Addr    string // "host:port"; ":port" is all devices
 		Backlog int    // 0 or less: the device's maximum
 	}
-	// Close ends a connection in order (ours): it refuses further sends, waits until the peer has consumed what was sent before, then
-	// disconnects and destroys. On a raw connection it waits until the device has sent everything. Closed, whose counts say what became
-	// of the messages; its Err is not nil when Timeout ended a wait, and says which: for that, or for the peer's answer to the disconnect. On an identifier that is not connected it is DestroyID. It queues behind the sends that were made before it.
-	// Proto.Actor's PoisonPill is a Close without an answer; Stop ends at once.
+	// Close ends a connection in order (ours): it refuses further sends, waits until the peer has
+	// consumed what was sent before, then disconnects and destroys. On a raw connection it waits
+	// until the device has sent everything. Closed, whose counts say what became of the messages;
+	// its Err is not nil when Timeout ended a wait, and says which: for that, or for the peer's
+	// answer to the disconnect. On an identifier that is not connected it is DestroyID. It queues
+	// behind the sends that were made before it. Proto.Actor's PoisonPill is a Close without an
+	// answer; Stop ends at once.
 	Close struct {
 		Timeout time.Duration // 0: 5 s (WithTimeouts)
 	}
@@ -42,12 +45,15 @@ type (
 	Handover struct {
 		To *actor.PID
 	}
-	// Call calls Fn on the identifier's loop with the identifier as package cmid has it (ours): Done | CommandFailed with Fn's error.
-	// It is the way to the verbs for what this package does not do: datagrams, the queue pair of a Manual owner on InfiniBand; and, for
-	// an owner that does not run on the loop, to its Memory. What Fn makes of id.Device() is the owner's: an OnLoop owner on the same loop (CreateID puts the identifier there) may
-	// use it in Receive and in the notify of its completion queue, and closes it when it is told Closed. The queue pair goes with the
-	// identifier. Fn must not block, use commands that the state machine knows (send those), or destroy the identifier. One that
-	// panics is answered with a PanicError and costs the identifier.
+	// Call calls Fn on the identifier's loop with the identifier as package cmid has it (ours):
+	// Done | CommandFailed with Fn's error. It is the way to the verbs for what this package does
+	// not do: datagrams, the queue pair of a Manual owner on InfiniBand; and, for an owner that
+	// does not run on the loop, to its Memory. What Fn makes of id.Device() is the owner's: an
+	// OnLoop owner on the same loop (CreateID puts the identifier there) may use it in Receive and
+	// in the notify of its completion queue, and closes it when it is told Closed. The queue pair
+	// goes with the identifier. Fn must not block, use commands that the state machine knows (send
+	// those), or destroy the identifier. One that panics is answered with a PanicError and costs
+	// the identifier.
 	Call struct {
 		Fn func(id *cmid.ID) error
 	}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// However many peers without a hello come, and have a large message kept each, there is a receive for every connection: what cannot be
-// asked for small messages is rejected when there are so many.
+// However many peers without a hello come, and have a large message kept each, there is a receive
+// for every connection: what cannot be asked for small messages is rejected when there are so many.
 func TestCrowdOfForeignPeers(t *testing.T) {
 	const peers = 40
 	for name, opts := range map[string][]IDOption{"foreign": nil, "raw": {Raw()}} {
@@ -74,8 +74,8 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 	}
 }
 
-// Peers that leave a message, go, and come back, again and again, to an owner who keeps them all: in the end they are rejected, and there is
-// a receive for every connection that there is.
+// Peers that leave a message, go, and come back, again and again, to an owner who keeps them all:
+// in the end they are rejected, and there is a receive for every connection that there is.
 func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 	for name, size := range map[string]int{"large": 60 << 10, "small": 1} {
 		t.Run(name, func(t *testing.T) {

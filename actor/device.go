@@ -68,8 +68,8 @@ func (d *device) notify() {
 	}
 }
 
-// Run handles at most budget completions, and the rest in its turn. What does not return from one (user code that leaves the loop's
-// goroutine) must not cost the others theirs.
+// Run handles at most budget completions, and the rest in its turn. What does not return from one
+// (user code that leaves the loop's goroutine) must not cost the others theirs.
 func (d *device) Run(budget int) (more bool) {
 	left := true
 	defer func() {

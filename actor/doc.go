@@ -53,8 +53,9 @@
 // supervisor's business and costs no identifier; a [Call]'s Fn, or an [Observer], costs the
 // identifier it was called for, whose command is answered with a [PanicError] before Closed. A loop
 // goes on on another goroutine after a Goexit; what was in the middle of telling that actor
-// something is broken off. On the embedded device that may be the input of a connection of the loop,
-// which ends then (EIO); Shutdown may name what is left of it. It is a bug to mend, not a way to fail.
+// something is broken off. On the embedded device that may be the input of a connection of the
+// loop, which ends then (EIO); Shutdown may name what is left of it. It is a bug to mend, not a way
+// to fail.
 //
 // # Floods
 //

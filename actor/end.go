@@ -13,8 +13,9 @@ import (
 type (
 	// abort destroys it: its context has ended, or the runtime's patience.
 	abort struct{ cause error }
-	// cancelled says that who has sent a command has given up: there is no other cancel than destroy. It queues behind the command, which
-	// may have been answered by then. The answer was in vain: nobody else may know of what it has made.
+	// cancelled says that who has sent a command has given up: there is no other cancel than
+	// destroy. It queues behind the command, which may have been answered by then. The answer was
+	// in vain: nobody else may know of what it has made.
 	cancelled struct{ cause error }
 	// poisoned is what a PoisonPill comes to: a Close that nobody is answered.
 	poisoned struct{}
@@ -24,7 +25,8 @@ type (
 
 func (*abort) lane() lane { return laneControl }
 
-// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless an earlier one is known.
+// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless
+// an earlier one is known.
 func (it *ident) destroy(cause error) {
 	if it.ending {
 		return
@@ -94,7 +96,8 @@ func (it *ident) destroyed() {
 	it.rt.sys.Root.Stop(it.pid)
 }
 
-// ErrHeld is why an identifier was closed that its device had not given back when Shutdown had no more time, or has refused to.
+// ErrHeld is why an identifier was closed that its device had not given back when Shutdown had no
+// more time, or has refused to.
 var ErrHeld = errors.New("the device has not given the identifier back")
 
 // abandoned ends an identifier that the device holds beyond the runtime's end.
@@ -124,7 +127,8 @@ func (it *ident) stopping() {
 	}
 }
 
-// leftover answers a message that the actor did not receive any more. Those that came before the epitaph are answered before Closed.
+// leftover answers a message that the actor did not receive any more. Those that came before the
+// epitaph are answered before Closed.
 func (it *ident) leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {

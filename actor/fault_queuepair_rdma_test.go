@@ -60,9 +60,10 @@ func TestFaultRawMessageTooLong(t *testing.T) {
 	t.Logf("the sender is told: %v", err)
 }
 
-// A peer that acknowledges nothing any more, as behind a network that is cut: its queue pair goes, and nobody says so. What the client
-// sends then is repeated until its device gives up; the server's loop stands still meanwhile, or it would find out as well. (With a
-// RetryCount of 7 rxe never does.) siw's peer sees its stream end.
+// A peer that acknowledges nothing any more, as behind a network that is cut: its queue pair goes,
+// and nobody says so. What the client sends then is repeated until its device gives up; the
+// server's loop stands still meanwhile, or it would find out as well. (With a RetryCount of 7 rxe
+// never does.) siw's peer sees its stream end.
 func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))

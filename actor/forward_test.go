@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A message that its owner forwards, or sends on, is the workers' too: their bytes are right, and only when the last of them is finished
-// does its memory, and the peer's credit, go back.
+// A message that its owner forwards, or sends on, is the workers' too: their bytes are right, and
+// only when the last of them is finished does its memory, and the peer's credit, go back.
 func TestForward(t *testing.T) {
 	const credits, n = 16, 500
 	hand := map[string]func(ctx actor.Context, m *Received, to *actor.PID){

@@ -47,8 +47,8 @@ func TestCallThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// An owner whose Receive does not return fails, as by a panic: neither its identifiers nor others', nor its loop, come to harm that a
-// panic would not do. What was in the middle of telling it ends.
+// An owner whose Receive does not return fails, as by a panic: neither its identifiers nor others',
+// nor its loop, come to harm that a panic would not do. What was in the middle of telling it ends.
 func TestReceiveThatDoesNotReturn(t *testing.T) {
 	for home, where := range map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop} {
 		for name, leave := range leavings {

@@ -10,21 +10,25 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Whoever ends a connection says goodbye first (docs/wire.md): behind what was posted, before what waits, and nothing after it. So a
-// connection that ends without one was not ended by anybody: its peer was killed, or cannot be reached.
+// Whoever ends a connection says goodbye first (docs/wire.md): behind what was posted, before what
+// waits, and nothing after it. So a connection that ends without one was not ended by anybody: its
+// peer was killed, or cannot be reached.
 //
-// What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops it. So the goodbye's completion is
-// waited for, but not for long: a peer that takes nothing costs partingTime.
+// What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops
+// it. So the goodbye's completion is waited for, but not for long: a peer that takes nothing costs
+// partingTime.
 
 // partingTime is how long an end waits for its goodbye to leave.
 const partingTime = 500 * time.Millisecond
 
-// ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's goodbye: the peer's process was killed,
-// its machine or the network is gone, or its device gave the connection up.
+// ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's
+// goodbye: the peer's process was killed, its machine or the network is gone, or its device gave
+// the connection up.
 var ErrPeerLost = errors.New("the connection has ended without the peer's goodbye")
 
-// LostError is why a connection ended that its peer has not ended: Disconnected.Err and Closed.Err. errors.Is: ErrPeerLost, and an errno:
-// ECONNRESET, ETIMEDOUT when the peer was silent for too long, or the device's. Peers of version 2 say no goodbye: theirs is no such end.
+// LostError is why a connection ended that its peer has not ended: Disconnected.Err and Closed.Err.
+// errors.Is: ErrPeerLost, and an errno: ECONNRESET, ETIMEDOUT when the peer was silent for too
+// long, or the device's. Peers of version 2 say no goodbye: theirs is no such end.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.Error() }
@@ -57,7 +61,8 @@ func (it *ident) farewell(then func()) {
 	}
 }
 
-// parted tells an identifier that its goodbye has left. It comes in a turn of its own, because the device may be in the middle of something.
+// parted tells an identifier that its goodbye has left. It comes in a turn of its own, because the
+// device may be in the middle of something.
 type parted struct{}
 
 func (*parted) lane() lane { return laneEvent }

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every way in which a side ends a connection says goodbye: the other side is told an orderly end, also when messages wait for credits.
+// Every way in which a side ends a connection says goodbye: the other side is told an orderly end,
+// also when messages wait for credits.
 func TestEveryEndSaysGoodbye(t *testing.T) {
 	ends := map[string]func(w *world, p pair, cancel func()){
 		"close":        func(_ *world, p pair, _ func()) { p.client.send(p.c, &Close{}) },
@@ -99,7 +100,8 @@ func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
 	return mallory, id, s
 }
 
-// An end without goodbye is the loss of the peer, whatever the device calls it, and told as such to everybody.
+// An end without goodbye is the loss of the peer, whatever the device calls it, and told as such to
+// everybody.
 func TestEndWithoutGoodbye(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
@@ -222,7 +224,8 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	return cmd, strings.TrimSpace(at)
 }
 
-// A process that was stopped says nothing, and its kernel goes on taking what comes: it is given up for its silence.
+// A process that was stopped says nothing, and its kernel goes on taking what comes: it is given up
+// for its silence.
 func TestPeerIsStopped(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)
@@ -243,7 +246,8 @@ func TestPeerIsStopped(t *testing.T) {
 	is(t, c.Err, ErrPeerLost)
 }
 
-// The kernel says for a process that was killed what an orderly one would: FIN. What is missing is the goodbye.
+// The kernel says for a process that was killed what an orderly one would: FIN. What is missing is
+// the goodbye.
 func TestPeerIsKilled(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)

@@ -91,7 +91,8 @@ func (h *hoarder) release() {
 	<-done
 }
 
-// greed is so many peers that send, to an owner who keeps it all, and one that wants nothing but its answers.
+// greed is so many peers that send, to an owner who keeps it all, and one that wants nothing but
+// its answers.
 type greed struct {
 	tb             testing.TB
 	server, client *Runtime
@@ -302,7 +303,8 @@ func TestWaitingIsNoSilence(t *testing.T) {
 	}, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 64}))
 }
 
-// Nor does TCP give a peer up whose window stays closed because its messages wait, however long that takes: there are probes for that.
+// Nor does TCP give a peer up whose window stays closed because its messages wait, however long
+// that takes: there are probes for that.
 func TestWaitingOutlastsTCP(t *testing.T) {
 	const short = 500 * time.Millisecond
 	sys := testSystem(t)
@@ -347,7 +349,8 @@ func TestThousandGreedyPeers(t *testing.T) {
 	}
 }
 
-// Greedy peers that die while their messages wait, and a runtime that is shut down then, leave nothing behind: the rig looks.
+// Greedy peers that die while their messages wait, and a runtime that is shut down then, leave
+// nothing behind: the rig looks.
 func TestGreedyPeersDie(t *testing.T) {
 	for name, f := range flavors {
 		for _, dial := range [][]IDOption{nil, {Raw()}} {

@@ -38,7 +38,8 @@ func (h header) put(b []byte) {
 	binary.BigEndian.PutUint32(b[4:], h.consumed)
 }
 
-// control reports whether the message is about the connection: it is a header only, and takes no credit.
+// control reports whether the message is about the connection: it is a header only, and takes no
+// credit.
 func (h header) control() bool { return h.typ != typeData && h.typ != typeOffer }
 
 var controlNames = [...]string{typeCredit: "a credit update", typeGoodbye: "a goodbye", typeProbe: "a probe", typeAnswer: "an answer"}

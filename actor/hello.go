@@ -16,9 +16,11 @@ const (
 	maxEager = 255 * kib
 )
 
-// hello is what both sides say of themselves in their private data: magic u16, version u8, user's length u8, credits u16, features u8,
-// the largest message that may be sent at once in KiB u8, the largest that may be offered in bytes u32, in network order. There are no
-// features yet; those of a later peer are not looked at. A peer of version 2 has the size in both bytes, so ours reads as it should.
+// hello is what both sides say of themselves in their private data: magic u16, version u8, user's
+// length u8, credits u16, features u8, the largest message that may be sent at once in KiB u8, the
+// largest that may be offered in bytes u32, in network order. There are no features yet; those of a
+// later peer are not looked at. A peer of version 2 has the size in both bytes, so ours reads as it
+// should.
 type hello struct {
 	version    uint8
 	credits    int // messages the peer may have under way to us
@@ -26,7 +28,8 @@ type hello struct {
 	maxMessage int // bytes: what is larger than eager is offered, and we read it
 }
 
-// put makes the private data that goes to the device. user is at most maxUserData bytes, and h.eager at most maxEager.
+// put makes the private data that goes to the device. user is at most maxUserData bytes, and
+// h.eager at most maxEager.
 func (h hello) put(user []byte) []byte {
 	b := make([]byte, helloLen, helloLen+len(user))
 	binary.BigEndian.PutUint16(b, helloMagic)
@@ -37,8 +40,9 @@ func (h hello) put(user []byte) []byte {
 	return append(b, user...)
 }
 
-// parseHello takes the hello off what the device brought. Not ok: the peer is none of ours, and all of b is the user's. What
-// follows the user's bytes is padding, if the transport pads. The version is the lower of the peer's and ours.
+// parseHello takes the hello off what the device brought. Not ok: the peer is none of ours, and all
+// of b is the user's. What follows the user's bytes is padding, if the transport pads. The version
+// is the lower of the peer's and ours.
 func parseHello(b []byte, padded bool) (h hello, user []byte, ok bool) {
 	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic {
 		return h, b, false

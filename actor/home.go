@@ -44,8 +44,8 @@ func (l *loop) turned() {
 
 func (l *loop) over() bool { return l.mail.ended.Load() }
 
-// lastCall is behind everything that an actor may still receive: its loop waits for no more. Else actors that talk to each other
-// would keep it from ending.
+// lastCall is behind everything that an actor may still receive: its loop waits for no more. Else
+// actors that talk to each other would keep it from ending.
 type lastCall struct{}
 
 // lastCalls ends the loop's actors' receiving. Loop goroutine.

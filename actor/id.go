@@ -124,8 +124,9 @@ func (it *ident) Receive(ctx actor.Context) {
 	it.inside = false
 }
 
-// broken notes what has ended the actor in the middle of a message: a panic in it, or in what it calls of the user's, or a
-// runtime.Goexit there. The command that it was at is answered, Closed tells it, and the supervisor stops the actor.
+// broken notes what has ended the actor in the middle of a message: a panic in it, or in what it
+// calls of the user's, or a runtime.Goexit there. The command that it was at is answered, Closed
+// tells it, and the supervisor stops the actor.
 func (it *ident) broken() {
 	if !it.inside {
 		return
@@ -144,8 +145,8 @@ func (it *ident) broken() {
 	}
 }
 
-// PanicError is why an identifier was closed whose actor has panicked, or what it has called of the user's: a Call's Fn, an Observer. It
-// is what the command is answered with that has done so, too.
+// PanicError is why an identifier was closed whose actor has panicked, or what it has called of the
+// user's: a Call's Fn, an Observer. It is what the command is answered with that has done so, too.
 type PanicError struct{ Value any }
 
 func (e *PanicError) Error() string {

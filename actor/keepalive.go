@@ -12,18 +12,22 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A peer that is frozen, or whose machine is gone, says nothing, and no transport notices while nobody sends. So a peer that was not heard
-// for a while is sent a probe, which it answers (docs/wire.md); one that is silent for too long is given up.
+// A peer that is frozen, or whose machine is gone, says nothing, and no transport notices while
+// nobody sends. So a peer that was not heard for a while is sent a probe, which it answers
+// (docs/wire.md); one that is silent for too long is given up.
 //
-// Silence is counted in looks at the connections, which a loop takes at intervals, and not in time: a loop that one of its own actors has
-// held for a minute, a machine that was suspended, a clock that jumps: each is one look without news, and before the next the sockets are
-// read. While messages flow nothing is done: a look compares counts that there are for other reasons.
+// Silence is counted in looks at the connections, which a loop takes at intervals, and not in time:
+// a loop that one of its own actors has held for a minute, a machine that was suspended, a clock
+// that jumps: each is one look without news, and before the next the sockets are read. While
+// messages flow nothing is done: a look compares counts that there are for other reasons.
 //
-// While a message of the peer's waits here for memory it is this side that does not listen, so nothing is concluded; and the peer, whose
-// probes wait too, is sent a credit update in their place, though it has no news.
+// While a message of the peer's waits here for memory it is this side that does not listen, so
+// nothing is concluded; and the peer, whose probes wait too, is sent a credit update in their
+// place, though it has no news.
 //
-// What is large needs time, and what is behind it waits. So bytes that come are a sign of life, whatever they are part of, and while a
-// probe has not got through, what the transport moves before it is none of the peer's silence (verbs.Mover, and completions).
+// What is large needs time, and what is behind it waits. So bytes that come are a sign of life,
+// whatever they are part of, and while a probe has not got through, what the transport moves before
+// it is none of the peer's silence (verbs.Mover, and completions).
 
 // keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero: never.
 type keepalive struct{ idle, gone time.Duration }
@@ -40,8 +44,9 @@ func newKeepalive(idle, gone time.Duration) keepalive {
 
 // WithKeepalive says when a peer of a messages connection that was not heard is sent a probe, and after what silence it is given up:
 // 15 s and 45 s. The connection then ends with a *LostError (ErrPeerLost, ETIMEDOUT). An idle of 0 is no keepalive; gone is at least twice
-// idle. Both are the earliest time, and up to a third of idle may be added. Messages that flow make it cost nothing; an idle connection
-// sends and answers one small message in idle, or its peer does.
+// idle. Both are the earliest time, and up to a third of idle may be added. Messages that flow make
+// it cost nothing; an idle connection sends and answers one small message in idle, or its peer
+// does.
 //
 // A peer whose loop one of its actors holds does not answer meanwhile: gone is what it may take. On the kernel's devices so is a single Read
 // or Write of the peer's, or of ours, behind which the answer waits: with large ones on a slow network cut them, or say more. Peers of version
@@ -135,7 +140,8 @@ func (o *lookout) begin() {
 	_ = o.l.el.Schedule(o) // refused after the loop's end only
 }
 
-// Run looks at some connections, the last first, so that one that goes meanwhile makes none be left out; sockets are served in between.
+// Run looks at some connections, the last first, so that one that goes meanwhile makes none be left
+// out; sockets are served in between.
 func (o *lookout) Run(budget int) (more bool) {
 	for ; budget > 0 && o.left > 0; budget-- {
 		o.left--
@@ -211,7 +217,8 @@ func (c *conn) heard() uint64 {
 	return n
 }
 
-// moves reports whether the transport has moved anything since the last look that a probe may wait behind.
+// moves reports whether the transport has moved anything since the last look that a probe may wait
+// behind.
 func (c *conn) moves() bool {
 	var n uint64
 	if !c.credits.probing || int32(c.flight.head-c.beat.probe) <= 0 {

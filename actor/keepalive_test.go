@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// gone fails unless the next that p is told is the loss of a silent peer, after d at the earliest and a third of idle later at the latest.
+// gone fails unless the next that p is told is the loss of a silent peer, after d at the earliest
+// and a third of idle later at the latest.
 func gone(w *world, p *probe, since time.Time, d, idle time.Duration) {
 	w.Helper()
 	e, _ := next[*Disconnected](p)
@@ -26,8 +27,8 @@ func gone(w *world, p *probe, since time.Time, d, idle time.Duration) {
 	}
 }
 
-// A peer that was stopped, and one that cannot be reached any more, are given up: 45 s after their last sign, or when their identifier or
-// listener says. No transport notices.
+// A peer that was stopped, and one that cannot be reached any more, are given up: 45 s after their
+// last sign, or when their identifier or listener says. No transport notices.
 func TestSilentPeers(t *testing.T) {
 	stop := map[string]func(w *world) (undo func()){
 		"frozen": func(w *world) func() { w.f.Host("far").Freeze(); return w.f.Host("far").Thaw },
@@ -65,8 +66,8 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// A peer whose loop is held by its own actor for ten seconds, again and again, is not ended, nor is one by a side whose own loop was held for
-// a minute, or whose machine was suspended for an hour.
+// A peer whose loop is held by its own actor for ten seconds, again and again, is not ended, nor is
+// one by a side whose own loop was held for a minute, or whose machine was suspended for an hour.
 func TestHeldLoopIsNoSilence(t *testing.T) {
 	hold := func(ctx actor.Context) {
 		if d, ok := ctx.Message().(time.Duration); ok {
@@ -115,7 +116,8 @@ func TestHeldLoopIsNoSilence(t *testing.T) {
 	})
 }
 
-// While messages flow no probe is sent; an idle connection has one for each idle, of one side or the other.
+// While messages flow no probe is sent; an idle connection has one for each idle, of one side or
+// the other.
 func TestProbesCostNothingWhileMessagesFlow(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect()
@@ -160,7 +162,8 @@ func TestVersion2IsNotProbed(t *testing.T) {
 	})
 }
 
-// An answer that nobody asked for, and a second probe before the first was answered, break the protocol.
+// An answer that nobody asked for, and a second probe before the first was answered, break the
+// protocol.
 func TestProbesThatAreNotAsked(t *testing.T) {
 	c := credits{receive: 1}
 	if err := c.take(header{typ: typeAnswer}); err == nil {
@@ -184,8 +187,9 @@ func (m *moving) Came() uint64 { return m.came.Load() }
 func (m *moving) Went() uint64 { return m.went.Load() }
 func (m *moving) Watched()     {}
 
-// A large transfer over a slow link is no silence: bytes that come are signs of life, and while what a probe waits behind goes out, nobody
-// is missed. When nothing moves any more the time begins.
+// A large transfer over a slow link is no silence: bytes that come are signs of life, and while
+// what a probe waits behind goes out, nobody is missed. When nothing moves any more the time
+// begins.
 func TestLargeTransfersAreNoSilence(t *testing.T) {
 	for _, out := range []bool{false, true} {
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
@@ -218,7 +222,8 @@ func TestLargeTransfersAreNoSilence(t *testing.T) {
 	}
 }
 
-// Connections come and go while others are looked at, and all of them are; a loop without any has no timer.
+// Connections come and go while others are looked at, and all of them are; a loop without any has
+// no timer.
 func TestLookouts(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

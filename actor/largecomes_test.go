@@ -7,7 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// The largest message that Established speaks of comes, however odd the limit, and after whatever was received before it.
+// The largest message that Established speaks of comes, however odd the limit, and after whatever
+// was received before it.
 func TestTheLargestMessageComes(t *testing.T) {
 	for _, limit := range []int{200 << 10, 1<<20 + 4321, 2 << 20, 5_000_001} {
 		test := func(w *world) { largestComes(w, w.connect(WithMessages(1<<30, 4))) }
@@ -55,7 +56,8 @@ func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
 	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
 }
 
-// An owner that keeps what it has, and a message that is too large for what is left: others' messages go on beside it.
+// An owner that keeps what it has, and a message that is too large for what is left: others'
+// messages go on beside it.
 func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const all = 16 << 20
@@ -93,7 +95,8 @@ func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
 }
 
-// A connection that could not receive a single message of the size it allows is refused, when it is made.
+// A connection that could not receive a single message of the size it allows is refused, when it is
+// made.
 func TestAReceiveThatDoesNotFit(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.probe()

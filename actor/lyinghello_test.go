@@ -8,7 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// liar is a peer whose hello, of version 2, says that its receives hold 65,535 KiB and that it takes everything.
+// liar is a peer whose hello, of version 2, says that its receives hold 65,535 KiB and that it
+// takes everything.
 func liar() []byte {
 	b := hello{credits: math.MaxUint16, maxMessage: math.MaxUint32}.put(nil)
 	b[2] = 2
@@ -34,8 +35,9 @@ func (w *world) sentFrom(rt *Runtime) (n int) {
 	return n
 }
 
-// What a peer claims of its receives does not decide how much memory is registered to send from: on a device that cannot send from the heap
-// a message that is larger than what this side sends at once is offered, and Limits.SendMemory bounds what is offered.
+// What a peer claims of its receives does not decide how much memory is registered to send from: on
+// a device that cannot send from the heap a message that is larger than what this side sends at
+// once is offered, and Limits.SendMemory bounds what is offered.
 func TestLyingHello(t *testing.T) {
 	const limit = 8 << 20
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
@@ -72,8 +74,8 @@ func TestLyingHello(t *testing.T) {
 	}, WithLimits(Limits{SendMemory: limit}))
 }
 
-// Peers that take nothing leave memory to send from for those that do, and all of it together stays within Limits.SendMemory and one message
-// for each connection.
+// Peers that take nothing leave memory to send from for those that do, and all of it together stays
+// within Limits.SendMemory and one message for each connection.
 func TestSendMemoryIsBounded(t *testing.T) {
 	const limit, peers, size = 1 << 20, 16, 16 << 10
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {

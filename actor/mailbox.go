@@ -24,15 +24,16 @@ const (
 // laned is implemented by messages of ours that do not belong to the data lane.
 type laned interface{ lane() lane }
 
-// delivered is implemented by messages that hold something of ours (a receive buffer, a credit) until all their receivers are finished
-// with them. Each place in a queue is a hold of its own: so an actor may forward what it receives, to any number of others.
+// delivered is implemented by messages that hold something of ours (a receive buffer, a credit)
+// until all their receivers are finished with them. Each place in a queue is a hold of its own: so
+// an actor may forward what it receives, to any number of others.
 type delivered interface {
 	// keep takes a hold. Any goroutine that has the message.
 	keep()
 	// taken says that it waits no longer: it is received now, or answered.
 	taken()
-	// done gives one back, on where runs: after Receive has returned or panicked, or after the message was answered. Not ok: the
-	// receiver has given back more than it had.
+	// done gives one back, on where runs: after Receive has returned or panicked, or after the
+	// message was answered. Not ok: the receiver has given back more than it had.
 	done(where home) (ok bool)
 }
 
@@ -69,8 +70,9 @@ type mailbox struct {
 	invoker actor.MessageInvoker
 	process actor.Process // what the registry had when Stop came; not nil: the actor may be gone after any system message
 
-	// overflow is asked on the posting goroutine about a message that would be the over-th beyond limit. It has answered the message, or
-	// admits it: to its place in the data lane, so that a sender's order is kept. Set by the maker, with limit.
+	// overflow is asked on the posting goroutine about a message that would be the over-th beyond
+	// limit. It has answered the message, or admits it: to its place in the data lane, so that a
+	// sender's order is kept. Set by the maker, with limit.
 	overflow func(msg any, over int32) (admit bool)
 	// leftover answers a message that the stopped actor will not get, as it was posted (in its envelope). nil: a dead letter, so
 	// that a sender gets what the PID of a dead actor gives, *actor.DeadLetterResponse. Set by the maker.
@@ -191,7 +193,8 @@ func (m *mailbox) deliver(msg any) {
 	m.hand(msg, d)
 }
 
-// hand is deliver for a message with a hold of its sender's: d, which msg is or envelops. nil: it needs none.
+// hand is deliver for a message with a hold of its sender's: d, which msg is or envelops. nil: it
+// needs none.
 func (m *mailbox) hand(msg any, d delivered) {
 	if !m.enter() {
 		m.post(laneEvent, msg)
@@ -389,7 +392,8 @@ func (m *mailbox) user(msg any, d delivered) {
 	m.inside = false
 }
 
-// errGoexit is the reason of a failure that was a runtime.Goexit (testing's FailNow): its goroutine has gone, the actor has not.
+// errGoexit is the reason of a failure that was a runtime.Goexit (testing's FailNow): its goroutine
+// has gone, the actor has not.
 var errGoexit = errors.New("runtime.Goexit was called")
 
 func (m *mailbox) received(msg any, d delivered) {

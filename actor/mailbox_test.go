@@ -413,8 +413,8 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// A message that is handed over is the receiver's at once, or waits: its hold is given back once in either case, and so is that of a
-// mailbox that gets it handed on.
+// A message that is handed over is the receiver's at once, or waits: its hold is given back once in
+// either case, and so is that of a mailbox that gets it handed on.
 func TestHand(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h)

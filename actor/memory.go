@@ -35,8 +35,9 @@ type Memory struct {
 var (
 	// ErrMemoryGone: it was freed, or its connection has ended.
 	ErrMemoryGone = errors.New("the memory was freed, or its connection has ended")
-	// ErrOffLoop: it is not used on its connection's loop. Builds with the tag rdmadebug or the race detector look: to find out which
-	// goroutine calls costs a thousand times what the copy does.
+	// ErrOffLoop: it is not used on its connection's loop. Builds with the tag rdmadebug or the
+	// race detector look: to find out which goroutine calls costs a thousand times what the copy
+	// does.
 	ErrOffLoop = errors.New("not called on the connection's loop: use Call")
 )
 
@@ -56,8 +57,9 @@ func (m *Memory) Bytes() []byte {
 	return m.mr.Bytes
 }
 
-// ReadAt copies the bytes from off to p (io.ReaderAt, but all or nothing): ErrMemoryGone; EINVAL for bytes outside; ErrOffLoop
-// when it is not called on the connection's loop, which is looked at in builds with the tag rdmadebug or the race detector only.
+// ReadAt copies the bytes from off to p (io.ReaderAt, but all or nothing): ErrMemoryGone; EINVAL
+// for bytes outside; ErrOffLoop when it is not called on the connection's loop, which is looked at
+// in builds with the tag rdmadebug or the race detector only.
 func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
 	b, err := m.at(off, len(p))
 	return copy(p, b), err

@@ -23,7 +23,8 @@ const (
 
 // Why a Send failed; errors.Is finds them in *SendFailed.
 var (
-	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no room. Wait for *Writable.
+	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
+	// room. Wait for *Writable.
 	ErrQueueFull = errors.New("the connection's send queue is full")
 	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
 	ErrTooLarge = errors.New("message too large")
@@ -173,11 +174,12 @@ func (c *sendChain) put() {
 // then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
 // back-pressure. A message that its owner has when Runtime.Shutdown gives up waiting for it stays readable.
 //
-// An owner may forward or send the message to other OnLoop and OffLoop actors while it may read it: then it is theirs in the same way, and
-// the credit goes back when the last of them has returned. Every other receiver (an actor with a mailbox of Proto.Actor's, a future, a
-// channel, ReenterAfter, Stash) does not say when it is finished: it gets a Clone, or a message that was retained and that it
-// releases. Builds with the tag rdmadebug, or with the race detector, spoil a message that was given back for good, and panic where it is
-// sent on.
+// An owner may forward or send the message to other OnLoop and OffLoop actors while it may read it:
+// then it is theirs in the same way, and the credit goes back when the last of them has returned.
+// Every other receiver (an actor with a mailbox of Proto.Actor's, a future, a channel,
+// ReenterAfter, Stash) does not say when it is finished: it gets a Clone, or a message that was
+// retained and that it releases. Builds with the tag rdmadebug, or with the race detector, spoil a
+// message that was given back for good, and panic where it is sent on.
 type Received struct {
 	cmid.EventBase
 	Data []byte
@@ -203,8 +205,8 @@ func (m *Received) Retain() *Received {
 	return m
 }
 
-// Clone is a copy that belongs to nobody's connection: whoever has it may keep it, and give it to anybody. Retain and Release of it do
-// nothing. Any goroutine that holds the message.
+// Clone is a copy that belongs to nobody's connection: whoever has it may keep it, and give it to
+// anybody. Retain and Release of it do nothing. Any goroutine that holds the message.
 func (m *Received) Clone() *Received {
 	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)}
 }
@@ -245,8 +247,8 @@ func (m *Received) keep() {
 // spoilt is more than is ever added to refs: the message was given back.
 const spoilt = -1 << 24
 
-// done is called by a mailbox when Receive has returned. On the connection's own loop the buffer is free at once, still warm for the
-// next message.
+// done is called by a mailbox when Receive has returned. On the connection's own loop the buffer is
+// free at once, still warm for the next message.
 func (m *Received) done(where home) (ok bool) {
 	if m.conn == nil {
 		return true
@@ -275,9 +277,10 @@ type (
 		cmid.EventBase
 		Bytes int
 	}
-	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull, ErrTooLarge, ErrFlushed,
-	// or unix.ENOMEM when there is no memory to send it from. With ErrQueueFull, and where there is no connection, it may stand for
-	// several: what is refused while such an answer waits for an actor is added to it.
+	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull,
+	// ErrTooLarge, ErrFlushed, or unix.ENOMEM when there is no memory to send it from. With
+	// ErrQueueFull, and where there is no connection, it may stand for several: what is refused
+	// while such an answer waits for an actor is added to it.
 	SendFailed struct {
 		cmid.FailureBase
 		Bytes int // of all that it stands for

@@ -42,14 +42,17 @@ type Limits struct {
 	PendingRequests int // ConnectRequests nobody has answered yet, per loop: 1,024; more are rejected
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // Sends waiting in an identifier's mailbox: 65,536; further ones get ErrQueueFull. Commands have room for 1,024 more
-	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the embedded device what finds none waits at its sender, and who
-	// holds more than a fair share is stopped first: see the package's Isolation. Receive buffers can have a quarter of it at any time and half
-	// at most; on the kernel's devices connections that need more from their beginning are refused. The rest is for large messages,
-	// of which half bounds a single one. What is sent at once is at most an eighth.
+	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the embedded device what
+	// finds none waits at its sender, and who holds more than a fair share is stopped first: see
+	// the package's Isolation. Receive buffers can have a quarter of it at any time and half at
+	// most; on the kernel's devices connections that need more from their beginning are refused.
+	// The rest is for large messages, of which half bounds a single one. What is sent at once is at
+	// most an eighth.
 	ReceiveMemory int
-	// SendMemory is for what is sent, in bytes, per loop: 1 GiB of large messages that peers may read, and on the kernel's devices as much
-	// again to send from at once. What finds none waits; of what goes at once each connection has one message in any case. It bounds a
-	// single large message too.
+	// SendMemory is for what is sent, in bytes, per loop: 1 GiB of large messages that peers may
+	// read, and on the kernel's devices as much again to send from at once. What finds none waits;
+	// of what goes at once each connection has one message in any case. It bounds a single large
+	// message too.
 	SendMemory int
 	Memory     int // bytes of memory for one-sided operations (WithMemory), per loop: 1 GiB
 }
@@ -161,9 +164,10 @@ func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handle
 // domain and memory of its own, which it has if maxBytes is more than 16 KiB: else it sends no larger messages either. Where the
 // ConnParam leaves no Reads to one side there are none, and both directions' limits follow.
 //
-// On the embedded device memory is taken when messages come. On the kernel's devices each connection has receives for all credits and
-// fifteen more, of at most 16 KiB, from its beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of
-// both sides also say how many sends can be under way at the device; Limits.SendQueue more wait here.
+// On the embedded device memory is taken when messages come. On the kernel's devices each
+// connection has receives for all credits and fifteen more, of at most 16 KiB, from its beginning,
+// or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of both sides also say
+// how many sends can be under way at the device; Limits.SendQueue more wait here.
 func WithMessages(maxBytes, credits int) IDOption {
 	return func(o *idOptions) {
 		o.maxMessage = min(max((maxBytes+kib-1)/kib, 1), maxMessageMax/kib) * kib
@@ -175,30 +179,37 @@ func WithMessages(maxBytes, credits int) IDOption {
 // queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
 
-// RefuseForeign is for identifiers that speak with peers of this package only. A peer without a hello is otherwise accepted as a foreign one:
-// ConnectRequest.Foreign and Established.Foreign say so, and with it the connection is as with Raw. With this option a listener rejects
-// it before anybody is told, and a Connect or Dial fails (ErrForeignPeer).
+// RefuseForeign is for identifiers that speak with peers of this package only. A peer without a
+// hello is otherwise accepted as a foreign one: ConnectRequest.Foreign and Established.Foreign say
+// so, and with it the connection is as with Raw. With this option a listener rejects it before
+// anybody is told, and a Connect or Dial fails (ErrForeignPeer).
 func RefuseForeign() IDOption { return func(o *idOptions) { o.refuseForeign = true } }
 
 // ErrForeignPeer is why a connection was given up whose peer has no hello, as RefuseForeign wants it.
 var ErrForeignPeer = errors.New("the peer is a foreign one")
 
-// Raw puts nothing of ours on the wire: no hello in the private data, no header before a message, no credits. For peers that
-// use the verbs directly. The kernel's devices have as many receives as WithMessages has credits, each posted again when its message was
-// consumed, and room for as many sends at a time. A message that finds none ends the connection on iWARP; on InfiniBand its sender tries
-// again, without end unless ConnParam.RNRRetryCount says less. The embedded device has as many messages wait for their owner, and stops
-// reading what comes beyond: TCP stops the sender. A request is rejected when the connections of its loop need an eighth of
-// Limits.ReceiveMemory for one message each (2,048 of 64 KiB), unless WithMessages says at most 4 KiB.
+// Raw puts nothing of ours on the wire: no hello in the private data, no header before a message,
+// no credits. For peers that use the verbs directly. The kernel's devices have as many receives as
+// WithMessages has credits, each posted again when its message was consumed, and room for as many
+// sends at a time. A message that finds none ends the connection on iWARP; on InfiniBand its sender
+// tries again, without end unless ConnParam.RNRRetryCount says less. The embedded device has as
+// many messages wait for their owner, and stops reading what comes beyond: TCP stops the sender. A
+// request is rejected when the connections of its loop need an eighth of Limits.ReceiveMemory for
+// one message each (2,048 of 64 KiB), unless WithMessages says at most 4 KiB.
 //
-// There are no probes either (WithKeepalive): of a peer that is cut off, or whose machine is gone, the transport tells. On the embedded device
-// what is not acknowledged for 30 s ends the connection, also when nothing is under way, and so does a peer that reads nothing for so
-// long (iwarp.Config.UserTimeout). On InfiniBand that is what is sent again ConnParam.RetryCount times, and nobody notices the end of a
-// peer that is not sent anything. A peer that is frozen while nothing is under way is noticed by nobody.
+// There are no probes either (WithKeepalive): of a peer that is cut off, or whose machine is gone,
+// the transport tells. On the embedded device what is not acknowledged for 30 s ends the
+// connection, also when nothing is under way, and so does a peer that reads nothing for so long
+// (iwarp.Config.UserTimeout). On InfiniBand that is what is sent again ConnParam.RetryCount times,
+// and nobody notices the end of a peer that is not sent anything. A peer that is frozen while
+// nothing is under way is noticed by nobody.
 func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
 
-// Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect, DestroyID. On InfiniBand the
-// queue pair is the owner's business too; an iWARP device cannot connect without one, so there it is the runtime's. An owner who
-// is told Disconnected of a connection that the device still has (its peer has broken the protocol) sends Disconnect or DestroyID.
+// Manual leaves to the owner what the man pages oblige it to: Establish, the answering Disconnect,
+// DestroyID. On InfiniBand the queue pair is the owner's business too; an iWARP device cannot
+// connect without one, so there it is the runtime's. An owner who is told Disconnected of a
+// connection that the device still has (its peer has broken the protocol) sends Disconnect or
+// DestroyID.
 func Manual() IDOption { return func(o *idOptions) { o.manual = true } }
 
 // WithMemory says how many bytes of memory for Read and Write a connection may have (AllocMemory): none. With it the connection's queue

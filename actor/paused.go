@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// pausedConns is the connections that are paused and go on when there is enough memory: a heap, because there may be thousands, and
-// each message that is given back may be what one of them waits for. First is who wants least.
+// pausedConns is the connections that are paused and go on when there is enough memory: a heap,
+// because there may be thousands, and each message that is given back may be what one of them waits
+// for. First is who wants least.
 type pausedConns []*conn
 
 func (p pausedConns) Len() int           { return len(p) }
@@ -32,8 +33,9 @@ func (p *pausedConns) Pop() any {
 	return c
 }
 
-// wants is how much room there has to be for c, which is paused, to go on: for more than one message. Not ever: memory alone does
-// not help it, and again is called when something else has happened.
+// wants is how much room there has to be for c, which is paused, to go on: for more than one
+// message. Not ever: memory alone does not help it, and again is called when something else has
+// happened.
 func (s *shares) wants(c *conn) (bytes int, ever bool) {
 	r := &c.recv
 	must := c.mustReceive()

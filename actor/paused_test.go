@@ -50,8 +50,9 @@ func (s *shares) holder(m wireMode, bytes ...int) (c *conn, p *tap, held []*chun
 	return c, p, held
 }
 
-// A connection that is paused while a Read of ours may be behind its messages goes on as soon as there is anything but the reserve,
-// however much it holds itself, and however much others wait for.
+// A connection that is paused while a Read of ours may be behind its messages goes on as soon as
+// there is anything but the reserve, however much it holds itself, and however much others wait
+// for.
 func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 	const all = 1 << 20
 	for name, late := range map[string]bool{"paused with the Read": false, "paused before": true} {
@@ -89,7 +90,8 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// A connection whose owner holds requests until its answers are gone is read on for the credits of those, which are behind more of them.
+// A connection whose owner holds requests until its answers are gone is read on for the credits of
+// those, which are behind more of them.
 func TestCreditsBehindMessages(t *testing.T) {
 	const size, requests, answers = 64 << 10, 12, 100
 	onFlavors(t, func(w *world) {

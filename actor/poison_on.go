@@ -4,8 +4,9 @@ package actor
 
 import "bytes"
 
-// poisoning says that memory which was given back is overwritten, and looked at when it is handed out again: whoever still reads it
-// reads nonsense (and the race detector says so), whoever has written it is found. Memory that is used off its loop is refused.
+// poisoning says that memory which was given back is overwritten, and looked at when it is handed
+// out again: whoever still reads it reads nonsense (and the race detector says so), whoever has
+// written it is found. Memory that is used off its loop is refused.
 const poisoning = true
 
 // poisonByte is what memory is overwritten with that was given back.

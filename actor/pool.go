@@ -11,9 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// arena is device memory cut into chunks of one size: receive buffers, or what sends are gathered from. It grows by slabs when it
-// is empty, and gives slabs back that nobody uses. It fills the slabs that are in use before it touches another, and hands out what
-// came back last, so that few slabs are in use for few chunks. Loop goroutine.
+// arena is device memory cut into chunks of one size: receive buffers, or what sends are gathered
+// from. It grows by slabs when it is empty, and gives slabs back that nobody uses. It fills the
+// slabs that are in use before it touches another, and hands out what came back last, so that few
+// slabs are in use for few chunks. Loop goroutine.
 type arena struct {
 	dev    verbs.Device
 	pd     verbs.PD
@@ -51,8 +52,8 @@ type slab struct {
 }
 
 const (
-	// slabBytes is how much is asked of the device at a time, unless slabChunks need more; of chunks so large that these need more
-	// than slabMost it is as many as fit, at least one.
+	// slabBytes is how much is asked of the device at a time, unless slabChunks need more; of
+	// chunks so large that these need more than slabMost it is as many as fit, at least one.
 	slabBytes  = 256 << 10
 	slabChunks = 2 * recvBatch
 	slabMost   = 1 << 20
@@ -86,8 +87,8 @@ func (a *arena) get() (*chunk, error) {
 	return c, nil
 }
 
-// getBeyond is get, and where the budget is used up hands out one chunk beyond it: for who has nothing else of it, so that what others
-// hold slows it down and does not stop it.
+// getBeyond is get, and where the budget is used up hands out one chunk beyond it: for who has
+// nothing else of it, so that what others hold slows it down and does not stop it.
 func (a *arena) getBeyond() (*chunk, error) {
 	c, err := a.get()
 	if !errors.Is(err, errBudget) {
@@ -136,7 +137,8 @@ func (a *arena) show(s *slab) {
 	a.open = append(a.open, s)
 }
 
-// grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an SGE's Offset goes.
+// grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an
+// SGE's Offset goes.
 func (a *arena) grow() error {
 	n := min(max(a.bytes/a.size, a.chunks), math.MaxUint32/a.size)
 	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) { // little is left: others need some of it

@@ -58,8 +58,8 @@ func TestChunksBeyondFourGiB(t *testing.T) {
 	}
 }
 
-// Slabs are filled before others are touched, and what nobody uses goes back, in whatever order chunks come back: many stay only while
-// they are handed out.
+// Slabs are filled before others are touched, and what nobody uses goes back, in whatever order
+// chunks come back: many stay only while they are handed out.
 func TestSlabsGoBack(t *testing.T) {
 	for _, order := range []string{"forwards", "backwards", "at random"} {
 		const size, n = 64 << 10, 12_000
@@ -96,7 +96,8 @@ func TestSlabsGoBack(t *testing.T) {
 	}
 }
 
-// Where too little is left for a slab that is idle, a chunk is had all the same, as long as there is room for one.
+// Where too little is left for a slab that is idle, a chunk is had all the same, as long as there
+// is room for one.
 func TestIdleSlabIsNotInTheWay(t *testing.T) {
 	const size = 64 << 10
 	b := newBudget(nil, 1<<30, 0, 8*size)

@@ -2,13 +2,15 @@ package actor
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach it without a change of
-// goroutine. Its Receive must not block: who does is logged, and what waits for identifiers gives up (MayWait). Several actors are
-// spread over the loops in turn. It is an option of Props, in place of a mailbox and a dispatcher:
+// OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach
+// it without a change of goroutine. Its Receive must not block: who does is logged, and what waits
+// for identifiers gives up (MayWait). Several actors are spread over the loops in turn. It is an
+// option of Props, in place of a mailbox and a dispatcher:
 //
 //	actor.PropsFromFunc(receive, rt.OnLoop())
 //
-// A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner (ErrMailbox).
+// A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner
+// (ErrMailbox).
 //
 // A *Received is released when Receive returns, unless it was retained. When the actor stops, the messages it has not received are
 // answered as those to a dead PID are: *actor.DeadLetterResponse. The same happens to messages that come after the runtime's
@@ -17,9 +19,10 @@ func (rt *Runtime) OnLoop() actor.PropsOption {
 	return withMailbox(func() home { return rt.nextLoop() })
 }
 
-// OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with OnLoop: a *Received is released
-// when Receive returns, unless it was retained, also one that its owner has forwarded, and a stopped actor's messages are answered. A loop whose actor sends to it yields
-// once before it sleeps, so that the message does not wait for Go's scheduler to notice.
+// OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with
+// OnLoop: a *Received is released when Receive returns, unless it was retained, also one that its
+// owner has forwarded, and a stopped actor's messages are answered. A loop whose actor sends to it
+// yields once before it sleeps, so that the message does not wait for Go's scheduler to notice.
 func (rt *Runtime) OffLoop() actor.PropsOption {
 	return withMailbox(func() home { return rt.off })
 }
@@ -29,7 +32,8 @@ func onLoop(l *loop) actor.PropsOption {
 	return withMailbox(func() home { return l })
 }
 
-// withMailbox gives actors a mailbox of ours, and has it noticed when a WithMailbox behind it in the Props takes it away again.
+// withMailbox gives actors a mailbox of ours, and has it noticed when a WithMailbox behind it in
+// the Props takes it away again.
 func withMailbox(where func() home) actor.PropsOption {
 	return func(p *actor.Props) {
 		p.Configure(

@@ -11,10 +11,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// QueuePairError is why a connection has ended whose queue pair has failed: the first work request that completed with an error, or
-// the device's own word. errors.Is: ErrRemoteAccess and EACCES for an access that the peer refuses, EMSGSIZE for a message that is
-// longer than our receive, ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long, ErrPeerLost
-// and EIO for one whose own queue pair has failed or gone, EIO for everything else.
+// QueuePairError is why a connection has ended whose queue pair has failed: the first work request
+// that completed with an error, or the device's own word. errors.Is: ErrRemoteAccess and EACCES for
+// an access that the peer refuses, EMSGSIZE for a message that is longer than our receive,
+// ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long,
+// ErrPeerLost and EIO for one whose own queue pair has failed or gone, EIO for everything else.
 type QueuePairError struct {
 	Op     verbs.Opcode // of the work request
 	Status verbs.Status // StatusSuccess: not a work request has failed but the queue pair by itself, as IBV_EVENT_QP_FATAL tells
@@ -53,8 +54,8 @@ func (e *QueuePairError) Unwrap() []error {
 	return errs
 }
 
-// vague reports whether e is rather a consequence of the failure than its cause. What iWARP calls a general or a fatal error is a stream
-// that was ended while something was sent.
+// vague reports whether e is rather a consequence of the failure than its cause. What iWARP calls a
+// general or a fatal error is a stream that was ended while something was sent.
 func (e *QueuePairError) vague() bool {
 	switch e.Status {
 	case verbs.StatusGeneral, verbs.StatusFatal:
@@ -63,22 +64,27 @@ func (e *QueuePairError) vague() bool {
 	return e.follows()
 }
 
-// follows reports whether something else has gone before: nothing is flushed, or refused, of a queue pair that is as it should be.
+// follows reports whether something else has gone before: nothing is flushed, or refused, of a
+// queue pair that is as it should be.
 func (e *QueuePairError) follows() bool {
 	return e.Status == verbs.StatusFlushed || e.Status == verbs.StatusSuccess && e.Err != nil
 }
 
-// A queue pair that has failed has ended its connection, whatever rdma_cm says: on InfiniBand it does not look at queue pairs, and would
-// call the connection connected for ever. So every work request that completes with an error ends it, whoever has posted it (an owner's
-// message, a count of ours, an offer, a receive), and so does the device's word (QPFailed). The first one is the cause; the flushes behind
-// it are not. A work request that the device does not take is answered, and no more: ENOMEM, a Read of memory that is not there.
+// A queue pair that has failed has ended its connection, whatever rdma_cm says: on InfiniBand it
+// does not look at queue pairs, and would call the connection connected for ever. So every work
+// request that completes with an error ends it, whoever has posted it (an owner's message, a count
+// of ours, an offer, a receive), and so does the device's word (QPFailed). The first one is the
+// cause; the flushes behind it are not. A work request that the device does not take is answered,
+// and no more: ENOMEM, a Read of memory that is not there.
 //
-// Two things need time. Of flushes, and of postings that are refused, somebody has to say the cause: an error that is on its way, or an
-// end that is. And on iWARP the device ends the connection itself, and knows more (a Terminate message's words). So these are held
-// against nobody until failPatience is over; if nobody has told of an end then, the connection is broken off. In an ordinary end the
-// flushes find it ending, or ended.
+// Two things need time. Of flushes, and of postings that are refused, somebody has to say the
+// cause: an error that is on its way, or an end that is. And on iWARP the device ends the
+// connection itself, and knows more (a Terminate message's words). So these are held against nobody
+// until failPatience is over; if nobody has told of an end then, the connection is broken off. In
+// an ordinary end the flushes find it ending, or ended.
 
-// failPatience is how long the device has to tell of the end of a connection whose queue pair has failed.
+// failPatience is how long the device has to tell of the end of a connection whose queue pair has
+// failed.
 const failPatience = 2 * time.Second
 
 // failed takes a sign that the queue pair is dead. Loop goroutine, possibly from inside the device.

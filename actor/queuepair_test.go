@@ -56,7 +56,8 @@ func (w *world) ended(p *probe, id fmt.Stringer, status verbs.Status) {
 	}
 }
 
-// Every work request that completes with an error ends its connection, with the first status and not with the flushes behind it.
+// Every work request that completes with an error ends its connection, with the first status and
+// not with the flushes behind it.
 func TestFailedWorkRequestEndsItsConnection(t *testing.T) {
 	statuses := []verbs.Status{
 		verbs.StatusLocLen, verbs.StatusLocQPOp, verbs.StatusLocProt, verbs.StatusRemInvReq, verbs.StatusRemAccess, verbs.StatusRemOp,
@@ -110,7 +111,8 @@ func (w *world) connectAs(mode string) pair {
 
 const thereAddr = there + ":7471"
 
-// A control message that fails ends the connection as well: nobody has sent it, and nobody would be told.
+// A control message that fails ends the connection as well: nobody has sent it, and nobody would be
+// told.
 func TestFailedControlMessageEndsItsConnection(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect()
@@ -162,7 +164,8 @@ func TestFailedWorkRequestOnIWARP(t *testing.T) {
 	})
 }
 
-// An ordinary end flushes what is posted, on devices that have receives posted too, and is told without a cause.
+// An ordinary end flushes what is posted, on devices that have receives posted too, and is told
+// without a cause.
 func TestFlushesOfAnOrdinaryEnd(t *testing.T) {
 	for name, flavor := range flavors {
 		for _, who := range []string{"client", "server"} {
@@ -192,7 +195,8 @@ func TestFlushesOfAnOrdinaryEnd(t *testing.T) {
 	}
 }
 
-// A queue pair that takes nothing any more is dead, although nothing of it completes; one that has no room is not.
+// A queue pair that takes nothing any more is dead, although nothing of it completes; one that has
+// no room is not.
 func TestRefusedPostingEndsItsConnection(t *testing.T) {
 	for name, refusal := range map[string]error{"dead": unix.ENOTCONN, "full": unix.ENOMEM} {
 		for _, who := range []string{"a message", "a count"} {
@@ -278,7 +282,8 @@ func TestCutNetworkEndsAConnection(t *testing.T) {
 	})
 }
 
-// Whoever ends a connection whose network is cut is answered once, in time, with the truth about the messages.
+// Whoever ends a connection whose network is cut is answered once, in time, with the truth about
+// the messages.
 func TestEndsOverACutNetwork(t *testing.T) {
 	for _, end := range []Command{&Close{}, &Disconnect{}, &DestroyID{}} {
 		onFlavors(t, func(w *world) {

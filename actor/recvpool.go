@@ -32,7 +32,8 @@ const (
 	srqDepth = 4096
 )
 
-// recvPool finds or makes the pool for messages of up to n bytes, header included, for another connection; leave is its end.
+// recvPool finds or makes the pool for messages of up to n bytes, header included, for another
+// connection; leave is its end.
 func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
 	p := dm.recv[n]
@@ -57,7 +58,8 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	return p, nil
 }
 
-// leave is told that a connection has gone. What is posted for nobody is taken back: it is memory that others may want.
+// leave is told that a connection has gone. What is posted for nobody is taken back: it is memory
+// that others may want.
 func (p *recvPool) leave() {
 	if p.conns--; p.conns == 0 {
 		p.unpost()
@@ -88,9 +90,10 @@ func (d *device) numbered(p *recvPool) uint32 {
 	return uint32(i)
 }
 
-// refill posts receives because a message has come and there is none. What came before it is received first, so that one read of
-// many small messages needs a few buffers again and again, not one for each. A connection that may not receive now is paused; when
-// there is little memory left each message is asked for, so that none takes what was posted for another.
+// refill posts receives because a message has come and there is none. What came before it is
+// received first, so that one read of many small messages needs a few buffers again and again, not
+// one for each. A connection that may not receive now is paused; when there is little memory left
+// each message is asked for, so that none takes what was posted for another.
 func (p *recvPool) refill(qp verbs.QP) {
 	p.d.drain()
 	s := &p.d.l.shares

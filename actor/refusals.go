@@ -218,10 +218,10 @@ func (it *ident) turnDown(from *actor.PID, sends, bytes int, kind, err error) {
 	it.reply(from, ev)
 }
 
-// piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each: further
-// refusals are added to it until its receiver takes it. So a flood does not fill the mailbox of whoever is
-// told of it. Of other mailboxes nobody says when they have taken something: there each answer is a message
-// of its own.
+// piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each:
+// further refusals are added to it until its receiver takes it. So a flood does not fill the
+// mailbox of whoever is told of it. Of other mailboxes nobody says when they have taken something:
+// there each answer is a message of its own.
 type piles struct {
 	mu sync.Mutex
 	in map[pile]*SendFailed

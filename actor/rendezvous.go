@@ -13,7 +13,8 @@ import (
 const (
 	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
 	eagerPosted = 16 << 10 // each credit costs one
-	// eagerCrowded is of a connection that is made when half of the memory is needed to have a receive for each of the others.
+	// eagerCrowded is of a connection that is made when half of the memory is needed to have a
+	// receive for each of the others.
 	eagerCrowded = 4 << 10
 )
 
@@ -28,8 +29,8 @@ func (it *ident) hello(attr verbs.DeviceAttr) hello {
 	return h
 }
 
-// eager is the largest message, in bytes, that this side sends at once on a device, whatever its peer says that it could receive: the
-// peer's word must not decide how much memory is held here.
+// eager is the largest message, in bytes, that this side sends at once on a device, whatever its
+// peer says that it could receive: the peer's word must not decide how much memory is held here.
 func (it *ident) eager(attr verbs.DeviceAttr) int {
 	switch {
 	case it.opts.eager > 0:

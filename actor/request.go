@@ -74,8 +74,8 @@ func (l *loop) take(in *incoming) *ident {
 	return nil
 }
 
-// noRoom reports whether a connection would receive into what is kept for those there are. Where these are many a peer with a hello is asked for
-// small messages; one without cannot be.
+// noRoom reports whether a connection would receive into what is kept for those there are. Where
+// these are many a peer with a hello is asked for small messages; one without cannot be.
 func (l *loop) noRoom(in *incoming) bool {
 	switch {
 	case in.id.PortSpace().Datagram():

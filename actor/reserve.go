@@ -82,8 +82,9 @@ func (c *conn) give(b *chunk) {
 	}
 }
 
-// ResourceError says that a device, or the half of Limits.ReceiveMemory, cannot hold what a connection needs from its beginning. Connect and Accept
-// fail with it; WithMessages says how much they need. errors.Is: ENOMEM.
+// ResourceError says that a device, or the half of Limits.ReceiveMemory, cannot hold what a
+// connection needs from its beginning. Connect and Accept fail with it; WithMessages says how much
+// they need. errors.Is: ENOMEM.
 type ResourceError struct {
 	Device      string
 	What        string // of which there is not enough

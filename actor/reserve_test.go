@@ -39,7 +39,8 @@ func (e *end) update() {
 	e.told(flags)
 }
 
-// However two ends take turns, no more of what takes no credit is under way than receives are kept for it, and no more data than credits.
+// However two ends take turns, no more of what takes no credit is under way than receives are kept
+// for it, and no more data than credits.
 func TestControlMessagesUnderWay(t *testing.T) {
 	most, all := 0, 0
 	for seed := range uint64(20000) {

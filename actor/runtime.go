@@ -164,8 +164,9 @@ func (rt *Runtime) name(kind string) string {
 // with the PID as their Sender, and Closed as the last of them; its death destroys the identifier. A nil owner is nobody: only
 // senders are answered. The identifier lives on owner's loop if that is one of the runtime's, else on the loop that has fewest.
 //
-// When it cannot be made (EMFILE, a port space that the device does not have, ErrMailbox, or ErrRemoteOwner, whose owner is not told but
-// logged) the commands that wait are answered with CommandFailed and Closed tells why. Any goroutine.
+// When it cannot be made (EMFILE, a port space that the device does not have, ErrMailbox, or
+// ErrRemoteOwner, whose owner is not told but logged) the commands that wait are answered with
+// CommandFailed and Closed tells why. Any goroutine.
 func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
 	o := idOptions{maxMessage: defaultMaxMessage, credits: defaultCredits}
 	for _, opt := range opts {

@@ -8,9 +8,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What a loop receives into its connections share, where the device asks for receives: there a message that may
-// not come in waits at its sender, for the device does not read that connection until it may. So no peer is to be trusted, and none can
-// have another's connection end or stop for want of memory:
+// What a loop receives into its connections share, where the device asks for receives: there a
+// message that may not come in waits at its sender, for the device does not read that connection
+// until it may. So no peer is to be trusted, and none can have another's connection end or stop for
+// want of memory:
 //
 //   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the memory is for such only: for 4,092
 //     connections with one message of 64 KiB each, at the defaults. Those that are made when half of that would be needed ask for smaller
@@ -23,9 +24,11 @@ import (
 //   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where large messages hold more than the other half
 //     (budget). Whoever may receive and finds no memory waits in a queue.
 //
-// A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other devices: as many messages as
-// WithMessages has credits. One that has to be read for what it holds to come free is not stopped at its share, but at the reserve: a Read
-// of ours is under way, whose answer may be behind a message, or there is something to send, or it is being closed, and waits for credits.
+// A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other
+// devices: as many messages as WithMessages has credits. One that has to be read for what it holds
+// to come free is not stopped at its share, but at the reserve: a Read of ours is under way, whose
+// answer may be behind a message, or there is something to send, or it is being closed, and waits
+// for credits.
 
 // shares is a loop's account of it. Loop goroutine.
 type shares struct {
@@ -55,7 +58,8 @@ type intake struct {
 	early    int // bytes of receives for what came before Established was told
 }
 
-// copyCost is what a message costs besides its bytes when it is copied: what the runtime needs to keep it.
+// copyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
+// keep it.
 const copyCost = 256
 
 // reserve is kept for connections that hold nothing.
@@ -64,8 +68,9 @@ func (s *shares) reserve() int { return max(s.limit/2, s.owed) }
 // crowded reports whether there are so many connections that further ones are to get small receives.
 func (s *shares) crowded() bool { return s.floor > s.limit/4 }
 
-// full reports whether what a further connection receives would be taken from those there are. Owners may hold messages of any number of
-// connections that have ended, and who has gone may come back.
+// full reports whether what a further connection receives would be taken from those there are.
+// Owners may hold messages of any number of connections that have ended, and who has gone may come
+// back.
 func (s *shares) full() bool { return s.free()-s.owed < s.limit/16 }
 
 // join and leave count a connection, with what it needs to receive a message.
@@ -169,8 +174,8 @@ func (s *shares) check(c *conn) {
 	s.pause(c)
 }
 
-// asked is check for a connection that a message is for, which finds no receive, and is to get n bytes. What comes before Established is
-// told is not seen, and so not counted, before that.
+// asked is check for a connection that a message is for, which finds no receive, and is to get n
+// bytes. What comes before Established is told is not seen, and so not counted, before that.
 func (s *shares) asked(c *conn, n int) {
 	s.check(c)
 	if c.up {
@@ -205,7 +210,8 @@ func (s *shares) freed() {
 	_ = s.l.el.Schedule(s) // refused after the loop's end only: nobody waits then
 }
 
-// Run has those go on that may: a few in a turn, because what they receive may leave nothing for the others.
+// Run has those go on that may: a few in a turn, because what they receive may leave nothing for
+// the others.
 func (s *shares) Run(budget int) (more bool) {
 	for ; budget > 0 && s.next(); budget-- {
 		s.again(s.paused[0])
@@ -222,7 +228,8 @@ func (s *shares) Run(budget int) (more bool) {
 // LoopName names it in the loop's reports of stalls.
 func (s *shares) LoopName() string { return "memory to receive into" }
 
-// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). What it brings may be behind a message.
+// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). What it brings may
+// be behind a message.
 func (c *conn) fetched(o *oneSided, n int) {
 	if o.op != verbs.Read && !o.op.Atomic() {
 		return
@@ -231,7 +238,8 @@ func (c *conn) fetched(o *oneSided, n int) {
 	c.l.shares.again(c)
 }
 
-// keep makes of a message that was received one that may be kept: a copy, when memory is short and its receive is too large for it.
+// keep makes of a message that was received one that may be kept: a copy, when memory is short and
+// its receive is too large for it.
 func (c *conn) keep(b *chunk, data []byte) (*chunk, []byte) {
 	if c.recv.qp == nil || !c.l.shares.short() || 2*(len(data)+copyCost) > b.size() {
 		return b, data

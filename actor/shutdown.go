@@ -266,7 +266,8 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	return err
 }
 
-// close frees what connections share, and the device, and lets the actors have what they have been sent.
+// close frees what connections share, and the device, and lets the actors have what they have been
+// sent.
 func (l *loop) close() error {
 	l.lastCalls()
 	for _, d := range l.devices {

@@ -5,12 +5,15 @@ import (
 	"time"
 )
 
-// sources is the addresses that large messages are being read from, and what each has of the loop's memory for it: memory into which a
-// peer's bytes are still to come is held for as long as the peer takes. Loop goroutine.
+// sources is the addresses that large messages are being read from, and what each has of the loop's
+// memory for it: memory into which a peer's bytes are still to come is held for as long as the peer
+// takes. Loop goroutine.
 //
-// One address may have a quarter of the budget being filled, or one message that is larger. One whose connection has ended with a message
-// half read has had others wait for nothing: for wastePays times as long it is suspect, and all suspects together may have an eighth. So
-// whoever offers and does not answer, and comes back again and again, takes from others at most one part in wastePays+1 of the time.
+// One address may have a quarter of the budget being filled, or one message that is larger. One
+// whose connection has ended with a message half read has had others wait for nothing: for
+// wastePays times as long it is suspect, and all suspects together may have an eighth. So whoever
+// offers and does not answer, and comes back again and again, takes from others at most one part in
+// wastePays+1 of the time.
 type sources struct {
 	l       *loop
 	by      map[netip.Addr]source
@@ -25,7 +28,8 @@ type source struct {
 
 const wastePays = 4
 
-// sourceOf is the address that a connection's peer counts by: its network's, where an address costs nothing.
+// sourceOf is the address that a connection's peer counts by: its network's, where an address costs
+// nothing.
 func sourceOf(c *conn) netip.Addr {
 	peer := c.it.id.PeerAddr()
 	addr := peer.Addr().Unmap()

@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A peer that offers large messages, does not answer the Reads, and comes back as soon as it has been given up, or leaves before that and
-// comes back: another peer's messages keep flowing.
+// A peer that offers large messages, does not answer the Reads, and comes back as soon as it has
+// been given up, or leaves before that and comes back: another peer's messages keep flowing.
 func TestLyingPeerComesBack(t *testing.T) {
 	const all = 2 << 20
 	for name, tt := range map[string]struct {
@@ -59,8 +59,8 @@ func TestLyingPeerComesBack(t *testing.T) {
 	}
 }
 
-// deafTo has a listener's owner accept everybody, and makes connections of one address such whose Reads are not answered. The lengths of
-// the messages that others bring are told.
+// deafTo has a listener's owner accept everybody, and makes connections of one address such whose
+// Reads are not answered. The lengths of the messages that others bring are told.
 func (w *world) deafTo(server *probe, addr string) <-chan int {
 	served := make(chan int, 100)
 	deafs := make(map[string]*conn)

@@ -113,7 +113,8 @@ func TestWeDialVersion2(t *testing.T) {
 	})
 }
 
-// checkHello holds ours against the one of version 2: another version, and what that one reads is the same.
+// checkHello holds ours against the one of version 2: another version, and what that one reads is
+// the same.
 func checkHello(t *testing.T, old, b []byte) {
 	t.Helper()
 	want := bytes.Clone(old)
@@ -174,8 +175,8 @@ func (p *player) message() []byte {
 	}
 }
 
-// play says what one side has said, behind what the other had said by then. Where credit updates stand is each side's own business. What is
-// offered really is, and read.
+// play says what one side has said, behind what the other had said by then. Where credit updates
+// stand is each side's own business. What is offered really is, and read.
 func (p *player) play(dialler bool, lines []recorded) {
 	p.tb.Helper()
 	p.send(p.id, &AllocMemory{Bytes: len(recordedLarge), Access: RemoteRead})

@@ -70,8 +70,9 @@ func (id *ID) ResolveIBService(serviceID uint64, name string) error {
 // WriteCMEvent is rdma_write_cm_event(3): User follows.
 func (id *ID) WriteCMEvent(arg uint64) error { return id.call(&WriteCMEvent{Arg: arg}) }
 
-// Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged; after it none of the identifier's is told. An error says
-// that the device has not given it back, as Closed.Err does where the device takes its time: there is nothing more to be done with it.
+// Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged; after it none of the
+// identifier's is told. An error says that the device has not given it back, as Closed.Err does
+// where the device takes its time: there is nothing more to be done with it.
 func (id *ID) Destroy() error { return id.call(&DestroyID{}) }
 
 // LocalAddr is rdma_get_local_addr(3).

@@ -261,7 +261,8 @@ func TestNothingAfterDestroy(t *testing.T) {
 	}
 }
 
-// TestDestroyIsRefused: an identifier that the device does not give back is gone all the same, and its owner hears why.
+// TestDestroyIsRefused: an identifier that the device does not give back is gone all the same, and
+// its owner hears why.
 func TestDestroyIsRefused(t *testing.T) {
 	s := &script{}
 	c := open(t, s)

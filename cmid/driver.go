@@ -28,9 +28,10 @@ type Instance interface {
 	Limits(h Handle) Limits
 	// CreateID makes an identifier. EINVAL, EPROTONOSUPPORT for a port space the device does not have.
 	CreateID(h Handle, ps PortSpace) error
-	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event); ErrPending: Upcalls.Done will tell,
-	// later; anything else: it failed, with an errno. After DestroyID no upcall names h, but for its Done; its failure says that the device
-	// holds the identifier nevertheless.
+	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
+	// ErrPending: Upcalls.Done will tell, later; anything else: it failed, with an errno. After
+	// DestroyID no upcall names h, but for its Done; its failure says that the device holds the
+	// identifier nevertheless.
 	Do(h Handle, cmd Command) error
 	// Info is what rdma_get_local_addr(3) and its like tell now.
 	Info(h Handle) Info
@@ -82,9 +83,10 @@ type (
 
 // Upcalls is what an Instance tells, on the loop, possibly from inside Do.
 type Upcalls interface {
-	// Event tells what happened to h. For states.KindConnectRequest h is the listener's and ev.Child the new identifier's handle,
-	// from NewHandle. states.KindQPFailed, which is not rdma_cm's, is for a queue pair that fails by itself. ev and its PrivateData are
-	// the driver's again when Event returns.
+	// Event tells what happened to h. For states.KindConnectRequest h is the listener's and
+	// ev.Child the new identifier's handle, from NewHandle. states.KindQPFailed, which is not
+	// rdma_cm's, is for a queue pair that fails by itself. ev and its PrivateData are the driver's
+	// again when Event returns.
 	Event(h Handle, ev *DriverEvent)
 	// Done ends a Do that returned ErrPending.
 	Done(h Handle, cmd Command, err error)

@@ -79,8 +79,8 @@ type (
 		EventBase
 		Err error // nil: an orderly end, as far as the device can tell. The actor layer knows more: see its ErrPeerLost
 	}
-	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed; else why its driver cannot be used any more,
-	// such as a *verbs.CredentialsError.
+	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed; else
+	// why its driver cannot be used any more, such as a *verbs.CredentialsError.
 	DeviceRemoval struct {
 		EventBase
 		Device string
@@ -117,9 +117,10 @@ type (
 		EventBase
 		Command Command
 	}
-	// QPFailed says that the identifier's queue pair has failed by itself and flushes what is outstanding (ours): IBV_EVENT_QP_FATAL,
-	// _REQ_ERR or _ACCESS_ERR of ibv_get_async_event(3). rdma_cm does not look at queue pairs, so the state stays; where the device
-	// ends the connection as well, as on iWARP, Disconnected follows.
+	// QPFailed says that the identifier's queue pair has failed by itself and flushes what is
+	// outstanding (ours): IBV_EVENT_QP_FATAL, _REQ_ERR or _ACCESS_ERR of ibv_get_async_event(3).
+	// rdma_cm does not look at queue pairs, so the state stays; where the device ends the
+	// connection as well, as on iWARP, Disconnected follows.
 	QPFailed struct{ EventBase }
 	// Closed is the last event of every identifier (ours).
 	Closed struct {

@@ -191,7 +191,8 @@ func (id *ID) Do(cmd Command) Event {
 	return id.accepted(cmd)
 }
 
-// closed is the answer to DestroyID. With an error the device has not given the identifier back; nothing can be done with it any more.
+// closed is the answer to DestroyID. With an error the device has not given the identifier back;
+// nothing can be done with it any more.
 func (id *ID) closed(err error) Event {
 	id.ch.forget(id)
 	return &Closed{EventBase: EventBase{ID: id.handle}, Err: err}

@@ -154,8 +154,8 @@ func TestMigrateListener(t *testing.T) {
 	}
 }
 
-// TestMigrateListenerWithItsChildrensEvents: what waits of an identifier that goes along comes with it, in order, and what waits of one that
-// cannot is nobody's.
+// TestMigrateListenerWithItsChildrensEvents: what waits of an identifier that goes along comes with
+// it, in order, and what waits of one that cannot is nobody's.
 func TestMigrateListenerWithItsChildrensEvents(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, now)

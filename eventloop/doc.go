@@ -8,11 +8,12 @@
 //
 // # Ownership
 //
-// The loop's goroutine owns fds, timers, and whatever its callbacks keep there; none of that is locked. Only these are for any
-// goroutine: [Loop.Post], [Loop.Schedule], [Loop.Stats], [Loop.OnLoop], [Loop.Name] and [Loop.Shutdown] (which is for any but the
-// loop's). Before the loop runs, one goroutine may prepare it as if it were the loop's. Callbacks must not block: nothing else on
-// the loop happens meanwhile. A watchdog names the one that does (Config.StallAfter), Config.CheckOwner finds callers on the wrong
-// goroutine. A file descriptor stays its caller's.
+// The loop's goroutine owns fds, timers, and whatever its callbacks keep there; none of that is
+// locked. Only these are for any goroutine: [Loop.Post], [Loop.Schedule], [Loop.Stats],
+// [Loop.OnLoop], [Loop.Name] and [Loop.Shutdown] (which is for any but the loop's). Before the loop
+// runs, one goroutine may prepare it as if it were the loop's. Callbacks must not block: nothing
+// else on the loop happens meanwhile. A watchdog names the one that does (Config.StallAfter),
+// Config.CheckOwner finds callers on the wrong goroutine. A file descriptor stays its caller's.
 //
 // # Ordering
 //

@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// A callback that calls runtime.Goexit (testing's FailNow does) takes the goroutine along that it is
-// called on, and nothing can keep it. What is on the loop is not the callback's: it goes on on another
-// goroutine, with what the turn had not come to.
+// A callback that calls runtime.Goexit (testing's FailNow does) takes the goroutine along that it
+// is called on, and nothing can keep it. What is on the loop is not the callback's: it goes on on
+// another goroutine, with what the turn had not come to.
 
 // errGoexit is what such a callback is reported with, like a panic's value; and what a loop has ended
 // with when OnPanic ends its goroutine.
@@ -21,7 +21,8 @@ type progress struct {
 	reporting bool // OnPanic is under way: its end is the loop's
 }
 
-// exited is deferred by whoever runs the loop, when a callback ends the goroutine. False: so does OnPanic.
+// exited is deferred by whoever runs the loop, when a callback ends the goroutine. False: so does
+// OnPanic.
 func (l *Loop) exited() (goesOn bool) {
 	if l.at.reporting {
 		return false

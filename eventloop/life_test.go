@@ -168,7 +168,8 @@ func TestShutdownOfWorkWithoutEnd(t *testing.T) {
 	}
 }
 
-// A callback that ends its goroutine costs nobody else anything: the loop goes on on another one, with what the turn had still to do.
+// A callback that ends its goroutine costs nobody else anything: the loop goes on on another one,
+// with what the turn had still to do.
 func TestGoexitStaysWithItsCallback(t *testing.T) {
 	var reported atomic.Int32
 	p := eventlooptest.NewPoller()

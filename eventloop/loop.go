@@ -36,21 +36,22 @@ type Config struct {
 	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs before fds and timers are looked
 	// at again. A Runnable that reports more has used up RunBudget of them. 0: 256.
 	TurnBudget int
-	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second. Negative: no watchdog, and no
-	// Alarm. It costs a goroutine, which sleeps while the loop does.
+	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second.
+	// Negative: no watchdog, and no Alarm. It costs a goroutine, which sleeps while the loop does.
 	StallAfter time.Duration
 	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged. It must not call Shutdown.
 	OnStall func(Stall)
 	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
 	Alarm *Alarm
-	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine (runtime.Goexit), after which the loop goes
-	// on, on another goroutine if it has to; Turn's cannot. nil: logged with the stack. A panic in OnPanic is not recovered: a program
-	// that would rather die than go on panics there.
+	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
+	// (runtime.Goexit), after which the loop goes on, on another goroutine if it has to; Turn's
+	// cannot. nil: logged with the stack. A panic in OnPanic is not recovered: a program that would
+	// rather die than go on panics there.
 	OnPanic func(Panic)
 	// Logger gets what has no other way out. nil: slog.Default.
 	Logger *slog.Logger
-	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another one. Some µs per call, so for
-	// tests; without it only the race detector finds that.
+	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another
+	// one. Some µs per call, so for tests; without it only the race detector finds that.
 	CheckOwner bool
 }
 
@@ -102,8 +103,9 @@ type Loop struct {
 	timerCount atomic.Int64
 }
 
-// New makes a loop. It holds its fds (epoll and eventfd, later a timerfd) from now on: a loop that is not wanted any more is given to Shutdown, even
-// if it never ran. EMFILE, ENFILE; errors.ErrUnsupported where there is no epoll and no Config.Poller.
+// New makes a loop. It holds its fds (epoll and eventfd, later a timerfd) from now on: a loop that
+// is not wanted any more is given to Shutdown, even if it never ran. EMFILE, ENFILE;
+// errors.ErrUnsupported where there is no epoll and no Config.Poller.
 func New(cfg Config) (*Loop, error) {
 	if cfg.Name == "" {
 		cfg.Name = "loop"
@@ -150,8 +152,9 @@ func (l *Loop) Now() time.Time {
 	return l.now
 }
 
-// OnLoop reports whether the caller runs on the loop's goroutine. It costs some microseconds and an allocation (Go hides goroutine
-// ids well) and is for edges: before something that would wait for the loop.
+// OnLoop reports whether the caller runs on the loop's goroutine. It costs some microseconds and an
+// allocation (Go hides goroutine ids well) and is for edges: before something that would wait for
+// the loop.
 func (l *Loop) OnLoop() bool {
 	owner := l.life.owner.Load()
 	return owner != 0 && owner == goroutineID()

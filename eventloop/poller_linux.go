@@ -114,9 +114,10 @@ func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
 	return found, nil
 }
 
-// farTimeout has the timerfd end the wait, and gives the time-out that is left. A wait with a time-out starts and cancels a timer of
-// the kernel's each time, which costs a round trip of messages 4 %; the timerfd is set once for the next timer of a loop
-// that is woken a million times until then. It may be set for an earlier time than this wait's, which then ends early.
+// farTimeout has the timerfd end the wait, and gives the time-out that is left. A wait with a
+// time-out starts and cancels a timer of the kernel's each time, which costs a round trip of
+// messages 4 %; the timerfd is set once for the next timer of a loop that is woken a million times
+// until then. It may be set for an earlier time than this wait's, which then ends early.
 func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	now := time.Since(p.base)
 	switch at := now + timeout; {

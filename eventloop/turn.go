@@ -142,8 +142,9 @@ func (l *Loop) polled(worked bool) {
 	}
 }
 
-// runQueue runs queued work in order, at most a turn's budget of it. Work that has more to do goes to the back. It has used up its own
-// budget, and counts for as much: else a few that never end would keep the fds waiting for a turn's budget of theirs.
+// runQueue runs queued work in order, at most a turn's budget of it. Work that has more to do goes
+// to the back. It has used up its own budget, and counts for as much: else a few that never end
+// would keep the fds waiting for a turn's budget of theirs.
 func (l *Loop) runQueue() (ran int) {
 	for spent := 0; spent < l.cfg.TurnBudget; spent++ {
 		r := l.queue.next()

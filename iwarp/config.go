@@ -32,9 +32,9 @@ type Config struct {
 	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive it holds: 30 s. Then the connection
 	// is given up.
 	MessageTimeout time.Duration
-	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer silent to keep-alives, before
-	// the connection is given up: 30 s. So is one whose peer answers but has no room for so long, unless its owner looks
-	// after the peer (verbs.Mover).
+	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer
+	// silent to keep-alives, before the connection is given up: 30 s. So is one whose peer answers
+	// but has no room for so long, unless its owner looks after the peer (verbs.Mover).
 	UserTimeout time.Duration
 }
 

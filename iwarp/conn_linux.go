@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// readBudget, in bytes, turnMessages, and the rounds bound what one connection gets before the others have their turn: somebody is
-	// told of each message. How many a read will bring is not known, so of what has no place yet as many bytes are read at a time
-	// as turnMessages would have if they were like those of the last read, and readLeast at first.
+	// readBudget, in bytes, turnMessages, and the rounds bound what one connection gets before the
+	// others have their turn: somebody is told of each message. How many a read will bring is not
+	// known, so of what has no place yet as many bytes are read at a time as turnMessages would
+	// have if they were like those of the last read, and readLeast at first.
 	readBudget   = 1 << 20
 	turnMessages = 1 << 10
 	readRounds   = 32
@@ -169,8 +170,8 @@ func (c *conn) input() (any bool) {
 	return any
 }
 
-// torn ends a connection in the middle of whose input the application has left the loop's goroutine, from OnEmpty: where its stream
-// stands is lost.
+// torn ends a connection in the middle of whose input the application has left the loop's
+// goroutine, from OnEmpty: where its stream stands is lost.
 func (c *conn) torn() {
 	now := c.in.loop.Now()
 	c.core.InputEnd(now, unix.EIO)

@@ -125,8 +125,8 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// Ready is true if there is a receive in the shared queue for q. Its owner is asked when it is empty, unless others wait already:
-// then q waits behind them.
+// Ready is true if there is a receive in the shared queue for q. Its owner is asked when it is
+// empty, unless others wait already: then q waits behind them.
 func (q *queuePair) Ready() bool {
 	s := q.srq
 	if len(s.waiting) > 0 && !q.served {

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// queuePair is a verbs.QP: the application's end of a conn. It is the core.RecvSource of one with a shared receive queue.
+// queuePair is a verbs.QP: the application's end of a conn. It is the core.RecvSource of one with a
+// shared receive queue.
 type queuePair struct {
 	dev            *device
 	conn           *conn // nil once destroyed

@@ -9,11 +9,13 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A connection whose next message finds no receive is not read from until there is one (core's Waiting), so that TCP stops its peer. Those
-// that wait for one shared queue are served in the order in which they have come; one that is paused is not among them.
+// A connection whose next message finds no receive is not read from until there is one (core's
+// Waiting), so that TCP stops its peer. Those that wait for one shared queue are served in the
+// order in which they have come; one that is paused is not among them.
 
-// keptMax is about how many bytes the connections of a loop may have read beyond the messages that wait. While some are kept, reads
-// are shorter, down to peekLen, which each connection may have besides.
+// keptMax is about how many bytes the connections of a loop may have read beyond the messages that
+// wait. While some are kept, reads are shorter, down to peekLen, which each connection may have
+// besides.
 const keptMax = 2 * stagingLen
 
 // stage is how much may be read besides what has a place, rest bytes of which are still to come.
@@ -93,8 +95,8 @@ func (c *conn) waitOver() {
 	}
 }
 
-// resume has the message that waits look for a receive again. What the socket has is left for the loop to find, so that nobody's turn
-// is long.
+// resume has the message that waits look for a receive again. What the socket has is left for the
+// loop to find, so that nobody's turn is long.
 func (c *conn) resume(now time.Time) {
 	in := c.in
 	if c.phase != phRunning || !c.waits || c.qp == nil {
@@ -112,7 +114,8 @@ func (c *conn) resume(now time.Time) {
 	c.settle(now)
 }
 
-// lost ends a connection that waits and whose socket is broken: the error is all that will be read there.
+// lost ends a connection that waits and whose socket is broken: the error is all that will be read
+// there.
 func (c *conn) lost(now time.Time) {
 	var err error = unix.ECONNRESET
 	if e, _ := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR); e != 0 {
@@ -121,7 +124,8 @@ func (c *conn) lost(now time.Time) {
 	c.core.InputEnd(now, err)
 }
 
-// Pause has the peer's messages wait at their sender, from the next one on, or come again (verbs.Pauser).
+// Pause has the peer's messages wait at their sender, from the next one on, or come again
+// (verbs.Pauser).
 func (q *queuePair) Pause(on bool) {
 	c := q.conn
 	if c == nil || q.paused == on {

@@ -75,7 +75,8 @@ func (s *scarce) texts() (all []string) {
 	return all
 }
 
-// A message that finds no receive waits at its sender, in order, while the loop sleeps; others go on when there is one.
+// A message that finds no receive waits at its sender, in order, while the loop sleeps; others go
+// on when there is one.
 func TestMessagesWaitForReceives(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
 	a, _, _ := s.dial(client)

@@ -15,11 +15,13 @@
 //
 // # Ownership
 //
-// A connection has an actor on its loop and no goroutine: Read, Write and the like run on the caller's, and wake up the loop or are woken
-// by it, once for each burst. A slice is the caller's again when the call returns. A Conn must be closed, also when its connection has
-// ended: until then it keeps what was not read. The Runtime is the program's; its Shutdown ends every stream, and waits for those that
-// were closed and linger. Methods are for any goroutine but a loop's (an actor's Receive under OnLoop), which they would wait for: there those that
-// wait are eventloop.ErrOnLoop, Read, Write and Accept when the loop has stood for a second.
+// A connection has an actor on its loop and no goroutine: Read, Write and the like run on the
+// caller's, and wake up the loop or are woken by it, once for each burst. A slice is the caller's
+// again when the call returns. A Conn must be closed, also when its connection has ended: until
+// then it keeps what was not read. The Runtime is the program's; its Shutdown ends every stream,
+// and waits for those that were closed and linger. Methods are for any goroutine but a loop's (an
+// actor's Receive under OnLoop), which they would wait for: there those that wait are
+// eventloop.ErrOnLoop, Read, Write and Accept when the loop has stood for a second.
 //
 // # Ordering
 //

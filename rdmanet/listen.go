@@ -137,8 +137,9 @@ func (l *Listener) opError(op string, err error) error {
 // closePatience is how long Close waits for the address to be free again.
 const closePatience = time.Second
 
-// Close ends Accept with net.ErrClosed, and connections that nobody has accepted; those that were accepted go on. The address is free
-// when it returns, unless the device takes longer than a second, or the caller is a loop's goroutine, which does not wait.
+// Close ends Accept with net.ErrClosed, and connections that nobody has accepted; those that were
+// accepted go on. The address is free when it returns, unless the device takes longer than a
+// second, or the caller is a loop's goroutine, which does not wait.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.closed {

@@ -110,7 +110,8 @@ func TestBytesBehindTheFIN(t *testing.T) {
 	is(t, err, unix.EPROTO)
 }
 
-// A peer without a hello has no credits to wait for: what is beyond the window waits there until what came before was read.
+// A peer without a hello has no credits to wait for: what is beyond the window waits there until
+// what came before was read.
 func TestPeerWithoutCredits(t *testing.T) {
 	rt := openRuntime(t)
 	large := string(make([]byte, 5000))

@@ -155,7 +155,8 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) 
 	}
 }
 
-// unsent reports whether a call has not left this side because its connection was about to end, and there may be another.
+// unsent reports whether a call has not left this side because its connection was about to end, and
+// there may be another.
 func unsent(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.Fate != FateNotSent || errors.Is(e.Err, rdma.ErrShutdown) {
@@ -183,7 +184,8 @@ func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error
 	return cl, nil
 }
 
-// wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop, which must not wait.
+// wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop,
+// which must not wait.
 func (c *Client) wait(ctx context.Context, l *link, cl *call) *Error {
 	for {
 		var why *Error

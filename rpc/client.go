@@ -182,7 +182,8 @@ func (c *Client) InFlight() (n int) {
 	return n
 }
 
-// Close ends the connection; calls in flight fail with ErrClosed. It waits until the identifier is gone, but not on a loop.
+// Close ends the connection; calls in flight fail with ErrClosed. It waits until the identifier is
+// gone, but not on a loop.
 func (c *Client) Close() {
 	c.mu.Lock()
 	if !c.closed {

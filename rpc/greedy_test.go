@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// deaf is an actor that calls, and keeps each answer without giving its memory back: the server's credits run out, and then its memory.
+// deaf is an actor that calls, and keeps each answer without giving its memory back: the server's
+// credits run out, and then its memory.
 type deaf struct {
 	mu   sync.Mutex
 	kept []*rdma.Received
@@ -22,7 +23,8 @@ type deaf struct {
 	stop bool // it listens again
 }
 
-// deafCalls is more than a server answers ahead of its credits, and keeps unanswered: see TestClientThatNeverReads.
+// deafCalls is more than a server answers ahead of its credits, and keeps unanswered: see
+// TestClientThatNeverReads.
 const deafCalls = 250
 
 func (d *deaf) Receive(ctx actor.Context) {
@@ -60,8 +62,9 @@ func (d *deaf) listen() {
 	d.kept, d.stop = nil, true
 }
 
-// Clients that never read their answers leave requests in memory that the server's connections share: those wait, and nobody else
-// notices. Nothing of theirs is lost either: when they read, all is answered.
+// Clients that never read their answers leave requests in memory that the server's connections
+// share: those wait, and nobody else notices. Nothing of theirs is lost either: when they read, all
+// is answered.
 func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	const clients, patience = 5, time.Minute
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),

@@ -56,8 +56,8 @@ type (
 	hangUp struct{ cause error }
 )
 
-// tellActor sends the actor what it must not miss. An actor whose runtime has been shut down receives nothing, but can be stopped. Any
-// goroutine.
+// tellActor sends the actor what it must not miss. An actor whose runtime has been shut down
+// receives nothing, but can be stopped. Any goroutine.
 func (l *link) tellActor(m any) { l.c.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
 
 // missed is the process that hears of what the actor does not receive.

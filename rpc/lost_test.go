@@ -8,7 +8,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// A call whose server was stopped says so, and is as honest about its fate as any other whose connection has ended.
+// A call whose server was stopped says so, and is as honest about its fate as any other whose
+// connection has ended.
 func TestServerIsLost(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		failed := make(chan error, 1)

@@ -111,8 +111,9 @@ func WithTimeout(d time.Duration) ClientOption {
 	return clientOption(func(c *clientConfig) { c.timeout = d })
 }
 
-// WaitForReady has calls wait while there is no connection, until their context ends, instead of failing with ErrUnavailable or
-// ErrDraining. As many may wait as may be in flight. When the Runtime has been shut down there is nothing to wait for.
+// WaitForReady has calls wait while there is no connection, until their context ends, instead of
+// failing with ErrUnavailable or ErrDraining. As many may wait as may be in flight. When the
+// Runtime has been shut down there is nothing to wait for.
 func WaitForReady() ClientOption { return clientOption(func(c *clientConfig) { c.wait = true }) }
 
 // WithBackoff says how long a Client waits before it connects again: reconnect.Backoff and its defaults.

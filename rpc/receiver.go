@@ -42,8 +42,8 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 	return &Receiver[T]{r}, nil
 }
 
-// Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error, and the end, too, but for
-// eventloop.ErrOnLoop: a loop must not wait.
+// Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error,
+// and the end, too, but for eventloop.ErrOnLoop: a loop must not wait.
 func (r *Receiver[T]) Recv() (*T, error) {
 	b, err := r.r.next()
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// A runtime that has been shut down: nothing of a Client's waits for what will not come, whatever its connection was at.
+// A runtime that has been shut down: nothing of a Client's waits for what will not come, whatever
+// its connection was at.
 func TestAfterShutdown(t *testing.T) {
 	for name, test := range map[string]func(w *actortest.World, at string){
 		"Dial": func(w *actortest.World, at string) {

@@ -2,10 +2,12 @@ package verbs
 
 import "fmt"
 
-// CredentialsError says that the kernel takes no commands from this process, or from some of its threads, for a device's file that it has
-// open: it compares the credentials of the thread that commands with those of the thread that has opened the file, by identity. setuid(2),
-// capset(2) and their like give each thread of a Go program credentials of its own, even if nothing changes. There is no way back for the
-// process: it changes them before it executes the program, or executes itself again afterwards. errors.Is finds EACCES.
+// CredentialsError says that the kernel takes no commands from this process, or from some of its
+// threads, for a device's file that it has open: it compares the credentials of the thread that
+// commands with those of the thread that has opened the file, by identity. setuid(2), capset(2) and
+// their like give each thread of a Go program credentials of its own, even if nothing changes.
+// There is no way back for the process: it changes them before it executes the program, or executes
+// itself again afterwards. errors.Is finds EACCES.
 type CredentialsError struct {
 	File string // which file: "rdma_cm", "uverbs0"
 	Err  error  // EACCES

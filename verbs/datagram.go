@@ -30,9 +30,9 @@ type AH interface {
 // left even where WC.GRH is false. WC.Bytes counts it.
 const GRHLen = 40
 
-// AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address, for a second where nobody answers.
-// Whoever sends a datagram chooses the address that it says it is from, so who answers strangers on a loop with others makes the handle
-// in parts.
+// AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address,
+// for a second where nobody answers. Whoever sends a datagram chooses the address that it says it
+// is from, so who answers strangers on a loop with others makes the handle in parts.
 type AHMaker interface {
 	Device
 	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.

@@ -30,12 +30,14 @@ type ProviderDevice interface {
 // ProviderQP is a queue pair whose state its owner drives.
 type ProviderQP interface {
 	QP
-	// Modify is ibv_modify_qp(3). A transition to QPError flushes what is outstanding. One to QPRTR may wait, as [QP.Destroy] may: a
-	// driver that has others on its loop uses ModifyLater and DestroyLater.
+	// Modify is ibv_modify_qp(3). A transition to QPError flushes what is outstanding. One to QPRTR
+	// may wait, as [QP.Destroy] may: a driver that has others on its loop uses ModifyLater and
+	// DestroyLater.
 	Modify(attr *QPAttr, mask QPAttrMask) error
-	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts. What is outstanding is flushed, and what the queue pair has of
-	// its domain and queues is given back, by End: PD.Close, SRQ.Close and CQ.Close are EBUSY till then. From DestroyLater on nothing is
-	// posted any more (EINVAL) and no event is told; Destroy waits for it.
+	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts. What is outstanding is
+	// flushed, and what the queue pair has of its domain and queues is given back, by End:
+	// PD.Close, SRQ.Close and CQ.Close are EBUSY till then. From DestroyLater on nothing is posted
+	// any more (EINVAL) and no event is told; Destroy waits for it.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
@@ -45,15 +47,16 @@ type ProviderQP interface {
 	OnEvent(f func(QPEvent))
 }
 
-// Later is a call that may wait in the kernel, in parts: what had to be done on the loop first is done. Its user calls Wait, or does not,
-// and then End, unless the device was closed.
+// Later is a call that may wait in the kernel, in parts: what had to be done on the loop first is
+// done. Its user calls Wait, or does not, and then End, unless the device was closed.
 type Later struct {
-	// Wait is the call itself. Any goroutine; for one queue pair one at a time, but its completions may be polled and its receives
-	// posted meanwhile, and it may be modified to QPError. It touches nothing that belongs to the loop. Behind ProviderDevice.Close it
-	// fails, or has no effect.
+	// Wait is the call itself. Any goroutine; for one queue pair one at a time, but its completions
+	// may be polled and its receives posted meanwhile, and it may be modified to QPError. It
+	// touches nothing that belongs to the loop. Behind ProviderDevice.Close it fails, or has no
+	// effect.
 	Wait func() error
-	// End takes in what Wait has returned, or why it was not called, and says what has come of the call. On the loop. A queue pair is
-	// not destroyed before the End of every change (EBUSY).
+	// End takes in what Wait has returned, or why it was not called, and says what has come of the
+	// call. On the loop. A queue pair is not destroyed before the End of every change (EBUSY).
 	End func(error) error
 }
 

@@ -28,8 +28,8 @@ type Device interface {
 	CreateCQ(cqe int, notify func()) (CQ, error)
 	// CreateSRQ makes a shared receive queue.
 	CreateSRQ(attr SRQInitAttr) (SRQ, error)
-	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)); a nil pd is Device.PD. ErrNotSupported where there are none. It
-	// may wait: see AHMaker.
+	// CreateAH makes an address handle for datagrams (ibv_create_ah(3)); a nil pd is Device.PD.
+	// ErrNotSupported where there are none. It may wait: see AHMaker.
 	CreateAH(pd PD, attr *AHAttr) (AH, error)
 	// InitAHFromWC fills in the way back to a datagram's sender from its completion and the GRHLen bytes in front of it
 	// (ibv_init_ah_from_wc(3)). EINVAL when they do not tell; ErrNotSupported as CreateAH.
@@ -52,9 +52,10 @@ type DeviceAttr struct {
 	// Atomics says that AtomicCmpSwap and AtomicFetchAdd exist (ibv_device_attr.atomic_cap). They are atomic with regard to one another on
 	// one device: not to Writes, and not to what a processor does to the same memory.
 	Atomics bool
-	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty called, and waits at its sender if
-	// that posts nothing. Queue pairs are Pausers. Otherwise enough receives must be posted beforehand: on iWARP a message that finds
-	// none ends its connection.
+	// AsksForReceives says that a message which finds a shared receive queue empty has OnEmpty
+	// called, and waits at its sender if that posts nothing. Queue pairs are Pausers. Otherwise
+	// enough receives must be posted beforehand: on iWARP a message that finds none ends its
+	// connection.
 	AsksForReceives bool
 	// SharesMemory says that memory and shared receive queues of Device.PD serve the queue pairs of every domain, for what they send
 	// from and what they receive and read into. Elsewhere a queue pair touches its own domain only. What a peer names must be in
@@ -222,10 +223,11 @@ type CQ interface {
 type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
-	// OnEmpty is called on the loop when a message for qp finds the queue empty: the owner may post then, for it, or Pause it. If he
-	// does neither the message waits at its sender, whose stream is not read, until somebody posts: those that wait are served in
-	// order, and asked for again. Only a device with AsksForReceives calls it. May be nil: then a message that finds nothing ends
-	// its connection, on InfiniBand when its sender's patience is over.
+	// OnEmpty is called on the loop when a message for qp finds the queue empty: the owner may post
+	// then, for it, or Pause it. If he does neither the message waits at its sender, whose stream
+	// is not read, until somebody posts: those that wait are served in order, and asked for again.
+	// Only a device with AsksForReceives calls it. May be nil: then a message that finds nothing
+	// ends its connection, on InfiniBand when its sender's patience is over.
 	OnEmpty func(qp QP)
 	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than Arm said
 	// (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
@@ -265,34 +267,37 @@ type QP interface {
 	PostSend(wr *SendWR) error
 	// PostRecv queues wr; legal from creation on, before the connection is established. ENOMEM when the queue is full.
 	PostRecv(wr RecvWR) error
-	// Destroy flushes what is outstanding (each posted work request completes once, with StatusFlushed) and frees the queue pair. On the
-	// kernel's devices it may wait, for packets that are under way: 3 s when a host has died, up to 50 s. The destruction of its
-	// identifier destroys it without waiting; when that has come back (cmid's Closed) it is gone. Destroy waits for that too.
+	// Destroy flushes what is outstanding (each posted work request completes once, with
+	// StatusFlushed) and frees the queue pair. On the kernel's devices it may wait, for packets
+	// that are under way: 3 s when a host has died, up to 50 s. The destruction of its identifier
+	// destroys it without waiting; when that has come back (cmid's Closed) it is gone. Destroy
+	// waits for that too.
 	Destroy() error
 }
 
-// Mover is a QP that knows how far its transport is, in bytes: a large message that is under way is no silence. Others know of whole work
-// requests only. Loop goroutine only.
+// Mover is a QP that knows how far its transport is, in bytes: a large message that is under way is
+// no silence. Others know of whole work requests only. Loop goroutine only.
 type Mover interface {
 	QP
 	// Came is how many bytes have come from the peer, of whatever.
 	Came() uint64
 	// Went is how many of ours the peer's transport has acknowledged. It may cost a system call.
 	Went() uint64
-	// Watched says that from now on the owner finds out by itself whether the peer is there: the transport gives none up any more that
-	// answers it, but has no room for what is sent.
+	// Watched says that from now on the owner finds out by itself whether the peer is there: the
+	// transport gives none up any more that answers it, but has no room for what is sent.
 	Watched()
 }
 
 // Pauser is a QP of a device with AsksForReceives. Loop goroutine only.
 type Pauser interface {
 	QP
-	// Pause has the peer's messages wait at their sender, from the next one that takes a receive on (true), or come again (false).
-	// What is behind one that waits waits too: Writes, what Reads bring, and the end of the stream; a connection that is lost ends
-	// nevertheless. What is sent goes on.
+	// Pause has the peer's messages wait at their sender, from the next one that takes a receive on
+	// (true), or come again (false). What is behind one that waits waits too: Writes, what Reads
+	// bring, and the end of the stream; a connection that is lost ends nevertheless. What is sent
+	// goes on.
 	Pause(on bool)
-	// Waiting is true while a message of the peer's waits, because of Pause or for want of a receive: nothing is heard of the peer
-	// then, whatever it says.
+	// Waiting is true while a message of the peer's waits, because of Pause or for want of a
+	// receive: nothing is heard of the peer then, whatever it says.
 	Waiting() bool
 }
 

@@ -13,11 +13,13 @@
 //		})
 //	}
 //
-// [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an ActorSystem; and a Runtime over a
-// device in memory, mem0 with the address 10.0.0.1/24, which plays the embedded iWARP device, or with the option [InfiniBand] RoCE.
-// [World.Host] adds further machines. A [Probe] is an actor that the test holds in its hand. What goes wrong is scripted:
-// [World.Silence], [World.Drop], [World.Delay], [World.Reorder], [World.Disconnect], [World.RemoveDevice], [World.RunOut]; and between
-// machines [World.Cut] and [World.Heal], [World.Freeze] and [World.Thaw], [World.Crash]:
+// [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an
+// ActorSystem; and a Runtime over a device in memory, mem0 with the address 10.0.0.1/24, which
+// plays the embedded iWARP device, or with the option [InfiniBand] RoCE. [World.Host] adds further
+// machines. A [Probe] is an actor that the test holds in its hand. What goes wrong is scripted:
+// [World.Silence], [World.Drop], [World.Delay], [World.Reorder], [World.Disconnect],
+// [World.RemoveDevice], [World.RunOut]; and between machines [World.Cut] and [World.Heal],
+// [World.Freeze] and [World.Thaw], [World.Crash]:
 //
 //	w.Crash("mem1")                 // kill -9: its kernel ends what it had
 //	w.Cut("mem0", "mem1")           // the network: what TCP, or the device, repeats arrives after Heal
@@ -50,12 +52,13 @@
 // The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real, and a bubble's time stands still
 // for as long as that takes: Dial addresses.
 //
-// By default an application is told what package iwarp would tell it, but for this: ResolveAddr to a silent address is AddrError
-// ETIMEDOUT, as on kernel devices, where package iwarp asks nobody and Connect is Unreachable, after 10 s if nothing comes back at
-// all. The accepting side is Established at once, and the disconnecting side Disconnected, where package iwarp waits for its peer. A
-// connection whose peer falls silent (Silence) stays, where package iwarp gives up after 30 s: use Cut. A Send that was not answered
-// when DestroyID came may be told as SendFailed, although it arrived. Devices can be removed. Errors have the same errnos, and fewer
-// words.
+// By default an application is told what package iwarp would tell it, but for this: ResolveAddr to
+// a silent address is AddrError ETIMEDOUT, as on kernel devices, where package iwarp asks nobody
+// and Connect is Unreachable, after 10 s if nothing comes back at all. The accepting side is
+// Established at once, and the disconnecting side Disconnected, where package iwarp waits for its
+// peer. A connection whose peer falls silent (Silence) stays, where package iwarp gives up after 30
+// s: use Cut. A Send that was not answered when DestroyID came may be told as SendFailed, although
+// it arrived. Devices can be removed. Errors have the same errnos, and fewer words.
 //
 // Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test program, as synctest has it, after
 // it was named. t.Fatal belongs on the test's goroutine, never in an actor. Runtimes have one loop each.

@@ -44,7 +44,8 @@ func (g *greeter) Receive(ctx actor.Context) {
 	}
 }
 
-// A server is killed, and another one takes its place; then the network fails for a while, and last of all the machine loses its power.
+// A server is killed, and another one takes its place; then the network fails for a while, and last
+// of all the machine loses its power.
 func TestServerDies(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		client := w.Probe()

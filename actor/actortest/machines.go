@@ -13,14 +13,17 @@ type machine struct {
 	dead  bool // crashed
 }
 
-// Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the actors on its loops, do nothing any
-// more and are told nothing, nobody says goodbye, and the kernel closes what the program had. On iWARP peers see the end of the stream,
-// or a reset if messages came that a frozen program had not read; on InfiniBand a disconnect request, as rxe's peers do. Who dials finds
-// that nobody listens. A machine that loses its power says nothing: Cut its links first, then Crash it.
+// Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the
+// actors on its loops, do nothing any more and are told nothing, nobody says goodbye, and the
+// kernel closes what the program had. On iWARP peers see the end of the stream, or a reset if
+// messages came that a frozen program had not read; on InfiniBand a disconnect request, as rxe's
+// peers do. Who dials finds that nobody listens. A machine that loses its power says nothing: Cut
+// its links first, then Crash it.
 //
-// Host may start another program in its place, with the same device and addresses. When the test function has returned, the
-// crashed program goes on until it is shut down, so that leaks are found in it as well: its actors are told DeviceRemoval and Closed
-// then. Actors that are not on its loops, Probes and those OffLoop, live on all the time; what they send to its identifiers is not
+// Host may start another program in its place, with the same device and addresses. When the test
+// function has returned, the crashed program goes on until it is shut down, so that leaks are found
+// in it as well: its actors are told DeviceRemoval and Closed then. Actors that are not on its
+// loops, Probes and those OffLoop, live on all the time; what they send to its identifiers is not
 // answered before.
 //
 // The machine that the test begins with has the Probes, and cannot crash or be frozen.
@@ -35,9 +38,10 @@ func (w *World) Crash(device string) {
 	w.Wait()
 }
 
-// Freeze stops the program on the machine that has the device, as SIGSTOP does: its Runtime and the actors on its loops do nothing
-// until Thaw, nor do their timers. The machine goes on: on iWARP TCP takes what comes, and nobody reads it; on InfiniBand the device
-// acknowledges messages as long as it has receives, and answers Reads. So no transport notices. The machine that the test begins
+// Freeze stops the program on the machine that has the device, as SIGSTOP does: its Runtime and the
+// actors on its loops do nothing until Thaw, nor do their timers. The machine goes on: on iWARP TCP
+// takes what comes, and nobody reads it; on InfiniBand the device acknowledges messages as long as
+// it has receives, and answers Reads. So no transport notices. The machine that the test begins
 // with cannot be frozen: see Crash.
 func (w *World) Freeze(device string) {
 	w.t.Helper()
@@ -59,9 +63,10 @@ func (w *World) Thaw(device string) {
 	w.Wait()
 }
 
-// Cut cuts the link between the machines that have the devices: what either sends to the other is lost, and nobody is told. Who has
-// something under way notices after a while: on InfiniBand the device gives up after 17 s, on iWARP TCP after 30 s. What a transport
-// repeats until then arrives after Heal.
+// Cut cuts the link between the machines that have the devices: what either sends to the other is
+// lost, and nobody is told. Who has something under way notices after a while: on InfiniBand the
+// device gives up after 17 s, on iWARP TCP after 30 s. What a transport repeats until then arrives
+// after Heal.
 func (w *World) Cut(device, other string) {
 	w.t.Helper()
 	a, b := w.machine("Cut", device), w.machine("Cut", other)

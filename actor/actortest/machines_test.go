@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A program that is killed says nothing any more; its kernel ends what it had, and another program may take its place.
+// A program that is killed says nothing any more; its kernel ends what it had, and another program
+// may take its place.
 func TestCrash(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)
@@ -82,7 +83,8 @@ func TestCrashWithUnread(t *testing.T) {
 	})
 }
 
-// An actor of the dead is run no more: not by its timers, nor by what others send to it. Until the test is over.
+// An actor of the dead is run no more: not by its timers, nor by what others send to it. Until the
+// test is over.
 func TestCrashStopsActors(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		ticks := 0
@@ -220,7 +222,8 @@ func TestCutDial(t *testing.T) {
 	})
 }
 
-// A stream that does not get through ends after 30 s, and its other end learns of that when it speaks.
+// A stream that does not get through ends after 30 s, and its other end learns of that when it
+// speaks.
 func TestCutStream(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		c := converse(w, rdma.Keepalive(0, 0)) // nobody speaks but as said here
@@ -244,7 +247,8 @@ func TestCutStream(t *testing.T) {
 	})
 }
 
-// A program that was stopped answers no probe, and is given up by its peers; the transport has noticed nothing.
+// A program that was stopped answers no probe, and is given up by its peers; the transport has
+// noticed nothing.
 func TestFreezeIsNoticed(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		c := converse(w)

@@ -45,9 +45,9 @@ func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
 	return w.rt.CreateID(owner, opts...)
 }
 
-// Host adds a machine and returns its runtime, which joins the same actor system. The machine has one device, with addresses such
-// as "10.0.0.2"; without a length their subnet is /24 or /64. Names and addresses that are taken panic; those of a machine that has
-// crashed are free again.
+// Host adds a machine and returns its runtime, which joins the same actor system. The machine has
+// one device, with addresses such as "10.0.0.2"; without a length their subnet is /24 or /64. Names
+// and addresses that are taken panic; those of a machine that has crashed are free again.
 func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
 	w.t.Helper()
 	return w.open(device, device, addrs...)
@@ -68,7 +68,8 @@ func (w *World) Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// State is an identifier's state on any of the machines: Destroying for one that is gone, or whose machine is frozen or has crashed.
+// State is an identifier's state on any of the machines: Destroying for one that is gone, or whose
+// machine is frozen or has crashed.
 func (w *World) State(id *actor.PID) states.State {
 	if i, ok := w.find(id); ok {
 		return i.State

@@ -23,13 +23,13 @@ type Config struct {
 	Limiter  *Limiter      // nil: the runtime's, which all share that name none
 	Attempts int           // so many that failed in a row end it; 0: never
 	GiveUp   time.Duration // so long without a connection ends it; 0: never
-	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent. It is called on the loop; a panic of its ends
-	// the actor, with Closed as the last, as ever.
+	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent. It
+	// is called on the loop; a panic of its ends the actor, with Closed as the last, as ever.
 	Permanent func(rdma.Failure) bool
 	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil: nothing does.
 	Context context.Context
-	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. This node's own, and one that another actor
-	// is for, end it with EINVAL.
+	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. This
+	// node's own, and one that another actor is for, end it with EINVAL.
 	Peers *Peers
 	Peer  uint64
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A peer that was killed is told as lost, and dialled again; one that has said goodbye is no failure, and dialled again too.
+// A peer that was killed is told as lost, and dialled again; one that has said goodbye is no
+// failure, and dialled again too.
 func TestPeerIsLost(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()

@@ -1,9 +1,10 @@
 // Package cmidtest is a device in memory, the twin of a real one, and the conformance suite that runs on every device.
 //
-// A [Fabric] is a network of hosts with devices and addresses. Its Driver plays InfiniBand (as RoCE does it: padded private data, a
-// reply that owes an RTU, disconnects that are answered, timewait) or iWARP (exact private data, both sides established and
-// disconnected at once). What goes wrong is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice, RunOut; between hosts
-// Cut and Heal; and for the programs of one, Host.Freeze, Thaw and Crash.
+// A [Fabric] is a network of hosts with devices and addresses. Its Driver plays InfiniBand (as RoCE
+// does it: padded private data, a reply that owes an RTU, disconnects that are answered, timewait)
+// or iWARP (exact private data, both sides established and disconnected at once). What goes wrong
+// is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice, RunOut; between hosts Cut
+// and Heal; and for the programs of one, Host.Freeze, Thaw and Crash.
 //
 // iWARP is soft-iWARP's, whose Connect waits for TCP and fails when nobody listens or answers, and may be repeated. With
 // Config.Embedded it is package iwarp's: such a Connect ends in Rejected with status -111 or, after 10 s, in Unreachable, and costs
@@ -40,10 +41,12 @@
 //
 // # Limitations
 //
-// A message of a queue pair that Drop or Silence has lost is not sent again: InfiniBand gives up after 17 s, and iWARP's stream stands
-// still. Over a link that was Cut messages are repeated, and given up, as transports do. A Read is answered
-// as soon as it comes, so that nobody finds a target's queue full. There are no AF_IB addresses, no routers and no fragmentation. On
-// iWARP, Embedded or not, ResolveAddr asks the neighbour, the accepting side is established without hearing from its peer, the
-// disconnecting side is disconnected at once, and a connection whose peer falls silent stays: it is given up only over a link that is cut,
-// with something to acknowledge.
+// A message of a queue pair that Drop or Silence has lost is not sent again: InfiniBand gives up
+// after 17 s, and iWARP's stream stands still. Over a link that was Cut messages are repeated, and
+// given up, as transports do. A Read is answered as soon as it comes, so that nobody finds a
+// target's queue full. There are no AF_IB addresses, no routers and no fragmentation. On iWARP,
+// Embedded or not, ResolveAddr asks the neighbour, the accepting side is established without
+// hearing from its peer, the disconnecting side is disconnected at once, and a connection whose
+// peer falls silent stays: it is given up only over a link that is cut, with something to
+// acknowledge.
 package cmidtest

@@ -21,8 +21,8 @@ func statuses(wc []verbs.WC, recv bool) (all []verbs.Status) {
 	return all
 }
 
-// A work request that is made to fail completes in its place: what was before it has succeeded, what is behind it is flushed. InfiniBand's
-// rdma_cm does not notice; iWARP ends the connection.
+// A work request that is made to fail completes in its place: what was before it has succeeded,
+// what is behind it is flushed. InfiniBand's rdma_cm does not notice; iWARP ends the connection.
 func TestFailNext(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		for _, op := range []verbs.Opcode{verbs.Send, verbs.Recv} {

@@ -109,15 +109,16 @@ func (f *Fabric) Disconnect(h cmid.Handle) {
 	f.onIdent(h, (*ident).breakConnection)
 }
 
-// FailNext has the next work request of an identifier's queue pair with that opcode fail: a Send, a Write, a Read or an atomic operation
-// that is posted, or with verbs.Recv the receive of the next message. It completes with st, and the queue pair is in its error state: what
-// is behind it is flushed. On iWARP the connection ends with it.
+// FailNext has the next work request of an identifier's queue pair with that opcode fail: a Send, a
+// Write, a Read or an atomic operation that is posted, or with verbs.Recv the receive of the next
+// message. It completes with st, and the queue pair is in its error state: what is behind it is
+// flushed. On iWARP the connection ends with it.
 func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
 	f.onQP(h, func(q *qp) { q.doom, q.doomed, q.doomStatus = op, true, st })
 }
 
-// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL tells: what is outstanding is flushed, and QPFailed is told. On
-// iWARP the connection ends with it.
+// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL tells: what is outstanding
+// is flushed, and QPFailed is told. On iWARP the connection ends with it.
 func (f *Fabric) FailQP(h cmid.Handle) {
 	f.onQP(h, func(q *qp) {
 		q.fail()

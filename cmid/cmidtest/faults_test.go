@@ -335,7 +335,8 @@ func TestDeviceComesBack(t *testing.T) {
 	})
 }
 
-// TestOverrun: where completion queues do not grow one that is too short loses completions, and takes its queue pair along.
+// TestOverrun: where completion queues do not grow one that is too short loses completions, and
+// takes its queue pair along.
 func TestOverrun(t *testing.T) {
 	for _, flavor := range []states.Flavor{states.IWARP, 0} {
 		w, _ := twinWorld(t, Config{Flavor: flavor, Reserved: true})

@@ -9,13 +9,15 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Freeze stops the host's programs, as SIGSTOP does: nothing on a loop that has opened the host's Driver runs any more, once it has
-// finished what it is at, and the program is told nothing. The machine goes on. On InfiniBand, and on iWARP as the kernel plays it, its
-// device takes what comes into the receives that are posted, acknowledges, and answers Reads, and its connection manager speaks to
-// others. With Config.Embedded there is only TCP, which takes what comes and has nobody read it. Timers stand still, the device's too.
+// Freeze stops the host's programs, as SIGSTOP does: nothing on a loop that has opened the host's
+// Driver runs any more, once it has finished what it is at, and the program is told nothing. The
+// machine goes on. On InfiniBand, and on iWARP as the kernel plays it, its device takes what comes
+// into the receives that are posted, acknowledges, and answers Reads, and its connection manager
+// speaks to others. With Config.Embedded there is only TCP, which takes what comes and has nobody
+// read it. Timers stand still, the device's too.
 //
-// The loops must run by themselves (Loop.Start, Loop.Run), and time must be the time package's. A program that opens the Driver
-// afterwards is not frozen. Freezing what is frozen does nothing.
+// The loops must run by themselves (Loop.Start, Loop.Run), and time must be the time package's. A
+// program that opens the Driver afterwards is not frozen. Freezing what is frozen does nothing.
 func (h *Host) Freeze() {
 	for _, in := range h.programs() {
 		in.freeze()
@@ -29,13 +31,15 @@ func (h *Host) Thaw() {
 	}
 }
 
-// Crash kills the host's programs, as SIGKILL does: nothing of them runs any more, and the kernel closes what they had. Peers are told
-// what a kernel says: on iWARP the end of the stream (a reset, where something came that a frozen program had not read), on InfiniBand
-// a disconnect request, requests are rejected, and nobody listens any more. Nothing else is said: no program says goodbye. A machine
-// that loses its power says nothing at all: Cut its links first.
+// Crash kills the host's programs, as SIGKILL does: nothing of them runs any more, and the kernel
+// closes what they had. Peers are told what a kernel says: on iWARP the end of the stream (a reset,
+// where something came that a frozen program had not read), on InfiniBand a disconnect request,
+// requests are rejected, and nobody listens any more. Nothing else is said: no program says
+// goodbye. A machine that loses its power says nothing at all: Cut its links first.
 //
-// The host's devices are gone from the Fabric, so that the next program can be given devices of the same names and addresses, on the
-// same Host. The loops stand still until Unwind. As for Freeze, they must run by themselves.
+// The host's devices are gone from the Fabric, so that the next program can be given devices of the
+// same names and addresses, on the same Host. The loops stand still until Unwind. As for Freeze,
+// they must run by themselves.
 func (h *Host) Crash() {
 	f := h.f
 	f.mu.Lock()
@@ -53,8 +57,8 @@ func (h *Host) Crash() {
 	}
 }
 
-// Unwind has the loops of crashed programs go on, so that who made them can shut them down and look for what is left: they find
-// that their devices have been removed.
+// Unwind has the loops of crashed programs go on, so that who made them can shut them down and look
+// for what is left: they find that their devices have been removed.
 func (h *Host) Unwind() {
 	for _, in := range h.programs() {
 		in.thaw(true)
@@ -160,7 +164,8 @@ func (in *instance) program(fn func()) {
 	fn()
 }
 
-// closeAll is what the kernel does for a program that was killed. The program's own part, if it ever goes on, finds its device removed.
+// closeAll is what the kernel does for a program that was killed. The program's own part, if it
+// ever goes on, finds its device removed.
 func (in *instance) closeAll() {
 	unread := make(map[endpoint]bool)
 	if in.f.embedded { // nobody has read what has come

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A device goes on without its program: it takes messages and acknowledges them, and answers an end. The program hears of all that when
-// it goes on, in order.
+// A device goes on without its program: it takes messages and acknowledges them, and answers an
+// end. The program hears of all that when it goes on, in order.
 func TestFrozenProgram(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
@@ -96,7 +96,8 @@ func TestCrashedProgram(t *testing.T) {
 	})
 }
 
-// What waits for a link is given up with its queue pair, or its stream, and does not arrive afterwards.
+// What waits for a link is given up with its queue pair, or its stream, and does not arrive
+// afterwards.
 func TestCutTooLong(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// How long TCP repeats what nobody acknowledges before it gives the connection up: the embedded device sets TCP_USER_TIMEOUT, Linux
-// tries 15 times.
+// How long TCP repeats what nobody acknowledges before it gives the connection up: the embedded
+// device sets TCP_USER_TIMEOUT, Linux tries 15 times.
 const (
 	embeddedGiveUp = 30 * time.Second
 	kernelGiveUp   = 924600 * time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// cq is a completion queue, a ring that grows. On a Reserved device it must not: a completion beyond its entries is lost there, and takes
-// the queue pair with it.
+// cq is a completion queue, a ring that grows. On a Reserved device it must not: a completion
+// beyond its entries is lost there, and takes the queue pair with it.
 type cq struct {
 	in      *instance
 	dev     *device

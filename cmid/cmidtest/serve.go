@@ -189,8 +189,8 @@ func (q *qp) acknowledge(p *packet, st ack) {
 	q.in.f.send(a)
 }
 
-// patient reports whether a message that finds no receive waits for as long as it takes: whoever is asked for receives may have none
-// to post for a while (verbs.SRQInitAttr.OnEmpty).
+// patient reports whether a message that finds no receive waits for as long as it takes: whoever is
+// asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
 func (q *qp) patient() bool {
 	return q.paused || q.srq != nil && q.srq.attr.OnEmpty != nil && !q.in.f.reserved
 }

@@ -223,7 +223,8 @@ func sharedReceives(w *world) {
 	w.must(srq.Close())
 }
 
-// shared connects with a shared receive queue on the passive side, whose owner posts nothing when he is asked.
+// shared connects with a shared receive queue on the passive side, whose owner posts nothing when
+// he is asked.
 func (w *world) shared(q *rings) (c *link, post func()) {
 	w.Helper()
 	c, _ = w.requested(0, nil, nil)
@@ -258,8 +259,8 @@ func (w *world) asksForReceives() bool {
 	return asks
 }
 
-// lateReceives: where the device asks for receives, messages wait for those that come late, for as long as it takes, and the end of the
-// connection is behind them on iWARP.
+// lateReceives: where the device asks for receives, messages wait for those that come late, for as
+// long as it takes, and the end of the connection is behind them on iWARP.
 func lateReceives(w *world) {
 	if !w.asksForReceives() {
 		return

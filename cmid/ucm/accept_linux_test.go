@@ -22,8 +22,9 @@ func (b *bench) asked() (*ident, *fakeQP) {
 	return id, q
 }
 
-// TestAcceptWaitsOffTheLoop: the kernel looks for the link address of whom a request says it is from. Other requests are accepted
-// meanwhile, and what comes for this one is told after its answer.
+// TestAcceptWaitsOffTheLoop: the kernel looks for the link address of whom a request says it is
+// from. Other requests are accepted meanwhile, and what comes for this one is told after its
+// answer.
 func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	b := newBench(t)
 	forged, slow := b.asked()
@@ -74,7 +75,8 @@ func TestAcceptFails(t *testing.T) {
 	}
 }
 
-// TestDestroyBehindAccept: it waits for the accept without a thread, and begins when that has ended; one that had not begun never does.
+// TestDestroyBehindAccept: it waits for the accept without a thread, and begins when that has
+// ended; one that had not begun never does.
 func TestDestroyBehindAccept(t *testing.T) {
 	b := newBench(t)
 	id, q := b.asked()
@@ -97,7 +99,8 @@ func TestDestroyBehindAccept(t *testing.T) {
 	}
 }
 
-// TestResponseWaitsOffTheLoop: the answer to a connect makes the queue pair ready as accept does, before it is told as Established.
+// TestResponseWaitsOffTheLoop: the answer to a connect makes the queue pair ready as accept does,
+// before it is told as Established.
 func TestResponseWaitsOffTheLoop(t *testing.T) {
 	for _, fails := range []error{nil, unix.EHOSTUNREACH} {
 		b := newBench(t)

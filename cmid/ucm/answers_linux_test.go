@@ -248,7 +248,8 @@ func TestChardevAnswer(t *testing.T) {
 	}
 }
 
-// TestParseIndices: a dump has a message for each device, in as many parts as the kernel likes, and ends with one of its own.
+// TestParseIndices: a dump has a message for each device, in as many parts as the kernel likes, and
+// ends with one of its own.
 func TestParseIndices(t *testing.T) {
 	e := binary.NativeEndian
 	message := func(kind uint16, attrs ...[]byte) []byte {

@@ -21,8 +21,9 @@ type config struct {
 // Option changes a Driver.
 type Option func(*config)
 
-// MaxConnects is how many connects of one loop may be under way off it at once, unless WithMaxConnects says otherwise. Those that wait in
-// the kernel have a thread each, of which the process has a bounded number; the others wait for one.
+// MaxConnects is how many connects of one loop may be under way off it at once, unless
+// WithMaxConnects says otherwise. Those that wait in the kernel have a thread each, of which the
+// process has a bounded number; the others wait for one.
 const MaxConnects = 1024
 
 // New makes a Driver with the data path of the kernel's software devices. Nothing is opened yet.
@@ -37,8 +38,9 @@ func New(opts ...Option) *Driver {
 // WithProvider says where queue pairs come from, instead of from uverbs.Provider; nil: there are none.
 func WithProvider(p verbs.Provider) Option { return func(c *config) { c.provider = p } }
 
-// WithMaxConnects bounds how many connects of one loop may be under way off it at once: from 1 to MaxConnects, and what is beyond is
-// taken for these. One more is refused with a *BusyError. Destructions do not count: they wait their turn.
+// WithMaxConnects bounds how many connects of one loop may be under way off it at once: from 1 to
+// MaxConnects, and what is beyond is taken for these. One more is refused with a *BusyError.
+// Destructions do not count: they wait their turn.
 func WithMaxConnects(n int) Option {
 	return func(c *config) { c.connects = min(max(n, 1), MaxConnects) }
 }

@@ -98,9 +98,10 @@ func (id *ident) connect(c *cmid.Connect) error {
 	})
 }
 
-// accept is rdma_accept(3). One that fails rejects the request: the kernel does so, and for what it is not asked we do. The queue pair of
-// an InfiniBand connection is made ready off the loop: the kernel looks for the link address of whom the request says it is from, for a
-// second if nobody answers to that name, and the sender chooses it.
+// accept is rdma_accept(3). One that fails rejects the request: the kernel does so, and for what it
+// is not asked we do. The queue pair of an InfiniBand connection is made ready off the loop: the
+// kernel looks for the link address of whom the request says it is from, for a second if nobody
+// answers to that name, and the sender chooses it.
 func (id *ident) accept(c *cmid.Accept) error {
 	in, f := id.in, id.in.file
 	most := id.depth()
@@ -141,8 +142,8 @@ func (id *ident) accept(c *cmid.Accept) error {
 	return nil
 }
 
-// respond does with the answer to a connect what librdmacm does: it makes the queue pair ready and establishes, off the loop as accept.
-// What is told is how that ends.
+// respond does with the answer to a connect what librdmacm does: it makes the queue pair ready and
+// establishes, off the loop as accept. What is told is how that ends.
 func (id *ident) respond(ev uabi.EventResp) {
 	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
 	way, err := id.climb(nil)

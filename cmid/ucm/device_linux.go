@@ -26,8 +26,8 @@ type device struct {
 	data       verbs.ProviderDevice // nil: no queue pairs
 }
 
-// deviceIdent says which device is meant, by what a name's change leaves as it is. Those of one network interface have one node GUID.
-// The index is a device's own for the kernel's life.
+// deviceIdent says which device is meant, by what a name's change leaves as it is. Those of one
+// network interface have one node GUID. The index is a device's own for the kernel's life.
 type deviceIdent struct {
 	guid  uint64
 	index uint32 // noIndex where the kernel does not tell: before 5.9, or without netlink
@@ -39,8 +39,9 @@ func (a deviceIdent) is(b deviceIdent) bool {
 	return a.guid == b.guid && (a.index == b.index || a.index == noIndex || b.index == noIndex)
 }
 
-// device finds a device, and opens it when it is met for the first time. One that could not be opened although it has a data path is good
-// for this once: the next identifier may have better luck.
+// device finds a device, and opens it when it is met for the first time. One that could not be
+// opened although it has a data path is good for this once: the next identifier may have better
+// luck.
 func (in *instance) device(ident deviceIdent) *device {
 	for _, d := range in.devices {
 		if d.ident.is(ident) {

@@ -8,16 +8,20 @@
 //
 // # Ownership
 //
-// A Driver may be opened on any number of loops; each has an event channel of its own. Everything of it belongs to the loop's
-// goroutine. Commands that the kernel may let wait (a connect on iWARP; an accept on InfiniBand, whose queue pair the kernel finds a
-// link address for; the destruction of a queue pair, and of what is half open or connected) run on goroutines of the process's: their
-// answer is posted to the loop. Each such goroutine holds a thread while it waits. There are at most 1024 for connects, for accepts and
-// for destructions each, however many loops there are; what finds none waits its turn without one. One peer has a third of them at most,
-// one loop or one listener's requests half, so that others always find one. Peers are told apart by the address that they give: requests
-// forged under many addresses take as many turns at their own listener, not at others.
+// A Driver may be opened on any number of loops; each has an event channel of its own. Everything
+// of it belongs to the loop's goroutine. Commands that the kernel may let wait (a connect on iWARP;
+// an accept on InfiniBand, whose queue pair the kernel finds a link address for; the destruction of
+// a queue pair, and of what is half open or connected) run on goroutines of the process's: their
+// answer is posted to the loop. Each such goroutine holds a thread while it waits. There are at
+// most 1024 for connects, for accepts and for destructions each, however many loops there are; what
+// finds none waits its turn without one. One peer has a third of them at most, one loop or one
+// listener's requests half, so that others always find one. Peers are told apart by the address
+// that they give: requests forged under many addresses take as many turns at their own listener,
+// not at others.
 //
-// An identifier's queue pair is gone when its destruction has come back: Done, or cmid.Closed. Until then its completion queue cannot be
-// closed (EBUSY); whoever cannot wait for that event calls verbs.QP.Destroy behind DestroyID, which waits.
+// An identifier's queue pair is gone when its destruction has come back: Done, or cmid.Closed.
+// Until then its completion queue cannot be closed (EBUSY); whoever cannot wait for that event
+// calls verbs.QP.Destroy behind DestroyID, which waits.
 //
 // # Ordering
 //
@@ -31,19 +35,23 @@
 //
 // # Limitations
 //
-// On InfiniBand and RoCE private data comes padded with zeros; who must know its length puts it inside. To the
-// kernel 127.0.0.1 is a wildcard: a listener there has its port on every local address, and what comes for another one than loopback is
-// rejected here (RejectConsumerDefined), and nobody is told. Devices are told apart by the kernel's index, which needs Linux 5.9 and
-// netlink; else by node GUID: of two on one network interface, such as rxe0 and siw0, which have the same, the first by name is then taken
-// for both.
+// On InfiniBand and RoCE private data comes padded with zeros; who must know its length puts it
+// inside. To the kernel 127.0.0.1 is a wildcard: a listener there has its port on every local
+// address, and what comes for another one than loopback is rejected here (RejectConsumerDefined),
+// and nobody is told. Devices are told apart by the kernel's index, which needs Linux 5.9 and
+// netlink; else by node GUID: of two on one network interface, such as rxe0 and siw0, which have
+// the same, the first by name is then taken for both.
 //
 // # Credentials
 //
-// The kernel takes commands from threads with the very credentials that a file was opened with. setuid(2), capset(2) and their like give
-// each thread of a Go program its own, so a program that uses them after it has started cannot use the kernel's devices: neither a channel
-// that it has opened before, nor, on some of its threads, one that it opens later. Such a program drops its privileges before it is
-// executed (systemd's User=, setpriv(1)), or executes itself again afterwards. It is told with a [verbs.CredentialsError]: by Open, where
-// the threads that are asked differ, else by the first command that is refused. Then the channel's file is closed, which gives back to the
-// kernel what commands cannot any more; every identifier is told DeviceRemoval with that reason, and a DestroyID has succeeded when the
-// kernel holds nothing. An identifier whose DestroyID the kernel refuses for another reason is named in a [HeldError].
+// The kernel takes commands from threads with the very credentials that a file was opened with.
+// setuid(2), capset(2) and their like give each thread of a Go program its own, so a program that
+// uses them after it has started cannot use the kernel's devices: neither a channel that it has
+// opened before, nor, on some of its threads, one that it opens later. Such a program drops its
+// privileges before it is executed (systemd's User=, setpriv(1)), or executes itself again
+// afterwards. It is told with a [verbs.CredentialsError]: by Open, where the threads that are asked
+// differ, else by the first command that is refused. Then the channel's file is closed, which gives
+// back to the kernel what commands cannot any more; every identifier is told DeviceRemoval with
+// that reason, and a DestroyID has succeeded when the kernel holds nothing. An identifier whose
+// DestroyID the kernel refuses for another reason is named in a [HeldError].
 package ucm

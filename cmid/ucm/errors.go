@@ -25,8 +25,8 @@ func (e *OpenError) Error() string {
 // Unwrap gives the cause.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// BusyError says that too many connects of a loop are waiting for the kernel. errors.Is finds EAGAIN: when one of them has ended, another may be
-// tried.
+// BusyError says that too many connects of a loop are waiting for the kernel. errors.Is finds
+// EAGAIN: when one of them has ended, another may be tried.
 type BusyError struct {
 	Waiting int
 	Err     error
@@ -40,8 +40,9 @@ func (e *BusyError) Error() string {
 // Unwrap gives EAGAIN.
 func (e *BusyError) Unwrap() error { return e.Err }
 
-// HeldError says that the kernel has not given identifiers back. From Close: not in time. It destroys them when it gets to it; until then
-// their goroutines, and the descriptor, stay. From a DestroyID: it has refused, and holds them until the channel is closed.
+// HeldError says that the kernel has not given identifiers back. From Close: not in time. It
+// destroys them when it gets to it; until then their goroutines, and the descriptor, stay. From a
+// DestroyID: it has refused, and holds them until the channel is closed.
 type HeldError struct {
 	IDs []HeldID
 	Err error // ETIMEDOUT; of a DestroyID the kernel's

@@ -20,7 +20,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// changeCredentials gives each thread of the process credentials of its own, equal as they are: the kernel compares by identity.
+// changeCredentials gives each thread of the process credentials of its own, equal as they are: the
+// kernel compares by identity.
 func changeCredentials(t *testing.T) {
 	t.Helper()
 	var ready, done sync.WaitGroup
@@ -47,7 +48,8 @@ func wantCredentials(t *testing.T, what string, err error) {
 	}
 }
 
-// A process that has changed its credentials is not given a channel: some of its threads could use it, some could not.
+// A process that has changed its credentials is not given a channel: some of its threads could use
+// it, some could not.
 func TestFaultCredentialsBefore(t *testing.T) {
 	if os.Getenv("FAULT_CREDENTIALS") != "" {
 		changeCredentials(t)
@@ -63,7 +65,8 @@ func TestFaultCredentialsBefore(t *testing.T) {
 	}
 }
 
-// When a process changes its credentials afterwards, everything that it has there ends in words, and the kernel keeps nothing of it.
+// When a process changes its credentials afterwards, everything that it has there ends in words,
+// and the kernel keeps nothing of it.
 func TestFaultCredentialsAfter(t *testing.T) {
 	leavesNothing(t)
 	p := startProcess(t, "credentials")

@@ -28,8 +28,8 @@ func exchange(s *side, a, b *conn) {
 	s.until("messages back", func() bool { return a.received == back })
 }
 
-// Two devices of one interface have one node GUID. Each identifier uses the one that the kernel has given it, whichever comes first by
-// name, and both are listed.
+// Two devices of one interface have one node GUID. Each identifier uses the one that the kernel has
+// given it, whichever comes first by name, and both are listed.
 func TestFaultTwoDevicesOfOneInterface(t *testing.T) {
 	leavesNothing(t)
 	mine := env(t, "RDMA_DEVICE")
@@ -62,7 +62,8 @@ func TestFaultTwoDevicesOfOneInterface(t *testing.T) {
 	}
 }
 
-// A device that was renamed is still the same: another one's removal does not concern it, its own does.
+// A device that was renamed is still the same: another one's removal does not concern it, its own
+// does.
 func TestFaultDeviceRenamed(t *testing.T) {
 	leavesNothing(t)
 	name, kind, netdev := env(t, "RDMA_DEVICE"), env(t, "RDMA_KIND"), env(t, "RDMA_NETDEV")

@@ -15,8 +15,9 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Requests that say they are from somebody who does not exist: the kernel looks for that address for a second, when the queue pair of
-// whoever accepts is made ready. Nobody else notices: not a connection on the same loop, and not who asks behind them.
+// Requests that say they are from somebody who does not exist: the kernel looks for that address
+// for a second, when the queue pair of whoever accepts is made ready. Nobody else notices: not a
+// connection on the same loop, and not who asks behind them.
 func TestFaultForgedRequests(t *testing.T) {
 	if env(t, "RDMA_KIND") != "rxe" {
 		t.Log("iWARP's requests come over TCP: their sender is there")
@@ -83,7 +84,8 @@ func TestFaultForgedRequests(t *testing.T) {
 	s.talks(a, b)
 }
 
-// A host that dies with packets under way to it: the kernel waits for them, when the queue pair is destroyed, and nobody else does.
+// A host that dies with packets under way to it: the kernel waits for them, when the queue pair is
+// destroyed, and nobody else does.
 func TestFaultDestroyWaitsForPackets(t *testing.T) {
 	if env(t, "RDMA_KIND") != "rxe" {
 		t.Log("iWARP's packets are TCP's")

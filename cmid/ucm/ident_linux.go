@@ -217,8 +217,9 @@ func (id *ident) setOption(o cmid.Option, value int) error {
 	return id.in.file.SetOption(id.kid, uabi.OptionLevelID, name[o], raw)
 }
 
-// destroy gives the identifier back. Whatever comes for it from now on reaches nobody. What may wait in the kernel is waited for off the
-// loop; behind a command of the same identifier that is under way there, it starts when that has ended.
+// destroy gives the identifier back. Whatever comes for it from now on reaches nobody. What may
+// wait in the kernel is waited for off the loop; behind a command of the same identifier that is
+// under way there, it starts when that has ended.
 func (id *ident) destroy(cmd cmid.Command) error {
 	in := id.in
 	delete(in.ids, id.h)
@@ -246,11 +247,13 @@ func (id *ident) destroy(cmd cmid.Command) error {
 	return cmid.ErrPending
 }
 
-// waitsForPeer says that the kernel holds the queue pair: on iWARP a connect does, and the answer that it waits for. It is flushed
-// when the identifier is destroyed, and goes behind it; any other goes before it.
+// waitsForPeer says that the kernel holds the queue pair: on iWARP a connect does, and the answer
+// that it waits for. It is flushed when the identifier is destroyed, and goes behind it; any other
+// goes before it.
 func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
 
-// group is who shares threads with the identifier: the requests of its listener, or everybody else on the loop.
+// group is who shares threads with the identifier: the requests of its listener, or everybody else
+// on the loop.
 func (id *ident) group() any {
 	if id.listener != 0 {
 		return id.listener
@@ -268,7 +271,8 @@ func (id *ident) giveBack() error {
 	return nil
 }
 
-// given is what DESTROY_ID's answer means: done, or it will be when the channel is closed, or the kernel holds the identifier.
+// given is what DESTROY_ID's answer means: done, or it will be when the channel is closed, or the
+// kernel holds the identifier.
 func (id *ident) given(err error) error {
 	in := id.in
 	switch {
@@ -285,8 +289,9 @@ func (id *ident) heldBy(doing string) HeldID {
 	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
 }
 
-// giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have under way: a host that has died costs a
-// queue pair seconds. Memory, completion queues and domains have it until then.
+// giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have
+// under way: a host that has died costs a queue pair seconds. Memory, completion queues and domains
+// have it until then.
 func (id *ident) giveBackOffLoop() {
 	in, last := id.in, id.waitsForPeer()
 	var qp verbs.Later
@@ -327,7 +332,8 @@ func (id *ident) destroyed(err error) {
 	}
 }
 
-// offLoop executes a command that may wait in the kernel. after is told its error, and gives what is told of it.
+// offLoop executes a command that may wait in the kernel. after is told its error, and gives what
+// is told of it.
 func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() error, after func(error) error) error {
 	id.aside(l, doing, call, func(err error) (tell func()) {
 		err = after(err)
@@ -336,8 +342,8 @@ func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() er
 	return cmid.ErrPending
 }
 
-// aside executes what may wait in the kernel: one thing at a time. The identifier's events wait for it, and so does its destruction, after
-// which nothing is told.
+// aside executes what may wait in the kernel: one thing at a time. The identifier's events wait for
+// it, and so does its destruction, after which nothing is told.
 func (id *ident) aside(l *lane, doing string, call func() error, after func(error) (tell func())) {
 	id.lane = l
 	id.away = id.in.offLoop(l, id, doing, call, func(err error) {

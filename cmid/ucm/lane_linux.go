@@ -16,8 +16,9 @@ const (
 	stuckAfter  = 50 * time.Millisecond
 )
 
-// lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane of its own, so that none takes another
-// kind's threads: who connects to a black hole keeps nobody from accepting, or from giving back.
+// lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane of
+// its own, so that none takes another kind's threads: who connects to a black hole keeps nobody
+// from accepting, or from giving back.
 type lanes struct{ connects, accepts, destroys lane }
 
 // process has all loops' calls: Go's limit of threads is the process's.
@@ -33,14 +34,16 @@ func (l *lanes) each(f func(*lane)) {
 func (l *lanes) join()  { l.each((*lane).join) }
 func (l *lanes) leave() { l.each((*lane).leave) }
 
-// lane runs calls that may wait in the kernel, each on a thread of its own while it does. Calls beyond atWork wait in a queue, without a
-// thread. When none of those that are under way has ended for stuckAfter, more are begun: calls that nobody answers do not delay the
-// others for longer.
+// lane runs calls that may wait in the kernel, each on a thread of its own while it does. Calls
+// beyond atWork wait in a queue, without a thread. When none of those that are under way has ended
+// for stuckAfter, more are begun: calls that nobody answers do not delay the others for longer.
 //
-// Threads are shared out. Calls belong to a group (a listener, a loop) and in it to a peer; groups take turns, and in a group its peers. A
-// group has no more calls under way than threads are left for all others: one alone has half of the lane at most, two have a third each.
-// Of what a group may still begin a peer has no more than it leaves to the others likewise: one alone has a third of the lane. So there
-// is a thread for who has none yet. A group without a call under way need not wait for stuckAfter.
+// Threads are shared out. Calls belong to a group (a listener, a loop) and in it to a peer; groups
+// take turns, and in a group its peers. A group has no more calls under way than threads are left
+// for all others: one alone has half of the lane at most, two have a third each. Of what a group
+// may still begin a peer has no more than it leaves to the others likewise: one alone has a third
+// of the lane. So there is a thread for who has none yet. A group without a call under way need not
+// wait for stuckAfter.
 type lane struct {
 	mu            sync.Mutex
 	more          *sync.Cond // to the idle ones: there is work, or it is over
@@ -216,7 +219,8 @@ func (s *share) put(j *job) {
 	}
 }
 
-// next takes the oldest job of who has the turn among those that have less under way than is left for all others.
+// next takes the oldest job of who has the turn among those that have less under way than is left
+// for all others.
 func (s *share) next(left int) *job {
 	if len(s.jobs) > 0 {
 		j := s.jobs[0]
@@ -280,10 +284,12 @@ func (s *share) tidy(j *job) {
 	}
 }
 
-// undisturbed gives the goroutine a thread of its own, which ends with it, and which no signal reaches, but for the one that has all
-// threads execute a system call (setuid): whoever has sent it waits for each of them, with the whole program. A signal would have the
-// kernel break a wait off and begin the command again, and a CONNECT of soft-iWARP's that begins again fails (EADDRNOTAVAIL): it has bound
-// its socket already. Go's scheduler sends signals to busy threads all the time.
+// undisturbed gives the goroutine a thread of its own, which ends with it, and which no signal
+// reaches, but for the one that has all threads execute a system call (setuid): whoever has sent it
+// waits for each of them, with the whole program. A signal would have the kernel break a wait off
+// and begin the command again, and a CONNECT of soft-iWARP's that begins again fails
+// (EADDRNOTAVAIL): it has bound its socket already. Go's scheduler sends signals to busy threads
+// all the time.
 func undisturbed() {
 	runtime.LockOSThread()
 	var all unix.Sigset_t

@@ -162,8 +162,8 @@ func TestLaneGrows(t *testing.T) {
 	l.idles(t, idleWorkers)
 }
 
-// TestLaneIsSharedOut: who waits for answers that do not come leaves threads for others: a peer for those of its group, a group for the
-// others, at once.
+// TestLaneIsSharedOut: who waits for answers that do not come leaves threads for others: a peer for
+// those of its group, a group for the others, at once.
 func TestLaneIsSharedOut(t *testing.T) {
 	l := newLane(t)
 	hole, second, others := newCalls(), newCalls(), newCalls()
@@ -206,7 +206,8 @@ func TestPeersOfAListener(t *testing.T) {
 	release(forged)
 }
 
-// TestThreadsOfTheProcess: however many loops connect to a black hole, the process has its threads, and each loop's others are served.
+// TestThreadsOfTheProcess: however many loops connect to a black hole, the process has its threads,
+// and each loop's others are served.
 func TestThreadsOfTheProcess(t *testing.T) {
 	const loops, each = 3, 600
 	var begun, most atomic.Int64
@@ -251,7 +252,8 @@ func TestThreadsOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestDetachedAreDestroyedInTheLane: identifiers that no loop has room for are given back by the threads that there are.
+// TestDetachedAreDestroyedInTheLane: identifiers that no loop has room for are given back by the
+// threads that there are.
 func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 	const n = 1500
 	b := newBench(t)
@@ -279,8 +281,8 @@ func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 	b.reaches(uabi.CommandDestroyID, n)
 }
 
-// TestCloseWithFullLanes: what has not begun never does, and is given back; what the kernel is at is named; and no thread is left when it
-// has come back.
+// TestCloseWithFullLanes: what has not begun never does, and is given back; what the kernel is at
+// is named; and no thread is left when it has come back.
 func TestCloseWithFullLanes(t *testing.T) {
 	const n = 600
 	b := newBench(t)

@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// loss is the end of a channel that the kernel takes no commands for any more. Its file is closed, which gives back everything that was
-// made on it; a command could not. To its owners every device has gone.
+// loss is the end of a channel that the kernel takes no commands for any more. Its file is closed,
+// which gives back everything that was made on it; a command could not. To its owners every device
+// has gone.
 type loss struct {
 	in      *instance
 	err     error
@@ -18,7 +19,8 @@ type loss struct {
 	waiting []*ident // destroyed, and given back when nobody holds the file
 }
 
-// lose gives the channel up. It may be called in the middle of a command: its owners are told afterwards.
+// lose gives the channel up. It may be called in the middle of a command: its owners are told
+// afterwards.
 func (in *instance) lose(err error) {
 	if in.lost != nil || in.closed {
 		return
@@ -77,7 +79,8 @@ func (l *loss) settle() {
 	}
 }
 
-// checked gives the channel up if err says that the kernel takes no commands from this process, and returns it.
+// checked gives the channel up if err says that the kernel takes no commands from this process, and
+// returns it.
 func (in *instance) checked(err error) error {
 	in.denied(err)
 	return err

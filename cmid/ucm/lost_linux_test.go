@@ -28,8 +28,9 @@ func (b *bench) isClosed() bool {
 	return b.k.closed
 }
 
-// TestCredentials: when the kernel takes no commands any more, the channel's file is closed, everybody is told why, and nothing else is
-// tried. What is destroyed then is given back with the file.
+// TestCredentials: when the kernel takes no commands any more, the channel's file is closed,
+// everybody is told why, and nothing else is tried. What is destroyed then is given back with the
+// file.
 func TestCredentials(t *testing.T) {
 	b := newBench(t)
 	one, other := b.create(), b.create()
@@ -75,7 +76,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestDeniedDestroy: a DestroyID that the kernel does not take has succeeded when the file is closed and no call holds it any more.
+// TestDeniedDestroy: a DestroyID that the kernel does not take has succeeded when the file is
+// closed and no call holds it any more.
 func TestDeniedDestroy(t *testing.T) {
 	for _, phase := range []phase{unconnected, connected} { // on the loop, and off it
 		b := newBench(t)
@@ -102,7 +104,8 @@ func TestDeniedDestroy(t *testing.T) {
 	}
 }
 
-// TestRefusedDestroy: an identifier that the kernel refuses to destroy is named. That it is not there any more is no refusal.
+// TestRefusedDestroy: an identifier that the kernel refuses to destroy is named. That it is not
+// there any more is no refusal.
 func TestRefusedDestroy(t *testing.T) {
 	for _, phase := range []phase{unconnected, connected} {
 		for errno, want := range map[unix.Errno]bool{unix.ENOENT: false, unix.EINVAL: true} {

@@ -66,7 +66,8 @@ func (d *detached) Attach(other cmid.Instance) error {
 	return nil
 }
 
-// Destroy is DESTROY_ID, which may wait. It fails at once when the channel was closed: the identifier went with it.
+// Destroy is DESTROY_ID, which may wait. It fails at once when the channel was closed: the
+// identifier went with it.
 func (d *detached) Destroy() {
 	file, kid := d.from.file, d.id.kid
 	d.from.lanes.destroys.run(&job{

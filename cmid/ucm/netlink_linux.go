@@ -43,7 +43,8 @@ func askChardev() (c chardev, err error) {
 	return c, err
 }
 
-// askIndices asks the kernel for its devices' names and indices. An index is one device's, and no later one's.
+// askIndices asks the kernel for its devices' names and indices. An index is one device's, and no
+// later one's.
 func askIndices() (map[string]uint32, error) {
 	all := make(map[string]uint32)
 	err := ask(nldevGet, unix.NLM_F_DUMP, nil, func(reply []byte) (more bool, err error) { return parseIndices(reply, all) })
@@ -108,7 +109,8 @@ func parseChardev(b []byte) (c chardev, err error) {
 	return c, nil
 }
 
-// parseIndices reads a part of the devices' dump, which has a message for each device, and one at its end.
+// parseIndices reads a part of the devices' dump, which has a message for each device, and one at
+// its end.
 func parseIndices(b []byte, all map[string]uint32) (more bool, err error) {
 	e := binary.NativeEndian
 	for len(b) >= nlHeader {

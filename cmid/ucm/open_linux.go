@@ -66,11 +66,12 @@ func openShared(node string) (*uabi.File, error) {
 	return f, err
 }
 
-// witnesses is how many other threads are asked whether they may use a file. Those of a process that has changed its credentials may
-// not, except for those that have begun since.
+// witnesses is how many other threads are asked whether they may use a file. Those of a process
+// that has changed its credentials may not, except for those that have begun since.
 const witnesses = 4
 
-// shared says whether other threads may use the file that this one, which its goroutine is locked to, has opened.
+// shared says whether other threads may use the file that this one, which its goroutine is locked
+// to, has opened.
 func shared(fd int) bool {
 	var begun, done sync.WaitGroup
 	var refused atomic.Bool

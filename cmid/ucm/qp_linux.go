@@ -42,8 +42,8 @@ func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, er
 // hasQP says whether there is a queue pair that its owner has not destroyed: to a destroyed one even no change is refused.
 func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
 
-// qpEvent takes the device's word that a message has come before the RTU: the connection is established; or that the queue pair has
-// failed, of which rdma_cm knows nothing.
+// qpEvent takes the device's word that a message has come before the RTU: the connection is
+// established; or that the queue pair has failed, of which rdma_cm knows nothing.
 func (id *ident) qpEvent(ev verbs.QPEvent) {
 	switch {
 	case id.in.ids[id.h] != id:
@@ -95,7 +95,8 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 	return attr, mask | verbs.QPAttrAccessFlags, nil
 }
 
-// climbs says whether the queue pair of a connection is ours to bring to RTS. On iWARP the kernel does that when it takes the stream over.
+// climbs says whether the queue pair of a connection is ours to bring to RTS. On iWARP the kernel
+// does that when it takes the stream over.
 func (id *ident) climbs() bool { return id.qp != nil && !id.ps.Datagram() && !id.iwarp() }
 
 // climb is a queue pair's way to RTS, which may wait in the kernel.
@@ -136,7 +137,8 @@ func (w *climb) wait() error {
 	return nil
 }
 
-// end takes in what has come of them, and of what was to follow: err, which is also why those were not taken that were not.
+// end takes in what has come of them, and of what was to follow: err, which is also why those were
+// not taken that were not.
 func (w *climb) end(err error) error {
 	for i, step := range w.steps {
 		if i >= len(w.errs) {

@@ -103,8 +103,8 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 	}
 }
 
-// TestQueuePairGoesOffTheLoop: a queue pair's destruction may wait in the kernel, which holds up nothing else. It has gone when Done is
-// told.
+// TestQueuePairGoesOffTheLoop: a queue pair's destruction may wait in the kernel, which holds up
+// nothing else. It has gone when Done is told.
 func TestQueuePairGoesOffTheLoop(t *testing.T) {
 	for _, c := range []struct {
 		iwarp bool
@@ -142,7 +142,8 @@ func TestForgottenByIWARP(t *testing.T) {
 	}
 }
 
-// TestQueuePairFails: that a queue pair has failed is told as long as there is an identifier, whatever rdma_cm thinks of the connection.
+// TestQueuePairFails: that a queue pair has failed is told as long as there is an identifier,
+// whatever rdma_cm thinks of the connection.
 func TestQueuePairFails(t *testing.T) {
 	b := newBench(t)
 	id, _ := b.withQP(false)

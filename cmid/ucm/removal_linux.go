@@ -77,15 +77,16 @@ func (r *removals) Ready(eventloop.Events) {
 	}
 }
 
-// ofDevice says whether a message ("remove@/devices/virtual/infiniband_verbs/uverbs0", and details) is about an RDMA device's end, or
-// about its new name ("move@/devices/virtual/infiniband/rxe1").
+// ofDevice says whether a message ("remove@/devices/virtual/infiniband_verbs/uverbs0", and details)
+// is about an RDMA device's end, or about its new name ("move@/devices/virtual/infiniband/rxe1").
 func ofDevice(msg []byte) bool {
 	path, _, _ := bytes.Cut(msg, []byte{0})
 	return bytes.HasPrefix(path, []byte("remove@")) && bytes.Contains(path, []byte("/infiniband_verbs/")) ||
 		bytes.HasPrefix(path, []byte("move@")) && bytes.Contains(path, []byte("/infiniband/"))
 }
 
-// look gives up the devices whose files have gone, or are another device's by now, and learns the others' names.
+// look gives up the devices whose files have gone, or are another device's by now, and learns the
+// others' names.
 func (in *instance) look() {
 	for _, d := range slices.Clone(in.devices) {
 		switch name, gone := d.file.look(); {
@@ -97,8 +98,8 @@ func (in *instance) look() {
 	}
 }
 
-// dataFile is the data path's file of a device in sysfs: its name, which another device may have later, and its inode there, which no
-// other has. The zero dataFile is none.
+// dataFile is the data path's file of a device in sysfs: its name, which another device may have
+// later, and its inode there, which no other has. The zero dataFile is none.
 type dataFile struct {
 	name  string
 	inode uint64

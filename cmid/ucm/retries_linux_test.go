@@ -20,8 +20,9 @@ func (q *counted) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Late
 	return q.fakeQP.ModifyLater(a, mask)
 }
 
-// TestRetriesEnd: soft-RoCE takes a retry count of 7 as no end, and would never tell that a peer has vanished. Nobody asks for it without
-// saying so, and a queue pair does not make more, whatever the peer has asked for.
+// TestRetriesEnd: soft-RoCE takes a retry count of 7 as no end, and would never tell that a peer
+// has vanished. Nobody asks for it without saying so, and a queue pair does not make more, whatever
+// the peer has asked for.
 func TestRetriesEnd(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)

@@ -130,9 +130,10 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 	}
 }
 
-// Disconnect ends the connection (rdma_disconnect(3)): sends that have not started complete flushed, a started one is finished,
-// then FIN. Closed comes with the peer's FIN, or after 5 s. A message that waits for a receive, and what is behind it, is dropped. Before
-// set-up is complete it is Abort.
+// Disconnect ends the connection (rdma_disconnect(3)): sends that have not started complete
+// flushed, a started one is finished, then FIN. Closed comes with the peer's FIN, or after 5 s. A
+// message that waits for a receive, and what is behind it, is dropped. Before set-up is complete it
+// is Abort.
 func (c *Conn) Disconnect(now time.Time) {
 	switch c.state {
 	case stIdle, stRequest, stAnswer, stReply:

@@ -21,7 +21,8 @@ type RecvSource interface {
 	Ready() bool
 	// Take removes the oldest receive, which CheckRecv has found right. There is one: Ready was true.
 	Take() verbs.RecvWR
-	// Waits is true if a message that finds no receive is to wait for one (Conn.Waiting). Otherwise it ends its connection.
+	// Waits is true if a message that finds no receive is to wait for one (Conn.Waiting). Otherwise
+	// it ends its connection.
 	Waits() bool
 }
 

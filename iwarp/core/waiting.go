@@ -2,12 +2,14 @@ package core
 
 import "time"
 
-// A message that finds no receive, where the owner of the shared receive queue is asked for one (RecvSource.Waits), is not the peer's
-// fault: the owner has no memory now. So it waits where it is: its header has been read, what was read behind it is kept, and nothing
-// more is to be read from the socket until Resume finds a receive. TCP then stops the peer. Neither silence nor set-up is timed
-// meanwhile: it is this side that does not read.
+// A message that finds no receive, where the owner of the shared receive queue is asked for one
+// (RecvSource.Waits), is not the peer's fault: the owner has no memory now. So it waits where it
+// is: its header has been read, what was read behind it is kept, and nothing more is to be read
+// from the socket until Resume finds a receive. TCP then stops the peer. Neither silence nor set-up
+// is timed meanwhile: it is this side that does not read.
 //
-// Pause has the next message wait although there are receives, because the owner wants them for others.
+// Pause has the next message wait although there are receives, because the owner wants them for
+// others.
 type waiting struct {
 	message bool // one waits
 	paused  bool // the owner wants the next one to
@@ -31,11 +33,13 @@ func (c *Conn) Kept() int {
 	return cap(c.rx.kept.b)
 }
 
-// Pause has messages wait, from the next one on, as if there were no receive, or has them come again: then call Resume. A message that
-// has begun is finished, and Reads, Writes and what is sent go on as far as they are not behind a message that waits.
+// Pause has messages wait, from the next one on, as if there were no receive, or has them come
+// again: then call Resume. A message that has begun is finished, and Reads, Writes and what is sent
+// go on as far as they are not behind a message that waits.
 func (c *Conn) Pause(on bool) { c.rx.wait.paused = on }
 
-// Resume goes on with the message that waits, if there is a receive now. It may wait again, or the next one.
+// Resume goes on with the message that waits, if there is a receive now. It may wait again, or the
+// next one.
 func (c *Conn) Resume(now time.Time) {
 	w := &c.rx.wait
 	if !w.message || c.closeNow || w.paused {
@@ -71,7 +75,8 @@ func (r *rx) keep(b []byte) {
 	r.kept.b = append(r.kept.b, b...)
 }
 
-// mustWait reports whether the message that now begins has to wait. Asking for a receive may end the connection.
+// mustWait reports whether the message that now begins has to wait. Asking for a receive may end
+// the connection.
 func (c *Conn) mustWait() (wait, ready bool) {
 	w := &c.rx.wait
 	ready = !w.paused && c.recvReady()
@@ -81,8 +86,8 @@ func (c *Conn) mustWait() (wait, ready bool) {
 	return !ready && c.cfg.SRQ != nil && c.cfg.SRQ.Waits(), ready
 }
 
-// letWait has the message wait whose header has just come. After Disconnect nobody will make room any more: what comes is dropped, so
-// that the peer's FIN is seen.
+// letWait has the message wait whose header has just come. After Disconnect nobody will make room
+// any more: what comes is dropped, so that the peer's FIN is seen.
 func (c *Conn) letWait() {
 	if c.state == stFinishing {
 		c.deafen()

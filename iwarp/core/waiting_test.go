@@ -24,7 +24,8 @@ func (q *patient) post(ids ...int) {
 	}
 }
 
-// TestWaitForReceive: messages wait for receives in order, however the stream is cut, and nothing is timed meanwhile.
+// TestWaitForReceive: messages wait for receives in order, however the stream is cut, and nothing
+// is timed meanwhile.
 func TestWaitForReceive(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -76,7 +77,8 @@ func TestWaitForReceive(t *testing.T) {
 	}
 }
 
-// TestPause: a message that has begun is finished, the next one waits although there is a receive, and what is no message goes on.
+// TestPause: a message that has begun is finished, the next one waits although there is a receive,
+// and what is no message goes on.
 func TestPause(t *testing.T) {
 	q := &patient{}
 	q.post(1, 2)
@@ -99,7 +101,8 @@ func TestPause(t *testing.T) {
 	b.wantDone("resumed", "r2:success/6")
 }
 
-// TestEndWhileWaiting: whatever ends a connection that waits, nothing is delivered any more, and the end is told.
+// TestEndWhileWaiting: whatever ends a connection that waits, nothing is delivered any more, and
+// the end is told.
 func TestEndWhileWaiting(t *testing.T) {
 	waiting := func() *side {
 		_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: &patient{}}})

@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Denied finds out what EACCES says that the kernel has answered to a command written to fd, a device file that is known as file: that it
-// takes none from this thread, which is a *verbs.CredentialsError, or the command's own refusal. again writes the command once more, which
+// Denied finds out what EACCES says that the kernel has answered to a command written to fd, a
+// device file that is known as file: that it takes none from this thread, which is a
+// *verbs.CredentialsError, or the command's own refusal. again writes the command once more, which
 // was not executed; its answer is Denied's. Any goroutine.
 func Denied(fd int, file string, again func() (int, error)) (int, error) {
 	runtime.LockOSThread() // both are to be said of one thread
@@ -21,8 +22,8 @@ func Denied(fd int, file string, again func() (int, error)) (int, error) {
 	return again()
 }
 
-// Allowed says whether the kernel takes commands to fd, a device file, from this thread. What is too short to be a command is refused,
-// but only after the credentials were compared.
+// Allowed says whether the kernel takes commands to fd, a device file, from this thread. What is
+// too short to be a command is refused, but only after the credentials were compared.
 func Allowed(fd int) bool {
 	_, err := unix.Write(fd, []byte{0})
 	return !errors.Is(err, unix.EACCES)

@@ -3,15 +3,18 @@
 //
 // # What a turn costs
 //
-// Receives are posted and completions polled without a system call. Sends are written into their queue at once and announced at the
-// end of the loop's turn, one system call per queue pair that has sent something. A loop that waits asks to be woken by the
-// next completion: one more on rxe, none on siw. A queue pair whose sends the kernel refuses is over, and its owner is told (QPFatal). siw
-// refuses also while somebody changes the queue pair's state at that moment: it is asked again, for a second.
+// Receives are posted and completions polled without a system call. Sends are written into their
+// queue at once and announced at the end of the loop's turn, one system call per queue pair that
+// has sent something. A loop that waits asks to be woken by the next completion: one more on rxe,
+// none on siw. A queue pair whose sends the kernel refuses is over, and its owner is told
+// (QPFatal). siw refuses also while somebody changes the queue pair's state at that moment: it is
+// asked again, for a second.
 //
 // # What may wait
 //
-// Modify to RTR and CreateAH look for a link address, for a second where nobody answers. Destroy waits for packets that are under way, for
-// seconds if their host has died. ModifyLater, CreateAHLater and DestroyLater do so off the loop.
+// Modify to RTR and CreateAH look for a link address, for a second where nobody answers. Destroy
+// waits for packets that are under way, for seconds if their host has died. ModifyLater,
+// CreateAHLater and DestroyLater do so off the loop.
 //
 // # Differences between the devices
 //

@@ -12,8 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// An answer to a datagram has the source that the datagram was sent to, whatever has become of that address's place in the port's table:
-// it may be another one now, and the old one another address's.
+// An answer to a datagram has the source that the datagram was sent to, whatever has become of that
+// address's place in the port's table: it may be another one now, and the old one another
+// address's.
 func TestGIDsMove(t *testing.T) {
 	if onSIW(t) {
 		t.Skip("siw has no datagrams")

@@ -76,8 +76,8 @@ func (k *kernel) close(wait time.Duration) error {
 	}
 }
 
-// aside has use execute commands off the loop, where they may wait: with memory of their own for requests and answers. ENODEV when the
-// file was closed.
+// aside has use execute commands off the loop, where they may wait: with memory of their own for
+// requests and answers. ENODEV when the file was closed.
 func (k *kernel) aside(use func(*kernel) error) error {
 	k.mu.Lock()
 	fd := k.fd
@@ -104,7 +104,8 @@ func (k *kernel) aside(use func(*kernel) error) error {
 	return err
 }
 
-// spares are pages for calls off the loop: Go's heap, which stays where it is while somebody holds it.
+// spares are pages for calls off the loop: Go's heap, which stays where it is while somebody holds
+// it.
 var spares = sync.Pool{New: func() any { return new([pageLen / 8]uint64) }}
 
 const hdrLen = int(unsafe.Sizeof(cmdHdr{}))

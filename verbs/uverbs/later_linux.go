@@ -20,7 +20,8 @@ func never(err error) verbs.Later {
 	return verbs.Later{Wait: func() error { return err }, End: func(error) error { return err }}
 }
 
-// ModifyLater is Modify, for a change that the kernel may take its time for: to RTR it looks for the peer's link address.
+// ModifyLater is Modify, for a change that the kernel may take its time for: to RTR it looks for
+// the peer's link address.
 func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Later {
 	if err := q.there(); err != nil || mask == 0 {
 		return never(err)
@@ -46,8 +47,9 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 	}
 }
 
-// DestroyLater is Destroy. The kernel destroys no queue pair that is attached to a multicast group, so it leaves those first; and it is
-// flushed first, so that a message which is half received gives its receive back.
+// DestroyLater is Destroy. The kernel destroys no queue pair that is attached to a multicast group,
+// so it leaves those first; and it is flushed first, so that a message which is half received gives
+// its receive back.
 func (q *queuePair) DestroyLater() verbs.Later {
 	if q.gone || q.leaving != nil {
 		return never(nil)

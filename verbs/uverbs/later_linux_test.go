@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestDestroyLater: while the kernel is at a queue pair's destruction nothing is posted to it, what completes is told, and what it has is
-// kept; then all that is left is flushed, once.
+// TestDestroyLater: while the kernel is at a queue pair's destruction nothing is posted to it, what
+// completes is told, and what it has is kept; then all that is left is flushed, once.
 func TestDestroyLater(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -106,7 +106,8 @@ func TestModifyLater(t *testing.T) {
 	f.must(f.q.Destroy())
 }
 
-// TestFileStaysForCalls: a call off the loop has the file that it was begun on, and the last one closes it.
+// TestFileStaysForCalls: a call off the loop has the file that it was begun on, and the last one
+// closes it.
 func TestFileStaysForCalls(t *testing.T) {
 	k, err := openKernel(os.DevNull)
 	if err != nil {

@@ -163,7 +163,8 @@ func (p *domain) place(s *verbs.SGE) (place, error) {
 	return place{addr: s.MR.Addr + uint64(s.Offset), length: s.Length, lkey: s.MR.LKey}, nil
 }
 
-// MemlockError is a registration that RLIMIT_MEMLOCK forbids, or may have forbidden. errors.Is finds the kernel's errno, ENOMEM as a rule.
+// MemlockError is a registration that RLIMIT_MEMLOCK forbids, or may have forbidden. errors.Is
+// finds the kernel's errno, ENOMEM as a rule.
 type MemlockError struct {
 	Limit  uint64 // RLIMIT_MEMLOCK in bytes
 	Pinned uint64 // bytes of the process that are pinned already, as far as the kernel says
@@ -171,8 +172,8 @@ type MemlockError struct {
 	Err    error  // the kernel's
 }
 
-// Error says what to do. Need is one region, of many that a loop registers as it goes: a limit that has just room for it is too small
-// again soon.
+// Error says what to do. Need is one region, of many that a loop registers as it goes: a limit that
+// has just room for it is too small again soon.
 func (e *MemlockError) Error() string {
 	sure := ""
 	if !e.certain() {
@@ -186,8 +187,8 @@ func (e *MemlockError) Error() string {
 // Unwrap is the kernel's errno.
 func (e *MemlockError) Unwrap() error { return e.Err }
 
-// memlock makes a *MemlockError of an error of reg_mr or mmap, if the limit explains it, or may: the kernel does not say what it has
-// counted.
+// memlock makes a *MemlockError of an error of reg_mr or mmap, if the limit explains it, or may:
+// the kernel does not say what it has counted.
 func memlock(err error, need int) error {
 	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EAGAIN) {
 		return err

@@ -137,8 +137,8 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// announce tells the kernel of what was posted. When it refuses, the queue pair is over, and its owner is told; what was posted is flushed
-// with the rest.
+// announce tells the kernel of what was posted. When it refuses, the queue pair is over, and its
+// owner is told; what was posted is flushed with the rest.
 func (q *queuePair) announce() {
 	q.dirty = false
 	d := q.dev
@@ -158,11 +158,13 @@ func (q *queuePair) announce() {
 	}
 }
 
-// announcements is how often siw is told once more of what was posted: after 1 ms, 2 ms and so on, for a second in all.
+// announcements is how often siw is told once more of what was posted: after 1 ms, 2 ms and so on,
+// for a second in all.
 const announcements = 10
 
-// again announces later. siw does not wait for a queue pair's lock: whoever changes its state at that moment has it, and siw answers as if
-// there were no connection. Where there is none any more, its end is told meanwhile.
+// again announces later. siw does not wait for a queue pair's lock: whoever changes its state at
+// that moment has it, and siw answers as if there were no connection. Where there is none any more,
+// its end is told meanwhile.
 func (q *queuePair) again() {
 	if q.awaits {
 		return

@@ -76,7 +76,8 @@ func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.Provider
 	return q, nil
 }
 
-// known makes q known by its number. The kernel gives none twice: who had it before has gone, though its call has not come back.
+// known makes q known by its number. The kernel gives none twice: who had it before has gone,
+// though its call has not come back.
 func (d *device) known(q *queuePair) {
 	if old := d.qps[q.num]; old != nil && old.leaving != nil {
 		old.left()

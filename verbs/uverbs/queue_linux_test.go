@@ -296,8 +296,8 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// TestGIDChangeIsHeard: where a port's addresses are is looked up anew when the kernel has told, or is about to tell, of a change. The
-// event's element is a port's number, not a queue's.
+// TestGIDChangeIsHeard: where a port's addresses are is looked up anew when the kernel has told, or
+// is about to tell, of a change. The event's element is a port's number, not a queue's.
 func TestGIDChangeIsHeard(t *testing.T) {
 	f := newFake(t)
 	var p [2]int

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// refusing is a queue pair of siw's, and a device file that answers ENOTCONN, until answer gives it another one.
+// refusing is a queue pair of siw's, and a device file that answers ENOTCONN, until answer gives it
+// another one.
 func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while func() bool), answer func(path string)) {
 	t.Helper()
 	f = newFake(t)
@@ -46,7 +47,8 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 	return f, events, turn, answer
 }
 
-// TestSiwIsBusy: siw refuses an announcement while somebody changes the queue pair's state. It is told once more, and nothing is over.
+// TestSiwIsBusy: siw refuses an announcement while somebody changes the queue pair's state. It is
+// told once more, and nothing is over.
 func TestSiwIsBusy(t *testing.T) {
 	f, events, turn, answer := refusing(t)
 	f.q.announce()
@@ -62,8 +64,8 @@ func TestSiwIsBusy(t *testing.T) {
 	}
 }
 
-// TestSiwRefuses: what siw does not take for a second, or for another reason, ends the queue pair, and its owner is told. One that has
-// ended meanwhile tells it itself.
+// TestSiwRefuses: what siw does not take for a second, or for another reason, ends the queue pair,
+// and its owner is told. One that has ended meanwhile tells it itself.
 func TestSiwRefuses(t *testing.T) {
 	f, events, turn, _ := refusing(t)
 	f.q.announce()

@@ -63,7 +63,8 @@ func (f *File) QueryRoute(id uint32) (out QueryRouteResp, err error) {
 	return out, err
 }
 
-// NoDevice is the IBDevIndex of an answer that has none: the kernel is older than 5.9, or the identifier has no device.
+// NoDevice is the IBDevIndex of an answer that has none: the kernel is older than 5.9, or the
+// identifier has no device.
 const NoDevice uint32 = 1<<32 - 1
 
 // QueryAddr is QUERY of RDMA_USER_CM_QUERY_ADDR.

@@ -59,7 +59,8 @@ type device struct {
 	closed bool
 }
 
-// Write is the one write(2). A *verbs.CredentialsError says that the kernel takes no commands from this thread.
+// Write is the one write(2). A *verbs.CredentialsError says that the kernel takes no commands from
+// this thread.
 func (d *device) Write(frame, _ []byte) (int, error) {
 	if err := d.begin(); err != nil {
 		return 0, err
@@ -141,7 +142,8 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // noResponse is the place of the response pointer of a command without one.
 const noResponse = -1
 
-// command executes c. response is the offset of the response pointer in In. What the kernel leaves out of its answer stays as it was in out.
+// command executes c. response is the offset of the response pointer in In. What the kernel leaves
+// out of its answer stays as it was in out.
 func command[In, Out any](f *File, c Command, in *In, response int, out *Out) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
