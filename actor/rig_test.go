@@ -95,7 +95,7 @@ func (g got) String() string {
 	return fmt.Sprintf("%T", g.msg)
 }
 
-// probe is an owner that notes what it gets, after react has seen it.
+// probe is an owner that notes what it gets, and then has react see it.
 type probe struct {
 	tb    testing.TB
 	sys   *actor.ActorSystem
@@ -120,6 +120,7 @@ func newProbe(tb testing.TB, sys *actor.ActorSystem, where actor.PropsOption, re
 }
 
 func (p *probe) receive(ctx actor.Context) {
+	react := p.react.Load() // first: who takes g from got may set another, for what comes next
 	g := got{msg: ctx.Message(), sender: ctx.Sender()}
 	if m, ok := g.msg.(*Received); ok {
 		g.data = string(m.Data)
@@ -129,7 +130,7 @@ func (p *probe) receive(ctx actor.Context) {
 			p.got <- g
 		}
 	}
-	if react := p.react.Load(); react != nil {
+	if react != nil {
 		(*react)(ctx)
 	}
 }
