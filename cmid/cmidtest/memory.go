@@ -210,5 +210,5 @@ func place(s verbs.SGE) []byte {
 	if s.MR == nil {
 		return nil
 	}
-	return s.MR.Bytes[s.Offset : s.Offset+s.Length]
+	return s.MR.Bytes[s.Offset:][:s.Length] // the end may be beyond what 32 bits can count
 }

@@ -150,7 +150,9 @@ func (c *Conn) Disconnect(now time.Time) {
 	}
 }
 
-// Shutdown is Disconnect after everything queued was sent. It waits for a peer that does not read: bound it with Abort.
+// Shutdown is Disconnect after everything queued was sent. The peer's Reads are answered as far as
+// they have come by then; those that come later are not, or a peer could keep the connection with
+// them. It waits for a peer that does not read, or does not answer a Read: bound it with Abort.
 func (c *Conn) Shutdown(now time.Time) {
 	switch c.state {
 	case stOpen:

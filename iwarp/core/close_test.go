@@ -126,6 +126,43 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestShutdownDespiteReads: a peer that always has a Read outstanding is answered what it has asked
+// for while there was something to send, and no more. So it cannot keep the connection.
+func TestShutdownDespiteReads(t *testing.T) {
+	r := connectMemory(t, 100, core.Config{}, core.Config{})
+	b, msn := r.b, uint32(0)
+	ask := func() {
+		msn++
+		q := wire.ReadRequest{Size: 100, SourceSTag: r.far.RKey, SourceTO: r.far.Addr}
+		b.c.Input(b.now, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: msn}, q), false))
+	}
+	b.postSend(1, "queued before", 0)
+	ask()
+	ask()
+	b.c.Shutdown(t0)
+	ask()
+	before := len(send(1, "queued before"))
+	for range 1000 { // two are always outstanding
+		b.write(50)
+		if answered := (len(b.out) - before) / (wire.LengthLen + wire.TaggedLen + 100 + wire.CRCLen); int(msn)-answered < 3 {
+			ask()
+		}
+	}
+	b.wantDone("what was queued", "s1:success/13")
+	b.wantClose("the peer goes on asking", true, false)
+	answers := 0
+	for _, op := range opcodes(t, b.out) {
+		if op == wire.OpReadResponse {
+			answers++
+		}
+	}
+	if answers < 3 {
+		t.Errorf("%d Reads were answered, of 3 that came while there was something to send", answers)
+	}
+	b.fire("no FIN from the peer", 5*time.Second)
+	wantErrno(t, "no FIN from the peer", b.err, unix.ETIMEDOUT)
+}
+
 // TestShutdownAtOnce: the ready-to-receive message goes before the FIN, or the responder would never be established.
 func TestShutdownAtOnce(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true})

@@ -55,7 +55,7 @@ func (c *Conn) behind() []byte {
 	case r.h.Opcode == wire.OpReadResponse: // a large one: not the ready-to-receive Read's
 		s := c.sq.at(c.tx.oldRead)
 		e := &s.sgl[0]
-		return e.MR.Bytes[e.Offset+s.staged+r.seg : e.Offset+s.total]
+		return memory(e)[s.staged+r.seg : s.total]
 	}
 	return nil
 }

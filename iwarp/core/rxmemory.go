@@ -170,13 +170,14 @@ func (c *Conn) readLimit() int {
 	return 0
 }
 
-// owe queues the answer to a Read Request. When our FIN is out there can be none.
+// owe queues the answer to a Read Request. When our FIN is out there can be none, and while only
+// answers are before it there is to be no other: the FIN would never come.
 func (c *Conn) owe(now time.Time) {
 	r := &c.rx
 	limit := c.readLimit()
 	r.readMSN++
 	r.rtrDue = false
-	if c.finReady() || c.state == stFinishing && !c.tx.drain {
+	if c.state == stFinishing && (!c.tx.drain || c.sq.n == 0) {
 		return
 	}
 	o, f := c.responseTo(r.asked())
@@ -224,8 +225,8 @@ func (c *Conn) readResponse() *fault {
 	if !c.usable(e.MR) {
 		return c.vanished()
 	}
-	from := e.Offset + s.staged
-	r.mr, r.dst = e.MR, e.MR.Bytes[from:from+r.seg:from+r.seg]
+	end := s.staged + r.seg
+	r.mr, r.dst = e.MR, memory(e)[s.staged:end:end]
 	return nil
 }
 

@@ -164,5 +164,5 @@ func landingOf(wr *verbs.RecvWR) []byte {
 	if wr.SGE.MR == nil {
 		return nil
 	}
-	return wr.SGE.MR.Bytes[wr.SGE.Offset : wr.SGE.Offset+wr.SGE.Length]
+	return memory(&wr.SGE)
 }

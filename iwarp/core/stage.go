@@ -199,7 +199,7 @@ func (p *payload) next() []byte {
 				s.piece, s.pieceOff = s.piece+1, 0
 				continue
 			}
-			src = e.MR.Bytes[e.Offset : e.Offset+e.Length]
+			src = memory(e)
 		}
 		src = src[s.pieceOff:]
 		src = src[:min(uint32(len(src)), p.n)]

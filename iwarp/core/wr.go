@@ -59,6 +59,9 @@ func checkSGE(e *verbs.SGE, pd, shared verbs.PD) error {
 	return nil
 }
 
+// memory is the bytes of e, which has a region. They may end beyond what 32 bits can count.
+func memory(e *verbs.SGE) []byte { return e.MR.Bytes[e.Offset:][:e.Length] }
+
 // CheckRecv is EINVAL for a receive whose memory is not that of pd or shared (nil: none), or may not be written, or not large enough.
 func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
 	if err := checkSGE(&wr.SGE, pd, shared); err != nil {
