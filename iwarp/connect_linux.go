@@ -189,10 +189,14 @@ func (c *conn) connectFailed(now time.Time, err error) {
 	c.connectEvent(nil, err)
 }
 
-// retry connects again, with MPA revision 1: the peer hung up on our revision 2 Request, as some adapters do.
+// retry connects again, with MPA revision 1: the peer hung up on our revision 2 Request, as some
+// adapters do. The first connection is reset, which takes nothing from a peer that has said its
+// last: closed in order, it would be there until the peer has acknowledged that, and TCP cannot
+// have two between the same ports.
 func (c *conn) retry(now time.Time) {
 	posted, cfg := c.again, *c.dialed
 	c.again = nil
+	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // of an open socket: cannot fail
 	c.detach()
 	c.phase = phIdle
 	cfg.Revision = 1

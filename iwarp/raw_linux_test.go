@@ -41,6 +41,20 @@ func (r *raw) reset() {
 	r.close()
 }
 
+// lose has the socket receive nothing, as if each packet for it were lost on the way, or receive
+// again. What is lost is sent again: nobody has acknowledged it.
+func (r *raw) lose(on bool) {
+	r.t.Helper()
+	err := unix.SetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0)
+	if on {
+		none := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
+		err = unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &none})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // rawDial connects; on loopback that is done when connect returns.
 func rawDial(t testing.TB, to cmid.Addr) *raw {
 	t.Helper()

@@ -213,6 +213,45 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// TestFallbackFromAPort: the second attempt comes from the same address and port to the same peer,
+// although the peer has not acknowledged the end of the first one, as behind any round trip.
+func TestFallbackFromAPort(t *testing.T) {
+	for _, from := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
+		n := newNode(t)
+		l := rawListen(t)
+		h := n.id()
+		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(from)})
+		n.do(h, &cmid.SetOption{Option: cmid.OptionTOS, Value: 0x20})
+		n.do(h, &cmid.ResolveAddr{Dst: l.at})
+		n.wait(h, states.KindAddrResolved)
+		source := n.inst.Info(h).Local
+		n.qp(h, 0)
+		n.do(h, &cmid.Connect{})
+		first := l.accept(n)
+		first.frame(n)
+		first.lose(true)
+		if err := unix.Shutdown(first.fd, unix.SHUT_WR); err != nil {
+			t.Fatal(err)
+		}
+		c := n.in.ids[h].conn
+		turns(t, "the second attempt", func() bool { return c.phase == phConnecting || len(n.events) > 1 }, n)
+		first.reset() // it has lost the second attempt's beginning too, which TCP repeats
+		second := l.accept(n)
+		sa, err := unix.Getpeername(second.fd)
+		if err != nil || addrOf(sa) != source {
+			t.Errorf("bound to %s: the second attempt comes from %v, want %v (%v)", from, addrOf(sa), source, err)
+		}
+		if f := second.frame(n); f.Revision != 1 {
+			t.Errorf("bound to %s: the second Request is %+v, want revision 1", from, f)
+		}
+		if tos, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_IP, unix.IP_TOS); err != nil || tos != 0x20 {
+			t.Errorf("bound to %s: the second attempt's traffic class is %#x, want 0x20 (%v)", from, tos, err)
+		}
+		second.write(wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 1}))
+		n.wait(h, states.KindEstablished)
+	}
+}
+
 func TestFallbackOnlyOnce(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)
