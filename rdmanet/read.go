@@ -1,7 +1,9 @@
 package rdmanet
 
 import (
+	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -32,7 +34,7 @@ type reader struct {
 
 	held   []*rdma.Received
 	at     int  // of held[0]: what was read
-	inUse  bool // somebody reads held[0] without the lock
+	using  int  // of the oldest bytes: what somebody reads without the lock
 	finned bool // the peer has sent its FIN
 	shut   bool // CloseRead
 	err    error
@@ -65,7 +67,7 @@ func (r *reader) fits(n int) bool {
 	if r.small == nil {
 		r.small, r.from, r.to = blocks.Get().(*block), 0, 0
 	}
-	if r.to+n > len(r.small) && r.from > 0 {
+	if r.to+n > len(r.small) && r.from > 0 && r.using == 0 {
 		r.to = copy(r.small[:], r.small[r.from:r.to])
 		r.from = 0
 	}
@@ -82,15 +84,16 @@ func (r *reader) end(err error) (woke bool) {
 	return r.signal()
 }
 
-// discard gives back what was not read. The caller has mu.
+// discard gives back what was not read, but for the oldest that is in use, which its user gives back.
+// The caller has mu.
 func (r *reader) discard() {
-	if r.small != nil {
+	keep := 0
+	switch {
+	case r.using > 0 && r.small == nil:
+		keep = 1
+	case r.using == 0 && r.small != nil:
 		blocks.Put(r.small)
 		r.small = nil
-	}
-	keep := 0
-	if r.inUse {
-		keep = 1 // its user gives it back
 	}
 	for i := keep; i < len(r.held); i++ {
 		r.held[i].Release()
@@ -135,34 +138,43 @@ func (r *reader) read(p []byte) (n int, err error) {
 		return 0, err
 	}
 	if r.small == nil {
-		rest := r.borrow()
-		n = copy(p, rest)
+		n = copy(p, r.borrow(len(p)))
 		r.giveBack(n)
 		return n, nil
 	}
-	n = copy(p, r.small[r.from:r.to])
-	if r.from += n; r.from == r.to {
-		blocks.Put(r.small)
-		r.small = nil
-	}
+	n = copy(p, r.small[r.from:r.to]) // so little that the loop can wait
+	r.took(n)
 	return n, nil
 }
 
-// borrow is what was not read of the oldest message. It gives up mu until giveBack, so that the loop need not wait for the copying.
-func (r *reader) borrow() []byte {
-	r.inUse = true
-	rest := r.held[0].Data[r.at:]
+// borrow is the oldest bytes that were not read, at most so many. It gives up mu until giveBack, so
+// that the loop need not wait for their user. Nobody moves them meanwhile.
+func (r *reader) borrow(most int) []byte {
+	var rest []byte
+	if r.small != nil {
+		rest = r.small[r.from:r.to]
+	} else {
+		rest = r.held[0].Data[r.at:]
+	}
+	rest = rest[:min(most, len(rest))]
+	r.using = len(rest)
 	r.mu.Unlock()
 	return rest
 }
 
-// giveBack notes that n bytes were read, and gives the message back when that is all, or nobody will read the rest.
+// giveBack notes that n bytes were read, and gives the memory that they are in back when these were
+// the last in it, or nobody will read the rest.
 func (r *reader) giveBack(n int) {
 	r.mu.Lock()
-	r.inUse = false
+	r.using = 0
+	if r.small != nil {
+		r.took(n)
+		return
+	}
+	over := r.closed || r.shut
 	r.at += n
 	m := r.held[0]
-	if r.at < len(m.Data) && !r.closed && !r.shut {
+	if r.at < len(m.Data) && !over {
 		return
 	}
 	last := copy(r.held, r.held[1:])
@@ -171,6 +183,14 @@ func (r *reader) giveBack(n int) {
 	r.mu.Unlock()
 	m.Release()
 	r.mu.Lock()
+}
+
+// took notes that n bytes of the block were read.
+func (r *reader) took(n int) {
+	if r.from += n; r.from == r.to || r.closed || r.shut {
+		blocks.Put(r.small)
+		r.small = nil
+	}
 }
 
 // writeTo copies everything to w, without a buffer between. readErr is the stream's, err is w's.
@@ -184,26 +204,30 @@ func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 			return n, readErr, nil
 		}
 		var k int
-		if b := r.small; b != nil {
-			rest := b[r.from:r.to]
-			r.small = nil
-			r.mu.Unlock()
-			k, err = write(w, rest)
-			blocks.Put(b)
-			r.mu.Lock()
-		} else {
-			rest := r.borrow()
-			k, err = write(w, rest)
-			r.giveBack(k)
-		}
+		k, err = r.pass(w)
 		n += int64(k)
 	}
 	return n, nil, err
 }
 
-// write is w.Write, and io.ErrShortWrite for a Writer that does not say why it has not taken everything.
+// pass writes what is oldest to w. What w does not take stays the oldest, also when w panics.
+func (r *reader) pass(w io.Writer) (n int, err error) {
+	rest := r.borrow(math.MaxInt)
+	defer func() { r.giveBack(n) }()
+	return write(w, rest)
+}
+
+// errWriter is the error of a Writer whose count cannot be.
+var errWriter = errors.New("rdmanet: WriteTo's Writer says that it has taken what it was not given")
+
+// write is w.Write, and an error for a Writer that does not say why it has not taken everything, or
+// that cannot be believed.
 func write(w io.Writer, p []byte) (n int, err error) {
-	if n, err = w.Write(p); n < len(p) && err == nil {
+	n, err = w.Write(p)
+	switch {
+	case n < 0 || n > len(p):
+		return 0, errWriter
+	case n < len(p) && err == nil:
 		err = io.ErrShortWrite
 	}
 	return n, err

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -100,34 +102,94 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// WriteTo tells its writer's error and not the stream's, and goes on behind what was written.
+// WriteTo tells its writer's error and not the stream's, and reading goes on behind what was
+// written, whatever has come meanwhile and whatever Writes the bytes came in.
 func TestWriteToStopsAtTheWritersError(t *testing.T) {
-	client, server := pipe(t, openRuntime(t))
-	for _, size := range []int{100, 50_000} {
-		if _, err := client.Write(bytes.Repeat([]byte{1}, size)); err != nil {
-			t.Fatal(err)
-		}
-		n, err := io.Copy(&short{10}, server)
-		if n != 10 || !errors.Is(err, io.ErrShortWrite) {
-			t.Errorf("io.Copy said %d, %v", n, err)
-		}
-	}
-	// Of the small one, as of any buffer of io.Copy's, the rest is lost; of the large one it is still there.
-	if n, err := io.ReadFull(server, make([]byte, 50_000-10)); err != nil {
-		t.Errorf("%d bytes are left, %v", n, err)
+	for _, size := range []int{3000, 50_000} {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			client, server := pipe(t, openRuntime(t))
+			want := random(size + 20*1000)
+			if _, err := client.Write(want[:size]); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(server, make([]byte, 500)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := io.Copy(writeFunc(func(p []byte) (int, error) {
+				given := bytes.Clone(p)
+				for i := size; i < len(want); i += 1000 { // more than a block holds
+					if _, err := client.Write(want[i : i+1000]); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := client.CloseWrite(); err != nil {
+					t.Error(err)
+				}
+				for finned := false; !finned; runtime.Gosched() { // all has come
+					server.rd.mu.Lock()
+					finned = server.rd.finned
+					server.rd.mu.Unlock()
+				}
+				if !bytes.Equal(p, given) {
+					t.Error("the bytes have changed while they were written")
+				}
+				return 1000, io.ErrShortWrite
+			}), server)
+			if n != 1000 || !errors.Is(err, io.ErrShortWrite) {
+				t.Errorf("io.Copy said %d, %v", n, err)
+			}
+			if got, err := io.ReadAll(server); err != nil || !bytes.Equal(got, want[1500:]) {
+				t.Errorf("%d bytes are left, or others, of %d, %v", len(got), len(want)-1500, err)
+			}
+		})
 	}
 }
 
-// short is a writer that takes so many bytes.
-type short struct{ n int }
-
-func (s *short) Write(p []byte) (int, error) {
-	n := min(s.n, len(p))
-	s.n -= n
-	if n < len(p) {
-		return n, io.ErrShortWrite
+// A writer that panics, or ends its goroutine, in the middle of WriteTo has not taken the bytes.
+// Nobody else is harmed: neither the process, nor who reads afterwards.
+func TestWriteToSurvivesItsWriter(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("the writer's") }, "Goexit": runtime.Goexit} {
+		for _, size := range []int{3000, 50_000} {
+			t.Run(name+"/"+strconv.Itoa(size), func(t *testing.T) {
+				client, server := pipe(t, openRuntime(t))
+				want := random(size)
+				if _, err := client.Write(want); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					defer func() { _ = recover() }()
+					_, _ = server.WriteTo(writeFunc(func([]byte) (int, error) {
+						end()
+						return 0, nil
+					}))
+				}()
+				<-ended
+				got := make([]byte, size)
+				if n, err := io.ReadFull(server, got); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%d bytes are left, %v", n, err)
+				}
+			})
+		}
 	}
-	return n, nil
+}
+
+// A writer that says that it has taken more than there was, or less than nothing, has taken nothing.
+func TestWriteToDoesNotBelieveItsWriter(t *testing.T) {
+	for _, says := range []int{-1, 3001} {
+		client, server := pipe(t, openRuntime(t))
+		if _, err := client.Write(make([]byte, 3000)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := server.WriteTo(writeFunc(func([]byte) (int, error) { return says, nil }))
+		if n != 0 || err == nil {
+			t.Errorf("with %d WriteTo said %d, %v", says, n, err)
+		}
+		if n, err := io.ReadFull(server, make([]byte, 3000)); err != nil {
+			t.Errorf("%d bytes are left, %v", n, err)
+		}
+	}
 }
 
 // After CloseRead nothing is read, and the peer is not held up by what nobody reads.
