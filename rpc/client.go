@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,6 +24,8 @@ type Client struct {
 	addr  string
 	cfg   clientConfig
 	calls sync.Pool // of *call
+
+	streams atomic.Int64 // that no server has ended
 
 	mu      sync.Mutex
 	link    *link              // what calls go over; nil: none

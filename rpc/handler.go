@@ -18,6 +18,14 @@ type handler struct {
 	newReq func() any
 }
 
+// place is what a call that is not OnLoop takes a place of.
+func (h *handler) place() resource {
+	if h.stream != nil {
+		return streamPlaces
+	}
+	return callPlaces
+}
+
 // HandlerOption is an option of Handle, HandleRaw and HandleStream.
 type HandlerOption func(*handler)
 

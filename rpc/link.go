@@ -35,6 +35,7 @@ type link struct {
 	free     []uint16 // of slots
 	inUse    int
 	limit    int      // of slots
+	streams  int64    // as many may be open
 	methods  []uint16 // by method.index: the number it was declared with, counted from 1
 	declared uint16
 	draining bool  // the server wants no calls any more
@@ -142,6 +143,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	}
 	l.out.mu.Lock()
 	l.limit, l.max, l.peer, l.failed = min(h.calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
+	l.streams = int64(l.c.cfg.streamsOf(l.limit))
 	l.out.established(m.MaxMessage)
 	l.out.mu.Unlock()
 	l.tell(nil)
@@ -201,9 +203,11 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 			c.err = l.ended(c.m, f)
 			c.next, lost = lost, c
 		}
+		if s.busy {
+			l.vacate(i)
+		}
 		*s = slot{}
 	}
-	l.inUse = 0
 	l.out.mu.Unlock()
 	l.finish(lost)
 	l.c.sys.ProcessRegistry.Remove(l.missed.pid)
@@ -348,6 +352,9 @@ func (l *link) refused() (list *call) {
 
 // vacate has a slot used again. out.mu is held.
 func (l *link) vacate(i int) {
+	if l.slots[i].stream {
+		l.c.streams.Add(-1)
+	}
 	l.slots[i].call, l.slots[i].busy = nil, false
 	l.free = append(l.free, uint16(i))
 	l.inUse--
@@ -431,6 +438,8 @@ func (l *link) refusal(m *method) error {
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case l.inUse >= l.limit:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
+	case m.stream && l.c.streams.Load() >= l.streams:
+		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many streams are open"}
 	}
 	return nil
 }
@@ -459,6 +468,9 @@ func (l *link) enter(c *call) callID {
 		l.slots = append(l.slots, slot{})
 	}
 	l.inUse++
+	if c.m.stream {
+		l.c.streams.Add(1)
+	}
 	s := &l.slots[i]
 	s.use++
 	s.call, s.busy, s.stream = c, true, c.m.stream

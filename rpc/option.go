@@ -34,13 +34,15 @@ func (o bothOption) client(c *clientConfig)   { o(&c.config) }
 // config is what both sides can be told.
 type config struct {
 	calls        int // in flight on a connection
+	streams      int // of them; 0: half
 	interceptors []Interceptor
 	id           []rdma.IDOption
 }
 
 type serverConfig struct {
 	config
-	all int // calls in flight on all connections
+	all        int // calls in flight on all connections
+	allStreams int
 }
 
 type clientConfig struct {
@@ -54,12 +56,15 @@ type clientConfig struct {
 
 const (
 	defaultCalls  = 1024
-	defaultAll    = 4096
+	defaultAll    = 4096 // calls, and streams
 	defaultWindow = 64 << 10
 )
 
+// streamsOf is how many of so many calls of a connection may be streams.
+func (c *config) streamsOf(calls int) int { return cmp.Or(c.streams, (calls+1)/2) }
+
 func newServerConfig(opts []ServerOption) serverConfig {
-	c := serverConfig{config: config{calls: defaultCalls}, all: defaultAll}
+	c := serverConfig{config: config{calls: defaultCalls}, all: defaultAll, allStreams: defaultAll}
 	for _, o := range opts {
 		o.server(&c)
 	}
@@ -83,10 +88,25 @@ func WithMaxCalls(n int) Option {
 	return bothOption(func(c *config) { c.calls = min(max(n, 1), maxSlots-1) })
 }
 
-// WithMaxCallsInAll says how many calls may be in flight on all connections of a server: 4,096. It is also the most goroutines that
-// handlers run on. What comes beyond is refused on the loop, before any handler: ErrOverloaded.
+// WithMaxStreams says how many of the calls of WithMaxCalls may be streams, which can go on for
+// ever: half of them, so that calls always find a place. A server counts the streams of each
+// connection, a client all that it has open. ErrOverloaded.
+func WithMaxStreams(n int) Option {
+	return bothOption(func(c *config) { c.streams = max(n, 1) })
+}
+
+// WithMaxCallsInAll says how many calls may be in flight on all connections of a server, streams and
+// OnLoop handlers apart: 4,096. Clients' addresses share it, and the connections of an address share
+// what that has: docs/rpc.md, "Shares". What comes beyond is refused on the loop, before any
+// handler: ErrOverloaded. Handlers run on so many goroutines at most, and as many more as there may
+// be streams.
 func WithMaxCallsInAll(n int) ServerOption {
 	return serverOption(func(c *serverConfig) { c.all = max(n, 1) })
+}
+
+// WithMaxStreamsInAll is WithMaxCallsInAll for streams: 4,096. A single address may have about half.
+func WithMaxStreamsInAll(n int) ServerOption {
+	return serverOption(func(c *serverConfig) { c.allStreams = max(n, 1) })
 }
 
 // WithInterceptors adds interceptors, outermost first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type Server struct {
 	log     *slog.Logger
 	cfg     serverConfig
 	workers workers
+	shares  shares
 
 	inFlight atomic.Int64 // admitted and not answered
 	draining atomic.Bool
@@ -42,7 +44,10 @@ func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
 	s.log = s.sys.Logger()
-	s.workers.max = s.cfg.all
+	s.workers.max = s.cfg.all + s.cfg.allStreams
+	s.shares.total = amounts{callPlaces: s.cfg.all, streamPlaces: s.cfg.allStreams}
+	s.shares.each = amounts{callPlaces: s.cfg.calls, streamPlaces: s.cfg.streamsOf(s.cfg.calls)}
+	s.shares.peers = make(map[netip.Addr]*peerShare)
 	return s
 }
 
@@ -206,12 +211,12 @@ func (s *Server) leave(c *serverConn) {
 }
 
 // admit takes a call in, or says why it is refused.
-func (s *Server) admit() (refused Code) {
-	n := s.inFlight.Add(1)
+func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
+	s.inFlight.Add(1)
 	switch {
 	case s.draining.Load():
 		refused = CodeDraining
-	case n > int64(s.cfg.all):
+	case !h.inline && !s.shares.take(&c.share, h.place(), 1):
 		refused = CodeOverloaded
 	default:
 		return 0

@@ -86,10 +86,18 @@ func (call *serverCall) spell(err error) (code Code, text string, details []byte
 	return wireError(err)
 }
 
+// leave gives the call's place to others.
+func (call *serverCall) leave() {
+	if !call.h.inline {
+		call.c.s.shares.give(&call.c.share, call.h.place(), 1)
+	}
+	call.c.s.answered()
+}
+
 // answer puts the answer, and reports whether the loop has to be told.
 func (call *serverCall) answer(reply []byte, err error, scratch []byte) (tell bool) {
 	c := call.c
-	defer c.s.answered()
+	defer call.leave()
 	h := header{typ: frameReply, call: call.id}
 	if err == nil && headerLen+len(reply) > c.limit {
 		err = &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-headerLen)}

@@ -30,6 +30,7 @@ type serverConn struct {
 	head, tail *serverCall
 
 	calls []*serverCall // by slot; out.mu
+	share connShare
 }
 
 // parked is a message whose rest waits until answers have gone.
@@ -97,6 +98,7 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 		ours.calls = 0
 	default:
 		c.joined = true
+		c.s.shares.join(&c.share, m.Peer)
 		c.window = int64(h.window) << 10
 		ctx.Send(c.id, &rdma.Accept{PrivateData: ours.put()})
 		return
@@ -147,6 +149,7 @@ func (c *serverConn) closed(err error) {
 	}
 	c.forget()
 	if c.joined {
+		c.s.shares.leave(&c.share)
 		c.s.leave(c)
 	}
 }
@@ -305,7 +308,7 @@ func (c *serverConn) call(h header, body []byte) error {
 			return nil
 		}
 	}
-	if code := c.s.admit(); code != 0 {
+	if code := c.s.admit(c, hd); code != 0 {
 		c.refuse(h.call, code, "")
 		return nil
 	}
@@ -321,7 +324,7 @@ func (c *serverConn) call(h header, body []byte) error {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
 	if !c.enter(call) {
-		c.s.answered()
+		call.leave()
 		return violation("call %#x has the place of one that was not answered", h.call)
 	}
 	if c.tail == nil {

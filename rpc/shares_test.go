@@ -1,0 +1,216 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle")
+
+var stuck = NewRawMethod("test.Stuck")
+
+// handleIdle has streams of idle say nothing for as long as somebody wants to hear it.
+func handleIdle(s *Server) {
+	HandleStream(s, idle, func(ctx context.Context, _ *wrapperspb.Int64Value, _ *Sender[Bytes]) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+}
+
+// at is a runtime on a machine of its own.
+func (r *rig) at(addr string) *rdma.Runtime { return r.Host("host "+addr, addr) }
+
+// rawFrom is rawClient from another machine.
+func (r *rig) rawFrom(rt *rdma.Runtime) *raw {
+	r.t.Helper()
+	p := r.Probe()
+	c := &raw{p, rt.CreateID(p.PID())}
+	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+	actortest.Next[*rdma.Established](p)
+	return c
+}
+
+// begin makes calls in slots from first on, of a method that was declared.
+func (c *raw) begin(h header, first, n int, body string) {
+	frames := make([][]byte, n)
+	for i := range frames {
+		h.typ, h.call = frameCall, callID(first+i)
+		frames[i] = frame(h, body)
+	}
+	c.say(frames...)
+}
+
+// tally counts the answers that have come to an actor, by their code; replies are 0.
+func (c *raw) tally(t *testing.T, n int) map[Code]int {
+	t.Helper()
+	codes := make(map[Code]int)
+	for seen := 0; seen < n; {
+		for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
+			h, _, rest, err := parseFrame(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data = rest; h.typ == frameError && h.flags&flagRefused == 0 {
+				t.Fatal("a handler was called for ", Code(h.number))
+			}
+			codes[Code(h.number)]++
+		}
+	}
+	return codes
+}
+
+// Whoever holds all the streams and calls that a server lets one machine have leaves others what
+// they need: a call that blocks, one on the loop, and a stream, from another connection of the same
+// machine and from another machine. What is too much is refused at once.
+func TestIdleStreamsStarveNobody(t *testing.T) {
+	for name, method := range map[string]string{"streams": "test.Idle", "calls": "test.Stuck"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rigConfig{}, func(s *Server) {
+				handleEcho(s)
+				handleCount(s)
+				handleIdle(s)
+				HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				HandleRaw(s, nowhere, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, OnLoop())
+			}, func(r *rig) {
+				far := r.at("10.0.0.9")
+				h := header{}
+				if method == "test.Idle" {
+					h.flags = flagStream
+				}
+				for range 8 {
+					c := r.rawClient()
+					c.say(frame(header{typ: frameDeclare}, method))
+					c.begin(h, 0, 1024, "")
+				}
+				r.Wait()
+				held := r.s.InFlight()
+				if held < 1000 || held >= defaultAll {
+					r.t.Errorf("one machine holds %d places", held)
+				}
+				for from, rt := range map[string]*rdma.Runtime{"the same machine": r.Runtime(), "another machine": far} {
+					c, err := Dial(r.t.Context(), rt, r.addr)
+					if err != nil {
+						r.t.Fatal(err)
+					}
+					for _, m := range []RawMethod{echo, nowhere} {
+						if _, err := CallRaw(r.t.Context(), c, m, nil, nil); err != nil {
+							r.t.Errorf("%s: %v", from, err)
+						}
+					}
+					in, err := Open(r.t.Context(), c, count, wrapperspb.Int64(3))
+					for err == nil {
+						_, err = in.Recv()
+					}
+					if !errors.Is(err, io.EOF) {
+						r.t.Errorf("%s: %v", from, err)
+					}
+					c.Close()
+				}
+			})
+		})
+	}
+}
+
+// A machine that comes later has its share, and so have those behind it: what is left is shared out
+// by the same rule, and a place is there for who has none.
+func TestStreamsAreSharedFairly(t *testing.T) {
+	inWorld(t, rigConfig{server: []ServerOption{WithMaxStreamsInAll(64), WithMaxStreams(64), WithMaxCalls(100)}}, func(s *Server) {
+		handleIdle(s)
+	}, func(r *rig) {
+		var got []int
+		for _, from := range []string{"10.0.0.11", "10.0.0.12", "10.0.0.13", "10.0.0.14", "10.0.0.15", "10.0.0.16", "10.0.0.17"} {
+			before := r.s.InFlight()
+			rt := r.at(from)
+			for range 3 {
+				c := r.rawFrom(rt)
+				c.say(frame(header{typ: frameDeclare}, "test.Idle"))
+				c.begin(header{flags: flagStream}, 0, 64, "")
+			}
+			r.Wait()
+			got = append(got, r.s.InFlight()-before)
+		}
+		// Of 64 four are kept. 31, then half of the rest, ...
+		if got[0] < 28 || got[0] > 32 || got[1] < 13 || got[6] < 1 {
+			r.t.Errorf("the machines have %v streams", got)
+		}
+	})
+}
+
+// Streams beyond their limit are refused where they are opened, and leave room for calls.
+func TestStreamsLeaveRoomForCalls(t *testing.T) {
+	inWorld(t, rigConfig{client: []ClientOption{WithMaxCalls(10)}}, func(s *Server) {
+		handleEcho(s)
+		handleCount(s)
+	}, func(r *rig) {
+		var open []*Receiver[wrapperspb.Int64Value]
+		for range 5 {
+			in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			open = append(open, in)
+		}
+		_, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1))
+		want(r.t, err, ErrOverloaded, FateNotSent)
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+		for _, in := range open {
+			in.Close()
+		}
+		r.Wait()
+		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		in.Close()
+		r.Disconnect(r.c.link.id)
+		r.Wait()
+		if n := r.c.streams.Load(); n != 0 {
+			r.t.Errorf("%d streams are open after their connection", n)
+		}
+	})
+}
+
+// A server counts the streams of a connection itself: its client need not have a limit of its own.
+func TestStreamsOfAConnection(t *testing.T) {
+	inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(8)}}, func(s *Server) {
+		handleEcho(s)
+		handleIdle(s)
+	}, func(r *rig) {
+		c := r.rawClient()
+		c.say(frame(header{typ: frameDeclare}, "test.Idle"), frame(header{typ: frameDeclare, number: 1}, "test.Echo"))
+		c.begin(header{flags: flagStream}, 0, 8, "")
+		if n := c.tally(r.t, 4)[CodeOverloaded]; n != 4 {
+			r.t.Errorf("%d of 8 streams were refused", n)
+		}
+		c.begin(header{number: 1}, 4, 4, "")
+		if n := c.tally(r.t, 4)[0]; n != 4 {
+			r.t.Errorf("%d of 4 calls beside them were answered", n)
+		}
+		if n := r.s.InFlight(); n != 4 {
+			r.t.Errorf("%d streams are open", n)
+		}
+	})
+}
+
+// What clients are counted by.
+func TestSourceOf(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[fe80::1%eth0]:7": "fe80::", "[2001:db8:1:2:3::4]:9": "2001:db8:1:2::",
+	} {
+		if got := sourceOf(rdma.MustAddr(addr)).String(); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}
