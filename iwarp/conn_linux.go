@@ -359,6 +359,9 @@ func (c *conn) timeout() {
 		if c.core.Stalled(now) {
 			c.input()
 		}
+		if c.core.HoldOver(now) && unacked(c.fd) > 0 {
+			c.core.HoldOn(now)
+		}
 		c.core.Timeout(now)
 		c.output(now)
 		c.settle(now)

@@ -153,11 +153,7 @@ func (q *queuePair) Went() uint64 {
 	if c == nil || c.fd < 0 {
 		return 0
 	}
-	left, err := unix.IoctlGetInt(c.fd, unix.SIOCOUTQ)
-	if err != nil {
-		left = 0 // it has ended
-	}
-	return c.went - uint64(left)
+	return c.went - uint64(unacked(c.fd))
 }
 
 // Destroy flushes and frees the queue pair. A connection ends with it; a request that was not answered stays.

@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -175,6 +176,35 @@ func TestNoTCPAnswer(t *testing.T) {
 		t.Errorf("no TCP answer: %v, want Unreachable -110", e)
 	}
 	flushed(t, n, 1)
+}
+
+// TestHoldOffLostReply: what a responder has posted does not catch up with a Reply that was lost on
+// the way and is sent again: soft-iWARP reads both together, which it cannot take.
+func TestHoldOffLostReply(t *testing.T) {
+	n := newNode(t)
+	lh, at := n.listen("127.0.0.1:0")
+	r := rawDial(t, at)
+	r.write(wire.AppendFrame(nil, &wire.Frame{Revision: 1}))
+	child := n.wait(lh, states.KindConnectRequest).child
+	qp := n.qp(child, 0)
+	r.lose(true)
+	n.do(child, &cmid.Accept{})
+	n.wait(child, states.KindEstablished)
+	qp.send(1, "hello")
+	c := n.in.ids[child].conn
+	held := time.Now().Add(150 * time.Millisecond) // the pause is 100 ms
+	turns(t, "the end of the first pause", func() bool { return time.Now().After(held) }, n)
+	r.lose(false)
+	reply := wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 1})
+	turns(t, "the Reply", func() bool { r.read(); return len(r.got) >= len(reply) }, n)
+	if !bytes.Equal(r.got, reply) {
+		t.Errorf("with the Reply came %x", r.got[len(reply):])
+	}
+	r.got = nil
+	turns(t, "the message", func() bool { r.read(); return len(r.got) > 0 }, n)
+	if _, ok := c.core.Deadline(); ok {
+		t.Error("a deadline is left")
+	}
 }
 
 // TestFallback: a peer that hangs up on revision 2 is asked again with revision 1, with the receives posted before.

@@ -130,6 +130,15 @@ func setTOS(fd int, tos uint8) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos)) // for an IPv6 socket: of its IPv4 packets
 }
 
+// unacked is how many bytes fd's peer has not acknowledged; 0 when there is no connection any more.
+func unacked(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // sockError takes the error pending on fd.
 func sockError(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)

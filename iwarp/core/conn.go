@@ -14,7 +14,7 @@ import (
 const (
 	replyTimeout   = 10 * time.Second       // an initiator waits for the Reply, as siw does
 	requestTimeout = 5 * time.Second        // a responder waits for the Request, as siw does
-	holdOff        = 100 * time.Millisecond // a responder's first FPDU stays this far behind its Reply
+	holdOff        = 100 * time.Millisecond // a responder's first FPDU stays this far behind its Reply, once the peer has that
 	messageTimeout = 30 * time.Second       // without a byte in the middle of a message
 	fin            = 5 * time.Second        // for the peer's FIN after ours
 	finAfterError  = time.Second            // the same when we have just sent a Terminate or a reject

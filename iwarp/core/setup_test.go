@@ -166,6 +166,34 @@ func TestHoldOff(t *testing.T) {
 	}
 }
 
+// TestHoldOffLostReply: the pause begins anew when the peer has the Reply, be it ever so late.
+func TestHoldOffLostReply(t *testing.T) {
+	s := newSide(t, "responder", core.Config{})
+	s.c.Start(t0)
+	s.c.Input(t0, frame(wire.Frame{Revision: 1}))
+	if err := s.c.Accept(t0, nil, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.take(1 << 30)
+	s.postSend(1, "hello", 0)
+	s.out = nil
+	at := 100 * time.Millisecond
+	for ; at < time.Second; at += 100 * time.Millisecond {
+		if s.at(at); !s.c.HoldOver(s.now) {
+			t.Fatalf("the pause is not over after %v", at)
+		}
+		s.c.HoldOn(s.now)
+		s.c.Timeout(s.now)
+		s.quiet("the Reply is not acknowledged")
+	}
+	s.fire("the Reply may have come just now", at)
+	s.quiet("the Reply may have come just now")
+	s.fire("the end of the hold-off", at+100*time.Millisecond)
+	if got := s.take(1 << 30); !bytes.Equal(got, send(1, "hello")) {
+		t.Errorf("after the hold-off: %x", got)
+	}
+}
+
 // TestKick: an initiator that hears nothing sends an empty Write 2, 20 and 200 ms after its first FPDU, and none once it does.
 func TestKick(t *testing.T) {
 	kick := fpdu(wire.Header{Tagged: true, Last: true, STag: 1})

@@ -30,6 +30,7 @@ type tx struct {
 	kicks  uint8     // kicks armed so far; kicksOver: no more
 	ctl    ctl
 	held   bool // responder: nothing may be sent yet
+	late   bool // responder: when last looked, the peer did not have the Reply
 	drain  bool // finishing: everything queued still goes
 
 	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.at(oldRead), unless it is the
@@ -235,10 +236,28 @@ func (c *Conn) armKick(now time.Time) {
 	}
 }
 
+// HoldOver is true when Timeout would end a responder's pause behind its Reply. See whether the
+// peer has acknowledged that, else HoldOn.
+func (c *Conn) HoldOver(now time.Time) bool {
+	at := c.tx.wireAt
+	return !c.cfg.Initiator && !at.IsZero() && !now.Before(at)
+}
+
+// HoldOn says that the peer has not acknowledged the Reply. What is sent now would come with it, so
+// a whole pause follows the Reply that is sent again.
+func (c *Conn) HoldOn(now time.Time) {
+	c.tx.wireAt, c.tx.late = now.Add(holdOff), true
+}
+
 // wireTimeout ends the hold-off, or kicks.
 func (c *Conn) wireTimeout(now time.Time) {
 	c.tx.wireAt = time.Time{}
-	if !c.cfg.Initiator {
+	switch {
+	case c.cfg.Initiator:
+	case c.tx.late: // the peer may have the Reply since just now
+		c.tx.wireAt, c.tx.late = now.Add(holdOff), false
+		return
+	default:
 		c.tx.held = false
 		return
 	}
