@@ -438,6 +438,14 @@ func errorCases(t *testing.T) []errorCase {
 	id = inState(states.Connecting)
 	add("Rejected: by the application", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: 28}))
 	id = inState(states.Connecting)
+	add("Rejected: by the application, with a reason in the private data", event(id, time.Millisecond, &DriverEvent{
+		Kind: states.KindRejected, Status: 28, PrivateData: []byte("this is a \"chat/1\" server\x00\x00"), // InfiniBand pads
+	}))
+	id = inState(states.Connecting)
+	add("Rejected: by the application, with private data that is no text", event(id, time.Millisecond, &DriverEvent{
+		Kind: states.KindRejected, Status: 28, PrivateData: []byte("\x1b[2Jall is well"),
+	}))
+	id = inState(states.Connecting)
 	add("Rejected: nobody listens (iWARP)", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: -111}))
 	id = inState(states.Connecting)
 	add("Unreachable: no answer", event(id, 10*time.Second, &DriverEvent{Kind: states.KindUnreachable, Status: -110}))

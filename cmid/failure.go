@@ -152,6 +152,9 @@ type (
 	AddrInfoError struct{ FailureBase }
 )
 
+// Error is the whole story in one line, with what the peer's application has said in its private data.
+func (r *Rejected) Error() string { return r.FailureBase.Error() + said(r.PrivateData) }
+
 func (*CommandFailed) Kind() states.Kind  { return states.KindCommandFailed }
 func (*AddrError) Kind() states.Kind      { return states.KindAddrError }
 func (*RouteError) Kind() states.Kind     { return states.KindRouteError }

@@ -1,8 +1,11 @@
 package cmid
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Events in one line each, for logs. Addresses are written as failures write them: this side -> the other, whoever has begun.
@@ -132,6 +135,18 @@ func private(data []byte) string {
 		return ""
 	}
 	return fmt.Sprintf(", %d bytes of private data", len(data))
+}
+
+// said is what a peer's application has given as its reason: text is quoted, so that it cannot pass for ours.
+func said(data []byte) string {
+	data = bytes.TrimRight(data, "\x00") // InfiniBand pads
+	switch {
+	case len(data) == 0:
+		return ""
+	case utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Sprintf("; the peer says %q", data)
+	}
+	return private(data)
 }
 
 func because(err error) string {

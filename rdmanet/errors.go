@@ -3,7 +3,6 @@ package rdmanet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -47,9 +46,7 @@ func (f *failure) Temporary() bool { return false }
 // dialError is the cause of a Dial's OpError.
 func dialError(err error) error {
 	var rejected *rdma.Rejected
-	if errors.As(err, &rejected) && len(rejected.PrivateData) > 0 {
-		err = fmt.Errorf("the peer says %q: %w", rejected.PrivateData, err)
-	}
+	errors.As(err, &rejected)
 	var errno unix.Errno
 	switch {
 	case errors.As(err, &errno):

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,14 +43,15 @@ type Client struct {
 }
 
 // Dial connects to a server and returns when the connection is there. ctx is for that first connection only: later ones are made when
-// one is lost, until Close.
+// one is lost, until Close. Its error is an *Error: ErrUnavailable, or what is known better (ErrForeignPeer, ErrVersion, ErrDraining,
+// ErrDeadline, context.Canceled), with the cause in it.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOption) (*Client, error) {
 	c := &Client{
 		rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts),
 		links: make(map[*link]struct{}), ready: make(chan struct{}),
 	}
 	if err := rdma.MayWait(); err != nil {
-		return nil, fmt.Errorf("rpc: dial %s: %w", addr, err)
+		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
 	}
 	told := make(chan error, 1)
 	c.mu.Lock()
@@ -59,13 +61,24 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOpti
 	select {
 	case err = <-told:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
+		err = contextError(ctx, &method{}, FateNotSent)
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("rpc: dial %s: %w", addr, err)
+		return nil, dialError(addr, err)
 	}
 	return c, nil
+}
+
+// dialError is Dial's error.
+func dialError(addr string, err error) error {
+	e := Error{Code: CodeUnavailable, Err: err}
+	if known, ok := err.(*Error); ok { //nolint:errorlint // one inside of a failure is not of ours
+		e = *known
+	}
+	e.Message = strings.TrimSuffix("dial "+addr+": "+e.Message, ": ")
+	e.Fate = FateNotSent
+	return &e
 }
 
 // connect begins a connection. mu is held.
@@ -148,7 +161,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		case !c.cfg.wait, c.last:
 			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
 		case c.waiting >= c.cfg.calls:
-			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection"}
+			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection", Err: c.why}
 		}
 		ready := c.ready
 		c.waiting++
@@ -163,13 +176,25 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		c.mu.Lock()
 		c.waiting--
 		if ctx.Err() != nil {
-			return nil, contextError(ctx, m, FateNotSent)
+			return nil, because(contextError(ctx, m, FateNotSent), c.why)
 		}
 		if held != nil {
 			return nil, &Error{Code: CodeCanceled, Method: m.name, Fate: FateNotSent, Err: held}
 		}
 	}
 	return c.link, nil
+}
+
+// because says in the error of a call that has waited for a connection why there was none.
+func because(e *Error, why error) error {
+	switch {
+	case why == nil:
+	case e.Err == nil:
+		e.Err = fmt.Errorf("waiting for a connection: %w", why)
+	default:
+		e.Err = fmt.Errorf("%w, waiting for a connection: %w", e.Err, why)
+	}
+	return e
 }
 
 // InFlight is how many calls wait for the server, those included whose callers have gone.

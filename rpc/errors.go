@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -139,8 +140,8 @@ func (f Fate) String() string {
 // NotExecuted reports whether the handler was certainly not called, so that any call may be repeated.
 func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
 
-// Error is why a call failed. A handler may return one (or wrap it) to say code, message and details; what it says in the other fields
-// stays where it is.
+// Error is why a call failed. A handler may return one to say code, message and details; what it says in the other fields stays where
+// it is. One that wraps it (with %w) says its own text around the message.
 type Error struct {
 	Code    Code
 	Message string // the handler's error, or more about the code
@@ -232,10 +233,17 @@ func codeOf(err error) Code {
 func wireError(err error) (code Code, text string, details []byte) {
 	var e *Error
 	if errors.As(err, &e) && e.Code != 0 {
-		if e.Message == "" && e.Err != nil {
-			return e.Code, e.Err.Error(), e.Details
+		text = e.Message
+		if text == "" && e.Err != nil {
+			text = e.Err.Error()
 		}
-		return e.Code, e.Message, e.Details
+		if of := sentinelOf(e.Code); err != error(e) { // it is wrapped: what is around it is said, too
+			if text == "" && of != nil {
+				text = of.text
+			}
+			text = strings.Replace(err.Error(), e.Error(), text, 1)
+		}
+		return e.Code, text, e.Details
 	}
 	code = codeOf(err)
 	text = err.Error()

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -97,16 +98,14 @@ func (l *link) receive(ctx actor.Context) {
 	case *rdma.Established:
 		l.established(ctx, m)
 	case *rdma.Rejected:
-		l.cause = rejected(m)
+		l.hangUp(ctx, rejected(m))
 	case *rdma.SendFailed:
 		if lostFrames(m) {
 			l.unsure = true
 			l.hangUp(ctx, m)
 		}
-	case rdma.Failure:
-		if l.cause == nil {
-			l.cause = m
-		}
+	case rdma.Failure: // not every one costs the identifier
+		l.hangUp(ctx, m)
 	case *hangUp:
 		l.hangUp(ctx, m.cause)
 	case *rdma.Closed:
@@ -120,6 +119,8 @@ func (l *link) receive(ctx actor.Context) {
 func rejected(m *rdma.Rejected) error {
 	h, ok := parseHello(m.PrivateData)
 	switch {
+	case !ok && len(bytes.Trim(m.PrivateData, "\x00")) > 0: // InfiniBand pads
+		return &Error{Code: CodeForeign, Fate: FateNotSent, Err: m}
 	case !ok:
 		return m
 	case h.version != helloVersion:

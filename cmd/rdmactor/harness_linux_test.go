@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -174,6 +175,7 @@ type stranger struct {
 	heard       func(*conn, buffer) error
 	finished    bool
 	deaf        atomic.Bool   // does not answer requests
+	rejects     atomic.Bool   // says what it is instead of accepting
 	asked       chan struct{} // closed when a request came that is not answered
 	gone        chan struct{} // closed when its connection has ended
 }
@@ -235,9 +237,12 @@ func (st *stranger) other(id *cmid.ID, ev cmid.Event) error {
 	if _, ok := ev.(*cmid.ConnectRequest); !ok {
 		return ev.(error)
 	}
-	if st.deaf.Load() {
+	switch {
+	case st.deaf.Load():
 		close(st.asked)
 		return nil
+	case st.rejects.Load():
+		return errors.Join(id.Reject([]byte("this is a chat/1 server")), id.Destroy())
 	}
 	st.c = st.s.newConn(id, st)
 	st.c.expect("accepting")

@@ -224,6 +224,13 @@ func TestNobody(t *testing.T) {
 	begin(t, nil, "ping", "-s", "-a", "203.0.113.1").mustFail("bind_addr", "EADDRNOTAVAIL")
 }
 
+// TestRejected: what the server says when it rejects is for the user to read.
+func TestRejected(t *testing.T) {
+	st := meet(t, "", nil, nil)
+	st.rejects.Store(true)
+	dial(t, st.port, "-C", "1").mustFail("connecting", `the peer says "this is a chat/1 server"`)
+}
+
 func TestInterrupt(t *testing.T) {
 	srv := serve(t, "-P")
 	cl := dialForever(t, srv.port)
