@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"hash/crc32"
-)
+import "encoding/binary"
 
 // FPDU sizes, in bytes (RFC 5044 section 4).
 const (
@@ -24,11 +21,6 @@ func PadLen(n int) int { return -(LengthLen + n) & 3 }
 
 // FPDULen is the length of the FPDU that carries a ULPDU of n bytes.
 func FPDULen(n int) int { return LengthLen + n + PadLen(n) + CRCLen }
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// UpdateCRC adds p to the CRC32c of what came before: 0 to begin with. It covers length, ULPDU and pad.
-func UpdateCRC(crc uint32, p []byte) uint32 { return crc32.Update(crc, castagnoli, p) }
 
 // Checksum is the CRC that f should have.
 func (f *FPDU) Checksum() uint32 {
