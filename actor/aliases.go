@@ -138,6 +138,8 @@ type (
 	MulticastError = cmid.MulticastError
 	// AddrInfoError answers GetAddrInfo, and Dial and Serve when the name does not resolve.
 	AddrInfoError = cmid.AddrInfoError
+	// ListenFailed is the end of a listener whose socket the system has taken (ours).
+	ListenFailed = cmid.ListenFailed
 	// RejectReason is why a peer rejected.
 	RejectReason = cmid.RejectReason
 )

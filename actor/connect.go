@@ -228,6 +228,9 @@ func (it *ident) oblige(ev Event) {
 		it.failed(ev)
 	case *cmid.ConnectError:
 		it.failed(ev)
+	case *cmid.ListenFailed:
+		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", ev)...)
+		it.failed(ev)
 	}
 }
 

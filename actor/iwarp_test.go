@@ -3,7 +3,9 @@ package actor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -127,4 +129,38 @@ func TestPortInUse(t *testing.T) {
 	is(t, f, unix.EADDRNOTAVAIL) // the kernel's answer where loopback or a wildcard takes part
 	c, _ := next[*Closed](p)
 	is(t, c.Err, unix.EADDRNOTAVAIL) // the kernel's answer where loopback or a wildcard takes part
+}
+
+// TestListenerKilled: the owner of a listener whose socket the system has taken is told, and the
+// identifier ends.
+func TestListenerKilled(t *testing.T) {
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	server := newProbe(t, sys, rt.OnLoop(), nil)
+	_, at := listen(server, rt, "127.0.0.1:0")
+	if err := unix.Shutdown(listeningAt(t, at), unix.SHUT_RDWR); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := next[*ListenFailed](server)
+	is(t, f, unix.EINVAL)
+	closed, _ := next[*Closed](server)
+	if !errors.Is(closed.Err, unix.EINVAL) || !errors.As(closed.Err, &f) {
+		t.Errorf("closed: %v", closed.Err)
+	}
+}
+
+// listeningAt is the file descriptor of this process that listens there.
+func listeningAt(t *testing.T, at string) int {
+	t.Helper()
+	for fd := range 1 << 12 {
+		if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || on == 0 {
+			continue
+		}
+		sa, err := unix.Getsockname(fd)
+		if in4, ok := sa.(*unix.SockaddrInet4); ok && err == nil && strings.HasSuffix(at, fmt.Sprintf(":%d", in4.Port)) {
+			return fd
+		}
+	}
+	t.Fatalf("nobody listens at %s", at)
+	return -1
 }

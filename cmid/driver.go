@@ -84,9 +84,10 @@ type (
 // Upcalls is what an Instance tells, on the loop, possibly from inside Do.
 type Upcalls interface {
 	// Event tells what happened to h. For states.KindConnectRequest h is the listener's and
-	// ev.Child the new identifier's handle, from NewHandle. states.KindQPFailed, which is not
-	// rdma_cm's, is for a queue pair that fails by itself. ev and its PrivateData are the driver's
-	// again when Event returns.
+	// ev.Child the new identifier's handle, from NewHandle. Not rdma_cm's are
+	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for a
+	// listener that gets no requests any more. ev and its PrivateData are the driver's again when
+	// Event returns.
 	Event(h Handle, ev *DriverEvent)
 	// Done ends a Do that returned ErrPending.
 	Done(h Handle, cmd Command, err error)

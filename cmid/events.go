@@ -15,6 +15,12 @@ func (id *ID) event(ev *DriverEvent) {
 		id.ch.sink(id, &QPFailed{EventBase{ID: id.handle}}, nil)
 		return
 	}
+	if ev.Kind == states.KindListenFailed { // likewise
+		if id.state == states.Listening {
+			id.ch.sink(id, id.typed(ev, id.state, nil), nil)
+		}
+		return
+	}
 	before := id.state
 	next, v := states.Step(id.Flavor(), id.state, states.Occurred(ev.Kind))
 	switch {
@@ -152,6 +158,8 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 		return &AddrInfoResolved{EventBase: base, Info: ev.AddrInfo}
 	case states.KindAddrInfoError:
 		return &AddrInfoError{fail("resolve_addrinfo")}
+	case states.KindListenFailed:
+		return &ListenFailed{fail("listen")}
 	case states.KindUser:
 		return &User{EventBase: base, Arg: ev.Arg}
 	case states.KindInternal:

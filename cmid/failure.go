@@ -150,6 +150,10 @@ type (
 	MulticastError struct{ FailureBase }
 	// AddrInfoError answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_ERROR.
 	AddrInfoError struct{ FailureBase }
+	// ListenFailed says that a listener gets no requests any more, because the system has taken its
+	// socket: somebody has shut it down, such as `ss -K` (ours). rdma_cm has no such event, so the
+	// state stays; only DestroyID helps.
+	ListenFailed struct{ FailureBase }
 )
 
 // Error is the whole story in one line, with what the peer's application has said in its private data.
@@ -163,3 +167,4 @@ func (*Unreachable) Kind() states.Kind    { return states.KindUnreachable }
 func (*Rejected) Kind() states.Kind       { return states.KindRejected }
 func (*MulticastError) Kind() states.Kind { return states.KindMulticastError }
 func (*AddrInfoError) Kind() states.Kind  { return states.KindAddrInfoError }
+func (*ListenFailed) Kind() states.Kind   { return states.KindListenFailed }

@@ -30,6 +30,7 @@ type listener struct {
 	reg    *eventloop.Registration
 	pause  *eventloop.Timer // nil until the first pause
 	paused bool
+	lost   bool // fd is not ours any more
 }
 
 // listen is rdma_listen(3). The backlog is TCP's: connections that the loop has not yet accepted.
@@ -65,16 +66,17 @@ func (id *ident) listen(backlog int) error {
 }
 
 // Ready is called by the loop.
-func (l *listener) Ready(eventloop.Events) {
-	l.accept()
+func (l *listener) Ready(ev eventloop.Events) {
+	l.accept(ev&eventloop.Hangup != 0)
 	l.id.in.drain()
 }
 
-// accept takes what is there and has room.
-func (l *listener) accept() {
+// accept takes what is there and has room. A listening socket hangs up only when it is none any more, and rest would not keep the loop
+// from being told that.
+func (l *listener) accept(hungUp bool) {
 	in := l.id.in
 	for i := range acceptsPerTurn {
-		if wait := in.fullFor(); wait > 0 {
+		if wait := in.fullFor(); wait > 0 && !hungUp {
 			if i == 0 && l.rest(wait) { // else nobody may be waiting; the next turn knows
 				in.held = append(in.held, l)
 			}
@@ -86,16 +88,34 @@ func (l *listener) accept() {
 			in.incoming(l, fd, sa)
 		case unix.EAGAIN:
 			return
-		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+		case unix.EINVAL, unix.EBADF, unix.ENOTSOCK:
+			l.fail(err)
+			return
+		case unix.EINTR, unix.ECONNABORTED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP, unix.EPERM,
+			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET: // the connection's own trouble
+		default: // no memory, no file descriptors, or what nobody knows: it may be the same in the next turn
 			l.rest(acceptPause)
 			return
-		case unix.EINTR:
-		default: // the connection's own trouble (ECONNABORTED, and what accept(2) passes on from the network)
 		}
 		if l.fd < 0 {
 			return
 		}
 	}
+}
+
+// fail ends a listener whose socket is none any more: somebody has shut it down (`ss -K`), or closed it, and the number may be that of
+// another file by now.
+func (l *listener) fail(err error) {
+	text := "the system has shut the listening socket down"
+	if err != unix.EINVAL {
+		text = "the listening socket has been closed, by somebody else in this process"
+		l.lost = true
+	}
+	l.close()
+	l.id.lis = nil
+	tell(event{
+		id: l.id, kind: states.KindListenFailed, status: -int32(errnoOf(err)), err: fmt.Errorf("iwarp: accept: %s: %w", text, err),
+	})
 }
 
 // rest stops accepting for a while, if it can. The connections wait in the kernel's queue.
@@ -125,8 +145,10 @@ func (l *listener) close() {
 	if l.paused {
 		l.resume()
 	}
-	_ = l.reg.Remove() // the fd is open, so this cannot fail
-	closeFD(l.fd)
+	_ = l.reg.Remove() // the fd is open, so this cannot fail; if it is not ours it says so
+	if !l.lost {
+		closeFD(l.fd)
+	}
 	l.fd = -1
 	for c := l.id.in.setups.oldest; c != nil; {
 		next := c.newer

@@ -1,12 +1,14 @@
 package iwarp
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -282,4 +284,63 @@ func TestListenAgain(t *testing.T) {
 	}
 	n.events = nil
 	connectTo(t, n, n, lh, at, 0)
+}
+
+// TestListenerKilled: a listening socket that the system has taken, as `ss -K` does, ends the
+// listener, and its owner is told why. Every turn would find it ready otherwise.
+func TestListenerKilled(t *testing.T) {
+	for what, full := range map[string]bool{"idle": false, "no room for set-ups": true} {
+		t.Run(what, func(t *testing.T) {
+			n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 1, 100*patience })
+			lh, at := n.listen("127.0.0.1:0")
+			l := n.in.ids[lh].lis
+			r := rawDial(t, at)
+			turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
+			if full {
+				rawDial(t, at)
+				turns(t, "the pause", func() bool { return l.paused }, n)
+			}
+			if err := unix.Shutdown(l.fd, unix.SHUT_RDWR); err != nil {
+				t.Fatal(err)
+			}
+			e := n.wait(lh, states.KindListenFailed)
+			if !errors.Is(e.err, unix.EINVAL) || e.status != -int32(unix.EINVAL) {
+				t.Errorf("told %v, want EINVAL", e)
+			}
+			turns(t, "the end of the set-up", r.ended, n)
+			if len(n.events) != 1 || n.in.conns != 0 || len(n.in.held) != 0 {
+				t.Errorf("events %v, %d connections, %d listeners wait", n.events, n.in.conns, len(n.in.held))
+			}
+			n.do(lh, &cmid.DestroyID{})
+			lh, again := n.listen(at.String())
+			rawDial(t, again).write(request("again"))
+			n.wait(lh, states.KindConnectRequest)
+		})
+	}
+}
+
+// TestListenerClosed: a file descriptor that somebody else has closed is not closed again, as the
+// number may be somebody's.
+func TestListenerClosed(t *testing.T) {
+	n := newNode(t)
+	lh, _ := n.listen("127.0.0.1:0")
+	l := n.in.ids[lh].lis
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Dup3(fd, l.fd, unix.O_CLOEXEC); err != nil { // closes the socket, and takes its number
+		t.Fatal(err)
+	}
+	number := l.fd
+	defer unix.Close(number)
+	l.Ready(eventloop.Readable)
+	if e := n.wait(lh, states.KindListenFailed); !errors.Is(e.err, unix.ENOTSOCK) {
+		t.Errorf("told %v, want ENOTSOCK", e)
+	}
+	n.do(lh, &cmid.DestroyID{})
+	if _, err := unix.FcntlInt(uintptr(number), unix.F_GETFD, 0); err != nil {
+		t.Errorf("the file that has the number now: %v", err)
+	}
 }

@@ -37,5 +37,6 @@ const (
 	KindCommandFailed
 	KindDone
 	KindQPFailed
+	KindListenFailed
 	KindClosed
 )

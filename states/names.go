@@ -123,7 +123,7 @@ var kindNames = [NumKernelKinds]struct{ name, c string }{
 }
 
 // ownKinds has ours, from KindBound on.
-var ownKinds = [...]string{"Bound", "Listening", "CommandFailed", "Done", "QPFailed", "Closed"}
+var ownKinds = [...]string{"Bound", "Listening", "CommandFailed", "Done", "QPFailed", "ListenFailed", "Closed"}
 
 // String is the event's name: "AddrResolved"; "Bound" for one of ours.
 func (k Kind) String() string {
