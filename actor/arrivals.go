@@ -58,6 +58,7 @@ func (b *arrivals) put(m *Received, from offer) {
 		clear(b.in[n:])
 		b.in, b.first, b.next = b.in[:n], 0, max(b.next-b.first, 0)
 	}
+	m.Since = time.Now() // not the loop's, which may be a long turn old
 	b.in = append(b.in, pending{m: m, from: from})
 }
 

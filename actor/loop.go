@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -50,6 +51,7 @@ func (l *loop) newReceived() *Received {
 
 func (l *loop) freeReceived(m *Received) {
 	m.Data, m.conn, m.chunk, m.env.Sender, m.env.Message = nil, nil, nil, nil, nil
+	m.Since = time.Time{}
 	if poisoning {
 		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -41,6 +42,11 @@ type Send struct {
 	// Notify asks for *Sent when the device has taken the message, or the peer's has read it if it is large. It does not say that the
 	// peer has consumed it; Closed counts that.
 	Notify bool
+	// Renew, if it is set, is called when the message has waited in the connection, for credits or
+	// for memory, and its turn has come: with its bytes, on the loop. It may change them, and
+	// returns those that are still to be sent, which begin where they began. It may be called
+	// more than once, must not block, and does not hear of messages that go at once.
+	Renew func(p []byte) (rest []byte)
 
 	next   *Send    // in a pool: more of its class
 	buf    []byte   // headerRoom, then the message
@@ -133,6 +139,13 @@ func sizeClass(n, shift int) (class int) {
 	return class
 }
 
+// renew has a message that has waited be what it still should be.
+func (s *Send) renew() {
+	if s.Renew != nil {
+		s.buf = s.buf[:headerRoom+min(len(s.Renew(s.bytes())), s.Len())]
+	}
+}
+
 // Len is the message's length in bytes.
 func (s *Send) Len() int { return len(s.buf) - headerRoom }
 
@@ -183,6 +196,9 @@ func (c *sendChain) put() {
 type Received struct {
 	cmid.EventBase
 	Data []byte
+	// Since is when the message came, or the offer of it, if it has waited in the connection since:
+	// for memory, for what came before it, or for Established. Otherwise it is zero.
+	Since time.Time
 
 	env   actor.MessageEnvelope // as it is delivered
 	conn  *conn                 // nil: Data is a copy, there is nothing to give back
@@ -208,7 +224,7 @@ func (m *Received) Retain() *Received {
 // Clone is a copy that belongs to nobody's connection: whoever has it may keep it, and give it to
 // anybody. Retain and Release of it do nothing. Any goroutine that holds the message.
 func (m *Received) Clone() *Received {
-	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...)}
+	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since}
 }
 
 // Release gives a retained message back, and with the last one the peer's credit. Data must not be used any more. Any goroutine.

@@ -164,6 +164,7 @@ func (c *conn) postNext() bool {
 		return c.postOp(c.ops.pop())
 	case c.sendable():
 		s := c.queue.pop()
+		s.renew()
 		return c.post(s, !s.Notify && c.followed())
 	}
 	return false

@@ -123,7 +123,11 @@ func (p *Pending) abandon(err *Error) {
 	p.mu.Lock()
 	l := p.link
 	p.mu.Unlock()
-	if l != nil && l.abandon(&p.call) {
+	if l == nil {
+		return
+	}
+	if f, ok := l.abandon(&p.call); ok {
+		err.Fate = f
 		p.answer(nil, err)
 	}
 }

@@ -10,13 +10,14 @@ import (
 
 // call is a call in flight, as its caller has it. They are used again and again.
 type call struct {
-	m     *method
-	id    callID
-	done  chan struct{} // holds a token when the call is finished; unused by streams and actors
-	reply []byte        // the answer
-	err   *Error        // or why there is none
-	next  *call         // among those that are being finished
-	body  []byte        // of those: the answer in the received message
+	m        *method
+	id       callID
+	deadline time.Time     // zero: none
+	done     chan struct{} // holds a token when the call is finished; unused by streams and actors
+	reply    []byte        // the answer
+	err      *Error        // or why there is none
+	next     *call         // among those that are being finished
+	body     []byte        // of those: the answer in the received message
 
 	stream *receiving // of a stream
 	actor  *Pending   // whose answer is a message
@@ -201,7 +202,8 @@ func (c *Client) wait(ctx context.Context, l *link, cl *call) *Error {
 			}
 			why = &Error{Code: CodeCanceled, Method: cl.m.name, Fate: FateUnknown, Err: err}
 		}
-		if l.abandon(cl) {
+		if f, ok := l.abandon(cl); ok {
+			why.Fate = f
 			return why
 		}
 		<-cl.done
@@ -216,11 +218,11 @@ func (c *Client) start(ctx context.Context, cl *call, body []byte) (*link, error
 		if err != nil {
 			return nil, err
 		}
-		h, metadata, err := prepare(ctx, cl.m)
+		metadata, err := prepare(ctx, cl)
 		if err != nil {
 			return nil, err
 		}
-		err = l.start(cl, h, metadata, body)
+		err = l.start(cl, metadata, body)
 		if err == nil {
 			return l, nil
 		}
@@ -232,21 +234,15 @@ func (c *Client) start(ctx context.Context, cl *call, body []byte) (*link, error
 }
 
 // prepare takes what ctx says of a call.
-func prepare(ctx context.Context, m *method) (h header, metadata []byte, err error) {
+func prepare(ctx context.Context, cl *call) (metadata []byte, err error) {
 	if ctx.Err() != nil {
-		return h, nil, contextError(ctx, m, FateNotSent)
+		return nil, contextError(ctx, cl.m, FateNotSent)
 	}
-	if deadline, has := ctx.Deadline(); has {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return h, nil, &Error{Code: CodeDeadline, Method: m.name, Fate: FateNotSent}
-		}
-		h.arg, h.flags = putTimeout(left)
-	}
+	cl.deadline, _ = ctx.Deadline()
 	if metadata, err = outgoing(ctx); err != nil {
-		return h, nil, named(err, m)
+		return nil, named(err, cl.m)
 	}
-	return h, metadata, nil
+	return metadata, nil
 }
 
 // contextError is the error of a call whose context has ended.

@@ -7,8 +7,9 @@
 //
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
 //
-// The deadline and the end of a caller's context reach the handler's. Go is for actors: the answer comes as a message. Streams
-// (HandleStream, Open) have one request and any number of answers, at the pace of who receives them. HandleRaw and CallRaw carry bytes;
+// The deadline and the end of a caller's context reach the handler's. A request whose turn comes
+// when nobody waits for it any more is not sent, and not handled. Go is for actors: the answer
+// comes as a message. Streams (HandleStream, Open) have one request and any number of answers, at the pace of who receives them. HandleRaw and CallRaw carry bytes;
 // with both sides appending to memory of their own, a call allocates its handler's context and nothing else, and OnLoop not even that.
 //
 // # Ownership

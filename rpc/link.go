@@ -77,6 +77,7 @@ func (p *missed) Stop(*actor.PID) {}
 func newLink(c *Client) *link {
 	l := &link{c: c, gone: make(chan struct{}), failed: errors.New("not connected")}
 	l.out.number = 1
+	l.out.link, l.out.late = l, l.late
 	l.missed.l = l
 	l.missed.pid, _ = c.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+c.sys.ProcessRegistry.NextID())
 	return l
@@ -87,9 +88,10 @@ func (l *link) receive(ctx actor.Context) {
 	case *rdma.Received:
 		l.received(ctx, m.Data)
 	case *flush:
-		l.out.flush(ctx, l.id)
+		l.flush(ctx)
 	case *rdma.Sent:
-		l.out.sent(ctx, l.id)
+		l.out.sent()
+		l.flush(ctx)
 	case *dial:
 		l.woke = rdma.Handoff(ctx)
 		l.id = l.c.rt.CreateID(ctx.Self(), l.c.cfg.id...)
@@ -274,7 +276,6 @@ func (l *link) received(ctx actor.Context, b []byte) {
 			last = c
 		}
 	}
-	done := l.draining && l.inUse == 0
 	l.out.mu.Unlock()
 	if first != nil {
 		l.finish(first)
@@ -283,7 +284,18 @@ func (l *link) received(ctx actor.Context, b []byte) {
 	switch {
 	case err != nil:
 		l.hangUp(ctx, err)
-	case done && !l.left: // a server that drains for ever must not be what our connections pile up at
+	case l.draining:
+		l.part(ctx)
+	}
+}
+
+// part closes the connection to a server that drains when no call waits any more: one that drains
+// for ever must not be what our connections pile up at. The loop's.
+func (l *link) part(ctx actor.Context) {
+	l.out.mu.Lock()
+	idle := l.inUse == 0
+	l.out.mu.Unlock()
+	if idle && !l.left && !l.over {
 		l.left = true
 		ctx.Send(l.id, &rdma.Close{})
 	}
@@ -375,7 +387,8 @@ func remoteError(h header, body []byte) (*Error, error) {
 }
 
 // start puts a request, or says why not.
-func (l *link) start(c *call, h header, metadata, body []byte) error {
+func (l *link) start(c *call, metadata, body []byte) error {
+	var h header
 	n := len(body)
 	if len(metadata) > 0 {
 		n += 2 + len(metadata)
@@ -479,20 +492,25 @@ func (l *link) enter(c *call) callID {
 	return c.id
 }
 
-// abandon has a call answered to nobody, and tells the server. It reports false when the call is being finished, or was.
-func (l *link) abandon(c *call) (ok bool) {
+// abandon has a call answered to nobody, and tells the server if the request has gone. Not ok: the
+// call is being finished, or was.
+func (l *link) abandon(c *call) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
 		l.out.mu.Unlock()
-		return false
+		return FateUnknown, false
 	}
 	l.slots[i].call = nil
+	if l.slots[i].number > l.out.handed { // turn cuts it out
+		l.out.mu.Unlock()
+		return FateNotSent, true
+	}
 	l.out.put(header{typ: frameCancel, call: c.id}, nil)
 	wake := l.out.wake()
 	l.out.mu.Unlock()
 	if wake {
 		l.out.tell()
 	}
-	return true
+	return FateUnknown, true
 }

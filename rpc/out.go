@@ -26,6 +26,9 @@ type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
+	link *link                        // a client's; nil: a server's
+	late func(b []byte) (rest []byte) // its late
+
 	mu      sync.Mutex    // the connection's table of calls, too
 	cur     []byte        // being gathered
 	full    []segment     // before it, oldest first
@@ -167,7 +170,14 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 			return
 		}
 		o.handed++
+		var lost *call
+		if o.link != nil {
+			lost = o.renew(&seg)
+		}
 		o.mu.Unlock()
+		if lost != nil {
+			o.link.lapse(lost)
+		}
 		s := seg.send
 		if s == nil {
 			s = rdma.NewSend(seg.frames)
@@ -175,6 +185,7 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 				o.spare = seg.frames[:0]
 			}
 		}
+		s.Renew = o.late
 		o.ahead++
 		if o.quiet++; o.quiet == notifyEvery {
 			o.quiet = 0
@@ -186,10 +197,8 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 }
 
 // sent is told that the connection is rid of the messages up to the oldest one that was to tell.
-func (o *out) sent(ctx actor.Context, id *actor.PID) {
-	o.ahead -= notifyEvery
-	o.flush(ctx, id)
-}
+// More can be flushed.
+func (o *out) sent() { o.ahead -= notifyEvery }
 
 // end drops what was not sent, and everything that is put from now on, and reports how many messages were handed over.
 func (o *out) end() (handed uint64) {

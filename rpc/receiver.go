@@ -119,7 +119,11 @@ func (r *receiving) watch(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil && ctx.Done() != nil {
-		r.stop = context.AfterFunc(ctx, func() { r.close(contextError(ctx, r.call.m, FateUnknown)) })
+		r.stop = context.AfterFunc(ctx, func() {
+			if f, ok := r.l.abandon(&r.call); ok {
+				r.end(contextError(ctx, r.call.m, f))
+			}
+		})
 	}
 }
 
@@ -168,12 +172,14 @@ func (r *receiving) end(err error) {
 
 // close gives the stream up, if it has not ended. err is why; nil: it was asked for.
 func (r *receiving) close(err error) {
-	if r.l.abandon(&r.call) {
-		if err == nil {
-			err = &Error{Code: CodeCanceled, Method: r.call.m.name}
-		}
-		r.end(err)
+	f, ok := r.l.abandon(&r.call)
+	if !ok {
+		return
 	}
+	if err == nil {
+		err = &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: f}
+	}
+	r.end(err)
 }
 
 // next is the next item's bytes, which are good until the next call.

@@ -3,7 +3,6 @@ package rpc
 import (
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -30,7 +29,7 @@ func (call *serverCall) begin(h header, metadata []byte) {
 	call.ctx.info.Peer = call.c.peer
 	call.ctx.metadata = metadata
 	if t := h.timeout(); t > 0 {
-		call.ctx.deadline = time.Now().Add(t)
+		call.ctx.deadline = call.c.arrival().Add(t)
 	}
 }
 
@@ -44,25 +43,28 @@ func (call *serverCall) run() {
 	call.memory, call.body = nil, nil
 }
 
-// handle calls the handler and puts the answer. It reports whether the loop has to be told.
+// handle calls the handler, unless nobody waits any more, and puts the answer. It reports whether
+// the loop has to be told.
 func (call *serverCall) handle() (tell bool) {
 	scratch := getBuffer()
+	if err := call.ctx.Err(); err != nil {
+		tell = call.answer(nil, err, flagRefused, scratch.b)
+		scratch.put(0)
+		return tell
+	}
 	reply, err := call.invoke(scratch.b)
-	tell = call.answer(reply, err, scratch.b)
+	tell = call.answer(reply, err, 0, scratch.b)
 	scratch.put(len(reply))
 	return tell
 }
 
-// invoke calls the handler, unless nobody waits any more.
+// invoke calls the handler.
 func (call *serverCall) invoke(scratch []byte) (reply []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = call.panicked(v)
 		}
 	}()
-	if err := call.ctx.Err(); err != nil {
-		return nil, err
-	}
 	var out *sending
 	if call.h.stream != nil {
 		out = &sending{call}
@@ -94,8 +96,8 @@ func (call *serverCall) leave() {
 	call.c.s.answered()
 }
 
-// answer puts the answer, and reports whether the loop has to be told.
-func (call *serverCall) answer(reply []byte, err error, scratch []byte) (tell bool) {
+// answer puts the answer, and reports whether the loop has to be told. flags are those of an error.
+func (call *serverCall) answer(reply []byte, err error, flags uint8, scratch []byte) (tell bool) {
 	c := call.c
 	defer call.leave()
 	h := header{typ: frameReply, call: call.id}
@@ -104,7 +106,7 @@ func (call *serverCall) answer(reply []byte, err error, scratch []byte) (tell bo
 	}
 	if err != nil {
 		code, text, details := call.spell(err)
-		h.typ, h.number = frameError, uint16(code)
+		h.typ, h.number, h.flags = frameError, uint16(code), flags
 		reply = appendError(scratch[:0], text, details)
 		if headerLen+len(reply) > c.limit {
 			reply = reply[:0]

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -25,6 +26,7 @@ type serverConn struct {
 	ending  bool // the peer broke the protocol, or close was asked for
 	closing bool // the last drain frame was put; Close is sent when everything was
 	inline  *serverCall
+	came    time.Time // when the message that is being read did; zero: nobody has asked
 
 	// Handed to the workers at the end of a message.
 	head, tail *serverCall
@@ -37,6 +39,7 @@ type serverConn struct {
 type parked struct {
 	m    *rdma.Received
 	rest []byte
+	came time.Time
 }
 
 // The messages of a Server to its connections.
@@ -59,8 +62,8 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *flush:
 		c.flush(ctx)
 	case *rdma.Sent:
-		c.out.sent(ctx, c.id)
-		c.progress(ctx)
+		c.out.sent()
+		c.flush(ctx)
 	case *rdma.ConnectRequest:
 		c.request(ctx, m)
 	case *rdma.Established:
@@ -180,8 +183,9 @@ func (c *serverConn) progress(ctx actor.Context) {
 	for len(c.parked) > 0 && c.queued() <= highWater/2 && !c.ending {
 		p := c.parked[0]
 		c.parked = c.parked[1:]
+		c.came = p.came
 		if rest := c.input(ctx, p.rest); len(rest) > 0 {
-			c.parked = append([]parked{{p.m, rest}}, c.parked...)
+			c.parked = append([]parked{{p.m, rest, p.came}}, c.parked...)
 		} else {
 			p.m.Release()
 		}
@@ -204,14 +208,23 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	if c.ending || c.closing { // after the last drain frame the client knows what becomes of its calls
 		return
 	}
+	c.came = m.Since
 	if len(c.parked) > 0 {
-		c.parked = append(c.parked, parked{m.Retain(), m.Data})
+		c.parked = append(c.parked, parked{m.Retain(), m.Data, c.arrival()})
 		return
 	}
 	if rest := c.input(ctx, m.Data); len(rest) > 0 {
-		c.parked = append(c.parked, parked{m.Retain(), rest})
+		c.parked = append(c.parked, parked{m.Retain(), rest, c.arrival()})
 	}
 	c.flush(ctx) // which may take everything, and then nothing else will have the rest go on
+}
+
+// arrival is when the message that is being read came, from when on its time-outs count.
+func (c *serverConn) arrival() time.Time {
+	if c.came.IsZero() {
+		c.came = time.Now()
+	}
+	return c.came
 }
 
 // input takes the frames of a message, up to the one that has to wait.
@@ -220,6 +233,9 @@ func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
 		h, body, next, err := parseFrame(b)
 		if err == nil && h.typ == frameCall && c.queued() > highWater {
 			break
+		}
+		if len(next) > 0 {
+			c.arrival() // for what is behind a handler on the loop
 		}
 		if err == nil {
 			err = c.frame(h, body)
