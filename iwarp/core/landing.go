@@ -17,41 +17,58 @@ const (
 
 // Landings appends to dst where the next bytes of the stream go, if they are the rest of a large payload: that, and then, turn by turn,
 // a part of stage and the payload that is foreseen to follow. One readv takes them from the socket to where they belong; Landed says how
-// much came. It appends nothing when the next bytes are to go to Input. The last part of stage is what is behind everything foreseen;
-// keep stage small (256 bytes), so that a payload there gets a landing of its own. Valid until the next call into c.
+// much came. Between two large segments of a Send the first payload is empty. It appends nothing when the next bytes are to go to
+// Input. The last part of stage is what is behind everything foreseen; keep stage small (256 bytes), so that a payload there gets a
+// landing of its own. Valid until the next call into c.
 //
 // Foreseen is that the message goes on in segments of the same size, to memory of this side's (a receive, the sink of a Read): a Write's
 // length nobody knows, and behind its end the target is not the peer's to touch.
 func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	r := &c.rx
-	if c.closeNow || r.phase != phPayload || len(r.dst) < LandingMin {
+	if c.closeNow {
 		return dst
 	}
-	if c.recheck(); r.dst == nil {
+	head := wire.LengthLen + r.h.Len()
+	trailer := wire.PadLen(r.ulpdu) + wire.CRCLen
+	between := head
+	var rest []byte
+	switch {
+	case r.phase == phPayload && len(r.dst) >= LandingMin:
+		if c.recheck(); r.dst == nil {
+			return dst
+		}
+		dst, rest, between = append(dst, r.dst), c.behind(), trailer+head
+	case r.phase == phHead && r.have == 0 && r.taken && r.h.Opcode.Send() && c.usable(r.recv.SGE.MR):
+		if rest = c.behind(); len(rest) < LandingMin {
+			return dst
+		}
+		dst = append(dst, nil)
+	default:
 		return dst
 	}
-	dst = append(dst, r.dst)
-	between := wire.PadLen(r.ulpdu) + wire.CRCLen + wire.LengthLen + r.h.Len()
-	rest := c.behind()
 	for n := 0; len(rest) >= LandingMin; {
 		p := rest[:min(len(rest), int(r.seg))]
 		if n += len(p); n > aheadMax || len(stage) < 2*between || cap(dst)-len(dst) < 3 {
 			break
 		}
 		dst = append(dst, stage[:between:between], p)
-		stage, rest = stage[between:], rest[len(p):]
+		stage, rest, between = stage[between:], rest[len(p):], trailer+head
 	}
 	return append(dst, stage)
 }
 
-// behind is where the message goes on behind the segment that is arriving.
+// behind is where the message goes on behind the segment that is arriving, or has.
 func (c *Conn) behind() []byte {
 	r := &c.rx
 	switch {
 	case r.h.Last || r.seg < LandingMin:
 		return nil
 	case r.h.Opcode.Send():
-		return landingOf(&r.recv)[r.off+r.seg:]
+		off := r.off
+		if r.phase != phHead { // not counted yet
+			off += r.seg
+		}
+		return landingOf(&r.recv)[off:]
 	case r.h.Opcode == wire.OpReadResponse: // a large one: not the ready-to-receive Read's
 		s := c.sq.at(c.tx.oldRead)
 		e := &s.sgl[0]
@@ -68,6 +85,7 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 		}
 		p = p[:min(n, len(p))]
 		switch {
+		case len(p) == 0:
 		case i%2 == 1 && c.rx.phase != phPayload: // what is between two payloads
 			c.Input(now, p)
 		case c.landsIn(p):

@@ -128,6 +128,97 @@ func TestLongerSegment(t *testing.T) {
 	}
 }
 
+// TestLandingsBetweenSegments: a peer whose segments fill TCP's leaves the reader between two of
+// them. The next payload is foreseen there too, and its header comes with it.
+func TestLandingsBetweenSegments(t *testing.T) {
+	_, b := connect(t, core.Config{}, core.Config{})
+	const seg = 20000
+	mr := b.postRecv(1, 3*seg+100)
+	b.c.Input(t0, fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1}, pattern(seg)...))
+	got := b.c.Landings(make([][]byte, 0, 16), make([]byte, 200))
+	want := [][]byte{nil, make([]byte, 20), mr.Bytes[seg : 2*seg], make([]byte, 4+20), mr.Bytes[2*seg : 3*seg], make([]byte, 200-20-24)}
+	if len(got) != len(want) {
+		t.Fatalf("%d landings, want %d: two more segments fit the receive", len(got), len(want))
+	}
+	for i := range got {
+		if len(got[i]) != len(want[i]) || i > 0 && i%2 == 0 && &got[i][0] != &want[i][0] {
+			t.Errorf("landing %d: %d bytes, want %d of the receive", i, len(got[i]), len(want[i]))
+		}
+	}
+	b.c.Input(t0, fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1, MO: seg}, pattern(seg)...)[:1])
+	if b.c.Landings(nil, make([]byte, 200)) != nil {
+		t.Error("landings in the middle of a header")
+	}
+}
+
+// TestFreedBetweenSegments: memory that was freed is not read to.
+func TestFreedBetweenSegments(t *testing.T) {
+	r := connectMemory(t, 20000, core.Config{}, core.Config{})
+	mr := r.b.postRecv(1, 60000)
+	r.b.c.Input(t0, fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1}, pattern(20000)...))
+	mr.PD = &domain{}
+	if r.b.c.Landings(nil, make([]byte, 200)) != nil {
+		t.Error("landings in freed memory")
+	}
+}
+
+// TestBulk: the small end of a large message does not have the next one read to the wrong place; a
+// small message does.
+func TestBulk(t *testing.T) {
+	_, b := connect(t, core.Config{}, core.Config{})
+	const seg = 20000
+	for msn := range uint32(2) {
+		b.postRecv(uint64(msn), 3*seg)
+		b.c.Input(t0, fpdu(wire.Header{Opcode: wire.OpSend, MSN: msn + 1}, pattern(seg)...))
+		b.c.Input(t0, fpdu(wire.Header{Last: true, Opcode: wire.OpSend, MSN: msn + 1, MO: seg}, pattern(100)...))
+		if !b.c.Bulk() {
+			t.Errorf("no bulk behind message %d of %d bytes", msn, seg+100)
+		}
+	}
+	b.postRecv(2, 100)
+	b.c.Input(t0, fpdu(wire.Header{Last: true, Opcode: wire.OpSend, MSN: 3}, pattern(100)...))
+	if b.c.Bulk() {
+		t.Error("bulk behind a small message")
+	}
+}
+
+// TestReadsAtBoundaries reads as TestReads does, but each read ends where a segment does.
+func TestReadsAtBoundaries(t *testing.T) {
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		r := connectMemory(t, 70000, core.Config{}, core.Config{})
+		msg := make([]byte, rnd.IntN(400000))
+		for i := range msg {
+			msg[i] = byte(rnd.Uint32())
+		}
+		mr := r.b.postRecv(1, len(msg)+rnd.IntN(100000))
+		keep := 16000 + rnd.IntN(49000)
+		for off := 0; ; {
+			n := keep
+			if seed%2 == 1 && rnd.IntN(3) == 0 {
+				n = rnd.IntN(65000)
+			}
+			n = min(n, len(msg)-off)
+			h := wire.Header{Last: off+n == len(msg), Opcode: wire.OpSend, MSN: 1, MO: uint32(off)}
+			stream := fpdu(h, msg[off:off+n]...)
+			if seed%4 >= 2 && rnd.IntN(4) == 0 { // not at all as foreseen
+				w := wire.Header{Tagged: true, Last: true, STag: r.far.RKey, TO: r.far.Addr}
+				stream = append(fpdu(w, bytes.Repeat([]byte{1}, rnd.IntN(65000))...), stream...)
+			}
+			for len(stream) > 0 {
+				stream = stream[r.b.readv(stream):]
+			}
+			if off += n; h.Last {
+				break
+			}
+		}
+		r.b.wantDone("at boundaries", fmt.Sprintf("r1:success/%d", len(msg)))
+		if !bytes.Equal(mr.Bytes[:len(msg)], msg) {
+			t.Errorf("seed %d: the message of %d bytes arrived wrong", seed, len(msg))
+		}
+	}
+}
+
 // TestReads takes streams of messages of all sizes, in segments that keep or change their size, by reads of all lengths. Whatever was
 // foreseen, every message is what was sent.
 func TestReads(t *testing.T) {

@@ -29,7 +29,7 @@ type rx struct {
 	taken bool // recv is in use: a Send is in progress
 	// rtrOut is true while the answer to our ready-to-receive Read is outstanding, rtrDue until the peer's has come.
 	rtrOut, rtrDue bool
-	bulk           bool // the last segment was large
+	bulk           bool // a segment of the last message was large
 	wait           waiting
 	orphans        int32 // Read Responses under way whose Reads were flushed
 
@@ -160,7 +160,7 @@ func (c *Conn) placed(k int) {
 	}
 }
 
-// Bulk is true while the segments that come are large: read little more at a time than Rest besides Landings, so that the next one's
+// Bulk is true while the messages that come are large: read little more at a time than Rest besides Landings, so that the next one's
 // payload gets one.
 func (c *Conn) Bulk() bool { return c.rx.bulk }
 
@@ -199,7 +199,10 @@ func (c *Conn) head(now time.Time) {
 		r.crc = wire.UpdateCRC(0, r.hdr[:r.have])
 	}
 	r.left = wire.LengthLen + r.ulpdu - int(r.have)
-	r.bulk = r.left >= LandingMin
+	if r.off == 0 && !r.tag.busy { // the small end of a large message says nothing of the next one
+		r.bulk = false
+	}
+	r.bulk = r.bulk || r.left >= LandingMin
 	if r.phase = phPayload; r.left == 0 {
 		r.phase = phTrailer
 	}
