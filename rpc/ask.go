@@ -96,7 +96,7 @@ func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	if err != nil {
 		return &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
 	}
-	l, err := c.start(ctx, &p.call, body)
+	l, err := c.start(ctx, ctx, &p.call, body)
 	if err != nil {
 		return err
 	}

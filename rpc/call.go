@@ -60,14 +60,22 @@ func (c *call) finish() {
 func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
 	if len(c.cfg.interceptors) > 0 {
 		info := c.info(m.m, q)
+		went := false
 		err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) error {
 			r := new(R)
-			info.Reply = r
-			return c.call(ctx, m.m, info.Request, r)
+			went, info.Reply = true, nil
+			err := c.call(ctx, m.m, info.Request, r)
+			if err == nil {
+				info.Reply = r
+			}
+			return err
 		})
 		r, _ := info.Reply.(*R)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case r == nil:
+			return nil, unanswered(m.m, went)
 		}
 		return r, nil
 	}
@@ -84,12 +92,23 @@ func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]by
 		return c.callRaw(ctx, m.m, q, reply)
 	}
 	info := c.info(m.m, q)
-	err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
-		info.Reply, err = c.callRaw(ctx, m.m, info.Request.([]byte), reply)
+	went := false
+	err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) error {
+		went, info.Reply = true, nil
+		r, err := c.callRaw(ctx, m.m, info.Request.([]byte), reply)
+		if err == nil {
+			info.Reply = r
+		}
 		return err
 	})
-	r, _ := info.Reply.([]byte)
-	return r, err
+	r, ok := info.Reply.([]byte)
+	switch {
+	case err != nil:
+		return reply, err
+	case !ok:
+		return reply, unanswered(m.m, went)
+	}
+	return r, nil
 }
 
 func (c *Client) info(m *method, q any) *Info {
@@ -135,13 +154,8 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 
 // do makes a call, and gives it with its answer.
 func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) {
-	if c.cfg.timeout > 0 {
-		if _, has := ctx.Deadline(); !has {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, c.cfg.timeout)
-			defer cancel()
-		}
-	}
+	ctx, cancel := c.limited(ctx)
+	defer cancel()
 	for attempt := 1; ; {
 		cl, err := c.once(ctx, m, body)
 		switch {
@@ -154,6 +168,14 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) 
 			attempt++
 		}
 	}
+}
+
+// limited is ctx with WithTimeout's deadline, if it has none.
+func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has || c.cfg.timeout <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.cfg.timeout)
 }
 
 // unsent reports whether a call has not left this side because its connection was about to end, and
@@ -169,7 +191,7 @@ func unsent(err error) bool {
 // once makes a call without retries.
 func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error) {
 	cl := c.newCall(m)
-	l, err := c.start(ctx, cl, body)
+	l, err := c.start(ctx, ctx, cl, body)
 	if err != nil {
 		c.release(cl)
 		return nil, err
@@ -211,10 +233,10 @@ func (c *Client) wait(ctx context.Context, l *link, cl *call) *Error {
 	}
 }
 
-// start puts a request on the connection that there is.
-func (c *Client) start(ctx context.Context, cl *call, body []byte) (*link, error) {
+// start puts a request on the connection that there is. ready is how long it waits for one.
+func (c *Client) start(ctx, ready context.Context, cl *call, body []byte) (*link, error) {
 	for {
-		l, err := c.current(ctx, cl.m)
+		l, err := c.current(ready, cl.m)
 		if err != nil {
 			return nil, err
 		}

@@ -15,11 +15,18 @@ type callContext struct {
 	metadata []byte
 	deadline time.Time // zero: none
 
-	mu     sync.Mutex
-	real   atomic.Pointer[realContext] // set with mu held
-	cause  error                       // cancelled before there was a real one
-	cancel atomic.Bool                 // cause is set
+	mu    sync.Mutex
+	real  atomic.Pointer[realContext] // set with mu held, as is over
+	over  atomic.Uint32               // how it has ended before there was a real one, once and for all
+	cause error                       // when over is canceled
 }
+
+// The values of callContext.over.
+const (
+	running uint32 = iota
+	canceled
+	expired
+)
 
 type realContext struct {
 	context.Context
@@ -45,17 +52,41 @@ func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 // Done is closed when the caller has cancelled, the deadline has passed, the connection has ended or the handler has returned.
 func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
 
-// Err is context.Canceled or context.DeadlineExceeded after any of these.
+// Err is context.Canceled or context.DeadlineExceeded after any of these, and from then on the same.
 func (c *callContext) Err() error {
-	switch r := c.real.Load(); {
-	case r != nil:
+	r := c.real.Load()
+	if r == nil && c.over.Load() == running && c.late() {
+		c.mu.Lock()
+		if r = c.real.Load(); r == nil {
+			c.note(nil)
+		}
+		c.mu.Unlock()
+	}
+	if r != nil {
 		return r.Err()
-	case c.cancel.Load():
+	}
+	switch c.over.Load() {
+	case canceled:
 		return context.Canceled
-	case !c.deadline.IsZero() && time.Until(c.deadline) <= 0:
+	case expired:
 		return context.DeadlineExceeded
 	}
 	return nil
+}
+
+// late reports whether the deadline has passed.
+func (c *callContext) late() bool { return !c.deadline.IsZero() && time.Until(c.deadline) <= 0 }
+
+// note notes how it has ended while there is no real one. mu is held.
+func (c *callContext) note(cause error) {
+	switch {
+	case c.over.Load() != running:
+	case c.late():
+		c.over.Store(expired)
+	default:
+		c.cause = cause
+		c.over.Store(canceled)
+	}
 }
 
 // Value finds what context.Cause and contexts made of this one look for.
@@ -82,11 +113,11 @@ func (c *callContext) make() *realContext {
 	r := &realContext{}
 	r.Context, r.cancel = context.WithCancelCause(context.Background())
 	r.stop = func() {}
-	if !c.deadline.IsZero() {
-		r.Context, r.stop = context.WithDeadline(r.Context, c.deadline)
-	}
-	if c.cancel.Load() {
+	switch {
+	case c.over.Load() == canceled:
 		r.cancel(c.cause)
+	case !c.deadline.IsZero(): // it may have passed
+		r.Context, r.stop = context.WithDeadline(r.Context, c.deadline)
 	}
 	c.real.Store(r)
 	return r
@@ -96,16 +127,14 @@ func (c *callContext) make() *realContext {
 func (c *callContext) end(cause error) {
 	c.mu.Lock()
 	r := c.real.Load()
-	if !c.cancel.Load() {
-		c.cause = cause
-		c.cancel.Store(true)
+	if r == nil {
+		c.note(cause)
 	}
 	c.mu.Unlock()
-	if r == nil {
-		return
+	if r != nil {
+		r.cancel(cause)
+		r.stop()
 	}
-	r.cancel(cause)
-	r.stop()
 }
 
 // touched reports whether somebody has asked for what outlives the handler.

@@ -35,8 +35,8 @@ const (
 var (
 	// ErrDeadline: the deadline has passed, here or at the server.
 	ErrDeadline = context.DeadlineExceeded
-	// ErrInternal: the handler has panicked, or has answered with nothing.
-	ErrInternal = builtin(CodeInternal, "internal error of the server", nil)
+	// ErrInternal: the handler has panicked, or has answered with nothing, or an interceptor of either side has.
+	ErrInternal = builtin(CodeInternal, "internal error", nil)
 	// ErrUnknownMethod: the server has no such method, or it is a stream here and a call there.
 	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
 	// ErrBadMessage: a request or a reply could not be decoded, or encoded.

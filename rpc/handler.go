@@ -106,8 +106,6 @@ func (h *handler) invoke(s *Server, ctx *callContext, q, reply []byte, out *send
 	switch {
 	case err != nil || h.stream != nil:
 		return nil, err
-	case answer == nil:
-		return nil, &Error{Code: CodeInternal, Message: "an interceptor has answered with nothing"}
 	}
 	if reply, err = h.m.rep.encode(reply, answer); err != nil {
 		return nil, &Error{Code: CodeBadMessage, Message: "reply: " + err.Error()}
@@ -127,10 +125,18 @@ func (h *handler) serve(ctx context.Context, msg any, out *sending) (answer any,
 func (h *handler) guard(s *Server, ctx *callContext, msg any, out *sending) (answer any, err error) {
 	info := &ctx.info
 	info.Request = msg
-	err = chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
-		info.Reply, err = h.serve(ctx, info.Request, out)
+	went := false
+	err = chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) error {
+		went, info.Reply = true, nil
+		answer, err := h.serve(ctx, info.Request, out)
+		if err == nil {
+			info.Reply = answer
+		}
 		return err
 	})
+	if ended := went && h.stream != nil; err == nil && info.Reply == nil && !ended {
+		err = unanswered(h.m, went)
+	}
 	return info.Reply, err
 }
 
@@ -138,10 +144,18 @@ func (h *handler) guard(s *Server, ctx *callContext, msg any, out *sending) (ans
 func (h *handler) guardRaw(s *Server, ctx *callContext, q, reply []byte) ([]byte, error) {
 	info := &ctx.info
 	info.Request = q
-	err := chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
-		info.Reply, err = h.raw(ctx, info.Request.([]byte), reply)
+	went := false
+	err := chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) error {
+		went, info.Reply = true, nil
+		answer, err := h.raw(ctx, info.Request.([]byte), reply)
+		if err == nil {
+			info.Reply = answer
+		}
 		return err
 	})
-	answer, _ := info.Reply.([]byte)
+	answer, ok := info.Reply.([]byte)
+	if err == nil && !ok {
+		err = unanswered(h.m, went)
+	}
 	return answer, err
 }

@@ -126,7 +126,7 @@ func WithStreamWindow(bytes int) ClientOption {
 	return clientOption(func(c *clientConfig) { c.window = min(max(bytes, 1<<10), 65_535<<10) &^ (1<<10 - 1) })
 }
 
-// WithTimeout gives every call a deadline whose context has none: its time from the call on. 0: none.
+// WithTimeout gives every call a deadline whose context has none: its time from the call on. Of a stream it limits Open only. 0: none.
 func WithTimeout(d time.Duration) ClientOption {
 	return clientOption(func(c *clientConfig) { c.timeout = d })
 }

@@ -15,7 +15,7 @@ import (
 type Receiver[T any] struct{ r *receiving }
 
 // Open opens a stream and returns before the server has answered: that it refused is what Recv says. The stream ends with ctx. It is not
-// repeated (WithRetry). One that is not wanted until its end has to be closed, or its ctx to end.
+// repeated (WithRetry). WithTimeout is how long Open waits for a connection (WaitForReady); how long the stream may last, ctx says. One that is not wanted until its end has to be closed, or its ctx to end.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
 	var r *receiving
 	if len(c.cfg.interceptors) == 0 {
@@ -25,21 +25,29 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 		}
 		return &Receiver[T]{r}, nil
 	}
-	info := c.info(m.m, q)
+	giveUp := func() { // what an interceptor has opened, and has failed, panicked or gone on again since
+		if r != nil {
+			r.close(nil)
+			r = nil
+		}
+	}
+	defer func() { giveUp() }()
+	info, went := c.info(m.m, q), false
 	err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
+		giveUp()
+		went = true
 		r, err = c.open(ctx, m.m, info.Request)
 		return err
 	})
 	switch {
-	case err != nil && r != nil:
-		r.close(err)
-		return nil, err
 	case err != nil:
 		return nil, err
 	case r == nil:
-		return nil, &Error{Code: CodeCanceled, Method: m.m.name, Message: "an interceptor has not gone on", Fate: FateNotSent}
+		return nil, unanswered(m.m, went)
 	}
-	return &Receiver[T]{r}, nil
+	opened := &Receiver[T]{r}
+	r = nil
+	return opened, nil
 }
 
 // Recv waits for the next item. io.EOF is the end of the stream; every other error is an *Error,
@@ -52,7 +60,7 @@ func (r *Receiver[T]) Recv() (*T, error) {
 	item := new(T)
 	if err := r.r.call.m.rep.decode(b, item); err != nil {
 		err = &Error{Code: CodeBadMessage, Method: r.r.call.m.name, Message: "item: " + err.Error(), Fate: FateAnswered}
-		r.r.close(err)
+		r.r.fail(err)
 		return nil, err
 	}
 	return item, nil
@@ -107,7 +115,9 @@ func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error)
 	}
 	r := &receiving{window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
 	r.call.m, r.call.stream = m, r
-	if r.l, err = c.start(ctx, &r.call, body); err != nil {
+	ready, cancel := c.limited(ctx)
+	defer cancel()
+	if r.l, err = c.start(ctx, ready, &r.call, body); err != nil {
 		return nil, err
 	}
 	r.watch(ctx)
@@ -180,6 +190,15 @@ func (r *receiving) close(err error) {
 		err = &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: f}
 	}
 	r.end(err)
+}
+
+// fail ends the stream for its reader, at once: what has come behind is not read any more. The reader's.
+func (r *receiving) fail(err error) {
+	r.close(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.in, r.err = nil, err
+	r.read, r.at = nil, 0
 }
 
 // next is the next item's bytes, which are good until the next call.

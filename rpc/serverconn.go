@@ -231,8 +231,14 @@ func (c *serverConn) arrival() time.Time {
 func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
 	for len(b) > 0 && !c.ending {
 		h, body, next, err := parseFrame(b)
-		if err == nil && h.typ == frameCall && c.queued() > highWater {
-			break
+		if err == nil && h.typ == frameCall {
+			queued, taken := c.look(h.call)
+			if queued > highWater {
+				break
+			}
+			if taken {
+				err = violation("call %#x has the place of one that was not answered", h.call)
+			}
 		}
 		if len(next) > 0 {
 			c.arrival() // for what is behind a handler on the loop
@@ -339,10 +345,7 @@ func (c *serverConn) call(h header, body []byte) error {
 	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
-	if !c.enter(call) {
-		call.leave()
-		return violation("call %#x has the place of one that was not answered", h.call)
-	}
+	c.enter(call)
 	if c.tail == nil {
 		c.head = call
 	} else {
@@ -352,19 +355,23 @@ func (c *serverConn) call(h header, body []byte) error {
 	return nil
 }
 
+// look tells how much waits to be sent, and whether a request's place is taken: then no handler may answer it, wherever that runs.
+func (c *serverConn) look(id callID) (queued int, taken bool) {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	i := id.slot()
+	return c.out.bytes, i < len(c.calls) && c.calls[i] != nil
+}
+
 // enter gives a call its place.
-func (c *serverConn) enter(call *serverCall) (ok bool) {
+func (c *serverConn) enter(call *serverCall) {
 	i := call.id.slot()
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	for len(c.calls) <= i {
 		c.calls = append(c.calls, nil)
 	}
-	if c.calls[i] != nil {
-		return false
-	}
 	c.calls[i] = call
-	return true
 }
 
 // now calls a handler that does not block. Its call needs no place, because nothing can reach it before it was answered.
