@@ -26,11 +26,11 @@ type tx struct {
 	next   int       // index in sq of the first send not completely staged
 	keep   int       // finishing without drain: how many sends are still to go
 	msn    uint32    // of the next Send
+	held   bool      // responder: nothing may be sent yet
+	late   bool      // responder: when last looked, the peer did not have the Reply
 	wireAt time.Time // responder: hold-off ends; initiator: next kick
 	kicks  uint8     // kicks armed so far; kicksOver: no more
 	ctl    ctl
-	held   bool // responder: nothing may be sent yet
-	late   bool // responder: when last looked, the peer did not have the Reply
 	drain  bool // finishing: everything queued still goes
 
 	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.at(oldRead), unless it is the
