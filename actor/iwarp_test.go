@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -163,4 +166,40 @@ func listeningAt(t *testing.T, at string) int {
 	}
 	t.Fatalf("nobody listens at %s", at)
 	return -1
+}
+
+// lines is where a log goes line by line.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
+// Who comes to a listener and speaks something else is counted by its loop, and in the log.
+func TestStrangersAreCounted(t *testing.T) {
+	sys := testSystem(t)
+	log := make(lines, 16)
+	rt := openIWARP(t, sys, WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	server := newProbe(t, sys, rt.OnLoop(), nil)
+	_, at := listen(server, rt, "127.0.0.1:0")
+	browser, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer browser.Close()
+	if _, err := browser.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case line := <-log:
+		if !contains(line, "level=INFO") || !contains(line, "peer="+browser.LocalAddr().String()) || !contains(line, "(HTTP)") {
+			t.Errorf("the log says %s", line)
+		}
+	case <-time.After(patience):
+		t.Fatal("nothing in the log")
+	}
+	if n := rt.Loops()[0].Strangers; n != 1 {
+		t.Errorf("%d strangers, want 1", n)
+	}
 }

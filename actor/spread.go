@@ -158,6 +158,7 @@ type LoopInfo struct {
 	Name        string
 	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by
 	Arrived     uint64 // connections that have come from other loops' listeners
+	Strangers   uint64 // that came to listeners and did not speak the device's protocol: cmid.Channel.Strangers
 	eventloop.Stats
 }
 
@@ -165,7 +166,7 @@ type LoopInfo struct {
 func (rt *Runtime) Loops() []LoopInfo {
 	infos := make([]LoopInfo, len(rt.loops))
 	for i, l := range rt.loops {
-		infos[i] = LoopInfo{l.el.Name(), int(l.assigned.Load()), l.arrived.Load(), l.el.Stats()}
+		infos[i] = LoopInfo{l.el.Name(), int(l.assigned.Load()), l.arrived.Load(), l.ch.Strangers(), l.el.Stats()}
 	}
 	return infos
 }

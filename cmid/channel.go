@@ -126,6 +126,16 @@ func (c *Channel) ID(h Handle) *ID { return c.ids[h] }
 // Len is the number of identifiers.
 func (c *Channel) Len() int { return len(c.ids) }
 
+// Strangers counts the connections that came to listeners of this channel's and ended without a
+// request of the device's protocol: a browser, a health check, a port scan. 0 where the device does
+// not see them. Any goroutine.
+func (c *Channel) Strangers() uint64 {
+	if s, ok := c.inst.(StrangerCounter); ok {
+		return s.Strangers()
+	}
+	return 0
+}
+
 // Devices is rdma_get_devices(3).
 func (c *Channel) Devices() []verbs.Device { return c.inst.Devices() }
 

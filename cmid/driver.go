@@ -46,7 +46,8 @@ type Instance interface {
 	Close() error
 }
 
-// What an Instance may have besides. Without it the ID's method of the same name fails with ErrNotSupported.
+// What an Instance may have besides. Without it the ID's method of the same name fails with
+// ErrNotSupported, and Channel.Strangers is 0.
 type (
 	// Migrator moves identifiers between its loops: rdma_migrate_id(3), in two halves, of which each runs on its own loop.
 	Migrator interface {
@@ -66,6 +67,11 @@ type (
 		Attach(to Instance) error
 		// Destroy gives the identifier up. It does not wait. Any goroutine.
 		Destroy()
+	}
+	// StrangerCounter notices who comes to a listener and does not speak the device's protocol.
+	StrangerCounter interface {
+		// Strangers counts them since the instance was opened. Any goroutine.
+		Strangers() uint64
 	}
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
 	QPAttrs interface {

@@ -103,6 +103,9 @@ type Loop struct {
 	timerCount atomic.Int64
 }
 
+// Logger is where that is logged which has no other way out. Any goroutine.
+func (l *Loop) Logger() *slog.Logger { return l.log }
+
 // New makes a loop. It holds its fds (epoll and eventfd, later a timerfd) from now on: a loop that
 // is not wanted any more is given to Shutdown, even if it never ran. EMFILE, ENFILE;
 // errors.ErrUnsupported where there is no epoll and no Config.Poller.

@@ -64,9 +64,12 @@ const (
 	maxPrivate = core.MaxPrivateData
 )
 
-// Driver is the embedded iWARP device as a cmid.Driver. It may be opened on any number of loops; the instances share nothing but the
-// host's addresses and ports.
-type Driver struct{ cfg Config }
+// Driver is the embedded iWARP device as a cmid.Driver. It may be opened on any number of loops; the
+// instances share the host's addresses and ports, and how often strangers are logged, nothing else.
+type Driver struct {
+	cfg       Config
+	strangers strangers
+}
 
 // New makes the device. It opens nothing yet.
 func New(opts ...Option) *Driver {

@@ -507,6 +507,8 @@ func (c *conn) Closed(err error) {
 		c.qp.release() // there will be no Established to wait for
 	}
 	switch {
+	case c.lis != nil:
+		c.stranger(err)
 	case c.id == nil || c.silent:
 	case c.established:
 		tell(event{id: c.id, kind: states.KindDisconnected, err: err})

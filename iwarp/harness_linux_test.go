@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"runtime"
 	"testing"
@@ -57,7 +58,13 @@ func newNode(t testing.TB, opts ...Option) *node {
 // newNodeOf is another loop of d.
 func newNodeOf(t testing.TB, d *Driver) *node {
 	t.Helper()
-	l, err := eventloop.New(eventloop.Config{Name: "test"})
+	return newNodeLogging(t, d, nil)
+}
+
+// newNodeLogging is newNodeOf, with a log.
+func newNodeLogging(t testing.TB, d *Driver, log *slog.Logger) *node {
+	t.Helper()
+	l, err := eventloop.New(eventloop.Config{Name: "test", Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +62,7 @@ type instance struct {
 	events    []event          // to be told, in order
 	first     int              // events[first:] is not yet told
 	told      cmid.DriverEvent // the one being told
+	strangers atomic.Uint64    // connections that ended without a Request
 	closed    bool
 }
 

@@ -16,7 +16,7 @@ func (l *connList) push(c *conn, limit int) {
 	}
 	l.newest = c
 	if l.n++; l.n > limit {
-		l.oldest.close()
+		l.oldest.evict()
 	}
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -112,6 +113,9 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 		c.rejected(nil, e)
 	case stIdle, stRequest, stAnswer:
 		e.Op = "request"
+		if c.state == stRequest {
+			e.Text += fmt.Sprintf(", %d bytes of a Request were there", len(c.mpa))
+		}
 		c.gone = true
 		c.end(e)
 	case stAccepted:

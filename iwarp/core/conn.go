@@ -179,7 +179,7 @@ func (c *Conn) phaseTimeout() {
 		late.Op, late.Text = "reply", fmt.Sprintf("no complete Reply within %v", c.cfg.SetupTimeout)
 		c.rejected(nil, late)
 	case stRequest:
-		late.Op, late.Text = "request", fmt.Sprintf("no complete Request within %v", c.cfg.SetupTimeout)
+		late.Op, late.Text = "request", fmt.Sprintf("no complete Request within %v, %d bytes of it", c.cfg.SetupTimeout, len(c.mpa))
 		c.end(late)
 	case stAccepted:
 		late.Text = fmt.Sprintf("no sign of life within %v of accepting", c.cfg.SetupTimeout)

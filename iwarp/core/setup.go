@@ -52,7 +52,7 @@ func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 			return nil
 		}
 		if errors.Is(err, wire.ErrKey) {
-			err = fmt.Errorf("the peer does not speak iWARP (MPA), its first bytes are %q: %w", c.mpa, err)
+			err = fmt.Errorf("the peer does not speak iWARP (MPA), its first bytes are %q%s: %w", c.mpa, looks(c.mpa), err)
 		}
 		c.mpa = nil
 		if c.cfg.Initiator {

@@ -1,0 +1,31 @@
+package iwarp
+
+import (
+	"sync"
+	"time"
+)
+
+// A stranger is who connects to a listener and sends no MPA Request: a browser, a health check, a
+// port scan. There may be as many as they like, so each is counted and few are logged.
+
+// strangersEvery is how often a device logs one.
+const strangersEvery = time.Minute
+
+// strangers is when a device logs the next stranger. Any goroutine.
+type strangers struct {
+	mu       sync.Mutex
+	next     time.Time
+	unlogged int // since the last that was
+}
+
+// log reports whether the stranger of now is to be logged, and how many were not.
+func (s *strangers) log(now time.Time) (unlogged int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Before(s.next) {
+		s.unlogged++
+		return 0, false
+	}
+	unlogged, s.unlogged, s.next = s.unlogged, 0, now.Add(strangersEvery)
+	return unlogged, true
+}
