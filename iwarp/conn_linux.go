@@ -23,6 +23,7 @@ const (
 	readRounds   = 32
 	readLeast    = 32 << 10
 	writeRounds  = 64
+	alignEach    = 1 << 20 // bytes written from one look at the size of TCP's segments to the next
 )
 
 // phase is what a conn's socket is doing.
@@ -262,8 +263,12 @@ func (c *conn) output(now time.Time) {
 			c.broken(now, err)
 			return
 		}
+		before := c.went
 		c.went += uint64(n)
 		c.core.Advance(now, n)
+		if flags != 0 && before/alignEach != c.went/alignEach {
+			c.alignSegments()
+		}
 		if n < want {
 			c.block()
 			return
@@ -453,7 +458,10 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 	}
 }
 
-// alignSegments makes FPDUs that fit a TCP segment: a soft-iWARP receiver mistakes a CRC in two segments for a wrong one.
+// alignSegments makes FPDUs that fit a TCP segment: a soft-iWARP receiver mistakes a CRC in two
+// segments for a wrong one. TCP's segments are at most half the largest window that the peer has
+// offered, so they grow while a connection is young, on loopback from 32 KiB to 64. A path may make
+// them smaller.
 func (c *conn) alignSegments() {
 	if mss, err := unix.GetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err == nil && mss > core.Overhead+8 {
 		c.core.SetMaxSegment((mss - core.Overhead) &^ 7)

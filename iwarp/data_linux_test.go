@@ -250,6 +250,54 @@ func TestSegmentsWithCRC(t *testing.T) {
 	}
 }
 
+// TestSegmentsGrow: TCP's segments are larger once the peer has offered a larger window, and so are
+// FPDUs with a CRC. Smaller ones would be twice as many packets for the same bytes.
+func TestSegmentsGrow(t *testing.T) {
+	n := newNode(t)
+	l := rawListen(t)
+	h := n.resolve(l.at)
+	q := n.qp(h, 0)
+	n.do(h, &cmid.Connect{})
+	r := l.accept(n)
+	ask := r.frame(n)
+	r.write(wire.AppendFrame(nil, &wire.Frame{
+		Reply: true, Revision: 2, Flags: wire.FlagEnhanced | wire.FlagCRC, Control: wire.Control{IRD: 1, ORD: min(1, ask.Control.IRD)},
+	}))
+	n.wait(h, states.KindEstablished)
+	segment := func() int {
+		t.Helper()
+		size, err := unix.GetsockoptInt(n.in.ids[h].conn.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return size
+	}
+	young := segment()
+	const size, count = 1 << 20, 8
+	for i := range count {
+		q.send(uint64(i), string(make([]byte, size)))
+	}
+	largest, bytes := 0, 0
+	turns(t, "all of it", func() bool {
+		r.read()
+		for {
+			f, k, err := wire.ConsumeFPDU(r.got)
+			if err != nil {
+				return bytes >= count*size
+			}
+			if f.CRC != f.Checksum() {
+				t.Fatalf("FPDU of %d bytes with CRC %#x", k, f.CRC)
+			}
+			r.got = r.got[k:]
+			largest, bytes = max(largest, k), bytes+k
+		}
+	}, n)
+	if now := segment(); now > young && largest <= young {
+		t.Errorf("TCP's segments have grown from %d bytes to %d, the largest FPDU is %d", young, now, largest)
+	}
+	t.Logf("TCP's segments: %d bytes, then %d; the largest FPDU: %d", young, segment(), largest)
+}
+
 func TestSharedReceiveQueue(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	mr, err := server.in.dev.Alloc(4*64, verbs.LocalWrite)
