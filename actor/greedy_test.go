@@ -60,6 +60,12 @@ func (h *hoarder) end(why string) {
 	h.more()
 }
 
+// wrong is what went wrong, each once: the end of a connection fails all its messages alike.
+func (h *hoarder) wrong() []string {
+	all := slices.Compact(slices.Clone(h.ends))
+	return all[:min(len(all), 10)]
+}
+
 func (h *hoarder) take(m *Received) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,7 +176,7 @@ func (g *greed) begin() {
 		case <-time.After(patience):
 			g.h.mu.Lock()
 			defer g.h.mu.Unlock()
-			g.tb.Fatalf("not all are connected: %v", g.h.ends)
+			g.tb.Fatalf("not all are connected: %v", g.h.wrong())
 		}
 	}
 }
@@ -192,7 +198,7 @@ func (g *greed) serve(rounds int) {
 		case <-time.After(patience):
 			g.h.mu.Lock()
 			defer g.h.mu.Unlock()
-			g.tb.Fatalf("the good peer is not answered: round %d; %v", i, g.h.ends)
+			g.tb.Fatalf("the good peer is not answered: round %d; %v", i, g.h.wrong())
 		}
 	}
 	g.owner.send(id, &Close{})
@@ -203,7 +209,7 @@ func (g *greed) serve(rounds int) {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if len(g.h.ends) > 0 {
-		g.tb.Fatalf("%d of %d messages have come, and these went wrong: %v", g.h.all, g.peers*g.each, g.h.ends[:min(len(g.h.ends), 5)])
+		g.tb.Fatalf("%d of %d messages have come, and these went wrong: %v", g.h.all, g.peers*g.each, g.h.wrong())
 	}
 }
 
@@ -231,7 +237,7 @@ func (g *greed) finish() {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if len(g.h.ends) > 0 {
-		g.tb.Errorf("%d went wrong: %v", len(g.h.ends), g.h.ends[:min(len(g.h.ends), 5)])
+		g.tb.Errorf("%d went wrong: %v", len(g.h.ends), g.h.wrong())
 	}
 	g.h.more = func() {}
 }

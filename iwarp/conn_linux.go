@@ -356,12 +356,16 @@ func (c *conn) timeout() {
 	c.at = time.Time{}
 	switch c.phase {
 	case phConnecting:
-		late := &core.Error{Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String()}
-		c.connectFailed(now, late)
+		if c.connected(now); c.phase == phConnecting { // the loop was not busy, the peer has not answered
+			c.connectFailed(now, &core.Error{
+				Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String(),
+			})
+		}
+		c.settle(now)
 	case phDiscarding:
 		c.close()
 	case phRunning:
-		if c.core.Stalled(now) {
+		if c.core.Overdue(now) {
 			c.input()
 		}
 		if c.core.HoldOver(now) && unacked(c.fd) > 0 {

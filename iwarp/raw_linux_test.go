@@ -124,6 +124,19 @@ type rawListener struct {
 
 func rawListen(t testing.TB) *rawListener {
 	t.Helper()
+	return rawListenFor(t, 16)
+}
+
+// fullListener drops SYNs until it has accepted who is in its queue.
+func fullListener(t testing.TB) (l *rawListener, at cmid.Addr) {
+	t.Helper()
+	l = rawListenFor(t, 0) // which holds one
+	rawDial(t, l.at)
+	return l, l.at
+}
+
+func rawListenFor(t testing.TB, backlog int) *rawListener {
+	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|sockFlags, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +145,7 @@ func rawListen(t testing.TB) *rawListener {
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Listen(fd, 16); err != nil {
+	if err := unix.Listen(fd, backlog); err != nil {
 		t.Fatal(err)
 	}
 	sa, err := unix.Getsockname(fd)

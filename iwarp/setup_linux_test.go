@@ -155,21 +155,9 @@ func TestSilentPeer(t *testing.T) {
 
 // TestNoTCPAnswer connects to a listener whose queue is full: the kernel drops its SYN.
 func TestNoTCPAnswer(t *testing.T) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|sockFlags, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rawDial(t, addrOf(sa)) // a queue of 0 holds one
+	_, at := fullListener(t)
 	n := newNode(t, func(c *Config) { c.ReplyTimeout = 50 * time.Millisecond })
-	h := n.resolve(addrOf(sa))
+	h := n.resolve(at)
 	n.qp(h, 1)
 	n.do(h, &cmid.Connect{})
 	if e := n.wait(h, states.KindUnreachable); e.status != -110 {

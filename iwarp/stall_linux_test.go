@@ -45,6 +45,78 @@ func TestStalledPeer(t *testing.T) {
 	turns(t, "the socket's end", r.ended, n)
 }
 
+// A peer that has done its part of a set-up in time is not given up because this side's loop was
+// busy: what waits in the socket is read first.
+func TestSetupOnABusyLoop(t *testing.T) {
+	const limit = 50 * time.Millisecond
+	reply := wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1}})
+	busy := func(t *testing.T, n *node, r *raw, part []byte) {
+		t.Helper()
+		idle := 0
+		turns(t, "epoll forgets that the socket was readable", func() bool { idle++; return idle > 3 }, n)
+		crowd(n, 200)
+		r.write(part)
+		time.Sleep(2 * limit)
+	}
+	t.Run("TCP", func(t *testing.T) {
+		full, at := fullListener(t)
+		n := newNode(t, func(c *Config) { c.ReplyTimeout = 1200 * time.Millisecond })
+		h := n.resolve(at)
+		n.qp(h, 1)
+		n.do(h, &cmid.Connect{}) // its SYN is dropped; a second one goes after a second
+		crowd(n, 200)
+		full.accept()
+		time.Sleep(1600 * time.Millisecond)
+		if f := full.accept(n).frame(n); f.Reply {
+			t.Errorf("got %v", f)
+		}
+		if e := n.found(h, states.KindUnreachable); e != nil {
+			t.Errorf("got %v", e)
+		}
+	})
+	t.Run("Reply", func(t *testing.T) {
+		n := newNode(t, func(c *Config) { c.ReplyTimeout = limit })
+		l := rawListen(t)
+		h := n.resolve(l.at)
+		n.qp(h, 1)
+		n.do(h, &cmid.Connect{})
+		r := l.accept(n)
+		busy(t, n, r, reply)
+		turns(t, "an end", func() bool { return len(n.events) > 2 }, n)
+		if n.found(h, states.KindEstablished) == nil {
+			t.Errorf("got %v", n.events)
+		}
+	})
+	t.Run("Request", func(t *testing.T) {
+		n := newNode(t, func(c *Config) { c.RequestTimeout = limit })
+		_, addr := n.listen("127.0.0.1:0")
+		r := rawDial(t, addr)
+		turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
+		busy(t, n, r, wire.AppendFrame(nil, &wire.Frame{Revision: 1}))
+		turns(t, "an end", func() bool { return len(n.events) > 0 || r.ended() }, n)
+		if len(n.events) != 1 || n.events[0].kind != states.KindConnectRequest {
+			t.Errorf("got %v", n.events)
+		}
+	})
+	t.Run("the first message", func(t *testing.T) {
+		n := newNode(t, func(c *Config) { c.RequestTimeout = limit })
+		_, addr := n.listen("127.0.0.1:0")
+		r := rawDial(t, addr)
+		r.write(wire.AppendFrame(nil, &wire.Frame{
+			Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1, PeerToPeer: true, RTRWrite: true},
+		}))
+		turns(t, "request", func() bool { return len(n.events) == 1 }, n)
+		h := n.events[0].child
+		n.qp(h, 2)
+		n.do(h, &cmid.Accept{})
+		busy(t, n, r, wire.AppendFPDU(nil, &wire.FPDU{ULPDU: wire.AppendHeader(nil, &wire.Header{Tagged: true, Last: true, Opcode: wire.OpWrite})}))
+		turns(t, "an end", func() bool { return len(n.events) > 1 }, n)
+		if n.found(h, states.KindEstablished) == nil {
+			t.Errorf("got %v", n.events)
+		}
+	})
+}
+
 // crowd gives n's loop so many readable fds.
 func crowd(n *node, fds int) {
 	n.t.Helper()

@@ -143,9 +143,19 @@ func (c *Conn) stallAt() time.Time {
 	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
 }
 
-// Stalled is true when Timeout would give up a peer that is silent in the middle of a message. If the owner was slow, not the peer,
-// there is something to read: look first.
-func (c *Conn) Stalled(now time.Time) bool {
+// Overdue is true when Timeout would give up a peer that is silent, in the set-up or in the middle of a
+// message. If the owner was slow, not the peer, there is something to read: look first.
+func (c *Conn) Overdue(now time.Time) bool {
+	switch c.state {
+	case stReply, stRequest, stAccepted:
+		return !c.phaseAt.IsZero() && !now.Before(c.phaseAt)
+	case stIdle, stAnswer, stOpen, stFinishing, stEnded:
+	}
+	return c.stalled(now)
+}
+
+// stalled is Overdue in the middle of a message.
+func (c *Conn) stalled(now time.Time) bool {
 	at := c.stallAt()
 	return !at.IsZero() && !now.Before(at)
 }
@@ -160,7 +170,7 @@ func (c *Conn) Timeout(now time.Time) {
 	if at := c.tx.wireAt; !at.IsZero() && !now.Before(at) {
 		c.wireTimeout(now)
 	}
-	if c.Stalled(now) {
+	if c.stalled(now) {
 		c.closeNow, c.phaseAt = true, time.Time{}
 		c.end(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
 			"nothing for %v in the middle of a message", c.cfg.MessageTimeout)})
