@@ -45,7 +45,8 @@ func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ct
 
 // Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does not block. With interceptors, retries
 // or waiting (WithInterceptors, WithRetry, WaitForReady) the call is made on a goroutine, and q must not be changed until the answer has
-// come; otherwise q is the caller's again when Go returns. The answer is decoded on the client's loop.
+// come; otherwise q is the caller's again when Go returns. The answer is decoded on the client's loop,
+// one of more than 64 KiB on a goroutine.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...GoOption) *Pending {
 	cfg := goConfig{ctx: context.Background(), within: -1}
 	for _, o := range opts {
@@ -132,12 +133,13 @@ func (p *Pending) abandon(err *Error) {
 	}
 }
 
-// finish is told that the call is over. The loop's.
+// finish is told that the call is over: on the loop, unless the answer is large.
 func (p *Pending) finish(c *call) {
 	if c.err != nil {
 		p.answer(nil, c.err)
 		return
 	}
+	c.own()
 	p.answer(c.reply, nil)
 }
 

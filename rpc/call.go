@@ -12,12 +12,13 @@ import (
 type call struct {
 	m        *method
 	id       callID
-	deadline time.Time     // zero: none
-	done     chan struct{} // holds a token when the call is finished; unused by streams and actors
-	reply    []byte        // the answer
-	err      *Error        // or why there is none
-	next     *call         // among those that are being finished
-	body     []byte        // of those: the answer in the received message
+	deadline time.Time      // zero: none
+	done     chan struct{}  // holds a token when the call is finished; unused by streams and actors
+	reply    []byte         // the answer
+	err      *Error         // or why there is none
+	next     *call          // among those that are being finished
+	body     []byte         // of those: the answer in the received message
+	held     *rdma.Received // that message; nil: the answer was copied
 
 	stream *receiving // of a stream
 	actor  *Pending   // whose answer is a message
@@ -204,6 +205,7 @@ func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error
 		c.release(cl)
 		return nil, err
 	}
+	cl.own()
 	return cl, nil
 }
 

@@ -32,6 +32,9 @@ type HandlerOption func(*handler)
 // OnLoop says that a handler never blocks: it is called on the loop of its connection, which is the fastest way to an answer, and which
 // holds up that loop's other connections meanwhile. A slow one is named by the loop's watchdog (eventloop.Config.StallAfter), as "rpc" and
 // the method's name. Its context, and a raw request, are valid until it returns. Streams cannot be OnLoop.
+//
+// Its request is decoded on the loop, and its answer encoded and copied there, however large they
+// are: a method with large messages is better off on a goroutine.
 func OnLoop() HandlerOption { return func(h *handler) { h.inline = true } }
 
 // Handle has fn answer the calls of a method. What it returns is encoded before anything else happens to it. It runs on a goroutine of

@@ -27,6 +27,8 @@ type link struct {
 	left   bool  // Close was sent: the server drains and has answered everything
 	unsure bool  // a message was lost that was not the last
 
+	reading *rdma.Received // the message that is being read, or was last
+
 	// Set before the first call.
 	max  int // bytes the server takes
 	peer rdma.Addr
@@ -86,7 +88,7 @@ func newLink(c *Client) *link {
 func (l *link) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
-		l.received(ctx, m.Data)
+		l.received(ctx, m)
 	case *flush:
 		l.flush(ctx)
 	case *rdma.Sent:
@@ -244,18 +246,23 @@ func (l *link) ended(m *method, f Fate) *Error {
 func (l *link) finish(list *call) {
 	for c := list; c != nil; {
 		next := c.next
-		c.reply = append(c.reply[:0], c.body...)
-		c.next, c.body = nil, nil
-		c.finish()
+		c.next = nil
+		if c.hold(l.reading); c.held != nil && c.actor != nil {
+			go c.decode()
+		} else {
+			c.finish()
+		}
 		c = next
 	}
 }
 
 // received takes the server's frames.
-func (l *link) received(ctx actor.Context, b []byte) {
+func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	if l.over {
 		return
 	}
+	b := m.Data
+	l.reading = m
 	var first, last *call
 	var err error
 	l.out.mu.Lock()
@@ -327,7 +334,7 @@ func (l *link) frame(h header, body []byte) (*call, error) {
 		if c == nil {
 			return nil, nil // on its way when the stream was given up
 		}
-		return nil, c.stream.item(body)
+		return nil, c.stream.item(l.reading, body)
 	}
 	var failure *Error
 	if h.typ == frameError {
@@ -414,7 +421,12 @@ func (l *link) start(c *call, metadata, body []byte) error {
 		l.out.mu.Unlock()
 		return err
 	}
-	h.typ, h.number, h.length = frameCall, l.number(c.m), uint32(n)
+	number, ok := l.number(c.m)
+	if !ok {
+		l.out.mu.Unlock()
+		return &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
+	}
+	h.typ, h.number, h.length = frameCall, number, uint32(n)
 	h.call = l.enter(c)
 	s := &l.slots[h.call.slot()]
 	if own != nil {
@@ -458,17 +470,23 @@ func (l *link) refusal(m *method) error {
 	return nil
 }
 
-// number is what a method is called on this connection. out.mu is held.
-func (l *link) number(m *method) uint16 {
+// tooManyMethods is why a method has no number.
+var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", maxMethods)
+
+// number is what a method is called on this connection. Not ok: all numbers are taken. out.mu is held.
+func (l *link) number(m *method) (n uint16, ok bool) {
 	for len(l.methods) <= m.index {
 		l.methods = append(l.methods, 0)
 	}
 	if l.methods[m.index] == 0 {
+		if l.declared == maxMethods {
+			return 0, false
+		}
 		l.out.put(header{typ: frameDeclare, number: l.declared}, []byte(m.name))
 		l.declared++
 		l.methods[m.index] = l.declared
 	}
-	return l.methods[m.index] - 1
+	return l.methods[m.index] - 1, true
 }
 
 // enter gives a call its slot. out.mu is held.

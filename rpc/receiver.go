@@ -99,7 +99,8 @@ type receiving struct {
 
 	mu     sync.Mutex
 	stop   func() bool // watching the context; nil: not yet, or not any more
-	in     []byte      // items, each behind its length
+	in     []byte      // items, each behind its length, or largeItem
+	large  []*landing  // the large ones of in, and of read
 	credit int64       // bytes that the server may still send
 	taken  int64       // bytes that it was not told it may send again
 	err    error       // the end
@@ -138,15 +139,20 @@ func (r *receiving) watch(ctx context.Context) {
 }
 
 // item takes an item in. The loop's; the connection's mu is held.
-func (r *receiving) item(body []byte) error {
+func (r *receiving) item(m *rdma.Received, body []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.credit <= 0 {
 		return violation("an item of call %#x that its window has no room for", r.call.id)
 	}
 	r.credit -= headerLen + int64(len(body))
-	r.in = binary.BigEndian.AppendUint32(r.in, uint32(len(body)))
-	r.in = append(r.in, body...)
+	if len(body) > copyOnLoop {
+		r.in = binary.BigEndian.AppendUint32(r.in, largeItem)
+		r.large = append(r.large, land(m, body))
+	} else {
+		r.in = binary.BigEndian.AppendUint32(r.in, uint32(len(body)))
+		r.in = append(r.in, body...)
+	}
 	r.notify()
 	return nil
 }
@@ -221,10 +227,16 @@ func (r *receiving) next() ([]byte, error) {
 			}
 		}
 	}
-	n := int(binary.BigEndian.Uint32(r.read[r.at:]))
-	item := r.read[r.at+4 : r.at+4+n : r.at+4+n]
-	r.at += 4 + n
-	r.widen(headerLen + int64(n))
+	n := binary.BigEndian.Uint32(r.read[r.at:])
+	r.at += 4
+	var item []byte
+	if n == largeItem {
+		item = r.landed()
+	} else {
+		item = r.read[r.at : r.at+int(n) : r.at+int(n)]
+		r.at += int(n)
+	}
+	r.widen(headerLen + int64(len(item)))
 	return item, nil
 }
 

@@ -16,7 +16,8 @@ type serverCall struct {
 	body []byte      // the request
 	next *serverCall // in the workers' queue
 
-	memory *buffer // of body; nil: OnLoop, it is the received message's
+	memory *buffer        // of body; nil: it is the received message's
+	held   *rdma.Received // that message, until the request is copied; nil: OnLoop, or it was
 
 	// Of a stream; out.mu.
 	window int64
@@ -39,8 +40,7 @@ func (call *serverCall) run() {
 		call.c.out.tell()
 	}
 	call.ctx.end(errHandled)
-	call.memory.put(len(call.body))
-	call.memory, call.body = nil, nil
+	call.drop()
 }
 
 // handle calls the handler, unless nobody waits any more, and puts the answer. It reports whether
@@ -52,6 +52,7 @@ func (call *serverCall) handle() (tell bool) {
 		scratch.put(0)
 		return tell
 	}
+	call.own()
 	reply, err := call.invoke(scratch.b)
 	tell = call.answer(reply, err, 0, scratch.b)
 	scratch.put(len(reply))

@@ -26,7 +26,8 @@ type serverConn struct {
 	ending  bool // the peer broke the protocol, or close was asked for
 	closing bool // the last drain frame was put; Close is sent when everything was
 	inline  *serverCall
-	came    time.Time // when the message that is being read did; zero: nobody has asked
+	reading *rdma.Received // the message that is being read
+	came    time.Time      // when that did; zero: nobody has asked
 
 	// Handed to the workers at the end of a message.
 	head, tail *serverCall
@@ -183,7 +184,7 @@ func (c *serverConn) progress(ctx actor.Context) {
 	for len(c.parked) > 0 && c.queued() <= highWater/2 && !c.ending {
 		p := c.parked[0]
 		c.parked = c.parked[1:]
-		c.came = p.came
+		c.reading, c.came = p.m, p.came
 		if rest := c.input(ctx, p.rest); len(rest) > 0 {
 			c.parked = append([]parked{{p.m, rest, p.came}}, c.parked...)
 		} else {
@@ -208,7 +209,7 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	if c.ending || c.closing { // after the last drain frame the client knows what becomes of its calls
 		return
 	}
-	c.came = m.Since
+	c.reading, c.came = m, m.Since
 	if len(c.parked) > 0 {
 		c.parked = append(c.parked, parked{m.Retain(), m.Data, c.arrival()})
 		return
@@ -283,8 +284,11 @@ func (c *serverConn) frame(h header, body []byte) error {
 }
 
 func (c *serverConn) declare(h header, name []byte) error {
-	if int(h.number) != len(c.methods) || len(c.methods) >= maxMethods {
-		return violation("method %d is declared, want %d, and less than %d", h.number, len(c.methods), maxMethods)
+	if len(c.methods) == maxMethods && int(h.number) >= maxMethods {
+		return nil // its calls are refused: it was not declared
+	}
+	if int(h.number) != len(c.methods) {
+		return violation("method %d is declared, want %d", h.number, len(c.methods))
 	}
 	if len(name) == 0 || len(name) > maxMethodName {
 		return violation("a method's name of %d bytes", len(name))
@@ -339,9 +343,7 @@ func (c *serverConn) call(h header, body []byte) error {
 	}
 	call := &serverCall{c: c, h: hd, id: h.call}
 	call.begin(h, append([]byte(nil), metadata...))
-	call.memory = getBuffer()
-	call.memory.b = append(call.memory.b, body...)
-	call.body = call.memory.b
+	call.hold(c.reading, body)
 	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
