@@ -16,7 +16,7 @@ import (
 )
 
 // Every way in which a side ends a connection says goodbye: the other side is told an orderly end,
-// also when messages wait for credits.
+// also when messages wait for credits. The side whose runtime is shut down is told that.
 func TestEveryEndSaysGoodbye(t *testing.T) {
 	ends := map[string]func(w *world, p pair, cancel func()){
 		"close":        func(_ *world, p pair, _ func()) { p.client.send(p.c, &Close{}) },
@@ -58,8 +58,12 @@ func TestEveryEndSaysGoodbye(t *testing.T) {
 						for _, g := range until[*Closed](side) {
 							switch m := g.msg.(type) {
 							case *Disconnected:
-								if m.Err != nil {
-									w.Errorf("disconnected: %v", m.Err)
+								var want error
+								if name == "shutdown" && side == p.client || name == "far shutdown" && side == p.server {
+									want = ErrShutdown
+								}
+								if !errors.Is(m.Err, want) {
+									w.Errorf("disconnected: %v, want %v", m.Err, want)
 								}
 							case *Closed:
 								if errors.Is(m.Err, ErrPeerLost) || side == p.server && name != "far shutdown" && m.Err != nil {

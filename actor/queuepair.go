@@ -126,6 +126,9 @@ func (c *conn) cause(err error) error {
 	case c.broken != nil:
 		return c.broken
 	case c.suspect == nil || c.suspect.vague() || c.goodbye: // who has said goodbye has ended it, whatever failed then
+		if err == nil {
+			return c.it.cause // who shuts down is not told that its peer has ended it
+		}
 		return err
 	}
 	c.suspect.Err = err

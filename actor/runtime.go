@@ -45,7 +45,8 @@ type Runtime struct {
 	}
 }
 
-// ErrShutdown is why an identifier was closed, or not created, that met Runtime.Shutdown.
+// ErrShutdown is why an identifier was closed, or not created, that met Runtime.Shutdown, and why
+// its connection has ended: in Closed.Err, and in Disconnected.Err where that is told.
 var ErrShutdown = errors.New("the runtime has been shut down")
 
 // Open starts a runtime in an ActorSystem that the caller has, and keeps: Shutdown stops the runtime only.

@@ -77,7 +77,9 @@ type (
 	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
 	Disconnected struct {
 		EventBase
-		Err error // nil: an orderly end, as far as the device can tell. The actor layer knows more: see its ErrPeerLost
+		// Err is nil for an orderly end, as far as the device can tell. The actor layer knows more:
+		// see its ErrPeerLost, and ErrShutdown of an end that this side's Shutdown has made.
+		Err error
 	}
 	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed; else
 	// why its driver cannot be used any more, such as a *verbs.CredentialsError.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -16,7 +15,6 @@ import (
 // There is no SyscallConn: the stream is not a file descriptor's.
 type Conn struct {
 	local, peer Addr // set before anybody has the Conn
-	linger      time.Duration
 	rd          reader
 	wr          writer
 }
@@ -28,10 +26,11 @@ var (
 
 // newConn makes a Conn that is about to be connected; id is its identifier.
 func newConn(rt *rdma.Runtime, id *actor.PID, cfg *config) *Conn {
-	c := &Conn{linger: cfg.linger}
+	c := &Conn{}
 	c.rd.wake, c.wr.wake = newWake(), newWake()
 	c.rd.rt, c.wr.rt = rt, rt
 	c.wr.id = id
+	c.wr.byDefault, c.wr.linger = cfg.linger, cfg.linger
 	return c
 }
 
@@ -72,86 +71,6 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 		err = c.opError("write", err)
 	}
 	return n, err
-}
-
-// CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes on. It does not block.
-func (c *Conn) CloseWrite() error {
-	c.wr.mu.Lock()
-	defer c.wr.mu.Unlock()
-	switch {
-	case c.wr.closed:
-		return c.opError("close", net.ErrClosed)
-	case c.wr.err != nil && !errors.Is(c.wr.err, unix.EPIPE):
-		return c.opError("close", c.wr.err)
-	}
-	c.wr.finish()
-	return nil
-}
-
-// CloseRead has Read say io.EOF, and what comes from the peer dropped. The peer is not told.
-func (c *Conn) CloseRead() error {
-	c.rd.mu.Lock()
-	defer c.rd.mu.Unlock()
-	if c.rd.closed {
-		return c.opError("close", net.ErrClosed)
-	}
-	c.rd.shut = true
-	c.rd.discard()
-	c.rd.signal()
-	return nil
-}
-
-// Close ends the stream. Calls that block return net.ErrClosed. What was written goes to the peer still, with a FIN behind it, for as long
-// as WithLinger says; what has not been read is dropped. It does not block: Runtime.Shutdown is what waits for connections that linger.
-func (c *Conn) Close() error {
-	if !c.close() {
-		return c.opError("close", net.ErrClosed)
-	}
-	c.wr.mu.Lock()
-	defer c.wr.mu.Unlock()
-	c.wr.finish()
-	switch {
-	case c.wr.ended:
-	case c.linger > 0:
-		c.wr.rt.System().Root.Send(c.wr.id, &rdma.Close{Timeout: c.linger})
-	default:
-		c.wr.rt.System().Root.Send(c.wr.id, &rdma.DestroyID{})
-	}
-	return nil
-}
-
-// close ends both halves for whoever calls them. Not ok: they were closed before.
-func (c *Conn) close() (ok bool) {
-	c.rd.mu.Lock()
-	ok = !c.rd.closed
-	c.rd.closed = true
-	c.rd.discard()
-	c.rd.stopTimer()
-	c.rd.signal()
-	c.rd.mu.Unlock()
-	c.wr.mu.Lock()
-	c.wr.closed = true
-	c.wr.stopTimer()
-	c.wr.signal()
-	c.wr.mu.Unlock()
-	return ok
-}
-
-// abort ends a stream at once: both sides' Read and Write say ECONNRESET.
-func (c *Conn) abort(err error) {
-	c.rd.end(err)
-	c.wr.mu.Lock()
-	if !c.wr.ended {
-		c.wr.rt.System().Root.Send(c.wr.id, &rdma.DestroyID{})
-	}
-	c.wr.mu.Unlock()
-	c.wr.end(err)
-}
-
-// discard ends a stream that nobody will have.
-func (c *Conn) discard() {
-	c.close()
-	c.abort(net.ErrClosed)
 }
 
 // LocalAddr is this end's Addr.

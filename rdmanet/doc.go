@@ -28,13 +28,30 @@
 // Bytes are read in the order in which they were written, the FIN behind them; an end without a FIN behind what had arrived. Calls of Read
 // that run at the same time are served one after the other, and so are calls of Write, each one's bytes together.
 //
+// # Close
+//
+// A stream ends as one of TCP's does, so that programs written for TCP find what they rely on.
+//
+//   - Close does not block. What was written goes to the peer still, and a FIN behind it. Until the
+//     peer's application has taken that the connection lingers: 30 s (WithLinger, Conn.SetLinger).
+//     Runtime.Shutdown waits for it.
+//   - Who has closed reads nothing more. So bytes of the peer's that were not read when Close was
+//     called, or that come behind it, reset the connection, whatever else waits: the peer's Write
+//     says EPIPE where the FIN has come, else ECONNRESET, as its Read does. What has arrived there
+//     can be read first. So nobody goes on writing to who has gone; and who must be sure that its
+//     last words arrive reads to the peer's FIN before Close, as with TCP.
+//   - SetLinger(0) has Close reset at once, without a FIN.
+//   - CloseWrite ends one half: the other is read on, for as long as it takes. Behind CloseRead and
+//     CloseWrite both, what comes resets the connection as behind Close; behind CloseRead alone it
+//     is dropped.
+//
 // # Errors
 //
 // Errors are *net.OpError, but for io.EOF, which is the peer's FIN and nothing else. errors.Is finds net.ErrClosed (closed on this side),
 // os.ErrDeadlineExceeded (Timeout is true), and else an errno: ECONNRESET when the connection has ended without a FIN, which a peer that
 // was killed does not send; EPIPE for a Write behind the peer's Close or one's own CloseWrite; ECONNREFUSED, ETIMEDOUT, ECANCELED and
 // what the device says from Dial; EADDRNOTAVAIL or EADDRINUSE from Listen; EPROTO for a peer that speaks something else. The cause is in
-// the words, and errors.As finds the event that told of it.
+// the words, and errors.As finds the event that told of it: an end of this side's own Shutdown is ECONNRESET with rdma.ErrShutdown.
 //
 // # Limitations
 //

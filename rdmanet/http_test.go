@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -193,6 +194,46 @@ func TestHTTPShutdown(t *testing.T) {
 	}
 	if n := <-got; n != 1<<20 {
 		t.Errorf("%d bytes arrived", n)
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+}
+
+// Clients that have gone in the middle of a download hold a server's Shutdown up no longer than TCP
+// does, also when they have sent what the server does not read: their connections linger, but what
+// the handlers write resets them.
+func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {
+	const clients = 8
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for err := error(nil); err == nil; {
+			_, err = w.Write(make([]byte, 64<<10))
+		}
+	})}
+	l := listen(t, openRuntime(t))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	var dialed atomic.Int32
+	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t)), &dialed)}
+	var downloads sync.WaitGroup
+	for range clients {
+		downloads.Go(func() {
+			res, err := client.Post("http://"+l.Addr().String(), "text/plain", bytes.NewReader(make([]byte, 400<<10)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := io.CopyN(io.Discard, res.Body, 1<<20); err != nil {
+				t.Error(err)
+			}
+			_ = res.Body.Close() // of which the rest is not read: the transport closes the connection
+		})
+	}
+	downloads.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // which is less than they may linger
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		t.Error(err)
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)

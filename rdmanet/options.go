@@ -29,7 +29,7 @@ func newConfig(opts []Option) config {
 func WithBacklog(n int) Option { return func(c *config) { c.backlog = n } }
 
 // WithLinger says how long a Conn that was closed goes on delivering what was written: 30 s. Then its identifier is destroyed. With 0 that
-// is at once, and the peer's Read says ECONNRESET where it has not got everything.
+// is at once, without a FIN: the peer's Read says ECONNRESET behind what has arrived. Conn.SetLinger says it for one.
 func WithLinger(d time.Duration) Option { return func(c *config) { c.linger = d } }
 
 // WithLocalAddr says where to connect from; the routing tables choose otherwise. Listen has no use for it.

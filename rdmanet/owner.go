@@ -25,11 +25,15 @@ type owner struct {
 func (o *owner) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
-		woke, wrong := o.conn.rd.take(m)
-		if wrong != "" {
-			o.conn.abort(violation(wrong))
+		woke, err := o.conn.rd.take(m)
+		switch {
+		case err == nil:
+			o.woke(ctx, woke)
+		case errors.Is(err, errUnwanted):
+			o.conn.unwanted()
+		default:
+			o.conn.abort(err)
 		}
-		o.woke(ctx, woke)
 	case handOver:
 		o.burst.pending.Store(false)
 		runtime.Gosched()

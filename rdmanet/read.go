@@ -40,26 +40,30 @@ type reader struct {
 	err    error
 }
 
-// take has a message of the peer's. It is on the loop. wrong says why the connection must end.
-func (r *reader) take(m *rdma.Received) (woke bool, wrong string) {
+// errUnwanted is take's error for bytes that nobody will read.
+var errUnwanted = errors.New("nobody will read that")
+
+// take has a message of the peer's. It is on the loop. The error is errUnwanted, or why the
+// connection must end.
+func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 	n := len(m.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.err != nil: // what comes now would be behind a hole
-		return false, ""
+		return false, nil
 	case r.finned:
-		return false, "the peer has sent something behind its FIN"
+		return false, violation("the peer has sent something behind its FIN")
 	case n == 0:
 		r.finned = true
 	case r.closed || r.shut:
-		return false, ""
+		return false, errUnwanted
 	case len(r.held) == 0 && n <= smallMax && r.fits(n):
 		r.to += copy(r.small[r.to:], m.Data)
 	default:
 		r.held = append(r.held, m.Retain())
 	}
-	return r.signal(), ""
+	return r.signal(), nil
 }
 
 // fits makes room for n bytes in the block, if there is.
@@ -82,6 +86,14 @@ func (r *reader) end(err error) (woke bool) {
 		r.err = err
 	}
 	return r.signal()
+}
+
+// unread reports whether there are bytes that nobody has read, or is using. The caller has mu.
+func (r *reader) unread() bool {
+	if r.small != nil {
+		return r.to-r.from > r.using || len(r.held) > 0
+	}
+	return len(r.held) > 1 || len(r.held) == 1 && len(r.held[0].Data)-r.at > r.using
 }
 
 // discard gives back what was not read, but for the oldest that is in use, which its user gives back.

@@ -13,8 +13,8 @@ func TestNoHoles(t *testing.T) {
 	r := reader{waiter: waiter{wake: newWake()}}
 	message := func() *rdma.Received { return &rdma.Received{Data: make([]byte, smallMax+1)} }
 	for range 2 {
-		if _, wrong := r.take(message()); wrong != "" {
-			t.Fatal(wrong)
+		if _, err := r.take(message()); err != nil {
+			t.Fatal(err)
 		}
 	}
 	ended := errors.New("ended")
@@ -28,8 +28,8 @@ func TestNoHoles(t *testing.T) {
 		return n
 	}
 	first := read()
-	if _, wrong := r.take(message()); wrong != "" {
-		t.Error(wrong)
+	if _, err := r.take(message()); err != nil {
+		t.Error(err)
 	}
 	if second, third := read(), read(); first != smallMax+1 || second != smallMax+1 || third != 0 {
 		t.Errorf("read %d, %d and %d bytes", first, second, third)
@@ -45,8 +45,8 @@ func (sparing) Write(p []byte) (int, error) { return len(p) / 2, nil }
 func TestShortWrites(t *testing.T) {
 	for _, n := range []int{smallMax, smallMax + 1} {
 		r := reader{waiter: waiter{wake: newWake()}}
-		if _, wrong := r.take(&rdma.Received{Data: make([]byte, n)}); wrong != "" {
-			t.Fatal(wrong)
+		if _, err := r.take(&rdma.Received{Data: make([]byte, n)}); err != nil {
+			t.Fatal(err)
 		}
 		r.end(errors.New("ended"))
 		if k, _, err := r.writeTo(sparing{}); k != int64(n/2) || !errors.Is(err, io.ErrShortWrite) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -34,6 +35,9 @@ type writer struct {
 	parts  [16]amount
 	first  int // of parts
 	asked  int // parts
+
+	linger    time.Duration // of Close; 0: it resets
+	byDefault time.Duration
 
 	fin   bool // sent, or never to be sent
 	ended bool // the identifier takes nothing more
@@ -144,4 +148,12 @@ func (w *writer) finish() {
 	}
 	w.fin = true
 	w.signal()
+}
+
+// reset ends the connection, once. The caller has mu.
+func (w *writer) reset() {
+	if !w.ended {
+		w.rt.System().Root.Send(w.id, &rdma.DestroyID{})
+	}
+	w.ended = true
 }
