@@ -15,6 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
 // Client calls a server over one connection, and makes another one when that is lost or the server drains. Its methods, and calls, are
@@ -32,7 +33,9 @@ type Client struct {
 	link    *link              // what calls go over; nil: none
 	dialing *link              // what will be it; nil: none
 	links   map[*link]struct{} // all that are not gone, those that drain included
-	timer   *time.Timer        // begins another; nil: not now
+	timer   *time.Timer        // of the pause before another, or until it may have its turn; nil: not now
+	queued  bool               // the pause is over, and turn is waited for
+	turn    *reconnect.Ticket  // to dial again
 	failed  int                // attempts in a row
 	upSince time.Time          // of link
 	ready   chan struct{}      // closed when there is a link, or no more
@@ -53,6 +56,7 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOpti
 	if err := rdma.MayWait(); err != nil {
 		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
 	}
+	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { go c.redial() })
 	told := make(chan error, 1)
 	c.mu.Lock()
 	c.connect(func(err error) { told <- err })
@@ -120,6 +124,7 @@ func (c *Client) moveOn(l *link, why error) {
 	}
 	if errors.Is(why, rdma.ErrShutdown) && !c.closed && !c.last {
 		c.last = true
+		c.turn.Leave()
 		if c.link == nil {
 			close(c.ready)
 		}
@@ -129,15 +134,29 @@ func (c *Client) moveOn(l *link, why error) {
 	}
 	d := doubled(c.cfg.backoff.First, c.cfg.backoff.Most, c.failed)
 	c.failed++
-	c.timer = time.AfterFunc(rand.N(d), c.redial)
+	c.timer = time.AfterFunc(rand.N(d), func() {
+		c.mu.Lock()
+		c.queued = true
+		c.mu.Unlock()
+		c.redial()
+	})
 }
 
+// redial connects again when it has its turn. It is called more often than that, and also when nothing is to be done any more.
 func (c *Client) redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.timer = nil
-	if !c.closed {
-		c.connect(func(error) {})
+	if !c.queued || c.closed || c.last {
+		return
+	}
+	c.timer.Stop()
+	ok, after := c.turn.Enter(time.Now())
+	switch {
+	case ok:
+		c.timer, c.queued = nil, false
+		c.connect(func(error) { c.turn.Done() })
+	case after > 0:
+		c.timer = time.AfterFunc(after, c.redial)
 	}
 }
 
@@ -222,6 +241,7 @@ func (c *Client) Close() {
 		if c.timer != nil {
 			c.timer.Stop()
 		}
+		c.turn.Leave()
 	}
 	links := slices.Collect(maps.Keys(c.links))
 	c.link = nil

@@ -136,7 +136,8 @@ func WithTimeout(d time.Duration) ClientOption {
 // Runtime has been shut down there is nothing to wait for.
 func WaitForReady() ClientOption { return clientOption(func(c *clientConfig) { c.wait = true }) }
 
-// WithBackoff says how long a Client waits before it connects again: reconnect.Backoff and its defaults.
+// WithBackoff says how long a Client waits before it connects again: reconnect.Backoff and its defaults. Then it waits for its turn at
+// the Runtime's reconnect.Limiter, with all that connect again.
 func WithBackoff(b reconnect.Backoff) ClientOption {
 	return clientOption(func(c *clientConfig) { c.backoff = b })
 }

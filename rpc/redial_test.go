@@ -172,3 +172,51 @@ func TestNoRedialAfterShutdown(t *testing.T) {
 		s.Close()
 	})
 }
+
+// Clients that have lost their server dial it again in turns, not all at once; one that is closed while it waits leaves the line.
+func TestRedialsInTurns(t *testing.T) {
+	inWorld(t, rigConfig{client: []ClientOption{quick}}, handleEcho, func(r *rig) {
+		clients := []*Client{r.c}
+		for range 149 {
+			clients = append(clients, r.dial(quick))
+		}
+		l := reconnect.LimiterOf(r.Runtime())
+		count := func(dialling, waiting int) {
+			r.t.Helper()
+			d, w := l.Inspect()
+			if n := len(r.Runtime().Inspect()); n != dialling || d != dialling || len(w) != waiting {
+				r.t.Errorf("%d dial with %d identifiers, %d wait, want %d and %d", d, n, len(w), dialling, waiting)
+			}
+		}
+		r.Silence(there) // dials take long
+		r.s.Close()
+		r.Advance(50 * time.Second) // keepalive has noticed, and no dial has failed yet
+		count(64, 86)
+		waiting := 86
+		for _, c := range clients[1:] {
+			c.mu.Lock()
+			queued := c.queued
+			c.mu.Unlock()
+			if queued && waiting > 40 {
+				c.Close()
+				waiting--
+			}
+		}
+		r.Wait()
+		count(64, 40)
+		r.Unsilence(there)
+		r.again()
+		r.Advance(5 * time.Minute)
+		for _, c := range clients {
+			if _, err := CallRaw(r.t.Context(), c, echo, nil, nil); err != nil && !errors.Is(err, ErrClosed) {
+				r.t.Error(err)
+			}
+		}
+		for _, c := range clients[1:] {
+			c.Close()
+		}
+		if d, w := l.Inspect(); d != 0 || len(w) != 0 {
+			r.t.Errorf("%d dial and %d wait, and all are connected or closed", d, len(w))
+		}
+	})
+}

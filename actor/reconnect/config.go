@@ -57,7 +57,7 @@ func (c Config) withDefaults(rt *rdma.Runtime) Config {
 	set(&c.Backoff.Most, defaultMost)
 	set(&c.Backoff.Stable, defaultStable)
 	if c.Limiter == nil {
-		c.Limiter = limiterOf(rt)
+		c.Limiter = LimiterOf(rt)
 	}
 	if c.Permanent == nil {
 		c.Permanent = Permanent

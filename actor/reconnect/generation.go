@@ -1,7 +1,6 @@
 package reconnect
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 func (l *link) dial(ctx actor.Context) {
 	l.phase = phaseQueueing
 	l.stopTimer()
-	ok, after := l.cfg.Limiter.enter(&l.ticket, rdma.Now(ctx))
+	ok, after := l.ticket.Enter(rdma.Now(ctx))
 	if !ok {
 		if after > 0 {
 			l.timer = rdma.After(ctx, after, &turn{})
@@ -37,7 +36,7 @@ func (l *link) dial(ctx actor.Context) {
 func (l *link) dialled() {
 	if l.dialling {
 		l.dialling = false
-		l.cfg.Limiter.done()
+		l.ticket.Done()
 	}
 }
 
@@ -105,7 +104,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	case l.closing && (!l.redial || !l.out.again(l.cfg.FailFast)):
 		l.finish(ctx, err)
 		return
-	case f != nil && l.cfg.Permanent(f), errors.Is(err, ErrStale):
+	case f != nil && l.cfg.Permanent(f):
 		l.finish(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))
 		return
 	case l.cfg.Attempts > 0 && l.failed >= l.cfg.Attempts:
@@ -136,7 +135,7 @@ func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
 // rest is neither pausing nor waiting for a turn.
 func (l *link) rest() {
 	l.stopTimer()
-	l.cfg.Limiter.leave(&l.ticket)
+	l.ticket.Leave()
 }
 
 func (l *link) stopTimer() {

@@ -13,23 +13,27 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Limiter keeps many reconnecting actors from dialling all at once, as they would when a peer that all of them had comes back. They
-// get their turn in the order in which they ask. Any goroutine. One that several runtimes share expects that the actors of one are
-// stopped before it is shut down.
+// Limiter keeps many that connect again (reconnecting actors, rpc's clients) from dialling all at once, as they would when a peer that
+// all of them had comes back. They get their turn in the order in which they ask. An address that has no dial under way has its turn also
+// when all places are taken: peers that do not answer keep their own waiting, and nobody else's. Any goroutine. One that several
+// runtimes share expects that the actors of one are stopped before it is shut down.
 type Limiter struct {
 	mu      sync.Mutex
 	rate    *rate.Limiter
 	atOnce  int
 	dialing int
-	line    list.List // of *ticket
+	under   map[string]int // dials under way, by address; no zeros
+	line    list.List      // of *Ticket
 }
 
-// ticket is an actor's place in the line.
-type ticket struct {
-	who  *actor.PID
-	addr string
-	wake func() // asks its owner to try again; any goroutine
-	elem *list.Element
+// Ticket is the place of one that dials an address, again and again: it enters the Limiter's line for each dial, and is used anew when that
+// is done. Any goroutine.
+type Ticket struct {
+	limiter *Limiter
+	who     *actor.PID
+	addr    string
+	wake    func()
+	elem    *list.Element // in the line; nil: it is not in it
 }
 
 const (
@@ -38,7 +42,7 @@ const (
 )
 
 // NewLimiter makes a Limiter of at most atOnce dials under way (64 if it is 0), and of perSecond beginning in a second in the long run
-// (200 if it is 0), with bursts of atOnce.
+// (200 if it is 0), with bursts of atOnce. Beyond atOnce there is one for each address that has none under way.
 func NewLimiter(atOnce int, perSecond float64) *Limiter {
 	if atOnce <= 0 {
 		atOnce = defaultAtOnce
@@ -46,12 +50,12 @@ func NewLimiter(atOnce int, perSecond float64) *Limiter {
 	if perSecond <= 0 {
 		perSecond = defaultPerSecond
 	}
-	return &Limiter{atOnce: atOnce, rate: rate.NewLimiter(rate.Limit(perSecond), atOnce)}
+	return &Limiter{atOnce: atOnce, rate: rate.NewLimiter(rate.Limit(perSecond), atOnce), under: make(map[string]int)}
 }
 
-// Waiting is an actor that waits for its turn to dial.
+// Waiting is one that waits for its turn to dial.
 type Waiting struct {
-	Who  *actor.PID
+	Who  *actor.PID // nil: it is no actor, but a client of rpc's, say
 	Addr string
 }
 
@@ -60,21 +64,28 @@ func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for e := l.line.Front(); e != nil; e = e.Next() {
-		t := e.Value.(*ticket)
+		t := e.Value.(*Ticket)
 		waiting = append(waiting, Waiting{t.who, t.addr})
 	}
 	return l.dialing, waiting
 }
 
-// enter asks for the turn of t, which gets into the line if it is not in it. ok: it has its turn, and says done when the dial has ended.
-// Else it asks again when it is woken, or after the time told, if there is one.
-func (l *Limiter) enter(t *ticket, now time.Time) (ok bool, after time.Duration) {
+// Ticket makes a ticket for dials to addr. who is what Inspect tells; nil: it is no actor. wake has its owner Enter again, later and on a
+// goroutine of its own choice: it is called with the Limiter locked.
+func (l *Limiter) Ticket(who *actor.PID, addr string, wake func()) *Ticket {
+	return &Ticket{limiter: l, who: who, addr: addr, wake: wake}
+}
+
+// Enter asks for a turn, and gets into the line if it is not in it. ok: it has its turn, and says Done when the dial has ended. Else it
+// asks again when it is woken, or after the time told, if that is not 0.
+func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
+	l := t.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.elem == nil {
 		t.elem = l.line.PushBack(t)
 	}
-	if l.line.Front() != t.elem || l.dialing >= l.atOnce {
+	if !l.room(t) || l.first() != t {
 		return false, 0
 	}
 	r := l.rate.ReserveN(now, 1)
@@ -83,47 +94,63 @@ func (l *Limiter) enter(t *ticket, now time.Time) (ok bool, after time.Duration)
 		return false, d
 	}
 	l.dialing++
+	l.under[t.addr]++
 	l.remove(t)
 	return true, 0
 }
 
-// leave takes t out of the line.
-func (l *Limiter) leave(t *ticket) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(t)
+// Leave takes it out of the line, if it is in it.
+func (t *Ticket) Leave() {
+	t.limiter.mu.Lock()
+	defer t.limiter.mu.Unlock()
+	t.limiter.remove(t)
 }
 
-// done ends a dial.
-func (l *Limiter) done() {
+// Done ends a dial that Enter has let begin, also when it was given up.
+func (t *Ticket) Done() {
+	l := t.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dialing--
+	if l.under[t.addr]--; l.under[t.addr] == 0 {
+		delete(l.under, t.addr)
+	}
 	l.wakeFirst()
 }
 
-func (l *Limiter) remove(t *ticket) {
+// room reports whether t may dial when it is its turn: there is a place, or its address has none.
+func (l *Limiter) room(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
+
+// first is whose turn it is; nil: nobody's.
+func (l *Limiter) first() *Ticket {
+	for e := l.line.Front(); e != nil; e = e.Next() {
+		if t := e.Value.(*Ticket); l.room(t) {
+			return t
+		}
+	}
+	return nil
+}
+
+func (l *Limiter) remove(t *Ticket) {
 	if t.elem == nil {
 		return
 	}
-	first := l.line.Front() == t.elem
 	l.line.Remove(t.elem)
 	t.elem = nil
-	if first {
-		l.wakeFirst()
-	}
+	l.wakeFirst()
 }
 
 func (l *Limiter) wakeFirst() {
-	if e := l.line.Front(); e != nil && l.dialing < l.atOnce {
-		e.Value.(*ticket).wake()
+	if t := l.first(); t != nil {
+		t.wake()
 	}
 }
 
 // limiters has the Limiter of each runtime, by weak pointer.
 var limiters sync.Map
 
-func limiterOf(rt *rdma.Runtime) *Limiter {
+// LimiterOf is the Limiter of a runtime, which all share that name none.
+func LimiterOf(rt *rdma.Runtime) *Limiter {
 	key := weak.Make(rt)
 	if l, ok := limiters.Load(key); ok {
 		return l.(*Limiter)

@@ -79,3 +79,30 @@ func TestRuntimesLine(t *testing.T) {
 		}
 	})
 }
+
+// Peers that do not answer hold places for as long as their dials last. Who dials another address does not wait for them.
+func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		a, b := pair(w, true)
+		w.Host("mem2", "10.0.0.3")
+		w.Silence("10.0.0.3")
+		owner := w.Probe()
+		for range 200 {
+			reconnect.Spawn(w.Runtime(), owner.PID(), reconnect.Config{Dial: rdma.Dial{Addr: "10.0.0.3:7471"}})
+		}
+		w.Advance(time.Second)
+		a.listen()
+		b.listen()
+		b.dial()
+		a.dial()
+		w.Advance(2 * time.Second)
+		a.diary.read(w, func() {
+			if a.diary.up == nil {
+				t.Error("it waits for those that dial somebody else")
+			}
+		})
+		if dialling, waiting := reconnect.LimiterOf(w.Runtime()).Inspect(); dialling != 64 || len(waiting) != 200-64 {
+			t.Errorf("%d dial and %d wait", dialling, len(waiting))
+		}
+	})
+}

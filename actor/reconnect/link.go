@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,7 +24,7 @@ type link struct {
 	phase      phase
 	generation uint64
 	id         *actor.PID // the generation's identifier; nil: none
-	ticket     ticket
+	ticket     *Ticket
 	dialling   bool      // has its place at the Limiter
 	timer      func()    // stops it; nil: none
 	patience   func()    // stops the timer of GiveUp; nil: none
@@ -43,9 +44,11 @@ type link struct {
 	deadline  time.Time // of closing
 	release   func() bool
 
-	number uint32 // of the last dial
-	peer   hello  // what the peer of the last connection has said of itself, with the number of its last dial
-	user   []byte // its private data, with its request
+	number uint32     // of the last dial
+	home   netip.Addr // where the peer's node is; zero: not known yet
+	peer   hello      // what the peer of the last connection has said of itself, with the number of its last dial
+	peerAt netip.Addr // where that peer is
+	user   []byte     // its private data, with its request
 
 	out outbox
 }
@@ -196,7 +199,7 @@ func (l *link) start(ctx actor.Context) {
 	l.relay, _ = rdma.NewRelay(ctx, l.owner) // our Props are OnLoop
 	ctx.Watch(l.owner)
 	self, root := ctx.Self(), ctx.ActorSystem().Root
-	l.ticket = ticket{who: self, addr: l.cfg.Dial.Addr, wake: func() { root.Send(self, &turn{}) }}
+	l.ticket = l.cfg.Limiter.Ticket(self, l.cfg.Dial.Addr, func() { root.Send(self, &turn{}) })
 	if c := l.cfg.Context; c != nil {
 		l.release = context.AfterFunc(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
@@ -208,6 +211,7 @@ func (l *link) start(ctx actor.Context) {
 		return
 	}
 	if p := l.cfg.Peers; p != nil {
+		l.home = literal(l.cfg.Dial.Addr)
 		if err := p.join(l.cfg.Peer, self); err != nil {
 			l.finish(ctx, err)
 			return

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,6 +20,16 @@ import (
 // The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or given up, before a message could have
 // flowed. Who waits accepts. Dials are numbered, and an incarnation begins anew: a request that is older than the connection there is
 // (a dial that was given up) is rejected, one that is newer replaces it, because the peer would not dial if it had that connection.
+//
+// What a request says of its node nobody has proved, so that nothing follows from it for longer than its connection lasts, nor for a
+// connection with somebody else: one from another address than the connection there is, is rejected until that has ended (keepalive
+// sees to it), whatever incarnation it claims. One from the node's own address (that of Config.Dial, or where a dial was answered)
+// replaces a connection from elsewhere, and who answers a dial at that address is the node. A rejection ends no actor: it tries again.
+//
+// So who can neither receive at the node's address nor sit on the way to it cannot take a connection away, nor keep the node out. While the
+// node has no connection, anybody that reaches the listener may pass for it until it comes. Processes behind one address (of
+// one host, or of a NAT) are not told apart: there the later incarnation stays, for as long as it is connected. And a node that
+// dials from another address than it is dialled at, after a crash that nobody has noticed, waits until its last connection is given up.
 type Peers struct {
 	node, incarnation uint64
 
@@ -47,7 +58,7 @@ func (p *Peers) Request(ctx actor.Context, r *rdma.ConnectRequest) (taken bool) 
 		return false
 	}
 	ctx.ActorSystem().Root.RequestWithCustomSender(ctx.Sender(), &rdma.Handover{To: link}, link)
-	ctx.Send(link, &request{id: ctx.Sender(), hello: h, user: append([]byte(nil), user...)})
+	ctx.Send(link, &request{id: ctx.Sender(), from: host(r.Peer), hello: h, user: append([]byte(nil), user...)})
 	return true
 }
 
@@ -75,7 +86,8 @@ var (
 	ErrSimultaneous = errors.New("simultaneous open: the other connection stands")
 	// ErrReplaced: the peer has dialled anew, so it does not have this connection any more.
 	ErrReplaced = errors.New("the peer has made another connection")
-	// ErrStale: the peer has been told of a later incarnation than this.
+	// ErrStale: a later incarnation of this node is connected to the peer. It may be a lie, or the earlier process's clock was wrong:
+	// the actor tries again. A process that knows that another has taken its place ends it.
 	ErrStale = errors.New("a later incarnation of the node is there")
 	// ErrWrongNode: another node answers at the address.
 	ErrWrongNode = errors.New("another node answers")
@@ -130,8 +142,18 @@ func parseHello(b []byte) (h hello, user []byte, ok bool) {
 // request is a peer's, for the link to answer.
 type request struct {
 	id    *actor.PID
+	from  netip.Addr
 	hello hello
 	user  []byte
+}
+
+// host is where an address is.
+func host(a rdma.Addr) netip.Addr { return a.Addr().Unmap() }
+
+// literal is the host of an address in figures; zero: it is a name.
+func literal(addr string) netip.Addr {
+	ap, _ := netip.ParseAddrPort(addr)
+	return ap.Addr().Unmap()
 }
 
 // hello is what this side says of itself.
@@ -141,7 +163,7 @@ func (l *link) hello(kind helloKind) hello {
 
 // request answers a peer's request: its connection is the next generation, or it is rejected.
 func (l *link) request(ctx actor.Context, r *request) {
-	if kind := l.judge(r.hello); kind != helloRequest {
+	if kind := l.judge(r); kind != helloRequest {
 		ctx.Request(r.id, &rdma.Reject{PrivateData: l.hello(kind).put(nil)})
 		return
 	}
@@ -156,18 +178,23 @@ func (l *link) request(ctx actor.Context, r *request) {
 	}
 	l.rest()
 	l.generation++
-	l.id, l.phase, l.peer, l.user = r.id, phaseAccepting, r.hello, r.user
+	l.id, l.phase, l.peer, l.peerAt, l.user = r.id, phaseAccepting, r.hello, r.from, r.user
 	ctx.Request(r.id, &rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
 }
 
 // judge says what a request is rejected for; helloRequest: it is accepted.
-func (l *link) judge(h hello) helloKind {
-	switch {
+func (l *link) judge(r *request) helloKind {
+	live := l.phase == phaseUp || l.phase == phaseAccepting
+	switch h := r.hello; {
 	case l.closing:
 		return helloClosing
-	case h.incarnation < l.peer.incarnation:
+	case live && r.from != l.peerAt && r.from == l.home: // the other is not where the node is
+		return helloRequest
+	case live && r.from != l.peerAt:
+		return helloSimultaneous
+	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
-	case h.incarnation == l.peer.incarnation && h.number <= l.peer.number: // of a dial that the peer has given up for what there is
+	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number: // of a dial that was given up for what there is
 		return helloSimultaneous
 	case l.phase == phaseDialling && l.cfg.Peers.node < h.node:
 		return helloSimultaneous
@@ -181,16 +208,15 @@ func (l *link) meet(ev *rdma.Established) error {
 		ev.PrivateData = l.user
 		return nil
 	}
+	l.peer, l.peerAt = hello{}, host(ev.Peer)
 	h, user, ok := parseHello(ev.PrivateData)
 	switch {
 	case !ok:
 		return nil // it has no Peers
 	case h.node != l.cfg.Peer:
 		return fmt.Errorf("%w: %d, not %d", ErrWrongNode, h.node, l.cfg.Peer)
-	case h.incarnation < l.peer.incarnation:
-		return ErrStale
 	}
-	l.peer, ev.PrivateData = h, user
+	l.peer, l.home, ev.PrivateData = h, l.peerAt, user
 	return nil
 }
 

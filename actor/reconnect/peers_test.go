@@ -244,7 +244,8 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// An earlier incarnation that is still there gives up; a node cannot have two actors for one peer.
+// An earlier incarnation that is still there does not take the connection of the later one, and has it when that is gone; a node cannot
+// have two actors for one peer.
 func TestStaleIncarnation(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		a, b := pair(w, true)
@@ -255,16 +256,24 @@ func TestStaleIncarnation(t *testing.T) {
 		b.dial()
 		w.Advance(10 * time.Second)
 		one(t, w, a, b)
-		b.dies()
-		b.inc = 1
-		b.listen()
-		b.dial()
+		downs := len(a.diary.downs)
+		old := *b
+		old.inc = 1
+		old.listen()
+		old.dial()
 		w.Advance(time.Minute)
-		b.diary.read(w, func() {
-			if b.diary.closed == nil || !errors.Is(b.diary.closed.Err, reconnect.ErrStale) {
-				t.Errorf("the earlier incarnation: %+v, %+v", b.diary.closed, b.diary.downs)
+		old.diary.read(w, func() {
+			if n := len(old.diary.downs); n < 3 || old.diary.closed != nil || !errors.Is(old.diary.downs[n-1].Err, reconnect.ErrStale) {
+				t.Errorf("the earlier incarnation: %+v, %+v", old.diary.closed, old.diary.downs)
 			}
 		})
+		one(t, w, a, b)
+		if n := len(a.diary.downs); n != downs {
+			t.Errorf("the later incarnation lost %d connections", n-downs)
+		}
+		b.dies()
+		w.Advance(time.Minute)
+		one(t, w, a, &old)
 		second := newDiary(w, a.rt)
 		reconnect.Spawn(a.rt, second.pid, reconnect.Config{Dial: rdma.Dial{Addr: a.at}, Peers: a.peers, Peer: 2})
 		second.read(w, func() {
@@ -273,6 +282,106 @@ func TestStaleIncarnation(t *testing.T) {
 			}
 		})
 	})
+}
+
+// impostor is a node at another address that says it is b, and of a time long to come.
+func impostor(w *actortest.World, a, b *node) *node {
+	return &node{w: w, rt: w.Host("mem2", "10.0.0.3"), id: b.id, inc: 1 << 63, peer: a.id, at: "10.0.0.1:7471"}
+}
+
+// Who claims to be a node that is connected from elsewhere does not get its place.
+func TestImpostorOfAConnectedNode(t *testing.T) {
+	for _, lowFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				a, b := pair(w, lowFirst)
+				a.listen()
+				b.listen()
+				a.dial()
+				b.dial()
+				w.Advance(10 * time.Second)
+				one(t, w, a, b)
+				downs := len(a.diary.downs)
+				x := impostor(w, a, b)
+				x.listen()
+				x.dial()
+				w.Advance(5 * time.Minute)
+				one(t, w, a, b)
+				if n := len(a.diary.downs); n != downs {
+					t.Errorf("the impostor has taken the connection %d times", n-downs)
+				}
+				x.diary.read(w, func() {
+					if x.diary.up != nil || len(x.diary.downs) < 3 {
+						t.Errorf("the impostor is up: %v, after %d attempts", x.diary.up != nil, len(x.diary.downs))
+					}
+				})
+			})
+		})
+	}
+}
+
+// Who passes for a node that is not there gives way to it when it comes, and does not get in any more.
+func TestImpostorOfAnAbsentNode(t *testing.T) {
+	for _, lowFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				a, b := pair(w, lowFirst)
+				a.listen()
+				a.dial()
+				x := impostor(w, a, b)
+				x.listen()
+				x.dial()
+				w.Advance(time.Minute)
+				x.diary.read(w, func() {
+					if x.diary.up == nil {
+						t.Error("nobody is there to say that it is another")
+					}
+				})
+				b.listen()
+				b.dial()
+				w.Advance(time.Minute)
+				one(t, w, a, b)
+				downs := len(a.diary.downs)
+				w.Advance(5 * time.Minute)
+				one(t, w, a, b)
+				if n := len(a.diary.downs); n != downs {
+					t.Errorf("the impostor has taken the connection %d times", n-downs)
+				}
+			})
+		})
+	}
+}
+
+// A node that has claimed a time to come, because its clock was wrong, is let in again with the right one, whether its peer has noticed
+// its end or not.
+func TestFutureIncarnation(t *testing.T) {
+	for _, noticed := range []bool{true, false} {
+		for _, lowFirst := range []bool{true, false} {
+			t.Run(fmt.Sprintf("noticed %v, low first %v", noticed, lowFirst), func(t *testing.T) {
+				actortest.Run(t, func(w *actortest.World) {
+					a, b := pair(w, lowFirst)
+					b.inc = 1 << 62
+					a.listen()
+					b.listen()
+					a.dial()
+					b.dial()
+					w.Advance(10 * time.Second)
+					one(t, w, a, b)
+					if !noticed {
+						w.Silence("10.0.0.2")
+					}
+					b.dies()
+					w.Advance(time.Second)
+					w.Unsilence("10.0.0.2")
+					b.inc = 7
+					b.listen()
+					b.dial()
+					w.Advance(3 * time.Minute)
+					one(t, w, a, b)
+				})
+			})
+		}
+	}
 }
 
 // passed is a request that its listener's owner passes on when it has gone.
