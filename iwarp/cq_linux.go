@@ -105,8 +105,8 @@ type sharedQueue struct {
 	users int
 	gone  bool
 
-	waiting []*conn // for a receive
-	served  bool    // in the instance's list of those that have some for them
+	waiting connList // for a receive
+	served  bool     // in the instance's list of those that have some for them
 }
 
 // PostRecv adds a receive.
@@ -129,7 +129,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 // empty, unless others wait already: then q waits behind them.
 func (q *queuePair) Ready() bool {
 	s := q.srq
-	if len(s.waiting) > 0 && !q.served {
+	if s.waiting.n > 0 && !q.served {
 		return false
 	}
 	if s.q.n == 0 && s.attr.OnEmpty != nil {

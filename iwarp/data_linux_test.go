@@ -354,7 +354,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 		t.Errorf("close in use: %v, want EBUSY", err)
 	}
 	cq.send(9, "one too many")
-	turns(t, "it waits", func() bool { return len(srq.(*sharedQueue).waiting) == 1 }, client, server)
+	turns(t, "it waits", func() bool { return srq.(*sharedQueue).waiting.n == 1 }, client, server)
 	if empty != 2 {
 		t.Errorf("asked %d times, want twice", empty)
 	}

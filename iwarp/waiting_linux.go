@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,15 +54,15 @@ func (c *conn) checkWaiting() {
 
 // enlist queues c for its shared queue's next receive.
 func (c *conn) enlist() {
-	if q := c.qp; q != nil && q.srq != nil && !q.paused && !slices.Contains(q.srq.waiting, c) {
-		q.srq.waiting = append(q.srq.waiting, c)
+	if q := c.qp; q != nil && q.srq != nil && !q.paused && !q.srq.waiting.has(c) {
+		q.srq.waiting.add(c)
 		q.srq.offer()
 	}
 }
 
 // offer has those served that wait, if there is something for them.
 func (s *sharedQueue) offer() {
-	if in := s.dev.in; len(s.waiting) > 0 && s.q.n > 0 && !s.served {
+	if in := s.dev.in; s.waiting.n > 0 && s.q.n > 0 && !s.served {
 		s.served = true
 		in.serving = append(in.serving, s)
 		in.later()
@@ -71,8 +70,8 @@ func (s *sharedQueue) offer() {
 }
 
 func (c *conn) delist() {
-	if q := c.qp; q != nil && q.srq != nil && len(q.srq.waiting) > 0 {
-		q.srq.waiting = slices.DeleteFunc(q.srq.waiting, func(other *conn) bool { return other == c })
+	if q := c.qp; q != nil && q.srq != nil {
+		q.srq.waiting.remove(c)
 	}
 }
 
@@ -149,9 +148,9 @@ func (q *queuePair) Waiting() bool { return q.conn != nil && q.conn.core.Waiting
 func (in *instance) serve(s *sharedQueue) {
 	s.served = false
 	now := in.loop.Now()
-	for n := len(s.waiting); n > 0 && len(s.waiting) > 0; n-- {
-		c := s.waiting[0]
-		s.waiting = slices.Delete(s.waiting, 0, 1)
+	for n := s.waiting.n; n > 0 && s.waiting.n > 0; n-- {
+		c := s.waiting.oldest
+		s.waiting.remove(c)
 		if c.resume(now); c.waits && s.q.n == 0 && !c.qp.paused {
 			return // there was nothing to be had
 		}

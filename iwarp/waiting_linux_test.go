@@ -85,7 +85,7 @@ func TestMessagesWaitForReceives(t *testing.T) {
 		a.send(uint64(i), fmt.Sprint("a", i))
 		b.send(uint64(i), fmt.Sprint("b", i))
 	}
-	turns(t, "both wait", func() bool { return len(s.srq.(*sharedQueue).waiting) == 2 }, client, s.node)
+	turns(t, "both wait", func() bool { return s.srq.(*sharedQueue).waiting.n == 2 }, client, s.node)
 	asked := s.asked
 	for range 100 {
 		if err := s.loop.Turn(); err != nil {
@@ -126,7 +126,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 			q.send(uint64(i), string(bytes.Repeat([]byte("x"), 4000)))
 		}
 	}
-	turns(t, "all wait", func() bool { return len(s.srq.(*sharedQueue).waiting) == conns }, client, s.node)
+	turns(t, "all wait", func() bool { return s.srq.(*sharedQueue).waiting.n == conns }, client, s.node)
 	if most := keptMax + conns*2*peekLen; s.in.kept > most {
 		t.Errorf("%d connections have read %d bytes that nobody can receive, want %d at most", conns, s.in.kept, most)
 	}
@@ -143,12 +143,12 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 			}
 		}
 		q.send(0, "nobody takes it")
-		turns(t, "it waits", func() bool { return len(s.srq.(*sharedQueue).waiting) == 1 }, client, s.node)
+		turns(t, "it waits", func() bool { return s.srq.(*sharedQueue).waiting.n == 1 }, client, s.node)
 		return client, s, h, child, qp
 	}
 	clean := func(s *scarce) {
 		t.Helper()
-		if n := len(s.srq.(*sharedQueue).waiting); n != 0 || s.in.kept != 0 {
+		if n := s.srq.(*sharedQueue).waiting.n; n != 0 || s.in.kept != 0 {
 			t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
 		}
 	}

@@ -1,0 +1,51 @@
+package iwarp
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestManyWait: what it costs to have a connection wait for a receive, and not any more, does not
+// grow with those that wait: peers could stop the loop with connections that wait.
+func TestManyWait(t *testing.T) {
+	const many = 65536 // Config.MaxConns
+	s := &sharedQueue{dev: &device{in: new(instance)}}
+	conns := make([]*conn, many)
+	for i := range conns {
+		conns[i] = &conn{qp: &queuePair{srq: s}}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := cpuTime(t)
+	for range 2 { // who waits already keeps its place
+		for _, c := range conns {
+			c.enlist()
+		}
+	}
+	for _, c := range conns[1:] {
+		c.delist()
+	}
+	for _, c := range conns[2:] {
+		c.enlist()
+	}
+	conns[1].delist() // it does not wait
+	if took := cpuTime(t) - start; took > 2*time.Second {
+		t.Errorf("%d connections that come and go took %v of CPU", many, took)
+	}
+	if n := s.waiting.n; n != many-1 || s.waiting.oldest != conns[0] || s.waiting.newest != conns[many-1] {
+		t.Errorf("%d connections wait, want %d", n, many-1)
+	}
+}
+
+// cpuTime is what this thread has used of a CPU: whatever else the machine does takes none of it.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
