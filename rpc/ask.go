@@ -64,10 +64,15 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 		within := p.cancel
 		cfg.ctx, p.cancel = context.WithCancel(cfg.ctx)
 		go func() {
-			r, err := Call(cfg.ctx, c, m, q)
-			p.cancel()
-			within()
-			p.sys.Root.Send(p.to, &Reply[R]{p, r, err})
+			a := &Reply[R]{Call: p}
+			defer func() {
+				p.cancel()
+				within()
+				p.sys.Root.Send(p.to, a)
+			}()
+			try(func() { a.Value, a.Err = Call(cfg.ctx, c, m, q) }, func(why *PanicError) {
+				a.Err = &Error{Code: CodeUnknown, Method: m.m.name, Err: why}
+			})
 		}()
 		return p
 	}
@@ -77,14 +82,17 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 		}
 		r := new(R)
 		if err := m.m.rep.decode(b, r); err != nil {
-			err = &Error{Code: CodeBadMessage, Method: m.m.name, Message: "reply: " + err.Error(), Fate: FateAnswered}
-			return &Reply[R]{Call: p, Err: err}
+			return &Reply[R]{Call: p, Err: badMessage(m.m, "reply", err, FateAnswered)}
 		}
 		return &Reply[R]{Call: p, Value: r}
 	}
-	if err := p.start(cfg.ctx, c, q); err != nil {
-		p.answer(nil, err)
-	}
+	var err error = badMessage(m.m, "request", errGoexit, FateNotSent)
+	defer func() {
+		if err != nil {
+			p.answer(nil, err)
+		}
+	}()
+	err = p.start(cfg.ctx, c, q)
 	return p
 }
 
@@ -92,10 +100,10 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	m := p.call.m
 	scratch := getBuffer()
-	body, err := m.req.encode(scratch.b, q)
+	body, err := m.req.pack(scratch.b, q)
 	defer func() { scratch.put(len(body)) }()
 	if err != nil {
-		return &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
+		return badMessage(m, "request", err, FateNotSent)
 	}
 	l, err := c.start(ctx, ctx, &p.call, body)
 	if err != nil {
@@ -153,5 +161,9 @@ func (p *Pending) answer(b []byte, err error) {
 		stop()
 	}
 	p.cancel()
-	p.sys.Root.Send(p.to, p.reply(b, err))
+	var a any
+	defer func() { p.sys.Root.Send(p.to, a) }()
+	try(func() { a = p.reply(b, err) }, func(why *PanicError) {
+		a = p.reply(nil, badMessage(p.call.m, "reply", why, FateAnswered))
+	})
 }

@@ -125,20 +125,20 @@ func (c *Client) info(m *method, q any) *Info {
 // call encodes, calls and decodes.
 func (c *Client) call(ctx context.Context, m *method, q, r any) error {
 	scratch := getBuffer()
-	body, err := m.req.encode(scratch.b, q)
+	body, err := m.req.pack(scratch.b, q)
 	if err != nil {
 		scratch.put(0)
-		return &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
+		return badMessage(m, "request", err, FateNotSent)
 	}
 	cl, err := c.do(ctx, m, body)
 	scratch.put(len(body))
 	if err != nil {
 		return err
 	}
-	err = m.rep.decode(cl.reply, r)
+	err = m.rep.unpack(cl.reply, r)
 	c.release(cl)
 	if err != nil {
-		return &Error{Code: CodeBadMessage, Method: m.name, Message: "reply: " + err.Error(), Fate: FateAnswered}
+		return badMessage(m, "reply", err, FateAnswered)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (c *Client) connect(report func(error)) {
 	l := newLink(c)
 	l.report = report
 	l.out.sys = c.sys
-	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop()))
+	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), lives))
 	c.dialing = l
 	c.links[l] = struct{}{}
 	l.tellActor(&dial{})
@@ -182,13 +182,13 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		case c.waiting >= c.cfg.calls:
 			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection", Err: c.why}
 		}
-		ready := c.ready
+		ready, over := c.ready, ctx.Done()
 		c.waiting++
 		c.mu.Unlock()
 		var held error
 		select {
 		case <-ready:
-		case <-ctx.Done():
+		case <-over:
 		case <-c.rt.Stalled():
 			held = rdma.MayWait()
 		}

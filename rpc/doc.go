@@ -31,6 +31,18 @@
 // handler that have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is repeated by itself, WithRetry
 // says. docs/rpc.md has the rules and the bytes on the wire.
 //
+// # Code that does not return
+//
+// Handlers, interceptors, codecs, errors and loggers are the user's, and may panic or call
+// runtime.Goexit (testing's FailNow). That costs the call they were at. At a server it is answered
+// with ErrInternal, and logged; its place and its worker are free again, and the other calls of its
+// message go on, also where the handler is OnLoop and its loop has to go on on another goroutine
+// (package actor says when that ends the connection that was in the middle of telling it). At a
+// client a codec's panic is the error of the call: ErrBadMessage, with a *PanicError in it. Go
+// answers always; what it calls on goroutines of its own does not end the process. Two things are
+// the caller's own: a panic of an interceptor on the caller's goroutine, which goes on to the
+// caller, and a Goexit there, which ends it. A stream that was being opened or read is closed then.
+//
 // # Limitations
 //
 // Clients do not stream. A Client has one connection at a time, to one address: nothing balances load. Neither side is authenticated, and

@@ -162,7 +162,7 @@ func NewError[D any](of error, message string, details *D) (*Error, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Details, err = c.encode(nil, details)
+	e.Details, err = c.pack(nil, details)
 	return e, err
 }
 
@@ -177,7 +177,7 @@ func DetailsOf[D any](err error) (details *D, ok bool) {
 		return nil, false
 	}
 	details = new(D)
-	return details, c.decode(e.Details, details) == nil
+	return details, c.unpack(e.Details, details) == nil
 }
 
 func (e *Error) Error() string {
@@ -213,6 +213,11 @@ func (e *Error) Unwrap() []error {
 		all = append(all, e.Err)
 	}
 	return all
+}
+
+// badMessage is the error of a call one of whose messages its codec does not take; what is which.
+func badMessage(m *method, what string, err error, f Fate) *Error {
+	return &Error{Code: CodeBadMessage, Method: m.name, Message: what, Fate: f, Err: err}
 }
 
 // codeOf is the code of an error that a handler has returned.

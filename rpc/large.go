@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"fmt"
 	"math"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -68,17 +67,6 @@ func (c *call) own() {
 		c.held.Release()
 		c.held = nil
 	}
-}
-
-// decode finishes an actor's call on a goroutine of its own, which a decoder that panics must not
-// take the process along from.
-func (c *call) decode() {
-	defer func() {
-		if v := recover(); v != nil {
-			c.actor.answer(nil, &Error{Code: CodeBadMessage, Method: c.m.name, Message: fmt.Sprintf("reply: panic: %v", v), Fate: FateAnswered})
-		}
-	}()
-	c.finish()
 }
 
 func (c *call) copy() {

@@ -242,17 +242,23 @@ func (l *link) ended(m *method, f Fate) *Error {
 	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
-// finish gives callers their answers.
+// finish gives callers their answers. Those behind one whose decoding has taken the goroutine along
+// have theirs, too.
 func (l *link) finish(list *call) {
-	for c := list; c != nil; {
-		next := c.next
+	defer func() {
+		if list != nil {
+			l.finish(list)
+		}
+	}()
+	for list != nil {
+		c := list
+		list = c.next
 		c.next = nil
 		if c.hold(l.reading); c.held != nil && c.actor != nil {
-			go c.decode()
+			go c.finish()
 		} else {
 			c.finish()
 		}
-		c = next
 	}
 }
 
@@ -284,15 +290,15 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 		}
 	}
 	l.out.mu.Unlock()
-	if first != nil {
-		l.finish(first)
-		l.woke()
-	}
 	switch {
 	case err != nil:
 		l.hangUp(ctx, err)
 	case l.draining:
 		l.part(ctx)
+	}
+	if first != nil {
+		l.woke()
+		l.finish(first) // last: what decodes for actors may not return
 	}
 }
 

@@ -58,8 +58,16 @@ func (r *Receiver[T]) Recv() (*T, error) {
 		return nil, err
 	}
 	item := new(T)
-	if err := r.r.call.m.rep.decode(b, item); err != nil {
-		err = &Error{Code: CodeBadMessage, Method: r.r.call.m.name, Message: "item: " + err.Error(), Fate: FateAnswered}
+	decoded := false
+	defer func() {
+		if !decoded {
+			r.r.fail(badMessage(r.r.call.m, "item", errGoexit, FateAnswered))
+		}
+	}()
+	err = r.r.call.m.rep.unpack(b, item)
+	decoded = true
+	if err != nil {
+		err = badMessage(r.r.call.m, "item", err, FateAnswered)
 		r.r.fail(err)
 		return nil, err
 	}
@@ -109,10 +117,10 @@ type receiving struct {
 // open sends the request of a stream.
 func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
 	scratch := getBuffer()
-	body, err := m.req.encode(scratch.b, q)
+	body, err := m.req.pack(scratch.b, q)
 	defer func() { scratch.put(len(body)) }()
 	if err != nil {
-		return nil, &Error{Code: CodeBadMessage, Method: m.name, Message: "request: " + err.Error(), Fate: FateNotSent}
+		return nil, badMessage(m, "request", err, FateNotSent)
 	}
 	r := &receiving{window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
 	r.call.m, r.call.stream = m, r

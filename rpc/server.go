@@ -54,7 +54,7 @@ func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 // Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has. A server may listen at several. It
 // ends with Drain or Close.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
-	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) })
+	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, lives)
 	id := s.rt.CreateID(nil, append(s.cfg.id[:len(s.cfg.id):len(s.cfg.id)], rdma.WithHandler(props))...)
 	at, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
 	if err != nil {

@@ -2,7 +2,7 @@ package rpc
 
 import (
 	"fmt"
-	"runtime/debug"
+	"log/slog"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -36,57 +36,56 @@ func (call *serverCall) begin(h header, metadata []byte) {
 
 // run handles and answers, on a worker.
 func (call *serverCall) run() {
-	if call.handle() {
-		call.c.out.tell()
-	}
-	call.ctx.end(errHandled)
-	call.drop()
+	defer func() {
+		call.ctx.end(errHandled)
+		call.drop()
+	}()
+	call.handle()
 }
 
-// handle calls the handler, unless nobody waits any more, and puts the answer. It reports whether
-// the loop has to be told.
-func (call *serverCall) handle() (tell bool) {
+// outcome is what a handler comes to.
+type outcome struct {
+	reply   []byte
+	code    Code // 0: reply is the answer
+	flags   uint8
+	text    string
+	details []byte
+}
+
+// handle calls the handler and puts the answer, whatever becomes of the handler. The loop is told, if this is not the loop.
+func (call *serverCall) handle() {
 	scratch := getBuffer()
-	if err := call.ctx.Err(); err != nil {
-		tell = call.answer(nil, err, flagRefused, scratch.b)
-		scratch.put(0)
-		return tell
-	}
-	call.own()
-	reply, err := call.invoke(scratch.b)
-	tell = call.answer(reply, err, 0, scratch.b)
-	scratch.put(len(reply))
-	return tell
-}
-
-// invoke calls the handler.
-func (call *serverCall) invoke(scratch []byte) (reply []byte, err error) {
+	var o outcome
 	defer func() {
-		if v := recover(); v != nil {
-			err = call.panicked(v)
+		if call.answer(&o, scratch.b) && !call.h.inline {
+			call.c.out.tell()
 		}
+		scratch.put(len(o.reply))
 	}()
-	var out *sending
-	if call.h.stream != nil {
-		out = &sending{call}
+	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
+		o = outcome{code: CodeInternal, text: "the handler has panicked"} // why may be nobody else's business
+		report(call.c.s.log, slog.LevelError, "rpc: a handler has panicked",
+			"method", call.h.m.name, "panic", why.Value, "stack", string(why.Stack))
+	})
+}
+
+// invoke calls the handler, unless nobody waits any more.
+func (call *serverCall) invoke(scratch []byte) (o outcome) {
+	err := call.ctx.Err()
+	if err != nil {
+		o.flags = flagRefused
+	} else {
+		call.own()
+		var out *sending
+		if call.h.stream != nil {
+			out = &sending{call}
+		}
+		o.reply, err = call.h.invoke(call.c.s, &call.ctx, call.body, scratch, out)
 	}
-	return call.h.invoke(call.c.s, &call.ctx, call.body, scratch, out)
-}
-
-// panicked is the answer of a handler that has panicked. Its client is not told why: that may be nobody else's business.
-func (call *serverCall) panicked(v any) error {
-	call.c.s.log.Error("rpc: a handler has panicked", "method", call.h.m.name, "panic", v, "stack", string(debug.Stack()))
-	return &Error{Code: CodeInternal, Message: "the handler has panicked"}
-}
-
-// spell is wireError, for errors that panic when they are asked, too: a nil *Error is one.
-func (call *serverCall) spell(err error) (code Code, text string, details []byte) {
-	defer func() {
-		if v := recover(); v != nil {
-			code, text, details = wireError(call.panicked(v))
-		}
-	}()
-	return wireError(err)
+	if err != nil {
+		o.code, o.text, o.details = wireError(err)
+	}
+	return o
 }
 
 // leave gives the call's place to others.
@@ -97,18 +96,18 @@ func (call *serverCall) leave() {
 	call.c.s.answered()
 }
 
-// answer puts the answer, and reports whether the loop has to be told. flags are those of an error.
-func (call *serverCall) answer(reply []byte, err error, flags uint8, scratch []byte) (tell bool) {
+// answer puts the answer, and reports whether the loop has to be told.
+func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 	c := call.c
 	defer call.leave()
-	h := header{typ: frameReply, call: call.id}
-	if err == nil && headerLen+len(reply) > c.limit {
-		err = &Error{Code: CodeTooLarge, Message: fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-headerLen)}
+	h, reply := header{typ: frameReply, call: call.id}, o.reply
+	if o.code == 0 && headerLen+len(reply) > c.limit {
+		o.code = CodeTooLarge
+		o.text = fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-headerLen)
 	}
-	if err != nil {
-		code, text, details := call.spell(err)
-		h.typ, h.number, h.flags = frameError, uint16(code), flags
-		reply = appendError(scratch[:0], text, details)
+	if o.code != 0 {
+		h.typ, h.number, h.flags = frameError, uint16(o.code), o.flags
+		reply = appendError(scratch[:0], o.text, o.details)
 		if headerLen+len(reply) > c.limit {
 			reply = reply[:0]
 		}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -168,8 +169,8 @@ func (c *serverConn) end(ctx actor.Context) {
 
 func (c *serverConn) violated(ctx actor.Context, err error) {
 	if !c.ending {
-		c.s.log.Warn("rpc: a client broke the protocol", "peer", c.peer.String(), "err", err)
 		c.end(ctx)
+		report(c.s.log, slog.LevelWarn, "rpc: a client broke the protocol", "peer", c.peer.String(), "err", err)
 	}
 }
 
@@ -182,13 +183,11 @@ func (c *serverConn) flush(ctx actor.Context) {
 // progress does what waits for answers to have gone.
 func (c *serverConn) progress(ctx actor.Context) {
 	for len(c.parked) > 0 && c.queued() <= highWater/2 && !c.ending {
-		p := c.parked[0]
-		c.parked = c.parked[1:]
+		p := &c.parked[0]
 		c.reading, c.came = p.m, p.came
-		if rest := c.input(ctx, p.rest); len(rest) > 0 {
-			c.parked = append([]parked{{p.m, rest, p.came}}, c.parked...)
-		} else {
+		if c.input(ctx, &p.rest); len(p.rest) == 0 {
 			p.m.Release()
+			c.parked = c.parked[1:]
 		}
 		c.out.flush(ctx, c.id)
 	}
@@ -214,10 +213,19 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 		c.parked = append(c.parked, parked{m.Retain(), m.Data, c.arrival()})
 		return
 	}
-	if rest := c.input(ctx, m.Data); len(rest) > 0 {
-		c.parked = append(c.parked, parked{m.Retain(), rest, c.arrival()})
-	}
+	c.take(ctx, m)
 	c.flush(ctx) // which may take everything, and then nothing else will have the rest go on
+}
+
+// take takes a message, and parks what has to wait of it.
+func (c *serverConn) take(ctx actor.Context, m *rdma.Received) {
+	rest := m.Data
+	defer func() {
+		if len(rest) > 0 {
+			c.parked = append(c.parked, parked{m.Retain(), rest, c.arrival()})
+		}
+	}()
+	c.input(ctx, &rest)
 }
 
 // arrival is when the message that is being read came, from when on its time-outs count.
@@ -228,10 +236,23 @@ func (c *serverConn) arrival() time.Time {
 	return c.came
 }
 
-// input takes the frames of a message, up to the one that has to wait.
-func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
-	for len(b) > 0 && !c.ending {
-		h, body, next, err := parseFrame(b)
+// input takes the frames of a message off b, up to the one that has to wait. Behind a handler that
+// has taken the goroutine along, that is the next one.
+func (c *serverConn) input(ctx actor.Context, b *[]byte) {
+	left := true
+	defer func() {
+		if c.head != nil { // also what came before a violation: it was admitted
+			if c.s.workers.add(c.head, c.tail) {
+				c.woke()
+			}
+			c.head, c.tail = nil, nil
+		}
+		if left {
+			c.out.tell()
+		}
+	}()
+	for len(*b) > 0 && !c.ending {
+		h, body, rest, err := parseFrame(*b)
 		if err == nil && h.typ == frameCall {
 			queued, taken := c.look(h.call)
 			if queued > highWater {
@@ -241,7 +262,7 @@ func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
 				err = violation("call %#x has the place of one that was not answered", h.call)
 			}
 		}
-		if len(next) > 0 {
+		if *b = rest; len(rest) > 0 {
 			c.arrival() // for what is behind a handler on the loop
 		}
 		if err == nil {
@@ -249,17 +270,10 @@ func (c *serverConn) input(ctx actor.Context, b []byte) (rest []byte) {
 		}
 		if err != nil {
 			c.violated(ctx, err)
-			next = nil
+			*b = nil
 		}
-		b = next
 	}
-	if c.head != nil { // also what came before a violation: it was admitted
-		if c.s.workers.add(c.head, c.tail) {
-			c.woke()
-		}
-		c.head, c.tail = nil, nil
-	}
-	return b
+	left = false
 }
 
 // frame takes one frame.
@@ -386,16 +400,20 @@ func (c *serverConn) now(h header, hd *handler, metadata, body []byte) error {
 	call.h, call.id = hd, h.call
 	call.begin(h, metadata)
 	call.body = body
-	began := c.tasks.Begin(hd.task)
+	defer c.handled(call, c.tasks.Begin(hd.task))
 	call.handle()
+	return nil
+}
+
+// handled is now's end.
+func (c *serverConn) handled(call *serverCall, began rdma.Began) {
 	c.tasks.End(began)
 	if call.ctx.touched() { // somebody may have it still
 		call.ctx.end(errHandled)
-		return nil
+		return
 	}
 	call.ctx = callContext{}
 	c.inline = call
-	return nil
 }
 
 // refuse answers a call that no handler will see.

@@ -51,8 +51,14 @@ func (w *workers) wake() bool {
 	return true
 }
 
-// run is a worker.
+// run is a worker. Another goroutine goes on for one that a handler has taken along.
 func (w *workers) run() {
+	left := true
+	defer func() {
+		if left {
+			go w.run()
+		}
+	}()
 	signal := make(chan struct{}, 1)
 	w.mu.Lock()
 	for {
@@ -72,6 +78,7 @@ func (w *workers) run() {
 		if w.closed || len(w.idle) >= keepIdle {
 			w.n--
 			w.mu.Unlock()
+			left = false
 			return
 		}
 		w.idle = append(w.idle, signal)

@@ -22,6 +22,7 @@ type Option func(*config)
 type config struct {
 	fabric  cmidtest.Config
 	runtime []rdma.Option
+	onPanic func(eventloop.Panic) // nil: the test fails
 }
 
 // IWARP has the device play iWARP, as the embedded device of package iwarp does. This is the default. Limitations in the package
@@ -42,6 +43,10 @@ func Seed(n uint64) Option { return func(c *config) { c.fabric.Seed = n } }
 func RuntimeOptions(opts ...rdma.Option) Option {
 	return func(c *config) { c.runtime = append(c.runtime, opts...) }
 }
+
+// OnPanic has fn told when something leaves a loop instead of returning, by a panic that no actor
+// has caught or by runtime.Goexit. Otherwise that fails the test. fn is called on the loop.
+func OnPanic(fn func(eventloop.Panic)) Option { return func(c *config) { c.onPanic = fn } }
 
 // Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the runtime show the time since test
 // began, and come with a test that fails. Inside test both t and w.T may be used, and t.Run may not.
@@ -108,6 +113,10 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	h := w.fabric.Host(host)
 	m := &machine{host: h}
 	w.plugIn(m, device, addrs)
+	onPanic := w.cfg.onPanic
+	if onPanic == nil {
+		onPanic = func(p eventloop.Panic) { w.t.Errorf("actortest: %v\n%s", p.Value, p.Stack) }
+	}
 	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
 	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithEachLoop(func(i int) eventloop.Config {
 		name := device
@@ -115,8 +124,7 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 			name += "-" + strconv.Itoa(i)
 		}
 		return eventloop.Config{
-			Name: name, Poller: eventlooptest.NewPoller(), CheckOwner: true,
-			OnPanic: func(p eventloop.Panic) { w.t.Errorf("actortest: %v\n%s", p.Value, p.Stack) },
+			Name: name, Poller: eventlooptest.NewPoller(), CheckOwner: true, OnPanic: onPanic,
 		}
 	}))
 	rt, err := rdma.Open(w.sys, opts...)

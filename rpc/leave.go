@@ -1,0 +1,77 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Code that is not this package's need not return: handlers, interceptors, codecs, errors that are
+// asked for their text, loggers. It leaves by a panic, which ends here, or by runtime.Goexit
+// (testing's FailNow), which takes the goroutine along. What a call holds (its place, its worker,
+// its answer, the rest of its message) is given back by what is deferred, so that both ways are one.
+
+// PanicError is in the error of a call in which this side's code, a codec or an interceptor, has
+// panicked, or has called runtime.Goexit. errors.Is and errors.As find Value, if it is an error.
+type PanicError struct {
+	Value any
+	Stack []byte // of where it was
+}
+
+func (e *PanicError) Error() string {
+	if e.Value == errGoexit { //nolint:errorlint // it is that very value
+		return errGoexit.Error()
+	}
+	return fmt.Sprintf("panic: %v", e.Value)
+}
+
+// Unwrap gives Value, if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// errGoexit is the value of what was no panic.
+var errGoexit = errors.New("runtime.Goexit was called")
+
+// try calls code that may leave. When it does, left is told, still on its stack; after a Goexit
+// nothing but what is deferred follows.
+func try(code func(), left func(why *PanicError)) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		v := recover()
+		if v == nil {
+			v = errGoexit
+		}
+		left(&PanicError{v, debug.Stack()})
+	}()
+	code()
+	returned = true
+}
+
+// pack is encode, for a message of the caller's.
+func (c *codec) pack(dst []byte, msg any) (b []byte, err error) {
+	try(func() { b, err = c.encode(dst, msg) }, func(why *PanicError) { err = why })
+	return b, err
+}
+
+// unpack is decode, for a message of the peer's.
+func (c *codec) unpack(b []byte, msg any) (err error) {
+	try(func() { err = c.decode(b, msg) }, func(why *PanicError) { err = why })
+	return err
+}
+
+// report logs what must not depend on whether it can be logged.
+func report(log *slog.Logger, level slog.Level, text string, args ...any) {
+	try(func() { log.Log(nil, level, text, args...) }, func(*PanicError) {}) //nolint:staticcheck // there is no context
+}
+
+// lives is the supervisor of a connection's actor. What has left it is one call's: the actor goes on
+// with what it has.
+var lives = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))

@@ -1,0 +1,421 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// leavings are the ways in which code leaves its caller for good.
+var leavings = map[string]func(){
+	"panic":  func() { panic("for the test") },
+	"Goexit": runtime.Goexit,
+}
+
+// wild is a message whose codec does not return: encoding, if leave says so; decoding, if it reads
+// the name of a way to leave.
+type wild struct {
+	text  string
+	leave func()
+}
+
+func (w *wild) AppendBinary(b []byte) ([]byte, error) {
+	if w.leave != nil {
+		w.leave()
+	}
+	return append(b, w.text...), nil
+}
+
+func (w *wild) UnmarshalBinary(b []byte) error {
+	w.text = string(b)
+	if leave := leavings[w.text]; leave != nil {
+		leave()
+	}
+	return nil
+}
+
+// wildError is an error that does not say what it is.
+type wildError struct{ leave func() }
+
+func (e *wildError) Error() string { e.leave(); return "" }
+
+var (
+	wildBoth   = NewMethod[wild, wild]("test.Wild")
+	wildReply  = NewMethod[Bytes, wild]("test.Echo")
+	wildItems  = NewStream[Bytes, wild]("test.WildItems")
+	wildStream = NewStream[wild, wild]("test.WildItems")
+	plainItems = NewStream[Bytes, Bytes]("test.WildItems")
+	plainWild  = NewMethod[Bytes, Bytes]("test.Wild")
+)
+
+// mayLeave is a world in which it is no failure that a loop's goroutine ends.
+var mayLeave = []actortest.Option{
+	actortest.OnPanic(func(eventloop.Panic) {}), actortest.RuntimeOptions(rdma.WithLogger(slog.New(slog.DiscardHandler))),
+}
+
+// settled has both sides know that they are connected. What comes before that at the server is told
+// in the middle of its identifier's own message, which a Goexit breaks off: that connection ends.
+func (r *rig) settled() {
+	r.t.Helper()
+	if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Whatever of the user's a server calls may leave: the call is answered, its place is free, and the other calls of the message
+// and of the server go on.
+func TestServersCodeLeaves(t *testing.T) {
+	stages := map[string][]HandlerOption{
+		"handler": nil, "handler OnLoop": {OnLoop()}, "raw": nil, "raw OnLoop": {OnLoop()},
+		"decode": nil, "decode OnLoop": {OnLoop()}, "encode": nil, "encode OnLoop": {OnLoop()},
+		"error": nil, "error OnLoop": {OnLoop()},
+		"interceptor": nil, "interceptor OnLoop": {OnLoop()}, "after next": nil, "after next OnLoop": {OnLoop()},
+		"stream": nil, "item": nil, "stream decode": nil, "stream error": nil,
+	}
+	for stage, opts := range stages {
+		for how, leave := range leavings {
+			t.Run(stage+"/"+how, func(t *testing.T) {
+				at := func(now string) {
+					if strings.TrimSuffix(stage, " OnLoop") == now {
+						leave()
+					}
+				}
+				within := func(ctx context.Context, call *Info, next func(context.Context) error) error {
+					if call.Method == "test.Echo" {
+						return next(ctx)
+					}
+					at("interceptor")
+					err := next(ctx)
+					at("after next")
+					return err
+				}
+				refuse := func() error {
+					if s := strings.TrimSuffix(stage, " OnLoop"); s == "error" || s == "stream error" {
+						return &wildError{leave}
+					}
+					return nil
+				}
+				const at1, more = 2, 20
+				inWorld(t, rigConfig{
+					server: []ServerOption{WithMaxCallsInAll(at1), WithInterceptors(within)}, world: mayLeave,
+				}, func(s *Server) {
+					handleEcho(s)
+					if strings.HasPrefix(stage, "raw") {
+						HandleRaw(s, NewRawMethod("test.Wild"), func(context.Context, []byte, []byte) ([]byte, error) {
+							at("raw")
+							return nil, nil
+						}, opts...)
+					} else {
+						Handle(s, wildBoth, func(context.Context, *wild) (*wild, error) {
+							at("handler")
+							w := &wild{}
+							if strings.HasPrefix(stage, "encode") {
+								w.leave = leave
+							}
+							return w, refuse()
+						}, opts...)
+					}
+					HandleStream(s, wildStream, func(_ context.Context, _ *wild, out *Sender[wild]) error {
+						at("stream")
+						w := &wild{text: "an item"}
+						if stage == "item" {
+							w.leave = leave
+						}
+						return errors.Join(out.Send(w), refuse())
+					})
+				}, func(r *rig) {
+					q := Bytes("a request")
+					if strings.Contains(stage, "decode") {
+						q = Bytes(how)
+					}
+					r.settled()
+					for range more {
+						var err error
+						if stage == "item" || strings.HasPrefix(stage, "stream") {
+							in, e := Open(r.within(time.Minute), r.c, plainItems, &q)
+							if e != nil {
+								r.t.Fatal(e)
+							}
+							for e == nil {
+								_, e = in.Recv()
+							}
+							err = e
+						} else {
+							_, err = Call(r.within(time.Minute), r.c, plainWild, &q)
+						}
+						want(r.t, err, ErrInternal, FateAnswered)
+						if err != nil && strings.Contains(err.Error(), "for the test") {
+							r.t.Errorf("the client is told %v", err)
+						}
+						got, err := CallRaw(r.within(time.Minute), r.c, echo, []byte("next"), nil)
+						if err != nil || string(got) != "next" {
+							r.t.Fatalf("the next call: %q, %v", got, err)
+						}
+					}
+					r.Wait()
+					if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+						r.t.Errorf("%d and %d calls are still in flight", n, m)
+					}
+					if n := len(r.s.connections()); n != 1 {
+						r.t.Errorf("the server has %d connections, want the one that there was", n)
+					}
+					r.good()
+					if err := r.s.Drain(r.within(time.Minute)); err != nil {
+						r.t.Errorf("Drain: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The calls that came in one message with one whose handler leaves, before it and behind it.
+func TestCallsBesideOneThatLeaves(t *testing.T) {
+	for how, leave := range leavings {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, rigConfig{world: mayLeave}, func(s *Server) {
+				handleEcho(s)
+				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) {
+					leave()
+					return nil, nil
+				}, OnLoop())
+			}, func(r *rig) {
+				p := r.rawClient()
+				p.say(declareEcho, frame(header{typ: frameCall, call: 30}, "")) // as settled does
+				p.answer(r.t)
+				frames := [][]byte{frame(header{typ: frameDeclare, number: 1}, "test.Fail")}
+				const calls = 20
+				for i := range calls {
+					frames = append(frames, frame(header{typ: frameCall, number: uint16(i % 2), call: callID(i)}, fmt.Sprint(i)))
+				}
+				p.say(frames...)
+				p.say(frame(header{typ: frameCall, call: calls}, "last"))
+				answers := make(map[callID]header)
+				for len(answers) <= calls {
+					for data := actortest.Next[*rdma.Received](p.Probe).Data; len(data) > 0; {
+						h, body, rest, err := parseFrame(data)
+						if err != nil {
+							r.t.Fatal(err)
+						}
+						if i := h.call.slot(); i%2 == 0 && i < calls && string(body) != fmt.Sprint(i) {
+							r.t.Errorf("call %d was answered with %q", i, body)
+						}
+						answers[h.call], data = h, rest
+					}
+				}
+				for id, h := range answers {
+					switch left := id%2 == 1; {
+					case left && (h.typ != frameError || Code(h.number) != CodeInternal):
+						r.t.Errorf("call %d was answered with %+v", id, h)
+					case !left && h.typ != frameReply:
+						r.t.Errorf("call %d was answered with %+v", id, h)
+					}
+				}
+				r.good()
+			})
+		})
+	}
+}
+
+// apart runs fn on a goroutine that fn may leave, and reports whether it came to its end.
+func apart(fn func()) (whole bool, panicked any) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		fn()
+		whole = true
+	}()
+	<-done
+	return whole, panicked
+}
+
+// Codecs at the client: what panics is the error of its call, who calls Goexit has asked for it, and neither costs anybody else anything.
+func TestCodecsLeaveTheClient(t *testing.T) {
+	for how, leave := range leavings {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, rigConfig{world: mayLeave}, func(s *Server) {
+				handleEcho(s)
+				HandleStream(s, plainItems, func(ctx context.Context, q *Bytes, out *Sender[Bytes]) error {
+					for ctx.Err() == nil {
+						if err := out.Send(q); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}, func(r *rig) {
+				says := Bytes(how)
+				for name, fn := range map[string]func() error{
+					"Call, encoding": func() error {
+						_, err := Call(r.t.Context(), r.c, wildBoth, &wild{leave: leave})
+						return err
+					},
+					"Call, decoding": func() error {
+						_, err := Call(r.t.Context(), r.c, wildReply, &says)
+						return err
+					},
+					"Open, encoding": func() error {
+						_, err := Open(r.t.Context(), r.c, wildStream, &wild{leave: leave})
+						return err
+					},
+					"Recv, decoding": func() error {
+						in, err := Open(r.t.Context(), r.c, wildItems, &says)
+						if err != nil {
+							return err
+						}
+						_, err = in.Recv()
+						return err
+					},
+					"NewError": func() error {
+						_, err := NewError(errTaken, "", &wild{leave: leave})
+						return errors.Join(err, ErrBadMessage) // it is no call's
+					},
+					"DetailsOf": func() error {
+						if _, ok := DetailsOf[wild](&Error{Details: says}); ok {
+							return nil
+						}
+						return ErrBadMessage
+					},
+				} {
+					var err error
+					whole, v := apart(func() { err = fn() })
+					switch {
+					case v != nil:
+						r.t.Errorf("%s: the caller is panicked with %v", name, v)
+					case whole != (how == "panic"):
+						r.t.Errorf("%s: it returned: %v", name, whole)
+					case whole && !errors.Is(err, ErrBadMessage):
+						r.t.Errorf("%s: %v, want ErrBadMessage", name, err)
+					}
+				}
+				r.Wait()
+				if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+					r.t.Errorf("%d and %d calls are still in flight", n, m)
+				}
+				r.good()
+			})
+		})
+	}
+}
+
+// Every call of Go's is answered, and the client goes on, whatever decodes the answers on its loop.
+func TestGoWhoseCodeLeaves(t *testing.T) {
+	for how, leave := range leavings {
+		for name, opts := range map[string][]ClientOption{
+			"loop": nil,
+			"interceptor": {WithInterceptors(func(ctx context.Context, call *Info, next func(context.Context) error) error {
+				if call.Method == "test.Nowhere" {
+					leave()
+				}
+				return next(ctx)
+			})},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				inWorld(t, rigConfig{client: opts, world: mayLeave}, handleEcho, func(r *rig) {
+					const calls = 40
+					type told struct {
+						bad bool
+						err error
+					}
+					got := make(chan told, 10*calls)
+					pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+						switch m := ctx.Message().(type) {
+						case string:
+							for i := range calls { // in one message
+								q := Bytes("fine")
+								if i%2 == 1 {
+									q = Bytes(how)
+								}
+								if name == "loop" {
+									Go(ctx, r.c, wildReply, &q)
+								} else if i%2 == 1 {
+									Go(ctx, r.c, lost, &q)
+								} else {
+									Go(ctx, r.c, wildReply, &q)
+								}
+							}
+						case *wild:
+							Go(ctx, r.c, wildBoth, m)
+						case *Reply[wild]:
+							got <- told{m.Value == nil, m.Err}
+						case *Reply[Bytes]:
+							got <- told{true, m.Err}
+						}
+					}, r.Runtime().OnLoop()))
+					defer r.System().Root.Stop(pid)
+					r.System().Root.Send(pid, "go")
+					bad := 0
+					for range calls {
+						a := <-got
+						if a.bad != (a.err != nil) {
+							r.t.Errorf("%+v", a)
+						}
+						if a.bad {
+							bad++
+							if is := error(ErrBadMessage); name == "loop" && !errors.Is(a.err, is) {
+								r.t.Errorf("a call gets %v, want %v", a.err, is)
+							}
+						}
+					}
+					if bad != calls/2 {
+						r.t.Errorf("%d of %d calls have failed, want half", bad, calls)
+					}
+					r.System().Root.Send(pid, &wild{leave: leave})
+					var pe *PanicError
+					if a := <-got; !errors.As(a.err, &pe) && !errors.Is(a.err, ErrBadMessage) {
+						r.t.Errorf("a request that is not encoded gets %v", a.err)
+					}
+					r.Wait()
+					if n := len(got); n != 0 {
+						r.t.Errorf("%d answers too many", n)
+					}
+					if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+						r.t.Errorf("%d and %d calls are still in flight", n, m)
+					}
+					if n := len(r.s.connections()); n != 1 {
+						r.t.Errorf("the server has %d connections, want the one that there was", n)
+					}
+					if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
+						r.t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A stream that an interceptor has opened and left does not stay.
+func TestInterceptorLeavesAStream(t *testing.T) {
+	for how, leave := range leavings {
+		t.Run(how, func(t *testing.T) {
+			after := func(ctx context.Context, _ *Info, next func(context.Context) error) error {
+				err := next(ctx)
+				leave()
+				return err
+			}
+			inWorld(t, rigConfig{client: []ClientOption{WithInterceptors(after)}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+				whole, v := apart(func() { _, _ = Open(context.Background(), r.c, count, wrapperspb.Int64(-1)) })
+				if whole || (v != nil) != (how == "panic") {
+					r.t.Errorf("it returned: %v, %v", whole, v)
+				}
+				r.Wait()
+				if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
+					r.t.Errorf("%d and %d calls are still in flight", n, m)
+				}
+			})
+		})
+	}
+}
