@@ -77,7 +77,14 @@ func newClientConfig(opts []ClientOption) clientConfig {
 		o.client(&c)
 	}
 	b := &c.backoff
-	b.First, b.Most, b.Stable = cmp.Or(b.First, 100*time.Millisecond), cmp.Or(b.Most, 30*time.Second), cmp.Or(b.Stable, 10*time.Second)
+	for _, d := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{{&b.First, 100 * time.Millisecond}, {&b.Most, 30 * time.Second}, {&b.Stable, 10 * time.Second}} {
+		if *d.v <= 0 { // as package reconnect has it
+			*d.v = d.def
+		}
+	}
 	return c
 }
 

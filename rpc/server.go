@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -102,7 +103,7 @@ func (s *Server) end() {
 
 // Drain ends the server in order: it listens no more, tells its clients, refuses new calls with ErrDraining, which may be repeated
 // elsewhere, and waits until what is in flight was answered and the answers were taken. When ctx ends before that, the rest is cut off as
-// with Close, and the error is ctx's cause.
+// with Close, which is waited for a second, and the error is ctx's cause.
 func (s *Server) Drain(ctx context.Context) error {
 	if err := rdma.MayWait(); err != nil {
 		return fmt.Errorf("rpc: drain: %w", err)
@@ -113,13 +114,12 @@ func (s *Server) Drain(ctx context.Context) error {
 		s.sys.Root.Send(c.out.pid, &drain{})
 	}
 	s.mu.Unlock()
-	s.unlisten()
+	s.unlisten(ctx)
 	s.settle()
 	select {
 	case <-s.idle:
 	case <-ctx.Done():
-		s.Close()
-		return context.Cause(ctx)
+		return s.abort(ctx)
 	}
 	s.mu.Lock()
 	for c := range s.conns {
@@ -130,20 +130,36 @@ func (s *Server) Drain(ctx context.Context) error {
 	select {
 	case <-gone:
 	case <-ctx.Done():
-		s.Close()
-		return context.Cause(ctx)
+		return s.abort(ctx)
 	}
 	s.Close()
 	return nil
 }
 
+// abortFor is how long Drain waits, after its context has ended, for what it cuts off only then.
+const abortFor = time.Second
+
+// abort is Close for a Drain that has no more time: a loop that is blocked does not keep it.
+func (s *Server) abort(ctx context.Context) error {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
+	defer cancel()
+	s.close(last)
+	return context.Cause(ctx)
+}
+
 // Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for the connections, not for handlers that do
-// not heed their context. On a loop it does not wait: the rest happens on a goroutine.
+// not heed their context, and so for a loop that is blocked: who cannot, has Drain with a context. On a loop it does not wait: the rest
+// happens on a goroutine.
 func (s *Server) Close() {
 	if rdma.MayWait() != nil {
 		go s.Close()
 		return
 	}
+	s.close(context.Background())
+}
+
+// close is Close, and waits no longer than ctx lets it.
+func (s *Server) close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
 	s.end()
@@ -152,19 +168,22 @@ func (s *Server) Close() {
 	}
 	gone := s.last()
 	s.mu.Unlock()
-	s.unlisten()
-	<-gone
+	s.unlisten(ctx)
+	select {
+	case <-gone:
+	case <-ctx.Done():
+	}
 	s.workers.close()
 	s.idleOnce.Do(func() { close(s.idle) })
 }
 
-func (s *Server) unlisten() {
+func (s *Server) unlisten(ctx context.Context) {
 	s.mu.Lock()
 	ids := s.listeners
 	s.listeners = nil
 	s.mu.Unlock()
 	for _, id := range ids {
-		_, _ = rdma.Ask[*rdma.Closed](context.Background(), s.rt, id, &rdma.DestroyID{}) // or it is gone already
+		_, _ = rdma.Ask[*rdma.Closed](ctx, s.rt, id, &rdma.DestroyID{}) // or it is gone already
 	}
 }
 

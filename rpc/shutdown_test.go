@@ -8,6 +8,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
 // A runtime that has been shut down: nothing of a Client's waits for what will not come, whatever
@@ -64,6 +65,166 @@ func TestAfterShutdown(t *testing.T) {
 				}
 				test(w, at.String())
 				s.Close()
+			})
+		})
+	}
+}
+
+// A Dial or a Close that meets a Shutdown, or is given up, comes to an end, whatever the client was
+// at: the world has no time left to wait in for ever.
+func TestShutdownAtEveryStage(t *testing.T) {
+	for stage, at := range map[string]struct {
+		before func(w *actortest.World)
+		after  time.Duration
+	}{
+		"at once":          {func(*actortest.World) {}, 0},
+		"while it dials":   {func(w *actortest.World) { w.Silence(there) }, 5 * time.Millisecond},
+		"between attempts": {func(w *actortest.World) { w.RemoveDevice("mem1") }, 300 * time.Millisecond},
+	} {
+		for how, end := range map[string]func(w *actortest.World, cancel func()){
+			"cancelled": func(_ *actortest.World, cancel func()) { cancel() },
+			"Shutdown": func(w *actortest.World, _ func()) {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				_ = w.Runtime().Shutdown(ctx) // what it was at may be aborted
+			},
+		} {
+			inWorldAt := func(test func(w *actortest.World, at string)) func(t *testing.T) {
+				return func(t *testing.T) {
+					actortest.Run(t, func(w *actortest.World) {
+						s := NewServer(w.Host("mem1", there))
+						addr, err := s.Listen(w.T().Context(), there+":7471")
+						if err != nil {
+							w.T().Fatal(err)
+						}
+						test(w, addr.String())
+						s.Close()
+					})
+				}
+			}
+			t.Run("Dial, "+how+" "+stage, inWorldAt(func(w *actortest.World, addr string) {
+				at.before(w)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				told := make(chan error, 1)
+				go func() {
+					c, err := Dial(ctx, w.Runtime(), addr, quick)
+					if err == nil {
+						c.Close()
+					}
+					told <- err
+				}()
+				time.Sleep(at.after)
+				end(w, cancel)
+				var e *Error
+				if err := <-told; err != nil && !errors.As(err, &e) {
+					w.T().Errorf("Dial says %v, want an *Error", err)
+				}
+			}))
+			t.Run("Close, "+how+" "+stage, inWorldAt(func(w *actortest.World, addr string) {
+				c := dialAt(w, addr)
+				at.before(w)
+				if stage != "between attempts" {
+					w.Disconnect(c.link.id)
+				}
+				time.Sleep(at.after)
+				end(w, func() {})
+				c.Close()
+				time.Sleep(time.Minute)
+				c.Close()
+				_, err := CallRaw(context.Background(), c, echo, nil, nil)
+				want(w.T(), err, ErrClosed, FateNotSent)
+			}))
+		}
+	}
+}
+
+// A context that has ended, or ends while nobody answers.
+func TestDialWithoutTime(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := Dial(over, w.Runtime(), there+":7471"); !errors.Is(err, context.Canceled) {
+			w.T().Errorf("%v, want Canceled", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		begin := w.Elapsed()
+		if _, err := Dial(ctx, w.Runtime(), "10.0.0.9:7471"); !errors.Is(err, ErrDeadline) {
+			w.T().Errorf("%v, want ErrDeadline", err)
+		}
+		if d := w.Elapsed() - begin; d != time.Second {
+			w.T().Errorf("after %v", d)
+		}
+	})
+}
+
+// Numbers that make no sense have the defaults, or the least that works.
+func TestOptionsWithoutSense(t *testing.T) {
+	for name, opt := range map[string]ClientOption{
+		"First": WithBackoff(reconnect.Backoff{First: -1}), "Most": WithBackoff(reconnect.Backoff{Most: -1}),
+		"Stable":   WithBackoff(reconnect.Backoff{Stable: -1}),
+		"all":      WithBackoff(reconnect.Backoff{First: -1, Most: -1, Stable: -1}),
+		"calls":    WithMaxCalls(-1),
+		"streams":  WithMaxStreams(-1),
+		"messages": WithMessages(-1, -1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				far := w.Host("mem1", there)
+				s := NewServer(far)
+				handleEcho(s)
+				addr, err := s.Listen(w.T().Context(), there+":7471")
+				if err != nil {
+					w.T().Fatal(err)
+				}
+				others := []ClientOption{
+					WaitForReady(), WithTimeout(-1), WithStreamWindow(-1), WithRetry(Retry{Attempts: -1, Backoff: -1, Max: -1}),
+				}
+				c, err := Dial(w.T().Context(), w.Runtime(), addr.String(), append(others, opt)...)
+				if err != nil {
+					w.T().Fatal(err)
+				}
+				for range 5 {
+					if _, err := CallRaw(w.T().Context(), c, echo, nil, nil); err != nil {
+						w.T().Error(err)
+					}
+					w.Disconnect(c.link.id)
+					time.Sleep(time.Minute)
+				}
+				c.Close()
+				s.Close()
+			})
+		})
+	}
+}
+
+// A server whose machine has crashed, or whose loop is blocked: Drain ends when its context has.
+func TestDrainOnALoopThatStandsStill(t *testing.T) {
+	for name, stop := range map[string]func(w *actortest.World, s *Server){
+		"crashed": func(w *actortest.World, _ *Server) { w.Crash("mem1") },
+		"frozen":  func(w *actortest.World, _ *Server) { w.Freeze("mem1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				s := NewServer(w.Host("mem1", there))
+				handleEcho(s)
+				addr, err := s.Listen(w.T().Context(), there+":7471")
+				if err != nil {
+					w.T().Fatal(err)
+				}
+				c := dialAt(w, addr.String())
+				stop(w, s)
+				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+				defer cancel()
+				begin := w.Elapsed()
+				if err := s.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					w.T().Errorf("%v, want DeadlineExceeded", err)
+				}
+				if d := w.Elapsed() - begin; d > 3*time.Second+2*abortFor {
+					w.T().Errorf("after %v", d)
+				}
+				c.Close()
 			})
 		})
 	}
