@@ -23,7 +23,7 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	if it.opts.raw {
 		mode = modeRaw
 	}
-	it.depths(c.Param)
+	it.depths(c.Param, nil)
 	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().ConnectData)
 	if err == nil {
 		err = it.queuePair(mode)
@@ -51,7 +51,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	mode := it.peerMode
-	it.depths(c.Param)
+	it.depths(c.Param, &it.peerReads)
 	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().AcceptData)
 	if err == nil {
 		err = it.queuePair(mode)
@@ -158,7 +158,7 @@ func (it *ident) queuePair(mode wireMode) error {
 
 // greet takes a request: who the peer is, and when somebody has to have answered it.
 func (it *ident) greet(r *cmid.ConnectRequest) {
-	it.peerMode = modeRaw
+	it.peerMode, it.peerReads = modeRaw, r.Param
 	if !it.opts.raw {
 		var ok bool
 		it.peerHello, r.PrivateData, ok = parseHello(r.PrivateData, it.id.Limits().Padded)
@@ -252,6 +252,9 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 		}
 		ev.MaxMessage = c.maxSend
 		ev.Foreign = c.mode == modeForeign
+		if ev.Fallback != nil {
+			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", ev.Fallback)...)
+		}
 		if ev.Foreign && it.opts.refuseForeign {
 			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO)) // whoever waits for the Connect is told
 			return

@@ -37,8 +37,9 @@ type ident struct {
 	requestBy time.Time
 	peerMode  wireMode
 	peerHello hello
+	peerReads cmid.ConnParam // what its request says of Reads: of ours to it, and of its own
 
-	reading bool // this side makes Reads, as far as the user's ConnParam goes
+	reading bool // this side makes Reads, as far as the user's ConnParam and the peer's request go
 	served  bool // and serves them
 
 	asked   []*asked

@@ -43,10 +43,16 @@ func (it *ident) eager(attr verbs.DeviceAttr) int {
 	return eagerPosted
 }
 
-// depths takes what a user's Connect or Accept says about Reads; nil leaves them to the device, which has some.
-func (it *ident) depths(p *cmid.ConnParam) {
-	it.reading = p == nil || p.InitiatorDepth > 0
-	it.served = p == nil || p.ResponderResources > 0
+// depths takes what a user's Connect or Accept says about Reads, and what the peer's request has said of them, if there was one; nil
+// leaves them to the device, which has some.
+func (it *ident) depths(p, request *cmid.ConnParam) {
+	it.served, it.reading = true, true
+	for _, p := range [...]*cmid.ConnParam{p, request} {
+		if p != nil {
+			it.served = it.served && p.ResponderResources > 0
+			it.reading = it.reading && p.InitiatorDepth > 0
+		}
+	}
 }
 
 // large reports whether c may have to offer messages, or to read them.

@@ -136,7 +136,7 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindEstablished:
 		e := &Established{
 			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
-			MaxMessage: id.ch.inst.Limits(id.handle).MaxMessage,
+			MaxMessage: id.ch.inst.Limits(id.handle).MaxMessage, Fallback: ev.Err,
 		}
 		if id.flavor&states.UD != 0 {
 			e.UD = ev.ud()

@@ -44,6 +44,9 @@ func (e *Established) String() string {
 	if e.MaxMessage > 0 {
 		s += fmt.Sprintf(", messages up to %d bytes", e.MaxMessage)
 	}
+	if e.Fallback != nil {
+		s += ", fallback after: " + e.Fallback.Error()
+	}
 	return s
 }
 

@@ -39,6 +39,7 @@ func TestEventStrings(t *testing.T) {
 			"established 127.0.0.1:35000 -> 127.0.0.1:7471 (id 2), 4 bytes of private data, messages up to 65536 bytes",
 		},
 		{&Established{EventBase: id, Peer: peer}, "established -> 127.0.0.1:7471 (id 2)"},
+		{&Established{EventBase: id, Fallback: reset}, "established (id 2), fallback after: iwarp: receive: ended: connection reset by peer"},
 		{&Disconnected{EventBase: id}, "disconnected (id 2)"},
 		{&Disconnected{EventBase: id, Err: reset}, "disconnected (id 2): iwarp: receive: ended: connection reset by peer"},
 		{&Disconnected{EventBase: EventBase{ID: 2, Status: -104}, Err: unix.ECONNRESET}, "disconnected (id 2, status -104): connection reset by peer"},

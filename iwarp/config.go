@@ -58,9 +58,9 @@ func defaults() Config {
 
 // Limits of the device that no Config changes.
 const (
-	maxBacklog = 1024  // as rdma_ucm's default
-	maxQPWR    = 32768 // work requests outstanding per queue
-	maxRDAtom  = 128   // IRD and ORD, as soft-iWARP
+	maxBacklog = 1024             // as rdma_ucm's default
+	maxQPWR    = 32768            // work requests outstanding per queue
+	maxRDAtom  = core.UnagreedIRD // IRD and ORD, as soft-iWARP
 	maxPrivate = core.MaxPrivateData
 )
 

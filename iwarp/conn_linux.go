@@ -70,6 +70,7 @@ type conn struct {
 	asked       cmid.ConnParam // of a responder's Request
 	dialed      *core.Config   // of an initiator until it is established or failed: for the second attempt
 	again       *core.Conn     // the receives to take to the second attempt
+	first       error          // why there was one; nil: there was none
 
 	older, newer *conn // connList
 }
@@ -456,7 +457,7 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 	}
 	if c.id != nil {
 		tell(event{
-			id: c.id, kind: states.KindEstablished, private: private,
+			id: c.id, kind: states.KindEstablished, private: private, err: c.first,
 			param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
 		})
 	}
@@ -478,6 +479,7 @@ func (c *conn) Rejected(private []byte, err error) {
 		return
 	}
 	if errors.Is(err, core.ErrNoReply) && c.dialed != nil && c.dialed.Revision != 1 {
+		c.first = err
 		c.again = new(core.Conn)
 		c.again.TakeReceives(&c.core)
 		return
@@ -494,6 +496,9 @@ func (c *conn) connectEvent(private []byte, err error) {
 		kind = states.KindRejected
 	case unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENETDOWN:
 		kind = states.KindUnreachable
+	}
+	if c.first != nil && err != nil {
+		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first) //nolint:errorlint // the errno is the last attempt's
 	}
 	if c.id != nil {
 		tell(event{id: c.id, kind: kind, status: -int32(errno), err: err, private: private})

@@ -235,7 +235,10 @@ func (c *conn) Request(r core.Request) {
 	}
 	in.ids[child.h] = child
 	c.id = child
-	c.asked = cmid.ConnParam{ResponderResources: depth(r.ORD), InitiatorDepth: depth(r.IRD)}
+	c.asked = cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom}
+	if r.Enhanced {
+		c.asked = cmid.ConnParam{ResponderResources: depth(r.ORD), InitiatorDepth: depth(r.IRD)}
+	}
 	tell(event{
 		id: c.lis.id, child: child, kind: states.KindConnectRequest, private: r.PrivateData, param: c.asked,
 	})

@@ -220,8 +220,12 @@ func TestFallback(t *testing.T) {
 			second.write(wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 1, Private: []byte("me")}))
 			hd := wire.Header{Last: true, Opcode: wire.OpSend, MSN: 1}
 			second.write(wire.AppendFPDU(nil, &wire.FPDU{ULPDU: append(wire.AppendHeader(nil, &hd), "early"...)}))
-			if e := n.wait(h, states.KindEstablished); e.private != "me" || e.polled != 0 {
+			e := n.wait(h, states.KindEstablished)
+			if e.private != "me" || e.polled != 0 {
 				t.Errorf("established with %v, %d completions before", e, e.polled)
+			}
+			if !errors.Is(e.err, core.ErrNoReply) || e.param.ResponderResources != 128 {
+				t.Errorf("established with %v, %+v: want why revision 1, and all Reads served", e.err, e.param)
 			}
 			turns(t, "the message", func() bool { return len(n.wcs) == 1 }, n)
 			if got := q.got(n.wcs[0]); got != "early" {
@@ -281,8 +285,9 @@ func TestFallbackOnlyOnce(t *testing.T) {
 		r.frame(n)
 		r.close()
 	}
-	if e := n.wait(h, states.KindRejected); e.status != -104 {
-		t.Errorf("hung up on twice: %v, want Rejected -104", e)
+	e := n.wait(h, states.KindRejected)
+	if e.status != -104 || !strings.Contains(e.err.Error(), "with revision 2 before: iwarp: reply: connection closed by the peer") {
+		t.Errorf("hung up on twice: %v, want Rejected -104, and how the first attempt ended", e)
 	}
 	flushed(t, n, 1)
 }

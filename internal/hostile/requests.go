@@ -177,22 +177,23 @@ var requests = []Exchange{
 			}
 		},
 	},
-	begins("Read where none was agreed on", 0, 1, control, func(r *Regions) []byte { return from(both, 0, 1)(r) }),
-	begins("empty Read where none was agreed on", wire.FlagEnhanced, 2, wire.Control{}, func(*Regions) []byte {
-		return readReq(1, wire.ReadRequest{})
-	}),
+	begins("Read where none was agreed on", wire.Control{}, func(r *Regions) []byte { return from(both, 0, 1)(r) }),
 	begins(
-		"second Read where only the RTR was agreed on", wire.FlagEnhanced, 2, wire.Control{PeerToPeer: true, RTRRead: true},
-		func(*Regions) []byte { return readReq(2, wire.ReadRequest{}) }, readReq(1, wire.ReadRequest{SourceSTag: 1}),
+		"Read behind an empty one where none was agreed on", wire.Control{},
+		func(*Regions) []byte { return readReq(2, wire.ReadRequest{Size: 1}) }, readReq(1, wire.ReadRequest{}),
+	),
+	begins(
+		"Read where only the RTR was agreed on", wire.Control{PeerToPeer: true, RTRRead: true},
+		func(*Regions) []byte { return readReq(2, wire.ReadRequest{Size: 1}) }, readReq(1, wire.ReadRequest{SourceSTag: 1}),
 	),
 }
 
 // begins is an exchange whose Request agrees on no Reads, and which reads all the same.
-func begins(name string, flags wire.Flags, rev uint8, c wire.Control, wrong func(*Regions) []byte, right ...[]byte) Exchange {
+func begins(name string, c wire.Control, wrong func(*Regions) []byte, right ...[]byte) Exchange {
 	return Exchange{
 		Name: name, Rule: "RFC 6581 9.1: IRD", Side: Dials, raw: true, Regions: true, Want: refusal(rdmap, operation, 7, "more than 0 Reads"),
 		run: func(p *Peer) {
-			if p.begin(flags, rev, c) {
+			if p.begin(wire.FlagEnhanced, 2, c) {
 				p.good(right...)
 				p.bad(wrong(&p.o.Regions))
 			}

@@ -412,21 +412,28 @@ func TestReadyToReceiveRead(t *testing.T) {
 	}
 }
 
-// TestReadyToReceiveFromPeer: a responder that chose the Read answers one even where it serves no others, and only one; it completes
-// nothing and counts as MSN 1.
+// TestReadyToReceiveFromPeer: a responder answers an empty Read even where it serves no others, one at a time; it completes nothing
+// and counts as MSN 1. It was agreed on, or it was not: cxgb4 sends it in revision 1, too.
 func TestReadyToReceiveFromPeer(t *testing.T) {
+	for name, request := range map[string][]byte{
+		"agreed on": rawFrame(req, 0x10, 2, 4, word(0x8000, 0x4000)...), "not agreed on": rawFrame(req, 0x10, 2, 4, word(0, 0)...),
+	} {
+		for what, then := range map[string]wire.ReadRequest{"not empty": {Size: 1}, "two at once": {}} {
+			t.Run(name+"/"+what, func(t *testing.T) { readyToReceive(t, request, then) })
+		}
+	}
+}
+
+func readyToReceive(t *testing.T, request []byte, then wire.ReadRequest) {
 	s := newSide(t, "responder", core.Config{})
 	s.postRecv(1, 10)
 	s.c.Start(t0)
-	s.c.Input(t0, rawFrame(req, 0x10, 2, 4, word(0x8000, 0x4000)...))
+	s.c.Input(t0, request)
 	if err := s.c.Accept(t0, nil, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	s.take(1 << 30)
 	s.out = nil
-	if s.est != 0 {
-		t.Error("established before the initiator's first FPDU")
-	}
 	s.c.Input(t0, framed(readSeg(readHead, wire.ReadRequest{SourceSTag: 1}), false))
 	wantOps(t, "the answer", opcodes(t, s.take(1<<30)), wire.OpReadResponse)
 	s.wantDone("the ready-to-receive Read", "")
@@ -434,6 +441,10 @@ func TestReadyToReceiveFromPeer(t *testing.T) {
 		t.Errorf("established %d", s.est)
 	}
 	s.c.Input(t0, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: 2}, wire.ReadRequest{}), false))
+	if s.closed != 0 {
+		t.Fatalf("a second empty Read: %v", s.err)
+	}
+	s.c.Input(t0, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: 3}, then), false))
 	if e, _ := s.err.(*core.Error); e == nil || termOf(e) != "0207" {
 		t.Errorf("another Read where none is served: %v: want 0207", s.err)
 	}

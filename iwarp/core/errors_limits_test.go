@@ -33,7 +33,9 @@ func TestLimits(t *testing.T) {
 		{"IRD not negotiated", 2, 0x3fff, 8, 8, 100, 8, 100, 8, 100},
 		{"ORD not negotiated", 2, 4, 0x3fff, 8, 100, 8, 4, 8, 4},
 		{"neither negotiated", 2, 0x3fff, 0x3fff, 0x3ffe, 0x3ffe, 0x3ffe, 0x3ffe, 0x3ffe, 0x3ffe},
-		{"revision 1 has no numbers", 1, 0, 0, 8, 100, 0, 0, 8, 100},
+		{"revision 1 has no numbers", 1, 0, 0, 8, 100, 0, 0, 128, 100},
+		{"revision 1 has no numbers, and no Reads were wanted", 1, 0, 0, 0, 0, 0, 0, 128, 0},
+		{"revision 1 has no numbers, and more were wanted", 1, 0, 0, 200, 1, 0, 0, 200, 1},
 	}
 	for _, tt := range tests {
 		s := newSide(t, tt.name, core.Config{})

