@@ -88,12 +88,20 @@ func (l *listener) accept(hungUp bool) {
 			in.incoming(l, fd, sa)
 		case unix.EAGAIN:
 			return
+		case unix.EMFILE, unix.ENFILE:
+			if i > 0 {
+				return // nobody may be waiting: accept(2) looks for a descriptor first. The next turn knows
+			}
+			if wait := in.makeRoom(); wait > 0 {
+				l.rest(min(wait, acceptPause))
+				return
+			}
 		case unix.EINVAL, unix.EBADF, unix.ENOTSOCK:
 			l.fail(err)
 			return
 		case unix.EINTR, unix.ECONNABORTED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP, unix.EPERM,
 			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET: // the connection's own trouble
-		default: // no memory, no file descriptors, or what nobody knows: it may be the same in the next turn
+		default: // no memory, or what nobody knows: it may be the same in the next turn
 			l.rest(acceptPause)
 			return
 		}
@@ -166,7 +174,7 @@ func (in *instance) fullFor() time.Duration {
 	now := in.loop.Now()
 	for in.setups.n >= in.cfg.MaxSetups {
 		c := in.setups.oldest
-		if wait := c.at.Sub(now) - (in.cfg.RequestTimeout - in.cfg.RequestTimeout/graceShare); wait > 0 {
+		if wait := c.grace(now); wait > 0 {
 			return wait
 		}
 		if !c.heard(now) {
@@ -174,6 +182,29 @@ func (in *instance) fullFor() time.Duration {
 		}
 	}
 	return 0
+}
+
+// makeRoom closes the oldest set-up for the sake of its file descriptor, when it has had its time; else it says how long there will be none
+// to close. Descriptors are the process's: another part of it may give one back, or take this one, at any time.
+func (in *instance) makeRoom() time.Duration {
+	now := in.loop.Now()
+	for in.setups.oldest != nil {
+		c := in.setups.oldest
+		if wait := c.grace(now); wait > 0 {
+			return wait
+		}
+		if !c.heard(now) {
+			c.close()
+			return 0
+		}
+	}
+	return acceptPause
+}
+
+// grace is for how long a set-up need not make room.
+func (c *conn) grace(now time.Time) time.Duration {
+	all := c.in.cfg.RequestTimeout
+	return c.at.Sub(now) - (all - all/graceShare)
 }
 
 // heard reads once more from a connection whose Request nobody may have looked for, and says whether its set-up is done.

@@ -172,8 +172,51 @@ func TestAcceptWithoutFDs(t *testing.T) {
 	}
 }
 
+// TestEvictionWithoutFDs: without file descriptors the oldest silent peer makes room, as at MaxSetups.
+func TestEvictionWithoutFDs(t *testing.T) {
+	n := newNode(t, func(c *Config) { c.RequestTimeout = 2 * patience }) // each has a tenth of it
+	lh, at := n.listen("127.0.0.1:0")
+	var silent []*raw
+	for range 4 {
+		silent = append(silent, rawDial(t, at))
+	}
+	good := rawDial(t, at)
+	good.write(request("good"))
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	limit(t, before, uint64(fds(t)+8))
+	var spare []int
+	for {
+		fd, err := unix.Dup(good.fd)
+		if err != nil {
+			break
+		}
+		spare = append(spare, fd)
+	}
+	defer func() {
+		for _, fd := range spare {
+			unix.Close(fd)
+		}
+	}()
+	for range silent { // room for these, not for the good one
+		unix.Close(spare[len(spare)-1])
+		spare = spare[:len(spare)-1]
+	}
+	if e := n.wait(lh, states.KindConnectRequest); e.private != "good" {
+		t.Errorf("told %v", e)
+	}
+	for i, r := range silent {
+		if i == 0 != r.ended() {
+			t.Errorf("silent peer %d ended: %t; the first one made room", i, r.ended())
+		}
+	}
+}
+
 func limit(t *testing.T, r unix.Rlimit, cur uint64) {
 	t.Helper()
+	time.Sleep(time.Millisecond) // Go's first timer needs a descriptor: it dies without
 	old := r
 	r.Cur = cur
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
