@@ -3,18 +3,44 @@ package rpc
 import "sync"
 
 // buffer is memory for a message on its way between its encoding and the wire.
-type buffer struct{ b []byte }
+type buffer struct {
+	b     []byte
+	small bool // of smallBuffers
+}
 
 // keepBuffer is the largest buffer that is kept for the next use.
 const keepBuffer = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
+// smallBuffer is what the buffers of small requests have, which many may wait in: they are not mixed
+// with others.
+const smallBuffer = 1 << 10
+
+var smallBuffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, smallBuffer), true} }}
+
+// getBufferFor gives memory for n bytes, and not for many more.
+func getBufferFor(n int) *buffer {
+	if n <= smallBuffer {
+		return smallBuffers.Get().(*buffer)
+	}
+	b := getBuffer()
+	if cap(b.b) > 4*n {
+		b.put(0)
+		b = &buffer{b: make([]byte, 0, n)}
+	}
+	return b
+}
+
 func getBuffer() *buffer { return buffers.Get().(*buffer) }
 
 // put gives the memory back; the next user begins with an empty one. used is how much was needed, in whatever memory.
 func (b *buffer) put(used int) {
 	switch {
+	case b.small:
+		b.b = b.b[:0]
+		smallBuffers.Put(b)
+		return
 	case cap(b.b) > keepBuffer:
 		b.b = nil
 	case used > cap(b.b) && used <= keepBuffer:

@@ -33,7 +33,7 @@ func (call *serverCall) own() {
 }
 
 func (call *serverCall) copy() {
-	call.memory = getBuffer()
+	call.memory = getBufferFor(len(call.body))
 	call.memory.b = append(call.memory.b, call.body...)
 	call.body = call.memory.b
 }

@@ -148,7 +148,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	}
 	l.out.mu.Lock()
 	l.limit, l.max, l.peer, l.failed = min(h.calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
-	l.streams = int64(l.c.cfg.streamsOf(l.limit))
+	l.streams = int64(l.c.cfg.openStreams(l.limit))
 	l.out.established(m.MaxMessage)
 	l.out.mu.Unlock()
 	l.tell(nil)

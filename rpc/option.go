@@ -35,6 +35,8 @@ func (o bothOption) client(c *clientConfig)   { o(&c.config) }
 type config struct {
 	calls        int // in flight on a connection
 	streams      int // of them; 0: half
+	memory       int // bytes
+	message      int // bytes of the largest
 	interceptors []Interceptor
 	id           []rdma.IDOption
 }
@@ -58,13 +60,19 @@ const (
 	defaultCalls  = 1024
 	defaultAll    = 4096 // calls, and streams
 	defaultWindow = 64 << 10
+	defaultMemory = 256 << 20
+	// defaultMessage is package actor's.
+	defaultMessage = 64 << 10
 )
+
+// holds is how many bytes may be held.
+func (c *config) holds() int { return max(c.memory, 4*c.message) }
 
 // streamsOf is how many of so many calls of a connection may be streams.
 func (c *config) streamsOf(calls int) int { return cmp.Or(c.streams, (calls+1)/2) }
 
 func newServerConfig(opts []ServerOption) serverConfig {
-	c := serverConfig{config: config{calls: defaultCalls}, all: defaultAll, allStreams: defaultAll}
+	c := serverConfig{config: config{calls: defaultCalls, memory: defaultMemory, message: defaultMessage}, all: defaultAll, allStreams: defaultAll}
 	for _, o := range opts {
 		o.server(&c)
 	}
@@ -72,7 +80,7 @@ func newServerConfig(opts []ServerOption) serverConfig {
 }
 
 func newClientConfig(opts []ClientOption) clientConfig {
-	c := clientConfig{config: config{calls: defaultCalls}, window: defaultWindow}
+	c := clientConfig{config: config{calls: defaultCalls, memory: defaultMemory, message: defaultMessage}, window: defaultWindow}
 	for _, o := range opts {
 		o.client(&c)
 	}
@@ -86,6 +94,12 @@ func newClientConfig(opts []ClientOption) clientConfig {
 		}
 	}
 	return c
+}
+
+// openStreams is how many streams a client may have open over a connection of so many calls: each
+// may hold its window, and an item that exceeds it.
+func (c *clientConfig) openStreams(calls int) int {
+	return min(c.streamsOf(calls), max(c.holds()/(c.window+c.message), 1))
 }
 
 // WithMaxCalls says how many calls, streams included, may be in flight on one connection: 1,024, at most 65,535. A server tells its
@@ -116,6 +130,15 @@ func WithMaxStreamsInAll(n int) ServerOption {
 	return serverOption(func(c *serverConfig) { c.allStreams = max(n, 1) })
 }
 
+// WithMemory says how many bytes are held for what is under way: 256 MiB, at least four of the
+// largest messages. A server holds requests for its handlers, and answers and items for clients that
+// do not take them; its clients share it as they share places. A client holds the items of streams
+// that nobody receives, and opens no more streams than their windows, with an item beyond each, have
+// room for. ErrOverloaded.
+func WithMemory(bytes int) Option {
+	return bothOption(func(c *config) { c.memory = bytes })
+}
+
 // WithInterceptors adds interceptors, outermost first.
 func WithInterceptors(is ...Interceptor) Option {
 	return bothOption(func(c *config) { c.interceptors = append(c.interceptors, is...) })
@@ -124,7 +147,9 @@ func WithInterceptors(is ...Interceptor) Option {
 // WithMessages says how large a message of the peer may be (64 KiB), and how many of them it may send ahead (32): see
 // actor.WithMessages. A frame's header, 16 bytes, is part of the message.
 func WithMessages(maxBytes, credits int) Option {
-	return bothOption(func(c *config) { c.id = append(c.id, rdma.WithMessages(maxBytes, credits)) })
+	return bothOption(func(c *config) {
+		c.id, c.message = append(c.id, rdma.WithMessages(maxBytes, credits)), max(maxBytes, 0)
+	})
 }
 
 // WithStreamWindow says how many bytes of a stream the server may send ahead of what was received of it: 64 KiB, up to 64 MiB - 1 KiB,

@@ -18,6 +18,9 @@ const (
 	// them. It is less than any send queue holds (Limits.SendQueue: 256).
 	aheadMax    = 64
 	notifyEvery = 32
+	// The same in bytes: the first that exceed it are the last.
+	aheadBytes  = 4 << 20
+	notifyBytes = 1 << 20
 )
 
 // out is the outgoing half of a connection: frames are put by any goroutine, and sent by the connection's owner on its loop, as many
@@ -37,15 +40,21 @@ type out struct {
 	most    int           // bytes of a message that is gathered; 0: the peer's limit is not known yet
 	woken   bool          // a flush is on its way, or waits for the connection
 	ended   bool          // nothing is sent any more
-	waiters []*serverCall // streams that have seen that bytes is over highWater
+	waiters []*serverCall // streams that have seen that there is no room
+	purse   purse
 
 	handed uint64 // messages that are the connection's, or were
 
 	// The loop's.
-	ahead int    // of them, those that the connection has not told to be rid of
-	quiet int    // of them, those since the last that will tell
-	spare []byte // for cur, when that is sent
+	ahead      int     // of them, those that the connection has not told to be rid of
+	aheadBytes int     // in those
+	notify     []batch // of them, those up to one that will tell
+	quiet      batch   // of them, those since the last that will tell
+	spare      []byte  // for cur, when that is sent
 }
+
+// batch is messages that the connection tells to be rid of at once.
+type batch struct{ messages, bytes int }
 
 // highWater is how many bytes may wait for a connection before nothing is done any more that makes more of them: requests are left
 // where they are, and streams wait.
@@ -131,6 +140,7 @@ func (o *out) pop() (seg segment, ok bool) {
 		return seg, false
 	}
 	o.bytes -= seg.len()
+	o.settle()
 	if len(o.waiters) > 0 && o.bytes <= highWater/2 {
 		o.release()
 	}
@@ -161,7 +171,7 @@ func (o *out) tell() { o.sys.Root.Send(o.pid, flushMsg) }
 
 // flush hands over what there is and the connection has room for. The loop's.
 func (o *out) flush(ctx actor.Context, id *actor.PID) {
-	for o.ahead < aheadMax {
+	for o.ahead < aheadMax && o.aheadBytes < aheadBytes {
 		o.mu.Lock()
 		seg, ok := o.pop()
 		if !ok || o.ended {
@@ -187,8 +197,12 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 		}
 		s.Renew = o.late
 		o.ahead++
-		if o.quiet++; o.quiet == notifyEvery {
-			o.quiet = 0
+		o.aheadBytes += seg.len()
+		o.quiet.messages++
+		o.quiet.bytes += seg.len()
+		if o.quiet.messages == notifyEvery || o.quiet.bytes >= notifyBytes {
+			o.notify = append(o.notify, o.quiet)
+			o.quiet = batch{}
 			s.Notify = true
 		}
 		ctx.Send(id, s)
@@ -198,7 +212,11 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 
 // sent is told that the connection is rid of the messages up to the oldest one that was to tell.
 // More can be flushed.
-func (o *out) sent() { o.ahead -= notifyEvery }
+func (o *out) sent() {
+	o.ahead -= o.notify[0].messages
+	o.aheadBytes -= o.notify[0].bytes
+	o.notify = o.notify[:copy(o.notify, o.notify[1:])]
+}
 
 // end drops what was not sent, and everything that is put from now on, and reports how many messages were handed over.
 func (o *out) end() (handed uint64) {
@@ -207,6 +225,7 @@ func (o *out) end() (handed uint64) {
 	o.ended = true
 	o.cur, o.full, o.bytes = nil, nil, 0
 	o.release()
+	o.settle()
 	return o.handed
 }
 

@@ -19,44 +19,68 @@ func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 type sending struct{ call *serverCall }
 
 func (o *sending) send(item any) error {
-	call := o.call
-	scratch := getBuffer()
-	b, err := call.h.m.rep.encode(scratch.b, item)
-	if err == nil && headerLen+len(b) > call.c.limit {
-		err = &Error{
-			Code: CodeTooLarge, Method: call.h.m.name, Fate: FateAnswered,
-			Message: fmt.Sprintf("an item of %d bytes, the client takes %d", len(b), call.c.limit-headerLen),
+	for n := 0; ; { // what waits is not encoded: that would be memory, too
+		if err := o.wait(n); err != nil {
+			return err
+		}
+		var sent bool
+		var err error
+		if n, sent, err = o.put(item); sent || err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = o.wait(int64(len(b)) + headerLen)
+}
+
+// put puts an item of n bytes. Neither sent nor an error: there is no room for so many.
+func (o *sending) put(item any) (n int, sent bool, err error) {
+	call, c := o.call, o.call.c
+	scratch := getBuffer()
+	b, err := call.h.m.rep.encode(scratch.b, item)
+	defer func() { scratch.put(len(b)) }()
+	if err == nil && headerLen+len(b) > c.limit {
+		err = &Error{
+			Code: CodeTooLarge, Method: call.h.m.name, Fate: FateAnswered,
+			Message: fmt.Sprintf("an item of %d bytes, the client takes %d", len(b), c.limit-headerLen),
+		}
 	}
 	if err != nil {
-		scratch.put(len(b))
-		return err
+		return 0, false, err
 	}
-	// mu is held.
-	c := call.c
 	h := header{typ: frameItem, call: call.id, length: uint32(len(b))}
+	var own *rdma.Send
 	if len(b) > gatherBytes {
-		s, p := rdma.BuildSend(headerLen + len(b))
+		var p []byte
+		own, p = rdma.BuildSend(headerLen + len(b))
 		h.put(p)
 		copy(p[headerLen:], b)
-		c.out.putSend(s)
-	} else {
+	}
+	c.out.mu.Lock()
+	switch {
+	case c.out.ended || !call.roomFor(len(b)):
+		c.out.mu.Unlock()
+		return len(b), false, nil
+	case own != nil:
+		c.out.putSend(own)
+	default:
 		c.out.put(h, b)
 	}
+	call.window -= headerLen + int64(len(b))
 	tell := c.out.wake()
 	c.out.mu.Unlock()
-	scratch.put(len(b))
 	if tell {
 		c.out.tell()
 	}
-	return nil
+	return len(b), true, nil
 }
 
-// wait waits until n bytes may be put. If it returns nil, the connection's mu is held.
-func (o *sending) wait(n int64) error {
+// roomFor reports whether an item of n bytes may be put now. The connection's mu is held.
+func (call *serverCall) roomFor(n int) bool {
+	o := &call.c.out
+	return call.window > 0 && o.bytes <= highWater && o.room(headerLen+n)
+}
+
+// wait waits until an item of n bytes may be put, if nobody is quicker.
+func (o *sending) wait(n int) error {
 	call := o.call
 	for {
 		if err := call.ctx.Err(); err != nil {
@@ -67,11 +91,11 @@ func (o *sending) wait(n int64) error {
 		}
 		c := &call.c.out
 		c.mu.Lock()
-		if call.window > 0 && c.bytes <= highWater && !c.ended {
-			call.window -= n
+		if !c.ended && call.roomFor(n) {
+			c.mu.Unlock()
 			return nil
 		}
-		if c.bytes > highWater && !call.waits { // else a window has woken it meanwhile
+		if call.window > 0 && !call.waits { // else a window wakes it
 			call.waits = true
 			c.waiters = append(c.waiters, call)
 		}

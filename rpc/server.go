@@ -46,8 +46,8 @@ func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 	}
 	s.log = s.sys.Logger()
 	s.workers.max = s.cfg.all + s.cfg.allStreams
-	s.shares.total = amounts{callPlaces: s.cfg.all, streamPlaces: s.cfg.allStreams}
-	s.shares.each = amounts{callPlaces: s.cfg.calls, streamPlaces: s.cfg.streamsOf(s.cfg.calls)}
+	s.shares.total = amounts{callPlaces: s.cfg.all, streamPlaces: s.cfg.allStreams, memory: s.cfg.holds()}
+	s.shares.each = amounts{callPlaces: s.cfg.calls, streamPlaces: s.cfg.streamsOf(s.cfg.calls), memory: s.cfg.holds()}
 	s.shares.peers = make(map[netip.Addr]*peerShare)
 	return s
 }

@@ -18,6 +18,7 @@ type serverCall struct {
 
 	memory *buffer        // of body; nil: it is the received message's
 	held   *rdma.Received // that message, until the request is copied; nil: OnLoop, or it was
+	holds  int            // bytes of the request, with what they are in
 
 	// Of a stream; out.mu.
 	window int64
@@ -96,6 +97,9 @@ func (call *serverCall) leave() {
 	call.c.s.answered()
 }
 
+// noMemory is the body of the error that takes the place of an answer for which there is no memory.
+var noMemory = appendError(nil, "no memory for the answer, because others wait for the client", nil)
+
 // answer puts the answer, and reports whether the loop has to be told.
 func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 	c := call.c
@@ -113,16 +117,25 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 		}
 	}
 	h.length = uint32(len(reply))
+	var own *rdma.Send
 	if len(reply) > gatherBytes {
-		s, p := rdma.BuildSend(headerLen + len(reply))
+		var p []byte
+		own, p = rdma.BuildSend(headerLen + len(reply))
 		h.put(p)
 		copy(p[headerLen:], reply)
-		c.out.mu.Lock()
-		c.out.putSend(s)
-	} else {
-		c.out.mu.Lock()
+	}
+	c.out.mu.Lock()
+	c.out.purse.requests -= call.holds
+	switch {
+	case c.out.ended:
+	case len(reply) > len(noMemory) && !c.out.room(headerLen+len(reply)):
+		c.out.put(header{typ: frameError, flags: h.flags, number: uint16(CodeOverloaded), call: call.id}, noMemory)
+	case own != nil:
+		c.out.putSend(own)
+	default:
 		c.out.put(h, reply)
 	}
+	c.out.settle()
 	if i := call.id.slot(); i < len(c.calls) && c.calls[i] == call {
 		c.calls[i] = nil
 	}

@@ -95,6 +95,7 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	c.id, c.peer, c.woke = ctx.Sender(), m.Peer, rdma.Handoff(ctx)
 	c.tasks = rdma.TasksOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
+	c.out.purse.of, c.out.purse.share = &c.s.shares, &c.share
 	ours := hello{version: helloVersion, calls: c.s.cfg.calls}
 	h, ok := parseHello(m.PrivateData)
 	switch {
@@ -182,7 +183,7 @@ func (c *serverConn) flush(ctx actor.Context) {
 
 // progress does what waits for answers to have gone.
 func (c *serverConn) progress(ctx actor.Context) {
-	for len(c.parked) > 0 && c.queued() <= highWater/2 && !c.ending {
+	for len(c.parked) > 0 && c.goesOn() && !c.ending {
 		p := &c.parked[0]
 		c.reading, c.came = p.m, p.came
 		if c.input(ctx, &p.rest); len(p.rest) == 0 {
@@ -201,6 +202,13 @@ func (c *serverConn) queued() int {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	return c.out.bytes
+}
+
+// goesOn reports whether what was parked is to be read on.
+func (c *serverConn) goesOn() bool {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return c.out.bytes <= highWater/2 && c.out.room(0)
 }
 
 // received takes a message. One whose answers would be too much for now is kept, with the credit that its sender is short of.
@@ -254,8 +262,8 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 	for len(*b) > 0 && !c.ending {
 		h, body, rest, err := parseFrame(*b)
 		if err == nil && h.typ == frameCall {
-			queued, taken := c.look(h.call)
-			if queued > highWater {
+			lets, taken := c.look(h.call)
+			if !lets {
 				break
 			}
 			if taken {
@@ -358,10 +366,19 @@ func (c *serverConn) call(h header, body []byte) error {
 	call := &serverCall{c: c, h: hd, id: h.call}
 	call.begin(h, append([]byte(nil), metadata...))
 	call.hold(c.reading, body)
+	call.holds = len(metadata) + len(body)
+	if call.memory != nil {
+		call.holds = len(metadata) + cap(call.memory.b)
+	}
 	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
-	c.enter(call)
+	if !c.enter(call) {
+		call.drop()
+		call.leave()
+		c.refuse(h.call, CodeOverloaded, "no memory for the request")
+		return nil
+	}
 	if c.tail == nil {
 		c.head = call
 	} else {
@@ -371,23 +388,29 @@ func (c *serverConn) call(h header, body []byte) error {
 	return nil
 }
 
-// look tells how much waits to be sent, and whether a request's place is taken: then no handler may answer it, wherever that runs.
-func (c *serverConn) look(id callID) (queued int, taken bool) {
+// look tells whether there may be further answers, and whether a request's place is taken: then no handler may answer it, wherever that
+// runs.
+func (c *serverConn) look(id callID) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	i := id.slot()
-	return c.out.bytes, i < len(c.calls) && c.calls[i] != nil
+	return c.out.bytes <= highWater && c.out.room(0), i < len(c.calls) && c.calls[i] != nil
 }
 
-// enter gives a call its place.
-func (c *serverConn) enter(call *serverCall) {
+// enter gives a call its place, if there is memory to hold its request.
+func (c *serverConn) enter(call *serverCall) (ok bool) {
 	i := call.id.slot()
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	for len(c.calls) <= i {
 		c.calls = append(c.calls, nil)
 	}
+	if !c.out.may(call.holds) {
+		return false
+	}
 	c.calls[i] = call
+	c.out.purse.requests += call.holds
+	return true
 }
 
 // now calls a handler that does not block. Its call needs no place, because nothing can reach it before it was answered.

@@ -1,0 +1,276 @@
+package rpc
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// held is how many bytes a server's connections hold by their own account, and how many they have
+// handed over and know nothing of yet.
+func (s *Server) held() (here, handed int) {
+	for _, c := range s.connections() {
+		c.out.mu.Lock()
+		here += c.out.bytes + c.out.purse.requests
+		c.out.mu.Unlock()
+		handed += c.out.aheadBytes
+	}
+	return here, handed
+}
+
+// nothingHeld asserts that everything that is shared has come back.
+func (r *rig) nothingHeld() {
+	r.t.Helper()
+	r.Wait()
+	r.s.shares.mu.Lock()
+	defer r.s.shares.mu.Unlock()
+	if r.s.shares.used != (amounts{}) {
+		r.t.Errorf("%v are taken", r.s.shares.used)
+	}
+}
+
+// Requests that wait for their handlers' end are memory: whoever sends ever more is refused, and
+// others are not.
+func TestRequestsAreBoundedInBytes(t *testing.T) {
+	const each, requests, limit = 60 << 10, 200, 8 << 20
+	var release chan struct{}
+	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
+		release = make(chan struct{})
+		handleEcho(s)
+		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
+	}, func(r *rig) {
+		body := string(make([]byte, each))
+		for _, c := range []*raw{r.rawClient(), r.rawClient(), r.rawFrom(r.at("10.0.0.7"))} {
+			c.say(frame(header{typ: frameDeclare}, "test.Stuck"))
+			for i := range requests {
+				c.begin(header{}, i, 1, body)
+			}
+			r.Wait()
+		}
+		if here, _ := r.s.held(); here > limit+3*ownMemory || here < limit/4 {
+			r.t.Errorf("the server holds %d bytes", here)
+		}
+		for _, rt := range []*rdma.Runtime{r.Runtime(), r.at("10.0.0.9")} {
+			c, err := Dial(r.t.Context(), rt, r.addr)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			if got, err := CallRaw(r.t.Context(), c, echo, []byte(body), nil); err != nil || len(got) != each {
+				r.t.Errorf("%d bytes, %v", len(got), err)
+			}
+			c.Close()
+		}
+		close(release)
+		r.nothingHeld()
+	})
+}
+
+// A request that is refused for want of memory is answered at once, and may be repeated.
+func TestRequestWithoutMemoryIsRefused(t *testing.T) {
+	const each, requests = 60 << 10, 20
+	inWorld(t, rigConfig{server: []ServerOption{WithMemory(1 << 20)}}, func(s *Server) {
+		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+	}, func(r *rig) {
+		errs := make(chan error, requests)
+		for range requests {
+			go func() {
+				_, err := CallRaw(r.t.Context(), r.c, stuck, make([]byte, each), nil)
+				errs <- err
+			}()
+		}
+		r.Wait()
+		refused, begun := len(errs), r.s.InFlight()
+		if refused+begun != requests || begun == 0 || refused == 0 {
+			r.t.Errorf("%d requests were refused, %d begun", refused, begun)
+		}
+		for range refused {
+			err := <-errs
+			if want(r.t, err, ErrOverloaded, FateRefused); !retryable(stuck.m, err) {
+				r.t.Error("may not be repeated")
+			}
+		}
+		r.c.Close()
+		r.nothingHeld()
+	})
+}
+
+// Answers that a client asks for and does not take are bounded, too. Each is answered all the same.
+func TestAnswersAreBoundedInBytes(t *testing.T) {
+	const each, calls, limit = 60 << 10, 1000, 8 << 20
+	var release chan struct{}
+	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
+		release = make(chan struct{})
+		handleEcho(s)
+		HandleRaw(s, stuck, func(_ context.Context, _, reply []byte) ([]byte, error) {
+			<-release
+			return append(reply, make([]byte, each)...), nil
+		})
+	}, func(r *rig) {
+		c := r.rawClient()
+		c.say(frame(header{typ: frameDeclare}, "test.Stuck"))
+		c.begin(header{}, 0, calls, "")
+		r.Wait()
+		if n := r.s.InFlight(); n != calls {
+			r.t.Fatalf("%d calls are in flight", n)
+		}
+		close(release)
+		r.Wait()
+		if here, handed := r.s.held(); here > limit/2 || handed > aheadBytes+each+headerLen {
+			r.t.Errorf("the server holds %d bytes, and has handed over %d", here, handed)
+		}
+		other := r.dial()
+		defer other.Close()
+		if got, err := CallRaw(r.t.Context(), other, stuck, nil, nil); err != nil || len(got) != each {
+			r.t.Errorf("another client: %d bytes, %v", len(got), err)
+		}
+		answers := make(map[Code]int)
+		for seen := 0; seen < calls; {
+			for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
+				h, body, rest, err := parseFrame(data)
+				if err != nil || h.flags&flagRefused != 0 || h.number == 0 && len(body) != each {
+					r.t.Fatalf("%+v with %d bytes, %v", h, len(body), err)
+				}
+				answers[Code(h.number)]++
+				data = rest
+			}
+		}
+		if answers[0] < 50 || answers[0]+answers[CodeOverloaded] != calls {
+			r.t.Errorf("the answers have codes %v", answers)
+		}
+		r.nothingHeld()
+	})
+}
+
+// Large messages are the connection's to send a few at a time: they are bounded there by count.
+func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
+	const each = 1 << 20
+	inWorld(t, rigConfig{}, func(s *Server) {
+		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) {
+			return append(reply, make([]byte, each)...), nil
+		})
+	}, func(r *rig) {
+		p := r.Probe()
+		c := &raw{p, r.CreateID(p.PID(), rdma.WithMessages(2*each, 32))}
+		p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+		actortest.Next[*rdma.Established](p)
+		c.say(declareEcho)
+		c.begin(header{}, 0, 40, "")
+		for range 40 {
+			r.Wait()
+			if _, handed := r.s.held(); handed > aheadBytes+each+headerLen {
+				r.t.Fatalf("%d bytes are handed over", handed)
+			}
+			actortest.Next[*rdma.Received](c.Probe)
+		}
+		r.nothingHeld()
+	})
+}
+
+// Streams of clients that take nothing wait when their server's memory is short, each with an item
+// or two; they go on when their client takes them.
+func TestItemsAreBoundedInBytes(t *testing.T) {
+	const conns, items, each, limit = 16, 40, 60 << 10, 2 << 20
+	var all chan struct{}
+	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
+		all = make(chan struct{}) // closed when all have begun: requests are not what is refused here
+		HandleStream(s, blobs, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[Bytes]) error {
+			<-all
+			b := make(Bytes, each)
+			for range items {
+				if err := out.Send(&b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}, func(r *rig) {
+		var clients []*raw
+		for range conns {
+			p := r.Probe()
+			c := &raw{p, r.CreateID(p.PID(), rdma.WithMessages(64<<10, 1))}
+			p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 65_535}.put()})
+			actortest.Next[*rdma.Established](p)
+			c.say(frame(header{typ: frameDeclare}, "test.Blobs"))
+			for i := range 4 {
+				c.begin(header{flags: flagStream}, i, 1, "")
+			}
+			clients = append(clients, c)
+		}
+		r.Wait()
+		close(all)
+		r.Wait()
+		if here, _ := r.s.held(); here > limit+conns*(ownMemory+each+headerLen) {
+			r.t.Errorf("the server holds %d bytes", here)
+		}
+		for _, c := range clients {
+			for seen, ends := 0, 0; ends < 4; {
+				for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
+					h, _, rest, err := parseFrame(data)
+					if err != nil || h.typ != frameItem && h.typ != frameReply {
+						r.t.Fatalf("%+v, %v, after %d items", h, err, seen)
+					}
+					if data = rest; h.typ == frameReply {
+						ends++
+					}
+				}
+				if ends == 4 && seen+1 < 4*items {
+					r.t.Errorf("%d items came", seen)
+				}
+			}
+		}
+		r.nothingHeld()
+	})
+}
+
+// encoded counts how often it is.
+type encoded struct{ n *atomic.Int64 }
+
+func (e *encoded) AppendBinary(b []byte) ([]byte, error) { e.n.Add(1); return append(b, 'x'), nil }
+func (e *encoded) UnmarshalBinary([]byte) error          { return nil }
+
+// An item that waits is its handler's only: not a second time in bytes.
+func TestItemsThatWaitAreNotEncoded(t *testing.T) {
+	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded")
+	var times, sent atomic.Int64
+	inWorld(t, rigConfig{client: []ClientOption{WithStreamWindow(1 << 10)}}, func(s *Server) {
+		HandleStream(s, m, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[encoded]) error {
+			for {
+				if err := out.Send(&encoded{&times}); err != nil {
+					return err
+				}
+				sent.Add(1)
+			}
+		})
+	}, func(r *rig) {
+		in, err := Open(r.t.Context(), r.c, m, wrapperspb.Int64(1))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.Wait()
+		if n, m := times.Load(), sent.Load(); n != m || n == 0 {
+			r.t.Errorf("%d items were encoded, %d sent", n, m)
+		}
+		in.Close()
+	})
+}
+
+// A client opens no more streams than it has memory for what the server may send of each.
+func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
+	opts := []ClientOption{WithMemory(1 << 20), WithStreamWindow(192 << 10)}
+	inWorld(t, rigConfig{client: opts}, func(s *Server) { handleIdle(s) }, func(r *rig) {
+		for range 4 {
+			in, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			defer in.Close()
+		}
+		_, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))
+		want(r.t, err, ErrOverloaded, FateNotSent)
+	})
+}
