@@ -139,7 +139,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 				data = rest
 			}
 		}
-		if answers[0] < 50 || answers[0]+answers[CodeOverloaded] != calls {
+		if answers[0] < 10 || answers[0]+answers[CodeOverloaded] != calls {
 			r.t.Errorf("the answers have codes %v", answers)
 		}
 		r.nothingHeld()
