@@ -228,6 +228,19 @@ func (w *world) onLoop(rt *Runtime, fn func(l *loop)) {
 	<-done
 }
 
+// holding runs fn while rt's loop stands still.
+func (w *world) holding(rt *Runtime, fn func()) {
+	w.Helper()
+	over := make(chan struct{})
+	if err := rt.loops[0].el.Post(func() { <-over }); err != nil {
+		w.Fatal(err)
+	}
+	defer close(over)
+	settle()
+	fn()
+	settle()
+}
+
 // onKernelLike runs test between two devices that are like the kernel's, on both flavors.
 func onKernelLike(t *testing.T, like kernelLike, test func(w *world, near, far *kernelLike), opts ...Option) {
 	t.Helper()

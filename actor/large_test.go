@@ -388,16 +388,11 @@ func TestHostileOffers(t *testing.T) {
 					good.server.send(s, &Accept{})
 					next[*Established](good.server)
 					next[*Established](mallory)
-					all := make(chan struct{})
-					// Else the first is read from before the last has come.
-					if err := w.far.loops[0].el.Post(func() { <-all }); err != nil {
-						w.Fatal(err)
-					}
-					for _, m := range messages {
-						mallory.send(id, NewSend(m))
-					}
-					settle()
-					close(all)
+					w.holding(w.far, func() { // else the first is read from before the last has come
+						for _, m := range messages {
+							mallory.send(id, NewSend(m))
+						}
+					})
 					end := until[*Closed](good.server)
 					if c := end[len(end)-1].msg.(*Closed); c.Err == nil {
 						w.Errorf("closed without an error")

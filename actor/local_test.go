@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"context"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -85,10 +84,14 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		remoteStarted(w)
 		far := actor.NewPID("10.9.9.9:8090", "owner")
 		p := w.probe()
-		id := w.rt.CreateID(far)
-		_, err := Ask[*Bound](context.Background(), w.rt, id, &BindAddr{Addr: MustAddr(here + ":0")})
-		is(w, err, ErrRemoteOwner)
-		is(w, err, unix.EREMOTE)
+		var id *actor.PID
+		w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
+			id = w.rt.CreateID(far)
+			p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+		})
+		f, _ := next[*CommandFailed](p)
+		is(w, f, ErrRemoteOwner)
+		is(w, f, unix.EREMOTE)
 		settle()
 		if st, ok := w.state(id); ok {
 			w.Errorf("the identifier is there: %v", st)
@@ -98,7 +101,7 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		}
 		mine := w.rt.CreateID(p.pid)
 		p.send(mine, &Handover{To: far})
-		f, _ := next[*CommandFailed](p)
+		f, _ = next[*CommandFailed](p)
 		is(w, f, ErrRemoteOwner)
 		w.sys.Root.RequestWithCustomSender(mine, &BindAddr{Addr: MustAddr(here + ":0")}, far)
 		settle()
@@ -115,17 +118,19 @@ func TestOnLoopUndone(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		for name, where := range map[string]actor.PropsOption{"on": w.rt.OnLoop(), "off": w.rt.OffLoop()} {
 			p := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(where, actor.WithMailbox(actor.Unbounded())) }, nil)
-			id := w.rt.CreateID(p.pid)
-			_, err := Ask[*Bound](context.Background(), w.rt, id, &BindAddr{Addr: MustAddr(here + ":0")})
-			if is(w, err, ErrMailbox); err != nil && !contains(err.Error(), "WithMailbox") {
-				w.Errorf("%s: %v does not say what has happened", name, err)
+			fine := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(actor.WithMailbox(actor.Unbounded()), where) }, nil)
+			w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
+				fine.send(w.rt.CreateID(p.pid), &BindAddr{Addr: MustAddr(here + ":0")})
+			})
+			f, _ := next[*CommandFailed](fine)
+			if is(w, f, ErrMailbox); !contains(f.Error(), "WithMailbox") {
+				w.Errorf("%s: %v does not say what has happened", name, f)
 			}
 			c, _ := next[*Closed](p)
 			is(w, c.Err, ErrMailbox)
-			fine := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(actor.WithMailbox(actor.Unbounded()), where) }, nil)
 			mine := w.rt.CreateID(fine.pid)
 			fine.send(mine, &Handover{To: p.pid})
-			f, _ := next[*CommandFailed](fine)
+			f, _ = next[*CommandFailed](fine)
 			is(w, f, ErrMailbox)
 			fine.send(mine, &DestroyID{})
 			next[*Closed](fine)
