@@ -53,30 +53,55 @@ func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 }
 
 // Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has. A server may listen at several. It
-// ends with Drain or Close.
+// ends with Drain or Close. Should it end by itself, with its device or its runtime, that is only logged: Serve tells.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
+	at, _, err := s.listen(ctx, addr)
+	return at, err
+}
+
+// listen is Listen; why the listener has ended comes from over.
+func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
+	ended := make(chan error, 1)
+	owner := s.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if m, ok := ctx.Message().(*rdma.Closed); ok {
+			ended <- m.Err
+			ctx.Stop(ctx.Self())
+		}
+	}))
 	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, lives)
-	id := s.rt.CreateID(nil, append(s.cfg.id[:len(s.cfg.id):len(s.cfg.id)], rdma.WithHandler(props))...)
-	at, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
+	id := s.rt.CreateID(owner, append(s.cfg.id[:len(s.cfg.id):len(s.cfg.id)], rdma.WithHandler(props))...)
+	on, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
 	if err != nil {
 		s.sys.Root.Send(id, &rdma.DestroyID{}) // it may listen by now, if ctx has ended
-		return rdma.Addr{}, fmt.Errorf("rpc: listen at %s: %w", addr, err)
+		return rdma.Addr{}, nil, fmt.Errorf("rpc: listen at %s: %w", addr, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.draining.Load() {
 		s.sys.Root.Send(id, &rdma.DestroyID{})
-		return rdma.Addr{}, &Error{Code: CodeClosed, Fate: FateNotSent}
+		return rdma.Addr{}, nil, &Error{Code: CodeClosed, Fate: FateNotSent}
 	}
 	s.listeners = append(s.listeners, id)
-	return at.Local, nil
+	return on.Local, ended, nil
 }
 
-// Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the orderly way), or until it has been
-// drained or closed.
+// Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the orderly way), until it has been
+// drained or closed, or until nobody can come to addr any more: its device is gone, its socket was taken, its runtime was shut down
+// (rdma.ErrShutdown). The server goes on in that case, for the connections it has.
 func (s *Server) Serve(ctx context.Context, addr string) error {
-	if _, err := s.Listen(ctx, addr); err != nil { // on a loop, too
+	at, over, err := s.listen(ctx, addr) // on a loop, too
+	if err != nil {
 		return err
+	}
+	select {
+	case <-ctx.Done():
+		s.Close()
+		return context.Cause(ctx)
+	case <-s.ending:
+	case err := <-over:
+		if err != nil {
+			return fmt.Errorf("rpc: serve at %v: %w", at, err)
+		}
 	}
 	select {
 	case <-ctx.Done():

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
@@ -64,6 +66,41 @@ func TestAfterShutdown(t *testing.T) {
 					w.T().Fatal(err)
 				}
 				test(w, at.String())
+				s.Close()
+			})
+		})
+	}
+}
+
+// Serve ends with an error when nobody can come any more.
+func TestServeEndsWithItsListener(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end func(w *actortest.World, rt *rdma.Runtime)
+		is  error
+	}{
+		"device removed": {func(w *actortest.World, _ *rdma.Runtime) { w.RemoveDevice("mem1") }, unix.ENODEV},
+		"shut down": {func(w *actortest.World, rt *rdma.Runtime) {
+			if err := rt.Shutdown(w.T().Context()); err != nil {
+				w.T().Error(err)
+			}
+		}, rdma.ErrShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				far := w.Host("mem1", there)
+				s := NewServer(far)
+				over := make(chan error, 1)
+				go func() { over <- s.Serve(w.T().Context(), there+":7471") }()
+				time.Sleep(time.Second)
+				tt.end(w, far)
+				select {
+				case err := <-over:
+					if !errors.Is(err, tt.is) {
+						w.T().Errorf("Serve says %v, want %v", err, tt.is)
+					}
+				case <-time.After(time.Minute):
+					w.T().Error("Serve goes on")
+				}
 				s.Close()
 			})
 		})
