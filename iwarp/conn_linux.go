@@ -498,7 +498,7 @@ func (c *conn) connectEvent(private []byte, err error) {
 		kind = states.KindUnreachable
 	}
 	if c.first != nil && err != nil {
-		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first) //nolint:errorlint // the errno is the last attempt's
+		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first)
 	}
 	if c.id != nil {
 		tell(event{id: c.id, kind: kind, status: -int32(errno), err: err, private: private})

@@ -113,8 +113,13 @@ func TestStrangersOnceAMinute(t *testing.T) {
 		unlogged int
 		ok       bool
 	}{
-		{0, 0, true}, {time.Second, 0, false}, {59 * time.Second, 0, false}, {time.Minute, 2, true},
-		{61 * time.Second, 0, false}, {time.Hour, 1, true}, {2 * time.Hour, 0, true},
+		{0, 0, true},
+		{time.Second, 0, false},
+		{59 * time.Second, 0, false},
+		{time.Minute, 2, true},
+		{61 * time.Second, 0, false},
+		{time.Hour, 1, true},
+		{2 * time.Hour, 0, true},
 	} {
 		if n, ok := s.log(start.Add(c.after)); n != c.unlogged || ok != c.ok {
 			t.Errorf("after %v: %d, %t; want %d, %t", c.after, n, ok, c.unlogged, c.ok)

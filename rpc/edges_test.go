@@ -125,7 +125,7 @@ func TestContextEndsOnce(t *testing.T) {
 				if asked == "before" {
 					c.make()
 				}
-				if first == context.Canceled {
+				if errors.Is(first, context.Canceled) {
 					c.end(errHandled)
 				}
 				w.Advance(2 * time.Second)
@@ -135,7 +135,7 @@ func TestContextEndsOnce(t *testing.T) {
 						t.Errorf("asked for Done %s, ended with %v: it says %v %s", asked, first, err, when)
 					}
 				}
-				if first == context.Canceled {
+				if errors.Is(first, context.Canceled) {
 					look("after the deadline")
 				}
 				if asked == "between" {
@@ -146,7 +146,7 @@ func TestContextEndsOnce(t *testing.T) {
 				<-c.Done()
 				look("after Done")
 				want := first
-				if first == context.Canceled {
+				if errors.Is(first, context.Canceled) {
 					want = errHandled
 				}
 				if cause := context.Cause(c.make()); cause != want { //nolint:errorlint // as above

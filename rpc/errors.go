@@ -242,11 +242,11 @@ func wireError(err error) (code Code, text string, details []byte) {
 		if text == "" && e.Err != nil {
 			text = e.Err.Error()
 		}
-		if of := sentinelOf(e.Code); err != error(e) { // it is wrapped: what is around it is said, too
+		if of, whole := sentinelOf(e.Code), err.Error(); whole != e.Error() { // what is around it is said, too
 			if text == "" && of != nil {
 				text = of.text
 			}
-			text = strings.Replace(err.Error(), e.Error(), text, 1)
+			text = strings.Replace(whole, e.Error(), text, 1)
 		}
 		return e.Code, text, e.Details
 	}

@@ -365,8 +365,8 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 						}
 						if a.bad {
 							bad++
-							if is := error(ErrBadMessage); name == "loop" && !errors.Is(a.err, is) {
-								r.t.Errorf("a call gets %v, want %v", a.err, is)
+							if name == "loop" && !errors.Is(a.err, ErrBadMessage) {
+								r.t.Errorf("a call gets %v, want %v", a.err, ErrBadMessage)
 							}
 						}
 					}
