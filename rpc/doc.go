@@ -9,8 +9,10 @@
 //
 // The deadline and the end of a caller's context reach the handler's. A request whose turn comes
 // when nobody waits for it any more is not sent, and not handled. Go is for actors: the answer
-// comes as a message. Streams (HandleStream, Open) have one request and any number of answers, at the pace of who receives them. HandleRaw and CallRaw carry bytes;
-// with both sides appending to memory of their own, a call allocates its handler's context and nothing else, and OnLoop not even that.
+// comes as a message. Streams (HandleStream, Open) have one request and any number of answers, at
+// the pace of who receives them. HandleRaw and CallRaw carry bytes; with both sides appending to
+// memory of their own, a call allocates its handler's context and nothing else, and OnLoop not even
+// that.
 //
 // # Ownership
 //
@@ -30,6 +32,12 @@
 // RegisterCode), Fate says whether the handler may have run, and NewError and DetailsOf carry a message of any kind along. Errors of a
 // handler that have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is repeated by itself, WithRetry
 // says. docs/rpc.md has the rules and the bytes on the wire.
+//
+// # Isolation
+//
+// A server's places and memory are shared out by the client's address and by connection: one client
+// that takes all it can get leaves room for others, and is refused with ErrOverloaded. docs/rpc.md
+// has the rule ("Shares").
 //
 // # Code that does not return
 //
