@@ -51,7 +51,8 @@
 // A command that is a nil pointer is CommandFailed (EINVAL), too, and does nothing. User code that
 // does not return, by a panic or by runtime.Goexit, is its own actor's failure: an owner's is its
 // supervisor's business and costs no identifier; a [Call]'s Fn, or an [Observer], costs the
-// identifier it was called for, whose command is answered with a [PanicError] before Closed. A loop
+// identifier it was called for, whose command is answered with a [PanicError] before Closed; a
+// [Send]'s Renew costs the connection, whose end says so, and what waits there is answered. A loop
 // goes on on another goroutine after a Goexit; what was in the middle of telling that actor
 // something is broken off. On the embedded device that may be the input of a connection of the
 // loop, which ends then (EIO); Shutdown may name what is left of it. It is a bug to mend, not a way

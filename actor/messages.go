@@ -45,7 +45,8 @@ type Send struct {
 	// Renew, if it is set, is called when the message has waited in the connection, for credits or
 	// for memory, and its turn has come: with its bytes, on the loop. It may change them, and
 	// returns those that are still to be sent, which begin where they began. It may be called
-	// more than once, must not block, and does not hear of messages that go at once.
+	// more than once, must not block, and does not hear of messages that go at once. One that
+	// panics ends the connection, with a PanicError.
 	Renew func(p []byte) (rest []byte)
 
 	next   *Send    // in a pool: more of its class
@@ -137,13 +138,6 @@ func sizeClass(n, shift int) (class int) {
 		class++
 	}
 	return class
-}
-
-// renew has a message that has waited be what it still should be.
-func (s *Send) renew() {
-	if s.Renew != nil {
-		s.buf = s.buf[:headerRoom+min(len(s.Renew(s.bytes())), s.Len())]
-	}
 }
 
 // Len is the message's length in bytes.

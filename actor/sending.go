@@ -163,11 +163,33 @@ func (c *conn) postNext() bool {
 	case c.opFirst():
 		return c.postOp(c.ops.pop())
 	case c.sendable():
+		if !c.renew(c.queue.oldest()) {
+			return false
+		}
 		s := c.queue.pop()
-		s.renew()
 		return c.post(s, !s.Notify && c.followed())
 	}
 	return false
+}
+
+// renew has a message that has waited be what it still should be. A Renew that does not return
+// costs the connection, which would have a hole: not what the loop is at, which may be another's.
+func (c *conn) renew(s *Send) (ok bool) {
+	if s.Renew == nil {
+		return true
+	}
+	defer func() {
+		if ok {
+			return
+		}
+		r := recover()
+		if r == nil {
+			r = errGoexit
+		}
+		c.it.breakOff(&PanicError{r}) // which answers it with all that waits
+	}()
+	s.buf = s.buf[:headerRoom+min(len(s.Renew(s.bytes())), s.Len())]
+	return true
 }
 
 // completed ends the posting of that number, and those before it, which have succeeded in silence.
