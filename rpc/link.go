@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -28,6 +29,9 @@ type link struct {
 	unsure bool  // a message was lost that was not the last
 
 	reading *rdma.Received // the message that is being read, or was last
+	parked  []parked       // messages whose rest waits for another turn
+	turns   turns
+	ends    []any // that the connection has failed or ended, while something is parked
 
 	// Set before the first call.
 	max  int // bytes the server takes
@@ -86,9 +90,23 @@ func newLink(c *Client) *link {
 }
 
 func (l *link) receive(ctx actor.Context) {
-	switch m := ctx.Message().(type) {
+	m := ctx.Message()
+	if len(l.parked)+len(l.ends) > 0 {
+		switch m.(type) {
+		case rdma.Failure, *rdma.Closed: // what has come before it is read first
+			l.ends = append(l.ends, m)
+			return
+		}
+	}
+	l.react(ctx, m)
+}
+
+func (l *link) react(ctx actor.Context, m any) {
+	switch m := m.(type) {
 	case *rdma.Received:
 		l.received(ctx, m)
+	case *resume:
+		l.resume(ctx)
 	case *flush:
 		l.flush(ctx)
 	case *rdma.Sent:
@@ -115,6 +133,7 @@ func (l *link) receive(ctx actor.Context) {
 	case *rdma.Closed:
 		l.closed(ctx, m)
 	case *actor.Stopped: // after closed, or in its place
+		l.atLast(ctx)
 		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
 	}
 }
@@ -170,6 +189,7 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 		return
 	}
 	l.over, l.cause = true, cause
+	l.forget()
 	l.c.moveOn(l, cause)
 	l.out.mu.Lock()
 	l.failed = cause
@@ -187,6 +207,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 		return
 	}
 	l.went, l.over = true, true
+	l.forget()
 	if l.cause == nil {
 		l.cause = m.Err
 	}
@@ -267,12 +288,63 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	if l.over {
 		return
 	}
-	b := m.Data
+	if len(l.parked) > 0 {
+		l.parked = append(l.parked, parked{m: m.Retain(), rest: m.Data})
+		return
+	}
 	l.reading = m
-	var first, last *call
+	done, rest := l.read(ctx, m.Data)
+	if len(rest) > 0 {
+		l.parked = append(l.parked, parked{m: m.Retain(), rest: rest})
+		l.turns.next(ctx)
+	}
+	l.deliver(done)
+}
+
+// resume reads on.
+func (l *link) resume(ctx actor.Context) {
+	l.turns.waits = false
+	if len(l.parked) == 0 {
+		l.atLast(ctx)
+		return
+	}
+	p := l.parked[0]
+	l.parked = l.parked[1:]
+	defer p.m.Release() // the answers are in it
+	l.reading = p.m
+	done, rest := l.read(ctx, p.rest)
+	if len(rest) > 0 {
+		l.parked = slices.Insert(l.parked, 0, parked{m: p.m.Retain(), rest: rest})
+	}
+	if len(l.parked)+len(l.ends) > 0 {
+		l.turns.next(ctx)
+	}
+	l.deliver(done)
+}
+
+// atLast takes in how the connection has ended.
+func (l *link) atLast(ctx actor.Context) {
+	ends := l.ends
+	l.ends = nil
+	for _, m := range ends {
+		l.react(ctx, m)
+	}
+}
+
+// forget gives back what was parked.
+func (l *link) forget() {
+	for _, p := range l.parked {
+		p.m.Release()
+	}
+	l.parked = nil
+}
+
+// read takes as many frames of a message as are read in a turn, and gives the calls that they end.
+func (l *link) read(ctx actor.Context, b []byte) (done *call, rest []byte) {
+	var last *call
 	var err error
 	l.out.mu.Lock()
-	for len(b) > 0 && err == nil {
+	for all := len(b); len(b) > 0 && all-len(b) < turnBytes && err == nil; {
 		var h header
 		var body []byte
 		if h, body, b, err = parseFrame(b); err != nil {
@@ -282,7 +354,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 		c, err = l.frame(h, body)
 		for ; c != nil; c = c.next {
 			if last == nil {
-				first = c
+				done = c
 			} else {
 				last.next = c
 			}
@@ -293,22 +365,28 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	switch {
 	case err != nil:
 		l.hangUp(ctx, err)
+		return done, nil
 	case l.draining:
 		l.part(ctx)
 	}
-	if first != nil {
+	return done, b
+}
+
+// deliver gives the callers their answers. It is the last of a turn: what decodes for actors may not return.
+func (l *link) deliver(done *call) {
+	if done != nil {
 		l.woke()
-		l.finish(first) // last: what decodes for actors may not return
+		l.finish(done)
 	}
 }
 
-// part closes the connection to a server that drains when no call waits any more: one that drains
-// for ever must not be what our connections pile up at. The loop's.
+// part closes the connection to a server that drains when nobody waits for an answer any more: one
+// that drains for ever, or never answers, must not be what our connections pile up at. The loop's.
 func (l *link) part(ctx actor.Context) {
 	l.out.mu.Lock()
-	idle := l.inUse == 0
+	waits := slices.ContainsFunc(l.slots, func(s slot) bool { return s.call != nil })
 	l.out.mu.Unlock()
-	if idle && !l.left && !l.over {
+	if !waits && !l.left && !l.over {
 		l.left = true
 		ctx.Send(l.id, &rdma.Close{})
 	}
@@ -363,6 +441,9 @@ func (l *link) frame(h header, body []byte) (*call, error) {
 
 // refused ends the calls that a draining server has not seen before it was done. out.mu is held.
 func (l *link) refused() (list *call) {
+	if l.inUse == 0 {
+		return nil
+	}
 	for i := range l.slots {
 		if !l.slots[i].busy {
 			continue

@@ -12,7 +12,7 @@ type Sender[T any] struct{ out *sending }
 
 // Send sends an item, which is the caller's again when it returns. It waits while the receiver has not taken what is under way: a slow
 // receiver stops its stream, and nothing else. When the caller has gone (cancelled, deadline, connection) it returns why, and the
-// handler should return.
+// handler should return. Behind the handler's return it is an error.
 func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 
 // sending is the part of a Sender that does not depend on the type.
@@ -59,6 +59,9 @@ func (o *sending) put(item any) (n int, sent bool, err error) {
 	case c.out.ended || !call.roomFor(len(b)):
 		c.out.mu.Unlock()
 		return len(b), false, nil
+	case c.calls[call.id.slot()] != call: // the end was put meanwhile: somebody else is sending
+		c.out.mu.Unlock()
+		return 0, false, errHandled
 	case own != nil:
 		c.out.putSend(own)
 	default:

@@ -23,6 +23,7 @@ type serverConn struct {
 	window  int64      // bytes of a stream that the peer takes at first
 	methods []*handler // by the number they were declared with; nil: there is no such method here
 	parked  []parked
+	turns   turns
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
 	closing bool // the last drain frame was put; Close is sent when everything was
@@ -37,7 +38,7 @@ type serverConn struct {
 	share connShare
 }
 
-// parked is a message whose rest waits until answers have gone.
+// parked is a message whose rest waits for another turn, or until answers have gone.
 type parked struct {
 	m    *rdma.Received
 	rest []byte
@@ -65,6 +66,9 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.flush(ctx)
 	case *rdma.Sent:
 		c.out.sent()
+		c.flush(ctx)
+	case *resume:
+		c.turns.waits = false
 		c.flush(ctx)
 	case *rdma.ConnectRequest:
 		c.request(ctx, m)
@@ -181,9 +185,9 @@ func (c *serverConn) flush(ctx actor.Context) {
 	c.progress(ctx)
 }
 
-// progress does what waits for answers to have gone.
+// progress does what waits for answers to have gone, or for its turn.
 func (c *serverConn) progress(ctx actor.Context) {
-	for len(c.parked) > 0 && c.goesOn() && !c.ending {
+	if len(c.parked) > 0 && !c.turns.waits && c.goesOn() && !c.ending {
 		p := &c.parked[0]
 		c.reading, c.came = p.m, p.came
 		if c.input(ctx, &p.rest); len(p.rest) == 0 {
@@ -191,6 +195,9 @@ func (c *serverConn) progress(ctx actor.Context) {
 			c.parked = c.parked[1:]
 		}
 		c.out.flush(ctx, c.id)
+		if len(c.parked) > 0 {
+			c.turns.next(ctx)
+		}
 	}
 	if c.closing && !c.ending && c.queued() == 0 {
 		c.ending = true
@@ -231,6 +238,7 @@ func (c *serverConn) take(ctx actor.Context, m *rdma.Received) {
 	defer func() {
 		if len(rest) > 0 {
 			c.parked = append(c.parked, parked{m.Retain(), rest, c.arrival()})
+			c.turns.next(ctx)
 		}
 	}()
 	c.input(ctx, &rest)
@@ -244,8 +252,8 @@ func (c *serverConn) arrival() time.Time {
 	return c.came
 }
 
-// input takes the frames of a message off b, up to the one that has to wait. Behind a handler that
-// has taken the goroutine along, that is the next one.
+// input takes the frames of a message off b, up to the one that has to wait, and no more than is
+// read in a turn. Behind a handler that has taken the goroutine along, that is the next one.
 func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 	left := true
 	defer func() {
@@ -259,7 +267,7 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 			c.out.tell()
 		}
 	}()
-	for len(*b) > 0 && !c.ending {
+	for all := len(*b); len(*b) > 0 && all-len(*b) < turnBytes && !c.ending; {
 		h, body, rest, err := parseFrame(*b)
 		if err == nil && h.typ == frameCall {
 			lets, taken := c.look(h.call)

@@ -168,7 +168,7 @@ func appendError(b []byte, text string, details []byte) []byte {
 	return append(b, details...)
 }
 
-// parseError takes an error's body apart; an empty one says nothing but its code.
+// parseError takes an error's body apart; an empty one says nothing but its code. Details that are too long to be sent are left out.
 func parseError(b []byte) (text string, details []byte, err error) {
 	if len(b) == 0 {
 		return "", nil, nil
@@ -178,7 +178,7 @@ func parseError(b []byte) (text string, details []byte, err error) {
 	}
 	n := int(binary.BigEndian.Uint16(b))
 	text, b = string(b[2:2+n]), b[2+n:]
-	if len(b) > 0 {
+	if len(b) > 0 && len(b) <= maxErrorDetails {
 		details = append([]byte(nil), b...)
 	}
 	return text, details, nil
