@@ -18,8 +18,10 @@ type Config struct {
 	PeerToPeer bool
 	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536.
 	MaxConns int
-	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived: 1024. What comes above waits in the
-	// kernel's queue (listen(2)) until a Request is complete, or the oldest has been without for a tenth of RequestTimeout: it makes room.
+	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or was
+	// refused by the device itself: 1024. What comes above waits in the kernel's queue (listen(2))
+	// until a Request is complete, or the oldest has been without for a tenth of RequestTimeout: it
+	// makes room.
 	MaxSetups int
 	// MaxLinger bounds the sockets that outlive their identifier to see the peer's FIN: 256. Above, the oldest is closed.
 	MaxLinger int

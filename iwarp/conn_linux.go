@@ -519,7 +519,6 @@ func (c *conn) Closed(err error) {
 		return
 	}
 	c.over = true
-	c.requestDone()
 	if c.qp != nil && !c.established {
 		c.qp.release() // there will be no Established to wait for
 	}

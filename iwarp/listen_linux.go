@@ -194,7 +194,7 @@ func (in *instance) makeRoom() time.Duration {
 			return wait
 		}
 		if !c.heard(now) {
-			c.close()
+			c.evict()
 			return 0
 		}
 	}
@@ -247,7 +247,8 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	c.settle(now)
 }
 
-// requestDone ends an inbound connection's set-up phase, whether its Request came or not.
+// requestDone ends an inbound connection's set-up phase: its Request came, or its socket goes. One that was refused is still there until
+// its peer has read why.
 func (c *conn) requestDone() {
 	if c.lis == nil || !c.in.setups.remove(c) {
 		return

@@ -212,6 +212,68 @@ func TestEvictionWithoutFDs(t *testing.T) {
 			t.Errorf("silent peer %d ended: %t; the first one made room", i, r.ended())
 		}
 	}
+	if got := n.in.Strangers(); got != 1 {
+		t.Errorf("%d strangers, but one had to make room", got)
+	}
+}
+
+// refused is a Request that no application hears of: it demands markers, which we have not.
+func refused() []byte {
+	return wire.AppendFrame(nil, &wire.Frame{Flags: wire.FlagMarkers, Revision: 1})
+}
+
+// TestRefusedSetups: a set-up that was refused waits for its peer to read why, and is a set-up
+// meanwhile: bounded with the others, counted once, and closed with its listener and its device.
+func TestRefusedSetups(t *testing.T) {
+	refuse := func(n *node, at cmid.Addr) *raw {
+		t.Helper()
+		r := rawDial(t, at)
+		r.write(refused())
+		if f := r.frame(n); f.Flags&wire.FlagReject == 0 {
+			t.Fatalf("the peer got %+v, want a rejecting Reply", f)
+		}
+		return r
+	}
+	t.Run("bounded", func(t *testing.T) {
+		const most = 4
+		n := newNode(t, func(c *Config) { c.MaxSetups = most })
+		_, at := n.listen("127.0.0.1:0")
+		for i := range uint64(3 * most) {
+			refuse(n, at)
+			if n.in.conns > most {
+				t.Fatalf("%d sockets of set-ups, want no more than %d", n.in.conns, most)
+			}
+			if got := n.in.Strangers(); got != i+1 {
+				t.Fatalf("%d strangers, want %d", got, i+1)
+			}
+		}
+	})
+	t.Run("their time", func(t *testing.T) {
+		n := newNode(t)
+		_, at := n.listen("127.0.0.1:0")
+		refuse(n, at)
+		turns(t, "the end", func() bool { return n.in.conns == 0 && n.in.setups.n == 0 }, n)
+	})
+	t.Run("the listener ends", func(t *testing.T) {
+		n := newNode(t)
+		lh, at := n.listen("127.0.0.1:0")
+		r := refuse(n, at)
+		n.do(lh, &cmid.DestroyID{})
+		if n.in.conns != 0 || !r.ended() {
+			t.Errorf("%d connections, the peer's ended: %t", n.in.conns, r.ended())
+		}
+	})
+	t.Run("the device is closed", func(t *testing.T) {
+		n := newNode(t)
+		_, at := n.listen("127.0.0.1:0")
+		r := refuse(n, at)
+		if err := n.inst.Close(); err != nil {
+			t.Error(err)
+		}
+		if !r.ended() {
+			t.Error("its socket is open")
+		}
+	})
 }
 
 func limit(t *testing.T, r unix.Rlimit, cur uint64) {

@@ -31,7 +31,7 @@ func (c *conn) stranger(err error) {
 // evict closes c, to make room for another one.
 func (c *conn) evict() {
 	c.close()
-	if c.lis != nil {
+	if c.lis != nil && !c.over { // else it was counted when it was refused
 		c.stranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
 	}
 }

@@ -103,14 +103,25 @@ func (c *conn) resume(now time.Time) {
 	}
 	q := c.qp
 	in.reading, q.served = c, true
-	defer func() { in.reading, q.served = nil, false }()
-	c.core.Resume(now)
-	in.reading, q.served = nil, false
+	c.resumed(now)
 	c.countKept()
 	if c.core.Waiting() {
 		c.enlist()
 	}
 	c.settle(now)
+}
+
+// resumed has the core go on, as read does.
+func (c *conn) resumed(now time.Time) {
+	left, q := true, c.qp
+	defer func() {
+		c.in.reading, q.served = nil, false
+		if left {
+			c.torn()
+		}
+	}()
+	c.core.Resume(now)
+	left = false
 }
 
 // lost ends a connection that waits and whose socket is broken: the error is all that will be read
@@ -159,10 +170,13 @@ func (in *instance) serve(s *sharedQueue) {
 
 // resumeAll has those go on that are not paused any more.
 func (in *instance) resumeAll() {
-	list := in.resuming
+	list, i := in.resuming, 0
 	in.resuming = nil
+	defer func() { in.resuming = append(in.resuming, list[i:]...) }() // when the application does not return from one's
 	now := in.loop.Now()
-	for _, c := range list {
+	for i < len(list) {
+		c := list[i]
+		i++
 		if c.qp != nil && !c.qp.paused {
 			c.resume(now)
 		}

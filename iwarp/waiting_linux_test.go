@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,8 @@ type scarce struct {
 	srq    verbs.SRQ
 	asked  int
 	posted int
+
+	onEmpty func() // for once
 }
 
 func newScarce(t *testing.T) *scarce {
@@ -30,11 +33,19 @@ func newScarce(t *testing.T) *scarce {
 	if s.mr, err = s.in.dev.Alloc(64<<10, verbs.LocalWrite); err != nil {
 		t.Fatal(err)
 	}
-	if s.srq, err = s.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 1024, OnEmpty: func(verbs.QP) { s.asked++ }}); err != nil {
+	if s.srq, err = s.in.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 1024, OnEmpty: s.empty}); err != nil {
 		t.Fatal(err)
 	}
 	s.lh, s.at = s.listen("127.0.0.1:0")
 	return s
+}
+
+func (s *scarce) empty(verbs.QP) {
+	s.asked++
+	if fn := s.onEmpty; fn != nil {
+		s.onEmpty = nil
+		fn()
+	}
 }
 
 // post posts a receive of 64 bytes; a later one may be in the same memory.
@@ -194,6 +205,62 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 		}
 		clean(s)
 	})
+}
+
+// An application that does not return from where it is asked for a receive ends the connection that
+// it was asked for, wherever it was asked.
+func TestNoReturnForOneThatWaits(t *testing.T) {
+	for what, leave := range map[string]func(){
+		"a panic": func() { panic("no receive") },
+		"Goexit":  runtime.Goexit,
+	} {
+		t.Run(what, func(t *testing.T) {
+			client, s := newNode(t), newScarce(t)
+			q, h, _ := s.dial(client)
+			q.send(0, "waits")
+			q.send(1, "is kept")
+			turns(t, "it waits", func() bool { return s.srq.(*sharedQueue).waiting.n == 1 && s.in.kept > 0 }, client, s.node)
+			s.post()
+			s.onEmpty = leave
+			turned := func() bool { // Goexit takes the goroutine that turns the loop
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					_ = s.loop.Turn()
+				}()
+				<-done
+				return s.onEmpty == nil
+			}
+			turns(t, "it is asked for the second", turned, client)
+			client.wait(h, states.KindDisconnected, s.node)
+			if n := s.srq.(*sharedQueue).waiting.n; n != 0 || s.in.kept != 0 {
+				t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
+			}
+		})
+	}
+}
+
+// Nor does that keep the others waiting, who may go on at the same time.
+func TestNoReturnForOneOfThoseThatGoOn(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	a, h, qa := s.dial(client)
+	b, _, qb := s.dial(client)
+	for _, q := range []verbs.QP{qa, qb} {
+		q.(verbs.Pauser).Pause(true)
+	}
+	a.send(0, "a0")
+	b.send(0, "b0")
+	turns(t, "both wait", func() bool { return qa.(*queuePair).conn.waits && qb.(*queuePair).conn.waits }, client, s.node)
+	s.onEmpty = func() { panic("no receive") }
+	for _, q := range []verbs.QP{qa, qb} {
+		q.(verbs.Pauser).Pause(false)
+	}
+	client.wait(h, states.KindDisconnected, s.node)
+	s.post()
+	turns(t, "the other's message", func() bool { return len(s.wcs) > 0 }, client, s.node)
+	if got := fmt.Sprint(s.texts()); got != "[b0]" {
+		t.Errorf("received %v", got)
+	}
 }
 
 // A connection that is paused leaves receives to the others, and its loop alone.
