@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"container/list"
+	"iter"
 	"runtime"
 	"sync"
 	"time"
@@ -23,7 +24,9 @@ type Limiter struct {
 	atOnce  int
 	dialing int
 	under   map[string]int // dials under way, by address; no zeros
-	line    list.List      // of *Ticket
+	// line is of weak.Pointer[Ticket]: one whose owner has gone without leaving it, as with a runtime
+	// that is shut down, has left it, and keeps nothing of that.
+	line list.List
 }
 
 // Ticket is the place of one that dials an address, again and again: it enters the Limiter's line for each dial, and is used anew when that
@@ -63,8 +66,7 @@ type Waiting struct {
 func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for e := l.line.Front(); e != nil; e = e.Next() {
-		t := e.Value.(*Ticket)
+	for t := range l.inLine() {
 		waiting = append(waiting, Waiting{t.who, t.addr})
 	}
 	return l.dialing, waiting
@@ -83,7 +85,7 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.elem == nil {
-		t.elem = l.line.PushBack(t)
+		t.elem = l.line.PushBack(weak.Make(t))
 	}
 	if !l.room(t) || l.first() != t {
 		return false, 0
@@ -123,12 +125,27 @@ func (l *Limiter) room(t *Ticket) bool { return l.dialing < l.atOnce || l.under[
 
 // first is whose turn it is; nil: nobody's.
 func (l *Limiter) first() *Ticket {
-	for e := l.line.Front(); e != nil; e = e.Next() {
-		if t := e.Value.(*Ticket); l.room(t) {
+	for t := range l.inLine() {
+		if l.room(t) {
 			return t
 		}
 	}
 	return nil
+}
+
+// inLine are those who wait, first come first.
+func (l *Limiter) inLine() iter.Seq[*Ticket] {
+	return func(yield func(*Ticket) bool) {
+		for e := l.line.Front(); e != nil; {
+			at := e
+			e = e.Next()
+			if t := at.Value.(weak.Pointer[Ticket]).Value(); t == nil {
+				l.line.Remove(at)
+			} else if !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 func (l *Limiter) remove(t *Ticket) {
