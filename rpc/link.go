@@ -134,6 +134,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.closed(ctx, m)
 	case *actor.Stopped: // after closed, or in its place
 		l.atLast(ctx)
+		l.unsure = true // nobody has told what has arrived
 		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
 	}
 }
