@@ -243,10 +243,19 @@ func (in *instance) Run(int) bool {
 		return false
 	}
 	now := in.loop.Now()
-	list := in.dirty
+	list, i := in.dirty, 0
 	in.dirty = in.spare[:0]
-	for i, c := range list {
+	in.spare = nil
+	defer func() {
+		if i < len(list) { // the application has not returned: see torn
+			in.dirty = append(in.dirty, list[i:]...)
+			in.later()
+		}
+	}()
+	for i < len(list) {
+		c := list[i]
 		list[i] = nil
+		i++
 		c.dirty = false
 		if c.ready() {
 			c.output(now)

@@ -263,6 +263,45 @@ func TestNoReturnForOneOfThoseThatGoOn(t *testing.T) {
 	}
 }
 
+// Nor does it keep back what others have to send: a connection that cannot be written to is read
+// once more, and may ask for a receive then.
+func TestNoReturnWhileOthersSend(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	a, h, qa := s.dial(client)
+	b, _, qb := s.dial(client)
+	b.recv(0)
+	a.send(0, "a0")
+	c := client.in.ids[h].conn
+	went := c.went
+	turns(t, "a0 is out", func() bool { return c.went > went }, client)
+	if err := unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	for _, q := range []verbs.QP{qa, qb} {
+		if err := q.PostSend(&verbs.SendWR{SGL: []verbs.SGE{{MR: s.mr, Length: 2}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.onEmpty = func() { panic("no receive") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("nobody was asked for a receive")
+			}
+		}()
+		s.in.Run(0)
+	}()
+	turns(t, "the other's message", func() bool {
+		for _, wc := range client.wcs {
+			if wc.Op == verbs.Recv && wc.Status == verbs.StatusSuccess {
+				return true
+			}
+		}
+		return false
+	}, client, s.node)
+}
+
 // A connection that is paused leaves receives to the others, and its loop alone.
 func TestPausedConnection(t *testing.T) {
 	client, s := newNode(t), newScarce(t)
