@@ -24,7 +24,8 @@ type Config struct {
 	Attempts int           // so many that failed in a row end it; 0: never
 	GiveUp   time.Duration // so long without a connection ends it; 0: never
 	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent. It
-	// is called on the loop; a panic of its ends the actor, with Closed as the last, as ever.
+	// is called on the loop; a panic of its, or a runtime.Goexit, ends the actor, with Closed as the
+	// last, as ever, which tells of it.
 	Permanent func(rdma.Failure) bool
 	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil: nothing does.
 	Context context.Context

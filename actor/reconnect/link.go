@@ -158,6 +158,9 @@ func (l *link) Receive(ctx actor.Context) {
 		l.finish(ctx, l.stopped())
 		l.closed()
 	case *actor.Restarting: // after a panic; what waits in the mailbox comes before the end
+		if l.panicked == nil {
+			l.panicked = errGoexit
+		}
 		l.finish(ctx, l.stopped())
 	case *actor.DeadLetterResponse:
 		if l.phase == phaseAccepting && l.id.Equal(m.Target) { // the request has gone before it was accepted, and told somebody else
@@ -169,6 +172,9 @@ func (l *link) Receive(ctx actor.Context) {
 		l.refuse(message{}, fmt.Errorf("%T is nothing for a reconnecting actor: %w", m, unix.EINVAL))
 	}
 }
+
+// errGoexit is what Closed says of a runtime.Goexit, which ends it as a panic does.
+var errGoexit = errors.New("runtime.Goexit was called")
 
 // broken notes a panic for Closed: the user's code runs here, in Config.Permanent.
 func (l *link) broken() {

@@ -1,6 +1,7 @@
 package reconnect_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // A node has no connection to itself, and two links to one peer would reject each other's: the
@@ -54,12 +56,15 @@ func (r *rig) untilClosedBeside() (before []any, c *reconnect.Closed) {
 // before.
 func TestPanicInPermanent(t *testing.T) {
 	inRig(t, func(r *rig) {
+		spawned := make(chan struct{})
 		r.spawn(reconnect.Config{Permanent: func(rdma.Failure) bool {
+			<-spawned // r.link is known
 			for tag := range uint64(3) {
 				r.System().Root.Send(r.link, reconnect.NewSend(tag, []byte("waits")))
 			}
 			panic("the user's")
 		}})
+		close(spawned)
 		before, c := r.untilClosedBeside()
 		refused := 0
 		for _, m := range before {
@@ -75,6 +80,28 @@ func TestPanicInPermanent(t *testing.T) {
 		}
 		r.owner.Silent(time.Minute)
 	})
+}
+
+// A runtime.Goexit there (testing's FailNow) ends it likewise, and Closed says so. Its place among
+// those that dial is free again.
+func TestGoexitInPermanent(t *testing.T) {
+	left := 0
+	inRig(t, func(r *rig) {
+		r.spawn(reconnect.Config{Permanent: func(rdma.Failure) bool {
+			runtime.Goexit()
+			return false
+		}})
+		if _, c := r.untilClosedBeside(); !is(c.Err, rdma.ErrStopped) || !strings.Contains(c.Err.Error(), "Goexit") {
+			r.t.Errorf("Closed tells %v", c.Err)
+		}
+		if dialling, waiting := reconnect.LimiterOf(r.Runtime()).Inspect(); dialling+len(waiting) != 0 {
+			r.t.Errorf("%d dial still, and %d wait", dialling, len(waiting))
+		}
+		r.owner.Silent(time.Minute)
+	}, actortest.OnPanic(func(eventloop.Panic) { left++ }))
+	if left != 1 {
+		t.Errorf("the loop was left %d times, want once", left)
+	}
 }
 
 // An owner that cannot be told is refused, as CreateID refuses it.
