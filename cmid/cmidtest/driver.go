@@ -235,12 +235,19 @@ func (in *instance) tellHeld() {
 	if in.frozen {
 		return
 	}
-	in.telling = in.held
+	left := true
+	defer func() {
+		if left { // as in Run
+			in.later(in.tellHeld)
+		}
+	}()
+	in.telling = append(in.telling, in.held...)
 	for in.held = nil; len(in.telling) > 0; {
 		e := in.telling[0]
 		in.telling = in.telling[1:]
 		in.tell(e.id, &e.ev)
 	}
+	left = false
 }
 
 // tellCompletions calls the notify of every completion queue that has new ones.

@@ -2,6 +2,7 @@ package cmidtest
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,10 +145,17 @@ func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
 	in.box.scheduled = false
 	in.box.mu.Unlock()
+	left := true
+	defer func() {
+		if left { // by the program's panic or runtime.Goexit: what is not done yet is nobody's loss
+			in.kick()
+		}
+	}()
 	in.takeIn()
 	if !in.closed {
 		in.tellCompletions()
 	}
+	left = false
 	return false
 }
 
@@ -155,8 +163,11 @@ func (in *instance) Run(int) (more bool) {
 func (in *instance) takeIn() {
 	in.box.mu.Lock()
 	batch := in.box.in
-	in.box.in = in.spare[:0]
+	in.box.in, in.spare = in.spare[:0], nil
 	in.box.mu.Unlock()
+	if len(in.batch) > 0 { // the program did not return from one before these
+		batch = slices.Concat(in.batch, batch)
+	}
 	for in.batch = batch; len(in.batch) > 0; {
 		p := &in.batch[0]
 		in.batch = in.batch[1:]
@@ -196,10 +207,17 @@ type latePacket struct {
 
 // deliverLate handles what is due, and tells of it.
 func (in *instance) deliverLate() {
+	left := true
+	defer func() {
+		if left { // as in Run
+			in.later(in.deliverLate)
+		}
+	}()
 	in.takeLate()
 	if !in.closed {
 		in.tellCompletions()
 	}
+	left = false
 }
 
 // takeLate handles what is due.

@@ -39,13 +39,29 @@ func (in *instance) gotWork(id *ident, p *packet) {
 		return // one before it was lost
 	}
 	q.came++
-	if q.waiting.len() > 0 || !q.serve(p) {
+	if q.waiting.len() > 0 || !q.attempt(p) {
 		if q.patient() && q.waiting.len() == 0 {
 			q.acknowledge(p, ackWait)
 		}
 		q.waiting.push(*p)
 		p.data = nil
 	}
+}
+
+// attempt is serve. When the program, which is asked for a receive, does not return, the message
+// waits: its connection is not the one that failed.
+func (q *qp) attempt(p *packet) (done bool) {
+	left := true
+	defer func() {
+		if left {
+			q.waiting.pushFront(*p)
+			p.data = nil
+			q.retryLater()
+		}
+	}()
+	done = q.serve(p)
+	left = false
+	return done
 }
 
 // serve does what a work request of the peer's asks for; false when it has to wait for a receive.
@@ -272,7 +288,7 @@ func (q *qp) retryNow() {
 	}()
 	for !q.over && q.waiting.len() > 0 {
 		p := q.waiting.pop()
-		if q.serve(&p) {
+		if q.attempt(&p) {
 			p.release()
 			continue
 		}
