@@ -64,13 +64,15 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 			w.Fatalf("message %d is %v", i, g)
 		}
 	}
-	for _, d := range near.in.devs {
-		for _, q := range d.qps {
-			if q.longest > max(0, near.wr/4-1) {
-				w.Errorf("a run of %d silent sends in a queue of %d", q.longest, near.wr)
+	w.onLoop(w.rt, func(*loop) { // which may still post what gives credits back
+		for _, d := range near.in.devs {
+			for _, q := range d.qps {
+				if q.longest > max(0, near.wr/4-1) {
+					w.Errorf("a run of %d silent sends in a queue of %d", q.longest, near.wr)
+				}
 			}
 		}
-	}
+	})
 	client.send(id, &Close{})
 	end := until[*Closed](client)
 	if c := end[len(end)-1].msg.(*Closed); c.Err != nil || !raw && int(c.Delivered) != sent {
