@@ -43,8 +43,8 @@ func (it *ident) eager(attr verbs.DeviceAttr) int {
 	return eagerPosted
 }
 
-// depths takes what a user's Connect or Accept says about Reads, and what the peer's request has said of them, if there was one; nil
-// leaves them to the device, which has some.
+// depths takes what a user's Connect or Accept says about Reads, and what the peer's request has
+// said of them, if there was one; nil leaves them to the device, which has some.
 func (it *ident) depths(p, request *cmid.ConnParam) {
 	it.served, it.reading = true, true
 	for _, p := range [...]*cmid.ConnParam{p, request} {

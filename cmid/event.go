@@ -71,8 +71,8 @@ type (
 		Param       ConnParam
 		MaxMessage  int  // bytes of one message; set by the actor layer and by devices with a limit
 		Foreign     bool // as in ConnectRequest
-		// Fallback is why the device has connected in an older way than it tried first (MPA revision 1,
-		// in which nothing is agreed on about Reads); nil: it has not.
+		// Fallback is why the device has connected in an older way than it tried first (MPA
+		// revision 1, in which nothing is agreed on about Reads); nil: it has not.
 		Fallback error
 		// UD says where datagrams go, on the side that connected a datagram identifier; nil otherwise.
 		UD *UDParam

@@ -156,7 +156,8 @@ type (
 	ListenFailed struct{ FailureBase }
 )
 
-// Error is the whole story in one line, with what the peer's application has said in its private data.
+// Error is the whole story in one line, with what the peer's application has said in its private
+// data.
 func (r *Rejected) Error() string { return r.FailureBase.Error() + said(r.PrivateData) }
 
 func (*CommandFailed) Kind() states.Kind  { return states.KindCommandFailed }

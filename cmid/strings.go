@@ -140,7 +140,8 @@ func private(data []byte) string {
 	return fmt.Sprintf(", %d bytes of private data", len(data))
 }
 
-// said is what a peer's application has given as its reason: text is quoted, so that it cannot pass for ours.
+// said is what a peer's application has given as its reason: text is quoted, so that it cannot pass
+// for ours.
 func said(data []byte) string {
 	data = bytes.TrimRight(data, "\x00") // InfiniBand pads
 	switch {

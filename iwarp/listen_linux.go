@@ -71,8 +71,8 @@ func (l *listener) Ready(ev eventloop.Events) {
 	l.id.in.drain()
 }
 
-// accept takes what is there and has room. A listening socket hangs up only when it is none any more, and rest would not keep the loop
-// from being told that.
+// accept takes what is there and has room. A listening socket hangs up only when it is none any
+// more, and rest would not keep the loop from being told that.
 func (l *listener) accept(hungUp bool) {
 	in := l.id.in
 	for i := range acceptsPerTurn {
@@ -111,8 +111,8 @@ func (l *listener) accept(hungUp bool) {
 	}
 }
 
-// fail ends a listener whose socket is none any more: somebody has shut it down (`ss -K`), or closed it, and the number may be that of
-// another file by now.
+// fail ends a listener whose socket is none any more: somebody has shut it down (`ss -K`), or
+// closed it, and the number may be that of another file by now.
 func (l *listener) fail(err error) {
 	text := "the system has shut the listening socket down"
 	if err != unix.EINVAL {
@@ -184,8 +184,9 @@ func (in *instance) fullFor() time.Duration {
 	return 0
 }
 
-// makeRoom closes the oldest set-up for the sake of its file descriptor, when it has had its time; else it says how long there will be none
-// to close. Descriptors are the process's: another part of it may give one back, or take this one, at any time.
+// makeRoom closes the oldest set-up for the sake of its file descriptor, when it has had its time;
+// else it says how long there will be none to close. Descriptors are the process's: another part of
+// it may give one back, or take this one, at any time.
 func (in *instance) makeRoom() time.Duration {
 	now := in.loop.Now()
 	for in.setups.oldest != nil {
@@ -247,8 +248,8 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	c.settle(now)
 }
 
-// requestDone ends an inbound connection's set-up phase: its Request came, or its socket goes. One that was refused is still there until
-// its peer has read why.
+// requestDone ends an inbound connection's set-up phase: its Request came, or its socket goes. One
+// that was refused is still there until its peer has read why.
 func (c *conn) requestDone() {
 	if c.lis == nil || !c.in.setups.remove(c) {
 		return

@@ -172,7 +172,8 @@ func TestAcceptWithoutFDs(t *testing.T) {
 	}
 }
 
-// TestEvictionWithoutFDs: without file descriptors the oldest silent peer makes room, as at MaxSetups.
+// TestEvictionWithoutFDs: without file descriptors the oldest silent peer makes room, as at
+// MaxSetups.
 func TestEvictionWithoutFDs(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.RequestTimeout = 2 * patience }) // each has a tenth of it
 	lh, at := n.listen("127.0.0.1:0")

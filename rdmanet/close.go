@@ -20,7 +20,8 @@ import (
 // errLost is why a stream was reset whose peer has sent what nobody will read.
 var errLost = errors.New("the peer has sent what nobody reads any more")
 
-// CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes on. It does not block.
+// CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes
+// on. It does not block.
 func (c *Conn) CloseWrite() error {
 	c.wr.mu.Lock()
 	defer c.wr.mu.Unlock()

@@ -50,8 +50,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo reads to the end and writes to w: what io.Copy uses. A message is written from where the device has put it. What w does not
-// take, also when it panics, is read next.
+// WriteTo reads to the end and writes to w: what io.Copy uses. A message is written from where the
+// device has put it. What w does not take, also when it panics, is read next.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	n, readErr, err := c.rd.writeTo(w)
 	switch {

@@ -47,11 +47,13 @@
 //
 // # Errors
 //
-// Errors are *net.OpError, but for io.EOF, which is the peer's FIN and nothing else. errors.Is finds net.ErrClosed (closed on this side),
-// os.ErrDeadlineExceeded (Timeout is true), and else an errno: ECONNRESET when the connection has ended without a FIN, which a peer that
-// was killed does not send; EPIPE for a Write behind the peer's Close or one's own CloseWrite; ECONNREFUSED, ETIMEDOUT, ECANCELED and
-// what the device says from Dial; EADDRNOTAVAIL or EADDRINUSE from Listen; EPROTO for a peer that speaks something else. The cause is in
-// the words, and errors.As finds the event that told of it: an end of this side's own Shutdown is ECONNRESET with rdma.ErrShutdown.
+// Errors are *net.OpError, but for io.EOF, which is the peer's FIN and nothing else. errors.Is
+// finds net.ErrClosed (closed on this side), os.ErrDeadlineExceeded (Timeout is true), and else an
+// errno: ECONNRESET when the connection has ended without a FIN, which a peer that was killed does
+// not send; EPIPE for a Write behind the peer's Close or one's own CloseWrite; ECONNREFUSED,
+// ETIMEDOUT, ECANCELED and what the device says from Dial; EADDRNOTAVAIL or EADDRINUSE from Listen;
+// EPROTO for a peer that speaks something else. The cause is in the words, and errors.As finds the
+// event that told of it: an end of this side's own Shutdown is ECONNRESET with rdma.ErrShutdown.
 //
 // # Limitations
 //

@@ -28,8 +28,9 @@ func newConfig(opts []Option) config {
 // WithBacklog says how many connections a Listener makes that nobody has taken from Accept: 1,024. Who comes then is rejected.
 func WithBacklog(n int) Option { return func(c *config) { c.backlog = n } }
 
-// WithLinger says how long a Conn that was closed goes on delivering what was written: 30 s. Then its identifier is destroyed. With 0 that
-// is at once, without a FIN: the peer's Read says ECONNRESET behind what has arrived. Conn.SetLinger says it for one.
+// WithLinger says how long a Conn that was closed goes on delivering what was written: 30 s. Then
+// its identifier is destroyed. With 0 that is at once, without a FIN: the peer's Read says
+// ECONNRESET behind what has arrived. Conn.SetLinger says it for one.
 func WithLinger(d time.Duration) Option { return func(c *config) { c.linger = d } }
 
 // WithLocalAddr says where to connect from; the routing tables choose otherwise. Listen has no use for it.

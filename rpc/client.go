@@ -45,9 +45,10 @@ type Client struct {
 	closed  bool
 }
 
-// Dial connects to a server and returns when the connection is there. ctx is for that first connection only: later ones are made when
-// one is lost, until Close. Its error is an *Error: ErrUnavailable, or what is known better (ErrForeignPeer, ErrVersion, ErrDraining,
-// ErrDeadline, context.Canceled), with the cause in it.
+// Dial connects to a server and returns when the connection is there. ctx is for that first
+// connection only: later ones are made when one is lost, until Close. Its error is an *Error:
+// ErrUnavailable, or what is known better (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
+// context.Canceled), with the cause in it.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOption) (*Client, error) {
 	c := &Client{
 		rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts),
@@ -142,7 +143,8 @@ func (c *Client) moveOn(l *link, why error) {
 	})
 }
 
-// redial connects again when it has its turn. It is called more often than that, and also when nothing is to be done any more.
+// redial connects again when it has its turn. It is called more often than that, and also when
+// nothing is to be done any more.
 func (c *Client) redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

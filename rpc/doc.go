@@ -22,9 +22,11 @@
 //
 // # Ordering
 //
-// Requests of one goroutine are sent in order, but for those that Go makes on goroutines (with interceptors, retries or waiting). OnLoop
-// handlers of one connection are called in that order, one after the other. Handlers on goroutines overtake one another from their
-// first line on: which of two that run at the same time does something first, Go's scheduler says. The items of a stream keep their order, and its end comes last.
+// Requests of one goroutine are sent in order, but for those that Go makes on goroutines (with
+// interceptors, retries or waiting). OnLoop handlers of one connection are called in that order,
+// one after the other. Handlers on goroutines overtake one another from their first line on: which
+// of two that run at the same time does something first, Go's scheduler says. The items of a stream
+// keep their order, and its end comes last.
 //
 // # Errors
 //

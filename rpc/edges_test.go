@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// An interceptor that neither goes on nor answers fails the call, on either side and whatever it is around.
+// An interceptor that neither goes on nor answers fails the call, on either side and whatever it is
+// around.
 func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 	stop := func(context.Context, *Info, func(context.Context) error) error { return nil }
 	swallow := func(ctx context.Context, _ *Info, next func(context.Context) error) error {
@@ -115,8 +116,8 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 	})
 }
 
-// What a handler's context has ended with, it has ended with for good: the deadline first or the end of the call first, and whether
-// anybody has asked for Done before, between or never.
+// What a handler's context has ended with, it has ended with for good: the deadline first or the
+// end of the call first, and whether anybody has asked for Done before, between or never.
 func TestContextEndsOnce(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		for _, asked := range []string{"never", "before", "between"} {
@@ -157,7 +158,8 @@ func TestContextEndsOnce(t *testing.T) {
 	})
 }
 
-// An item that does not decode is the end of its stream, also when more has come already, and when its end has.
+// An item that does not decode is the end of its stream, also when more has come already, and when
+// its end has.
 func TestStreamEndsAtItsDecodeError(t *testing.T) {
 	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd")
 	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", true, protoCodec, protoCodec, nil)}
@@ -230,7 +232,8 @@ func TestTimeoutCoversOpen(t *testing.T) {
 	})
 }
 
-// A request in the place of one that was not answered ends the connection, whoever would have answered it.
+// A request in the place of one that was not answered ends the connection, whoever would have
+// answered it.
 func TestPlaceTakenTwice(t *testing.T) {
 	now := NewRawMethod("test.Now")
 	for name, method := range map[string]string{

@@ -35,7 +35,8 @@ const (
 var (
 	// ErrDeadline: the deadline has passed, here or at the server.
 	ErrDeadline = context.DeadlineExceeded
-	// ErrInternal: the handler has panicked, or has answered with nothing, or an interceptor of either side has.
+	// ErrInternal: the handler has panicked, or has answered with nothing, or an interceptor of
+	// either side has.
 	ErrInternal = builtin(CodeInternal, "internal error", nil)
 	// ErrUnknownMethod: the server has no such method, or it is a stream here and a call there.
 	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
@@ -140,8 +141,9 @@ func (f Fate) String() string {
 // NotExecuted reports whether the handler was certainly not called, so that any call may be repeated.
 func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
 
-// Error is why a call failed. A handler may return one to say code, message and details; what it says in the other fields stays where
-// it is. One that wraps it (with %w) says its own text around the message.
+// Error is why a call failed. A handler may return one to say code, message and details; what it
+// says in the other fields stays where it is. One that wraps it (with %w) says its own text around
+// the message.
 type Error struct {
 	Code    Code
 	Message string // the handler's error, or more about the code

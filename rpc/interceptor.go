@@ -20,12 +20,14 @@ type Info struct {
 	Reply any
 }
 
-// Interceptor stands around calls and streams, on either side: it goes on with next, with the context it was given or one made of it, and
-// returns its error or another one. Without next nothing is sent, or handled, and one that returns nil then has to have set
-// Info.Reply; else the call fails with ErrInternal, as a stream does in any case. next may be called again when it has returned, and
-// the last time counts: a stream that was opened before is closed. Around a stream, next returns at the server when the stream
-// has ended, and at the client when it was opened. The retries of a call are inside of next. Interceptors are called on the caller's or
-// the handler's goroutine; those of OnLoop handlers run on the loop, too.
+// Interceptor stands around calls and streams, on either side: it goes on with next, with the
+// context it was given or one made of it, and returns its error or another one. Without next
+// nothing is sent, or handled, and one that returns nil then has to have set Info.Reply; else the
+// call fails with ErrInternal, as a stream does in any case. next may be called again when it has
+// returned, and the last time counts: a stream that was opened before is closed. Around a stream,
+// next returns at the server when the stream has ended, and at the client when it was opened. The
+// retries of a call are inside of next. Interceptors are called on the caller's or the handler's
+// goroutine; those of OnLoop handlers run on the loop, too.
 type Interceptor func(ctx context.Context, call *Info, next func(context.Context) error) error
 
 // chain puts interceptors around an invocation.
@@ -36,7 +38,8 @@ func chain(is []Interceptor, call *Info, ctx context.Context, invoke func(contex
 	return is[0](ctx, call, func(ctx context.Context) error { return chain(is[1:], call, ctx, invoke) })
 }
 
-// unanswered is the error of a call whose interceptors have returned neither an error nor an answer. went: one has gone on.
+// unanswered is the error of a call whose interceptors have returned neither an error nor an
+// answer. went: one has gone on.
 func unanswered(m *method, went bool) error {
 	e := &Error{Code: CodeInternal, Method: m.name, Message: "an interceptor has neither gone on nor answered", Fate: FateNotSent}
 	if went {

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// The loop leaves what is large where it came, for the goroutine that it is for; what is small it copies.
+// The loop leaves what is large where it came, for the goroutine that it is for; what is small it
+// copies.
 func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 	for n, onLoop := range map[int]bool{100: true, copyOnLoop: true, copyOnLoop + 1: false} {
 		b := make([]byte, n)
@@ -53,8 +54,8 @@ var largeStream = NewStream[Bytes, Bytes]("test.Large")
 // item is the i-th of a stream: some are large.
 func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/2+10)) }
 
-// Large requests, answers and items come whole and in order, and the memory they come in, which is little, comes back: also from requests
-// that have expired and from streams that nobody reads.
+// Large requests, answers and items come whole and in order, and the memory they come in, which is
+// little, comes back: also from requests that have expired and from streams that nobody reads.
 func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 	const memory, most, size, items = 4 << 20, 1 << 20, 900 << 10, 30
 	cfg := rigConfig{

@@ -74,8 +74,8 @@ func (r *rig) settled() {
 	}
 }
 
-// Whatever of the user's a server calls may leave: the call is answered, its place is free, and the other calls of the message
-// and of the server go on.
+// Whatever of the user's a server calls may leave: the call is answered, its place is free, and the
+// other calls of the message and of the server go on.
 func TestServersCodeLeaves(t *testing.T) {
 	stages := map[string][]HandlerOption{
 		"handler": nil, "handler OnLoop": {OnLoop()}, "raw": nil, "raw OnLoop": {OnLoop()},
@@ -242,7 +242,8 @@ func apart(fn func()) (whole bool, panicked any) {
 	return whole, panicked
 }
 
-// Codecs at the client: what panics is the error of its call, who calls Goexit has asked for it, and neither costs anybody else anything.
+// Codecs at the client: what panics is the error of its call, who calls Goexit has asked for it,
+// and neither costs anybody else anything.
 func TestCodecsLeaveTheClient(t *testing.T) {
 	for how, leave := range leavings {
 		t.Run(how, func(t *testing.T) {

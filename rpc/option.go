@@ -158,7 +158,8 @@ func WithStreamWindow(bytes int) ClientOption {
 	return clientOption(func(c *clientConfig) { c.window = min(max(bytes, 1<<10), 65_535<<10) &^ (1<<10 - 1) })
 }
 
-// WithTimeout gives every call a deadline whose context has none: its time from the call on. Of a stream it limits Open only. 0: none.
+// WithTimeout gives every call a deadline whose context has none: its time from the call on. Of a
+// stream it limits Open only. 0: none.
 func WithTimeout(d time.Duration) ClientOption {
 	return clientOption(func(c *clientConfig) { c.timeout = d })
 }
@@ -168,8 +169,9 @@ func WithTimeout(d time.Duration) ClientOption {
 // Runtime has been shut down there is nothing to wait for.
 func WaitForReady() ClientOption { return clientOption(func(c *clientConfig) { c.wait = true }) }
 
-// WithBackoff says how long a Client waits before it connects again: reconnect.Backoff and its defaults. Then it waits for its turn at
-// the Runtime's reconnect.Limiter, with all that connect again.
+// WithBackoff says how long a Client waits before it connects again: reconnect.Backoff and its
+// defaults. Then it waits for its turn at the Runtime's reconnect.Limiter, with all that connect
+// again.
 func WithBackoff(b reconnect.Backoff) ClientOption {
 	return clientOption(func(c *clientConfig) { c.backoff = b })
 }

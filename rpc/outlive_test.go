@@ -161,7 +161,8 @@ func TestAcceptFails(t *testing.T) {
 	}
 }
 
-// An error's details that are longer than any that are sent are left out here, too: they would be copied on the loop.
+// An error's details that are longer than any that are sent are left out here, too: they would be
+// copied on the loop.
 func TestErrorWithLongDetails(t *testing.T) {
 	body := appendError(nil, "text", nil)
 	text, details, err := parseError(append(body, make([]byte, maxErrorDetails+1)...))

@@ -14,8 +14,10 @@ import (
 // Receiver is where the items of a stream come in. It is one goroutine's at a time, Close excepted.
 type Receiver[T any] struct{ r *receiving }
 
-// Open opens a stream and returns before the server has answered: that it refused is what Recv says. The stream ends with ctx. It is not
-// repeated (WithRetry). WithTimeout is how long Open waits for a connection (WaitForReady); how long the stream may last, ctx says. One that is not wanted until its end has to be closed, or its ctx to end.
+// Open opens a stream and returns before the server has answered: that it refused is what Recv
+// says. The stream ends with ctx. It is not repeated (WithRetry). WithTimeout is how long Open
+// waits for a connection (WaitForReady); how long the stream may last, ctx says. One that is not
+// wanted until its end has to be closed, or its ctx to end.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
 	var r *receiving
 	if len(c.cfg.interceptors) == 0 {
@@ -206,7 +208,8 @@ func (r *receiving) close(err error) {
 	r.end(err)
 }
 
-// fail ends the stream for its reader, at once: what has come behind is not read any more. The reader's.
+// fail ends the stream for its reader, at once: what has come behind is not read any more. The
+// reader's.
 func (r *receiving) fail(err error) {
 	r.close(err)
 	r.mu.Lock()

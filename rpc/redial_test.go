@@ -173,7 +173,8 @@ func TestNoRedialAfterShutdown(t *testing.T) {
 	})
 }
 
-// Clients that have lost their server dial it again in turns, not all at once; one that is closed while it waits leaves the line.
+// Clients that have lost their server dial it again in turns, not all at once; one that is closed
+// while it waits leaves the line.
 func TestRedialsInTurns(t *testing.T) {
 	inWorld(t, rigConfig{client: []ClientOption{quick}}, handleEcho, func(r *rig) {
 		clients := []*Client{r.c}

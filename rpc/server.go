@@ -52,8 +52,9 @@ func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 	return s
 }
 
-// Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has. A server may listen at several. It
-// ends with Drain or Close. Should it end by itself, with its device or its runtime, that is only logged: Serve tells.
+// Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has.
+// A server may listen at several. It ends with Drain or Close. Should it end by itself, with its
+// device or its runtime, that is only logged: Serve tells.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	at, _, err := s.listen(ctx, addr)
 	return at, err
@@ -85,9 +86,10 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 	return on.Local, ended, nil
 }
 
-// Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the orderly way), until it has been
-// drained or closed, or until nobody can come to addr any more: its device is gone, its socket was taken, its runtime was shut down
-// (rdma.ErrShutdown). The server goes on in that case, for the connections it has.
+// Serve listens at addr and serves until ctx ends, which closes the server (Drain before is the
+// orderly way), until it has been drained or closed, or until nobody can come to addr any more: its
+// device is gone, its socket was taken, its runtime was shut down (rdma.ErrShutdown). The server
+// goes on in that case, for the connections it has.
 func (s *Server) Serve(ctx context.Context, addr string) error {
 	at, over, err := s.listen(ctx, addr) // on a loop, too
 	if err != nil {
@@ -172,9 +174,10 @@ func (s *Server) abort(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for the connections, not for handlers that do
-// not heed their context, and so for a loop that is blocked: who cannot, has Drain with a context. On a loop it does not wait: the rest
-// happens on a goroutine.
+// Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for
+// the connections, not for handlers that do not heed their context, and so for a loop that is
+// blocked: who cannot, has Drain with a context. On a loop it does not wait: the rest happens on a
+// goroutine.
 func (s *Server) Close() {
 	if rdma.MayWait() != nil {
 		go s.Close()

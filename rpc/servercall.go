@@ -53,7 +53,8 @@ type outcome struct {
 	details []byte
 }
 
-// handle calls the handler and puts the answer, whatever becomes of the handler. The loop is told, if this is not the loop.
+// handle calls the handler and puts the answer, whatever becomes of the handler. The loop is told,
+// if this is not the loop.
 func (call *serverCall) handle() {
 	scratch := getBuffer()
 	var o outcome

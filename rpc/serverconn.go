@@ -396,8 +396,8 @@ func (c *serverConn) call(h header, body []byte) error {
 	return nil
 }
 
-// look tells whether there may be further answers, and whether a request's place is taken: then no handler may answer it, wherever that
-// runs.
+// look tells whether there may be further answers, and whether a request's place is taken: then no
+// handler may answer it, wherever that runs.
 func (c *serverConn) look(id callID) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()

@@ -168,7 +168,8 @@ func appendError(b []byte, text string, details []byte) []byte {
 	return append(b, details...)
 }
 
-// parseError takes an error's body apart; an empty one says nothing but its code. Details that are too long to be sent are left out.
+// parseError takes an error's body apart; an empty one says nothing but its code. Details that are
+// too long to be sent are left out.
 func parseError(b []byte) (text string, details []byte, err error) {
 	if len(b) == 0 {
 		return "", nil, nil

@@ -93,8 +93,9 @@ type Registrar interface {
 	// Register makes a memory region of b, which is not copied. As long as it is registered b must stay as it is, and where a peer is
 	// reading it, until what was posted after Device.Free has been sent. Errors as Alloc.
 	Register(b []byte, access Access) (*MR, error)
-	// Local makes a memory region of b to send from, and for nothing else: nobody can name it, so it costs nothing and is not to be
-	// freed. b must stay as it is while a send from it is posted. It may be of any size: an SGE begins below 4 GiB, and may end above.
+	// Local makes a memory region of b to send from, and for nothing else: nobody can name it, so
+	// it costs nothing and is not to be freed. b must stay as it is while a send from it is posted.
+	// It may be of any size: an SGE begins below 4 GiB, and may end above.
 	Local(b []byte) MR
 }
 

@@ -10,7 +10,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Config is how a reconnecting actor works. Numbers that are not positive have the defaults, like other zero fields; Dial.Addr has none.
+// Config is how a reconnecting actor works. Numbers that are not positive have the defaults, like
+// other zero fields; Dial.Addr has none.
 type Config struct {
 	Dial    rdma.Dial       // every attempt's; a Timeout also bounds how long one attempt holds its place at the Limiter
 	Options []rdma.IDOption // of every identifier

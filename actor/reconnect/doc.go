@@ -27,9 +27,12 @@
 //
 // # Limitations
 //
-// The peer says what it has consumed as its credits go back, half a window at a time or along with messages of its own (docs/wire.md), so
-// that the last few are settled only by an orderly end. On raw connections nothing is ever known to be Delivered: what left is Unknown
-// at once, and not repeated. When the runtime is shut down between two generations, Closed is not told. With Peers, listener and
-// reconnecting actors have to be on one loop, and nobody proves which node it is: who can reach the listener can take the place of a
-// node that is not connected, until that comes from its own address (Peers). What is in the mailbox of an actor that is stopped from outside has no fate.
+// The peer says what it has consumed as its credits go back, half a window at a time or along with
+// messages of its own (docs/wire.md), so that the last few are settled only by an orderly end. On
+// raw connections nothing is ever known to be Delivered: what left is Unknown at once, and not
+// repeated. When the runtime is shut down between two generations, Closed is not told. With Peers,
+// listener and reconnecting actors have to be on one loop, and nobody proves which node it is: who
+// can reach the listener can take the place of a node that is not connected, until that comes from
+// its own address (Peers). What is in the mailbox of an actor that is stopped from outside has no
+// fate.
 package reconnect

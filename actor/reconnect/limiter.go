@@ -14,10 +14,11 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Limiter keeps many that connect again (reconnecting actors, rpc's clients) from dialling all at once, as they would when a peer that
-// all of them had comes back. They get their turn in the order in which they ask. An address that has no dial under way has its turn also
-// when all places are taken: peers that do not answer keep their own waiting, and nobody else's. Any goroutine. One that several
-// runtimes share expects that the actors of one are stopped before it is shut down.
+// Limiter keeps many that connect again (reconnecting actors, rpc's clients) from dialling all at
+// once, as they would when a peer that all of them had comes back. They get their turn in the order
+// in which they ask. An address that has no dial under way has its turn also when all places are
+// taken: peers that do not answer keep their own waiting, and nobody else's. Any goroutine. One
+// that several runtimes share expects that the actors of one are stopped before it is shut down.
 type Limiter struct {
 	mu      sync.Mutex
 	rate    *rate.Limiter
@@ -29,8 +30,8 @@ type Limiter struct {
 	line list.List
 }
 
-// Ticket is the place of one that dials an address, again and again: it enters the Limiter's line for each dial, and is used anew when that
-// is done. Any goroutine.
+// Ticket is the place of one that dials an address, again and again: it enters the Limiter's line
+// for each dial, and is used anew when that is done. Any goroutine.
 type Ticket struct {
 	limiter *Limiter
 	who     *actor.PID
@@ -44,8 +45,9 @@ const (
 	defaultPerSecond = 200
 )
 
-// NewLimiter makes a Limiter of at most atOnce dials under way (64 if it is 0), and of perSecond beginning in a second in the long run
-// (200 if it is 0), with bursts of atOnce. Beyond atOnce there is one for each address that has none under way.
+// NewLimiter makes a Limiter of at most atOnce dials under way (64 if it is 0), and of perSecond
+// beginning in a second in the long run (200 if it is 0), with bursts of atOnce. Beyond atOnce
+// there is one for each address that has none under way.
 func NewLimiter(atOnce int, perSecond float64) *Limiter {
 	if atOnce <= 0 {
 		atOnce = defaultAtOnce
@@ -72,14 +74,16 @@ func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	return l.dialing, waiting
 }
 
-// Ticket makes a ticket for dials to addr. who is what Inspect tells; nil: it is no actor. wake has its owner Enter again, later and on a
-// goroutine of its own choice: it is called with the Limiter locked.
+// Ticket makes a ticket for dials to addr. who is what Inspect tells; nil: it is no actor. wake has
+// its owner Enter again, later and on a goroutine of its own choice: it is called with the Limiter
+// locked.
 func (l *Limiter) Ticket(who *actor.PID, addr string, wake func()) *Ticket {
 	return &Ticket{limiter: l, who: who, addr: addr, wake: wake}
 }
 
-// Enter asks for a turn, and gets into the line if it is not in it. ok: it has its turn, and says Done when the dial has ended. Else it
-// asks again when it is woken, or after the time told, if that is not 0.
+// Enter asks for a turn, and gets into the line if it is not in it. ok: it has its turn, and says
+// Done when the dial has ended. Else it asks again when it is woken, or after the time told, if
+// that is not 0.
 func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	l := t.limiter
 	l.mu.Lock()

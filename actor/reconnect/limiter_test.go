@@ -80,7 +80,8 @@ func TestRuntimesLine(t *testing.T) {
 	})
 }
 
-// Peers that do not answer hold places for as long as their dials last. Who dials another address does not wait for them.
+// Peers that do not answer hold places for as long as their dials last. Who dials another address
+// does not wait for them.
 func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		a, b := pair(w, true)

@@ -21,15 +21,19 @@ import (
 // flowed. Who waits accepts. Dials are numbered, and an incarnation begins anew: a request that is older than the connection there is
 // (a dial that was given up) is rejected, one that is newer replaces it, because the peer would not dial if it had that connection.
 //
-// What a request says of its node nobody has proved, so that nothing follows from it for longer than its connection lasts, nor for a
-// connection with somebody else: one from another address than the connection there is, is rejected until that has ended (keepalive
-// sees to it), whatever incarnation it claims. One from the node's own address (that of Config.Dial, or where a dial was answered)
-// replaces a connection from elsewhere, and who answers a dial at that address is the node. A rejection ends no actor: it tries again.
+// What a request says of its node nobody has proved, so that nothing follows from it for longer
+// than its connection lasts, nor for a connection with somebody else: one from another address than
+// the connection there is, is rejected until that has ended (keepalive sees to it), whatever
+// incarnation it claims. One from the node's own address (that of Config.Dial, or where a dial was
+// answered) replaces a connection from elsewhere, and who answers a dial at that address is the
+// node. A rejection ends no actor: it tries again.
 //
-// So who can neither receive at the node's address nor sit on the way to it cannot take a connection away, nor keep the node out. While the
-// node has no connection, anybody that reaches the listener may pass for it until it comes. Processes behind one address (of
-// one host, or of a NAT) are not told apart: there the later incarnation stays, for as long as it is connected. And a node that
-// dials from another address than it is dialled at, after a crash that nobody has noticed, waits until its last connection is given up.
+// So who can neither receive at the node's address nor sit on the way to it cannot take a
+// connection away, nor keep the node out. While the node has no connection, anybody that reaches
+// the listener may pass for it until it comes. Processes behind one address (of one host, or of a
+// NAT) are not told apart: there the later incarnation stays, for as long as it is connected. And a
+// node that dials from another address than it is dialled at, after a crash that nobody has
+// noticed, waits until its last connection is given up.
 type Peers struct {
 	node, incarnation uint64
 
@@ -86,8 +90,9 @@ var (
 	ErrSimultaneous = errors.New("simultaneous open: the other connection stands")
 	// ErrReplaced: the peer has dialled anew, so it does not have this connection any more.
 	ErrReplaced = errors.New("the peer has made another connection")
-	// ErrStale: a later incarnation of this node is connected to the peer. It may be a lie, or the earlier process's clock was wrong:
-	// the actor tries again. A process that knows that another has taken its place ends it.
+	// ErrStale: a later incarnation of this node is connected to the peer. It may be a lie, or the
+	// earlier process's clock was wrong: the actor tries again. A process that knows that another
+	// has taken its place ends it.
 	ErrStale = errors.New("a later incarnation of the node is there")
 	// ErrWrongNode: another node answers at the address.
 	ErrWrongNode = errors.New("another node answers")

@@ -244,8 +244,8 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// An earlier incarnation that is still there does not take the connection of the later one, and has it when that is gone; a node cannot
-// have two actors for one peer.
+// An earlier incarnation that is still there does not take the connection of the later one, and has
+// it when that is gone; a node cannot have two actors for one peer.
 func TestStaleIncarnation(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		a, b := pair(w, true)
@@ -320,7 +320,8 @@ func TestImpostorOfAConnectedNode(t *testing.T) {
 	}
 }
 
-// Who passes for a node that is not there gives way to it when it comes, and does not get in any more.
+// Who passes for a node that is not there gives way to it when it comes, and does not get in any
+// more.
 func TestImpostorOfAnAbsentNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -352,8 +353,8 @@ func TestImpostorOfAnAbsentNode(t *testing.T) {
 	}
 }
 
-// A node that has claimed a time to come, because its clock was wrong, is let in again with the right one, whether its peer has noticed
-// its end or not.
+// A node that has claimed a time to come, because its clock was wrong, is let in again with the
+// right one, whether its peer has noticed its end or not.
 func TestFutureIncarnation(t *testing.T) {
 	for _, noticed := range []bool{true, false} {
 		for _, lowFirst := range []bool{true, false} {

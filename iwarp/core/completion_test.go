@@ -412,8 +412,9 @@ func TestReadyToReceiveRead(t *testing.T) {
 	}
 }
 
-// TestReadyToReceiveFromPeer: a responder answers an empty Read even where it serves no others, one at a time; it completes nothing
-// and counts as MSN 1. It was agreed on, or it was not: cxgb4 sends it in revision 1, too.
+// TestReadyToReceiveFromPeer: a responder answers an empty Read even where it serves no others, one
+// at a time; it completes nothing and counts as MSN 1. It was agreed on, or it was not: cxgb4 sends
+// it in revision 1, too.
 func TestReadyToReceiveFromPeer(t *testing.T) {
 	for name, request := range map[string][]byte{
 		"agreed on": rawFrame(req, 0x10, 2, 4, word(0x8000, 0x4000)...), "not agreed on": rawFrame(req, 0x10, 2, 4, word(0, 0)...),

@@ -17,8 +17,9 @@ const (
 	MaxSGE = 32
 	// MaxInline bounds the inline bytes of one send.
 	MaxInline = 256
-	// UnagreedIRD is how many Reads of the peer are served at least where the MPA frames say nothing of
-	// them (revision 1): the peer may ask for as many as its owner likes, and soft-iWARP's most is this.
+	// UnagreedIRD is how many Reads of the peer are served at least where the MPA frames say
+	// nothing of them (revision 1): the peer may ask for as many as its owner likes, and
+	// soft-iWARP's most is this.
 	UnagreedIRD = 128
 	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated here" (RFC 6581 section 9.1).
 	MaxIRD = 0x3ffe

@@ -143,8 +143,8 @@ func (c *Conn) stallAt() time.Time {
 	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
 }
 
-// Overdue is true when Timeout would give up a peer that is silent, in the set-up or in the middle of a
-// message. If the owner was slow, not the peer, there is something to read: look first.
+// Overdue is true when Timeout would give up a peer that is silent, in the set-up or in the middle
+// of a message. If the owner was slow, not the peer, there is something to read: look first.
 func (c *Conn) Overdue(now time.Time) bool {
 	switch c.state {
 	case stReply, stRequest, stAccepted:

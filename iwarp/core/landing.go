@@ -15,11 +15,13 @@ const (
 	aheadMax = SpillLen - 4096
 )
 
-// Landings appends to dst where the next bytes of the stream go, if they are the rest of a large payload: that, and then, turn by turn,
-// a part of stage and the payload that is foreseen to follow. One readv takes them from the socket to where they belong; Landed says how
-// much came. Between two large segments of a Send the first payload is empty. It appends nothing when the next bytes are to go to
-// Input. The last part of stage is what is behind everything foreseen; keep stage small (256 bytes), so that a payload there gets a
-// landing of its own. Valid until the next call into c.
+// Landings appends to dst where the next bytes of the stream go, if they are the rest of a large
+// payload: that, and then, turn by turn, a part of stage and the payload that is foreseen to
+// follow. One readv takes them from the socket to where they belong; Landed says how much came.
+// Between two large segments of a Send the first payload is empty. It appends nothing when the next
+// bytes are to go to Input. The last part of stage is what is behind everything foreseen; keep
+// stage small (256 bytes), so that a payload there gets a landing of its own. Valid until the next
+// call into c.
 //
 // Foreseen is that the message goes on in segments of the same size, to memory of this side's (a receive, the sink of a Read): a Write's
 // length nobody knows, and behind its end the target is not the peer's to touch.

@@ -159,8 +159,8 @@ func (c *Conn) placed(k int) {
 	}
 }
 
-// Bulk is true while the messages that come are large: read little more at a time than Rest besides Landings, so that the next one's
-// payload gets one.
+// Bulk is true while the messages that come are large: read little more at a time than Rest besides
+// Landings, so that the next one's payload gets one.
 func (c *Conn) Bulk() bool { return c.rx.bulk }
 
 // Rest is how many bytes are still to come of the payload that has begun to.

@@ -160,9 +160,10 @@ func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 	return o, nil
 }
 
-// readLimit is how many Read Responses may be owed once a Read of that size has come. siw rounds the IRD it was told up to a power of
-// two, and its responder takes one more than it queues. An empty Read is served in any case: adapters send one as ready-to-receive, in
-// revision 1 without a word before.
+// readLimit is how many Read Responses may be owed once a Read of that size has come. siw rounds
+// the IRD it was told up to a power of two, and its responder takes one more than it queues. An
+// empty Read is served in any case: adapters send one as ready-to-receive, in revision 1 without a
+// word before.
 func (c *Conn) readLimit(size uint32) int {
 	switch {
 	case c.ird > 0:

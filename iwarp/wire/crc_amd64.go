@@ -41,7 +41,8 @@ func power(n int) uint64 {
 //go:noescape
 func fold(crc uint32, p []byte, k *[16]uint64) uint32
 
-// UpdateCRC adds p to the CRC32c of what came before: 0 to begin with. It covers length, ULPDU and pad.
+// UpdateCRC adds p to the CRC32c of what came before: 0 to begin with. It covers length, ULPDU and
+// pad.
 func UpdateCRC(crc uint32, p []byte) uint32 {
 	if len(p) >= foldMin && canFold {
 		return ^fold(^crc, p, &folds)

@@ -11,7 +11,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// TestUpdateCRC holds UpdateCRC against hash/crc32, at every length and alignment about what a processor takes at a time.
+// TestUpdateCRC holds UpdateCRC against hash/crc32, at every length and alignment about what a
+// processor takes at a time.
 func TestUpdateCRC(t *testing.T) {
 	b := make([]byte, 4096)
 	rand.NewChaCha8([32]byte{'C', 'R', 'C'}).Read(b)

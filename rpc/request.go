@@ -1,0 +1,149 @@
+package rpc
+
+import (
+	"fmt"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// A request's way into a connection, and out of it again when its caller gives up.
+
+// start puts a request, or says why not.
+func (l *link) start(c *call, metadata, body []byte) error {
+	var h header
+	n := len(body)
+	if len(metadata) > 0 {
+		n += 2 + len(metadata)
+		h.flags |= flagMetadata
+	}
+	if c.m.stream {
+		h.flags |= flagStream
+	}
+	if headerLen+n > l.max {
+		return &Error{
+			Code: CodeTooLarge, Method: c.m.name, Fate: FateNotSent,
+			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-headerLen),
+		}
+	}
+	var own *rdma.Send // a large one is encoded before the others have to wait
+	var p []byte
+	if n > gatherBytes {
+		own, p = rdma.BuildSend(headerLen + n)
+		putRequest(p[headerLen:], metadata, body)
+	}
+	l.out.mu.Lock()
+	if err := l.refusal(c.m); err != nil {
+		l.out.mu.Unlock()
+		return err
+	}
+	number, ok := l.number(c.m)
+	if !ok {
+		l.out.mu.Unlock()
+		return &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
+	}
+	h.typ, h.number, h.length = frameCall, number, uint32(n)
+	h.call = l.enter(c)
+	s := &l.slots[h.call.slot()]
+	if own != nil {
+		h.put(p)
+		s.number = l.out.putSend(own)
+	} else {
+		p = l.out.frame(headerLen + n)
+		h.put(p)
+		putRequest(p[headerLen:], metadata, body)
+		s.number = l.out.number
+	}
+	wake := l.out.wake()
+	l.out.mu.Unlock()
+	if wake {
+		l.out.tell()
+	}
+	return nil
+}
+
+// putRequest fills in a call's body.
+func putRequest(p, metadata, body []byte) {
+	if len(metadata) > 0 {
+		p[0], p[1] = byte(len(metadata)>>8), byte(len(metadata))
+		p = p[2+copy(p[2:], metadata):]
+	}
+	copy(p, body)
+}
+
+// refusal is why there can be no further call now; nil: there can. out.mu is held.
+func (l *link) refusal(m *method) error {
+	switch {
+	case l.failed != nil:
+		return l.ended(m, FateNotSent)
+	case l.draining:
+		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
+	case l.inUse >= l.limit:
+		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
+	case m.stream && l.c.streams.Load() >= l.streams:
+		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many streams are open"}
+	}
+	return nil
+}
+
+// tooManyMethods is why a method has no number.
+var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", maxMethods)
+
+// number is what a method is called on this connection. Not ok: all numbers are taken. out.mu is held.
+func (l *link) number(m *method) (n uint16, ok bool) {
+	for len(l.methods) <= m.index {
+		l.methods = append(l.methods, 0)
+	}
+	if l.methods[m.index] == 0 {
+		if l.declared == maxMethods {
+			return 0, false
+		}
+		l.out.put(header{typ: frameDeclare, number: l.declared}, []byte(m.name))
+		l.declared++
+		l.methods[m.index] = l.declared
+	}
+	return l.methods[m.index] - 1, true
+}
+
+// enter gives a call its slot. out.mu is held.
+func (l *link) enter(c *call) callID {
+	var i int
+	if n := len(l.free); n > 0 {
+		i = int(l.free[n-1])
+		l.free = l.free[:n-1]
+	} else {
+		i = len(l.slots)
+		l.slots = append(l.slots, slot{})
+	}
+	l.inUse++
+	if c.m.stream {
+		l.c.streams.Add(1)
+	}
+	s := &l.slots[i]
+	s.use++
+	s.call, s.busy, s.stream = c, true, c.m.stream
+	c.id = newCallID(i, s.use)
+	return c.id
+}
+
+// abandon has a call answered to nobody, and tells the server if the request has gone. Not ok: the
+// call is being finished, or was.
+func (l *link) abandon(c *call) (f Fate, ok bool) {
+	l.out.mu.Lock()
+	i := c.id.slot()
+	if i >= len(l.slots) || l.slots[i].call != c {
+		l.out.mu.Unlock()
+		return FateUnknown, false
+	}
+	l.slots[i].call = nil
+	if l.slots[i].number > l.out.handed { // turn cuts it out
+		l.out.mu.Unlock()
+		return FateNotSent, true
+	}
+	l.out.put(header{typ: frameCancel, call: c.id}, nil)
+	wake := l.out.wake()
+	l.out.mu.Unlock()
+	if wake {
+		l.out.tell()
+	}
+	return FateUnknown, true
+}
