@@ -17,8 +17,10 @@ import (
 // Limiter keeps many that connect again (reconnecting actors, rpc's clients) from dialling all at
 // once, as they would when a peer that all of them had comes back. They get their turn in the order
 // in which they ask. An address that has no dial under way has its turn also when all places are
-// taken: peers that do not answer keep their own waiting, and nobody else's. Any goroutine. One
-// that several runtimes share expects that the actors of one are stopped before it is shut down.
+// taken: peers that do not answer keep their own waiting, and nobody else's. One that does not come
+// for a second when it is its turn, because its loop is blocked, keeps its place in the line, and
+// those behind it pass. Any goroutine. One that several runtimes share expects that the actors of
+// one are stopped before it is shut down.
 type Limiter struct {
 	mu      sync.Mutex
 	rate    *rate.Limiter
@@ -38,11 +40,13 @@ type Ticket struct {
 	addr    string
 	wake    func()
 	elem    *list.Element // in the line; nil: it is not in it
+	since   time.Time     // its turn has been passed on to who is behind it, if it does not come; zero: no
 }
 
 const (
 	defaultAtOnce    = 64
 	defaultPerSecond = 200
+	patience         = time.Second // with one whose turn it is and who does not come
 )
 
 // NewLimiter makes a Limiter of at most atOnce dials under way (64 if it is 0), and of perSecond
@@ -91,12 +95,17 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	if t.elem == nil {
 		t.elem = l.line.PushBack(weak.Make(t))
 	}
-	if !l.room(t) || l.first() != t {
+	t.since = time.Time{}
+	if !l.room(t) {
 		return false, 0
+	}
+	if ok, after := l.turn(t, now); !ok {
+		return false, after
 	}
 	r := l.rate.ReserveN(now, 1)
 	if d := r.DelayFrom(now); d > 0 {
 		r.CancelAt(now)
+		t.since = now.Add(d)
 		return false, d
 	}
 	l.dialing++
@@ -127,14 +136,27 @@ func (t *Ticket) Done() {
 // room reports whether t may dial when it is its turn: there is a place, or its address has none.
 func (l *Limiter) room(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
 
-// first is whose turn it is; nil: nobody's.
-func (l *Limiter) first() *Ticket {
-	for t := range l.inLine() {
-		if l.room(t) {
-			return t
+// turn reports whether it is t's turn, who has room: nobody before it has, or who has does not come,
+// as its loop is blocked. The one behind such a ticket is told when to ask again.
+func (l *Limiter) turn(t *Ticket, now time.Time) (ok bool, after time.Duration) {
+	var first *Ticket
+	for k := range l.inLine() {
+		switch {
+		case k == t && first == nil:
+			return true, 0
+		case k == t:
+			if first.since.IsZero() {
+				first.since = now
+			}
+			return false, first.since.Add(patience).Sub(now)
+		case !l.room(k) || !k.since.IsZero() && now.Sub(k.since) >= patience:
+		case first != nil:
+			return false, 0
+		default:
+			first = k
 		}
 	}
-	return nil
+	return false, 0
 }
 
 // inLine are those who wait, first come first.
@@ -161,9 +183,21 @@ func (l *Limiter) remove(t *Ticket) {
 	l.wakeFirst()
 }
 
+// wakeFirst wakes whose turn it is, and the one behind it, which looks whether the first comes: it
+// may be one of those that have not.
 func (l *Limiter) wakeFirst() {
-	if t := l.first(); t != nil {
+	woken := 0
+	for t := range l.inLine() {
+		if !l.room(t) {
+			continue
+		}
 		t.wake()
+		if t.since.IsZero() {
+			woken++
+		}
+		if woken == 2 {
+			return
+		}
 	}
 }
 

@@ -107,3 +107,47 @@ func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
 		}
 	})
 }
+
+// Who has the first place in the line and does not come, because its loop is blocked, say, holds up
+// nobody for longer than a second.
+func TestFirstInTheLineDoesNotCome(t *testing.T) {
+	l := reconnect.NewLimiter(1, 1000)
+	now := time.Now()
+	woken := make(map[string]int)
+	ticket := func(addr string) *reconnect.Ticket { return l.Ticket(nil, addr, func() { woken[addr]++ }) }
+	dialling, blocked, second, third := ticket("1"), ticket("1"), ticket("1"), ticket("1")
+	enter := func(what string, k *reconnect.Ticket, want bool) (after time.Duration) {
+		t.Helper()
+		ok, after := k.Enter(now)
+		if ok != want {
+			t.Fatalf("%s: its turn %t, want %t", what, ok, want)
+		}
+		return after
+	}
+	enter("the only one", dialling, true)
+	for _, k := range []*reconnect.Ticket{blocked, second, third} {
+		if after := enter("no place", k, false); after != 0 {
+			t.Errorf("without a place it is to ask again after %v", after)
+		}
+	}
+	dialling.Done()
+	after := enter("behind one who was just woken", second, false)
+	if after <= 0 {
+		t.Fatal("the second is not told when to ask again")
+	}
+	if again := enter("the third", third, false); again != 0 {
+		t.Errorf("the third is to ask again after %v: only one of those behind is", again)
+	}
+	now = now.Add(after)
+	enter("the second, when the first has not come", second, true)
+	second.Done()
+	now = now.Add(10 * time.Millisecond) // the rate's
+	enter("the third, while the first does not come", third, true)
+	third.Done()
+	now = now.Add(10 * time.Millisecond)
+	enter("the first, at last", blocked, true)
+	blocked.Done()
+	if woken["1"] == 0 {
+		t.Error("nobody was woken")
+	}
+}
