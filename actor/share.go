@@ -13,16 +13,21 @@ import (
 // until it may. So no peer is to be trusted, and none can have another's connection end or stop for
 // want of memory:
 //
-//   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the memory is for such only: for 4,092
-//     connections with one message of 64 KiB each, at the defaults. Those that are made when half of that would be needed ask for smaller
-//     messages (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected then (noRoom), and all are
-//     when so much is held for connections that have ended that nothing would be left for those there are (full).
-//   - Share: one whose owner holds messages already may receive while these are no more than what is left for all others, without
-//     that half. So one that is not read from has half of the rest, two a third, a thousand of them a thousandth each.
-//   - Copies: from when a quarter is in use on, a message that is no larger than half its receive is copied out of it, into memory of
-//     its own size. A message of a byte then costs copyCost and a byte, not a receive.
-//   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where large messages hold more than the other half
-//     (budget). Whoever may receive and finds no memory waits in a queue.
+//   - Floor: a connection whose owner holds none of its messages may receive the next. Half of
+//     the memory is for such only: for 4,092 connections with one message of 64 KiB each, at the
+//     defaults. Those that are made when half of that would be needed ask for smaller messages
+//     (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected
+//     then (noRoom), and all are when so much is held for connections that have ended that
+//     nothing would be left for those there are (full).
+//   - Share: one whose owner holds messages already may receive while these are no more than what
+//     is left for all others, without that half. So one that is not read from has half of the
+//     rest, two a third, a thousand of them a thousandth each.
+//   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
+//     is copied out of it, into memory of its own size. A message of a byte then costs copyCost
+//     and a byte, not a receive.
+//   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where
+//     large messages hold more than the other half (budget). Whoever may receive and finds no
+//     memory waits in a queue.
 //
 // A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other
 // devices: as many messages as WithMessages has credits. One that has to be read for what it holds

@@ -284,7 +284,8 @@ func TestTwinLingerForAFrozenPeer(t *testing.T) {
 	})
 }
 
-// Whose both halves have been shut, one by one, is as closed as with Close, for whoever writes to it.
+// A connection whose halves have both been shut, one by one, is as closed as with Close, for
+// whoever writes to it.
 func TestTwinBothHalvesShut(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)

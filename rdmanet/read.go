@@ -96,7 +96,8 @@ func (r *reader) unread() bool {
 	return len(r.held) > 1 || len(r.held) == 1 && len(r.held[0].Data)-r.at > r.using
 }
 
-// discard gives back what was not read, but for the oldest that is in use, which its user gives back.
+// discard gives back what was not read, but for the oldest that is in use, which its user gives
+// back.
 // The caller has mu.
 func (r *reader) discard() {
 	keep := 0

@@ -43,10 +43,11 @@ func Within(d time.Duration) GoOption { return func(c *goConfig) { c.within = d 
 // Under has a call of Go's end with ctx, and carry its deadline and metadata.
 func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ctx } }
 
-// Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does not block. With interceptors, retries
-// or waiting (WithInterceptors, WithRetry, WaitForReady) the call is made on a goroutine, and q must not be changed until the answer has
-// come; otherwise q is the caller's again when Go returns. The answer is decoded on the client's loop,
-// one of more than 64 KiB on a goroutine.
+// Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does
+// not block. With interceptors, retries or waiting (WithInterceptors, WithRetry, WaitForReady) the
+// call is made on a goroutine, and q must not be changed until the answer has come; otherwise q is
+// the caller's again when Go returns. The answer is decoded on the client's loop, one of more than
+// 64 KiB on a goroutine.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...GoOption) *Pending {
 	cfg := goConfig{ctx: context.Background(), within: -1}
 	for _, o := range opts {

@@ -77,7 +77,8 @@ func TestInterceptorThatAnswers(t *testing.T) {
 	}
 }
 
-// A stream that an interceptor has opened, and nobody gets, is closed: it went on again, or panicked.
+// A stream that an interceptor has opened, and nobody gets, is closed: it went on again, or
+// panicked.
 func TestInterceptorLeaksNoStream(t *testing.T) {
 	panics := false
 	twice := func(ctx context.Context, _ *Info, next func(context.Context) error) error {

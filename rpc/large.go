@@ -60,7 +60,8 @@ func (c *call) hold(m *rdma.Received) {
 	c.copy()
 }
 
-// own takes the answer out of the message that it came in, on a goroutine of its own or the caller's.
+// own takes the answer out of the message that it came in, on a goroutine of its own or the
+// caller's.
 func (c *call) own() {
 	if c.held != nil {
 		c.copy()

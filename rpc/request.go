@@ -88,7 +88,8 @@ func (l *link) refusal(m *method) error {
 // tooManyMethods is why a method has no number.
 var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", maxMethods)
 
-// number is what a method is called on this connection. Not ok: all numbers are taken. out.mu is held.
+// number is what a method is called on this connection. Not ok: all numbers are taken. out.mu is
+// held.
 func (l *link) number(m *method) (n uint16, ok bool) {
 	for len(l.methods) <= m.index {
 		l.methods = append(l.methods, 0)
