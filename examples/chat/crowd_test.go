@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -64,13 +65,16 @@ func (c *crowd) enter(ctx actor.Context) {
 func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
+		actor.WithDeadLetterThrottleInterval(time.Millisecond)) // a goroutine lasts as long
 	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()), rdma.WithLogger(log))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := rt.Shutdown(t.Context()); err != nil && t.Context().Err() == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
+		defer cancel()
+		if err := rt.Shutdown(ctx); err != nil {
 			t.Error(err)
 		}
 		system.Shutdown()
