@@ -55,6 +55,7 @@ func TestCalls(t *testing.T) {
 		}
 	}
 
+	// manpages: bind_addr-2
 	t.Run("bind/specific address", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		s.info = Info{Local: local, Device: "dev0", Port: 1}
@@ -65,6 +66,7 @@ func TestCalls(t *testing.T) {
 		s.want(t, "the address reaches the device as given", &BindAddr{Addr: local})
 		in(t, id, states.Bound)
 	})
+	// manpages: bind_addr-1
 	t.Run("bind/wildcard", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		s.info = Info{Local: MustAddr("0.0.0.0:7471")}
@@ -74,6 +76,7 @@ func TestCalls(t *testing.T) {
 		}
 		must(t, id.Listen(1)) // and no device is needed to listen
 	})
+	// manpages: bind_addr-8
 	t.Run("bind/port 0", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.BindAddr(MustAddr("10.0.0.5:0")))
@@ -82,6 +85,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("port %d of %v, want the one the device chose", id.SrcPort(), id.LocalAddr())
 		}
 	})
+	// manpages: bind_addr-4
 	t.Run("bind/errno", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		for _, errno := range []unix.Errno{unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES, unix.ENODEV} {
@@ -97,6 +101,7 @@ func TestCalls(t *testing.T) {
 			t.Errorf("a second bind: %v, want EINVAL", err)
 		}
 	})
+	// manpages: bind_addr-5
 	t.Run("bind/before listen", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.BindAddr(local))
@@ -104,6 +109,7 @@ func TestCalls(t *testing.T) {
 		s.want(t, "bind, then listen", &BindAddr{Addr: local}, &Listen{Backlog: 5})
 		in(t, id, states.Listening)
 	})
+	// manpages: bind_addr-6
 	t.Run("bind/before resolve", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.BindAddr(local))
@@ -112,11 +118,13 @@ func TestCalls(t *testing.T) {
 		in(t, id, states.AddrQuery)
 	})
 
+	// manpages: resolve_addr-1
 	t.Run("resolve/no source", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.ResolveAddr(Addr{}, peer, 0))
 		s.want(t, "no source is made up above the device", &ResolveAddr{Dst: peer})
 	})
+	// manpages: resolve_addr-3
 	t.Run("resolve/resolved", func(t *testing.T) {
 		s, c, id := setup(t, PortSpaceTCP)
 		must(t, id.ResolveAddr(local, peer, time.Second))
@@ -133,6 +141,7 @@ func TestCalls(t *testing.T) {
 		}
 		in(t, id, states.AddrResolved)
 	})
+	// manpages: resolve_addr-5
 	t.Run("resolve/errno", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		s.answers[states.OpResolveAddr] = unix.ENETUNREACH
@@ -146,6 +155,7 @@ func TestCalls(t *testing.T) {
 		}
 		in(t, id, states.Bound) // as the kernel leaves it
 	})
+	// manpages: resolve_addr-7
 	t.Run("resolve/source binds", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		s.answers[states.OpResolveAddr], s.info.Local = unix.ENETUNREACH, local
@@ -157,6 +167,7 @@ func TestCalls(t *testing.T) {
 		}
 		must(t, id.Listen(1)) // which rdma_listen(3) demands, so the identifier counts as bound
 	})
+	// manpages: resolve_addr-5
 	t.Run("resolve/address error", func(t *testing.T) {
 		s, c, id := setup(t, PortSpaceTCP)
 		must(t, id.ResolveAddr(Addr{}, peer, time.Second))
@@ -167,6 +178,7 @@ func TestCalls(t *testing.T) {
 		}
 		must(t, id.ResolveAddr(Addr{}, peer, time.Second)) // and may be tried again
 	})
+	// manpages: resolve_addr-10
 	t.Run("resolve/before route and connect", func(t *testing.T) {
 		s, c, id := setup(t, PortSpaceTCP)
 		for _, call := range []func() error{func() error { return id.ResolveRoute(0) }, func() error { return id.Connect(nil, nil) }} {
@@ -180,6 +192,7 @@ func TestCalls(t *testing.T) {
 		in(t, connected, states.Connecting)
 	})
 
+	// manpages: listen-6
 	t.Run("listen/unbound", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		var f *CommandFailed
@@ -189,6 +202,7 @@ func TestCalls(t *testing.T) {
 		s.want(t, "a refused call does not reach the device")
 		in(t, id, states.Idle)
 	})
+	// manpages: listen-1
 	t.Run("listen/backlog", func(t *testing.T) {
 		for _, r := range []struct{ asked, got int }{{1, 1}, {128, 128}, {0, 1024}, {-1, 1024}, {1 << 30, 1024}} {
 			s, _, id := setup(t, PortSpaceTCP)
@@ -200,6 +214,7 @@ func TestCalls(t *testing.T) {
 			}
 		}
 	})
+	// manpages: listen-5
 	t.Run("listen/errno", func(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.BindAddr(local))
@@ -212,7 +227,12 @@ func TestCalls(t *testing.T) {
 	for _, r := range []struct {
 		name string
 		ps   PortSpace
-	}{{"listen/connection request", PortSpaceTCP}, {"listen/datagram request", PortSpaceUDP}} {
+	}{
+		// manpages: listen-2
+		{"listen/connection request", PortSpaceTCP},
+		// manpages: listen-3
+		{"listen/datagram request", PortSpaceUDP},
+	} {
 		t.Run(r.name, func(t *testing.T) {
 			s, c, id := setup(t, r.ps)
 			must(t, id.BindAddr(local))

@@ -58,6 +58,7 @@ func checkResult(t interface{ Fatalf(string, ...any) }, node, service string, hi
 }
 
 // TestGetAddrInfoProperties asks for everything that can be asked.
+// manpages: getaddrinfo-3, getaddrinfo-21, getaddrinfo-30, getaddrinfo-39, getaddrinfo-42
 func TestGetAddrInfoProperties(t *testing.T) {
 	nodes := []string{
 		"", "both", "v4only", "zoned", "empty", "nosuch", "servbad", "broken", "10.0.0.7", "::1", "::", "0.0.0.0", "::ffff:10.0.0.7", "fe80::1%1",

@@ -110,6 +110,7 @@ const (
 )
 
 // TestGetAddrInfo has one row for each thing that rdma_getaddrinfo(3) or librdmacm promises.
+// manpages: getaddrinfo-3, getaddrinfo-24
 func TestGetAddrInfo(t *testing.T) {
 	local := MustAddr("10.0.0.5:0")
 	ibHints := &AddrInfo{Flags: RAIFamily | RAINumericHost, Family: FamilyIB}
@@ -120,15 +121,23 @@ func TestGetAddrInfo(t *testing.T) {
 		want          []AddrInfo
 	}{
 		// What node and service mean.
+		// manpages: getaddrinfo-1, getaddrinfo-2, getaddrinfo-5, getaddrinfo-23
+		// manpages: getaddrinfo-33, getaddrinfo-36
 		{"node and service without hints", "10.0.0.7", "7471", nil, []AddrInfo{rcDst("10.0.0.7:7471")}},
 		{"node and service with zero hints", "10.0.0.7", "7471", &AddrInfo{}, []AddrInfo{rcDst("10.0.0.7:7471")}},
+		// manpages: getaddrinfo-1
 		{"IPv6 node", "2001:db8::7", "7471", nil, []AddrInfo{rcDst("[2001:db8::7]:7471")}},
+		// manpages: getaddrinfo-2
 		{"node only has port 0", "10.0.0.7", "", nil, []AddrInfo{rcDst("10.0.0.7:0")}},
+		// manpages: getaddrinfo-1
 		{"service only is loopback", "", "7471", nil, []AddrInfo{rcDst("[::1]:7471"), rcDst("127.0.0.1:7471")}},
 		{"service only with AF_INET", "", "7471", &AddrInfo{Family: FamilyIPv4}, []AddrInfo{rcDst("127.0.0.1:7471")}},
 		{"service only with AF_INET6", "", "7471", &AddrInfo{Family: FamilyIPv6}, []AddrInfo{rcDst("[::1]:7471")}},
+		// manpages: getaddrinfo-1, getaddrinfo-4, getaddrinfo-44
 		{"a name has all its addresses in the resolver's order", "both", "7471", nil, []AddrInfo{rcDst("[2001:db8::7]:7471"), rcDst("10.0.0.7:7471")}},
+		// manpages: getaddrinfo-46
 		{"RAI_DNS is the ordinary lookup", "v4only", "7471", &AddrInfo{Flags: RAIDNS}, []AddrInfo{rcDst("10.0.0.4:7471"), rcDst("10.0.1.4:7471")}},
+		// manpages: getaddrinfo-28
 		{"RAI_NOROUTE suppresses a route that is never looked up", "10.0.0.7", "7471", &AddrInfo{Flags: RAINoRoute}, []AddrInfo{rcDst("10.0.0.7:7471")}},
 		{"IPv4-mapped node stays IPv6", "::ffff:10.0.0.7", "7471", nil, []AddrInfo{rcDst("[::ffff:10.0.0.7]:7471")}},
 		{"IPv4-mapped node with AF_INET is IPv4", "::ffff:10.0.0.7", "7471", &AddrInfo{Family: FamilyIPv4}, []AddrInfo{rcDst("10.0.0.7:7471")}},
@@ -138,6 +147,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"zone from the resolver", "zoned", "7471", nil, []AddrInfo{rcDst("[fe80::9%" + anInterface() + "]:7471")}},
 
 		// Services.
+		// manpages: getaddrinfo-2
 		{"service name", "10.0.0.7", "http", nil, []AddrInfo{rcDst("10.0.0.7:80")}},
 		{"service name known to both is TCP's", "10.0.0.7", "domain", nil, []AddrInfo{rcDst("10.0.0.7:53")}},
 		{"service name known to UDP only chooses UD", "10.0.0.7", "ntp", nil, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceUDP, "", "10.0.0.7:123")}},
@@ -146,29 +156,43 @@ func TestGetAddrInfo(t *testing.T) {
 		{"highest port", "10.0.0.7", "65535", nil, []AddrInfo{rcDst("10.0.0.7:65535")}},
 
 		// RAI_PASSIVE.
+		// manpages: getaddrinfo-22, getaddrinfo-34
 		{"passive node is the source", "10.0.0.5", "7471", &AddrInfo{Flags: RAIPassive}, []AddrInfo{rcSrc("10.0.0.5:7471")}},
+		// manpages: getaddrinfo-35
 		{"passive ignores hints' source", "10.0.0.5", "7471", &AddrInfo{Flags: RAIPassive, Src: MustAddr("10.9.9.9:1")}, []AddrInfo{rcSrc("10.0.0.5:7471")}},
+		// manpages: getaddrinfo-22
 		{"passive without node is the wildcard", "", "7471", &AddrInfo{Flags: RAIPassive}, []AddrInfo{rcSrc("0.0.0.0:7471"), rcSrc("[::]:7471")}},
 		{"passive wildcard AF_INET6", "", "7471", &AddrInfo{Flags: RAIPassive, Family: FamilyIPv6}, []AddrInfo{rcSrc("[::]:7471")}},
 		{"passive wildcard AF_INET", "", "7471", &AddrInfo{Flags: RAIPassive, Family: FamilyIPv4}, []AddrInfo{rcSrc("0.0.0.0:7471")}},
 		{"hint flags are not echoed", "10.0.0.5", "7471", &AddrInfo{Flags: RAIPassive | RAINumericHost | RAINoRoute | RAIFamily | RAIDNS}, []AddrInfo{rcSrc("10.0.0.5:7471")}},
 
 		// RAI_NUMERICHOST, ai_family.
+		// manpages: getaddrinfo-26
 		{"RAI_NUMERICHOST with a literal", "10.0.0.7", "7471", &AddrInfo{Flags: RAINumericHost}, []AddrInfo{rcDst("10.0.0.7:7471")}},
+		// manpages: getaddrinfo-26
 		{"RAI_NUMERICHOST without a node", "", "7471", &AddrInfo{Flags: RAINumericHost, Family: FamilyIPv4}, []AddrInfo{rcDst("127.0.0.1:7471")}},
+		// manpages: getaddrinfo-29
 		{"ai_family restricts without RAI_FAMILY", "both", "7471", &AddrInfo{Family: FamilyIPv4}, []AddrInfo{rcDst("10.0.0.7:7471")}},
+		// manpages: getaddrinfo-29
 		{"ai_family restricts with RAI_FAMILY", "both", "7471", &AddrInfo{Flags: RAIFamily, Family: FamilyIPv6}, []AddrInfo{rcDst("[2001:db8::7]:7471")}},
 		{"RAI_FAMILY without a family is no restriction", "both", "7471", &AddrInfo{Flags: RAIFamily}, []AddrInfo{rcDst("[2001:db8::7]:7471"), rcDst("10.0.0.7:7471")}},
 
 		// ai_qp_type and ai_port_space.
+		// manpages: getaddrinfo-32
 		{"TCP alone is RC", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceTCP}, []AddrInfo{rcDst("10.0.0.7:1")}},
+		// manpages: getaddrinfo-32
 		{"UDP alone is UD", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceUDP}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceUDP, "", "10.0.0.7:1")}},
 		{"IPOIB alone is UD", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceIPOIB}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceIPOIB, "", "10.0.0.7:1")}},
+		// manpages: getaddrinfo-32
 		{"IB alone is RC", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceIB}, []AddrInfo{ai(0, FamilyIPv4, QPTypeRC, PortSpaceIB, "", "10.0.0.7:1")}},
+		// manpages: getaddrinfo-32
 		{"unknown port space is copied", "10.0.0.7", "1", &AddrInfo{PortSpace: 0x777}, []AddrInfo{ai(0, FamilyIPv4, QPTypeRC, 0x777, "", "10.0.0.7:1")}},
+		// manpages: getaddrinfo-31
 		{"RC alone is TCP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC}, []AddrInfo{rcDst("10.0.0.7:1")}},
 		{"UC alone is TCP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeUC}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUC, PortSpaceTCP, "", "10.0.0.7:1")}},
+		// manpages: getaddrinfo-31
 		{"UD alone is UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeUD}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceUDP, "", "10.0.0.7:1")}},
+		// manpages: getaddrinfo-31
 		{"XRC_SEND alone is TCP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeXRCSend}, []AddrInfo{ai(0, FamilyIPv4, QPTypeXRCSend, PortSpaceTCP, "", "10.0.0.7:1")}},
 		{"XRC_RECV alone is TCP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeXRCRecv}, []AddrInfo{ai(0, FamilyIPv4, QPTypeXRCRecv, PortSpaceTCP, "", "10.0.0.7:1")}},
 		{"RAW_PACKET alone is TCP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRawPacket}, []AddrInfo{ai(0, FamilyIPv4, QPTypeRawPacket, PortSpaceTCP, "", "10.0.0.7:1")}},
@@ -176,6 +200,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"UD and IPOIB", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeUD, PortSpace: PortSpaceIPOIB}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceIPOIB, "", "10.0.0.7:1")}},
 
 		// AF_IB.
+		// manpages: getaddrinfo-29
 		{"GID", "fe80::2", "7471", ibHints, []AddrInfo{{Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Dst: gid("fe80::2", 0x01061d2f, allOnes)}}},
 		{"GID without port", "fe80::2", "", ibHints, []AddrInfo{{Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Dst: gid("fe80::2", 0x01060000, portZero)}}},
 		{"GID with zone", "fe80::2%7", "7471", ibHints, []AddrInfo{{
@@ -189,6 +214,7 @@ func TestGetAddrInfo(t *testing.T) {
 			[]AddrInfo{{Family: FamilyIB, QPType: QPTypeUD, PortSpace: PortSpaceIB, Dst: gid("fe80::2", 0x013f1d2f, allOnes)}},
 		},
 		{
+			// manpages: getaddrinfo-30
 			"passive GID", "fe80::2", "7471", &AddrInfo{Flags: RAIPassive | RAIFamily | RAINumericHost, Family: FamilyIB},
 			[]AddrInfo{{Flags: RAIPassive, Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Src: gid("fe80::2", 0x01061d2f, allOnes)}},
 		},
@@ -196,24 +222,31 @@ func TestGetAddrInfo(t *testing.T) {
 			"passive GID without node is the zero GID", "", "7471", &AddrInfo{Flags: RAIPassive | RAIFamily | RAINumericHost, Family: FamilyIB},
 			[]AddrInfo{{Flags: RAIPassive, Family: FamilyIB, QPType: QPTypeRC, PortSpace: PortSpaceTCP, Src: gid("::", 0x01061d2f, allOnes)}},
 		},
+		// manpages: getaddrinfo-30
 		{"AF_IB without RAI_NUMERICHOST is IPv6", "fe80::2", "7471", &AddrInfo{Flags: RAIFamily, Family: FamilyIB}, []AddrInfo{rcDst("[fe80::2]:7471")}},
 		{"AF_IB without RAI_FAMILY is IPv6", "fe80::2", "7471", &AddrInfo{Flags: RAINumericHost, Family: FamilyIB}, []AddrInfo{rcDst("[fe80::2]:7471")}},
 		{"AF_IB is no restriction for a name", "both", "7471", &AddrInfo{Family: FamilyIB}, []AddrInfo{rcDst("[2001:db8::7]:7471"), rcDst("10.0.0.7:7471")}},
 
 		// Hints' addresses.
+		// manpages: getaddrinfo-35
 		{"active takes hints' source", "v4only", "7471", &AddrInfo{Src: local}, []AddrInfo{
 			ai(0, FamilyIPv4, QPTypeRC, PortSpaceTCP, "10.0.0.5:0", "10.0.0.4:7471"), ai(0, FamilyIPv4, QPTypeRC, PortSpaceTCP, "10.0.0.5:0", "10.0.1.4:7471"),
 		}},
+		// manpages: getaddrinfo-36
 		{"active ignores hints' destination", "10.0.0.7", "7471", &AddrInfo{Dst: MustAddr("10.9.9.9:9")}, []AddrInfo{rcDst("10.0.0.7:7471")}},
+		// manpages: getaddrinfo-23, getaddrinfo-41
 		{"route and connect data of hints are not results", "10.0.0.7", "7471", &AddrInfo{Route: []byte{1}, Connect: []byte{2}}, []AddrInfo{rcDst("10.0.0.7:7471")}},
 		{
+			// manpages: getaddrinfo-25
 			"hints alone are copied", "", "", &AddrInfo{Flags: RAINumericHost | RAINoRoute, Family: FamilyIPv4, PortSpace: PortSpaceUDP, Src: local, Dst: MustAddr("10.0.0.7:1"), Route: []byte{1}},
 			[]AddrInfo{ai(RAINumericHost|RAINoRoute, FamilyIPv4, QPTypeAny, PortSpaceUDP, "10.0.0.5:0", "10.0.0.7:1")},
 		},
 		{
+			// manpages: getaddrinfo-34
 			"passive hints alone lose the destination", "", "", &AddrInfo{Flags: RAIPassive, Src: local, Dst: MustAddr("10.0.0.7:1")},
 			[]AddrInfo{ai(RAIPassive, FamilyAny, QPTypeAny, 0, "10.0.0.5:0", "")},
 		},
+		// manpages: getaddrinfo-20
 		{"zero hints alone", "", "", &AddrInfo{}, []AddrInfo{{}}},
 	}
 	for _, r := range rows {
@@ -230,6 +263,7 @@ func TestGetAddrInfo(t *testing.T) {
 }
 
 // TestGetAddrInfoErrors has one row for each way to fail: the code, the errno where librdmacm sets one, and the whole message.
+// manpages: getaddrinfo-7
 func TestGetAddrInfoErrors(t *testing.T) {
 	udTCP := &AddrInfo{QPType: QPTypeUD, PortSpace: PortSpaceTCP}
 	numeric := &AddrInfo{Flags: RAINumericHost}
@@ -241,26 +275,43 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		is            error // also in the chain; nil: nothing more
 		text          string
 	}{
+		// manpages: getaddrinfo-15, getaddrinfo-20
 		{"nothing given", "", "", nil, EAINoName, unix.EINVAL, `getaddrinfo: node not known: invalid argument: give a node, a service or hints [EAI_NONAME, EINVAL]`},
+		// manpages: getaddrinfo-10
 		{"unknown flag", "10.0.0.7", "1", &AddrInfo{Flags: 0x140}, EAIBadFlags, nil, `getaddrinfo node "10.0.0.7" service "1": unknown flag in the hints: 0x140: use the RAI constants [EAI_BADFLAGS]`},
 		{"unknown flag with hints alone", "", "", &AddrInfo{Flags: 0x40}, EAIBadFlags, nil, `getaddrinfo: unknown flag in the hints: 0x40: use the RAI constants [EAI_BADFLAGS]`},
+		// manpages: getaddrinfo-12
 		{"unknown family", "10.0.0.7", "1", &AddrInfo{Family: 16}, EAIFamily, nil, `getaddrinfo node "10.0.0.7" service "1": address family not supported: family 16: use FamilyIPv4, FamilyIPv6, FamilyIB or none [EAI_FAMILY]`},
+		// manpages: getaddrinfo-26
 		{"name with RAI_NUMERICHOST", "both", "1", numeric, EAINoName, nil, `getaddrinfo node "both" service "1": node not known: it is no literal address: give an IP address, or leave RAINumericHost out [EAI_NONAME]`},
+		// manpages: getaddrinfo-15
 		{"unknown name", "nosuch", "1", nil, EAINoName, nil, `getaddrinfo node "nosuch" service "1": node not known: lookup nosuch: no such host: check the spelling, or give an IP address [EAI_NONAME]`},
+		// manpages: getaddrinfo-14
 		{"name without addresses", "empty", "1", nil, EAINoData, nil, `getaddrinfo node "empty" service "1": the node has no address: give the name an address, or give an IP address [EAI_NODATA]`},
+		// manpages: getaddrinfo-9
 		{"name server fails for the moment", "servbad", "1", nil, EAIAgain, nil, `getaddrinfo node "servbad" service "1": no answer from the name server for now: lookup servbad: server misbehaving: try again later [EAI_AGAIN]`},
+		// manpages: getaddrinfo-9
 		{"name server does not answer", "slow", "1", nil, EAIAgain, nil, `getaddrinfo node "slow" service "1": no answer from the name server for now: lookup slow: i/o timeout: try again later [EAI_AGAIN]`},
+		// manpages: getaddrinfo-11
 		{"name server fails for good", "broken", "1", nil, EAIFail, nil, `getaddrinfo node "broken" service "1": the name server failed: lookup broken: cannot unmarshal DNS message: check the name server, or give an IP address [EAI_FAIL]`},
+		// manpages: getaddrinfo-18
 		{"out of file descriptors", "nofiles", "1", nil, EAISystem, unix.EMFILE, `getaddrinfo node "nofiles" service "1": system error: dial udp: too many open files: see the errno [EAI_SYSTEM, EMFILE]`},
+		// manpages: getaddrinfo-9
 		{"deadline", "late", "1", nil, EAIAgain, unix.ETIMEDOUT, `getaddrinfo node "late" service "1": no answer from the name server for now: connection timed out: lookup late: context deadline exceeded: try again later or with a longer deadline [EAI_AGAIN, ETIMEDOUT]`},
+		// manpages: getaddrinfo-18
 		{"cancelled", "stopped", "1", nil, EAISystem, unix.ECANCELED, `getaddrinfo node "stopped" service "1": system error: operation canceled: lookup stopped: context canceled: the caller cancelled it [EAI_SYSTEM, ECANCELED]`},
 
+		// manpages: getaddrinfo-8
 		{"IPv4 literal with AF_INET6", "10.0.0.7", "1", &AddrInfo{Family: FamilyIPv6}, EAIAddrFamily, nil, `getaddrinfo node "10.0.0.7" service "1": the node has no address of this family: it has 10.0.0.7: leave the family out of the hints [EAI_ADDRFAMILY]`},
+		// manpages: getaddrinfo-8
 		{"IPv6 literal with AF_INET", "::1", "1", &AddrInfo{Family: FamilyIPv4}, EAIAddrFamily, nil, `getaddrinfo node "::1" service "1": the node has no address of this family: it has ::1: leave the family out of the hints [EAI_ADDRFAMILY]`},
+		// manpages: getaddrinfo-8
 		{"name without addresses of the family", "v4only", "1", &AddrInfo{Family: FamilyIPv6}, EAIAddrFamily, nil, `getaddrinfo node "v4only" service "1": the node has no address of this family: it has 10.0.0.4: leave the family out of the hints [EAI_ADDRFAMILY]`},
 		{"IPv4 literal for a GID", "10.0.0.7", "1", &AddrInfo{Flags: RAIFamily | RAINumericHost, Family: FamilyIB}, EAIAddrFamily, nil, `getaddrinfo node "10.0.0.7" service "1": the node has no address of this family: it has 10.0.0.7: write the GID as an IPv6 address [EAI_ADDRFAMILY]`},
 
+		// manpages: getaddrinfo-16
 		{"unknown service", "10.0.0.7", "nosuch", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "nosuch": service not known: lookup tcp/nosuch: unknown port: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
+		// manpages: getaddrinfo-16
 		{"service of the other port space", "10.0.0.7", "http", &AddrInfo{QPType: QPTypeUD}, EAIService, nil, `getaddrinfo node "10.0.0.7" service "http": service not known: lookup udp/http: unknown port: give a port number, or a name that /etc/services has for udp [EAI_SERVICE]`},
 		{"service out of range", "10.0.0.7", "65536", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "65536": service not known: port 65536 is out of range: ports are 0 to 65535 [EAI_SERVICE]`},
 		{"service of a broken database", "10.0.0.7", "wild", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "wild": service not known: port 70000 is out of range: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
@@ -268,13 +319,19 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		{"signed service", "10.0.0.7", "+80", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "+80": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"service is judged before node", "nosuch", "nosuch", numeric, EAIService, nil, `getaddrinfo node "nosuch" service "nosuch": service not known: lookup tcp/nosuch: unknown port: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 
+		// manpages: getaddrinfo-17
 		{"UD and TCP", "10.0.0.7", "1", udTCP, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 4, port space TCP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
+		// manpages: getaddrinfo-17
 		{"RC and UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC, PortSpace: PortSpaceUDP}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 2, port space UDP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
+		// manpages: getaddrinfo-17
 		{"RC and IPOIB", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC, PortSpace: PortSpaceIPOIB}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 2, port space IPOIB: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
 		{"UC and UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeUC, PortSpace: PortSpaceUDP}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 3, port space UDP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
 
+		// manpages: getaddrinfo-45
 		{"RAI_SA with node", "10.0.0.7", "1", &AddrInfo{Flags: RAISA}, EAISystem, unix.EOPNOTSUPP, `getaddrinfo node "10.0.0.7" service "1": system error: operation not supported: RAISA takes a service and neither a node nor RAIDNS [EAI_SYSTEM, ENOTSUP]`},
+		// manpages: getaddrinfo-46
 		{"RAI_SA with RAI_DNS", "", "svc", &AddrInfo{Flags: RAISA | RAIDNS}, EAISystem, unix.EOPNOTSUPP, `getaddrinfo service "svc": system error: operation not supported: RAISA takes a service and neither a node nor RAIDNS [EAI_SYSTEM, ENOTSUP]`},
+		// manpages: getaddrinfo-45
 		{"RAI_SA finds no service record", "", "svc", &AddrInfo{Flags: RAISA}, EAISystem, unix.ENOENT, `getaddrinfo service "svc": system error: no such file or directory: no InfiniBand port to ask for service records: look up without RAISA [EAI_SYSTEM, ENOENT]`},
 
 		{"zone that does not exist", "fe80::1%nosuch0", "1", nil, EAINoName, nil, `getaddrinfo node "fe80::1%nosuch0" service "1": node not known: no interface "nosuch0" for fe80::1: name an interface that exists, after a link-local address only [EAI_NONAME]`},
@@ -313,6 +370,7 @@ func TestGetAddrInfoErrors(t *testing.T) {
 }
 
 // TestGetAddrInfoCodes holds the codes against glibc's numbers, which C programs compare with.
+// manpages: getaddrinfo-7, getaddrinfo-19
 func TestGetAddrInfoCodes(t *testing.T) {
 	codes := map[EAI]string{
 		-1: "EAI_BADFLAGS", -2: "EAI_NONAME", -3: "EAI_AGAIN", -4: "EAI_FAIL", -5: "EAI_NODATA", -6: "EAI_FAMILY",
@@ -329,6 +387,7 @@ func TestGetAddrInfoCodes(t *testing.T) {
 }
 
 // TestGetAddrInfoAsksNobody shows that literals, RAI_NUMERICHOST and mistyped addresses cause no lookup, so they cannot wait.
+// manpages: getaddrinfo-27
 func TestGetAddrInfoAsksNobody(t *testing.T) {
 	res := newFakeResolver()
 	for _, node := range []string{"", "10.0.0.7", "::1", "fe80::1%1", "10.0.0.256", "host:7471", "[::1]", "1.2.3"} {
@@ -366,6 +425,7 @@ func TestGetAddrInfoOwnership(t *testing.T) {
 }
 
 // TestGetAddrInfoDefaultResolver uses the real resolver, for what needs no network.
+// manpages: getaddrinfo-6
 func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	got, err := LookupAddrInfo(t.Context(), "127.0.0.1", "http", &AddrInfo{PortSpace: PortSpaceTCP})
 	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {
@@ -386,6 +446,7 @@ func TestGetAddrInfoDefaultResolver(t *testing.T) {
 }
 
 // TestAddrInfoPrivateData shows that ai_connect goes before the user's private data.
+// manpages: getaddrinfo-43
 func TestAddrInfoPrivateData(t *testing.T) {
 	user := []byte("user")
 	ai := &AddrInfo{Connect: append(make([]byte, 0, 16), "head"...)}

@@ -21,6 +21,7 @@ var bindAddrScenarios = scenarios{
 			w.Errorf("bound to %v, device %q: a wildcard has none", a, id.Info().Device)
 		}
 	},
+	// manpages: bind_addr-3
 	"specific address and its device": func(w *world) {
 		id := w.b.bound(tcp, at(w.rig.Address, 0))
 		if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
@@ -37,6 +38,7 @@ var bindAddrScenarios = scenarios{
 			w.Errorf("device %q: loopback is like a wildcard", id.Info().Device)
 		}
 	},
+	// manpages: bind_addr-7
 	"port 0 read back before listen": func(w *world) {
 		id := w.b.bound(tcp, any4(0))
 		port := id.SrcPort()
@@ -61,6 +63,7 @@ var bindAddrScenarios = scenarios{
 			w.Errorf("port %d before resolve_addr, %d after", port, id.SrcPort())
 		}
 	},
+	// manpages: bind_addr-7
 	"two wildcards get two ports": func(w *world) {
 		if one, two := w.b.bound(tcp, any4(0)), w.b.bound(tcp, any4(0)); one.SrcPort() == two.SrcPort() {
 			w.Errorf("both got %d", one.SrcPort())
@@ -188,6 +191,7 @@ func afOnly(w *world) {
 
 // resolveAddrScenarios are rdma_resolve_addr(3).
 var resolveAddrScenarios = scenarios{
+	// manpages: resolve_addr-4, resolve_addr-6, resolve_addr-8, resolve_addr-9
 	"source chosen by the route": func(w *world) {
 		w.listener(tcp, any4(0))
 		id := w.a.create(tcp)
@@ -221,6 +225,7 @@ var resolveAddrScenarios = scenarios{
 			w.Errorf("source %v, want %v", id.LocalAddr(), before)
 		}
 	},
+	// manpages: resolve_addr-2, resolve_addr-6
 	"timeout": func(w *world) {
 		if !w.rig.Silent.IsValid() {
 			w.Skip("nobody is asked before connecting")
@@ -253,6 +258,7 @@ var resolveAddrScenarios = scenarios{
 			w.Errorf("port %d, then %d: a bound identifier keeps its port", port, id.SrcPort())
 		}
 	},
+	// manpages: resolve_addr-6
 	"no route": func(w *world) {
 		if !w.rig.NoRoute.IsValid() {
 			w.Skip("there may be a route to everywhere")

@@ -19,6 +19,7 @@ var listenScenarios = scenarios{
 		w.wantErr("listen", id.Listen(1), unix.EINVAL)
 		w.wantState("afterwards", id, states.Idle)
 	},
+	// manpages: listen-8
 	"on all devices": func(w *world) {
 		w.listener(tcp, any4(0))
 		for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second} {
@@ -27,6 +28,7 @@ var listenScenarios = scenarios{
 			}
 		}
 	},
+	// manpages: listen-4, listen-7
 	"on the bound address only": func(w *world) {
 		w.listener(tcp, at(w.rig.Address, 0))
 		w.reaches(at(w.rig.Address, w.port))
@@ -36,6 +38,7 @@ var listenScenarios = scenarios{
 		}
 		w.refuses(at(other, w.port), cmid.RejectConsumerDefined)
 	},
+	// manpages: listen-4
 	"on loopback": func(w *world) {
 		w.listener(tcp, cmid.MustAddr("127.0.0.1:0"))
 		if !w.differs(LoopbackOnly) {

@@ -1,6 +1,7 @@
 package docscheck
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -9,7 +10,7 @@ import (
 const goodDoc = `
 | id | sentence | tests | deviation |
 |---|---|---|---|
-| listen-1 | it listens | ` + "`a.TestA`" + ` | |
+| listen-1 | it listens | ` + "`a.TestA`<br>`a.TestA/row_one`" + ` | |
 | listen-2 | it has a backlog | ` + "`a.TestA/row_one`<br>`a.TestA/group/row_two`" + ` | |
 | listen-3 | it flies | | it walks, because it has no wings |
 | listen-4 | it passes the suite | ` + "`a.TestSuite/bind/port_0`" + ` | |
@@ -20,8 +21,15 @@ func testCode(t *testing.T) map[string]*pkg {
 	code, err := index(fstest.MapFS{
 		"a/a_test.go": {Data: []byte(`package a
 import "x/cmid/cmidtest"
+// manpages: listen-1
 func TestA(t *testing.T) {
-	for _, r := range []struct{ name string }{{"row one"}, {name: "row two"}} { t.Run(r.name, nil) }
+	for _, r := range []struct{ name string }{
+		// Why it is there.
+		// manpages: listen-1, listen-2
+		{"row one"},
+		// manpages: listen-2
+		{name: "row two"},
+	} { t.Run(r.name, nil) }
 	t.Run("group", nil)
 	t.Log("not a subtest")
 }
@@ -30,7 +38,7 @@ func TestSuite(t *testing.T) { cmidtest.Run(t) }
 `)},
 		"a/a.go":                    {Data: []byte("package a\nfunc TestNotInATestFile() {}\n")},
 		"b/b_test.go":               {Data: []byte("package b\nfunc TestB() {}\n")},
-		"cmid/cmidtest/suite.go":    {Data: []byte("package cmidtest\nvar suite = map[string]func(){\"bind/port 0\": nil}\n")},
+		"cmid/cmidtest/suite.go":    {Data: []byte("package cmidtest\nvar suite = map[string]func(){\n// manpages: listen-4\n\"bind/port 0\": nil,\n}\n")},
 		"a/testdata/broken.go":      {Data: []byte("not Go")},
 		".hidden/broken_test.go":    {Data: []byte("not Go")},
 		"a/testdata/broken_test.go": {Data: []byte("not Go")},
@@ -43,8 +51,7 @@ func TestSuite(t *testing.T) { cmidtest.Run(t) }
 
 // TestCheck shows each complaint once.
 func TestCheck(t *testing.T) {
-	code := testCode(t)
-	if got := check(goodDoc, []string{"listen"}, code); len(got) != 0 {
+	if got := check(goodDoc, []manpage{{"listen", 4}}, testCode(t)); len(got) != 0 {
 		t.Errorf("a good table: %q", got)
 	}
 	rows := []struct {
@@ -58,23 +65,37 @@ func TestCheck(t *testing.T) {
 		{"no subtest", "| listen-5 | it sings | `a.TestA/row_three` | |", "listen-5: `a.TestA/row_three`: no subtest has that name"},
 		{"text that is no subtest", "| listen-5 | it sings | `a.TestA/not_a_subtest` | |", "listen-5: `a.TestA/not_a_subtest`: no subtest has that name"},
 		{"suite not run", "| listen-5 | it sings | `b.TestB/bind/port_0` | |", "listen-5: `b.TestB/bind/port_0`: no subtest has that name"},
-		{"second test", "| listen-5 | it sings | `a.TestA`<br>`a.TestGone` | |", "listen-5: `a.TestGone`: there is no func TestGone in a"},
+		{"with a deviation", "| listen-5 | it sings | `a.TestGone` | it hums |", "listen-5: `a.TestGone`: there is no func TestGone in a"},
 		{"no reference", "| listen-5 | it sings | see the code | |", "listen-5: see the code: a test is written `package.TestName/subtest`"},
-		{"gap", "| listen-6 | it sings | `a.TestA` | |", "listen-6: follows listen-4"},
-		{"twice", "| listen-4 | it sings | `a.TestA` | |", "listen-4: follows listen-4"},
-		{"says nothing", "| listen-5 | | `a.TestA` | |", "listen-5: says nothing"},
+		{"gap", "| listen-6 | it sings | | it hums |", "listen-6: follows listen-4"},
+		{"twice", "| listen-4 | it sings | | it hums |", "listen-4: follows listen-4"},
+		{"says nothing", "| listen-5 | | | it hums |", "listen-5: says nothing"},
+		{"another's test", "| listen-5 | it sings | `a.TestA/row_two` | |", "listen-5: `a.TestA/row_two`: that test does not say that it shows this row: // manpages: listen-5"},
 		{"columns", "| listen-5 | it sings | `a.TestA` |", "listen-5: has 3 columns, want 4: id, sentence, tests, deviation"},
 		{"id", "| fifth | it sings | `a.TestA` | |", `row "fifth": an id is a page and a number: listen-3`},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			got := check(goodDoc+r.row+"\n", []string{"listen"}, code)
+			got := check(goodDoc+r.row+"\n", nil, testCode(t))
 			if len(got) != 1 || got[0] != r.want {
 				t.Errorf("got %q, want %q", got, r.want)
 			}
 		})
 	}
-	if got := check(goodDoc, []string{"listen", "bind_addr"}, code); strings.Join(got, "") != "rdma_bind_addr(3) has no rows" {
-		t.Errorf("a page without rows: %q", got)
+	for _, r := range []struct {
+		doc   string
+		pages []manpage
+		want  []string
+	}{
+		{goodDoc, []manpage{{"listen", 4}, {"bind_addr", 8}}, []string{"rdma_bind_addr(3) has 0 rows, want 8: one was lost, or this test counts old ones"}},
+		{goodDoc[:strings.Index(goodDoc, "| listen-4")], []manpage{{"listen", 4}}, []string{
+			"rdma_listen(3) has 3 rows, want 4: one was lost, or this test counts old ones",
+			"cmid/cmidtest/suite.go:3: says that it shows listen-4, whose row does not cite it",
+		}},
+		{strings.Replace(goodDoc, "`a.TestA`<br>", "", 1), nil, []string{"a/a_test.go:3: says that it shows listen-1, whose row does not cite it"}},
+	} {
+		if got := check(r.doc, r.pages, testCode(t)); !slices.Equal(got, r.want) {
+			t.Errorf("%q, want %q", got, r.want)
+		}
 	}
 }

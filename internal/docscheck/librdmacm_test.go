@@ -99,7 +99,7 @@ func (c covered) check(names map[string]bool, tests map[string]*pkg) (complaints
 		}
 	}
 	for _, ref := range c.Tests {
-		if why := resolve("`"+ref+"`", tests); why != "" {
+		if _, why := resolve("`"+ref+"`", tests); why != "" {
 			complain("%s", why)
 		}
 	}
@@ -231,7 +231,7 @@ func (c covered) write(b *strings.Builder) {
 	page := "none"
 	if c.Page != "" {
 		page = c.Page
-		if short := strings.TrimSuffix(strings.TrimPrefix(page, "rdma_"), "(3)"); slices.Contains(pages, short) {
+		if short := strings.TrimSuffix(strings.TrimPrefix(page, "rdma_"), "(3)"); slices.ContainsFunc(pages, func(p manpage) bool { return p.name == short }) {
 			page = fmt.Sprintf("[%s](manpages.md#rdma_%s3)", page, short)
 		}
 	}

@@ -21,10 +21,17 @@ const (
 	conformance = "cmid/cmidtest" // its subtests run under the tests of every package that imports it
 )
 
-// pages are the man pages that docs/manpages.md covers sentence by sentence.
-var pages = []string{"bind_addr", "resolve_addr", "listen", "getaddrinfo"}
+// manpage is a man page that docs/manpages.md covers sentence by sentence.
+type manpage struct {
+	name string
+	rows int // so many that a row that is gone is missed, the last one, too
+}
 
-// TestManpages fails on a sentence of a man page that neither a test shows nor a deviation explains, and on a test that is gone.
+var pages = []manpage{{"bind_addr", 8}, {"resolve_addr", 12}, {"listen", 8}, {"getaddrinfo", 46}}
+
+// TestManpages fails on a sentence of a man page that neither a test shows nor a deviation
+// explains, on a row that is gone, and on a row and a test that do not both say that they belong
+// together.
 func TestManpages(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "manpages.md"))
 	if err != nil {
@@ -41,9 +48,17 @@ func TestManpages(t *testing.T) {
 
 // pkg is what the test files of a directory hold.
 type pkg struct {
-	tests    map[string]bool // names of test functions
-	subtests map[string]bool // names that can be subtests, as go test prints them
-	suite    bool            // runs the conformance suite
+	tests    map[string][]*mark // the test functions, and what is above them
+	subtests map[string][]*mark // what can be a subtest, named as go test prints it
+	marks    []*mark
+	suite    bool // runs the conformance suite
+}
+
+// mark is a comment above a test that says which rows of docs/manpages.md it shows: "// manpages:
+// listen-1, listen-2".
+type mark struct {
+	at   string          // the line
+	rows map[string]bool // their ids; true are those that cite the test
 }
 
 // index reads all Go files under fsys, by directory.
@@ -68,7 +83,7 @@ func index(fsys fs.FS) (map[string]*pkg, error) {
 			return err
 		}
 		if out[dir] == nil {
-			out[dir] = &pkg{tests: map[string]bool{}, subtests: map[string]bool{}}
+			out[dir] = &pkg{tests: map[string][]*mark{}, subtests: map[string][]*mark{}}
 		}
 		return out[dir].add(name, src)
 	})
@@ -78,29 +93,52 @@ func index(fsys fs.FS) (map[string]*pkg, error) {
 // add takes a file's test functions and every literal that can name a subtest: the first argument of a Run, an element of a
 // composite literal.
 func (p *pkg) add(name string, src []byte) error {
-	f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
 	for _, imp := range f.Imports {
 		p.suite = p.suite || strings.HasSuffix(imp.Path.Value, "/"+conformance+`"`)
 	}
+	above := map[int][]*mark{} // by line
+	for _, group := range f.Comments {
+		if lists := markLine.FindAllString(group.Text(), -1); lists != nil {
+			end := fset.Position(group.End()).Line
+			m := &mark{at: fmt.Sprintf("%s:%d", name, end), rows: map[string]bool{}}
+			for _, id := range rowName.FindAllString(strings.Join(lists, " "), -1) {
+				m.rows[id] = false
+			}
+			above[end+1] = []*mark{m}
+			p.marks = append(p.marks, m)
+		}
+	}
+	subtest := func(e ast.Expr) {
+		lit, ok := e.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return
+		}
+		if s, err := strconv.Unquote(lit.Value); err == nil && s != "" {
+			name := strings.ReplaceAll(s, " ", "_")
+			p.subtests[name] = append(p.subtests[name], above[fset.Position(lit.Pos()).Line]...)
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			if n.Recv == nil && strings.HasPrefix(n.Name.Name, "Test") {
-				p.tests[n.Name.Name] = true
+				p.tests[n.Name.Name] = above[fset.Position(n.Pos()).Line]
 			}
 		case *ast.CallExpr:
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Run" && len(n.Args) == 2 {
-				p.subtest(n.Args[0])
+				subtest(n.Args[0])
 			}
 		case *ast.CompositeLit:
 			for _, e := range n.Elts {
-				p.subtest(e)
+				subtest(e)
 				if kv, ok := e.(*ast.KeyValueExpr); ok {
-					p.subtest(kv.Key)
-					p.subtest(kv.Value)
+					subtest(kv.Key)
+					subtest(kv.Value)
 				}
 			}
 		}
@@ -109,36 +147,31 @@ func (p *pkg) add(name string, src []byte) error {
 	return nil
 }
 
-func (p *pkg) subtest(e ast.Expr) {
-	lit, ok := e.(*ast.BasicLit)
-	if !ok || lit.Kind != token.STRING {
-		return
-	}
-	if s, err := strconv.Unquote(lit.Value); err == nil && s != "" {
-		p.subtests[strings.ReplaceAll(s, " ", "_")] = true
-	}
-}
-
-// has reports whether path, such as "bind/port_0", is made of names of subtests.
-func has(names map[string]bool, path string) bool {
-	if names[path] {
-		return true
+// find is what is above the subtest at path, such as "bind/port_0", which is made of names of
+// subtests.
+func find(subtests map[string][]*mark, path string) (above []*mark, ok bool) {
+	if above, ok = subtests[path]; ok {
+		return above, true
 	}
 	for i, c := range path {
-		if c == '/' && names[path[:i]] && has(names, path[i+1:]) {
-			return true
+		if _, group := subtests[path[:i]]; c == '/' && group {
+			if above, ok = find(subtests, path[i+1:]); ok {
+				return above, true
+			}
 		}
 	}
-	return false
+	return nil, false
 }
 
 var (
-	rowID   = regexp.MustCompile(`^(\w+)-(\d+)$`)
-	testRef = regexp.MustCompile("^`([a-z0-9_/]+)\\.(Test\\w+)(?:/([^`]+))?`$")
+	markLine = regexp.MustCompile(`(?m)^manpages: .*$`)
+	rowName  = regexp.MustCompile(`\b\w+-\d+\b`)
+	rowID    = regexp.MustCompile(`^(\w+)-(\d+)$`)
+	testRef  = regexp.MustCompile("^`([a-z0-9_/]+)\\.(Test\\w+)(?:/([^`]+))?`$")
 )
 
 // check reads the tables: id, sentence, tests, deviation. The ids of a page count from 1, so that no row gets lost.
-func check(doc string, pages []string, code map[string]*pkg) (complaints []string) {
+func check(doc string, pages []manpage, code map[string]*pkg) (complaints []string) {
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	last := map[string]int{}
 	for _, line := range strings.Split(doc, "\n") {
@@ -174,35 +207,64 @@ func check(doc string, pages []string, code map[string]*pkg) (complaints []strin
 		}
 		for _, ref := range strings.Split(cells[2], "<br>") {
 			if ref = strings.TrimSpace(ref); ref != "" {
-				if why := resolve(ref, code); why != "" {
+				above, why := resolve(ref, code)
+				if why != "" {
 					complain("%s: %s", id, why)
+					continue
+				}
+				shown := false
+				for _, m := range above {
+					if _, ok := m.rows[id]; ok {
+						m.rows[id], shown = true, true
+					}
+				}
+				if !shown {
+					complain("%s: %s: that test does not say that it shows this row: // manpages: %[1]s", id, ref)
 				}
 			}
 		}
 	}
 	for _, p := range pages {
-		if last[p] == 0 {
-			complain("rdma_%s(3) has no rows", p)
+		if last[p.name] != p.rows {
+			complain("rdma_%s(3) has %d rows, want %d: one was lost, or this test counts old ones", p.name, last[p.name], p.rows)
+		}
+	}
+	for _, p := range code {
+		for _, m := range p.marks {
+			for id, cited := range m.rows {
+				if !cited {
+					complain("%s: says that it shows %s, whose row does not cite it", m.at, id)
+				}
+			}
 		}
 	}
 	return complaints
 }
 
-// resolve says what is wrong with a reference to a test; "" when the test exists.
-func resolve(ref string, code map[string]*pkg) string {
+// resolve is what is above the test that ref names, or what is wrong with ref.
+func resolve(ref string, code map[string]*pkg) (above []*mark, why string) {
 	m := testRef.FindStringSubmatch(ref)
 	if m == nil {
-		return fmt.Sprintf("%s: a test is written `package.TestName/subtest`", ref)
+		return nil, fmt.Sprintf("%s: a test is written `package.TestName/subtest`", ref)
 	}
 	p := code[m[1]]
-	if p == nil || !p.tests[m[2]] {
-		return fmt.Sprintf("%s: there is no func %s in %s", ref, m[2], m[1])
+	if p == nil {
+		return nil, fmt.Sprintf("%s: there is no func %s in %s", ref, m[2], m[1])
 	}
-	if m[3] == "" || has(p.subtests, m[3]) {
-		return ""
+	above, ok := p.tests[m[2]]
+	if !ok {
+		return nil, fmt.Sprintf("%s: there is no func %s in %s", ref, m[2], m[1])
 	}
-	if suite := code[conformance]; p.suite && suite != nil && has(suite.subtests, m[3]) {
-		return ""
+	if m[3] == "" {
+		return above, ""
 	}
-	return fmt.Sprintf("%s: no subtest has that name", ref)
+	if above, ok = find(p.subtests, m[3]); ok {
+		return above, ""
+	}
+	if suite := code[conformance]; p.suite && suite != nil {
+		if above, ok = find(suite.subtests, m[3]); ok {
+			return above, ""
+		}
+	}
+	return nil, fmt.Sprintf("%s: no subtest has that name", ref)
 }
