@@ -398,7 +398,7 @@ func errorCases(t *testing.T) []errorCase {
 		s.device, s.info = nil, Info{}
 		return create(t, s, c, state)
 	}
-	failing := func(op states.Op, errno unix.Errno, do func() error) error {
+	failing := func(op states.Op, errno error, do func() error) error {
 		s.answers[op] = errno
 		defer delete(s.answers, op)
 		return do()
@@ -419,6 +419,7 @@ func errorCases(t *testing.T) []errorCase {
 	add("Listen before BindAddr", id.Listen(0))
 	add("Connect before everything", id.Connect(nil, nil))
 	add("BindAddr: the port is taken", failing(states.OpBindAddr, unix.EADDRINUSE, func() error { return id.BindAddr(MustAddr("10.0.0.5:7471")) }))
+	add("BindAddr: the port is taken on loopback", failing(states.OpBindAddr, ErrPortTaken, func() error { return id.BindAddr(MustAddr("127.0.0.1:7471")) }))
 	add("BindAddr: not an address of this host", failing(states.OpBindAddr, unix.EADDRNOTAVAIL, func() error { return id.BindAddr(MustAddr("10.9.9.9:7471")) }))
 	add("BindAddr: a privileged port", failing(states.OpBindAddr, unix.EACCES, func() error { return id.BindAddr(MustAddr("10.0.0.5:80")) }))
 	s.info.Local = MustAddr("0.0.0.0:40000") // the bind inside has succeeded

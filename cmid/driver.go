@@ -134,6 +134,16 @@ type Limits struct {
 // ErrPending is returned by Instance.Do when the command's outcome comes later.
 var ErrPending = errors.New("cmid: in progress")
 
+// ErrPortTaken is why a bind fails when another identifier has the port and a wildcard or loopback takes
+// part. rdma_cm's errno for that is EADDRNOTAVAIL, as for an address that is not this host's; what it
+// means is EADDRINUSE. errors.Is finds both in it, EADDRNOTAVAIL first.
+var ErrPortTaken error = portTaken{}
+
+type portTaken struct{}
+
+func (portTaken) Error() string   { return "address already in use" }
+func (portTaken) Unwrap() []error { return []error{unix.EADDRNOTAVAIL, unix.EADDRINUSE} }
+
 // ErrNotSupported is returned for what a device, or its kernel, does not have. errors.Is finds EOPNOTSUPP and verbs.ErrNotSupported
 // in it.
 var ErrNotSupported error = unsupported{}

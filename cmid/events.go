@@ -219,7 +219,7 @@ func remedy(op states.Op, err error) string {
 	case op == states.OpBindAddr && is(unix.EADDRINUSE):
 		return "another identifier or program has the port: choose another, or port 0"
 	case op == states.OpBindAddr && is(unix.EADDRNOTAVAIL):
-		return "not an address of this host, or the port is taken on a wildcard: see `ip addr`"
+		return "not an address of this host: see `ip addr`"
 	case op == states.OpBindAddr && is(unix.EACCES):
 		return "ports below 1024 need CAP_NET_BIND_SERVICE"
 	case op == states.OpResolveAddr && is(unix.ENETUNREACH):

@@ -93,10 +93,19 @@ func malformed(node string) string {
 		return "check the IPv6 address; a port is given as the service"
 	case strings.ContainsAny(node, "%/ \t\r\n\x00"):
 		return "remove what belongs to no name: blanks, slashes, percent signs"
-	case isDigits(node[strings.LastIndexByte(node, '.')+1:]):
+	case isNumber(node[strings.LastIndexByte(node, '.')+1:]):
 		return "write an IPv4 address as four decimal numbers up to 255, without leading zeros"
 	}
 	return ""
+}
+
+// isNumber reports whether the last part of a node is a number, in one of the bases that inet_aton(3)
+// knows. No name ends in one.
+func isNumber(s string) bool {
+	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return isDigits(s)
 }
 
 func isDigits(s string) bool {

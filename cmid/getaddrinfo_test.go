@@ -317,6 +317,7 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		{"service of a broken database", "10.0.0.7", "wild", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "wild": service not known: port 70000 is out of range: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"negative service", "10.0.0.7", "-1", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "-1": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"signed service", "10.0.0.7", "+80", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "+80": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
+		{"service with a blank", "10.0.0.7", " 80", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service " 80": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"service is judged before node", "nosuch", "nosuch", numeric, EAIService, nil, `getaddrinfo node "nosuch" service "nosuch": service not known: lookup tcp/nosuch: unknown port: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 
 		// manpages: getaddrinfo-17
@@ -340,6 +341,8 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		{"node in brackets", "[::1]", "1", nil, EAINoName, nil, `getaddrinfo node "[::1]" service "1": node not known: it is neither a name nor an address: give the address without brackets, and the port as the service [EAI_NONAME]`},
 		{"IPv4 address with too much", "10.0.0.256", "1", nil, EAINoName, nil, `getaddrinfo node "10.0.0.256" service "1": node not known: it is neither a name nor an address: write an IPv4 address as four decimal numbers up to 255, without leading zeros [EAI_NONAME]`},
 		{"IPv4 address with two parts", "127.1", "1", nil, EAINoName, nil, `getaddrinfo node "127.1" service "1": node not known: it is neither a name nor an address: write an IPv4 address as four decimal numbers up to 255, without leading zeros [EAI_NONAME]`},
+		{"IPv4 address in hexadecimal", "0x7f000001", "1", nil, EAINoName, nil, `getaddrinfo node "0x7f000001" service "1": node not known: it is neither a name nor an address: write an IPv4 address as four decimal numbers up to 255, without leading zeros [EAI_NONAME]`},
+		{"IPv4 address that ends in hexadecimal", "10.0.0X7", "1", nil, EAINoName, nil, `getaddrinfo node "10.0.0X7" service "1": node not known: it is neither a name nor an address: write an IPv4 address as four decimal numbers up to 255, without leading zeros [EAI_NONAME]`},
 		{"node with a blank", "my server", "1", nil, EAINoName, nil, `getaddrinfo node "my server" service "1": node not known: it is neither a name nor an address: remove what belongs to no name: blanks, slashes, percent signs [EAI_NONAME]`},
 	}
 	for _, r := range rows {
@@ -390,7 +393,7 @@ func TestGetAddrInfoCodes(t *testing.T) {
 // manpages: getaddrinfo-27
 func TestGetAddrInfoAsksNobody(t *testing.T) {
 	res := newFakeResolver()
-	for _, node := range []string{"", "10.0.0.7", "::1", "fe80::1%1", "10.0.0.256", "host:7471", "[::1]", "1.2.3"} {
+	for _, node := range []string{"", "10.0.0.7", "::1", "fe80::1%1", "10.0.0.256", "host:7471", "[::1]", "1.2.3", "0x7f000001", "0x"} {
 		_, _ = lookupAddrInfo(t.Context(), res, node, "7471", nil)
 	}
 	_, _ = lookupAddrInfo(t.Context(), res, "both", "7471", &AddrInfo{Flags: RAINumericHost})
@@ -430,6 +433,15 @@ func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	got, err := LookupAddrInfo(t.Context(), "127.0.0.1", "http", &AddrInfo{PortSpace: PortSpaceTCP})
 	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {
 		t.Errorf("127.0.0.1 http: %v, %v", got, err)
+	}
+	got, err = LookupAddrInfo(t.Context(), "127.0.0.1", "HTTP", nil)
+	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {
+		t.Errorf("the case of a service's name says nothing: %v, %v", got, err)
+	}
+	for _, service := range []string{"+80", " 80", "\t80", "-1"} { // with cgo the C library is asked, which takes some of them
+		if got, err := LookupAddrInfo(t.Context(), "127.0.0.1", service, nil); !errors.Is(err, EAIService) {
+			t.Errorf("service %q: %v, %v, want EAI_SERVICE", service, got, err)
+		}
 	}
 	got, err = LookupAddrInfo(t.Context(), "localhost", "7471", nil)
 	if err != nil {

@@ -41,7 +41,7 @@ func (b *binding) conflict(other *binding, listening bool) error {
 	case b.only() && other.only() && one.Is4() != two.Is4():
 		return nil
 	case anyAddr(one) || anyAddr(two):
-		return unix.EADDRNOTAVAIL
+		return cmid.ErrPortTaken
 	case one == two:
 		return unix.EADDRINUSE
 	}
@@ -64,7 +64,7 @@ func (t *portTable) check(b *binding, listening bool) error {
 	return nil
 }
 
-// hold enters b: EADDRNOTAVAIL, EADDRINUSE.
+// hold enters b: ErrPortTaken, EADDRINUSE.
 func (t *portTable) hold(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -134,7 +134,7 @@ func conflict(others []*binding, b *binding, reuse bool) error {
 		case o == b, reuse && o.reuse:
 		case o.afOnly && b.afOnly && o.ip.Is4() != b.ip.Is4():
 		case isAny(o.ip) || isAny(b.ip):
-			return unix.EADDRNOTAVAIL
+			return cmid.ErrPortTaken
 		case o.ip == b.ip:
 			return unix.EADDRINUSE
 		}

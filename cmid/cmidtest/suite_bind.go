@@ -3,6 +3,7 @@ package cmidtest
 import (
 	"errors"
 	"net/netip"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -143,6 +144,7 @@ func inUse(w *world) {
 		{"a wildcard and an address", netip.IPv4Unspecified(), w.rig.Address, unix.EADDRNOTAVAIL},
 		{"an address and a wildcard", w.rig.Address, netip.IPv4Unspecified(), unix.EADDRNOTAVAIL},
 		{"two wildcards", netip.IPv4Unspecified(), netip.IPv4Unspecified(), unix.EADDRNOTAVAIL},
+		{"loopback twice", netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.AddrFrom4([4]byte{127, 0, 0, 1}), unix.EADDRNOTAVAIL},
 		{"loopback and an address", netip.AddrFrom4([4]byte{127, 0, 0, 1}), w.rig.Address, unix.EADDRNOTAVAIL},
 		{"two addresses", w.rig.Address, w.rig.Second, 0},
 	} {
@@ -151,8 +153,12 @@ func inUse(w *world) {
 		}
 		holder := w.b.bound(tcp, at(c.one, 0))
 		id := w.b.create(tcp)
-		w.wantErr(c.why, id.BindAddr(at(c.two, holder.SrcPort())), c.want)
+		err := id.BindAddr(at(c.two, holder.SrcPort()))
+		w.wantErr(c.why, err, c.want)
 		if c.want != 0 {
+			if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "address already in use: another identifier or program has the port") {
+				w.Errorf("%s: %v: it is this host's address, and in use", c.why, err)
+			}
 			w.wantState(c.why, id, states.Idle)
 			w.must(id.BindAddr(at(c.two, 0))) // another port will do
 		}
@@ -241,6 +247,24 @@ var resolveAddrScenarios = scenarios{
 		w.wantState("afterwards", id, states.Bound)
 		if f.Failed() == nil {
 			w.Error("the failure names no command")
+		}
+	},
+	"timeout 0": func(w *world) {
+		w.listener(tcp, any4(0))
+		id := w.a.create(tcp)
+		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), 0))
+		next[*cmid.AddrResolved](w.a, id)
+		w.must(id.ResolveRoute(0))
+		next[*cmid.RouteResolved](w.a, id)
+		if !w.rig.Silent.IsValid() {
+			return // nobody is asked before connecting
+		}
+		id = w.a.create(tcp)
+		begin := w.a.l.Now()
+		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), 0))
+		w.wantErr("nobody answers", next[*cmid.AddrError](w.a, id), unix.ETIMEDOUT)
+		if d := w.a.l.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
+			w.Errorf("after %v, want 2 s", d)
 		}
 	},
 	"retry after an error": func(w *world) {

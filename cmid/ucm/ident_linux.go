@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -125,10 +128,25 @@ func (id *ident) bindAddr(a cmid.Addr) error {
 	if err != nil {
 		return err
 	}
-	if err := id.in.file.Bind(id.kid, &sa); err != nil {
+	switch err := id.in.file.Bind(id.kid, &sa); {
+	case err == unix.EADDRNOTAVAIL && a.Port() != 0 && local(a.Addr()): //nolint:errorlint // uabi gives bare errnos
+		return cmid.ErrPortTaken
+	case err != nil:
 		return withoutDevices(err)
 	}
 	return id.learn()
+}
+
+// local reports whether ip is this host's: an address of an interface, or one that means them all.
+func local(ip netip.Addr) bool {
+	if ip = ip.Unmap().WithZone(""); ip.IsUnspecified() || ip.IsLoopback() {
+		return true
+	}
+	addrs, _ := net.InterfaceAddrs() // without them nothing is said of a port
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr() == ip
+	})
 }
 
 // withoutDevices says in words why no address is any device's.
