@@ -119,6 +119,8 @@ func TestRun(t *testing.T) {
 	for file, want := range map[string]string{"bench.md": "| call, 1 caller", "bench.svg": "<?xml"} {
 		if b, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%s: %.100q, %v; want %q in it", file, b, err, want)
+		} else if strings.Contains(string(b), "<text") {
+			t.Errorf("%s needs a font", file)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/rdmactor/rdmactor/internal/svg"
 )
 
 const (
@@ -47,7 +48,7 @@ func (d *document) chart(file string) (err error) {
 		grid[i] = make([]*plot.Plot, perRow)
 		copy(grid[i], panels[i*perRow:min(len(panels), (i+1)*perRow)])
 	}
-	canvas := vgsvg.New(perRow*panelWidth, vg.Length(rows)*panelHeight)
+	canvas := svg.New(perRow*panelWidth, vg.Length(rows)*panelHeight)
 	tiles := draw.Tiles{
 		Rows: rows, Cols: perRow, PadX: panelGap, PadY: panelGap,
 		PadLeft: panelGap, PadRight: panelGap, PadTop: panelGap, PadBottom: panelGap,

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"fmt"
+	"image/color"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/rdmactor/rdmactor/internal/svg"
 )
 
 // CheckPlotName says whether Plot knows what the file name's ending means.
@@ -27,6 +29,7 @@ func CheckPlotName(file string) error {
 const (
 	plotWidth  = 16 * vg.Centimeter
 	plotHeight = 10 * vg.Centimeter // of each kind
+	plotMargin = 4 * vg.Millimeter
 )
 
 // Plot draws the results over their sizes, latencies above bandwidths, into a file whose ending says which kind of picture.
@@ -45,12 +48,18 @@ func (r *Report) Plot(file string) (err error) {
 		return fmt.Errorf("%s: there is nothing to draw", file)
 	}
 	height := plotHeight * vg.Length(len(plots))
-	var canvas vg.CanvasWriterTo = vgsvg.New(plotWidth, height)
+	var canvas vg.CanvasWriterTo = svg.New(plotWidth, height)
 	if strings.EqualFold(filepath.Ext(file), ".png") {
 		canvas = vgimg.PngCanvas{Canvas: vgimg.New(plotWidth, height)}
 	}
-	tiles := draw.Tiles{Rows: len(plots), Cols: 1}
-	for i, c := range plot.Align(plots, tiles, draw.New(canvas)) {
+	tiles := draw.Tiles{
+		Rows: len(plots), Cols: 1, PadY: plotMargin,
+		PadLeft: plotMargin, PadRight: plotMargin, PadTop: plotMargin, PadBottom: plotMargin,
+	}
+	whole := draw.New(canvas)
+	whole.SetColor(color.White) // the viewer's page may be dark
+	whole.Fill(whole.Path())
+	for i, c := range plot.Align(plots, tiles, whole) {
 		plots[i][0].Draw(c[0])
 	}
 	f, err := os.Create(file)
@@ -167,7 +176,11 @@ func (decades) Ticks(least, most float64) (ticks []plot.Tick) {
 	for ten := 0.01; ten <= most; ten *= 10 {
 		for _, x := range []float64{ten, 2 * ten, 5 * ten} {
 			if x >= least && x <= most {
-				ticks = append(ticks, plot.Tick{Value: x, Label: fmt.Sprintf("%.3g", x)})
+				label := fmt.Sprintf("%.3g", x)
+				if x >= 1000 {
+					label = fmt.Sprintf("%.0f", x)
+				}
+				ticks = append(ticks, plot.Tick{Value: x, Label: label})
 			}
 		}
 	}
