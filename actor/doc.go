@@ -56,7 +56,9 @@
 // goes on on another goroutine after a Goexit; what was in the middle of telling that actor
 // something is broken off. On the embedded device that may be the input of a connection of the
 // loop, which ends then (EIO); Shutdown may name what is left of it. It is a bug to mend, not a way
-// to fail.
+// to fail. Who wants to hear of all of them: actors' failures are Proto.Actor's
+// actor.SupervisorEvent, loops' eventloop.Config.OnPanic, and all others [Panicked]. A test in
+// package actortest fails.
 //
 // # Floods
 //

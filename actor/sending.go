@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -187,6 +188,7 @@ func (c *conn) renew(s *Send) (ok bool) {
 			r = errGoexit
 		}
 		c.it.breakOff(&PanicError{r}) // which answers it with all that waits
+		c.l.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", c.it.pid.Id, r, debug.Stack()})
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.Renew(s.bytes())), s.Len())]
 	return true

@@ -72,6 +72,11 @@ func report(log *slog.Logger, level slog.Level, text string, args ...any) {
 	try(func() { log.Log(nil, level, text, args...) }, func(*PanicError) {}) //nolint:staticcheck // there is no context
 }
 
+// publish tells who has subscribed to the system's events.
+func publish(sys *actor.ActorSystem, ev any) {
+	try(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
+}
+
 // lives is the supervisor of a connection's actor. What has left it is one call's: the actor goes on
 // with what it has.
 var lives = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))

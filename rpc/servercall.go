@@ -68,6 +68,7 @@ func (call *serverCall) handle() {
 		o = outcome{code: CodeInternal, text: "the handler has panicked"} // why may be nobody else's business
 		report(call.c.s.log, slog.LevelError, "rpc: a handler has panicked",
 			"method", call.h.m.name, "panic", why.Value, "stack", string(why.Stack))
+		publish(call.c.s.rt.System(), &rdma.Panicked{Kind: "rpc handler", Name: call.h.m.name, Value: why.Value, Stack: why.Stack})
 	})
 }
 

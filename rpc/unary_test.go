@@ -117,6 +117,7 @@ func TestErrors(t *testing.T) {
 		if err := say("plain"); !errors.As(err, &e) || e.Code != CodeUnknown || e.Message != "no luck" {
 			r.t.Error(err)
 		}
+		r.ExpectPanic("on the way")
 		want(t, say("panic"), ErrInternal, FateAnswered)
 		want(t, say("large"), ErrTooLarge, FateAnswered)
 		err = say("overloaded")
@@ -340,6 +341,7 @@ func TestNilError(t *testing.T) {
 					return nil, e
 				}, opts...)
 			}, func(r *rig) {
+				r.ExpectPanic("nil pointer")
 				_, err := CallRaw(r.t.Context(), r.c, fail, nil, nil)
 				want(r.t, err, ErrInternal, FateAnswered)
 				r.good()

@@ -47,6 +47,12 @@
 // What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal with what happened instead.
 // Malformed addresses panic.
 //
+// What is wrong with the code under test, and is survived, fails the test as well, for a server that
+// is restarted after each request says as little as one that has to be silent: a panic or a
+// runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each with
+// its stack. [World.ExpectPanic] says that one has to come. FailNow and Skip belong to the test's
+// goroutine: in an actor they are such a Goexit, and elsewhere a Skip is an error of its own.
+//
 // # Limitations
 //
 // The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real, and a bubble's time stands still
@@ -61,5 +67,7 @@
 // it arrived. Devices can be removed. Errors have the same errnos, and fewer words.
 //
 // Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test program, as synctest has it, after
-// it was named. t.Fatal belongs on the test's goroutine, never in an actor. Runtimes have one loop each.
+// it was named. Runtimes have one loop each, unless WithLoops says otherwise. A panic that code of
+// the test's recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc
+// client: that is the error of its call.
 package actortest

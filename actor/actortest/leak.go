@@ -31,6 +31,9 @@ func (w *World) end() {
 	for _, l := range left {
 		w.t.Errorf("actortest: left after the test: %s", l)
 	}
+	for _, m := range w.panics.missed() {
+		w.t.Errorf("actortest: %s", m)
+	}
 }
 
 // held is the messages that actors do not give back, whatever time they are given.

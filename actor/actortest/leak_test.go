@@ -16,12 +16,14 @@ import (
 // inside is the environment variable of the processes that TestWrongsFail starts.
 const inside = "ACTORTEST_INSIDE"
 
-// wrongs are tests that have to fail, and what they have to say.
-var wrongs = map[string]struct {
+// wrong is a test that has to fail, and what it has to say.
+type wrong struct {
 	test func(t *testing.T, w *actortest.World)
 	says []string
 	not  string
-}{
+}
+
+var wrongs = map[string]wrong{
 	"goroutine": {
 		func(*testing.T, *actortest.World) { go blockForEver() },
 		[]string{"left after the test: a goroutine that the test, or one of its actors, has started", "blockForEver"},
@@ -141,7 +143,7 @@ var wrongs = map[string]struct {
 			c.client.Send(c.active, rdma.NewSend([]byte("one too many")))
 			w.Wait()
 		},
-		[]string{"actortest: the observer has seen enough"},
+		[]string{"has panicked: the observer has seen enough"},
 		"",
 	},
 }
@@ -163,28 +165,27 @@ func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {
 	}
 }
 
-// What a test leaves, or gets wrong, is told, and fails it: each is run in a process of its own.
+// What a test leaves, or gets wrong, is told, and fails it.
 func TestWrongsFail(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fail(t, wrongs, func(name string) []actortest.Option {
+		if name == "panic on the loop" {
+			return []actortest.Option{actortest.RuntimeOptions(rdma.WithObserver(&fragile{}))}
+		}
+		return nil
+	})
+}
+
+// fail runs each in a process of its own.
+func fail(t *testing.T, wrongs map[string]wrong, opts func(name string) []actortest.Option) {
+	t.Helper()
 	for name, c := range wrongs {
 		t.Run(name, func(t *testing.T) {
 			if os.Getenv(inside) != "" {
-				var opts []actortest.Option
-				if name == "panic on the loop" {
-					opts = append(opts, actortest.RuntimeOptions(rdma.WithObserver(&fragile{})))
-				}
-				actortest.Run(t, func(w *actortest.World) { c.test(t, w) }, opts...)
+				actortest.Run(t, func(w *actortest.World) { c.test(t, w) }, opts(name)...)
 				return
 			}
 			t.Parallel()
-			self := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
-			cmd := exec.Command(exe, "-test.run="+self, "-test.timeout=1m")
-			cmd.Env = append(os.Environ(), inside+"=1")
-			b, err := cmd.CombinedOutput()
-			out := string(b)
+			out, err := alone(t)
 			if err == nil {
 				t.Errorf("it has passed")
 			}
@@ -202,3 +203,19 @@ func TestWrongsFail(t *testing.T) {
 		})
 	}
 }
+
+// alone runs the calling test in another process.
+func alone(t *testing.T) (out string, err error) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+	cmd := exec.Command(exe, "-test.run="+self, "-test.v", "-test.timeout=1m")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+func none(string) []actortest.Option { return nil }

@@ -44,8 +44,9 @@ func RuntimeOptions(opts ...rdma.Option) Option {
 	return func(c *config) { c.runtime = append(c.runtime, opts...) }
 }
 
-// OnPanic has fn told when something leaves a loop instead of returning, by a panic that no actor
-// has caught or by runtime.Goexit. Otherwise that fails the test. fn is called on the loop.
+// OnPanic has fn told of whatever panics or calls runtime.Goexit: actors, what loops call, rpc
+// handlers. Then that does not fail the test, and ExpectPanic means nothing. fn is called where it
+// happens, on any goroutine; a Goexit is told by each whom it passes, such as an actor and its loop.
 func OnPanic(fn func(eventloop.Panic)) Option { return func(c *config) { c.onPanic = fn } }
 
 // Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the runtime show the time since test
@@ -56,23 +57,35 @@ func Run(t *testing.T, test func(w *World), opts ...Option) {
 	for _, o := range append([]Option{IWARP()}, opts...) {
 		o(&cfg)
 	}
+	skipped := false
 	synctest.Test(t, func(inner *testing.T) {
 		w := newWorld(inner, cfg)
 		inner.Cleanup(w.end) // last of the cleanups
-		returned := false
 		defer func() {
-			if returned || !t.Failed() || inner.Failed() {
+			if w.finished {
+				if t.Skipped() || inner.Skipped() {
+					inner.Error("actortest: Skip was called, on another goroutine than the test's: it has skipped nothing")
+				}
 				return
 			}
 			if r := recover(); r != nil {
 				panic(r)
 			}
-			inner.FailNow() // the test has called FailNow on t, which the testing package would complain about
+			// FailNow and Skip on t, of which the testing package would complain.
+			switch skipped = t.Skipped() || inner.Skipped(); {
+			case t.Failed() && !inner.Failed():
+				inner.FailNow()
+			case t.Skipped():
+				inner.SkipNow()
+			}
 		}()
 		w.start = time.Now()
 		test(w)
-		returned, w.finished = true, true
+		w.finished = true
 	})
+	if skipped {
+		t.SkipNow()
+	}
 }
 
 // deadLetterTick is how long Proto.Actor keeps a goroutine for counting dead letters.
@@ -87,9 +100,12 @@ func newWorld(t *testing.T, cfg config) *World {
 		own:     bubbleGoroutines(),
 	}
 	w.sys = actor.NewActorSystem(
-		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return w.logger(slog.LevelWarn) }),
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+			return slog.New(failures{w.logger(slog.LevelWarn).Handler(), w})
+		}),
 		actor.WithDeadLetterThrottleInterval(deadLetterTick),
 	)
+	w.sys.EventStream.Subscribe(w.published)
 	w.rt = w.open("", "mem0", "10.0.0.1/24")
 	return w
 }
@@ -113,10 +129,6 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	h := w.fabric.Host(host)
 	m := &machine{host: h}
 	w.plugIn(m, device, addrs)
-	onPanic := w.cfg.onPanic
-	if onPanic == nil {
-		onPanic = func(p eventloop.Panic) { w.t.Errorf("actortest: %v\n%s", p.Value, p.Stack) }
-	}
 	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
 	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithEachLoop(func(i int) eventloop.Config {
 		name := device
@@ -124,7 +136,7 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 			name += "-" + strconv.Itoa(i)
 		}
 		return eventloop.Config{
-			Name: name, Poller: eventlooptest.NewPoller(), CheckOwner: true, OnPanic: onPanic,
+			Name: name, Poller: eventlooptest.NewPoller(), CheckOwner: true, OnPanic: w.panicked,
 		}
 	}))
 	rt, err := rdma.Open(w.sys, opts...)

@@ -28,6 +28,7 @@ type World struct {
 	probes   []*Probe
 	devices  map[string]*plug
 	own      map[uint64]string // the bubble's goroutines before there was anything
+	panics   panics
 }
 
 // T is the bubble's test: its Cleanup, which runs before everything is shut down, and its Context are inside the bubble. The Context

@@ -12,7 +12,6 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
-	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // A node has no connection to itself, and two links to one peer would reject each other's: the
@@ -56,6 +55,7 @@ func (r *rig) untilClosedBeside() (before []any, c *reconnect.Closed) {
 // before.
 func TestPanicInPermanent(t *testing.T) {
 	inRig(t, func(r *rig) {
+		r.ExpectPanic("the user's")
 		spawned := make(chan struct{})
 		r.spawn(reconnect.Config{Permanent: func(rdma.Failure) bool {
 			<-spawned // r.link is known
@@ -85,8 +85,8 @@ func TestPanicInPermanent(t *testing.T) {
 // A runtime.Goexit there (testing's FailNow) ends it likewise, and Closed says so. Its place among
 // those that dial is free again.
 func TestGoexitInPermanent(t *testing.T) {
-	left := 0
 	inRig(t, func(r *rig) {
+		r.ExpectPanic("Goexit")
 		r.spawn(reconnect.Config{Permanent: func(rdma.Failure) bool {
 			runtime.Goexit()
 			return false
@@ -98,10 +98,7 @@ func TestGoexitInPermanent(t *testing.T) {
 			r.t.Errorf("%d dial still, and %d wait", dialling, len(waiting))
 		}
 		r.owner.Silent(time.Minute)
-	}, actortest.OnPanic(func(eventloop.Panic) { left++ }))
-	if left != 1 {
-		t.Errorf("the loop was left %d times, want once", left)
-	}
+	})
 }
 
 // An owner that cannot be told is refused, as CreateID refuses it.
