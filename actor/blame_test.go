@@ -15,7 +15,7 @@ import (
 )
 
 // The watchdog names the actor that holds a loop, also when a device has brought it its message,
-// and shows where it stands.
+// with the message's type, and shows where it stands.
 func TestWatchdogNamesTheActor(t *testing.T) {
 	var stalls chan eventloop.Stall
 	inWorld(t, states.IWARP, func(w *world) {
@@ -34,22 +34,22 @@ func TestWatchdogNamesTheActor(t *testing.T) {
 			}
 		}
 		p.client.reactWith(stand)
-		check := func(what string, who *actor.PID, in string) {
+		check := func(what string, who *actor.PID, at, in string) {
 			t.Helper()
 			s := <-stalls
-			if s.Holder.Name != "actor "+who.Id || !strings.Contains(string(s.Stack), in) {
+			if s.Holder.Name != "actor "+who.Id+" at "+at || !strings.Contains(string(s.Stack), in) {
 				t.Errorf("%s: %v holds the loop at %s", what, s.Holder, s.Stack)
 			}
 			time.Sleep(time.Minute)
 		}
 		w.sys.Root.Send(p.client.pid, "go")
-		check("Future.Result", p.client.pid, "Result")
+		check("Future.Result", p.client.pid, "string", "Result")
 		p.server.send(p.s, NewSend([]byte("x")))
-		check("Receive of what the device has brought", p.client.pid, "TestWatchdogNamesTheActor")
+		check("Receive of what the device has brought", p.client.pid, "*actor.Received", "TestWatchdogNamesTheActor")
 		p.client.send(p.c, NewSend(make([]byte, 10<<20)))
-		check("Receive of what an identifier has answered", p.client.pid, "TestWatchdogNamesTheActor")
+		check("Receive of what an identifier has answered", p.client.pid, "*actor.SendFailed", "TestWatchdogNamesTheActor")
 		p.client.send(p.c, &Call{Fn: func(*cmid.ID) error { time.Sleep(3 * time.Second); return nil }})
-		check("Call.Fn", p.c, "TestWatchdogNamesTheActor")
+		check("Call.Fn", p.c, "*actor.Call", "TestWatchdogNamesTheActor")
 		for len(p.client.got) > 0 {
 			<-p.client.got
 		}

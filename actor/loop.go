@@ -16,6 +16,8 @@ type loop struct {
 	mail  mailLoop // any goroutine
 	spread
 
+	traces bool // stalls are reported to somebody, who wants to know the message
+
 	rt       *Runtime
 	ch       *cmid.Channel
 	ids      map[*ident]struct{} // every identifier whose actor runs here

@@ -64,6 +64,7 @@ type mailbox struct {
 	inside    bool  // the actor is in Receive
 	closes    bool  // the actor receives a PoisonPill as *poisoned; else it stops, as Proto.Actor has it. Set by the maker
 
+	at      *atomic.Value // the reflect.Type of the message that is received; nil: nobody asks
 	home    home
 	self    eventloop.Runnable // itself, as the loop's watchdog is told
 	outer   *mailbox           // in the middle of whose message this one's is received; nil: no actor's
@@ -87,6 +88,9 @@ var (
 // newMailbox makes the mailbox of an actor that lives in h: a *loop, or goroutines.
 func newMailbox(h home) *mailbox {
 	m := &mailbox{home: h, suspended: true}
+	if l := m.loop(); l != nil && l.traces {
+		m.at = new(atomic.Value)
+	}
 	m.self = m
 	return m
 }
@@ -113,14 +117,6 @@ func (m *mailbox) Start() {}
 
 // UserMessageCount is how many messages wait, system messages not counted.
 func (m *mailbox) UserMessageCount() int { return int(m.data.Load() + m.other.Load()) }
-
-// LoopName names the actor in the loop's reports of stalls.
-func (m *mailbox) LoopName() string {
-	if ctx, ok := m.invoker.(local); ok {
-		return "actor " + ctx.Self().Id
-	}
-	return "actor"
-}
 
 // PostSystemMessage queues in the lifecycle lane. Any goroutine.
 func (m *mailbox) PostSystemMessage(msg any) {
@@ -377,6 +373,7 @@ func (m *mailbox) closeIfGone() {
 func (m *mailbox) invokeSystem(msg any) {
 	defer m.received(msg, nil)
 	m.inside = true
+	m.note(msg)
 	m.invoker.InvokeSystemMessage(msg)
 	m.inside = false
 }
@@ -388,6 +385,7 @@ func (m *mailbox) user(msg any, d delivered) {
 	}
 	defer m.received(msg, d)
 	m.inside = true
+	m.note(msg)
 	m.invoker.InvokeUserMessage(msg)
 	m.inside = false
 }

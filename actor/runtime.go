@@ -103,7 +103,7 @@ func (rt *Runtime) addLoop(i int) error {
 		return err
 	}
 	l := &loop{
-		el: el, boxes: rt.boxes, rt: rt, ids: make(map[*ident]struct{}),
+		el: el, boxes: rt.boxes, rt: rt, traces: cfg.OnStall != nil, ids: make(map[*ident]struct{}),
 		memoryBudget: rt.cfg.limits.Memory, lookouts: make(map[keepalive]*lookout),
 	}
 	l.returns.l = l

@@ -17,7 +17,9 @@ import (
 )
 
 // inWorlds runs a test over the device in memory, in virtual time, as iWARP and as InfiniBand, which pads private data.
-func inWorlds(t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *Listener)) {
+func inWorlds(
+	t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *Listener), opts ...actortest.Option,
+) {
 	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
@@ -27,7 +29,7 @@ func inWorlds(t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *L
 				}
 				test(w, w.Host("far", "10.0.0.2"), l.(*Listener))
 				_ = l.Close()
-			}, flavor)
+			}, append(opts, flavor)...)
 		})
 	}
 }

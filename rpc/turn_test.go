@@ -246,7 +246,7 @@ func TestExpiresAtTheServer(t *testing.T) {
 		time.Sleep(time.Second)
 		return reply, nil
 	}
-	inWorld(t, rigConfig{}, func(s *Server) { HandleRaw(s, echo, slow, OnLoop()) }, func(r *rig) {
+	inWorld(t, rigConfig{world: mayStall}, func(s *Server) { HandleRaw(s, echo, slow, OnLoop()) }, func(r *rig) {
 		c := r.rawClient()
 		arg, _ := putTimeout(900 * time.Millisecond)
 		c.say(declareEcho, frame(header{typ: frameCall, call: 0}, "first"), frame(header{typ: frameCall, call: 1, arg: arg}, "second"),

@@ -50,7 +50,9 @@
 // What is wrong with the code under test, and is survived, fails the test as well, for a server that
 // is restarted after each request says as little as one that has to be silent: a panic or a
 // runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each with
-// its stack. [World.ExpectPanic] says that one has to come. FailNow and Skip belong to the test's
+// its stack. [World.ExpectPanic] says that one has to come. Nothing takes long in virtual time, so
+// what holds a loop for more than a second fails the test, too, with the actor, the type of its
+// message, the stack, and how long the loop stood still; [OnStall] is for tests of that. FailNow and Skip belong to the test's
 // goroutine: in an actor they are such a Goexit, and elsewhere a Skip is an error of its own.
 //
 // # Limitations

@@ -25,6 +25,9 @@ func (w *World) end() {
 		left = append(left, w.fabric.Left()...)
 	}
 	left = append(left, w.leftovers()...)
+	for _, p := range w.pollers {
+		p.report("has not gone on after")
+	}
 	if !w.finished {
 		return
 	}

@@ -1,6 +1,8 @@
 package actortest
 
 import (
+	"sync/atomic"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 )
@@ -9,8 +11,8 @@ import (
 type machine struct {
 	host  *cmidtest.Host
 	rt    *rdma.Runtime
-	still bool // frozen, or crashed
-	dead  bool // crashed
+	still atomic.Bool // frozen, or crashed
+	dead  bool        // crashed
 }
 
 // Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the
@@ -30,8 +32,9 @@ type machine struct {
 func (w *World) Crash(device string) {
 	w.t.Helper()
 	m := w.stoppable("Crash", device)
+	m.still.Store(true)
 	m.host.Crash()
-	m.still, m.dead = true, true
+	m.dead = true
 	for _, p := range w.devices {
 		p.in = p.in && p.m != m
 	}
@@ -46,8 +49,8 @@ func (w *World) Crash(device string) {
 func (w *World) Freeze(device string) {
 	w.t.Helper()
 	m := w.stoppable("Freeze", device)
+	m.still.Store(true)
 	m.host.Freeze()
-	m.still = true
 	w.Wait()
 }
 
@@ -55,12 +58,12 @@ func (w *World) Freeze(device string) {
 func (w *World) Thaw(device string) {
 	w.t.Helper()
 	m := w.machine("Thaw", device)
-	if !m.still || m.dead {
+	if !m.still.Load() || m.dead {
 		w.t.Fatalf("actortest: Thaw: the machine with %q is not frozen", device)
 	}
 	m.host.Thaw()
-	m.still = false
 	w.Wait()
+	m.still.Store(false)
 }
 
 // Cut cuts the link between the machines that have the devices: what either sends to the other is
@@ -114,6 +117,7 @@ func (w *World) release() {
 	for _, m := range w.machines {
 		m.host.Thaw()
 		m.host.Unwind()
-		m.still = false
+		w.Wait()
+		m.still.Store(false)
 	}
 }

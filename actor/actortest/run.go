@@ -23,6 +23,7 @@ type config struct {
 	fabric  cmidtest.Config
 	runtime []rdma.Option
 	onPanic func(eventloop.Panic) // nil: the test fails
+	onStall func(eventloop.Stall) // nil: the test fails
 }
 
 // IWARP has the device play iWARP, as the embedded device of package iwarp does. This is the default. Limitations in the package
@@ -135,9 +136,9 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
 		}
-		return eventloop.Config{
-			Name: name, Poller: eventlooptest.NewPoller(), CheckOwner: true, OnPanic: w.panicked,
-		}
+		p := &poller{Poller: eventlooptest.NewPoller(), w: w, m: m, since: time.Now()}
+		w.pollers = append(w.pollers, p)
+		return eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panicked, OnStall: p.stalled}
 	}))
 	rt, err := rdma.Open(w.sys, opts...)
 	if err != nil {

@@ -25,6 +25,7 @@ type World struct {
 	fabric   *cmidtest.Fabric
 	rt       *rdma.Runtime
 	machines []*machine // the first one is rt's
+	pollers  []*poller  // of their loops
 	probes   []*Probe
 	devices  map[string]*plug
 	own      map[uint64]string // the bubble's goroutines before there was anything
@@ -94,7 +95,7 @@ func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
 func (w *World) inspect() (all []rdma.IDInfo) {
 	w.t.Helper()
 	for _, m := range w.machines {
-		if m.still {
+		if m.still.Load() {
 			continue
 		}
 		infos, ok := ask(m.rt.Inspect)

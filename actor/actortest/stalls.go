@@ -1,0 +1,63 @@
+package actortest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+)
+
+// In virtual time nothing takes long, so a test does not notice that an actor has slept on its loop
+// while everybody else there has waited. Time passes during a loop's turn only if something in it
+// waits: the loop's watchdog says who, and the loop, when it goes on, for how long.
+
+// OnStall has fn told when something holds a loop for a second, as eventloop.Config.OnStall is.
+// Then that does not fail the test.
+func OnStall(fn func(eventloop.Stall)) Option { return func(c *config) { c.onStall = fn } }
+
+// poller is a loop's, which comes here when a turn is over.
+type poller struct {
+	*eventlooptest.Poller
+	w *World
+	m *machine
+
+	mu    sync.Mutex
+	since time.Time         // the turn began
+	stuck []eventloop.Stall // in it
+}
+
+// stalled is the watchdog's report.
+func (p *poller) stalled(s eventloop.Stall) {
+	if p.m.still.Load() { // it is the whole program that stands
+		return
+	}
+	if p.w.cfg.onStall != nil {
+		p.w.cfg.onStall(s)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck = append(p.stuck, s)
+}
+
+// Wait implements eventloop.Poller.
+func (p *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (n int, err error) {
+	p.report("went on after")
+	n, err = p.Poller.Wait(dst, timeout)
+	p.mu.Lock()
+	p.since = time.Now()
+	p.mu.Unlock()
+	return n, err
+}
+
+// report fails the test for what has held the loop in this turn.
+func (p *poller) report(since string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.stuck {
+		p.w.t.Errorf("actortest: %v holds the loop %s, which %s %v; who may block uses rdma.OffLoop\n%s",
+			s.Holder, s.Loop, since, time.Since(p.since), s.Stack)
+	}
+	p.stuck = nil
+}
