@@ -55,6 +55,10 @@
 // message, the stack, and how long the loop stood still; [OnStall] is for tests of that. FailNow and Skip belong to the test's
 // goroutine: in an actor they are such a Goexit, and elsewhere a Skip is an error of its own.
 //
+// So does what the test has asked for and not got: a panic that was expected, and a [Fault] that has
+// never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional says that one
+// need not happen. Delay and Reorder are no faults, and need not meet anything.
+//
 // # Limitations
 //
 // The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real, and a bubble's time stands still

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // Message is a kind of message between identifiers, for Drop.
@@ -25,6 +26,21 @@ const (
 	MsgAck  = cmidtest.MsgAck  // its acknowledgement
 )
 
+// Fault is something that a test wants to go wrong. One that has never happened fails the test, which
+// has not tested what it says: a Drop of messages that this kind of device does not send, a Silence
+// of an address that nobody uses. Optional says that it need not happen:
+//
+//	w.Drop(actortest.MsgSend, 3).Optional()
+type Fault = cmidtest.Fault
+
+// missed is the faults that have not happened.
+func (w *World) missed() (all []string) {
+	for _, m := range w.fabric.Missed() {
+		all = append(all, m+" (Optional, if it need not)")
+	}
+	return all
+}
+
 // plug is where a device is, or was.
 type plug struct {
 	m     *machine
@@ -34,33 +50,42 @@ type plug struct {
 
 // Silence has addr answer nobody from now on: what goes there and what comes from there is lost. Addresses that no device has are
 // silent by themselves.
-func (w *World) Silence(addr string) { w.fabric.Silence(addr) }
+func (w *World) Silence(addr string) *Fault { return w.fabric.Silence(addr) }
 
 // Unsilence ends Silence.
-func (w *World) Unsilence(addr string) { w.fabric.Unsilence(addr) }
+func (w *World) Unsilence(addr string) {
+	w.t.Helper()
+	if !w.fabric.Unsilence(addr) {
+		w.t.Fatalf("actortest: Unsilence: %s is not silent", addr)
+	}
+}
 
 // Drop loses the next n messages of a kind.
-func (w *World) Drop(kind Message, n int) { w.fabric.Drop(kind, n) }
+func (w *World) Drop(kind Message, n int) *Fault { return w.fabric.Drop(kind, n) }
 
 // Delay is how long every message takes from now on, and how long address and route resolution take. It is 0 at first.
 func (w *World) Delay(d time.Duration) { w.fabric.Delay(d) }
 
 // Latency adds d to every message from and to addr.
-func (w *World) Latency(addr string, d time.Duration) { w.fabric.LatencyFor(addr, d) }
+func (w *World) Latency(addr string, d time.Duration) *Fault { return w.fabric.LatencyFor(addr, d) }
 
 // Reorder has the device's events and completions overtake one another from now on, as on a kernel device, which tells of them on
 // two file descriptors: the Seed decides. What owners are told keeps its order all the same.
 func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
 
 // RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until it is told 0.
-func (w *World) RunOut(errno unix.Errno) { w.fabric.RunOut(errno) }
+func (w *World) RunOut(errno unix.Errno) *Fault { return w.fabric.RunOut(errno) }
 
-// Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET on iWARP.
+// Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET
+// on iWARP. Without a connection the test fails.
 func (w *World) Disconnect(id *actor.PID) {
 	w.t.Helper()
 	i, ok := w.find(id)
 	if !ok {
 		w.t.Fatalf("actortest: Disconnect: there is no identifier %v; identifiers:%s", id, w.identifiers())
+	}
+	if i.State != states.Connected && i.State != states.Accepting {
+		w.t.Fatalf("actortest: Disconnect: %s has no connection, it is %v", id.Id, i.State)
 	}
 	w.fabric.Disconnect(i.ID)
 }

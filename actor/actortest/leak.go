@@ -15,6 +15,8 @@ import (
 
 // end shuts everything down, and looks for what is left, if the test function has returned.
 func (w *World) end() {
+	w.Wait()
+	missed := w.missed() // what is shut down speaks once more
 	for _, p := range w.probes {
 		p.end()
 	}
@@ -34,7 +36,7 @@ func (w *World) end() {
 	for _, l := range left {
 		w.t.Errorf("actortest: left after the test: %s", l)
 	}
-	for _, m := range w.panics.missed() {
+	for _, m := range append(missed, w.panics.missed()...) {
 		w.t.Errorf("actortest: %s", m)
 	}
 }

@@ -70,14 +70,14 @@ func (w *World) Thaw(device string) {
 // lost, and nobody is told. Who has something under way notices after a while: on InfiniBand the
 // device gives up after 17 s, on iWARP TCP after 30 s. What a transport repeats until then arrives
 // after Heal.
-func (w *World) Cut(device, other string) {
+func (w *World) Cut(device, other string) *Fault {
 	w.t.Helper()
 	a, b := w.machine("Cut", device), w.machine("Cut", other)
 	if a.host == b.host {
 		w.t.Fatalf("actortest: Cut: %q and %q are on one machine", device, other)
 	}
 	w.Wait() // what was sent has left
-	w.fabric.Cut(a.host, b.host)
+	return w.fabric.Cut(a.host, b.host)
 }
 
 // Heal ends Cut.

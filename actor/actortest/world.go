@@ -2,6 +2,7 @@ package actortest
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,13 +72,20 @@ func (w *World) Advance(d time.Duration) {
 }
 
 // State is an identifier's state on any of the machines: Destroying for one that is gone, or whose
-// machine is frozen or has crashed.
+// machine is frozen or has crashed. A PID that no identifier ever had fails the test.
 func (w *World) State(id *actor.PID) states.State {
+	w.t.Helper()
 	if i, ok := w.find(id); ok {
 		return i.State
 	}
+	if id == nil || !identifier.MatchString(id.Id) {
+		w.t.Fatalf("actortest: State: %v is no identifier's PID; identifiers:%s", id, w.identifiers())
+	}
 	return states.Destroying
 }
+
+// identifier is what the runtime calls its identifiers.
+var identifier = regexp.MustCompile(`^rdma\$[^/]+/id-[0-9]+$`)
 
 // find finds an identifier that is not gone.
 func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {

@@ -373,7 +373,9 @@ func TestFutureIncarnation(t *testing.T) {
 					}
 					b.dies()
 					w.Advance(time.Second)
-					w.Unsilence("10.0.0.2")
+					if !noticed {
+						w.Unsilence("10.0.0.2")
+					}
 					b.inc = 7
 					b.listen()
 					b.dial()

@@ -198,8 +198,7 @@ func (id *ident) lookup() (*binding, found) {
 	host, local := id.in.host, loopback(dst.Addr())
 	if !local {
 		d := f.addrs[dst.Addr().WithZone("")]
-		if d == nil || f.link(host, d.host) != nil ||
-			f.faults.silent[dst.Addr().WithZone("")] || f.faults.silent[id.local.Addr().WithZone("")] {
+		if d == nil || f.severed(host, d.host) || f.silenced(dst.Addr().WithZone(""), id.local.Addr().WithZone("")) {
 			return nil, foundSilence
 		}
 		host = d.host

@@ -37,41 +37,86 @@ const (
 	numMessages
 )
 
+var messageNames = [numMessages]string{
+	"local work", "MsgREQ", "MsgMRA", "MsgREP", "MsgRTU", "MsgREJ", "MsgDREQ", "MsgDREP", "MsgSIDRREQ", "MsgSIDRREP",
+	"MsgSend", "MsgAck", "MsgWrite", "MsgRead", "MsgAtomic", "MsgReadResponse", "MsgDatagram",
+}
+
+// String is the constant's name.
+func (m Message) String() string { return messageNames[m] }
+
 // faults is what goes wrong on a Fabric.
 type faults struct {
-	silent  map[netip.Addr]bool
+	asked   []*Fault // all that there were
+	silent  map[netip.Addr]*Fault
 	cuts    map[hostPair]*cut
-	drop    [numMessages]int
+	drop    [numMessages][]*Fault // the oldest first
 	delay   time.Duration
-	latency map[netip.Addr]time.Duration
+	latency map[netip.Addr]latency
 	reorder bool
 	runOut  unix.Errno
+	lacks   *Fault // RunOut's
+}
+
+// latency is what an address adds.
+type latency struct {
+	d     time.Duration
+	fault *Fault
 }
 
 func (fs *faults) init() {
-	fs.silent = make(map[netip.Addr]bool)
+	fs.silent = make(map[netip.Addr]*Fault)
 	fs.cuts = make(map[hostPair]*cut)
-	fs.latency = make(map[netip.Addr]time.Duration)
+	fs.latency = make(map[netip.Addr]latency)
 }
 
 // Silence has addr answer nobody from now on: what goes there and what comes from there is lost.
-func (f *Fabric) Silence(addr string) { f.setSilent(addr, true) }
-
-// Unsilence ends Silence.
-func (f *Fabric) Unsilence(addr string) { f.setSilent(addr, false) }
-
-func (f *Fabric) setSilent(addr string, on bool) {
+func (f *Fabric) Silence(addr string) *Fault {
 	ip := netip.MustParseAddr(addr)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faults.silent[ip] = on
+	if f.faults.silent[ip] == nil {
+		f.faults.silent[ip] = f.ask(1, "Silence(%q)", addr)
+	}
+	return f.faults.silent[ip]
+}
+
+// Unsilence ends Silence. It reports whether the address was silent.
+func (f *Fabric) Unsilence(addr string) (was bool) {
+	ip := netip.MustParseAddr(addr)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was = f.faults.silent[ip] != nil
+	delete(f.faults.silent, ip)
+	return was
+}
+
+// silenced reports whether one of two addresses is silent, which keeps something from its end.
+// f.mu is held.
+func (f *Fabric) silenced(a, b netip.Addr) bool {
+	if len(f.faults.silent) == 0 {
+		return false
+	}
+	x, y := f.faults.silent[a].hit(), f.faults.silent[b].hit()
+	return x || y
 }
 
 // Drop loses the next n messages of a kind.
-func (f *Fabric) Drop(kind Message, n int) {
+func (f *Fabric) Drop(kind Message, n int) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faults.drop[kind] += n
+	x := f.ask(n, "Drop(%v, %d)", kind, n)
+	f.faults.drop[kind] = append(f.faults.drop[kind], x)
+	return x
+}
+
+// dropped reports whether a message of that kind is lost. f.mu is held.
+func (f *Fabric) dropped(kind Message) bool {
+	queue := &f.faults.drop[kind]
+	for len(*queue) > 0 && (*queue)[0].left == 0 {
+		*queue = (*queue)[1:]
+	}
+	return len(*queue) > 0 && (*queue)[0].hit()
 }
 
 // Delay is how long every message takes from now on, and how long address and route resolution take. It starts as 0: the next turn.
@@ -82,11 +127,17 @@ func (f *Fabric) Delay(d time.Duration) {
 }
 
 // LatencyFor adds d to every message from and to addr.
-func (f *Fabric) LatencyFor(addr string, d time.Duration) {
+func (f *Fabric) LatencyFor(addr string, d time.Duration) *Fault {
 	ip := netip.MustParseAddr(addr)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faults.latency[ip] = d
+	if d == 0 {
+		delete(f.faults.latency, ip)
+		return new(Fault)
+	}
+	x := f.ask(1, "LatencyFor(%q, %v)", addr, d)
+	f.faults.latency[ip] = latency{d, x}
+	return x
 }
 
 // Reorder has events and completions overtake one another from now on, as they do on a kernel device, which tells of them on two
@@ -98,10 +149,15 @@ func (f *Fabric) Reorder(on bool) {
 }
 
 // RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until it is told 0.
-func (f *Fabric) RunOut(errno unix.Errno) {
+func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faults.runOut = errno
+	f.faults.runOut, f.faults.lacks = errno, nil
+	if errno == 0 {
+		return new(Fault)
+	}
+	f.faults.lacks = f.ask(1, "RunOut(%s)", unix.ErrnoName(errno))
+	return f.faults.lacks
 }
 
 // Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with ECONNRESET on iWARP.
@@ -160,6 +216,7 @@ func (f *Fabric) exhausted() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.faults.runOut != 0 {
+		f.faults.lacks.hit()
 		return f.faults.runOut
 	}
 	return nil
@@ -186,18 +243,16 @@ func (f *Fabric) fateOf(p *packet) fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, b := p.src.WithZone(""), p.dst.WithZone("")
-	if f.faults.drop[p.kind] > 0 {
-		f.faults.drop[p.kind]--
-		return fateLost
-	}
-	if f.faults.silent[a] || f.faults.silent[b] {
+	if f.dropped(p.kind) || f.silenced(a, b) {
 		return fateLost
 	}
 	p.delay = f.latency(a, b)
-	switch c := f.cutFor(p); {
-	case c == nil:
+	c := f.cutFor(p)
+	if c == nil {
 		return fateArrives
-	case f.repeated(p.kind):
+	}
+	c.fault.hit()
+	if f.repeated(p.kind) {
 		c.held = append(c.held, *p)
 		return fateWaits
 	}
@@ -208,7 +263,11 @@ func (f *Fabric) fateOf(p *packet) fate {
 func (f *Fabric) latency(a, b netip.Addr) time.Duration {
 	d := f.faults.delay
 	if len(f.faults.latency) > 0 {
-		d += f.faults.latency[a] + f.faults.latency[b]
+		for _, ip := range [...]netip.Addr{a, b} {
+			l := f.faults.latency[ip]
+			l.fault.hit()
+			d += l.d
+		}
 	}
 	return d
 }

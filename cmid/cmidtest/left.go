@@ -61,11 +61,15 @@ func (f *Fabric) Left() []string {
 
 // count notes that an identifier of the host was made or destroyed.
 func (h *Host) count(n int) {
-	name := "the host"
-	if h.name != "" {
-		name += " " + h.name
+	h.f.left.add(resIdentifier, h.String(), n)
+}
+
+// String names the host in reports.
+func (h *Host) String() string {
+	if h.name == "" {
+		return "the host"
 	}
-	h.f.left.add(resIdentifier, name, n)
+	return "the host " + h.name
 }
 
 // count notes that something of the device was made or given back.

@@ -26,15 +26,18 @@ type hostPair [2]*Host
 // (verbs.StatusRetryExc), a stream after 30 s where Config.Embedded is set, after 15 minutes elsewhere (Disconnected, ETIMEDOUT). Who has
 // nothing under way notices nothing. What was on its way already, because of Delay or LatencyFor, arrives. A link that is cut stays so;
 // a host's link to itself cannot be cut, which panics.
-func (f *Fabric) Cut(a, b *Host) {
+func (f *Fabric) Cut(a, b *Host) *Fault {
 	if a == b {
 		panic("cmidtest: a host has no link to itself")
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.link(a, b) == nil {
-		f.faults.cuts[hostPair{a, b}] = &cut{}
+	c := f.link(a, b)
+	if c == nil {
+		c = &cut{fault: f.ask(1, "Cut between %s and %s", a, b)}
+		f.faults.cuts[hostPair{a, b}] = c
 	}
+	return c.fault
 }
 
 // Heal ends Cut. It reports whether the link was cut.
@@ -61,7 +64,16 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 }
 
 // cut is a link that is cut.
-type cut struct{ held []packet } // to be repeated
+type cut struct {
+	fault *Fault
+	held  []packet // to be repeated
+}
+
+// severed reports whether a link is cut, which keeps one host from finding the other. f.mu is held.
+func (f *Fabric) severed(a, b *Host) bool {
+	c := f.link(a, b)
+	return c != nil && c.fault.hit()
+}
 
 // link is the cut between two hosts; nil: there is none. f.mu is held.
 func (f *Fabric) link(a, b *Host) *cut {

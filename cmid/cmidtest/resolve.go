@@ -147,7 +147,7 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 	}
 	ip := dst.WithZone("")
 	there := f.addrs[ip]
-	silence := there == nil || f.faults.silent[ip] || f.faults.silent[src] || f.link(host, there.host) != nil
+	silence := f.silenced(ip, src) || there == nil || f.severed(host, there.host)
 	return path{dev: dev, src: src, silence: silence, delay: delay}, nil
 }
 
