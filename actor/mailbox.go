@@ -16,8 +16,8 @@ type lane uint8
 const (
 	laneLifecycle lane = iota // Proto.Actor's system messages
 	laneEvent                 // what the device tells: an end must not queue behind a thousand sends
-	laneControl               // Close, Disconnect, DestroyID, ...
-	laneData                  // Send, and whatever users send each other
+	laneControl               // what ends an identifier from outside: a cancel, Shutdown
+	laneData                  // commands, Sends, and whatever users send each other, in one order
 	lanes
 )
 

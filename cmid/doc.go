@@ -23,6 +23,7 @@
 //
 // # Limitations
 //
-// InfiniBand addresses (AF_IB) can be carried, but only devices that have them accept them. rdma_migrate_id, rdma_create_ep and
-// shared receive queues tied to an identifier are not here yet.
+// InfiniBand addresses (AF_IB) can be carried, but only devices that have them accept them.
+// rdma_create_ep is not here: LookupAddrInfo and the commands are what it is made of. Shared
+// receive queues are a device's (verbs.Device.CreateSRQ), not an identifier's.
 package cmid

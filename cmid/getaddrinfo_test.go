@@ -316,7 +316,9 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		{"service out of range", "10.0.0.7", "65536", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "65536": service not known: port 65536 is out of range: ports are 0 to 65535 [EAI_SERVICE]`},
 		{"service of a broken database", "10.0.0.7", "wild", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "wild": service not known: port 70000 is out of range: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"negative service", "10.0.0.7", "-1", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "-1": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
+		// manpages: getaddrinfo-2
 		{"signed service", "10.0.0.7", "+80", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "+80": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
+		// manpages: getaddrinfo-2
 		{"service with a blank", "10.0.0.7", " 80", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service " 80": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"service is judged before node", "nosuch", "nosuch", numeric, EAIService, nil, `getaddrinfo node "nosuch" service "nosuch": service not known: lookup tcp/nosuch: unknown port: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 
@@ -428,7 +430,7 @@ func TestGetAddrInfoOwnership(t *testing.T) {
 }
 
 // TestGetAddrInfoDefaultResolver uses the real resolver, for what needs no network.
-// manpages: getaddrinfo-6
+// manpages: getaddrinfo-2, getaddrinfo-6
 func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	got, err := LookupAddrInfo(t.Context(), "127.0.0.1", "http", &AddrInfo{PortSpace: PortSpaceTCP})
 	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {

@@ -249,6 +249,7 @@ var resolveAddrScenarios = scenarios{
 			w.Error("the failure names no command")
 		}
 	},
+	// manpages: resolve_addr-13
 	"timeout 0": func(w *world) {
 		w.listener(tcp, any4(0))
 		id := w.a.create(tcp)

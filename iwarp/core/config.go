@@ -8,8 +8,9 @@ import (
 
 // Limits of what a Conn sends and accepts.
 const (
-	// MaxPrivateData bounds the private data of Config, Accept and Reject, in bytes. RFC 5044 allows 512 with the control
-	// word; soft-iWARP takes 252 and mis-encodes 252 to 255, so this is what every peer can carry.
+	// MaxPrivateData bounds the private data of Config, Accept and Reject, in bytes. RFC 5044
+	// allows 512 with the control word; soft-iWARP receives 252 and sends 251, so this is what
+	// every peer can carry.
 	MaxPrivateData = 248
 	// MaxSegment is the most payload bytes one FPDU of ours carries: the 16-bit ULPDU length less the header, rounded down.
 	MaxSegment = 65504
