@@ -36,8 +36,10 @@ type ProviderQP interface {
 	Modify(attr *QPAttr, mask QPAttrMask) error
 	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts. What is outstanding is
 	// flushed, and what the queue pair has of its domain and queues is given back, by End:
-	// PD.Close, SRQ.Close and CQ.Close are EBUSY till then. From DestroyLater on nothing is posted
-	// any more (EINVAL) and no event is told; Destroy waits for it.
+	// PD.Close, SRQ.Close and CQ.Close are EBUSY till then. What is received while a change is
+	// under way is told by the End of the last one, in order: the peer may send when the kernel has
+	// brought the queue pair to RTS, and who answers it at once finds one that can send. From
+	// DestroyLater on nothing is posted any more (EINVAL) and no event is told; Destroy waits for it.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
@@ -50,8 +52,8 @@ type ProviderQP interface {
 // Later is a call that may wait in the kernel, in parts: what had to be done on the loop first is
 // done. Its user calls Wait, or does not, and then End, unless the device was closed.
 type Later struct {
-	// Wait is the call itself. Any goroutine; for one queue pair one at a time, but its completions
-	// may be polled and its receives posted meanwhile, and it may be modified to QPError. It
+	// Wait is the call itself. Any goroutine; for one queue pair one at a time, but its completion
+	// queue may be polled and its receives posted meanwhile, and it may be modified to QPError. It
 	// touches nothing that belongs to the loop. Behind ProviderDevice.Close it fails, or has no
 	// effect.
 	Wait func() error

@@ -111,7 +111,7 @@ func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 	for _, state := range []uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
 		raw, err := id.in.file.InitQPAttr(id.kid, state)
 		if err != nil {
-			return nil, err
+			return nil, way.end(err)
 		}
 		attr, mask := qpAttr(&raw)
 		if c != nil && state == uabi.QPStateRTR {

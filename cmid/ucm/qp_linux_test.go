@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 	"github.com/rdmactor/rdmactor/states"
@@ -195,5 +197,45 @@ func TestReadsThatThePeerServes(t *testing.T) {
 			t.Errorf("%+v: the queue pair was given %v", c, q.reads)
 		}
 		id.phase = unconnected
+	}
+}
+
+// endedQP counts the changes whose outcome was taken in.
+type endedQP struct {
+	fakeQP
+	begun, ended int
+}
+
+func (q *endedQP) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Later {
+	q.begun++
+	later := q.fakeQP.ModifyLater(a, mask)
+	return verbs.Later{Wait: later.Wait, End: func(err error) error {
+		q.ended++
+		return later.End(err)
+	}}
+}
+
+// TestClimbThatCannotGoOn: the kernel may not say how a queue pair gets from RTR to RTS, for its
+// connection has ended. The change that was begun gets its end: else nobody could destroy the queue
+// pair, and what it has received would be kept.
+func TestClimbThatCannotGoOn(t *testing.T) {
+	b := newBench(t)
+	id := b.create().on(false)
+	q := &endedQP{}
+	id.dev.verbs, id.qp = roomy{}, q
+	asked := 0
+	b.k.answer = func(w wrote, _ []byte) error {
+		if w.cmd == uabi.CommandInitQPAttr {
+			if asked++; asked == 2 {
+				return unix.EINVAL
+			}
+		}
+		return nil
+	}
+	if way, err := id.climb(nil); way != nil || !errors.Is(err, unix.EINVAL) {
+		t.Fatalf("%v, %v, want what the kernel has said", way, err)
+	}
+	if q.begun != 1 || q.ended != 1 || len(q.states) != 0 {
+		t.Errorf("%d changes begun, %d ended, brought to %v", q.begun, q.ended, q.states)
 	}
 }

@@ -14,7 +14,9 @@
 //
 // Modify to RTR and CreateAH look for a link address, for a second where nobody answers. Destroy
 // waits for packets that are under way, for seconds if their host has died. ModifyLater,
-// CreateAHLater and DestroyLater do so off the loop.
+// CreateAHLater and DestroyLater do so off the loop. The receives of a queue pair that is being
+// modified are kept, and told when the loop knows how that has ended; another queue pair of the
+// same completion queue does not wait.
 //
 // # Differences between the devices
 //

@@ -34,17 +34,24 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 			return k.aside(func(k *kernel) error { return tell(k, cmdModifyQP, request) })
 		},
 		End: func(err error) error {
-			q.changes--
-			if err != nil {
-				return q.unchanged(&to, mask, err)
+			err = q.modified(&to, mask, quiet, err)
+			if q.changes--; q.changes == 0 {
+				q.tellEarly()
 			}
-			if q.gone || q.state == verbs.QPError { // it has failed meanwhile
-				return nil
-			}
-			q.changed(&to, mask, quiet)
-			return nil
+			return err
 		},
 	}
+}
+
+// modified takes in what has come of a change.
+func (q *queuePair) modified(to *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64, err error) error {
+	switch {
+	case err != nil:
+		return q.unchanged(to, mask, err)
+	case !q.gone && q.state != verbs.QPError: // else it has failed meanwhile
+		q.changed(to, mask, quiet)
+	}
+	return nil
 }
 
 // DestroyLater is Destroy. The kernel destroys no queue pair that is attached to a multicast group,

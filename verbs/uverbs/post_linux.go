@@ -209,7 +209,7 @@ func (d *device) complete(c *cqe) {
 	if q.typ == verbs.UD {
 		wc.SrcQPN, wc.GRH = c.srcQPN, c.grh
 	}
-	q.recvCQ.push(wc)
+	q.received(wc)
 }
 
 // report completes the sends whose turn has come.

@@ -34,9 +34,10 @@ type queuePair struct {
 	awaits  bool // siw is told of them later,
 	refused uint // after so many times
 	gone    bool
-	changes int           // that are under way
-	leaving *leaving      // its destruction is under way
-	groups  []attachMcast // the multicast groups that it is attached to
+	changes int            // that are under way
+	early   fifo[verbs.WC] // receives that have completed meanwhile
+	leaving *leaving       // its destruction is under way
+	groups  []attachMcast  // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
 }
 
@@ -366,6 +367,7 @@ func (q *queuePair) flushAfter(quiet uint64) {
 	if q.sendCQ.ready.n > n {
 		q.sendCQ.wake()
 	}
+	q.tellEarly()
 	if q.recvs.head < q.recvs.tail {
 		q.recvCQ.wake()
 	}
