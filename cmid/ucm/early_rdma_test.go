@@ -88,6 +88,7 @@ func TestFirstMessageCanBeAnswered(t *testing.T) {
 	asks.completes(t, a, verbs.Send)
 	answers.completes(t, b, verbs.Recv)
 	must(t, answers.send())
+	answers.completes(t, b, verbs.Send)
 	asks.completes(t, a, verbs.Recv)
 	must(t, a.Close())
 	must(t, b.Close())
