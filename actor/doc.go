@@ -83,6 +83,9 @@
 // has as many messages under way as WithMessages has credits. The kernel's devices refuse a
 // connection whose receives they cannot hold. docs/design.md has the law, and what each bound is.
 //
+// What a peer, or an actor, can have logged is limited in number, and a slow logger stops no loop:
+// [Runtime.Logger], and for Proto.Actor's own lines [WithLogger].
+//
 // # Limitations
 //
 // Owners are actors of the runtime's ActorSystem: an actor elsewhere is refused (ErrRemoteOwner),

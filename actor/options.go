@@ -70,7 +70,12 @@ func defaultConfig() config {
 func WithDevice(d cmid.Driver) Option { return func(c *config) { c.device = d } }
 
 // WithLogger says where to log, with the keys id, state, op (the command, or the event of the device, that it comes from), local, peer,
-// device. Transitions are logged at Debug. Default: the actor system's.
+// device. Transitions are logged at Debug, at once. For what others can cause, from Info up, see
+// [Runtime.Logger]: a logger that blocks, as on a pipe that nobody reads, stops no loop with that.
+// One that blocks at Debug does, and in Enabled. Default: the actor system's.
+//
+// Proto.Actor's own lines (an actor that has panicked, dead letters) go to the actor system's
+// logger directly, and from the loop: that one must not block (actor.WithLoggerFactory).
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 // WithObserver has o told of transitions, events and credits.

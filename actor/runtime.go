@@ -26,8 +26,9 @@ type Runtime struct {
 	spread atomic.Uint32 // OnLoop actors spawned
 
 	cfg      config
-	log      *slog.Logger
-	guardian *actor.PID // every identifier's parent
+	journal  journal
+	log      *slog.Logger // the journal's
+	guardian *actor.PID   // every identifier's parent
 	stopped  chan struct{}
 	names    atomic.Uint64
 	count    atomic.Int64 // identifiers
@@ -64,7 +65,8 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 	if cfg.log == nil {
 		cfg.log = sys.Logger()
 	}
-	rt := &Runtime{sys: sys, boxes: boxesOf(sys), off: &goroutines{}, cfg: cfg, log: cfg.log, stopped: make(chan struct{})}
+	rt := &Runtime{sys: sys, boxes: boxesOf(sys), off: &goroutines{}, cfg: cfg, stopped: make(chan struct{})}
+	rt.log = rt.journal.logger(cfg.log)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})
 	rt.lookups, rt.cancel = context.WithCancel(context.Background())
@@ -95,8 +97,9 @@ func (rt *Runtime) addLoop(i int) error {
 		cfg.Name = "rdma-" + strconv.Itoa(i)
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = rt.log
+		cfg.Logger = rt.cfg.log
 	}
+	cfg.Logger = rt.journal.logger(cfg.Logger)
 	cfg.Alarm = rt.boxes.alarm
 	el, err := eventloop.New(cfg)
 	if err != nil {

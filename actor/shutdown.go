@@ -58,7 +58,8 @@ func (rt *Runtime) end(ctx context.Context) error {
 	case <-last.Done():
 		err = errors.Join(err, fmt.Errorf("rdma: the guardian does not stop: is a loop blocked?"))
 	}
-	return errors.Join(err, rt.stopLoops(last))
+	err = errors.Join(err, rt.stopLoops(last))
+	return errors.Join(err, rt.journal.flush(last))
 }
 
 // grace ends when ctx has been over for abortFor.

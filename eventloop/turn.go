@@ -2,6 +2,7 @@ package eventloop
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -223,5 +224,6 @@ func (l *Loop) report(r *Runnable, value any, stack []byte) {
 		l.at.reporting = false
 		return
 	}
-	l.log.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(), "panic", value, "stack", string(p.Stack))
+	l.log.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(),
+		"panic", fmt.Sprint(value), "stack", string(p.Stack)) // a logger may keep the line, and value may change
 }

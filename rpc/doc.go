@@ -43,7 +43,7 @@
 //
 // # Code that does not return
 //
-// Handlers, interceptors, codecs, errors and loggers are the user's, and may panic or call
+// Handlers, interceptors, codecs and errors are the user's, and may panic or call
 // runtime.Goexit (testing's FailNow). That costs the call they were at. At a server it is answered
 // with ErrInternal, logged, and published (rdma.Panicked); its place and its worker are free again,
 // and the other calls of its message go on, also where the handler is OnLoop and its loop has to go

@@ -3,14 +3,15 @@ package rpc
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // Code that is not this package's need not return: handlers, interceptors, codecs, errors that are
-// asked for their text, loggers. It leaves by a panic, which ends here, or by runtime.Goexit
+// asked for their text. It leaves by a panic, which ends here, or by runtime.Goexit
 // (testing's FailNow), which takes the goroutine along. What a call holds (its place, its worker,
 // its answer, the rest of its message) is given back by what is deferred, so that both ways are one.
 
@@ -67,9 +68,13 @@ func (c *codec) unpack(b []byte, msg any) (err error) {
 	return err
 }
 
-// report logs what must not depend on whether it can be logged.
-func report(log *slog.Logger, level slog.Level, text string, args ...any) {
-	try(func() { log.Log(nil, level, text, args...) }, func(*PanicError) {}) //nolint:staticcheck // there is no context
+// panicked logs and publishes what has left a handler. Its value is the user's, and is asked for
+// its text here: the line is written later.
+func (s *Server) panicked(method string, why *PanicError) {
+	try(func() {
+		s.log.Error("rpc: a handler has panicked", "method", method, "panic", fmt.Sprint(why.Value), "stack", string(why.Stack))
+	}, func(*PanicError) {})
+	publish(s.sys, &rdma.Panicked{Kind: "rpc handler", Name: method, Value: why.Value, Stack: why.Stack})
 }
 
 // publish tells who has subscribed to the system's events.

@@ -41,10 +41,9 @@ type Server struct {
 // NewServer makes a server on a runtime, which outlives it.
 func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 	s := &Server{
-		rt: rt, sys: rt.System(), cfg: newServerConfig(opts), ending: make(chan struct{}), idle: make(chan struct{}),
+		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: newServerConfig(opts), ending: make(chan struct{}), idle: make(chan struct{}),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
-	s.log = s.sys.Logger()
 	s.workers.max = s.cfg.all + s.cfg.allStreams
 	s.shares.total = amounts{callPlaces: s.cfg.all, streamPlaces: s.cfg.allStreams, memory: s.cfg.holds()}
 	s.shares.each = amounts{callPlaces: s.cfg.calls, streamPlaces: s.cfg.streamsOf(s.cfg.calls), memory: s.cfg.holds()}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"fmt"
-	"log/slog"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -66,9 +65,7 @@ func (call *serverCall) handle() {
 	}()
 	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
 		o = outcome{code: CodeInternal, text: "the handler has panicked"} // why may be nobody else's business
-		report(call.c.s.log, slog.LevelError, "rpc: a handler has panicked",
-			"method", call.h.m.name, "panic", why.Value, "stack", string(why.Stack))
-		publish(call.c.s.rt.System(), &rdma.Panicked{Kind: "rpc handler", Name: call.h.m.name, Value: why.Value, Stack: why.Stack})
+		call.c.s.panicked(call.h.m.name, why)
 	})
 }
 

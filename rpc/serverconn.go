@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -175,7 +174,7 @@ func (c *serverConn) end(ctx actor.Context) {
 func (c *serverConn) violated(ctx actor.Context, err error) {
 	if !c.ending {
 		c.end(ctx)
-		report(c.s.log, slog.LevelWarn, "rpc: a client broke the protocol", "peer", c.peer.String(), "err", err)
+		c.s.log.Warn("rpc: a client broke the protocol", "peer", c.peer.String(), "err", err)
 	}
 }
 

@@ -211,7 +211,7 @@ func (l *link) start(ctx actor.Context) {
 	}
 	l.lost(ctx)
 	if err := l.rt.CheckOwner(l.owner); err != nil {
-		l.rt.System().Logger().Error("reconnect: " + err.Error())
+		l.rt.Logger().Error("reconnect: an owner that cannot be told anything", "err", err)
 		l.orphan = errors.Is(err, rdma.ErrRemoteOwner)
 		l.finish(ctx, err)
 		return

@@ -1,0 +1,191 @@
+package actor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A peer, or a user's own code, can cause a line of the log as often as it likes, and a logger may
+// be as slow as a pipe that nobody reads. So of one text only so many lines are written in a time,
+// and the next says how many were not; and who logs does not wait for the logger: a goroutine that
+// lasts as long as there are lines writes them, in order. What finds no room counts as not written.
+// The texts of lines are constants, so that none hides another.
+//
+// Lines below Info are written at once, by who logs them: they are all there for whoever has asked
+// for them to look for a fault.
+
+const (
+	linesOfAText = 10               // are written
+	linesEvery   = 10 * time.Second // in this time
+	linesInQueue = 1000             // wait for the logger
+	textsKnown   = 100              // the others are counted as one
+)
+
+// Logger is the runtime's logger (WithLogger), for lines that others can cause: of each text 10 are
+// written in 10 s, the next tells how many were not ("unlogged before"), and the caller does not
+// wait for them to be written. So a line's values must not change any more. Lines below Info are
+// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before.
+func (rt *Runtime) Logger() *slog.Logger { return rt.log }
+
+// journal is the lines that are to be written, to whichever logger. Any goroutine.
+type journal struct {
+	mu      sync.Mutex
+	texts   map[string]*lineRate
+	queue   []line
+	writing bool
+	written chan struct{} // made by who waits; closed when the queue is empty
+}
+
+// line is one that waits.
+type line struct {
+	to  slog.Handler
+	ctx context.Context
+	rec slog.Record
+}
+
+// lineRate is what is known of a text.
+type lineRate struct {
+	since    time.Time // the time that is counted in
+	n        int       // lines written in it
+	unlogged uint64    // since the last that was written
+}
+
+// logger is to, without its making anybody wait.
+func (w *journal) logger(to *slog.Logger) *slog.Logger {
+	return slog.New(&lineHandler{w, to.Handler()})
+}
+
+// put queues a line, if its text's turn allows it.
+func (w *journal) put(l line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.rateOf(l.rec.Message)
+	if !r.take(time.Now()) || len(w.queue) >= linesInQueue {
+		r.unlogged++
+		return
+	}
+	if r.unlogged > 0 {
+		l.rec = l.rec.Clone()
+		l.rec.AddAttrs(slog.Uint64("unlogged before", r.unlogged))
+		r.unlogged = 0
+	}
+	w.queue = append(w.queue, l)
+	if !w.writing {
+		w.writing = true
+		go w.write()
+	}
+}
+
+func (w *journal) rateOf(text string) *lineRate {
+	if w.texts[text] == nil && len(w.texts) >= textsKnown {
+		text = ""
+	}
+	r := w.texts[text]
+	if r == nil {
+		if w.texts == nil {
+			w.texts = make(map[string]*lineRate)
+		}
+		r = &lineRate{}
+		w.texts[text] = r
+	}
+	return r
+}
+
+func (r *lineRate) take(now time.Time) bool {
+	if now.Sub(r.since) >= linesEvery {
+		r.since, r.n = now, 0
+	}
+	if r.n == linesOfAText {
+		return false
+	}
+	r.n++
+	return true
+}
+
+// write writes what there is. A logger that panics, or calls runtime.Goexit, costs its line.
+func (w *journal) write() {
+	defer func() {
+		_ = recover()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.queue) > 0 {
+			go w.write()
+			return
+		}
+		w.writing, w.queue = false, nil
+		if w.written != nil {
+			close(w.written)
+			w.written = nil
+		}
+	}()
+	for {
+		l, ok := w.next()
+		if !ok {
+			return
+		}
+		_ = l.to.Handle(l.ctx, l.rec)
+	}
+}
+
+func (w *journal) next() (l line, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		return line{}, false
+	}
+	l, w.queue[0] = w.queue[0], line{}
+	w.queue = w.queue[1:]
+	return l, true
+}
+
+// flush waits until everything is written, or says what is not when ctx ends.
+func (w *journal) flush(ctx context.Context) error {
+	w.mu.Lock()
+	if !w.writing {
+		w.mu.Unlock()
+		return nil
+	}
+	if w.written == nil {
+		w.written = make(chan struct{})
+	}
+	written := w.written
+	w.mu.Unlock()
+	select {
+	case <-written:
+		return nil
+	case <-ctx.Done():
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Errorf("rdma: shutdown: the logger does not return from a line, and %d more wait for it: %w",
+		len(w.queue), context.Cause(ctx))
+}
+
+// lineHandler is a logger's handler behind the queue.
+type lineHandler struct {
+	w  *journal
+	to slog.Handler
+}
+
+func (h *lineHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.to.Enabled(ctx, level)
+}
+
+func (h *lineHandler) Handle(ctx context.Context, rec slog.Record) error {
+	if rec.Level < slog.LevelInfo {
+		return h.to.Handle(ctx, rec)
+	}
+	h.w.put(line{h.to, ctx, rec})
+	return nil
+}
+
+func (h *lineHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &lineHandler{h.w, h.to.WithAttrs(attrs)}
+}
+
+func (h *lineHandler) WithGroup(name string) slog.Handler {
+	return &lineHandler{h.w, h.to.WithGroup(name)}
+}

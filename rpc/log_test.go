@@ -1,0 +1,58 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// slowLog counts the lines that it was given, and is at the first until open is closed.
+type slowLog struct {
+	open  chan struct{}
+	lines atomic.Int32
+}
+
+func (*slowLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (l *slowLog) Handle(context.Context, slog.Record) error {
+	<-l.open
+	l.lines.Add(1)
+	return nil
+}
+func (l *slowLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l *slowLog) WithGroup(string) slog.Handler      { return l }
+
+// Handlers that panic, as often as a client calls them, and a logger that takes its time, stop
+// nobody's calls, also where the handler has the loop; and fill no log.
+func TestPanicsDoNotFillTheLog(t *testing.T) {
+	for name, opts := range map[string][]HandlerOption{"on goroutines": nil, "OnLoop": {OnLoop()}} {
+		t.Run(name, func(t *testing.T) {
+			log := &slowLog{}
+			inWorld(t, rigConfig{world: []actortest.Option{
+				actortest.RuntimeOptions(rdma.WithLogger(slog.New(log))),
+			}}, func(s *Server) {
+				handleEcho(s)
+				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { panic("for the test") }, opts...)
+			}, func(r *rig) {
+				log.open = make(chan struct{}) // of the bubble
+				const calls, lines = 200, 10   // that Runtime.Logger allows
+				for range calls {
+					r.ExpectPanic("for the test")
+					_, err := CallRaw(r.within(time.Minute), r.c, fail, nil, nil)
+					want(t, err, ErrInternal, FateAnswered)
+				}
+				r.good()
+				close(log.open)
+				synctest.Wait()
+				if n := log.lines.Load(); n != lines {
+					t.Errorf("%d lines of %d panics, want %d", n, calls, lines)
+				}
+			})
+		})
+	}
+}
