@@ -84,6 +84,7 @@ func TestLogHasABound(t *testing.T) {
 				l.Warn(strings.Repeat("x", i+1))
 			}
 		}
+		settle() // the logger has the first line, and does not return
 		if len(w.texts) > textsKnown+1 || len(w.queue) > linesInQueue {
 			t.Errorf("%d texts are known, %d lines wait", len(w.texts), len(w.queue))
 		}
