@@ -225,6 +225,9 @@ func MustAddr(s string) Addr { return cmid.MustAddr(s) }
 // ParseAddr parses "host:port" with a literal address.
 func ParseAddr(s string) (Addr, error) { return cmid.ParseAddr(s) }
 
+// Brief is err in few words, for people and for log lines: see cmid.Brief.
+func Brief(err error) string { return cmid.Brief(err) }
+
 // LookupAddrInfo is rdma_getaddrinfo(3) as a plain call; it may wait for a name server.
 func LookupAddrInfo(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
 	return cmid.LookupAddrInfo(ctx, node, service, hints)

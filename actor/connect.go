@@ -229,7 +229,7 @@ func (it *ident) oblige(ev Event) {
 	case *cmid.ConnectError:
 		it.failed(ev)
 	case *cmid.ListenFailed:
-		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", ev)...)
+		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(ev))...)
 		it.failed(ev)
 	}
 }
@@ -253,7 +253,7 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 		ev.MaxMessage = c.maxSend
 		ev.Foreign = c.mode == modeForeign
 		if ev.Fallback != nil {
-			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", ev.Fallback)...)
+			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
 		if ev.Foreign && it.opts.refuseForeign {
 			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO)) // whoever waits for the Connect is told

@@ -25,7 +25,7 @@ func (it *ident) breakOff(err error) {
 	if c == nil || c.over {
 		return
 	}
-	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", err)...)
+	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
 	c.broken = err
 	c.stop()
 	it.box.PostUserMessage(&brokenOff{})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,8 @@ func TestPortInUse(t *testing.T) {
 // identifier ends.
 func TestListenerKilled(t *testing.T) {
 	sys := testSystem(t)
-	rt := openIWARP(t, sys)
+	log := make(lines, 16)
+	rt := openIWARP(t, sys, WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 	server := newProbe(t, sys, rt.OnLoop(), nil)
 	_, at := listen(server, rt, "127.0.0.1:0")
 	if err := unix.Shutdown(listeningAt(t, at), unix.SHUT_RDWR); err != nil {
@@ -149,6 +151,14 @@ func TestListenerKilled(t *testing.T) {
 	closed, _ := next[*Closed](server)
 	if !errors.Is(closed.Err, unix.EINVAL) || !errors.As(closed.Err, &f) {
 		t.Errorf("closed: %v", closed.Err)
+	}
+	select {
+	case line := <-log: // its keys say the rest
+		if !contains(line, "err="+strconv.Quote(Brief(f))) || contains(line, "history") {
+			t.Errorf("the log says %s", line)
+		}
+	case <-time.After(patience):
+		t.Error("nothing in the log")
 	}
 }
 

@@ -140,7 +140,7 @@ func (m *move) lose(err error) {
 	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
 	m.rt.count.Add(-1)
 	m.detached.Destroy()
-	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", err)
+	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
 }
 
 // end says that the request is not between the loops any more. Shutdown looks again.

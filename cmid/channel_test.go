@@ -343,8 +343,9 @@ func TestErrorsDocument(t *testing.T) {
 
 Every failure says what failed, between whom as far as that is known, in which state and why. Where they apply it also says what to
 do, what would have been legal instead, and the history: the last states of the identifier, each with the time at which it was
-entered, counted from the identifier's creation (not from the state before). ` + "`errors.Is`" + ` finds the errno in it. The last example
-is a call that concerns no identifier. Written by ` + "`go test ./cmid -run ErrorsDocument -update`" + `.
+entered, counted from the identifier's creation (not from the state before). ` + "`errors.Is` finds the errno in it. `rdma.Brief`" + ` gives
+what failed, where and why alone, for people and log lines. The last example is a call that concerns no identifier. Written by
+` + "`go test ./cmid -run ErrorsDocument -update`" + `.
 `)
 	add := func(title string, err error) {
 		if err == nil {

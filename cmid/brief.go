@@ -1,0 +1,64 @@
+package cmid
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Brief is err in few words, for people and for log lines: what failed, where, and why. Of each
+// failure in it, and of each GAIError, it leaves out the identifier, the state, the history, what
+// would have been legal and what to do, which Error tells. What is wrapped around them stays as it
+// is. It is one line that is the same for the same cause: no local port of a connection is in it.
+// "" for nil. Any goroutine.
+func Brief(err error) string {
+	switch e := err.(type) { //nolint:errorlint // what is inside comes when it is its turn
+	case nil:
+		return ""
+	case interface{ brief() string }:
+		return e.brief()
+	case interface{ Unwrap() error }:
+		return briefly(err.Error(), e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return briefly(err.Error(), e.Unwrap()...)
+	}
+	return err.Error()
+}
+
+// briefly has text say in short what it says of the errors in it.
+func briefly(text string, in ...error) string {
+	for _, e := range in {
+		if e != nil {
+			text = strings.Replace(text, e.Error(), Brief(e), 1)
+		}
+	}
+	return text
+}
+
+func (f *FailureBase) brief() string {
+	where, why := f.Peer, Brief(f.Err)
+	if where.IsZero() {
+		where = f.Local
+	}
+	s := f.Op
+	if !where.IsZero() && !strings.Contains(why, where.String()) {
+		s += " " + where.String()
+	}
+	if why == "" {
+		return s + ": failed"
+	}
+	return s + ": " + why
+}
+
+func (r *Rejected) brief() string { return r.FailureBase.brief() + said(r.PrivateData) }
+
+func (e *GAIError) brief() string {
+	s := fmt.Sprintf("%q", e.Node)
+	if e.Node == "" || e.Code == EAIService {
+		s = fmt.Sprintf("port %q", e.Service)
+	}
+	s += ": " + error(e.Code).Error()
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
