@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -118,7 +119,7 @@ func (cl *client) idle() bool { return false } // the rounds are its own to end
 func (cl *client) stop() error {
 	cl.stopped = true
 	if !cl.established {
-		return fmt.Errorf("%s: interrupted", cl.c.step)
+		return fmt.Errorf("%s: %w", cl.c.step, cli.ErrInterrupted)
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (cl *client) ended(_ *conn, err error) error {
 		fmt.Fprintf(cl.s.stderr, "%s of %s, %v\n", plural(cl.times.n, "round"), plural(cl.s.size, "byte"), cl.times)
 	}
 	if err == nil && cl.round < cl.s.count {
-		return fmt.Errorf("interrupted after %d of %d rounds", cl.round, cl.s.count)
+		return fmt.Errorf("%w after %d of %d rounds", cli.ErrInterrupted, cl.round, cl.s.count)
 	}
 	return err
 }

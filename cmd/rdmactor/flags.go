@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/device"
 )
 
-const pingUsage = `rdmactor ping -s [-P] [flags]
-rdmactor ping -c -a ADDR [flags]
+const pingUsage = `rdmactor ping -s [-a HOST[:PORT]] [-P] [flags]
+rdmactor ping -c -a HOST[:PORT] [flags]
 
 Speaks with another rdmactor or with rping(1): the client tells of a buffer, the server reads it, and writes what it read into a
 second one. Both end when the client has had its rounds; with -P the server goes on. Ctrl-C ends either.
@@ -32,6 +32,8 @@ type pingFlags struct {
 	timeout           time.Duration
 }
 
+const pingPort = "7174" // rping's
+
 // maxSize bounds -S: a buffer is allocated for every client.
 const maxSize = 1 << 30
 
@@ -41,8 +43,8 @@ func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	f.SetOutput(io.Discard) // errors are told once, by main
 	f.BoolVar(&o.server, "s", false, "be the server")
 	f.BoolVar(&o.client, "c", false, "be the client")
-	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default every IPv4 address, :: for every one)")
-	f.StringVar(&o.port, "p", "7174", "`PORT`; the server takes a free one for 0")
+	f.StringVar(&o.addr, "a", "", addrUsage)
+	f.StringVar(&o.port, "p", "", portUsage(pingPort))
 	f.IntVar(&o.count, "C", 0, "`ROUNDS` of a client, 0: until Ctrl-C; a server gives its clients what they ask for")
 	f.IntVar(&o.size, "S", 64, "`BYTES` of a client's data, at most that of a server's (rping: 23 to 65535)")
 	f.BoolVar(&o.persistent, "P", false, "serve any number of clients, also at once, until Ctrl-C")
@@ -69,9 +71,9 @@ func (o *pingFlags) check(words []string) error {
 	case len(words) > 0:
 		return fmt.Errorf("unexpected %q; see rdmactor ping --help", words[0])
 	case o.server == o.client:
-		return errors.New("server or client? rdmactor ping -s, or rdmactor ping -c -a ADDR")
+		return errors.New("server or client? rdmactor ping -s, or rdmactor ping -c -a HOST:PORT")
 	case o.client && o.addr == "":
-		return errors.New("connect to whom? rdmactor ping -c -a ADDR")
+		return errors.New("connect to whom? rdmactor ping -c -a HOST:PORT")
 	case o.client && o.persistent:
 		return errors.New("-P: only a server serves several clients")
 	case o.count < 0:
@@ -83,10 +85,13 @@ func (o *pingFlags) check(words []string) error {
 	case o.server && o.source.IsValid():
 		return errors.New("-I: a client's address; a server listens on -a")
 	}
+	a, err := endpoint(o.addr, o.port, pingPort, o.server)
+	if err != nil {
+		return err
+	}
+	o.addr, o.port = a.Host, a.Port
 	return o.device.Check()
 }
-
-const sourceUsage = "client: IP `ADDR` of this host to connect from"
 
 // spread makes of getopt's "-vVC10", which rping takes, flag's "-v -V -C 10". What f knows by its whole name it leaves alone.
 func spread(f *flag.FlagSet, args []string) []string {

@@ -4,13 +4,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 
-	"golang.org/x/sys/unix"
+	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
 const overview = `rdmactor: RDMA from one program, without kernel modules and without root
@@ -19,18 +16,12 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
   rdmactor time [-s|-c] [flags]  cmtime's measurement: what each step of a connection takes
   rdmactor perf -s|-c [flags]    perftest's measurements: latency and bandwidth of send, write and read
 
-Each takes --help.
+Each takes --help. An address is HOST or HOST:PORT everywhere, an IPv6 address with a port [IPV6]:PORT. Ctrl-C is how a server, and a
+client that was given no end, are ended: the status is 0. A client that had its work to do says what it has got until then: the status
+is 0 if that is a result, else 130. rdmactor --version tells the build.
 `
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "rdmactor:", err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("rdmactor", run) }
 
 // run is one command line. It ends early, and cleanly, when ctx does.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

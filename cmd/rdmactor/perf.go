@@ -104,7 +104,7 @@ func (p *perfer) measure() (err error) {
 	return errors.Join(err, p.leave(&r))
 }
 
-// runs makes the tests, and prints each as it comes.
+// runs makes the tests, and prints each as it comes. Ctrl-C ends them, which is an error only if nothing was measured.
 func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
 	for _, kind := range p.kinds {
 		for _, op := range p.ops {
@@ -112,11 +112,18 @@ func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) err
 				plan := perf.Plan{Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
 				plan.Test = p.test(kind, op, size)
 				res, err := cl.Run(p.ctx, plan)
-				if err != nil {
+				if err != nil && (p.ctx.Err() == nil || len(r.Results) == 0) {
 					return err
 				}
-				r.Results = append(r.Results, res)
-				res.Row(p.tables, i == 0)
+				if err == nil {
+					r.Results = append(r.Results, res)
+					res.Row(p.tables, i == 0)
+				}
+				if p.ctx.Err() != nil {
+					r.Interrupted = true
+					fmt.Fprintln(p.stderr, "rdmactor: perf: interrupted: that is what was measured")
+					return nil
+				}
 			}
 		}
 	}

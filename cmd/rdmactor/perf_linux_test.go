@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +99,45 @@ func TestPerfFails(t *testing.T) {
 	srv := servePerf(t)
 	perfClient(t, srv.port, "--plot", "/nowhere/p.svg").mustFail("/nowhere/p.svg")
 	perfClient(t, srv.port, "--json", "/nowhere/r.json").mustFail("/nowhere/r.json")
+	srv.cancel()
+	srv.mustEnd()
+}
+
+// TestPerfInterrupted: Ctrl-C ends a measurement as it does ping(8), with what there is.
+func TestPerfInterrupted(t *testing.T) {
+	srv := servePerf(t)
+	args := []string{
+		"perf", "-c", "-a", "127.0.0.1:" + srv.port, "--device", "iwarp", "--latency", "--json", "-", "--op", "send,read", "--duration", "1h",
+	}
+	warming := begin(t, nil, append(args, "--warmup", "1h")...)
+	warming.cancel()
+	if err := warming.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted before anything was measured: %v", err)
+	}
+
+	file := filepath.Join(t.TempDir(), "r.json")
+	from, to := io.Pipe()
+	cl := begin(t, to, "perf", "-c", "-a", "127.0.0.1:"+srv.port, "--device", "iwarp", "--latency", "--sizes", "1:512K",
+		"--warmup", "0s", "--duration", "100ms", "--json", file)
+	for lines := bufio.NewScanner(from); lines.Scan(); {
+		if strings.HasPrefix(strings.TrimSpace(lines.Text()), "1 ") { // the result of the first size
+			break
+		}
+	}
+	cl.cancel()
+	go func() { _, _ = io.Copy(io.Discard, from) }()
+	cl.mustEnd()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc perf.Report
+	if err := json.Unmarshal(b, &doc); err != nil || !doc.Interrupted || doc.Error != "" || len(doc.Results) == 0 || len(doc.Results) == 20 {
+		t.Errorf("the document is %s (%v), want what was measured until Ctrl-C", b, err)
+	}
+	if !strings.Contains(cl.errs.String(), "interrupted") {
+		t.Errorf("it does not tell that it was interrupted: %s", cl.errs)
+	}
 	srv.cancel()
 	srv.mustEnd()
 }

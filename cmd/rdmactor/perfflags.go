@@ -20,8 +20,8 @@ const perfUsage = `NAME
   rdmactor perf - latency and bandwidth of a device between two processes
 
 SYNOPSIS
-  rdmactor perf -s [-a ADDR] [-p PORT] [--wait MODE] [flags]
-  rdmactor perf -c -a ADDR [-p PORT] [--op OPS] [--sizes SIZES] [--latency] [--bandwidth] [flags]
+  rdmactor perf -s [-a HOST[:PORT]] [--wait MODE] [flags]
+  rdmactor perf -c -a HOST[:PORT] [--op OPS] [--sizes SIZES] [--latency] [--bandwidth] [flags]
 
 DESCRIPTION
   Measures as perftest's ib_send_lat, ib_write_bw and so on do, at the level of verbs: queue pairs and completions, without actors,
@@ -81,8 +81,8 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	f.SetOutput(io.Discard) // errors are told once, by main
 	f.BoolVar(&o.server, "s", false, "be the server")
 	f.BoolVar(&o.client, "c", false, "be the client, which measures")
-	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default every IPv4 address, :: for every one)")
-	f.StringVar(&o.port, "p", perfPort, "`PORT`; the server takes a free one for 0")
+	f.StringVar(&o.addr, "a", "", addrUsage)
+	f.StringVar(&o.port, "p", "", portUsage(perfPort))
 	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
 	f.Func("op", "`OPS` to measure: send, write, read, or several, such as send,read (default send)", func(s string) error {
 		o.ops = nil
@@ -148,9 +148,9 @@ func (o *perfFlags) check(words []string) error {
 	case len(words) > 0:
 		return fmt.Errorf("unexpected %q; see rdmactor perf --help", words[0])
 	case o.server == o.client:
-		return errors.New("server or client? rdmactor perf -s, or rdmactor perf -c -a ADDR")
+		return errors.New("server or client? rdmactor perf -s, or rdmactor perf -c -a HOST:PORT")
 	case o.client && o.addr == "":
-		return errors.New("connect to whom? rdmactor perf -c -a ADDR")
+		return errors.New("connect to whom? rdmactor perf -c -a HOST:PORT")
 	case o.warmUp < 0:
 		return fmt.Errorf("--warmup %v: have 0 or more", o.warmUp)
 	case o.duration <= 0:
@@ -179,6 +179,11 @@ func (o *perfFlags) check(words []string) error {
 			}
 		}
 	}
+	a, err := endpoint(o.addr, o.port, perfPort, o.server)
+	if err != nil {
+		return err
+	}
+	o.addr, o.port = a.Host, a.Port
 	return o.device.Check()
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 const timeUsage = `rdmactor time [flags]
-rdmactor time -s [flags]
-rdmactor time -c -a ADDR [flags]
+rdmactor time -s [-a HOST[:PORT]] [flags]
+rdmactor time -c -a HOST[:PORT] [flags]
 
 Measures how long connections take, step by step: every identifier takes a step at once, and the next step begins when all have
 taken it. Without -s and -c it is server and client, on this host. Either side may also be cmtime(1) of rdma-core up to v51; the rows
@@ -49,8 +49,8 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	f.SetOutput(io.Discard) // errors are told once, by main
 	f.BoolVar(&o.server, "s", false, "be the server only")
 	f.BoolVar(&o.client, "c", false, "be the client only")
-	f.StringVar(&o.addr, "a", "", "`ADDR` to connect to, or to listen on (default: a server's every IPv4 address; of both sides one of an RDMA device, or loopback)")
-	f.StringVar(&o.port, "p", "", "`PORT` (default "+timePort+"; of both sides a free one)")
+	f.StringVar(&o.addr, "a", "", "`HOST[:PORT]` to connect to, or to listen on (default: a server's every IPv4 address; of both sides one of an RDMA device, or loopback)")
+	f.StringVar(&o.port, "p", "", portUsage(timePort+"; of both sides a free one"))
 	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
 	f.Func("n", "`COUNTS` of connections, a run for each (default 1,100,1000)", func(s string) (err error) {
 		o.counts, err = counts(s)
@@ -107,7 +107,7 @@ func (o *timeFlags) check(words []string) error {
 	case o.server && o.client:
 		return errors.New("-s and -c: a process is one of them, or without either both")
 	case o.client && o.addr == "":
-		return errors.New("connect to whom? rdmactor time -c -a ADDR")
+		return errors.New("connect to whom? rdmactor time -c -a HOST:PORT")
 	case o.server && o.json:
 		return errors.New("--json: it is the client that measures")
 	case o.source.IsValid() && !o.client:
@@ -120,11 +120,14 @@ func (o *timeFlags) check(words []string) error {
 	if err := o.device.Check(); err != nil {
 		return err
 	}
-	if o.port == "" {
-		o.port = timePort
-		if !o.client && !o.server {
-			o.port = "0"
-		}
+	otherwise := timePort
+	if !o.client && !o.server {
+		otherwise = "0"
 	}
+	a, err := endpoint(o.addr, o.port, otherwise, !o.client)
+	if err != nil {
+		return err
+	}
+	o.addr, o.port = a.Host, a.Port
 	return nil
 }

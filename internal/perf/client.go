@@ -38,19 +38,36 @@ func Open(cfg Config) (*Client, error) {
 // Close gives everything back.
 func (cl *Client) Close() error { return cl.h.close() }
 
-// Run makes one test. When ctx ends first, so does the test, with ctx's error. Not for two goroutines at once.
-func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) {
-	r := &run{Plan: p, step: "resolving", done: make(chan error, 1)}
+// Run makes one test. When ctx ends first, so does the test: with what was measured until then, or
+// with ctx's error if that is nothing. Not for two goroutines at once.
+func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) { return cl.run(ctx, newRun(p)) }
+
+func newRun(p Plan) *run { return &run{Plan: p, step: "resolving", done: make(chan error, 1)} }
+
+func (cl *Client) run(ctx context.Context, r *run) (Result, error) {
 	if err := cl.h.do(func() error { return r.start(cl.h) }); err != nil {
 		return Result{}, err
 	}
 	defer context.AfterFunc(ctx, func() {
-		_ = cl.h.loop.Post(func() { r.c.fail(ctx.Err()) })
+		_ = cl.h.loop.Post(func() { r.interrupt(ctx.Err()) })
 	})()
 	if err := <-r.done; err != nil {
-		return Result{}, fmt.Errorf("%s of %s, %d bytes: %s: %w", p.Kind, p.Op, p.Size, r.step, err)
+		return Result{}, fmt.Errorf("%s of %s, %d bytes: %s: %w", r.Kind, r.Op, r.Size, r.step, err)
 	}
 	return r.result, nil
+}
+
+// interrupt ends a run at what it has measured.
+func (r *run) interrupt(why error) {
+	measured := r.n - r.base
+	switch {
+	case r.result.Count > 0: // it is about to end
+	case r.measure && measured > 0:
+		r.result = r.conclude(measured, since(r.begun), cpuTime()-r.cpu)
+		r.c.hangUp()
+	default:
+		r.c.fail(why)
+	}
 }
 
 // event finds the run that an identifier belongs to.

@@ -254,7 +254,7 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// TestInterrupted: ctx ends a test, and the server does not mind.
+// TestInterrupted: ctx ends a test before anything was measured, and the server does not mind.
 func TestInterrupted(t *testing.T) {
 	for name, r := range rigs() {
 		t.Run(name, func(t *testing.T) {
@@ -272,9 +272,41 @@ func TestInterrupted(t *testing.T) {
 				}
 				cancel()
 			}()
-			_, err := cl.Run(ctx, Plan{Test: Test{Send, Bandwidth, 64, 16}, Peer: s.Addr(), Duration: time.Hour})
+			_, err := cl.Run(ctx, Plan{Test: Test{Send, Bandwidth, 64, 16}, Peer: s.Addr(), WarmUp: time.Hour, Duration: time.Hour})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("the test ended with %v, want that it was cancelled", err)
+			}
+		})
+	}
+}
+
+// TestInterruptedMeasurement: a test that ctx ends gives what it has measured by then, whatever it
+// is, and the server does not mind.
+func TestInterruptedMeasurement(t *testing.T) {
+	for name, dev := range rigs() {
+		t.Run(name, func(t *testing.T) {
+			s := dev.serve(t, dev.config(t), 2*len(ops[1:]))
+			cl := dev.open(t, dev.config(t))
+			for _, op := range ops[1:] {
+				for kind, depth := range map[Kind]int{Latency: 1, Bandwidth: 16} {
+					ctx, cancel := context.WithCancel(t.Context())
+					test := Test{op, kind, 64, depth}
+					r := newRun(Plan{Test: test, Peer: s.Addr(), Duration: time.Hour})
+					go func() {
+						for measured := 0; measured < 2*depth; {
+							_ = cl.h.do(func() error {
+								measured = r.n
+								return nil
+							})
+						}
+						cancel()
+					}()
+					res, err := cl.run(ctx, r)
+					if err != nil {
+						t.Fatalf("%+v: %v", test, err)
+					}
+					check(t, test, res, 2*depth)
+				}
 			}
 		})
 	}

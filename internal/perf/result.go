@@ -82,6 +82,8 @@ type Report struct {
 	Server  string   `json:"server"`
 	Results []Result `json:"results"`
 	Error   string   `json:"error,omitempty"` // why there are not more
+	// Interrupted: they are not all that were asked for, and the last one may be of a shorter time.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // JSON writes the report as one document.

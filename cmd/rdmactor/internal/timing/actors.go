@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
 // system is a runtime in an ActorSystem of its own.
@@ -83,11 +84,9 @@ func (cl *actorClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
 		return r, nil
 	case <-stop:
 		cl.stopped = true
-		return Run{}, errStopped
+		return Run{}, cli.ErrInterrupted
 	}
 }
-
-var errStopped = errors.New("interrupted")
 
 // bare are the options of identifiers that send nothing: nothing of ours is on the wire, and a device that wants receives posted
 // beforehand gets the least of them.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -44,7 +45,7 @@ func (c *channel) close() error {
 	return c.Close()
 }
 
-// serve handles events until over says so, or stop was called (errStopped). idle is called when there was none for the time limit.
+// serve handles events until over says so, or stop was called (cli.ErrInterrupted). idle is called when there was none for the time limit.
 func (c *channel) serve(timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
 	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(c.stopped.Fd()), Events: unix.POLLIN}}
 	for {
@@ -68,7 +69,7 @@ func (c *channel) serve(timeout time.Duration, handle func(*cmid.ID, cmid.Event)
 		case err == nil && n == 0:
 			idle()
 		case fds[1].Revents != 0:
-			return errStopped
+			return cli.ErrInterrupted
 		}
 	}
 }

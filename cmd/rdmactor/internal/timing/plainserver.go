@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
 // plainServer serves with the plain calls, on a goroutine of its own.
@@ -38,7 +39,7 @@ func listenPlain(c Config, at cmid.Addr) (Server, error) {
 	s.at = s.listener.LocalAddr()
 	go func() {
 		err := ch.serve(c.Timeout, s.handle, func() bool { return s.closed }, func() {})
-		if errors.Is(err, errStopped) {
+		if errors.Is(err, cli.ErrInterrupted) {
 			err = nil
 		}
 		s.ended <- errors.Join(err, s.free())

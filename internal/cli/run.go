@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Statuses of a command that has not done what it was asked for.
+const (
+	failed      = 1
+	interrupted = 130 // what shells have for SIGINT
+)
+
+// ErrInterrupted is in the error of a run that its context has ended before it had done its work.
+// Context.Canceled does as well.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run is one command line. It ends early, and cleanly, when ctx does.
+type Run func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+
+// Main runs the command of this process and exits.
+func Main(name string, run Run) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second Ctrl-C
+	os.Exit(Execute(ctx, name, os.Args[1:], os.Stdout, os.Stderr, run))
+}
+
+// Execute is Main in a process that goes on. It returns the status.
+func Execute(ctx context.Context, name string, args []string, stdout, stderr io.Writer, run Run) (status int) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out := &output{to: stdout, failed: cancel}
+	var err error
+	if len(args) > 0 && slices.Contains([]string{"--version", "-version"}, args[0]) {
+		fmt.Fprintln(out, Version(name))
+	} else {
+		err = run(ctx, args, out, stderr)
+	}
+	switch full := out.error(); {
+	case full != nil: // what run says about having been ended says nothing
+		fmt.Fprintf(stderr, "%s: standard output: %v\n", name, full)
+		return failed
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, ErrInterrupted):
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		err = ErrInterrupted
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		return failed
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	return interrupted
+}
+
+// output is a standard output that ends the run when it takes nothing more, such as that of a disk
+// that is full. Any goroutine.
+type output struct {
+	to     io.Writer
+	failed func()
+
+	mu  sync.Mutex
+	err error // the first
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.to.Write(p)
+	if err != nil {
+		o.err = err
+		o.failed()
+	}
+	return n, err
+}
+
+func (o *output) error() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
