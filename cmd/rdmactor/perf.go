@@ -112,17 +112,16 @@ func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) err
 				plan := perf.Plan{Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
 				plan.Test = p.test(kind, op, size)
 				res, err := cl.Run(p.ctx, plan)
-				if err != nil && (p.ctx.Err() == nil || len(r.Results) == 0) {
-					return err
-				}
 				if err == nil {
 					r.Results = append(r.Results, res)
 					res.Row(p.tables, i == 0)
 				}
-				if p.ctx.Err() != nil {
-					r.Interrupted = true
+				if p.ctx.Err() != nil && len(r.Results) > 0 {
+					err, r.Interrupted = nil, true
 					fmt.Fprintln(p.stderr, "rdmactor: perf: interrupted: that is what was measured")
-					return nil
+				}
+				if err != nil || r.Interrupted {
+					return err
 				}
 			}
 		}

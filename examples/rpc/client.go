@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -100,63 +99,4 @@ func list(ctx context.Context, c *rpc.Client, args []string, out io.Writer) erro
 			return nil
 		}
 	}
-}
-
-// watch prints the changes of a prefix until ctx ends. When the server goes away it goes on where it was as soon as there is one again.
-func watch(ctx context.Context, rt *rdma.Runtime, addr, prefix string, after uint64, out, log io.Writer) error {
-	for away := false; ; {
-		err := follow(ctx, rt, addr, prefix, &after, out)
-		select {
-		case <-ctx.Done():
-			return nil
-		default:
-		}
-		switch {
-		case errors.Is(err, kv.ErrCompacted):
-			fmt.Fprintln(log, "--", err, "- beginning again")
-			after = 0
-			continue
-		case !errors.Is(err, rpc.ErrUnavailable) && !errors.Is(err, rpc.ErrDraining):
-			return err
-		}
-		if !away {
-			fmt.Fprintln(log, "--", err, "- trying again")
-		}
-		away = true
-		select {
-		case <-time.After(redialAfter):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// redialAfter is the pause between two attempts to reach a server that has gone.
-const redialAfter = 200 * time.Millisecond
-
-// follow watches over one connection.
-func follow(ctx context.Context, rt *rdma.Runtime, addr, prefix string, after *uint64, out io.Writer) error {
-	dialled, cancel := context.WithTimeout(ctx, callFor)
-	defer cancel()
-	c, err := dial(dialled, rt, addr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	changes, err := rpc.Open(ctx, c, kv.Watch, &kv.WatchRequest{Prefix: prefix, After: *after})
-	if err != nil {
-		return err
-	}
-	for change, err := range changes.All() {
-		if err != nil {
-			return err
-		}
-		e := change.Entry
-		*after = max(*after, e.Revision)
-		if change.Deleted {
-			fmt.Fprintf(out, "%d\t%s\t(deleted)\n", e.Revision, e.Key)
-		} else {
-			fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, e.Key, e.Value)
-		}
-	}
-	return nil
 }

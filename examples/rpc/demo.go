@@ -36,9 +36,16 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 		return err
 	}
 	defer watched.Close()
-	seen, err := watched.Recv() // what there is already; from here on it is told every change
-	if err != nil {
-		return err
+	var seen []*kv.Change
+	for told := false; !told; { // what there is already; from the revision that ends it on it is told every change
+		change, err := watched.Recv()
+		if err != nil {
+			return err
+		}
+		if change.Entry != nil {
+			seen = append(seen, change)
+		}
+		told = change.Revision > 0
 	}
 	for _, line := range [][]string{
 		{"get", "fruit/apple"},
@@ -55,14 +62,15 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	}
 
 	fmt.Fprintln(out, "\nwhat a watch of fruit/ was told meanwhile:")
-	for n := 1; ; n++ {
-		fmt.Fprintf(out, "  %d %s = %q, deleted: %t\n", seen.Entry.Revision, seen.Entry.Key, seen.Entry.Value, seen.Deleted)
-		if n == 4 {
-			break
-		}
-		if seen, err = watched.Recv(); err != nil {
+	for len(seen) < 4 {
+		change, err := watched.Recv()
+		if err != nil {
 			return err
 		}
+		seen = append(seen, change)
+	}
+	for _, c := range seen {
+		fmt.Fprintf(out, "  %d %s = %q, deleted: %t\n", c.Entry.Revision, c.Entry.Key, c.Entry.Value, c.Deleted)
 	}
 
 	fmt.Fprintln(out, "\n$ rpc load --duration 1s")

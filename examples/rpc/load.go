@@ -49,7 +49,7 @@ type tally struct {
 	refused int64                   // rpc.ErrOverloaded
 }
 
-// run loads the server at addr and prints what came of it.
+// run loads the server at addr and prints what came of it, also when ctx ends first.
 func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) error {
 	clients := make([]*rpc.Client, l.connections)
 	for i := range clients {
@@ -69,10 +69,14 @@ func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Wri
 	for i := range l.callers {
 		callers.Go(func() error { return l.call(until, begin.Add(l.duration), clients[i%len(clients)], &t) })
 	}
-	if err := callers.Wait(); err != nil {
+	err := callers.Wait()
+	took := time.Since(begin)
+	if ctx.Err() != nil && t.took.TotalCount() > 0 {
+		err = nil // Ctrl-C: what there is is a result
+	}
+	if err != nil {
 		return err
 	}
-	took := time.Since(begin)
 	at := func(q float64) time.Duration { return time.Duration(t.took.ValueAtQuantile(q)) }
 	fmt.Fprintf(out, "%d calls in %.1f s: %.0f/s; p50 %v, p90 %v, p99 %v, p99.9 %v, longest %v; %d refused\n",
 		t.took.TotalCount(), took.Seconds(), float64(t.took.TotalCount())/took.Seconds(),

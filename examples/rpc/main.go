@@ -9,32 +9,28 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 )
 
-const defaultAddr = "127.0.0.1:7481"
+const (
+	defaultHost = "127.0.0.1"
+	defaultPort = "7481"
+)
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { cli.Main("rpc", run) }
 
 func overview(w io.Writer) {
 	fmt.Fprint(w, `rpc: a key-value store, called over RDMA connections
+
+An address is HOST or HOST:PORT, an IPv6 address with a port [IPV6]:PORT. Ctrl-C ends serve and watch, and load with what it has
+measured, with status 0; everything else with 130. rpc --version tells the build.
 
   rpc [demo]                         a server, and a client that shows what it can do, in one process
   rpc serve                          a server, until Ctrl-C; then it drains
@@ -64,19 +60,9 @@ type settings struct {
 func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	f := flag.NewFlagSet("rpc", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are told once, by main
-	f.StringVar(&s.addr, "addr", defaultAddr, "`ADDR` of the server, HOST:PORT")
+	f.StringVar(&s.addr, "addr", defaultHost, "`HOST[:PORT]` of the server (port "+defaultPort+")")
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	for len(args) > 0 {
-		switch s.command { // its flags are known from here on
-		case "watch":
-			flagOnce(f, "after", func() { f.Uint64Var(&s.after, "after", 0, "changes behind this `REVISION` only") })
-		case "load":
-			flagOnce(f, "callers", func() { s.load.flags(f) })
-		case "serve":
-			flagOnce(f, "drain", func() {
-				f.DurationVar(&s.drain, "drain", 5*time.Second, "how long calls in flight may take to finish at the end")
-			})
-		}
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			overview(out)
 			f.SetOutput(out)
@@ -88,6 +74,7 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 		if args = f.Args(); len(args) > 0 {
 			if s.command == "" {
 				s.command = args[0]
+				s.flags(f)
 			} else {
 				s.args = append(s.args, args[0])
 			}
@@ -98,9 +85,15 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	return s, s.check()
 }
 
-func flagOnce(f *flag.FlagSet, name string, define func()) {
-	if f.Lookup(name) == nil {
-		define()
+// flags are those that only the command has. Behind it they are known.
+func (s *settings) flags(f *flag.FlagSet) {
+	switch s.command {
+	case "watch":
+		f.Uint64Var(&s.after, "after", 0, "changes behind this `REVISION` only")
+	case "load":
+		s.load.flags(f)
+	case "serve":
+		f.DurationVar(&s.drain, "drain", 5*time.Second, "how long calls in flight may take to finish at the end")
 	}
 }
 
@@ -121,9 +114,6 @@ func (s *settings) check() error {
 	case s.command == "watch":
 		most = 1
 	case s.command == "load":
-		if s.load == (load{}) { // no argument followed, so its flags were never parsed
-			s.load.flags(flag.NewFlagSet("", flag.ContinueOnError))
-		}
 		if err := s.load.check(); err != nil {
 			return err
 		}
@@ -133,6 +123,11 @@ func (s *settings) check() error {
 	if n := len(s.args); n < least || n > most {
 		return fmt.Errorf("%d arguments for %s; see rpc --help", n, s.command)
 	}
+	a, err := cli.ParseAddress(s.addr, defaultPort, s.command == "serve")
+	if err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	s.addr = a.String()
 	return s.device.Check()
 }
 
@@ -151,7 +146,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(log, "--", choice)
 	}
-	rt, err := rdma.Open(system, rdma.WithDevice(choice.Driver()), rdma.WithLogger(logger))
+	rt, err := rdma.Open(system, rdma.WithDevice(choice.Driver()), rdma.WithLogger(logger), rdma.WithTimeouts(rdma.Timeouts{Connect: callFor}))
 	if err != nil {
 		return err
 	}
@@ -170,7 +165,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		if len(s.args) > 0 {
 			prefix = s.args[0]
 		}
-		return watch(ctx, rt, s.addr, prefix, s.after, out, log)
+		w := watcher{rt: rt, addr: s.addr, prefix: prefix, after: s.after, out: out, log: log}
+		return w.run(ctx)
 	case "load":
 		return s.load.run(ctx, rt, s.addr, out)
 	}
@@ -194,5 +190,8 @@ func serve(ctx context.Context, rt *rdma.Runtime, addr string, drain time.Durati
 	fmt.Fprintf(log, "-- draining, %d calls in flight\n", srv.InFlight())
 	end, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
-	return srv.Drain(end)
+	if err := srv.Drain(end); err != nil {
+		return fmt.Errorf("calls were cut off that took longer than --drain %v: %w", drain, err)
+	}
+	return nil
 }

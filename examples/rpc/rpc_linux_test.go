@@ -80,7 +80,12 @@ func start(t *testing.T, args ...string) *started {
 // startServer gives a server and where it listens.
 func startServer(t *testing.T, addr string) (*started, string) {
 	t.Helper()
-	p := start(t, "serve", "--addr", addr)
+	return startServerWith(t, "serve", "--addr", addr)
+}
+
+func startServerWith(t *testing.T, args ...string) (*started, string) {
+	t.Helper()
+	p := start(t, args...)
 	p.log.await(t, "\n")
 	_, at, ok := strings.Cut(strings.TrimSpace(p.log.String()), "-- serving on ")
 	if !ok {
@@ -164,10 +169,9 @@ func TestWatchSurvivesItsServer(t *testing.T) {
 	}
 	w.log.await(t, "trying again")
 	startServer(t, at)
-	for _, key := range []string{"w/a", "w/b", "w/c", "w/d"} { // the new store begins anew: its first revisions are known already
-		put(key)
-	}
-	w.out.await(t, "4\tw/d\tv\n")
+	put("w/a") // the new store begins anew, with revisions that the old one had, too
+	w.out.await(t, "1\tw/a\tv\n")
+	w.log.await(t, "another store")
 	if err := w.stop(); err != nil {
 		t.Error(err)
 	}
@@ -207,6 +211,11 @@ func TestWrongCommandLines(t *testing.T) {
 		"load --reads 101":     "percentage",
 		"get a --callers 3":    "not defined: -callers",
 		"get a --device cloud": "cloud",
+
+		"get a --addr 127.0.0.1:0":     "port 0: nobody can be reached there",
+		"get a --addr 127.0.0.1:99999": "ports are 0 to 65535",
+		"serve --addr [::1":            "the bracket is not closed",
+		"watch --addr ::1:x":           "one with a port is written [IPV6]:PORT",
 	} {
 		args := strings.Fields(line)
 		if args[0] == "cas" {

@@ -50,20 +50,27 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 			case <-ctx.Done():
 			}
 		}()
-		after := q.After
-		if after == 0 {
-			var err error
-			if after, err = snapshot(s, q.Prefix, out); err != nil {
+		if s.knows(q.Epoch, q.After) {
+			if err := out.Send(&kv.Change{Epoch: s.epoch, Revision: q.After}); err != nil {
 				return err
 			}
+			return s.watch(ctx, q.Prefix, q.After, out.Send)
+		}
+		if err := out.Send(&kv.Change{Epoch: s.epoch, Anew: true}); err != nil {
+			return err
+		}
+		after, err := snapshot(s, q.Prefix, out)
+		if err != nil {
+			return err
 		}
 		return s.watch(ctx, q.Prefix, after, out.Send)
 	})
 	return srv
 }
 
-// snapshot sends what there is, and gives the revision behind which the changes go on. An entry that changes between two pages may be
-// sent as it was and as it became: a change of it follows.
+// snapshot sends what there is, and gives the revision behind which the changes go on. It tells it last: a watcher that is cut off
+// before that has not seen everything up to any revision. An entry that changes between two pages may be sent as it was and as it
+// became: a change of it follows.
 func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uint64, err error) {
 	page := s.list(prefix, "", 0)
 	revision = page.Revision
@@ -76,7 +83,7 @@ func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uin
 			last = e.Key
 		}
 		if !page.More {
-			return revision, nil
+			return revision, out.Send(&kv.Change{Revision: revision})
 		}
 		page = s.list(prefix, last, 0)
 	}

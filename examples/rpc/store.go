@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync"
 
@@ -23,6 +24,8 @@ const (
 // store is keys and values, each with the revision of the store that its last change made. What it hands out is never changed again,
 // so that it can be sent without a copy. Any goroutine.
 type store struct {
+	epoch uint64 // tells its revisions from those of the store that a server had before; never 0
+
 	mu       sync.Mutex
 	entries  *btree.BTreeG[*kv.Entry]
 	revision uint64
@@ -32,6 +35,7 @@ type store struct {
 
 func newStore() *store {
 	return &store{
+		epoch:   rand.Uint64() | 1,
 		entries: btree.NewG(32, func(a, b *kv.Entry) bool { return a.Key < b.Key }),
 		changed: make(chan struct{}),
 	}
@@ -74,7 +78,7 @@ func (s *store) set(key string, value []byte) (uint64, error) {
 		return 0, kv.ErrFull
 	}
 	s.entries.ReplaceOrInsert(e)
-	s.record(&kv.Change{Entry: e})
+	s.record(&kv.Change{Entry: e, Revision: e.Revision})
 	return s.revision, nil
 }
 
@@ -84,7 +88,8 @@ func (s *store) remove(key string) (revision uint64, err error) {
 	if _, ok := s.entries.Delete(&kv.Entry{Key: key}); !ok {
 		return 0, kv.ErrNotFound
 	}
-	s.record(&kv.Change{Entry: &kv.Entry{Key: key, Revision: s.revision + 1}, Deleted: true})
+	e := &kv.Entry{Key: key, Revision: s.revision + 1}
+	s.record(&kv.Change{Entry: e, Revision: e.Revision, Deleted: true})
 	return s.revision, nil
 }
 
@@ -121,6 +126,14 @@ func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 		return true
 	})
 	return page
+}
+
+// knows reports whether a watcher that has seen this store, or does not know which, up to a
+// revision can go on behind it.
+func (s *store) knows(epoch, revision uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return revision > 0 && revision <= s.revision && (epoch == 0 || epoch == s.epoch)
 }
 
 // watch calls tell for every change of a key with the prefix and a revision greater than after, in order, until ctx ends or tell

@@ -42,6 +42,7 @@ func TestStatus(t *testing.T) {
 		"well":                       {gives(nil), false, 0, ""},
 		"help":                       {gives(flag.ErrHelp), false, 0, ""},
 		"an error":                   {gives(errors.New("nobody listens")), false, 1, "tool: nobody listens\n"},
+		"an error with the name":     {gives(errors.New("tool: no")), false, 1, "tool: no\n"},
 		"cancelled by somebody else": {gives(context.Canceled), false, 1, "tool: context canceled\n"},
 		"Ctrl-C":                     {until, true, 130, "tool: interrupted\n"},
 		"Ctrl-C, with more to say":   {gives(fmt.Errorf("%w after 3 of 5", ErrInterrupted)), true, 130, "tool: interrupted after 3 of 5\n"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -55,11 +56,16 @@ func Execute(ctx context.Context, name string, args []string, stdout, stderr io.
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = ErrInterrupted
 	default:
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		tell(stderr, name, err)
 		return failed
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	tell(stderr, name, err)
 	return interrupted
+}
+
+// tell puts the command's name before an error, once.
+func tell(stderr io.Writer, name string, err error) {
+	fmt.Fprintf(stderr, "%s: %s\n", name, strings.TrimPrefix(err.Error(), name+": "))
 }
 
 // output is a standard output that ends the run when it takes nothing more, such as that of a disk

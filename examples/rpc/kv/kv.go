@@ -17,8 +17,10 @@ var (
 	Delete = rpc.NewMethod[DeleteRequest, DeleteReply]("kv.Delete")
 	// List gives a page of entries in the order of their keys.
 	List = rpc.NewMethod[ListRequest, ListReply]("kv.List", rpc.Idempotent())
-	// Watch streams the changes of a prefix, beginning with what there is, or behind a revision. ErrCompacted: the caller is too far
-	// behind, and begins again.
+	// Watch streams the changes of a prefix, beginning with what there is, or behind a revision. A
+	// watcher whose revision is another store's, of another epoch, gets what there is. It may go on
+	// behind a revision when it has seen the Change that tells it: in the middle of what there is
+	// none does. ErrCompacted: the caller is too far behind, and begins again.
 	Watch = rpc.NewStream[WatchRequest, Change]("kv.Watch")
 )
 

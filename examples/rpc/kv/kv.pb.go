@@ -586,6 +586,7 @@ type WatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	After         uint64                 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"` // changes of a greater revision; 0: what there is now, then every change
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the store that after is a revision of; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -634,10 +635,25 @@ func (x *WatchRequest) GetAfter() uint64 {
 	return 0
 }
 
+func (x *WatchRequest) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+// Change is a change, or what there is already, or, without an entry, something about the watch.
 type Change struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entry         *Entry                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"` // of a deleted key without a value
-	Deleted       bool                   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Entry   *Entry                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"` // of a deleted key without a value
+	Deleted bool                   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// The watcher has seen everything up to this revision, and may go on behind it. 0: not yet.
+	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The first message has no entry. It names the store: revisions count within an epoch.
+	Epoch uint64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Of the first message: what follows is all there is, whatever the watcher has seen before. A
+	// message without an entry ends it: the one with a revision, if the store has any.
+	Anew          bool `protobuf:"varint,5,opt,name=anew,proto3" json:"anew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +702,27 @@ func (x *Change) GetDeleted() bool {
 	return false
 }
 
+func (x *Change) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Change) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Change) GetAnew() bool {
+	if x != nil {
+		return x.Anew
+	}
+	return false
+}
+
 var File_examples_rpc_kv_kv_proto protoreflect.FileDescriptor
 
 const file_examples_rpc_kv_kv_proto_rawDesc = "" +
@@ -723,13 +760,17 @@ const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"\tListReply\x125\n" +
 	"\aentries\x18\x01 \x03(\v2\x1b.rdmactor.examples.kv.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x04R\brevision\"<\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"R\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x04R\x05after\"U\n" +
+	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"\x9b\x01\n" +
 	"\x06Change\x121\n" +
 	"\x05entry\x18\x01 \x01(\v2\x1b.rdmactor.examples.kv.EntryR\x05entry\x12\x18\n" +
-	"\adeleted\x18\x02 \x01(\bR\adeletedB.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
+	"\adeleted\x18\x02 \x01(\bR\adeleted\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04anew\x18\x05 \x01(\bR\x04anewB.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
 
 var (
 	file_examples_rpc_kv_kv_proto_rawDescOnce sync.Once

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/examples/rpc/kv"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// watcher prints what a prefix has, and every change, over one connection after the other.
+type watcher struct {
+	rt       *rdma.Runtime
+	addr     string
+	prefix   string
+	out, log io.Writer
+
+	// Where it goes on. after moves when everything up to it was printed, which is not so in the middle of a snapshot.
+	epoch, after uint64
+}
+
+// redialAfter is the pause between two attempts to reach a server that has gone.
+const redialAfter = 200 * time.Millisecond
+
+// run goes on until ctx ends, or no other attempt can do better. A server that is away, or does not answer, is asked again until it is
+// there; one that has begun anew is asked for everything.
+func (w *watcher) run(ctx context.Context) error {
+	told := ""
+	for {
+		err := w.follow(ctx, func() { told = "" })
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, kv.ErrCompacted):
+			fmt.Fprintln(w.log, "--", rdma.Brief(err), "- beginning again")
+			w.after = 0
+			continue
+		case hopeless(err):
+			return err
+		}
+		if why := rdma.Brief(err); why != told {
+			told = why
+			fmt.Fprintln(w.log, "--", why, "- trying again")
+		}
+		select {
+		case <-time.After(redialAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hopeless is an error that another attempt would end with, too.
+func hopeless(err error) bool {
+	for _, e := range []error{rpc.ErrForeignPeer, rpc.ErrVersion, rpc.ErrUnknownMethod, rpc.ErrBadMessage} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var f rdma.Failure
+	return errors.As(err, &f) && reconnect.Permanent(f)
+}
+
+// follow watches over one connection. It calls connected when there is one.
+func (w *watcher) follow(ctx context.Context, connected func()) error {
+	c, err := dial(ctx, w.rt, w.addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	changes, err := rpc.Open(ctx, c, kv.Watch, &kv.WatchRequest{Prefix: w.prefix, After: w.after, Epoch: w.epoch})
+	if err != nil {
+		return err
+	}
+	for change, err := range changes.All() {
+		if err != nil {
+			return err
+		}
+		if change.Epoch != 0 {
+			connected()
+			w.began(change)
+		}
+		if change.Entry != nil {
+			w.print(change)
+		}
+		w.after = max(w.after, change.Revision)
+	}
+	return nil
+}
+
+// began takes the first message of a watch.
+func (w *watcher) began(change *kv.Change) {
+	if change.Anew {
+		if w.after > 0 && w.epoch != 0 && change.Epoch != w.epoch {
+			fmt.Fprintln(w.log, "-- another store: what it has follows")
+		}
+		w.after = 0
+	}
+	w.epoch = change.Epoch
+}
+
+func (w *watcher) print(change *kv.Change) {
+	e := change.Entry
+	if change.Deleted {
+		fmt.Fprintf(w.out, "%d\t%s\t(deleted)\n", e.Revision, e.Key)
+		return
+	}
+	fmt.Fprintf(w.out, "%d\t%s\t%s\n", e.Revision, e.Key, e.Value)
+}
