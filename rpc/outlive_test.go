@@ -137,6 +137,7 @@ func TestDrainDuringASetUp(t *testing.T) {
 			r.t.Error(err)
 		}
 		r.t.Log("it took ", r.Elapsed()-begin)
+		actortest.Next[*rdma.Rejected](p)
 	})
 }
 
@@ -152,6 +153,7 @@ func TestAcceptFails(t *testing.T) {
 			r.Advance(2500 * time.Millisecond)
 			r.RunOut(0)
 			r.Advance(10 * time.Minute)
+			actortest.Next[*rdma.Unreachable](p)
 			for _, c := range r.s.connections() {
 				if c.limit == 0 {
 					r.t.Error("a connection that has failed is counted")

@@ -47,17 +47,26 @@
 // What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal with what happened instead.
 // Malformed addresses panic.
 //
-// What is wrong with the code under test, and is survived, fails the test as well, for a server that
-// is restarted after each request says as little as one that has to be silent: a panic or a
-// runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each with
-// its stack. [World.ExpectPanic] says that one has to come. Nothing takes long in virtual time, so
-// what holds a loop for more than a second fails the test, too, with the actor, the type of its
-// message, the stack, and how long the loop stood still; [OnStall] is for tests of that. FailNow and Skip belong to the test's
-// goroutine: in an actor they are such a Goexit, and elsewhere a Skip is an error of its own.
+// What is wrong with the code under test, and is survived, fails the test as well, for a server
+// that is restarted after each request says as little as one that has to be silent: a panic or a
+// runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each
+// with its stack. [World.ExpectPanic] says that one has to come. Nothing takes long in virtual
+// time, so what holds a loop for more than a second fails the test, too, with the actor, the type
+// of its message, the stack, and how long the loop stood still; [OnStall] is for tests of that.
+// FailNow and Skip belong to the test's goroutine: in an actor they are such a Goexit, and
+// elsewhere a Skip is an error of its own.
 //
-// So does what the test has asked for and not got: a panic that was expected, and a [Fault] that has
-// never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional says that one
-// need not happen. Delay and Reorder are no faults, and need not meet anything.
+// So does what the test has asked for and not got: a panic that was expected, and a [Fault] that
+// has never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional says
+// that one need not happen. Delay and Reorder are no faults, and need not meet anything. A Probe
+// that was told of a failure ([rdma.Failure]) which Next has not returned fails the test at its
+// end, for it may have gone another way than it was meant to; [Probe.Ignore] says that it does not
+// matter.
+//
+// A test that waits for ever ends the program with a panic that says where it waits, what every
+// other goroutine does, what Probes have not read and what identifiers there are: when for a day
+// of virtual time nothing was asked of the World or a Probe. So does a World that is used after
+// its end.
 //
 // # Limitations
 //
@@ -75,5 +84,8 @@
 // Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test program, as synctest has it, after
 // it was named. Runtimes have one loop each, unless WithLoops says otherwise. A panic that code of
 // the test's recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc
-// client: that is the error of its call.
+// client: that is the error of its call. A runtime.Goexit in an actor with Proto.Actor's own mailbox
+// is not seen either, and stops that actor (after FailNow the test has failed already). Time stands
+// still, and so go test's time-out ends it all, while a goroutine waits for a sync.Mutex, for a
+// system call, or for a channel from outside; and time never ends in a loop around Advance.
 package actortest

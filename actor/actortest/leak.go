@@ -16,7 +16,9 @@ import (
 // end shuts everything down, and looks for what is left, if the test function has returned.
 func (w *World) end() {
 	w.Wait()
-	missed := w.missed() // what is shut down speaks once more
+	missed := append(w.missed(), w.unheard()...) // what is shut down speaks once more
+	w.over.Store(true)
+	w.hang.Stop()
 	for _, p := range w.probes {
 		p.end()
 	}
@@ -48,7 +50,8 @@ func (w *World) held() (left []string, messages int) {
 		rt := m.rt
 		n, ok := ask(rt.Held)
 		if n > 0 {
-			w.Advance(Patience)
+			time.Sleep(Patience)
+			synctest.Wait()
 			n, ok = ask(rt.Held)
 		}
 		switch {
@@ -97,7 +100,8 @@ func (w *World) shutdown() (left []string) {
 		w.sys.Root.Stop(p.pid)
 	}
 	w.sys.Shutdown()
-	w.Advance(2 * deadLetterTick)
+	time.Sleep(2 * deadLetterTick)
+	synctest.Wait()
 	return left
 }
 

@@ -80,7 +80,7 @@ var wrongs = map[string]wrong{
 			actortest.Next[*rdma.Listening](p)
 			actortest.Next[*rdma.ConnectRequest](p)
 		},
-		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; identifiers:", "listening for 1m0s, 10.0.0.1:7471", `time=0s level=DEBUG msg="rdma: listening"`},
+		[]string{"Next: nothing came within 1m0s, want *rdma.ConnectRequest; probes:\n", ": 0 unread", "identifiers:\n", "listening for 1m0s, 10.0.0.1:7471", `time=0s level=DEBUG msg="rdma: listening"`},
 		"",
 	},
 	"noise": {

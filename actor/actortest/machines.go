@@ -2,6 +2,7 @@ package actortest
 
 import (
 	"sync/atomic"
+	"testing/synctest"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
@@ -117,7 +118,7 @@ func (w *World) release() {
 	for _, m := range w.machines {
 		m.host.Thaw()
 		m.host.Unwind()
-		w.Wait()
+		synctest.Wait()
 		m.still.Store(false)
 	}
 }

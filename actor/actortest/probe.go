@@ -3,7 +3,6 @@ package actortest
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -27,6 +26,8 @@ type Probe struct {
 	mu      sync.Mutex
 	queue   []message
 	discard bool // the test is over
+
+	ignores bool // its failures need not be read; the test's goroutine's
 }
 
 // message is a message with its sender.
@@ -37,6 +38,7 @@ type message struct {
 
 // Probe spawns a Probe. It is stopped at the end; System().Root.Stop ends it before.
 func (w *World) Probe() *Probe {
+	w.use(0)
 	p := &Probe{w: w, arrived: make(chan struct{}, 1)}
 	p.pid = w.sys.Root.Spawn(actor.PropsFromFunc(p.receive, w.rt.OnLoop()))
 	w.probes = append(w.probes, p)
@@ -85,7 +87,7 @@ func Next[T any](p *Probe) T {
 	p.release()
 	want := typeName(reflect.TypeFor[T]())
 	if !p.await(Patience) {
-		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; identifiers:%s", Patience, want, p.w.identifiers())
+		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; probes:%s\nidentifiers:%s", Patience, want, p.w.told(), p.w.identifiers())
 	}
 	p.mu.Lock()
 	p.last = p.queue[0]
@@ -113,6 +115,7 @@ func (p *Probe) Silent(d time.Duration) {
 
 // await waits until there is a message, and whatever comes with it has happened. Not ok: d has passed.
 func (p *Probe) await(d time.Duration) (ok bool) {
+	p.w.use(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -157,19 +160,23 @@ func (p *Probe) end() {
 
 // behind tells what waits after a message that was not wanted.
 func (p *Probe) behind() string {
-	const most = 8
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []string
-	for i, m := range p.queue {
-		if i == most {
-			all = append(all, fmt.Sprintf("\n\tand %d more", len(p.queue)-most))
-			break
-		}
-		all = append(all, "\n\t"+m.String())
-	}
-	if len(all) == 0 {
+	if len(p.queue) == 0 {
 		return ""
 	}
-	return "; behind it:" + strings.Join(all, "")
+	return "; behind it:" + list(p.queue)
+}
+
+// list shows the first messages, a line each.
+func list(queue []message) string {
+	const most = 8
+	s := ""
+	for i, m := range queue {
+		if i == most {
+			return s + fmt.Sprintf("\n\tand %d more", len(queue)-most)
+		}
+		s += "\n\t" + m.String()
+	}
+	return s
 }

@@ -106,6 +106,7 @@ func newWorld(t *testing.T, cfg config) *World {
 		}),
 		actor.WithDeadLetterThrottleInterval(deadLetterTick),
 	)
+	w.hang = time.AfterFunc(forEver, w.hangs)
 	w.sys.EventStream.Subscribe(w.published)
 	w.rt = w.open("", "mem0", "10.0.0.1/24")
 	return w

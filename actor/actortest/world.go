@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,9 @@ type World struct {
 	t        *testing.T
 	cfg      config
 	start    time.Time
-	finished bool // the test function has returned
+	finished bool        // the test function has returned
+	over     atomic.Bool // nothing may be asked for any more
+	hang     *time.Timer
 
 	sys      *actor.ActorSystem
 	fabric   *cmidtest.Fabric
@@ -45,6 +48,7 @@ func (w *World) Runtime() *rdma.Runtime { return w.rt }
 
 // CreateID is Runtime's.
 func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
+	w.use(0)
 	return w.rt.CreateID(owner, opts...)
 }
 
@@ -53,6 +57,7 @@ func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
 // and addresses that are taken panic; those of a machine that has crashed are free again.
 func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
 	w.t.Helper()
+	w.use(0)
 	return w.open(device, device, addrs...)
 }
 
@@ -63,10 +68,14 @@ func (w *World) Now() time.Time { return time.Now() }
 func (w *World) Elapsed() time.Duration { return time.Since(w.start) }
 
 // Wait lets everything happen that can happen without time passing.
-func (w *World) Wait() { synctest.Wait() }
+func (w *World) Wait() {
+	w.use(0)
+	synctest.Wait()
+}
 
 // Advance lets d pass, and everything happen that can happen by then.
 func (w *World) Advance(d time.Duration) {
+	w.use(d)
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -90,7 +99,7 @@ var identifier = regexp.MustCompile(`^rdma\$[^/]+/id-[0-9]+$`)
 // find finds an identifier that is not gone.
 func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
 	w.t.Helper()
-	synctest.Wait()
+	w.Wait()
 	for _, i := range w.inspect() {
 		if i.PID.Equal(id) {
 			return i, true
@@ -100,25 +109,38 @@ func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
 }
 
 // inspect is Inspect on all machines.
-func (w *World) inspect() (all []rdma.IDInfo) {
+func (w *World) inspect() []rdma.IDInfo {
 	w.t.Helper()
+	all, ok := w.infos()
+	if !ok {
+		w.t.Fatalf("actortest: there is %s", blocked())
+	}
+	return all
+}
+
+// infos is inspect for any goroutine. Not ok: a loop does not answer.
+func (w *World) infos() (all []rdma.IDInfo, ok bool) {
 	for _, m := range w.machines {
 		if m.still.Load() {
 			continue
 		}
 		infos, ok := ask(m.rt.Inspect)
 		if !ok {
-			w.t.Fatalf("actortest: there is %s", blocked())
+			return nil, false
 		}
 		all = append(all, infos...)
 	}
-	return all
+	return all, true
 }
 
 // identifiers tells of all that exist, for failures.
 func (w *World) identifiers() string {
+	infos, ok := w.infos()
+	if !ok {
+		return " there is " + blocked()
+	}
 	var all []string
-	for _, i := range w.inspect() {
+	for _, i := range infos {
 		s := fmt.Sprintf("\n\t%s: id %d, %v for %v, %v -> %v", i.PID.Id, i.ID, i.State, i.InState, i.Local, i.Peer)
 		if i.Waiting != "" {
 			s += ", " + i.Waiting + " waits for its answer"
