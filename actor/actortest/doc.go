@@ -81,11 +81,12 @@
 // s: use Cut. A Send that was not answered when DestroyID came may be told as SendFailed, although
 // it arrived. Devices can be removed. Errors have the same errnos, and fewer words.
 //
-// Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test program, as synctest has it, after
-// it was named. Runtimes have one loop each, unless WithLoops says otherwise. A panic that code of
-// the test's recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc
-// client: that is the error of its call. A runtime.Goexit in an actor with Proto.Actor's own mailbox
-// is not seen either, and stops that actor (after FailNow the test has failed already). Time stands
-// still, and so go test's time-out ends it all, while a goroutine waits for a sync.Mutex, for a
-// system call, or for a channel from outside; and time never ends in a loop around Advance.
+// Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test
+// program, as synctest has it, after it was named. Runtimes have one loop each, unless WithLoops
+// says otherwise. A panic that code of the test's recovers by itself is not seen, nor is one in a
+// codec or an interceptor of an rpc client: that is the error of its call. A runtime.Goexit in an
+// actor with Proto.Actor's own mailbox is not seen either, and stops that actor (after FailNow the
+// test has failed already). Time stands still, and so go test's time-out ends it all, while a
+// goroutine waits for a sync.Mutex, for a system call, or for a channel from outside; and time
+// never ends in a loop around Advance.
 package actortest

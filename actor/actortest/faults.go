@@ -26,9 +26,9 @@ const (
 	MsgAck  = cmidtest.MsgAck  // its acknowledgement
 )
 
-// Fault is something that a test wants to go wrong. One that has never happened fails the test, which
-// has not tested what it says: a Drop of messages that this kind of device does not send, a Silence
-// of an address that nobody uses. Optional says that it need not happen:
+// Fault is something that a test wants to go wrong. One that has never happened fails the test,
+// which has not tested what it says: a Drop of messages that this kind of device does not send, a
+// Silence of an address that nobody uses. Optional says that it need not happen:
 //
 //	w.Drop(actortest.MsgSend, 3).Optional()
 type Fault = cmidtest.Fault

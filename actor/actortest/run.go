@@ -47,7 +47,8 @@ func RuntimeOptions(opts ...rdma.Option) Option {
 
 // OnPanic has fn told of whatever panics or calls runtime.Goexit: actors, what loops call, rpc
 // handlers. Then that does not fail the test, and ExpectPanic means nothing. fn is called where it
-// happens, on any goroutine; a Goexit is told by each whom it passes, such as an actor and its loop.
+// happens, on any goroutine; a Goexit is told by each whom it passes, such as an actor and its
+// loop.
 func OnPanic(fn func(eventloop.Panic)) Option { return func(c *config) { c.onPanic = fn } }
 
 // Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the runtime show the time since test
