@@ -37,6 +37,12 @@ type process struct {
 
 func start(t *testing.T, name string, args ...string) *process {
 	t.Helper()
+	return startTo(t, nil, name, args...)
+}
+
+// startTo has standard output elsewhere, if stdout says where.
+func startTo(t *testing.T, stdout *os.File, name string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, name: name, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 4096)}
 	p.cmd.Env = append(os.Environ(), asChat+"=1")
 	var err error
@@ -48,6 +54,9 @@ func start(t *testing.T, name string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = in, in
+	if stdout != nil {
+		p.cmd.Stdout = stdout
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +195,7 @@ func TestPipe(t *testing.T) {
 	start(t, "host", "serve", "--addr", addr).want("hosting on", "it listens")
 	ear := start(t, "ear", "join", addr, "--nick", "ear")
 	ear.want("you are ear", "connected")
-	const n = 2000
+	const n = 1000 // no more than a backlog holds, whatever else the machine does
 	mouth := start(t, "mouth", "join", addr, "--nick", "mouth")
 	for range n {
 		mouth.say("one line in")
@@ -215,6 +224,45 @@ func TestFlagsAroundTheAddress(t *testing.T) {
 	p.want("you are z in q", "flags before and behind the address")
 }
 
+func TestHostOnAnyPort(t *testing.T) {
+	p := start(t, "chat", "--addr", "127.0.0.1:0", "--nick", "z")
+	p.want("hosting on 127.0.0.1:", "the port that was chosen is told")
+	p.want("you are z in lobby", "and is the one that is joined")
+}
+
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	host := start(t, "host", "serve", "127.0.0.1:0")
+	told := host.want("join with: chat join ", "it listens")
+	addr := told[strings.LastIndex(told, " ")+1:]
+	for name, args := range map[string][]string{"chat": {"join", addr, "--nick", "x"}, "help": {"--help"}} {
+		t.Run(name, func(t *testing.T) {
+			p := startTo(t, full, "chat", args...)
+			p.want("no space left on device", "what nobody could read is an error")
+			p.exit(1, "an error")
+		})
+	}
+}
+
+func TestClosedPipe(t *testing.T) {
+	host := start(t, "host", "serve", "127.0.0.1:0")
+	told := host.want("join with: chat join ", "it listens")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	p := startTo(t, w, "chat", "join", told[strings.LastIndex(told, " ")+1:], "--nick", "x")
+	if rest := p.exit(-1, "the signal that ends whoever writes into a closed pipe"); len(rest) > 1 {
+		t.Errorf("it has more to say than that it is connected: %q", rest)
+	}
+}
+
 func TestDeviceByAddress(t *testing.T) {
 	host := start(t, "host", "serve", "127.0.0.1:0", "--device", "auto")
 	host.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is told")
@@ -238,6 +286,7 @@ func TestReadableErrors(t *testing.T) {
 		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
 		"bad command":  {[]string{"dance"}, "unknown command"},
 		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},
+		"port 0":       {[]string{"join", "127.0.0.1:0", "--nick", "x"}, "port 0 cannot be joined"},
 		"bad service":  {[]string{"join", "127.0.0.1:bar", "--nick", "x"}, "service not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,10 +12,14 @@ import (
 )
 
 const (
-	dialFor     = 5 * time.Second
+	dialFor     = 5 * time.Second // and as long for the server's answer to the hello
 	redialFirst = 250 * time.Millisecond
 	redialMost  = 10 * time.Second
 	closeFor    = 5 * time.Second
+	// leaveFor is how long what a person has typed may still be sent when they leave.
+	leaveFor = 2 * time.Second
+	// pipeFor is how long a pipe's lines may wait for a server that takes none.
+	pipeFor = 10 * time.Second
 	// ahead is how many of the user's lines may be waiting, typed while the server is away or slow.
 	ahead = 64
 )
@@ -28,8 +32,8 @@ const helpText = `/help              this text
 /msg NAME TEXT     a private message
 /quit              leave (so do Ctrl-C and Ctrl-D)`
 
-// client is the actor that keeps one connection to the server alive: it connects, talks, and when the server goes away it tries
-// again. It may block (the console does), so it runs off the loop.
+// client is the actor that keeps one connection to the server alive: it connects, talks, and when
+// the server goes away it tries again. It may block (the console does), so it runs off the loop.
 type client struct {
 	rt     *rdma.Runtime
 	server string
@@ -39,9 +43,12 @@ type client struct {
 	ended  chan<- error    // gets the outcome, once
 
 	id      *actor.PID // the identifier of the present attempt
-	up      bool       // connected
-	been    bool       // was connected before
+	up      bool       // connected, and let in
+	been    bool       // was let in before
+	going   bool       // the present attempt is being ended
 	quits   bool       // the user is leaving
+	now     bool       // and does not wait long
+	failed  error      // what has gone wrong with that
 	backoff time.Duration
 	waiting []line // not yet sent
 	sent    []line // handed to the connection; Sent and SendFailed come back in this order
@@ -49,11 +56,21 @@ type client struct {
 	told    string // the reason that was shown last
 }
 
-// The messages of the program to the client.
+// The messages to the client, of the program and of its own.
 type (
-	typed  struct{ text string }
+	typed struct{ text string }
+	// quit leaves: at the end of a pipe when all is sent, or now, as a person does.
+	quit struct {
+		now bool
+		why error // nil: the user has wanted it
+	}
 	redial struct{}
-	quit   struct{ now bool } // now: do not wait for a connection that is being made
+	// giveUp ends an attempt that waits for the server in vain: to be let in, or, when it is up,
+	// with lines of somebody who is leaving.
+	giveUp struct {
+		id *actor.PID
+		up bool
+	}
 )
 
 // Receive handles the user's lines and the connection's events.
@@ -64,11 +81,14 @@ func (c *client) Receive(ctx actor.Context) {
 	case *typed:
 		c.typed(ctx, m.text)
 	case *quit:
-		c.quit(ctx, m.now)
+		c.quit(ctx, m)
+	case *giveUp:
+		c.giveUp(ctx, m)
 	case *rdma.Established:
-		c.established(ctx)
+		ctx.Request(c.id, rdma.NewSend(c.hello.encode()))
+		rdma.After(ctx, dialFor, &giveUp{c.id, false})
 	case *rdma.Received:
-		c.received(m)
+		c.received(ctx, m)
 	case *rdma.Sent:
 		c.sent = c.sent[1:]
 		<-c.tokens
@@ -83,17 +103,14 @@ func (c *client) Receive(ctx actor.Context) {
 			c.reason = fmt.Errorf("%s says: %s", c.server, clean(string(m.PrivateData)))
 		}
 	case *rdma.Disconnected:
-		c.reason = fmt.Errorf("%s has closed the connection", c.server)
-		if m.Err != nil {
-			c.reason = fmt.Errorf("%s is lost: %w", c.server, m.Err)
-		}
+		c.disconnected(m)
 	case *rdma.Closed:
 		c.closed(ctx, m)
 	case rdma.Failure:
-		c.reason = c.because(m)
-		if c.id != nil { // not every failure costs the identifier; the next attempt has one of its own
-			ctx.Request(c.id, &rdma.DestroyID{})
+		if c.reason == nil {
+			c.reason = c.because(m)
 		}
+		c.destroy(ctx) // not every failure costs the identifier; each attempt has its own
 	}
 }
 
@@ -101,9 +118,28 @@ func (c *client) dial(ctx actor.Context) {
 	if c.quits {
 		return
 	}
-	c.reason = nil
+	c.reason, c.going = nil, false
 	c.id = c.rt.CreateID(ctx.Self())
-	ctx.Request(c.id, &rdma.Dial{Addr: c.server, Timeout: dialFor, PrivateData: c.hello.encode()})
+	ctx.Request(c.id, &rdma.Dial{Addr: c.server, Timeout: dialFor, PrivateData: []byte(version)})
+}
+
+func (c *client) giveUp(ctx actor.Context, m *giveUp) {
+	if c.id == nil || !c.id.Equal(m.id) || c.up != m.up {
+		return
+	}
+	c.reason = fmt.Errorf("%s does not answer", c.server)
+	if c.up {
+		c.reason = fmt.Errorf("%s does not take what is sent", c.server)
+	}
+	c.destroy(ctx)
+}
+
+// destroy ends the present attempt, once. Closed follows.
+func (c *client) destroy(ctx actor.Context) {
+	if c.id != nil && !c.going {
+		c.going = true
+		ctx.Request(c.id, &rdma.DestroyID{})
+	}
 }
 
 // because is a failure's cause. The whole story, with states and history, is for --debug.
@@ -118,14 +154,17 @@ func (c *client) because(f rdma.Failure) error {
 	return fmt.Errorf("%s: %w", c.server, cause)
 }
 
-func (c *client) established(ctx actor.Context) {
-	c.up, c.backoff, c.told = true, 0, ""
+// welcome follows the server's answer to the hello.
+func (c *client) welcome(ctx actor.Context) {
 	if c.been {
 		c.con.Status("connected again")
 	} else {
 		c.con.Status("connected to " + c.server)
 	}
-	c.been = true
+	c.up, c.been, c.backoff, c.told = true, true, 0, ""
+	if c.quits {
+		c.leaveSoon(ctx)
+	}
 	c.flush(ctx)
 	c.finish(ctx)
 }
@@ -137,7 +176,7 @@ func (c *client) typed(ctx actor.Context, text string) {
 		c.con.Status(local)
 	}
 	switch {
-	case l.Type == "":
+	case l.Type == "" || c.quits:
 		<-c.tokens
 		return
 	case !c.up && c.been && (l.Type == "nick" || l.Type == "room"): // perhaps why the server does not let us in again
@@ -157,12 +196,13 @@ func (c *client) rename(l line) {
 	if l.Type == "room" {
 		what, field, limit = "room", &c.hello.room, maxRoom
 	}
-	if err := checkName(what, l.Text, limit); err != nil {
+	name, err := checkName(what, l.Text, limit)
+	if err != nil {
 		c.con.Status(err.Error())
 		return
 	}
-	*field = l.Text
-	c.con.Status(fmt.Sprintf("the %s will be %s", what, l.Text))
+	*field = name
+	c.con.Status(fmt.Sprintf("the %s will be %s", what, name))
 }
 
 // parse makes a request of what was typed, or a text for the user.
@@ -213,10 +253,11 @@ func (c *client) flush(ctx actor.Context) {
 	c.waiting = nil
 }
 
-// sendFailed keeps the lines for the next time.
+// sendFailed keeps the lines for the next time. A hello is none of them.
 func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
-	l := c.sent[:m.Sends]
-	c.sent = c.sent[m.Sends:]
+	n := min(m.Sends, len(c.sent))
+	l := c.sent[:n]
+	c.sent = c.sent[n:]
 	if errors.Is(m, rdma.ErrTooLarge) {
 		c.con.Status("that line is too long")
 		<-c.tokens
@@ -227,7 +268,7 @@ func (c *client) sendFailed(ctx actor.Context, m *rdma.SendFailed) {
 }
 
 // received shows a line.
-func (c *client) received(m *rdma.Received) {
+func (c *client) received(ctx actor.Context, m *rdma.Received) {
 	l, err := decode(m.Data)
 	if err != nil {
 		c.con.Status(err.Error())
@@ -239,30 +280,56 @@ func (c *client) received(m *rdma.Received) {
 	}
 	switch l.Type {
 	case "say":
-		c.con.Print(fmt.Sprintf("%s[%s] %s: %s", past, l.Room, l.From, l.Text))
+		c.print(ctx, fmt.Sprintf("%s[%s] %s: %s", past, l.Room, l.From, l.Text))
 	case "private":
-		c.con.Print(fmt.Sprintf("(private) %s: %s", l.From, l.Text))
+		c.print(ctx, fmt.Sprintf("(private) %s: %s", l.From, l.Text))
 	case "notice":
-		c.con.Print("* " + l.Text)
+		c.print(ctx, "* "+l.Text)
 	case "you": // a new name or room is kept for the next dial
 		c.hello = hello{nick: l.From, room: l.Room}
+		if !c.up {
+			c.welcome(ctx)
+		}
+	case "refused":
+		c.reason = fmt.Errorf("%s says: %s", c.server, l.Text)
+	}
+}
+
+// print shows a line of the chat. Who cannot see it any more is leaving.
+func (c *client) print(ctx actor.Context, s string) {
+	if err := c.con.Print(s); err != nil {
+		c.quit(ctx, &quit{now: true, why: err})
+	}
+}
+
+func (c *client) disconnected(m *rdma.Disconnected) {
+	switch {
+	case m.Err != nil:
+		c.reason = fmt.Errorf("%s is lost: %w", c.server, m.Err)
+	case c.reason == nil:
+		c.reason = fmt.Errorf("%s has closed the connection", c.server)
 	}
 }
 
 // closed ends the program or tries again.
 func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 	c.up, c.id = false, nil
-	if m.Unknown > 0 && !c.quits {
-		c.con.Status(plural(int(m.Unknown), "line") + " may not have arrived")
-	}
 	if c.reason == nil {
 		c.reason = m.Err
 	}
+	if m.Unknown > 0 {
+		lost := fmt.Errorf("%s may not have arrived", plural(int(m.Unknown), "line"))
+		if c.quits {
+			c.failed = errors.Join(c.failed, lost)
+		} else {
+			c.con.Status(lost.Error())
+		}
+	}
 	switch {
+	case c.quits && (c.been || c.now):
+		c.end(c.unsent())
 	case !c.been:
 		c.end(c.reason)
-	case c.quits:
-		c.end(c.unsent())
 	default:
 		if why := fmt.Sprint(c.reason); why != c.told {
 			c.told = why
@@ -273,35 +340,53 @@ func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
-// quit leaves when everything typed has left.
-func (c *client) quit(ctx actor.Context, now bool) {
-	c.quits = true
-	if now && !c.up && c.id != nil { // it is still connecting
-		ctx.Request(c.id, &rdma.DestroyID{})
-		return
+// quit leaves when everything typed has left, if that does not take long.
+func (c *client) quit(ctx actor.Context, m *quit) {
+	c.quits, c.now, c.failed = true, c.now || m.now, errors.Join(c.failed, m.why)
+	switch {
+	case c.id == nil:
+		c.end(c.unsent())
+	case c.up:
+		if n := len(c.waiting) + len(c.sent); n > 0 && c.now {
+			c.con.Status("leaving when " + plural(n, "line") + " typed before are sent; Ctrl-C leaves at once")
+		}
+		c.leaveSoon(ctx)
+		c.finish(ctx)
+	case m.now: // it is still connecting
+		c.destroy(ctx)
 	}
-	c.finish(ctx)
+}
+
+// leaveSoon bounds what is still sent.
+func (c *client) leaveSoon(ctx actor.Context) {
+	d := pipeFor
+	if c.now {
+		d = leaveFor
+	}
+	rdma.After(ctx, d, &giveUp{c.id, true})
 }
 
 // finish closes the connection of a user who is leaving, once nothing of theirs is waiting.
 func (c *client) finish(ctx actor.Context) {
-	switch {
-	case !c.quits:
-	case c.id == nil:
-		c.end(c.unsent())
-	case c.up && len(c.waiting) == 0 && len(c.sent) == 0:
-		ctx.Request(c.id, &rdma.Close{Timeout: closeFor})
+	if c.quits && c.up && len(c.waiting) == 0 && len(c.sent) == 0 {
+		ctx.Request(c.id, &rdma.Close{Timeout: pipeFor})
 	}
 }
 
 // unsent says that lines never left, nil when all did.
 func (c *client) unsent() error {
-	if len(c.waiting) == 0 {
-		return nil
+	n := len(c.waiting)
+	if n == 0 {
+		return c.failed
 	}
-	return fmt.Errorf("%s not sent: %w", plural(len(c.waiting), "line"), c.reason)
+	why := c.reason
+	if why == nil {
+		why = errors.New("not connected")
+	}
+	return errors.Join(c.failed, fmt.Errorf("%s not sent: %w", plural(n, "line"), why))
 }
 
+// end is the last thing told.
 func (c *client) end(err error) {
 	if c.ended != nil {
 		c.ended <- err

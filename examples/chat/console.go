@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -17,13 +18,14 @@ import (
 type console interface {
 	// ReadLine gives the next line without its end. io.EOF when there are no more, or the user pressed Ctrl-C or Ctrl-D.
 	ReadLine() (string, error)
-	// Print shows one line of the chat.
-	Print(s string)
+	// Print shows one line of the chat. The error says why nobody sees it.
+	Print(s string) error
 	// Status shows one line about the program: connected, gone, help.
 	Status(s string)
-	// Attended says that a person looks at it, who wants to leave at once when leaving.
+	// Attended says that a person types, whom nothing keeps waiting.
 	Attended() bool
-	// Close gives the terminal back.
+	// Close gives the terminal back: from now on it is one like any other. Only the first call
+	// does anything.
 	Close() error
 }
 
@@ -59,23 +61,25 @@ func (p *pipe) ReadLine() (string, error) {
 	}
 }
 
-func (p *pipe) Print(s string)  { p.write(p.out, s) }
-func (p *pipe) Status(s string) { p.write(p.status, "-- "+s) }
-func (p *pipe) Attended() bool  { return false }
-func (p *pipe) Close() error    { return nil }
+func (p *pipe) Print(s string) error { return p.write(p.out, s) }
+func (p *pipe) Status(s string)      { _ = p.write(p.status, "-- "+s) } // whom would that be told
+func (p *pipe) Attended() bool       { return false }
+func (p *pipe) Close() error         { return nil }
 
-func (p *pipe) write(w io.Writer, s string) {
+func (p *pipe) write(w io.Writer, s string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintln(w, s)
+	_, err := fmt.Fprintln(w, s)
+	return err
 }
 
-// terminal edits lines, remembers them, and keeps the prompt in one piece while the chat goes on above it.
+// terminal edits lines, remembers them, and keeps the prompt in one piece while the chat goes on
+// above it. It is in raw mode until Close: Ctrl-C is a key then, and no signal.
 type terminal struct {
 	*term.Terminal
 	before *term.State
 	resize chan os.Signal
-	done   sync.WaitGroup
+	closed atomic.Bool
 }
 
 func openTerminal(prompt string) (*terminal, error) {
@@ -93,7 +97,7 @@ func openTerminal(prompt string) (*terminal, error) {
 	}
 	signal.Notify(t.resize, unix.SIGWINCH)
 	t.resize <- unix.SIGWINCH
-	t.done.Go(t.followSize)
+	go t.followSize()
 	return t, nil
 }
 
@@ -113,15 +117,26 @@ func (t *terminal) ReadLine() (string, error) {
 	return s, err
 }
 
-func (t *terminal) Print(s string)  { fmt.Fprintln(t.Terminal, s) }
-func (t *terminal) Status(s string) { fmt.Fprintf(t.Terminal, "-- %s\n", s) }
+func (t *terminal) Print(s string) error {
+	var w io.Writer = t.Terminal
+	if t.closed.Load() {
+		w = os.Stdout
+	}
+	_, err := fmt.Fprintln(w, s)
+	return err
+}
 
-func (t *terminal) Attended() bool { return true }
+func (t *terminal) Status(s string) { _ = t.Print("-- " + s) } // whom would that be told
+func (t *terminal) Attended() bool  { return true }
 
+// Close waits for nobody who writes: the terminal may be what is stuck.
 func (t *terminal) Close() error {
+	if t.closed.Swap(true) {
+		return nil
+	}
 	signal.Stop(t.resize)
 	close(t.resize)
-	t.done.Wait()
-	fmt.Fprint(os.Stdout, "\r\n") // what follows must not stick to the prompt
-	return term.Restore(int(os.Stdin.Fd()), t.before)
+	err := term.Restore(int(os.Stdin.Fd()), t.before)
+	fmt.Fprintln(os.Stdout) // what follows must not stick to the prompt
+	return err
 }

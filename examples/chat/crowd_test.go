@@ -32,16 +32,20 @@ func (c *crowd) Receive(ctx actor.Context) {
 		c.heard = make(map[string]int)
 		c.enter(ctx)
 	case *rdma.Established:
-		if c.in++; c.in == c.size {
-			close(c.full)
-			return
-		}
-		c.enter(ctx)
+		h := hello{nick: fmt.Sprint("member", c.in), room: lobby}
+		ctx.Respond(rdma.NewSend(h.encode()))
 	case *rdma.Received:
 		l, err := decode(m.Data)
 		if err != nil {
 			c.done <- err
 			return
+		}
+		if l.Type == "you" {
+			if c.in++; c.in == c.size {
+				close(c.full)
+				return
+			}
+			c.enter(ctx)
 		}
 		if l.Type != "say" {
 			return
@@ -58,8 +62,7 @@ func (c *crowd) Receive(ctx actor.Context) {
 }
 
 func (c *crowd) enter(ctx actor.Context) {
-	h := hello{nick: fmt.Sprint("member", c.in), room: lobby}
-	ctx.Request(c.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr, PrivateData: h.encode()})
+	ctx.Request(c.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr, PrivateData: []byte(version)})
 }
 
 func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
@@ -87,7 +90,7 @@ func TestOneToAThousand(t *testing.T) {
 	const members, lines = 1000, 100
 	addr := freeAddr(t)
 	rt, system := openTest(t)
-	if _, err := host(rt, system, addr, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := host(t.Context(), rt, system, addr, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	rtCrowd, systemCrowd := openTest(t)

@@ -1,5 +1,13 @@
-// Chat is rooms full of people over RDMA connections, each connection an actor. Alone it hosts on loopback and joins as the first
-// user; see chat --help.
+// Chat is rooms full of people over RDMA connections, each connection an actor. Alone it hosts on
+// loopback and joins as the first user; see chat --help.
+//
+// Nobody waits for anybody else. A member has a backlog of its own; one that does not read misses
+// lines, is told how many, and is let go when what it was sent has waited for too long. One that
+// writes faster than a room can read is read later: only its own lines wait. Names that look alike,
+// or hide something, are refused, so that a name on the screen is one person.
+//
+// The user can leave at any time: with Ctrl-C, Ctrl-D or /quit within a few seconds, and with a
+// word about lines that were not sent; with a second Ctrl-C at once.
 package main
 
 import (
@@ -12,6 +20,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,18 +50,17 @@ Hosts until Ctrl-C. ADDR is HOST:PORT, or :PORT for all devices, or HOST:0 for a
 `,
 	"join": `chat join ADDR [flags]
 
-Joins the host at ADDR, which is HOST:PORT, and redials when it goes away. Works in a pipe: one line in, one line out.
+Joins the host at ADDR, which is HOST:PORT, and redials when it goes away. Works in a pipe: one line in, one line out; it gives
+up when the host has taken nothing for 10 s while 64 lines wait.
 `,
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "chat:", err)
-			os.Exit(1)
-		}
+	context.AfterFunc(ctx, stop) // the second one ends the program as it would any other
+	if err := run(ctx, stop, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "chat:", err)
+		os.Exit(1)
 	}
 }
 
@@ -87,10 +95,7 @@ func parseFlags(args []string) (settings, error) {
 	var words []string      // flags may stand before and behind them
 	for {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-			f.SetOutput(os.Stdout)
-			fmt.Fprint(os.Stdout, usage[s.command], "\nFlags:\n")
-			f.PrintDefaults()
-			return s, err
+			return s, help(usage[s.command], f)
 		} else if err != nil {
 			return s, fmt.Errorf("%w; see %s --help", err, name)
 		}
@@ -101,6 +106,17 @@ func parseFlags(args []string) (settings, error) {
 	}
 	s.device = device.Kind(*kind)
 	return s, s.check(name, words)
+}
+
+// help prints the text and the flags. It is flag.ErrHelp when that has worked.
+func help(text string, f *flag.FlagSet) error {
+	var flags strings.Builder
+	f.SetOutput(&flags)
+	f.PrintDefaults()
+	if _, err := fmt.Printf("%s\nFlags:\n%s", text, &flags); err != nil {
+		return err
+	}
+	return flag.ErrHelp
 }
 
 func (s *settings) check(name string, words []string) error {
@@ -120,10 +136,14 @@ func (s *settings) check(name string, words []string) error {
 	if s.command == "serve" {
 		return nil
 	}
-	if err := checkName("nickname", s.hello.nick, maxNick); err != nil {
+	_, port, _ := net.SplitHostPort(s.addr) // an error is told by whoever looks the name up
+	if n, err := strconv.Atoi(port); err == nil && n == 0 && s.command == "join" {
+		return errors.New("port 0 cannot be joined: it has the host choose one, and the host says which")
+	}
+	if _, err := checkName("nickname", s.hello.nick, maxNick); err != nil {
 		return fmt.Errorf("--nick: %w", err)
 	}
-	if err := checkName("room", s.hello.room, maxRoom); err != nil {
+	if _, err := checkName("room", s.hello.room, maxRoom); err != nil {
 		return fmt.Errorf("--room: %w", err)
 	}
 	return nil
@@ -131,15 +151,19 @@ func (s *settings) check(name string, words []string) error {
 
 func defaultNick() string {
 	name := os.Getenv("USER")
-	if checkName("nickname", name, maxNick-8) != nil {
+	if _, err := checkName("nickname", name, maxNick-8); err != nil {
 		name = "guest"
 	}
 	return fmt.Sprintf("%s%d", name, os.Getpid()%10000)
 }
 
-func run(ctx context.Context, args []string) (err error) {
+// run is the program. ctx ends when the user leaves, and leave has it end.
+func run(ctx context.Context, leave func(), args []string) (err error) {
 	s, err := parseFlags(args)
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return err
 	}
 	level := slog.LevelWarn
@@ -167,10 +191,12 @@ func run(ctx context.Context, args []string) (err error) {
 	}()
 
 	if s.command != "join" {
-		local, err := host(rt, system, s.addr, log)
+		local, err := host(ctx, rt, system, s.addr, log)
 		switch {
 		case err == nil:
 			fmt.Fprintf(os.Stderr, "-- hosting on %v; join with: chat join %s\n", local, reachable(local))
+			name, _, _ := net.SplitHostPort(s.addr) // it was good enough to listen on
+			s.addr = net.JoinHostPort(name, fmt.Sprint(local.Port()))
 		case s.command == "serve" || !errors.Is(err, unix.EADDRINUSE):
 			return err
 		}
@@ -179,7 +205,7 @@ func run(ctx context.Context, args []string) (err error) {
 		<-ctx.Done()
 		return nil
 	}
-	return join(ctx, rt, system, s)
+	return join(ctx, leave, rt, system, s)
 }
 
 // reachable is where others reach a host.
@@ -195,55 +221,87 @@ func reachable(local rdma.Addr) string {
 }
 
 // host starts a server and waits until it listens.
-func host(rt *rdma.Runtime, system *actor.ActorSystem, addr string, log *slog.Logger) (rdma.Addr, error) {
+func host(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, addr string, log *slog.Logger) (rdma.Addr, error) {
 	started := make(chan outcome, 1)
 	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newServer(rt, addr, log, started) }, rt.OnLoop()))
 	select {
 	case o := <-started:
 		return o.local, o.err
+	case <-ctx.Done():
+		return rdma.Addr{}, ctx.Err()
 	case <-time.After(dialFor):
 		return rdma.Addr{}, fmt.Errorf("listening on %s takes too long", addr)
 	}
 }
 
-// join talks until the user leaves.
-func join(ctx context.Context, rt *rdma.Runtime, system *actor.ActorSystem, s settings) (err error) {
+// join talks at the console.
+func join(ctx context.Context, leave func(), rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
 	con, err := openConsole("> ")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, con.Close()) }()
+	return errors.Join(talk(ctx, leave, con, rt, system, s), con.Close())
+}
 
+// talk talks until the user leaves: by a signal, or, which calls leave, at the terminal.
+func talk(ctx context.Context, leave func(), con console, rt *rdma.Runtime, system *actor.ActorSystem, s settings) error {
 	ended := make(chan error, 1)
 	tokens := make(chan struct{}, ahead)
 	c := &client{rt: rt, server: s.addr, hello: s.hello, con: con, tokens: tokens, ended: ended}
 	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rt.OffLoop()))
-	go readLines(con, system, pid, tokens)
+	go readLines(con, system, pid, tokens, leave)
 
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
+	if err := con.Close(); err != nil { // now, so that Ctrl-C is a signal again
+		return err
+	}
 	system.Root.Send(pid, &quit{now: true})
 	select {
 	case err := <-ended:
 		return err
 	case <-time.After(closeFor):
-		return errors.New("the server did not answer the goodbye")
+		return errors.New("gave up saying goodbye: is standard output stuck?")
 	}
 }
 
-// readLines sends what is typed to the client; a server that is away or slow makes it wait. It ends with standard input, or with
-// the program.
-func readLines(con console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}) {
+// readLines sends what is typed to the client. A server that is away or slow makes a pipe wait, for
+// a while, and nobody who types: they could not leave. It ends with standard input, or with the
+// program.
+func readLines(con console, system *actor.ActorSystem, client *actor.PID, tokens chan<- struct{}, leave func()) {
 	for {
 		text, err := con.ReadLine()
-		if err != nil || strings.TrimSpace(text) == "/quit" {
-			system.Root.Send(client, &quit{now: con.Attended()})
+		switch {
+		case err == nil && strings.TrimSpace(text) != "/quit":
+		case con.Attended():
+			leave()
+			return
+		default:
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			system.Root.Send(client, &quit{why: err})
 			return
 		}
-		tokens <- struct{}{}
-		system.Root.Send(client, &typed{text})
+		select {
+		case tokens <- struct{}{}:
+			system.Root.Send(client, &typed{text})
+			continue
+		default:
+		}
+		if con.Attended() {
+			con.Status(fmt.Sprintf("not sent, %d lines before it wait for the server: %s", ahead, clean(text)))
+			continue
+		}
+		select {
+		case tokens <- struct{}{}:
+			system.Root.Send(client, &typed{text})
+		case <-time.After(pipeFor):
+			system.Root.Send(client, &quit{now: true, why: fmt.Errorf("the server has taken no line for %v", pipeFor)})
+			return
+		}
 	}
 }

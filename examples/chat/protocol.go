@@ -7,13 +7,17 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"go.mau.fi/util/confusable"
+	"golang.org/x/text/secure/precis"
 )
 
-// The chat's own protocol. A client introduces itself in the private data of its connection request; afterwards each message of
-// the connection is one line, a JSON object.
+// The chat's own protocol. The private data of a connection request is the version and nothing
+// else: RoCE has room for 44 bytes. Each message of the connection is one line, a JSON object. The
+// client's first line is its hello, which the server answers with you, or with refused and the end.
 
-// version opens every introduction, so that strangers get a readable refusal.
-const version = "chat/1"
+// version is in every connection request, so that strangers get a readable refusal.
+const version = "chat/2"
 
 const (
 	maxNick = 24   // bytes
@@ -22,7 +26,8 @@ const (
 	lobby   = "lobby"
 )
 
-// line is what travels: to the server say, private, nick, room, who, rooms; to clients say, private, notice, you.
+// line is what travels: to the server hello, say, private, nick, room, who, rooms; to clients you
+// (who they are, and where), refused, say, private, notice.
 type line struct {
 	Type string `json:"t"`
 	From string `json:"from,omitempty"`
@@ -56,38 +61,34 @@ func decode(b []byte) (line, error) {
 	return l, nil
 }
 
-// hello is the private data of a connection request.
+// hello is who somebody wants to be, and where.
 type hello struct{ nick, room string }
 
-func (h hello) encode() []byte { return []byte(version + "\x00" + h.nick + "\x00" + h.room) }
+func (h hello) encode() []byte { return line{Type: "hello", From: h.nick, Room: h.room}.encode() }
 
-func decodeHello(b []byte) (hello, error) {
-	parts := strings.Split(string(b), "\x00")
-	if len(parts) != 3 || parts[0] != version {
-		return hello{}, fmt.Errorf("this is a %s server", version)
-	}
-	h := hello{nick: parts[1], room: parts[2]}
-	if err := checkName("nickname", h.nick, maxNick); err != nil {
-		return hello{}, err
-	}
-	return h, checkName("room", h.room, maxRoom)
-}
-
-// checkName says why s cannot be a nickname or a room.
-func checkName(what, s string, limit int) error {
+// checkName gives s as everybody will see it, or says why it cannot be a nickname or a room. What
+// cannot be seen is refused, and so is whatever else is no letter, digit or ASCII character: names
+// are PRECIS usernames (RFC 8265).
+func checkName(what, s string, limit int) (string, error) {
+	name, err := precis.UsernameCasePreserved.String(s)
 	switch {
 	case s == "":
-		return fmt.Errorf("a %s is needed", what)
-	case len(s) > limit:
-		return fmt.Errorf("the %s %q is longer than %d bytes", what, s, limit)
-	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == '/' || r == ':' }) || clean(s) != s:
-		return fmt.Errorf("the %s %q may not have spaces, colons, slashes or control characters", what, s)
+		return "", fmt.Errorf("a %s is needed", what)
+	case err != nil || strings.ContainsAny(name, "/:"):
+		return "", fmt.Errorf("the %s %+q may not have spaces, colons, slashes, emoji, "+
+			"or characters that nobody sees", what, s)
+	case len(name) > limit:
+		return "", fmt.Errorf("the %s %q is longer than %d bytes", what, name, limit)
 	}
-	return nil
+	return name, nil
 }
 
-// clean removes what could move somebody's cursor, ring the bell, or turn the writing around: control and format characters and
-// bytes that are not UTF-8. The joiner stays, families of emoji are made with it.
+// likeness is the same for all names that look the same: "ann", "Ann", and with a Cyrillic а.
+func likeness(name string) string { return strings.ToLower(confusable.Skeleton(name)) }
+
+// clean removes what could move somebody's cursor, ring the bell, or turn the writing around:
+// control and format characters and bytes that are not UTF-8. The joiner stays, families of emoji
+// are made with it.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -95,7 +96,7 @@ func clean(s string) string {
 			return ' '
 		case r == joiner:
 			return r
-		case r == utf8.RuneError, unicode.IsControl(r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+		case r == utf8.RuneError, unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
 			return -1
 		}
 		return r

@@ -2,21 +2,29 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
 
-// rooms is who is where, and what was said. It does no input or output: each call returns the lines to send.
+// rooms is who is where, and what was said. It does no input or output: each call returns the lines
+// to send. Nicknames and rooms are found by their likeness, so no two of them look the same.
 type rooms struct {
-	members map[string]*member // by nickname; nil: on the way in
-	history map[string][]line  // by room, oldest first
+	members map[string]*member
+	rooms   map[string]*room // those that somebody is in, and the lobby
 }
 
 // member is somebody in a room.
 type member struct {
-	nick, room string
-	conn       any // the connection, for whoever sends
+	nick string
+	room *room
+	conn any // the connection, for whoever sends
+}
+
+// room is who is in it, and what was said, oldest first.
+type room struct {
+	name    string
+	members map[*member]struct{}
+	history []line
 }
 
 // delivery is one line for one member.
@@ -32,54 +40,82 @@ const (
 )
 
 func newRooms() *rooms {
-	return &rooms{members: make(map[string]*member), history: make(map[string][]line)}
+	r := &rooms{members: make(map[string]*member), rooms: make(map[string]*room)}
+	r.room(lobby)
+	return r
 }
 
-// reserve keeps a nickname for somebody on the way in, until join or release.
-func (r *rooms) reserve(nick string) error {
-	if _, taken := r.members[nick]; taken {
+// room finds a room, or makes it.
+func (r *rooms) room(name string) *room {
+	key := likeness(name)
+	if r.rooms[key] == nil {
+		r.rooms[key] = &room{name: name, members: make(map[*member]struct{})}
+	}
+	return r.rooms[key]
+}
+
+// take gives m a nickname, unless somebody else has it, or one that looks like it.
+func (r *rooms) take(m *member, nick string) error {
+	nick, err := checkName("nickname", nick, maxNick)
+	if err != nil {
+		return err
+	}
+	key := likeness(nick)
+	if other := r.members[key]; other != nil && other != m {
+		if nick != other.nick {
+			return fmt.Errorf("the nickname %q looks like %q, who is here", nick, other.nick)
+		}
 		return fmt.Errorf("the nickname %q is taken", nick)
 	}
-	r.members[nick] = nil
+	delete(r.members, likeness(m.nick))
+	m.nick, r.members[key] = nick, m
 	return nil
 }
 
-// release gives a nickname up that was only reserved.
-func (r *rooms) release(nick string) { delete(r.members, nick) }
-
-// join brings somebody in whose nickname is reserved: the past of the room for them, a notice for the others.
-func (r *rooms) join(h hello, conn any) (*member, []delivery) {
-	m := &member{nick: h.nick, room: h.room, conn: conn}
-	out := r.announce(m.room, m, "%s joined", m.nick)
-	r.members[m.nick] = m
-	return m, append(out, r.welcome(m)...)
+// join brings somebody in: the past of the room for them, a notice for the others.
+func (r *rooms) join(h hello, conn any) (*member, []delivery, error) {
+	name, err := checkName("room", h.room, maxRoom)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &member{conn: conn}
+	if err := r.take(m, h.nick); err != nil {
+		return nil, nil, err
+	}
+	return m, r.enter(m, r.room(name)), nil
 }
 
-// welcome is what somebody who comes into a room is told.
-func (r *rooms) welcome(m *member) []delivery {
-	out := []delivery{{m, notice(m.room, "you are %s in %s with %s; /help tells more", m.nick, m.room, plural(r.count(m.room)-1, "other"))}}
-	for _, l := range r.history[m.room] {
+// enter brings m into a room. It is told where it is, and what was said.
+func (r *rooms) enter(m *member, to *room) []delivery {
+	out := to.announce(m, "%s joined", m.nick)
+	m.room = to
+	others := plural(len(to.members), "other")
+	to.members[m] = struct{}{}
+	out = append(out, m.you(), m.notice("you are %s in %s with %s; /help tells more", m.nick, to.name, others))
+	for _, l := range to.history {
 		l.Past = true
 		out = append(out, delivery{m, l})
 	}
 	return out
 }
 
-// leave takes somebody out and tells the room why.
-func (r *rooms) leave(m *member, why string) []delivery {
-	if r.members[m.nick] != m {
-		return nil
+// exit takes m out of its room, and tells the room why. An empty room is forgotten with its past,
+// so that rooms cannot pile up.
+func (r *rooms) exit(m *member, format string, args ...any) []delivery {
+	delete(m.room.members, m)
+	if len(m.room.members) == 0 && m.room.name != lobby {
+		delete(r.rooms, likeness(m.room.name))
 	}
-	delete(r.members, m.nick)
-	r.tidy(m.room)
-	return r.announce(m.room, m, "%s left%s", m.nick, why)
+	return m.room.announce(m, format, args...)
 }
 
-// tidy forgets an empty room's past, so that rooms cannot pile up.
-func (r *rooms) tidy(room string) {
-	if room != lobby && r.count(room) == 0 {
-		delete(r.history, room)
+// leave takes somebody out and tells the room why.
+func (r *rooms) leave(m *member, why string) []delivery {
+	if r.members[likeness(m.nick)] != m {
+		return nil
 	}
+	delete(r.members, likeness(m.nick))
+	return r.exit(m, "%s left%s", m.nick, why)
 }
 
 // receive handles what m sent.
@@ -94,117 +130,107 @@ func (r *rooms) receive(m *member, l line) []delivery {
 	case "room":
 		return r.move(m, l.Text)
 	case "who":
-		return []delivery{{m, notice(m.room, "in %s: %s", m.room, list(r.in(m.room)))}}
+		return []delivery{m.notice("in %s: %s", m.room.name, list(m.room.nicks()))}
 	case "rooms":
-		return []delivery{{m, notice(m.room, "rooms: %s", list(r.names()))}}
+		return []delivery{m.notice("rooms: %s", list(r.names()))}
 	}
-	return []delivery{{m, notice(m.room, "unknown request %q", l.Type)}}
+	return []delivery{m.notice("unknown request %q", l.Type)}
 }
 
 func (r *rooms) say(m *member, text string) []delivery {
 	if text == "" {
 		return nil
 	}
-	l := line{Type: "say", From: m.nick, Room: m.room, Text: text}
-	if h := r.history[m.room]; h != nil || len(r.history) < maxRooms {
+	l := line{Type: "say", From: m.nick, Room: m.room.name, Text: text}
+	if h := m.room.history; h != nil || len(r.rooms) <= maxRooms {
 		if len(h) == historyLen {
 			h = slices.Delete(h, 0, 1)
 		}
-		r.history[m.room] = append(h, l)
+		m.room.history = append(h, l)
 	}
-	return r.tell(m.room, m, l)
+	return m.room.tell(m, l)
 }
 
 func (r *rooms) private(m *member, nick, text string) []delivery {
-	to := r.members[nick]
+	to := r.members[likeness(nick)]
 	if to == nil {
-		return []delivery{{m, notice(m.room, "nobody here is called %s", nick)}}
+		return []delivery{m.notice("nobody here is called %s", nick)}
 	}
-	return []delivery{{to, line{Type: "private", From: m.nick, To: nick, Text: text}}}
+	return []delivery{{to, line{Type: "private", From: m.nick, To: to.nick, Text: text}}}
 }
 
 func (r *rooms) rename(m *member, nick string) []delivery {
-	if err := checkName("nickname", nick, maxNick); err != nil {
-		return []delivery{{m, notice(m.room, "%v", err)}}
-	}
-	if err := r.reserve(nick); err != nil {
-		return []delivery{{m, notice(m.room, "%v", err)}}
-	}
 	old := m.nick
-	delete(r.members, old)
-	m.nick = nick
-	r.members[nick] = m
-	out := []delivery{{m, line{Type: "you", From: nick, Room: m.room}}}
-	out = append(out, delivery{m, notice(m.room, "%s is now %s", old, nick)})
-	return append(out, r.announce(m.room, m, "%s is now %s", old, nick)...)
+	if err := r.take(m, nick); err != nil {
+		return []delivery{m.notice("%v", err)}
+	}
+	out := []delivery{m.you(), m.notice("%s is now %s", old, m.nick)}
+	return append(out, m.room.announce(m, "%s is now %s", old, m.nick)...)
 }
 
-func (r *rooms) move(m *member, room string) []delivery {
-	if err := checkName("room", room, maxRoom); err != nil {
-		return []delivery{{m, notice(m.room, "%v", err)}}
+func (r *rooms) move(m *member, name string) []delivery {
+	name, err := checkName("room", name, maxRoom)
+	if err != nil {
+		return []delivery{m.notice("%v", err)}
 	}
-	if room == m.room {
-		return []delivery{{m, notice(m.room, "you are in %s already", room)}}
+	to := r.room(name)
+	if to == m.room {
+		return []delivery{m.notice("you are in %s already", to.name)}
 	}
-	old := m.room
-	m.room = room
-	r.tidy(old)
-	out := r.announce(old, m, "%s went to %s", m.nick, room)
-	out = append(out, r.announce(room, m, "%s joined", m.nick)...)
-	out = append(out, delivery{m, line{Type: "you", From: m.nick, Room: room}})
-	return append(out, r.welcome(m)...)
+	out := r.exit(m, "%s went to %s", m.nick, to.name)
+	return append(out, r.enter(m, to)...)
 }
 
 // announce tells a room about m, unless there are so many that nobody could read it.
-func (r *rooms) announce(room string, m *member, format string, args ...any) []delivery {
-	if r.count(room) >= crowded {
+func (r *room) announce(m *member, format string, args ...any) []delivery {
+	if len(r.members) >= crowded {
 		return nil
 	}
-	return r.tell(room, m, notice(room, format, args...))
-}
-
-// count is how many are in a room.
-func (r *rooms) count(room string) (n int) {
-	for _, m := range r.members {
-		if m != nil && m.room == room {
-			n++
-		}
-	}
-	return n
+	return r.tell(m, notice(r.name, format, args...))
 }
 
 // tell makes a line for everybody in a room but one.
-func (r *rooms) tell(room string, but *member, l line) []delivery {
+func (r *room) tell(but *member, l line) []delivery {
 	var out []delivery
-	for _, m := range r.members {
-		if m != nil && m.room == room && m != but {
+	for m := range r.members {
+		if m != but {
 			out = append(out, delivery{m, l})
 		}
 	}
 	return out
 }
 
-// in lists a room's nicknames.
-func (r *rooms) in(room string) []string {
+// nicks lists a room's nicknames.
+func (r *room) nicks() []string {
 	var nicks []string
-	for _, m := range r.members {
-		if m != nil && m.room == room {
-			nicks = append(nicks, m.nick)
-		}
+	for m := range r.members {
+		nicks = append(nicks, m.nick)
 	}
 	slices.Sort(nicks)
 	return nicks
 }
 
-// names lists the rooms that somebody is in, and the lobby.
+// names lists the rooms.
 func (r *rooms) names() []string {
-	set := map[string]bool{lobby: true}
-	for _, m := range r.members {
-		if m != nil {
-			set[m.room] = true
-		}
+	var names []string
+	for _, room := range r.rooms {
+		names = append(names, room.name)
 	}
-	return slices.Sorted(maps.Keys(set))
+	slices.Sort(names)
+	return names
+}
+
+// you is who and where m is, for its client to know.
+func (m *member) you() delivery {
+	return delivery{m, line{Type: "you", From: m.nick, Room: m.room.name}}
+}
+
+func (m *member) notice(format string, args ...any) delivery {
+	return delivery{m, notice(m.room.name, format, args...)}
+}
+
+func notice(room, format string, args ...any) line {
+	return line{Type: "notice", Room: room, Text: fmt.Sprintf(format, args...)}
 }
 
 // list is names in one line, not more than a line holds.
@@ -222,8 +248,4 @@ func plural(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
-}
-
-func notice(room, format string, args ...any) line {
-	return line{Type: "notice", Room: room, Text: fmt.Sprintf(format, args...)}
 }

@@ -20,11 +20,10 @@ func heard(out []delivery, nick string) []string {
 
 func enter(t *testing.T, r *rooms, nick, room string) *member {
 	t.Helper()
-	h := hello{nick, room}
-	if err := r.reserve(h.nick); err != nil {
+	m, _, err := r.join(hello{nick, room}, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	m, _ := r.join(h, nil)
 	return m
 }
 
@@ -49,7 +48,7 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("a nickname is one's own", func(t *testing.T) {
-		if r.reserve("ann") == nil {
+		if _, _, err := r.join(hello{"ann", lobby}, nil); err == nil {
 			t.Error("a second ann came in")
 		}
 		out := r.receive(bob, line{Type: "nick", Text: "ann"})
@@ -57,26 +56,43 @@ func TestRooms(t *testing.T) {
 			t.Errorf("bob heard %q", got)
 		}
 	})
-	t.Run("a nickname on its way in is taken, until it gives up", func(t *testing.T) {
-		if err := r.reserve("zoe"); err != nil {
-			t.Fatal(err)
+	t.Run("a nickname that looks like somebody's is theirs", func(t *testing.T) {
+		for _, nick := range []string{"Ann", "\u0430nn", "a\u0578n", "ａnn"} { // Cyrillic, Armenian, wide
+			if _, _, err := r.join(hello{nick, lobby}, nil); err == nil {
+				t.Errorf("%+q came in beside ann", nick)
+			}
+			r.receive(bob, line{Type: "nick", Text: nick})
 		}
-		r.receive(bob, line{Type: "nick", Text: "zoe"})
 		if bob.nick != "bob" {
-			t.Error("bob took it")
+			t.Errorf("bob is %+q now", bob.nick)
 		}
-		if got := heard(r.receive(ann, line{Type: "private", To: "zoe", Text: "x"}), "ann"); len(got) != 1 {
-			t.Errorf("ann heard %q: zoe is not here yet", got)
-		}
-		r.release("zoe")
-		if r.receive(bob, line{Type: "nick", Text: "zoe"}); bob.nick != "zoe" {
-			t.Error("bob cannot have it afterwards")
+		if r.receive(bob, line{Type: "nick", Text: "Bob"}); bob.nick != "Bob" {
+			t.Error("bob cannot change how his own name is written")
 		}
 		r.receive(bob, line{Type: "nick", Text: "bob"})
 	})
+	t.Run("a nickname that was given up is free", func(t *testing.T) {
+		r.receive(bob, line{Type: "nick", Text: "zoe"})
+		r.leave(enter(t, r, "bob", "attic"), "")
+		r.receive(bob, line{Type: "nick", Text: "bob"})
+		r.leave(enter(t, r, "zoe", "attic"), "")
+		if bob.nick != "bob" {
+			t.Errorf("bob is %q", bob.nick)
+		}
+	})
+	t.Run("a room that looks like another is that one", func(t *testing.T) {
+		m := enter(t, r, "tom", "c\u0435llar")
+		if m.room != eve.room {
+			t.Errorf("there are two rooms %q", r.names())
+		}
+		r.leave(m, "")
+	})
 	t.Run("who comes late hears the past", func(t *testing.T) {
-		_, out := r.join(hello{"joe", lobby}, nil)
-		if got := heard(out, "joe"); len(got) != 2 || got[1] != "ann: hi" {
+		_, out, err := r.join(hello{"joe", lobby}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := heard(out, "joe"); len(got) != 3 || got[2] != "ann: hi" {
 			t.Errorf("joe heard %q", got)
 		}
 		if got := heard(out, "ann"); !slices.Equal(got, []string{"joe joined"}) {
@@ -115,15 +131,62 @@ func TestRoomsAreBounded(t *testing.T) {
 	for i := range 3 * historyLen {
 		r.receive(m, line{Type: "say", Text: fmt.Sprint(i)})
 	}
-	if n := len(r.history[lobby]); n != historyLen {
+	if n := len(m.room.history); n != historyLen {
 		t.Errorf("the lobby remembers %d lines, want %d", n, historyLen)
 	}
 	for i := range 3 * maxRooms {
 		r.receive(m, line{Type: "room", Text: fmt.Sprint("r", i)})
 		r.receive(m, line{Type: "say", Text: "x"})
 	}
-	if n := len(r.history); n > 2 {
+	if n := len(r.rooms); n > 2 {
 		t.Errorf("%d rooms are remembered though all but one are empty", n)
+	}
+	for i := range 3 * maxRooms {
+		m := enter(t, r, fmt.Sprint("n", i), fmt.Sprint("q", i))
+		r.receive(m, line{Type: "say", Text: "x"})
+	}
+	n := 0
+	for _, room := range r.rooms {
+		n += min(len(room.history), 1)
+	}
+	if n > maxRooms {
+		t.Errorf("%d rooms have a history", n)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{"ann", "joe_1.x-[]", "Zoë", "Владимир", "小明", strings.Repeat("x", maxNick)} {
+		if got, err := checkName("nickname", name, maxNick); err != nil || got != name {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+	if got, err := checkName("nickname", "Zoe\u0308", maxNick); got != "Zoë" {
+		t.Errorf("what looks the same is not the same: %+q, %v", got, err)
+	}
+	for what, name := range map[string]string{
+		"nothing":               "",
+		"a space":               "a b",
+		"a colon":               "a:",
+		"a slash":               "/a",
+		"a wide slash":          "／a",
+		"too long":              strings.Repeat("x", maxNick+1),
+		"a zero-width joiner":   "ali\u200dce",
+		"a Hangul filler":       "alice\u3164",
+		"a Hangul choseong":     "\u115falice",
+		"a braille blank":       "alice\u2800",
+		"a variation selector":  "alice\ufe0f",
+		"a soft hyphen":         "ali\u00adce",
+		"a grapheme joiner":     "ali\u034fce",
+		"a Mongolian separator": "ali\u180ece",
+		"a tag":                 "alice\U000e0041",
+		"a no-break space":      "alice\u00a0",
+		"right to left":         "\u202eecila",
+		"an escape":             "\x1b[2J",
+		"no UTF-8":              "a\xff",
+	} {
+		if got, err := checkName("nickname", name, maxNick); err == nil {
+			t.Errorf("%s: %+q is let through as %+q", what, name, got)
+		}
 	}
 }
 
@@ -189,14 +252,20 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add(hello{"ann", lobby}.encode())
-	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := decodeHello(b)
+	f.Add("ann", lobby)
+	f.Fuzz(func(t *testing.T, nick, room string) {
+		l, err := decode(hello{nick, room}.encode())
 		if err != nil {
 			return
 		}
-		if again, err := decodeHello(h.encode()); err != nil || again != h {
-			t.Errorf("%+v comes back as %+v, %v", h, again, err)
+		m, _, err := newRooms().join(hello{l.From, l.Room}, nil)
+		if err != nil {
+			return
+		}
+		for _, name := range []string{m.nick, m.room.name} {
+			if again, err := checkName("name", name, maxRoom); err != nil || again != name || clean(name) != name {
+				t.Errorf("%+q is let through, and is %+q next time: %v", name, again, err)
+			}
 		}
 	})
 }

@@ -5,31 +5,35 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/time/rate"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 const (
-	// window is how many lines of one member are with its connection at a time; the others wait in its backlog.
+	// helloFor is how long somebody may be connected without a word of who they are.
+	helloFor = 5 * time.Second
+	// pace and burst are how many lines a second of one member are handled, and how many at once.
+	// What is beyond waits with its sender.
+	pace  = 1000
+	burst = 100
+	// window is how many lines for one member are with its connection; others are in its backlog.
 	window = 128
-	// congested is the backlog at which those who write are slowed: what they send next is not read until it has shrunk.
-	congested = 256
-	// most is the backlog that nobody is allowed.
-	most = 4096
-	// patience is how long one member may slow the others. After that it only hurts itself.
-	patience = 2 * time.Second
-	// slowFor is how long a member may be behind before the server lets it go.
-	slowFor = 10 * time.Second
+	// most is how many bytes a backlog holds. What comes then is left out, and counted.
+	most = 1 << 20
+	// patience is how long a line may be in a backlog before its member is let go; it is looked at
+	// every so often, so that it can be twice as long.
+	patience = 10 * time.Second
 )
 
-// server is the actor that owns the listener and every connection to it. It runs on the runtime's loop.
+// server is the actor that owns the listener and every connection to it. It runs on the runtime's
+// loop. Nobody waits for anybody else: a member that does not read misses lines, and is let go; one
+// that writes too fast has what is beyond its pace read later.
 type server struct {
 	rt      *rdma.Runtime
 	addr    string
 	rooms   *rooms
 	peers   map[string]*peer // by the connection's PID
-	held    []heldLine       // read, not handled: somebody is congested
-	behind  int              // congested members that the others wait for
 	started chan<- outcome   // gets the outcome of Serve, once
 	log     *slog.Logger
 
@@ -46,27 +50,27 @@ type outcome struct {
 // peer is a connection and who speaks on it.
 type peer struct {
 	pid     *actor.PID
-	hello   hello
-	member  *member  // nil until established
-	sending int      // lines with the connection
-	backlog [][]byte // lines that wait; the bytes are shared by all members
-	slow    bool     // its backlog is or was congested and is not yet half gone
-	spell   int      // how often it was slow
-	alone   bool     // it has been slow for too long: nobody waits for it
+	member  *member          // nil until its hello
+	pace    *rate.Limiter    // of what it sends
+	held    []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
+	sending int              // lines with the connection
+	taken   int              // lines that have left it
+	backlog [][]byte         // lines that wait; the bytes are shared by all members
+	waiting int              // bytes in backlog
+	missed  int              // lines left out since the backlog was full
+	watched bool             // a look is due
 }
 
-// heldLine is a line whose sender waits.
-type heldLine struct {
-	from *peer
-	msg  *rdma.Received
-}
-
-// stillSlow asks after a while whether a member is still slow.
-type stillSlow struct {
-	peer  *peer
-	spell int  // the one it is about: a member may have caught up, and be slow again
-	last  bool // then let it go
-}
+// The messages of the server to itself.
+type (
+	// resume goes on with what is held.
+	resume struct{ peer *peer }
+	// look lets a peer go that has not said hello, or not taken so many lines.
+	look struct {
+		peer  *peer
+		taken int
+	}
+)
 
 func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- outcome) *server {
 	return &server{
@@ -90,8 +94,10 @@ func (s *server) Receive(ctx actor.Context) {
 		s.received(ctx, m)
 	case *rdma.Sent, *rdma.SendFailed: // failed: the connection is over, and Closed will tell
 		s.sent(ctx)
-	case *stillSlow:
-		s.stillSlow(ctx, m)
+	case *resume:
+		s.resume(ctx, m.peer)
+	case *look:
+		s.look(ctx, m)
 	case *rdma.Closed:
 		s.closed(ctx, m)
 	case rdma.Failure:
@@ -107,93 +113,104 @@ func (s *server) tellStarted(local rdma.Addr, err error) {
 	}
 }
 
-// request answers somebody who wants in.
+// request answers somebody who wants in. Who they are they say when they are connected.
 func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
-	h, err := decodeHello(m.PrivateData)
-	if err == nil {
-		err = s.rooms.reserve(h.nick)
-	}
-	if err != nil {
-		ctx.Respond(&rdma.Reject{PrivateData: []byte(truncate(err.Error(), 120))})
+	if string(m.PrivateData) != version {
+		ctx.Respond(&rdma.Reject{PrivateData: []byte("this is a " + version + " server")})
 		return
 	}
-	s.peers[ctx.Sender().Id] = &peer{pid: ctx.Sender(), hello: h}
 	ctx.Respond(&rdma.Accept{})
 }
 
 func (s *server) established(ctx actor.Context) {
-	p := s.peers[ctx.Sender().Id]
-	if p == nil || p.member != nil {
-		return
-	}
-	m, out := s.rooms.join(p.hello, p)
-	p.member = m
-	s.log.Info("joined", "nick", m.nick, "room", m.room)
-	s.deliver(ctx, out)
+	p := &peer{pid: ctx.Sender(), pace: rate.NewLimiter(pace, burst), watched: true}
+	s.peers[p.pid.Id] = p
+	rdma.After(ctx, helloFor, &look{peer: p})
 }
 
-// received takes a line, or holds it while somebody is behind: its credit stays away, so its sender waits.
+// received takes a line, behind those that are held.
 func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	p := s.peers[ctx.Sender().Id]
-	if p == nil || p.member == nil {
+	if p == nil {
 		return
 	}
-	if s.behind > 0 {
-		s.held = append(s.held, heldLine{p, m.Retain()})
-		return
+	p.held = append(p.held, m.Retain())
+	if len(p.held) == 1 {
+		s.resume(ctx, p)
 	}
-	s.handle(ctx, p, m.Data)
+}
+
+// resume handles what a member has sent, at its pace.
+func (s *server) resume(ctx actor.Context, p *peer) {
+	for len(p.held) > 0 {
+		if !p.pace.AllowN(rdma.Now(ctx), 1) {
+			rdma.After(ctx, time.Second/pace, &resume{p})
+			return
+		}
+		m := p.held[0]
+		p.held = p.held[1:]
+		s.handle(ctx, p, m.Data)
+		m.Release()
+	}
 }
 
 func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 	l, err := decode(data)
-	if err != nil {
-		s.deliver(ctx, []delivery{{p.member, notice(p.member.room, "%v", err)}})
-		return
+	switch {
+	case p.member == nil:
+		s.hello(ctx, p, l, err)
+	case err != nil:
+		s.deliver(ctx, []delivery{p.member.notice("%v", err)})
+	default:
+		s.deliver(ctx, s.rooms.receive(p.member, l))
 	}
-	s.deliver(ctx, s.rooms.receive(p.member, l))
 }
 
-// resume handles what was held, until somebody is behind again.
-func (s *server) resume(ctx actor.Context) {
-	for s.behind == 0 && len(s.held) > 0 {
-		h := s.held[0]
-		s.held[0] = heldLine{}
-		s.held = s.held[1:]
-		if s.peers[h.from.pid.Id] == h.from {
-			s.handle(ctx, h.from, h.msg.Data)
-		}
-		h.msg.Release()
+// hello lets somebody in, or says why not.
+func (s *server) hello(ctx actor.Context, p *peer, l line, err error) {
+	var out []delivery
+	if err == nil {
+		p.member, out, err = s.rooms.join(hello{nick: l.From, room: l.Room}, p)
 	}
+	if err != nil {
+		ctx.Request(p.pid, rdma.NewSend(line{Type: "refused", Text: err.Error()}.encode()))
+		ctx.Request(p.pid, &rdma.Close{})
+		s.forget(p)
+		return
+	}
+	s.log.Info("joined", "nick", p.member.nick, "room", p.member.room.name)
+	s.deliver(ctx, out)
 }
 
 // deliver sends lines, or puts them behind those that wait.
 func (s *server) deliver(ctx actor.Context, out []delivery) {
-	var stuck []*peer // let go when everybody has this line: that makes lines of its own
 	for _, d := range out {
 		p := d.to.conn.(*peer)
-		if s.peers[p.pid.Id] != p {
+		if p.missed > 0 || p.waiting > most {
+			p.missed++
 			continue
 		}
 		if s.encoded == nil || d.line != s.last {
 			s.last, s.encoded = d.line, d.line.encode()
 		}
-		p.backlog = append(p.backlog, s.encoded)
-		s.pump(ctx, p)
-		switch n := len(p.backlog); {
-		case n == most:
-			stuck = append(stuck, p)
-		case n > congested && !p.slow:
-			p.slow = true
-			p.spell++
-			s.behind++
-			rdma.After(ctx, patience, &stillSlow{peer: p, spell: p.spell})
-			rdma.After(ctx, slowFor, &stillSlow{peer: p, spell: p.spell, last: true})
-		}
+		s.queue(ctx, p, s.encoded)
 	}
-	for _, p := range stuck {
-		s.drop(ctx, p)
+}
+
+// queue sends a line when its turn has come.
+func (s *server) queue(ctx actor.Context, p *peer, encoded []byte) {
+	p.backlog = append(p.backlog, encoded)
+	p.waiting += len(encoded)
+	s.pump(ctx, p)
+	if len(p.backlog) > 0 && !p.watched {
+		s.watch(ctx, p)
 	}
+}
+
+// watch has a look at p later: it is to have taken by then what it has been sent by now.
+func (s *server) watch(ctx actor.Context, p *peer) {
+	p.watched = true
+	rdma.After(ctx, patience, &look{p, p.taken + p.sending + len(p.backlog)})
 }
 
 // pump gives a connection as many lines as the window allows.
@@ -203,67 +220,47 @@ func (s *server) pump(ctx actor.Context, p *peer) {
 		send.Notify = true
 		ctx.Request(p.pid, send)
 		p.sending++
+		p.waiting -= len(p.backlog[0])
 		p.backlog[0] = nil
 		p.backlog = p.backlog[1:]
 	}
-	if len(p.backlog) == 0 {
-		p.backlog = nil
+	if len(p.backlog) > 0 {
+		return
+	}
+	p.backlog = nil
+	if n := p.missed; n > 0 {
+		p.missed = 0
+		s.deliver(ctx, []delivery{p.member.notice("%s left out: you do not read as fast", plural(n, "line"))})
 	}
 }
 
 func (s *server) sent(ctx actor.Context) {
-	p := s.peers[ctx.Sender().Id]
-	if p == nil {
-		return
-	}
-	p.sending--
-	s.pump(ctx, p)
-	if p.slow && len(p.backlog) < congested/2 {
-		s.caughtUp(p)
-		s.resume(ctx)
+	if p := s.peers[ctx.Sender().Id]; p != nil {
+		p.sending--
+		p.taken++
+		s.pump(ctx, p)
 	}
 }
 
-// caughtUp ends a member's slowness.
-func (s *server) caughtUp(p *peer) {
-	if p.slow && !p.alone {
-		s.behind--
-	}
-	p.slow, p.alone = false, false
-}
-
-func (s *server) stillSlow(ctx actor.Context, m *stillSlow) {
+// look drops a member that does not read, or whoever says nothing.
+func (s *server) look(ctx actor.Context, m *look) {
 	p := m.peer
-	if !p.slow || p.spell != m.spell || s.peers[p.pid.Id] != p {
-		return
+	switch {
+	case s.peers[p.pid.Id] != p:
+	case p.member == nil || p.taken < m.taken:
+		s.log.Warn("dropped", "who", p.pid.Id, "waiting", p.waiting)
+		ctx.Request(p.pid, &rdma.DestroyID{})
+		s.leave(ctx, p, " (too slow)")
+	case len(p.backlog) > 0:
+		s.watch(ctx, p)
+	default:
+		p.watched = false
 	}
-	if m.last {
-		s.drop(ctx, p)
-		return
-	}
-	if !p.alone {
-		p.alone = true
-		s.behind--
-	}
-	s.resume(ctx)
-}
-
-// drop lets a member go that does not read. The room is told.
-func (s *server) drop(ctx actor.Context, p *peer) {
-	if s.peers[p.pid.Id] != p {
-		return
-	}
-	s.log.Warn("dropped", "nick", p.hello.nick, "waiting", len(p.backlog))
-	p.backlog = nil
-	s.leave(ctx, p, " (too slow)")
-	ctx.Request(p.pid, &rdma.DestroyID{})
-	s.resume(ctx)
 }
 
 func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 	if p := s.peers[ctx.Sender().Id]; p != nil {
 		s.leave(ctx, p, "")
-		s.resume(ctx)
 		return
 	}
 	if m.Err != nil {
@@ -271,12 +268,19 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
+// leave tells the room.
 func (s *server) leave(ctx actor.Context, p *peer, why string) {
-	delete(s.peers, p.pid.Id)
-	s.caughtUp(p)
-	if p.member == nil {
-		s.rooms.release(p.hello.nick)
-		return
+	s.forget(p)
+	if p.member != nil {
+		s.deliver(ctx, s.rooms.leave(p.member, why))
 	}
-	s.deliver(ctx, s.rooms.leave(p.member, why))
+}
+
+// forget gives back what is held of a connection that is over.
+func (s *server) forget(p *peer) {
+	delete(s.peers, p.pid.Id)
+	for _, m := range p.held {
+		m.Release()
+	}
+	p.held = nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,20 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
 // script is a console whose user types what a test says, and remembers what was shown.
 type script struct {
-	typed chan string
-	mu    sync.Mutex
-	shown []string
+	typed  chan string
+	person bool // types at a terminal; else it is a pipe
+	ended  chan error
+	mu     sync.Mutex
+	shown  []string
 }
-
-func newScript() *script { return &script{typed: make(chan string)} }
 
 func (s *script) ReadLine() (string, error) {
 	if l, ok := <-s.typed; ok {
@@ -31,14 +30,15 @@ func (s *script) ReadLine() (string, error) {
 	return "", io.EOF
 }
 
-func (s *script) Print(l string) {
+func (s *script) Print(l string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown = append(s.shown, l)
+	return nil
 }
 
-func (s *script) Status(l string) { s.Print("-- " + l) }
-func (s *script) Attended() bool  { return false }
+func (s *script) Status(l string) { _ = s.Print("-- " + l) }
+func (s *script) Attended() bool  { return s.person }
 func (s *script) Close() error    { return nil }
 
 // count is how many lines shown contain text.
@@ -55,118 +55,278 @@ func (s *script) count(text string) (n int) {
 
 const chatAddr = "10.0.0.1:7471"
 
+// serve starts the chat's own server on a machine of the world.
+func serve(w *actortest.World, rt *rdma.Runtime, addr string) {
+	w.T().Helper()
+	if _, err := host(w.T().Context(), rt, w.System(), addr, slog.New(slog.DiscardHandler)); err != nil {
+		w.T().Fatal(err)
+	}
+}
+
 // enterWorld starts the chat's own client on a machine of the world.
-func enterWorld(w *actortest.World, rt *rdma.Runtime, nick string) (*script, <-chan error) {
-	s, ended, tokens := newScript(), make(chan error, 1), make(chan struct{}, ahead)
-	c := &client{rt: rt, server: chatAddr, hello: hello{nick, lobby}, con: s, tokens: tokens, ended: ended}
-	pid := w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rt.OffLoop()))
-	go readLines(s, w.System(), pid, tokens)
+func enterWorld(w *actortest.World, rt *rdma.Runtime, addr, nick, room string, person bool) *script {
+	w.T().Helper()
+	s := &script{typed: make(chan string), person: person, ended: make(chan error, 1)}
+	ctx, leave := context.WithCancel(w.T().Context())
+	go func() {
+		s.ended <- talk(ctx, leave, s, rt, w.System(), settings{addr: addr, hello: hello{nick, room}})
+		leave()
+	}()
 	w.Wait()
 	if s.count("you are "+nick) != 1 {
 		w.T().Fatalf("%s sees %q", nick, s.shown)
 	}
-	return s, ended
+	return s
 }
 
 // leave ends the user's input and waits for the client's goodbye.
-func leave(w *actortest.World, s *script, ended <-chan error) {
-	close(s.typed)
-	if err := <-ended; err != nil {
-		w.T().Error(err)
+func leave(w *actortest.World, all ...*script) {
+	w.T().Helper()
+	for _, s := range all {
+		close(s.typed)
+		if err := <-s.ended; err != nil {
+			w.T().Error(err)
+		}
 	}
+	w.Advance(time.Second)
+}
+
+// enterProbe has a Probe say hello: it reads when the test does.
+func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, room string) *actortest.Probe {
+	w.T().Helper()
+	p := w.Probe()
+	id := rt.CreateID(p.PID())
+	p.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+	actortest.Next[*rdma.Established](p)
+	p.Request(id, rdma.NewSend(hello{nick, room}.encode()))
+	for _, want := range []string{"you", "notice"} {
+		if l, err := decode(actortest.Next[*rdma.Received](p).Data); l.Type != want {
+			w.T().Fatalf("%s got %+v, %v, want %s", nick, l, err, want)
+		}
+	}
+	return p
+}
+
+// A member that takes nothing for a while, catches up, and begins again, while somebody writes to
+// it without a pause, is noticed by nobody: not in other rooms, and not in its own.
+func TestHostileReader(t *testing.T) {
+	for _, room := range []string{"cellar", lobby} {
+		t.Run(room, func(t *testing.T) {
+			actortest.Run(t, func(w *actortest.World) {
+				serve(w, w.Runtime(), chatAddr)
+				ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
+				bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
+				mallory := enterWorld(w, w.Host("mem3", "10.0.0.4"), chatAddr, "mallory", room, false)
+				eve := enterProbe(w, w.Host("mem4", "10.0.0.5"), "eve", room)
+				const rounds, lines = 3, 600
+				flood := make(chan struct{})
+				go func() {
+					defer close(flood)
+					for range rounds * lines {
+						mallory.typed <- "flood"
+					}
+				}()
+				said := 0
+				for range rounds {
+					for range 22 {
+						w.Advance(100 * time.Millisecond)
+						ann.typed <- fmt.Sprintf("line %d.", said)
+						w.Wait() // no time passes
+						if bob.count(fmt.Sprintf("ann: line %d.", said)) != 1 {
+							t.Fatalf("ann's line %d is not there at once", said)
+						}
+						said++
+					}
+					for floods := 0; floods < lines; {
+						l, err := decode(actortest.Next[*rdma.Received](eve).Data)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if strings.HasPrefix(l.Text, "flood") {
+							floods++
+						}
+					}
+				}
+				<-flood
+				leave(w, ann, bob, mallory)
+			})
+		})
+	}
+}
+
+// One that writes faster than its pace has its own lines wait, and nobody else's.
+func TestFlooder(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		serve(w, w.Runtime(), chatAddr)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
+		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
+		mallory := enterWorld(w, w.Host("mem3", "10.0.0.4"), chatAddr, "mallory", lobby, false)
+		const lines = 2 * pace
+		flood := make(chan struct{})
+		go func() {
+			defer close(flood)
+			for range lines {
+				mallory.typed <- "flood"
+			}
+		}()
+		w.Wait()
+		ann.typed <- "hello"
+		w.Wait()
+		if bob.count("ann: hello") != 1 {
+			t.Error("ann waits for mallory")
+		}
+		w.Advance(time.Second)
+		if n := bob.count("mallory: flood"); n < pace/2 || n > burst+pace+1 {
+			t.Errorf("%d lines of mallory's in a second", n)
+		}
+		<-flood
+		leave(w, ann, mallory)
+		if n := bob.count("mallory: flood"); n != lines {
+			t.Errorf("bob has heard %d of %d lines", n, lines)
+		}
+		leave(w, bob)
+	})
 }
 
 // A member that has caught up and is slow again has all of its time again.
 func TestSlowTwice(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
-		started := make(chan outcome, 1)
-		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-			return newServer(w.Runtime(), chatAddr, slog.New(slog.DiscardHandler), started)
-		}, w.Runtime().OnLoop()))
-		if o := <-started; o.err != nil {
-			t.Fatal(o.err)
-		}
-		ann, annEnded := enterWorld(w, w.Host("mem1", "10.0.0.2"), "ann")
-		eve := w.Probe()
-		id := w.Host("mem2", "10.0.0.3").CreateID(eve.PID())
-		eve.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: hello{"eve", lobby}.encode()})
-		actortest.Next[*rdma.Established](eve)
-		actortest.Next[*rdma.Received](eve) // the welcome
+		serve(w, w.Runtime(), chatAddr)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
+		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", lobby)
 		const lines = 1000
-		burst := func() {
-			for range lines {
-				ann.typed <- "line"
-			}
-			w.Wait()
+		w.Advance(helloFor)
+		for range lines {
+			ann.typed <- "line"
 		}
-		begin := w.Now()
-		burst()
+		w.Advance(patience - 2*time.Second) // about 1 s before her time is up
 		for range lines {
 			actortest.Next[*rdma.Received](eve)
 		}
-		w.Wait()
-		w.Advance(slowFor - 2*time.Second - w.Now().Sub(begin)) // to 2 s before her first time would be up
-		burst()
-		w.Advance(4 * time.Second)
-		w.Wait()
+		for range lines {
+			ann.typed <- "line"
+		}
+		w.Advance(patience - time.Second)
 		if ann.count("eve left") != 0 {
 			t.Error("eve was let go for having been slow before")
 		}
-		w.Advance(slowFor)
-		w.Wait()
+		w.Advance(patience + 2*time.Second)
 		if ann.count("eve left (too slow)") != 1 {
 			t.Error("eve was not let go the second time")
 		}
-		leave(w, ann, annEnded)
-		w.Advance(time.Second)
+		leave(w, ann)
 	})
 }
 
-// A member that stops reading slows those who write for a moment, and is then let go; nobody else misses a line.
+// A member that stops reading holds nobody up, and is let go; nobody else misses a line.
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
-		started := make(chan outcome, 1)
-		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
-			return newServer(w.Runtime(), chatAddr, slog.New(slog.DiscardHandler), started)
-		}, w.Runtime().OnLoop()))
-		if o := <-started; o.err != nil {
-			t.Fatal(o.err)
-		}
-		annSays, annEnded := enterWorld(w, w.Host("mem1", "10.0.0.2"), "ann")
-		bob, bobEnded := enterWorld(w, w.Host("mem2", "10.0.0.3"), "bob")
-		eve := w.Probe() // takes its first message and no more
-		id := w.Host("mem3", "10.0.0.4").CreateID(eve.PID())
-		eve.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: hello{"eve", lobby}.encode()})
-		actortest.Next[*rdma.Established](eve)
-		w.Wait()
+		serve(w, w.Runtime(), chatAddr)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
+		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
+		enterProbe(w, w.Host("mem3", "10.0.0.4"), "eve", lobby)
 
-		const lines = 3000
+		const lines = 3 * pace
 		begin := w.Now()
 		for i := range lines {
-			annSays.typed <- fmt.Sprint("line ", i)
+			ann.typed <- fmt.Sprint("line ", i)
 		}
-		w.Wait()
+		w.Advance(100 * time.Millisecond) // what is held
 		if n := bob.count("ann: line"); n != lines {
 			t.Errorf("bob has heard %d of %d lines", n, lines)
 		}
-		if d := w.Now().Sub(begin); d > 4*time.Second {
-			t.Errorf("eve has held the room up for %v", d)
+		if d := w.Now().Sub(begin); d > (lines/pace)*time.Second+time.Second {
+			t.Errorf("eve has held the room up: it took %v", d)
 		}
 		if n := bob.count("eve left"); n != 0 {
 			t.Error("eve was let go before her time")
 		}
-		w.Advance(slowFor)
-		w.Wait()
+		w.Advance(2 * patience)
 		if n := bob.count("eve left (too slow)"); n != 1 {
 			t.Errorf("bob is told %d times that eve was let go", n)
 		}
-		annSays.typed <- "still here"
+		ann.typed <- "still here"
 		w.Wait()
 		if bob.count("ann: still here") != 1 {
 			t.Error("the room does not go on")
 		}
-		leave(w, annSays, annEnded)
-		leave(w, bob, bobEnded)
-		w.Advance(time.Second)
+		leave(w, ann, bob)
 	})
+}
+
+// What a full backlog leaves out is counted, and told in its place.
+func TestMissedLines(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		serve(w, w.Runtime(), chatAddr)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
+		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", lobby)
+		const lines = 600
+		text := strings.Repeat("x", maxText-10)
+		for range lines {
+			ann.typed <- text
+		}
+		w.Advance(time.Second)
+		heard, missed := 0, 0
+		for missed == 0 {
+			l, err := decode(actortest.Next[*rdma.Received](eve).Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Type == "say" {
+				heard++
+			} else if _, err := fmt.Sscanf(l.Text, "%d lines left out", &missed); err != nil {
+				t.Fatalf("eve got %+v", l)
+			}
+		}
+		if heard+missed != lines || heard > most/len(text)+window+64 {
+			t.Errorf("eve has heard %d lines of %d, and missed %d", heard, lines, missed)
+		}
+		ann.typed <- "go on"
+		if l, _ := decode(actortest.Next[*rdma.Received](eve).Data); l.Text != "go on" {
+			t.Errorf("eve got %+v", l)
+		}
+		leave(w, ann)
+	})
+}
+
+// Whoever connects says who they are, soon, and as a chat does.
+func TestStrangers(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		serve(w, w.Runtime(), chatAddr)
+		rt := w.Host("mem1", "10.0.0.2")
+		p := w.Probe()
+		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte("chat/1\x00ann\x00lobby")})
+		if r := actortest.Next[*rdma.Rejected](p); string(r.PrivateData) != "this is a chat/2 server" {
+			t.Errorf("an old client is told %q", r.PrivateData)
+		}
+		actortest.Next[*rdma.Closed](p)
+
+		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		actortest.Next[*rdma.Established](p)
+		begin := w.Now()
+		actortest.Next[*rdma.Disconnected](p)
+		if d := w.Now().Sub(begin); d != helloFor {
+			t.Errorf("somebody who says nothing was let go after %v", d)
+		}
+		actortest.Next[*rdma.Closed](p)
+
+		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		actortest.Next[*rdma.Established](p)
+		p.Request(p.Sender(), rdma.NewSend(hello{"a b", lobby}.encode()))
+		if l, err := decode(actortest.Next[*rdma.Received](p).Data); l.Type != "refused" {
+			t.Errorf("a wrong name gets %+v, %v", l, err)
+		}
+		actortest.Next[*rdma.Disconnected](p)
+		actortest.Next[*rdma.Closed](p)
+	})
+}
+
+// RoCE has room for 44 bytes of private data.
+func TestLongNamesOnRoCE(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		serve(w, w.Runtime(), chatAddr)
+		nick, room := strings.Repeat("n", maxNick), strings.Repeat("r", maxRoom)
+		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, nick, room, false)
+		leave(w, ann)
+	}, actortest.InfiniBand())
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,4 +129,62 @@ func TestTerminal(t *testing.T) {
 	if err := ann.cmd.Wait(); err != nil {
 		t.Errorf("Ctrl-C ends the program cleanly: %v", err)
 	}
+}
+
+// exit waits for the end, and gives what was shown.
+func (s *screen) exit(why string) (state *os.ProcessState, shown string) {
+	s.t.Helper()
+	stuck := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
+	_ = s.cmd.Wait() // the state tells
+	if !stuck.Stop() {
+		s.t.Fatalf("%s: it does not end", why)
+	}
+	<-s.read
+	return s.cmd.ProcessState, s.out.String()
+}
+
+// A person can leave at every stage, however much is typed that does not get away.
+func TestTerminalCanBeLeft(t *testing.T) {
+	const ctrlC, ctrlD = "\x03", "\x04"
+	enter := func(t *testing.T) (host *process, ann *screen) {
+		host = start(t, "host", "serve", "127.0.0.1:0")
+		told := host.want("join with: chat join ", "it listens")
+		ann = startOnTerminal(t, "join", told[strings.LastIndex(told, " ")+1:], "--nick", "ann")
+		ann.want("you are ann", "connected")
+		return host, ann
+	}
+	for name, keys := range map[string]string{"Ctrl-C": ctrlC, "Ctrl-D": ctrlD, "quit": "/quit\r"} {
+		t.Run("server gone, "+name, func(t *testing.T) {
+			host, ann := enter(t)
+			_ = host.cmd.Process.Kill()
+			ann.want("trying again", "the server has gone")
+			ann.keys(strings.Repeat("line\r", 70) + keys)
+			state, shown := ann.exit(name)
+			if state.ExitCode() != 1 || !strings.Contains(shown, "64 lines not sent") {
+				t.Errorf("%v, and it shows %q", state, shown)
+			}
+		})
+		t.Run("server stalled, "+name, func(t *testing.T) {
+			host, ann := enter(t)
+			_ = host.cmd.Process.Signal(unix.SIGSTOP)
+			ann.keys(strings.Repeat("line\r", 40) + keys)
+			state, shown := ann.exit(name)
+			if state.ExitCode() != 1 || !strings.Contains(shown, "does not take what is sent") {
+				t.Errorf("%v, and it shows %q", state, shown)
+			}
+		})
+	}
+	t.Run("at once", func(t *testing.T) {
+		host, ann := enter(t)
+		_ = host.cmd.Process.Signal(unix.SIGSTOP)
+		begin := time.Now()
+		ann.keys(strings.Repeat("line\r", 40) + ctrlC)
+		ann.want("leaving when", "lines wait")
+		ann.keys(ctrlC)
+		state, shown := ann.exit("a second Ctrl-C")
+		// It may have left by itself, on a machine that was busy for so long.
+		if status := state.Sys().(syscall.WaitStatus); !status.Signaled() && time.Since(begin) < leaveFor {
+			t.Errorf("%v, and it shows %q", state, shown)
+		}
+	})
 }
