@@ -430,7 +430,7 @@ func TestGetAddrInfoOwnership(t *testing.T) {
 }
 
 // TestGetAddrInfoDefaultResolver uses the real resolver, for what needs no network.
-// manpages: getaddrinfo-2, getaddrinfo-6
+// manpages: getaddrinfo-2, getaddrinfo-6, getaddrinfo-26
 func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	got, err := LookupAddrInfo(t.Context(), "127.0.0.1", "http", &AddrInfo{PortSpace: PortSpaceTCP})
 	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {
@@ -456,6 +456,9 @@ func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	}
 	if _, err := LookupAddrInfo(t.Context(), "127.0.0.1", "no-such-service", nil); !errors.Is(err, EAIService) {
 		t.Errorf("unknown service: %v", err)
+	}
+	if _, err := LookupAddrInfo(t.Context(), "localhost", "7471", &AddrInfo{Flags: RAINumericHost}); !errors.Is(err, EAINoName) {
+		t.Errorf("a name with RAI_NUMERICHOST: %v", err)
 	}
 }
 

@@ -13,10 +13,11 @@ import (
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	cmidtest.Run(t, func(*testing.T) cmidtest.Rig {
-		d := iwarp.New()
+		named := func(name string) *iwarp.Driver { return iwarp.New(func(c *iwarp.Config) { c.Device = name }) }
+		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2}) // every host has it: an address that no route chooses
 		return cmidtest.Rig{
-			Active: d, Passive: d,
-			Address: addr, Local: addr,
+			Active: named("iwarp0"), Passive: named("iwarp1"), // two devices in one process
+			Address: addr, Second: loopback, Local: loopback,
 			NotLocal:   netip.MustParseAddr("203.0.113.77"),
 			NoRoute:    netip.MustParseAddr("ff0e::7471"), // whatever routes there are: no connection leads to a group
 			Privileged: true,                              // net.ipv4.ip_unprivileged_port_start and who we are decide

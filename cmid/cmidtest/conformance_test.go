@@ -21,6 +21,7 @@ func twin(cfg Config) (Rig, *Fabric) {
 	f := NewFabric(cfg)
 	f.Host("a").AddDevice("mem0", "10.0.0.5")
 	f.Host("b").AddDevice("mem1", "10.0.0.7", "10.0.0.8")
+	f.Host("b").AddDevice("mem2", "10.0.0.6")
 	f.Host("b").AddAddress("192.168.1.1")
 	return Rig{
 		Active:       f.Host("a").Driver(),
@@ -28,6 +29,7 @@ func twin(cfg Config) (Rig, *Fabric) {
 		Clock:        eventlooptest.NewClock(time.Unix(1_700_000_000, 0)),
 		Address:      netip.MustParseAddr("10.0.0.7"),
 		Second:       netip.MustParseAddr("10.0.0.8"),
+		Other:        netip.MustParseAddr("10.0.0.6"),
 		Local:        netip.MustParseAddr("10.0.0.5"),
 		NotLocal:     netip.MustParseAddr("10.0.0.99"),
 		Silent:       netip.MustParseAddr("10.0.0.98"),

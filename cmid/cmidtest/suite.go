@@ -19,6 +19,8 @@ type Rig struct {
 
 	// Address is a device's of Passive, which Active reaches. Second is another one of Passive's; Local one of Active's.
 	Address, Second, Local netip.Addr
+	// Other is Passive's as well, and of another device than Address. Zero: there is one device.
+	Other netip.Addr
 	// NotLocal is nobody's here. It must not be reachable when Silent is not set.
 	NotLocal netip.Addr
 	// Silent can be routed to, and never answers a question for its address. Zero: nobody asks before connecting (iWARP over TCP).

@@ -16,19 +16,30 @@ const tcp = cmid.PortSpaceTCP
 
 // bindAddrScenarios are rdma_bind_addr(3).
 var bindAddrScenarios = scenarios{
+	// manpages: bind_addr-1
 	"wildcard": func(w *world) {
 		id := w.b.bound(tcp, any4(0))
 		if a := id.LocalAddr(); !a.IsWildcard() || id.Device() != nil || id.Info().Device != "" {
 			w.Errorf("bound to %v, device %q: a wildcard has none", a, id.Info().Device)
 		}
 	},
-	// manpages: bind_addr-3
+	// manpages: bind_addr-2, bind_addr-3
 	"specific address and its device": func(w *world) {
 		id := w.b.bound(tcp, at(w.rig.Address, 0))
 		if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
 			w.Errorf("bound to %+v: the address decides the device and its port", id.Info())
 		}
+		if w.rig.Other.IsValid() {
+			other := w.b.bound(tcp, at(w.rig.Other, 0))
+			if other.LocalAddr().Addr() != w.rig.Other || other.Device() == nil || other.Info().Device == id.Info().Device {
+				w.Errorf("bound to %+v and %+v: the addresses of two devices", id.Info(), other.Info())
+			}
+		}
 	},
+	// manpages: bind_addr-8
+	"port 0 is the one that is heard": heardAtItsPort,
+	// manpages: bind_addr-5
+	"a port of one's choice": heardAtThePort,
 	"loopback": func(w *world) {
 		id := w.b.bound(tcp, cmid.MustAddr("127.0.0.1:0"))
 		if w.differs(LoopbackHasDevice) {
@@ -79,6 +90,7 @@ var bindAddrScenarios = scenarios{
 		w.wantErr("bind_addr(NULL)", id.BindAddr(cmid.Addr{}), unix.EINVAL)
 		w.wantState("afterwards", id, states.Idle)
 	},
+	// manpages: bind_addr-4
 	"not local": func(w *world) {
 		id := w.b.create(tcp)
 		w.wantErr("a stranger's address", id.BindAddr(at(w.rig.NotLocal, 0)), unix.EADDRNOTAVAIL)
@@ -103,7 +115,9 @@ var bindAddrScenarios = scenarios{
 	"link-local needs its zone": func(w *world) {
 		w.wantErr("fe80:: without zone", w.b.create(tcp).BindAddr(cmid.MustAddr("[fe80::1]:0")), unix.EINVAL)
 	},
-	"in use":    inUse,
+	// manpages: bind_addr-4
+	"in use": inUse,
+	// manpages: listen-5
 	"reuseaddr": reuseAddr,
 	"afonly":    afOnly,
 	"freed by destroy": func(w *world) {
@@ -148,7 +162,7 @@ func inUse(w *world) {
 		{"loopback and an address", netip.AddrFrom4([4]byte{127, 0, 0, 1}), w.rig.Address, unix.EADDRNOTAVAIL},
 		{"two addresses", w.rig.Address, w.rig.Second, 0},
 	} {
-		if !c.two.IsValid() {
+		if !c.two.IsValid() || c.want == 0 && c.two.IsLoopback() { // which is in everybody's way
 			continue
 		}
 		holder := w.b.bound(tcp, at(c.one, 0))
@@ -197,7 +211,7 @@ func afOnly(w *world) {
 
 // resolveAddrScenarios are rdma_resolve_addr(3).
 var resolveAddrScenarios = scenarios{
-	// manpages: resolve_addr-4, resolve_addr-6, resolve_addr-8, resolve_addr-9
+	// manpages: resolve_addr-1, resolve_addr-3, resolve_addr-4, resolve_addr-9
 	"source chosen by the route": func(w *world) {
 		w.listener(tcp, any4(0))
 		id := w.a.create(tcp)
@@ -212,6 +226,7 @@ var resolveAddrScenarios = scenarios{
 			w.Errorf("device %q: afterwards the identifier is bound to one", ev.Device)
 		}
 	},
+	// manpages: resolve_addr-7
 	"a given source binds": func(w *world) {
 		w.listener(tcp, any4(0))
 		id := w.a.create(tcp)
@@ -220,7 +235,15 @@ var resolveAddrScenarios = scenarios{
 		if id.LocalAddr().Addr() != w.rig.Local || id.SrcPort() == 0 {
 			w.Errorf("source %v, want %v", id.LocalAddr(), w.rig.Local)
 		}
+		w.asks(id)
 	},
+	// manpages: resolve_addr-7
+	"a given source binds, whatever comes of it": boundBySource,
+	// manpages: resolve_addr-4, resolve_addr-6, resolve_addr-8
+	"the routing table's source": routedSource,
+	// manpages: resolve_addr-6
+	"no route from the source": noRouteFromSource,
+	// manpages: bind_addr-6
 	"a bound identifier keeps its source": func(w *world) {
 		w.listener(tcp, any4(0))
 		id := w.a.bound(tcp, at(w.rig.Local, 0))
@@ -230,8 +253,9 @@ var resolveAddrScenarios = scenarios{
 		if id.LocalAddr() != before {
 			w.Errorf("source %v, want %v", id.LocalAddr(), before)
 		}
+		w.asks(id)
 	},
-	// manpages: resolve_addr-2, resolve_addr-6
+	// manpages: resolve_addr-2, resolve_addr-5, resolve_addr-6
 	"timeout": func(w *world) {
 		if !w.rig.Silent.IsValid() {
 			w.Skip("nobody is asked before connecting")
@@ -283,7 +307,7 @@ var resolveAddrScenarios = scenarios{
 			w.Errorf("port %d, then %d: a bound identifier keeps its port", port, id.SrcPort())
 		}
 	},
-	// manpages: resolve_addr-6
+	// manpages: resolve_addr-5, resolve_addr-6
 	"no route": func(w *world) {
 		if !w.rig.NoRoute.IsValid() {
 			w.Skip("there may be a route to everywhere")
@@ -310,6 +334,7 @@ var resolveAddrScenarios = scenarios{
 		id := w.a.create(tcp)
 		w.wantErr("resolve_addr(NULL)", id.ResolveAddr(cmid.Addr{}, cmid.Addr{}, time.Second), unix.EINVAL)
 	},
+	// manpages: resolve_addr-10
 	"route": func(w *world) {
 		w.listener(tcp, any4(0))
 		id := w.resolved(tcp, w.target())

@@ -13,6 +13,7 @@ const udp = cmid.PortSpaceUDP
 
 // datagramsScenarios are identifiers of RDMA_PS_UDP: service lookups and multicast.
 var datagramsScenarios = scenarios{
+	// manpages: listen-3
 	"service lookup": func(w *world) {
 		w.needDatagrams()
 		l := w.listener(udp, any4(0))

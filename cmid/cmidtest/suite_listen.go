@@ -14,6 +14,7 @@ import (
 
 // listenScenarios are rdma_listen(3).
 var listenScenarios = scenarios{
+	// manpages: listen-6
 	"must be bound": func(w *world) {
 		id := w.b.create(tcp)
 		w.wantErr("listen", id.Listen(1), unix.EINVAL)
@@ -22,9 +23,12 @@ var listenScenarios = scenarios{
 	// manpages: listen-8
 	"on all devices": func(w *world) {
 		w.listener(tcp, any4(0))
-		for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second} {
-			if ip.IsValid() {
-				w.reaches(at(ip, w.port))
+		for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second, w.rig.Other} {
+			if !ip.IsValid() {
+				continue
+			}
+			if child := w.reaches(at(ip, w.port)); child.LocalAddr() != at(ip, w.port) || child.Device() == nil {
+				w.Errorf("the request to %v came to %v of device %q", ip, child.LocalAddr(), child.Info().Device)
 			}
 		}
 	},
@@ -86,6 +90,7 @@ var listenScenarios = scenarios{
 			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, id.Limits().MaxBacklog)
 		}
 	},
+	// manpages: listen-2
 	"request": func(w *world) {
 		l := w.listener(tcp, any4(0))
 		c := w.resolved(tcp, at(w.rig.Address, w.port))

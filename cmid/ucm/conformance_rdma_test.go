@@ -97,7 +97,7 @@ func rig(t *testing.T) cmidtest.Rig {
 	}
 	return cmidtest.Rig{
 		Active: d, Passive: d,
-		Address: addr(t, "RDMA_ADDR"), Second: addr(t, "RDMA_ADDR2"), Local: addr(t, "RDMA_ADDR2"),
+		Address: addr(t, "RDMA_ADDR"), Second: addr(t, "RDMA_ADDR2"), Local: addr(t, "RDMA_ADDR2"), Other: addr(t, "RDMA_OTHER_ADDR"),
 		NotLocal:    addr(t, "RDMA_SILENT_ADDR"),
 		Silent:      addr(t, "RDMA_NOARP_ADDR"),
 		NoRoute:     netip.MustParseAddr("2001:db8::1"),

@@ -26,6 +26,7 @@
 //	RDMA_NETDEV          rx0          sw0          the other ends are rx1 and sw1
 //	RDMA_ADDR            10.10.1.1    10.10.2.1
 //	RDMA_ADDR2           10.10.1.2    10.10.2.2
+//	RDMA_OTHER_ADDR      10.10.2.1    10.10.1.1    the other device's
 //	RDMA_SILENT_ADDR     10.10.1.99   10.10.2.99   resolves (a permanent neighbour), and nobody answers
 //	RDMA_NOARP_ADDR      10.10.1.98   10.10.2.98   has no neighbour: resolving the address fails
 //	RDMA_PLAIN_ADDR      10.10.9.1    10.10.9.1    on the dummy pl0, which has no RDMA device

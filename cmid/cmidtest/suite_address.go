@@ -1,0 +1,122 @@
+package cmidtest
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Which address and port an identifier has is shown by its peer: what a driver says of itself may
+// be made up.
+
+// asks connects an identifier whose address is resolved as far as the request, which must come from
+// where the identifier says it is.
+func (w *world) asks(id *cmid.ID) {
+	w.Helper()
+	w.must(id.ResolveRoute(time.Second))
+	next[*cmid.RouteResolved](w.a, id)
+	w.queues(id, 0)
+	w.must(id.Connect(nil, nil))
+	child, ev := w.b.request()
+	if ev.Peer != id.LocalAddr() || ev.Local != id.PeerAddr() || child.PeerAddr() != ev.Peer {
+		w.Errorf("the request is %v <- %v, and was sent %v -> %v", ev.Local, ev.Peer, id.LocalAddr(), id.PeerAddr())
+	}
+}
+
+// heardAtItsPort: with port 0 a port is chosen, and rdma_get_src_port(3) tells it.
+func heardAtItsPort(w *world) {
+	id := w.b.bound(tcp, at(w.rig.Address, 0))
+	port := id.SrcPort()
+	w.must(id.Listen(0))
+	if child := w.reaches(at(w.rig.Address, port)); child.SrcPort() != port || id.SrcPort() != port {
+		w.Errorf("the listener says port %d, and its request %d; want %d", id.SrcPort(), child.SrcPort(), port)
+	}
+}
+
+// heardAtThePort: a port that was asked for is the one.
+func heardAtThePort(w *world) {
+	id := w.b.bound(tcp, at(w.rig.Address, 0)) // one that is free
+	want := id.LocalAddr()
+	w.must(id.Destroy())
+	id = w.b.bound(tcp, want)
+	w.must(id.Listen(0))
+	if id.LocalAddr() != want {
+		w.Errorf("bound to %v, want %v", id.LocalAddr(), want)
+	}
+	w.reaches(want)
+}
+
+// boundBySource: a source that is given binds, as rdma_bind_addr(3) would.
+func boundBySource(w *world) {
+	id := w.a.create(tcp)
+	w.wantErr("a stranger's source", id.ResolveAddr(at(w.rig.NotLocal, 0), at(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL)
+	w.wantState("no bind, no identifier that is bound", id, states.Idle)
+	w.must(id.ResolveAddr(at(w.rig.Local, 0), at(w.rig.Address, 1), time.Second))
+	bound := id.LocalAddr()
+	next[*cmid.AddrResolved](w.a, id)
+	if bound.Addr() != w.rig.Local || bound.Port() == 0 || id.LocalAddr() != bound {
+		w.Errorf("bound to %v, then %v; want %v and a port", bound, id.LocalAddr(), w.rig.Local)
+	}
+	other := w.a.create(tcp)
+	if err := other.BindAddr(bound); err == nil {
+		w.Errorf("another identifier could bind to %v too", bound)
+	}
+}
+
+// routedSource: which source and which device goes with a destination is not the driver's to make
+// up.
+func routedSource(w *world) {
+	w.listener(tcp, any4(0))
+	var devices []string
+	for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second, w.rig.Other} {
+		if !ip.IsValid() {
+			continue
+		}
+		id := w.a.create(tcp)
+		w.must(id.ResolveAddr(cmid.Addr{}, at(ip, w.port), time.Second))
+		ev := next[*cmid.AddrResolved](w.a, id)
+		if want := w.routed(ip); ev.Local.Addr() != want || id.LocalAddr() != ev.Local {
+			w.Errorf("source %v, then %v towards %v; the routing table says %v", ev.Local, id.LocalAddr(), ip, want)
+		}
+		if id.Device() == nil || ev.Device != id.Device().Name() {
+			w.Errorf("device %q towards %v", ev.Device, ip)
+		}
+		devices = append(devices, ev.Device)
+		w.asks(id)
+	}
+	if last := len(devices) - 1; w.rig.Other.IsValid() && w.rig.Clock == nil && devices[0] == devices[last] {
+		w.Errorf("one device towards addresses of two: %q", devices)
+	}
+}
+
+// routed is the source that goes with a destination: this host's routing table says so, and the
+// active twin has but one.
+func (w *world) routed(dst netip.Addr) netip.Addr {
+	w.Helper()
+	if w.rig.Clock != nil {
+		return w.rig.Local
+	}
+	c, err := net.Dial("udp", at(dst, 9).String()) // sends nothing
+	w.must(err)
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+}
+
+// noRouteFromSource: what the routing table says counts. Nothing leads from loopback to another
+// host.
+func noRouteFromSource(w *world) {
+	if w.rig.Clock != nil || !w.differs(LoopbackHasDevice) {
+		w.Skip("loopback is like a wildcard here, or there is no routing table")
+	}
+	id := w.a.create(tcp)
+	err := id.ResolveAddr(cmid.MustAddr("127.0.0.1:0"), at(w.rig.NotLocal, 1), time.Second)
+	if err == nil {
+		w.Fatal("resolved, and there is no way")
+	}
+	w.wantState("the bind inside has succeeded", id, states.Bound)
+}

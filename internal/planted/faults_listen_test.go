@@ -1,0 +1,66 @@
+package planted
+
+// listenFaults break rdma_listen(3).
+var listenFaults = []fault{
+	// Above the drivers.
+	{"cmid tells any backlog", "listen-1", "cmid/id.go", "n <= 0 || n > limit {", "n <= 0 {"},
+	{
+		"cmid does not tell requests", "listen-2 listen-3", "cmid/events.go",
+		"		id.request(ev)\n		return\n", "		return\n",
+	},
+	{
+		"cmid lets who is not bound listen", "listen-6", "cmid/id.go",
+		"	if v == states.Refuse || v == states.Guard {\n", "	if (v == states.Refuse || v == states.Guard) && op != states.OpListen {\n",
+	},
+
+	// The embedded device.
+	{"iwarp ignores the backlog", "listen-1", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, max(backlog, maxBacklog))"},
+	{
+		"iwarp does not tell requests", "listen-2", "iwarp/listen_linux.go",
+		"	tell(event{\n		id: c.lis.id, child: child,", "	_ = (event{\n		id: c.lis.id, child: child,",
+	},
+	{
+		"iwarp tells requests of an identifier that exists", "listen-2", "iwarp/listen_linux.go",
+		"local: c.local, peer: c.peer, device: true", "local: c.peer, peer: c.local, device: true",
+	},
+	{
+		"iwarp hears every address", "listen-4 listen-7", "iwarp/bind_linux.go",
+		"	if err = bindSocket(fd, a); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+		"	any := a\n	if a.Addr().Is4() {\n		any = cmid.AddrFrom(netip.IPv4Unspecified(), a.Port())\n	}\n" +
+			"	if err = bindSocket(fd, any); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+	},
+	{
+		"iwarp listens on a port that is shared", "listen-5", "iwarp/listen_linux.go",
+		"	if err := ports.listens(id.hold); err != nil {\n		return err\n	}\n", "	_ = ports.listens(id.hold)\n",
+	},
+	{
+		"iwarp's wildcard hears one address", "listen-8", "iwarp/bind_linux.go",
+		"	if err = bindSocket(fd, a); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+		"	one := a\n	if a == cmid.AddrFrom(netip.IPv4Unspecified(), a.Port()) {\n		one = cmid.AddrFrom(netip.AddrFrom4([4]byte{127, 0, 0, 2}), a.Port())\n	}\n" +
+			"	if err = bindSocket(fd, one); err != nil {\n		closeFD(fd)\n		return -1, cmid.Addr{}, err\n",
+	},
+
+	// The kernel's devices.
+	{
+		"ucm does not tell requests", "listen-2 listen-3", "cmid/ucm/events_linux.go",
+		"	in.told.Child = child.h\n	in.up.Event(listener.h, &in.told)\n", "	in.told.Child = child.h\n",
+	},
+	{
+		"ucm's loopback hears every address", "listen-4", "cmid/ucm/events_linux.go",
+		"	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()\n", "	return ip.IsValid()\n",
+	},
+	{
+		"ucm listens in vain", "listen-5", "cmid/ucm/ident_linux.go",
+		"int32(min(max(backlog, 0), id.in.backlog))); err != nil {\n		return err\n", "int32(min(max(backlog, 0), id.in.backlog))); err != nil {\n		return nil\n",
+	},
+	{
+		"ucm's wildcard hears one device", "listen-8", "cmid/ucm/events_linux.go",
+		"func (id *ident) hears(ip netip.Addr) bool {\n",
+		"func (id *ident) hears(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return netip.MustParsePrefix(\"10.10.1.0/24\").Contains(ip.Unmap())\n	}\n",
+	},
+	{
+		"ucm's wildcard hears one address", "listen-8", "cmid/ucm/events_linux.go",
+		"func (id *ident) hears(ip netip.Addr) bool {\n",
+		"func (id *ident) hears(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return ip.Unmap().As4()[3] == 1\n	}\n",
+	},
+}

@@ -1,0 +1,42 @@
+package iwarp
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// TestListenBacklog: the backlog is the listening socket's, which turns away what comes above while
+// nobody accepts.
+// manpages: listen-1
+func TestListenBacklog(t *testing.T) {
+	for _, want := range []uint32{1, 5} {
+		n := newNode(t)
+		h := n.id()
+		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
+		n.do(h, &cmid.Listen{Backlog: int(want)})
+		at := n.inst.Info(h).Local
+		for range 2 * want { // nobody accepts: the loop does not turn
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fd)
+			err = unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(at.Port())})
+			if err != nil && err != unix.EINPROGRESS {
+				t.Fatal(err)
+			}
+		}
+		info, err := unix.GetsockoptTCPInfo(n.in.ids[h].lis.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of a listening socket these are the backlog and how many wait. Linux takes one more than
+		// it was told.
+		if info.Sacked != want || info.Unacked > want+1 {
+			t.Errorf("backlog %d: %d connections wait, of at most %d", want, info.Unacked, info.Sacked)
+		}
+	}
+}
