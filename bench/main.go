@@ -2,7 +2,7 @@
 // calls (package rpc) and net.Conn (package rdmanet) of ours; net.Conn, net/rpc, grpc-go, Proto.Actor's remote and cloudwego/netpoll.
 // README.md says how, and what is fair about it.
 //
-//	go run .                     # everything, some ten minutes; leaves bench.json, bench.md and bench.svg in the folder of -o
+//	go run .                     # everything, some six minutes; leaves its files in the folder of -o
 //	go run . -only echo,calls    # some scenarios
 //	go run . -quick              # every contestant and every scenario for a blink: does it run?
 package main
