@@ -127,6 +127,9 @@ func (it *ident) timedOut(a *asked) {
 func (it *ident) timeoutFailure(cmd Command) Failure {
 	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
 	f.Remedy = tryAgain
+	if it.id.State() == states.Connecting {
+		f.Remedy = "the peer is away or busy, or what listens there does not speak RDMA, such as a web server; " + tryAgain
+	}
 	switch cmd.(type) {
 	case *Dial:
 		switch it.id.State() {

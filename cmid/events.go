@@ -132,6 +132,9 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindRejected:
 		f := fail("connect")
 		f.Err = &rejection{RejectReason(ev.Status)}
+		if f.Remedy == "" && RejectReason(ev.Status) == RejectReset && len(ev.PrivateData) == 0 {
+			f.Remedy = "it said no without a reason, or what listens there does not speak iWARP and has hung up"
+		}
 		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
 	case states.KindEstablished:
 		e := &Established{

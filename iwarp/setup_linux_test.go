@@ -146,8 +146,8 @@ func TestSilentPeer(t *testing.T) {
 	n.qp(h, 1)
 	n.do(h, &cmid.Connect{})
 	r := l.accept(n)
-	if e := n.wait(h, states.KindUnreachable); e.status != -110 || !errors.Is(e.err, unix.ETIMEDOUT) {
-		t.Errorf("no Reply: %v, want Unreachable -110", e)
+	if e := n.wait(h, states.KindUnreachable); e.status != -110 || !errors.Is(e.err, unix.ETIMEDOUT) || !strings.Contains(e.err.Error(), "does not speak iWARP") {
+		t.Errorf("no Reply: %v, want Unreachable -110, and what may listen there", e)
 	}
 	flushed(t, n, 1)
 	turns(t, "the silent peer's EOF", r.ended, n)

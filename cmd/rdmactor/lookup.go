@@ -9,6 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/iwarp"
 )
 
 // The flags of all subcommands that say where.
@@ -50,6 +51,12 @@ func lookup(ctx context.Context, timeout time.Duration, name, port string, passi
 		return list[0].Src, nil
 	}
 	return list[0].Dst, nil
+}
+
+// tellFirst has the device give up a peer that does not answer before a command does, whose time for it is timeout: the device knows how
+// far the connection has come.
+func tellFirst(timeout time.Duration) iwarp.Option {
+	return func(c *iwarp.Config) { c.ReplyTimeout = min(c.ReplyTimeout, timeout*9/10) }
 }
 
 // announce tells the user of a choice that was left to the program.

@@ -45,7 +45,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 func (p *perfer) config(c device.Choice) perf.Config {
 	announce(c, p.stderr)
 	return perf.Config{
-		Driver:   c.Driver(func(c *iwarp.Config) { c.CRC = p.crc }),
+		Driver:   c.Driver(tellFirst(p.timeout), func(c *iwarp.Config) { c.CRC = p.crc }),
 		Wait:     waits[p.wait],
 		Timeout:  p.timeout,
 		Complain: func(err error) { fmt.Fprintln(p.stderr, "rdmactor: perf:", err) },

@@ -87,7 +87,7 @@ func (s *session) driver(addr cmid.Addr) (cmid.Driver, error) {
 		return nil, err
 	}
 	announce(choice, s.stderr)
-	return choice.Driver(func(c *iwarp.Config) { c.CRC = s.crc }), nil
+	return choice.Driver(tellFirst(s.timeout), func(c *iwarp.Config) { c.CRC = s.crc }), nil
 }
 
 // serve handles events and deadlines until the role is over.

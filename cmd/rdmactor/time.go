@@ -72,7 +72,7 @@ func profile(file string) (stop func() error, err error) {
 func (t *timer) config(c device.Choice) timing.Config {
 	announce(c, t.stderr)
 	log := slog.New(slog.NewTextHandler(t.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return timing.Config{Driver: c.Driver(), Level: t.level, Timeout: t.timeout, Log: log}
+	return timing.Config{Driver: c.Driver(tellFirst(t.timeout)), Level: t.level, Timeout: t.timeout, Log: log}
 }
 
 // serve accepts until Ctrl-C.
@@ -130,7 +130,7 @@ func (t *timer) both() (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Driver = choice.Driver()
+	cfg.Driver = choice.Driver(tellFirst(t.timeout))
 	return errors.Join(t.client(cfg, choice, s.Addr(), s), s.Close())
 }
 

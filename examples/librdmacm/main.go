@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -39,7 +40,9 @@ func echo(ctx actor.Context) {
 }
 
 func main() {
-	system := actor.NewActorSystem()
+	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+		return slog.Default() // Proto.Actor's own writes colours, also where nobody sees them
+	}))
 	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New())) // or ucm.New(): the kernel's rdma_cm
 	if err != nil {
 		log.Fatal(err)

@@ -180,13 +180,17 @@ func (c *Conn) Timeout(now time.Time) {
 	}
 }
 
+// silence is what a peer may be that has not answered a Request: nothing tells one from the other.
+const silence = "the peer is busy, or what listens there does not speak iWARP"
+
 func (c *Conn) phaseTimeout() {
 	c.phaseAt = time.Time{}
 	c.closeNow = true
 	late := &Error{Op: "receive", Errno: unix.ETIMEDOUT}
 	switch c.state {
 	case stReply:
-		late.Op, late.Text = "reply", fmt.Sprintf("no complete Reply within %v", c.cfg.SetupTimeout)
+		late.Op, late.Text = "reply", fmt.Sprintf(
+			"TCP is connected, but no Reply came within %v, %d bytes of it: %s", c.cfg.SetupTimeout, len(c.mpa), silence)
 		c.rejected(nil, late)
 	case stRequest:
 		late.Op, late.Text = "request", fmt.Sprintf("no complete Request within %v, %d bytes of it", c.cfg.SetupTimeout, len(c.mpa))
