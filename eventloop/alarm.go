@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -28,15 +29,44 @@ func (a *Alarm) ring() {
 	close(*a.c.Swap(&next))
 }
 
-// owners is the running loops by their goroutines' ids.
-var owners sync.Map
+// owners is the loops by their goroutines' ids: a host's may have several.
+var owners = ownership{loops: make(map[uint64][]*Loop)}
+
+type ownership struct {
+	mu    sync.Mutex
+	loops map[uint64][]*Loop
+}
+
+func (o *ownership) add(id uint64, l *Loop) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.loops[id] = append(o.loops[id], l)
+}
+
+func (o *ownership) remove(id uint64, l *Loop) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	left := slices.DeleteFunc(o.loops[id], func(other *Loop) bool { return other == l })
+	if o.loops[id] = left; len(left) == 0 {
+		delete(o.loops, id)
+	}
+}
+
+func (o *ownership) of(id uint64) []*Loop {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.loops[id])
+}
 
 // MayWait says whether the calling goroutine may wait for what loops do: ErrOnLoop when it is a
-// loop's own, of whichever. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for
+// loop's own, of whichever. The goroutine that embeds a loop may wait for others between two Turns,
+// and for what its own does never. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for
 // what is seldom done, and for after an Alarm.
 func MayWait() error {
-	if _, ok := owners.Load(goroutineID()); ok {
-		return ErrOnLoop
+	for _, l := range owners.of(goroutineID()) {
+		if l.holds() {
+			return ErrOnLoop
+		}
 	}
 	return nil
 }

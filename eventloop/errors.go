@@ -42,15 +42,20 @@ func (l *Loop) opError(op string, fd int, err error) error {
 	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
 }
 
-// ShutdownError says that a loop had not ended when Shutdown's context did, and what it was doing. The loop still ends once it
-// gets its goroutine back.
+// ShutdownError says that a loop had not ended when Shutdown's context did, and what it was doing.
+// The loop still ends once it gets its goroutine back. A Shutdown that waited longer than the one
+// that ran out of time gets one with Undone, and the other's cause.
 type ShutdownError struct {
 	Loop   string
 	Holder Holder // what ran at that moment; its zero value when nothing did
+	Undone int    // pieces of work that were accepted and, as the loop has ended now, will not be done
 	Err    error  // the context's cause
 }
 
 func (e *ShutdownError) Error() string {
+	if e.Undone > 0 {
+		return fmt.Sprintf("eventloop %s: shutdown: ended with queued work undone (%d): %v", e.Loop, e.Undone, e.Err)
+	}
 	if e.Holder.Kind == "" {
 		return fmt.Sprintf("eventloop %s: shutdown: nobody gave it a turn to end in: %v", e.Loop, e.Err)
 	}

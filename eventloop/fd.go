@@ -17,14 +17,15 @@ type Glancer interface {
 
 // Registration is one fd in a loop. Its methods belong to the loop's goroutine.
 type Registration struct {
-	l       *Loop
-	fd      int
-	tag     uint64
-	handler Handler
-	task    Runnable // fdTask, for call
-	look    Runnable // glanceTask, if the handler is a Glancer
-	ready   Events   // what task tells the handler
-	removed bool
+	l        *Loop
+	fd       int
+	interest Events
+	tag      uint64
+	handler  Handler
+	task     Runnable // fdTask, for call
+	look     Runnable // glanceTask, if the handler is a Glancer
+	ready    Events   // what task tells the handler
+	removed  bool
 }
 
 // fdTask makes a handler's turn a Runnable, so that there is one way into callbacks.
@@ -133,7 +134,7 @@ func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 	if l.life.over.Load() {
 		return nil, l.opError("add", fd, ErrClosed)
 	}
-	r := &Registration{l: l, fd: fd, handler: h}
+	r := &Registration{l: l, fd: fd, interest: interest, handler: h}
 	r.task = fdTask{r}
 	if _, ok := h.(Glancer); ok {
 		r.look = glanceTask{r}
@@ -158,11 +159,18 @@ func (r *Registration) Modify(interest Events) error {
 	if r.removed || l.life.over.Load() {
 		return l.opError("modify", r.fd, ErrClosed)
 	}
-	return l.opError("modify", r.fd, l.poller.Modify(r.fd, interest, r.tag))
+	if err := l.poller.Modify(r.fd, interest, r.tag); err != nil {
+		return l.opError("modify", r.fd, err)
+	}
+	r.interest = interest
+	return nil
 }
 
-// Remove ends the registration: the handler is not called again, not even for what was ready in this turn. It does so even when it
-// returns an error: EBADF says that the fd was closed first, which may have hit somebody else's. A second Remove does nothing.
+// Remove ends the registration: the handler is not called again, not even for what was ready in this
+// turn. It does so even when it returns an error: EBADF, or ENOENT when the number is another file's
+// by now, says that the fd was closed first, which may have hit somebody else's. Where a duplicate of
+// it lives, the kernel goes on reporting it, to nobody, and the loop does not sleep while it is ready:
+// see Limitations. A second Remove does nothing.
 func (r *Registration) Remove() error {
 	l := r.l
 	l.checkOwner()

@@ -18,34 +18,45 @@ type progress struct {
 	reports   int  // fds that are ready
 	told      int  // of them
 	flushed   int  // of flushing
+	undone    int  // deferred work that was left
 	reporting bool // OnPanic is under way: its end is the loop's
 }
 
 // exited is deferred by whoever runs the loop, when a callback ends the goroutine. False: so does
-// OnPanic.
+// OnPanic, or it was no callback (a Poller of the caller's).
 func (l *Loop) exited() (goesOn bool) {
-	if l.at.reporting {
+	r := l.holder.Load()
+	if l.at.reporting || r == nil {
 		return false
 	}
-	if r := l.holder.Load(); r != nil {
-		l.report(r, errGoexit, debug.Stack())
-	}
+	l.report(r, errGoexit, debug.Stack())
+	l.breakOff()
+	return true
+}
+
+// breakOff puts away what a turn has not come to.
+func (l *Loop) breakOff() {
+	l.at.reporting = false
 	l.holder.Store(nil)
 	l.deferred = append(l.deferred, l.flushing[l.at.flushed:]...)
 	l.at.flushed = len(l.flushing)
-	owners.CompareAndDelete(l.life.owner.Load(), l)
-	go l.goOn() //nolint:errcheck // finish has logged it
-	return true
 }
 
 // goOn runs a loop on the calling goroutine, which becomes its own.
 func (l *Loop) goOn() (err error) {
-	l.life.owner.Store(goroutineID())
-	owners.Store(l.life.owner.Load(), l)
+	l.own()
 	err = errGoexit // what is left to say when a callback ends the goroutine under us
+	goesOn := false
 	defer func() {
-		if err != errGoexit || !l.exited() {
+		if !goesOn {
 			err = l.finish(err)
+		}
+	}()
+	defer func() {
+		if err == errGoexit && l.exited() {
+			goesOn = true
+			l.disown()
+			go l.goOn() //nolint:errcheck // finish has logged it
 		}
 	}()
 	err = l.work()

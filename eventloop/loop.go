@@ -34,19 +34,20 @@ type Config struct {
 	// Clock replaces the wall clock. With a Clock of the caller's the Poller has to measure time-outs by it too.
 	Clock Clock
 	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs before fds and timers are looked
-	// at again. A Runnable that reports more has used up RunBudget of them. 0: 256.
+	// at again. A Runnable that reports more has used up RunBudget of them. 0: 1,024.
 	TurnBudget int
 	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second.
 	// Negative: no watchdog, and no Alarm. It costs a goroutine, which sleeps while the loop does.
 	StallAfter time.Duration
-	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged. It must not call Shutdown.
+	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged. The
+	// loop's end waits for it: Shutdown on that goroutine is ErrOnLoop.
 	OnStall func(Stall)
 	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
 	Alarm *Alarm
 	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
 	// (runtime.Goexit), after which the loop goes on, on another goroutine if it has to; Turn's
-	// cannot. nil: logged with the stack. A panic in OnPanic is not recovered: a program that would
-	// rather die than go on panics there.
+	// waits for another host. nil: logged with the stack. A panic in OnPanic is not recovered: a
+	// program that would rather die than go on panics there. See the package comment, Errors.
 	OnPanic func(Panic)
 	// Logger gets what has no other way out. nil: slog.Default.
 	Logger *slog.Logger
@@ -81,7 +82,9 @@ type Loop struct {
 	events   []Ready
 	fds      fdTable
 	glancing glancing
-	idle     int // turns that found nothing, one after the other
+	looked   uint64          // waits that found something
+	strays   map[uint64]bool // tags that findStrays has seen; true: and told
+	idle     int             // turns that found nothing, one after the other
 	timers   timerHeap
 	deferred []Runnable // this turn's Defers
 	flushing []Runnable // those being run; written under queue.mu, like the queue's elements

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +29,10 @@ type epoll struct {
 	base time.Time     // next counts from here
 	next time.Duration // when the timerfd expires
 
-	mu    sync.Mutex // keeps a late Wake away from an eventfd number that is closed and perhaps somebody else's by now
-	event int        // the eventfd, -1 once closed
+	// mu keeps who comes late away from numbers that are closed and perhaps somebody else's by now:
+	// a Wake, and a host between two Turns whose loop a Shutdown ends. All numbers are -1 then.
+	mu    sync.Mutex
+	event int // the eventfd
 }
 
 // newPoller opens an epoll instance and its eventfd. EMFILE and ENFILE leave nothing open.
@@ -80,16 +84,40 @@ func epollEvent(ev Events, tag uint64) unix.EpollEvent {
 
 func (p *epoll) Add(fd int, ev Events, tag uint64) error {
 	e := epollEvent(ev, tag)
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &e))
+	return p.ctl(unix.EPOLL_CTL_ADD, fd, &e)
 }
 
 func (p *epoll) Modify(fd int, ev Events, tag uint64) error {
 	e := epollEvent(ev, tag)
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_MOD, fd, &e))
+	return p.ctl(unix.EPOLL_CTL_MOD, fd, &e)
 }
 
-func (p *epoll) Remove(fd int) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, fd, nil))
+func (p *epoll) Remove(fd int) error { return p.ctl(unix.EPOLL_CTL_DEL, fd, nil) }
+
+func (p *epoll) ctl(op, fd int, e *unix.EpollEvent) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, op, fd, e))
+}
+
+func (p *epoll) watches(fd int, ev Events, tag uint64) bool { return p.Modify(fd, ev, tag) == nil }
+
+// number is what the kernel tells of its watches: "tfd: 8 events: 19 data: 100000002 pos:0 ...".
+func (p *epoll) number(tag uint64) int {
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(info)) {
+		f := strings.Fields(line)
+		if len(f) < 6 || f[0] != "tfd:" || f[5] != strconv.FormatUint(tag, 16) {
+			continue
+		}
+		if n, err := strconv.Atoi(f[1]); err == nil {
+			return n
+		}
+	}
+	return -1
 }
 
 func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
@@ -172,13 +200,10 @@ func (p *epoll) Wake() error {
 
 func (p *epoll) Close() error {
 	p.mu.Lock()
-	event := p.event
-	p.event = -1
-	p.mu.Unlock()
-	if event < 0 {
-		return nil
-	}
-	return closeAll(p.timer, event, p.fd)
+	defer p.mu.Unlock()
+	err := closeAll(p.timer, p.event, p.fd)
+	p.timer, p.event, p.fd = -1, -1, -1
+	return err
 }
 
 // embed opens the timerfd that makes the epoll fd readable for timers, and returns the epoll fd.
@@ -206,8 +231,13 @@ func (p *epoll) openTimer() error {
 	return nil
 }
 
-// arm sets the timerfd d ahead; 0 means at once, negative disarms.
+// arm sets the timerfd d ahead; 0 means at once, negative disarms. After Close it does nothing.
 func (p *epoll) arm(d time.Duration) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer < 0 {
+		return nil
+	}
 	var spec unix.ItimerSpec // all zero disarms
 	if d >= 0 {
 		spec.Value = unix.NsecToTimespec(max(int64(d), 1))

@@ -81,6 +81,25 @@ func (q *queue) push(r Runnable) {
 	q.filled.Store(true)
 }
 
+// seal has Schedule refuse from now on, unless there is something to run.
+func (q *queue) seal() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.pos < len(q.batch) || len(q.in) > 0 {
+		return false
+	}
+	q.ended = true
+	return true
+}
+
+// end has Post and Schedule refuse from now on, and counts what is left.
+func (q *queue) end() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closing, q.ended = true, true
+	return len(q.in) + len(q.batch) - q.pos
+}
+
 // pending reports whether there is anything to run. Loop goroutine.
 func (q *queue) pending() bool {
 	return q.pos < len(q.batch) || q.filled.Load()
@@ -103,9 +122,11 @@ func (l *Loop) Post(fn func()) error {
 	return nil
 }
 
-// Schedule queues r to be run on the loop. Any goroutine, the loop's included; no allocation, no block. The caller guarantees that
-// it schedules r at most once until r's Run begins (a flag of its own). During Shutdown it still works, so that actors can finish;
-// ErrClosed after the end.
+// Schedule queues r to be run on the loop. Any goroutine, the loop's included; no allocation, no
+// block. The caller guarantees that it schedules r at most once until r's Run begins (a flag of its
+// own). During Shutdown it still works, so that actors can finish: nil means that r runs, or that a
+// Shutdown whose time runs out first says how much was left undone. ErrClosed from when there is
+// nothing left to run.
 func (l *Loop) Schedule(r Runnable) error {
 	q := &l.queue
 	q.mu.Lock()

@@ -36,10 +36,14 @@ func (l *Loop) AfterFunc(d time.Duration, fn func()) *Timer {
 	return t
 }
 
-// Reset arms t, or moves it when it is armed, to run d from now (the clock's now, not the turn's). 0 or less means the next turn.
+// Reset arms t, or moves it when it is armed, to run d from now (the clock's now, not the turn's).
+// 0 or less means the next turn. It does nothing when the loop has ended.
 func (t *Timer) Reset(d time.Duration) {
 	l := t.l
 	l.checkOwner()
+	if l.life.over.Load() {
+		return
+	}
 	h := &l.timers
 	now := l.sinceBase(l.clock.Now())
 	t.when = now + int64(max(d, 0))
@@ -61,12 +65,16 @@ func (t *Timer) Reset(d time.Duration) {
 
 // Stop disarms t and reports whether it was armed. After Stop the function does not run, also when it was due in this turn.
 func (t *Timer) Stop() bool {
-	t.l.checkOwner()
+	l := t.l
+	l.checkOwner()
 	if t.index < 0 {
 		return false
 	}
-	t.l.timers.remove(t.index)
-	t.l.timerCount.Store(int64(len(t.l.timers.heap)))
+	l.timers.remove(t.index)
+	l.timerCount.Store(int64(len(l.timers.heap)))
+	if l.embedded.fd != nil && !l.embedded.inTurn {
+		l.armHosted()
+	}
 	return true
 }
 

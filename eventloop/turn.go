@@ -13,7 +13,7 @@ import (
 const deferRounds = 8
 
 // Start runs the loop on a goroutine of its own. What Run would return is logged and told by Shutdown. A loop that was shut down
-// already stays so; starting one that runs is a bug and panics.
+// already, or is being, stays so; starting one that runs is a bug and panics.
 func (l *Loop) Start() {
 	if err := l.claim(running); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -25,7 +25,7 @@ func (l *Loop) Start() {
 }
 
 // Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error means that the loop ended because
-// waiting failed (never for EINTR). ErrRunning when somebody runs it already, ErrClosed after Shutdown.
+// waiting failed (never for EINTR). ErrRunning when somebody runs it already, ErrClosed once Shutdown has begun.
 func (l *Loop) Run() error {
 	if err := l.claim(running); err != nil {
 		return l.opError("run", -1, err)
@@ -40,17 +40,20 @@ func (l *Loop) runLoop() (err error) {
 
 // work is the loop's turns, until Shutdown.
 func (l *Loop) work() error {
-	l.tellReady() // of a turn that was broken off
+	if !l.life.closing.Load() {
+		l.tellReady() // of a turn that was broken off
+	}
 	for !l.life.closing.Load() {
 		worked, err := l.turn(l.park(), l.cfg.Wait != Block)
 		if err != nil {
+			l.runLast()
 			return err
 		}
 		if l.cfg.Wait != Block {
 			l.polled(worked)
 		}
 	}
-	l.drain(nil)
+	l.drain()
 	return nil
 }
 
@@ -90,6 +93,11 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 	}
 	l.now, l.stale = l.clock.Now(), false
 	l.glancing.found(l, l.events[:n])
+	if n > 0 {
+		if l.looked++; l.looked%lookEvery == 0 {
+			l.findStrays(l.events[:n])
+		}
+	}
 	l.at.reports, l.at.told = n, 0
 	l.tellReady()
 	return n, nil

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 )
 
 // Holder is the callback that has the loop.
 type Holder struct {
-	Kind string // "handler", "timer", "post" or "runnable"; empty: none
+	Kind string // "handler", "timer", "post" or "runnable", "watchdog" for OnStall; empty: none
 	Name string // what LoopName says, or the type with the fd, or the function's name
 }
 
@@ -24,7 +25,7 @@ func (h Holder) String() string {
 }
 
 // named may be implemented by Handlers and Runnables, to be found in reports. LoopName is called on
-// any goroutine while the callback runs: it returns something that does not change.
+// a goroutine of its own while the callback runs: it returns something that does not change, at once.
 type named interface{ LoopName() string }
 
 // describe names the callback behind r.
@@ -41,7 +42,7 @@ func describe(r Runnable) Holder {
 	case postFunc:
 		return Holder{"post", functionName(r)}
 	case named:
-		return Holder{"runnable", r.LoopName()}
+		return Holder{"runnable", nameOf(r)}
 	default:
 		return Holder{"runnable", fmt.Sprintf("%T", r)}
 	}
@@ -50,9 +51,36 @@ func describe(r Runnable) Holder {
 // describe names the handler.
 func (r *Registration) describe() Holder {
 	if n, ok := r.handler.(named); ok {
-		return Holder{"handler", n.LoopName()}
+		return Holder{"handler", nameOf(n)}
 	}
 	return Holder{"handler", fmt.Sprintf("%T of fd %d", r.handler, r.fd)}
+}
+
+// nameWait is how long a LoopName may take.
+const nameWait = time.Second
+
+// nameOf asks n for its name, on a goroutine that may panic, block or end: the asker is the loop, the
+// watchdog or a Shutdown. Where no name comes it is the type's.
+func nameOf(n named) string {
+	name := make(chan string, 1)
+	go func() {
+		s := fmt.Sprintf("%T", n)
+		defer func() {
+			if recover() != nil {
+				s += " (LoopName panicked)"
+			}
+			name <- s
+		}()
+		s = n.LoopName()
+	}()
+	late := time.NewTimer(nameWait)
+	defer late.Stop()
+	select {
+	case s := <-name:
+		return s
+	case <-late.C:
+		return fmt.Sprintf("%T (LoopName does not return)", n)
+	}
 }
 
 // functionName is where fn was written: "main.serve.func1".
@@ -89,6 +117,9 @@ func (l *Loop) currentHolder() Holder {
 		r = *p
 	}
 	l.queue.mu.Unlock()
+	if r == nil && l.watchdog.tells.Load() {
+		return Holder{"watchdog", functionName(l.cfg.OnStall)} // the loop's end waits for it
+	}
 	return describe(r)
 }
 
@@ -105,6 +136,13 @@ type watchdog struct {
 	done   chan struct{}
 	awake  chan struct{} // holds a token when the loop has something to do again
 	asleep atomic.Bool   // the loop had nothing to do, so nor has the watchdog
+	id     atomic.Uint64 // its goroutine's, which may not wait for the loop to end
+	tells  atomic.Bool   // OnStall is under way
+
+	// The watchdog's own, or that of the goroutine that takes its place.
+	last  sight
+	since time.Time
+	due   time.Duration // of the next alarm
 }
 
 // rouse ends the watchdog's sleep. Loop goroutine.
@@ -117,10 +155,10 @@ func (w *watchdog) rouse() {
 }
 
 func (l *Loop) startWatchdog() {
-	if l.cfg.StallAfter < 0 {
+	w := &l.watchdog
+	if l.cfg.StallAfter < 0 || w.stop != nil {
 		return
 	}
-	w := &l.watchdog
 	w.stop, w.done, w.awake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	go l.watch()
 }
@@ -147,39 +185,51 @@ func (l *Loop) look() sight { return sight{l.turns.Load(), l.holder.Load(), l.bl
 // before. While the loop has nothing to do the watchdog sleeps, so that an idle process is not
 // woken for it.
 func (l *Loop) watch() {
-	defer close(l.watchdog.done)
+	w := &l.watchdog
+	w.id.Store(goroutineID())
+	over := false
+	defer func() {
+		if over {
+			close(w.done)
+		} else {
+			go l.watch() // OnStall has ended the goroutine
+		}
+	}()
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))
 	defer tick.Stop()
-	var (
-		last  sight
-		since time.Time
-		due   time.Duration // of the next alarm
-	)
 	for {
 		select {
-		case <-l.watchdog.stop:
+		case <-w.stop:
+			over = true
 			return
 		case <-tick.C:
 		}
 		now, s := time.Now(), l.look()
-		switch held := now.Sub(since); {
-		case s != last:
-			last, since, due = s, now, l.cfg.StallAfter
+		switch held := now.Sub(w.since); {
+		case s != w.last:
+			w.last, w.since, w.due = s, now, l.cfg.StallAfter
 		case s.holder == nil:
 			tick.Stop()
 			if !l.sleepWatchdog() {
+				over = true
 				return
 			}
 			tick.Reset(max(l.cfg.StallAfter/4, time.Millisecond))
-		case held >= due:
-			if due == l.cfg.StallAfter {
-				l.stalled(held)
-			}
-			if l.cfg.Alarm != nil {
-				l.cfg.Alarm.ring()
-			}
-			due = 2 * held
+		case held >= w.due:
+			first := w.due == l.cfg.StallAfter
+			w.due = 2 * held
+			l.alarm(first, held)
 		}
+	}
+}
+
+// alarm tells that a callback holds the loop: OnStall once, then whoever waits, whatever OnStall did.
+func (l *Loop) alarm(first bool, held time.Duration) {
+	if l.cfg.Alarm != nil {
+		defer l.cfg.Alarm.ring()
+	}
+	if first {
+		l.stalled(held)
 	}
 }
 
@@ -204,6 +254,13 @@ func (l *Loop) stalled(held time.Duration) {
 		return // it has just let go
 	}
 	if l.cfg.OnStall != nil {
+		l.watchdog.tells.Store(true)
+		defer func() {
+			l.watchdog.tells.Store(false)
+			if v := recover(); v != nil {
+				l.log.Error("eventloop: OnStall panicked", "loop", l.cfg.Name, "panic", v, "stack", string(debug.Stack()))
+			}
+		}()
 		l.cfg.OnStall(s)
 		return
 	}

@@ -1,0 +1,374 @@
+package eventloop_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// sameFDs checks that a test leaves as many descriptors as it found.
+func sameFDs(t *testing.T) {
+	t.Helper()
+	before := openFDs(t)
+	t.Cleanup(func() {
+		if after := openFDs(t); after != before {
+			t.Errorf("%d fds open, %d before", after, before)
+		}
+	})
+}
+
+// A timer of a loop that has ended must not reach the timerfd whose number somebody else has now.
+func TestTimerOfALoopThatEnded(t *testing.T) {
+	sameFDs(t)
+	ended := newHost(t)
+	timer := ended.l.AfterFunc(time.Hour, func() {})
+	stopped := ended.l.AfterFunc(2*time.Hour, func() {})
+	shutdown(t, ended.l)
+	h := newHost(t) // takes the same numbers
+	if h.fd != ended.fd {
+		t.Fatalf("the next loop has fd %d, not %d: nothing is tested", h.fd, ended.fd)
+	}
+	defer shutdown(t, h.l)
+	h.l.AfterFunc(20*time.Millisecond, func() {})
+	timer.Reset(time.Minute)
+	stopped.Stop()
+	if !h.readable(10 * time.Second) {
+		t.Error("another loop's timer does not fire")
+	}
+	if n := ended.l.Stats().Timers; n != 1 {
+		t.Errorf("%d timers armed, want the one that nobody has stopped", n)
+	}
+}
+
+// FD is readable for no timer that was stopped, whether it was due already or not.
+func TestEmbeddedStoppedTimers(t *testing.T) {
+	sameFDs(t)
+	h := newHost(t)
+	defer shutdown(t, h.l)
+	const d = 2 * time.Millisecond
+	early := h.l.AfterFunc(d, func() { t.Error("a stopped timer fired") })
+	fired := false
+	h.l.AfterFunc(20*d, func() { fired = true })
+	early.Stop()
+	begin := time.Now()
+	h.want("the other timer")
+	if took := time.Since(begin); !fired || took < 19*d {
+		t.Errorf("FD was readable after %v, the other timer fired: %v", took, fired)
+	}
+	due := h.l.AfterFunc(d, func() { t.Error("a stopped timer fired") })
+	if !h.readable(10 * time.Second) {
+		t.Fatal("FD is not readable for a timer")
+	}
+	due.Stop()
+	h.wantQuiet("the timer that was due was stopped")
+}
+
+// FD is asked for and Shutdown called at once: one comes first.
+func TestFDDuringShutdown(t *testing.T) {
+	sameFDs(t)
+	for range 300 {
+		l := newLoop(t, eventloop.Config{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := l.FD(); err != nil && !errors.Is(err, eventloop.ErrClosed) {
+				t.Errorf("FD: %v", err)
+			}
+		})
+		if err := l.Shutdown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+	}
+}
+
+// A host that recovers what OnPanic panics with has a loop that works: what the Turn had not come to
+// runs, and FD tells what comes then.
+func TestHostRecovers(t *testing.T) {
+	sameFDs(t)
+	l := newLoop(t, eventloop.Config{OnPanic: rethrow})
+	fd, err := l.FD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{t, l, fd}
+	defer shutdown(t, l)
+	var ran []string
+	say := func(s string) func() { return func() { ran = append(ran, s) } }
+	broken := func(why string) {
+		t.Helper()
+		defer func() {
+			if v := recover(); v != why {
+				t.Errorf("recovered %v, want %q", v, why)
+			}
+		}()
+		l.Turn()
+	}
+	if err := l.Post(func() { panic("in a post") }); err != nil {
+		t.Fatal(err)
+	}
+	broken("in a post")
+	h.wantQuiet("nothing is left")
+	if err := l.Post(say("post")); err != nil {
+		t.Fatal(err)
+	}
+	h.want("a post after it")
+	l.Defer(&runFunc{func(int) bool { panic("in deferred work") }})
+	l.Defer(&runFunc{func(int) bool { say("deferred")(); return false }})
+	broken("in deferred work")
+	h.want("what was deferred behind it")
+	if err := l.Post(func() { panic("before a timer") }); err != nil {
+		t.Fatal(err)
+	}
+	l.AfterFunc(time.Millisecond, say("timer"))
+	broken("before a timer")
+	for len(ran) < 3 {
+		h.want("a timer")
+	}
+	if got := strings.Join(ran, " "); got != "post deferred timer" {
+		t.Errorf("ran %q", got)
+	}
+	if l.Stats().Panics != 3 {
+		t.Errorf("%d panics counted, want 3", l.Stats().Panics)
+	}
+}
+
+// A callback that ends its host's goroutine leaves a loop that another one may go on with, or end.
+func TestGoexitInTurn(t *testing.T) {
+	for _, how := range []string{"another host", "shutdown", "shutdown waits already", "OnPanic too"} {
+		t.Run(how, func(t *testing.T) {
+			sameFDs(t)
+			cfg := eventloop.Config{OnPanic: func(eventloop.Panic) {}}
+			if how == "OnPanic too" {
+				cfg.OnPanic = func(eventloop.Panic) { runtime.Goexit() }
+			}
+			l := newLoop(t, cfg)
+			fd, err := l.FD()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &host{t, l, fd}
+			ended := make(chan error, 1)
+			ran := 0
+			inGoroutine(func() {
+				if how == "shutdown waits already" {
+					turn(t, l)
+				}
+				for _, fn := range []func(){runtime.Goexit, func() { ran++ }} {
+					if err := l.Post(fn); err != nil {
+						t.Error(err)
+					}
+				}
+				if how == "shutdown waits already" {
+					go func() { ended <- l.Shutdown(soon(t)) }()
+					for l.Post(func() {}) == nil {
+						runtime.Gosched()
+					}
+				}
+				l.Turn()
+			})
+			switch how {
+			case "another host":
+				h.want("what was queued behind the callback")
+				if ran != 1 || !l.OnLoop() {
+					t.Errorf("it ran %d times; the new host is the loop's: %v", ran, l.OnLoop())
+				}
+				shutdown(t, l)
+			case "shutdown waits already":
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			default:
+				if err := l.Shutdown(soon(t)); err != nil {
+					t.Error(err)
+				}
+			}
+			if ran != 1 {
+				t.Errorf("what was queued behind the callback ran %d times", ran)
+			}
+		})
+	}
+}
+
+// A panic in OnPanic in the Turn that ends the loop is the host's, and the loop has ended.
+func TestPanicInOnPanicInTheLastTurn(t *testing.T) {
+	sameFDs(t)
+	l := newLoop(t, eventloop.Config{OnPanic: rethrow, Logger: quiet})
+	turn(t, l)
+	if err := l.Post(func() { panic("enough") }); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- l.Shutdown(soon(t)) }()
+	for l.Post(func() {}) == nil {
+		runtime.Gosched()
+	}
+	func() {
+		defer func() {
+			if v := recover(); v != "enough" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		l.Turn()
+	}()
+	var late *eventloop.ShutdownError
+	if err := <-ended; err == nil || errors.As(err, &late) {
+		t.Errorf("Shutdown: %v, want what ended the loop", err)
+	}
+	if err := l.Turn(); !errors.Is(err, eventloop.ErrClosed) {
+		t.Errorf("the next Turn: %v, want ErrClosed", err)
+	}
+}
+
+// A host that calls Turn no more leaves a loop that ends with the Shutdown that has waited for it. If
+// the host comes back it is told, and what it does meanwhile hits nobody.
+func TestHostThatHasLeft(t *testing.T) {
+	sameFDs(t)
+	h := newHost(t)
+	p := pipe(t)
+	defer p.close(0)
+	defer p.close(1)
+	turned, stop, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	l, err := eventloop.New(eventloop.Config{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(left)
+		if _, err := l.FD(); err != nil {
+			t.Error(err)
+		}
+		turn(t, l)
+		close(turned)
+		for {
+			select {
+			case <-stop:
+				if err := l.Turn(); !errors.Is(err, eventloop.ErrClosed) {
+					t.Errorf("Turn of the host that is back: %v, want ErrClosed", err)
+				}
+				return
+			default:
+			}
+			l.AfterFunc(time.Hour, func() {}).Stop()
+			r, err := l.Add(p[0], eventloop.Readable, readyFunc(func(eventloop.Events) {}))
+			if err != nil {
+				continue
+			}
+			_ = r.Modify(0)
+			_ = r.Remove()
+		}
+	}()
+	<-turned
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	var stuck *eventloop.ShutdownError
+	if err := l.Shutdown(ctx); !errors.As(err, &stuck) {
+		t.Errorf("Shutdown: %v, want that nobody gave it a turn", err)
+	}
+	ended := make(chan error)
+	go func() { ended <- l.Shutdown(context.Background()) }()
+	if err := <-ended; err != nil {
+		t.Errorf("the loop has not ended: %v", err)
+	}
+	other := newHost(t) // takes the numbers
+	close(stop)
+	<-left
+	other.l.AfterFunc(time.Millisecond, func() {})
+	other.want("its timer")
+	shutdown(t, other.l)
+	shutdown(t, h.l)
+}
+
+// syncBuffer is a log that is written by one goroutine and read by another.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// A descriptor that was closed before Remove, while a duplicate of it lives, keeps the loop from
+// sleeping: it is logged, once, by the number it had. One that is merely ready all the time is not.
+func TestStrays(t *testing.T) {
+	for _, how := range []string{"not removed", "removed too late", "its number is another's", "none"} {
+		t.Run(how, func(t *testing.T) {
+			sameFDs(t)
+			log := new(syncBuffer)
+			l := newLoop(t, eventloop.Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+			p := pipe(t)
+			fd := p[0]
+			dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unix.Write(p[1], []byte("x"))
+			var told atomic.Int64
+			r, err := l.Add(fd, eventloop.Readable, readyFunc(func(eventloop.Events) { told.Add(1) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if how != "none" {
+				p.close(0)
+			}
+			switch how {
+			case "removed too late":
+				if err := r.Remove(); !errors.Is(err, unix.EBADF) {
+					t.Errorf("Remove: %v, want EBADF", err)
+				}
+			case "its number is another's":
+				other := pipe(t)
+				defer other.close(1)
+				if other[0] != fd {
+					t.Fatalf("the next fd is %d, not %d", other[0], fd)
+				}
+				defer other.close(0)
+			}
+			l.Start()
+			begin := time.Now()
+			for !strings.Contains(log.String(), "closed before Remove") && time.Since(begin) < time.Minute {
+				if how == "none" && l.Stats().Turns > 20_000 {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			for turns := l.Stats().Turns; l.Stats().Turns < turns+20_000; {
+				time.Sleep(time.Millisecond)
+			}
+			want := 1
+			if how == "none" {
+				want = 0
+			}
+			if n := strings.Count(log.String(), "closed before Remove"); n != want {
+				t.Errorf("told %d times, want %d: %s", n, want, log)
+			}
+			if want == 1 && !strings.Contains(log.String(), "fd="+strconv.Itoa(fd)+" ") {
+				t.Errorf("the log does not name fd %d: %s", fd, log)
+			}
+			unix.Close(dup) // ends it
+			shutdown(t, l)
+			p.close(0)
+			p.close(1)
+		})
+	}
+}

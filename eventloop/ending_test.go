@@ -1,0 +1,336 @@
+package eventloop_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+)
+
+// soon bounds what a test waits for and expects.
+func soon(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// inGoroutine runs fn on a goroutine that fn may end or have panic, and gives what it panicked with.
+func inGoroutine(fn func()) any {
+	out := make(chan any)
+	go func() {
+		defer func() { out <- recover() }()
+		fn()
+	}()
+	return <-out
+}
+
+// What Schedule has taken runs, however close to the end it came; what comes later is refused.
+func TestScheduledRunsOrIsRefused(t *testing.T) {
+	const rounds, producers, most = 300, 4, 2000
+	for range rounds {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet, StallAfter: -1})
+		l.Start()
+		var taken, ran atomic.Int64
+		work := &runFunc{func(int) bool { ran.Add(1); return false }}
+		begun := make(chan struct{}, producers)
+		var wg sync.WaitGroup
+		for range producers {
+			wg.Go(func() {
+				begun <- struct{}{}
+				for range most {
+					if err := l.Schedule(work); err != nil {
+						if !errors.Is(err, eventloop.ErrClosed) {
+							t.Errorf("schedule: %v, want ErrClosed", err)
+						}
+						return
+					}
+					taken.Add(1)
+				}
+			})
+		}
+		<-begun
+		if err := l.Shutdown(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if ran, taken := ran.Load(), taken.Load(); ran != taken {
+			t.Fatalf("of %d pieces of work that were accepted %d ran", taken, ran)
+		}
+	}
+}
+
+// While Shutdown runs what a loop that never ran has queued, the loop stays shut down for everybody.
+func TestClaimsDuringShutdown(t *testing.T) {
+	l := newLoop(t, eventloop.Config{})
+	in, out := make(chan struct{}), make(chan struct{})
+	if err := l.Post(func() { close(in); <-out }); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- l.Shutdown(soon(t)) }()
+	<-in
+	if v := inGoroutine(l.Start); v != nil {
+		t.Errorf("Start panicked: %v", v)
+	}
+	_, fd := l.FD()
+	for call, err := range map[string]error{"Run": l.Run(), "Turn": l.Turn(), "FD": fd} {
+		if !errors.Is(err, eventloop.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", call, err)
+		}
+	}
+	close(out)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// endings are the ways to a Shutdown that runs what is left itself: of a loop that never ran, and of
+// its host's.
+func endings(t *testing.T, cfg eventloop.Config, try func(t *testing.T, l *eventloop.Loop)) {
+	for _, how := range []string{"never ran", "embedded"} {
+		t.Run(how, func(t *testing.T) {
+			cfg.Poller = eventlooptest.NewPoller()
+			l := newLoop(t, cfg)
+			inGoroutine(func() { // the host's
+				if how == "embedded" {
+					turn(t, l)
+				}
+				try(t, l)
+			})
+			err := l.Shutdown(soon(t))
+			var late *eventloop.ShutdownError
+			if errors.As(err, &late) {
+				t.Errorf("the loop does not end: %v", err)
+			}
+			if !cfg.Poller.(*eventlooptest.Poller).Closed() {
+				t.Error("the poller was not closed")
+			}
+		})
+	}
+}
+
+// A callback that ends its goroutine in such a Shutdown keeps neither the others from their run nor
+// the loop from its end.
+func TestGoexitInShutdown(t *testing.T) {
+	var ran atomic.Int32
+	endings(t, eventloop.Config{Logger: quiet}, func(t *testing.T, l *eventloop.Loop) {
+		ran.Store(0)
+		for _, fn := range []func(){runtime.Goexit, func() { ran.Add(1) }} {
+			if err := l.Post(fn); err != nil {
+				t.Error(err)
+			}
+		}
+		defer func() {
+			if err := l.Shutdown(soon(t)); err != nil {
+				t.Error(err)
+			}
+			if ran.Load() != 1 {
+				t.Error("the loop has ended without what was queued behind the callback")
+			}
+		}()
+		if err := l.Shutdown(soon(t)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A panic in OnPanic in such a Shutdown is its caller's, and ends the loop.
+func TestPanicInOnPanicInShutdown(t *testing.T) {
+	endings(t, eventloop.Config{Logger: quiet, OnPanic: rethrow}, func(t *testing.T, l *eventloop.Loop) {
+		if err := l.Post(func() { panic("enough") }); err != nil {
+			t.Error(err)
+		}
+		defer func() {
+			if v := recover(); v != "enough" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		t.Errorf("Shutdown returned: %v", l.Shutdown(soon(t)))
+	})
+}
+
+// A loop that nobody runs ends at the latest when the caller of Shutdown does not wait any more,
+// also when what is queued blocks.
+func TestShutdownOfALoopThatNeverRanIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := eventlooptest.NewPoller()
+		l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
+		release := make(chan struct{})
+		if err := l.Schedule(&namedRun{"conn-9", func() bool { <-release; return false }}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := l.Shutdown(ctx)
+		var stuck *eventloop.ShutdownError
+		if !errors.As(err, &stuck) || stuck.Holder.Name != "conn-9" {
+			t.Errorf("%v, want who holds it", err)
+		}
+		close(release)
+		shutdown(t, l)
+		if !p.Closed() {
+			t.Error("the poller was not closed")
+		}
+	})
+}
+
+// Where there is nothing to wait for, a context that has ended is no obstacle; what is queued is not
+// run then.
+func TestShutdownWithAContextThatHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, queued := range []int{0, 3} {
+		p := eventlooptest.NewPoller()
+		l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
+		for range queued {
+			if err := l.Post(func() { t.Error("ran") }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := l.Shutdown(ctx)
+		var late *eventloop.ShutdownError
+		if queued == 0 && err != nil || queued > 0 && (!errors.As(err, &late) || late.Undone != queued) {
+			t.Errorf("with %d pieces of work: %v", queued, err)
+		}
+		if !p.Closed() {
+			t.Error("the poller was not closed")
+		}
+	}
+}
+
+// Who waits longer than the Shutdown that ran out of time is told what that has left undone.
+func TestPatientShutdownIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet, TurnBudget: 1})
+		l.Start()
+		release := make(chan struct{})
+		for _, fn := range []func(){func() { <-release }, func() { t.Error("ran") }} {
+			if err := l.Post(fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		patient := make(chan error)
+		go func() { patient <- l.Shutdown(context.Background()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Shutdown(ctx); err == nil {
+			t.Error("the impatient one was told nothing")
+		}
+		close(release)
+		var late *eventloop.ShutdownError
+		if err := <-patient; !errors.As(err, &late) || late.Undone != 1 {
+			t.Errorf("the patient one was told %v, want one piece of work undone", err)
+		}
+	})
+}
+
+// What a loop has accepted runs also when it ends because it cannot wait any more, but not for ever.
+func TestAcceptedRunsWhenTheWaitFails(t *testing.T) {
+	for _, how := range []string{"run", "embedded"} {
+		p := eventlooptest.NewPoller()
+		l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
+		posted, endless := 0, 0
+		if err := errors.Join(l.Post(func() { posted++ }), l.Schedule(&runFunc{func(int) bool { endless++; return true }})); err != nil {
+			t.Fatal(err)
+		}
+		p.Fail(eventlooptest.OpWait, syscall.EBADF)
+		err := l.Turn
+		if how == "run" {
+			err = l.Run
+		}
+		if err := err(); !errors.Is(err, syscall.EBADF) {
+			t.Errorf("%s: %v, want EBADF", how, err)
+		}
+		if posted != 1 || endless != 1 {
+			t.Errorf("%s: the function ran %d times, the Runnable without end %d times, want once each", how, posted, endless)
+		}
+		if err := l.Shutdown(soon(t)); !errors.Is(err, syscall.EBADF) {
+			t.Errorf("%s: shutdown: %v, want EBADF", how, err)
+		}
+	}
+}
+
+// wildPoller is a Poller whose methods end the goroutine or panic.
+type wildPoller struct {
+	*eventlooptest.Poller
+	wait, closing func()
+}
+
+func (p *wildPoller) Wait(dst []eventloop.Ready, d time.Duration) (int, error) {
+	if p.wait != nil {
+		p.wait()
+	}
+	return p.Poller.Wait(dst, d)
+}
+
+func (p *wildPoller) Close() error {
+	if p.closing != nil {
+		p.closing()
+	}
+	return p.Poller.Close()
+}
+
+// A Poller that panics or ends the goroutine ends the loop, and Shutdown does not wait in vain.
+func TestWildPollers(t *testing.T) {
+	boom := func() { panic("boom") }
+	for name, p := range map[string]*wildPoller{
+		"Wait panics": {wait: boom}, "Wait exits": {wait: runtime.Goexit},
+		"Close panics": {closing: boom}, "Close exits": {closing: runtime.Goexit},
+	} {
+		p.Poller = eventlooptest.NewPoller()
+		l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
+		if p.wait == nil {
+			inGoroutine(func() { l.Shutdown(soon(t)) })
+		} else {
+			inGoroutine(func() { l.Run() })
+		}
+		var late *eventloop.ShutdownError
+		if err := l.Shutdown(soon(t)); errors.As(err, &late) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whoever holds a loop may not wait for loops: the host in its Turn, and a Shutdown that runs what is
+// left. Between two Turns the host may wait for others.
+func TestMayWaitOfAHost(t *testing.T) {
+	a := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+	b := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+	held := 0
+	hold := func() {
+		if err := eventloop.MayWait(); errors.Is(err, eventloop.ErrOnLoop) {
+			held++
+		}
+	}
+	for _, l := range []*eventloop.Loop{a, b, a, b} {
+		if err := l.Post(hold); err != nil {
+			t.Fatal(err)
+		}
+		turn(t, l)
+		if err := eventloop.MayWait(); err != nil {
+			t.Errorf("between two Turns: %v", err)
+		}
+	}
+	for _, l := range []*eventloop.Loop{a, b} {
+		if err := l.Post(hold); err != nil {
+			t.Fatal(err)
+		}
+		shutdown(t, l)
+	}
+	if held != 6 {
+		t.Errorf("%d of 6 callbacks were told that they hold a loop", held)
+	}
+	if err := eventloop.MayWait(); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}
