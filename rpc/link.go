@@ -41,6 +41,7 @@ type link struct {
 	slots    []slot
 	free     []uint16 // of slots
 	inUse    int
+	marked   int      // of slots, those whose request may not go as it was put: see turn
 	limit    int      // of slots
 	streams  int64    // as many may be open
 	methods  []uint16 // by method.index: the number it was declared with, counted from 1
@@ -56,6 +57,7 @@ type slot struct {
 	use    uint16
 	busy   bool // the server has not answered
 	stream bool
+	marked bool // the call has a deadline, or was given up
 }
 
 // The messages of a Client to its connection.
@@ -464,7 +466,10 @@ func (l *link) vacate(i int) {
 	if l.slots[i].stream {
 		l.c.streams.Add(-1)
 	}
-	l.slots[i].call, l.slots[i].busy = nil, false
+	if l.slots[i].marked {
+		l.marked--
+	}
+	l.slots[i].call, l.slots[i].busy, l.slots[i].marked = nil, false, false
 	l.free = append(l.free, uint16(i))
 	l.inUse--
 }

@@ -122,8 +122,19 @@ func (l *link) enter(c *call) callID {
 	s := &l.slots[i]
 	s.use++
 	s.call, s.busy, s.stream = c, true, c.m.stream
+	if !c.deadline.IsZero() {
+		l.mark(s)
+	}
 	c.id = newCallID(i, s.use)
 	return c.id
+}
+
+// mark notes that a request may not go as it was put. out.mu is held.
+func (l *link) mark(s *slot) {
+	if !s.marked {
+		s.marked = true
+		l.marked++
+	}
 }
 
 // abandon has a call answered to nobody, and tells the server if the request has gone. Not ok: the
@@ -136,6 +147,7 @@ func (l *link) abandon(c *call) (f Fate, ok bool) {
 		return FateUnknown, false
 	}
 	l.slots[i].call = nil
+	l.mark(&l.slots[i])
 	if l.slots[i].number > l.out.handed { // turn cuts it out
 		l.out.mu.Unlock()
 		return FateNotSent, true

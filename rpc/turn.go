@@ -25,8 +25,12 @@ func (l *link) late(b []byte) []byte {
 
 // turn gives what is still to be sent of a message that is next. Requests that were given up are
 // cut out. So are those whose deadline has passed: their calls are lost, and are the caller's to
-// finish. The others say how much time they have left. out.mu is held.
+// finish. The others say how much time they have left. Without any of these nothing is looked
+// through, unless the server wants no calls any more. out.mu is held.
 func (l *link) turn(b []byte) (rest []byte, lost *call) {
+	if l.marked == 0 && !l.draining && l.failed == nil {
+		return b, nil
+	}
 	var now time.Time
 	var last callID // of what was cut out
 	kept := 0
