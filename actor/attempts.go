@@ -108,7 +108,7 @@ func (t *attempts) fail(f Failure) {
 // renew gives the actor a new identifier in place of one that is used up.
 func (it *ident) renew() error {
 	old, conn := it.id, it.conn
-	id, err := it.l.ch.CreateID(it.opts.ps)
+	id, err := it.l.ch.CreateIDFor(it.opts.kind())
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // connect makes the queue pair and asks the peer. then is nil for a command of the user's.
 func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	a := &asked{cmd: c, sender: sender, then: then}
-	if !it.legal(c) || it.id.PortSpace().Datagram() {
+	if !it.legal(c) || it.id.Datagram() {
 		it.do(a)
 		return
 	}
@@ -42,7 +42,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		it.do(a)
 		return
 	}
-	if it.id.PortSpace().Datagram() {
+	if it.id.Datagram() {
 		if _, err := it.privateData(modeRaw, c.PrivateData, it.id.Limits().AcceptData); err != nil {
 			it.refuse(a, err) // the kernel would reject the request
 			return

@@ -28,5 +28,5 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 			})
 		})
 	}
-	it.lookUp(c, node, service, &AddrInfo{PortSpace: it.id.PortSpace(), Src: c.Src}, t.begin)
+	it.lookUp(c, node, service, &AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.opts.qpType, Src: c.Src}, t.begin)
 }

@@ -192,7 +192,7 @@ func (it *ident) create() error {
 	case !it.counted:
 		return fmt.Errorf("create_id: the runtime has its %d identifiers (WithLimits): %w", it.rt.cfg.limits.Connections, unix.EMFILE)
 	}
-	id, err := it.l.ch.CreateID(it.opts.ps)
+	id, err := it.l.ch.CreateIDFor(it.opts.kind())
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,7 @@ type idOptions struct {
 	eager         int // bytes; 0: the device's
 	credits       int
 	ps            cmid.PortSpace
+	qpType        cmid.QPType // 0: the port space's
 	raw           bool
 	refuseForeign bool
 	manual        bool
@@ -183,6 +184,15 @@ func WithMessages(maxBytes, credits int) IDOption {
 // WithPortSpace says which port space: PortSpaceTCP. Datagram identifiers have no data path of this package's: their owner makes the
 // queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
+
+// WithQPType says which type of queue pair, where the port space leaves that open: QPTypeUD makes an identifier of PortSpaceIB one for
+// datagrams. An identifier of a type that its port space has not, or no device here, is not made (Channel.CreateIDFor).
+func WithQPType(t cmid.QPType) IDOption { return func(o *idOptions) { o.qpType = t } }
+
+// kind is what the identifier is created as.
+func (o *idOptions) kind() *cmid.AddrInfo {
+	return &cmid.AddrInfo{PortSpace: o.ps, QPType: o.qpType}
+}
 
 // RefuseForeign is for identifiers that speak with peers of this package only. A peer without a
 // hello is otherwise accepted as a foreign one: ConnectRequest.Foreign and Established.Foreign say

@@ -78,7 +78,7 @@ func (l *loop) take(in *incoming) *ident {
 // these are many a peer with a hello is asked for small messages; one without cannot be.
 func (l *loop) noRoom(in *incoming) bool {
 	switch {
-	case in.id.PortSpace().Datagram():
+	case in.id.Datagram():
 		return false
 	case l.shares.full():
 		return true

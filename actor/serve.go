@@ -21,7 +21,7 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: t.outcome})
 		})
 	}
-	it.lookUp(c, node, service, &AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.opts.ps}, func(info []AddrInfo, err error) {
+	it.lookUp(c, node, service, &AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.opts.qpType}, func(info []AddrInfo, err error) {
 		t.begin(dualFirst(info), err)
 	})
 }

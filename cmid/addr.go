@@ -124,7 +124,7 @@ const (
 	PortSpaceIB    PortSpace = 0x013F // RDMA_PS_IB
 )
 
-// Datagram reports whether identifiers of this port space exchange datagrams (UD) instead of being connected (RC).
+// Datagram reports whether all identifiers of this port space exchange datagrams (UD). Those of PortSpaceIB may: see ID.Datagram.
 func (ps PortSpace) Datagram() bool { return ps == PortSpaceUDP || ps == PortSpaceIPOIB }
 
 // String is librdmacm's name without RDMA_PS_.

@@ -1,5 +1,11 @@
 package cmid
 
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
 // AddrInfo is struct rdma_addrinfo: what GetAddrInfo found, or the hints it is given.
 type AddrInfo struct {
 	Flags     AddrInfoFlags
@@ -35,10 +41,34 @@ const (
 	FamilyIB   Family = 27
 )
 
+// kind gives what an identifier for ai is created with. Neither result is zero.
+func (ai *AddrInfo) kind() (PortSpace, QPType, error) {
+	ps, t := ai.PortSpace, ai.QPType
+	switch t {
+	case QPTypeAny, QPTypeRC, QPTypeUD:
+	default:
+		return 0, 0, fmt.Errorf("queue pairs of type %d, only RC (%d) and UD (%d): %w", t, QPTypeRC, QPTypeUD, unix.EPROTONOSUPPORT)
+	}
+	switch {
+	case ps == 0 && t == QPTypeUD:
+		ps = PortSpaceUDP
+	case ps == 0:
+		ps = PortSpaceTCP
+	}
+	has := QPTypeRC
+	if ps.Datagram() || ps == PortSpaceIB && t == QPTypeUD {
+		has = QPTypeUD
+	}
+	if t != QPTypeAny && t != has {
+		return 0, 0, fmt.Errorf("port space %v has queue pairs of type %d, not %d: %w", ps, has, t, unix.EINVAL)
+	}
+	return ps, has, nil
+}
+
 // QPType is enum ibv_qp_type.
 type QPType uint8
 
-// The queue pair types that rdma_getaddrinfo(3) knows.
+// The queue pair types that rdma_getaddrinfo(3) knows. Identifiers have RC and UD.
 const (
 	QPTypeAny       QPType = 0
 	QPTypeRC        QPType = 2

@@ -253,3 +253,71 @@ func TestCalls(t *testing.T) {
 		})
 	}
 }
+
+// TestCreateIDFor: the queue pair type that rdma_getaddrinfo(3) gives is the one that the device is asked for, and where there are no
+// such queue pairs nothing is made.
+// manpages: getaddrinfo-31
+func TestCreateIDFor(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		hints AddrInfo
+		want  kind
+		errno unix.Errno
+	}{
+		{"nothing", AddrInfo{}, kind{PortSpaceTCP, QPTypeRC}, 0},
+		{"UD and IB", AddrInfo{PortSpace: PortSpaceIB, QPType: QPTypeUD}, kind{PortSpaceIB, QPTypeUD}, 0},
+		{"RC and IB", AddrInfo{PortSpace: PortSpaceIB, QPType: QPTypeRC}, kind{PortSpaceIB, QPTypeRC}, 0},
+		{"IB", AddrInfo{PortSpace: PortSpaceIB}, kind{PortSpaceIB, QPTypeRC}, 0},
+		{"UD", AddrInfo{QPType: QPTypeUD}, kind{PortSpaceUDP, QPTypeUD}, 0},
+		{"UDP", AddrInfo{PortSpace: PortSpaceUDP}, kind{PortSpaceUDP, QPTypeUD}, 0},
+		{"UD and IPOIB", AddrInfo{PortSpace: PortSpaceIPOIB, QPType: QPTypeUD}, kind{PortSpaceIPOIB, QPTypeUD}, 0},
+		{"UC", AddrInfo{QPType: QPTypeUC}, kind{}, unix.EPROTONOSUPPORT},
+		{"XRC", AddrInfo{QPType: QPTypeXRCSend, PortSpace: PortSpaceIB}, kind{}, unix.EPROTONOSUPPORT},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			list, err := LookupAddrInfo(t.Context(), "10.0.0.7", "7471", &r.hints)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, ai := range []*AddrInfo{&r.hints, &list[0]} { // what was asked for, and what was found
+				s := &script{}
+				id, err := open(t, s).CreateIDFor(ai)
+				if r.errno != 0 {
+					if !errors.Is(err, r.errno) || len(s.made) > 0 {
+						t.Errorf("%v, and the device was asked for %v; want %v", err, s.made, r.errno)
+					}
+					continue
+				}
+				if err != nil || len(s.made) != 1 || s.made[0] != r.want {
+					t.Fatalf("%v, the device was asked for %v; want %v", err, s.made, r.want)
+				}
+				if id.Datagram() != (r.want.t == QPTypeUD) || id.PortSpace() != r.want.ps {
+					t.Errorf("datagrams: %v, port space %v", id.Datagram(), id.PortSpace())
+				}
+			}
+		})
+	}
+	t.Run("contradictions", func(t *testing.T) {
+		for _, ai := range []AddrInfo{{PortSpace: PortSpaceTCP, QPType: QPTypeUD}, {PortSpace: PortSpaceUDP, QPType: QPTypeRC}} {
+			s := &script{}
+			if _, err := open(t, s).CreateIDFor(&ai); !errors.Is(err, unix.EINVAL) || len(s.made) > 0 {
+				t.Errorf("%v and %d: %v", ai.PortSpace, ai.QPType, err)
+			}
+		}
+	})
+	t.Run("a request is of its listener's type", func(t *testing.T) {
+		s := &script{}
+		c := open(t, s)
+		id, err := c.CreateIDFor(&AddrInfo{PortSpace: PortSpaceIB, QPType: QPTypeUD})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(id.BindAddr(MustAddr("10.0.0.5:7471")), id.Listen(1)); err != nil {
+			t.Fatal(err)
+		}
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.up.NewHandle()})
+		if _, child, err := c.GetEvent(); err != nil || !child.Datagram() || child.PortSpace() != PortSpaceIB {
+			t.Errorf("%v: datagrams %v, port space %v", err, child.Datagram(), child.PortSpace())
+		}
+	})
+}

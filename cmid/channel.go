@@ -97,24 +97,36 @@ func (c *Channel) GetEvent() (Event, *ID, error) {
 	return q.ev, q.id, nil
 }
 
-// CreateID is rdma_create_id(3).
+// CreateID is rdma_create_id(3). The port space says whether its queue pair is for datagrams;
+// PortSpaceIB's is not: see CreateIDFor.
 func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
-	if ps == 0 {
-		ps = PortSpaceTCP
-	}
+	return c.CreateIDFor(&AddrInfo{PortSpace: ps})
+}
+
+// CreateIDFor is rdma_create_ep(3)'s first step: an identifier of ai's port space whose queue pair
+// is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at, and a port space or
+// type that is zero follows from the other. PortSpaceIB alone has both types, RC unless ai says UD.
+// EPROTONOSUPPORT for types that no device here has (UC, XRC, raw packets), EINVAL for one that the
+// port space has not.
+func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	h := Handle(handles.Add(1))
-	if err := c.inst.CreateID(h, ps); err != nil {
+	ps, t, err := ai.kind()
+	if err == nil {
+		err = c.inst.CreateID(h, ps, t)
+	}
+	if err != nil {
 		f := FailureBase{EventBase: EventBase{ID: h}, Op: "create_id on " + c.name, Err: err, Remedy: remedy(states.OpCreateQP, err)}
 		return nil, &CommandFailed{f}
 	}
-	return c.add(h, ps, states.Idle), nil
+	var flavor states.Flavor
+	if t == QPTypeUD {
+		flavor = states.UD
+	}
+	return c.add(h, ps, flavor, states.Idle), nil
 }
 
-func (c *Channel) add(h Handle, ps PortSpace, s states.State) *ID {
-	id := &ID{ch: c, handle: h, ps: ps, state: s, born: c.loop.Now()}
-	if ps.Datagram() {
-		id.flavor |= states.UD
-	}
+func (c *Channel) add(h Handle, ps PortSpace, flavor states.Flavor, s states.State) *ID {
+	id := &ID{ch: c, handle: h, ps: ps, flavor: flavor, state: s, born: c.loop.Now()}
 	id.remember(s)
 	c.ids[h] = id
 	return id

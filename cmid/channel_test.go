@@ -32,7 +32,13 @@ type script struct {
 	info      Info
 	device    verbs.Device
 	createErr error
+	made      []kind                // that CreateID was asked for
 	inside    func(Handle, Command) // what happens while Do runs
+}
+
+type kind struct {
+	ps PortSpace
+	t  QPType
 }
 
 func (s *script) Name() string { return "script" }
@@ -46,7 +52,10 @@ func (s *script) Flavor(Handle) states.Flavor { return s.flavor }
 func (s *script) Limits(Handle) Limits        { return Limits{MaxBacklog: 1024, MaxMessage: 1 << 20} }
 func (s *script) Info(Handle) Info            { return s.info }
 
-func (s *script) CreateID(Handle, PortSpace) error { return s.createErr }
+func (s *script) CreateID(_ Handle, ps PortSpace, t QPType) error {
+	s.made = append(s.made, kind{ps, t})
+	return s.createErr
+}
 
 func (s *script) Do(h Handle, cmd Command) error {
 	s.did = append(s.did, cmd)

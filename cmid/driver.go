@@ -26,8 +26,9 @@ type Instance interface {
 	Flavor(h Handle) states.Flavor
 	// Limits gives the limits of h's transport; without a device MaxBacklog only.
 	Limits(h Handle) Limits
-	// CreateID makes an identifier. EINVAL, EPROTONOSUPPORT for a port space the device does not have.
-	CreateID(h Handle, ps PortSpace) error
+	// CreateID makes an identifier. t is QPTypeUD for datagrams, else QPTypeRC; it follows from ps but for PortSpaceIB. EINVAL,
+	// EPROTONOSUPPORT for a port space the device does not have.
+	CreateID(h Handle, ps PortSpace, t QPType) error
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
 	// ErrPending: Upcalls.Done will tell, later; anything else: it failed, with an errno. After
 	// DestroyID no upcall names h, but for its Done; its failure says that the device holds the

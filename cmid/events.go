@@ -92,7 +92,7 @@ func (id *ID) answered(ev *DriverEvent) Command {
 
 // request makes the identifier that a ConnectRequest brings.
 func (id *ID) request(ev *DriverEvent) {
-	child := id.ch.add(ev.Child, id.ps, states.ConnectRequested)
+	child := id.ch.add(ev.Child, id.ps, id.flavor&states.UD, states.ConnectRequested)
 	in := child.Info()
 	id.ch.sink(child, &ConnectRequest{
 		EventBase: EventBase{ID: child.handle, Status: ev.Status}, Listener: id.handle,

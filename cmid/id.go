@@ -70,6 +70,9 @@ func (id *ID) Limits() Limits {
 // PortSpace is what the identifier was created with.
 func (id *ID) PortSpace() PortSpace { return id.ps }
 
+// Datagram reports whether it exchanges datagrams (UD) instead of being connected (RC).
+func (id *ID) Datagram() bool { return id.flavor&states.UD != 0 }
+
 // Age is the time since the identifier was created, and InState the time in its present state.
 func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
 

@@ -219,7 +219,7 @@ func TestBindPrivilegedPort(t *testing.T) {
 			return
 		}
 		h := n.NewHandle()
-		if err := n.inst.CreateID(h, 0); err != nil {
+		if err := n.inst.CreateID(h, 0, cmid.QPTypeRC); err != nil {
 			done <- err
 			return
 		}
@@ -233,7 +233,7 @@ func TestBindPrivilegedPort(t *testing.T) {
 func TestDatagramPortSpaces(t *testing.T) {
 	n := newNode(t)
 	for _, ps := range []cmid.PortSpace{cmid.PortSpaceUDP, cmid.PortSpaceIPOIB, cmid.PortSpaceIB} {
-		if err := n.inst.CreateID(n.NewHandle(), ps); !errors.Is(err, unix.EPROTONOSUPPORT) {
+		if err := n.inst.CreateID(n.NewHandle(), ps, cmid.QPTypeRC); !errors.Is(err, unix.EPROTONOSUPPORT) {
 			t.Errorf("%v: %v, want EPROTONOSUPPORT", ps, err)
 		}
 	}

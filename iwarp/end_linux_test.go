@@ -363,7 +363,7 @@ func TestCloseWithEverythingOpen(t *testing.T) {
 		if s := n.loop.Stats(); s.FDs != 0 || s.Timers != 0 || len(n.events) != told {
 			t.Errorf("after Close: %+v, %d more events", s, len(n.events)-told)
 		}
-		if err := n.inst.CreateID(n.NewHandle(), 0); err != unix.ENODEV {
+		if err := n.inst.CreateID(n.NewHandle(), 0, cmid.QPTypeRC); err != unix.ENODEV {
 			t.Errorf("CreateID after Close: %v", err)
 		}
 	}

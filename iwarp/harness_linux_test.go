@@ -138,7 +138,7 @@ func turns(t testing.TB, what string, done func() bool, nodes ...*node) {
 func (n *node) id() cmid.Handle {
 	n.t.Helper()
 	h := n.NewHandle()
-	if err := n.inst.CreateID(h, cmid.PortSpaceTCP); err != nil {
+	if err := n.inst.CreateID(h, cmid.PortSpaceTCP, cmid.QPTypeRC); err != nil {
 		n.t.Fatal(err)
 	}
 	return h

@@ -92,7 +92,7 @@ func (in *instance) Limits(cmid.Handle) cmid.Limits {
 }
 
 // CreateID makes an identifier. EPROTONOSUPPORT for datagrams and AF_IB port spaces, EEXIST for a handle in use.
-func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) error {
 	switch {
 	case in.closed:
 		return unix.ENODEV

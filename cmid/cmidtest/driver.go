@@ -109,7 +109,7 @@ func (in *instance) Limits(cmid.Handle) cmid.Limits {
 
 // CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not have; the embedded device has
 // reliable connections only.
-func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) error {
 	if err := in.f.exhausted(); err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.fail()
 		return err
 	}
-	if id.ps.Datagram() {
+	if id.datagram {
 		id.phase = connected
 	}
 	return nil

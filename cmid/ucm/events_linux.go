@@ -75,7 +75,7 @@ func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 		child.giveBackOffLoop()
 		return
 	}
-	child.h, child.ps, child.listener = in.up.NewHandle(), listener.ps, listener.h
+	child.h, child.datagram, child.listener = in.up.NewHandle(), listener.datagram, listener.h
 	err := child.learn()
 	if errors.Is(err, unix.EINVAL) && child.fetch(listener) {
 		err = child.learn()
@@ -92,7 +92,7 @@ func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 		return
 	}
 	in.ids[child.h] = child
-	in.decode(child.ps.Datagram(), ev)
+	in.decode(child.datagram, ev)
 	child.offered = in.told.Param
 	in.told.Child = child.h
 	in.up.Event(listener.h, &in.told)
@@ -132,7 +132,7 @@ func (id *ident) hear(ev *uabi.EventResp) {
 		id.respond(*ev)
 		return
 	}
-	in.decode(id.ps.Datagram(), ev)
+	in.decode(id.datagram, ev)
 	id.follow(&in.told)
 	in.up.Event(id.h, &in.told)
 }

@@ -185,7 +185,7 @@ func newBench(t *testing.T, opts ...Option) *bench {
 func (b *bench) create() *ident {
 	b.Helper()
 	h := b.up.NewHandle()
-	if err := b.in.CreateID(h, cmid.PortSpaceTCP); err != nil {
+	if err := b.in.CreateID(h, cmid.PortSpaceTCP, cmid.QPTypeRC); err != nil {
 		b.Fatal(err)
 	}
 	return b.in.ids[h]

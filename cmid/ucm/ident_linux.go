@@ -20,7 +20,7 @@ type ident struct {
 	in          *instance
 	h           cmid.Handle // the uid that its events name: never 0, for such an identifier is deaf, and never used again
 	kid         uint32      // the kernel's number: any, 0 too, and used again at once
-	ps          cmid.PortSpace
+	datagram    bool        // UD
 	phase       phase
 	local, peer cmid.Addr
 	dev         *device // nil without one
@@ -54,13 +54,6 @@ const (
 
 // ended is a destruction under way: cmd is nil when nobody asked for it.
 type ended struct{ cmd cmid.Command }
-
-func (id *ident) qpType() uint8 {
-	if id.ps.Datagram() {
-		return uabi.QPTypeUD
-	}
-	return uabi.QPTypeRC
-}
 
 // Do executes cmd.
 func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {

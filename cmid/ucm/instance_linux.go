@@ -102,7 +102,7 @@ func (in *instance) Limits(h cmid.Handle) cmid.Limits {
 		lim.ConnectData, lim.AcceptData, lim.RejectData =
 			uabi.PrivateDataMaxIWARPSIWConnect, uabi.PrivateDataMaxIWARPSIWAccept, uabi.PrivateDataMaxIWARPSIWReject
 		return lim
-	case id.ps.Datagram():
+	case id.datagram:
 		lim.ConnectData, lim.AcceptData, lim.RejectData =
 			uabi.PrivateDataMaxIBUDConnectIP, uabi.PrivateDataMaxIBUDAccept, uabi.PrivateDataMaxIBUDReject
 	default:
@@ -117,16 +117,16 @@ func (in *instance) Limits(h cmid.Handle) cmid.Limits {
 }
 
 // CreateID makes an identifier.
-func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace) error {
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) error {
 	switch {
 	case in.closed:
 		return unix.EBADF
 	case in.lost != nil:
 		return in.lost.err
 	}
-	id := &ident{in: in, h: h, ps: ps}
+	id := &ident{in: in, h: h, datagram: t == cmid.QPTypeUD}
 	var err error
-	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), id.qpType()); err != nil {
+	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), uint8(t)); err != nil {
 		return in.checked(err)
 	}
 	in.ids[h] = id

@@ -55,7 +55,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	tried := len(b.k.did())
-	if err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP); !errors.As(err, &c) {
+	if err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP, cmid.QPTypeRC); !errors.As(err, &c) {
 		t.Errorf("create_id: %v", err)
 	}
 	if err := b.in.Do(one.h, &cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.As(err, &c) {

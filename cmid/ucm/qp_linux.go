@@ -23,7 +23,7 @@ func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, er
 		return nil, unix.EINVAL
 	}
 	t := verbs.RC
-	if id.ps.Datagram() {
+	if id.datagram {
 		t = verbs.UD
 	}
 	qp, err := id.dev.createQP(t, attr)
@@ -97,7 +97,7 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 
 // climbs says whether the queue pair of a connection is ours to bring to RTS. On iWARP the kernel
 // does that when it takes the stream over.
-func (id *ident) climbs() bool { return id.qp != nil && !id.ps.Datagram() && !id.iwarp() }
+func (id *ident) climbs() bool { return id.qp != nil && !id.datagram && !id.iwarp() }
 
 // climb is a queue pair's way to RTS, which may wait in the kernel.
 type climb struct {

@@ -31,7 +31,7 @@ type endpoint struct {
 func (e *endpoint) prepare(messages, size int) (err error) {
 	dev := e.id.Device()
 	e.size = uint32(size)
-	if e.id.PortSpace().Datagram() {
+	if e.id.Datagram() {
 		e.front = verbs.GRHLen
 	}
 	if e.cq, err = dev.CreateCQ(2*messages, func() {}); err != nil {
