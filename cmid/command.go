@@ -31,7 +31,7 @@ type (
 	}
 	// Listen is rdma_listen(3): Listening | CommandFailed.
 	Listen struct {
-		Backlog int // requests not yet handed to the application; 0 or less: the device's maximum
+		Backlog int // requests that the loop has not fetched; 0 or less: the device's maximum
 	}
 	// Connect is rdma_connect(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
 	Connect struct {

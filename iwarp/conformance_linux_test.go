@@ -25,6 +25,7 @@ func TestConformance(t *testing.T) {
 				{What: cmidtest.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
 				{What: cmidtest.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
 				{What: cmidtest.LoopbackHasDevice, Why: "the device's streams run over loopback as well"},
+				{What: cmidtest.BacklogIsTCPs, Why: "it listens with a TCP socket"},
 				{What: cmidtest.NoQPAttr, Why: "its queue pairs have no states to drive"},
 				{What: cmidtest.NoPath, Why: "TCP finds the way"},
 				{What: cmidtest.NoUserEvent, Why: "as on a kernel before 2025"},

@@ -219,7 +219,7 @@ func (id *ident) lookup() (*binding, found) {
 		return nil, what
 	case id.far == best.id.self():
 		return best, foundListener // he has the request already, or it is on its way
-	case best.unread >= best.backlog && !f.embedded: // its backlog is TCP's, which repeats what finds no room
+	case best.unread > best.backlog, best.unread == best.backlog && !f.embedded: // TCP's has room for one more
 		return nil, foundFull
 	}
 	return best, foundListener

@@ -71,6 +71,7 @@ func embeddedRig() Rig {
 	rig.Differences = append(rig.Differences,
 		Difference{RefusedIsRejected, "the embedded device's connect does not wait"},
 		Difference{LoopbackHasDevice, "the embedded device's streams run over loopback as well"},
+		Difference{BacklogIsTCPs, "it listens with a TCP socket"},
 		Difference{NoQPAttr, "its queue pairs have no states to drive"},
 		Difference{NoPath, "TCP finds the way"},
 		Difference{NoUserEvent, "as on a kernel before 2025"},

@@ -17,6 +17,7 @@ const (
 	timewait     = 2 * time.Second
 	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
 	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request
+	synRepeat    = time.Second       // the embedded device: the listener's backlog is full
 )
 
 const (

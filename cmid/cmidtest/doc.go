@@ -10,8 +10,8 @@
 // iWARP is soft-iWARP's, whose Connect waits for TCP and fails when nobody listens or answers, and may be repeated. With
 // Config.Embedded it is package iwarp's: such a Connect ends in Rejected with status -111 or, after 10 s, in Unreachable, and costs
 // the identifier; both sides are told the depths (up to 128)
-// that they serve and may use; there are 248 bytes of private data, not 251; 127.0.0.1 is an address of the first device; a full
-// backlog turns nobody away; there are no datagram identifiers.
+// that they serve and may use; there are 248 bytes of private data, not 251; 127.0.0.1 is an address of the first device; a
+// backlog is TCP's: it has room for one request more, and turns nobody away, for who finds it full tries again; there are no datagram identifiers.
 //
 // Queue pairs do Sends, Writes and Reads. InfiniBand completes a Send or a Write when the peer has acknowledged it, tells the
 // requester of an access that was refused (StatusRemAccess), and leaves the disconnect to the owners. iWARP completes both when TCP has

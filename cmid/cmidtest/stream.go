@@ -26,6 +26,9 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	case what == foundNobody, what == foundOther:
 		id.after(rtt, func() { id.streamFailed(c, states.KindRejected, unix.ECONNREFUSED) })
 	default:
+		if f.embedded { // soft-iWARP is rejected where it finds no room
+			id.arm(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
+		}
 		id.after(rtt, func() { id.streamOpen(c, m) })
 	}
 	return err
@@ -49,9 +52,13 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	if id.opening != c {
 		return
 	}
+	b, what := id.lookup()
+	if what == foundFull && id.in.f.embedded { // its backlog is TCP's, which repeats what finds no room
+		id.after(synRepeat, func() { id.streamOpen(c, m) })
+		return
+	}
 	id.opening = nil
 	id.arm(replyTimeout, func() { id.timedOut() })
-	b, what := id.lookup()
 	switch what {
 	case foundListener:
 		id.ask(MsgREQ, m, b)

@@ -90,6 +90,8 @@ var listenScenarios = scenarios{
 			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, id.Limits().MaxBacklog)
 		}
 	},
+	// manpages: listen-9
+	"backlog of unread requests": backlogOfUnread,
 	// manpages: listen-2
 	"request": func(w *world) {
 		l := w.listener(tcp, any4(0))
@@ -115,6 +117,59 @@ var listenScenarios = scenarios{
 		next[*cmid.Established](w.a, c.active)
 		next[*cmid.Established](w.b, c.passive)
 	},
+}
+
+// backlogOfUnread: the backlog is of requests that the listener's loop has not fetched. While that
+// stands still no more than these wait. Who finds no room is rejected on soft-iWARP; elsewhere what
+// asks for it repeats that, and is told when the loop goes on.
+func backlogOfUnread(w *world) {
+	const backlog = 2
+	clients := 5
+	if w.differs(OverflowHarms) {
+		clients = backlog
+	}
+	l := w.b.bound(tcp, any4(0))
+	w.must(l.Listen(backlog))
+	w.port = l.SrcPort()
+	ids := make([]*cmid.ID, clients)
+	for i := range ids {
+		ids[i] = w.resolved(tcp, w.target())
+		w.queues(ids[i], 0)
+	}
+	for _, id := range ids {
+		w.must(id.Connect(nil, nil))
+	}
+	tcps := w.iwarp && w.differs(BacklogIsTCPs)
+	turnedAway := 0
+	if w.iwarp && !tcps {
+		turnedAway = clients - backlog
+	}
+	room := backlog
+	if tcps {
+		room++
+	}
+	w.activeOnly()
+	for deadline := time.Now().Add(w.realDeadline); len(w.a.heard) < turnedAway && time.Now().Before(deadline); {
+		w.activeOnly()
+		if w.rig.Clock != nil {
+			w.rig.Clock.Advance(virtualStep)
+		}
+	}
+	for range turnsPerStep {
+		w.must(w.b.l.Turn())
+	}
+	if n := len(w.b.heard); n == 0 || n > room {
+		w.Errorf("%d requests were waiting for the loop, want 1 to %d of %d", n, room, clients)
+	}
+	for range turnedAway {
+		if ev := next[*cmid.Rejected](w.a, nil); ev.Status != -int32(unix.ECONNRESET) {
+			w.Errorf("status %d of who finds no room, want %d", ev.Status, -int32(unix.ECONNRESET))
+		}
+	}
+	for range clients - turnedAway {
+		w.b.request()
+	}
+	w.quiet("each is told once")
 }
 
 // reaches connects to dst as far as the request.

@@ -92,6 +92,7 @@ func rig(t *testing.T) cmidtest.Rig {
 			cmidtest.Difference{What: cmidtest.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
 			cmidtest.Difference{What: cmidtest.CaughtWriteFails, Why: "the peer may answer before siw's thread has noted that it has sent"},
 			cmidtest.Difference{What: cmidtest.EndsWithoutReason, Why: "siw reads a Terminate and tells nobody what is in it"},
+			cmidtest.Difference{What: cmidtest.OverflowHarms, Why: "siw miscounts the references of such a listener: TestFaultBacklogOverflows"},
 			cmidtest.Difference{What: cmidtest.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
 		)
 	}

@@ -71,6 +71,7 @@ func TestFaultListenerGoes(t *testing.T) {
 
 // More requests at once than a listener has room for: InfiniBand asks again until there is room, iWARP is refused. Each client hears
 // one thing.
+// manpages: listen-9
 func TestFaultBacklogOverflows(t *testing.T) {
 	clients, room := 200, 100 // InfiniBand's come again all at once, every 6 s, and find as much room again
 	siw := env(t, "RDMA_KIND") == "siw"
@@ -120,6 +121,9 @@ func TestFaultBacklogOverflows(t *testing.T) {
 		}
 		a.turn(10 * time.Millisecond)
 		answered = strings.Count(a.all(), "Rejected") + strings.Count(a.all(), "Unreachable")
+	}
+	if siw && requests > room {
+		t.Errorf("%d requests for a backlog of %d: nobody asks again, so that no more can have waited", requests, room)
 	}
 	t.Logf("%d requests for a backlog of %d; %d clients were refused at once, and all had an answer after %v", requests, room, early, time.Since(begin))
 	a.quiet()
