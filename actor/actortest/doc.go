@@ -34,7 +34,8 @@
 //
 // When the test function has returned, Probes give back what they have, the runtimes are shut down, and the test fails if anything
 // is left: a *rdma.Received that was retained and not released within a minute, a goroutine of the bubble, an identifier, a queue
-// pair, device memory. After t.Fatal everything is shut down too, but not checked.
+// pair, device memory. Connections may be left open: Shutdown ends them. Actors that the test has spawned are not stopped, and what
+// they would do then is not tested. After t.Fatal everything is shut down too, but not checked.
 //
 // # Ordering
 //
