@@ -30,7 +30,6 @@ func TestDestroyThatTakesItsTime(t *testing.T) {
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: long}, func(w *world) {
 		other := w.connect()
 		p := w.probe()
-		w.f.Silence("10.0.0.99")
 		id := resolved(w, p)
 		w.f.Silence(there)
 		took := elapsed(func() {

@@ -56,6 +56,9 @@ func inWorldOfTwo(
 		w.rt = w.open(over(w.f.Driver()), opts)
 		w.far = w.open(overFar(w.f.Host("far").Driver()), opts)
 		test(w)
+		for _, m := range w.f.Missed() { // or it has not tested what it says
+			t.Error(m)
+		}
 	})
 }
 
