@@ -286,7 +286,8 @@ func TestReadableErrors(t *testing.T) {
 		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
 		"bad command":  {[]string{"dance"}, "unknown command"},
 		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},
-		"port 0":       {[]string{"join", "127.0.0.1:0", "--nick", "x"}, "port 0 cannot be joined"},
+		"port 0":       {[]string{"join", "127.0.0.1:0", "--nick", "x"}, "port 0: nobody can be reached there"},
+		"no such port": {[]string{"join", "127.0.0.1:99999", "--nick", "x"}, "ports are 0 to 65535"},
 		"bad service":  {[]string{"join", "127.0.0.1:bar", "--nick", "x"}, "service not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

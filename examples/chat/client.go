@@ -98,7 +98,7 @@ func (c *client) Receive(ctx actor.Context) {
 	case *rdma.Writable:
 		c.flush(ctx)
 	case *rdma.Rejected:
-		c.reason = c.because(m)
+		c.reason = errors.New(rdma.Brief(m)) // the whole story is for --debug
 		if len(m.PrivateData) > 0 {
 			c.reason = fmt.Errorf("%s says: %s", c.server, clean(string(m.PrivateData)))
 		}
@@ -108,7 +108,7 @@ func (c *client) Receive(ctx actor.Context) {
 		c.closed(ctx, m)
 	case rdma.Failure:
 		if c.reason == nil {
-			c.reason = c.because(m)
+			c.reason = errors.New(rdma.Brief(m))
 		}
 		c.destroy(ctx) // not every failure costs the identifier; each attempt has its own
 	}
@@ -140,18 +140,6 @@ func (c *client) destroy(ctx actor.Context) {
 		c.going = true
 		ctx.Request(c.id, &rdma.DestroyID{})
 	}
-}
-
-// because is a failure's cause. The whole story, with states and history, is for --debug.
-func (c *client) because(f rdma.Failure) error {
-	cause := errors.Unwrap(f)
-	if cause == nil {
-		cause = f
-	}
-	if strings.Contains(cause.Error(), c.server) {
-		return cause
-	}
-	return fmt.Errorf("%s: %w", c.server, cause)
 }
 
 // welcome follows the server's answer to the hello.

@@ -20,7 +20,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,10 +27,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 )
 
-const defaultAddr = "127.0.0.1:7471"
+const (
+	defaultHost = "127.0.0.1"
+	defaultPort = "7471"
+)
 
 const overview = `chat: rooms over RDMA connections
 
@@ -39,18 +42,18 @@ const overview = `chat: rooms over RDMA connections
   chat serve [ADDR] [flags]   host only
   chat join ADDR [flags]      join somebody's
 
-Each takes --help. Once inside, /help lists what can be typed.
+Each takes --help; chat --version tells the build. Once inside, /help lists what can be typed.
 `
 
 var usage = map[string]string{
 	"": overview,
 	"serve": `chat serve [ADDR] [flags]
 
-Hosts until Ctrl-C. ADDR is HOST:PORT, or :PORT for all devices, or HOST:0 for a free port.
+Hosts until Ctrl-C. ADDR is HOST[:PORT], or :PORT for all devices, or HOST:0 for a free port.
 `,
 	"join": `chat join ADDR [flags]
 
-Joins the host at ADDR, which is HOST:PORT, and redials when it goes away. Works in a pipe: one line in, one line out; it gives
+Joins the host at ADDR, which is HOST[:PORT], and redials when it goes away. Works in a pipe: one line in, one line out; it gives
 up when the host has taken nothing for 10 s while 64 lines wait.
 `,
 }
@@ -85,7 +88,7 @@ func parseFlags(args []string) (settings, error) {
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	f.BoolVar(&s.debug, "debug", false, "log what the identifiers do")
 	if s.command != "join" {
-		f.StringVar(&s.addr, "addr", defaultAddr, "`ADDR` to host on")
+		f.StringVar(&s.addr, "addr", defaultHost, "`ADDR` to host on (port "+defaultPort+")")
 	}
 	if s.command != "serve" {
 		f.StringVar(&s.hello.nick, "nick", defaultNick(), "your `NAME`")
@@ -133,12 +136,13 @@ func (s *settings) check(name string, words []string) error {
 	if err := s.device.Check(); err != nil {
 		return err
 	}
+	a, err := cli.ParseAddress(s.addr, defaultPort, s.command != "join")
+	if err != nil {
+		return err
+	}
+	s.addr = a.String()
 	if s.command == "serve" {
 		return nil
-	}
-	_, port, _ := net.SplitHostPort(s.addr) // an error is told by whoever looks the name up
-	if n, err := strconv.Atoi(port); err == nil && n == 0 && s.command == "join" {
-		return errors.New("port 0 cannot be joined: it has the host choose one, and the host says which")
 	}
 	if _, err := checkName("nickname", s.hello.nick, maxNick); err != nil {
 		return fmt.Errorf("--nick: %w", err)
@@ -159,6 +163,10 @@ func defaultNick() string {
 
 // run is the program. ctx ends when the user leaves, and leave has it end.
 func run(ctx context.Context, leave func(), args []string) (err error) {
+	if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
+		_, err := fmt.Println(cli.Version("chat"))
+		return err
+	}
 	s, err := parseFlags(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

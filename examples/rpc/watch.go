@@ -31,11 +31,11 @@ const redialAfter = 200 * time.Millisecond
 // there; one that has begun anew is asked for everything.
 func (w *watcher) run(ctx context.Context) error {
 	told := ""
-	for {
+	for ctx.Err() == nil {
 		err := w.follow(ctx, func() { told = "" })
 		switch {
-		case ctx.Err() != nil:
-			return nil
+		case ctx.Err() != nil: // what it says is that
+			continue
 		case errors.Is(err, kv.ErrCompacted):
 			fmt.Fprintln(w.log, "--", rdma.Brief(err), "- beginning again")
 			w.after = 0
@@ -52,6 +52,7 @@ func (w *watcher) run(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+	return nil
 }
 
 // hopeless is an error that another attempt would end with, too.
