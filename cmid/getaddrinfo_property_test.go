@@ -65,15 +65,17 @@ func TestGetAddrInfoProperties(t *testing.T) {
 		"10.0.0", "host:1", "[::1]",
 	}
 	services := []string{"", "0", "7471", "65535", "65536", "http", "ntp", "domain", "nosuch", "-1", "wild"}
+	// What mostly succeeds, so that answers are seen and not only errors.
+	known, ports := []string{"", "both", "v4only", "10.0.0.7", "::1"}, []string{"", "7471", "http"}
 	addrs := []Addr{{}, MustAddr("10.0.0.5:0"), MustAddr("[::1]:9"), gid("fe80::5", 1, 2)}
 	succeeded := 0
-	rapid.Check(t, func(t *rapid.T) {
-		node := rapid.OneOf(rapid.SampledFrom(nodes), rapid.String()).Draw(t, "node")
-		service := rapid.OneOf(rapid.SampledFrom(services), rapid.String()).Draw(t, "service")
+	property := func(t *rapid.T) {
+		node := rapid.OneOf(rapid.SampledFrom(known), rapid.SampledFrom(nodes), rapid.String()).Draw(t, "node")
+		service := rapid.OneOf(rapid.SampledFrom(ports), rapid.SampledFrom(services), rapid.String()).Draw(t, "service")
 		var hints *AddrInfo
 		if rapid.Bool().Draw(t, "with hints") {
 			hints = &AddrInfo{
-				Flags:     AddrInfoFlags(rapid.Uint32Range(0, 0x4F).Draw(t, "flags")),
+				Flags:     AddrInfoFlags(rapid.OneOf(rapid.Uint32Range(0, 0xF), rapid.Uint32Range(0, 0x4F)).Draw(t, "flags")),
 				Family:    rapid.SampledFrom([]Family{FamilyAny, FamilyIPv4, FamilyIPv6, FamilyIB, 1}).Draw(t, "family"),
 				QPType:    QPType(rapid.Uint8Range(0, 11).Draw(t, "qp type")),
 				PortSpace: rapid.SampledFrom([]PortSpace{0, PortSpaceIPOIB, PortSpaceTCP, PortSpaceUDP, PortSpaceIB, 0x777}).Draw(t, "port space"),
@@ -88,9 +90,12 @@ func TestGetAddrInfoProperties(t *testing.T) {
 		if err == nil {
 			succeeded++
 		}
-	})
-	if succeeded == 0 {
-		t.Error("no question was answered: the generator is wrong")
+	}
+	for range 20 { // rapid's hundred are too few for what few of them ask
+		rapid.Check(t, property)
+	}
+	if succeeded < 100 { // of a quarter of the 2000 or so
+		t.Errorf("%d questions were answered: the generator is wrong", succeeded)
 	}
 }
 
