@@ -185,8 +185,9 @@ func WithMessages(maxBytes, credits int) IDOption {
 // queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
 
-// WithQPType says which type of queue pair, where the port space leaves that open: QPTypeUD makes an identifier of PortSpaceIB one for
-// datagrams. An identifier of a type that its port space has not, or no device here, is not made (Channel.CreateIDFor).
+// WithQPType says which type of queue pair, where the port space leaves that open: QPTypeUD makes an
+// identifier of PortSpaceIB one for datagrams. An identifier of a type that its port space has not,
+// or no device here, is not made (Channel.CreateIDFor).
 func WithQPType(t cmid.QPType) IDOption { return func(o *idOptions) { o.qpType = t } }
 
 // kind is what the identifier is created as.

@@ -13,7 +13,7 @@ type Addr struct {
 	IB *SockaddrIB // an AF_IB address; AddrPort is then zero
 }
 
-// SockaddrIB is struct sockaddr_ib, in host byte order. Only native InfiniBand ports have such addresses.
+// SockaddrIB is struct sockaddr_ib, in host byte order. Only InfiniBand and RoCE devices have such addresses.
 type SockaddrIB struct {
 	PKey     uint16
 	FlowInfo uint32

@@ -254,8 +254,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestCreateIDFor: the queue pair type that rdma_getaddrinfo(3) gives is the one that the device is asked for, and where there are no
-// such queue pairs nothing is made.
+// TestCreateIDFor: the queue pair type that rdma_getaddrinfo(3) gives is the one that the device is
+// asked for, and where there are no such queue pairs nothing is made.
 // manpages: getaddrinfo-31
 func TestCreateIDFor(t *testing.T) {
 	for _, r := range []struct {

@@ -26,8 +26,8 @@ type Instance interface {
 	Flavor(h Handle) states.Flavor
 	// Limits gives the limits of h's transport; without a device MaxBacklog only.
 	Limits(h Handle) Limits
-	// CreateID makes an identifier. t is QPTypeUD for datagrams, else QPTypeRC; it follows from ps but for PortSpaceIB. EINVAL,
-	// EPROTONOSUPPORT for a port space the device does not have.
+	// CreateID makes an identifier. t is QPTypeUD for datagrams, else QPTypeRC; it follows from ps
+	// but for PortSpaceIB. EINVAL, EPROTONOSUPPORT for a port space the device does not have.
 	CreateID(h Handle, ps PortSpace, t QPType) error
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
 	// ErrPending: Upcalls.Done will tell, later; anything else: it failed, with an errno. After
@@ -135,9 +135,9 @@ type Limits struct {
 // ErrPending is returned by Instance.Do when the command's outcome comes later.
 var ErrPending = errors.New("cmid: in progress")
 
-// ErrPortTaken is why a bind fails when another identifier has the port and a wildcard or loopback takes
-// part. rdma_cm's errno for that is EADDRNOTAVAIL, as for an address that is not this host's; what it
-// means is EADDRINUSE. errors.Is finds both in it, EADDRNOTAVAIL first.
+// ErrPortTaken is why a bind fails when another identifier has the port and a wildcard or loopback
+// takes part. rdma_cm's errno for that is EADDRNOTAVAIL, as for an address that is not this host's;
+// what it means is EADDRINUSE. errors.Is finds both in it, EADDRNOTAVAIL first.
 var ErrPortTaken error = portTaken{}
 
 type portTaken struct{}
