@@ -98,6 +98,7 @@ func TestWatchCutInItsSnapshot(t *testing.T) {
 	if _, err := output(t, "load", "--addr", at, "--keys", fmt.Sprint(keys), "--duration", "1ms", "--callers", "1"); err != nil {
 		t.Fatal(err)
 	}
+	fill(t, at, "load/000000") // what comes first has changed last
 	cut := newWire(t, at, 32<<10)
 	w := start(t, "watch", "load/", "--addr", cut.at)
 	w.log.await(t, "trying again")
@@ -206,10 +207,11 @@ func TestServeDrainsWithoutFlags(t *testing.T) {
 // Ctrl-C ends a load with what it has measured, and a command that has its work before it with what says so.
 func TestInterrupted(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
-	l := start(t, "load", "--addr", at, "--keys", "1", "--reads", "0", "--duration", "1h")
+	fill(t, at, "a")
 	w := start(t, "watch", "--addr", at)
-	w.out.await(t, "\n")
-	w.out.await(t, "9\tload/000000")
+	w.out.await(t, "1\ta\tv\n")
+	l := start(t, "load", "--addr", at, "--callers", "1", "--keys", "1", "--reads", "0", "--duration", "1h")
+	w.out.await(t, "\n9\tload/000000") // the one caller has had the answers of those before
 	if err := l.stop(); err != nil || !strings.Contains(l.out.String(), " calls in ") {
 		t.Errorf("a load that was interrupted: %q, %v", l.out, err)
 	}
