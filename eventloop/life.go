@@ -26,7 +26,8 @@ type life struct {
 	closing atomic.Bool           // Shutdown has begun
 	abandon atomic.Pointer[error] // why a Shutdown does not wait any longer: do not drain
 	over    atomic.Bool           // mode is over, for the loop's own calls
-	err     error                 // what Shutdown tells; written before done is closed
+	err     error                 // why the loop ended by itself; written before done is closed
+	left    error                 // what it left undone; likewise
 	done    chan struct{}
 }
 
@@ -79,10 +80,11 @@ func (l *Loop) holds() bool {
 // Idempotent.
 //
 // When ctx ends first, the result is a *ShutdownError that names who holds the loop, and the loop
-// ends without draining as soon as it can; another Shutdown may wait for that, and is told how much
-// was left undone. A host that has not called Turn by then has left: its loop is ended at once, and
+// ends without draining as soon as it can; another Shutdown may wait for that. One that was called
+// before is told how much was left undone. A host that has not called Turn by then has left: its loop is ended at once, and
 // the number that FD gave it is free. A loop that had ended by itself tells why.
 func (l *Loop) Shutdown(ctx context.Context) error {
+	knows := l.life.abandon.Load() != nil // that it is not drained
 	by, err := l.beginShutdown()
 	switch {
 	case err != nil:
@@ -98,13 +100,13 @@ func (l *Loop) Shutdown(ctx context.Context) error {
 	}
 	select {
 	case <-l.life.done:
-		return l.life.err
+		return l.outcome(knows)
 	case <-ctx.Done():
 	}
 	l.giveUp(ctx)
 	select {
 	case <-l.life.done: // both were ready
-		return l.life.err
+		return l.outcome(knows)
 	default:
 	}
 	stuck := &ShutdownError{Loop: l.cfg.Name, Holder: l.currentHolder(), Err: context.Cause(ctx)}
@@ -167,9 +169,18 @@ func (l *Loop) endHere(ctx context.Context) error {
 		l.giveUp(ctx)
 	}
 	stop := context.AfterFunc(ctx, func() { l.giveUp(ctx) })
-	err := l.goOn() // a Goexit leaves ctx in force: another goroutine goes on
+	l.goOn() //nolint:errcheck // outcome has it; a Goexit leaves ctx in force: another goroutine goes on
 	stop()
-	return err
+	return l.outcome(false)
+}
+
+// outcome is what Shutdown tells of a loop that has ended. Who came after the one that ran out of
+// time knows that nothing is drained, and is told the rest.
+func (l *Loop) outcome(knows bool) error {
+	if knows {
+		return l.life.err
+	}
+	return errors.Join(l.life.err, l.life.left)
 }
 
 // endElsewhere drains and ends the loop on a goroutine of its own, so that a callback that blocks
@@ -244,19 +255,20 @@ func (l *Loop) runLast() {
 func (l *Loop) finish(err error) error {
 	l.holder.Store(nil)
 	undone := l.queue.end() + l.at.undone
+	left := l.undone(undone)
 	l.life.closing.Store(true)
 	l.life.over.Store(true)
 	l.disown()
 	defer func() {
 		l.life.mu.Lock()
-		l.life.mode, l.life.err = over, err
+		l.life.mode, l.life.err, l.life.left = over, err, left
 		l.life.mu.Unlock()
 		close(l.life.done)
 	}()
 	defer l.stopWatchdog()
-	err = errors.Join(err, l.undone(undone), l.opError("close", -1, l.poller.Close()))
-	if err != nil {
-		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", err, "never run", undone)
+	err = errors.Join(err, l.opError("close", -1, l.poller.Close()))
+	if err != nil || left != nil {
+		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", errors.Join(err, left), "never run", undone)
 	}
 	return err
 }
