@@ -14,7 +14,7 @@ var listenFaults = []fault{
 	},
 
 	// The embedded device.
-	{"iwarp ignores the backlog", "listen-1", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, max(backlog, maxBacklog))"},
+	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, max(backlog, maxBacklog))"},
 	{
 		"iwarp does not tell requests", "listen-2", "iwarp/listen_linux.go",
 		"	tell(event{\n		id: c.lis.id, child: child,", "	_ = (event{\n		id: c.lis.id, child: child,",
@@ -48,6 +48,10 @@ var listenFaults = []fault{
 	{
 		"ucm's loopback hears every address", "listen-4", "cmid/ucm/events_linux.go",
 		"	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()\n", "	return ip.IsValid()\n",
+	},
+	{
+		"ucm ignores the backlog", "listen-9", "cmid/ucm/ident_linux.go",
+		"int32(min(max(backlog, 0), id.in.backlog))", "int32(max(min(backlog, 0), id.in.backlog))",
 	},
 	{
 		"ucm listens in vain", "listen-5", "cmid/ucm/ident_linux.go",

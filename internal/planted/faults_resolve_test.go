@@ -73,6 +73,10 @@ var resolveFaults = []fault{
 		"ResolveAddr(id.kid, &src, &dst, millis(c.Timeout))", "ResolveAddr(id.kid, &src, &dst, millis(c.Timeout/2))",
 	},
 	{
+		"ucm loses the GID of a destination", "resolve_addr-11", "cmid/ucm/addr_linux.go",
+		"	copy(b[8:], ib.GID[:])\n", "	copy(b[8:], make([]byte, len(ib.GID)))\n",
+	},
+	{
 		"ucm takes no time for no time", "resolve_addr-13", "cmid/ucm/instance_linux.go",
 		"	if d <= 0 {\n		d = 2 * time.Second\n", "	if d < 0 {\n		d = 2 * time.Second\n",
 	},
