@@ -103,7 +103,9 @@ func (c *client) Receive(ctx actor.Context) {
 			c.reason = fmt.Errorf("%s says: %s", c.server, clean(string(m.PrivateData)))
 		}
 	case *rdma.Disconnected:
-		c.disconnected(m)
+		if m.Err != nil {
+			c.reason = fmt.Errorf("%s is lost: %w", c.server, m.Err)
+		}
 	case *rdma.Closed:
 		c.closed(ctx, m)
 	case rdma.Failure:
@@ -171,7 +173,7 @@ func (c *client) typed(ctx actor.Context, text string) {
 		c.rename(l)
 		<-c.tokens
 		return
-	case !c.up && c.been:
+	case !c.up && c.been && len(c.waiting) == 0:
 		c.con.Status("not connected: that waits until the server is back")
 	}
 	c.waiting = append(c.waiting, l)
@@ -290,20 +292,15 @@ func (c *client) print(ctx actor.Context, s string) {
 	}
 }
 
-func (c *client) disconnected(m *rdma.Disconnected) {
-	switch {
-	case m.Err != nil:
-		c.reason = fmt.Errorf("%s is lost: %w", c.server, m.Err)
-	case c.reason == nil:
-		c.reason = fmt.Errorf("%s has closed the connection", c.server)
-	}
-}
-
 // closed ends the program or tries again.
 func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 	c.up, c.id = false, nil
-	if c.reason == nil {
+	switch {
+	case c.reason != nil:
+	case m.Err != nil:
 		c.reason = m.Err
+	default:
+		c.reason = fmt.Errorf("%s has closed the connection", c.server)
 	}
 	if m.Unknown > 0 {
 		lost := fmt.Errorf("%s may not have arrived", plural(int(m.Unknown), "line"))
@@ -340,7 +337,8 @@ func (c *client) quit(ctx actor.Context, m *quit) {
 		}
 		c.leaveSoon(ctx)
 		c.finish(ctx)
-	case m.now: // it is still connecting
+	case m.now:
+		c.reason = errors.New("there is no connection yet")
 		c.destroy(ctx)
 	}
 }
@@ -367,11 +365,7 @@ func (c *client) unsent() error {
 	if n == 0 {
 		return c.failed
 	}
-	why := c.reason
-	if why == nil {
-		why = errors.New("not connected")
-	}
-	return errors.Join(c.failed, fmt.Errorf("%s not sent: %w", plural(n, "line"), why))
+	return errors.Join(c.failed, fmt.Errorf("%s not sent: %w", plural(n, "line"), c.reason))
 }
 
 // end is the last thing told.

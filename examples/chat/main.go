@@ -193,9 +193,14 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 		return err
 	}
 	defer func() {
-		end, cancel := context.WithTimeout(context.Background(), closeFor)
+		end, cancel := context.WithTimeout(context.Background(), leaveFor)
 		defer cancel()
-		err = errors.Join(err, rt.Shutdown(end))
+		e := rt.Shutdown(end)
+		if errors.Is(e, context.DeadlineExceeded) { // theirs is the fault, and what they get
+			fmt.Fprintln(os.Stderr, "-- somebody did not answer the goodbye")
+			e = nil
+		}
+		err = errors.Join(err, e)
 	}()
 
 	if s.command != "join" {
