@@ -50,7 +50,7 @@ func TestNamesInDocuments(t *testing.T) {
 		for _, quote := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(text), -1) {
 			for _, m := range qualified.FindAllStringSubmatch(quote, -1) {
 				dir, ours := packages[m[1]]
-				there := true
+				var there bool
 				switch {
 				case strings.HasPrefix(m[2], "Test") || strings.HasPrefix(m[2], "Benchmark"):
 					continue
