@@ -71,7 +71,6 @@ func TestFaultListenerGoes(t *testing.T) {
 
 // More requests at once than a listener has room for: InfiniBand asks again until there is room, iWARP is refused. Each client hears
 // one thing.
-// manpages: listen-9
 func TestFaultBacklogOverflows(t *testing.T) {
 	clients, room := 200, 100 // InfiniBand's come again all at once, every 6 s, and find as much room again
 	siw := env(t, "RDMA_KIND") == "siw"
