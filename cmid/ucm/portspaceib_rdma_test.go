@@ -42,6 +42,13 @@ func TestAddressesOfInfiniBand(t *testing.T) {
 	if r.Local.IB == nil || r.Local.IB.GID == [16]byte{} || r.Peer.IB == nil || r.Peer.IB.GID != list[0].Dst.IB.GID || id.Device() == nil {
 		t.Errorf("%+v on %v: want GIDs, and a device", r, id.Device())
 	}
+	_, peer, err := id.QueryGID() // as the kernel knows it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if peer.IB == nil || peer.IB.GID != list[0].Dst.IB.GID {
+		t.Errorf("the kernel has resolved %v, want %v", peer, list[0].Dst)
+	}
 }
 
 // TestDatagramsOfPortSpaceIB: hints of UD and RDMA_PS_IB make a datagram queue pair, as
