@@ -176,7 +176,7 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 func (it *ident) answered() {
 	if it.request {
 		it.request = false
-		it.l.requests--
+		it.l.requests.add(it.listener, -1)
 		it.rearm()
 	}
 }

@@ -34,6 +34,7 @@ type ident struct {
 
 	// Of an identifier that came with a request.
 	request   bool // nobody has answered it
+	listener  cmid.Handle
 	requestBy time.Time
 	peerMode  wireMode
 	peerHello hello

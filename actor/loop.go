@@ -22,7 +22,7 @@ type loop struct {
 	ch       *cmid.Channel
 	ids      map[*ident]struct{} // every identifier whose actor runs here
 	lost     map[*cmid.ID]*conn  // identifiers without an actor that the device has not given back, with their connections
-	requests int                 // ConnectRequests that nobody has answered
+	requests unanswered          // ConnectRequests
 	emptied  func()              // Shutdown waits for the last identifier; nil: nobody does
 	returned func()              // Shutdown waits for the messages that owners have; nil: nobody does
 

@@ -55,7 +55,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 // rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	tooMany, noRoom := l.requests >= l.rt.cfg.limits.PendingRequests, l.noRoom(in)
+	tooMany, noRoom := !l.requests.may(in.r.Listener, l.rt.cfg.limits.PendingRequests), l.noRoom(in)
 	if !closing && !tooMany && !noRoom {
 		return l.welcome(in)
 	}
@@ -91,10 +91,10 @@ func (l *loop) noRoom(in *incoming) bool {
 
 func (l *loop) welcome(in *incoming) *ident {
 	it := l.rt.newIdent(l, l.rt.newOwner(l, in.owner), in.opts)
-	it.id, it.request, it.counted = in.id, true, true
+	it.id, it.request, it.listener, it.counted = in.id, true, in.r.Listener, true
 	in.id.Context = it
 	it.state = in.id.State()
-	l.requests++
+	l.requests.add(it.listener, 1)
 	it.pid = l.rt.spawn(it)
 	l.ids[it] = struct{}{} // Shutdown may look before Started
 	if in.handler != nil {

@@ -52,8 +52,8 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 		tb.Errorf("%d identifiers are still counted after Shutdown", n)
 	}
 	for _, l := range rt.loops {
-		if len(l.ids) != 0 || l.requests != 0 {
-			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests)
+		if len(l.ids) != 0 || l.requests.all != 0 {
+			tb.Errorf("after Shutdown loop %s has %d identifiers and %d requests", l.el.Name(), len(l.ids), l.requests.all)
 		}
 		if assigned, coming := l.assigned.Load(), l.coming.Load(); assigned != 0 || coming != 0 {
 			tb.Errorf("after Shutdown %d identifiers are counted on loop %s, and %d on their way there", assigned, l.el.Name(), coming)
