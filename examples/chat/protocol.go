@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"go.mau.fi/util/confusable"
 	"golang.org/x/text/secure/precis"
 )
 
@@ -70,11 +69,15 @@ func (h hello) encode() []byte { return line{Type: "hello", From: h.nick, Room: 
 // cannot be seen is refused, and so is whatever else is no letter, digit or ASCII character: names
 // are PRECIS usernames (RFC 8265).
 func checkName(what, s string, limit int) (string, error) {
+	if s == "" {
+		return "", fmt.Errorf("a %s is needed", what)
+	}
+	if len(s) > 4*limit { // nothing as long is as short in its other forms
+		return "", fmt.Errorf("the %s is longer than %d bytes", what, limit)
+	}
 	name, err := precis.UsernameCasePreserved.String(s)
 	switch {
-	case s == "":
-		return "", fmt.Errorf("a %s is needed", what)
-	case err != nil || strings.ContainsAny(name, "/:"):
+	case err != nil || strings.ContainsAny(name, "/:") || strayMark(name):
 		return "", fmt.Errorf("the %s %+q may not have spaces, colons, slashes, emoji, "+
 			"or characters that nobody sees", what, s)
 	case len(name) > limit:
@@ -82,9 +85,6 @@ func checkName(what, s string, limit int) (string, error) {
 	}
 	return name, nil
 }
-
-// likeness is the same for all names that look the same: "ann", "Ann", and with a Cyrillic а.
-func likeness(name string) string { return strings.ToLower(confusable.Skeleton(name)) }
 
 // clean removes what could move somebody's cursor, ring the bell, or turn the writing around:
 // control and format characters and bytes that are not UTF-8. The joiner stays, families of emoji

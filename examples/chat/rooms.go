@@ -7,10 +7,10 @@ import (
 )
 
 // rooms is who is where, and what was said. It does no input or output: each call returns the lines
-// to send. Nicknames and rooms are found by their likeness, so no two of them look the same.
+// to send.
 type rooms struct {
-	members map[string]*member
-	rooms   map[string]*room // those that somebody is in, and the lobby
+	members names[*member]
+	rooms   names[*room] // those that somebody is in, and the lobby
 }
 
 // member is somebody in a room.
@@ -40,18 +40,19 @@ const (
 )
 
 func newRooms() *rooms {
-	r := &rooms{members: make(map[string]*member), rooms: make(map[string]*room)}
+	r := &rooms{members: make(names[*member]), rooms: make(names[*room])}
 	r.room(lobby)
 	return r
 }
 
 // room finds a room, or makes it.
 func (r *rooms) room(name string) *room {
-	key := likeness(name)
-	if r.rooms[key] == nil {
-		r.rooms[key] = &room{name: name, members: make(map[*member]struct{})}
+	found, ok := r.rooms.find(name)
+	if !ok {
+		found = &room{name: name, members: make(map[*member]struct{})}
+		r.rooms.put(name, found)
 	}
-	return r.rooms[key]
+	return found
 }
 
 // take gives m a nickname, unless somebody else has it, or one that looks like it.
@@ -60,15 +61,17 @@ func (r *rooms) take(m *member, nick string) error {
 	if err != nil {
 		return err
 	}
-	key := likeness(nick)
-	if other := r.members[key]; other != nil && other != m {
-		if nick != other.nick {
-			return fmt.Errorf("the nickname %q looks like %q, who is here", nick, other.nick)
+	for _, l := range likenesses(nick) {
+		if other := r.members[l]; other != nil && other != m {
+			if nick != other.nick {
+				return fmt.Errorf("the nickname %q looks like %q, who is here", nick, other.nick)
+			}
+			return fmt.Errorf("the nickname %q is taken", nick)
 		}
-		return fmt.Errorf("the nickname %q is taken", nick)
 	}
-	delete(r.members, likeness(m.nick))
-	m.nick, r.members[key] = nick, m
+	r.members.remove(m.nick)
+	m.nick = nick
+	r.members.put(nick, m)
 	return nil
 }
 
@@ -104,17 +107,17 @@ func (r *rooms) enter(m *member, to *room) []delivery {
 func (r *rooms) exit(m *member, format string, args ...any) []delivery {
 	delete(m.room.members, m)
 	if len(m.room.members) == 0 && m.room.name != lobby {
-		delete(r.rooms, likeness(m.room.name))
+		r.rooms.remove(m.room.name)
 	}
 	return m.room.announce(m, format, args...)
 }
 
 // leave takes somebody out and tells the room why.
 func (r *rooms) leave(m *member, why string) []delivery {
-	if r.members[likeness(m.nick)] != m {
+	if found, _ := r.members.find(m.nick); found != m {
 		return nil
 	}
-	delete(r.members, likeness(m.nick))
+	r.members.remove(m.nick)
 	return r.exit(m, "%s left%s", m.nick, why)
 }
 
@@ -152,8 +155,8 @@ func (r *rooms) say(m *member, text string) []delivery {
 }
 
 func (r *rooms) private(m *member, nick, text string) []delivery {
-	to := r.members[likeness(nick)]
-	if to == nil {
+	to, ok := r.members.find(nick)
+	if !ok {
 		return []delivery{m.notice("nobody here is called %s", nick)}
 	}
 	return []delivery{{to, line{Type: "private", From: m.nick, To: to.nick, Text: text}}}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // heard gives what one member is sent, as text.
@@ -70,6 +71,41 @@ func TestRooms(t *testing.T) {
 			t.Error("bob cannot change how his own name is written")
 		}
 		r.receive(bob, line{Type: "nick", Text: "bob"})
+	})
+	t.Run("however it is written", func(t *testing.T) {
+		for _, names := range [][]string{
+			{"max", "Max", "MAX", "rnax"},
+			{"Ivan", "ivan", "IVAN", "lvan", "\u0406van"}, // Ukrainian
+			{"катя", "Катя", "КАТЯ"},
+			{"zo\u00e9", "zoe\u0301", "zo\u00e9\u0301"},
+		} {
+			m := enter(t, r, names[0], lobby)
+			for _, nick := range names[1:] {
+				if _, _, err := r.join(hello{nick, lobby}, nil); err == nil {
+					t.Errorf("%+q came in beside %+q", nick, names[0])
+				}
+				r.receive(m, line{Type: "nick", Text: nick})
+				r.receive(m, line{Type: "nick", Text: names[0]})
+				if m.nick != names[0] {
+					t.Errorf("%+q cannot be %+q again", nick, names[0])
+				}
+			}
+			r.leave(m, "")
+			r.leave(enter(t, r, names[1], lobby), "")
+		}
+		enter(t, r, "lou", lobby)
+		m := enter(t, r, "iou", lobby)
+		if r.receive(m, line{Type: "nick", Text: "Iou"}); m.nick != "iou" {
+			t.Error("iou looks like lou now")
+		}
+		r.receive(m, line{Type: "private", To: "lou", Text: "x"})
+		if out := r.receive(m, line{Type: "private", To: "Lou", Text: "x"}); out[0].to.nick != "lou" {
+			t.Errorf("what is for Lou goes to %s", out[0].to.nick)
+		}
+		for _, m := range []string{"lou", "iou"} {
+			found, _ := r.members.find(m)
+			r.leave(found, "")
+		}
 	})
 	t.Run("a nickname that was given up is free", func(t *testing.T) {
 		r.receive(bob, line{Type: "nick", Text: "zoe"})
@@ -169,6 +205,7 @@ func TestNames(t *testing.T) {
 		"a colon":               "a:",
 		"a slash":               "/a",
 		"a wide slash":          "／a",
+		"very long":             strings.Repeat("\u0301", 1<<16),
 		"too long":              strings.Repeat("x", maxNick+1),
 		"a zero-width joiner":   "ali\u200dce",
 		"a Hangul filler":       "alice\u3164",
@@ -181,11 +218,28 @@ func TestNames(t *testing.T) {
 		"a tag":                 "alice\U000e0041",
 		"a no-break space":      "alice\u00a0",
 		"right to left":         "\u202eecila",
+		"a Khitan filler":       "ali\U00016fe4ce",
+		"another script's mark": "ali\u0e31ce",
 		"an escape":             "\x1b[2J",
 		"no UTF-8":              "a\xff",
 	} {
 		if got, err := checkName("nickname", name, maxNick); err == nil {
 			t.Errorf("%s: %+q is let through as %+q", what, name, got)
+		}
+	}
+}
+
+// Letters that differ in nothing but their case do not tell people apart.
+func TestLikeness(t *testing.T) {
+	for upper := range unicode.MaxRune {
+		lower := unicode.ToLower(upper)
+		if lower == upper || !unicode.IsUpper(upper) {
+			continue
+		}
+		r := make(names[int])
+		r.put("x"+string(lower), 1)
+		if _, ok := r.find("x" + string(upper)); !ok {
+			t.Errorf("x%c and x%c are two names", upper, lower)
 		}
 	}
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"go.mau.fi/util/confusable"
+)
+
+// names finds things by their names. No two of them look the same: a name is found by each of its
+// likenesses, and nothing else has one of these.
+type names[T any] map[string]T
+
+// find gives the thing of that name, or else one whose name looks like it.
+func (n names[T]) find(name string) (thing T, ok bool) {
+	for _, l := range likenesses(name) {
+		if thing, ok = n[l]; ok {
+			break
+		}
+	}
+	return thing, ok
+}
+
+func (n names[T]) put(name string, thing T) {
+	for _, l := range likenesses(name) {
+		n[l] = thing
+	}
+}
+
+func (n names[T]) remove(name string) {
+	for _, l := range likenesses(name) {
+		delete(n, l)
+	}
+}
+
+// likenesses are what a name looks like, and what it looks like in small letters. Names that look
+// alike have one of them in common: "ann" and "Ann", or with a Cyrillic а; and "Max" and "max",
+// though only the small m looks like rn.
+func likenesses(name string) [2]string {
+	return [2]string{strings.ToLower(skeleton(name)), skeleton(strings.ToLower(name))}
+}
+
+// skeleton is what all names that look the same share. A mark upon itself is drawn once.
+func skeleton(name string) string {
+	runes := []rune(confusable.Skeleton(name))
+	return string(slices.CompactFunc(runes, func(a, b rune) bool { return a == b && unicode.Is(unicode.Mn, a) }))
+}
+
+// strayMark reports whether name has a mark that belongs to the letters of a script, on something
+// else. Nobody may see it there.
+func strayMark(name string) bool {
+	on := ""
+	for _, r := range name {
+		switch script := scriptOf(r); {
+		case script == "Inherited":
+		case !unicode.IsMark(r):
+			on = script
+		case script != on:
+			return true
+		}
+	}
+	return false
+}
+
+func scriptOf(r rune) string {
+	for name, table := range unicode.Scripts {
+		if unicode.Is(table, r) {
+			return name
+		}
+	}
+	return ""
+}
