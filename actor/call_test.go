@@ -99,11 +99,11 @@ func (d *datagrams) close() (err error) {
 
 // A datagram goes from one owner's queue pair to another's.
 func TestDatagramsThroughCall(t *testing.T) {
-	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there) })
+	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there, WithPortSpace(PortSpaceUDP)) })
 }
 
 // datagram sends one from a runtime to another, which has the address at.
-func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string) {
+func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string, opts ...IDOption) {
 	came := make(chan string, 1)
 	server := newProbe(tb, sys, far.OnLoop(), nil)
 	theirs := &datagrams{got: func(s string) { came <- s }}
@@ -115,7 +115,7 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 			ctx.Request(ctx.Sender(), &Accept{})
 		}
 	})
-	listener := far.CreateID(server.pid, WithPortSpace(PortSpaceUDP))
+	listener := far.CreateID(server.pid, opts...)
 	server.send(listener, &BindAddr{Addr: MustAddr(at + ":7471")})
 	next[*Bound](server)
 	server.send(listener, &Listen{})
@@ -140,7 +140,7 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 			}
 		}
 	})
-	c := rt.CreateID(client.pid, WithPortSpace(PortSpaceUDP))
+	c := rt.CreateID(client.pid, opts...)
 	client.send(c, &ResolveAddr{Dst: MustAddr(at + ":7471")})
 	until[*Established](client)
 	select {
@@ -151,6 +151,8 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 	case <-time.After(patience):
 		tb.Error("no datagram came")
 	}
+	client.send(c, NewSend([]byte("no message's way")))
+	next[*SendFailed](client)
 	client.send(c, &DestroyID{})
 	next[*Closed](client)
 	var s *actor.PID

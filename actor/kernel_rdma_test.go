@@ -278,7 +278,7 @@ func TestKernelDatagram(t *testing.T) {
 		t.Skip("iWARP has no datagrams")
 	}
 	sys := testSystem(t)
-	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"))
+	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"), WithPortSpace(PortSpaceUDP))
 }
 
 // A device that is unplugged tells each owner once; plugged in again, it works in the same process.

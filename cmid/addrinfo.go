@@ -41,13 +41,16 @@ const (
 	FamilyIB   Family = 27
 )
 
-// kind gives what an identifier for ai is created with. Neither result is zero.
+// kind gives what an identifier for ai, which may be nil, is created with. Neither result is zero.
 func (ai *AddrInfo) kind() (PortSpace, QPType, error) {
+	if ai == nil {
+		ai = &AddrInfo{}
+	}
 	ps, t := ai.PortSpace, ai.QPType
 	switch t {
 	case QPTypeAny, QPTypeRC, QPTypeUD:
 	default:
-		return 0, 0, fmt.Errorf("queue pairs of type %d, only RC (%d) and UD (%d): %w", t, QPTypeRC, QPTypeUD, unix.EPROTONOSUPPORT)
+		return 0, 0, fmt.Errorf("no device here has queue pairs of type %v, only RC and UD: %w", t, unix.EPROTONOSUPPORT)
 	}
 	switch {
 	case ps == 0 && t == QPTypeUD:
@@ -60,7 +63,7 @@ func (ai *AddrInfo) kind() (PortSpace, QPType, error) {
 		has = QPTypeUD
 	}
 	if t != QPTypeAny && t != has {
-		return 0, 0, fmt.Errorf("port space %v has queue pairs of type %d, not %d: %w", ps, has, t, unix.EINVAL)
+		return 0, 0, fmt.Errorf("port space %v has queue pairs of type %v, not %v: %w", ps, has, t, unix.EINVAL)
 	}
 	return ps, has, nil
 }
@@ -78,3 +81,24 @@ const (
 	QPTypeXRCSend   QPType = 9
 	QPTypeXRCRecv   QPType = 10
 )
+
+// String is the type as ibv_qp_type(3)'s constants end.
+func (t QPType) String() string {
+	switch t {
+	case QPTypeAny:
+		return "ANY"
+	case QPTypeRC:
+		return "RC"
+	case QPTypeUC:
+		return "UC"
+	case QPTypeUD:
+		return "UD"
+	case QPTypeRawPacket:
+		return "RAW_PACKET"
+	case QPTypeXRCSend:
+		return "XRC_SEND"
+	case QPTypeXRCRecv:
+		return "XRC_RECV"
+	}
+	return fmt.Sprintf("QPType(%d)", uint8(t))
+}

@@ -3,6 +3,7 @@ package cmid
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -297,11 +298,29 @@ func TestCreateIDFor(t *testing.T) {
 			}
 		})
 	}
-	t.Run("contradictions", func(t *testing.T) {
-		for _, ai := range []AddrInfo{{PortSpace: PortSpaceTCP, QPType: QPTypeUD}, {PortSpace: PortSpaceUDP, QPType: QPTypeRC}} {
+	t.Run("no hints", func(t *testing.T) {
+		s := &script{}
+		if _, err := open(t, s).CreateIDFor(nil); err != nil || s.made[0] != (kind{PortSpaceTCP, QPTypeRC}) {
+			t.Errorf("%v, the device was asked for %v", err, s.made)
+		}
+	})
+	t.Run("errors say what there is", func(t *testing.T) {
+		for want, ai := range map[string]AddrInfo{
+			"port space TCP has queue pairs of type RC, not UD":                            {PortSpace: PortSpaceTCP, QPType: QPTypeUD},
+			"port space UDP has queue pairs of type UD, not RC":                            {PortSpace: PortSpaceUDP, QPType: QPTypeRC},
+			"PortSpaceTCP has RC, PortSpaceUDP has UD":                                     {PortSpace: PortSpaceUDP, QPType: QPTypeRC},
+			"no device here has queue pairs of type XRC_RECV, only RC and UD":              {QPType: QPTypeXRCRecv},
+			"no device here has queue pairs of type QPType(200), only RC and UD":           {QPType: 200},
+			"every device has PortSpaceTCP with QPTypeRC; datagrams are InfiniBand's and ": {QPType: QPTypeRawPacket},
+		} {
 			s := &script{}
-			if _, err := open(t, s).CreateIDFor(&ai); !errors.Is(err, unix.EINVAL) || len(s.made) > 0 {
-				t.Errorf("%v and %d: %v", ai.PortSpace, ai.QPType, err)
+			_, err := open(t, s).CreateIDFor(&ai)
+			errno := unix.EINVAL
+			if ai.PortSpace == 0 {
+				errno = unix.EPROTONOSUPPORT
+			}
+			if !errors.Is(err, errno) || len(s.made) > 0 || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v and %v: %v; want %v, and %q", ai.PortSpace, ai.QPType, err, errno, want)
 			}
 		}
 	})

@@ -105,7 +105,8 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 
 // CreateIDFor is rdma_create_ep(3)'s first step: an identifier of ai's port space whose queue pair
 // is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at, and a port space or
-// type that is zero follows from the other. PortSpaceIB alone has both types, RC unless ai says UD.
+// type that is zero follows from the other; nil is as both, and makes a reliable one of PortSpaceTCP.
+// PortSpaceIB alone has both types, RC unless ai says UD.
 // EPROTONOSUPPORT for types that no device here has (UC, XRC, raw packets), EINVAL for one that the
 // port space has not.
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
@@ -115,7 +116,7 @@ func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 		err = c.inst.CreateID(h, ps, t)
 	}
 	if err != nil {
-		f := FailureBase{EventBase: EventBase{ID: h}, Op: "create_id on " + c.name, Err: err, Remedy: remedy(states.OpCreateQP, err)}
+		f := FailureBase{EventBase: EventBase{ID: h}, Op: "create_id on " + c.name, Err: err, Remedy: createRemedy(err)}
 		return nil, &CommandFailed{f}
 	}
 	var flavor states.Flavor
@@ -123,6 +124,17 @@ func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 		flavor = states.UD
 	}
 	return c.add(h, ps, flavor, states.Idle), nil
+}
+
+// createRemedy is remedy for what makes an identifier.
+func createRemedy(err error) string {
+	switch {
+	case errors.Is(err, unix.EPROTONOSUPPORT):
+		return "every device has PortSpaceTCP with QPTypeRC; datagrams are InfiniBand's and RoCE's"
+	case errors.Is(err, unix.EINVAL):
+		return "PortSpaceTCP has RC, PortSpaceUDP has UD, PortSpaceIB has both: the type follows from the port space"
+	}
+	return remedy(states.OpCreateQP, err)
 }
 
 func (c *Channel) add(h Handle, ps PortSpace, flavor states.Flavor, s states.State) *ID {

@@ -152,7 +152,7 @@ func chooseTransport(ctx context.Context, res resolver, service string, h *AddrI
 	}
 	if failed == nil {
 		return transport{}, 0, &GAIError{
-			Code: EAISockType, Err: fmt.Errorf("type %d, port space %v", h.QPType, h.PortSpace),
+			Code: EAISockType, Err: fmt.Errorf("type %v, port space %v", h.QPType, h.PortSpace),
 			Remedy: "RC goes with TCP, UD with UDP or IPOIB; leave one of the two out",
 		}
 	}

@@ -323,12 +323,12 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		{"service is judged before node", "nosuch", "nosuch", numeric, EAIService, nil, `getaddrinfo node "nosuch" service "nosuch": service not known: lookup tcp/nosuch: unknown port: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 
 		// manpages: getaddrinfo-17
-		{"UD and TCP", "10.0.0.7", "1", udTCP, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 4, port space TCP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
+		{"UD and TCP", "10.0.0.7", "1", udTCP, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type UD, port space TCP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
 		// manpages: getaddrinfo-17
-		{"RC and UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC, PortSpace: PortSpaceUDP}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 2, port space UDP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
+		{"RC and UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC, PortSpace: PortSpaceUDP}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type RC, port space UDP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
 		// manpages: getaddrinfo-17
-		{"RC and IPOIB", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC, PortSpace: PortSpaceIPOIB}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 2, port space IPOIB: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
-		{"UC and UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeUC, PortSpace: PortSpaceUDP}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type 3, port space UDP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
+		{"RC and IPOIB", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeRC, PortSpace: PortSpaceIPOIB}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type RC, port space IPOIB: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
+		{"UC and UDP", "10.0.0.7", "1", &AddrInfo{QPType: QPTypeUC, PortSpace: PortSpaceUDP}, EAISockType, nil, `getaddrinfo node "10.0.0.7" service "1": queue pair type and port space contradict each other: type UC, port space UDP: RC goes with TCP, UD with UDP or IPOIB; leave one of the two out [EAI_SOCKTYPE]`},
 
 		// manpages: getaddrinfo-45
 		{"RAI_SA with node", "10.0.0.7", "1", &AddrInfo{Flags: RAISA}, EAISystem, unix.EOPNOTSUPP, `getaddrinfo node "10.0.0.7" service "1": system error: operation not supported: RAISA takes a service and neither a node nor RAIDNS [EAI_SYSTEM, ENOTSUP]`},

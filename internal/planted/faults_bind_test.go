@@ -100,7 +100,7 @@ var bindFaults = []fault{
 		"ucm forgets a source when it resolves", "bind_addr-6 resolve_addr-7", "cmid/ucm/ident_linux.go",
 		"	case *cmid.ResolveAddr:\n		return id.resolveAddr(c)\n",
 		"	case *cmid.ResolveAddr:\n		_, err := f.DestroyID(id.kid)\n		if err == nil {\n" +
-			"			id.kid, err = f.CreateID(uint64(id.h), uint16(id.ps), id.qpType())\n		}\n		if err != nil {\n			return err\n		}\n" +
+			"			id.kid, err = f.CreateID(uint64(id.h), uint16(cmid.PortSpaceTCP), uint8(cmid.QPTypeRC))\n		}\n		if err != nil {\n			return err\n		}\n" +
 			"		id.local = cmid.Addr{}\n		return id.resolveAddr(&cmid.ResolveAddr{Dst: c.Dst, Timeout: c.Timeout})\n",
 	},
 	{

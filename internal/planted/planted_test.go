@@ -66,6 +66,25 @@ func TestPlanted(t *testing.T) {
 		})
 }
 
+// TestKernelFaultsCompile says it before a machine is started for them.
+func TestKernelFaultsCompile(t *testing.T) {
+	if !*plant {
+		return
+	}
+	for _, f := range faults {
+		if !f.kernel() || !strings.Contains(f.name+" "+f.rows, *only) {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+f.overlay(t), module+"cmid/ucm")
+			cmd.Dir = root
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("it does not compile with the fault: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
 // judge runs the cited tests as they are, which must pass, and then with each fault, when at least
 // one of every row it breaks must fail. run gives each test's outcome: pass, fail, skip; nil stands
 // for no fault.
