@@ -246,8 +246,8 @@ func TestCalls(t *testing.T) {
 			if err != nil || !ok || q.Listener != id.Handle() || q.Ident() != child || q.Peer != peer || string(q.PrivateData) != "hello" {
 				t.Fatalf("got %+v, %v, want the request on a new identifier", ev, err)
 			}
-			if from.PortSpace() != r.ps {
-				t.Errorf("the child's port space is %v, want the listener's", from.PortSpace())
+			if from.PortSpace() != r.ps || from.Datagram() != r.ps.Datagram() {
+				t.Errorf("the child's port space is %v, datagrams: %v; want the listener's", from.PortSpace(), from.Datagram())
 			}
 			in(t, from, states.ConnectRequested)
 			in(t, id, states.Listening)

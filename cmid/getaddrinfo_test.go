@@ -132,6 +132,7 @@ func TestGetAddrInfo(t *testing.T) {
 		// manpages: getaddrinfo-1
 		{"service only is loopback", "", "7471", nil, []AddrInfo{rcDst("[::1]:7471"), rcDst("127.0.0.1:7471")}},
 		{"service only with AF_INET", "", "7471", &AddrInfo{Family: FamilyIPv4}, []AddrInfo{rcDst("127.0.0.1:7471")}},
+		// manpages: getaddrinfo-30
 		{"service only with AF_INET6", "", "7471", &AddrInfo{Family: FamilyIPv6}, []AddrInfo{rcDst("[::1]:7471")}},
 		// manpages: getaddrinfo-1, getaddrinfo-4, getaddrinfo-44
 		{"a name has all its addresses in the resolver's order", "both", "7471", nil, []AddrInfo{rcDst("[2001:db8::7]:7471"), rcDst("10.0.0.7:7471")}},
@@ -144,6 +145,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"zone by name", "fe80::1%" + anInterface(), "7471", nil, []AddrInfo{rcDst("[fe80::1%" + anInterface() + "]:7471")}},
 		{"zone of a link-local group", "ff02::1%" + anInterface(), "7471", nil, []AddrInfo{rcDst("[ff02::1%" + anInterface() + "]:7471")}},
 		{"zone by number", "fe80::1%99", "7471", nil, []AddrInfo{rcDst("[fe80::1%99]:7471")}},
+		// manpages: getaddrinfo-1
 		{"zone from the resolver", "zoned", "7471", nil, []AddrInfo{rcDst("[fe80::9%" + anInterface() + "]:7471")}},
 
 		// Services.
@@ -153,6 +155,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"service name known to UDP only chooses UD", "10.0.0.7", "ntp", nil, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceUDP, "", "10.0.0.7:123")}},
 		{"service name by port space", "10.0.0.7", "domain", &AddrInfo{PortSpace: PortSpaceUDP}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceUDP, "", "10.0.0.7:53")}},
 		{"service with leading zeros is decimal", "10.0.0.7", "007471", nil, []AddrInfo{rcDst("10.0.0.7:7471")}},
+		// manpages: getaddrinfo-2
 		{"highest port", "10.0.0.7", "65535", nil, []AddrInfo{rcDst("10.0.0.7:65535")}},
 
 		// RAI_PASSIVE.
@@ -163,6 +166,7 @@ func TestGetAddrInfo(t *testing.T) {
 		// manpages: getaddrinfo-22
 		{"passive without node is the wildcard", "", "7471", &AddrInfo{Flags: RAIPassive}, []AddrInfo{rcSrc("0.0.0.0:7471"), rcSrc("[::]:7471")}},
 		{"passive wildcard AF_INET6", "", "7471", &AddrInfo{Flags: RAIPassive, Family: FamilyIPv6}, []AddrInfo{rcSrc("[::]:7471")}},
+		// manpages: getaddrinfo-30
 		{"passive wildcard AF_INET", "", "7471", &AddrInfo{Flags: RAIPassive, Family: FamilyIPv4}, []AddrInfo{rcSrc("0.0.0.0:7471")}},
 		{"hint flags are not echoed", "10.0.0.5", "7471", &AddrInfo{Flags: RAIPassive | RAINumericHost | RAINoRoute | RAIFamily | RAIDNS}, []AddrInfo{rcSrc("10.0.0.5:7471")}},
 
@@ -182,6 +186,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"TCP alone is RC", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceTCP}, []AddrInfo{rcDst("10.0.0.7:1")}},
 		// manpages: getaddrinfo-32
 		{"UDP alone is UD", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceUDP}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceUDP, "", "10.0.0.7:1")}},
+		// manpages: getaddrinfo-32
 		{"IPOIB alone is UD", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceIPOIB}, []AddrInfo{ai(0, FamilyIPv4, QPTypeUD, PortSpaceIPOIB, "", "10.0.0.7:1")}},
 		// manpages: getaddrinfo-32
 		{"IB alone is RC", "10.0.0.7", "1", &AddrInfo{PortSpace: PortSpaceIB}, []AddrInfo{ai(0, FamilyIPv4, QPTypeRC, PortSpaceIB, "", "10.0.0.7:1")}},
@@ -313,6 +318,7 @@ func TestGetAddrInfoErrors(t *testing.T) {
 		{"unknown service", "10.0.0.7", "nosuch", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "nosuch": service not known: lookup tcp/nosuch: unknown port: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		// manpages: getaddrinfo-16
 		{"service of the other port space", "10.0.0.7", "http", &AddrInfo{QPType: QPTypeUD}, EAIService, nil, `getaddrinfo node "10.0.0.7" service "http": service not known: lookup udp/http: unknown port: give a port number, or a name that /etc/services has for udp [EAI_SERVICE]`},
+		// manpages: getaddrinfo-16
 		{"service out of range", "10.0.0.7", "65536", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "65536": service not known: port 65536 is out of range: ports are 0 to 65535 [EAI_SERVICE]`},
 		{"service of a broken database", "10.0.0.7", "wild", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "wild": service not known: port 70000 is out of range: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
 		{"negative service", "10.0.0.7", "-1", nil, EAIService, nil, `getaddrinfo node "10.0.0.7" service "-1": service not known: give a port number, or a name that /etc/services has for tcp [EAI_SERVICE]`},
@@ -410,6 +416,7 @@ func TestGetAddrInfoAsksNobody(t *testing.T) {
 }
 
 // TestGetAddrInfoOwnership shows that results share no memory with the hints or with each other.
+// manpages: getaddrinfo-25
 func TestGetAddrInfoOwnership(t *testing.T) {
 	hints := &AddrInfo{Src: gid("fe80::5", 1, 2), Dst: gid("fe80::6", 1, 2)}
 	alone, err := lookupAddrInfo(t.Context(), newFakeResolver(), "", "", hints)

@@ -25,6 +25,8 @@ func TestResolveAddr(t *testing.T) {
 	}
 }
 
+// TestResolveErrors: what has no way is told at once, and nothing is lost by asking.
+// manpages: resolve_addr-6
 func TestResolveErrors(t *testing.T) {
 	for _, c := range []struct {
 		bind, src, dst string
@@ -84,6 +86,8 @@ func TestResolveWithoutRoute(t *testing.T) {
 	}
 }
 
+// TestResolveKeepsTheBinding: the port stays, and a wildcard becomes the source that the route has.
+// manpages: resolve_addr-8
 func TestResolveKeepsTheBinding(t *testing.T) {
 	for _, bind := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 		n := newNode(t)
@@ -93,10 +97,13 @@ func TestResolveKeepsTheBinding(t *testing.T) {
 		port := n.inst.Info(h).Local.Port()
 		n.do(h, &cmid.ResolveAddr{Src: cmid.MustAddr("[::1]:5"), Dst: at}) // src is ignored: it is bound
 		n.wait(h, states.KindAddrResolved)
+		want := fmt.Sprintf("127.0.0.1:%d", port)
+		if got := n.inst.Info(h).Local.String(); got != want {
+			t.Errorf("bound to %s, and resolved to the source %s, want %s", bind, got, want)
+		}
 		n.qp(h, 0)
 		n.do(h, &cmid.Connect{})
 		req := n.wait(lh, states.KindConnectRequest)
-		want := fmt.Sprintf("127.0.0.1:%d", port)
 		if got := n.inst.Info(req.child).Peer.String(); got != want || n.inst.Info(h).Local.String() != want {
 			t.Errorf("bound to %s: the peer sees %s, Info says %v, want %s", bind, got, n.inst.Info(h).Local, want)
 		}

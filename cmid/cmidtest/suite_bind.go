@@ -241,7 +241,7 @@ var resolveAddrScenarios = scenarios{
 	"a given source binds, whatever comes of it": boundBySource,
 	// manpages: resolve_addr-4, resolve_addr-6, resolve_addr-8
 	"the routing table's source": routedSource,
-	// manpages: resolve_addr-6
+	// manpages: resolve_addr-6, resolve_addr-7
 	"no route from the source": noRouteFromSource,
 	// manpages: bind_addr-6
 	"a bound identifier keeps its source": func(w *world) {

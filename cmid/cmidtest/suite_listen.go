@@ -63,6 +63,7 @@ var listenScenarios = scenarios{
 		id := w.b.bound(tcp, any4(0))
 		w.refuses(at(w.rig.Address, id.SrcPort()), cmid.RejectInvalidServiceID)
 	},
+	// manpages: bind_addr-1, listen-8
 	"dual stack": func(w *world) {
 		w.listener(tcp, cmid.MustAddr("[::]:0"))
 		if w.differs(SeparateFamilies) {
