@@ -8,6 +8,8 @@ import (
 )
 
 const goodDoc = `
+## rdma_listen(3)
+
 | id | sentence | tests | deviation |
 |---|---|---|---|
 | listen-1 | it listens | ` + "`a.TestA`<br>`a.TestA/row_one`" + ` | |
@@ -15,6 +17,9 @@ const goodDoc = `
 | listen-3 | it flies | | it walks, because it has no wings |
 | listen-4 | it passes the suite | ` + "`a.TestSuite/bind/port_0`" + ` | |
 `
+
+// goodPage is what goodDoc is about.
+var goodPage = manpage{"listen", 4, 0xbbfd42ee}
 
 func testCode(t *testing.T) map[string]*pkg {
 	t.Helper()
@@ -51,7 +56,7 @@ func TestSuite(t *testing.T) { cmidtest.Run(t) }
 
 // TestCheck shows each complaint once.
 func TestCheck(t *testing.T) {
-	if got := check(goodDoc, []manpage{{"listen", 4}}, testCode(t)); len(got) != 0 {
+	if got := check(goodDoc, []manpage{goodPage}, testCode(t)); len(got) != 0 {
 		t.Errorf("a good table: %q", got)
 	}
 	rows := []struct {
@@ -71,6 +76,8 @@ func TestCheck(t *testing.T) {
 		{"twice", "| listen-4 | it sings | | it hums |", "listen-4: follows listen-4"},
 		{"says nothing", "| listen-5 | | | it hums |", "listen-5: says nothing"},
 		{"another's test", "| listen-5 | it sings | `a.TestA/row_two` | |", "listen-5: `a.TestA/row_two`: that test does not say that it shows this row: // manpages: listen-5"},
+		{"a dash", "| listen-5 | it sings | | - |", `listen-5: "-" explains no deviation`},
+		{"another's page", "| bind_addr-1 | it sings | | it hums |", `bind_addr-1: stands under "rdma_listen(3)", not "rdma_bind_addr(3)"`},
 		{"columns", "| listen-5 | it sings | `a.TestA` |", "listen-5: has 3 columns, want 4: id, sentence, tests, deviation"},
 		{"id", "| fifth | it sings | `a.TestA` | |", `row "fifth": an id is a page and a number: listen-3`},
 	}
@@ -87,10 +94,14 @@ func TestCheck(t *testing.T) {
 		pages []manpage
 		want  []string
 	}{
-		{goodDoc, []manpage{{"listen", 4}, {"bind_addr", 8}}, []string{"rdma_bind_addr(3) has 0 rows, want 8: one was lost, or this test counts old ones"}},
-		{goodDoc[:strings.Index(goodDoc, "| listen-4")], []manpage{{"listen", 4}}, []string{
+		{goodDoc, []manpage{goodPage, {"bind_addr", 8, 0}}, []string{"rdma_bind_addr(3) has 0 rows, want 8: one was lost, or this test counts old ones"}},
+		{goodDoc[:strings.Index(goodDoc, "| listen-4")], []manpage{goodPage}, []string{
 			"rdma_listen(3) has 3 rows, want 4: one was lost, or this test counts old ones",
 			"cmid/cmidtest/suite.go:3: says that it shows listen-4, whose row does not cite it",
+		}},
+		{strings.Replace(goodDoc, "`a.TestA`<br>", "`a.TestA`<br>`a.TestA`<br>", 1), nil, []string{"listen-1: `a.TestA` is cited twice"}},
+		{strings.Replace(goodDoc, "it has a backlog", "it has none", 1), []manpage{goodPage}, []string{
+			"rdma_listen(3) says something else: do the tests show that? Then its sum is 0xbe7082c7",
 		}},
 		{strings.Replace(goodDoc, "`a.TestA`<br>", "", 1), nil, []string{"a/a_test.go:3: says that it shows listen-1, whose row does not cite it"}},
 	} {

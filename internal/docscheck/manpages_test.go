@@ -6,11 +6,13 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,9 +27,14 @@ const (
 type manpage struct {
 	name string
 	rows int // so many that a row that is gone is missed, the last one, too
+	// sum is CRC-32 of the sentences, a line each. The pages do not change, and neither does what
+	// their tests show: a sentence that does has its tests looked at, and the sum changed.
+	sum uint32
 }
 
-var pages = []manpage{{"bind_addr", 8}, {"resolve_addr", 13}, {"listen", 9}, {"getaddrinfo", 46}}
+var pages = []manpage{
+	{"bind_addr", 8, 0x48d6bd41}, {"resolve_addr", 13, 0x78cf3121}, {"listen", 9, 0x3b19723f}, {"getaddrinfo", 46, 0xedc0fdc6},
+}
 
 // TestManpages fails on a sentence of a man page that neither a test shows nor a deviation
 // explains, on a row that is gone, and on a row and a test that do not both say that they belong
@@ -173,8 +180,11 @@ var (
 // check reads the tables: id, sentence, tests, deviation. The ids of a page count from 1, so that no row gets lost.
 func check(doc string, pages []manpage, code map[string]*pkg) (complaints []string) {
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
-	last := map[string]int{}
+	last, sentences, heading := map[string]int{}, map[string]string{}, ""
 	for _, line := range strings.Split(doc, "\n") {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			heading = title
+		}
 		if !strings.HasPrefix(line, "|") {
 			continue
 		}
@@ -202,10 +212,21 @@ func check(doc string, pages []manpage, code map[string]*pkg) (complaints []stri
 		if cells[1] == "" {
 			complain("%s: says nothing", id)
 		}
+		sentences[page] += cells[1] + "\n"
+		if want := "rdma_" + page + "(3)"; heading != want {
+			complain("%s: stands under %q, not %q", id, heading, want)
+		}
 		if cells[2] == "" && cells[3] == "" {
 			complain("%s: has neither a test nor a deviation", id)
 		}
-		for _, ref := range strings.Split(cells[2], "<br>") {
+		if cells[3] != "" && !strings.Contains(cells[3], " ") {
+			complain("%s: %q explains no deviation", id, cells[3])
+		}
+		refs := strings.Split(cells[2], "<br>")
+		for i, ref := range refs {
+			if slices.Contains(refs[:i], ref) {
+				complain("%s: %s is cited twice", id, ref)
+			}
 			if ref = strings.TrimSpace(ref); ref != "" {
 				above, why := resolve(ref, code)
 				if why != "" {
@@ -227,6 +248,8 @@ func check(doc string, pages []manpage, code map[string]*pkg) (complaints []stri
 	for _, p := range pages {
 		if last[p.name] != p.rows {
 			complain("rdma_%s(3) has %d rows, want %d: one was lost, or this test counts old ones", p.name, last[p.name], p.rows)
+		} else if sum := crc32.ChecksumIEEE([]byte(sentences[p.name])); sum != p.sum {
+			complain("rdma_%s(3) says something else: do the tests show that? Then its sum is %#x", p.name, sum)
 		}
 	}
 	for _, p := range code {
