@@ -83,11 +83,15 @@
 // it arrived. Devices can be removed. Errors have the same errnos, and fewer words.
 //
 // Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test
-// program, as synctest has it, after it was named. Runtimes have one loop each, unless WithLoops
-// says otherwise. A panic that code of the test's recovers by itself is not seen, nor is one in a
-// codec or an interceptor of an rpc client: that is the error of its call. A runtime.Goexit in an
+// program, as synctest has it, after it was named; an rpc.Server has some until it is closed.
+// Runtimes have one loop each, unless WithLoops says otherwise. A panic that code of the test's
+// recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc client: that is
+// the error of its call; nor one in an actor of another ActorSystem than w.System. A runtime.Goexit in an
 // actor with Proto.Actor's own mailbox is not seen either, and stops that actor (after FailNow the
 // test has failed already). Time stands still, and so go test's time-out ends it all, while a
 // goroutine waits for a sync.Mutex, for a system call, or for a channel from outside; and time
 // never ends in a loop around Advance.
+//
+// The Data of a *rdma.Received that is kept without Retain stays readable until the memory is used
+// again, so that such a test may pass: go test -race spoils what was given back.
 package actortest

@@ -1,6 +1,7 @@
 package actortest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -36,6 +37,7 @@ type Fault = cmidtest.Fault
 // missed is the faults that have not happened.
 func (w *World) missed() (all []string) {
 	for _, m := range w.fabric.Missed() {
+		m = strings.Replace(m, "LatencyFor(", "Latency(", 1) // as it is called here
 		all = append(all, m+" (Optional, if it need not)")
 	}
 	return all
@@ -60,8 +62,15 @@ func (w *World) Unsilence(addr string) {
 	}
 }
 
-// Drop loses the next n messages of a kind.
-func (w *World) Drop(kind Message, n int) *Fault { return w.fabric.Drop(kind, n) }
+// Drop loses the next n messages of a kind, 1 at least. To lose all of them, Silence an address, or
+// Cut a link.
+func (w *World) Drop(kind Message, n int) *Fault {
+	w.t.Helper()
+	if n < 1 {
+		w.t.Fatalf("actortest: Drop(%v, %d) loses nothing", kind, n)
+	}
+	return w.fabric.Drop(kind, n)
+}
 
 // Delay is how long every message takes from now on, and how long address and route resolution take. It is 0 at first.
 func (w *World) Delay(d time.Duration) { w.fabric.Delay(d) }

@@ -29,6 +29,11 @@ var vain = map[string]wrong{
 		[]string{"actortest: Drop(MsgSend, 3) has happened 1 times only"},
 		"",
 	},
+	"no message": {
+		func(_ *testing.T, w *actortest.World) { w.Drop(actortest.MsgSend, 0) },
+		[]string{"actortest: Drop(MsgSend, 0) loses nothing"},
+		"",
+	},
 	"an address that nobody uses": {
 		func(_ *testing.T, w *actortest.World) { w.Silence("10.0.0.22"); converse(w) },
 		[]string{`actortest: Silence("10.0.0.22") has never happened`},
@@ -36,7 +41,7 @@ var vain = map[string]wrong{
 	},
 	"the latency of nobody": {
 		func(_ *testing.T, w *actortest.World) { w.Latency("10.0.0.22", time.Second); converse(w) },
-		[]string{`actortest: LatencyFor("10.0.0.22", 1s) has never happened`},
+		[]string{`actortest: Latency("10.0.0.22", 1s) has never happened`},
 		"",
 	},
 	"nothing is made": {
