@@ -68,8 +68,8 @@ func (p *asking) SendSystemMessage(*actor.PID, any) {}
 func (p *asking) Stop(*actor.PID) { p.registry.Remove(p.pid) }
 
 // MayWait says whether the calling goroutine may wait for what identifiers do: eventloop.ErrOnLoop
-// when it is the goroutine of a loop, of whichever runtime. It costs 1 to 10 µs: it is for what is
-// seldom done, and for after Stalled. Any goroutine.
+// when it is the goroutine of a loop, of whichever runtime, or one that OnStall is called on. It
+// costs 1 to 10 µs: it is for what is seldom done, and for after Stalled. Any goroutine.
 func MayWait() error { return eventloop.MayWait() }
 
 // Stalled is closed when a loop of one of the ActorSystem's runtimes stands still

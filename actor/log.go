@@ -22,12 +22,14 @@ const (
 	linesEvery   = 10 * time.Second // in this time
 	linesInQueue = 1000             // wait for the logger
 	textsKnown   = 100              // the others are counted as one
+	lineWait     = 5 * time.Second  // is what Shutdown gives a logger for a line
 )
 
 // Logger is the runtime's logger (WithLogger), for lines that others can cause: of each text 10 are
 // written in 10 s, the next tells how many were not ("unlogged before"), and the caller does not
 // wait for them to be written. So a line's values must not change any more. Lines below Info are
-// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before.
+// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before, while
+// the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.
 func (rt *Runtime) Logger() *slog.Logger { return rt.log }
 
 // journal is the lines that are to be written, to whichever logger. Any goroutine.
@@ -36,6 +38,7 @@ type journal struct {
 	texts   map[string]*lineRate
 	queue   []line
 	writing bool
+	lines   uint64        // that were given to loggers
 	written chan struct{} // made by who waits; closed when the queue is empty
 }
 
@@ -136,32 +139,46 @@ func (w *journal) next() (l line, ok bool) {
 	if len(w.queue) == 0 {
 		return line{}, false
 	}
+	w.lines++
 	l, w.queue[0] = w.queue[0], line{}
 	w.queue = w.queue[1:]
 	return l, true
 }
 
-// flush waits until everything is written, or says what is not when ctx ends.
+// flush waits until everything is written, or says what is not: when ctx ends, or when a logger does
+// not return from a line, which may be waiting for this Shutdown.
 func (w *journal) flush(ctx context.Context) error {
-	w.mu.Lock()
-	if !w.writing {
+	for {
+		written, lines := w.progress()
+		if written == nil {
+			return nil
+		}
+		line, cancel := context.WithTimeout(ctx, lineWait)
+		select {
+		case <-written:
+			cancel()
+			return nil
+		case <-line.Done():
+			cancel()
+		}
+		w.mu.Lock()
+		left, stands := len(w.queue), w.lines == lines
 		w.mu.Unlock()
-		return nil
+		if stands || ctx.Err() != nil {
+			return fmt.Errorf("rdma: shutdown: the logger does not return from a line, and %d more wait for it: %w",
+				left, context.Cause(line))
+		}
 	}
-	if w.written == nil {
-		w.written = make(chan struct{})
-	}
-	written := w.written
-	w.mu.Unlock()
-	select {
-	case <-written:
-		return nil
-	case <-ctx.Done():
-	}
+}
+
+// progress is what tells that everything is written, nil if it is, and how many lines loggers had.
+func (w *journal) progress() (written chan struct{}, lines uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Errorf("rdma: shutdown: the logger does not return from a line, and %d more wait for it: %w",
-		len(w.queue), context.Cause(ctx))
+	if w.writing && w.written == nil {
+		w.written = make(chan struct{})
+	}
+	return w.written, w.lines
 }
 
 // lineHandler is a logger's handler behind the queue.

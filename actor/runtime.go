@@ -40,9 +40,9 @@ type Runtime struct {
 	running sync.WaitGroup // look-ups
 
 	shutdown struct {
-		once sync.Once
-		done chan struct{}
-		err  error
+		begun atomic.Bool
+		done  chan struct{}
+		err   error
 	}
 }
 

@@ -25,15 +25,19 @@ const abortFor = time.Second
 // Messages that owners still have (see Runtime.Held: retained, being received or on their way) are waited for until ctx ends. Then the
 // memory they are in is not freed, so that they stay readable, and the error says how many there are.
 //
-// Any goroutine but a loop's, which gets eventloop.ErrOnLoop. Further calls wait for the first and return its error.
+// A logger is waited for while it goes on: one that does not return from a line for 5 s is named in
+// the error (Runtime.Logger).
+//
+// Any goroutine but a loop's, and one that OnStall is called on, which get eventloop.ErrOnLoop.
+// Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
 	if err := MayWait(); err != nil {
 		return fmt.Errorf("rdma: Shutdown: %w", err)
 	}
-	rt.shutdown.once.Do(func() {
+	if rt.shutdown.begun.CompareAndSwap(false, true) {
 		rt.shutdown.err = rt.end(ctx)
 		close(rt.shutdown.done)
-	})
+	}
 	<-rt.shutdown.done
 	return rt.shutdown.err
 }

@@ -29,7 +29,7 @@ func (a *Alarm) ring() {
 	close(*a.c.Swap(&next))
 }
 
-// owners is the loops by their goroutines' ids: a host's may have several.
+// owners is the loops by the ids of their goroutines and their watchdogs': a host's may have several.
 var owners = ownership{loops: make(map[uint64][]*Loop)}
 
 type ownership struct {
@@ -59,12 +59,14 @@ func (o *ownership) of(id uint64) []*Loop {
 }
 
 // MayWait says whether the calling goroutine may wait for what loops do: ErrOnLoop when it is a
-// loop's own, of whichever. The goroutine that embeds a loop may wait for others between two Turns,
-// and for what its own does never. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for
-// what is seldom done, and for after an Alarm.
+// loop's own, of whichever, or one that OnStall is called on, for which a loop's end waits. The
+// goroutine that embeds a loop may wait for others between two Turns, and for what its own does
+// never. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for what is seldom done, and
+// for after an Alarm.
 func MayWait() error {
-	for _, l := range owners.of(goroutineID()) {
-		if l.holds() {
+	id := goroutineID()
+	for _, l := range owners.of(id) {
+		if l.holds() || l.watchdog.id.Load() == id {
 			return ErrOnLoop
 		}
 	}

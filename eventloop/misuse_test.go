@@ -91,6 +91,9 @@ func TestWildOnStall(t *testing.T) {
 							if err := l.Shutdown(context.Background()); !errors.Is(err, eventloop.ErrOnLoop) {
 								t.Errorf("Shutdown in OnStall: %v, want ErrOnLoop", err)
 							}
+							if err := eventloop.MayWait(); !errors.Is(err, eventloop.ErrOnLoop) {
+								t.Errorf("MayWait in OnStall: %v, want ErrOnLoop", err)
+							}
 						}
 					},
 				})

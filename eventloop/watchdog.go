@@ -186,9 +186,12 @@ func (l *Loop) look() sight { return sight{l.turns.Load(), l.holder.Load(), l.bl
 // woken for it.
 func (l *Loop) watch() {
 	w := &l.watchdog
-	w.id.Store(goroutineID())
+	id := goroutineID()
+	w.id.Store(id)
+	owners.add(id, l)
 	over := false
 	defer func() {
+		owners.remove(id, l)
 		if over {
 			close(w.done)
 		} else {
@@ -258,7 +261,7 @@ func (l *Loop) stalled(held time.Duration) {
 		defer func() {
 			l.watchdog.tells.Store(false)
 			if v := recover(); v != nil {
-				l.log.Error("eventloop: OnStall panicked", "loop", l.cfg.Name, "panic", v, "stack", string(debug.Stack()))
+				l.log.Error("eventloop: OnStall panicked", "loop", l.cfg.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			}
 		}()
 		l.cfg.OnStall(s)

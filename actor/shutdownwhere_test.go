@@ -1,0 +1,88 @@
+package actor
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// A Shutdown in OnStall would wait for the loop, whose end waits for OnStall. It is refused before
+// it has begun, and the runtime goes on.
+func TestShutdownInOnStall(t *testing.T) {
+	var far *Runtime
+	errs := make(chan error, 2)
+	inWorld(t, states.IWARP, func(w *world) {
+		errs = make(chan error, 2) // the bubble's
+		far = w.far
+		w.onLoop(w.far, func(*loop) { time.Sleep(3 * time.Second) })
+		is(w, <-errs, eventloop.ErrOnLoop)
+		far = nil
+		w.connect()
+	}, WithEachLoop(func(int) eventloop.Config {
+		return eventloop.Config{Poller: eventlooptest.NewPoller(), OnStall: func(eventloop.Stall) {
+			if far != nil {
+				errs <- far.Shutdown(context.Background())
+			}
+		}}
+	}))
+}
+
+// A logger that waits for the Shutdown that waits for it, or for ever, is not waited for without
+// end.
+func TestShutdownInALogger(t *testing.T) {
+	for _, how := range []string{"first", "second", "never returns"} {
+		t.Run(how, func(t *testing.T) {
+			var rt *Runtime
+			var logged, let chan struct{}
+			inWorld(t, states.IWARP, func(w *world) {
+				rt, logged, let = w.rt, make(chan struct{}), make(chan struct{})
+				w.rt.Logger().Warn("the end")
+				if how != "first" {
+					time.Sleep(time.Second)
+				}
+				var err error
+				took := elapsed(func() { err = w.rt.Shutdown(context.Background()) })
+				if err == nil || !strings.Contains(err.Error(), "logger") || took > time.Minute {
+					w.Errorf("after %v: %v, want that the logger does not return", took, err)
+				}
+				close(let)
+				<-logged
+			}, WithLogger(slog.New(logTo(func(rec slog.Record) {
+				if rec.Message != "the end" {
+					return
+				}
+				if how == "never returns" {
+					<-let
+				} else {
+					_ = rt.Shutdown(context.Background())
+				}
+				close(logged)
+			}))))
+		})
+	}
+}
+
+// A logger that is slow, and goes on, is waited for.
+func TestShutdownWaitsForASlowLogger(t *testing.T) {
+	lines := 0
+	inWorld(t, states.IWARP, func(w *world) {
+		lines = 0
+		for range linesOfAText {
+			w.rt.Logger().Warn("slow")
+		}
+		if err := w.rt.Shutdown(context.Background()); err != nil || lines != linesOfAText {
+			w.Errorf("%v, after %d lines", err, lines)
+		}
+	}, WithLogger(slog.New(logTo(func(rec slog.Record) {
+		if rec.Message == "slow" {
+			time.Sleep(3 * time.Second)
+			lines++
+		}
+	}))))
+}
