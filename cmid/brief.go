@@ -19,7 +19,7 @@ func Brief(err error) string {
 	case interface{ Unwrap() error }:
 		return briefly(err.Error(), e.Unwrap())
 	case interface{ Unwrap() []error }:
-		return briefly(err.Error(), e.Unwrap()...)
+		return strings.ReplaceAll(briefly(err.Error(), e.Unwrap()...), "\n", "; ") // errors.Join's lines
 	}
 	return err.Error()
 }
