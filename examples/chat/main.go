@@ -2,9 +2,11 @@
 // loopback and joins as the first user; see chat --help.
 //
 // Nobody waits for anybody else. A member has a backlog of its own; one that does not read misses
-// lines, is told how many, and is let go when what it was sent has waited for too long. One that
-// writes faster than a room can read is read later: only its own lines wait. Names that look alike,
-// or hide something, are refused, so that a name on the screen is one person.
+// lines, is told how many, and is let go when what it was sent has waited for too long. An address
+// that writes faster than rooms can read is read later, whatever the number of its connections:
+// these take turns, and a line costs what it makes the server do. An address may have as many
+// connections as are left, and a backlog as much memory. Names that look alike, or hide something,
+// are refused, so that a name on the screen is one person.
 //
 // The user can leave at any time: with Ctrl-C, Ctrl-D or /quit within a few seconds, and with a
 // word about lines that were not sent; with a second Ctrl-C at once.

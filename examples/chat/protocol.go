@@ -51,7 +51,7 @@ func decode(b []byte) (line, error) {
 		return line{}, fmt.Errorf("not a chat line: %w", err)
 	}
 	l.Type, l.From, l.To, l.Room, l.Text = clean(l.Type), clean(l.From), clean(l.To), clean(l.Room), clean(l.Text)
-	if len(l.From) > maxNick || len(l.To) > maxNick || len(l.Room) > maxRoom {
+	if len(l.From) > maxNick || len(l.To) > maxNick || len(l.Room) > maxRoom || len(l.Type) > maxNick {
 		return line{}, errors.New("a name is too long")
 	}
 	if len(l.Text) > maxText {

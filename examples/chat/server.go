@@ -2,10 +2,10 @@ package main
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/time/rate"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -13,29 +13,33 @@ import (
 const (
 	// helloFor is how long somebody may be connected without a word of who they are.
 	helloFor = 5 * time.Second
-	// pace and burst are how many lines a second of one member are handled, and how many at once.
-	// What is beyond waits with its sender.
-	pace  = 1000
-	burst = 100
 	// window is how many lines for one member are with its connection; others are in its backlog.
 	window = 128
-	// most is how many bytes a backlog holds. What comes then is left out, and counted.
-	most = 1 << 20
+	// most is how many bytes may wait for one member, and all for all, of which a member may have as
+	// many as are left, and least. What comes then is left out, and counted.
+	most  = 1 << 20
+	all   = 256 << 20
+	least = 16 << 10
 	// patience is how long a line may be in a backlog before its member is let go; it is looked at
 	// every so often, so that it can be twice as long.
 	patience = 10 * time.Second
 )
 
 // server is the actor that owns the listener and every connection to it. It runs on the runtime's
-// loop. Nobody waits for anybody else: a member that does not read misses lines, and is let go; one
-// that writes too fast has what is beyond its pace read later.
+// loop. Nobody waits for anybody else: a member that does not read misses lines, and is let go; an
+// address that writes too fast has what is beyond its pace read later.
 type server struct {
 	rt      *rdma.Runtime
 	addr    string
 	rooms   *rooms
 	peers   map[string]*peer // by the connection's PID
-	started chan<- outcome   // gets the outcome of Serve, once
+	sources map[netip.Addr]*source
+	started chan<- outcome // gets the outcome of Serve, once
 	log     *slog.Logger
+
+	all     int // bytes that may wait for all members
+	waiting int // bytes that do
+	spent   int // bytes that the line being handled has cost
 
 	last    line // the line encoded last, since one line goes to many
 	encoded []byte
@@ -50,21 +54,23 @@ type outcome struct {
 // peer is a connection and who speaks on it.
 type peer struct {
 	pid     *actor.PID
+	source  *source
 	member  *member          // nil until its hello
-	pace    *rate.Limiter    // of what it sends
 	held    []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
-	sending int              // lines with the connection
-	taken   int              // lines that have left it
-	backlog [][]byte         // lines that wait; the bytes are shared by all members
-	waiting int              // bytes in backlog
-	missed  int              // lines left out since the backlog was full
+	lines   [][]byte         // not taken yet; the bytes of one line are shared by all members
+	sending int              // the first of lines, which are with the connection; the rest is the backlog
+	waiting int              // bytes of lines
+	taken   int              // lines before these
+	missed  int              // lines left out since there was no room
 	watched bool             // a look is due
 }
 
 // The messages of the server to itself.
 type (
 	// resume goes on with what is held.
-	resume struct{ peer *peer }
+	resume struct{ source *source }
+	// forgive forgets an address that has no connections and owes nothing.
+	forgive struct{ source *source }
 	// look lets a peer go that has not said hello, or not taken so many lines.
 	look struct {
 		peer  *peer
@@ -74,7 +80,8 @@ type (
 
 func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- outcome) *server {
 	return &server{
-		rt: rt, addr: addr, rooms: newRooms(), peers: make(map[string]*peer), started: started, log: log,
+		rt: rt, addr: addr, rooms: newRooms(), started: started, log: log, all: all,
+		peers: make(map[string]*peer), sources: make(map[netip.Addr]*source),
 	}
 }
 
@@ -92,10 +99,17 @@ func (s *server) Receive(ctx actor.Context) {
 		s.established(ctx)
 	case *rdma.Received:
 		s.received(ctx, m)
-	case *rdma.Sent, *rdma.SendFailed: // failed: the connection is over, and Closed will tell
-		s.sent(ctx)
+	case *rdma.Sent:
+		s.sent(ctx, 1)
+	case *rdma.SendFailed: // the connection is over, and Closed will tell
+		s.sent(ctx, m.Sends)
 	case *resume:
-		s.resume(ctx, m.peer)
+		m.source.waits = false
+		s.resume(ctx, m.source)
+	case *forgive:
+		if src := m.source; src.peers == 0 && src.pace.TokensAt(rdma.Now(ctx)) >= burst && s.sources[src.addr] == src {
+			delete(s.sources, src.addr)
+		}
 	case *look:
 		s.look(ctx, m)
 	case *rdma.Closed:
@@ -103,6 +117,9 @@ func (s *server) Receive(ctx actor.Context) {
 	case rdma.Failure:
 		s.log.Debug("chat server", "failure", m)
 		s.tellStarted(rdma.Addr{}, m)
+		if p := s.peers[ctx.Sender().Id]; p != nil { // not every failure costs the identifier
+			s.drop(ctx, p, "")
+		}
 	}
 }
 
@@ -119,13 +136,23 @@ func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte("this is a " + version + " server")})
 		return
 	}
+	src := s.source(sourceOf(m.Peer))
+	if src.peers >= places-len(s.peers) {
+		ctx.Respond(&rdma.Reject{PrivateData: []byte("too many are here, or from your address")})
+		s.settle(ctx, src)
+		return
+	}
+	src.peers++
+	pid := ctx.Sender()
+	s.peers[pid.Id] = &peer{pid: pid, source: src}
 	ctx.Respond(&rdma.Accept{})
 }
 
 func (s *server) established(ctx actor.Context) {
-	p := &peer{pid: ctx.Sender(), pace: rate.NewLimiter(pace, burst), watched: true}
-	s.peers[p.pid.Id] = p
-	rdma.After(ctx, helloFor, &look{peer: p})
+	if p := s.peers[ctx.Sender().Id]; p != nil {
+		p.watched = true
+		rdma.After(ctx, helloFor, &look{peer: p})
+	}
 }
 
 // received takes a line, behind those that are held.
@@ -136,21 +163,32 @@ func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	}
 	p.held = append(p.held, m.Retain())
 	if len(p.held) == 1 {
-		s.resume(ctx, p)
+		p.source.turns = append(p.source.turns, p)
+		s.resume(ctx, p.source)
 	}
 }
 
-// resume handles what a member has sent, at its pace.
-func (s *server) resume(ctx actor.Context, p *peer) {
-	for len(p.held) > 0 {
-		if !p.pace.AllowN(rdma.Now(ctx), 1) {
-			rdma.After(ctx, time.Second/pace, &resume{p})
+// resume handles what an address has sent, at its pace, a line of each of its connections in turn.
+func (s *server) resume(ctx actor.Context, src *source) {
+	for !src.waits {
+		p := src.next()
+		if p == nil {
 			return
 		}
 		m := p.held[0]
 		p.held = p.held[1:]
+		s.spent = len(m.Data)
 		s.handle(ctx, p, m.Data)
 		m.Release()
+		if len(p.held) > 0 {
+			src.turns = append(src.turns, p)
+		}
+		now := rdma.Now(ctx)
+		src.pay(now, s.spent)
+		if d := src.wait(now); d > 0 {
+			src.waits = true
+			rdma.After(ctx, d, &resume{src})
+		}
 	}
 }
 
@@ -162,6 +200,12 @@ func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 	case err != nil:
 		s.deliver(ctx, []delivery{p.member.notice("%v", err)})
 	default:
+		switch l.Type { // all names are looked at, though not all are told
+		case "who":
+			s.spent += perLine * len(p.member.room.members)
+		case "rooms":
+			s.spent += perLine * len(s.rooms.rooms)
+		}
 		s.deliver(ctx, s.rooms.receive(p.member, l))
 	}
 }
@@ -175,7 +219,7 @@ func (s *server) hello(ctx actor.Context, p *peer, l line, err error) {
 	if err != nil {
 		ctx.Request(p.pid, rdma.NewSend(line{Type: "refused", Text: err.Error()}.encode()))
 		ctx.Request(p.pid, &rdma.Close{})
-		s.forget(p)
+		s.forget(ctx, p)
 		return
 	}
 	s.log.Info("joined", "nick", p.member.nick, "room", p.member.room.name)
@@ -186,60 +230,71 @@ func (s *server) hello(ctx actor.Context, p *peer, l line, err error) {
 func (s *server) deliver(ctx actor.Context, out []delivery) {
 	for _, d := range out {
 		p := d.to.conn.(*peer)
-		if p.missed > 0 || p.waiting > most {
+		s.spent += perLine
+		if p.missed > 0 || p.waiting > max(least, min(most, s.all-s.waiting)) {
 			p.missed++
+			s.watch(ctx, p)
 			continue
 		}
 		if s.encoded == nil || d.line != s.last {
 			s.last, s.encoded = d.line, d.line.encode()
 		}
+		s.spent += len(s.encoded)
 		s.queue(ctx, p, s.encoded)
 	}
 }
 
 // queue sends a line when its turn has come.
 func (s *server) queue(ctx actor.Context, p *peer, encoded []byte) {
-	p.backlog = append(p.backlog, encoded)
+	p.lines = append(p.lines, encoded)
 	p.waiting += len(encoded)
+	s.waiting += len(encoded)
 	s.pump(ctx, p)
-	if len(p.backlog) > 0 && !p.watched {
+	if len(p.lines) > p.sending {
 		s.watch(ctx, p)
 	}
 }
 
 // watch has a look at p later: it is to have taken by then what it has been sent by now.
 func (s *server) watch(ctx actor.Context, p *peer) {
-	p.watched = true
-	rdma.After(ctx, patience, &look{p, p.taken + p.sending + len(p.backlog)})
+	if !p.watched {
+		p.watched = true
+		rdma.After(ctx, patience, &look{p, p.taken + len(p.lines)})
+	}
 }
 
 // pump gives a connection as many lines as the window allows.
 func (s *server) pump(ctx actor.Context, p *peer) {
-	for p.sending < window && len(p.backlog) > 0 {
-		send := rdma.NewSend(p.backlog[0])
+	for p.sending < min(window, len(p.lines)) {
+		send := rdma.NewSend(p.lines[p.sending])
 		send.Notify = true
 		ctx.Request(p.pid, send)
 		p.sending++
-		p.waiting -= len(p.backlog[0])
-		p.backlog[0] = nil
-		p.backlog = p.backlog[1:]
-	}
-	if len(p.backlog) > 0 {
-		return
-	}
-	p.backlog = nil
-	if n := p.missed; n > 0 {
-		p.missed = 0
-		s.deliver(ctx, []delivery{p.member.notice("%s left out: you do not read as fast", plural(n, "line"))})
 	}
 }
 
-func (s *server) sent(ctx actor.Context) {
-	if p := s.peers[ctx.Sender().Id]; p != nil {
-		p.sending--
-		p.taken++
-		s.pump(ctx, p)
+// sent takes n lines away that have left, or never will.
+func (s *server) sent(ctx actor.Context, n int) {
+	p := s.peers[ctx.Sender().Id]
+	if p == nil {
+		return
 	}
+	n = min(n, p.sending)
+	for _, l := range p.lines[:n] {
+		p.waiting -= len(l)
+		s.waiting -= len(l)
+	}
+	clear(p.lines[:n])
+	p.lines = p.lines[n:]
+	p.sending -= n
+	p.taken += n
+	s.pump(ctx, p)
+	if len(p.lines) > p.sending || p.missed == 0 {
+		return
+	}
+	notice := p.member.notice("%s left out: you do not read as fast", plural(p.missed, "line"))
+	p.missed = 0
+	s.deliver(ctx, []delivery{notice})
 }
 
 // look drops a member that does not read, or whoever says nothing.
@@ -249,13 +304,19 @@ func (s *server) look(ctx actor.Context, m *look) {
 	case s.peers[p.pid.Id] != p:
 	case p.member == nil || p.taken < m.taken:
 		s.log.Warn("dropped", "who", p.pid.Id, "waiting", p.waiting)
-		ctx.Request(p.pid, &rdma.DestroyID{})
-		s.leave(ctx, p, " (too slow)")
-	case len(p.backlog) > 0:
-		s.watch(ctx, p)
+		s.drop(ctx, p, " (too slow)")
 	default:
 		p.watched = false
+		if len(p.lines) > p.sending || p.missed > 0 {
+			s.watch(ctx, p)
+		}
 	}
+}
+
+// drop ends a connection.
+func (s *server) drop(ctx actor.Context, p *peer, why string) {
+	ctx.Request(p.pid, &rdma.DestroyID{})
+	s.leave(ctx, p, why)
 }
 
 func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
@@ -270,17 +331,27 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 
 // leave tells the room.
 func (s *server) leave(ctx actor.Context, p *peer, why string) {
-	s.forget(p)
+	s.forget(ctx, p)
 	if p.member != nil {
 		s.deliver(ctx, s.rooms.leave(p.member, why))
 	}
 }
 
 // forget gives back what is held of a connection that is over.
-func (s *server) forget(p *peer) {
+func (s *server) forget(ctx actor.Context, p *peer) {
 	delete(s.peers, p.pid.Id)
+	s.waiting -= p.waiting
 	for _, m := range p.held {
 		m.Release()
 	}
-	p.held = nil
+	p.held, p.lines = nil, nil
+	p.source.peers--
+	s.settle(ctx, p.source)
+}
+
+// settle forgets an address without connections, when it owes nothing any more.
+func (s *server) settle(ctx actor.Context, src *source) {
+	if src.peers == 0 {
+		rdma.After(ctx, forgiven, &forgive{src})
+	}
 }

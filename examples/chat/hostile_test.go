@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+)
+
+// typeAll types the same for ever, until stop is closed.
+func typeAll(s *script, stop <-chan struct{}, texts ...string) {
+	for i := 0; ; i++ {
+		select {
+		case s.typed <- texts[i%len(texts)]:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// However many connections an address has, it writes no more than with one, and whoever writes
+// little from there has a turn among them.
+func TestManyOfOneAddress(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		serve(w, w.Runtime(), chatAddr)
+		bob := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "bob", lobby, false)
+		theirs := w.Host("mem2", "10.0.0.3")
+		ann := enterWorld(w, theirs, chatAddr, "ann", lobby, false)
+		stop := make(chan struct{})
+		end := sync.OnceFunc(func() { close(stop) })
+		defer end()
+		all := []*script{ann, bob}
+		for i := range 20 {
+			all = append(all, enterWorld(w, theirs, chatAddr, fmt.Sprint("mallory", i), lobby, false))
+			w.Advance(100 * time.Millisecond) // the address owes nothing
+		}
+		for _, s := range all[2:] {
+			go typeAll(s, stop, "flood")
+		}
+		w.Advance(time.Second)
+		before := bob.count(": flood")
+		w.Advance(time.Second)
+		if n := bob.count(": flood") - before; n < pace/2 || n > pace+burst {
+			t.Errorf("%d lines of one address in a second", n)
+		}
+		ann.typed <- "hello"
+		w.Advance(100 * time.Millisecond)
+		if bob.count("ann: hello") != 1 {
+			t.Error("ann has no turn among them")
+		}
+		bob.typed <- "me too"
+		w.Wait()
+		if ann.count("bob: me too") != 1 {
+			t.Error("bob waits for them")
+		}
+		end()
+		leave(w, all...)
+	})
+}
+
+// What a line makes the server do is what it costs: the past of a room, told again and again, a
+// request of any size.
+func TestCost(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		serve(w, w.Runtime(), chatAddr)
+		mallory := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "mallory", lobby, false)
+		for range historyLen {
+			mallory.typed <- strings.Repeat("<", maxText)
+		}
+		w.Advance(time.Second)
+		stop := make(chan struct{})
+		end := sync.OnceFunc(func() { close(stop) })
+		defer end()
+		go typeAll(mallory, stop, "/room away", "/room lobby")
+		w.Advance(time.Second)
+		if n := mallory.count("(earlier)"); n < 2*historyLen || n > 20*historyLen {
+			t.Errorf("%d lines of %d bytes told again in a second", n, maxText)
+		}
+		end()
+		leave(w, mallory)
+	})
+}
+
+// seen is a server, and what it holds after each message.
+type seen struct {
+	*server
+	mu                            sync.Mutex
+	waiting, most, peers, sources int
+}
+
+func (s *seen) Receive(ctx actor.Context) {
+	s.server.Receive(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting, s.peers, s.sources = s.server.waiting, len(s.server.peers), len(s.server.sources)
+	s.most = max(s.most, s.waiting)
+}
+
+// startServer has a test look into the server, for whose members so many bytes may wait.
+func startServer(w *actortest.World, all int) *seen {
+	s := &seen{server: newServer(w.Runtime(), chatAddr, slog.New(slog.DiscardHandler), nil)}
+	s.all = all
+	w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return s }, w.Runtime().OnLoop()))
+	w.Wait()
+	return s
+}
+
+// What waits for all members together is bounded, and is gone when they are.
+func TestBacklogsInAll(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		const frozen, all = 20, 4 << 20 // as many backlogs are more
+		s := startServer(w, all)
+		idle := w.Host("mem1", "10.0.0.2")
+		for i := range frozen {
+			enterProbe(w, idle, fmt.Sprint("frozen", i), "cellar")
+			w.Advance(100 * time.Millisecond)
+		}
+		stop := make(chan struct{})
+		end := sync.OnceFunc(func() { close(stop) })
+		defer end()
+		var mouths []*script
+		for i := range 2 {
+			w.Advance(100 * time.Millisecond)
+			mouth := enterWorld(w, w.Host(fmt.Sprint("mouth", i), fmt.Sprint("10.0.0.", 10+i)), chatAddr, fmt.Sprint("mouth", i), "cellar", false)
+			mouths = append(mouths, mouth)
+		}
+		for _, mouth := range mouths {
+			go typeAll(mouth, stop, strings.Repeat("<", maxText))
+		}
+		w.Advance(patience)
+		end()
+		s.mu.Lock()
+		if most := s.most; most < all/2 || most > all+frozen*(least+6*maxText) {
+			t.Errorf("%d KiB wait in all", most>>10)
+		}
+		s.mu.Unlock()
+		w.Advance(3 * patience)
+		leave(w, mouths...)
+		w.Advance(time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.waiting != 0 || s.peers != 0 || s.sources != 0 {
+			t.Errorf("%d bytes, %d peers and %d addresses are left", s.waiting, s.peers, s.sources)
+		}
+	})
+}
+
+// dialer connects, and says nothing or who it is, until it is refused.
+type dialer struct {
+	rt      *rdma.Runtime
+	mu      sync.Mutex
+	in      int
+	refused string
+}
+
+func (d *dialer) Receive(ctx actor.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Request(d.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+	case *rdma.Established:
+		d.in++
+		ctx.Request(d.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+	case *rdma.Rejected:
+		d.refused = string(m.PrivateData)
+	}
+}
+
+// An address that takes all connections it gets leaves some for others.
+func TestPlaces(t *testing.T) {
+	actortest.Run(t, func(w *actortest.World) {
+		s := startServer(w, all)
+		d := &dialer{rt: w.Host("mem1", "10.0.0.2")}
+		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return d }, d.rt.OnLoop()))
+		w.Wait()
+		d.mu.Lock()
+		if d.in != places/2 || !strings.Contains(d.refused, "too many") {
+			t.Errorf("one address has %d of %d places, and is told %q", d.in, places, d.refused)
+		}
+		d.mu.Unlock()
+		ann := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "ann", lobby, false)
+		w.Advance(2 * helloFor)
+		s.mu.Lock()
+		n := s.peers
+		s.mu.Unlock()
+		if n != 1 {
+			t.Errorf("%d connections are left though only ann has said who she is", n)
+		}
+		leave(w, ann)
+	})
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+const (
+	// pace and burst are how many lines a second of one address are handled, and how many at once.
+	// A line costs as many as it makes work for. What is beyond waits with its sender.
+	pace  = 1000
+	burst = 100
+	// work is how many bytes, read or written, cost as much as another line; each delivery has some
+	// more than its text.
+	work     = 8 << 10
+	perLine  = 256
+	forgiven = 2 * burst * time.Second / pace // after which no address owes anything
+	// places is how many connections there may be. One address may have as many as are left.
+	places = 4096
+)
+
+// source is an address that connections come from. What it costs the others does not grow with
+// their number: they have one pace, and take turns.
+type source struct {
+	addr  netip.Addr
+	pace  *rate.Limiter
+	peers int
+	turns []*peer // those with lines held, in order
+	waits bool    // until the address may go on
+}
+
+// sourceOf is what a peer counts by: its address, or its network, where addresses cost nothing.
+func sourceOf(peer rdma.Addr) netip.Addr {
+	addr := peer.Addr().Unmap().WithZone("")
+	if peer.IB != nil {
+		addr = netip.AddrFrom16(peer.IB.GID)
+	}
+	if addr.Is6() {
+		p, _ := addr.Prefix(64) // cannot fail
+		return p.Addr()
+	}
+	return addr
+}
+
+// source finds what an address has, or makes it.
+func (s *server) source(addr netip.Addr) *source {
+	src := s.sources[addr]
+	if src == nil {
+		src = &source{addr: addr, pace: rate.NewLimiter(pace, burst)}
+		s.sources[addr] = src
+	}
+	return src
+}
+
+// wait is how long the source's next line has to wait.
+func (src *source) wait(now time.Time) time.Duration {
+	missing := 1 - src.pace.TokensAt(now)
+	if missing <= 0 {
+		return 0
+	}
+	return max(time.Duration(missing*float64(time.Second/pace)), time.Second/pace)
+}
+
+// pay takes what a line has cost, which is known when it has been handled.
+func (src *source) pay(now time.Time, bytes int) {
+	src.pace.ReserveN(now, min(1+bytes/work, burst))
+}
+
+// next is whose turn it is, nil when nobody has a line.
+func (src *source) next() *peer {
+	for len(src.turns) > 0 {
+		p := src.turns[0]
+		src.turns = src.turns[1:]
+		if len(p.held) > 0 { // else its connection is over
+			return p
+		}
+	}
+	src.turns = nil
+	return nil
+}
