@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
@@ -92,11 +93,25 @@ func list(ctx context.Context, c *rpc.Client, args []string, out io.Writer) erro
 			return err
 		}
 		for _, e := range page.Entries {
-			fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, e.Key, e.Value)
+			printEntry(out, e)
 			q.After = e.Key
 		}
 		if !page.More || len(page.Entries) == 0 {
 			return nil
 		}
 	}
+}
+
+func printEntry(out io.Writer, e *kv.Entry) {
+	fmt.Fprintf(out, "%d\t%s\t%s\n", e.Revision, shown(e.Key), shown(string(e.Value)))
+}
+
+// shown is text that stays in its column and on its line, whoever has written it.
+func shown(text string) string {
+	for _, r := range text {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			return strconv.Quote(text)
+		}
+	}
+	return text
 }

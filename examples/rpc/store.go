@@ -16,9 +16,12 @@ const (
 	maxKey     = 1 << 10
 	maxValue   = 1 << 20
 	maxEntries = 1 << 20
+	maxBytes   = 256 << 20 // of keys and values
 	maxPage    = 256       // entries of one List
 	pageBytes  = 256 << 10 // of keys and values in one List, unless one entry alone has more
-	history    = 1 << 14   // changes that a watcher may be behind
+
+	history      = 1 << 14  // changes that a watcher may be behind
+	historyBytes = 64 << 20 // of keys and values in them
 )
 
 // store is keys and values, each with the revision of the store that its last change made. What it hands out is never changed again,
@@ -28,8 +31,11 @@ type store struct {
 
 	mu       sync.Mutex
 	entries  *btree.BTreeG[*kv.Entry]
+	bytes    int // in entries
 	revision uint64
 	changes  [history]*kv.Change // the change of revision r is at r modulo history
+	oldest   uint64              // revision of the first of them; later than revision when there is none
+	past     int                 // bytes in changes
 	changed  chan struct{}       // closed at the next change
 }
 
@@ -37,9 +43,13 @@ func newStore() *store {
 	return &store{
 		epoch:   rand.Uint64() | 1,
 		entries: btree.NewG(32, func(a, b *kv.Entry) bool { return a.Key < b.Key }),
+		oldest:  1,
 		changed: make(chan struct{}),
 	}
 }
+
+// size is the bytes of an entry, 0 for none.
+func size(e *kv.Entry) int { return len(e.GetKey()) + len(e.GetValue()) }
 
 func (s *store) get(key string) (*kv.Entry, error) {
 	s.mu.Lock()
@@ -71,13 +81,16 @@ func (s *store) compareAndSwap(key string, revision uint64, value []byte) (uint6
 
 func (s *store) set(key string, value []byte) (uint64, error) {
 	e := &kv.Entry{Key: key, Value: value, Revision: s.revision + 1}
+	old, had := s.entries.Get(e)
+	grown := size(e) - size(old)
 	switch {
 	case key == "" || len(key) > maxKey || len(value) > maxValue:
 		return 0, kv.ErrInvalid
-	case s.entries.Len() >= maxEntries && !s.entries.Has(e):
+	case !had && s.entries.Len() >= maxEntries, grown > 0 && s.bytes+grown > maxBytes:
 		return 0, kv.ErrFull
 	}
 	s.entries.ReplaceOrInsert(e)
+	s.bytes += grown
 	s.record(&kv.Change{Entry: e, Revision: e.Revision})
 	return s.revision, nil
 }
@@ -85,17 +98,26 @@ func (s *store) set(key string, value []byte) (uint64, error) {
 func (s *store) remove(key string) (revision uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.entries.Delete(&kv.Entry{Key: key}); !ok {
+	old, ok := s.entries.Delete(&kv.Entry{Key: key})
+	if !ok {
 		return 0, kv.ErrNotFound
 	}
+	s.bytes -= size(old)
 	e := &kv.Entry{Key: key, Revision: s.revision + 1}
 	s.record(&kv.Change{Entry: e, Revision: e.Revision, Deleted: true})
 	return s.revision, nil
 }
 
-// record makes a change the newest, and wakes up who waits for one.
+// record makes a change the newest, drops the oldest beyond what is kept, and wakes up who waits for one.
 func (s *store) record(c *kv.Change) {
 	s.revision++
+	s.past += size(c.Entry)
+	for s.revision-s.oldest >= history || s.past > historyBytes {
+		first := &s.changes[s.oldest%history]
+		s.past -= size((*first).Entry)
+		*first = nil
+		s.oldest++
+	}
 	s.changes[s.revision%history] = c
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -109,7 +131,7 @@ func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	page := &kv.ListReply{Revision: s.revision}
-	size := 0
+	bytes := 0
 	s.entries.AscendGreaterOrEqual(&kv.Entry{Key: max(prefix, after)}, func(e *kv.Entry) bool {
 		if !strings.HasPrefix(e.Key, prefix) {
 			return false
@@ -117,8 +139,8 @@ func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 		if e.Key == after {
 			return true
 		}
-		size += len(e.Key) + len(e.Value)
-		if len(page.Entries) == limit || len(page.Entries) > 0 && size > pageBytes {
+		bytes += size(e)
+		if len(page.Entries) == limit || len(page.Entries) > 0 && bytes > pageBytes {
 			page.More = true
 			return false
 		}
@@ -168,7 +190,7 @@ func (s *store) next(after uint64) (*kv.Change, <-chan struct{}, error) {
 	switch {
 	case after >= s.revision:
 		return nil, s.changed, nil
-	case s.revision-after > history:
+	case after+1 < s.oldest:
 		return nil, nil, kv.ErrCompacted
 	}
 	return s.changes[(after+1)%history], nil, nil

@@ -146,6 +146,56 @@ func TestWatcherTooFarBehindIsTold(t *testing.T) {
 	}
 }
 
+// The store holds so many bytes, and no more of its past, however often large values are written.
+func TestBytesOfAStore(t *testing.T) {
+	s := newStore()
+	value := make([]byte, maxValue) // all entries share it
+	n := 0
+	for ; ; n++ {
+		_, err := s.put(fmt.Sprint(n), value)
+		if errors.Is(err, kv.ErrFull) {
+			break
+		}
+		if err != nil || n > maxBytes/maxValue {
+			t.Fatalf("value %d: %v", n, err)
+		}
+	}
+	if _, err := s.put("0", value); err != nil {
+		t.Errorf("a value in the place of another of its size: %v", err)
+	}
+	kept := 0
+	for _, c := range s.changes {
+		kept += size(c.GetEntry())
+	}
+	if kept > historyBytes || kept < historyBytes-2*maxValue || kept != s.past {
+		t.Errorf("%d bytes of changes are kept and %d counted, want at most %d", kept, s.past, historyBytes)
+	}
+	never := func(*kv.Change) error { return errors.New("told") }
+	if err := s.watch(t.Context(), "", s.oldest-2, never); !errors.Is(err, kv.ErrCompacted) {
+		t.Errorf("watching what is forgotten: %v", err)
+	}
+	if err := s.watch(t.Context(), "", s.oldest-1, never); err == nil || err.Error() != "told" {
+		t.Errorf("watching the oldest that is kept: %v", err)
+	}
+	if _, err := s.remove("1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.put("more", value[1000:]); err != nil {
+		t.Errorf("a value in the place of one that was removed: %v", err)
+	}
+}
+
+// What others have written forges no line, and no column.
+func TestShown(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain: é": "plain: é", "a\n9\tkey\tforged": `"a\n9\tkey\tforged"`, "\x1b[2J": `"\x1b[2J"`, "\xff": `"\xff"`,
+	} {
+		if got := shown(text); got != want {
+			t.Errorf("%q is shown as %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestLimitsOfAStore(t *testing.T) {
 	s := newStore()
 	for _, c := range []struct {

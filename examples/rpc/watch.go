@@ -107,8 +107,8 @@ func (w *watcher) began(change *kv.Change) {
 func (w *watcher) print(change *kv.Change) {
 	e := change.Entry
 	if change.Deleted {
-		fmt.Fprintf(w.out, "%d\t%s\t(deleted)\n", e.Revision, e.Key)
+		fmt.Fprintf(w.out, "%d\t%s\t(deleted)\n", e.Revision, shown(e.Key))
 		return
 	}
-	fmt.Fprintf(w.out, "%d\t%s\t%s\n", e.Revision, e.Key, e.Value)
+	printEntry(w.out, e)
 }
