@@ -28,8 +28,8 @@ const (
 // Logger is the runtime's logger (WithLogger), for lines that others can cause: of each text 10 are
 // written in 10 s, the next tells how many were not ("unlogged before"), and the caller does not
 // wait for them to be written. So a line's values must not change any more. Lines below Info are
-// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before, while
-// the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.
+// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before,
+// while the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.
 func (rt *Runtime) Logger() *slog.Logger { return rt.log }
 
 // journal is the lines that are to be written, to whichever logger. Any goroutine.
@@ -145,8 +145,8 @@ func (w *journal) next() (l line, ok bool) {
 	return l, true
 }
 
-// flush waits until everything is written, or says what is not: when ctx ends, or when a logger does
-// not return from a line, which may be waiting for this Shutdown.
+// flush waits until everything is written, or says what is not: when ctx ends, or when a logger
+// does not return from a line, which may be waiting for this Shutdown.
 func (w *journal) flush(ctx context.Context) error {
 	for {
 		written, lines := w.progress()

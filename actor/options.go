@@ -72,10 +72,11 @@ func defaultConfig() config {
 // WithDevice says which kind of device the identifiers use: iwarp.New() needs no hardware and no privilege.
 func WithDevice(d cmid.Driver) Option { return func(c *config) { c.device = d } }
 
-// WithLogger says where to log, with the keys id, state, op (the command, or the event of the device, that it comes from), local, peer,
-// device. Transitions are logged at Debug, at once. For what others can cause, from Info up, see
-// [Runtime.Logger]: a logger that blocks, as on a pipe that nobody reads, stops no loop with that.
-// One that blocks at Debug does, and in Enabled. Default: the actor system's.
+// WithLogger says where to log, with the keys id, state, op (the command, or the event of the
+// device, that it comes from), local, peer, device. Transitions are logged at Debug, at once. For
+// what others can cause, from Info up, see [Runtime.Logger]: a logger that blocks, as on a pipe
+// that nobody reads, stops no loop with that. One that blocks at Debug does, and in Enabled.
+// Default: the actor system's.
 //
 // Proto.Actor's own lines (an actor that has panicked, dead letters) go to the actor system's
 // logger directly, and from the loop: that one must not block (actor.WithLoggerFactory).
@@ -188,9 +189,9 @@ func WithMessages(maxBytes, credits int) IDOption {
 // queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
 
-// WithQPType says which type of queue pair, where the port space leaves that open: QPTypeUD makes an
-// identifier of PortSpaceIB one for datagrams. An identifier of a type that its port space has not,
-// or no device here, is not made (Channel.CreateIDFor).
+// WithQPType says which type of queue pair, where the port space leaves that open: QPTypeUD makes
+// an identifier of PortSpaceIB one for datagrams. An identifier of a type that its port space has
+// not, or no device here, is not made (Channel.CreateIDFor).
 func WithQPType(t cmid.QPType) IDOption { return func(o *idOptions) { o.qpType = t } }
 
 // kind is what the identifier is created as.

@@ -236,8 +236,8 @@ func TestImpatientShutdownDuringTheMove(t *testing.T) {
 	})
 }
 
-// A flood: a loop that does not keep up is sent no more than it may have pending, the listener's own takes what one listener may
-// have, and the rest is rejected. Everybody is answered.
+// A flood: a loop that does not keep up is sent no more than it may have pending, the listener's
+// own takes what one listener may have, and the rest is rejected. Everybody is answered.
 func TestFloodOfMoves(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		came := make(chan arrival, 64)

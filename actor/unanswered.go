@@ -2,9 +2,9 @@ package actor
 
 import "github.com/rdmactor/rdmactor/cmid"
 
-// unanswered counts the requests of a loop that nobody has answered, by the listener that was asked. An
-// owner that does not answer leaves them for Timeouts.Request, and must not use up what other
-// listeners have:
+// unanswered counts the requests of a loop that nobody has answered, by the listener that was
+// asked. An owner that does not answer leaves them for Timeouts.Request, and must not use up what
+// other listeners have:
 //
 //   - Floor: a listener that has none may have one. A part of the limit, one in unansweredKept, is for
 //     such only.

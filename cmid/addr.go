@@ -13,7 +13,8 @@ type Addr struct {
 	IB *SockaddrIB // an AF_IB address; AddrPort is then zero
 }
 
-// SockaddrIB is struct sockaddr_ib, in host byte order. Only InfiniBand and RoCE devices have such addresses.
+// SockaddrIB is struct sockaddr_ib, in host byte order. Only InfiniBand and RoCE devices have such
+// addresses.
 type SockaddrIB struct {
 	PKey     uint16
 	FlowInfo uint32
@@ -124,7 +125,8 @@ const (
 	PortSpaceIB    PortSpace = 0x013F // RDMA_PS_IB
 )
 
-// Datagram reports whether all identifiers of this port space exchange datagrams (UD). Those of PortSpaceIB may: see ID.Datagram.
+// Datagram reports whether all identifiers of this port space exchange datagrams (UD). Those of
+// PortSpaceIB may: see ID.Datagram.
 func (ps PortSpace) Datagram() bool { return ps == PortSpaceUDP || ps == PortSpaceIPOIB }
 
 // String is librdmacm's name without RDMA_PS_.

@@ -104,11 +104,10 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 }
 
 // CreateIDFor is rdma_create_ep(3)'s first step: an identifier of ai's port space whose queue pair
-// is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at, and a port space or
-// type that is zero follows from the other; nil is as both, and makes a reliable one of PortSpaceTCP.
-// PortSpaceIB alone has both types, RC unless ai says UD.
-// EPROTONOSUPPORT for types that no device here has (UC, XRC, raw packets), EINVAL for one that the
-// port space has not.
+// is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at, and a port space
+// or type that is zero follows from the other; nil is as both, and makes a reliable one of
+// PortSpaceTCP. PortSpaceIB alone has both types, RC unless ai says UD. EPROTONOSUPPORT for types
+// that no device here has (UC, XRC, raw packets), EINVAL for one that the port space has not.
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	h := Handle(handles.Add(1))
 	ps, t, err := ai.kind()

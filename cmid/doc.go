@@ -24,6 +24,6 @@
 // # Limitations
 //
 // InfiniBand addresses (AF_IB) can be carried, but only devices that have them accept them.
-// rdma_create_ep is not here: LookupAddrInfo, Channel.CreateIDFor and the commands are what it is made of. Shared
-// receive queues are a device's (verbs.Device.CreateSRQ), not an identifier's.
+// rdma_create_ep is not here: LookupAddrInfo, Channel.CreateIDFor and the commands are what it is
+// made of. Shared receive queues are a device's (verbs.Device.CreateSRQ), not an identifier's.
 package cmid

@@ -172,8 +172,8 @@ func servicePort(ctx context.Context, res resolver, network, service string) (ui
 		return uint16(port), nil
 	}
 	remedy := "give a port number, or a name that /etc/services has for " + network
-	// A sign or a blank before a number is more often a slip. The resolver may take it: net.LookupPort
-	// reads signs, and the C library, where it is asked, skips blanks.
+	// A sign or a blank before a number is more often a slip. The resolver may take it:
+	// net.LookupPort reads signs, and the C library, where it is asked, skips blanks.
 	if strings.ContainsRune("+- \t\n\v\f\r", rune(service[0])) {
 		return 0, &GAIError{Code: EAIService, Remedy: remedy}
 	}

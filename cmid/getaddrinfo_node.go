@@ -99,8 +99,8 @@ func malformed(node string) string {
 	return ""
 }
 
-// isNumber reports whether the last part of a node is a number, in one of the bases that inet_aton(3)
-// knows. No name ends in one.
+// isNumber reports whether the last part of a node is a number, in one of the bases that
+// inet_aton(3) knows. No name ends in one.
 func isNumber(s string) bool {
 	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
 		return strings.Trim(hex, "0123456789abcdef") == ""

@@ -29,7 +29,8 @@ func (a *Alarm) ring() {
 	close(*a.c.Swap(&next))
 }
 
-// owners is the loops by the ids of their goroutines and their watchdogs': a host's may have several.
+// owners is the loops by the ids of their goroutines and their watchdogs': a host's may have
+// several.
 var owners = ownership{loops: make(map[uint64][]*Loop)}
 
 type ownership struct {
@@ -61,8 +62,8 @@ func (o *ownership) of(id uint64) []*Loop {
 // MayWait says whether the calling goroutine may wait for what loops do: ErrOnLoop when it is a
 // loop's own, of whichever, or one that OnStall is called on, for which a loop's end waits. The
 // goroutine that embeds a loop may wait for others between two Turns, and for what its own does
-// never. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for what is seldom done, and
-// for after an Alarm.
+// never. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for what is seldom done,
+// and for after an Alarm.
 func MayWait() error {
 	id := goroutineID()
 	for _, l := range owners.of(id) {

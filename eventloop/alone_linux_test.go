@@ -93,8 +93,8 @@ func TestFDDuringShutdown(t *testing.T) {
 	}
 }
 
-// A host that recovers what OnPanic panics with has a loop that works: what the Turn had not come to
-// runs, and FD tells what comes then.
+// A host that recovers what OnPanic panics with has a loop that works: what the Turn had not come
+// to runs, and FD tells what comes then.
 func TestHostRecovers(t *testing.T) {
 	sameFDs(t)
 	l := newLoop(t, eventloop.Config{OnPanic: rethrow})
@@ -231,8 +231,8 @@ func TestPanicInOnPanicInTheLastTurn(t *testing.T) {
 	}
 }
 
-// A host that calls Turn no more leaves a loop that ends with the Shutdown that has waited for it. If
-// the host comes back it is told, and what it does meanwhile hits nobody.
+// A host that calls Turn no more leaves a loop that ends with the Shutdown that has waited for it.
+// If the host comes back it is told, and what it does meanwhile hits nobody.
 func TestHostThatHasLeft(t *testing.T) {
 	sameFDs(t)
 	h := newHost(t)

@@ -16,9 +16,9 @@
 // names the one that does (Config.StallAfter), Config.CheckOwner finds callers on the wrong
 // goroutine.
 //
-// A file descriptor stays its caller's, who calls [Registration.Remove] first and closes it then. An
-// embedded loop's goroutine is its host's between two Turns. The number that [Loop.FD] gives is the
-// loop's, and somebody else's once the loop has ended.
+// A file descriptor stays its caller's, who calls [Registration.Remove] first and closes it then.
+// An embedded loop's goroutine is its host's between two Turns. The number that [Loop.FD] gives is
+// the loop's, and somebody else's once the loop has ended.
 //
 // # Ordering
 //
@@ -37,37 +37,39 @@
 //
 // # Ending
 //
-// [Loop.Shutdown] closes the door behind it: from then on Post, Start, Run, Turn and FD find the loop
-// closed ([ErrClosed]; the host's Turn ends it and says so). Schedule is taken until nothing is left
-// to run, and refused from then on: what it has taken runs. What is left runs where the loop ran; on
-// a goroutine of its own where nobody ran it, so that a callback that blocks cannot keep the caller
-// of Shutdown beyond its context; and on the host's when that is who shuts down, between two Turns.
-// A Shutdown that runs out of time names who holds the loop, which then ends without running the
-// rest; a [*ShutdownError] with Undone says so to whoever waits longer. A host that does not come
-// back has no say in that: its loop ends at once. After the end nothing on a loop has an effect, least
-// of all on descriptors whose numbers are somebody else's by now.
+// [Loop.Shutdown] closes the door behind it: from then on Post, Start, Run, Turn and FD find the
+// loop closed ([ErrClosed]; the host's Turn ends it and says so). Schedule is taken until nothing
+// is left to run, and refused from then on: what it has taken runs. What is left runs where the
+// loop ran; on a goroutine of its own where nobody ran it, so that a callback that blocks cannot
+// keep the caller of Shutdown beyond its context; and on the host's when that is who shuts down,
+// between two Turns. A Shutdown that runs out of time names who holds the loop, which then ends
+// without running the rest; a [*ShutdownError] with Undone says so to whoever waits longer. A host
+// that does not come back has no say in that: its loop ends at once. After the end nothing on a
+// loop has an effect, least of all on descriptors whose numbers are somebody else's by now.
 //
 // # Errors
 //
-// What fails is an [*OpError] with the operation, the fd and an errno that errors.Is finds; [ErrClosed],
-// [ErrOnLoop] and [ErrRunning] are errors of use. EINTR is retried. A loop that cannot wait any more
-// runs once what it has accepted, ends, logs why, and tells it to Shutdown.
+// What fails is an [*OpError] with the operation, the fd and an errno that errors.Is finds;
+// [ErrClosed], [ErrOnLoop] and [ErrRunning] are errors of use. EINTR is retried. A loop that cannot
+// wait any more runs once what it has accepted, ends, logs why, and tells it to Shutdown.
 //
-// A callback that panics, or ends its goroutine (runtime.Goexit), is reported to Config.OnPanic, and
-// the loop goes on, on another goroutine if it has to. A Goexit takes an embedded loop's host along:
-// the loop then waits for a Turn on another goroutine, which becomes its own, or for a Shutdown. A
-// panic in OnPanic is not recovered here. It ends the loop, and the process unless Run's caller or
-// Shutdown's recovers it; a host that recovers it has a loop that works. A Goexit in OnPanic ends the
-// loop too. OnStall and LoopName may do either: the watchdog goes on, and names the type.
+// A callback that panics, or ends its goroutine (runtime.Goexit), is reported to Config.OnPanic,
+// and the loop goes on, on another goroutine if it has to. A Goexit takes an embedded loop's host
+// along: the loop then waits for a Turn on another goroutine, which becomes its own, or for a
+// Shutdown. A panic in OnPanic is not recovered here. It ends the loop, and the process unless
+// Run's caller or Shutdown's recovers it; a host that recovers it has a loop that works. A Goexit
+// in OnPanic ends the loop too. OnStall and LoopName may do either: the watchdog goes on, and names
+// the type.
 //
 // # Limitations
 //
 // epoll, so Linux, unless Config.Poller brings something else. Timers are up to a millisecond late, epoll_wait's resolution (an
 // embedded loop's are not), and never early. The queue has no bound of its own. epoll cannot watch regular files (EPERM).
 //
-// epoll watches what is open, not its number. A descriptor that is closed before Remove is out of it
-// unless a duplicate lives: one of dup(2), of a child process, or in a message to another process.
-// Then the kernel goes on reporting it, to its handler, or to nobody once that is removed or the
-// number is added again; no call takes it out, and while it is ready the loop does not sleep. The loop
-// logs that, with the number, once. It ends with the last duplicate, or with the loop.
+// epoll watches what is open, not its number. A descriptor that is closed before Remove is out of
+// it unless a duplicate lives: one of dup(2), of a child process, or in a message to another
+// process. Then the kernel goes on reporting it, to its handler, or to nobody once that is removed
+// or the number is added again; no call takes it out, and while it is ready the loop does not
+// sleep. The loop logs that, with the number, once. It ends with the last duplicate, or with the
+// loop.
 package eventloop

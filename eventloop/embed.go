@@ -23,11 +23,11 @@ type embedder interface {
 	arm(d time.Duration) error
 }
 
-// FD is for loops that are embedded instead of run: a descriptor to put into anybody's poll, select or
-// epoll, level-triggered. When it is readable, Turn has something to do. It belongs to the loop, whose
-// end closes it: the host's last Turn, its Shutdown, or, before its first Turn and when it does not
-// come back, anybody's Shutdown. errors.ErrUnsupported with a Poller of the caller's; ErrRunning when
-// Run runs, ErrClosed after the end. Call it on the goroutine that will call Turn.
+// FD is for loops that are embedded instead of run: a descriptor to put into anybody's poll, select
+// or epoll, level-triggered. When it is readable, Turn has something to do. It belongs to the loop,
+// whose end closes it: the host's last Turn, its Shutdown, or, before its first Turn and when it
+// does not come back, anybody's Shutdown. errors.ErrUnsupported with a Poller of the caller's;
+// ErrRunning when Run runs, ErrClosed after the end. Call it on the goroutine that will call Turn.
 func (l *Loop) FD() (int, error) {
 	l.life.mu.Lock() // against a Shutdown from elsewhere, which waits for no host before its first Turn
 	defer l.life.mu.Unlock()
@@ -51,11 +51,12 @@ func (l *Loop) FD() (int, error) {
 	return fd, nil
 }
 
-// Turn is for loops that are embedded instead of run: it does, without blocking, what there is to do
-// now (ready fds, due timers, queued work up to the turn's budget, deferred work) and returns. All
-// Turns happen on one goroutine, which is the loop's; another one may take over when a callback has
-// ended that (Goexit). ErrClosed once Shutdown has begun: that Turn drained and ended the loop, or it
-// has ended before. ErrRunning inside a Turn and when Run runs. Any other error has ended the loop.
+// Turn is for loops that are embedded instead of run: it does, without blocking, what there is to
+// do now (ready fds, due timers, queued work up to the turn's budget, deferred work) and returns.
+// All Turns happen on one goroutine, which is the loop's; another one may take over when a callback
+// has ended that (Goexit). ErrClosed once Shutdown has begun: that Turn drained and ended the loop,
+// or it has ended before. ErrRunning inside a Turn and when Run runs. Any other error has ended the
+// loop.
 func (l *Loop) Turn() error {
 	if err := l.enterTurn(); err != nil {
 		return l.opError("turn", -1, err)

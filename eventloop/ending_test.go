@@ -23,7 +23,8 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// inGoroutine runs fn on a goroutine that fn may end or have panic, and gives what it panicked with.
+// inGoroutine runs fn on a goroutine that fn may end or have panic, and gives what it panicked
+// with.
 func inGoroutine(fn func()) any {
 	out := make(chan any)
 	go func() {
@@ -68,7 +69,8 @@ func TestScheduledRunsOrIsRefused(t *testing.T) {
 	}
 }
 
-// While Shutdown runs what a loop that never ran has queued, the loop stays shut down for everybody.
+// While Shutdown runs what a loop that never ran has queued, the loop stays shut down for
+// everybody.
 func TestClaimsDuringShutdown(t *testing.T) {
 	l := newLoop(t, eventloop.Config{})
 	in, out := make(chan struct{}), make(chan struct{})
@@ -93,8 +95,8 @@ func TestClaimsDuringShutdown(t *testing.T) {
 	}
 }
 
-// endings are the ways to a Shutdown that runs what is left itself: of a loop that never ran, and of
-// its host's.
+// endings are the ways to a Shutdown that runs what is left itself: of a loop that never ran, and
+// of its host's.
 func endings(t *testing.T, cfg eventloop.Config, try func(t *testing.T, l *eventloop.Loop)) {
 	for _, how := range []string{"never ran", "embedded"} {
 		t.Run(how, func(t *testing.T) {
@@ -183,8 +185,8 @@ func TestShutdownOfALoopThatNeverRanIsBounded(t *testing.T) {
 	})
 }
 
-// Where there is nothing to wait for, a context that has ended is no obstacle; what is queued is not
-// run then.
+// Where there is nothing to wait for, a context that has ended is no obstacle; what is queued is
+// not run then.
 func TestShutdownWithAContextThatHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -234,7 +236,8 @@ func TestPatientShutdownIsTold(t *testing.T) {
 	})
 }
 
-// What a loop has accepted runs also when it ends because it cannot wait any more, but not for ever.
+// What a loop has accepted runs also when it ends because it cannot wait any more, but not for
+// ever.
 func TestAcceptedRunsWhenTheWaitFails(t *testing.T) {
 	for _, how := range []string{"run", "embedded"} {
 		p := eventlooptest.NewPoller()
@@ -301,8 +304,8 @@ func TestWildPollers(t *testing.T) {
 	}
 }
 
-// Whoever holds a loop may not wait for loops: the host in its Turn, and a Shutdown that runs what is
-// left. Between two Turns the host may wait for others.
+// Whoever holds a loop may not wait for loops: the host in its Turn, and a Shutdown that runs what
+// is left. Between two Turns the host may wait for others.
 func TestMayWaitOfAHost(t *testing.T) {
 	a := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
 	b := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})

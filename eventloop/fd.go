@@ -166,11 +166,11 @@ func (r *Registration) Modify(interest Events) error {
 	return nil
 }
 
-// Remove ends the registration: the handler is not called again, not even for what was ready in this
-// turn. It does so even when it returns an error: EBADF, or ENOENT when the number is another file's
-// by now, says that the fd was closed first, which may have hit somebody else's. Where a duplicate of
-// it lives, the kernel goes on reporting it, to nobody, and the loop does not sleep while it is ready:
-// see Limitations. A second Remove does nothing.
+// Remove ends the registration: the handler is not called again, not even for what was ready in
+// this turn. It does so even when it returns an error: EBADF, or ENOENT when the number is another
+// file's by now, says that the fd was closed first, which may have hit somebody else's. Where a
+// duplicate of it lives, the kernel goes on reporting it, to nobody, and the loop does not sleep
+// while it is ready: see Limitations. A second Remove does nothing.
 func (r *Registration) Remove() error {
 	l := r.l
 	l.checkOwner()

@@ -71,18 +71,19 @@ func (l *Loop) holds() bool {
 }
 
 // Shutdown ends the loop: Post refuses from now on, what was queued is run (also what that queues,
-// fds and timers no longer), Run returns, the goroutine is waited for, and epoll, eventfd and timerfd
-// are closed. Callers stop what they have on the loop first.
+// fds and timers no longer), Run returns, the goroutine is waited for, and epoll, eventfd and
+// timerfd are closed. Callers stop what they have on the loop first.
 //
-// Any goroutine but the loop's and the watchdog's (OnStall), which get ErrOnLoop. The goroutine that
-// embeds a loop with Turn may call it between two Turns, and runs what is left itself; what is left
-// on a loop that nobody runs, or whose host a callback has ended, is run on a goroutine of its own.
-// Idempotent.
+// Any goroutine but the loop's and the watchdog's (OnStall), which get ErrOnLoop. The goroutine
+// that embeds a loop with Turn may call it between two Turns, and runs what is left itself; what is
+// left on a loop that nobody runs, or whose host a callback has ended, is run on a goroutine of its
+// own. Idempotent.
 //
 // When ctx ends first, the result is a *ShutdownError that names who holds the loop, and the loop
 // ends without draining as soon as it can; another Shutdown may wait for that. One that was called
-// before is told how much was left undone. A host that has not called Turn by then has left: its loop is ended at once, and
-// the number that FD gave it is free. A loop that had ended by itself tells why.
+// before is told how much was left undone. A host that has not called Turn by then has left: its
+// loop is ended at once, and the number that FD gave it is free. A loop that had ended by itself
+// tells why.
 func (l *Loop) Shutdown(ctx context.Context) error {
 	knows := l.life.abandon.Load() != nil // that it is not drained
 	by, err := l.beginShutdown()
@@ -184,8 +185,8 @@ func (l *Loop) outcome(knows bool) error {
 }
 
 // endElsewhere drains and ends the loop on a goroutine of its own, so that a callback that blocks
-// cannot keep the caller beyond ctx. A panic in OnPanic is the caller's, as it would be Run's. False:
-// ctx has ended.
+// cannot keep the caller beyond ctx. A panic in OnPanic is the caller's, as it would be Run's.
+// False: ctx has ended.
 func (l *Loop) endElsewhere(ctx context.Context) bool {
 	ended, gone := make(chan any), make(chan struct{})
 	defer close(gone)
@@ -239,8 +240,8 @@ func (l *Loop) drain() {
 	l.at.undone = len(l.deferred)
 }
 
-// runLast is the drain of a loop that cannot wait any more, which nobody bounds: everything that was
-// accepted has one run.
+// runLast is the drain of a loop that cannot wait any more, which nobody bounds: everything that
+// was accepted has one run.
 func (l *Loop) runLast() {
 	for range l.queue.end() {
 		if r := l.queue.next(); l.call(r) {

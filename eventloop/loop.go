@@ -39,8 +39,8 @@ type Config struct {
 	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second.
 	// Negative: no watchdog, and no Alarm. It costs a goroutine, which sleeps while the loop does.
 	StallAfter time.Duration
-	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged. The
-	// loop's end waits for it: Shutdown on that goroutine is ErrOnLoop.
+	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged.
+	// The loop's end waits for it: Shutdown on that goroutine is ErrOnLoop.
 	OnStall func(Stall)
 	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
 	Alarm *Alarm

@@ -24,8 +24,8 @@ type wildName struct {
 func (w *wildName) LoopName() string { return w.name() }
 func (w *wildName) Run(int) bool     { w.run(); return false }
 
-// A LoopName that panics, ends its goroutine or does not return costs its owner the name, and nobody
-// anything else: not the loop that reports a panic, nor the watchdog, nor a Shutdown.
+// A LoopName that panics, ends its goroutine or does not return costs its owner the name, and
+// nobody anything else: not the loop that reports a panic, nor the watchdog, nor a Shutdown.
 func TestWildNames(t *testing.T) {
 	for how, name := range map[string]func() string{
 		"panics": func() string { panic("in LoopName") },

@@ -24,8 +24,9 @@ func (l *Loop) Start() {
 	go l.runLoop() //nolint:errcheck // finish has logged it
 }
 
-// Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error means that the loop ended because
-// waiting failed (never for EINTR). ErrRunning when somebody runs it already, ErrClosed once Shutdown has begun.
+// Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error
+// means that the loop ended because waiting failed (never for EINTR). ErrRunning when somebody runs
+// it already, ErrClosed once Shutdown has begun.
 func (l *Loop) Run() error {
 	if err := l.claim(running); err != nil {
 		return l.opError("run", -1, err)

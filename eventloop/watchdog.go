@@ -25,7 +25,8 @@ func (h Holder) String() string {
 }
 
 // named may be implemented by Handlers and Runnables, to be found in reports. LoopName is called on
-// a goroutine of its own while the callback runs: it returns something that does not change, at once.
+// a goroutine of its own while the callback runs: it returns something that does not change, at
+// once.
 type named interface{ LoopName() string }
 
 // describe names the callback behind r.
@@ -59,8 +60,8 @@ func (r *Registration) describe() Holder {
 // nameWait is how long a LoopName may take.
 const nameWait = time.Second
 
-// nameOf asks n for its name, on a goroutine that may panic, block or end: the asker is the loop, the
-// watchdog or a Shutdown. Where no name comes it is the type's.
+// nameOf asks n for its name, on a goroutine that may panic, block or end: the asker is the loop,
+// the watchdog or a Shutdown. Where no name comes it is the type's.
 func nameOf(n named) string {
 	name := make(chan string, 1)
 	go func() {
@@ -226,7 +227,8 @@ func (l *Loop) watch() {
 	}
 }
 
-// alarm tells that a callback holds the loop: OnStall once, then whoever waits, whatever OnStall did.
+// alarm tells that a callback holds the loop: OnStall once, then whoever waits, whatever OnStall
+// did.
 func (l *Loop) alarm(first bool, held time.Duration) {
 	if l.cfg.Alarm != nil {
 		defer l.cfg.Alarm.ring()

@@ -33,7 +33,8 @@ type listener struct {
 	lost   bool // fd is not ours any more
 }
 
-// listen is rdma_listen(3). The backlog is TCP's: connections that the loop has not yet accepted, and one more.
+// listen is rdma_listen(3). The backlog is TCP's: connections that the loop has not yet accepted,
+// and one more.
 func (id *ident) listen(backlog int) error {
 	in := id.in
 	if id.lis != nil || id.child || id.conn != nil && id.conn.phase != phIdle {

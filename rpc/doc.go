@@ -43,12 +43,12 @@
 //
 // # Code that does not return
 //
-// Handlers, interceptors, codecs and errors are the user's, and may panic or call
-// runtime.Goexit (testing's FailNow). That costs the call they were at. At a server it is answered
-// with ErrInternal, logged, and published (rdma.Panicked); its place and its worker are free again,
-// and the other calls of its message go on, also where the handler is OnLoop and its loop has to go
-// on on another goroutine (package actor says when that ends the connection that was in the middle
-// of telling it). At a client a codec's panic is the error of the call: ErrBadMessage, with a
+// Handlers, interceptors, codecs and errors are the user's, and may panic or call runtime.Goexit
+// (testing's FailNow). That costs the call they were at. At a server it is answered with
+// ErrInternal, logged, and published (rdma.Panicked); its place and its worker are free again, and
+// the other calls of its message go on, also where the handler is OnLoop and its loop has to go on
+// on another goroutine (package actor says when that ends the connection that was in the middle of
+// telling it). At a client a codec's panic is the error of the call: ErrBadMessage, with a
 // *PanicError in it. Go answers always; what it calls on goroutines of its own does not end the
 // process. Two things are the caller's own: a panic of an interceptor on the caller's goroutine,
 // which goes on to the caller, and a Goexit there, which ends it. A stream that was being opened or

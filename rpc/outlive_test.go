@@ -117,8 +117,8 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	})
 }
 
-// Drain does not wait for connections that were accepted and do not come about. On iWARP who accepts
-// is connected at once.
+// Drain does not wait for connections that were accepted and do not come about. On iWARP who
+// accepts is connected at once.
 func TestDrainDuringASetUp(t *testing.T) {
 	inWorld(t, rigConfig{world: []actortest.Option{actortest.InfiniBand()}}, handleEcho, func(r *rig) {
 		r.Drop(actortest.MsgREP, 1) // which comes again after seconds

@@ -39,7 +39,8 @@ type ProviderQP interface {
 	// PD.Close, SRQ.Close and CQ.Close are EBUSY till then. What is received while a change is
 	// under way is told by the End of the last one, in order: the peer may send when the kernel has
 	// brought the queue pair to RTS, and who answers it at once finds one that can send. From
-	// DestroyLater on nothing is posted any more (EINVAL) and no event is told; Destroy waits for it.
+	// DestroyLater on nothing is posted any more (EINVAL) and no event is told; Destroy waits for
+	// it.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.

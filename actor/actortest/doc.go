@@ -32,10 +32,12 @@
 // next Next of that Probe, which gives its credit back: a Probe that is not asked is a slow reader. Retain keeps a message longer;
 // then Release is due.
 //
-// When the test function has returned, Probes give back what they have, the runtimes are shut down, and the test fails if anything
-// is left: a *rdma.Received that was retained and not released within a minute, a goroutine of the bubble, an identifier, a queue
-// pair, device memory. Connections may be left open: Shutdown ends them. Actors that the test has spawned are not stopped, and what
-// they would do then is not tested. After t.Fatal everything is shut down too, but not checked.
+// When the test function has returned, Probes give back what they have, the runtimes are shut down,
+// and the test fails if anything is left: a *rdma.Received that was retained and not released
+// within a minute, a goroutine of the bubble, an identifier, a queue pair, device memory.
+// Connections may be left open: Shutdown ends them. Actors that the test has spawned are not
+// stopped, and what they would do then is not tested. After t.Fatal everything is shut down too,
+// but not checked.
 //
 // # Ordering
 //
@@ -58,11 +60,10 @@
 // elsewhere a Skip is an error of its own.
 //
 // So does what the test has asked for and not got: a panic that was expected, and a [Fault] that
-// has never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional says
-// that one need not happen. Delay and Reorder are no faults, and need not meet anything. A Probe
-// that was told of a failure ([rdma.Failure]) which Next has not returned fails the test at its
-// end, for it may have gone another way than it was meant to; [Probe.Ignore] says that it does not
-// matter.
+// has never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional says that
+// one need not happen. Delay and Reorder are no faults, and need not meet anything. A Probe that
+// was told of a failure ([rdma.Failure]) which Next has not returned fails the test at its end, for
+// it may have gone another way than it was meant to; [Probe.Ignore] says that it does not matter.
 //
 // A test that waits for ever ends the program with a panic that says where it waits, what every
 // other goroutine does, what Probes have not read and what identifiers there are: when for a day
@@ -86,11 +87,11 @@
 // program, as synctest has it, after it was named; an rpc.Server has some until it is closed.
 // Runtimes have one loop each, unless WithLoops says otherwise. A panic that code of the test's
 // recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc client: that is
-// the error of its call; nor one in an actor of another ActorSystem than w.System. A runtime.Goexit in an
-// actor with Proto.Actor's own mailbox is not seen either, and stops that actor (after FailNow the
-// test has failed already). Time stands still, and so go test's time-out ends it all, while a
-// goroutine waits for a sync.Mutex, for a system call, or for a channel from outside; and time
-// never ends in a loop around Advance.
+// the error of its call; nor one in an actor of another ActorSystem than w.System. A runtime.Goexit
+// in an actor with Proto.Actor's own mailbox is not seen either, and stops that actor (after
+// FailNow the test has failed already). Time stands still, and so go test's time-out ends it all,
+// while a goroutine waits for a sync.Mutex, for a system call, or for a channel from outside; and
+// time never ends in a loop around Advance.
 //
 // The Data of a *rdma.Received that is kept without Retain stays readable until the memory is used
 // again, so that such a test may pass: go test -race spoils what was given back.

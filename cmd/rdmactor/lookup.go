@@ -53,8 +53,8 @@ func lookup(ctx context.Context, timeout time.Duration, name, port string, passi
 	return list[0].Dst, nil
 }
 
-// tellFirst has the device give up a peer that does not answer before a command does, whose time for it is timeout: the device knows how
-// far the connection has come.
+// tellFirst has the device give up a peer that does not answer before a command does, whose time
+// for it is timeout: the device knows how far the connection has come.
 func tellFirst(timeout time.Duration) iwarp.Option {
 	return func(c *iwarp.Config) { c.ReplyTimeout = min(c.ReplyTimeout, timeout*9/10) }
 }

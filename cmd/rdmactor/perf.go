@@ -104,7 +104,8 @@ func (p *perfer) measure() (err error) {
 	return errors.Join(err, p.leave(&r))
 }
 
-// runs makes the tests, and prints each as it comes. Ctrl-C ends them, which is an error only if nothing was measured.
+// runs makes the tests, and prints each as it comes. Ctrl-C ends them, which is an error only if
+// nothing was measured.
 func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
 	for _, kind := range p.kinds {
 		for _, op := range p.ops {

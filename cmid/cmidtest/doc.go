@@ -4,8 +4,8 @@
 // does it: padded private data, a reply that owes an RTU, disconnects that are answered, timewait)
 // or iWARP (exact private data, both sides established and disconnected at once). What goes wrong
 // is scripted: Silence, Drop, Delay, Reorder, Disconnect, RemoveDevice, RunOut; between hosts Cut
-// and Heal; and for the programs of one, Host.Freeze, Thaw and Crash. [Fabric.Missed] lists what was
-// asked for and has not happened.
+// and Heal; and for the programs of one, Host.Freeze, Thaw and Crash. [Fabric.Missed] lists what
+// was asked for and has not happened.
 //
 // iWARP is soft-iWARP's, whose Connect waits for TCP and fails when nobody listens or answers, and may be repeated. With
 // Config.Embedded it is package iwarp's: such a Connect ends in Rejected with status -111 or, after 10 s, in Unreachable, and costs

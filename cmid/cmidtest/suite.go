@@ -63,11 +63,11 @@ const (
 	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
 	// LoopbackHasDevice: 127.0.0.1 is an address of the device; the kernel treats it like a wildcard.
 	LoopbackHasDevice What = "127.0.0.1 is an address of the device"
-	// BacklogIsTCPs: who finds a listener's backlog full waits, and is not rejected as on soft-iWARP. It
-	// has room for one more.
+	// BacklogIsTCPs: who finds a listener's backlog full waits, and is not rejected as on
+	// soft-iWARP. It has room for one more.
 	BacklogIsTCPs What = "the backlog is TCP's"
-	// OverflowHarms: what comes of a backlog that is full is a test of its own, because the kernel does
-	// not stand it.
+	// OverflowHarms: what comes of a backlog that is full is a test of its own, because the kernel
+	// does not stand it.
 	OverflowHarms What = "a backlog is not filled"
 	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and NoUserEvent: what a driver does not offer fails
 	// with EOPNOTSUPP.

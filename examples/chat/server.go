@@ -15,8 +15,8 @@ const (
 	helloFor = 5 * time.Second
 	// window is how many lines for one member are with its connection; others are in its backlog.
 	window = 128
-	// most is how many bytes may wait for one member, and all for all, of which a member may have as
-	// many as are left, and least. What comes then is left out, and counted.
+	// most is how many bytes may wait for one member, and all for all, of which a member may have
+	// as many as are left, and least. What comes then is left out, and counted.
 	most  = 1 << 20
 	all   = 256 << 20
 	least = 16 << 10

@@ -68,9 +68,9 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 	return srv
 }
 
-// snapshot sends what there is, and gives the revision behind which the changes go on. It tells it last: a watcher that is cut off
-// before that has not seen everything up to any revision. An entry that changes between two pages may be sent as it was and as it
-// became: a change of it follows.
+// snapshot sends what there is, and gives the revision behind which the changes go on. It tells it
+// last: a watcher that is cut off before that has not seen everything up to any revision. An entry
+// that changes between two pages may be sent as it was and as it became: a change of it follows.
 func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uint64, err error) {
 	page := s.list(prefix, "", 0)
 	revision = page.Revision

@@ -108,7 +108,8 @@ func (s *store) remove(key string) (revision uint64, err error) {
 	return s.revision, nil
 }
 
-// record makes a change the newest, drops the oldest beyond what is kept, and wakes up who waits for one.
+// record makes a change the newest, drops the oldest beyond what is kept, and wakes up who waits
+// for one.
 func (s *store) record(c *kv.Change) {
 	s.revision++
 	s.past += size(c.Entry)

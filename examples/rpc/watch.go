@@ -20,15 +20,16 @@ type watcher struct {
 	prefix   string
 	out, log io.Writer
 
-	// Where it goes on. after moves when everything up to it was printed, which is not so in the middle of a snapshot.
+	// Where it goes on. after moves when everything up to it was printed, which is not so in the
+	// middle of a snapshot.
 	epoch, after uint64
 }
 
 // redialAfter is the pause between two attempts to reach a server that has gone.
 const redialAfter = 200 * time.Millisecond
 
-// run goes on until ctx ends, or no other attempt can do better. A server that is away, or does not answer, is asked again until it is
-// there; one that has begun anew is asked for everything.
+// run goes on until ctx ends, or no other attempt can do better. A server that is away, or does not
+// answer, is asked again until it is there; one that has begun anew is asked for everything.
 func (w *watcher) run(ctx context.Context) error {
 	told := ""
 	for ctx.Err() == nil {

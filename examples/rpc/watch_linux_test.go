@@ -118,7 +118,8 @@ func TestWatchCutInItsSnapshot(t *testing.T) {
 	}
 }
 
-// A watch whose connection is lost afterwards goes on where it was: nothing is missing, nothing is told twice.
+// A watch whose connection is lost afterwards goes on where it was: nothing is missing, nothing is
+// told twice.
 func TestWatchGoesOnWhereItWas(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	fill(t, at, "a", "b")
@@ -160,7 +161,8 @@ func TestWatchWaitsForItsServer(t *testing.T) {
 	}
 }
 
-// What ends a watch is what another attempt would end with, too: not a server that is away, late, frozen or overloaded.
+// What ends a watch is what another attempt would end with, too: not a server that is away, late,
+// frozen or overloaded.
 func TestWatchGivesUp(t *testing.T) {
 	refused := &rdma.Rejected{}
 	refused.Err = unix.ECONNREFUSED
@@ -188,7 +190,8 @@ func TestWatchGivesUp(t *testing.T) {
 	}
 }
 
-// The command behind which nothing stands has its flags' defaults, too: calls in flight may finish, and watches are told.
+// The command behind which nothing stands has its flags' defaults, too: calls in flight may finish,
+// and watches are told.
 func TestServeDrainsWithoutFlags(t *testing.T) {
 	for range 8 {
 		p, at := startServerWith(t, "--addr", "127.0.0.1:0", "serve")
@@ -204,7 +207,8 @@ func TestServeDrainsWithoutFlags(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends a load with what it has measured, and a command that has its work before it with what says so.
+// Ctrl-C ends a load with what it has measured, and a command that has its work before it with what
+// says so.
 func TestInterrupted(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	fill(t, at, "a")

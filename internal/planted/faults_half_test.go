@@ -1,7 +1,7 @@
 package planted
 
-// halfFaults break half a sentence: for one family of addresses, at one end of a range, for the second
-// of two.
+// halfFaults break half a sentence: for one family of addresses, at one end of a range, for the
+// second of two.
 var halfFaults = []fault{
 	{
 		"iwarp refuses the IPv6 wildcard", "bind_addr-1", "iwarp/bind_linux.go",

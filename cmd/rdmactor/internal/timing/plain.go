@@ -45,7 +45,8 @@ func (c *channel) close() error {
 	return c.Close()
 }
 
-// serve handles events until over says so, or stop was called (cli.ErrInterrupted). idle is called when there was none for the time limit.
+// serve handles events until over says so, or stop was called (cli.ErrInterrupted). idle is called
+// when there was none for the time limit.
 func (c *channel) serve(timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
 	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(c.stopped.Fd()), Events: unix.POLLIN}}
 	for {
