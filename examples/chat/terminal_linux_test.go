@@ -131,6 +131,17 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// stop has a process stand still. Until all its threads do, it may take what is sent.
+func stop(t *testing.T, p *process) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // exit waits for the end, and gives what was shown.
 func (s *screen) exit(why string) (state *os.ProcessState, shown string) {
 	s.t.Helper()
@@ -166,7 +177,7 @@ func TestTerminalCanBeLeft(t *testing.T) {
 		})
 		t.Run("server stalled, "+name, func(t *testing.T) {
 			host, ann := enter(t)
-			_ = host.cmd.Process.Signal(unix.SIGSTOP)
+			stop(t, host)
 			ann.keys(strings.Repeat("line\r", 40) + keys)
 			state, shown := ann.exit(name)
 			if state.ExitCode() != 1 || !strings.Contains(shown, "does not take what is sent") {
@@ -176,7 +187,7 @@ func TestTerminalCanBeLeft(t *testing.T) {
 	}
 	t.Run("at once", func(t *testing.T) {
 		host, ann := enter(t)
-		_ = host.cmd.Process.Signal(unix.SIGSTOP)
+		stop(t, host)
 		begin := time.Now()
 		ann.keys(strings.Repeat("line\r", 40) + ctrlC)
 		ann.want("leaving when", "lines wait")
