@@ -39,9 +39,9 @@ type Timeouts struct {
 // Limits bound what peers and programs can make the runtime hold. Zero fields keep their defaults.
 type Limits struct {
 	Connections int // identifiers of the runtime, listeners included: 100,000
-	// PendingRequests are ConnectRequests that nobody has answered yet, per loop: 2,048. More are
+	// PendingRequests are ConnectRequests that nobody has answered yet, per loop: 4,096. More are
 	// rejected, and so are those of a listener that has more than is left for all others: one by
-	// itself may have 961.
+	// itself may have 1,921.
 	PendingRequests int
 	SendQueue       int // messages waiting for credits, per connection: 256
 	Mailbox         int // Sends waiting in an identifier's mailbox: 65,536; further ones get ErrQueueFull. Commands have room for 1,024 more
@@ -65,7 +65,7 @@ func defaultConfig() config {
 		loops:     1,
 		keepalive: keepalive{15 * time.Second, 45 * time.Second},
 		timeouts:  Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
-		limits:    Limits{100_000, 2048, 256, 65_536, 1 << 30, 1 << 30, 1 << 30},
+		limits:    Limits{100_000, 4096, 256, 65_536, 1 << 30, 1 << 30, 1 << 30},
 	}
 }
 
