@@ -21,6 +21,7 @@ type sharedQueue struct {
 	free   []uint32
 	limit  int  // OnLimit is due when fewer are posted
 	low    bool // OnLimit is due
+	early  bool // the limit was reached by a receive whose completion has not come
 	users  int
 	gone   bool // its memory was given back, by Close or because the device has gone
 	closed bool
@@ -95,6 +96,10 @@ func (s *sharedQueue) take(i uint64) (id uint64, ok bool) {
 	id = s.slots[i].id
 	s.slots[i] = slot{}
 	s.free = append(s.free, uint32(i))
+	if s.early {
+		s.early = false
+		s.reached()
+	}
 	return id, true
 }
 
@@ -122,13 +127,17 @@ func (s *sharedQueue) arm(limit int) error {
 	return nil
 }
 
-// reached has OnLimit called at the end of the turn, if the queue is low. It may not be, when the event was an earlier Arm's: then the
-// kernel has forgotten the limit and is told again.
+// reached has OnLimit called at the end of the turn, if the queue is low. It may not be, when the
+// event was an earlier Arm's: then the kernel has forgotten the limit and is told again. And the
+// kernel takes a receive before its completion is here: until then its place is not free, and an
+// owner who posts another would find no room.
 func (s *sharedQueue) reached() {
 	switch {
 	case s.limit == 0 || s.gone:
 	case s.ring.left() >= s.limit:
 		_ = s.arm(s.limit)
+	case len(s.slots)-len(s.free) >= s.limit:
+		s.early = true
 	default:
 		s.limit = 0
 		if s.attr.OnLimit != nil && !s.low {

@@ -1,0 +1,39 @@
+package uverbs
+
+import (
+	"testing"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// takenRecvs is a receive queue of which a test says how many the kernel has not taken.
+type takenRecvs int
+
+func (q *takenRecvs) put(uint64, place) bool { *q++; return true }
+func (q *takenRecvs) left() int              { return int(*q) }
+func (q *takenRecvs) close() error           { return nil }
+
+// TestLimitBeforeTheCompletion: the kernel says that the limit is reached when it takes a receive,
+// which may be before its completion comes. An owner who is asked for another must find room.
+func TestLimitBeforeTheCompletion(t *testing.T) {
+	f := newFake(t)
+	ring := takenRecvs(2)
+	s := &sharedQueue{
+		dev: f.d, attr: verbs.SRQInitAttr{MaxWR: 2, OnLimit: func() {}}, ring: &ring,
+		slots: []slot{{id: 10, used: true}, {id: 11, used: true}}, limit: 2,
+	}
+	ring-- // the kernel takes one
+	s.reached()
+	if s.low {
+		t.Fatal("asked for a receive while there is no room for one")
+	}
+	if id, ok := s.take(0); !ok || id != 10 {
+		t.Fatalf("completed %d, %v, want 10", id, ok)
+	}
+	if !s.low || s.limit != 0 || len(f.d.low) != 1 {
+		t.Errorf("not asked for a receive when its place is free: %+v", s)
+	}
+	if _, ok := s.take(1); !ok || len(f.d.low) != 1 {
+		t.Errorf("asked %d times, want once for an Arm", len(f.d.low))
+	}
+}
