@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(peerEnv) != "" {
 		runPeer()
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(leak.Settled{M: m})
 }

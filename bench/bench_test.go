@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
 func TestMain(m *testing.M) {
@@ -23,21 +25,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(lingering{m},
+	goleak.VerifyTestMain(leak.Settled{M: m},
 		// What others leave behind for the life of a process.
 		goleak.IgnoreTopFunction("github.com/cloudwego/netpoll.(*manager).Reset.func1"),
 		goleak.IgnoreAnyFunction("github.com/cloudwego/netpoll.(*defaultPoll).Wait"),
 		goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/remote.(*endpointManager).start.func1"),
 	)
-}
-
-// lingering gives Proto.Actor's dead letters the time after which their goroutine ends.
-type lingering struct{ *testing.M }
-
-func (l lingering) Run() int {
-	code := l.M.Run()
-	time.Sleep(3500 * time.Millisecond)
-	return code
 }
 
 // TestEveryEntry has each contestant of each scenario answer in this process: every echo is compared with what was sent.

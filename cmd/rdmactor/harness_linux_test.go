@@ -15,20 +15,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(lingering{m}) }
-
-// lingering gives Proto.Actor's dead letters the time after which their goroutine ends.
-type lingering struct{ *testing.M }
-
-func (l lingering) Run() int {
-	code := l.M.Run()
-	time.Sleep(3500 * time.Millisecond)
-	return code
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // patience is for what has no time limit of its own: far above what any step here takes.
 const patience = 30 * time.Second

@@ -12,6 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
 // The chat end to end, each part a process of its own: this test binary run again as the chat.
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(leak.Settled{M: m})
 }
 
 // process is one running chat. What it writes to standard output and standard error comes line by line.

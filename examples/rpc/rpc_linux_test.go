@@ -15,9 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
+	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // screen is what a command prints, readable while it runs.
 type screen struct {

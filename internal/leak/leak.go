@@ -1,0 +1,32 @@
+// Package leak is for the TestMain of packages whose tests use Proto.Actor's systems as they are.
+package leak
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// Settled is a testing.M after whose tests Proto.Actor's counting of dead letters has ended:
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
+//
+// Proto.Actor keeps a goroutine for a second (actor.Config.DeadLetterThrottleInterval) after a
+// dead letter, even if its system has been shut down meanwhile. goleak waits for half of that.
+type Settled struct{ *testing.M }
+
+// Run runs the tests, and waits a few seconds at most.
+func (s Settled) Run() int {
+	code := s.M.Run()
+	for end := time.Now().Add(5 * time.Second); counting() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return code
+}
+
+// counting reports whether a goroutine of NewThrottle's is there.
+func counting() bool {
+	stacks := make([]byte, 1<<20)
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("NewThrottle"))
+}
