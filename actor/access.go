@@ -134,7 +134,7 @@ func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.P
 		return fmt.Errorf("sent before, and not answered yet: %w", unix.EINVAL)
 	case c == nil:
 		return errNoConn
-	case c.drained != nil:
+	case c.closing():
 		return c.notSending()
 	case c.ops.n >= it.rt.cfg.limits.SendQueue:
 		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.ops.n, ErrQueueFull, unix.ENOBUFS)

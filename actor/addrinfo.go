@@ -41,7 +41,7 @@ func (it *ident) lookUp(cmd Command, node, service string, hints *AddrInfo, then
 // lookedUp goes on with the command, if it still waits.
 func (it *ident) lookedUp(m *lookedUp) {
 	for _, a := range it.asked {
-		if a.cmd == m.cmd && !it.ending {
+		if a.cmd == m.cmd && !it.ending() {
 			m.then(m.info, m.err)
 			return
 		}

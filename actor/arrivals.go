@@ -79,7 +79,7 @@ func (b *arrivals) toRead() *pending {
 // advance reads on. granted: the budget has memory for the next offer.
 func (b *arrivals) advance(granted bool) {
 	c := b.c
-	for c.up && !c.over && b.begun-b.done < c.reads {
+	for c.flows() && b.begun-b.done < c.reads {
 		a := b.toRead()
 		if a == nil || b.wait {
 			break
@@ -153,7 +153,7 @@ func (b *arrivals) stop() {
 
 // claim is claimant's.
 func (b *arrivals) claim() (want, held int) {
-	if a := b.toRead(); a != nil && a.m.chunk == nil && !b.c.over {
+	if a := b.toRead(); a != nil && a.m.chunk == nil && !b.c.over() {
 		return sized(int(a.from.length)), b.held
 	}
 	return 0, b.held
@@ -172,7 +172,7 @@ func (b *arrivals) grant() {
 func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	b.done++
 	c.credits.reading = b.begun != b.done
-	if c.over {
+	if c.over() {
 		b.drop()
 		return
 	}
@@ -205,7 +205,7 @@ func (b *arrivals) abandoned(*conn, *oneSided) {}
 
 // tell tells the owner what is here, up to the first offer that is still to be read.
 func (b *arrivals) tell() {
-	for b.first < len(b.in) && b.c.up && !b.c.over {
+	for b.first < len(b.in) && b.c.flows() {
 		a := &b.in[b.first]
 		if a.came < a.from.length {
 			return

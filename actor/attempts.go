@@ -87,7 +87,7 @@ func (t *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && !nobodyListens(r.Reason) {
 		t.addrs = t.addrs[:1]
 	}
-	if t.it.ending || len(t.addrs) <= 1 {
+	if t.it.ending() || len(t.addrs) <= 1 {
 		t.fail(f)
 		return
 	}

@@ -14,26 +14,26 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 		due: it.l.el.Now().Add(orElse(c.Timeout, it.rt.cfg.timeouts.Close)),
 	})
 	switch {
-	case it.conn == nil || !it.conn.up || it.id.State() != states.Connected:
+	case it.conn == nil || it.conn.state == connConnecting || it.id.State() != states.Connected:
 		if it.id.State() != states.Disconnecting { // else Disconnected is on its way
 			it.destroy(nil)
 			return
 		}
 		it.rearm()
-	case it.conn.drained != nil: // by another Close
+	case it.conn.closing(): // because of another Close
 		it.rearm()
-	case it.conn.over: // broken off, and the owner is Manual
+	case it.conn.over(): // broken off, and the owner is Manual
 		it.rearm()
 		it.disconnect()
 	default:
 		it.rearm()
-		it.conn.drain(func() { it.box.PostUserMessage(&drained{}) })
+		it.conn.drain()
 	}
 }
 
 // poisoned ends an identifier as Close does.
 func (it *ident) poisoned() {
-	if !it.ending {
+	if !it.ending() {
 		it.close(&Close{}, nil, func(Event) {})
 	}
 }
@@ -72,7 +72,7 @@ func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {
 
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {
-	if it.ending || !it.legal(&cmid.Disconnect{}) {
+	if it.ending() || !it.legal(&cmid.Disconnect{}) {
 		return
 	}
 	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(ev Event) {

@@ -21,10 +21,9 @@ type conn struct {
 	qp     verbs.QP
 	pool   *recvPool
 	recv   intake
-	cq     *completions // nil: it has no claim to it any more
+	cq     *completions
 	mode   wireMode
-	up     bool  // established, and the owner has been told
-	over   bool  // nothing is sent or told any more
+	state  connState
 	broken error // why this side has broken it off; nil: it has not
 
 	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
@@ -52,10 +51,9 @@ type conn struct {
 	claim    int    // of completions
 	flight   flight
 	credits  credits
-	full     bool   // ErrQueueFull was told: Writable is due
-	due      bool   // in the device's list of what to pump
-	retrying bool   // pump will be called
-	drained  func() // Close waits
+	full     bool // ErrQueueFull was told: Writable is due
+	due      bool // in the device's list of what to pump
+	retrying bool // pump will be called
 
 	unsent uint64
 	left   uint64 // handed to the device
@@ -148,7 +146,7 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 	c.l.shares.join(c)
 	if c.pool.srq == nil {
 		if err := c.reserve(receives); err != nil {
-			c.over = true
+			c.stop()
 			err = errors.Join(err, c.qp.Destroy())
 			c.release()
 			return nil, err
@@ -160,12 +158,13 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 // release gives back what a connection has of its device, which has given the queue pair back.
 func (c *conn) release() {
 	c.d.drain()
-	if c.cq == nil {
+	if c.state == connReleased {
 		return
 	}
+	c.stop()
+	c.setState(connReleased)
 	c.l.shares.leave(c)
 	c.cq.room += c.claim
-	c.cq = nil
 	c.freeAll()
 	if c.out != nil {
 		c.out.close()
@@ -204,7 +203,10 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 
 // establish begins the flow of messages: Established has just been told.
 func (c *conn) establish() {
-	c.up = true
+	if c.over() { // broken off meanwhile
+		return
+	}
+	c.setState(connOpen)
 	c.l.watch(c)
 	c.update()
 	c.l.shares.again(c)
@@ -217,7 +219,7 @@ func (c *conn) establish() {
 // receive takes a message of n bytes in chunk.
 func (c *conn) receive(chunk *chunk, n int) {
 	b := chunk.bytes()[:n]
-	if c.over {
+	if c.over() {
 		c.give(chunk)
 		return
 	}
@@ -260,7 +262,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 		b = b[headerLen:]
 	}
 	chunk, b = c.keep(chunk, b)
-	if !c.up || c.in != nil && c.in.len() > 0 {
+	if c.state == connConnecting || c.in != nil && c.in.len() > 0 {
 		c.put(chunk, b, offer{}) // at most our credits
 		c.l.shares.check(c)
 		return
@@ -289,7 +291,7 @@ func (c *conn) put(chunk *chunk, b []byte, from offer) {
 }
 
 // waits reports whether news of the peer's credits can lead to anything.
-func (c *conn) waits() bool { return c.queue.len() > 0 || c.full || c.drained != nil }
+func (c *conn) waits() bool { return c.queue.len() > 0 || c.full || c.closing() }
 
 // tell gives a message to the owner.
 func (c *conn) tell(m *Received) {
@@ -316,7 +318,7 @@ func (c *conn) consumed(m *Received) {
 		c.l.returned()
 	}
 	c.credits.consumed++
-	if c.over || c.mode != modeMessages {
+	if c.over() || c.mode != modeMessages {
 		return
 	}
 	c.update()
@@ -325,7 +327,7 @@ func (c *conn) consumed(m *Received) {
 
 // update answers the peer's probe, and tells it how much was consumed, if that is due.
 func (c *conn) update() {
-	if c.mode != modeMessages || !c.up || c.over || c.parting != staying {
+	if c.mode != modeMessages || !c.sends() {
 		return
 	}
 	var err error
@@ -350,31 +352,35 @@ func (c *conn) update() {
 	}
 }
 
-// drain is Close's part: when everything sent was consumed, or in raw mode completed, done is called.
-func (c *conn) drain(done func()) {
-	c.drained = done
+// drain is Close's part: when everything sent was consumed, or in raw mode completed, the identifier
+// is notified.
+func (c *conn) drain() {
+	c.setState(connDraining)
 	c.l.shares.again(c)
 	c.pump()
 }
 
 func (c *conn) checkDrained() {
-	if c.drained == nil || c.over || c.queue.len() > 0 || c.ops.n > 0 {
+	if c.state != connDraining || c.queue.len() > 0 || c.ops.n > 0 {
 		return
 	}
 	if c.flight.len() > 0 || c.mode == modeMessages && !c.credits.settled() {
 		return
 	}
-	done := c.drained
-	c.drained = func() {} // still refusing sends
-	done()
+	c.setState(connDrained)
+	c.it.box.PostUserMessage(&drained{})
 }
 
 // stop ends the data path: what waits comes back as failed. What the device has, it flushes when the queue pair goes.
 func (c *conn) stop() {
-	if c.over {
+	switch {
+	case c.over():
 		return
+	case c.state == connConnecting:
+		c.setState(connAborted)
+	default:
+		c.setState(connOver)
 	}
-	c.over = true
 	if c.patience != nil {
 		c.patience.Stop()
 	}

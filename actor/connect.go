@@ -183,7 +183,7 @@ func (it *ident) answered() {
 
 // told handles what the device tells.
 func (it *ident) told(m *told) {
-	if m.id != it.id || it.gone {
+	if m.id != it.id || it.gone() {
 		return // of the address that Dial tried before
 	}
 	it.moved(m.cause())
@@ -218,7 +218,7 @@ func (it *ident) told(m *told) {
 
 // oblige does what the man pages demand after ev.
 func (it *ident) oblige(ev Event) {
-	if it.opts.manual || it.ending {
+	if it.opts.manual || it.ending() {
 		return
 	}
 	switch ev := ev.(type) {
@@ -242,7 +242,7 @@ func (it *ident) failed(f Failure) {
 }
 
 func (it *ident) established(ev *cmid.Established, answers Command) {
-	if c := it.conn; c != nil && !c.up {
+	if c := it.conn; c != nil && (c.state == connConnecting || c.state == connAborted) {
 		if _, active := answers.(*cmid.Connect); active && c.mode == modeMessages {
 			h, user, ok := parseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
@@ -265,7 +265,7 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 	} else {
 		it.tell(ev)
 	}
-	if it.conn != nil && !it.ending {
+	if it.conn != nil && !it.ending() {
 		it.conn.establish()
 	}
 }

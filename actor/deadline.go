@@ -60,7 +60,7 @@ func (it *ident) requestTimer() {
 
 // rearm sets the timer to the earliest deadline.
 func (it *ident) rearm() {
-	if it.ending {
+	if it.ending() {
 		return
 	}
 	var first time.Time
@@ -89,7 +89,7 @@ func (it *ident) rearm() {
 
 // expire ends what has run out of time.
 func (it *ident) expire() {
-	if it.ending {
+	if it.ending() {
 		return
 	}
 	now := it.l.el.Now()
@@ -118,7 +118,7 @@ func (it *ident) timedOut(a *asked) {
 		return
 	}
 	it.answer(a.cmd, f)
-	if !it.ending && it.id.Handle() == h { // else Dial has gone on to another address
+	if !it.ending() && it.id.Handle() == h { // else Dial has gone on to another address
 		it.destroy(f)
 	}
 }

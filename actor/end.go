@@ -28,10 +28,10 @@ func (*abort) lane() lane { return laneControl }
 // destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless
 // an earlier one is known.
 func (it *ident) destroy(cause error) {
-	if it.ending {
+	if it.ending() {
 		return
 	}
-	it.ending = true
+	it.setLife(identEnding)
 	if it.conn != nil && it.conn.broken != nil {
 		cause = it.conn.broken
 	}
@@ -55,7 +55,7 @@ func (it *ident) destroy(cause error) {
 			it.destroyed()
 		}
 	})
-	if !it.gone {
+	if !it.gone() {
 		it.answerLate() // the goodbye or the device takes its time, but nobody else need wait for that
 	}
 }
@@ -86,10 +86,10 @@ func (it *ident) returned(ev *cmid.Closed) {
 
 // destroyed: nothing of the identifier is left in the device. What its queue pair had is flushed, and told before Closed.
 func (it *ident) destroyed() {
-	if it.gone {
+	if it.gone() {
 		return
 	}
-	it.ending, it.gone = true, true
+	it.setLife(identGone)
 	if it.conn != nil {
 		it.conn.release()
 	}
@@ -104,10 +104,10 @@ var ErrHeld = errors.New("the device has not given the identifier back")
 func (it *ident) abandoned() {
 	it.destroy(ErrShutdown)
 	it.part()
-	if it.gone {
+	if it.gone() {
 		return
 	}
-	it.gone = true
+	it.setLife(identGone)
 	it.cause = errors.Join(it.cause, ErrHeld)
 	it.l.lose(it.id, it.conn)
 	it.rt.sys.Root.Stop(it.pid)
@@ -115,14 +115,17 @@ func (it *ident) abandoned() {
 
 // stopping is the way out of the actor: after destroyed, or because of a panic, or because somebody else has stopped it.
 func (it *ident) stopping() {
-	if it.id == nil || it.gone {
+	if it.gone() {
 		return
 	}
-	if !it.ending {
-		it.destroy(ErrStopped)
+	if it.id == nil {
+		it.setLife(identGone)
+		return
 	}
+	it.destroy(ErrStopped)
 	it.part()
-	if !it.gone { // the device takes its time; nobody will wait for it
+	if !it.gone() { // the device takes its time; nobody will wait for it
+		it.setLife(identGone)
 		it.l.lose(it.id, it.conn)
 	}
 }
@@ -136,11 +139,11 @@ func (it *ident) leftover(msg any) {
 		it.end()
 	case *told, *brokenOff, *drained, *parted, *tick, *abort, *cancelled, *lookedUp, *wind, *refused, actor.MessageBatch, Event:
 	case *poisoned:
-		if !it.gone { // a loop that has ended: the actor can still stop
+		if !it.gone() { // a loop that has ended: the actor can still stop
 			it.rt.sys.Root.Stop(it.pid)
 		}
 	case *Send:
-		if it.closed {
+		if it.life == identClosed {
 			it.box.refuse(msg)
 			return
 		}
@@ -152,7 +155,7 @@ func (it *ident) leftover(msg any) {
 		it.sendFailed(m, flushed())
 	case Command:
 		switch {
-		case it.closed:
+		case it.life == identClosed:
 			it.box.refuse(msg)
 		case missing(m):
 			it.reply(sender, it.nothing(m))
@@ -168,7 +171,7 @@ func (it *ident) leftover(msg any) {
 
 // end tells everybody who waits, and last of all Closed.
 func (it *ident) end() {
-	if it.closed {
+	if it.life == identClosed {
 		return
 	}
 	if !it.refusals.seal() {
@@ -192,7 +195,7 @@ func (it *ident) end() {
 	}
 	it.unwatch()
 	it.tell(ev)
-	it.closed = true
+	it.setLife(identClosed)
 	if it.owner.handler {
 		it.rt.sys.Root.Poison(it.owner.pid)
 	}

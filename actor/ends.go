@@ -22,7 +22,7 @@ import (
 // at any time; only the first call counts.
 func (it *ident) breakOff(err error) {
 	c := it.conn
-	if c == nil || c.over {
+	if c == nil || c.over() {
 		return
 	}
 	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
@@ -37,7 +37,7 @@ type brokenOff struct{}
 func (*brokenOff) lane() lane { return laneEvent }
 
 func (it *ident) brokenOff() {
-	if it.ending || it.endTold {
+	if it.ending() || it.endTold {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.broken}
@@ -46,7 +46,7 @@ func (it *ident) brokenOff() {
 		return
 	}
 	it.farewell(func() {
-		if !it.ending && !it.endTold {
+		if !it.ending() && !it.endTold {
 			it.conclude(ev, it.awaiting(it.id.Waiting()))
 		}
 	})
@@ -62,7 +62,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 		ev.Err = c.cause(ev.Err)
 	}
 	answers = it.awaiting(answers)
-	if it.opts.manual || it.ending {
+	if it.opts.manual || it.ending() {
 		it.endOf(ev, answers)
 		it.part()
 		return

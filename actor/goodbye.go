@@ -36,7 +36,13 @@ func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.E
 // Unwrap gives ErrPeerLost and what is known.
 func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 
-// parting is how far a side is with its goodbye.
+// parting is how far a side is with its goodbye. It only goes forward.
+//
+//	staying ──► leaving ──► waving ──► left
+//	               └───────────────────▲
+//
+// Nothing else is sent from leaving on (conn.sends). An end that has waited partingTime goes on as
+// if it had left.
 type parting uint8
 
 const (
@@ -87,7 +93,7 @@ func (it *ident) part() {
 // wave posts the goodbye, once. False: the end need not wait for it.
 func (c *conn) wave() bool {
 	switch {
-	case !c.courteous() || !c.up || c.parting == left || c.it.id.State() != states.Connected:
+	case !c.courteous() || c.parting == left || c.it.id.State() != states.Connected:
 		return false
 	case c.parting == waving:
 		return true
@@ -154,7 +160,7 @@ func (c *conn) control(typ, flags uint8) error {
 // verdict is why a connection ended, of which the device says err; nil is nothing.
 func (c *conn) verdict(err error) error {
 	switch {
-	case !c.courteous() || !c.up || c.parting != staying:
+	case !c.courteous() || c.state == connConnecting || c.state == connAborted || c.parting != staying:
 		return err
 	case !c.goodbye:
 		if err == nil {

@@ -62,11 +62,9 @@ type ident struct {
 	partingTimer *eventloop.Timer // of it; nil: the same
 	leaving      *cmid.Disconnect // waits for it; nil: none
 
-	composed bool  // a Dial or Serve is under way
-	counted  bool  // in Runtime.count
-	ending   bool  // it is being destroyed, or is gone
-	gone     bool  // destroyed
-	closed   bool  // Closed was told
+	composed bool // a Dial or Serve is under way
+	counted  bool // in Runtime.count
+	life     identLife
 	cause    error // why it ended; nil: it was asked for
 }
 
@@ -178,7 +176,8 @@ func (it *ident) start(ctx actor.Context) {
 		return
 	}
 	if err := it.create(); err != nil {
-		it.ending, it.gone, it.cause = true, true, err
+		it.cause = err
+		it.setLife(identGone)
 		it.rt.sys.Root.Stop(it.pid)
 	}
 }
@@ -232,8 +231,8 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return
 	}
-	if it.ending {
-		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone {
+	if it.ending() {
+		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
 			it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
 			return
 		}
@@ -422,7 +421,7 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 		return
 	}
 	s.taken, s.sender = true, sender
-	if it.conn == nil || it.ending {
+	if it.conn == nil || it.ending() {
 		it.unsent++
 		it.turnDown(sender, 1, s.Len(), errNoConn, errNoConn)
 		s.recycle()

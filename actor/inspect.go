@@ -67,7 +67,7 @@ func (it *ident) info() IDInfo {
 	if it.id != nil {
 		in := it.id.Info()
 		i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
-		if it.ending {
+		if it.ending() {
 			i.State = states.Destroying // which waits for the goodbye
 		}
 		i.Local, i.Peer, i.Device, i.History = in.Local, in.Peer, in.Device, it.id.History()

@@ -10,7 +10,7 @@ func TestLargestOfSendMemory(t *testing.T) {
 		n := 0
 		w.onLoop(w.rt, func(l *loop) {
 			for it := range l.ids {
-				if it.conn != nil && it.conn.up {
+				if it.conn != nil && it.conn.flows() {
 					n = it.conn.maxSend
 				}
 			}

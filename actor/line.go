@@ -32,7 +32,7 @@ func LineOf(ctx actor.Context, h Handle) (line *Line, ok bool) {
 func (l *Line) Post(s *Send) (posted bool) {
 	c := l.c
 	switch {
-	case s.buf == nil || !c.up || c.over || c.drained != nil || c.parting != staying:
+	case s.buf == nil || !c.taking():
 		return false
 	case c.queue.len() > 0 || !c.ready():
 		l.Awake()

@@ -205,7 +205,7 @@ func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 
 func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	switch {
-	case it.conn == nil || it.conn.over:
+	case it.conn == nil || it.conn.over():
 		return nil, errNoConn
 	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
@@ -243,7 +243,7 @@ func (it *ident) mine(m *Memory) error {
 	switch {
 	case m == nil || m.it != it:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.Bytes() == nil || m.c != it.conn || m.c.over:
+	case m.Bytes() == nil || m.c != it.conn || m.c.over():
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil

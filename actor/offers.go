@@ -64,7 +64,7 @@ func (o *offers) ready(s *Send) bool {
 type offersClaim offers
 
 func (o *offersClaim) claim() (want, held int) {
-	if o.c.over {
+	if o.c.over() {
 		return 0, o.held
 	}
 	return o.want, o.held

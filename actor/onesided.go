@@ -58,7 +58,7 @@ func opError(status verbs.Status) error {
 // make room for the next. Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed
 // on with the peer the device has them wait. An error: o was not taken.
 func (c *conn) oneSided(o *oneSided) error {
-	if !c.up || c.over || c.parting != staying {
+	if !c.sends() {
 		return c.notSending()
 	}
 	if c.ops.n > 0 || c.flight.len() >= c.depth || c.sendable() {

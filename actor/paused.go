@@ -40,7 +40,7 @@ func (s *shares) wants(c *conn) (bytes int, ever bool) {
 	r := &c.recv
 	must := c.mustReceive()
 	switch {
-	case !c.up:
+	case !c.flows():
 		return 0, false
 	case r.bytes == 0:
 		return math.MinInt, true
@@ -93,7 +93,7 @@ func (s *shares) pause(c *conn) {
 // resume has c's messages come again.
 func (s *shares) resume(c *conn) {
 	s.forget(c)
-	if !c.over {
+	if !c.over() {
 		c.recv.qp.Pause(false)
 	}
 }

@@ -91,7 +91,7 @@ const failPatience = 2 * time.Second
 func (c *conn) failed(e *QueuePairError) {
 	iwarp := c.it.id.Flavor()&states.IWARP != 0
 	switch {
-	case c.over || !iwarp && !c.connected():
+	case c.over() || !iwarp && !c.connected():
 	case !iwarp && !e.follows():
 		c.it.breakOff(e)
 	default:

@@ -195,7 +195,7 @@ func (it *ident) tellRefused() {
 		it.unsent += uint64(r.sends)
 		it.turnDown(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
 	}
-	if c := it.conn; c != nil && c.up && len(list) > 0 {
+	if c := it.conn; c != nil && c.flows() && len(list) > 0 {
 		c.full = true
 		c.pump() // there may be room already
 	}

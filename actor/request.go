@@ -23,7 +23,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	if listener != nil {
 		from, _ = listener.Context.(*ident)
 	}
-	if from == nil || from.ending || l.rt.closing.Load() {
+	if from == nil || from.ending() || l.rt.closing.Load() {
 		l.reject(id)
 		return
 	}

@@ -54,7 +54,7 @@ func (c *conn) give(b *chunk) {
 		b.pool.copies--
 		c.l.recvBudget.unuse(b.size())
 		c.l.recvBudget.give(b.size())
-		if c.over {
+		if c.over() {
 			c.dom.vanish()
 			c.d.vanish()
 		}
@@ -62,13 +62,13 @@ func (c *conn) give(b *chunk) {
 	}
 	if b.stock != nil {
 		c.in.gave(b)
-		if c.over {
+		if c.over() {
 			c.dom.vanish()
 			c.d.vanish()
 		}
 		return
 	}
-	if c.pool.srq == nil && !c.over {
+	if c.pool.srq == nil && !c.over() {
 		err := c.pool.post(c.qp, b)
 		if err == nil {
 			return
@@ -76,7 +76,7 @@ func (c *conn) give(b *chunk) {
 		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
 	}
 	b.arena.put(b)
-	if c.over {
+	if c.over() {
 		c.dom.vanish()
 		c.d.vanish()
 	}

@@ -14,7 +14,7 @@ import (
 // submit takes a Send of the owner's, or of whoever has the PID.
 func (c *conn) submit(s *Send) {
 	switch limit := c.l.rt.cfg.limits.SendQueue; {
-	case !c.up || c.over || c.drained != nil || c.parting != staying:
+	case !c.taking():
 		err := c.notSending()
 		c.unsent++
 		c.it.turnDown(s.sender, 1, s.Len(), err, err)
@@ -51,9 +51,9 @@ var (
 
 func (c *conn) notSending() error {
 	switch {
-	case c.drained != nil || c.parting != staying:
+	case c.closing() || c.parting != staying:
 		return errClosing
-	case c.over:
+	case c.over():
 		return flushed()
 	}
 	return errNoConn
@@ -133,20 +133,20 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 
 // pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
 func (c *conn) pump() {
-	if c.over || c.parting != staying {
+	if !c.sends() {
 		return
 	}
 	if c.ops.n > 0 {
 		c.update() // what carries no count must not keep the peer waiting for it
 	}
 	room := c.depth - c.flight.len()
-	for room >= c.part() && !c.over && c.postNext() {
+	for room >= c.part() && !c.over() && c.postNext() {
 	}
-	if c.full && !c.over && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
+	if c.full && !c.over() && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
 		c.full = false
 		c.it.tell(&Writable{c.it.base()})
 	}
-	if c.drained != nil && c.queue.len() == 0 && !c.credits.asked {
+	if c.closing() && c.queue.len() == 0 && !c.credits.asked {
 		c.credits.asked = true // behind the last message
 		c.credits.ask = c.credits.sent != c.credits.acked
 	}

@@ -127,7 +127,7 @@ func (s *shares) may(c *conn) bool {
 
 // mustReceive reports whether what c waits for may be behind its peer's messages.
 func (c *conn) mustReceive() bool {
-	return c.recv.fetching > 0 || c.drained != nil || c.mode == modeMessages && c.waits()
+	return c.recv.fetching > 0 || c.closing() || c.mode == modeMessages && c.waits()
 }
 
 // window is how many messages of a peer without credits the owner may hold.
@@ -173,7 +173,7 @@ func (s *shares) gave(c *conn, b *chunk) {
 
 // check pauses c if it may not receive another message.
 func (s *shares) check(c *conn) {
-	if c.recv.qp == nil || c.over || s.may(c) {
+	if c.recv.qp == nil || c.over() || s.may(c) {
 		return
 	}
 	s.pause(c)
@@ -183,7 +183,7 @@ func (s *shares) check(c *conn) {
 // bytes. What comes before Established is told is not seen, and so not counted, before that.
 func (s *shares) asked(c *conn, n int) {
 	s.check(c)
-	if c.up {
+	if c.state != connConnecting {
 		return
 	}
 	if c.recv.early += n; c.recv.early > n && c.recv.early > s.room() {

@@ -148,7 +148,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 func (l *loop) abort(cause error) (stuck bool) {
 	stuck = l.coming.Load() == 0
 	for it := range l.ids {
-		stuck = stuck && it.ending && it.parting == nil && !it.gone
+		stuck = stuck && it.ending() && it.parting == nil && !it.gone()
 		it.box.PostUserMessage(&abort{cause})
 	}
 	return stuck
@@ -244,7 +244,7 @@ func (l *loop) awaitReturned(back chan struct{}) {
 
 // wind ends an identifier in order.
 func (it *ident) wind() {
-	if it.ending {
+	if it.ending() {
 		return
 	}
 	if it.cause == nil {
