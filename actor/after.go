@@ -12,8 +12,7 @@ import (
 // waiting in the mailbox already. A restarted actor gets the message; one that has stopped by then does not, and there is no dead
 // letter either.
 func After(ctx actor.Context, d time.Duration, msg any) (stop func()) {
-	sys, self := ctx.ActorSystem(), ctx.Self()
-	m := boxesOf(sys).get(self.Id)
+	m := boxOfCaller(ctx)
 	if m != nil && m.loop() != nil {
 		t := m.loop().el.AfterFunc(d, func() {
 			if !m.closed {
@@ -22,6 +21,7 @@ func After(ctx actor.Context, d time.Duration, msg any) (stop func()) {
 		})
 		return func() { t.Stop() }
 	}
+	sys, self := ctx.ActorSystem(), ctx.Self()
 	process, _ := sys.ProcessRegistry.GetLocal(self.Id)
 	t := time.AfterFunc(d, func() {
 		switch p, ok := sys.ProcessRegistry.GetLocal(self.Id); {

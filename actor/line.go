@@ -1,30 +1,10 @@
 package actor
 
-import "github.com/asynkron/protoactor-go/actor"
-
 // Line is the sending half of a connection as an OnLoop owner on the connection's own loop may have it: without a mailbox between
 // them, so that the owner knows of each message whether the device has it. It is for actors that stand between connections and their
 // users (package reconnect). Its methods are called in the owner's Receive, and not while it is being told something by the very
 // connection, Writable excepted. A Line may be kept beyond the connection's end: its counts stay what they were.
 type Line struct{ c *conn }
-
-// LineOf gives the calling OnLoop actor the Line of the connection h, of which it has been told Established. Not ok: h has no data path,
-// or lives on another loop than the caller.
-func LineOf(ctx actor.Context, h Handle) (line *Line, ok bool) {
-	m := boxesOf(ctx.ActorSystem()).get(ctx.Self().Id)
-	if m == nil || m.loop() == nil {
-		return nil, false
-	}
-	id := m.loop().ch.ID(h)
-	if id == nil {
-		return nil, false
-	}
-	it, ok := id.Context.(*ident)
-	if !ok || it.conn == nil {
-		return nil, false
-	}
-	return &Line{it.conn}, true
-}
 
 // Post hands s to the device, if device and peer have room for it now; else s stays the caller's, and Writable comes when trying again
 // may help, or the connection ends. s is one that was Taken, or a Copy, and not larger than Established.MaxMessage. What was posted is

@@ -129,7 +129,7 @@ func TestRelay(t *testing.T) {
 				}, opts...))
 				defer stop(w, w.sys, user)
 				between := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-					relay, ok := NewRelay(ctx, user)
+					relay, ok := LocalOf(ctx).Relay(user)
 					if !ok {
 						w.Error("no relay")
 					}

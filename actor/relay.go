@@ -1,10 +1,6 @@
 package actor
 
-import (
-	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
-)
+import "github.com/asynkron/protoactor-go/actor"
 
 // Relay is how an OnLoop actor that stands between connections and their user tells that user things: in one FIFO, events and
 // received messages alike, as an identifier tells its owner. Sender is the actor that made the Relay. Its methods are called in that
@@ -13,16 +9,6 @@ type Relay struct {
 	l    *loop
 	self *actor.PID
 	to   owner
-}
-
-// NewRelay makes the calling OnLoop actor's Relay to another actor of any kind. Not ok: the caller is none of OnLoop's.
-func NewRelay(ctx actor.Context, to *actor.PID) (r *Relay, ok bool) {
-	m := boxesOf(ctx.ActorSystem()).get(ctx.Self().Id)
-	if m == nil || m.loop() == nil {
-		return nil, false
-	}
-	l := m.loop()
-	return &Relay{l: l, self: ctx.Self(), to: l.rt.newOwner(l, to)}, true
 }
 
 // Tell sends msg, behind everything that was told before.
@@ -57,12 +43,4 @@ func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 		return onLoop(box.loop())
 	}
 	return rt.OnLoop()
-}
-
-// Now is the time on the clock that After goes by: the loop's for an OnLoop actor, virtual in tests.
-func Now(ctx actor.Context) time.Time {
-	if m := boxesOf(ctx.ActorSystem()).get(ctx.Self().Id); m != nil && m.loop() != nil {
-		return m.loop().el.Now()
-	}
-	return time.Now()
 }

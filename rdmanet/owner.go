@@ -14,11 +14,11 @@ import (
 
 // owner is the actor that a connection's identifier tells what happens, on its loop. Beside it a connection has nothing that runs.
 type owner struct {
-	conn    *Conn     // nil until the request, on the accepting side
-	from    *Listener // nil on the dialling side
-	burst   *burst
-	told    bool   // from has the Conn
-	handoff func() // nil until it is needed
+	conn  *Conn     // nil until the request, on the accepting side
+	from  *Listener // nil on the dialling side
+	burst *burst
+	told  bool // from has the Conn
+	local rdma.Local
 }
 
 // Receive is the actor's entrance.
@@ -34,6 +34,8 @@ func (o *owner) Receive(ctx actor.Context) {
 		default:
 			o.conn.abort(err)
 		}
+	case *actor.Started:
+		o.local = rdma.LocalOf(ctx)
 	case handOver:
 		o.burst.pending.Store(false)
 		runtime.Gosched()
@@ -71,10 +73,7 @@ func (o *owner) woke(ctx actor.Context, woke bool) {
 	if !woke {
 		return
 	}
-	if o.handoff == nil {
-		o.handoff = rdma.Handoff(ctx)
-	}
-	o.handoff()
+	o.local.Woke()
 	if o.burst.pending.CompareAndSwap(false, true) {
 		ctx.Send(ctx.Self(), handOver{})
 	}

@@ -20,7 +20,7 @@ type link struct {
 	id     *actor.PID
 	report func(error)   // told once, whether the connection is there
 	gone   chan struct{} // closed when the identifier is
-	woke   func()
+	local  rdma.Local
 	told   bool  // report was
 	cause  error // why we hung up; nil: we did not
 	over   bool  // nothing is received any more
@@ -115,7 +115,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.out.sent()
 		l.flush(ctx)
 	case *dial:
-		l.woke = rdma.Handoff(ctx)
+		l.local = rdma.LocalOf(ctx)
 		l.id = l.c.rt.CreateID(ctx.Self(), l.c.cfg.id...)
 		h := hello{version: helloVersion, window: l.c.cfg.window >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.c.addr, PrivateData: h.put()})
@@ -379,7 +379,7 @@ func (l *link) read(ctx actor.Context, b []byte) (done *call, rest []byte) {
 // not return.
 func (l *link) deliver(done *call) {
 	if done != nil {
-		l.woke()
+		l.local.Woke()
 		l.finish(done)
 	}
 }

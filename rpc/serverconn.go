@@ -16,8 +16,7 @@ type serverConn struct {
 	out     out
 	id      *actor.PID
 	peer    rdma.Addr
-	woke    func()     // tells the loop that a goroutine was woken
-	tasks   rdma.Tasks // tells it which handler is called
+	local   rdma.Local
 	limit   int        // bytes the peer takes
 	window  int64      // bytes of a stream that the peer takes at first
 	methods []*handler // by the number they were declared with; nil: there is no such method here
@@ -95,8 +94,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 
 // request answers a client that wants to connect.
 func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
-	c.id, c.peer, c.woke = ctx.Sender(), m.Peer, rdma.Handoff(ctx)
-	c.tasks = rdma.TasksOf(ctx)
+	c.id, c.peer, c.local = ctx.Sender(), m.Peer, rdma.LocalOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
 	c.out.purse.of, c.out.purse.share = &c.s.shares, &c.share
 	ours := hello{version: helloVersion, calls: c.s.cfg.calls}
@@ -258,7 +256,7 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 	defer func() {
 		if c.head != nil { // also what came before a violation: it was admitted
 			if c.s.workers.add(c.head, c.tail) {
-				c.woke()
+				c.local.Woke()
 			}
 			c.head, c.tail = nil, nil
 		}
@@ -430,14 +428,13 @@ func (c *serverConn) now(h header, hd *handler, metadata, body []byte) error {
 	call.h, call.id = hd, h.call
 	call.begin(h, metadata)
 	call.body = body
-	defer c.handled(call, c.tasks.Begin(hd.task))
-	call.handle()
+	defer c.handled(call)
+	c.local.Do(hd.task, call.handle)
 	return nil
 }
 
 // handled is now's end.
-func (c *serverConn) handled(call *serverCall, began rdma.Began) {
-	c.tasks.End(began)
+func (c *serverConn) handled(call *serverCall) {
 	if call.ctx.touched() { // somebody may have it still
 		call.ctx.end(errHandled)
 		return

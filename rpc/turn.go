@@ -100,7 +100,7 @@ func (l *link) wanted(h *header, now *time.Time) (ok bool, late *call) {
 func (l *link) lapse(lost *call) {
 	if lost != nil {
 		l.finish(lost)
-		l.woke()
+		l.local.Woke()
 	}
 }
 

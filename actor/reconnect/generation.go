@@ -14,7 +14,7 @@ import (
 func (l *link) dial(ctx actor.Context) {
 	l.phase = phaseQueueing
 	l.stopTimer()
-	ok, after := l.ticket.Enter(rdma.Now(ctx))
+	ok, after := l.ticket.Enter(l.local.Now())
 	if !ok {
 		if after > 0 {
 			l.timer = rdma.After(ctx, after, &turn{})
@@ -50,12 +50,12 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 			return
 		}
 	}
-	line, ok := rdma.LineOf(ctx, ev.ID)
+	line, ok := l.local.Line(ev.ID)
 	if !ok {
 		l.finish(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
 		return
 	}
-	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, rdma.Now(ctx), 0, nil, false
+	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, l.local.Now(), 0, nil, false
 	l.tell(&Up{Generation: l.generation, Accepted: accepted, Established: ev})
 	for _, m := range l.out.begin(line, ev.MaxMessage) {
 		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
@@ -65,7 +65,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 
 // lost notes since when there is no connection, and that the last one was good if it was.
 func (l *link) lost(ctx actor.Context) {
-	l.downSince = rdma.Now(ctx)
+	l.downSince = l.local.Now()
 	if l.phase == phaseUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
 		l.pause.reset()
 	}
@@ -87,7 +87,7 @@ func (l *link) gaveUp() error {
 
 // down ends the generation, and decides what follows. f is why it was never up.
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
-	now := rdma.Now(ctx)
+	now := l.local.Now()
 	if l.phase == phaseUp {
 		l.lost(ctx)
 	} else {

@@ -18,6 +18,7 @@ type link struct {
 	rt    *rdma.Runtime
 	cfg   Config
 	owner *actor.PID
+	local rdma.Local
 	relay *rdma.Relay
 	pause *pause
 
@@ -202,7 +203,8 @@ func (l *link) start(ctx actor.Context) {
 	if l.phase == phaseEnded {
 		return // after a panic; the end is in the mailbox
 	}
-	l.relay, _ = rdma.NewRelay(ctx, l.owner) // our Props are OnLoop
+	l.local = rdma.LocalOf(ctx)
+	l.relay, _ = l.local.Relay(l.owner) // our Props are OnLoop
 	ctx.Watch(l.owner)
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	l.ticket = l.cfg.Limiter.Ticket(self, l.cfg.Dial.Addr, func() { root.Send(self, &turn{}) })
@@ -257,7 +259,7 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	set(&timeout, defaultDrain)
 	l.closing = true
 	l.redial = l.redial || redial
-	if due := rdma.Now(ctx).Add(timeout); l.deadline.IsZero() || due.Before(l.deadline) {
+	if due := l.local.Now().Add(timeout); l.deadline.IsZero() || due.Before(l.deadline) {
 		l.deadline = due
 		rdma.After(ctx, timeout, &overdue{})
 	}
@@ -273,7 +275,7 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 func (l *link) closeLine(ctx actor.Context) {
 	if l.closing && !l.closeSent && l.out.waiting() == 0 {
 		l.closeSent = true
-		ctx.Request(l.id, &rdma.Close{Timeout: max(l.deadline.Sub(rdma.Now(ctx)), 1)})
+		ctx.Request(l.id, &rdma.Close{Timeout: max(l.deadline.Sub(l.local.Now()), 1)})
 	}
 }
 

@@ -99,7 +99,7 @@ type (
 		Counts     Counts    // of the whole generation; what waits for the next is not counted
 		Waiting    int       // messages that wait for the next generation
 		Err        error     // why; nil: the peer has ended it in order, or we have. rdma.ErrPeerLost: nobody has
-		NextTry    time.Time // on the loop's clock (rdma.Now), the limiter's wait not included; zero: Closed follows
+		NextTry    time.Time // on the loop's clock (rdma.Local), the limiter's wait not included; zero: Closed follows
 	}
 	// Refused: a message was not accepted, or, with rdma.ErrTooLarge, has waited for a connection whose peer does not take as much: then
 	// this is the last that is told of it, it is in no Counts, and what an earlier Fate said stays true. It is the error, too.

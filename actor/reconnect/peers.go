@@ -174,12 +174,12 @@ func (l *link) request(ctx actor.Context, r *request) {
 	}
 	switch l.phase {
 	case phaseDialling:
-		l.over(ctx, ErrSimultaneous, rdma.Now(ctx), false)
+		l.over(ctx, ErrSimultaneous, l.local.Now(), false)
 	case phaseUp, phaseAccepting:
 		if l.phase == phaseUp {
 			l.lost(ctx)
 		}
-		l.over(ctx, ErrReplaced, rdma.Now(ctx), false)
+		l.over(ctx, ErrReplaced, l.local.Now(), false)
 	}
 	l.rest()
 	l.generation++

@@ -107,7 +107,7 @@ func (s *server) Receive(ctx actor.Context) {
 		m.source.waits = false
 		s.resume(ctx, m.source)
 	case *forgive:
-		if src := m.source; src.peers == 0 && src.pace.TokensAt(rdma.Now(ctx)) >= burst && s.sources[src.addr] == src {
+		if src := m.source; src.peers == 0 && src.pace.TokensAt(rdma.LocalOf(ctx).Now()) >= burst && s.sources[src.addr] == src {
 			delete(s.sources, src.addr)
 		}
 	case *look:
@@ -183,7 +183,7 @@ func (s *server) resume(ctx actor.Context, src *source) {
 		if len(p.held) > 0 {
 			src.turns = append(src.turns, p)
 		}
-		now := rdma.Now(ctx)
+		now := rdma.LocalOf(ctx).Now()
 		src.pay(now, s.spent)
 		if d := src.wait(now); d > 0 {
 			src.waits = true
