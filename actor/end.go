@@ -196,6 +196,9 @@ func (it *ident) end() {
 	it.unwatch()
 	it.tell(ev)
 	it.setLife(identClosed)
+	if it.opts.closed != nil {
+		it.opts.closed(it.cause)
+	}
 	if it.owner.handler {
 		it.rt.sys.Root.Poison(it.owner.pid)
 	}

@@ -149,6 +149,7 @@ type idOptions struct {
 	keepalive     *keepalive    // nil: the runtime's
 	accept        time.Duration // 0: the runtime's
 	ctx           context.Context
+	closed        func(error) // is called behind Closed, with its error
 }
 
 const (

@@ -28,7 +28,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		return
 	}
 	in := &incoming{id: id, r: r, opts: from.opts, handler: from.opts.handler, owner: from.owner.pid}
-	in.opts.ctx, in.opts.handler = nil, nil
+	in.opts.ctx, in.opts.handler, in.opts.closed = nil, nil, nil
 	if in.opts.refuseForeign && !in.opts.raw {
 		if _, _, ok := parseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)

@@ -1,4 +1,4 @@
-// Figures measures what the README's table says, each figure as a ratio of interleaved runs. MISSED in its table means that the aim
+// Figures measures what docs/figures.md's first table says, each figure as a ratio of interleaved runs. MISSED in its table means that the aim
 // was not reached in this run, on this machine; docs/design.md ("Latency and CPU") says why where that is usual.
 //
 //	go run ./internal/figures echo      # 64 B echo between actors in two processes on one CPU, against net.Conn
@@ -24,7 +24,7 @@
 // to one would get one P, and Go's monitor would take it from a thread in epoll_wait, and hand it back, around each message: -procs 1
 // shows it.
 //
-// The in-process figures are Go benchmarks: see the README.
+// The in-process figures are Go benchmarks: see docs/figures.md.
 package main
 
 import (

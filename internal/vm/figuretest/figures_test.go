@@ -7,7 +7,7 @@
 //	go test -tags vm -count=1 -v -timeout 60m ./internal/vm/figuretest -args -figures
 //
 // The first holds with few identifiers that everything works, that nothing is left, and that a connection needs no more of the kernel's
-// commands than librdmacm's. The second takes full series, interleaved, holds the times to their bars, and prints the README's rows. It
+// commands than librdmacm's. The second takes full series, interleaved, holds the times to their bars, and prints the rows of docs/figures.md. It
 // wants a machine that does nothing else.
 package figuretest
 

@@ -1,0 +1,56 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// drainFor is how long ListenAndServe gives connections to end.
+const drainFor = 10 * time.Second
+
+// ListenAndServe is what the main function of a server does: it listens at addr ([Serve]) with an
+// identifier of owner's, waits until ctx ends, and shuts the runtime down: connections are closed
+// as with [Close], and what has not ended after 10 s is destroyed. owner gets what a listener's
+// owner gets, but for Listening.
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//	defer stop()
+//	err := rt.ListenAndServe(ctx, "10.0.0.1:7471", owner)
+//
+// Nil: ctx has ended, or Shutdown was called, and nothing is left. Else the error says why the
+// listener could not listen (a Failure) or has ended, or what Shutdown could not end. The runtime
+// is shut down in any case. Any goroutine that may call Shutdown.
+func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, opts ...IDOption) error {
+	if err := MayWait(); err != nil {
+		return fmt.Errorf("rdma: ListenAndServe: %w", err)
+	}
+	closed := make(chan error, 1)
+	tell := func(o *idOptions) { o.closed = func(err error) { closed <- err } }
+	id := rt.CreateID(owner, append(slices.Clip(opts), tell)...)
+	_, err := Ask[*cmid.Listening](ctx, rt, id, &Serve{Addr: addr})
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-closed:
+			if err == nil {
+				err = ErrListenerClosed
+			}
+		}
+	}
+	if ctx.Err() != nil || rt.closing.Load() {
+		err = nil
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
+	defer cancel()
+	return errors.Join(err, rt.Shutdown(last))
+}
+
+// ErrListenerClosed is why ListenAndServe has ended whose listener somebody has closed.
+var ErrListenerClosed = errors.New("the listener was closed")
