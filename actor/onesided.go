@@ -61,7 +61,7 @@ func (c *conn) oneSided(o *oneSided) error {
 	if !c.sends() {
 		return c.notSending()
 	}
-	if c.ops.n > 0 || c.flight.len() >= c.depth || c.sendable() {
+	if next := c.outlook(); next.ops || next.posted >= next.depth || next.step() != stepNone {
 		c.seq++
 		o.seq = c.seq
 		c.ops.push(o)
@@ -69,14 +69,6 @@ func (c *conn) oneSided(o *oneSided) error {
 	}
 	c.postOp(o)
 	return nil
-}
-
-// opFirst reports whether an operation is what goes next.
-func (c *conn) opFirst() bool {
-	if c.ops.n == 0 || c.flight.len() >= c.depth {
-		return false
-	}
-	return !c.sendable() || int32(c.ops.first.seq-c.queue.oldest().seq) < 0
 }
 
 // postOp hands an operation to the device. Not ok: it has no room, and the operation is back in the queue.

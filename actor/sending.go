@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -59,13 +60,28 @@ func (c *conn) notSending() error {
 	return errNoConn
 }
 
-// ready reports whether a message may be handed to the device now.
+// outlook collects what next decides by.
+func (c *conn) outlook() outlook {
+	o := outlook{depth: c.depth, posted: c.flight.len(), silent: c.flight.quiet, window: math.MaxUint32}
+	if c.mode == modeMessages {
+		o.window = c.credits.window()
+	}
+	if o.ops = c.ops.n > 0; o.ops {
+		o.opSeq = c.ops.first.seq
+	}
+	if n := c.queue.len(); n > 0 {
+		s := c.queue.at(0)
+		o.sends, o.sendSeq, o.alone = true, s.seq, s.Notify
+		o.ready = o.room() && c.readyFor(s)
+		o.inline = n > 1 && len(c.queue.at(1).buf) <= c.d.attr.MaxInline
+	}
+	return o
+}
+
+// ready reports whether a message that does not wait may be handed to the device now.
 func (c *conn) ready() bool {
 	return c.flight.len() < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
 }
-
-// sendable reports whether the oldest message that waits may be handed to the device now.
-func (c *conn) sendable() bool { return c.queue.len() > 0 && c.ready() && c.readyFor(c.queue.oldest()) }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
 func (c *conn) readyFor(s *Send) bool { return s.Len() <= c.eager || c.offerable(s) }
@@ -76,18 +92,6 @@ func (c *conn) offerable(s *Send) bool {
 		c.out = newOffers(c)
 	}
 	return c.out.ready(s)
-}
-
-// part is how many of the postings of a full send queue complete together, and how many make room for more: a quarter.
-func (c *conn) part() int { return max(1, c.depth/4) }
-
-// followed reports whether what is posted now has another message right behind it, which nothing can keep back: then that one's
-// completion will do for both. Some of a long run complete nevertheless, so that the device is never without work.
-func (c *conn) followed() bool {
-	if c.queue.len() == 0 || c.ops.n > 0 || c.flight.len()+1 >= c.depth || c.flight.quiet+1 >= c.part() {
-		return false
-	}
-	return len(c.queue.oldest().buf) <= c.d.attr.MaxInline && (c.mode != modeMessages || c.credits.window() > 1)
 }
 
 // post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
@@ -140,7 +144,7 @@ func (c *conn) pump() {
 		c.update() // what carries no count must not keep the peer waiting for it
 	}
 	room := c.depth - c.flight.len()
-	for room >= c.part() && !c.over() && c.postNext() {
+	for room >= part(c.depth) && !c.over() && c.postNext() {
 	}
 	if c.full && !c.over() && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
 		c.full = false
@@ -157,18 +161,17 @@ func (c *conn) pump() {
 	c.checkDrained()
 }
 
-// postNext hands the oldest of what waits to the device, one-sided operations before messages that wait for credits. False: nothing
-// may go now.
+// postNext hands to the device what goes next. False: nothing may go now.
 func (c *conn) postNext() bool {
-	switch {
-	case c.opFirst():
+	o := c.outlook()
+	switch next := o.step(); next {
+	case stepOp:
 		return c.postOp(c.ops.pop())
-	case c.sendable():
-		if !c.renew(c.queue.oldest()) {
+	case stepSend, stepQuiet:
+		if !c.renew(c.queue.at(0)) {
 			return false
 		}
-		s := c.queue.pop()
-		return c.post(s, !s.Notify && c.followed())
+		return c.post(c.queue.pop(), next == stepQuiet)
 	}
 	return false
 }

@@ -22,8 +22,8 @@ func (q *sendQueue) push(s *Send) {
 	q.n++
 }
 
-// oldest is the one that pop takes, if there is one.
-func (q *sendQueue) oldest() *Send { return q.ring[q.head] }
+// at is the i-th; 0 is the oldest, which pop takes.
+func (q *sendQueue) at(i int) *Send { return q.ring[(q.head+i)%len(q.ring)] }
 
 func (q *sendQueue) pop() *Send {
 	s := q.ring[q.head]
