@@ -27,7 +27,7 @@ func (s *script) want(t *testing.T, why string, cmds ...Command) {
 }
 
 // TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above the device: what reaches it, what
-// comes back, what is refused. What only a device can show is in cmidtest. docs/manpages.md has the sentences.
+// comes back, what is refused. What only a device can show is in conformance. docs/manpages.md has the sentences.
 func TestCalls(t *testing.T) {
 	var (
 		local  = MustAddr("10.0.0.5:7471")

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "regenerate docs/errors.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a driver whose every answer a test decides. Real devices are held to the kernel's behaviour by cmidtest; this one is
+// script is a driver whose every answer a test decides. Real devices are held to the kernel's behaviour by conformance; this one is
 // for what devices do rarely: fail, take long, tell too much.
 type script struct {
 	flavor    states.Flavor

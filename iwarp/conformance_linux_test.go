@@ -5,30 +5,30 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
 // TestConformance holds the embedded device against what Linux's rdma_cm does over iWARP.
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
-	cmidtest.Run(t, func(*testing.T) cmidtest.Rig {
+	conformance.Run(t, func(*testing.T) conformance.Rig {
 		named := func(name string) *iwarp.Driver { return iwarp.New(func(c *iwarp.Config) { c.Device = name }) }
 		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2}) // every host has it: an address that no route chooses
-		return cmidtest.Rig{
+		return conformance.Rig{
 			Active: named("iwarp0"), Passive: named("iwarp1"), // two devices in one process
 			Address: addr, Second: loopback, Local: loopback,
 			NotLocal:   netip.MustParseAddr("203.0.113.77"),
 			NoRoute:    netip.MustParseAddr("ff0e::7471"), // whatever routes there are: no connection leads to a group
 			Privileged: true,                              // net.ipv4.ip_unprivileged_port_start and who we are decide
-			Differences: []cmidtest.Difference{
-				{What: cmidtest.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
-				{What: cmidtest.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
-				{What: cmidtest.LoopbackHasDevice, Why: "the device's streams run over loopback as well"},
-				{What: cmidtest.BacklogIsTCPs, Why: "it listens with a TCP socket"},
-				{What: cmidtest.NoQPAttr, Why: "its queue pairs have no states to drive"},
-				{What: cmidtest.NoPath, Why: "TCP finds the way"},
-				{What: cmidtest.NoUserEvent, Why: "as on a kernel before 2025"},
+			Differences: []conformance.Difference{
+				{What: conformance.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
+				{What: conformance.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
+				{What: conformance.LoopbackHasDevice, Why: "the device's streams run over loopback as well"},
+				{What: conformance.BacklogIsTCPs, Why: "it listens with a TCP socket"},
+				{What: conformance.NoQPAttr, Why: "its queue pairs have no states to drive"},
+				{What: conformance.NoPath, Why: "TCP finds the way"},
+				{What: conformance.NoUserEvent, Why: "as on a kernel before 2025"},
 			},
 		}
 	})

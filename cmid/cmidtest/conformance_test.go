@@ -6,24 +6,25 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 // twinRig is two hosts in memory.
-func twinRig(flavor states.Flavor) Rig {
+func twinRig(flavor states.Flavor) conformance.Rig {
 	rig, _ := twin(Config{Flavor: flavor, Seed: 7})
 	return rig
 }
 
-func twin(cfg Config) (Rig, *Fabric) {
+func twin(cfg Config) (conformance.Rig, *Fabric) {
 	f := NewFabric(cfg)
 	f.Host("a").AddDevice("mem0", "10.0.0.5")
 	f.Host("b").AddDevice("mem1", "10.0.0.7", "10.0.0.8")
 	f.Host("b").AddDevice("mem2", "10.0.0.6")
 	f.Host("b").AddAddress("192.168.1.1")
-	return Rig{
+	return conformance.Rig{
 		Active:       f.Host("a").Driver(),
 		Passive:      f.Host("b").Driver(),
 		Clock:        eventlooptest.NewClock(time.Unix(1_700_000_000, 0)),
@@ -38,43 +39,45 @@ func twin(cfg Config) (Rig, *Fabric) {
 		Datagrams:    cfg.Flavor&states.IWARP == 0,
 		Group:        netip.MustParseAddr("239.1.2.4"),
 		RemoveDevice: func() { f.RemoveDevice("mem1") },
-		Differences: []Difference{
-			{LoopbackOnly, "who binds to loopback wants to be reached from nowhere else (rdma_listen(3))"},
+		Differences: []conformance.Difference{
+			{What: conformance.LoopbackOnly, Why: "who binds to loopback wants to be reached from nowhere else (rdma_listen(3))"},
 		},
 	}, f
 }
 
 func TestConformance(t *testing.T) {
-	t.Run("InfiniBand", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(0) }) })
-	t.Run("iWARP", func(t *testing.T) { Run(t, func(*testing.T) Rig { return twinRig(states.IWARP) }) })
+	t.Run("InfiniBand", func(t *testing.T) { conformance.Run(t, func(*testing.T) conformance.Rig { return twinRig(0) }) })
+	t.Run("iWARP", func(t *testing.T) {
+		conformance.Run(t, func(*testing.T) conformance.Rig { return twinRig(states.IWARP) })
+	})
 	for name, flavor := range map[string]states.Flavor{"reserved InfiniBand": 0, "reserved iWARP": states.IWARP} {
 		t.Run(name, func(t *testing.T) {
-			Run(t, func(*testing.T) Rig {
+			conformance.Run(t, func(*testing.T) conformance.Rig {
 				rig, _ := twin(Config{Flavor: flavor, Reserved: true, Seed: 7})
 				return rig
 			})
 		})
 	}
-	t.Run("embedded", func(t *testing.T) { Run(t, func(*testing.T) Rig { return embeddedRig() }) })
+	t.Run("embedded", func(t *testing.T) { conformance.Run(t, func(*testing.T) conformance.Rig { return embeddedRig() }) })
 	t.Run("without options", func(t *testing.T) {
-		Run(t, func(*testing.T) Rig {
+		conformance.Run(t, func(*testing.T) conformance.Rig {
 			rig := embeddedRig()
 			rig.Active, rig.Passive = plain{rig.Active}, plain{rig.Passive}
-			rig.Differences = append(rig.Differences, Difference{NoMigration, "a driver need not have it"})
+			rig.Differences = append(rig.Differences, conformance.Difference{What: conformance.NoMigration, Why: "a driver need not have it"})
 			return rig
 		})
 	})
 }
 
-func embeddedRig() Rig {
+func embeddedRig() conformance.Rig {
 	rig, _ := twin(Config{Flavor: states.IWARP, Embedded: true, Seed: 7})
 	rig.Differences = append(rig.Differences,
-		Difference{RefusedIsRejected, "the embedded device's connect does not wait"},
-		Difference{LoopbackHasDevice, "the embedded device's streams run over loopback as well"},
-		Difference{BacklogIsTCPs, "it listens with a TCP socket"},
-		Difference{NoQPAttr, "its queue pairs have no states to drive"},
-		Difference{NoPath, "TCP finds the way"},
-		Difference{NoUserEvent, "as on a kernel before 2025"},
+		conformance.Difference{What: conformance.RefusedIsRejected, Why: "the embedded device's connect does not wait"},
+		conformance.Difference{What: conformance.LoopbackHasDevice, Why: "the embedded device's streams run over loopback as well"},
+		conformance.Difference{What: conformance.BacklogIsTCPs, Why: "it listens with a TCP socket"},
+		conformance.Difference{What: conformance.NoQPAttr, Why: "its queue pairs have no states to drive"},
+		conformance.Difference{What: conformance.NoPath, Why: "TCP finds the way"},
+		conformance.Difference{What: conformance.NoUserEvent, Why: "as on a kernel before 2025"},
 	)
 	return rig
 }

@@ -1,4 +1,5 @@
-// Package cmidtest is a device in memory, the twin of a real one, and the conformance suite that runs on every device.
+// Package cmidtest is a device in memory, the twin of a real one, as net/http/httptest is a server:
+// what users test with.
 //
 // A [Fabric] is a network of hosts with devices and addresses. Its Driver plays InfiniBand (as RoCE
 // does it: padded private data, a reply that owes an RTU, disconnects that are answered, timewait)
@@ -21,9 +22,7 @@
 // 1,024 bytes, a routing header in front, groups of IPv4 that reach every member on the Fabric. A datagram that finds no receive, or
 // one that is too short, or another queue key, is dropped.
 //
-// [Run] is the suite: a [Rig] says where a driver runs and where it differs from the kernel on purpose. It issues every command in
-// every state the driver can reach, compares with what Linux answered (testdata/state-table.json), and plays what the manual pages
-// promise. What the state machine guards is expected to be refused, whatever the kernel does.
+// What the twin plays is held to Linux by package conformance, which runs on it as on every driver.
 //
 // # Ownership
 //

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // twinWorld is the suite's world over a Fabric that the test can break.
-func twinWorld(t *testing.T, cfg Config) (*world, *Fabric) {
+func twinWorld(t *testing.T, cfg Config) (*sides.World, *Fabric) {
 	t.Helper()
 	rig, f := twin(cfg)
-	r := &run{open: func(*testing.T) Rig { return rig }, used: make(map[What]bool)}
-	return r.world(t), f
+	return sides.New(t, sides.Config{Active: rig.Active, Passive: rig.Passive, Clock: rig.Clock, Address: rig.Address, Flavor: &cfg.Flavor}), f
 }
 
-func both(t *testing.T, fn func(w *world, f *Fabric)) {
+func both(t *testing.T, fn func(w *sides.World, f *Fabric)) {
 	for name, flavor := range map[string]states.Flavor{"InfiniBand": 0, "iWARP": states.IWARP} {
 		t.Run(name, func(t *testing.T) {
 			w, f := twinWorld(t, Config{Flavor: flavor, Seed: 3})
@@ -40,13 +40,13 @@ func TestDropIsRepaired(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w, f := twinWorld(t, Config{})
 			f.Drop(c.kind, 1)
-			begin := w.a.l.Now()
-			l := w.connected(0)
-			w.must(l.active.Disconnect())
-			next[*cmid.Disconnected](w.b, l.passive)
-			w.must(l.passive.Disconnect())
-			w.wantErr("the end", next[*cmid.Disconnected](w.a, l.active).Err, 0)
-			if d := w.a.l.Now().Sub(begin); d < cmTimeout {
+			begin := w.A.Loop.Now()
+			l := w.Connected(0)
+			w.Must(l.Active.Disconnect())
+			sides.Next[*cmid.Disconnected](w.B, l.Passive)
+			w.Must(l.Passive.Disconnect())
+			w.WantErr("the end", sides.Next[*cmid.Disconnected](w.A, l.Active).Err, 0)
+			if d := w.A.Loop.Now().Sub(begin); d < cmTimeout {
 				t.Errorf("over after %v: nothing was lost", d)
 			}
 		})
@@ -55,40 +55,40 @@ func TestDropIsRepaired(t *testing.T) {
 
 func TestDropOfReject(t *testing.T) {
 	w, f := twinWorld(t, Config{})
-	l, _ := w.requested(0, nil, nil)
+	l, _ := w.Requested(0, nil, nil)
 	f.Drop(MsgREJ, 1)
-	w.must(l.passive.Reject(nil))
-	w.wantRejected(l.active, cmid.RejectConsumerDefined) // the request is repeated, and so is its answer
+	w.Must(l.Passive.Reject(nil))
+	w.WantRejected(l.Active, cmid.RejectConsumerDefined) // the request is repeated, and so is its answer
 }
 
 // TestBacklog fills a listener's backlog while its loop does not turn.
 func TestBacklog(t *testing.T) {
-	fill := func(w *world, ps cmid.PortSpace) (id *cmid.ID, clients []*cmid.ID) {
-		id = w.b.bound(ps, any4(0))
-		w.must(id.Listen(2))
-		w.port = id.SrcPort()
+	fill := func(w *sides.World, ps cmid.PortSpace) (id *cmid.ID, clients []*cmid.ID) {
+		id = w.B.Bound(ps, sides.Any4(0))
+		w.Must(id.Listen(2))
+		w.Port = id.SrcPort()
 		for range 3 {
-			c := w.resolved(ps, w.target())
-			if w.iwarp {
-				w.queues(c, 0)
+			c := w.Resolved(ps, w.Target())
+			if w.IWARP {
+				w.Queues(c, 0)
 			}
 			clients = append(clients, c)
 		}
 		for _, c := range clients {
-			w.must(c.Connect(nil, &cmid.ConnParam{QPNum: 5}))
+			w.Must(c.Connect(nil, &cmid.ConnParam{QPNum: 5}))
 		}
 		for range 4 {
-			w.must(w.a.l.Turn())
+			w.Must(w.A.Loop.Turn())
 		}
 		return id, clients
 	}
 	t.Run("InfiniBand drops, and the repetition finds room", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
 		fill(w, tcp)
-		begin := w.b.l.Now()
+		begin := w.B.Loop.Now()
 		for i := range 3 {
-			w.b.request()
-			if d := w.b.l.Now().Sub(begin); (d >= cmTimeout) != (i == 2) {
+			w.B.Request()
+			if d := w.B.Loop.Now().Sub(begin); (d >= cmTimeout) != (i == 2) {
 				t.Errorf("request %d after %v", i, d)
 			}
 		}
@@ -96,7 +96,7 @@ func TestBacklog(t *testing.T) {
 	t.Run("a service lookup is refused", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
 		_, clients := fill(w, udp)
-		if ev := next[*cmid.Unreachable](w.a, clients[2]); ev.Status != sidrReject {
+		if ev := sides.Next[*cmid.Unreachable](w.A, clients[2]); ev.Status != sidrReject {
 			t.Errorf("status %d", ev.Status)
 		}
 	})
@@ -104,115 +104,115 @@ func TestBacklog(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
 		_, clients := fill(w, udp)
 		for range 4 { // its loop stands still all the time
-			w.rig.Clock.Advance(cmTimeout)
-			w.must(w.a.l.Turn())
+			w.Clock.Advance(cmTimeout)
+			w.Must(w.A.Loop.Turn())
 		}
-		if ev := next[*cmid.Unreachable](w.a, clients[2]); ev.Status != sidrReject || len(w.a.heard) > 0 {
-			t.Errorf("status %d; then %v", ev.Status, w.a.told())
+		if ev := sides.Next[*cmid.Unreachable](w.A, clients[2]); ev.Status != sidrReject || len(w.A.Heard) > 0 {
+			t.Errorf("status %d; then %v", ev.Status, w.A.Pending())
 		}
 		for _, c := range clients[:2] {
-			w.b.request()
-			w.wantState("still asking", c, states.Connecting)
+			w.B.Request()
+			w.WantState("still asking", c, states.Connecting)
 		}
 	})
 	t.Run("iWARP resets", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{Flavor: states.IWARP})
 		_, clients := fill(w, tcp)
-		if ev := next[*cmid.Rejected](w.a, clients[2]); ev.Reason != cmid.RejectReset {
+		if ev := sides.Next[*cmid.Rejected](w.A, clients[2]); ev.Reason != cmid.RejectReset {
 			t.Errorf("reason %d", ev.Reason)
 		}
 	})
 	t.Run("destroying the listener rejects what is unread", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
 		l, clients := fill(w, tcp)
-		w.must(l.Destroy())
+		w.Must(l.Destroy())
 		for range 3 { // the third was dropped, and finds nobody when it is repeated
-			next[*cmid.Rejected](w.a, nil)
+			sides.Next[*cmid.Rejected](w.A, nil)
 		}
-		w.wantState("all", clients[2], states.Failed)
+		w.WantState("all", clients[2], states.Failed)
 	})
 }
 
 func TestSilence(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
-		w.listener(tcp, any4(0))
-		id := w.resolved(tcp, w.target())
-		w.queues(id, 0)
-		f.Silence(w.rig.Address.String())
-		w.must(id.Connect(nil, nil))
-		if w.iwarp {
-			w.wantErr("connect", next[*cmid.CommandFailed](w.a, id), unix.ETIMEDOUT)
-			w.wantState("it may be tried again", id, states.RouteResolved)
+	both(t, func(w *sides.World, f *Fabric) {
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
+		w.Queues(id, 0)
+		f.Silence(w.Address.String())
+		w.Must(id.Connect(nil, nil))
+		if w.IWARP {
+			w.WantErr("connect", sides.Next[*cmid.CommandFailed](w.A, id), unix.ETIMEDOUT)
+			w.WantState("it may be tried again", id, states.RouteResolved)
 		} else {
-			w.wantErr("connect", next[*cmid.Unreachable](w.a, id), unix.ETIMEDOUT)
+			w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, id), unix.ETIMEDOUT)
 		}
-		next := w.a.create(tcp)
-		w.must(next.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		w.until("the address error", func() bool { return next.State() == states.Bound })
-		w.forget()
-		f.Unsilence(w.rig.Address.String())
-		w.reaches(w.target())
+		next := w.A.Create(tcp)
+		w.Must(next.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		w.Until("the address error", func() bool { return next.State() == states.Bound })
+		w.Forget()
+		f.Unsilence(w.Address.String())
+		w.Reaches(w.Target())
 	})
 }
 
 // TestSilenceWhileConnected: InfiniBand's queue pair notices; TCP waits.
 func TestSilenceWhileConnected(t *testing.T) {
 	w, f := twinWorld(t, Config{})
-	c := w.connected(1)
-	f.Silence(w.rig.Address.String())
-	w.must(c.aq.postSend(1, "into the void"))
-	w.must(c.aq.postSend(2, "and another"))
-	w.until("the error", func() bool { return len(c.aq.of(verbs.Send)) == 2 })
-	if wc := c.aq.of(verbs.Send); wc[0].Status != verbs.StatusRetryExc || wc[1].Status != verbs.StatusFlushed {
+	c := w.Connected(1)
+	f.Silence(w.Address.String())
+	w.Must(c.AQ.PostSend(1, "into the void"))
+	w.Must(c.AQ.PostSend(2, "and another"))
+	w.Until("the error", func() bool { return len(c.AQ.Of(verbs.Send)) == 2 })
+	if wc := c.AQ.Of(verbs.Send); wc[0].Status != verbs.StatusRetryExc || wc[1].Status != verbs.StatusFlushed {
 		t.Errorf("%+v", wc)
 	}
-	w.must(c.active.Disconnect())
-	w.wantErr("the disconnect", next[*cmid.Disconnected](w.a, c.active).Err, unix.ETIMEDOUT)
+	w.Must(c.Active.Disconnect())
+	w.WantErr("the disconnect", sides.Next[*cmid.Disconnected](w.A, c.Active).Err, unix.ETIMEDOUT)
 }
 
 func TestReceiverNotReady(t *testing.T) {
 	w, _ := twinWorld(t, Config{})
-	w.listener(tcp, any4(0))
-	id := w.resolved(tcp, w.target())
-	aq := w.queues(id, 0)
-	w.must(id.Connect(nil, nil))
-	child, _ := w.b.request()
-	bq := w.queues(child, 0)
-	w.must(child.Accept(nil, &cmid.ConnParam{RNRRetryCount: 2}))
-	next[*cmid.Established](w.a, id)
-	next[*cmid.Established](w.b, child)
-	begin := w.a.l.Now()
-	w.must(aq.postSend(1, "nobody is ready"))
-	w.until("the error", func() bool { return len(aq.done) == 1 })
-	if d := w.a.l.Now().Sub(begin); aq.done[0].Status != verbs.StatusRNRRetryExc || d < 2*rnrTimer {
-		t.Errorf("%+v after %v", aq.done[0], d)
+	w.Listener(tcp, sides.Any4(0))
+	id := w.Resolved(tcp, w.Target())
+	aq := w.Queues(id, 0)
+	w.Must(id.Connect(nil, nil))
+	child, _ := w.B.Request()
+	bq := w.Queues(child, 0)
+	w.Must(child.Accept(nil, &cmid.ConnParam{RNRRetryCount: 2}))
+	sides.Next[*cmid.Established](w.A, id)
+	sides.Next[*cmid.Established](w.B, child)
+	begin := w.A.Loop.Now()
+	w.Must(aq.PostSend(1, "nobody is ready"))
+	w.Until("the error", func() bool { return len(aq.Done) == 1 })
+	if d := w.A.Loop.Now().Sub(begin); aq.Done[0].Status != verbs.StatusRNRRetryExc || d < 2*rnrTimer {
+		t.Errorf("%+v after %v", aq.Done[0], d)
 	}
-	if len(bq.done) != 0 {
-		t.Errorf("the receiver was told %+v", bq.done)
+	if len(bq.Done) != 0 {
+		t.Errorf("the receiver was told %+v", bq.Done)
 	}
 }
 
 func TestDelay(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
-		c := w.connected(2)
+	both(t, func(w *sides.World, f *Fabric) {
+		c := w.Connected(2)
 		f.Delay(time.Second)
-		begin := w.a.l.Now()
-		w.must(c.aq.postSend(1, "slow"))
+		begin := w.A.Loop.Now()
+		w.Must(c.AQ.PostSend(1, "slow"))
 		f.Delay(0)
-		w.must(c.aq.postSend(2, "fast, and yet behind it"))
-		w.until("both", func() bool { return len(c.bq.of(verbs.Recv)) == 2 })
-		if d := w.a.l.Now().Sub(begin); d < time.Second || string(c.bq.slot(0)[:4]) != "slow" {
-			t.Errorf("after %v, first %q", d, c.bq.slot(0)[:4])
+		w.Must(c.AQ.PostSend(2, "fast, and yet behind it"))
+		w.Until("both", func() bool { return len(c.BQ.Of(verbs.Recv)) == 2 })
+		if d := w.A.Loop.Now().Sub(begin); d < time.Second || string(c.BQ.Slot(0)[:4]) != "slow" {
+			t.Errorf("after %v, first %q", d, c.BQ.Slot(0)[:4])
 		}
-		f.LatencyFor(w.rig.Address.String(), 3*time.Second)
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), 2*time.Second))
-		w.wantErr("slower than the timeout", next[*cmid.AddrError](w.a, id), unix.ETIMEDOUT)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), 4*time.Second))
-		next[*cmid.AddrResolved](w.a, id)
-		w.must(id.ResolveRoute(2 * time.Second))
-		w.wantErr("slower than the timeout", next[*cmid.RouteError](w.a, id), unix.ETIMEDOUT)
-		w.wantState("it may be tried again", id, states.AddrResolved)
+		f.LatencyFor(w.Address.String(), 3*time.Second)
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), 2*time.Second))
+		w.WantErr("slower than the timeout", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), 4*time.Second))
+		sides.Next[*cmid.AddrResolved](w.A, id)
+		w.Must(id.ResolveRoute(2 * time.Second))
+		w.WantErr("slower than the timeout", sides.Next[*cmid.RouteError](w.A, id), unix.ETIMEDOUT)
+		w.WantState("it may be tried again", id, states.AddrResolved)
 	})
 }
 
@@ -220,32 +220,32 @@ func TestDelay(t *testing.T) {
 func trace(t *testing.T, cfg Config, reorder bool) (order []string) {
 	w, f := twinWorld(t, cfg)
 	f.Reorder(reorder)
-	l := w.listener(tcp, any4(0))
-	id := w.resolved(tcp, w.target())
-	aq := w.queues(id, 0)
-	w.must(id.Connect(nil, nil))
-	child, _ := w.b.request()
-	bq := w.queues(child, 3)
+	l := w.Listener(tcp, sides.Any4(0))
+	id := w.Resolved(tcp, w.Target())
+	aq := w.Queues(id, 0)
+	w.Must(id.Connect(nil, nil))
+	child, _ := w.B.Request()
+	bq := w.Queues(child, 3)
 	n := 0
-	bq.then = func() {
-		for ; n < len(bq.done); n++ {
-			order = append(order, fmt.Sprintf("%v %d", bq.done[n].Status, bq.done[n].ID))
+	bq.Then = func() {
+		for ; n < len(bq.Done); n++ {
+			order = append(order, fmt.Sprintf("%v %d", bq.Done[n].Status, bq.Done[n].ID))
 		}
 	}
-	w.b.then = func(h heard) { order = append(order, h.ev.Kind().String()) }
-	w.a.then = func(h heard) {
-		if h.ev.Kind() == states.KindEstablished {
-			w.must(aq.postSend(1, "a"))
-			w.must(aq.postSend(2, "b"))
-			w.must(id.Disconnect())
+	w.B.Then = func(h sides.Heard) { order = append(order, h.Event.Kind().String()) }
+	w.A.Then = func(h sides.Heard) {
+		if h.Event.Kind() == states.KindEstablished {
+			w.Must(aq.PostSend(1, "a"))
+			w.Must(aq.PostSend(2, "b"))
+			w.Must(id.Disconnect())
 		}
 	}
-	w.must(child.Accept(nil, nil))
-	next[*cmid.Established](w.a, id)
-	w.until("the end", func() bool {
+	w.Must(child.Accept(nil, nil))
+	sides.Next[*cmid.Established](w.A, id)
+	w.Until("the end", func() bool {
 		return slices.Contains(order, "Disconnected") && n >= 2
 	})
-	w.must(l.Destroy())
+	w.Must(l.Destroy())
 	return append(order, fmt.Sprint(id.SrcPort()))
 }
 
@@ -284,54 +284,54 @@ func TestSeedDecides(t *testing.T) {
 }
 
 func TestDisconnectByTheNetwork(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
-		c := w.connected(1)
-		f.Disconnect(c.active.Handle())
-		for _, ev := range []*cmid.Disconnected{next[*cmid.Disconnected](w.a, c.active), next[*cmid.Disconnected](w.b, c.passive)} {
-			if w.iwarp && !errors.Is(ev.Err, unix.ECONNRESET) {
+	both(t, func(w *sides.World, f *Fabric) {
+		c := w.Connected(1)
+		f.Disconnect(c.Active.Handle())
+		for _, ev := range []*cmid.Disconnected{sides.Next[*cmid.Disconnected](w.A, c.Active), sides.Next[*cmid.Disconnected](w.B, c.Passive)} {
+			if w.IWARP && !errors.Is(ev.Err, unix.ECONNRESET) {
 				t.Errorf("%v, want ECONNRESET", ev.Err)
 			}
 		}
-		if w.iwarp {
+		if w.IWARP {
 			return
 		}
-		w.must(c.active.Disconnect())
-		w.must(c.passive.Disconnect())
-		w.wantState("both have answered", c.active, states.Timewait)
+		w.Must(c.Active.Disconnect())
+		w.Must(c.Passive.Disconnect())
+		w.WantState("both have answered", c.Active, states.Timewait)
 	})
 }
 
 func TestRunOut(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
-		w.listener(tcp, any4(0))
-		id := w.resolved(tcp, w.target())
+	both(t, func(w *sides.World, f *Fabric) {
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
 		f.RunOut(unix.EMFILE)
-		_, err := w.a.ch.CreateID(tcp)
-		w.wantErr("create_id", err, unix.EMFILE)
+		_, err := w.A.Ch.CreateID(tcp)
+		w.WantErr("create_id", err, unix.EMFILE)
 		dev := id.Device()
 		cq, err := dev.CreateCQ(4, nil)
-		w.must(err)
+		w.Must(err)
 		attr := verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq}
 		_, err = id.CreateQP(attr)
-		w.wantErr("create_qp", err, unix.EMFILE)
+		w.WantErr("create_qp", err, unix.EMFILE)
 		f.RunOut(0)
 		_, err = id.CreateQP(attr)
-		w.must(err)
-		w.a.create(tcp)
+		w.Must(err)
+		w.A.Create(tcp)
 	})
 }
 
 // TestDeviceComesBack: a wildcard listener hears devices that come after it.
 func TestDeviceComesBack(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
-		l := w.listener(tcp, any4(0))
+	both(t, func(w *sides.World, f *Fabric) {
+		l := w.Listener(tcp, sides.Any4(0))
 		f.RemoveDevice("mem1")
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		w.wantErr("while it is gone", next[*cmid.AddrError](w.a, id), unix.ETIMEDOUT)
-		f.Host("b").AddDevice("mem1", w.rig.Address.String())
-		w.reaches(w.target())
-		w.wantState("all the time", l, states.Listening)
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		w.WantErr("while it is gone", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
+		f.Host("b").AddDevice("mem1", w.Address.String())
+		w.Reaches(w.Target())
+		w.WantState("all the time", l, states.Listening)
 	})
 }
 
@@ -340,25 +340,25 @@ func TestDeviceComesBack(t *testing.T) {
 func TestOverrun(t *testing.T) {
 	for _, flavor := range []states.Flavor{states.IWARP, 0} {
 		w, _ := twinWorld(t, Config{Flavor: flavor, Reserved: true})
-		c := w.connected(3)
-		dev := c.active.Device()
-		w.must(c.aq.qp.Destroy())
+		c := w.Connected(3)
+		dev := c.Active.Device()
+		w.Must(c.AQ.QP.Destroy())
 		cq, err := dev.CreateCQ(1, nil)
-		w.must(err)
-		qp, err := c.active.CreateQP(verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
-		w.must(err)
+		w.Must(err)
+		qp, err := c.Active.CreateQP(verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4})
+		w.Must(err)
 		for range 2 {
-			w.must(qp.PostSend(&verbs.SendWR{Flags: verbs.Signaled, Inline: []byte("x")}))
+			w.Must(qp.PostSend(&verbs.SendWR{Flags: verbs.Signaled, Inline: []byte("x")}))
 		}
-		w.settle()
-		w.wantErr("after the overrun", qp.PostSend(&verbs.SendWR{}), unix.EINVAL)
+		w.Settle()
+		w.WantErr("after the overrun", qp.PostSend(&verbs.SendWR{}), unix.EINVAL)
 	}
 }
 
 func TestMalformedRequests(t *testing.T) {
 	w, _ := twinWorld(t, Config{})
-	c := w.connected(0)
-	mr := c.aq.mr
+	c := w.Connected(0)
+	mr := c.AQ.MR
 	for why, wr := range map[string]*verbs.SendWR{
 		"beyond the memory":   {SGL: []verbs.SGE{{MR: mr, Offset: 1 << 31, Length: 1 << 31}}},
 		"too many elements":   {SGL: []verbs.SGE{{MR: mr}, {MR: mr}}},
@@ -366,41 +366,41 @@ func TestMalformedRequests(t *testing.T) {
 		"bytes of no memory":  {SGL: []verbs.SGE{{Length: 1}}},
 		"one byte beyond end": {SGL: []verbs.SGE{{MR: mr, Offset: uint32(len(mr.Bytes)), Length: 1}}},
 	} {
-		w.wantErr(why, c.aq.qp.PostSend(wr), unix.EINVAL)
+		w.WantErr(why, c.AQ.QP.PostSend(wr), unix.EINVAL)
 	}
-	w.wantErr("an opcode of completions", c.aq.qp.PostSend(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
-	dev := c.active.Device()
-	w.must(dev.Free(mr))
-	w.wantErr("freed memory", c.aq.postRecv(0, 1), unix.EINVAL)
+	w.WantErr("an opcode of completions", c.AQ.QP.PostSend(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
+	dev := c.Active.Device()
+	w.Must(dev.Free(mr))
+	w.WantErr("freed memory", c.AQ.PostRecv(0, 1), unix.EINVAL)
 	_, err := dev.Alloc(0, 0)
-	w.wantErr("no bytes", err, unix.EINVAL)
+	w.WantErr("no bytes", err, unix.EINVAL)
 	_, err = dev.CreateCQ(0, nil)
-	w.wantErr("no entries", err, unix.EINVAL)
+	w.WantErr("no entries", err, unix.EINVAL)
 	_, err = dev.CreateSRQ(verbs.SRQInitAttr{})
-	w.wantErr("no receives", err, unix.EINVAL)
-	foreign, err := w.b.ch.Devices()[0].CreateCQ(1, nil)
-	w.must(err)
-	id := w.resolved(tcp, w.target())
+	w.WantErr("no receives", err, unix.EINVAL)
+	foreign, err := w.B.Ch.Devices()[0].CreateCQ(1, nil)
+	w.Must(err)
+	id := w.Resolved(tcp, w.Target())
 	_, err = id.CreateQP(verbs.QPInitAttr{SendCQ: foreign, RecvCQ: foreign})
-	w.wantErr("another loop's queue", err, unix.EINVAL)
+	w.WantErr("another loop's queue", err, unix.EINVAL)
 }
 
 // TestNoAllocations: a message in steady state allocates nothing, on either side.
 func TestNoAllocations(t *testing.T) {
-	both(t, func(w *world, _ *Fabric) {
-		c := w.connected(1)
-		recv := verbs.RecvWR{SGE: verbs.SGE{MR: c.bq.mr, Length: slotSize}}
-		send := &verbs.SendWR{Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: c.aq.mr, Length: 100}}}
+	both(t, func(w *sides.World, _ *Fabric) {
+		c := w.Connected(1)
+		recv := verbs.RecvWR{SGE: verbs.SGE{MR: c.BQ.MR, Length: sides.SlotSize}}
+		send := &verbs.SendWR{Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: c.AQ.MR, Length: 100}}}
 		n := testing.AllocsPerRun(100, func() {
-			if c.aq.qp.PostSend(send) != nil {
+			if c.AQ.QP.PostSend(send) != nil {
 				t.Fatal("post_send")
 			}
 			for range 3 {
-				_ = w.a.l.Turn()
-				_ = w.b.l.Turn()
+				_ = w.A.Loop.Turn()
+				_ = w.B.Loop.Turn()
 			}
-			c.aq.done, c.bq.done = c.aq.done[:0], c.bq.done[:0]
-			if c.bq.qp.PostRecv(recv) != nil {
+			c.AQ.Done, c.BQ.Done = c.AQ.Done[:0], c.BQ.Done[:0]
+			if c.BQ.QP.PostRecv(recv) != nil {
 				t.Fatal("post_recv: the message did not arrive")
 			}
 		})
@@ -433,17 +433,17 @@ func TestAddDeviceTwice(t *testing.T) {
 func TestListenerGoesWithItsRequests(t *testing.T) {
 	for seed := range uint64(20) {
 		w, f := twinWorld(t, Config{Seed: seed})
-		l := w.listener(tcp, any4(0))
-		one, two := w.resolved(tcp, w.target()), w.resolved(tcp, w.target())
-		w.b.then = func(heard) {
-			w.b.then = nil
-			w.must(l.Destroy())
+		l := w.Listener(tcp, sides.Any4(0))
+		one, two := w.Resolved(tcp, w.Target()), w.Resolved(tcp, w.Target())
+		w.B.Then = func(sides.Heard) {
+			w.B.Then = nil
+			w.Must(l.Destroy())
 		}
 		f.Reorder(true)
-		w.must(one.Connect(nil, nil))
-		w.must(two.Connect(nil, nil))
-		w.b.request()
-		w.wantRejected(two, cmid.RejectConsumerDefined)
-		w.wantState("told in time", one, states.Connecting)
+		w.Must(one.Connect(nil, nil))
+		w.Must(two.Connect(nil, nil))
+		w.B.Request()
+		w.WantRejected(two, cmid.RejectConsumerDefined)
+		w.WantState("told in time", one, states.Connecting)
 	}
 }

@@ -9,30 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // TestDepth: no more Reads are on their way than both sides have agreed, which time shows.
 func TestDepth(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
+	both(t, func(w *sides.World, f *Fabric) {
 		depths := func(serve, ask uint8) *cmid.ConnParam {
 			return &cmid.ConnParam{ResponderResources: serve, InitiatorDepth: ask, RetryCount: 7, RNRRetryCount: 7}
 		}
-		c := w.connectedWith(setup{connect: depths(4, 3), accept: depths(2, 9)})
-		a, b := w.memory(c.aq, 64, remoteAll, 1), w.memory(c.bq, 64, remoteAll, 2)
+		c := w.ConnectedWith(sides.Setup{Connect: depths(4, 3), Accept: depths(2, 9)})
+		a, b := w.Memory(c.AQ, 64, sides.RemoteAll, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 		f.Delay(time.Second)
 		for _, x := range []struct {
-			q     *rings
+			q     *sides.Queues
 			far   *verbs.MR
 			trips time.Duration
-		}{{c.aq, b, 3}, {c.bq, a, 2}} { // of six Reads: two at once, for the peer serves two; then four, for it serves four
-			begin := w.a.l.Now()
+		}{{c.AQ, b, 3}, {c.BQ, a, 2}} { // of six Reads: two at once, for the peer serves two; then four, for it serves four
+			begin := w.A.Loop.Now()
 			for i := range 6 {
-				w.must(x.q.read(i, verbs.Signaled, part(x.q.mr, i, 1), x.far, i))
+				w.Must(x.q.Read(i, verbs.Signaled, sides.Part(x.q.MR, i, 1), x.far, i))
 			}
-			w.until("all", func() bool { return succeeded(x.q.of(verbs.Send)) == 6 })
-			if d := w.a.l.Now().Sub(begin); d != x.trips*2*time.Second {
+			w.Until("all", func() bool { return sides.Succeeded(x.q.Of(verbs.Send)) == 6 })
+			if d := w.A.Loop.Now().Sub(begin); d != x.trips*2*time.Second {
 				t.Errorf("six Reads took %v, want %d round trips", d, x.trips)
 			}
 		}
@@ -42,20 +43,20 @@ func TestDepth(t *testing.T) {
 // TestReadIsLost: an answer to what was posted behind a Read does not complete it. InfiniBand gives up; iWARP waits.
 func TestReadIsLost(t *testing.T) {
 	for _, kind := range []Message{MsgRead, MsgReadResponse} {
-		both(t, func(w *world, f *Fabric) {
-			c := w.connected(2)
-			far := w.memory(c.bq, 64, remoteAll, 2)
-			w.must(c.aq.postSend(1, "before"))
-			w.until("the Send before it", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
+		both(t, func(w *sides.World, f *Fabric) {
+			c := w.Connected(2)
+			far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+			w.Must(c.AQ.PostSend(1, "before"))
+			w.Until("the Send before it", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
 			f.Drop(kind, 1)
-			w.must(c.aq.read(2, verbs.Signaled, part(c.aq.mr, 0, 1), far, 0))
-			w.must(c.aq.postSend(3, "behind"))
-			w.within(2*retryTimeout, 0, func() bool { return len(c.aq.of(verbs.Send)) == 3 })
-			if n := len(c.bq.of(verbs.Recv)); kind == MsgRead && n != 1 {
+			w.Must(c.AQ.Read(2, verbs.Signaled, sides.Part(c.AQ.MR, 0, 1), far, 0))
+			w.Must(c.AQ.PostSend(3, "behind"))
+			w.Within(2*retryTimeout, 0, func() bool { return len(c.AQ.Of(verbs.Send)) == 3 })
+			if n := len(c.BQ.Of(verbs.Recv)); kind == MsgRead && n != 1 {
 				t.Errorf("%d Sends received: what is behind a lost message cannot be taken for it", n)
 			}
-			got := c.aq.of(verbs.Send)[1:]
-			if w.iwarp {
+			got := c.AQ.Of(verbs.Send)[1:]
+			if w.IWARP {
 				if len(got) > 0 {
 					t.Errorf("completed as %+v: the Read was never answered", got)
 				}
@@ -71,37 +72,37 @@ func TestReadIsLost(t *testing.T) {
 // TestFreedMeanwhile: memory that was freed although a work request names it ends the connection, and is not touched.
 func TestFreedMeanwhile(t *testing.T) {
 	t.Run("of a Read", func(t *testing.T) {
-		both(t, func(w *world, f *Fabric) {
-			c := w.connected(0)
-			near, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 64, remoteAll, 2)
-			w.must(c.aq.read(1, 0, part(near, 0, 64), far, 0))
-			w.must(c.active.Device().Free(near))
-			w.until("the failure", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
-			if wc := c.aq.done[0]; wc.Status != verbs.StatusLocProt {
+		both(t, func(w *sides.World, f *Fabric) {
+			c := w.Connected(0)
+			near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+			w.Must(c.AQ.Read(1, 0, sides.Part(near, 0, 64), far, 0))
+			w.Must(c.Active.Device().Free(near))
+			w.Until("the failure", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
+			if wc := c.AQ.Done[0]; wc.Status != verbs.StatusLocProt {
 				t.Errorf("completed as %+v", wc)
 			}
-			if w.iwarp {
-				next[*cmid.Disconnected](w.a, c.active)
-				next[*cmid.Disconnected](w.b, c.passive)
+			if w.IWARP {
+				sides.Next[*cmid.Disconnected](w.A, c.Active)
+				sides.Next[*cmid.Disconnected](w.B, c.Passive)
 			}
 		})
 	})
 	t.Run("of a receive", func(t *testing.T) {
-		both(t, func(w *world, f *Fabric) {
-			c := w.connected(1)
-			w.must(c.passive.Device().Free(c.bq.mr))
-			w.must(c.aq.postSend(1, "x"))
-			w.until("the failure", func() bool { return len(c.bq.of(verbs.Recv)) == 1 })
-			if wc := c.bq.done[0]; wc.Status != verbs.StatusLocProt {
+		both(t, func(w *sides.World, f *Fabric) {
+			c := w.Connected(1)
+			w.Must(c.Passive.Device().Free(c.BQ.MR))
+			w.Must(c.AQ.PostSend(1, "x"))
+			w.Until("the failure", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+			if wc := c.BQ.Done[0]; wc.Status != verbs.StatusLocProt {
 				t.Errorf("completed as %+v", wc)
 			}
-			if w.iwarp {
-				next[*cmid.Disconnected](w.a, c.active)
-				next[*cmid.Disconnected](w.b, c.passive)
+			if w.IWARP {
+				sides.Next[*cmid.Disconnected](w.A, c.Active)
+				sides.Next[*cmid.Disconnected](w.B, c.Passive)
 				return
 			}
-			w.until("the sender's", func() bool { return len(c.aq.of(verbs.Send)) == 1 })
-			if wc := c.aq.done[0]; wc.Status != verbs.StatusRemOp {
+			w.Until("the sender's", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
+			if wc := c.AQ.Done[0]; wc.Status != verbs.StatusRemOp {
 				t.Errorf("the sender was told %+v", wc)
 			}
 		})
@@ -111,21 +112,21 @@ func TestFreedMeanwhile(t *testing.T) {
 // TestWritesWaitBehindASend: on InfiniBand nothing overtakes a Send that waits for its receive, and waiting is not failing.
 func TestWritesWaitBehindASend(t *testing.T) {
 	w, _ := twinWorld(t, Config{})
-	c := w.connected(0)
-	near, far := w.memory(c.aq, 64, 0, 1), w.memory(c.bq, 64, remoteAll, 2)
+	c := w.Connected(0)
+	near, far := w.Memory(c.AQ, 64, 0, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 	before := far.Bytes[0]
-	w.must(c.aq.postSend(1, "one"))
-	w.must(c.aq.postSend(2, "two"))
-	w.must(c.aq.write(3, verbs.Signaled, part(near, 0, 1), far, 0))
-	w.settle()
-	w.must(c.bq.postRecv(0, slotSize))
-	w.within(2*retryTimeout, 0, func() bool { return len(c.aq.done) > 1 })
-	if far.Bytes[0] != before || len(c.aq.done) != 1 {
-		t.Errorf("byte %#x after completions %+v: the second Send waits, and the Write behind it", far.Bytes[0], c.aq.done)
+	w.Must(c.AQ.PostSend(1, "one"))
+	w.Must(c.AQ.PostSend(2, "two"))
+	w.Must(c.AQ.Write(3, verbs.Signaled, sides.Part(near, 0, 1), far, 0))
+	w.Settle()
+	w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+	w.Within(2*retryTimeout, 0, func() bool { return len(c.AQ.Done) > 1 })
+	if far.Bytes[0] != before || len(c.AQ.Done) != 1 {
+		t.Errorf("byte %#x after completions %+v: the second Send waits, and the Write behind it", far.Bytes[0], c.AQ.Done)
 	}
-	w.must(c.bq.postRecv(1, slotSize))
-	w.until("all", func() bool { return succeeded(c.aq.done) == 3 })
-	w.same("then the Write", far.Bytes[:1], near.Bytes[:1])
+	w.Must(c.BQ.PostRecv(1, sides.SlotSize))
+	w.Until("all", func() bool { return sides.Succeeded(c.AQ.Done) == 3 })
+	w.Same("then the Write", far.Bytes[:1], near.Bytes[:1])
 }
 
 // TestMemoryAcrossLoops: each side's memory and keys are its own loop's, also when both do what they like at once.
@@ -135,8 +136,8 @@ func TestMemoryAcrossLoops(t *testing.T) {
 		defer p.close()
 		const rounds = 200
 		var far [2]*verbs.MR
-		p.a.must(func() (err error) { far[1], err = p.active.Device().Alloc(64, remoteAll); return err })
-		p.b.must(func() (err error) { far[0], err = p.passive.Device().Alloc(64, remoteAll); return err })
+		p.a.must(func() (err error) { far[1], err = p.active.Device().Alloc(64, sides.RemoteAll); return err })
+		p.b.must(func() (err error) { far[0], err = p.passive.Device().Alloc(64, sides.RemoteAll); return err })
 		key := [2]verbs.SendWR{{RemoteAddr: far[0].Addr, RKey: far[0].RKey}, {RemoteAddr: far[1].Addr, RKey: far[1].RKey}}
 		for i := range rounds {
 			for n, x := range []struct {
@@ -148,7 +149,7 @@ func TestMemoryAcrossLoops(t *testing.T) {
 				if err := x.s.l.Post(func() {
 					write, read := key[n], key[n]
 					write.Op, write.Inline = verbs.Write, []byte{byte(i)}
-					read.Op, read.SGL = verbs.Read, []verbs.SGE{part(x.q.mr, 4096+i, 1)}
+					read.Op, read.SGL = verbs.Read, []verbs.SGE{sides.Part(x.q.mr, 4096+i, 1)}
 					for range 5 {
 						for range 20 { // meanwhile the peer's requests come
 							mr, err := x.id.Device().Alloc(64, 0)
@@ -180,17 +181,17 @@ func TestMemoryAcrossLoops(t *testing.T) {
 // TestKeysDiffer: what belongs to one side means nothing to the other, so that a test that takes the wrong one fails.
 func TestKeysDiffer(t *testing.T) {
 	w, _ := twinWorld(t, Config{Flavor: states.IWARP})
-	c := w.connected(0)
+	c := w.Connected(0)
 	seen := map[uint32]bool{}
 	for range 100 {
-		for _, q := range []*rings{c.aq, c.bq} {
-			mr := w.memory(q, 1, remoteAll, 0)
+		for _, q := range []*sides.Queues{c.AQ, c.BQ} {
+			mr := w.Memory(q, 1, sides.RemoteAll, 0)
 			if seen[mr.RKey-1] || seen[mr.RKey] || seen[mr.RKey+1] || mr.RKey == 0 {
 				t.Fatalf("key %#x: it, or its neighbour, is another region's", mr.RKey)
 			}
 			seen[mr.RKey] = true
 		}
 	}
-	_, err := c.active.Device().Alloc(1, 1<<7)
-	w.wantErr("a right that there is not", err, unix.EINVAL)
+	_, err := c.Active.Device().Alloc(1, 1<<7)
+	w.WantErr("a right that there is not", err, unix.EINVAL)
 }

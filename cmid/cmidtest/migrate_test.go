@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -76,7 +77,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 
 	l, err := far.CreateID(tcp)
 	must(err)
-	must(l.BindAddr(any4(7471)))
+	must(l.BindAddr(sides.Any4(7471)))
 	must(l.Listen(0))
 	f.Delay(20 * time.Millisecond)
 	must(id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("10.0.0.7:7471"), 0))
@@ -116,18 +117,18 @@ func TestMigrateBetweenLoops(t *testing.T) {
 
 // TestMigrateKeepsQueues: a queue pair stays with the loop and the device that made it.
 func TestMigrateKeepsQueues(t *testing.T) {
-	both(t, func(w *world, _ *Fabric) {
-		c := w.connected(1)
-		dev := c.active.Device()
-		w.migrate(w.a, c.active)
-		if c.active.Device() != dev {
+	both(t, func(w *sides.World, _ *Fabric) {
+		c := w.Connected(1)
+		dev := c.Active.Device()
+		w.Migrate(w.A, c.Active)
+		if c.Active.Device() != dev {
 			t.Error("the device is another one, whose memory the queue pair cannot use")
 		}
-		w.must(c.aq.qp.Destroy())
-		if c.active.Device() == dev {
+		w.Must(c.AQ.QP.Destroy())
+		if c.Active.Device() == dev {
 			t.Error("without its queue pair it has the new loop's device")
 		}
-		if _, err := c.active.CreateQP(verbs.QPInitAttr{SendCQ: c.aq.cq, RecvCQ: c.aq.cq}); err == nil {
+		if _, err := c.Active.CreateQP(verbs.QPInitAttr{SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ}); err == nil {
 			t.Error("a queue pair was made on the old loop's completion queue")
 		}
 	})
@@ -135,10 +136,10 @@ func TestMigrateKeepsQueues(t *testing.T) {
 
 // TestMigrateToAnotherHost: rdma_migrate_id(3) stays within a machine.
 func TestMigrateToAnotherHost(t *testing.T) {
-	both(t, func(w *world, _ *Fabric) {
-		id := w.a.create(tcp)
-		w.wantErr("migrate", id.Migrate(w.b.ch), unix.EINVAL)
-		w.must(id.BindAddr(any4(0)))
+	both(t, func(w *sides.World, _ *Fabric) {
+		id := w.A.Create(tcp)
+		w.WantErr("migrate", id.Migrate(w.B.Ch), unix.EINVAL)
+		w.Must(id.BindAddr(sides.Any4(0)))
 	})
 }
 
@@ -146,31 +147,31 @@ func TestMigrateToAnotherHost(t *testing.T) {
 func TestRequestFindsItsMigratedChild(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	f.Drop(MsgMRA, 1)
-	c, _ := w.requested(0, nil, nil)
-	w.migrate(w.b, c.passive)
-	w.within(2*cmTimeout, 0, func() bool { return false }) // the request is repeated
-	if len(w.b.heard) > 0 {
-		t.Fatalf("the repeated request made another identifier: %v", w.b.told())
+	c, _ := w.Requested(0, nil, nil)
+	w.Migrate(w.B, c.Passive)
+	w.Within(2*cmTimeout, 0, func() bool { return false }) // the request is repeated
+	if len(w.B.Heard) > 0 {
+		t.Fatalf("the repeated request made another identifier: %v", w.B.Pending())
 	}
-	w.must(c.active.Destroy())
-	w.settle()
-	w.queues(c.passive, 0)
-	w.wantErr("accept, after the peer has given up", c.passive.Accept(nil, nil), unix.EINVAL)
+	w.Must(c.Active.Destroy())
+	w.Settle()
+	w.Queues(c.Passive, 0)
+	w.WantErr("accept, after the peer has given up", c.Passive.Accept(nil, nil), unix.EINVAL)
 }
 
 // TestMigrateWithEventsKeptBack: so do those that nobody was told of yet.
 func TestMigrateWithEventsKeptBack(t *testing.T) {
 	w, f := twinWorld(t, Config{})
-	id := w.a.create(tcp)
+	id := w.A.Create(tcp)
 	in := f.Host("a").instances[0]
 	for arg := range uint64(2) {
 		in.held = append(in.held, heldEvent{in.ids[id.Handle()], cmid.DriverEvent{Kind: states.KindUser, Arg: arg}})
 	}
-	w.must(id.WriteCMEvent(2))
-	w.migrate(w.a, id)
+	w.Must(id.WriteCMEvent(2))
+	w.Migrate(w.A, id)
 	for arg := range uint64(3) {
-		if ev, ch := nextFrom[*cmid.User](w.a, id); ev.Arg != arg || ch != w.a.extra {
-			t.Errorf("%v, told by the new channel: %v; want %d", ev, ch == w.a.extra, arg)
+		if ev, ch := sides.NextFrom[*cmid.User](w.A, id); ev.Arg != arg || ch != w.A.Extra {
+			t.Errorf("%v, told by the new channel: %v; want %d", ev, ch == w.A.Extra, arg)
 		}
 	}
 }
@@ -180,22 +181,22 @@ func TestMigrateFromInsideAnEvent(t *testing.T) {
 	keptBack := 0
 	for seed := range uint64(10) {
 		w, f := twinWorld(t, Config{Seed: seed})
-		id := w.a.create(tcp)
+		id := w.A.Create(tcp)
 		f.Reorder(true)
-		w.a.then = func(h heard) {
-			if h.ev.(*cmid.User).Arg != 1 {
+		w.A.Then = func(h sides.Heard) {
+			if h.Event.(*cmid.User).Arg != 1 {
 				return
 			}
 			for _, in := range f.Host("a").instances {
 				keptBack += len(in.held) + len(in.telling)
 			}
-			w.must(id.Migrate(w.a.other()))
+			w.Must(id.Migrate(w.A.Other()))
 		}
 		for i := range uint64(5) {
-			w.must(id.WriteCMEvent(i))
+			w.Must(id.WriteCMEvent(i))
 		}
 		for i := range uint64(5) {
-			if ev := next[*cmid.User](w.a, id); ev.Arg != i {
+			if ev := sides.Next[*cmid.User](w.A, id); ev.Arg != i {
 				t.Errorf("seed %d: %v, want %d", seed, ev, i)
 			}
 		}
@@ -207,30 +208,30 @@ func TestMigrateFromInsideAnEvent(t *testing.T) {
 
 // TestMigrateInTheMiddleOfABatch: what has come and is not looked at yet when an event's owner migrates follows.
 func TestMigrateInTheMiddleOfABatch(t *testing.T) {
-	both(t, func(w *world, _ *Fabric) {
-		c := w.connected(ringDepth)
-		w.a.then = func(h heard) {
-			if h.ev.Kind() == states.KindUser {
-				w.must(h.id.Migrate(w.a.other()))
+	both(t, func(w *sides.World, _ *Fabric) {
+		c := w.Connected(sides.Depth)
+		w.A.Then = func(h sides.Heard) {
+			if h.Event.Kind() == states.KindUser {
+				w.Must(h.ID.Migrate(w.A.Other()))
 			}
 		}
-		w.must(c.active.WriteCMEvent(1))
+		w.Must(c.Active.WriteCMEvent(1))
 		for i := range 3 {
-			w.must(c.bq.postSend(i, "behind it"))
+			w.Must(c.BQ.PostSend(i, "behind it"))
 		}
-		w.until("the messages", func() bool { return succeeded(c.aq.of(verbs.Recv)) == 3 })
+		w.Until("the messages", func() bool { return sides.Succeeded(c.AQ.Of(verbs.Recv)) == 3 })
 	})
 }
 
 // TestDeviceGoesBetweenTheHalves: a request whose device is removed while it is on no loop is as one whose device was removed before.
 func TestDeviceGoesBetweenTheHalves(t *testing.T) {
-	both(t, func(w *world, f *Fabric) {
-		c, _ := w.requested(0, nil, nil)
-		d := w.detach(c.passive)
+	both(t, func(w *sides.World, f *Fabric) {
+		c, _ := w.Requested(0, nil, nil)
+		d := w.Detach(c.Passive)
 		f.RemoveDevice("mem1")
-		w.settle()
-		w.must(w.b.other().Attach(d))
-		w.settle()
-		w.wantErr("accept", c.passive.Accept(nil, nil), unix.ENXIO)
+		w.Settle()
+		w.Must(w.B.Other().Attach(d))
+		w.Settle()
+		w.WantErr("accept", c.Passive.Accept(nil, nil), unix.ENXIO)
 	})
 }

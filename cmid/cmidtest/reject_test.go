@@ -6,21 +6,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 // A Reject that does not fit into a message was never sent: the request still waits, and is accepted.
 func TestAcceptAfterARejectThatFails(t *testing.T) {
-	both(t, func(w *world, _ *Fabric) {
-		c, _ := w.requested(0, nil, nil)
-		before := len(c.passive.History())
-		w.wantErr("reject", c.passive.Reject(make([]byte, c.passive.Limits().RejectData+1)), unix.EINVAL)
-		if s := c.passive.State(); s != states.ConnectRequested || len(c.passive.History()) != before {
-			w.Fatalf("the request is %v, with the history %v", s, c.passive.History())
+	both(t, func(w *sides.World, _ *Fabric) {
+		c, _ := w.Requested(0, nil, nil)
+		before := len(c.Passive.History())
+		w.WantErr("reject", c.Passive.Reject(make([]byte, c.Passive.Limits().RejectData+1)), unix.EINVAL)
+		if s := c.Passive.State(); s != states.ConnectRequested || len(c.Passive.History()) != before {
+			w.Fatalf("the request is %v, with the history %v", s, c.Passive.History())
 		}
-		c.bq = w.queues(c.passive, 0)
-		w.must(c.passive.Accept(nil, nil))
-		next[*cmid.Established](w.a, c.active)
-		next[*cmid.Established](w.b, c.passive)
+		c.BQ = w.Queues(c.Passive, 0)
+		w.Must(c.Passive.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, c.Active)
+		sides.Next[*cmid.Established](w.B, c.Passive)
 	})
 }

@@ -15,6 +15,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
+const (
+	tcp = cmid.PortSpaceTCP
+	udp = cmid.PortSpaceUDP
+)
+
 // side is a loop of its own, run by the test: a program on a host.
 type side struct {
 	t      *testing.T

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -12,77 +13,77 @@ import (
 func TestWaitingMessages(t *testing.T) {
 	t.Run("in order", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
-		c := w.connected(0)
-		w.must(c.aq.postSend(1, "one"))
-		w.settle()
-		w.must(c.aq.postSend(2, "two"))
-		w.must(c.bq.postRecv(0, slotSize))
-		w.must(c.bq.postRecv(1, slotSize))
-		w.until("both", func() bool { return len(c.bq.done) == 2 && len(c.aq.done) == 2 })
-		if string(c.bq.slot(0)[:3]) != "one" {
-			t.Errorf("first %q", c.bq.slot(0)[:3])
+		c := w.Connected(0)
+		w.Must(c.AQ.PostSend(1, "one"))
+		w.Settle()
+		w.Must(c.AQ.PostSend(2, "two"))
+		w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+		w.Must(c.BQ.PostRecv(1, sides.SlotSize))
+		w.Until("both", func() bool { return len(c.BQ.Done) == 2 && len(c.AQ.Done) == 2 })
+		if string(c.BQ.Slot(0)[:3]) != "one" {
+			t.Errorf("first %q", c.BQ.Slot(0)[:3])
 		}
 	})
 	t.Run("long", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
-		c := w.connected(0)
-		w.must(c.aq.postSend(1, "one"))
-		w.within(2*retryTimeout, 0, func() bool { return len(c.aq.done) > 0 })
-		w.must(c.bq.postRecv(0, slotSize))
-		w.until("it", func() bool { return succeeded(c.aq.done) == 1 })
+		c := w.Connected(0)
+		w.Must(c.AQ.PostSend(1, "one"))
+		w.Within(2*retryTimeout, 0, func() bool { return len(c.AQ.Done) > 0 })
+		w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+		w.Until("it", func() bool { return sides.Succeeded(c.AQ.Done) == 1 })
 	})
 	t.Run("for a shared receive", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})
-		c, _ := w.requested(0, nil, nil)
-		q := &rings{}
-		dev := c.passive.Device()
+		c, _ := w.Requested(0, nil, nil)
+		q := &sides.Queues{}
+		dev := c.Passive.Device()
 		var err error
-		q.mr, err = dev.Alloc(2*slotSize, verbs.LocalWrite)
-		w.must(err)
-		q.cq, err = dev.CreateCQ(8, q.poll)
-		w.must(err)
+		q.MR, err = dev.Alloc(2*sides.SlotSize, verbs.LocalWrite)
+		w.Must(err)
+		q.CQ, err = dev.CreateCQ(8, q.Poll)
+		w.Must(err)
 		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 2})
-		w.must(err)
-		_, err = c.passive.CreateQP(verbs.QPInitAttr{SendCQ: q.cq, RecvCQ: q.cq, SRQ: srq})
-		w.must(err)
-		w.must(c.passive.Accept(nil, nil))
-		next[*cmid.Established](w.a, c.active)
+		w.Must(err)
+		_, err = c.Passive.CreateQP(verbs.QPInitAttr{SendCQ: q.CQ, RecvCQ: q.CQ, SRQ: srq})
+		w.Must(err)
+		w.Must(c.Passive.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, c.Active)
 		for i := range 3 {
-			w.must(c.aq.postSend(i, "x"))
+			w.Must(c.AQ.PostSend(i, "x"))
 		}
 		for i := range 3 {
-			w.settle()
-			if len(q.done) != i {
-				t.Fatalf("%d messages in %d receives", len(q.done), i)
+			w.Settle()
+			if len(q.Done) != i {
+				t.Fatalf("%d messages in %d receives", len(q.Done), i)
 			}
-			w.must(srq.PostRecv(verbs.RecvWR{ID: 100, SGE: verbs.SGE{MR: q.mr, Length: slotSize}}))
+			w.Must(srq.PostRecv(verbs.RecvWR{ID: 100, SGE: verbs.SGE{MR: q.MR, Length: sides.SlotSize}}))
 		}
-		w.until("all", func() bool { return succeeded(q.done) == 3 })
-		w.forget()
+		w.Until("all", func() bool { return sides.Succeeded(q.Done) == 3 })
+		w.Forget()
 	})
 }
 
 // TestLatenciesDiffer: what comes from near does not wait for what comes from far.
 func TestLatenciesDiffer(t *testing.T) {
 	w, f := twinWorld(t, Config{})
-	c := w.connected(1)
+	c := w.Connected(1)
 	f.Delay(time.Second)
-	f.LatencyFor(w.rig.Local.String(), 3*time.Second)
-	begin := w.a.l.Now()
-	w.must(c.aq.postSend(1, "from far"))
-	near := w.b.create(tcp)
-	w.must(near.ResolveAddr(cmid.Addr{}, w.target(), 10*time.Second))
-	next[*cmid.AddrResolved](w.b, near)
+	f.LatencyFor(addrA, 3*time.Second)
+	begin := w.A.Loop.Now()
+	w.Must(c.AQ.PostSend(1, "from far"))
+	near := w.B.Create(tcp)
+	w.Must(near.ResolveAddr(cmid.Addr{}, w.Target(), 10*time.Second))
+	sides.Next[*cmid.AddrResolved](w.B, near)
 	f.Delay(time.Millisecond)
-	w.must(near.ResolveRoute(time.Second))
-	next[*cmid.RouteResolved](w.b, near)
-	w.must(near.Connect(nil, nil))
-	w.b.request()
-	if d := w.b.l.Now().Sub(begin); d > 2*time.Second {
+	w.Must(near.ResolveRoute(time.Second))
+	sides.Next[*cmid.RouteResolved](w.B, near)
+	w.Must(near.Connect(nil, nil))
+	w.B.Request()
+	if d := w.B.Loop.Now().Sub(begin); d > 2*time.Second {
 		t.Errorf("the near request came after %v", d)
 	}
-	w.until("the far message", func() bool { return len(c.bq.done) == 1 })
-	if d := w.b.l.Now().Sub(begin); d < 4*time.Second {
+	w.Until("the far message", func() bool { return len(c.BQ.Done) == 1 })
+	if d := w.B.Loop.Now().Sub(begin); d < 4*time.Second {
 		t.Errorf("the far message came after %v", d)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 )
 
@@ -65,38 +65,38 @@ func release(t *testing.T) string {
 }
 
 // rig is the machine's device. One that a test has removed is made again.
-func rig(t *testing.T) cmidtest.Rig {
+func rig(t *testing.T) conformance.Rig {
 	t.Helper()
 	kind, device, netdev := env(t, "RDMA_KIND"), env(t, "RDMA_DEVICE"), env(t, "RDMA_NETDEV")
 	d := driver()
-	differences := []cmidtest.Difference{
-		{What: cmidtest.NoUserEvent, Why: "the kernel has the command since 6.17"},
-		{What: cmidtest.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
+	differences := []conformance.Difference{
+		{What: conformance.NoUserEvent, Why: "the kernel has the command since 6.17"},
+		{What: conformance.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
 	}
 	switch kind {
 	case "rxe":
 		differences = append(differences,
-			cmidtest.Difference{What: cmidtest.TooLongIsRemOp, Why: "rxe finds out as it copies, and takes the receive for malformed"},
-			cmidtest.Difference{What: cmidtest.OneMoreNotification, Why: "a queue that is armed for every completion stays so until the next one"},
+			conformance.Difference{What: conformance.TooLongIsRemOp, Why: "rxe finds out as it copies, and takes the receive for malformed"},
+			conformance.Difference{What: conformance.OneMoreNotification, Why: "a queue that is armed for every completion stays so until the next one"},
 		)
 		if strings.HasPrefix(release(t), "6.1.") {
-			differences = append(differences, cmidtest.Difference{
-				What: cmidtest.TooLongEnds, Why: "rxe took the receive for malformed, which ends datagram queue pairs as well",
+			differences = append(differences, conformance.Difference{
+				What: conformance.TooLongEnds, Why: "rxe took the receive for malformed, which ends datagram queue pairs as well",
 			})
 		}
 	case "siw":
 		differences = append(differences,
-			cmidtest.Difference{What: cmidtest.SeparateFamilies, Why: "siw takes the stream and finds an IPv4 address where it looks for IPv6"},
-			cmidtest.Difference{What: cmidtest.SentBehindRefused, Why: "siw finds out when it answers the Read, and tells of a Send when TCP has it"},
-			cmidtest.Difference{What: cmidtest.AcceptServesAsked, Why: "siw raises what accept says to what the request says"},
-			cmidtest.Difference{What: cmidtest.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
-			cmidtest.Difference{What: cmidtest.CaughtWriteFails, Why: "the peer may answer before siw's thread has noted that it has sent"},
-			cmidtest.Difference{What: cmidtest.EndsWithoutReason, Why: "siw reads a Terminate and tells nobody what is in it"},
-			cmidtest.Difference{What: cmidtest.OverflowHarms, Why: "siw miscounts the references of such a listener: TestFaultBacklogOverflows"},
-			cmidtest.Difference{What: cmidtest.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
+			conformance.Difference{What: conformance.SeparateFamilies, Why: "siw takes the stream and finds an IPv4 address where it looks for IPv6"},
+			conformance.Difference{What: conformance.SentBehindRefused, Why: "siw finds out when it answers the Read, and tells of a Send when TCP has it"},
+			conformance.Difference{What: conformance.AcceptServesAsked, Why: "siw raises what accept says to what the request says"},
+			conformance.Difference{What: conformance.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
+			conformance.Difference{What: conformance.CaughtWriteFails, Why: "the peer may answer before siw's thread has noted that it has sent"},
+			conformance.Difference{What: conformance.EndsWithoutReason, Why: "siw reads a Terminate and tells nobody what is in it"},
+			conformance.Difference{What: conformance.OverflowHarms, Why: "siw miscounts the references of such a listener: TestFaultBacklogOverflows"},
+			conformance.Difference{What: conformance.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
 		)
 	}
-	return cmidtest.Rig{
+	return conformance.Rig{
 		Active: d, Passive: d,
 		Address: addr(t, "RDMA_ADDR"), Second: addr(t, "RDMA_ADDR2"), Local: addr(t, "RDMA_ADDR2"), Other: addr(t, "RDMA_OTHER_ADDR"),
 		NotLocal:    addr(t, "RDMA_SILENT_ADDR"),
@@ -119,4 +119,4 @@ func rig(t *testing.T) cmidtest.Rig {
 	}
 }
 
-func TestConformance(t *testing.T) { cmidtest.Run(t, rig) }
+func TestConformance(t *testing.T) { conformance.Run(t, rig) }

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"hash/crc32"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 
 const (
 	root        = "../.."
-	conformance = "cmid/cmidtest" // its subtests run under the tests of every package that imports it
+	conformance = "cmid/conformance" // its subtests run under the tests of every package that imports it
 )
 
 // manpage is a man page that docs/manpages.md covers sentence by sentence.
@@ -284,8 +285,12 @@ func resolve(ref string, code map[string]*pkg) (above []*mark, why string) {
 	if above, ok = find(p.subtests, m[3]); ok {
 		return above, ""
 	}
-	if suite := code[conformance]; p.suite && suite != nil {
-		if above, ok = find(suite.subtests, m[3]); ok {
+	if suite := code[conformance]; p.suite && suite != nil { // its scenarios, perhaps in a group of p's
+		all := maps.Clone(suite.subtests)
+		for name, marks := range p.subtests {
+			all[name] = append(slices.Clip(all[name]), marks...)
+		}
+		if above, ok = find(all, m[3]); ok {
 			return above, ""
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // packages are those whose exported names the documents use, by what they are called there.
 var packages = map[string]string{
 	"actor": "actor", "rdma": "actor", "actortest": "actor/actortest", "reconnect": "actor/reconnect",
-	"cmid": "cmid", "cmidtest": "cmid/cmidtest", "ucm": "cmid/ucm", "verbs": "verbs", "uverbs": "verbs/uverbs",
+	"cmid": "cmid", "cmidtest": "cmid/cmidtest", "conformance": "cmid/conformance", "ucm": "cmid/ucm", "verbs": "verbs", "uverbs": "verbs/uverbs",
 	"states": "states", "eventloop": "eventloop", "eventlooptest": "eventloop/eventlooptest",
 	"iwarp": "iwarp", "core": "iwarp/core", "rpc": "rpc", "rdmanet": "rdmanet",
 }

@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	"net/netip"
@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // Rig is a driver set up for Run, and what the suite has to know about where it runs.
@@ -106,58 +108,6 @@ type run struct {
 	left   int // groups and scenarios that were not run: go test -run chooses
 }
 
-// Run holds a driver against what Linux's rdma_cm does (above the state machine's guards) and what the manual pages promise. open is
-// called for each subtest, which has its own drivers and loops.
-func Run(t *testing.T, open func(t *testing.T) Rig) {
-	r := &run{open: open, used: make(map[What]bool)}
-	for _, group := range []struct {
-		name string
-		run  func(t *testing.T, r *run)
-	}{
-		{"oracle", oracle},
-		{"bind_addr", bindAddrScenarios.run},
-		{"resolve_addr", resolveAddrScenarios.run},
-		{"listen", listenScenarios.run},
-		{"connect", connectScenarios.run},
-		{"disconnect", disconnectScenarios.run},
-		{"destroy", destroyScenarios.run},
-		{"migration", migrationScenarios.run},
-		{"init_qp_attr", attrScenarios.run},
-		{"ece", eceScenarios.run},
-		{"set_ib_path", pathScenarios.run},
-		{"user events", userEventScenarios.run},
-		{"data", dataScenarios.run},
-		{"immediate data", immediateScenarios.run},
-		{"memory", memoryScenarios.run},
-		{"remote access", accessScenarios.run},
-		{"atomics", atomicScenarios.run},
-		{"domains", domainScenarios.run},
-		{"notification", notifyScenarios.run},
-		{"datagrams", datagramsScenarios.run},
-		{"datagram data", datagramDataScenarios.run},
-		{"multicast", multicastScenarios.run},
-		{"device", deviceRemoval},
-		{"channel", channel},
-	} {
-		r.left++
-		t.Run(group.name, func(t *testing.T) {
-			r.left--
-			group.run(t, r)
-		})
-	}
-	if r.left > 0 {
-		return
-	}
-	for _, d := range open(t).Differences {
-		if d.Why == "" {
-			t.Errorf("difference %q has no reason", d.What)
-		}
-		if !r.used[d.What] {
-			t.Errorf("difference %q does not show", d.What)
-		}
-	}
-}
-
 // scenarios are subtests by name; each has a world of its own.
 type scenarios map[string]func(w *world)
 
@@ -171,4 +121,34 @@ func (r *run) each(t *testing.T, s scenarios) {
 			fn(r.world(t))
 		})
 	}
+}
+
+// differs says that the driver is known to deviate here, and notes that it shows.
+func (w *world) differs(what What) bool {
+	for _, d := range w.rig.Differences {
+		if d.What == what {
+			w.r.used[what] = true
+			return true
+		}
+	}
+	return false
+}
+
+// world is a rig's two sides, for one scenario.
+type world struct {
+	*sides.World
+	r    *run
+	rig  Rig
+	mask verbs.QPAttrMask // that InitQPAttr gave
+}
+
+func (r *run) world(t *testing.T) *world {
+	t.Helper()
+	rig := r.open(t)
+	w := sides.New(t, sides.Config{
+		Active: rig.Active, Passive: rig.Passive, Clock: rig.Clock, Address: rig.Address,
+		Flavor: r.flavor, Patience: rig.Patience, Quiet: rig.Quiet,
+	})
+	r.flavor = w.Flavor
+	return &world{World: w, r: r, rig: rig}
 }

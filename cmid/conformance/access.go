@@ -1,9 +1,10 @@
-package cmidtest
+package conformance
 
 import (
 	"bytes"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -11,7 +12,7 @@ import (
 // access is what a requester asks of its peer's memory.
 type access struct {
 	w   *world
-	c   *link
+	c   *sides.Link
 	mr  *verbs.MR // the peer's, open to everything
 	wr  verbs.SendWR
 	got int // Sends that the peer has received already
@@ -29,8 +30,8 @@ var misuses = map[string]func(x *access){
 	"a key of nobody":             func(x *access) { x.wr.RKey ^= 0x5a5a5a00 },
 	"the neighbour of a key":      func(x *access) { x.wr.RKey++ },
 	"no key":                      func(x *access) { x.wr.RKey = 0 },
-	"the requester's own address": func(x *access) { x.wr.RemoteAddr, x.wr.RKey = x.c.aq.mr.Addr, x.c.aq.mr.RKey },
-	"freed memory":                func(x *access) { x.w.must(x.c.passive.Device().Free(x.mr)) },
+	"the requester's own address": func(x *access) { x.wr.RemoteAddr, x.wr.RKey = x.c.AQ.MR.Addr, x.c.AQ.MR.RKey },
+	"freed memory":                func(x *access) { x.w.Must(x.c.Passive.Device().Free(x.mr)) },
 	"one byte before the start":   func(x *access) { x.wr.RemoteAddr-- },
 	"one byte behind the end":     func(x *access) { x.wr.RemoteAddr += accessed - 63 },
 	"all behind the end":          func(x *access) { x.wr.RemoteAddr += accessed },
@@ -44,24 +45,24 @@ var misuses = map[string]func(x *access){
 		} else if x.wr.Op.Atomic() {
 			rights = x.rights &^ verbs.RemoteAtomic
 		}
-		x.aim(x.w.memory(x.c.bq, accessed, rights, 9))
+		x.aim(x.w.Memory(x.c.BQ, accessed, rights, 9))
 		if x.wr.Op == verbs.Read && x.w.differs(ReadsUnchecked) {
 			x.succeeds()
 		}
 	},
 	"memory of another domain": func(x *access) {
-		pd, err := x.c.passive.Device().AllocPD()
-		x.w.must(err)
+		pd, err := x.c.Passive.Device().AllocPD()
+		x.w.Must(err)
 		mr, err := pd.Alloc(accessed, x.rights)
-		x.w.must(err)
+		x.w.Must(err)
 		x.aim(mr)
 	},
 	"a key that was taken back": func(x *access) {
 		if x.over = !x.w.canInvalidate(x.c); x.over {
 			return
 		}
-		x.w.must(x.c.aq.qp.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, Inline: []byte("back"), RKey: x.mr.RKey}))
-		x.w.until("the Send that takes it back", func() bool { return len(x.c.bq.of(verbs.Recv)) == 1 })
+		x.w.Must(x.c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, Inline: []byte("back"), RKey: x.mr.RKey}))
+		x.w.Until("the Send that takes it back", func() bool { return len(x.c.BQ.Of(verbs.Recv)) == 1 })
 		x.got = 1
 	},
 }
@@ -74,17 +75,17 @@ func (x *access) succeeds() {
 	x.w.Helper()
 	x.over = true
 	x.wr.Flags |= verbs.Signaled
-	x.w.must(x.c.aq.qp.PostSend(&x.wr))
+	x.w.Must(x.c.AQ.QP.PostSend(&x.wr))
 	into := x.wr.SGL[0]
-	x.w.sent("a Read that nobody checks", x.c.aq, verbs.WC{ID: x.wr.ID, Op: verbs.Read, Bytes: into.Length})
-	x.w.same("and what it brings", into.MR.Bytes[:into.Length], x.mr.Bytes[:into.Length])
+	x.w.Sent("a Read that nobody checks", x.c.AQ, verbs.WC{ID: x.wr.ID, Op: verbs.Read, Bytes: into.Length})
+	x.w.Same("and what it brings", into.MR.Bytes[:into.Length], x.mr.Bytes[:into.Length])
 }
 
 // accessScenarios are accesses that are refused, and keys taken back.
 var accessScenarios = func() scenarios {
 	s := scenarios{
 		"a key is taken back by a Send":              takenBack,
-		"a key of nobody cannot be taken back":       func(w *world) { badInvalidate(w, func(*link) uint32 { return 0x5a5a5a5a }) },
+		"a key of nobody cannot be taken back":       func(w *world) { badInvalidate(w, func(*sides.Link) uint32 { return 0x5a5a5a5a }) },
 		"nor one of another domain":                  func(w *world) { badInvalidate(w, foreignKey) },
 		"nor one that was taken back before":         func(w *world) { badInvalidate(w, usedKey) },
 		"nor one of memory closed to peers":          func(w *world) { badInvalidate(w, closedKey) },
@@ -99,38 +100,38 @@ var accessScenarios = func() scenarios {
 
 // refused has the active side do what its peer does not allow.
 func refused(w *world, op verbs.Opcode, change func(*access)) {
-	c := w.connected(3)
-	near := w.memory(c.aq, 64, verbs.LocalWrite, 1)
-	good := w.memory(c.bq, 64, remoteAll, 2)
-	x := &access{w: w, c: c, rights: remoteAll, want: verbs.StatusRemAccess}
-	x.wr = verbs.SendWR{ID: 3, Op: op, SGL: []verbs.SGE{part(near, 0, 64)}}
+	c := w.Connected(3)
+	near := w.Memory(c.AQ, 64, verbs.LocalWrite, 1)
+	good := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+	x := &access{w: w, c: c, rights: sides.RemoteAll, want: verbs.StatusRemAccess}
+	x.wr = verbs.SendWR{ID: 3, Op: op, SGL: []verbs.SGE{sides.Part(near, 0, 64)}}
 	if op.Atomic() {
 		x.rights |= verbs.RemoteAtomic
 		x.wr.SGL[0].Length = verbs.AtomicLen
 	}
-	x.aim(w.memory(c.bq, accessed, x.rights, 3))
+	x.aim(w.Memory(c.BQ, accessed, x.rights, 3))
 	if change(x); x.over {
 		return
 	}
 	keepNear, keepFar := bytes.Clone(near.Bytes), bytes.Clone(x.mr.Bytes)
 
-	w.must(c.aq.write(2, verbs.Signaled, part(near, 0, 64), good, 0))
-	w.must(c.aq.qp.PostSend(&x.wr)) // not signalled: failures complete all the same
-	w.must(c.aq.postSend(4, "behind it"))
+	w.Must(c.AQ.Write(2, verbs.Signaled, sides.Part(near, 0, 64), good, 0))
+	w.Must(c.AQ.QP.PostSend(&x.wr)) // not signalled: failures complete all the same
+	w.Must(c.AQ.PostSend(4, "behind it"))
 	w.ended(c)
 
-	w.same("what was written before the access that is refused is there", good.Bytes, keepNear)
-	w.same("a refused Write changes nothing, nor does a refused Read or atomic", x.mr.Bytes, keepFar)
-	w.same("a refused Read brings nothing", near.Bytes, keepNear)
+	w.Same("what was written before the access that is refused is there", good.Bytes, keepNear)
+	w.Same("a refused Write changes nothing, nor does a refused Read or atomic", x.mr.Bytes, keepFar)
+	w.Same("a refused Read brings nothing", near.Bytes, keepNear)
 	want := x.want
 	switch {
-	case w.iwarp && op == verbs.Read:
+	case w.IWARP && op == verbs.Read:
 		want = verbs.StatusFlushed
-	case w.iwarp:
+	case w.IWARP:
 		want = verbs.StatusSuccess // it has left long ago, and was not asked to tell
 	}
 	sent := map[uint64]verbs.WC{}
-	for _, wc := range c.aq.of(verbs.Send) {
+	for _, wc := range c.AQ.Of(verbs.Send) {
 		if _, twice := sent[wc.ID]; twice {
 			w.Errorf("completed twice: %+v", wc)
 		}
@@ -139,7 +140,7 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	if wc := sent[2]; wc.Op != verbs.Write || wc.Status != verbs.StatusSuccess {
 		w.Errorf("the Write before it completed as %+v: what is refused later is nothing to it", wc)
 	}
-	caught := w.iwarp && op == verbs.Write && w.differs(CaughtWriteFails) && sent[3].Status == verbs.StatusLocQPOp
+	caught := w.IWARP && op == verbs.Write && w.differs(CaughtWriteFails) && sent[3].Status == verbs.StatusLocQPOp
 	if wc, told := sent[3]; !caught && (told != (want != verbs.StatusSuccess) || wc.Status != want) {
 		w.Errorf("what was refused completed (%v) as %+v; want %v: iWARP knows of Reads only that they were not answered, "+
 			"and of Writes nothing", told, wc, want)
@@ -150,112 +151,112 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	if wc, told := sent[4]; !told || wc.Status != verbs.StatusFlushed && wc.Status != want && !taken(wc) {
 		w.Errorf("the Send behind it completed (%v) as %+v: it is flushed where something before it has failed", told, wc)
 	}
-	for i, wc := range c.bq.of(verbs.Recv) {
+	for i, wc := range c.BQ.Of(verbs.Recv) {
 		if i >= x.got && wc.Status != verbs.StatusFlushed && (i > x.got || !taken(wc)) {
 			w.Errorf("receive %d of the target's completed as %+v: nothing may come after an access that was refused", i, wc)
 		}
 	}
-	if n := len(c.bq.done); n != 3 {
+	if n := len(c.BQ.Done); n != 3 {
 		w.Errorf("%d completions at the target for 3 receives", n)
 	}
 }
 
 // ended waits for the end of a connection that the passive side gave up over what the active side did: on iWARP both sides are
 // told why, on InfiniBand the requester by a completion, and the disconnect is left to the owners.
-func (w *world) ended(c *link) {
+func (w *world) ended(c *sides.Link) {
 	w.Helper()
-	if !w.iwarp {
-		w.until("the requester's failure", func() bool { return failed(c.aq.of(verbs.Send)) > 0 })
-		w.wantState("InfiniBand leaves the disconnect to the owner", c.active, states.Connected)
-		w.must(c.active.Disconnect())
+	if !w.IWARP {
+		w.Until("the requester's failure", func() bool { return failed(c.AQ.Of(verbs.Send)) > 0 })
+		w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
+		w.Must(c.Active.Disconnect())
 	}
-	passive := next[*cmid.Disconnected](w.b, c.passive)
-	if !w.iwarp {
-		w.must(c.passive.Disconnect())
+	passive := sides.Next[*cmid.Disconnected](w.B, c.Passive)
+	if !w.IWARP {
+		w.Must(c.Passive.Disconnect())
 	}
-	active := next[*cmid.Disconnected](w.a, c.active)
-	if w.iwarp && (passive.Err == nil || active.Err == nil) && !w.differs(EndsWithoutReason) {
+	active := sides.Next[*cmid.Disconnected](w.A, c.Active)
+	if w.IWARP && (passive.Err == nil || active.Err == nil) && !w.differs(EndsWithoutReason) {
 		w.Errorf("the target was told %v, the requester %v: both must learn that it was no orderly end", passive.Err, active.Err)
 	}
-	w.settle()
+	w.Settle()
 }
 
-func failed(wc []verbs.WC) int { return len(wc) - succeeded(wc) }
+func failed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
 
 // takenBack: the receive says which key a Send with invalidate took back; other keys, and the memory, stay.
 func takenBack(w *world) {
-	c := w.connected(3)
+	c := w.Connected(3)
 	if !w.canInvalidate(c) {
 		return
 	}
-	near := w.memory(c.aq, 64, 0, 1)
-	one, two := w.memory(c.bq, 64, remoteAll, 2), w.memory(c.bq, 64, remoteAll, 3)
-	w.must(c.aq.write(1, 0, part(near, 0, 32), one, 0))
-	w.must(c.aq.qp.PostSend(&verbs.SendWR{
+	near := w.Memory(c.AQ, 64, 0, 1)
+	one, two := w.Memory(c.BQ, 64, sides.RemoteAll, 2), w.Memory(c.BQ, 64, sides.RemoteAll, 3)
+	w.Must(c.AQ.Write(1, 0, sides.Part(near, 0, 32), one, 0))
+	w.Must(c.AQ.QP.PostSend(&verbs.SendWR{
 		ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled | verbs.Solicited, Inline: []byte("done"), RKey: one.RKey,
 	}))
-	w.must(c.aq.write(3, 0, part(near, 32, 32), two, 0))
-	w.told(c.aq, c.bq)
-	w.sent("with its own opcode", c.aq,
+	w.Must(c.AQ.Write(3, 0, sides.Part(near, 32, 32), two, 0))
+	w.Barrier(c.AQ, c.BQ)
+	w.Sent("with its own opcode", c.AQ,
 		verbs.WC{ID: 2, Op: verbs.SendWithInvalidate, Bytes: 4}, verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
-	recv := c.bq.of(verbs.Recv)
+	recv := c.BQ.Of(verbs.Recv)
 	if recv[0].InvalidatedRKey != one.RKey || recv[0].Bytes != 4 || recv[0].Status != verbs.StatusSuccess {
 		w.Errorf("received %+v, want the key %#x that was taken back", recv[0], one.RKey)
 	}
 	if recv[1].InvalidatedRKey != 0 {
 		w.Errorf("received %+v: a plain Send takes no key back", recv[1])
 	}
-	w.same("what was written before the key was taken back", one.Bytes[:32], near.Bytes[:32])
-	w.same("another region's key stays", two.Bytes[:32], near.Bytes[32:])
-	w.must(c.passive.Device().Free(one))
+	w.Same("what was written before the key was taken back", one.Bytes[:32], near.Bytes[:32])
+	w.Same("another region's key stays", two.Bytes[:32], near.Bytes[32:])
+	w.Must(c.Passive.Device().Free(one))
 }
 
 // canInvalidate says whether the device takes keys back, and holds it to its word if not.
-func (w *world) canInvalidate(c *link) bool {
+func (w *world) canInvalidate(c *sides.Link) bool {
 	w.Helper()
-	if c.active.Device().Attr().Invalidates {
+	if c.Active.Device().Attr().Invalidates {
 		return true
 	}
 	w.unsupported(c, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
 	return false
 }
 
-func foreignKey(c *link) uint32 {
-	pd, err := c.passive.Device().AllocPD()
+func foreignKey(c *sides.Link) uint32 {
+	pd, err := c.Passive.Device().AllocPD()
 	if err != nil {
 		return 0
 	}
-	mr, err := pd.Alloc(64, remoteAll)
+	mr, err := pd.Alloc(64, sides.RemoteAll)
 	if err != nil {
 		return 0
 	}
 	return mr.RKey
 }
 
-func closedKey(c *link) uint32 { return c.bq.mr.RKey }
+func closedKey(c *sides.Link) uint32 { return c.BQ.MR.RKey }
 
-func usedKey(c *link) uint32 {
-	mr, err := c.bq.pd.Alloc(64, remoteAll)
-	if err != nil || c.aq.qp.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, RKey: mr.RKey}) != nil {
+func usedKey(c *sides.Link) uint32 {
+	mr, err := c.BQ.PD.Alloc(64, sides.RemoteAll)
+	if err != nil || c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, RKey: mr.RKey}) != nil {
 		return 0
 	}
 	return mr.RKey
 }
 
 // badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and the end.
-func badInvalidate(w *world, key func(*link) uint32) {
-	c := w.connected(3)
+func badInvalidate(w *world, key func(*sides.Link) uint32) {
+	c := w.Connected(3)
 	if !w.canInvalidate(c) {
 		return
 	}
 	bad := key(c)
-	w.must(c.aq.qp.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled, Inline: []byte("back"), RKey: bad}))
+	w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled, Inline: []byte("back"), RKey: bad}))
 	w.ended(c)
-	recv := c.bq.of(verbs.Recv)
+	recv := c.BQ.Of(verbs.Recv)
 	if len(recv) != 3 {
 		w.Fatalf("%d completions of 3 receives", len(recv))
 	}
-	i := succeeded(recv)
+	i := sides.Succeeded(recv)
 	if recv[i].Status != verbs.StatusRemInvReq || recv[i].InvalidatedRKey != 0 {
 		w.Errorf("received %+v, want %v: nothing was taken back", recv[i], verbs.StatusRemInvReq)
 	}
@@ -268,16 +269,16 @@ func badInvalidate(w *world, key func(*link) uint32) {
 
 // besideAnother: what a peer does on one connection is nothing to another one, on the same device and to the same memory.
 func besideAnother(w *world) {
-	bad, good := w.connected(1), w.connected(1)
-	near, far := w.memory(good.aq, 64, verbs.LocalWrite, 1), w.memory(good.bq, 64, remoteAll, 2)
-	back := w.memory(good.aq, 64, verbs.LocalWrite, 3)
-	w.must(bad.aq.write(1, verbs.Signaled, part(near, 0, 64), far, 1))
+	bad, good := w.Connected(1), w.Connected(1)
+	near, far := w.Memory(good.AQ, 64, verbs.LocalWrite, 1), w.Memory(good.BQ, 64, sides.RemoteAll, 2)
+	back := w.Memory(good.AQ, 64, verbs.LocalWrite, 3)
+	w.Must(bad.AQ.Write(1, verbs.Signaled, sides.Part(near, 0, 64), far, 1))
 	w.ended(bad)
-	w.must(good.aq.write(1, verbs.Signaled, part(near, 0, 64), far, 0))
-	w.must(good.aq.read(2, verbs.Signaled, part(back, 0, 64), far, 0))
-	w.told(good.aq, good.bq)
-	w.sent("work on the other connection", good.aq, verbs.WC{ID: 1, Op: verbs.Write, Bytes: 64},
+	w.Must(good.AQ.Write(1, verbs.Signaled, sides.Part(near, 0, 64), far, 0))
+	w.Must(good.AQ.Read(2, verbs.Signaled, sides.Part(back, 0, 64), far, 0))
+	w.Barrier(good.AQ, good.BQ)
+	w.Sent("work on the other connection", good.AQ, verbs.WC{ID: 1, Op: verbs.Write, Bytes: 64},
 		verbs.WC{ID: 2, Op: verbs.Read, Bytes: 64}, verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
-	w.same("and its memory", back.Bytes, near.Bytes)
-	w.quiet("nobody else is told")
+	w.Same("and its memory", back.Bytes, near.Bytes)
+	w.WantQuiet("nobody else is told")
 }

@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	"net"
@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -18,11 +19,11 @@ import (
 // where the identifier says it is.
 func (w *world) asks(id *cmid.ID) {
 	w.Helper()
-	w.must(id.ResolveRoute(time.Second))
-	next[*cmid.RouteResolved](w.a, id)
-	w.queues(id, 0)
-	w.must(id.Connect(nil, nil))
-	child, ev := w.b.request()
+	w.Must(id.ResolveRoute(time.Second))
+	sides.Next[*cmid.RouteResolved](w.A, id)
+	w.Queues(id, 0)
+	w.Must(id.Connect(nil, nil))
+	child, ev := w.B.Request()
 	if ev.Peer != id.LocalAddr() || ev.Local != id.PeerAddr() || child.PeerAddr() != ev.Peer {
 		w.Errorf("the request is %v <- %v, and was sent %v -> %v", ev.Local, ev.Peer, id.LocalAddr(), id.PeerAddr())
 	}
@@ -30,39 +31,39 @@ func (w *world) asks(id *cmid.ID) {
 
 // heardAtItsPort: with port 0 a port is chosen, and rdma_get_src_port(3) tells it.
 func heardAtItsPort(w *world) {
-	id := w.b.bound(tcp, at(w.rig.Address, 0))
+	id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
 	port := id.SrcPort()
-	w.must(id.Listen(0))
-	if child := w.reaches(at(w.rig.Address, port)); child.SrcPort() != port || id.SrcPort() != port {
+	w.Must(id.Listen(0))
+	if child := w.Reaches(sides.At(w.rig.Address, port)); child.SrcPort() != port || id.SrcPort() != port {
 		w.Errorf("the listener says port %d, and its request %d; want %d", id.SrcPort(), child.SrcPort(), port)
 	}
 }
 
 // heardAtThePort: a port that was asked for is the one.
 func heardAtThePort(w *world) {
-	id := w.b.bound(tcp, at(w.rig.Address, 0)) // one that is free
+	id := w.B.Bound(tcp, sides.At(w.rig.Address, 0)) // one that is free
 	want := id.LocalAddr()
-	w.must(id.Destroy())
-	id = w.b.bound(tcp, want)
-	w.must(id.Listen(0))
+	w.Must(id.Destroy())
+	id = w.B.Bound(tcp, want)
+	w.Must(id.Listen(0))
 	if id.LocalAddr() != want {
 		w.Errorf("bound to %v, want %v", id.LocalAddr(), want)
 	}
-	w.reaches(want)
+	w.Reaches(want)
 }
 
 // boundBySource: a source that is given binds, as rdma_bind_addr(3) would.
 func boundBySource(w *world) {
-	id := w.a.create(tcp)
-	w.wantErr("a stranger's source", id.ResolveAddr(at(w.rig.NotLocal, 0), at(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL)
-	w.wantState("no bind, no identifier that is bound", id, states.Idle)
-	w.must(id.ResolveAddr(at(w.rig.Local, 0), at(w.rig.Address, 1), time.Second))
+	id := w.A.Create(tcp)
+	w.WantErr("a stranger's source", id.ResolveAddr(sides.At(w.rig.NotLocal, 0), sides.At(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL)
+	w.WantState("no bind, no identifier that is bound", id, states.Idle)
+	w.Must(id.ResolveAddr(sides.At(w.rig.Local, 0), sides.At(w.rig.Address, 1), time.Second))
 	bound := id.LocalAddr()
-	next[*cmid.AddrResolved](w.a, id)
+	sides.Next[*cmid.AddrResolved](w.A, id)
 	if bound.Addr() != w.rig.Local || bound.Port() == 0 || id.LocalAddr() != bound {
 		w.Errorf("bound to %v, then %v; want %v and a port", bound, id.LocalAddr(), w.rig.Local)
 	}
-	other := w.a.create(tcp)
+	other := w.A.Create(tcp)
 	if err := other.BindAddr(bound); err == nil {
 		w.Errorf("another identifier could bind to %v too", bound)
 	}
@@ -71,15 +72,15 @@ func boundBySource(w *world) {
 // routedSource: which source and which device goes with a destination is not the driver's to make
 // up.
 func routedSource(w *world) {
-	w.listener(tcp, any4(0))
+	w.Listener(tcp, sides.Any4(0))
 	var devices []string
 	for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second, w.rig.Other} {
 		if !ip.IsValid() {
 			continue
 		}
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, at(ip, w.port), time.Second))
-		ev := next[*cmid.AddrResolved](w.a, id)
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(ip, w.Port), time.Second))
+		ev := sides.Next[*cmid.AddrResolved](w.A, id)
 		if want := w.routed(ip); ev.Local.Addr() != want || id.LocalAddr() != ev.Local {
 			w.Errorf("source %v, then %v towards %v; the routing table says %v", ev.Local, id.LocalAddr(), ip, want)
 		}
@@ -89,7 +90,7 @@ func routedSource(w *world) {
 		devices = append(devices, ev.Device)
 		w.asks(id)
 	}
-	if last := len(devices) - 1; w.rig.Other.IsValid() && w.rig.Clock == nil && devices[0] == devices[last] {
+	if last := len(devices) - 1; w.rig.Other.IsValid() && w.Clock == nil && devices[0] == devices[last] {
 		w.Errorf("one device towards addresses of two: %q", devices)
 	}
 }
@@ -98,11 +99,11 @@ func routedSource(w *world) {
 // active twin has but one.
 func (w *world) routed(dst netip.Addr) netip.Addr {
 	w.Helper()
-	if w.rig.Clock != nil {
+	if w.Clock != nil {
 		return w.rig.Local
 	}
-	c, err := net.Dial("udp", at(dst, 9).String()) // sends nothing
-	w.must(err)
+	c, err := net.Dial("udp", sides.At(dst, 9).String()) // sends nothing
+	w.Must(err)
 	defer c.Close()
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
@@ -110,13 +111,13 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 // noRouteFromSource: what the routing table says counts. Nothing leads from loopback to another
 // host.
 func noRouteFromSource(w *world) {
-	if w.rig.Clock != nil || !w.differs(LoopbackHasDevice) {
+	if w.Clock != nil || !w.differs(LoopbackHasDevice) {
 		w.Skip("loopback is like a wildcard here, or there is no routing table")
 	}
-	id := w.a.create(tcp)
-	err := id.ResolveAddr(cmid.MustAddr("127.0.0.1:0"), at(w.rig.NotLocal, 1), time.Second)
+	id := w.A.Create(tcp)
+	err := id.ResolveAddr(cmid.MustAddr("127.0.0.1:0"), sides.At(w.rig.NotLocal, 1), time.Second)
 	if err == nil {
 		w.Fatal("resolved, and there is no way")
 	}
-	w.wantState("the bind inside has succeeded", id, states.Bound)
+	w.WantState("the bind inside has succeeded", id, states.Bound)
 }

@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	_ "embed"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -68,12 +69,12 @@ type call struct {
 }
 
 var calls = map[string]call{
-	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(at(w.rig.Address, 0)) }},
-	"BIND(any)":     {states.OpBindAddr, func(_ *world, id *cmid.ID) error { return id.BindAddr(any4(0)) }},
-	"RESOLVE_ADDR":  {states.OpResolveAddr, func(w *world, id *cmid.ID) error { return id.ResolveAddr(cmid.Addr{}, w.target(), time.Second) }},
+	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(sides.At(w.rig.Address, 0)) }},
+	"BIND(any)":     {states.OpBindAddr, func(_ *world, id *cmid.ID) error { return id.BindAddr(sides.Any4(0)) }},
+	"RESOLVE_ADDR":  {states.OpResolveAddr, func(w *world, id *cmid.ID) error { return id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second) }},
 	"RESOLVE_ROUTE": {states.OpResolveRoute, func(_ *world, id *cmid.ID) error { return id.ResolveRoute(time.Second) }},
 	"RESOLVE_ADDR(v6 dst)": {states.OpResolveAddr, func(w *world, id *cmid.ID) error {
-		return id.ResolveAddr(cmid.Addr{}, at(w.rig.NoRoute, 7471), time.Second)
+		return id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.NoRoute, 7471), time.Second)
 	}},
 	"LISTEN":                     {states.OpListen, func(_ *world, id *cmid.ID) error { return id.Listen(1) }},
 	"CONNECT":                    {states.OpConnect, func(_ *world, id *cmid.ID) error { return id.Connect(nil, nil) }},
@@ -96,7 +97,7 @@ var calls = map[string]call{
 	"INIT_QP_ATTR(RTS)":          {states.OpInitQPAttrReady, initQPAttr(verbs.QPRTS)},
 	"INIT_QP_ATTR(ERR)":          {states.OpInitQPAttrOther, initQPAttr(verbs.QPError)},
 	"INIT_QP_ATTR(7)":            {states.OpInitQPAttrOther, initQPAttr(verbs.QPError + 1)},
-	"MIGRATE":                    {states.OpMigrateID, func(w *world, id *cmid.ID) error { return id.Migrate(w.sideOf(id).other()) }},
+	"MIGRATE":                    {states.OpMigrateID, func(w *world, id *cmid.ID) error { return id.Migrate(w.SideOf(id).Other()) }},
 	"QUERY(PATH)":                {states.OpQuery, func(_ *world, id *cmid.ID) error { _, err := id.QueryPath(); return err }},
 	"QUERY(GID)":                 {states.OpQuery, func(_ *world, id *cmid.ID) error { _, _, err := id.QueryGID(); return err }},
 	"DESTROY":                    {states.OpDestroyID, func(_ *world, id *cmid.ID) error { return id.Destroy() }},
@@ -126,9 +127,6 @@ func failure(ev cmid.Event) error {
 	return nil
 }
 
-// target is an address that resolves.
-func (w *world) target() cmid.Addr { return at(w.rig.Address, max(w.port, 1)) }
-
 // subState is one of the oracle's: how an identifier gets there by real calls, where that is in our table, and who has it.
 type subState struct {
 	state states.State
@@ -137,43 +135,45 @@ type subState struct {
 }
 
 var subStates = map[string]subState{
-	"IDLE":           {states.Idle, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.b.create(ps), nil }},
-	"ADDR_BOUND/any": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.b.bound(ps, any4(0)), nil }},
-	"ADDR_BOUND/dev": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.b.bound(ps, at(w.rig.Address, 0)), nil }},
+	"IDLE":           {states.Idle, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.B.Create(ps), nil }},
+	"ADDR_BOUND/any": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.B.Bound(ps, sides.Any4(0)), nil }},
+	"ADDR_BOUND/dev": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		return w.B.Bound(ps, sides.At(w.rig.Address, 0)), nil
+	}},
 	"ADDR_QUERY": {states.AddrQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.a.create(ps)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		id = w.A.Create(ps)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
 		return id, nil
 	}},
 	"ADDR_QUERY/dev": {states.AddrQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.a.bound(ps, at(w.rig.Local, 0))
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
+		id = w.A.Bound(ps, sides.At(w.rig.Local, 0))
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
 		return id, nil
 	}},
 	"ADDR_RESOLVED": {states.AddrResolved, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.a.create(ps)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		next[*cmid.AddrResolved](w.a, id)
+		id = w.A.Create(ps)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		sides.Next[*cmid.AddrResolved](w.A, id)
 		return id, nil
 	}},
 	"ROUTE_QUERY": {states.RouteQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.a.create(ps)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		next[*cmid.AddrResolved](w.a, id)
-		w.must(id.ResolveRoute(time.Second))
+		id = w.A.Create(ps)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		sides.Next[*cmid.AddrResolved](w.A, id)
+		w.Must(id.ResolveRoute(time.Second))
 		return id, nil
 	}},
 	"ROUTE_RESOLVED": {states.RouteResolved, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		w.listener(ps, any4(0))
-		id = w.resolved(ps, w.target())
-		if w.iwarp {
-			w.queues(id, 0)
+		w.Listener(ps, sides.Any4(0))
+		id = w.Resolved(ps, w.Target())
+		if w.IWARP {
+			w.Queues(id, 0)
 		}
 		return id, nil
 	}},
-	"LISTEN/any": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.listener(ps, any4(0)), nil }},
+	"LISTEN/any": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.Listener(ps, sides.Any4(0)), nil }},
 	"LISTEN/dev": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.listener(ps, at(w.rig.Address, 0)), nil
+		return w.Listener(ps, sides.At(w.rig.Address, 0)), nil
 	}},
 	"CONNECT/req_sent(active)": {states.Connecting, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 		return w.handshake(ps, states.Connecting)
@@ -212,14 +212,14 @@ var subStates = map[string]subState{
 		return w.handshake(ps, states.Timewait)
 	}},
 	"DEVICE_REMOVAL": {states.Removed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.b.bound(ps, at(w.rig.Address, 0))
+		id = w.B.Bound(ps, sides.At(w.rig.Address, 0))
 		w.rig.RemoveDevice()
-		next[*cmid.DeviceRemoval](w.b, id)
+		sides.Next[*cmid.DeviceRemoval](w.B, id)
 		return id, nil
 	}},
 	"DESTROYED": {states.Destroying, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.b.create(ps)
-		w.must(id.Destroy())
+		id = w.B.Create(ps)
+		w.Must(id.Destroy())
 		return id, nil
 	}},
 
@@ -240,49 +240,46 @@ func swap(a, b *cmid.ID) (*cmid.ID, *cmid.ID) { return b, a }
 // queue pairs, so that every step is the caller's.
 func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
 	w.Helper()
-	w.listener(ps, any4(0))
-	active = w.resolved(ps, at(w.rig.Address, w.port))
-	if w.iwarp {
-		w.queues(active, 1)
+	w.Listener(ps, sides.Any4(0))
+	active = w.Resolved(ps, sides.At(w.rig.Address, w.Port))
+	if w.IWARP {
+		w.Queues(active, 1)
 	}
-	w.must(active.Connect(nil, &cmid.ConnParam{QPNum: freshQPN(), RNRRetryCount: 7}))
-	passive, _ = w.b.request()
-	if w.iwarp {
-		w.queues(passive, 1)
+	w.Must(active.Connect(nil, &cmid.ConnParam{QPNum: sides.FreshQPN(), RNRRetryCount: 7}))
+	passive, _ = w.B.Request()
+	if w.IWARP {
+		w.Queues(passive, 1)
 	}
 	switch to {
 	case states.Connecting:
 		return active, passive
 	case states.Failed:
-		w.must(passive.Reject(nil))
-		w.until("the reject", func() bool { return active.State() == states.Failed })
-		w.forget()
+		w.Must(passive.Reject(nil))
+		w.Until("the reject", func() bool { return active.State() == states.Failed })
+		w.Forget()
 		return active, passive
 	}
-	w.must(passive.Accept(nil, &cmid.ConnParam{QPNum: freshQPN(), RNRRetryCount: 7}))
-	w.until("the reply", func() bool { return active.State() == states.Responded || active.State() == states.Connected })
+	w.Must(passive.Accept(nil, &cmid.ConnParam{QPNum: sides.FreshQPN(), RNRRetryCount: 7}))
+	w.Until("the reply", func() bool { return active.State() == states.Responded || active.State() == states.Connected })
 	if to == states.Responded {
-		w.forget()
+		w.Forget()
 		return active, passive
 	}
 	if active.State() == states.Responded {
-		w.must(active.Establish())
+		w.Must(active.Establish())
 	}
-	w.until("establishment", func() bool { return active.State() == states.Connected && passive.State() == states.Connected })
+	w.Until("establishment", func() bool { return active.State() == states.Connected && passive.State() == states.Connected })
 	if to != states.Connected {
-		w.must(active.Disconnect())
-		w.until("the disconnect", func() bool { return passive.State() == states.PeerDisconnected || passive.State() == states.Timewait })
-		if to == states.Timewait && !w.iwarp {
-			w.must(passive.Disconnect())
+		w.Must(active.Disconnect())
+		w.Until("the disconnect", func() bool { return passive.State() == states.PeerDisconnected || passive.State() == states.Timewait })
+		if to == states.Timewait && !w.IWARP {
+			w.Must(passive.Disconnect())
 		}
-		w.until("the end", func() bool { return active.State() == to })
+		w.Until("the end", func() bool { return active.State() == to })
 	}
-	w.forget()
+	w.Forget()
 	return active, passive
 }
-
-// forget drops what was told on the way.
-func (w *world) forget() { w.a.heard, w.b.heard = nil, nil }
 
 // oracle issues every command in every sub-state that the driver can reach, and compares with the kernel's answer.
 func oracle(t *testing.T, r *run) {
@@ -300,7 +297,7 @@ func oracle(t *testing.T, r *run) {
 			reachable[name] = s
 		}
 	}
-	probe.close() // a world that nobody turns would keep a device from being removed
+	probe.Close() // a world that nobody turns would keep a device from being removed
 	names := slices.Sorted(maps.Keys(reachable))
 	for _, name := range names {
 		var row map[string]cell
@@ -321,7 +318,7 @@ func (w *world) has(name string) (subState, bool) {
 	switch {
 	case !ok:
 		w.Fatalf("the oracle has a sub-state %s that cannot be reached", name)
-	case s.only == "ib" && w.iwarp, s.only == "iwarp" && !w.iwarp, datagram && !w.rig.Datagrams, datagram && w.iwarp:
+	case s.only == "ib" && w.IWARP, s.only == "iwarp" && !w.IWARP, datagram && !w.rig.Datagrams, datagram && w.IWARP:
 		return s, false
 	case s.state == states.Removed && w.rig.RemoveDevice == nil:
 		return s, false
@@ -346,7 +343,7 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 	reach := func(w *world) (id, peer *cmid.ID) {
 		w.Helper()
 		id, peer = s.reach(w, ps)
-		w.wantState("on arrival", id, s.state)
+		w.WantState("on arrival", id, s.state)
 		return id, peer
 	}
 	t.Run("unchanged", func(t *testing.T) {
@@ -354,7 +351,7 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 		id, peer := reach(w)
 		defer w.undisturbed("commands that change nothing", peer)
 		commands = slices.DeleteFunc(commands, func(command string) bool {
-			c := row[command].on(w.iwarp)
+			c := row[command].on(w.IWARP)
 			_, verdict := states.Step(id.Flavor(), id.State(), states.Requested(calls[command].op))
 			stays := verdict != states.Allow || w.place(c.Next) == s.state && len(c.Peer) == 0
 			if stays {
@@ -370,7 +367,7 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 				t.Skip("this host may have a route to every IPv6 address")
 			}
 			id, peer := reach(w)
-			compareCell(w, id, peer, calls[command], row[command].on(w.iwarp))
+			compareCell(w, id, peer, calls[command], row[command].on(w.IWARP))
 		})
 	}
 }
@@ -395,15 +392,15 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 		w.Errorf("%v in %v: attributes %#x, want %s", ask.op, from, w.mask, c.Mask)
 	}
 	if id.State() != state { // where an event makes the change
-		w.within(time.Second, time.Second, func() bool { return id.State() == state })
-		w.wantState(ask.op.String(), id, state)
+		w.Within(time.Second, time.Second, func() bool { return id.State() == state })
+		w.WantState(ask.op.String(), id, state)
 	}
 	for _, want := range c.Peer {
-		other := w.a
-		if w.sideOf(peer) == w.b {
-			other = w.b
+		other := w.A
+		if w.SideOf(peer) == w.B {
+			other = w.B
 		}
-		w.until("the peer's "+want, func() bool { return other.hears(peer, want) })
+		w.Until("the peer's "+want, func() bool { return hears(other, peer, want) })
 	}
 	if len(c.Peer) == 0 && state != from && ask.op != states.OpDestroyID {
 		w.undisturbed(fmt.Sprintf("%v in %v", ask.op, from), peer)
@@ -416,10 +413,10 @@ func (w *world) undisturbed(what string, peer *cmid.ID) {
 	if peer == nil {
 		return
 	}
-	w.settle()
-	for _, h := range append(w.a.heard, w.b.heard...) {
-		if h.id == peer {
-			w.Errorf("%s: the peer was told %v", what, h.ev.Kind())
+	w.Settle()
+	for _, h := range append(w.A.Heard, w.B.Heard...) {
+		if h.ID == peer {
+			w.Errorf("%s: the peer was told %v", what, h.Event.Kind())
 		}
 	}
 }
@@ -452,14 +449,6 @@ func (w *world) place(name string) states.State {
 	return s.state
 }
 
-// hears reports whether id was told an event such as "REJECTED(28)".
-func (e *end) hears(id *cmid.ID, want string) bool {
-	name, arg, _ := strings.Cut(strings.TrimSuffix(want, ")"), "(")
-	return slices.ContainsFunc(e.heard, func(h heard) bool {
-		return h.id == id && h.ev.Kind().C() == "RDMA_CM_EVENT_"+name && (arg == "" || fmt.Sprint(status(h.ev)) == arg)
-	})
-}
-
 func errnoNamed(w *world, name string) unix.Errno {
 	w.Helper()
 	for _, e := range []unix.Errno{unix.EINVAL, unix.ENETUNREACH, unix.EISCONN, unix.ENXIO, unix.ENOENT} {
@@ -472,4 +461,12 @@ func errnoNamed(w *world, name string) unix.Errno {
 	}
 	w.Fatalf("the oracle has an errno %s", name)
 	return 0
+}
+
+// hears reports whether id was told an event such as "REJECTED(28)".
+func hears(e *sides.Side, id *cmid.ID, want string) bool {
+	name, arg, _ := strings.Cut(strings.TrimSuffix(want, ")"), "(")
+	return slices.ContainsFunc(e.Heard, func(h sides.Heard) bool {
+		return h.ID == id && h.Event.Kind().C() == "RDMA_CM_EVENT_"+name && (arg == "" || fmt.Sprint(sides.Status(h.Event)) == arg)
+	})
 }

@@ -1,9 +1,10 @@
-package cmidtest
+package conformance
 
 import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -11,7 +12,7 @@ import (
 type mixer struct {
 	w         *world
 	rng       *rand.Rand
-	q         *rings
+	q         *sides.Queues
 	far, near *verbs.MR // the peer's region; one's own, a slot per outstanding work request
 	model     []byte    // what far has to be
 	posted    []verbs.WC
@@ -20,7 +21,7 @@ type mixer struct {
 }
 
 const (
-	mixerSlots = 2 * ringDepth
+	mixerSlots = 2 * sides.Depth
 	mixerSlot  = 70_000
 )
 
@@ -35,13 +36,13 @@ func (m *mixer) step() bool {
 	}
 	n := m.rng.IntN([]int{2, 65, 3000, mixerSlot}[m.rng.IntN(4)])
 	off := m.rng.IntN(len(m.far.Bytes) - n)
-	wc := verbs.WC{ID: uint64(i % 100), Op: verbs.Send, QP: m.q.qp}
+	wc := verbs.WC{ID: uint64(i % 100), Op: verbs.Send, QP: m.q.QP}
 	wr := verbs.SendWR{ID: wc.ID, Flags: verbs.Signaled, RemoteAddr: m.far.Addr + uint64(off), RKey: m.far.RKey}
 	var want []byte
 	switch kind := m.rng.IntN(5); {
 	case kind < 2:
 		wc.Op, wc.Bytes = verbs.Write, uint32(n)
-		wr.SGL = []verbs.SGE{part(m.near, m.slot(i), n)}
+		wr.SGL = []verbs.SGE{sides.Part(m.near, m.slot(i), n)}
 		from := m.near.Bytes[m.slot(i):][:n]
 		for j := range from {
 			from[j] = byte(m.rng.Uint32())
@@ -53,12 +54,12 @@ func (m *mixer) step() bool {
 		m.risky = m.risky && wr.Flags&verbs.Fence == 0
 	case kind < 4:
 		wc.Op, wc.Bytes = verbs.Read, uint32(n)
-		wr.SGL = []verbs.SGE{part(m.near, m.slot(i), n)}
+		wr.SGL = []verbs.SGE{sides.Part(m.near, m.slot(i), n)}
 		want = append([]byte{}, m.model[off:off+n]...)
 		m.risky = true
 	}
 	wr.Op = wc.Op
-	m.w.must(m.q.qp.PostSend(&wr))
+	m.w.Must(m.q.QP.PostSend(&wr))
 	m.posted = append(m.posted, wc)
 	m.reads = append(m.reads, want)
 	return true
@@ -67,7 +68,7 @@ func (m *mixer) step() bool {
 // check holds work request i against what it has to do; false when it has not completed.
 func (m *mixer) check(i int) bool {
 	m.w.Helper()
-	got := m.q.of(verbs.Send)
+	got := m.q.Of(verbs.Send)
 	if len(got) <= i {
 		return false
 	}
@@ -75,7 +76,7 @@ func (m *mixer) check(i int) bool {
 		m.w.Fatalf("work request %d completed as %+v, want %+v: completions come in posting order", i, got[i], m.posted[i])
 	}
 	if want := m.reads[i]; want != nil {
-		m.w.same("a Read sees what was written before it, and not what is posted after", m.near.Bytes[m.slot(i):][:len(want)], want)
+		m.w.Same("a Read sees what was written before it, and not what is posted after", m.near.Bytes[m.slot(i):][:len(want)], want)
 	}
 	return true
 }
@@ -86,28 +87,28 @@ func mixed(w *world) {
 	deep := func(_ verbs.Device, attr *verbs.QPInitAttr) {
 		attr.MaxSendWR, attr.MaxRecvWR = mixerSlots, 2*mixerSlots
 	}
-	c := w.connectedWith(setup{active: deep, passive: deep})
-	a, b := w.memory(c.aq, 2*mixerSlot, remoteAll, 1), w.memory(c.bq, 2*mixerSlot, remoteAll, 2)
+	c := w.ConnectedWith(sides.Setup{Active: deep, Passive: deep})
+	a, b := w.Memory(c.AQ, 2*mixerSlot, sides.RemoteAll, 1), w.Memory(c.BQ, 2*mixerSlot, sides.RemoteAll, 2)
 	mixers := make([]*mixer, 2)
-	for i, q := range []*rings{c.aq, c.bq} {
+	for i, q := range []*sides.Queues{c.AQ, c.BQ} {
 		far := []*verbs.MR{b, a}[i]
 		mixers[i] = &mixer{
 			w: w, rng: rand.New(rand.NewPCG(7, uint64(i))), q: q,
-			far: far, near: w.memory(q, mixerSlots*mixerSlot, verbs.LocalWrite, 3), model: slices.Clone(far.Bytes),
+			far: far, near: w.Memory(q, mixerSlots*mixerSlot, verbs.LocalWrite, 3), model: slices.Clone(far.Bytes),
 		}
 		for range 2 * mixerSlots {
-			w.must(q.qp.PostRecv(verbs.RecvWR{ID: 100}))
+			w.Must(q.QP.PostRecv(verbs.RecvWR{ID: 100}))
 		}
 		recvs := 0
-		q.then = func() {
-			for n := len(q.of(verbs.Recv)); recvs < n; recvs++ {
-				w.must(q.qp.PostRecv(verbs.RecvWR{ID: 100}))
+		q.Then = func() {
+			for n := len(q.Of(verbs.Recv)); recvs < n; recvs++ {
+				w.Must(q.QP.PostRecv(verbs.RecvWR{ID: 100}))
 			}
 		}
 	}
 	for _, m := range mixers {
 		// One side goes ahead while the other one's completions are on their way.
-		w.until("room for the next work request", func() bool {
+		w.Until("room for the next work request", func() bool {
 			for _, m := range mixers {
 				for len(m.posted) < steps && m.step() {
 				}
@@ -116,10 +117,10 @@ func mixed(w *world) {
 		})
 	}
 	for _, m := range mixers {
-		w.until("the last completion", func() bool { return len(m.q.of(verbs.Send)) == steps })
+		w.Until("the last completion", func() bool { return len(m.q.Of(verbs.Send)) == steps })
 		for i := steps - mixerSlots; i < steps; i++ {
 			m.check(i)
 		}
 	}
-	w.until("the last Write", func() bool { return slices.Equal(a.Bytes, mixers[1].model) && slices.Equal(b.Bytes, mixers[0].model) })
+	w.Until("the last Write", func() bool { return slices.Equal(a.Bytes, mixers[1].model) && slices.Equal(b.Bytes, mixers[0].model) })
 }

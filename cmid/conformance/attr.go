@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	"encoding/binary"
@@ -8,29 +8,38 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// InfiniBand's constants that the events and attributes show.
+const (
+	globalQKey              = 0x01234567 // RDMA_UDP_QKEY
+	pathUsable              = 0x2b       // a path record's flags: GMP, primary, bidirectional
+	remoteWrite, remoteRead = 2, 4       // enum ibv_access_flags
+	udConnect               = 180        // private data of a service lookup
 )
 
 // attrScenarios are rdma_init_qp_attr(3): what is in the attributes. The oracle has the masks and the errnos.
 var attrScenarios = scenarios{
 	"of a connection": func(w *world) {
 		w.needAttr()
-		w.listener(tcp, any4(0))
-		id := w.resolved(tcp, w.target())
-		var q *rings
-		param := &cmid.ConnParam{QPNum: freshQPN(), ResponderResources: 3, InitiatorDepth: 5, RetryCount: 6, RNRRetryCount: 4}
-		if w.iwarp {
-			q = w.queues(id, 0)
-			param.QPNum = q.qp.Num()
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
+		var q *sides.Queues
+		param := &cmid.ConnParam{QPNum: sides.FreshQPN(), ResponderResources: 3, InitiatorDepth: 5, RetryCount: 6, RNRRetryCount: 4}
+		if w.IWARP {
+			q = w.Queues(id, 0)
+			param.QPNum = q.QP.Num()
 		}
-		w.must(id.Connect(nil, param))
-		child, _ := w.b.request()
+		w.Must(id.Connect(nil, param))
+		child, _ := w.B.Request()
 		init := w.attr(child, verbs.QPInit)
 		if init.State != verbs.QPInit || init.Port == 0 || init.AccessFlags&remoteWrite == 0 || init.AccessFlags&remoteRead == 0 {
 			w.Errorf("INIT: %+v, want the port, and what a peer may do", init)
 		}
-		if w.iwarp {
+		if w.IWARP {
 			return // the device does the rest
 		}
 		rtr := w.attr(child, verbs.QPRTR)
@@ -48,22 +57,22 @@ var attrScenarios = scenarios{
 	"of a datagram identifier": func(w *world) {
 		w.needAttr()
 		w.needDatagrams()
-		attr := w.attr(w.b.bound(udp, at(w.rig.Address, 0)), verbs.QPInit)
+		attr := w.attr(w.B.Bound(udp, sides.At(w.rig.Address, 0)), verbs.QPInit)
 		if attr.QKey != globalQKey || attr.Port == 0 {
 			w.Errorf("%+v, want the queue key %#x and a port", attr, globalQKey)
 		}
 	},
 	"without a device": func(w *world) {
-		_, _, err := w.b.bound(tcp, any4(0)).InitQPAttr(verbs.QPInit)
-		w.wantErr("init_qp_attr", err, unix.EINVAL)
+		_, _, err := w.B.Bound(tcp, sides.Any4(0)).InitQPAttr(verbs.QPInit)
+		w.WantErr("init_qp_attr", err, unix.EINVAL)
 	},
 }
 
 func (w *world) needAttr() {
 	w.Helper()
 	if w.differs(NoQPAttr) {
-		_, _, err := w.b.bound(tcp, at(w.rig.Address, 0)).InitQPAttr(verbs.QPInit)
-		w.wantErr("init_qp_attr", err, unix.EOPNOTSUPP)
+		_, _, err := w.B.Bound(tcp, sides.At(w.rig.Address, 0)).InitQPAttr(verbs.QPInit)
+		w.WantErr("init_qp_attr", err, unix.EOPNOTSUPP)
 		w.Skip("the device drives queue pairs alone")
 	}
 }
@@ -71,7 +80,7 @@ func (w *world) needAttr() {
 func (w *world) attr(id *cmid.ID, s verbs.QPState) verbs.QPAttr {
 	w.Helper()
 	attr, _, err := id.InitQPAttr(s)
-	w.must(err)
+	w.Must(err)
 	return attr
 }
 
@@ -79,11 +88,11 @@ func (w *world) attr(id *cmid.ID, s verbs.QPState) verbs.QPAttr {
 var eceScenarios = scenarios{
 	"both ways": func(w *world) {
 		ours, theirs := cmid.ECE{VendorID: 0x2c9, AttrMod: 0x11}, cmid.ECE{VendorID: 0x2c9, AttrMod: 0x10}
-		c, ev := w.requested(0, nil, &cmid.ConnParam{ECE: ours})
-		w.queues(c.passive, 0)
-		w.must(c.passive.Accept(nil, &cmid.ConnParam{ECE: theirs}))
-		est := next[*cmid.Established](w.a, c.active)
-		if w.iwarp { // it has no place for them
+		c, ev := w.Requested(0, nil, &cmid.ConnParam{ECE: ours})
+		w.Queues(c.Passive, 0)
+		w.Must(c.Passive.Accept(nil, &cmid.ConnParam{ECE: theirs}))
+		est := sides.Next[*cmid.Established](w.A, c.Active)
+		if w.IWARP { // it has no place for them
 			ours, theirs = cmid.ECE{}, cmid.ECE{}
 		}
 		if ev.Param.ECE != ours {
@@ -94,9 +103,9 @@ var eceScenarios = scenarios{
 		}
 	},
 	"rejected": func(w *world) {
-		c, _ := w.requested(0, nil, &cmid.ConnParam{ECE: cmid.ECE{VendorID: 1}})
-		w.must(failure(c.passive.Do(&cmid.Reject{VendorECE: true})))
-		w.wantRejected(c.active, cmid.RejectVendorOption)
+		c, _ := w.Requested(0, nil, &cmid.ConnParam{ECE: cmid.ECE{VendorID: 1}})
+		w.Must(failure(c.Passive.Do(&cmid.Reject{VendorECE: true})))
+		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
 }
 
@@ -111,57 +120,57 @@ func somePath() []byte {
 var pathScenarios = scenarios{
 	"in place of resolve_route": func(w *world) {
 		w.needPaths()
-		w.listener(tcp, any4(0))
+		w.Listener(tcp, sides.Any4(0))
 		paths := somePath()
-		if !w.iwarp {
+		if !w.IWARP {
 			var err error
-			paths, err = w.resolved(tcp, w.target()).QueryPath()
-			w.must(err)
+			paths, err = w.Resolved(tcp, w.Target()).QueryPath()
+			w.Must(err)
 			if len(paths) != cmid.PathLen || binary.NativeEndian.Uint32(paths) != pathUsable {
 				w.Fatalf("path records %x, want one that can be used", paths)
 			}
 		}
 		id := w.addrResolved()
-		w.must(id.SetIBPath(paths))
-		next[*cmid.RouteResolved](w.a, id)
-		w.wantState("then", id, states.RouteResolved)
-		w.queues(id, 0)
-		w.must(id.Connect(nil, nil))
-		child, _ := w.b.request()
-		w.queues(child, 0)
-		w.must(child.Accept(nil, nil))
-		next[*cmid.Established](w.a, id)
-		next[*cmid.Established](w.b, child)
+		w.Must(id.SetIBPath(paths))
+		sides.Next[*cmid.RouteResolved](w.A, id)
+		w.WantState("then", id, states.RouteResolved)
+		w.Queues(id, 0)
+		w.Must(id.Connect(nil, nil))
+		child, _ := w.B.Request()
+		w.Queues(child, 0)
+		w.Must(child.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, id)
+		sides.Next[*cmid.Established](w.B, child)
 	},
 	"records that will not do": func(w *world) {
 		w.needPaths()
-		w.listener(tcp, any4(0))
+		w.Listener(tcp, sides.Any4(0))
 		id := w.addrResolved()
 		for why, paths := range map[string][]byte{
 			"none": nil, "half a record": somePath()[:cmid.PathLen-1], "none that can be used": make([]byte, 2*cmid.PathLen),
 		} {
-			w.wantErr(why, id.SetIBPath(paths), unix.EINVAL)
-			w.wantState(why, id, states.AddrResolved)
+			w.WantErr(why, id.SetIBPath(paths), unix.EINVAL)
+			w.WantState(why, id, states.AddrResolved)
 		}
-		w.must(id.ResolveRoute(time.Second))
-		next[*cmid.RouteResolved](w.a, id)
+		w.Must(id.ResolveRoute(time.Second))
+		sides.Next[*cmid.RouteResolved](w.A, id)
 	},
 	"no path before the route": func(w *world) {
 		w.needPaths()
-		w.listener(tcp, any4(0))
+		w.Listener(tcp, sides.Any4(0))
 		if paths, err := w.addrResolved().QueryPath(); err != nil || len(paths) != 0 {
 			w.Errorf("path records %x, %v, want none", paths, err)
 		}
 	},
 	"gids": func(w *world) {
 		w.needPaths()
-		if w.iwarp {
+		if w.IWARP {
 			w.Skip("iWARP has no GIDs that mean anything")
 		}
-		w.listener(tcp, any4(0))
-		id := w.resolved(tcp, w.target())
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
 		local, peer, err := id.QueryGID()
-		w.must(err)
+		w.Must(err)
 		for _, a := range []struct {
 			is, want cmid.Addr
 		}{{local, id.LocalAddr()}, {peer, id.PeerAddr()}} {
@@ -172,17 +181,17 @@ var pathScenarios = scenarios{
 		}
 	},
 	"no service can be resolved": func(w *world) { // only a subnet administrator knows any
-		id := w.b.bound(tcp, at(w.rig.Address, 0))
-		w.wantErr("resolve_addrinfo", id.ResolveIBService(1, ""), unix.EOPNOTSUPP)
-		w.wantState("afterwards", id, states.Bound)
+		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+		w.WantErr("resolve_addrinfo", id.ResolveIBService(1, ""), unix.EOPNOTSUPP)
+		w.WantState("afterwards", id, states.Bound)
 	},
 }
 
 func (w *world) addrResolved() *cmid.ID {
 	w.Helper()
-	id := w.a.create(tcp)
-	w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-	next[*cmid.AddrResolved](w.a, id)
+	id := w.A.Create(tcp)
+	w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+	sides.Next[*cmid.AddrResolved](w.A, id)
 	return id
 }
 
@@ -191,14 +200,14 @@ func (w *world) needPaths() {
 	if !w.differs(NoPath) {
 		return
 	}
-	w.listener(tcp, any4(0))
+	w.Listener(tcp, sides.Any4(0))
 	id := w.addrResolved()
-	w.wantErr("set_option", id.SetIBPath(somePath()), unix.EOPNOTSUPP)
-	w.wantState("afterwards", id, states.AddrResolved)
+	w.WantErr("set_option", id.SetIBPath(somePath()), unix.EOPNOTSUPP)
+	w.WantState("afterwards", id, states.AddrResolved)
 	_, err := id.QueryPath()
-	w.wantErr("query path", err, unix.EOPNOTSUPP)
+	w.WantErr("query path", err, unix.EOPNOTSUPP)
 	_, _, err = id.QueryGID()
-	w.wantErr("query gid", err, unix.EOPNOTSUPP)
+	w.WantErr("query gid", err, unix.EOPNOTSUPP)
 	w.Skip("no path records and no GIDs here")
 }
 
@@ -206,54 +215,45 @@ func (w *world) needPaths() {
 var userEventScenarios = scenarios{
 	"in their order": func(w *world) {
 		w.needUserEvents()
-		w.listener(tcp, any4(0))
-		id := w.resolved(tcp, w.target())
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
 		for _, arg := range []uint64{1, 1<<64 - 1} {
-			w.must(id.WriteCMEvent(arg))
+			w.Must(id.WriteCMEvent(arg))
 		}
 		for _, arg := range []uint64{1, 1<<64 - 1} {
-			if ev := next[*cmid.User](w.a, id); ev.Arg != arg || ev.Status != 0 {
+			if ev := sides.Next[*cmid.User](w.A, id); ev.Arg != arg || ev.Status != 0 {
 				w.Errorf("%+v, want %#x", ev, arg)
 			}
 		}
-		w.wantState("nothing has changed", id, states.RouteResolved)
+		w.WantState("nothing has changed", id, states.RouteResolved)
 	},
 	"answer nothing": func(w *world) {
 		w.needUserEvents()
-		w.listener(tcp, any4(0))
-		id := w.a.create(tcp)
-		w.must(id.WriteCMEvent(7))
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		if h := w.a.first(); h.answers != nil || h.ev.Kind() != states.KindUser {
-			w.Errorf("%v answers %v", h.ev.Kind(), h.answers)
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Create(tcp)
+		w.Must(id.WriteCMEvent(7))
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		if h := w.A.First(); h.Answers != nil || h.Event.Kind() != states.KindUser {
+			w.Errorf("%v answers %v", h.Event.Kind(), h.Answers)
 		}
-		if h := w.a.first(); h.answers == nil || h.ev.Kind() != states.KindAddrResolved {
-			w.Errorf("%v answers %v, want AddrResolved and its command", h.ev.Kind(), h.answers)
+		if h := w.A.First(); h.Answers == nil || h.Event.Kind() != states.KindAddrResolved {
+			w.Errorf("%v answers %v, want AddrResolved and its command", h.Event.Kind(), h.Answers)
 		}
 	},
 	"not of a destroyed identifier": func(w *world) {
 		w.needUserEvents()
-		id := w.a.create(tcp)
-		w.must(id.WriteCMEvent(7))
-		w.must(id.Destroy())
-		w.quiet("after destroy")
+		id := w.A.Create(tcp)
+		w.Must(id.WriteCMEvent(7))
+		w.Must(id.Destroy())
+		w.WantQuiet("after destroy")
 	},
 }
 
 func (w *world) needUserEvents() {
 	w.Helper()
 	if w.lacks(states.OpWriteCMEvent) {
-		id := w.a.create(tcp)
-		w.wantErr("write_cm_event", id.WriteCMEvent(1), unix.EOPNOTSUPP)
+		id := w.A.Create(tcp)
+		w.WantErr("write_cm_event", id.WriteCMEvent(1), unix.EOPNOTSUPP)
 		w.Skip("no user events here")
 	}
-}
-
-// first waits for the next event, whatever it is.
-func (e *end) first() heard {
-	e.w.Helper()
-	e.w.until("an event on the "+e.name+" side", func() bool { return len(e.heard) > 0 })
-	h := e.heard[0]
-	e.heard = e.heard[1:]
-	return h
 }

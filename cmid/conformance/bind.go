@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -18,19 +19,19 @@ const tcp = cmid.PortSpaceTCP
 var bindAddrScenarios = scenarios{
 	// manpages: bind_addr-1
 	"wildcard": func(w *world) {
-		id := w.b.bound(tcp, any4(0))
+		id := w.B.Bound(tcp, sides.Any4(0))
 		if a := id.LocalAddr(); !a.IsWildcard() || id.Device() != nil || id.Info().Device != "" {
 			w.Errorf("bound to %v, device %q: a wildcard has none", a, id.Info().Device)
 		}
 	},
 	// manpages: bind_addr-2, bind_addr-3
 	"specific address and its device": func(w *world) {
-		id := w.b.bound(tcp, at(w.rig.Address, 0))
+		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
 		if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
 			w.Errorf("bound to %+v: the address decides the device and its port", id.Info())
 		}
 		if w.rig.Other.IsValid() {
-			other := w.b.bound(tcp, at(w.rig.Other, 0))
+			other := w.B.Bound(tcp, sides.At(w.rig.Other, 0))
 			if other.LocalAddr().Addr() != w.rig.Other || other.Device() == nil || other.Info().Device == id.Info().Device {
 				w.Errorf("bound to %+v and %+v: the addresses of two devices", id.Info(), other.Info())
 			}
@@ -41,7 +42,7 @@ var bindAddrScenarios = scenarios{
 	// manpages: bind_addr-5
 	"a port of one's choice": heardAtThePort,
 	"loopback": func(w *world) {
-		id := w.b.bound(tcp, cmid.MustAddr("127.0.0.1:0"))
+		id := w.B.Bound(tcp, cmid.MustAddr("127.0.0.1:0"))
 		if w.differs(LoopbackHasDevice) {
 			if id.Device() == nil {
 				w.Error("no device, although the driver says that loopback has one")
@@ -52,68 +53,68 @@ var bindAddrScenarios = scenarios{
 	},
 	// manpages: bind_addr-7
 	"port 0 read back before listen": func(w *world) {
-		id := w.b.bound(tcp, any4(0))
+		id := w.B.Bound(tcp, sides.Any4(0))
 		port := id.SrcPort()
 		if port == 0 {
 			w.Fatal("no port was chosen")
 		}
-		w.must(id.Listen(1))
+		w.Must(id.Listen(1))
 		if id.SrcPort() != port {
 			w.Errorf("port %d before listen, %d after", port, id.SrcPort())
 		}
 	},
 	"port 0 read back before resolve": func(w *world) {
-		w.listener(tcp, any4(0))
-		id := w.a.bound(tcp, any4(0))
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Bound(tcp, sides.Any4(0))
 		port := id.SrcPort()
 		if port == 0 {
 			w.Fatal("no port was chosen")
 		}
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		next[*cmid.AddrResolved](w.a, id)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		sides.Next[*cmid.AddrResolved](w.A, id)
 		if id.SrcPort() != port {
 			w.Errorf("port %d before resolve_addr, %d after", port, id.SrcPort())
 		}
 	},
 	// manpages: bind_addr-7
 	"two wildcards get two ports": func(w *world) {
-		if one, two := w.b.bound(tcp, any4(0)), w.b.bound(tcp, any4(0)); one.SrcPort() == two.SrcPort() {
+		if one, two := w.B.Bound(tcp, sides.Any4(0)), w.B.Bound(tcp, sides.Any4(0)); one.SrcPort() == two.SrcPort() {
 			w.Errorf("both got %d", one.SrcPort())
 		}
 	},
 	"second bind": func(w *world) {
-		id := w.b.bound(tcp, any4(0))
-		w.wantErr("second bind_addr", id.BindAddr(any4(0)), unix.EINVAL)
+		id := w.B.Bound(tcp, sides.Any4(0))
+		w.WantErr("second bind_addr", id.BindAddr(sides.Any4(0)), unix.EINVAL)
 	},
 	"null address": func(w *world) {
-		id := w.b.create(tcp)
-		w.wantErr("bind_addr(NULL)", id.BindAddr(cmid.Addr{}), unix.EINVAL)
-		w.wantState("afterwards", id, states.Idle)
+		id := w.B.Create(tcp)
+		w.WantErr("bind_addr(NULL)", id.BindAddr(cmid.Addr{}), unix.EINVAL)
+		w.WantState("afterwards", id, states.Idle)
 	},
 	// manpages: bind_addr-4
 	"not local": func(w *world) {
-		id := w.b.create(tcp)
-		w.wantErr("a stranger's address", id.BindAddr(at(w.rig.NotLocal, 0)), unix.EADDRNOTAVAIL)
-		w.wantErr("multicast", id.BindAddr(cmid.MustAddr("239.1.2.3:0")), unix.EADDRNOTAVAIL)
-		w.wantState("afterwards", id, states.Idle)
-		w.must(id.BindAddr(any4(0)))
+		id := w.B.Create(tcp)
+		w.WantErr("a stranger's address", id.BindAddr(sides.At(w.rig.NotLocal, 0)), unix.EADDRNOTAVAIL)
+		w.WantErr("multicast", id.BindAddr(cmid.MustAddr("239.1.2.3:0")), unix.EADDRNOTAVAIL)
+		w.WantState("afterwards", id, states.Idle)
+		w.Must(id.BindAddr(sides.Any4(0)))
 	},
 	"address without a device": func(w *world) {
 		if !w.rig.Plain.IsValid() {
 			w.Skip("every interface here has a device")
 		}
-		id := w.b.create(tcp)
-		w.wantErr("bind_addr", id.BindAddr(at(w.rig.Plain, 0)), unix.ENODEV)
-		w.wantErr("a good address, after that", id.BindAddr(at(w.rig.Address, 0)), unix.ENODEV)
+		id := w.B.Create(tcp)
+		w.WantErr("bind_addr", id.BindAddr(sides.At(w.rig.Plain, 0)), unix.ENODEV)
+		w.WantErr("a good address, after that", id.BindAddr(sides.At(w.rig.Address, 0)), unix.ENODEV)
 	},
 	"privileged port": func(w *world) {
 		if w.rig.Privileged {
 			w.Skip("privileged here")
 		}
-		w.wantErr("port 80", w.b.create(tcp).BindAddr(any4(80)), unix.EACCES)
+		w.WantErr("port 80", w.B.Create(tcp).BindAddr(sides.Any4(80)), unix.EACCES)
 	},
 	"link-local needs its zone": func(w *world) {
-		w.wantErr("fe80:: without zone", w.b.create(tcp).BindAddr(cmid.MustAddr("[fe80::1]:0")), unix.EINVAL)
+		w.WantErr("fe80:: without zone", w.B.Create(tcp).BindAddr(cmid.MustAddr("[fe80::1]:0")), unix.EINVAL)
 	},
 	// manpages: bind_addr-4
 	"in use": inUse,
@@ -121,13 +122,13 @@ var bindAddrScenarios = scenarios{
 	"reuseaddr": reuseAddr,
 	"afonly":    afOnly,
 	"freed by destroy": func(w *world) {
-		id := w.b.bound(tcp, at(w.rig.Address, 0))
+		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
 		a := id.LocalAddr()
-		w.must(id.Destroy())
-		w.must(w.b.create(tcp).BindAddr(a))
+		w.Must(id.Destroy())
+		w.Must(w.B.Create(tcp).BindAddr(a))
 	},
 	"options": func(w *world) {
-		id := w.b.create(tcp)
+		id := w.B.Create(tcp)
 		for _, c := range []struct {
 			o     cmid.Option
 			v     int
@@ -142,7 +143,7 @@ var bindAddrScenarios = scenarios{
 			{cmid.OptionReuseAddr, 0, 0},
 			{cmid.OptionAFOnly, 1, 0},
 		} {
-			w.wantErr("set_option", id.SetOption(c.o, c.v), c.errno)
+			w.WantErr("set_option", id.SetOption(c.o, c.v), c.errno)
 		}
 	},
 }
@@ -165,61 +166,61 @@ func inUse(w *world) {
 		if !c.two.IsValid() || c.want == 0 && c.two.IsLoopback() { // which is in everybody's way
 			continue
 		}
-		holder := w.b.bound(tcp, at(c.one, 0))
-		id := w.b.create(tcp)
-		err := id.BindAddr(at(c.two, holder.SrcPort()))
-		w.wantErr(c.why, err, c.want)
+		holder := w.B.Bound(tcp, sides.At(c.one, 0))
+		id := w.B.Create(tcp)
+		err := id.BindAddr(sides.At(c.two, holder.SrcPort()))
+		w.WantErr(c.why, err, c.want)
 		if c.want != 0 {
 			if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), "address already in use: another identifier or program has the port") {
 				w.Errorf("%s: %v: it is this host's address, and in use", c.why, err)
 			}
-			w.wantState(c.why, id, states.Idle)
-			w.must(id.BindAddr(at(c.two, 0))) // another port will do
+			w.WantState(c.why, id, states.Idle)
+			w.Must(id.BindAddr(sides.At(c.two, 0))) // another port will do
 		}
 	}
 }
 
 func reuseAddr(w *world) {
 	shared := func(a cmid.Addr) *cmid.ID {
-		id := w.b.create(tcp)
-		w.must(id.SetOption(cmid.OptionReuseAddr, 1))
-		w.must(id.BindAddr(a))
+		id := w.B.Create(tcp)
+		w.Must(id.SetOption(cmid.OptionReuseAddr, 1))
+		w.Must(id.BindAddr(a))
 		return id
 	}
-	one := shared(at(w.rig.Address, 0))
+	one := shared(sides.At(w.rig.Address, 0))
 	two := shared(one.LocalAddr())
 	if err := two.Listen(1); !errors.Is(err, unix.EADDRINUSE) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 		w.Errorf("listen on a shared port: %v", err)
 	}
-	w.wantState("after that", two, states.Bound)
-	w.wantErr("one side without the option", w.b.create(tcp).BindAddr(one.LocalAddr()), unix.EADDRINUSE)
-	w.must(one.Destroy())
-	w.must(two.Listen(1))
-	plain := w.b.bound(tcp, at(w.rig.Address, 0))
-	w.must(plain.SetOption(cmid.OptionReuseAddr, 1)) // legal on a bound identifier, and it counts from then on
+	w.WantState("after that", two, states.Bound)
+	w.WantErr("one side without the option", w.B.Create(tcp).BindAddr(one.LocalAddr()), unix.EADDRINUSE)
+	w.Must(one.Destroy())
+	w.Must(two.Listen(1))
+	plain := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1)) // legal on a bound identifier, and it counts from then on
 	shared(plain.LocalAddr())
 }
 
 func afOnly(w *world) {
-	six := w.b.create(tcp)
-	w.must(six.SetOption(cmid.OptionAFOnly, 1))
-	w.must(six.BindAddr(cmid.MustAddr("[::]:0")))
-	w.must(w.b.create(tcp).BindAddr(any4(six.SrcPort())))
-	dual := w.b.bound(tcp, cmid.MustAddr("[::]:0"))
-	w.wantErr("an IPv4 wildcard beside a dual one", w.b.create(tcp).BindAddr(any4(dual.SrcPort())), unix.EADDRNOTAVAIL)
+	six := w.B.Create(tcp)
+	w.Must(six.SetOption(cmid.OptionAFOnly, 1))
+	w.Must(six.BindAddr(cmid.MustAddr("[::]:0")))
+	w.Must(w.B.Create(tcp).BindAddr(sides.Any4(six.SrcPort())))
+	dual := w.B.Bound(tcp, cmid.MustAddr("[::]:0"))
+	w.WantErr("an IPv4 wildcard beside a dual one", w.B.Create(tcp).BindAddr(sides.Any4(dual.SrcPort())), unix.EADDRNOTAVAIL)
 }
 
 // resolveAddrScenarios are rdma_resolve_addr(3).
 var resolveAddrScenarios = scenarios{
 	// manpages: resolve_addr-1, resolve_addr-3, resolve_addr-4, resolve_addr-9
 	"source chosen by the route": func(w *world) {
-		w.listener(tcp, any4(0))
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		w.wantState("until it is resolved", id, states.AddrQuery)
-		ev := next[*cmid.AddrResolved](w.a, id)
-		w.wantState("then", id, states.AddrResolved)
-		if !ev.Local.Addr().IsValid() || ev.Local.IsWildcard() || ev.Local.Port() == 0 || ev.Peer != w.target() {
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		w.WantState("until it is resolved", id, states.AddrQuery)
+		ev := sides.Next[*cmid.AddrResolved](w.A, id)
+		w.WantState("then", id, states.AddrResolved)
+		if !ev.Local.Addr().IsValid() || ev.Local.IsWildcard() || ev.Local.Port() == 0 || ev.Peer != w.Target() {
 			w.Errorf("%v -> %v: want a source with a port, and the destination", ev.Local, ev.Peer)
 		}
 		if id.Device() == nil || ev.Device != id.Device().Name() {
@@ -228,10 +229,10 @@ var resolveAddrScenarios = scenarios{
 	},
 	// manpages: resolve_addr-7
 	"a given source binds": func(w *world) {
-		w.listener(tcp, any4(0))
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(at(w.rig.Local, 0), w.target(), time.Second))
-		next[*cmid.AddrResolved](w.a, id)
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(sides.At(w.rig.Local, 0), w.Target(), time.Second))
+		sides.Next[*cmid.AddrResolved](w.A, id)
 		if id.LocalAddr().Addr() != w.rig.Local || id.SrcPort() == 0 {
 			w.Errorf("source %v, want %v", id.LocalAddr(), w.rig.Local)
 		}
@@ -245,11 +246,11 @@ var resolveAddrScenarios = scenarios{
 	"no route from the source": noRouteFromSource,
 	// manpages: bind_addr-6
 	"a bound identifier keeps its source": func(w *world) {
-		w.listener(tcp, any4(0))
-		id := w.a.bound(tcp, at(w.rig.Local, 0))
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Bound(tcp, sides.At(w.rig.Local, 0))
 		before := id.LocalAddr()
-		w.must(id.ResolveAddr(at(w.rig.NotLocal, 9), w.target(), time.Second)) // the source given now is ignored
-		next[*cmid.AddrResolved](w.a, id)
+		w.Must(id.ResolveAddr(sides.At(w.rig.NotLocal, 9), w.Target(), time.Second)) // the source given now is ignored
+		sides.Next[*cmid.AddrResolved](w.A, id)
 		if id.LocalAddr() != before {
 			w.Errorf("source %v, want %v", id.LocalAddr(), before)
 		}
@@ -260,35 +261,35 @@ var resolveAddrScenarios = scenarios{
 		if !w.rig.Silent.IsValid() {
 			w.Skip("nobody is asked before connecting")
 		}
-		id := w.a.create(tcp)
-		begin := w.a.l.Now()
-		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), 2*time.Second))
-		f := next[*cmid.AddrError](w.a, id)
-		w.wantErr("nobody answers", f, unix.ETIMEDOUT)
-		if d := w.a.l.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
+		id := w.A.Create(tcp)
+		begin := w.A.Loop.Now()
+		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), 2*time.Second))
+		f := sides.Next[*cmid.AddrError](w.A, id)
+		w.WantErr("nobody answers", f, unix.ETIMEDOUT)
+		if d := w.A.Loop.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
 			w.Errorf("after %v, want 2 s", d)
 		}
-		w.wantState("afterwards", id, states.Bound)
+		w.WantState("afterwards", id, states.Bound)
 		if f.Failed() == nil {
 			w.Error("the failure names no command")
 		}
 	},
 	// manpages: resolve_addr-13
 	"timeout 0": func(w *world) {
-		w.listener(tcp, any4(0))
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), 0))
-		next[*cmid.AddrResolved](w.a, id)
-		w.must(id.ResolveRoute(0))
-		next[*cmid.RouteResolved](w.a, id)
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), 0))
+		sides.Next[*cmid.AddrResolved](w.A, id)
+		w.Must(id.ResolveRoute(0))
+		sides.Next[*cmid.RouteResolved](w.A, id)
 		if !w.rig.Silent.IsValid() {
 			return // nobody is asked before connecting
 		}
-		id = w.a.create(tcp)
-		begin := w.a.l.Now()
-		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), 0))
-		w.wantErr("nobody answers", next[*cmid.AddrError](w.a, id), unix.ETIMEDOUT)
-		if d := w.a.l.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
+		id = w.A.Create(tcp)
+		begin := w.A.Loop.Now()
+		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), 0))
+		w.WantErr("nobody answers", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
+		if d := w.A.Loop.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
 			w.Errorf("after %v, want 2 s", d)
 		}
 	},
@@ -296,13 +297,13 @@ var resolveAddrScenarios = scenarios{
 		if !w.rig.Silent.IsValid() {
 			w.Skip("nobody is asked before connecting")
 		}
-		w.listener(tcp, any4(0))
-		id := w.a.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Silent, 7471), time.Second))
-		w.wantErr("nobody answers", next[*cmid.AddrError](w.a, id), unix.ETIMEDOUT)
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), time.Second))
+		w.WantErr("nobody answers", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
 		port := id.SrcPort()
-		w.must(id.ResolveAddr(cmid.Addr{}, w.target(), time.Second))
-		next[*cmid.AddrResolved](w.a, id)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		sides.Next[*cmid.AddrResolved](w.A, id)
 		if id.SrcPort() != port {
 			w.Errorf("port %d, then %d: a bound identifier keeps its port", port, id.SrcPort())
 		}
@@ -312,33 +313,33 @@ var resolveAddrScenarios = scenarios{
 		if !w.rig.NoRoute.IsValid() {
 			w.Skip("there may be a route to everywhere")
 		}
-		id := w.a.create(tcp)
-		w.wantErr("resolve_addr", id.ResolveAddr(cmid.Addr{}, at(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH)
-		w.wantState("the bind inside has succeeded", id, states.Bound)
-		w.wantErr("bind_addr after that", id.BindAddr(any4(0)), unix.EINVAL)
+		id := w.A.Create(tcp)
+		w.WantErr("resolve_addr", id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH)
+		w.WantState("the bind inside has succeeded", id, states.Bound)
+		w.WantErr("bind_addr after that", id.BindAddr(sides.Any4(0)), unix.EINVAL)
 	},
 	"address without a device": func(w *world) {
 		if !w.rig.Plain.IsValid() {
 			w.Skip("every interface here has a device")
 		}
-		id := w.b.create(tcp)
-		w.must(id.ResolveAddr(cmid.Addr{}, at(w.rig.Plain, 1), time.Second))
-		w.wantErr("a local address without a device", next[*cmid.AddrError](w.b, id), unix.ENODEV)
+		id := w.B.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Plain, 1), time.Second))
+		w.WantErr("a local address without a device", sides.Next[*cmid.AddrError](w.B, id), unix.ENODEV)
 	},
 	"families must match": func(w *world) {
-		id := w.a.bound(tcp, any4(0))
-		w.wantErr("IPv6 from an IPv4 identifier", id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("[::1]:1"), time.Second), unix.EINVAL)
-		w.wantState("afterwards", id, states.Bound)
+		id := w.A.Bound(tcp, sides.Any4(0))
+		w.WantErr("IPv6 from an IPv4 identifier", id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("[::1]:1"), time.Second), unix.EINVAL)
+		w.WantState("afterwards", id, states.Bound)
 	},
 	"null destination": func(w *world) {
-		id := w.a.create(tcp)
-		w.wantErr("resolve_addr(NULL)", id.ResolveAddr(cmid.Addr{}, cmid.Addr{}, time.Second), unix.EINVAL)
+		id := w.A.Create(tcp)
+		w.WantErr("resolve_addr(NULL)", id.ResolveAddr(cmid.Addr{}, cmid.Addr{}, time.Second), unix.EINVAL)
 	},
 	// manpages: resolve_addr-10
 	"route": func(w *world) {
-		w.listener(tcp, any4(0))
-		id := w.resolved(tcp, w.target())
-		w.wantErr("resolve_route again", id.ResolveRoute(time.Second), unix.EINVAL)
-		w.wantErr("resolve_addr again", id.ResolveAddr(cmid.Addr{}, w.target(), time.Second), unix.EINVAL)
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
+		w.WantErr("resolve_route again", id.ResolveRoute(time.Second), unix.EINVAL)
+		w.WantErr("resolve_addr again", id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second), unix.EINVAL)
 	},
 }

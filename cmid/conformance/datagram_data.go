@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	"net/netip"
@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // datagrams is a pair of datagram identifiers with queue pairs; the active one knows the way to the other.
 type datagrams struct {
 	active, passive *cmid.ID
-	aq, bq          *rings
+	aq, bq          *sides.Queues
 	to              *cmid.UDParam
 	ah              verbs.AH
 }
@@ -23,16 +24,16 @@ func (w *world) looksUp(recvs int) *datagrams {
 	w.Helper()
 	w.needDatagramData()
 	c := &datagrams{}
-	w.listener(udp, any4(0))
-	c.active = w.resolved(udp, w.target())
-	c.aq = w.queues(c.active, recvs)
-	w.must(c.active.Connect(nil, nil))
-	c.passive, _ = w.b.request()
-	c.bq = w.queues(c.passive, recvs)
-	w.must(c.passive.Accept(nil, nil))
-	c.to = next[*cmid.Established](w.a, c.active).UD
-	if c.to == nil || c.to.QPN != c.bq.qp.Num() {
-		w.Fatalf("looked up %+v, want queue pair %d", c.to, c.bq.qp.Num())
+	w.Listener(udp, sides.Any4(0))
+	c.active = w.Resolved(udp, w.Target())
+	c.aq = w.Queues(c.active, recvs)
+	w.Must(c.active.Connect(nil, nil))
+	c.passive, _ = w.B.Request()
+	c.bq = w.Queues(c.passive, recvs)
+	w.Must(c.passive.Accept(nil, nil))
+	c.to = sides.Next[*cmid.Established](w.A, c.active).UD
+	if c.to == nil || c.to.QPN != c.bq.QP.Num() {
+		w.Fatalf("looked up %+v, want queue pair %d", c.to, c.bq.QP.Num())
 	}
 	c.ah = w.handle(c.active, c.to.AH)
 	return c
@@ -42,7 +43,7 @@ func (w *world) looksUp(recvs int) *datagrams {
 func (w *world) needDatagramData() {
 	w.Helper()
 	w.needDatagrams()
-	if dev := w.b.bound(udp, at(w.rig.Address, 0)).Device(); dev == nil || dev.Attr().MaxDatagram == 0 {
+	if dev := w.B.Bound(udp, sides.At(w.rig.Address, 0)).Device(); dev == nil || dev.Attr().MaxDatagram == 0 {
 		w.Skip("the device has no datagrams (Attr.MaxDatagram): only services are looked up")
 	}
 }
@@ -51,32 +52,22 @@ func (w *world) needDatagramData() {
 func (w *world) handle(id *cmid.ID, attr verbs.AHAttr) verbs.AH {
 	w.Helper()
 	ah, err := id.Device().CreateAH(nil, &attr)
-	w.must(err)
+	w.Must(err)
 	return ah
-}
-
-// postTo sends text as a datagram.
-func (q *rings) postTo(i int, text string, ah verbs.AH, qpn, qkey uint32) error {
-	off := (ringDepth + i%ringDepth) * slotSize
-	n := copy(q.mr.Bytes[off:off+slotSize], text)
-	return q.qp.PostSend(&verbs.SendWR{
-		ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: q.mr, Offset: uint32(off), Length: uint32(n)}},
-		AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
-	})
 }
 
 // send sends text from the active side.
 func (c *datagrams) send(i int, text string) error {
-	return c.aq.postTo(i, text, c.ah, c.to.QPN, c.to.QKey)
+	return c.aq.PostTo(i, text, c.ah, c.to.QPN, c.to.QKey)
 }
 
 // wantDatagrams waits until exactly these datagrams have come, in this order, and gives their completions.
-func (w *world) wantDatagrams(q *rings, texts ...string) []verbs.WC {
+func (w *world) wantDatagrams(q *sides.Queues, texts ...string) []verbs.WC {
 	w.Helper()
-	w.until("the datagrams", func() bool { return succeeded(q.of(verbs.Recv)) >= len(texts) })
-	w.settle()
+	w.Until("the datagrams", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) >= len(texts) })
+	w.Settle()
 	var good []verbs.WC
-	for _, wc := range q.of(verbs.Recv) {
+	for _, wc := range q.Of(verbs.Recv) {
 		if wc.Status == verbs.StatusSuccess {
 			good = append(good, wc)
 		}
@@ -85,7 +76,7 @@ func (w *world) wantDatagrams(q *rings, texts ...string) []verbs.WC {
 		w.Fatalf("%d datagrams, want %d", len(good), len(texts))
 	}
 	for i, wc := range good {
-		slot := q.slot(int(wc.ID - 100))
+		slot := q.Slot(int(wc.ID - 100))
 		if n := int(wc.Bytes); n != verbs.GRHLen+len(texts[i]) || string(slot[verbs.GRHLen:n]) != texts[i] {
 			w.Errorf("datagram %d is %d bytes %q, want %d in front of %q", i, n, slot[verbs.GRHLen:max(n, verbs.GRHLen)], verbs.GRHLen, texts[i])
 		}
@@ -94,28 +85,28 @@ func (w *world) wantDatagrams(q *rings, texts ...string) []verbs.WC {
 }
 
 // answer sends text to the sender of a datagram, as its completion and its header say.
-func (w *world) answer(id *cmid.ID, q *rings, wc verbs.WC, text string) {
+func (w *world) answer(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
 	w.Helper()
-	attr, err := id.Device().InitAHFromWC(&wc, q.slot(int(wc.ID - 100))[:verbs.GRHLen])
-	w.must(err)
+	attr, err := id.Device().InitAHFromWC(&wc, q.Slot(int(wc.ID - 100))[:verbs.GRHLen])
+	w.Must(err)
 	ah := w.handle(id, attr)
-	w.must(q.postTo(0, text, ah, wc.SrcQPN, globalQKey))
+	w.Must(q.PostTo(0, text, ah, wc.SrcQPN, globalQKey))
 }
 
 // datagramDataScenarios are what queue pairs do for datagram identifiers.
 var datagramDataScenarios = scenarios{
 	"there and back": func(w *world) {
 		c := w.looksUp(2)
-		w.must(c.send(1, "to whom it may concern"))
+		w.Must(c.send(1, "to whom it may concern"))
 		wc := w.wantDatagrams(c.bq, "to whom it may concern")[0]
-		if wc.SrcQPN != c.aq.qp.Num() || wc.HasImm || wc.QP != c.bq.qp {
-			w.Errorf("%+v, want queue pair %d as the sender", wc, c.aq.qp.Num())
+		if wc.SrcQPN != c.aq.QP.Num() || wc.HasImm || wc.QP != c.bq.QP {
+			w.Errorf("%+v, want queue pair %d as the sender", wc, c.aq.QP.Num())
 		}
 		w.answer(c.passive, c.bq, wc, "back")
-		if wc := w.wantDatagrams(c.aq, "back")[0]; wc.SrcQPN != c.bq.qp.Num() {
-			w.Errorf("the answer comes from %d, want %d", wc.SrcQPN, c.bq.qp.Num())
+		if wc := w.wantDatagrams(c.aq, "back")[0]; wc.SrcQPN != c.bq.QP.Num() {
+			w.Errorf("the answer comes from %d, want %d", wc.SrcQPN, c.bq.QP.Num())
 		}
-		if sent := c.aq.of(verbs.Send); len(sent) != 1 || sent[0].Status != verbs.StatusSuccess || sent[0].ID != 1 {
+		if sent := c.aq.Of(verbs.Send); len(sent) != 1 || sent[0].Status != verbs.StatusSuccess || sent[0].ID != 1 {
 			w.Errorf("the Send completed as %+v", sent)
 		}
 	},
@@ -124,7 +115,7 @@ var datagramDataScenarios = scenarios{
 		if !c.active.Device().Attr().Immediate {
 			w.Skip("the device has no immediate data (Attr.Immediate)")
 		}
-		w.must(c.aq.qp.PostSend(&verbs.SendWR{
+		w.Must(c.aq.QP.PostSend(&verbs.SendWR{
 			Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x"), AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
 		}))
 		if wc := w.wantDatagrams(c.bq, "x")[0]; !wc.HasImm || wc.Imm != 0x01020304 {
@@ -133,34 +124,34 @@ var datagramDataScenarios = scenarios{
 	},
 	"empty": func(w *world) {
 		c := w.looksUp(1)
-		w.must(c.send(1, ""))
+		w.Must(c.send(1, ""))
 		w.wantDatagrams(c.bq, "")
 	},
 	"before connect": func(w *world) {
 		w.needDatagramData()
-		id := w.a.bound(udp, at(w.rig.Local, 0))
-		q := w.queues(id, 1)
+		id := w.A.Bound(udp, sides.At(w.rig.Local, 0))
+		q := w.Queues(id, 1)
 		c := w.looksUp(1) // who may send does not have to look anything up
-		w.must(q.postTo(1, "by hand", w.handle(id, c.to.AH), c.to.QPN, c.to.QKey))
+		w.Must(q.PostTo(1, "by hand", w.handle(id, c.to.AH), c.to.QPN, c.to.QKey))
 		w.wantDatagrams(c.bq, "by hand")
 	},
 	"no receive posted": func(w *world) {
 		c := w.looksUp(0)
-		w.must(c.send(1, "lost"))
-		w.until("it to leave", func() bool { return succeeded(c.aq.of(verbs.Send)) == 1 })
-		w.settle()
-		w.must(c.bq.postRecv(0, slotSize))
-		w.must(c.send(2, "found"))
+		w.Must(c.send(1, "lost"))
+		w.Until("it to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
+		w.Settle()
+		w.Must(c.bq.PostRecv(0, sides.SlotSize))
+		w.Must(c.send(2, "found"))
 		w.wantDatagrams(c.bq, "found")
 	},
 	"receive too short": func(w *world) {
 		c := w.looksUp(0)
-		w.must(c.bq.postRecv(0, verbs.GRHLen+4))
-		w.must(c.bq.postRecv(1, verbs.GRHLen+4))
-		w.must(c.send(1, "too long"))
-		w.must(c.send(2, "fits"))
+		w.Must(c.bq.PostRecv(0, verbs.GRHLen+4))
+		w.Must(c.bq.PostRecv(1, verbs.GRHLen+4))
+		w.Must(c.send(1, "too long"))
+		w.Must(c.send(2, "fits"))
 		if w.differs(TooLongEnds) {
-			w.until("the end of its queue pair", func() bool { return len(c.bq.of(verbs.Recv)) == 2 })
+			w.Until("the end of its queue pair", func() bool { return len(c.bq.Of(verbs.Recv)) == 2 })
 			w.wantDatagrams(c.bq)
 			return
 		}
@@ -169,39 +160,39 @@ var datagramDataScenarios = scenarios{
 	"longer than the path": func(w *world) {
 		c := w.looksUp(0)
 		limit := c.active.Device().Attr().MaxDatagram
-		near, far := w.memory(c.aq, limit+1, verbs.LocalWrite, 5), w.memory(c.bq, verbs.GRHLen+limit+1, verbs.LocalWrite, 0)
+		near, far := w.Memory(c.aq, limit+1, verbs.LocalWrite, 5), w.Memory(c.bq, verbs.GRHLen+limit+1, verbs.LocalWrite, 0)
 		for id := range uint64(2) {
-			w.must(c.bq.qp.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: part(far, 0, verbs.GRHLen+limit+1)}))
+			w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: sides.Part(far, 0, verbs.GRHLen+limit+1)}))
 		}
 		long := verbs.SendWR{
-			ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{part(near, 0, limit+1)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
+			ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
 		}
-		if err := c.aq.qp.PostSend(&long); err != nil { // a device may also let it leave, to nowhere
-			w.wantErr("a byte too many", err, unix.EINVAL)
+		if err := c.aq.QP.PostSend(&long); err != nil { // a device may also let it leave, to nowhere
+			w.WantErr("a byte too many", err, unix.EINVAL)
 		}
-		w.must(c.send(2, "behind it"))
-		w.until("what is behind it", func() bool { return len(c.bq.of(verbs.Recv)) > 0 })
-		w.settle()
-		if wc := c.bq.of(verbs.Recv); len(wc) != 1 || wc[0].Bytes != verbs.GRHLen+9 || string(far.Bytes[verbs.GRHLen:][:9]) != "behind it" {
+		w.Must(c.send(2, "behind it"))
+		w.Until("what is behind it", func() bool { return len(c.bq.Of(verbs.Recv)) > 0 })
+		w.Settle()
+		if wc := c.bq.Of(verbs.Recv); len(wc) != 1 || wc[0].Bytes != verbs.GRHLen+9 || string(far.Bytes[verbs.GRHLen:][:9]) != "behind it" {
 			w.Errorf("received %+v with %q, want what is behind it", wc, far.Bytes[verbs.GRHLen:][:9])
 		}
 	},
 	"as long as the path": func(w *world) {
 		c := w.looksUp(0)
 		limit := c.active.Device().Attr().MaxDatagram
-		near, far := w.memory(c.aq, limit, verbs.LocalWrite, 5), w.memory(c.bq, verbs.GRHLen+limit, verbs.LocalWrite, 0)
-		w.must(c.bq.qp.PostRecv(verbs.RecvWR{ID: 100, SGE: part(far, 0, verbs.GRHLen+limit)}))
-		w.must(c.aq.qp.PostSend(&verbs.SendWR{SGL: []verbs.SGE{part(near, 0, limit)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}))
-		w.until("it", func() bool { return succeeded(c.bq.of(verbs.Recv)) == 1 })
-		w.same("every byte", far.Bytes[verbs.GRHLen:], near.Bytes)
+		near, far := w.Memory(c.aq, limit, verbs.LocalWrite, 5), w.Memory(c.bq, verbs.GRHLen+limit, verbs.LocalWrite, 0)
+		w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(far, 0, verbs.GRHLen+limit)}))
+		w.Must(c.aq.QP.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}))
+		w.Until("it", func() bool { return sides.Succeeded(c.bq.Of(verbs.Recv)) == 1 })
+		w.Same("every byte", far.Bytes[verbs.GRHLen:], near.Bytes)
 	},
 	"to nobody": func(w *world) {
 		c := w.looksUp(1)
-		w.must(c.aq.postTo(1, "another key", c.ah, c.to.QPN, c.to.QKey+1))
-		w.must(c.aq.postTo(2, "another number", c.ah, c.to.QPN^0x400000, c.to.QKey))
-		w.must(c.send(3, "to you"))
+		w.Must(c.aq.PostTo(1, "another key", c.ah, c.to.QPN, c.to.QKey+1))
+		w.Must(c.aq.PostTo(2, "another number", c.ah, c.to.QPN^0x400000, c.to.QKey))
+		w.Must(c.send(3, "to you"))
 		w.wantDatagrams(c.bq, "to you")
-		w.until("all to leave", func() bool { return succeeded(c.aq.of(verbs.Send)) == 3 })
+		w.Until("all to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 3 })
 	},
 	"what cannot be sent": func(w *world) {
 		c := w.looksUp(1)
@@ -213,18 +204,18 @@ var datagramDataScenarios = scenarios{
 		} {
 			wr := verbs.SendWR{AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}
 			change(&wr)
-			w.wantErr(why, c.aq.qp.PostSend(&wr), unix.EINVAL)
+			w.WantErr(why, c.aq.QP.PostSend(&wr), unix.EINVAL)
 		}
 		_, err := c.active.Device().CreateAH(nil, &verbs.AHAttr{})
-		w.wantErr("an address to nowhere", err, unix.EINVAL)
+		w.WantErr("an address to nowhere", err, unix.EINVAL)
 		_, err = c.active.Device().InitAHFromWC(&verbs.WC{}, make([]byte, verbs.GRHLen))
-		w.wantErr("the way back without a header", err, unix.EINVAL)
+		w.WantErr("the way back without a header", err, unix.EINVAL)
 	},
 	"flush": func(w *world) {
 		c := w.looksUp(3)
-		w.must(c.bq.qp.Destroy())
-		w.settle()
-		recvs := c.bq.of(verbs.Recv)
+		w.Must(c.bq.QP.Destroy())
+		w.Settle()
+		recvs := c.bq.Of(verbs.Recv)
 		if len(recvs) != 3 {
 			w.Fatalf("%d completions of 3 receives", len(recvs))
 		}
@@ -233,16 +224,16 @@ var datagramDataScenarios = scenarios{
 				w.Errorf("receive %d is %+v, want flushed, in order", i, wc)
 			}
 		}
-		w.must(c.send(1, "too late"))
-		w.until("it to leave", func() bool { return succeeded(c.aq.of(verbs.Send)) == 1 })
-		w.must(c.ah.Close())
+		w.Must(c.send(1, "too late"))
+		w.Until("it to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
+		w.Must(c.ah.Close())
 	},
 	"order": func(w *world) {
-		c := w.looksUp(ringDepth)
+		c := w.looksUp(sides.Depth)
 		var texts []string
-		for i := range ringDepth {
+		for i := range sides.Depth {
 			texts = append(texts, strings.Repeat("x", i))
-			w.must(c.send(i, texts[i]))
+			w.Must(c.send(i, texts[i]))
 		}
 		w.wantDatagrams(c.bq, texts...)
 	},
@@ -257,14 +248,14 @@ var multicastScenarios = scenarios{
 		w.toGroup(from, fq, "to all")
 		wc := w.wantDatagrams(mq, "to all")[0]
 		w.wantDatagrams(oq, "to all")
-		if wc.SrcQPN != fq.qp.Num() {
-			w.Errorf("%+v, want queue pair %d as the sender", wc, fq.qp.Num())
+		if wc.SrcQPN != fq.QP.Num() {
+			w.Errorf("%+v, want queue pair %d as the sender", wc, fq.QP.Num())
 		}
-		w.must(m.LeaveMulticast(at(w.rig.Group, 0)))
+		w.Must(m.LeaveMulticast(sides.At(w.rig.Group, 0)))
 		w.toGroup(from, fq, "to who is left")
 		w.wantDatagrams(oq, "to all", "to who is left")
 		w.wantDatagrams(mq, "to all")
-		w.must(other.Destroy())
+		w.Must(other.Destroy())
 	},
 	"senders only do not": func(w *world) {
 		from, fq := w.sender(false)
@@ -276,8 +267,8 @@ var multicastScenarios = scenarios{
 	},
 	"nor does who has not joined": func(w *world) {
 		from, fq := w.sender(true)
-		id := w.b.bound(udp, at(w.rig.Address, 0))
-		q := w.queues(id, 1)
+		id := w.B.Bound(udp, sides.At(w.rig.Address, 0))
+		q := w.Queues(id, 1)
 		_, mq := w.member(false)
 		w.toGroup(from, fq, "to members")
 		w.wantDatagrams(mq, "to members")
@@ -286,18 +277,18 @@ var multicastScenarios = scenarios{
 }
 
 // member makes an identifier of the passive side with a queue pair and joins the group.
-func (w *world) member(sendOnly bool) (*cmid.ID, *rings) {
+func (w *world) member(sendOnly bool) (*cmid.ID, *sides.Queues) {
 	w.Helper()
 	w.needGroup()
-	id, q, _ := w.joins(w.b, w.rig.Address, sendOnly)
+	id, q, _ := w.joins(w.B, w.rig.Address, sendOnly)
 	return id, q
 }
 
 // sender is a member of the active side.
-func (w *world) sender(sendOnly bool) (sender, *rings) {
+func (w *world) sender(sendOnly bool) (sender, *sides.Queues) {
 	w.Helper()
 	w.needGroup()
-	id, q, ev := w.joins(w.a, w.rig.Local, sendOnly)
+	id, q, ev := w.joins(w.A, w.rig.Local, sendOnly)
 	return sender{ev.UD, w.handle(id, ev.UD.AH)}, q
 }
 
@@ -307,17 +298,17 @@ type sender struct {
 	ah verbs.AH
 }
 
-func (w *world) joins(e *end, ip netip.Addr, sendOnly bool) (*cmid.ID, *rings, *cmid.MulticastJoin) {
+func (w *world) joins(e *sides.Side, ip netip.Addr, sendOnly bool) (*cmid.ID, *sides.Queues, *cmid.MulticastJoin) {
 	w.Helper()
-	id := e.bound(udp, at(ip, 0))
-	q := w.queues(id, 4)
-	group := at(w.rig.Group, 0)
+	id := e.Bound(udp, sides.At(ip, 0))
+	q := w.Queues(id, 4)
+	group := sides.At(w.rig.Group, 0)
 	if sendOnly {
-		w.must(id.JoinMulticastSendOnly(group))
+		w.Must(id.JoinMulticastSendOnly(group))
 	} else {
-		w.must(id.JoinMulticast(group))
+		w.Must(id.JoinMulticast(group))
 	}
-	return id, q, next[*cmid.MulticastJoin](e, id)
+	return id, q, sides.Next[*cmid.MulticastJoin](e, id)
 }
 
 func (w *world) needGroup() {
@@ -329,7 +320,7 @@ func (w *world) needGroup() {
 }
 
 // toGroup sends text to the group.
-func (w *world) toGroup(from sender, q *rings, text string) {
+func (w *world) toGroup(from sender, q *sides.Queues, text string) {
 	w.Helper()
-	w.must(q.postTo(1, text, from.ah, from.to.QPN, from.to.QKey))
+	w.Must(q.PostTo(1, text, from.ah, from.to.QPN, from.to.QKey))
 }

@@ -1,4 +1,4 @@
-package cmidtest
+package conformance
 
 import (
 	"bytes"
@@ -10,26 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // atomicAll is memory that peers may do everything to.
-const atomicAll = remoteAll | verbs.RemoteAtomic
+const atomicAll = sides.RemoteAll | verbs.RemoteAtomic
 
 // canAtomics says whether the device has atomic operations, and holds it to its word if not.
-func (w *world) canAtomics(c *link) bool {
+func (w *world) canAtomics(c *sides.Link) bool {
 	w.Helper()
-	_, err := c.bq.pd.Alloc(8, verbs.RemoteAtomic)
-	w.wantErr("memory for atomics that may not be written here", err, unix.EINVAL)
-	if c.active.Device().Attr().Atomics {
+	_, err := c.BQ.PD.Alloc(8, verbs.RemoteAtomic)
+	w.WantErr("memory for atomics that may not be written here", err, unix.EINVAL)
+	if c.Active.Device().Attr().Atomics {
 		return true
 	}
-	_, err = c.bq.pd.Alloc(8, verbs.LocalWrite|verbs.RemoteAtomic)
+	_, err = c.BQ.PD.Alloc(8, verbs.LocalWrite|verbs.RemoteAtomic)
 	if !errors.Is(err, verbs.ErrNotSupported) {
 		w.Errorf("memory for atomics that there are not: %v, want ErrNotSupported", err)
 	}
 	for _, op := range []verbs.Opcode{verbs.AtomicCmpSwap, verbs.AtomicFetchAdd} {
-		w.unsupported(c, &verbs.SendWR{Op: op, SGL: []verbs.SGE{part(c.aq.mr, 0, verbs.AtomicLen)}})
+		w.unsupported(c, &verbs.SendWR{Op: op, SGL: []verbs.SGE{sides.Part(c.AQ.MR, 0, verbs.AtomicLen)}})
 	}
 	return false
 }
@@ -41,14 +42,6 @@ func word(mr *verbs.MR, i int) uint64 {
 
 func setWord(mr *verbs.MR, i int, v uint64) {
 	binary.NativeEndian.PutUint64(mr.Bytes[i*verbs.AtomicLen:], v)
-}
-
-// fetchAdd posts an addition to integer 0 of to, whose old value goes to integer id of into.
-func (q *rings) fetchAdd(id int, flags verbs.SendFlags, into, to *verbs.MR, add uint64) error {
-	return q.qp.PostSend(&verbs.SendWR{
-		ID: uint64(id), Op: verbs.AtomicFetchAdd, Flags: flags, SGL: []verbs.SGE{part(into, id*verbs.AtomicLen, verbs.AtomicLen)},
-		RemoteAddr: to.Addr, RKey: to.RKey, CompareAdd: add,
-	})
 }
 
 // atomicScenarios are compare and swap, and fetch and add.
@@ -75,17 +68,17 @@ var atomicScenarios = func() scenarios {
 
 // refusedAtomic is refused where there are atomics.
 func refusedAtomic(w *world, op verbs.Opcode, change func(*access)) {
-	if w.canAtomics(w.connected(0)) {
+	if w.canAtomics(w.Connected(0)) {
 		refused(w, op, change)
 	}
 }
 
 func atomicValues(w *world) {
-	c := w.connected(0)
+	c := w.Connected(0)
 	if !w.canAtomics(c) {
 		return
 	}
-	near, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 64, verbs.LocalWrite|verbs.RemoteAtomic, 2)
+	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, verbs.LocalWrite|verbs.RemoteAtomic, 2)
 	const start = 0x0102030405060708
 	want := bytes.Clone(far.Bytes)
 	setWord(far, 1, start)
@@ -103,12 +96,12 @@ func atomicValues(w *world) {
 		{verbs.AtomicFetchAdd, 1<<64 - 1, 0, 1, 0},
 		{verbs.AtomicCmpSwap, 0, start, 0, start},
 	} {
-		w.must(c.aq.qp.PostSend(&verbs.SendWR{
-			ID: uint64(i), Op: x.op, Flags: verbs.Signaled, SGL: []verbs.SGE{part(near, 8, verbs.AtomicLen)},
+		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{
+			ID: uint64(i), Op: x.op, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 8, verbs.AtomicLen)},
 			RemoteAddr: far.Addr + 8, RKey: far.RKey, CompareAdd: x.compareAdd, Swap: x.new,
 		}))
 		done = append(done, verbs.WC{ID: uint64(i), Op: x.op, Bytes: verbs.AtomicLen})
-		w.sent("an atomic operation", c.aq, done...)
+		w.Sent("an atomic operation", c.AQ, done...)
 		if got := word(near, 1); got != x.old {
 			w.Errorf("operation %d, %v, has brought %#x, want %#x", i, x.op, got, x.old)
 		}
@@ -117,38 +110,38 @@ func atomicValues(w *world) {
 		}
 	}
 	copy(want[8:], far.Bytes[8:16])
-	w.same("and nothing beside it", far.Bytes, want)
-	if len(c.bq.done) > 0 {
-		w.Errorf("the target was told %+v: an atomic operation has no completion there", c.bq.done)
+	w.Same("and nothing beside it", far.Bytes, want)
+	if len(c.BQ.Done) > 0 {
+		w.Errorf("the target was told %+v: an atomic operation has no completion there", c.BQ.Done)
 	}
 }
 
 // atomicRace: operations of two connections on the same integer are one after another.
 func atomicRace(w *world) {
-	c, d := w.connected(0), w.connected(0)
+	c, d := w.Connected(0), w.Connected(0)
 	if !w.canAtomics(c) {
 		return
 	}
-	far := w.memory(c.bq, 8, atomicAll, 0)
+	far := w.Memory(c.BQ, 8, atomicAll, 0)
 	setWord(far, 0, 0)
 	const rounds = 20
 	var seen []uint64
 	for range rounds {
 		var near []*verbs.MR
-		for _, q := range []*rings{c.aq, d.aq} {
-			q.done = nil
-			near = append(near, w.memory(q, ringDepth*verbs.AtomicLen, verbs.LocalWrite, 1))
+		for _, q := range []*sides.Queues{c.AQ, d.AQ} {
+			q.Done = nil
+			near = append(near, w.Memory(q, sides.Depth*verbs.AtomicLen, verbs.LocalWrite, 1))
 		}
-		for i := range ringDepth {
-			w.must(c.aq.fetchAdd(i, verbs.Signaled, near[0], far, 1))
-			w.must(d.aq.fetchAdd(i, verbs.Signaled, near[1], far, 1))
+		for i := range sides.Depth {
+			w.Must(c.AQ.FetchAdd(i, verbs.Signaled, near[0], far, 1))
+			w.Must(d.AQ.FetchAdd(i, verbs.Signaled, near[1], far, 1))
 		}
-		w.until("all", func() bool { return len(c.aq.done) == ringDepth && len(d.aq.done) == ringDepth })
-		for i := range ringDepth {
+		w.Until("all", func() bool { return len(c.AQ.Done) == sides.Depth && len(d.AQ.Done) == sides.Depth })
+		for i := range sides.Depth {
 			seen = append(seen, word(near[0], i), word(near[1], i))
 		}
-		w.must(c.active.Device().Free(near[0]))
-		w.must(d.active.Device().Free(near[1]))
+		w.Must(c.Active.Device().Free(near[0]))
+		w.Must(d.Active.Device().Free(near[1]))
 	}
 	slices.Sort(seen)
 	for i, v := range seen {
@@ -156,36 +149,36 @@ func atomicRace(w *world) {
 			w.Fatalf("an addition has found %d, and none %d: two have found the same, or one is lost", v, i)
 		}
 	}
-	if got := word(far, 0); got != 2*rounds*ringDepth {
-		w.Errorf("%d additions come to %d", 2*rounds*ringDepth, got)
+	if got := word(far, 0); got != 2*rounds*sides.Depth {
+		w.Errorf("%d additions come to %d", 2*rounds*sides.Depth, got)
 	}
 }
 
 // atomicOrder: an atomic operation sees the Writes before it, what is behind it sees its result, and a fence waits for it.
 func atomicOrder(w *world) {
-	c := w.connected(2)
+	c := w.Connected(2)
 	if !w.canAtomics(c) {
 		return
 	}
-	near, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 8, atomicAll, 2)
+	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 8, atomicAll, 2)
 	setWord(near, 7, 100)
-	w.must(c.aq.write(1, verbs.Signaled, part(near, 56, 8), far, 0))
-	w.must(c.aq.fetchAdd(2, verbs.Signaled, near, far, 1))
-	w.must(c.aq.read(3, verbs.Signaled, part(near, 24, 8), far, 0))
-	w.told(c.aq, c.bq)
+	w.Must(c.AQ.Write(1, verbs.Signaled, sides.Part(near, 56, 8), far, 0))
+	w.Must(c.AQ.FetchAdd(2, verbs.Signaled, near, far, 1))
+	w.Must(c.AQ.Read(3, verbs.Signaled, sides.Part(near, 24, 8), far, 0))
+	w.Barrier(c.AQ, c.BQ)
 	if got := word(far, 0); got != 101 {
 		w.Errorf("when a Send behind it is received an addition to 100 has left %d", got)
 	}
-	w.sent("in posting order", c.aq, verbs.WC{ID: 1, Op: verbs.Write, Bytes: 8},
+	w.Sent("in posting order", c.AQ, verbs.WC{ID: 1, Op: verbs.Write, Bytes: 8},
 		verbs.WC{ID: 2, Op: verbs.AtomicFetchAdd, Bytes: verbs.AtomicLen}, verbs.WC{ID: 3, Op: verbs.Read, Bytes: 8},
 		verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
 	if word(near, 2) != 100 || word(near, 3) != 101 {
 		w.Errorf("behind a Write of 100 an addition has found %d, and the Read behind it %d", word(near, 2), word(near, 3))
 	}
-	w.must(c.aq.fetchAdd(4, 0, near, far, 1))
-	w.must(c.aq.qp.PostSend(&verbs.SendWR{ID: 5, Flags: verbs.Fence, SGL: []verbs.SGE{part(near, 32, 8)}}))
-	w.until("the fenced Send", func() bool { return len(c.bq.of(verbs.Recv)) == 2 })
-	if got := binary.NativeEndian.Uint64(c.bq.slot(1)); got != 101 {
+	w.Must(c.AQ.FetchAdd(4, 0, near, far, 1))
+	w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 5, Flags: verbs.Fence, SGL: []verbs.SGE{sides.Part(near, 32, 8)}}))
+	w.Until("the fenced Send", func() bool { return len(c.BQ.Of(verbs.Recv)) == 2 })
+	if got := binary.NativeEndian.Uint64(c.BQ.Slot(1)); got != 101 {
 		w.Errorf("a fenced Send has sent %d, not the 101 that the addition before it has brought", got)
 	}
 }
@@ -193,49 +186,49 @@ func atomicOrder(w *world) {
 // atomicDepth: more than the peer serves at once wait for those before them; a peer that serves none is asked for none.
 func atomicDepth(w *world) {
 	two := &cmid.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
-	c := w.connectedWith(setup{recvs: 1, connect: two, accept: two})
+	c := w.ConnectedWith(sides.Setup{Recvs: 1, Connect: two, Accept: two})
 	if !w.canAtomics(c) {
 		return
 	}
-	near, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 8, atomicAll, 2)
+	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 8, atomicAll, 2)
 	setWord(far, 0, 0)
-	for i := range ringDepth - 1 {
-		w.must(c.aq.fetchAdd(i, 0, near, far, 1))
+	for i := range sides.Depth - 1 {
+		w.Must(c.AQ.FetchAdd(i, 0, near, far, 1))
 	}
-	w.told(c.aq, c.bq)
-	w.sent("additions that nobody wants to hear of", c.aq, verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
-	for i := range ringDepth - 1 {
+	w.Barrier(c.AQ, c.BQ)
+	w.Sent("additions that nobody wants to hear of", c.AQ, verbs.WC{ID: 99, Op: verbs.Send, Bytes: 4})
+	for i := range sides.Depth - 1 {
 		if got := word(near, i); got != uint64(i) {
 			w.Errorf("addition %d has found %d", i, got)
 		}
 	}
-	none := w.connectedWith(setup{connect: &cmid.ConnParam{ResponderResources: 4, RetryCount: 7, RNRRetryCount: 7}})
-	w.wantErr("of one who has asked to ask nothing", none.aq.fetchAdd(1, 0, near, far, 1), unix.EINVAL)
+	none := w.ConnectedWith(sides.Setup{Connect: &cmid.ConnParam{ResponderResources: 4, RetryCount: 7, RNRRetryCount: 7}})
+	w.WantErr("of one who has asked to ask nothing", none.AQ.FetchAdd(1, 0, near, far, 1), unix.EINVAL)
 }
 
 // atomicMalformed: what cannot be one is not posted.
 func atomicMalformed(w *world) {
-	c := w.connectedWith(setup{recvs: 1, active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
+	c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
 	if !w.canAtomics(c) {
 		return
 	}
-	near, far := w.memory(c.aq, 64, verbs.LocalWrite, 1), w.memory(c.bq, 64, atomicAll, 2)
-	closed := w.memory(c.aq, 8, 0, 1)
+	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, atomicAll, 2)
+	closed := w.Memory(c.AQ, 8, 0, 1)
 	keep := bytes.Clone(far.Bytes)
 	for why, wr := range map[string]*verbs.SendWR{
 		"into nothing":                   {},
-		"into too little":                {SGL: []verbs.SGE{part(near, 0, 4)}},
-		"into too much":                  {SGL: []verbs.SGE{part(near, 0, 16)}},
-		"into two places":                {SGL: []verbs.SGE{part(near, 0, 4), part(near, 8, 4)}},
+		"into too little":                {SGL: []verbs.SGE{sides.Part(near, 0, 4)}},
+		"into too much":                  {SGL: []verbs.SGE{sides.Part(near, 0, 16)}},
+		"into two places":                {SGL: []verbs.SGE{sides.Part(near, 0, 4), sides.Part(near, 8, 4)}},
 		"inline":                         {Inline: make([]byte, 8)},
-		"into memory that is only read":  {SGL: []verbs.SGE{part(closed, 0, 8)}},
-		"into memory that ends too soon": {SGL: []verbs.SGE{part(near, 60, 8)}},
+		"into memory that is only read":  {SGL: []verbs.SGE{sides.Part(closed, 0, 8)}},
+		"into memory that ends too soon": {SGL: []verbs.SGE{sides.Part(near, 60, 8)}},
 	} {
 		for _, op := range []verbs.Opcode{verbs.AtomicCmpSwap, verbs.AtomicFetchAdd} {
 			wr.Op, wr.RemoteAddr, wr.RKey, wr.CompareAdd = op, far.Addr, far.RKey, 1
-			w.wantErr(why, c.aq.qp.PostSend(wr), unix.EINVAL)
+			w.WantErr(why, c.AQ.QP.PostSend(wr), unix.EINVAL)
 		}
 	}
-	w.told(c.aq, c.bq)
-	w.same("what was not posted changes nothing", far.Bytes, keep)
+	w.Barrier(c.AQ, c.BQ)
+	w.Same("what was not posted changes nothing", far.Bytes, keep)
 }

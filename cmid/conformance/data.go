@@ -1,0 +1,347 @@
+package conformance
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// qpAttr is a queue pair's, on q's completion queue.
+func qpAttr(q *sides.Queues) verbs.QPInitAttr {
+	attr := verbs.QPInitAttr{MaxSendWR: 1, MaxRecvWR: 1}
+	if q != nil {
+		attr.SendCQ, attr.RecvCQ = q.CQ, q.CQ
+	}
+	return attr
+}
+
+// dataScenarios are what queue pairs do over a connection.
+var dataScenarios = scenarios{
+	"order": func(w *world) {
+		c := w.Connected(sides.Depth)
+		for i := range sides.Depth {
+			w.Must(c.AQ.PostSend(i, fmt.Sprintf("message %d", i)))
+		}
+		w.Until("all messages", func() bool { return len(c.BQ.Of(verbs.Recv)) == sides.Depth && len(c.AQ.Of(verbs.Send)) == sides.Depth })
+		for i, wc := range c.BQ.Of(verbs.Recv) {
+			want := fmt.Sprintf("message %d", i)
+			if wc.ID != uint64(100+i) || wc.Status != verbs.StatusSuccess || string(c.BQ.Slot(i)[:wc.Bytes]) != want || wc.QP != c.BQ.QP {
+				w.Errorf("receive %d is %+v with %q, want %q", i, wc, c.BQ.Slot(i)[:wc.Bytes], want)
+			}
+		}
+		for i, wc := range c.AQ.Of(verbs.Send) {
+			if wc.ID != uint64(i) || wc.Status != verbs.StatusSuccess || wc.Op != verbs.Send {
+				w.Errorf("send %d is %+v", i, wc)
+			}
+		}
+		w.Must(c.BQ.PostSend(0, "back"))
+		w.Until("the answer", func() bool { return len(c.AQ.Of(verbs.Recv)) == 1 })
+	},
+	"before established": func(w *world) {
+		c, _ := w.Requested(1, nil, nil)
+		w.WantErr("post_send while connecting", c.AQ.PostSend(0, "early"), unix.EINVAL)
+		c.BQ = w.Queues(c.Passive, 1)
+		w.WantErr("post_send before accept", c.BQ.PostSend(0, "early"), unix.EINVAL)
+	},
+	"first message right behind the reply": func(w *world) {
+		c, _ := w.Requested(0, nil, nil)
+		c.BQ = w.Queues(c.Passive, 1)
+		w.Must(c.Passive.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, c.Active)
+		w.Must(c.AQ.PostSend(0, "first"))
+		w.Until("it", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+		sides.Next[*cmid.Established](w.B, c.Passive)
+	},
+	"completions before Disconnected": func(w *world) {
+		c := w.Connected(sides.Depth)
+		for i := range sides.Depth - 2 {
+			w.Must(c.AQ.PostSend(i, "last words"))
+		}
+		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == sides.Depth-2 })
+		w.Must(c.Active.Disconnect())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		if n := sides.Succeeded(c.BQ.Of(verbs.Recv)); n != sides.Depth-2 {
+			w.Errorf("%d messages before Disconnected, want %d", n, sides.Depth-2)
+		}
+	},
+	"flush": func(w *world) {
+		c := w.Connected(3)
+		w.Must(c.Active.Disconnect())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		if !w.IWARP {
+			w.Must(c.Passive.Disconnect())
+		}
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Settle()
+		for side, q := range map[string]*sides.Queues{"active": c.AQ, "passive": c.BQ} {
+			wc := q.Of(verbs.Recv)
+			if len(wc) != 3 {
+				w.Fatalf("%s: %d completions of 3 receives", side, len(wc))
+			}
+			for i := range wc {
+				if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
+					w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
+				}
+			}
+			w.WantErr("post_send after the end", q.PostSend(0, "late"), unix.EINVAL)
+		}
+		w.Must(c.AQ.QP.Destroy())
+		w.Must(c.AQ.CQ.Close())
+	},
+	"queue full": func(w *world) {
+		c := w.Connected(sides.Depth)
+		w.WantErr("one receive too many", c.BQ.PostRecv(0, 1), unix.ENOMEM)
+		for i := range sides.Depth {
+			w.Must(c.AQ.PostSend(i, "x"))
+		}
+		w.WantErr("one send too many", c.AQ.PostSend(0, "x"), unix.ENOMEM)
+		w.WantErr("destroy_cq in use", c.AQ.CQ.Close(), unix.EBUSY)
+	},
+	"no receive posted":  noReceive,
+	"receive too short":  tooLong,
+	"shared receives":    sharedReceives,
+	"receives come late": lateReceives,
+	"paused":             pausedReceiver,
+	"empty message":      emptyMessage,
+	"from inside notify": fromNotify,
+}
+
+// noReceive: InfiniBand waits, as long as the receiver has allowed; iWARP ends the connection.
+func noReceive(w *world) {
+	c := w.Connected(0)
+	w.Must(c.AQ.PostSend(0, "nobody expects it"))
+	if w.IWARP {
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		return
+	}
+	w.Settle()
+	if len(c.AQ.Done) > 0 {
+		w.Fatalf("completed as %+v before there was a receive", c.AQ.Done)
+	}
+	w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+	w.Until("it", func() bool {
+		return sides.Succeeded(c.BQ.Of(verbs.Recv)) == 1 && sides.Succeeded(c.AQ.Of(verbs.Send)) == 1
+	})
+}
+
+func tooLong(w *world) {
+	c := w.Connected(0)
+	w.Must(c.BQ.PostRecv(0, 4))
+	w.Must(c.AQ.PostSend(0, "far too long"))
+	w.Until("the receiver's error", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+	if wc := c.BQ.Of(verbs.Recv)[0]; wc.Status == verbs.StatusSuccess {
+		w.Errorf("a receive of 4 bytes succeeded with %d", wc.Bytes)
+	}
+	if w.IWARP {
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		return
+	}
+	w.Until("the sender's error", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
+	want := verbs.StatusRemInvReq
+	if w.differs(TooLongIsRemOp) {
+		want = verbs.StatusRemOp
+	}
+	if wc := c.AQ.Of(verbs.Send)[0]; wc.Status != want {
+		w.Errorf("the sender was told %v, want %v", wc.Status, want)
+	}
+	w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
+}
+
+// sharedReceives: a shared queue that is empty asks its owner before the connection is given up, where the device can ask; elsewhere the
+// owner posts in time, at the limit.
+func sharedReceives(w *world) {
+	c, _ := w.Requested(0, nil, nil)
+	q := &sides.Queues{}
+	dev := c.Passive.Device()
+	asks := dev.Attr().AsksForReceives
+	var err error
+	q.MR, err = dev.Alloc(2*sides.Depth*sides.SlotSize, verbs.LocalWrite)
+	w.Must(err)
+	q.CQ, err = dev.CreateCQ(4*sides.Depth, q.Poll)
+	w.Must(err)
+	asked := 0
+	var srq verbs.SRQ
+	post := func() {
+		if err := srq.PostRecv(verbs.RecvWR{ID: uint64(100 + asked), SGE: sides.Part(q.MR, asked*sides.SlotSize, sides.SlotSize)}); err != nil {
+			w.Error(err)
+		}
+		asked++
+	}
+	srq, err = dev.CreateSRQ(verbs.SRQInitAttr{
+		MaxWR: 2,
+		OnEmpty: func(verbs.QP) {
+			if !asks {
+				w.Error("asked for receives by a device that says it does not (Attr.AsksForReceives)")
+			}
+			post()
+		},
+		OnLimit: func() {
+			post()
+			if err := srq.Arm(2); err != nil {
+				w.Error(err)
+			}
+		},
+	})
+	w.Must(err)
+	if !asks {
+		post()
+		post()
+		w.Must(srq.Arm(2))
+	}
+	q.QP, err = c.Passive.CreateQP(verbs.QPInitAttr{SendCQ: q.CQ, RecvCQ: q.CQ, SRQ: srq, MaxSendWR: 1})
+	w.Must(err)
+	w.Must(c.Passive.Accept(nil, nil))
+	sides.Next[*cmid.Established](w.A, c.Active)
+	sides.Next[*cmid.Established](w.B, c.Passive)
+	for i := range 3 {
+		w.Must(c.AQ.PostSend(i, "shared"))
+		if !asks {
+			w.Until("the message, and the receive for the next but one", func() bool {
+				return sides.Succeeded(q.Of(verbs.Recv)) == i+1 && asked == i+3
+			})
+		}
+	}
+	w.Until("the messages", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) == 3 })
+	if asked < 3 {
+		w.Errorf("posted %d receives for 3 messages, one at a time", asked)
+	}
+	w.WantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
+	w.Must(q.QP.Destroy())
+	w.Must(srq.Close())
+}
+
+// shared connects with a shared receive queue on the passive side, whose owner posts nothing when
+// he is asked.
+func (w *world) shared(q *sides.Queues) (c *sides.Link, post func()) {
+	w.Helper()
+	c, _ = w.Requested(0, nil, nil)
+	dev := c.Passive.Device()
+	var err error
+	q.MR, err = dev.Alloc(sides.Depth*sides.SlotSize, verbs.LocalWrite)
+	w.Must(err)
+	q.CQ, err = dev.CreateCQ(4*sides.Depth, q.Poll)
+	w.Must(err)
+	srq, err := dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
+	w.Must(err)
+	q.QP, err = c.Passive.CreateQP(verbs.QPInitAttr{SendCQ: q.CQ, RecvCQ: q.CQ, SRQ: srq, MaxSendWR: 1})
+	w.Must(err)
+	w.Must(c.Passive.Accept(nil, nil))
+	sides.Next[*cmid.Established](w.A, c.Active)
+	sides.Next[*cmid.Established](w.B, c.Passive)
+	posted := 0
+	return c, func() {
+		w.Helper()
+		w.Must(srq.PostRecv(verbs.RecvWR{ID: uint64(100 + posted), SGE: sides.Part(q.MR, posted*sides.SlotSize, sides.SlotSize)}))
+		posted++
+	}
+}
+
+// asksForReceives is the device's.
+func (w *world) asksForReceives() bool {
+	w.Helper()
+	id := w.B.Bound(cmid.PortSpaceTCP, sides.At(w.rig.Address, 0))
+	asks := id.Device().Attr().AsksForReceives
+	w.Must(id.Destroy())
+	w.B.Heard = nil
+	return asks
+}
+
+// lateReceives: where the device asks for receives, messages wait for those that come late, for as
+// long as it takes, and the end of the connection is behind them on iWARP.
+func lateReceives(w *world) {
+	if !w.asksForReceives() {
+		return
+	}
+	q := &sides.Queues{}
+	c, post := w.shared(q)
+	for i := range 3 {
+		w.Must(c.AQ.PostSend(i, fmt.Sprintf("message %d", i)))
+	}
+	w.WantQuiet("messages that find no receive")
+	if w.Clock != nil {
+		w.Clock.Advance(sides.VirtualDeadline)
+		w.WantQuiet("for a long time")
+	}
+	if w.IWARP {
+		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == 3 })
+		w.Must(c.Active.Disconnect())
+	}
+	for i := range 3 {
+		w.Settle()
+		if n := sides.Succeeded(q.Of(verbs.Recv)); n != i {
+			w.Fatalf("%d messages in %d receives", n, i)
+		}
+		post()
+		w.Until("a message", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) == i+1 })
+		if got, want := string(q.Slot(i)[:q.Of(verbs.Recv)[i].Bytes]), fmt.Sprintf("message %d", i); got != want {
+			w.Errorf("receive %d has %q, want %q", i, got, want)
+		}
+	}
+	if w.IWARP {
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+	}
+}
+
+// pausedReceiver: the messages of a paused queue pair wait although there are receives.
+func pausedReceiver(w *world) {
+	if !w.asksForReceives() {
+		return
+	}
+	q := &sides.Queues{}
+	c, post := w.shared(q)
+	post()
+	post()
+	p, ok := q.QP.(verbs.Pauser)
+	if !ok {
+		w.Fatalf("%T of a device that asks for receives is no verbs.Pauser", q.QP)
+	}
+	p.Pause(true)
+	w.Must(c.AQ.PostSend(0, "wait"))
+	w.WantQuiet("a message for a paused queue pair")
+	if n := len(q.Of(verbs.Recv)); n > 0 {
+		w.Errorf("%d completions at a paused queue pair", n)
+	}
+	p.Pause(false)
+	w.Until("the message", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) == 1 })
+}
+
+func emptyMessage(w *world) {
+	c := w.Connected(1)
+	w.Must(c.AQ.PostSend(0, ""))
+	w.Until("a message of no bytes", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+	if wc := c.BQ.Of(verbs.Recv)[0]; wc.Bytes != 0 || wc.Status != verbs.StatusSuccess {
+		w.Errorf("%+v", wc)
+	}
+}
+
+// fromNotify posts from where completions are told, as an application that echoes does.
+func fromNotify(w *world) {
+	c := w.Connected(2)
+	const rounds = 50
+	n := 0
+	c.BQ.Then = func() {
+		for got := c.BQ.Of(verbs.Recv); n < len(got); n++ {
+			w.Must(c.BQ.PostRecv(int(got[n].ID-100), sides.SlotSize))
+			w.Must(c.BQ.PostSend(n%sides.Depth, "pong"))
+		}
+	}
+	m := 0
+	c.AQ.Then = func() {
+		for got := c.AQ.Of(verbs.Recv); m < len(got); m++ {
+			w.Must(c.AQ.PostRecv(int(got[m].ID-100), sides.SlotSize))
+			if m+1 < rounds {
+				w.Must(c.AQ.PostSend(m%sides.Depth, "ping"))
+			}
+		}
+	}
+	w.Must(c.AQ.PostSend(0, "ping"))
+	w.Until("the last round", func() bool { return len(c.AQ.Of(verbs.Recv)) == rounds })
+}

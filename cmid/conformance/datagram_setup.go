@@ -1,0 +1,119 @@
+package conformance
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+const udp = cmid.PortSpaceUDP
+
+// datagramsScenarios are identifiers of RDMA_PS_UDP: service lookups and multicast.
+var datagramsScenarios = scenarios{
+	// manpages: listen-3
+	"service lookup": func(w *world) {
+		w.needDatagrams()
+		l := w.Listener(udp, sides.Any4(0))
+		id := w.Resolved(udp, w.Target())
+		w.Must(id.Connect([]byte("who"), nil))
+		child, ev := w.B.Request()
+		if ev.Listener != l.Handle() || string(ev.PrivateData[:3]) != "who" || len(ev.PrivateData) != udConnect {
+			w.Errorf("%+v", ev)
+		}
+		w.Must(child.Accept([]byte("me"), &cmid.ConnParam{QPNum: 42}))
+		est := sides.Next[*cmid.Established](w.A, id)
+		if est.Param.QPNum != 42 || est.Param.QKey == 0 || string(est.PrivateData[:2]) != "me" {
+			w.Errorf("%+v: want queue pair 42 and its key", est)
+		}
+		w.WantState("resolved", id, states.Connected)
+		w.WantState("accepted", child, states.Connected)
+		w.WantQuiet("the passive side is told nothing")
+		w.WantErr("a datagram identifier has no connection", id.Disconnect(), unix.EINVAL)
+	},
+	"lookup rejected": func(w *world) {
+		w.needDatagrams()
+		w.Listener(udp, sides.Any4(0))
+		id := w.Resolved(udp, w.Target())
+		w.Must(id.Connect(nil, nil))
+		child, _ := w.B.Request()
+		w.Must(child.Reject(nil))
+		if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != 2 {
+			w.Errorf("status %d, want 2", ev.Status)
+		}
+	},
+	"nobody listens": func(w *world) {
+		w.needDatagrams()
+		id := w.Resolved(udp, sides.At(w.rig.Address, 7471))
+		w.Must(id.Connect(nil, nil))
+		if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != 1 {
+			w.Errorf("status %d, want 1", ev.Status)
+		}
+		w.WantState("and is over", id, states.Failed)
+	},
+	"accept over the limit rejects": func(w *world) {
+		w.needDatagrams()
+		w.Listener(udp, sides.Any4(0))
+		id := w.Resolved(udp, w.Target())
+		w.Must(id.Connect(nil, nil))
+		child, _ := w.B.Request()
+		w.WantErr("accept", child.Accept(make([]byte, 137), nil), unix.EINVAL)
+		if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != 2 {
+			w.Errorf("status %d, want 2", ev.Status)
+		}
+	},
+	"port spaces are independent": func(w *world) {
+		w.needDatagrams()
+		id := w.B.Bound(tcp, sides.Any4(0))
+		w.Must(w.B.Create(udp).BindAddr(sides.Any4(id.SrcPort())))
+	},
+	"multicast": func(w *world) {
+		w.needDatagrams()
+		group := cmid.MustAddr("239.1.2.3:0")
+		id := w.B.Bound(udp, sides.At(w.rig.Address, 0))
+		w.Must(id.JoinMulticast(group))
+		if ev := sides.Next[*cmid.MulticastJoin](w.B, id); ev.Addr != group || ev.UD.QPN != 0xffffff || ev.UD.QKey == 0 {
+			w.Errorf("%+v", ev)
+		}
+		w.Must(id.LeaveMulticast(group))
+		w.WantErr("leave again", id.LeaveMulticast(group), unix.EADDRNOTAVAIL)
+		w.WantErr("join nothing", id.JoinMulticast(sides.Any4(0)), unix.EINVAL)
+		w.WantErr("without a device", w.B.Bound(udp, sides.Any4(0)).JoinMulticast(group), unix.EINVAL)
+	},
+	"queue key": func(w *world) {
+		w.needDatagrams()
+		w.Listener(udp, sides.Any4(0))
+		id := w.Resolved(udp, w.Target())
+		w.Must(id.Connect(nil, &cmid.ConnParam{QKey: 7})) // only AF_IB identifiers have keys of their own
+		child, _ := w.B.Request()
+		w.Must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
+		if est := sides.Next[*cmid.Established](w.A, id); est.UD.QKey != globalQKey {
+			w.Errorf("queue key %#x, want %#x", est.UD.QKey, globalQKey)
+		}
+	},
+	"no answer": func(w *world) {
+		w.needDatagrams()
+		if w.Clock == nil {
+			w.Skip("takes as long as the device's clocks")
+		}
+		w.Listener(udp, sides.Any4(0))
+		id := w.Resolved(udp, w.Target())
+		begin := w.A.Loop.Now()
+		w.Must(id.Connect(nil, nil))
+		w.B.Request()
+		w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, id), unix.ETIMEDOUT)
+		if d := w.A.Loop.Now().Sub(begin); d < 30*time.Second {
+			w.Errorf("given up after %v", d)
+		}
+	},
+}
+
+func (w *world) needDatagrams() {
+	w.Helper()
+	if !w.rig.Datagrams || w.IWARP {
+		w.Skip("no datagram identifiers here")
+	}
+}

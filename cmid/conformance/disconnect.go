@@ -1,0 +1,241 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// disconnectScenarios are rdma_disconnect(3).
+var disconnectScenarios = scenarios{
+	"active side":  func(w *world) { c := w.Connected(2); w.disconnects(w.A, c.Active, w.B, c.Passive) },
+	"passive side": func(w *world) { c := w.Connected(2); w.disconnects(w.B, c.Passive, w.A, c.Active) },
+	"both at once": func(w *world) {
+		c := w.Connected(0)
+		w.Must(c.Active.Disconnect())
+		w.Must(c.Passive.Disconnect())
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		w.WantState("then", c.Active, states.Timewait)
+		w.WantState("then", c.Passive, states.Timewait)
+	},
+	"twice": func(w *world) {
+		c := w.Connected(0)
+		w.Must(c.Active.Disconnect())
+		w.Must(c.Active.Disconnect())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		if !w.IWARP {
+			w.Must(c.Passive.Disconnect())
+		}
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Must(c.Active.Disconnect())
+	},
+	"before connected": func(w *world) {
+		c, _ := w.Requested(0, nil, nil)
+		w.WantErr("connecting", c.Active.Disconnect(), unix.EINVAL)
+		w.WantErr("requested", c.Passive.Disconnect(), unix.EINVAL)
+	},
+	"peer never answers": func(w *world) {
+		if w.IWARP || w.Clock == nil {
+			w.Skip("InfiniBand asks the peer, for 70 s and more")
+		}
+		c := w.Connected(0)
+		w.Must(c.Active.Disconnect())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		ev := sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.WantErr("in the end", ev.Err, unix.ETIMEDOUT)
+		sides.Next[*cmid.TimewaitExit](w.A, c.Active)
+	},
+}
+
+// disconnects has one side disconnect, with the flavour's choreography.
+func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer *cmid.ID) {
+	w.Helper()
+	w.Must(id.Disconnect())
+	if ev := sides.Next[*cmid.Disconnected](other, peer); ev.Err != nil {
+		w.Errorf("an orderly end has error %v", ev.Err)
+	}
+	if w.IWARP {
+		sides.Next[*cmid.Disconnected](e, id)
+		w.WantState("closed", id, states.Timewait)
+		w.WantState("closed", peer, states.Timewait)
+		w.WantQuiet("iWARP has no timewait")
+		return
+	}
+	w.WantState("owes the answer", peer, states.PeerDisconnected)
+	w.Settle()
+	if len(e.Heard) > 0 {
+		w.Errorf("told %v before the peer has answered", e.Pending())
+	}
+	w.Must(peer.Disconnect())
+	w.WantState("answered", peer, states.Timewait)
+	if ev := sides.Next[*cmid.Disconnected](e, id); ev.Err != nil {
+		w.Errorf("an orderly end has error %v", ev.Err)
+	}
+	sides.Next[*cmid.TimewaitExit](e, id)
+	sides.Next[*cmid.TimewaitExit](other, peer)
+}
+
+// destroyScenarios are rdma_destroy_id(3): legal in every state, final, and told to the peer as the kernel tells it.
+var destroyScenarios = scenarios{
+	"while connected": func(w *world) {
+		c := w.Connected(2)
+		w.Must(c.Active.Destroy())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		if !w.IWARP {
+			w.Must(c.Passive.Disconnect())
+		}
+		w.Settle()
+		if len(w.A.Heard) > 0 {
+			w.Errorf("a destroyed identifier was told %v", w.A.Pending())
+		}
+		if n := len(c.AQ.Of(verbs.Recv)); n > 2 {
+			w.Errorf("%d completions of 2 receives", n)
+		}
+	},
+	"owing the answer to a disconnect": func(w *world) {
+		c := w.Connected(0)
+		w.Must(c.Active.Disconnect())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		begin := w.A.Loop.Now()
+		w.Must(c.Passive.Destroy())
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		if d := w.A.Loop.Now().Sub(begin); d > time.Second {
+			w.Errorf("the peer waited %v for the answer: destroy_id gives it", d)
+		}
+	},
+	"while resolving": func(w *world) {
+		w.Listener(tcp, sides.Any4(0))
+		id := w.A.Create(tcp)
+		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), 0))
+		w.Must(id.Destroy())
+		w.WantQuiet("after destroy")
+	},
+	"while connecting": func(w *world) {
+		c, _ := w.Requested(0, nil, nil)
+		w.Must(c.Active.Destroy())
+		w.WantQuiet("after destroy")
+	},
+	"before the request arrives": func(w *world) {
+		w.Listener(tcp, sides.Any4(0))
+		id := w.Resolved(tcp, w.Target())
+		w.Queues(id, 0)
+		w.Must(id.Connect(nil, nil))
+		w.Must(id.Destroy())
+		w.Settle()
+		if len(w.A.Heard) > 0 {
+			w.Errorf("a destroyed identifier was told %v", w.A.Pending())
+		}
+	},
+	"listener with an unanswered request": func(w *world) {
+		c, _ := w.Requested(0, nil, nil)
+		w.Must(c.Listener.Destroy())
+		w.Must(c.Passive.Reject(nil))
+		w.WantRejected(c.Active, cmid.RejectConsumerDefined)
+	},
+	"twice": func(w *world) {
+		id := w.A.Create(tcp)
+		w.Must(id.Destroy())
+		w.WantErr("again", id.Destroy(), unix.ENOENT)
+		w.WantErr("anything", id.BindAddr(sides.Any4(0)), unix.ENOENT)
+		if w.A.Ch.ID(id.Handle()) != nil {
+			w.Error("still there")
+		}
+	},
+	"channel closed while connected": func(w *world) {
+		c := w.Connected(0)
+		w.Must(w.A.Ch.Close())
+		w.A.Heard = nil
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		if len(w.A.Heard) > 0 {
+			w.Errorf("a closed channel told %v", w.A.Pending())
+		}
+	},
+}
+
+// deviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
+func deviceRemoval(t *testing.T, r *run) {
+	t.Run("removal", func(t *testing.T) {
+		w := r.world(t)
+		if w.rig.RemoveDevice == nil {
+			t.Skip("this driver's device cannot go")
+		}
+		wild := w.Listener(tcp, sides.Any4(0))
+		port := w.Port
+		specific := w.Listener(tcp, sides.At(w.rig.Address, 0))
+		idle := w.B.Create(tcp)
+		id := w.Resolved(tcp, sides.At(w.rig.Address, port))
+		w.Queues(id, 1)
+		w.Must(id.Connect(nil, nil))
+		child, _ := w.B.Request()
+		bq := w.Queues(child, 2)
+		w.Must(child.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, id)
+		sides.Next[*cmid.Established](w.B, child)
+
+		one := id.Info().Device == child.Info().Device
+		w.rig.RemoveDevice()
+		if one {
+			w.bothRemoved(id, specific, child)
+			w.WantErr("its address has no device", idle.BindAddr(sides.At(w.rig.Address, 0)), unix.ENODEV)
+			w.wantFlushed(bq)
+			return
+		}
+		for _, gone := range []*cmid.ID{specific, child} {
+			if ev := sides.Next[*cmid.DeviceRemoval](w.B, gone); ev.Device == "" {
+				t.Error("the event names no device")
+			}
+			w.WantState("removed", gone, states.Removed)
+			w.WantErr("disconnect", gone.Disconnect(), unix.ENXIO)
+		}
+		sides.Next[*cmid.Disconnected](w.A, id)
+		w.WantState("a wildcard has no device to lose", wild, states.Listening)
+		w.WantState("nor has a new identifier", idle, states.Idle)
+		w.WantErr("its address is gone", idle.BindAddr(sides.At(w.rig.Address, 0)), unix.EADDRNOTAVAIL)
+		w.wantFlushed(bq)
+		w.Must(child.Destroy())
+		w.Must(id.Destroy())
+	})
+}
+
+// bothRemoved waits until identifiers of both sides have heard that the device they share has gone, once each. Disconnected may come in
+// between.
+func (w *world) bothRemoved(ids ...*cmid.ID) {
+	w.Helper()
+	told := func(id *cmid.ID) (n int) {
+		for _, h := range append(slices.Clone(w.A.Heard), w.B.Heard...) {
+			if _, ok := h.Event.(*cmid.DeviceRemoval); ok && h.ID == id {
+				n++
+			}
+		}
+		return n
+	}
+	for _, id := range ids {
+		w.Until("DeviceRemoval", func() bool { return told(id) > 0 })
+	}
+	w.Settle()
+	for _, id := range ids {
+		if n := told(id); n != 1 {
+			w.Errorf("%d was told %d times that its device has gone", id.Handle(), n)
+		}
+		w.WantState("removed", id, states.Removed)
+		w.WantErr("disconnect", id.Disconnect(), unix.ENXIO)
+		w.Must(id.Destroy())
+	}
+	w.Forget()
+}
+
+// wantFlushed holds that both receives that were posted have come back.
+func (w *world) wantFlushed(q *sides.Queues) {
+	w.Helper()
+	if wc := q.Of(verbs.Recv); len(wc) != 2 || wc[0].Status != verbs.StatusFlushed {
+		w.Errorf("receives %+v, want both flushed", wc)
+	}
+}

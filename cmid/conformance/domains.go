@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"bytes"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// domainScenarios are protection domains, and memory that a work request may not name.
+var domainScenarios = scenarios{
+	"connections in a domain of their own": func(w *world) {
+		own := func(dev verbs.Device, attr *verbs.QPInitAttr) {
+			pd, err := dev.AllocPD()
+			w.Must(err)
+			attr.PD = pd
+		}
+		c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: own, Passive: own})
+		near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+		if near.PD != c.AQ.PD || far.PD != c.BQ.PD || c.BQ.MR.PD == c.Passive.Device().PD() {
+			w.Error("a region does not say in which domain it is registered")
+		}
+		want := bytes.Clone(near.Bytes)
+		w.Must(c.AQ.Write(1, 0, sides.Part(near, 0, 64), far, 0))
+		w.Must(c.AQ.Read(2, 0, sides.Part(near, 0, 64), far, 0))
+		w.Must(c.AQ.PostSend(3, "done"))
+		w.Sent("a domain's memory serves the domain's queue pairs", c.AQ, verbs.WC{ID: 3, Op: verbs.Send, Bytes: 4})
+		w.Same("Write", far.Bytes, want)
+		w.Same("Read", near.Bytes, want)
+		w.WantErr("dealloc_pd with a queue pair and memory", c.AQ.PD.Close(), unix.EBUSY)
+	},
+	"a domain in use is not closed": func(w *world) {
+		c := w.Connected(0)
+		dev := c.Active.Device()
+		pd, err := dev.AllocPD()
+		w.Must(err)
+		mr, err := pd.Alloc(1, 0)
+		w.Must(err)
+		w.WantErr("dealloc_pd with memory", pd.Close(), unix.EBUSY)
+		w.Must(dev.Free(mr))
+		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})
+		w.Must(err)
+		w.WantErr("dealloc_pd with a shared receive queue", pd.Close(), unix.EBUSY)
+		w.Must(srq.Close())
+		id := w.Resolved(tcp, w.Target())
+		qp, err := id.CreateQP(verbs.QPInitAttr{PD: pd, SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ})
+		w.Must(err)
+		w.WantErr("dealloc_pd with a queue pair", pd.Close(), unix.EBUSY)
+		w.Must(qp.Destroy())
+		w.Must(pd.Close())
+
+		w.WantErr("dealloc_pd twice", pd.Close(), unix.EINVAL)
+		_, err = pd.Alloc(1, 0)
+		w.WantErr("reg_mr in a domain that is gone", err, unix.EINVAL)
+		_, err = dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})
+		w.WantErr("create_srq in a domain that is gone", err, unix.EINVAL)
+		_, err = id.CreateQP(verbs.QPInitAttr{PD: pd, SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ})
+		w.WantErr("create_qp in a domain that is gone", err, unix.EINVAL)
+		w.WantErr("the device's own domain lives as long as the device", dev.PD().Close(), unix.EINVAL)
+	},
+	"memory of another domain": func(w *world) {
+		c := w.Connected(0)
+		pd, err := c.Active.Device().AllocPD()
+		w.Must(err)
+		mr, err := pd.Alloc(64, sides.RemoteAll)
+		w.Must(err)
+		w.noneOf("a region of another domain than the queue pair's", c, mr)
+	},
+	"memory that the device shares": func(w *world) {
+		own := func(dev verbs.Device, attr *verbs.QPInitAttr) {
+			pd, err := dev.AllocPD()
+			w.Must(err)
+			attr.PD = pd
+		}
+		c := w.ConnectedWith(sides.Setup{Active: own, Passive: own})
+		dev := c.Active.Device()
+		mr, err := dev.Alloc(64, sides.RemoteAll)
+		w.Must(err)
+		if !dev.Attr().SharesMemory {
+			w.noneOf("a region of the device's domain", c, mr)
+			return
+		}
+		copy(mr.Bytes, "shared")
+		far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+		w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, SGL: []verbs.SGE{sides.Part(mr, 0, 6)}}))
+		w.Must(c.AQ.Write(2, 0, sides.Part(mr, 0, 6), far, 0))
+		w.Must(c.AQ.Read(3, verbs.Signaled, sides.Part(mr, 6, 6), far, 0))
+		w.Must(c.AQ.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(mr, 12, 6)}))
+		w.Must(c.BQ.PostSend(4, "answer"))
+		w.Sent("memory of Device.PD is as good as the domain's own", c.AQ, verbs.WC{ID: 3, Op: verbs.Read, Bytes: 6})
+		w.Until("the answer", func() bool { return sides.Succeeded(c.AQ.Of(verbs.Recv)) == 1 })
+		w.Same("Send", c.BQ.Slot(0)[:6], []byte("shared"))
+		w.Same("Write, Read and receive", mr.Bytes[:18], []byte("sharedsharedanswer"))
+
+		theirs, err := c.Passive.Device().Alloc(64, sides.RemoteAll)
+		w.Must(err)
+		w.Must(c.AQ.Write(5, verbs.Signaled, sides.Part(mr, 0, 8), theirs, 0))
+		w.ended(c)
+		w.Same("but not for the peer", theirs.Bytes, make([]byte, 64))
+	},
+	"freed memory": func(w *world) {
+		c := w.Connected(0)
+		mr := w.Memory(c.AQ, 64, sides.RemoteAll, 1)
+		w.Must(c.Active.Device().Free(mr))
+		if mr.PD != nil {
+			w.Error("freed memory says that it is in a domain")
+		}
+		w.noneOf("a region that is freed", c, mr)
+		w.WantErr("dereg_mr twice", c.Active.Device().Free(mr), unix.EINVAL)
+	},
+	"memory that may not be written": func(w *world) {
+		c := w.Connected(0)
+		mr, far := w.Memory(c.AQ, 64, verbs.RemoteRead, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+		w.WantErr("a receive into memory without local write",
+			c.AQ.QP.PostRecv(verbs.RecvWR{SGE: sides.Part(mr, 0, 64)}), unix.EINVAL)
+		w.WantErr("a Read into memory without local write", c.AQ.Read(1, 0, sides.Part(mr, 0, 64), far, 0), unix.EINVAL)
+		_, err := c.Active.Device().Alloc(64, verbs.RemoteWrite)
+		w.WantErr("a peer may not write what its owner may not (ibv_reg_mr(3))", err, unix.EINVAL)
+	},
+	"bytes outside the memory": func(w *world) {
+		c := w.ConnectedWith(sides.Setup{Active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
+		mr, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+		for _, s := range []verbs.SGE{sides.Part(mr, 1, 64), sides.Part(mr, 65, 0), sides.Part(mr, 1<<32-8, 16), sides.Part(nil, 0, 1)} {
+			w.WantErr("a Write from there", c.AQ.Write(1, 0, s, far, 0), unix.EINVAL)
+			w.WantErr("a Read to there", c.AQ.Read(1, 0, s, far, 0), unix.EINVAL)
+		}
+		w.WantErr("a Read into two places", c.AQ.QP.PostSend(&verbs.SendWR{
+			Op: verbs.Read, SGL: []verbs.SGE{sides.Part(mr, 0, 1), sides.Part(mr, 1, 1)}, RemoteAddr: far.Addr, RKey: far.RKey,
+		}), unix.EINVAL)
+		three := []verbs.SGE{sides.Part(mr, 0, 1), sides.Part(mr, 1, 1), sides.Part(mr, 2, 1)}
+		w.WantErr("a Send from more places than the queue pair was made for",
+			c.AQ.QP.PostSend(&verbs.SendWR{SGL: three}), unix.EINVAL)
+		w.WantErr("an opcode of completions", c.AQ.QP.PostSend(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
+	},
+	"a shared receive queue of another domain": func(w *world) {
+		c := w.Connected(0)
+		dev := c.Active.Device()
+		pd, err := dev.AllocPD()
+		w.Must(err)
+		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2})
+		w.Must(err)
+		id := w.Resolved(tcp, w.Target())
+		attr := verbs.QPInitAttr{SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ, SRQ: srq}
+		_, err = id.CreateQP(attr)
+		w.WantErr("create_qp: every receive would be memory that the queue pair may not touch", err, unix.EINVAL)
+		attr.PD = pd
+		qp, err := id.CreateQP(attr)
+		w.Must(err)
+		w.WantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
+		w.Must(qp.Destroy())
+		w.Must(srq.Close())
+		w.Must(pd.Close())
+	},
+	"memory of a shared receive queue": func(w *world) {
+		c := w.Connected(0)
+		dev := c.Passive.Device()
+		pd, err := dev.AllocPD()
+		w.Must(err)
+		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2})
+		w.Must(err)
+		mr, err := pd.Alloc(64, verbs.LocalWrite)
+		w.Must(err)
+		w.Must(srq.PostRecv(verbs.RecvWR{SGE: sides.Part(mr, 0, 64)}))
+		w.WantErr("a receive in memory of another domain than the shared queue's",
+			srq.PostRecv(verbs.RecvWR{SGE: sides.Part(c.BQ.MR, 0, 64)}), unix.EINVAL)
+		w.Must(srq.Close())
+		w.WantErr("a receive for a queue that is gone", srq.PostRecv(verbs.RecvWR{SGE: sides.Part(mr, 0, 64)}), unix.EINVAL)
+	},
+}
+
+// noneOf holds that no work request of the active side's may name mr, and that refusing them costs nothing.
+func (w *world) noneOf(what string, c *sides.Link, mr *verbs.MR) {
+	w.Helper()
+	far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
+	s := verbs.SGE{MR: mr, Length: 1}
+	w.WantErr("a Send of "+what, c.AQ.QP.PostSend(&verbs.SendWR{SGL: []verbs.SGE{s}}), unix.EINVAL)
+	w.WantErr("a Write of "+what, c.AQ.Write(1, 0, s, far, 0), unix.EINVAL)
+	w.WantErr("a Read into "+what, c.AQ.Read(1, 0, s, far, 0), unix.EINVAL)
+	w.WantErr("a receive in "+what, c.AQ.QP.PostRecv(verbs.RecvWR{SGE: s}), unix.EINVAL)
+	w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+	w.Barrier(c.AQ, c.BQ)
+}

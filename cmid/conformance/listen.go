@@ -1,0 +1,287 @@
+package conformance
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// listenScenarios are rdma_listen(3).
+var listenScenarios = scenarios{
+	// manpages: listen-6
+	"must be bound": func(w *world) {
+		id := w.B.Create(tcp)
+		w.WantErr("listen", id.Listen(1), unix.EINVAL)
+		w.WantState("afterwards", id, states.Idle)
+	},
+	// manpages: listen-8
+	"on all devices": func(w *world) {
+		w.Listener(tcp, sides.Any4(0))
+		for _, ip := range []netip.Addr{w.rig.Address, w.rig.Second, w.rig.Other} {
+			if !ip.IsValid() {
+				continue
+			}
+			if child := w.Reaches(sides.At(ip, w.Port)); child.LocalAddr() != sides.At(ip, w.Port) || child.Device() == nil {
+				w.Errorf("the request to %v came to %v of device %q", ip, child.LocalAddr(), child.Info().Device)
+			}
+		}
+	},
+	// manpages: listen-4, listen-7
+	"on the bound address only": func(w *world) {
+		w.Listener(tcp, sides.At(w.rig.Address, 0))
+		w.Reaches(sides.At(w.rig.Address, w.Port))
+		other := w.rig.Second
+		if !other.IsValid() { // every device has this one
+			other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		w.refuses(sides.At(other, w.Port), cmid.RejectConsumerDefined)
+	},
+	// manpages: listen-4
+	"on loopback": func(w *world) {
+		w.Listener(tcp, cmid.MustAddr("127.0.0.1:0"))
+		if !w.differs(LoopbackOnly) {
+			w.Reaches(sides.At(w.rig.Address, w.Port))
+			return
+		}
+		if w.rig.Address.IsLoopback() && w.rig.Address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
+			w.Fatal("the rig has no address that tells loopback apart")
+		}
+		w.refuses(sides.At(w.rig.Address, w.Port), cmid.RejectConsumerDefined)
+	},
+	"nobody listens": func(w *world) {
+		id := w.Listener(tcp, sides.Any4(0))
+		w.Must(id.Destroy())
+		w.refuses(sides.At(w.rig.Address, w.Port), cmid.RejectInvalidServiceID)
+	},
+	"bound is not listening": func(w *world) {
+		id := w.B.Bound(tcp, sides.Any4(0))
+		w.refuses(sides.At(w.rig.Address, id.SrcPort()), cmid.RejectInvalidServiceID)
+	},
+	// manpages: bind_addr-1, listen-8
+	"dual stack": func(w *world) {
+		w.Listener(tcp, cmid.MustAddr("[::]:0"))
+		if w.differs(SeparateFamilies) {
+			id := w.Resolved(tcp, sides.At(w.rig.Address, w.Port))
+			w.Queues(id, 0)
+			w.Must(id.Connect(nil, nil))
+			w.WantRejected(id, cmid.RejectConsumerDefined)
+			return
+		}
+		child := w.Reaches(sides.At(w.rig.Address, w.Port))
+		if !child.LocalAddr().Addr().Is4() || !child.PeerAddr().Addr().Is4() {
+			w.Errorf("%v <- %v: an IPv4 request has IPv4 addresses", child.LocalAddr(), child.PeerAddr())
+		}
+	},
+	"backlog": func(w *world) {
+		id := w.B.Bound(tcp, sides.Any4(0))
+		for _, c := range []struct{ ask, want int }{{5, 5}} {
+			ev, ok := id.Do(&cmid.Listen{Backlog: c.ask}).(*cmid.Listening)
+			if !ok || ev.Backlog != c.want {
+				w.Errorf("backlog %d: %+v, want %d", c.ask, ev, c.want)
+			}
+		}
+		id = w.B.Bound(tcp, sides.Any4(0))
+		if ev, ok := id.Do(&cmid.Listen{}).(*cmid.Listening); !ok || ev.Backlog != id.Limits().MaxBacklog {
+			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, id.Limits().MaxBacklog)
+		}
+	},
+	// manpages: listen-9
+	"backlog of unread requests": backlogOfUnread,
+	// manpages: listen-2
+	"request": func(w *world) {
+		l := w.Listener(tcp, sides.Any4(0))
+		c := w.Resolved(tcp, sides.At(w.rig.Address, w.Port))
+		w.Queues(c, 0)
+		w.Must(c.Connect(nil, nil))
+		child, ev := w.B.Request()
+		if ev.Listener != l.Handle() || child == l || child.State() != states.ConnectRequested {
+			w.Errorf("%+v: want a new identifier of %d", ev, l.Handle())
+		}
+		if ev.Local != sides.At(w.rig.Address, w.Port) || ev.Peer != c.LocalAddr() {
+			w.Errorf("%v <- %v, want %v <- %v", ev.Local, ev.Peer, sides.At(w.rig.Address, w.Port), c.LocalAddr())
+		}
+		if child.Device() == nil || l.State() != states.Listening {
+			w.Error("the child has a device, and the listener goes on")
+		}
+	},
+	"children outlive their listener": func(w *world) {
+		c, _ := w.Requested(0, nil, nil)
+		w.Must(c.Listener.Destroy())
+		w.Queues(c.Passive, 0)
+		w.Must(c.Passive.Accept(nil, nil))
+		sides.Next[*cmid.Established](w.A, c.Active)
+		sides.Next[*cmid.Established](w.B, c.Passive)
+	},
+}
+
+// backlogOfUnread: the backlog is of requests that the listener's loop has not fetched. While that
+// stands still no more than these wait. Who finds no room is rejected on soft-iWARP; elsewhere what
+// asks for it repeats that, and is told when the loop goes on.
+func backlogOfUnread(w *world) {
+	const backlog = 2
+	clients := 5
+	if w.differs(OverflowHarms) {
+		clients = backlog
+	}
+	l := w.B.Bound(tcp, sides.Any4(0))
+	w.Must(l.Listen(backlog))
+	w.Port = l.SrcPort()
+	ids := make([]*cmid.ID, clients)
+	for i := range ids {
+		ids[i] = w.Resolved(tcp, w.Target())
+		w.Queues(ids[i], 0)
+	}
+	for _, id := range ids {
+		w.Must(id.Connect(nil, nil))
+	}
+	tcps := w.IWARP && w.differs(BacklogIsTCPs)
+	turnedAway := 0
+	if w.IWARP && !tcps {
+		turnedAway = clients - backlog
+	}
+	room := backlog
+	if tcps {
+		room++
+	}
+	w.ActiveOnly()
+	for deadline := time.Now().Add(w.Patience); len(w.A.Heard) < turnedAway && time.Now().Before(deadline); {
+		w.ActiveOnly()
+		if w.Clock != nil {
+			w.Clock.Advance(sides.VirtualStep)
+		}
+	}
+	for range sides.TurnsPerStep {
+		w.Must(w.B.Loop.Turn())
+	}
+	if n := len(w.B.Heard); n == 0 || n > room {
+		w.Errorf("%d requests were waiting for the loop, want 1 to %d of %d", n, room, clients)
+	}
+	for range turnedAway {
+		if ev := sides.Next[*cmid.Rejected](w.A, nil); ev.Status != -int32(unix.ECONNRESET) {
+			w.Errorf("status %d of who finds no room, want %d", ev.Status, -int32(unix.ECONNRESET))
+		}
+	}
+	for range clients - turnedAway {
+		w.B.Request()
+	}
+	w.WantQuiet("each is told once")
+}
+
+// refuses connects to dst, where nobody hears it. reason is InfiniBand's.
+func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
+	w.Helper()
+	id := w.Resolved(tcp, dst)
+	w.Queues(id, 0)
+	w.Must(id.Connect(nil, nil))
+	switch {
+	case !w.IWARP:
+	case w.differs(RefusedIsRejected):
+		reason = cmid.RejectRefused
+	default:
+		w.WantErr("connect where nobody listens", sides.Next[*cmid.CommandFailed](w.A, id), unix.ECONNREFUSED)
+		w.WantState("it may be tried again", id, states.RouteResolved)
+		return
+	}
+	ev := sides.Next[*cmid.Rejected](w.A, id)
+	if ev.Reason != reason {
+		w.Errorf("reason %d, want %d", ev.Reason, reason)
+	}
+	w.WantErr("the event", ev, unix.ECONNREFUSED)
+	w.WantState("afterwards", id, states.Failed)
+	w.WantErr("connect again", id.Connect(nil, nil), unix.EINVAL)
+}
+
+// channel is rdma_create_event_channel(3) and rdma_get_cm_event(3).
+func channel(t *testing.T, r *run) {
+	t.Run("readable and EAGAIN", func(t *testing.T) { pollsChannel(t, r.open(t)) })
+	channelScenarios.run(t, r)
+}
+
+// pollsChannel waits for a channel's events with poll(2), without anybody who turns its loop.
+func pollsChannel(t *testing.T, rig Rig) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ch, err := cmid.OpenChannel(rig.Passive)
+	must(err)
+	defer ch.Close()
+	fd, err := ch.FD()
+	must(err)
+	drained := func() {
+		t.Helper()
+		if ev, _, err := ch.GetEvent(); err != unix.EAGAIN { //nolint:errorlint // exactly EAGAIN is promised
+			t.Fatalf("GetEvent = %v, %v; want EAGAIN", ev, err)
+		}
+	}
+	readable := func(timeout time.Duration) bool {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(timeout/time.Millisecond))
+		for err == unix.EINTR { // Go's scheduler sends signals
+			n, err = unix.Poll(fds, int(timeout/time.Millisecond))
+		}
+		must(err)
+		return n > 0
+	}
+	drained()
+	if readable(0) {
+		t.Error("readable, and nothing has happened")
+	}
+	id, err := ch.CreateID(tcp)
+	must(err)
+	must(id.ResolveAddr(cmid.Addr{}, sides.At(rig.Address, 1), time.Second))
+	if !readable(10 * time.Second) {
+		t.Fatal("not readable: the address was resolved")
+	}
+	ev, from, err := ch.GetEvent()
+	must(err)
+	if _, ok := ev.(*cmid.AddrResolved); !ok || from != id {
+		t.Fatalf("got %T, want AddrResolved", ev)
+	}
+	drained()
+	if readable(0) {
+		t.Error("readable after the last event")
+	}
+}
+
+var channelScenarios = scenarios{
+	"create_id": func(w *world) {
+		_, err := w.B.Ch.CreateID(cmid.PortSpace(9))
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPROTONOSUPPORT) {
+			w.Errorf("no such port space: %v", err)
+		}
+		if w.B.Create(0).PortSpace() != cmid.PortSpaceTCP {
+			w.Error("port space 0 is not TCP")
+		}
+	},
+	"devices": func(w *world) {
+		dev := w.B.Bound(tcp, sides.At(w.rig.Address, 0)).Device()
+		for _, d := range w.B.Ch.Devices() {
+			if d.Name() == dev.Name() {
+				return
+			}
+		}
+		w.Errorf("%s is not among %d devices", dev.Name(), len(w.B.Ch.Devices()))
+	},
+	"events in order": func(w *world) {
+		w.Listener(tcp, sides.Any4(0))
+		var ids []*cmid.ID
+		for range 3 {
+			id := w.A.Create(tcp)
+			w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+			ids = append(ids, id)
+		}
+		for _, id := range ids {
+			sides.Next[*cmid.AddrResolved](w.A, id)
+		}
+	},
+}

@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// notifyScenarios are when an owner is called: completion queues told to be quiet, and shared receive queues that run low.
+var notifyScenarios = scenarios{
+	"solicited only": func(w *world) {
+		c := w.Connected(4)
+		all := c.Passive.Device().Attr().NotifiesAll
+		c.BQ.CQ.ReqNotify(true)
+		told := 0
+		c.BQ.Then = func() { told++ }
+		if w.differs(OneMoreNotification) {
+			w.Barrier(c.AQ, c.BQ)
+			w.Settle()
+			c.AQ.Done, c.BQ.Done, told = nil, nil, 0
+			w.Must(c.BQ.PostRecv(0, sides.SlotSize))
+		}
+		w.Must(c.AQ.PostSend(1, "one"))
+		w.Must(c.AQ.PostSend(2, "two"))
+		w.Must(c.BQ.PostSend(3, "its own"))
+		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == 2 && len(c.AQ.Of(verbs.Recv)) == 1 })
+		w.Settle()
+		if (told > 0) != all {
+			w.Errorf("notified %d times, and Attr.NotifiesAll is %v: nobody has asked for a solicited event", told, all)
+		}
+		told = 0
+		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 4, Flags: verbs.Solicited, Inline: []byte("three")}))
+		w.Until("the notification that its sender asked for", func() bool { return told > 0 })
+		recv := c.BQ.Of(verbs.Recv)
+		if len(recv) != 3 || string(c.BQ.Slot(int(recv[2].ID - 100))[:5]) != "three" {
+			w.Errorf("polled %+v: those that came before are there as well", recv)
+		}
+		if n := len(c.BQ.Of(verbs.Send)); n != 1 {
+			w.Errorf("polled %d completed Sends, want 1", n)
+		}
+
+		c.BQ.CQ.ReqNotify(false)
+		told = 0
+		w.Must(c.AQ.PostSend(5, "four"))
+		w.Until("every completion again", func() bool { return told > 0 })
+	},
+	"solicited with invalidate": func(w *world) {
+		c := w.Connected(2)
+		if !w.canInvalidate(c) {
+			return
+		}
+		c.BQ.CQ.ReqNotify(true)
+		mr := w.Memory(c.BQ, 64, sides.RemoteAll, 1)
+		w.Must(c.AQ.PostSend(1, "quiet"))
+		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{
+			ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Solicited, Inline: []byte("loud"), RKey: mr.RKey,
+		}))
+		w.Until("it", func() bool { return len(c.BQ.Done) == 2 })
+		if wc := c.BQ.Done[1]; wc.InvalidatedRKey != mr.RKey {
+			w.Errorf("%+v does not name the key", wc)
+		}
+	},
+	"failures notify": func(w *world) {
+		c := w.Connected(2)
+		c.AQ.CQ.ReqNotify(true)
+		c.BQ.CQ.ReqNotify(true)
+		w.Must(c.Active.Disconnect())
+		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		if !w.IWARP {
+			w.Must(c.Passive.Disconnect())
+		}
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Settle()
+		for side, q := range map[string]*sides.Queues{"active": c.AQ, "passive": c.BQ} {
+			if n := len(q.Of(verbs.Recv)); n != 2 {
+				w.Errorf("the %s side was told of %d flushed receives, want 2: failures are always told", side, n)
+			}
+		}
+	},
+	"limit": limitScenario,
+}
+
+// limitScenario: a shared receive queue tells once per Arm that it runs low.
+func limitScenario(w *world) {
+	const depth = 6
+	var srq verbs.SRQ
+	told := 0
+	c := w.ConnectedWith(sides.Setup{Passive: func(dev verbs.Device, attr *verbs.QPInitAttr) {
+		var err error
+		srq, err = dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { told++ }})
+		w.Must(err)
+		attr.SRQ = srq
+	}})
+	post := func() {
+		w.Must(srq.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(c.BQ.MR, 0, sides.SlotSize)}))
+	}
+	for range depth {
+		post()
+	}
+	want := func(n int, why string) {
+		w.Helper()
+		w.Settle()
+		if told != n {
+			w.Errorf("%s: told %d times, want %d", why, told, n)
+		}
+	}
+	w.Barrier(c.AQ, c.BQ) // 5 left
+	want(0, "a queue that is not armed")
+	w.Must(srq.Arm(4))
+	w.Barrier(c.AQ, c.BQ) // 4 left
+	want(0, "as many as the limit are not fewer")
+	w.Barrier(c.AQ, c.BQ) // 3 left
+	want(1, "fewer than the limit")
+	w.Barrier(c.AQ, c.BQ) // 2 left
+	want(1, "once per Arm")
+	w.Must(srq.Arm(3))
+	want(2, "Arm, with fewer posted already")
+	w.Must(srq.Arm(2))
+	w.Must(srq.Arm(0))
+	w.Barrier(c.AQ, c.BQ) // 1 left
+	want(2, "0 disarms")
+	post()
+	w.Must(srq.Arm(2))
+	post()
+	w.Barrier(c.AQ, c.BQ) // 2 left
+	want(2, "receives posted after Arm count")
+	w.Barrier(c.AQ, c.BQ) // 1 left
+	want(3, "armed again")
+	w.WantErr("a limit above MaxWR", srq.Arm(depth+1), unix.EINVAL)
+	w.WantErr("a negative limit", srq.Arm(-1), unix.EINVAL)
+	w.WantErr("receives for a queue pair with a shared queue", c.BQ.PostRecv(0, 1), unix.EINVAL)
+}

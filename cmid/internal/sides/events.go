@@ -1,0 +1,155 @@
+package sides
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Heard is an event, and what came with it.
+type Heard struct {
+	ID      *cmid.ID
+	Event   cmid.Event
+	Answers cmid.Command
+	ch      *cmid.Channel // that delivered it
+}
+
+// Pending describes the events that nobody has asked for yet.
+func (e *Side) Pending() []string {
+	var out []string
+	for _, h := range e.Heard {
+		out = append(out, fmt.Sprintf("%v(%d) on %d", h.Event.Kind(), Status(h.Event), h.ID.Handle()))
+	}
+	return out
+}
+
+// Status is an event's, 0 for one that has none.
+func Status(ev cmid.Event) int32 {
+	switch ev := ev.(type) {
+	case *cmid.Rejected:
+		return ev.Status
+	case *cmid.Unreachable:
+		return ev.Status
+	case *cmid.AddrError:
+		return ev.Status
+	case *cmid.RouteError:
+		return ev.Status
+	case *cmid.ConnectError:
+		return ev.Status
+	case *cmid.Disconnected:
+		return ev.Status
+	case *cmid.CommandFailed:
+		return ev.Status
+	}
+	return 0
+}
+
+// WantQuiet requires that no event is left, after everything that happens by itself has happened.
+func (w *World) WantQuiet(why string) {
+	w.Helper()
+	w.Settle()
+	for _, e := range []*Side{w.A, w.B} {
+		if len(e.Heard) > 0 {
+			w.Errorf("%s: the %s side heard %v", why, e.name, e.Pending())
+			e.Heard = nil
+		}
+	}
+}
+
+// Next waits for the side's next event, which must be an E of id; nil stands for any.
+func Next[E cmid.Event](e *Side, id *cmid.ID) E {
+	e.w.Helper()
+	got, _ := NextFrom[E](e, id)
+	return got
+}
+
+// NextFrom is Next, and the channel that delivered it.
+func NextFrom[E cmid.Event](e *Side, id *cmid.ID) (E, *cmid.Channel) {
+	e.w.Helper()
+	var want E
+	e.w.Until(fmt.Sprintf("%T on the %s side", want, e.name), func() bool { return len(e.Heard) > 0 })
+	h := e.Heard[0]
+	e.Heard = e.Heard[1:]
+	got, ok := h.Event.(E)
+	if !ok || id != nil && h.ID != id {
+		e.w.Fatalf("the %s side heard %v of %d: %+v; want %T", e.name, h.Event.Kind(), h.ID.Handle(), h.Event, want)
+	}
+	if got.Ident() != h.ID.Handle() {
+		e.w.Errorf("%T names %d, and came for %d", got, got.Ident(), h.ID.Handle())
+	}
+	return got, h.ch
+}
+
+// Request waits for a ConnectRequest and gives its identifier.
+func (e *Side) Request() (*cmid.ID, *cmid.ConnectRequest) {
+	e.w.Helper()
+	ev := Next[*cmid.ConnectRequest](e, nil)
+	return e.Ch.ID(ev.Ident()), ev
+}
+
+// Must fails the test when a call does.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// WantErr compares err with an errno, 0 for none.
+func (w *World) WantErr(what string, err error, want unix.Errno) {
+	w.Helper()
+	var got unix.Errno
+	if err != nil && !errors.As(err, &got) {
+		w.Errorf("%s: %v has no errno", what, err)
+		return
+	}
+	if got != want {
+		w.Errorf("%s: %v (%v), want %v", what, got, err, want)
+	}
+}
+
+// WantState compares an identifier's state.
+func (w *World) WantState(what string, id *cmid.ID, want states.State) {
+	w.Helper()
+	if id.State() != want {
+		w.Errorf("%s: state %v, want %v", what, id.State(), want)
+	}
+}
+
+// Forget drops the events so far.
+func (w *World) Forget() { w.A.Heard, w.B.Heard = nil, nil }
+
+// First waits for the next event, whatever it is.
+func (e *Side) First() Heard {
+	e.w.Helper()
+	e.w.Until("an event on the "+e.name+" side", func() bool { return len(e.Heard) > 0 })
+	h := e.Heard[0]
+	e.Heard = e.Heard[1:]
+	return h
+}
+
+// WantRejected waits for a Rejected and gives its private data. On iWARP the reason does not travel.
+func (w *World) WantRejected(id *cmid.ID, reason cmid.RejectReason) (data []byte) {
+	w.Helper()
+	if w.IWARP {
+		reason = cmid.RejectReset
+	}
+	ev := Next[*cmid.Rejected](w.A, id)
+	if ev.Reason != reason {
+		w.Errorf("rejected for reason %d, want %d", ev.Reason, reason)
+	}
+	w.WantState("rejected", id, states.Failed)
+	return ev.PrivateData
+}
+
+// NextBy is Next, delivered by that channel.
+func NextBy[E cmid.Event](e *Side, id *cmid.ID, ch *cmid.Channel) {
+	e.w.Helper()
+	if ev, by := NextFrom[E](e, id); by != ch {
+		e.w.Errorf("%T came by the other channel", ev)
+	}
+}

@@ -1,0 +1,204 @@
+package sides
+
+import (
+	"bytes"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Queues is a queue pair with a completion queue that is polled whenever it says so.
+type Queues struct {
+	QP   verbs.QP
+	CQ   verbs.CQ
+	PD   verbs.PD
+	MR   *verbs.MR  // slots of SlotSize: Depth to receive to, Depth to send from
+	Done []verbs.WC // completions so far
+	Then func()     // called after completions, when set
+	wc   [3]verbs.WC
+}
+
+// How many work requests a queue takes, and how many bytes a slot of its memory has.
+const (
+	Depth    = 8
+	SlotSize = 256
+)
+
+// Queues makes a queue pair with n receives of SlotSize posted.
+func (w *World) Queues(id *cmid.ID, n int) *Queues {
+	w.Helper()
+	return w.queuesWith(id, n, nil)
+}
+
+// queuesWith is Queues with other attributes than the usual.
+func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.QPInitAttr)) *Queues {
+	w.Helper()
+	q := &Queues{}
+	dev := id.Device()
+	if dev == nil {
+		w.Fatalf("no device in state %v", id.State())
+	}
+	var err error
+	q.CQ, err = dev.CreateCQ(4*Depth, q.Poll)
+	w.Must(err)
+	attr := verbs.QPInitAttr{
+		SendCQ: q.CQ, RecvCQ: q.CQ, MaxSendWR: Depth, MaxRecvWR: Depth, Context: q,
+	}
+	if change != nil {
+		change(dev, &attr)
+	}
+	q.PD = attr.PD
+	if q.PD == nil {
+		q.PD = dev.PD()
+	}
+	q.MR, err = q.PD.Alloc(2*Depth*SlotSize, verbs.LocalWrite)
+	w.Must(err)
+	q.QP, err = id.CreateQP(attr)
+	w.Must(err)
+	for i := range n {
+		w.Must(q.PostRecv(i, SlotSize))
+	}
+	return q
+}
+
+// Poll takes what has completed. The completion queue calls it.
+func (q *Queues) Poll() {
+	for n := q.CQ.Poll(q.wc[:]); n > 0; n = q.CQ.Poll(q.wc[:]) {
+		q.Done = append(q.Done, q.wc[:n]...)
+	}
+	if q.Then != nil {
+		q.Then()
+	}
+}
+
+// PostRecv posts slot i for up to n bytes. Its work request is 100+i.
+func (q *Queues) PostRecv(i, n int) error {
+	return q.QP.PostRecv(verbs.RecvWR{ID: uint64(100 + i), SGE: verbs.SGE{MR: q.MR, Offset: uint32(i * SlotSize), Length: uint32(n)}})
+}
+
+// Slot is the memory of receive i.
+func (q *Queues) Slot(i int) []byte { return q.MR.Bytes[i*SlotSize : (i+1)*SlotSize] }
+
+// PostSend posts a Send of text from the memory's second half.
+func (q *Queues) PostSend(i int, text string) error {
+	off := (Depth + i%Depth) * SlotSize
+	copy(q.MR.Bytes[off:off+SlotSize], text)
+	return q.QP.PostSend(&verbs.SendWR{
+		ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: q.MR, Offset: uint32(off), Length: uint32(len(text))}},
+	})
+}
+
+// Of are the completions of receives (verbs.Recv), or of everything else.
+func (q *Queues) Of(op verbs.Opcode) (wc []verbs.WC) {
+	for _, c := range q.Done {
+		if (c.ID >= 100) == (op == verbs.Recv) {
+			wc = append(wc, c)
+		}
+	}
+	return wc
+}
+
+// Succeeded counts the completions without an error.
+func Succeeded(wc []verbs.WC) (n int) {
+	for _, c := range wc {
+		if c.Status == verbs.StatusSuccess {
+			n++
+		}
+	}
+	return n
+}
+
+// RemoteAll is memory that peers may write and read.
+const RemoteAll = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+
+// Memory is a region of n bytes in q's domain. No two bytes near each other are alike, and seed makes
+// them differ from another region's.
+func (w *World) Memory(q *Queues, n int, access verbs.Access, seed byte) *verbs.MR {
+	w.Helper()
+	mr, err := q.PD.Alloc(n, access)
+	w.Must(err)
+	for i := range mr.Bytes {
+		mr.Bytes[i] = byte(i) ^ byte(i>>8) ^ seed
+	}
+	return mr
+}
+
+// Part is some bytes of a region.
+func Part(mr *verbs.MR, off, n int) verbs.SGE {
+	return verbs.SGE{MR: mr, Offset: uint32(off), Length: uint32(n)}
+}
+
+// Write posts a Write of from to a peer's region, at off.
+func (q *Queues) Write(id int, flags verbs.SendFlags, from verbs.SGE, to *verbs.MR, off int) error {
+	return q.QP.PostSend(&verbs.SendWR{
+		ID: uint64(id), Op: verbs.Write, Flags: flags, SGL: []verbs.SGE{from}, RemoteAddr: to.Addr + uint64(off), RKey: to.RKey,
+	})
+}
+
+// Read posts a Read of a peer's region, from off on, into into.
+func (q *Queues) Read(id int, flags verbs.SendFlags, into verbs.SGE, from *verbs.MR, off int) error {
+	return q.QP.PostSend(&verbs.SendWR{
+		ID: uint64(id), Op: verbs.Read, Flags: flags, SGL: []verbs.SGE{into}, RemoteAddr: from.Addr + uint64(off), RKey: from.RKey,
+	})
+}
+
+// Sent waits until q's send queue has completed as wanted, oldest first, and nothing else has
+// completed there.
+func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
+	w.Helper()
+	w.Until(why, func() bool { return len(q.Of(verbs.Send)) >= len(want) })
+	got := q.Of(verbs.Send)
+	for i := range want {
+		want[i].QP = q.QP
+		if got[i] != want[i] {
+			w.Errorf("%s: completion %d is %+v, want %+v", why, i, got[i], want[i])
+		}
+	}
+	if len(got) > len(want) {
+		w.Errorf("%s: %d completions more than were asked for: %+v", why, len(got)-len(want), got[len(want):])
+	}
+}
+
+// Barrier makes a Send and waits for its receive: what its sender has posted before it is done at the
+// receiver then.
+func (w *World) Barrier(from, to *Queues) {
+	w.Helper()
+	n := len(to.Of(verbs.Recv))
+	w.Must(from.PostSend(99, "last"))
+	w.Until("the Send behind", func() bool { return len(to.Of(verbs.Recv)) > n })
+	if wc := to.Of(verbs.Recv)[n]; wc.Status != verbs.StatusSuccess {
+		w.Errorf("a Send on a connection that works was received as %+v", wc)
+	}
+}
+
+// Same compares memory with what it should be.
+func (w *World) Same(why string, got, want []byte) {
+	w.Helper()
+	if bytes.Equal(got, want) {
+		return
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			w.Errorf("%s: byte %d of %d is %#x, want %#x", why, i, len(want), got[i], want[i])
+			return
+		}
+	}
+}
+
+// FetchAdd posts an addition to integer 0 of to, whose old value goes to integer id of into.
+func (q *Queues) FetchAdd(id int, flags verbs.SendFlags, into, to *verbs.MR, add uint64) error {
+	return q.QP.PostSend(&verbs.SendWR{
+		ID: uint64(id), Op: verbs.AtomicFetchAdd, Flags: flags, SGL: []verbs.SGE{Part(into, id*verbs.AtomicLen, verbs.AtomicLen)},
+		RemoteAddr: to.Addr, RKey: to.RKey, CompareAdd: add,
+	})
+}
+
+// PostTo sends text as a datagram.
+func (q *Queues) PostTo(i int, text string, ah verbs.AH, qpn, qkey uint32) error {
+	off := (Depth + i%Depth) * SlotSize
+	n := copy(q.MR.Bytes[off:off+SlotSize], text)
+	return q.QP.PostSend(&verbs.SendWR{
+		ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: q.MR, Offset: uint32(off), Length: uint32(n)}},
+		AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
+	})
+}

@@ -1,0 +1,101 @@
+package sides
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How virtual time passes: until VirtualDeadline, which is longer than any of a device's clocks, in
+// steps, with so many turns of each loop between them.
+const (
+	VirtualDeadline = 5 * time.Minute
+	VirtualStep     = 50 * time.Millisecond
+	TurnsPerStep    = 6
+)
+
+// turn lets both loops do what there is to do now.
+func (w *World) turn() {
+	w.Helper()
+	for range TurnsPerStep {
+		for _, e := range []*Side{w.A, w.B} {
+			if err := e.Loop.Turn(); err != nil {
+				w.Fatalf("%s: %v", e.name, err)
+			}
+		}
+	}
+}
+
+// Until waits for cond, in the drivers' time, and ends the test when that takes too long.
+func (w *World) Until(what string, cond func() bool) {
+	w.Helper()
+	if !w.Within(VirtualDeadline, w.Patience, cond) {
+		w.Fatalf("waited in vain for %s; active has %v, passive %v", what, w.A.Pending(), w.B.Pending())
+	}
+}
+
+// Within waits for cond and reports whether it came true, in that much of virtual or of real time,
+// whichever the drivers have.
+func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
+	w.Helper()
+	if w.Clock != nil {
+		for passed := time.Duration(0); ; passed += VirtualStep {
+			w.turn()
+			if cond() {
+				return true
+			}
+			if passed >= virtual {
+				return false
+			}
+			w.Clock.Advance(VirtualStep)
+		}
+	}
+	for deadline := time.Now().Add(real); ; {
+		w.turn()
+		if cond() {
+			return true
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false
+		}
+		w.waitReal(left)
+	}
+}
+
+// waitReal waits until one of the loops has something to do.
+func (w *World) waitReal(d time.Duration) {
+	w.Helper()
+	var fds []unix.PollFd
+	for _, e := range []*Side{w.A, w.B} {
+		fd, err := e.Loop.FD()
+		if err != nil {
+			w.Fatal(err)
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	if _, err := unix.Poll(fds, int(d/time.Millisecond)+1); err != nil && !errors.Is(err, unix.EINTR) {
+		w.Fatal(err)
+	}
+}
+
+// Settle lets happen what happens by itself, without waiting for timers.
+func (w *World) Settle() {
+	w.Helper()
+	w.Within(0, w.Quiet, func() bool { return false })
+}
+
+// ActiveOnly lets the active side go on, and the devices, while the passive side's loop stands still
+// and what comes for it is unread.
+func (w *World) ActiveOnly() {
+	w.Helper()
+	for deadline := time.Now().Add(w.Quiet); ; time.Sleep(time.Millisecond) {
+		for range TurnsPerStep {
+			w.Must(w.A.Loop.Turn())
+		}
+		if w.Clock != nil || time.Now().After(deadline) {
+			return
+		}
+	}
+}
