@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -19,7 +20,7 @@ type lookedUp struct {
 	then func([]AddrInfo, error)
 }
 
-func (*lookedUp) lane() lane { return laneEvent }
+func (*lookedUp) Lane() mailbox.Lane { return mailbox.Event }
 
 // lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. What cannot wait is done at once; the rest on a goroutine of its own,
 // since a name server may take its time.

@@ -76,4 +76,4 @@ func MayWait() error { return eventloop.MayWait() }
 // (eventloop.Config.StallAfter: a second), and when it has for twice as long, and so on. Whoever
 // waits for the runtime waits for it too, and asks MayWait then: the loop may be standing still for
 // that very wait. Who waits on takes the next one. Any goroutine.
-func (rt *Runtime) Stalled() <-chan struct{} { return rt.boxes.alarm.C() }
+func (rt *Runtime) Stalled() <-chan struct{} { return rt.registry.Alarm().C() }

@@ -3,6 +3,7 @@ package actor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -53,7 +54,7 @@ func (it *ident) closeAwaits() string {
 // be in the middle of the read that has brought the last credit.
 type drained struct{}
 
-func (*drained) lane() lane { return laneEvent }
+func (*drained) Lane() mailbox.Lane { return mailbox.Event }
 
 // leave is Disconnect: the goodbye goes first.
 func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {

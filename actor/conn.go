@@ -306,7 +306,7 @@ func (c *conn) tell(m *Received) {
 	if c.it.owner.pid != nil {
 		c.it.tell(m.Clone())
 	}
-	m.done(c.l)
+	_ = m.done(c.l.exec) // its only hold
 }
 
 // consumed takes a message back from the owner.

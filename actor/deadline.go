@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -13,7 +14,7 @@ import (
 // tick tells an identifier that a deadline has come.
 type tick struct{}
 
-func (*tick) lane() lane { return laneEvent }
+func (*tick) Lane() mailbox.Lane { return mailbox.Event }
 
 // slack is how much longer than the device an identifier waits where the device has a time-out of its own. When the device tells,
 // the command may be asked again; when this runs out, the device is stuck, and the identifier is lost.
@@ -81,7 +82,7 @@ func (it *ident) rearm() {
 	case first.IsZero():
 	default:
 		if it.timer == nil {
-			it.timer = it.l.el.NewTimer(func() { it.box.deliver(&tick{}) })
+			it.timer = it.l.el.NewTimer(func() { it.box.Deliver(&tick{}) })
 		}
 		it.timer.Reset(first.Sub(it.l.el.Now()))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -23,7 +24,7 @@ type (
 	epitaph struct{}
 )
 
-func (*abort) lane() lane { return laneControl }
+func (*abort) Lane() mailbox.Lane { return mailbox.Control }
 
 // destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless
 // an earlier one is known.
@@ -130,9 +131,9 @@ func (it *ident) stopping() {
 	}
 }
 
-// leftover answers a message that the actor did not receive any more. Those that came before the
+// Leftover answers a message that the actor did not receive any more. Those that came before the
 // epitaph are answered before Closed.
-func (it *ident) leftover(msg any) {
+func (it *ident) Leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
 	case *epitaph:
@@ -144,7 +145,7 @@ func (it *ident) leftover(msg any) {
 		}
 	case *Send:
 		if it.life == identClosed {
-			it.box.refuse(msg)
+			it.box.Refuse(msg)
 			return
 		}
 		if it.misused(m, sender) {
@@ -156,7 +157,7 @@ func (it *ident) leftover(msg any) {
 	case Command:
 		switch {
 		case it.life == identClosed:
-			it.box.refuse(msg)
+			it.box.Refuse(msg)
 		case missing(m):
 			it.reply(sender, it.nothing(m))
 		case ends(m):
@@ -165,7 +166,7 @@ func (it *ident) leftover(msg any) {
 			it.reply(sender, it.late(m))
 		}
 	default:
-		it.box.refuse(msg)
+		it.box.Refuse(msg)
 	}
 }
 

@@ -3,6 +3,7 @@ package actor
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -34,7 +35,7 @@ func (it *ident) breakOff(err error) {
 // brokenOff tells an identifier that its connection was broken off.
 type brokenOff struct{}
 
-func (*brokenOff) lane() lane { return laneEvent }
+func (*brokenOff) Lane() mailbox.Lane { return mailbox.Event }
 
 func (it *ident) brokenOff() {
 	if it.ending() || it.endTold {

@@ -83,7 +83,7 @@ func TestFloodOfSends(t *testing.T) {
 			owner := counting(&none, rt.OffLoop())
 			client.send(c, &Handover{To: owner})
 			next[*Done](client)
-			box, own := rt.box(c), rt.box(owner)
+			box, own := rt.registry.Find(c), rt.registry.Find(owner)
 			var posted atomic.Int64
 			stop := flood(t, 2, func() {
 				sys.Root.Send(c, NewSend([]byte("x")))
@@ -262,7 +262,7 @@ func TestFloodOfAnything(t *testing.T) {
 					}
 					hold := make(chan struct{})
 					_ = w.rt.loops[0].el.Post(func() { <-hold })
-					box := w.rt.box(p.c)
+					box := w.rt.registry.Find(p.c)
 					for range posts {
 						if asked == "sender" {
 							asker.send(p.c, tt.make())
@@ -374,7 +374,7 @@ func TestRefusalsWaitAsOne(t *testing.T) {
 					w.sys.Root.Send(id, NewSend([]byte("x")))
 				}
 				settle()
-				if n := w.rt.box(owner.pid).UserMessageCount(); n > 4 {
+				if n := w.rt.registry.Find(owner.pid).UserMessageCount(); n > 4 {
 					w.Errorf("%d answers wait", n)
 				}
 				close(hold)

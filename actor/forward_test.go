@@ -83,6 +83,10 @@ func TestForward(t *testing.T) {
 	}
 }
 
+type batch []any
+
+func (b batch) GetMessages() []any { return b }
+
 // routing is a process that hands messages on where they are sent, as Proto.Actor's routers do.
 type routing struct {
 	sys *actor.ActorSystem

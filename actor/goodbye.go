@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -63,7 +64,7 @@ func (it *ident) farewell(then func()) {
 	case c == nil || !c.wave():
 		it.part()
 	case it.partingTimer == nil:
-		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.deliver(&parted{}) })
+		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
 	}
 }
 
@@ -71,7 +72,7 @@ func (it *ident) farewell(then func()) {
 // device may be in the middle of something.
 type parted struct{}
 
-func (*parted) lane() lane { return laneEvent }
+func (*parted) Lane() mailbox.Lane { return mailbox.Event }
 
 // part goes on with what waits for the goodbye, if anything does.
 func (it *ident) part() {

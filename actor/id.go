@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
@@ -24,7 +25,7 @@ type ident struct {
 	log  *slog.Logger
 	opts idOptions
 	pid  *actor.PID
-	box  *mailbox
+	box  *mailbox.Mailbox
 	ctx  actor.Context // from Started on
 
 	id    *cmid.ID // nil until Started, and when it could not be made
@@ -136,7 +137,7 @@ func (it *ident) broken() {
 	if r != nil {
 		defer panic(r)
 	} else {
-		r = errGoexit
+		r = mailbox.ErrGoexit
 	}
 	it.cause = &PanicError{r}
 	if cmd, waits := it.cmd, func(a *asked) bool { return a.cmd == it.cmd }; cmd != nil && !slices.ContainsFunc(it.asked, waits) {
@@ -215,7 +216,7 @@ func (it *ident) unwatch() {
 }
 
 func (it *ident) terminated(who *actor.PID) {
-	if it.owner.pid != nil && it.rt.same(who, it.owner.pid) {
+	if it.owner.pid != nil && it.rt.registry.Same(who, it.owner.pid) {
 		it.setOwner(owner{})
 		it.destroy(ErrOwnerDied)
 	}
@@ -468,7 +469,7 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 	done := &cmid.Done{EventBase: it.base(), Command: c}
 	switch {
 	case to == nil:
-	case was.pid != nil && it.rt.same(to, was.pid):
+	case was.pid != nil && it.rt.registry.Same(to, was.pid):
 		was.send(it.l, &actor.MessageEnvelope{Message: done, Sender: it.pid})
 	default:
 		it.reply(to, done)

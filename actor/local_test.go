@@ -21,12 +21,6 @@ func remoteStarted(w *world) string {
 	return at
 }
 
-func TestNonhost(t *testing.T) {
-	if got := testSystem(t).Address(); got != nonhost {
-		t.Errorf("a fresh ActorSystem is at %q, we take it to be %q", got, nonhost)
-	}
-}
-
 // Whatever address a PID of this system was made with, its actor is the one that it names.
 func TestOwnersFromBeforeRemoteStart(t *testing.T) {
 	for name, where := range map[string]func(rt *Runtime) actor.PropsOption{"on": (*Runtime).OnLoop, "off": (*Runtime).OffLoop} {
@@ -135,30 +129,5 @@ func TestOnLoopUndone(t *testing.T) {
 			fine.send(mine, &DestroyID{})
 			next[*Closed](fine)
 		}
-	})
-}
-
-// Of actors that have stopped nothing is remembered, nor is it held against who has their name.
-func TestOnLoopUndoneIsForgotten(t *testing.T) {
-	inWorld(t, states.IWARP, func(w *world) {
-		undone := actor.PropsFromFunc(func(actor.Context) {}, w.rt.OnLoop(), actor.WithMailbox(actor.Unbounded()))
-		for range 100 {
-			pid, err := w.sys.Root.SpawnNamed(undone, "same")
-			if err != nil {
-				w.Fatal(err)
-			}
-			is(w, w.rt.CheckOwner(pid), ErrMailbox)
-			w.sys.Root.Stop(pid)
-			w.sys.Root.Stop(w.sys.Root.Spawn(undone))
-			settle()
-		}
-		if n := len(w.rt.boxes.due); n > 32 {
-			w.Errorf("%d of 200 actors that are gone are remembered", n)
-		}
-		pid, err := w.sys.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), "same")
-		if err != nil || w.rt.CheckOwner(pid) != nil {
-			w.Errorf("%v; the next of that name is no owner: %v", err, w.rt.CheckOwner(pid))
-		}
-		w.sys.Root.Stop(pid)
 	})
 }

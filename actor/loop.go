@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
@@ -11,12 +12,9 @@ import (
 
 // loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless it says otherwise.
 type loop struct {
-	el    *eventloop.Loop
-	boxes *boxes   // the system's; any goroutine
-	mail  mailLoop // any goroutine
+	el   *eventloop.Loop
+	exec *mailbox.Loop // runs the actors; its Context is this. Any goroutine
 	spread
-
-	traces bool // stalls are reported to somebody, who wants to know the message
 
 	rt       *Runtime
 	ch       *cmid.Channel
@@ -70,7 +68,7 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 		return
 	}
 	if it, ok := id.Context.(*ident); ok {
-		it.box.deliver(&told{id, ev, answers})
+		it.box.Deliver(&told{id, ev, answers})
 		return
 	}
 	if _, ok := ev.(*cmid.Closed); ok {
@@ -85,7 +83,10 @@ type told struct {
 	answers cmid.Command
 }
 
-func (*told) lane() lane { return laneEvent }
+func (*told) Lane() mailbox.Lane { return mailbox.Event }
+
+// Carried is what the watchdog names.
+func (m *told) Carried() any { return m.ev }
 
 // cause is what a transition is put down to: the device's event, or the command when the event is only our answer to it.
 func (m *told) cause() fmt.Stringer {

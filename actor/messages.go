@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -244,10 +245,7 @@ func (m *Received) hold() {
 	}
 }
 
-// taken has nothing to do: a message is held where it waits, and does not change.
-func (m *Received) taken() {}
-
-// keep takes a hold, for Retain, and for a mailbox when somebody who has the message sends it there.
+// keep takes a hold.
 func (m *Received) keep() {
 	if n := m.refs.Add(1); poisoning && n <= spoilt {
 		panic("rdma: a Received was used after it had been given back: Retain it in time, or send a Clone")
@@ -257,27 +255,49 @@ func (m *Received) keep() {
 // spoilt is more than is ever added to refs: the message was given back.
 const spoilt = -1 << 24
 
-// done is called by a mailbox when Receive has returned. On the connection's own loop the buffer is
-// free at once, still warm for the next message.
-func (m *Received) done(where home) (ok bool) {
+// done gives a hold back on loop l (nil: off the loops) when Receive has returned. On the
+// connection's own loop the buffer is free at once, still warm for the next message.
+func (m *Received) done(l *mailbox.Loop) error {
 	if m.conn == nil {
-		return true
+		return nil
 	}
-	near := where == home(m.conn.l) && !where.over()
+	near := l == m.conn.l.exec && !l.Over()
 	if near && m.refs.Load() == 1 { // only a holder can add one, and that is us
 		m.conn.consumed(m)
-		return true
+		return nil
 	}
 	switch n := m.refs.Add(-1); {
 	case n < 0:
-		return false
+		return errReleased
 	case n > 0:
 	case near:
 		m.conn.consumed(m)
 	default:
 		m.conn.l.returns.put(m)
 	}
-	return true
+	return nil
+}
+
+// retainedMessage is a Received as a mailbox has it.
+type retainedMessage Received
+
+// Retain is called when somebody who has the message sends it to the mailbox's actor.
+func (r *retainedMessage) Retain() { (*Received)(r).keep() }
+
+// Delivered has nothing to do: a message is retained where it waits, and does not change.
+func (*retainedMessage) Delivered() {}
+
+func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).done(l) }
+
+// retained is the messages of ours that hold something, as mailboxes want to know them.
+func retained(msg any) mailbox.Retained {
+	switch m := msg.(type) {
+	case *Received:
+		return (*retainedMessage)(m)
+	case *SendFailed:
+		return (*retainedAnswer)(m)
+	}
+	return nil
 }
 
 // The events of the data path.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
@@ -22,15 +23,10 @@ type Local struct {
 
 // LocalOf gives the calling actor its Local. It is called in Receive.
 func LocalOf(ctx actor.Context) Local {
-	if m := boxOfCaller(ctx); m != nil && m.loop() != nil {
-		return Local{m.loop(), ctx.Self()}
+	if x := mailbox.LoopOf(ctx); x != nil {
+		return Local{x.Context.(*loop), ctx.Self()}
 	}
 	return Local{}
-}
-
-// boxOfCaller is the mailbox of the actor that ctx is; nil: it has none of ours.
-func boxOfCaller(ctx actor.Context) *mailbox {
-	return boxesOf(ctx.ActorSystem()).get(ctx.Self().Id)
 }
 
 // Now is the time on the loop's clock, which After goes by and which is virtual in tests. Without a

@@ -2,20 +2,22 @@ package actor
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
 // owner is who gets an identifier's events: one FIFO, whatever it is made of.
 type owner struct {
-	pid     *actor.PID // nil: nobody
-	box     *mailbox   // one of ours; nil: some other process
-	near    bool       // box runs on the identifier's loop
-	handler bool       // we have spawned it, and stop it
+	pid     *actor.PID       // nil: nobody
+	box     *mailbox.Mailbox // one of ours; nil: some other process
+	near    bool             // box runs on the identifier's loop
+	handler bool             // we have spawned it, and stop it
 }
 
 // newOwner finds the shortest way to pid from l.
 func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
-	o := owner{pid: pid, box: rt.box(pid)}
-	o.near = o.box != nil && o.box.loop() == l
+	o := owner{pid: pid, box: rt.registry.Find(pid)}
+	o.near = o.box != nil && o.box.Loop() == l.exec
 	return o
 }
 
@@ -37,7 +39,7 @@ func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 	switch {
 	case o.pid == nil:
 	case o.near:
-		o.box.deliver(env)
+		o.box.Deliver(env)
 	case o.box != nil:
 		o.box.PostUserMessage(env)
 	default:
@@ -53,9 +55,9 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	}
 	m.env.Message, m.env.Sender = m, it.pid
 	if o.near {
-		o.box.hand(&m.env, m)
+		o.box.Hand(&m.env, (*retainedMessage)(m))
 	} else {
-		o.box.pass(&m.env)
+		o.box.Pass(&m.env)
 	}
 	return true
 }
@@ -94,5 +96,5 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 
 // owns reports whether what is meant for sender goes to the owner.
 func (it *ident) owns(sender *actor.PID) bool {
-	return sender == nil || it.owner.pid != nil && it.rt.same(sender, it.owner.pid)
+	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
 }

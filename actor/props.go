@@ -1,6 +1,10 @@
 package actor
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+)
 
 // OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach
 // it without a change of goroutine. Its Receive must not block: who does is logged (or told to
@@ -17,7 +21,7 @@ import "github.com/asynkron/protoactor-go/actor"
 // answered as those to a dead PID are: *actor.DeadLetterResponse. The same happens to messages that come after the runtime's
 // Shutdown; the actor can still be stopped then.
 func (rt *Runtime) OnLoop() actor.PropsOption {
-	return withMailbox(func() home { return rt.nextLoop() })
+	return mailbox.Option(func() mailbox.Executor { return rt.nextLoop().exec }, plain)
 }
 
 // OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with
@@ -25,24 +29,16 @@ func (rt *Runtime) OnLoop() actor.PropsOption {
 // owner has forwarded, and a stopped actor's messages are answered. A loop whose actor sends to it
 // yields once before it sleeps, so that the message does not wait for Go's scheduler to notice.
 func (rt *Runtime) OffLoop() actor.PropsOption {
-	return withMailbox(func() home { return rt.off })
+	return mailbox.Option(func() mailbox.Executor { return rt.off }, plain)
 }
 
 // onLoop is OnLoop for one certain loop.
 func onLoop(l *loop) actor.PropsOption {
-	return withMailbox(func() home { return l })
+	return mailbox.Option(func() mailbox.Executor { return l.exec }, plain)
 }
 
-// withMailbox gives actors a mailbox of ours, and has it noticed when a WithMailbox behind it in
-// the Props takes it away again.
-func withMailbox(where func() home) actor.PropsOption {
-	return func(p *actor.Props) {
-		p.Configure(
-			actor.WithMailbox(func() actor.Mailbox { return newMailbox(where()) }),
-			actor.WithOnInit(func(ctx actor.Context) { boxesOf(ctx.ActorSystem()).expect(ctx) }),
-		)
-	}
-}
+// plain is the mailbox of an actor of the application.
+var plain = &mailbox.Config{Retained: retained}
 
 // nextLoop is the loops in turn.
 func (rt *Runtime) nextLoop() *loop {

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -103,8 +104,8 @@ func (r *refusals) take() (list []refusal) {
 // seal ends it. Not ok: somebody is at it.
 func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
 
-// overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
-func (it *ident) overflow(msg any, over int32) (admit bool) {
+// Overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
+func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	_, m, from := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
 	case *epitaph, *refused, *cancelled:
@@ -122,7 +123,7 @@ func (it *ident) overflow(msg any, over int32) (admit bool) {
 		return true
 	}
 	if !it.refusals.gate.TryRLock() {
-		it.box.refuse(msg) // Closed is told, or about to be
+		it.box.Refuse(msg) // Closed is told, or about to be
 		return false
 	}
 	defer it.refusals.gate.RUnlock()
@@ -151,17 +152,17 @@ func (it *ident) turnAway(m any, from *actor.PID) {
 	if accesses(f.Command) {
 		ev = &AccessError{f}
 	}
-	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.own()}
+	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.PID()}
 	it.refusals.mu.Lock()
 	to := it.owner
 	it.refusals.mu.Unlock()
-	if from != nil && (to.pid == nil || !it.rt.same(from, to.pid)) {
+	if from != nil && (to.pid == nil || !it.rt.registry.Same(from, to.pid)) {
 		to = owner{pid: from}
 	}
 	switch {
 	case to.pid == nil:
 	case to.near:
-		to.box.post(laneEvent, env) // the owner's one FIFO
+		to.box.Post(mailbox.Event, env) // the owner's one FIFO
 	case to.box != nil:
 		to.box.PostUserMessage(env)
 	default:
@@ -205,7 +206,7 @@ func (it *ident) tellRefused() {
 func (it *ident) turnDown(from *actor.PID, sends, bytes int, kind, err error) {
 	p := pile{it.owner.box, kind}
 	if !it.owns(from) {
-		p.box = it.rt.box(from)
+		p.box = it.rt.registry.Find(from)
 	}
 	if p.box != nil && it.piles.add(p, sends, bytes) {
 		return
@@ -229,7 +230,7 @@ type piles struct {
 
 // pile is where refusals come together.
 type pile struct {
-	box  *mailbox
+	box  *mailbox.Mailbox
 	kind error
 }
 
@@ -256,14 +257,17 @@ func (p *piles) begin(at pile, e *SendFailed) {
 	e.piles, e.pile = p, at
 }
 
-// keep has nothing to do: nobody has to give an answer back.
-func (e *SendFailed) keep() {}
+// retainedAnswer is a SendFailed as a mailbox has it. Nobody has to give one back.
+type retainedAnswer SendFailed
 
-// done has nothing to do.
-func (e *SendFailed) done(home) (ok bool) { return true }
+func (*retainedAnswer) Retain() {}
 
-// taken is called by the mailbox that e waits in, before Receive: e does not change from now on.
-func (e *SendFailed) taken() {
+func (*retainedAnswer) Release(*mailbox.Loop) error { return nil }
+
+// Delivered is called by the mailbox that the answer waits in, before Receive: it does not change
+// from now on.
+func (r *retainedAnswer) Delivered() {
+	e := (*SendFailed)(r)
 	p := e.piles
 	if p == nil {
 		return

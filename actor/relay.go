@@ -30,17 +30,17 @@ func (r *Relay) HandOn(m *Received) {
 	}
 	env.Message, env.Sender = m, r.self
 	if r.to.near {
-		r.to.box.hand(env, m)
+		r.to.box.Hand(env, (*retainedMessage)(m))
 	} else {
-		r.to.box.pass(env)
+		r.to.box.Pass(env)
 	}
 }
 
 // OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each other; for every other PID, nil too, it is
 // OnLoop.
 func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
-	if box := rt.boxOf(pid); box != nil && box.loop().rt == rt {
-		return onLoop(box.loop())
+	if l := rt.loopOf(rt.registry.Find(pid)); l != nil {
+		return onLoop(l)
 	}
 	return rt.OnLoop()
 }

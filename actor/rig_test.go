@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,27 @@ import (
 
 // patience is how long a test waits for what should come at once.
 const patience = time.Minute
+
+// testSystem is an ActorSystem that says nothing and leaves no goroutine.
+func testSystem(tb testing.TB) *actor.ActorSystem {
+	tb.Helper()
+	sys := actor.NewActorSystem(
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
+		actor.WithDeadLetterThrottleInterval(time.Millisecond),
+	)
+	tb.Cleanup(sys.Shutdown)
+	return sys
+}
+
+// stop stops actors and waits until they have stopped.
+func stop(tb testing.TB, sys *actor.ActorSystem, pids ...*actor.PID) {
+	tb.Helper()
+	for _, pid := range pids {
+		if err := sys.Root.StopFuture(pid).Wait(); err != nil {
+			tb.Fatalf("stop %v: %v", pid, err)
+		}
+	}
+}
 
 // openIWARP opens a runtime over the embedded device.
 func openIWARP(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {

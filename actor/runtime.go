@@ -13,17 +13,18 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Runtime is rdmactor in one ActorSystem: the loops and what runs on them. Its methods are for any goroutine.
 type Runtime struct {
-	sys    *actor.ActorSystem
-	boxes  *boxes
-	loops  []*loop
-	off    *goroutines
-	spread atomic.Uint32 // OnLoop actors spawned
+	sys      *actor.ActorSystem
+	registry *mailbox.Registry
+	loops    []*loop
+	off      *mailbox.Goroutines
+	spread   atomic.Uint32 // OnLoop actors spawned
 
 	cfg      config
 	journal  journal
@@ -65,7 +66,7 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 	if cfg.log == nil {
 		cfg.log = sys.Logger()
 	}
-	rt := &Runtime{sys: sys, boxes: boxesOf(sys), off: &goroutines{}, cfg: cfg, stopped: make(chan struct{})}
+	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{}, cfg: cfg, stopped: make(chan struct{})}
 	rt.log = rt.journal.logger(cfg.log)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})
@@ -76,7 +77,9 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 			return nil, errors.Join(fmt.Errorf("rdma: %w", err), rt.dropLoops())
 		}
 	}
-	rt.off.loops = rt.loops
+	for _, l := range rt.loops {
+		rt.off.Loops = append(rt.off.Loops, l.exec)
+	}
 	for _, l := range rt.loops {
 		l.el.Start()
 	}
@@ -100,15 +103,16 @@ func (rt *Runtime) addLoop(i int) error {
 		cfg.Logger = rt.cfg.log
 	}
 	cfg.Logger = rt.journal.logger(cfg.Logger)
-	cfg.Alarm = rt.boxes.alarm
+	cfg.Alarm = rt.registry.Alarm()
 	el, err := eventloop.New(cfg)
 	if err != nil {
 		return err
 	}
 	l := &loop{
-		el: el, boxes: rt.boxes, rt: rt, traces: cfg.OnStall != nil, ids: make(map[*ident]struct{}),
+		el: el, exec: mailbox.NewLoop(el, rt.registry, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
 		memoryBudget: rt.cfg.limits.Memory, lookouts: make(map[keepalive]*lookout),
 	}
+	l.exec.Context = l
 	l.returns.l = l
 	limits := &rt.cfg.limits
 	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4, limits.ReceiveMemory/2)
@@ -201,8 +205,9 @@ func (rt *Runtime) admit() bool {
 
 func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
 	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o}
-	it.box = newMailbox(l)
-	it.box.leftover, it.box.overflow, it.box.limit, it.box.closes = it.leftover, it.overflow, int32(rt.cfg.limits.Mailbox), true
+	it.box = mailbox.New(l.exec, &mailbox.Config{
+		Retained: retained, Limit: int32(rt.cfg.limits.Mailbox), Policy: it, Poison: &poisoned{},
+	})
 	return it
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -188,7 +189,7 @@ func (c *conn) renew(s *Send) (ok bool) {
 		}
 		r := recover()
 		if r == nil {
-			r = errGoexit
+			r = mailbox.ErrGoexit
 		}
 		c.it.breakOff(&PanicError{r}) // which answers it with all that waits
 		c.l.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", c.it.pid.Id, r, debug.Stack()})

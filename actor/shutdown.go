@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -97,7 +98,7 @@ func (l *loop) wind(empty chan struct{}) {
 // wind asks an identifier to close itself because of Shutdown.
 type wind struct{}
 
-func (*wind) lane() lane { return laneControl }
+func (*wind) Lane() mailbox.Lane { return mailbox.Control }
 
 // wait waits until the loops are empty. When ctx ends, what is left is destroyed.
 func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {
@@ -266,7 +267,7 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 			}
 		}
 		err = errors.Join(err, l.el.Shutdown(ctx))
-		l.buryAll()
+		l.exec.BuryAll()
 	}
 	return err
 }
@@ -274,7 +275,7 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 // close frees what connections share, and the device, and lets the actors have what they have been
 // sent.
 func (l *loop) close() error {
-	l.lastCalls()
+	l.exec.LastCalls()
 	for _, d := range l.devices {
 		d.close()
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -36,7 +37,7 @@ func (rt *Runtime) assign(first *loop) *loop {
 
 // place chooses the loop of an identifier that owner makes: its own, else the one that has fewest.
 func (rt *Runtime) place(owner *actor.PID) *loop {
-	if l := rt.loopOf(rt.box(owner)); l != nil {
+	if l := rt.loopOf(rt.registry.Find(owner)); l != nil {
 		l.assigned.Add(1)
 		return l
 	}
@@ -44,11 +45,11 @@ func (rt *Runtime) place(owner *actor.PID) *loop {
 }
 
 // loopOf is the runtime's loop that box's actor runs on; nil: none.
-func (rt *Runtime) loopOf(box *mailbox) *loop {
-	if box == nil {
+func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
+	if box == nil || box.Loop() == nil {
 		return nil
 	}
-	if l := box.loop(); l != nil && l.rt == rt {
+	if l := box.Loop().Context.(*loop); l.rt == rt {
 		return l
 	}
 	return nil

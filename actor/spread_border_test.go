@@ -108,7 +108,7 @@ func TestRequestComesBack(t *testing.T) {
 		for range 3 {
 			id := w.dial(p, 1)[0]
 			next[*Established](p)
-			if a := <-came; w.far.boxOf(a.handler).loop() != w.far.loops[0] {
+			if a := <-came; w.runs(a.handler) != w.far.loops[0] {
 				w.Error("a handler runs on the loop that could not take its connection")
 			}
 			p.send(id, NewSend([]byte("ping")))
@@ -195,8 +195,8 @@ func TestShutdownDuringTheMove(t *testing.T) {
 			w.Errorf("Shutdown has not waited: %v", err)
 		default:
 		}
-		on(w, w.far.loops[0], func() {
-			if l := w.far.loops[0]; len(l.ids) != 0 || l.empty() {
+		w.onLoop(w.far, func(l *loop) {
+			if len(l.ids) != 0 || l.empty() {
 				w.Errorf("the loop it came from has %d identifiers, and is taken for empty: %v; the request may come back", len(l.ids), l.empty())
 			}
 		})

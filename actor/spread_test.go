@@ -47,6 +47,9 @@ func wantCounts(tb testing.TB, when string, rt *Runtime, want ...int) {
 	}
 }
 
+// runs is the loop there that runs an actor.
+func (w *world) runs(pid *actor.PID) *loop { return w.far.loopOf(w.far.registry.Find(pid)) }
+
 // dial connects here to there, without waiting.
 func (w *world) dial(p *probe, n int) (ids []*actor.PID) {
 	for range n {
@@ -72,7 +75,7 @@ func TestConnectionsSpread(t *testing.T) {
 		wantCounts(w, "with 9 connections", w.far, 4, 3, 3)
 		for range ids {
 			a := <-came
-			if h, id := w.far.boxOf(a.handler).loop(), w.far.boxOf(a.id).loop(); h != id {
+			if h, id := w.runs(a.handler), w.runs(a.id); h != id {
 				w.Errorf("a connection lives on %v, its handler on %v", id.el.Name(), h.el.Name())
 			}
 		}
@@ -105,7 +108,7 @@ func TestMovedInOrder(t *testing.T) {
 		p := w.probe()
 		first := w.dial(p, 1)[0]
 		_, s := next[*ConnectRequest](owner)
-		if w.far.boxOf(s).loop() != w.far.loops[1] {
+		if w.runs(s) != w.far.loops[1] {
 			w.Fatal("this connection did not move")
 		}
 		owner.send(s, &Accept{})
@@ -159,7 +162,7 @@ func TestConnectionsFollowTheOwner(t *testing.T) {
 		next[*Done](first)
 		w.dial(w.probe(), 3)
 		for range 3 {
-			if _, s := next[*ConnectRequest](heir); w.far.boxOf(s).loop() != w.far.loops[1] {
+			if _, s := next[*ConnectRequest](heir); w.runs(s) != w.far.loops[1] {
 				w.Error("a connection is not on its owner's loop")
 			}
 		}

@@ -1,4 +1,4 @@
-package actor
+package mailbox
 
 import (
 	"runtime"
@@ -11,14 +11,14 @@ import (
 // BenchmarkDeliver is the figure "in-loop delivery of an event to an actor's Receive against one buffered channel hop". The two
 // alternate in slices of the same size, so that whatever else the machine does hits both.
 func BenchmarkDeliver(b *testing.B) {
-	rt := newTestRuntime(b, 1)
+	r := newRig(b, 1)
 	received := 0
-	pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*event); ok {
 			received++
 		}
-	}, rt.OnLoop()))
-	l, m := rt.loops[0], rt.boxOf(pid)
+	}, r.OnLoop()))
+	l, m := r.loops[0], r.boxOf(pid)
 	on(b, l, func() {}) // Started has been received
 
 	const slice = 1000
@@ -43,7 +43,7 @@ func BenchmarkDeliver(b *testing.B) {
 		for range rounds {
 			start := time.Now()
 			for range slice {
-				m.deliver(env)
+				m.Deliver(env)
 			}
 			middle := time.Now()
 			for range slice {
@@ -66,20 +66,20 @@ func BenchmarkDeliver(b *testing.B) {
 
 // BenchmarkPingPong is a message there and one back, between two actors of one loop and between two of Proto.Actor's own.
 func BenchmarkPingPong(b *testing.B) {
-	rt := newTestRuntime(b, 1)
+	r := newRig(b, 1)
 	for _, c := range []struct {
 		name string
 		opts []actor.PropsOption
-	}{{"one-loop", []actor.PropsOption{rt.OnLoop()}}, {"off-loop", []actor.PropsOption{rt.OffLoop()}}, {"proto-actor", nil}} {
+	}{{"one-loop", []actor.PropsOption{r.OnLoop()}}, {"off-loop", []actor.PropsOption{r.OffLoop()}}, {"proto-actor", nil}} {
 		b.Run(c.name, func(b *testing.B) {
 			done := make(chan struct{})
-			pong := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			pong := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				if m, ok := ctx.Message().(*ball); ok {
 					ctx.Send(m.from, m)
 				}
 			}, c.opts...))
 			n := 0
-			ping := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			ping := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				m, ok := ctx.Message().(*ball)
 				if !ok {
 					return
@@ -93,10 +93,10 @@ func BenchmarkPingPong(b *testing.B) {
 			}, c.opts...))
 			b.ReportAllocs()
 			b.ResetTimer()
-			rt.sys.Root.Send(ping, &ball{})
+			r.sys.Root.Send(ping, &ball{})
 			<-done
 			b.StopTimer()
-			stop(b, rt.sys, ping, pong)
+			stop(b, r.sys, ping, pong)
 		})
 	}
 }
@@ -110,10 +110,10 @@ func BenchmarkPost(b *testing.B) {
 	const burst = 64
 	for _, name := range []string{"from-loop", "from-elsewhere"} {
 		b.Run(name, func(b *testing.B) {
-			rt := newTestRuntime(b, 1)
+			r := newRig(b, 1)
 			received, done := 0, make(chan struct{}, 1)
 			var source *actor.PID
-			sink := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			sink := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				m, ok := ctx.Message().(*ball)
 				if !ok {
 					return
@@ -126,26 +126,26 @@ func BenchmarkPost(b *testing.B) {
 				} else {
 					done <- struct{}{}
 				}
-			}, rt.OnLoop()))
-			source = rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			}, r.OnLoop()))
+			source = r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				if m, ok := ctx.Message().(*ball); ok {
 					m.from = ctx.Self()
 					for range burst {
 						ctx.Send(sink, m)
 					}
 				}
-			}, rt.OnLoop()))
+			}, r.OnLoop()))
 			b.ReportAllocs()
 			b.ResetTimer()
 			if name == "from-loop" {
-				rt.sys.Root.Send(source, &ball{})
+				r.sys.Root.Send(source, &ball{})
 				<-done
 				return
 			}
 			msg := &ball{}
 			for left := b.N; left > 0; left -= burst {
 				for range burst {
-					rt.sys.Root.Send(sink, msg)
+					r.sys.Root.Send(sink, msg)
 				}
 				<-done
 			}
@@ -157,13 +157,13 @@ func BenchmarkPost(b *testing.B) {
 func BenchmarkIdleActors(b *testing.B) {
 	const actors = 100_000
 	for b.Loop() {
-		rt := newTestRuntime(b, 1)
-		props := actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop())
+		r := newRig(b, 1)
+		props := actor.PropsFromFunc(func(actor.Context) {}, r.OnLoop())
 		before := heapInUse()
 		for range actors {
-			rt.sys.Root.Spawn(props)
+			r.sys.Root.Spawn(props)
 		}
-		on(b, rt.loops[0], func() {})
+		on(b, r.loops[0], func() {})
 		b.ReportMetric(float64(heapInUse()-before)/actors, "B/actor")
 	}
 }

@@ -1,4 +1,4 @@
-package actor
+package mailbox
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 )
 
 // homes are the two places where an actor of ours runs; what a mailbox promises, it promises in both.
-var homes = map[string]func(*Runtime) actor.PropsOption{
-	"OnLoop":  (*Runtime).OnLoop,
-	"OffLoop": (*Runtime).OffLoop,
+var homes = map[string]func(*rig) actor.PropsOption{
+	"OnLoop":  (*rig).OnLoop,
+	"OffLoop": (*rig).OffLoop,
 }
 
-func inBothHomes(t *testing.T, test func(t *testing.T, rt *Runtime, home actor.PropsOption)) {
+func inBothHomes(t *testing.T, test func(t *testing.T, r *rig, home actor.PropsOption)) {
 	t.Helper()
 	for name, home := range homes {
 		t.Run(name, func(t *testing.T) {
-			rt := newTestRuntime(t, 1)
-			test(t, rt, home(rt))
+			r := newRig(t, 1)
+			test(t, r, home(r))
 		})
 	}
 }
@@ -71,9 +71,9 @@ func (b *inbox) requests(sys *actor.ActorSystem, to *actor.PID, n int) {
 }
 
 // held is an actor that is in the middle of a message until it is released, so that a queue builds up behind it.
-func held(rt *Runtime, home actor.PropsOption, receive func(actor.Context)) (pid *actor.PID, release func()) {
+func held(r *rig, home actor.PropsOption, receive func(actor.Context)) (pid *actor.PID, release func()) {
 	in, gate := make(chan struct{}), make(chan struct{})
-	pid = rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+	pid = r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*control); ok {
 			close(in)
 			<-gate
@@ -81,7 +81,7 @@ func held(rt *Runtime, home actor.PropsOption, receive func(actor.Context)) (pid
 		}
 		receive(ctx)
 	}, home))
-	rt.sys.Root.Send(pid, &control{})
+	r.sys.Root.Send(pid, &control{})
 	<-in
 	return pid, func() { close(gate) }
 }
@@ -89,19 +89,19 @@ func held(rt *Runtime, home actor.PropsOption, receive func(actor.Context)) (pid
 // Every message that a stopped actor had not received is answered. Proto.Actor's mailbox drops them silently: 1 of 10 handled, 9
 // vanish, no dead letter.
 func TestStopAnswersTheQueue(t *testing.T) {
-	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
-		sender := newInbox(rt.sys)
+	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+		sender := newInbox(r.sys)
 		received := 0
-		pid, release := held(rt, home, func(ctx actor.Context) {
+		pid, release := held(r, home, func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*data); ok {
 				received++
 			}
 		})
 		const queued = 100 // more than one turn's budget
 		holds := &holding{}
-		sender.requests(rt.sys, pid, queued)
-		rt.sys.Root.RequestWithCustomSender(pid, holds, sender.pid)
-		stopped := rt.sys.Root.StopFuture(pid)
+		sender.requests(r.sys, pid, queued)
+		r.sys.Root.RequestWithCustomSender(pid, holds, sender.pid)
+		stopped := r.sys.Root.StopFuture(pid)
 		release()
 		if err := stopped.Wait(); err != nil {
 			t.Fatal(err)
@@ -117,37 +117,37 @@ func TestStopAnswersTheQueue(t *testing.T) {
 		for holds.finished.Load() == 0 { // done comes right after the answer
 			runtime.Gosched()
 		}
-		stop(t, rt.sys, sender.pid)
+		stop(t, r.sys, sender.pid)
 	})
 }
 
 // An actor whose supervisor stops it after a failure is suspended to the end; its queue is answered all the same.
 func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
-	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
-		sender := newInbox(rt.sys)
+	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+		sender := newInbox(r.sys)
 		stopIt := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
-		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*control); ok {
-				sender.requests(rt.sys, ctx.Self(), 10)
+				sender.requests(r.sys, ctx.Self(), 10)
 				panic("for the test")
 			}
 			if _, ok := ctx.Message().(*data); ok {
 				t.Error("the actor received a message after its failure")
 			}
 		}, home, actor.WithGuardian(stopIt)))
-		rt.sys.Root.Send(pid, &control{})
+		r.sys.Root.Send(pid, &control{})
 		for _, msg := range sender.wait(10) {
 			if _, ok := msg.(*actor.DeadLetterResponse); !ok {
 				t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
 			}
 		}
-		stop(t, rt.sys, sender.pid)
+		stop(t, r.sys, sender.pid)
 	})
 }
 
 // A maker's leftover function answers in place of the dead letter.
 func TestStopAnswersThroughLeftover(t *testing.T) {
-	rt := newTestRuntime(t, 1)
+	r := newRig(t, 1)
 	var leftovers []any
 	done := make(chan struct{})
 	props := actor.PropsFromFunc(func(ctx actor.Context) {
@@ -159,32 +159,30 @@ func TestStopAnswersThroughLeftover(t *testing.T) {
 			}
 		}
 	}, actor.WithMailbox(func() actor.Mailbox {
-		m := newMailbox(rt.loops[0])
-		m.leftover = func(msg any) {
+		return New(r.loops[0], &Config{Policy: policy{leftover: func(msg any) {
 			if leftovers = append(leftovers, msg); len(leftovers) == 4 {
 				close(done)
 			}
-		}
-		return m
+		}}})
 	}))
-	pid := rt.sys.Root.Spawn(props)
-	m := rt.boxOf(pid)
-	rt.sys.Root.Send(pid, &control{})
-	on(t, rt.loops[0], func() { m.deliver(&event{1}) }) // the device does not know yet
+	pid := r.sys.Root.Spawn(props)
+	m := r.boxOf(pid)
+	r.sys.Root.Send(pid, &control{})
+	on(t, r.loops[0], func() { m.Deliver(&event{1}) }) // the device does not know yet
 	<-done
 	if diff := cmp.Diff([]string{"data 0", "data 1", "data 2", "event 1"}, names(leftovers)); diff != "" {
 		t.Errorf("leftovers (-want +got):\n%s", diff)
 	}
-	unboxed(rt, pid)
+	unboxed(r, pid)
 }
 
 // An actor with children stops after them, and answers then.
 func TestStopWithChildrenAnswers(t *testing.T) {
-	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
-		sender := newInbox(rt.sys)
+	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+		sender := newInbox(r.sys)
 		gate := make(chan struct{})
 		ready := make(chan struct{})
-		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
 				ctx.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -198,32 +196,32 @@ func TestStopWithChildrenAnswers(t *testing.T) {
 			}
 		}, home))
 		<-ready
-		stopped := rt.sys.Root.StopFuture(pid)
-		sender.requests(rt.sys, pid, 10) // received or answered: the actor stops only after its child
+		stopped := r.sys.Root.StopFuture(pid)
+		sender.requests(r.sys, pid, 10) // received or answered: the actor stops only after its child
 		close(gate)
 		if err := stopped.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		sender.requests(rt.sys, pid, 1)
+		sender.requests(r.sys, pid, 1)
 		sender.wait(11)
-		unboxed(rt, pid)
-		stop(t, rt.sys, sender.pid)
+		unboxed(r, pid)
+		stop(t, r.sys, sender.pid)
 	})
 }
 
 // A nil message becomes a dead letter and the actor goes on. Proto.Actor's mailbox keeps a core busy for ever.
 func TestNilIsRefused(t *testing.T) {
-	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
-		sender := newInbox(rt.sys)
+	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+		sender := newInbox(r.sys)
 		var dead sync.WaitGroup
 		dead.Add(2)
-		sub := rt.sys.EventStream.Subscribe(func(e any) {
+		sub := r.sys.EventStream.Subscribe(func(e any) {
 			if d, ok := e.(*actor.DeadLetterEvent); ok && d.Message == nil {
 				dead.Done()
 			}
 		})
-		defer rt.sys.EventStream.Unsubscribe(sub)
-		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		defer r.sys.EventStream.Unsubscribe(sub)
+		pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if ctx.Message() == nil {
 				t.Error("the actor got a nil message")
 			}
@@ -231,16 +229,16 @@ func TestNilIsRefused(t *testing.T) {
 				ctx.Respond(d)
 			}
 		}, home))
-		rt.sys.Root.Send(pid, nil)
-		rt.sys.Root.RequestWithCustomSender(pid, nil, sender.pid)
-		rt.sys.Root.RequestWithCustomSender(pid, &data{7}, sender.pid)
+		r.sys.Root.Send(pid, nil)
+		r.sys.Root.RequestWithCustomSender(pid, nil, sender.pid)
+		r.sys.Root.RequestWithCustomSender(pid, &data{7}, sender.pid)
 		got := sender.wait(2)
 		if _, ok := got[0].(*actor.DeadLetterResponse); !ok || len(got) != 2 {
 			t.Errorf("the sender got %v, want a DeadLetterResponse and its answer", got)
 		}
 		dead.Wait()
-		m := rt.box(pid)
-		stop(t, rt.sys, pid, sender.pid)
+		m := r.registry.Find(pid)
+		stop(t, r.sys, pid, sender.pid)
 		if m.UserMessageCount() != 0 {
 			t.Errorf("%d messages counted in the end", m.UserMessageCount())
 		}
@@ -249,11 +247,11 @@ func TestNilIsRefused(t *testing.T) {
 
 // A panic restarts the actor; the message it failed on is gone, the rest of the queue reaches the new incarnation in order.
 func TestRestartKeepsTheQueue(t *testing.T) {
-	inBothHomes(t, func(t *testing.T, rt *Runtime, home actor.PropsOption) {
+	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		var got []string
 		incarnation := 0
 		done := make(chan struct{})
-		pid := rt.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+		pid := r.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 			incarnation++
 			return actor.ReceiveFunc(func(ctx actor.Context) {
 				d, ok := ctx.Message().(*data)
@@ -269,13 +267,13 @@ func TestRestartKeepsTheQueue(t *testing.T) {
 			})
 		}, home))
 		for n := range 5 {
-			rt.sys.Root.Send(pid, &data{n})
+			r.sys.Root.Send(pid, &data{n})
 		}
 		<-done
 		if diff := cmp.Diff([]string{"0 in 1", "2 in 2", "3 in 2", "4 in 2"}, got); diff != "" {
 			t.Errorf("got (-want +got):\n%s", diff)
 		}
-		stop(t, rt.sys, pid)
+		stop(t, r.sys, pid)
 	})
 }
 
@@ -283,28 +281,28 @@ func TestRestartKeepsTheQueue(t *testing.T) {
 func TestEndedLoopAnswers(t *testing.T) {
 	for _, how := range []string{"StopFuture", "PoisonFuture"} {
 		t.Run(how, func(t *testing.T) {
-			rt := newTestRuntime(t, 1)
-			sender := newInbox(rt.sys)
-			pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			r := newRig(t, 1)
+			sender := newInbox(r.sys)
+			pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				if _, ok := ctx.Message().(*data); ok {
 					t.Error("an actor received a message after its loop has ended")
 				}
-			}, rt.OnLoop()))
-			shut(t, rt.loops[0])
-			sender.requests(rt.sys, pid, 10)
+			}, r.OnLoop()))
+			shut(t, r.loops[0])
+			sender.requests(r.sys, pid, 10)
 			for _, msg := range sender.wait(10) {
 				if _, ok := msg.(*actor.DeadLetterResponse); !ok {
 					t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
 				}
 			}
-			end := rt.sys.Root.StopFuture
+			end := r.sys.Root.StopFuture
 			if how == "PoisonFuture" {
-				end = rt.sys.Root.PoisonFuture
+				end = r.sys.Root.PoisonFuture
 			}
 			if err := end(pid).Wait(); err != nil {
 				t.Errorf("%s: %v", how, err)
 			}
-			stop(t, rt.sys, sender.pid)
+			stop(t, r.sys, sender.pid)
 		})
 	}
 }
@@ -318,10 +316,10 @@ func TestAbandonedLoopAnswers(t *testing.T) {
 
 // abandon gives a held loop up, and has its mailboxes buried before it lets go (early) or afterwards.
 func abandon(t *testing.T, early bool) {
-	rt := newTestRuntime(t, 1)
-	l := rt.loops[0]
-	sender := newInbox(rt.sys)
-	pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop()))
+	r := newRig(t, 1)
+	l := r.loops[0]
+	sender := newInbox(r.sys)
+	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, r.OnLoop()))
 	in, gate := make(chan struct{}), make(chan struct{})
 	if err := l.el.Post(func() { close(in); <-gate }); err != nil {
 		t.Fatal(err)
@@ -338,22 +336,22 @@ func abandon(t *testing.T, early bool) {
 	if err := l.el.Shutdown(ctx); !errors.As(err, &late) {
 		t.Fatalf("Shutdown while the loop is held: %v, want a ShutdownError", err)
 	}
-	sender.requests(rt.sys, pid, 10) // accepted: the loop has not ended
+	sender.requests(r.sys, pid, 10) // accepted: the loop has not ended
 	if early {
-		l.buryAll()
-		if l.over() {
+		l.BuryAll()
+		if l.Over() {
 			t.Error("the actors were taken from a loop that has not ended")
 		}
 	}
 	close(gate)
 	shut(t, l)
 	if !early {
-		l.buryAll()
+		l.BuryAll()
 	}
 	for _, msg := range sender.wait(10) {
 		if _, ok := msg.(*actor.DeadLetterResponse); !ok {
 			t.Errorf("the sender got %T, want a DeadLetterResponse", msg)
 		}
 	}
-	stop(t, rt.sys, pid, sender.pid)
+	stop(t, r.sys, pid, sender.pid)
 }

@@ -1,8 +1,7 @@
-package actor
+package mailbox
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -18,34 +17,74 @@ import (
 func testSystem(tb testing.TB) *actor.ActorSystem {
 	tb.Helper()
 	sys := actor.NewActorSystem(
-		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }),
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	tb.Cleanup(sys.Shutdown)
 	return sys
 }
 
-// newTestRuntime is a runtime without a device: n loops that run.
-func newTestRuntime(tb testing.TB, n int) *Runtime {
+// rig is an ActorSystem with loops that run, and goroutines.
+type rig struct {
+	sys      *actor.ActorSystem
+	registry *Registry
+	loops    []*Loop
+	off      *Goroutines
+	spread   int
+}
+
+func newRig(tb testing.TB, n int) *rig {
 	tb.Helper()
 	sys := testSystem(tb)
-	rt := &Runtime{sys: sys, boxes: boxesOf(sys), off: &goroutines{}}
+	r := &rig{sys: sys, registry: RegistryOf(sys), off: &Goroutines{}}
 	for range n {
-		el, err := eventloop.New(eventloop.Config{Logger: sys.Logger()})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		l := &loop{el: el, boxes: rt.boxes}
-		rt.loops = append(rt.loops, l)
-		el.Start()
+		l := r.addLoop(tb, eventloop.Config{Logger: sys.Logger()})
 		tb.Cleanup(func() { shut(tb, l) })
 	}
-	rt.off.loops = rt.loops
-	return rt
+	return r
+}
+
+// addLoop starts one more.
+func (r *rig) addLoop(tb testing.TB, cfg eventloop.Config) *Loop {
+	tb.Helper()
+	el, err := eventloop.New(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l := NewLoop(el, r.registry, false)
+	r.loops = append(r.loops, l)
+	r.off.Loops = r.loops
+	el.Start()
+	return l
+}
+
+// config is what these mailboxes know of their messages.
+var config = &Config{Retained: func(msg any) Retained {
+	r, _ := msg.(Retained)
+	return r
+}}
+
+// in has actors run in one place.
+func in(x Executor) actor.PropsOption { return Option(func() Executor { return x }, config) }
+
+// OnLoop has actors run on the loops in turn.
+func (r *rig) OnLoop() actor.PropsOption {
+	return Option(func() Executor { r.spread++; return r.loops[r.spread%len(r.loops)] }, config)
+}
+
+// OffLoop has them run on goroutines.
+func (r *rig) OffLoop() actor.PropsOption { return in(r.off) }
+
+// boxOf is the mailbox of an actor that one of the loops runs; nil for every other PID.
+func (r *rig) boxOf(pid *actor.PID) *Mailbox {
+	if m := r.registry.Find(pid); m != nil && m.Loop() != nil {
+		return m
+	}
+	return nil
 }
 
 // shut ends a loop in order.
-func shut(tb testing.TB, l *loop) {
+func shut(tb testing.TB, l *Loop) {
 	tb.Helper()
 	if err := l.el.Shutdown(context.Background()); err != nil {
 		tb.Error(err)
@@ -53,7 +92,7 @@ func shut(tb testing.TB, l *loop) {
 }
 
 // on runs fn on the loop, after everything that was scheduled before, and waits for it.
-func on(tb testing.TB, l *loop, fn func()) {
+func on(tb testing.TB, l *Loop, fn func()) {
 	tb.Helper()
 	done := make(chan struct{})
 	if err := l.el.Post(func() { defer close(done); fn() }); err != nil {
@@ -73,8 +112,8 @@ func stop(tb testing.TB, sys *actor.ActorSystem, pids ...*actor.PID) {
 }
 
 // unboxed waits until a stopped actor has lost its box, which comes right after its watchers were told. It would hang if it had not.
-func unboxed(rt *Runtime, pid *actor.PID) {
-	for rt.box(pid) != nil {
+func unboxed(r *rig, pid *actor.PID) {
+	for r.registry.Find(pid) != nil {
 		runtime.Gosched()
 	}
 }
@@ -86,23 +125,23 @@ type (
 	data    struct{ n int }
 )
 
-func (*event) lane() lane   { return laneEvent }
-func (*control) lane() lane { return laneControl }
+func (*event) Lane() Lane   { return Event }
+func (*control) Lane() Lane { return Control }
 
-// byHand is a home whose turns the test gives.
+// byHand is an executor whose turns the test gives.
 type byHand struct {
 	mu    sync.Mutex
-	queue []*mailbox
+	queue []eventloop.Runnable
 	ended bool
 }
 
-func (h *byHand) schedule(m *mailbox) {
+func (h *byHand) schedule(r eventloop.Runnable) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.queue = append(h.queue, m)
+	h.queue = append(h.queue, r)
 }
 func (h *byHand) turned()    {}
-func (h *byHand) over() bool { return h.ended }
+func (h *byHand) Over() bool { return h.ended }
 
 // turn runs what is scheduled once, and says how many mailboxes that were.
 func (h *byHand) turn(budget int) (ran int) {
@@ -144,12 +183,12 @@ func (s *script) invoke(msg any) {
 func (s *script) EscalateFailure(reason, _ any) { s.failures = append(s.failures, reason) }
 
 // started is a mailbox whose scripted actor has had its Started.
-func started(h home) (*mailbox, *script) {
+func started(x Executor, cfg *Config) (*Mailbox, *script) {
 	s := &script{}
-	m := newMailbox(h)
+	m := New(x, cfg)
 	m.RegisterHandlers(s, nil)
 	m.PostSystemMessage(&actor.Started{})
-	if hand, ok := h.(*byHand); ok {
+	if hand, ok := x.(*byHand); ok {
 		hand.run()
 	}
 	s.got = nil

@@ -1,4 +1,4 @@
-package actor
+package mailbox
 
 import (
 	"testing"
@@ -12,41 +12,36 @@ import (
 )
 
 // virtual gives the test a runtime in a bubble: a loop without a kernel, and time that jumps.
-func virtual(t *testing.T, test func(t *testing.T, rt *Runtime)) {
+func virtual(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		sys := testSystem(t)
-		el, err := eventloop.New(eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true, Logger: sys.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &loop{el: el, boxes: boxesOf(sys)}
-		el.Start()
-		defer shut(t, l)
-		test(t, &Runtime{sys: sys, boxes: l.boxes, loops: []*loop{l}, off: &goroutines{loops: []*loop{l}}})
+		r := &rig{sys: sys, registry: RegistryOf(sys), off: &Goroutines{}}
+		defer shut(t, r.addLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true, Logger: sys.Logger()}))
+		test(t, r)
 	})
 }
 
 // inEveryHome runs the test for actors on a loop, off it, and for Proto.Actor's own.
-func inEveryHome(t *testing.T, test func(t *testing.T, rt *Runtime, home ...actor.PropsOption)) {
+func inEveryHome(t *testing.T, test func(t *testing.T, r *rig, home ...actor.PropsOption)) {
 	t.Helper()
 	for name, home := range homes {
 		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, rt *Runtime) { test(t, rt, home(rt)) })
+			virtual(t, func(t *testing.T, r *rig) { test(t, r, home(r)) })
 		})
 	}
 	t.Run("Proto.Actor's own", func(t *testing.T) {
-		virtual(t, func(t *testing.T, rt *Runtime) { test(t, rt) })
+		virtual(t, func(t *testing.T, r *rig) { test(t, r) })
 	})
 }
 
 // A message comes after its time, not before, and not when it was stopped.
 func TestAfter(t *testing.T) {
-	inEveryHome(t, func(t *testing.T, rt *Runtime, home ...actor.PropsOption) {
+	inEveryHome(t, func(t *testing.T, r *rig, home ...actor.PropsOption) {
 		start := time.Now()
 		var at []time.Duration
 		var cancel func()
-		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *actor.Started:
 				After(ctx, 2*time.Second, &data{2})
@@ -67,7 +62,7 @@ func TestAfter(t *testing.T) {
 		}, home...))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		stop(t, rt.sys, pid)
+		stop(t, r.sys, pid)
 		if len(at) != 3 || at[0] != 0 || at[1] != time.Second || at[2] != 2*time.Second {
 			t.Errorf("messages at %v, want 0s, 1s, 2s", at)
 		}
@@ -76,14 +71,14 @@ func TestAfter(t *testing.T) {
 
 // An actor that has stopped gets nothing, nor does the one that has its name now, and nobody hears of a dead letter.
 func TestAfterStop(t *testing.T) {
-	inEveryHome(t, func(t *testing.T, rt *Runtime, home ...actor.PropsOption) {
-		sub := rt.sys.EventStream.Subscribe(func(e any) {
+	inEveryHome(t, func(t *testing.T, r *rig, home ...actor.PropsOption) {
+		sub := r.sys.EventStream.Subscribe(func(e any) {
 			if d, ok := e.(*actor.DeadLetterEvent); ok {
 				t.Errorf("a dead letter: %v", d.Message)
 			}
 		})
-		defer rt.sys.EventStream.Unsubscribe(sub)
-		pid, err := rt.sys.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
+		defer r.sys.EventStream.Unsubscribe(sub)
+		pid, err := r.sys.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*actor.Started); ok {
 				After(ctx, time.Second, &data{})
 			}
@@ -92,8 +87,8 @@ func TestAfterStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		stop(t, rt.sys, pid)
-		successor, err := rt.sys.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
+		stop(t, r.sys, pid)
+		successor, err := r.sys.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*data); ok {
 				t.Error("the message reached the successor of its actor's name")
 			}
@@ -103,21 +98,21 @@ func TestAfterStop(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		stop(t, rt.sys, successor)
+		stop(t, r.sys, successor)
 	})
 }
 
 // A nil message does nobody harm.
 func TestAfterNil(t *testing.T) {
-	inEveryHome(t, func(t *testing.T, rt *Runtime, home ...actor.PropsOption) {
+	inEveryHome(t, func(t *testing.T, r *rig, home ...actor.PropsOption) {
 		refused := 0
-		sub := rt.sys.EventStream.Subscribe(func(e any) {
+		sub := r.sys.EventStream.Subscribe(func(e any) {
 			if d, ok := e.(*actor.DeadLetterEvent); ok && d.Message == nil {
 				refused++
 			}
 		})
-		defer rt.sys.EventStream.Unsubscribe(sub)
-		pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		defer r.sys.EventStream.Unsubscribe(sub)
+		pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*actor.Started); ok {
 				After(ctx, time.Second, nil)
 			}
@@ -127,6 +122,6 @@ func TestAfterNil(t *testing.T) {
 		if refused != 1 {
 			t.Errorf("%d dead letters for a nil message, want 1", refused)
 		}
-		stop(t, rt.sys, pid)
+		stop(t, r.sys, pid)
 	})
 }

@@ -1,4 +1,4 @@
-package actor
+package mailbox
 
 import (
 	"fmt"
@@ -58,11 +58,11 @@ func TestLanes(t *testing.T) {
 			[]any{enveloped(&data{1}), enveloped(&control{1}), enveloped(&event{1})},
 			[]string{"event 1", "control 1", "data 1"},
 		},
-		{"a batch's elements come before the batch, as in Proto.Actor", []any{batch{&data{1}, &data{2}}}, []string{"data 1", "data 2", "actor.batch"}},
+		{"a batch's elements come before the batch, as in Proto.Actor", []any{batch{&data{1}, &data{2}}}, []string{"data 1", "data 2", "mailbox.batch"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &byHand{}
-			m, s := started(h)
+			m, s := started(h, config)
 			users := 0
 			for _, msg := range c.post {
 				if w, ok := msg.(*actor.Watch); ok {
@@ -96,11 +96,11 @@ func (b batch) GetMessages() []any { return b }
 // A message that arrives during a turn is served before everything in lower lanes that waited already.
 func TestPriorityHoldsWithinATurn(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
+	m, s := started(h, config)
 	s.onMessage = func(msg any) {
 		if d, ok := msg.(*data); ok && d.n == 1 {
 			m.PostUserMessage(&control{1})
-			m.deliver(&event{1})
+			m.Deliver(&event{1})
 			m.PostSystemMessage(watching("1"))
 		}
 	}
@@ -117,24 +117,24 @@ func TestPriorityHoldsWithinATurn(t *testing.T) {
 func TestDeliver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		prepare func(m *mailbox)
+		prepare func(m *Mailbox)
 		now     []string // got when deliver returns
 		all     []string // got in the end
 	}{
-		{"idle", func(*mailbox) {}, []string{"event 0"}, []string{"event 0"}},
-		{"lower lanes wait", func(m *mailbox) {
+		{"idle", func(*Mailbox) {}, []string{"event 0"}, []string{"event 0"}},
+		{"lower lanes wait", func(m *Mailbox) {
 			m.PostUserMessage(&data{1})
 			m.PostUserMessage(&control{1})
 		}, []string{"event 0"}, []string{"event 0", "control 1", "data 1"}},
-		{"lifecycle waits", func(m *mailbox) { m.PostSystemMessage(watching("1")) }, []string{"watch 1", "event 0"}, []string{"watch 1", "event 0"}},
-		{"events wait", func(m *mailbox) { m.PostUserMessage(&event{1}) }, []string{"event 1", "event 0"}, []string{"event 1", "event 0"}},
-		{"suspended", func(m *mailbox) { m.suspended = true }, nil, nil},
+		{"lifecycle waits", func(m *Mailbox) { m.PostSystemMessage(watching("1")) }, []string{"watch 1", "event 0"}, []string{"watch 1", "event 0"}},
+		{"events wait", func(m *Mailbox) { m.PostUserMessage(&event{1}) }, []string{"event 1", "event 0"}, []string{"event 1", "event 0"}},
+		{"suspended", func(m *Mailbox) { m.suspended = true }, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &byHand{}
-			m, s := started(h)
+			m, s := started(h, config)
 			c.prepare(m)
-			m.deliver(&event{})
+			m.Deliver(&event{})
 			if diff := cmp.Diff(c.now, names(s.got)); diff != "" {
 				t.Errorf("within deliver (-want +got):\n%s", diff)
 			}
@@ -151,19 +151,19 @@ func TestDeliverIsNotReentrant(t *testing.T) {
 	for _, first := range []string{"deliver", "post"} {
 		t.Run(first, func(t *testing.T) {
 			h := &byHand{}
-			m, s := started(h)
+			m, s := started(h, config)
 			depth := 0
 			s.onMessage = func(msg any) {
 				if depth++; depth > 1 {
 					t.Error("entered while running")
 				}
 				if e, ok := msg.(*event); ok && e.n < 3 {
-					m.deliver(&event{e.n + 1})
+					m.Deliver(&event{e.n + 1})
 				}
 				depth--
 			}
 			if first == "deliver" {
-				m.deliver(&event{1})
+				m.Deliver(&event{1})
 			} else {
 				m.PostUserMessage(&event{1})
 			}
@@ -179,11 +179,11 @@ func TestDeliverIsNotReentrant(t *testing.T) {
 func TestNothingComesBeforeStarted(t *testing.T) {
 	h := &byHand{}
 	s := &script{}
-	m := newMailbox(h)
+	m := New(h, config)
 	m.PostUserMessage(&data{1}) // somebody knew the name before the actor was spawned
 	h.run()
 	m.RegisterHandlers(s, nil)
-	m.deliver(&event{1})
+	m.Deliver(&event{1})
 	h.run()
 	if len(s.got) > 0 {
 		t.Fatalf("got %v before Started", names(s.got))
@@ -198,7 +198,7 @@ func TestNothingComesBeforeStarted(t *testing.T) {
 // A turn ends after its budget, in all lanes, and the rest is not forgotten.
 func TestBudget(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
+	m, s := started(h, config)
 	for n := range 5 {
 		m.PostUserMessage(&data{n})
 		m.PostUserMessage(&event{n})
@@ -221,8 +221,8 @@ func TestBudget(t *testing.T) {
 
 // Two actors that are both flooded take turns on their loop.
 func TestBudgetIsFair(t *testing.T) {
-	rt := newTestRuntime(t, 1)
-	l := rt.loops[0]
+	r := newRig(t, 1)
+	l := r.loops[0]
 	const each = 10 * eventloop.RunBudget
 	var order []string
 	props := func(name string) *actor.Props {
@@ -230,15 +230,15 @@ func TestBudgetIsFair(t *testing.T) {
 			if _, ok := ctx.Message().(*data); ok {
 				order = append(order, name)
 			}
-		}, rt.OnLoop())
+		}, r.OnLoop())
 	}
-	a, b := rt.sys.Root.Spawn(props("a")), rt.sys.Root.Spawn(props("b"))
+	a, b := r.sys.Root.Spawn(props("a")), r.sys.Root.Spawn(props("b"))
 	on(t, l, func() {
 		for n := range each {
-			rt.sys.Root.Send(a, &data{n})
+			r.sys.Root.Send(a, &data{n})
 		}
 		for n := range each {
-			rt.sys.Root.Send(b, &data{n})
+			r.sys.Root.Send(b, &data{n})
 		}
 	})
 	for done := false; !done; {
@@ -260,10 +260,10 @@ func TestBudgetIsFair(t *testing.T) {
 // A suspended actor gets lifecycle messages only, and the rest in order once it is resumed.
 func TestSuspension(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
+	m, s := started(h, config)
 	m.PostSystemMessage(&actor.SuspendMailbox{})
 	m.PostUserMessage(&data{1})
-	m.deliver(&event{1})
+	m.Deliver(&event{1})
 	m.PostSystemMessage(watching("1"))
 	h.run()
 	if diff := cmp.Diff([]string{"watch 1"}, names(s.got)); diff != "" {
@@ -282,15 +282,15 @@ func TestSuspension(t *testing.T) {
 func TestPanicIsEscalated(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		send func(m *mailbox)
+		send func(m *Mailbox)
 	}{
-		{"user message", func(m *mailbox) { m.PostUserMessage(&data{0}) }},
-		{"system message", func(m *mailbox) { m.PostSystemMessage(watching("0")) }},
-		{"delivered event", func(m *mailbox) { m.deliver(&event{0}) }},
+		{"user message", func(m *Mailbox) { m.PostUserMessage(&data{0}) }},
+		{"system message", func(m *Mailbox) { m.PostSystemMessage(watching("0")) }},
+		{"delivered event", func(m *Mailbox) { m.Deliver(&event{0}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &byHand{}
-			m, s := started(h)
+			m, s := started(h, config)
 			s.onMessage = func(any) {
 				s.onMessage = nil
 				panic("for the test")
@@ -304,7 +304,7 @@ func TestPanicIsEscalated(t *testing.T) {
 			if got := names(s.got); len(got) != 2 || got[1] != "data 1" {
 				t.Errorf("got %v, want the message that failed and data 1", got)
 			}
-			m.deliver(&event{1})
+			m.Deliver(&event{1})
 			if got := names(s.got); got[len(got)-1] != "event 1" {
 				t.Errorf("got %v: the mailbox believes that the panicked invocation still runs", got)
 			}
@@ -315,7 +315,7 @@ func TestPanicIsEscalated(t *testing.T) {
 // A panic in the supervisor's own code leaves through the loop, which reports it; the actor's queue survives.
 func TestPanicOfTheSupervisorKeepsTheQueue(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
+	m, s := started(h, config)
 	m.invoker = badSupervisor{s}
 	s.onMessage = func(any) { s.onMessage = nil; panic("in Receive") }
 	m.PostUserMessage(&data{1})
@@ -342,16 +342,15 @@ func (badSupervisor) EscalateFailure(any, any) { panic("in the supervisor") }
 // Proto.Actor's BoundedDropping mailbox keeps a core busy for ever after one overflow, and its Bounded one spins when full.
 func TestOverflow(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
 	var refused []any
-	m.limit, m.overflow = 2, func(msg any, _ int32) (admit bool) {
+	m, s := started(h, &Config{Limit: 2, Policy: policy{overflow: func(msg any, _ int32) (admit bool) {
 		refused = append(refused, msg)
 		return false
-	}
+	}}})
 	for n := range 4 {
 		m.PostUserMessage(enveloped(&data{n}))
 		m.PostUserMessage(&control{n})
-		m.deliver(&event{n})
+		m.Deliver(&event{n})
 	}
 	if diff := cmp.Diff([]string{"data 2", "data 3"}, names(refused)); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
@@ -373,9 +372,8 @@ func TestOverflow(t *testing.T) {
 // An actor that sends itself more than its lane holds gets the refusals, and goes on. Proto.Actor's Bounded mailbox hangs here.
 func TestOverflowFromWithin(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
 	refused := 0
-	m.limit, m.overflow = 8, func(any, int32) bool { refused++; return false }
+	m, s := started(h, &Config{Limit: 8, Policy: policy{overflow: func(any, int32) bool { refused++; return false }}})
 	s.onMessage = func(msg any) {
 		if _, ok := msg.(*control); ok {
 			for n := range 20 {
@@ -393,7 +391,7 @@ func TestOverflowFromWithin(t *testing.T) {
 // A message's done is called once, after Receive, whatever becomes of it.
 func TestDone(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
+	m, s := started(h, config)
 	s.onMessage = func(msg any) {
 		if h, ok := actor.UnwrapEnvelopeMessage(msg).(*holding); ok && h.finished.Load() > 0 {
 			t.Error("done before Receive has returned")
@@ -403,9 +401,9 @@ func TestDone(t *testing.T) {
 	m.PostUserMessage(posted)
 	m.PostUserMessage(enveloped(wrapped))
 	h.run()
-	m.deliver(enveloped(delivered))
+	m.Deliver(enveloped(delivered))
 	s.onMessage = func(any) { panic("for the test") }
-	m.deliver(failed)
+	m.Deliver(failed)
 	for name, msg := range map[string]*holding{"posted": posted, "in an envelope": wrapped, "delivered": delivered, "failed": failed} {
 		if n := msg.finished.Load(); n != 1 {
 			t.Errorf("%s: done was called %d times, want 1", name, n)
@@ -417,13 +415,13 @@ func TestDone(t *testing.T) {
 // either case, and so is that of a mailbox that gets it handed on.
 func TestHand(t *testing.T) {
 	h := &byHand{}
-	m, s := started(h)
-	other, _ := started(h)
+	m, s := started(h, config)
+	other, _ := started(h, config)
 	first, second := &holding{}, &holding{}
 	s.onMessage = func(msg any) {
 		switch actor.UnwrapEnvelopeMessage(msg) {
 		case first:
-			m.hand(enveloped(second), second)
+			m.Hand(enveloped(second), second)
 			other.PostUserMessage(first)
 		case second:
 			if first.finished.Load() != 1 {
@@ -431,7 +429,7 @@ func TestHand(t *testing.T) {
 			}
 		}
 	}
-	m.hand(enveloped(first), first)
+	m.Hand(enveloped(first), first)
 	if n := first.finished.Load(); n != 1 {
 		t.Errorf("done was called %d times for the message that was received at once, want 1", n)
 	}
@@ -450,18 +448,28 @@ type holding struct {
 	finished atomic.Int32
 }
 
-func (h *holding) keep() { h.kept.Add(1) }
+func (h *holding) Retain() { h.kept.Add(1) }
 
-func (h *holding) taken() {}
+func (h *holding) Delivered() {}
 
-func (h *holding) done(home) bool {
+func (h *holding) Release(*Loop) error {
 	h.finished.Add(1)
-	return true
+	return nil
 }
+
+// policy is a Policy of functions.
+type policy struct {
+	overflow func(msg any, over int32) bool
+	leftover func(msg any)
+}
+
+func (p policy) Overflow(msg any, over int32) bool { return p.overflow(msg, over) }
+
+func (p policy) Leftover(msg any) { p.leftover(msg) }
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.
 func TestIdleMailboxIsSmall(t *testing.T) {
-	if size := reflect.TypeFor[mailbox]().Size(); size > 208 { // a size that Go allocates: one of 200 bytes takes it, too
+	if size := reflect.TypeFor[Mailbox]().Size(); size > 208 { // a size that Go allocates: one of 200 bytes takes it, too
 		t.Errorf("an idle mailbox takes %d bytes, want at most 208", size)
 	}
 }

@@ -1,4 +1,4 @@
-package actor
+package mailbox
 
 import (
 	"reflect"
@@ -10,52 +10,52 @@ import (
 // Where the loop itself runs an actor's mailbox it is named already.
 
 // interpose says that m's actor has its loop l, possibly in the middle of another one's message.
-func (m *mailbox) interpose(l *loop) {
-	m.outer, l.mail.inner = l.mail.inner, m
+func (m *Mailbox) interpose(l *Loop) {
+	m.outer, l.inner = l.inner, m
 	l.el.Blame(&m.self)
 }
 
 // withdraw says that it has it no more. A device that goes on is not named again: that would cost
 // as much for each message.
-func (m *mailbox) withdraw(l *loop) {
+func (m *Mailbox) withdraw(l *Loop) {
 	if m.outer != nil {
 		l.el.Blame(&m.outer.self)
 	}
-	l.mail.inner, m.outer = m.outer, nil
+	l.inner, m.outer = m.outer, nil
 }
 
-// begin is interpose for a mailbox that its home runs; off the loops nothing is named.
-func (m *mailbox) begin() {
-	if l := m.loop(); l != nil {
-		m.outer, l.mail.inner = l.mail.inner, m
+// begin is interpose for a mailbox that its executor runs; off the loops nothing is named.
+func (m *Mailbox) begin() {
+	if l := m.Loop(); l != nil {
+		m.outer, l.inner = l.inner, m
 	}
 }
 
 // end is withdraw likewise.
-func (m *mailbox) end() {
-	if l := m.loop(); l != nil {
+func (m *Mailbox) end() {
+	if l := m.Loop(); l != nil {
 		m.withdraw(l)
 	}
 }
 
 // note is what LoopName says of the message. Only where stalls are reported to somebody: it is a
 // few nanoseconds for each message.
-func (m *mailbox) note(msg any) {
+func (m *Mailbox) note(msg any) {
 	if m.at == nil {
 		return
 	}
 	msg = actor.UnwrapEnvelopeMessage(msg)
-	if t, ok := msg.(*told); ok {
-		msg = t.ev
+	if c, ok := msg.(Carrier); ok {
+		msg = c.Carried()
 	}
 	m.at.Store(reflect.TypeOf(msg))
 }
 
 // LoopName names the actor in the loop's reports of stalls, and the message that it is at.
-func (m *mailbox) LoopName() string {
+func (m *Mailbox) LoopName() string {
 	name := "actor"
-	if ctx, ok := m.invoker.(local); ok {
-		name += " " + ctx.Self().Id
+	if at, ok := m.invoker.(Place); ok {
+		name += " " + at.Self().Id
 	}
 	if m.at != nil {
 		if t, ok := m.at.Load().(reflect.Type); ok {

@@ -1,13 +1,14 @@
-package actor
+package mailbox
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// queue is a FIFO that any goroutine pushes to and one consumer at a time pops from. Neither ever waits for the other: a push is one
-// compare-and-swap, so a producer that lost its processor in the middle of it has pushed, or has not. The consumer takes all that
-// was pushed at once and turns it round; what it pops then, nobody else touches. An empty queue is two nil pointers: its nodes are
+// queue is a FIFO that any goroutine pushes to and one consumer at a time pops from. Neither ever
+// waits for the other: a push is one compare-and-swap, so a producer that lost its processor in the
+// middle of it has pushed, or has not. The consumer takes all that was pushed at once and turns it
+// round; what it pops then, nobody else touches. An empty queue is two nil pointers: its nodes are
 // in a pool that all queues share, and that the garbage collector shrinks after a burst.
 type queue struct {
 	in  atomic.Pointer[node] // pushed and not taken, newest first
@@ -66,10 +67,12 @@ func (q *queue) take() bool {
 // empty reports whether nothing is queued. The consumer's.
 func (q *queue) empty() bool { return q.out == nil && q.in.Load() == nil }
 
-// pushed reports whether something is queued that the consumer has not taken. For anyone else that is a guess.
+// pushed reports whether something is queued that the consumer has not taken. For anyone else that
+// is a guess.
 func (q *queue) pushed() bool { return q.in.Load() != nil }
 
-// nodeChain is nodes on their way back to the pool. They go together, which costs its locked instructions once.
+// nodeChain is nodes on their way back to the pool. They go together, which costs its locked
+// instructions once.
 type nodeChain struct {
 	first *node
 	n     int

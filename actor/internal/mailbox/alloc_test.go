@@ -1,6 +1,6 @@
 //go:build !race
 
-package actor
+package mailbox
 
 import (
 	"testing"
@@ -10,22 +10,22 @@ import (
 
 // In the steady state a message costs no allocation, whichever way it takes. (The race detector makes pools forget on purpose.)
 func TestNoAllocationPerMessage(t *testing.T) {
-	rt := newTestRuntime(t, 1)
-	pid := rt.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop()))
-	m := rt.boxOf(pid)
+	r := newRig(t, 1)
+	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, r.OnLoop()))
+	m := r.boxOf(pid)
 	env, held := enveloped(&event{}), enveloped(&holding{})
 	for name, send := range map[string]func(){
-		"deliver":         func() { m.deliver(env) },
-		"deliver holding": func() { m.deliver(held) },
+		"deliver":         func() { m.Deliver(env) },
+		"deliver holding": func() { m.Deliver(held) },
 		"deliver while behind": func() {
 			m.busy = true
-			m.deliver(env)
+			m.Deliver(env)
 			m.busy = false
 			m.Run(10)
 		},
 		"post event": func() { m.PostUserMessage(env); m.Run(10) },
 		"post data":  func() { m.PostUserMessage(held); m.Run(10) },
-		"send":       func() { rt.sys.Root.Send(pid, env); m.Run(10) },
+		"send":       func() { r.sys.Root.Send(pid, env); m.Run(10) },
 		"burst": func() {
 			for range 1000 {
 				m.PostUserMessage(env)
@@ -33,7 +33,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 			m.Run(1000)
 		},
 	} {
-		on(t, rt.loops[0], func() {
+		on(t, r.loops[0], func() {
 			m.state.Store(scheduled) // the turns are given here
 			if allocs := testing.AllocsPerRun(1000, func() { send(); m.state.Store(scheduled) }); allocs != 0 {
 				t.Errorf("%s: %v allocations, want 0", name, allocs)
@@ -41,5 +41,5 @@ func TestNoAllocationPerMessage(t *testing.T) {
 			m.state.Store(idle)
 		})
 	}
-	stop(t, rt.sys, pid)
+	stop(t, r.sys, pid)
 }

@@ -1,0 +1,61 @@
+package mailbox
+
+// Lane is a message's place in the order in which an actor gets what waits for it.
+type Lane uint8
+
+// The lanes, first served first; FIFO inside each.
+const (
+	Lifecycle Lane = iota // Proto.Actor's system messages
+	Event                 // what a device reports: an end must not queue behind a thousand requests
+	Control               // what ends an actor from outside: a cancellation, a shutdown
+	Data                  // whatever actors send each other, in one order
+	lanes
+)
+
+// Laned is implemented by messages that do not belong to the data lane.
+type Laned interface{ Lane() Lane }
+
+// Retained is a message that holds something (a receive buffer, a credit) until all its receivers
+// are finished with it. Each place in a queue is a hold of its own: so an actor may forward what it
+// receives, to any number of others. Config.Retained finds it out.
+type Retained interface {
+	// Retain takes a hold. Any goroutine that has the message.
+	Retain()
+	// Delivered says that it waits no longer: it is received now, or answered.
+	Delivered()
+	// Release gives one hold back, on loop l (nil: off the loops): after Receive has returned or
+	// panicked, or after the message was answered. An error is the failure of an actor that has
+	// given back more than it had.
+	Release(l *Loop) error
+}
+
+// Carrier is implemented by messages that only carry another one: that is what the watchdog names.
+type Carrier interface{ Carried() any }
+
+// Config is what a mailbox knows of its actor's messages. The zero value is that of an actor with
+// an unbounded mailbox whose messages hold nothing. Any number of mailboxes may share one; it does
+// not change.
+type Config struct {
+	// Retained is msg, without its envelope, as a message that holds something; nil: it does not.
+	// A nil function: none does.
+	Retained func(msg any) Retained
+	// Limit bounds the data lane; 0: nothing does. What is beyond it is Policy's.
+	Limit int32
+	// Policy decides about what the actor will not receive. nil: what is left becomes dead letters.
+	// Not nil with a Limit.
+	Policy Policy
+	// Poison takes the place of a PoisonPill. nil: it stops the actor, as Proto.Actor has it.
+	Poison any
+}
+
+// Policy decides about messages that an actor will not receive.
+type Policy interface {
+	// Overflow is asked on the posting goroutine about a message that would be the over-th beyond
+	// Limit. It has answered the message, or admits it: to its place in the data lane, so that a
+	// sender's order is kept.
+	Overflow(msg any, over int32) (admit bool)
+	// Leftover answers a message that the stopped actor will not get, as it was posted (in its
+	// envelope), where the actor ran. Without a Policy its sender gets what the PID of a dead actor
+	// gives, *actor.DeadLetterResponse.
+	Leftover(msg any)
+}

@@ -1,0 +1,218 @@
+package mailbox
+
+import (
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// catchUp receives what is more urgent than an event of now, or older.
+func (m *Mailbox) catchUp() {
+	for {
+		if msg, ok := m.pop(Lifecycle); ok {
+			m.system(msg)
+			continue
+		}
+		if m.suspended || m.closed {
+			return
+		}
+		msg, ok := m.pop(Event)
+		if !ok {
+			return
+		}
+		m.other.Add(-1)
+		m.user(msg, m.retainedIn(msg))
+	}
+}
+
+// Run is the mailbox's turn: at most budget messages. It is the consumer's only entrance beside
+// Deliver and Hand.
+func (m *Mailbox) Run(budget int) (more bool) {
+	finished := false
+	defer func() {
+		if !finished { // a panic outside of Receive, in a supervisor or a subscriber: the queue stays
+			m.end()
+			m.busy = false
+			m.exec.schedule(m)
+		}
+	}()
+	m.busy = true
+	m.begin()
+	over := m.last || m.exec.Over()
+	m.turn(budget, over)
+	m.exec.turned()
+	m.end()
+	m.busy = false
+	finished = true
+	return m.rest(over || m.last)
+}
+
+func (m *Mailbox) turn(budget int, over bool) {
+	for range budget {
+		if msg, ok := m.pop(Lifecycle); ok {
+			m.system(msg)
+			continue
+		}
+		if m.paused(over) {
+			return
+		}
+		msg, ok := m.next()
+		switch {
+		case !ok:
+			return
+		case msg == lastCall{}:
+			m.last, over = true, true
+		case actor.UnwrapEnvelopeMessage(msg) == nil:
+			m.Refuse(msg)
+		case m.closed || over && !poison(msg):
+			m.answer(msg)
+		default:
+			m.user(msg, m.retainedIn(msg))
+		}
+	}
+}
+
+// paused reports whether the actor takes lifecycle messages only.
+func (m *Mailbox) paused(over bool) bool { return m.suspended && !m.closed && !over }
+
+// pop takes the oldest message of a lane.
+func (m *Mailbox) pop(l Lane) (msg any, ok bool) { return m.queues[l].pop(&m.free) }
+
+// next pops the most urgent user message.
+func (m *Mailbox) next() (msg any, ok bool) {
+	if msg, ok = m.pop(Event); !ok {
+		msg, ok = m.pop(Control)
+	}
+	if ok {
+		m.other.Add(-1)
+		return msg, true
+	}
+	if msg, ok = m.pop(Data); ok {
+		m.data.Add(-1)
+	}
+	return msg, ok
+}
+
+// rest ends a turn: the mailbox is idle, or it has more. What was posted since the last look either
+// is seen here, or its producer sees the mailbox idle. From idle on the mailbox may have another
+// consumer: only what any goroutine may is looked at, and at worst for nothing.
+func (m *Mailbox) rest(over bool) (more bool) {
+	m.free.put()
+	lanes := m.queues[:]
+	if m.paused(over) {
+		lanes = lanes[:Lifecycle+1]
+	}
+	for i := range lanes {
+		if lanes[i].out != nil {
+			return true
+		}
+	}
+	m.state.Store(idle)
+	for i := range lanes {
+		more = more || lanes[i].pushed()
+	}
+	return more && m.state.CompareAndSwap(idle, scheduled)
+}
+
+// system handles a lifecycle message, and notices when it was the actor's last.
+func (m *Mailbox) system(msg any) {
+	switch msg.(type) {
+	case *actor.SuspendMailbox:
+		m.suspended = true
+		return
+	case *actor.ResumeMailbox:
+		m.suspended = false
+		return
+	case *actor.Started:
+		m.suspended = false
+	case *actor.Stop:
+		if at, ok := m.invoker.(Place); ok && m.process == nil {
+			m.process, _ = at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id)
+		}
+	}
+	m.invokeSystem(msg)
+	if m.process != nil && !m.closed {
+		m.closeIfGone()
+	}
+}
+
+// closeIfGone closes the mailbox when its actor has left the system's processes, which is how a
+// stopped actor shows from outside. Its name may belong to a successor by now.
+func (m *Mailbox) closeIfGone() {
+	at := m.invoker.(Place)
+	if p, _ := at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id); p == m.process {
+		return
+	}
+	m.closed = true
+	RegistryOf(at.ActorSystem()).remove(at.Self().Id, m)
+}
+
+func (m *Mailbox) invokeSystem(msg any) {
+	defer m.received(msg, nil)
+	m.inside = true
+	m.note(msg)
+	m.invoker.InvokeSystemMessage(msg)
+	m.inside = false
+}
+
+// user has the actor receive a message, with the hold r, if it has one. A panic in Receive is its
+// supervisor's business.
+func (m *Mailbox) user(msg any, r Retained) {
+	if r != nil {
+		r.Delivered()
+	}
+	defer m.received(msg, r)
+	m.inside = true
+	m.note(msg)
+	m.invoker.InvokeUserMessage(msg)
+	m.inside = false
+}
+
+// ErrGoexit is the reason of a failure that was a runtime.Goexit (testing's FailNow): its goroutine
+// has gone, the actor has not.
+var ErrGoexit = errors.New("runtime.Goexit was called")
+
+// received ends an invocation, however it has ended.
+func (m *Mailbox) received(msg any, r Retained) {
+	if m.inside {
+		m.inside = false
+		reason := recover()
+		if reason == nil {
+			reason = ErrGoexit
+			m.end()
+			m.busy = false
+			defer m.wake() // in the middle of somebody else's turn, which ends here
+		}
+		m.invoker.EscalateFailure(reason, msg)
+	}
+	if r == nil {
+		return
+	}
+	if err := r.Release(m.Loop()); err != nil {
+		m.invoker.EscalateFailure(err, msg) // the actor's, and nobody else's
+	}
+}
+
+// poison reports whether msg asks the actor to stop, which it can even when its loop has ended.
+func poison(msg any) bool {
+	_, ok := actor.UnwrapEnvelopeMessage(msg).(*actor.PoisonPill)
+	return ok
+}
+
+// answer ends a message that nobody will receive.
+func (m *Mailbox) answer(msg any) {
+	r := m.retainedIn(msg)
+	if r != nil {
+		r.Delivered()
+	}
+	switch {
+	case poison(msg): // it has what it asked for
+	case m.cfg.Policy != nil:
+		m.cfg.Policy.Leftover(msg)
+	default:
+		m.Refuse(msg)
+	}
+	if r != nil {
+		_ = r.Release(m.Loop()) // nobody failed: the actor has not had it
+	}
+}

@@ -1,0 +1,157 @@
+package mailbox
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/extensions"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Registry finds the mailbox behind a PID, for all actors of one ActorSystem that have one of ours.
+// It is an extension of the system, so that it dies with the system. Its methods are for any
+// goroutine.
+type Registry struct {
+	sys   *actor.ActorSystem
+	alarm *eventloop.Alarm
+
+	mu  sync.RWMutex
+	box map[string]*Mailbox      // by PID.Id
+	due map[string]actor.Process // by PID.Id: who is being spawned with a mailbox of ours; what stays has another
+	max int                      // of due, before those who are gone are looked for
+}
+
+var (
+	extensionID = extensions.NextExtensionID()
+	// extensionsMu: the system's table of extensions has no lock of its own.
+	extensionsMu sync.RWMutex
+)
+
+// ExtensionID is for the ActorSystem's table of extensions.
+func (r *Registry) ExtensionID() extensions.ExtensionID { return extensionID }
+
+// RegistryOf is the system's registry, made by the first who asks. Any goroutine.
+func RegistryOf(sys *actor.ActorSystem) *Registry {
+	extensionsMu.RLock()
+	r, ok := sys.Extensions.Get(extensionID).(*Registry)
+	extensionsMu.RUnlock()
+	if ok {
+		return r
+	}
+	extensionsMu.Lock()
+	defer extensionsMu.Unlock()
+	if r, ok = sys.Extensions.Get(extensionID).(*Registry); !ok {
+		r = &Registry{sys: sys, alarm: eventloop.NewAlarm(), box: make(map[string]*Mailbox), due: make(map[string]actor.Process)}
+		sys.Extensions.Register(r)
+	}
+	return r
+}
+
+// Alarm is that of all event loops which run actors of the system.
+func (r *Registry) Alarm() *eventloop.Alarm { return r.alarm }
+
+// Place is where an actor is: what its context tells of it.
+type Place interface {
+	Self() *actor.PID
+	ActorSystem() *actor.ActorSystem
+}
+
+// Of is the calling actor's mailbox; nil when it is none of ours.
+func Of(at Place) *Mailbox { return RegistryOf(at.ActorSystem()).get(at.Self().Id) }
+
+// LoopOf is the loop that runs the calling actor; nil off the loops.
+func LoopOf(at Place) *Loop {
+	if m := Of(at); m != nil {
+		return m.Loop()
+	}
+	return nil
+}
+
+// Find is the mailbox behind pid; nil when it is none of ours (Proto.Actor's default mailbox, a
+// future, a remote actor). Who sends to such a one on a loop calls the event loop's Handoff itself.
+func (r *Registry) Find(pid *actor.PID) *Mailbox {
+	if pid == nil || !r.Local(pid) {
+		return nil
+	}
+	return r.get(pid.Id)
+}
+
+// Undone reports whether pid's actor was spawned with Option, but has another mailbox.
+func (r *Registry) Undone(pid *actor.PID) bool {
+	if r.Find(pid) != nil {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	was, ok := r.due[pid.Id]
+	return ok && r.still(pid.Id, was)
+}
+
+// expect notes that an actor which is being spawned shall have a mailbox of ours.
+func (r *Registry) expect(at Place) {
+	id := at.Self().Id
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.due) >= r.max {
+		maps.DeleteFunc(r.due, func(id string, was actor.Process) bool { return !r.still(id, was) })
+		r.max = 2*len(r.due) + 16
+	}
+	r.due[id], _ = r.sys.ProcessRegistry.GetLocal(id)
+}
+
+// still reports whether the actor of that name is the one that it was.
+func (r *Registry) still(id string, was actor.Process) bool {
+	is, ok := r.sys.ProcessRegistry.GetLocal(id)
+	return ok && is == was
+}
+
+func (r *Registry) add(id string, m *Mailbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.box[id] = m
+	delete(r.due, id)
+}
+
+// remove forgets m, unless the id has a new owner.
+func (r *Registry) remove(id string, m *Mailbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.box[id] == m {
+		delete(r.box, id)
+	}
+}
+
+func (r *Registry) get(id string) *Mailbox {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.box[id]
+}
+
+// on lists the mailboxes of the actors that x runs.
+func (r *Registry) on(x Executor) (ms []*Mailbox) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, m := range r.box {
+		if m.exec == x {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// nonhost is the address of an ActorSystem before Proto.Actor's remote.Start gives it another. PIDs
+// keep the address that they were made with, and the registry takes both for its own: so does who
+// compares PIDs here.
+const nonhost = "nonhost"
+
+// Local reports whether pid names an actor of this ActorSystem, alive or dead.
+func (r *Registry) Local(pid *actor.PID) bool {
+	return pid.Address == r.sys.Address() || pid.Address == nonhost
+}
+
+// Same reports whether two PIDs name the same actor.
+func (r *Registry) Same(a, b *actor.PID) bool {
+	return a == b || a.Id == b.Id && a.RequestId == b.RequestId && (a.Address == b.Address || r.Local(a) && r.Local(b))
+}
