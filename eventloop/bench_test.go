@@ -17,8 +17,8 @@ func benchLoop(b *testing.B, cfg eventloop.Config) *eventloop.Loop {
 	return l
 }
 
-// BenchmarkPostRoundTrip: another goroutine posts and waits for the answer. Without Handoff the loop blocks before the goroutine it
-// has answered runs.
+// BenchmarkPostRoundTrip: another goroutine posts and waits for the answer. Without Handoff the
+// loop blocks before the goroutine it has answered runs.
 func BenchmarkPostRoundTrip(b *testing.B) {
 	for _, c := range []struct {
 		name    string

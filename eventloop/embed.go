@@ -1,27 +1,6 @@
 package eventloop
 
-import (
-	"errors"
-	"math"
-	"time"
-)
-
-// embedding is what a loop inside somebody else's loop needs to know.
-type embedding struct {
-	inTurn bool     // a Turn is under way; written by the loop's goroutine under life.mu
-	fd     embedder // nil until FD was asked for
-	armed  int64    // when the timerfd expires, as the timers count; never when it does not
-}
-
-const never = math.MaxInt64
-
-// embedder is a Poller that can be waited for from outside.
-type embedder interface {
-	// embed returns an fd that is readable whenever Wait would report something or was woken, or the time given to arm has come.
-	embed() (int, error)
-	// arm gives that time, from now; negative means never.
-	arm(d time.Duration) error
-}
+import "errors"
 
 // FD is for loops that are embedded instead of run: a descriptor to put into anybody's poll, select
 // or epoll, level-triggered. When it is readable, Turn has something to do. It belongs to the loop,
@@ -29,9 +8,10 @@ type embedder interface {
 // does not come back, anybody's Shutdown. errors.ErrUnsupported with a Poller of the caller's;
 // ErrRunning when Run runs, ErrClosed after the end. Call it on the goroutine that will call Turn.
 func (l *Loop) FD() (int, error) {
-	l.life.mu.Lock() // against a Shutdown from elsewhere, which waits for no host before its first Turn
+	// against a Shutdown from elsewhere, which waits for no host before its first Turn
+	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
-	if err := l.claimLocked(hosted); err != nil {
+	if err := l.life.claimLocked(hosted); err != nil {
 		return -1, l.opError("fd", -1, err)
 	}
 	e, ok := l.poller.(embedder)
@@ -42,9 +22,9 @@ func (l *Loop) FD() (int, error) {
 	if err != nil {
 		return -1, l.opError("fd", -1, err)
 	}
-	if l.embedded.fd == nil {
-		l.embedded.fd, l.embedded.armed = e, never
-		if !l.embedded.inTurn {
+	if l.embedded == nil {
+		l.embedded, l.armed = e, never
+		if !l.life.inTurn {
 			return fd, l.parkHosted()
 		}
 	}
@@ -83,16 +63,16 @@ func (l *Loop) Turn() error {
 func (l *Loop) enterTurn() error {
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
-	if err := l.claimLocked(hosted); err != nil {
+	if err := l.life.claimLocked(hosted); err != nil {
 		return err
 	}
-	if l.embedded.inTurn {
+	if l.life.inTurn {
 		return ErrRunning
 	}
 	l.checkOwner()
-	l.embedded.inTurn = true
+	l.life.inTurn = true
 	if l.life.owner.Load() == 0 {
-		l.own()
+		l.life.own()
 		l.startWatchdog()
 	}
 	return nil
@@ -102,7 +82,7 @@ func (l *Loop) enterTurn() error {
 func (l *Loop) leaveTurn(whole *bool) {
 	if *whole {
 		l.life.mu.Lock()
-		l.embedded.inTurn = false
+		l.life.inTurn = false
 		l.life.mu.Unlock()
 		return
 	}
@@ -126,20 +106,20 @@ func (l *Loop) brokenTurn(panicked bool) {
 			l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)
 		}
 		l.life.mu.Lock()
-		l.embedded.inTurn = false
+		l.life.inTurn = false
 		closing := l.life.closing.Load()
 		if closing {
 			l.life.mode = ending
 		}
 		if closing || !panicked {
-			l.disown()
+			l.life.disown()
 		}
 		l.life.mu.Unlock()
 		switch {
 		case closing && goesOn:
 			go l.goOn() //nolint:errcheck // finish has logged it
 		case closing:
-			l.finish(errGoexit) //nolint:errcheck // Shutdown tells it
+			l.finish(errGoexit) //nolint:errcheck // Shutdown reports it
 		}
 	}()
 	if !panicked {
@@ -147,9 +127,10 @@ func (l *Loop) brokenTurn(panicked bool) {
 	}
 }
 
-// parkHosted is park for a loop that others wait for: it makes FD readable at once, at the earliest timer, or on the next wake-up.
+// parkHosted is park for a loop that others wait for: it makes FD readable at once, at the
+// earliest timer, or on the next wake-up.
 func (l *Loop) parkHosted() error {
-	if l.embedded.fd == nil {
+	if l.embedded == nil {
 		return nil
 	}
 	if !l.queue.pending() && len(l.deferred) == 0 {
@@ -168,20 +149,4 @@ func (l *Loop) parkHosted() error {
 	}
 	l.wakeups.Add(1)
 	return l.opError("turn", -1, l.poller.Wake())
-}
-
-// armHosted sets the timerfd to the earliest timer, if it is not set to it already.
-func (l *Loop) armHosted() {
-	next := int64(never)
-	if len(l.timers.heap) > 0 {
-		next = l.timers.heap[0].when
-	}
-	if next == l.embedded.armed {
-		return
-	}
-	if err := l.embedded.fd.arm(l.untilTimer()); err != nil {
-		l.log.Error("eventloop: timerfd", "loop", l.cfg.Name, "err", err)
-		return
-	}
-	l.embedded.armed = next
 }

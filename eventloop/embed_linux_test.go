@@ -120,7 +120,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedWakeUps: the eventfd is written for work that comes while the host polls, not for what a Turn finds itself.
+// TestEmbeddedWakeUps: the eventfd is written for work that comes while the host polls, not for
+// what a Turn finds itself.
 func TestEmbeddedWakeUps(t *testing.T) {
 	h := newHost(t)
 	l := h.l
@@ -138,7 +139,8 @@ func TestEmbeddedWakeUps(t *testing.T) {
 		t.Errorf("%d wake-ups for a post, and what it and a timer post, want 1", n)
 	}
 	ran := false
-	l.SetYield(func() { post(func() { ran = true }) }) // between the last look at the queue and falling asleep
+	// between the last look at the queue and falling asleep
+	l.SetYield(func() { post(func() { ran = true }) })
 	post(l.Handoff)
 	turn(t, l)
 	h.want("a post during the yield")
@@ -187,7 +189,8 @@ func TestEmbeddedTimers(t *testing.T) {
 	if took := time.Since(begin); fired != 1 || took < d {
 		t.Errorf("%d timers fired after %v, want one after %v", fired, took, d)
 	}
-	if err := l.Post(func() { l.AfterFunc(d, func() { fired++ }) }); err != nil { // armed inside a Turn
+	// armed inside a Turn
+	if err := l.Post(func() { l.AfterFunc(d, func() { fired++ }) }); err != nil {
 		t.Fatal(err)
 	}
 	h.want("a post")

@@ -55,7 +55,8 @@ func TestPipe(t *testing.T) {
 		reg, err = l.Add(r, eventloop.Readable, readyFunc(func(ev eventloop.Events) {
 			var buf [1]byte
 			if n, _ := unix.Read(r, buf[:]); n == 0 {
-				if err := reg.Remove(); err != nil { // the end of the stream stays readable for ever
+				// the end of the stream stays readable for ever
+				if err := reg.Remove(); err != nil {
 					t.Error(err)
 				}
 			}
@@ -135,7 +136,8 @@ func TestTimerDoesNotSpin(t *testing.T) {
 	}
 }
 
-// TestCloseBeforeRemove breaks the rule, with the number used again by somebody else: the late Remove must not hit them.
+// TestCloseBeforeRemove breaks the rule, with the number used again by somebody else: the late
+// Remove must not hit them.
 func TestCloseBeforeRemove(t *testing.T) {
 	l := newLoop(t, eventloop.Config{})
 	start(t, l)
@@ -146,7 +148,8 @@ func TestCloseBeforeRemove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Dup3(other[0], r, unix.O_CLOEXEC); err != nil { // closes r, and gives its number to a copy of the other
+		// closes r, and gives its number to a copy of the other
+		if err := unix.Dup3(other[0], r, unix.O_CLOEXEC); err != nil {
 			t.Fatal(err)
 		}
 		var reg *eventloop.Registration

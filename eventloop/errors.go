@@ -15,9 +15,11 @@ var (
 	ErrRunning = errors.New("the loop is run already")
 )
 
-// OpError says which operation on which loop failed. errors.Is finds the errno, ErrClosed and the like below it.
+// OpError says which operation on which loop failed. errors.Is finds the errno, ErrClosed and the
+// like below it.
 type OpError struct {
-	Op   string // "open", "add", "modify", "remove", "wait", "run", "turn", "fd", "post", "schedule"
+	// "open", "add", "modify", "remove", "wait", "run", "turn", "fd", "post", "schedule"
+	Op   string
 	Loop string // the loop's name
 	FD   int    // the file descriptor it was about, -1 for none
 	Err  error
@@ -34,22 +36,15 @@ func (e *OpError) Error() string {
 // Unwrap gives the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// opError is nil for a nil err.
-func (l *Loop) opError(op string, fd int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
-}
-
 // ShutdownError says that a loop had not ended when Shutdown's context did, and what it was doing.
 // The loop still ends once it gets its goroutine back. A Shutdown that waited longer than the one
 // that ran out of time gets one with Undone, and the other's cause.
 type ShutdownError struct {
 	Loop   string
 	Holder Holder // what ran at that moment; its zero value when nothing did
-	Undone int    // pieces of work that were accepted and, as the loop has ended now, will not be done
-	Err    error  // the context's cause
+	// pieces of work that were accepted and, as the loop has ended now, will not be done
+	Undone int
+	Err    error // the context's cause
 }
 
 func (e *ShutdownError) Error() string {

@@ -1,6 +1,7 @@
 package eventloop
 
-// SetYield replaces runtime.Gosched, so that a test can count how often the loop yields. Before the loop runs.
+// SetYield replaces runtime.Gosched, so that a test can count how often the loop yields. Before
+// the loop runs.
 func (l *Loop) SetYield(fn func()) { l.yield = fn }
 
 // GoroutineID is what OnLoop compares.

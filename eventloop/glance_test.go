@@ -49,7 +49,8 @@ func until(t *testing.T, l *eventloop.Loop, cond func() bool) {
 	}
 }
 
-// TestGlance: a polling loop glances at the fd that was ready last and alone, at most eight times before it asks about all.
+// TestGlance: a polling loop glances at the fd that was ready last and alone, at most eight times
+// before it asks about all.
 func TestGlance(t *testing.T) {
 	p := eventlooptest.NewPoller()
 	l := newLoop(t, eventloop.Config{Poller: p, Wait: eventloop.Busy})
@@ -105,7 +106,8 @@ func TestGlance(t *testing.T) {
 	})
 }
 
-// TestGlanceIsWork: a loop that spins for a while after the last work goes on while glances find something.
+// TestGlanceIsWork: a loop that spins for a while after the last work goes on while glances find
+// something.
 func TestGlanceIsWork(t *testing.T) {
 	for _, mode := range []eventloop.WaitMode{eventloop.Spin, eventloop.Block} {
 		p := eventlooptest.NewPoller()
@@ -142,7 +144,8 @@ func TestGlancePanics(t *testing.T) {
 	}
 }
 
-// TestGlanceStalls: the watchdog names the handler whose glance holds the loop, while the loop goes from one to the other.
+// TestGlanceStalls: the watchdog names the handler whose glance holds the loop, while the loop
+// goes from one to the other.
 func TestGlanceStalls(t *testing.T) {
 	p := eventlooptest.NewPoller()
 	stalls := make(chan eventloop.Stall, 1000)

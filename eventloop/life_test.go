@@ -147,7 +147,8 @@ func TestShutdownNamesTheHolder(t *testing.T) {
 	})
 }
 
-// TestShutdownOfWorkWithoutEnd: a Runnable that always has more keeps a drain going until the deadline, and then no longer.
+// TestShutdownOfWorkWithoutEnd: a Runnable that always has more keeps a drain going until the
+// deadline, and then no longer.
 func TestShutdownOfWorkWithoutEnd(t *testing.T) {
 	for _, started := range []bool{true, false} {
 		l := newLoop(t, eventloop.Config{Logger: quiet})

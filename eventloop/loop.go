@@ -8,62 +8,8 @@ import (
 	"time"
 )
 
-// WaitMode is how a loop waits when it has nothing to do. It trades processor time for latency.
-type WaitMode uint8
-
-const (
-	// Block sleeps in the kernel until something happens: no processor time while idle, and a wake-up (5 to 50 µs) per event.
-	Block WaitMode = iota
-	// Spin polls for Config.SpinFor after the last work, then blocks: a whole processor during bursts and SpinFor beyond, none
-	// while idle.
-	Spin
-	// Busy polls for ever: a whole processor, always. Only where one is set aside for the loop.
-	Busy
-)
-
-// Config is how a loop is made. The zero value is a blocking loop over epoll on the wall clock.
-type Config struct {
-	// Name tells loops apart in errors and logs. Empty: "loop".
-	Name string
-	// Wait is Block, Spin or Busy. Spin and Busy do not let a testing/synctest bubble's time advance.
-	Wait WaitMode
-	// SpinFor is how long a Spin loop polls after its last work. 0: 50 µs.
-	SpinFor time.Duration
-	// Poller replaces epoll; the loop closes it. nil: epoll, on Linux.
-	Poller Poller
-	// Clock replaces the wall clock. With a Clock of the caller's the Poller has to measure time-outs by it too.
-	Clock Clock
-	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs before fds and timers are looked
-	// at again. A Runnable that reports more has used up RunBudget of them. 0: 1,024.
-	TurnBudget int
-	// StallAfter is how long one callback may hold the loop before OnStall is told. 0: one second.
-	// Negative: no watchdog, and no Alarm. It costs a goroutine, which sleeps while the loop does.
-	StallAfter time.Duration
-	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged.
-	// The loop's end waits for it: Shutdown on that goroutine is ErrOnLoop.
-	OnStall func(Stall)
-	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
-	Alarm *Alarm
-	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
-	// (runtime.Goexit), after which the loop goes on, on another goroutine if it has to; Turn's
-	// waits for another host. nil: logged with the stack. A panic in OnPanic is not recovered: a
-	// program that would rather die than go on panics there. See the package comment, Errors.
-	OnPanic func(Panic)
-	// Logger gets what has no other way out. nil: slog.Default.
-	Logger *slog.Logger
-	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another
-	// one. Some µs per call, so for tests; without it only the race detector finds that.
-	CheckOwner bool
-}
-
-const (
-	eventsPerWait  = 128
-	defaultBudget  = 1024
-	defaultSpinFor = 50 * time.Microsecond
-	defaultStall   = time.Second
-)
-
-// Loop is one goroutine's event loop: fds, timers, posted work and Runnables. See the package comment for who may call what.
+// Loop is one goroutine's event loop: fds, timers, posted work and Runnables. See the package
+// comment for who may call what.
 type Loop struct {
 	cfg    Config
 	log    *slog.Logger
@@ -83,14 +29,15 @@ type Loop struct {
 	fds      fdTable
 	glancing glancing
 	looked   uint64          // waits that found something
-	strays   map[uint64]bool // tags that findStrays has seen; true: and told
+	strays   map[uint64]bool // tags that findStrays has seen; true: and logged
 	idle     int             // turns that found nothing, one after the other
 	timers   timerHeap
 	deferred []Runnable // this turn's Defers
 	flushing []Runnable // those being run; written under queue.mu, like the queue's elements
 	at       progress
-	handoff  bool // work was given to another goroutine since the last wait
-	embedded embedding
+	handoff  bool     // work was given to another goroutine since the last wait
+	embedded embedder // nil until FD was asked for
+	armed    int64    // when the timerfd expires, as the timers count; never when it does not
 
 	life     life
 	watchdog watchdog
@@ -142,7 +89,7 @@ func New(cfg Config) (*Loop, error) {
 	l.base = l.clock.Now()
 	l.now, l.lastWork = l.base, l.base
 	l.events = make([]Ready, eventsPerWait)
-	l.fds.byFD = make(map[int]*Registration)
+	l.fds.byFD = make(map[int]*watch)
 	l.life.done = make(chan struct{})
 	return l, nil
 }
@@ -166,7 +113,8 @@ func (l *Loop) OnLoop() bool {
 	return owner != 0 && owner == goroutineID()
 }
 
-// checkOwner is the ownership rule as an assertion. Before the loop has an owner everybody may prepare it.
+// checkOwner is the ownership rule as an assertion. Before the loop has an owner everybody may
+// prepare it.
 func (l *Loop) checkOwner() {
 	if !l.cfg.CheckOwner {
 		return
@@ -177,22 +125,11 @@ func (l *Loop) checkOwner() {
 	}
 }
 
-// Handoff says that the caller, on the loop, has just given work to another goroutine (a channel send, an unblocked Wait). The loop
-// then yields its processor once before it blocks. Otherwise the goroutine would wait until the scheduler notices that the
-// processor's thread sleeps in the kernel, which takes some 20 times longer (BenchmarkPostRoundTrip: 26 µs instead of 1.4).
+// Handoff says that the caller, on the loop, has just given work to another goroutine (a channel
+// send, an unblocked Wait). The loop then yields its processor once before it blocks. Otherwise
+// the goroutine would wait until the scheduler notices that the processor's thread sleeps in the
+// kernel, which takes some 20 times longer (BenchmarkPostRoundTrip: 26 µs instead of 1.4).
 func (l *Loop) Handoff() { l.handoff = true }
-
-// Defer has r run at the end of this turn, after the ready Runnables and before the loop waits: where devices gather what the turn
-// wrote and flush it once. No allocation. What is deferred meanwhile, and an r that reports more, runs in the same phase for up to 8
-// rounds; what is left then runs in the next turn, which does not wait. The caller guarantees that r is deferred at most once until
-// its Run begins. Loop goroutine.
-func (l *Loop) Defer(r Runnable) {
-	l.checkOwner()
-	l.deferred = append(l.deferred, r)
-	if l.embedded.fd != nil && !l.embedded.inTurn {
-		l.wake()
-	}
-}
 
 // Stats are a loop's counters since it was made.
 type Stats struct {
@@ -219,4 +156,33 @@ func (l *Loop) Stats() Stats {
 		FDs:     int(l.fdCount.Load()),
 		Timers:  int(l.timerCount.Load()),
 	}
+}
+
+// opError is nil for a nil err.
+func (l *Loop) opError(op string, fd int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
+}
+
+// wake ends the loop's wait if it said it was going to sleep. The loop says so first and looks at
+// the queue again afterwards; here the element is queued first and the flag read afterwards: one
+// of the two sees the other. Only one caller per sleep writes.
+func (l *Loop) wake() {
+	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
+		l.wakeups.Add(1)
+		if err := l.poller.Wake(); err != nil {
+			l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)
+		}
+	}
+}
+
+// progress is where a turn is.
+type progress struct {
+	reports   int  // fds that are ready
+	delivered int  // of them
+	flushed   int  // of flushing
+	undone    int  // deferred work that was left
+	reporting bool // OnPanic is under way: its end is the loop's
 }

@@ -8,12 +8,14 @@ import (
 // Events is a set of readiness bits.
 type Events uint32
 
-// The readiness bits. Readable and Writable are asked for; Hangup and Error are reported whether asked for or not.
+// The readiness bits. Readable and Writable are asked for; Hangup and Error are reported whether
+// asked for or not.
 const (
 	Readable Events = 1 << iota // EPOLLIN: a read would not block, the end of the stream included
 	Writable                    // EPOLLOUT: a write would not block
 	Hangup                      // EPOLLHUP: both directions are shut
-	Error                       // EPOLLERR: an error is pending (SO_ERROR), or the reading end of a pipe is gone
+	// EPOLLERR: an error is pending (SO_ERROR), or the reading end of a pipe is gone
+	Error
 )
 
 // String names the bits: "readable|hangup".
@@ -36,28 +38,40 @@ type Ready struct {
 	Events Events
 }
 
-// Poller is the kernel's side of a loop: epoll, or a scripted fake. Add, Modify, Remove, Wait and Close are called on the loop's
-// goroutine (or before it runs); Wake by anybody. Readiness is level-triggered. Errors are errnos, wrapped or bare.
+// Poller is the kernel's side of a loop: epoll, or a scripted fake. Add, Modify, Remove, Wait and
+// Close are called on the loop's goroutine (or before it runs); Wake by anybody. Readiness is
+// level-triggered. Errors are errnos, wrapped or bare.
 type Poller interface {
-	// Add watches fd for ev and reports it with tag. EEXIST when fd is watched already, EBADF when it is not open, EPERM for a
-	// file that cannot be polled.
+	// Add watches fd for ev and reports it with tag. EEXIST when fd is watched already, EBADF when
+	// it is not open, EPERM for a file that cannot be polled.
 	Add(fd int, ev Events, tag uint64) error
 	// Modify changes what a watched fd is watched for. ENOENT when it is not watched.
 	Modify(fd int, ev Events, tag uint64) error
 	// Remove stops watching fd. Reports already taken from the kernel may still name its tag.
 	Remove(fd int) error
-	// Wait fills dst with what is ready, and blocks up to timeout when nothing is: 0 not at all, negative for ever. It returns
-	// early, with 0, after a Wake. EINTR is passed on.
+	// Wait fills dst with what is ready, and blocks up to timeout when nothing is: 0 not at all,
+	// negative for ever. It returns early, with 0, after a Wake. EINTR is passed on.
 	Wait(dst []Ready, timeout time.Duration) (int, error)
-	// Wake ends the current Wait, or the next one when none is under way. After Close it does nothing.
+	// Wake ends the current Wait, or the next one when none is under way. After Close it does
+	// nothing.
 	Wake() error
 	// Close gives back what the Poller holds.
 	Close() error
 }
 
-// Clock tells a loop the time. It must never run backwards; the wall clock's times carry Go's monotonic reading.
+// Clock gives a loop the time. It must never run backwards; the wall clock's times carry Go's
+// monotonic reading.
 type Clock interface {
 	Now() time.Time
+}
+
+// embedder is a Poller that can be waited for from outside.
+type embedder interface {
+	// embed returns an fd that is readable whenever Wait would report something or was woken, or
+	// the time given to arm has come.
+	embed() (int, error)
+	// arm gives that time, from now; negative means never.
+	arm(d time.Duration) error
 }
 
 // wallClock is time.Now, which is virtual time in a testing/synctest bubble.

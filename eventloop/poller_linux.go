@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tags of the poller's own fds. A registration's tag has its slot below, and no process has 2^32-2 open files.
+// Tags of the poller's own fds. A registration's tag has its slot below, and no process has 2^32-2
+// open files.
 const (
 	wakeTag  = ^uint64(0)
 	timerTag = ^uint64(0) - 1
@@ -62,15 +63,17 @@ func closeAll(fds ...int) (err error) {
 	return err
 }
 
-// addInternal watches one of the poller's own fds. Edge-triggered: every write or expiry is reported once without anybody reading
-// the fd, which saves a read(2) per wake-up; the 64-bit counter does not overflow in a lifetime.
+// addInternal watches one of the poller's own fds. Edge-triggered: every write or expiry is
+// reported once without anybody reading the fd, which saves a read(2) per wake-up; the 64-bit
+// counter does not overflow in a lifetime.
 func (p *epoll) addInternal(fd int, tag uint64) error {
 	e := epollEvent(0, tag)
 	e.Events = unix.EPOLLIN | unix.EPOLLET
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &e))
 }
 
-// epollEvent puts tag into the 64 bits that the kernel hands back as they are; x/sys calls them Fd and Pad.
+// epollEvent puts tag into the 64 bits that the kernel hands back as they are; x/sys calls them Fd
+// and Pad.
 func epollEvent(ev Events, tag uint64) unix.EpollEvent {
 	e := unix.EpollEvent{Fd: int32(uint32(tag)), Pad: int32(uint32(tag >> 32))}
 	if ev&Readable != 0 {
@@ -102,7 +105,7 @@ func (p *epoll) ctl(op, fd int, e *unix.EpollEvent) error {
 
 func (p *epoll) watches(fd int, ev Events, tag uint64) bool { return p.Modify(fd, ev, tag) == nil }
 
-// number is what the kernel tells of its watches: "tfd: 8 events: 19 data: 100000002 pos:0 ...".
+// number is what the kernel shows of its watches: "tfd: 8 events: 19 data: 100000002 pos:0 ...".
 func (p *epoll) number(tag uint64) int {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
 	if err != nil {
@@ -160,7 +163,8 @@ func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	return -1
 }
 
-// waitMillis is epoll_wait's timeout: milliseconds rounded up, so that a timer is late rather than the loop early and spinning.
+// waitMillis is epoll_wait's timeout: milliseconds rounded up, so that a timer is late rather than
+// the loop early and spinning.
 func waitMillis(d time.Duration) int {
 	if d < 0 {
 		return -1

@@ -5,26 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// Runnable is work that is queued on a loop without allocating: a mailbox, a device that flushes its writes.
+// Runnable is work that is queued on a loop without allocating: a mailbox, a device that flushes
+// its writes.
 type Runnable interface {
-	// Run is called on the loop. It should stop after budget units of its own work (messages) and say whether more is left; then
-	// it is put at the back of the queue again. A Run that panics counts as one with nothing left.
+	// Run is called on the loop. It should stop after budget units of its own work (messages) and
+	// say whether more is left; then it is put at the back of the queue again. A Run that panics
+	// counts as one with nothing left.
 	Run(budget int) (more bool)
 }
 
 // RunBudget is the budget a Runnable is run with.
 const RunBudget = 64
 
-// postFunc makes a posted function a Runnable; a func value fits into an interface without allocating.
-type postFunc func()
-
-func (f postFunc) Run(int) bool {
-	f()
-	return false
-}
-
-// queue is the loop's one FIFO of work: anybody appends to in, the loop works through batch and then swaps the two. Elements are
-// written under mu only, also by the loop, so that whoever holds mu may read the element that Loop.holder points to.
+// queue is the loop's one FIFO of work: anybody appends to in, the loop works through batch and
+// then swaps the two. Elements are written under mu only, also by the loop, so that whoever holds
+// mu may read the element that Loop.holder points to.
 type queue struct {
 	mu      sync.Mutex
 	in      []Runnable
@@ -103,50 +98,4 @@ func (q *queue) end() int {
 // pending reports whether there is anything to run. Loop goroutine.
 func (q *queue) pending() bool {
 	return q.pos < len(q.batch) || q.filled.Load()
-}
-
-// Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any goroutine, the loop's included; it never
-// blocks. The queue has no bound: whoever posts in answer to somebody else's input limits that itself. ErrClosed once Shutdown has
-// begun; what was accepted before is run.
-func (l *Loop) Post(fn func()) error {
-	q := &l.queue
-	q.mu.Lock()
-	if q.closing {
-		q.mu.Unlock()
-		return l.opError("post", -1, ErrClosed)
-	}
-	q.push(postFunc(fn))
-	q.posts++
-	q.mu.Unlock()
-	l.wake()
-	return nil
-}
-
-// Schedule queues r to be run on the loop. Any goroutine, the loop's included; no allocation, no
-// block. The caller guarantees that it schedules r at most once until r's Run begins (a flag of its
-// own). During Shutdown it still works, so that actors can finish: nil means that r runs, or that a
-// Shutdown whose time runs out first says how much was left undone. ErrClosed from when there is
-// nothing left to run.
-func (l *Loop) Schedule(r Runnable) error {
-	q := &l.queue
-	q.mu.Lock()
-	if q.ended {
-		q.mu.Unlock()
-		return l.opError("schedule", -1, ErrClosed)
-	}
-	q.push(r)
-	q.mu.Unlock()
-	l.wake()
-	return nil
-}
-
-// wake ends the loop's wait if it said it was going to sleep. The loop says so first and looks at the queue again afterwards; here
-// the element is queued first and the flag read afterwards: one of the two sees the other. Only one caller per sleep writes.
-func (l *Loop) wake() {
-	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
-		l.wakeups.Add(1)
-		if err := l.poller.Wake(); err != nil {
-			l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)
-		}
-	}
 }

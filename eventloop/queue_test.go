@@ -40,7 +40,8 @@ func (m *mailbox) Run(budget int) bool {
 	return m.received < m.sent.Load() && m.scheduled.CompareAndSwap(false, true)
 }
 
-// TestNoWakeUpIsLost has several goroutines send and wait for the loop to fall asleep again and again: a lost wake-up hangs.
+// TestNoWakeUpIsLost has several goroutines send and wait for the loop to fall asleep again and
+// again: a lost wake-up hangs.
 func TestNoWakeUpIsLost(t *testing.T) {
 	l := newLoop(t, eventloop.Config{})
 	start(t, l)
@@ -115,7 +116,8 @@ func TestWakeUpsAreCoalesced(t *testing.T) {
 	})
 }
 
-// TestOneWaitPerTurn: an event, the Runnable it schedules and what that defers are one turn with one wait.
+// TestOneWaitPerTurn: an event, the Runnable it schedules and what that defers are one turn with
+// one wait.
 func TestOneWaitPerTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eventlooptest.NewPoller()
@@ -150,7 +152,8 @@ func TestOneWaitPerTurn(t *testing.T) {
 	})
 }
 
-// TestFullRunnablesStarveNobody: with Runnables that always have more, each turn still looks at fds, timers and posts.
+// TestFullRunnablesStarveNobody: with Runnables that always have more, each turn still looks at
+// fds, timers and posts.
 func TestFullRunnablesStarveNobody(t *testing.T) {
 	const full = 8 // runs in a turn: each uses up its own budget
 	p := eventlooptest.NewPoller()

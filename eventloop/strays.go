@@ -17,17 +17,17 @@ type strayFinder interface {
 	number(tag uint64) int
 }
 
-// findStrays looks at what a wait has just reported, before anybody is told: what is watched then
-// and belongs to no registration, or to one whose descriptor is closed, is a stray. It is logged,
-// once, when it is seen again: its descriptor may just have been closed.
+// findStrays looks at what a wait has just reported, before any handler is called: what is watched
+// then and belongs to no registration, or to one whose descriptor is closed, is a stray. It is
+// logged, once, when it is seen again: its descriptor may just have been closed.
 func (l *Loop) findStrays(reports []Ready) {
 	p, ok := l.poller.(strayFinder)
 	if !ok {
 		return
 	}
 	for _, report := range reports {
-		r := l.fds.find(report.Tag)
-		if r != nil && p.watches(r.fd, r.interest, r.tag) {
+		w := l.fds.find(report.Tag)
+		if w != nil && p.watches(w.fd, w.interest, w.tag) {
 			continue
 		}
 		said, seen := l.strays[report.Tag]
@@ -41,8 +41,9 @@ func (l *Loop) findStrays(reports []Ready) {
 			continue
 		}
 		holder := "none: Remove came after close"
-		if r != nil {
-			holder = r.describe().String()
+		if w != nil {
+			h, _ := w.identify()
+			holder = h.String()
 		}
 		l.log.Error("eventloop: the loop does not sleep for a file descriptor that was closed before Remove while a duplicate of it lives",
 			"loop", l.cfg.Name, "fd", p.number(report.Tag), "for", report.Events.String(), "handler", holder,

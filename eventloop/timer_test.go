@@ -43,7 +43,8 @@ func TestTimersInVirtualTime(t *testing.T) {
 	})
 }
 
-// TestTimerCountsFromTheCall: a callback that took long arms its timer from when it does so, not from the turn's start.
+// TestTimerCountsFromTheCall: a callback that took long arms its timer from when it does so, not
+// from the turn's start.
 func TestTimerCountsFromTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
@@ -119,7 +120,8 @@ func TestTimerStopAndReset(t *testing.T) {
 	}
 }
 
-// TestTimersAgainstModel arms, moves and stops timers at random and compares what fires with a sorted list.
+// TestTimersAgainstModel arms, moves and stops timers at random and compares what fires with a
+// sorted list.
 func TestTimersAgainstModel(t *testing.T) {
 	type armed struct {
 		id, seq int

@@ -2,8 +2,6 @@ package eventloop
 
 import (
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,54 +10,9 @@ import (
 // deferRounds bounds how often a turn's end may defer to itself.
 const deferRounds = 8
 
-// Start runs the loop on a goroutine of its own. What Run would return is logged and told by Shutdown. A loop that was shut down
-// already, or is being, stays so; starting one that runs is a bug and panics.
-func (l *Loop) Start() {
-	if err := l.claim(running); err != nil {
-		if errors.Is(err, ErrClosed) {
-			return
-		}
-		panic(l.opError("run", -1, err))
-	}
-	go l.runLoop() //nolint:errcheck // finish has logged it
-}
-
-// Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error
-// means that the loop ended because waiting failed (never for EINTR). ErrRunning when somebody runs
-// it already, ErrClosed once Shutdown has begun.
-func (l *Loop) Run() error {
-	if err := l.claim(running); err != nil {
-		return l.opError("run", -1, err)
-	}
-	return l.runLoop()
-}
-
-func (l *Loop) runLoop() (err error) {
-	l.startWatchdog()
-	return l.goOn()
-}
-
-// work is the loop's turns, until Shutdown.
-func (l *Loop) work() error {
-	if !l.life.closing.Load() {
-		l.tellReady() // of a turn that was broken off
-	}
-	for !l.life.closing.Load() {
-		worked, err := l.turn(l.park(), l.cfg.Wait != Block)
-		if err != nil {
-			l.runLast()
-			return err
-		}
-		if l.cfg.Wait != Block {
-			l.polled(worked)
-		}
-	}
-	l.drain()
-	return nil
-}
-
-// turn waits up to timeout, then does everything there is to do, once: ready fds, due timers, queued work, deferred work. A turn that
-// does not wait may glance at the last fd instead of asking about all.
+// turn waits up to timeout, then does everything there is to do, once: ready fds, due timers,
+// queued work, deferred work. A turn that does not wait may glance at the last fd instead of
+// asking about all.
 func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err error) {
 	l.turns.Add(1)
 	n := 0
@@ -80,7 +33,7 @@ func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err err
 	return n > 0, nil
 }
 
-// ask waits for ready fds and tells their handlers.
+// ask waits for ready fds and calls their handlers.
 func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 	n, err = l.poller.Wait(l.events, timeout)
 	if timeout != 0 {
@@ -93,26 +46,27 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 		n = 0
 	}
 	l.now, l.stale = l.clock.Now(), false
-	l.glancing.found(l, l.events[:n])
+	l.glancing.found(&l.fds, l.events[:n])
 	if n > 0 {
 		if l.looked++; l.looked%lookEvery == 0 {
 			l.findStrays(l.events[:n])
 		}
 	}
-	l.at.reports, l.at.told = n, 0
-	l.tellReady()
+	l.at.reports, l.at.delivered = n, 0
+	l.deliverReady()
 	return n, nil
 }
 
-// tellReady tells the handlers of what is ready.
-func (l *Loop) tellReady() {
-	for l.at.told < l.at.reports {
-		l.at.told++
-		l.dispatch(l.events[l.at.told-1])
+// deliverReady calls the handlers of what is ready.
+func (l *Loop) deliverReady() {
+	for l.at.delivered < l.at.reports {
+		l.at.delivered++
+		l.dispatch(l.events[l.at.delivered-1])
 	}
 }
 
-// park decides how long the next wait may block, and if it may, announces it: from here on whoever queues work wakes the loop.
+// park decides how long the next wait may block, and if it may, announces it: from here on whoever
+// queues work wakes the loop.
 func (l *Loop) park() time.Duration {
 	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.pending() {
 		return 0
@@ -136,11 +90,13 @@ func (l *Loop) park() time.Duration {
 	return timeout
 }
 
-// yieldEvery is after how many turns without work a polling loop yields. Yielding costs as much as asking the kernel.
+// yieldEvery is after how many turns without work a polling loop yields. Yielding costs as much as
+// asking the kernel.
 const yieldEvery = 8
 
-// polled ends a turn of a polling loop. One that finds nothing lets others have the processor now and then, and those it has given
-// work to at once: polling is worth while only when it would be idle.
+// polled ends a turn of a polling loop. One that finds nothing lets others have the processor now
+// and then, and those it has given work to at once: polling is worth while only when it would be
+// idle.
 func (l *Loop) polled(worked bool) {
 	if worked {
 		l.lastWork, l.idle = l.now, 0
@@ -173,8 +129,8 @@ func (l *Loop) runQueue() (ran int) {
 	return ran
 }
 
-// runDeferred runs what the turn deferred. It is moved to flushing under the queue's lock, so that the watchdog may read it there
-// while Defer appends elsewhere without one.
+// runDeferred runs what the turn deferred. It is moved to flushing under the queue's lock, so that
+// the watchdog may read it there while Defer appends elsewhere without one.
 func (l *Loop) runDeferred() (ran int) {
 	for round := 0; round < deferRounds && len(l.deferred) > 0; round++ {
 		l.queue.mu.Lock()
@@ -192,47 +148,4 @@ func (l *Loop) runDeferred() (ran int) {
 		ran += len(l.flushing)
 	}
 	return ran
-}
-
-// call is the one way into other people's code: it says who runs, and it survives their panics.
-func (l *Loop) call(r *Runnable) (more bool) {
-	l.holder.Store(r)
-	if l.blamed.Load() != nil {
-		l.blamed.Store(nil)
-	}
-	if l.watchdog.asleep.Load() {
-		l.watchdog.rouse()
-	}
-	defer l.recovered(r)
-	return (*r).Run(RunBudget)
-}
-
-// Panic is a callback's panic, or its runtime.Goexit, as reported to Config.OnPanic.
-type Panic struct {
-	Loop   string
-	Holder Holder // what panicked
-	Who    any    // the Handler or Runnable itself; nil for a function
-	Value  any    // what recover returned; for runtime.Goexit an error that says so
-	Stack  []byte // of the panic
-}
-
-// recovered is deferred around every callback.
-func (l *Loop) recovered(r *Runnable) {
-	value := recover()
-	if value != nil {
-		l.report(r, value, debug.Stack())
-	}
-}
-
-func (l *Loop) report(r *Runnable, value any, stack []byte) {
-	l.panics.Add(1)
-	p := Panic{Loop: l.cfg.Name, Holder: describe(*r), Who: who(*r), Value: value, Stack: stack}
-	if l.cfg.OnPanic != nil {
-		l.at.reporting = true
-		l.cfg.OnPanic(p)
-		l.at.reporting = false
-		return
-	}
-	l.log.Error("eventloop: callback panicked", "loop", p.Loop, "holder", p.Holder.String(),
-		"panic", fmt.Sprint(value), "stack", string(p.Stack)) // a logger may keep the line, and value may change
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// runTurns runs a loop for n waits on a poller that never blocks and never has anything, each wait taking step, and returns the
-// time-outs it was given.
+// runTurns runs a loop for n waits on a poller that never blocks and never has anything, each wait
+// taking step, and returns the time-outs it was given.
 func runTurns(t *testing.T, cfg eventloop.Config, n int, step time.Duration, prepare func(l *eventloop.Loop)) []time.Duration {
 	t.Helper()
 	clock := eventlooptest.NewClock(epoch)
@@ -77,7 +77,8 @@ func TestWaitModes(t *testing.T) {
 	}
 }
 
-// TestSpinStartsAgainAfterWork: work at 40 µs keeps a loop that spins for 50 µs polling until 90 µs.
+// TestSpinStartsAgainAfterWork: work at 40 µs keeps a loop that spins for 50 µs polling until 90
+// µs.
 func TestSpinStartsAgainAfterWork(t *testing.T) {
 	const us = time.Microsecond
 	cfg := eventloop.Config{Wait: eventloop.Spin, SpinFor: 50 * us, OnPanic: rethrow}
@@ -117,8 +118,8 @@ func TestHandoffYieldsOnceBeforeBlocking(t *testing.T) {
 	})
 }
 
-// TestWorkWhileFallingAsleep: what comes between the loop's first look at its queue and its announcement that it sleeps wakes nobody;
-// the loop has to look again.
+// TestWorkWhileFallingAsleep: what comes between the loop's first look at its queue and its
+// announcement that it sleeps wakes nobody; the loop has to look again.
 func TestWorkWhileFallingAsleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})

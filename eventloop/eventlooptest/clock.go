@@ -7,9 +7,9 @@ import (
 
 // Clock is an eventloop.Clock that stands still until it is moved. Any goroutine.
 type Clock struct {
-	mu      sync.Mutex
-	now     time.Time
-	pollers []*Poller
+	mu     sync.Mutex
+	now    time.Time
+	nudges []func() // of the Pollers on it
 }
 
 // NewClock makes a clock that shows start.
@@ -22,18 +22,19 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock by d and ends the waits of the Pollers on it: their loops look at the clock again.
+// Advance moves the clock by d and ends the waits of the Pollers on it: their loops look at the
+// clock again.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-	for _, p := range c.pollers {
-		p.nudge()
+	for _, nudge := range c.nudges {
+		nudge()
 	}
 }
 
-func (c *Clock) add(p *Poller) {
+func (c *Clock) add(nudge func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pollers = append(c.pollers, p)
+	c.nudges = append(c.nudges, nudge)
 }

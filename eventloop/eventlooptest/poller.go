@@ -13,7 +13,7 @@ import (
 // Op names a Poller method for Fail.
 type Op string
 
-// The methods that can be told to fail.
+// The methods that can be made to fail.
 const (
 	OpAdd    Op = "add"
 	OpModify Op = "modify"
@@ -54,8 +54,8 @@ type report struct {
 // NewPoller makes a Poller whose time-outs are the time package's: virtual inside a bubble.
 func NewPoller() *Poller { return NewPollerOn(nil) }
 
-// NewPollerOn makes a Poller that knows no time but clock's: a Wait ends, early perhaps, whenever the clock is moved. Give the loop
-// the same clock. nil is NewPoller.
+// NewPollerOn makes a Poller that knows no time but clock's: a Wait ends, early perhaps, whenever
+// the clock is moved. Give the loop the same clock. nil is NewPoller.
 func NewPollerOn(clock *Clock) *Poller {
 	p := &Poller{
 		clock:  clock,
@@ -64,7 +64,7 @@ func NewPollerOn(clock *Clock) *Poller {
 		kick:   make(chan struct{}, 1),
 	}
 	if clock != nil {
-		clock.add(p)
+		clock.add(p.nudge)
 	}
 	return p
 }
@@ -102,8 +102,8 @@ func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 	return nil
 }
 
-// Remove implements eventloop.Poller: ENOENT for an fd that is not watched. What was fired for it already is still reported, with
-// its old tag, as a kernel may have done.
+// Remove implements eventloop.Poller: ENOENT for an fd that is not watched. What was fired for it
+// already is still reported, with its old tag, as a kernel may have done.
 func (p *Poller) Remove(fd int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,9 +233,10 @@ func (p *Poller) fault(op Op) error {
 	return queued[0]
 }
 
-// Fire reports fd ready for ev, once. Bits that the fd is not watched for wait until it is. An fd that was removed since it was last
-// added is reported with its old tag: the stale report that a loop must not give to anybody. It panics for an fd that was never
-// added: a test that fires into the void waits for ever.
+// Fire reports fd ready for ev, once. Bits that the fd is not watched for wait until it is. An fd
+// that was removed since it was last added is reported with its old tag: the stale report that a
+// loop must not give to anybody. It panics for an fd that was never added: a test that fires into
+// the void waits for ever.
 func (p *Poller) Fire(fd int, ev eventloop.Events) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,7 +248,8 @@ func (p *Poller) Fire(fd int, ev eventloop.Events) {
 	p.signal()
 }
 
-// Fail makes the next calls of op fail, one per error. A Wait that blocks already returns its error at once.
+// Fail makes the next calls of op fail, one per error. A Wait that blocks already returns its
+// error at once.
 func (p *Poller) Fail(op Op, errs ...error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,0 +1,67 @@
+package eventloop
+
+import (
+	"log/slog"
+	"time"
+)
+
+// WaitMode is how a loop waits when it has nothing to do. It trades processor time for latency.
+type WaitMode uint8
+
+const (
+	// Block sleeps in the kernel until something happens: no processor time while idle, and a
+	// wake-up (5 to 50 µs) per event.
+	Block WaitMode = iota
+	// Spin polls for Config.SpinFor after the last work, then blocks: a whole processor during
+	// bursts and SpinFor beyond, none while idle.
+	Spin
+	// Busy polls for ever: a whole processor, always. Only where one is set aside for the loop.
+	Busy
+)
+
+// Config is how a loop is made. The zero value is a blocking loop over epoll on the wall clock.
+type Config struct {
+	// Name distinguishes loops in errors and logs. Empty: "loop".
+	Name string
+	// Wait is Block, Spin or Busy. Spin and Busy do not let a testing/synctest bubble's time
+	// advance.
+	Wait WaitMode
+	// SpinFor is how long a Spin loop polls after its last work. 0: 50 µs.
+	SpinFor time.Duration
+	// Poller replaces epoll; the loop closes it. nil: epoll, on Linux.
+	Poller Poller
+	// Clock replaces the wall clock. With a Clock of the caller's the Poller has to measure
+	// time-outs by it too.
+	Clock Clock
+	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs
+	// before fds and timers are looked at again. A Runnable that reports more has used up
+	// RunBudget of them. 0: 1,024.
+	TurnBudget int
+	// StallAfter is how long one callback may hold the loop before OnStall is called. 0: one
+	// second. Negative: no watchdog, and no Alarm. It costs a goroutine, which sleeps while the
+	// loop does.
+	StallAfter time.Duration
+	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged.
+	// The loop's end waits for it: Shutdown on that goroutine is ErrOnLoop.
+	OnStall func(Stall)
+	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
+	Alarm *Alarm
+	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
+	// (runtime.Goexit), after which the loop goes on, on another goroutine if it has to; Turn's
+	// waits for another host. nil: logged with the stack. A panic in OnPanic is not recovered: a
+	// program that would rather die than go on panics there. See the package comment, Errors.
+	OnPanic func(Panic)
+	// Logger gets what has no other way out. nil: slog.Default.
+	Logger *slog.Logger
+	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another
+	// one. Some µs per call, so for tests; without it only the race detector finds that.
+	CheckOwner bool
+}
+
+const eventsPerWait = 128
+
+const (
+	defaultBudget  = 1024
+	defaultSpinFor = 50 * time.Microsecond
+	defaultStall   = time.Second
+)

@@ -1,0 +1,118 @@
+package eventloop
+
+import "fmt"
+
+// Handler is called when its fd is ready.
+type Handler interface {
+	// Ready is called on the loop. Readiness is level-triggered: what is not consumed is reported
+	// again in the next turn. A Handler that panics keeps its registration; OnPanic may remove it.
+	Ready(ev Events)
+}
+
+// Glancer is a Handler that a polling loop may ask without asking the kernel first whether its fd
+// is ready: the one that was ready last, for as long as no other is. That saves the system call
+// between the arrival of bytes and reading them.
+type Glancer interface {
+	Handler
+	// Glance reads what may be there, and reports whether anything was. Loop goroutine.
+	Glance() (worked bool)
+}
+
+// watch is what a loop knows of an fd that it watches.
+type watch struct {
+	fd       int
+	interest Events
+	tag      uint64
+	handler  Handler
+	task     Runnable // fdTask, for call
+	look     Runnable // glanceTask, if the handler is a Glancer
+	ready    Events   // what task reports to the handler
+	removed  bool
+}
+
+// fdTask makes a handler's turn a Runnable, so that there is one way into callbacks.
+type fdTask struct{ *watch }
+
+func (t fdTask) Run(int) bool {
+	t.handler.Ready(t.ready)
+	return false
+}
+
+// glanceTask makes a glance a Runnable.
+type glanceTask struct{ *watch }
+
+func (t glanceTask) Run(int) (worked bool) { return t.handler.(Glancer).Glance() }
+
+// identify names the handler.
+func (w *watch) identify() (Holder, any) {
+	if n, ok := w.handler.(named); ok {
+		return Holder{"handler", nameOf(n)}, n
+	}
+	return Holder{"handler", fmt.Sprintf("%T of fd %d", w.handler, w.fd)}, w.handler
+}
+
+// glances bounds how often a loop glances at one fd before it asks the kernel about all.
+const glances = 8
+
+// glancing is the fd that a polling loop glances at.
+type glancing struct {
+	w    *watch // that was ready last, if it can be glanced at
+	left int    // before the kernel is asked
+}
+
+// found says what the kernel has reported: whoever was ready alone is the one to glance at.
+func (g *glancing) found(fds *fdTable, reports []Ready) {
+	g.left = glances
+	switch len(reports) {
+	case 0:
+	case 1:
+		if g.w = fds.find(reports[0].Tag); g.w != nil && g.w.look == nil {
+			g.w = nil
+		}
+	default:
+		g.w = nil
+	}
+}
+
+// fdTable finds a watch by the tag of a report: slot in the low half, the slot's generation in the
+// high half. A report that was taken from the kernel before its watch was removed carries an old
+// generation and reaches nobody.
+type fdTable struct {
+	slots []slot
+	free  []uint32
+	byFD  map[int]*watch
+}
+
+type slot struct {
+	generation uint32
+	w          *watch
+}
+
+func (t *fdTable) insert(w *watch) {
+	var i uint32
+	if n := len(t.free); n > 0 {
+		i = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		i = uint32(len(t.slots))
+		t.slots = append(t.slots, slot{})
+	}
+	s := &t.slots[i]
+	s.w = w
+	w.tag = uint64(s.generation)<<32 | uint64(i)
+}
+
+func (t *fdTable) release(w *watch) {
+	i := uint32(w.tag)
+	t.slots[i].generation++
+	t.slots[i].w = nil
+	t.free = append(t.free, i)
+}
+
+func (t *fdTable) find(tag uint64) *watch {
+	i := uint32(tag)
+	if uint64(i) >= uint64(len(t.slots)) || t.slots[i].generation != uint32(tag>>32) {
+		return nil
+	}
+	return t.slots[i].w
+}

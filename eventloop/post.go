@@ -1,0 +1,61 @@
+package eventloop
+
+// postFunc makes a posted function a Runnable; a func value fits into an interface without
+// allocating.
+type postFunc func()
+
+func (f postFunc) Run(int) bool {
+	f()
+	return false
+}
+
+func (f postFunc) identify() (Holder, any) { return Holder{"post", functionName(f)}, nil }
+
+// Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any
+// goroutine, the loop's included; it never blocks. The queue has no bound: whoever posts in answer
+// to somebody else's input limits that itself. ErrClosed once Shutdown has begun; what was
+// accepted before is run.
+func (l *Loop) Post(fn func()) error {
+	q := &l.queue
+	q.mu.Lock()
+	if q.closing {
+		q.mu.Unlock()
+		return l.opError("post", -1, ErrClosed)
+	}
+	q.push(postFunc(fn))
+	q.posts++
+	q.mu.Unlock()
+	l.wake()
+	return nil
+}
+
+// Schedule queues r to be run on the loop. Any goroutine, the loop's included; no allocation, no
+// block. The caller guarantees that it schedules r at most once until r's Run begins (a flag of its
+// own). During Shutdown it still works, so that actors can finish: nil means that r runs, or that a
+// Shutdown whose time runs out first says how much was left undone. ErrClosed from when there is
+// nothing left to run.
+func (l *Loop) Schedule(r Runnable) error {
+	q := &l.queue
+	q.mu.Lock()
+	if q.ended {
+		q.mu.Unlock()
+		return l.opError("schedule", -1, ErrClosed)
+	}
+	q.push(r)
+	q.mu.Unlock()
+	l.wake()
+	return nil
+}
+
+// Defer has r run at the end of this turn, after the ready Runnables and before the loop waits:
+// where devices gather what the turn wrote and flush it once. No allocation. What is deferred
+// meanwhile, and an r that reports more, runs in the same phase for up to 8 rounds; what is left
+// then runs in the next turn, which does not wait. The caller guarantees that r is deferred at
+// most once until its Run begins. Loop goroutine.
+func (l *Loop) Defer(r Runnable) {
+	l.checkOwner()
+	l.deferred = append(l.deferred, r)
+	if l.embedded != nil && !l.life.inTurn {
+		l.wake()
+	}
+}

@@ -1,0 +1,88 @@
+package eventloop
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"time"
+)
+
+// Holder is the callback that has the loop.
+type Holder struct {
+	Kind string // "handler", "timer", "post" or "runnable", "watchdog" for OnStall; empty: none
+	Name string // what LoopName says, or the type with the fd, or the function's name
+}
+
+// String is kind and name.
+func (h Holder) String() string {
+	if h.Kind == "" {
+		return "nobody"
+	}
+	return h.Kind + " " + h.Name
+}
+
+// Panic is a callback's panic, or its runtime.Goexit, as reported to Config.OnPanic.
+type Panic struct {
+	Loop   string
+	Holder Holder // what panicked
+	Who    any    // the Handler or Runnable itself; nil for a function
+	Value  any    // what recover returned; for runtime.Goexit an error that says so
+	Stack  []byte // of the panic
+}
+
+// named may be implemented by Handlers and Runnables, to be found in reports. LoopName is called on
+// a goroutine of its own while the callback runs: it returns something that does not change, at
+// once.
+type named interface{ LoopName() string }
+
+// task is a Runnable of the loop's own, which stands for something of its user's.
+type task interface{ identify() (Holder, any) }
+
+// describe names the callback behind r, and gives what its owner knows of it: nil for a function.
+func describe(r Runnable) (h Holder, who any) {
+	switch r := r.(type) {
+	case nil:
+		return Holder{}, nil
+	case task:
+		return r.identify()
+	case named:
+		return Holder{"runnable", nameOf(r)}, r
+	default:
+		return Holder{"runnable", fmt.Sprintf("%T", r)}, r
+	}
+}
+
+// nameWait is how long a LoopName may take.
+const nameWait = time.Second
+
+// nameOf asks n for its name, on a goroutine that may panic, block or end: the asker is the loop,
+// the watchdog or a Shutdown. Where no name comes it is the type's.
+func nameOf(n named) string {
+	name := make(chan string, 1)
+	go func() {
+		s := fmt.Sprintf("%T", n)
+		defer func() {
+			if recover() != nil {
+				s += " (LoopName panicked)"
+			}
+			name <- s
+		}()
+		s = n.LoopName()
+	}()
+	late := time.NewTimer(nameWait)
+	defer late.Stop()
+	select {
+	case s := <-name:
+		return s
+	case <-late.C:
+		return fmt.Sprintf("%T (LoopName does not return)", n)
+	}
+}
+
+// functionName is where fn was written: "main.serve.func1".
+func functionName(fn any) string {
+	if f := runtime.FuncForPC(reflect.ValueOf(fn).Pointer()); f != nil {
+		return f.Name()
+	}
+	return "unknown"
+}

@@ -1,0 +1,160 @@
+package eventloop
+
+import (
+	"errors"
+	"runtime/debug"
+)
+
+// Start runs the loop on a goroutine of its own. What Run would return is logged and reported by
+// Shutdown. A loop that was shut down already, or is being, stays so; starting one that runs is a
+// bug and panics.
+func (l *Loop) Start() {
+	if err := l.life.claim(running); err != nil {
+		if errors.Is(err, ErrClosed) {
+			return
+		}
+		panic(l.opError("run", -1, err))
+	}
+	go l.runLoop() //nolint:errcheck // finish has logged it
+}
+
+// Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error
+// means that the loop ended because waiting failed (never for EINTR). ErrRunning when somebody runs
+// it already, ErrClosed once Shutdown has begun.
+func (l *Loop) Run() error {
+	if err := l.life.claim(running); err != nil {
+		return l.opError("run", -1, err)
+	}
+	return l.runLoop()
+}
+
+func (l *Loop) runLoop() (err error) {
+	l.startWatchdog()
+	return l.goOn()
+}
+
+// goOn runs a loop on the calling goroutine, which becomes its own.
+func (l *Loop) goOn() (err error) {
+	l.life.own()
+	err = errGoexit // what is left to say when a callback ends the goroutine under us
+	goesOn := false
+	defer func() {
+		if !goesOn {
+			err = l.finish(err)
+		}
+	}()
+	defer func() {
+		if err == errGoexit && l.exited() {
+			goesOn = true
+			l.life.disown()
+			go l.goOn() //nolint:errcheck // finish has logged it
+		}
+	}()
+	err = l.work()
+	return err
+}
+
+// work is the loop's turns, until Shutdown.
+func (l *Loop) work() error {
+	if !l.life.closing.Load() {
+		l.deliverReady() // of a turn that was broken off
+	}
+	for !l.life.closing.Load() {
+		worked, err := l.turn(l.park(), l.cfg.Wait != Block)
+		if err != nil {
+			l.runLast()
+			return err
+		}
+		if l.cfg.Wait != Block {
+			l.polled(worked)
+		}
+	}
+	l.drain()
+	return nil
+}
+
+// A callback that calls runtime.Goexit (testing's FailNow does) takes the goroutine along that it
+// is called on, and nothing can keep it. What is on the loop is not the callback's: it goes on on
+// another goroutine, with what the turn had not come to.
+
+// errGoexit is what such a callback is reported with, like a panic's value; and what a loop has
+// ended with when OnPanic ends its goroutine.
+var errGoexit = errors.New("a callback ended the loop's goroutine (runtime.Goexit, or a panic in OnPanic)")
+
+// exited is deferred by whoever runs the loop, when a callback ends the goroutine. False: so does
+// OnPanic, or it was no callback (a Poller of the caller's).
+func (l *Loop) exited() (goesOn bool) {
+	r := l.holder.Load()
+	if l.at.reporting || r == nil {
+		return false
+	}
+	l.report(r, errGoexit, debug.Stack())
+	l.breakOff()
+	return true
+}
+
+// breakOff puts away what a turn has not come to.
+func (l *Loop) breakOff() {
+	l.at.reporting = false
+	l.holder.Store(nil)
+	l.deferred = append(l.deferred, l.flushing[l.at.flushed:]...)
+	l.at.flushed = len(l.flushing)
+}
+
+// drain runs what is queued and deferred, and what that queues, until nothing is left, from when on
+// Schedule refuses, or nobody waits any longer.
+func (l *Loop) drain() {
+	for l.life.abandon.Load() == nil {
+		l.now = l.clock.Now()
+		l.turns.Add(1)
+		ran := l.runQueue() + l.runDeferred()
+		l.holder.Store(nil)
+		if ran == 0 && l.queue.seal() {
+			return
+		}
+	}
+	l.at.undone = len(l.deferred)
+}
+
+// runLast is the drain of a loop that cannot wait any more, which nobody bounds: everything that
+// was accepted has one run.
+func (l *Loop) runLast() {
+	for range l.queue.end() {
+		if r := l.queue.next(); l.call(r) {
+			l.queue.again(*r)
+		}
+	}
+	l.runDeferred()
+}
+
+// finish ends the loop: nothing is accepted any more, and everything is given back, whatever the
+// Poller and the Logger do.
+func (l *Loop) finish(err error) error {
+	l.holder.Store(nil)
+	undone := l.queue.end() + l.at.undone
+	left := l.undone(undone)
+	l.life.closing.Store(true)
+	l.life.over.Store(true)
+	l.life.disown()
+	defer func() {
+		l.life.mu.Lock()
+		l.life.mode, l.life.err, l.life.left = over, err, left
+		l.life.mu.Unlock()
+		close(l.life.done)
+	}()
+	defer l.stopWatchdog()
+	err = errors.Join(err, l.opError("close", -1, l.poller.Close()))
+	if err != nil || left != nil {
+		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", errors.Join(err, left), "never run", undone)
+	}
+	return err
+}
+
+// undone says that a loop was abandoned with work left.
+func (l *Loop) undone(n int) error {
+	why := l.life.abandon.Load()
+	if n == 0 || why == nil {
+		return nil
+	}
+	return &ShutdownError{Loop: l.cfg.Name, Undone: n, Err: *why}
+}

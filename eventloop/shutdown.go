@@ -1,0 +1,161 @@
+package eventloop
+
+import (
+	"context"
+	"errors"
+)
+
+// Shutdown ends the loop: Post refuses from now on, what was queued is run (also what that queues,
+// fds and timers no longer), Run returns, the goroutine is waited for, and epoll, eventfd and
+// timerfd are closed. Callers stop what they have on the loop first.
+//
+// Any goroutine but the loop's and the watchdog's (OnStall), which get ErrOnLoop. The goroutine
+// that embeds a loop with Turn may call it between two Turns, and runs what is left itself; what is
+// left on a loop that nobody runs, or whose host a callback has ended, is run on a goroutine of its
+// own. Idempotent.
+//
+// When ctx ends first, the result is a *ShutdownError that names who holds the loop, and the loop
+// ends without draining as soon as it can; another Shutdown may wait for that. One that was called
+// before gets how much was left undone. A host that has not called Turn by then has left: its
+// loop is ended at once, and the number that FD gave it is free. A loop that had ended by itself
+// says why.
+func (l *Loop) Shutdown(ctx context.Context) error {
+	knows := l.life.abandon.Load() != nil // that it is not drained
+	by, err := l.beginShutdown()
+	switch {
+	case err != nil:
+		return err
+	case by == byCaller, by == byNobody && ctx.Err() != nil: // when ctx has ended nothing is run
+		return l.endHere(ctx)
+	case by == byNobody:
+		if !l.endElsewhere(ctx) {
+			break
+		}
+	default:
+		l.wake()
+	}
+	select {
+	case <-l.life.done:
+		return l.outcome(knows)
+	case <-ctx.Done():
+	}
+	l.giveUp(ctx)
+	select {
+	case <-l.life.done: // both were ready
+		return l.outcome(knows)
+	default:
+	}
+	stuck := &ShutdownError{Loop: l.cfg.Name, Holder: l.currentHolder(), Err: context.Cause(ctx)}
+	if l.takeOver() {
+		return errors.Join(stuck, l.finish(nil))
+	}
+	return stuck
+}
+
+// who ends a loop that is shut down.
+type ender uint8
+
+const (
+	byOwner  ender = iota // who runs it already
+	byCaller              // its host, between two Turns
+	byNobody              // nobody runs it
+)
+
+// beginShutdown closes the door and says who ends the loop.
+func (l *Loop) beginShutdown() (by ender, err error) {
+	id := goroutineID()
+	onLoop := l.life.owner.Load() == id
+	l.life.mu.Lock()
+	defer l.life.mu.Unlock()
+	switch l.life.mode {
+	case over:
+		return byOwner, nil
+	case hosted:
+		switch {
+		case onLoop && !l.life.inTurn:
+			by, onLoop = byCaller, false
+		case l.life.owner.Load() == 0:
+			by = byNobody // no Turn yet, or the host is gone
+		}
+	case fresh:
+		by = byNobody
+	}
+	if onLoop || l.life.watcher.Load() == id {
+		return byOwner, l.opError("shutdown", -1, ErrOnLoop)
+	}
+	l.queue.mu.Lock()
+	l.queue.closing = true
+	l.queue.mu.Unlock()
+	l.life.closing.Store(true)
+	if by != byOwner {
+		l.life.mode = ending
+	}
+	return by, nil
+}
+
+// giveUp has the loop end without draining.
+func (l *Loop) giveUp(ctx context.Context) {
+	why := context.Cause(ctx)
+	l.life.abandon.CompareAndSwap(nil, &why)
+}
+
+// endHere drains and ends the loop on the calling goroutine, until ctx ends.
+func (l *Loop) endHere(ctx context.Context) error {
+	if ctx.Err() != nil {
+		l.giveUp(ctx)
+	}
+	stop := context.AfterFunc(ctx, func() { l.giveUp(ctx) })
+	l.goOn() //nolint:errcheck // outcome has it; a Goexit leaves ctx in force: another goroutine goes on
+	stop()
+	return l.outcome(false)
+}
+
+// outcome is what Shutdown reports of a loop that has ended. Who came after the one that ran out of
+// time knows that nothing is drained, and gets the rest.
+func (l *Loop) outcome(knows bool) error {
+	if knows {
+		return l.life.err
+	}
+	return errors.Join(l.life.err, l.life.left)
+}
+
+// endElsewhere drains and ends the loop on a goroutine of its own, so that a callback that blocks
+// cannot keep the caller beyond ctx. A panic in OnPanic is the caller's, as it would be Run's.
+// False: ctx has ended.
+func (l *Loop) endElsewhere(ctx context.Context) bool {
+	ended, gone := make(chan any), make(chan struct{})
+	defer close(gone)
+	go func() {
+		defer func() {
+			v := recover()
+			select {
+			case ended <- v:
+			case <-gone:
+				if v != nil {
+					panic(v)
+				}
+			}
+		}()
+		l.runLoop() //nolint:errcheck // finish has logged it
+	}()
+	select {
+	case v := <-ended:
+		if v != nil {
+			panic(v)
+		}
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// takeOver takes a loop from a host that does not call Turn.
+func (l *Loop) takeOver() bool {
+	l.life.mu.Lock()
+	defer l.life.mu.Unlock()
+	if l.life.mode != hosted || l.life.inTurn {
+		return false
+	}
+	l.life.mode = ending
+	return true
+}

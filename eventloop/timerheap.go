@@ -1,0 +1,82 @@
+package eventloop
+
+// deadline is when a timer fires, and what it runs.
+type deadline struct {
+	task  Runnable // timerFunc
+	when  int64    // nanoseconds since the loop's base
+	seq   uint64   // order of arming, among equal times
+	index int      // in the heap, -1 while unarmed
+}
+
+// timerHeap is a binary heap by time, then by order of arming.
+type timerHeap struct {
+	heap []*deadline
+	seq  uint64
+}
+
+func (t *deadline) before(u *deadline) bool {
+	return t.when < u.when || t.when == u.when && t.seq < u.seq
+}
+
+func (h *timerHeap) push(t *deadline) {
+	t.index = len(h.heap)
+	h.heap = append(h.heap, t)
+	h.up(t.index)
+}
+
+func (h *timerHeap) remove(i int) {
+	last := len(h.heap) - 1
+	h.heap[i].index = -1
+	moved := h.heap[last]
+	h.heap[last] = nil
+	h.heap = h.heap[:last]
+	if i != last {
+		h.heap[i] = moved
+		moved.index = i
+		h.fix(i)
+	}
+}
+
+// fix puts the timer at i, whose time changed, where it belongs.
+func (h *timerHeap) fix(i int) {
+	if !h.down(i) {
+		h.up(i)
+	}
+}
+
+func (h *timerHeap) up(i int) {
+	t := h.heap[i]
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !t.before(h.heap[parent]) {
+			break
+		}
+		h.heap[i] = h.heap[parent]
+		h.heap[i].index = i
+		i = parent
+	}
+	h.heap[i] = t
+	t.index = i
+}
+
+func (h *timerHeap) down(start int) (moved bool) {
+	t, i := h.heap[start], start
+	for {
+		child := 2*i + 1
+		if child >= len(h.heap) {
+			break
+		}
+		if right := child + 1; right < len(h.heap) && h.heap[right].before(h.heap[child]) {
+			child = right
+		}
+		if !h.heap[child].before(t) {
+			break
+		}
+		h.heap[i] = h.heap[child]
+		h.heap[i].index = i
+		i = child
+	}
+	h.heap[i] = t
+	t.index = i
+	return i > start
+}
