@@ -115,7 +115,7 @@ func (b *arrivals) advance(granted bool) {
 func (b *arrivals) hold(a *pending) (ok bool) {
 	chunk, err := b.c.dom.sinks.get(int(a.from.length))
 	if err != nil {
-		b.c.l.rt.log.Warn("rdma: no memory for a large message", "device", b.c.d.dev.Name(), "err", err)
+		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.d.dev.Name(), "err", err)
 		b.wait = true
 		b.c.l.el.AfterFunc(retryAfter, func() {
 			b.wait = false
@@ -178,7 +178,7 @@ func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	}
 	if err != nil {
 		if !errors.Is(err, ErrFlushed) {
-			c.it.breakOff(&ProtocolError{fmt.Sprintf("an offer cannot be read: %v", err)})
+			c.up.BreakOff(&ProtocolError{fmt.Sprintf("an offer cannot be read: %v", err)})
 		}
 		return
 	}
@@ -213,7 +213,7 @@ func (b *arrivals) tell() {
 		m := a.m
 		*a = pending{}
 		b.first++
-		b.c.tell(m)
+		b.c.up.Deliver(m)
 	}
 }
 
@@ -263,7 +263,7 @@ func (b *arrivals) watch() {
 func (b *arrivals) look() {
 	b.armed = false
 	if b.begun != b.done && b.seen == b.done {
-		b.c.it.breakOff(&ProtocolError{fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
+		b.c.up.BreakOff(&ProtocolError{fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
 		return
 	}
 	b.watch()

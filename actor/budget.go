@@ -17,7 +17,7 @@ import (
 // handed out before has come back; and while that does not come back, because an owner keeps it,
 // smaller ones go on.
 type budget struct {
-	l       *loop
+	l       *pathLoop
 	total   int          // bytes
 	free    int          // that are not registered
 	keep    int          // that arenas can have in any case
@@ -39,7 +39,7 @@ type keeper interface {
 	reclaim()
 }
 
-func newBudget(l *loop, bytes, keep, most int) budget {
+func newBudget(l *pathLoop, bytes, keep, most int) budget {
 	return budget{l: l, total: bytes, free: bytes, keep: keep, most: most, keepers: make(map[keeper]struct{})}
 }
 

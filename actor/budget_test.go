@@ -42,7 +42,7 @@ func paperBudget(t *testing.T, bytes int) *budget {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
-	b := newBudget(&loop{el: el}, bytes, bytes/4, bytes/2)
+	b := newBudget(&pathLoop{el: el}, bytes, bytes/4, bytes/2)
 	return &b
 }
 

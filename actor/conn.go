@@ -13,8 +13,10 @@ import (
 
 // conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
 type conn struct {
-	it     *ident
-	l      *loop
+	id     *cmid.ID
+	up     upper
+	l      *pathLoop
+	terms  terms
 	d      *device
 	pd     verbs.PD // the queue pair's
 	dom    *domain  // of what it receives into and sends from
@@ -78,41 +80,23 @@ func (m wireMode) String() string {
 	return "messages"
 }
 
-// sendDepth is how many sends are posted at most; what exceeds it waits in the queue.
-const sendDepth = 128
-
-// sendsUnderWay is how many sends a new connection's queue pair has room for. The kernel's devices take memory for each from the
-// beginning, rxe half a KiB, which is most of what a queue pair takes to be made: there it is as many as can be of use, by what the
-// peer's hello grants, or before there is one by what we grant. Without credits it is as many as the owner has asked for receives.
-func (it *ident) sendsUnderWay(m wireMode, asksForReceives bool) int {
-	switch granted := it.peerHello.credits; {
-	case asksForReceives:
-		return sendDepth
-	case m != modeMessages:
-		return min(it.opts.credits, sendDepth)
-	case granted > 0:
-		return min(granted+controlReceives+readsMax, sendDepth)
-	}
-	return min(max(it.opts.credits, defaultCredits)+controlReceives+readsMax, sendDepth)
-}
-
-// newConn makes the queue pair of it, which needs a device (after ResolveRoute, or on a request), and what it receives into.
-func newConn(it *ident, m wireMode) (*conn, error) {
-	dev := it.id.Device()
+// newConn makes the queue pair of id, which needs a device (after ResolveRoute, or on a request), and what it receives into.
+func newConn(l *pathLoop, id *cmid.ID, up upper, t terms) (*conn, error) {
+	dev := id.Device()
 	if dev == nil {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
-	d := it.l.deviceOf(dev)
-	c := &conn{it: it, l: it.l, d: d, mode: m}
-	size := min(it.opts.maxMessage, maxRawMessage)
+	d := l.deviceOf(dev)
+	c := &conn{id: id, up: up, l: l, terms: t, d: d, mode: t.mode}
+	size := min(t.messages, maxRawMessage)
 	c.maxSend, c.eager = size, size
-	c.depth = it.sendsUnderWay(m, d.attr.AsksForReceives)
+	c.depth = t.sendsUnderWay(d.attr.AsksForReceives)
 	if limit := d.attr.MaxQPWR; limit > 0 {
 		c.depth = min(c.depth, limit)
 	}
-	c.credits.receive = uint32(it.opts.credits)
-	if m == modeMessages {
-		h := it.hello(d.attr)
+	c.credits.receive = uint32(t.credits)
+	if t.mode == modeMessages {
+		h := l.hello(&t, d.attr)
 		size = h.eager + headerLen
 		c.takes, c.reads, c.eager = h.maxMessage, readsMax, h.eager
 	}
@@ -124,7 +108,7 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 		c.leave()
 		return nil, err
 	}
-	receives := it.receives(m)
+	receives := t.receives()
 	if limit := d.attr.MaxQPWR; c.pool.srq == nil && limit > 0 && receives > limit {
 		c.leave()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
@@ -139,7 +123,7 @@ func newConn(it *ident, m wireMode) (*conn, error) {
 	if c.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
-	if c.qp, err = it.id.CreateQP(attr); err != nil {
+	if c.qp, err = id.CreateQP(attr); err != nil {
 		c.release()
 		return nil, err
 	}
@@ -172,33 +156,6 @@ func (c *conn) release() {
 	c.leave()
 	c.d.conns--
 	c.d.vanish()
-}
-
-// agree takes the peer's hello, or that it has none. limit is what the device takes.
-func (c *conn) agree(h hello, ok bool, limit int) {
-	if !ok && c.mode == modeMessages {
-		c.mode = modeForeign
-	}
-	if c.mode == modeMessages {
-		c.version = h.version
-		c.credits.send = uint32(h.credits)
-		c.eager = min(h.eager, c.it.eager(c.d.attr))
-		if limit > 0 {
-			limit -= headerLen
-		}
-	}
-	if limit > 0 {
-		c.eager = min(c.eager, limit)
-	}
-	c.maxSend = c.eager
-	if c.mode == modeMessages {
-		if c.maxSend = h.maxMessage; !c.scoped() || !c.it.served {
-			c.maxSend = min(c.maxSend, c.eager)
-		}
-		if limit := c.l.rt.cfg.limits.SendMemory; sized(c.maxSend) > limit { // it would wait for ever
-			c.maxSend = min(c.maxSend, max(c.eager, fitting(limit)))
-		}
-	}
 }
 
 // establish begins the flow of messages: Established has just been told.
@@ -237,7 +194,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 		}
 		if err != nil {
 			c.give(chunk)
-			c.it.breakOff(err)
+			c.up.BreakOff(err)
 			return
 		}
 		if c.out != nil {
@@ -267,7 +224,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 		c.l.shares.check(c)
 		return
 	}
-	c.tell(c.received(chunk, b))
+	c.up.Deliver(c.received(chunk, b))
 	c.l.shares.check(c)
 	if c.mode == modeMessages && c.waits() {
 		c.d.pump(c)
@@ -278,7 +235,7 @@ func (c *conn) receive(chunk *chunk, n int) {
 func (c *conn) received(chunk *chunk, b []byte) *Received {
 	m := c.l.newReceived()
 	c.l.shares.took(c, chunk)
-	m.EventBase, m.Data, m.conn, m.chunk = c.it.base(), b, c, chunk
+	m.Data, m.conn, m.chunk = b, c, chunk
 	return m
 }
 
@@ -292,22 +249,6 @@ func (c *conn) put(chunk *chunk, b []byte, from offer) {
 
 // waits reports whether news of the peer's credits can lead to anything.
 func (c *conn) waits() bool { return c.queue.len() > 0 || c.full || c.closing() }
-
-// tell gives a message to the owner.
-func (c *conn) tell(m *Received) {
-	if o := c.l.rt.cfg.observer; o != nil {
-		o.Event(c.it.pid, m)
-	}
-	m.hold()
-	if c.it.owner.receive(c.it, m) {
-		return
-	}
-	// The owner has a mailbox that does not say when it is finished, or there is none: it gets a copy.
-	if c.it.owner.pid != nil {
-		c.it.tell(m.Clone())
-	}
-	_ = m.done(c.l.exec) // its only hold
-}
 
 // consumed takes a message back from the owner.
 func (c *conn) consumed(m *Received) {
@@ -368,7 +309,7 @@ func (c *conn) checkDrained() {
 		return
 	}
 	c.setState(connDrained)
-	c.it.box.PostUserMessage(&drained{})
+	c.up.Drained()
 }
 
 // stop ends the data path: what waits comes back as failed. What the device has, it flushes when the queue pair goes.
@@ -388,7 +329,7 @@ func (c *conn) stop() {
 	c.l.shares.leave(c)
 	for c.queue.len() > 0 {
 		c.unsent++
-		c.it.sendFailed(c.queue.pop(), flushed())
+		c.up.SendFailed(c.queue.pop(), flushed())
 	}
 	for c.ops.n > 0 {
 		o := c.ops.pop()
@@ -410,8 +351,8 @@ func (c *conn) fates(e *cmid.Closed) {
 }
 
 func (c *conn) observe() {
-	if o := c.l.rt.cfg.observer; o != nil {
-		o.Credit(c.it.pid, c.it.id.Handle(), c.counts())
+	if c.l.observed {
+		c.up.Counted()
 	}
 }
 

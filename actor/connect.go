@@ -143,7 +143,32 @@ func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, err
 	if dev := it.id.Device(); dev != nil {
 		attr = dev.Attr()
 	}
-	return it.hello(attr).put(user), nil
+	t := it.terms(mode)
+	return it.l.hello(&t, attr).put(user), nil
+}
+
+// depths takes what a user's Connect or Accept says about Reads, and what the peer's request has
+// said of them, if there was one; nil leaves them to the device, which has some.
+func (it *ident) depths(p, request *cmid.ConnParam) {
+	it.served, it.reading = true, true
+	for _, p := range [...]*cmid.ConnParam{p, request} {
+		if p != nil {
+			it.served = it.served && p.ResponderResources > 0
+			it.reading = it.reading && p.InitiatorDepth > 0
+		}
+	}
+}
+
+// terms is what the connection is asked to be.
+func (it *ident) terms(m wireMode) terms {
+	k := it.rt.cfg.keepalive
+	if it.opts.keepalive != nil {
+		k = *it.opts.keepalive
+	}
+	return terms{
+		mode: m, credits: it.opts.credits, messages: it.opts.maxMessage, eager: it.opts.eager, memory: it.opts.memory > 0,
+		reads: it.reading, serves: it.served, keepalive: k, peer: it.peerHello,
+	}
 }
 
 // queuePair makes the data path, once.
@@ -151,7 +176,7 @@ func (it *ident) queuePair(mode wireMode) error {
 	if it.conn != nil || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
 		return nil
 	}
-	c, err := newConn(it, mode)
+	c, err := newConn(&it.l.pathLoop, it.id, (*above)(it), it.terms(mode))
 	it.conn = c
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
 // sent from. Loop goroutine.
 type device struct {
-	l       *loop
+	l       *pathLoop
 	dev     verbs.Device
 	attr    verbs.DeviceAttr
 	queues  []*completions
@@ -43,7 +43,7 @@ const (
 )
 
 // deviceOf finds or makes what the loop's connections over dev share.
-func (l *loop) deviceOf(dev verbs.Device) *device {
+func (l *pathLoop) deviceOf(dev verbs.Device) *device {
 	for _, d := range l.devices {
 		if d.dev == dev {
 			return d
@@ -243,7 +243,7 @@ func (d *device) hand(c *conn, p posting) error {
 var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
 // removed is told that a device has gone; nil is none.
-func (l *loop) removed(dev verbs.Device) {
+func (l *pathLoop) removed(dev verbs.Device) {
 	for _, d := range slices.Clone(l.devices) {
 		if d.dev == dev {
 			d.remove()
@@ -293,6 +293,6 @@ func (d *device) close() {
 // closed notes that something could not be closed. A device that has gone has taken everything with it.
 func (d *device) closed(op string, err error) {
 	if err != nil && !d.removed {
-		d.l.rt.log.Error("rdma: "+op, "device", d.dev.Name(), "err", err)
+		d.l.log.Error("rdma: "+op, "device", d.dev.Name(), "err", err)
 	}
 }

@@ -60,7 +60,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 		c.d.drain()
 		ev.Err = c.verdict(ev.Err)
 		c.stop()
-		ev.Err = c.cause(ev.Err)
+		ev.Err = c.cause(ev.Err, it.cause)
 	}
 	answers = it.awaiting(answers)
 	if it.opts.manual || it.ending() {

@@ -94,7 +94,7 @@ func (it *ident) part() {
 // wave posts the goodbye, once. False: the end need not wait for it.
 func (c *conn) wave() bool {
 	switch {
-	case !c.courteous() || c.parting == left || c.it.id.State() != states.Connected:
+	case !c.courteous() || c.parting == left || c.id.State() != states.Connected:
 		return false
 	case c.parting == waving:
 		return true
@@ -129,7 +129,7 @@ func (c *conn) goOn() {
 		return
 	}
 	c.parting = left
-	c.it.box.PostUserMessage(&parted{})
+	c.up.GoodbyeLeft()
 }
 
 // courteous reports whether both sides say goodbye.

@@ -18,7 +18,7 @@ func (rt *Runtime) Held() (n int) {
 }
 
 // held is Held of one loop.
-func (l *loop) held() (n int) {
+func (l *pathLoop) held() (n int) {
 	for _, d := range l.devices {
 		n += d.held()
 	}

@@ -65,7 +65,7 @@ func Keepalive(idle, gone time.Duration) IDOption {
 
 // lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
 type lookout struct {
-	l     *loop
+	l     *pathLoop
 	every time.Duration
 	gone  int // looks
 	conns []*conn
@@ -90,11 +90,8 @@ type heartbeat struct {
 const unknown = math.MaxUint64
 
 // watch has c looked at from now on.
-func (l *loop) watch(c *conn) {
-	k := l.rt.cfg.keepalive
-	if o := c.it.opts.keepalive; o != nil {
-		k = *o
-	}
+func (l *pathLoop) watch(c *conn) {
+	k := c.terms.keepalive
 	if k.idle == 0 || !c.courteous() {
 		return
 	}
@@ -182,10 +179,10 @@ func (c *conn) lookAfter() {
 	b.quiet++
 	switch {
 	case b.quiet >= b.lookout.gone && c.goodbye:
-		c.it.breakOff(nil) // it has gone, as it said
+		c.up.BreakOff(nil) // it has gone, as it said
 	case b.quiet >= b.lookout.gone:
 		silence := time.Duration(b.quiet) * b.lookout.every
-		c.it.breakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
+		c.up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
 	case b.quiet >= looksIdle:
 		if b.quiet == looksIdle {
 			b.moved = unknown

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -22,43 +21,8 @@ type loop struct {
 	lost     map[*cmid.ID]*conn  // identifiers without an actor that the device has not given back, with their connections
 	requests unanswered          // ConnectRequests
 	emptied  func()              // Shutdown waits for the last identifier; nil: nobody does
-	returned func()              // Shutdown waits for the messages that owners have; nil: nobody does
 
-	devices    []*device
-	recvBudget budget // of what is received into
-	shares     shares // of that
-	sendBudget budget // of what messages are sent from at once
-	heldBudget budget // of what peers read messages from
-	sources    sources
-
-	memoryBudget int // bytes for one-sided operations that may still be registered
-	lookouts     map[keepalive]*lookout
-	messages     []*Received // free
-	returns      returns     // any goroutine
-}
-
-// keepMessages is how many idle Received a loop keeps.
-const keepMessages = 1024
-
-func (l *loop) newReceived() *Received {
-	if n := len(l.messages); n > 0 {
-		m := l.messages[n-1]
-		l.messages = l.messages[:n-1]
-		return m
-	}
-	return new(Received)
-}
-
-func (l *loop) freeReceived(m *Received) {
-	m.Data, m.conn, m.chunk, m.env.Sender, m.env.Message = nil, nil, nil, nil, nil
-	m.Since = time.Time{}
-	if poisoning {
-		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
-		return
-	}
-	if len(l.messages) < keepMessages {
-		l.messages = append(l.messages, m)
-	}
+	pathLoop // what its connections share
 }
 
 // sink takes what the identifiers of this loop tell to their actors.

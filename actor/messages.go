@@ -196,6 +196,7 @@ type Received struct {
 	Since time.Time
 
 	env   actor.MessageEnvelope // as it is delivered
+	from  *ident                // whose owner it was delivered to
 	conn  *conn                 // nil: Data is a copy, there is nothing to give back
 	chunk *chunk
 	refs  atomic.Int32 // 0 or 1 while nobody holds it
@@ -261,7 +262,7 @@ func (m *Received) done(l *mailbox.Loop) error {
 	if m.conn == nil {
 		return nil
 	}
-	near := l == m.conn.l.exec && !l.Over()
+	near := l == m.from.l.exec && !l.Over()
 	if near && m.refs.Load() == 1 { // only a holder can add one, and that is us
 		m.conn.consumed(m)
 		return nil

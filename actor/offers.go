@@ -149,7 +149,7 @@ func (o *offers) pulled() {
 		o.free(m)
 		s := m.send
 		if s.Notify {
-			c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
+			c.up.Sent(s)
 		}
 		if m.chunk != nil {
 			s.recycle()
@@ -199,7 +199,7 @@ func (o *offers) stop() {
 		if m.mr != nil {
 			m.send.class = -1 // a peer may still be reading it
 		}
-		o.c.it.sendFailed(m.send, flushed())
+		o.c.up.SendFailed(m.send, flushed())
 		m.send = nil
 	}
 	if o.wait {

@@ -135,7 +135,7 @@ func (q *opQueue) unpop(o *oneSided) {
 func (c *conn) enter() error {
 	d := c.d
 	c.pd, c.dom = d.shared.pd, d.shared
-	if !d.attr.SharesMemory && c.it.opts.memory == 0 && !c.large() {
+	if !d.attr.SharesMemory && !c.terms.memory && !c.large() {
 		return nil
 	}
 	pd, err := d.dev.AllocPD()

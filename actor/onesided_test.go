@@ -343,7 +343,7 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 			if c.ops.n == 0 || c.flight.len() == 0 {
 				w.Errorf("%d operations in flight and %d waiting, want both", c.flight.len(), c.ops.n)
 			}
-			c.it.destroy(nil)
+			(*ident)(c.up.(*above)).destroy(nil)
 			if err := c.oneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {
 				w.Errorf("an operation after the end: %v", err)
 			}

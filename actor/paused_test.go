@@ -31,7 +31,7 @@ func paperShares(t *testing.T, bytes int) *shares {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
-	l := &loop{el: el}
+	l := &pathLoop{el: el}
 	l.recvBudget = newBudget(l, 2*bytes, bytes/2, bytes)
 	l.shares = shares{l: l, limit: bytes}
 	return &l.shares

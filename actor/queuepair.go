@@ -89,11 +89,11 @@ const failPatience = 2 * time.Second
 
 // failed takes a sign that the queue pair is dead. Loop goroutine, possibly from inside the device.
 func (c *conn) failed(e *QueuePairError) {
-	iwarp := c.it.id.Flavor()&states.IWARP != 0
+	iwarp := c.id.Flavor()&states.IWARP != 0
 	switch {
 	case c.over() || !iwarp && !c.connected():
 	case !iwarp && !e.follows():
-		c.it.breakOff(e)
+		c.up.BreakOff(e)
 	default:
 		if c.suspect == nil || c.suspect.vague() && !e.vague() {
 			c.suspect = e
@@ -107,7 +107,7 @@ func (c *conn) failed(e *QueuePairError) {
 // impatient ends a connection whose queue pair has failed, and nobody has told of the end.
 func (c *conn) impatient() {
 	if c.connected() {
-		c.it.breakOff(c.suspect)
+		c.up.BreakOff(c.suspect)
 	}
 }
 
@@ -116,18 +116,19 @@ func (c *conn) refused(op verbs.Opcode, err error) { c.failed(&QueuePairError{Op
 
 // connected reports whether there is a connection, as far as rdma_cm knows.
 func (c *conn) connected() bool {
-	s := c.it.id.State()
+	s := c.id.State()
 	return s == states.Connected || s == states.Accepting
 }
 
-// cause is why a connection has ended of which nothing else is known but err.
-func (c *conn) cause(err error) error {
+// cause is why a connection has ended of which nothing else is known but err, and what this side has
+// ended it for: own.
+func (c *conn) cause(err, own error) error {
 	switch {
 	case c.broken != nil:
 		return c.broken
 	case c.suspect == nil || c.suspect.vague() || c.goodbye: // who has said goodbye has ended it, whatever failed then
 		if err == nil {
-			return c.it.cause // who shuts down is not told that its peer has ended it
+			return own // who shuts down is not told that its peer has ended it
 		}
 		return err
 	}

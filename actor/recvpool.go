@@ -114,7 +114,7 @@ func (p *recvPool) refill(qp verbs.QP) {
 		}
 		if err := p.post(p.srq, c); err != nil {
 			p.arena.put(c)
-			p.d.l.rt.log.Warn("rdma: post_recv", "device", p.d.dev.Name(), "err", err)
+			p.d.l.log.Warn("rdma: post_recv", "device", p.d.dev.Name(), "err", err)
 			return
 		}
 	}

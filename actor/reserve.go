@@ -21,11 +21,11 @@ const controlReceives = updatesMax + 3
 const updatesMax = 4 + offersMax
 
 // receives is how many receives a connection posts beforehand.
-func (it *ident) receives(m wireMode) int {
-	if m == modeMessages {
-		return it.opts.credits + controlReceives
+func (t *terms) receives() int {
+	if t.mode == modeMessages {
+		return t.credits + controlReceives
 	}
-	return it.opts.credits
+	return t.credits
 }
 
 // reserve posts n receives.

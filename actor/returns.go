@@ -4,7 +4,7 @@ import "sync"
 
 // returns is where released messages come back to their loop, from any goroutine.
 type returns struct {
-	l *loop
+	l *pathLoop
 
 	mu      sync.Mutex
 	in      []*Received

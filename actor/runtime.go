@@ -110,16 +110,10 @@ func (rt *Runtime) addLoop(i int) error {
 	}
 	l := &loop{
 		el: el, exec: mailbox.NewLoop(el, rt.registry, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
-		memoryBudget: rt.cfg.limits.Memory, lookouts: make(map[keepalive]*lookout),
 	}
 	l.exec.Context = l
-	l.returns.l = l
-	limits := &rt.cfg.limits
-	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4, limits.ReceiveMemory/2)
-	l.sendBudget = newBudget(l, limits.SendMemory, 0, limits.SendMemory)
-	l.sources.l = l
-	l.heldBudget = newBudget(l, limits.SendMemory, 0, 0)
-	l.shares = shares{l: l, limit: l.recvBudget.most}
+	l.init(el, rt.log, &rt.cfg.limits)
+	l.observed = rt.cfg.observer != nil
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
 	return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,21 +14,21 @@ import (
 
 // submit takes a Send of the owner's, or of whoever has the PID.
 func (c *conn) submit(s *Send) {
-	switch limit := c.l.rt.cfg.limits.SendQueue; {
+	switch limit := c.l.limits.SendQueue; {
 	case !c.taking():
 		err := c.notSending()
 		c.unsent++
-		c.it.turnDown(s.sender, 1, s.Len(), err, err)
+		c.up.SendRefused(s, err, err)
 		s.recycle()
 	case s.Len() > c.maxSend:
-		c.it.sendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
+		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
 	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.len() >= limit {
 			c.full = true
 			c.unsent++
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
-			c.it.turnDown(s.sender, 1, s.Len(), ErrQueueFull, err)
+			c.up.SendRefused(s, ErrQueueFull, err)
 			s.recycle()
 			return
 		}
@@ -127,10 +126,10 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 		return false
 	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
 		c.unsent++
-		c.it.sendFailed(s, err)
+		c.up.SendFailed(s, err)
 	default:
 		c.unsent++
-		c.it.sendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
 		c.refused(verbs.Send, err)
 	}
 	return true
@@ -147,9 +146,9 @@ func (c *conn) pump() {
 	room := c.depth - c.flight.len()
 	for room >= part(c.depth) && !c.over() && c.postNext() {
 	}
-	if c.full && !c.over() && c.queue.len() <= c.l.rt.cfg.limits.SendQueue/2 {
+	if c.full && !c.over() && c.queue.len() <= c.l.limits.SendQueue/2 {
 		c.full = false
-		c.it.tell(&Writable{c.it.base()})
+		c.up.Writable()
 	}
 	if c.closing() && c.queue.len() == 0 && !c.credits.asked {
 		c.credits.asked = true // behind the last message
@@ -191,8 +190,8 @@ func (c *conn) renew(s *Send) (ok bool) {
 		if r == nil {
 			r = mailbox.ErrGoexit
 		}
-		c.it.breakOff(&PanicError{r}) // which answers it with all that waits
-		c.l.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", c.it.pid.Id, r, debug.Stack()})
+		c.up.BreakOff(&PanicError{r}) // which answers it with all that waits
+		c.up.RenewFailed(r)
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.Renew(s.bytes())), s.Len())]
 	return true
@@ -216,13 +215,13 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 		case s == nil:
 		case status == verbs.StatusSuccess || c.flight.head != number+1:
 			if s.Notify {
-				c.it.reply(s.sender, &Sent{c.it.base(), s.Len()})
+				c.up.Sent(s)
 			}
 			free.add(s)
 		case status == verbs.StatusFlushed:
-			c.it.sendFailed(s, flushed())
+			c.up.SendFailed(s, flushed())
 		default:
-			c.it.sendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
+			c.up.SendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
 		}
 	}
 	free.put()
@@ -237,7 +236,7 @@ func (c *conn) abandon() {
 		if s := p.send; s != nil {
 			p.send = nil
 			s.class = -1 // not for another message: the device may be sending from it
-			c.it.sendFailed(s, flushed())
+			c.up.SendFailed(s, flushed())
 		} else if p.op != nil {
 			p.op.who.abandoned(c, p.op)
 		}

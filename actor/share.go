@@ -37,7 +37,7 @@ import (
 
 // shares is a loop's account of it. Loop goroutine.
 type shares struct {
-	l       *loop
+	l       *pathLoop
 	limit   int         // bytes: what arenas may have (budget)
 	large   int         // of large messages, which are not shared out here
 	held    int         // of others that owners hold, or that wait to be told
@@ -198,7 +198,7 @@ func (s *shares) starve(p *recvPool, err error) {
 	}
 	if now := s.l.el.Now(); now.Sub(s.warned) > time.Minute {
 		s.warned = now
-		s.l.rt.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.dev.Name(), "held", s.held,
+		s.l.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.dev.Name(), "held", s.held,
 			"limit", s.limit, "err", err)
 	}
 	if !errors.Is(err, errBudget) { // nobody will say when the device has memory again

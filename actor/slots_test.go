@@ -105,8 +105,8 @@ func TestSendsUnderWay(t *testing.T) {
 		"without credits, many of them": {modeRaw, 1000, 0, false, sendDepth},
 		"a foreign peer":                {modeForeign, 32, 0, false, 32},
 	} {
-		it := &ident{opts: idOptions{credits: tt.credits}, peerHello: hello{credits: tt.peer}}
-		if got := it.sendsUnderWay(tt.mode, tt.asks); got != tt.want {
+		underWay := terms{mode: tt.mode, credits: tt.credits, peer: hello{credits: tt.peer}}
+		if got := underWay.sendsUnderWay(tt.asks); got != tt.want {
 			t.Errorf("%s: room for %d sends, want %d", name, got, tt.want)
 		}
 	}

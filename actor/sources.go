@@ -15,7 +15,7 @@ import (
 // offers and does not answer, and comes back again and again, takes from others at most one part in
 // wastePays+1 of the time.
 type sources struct {
-	l       *loop
+	l       *pathLoop
 	by      map[netip.Addr]source
 	dubious int // bytes being filled from those that are suspect
 }
@@ -31,7 +31,7 @@ const wastePays = 4
 // sourceOf is the address that a connection's peer counts by: its network's, where an address costs
 // nothing.
 func sourceOf(c *conn) netip.Addr {
-	peer := c.it.id.PeerAddr()
+	peer := c.id.PeerAddr()
 	addr := peer.Addr().Unmap()
 	if peer.IB != nil {
 		return netip.AddrFrom16(peer.IB.GID)

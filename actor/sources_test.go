@@ -78,7 +78,7 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 					c = it.conn
 				}
 			}
-			if c != nil && c.it.id.PeerAddr().Addr().String() == addr {
+			if c != nil && c.id.PeerAddr().Addr().String() == addr {
 				deafs[ctx.Sender().Id] = c
 				c.qp = &deaf{QP: c.qp}
 			}

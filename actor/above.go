@@ -1,0 +1,81 @@
+package actor
+
+import (
+	"runtime/debug"
+)
+
+// upper is what a connection reports to: the actor of its rdma_cm_id. It is all that the data path
+// knows of identifiers. Loop goroutine; but for Deliver, Sent and the three that answer a Send the
+// device may be in the middle of something, so what ends a connection goes on in a turn of its own.
+type upper interface {
+	// Deliver gives the owner a message, which gives it back when it is finished (Received.done).
+	Deliver(m *Received)
+	// Sent says that s, whose sender wants to know, was taken by the device, or read by the peer.
+	Sent(s *Send)
+	// SendFailed says that s will not arrive for certain, and takes it back.
+	SendFailed(s *Send, err error)
+	// SendRefused says that s was not taken, because of err, which is of a kind.
+	SendRefused(s *Send, kind, err error)
+	// Writable says that messages are taken again after one was refused.
+	Writable()
+	// Counted says that the connection's counts have changed. It is called where the loop is observed.
+	Counted()
+	// BreakOff ends the connection from this side.
+	BreakOff(err error)
+	// Drained says that what drain has waited for has come.
+	Drained()
+	// GoodbyeLeft says that the goodbye has left, or never will.
+	GoodbyeLeft()
+	// RenewFailed says that a Send's Renew has not returned; its value is what it has panicked with.
+	RenewFailed(value any)
+}
+
+// above is an identifier as its connection sees it.
+type above ident
+
+func (a *above) Deliver(m *Received) {
+	it := (*ident)(a)
+	m.EventBase, m.from = it.base(), it
+	if o := it.rt.cfg.observer; o != nil {
+		o.Event(it.pid, m)
+	}
+	m.hold()
+	if it.owner.receive(it, m) {
+		return
+	}
+	// The owner has a mailbox that does not say when it is finished, or there is none: it gets a copy.
+	if it.owner.pid != nil {
+		it.tell(m.Clone())
+	}
+	_ = m.done(it.l.exec) // its only hold
+}
+
+func (a *above) Sent(s *Send) {
+	it := (*ident)(a)
+	it.reply(s.sender, &Sent{it.base(), s.Len()})
+}
+
+func (a *above) SendFailed(s *Send, err error) { (*ident)(a).sendFailed(s, err) }
+
+func (a *above) SendRefused(s *Send, kind, err error) {
+	(*ident)(a).turnDown(s.sender, 1, s.Len(), kind, err)
+}
+
+func (a *above) Writable() {
+	it := (*ident)(a)
+	it.tell(&Writable{it.base()})
+}
+
+func (a *above) Counted() {
+	a.rt.cfg.observer.Credit(a.pid, a.id.Handle(), a.conn.counts())
+}
+
+func (a *above) BreakOff(err error) { (*ident)(a).breakOff(err) }
+
+func (a *above) Drained() { a.box.PostUserMessage(&drained{}) }
+
+func (a *above) GoodbyeLeft() { a.box.PostUserMessage(&parted{}) }
+
+func (a *above) RenewFailed(value any) {
+	a.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", a.pid.Id, value, debug.Stack()})
+}
