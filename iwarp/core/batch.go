@@ -10,16 +10,16 @@ import (
 const (
 	arenaLen = 8192 // header, trailer and small payload bytes of a batch
 	batchIOV = 256  // slices of a batch
-	copyMax  = 128  // payloads up to this are copied into the arena: cheaper than a slice of their own
-	// headLen is what must be here of an FPDU before its header's length is known.
-	headLen = wire.LengthLen + wire.CtrlLen
-	// overhead bounds an FPDU's arena bytes besides copied payload: a Read Request's headers, pad, CRC.
+	// payloads up to this are copied into the arena: cheaper than a slice of their own
+	copyMax = 128
+	// overhead bounds an FPDU's arena bytes besides copied payload: a Read Request's headers, pad,
+	// CRC.
 	overhead = wire.LengthLen + wire.UntaggedLen + wire.ReadRequestLen + 3 + wire.CRCLen
 	poolMax  = 64
 )
 
-// batch is a run of FPDUs on their way to the socket. Headers, trailers and small payloads are in the arena, in stream order, so
-// that what is adjacent there goes out as one slice.
+// batch is a run of FPDUs on their way to the socket. Headers, trailers and small payloads are in
+// the arena, in stream order, so that what is adjacent there goes out as one slice.
 type batch struct {
 	pool  *Pool
 	arena []byte   // capacity fixed: iov refers to it
@@ -31,17 +31,9 @@ type batch struct {
 	mark  int      // arena[mark:] belongs to the FPDU being made and is not in iov
 }
 
-// Pool lends output memory to the Conns of one goroutine. The zero value is ready. It keeps as many batches as were in use at
-// once, up to 64, of about 16 KiB.
+// Pool lends output memory to the Conns of one goroutine. The zero value is ready. It keeps as
+// many batches as were in use at once, up to 64, of about 16 KiB.
 type Pool struct{ free []*batch }
-
-// SetPool changes Config.Pool: of a Conn that goes to another goroutine, with the memory that its output is in.
-func (c *Conn) SetPool(p *Pool) {
-	c.cfg.Pool = p
-	if b := c.tx.batch; b != nil {
-		b.pool = p
-	}
-}
 
 // get lends a batch that begins at stream offset off, between two messages or in one. p may be nil.
 func (p *Pool) get(off uint64, between bool) *batch {
@@ -86,7 +78,8 @@ func (b *batch) end(off uint64, last bool) {
 // open begins an FPDU.
 func (b *batch) open() { b.mark = len(b.arena) }
 
-// flush makes the arena bytes since the mark, which are not none, part of the output: with the slice before, if they continue it.
+// flush makes the arena bytes since the mark, which are not none, part of the output: with the
+// slice before, if they continue it.
 func (b *batch) flush() {
 	n := len(b.arena) - b.mark
 	if k := len(b.iov); k > b.first && b.mark > 0 {
@@ -101,7 +94,8 @@ func (b *batch) flush() {
 	b.mark = len(b.arena)
 }
 
-// payload adds p, copied or referenced. The result is the CRC of everything from the mark on that is not in arena[mark:] any more.
+// payload adds p, copied or referenced. The result is the CRC of everything from the mark on that
+// is not in arena[mark:] any more.
 func (b *batch) payload(p *payload, copied, crc bool) uint32 {
 	var sum uint32
 	if copied {
@@ -149,7 +143,8 @@ func (b *batch) boundary(off uint64) uint64 {
 	return b.ends[i]
 }
 
-// messageEnd is the first end of a message at or behind stream offset off, or the batch's end when that is in the middle of one.
+// messageEnd is the first end of a message at or behind stream offset off, or the batch's end when
+// that is in the middle of one.
 func (b *batch) messageEnd(off uint64) uint64 {
 	i, _ := slices.BinarySearch(b.ends, off)
 	for i < len(b.ends)-1 && !b.last[i] {

@@ -20,7 +20,8 @@ func (s *side) wantClose(why string, fin, now bool) {
 	}
 }
 
-// TestDisconnect: a send that has begun is finished, those behind it are flushed in order, what the peer sent still arrives.
+// TestDisconnect: a send that has begun is finished, those behind it are flushed in order, what
+// the peer sent still arrives.
 func TestDisconnect(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000}, core.Config{})
 	for i := range 4 {
@@ -58,7 +59,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestDisconnectBetween: nothing has begun, so nothing more goes out, also when FPDUs were already made.
+// TestDisconnectBetween: nothing has begun, so nothing more goes out, also when FPDUs were already
+// made.
 func TestDisconnectBetween(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	a.out = nil
@@ -163,7 +165,8 @@ func TestShutdownDespiteReads(t *testing.T) {
 	wantErrno(t, "no FIN from the peer", b.err, unix.ETIMEDOUT)
 }
 
-// TestShutdownAtOnce: the ready-to-receive message goes before the FIN, or the responder would never be established.
+// TestShutdownAtOnce: the ready-to-receive message goes before the FIN, or the responder would
+// never be established.
 func TestShutdownAtOnce(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true})
 	s.onEstablished = func() { s.c.Shutdown(t0) }
@@ -242,7 +245,8 @@ func TestAbort(t *testing.T) {
 	check("open", s, true)
 }
 
-// TestAbortInitiator: siw's listener dies if a connection is reset before its Reply, so the socket stays until that, or 100 ms.
+// TestAbortInitiator: siw's listener dies if a connection is reset before its Reply, so the socket
+// stays until that, or 100 ms.
 func TestAbortInitiator(t *testing.T) {
 	abort := func() *side {
 		s := newSide(t, "initiator", core.Config{Initiator: true})

@@ -43,7 +43,8 @@ const (
 	opR = wire.OpReadRequest
 )
 
-// TestCompletionOrder: a Send and a Write behind a Read overtake it on the wire; their completions do not (siw's do).
+// TestCompletionOrder: a Send and a Write behind a Read overtake it on the wire; their completions
+// do not (siw's do).
 func TestCompletionOrder(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{}, core.Config{})
 	for i := range 3 {
@@ -75,7 +76,8 @@ func (r *remote) bSays(t *testing.T) []byte {
 	return r.b.take(1 << 30)
 }
 
-// TestReadDepth: never more Reads outstanding than agreed on, whatever is posted; what is behind a Read that waits, waits too.
+// TestReadDepth: never more Reads outstanding than agreed on, whatever is posted; what is behind a
+// Read that waits, waits too.
 func TestReadDepth(t *testing.T) {
 	for depth := 1; depth <= 5; depth++ {
 		r := connectMemory(t, 100, core.Config{ORD: uint16(depth)}, core.Config{})
@@ -105,7 +107,8 @@ func TestReadDepth(t *testing.T) {
 	}
 }
 
-// TestReadDepthOne: the smallest depth, and none: EINVAL when posted, because such a Read could never be sent.
+// TestReadDepthOne: the smallest depth, and none: EINVAL when posted, because such a Read could
+// never be sent.
 func TestReadDepthOne(t *testing.T) {
 	pair := func(ird uint16) (a, b *side) {
 		a, b = newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: 4}), newSide(t, "responder", core.Config{})
@@ -136,8 +139,8 @@ func TestReadDepthOne(t *testing.T) {
 	a.quiet("a refused Read")
 }
 
-// TestFence: a fenced work request waits until every earlier Read is complete, and holds back what is behind it; without one of the
-// two nothing waits (RFC 5040 section 5.5).
+// TestFence: a fenced work request waits until every earlier Read is complete, and holds back what
+// is behind it; without one of the two nothing waits (RFC 5040 section 5.5).
 func TestFence(t *testing.T) {
 	for _, op := range []verbs.Opcode{verbs.Send, verbs.SendWithInvalidate, verbs.Write, verbs.Read} {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -189,7 +192,8 @@ func TestFenceBehindUnfenced(t *testing.T) {
 	wantOps(t, "nothing to wait for", r.ask(), opS, opR)
 }
 
-// TestInterleaving: a tagged and an untagged message may be in progress together (RFC 5041 section 5.3).
+// TestInterleaving: a tagged and an untagged message may be in progress together (RFC 5041 section
+// 5.3).
 func TestInterleaving(t *testing.T) {
 	type h = wire.Header
 	r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -225,8 +229,8 @@ func TestInterleaving(t *testing.T) {
 	r.a.wantDone("a Send between Read Responses", "s9:success/6 r1:success/3")
 }
 
-// TestFlushOnce: however a connection ends, what is posted completes once, in posting order, flushed, unsignalled work requests too;
-// then nothing is taken and nothing is owed.
+// TestFlushOnce: however a connection ends, what is posted completes once, in posting order,
+// flushed, unsignalled work requests too; then nothing is taken and nothing is owed.
 func TestFlushOnce(t *testing.T) {
 	ends := map[string]func(r *remote){
 		"Abort":      func(r *remote) { r.a.c.Abort(r.a.now) },
@@ -281,8 +285,8 @@ func TestFlushOnce(t *testing.T) {
 	}
 }
 
-// TestReceivesBeforeSetup: receives posted before Start, while the Request is out or unanswered, and before Accept are those the
-// first messages find, in order, at both sides.
+// TestReceivesBeforeSetup: receives posted before Start, while the Request is out or unanswered,
+// and before Accept are those the first messages find, in order, at both sides.
 func TestReceivesBeforeSetup(t *testing.T) {
 	a, b := newSide(t, "initiator", core.Config{Initiator: true}), newSide(t, "responder", core.Config{})
 	a.postRecv(1, 9)
@@ -310,7 +314,8 @@ func TestReceivesBeforeSetup(t *testing.T) {
 	b.wantDone("responder", "r1:success/1 r2:success/1 r3:success/1 r4:success/1 s1:success/6")
 }
 
-// TestUnsignalled: success is not told, failure is; the place in the queue is free again with the bytes handed over.
+// TestUnsignalled: success is not told, failure is; the place in the queue is free again with the
+// bytes handed over.
 func TestUnsignalled(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{Queues: core.Queues{SendWRs: 2}}, core.Config{})
 	quiet := func(id uint64, op verbs.Opcode) *verbs.SendWR {
@@ -340,7 +345,8 @@ func TestUnsignalled(t *testing.T) {
 	r.a.wantDone("failure is told", "s23:work request flushed/0 s24:work request flushed/0")
 }
 
-// TestInline: the bytes are copied when posted, for every operation that sends some, up to the limit; one more is refused.
+// TestInline: the bytes are copied when posted, for every operation that sends some, up to the
+// limit; one more is refused.
 func TestInline(t *testing.T) {
 	for _, n := range []int{0, 1, core.MaxInline} {
 		r := connectMemory(t, 1000, core.Config{}, core.Config{})
@@ -361,8 +367,9 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// TestSharedByTwo: two connections take receives from one queue in the order in which their messages begin. The end of one
-// completes the receive its message had begun to fill, and leaves the others' alone.
+// TestSharedByTwo: two connections take receives from one queue in the order in which their
+// messages begin. The end of one completes the receive its message had begun to fill, and leaves
+// the others' alone.
 func TestSharedByTwo(t *testing.T) {
 	q := &srq{}
 	for id := range uint64(4) {
@@ -385,8 +392,8 @@ func TestSharedByTwo(t *testing.T) {
 	c.wantDone("the last", "r3:success/4")
 }
 
-// TestReadyToReceiveRead: RFC 6581 section 9.2: the ready-to-receive Read takes MSN 1 and a place among the outstanding Reads, and
-// completes nothing.
+// TestReadyToReceiveRead: RFC 6581 section 9.2: the ready-to-receive Read takes MSN 1 and a place
+// among the outstanding Reads, and completes nothing.
 func TestReadyToReceiveRead(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true, IRD: 1, ORD: 1})
 	s.c.Start(t0)

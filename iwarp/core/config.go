@@ -12,7 +12,8 @@ const (
 	// allows 512 with the control word; soft-iWARP receives 252 and sends 251, so this is what
 	// every peer can carry.
 	MaxPrivateData = 248
-	// MaxSegment is the most payload bytes one FPDU of ours carries: the 16-bit ULPDU length less the header, rounded down.
+	// MaxSegment is the most payload bytes one FPDU of ours carries: the 16-bit ULPDU length less
+	// the header, rounded down.
 	MaxSegment = 65504
 	// MaxSGE bounds the scatter/gather elements of one send.
 	MaxSGE = 32
@@ -22,36 +23,42 @@ const (
 	// nothing of them (revision 1): the peer may ask for as many as its owner likes, and
 	// soft-iWARP's most is this.
 	UnagreedIRD = 128
-	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated here" (RFC 6581 section 9.1).
+	// MaxIRD is the largest IRD or ORD that the 14-bit fields carry; 0x3fff means "not negotiated
+	// here" (RFC 6581 section 9.1).
 	MaxIRD = 0x3ffe
 )
 
-// Config says what a connection is to be. The zero value is a responder with revision 2, no receive queue and no send queue.
+// Config says what a connection is to be. The zero value is a responder with revision 2, no
+// receive queue and no send queue.
 type Config struct {
 	// Initiator is true at the side that opened the TCP connection.
 	Initiator bool
-	// Revision is the MPA revision of an initiator's Request: 1 or 2; 0 means 2. A responder answers the revision it is asked in.
+	// Revision is the MPA revision of an initiator's Request: 1 or 2; 0 means 2. A responder
+	// answers the revision it is asked in.
 	Revision uint8
 	// PrivateData goes into an initiator's Request: at most MaxPrivateData bytes, copied by Init.
 	PrivateData []byte
-	// IRD and ORD are an initiator's inbound and outbound Read limits, announced by a revision 2 Request.
+	// IRD and ORD are an initiator's inbound and outbound Read limits, announced by a revision 2
+	// Request.
 	IRD, ORD uint16
-	// PeerToPeer makes a revision 2 initiator ask for the peer-to-peer model with a zero-length Write or Read as ready-to-receive
-	// (RFC 6581 section 9.2). A responder follows the Request.
+	// PeerToPeer makes a revision 2 initiator ask for the peer-to-peer model with a zero-length
+	// Write or Read as ready-to-receive (RFC 6581 section 9.2). A responder follows the Request.
 	PeerToPeer bool
-	// CRC asks the peer for CRC32c in both directions. Whatever it says here, a peer that asks for it gets it.
+	// CRC asks the peer for CRC32c in both directions. Whatever it says here, a peer that asks for
+	// it gets it.
 	CRC bool
 	// MaxSegment bounds the payload bytes of one FPDU; 0 means the constant MaxSegment.
 	MaxSegment int
 	// Queues is the queue pair's part.
 	Queues
-	// Pool lends the memory for headers and trailers while output is pending. Conns of one loop share one; nil: allocated
-	// when needed and left to the garbage collector.
+	// Pool lends the memory for headers and trailers while output is pending. Conns of one loop
+	// share one; nil: allocated when needed and left to the garbage collector.
 	Pool *Pool
-	// SetupTimeout bounds set-up: at an initiator from Start to the Reply (0: 10 s), at a responder from Start to the Request,
-	// and again from Accept to Established (0: 5 s).
+	// SetupTimeout bounds set-up: at an initiator from Start to the Reply (0: 10 s), at a
+	// responder from Start to the Request, and again from Accept to Established (0: 5 s).
 	SetupTimeout time.Duration
-	// MessageTimeout bounds the silence of a peer in the middle of a message, whose receive it holds (0: 30 s).
+	// MessageTimeout bounds the silence of a peer in the middle of a message, whose receive it
+	// holds (0: 30 s).
 	MessageTimeout time.Duration
 }
 
@@ -65,7 +72,8 @@ type Request struct {
 	Revision uint8
 	// Enhanced is true if the Request had the revision 2 control word.
 	Enhanced bool
-	// PeerToPeer is true if the initiator asked for the peer-to-peer model; Established then comes with its first FPDU.
+	// PeerToPeer is true if the initiator asked for the peer-to-peer model; Established then comes
+	// with its first FPDU.
 	PeerToPeer bool
 	// CRC is true if the initiator asked for CRC.
 	CRC bool
@@ -83,23 +91,59 @@ type CompletionEntry struct {
 	Invalidated uint32
 }
 
-// Upcalls is what a Conn tells its owner, synchronously, from inside the owner's call into the Conn. An upcall, and
-// RecvSource.Ready, may post work requests, Accept, Reject, Disconnect, Shutdown or Abort; it must not call Input, InputEnd, Landed,
-// Advance, Gather or Timeout.
+// Upcalls is what a Conn reports to its owner, synchronously, from inside the owner's call into the
+// Conn. An upcall, and RecvSource.Ready, may post work requests, Accept, Reject, Disconnect,
+// Shutdown or Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
 type Upcalls interface {
-	// Request: a responder got a complete Request. Answer with Accept or Reject, now or any time later.
+	// Request: a responder got a complete Request. Answer with Accept or Reject, now or any time
+	// later.
 	Request(r Request)
-	// Established: the connection works. At an initiator with the Reply and its private data (the callee may keep it). At a
-	// responder, with nil, when the Reply is on its way, or with the first FPDU where the initiator asked for peer-to-peer. ird
-	// and ord are this side's negotiated limits.
+	// Established: the connection works. At an initiator with the Reply and its private data (the
+	// callee may keep it). At a responder, with nil, when the Reply is on its way, or with the
+	// first FPDU where the initiator asked for peer-to-peer. ird and ord are this side's
+	// negotiated limits.
 	Established(private []byte, ird, ord uint16)
-	// Rejected: an initiator's set-up failed. err is an *Error whose errno is ECONNRESET or ECONNREFUSED (rejected), ETIMEDOUT
-	// (unreachable) or EINVAL (connect error); errors.Is(err, ErrNoReply) when the peer hung up before any byte of a Reply.
-	// private is what came with a rejecting Reply. Closed follows.
+	// Rejected: an initiator's set-up failed. err is an *Error whose errno is ECONNRESET or
+	// ECONNREFUSED (rejected), ETIMEDOUT (unreachable) or EINVAL (connect error); errors.Is(err,
+	// ErrNoReply) when the peer hung up before any byte of a Reply. private is what came with a
+	// rejecting Reply. Closed follows.
 	Rejected(private []byte, err error)
-	// Complete: a work request is done, in posting order per queue. A send that was not signalled completes only if it failed.
+	// Complete: a work request is done, in posting order per queue. A send that was not signalled
+	// completes only if it failed.
 	Complete(wc CompletionEntry)
-	// Closed: the connection is over; exactly once, the last upcall. nil for an orderly end, else an *Error. The socket may
-	// still have a Terminate to carry: the owner goes on with Gather and Advance until WantClose says close.
+	// Closed: the connection is over; exactly once, the last upcall. nil for an orderly end, else
+	// an *Error. The socket may still have a Terminate to carry: the owner goes on with Gather and
+	// Advance until WantClose says close.
 	Closed(err error)
 }
+
+// Queues is what a queue pair brings to its connection. The zero value has room for nothing.
+type Queues struct {
+	// SendWRs and RecvWRs bound the work requests outstanding per queue. The rings grow on demand.
+	SendWRs, RecvWRs int
+	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives;
+	// PostRecv is then EINVAL.
+	SRQ RecvSource
+	// PD is the protection domain: every region that a work request or the peer names must be in
+	// it, Regions.Shared excepted. nil, for tests of what has no memory, is the domain of regions
+	// with a nil PD.
+	PD verbs.PD
+	// Regions is the memory that the peer can name; nil: none.
+	Regions *Regions
+}
+
+// RecvSource is a shared receive queue as a connection sees it.
+type RecvSource interface {
+	// Ready is true if there is a receive. It may have the owner post one, who may end the
+	// connection instead.
+	Ready() bool
+	// Take removes the oldest receive, which CheckRecv has found right. There is one: Ready was
+	// true.
+	Take() verbs.RecvWR
+	// Waits is true if a message that finds no receive is to wait for one (Conn.Waiting). Otherwise
+	// it ends its connection.
+	Waits() bool
+}
+
+// LandingMin is the least number of bytes for which Conn.Landings offers memory.
+const LandingMin = 16384

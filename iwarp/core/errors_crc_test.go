@@ -7,8 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// TestCRCOfEveryBit: RFC 5044 section 4.4: with CRC in use, whatever bit of an FPDU behind its length is wrong, pad and CRC included, it
-// is a CRC error: nothing is delivered, nothing succeeds, and both sides are told so.
+// TestCRCOfEveryBit: RFC 5044 section 4.4: with CRC in use, whatever bit of an FPDU behind its
+// length is wrong, pad and CRC included, it is a CRC error: nothing is delivered, nothing
+// succeeds, and both sides are told so.
 func TestCRCOfEveryBit(t *testing.T) {
 	type h = wire.Header
 	for name, tt := range map[string]struct {
@@ -71,8 +72,8 @@ func TestCRCNotInUse(t *testing.T) {
 	b.wantDone("CRC off", "r1:success/3")
 }
 
-// TestTerminateBeforeFullOperation: an initiator that asked for CRC has it in the Terminate for a bad Reply too (RFC 5044 section 7.1:
-// either side's C turns it on).
+// TestTerminateBeforeFullOperation: an initiator that asked for CRC has it in the Terminate for a
+// bad Reply too (RFC 5044 section 7.1: either side's C turns it on).
 func TestTerminateBeforeFullOperation(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, CRC: true})
 	s.c.Start(t0)

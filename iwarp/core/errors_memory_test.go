@@ -72,7 +72,8 @@ func invalidate(msn, stag uint32) []byte {
 
 const firstDone = "r1:success/1 r2:work request flushed/0 s3:work request flushed/0"
 
-// access is a remote access that must fail: where, and the codes of the layer that finds it in a Write and in a Read Request.
+// access is a remote access that must fail: where, and the codes of the layer that finds it in a
+// Write and in a Read Request.
 type access struct {
 	name        string
 	stag        uint32
@@ -84,8 +85,8 @@ type access struct {
 	done        string
 }
 
-// badAccesses are the ways of naming memory wrongly. A Write is DDP's to check, but for rights (RFC 5041 section 7.1, RFC 5040
-// section 7.2); the source of a Read is RDMAP's.
+// badAccesses are the ways of naming memory wrongly. A Write is DDP's to check, but for rights
+// (RFC 5041 section 7.1, RFC 5040 section 7.2); the source of a Read is RDMAP's.
 func badAccesses() []access {
 	const open, base = 0x0101, 0x10000
 	remove := func(_ *side, m *memory) { m.Remove(m.open) }

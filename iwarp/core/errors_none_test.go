@@ -14,7 +14,8 @@ import (
 
 const slots, slotLen = 60, 700
 
-// talker is one side of a conversation without errors: each work request has a slot of the peer's memory to itself.
+// talker is one side of a conversation without errors: each work request has a slot of the peer's
+// memory to itself.
 type talker struct {
 	*side
 	mine, theirs *verbs.MR
@@ -34,9 +35,10 @@ func slotBytes(s *side, i, n int) []byte {
 	return b[:n]
 }
 
-// TestNoErrors: any conversation of Sends, Writes and Reads both ways, in any pieces, with any depth, fence and CRC: everything
-// completes in posting order with success; a Read brings what the Writes before it wrote; a receive comes behind the Writes before its
-// Send; and nothing is said to be wrong.
+// TestNoErrors: any conversation of Sends, Writes and Reads both ways, in any pieces, with any
+// depth, fence and CRC: everything completes in posting order with success; a Read brings what the
+// Writes before it wrote; a receive comes behind the Writes before its Send; and nothing is said
+// to be wrong.
 func TestNoErrors(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		depth := rapid.Uint16Range(1, 5)

@@ -23,8 +23,8 @@ func sendSeg(h wire.Header, payload string) []byte {
 
 func list(ulpdus ...[]byte) [][]byte { return ulpdus }
 
-// TestFrameErrors: FPDUs that are not what MPA, DDP and RDMAP call one. Nothing of the header can be trusted, so the Terminate has
-// no copy of it (siw neither).
+// TestFrameErrors: FPDUs that are not what MPA, DDP and RDMAP call one. Nothing of the header can
+// be trusted, so the Terminate has no copy of it (siw neither).
 func TestFrameErrors(t *testing.T) {
 	type h = wire.Header
 	ctrl := func(ddp, rdmap byte) []byte { return append([]byte{ddp, rdmap}, make([]byte, 16)...) }
@@ -195,8 +195,9 @@ func TestReadRequestErrors(t *testing.T) {
 	runErrors(t, rows)
 }
 
-// TestReservedBits: what is reserved is ignored, as siw does: bits of both control bytes, the ULP's field of a plain Send, pad bytes
-// (which the CRC covers). RFC 5041 section 4.1, RFC 5040 section 4.1, RFC 5044 section 4.1.
+// TestReservedBits: what is reserved is ignored, as siw does: bits of both control bytes, the
+// ULP's field of a plain Send, pad bytes (which the CRC covers). RFC 5041 section 4.1, RFC 5040
+// section 4.1, RFC 5044 section 4.1.
 func TestReservedBits(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		_, b := connect(t, core.Config{CRC: crc}, core.Config{})

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// rawFrame is an MPA frame by hand: flags, revision, and a length that need not be that of what follows.
+// rawFrame is an MPA frame by hand: flags, revision, and a length that need not be that of what
+// follows.
 func rawFrame(key string, flags, rev byte, length int, rest ...byte) []byte {
 	b := append([]byte("MPA ID "+key+" Frame"), flags, rev)
 	return append(binary.BigEndian.AppendUint16(b, uint16(length)), rest...)
@@ -33,16 +34,17 @@ func word(ird, ord uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, ird), ord)
 }
 
-// TestRequestErrors: every kind of Request: what the responder's owner is told, what it answers, and what an initiator makes of the
-// answer.
+// TestRequestErrors: every kind of Request: what the responder's owner is told, what it answers,
+// and what an initiator makes of the answer.
 func TestRequestErrors(t *testing.T) {
 	many := make([]byte, 513)
 	glued := func(b []byte) []byte { return append(b, send(1, "too early")...) }
 	tests := []struct {
-		name   string
-		input  []byte
-		errno  unix.Errno // 0: the owner gets the Request
-		reject string     // the rejecting Reply's flags, revision and private data; empty: nothing but a FIN
+		name  string
+		input []byte
+		errno unix.Errno // 0: the owner gets the Request
+		// the rejecting Reply's flags, revision and private data; empty: nothing but a FIN
+		reject string
 		want   core.Request
 	}{
 		{name: mpaFrame + "another protocol", input: []byte("GET / HTTP/1.1\r\n\r\n"), errno: unix.EPROTO},
@@ -112,7 +114,8 @@ func TestRequestErrors(t *testing.T) {
 				continue
 			}
 			wantErrno(t, tt.name, s.err, tt.errno)
-			told, early := len(s.requests), i == 1 && strings.HasPrefix(tt.name, mpaRules) // in pieces, the Request is right, then wrong
+			// in pieces, the Request is right, then wrong
+			told, early := len(s.requests), i == 1 && strings.HasPrefix(tt.name, mpaRules)
 			if told > 0 && !early || s.closed != 1 {
 				t.Errorf("%s: the owner was told of %d Requests, closed %d", tt.name, told, s.closed)
 			}
@@ -122,8 +125,9 @@ func TestRequestErrors(t *testing.T) {
 	}
 }
 
-// wantAnswer checks a responder's last word: a rejecting Reply, given in hex behind its key, or nothing
-// but a FIN; and that an initiator that gets it hears ECONNRESET: rejected, or no Reply, which is a reason to try revision 1.
+// wantAnswer checks a responder's last word: a rejecting Reply, given in hex behind its key, or
+// nothing but a FIN; and that an initiator that gets it hears ECONNRESET: rejected, or no Reply,
+// which is a reason to try revision 1.
 func (s *side) wantAnswer(reject string) {
 	s.t.Helper()
 	out := s.take(1 << 30)

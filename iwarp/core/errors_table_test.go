@@ -16,9 +16,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// errorRow is one row of the error tables: what a peer does wrong once connected, and what both sides make of it. The one who
-// finds it has two receives posted, 1 of 10 bytes and 2 of 20, and a Send 3 queued. The other has a receive 11 posted, a Send 12
-// handed over, and a Send 13 queued.
+// errorRow is one row of the error tables: what a peer does wrong once connected, and what both
+// sides make of it. The one who finds it has two receives posted, 1 of 10 bytes and 2 of 20, and a
+// Send 3 queued. The other has a receive 11 posted, a Send 12 handed over, and a Send 13 queued.
 type errorRow struct {
 	rfc, name string
 	// before is called when both are connected and nothing is posted, later behind what is good.
@@ -26,11 +26,15 @@ type errorRow struct {
 	good          [][]byte // ULPDUs that come first and are right
 	bad           []byte   // the ULPDU that is not
 	term          string   // layer, type and code of the Terminate
-	copied        int      // how much of bad it repeats: nothing, or the DDP header, with the RDMAP header of a Read Request
-	text          string   // what the finder's error says
-	done          string   // the finder's completions, to the last; empty: everything is flushed
-	crcDone       string   // the same if bad's CRC is wrong; empty: as done, with a general error for what bad hit
-	siw           string   // what the same Terminate in siw's bit order is taken for; empty: the same
+	// how much of bad it repeats: nothing, or the DDP header, with the RDMAP header of a Read
+	// Request
+	copied int
+	text   string // what the finder's error says
+	done   string // the finder's completions, to the last; empty: everything is flushed
+	// the same if bad's CRC is wrong; empty: as done, with a general error for what bad hit
+	crcDone string
+	// what the same Terminate in siw's bit order is taken for; empty: the same
+	siw string
 }
 
 const allFlushed = "r1:work request flushed/0 r2:work request flushed/0 s3:work request flushed/0"
@@ -101,7 +105,8 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 	if row.before != nil {
 		row.before(s, m)
 	}
-	if recv := []*verbs.MR{s.postRecv(1, 10), s.postRecv(2, 20)}; row.term != "0109" { // with that the message is good
+	// with that the message is good
+	if recv := []*verbs.MR{s.postRecv(1, 10), s.postRecv(2, 20)}; row.term != "0109" {
 		m.all = append(m.all, recv...)
 	}
 	s.take(1 << 30)
@@ -166,8 +171,8 @@ var otherStatus = regexp.MustCompile(`:(local length error|local protection erro
 // general is done with the status that a wrong CRC has.
 func general(done string) string { return otherStatus.ReplaceAllString(done, ":general error/") }
 
-// terminate is the payload of the row's Terminate: M, D and R say that a length, a DDP header and a Read Request follow
-// (RFC 5040 section 4.8).
+// terminate is the payload of the row's Terminate: M, D and R say that a length, a DDP header and
+// a Read Request follow (RFC 5040 section 4.8).
 func (row *errorRow) terminate() string {
 	if row.copied == 0 {
 		return row.term + "0000"
@@ -180,7 +185,8 @@ func (row *errorRow) terminate() string {
 	return row.term + bits + "00" + hex.EncodeToString(length) + hex.EncodeToString(row.bad[:row.copied])
 }
 
-// finder checks what the side that got the wrong FPDU tells its owner, and that it takes nothing more from him.
+// finder checks what the side that got the wrong FPDU tells its owner, and that it takes nothing
+// more from him.
 func (row *errorRow) finder(t *testing.T, s *side, term, text, done string) {
 	t.Helper()
 	s.wantDone("the finder", done)
@@ -202,8 +208,8 @@ func termOf(e *core.Error) string {
 	return hex.EncodeToString([]byte{byte(e.Layer)<<4 | e.Type, e.Code})
 }
 
-// wantTerminated checks what the side that got a Terminate tells its owner: who said it and what, and that it closes at once
-// without an answer (RFC 5040 section 5.4).
+// wantTerminated checks what the side that got a Terminate tells its owner: who said it and what,
+// and that it closes at once without an answer (RFC 5040 section 5.4).
 func wantTerminated(t *testing.T, s *side, term string) {
 	t.Helper()
 	e, _ := s.err.(*core.Error)
@@ -244,8 +250,8 @@ func (row *errorRow) reversed(t *testing.T, out []byte) {
 	wantTerminated(t, b, want)
 }
 
-// TestTerminatesOfSiw: what siw sends for each condition (its bit order, no copies unless byte 2 says so) is taken for what it
-// means, by both sides, whole and in bytes. RFC 5040 section 4.8.
+// TestTerminatesOfSiw: what siw sends for each condition (its bit order, no copies unless byte 2
+// says so) is taken for what it means, by both sides, whole and in bytes. RFC 5040 section 4.8.
 func TestTerminatesOfSiw(t *testing.T) {
 	for _, tt := range []struct{ name, sent, want string }{
 		{"CRC error", "02020000", "2002"},
@@ -291,7 +297,8 @@ func TestTerminatesOfSiw(t *testing.T) {
 	}
 }
 
-// TestTerminateInAnyShape: RFC 5040 section 5.4: whatever is odd about a Terminate, it ends the connection and is not answered.
+// TestTerminateInAnyShape: RFC 5040 section 5.4: whatever is odd about a Terminate, it ends the
+// connection and is not answered.
 func TestTerminateInAnyShape(t *testing.T) {
 	payload := unhex(t, "12020000")
 	for name, h := range map[string]wire.Header{

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMoreThanABatch: more is queued than one batch of FPDUs holds, of every size, while a kick and Read Responses want to go as
-// well; nothing is lost and nothing overtakes.
+// TestMoreThanABatch: more is queued than one batch of FPDUs holds, of every size, while a kick
+// and Read Responses want to go as well; nothing is lost and nothing overtakes.
 func TestMoreThanABatch(t *testing.T) {
 	for _, size := range []int{0, 100, 128, 129, 2000} {
 		pool := &core.Pool{}
@@ -78,7 +78,8 @@ func TestKickInAFullBatch(t *testing.T) {
 	}
 }
 
-// TestEarlyReply: a bad Reply before the whole Request is out; the Terminate goes behind the rest of it.
+// TestEarlyReply: a bad Reply before the whole Request is out; the Terminate goes behind the rest
+// of it.
 func TestEarlyReply(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true})
 	s.c.Start(t0)
@@ -107,7 +108,8 @@ func TestOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestAbortInEstablished: a peer-to-peer responder aborts while it is told; the message that came with it is not delivered.
+// TestAbortInEstablished: a peer-to-peer responder aborts while it is told; the message that came
+// with it is not delivered.
 func TestAbortInEstablished(t *testing.T) {
 	s := newSide(t, "responder", core.Config{})
 	s.postRecv(1, 1)

@@ -10,8 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// FuzzInput feeds a peer's bytes, in pieces, to both roles with work posted: no panic, no upcall after Closed, every work request
-// completed once, output that ends, and only the posted receives written to.
+// FuzzInput feeds a peer's bytes, in pieces, to both roles with work posted: no panic, no upcall
+// after Closed, every work request completed once, output that ends, and only the posted receives
+// written to.
 func FuzzInput(f *testing.F) {
 	for _, name := range names(f) {
 		c := load(f, name)
@@ -79,7 +80,8 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// largeMessage is a Request, messages for the smaller receives, and one in large segments that is too long for the last.
+// largeMessage is a Request, messages for the smaller receives, and one in large segments that is
+// too long for the last.
 func largeMessage() []byte {
 	b := frame(wire.Frame{Revision: 1})
 	for msn := range uint32(7) {

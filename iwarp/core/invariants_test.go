@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// law watches what one side sends, byte by byte, and holds it to the RFCs and to what keeps siw's kernel alive.
+// law watches what one side sends, byte by byte, and holds it to the RFCs and to what keeps siw's
+// kernel alive.
 type law struct {
 	t       tb
 	s       *side
@@ -52,7 +53,8 @@ func (l *law) sent(b []byte) {
 			return
 		}
 		l.frame, l.buf, l.frameAt = l.buf[:n:n], l.buf[n:], l.s.now
-		if len(l.buf) > 0 && l.asked != nil { // behind a Request there can be a Terminate, if bytes came before it was out
+		// behind a Request there can be a Terminate, if bytes came before it was out
+		if len(l.buf) > 0 && l.asked != nil {
 			l.fail("%d bytes are glued to the Reply %x", len(l.buf), l.frame)
 		}
 		l.mpa()
@@ -73,7 +75,8 @@ const (
 	bitA, bitB, bitC, bitD     = 0x80000000, 0x40000000, 0x8000, 0x4000
 )
 
-// mpa judges the MPA frame. siw's kernel panics at a Reply with S and less than 4 bytes, and at one of more than 256.
+// mpa judges the MPA frame. siw's kernel panics at a Reply with S and less than 4 bytes, and at
+// one of more than 256.
 func (l *law) mpa() {
 	l.t.Helper()
 	b := l.frame
@@ -250,8 +253,8 @@ func (w *watched) step(s *side, limit int) {
 	}
 }
 
-// TestEverythingWeSend: whatever two owners do, in whatever order, all bytes obey the law: nothing that siw's kernel falls over is
-// ever sent.
+// TestEverythingWeSend: whatever two owners do, in whatever order, all bytes obey the law: nothing
+// that siw's kernel falls over is ever sent.
 func TestEverythingWeSend(t *testing.T) {
 	var runs, rejects, terminates, answers int
 	rapid.Check(t, func(rt *rapid.T) {
@@ -362,7 +365,8 @@ func (w *watched) do(rt *rapid.T, s *side, id uint64) {
 	if s == w.b {
 		mine, theirs = w.far, w.near
 	}
-	n := rapid.IntRange(0, 4000).Draw(rt, "bytes") // from the half of our memory that no peer writes; what it writes, it reads
+	// from the half of our memory that no peer writes; what it writes, it reads
+	n := rapid.IntRange(0, 4000).Draw(rt, "bytes")
 	wr := verbs.SendWR{
 		ID: id, Op: verbs.Opcode(rapid.SampledFrom([]int{0, 0, 2, 2, 3, 3, 9}).Draw(rt, "operation")),
 		Flags: verbs.SendFlags(rapid.IntRange(0, 7).Draw(rt, "flags")), RKey: theirs.RKey, RemoteAddr: theirs.Addr + 4000,
@@ -403,7 +407,8 @@ func (w *watched) end(rt *rapid.T, s *side) {
 	}
 }
 
-// TestEveryReply: whatever a Request says, and whatever the owner makes of it, the answer is one well-formed Reply or nothing.
+// TestEveryReply: whatever a Request says, and whatever the owner makes of it, the answer is one
+// well-formed Reply or nothing.
 func TestEveryReply(t *testing.T) {
 	var replies int
 	rapid.Check(t, func(rt *rapid.T) {

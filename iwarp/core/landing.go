@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// LandingMin is the least number of bytes for which Conn.Landings offers memory.
-	LandingMin = 16384
-	// SpillLen is what Conn.Landed needs to put things right when the peer did not go on as foreseen, in bytes.
+	// SpillLen is what Conn.Landed needs to put things right when the peer did not go on as
+	// foreseen, in bytes.
 	SpillLen = 256 << 10
-	// aheadMax bounds the payload bytes that are foreseen; with what is between them they fit SpillLen.
+	// aheadMax bounds the payload bytes that are foreseen; with what is between them they fit
+	// SpillLen.
 	aheadMax = SpillLen - 4096
 )
 
@@ -23,8 +23,9 @@ const (
 // stage small (256 bytes), so that a payload there gets a landing of its own. Valid until the next
 // call into c.
 //
-// Foreseen is that the message goes on in segments of the same size, to memory of this side's (a receive, the sink of a Read): a Write's
-// length nobody knows, and behind its end the target is not the peer's to touch.
+// Foreseen is that the message goes on in segments of the same size, to memory of this side's (a
+// receive, the sink of a Read): a Write's length nobody knows, and behind its end the target is
+// not the peer's to touch.
 func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	r := &c.rx
 	if c.closeNow {
@@ -79,7 +80,8 @@ func (c *Conn) behind() []byte {
 	return nil
 }
 
-// Landed is Input for the n bytes that were read into landings, which Landings gave. spill is scratch of at least SpillLen bytes.
+// Landed is Input for the n bytes that were read into landings, which Landings gave. spill is
+// scratch of at least SpillLen bytes.
 func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 	for i, p := range landings {
 		if n == 0 {
@@ -95,7 +97,9 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 				c.rx.crc = wire.UpdateCRC(c.rx.crc, p)
 			}
 			c.placed(len(p))
-		default: // not as foreseen: whoever owns p now, its bytes may be overwritten by what they lead to
+		default:
+			// not as foreseen: whoever owns p now, its bytes may be overwritten by what they lead
+			// to
 			spill = spill[:0]
 			for _, q := range landings[i:] {
 				q = q[:min(n, len(q))]

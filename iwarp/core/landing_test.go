@@ -58,7 +58,8 @@ func TestLandings(t *testing.T) {
 	if b.c.Landings(nil, nil) != nil {
 		t.Error("landings for less than LandingMin")
 	}
-	// Nobody else's buffer gets them: they are to be read at once, and not a header's length at a time.
+	// Nobody else's buffer gets them: they are to be read at once, and not a header's length at a
+	// time.
 	if got := b.c.Rest(); got != core.LandingMin-1 {
 		t.Errorf("%d bytes are to come, want %d", got, core.LandingMin-1)
 	}
@@ -68,7 +69,8 @@ func TestLandings(t *testing.T) {
 	}
 }
 
-// TestWriteIsNotForeseen: behind the end of a Write, whose length only the peer knows, its target is not touched.
+// TestWriteIsNotForeseen: behind the end of a Write, whose length only the peer knows, its target
+// is not touched.
 func TestWriteIsNotForeseen(t *testing.T) {
 	r := connectMemory(t, 100000, core.Config{}, core.Config{})
 	in := framed(writeSeg(r.far.RKey, r.far.Addr, false, 20000), false)
@@ -78,7 +80,8 @@ func TestWriteIsNotForeseen(t *testing.T) {
 	}
 }
 
-// TestWriteInTheMiddle: what is foreseen to be the next segment of a Send is a Write's, of the same size, to another place.
+// TestWriteInTheMiddle: what is foreseen to be the next segment of a Send is a Write's, of the
+// same size, to another place.
 func TestWriteInTheMiddle(t *testing.T) {
 	const n = 20000
 	r := connectMemory(t, n, core.Config{}, core.Config{})
@@ -100,7 +103,8 @@ func TestWriteInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestLongerSegment: the next segment is longer than foreseen, so what was to be a header is payload, and all behind it is elsewhere.
+// TestLongerSegment: the next segment is longer than foreseen, so what was to be a header is
+// payload, and all behind it is elsewhere.
 func TestLongerSegment(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		_, b := connect(t, core.Config{CRC: crc}, core.Config{})
@@ -219,8 +223,8 @@ func TestReadsAtBoundaries(t *testing.T) {
 	}
 }
 
-// TestReads takes streams of messages of all sizes, in segments that keep or change their size, by reads of all lengths. Whatever was
-// foreseen, every message is what was sent.
+// TestReads takes streams of messages of all sizes, in segments that keep or change their size, by
+// reads of all lengths. Whatever was foreseen, every message is what was sent.
 func TestReads(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -272,7 +276,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestReadLands: the answer to a Read of many segments lands in its sink, up to its end and not further.
+// TestReadLands: the answer to a Read of many segments lands in its sink, up to its end and not
+// further.
 func TestReadLands(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		for cut := range 50 {

@@ -21,7 +21,8 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestReadFlood: empty Reads are answered one by one, and no more than the announced number are kept while the peer does not read.
+// TestReadFlood: empty Reads are answered one by one, and no more than the announced number are
+// kept while the peer does not read.
 func TestReadFlood(t *testing.T) {
 	_, b := connect(t, core.Config{IRD: 4, ORD: 4}, core.Config{})
 	read := func(msn uint32) []byte {
@@ -45,7 +46,8 @@ func TestReadFlood(t *testing.T) {
 	}
 }
 
-// TestTerminateBehindPartial: an FPDU that is half out is finished before the Terminate, from a copy: its work request is flushed.
+// TestTerminateBehindPartial: an FPDU that is half out is finished before the Terminate, from a
+// copy: its work request is flushed.
 func TestTerminateBehindPartial(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000}, core.Config{})
 	b.out = nil
@@ -64,7 +66,8 @@ func TestTerminateBehindPartial(t *testing.T) {
 	wantTerminate(t, a, "behind the FPDU", out[2*fpdu-1500:], "20030000")
 }
 
-// TestTerminateForms: a Terminate is understood in both bit orders, cut short, and over-long; it is never answered.
+// TestTerminateForms: a Terminate is understood in both bit orders, cut short, and over-long; it
+// is never answered.
 func TestTerminateForms(t *testing.T) {
 	term := wire.Header{Last: true, Opcode: wire.OpTerminate, QN: 2, MSN: 1}
 	for payload, text := range map[string]string{

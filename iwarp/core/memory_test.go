@@ -22,7 +22,8 @@ type remote struct {
 	farRegs   *core.Regions
 }
 
-// connectMemory is connect, with a region of n bytes on each side: ours is zero, the peer's has a pattern.
+// connectMemory is connect, with a region of n bytes on each side: ours is zero, the peer's has a
+// pattern.
 func connectMemory(t tb, n int, ca, cb core.Config) *remote {
 	t.Helper()
 	r := &remote{farRegs: &core.Regions{}}
@@ -77,9 +78,9 @@ var memoryConfigs = map[string]core.Config{
 	"peer-to-peer": {PeerToPeer: true}, "pool": {Pool: &core.Pool{}},
 }
 
-// TestWriteAndRead: every size goes to its place and nowhere else, whole and in bytes; a Write has no completion at its target; a
-// Read sees the Write before it; and what a Write wrote is there when the receive of a Send behind it completes (RFC 5040 section
-// 5.5).
+// TestWriteAndRead: every size goes to its place and nowhere else, whole and in bytes; a Write has
+// no completion at its target; a Read sees the Write before it; and what a Write wrote is there
+// when the receive of a Send behind it completes (RFC 5040 section 5.5).
 func TestWriteAndRead(t *testing.T) {
 	for name, cfg := range memoryConfigs {
 		for _, step := range []func() int{whole, func() int { return 1 }, func() int { return 1448 }} {
@@ -137,8 +138,9 @@ func TestWriteLists(t *testing.T) {
 	r.a.wantDone("both", "s1:success/191 s2:success/6")
 }
 
-// TestEmptyAccess: a message without bytes names no memory: any STag, any TO, and no registered memory at all (RFC 5040 sections 5.1
-// and 5.2). This is what ready-to-receive messages are made of.
+// TestEmptyAccess: a message without bytes names no memory: any STag, any TO, and no registered
+// memory at all (RFC 5040 sections 5.1 and 5.2). This is what ready-to-receive messages are made
+// of.
 func TestEmptyAccess(t *testing.T) {
 	for _, stag := range []uint32{0, 1, 0x2222, 0x9999, 0xffffffff} {
 		r := connectMemory(t, 8, core.Config{}, core.Config{})
@@ -160,8 +162,9 @@ func TestEmptyAccess(t *testing.T) {
 	}
 }
 
-// TestAccessErrorsOfVerbs: real work requests that the peer refuses. A Write is handed over and has succeeded; a Read completes
-// flushed, never with a remote access error (as siw); and what is behind is flushed with it, although a Send behind was handed over.
+// TestAccessErrorsOfVerbs: real work requests that the peer refuses. A Write is handed over and
+// has succeeded; a Read completes flushed, never with a remote access error (as siw); and what is
+// behind is flushed with it, although a Send behind was handed over.
 func TestAccessErrorsOfVerbs(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -209,7 +212,8 @@ func TestAccessErrorsOfVerbs(t *testing.T) {
 	}
 }
 
-// TestInvalidate: RFC 5040 section 5.3: the receive says which key its message took back, and the key is dead.
+// TestInvalidate: RFC 5040 section 5.3: the receive says which key its message took back, and the
+// key is dead.
 func TestInvalidate(t *testing.T) {
 	for _, fl := range []verbs.SendFlags{0, verbs.Solicited} {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -247,12 +251,14 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestPostErrors: work requests that name memory wrongly are refused when posted, so that nothing is on the wire.
+// TestPostErrors: work requests that name memory wrongly are refused when posted, so that nothing
+// is on the wire.
 func TestPostErrors(t *testing.T) {
 	pd := &domain{}
 	r := connectMemory(t, 100, core.Config{Queues: core.Queues{PD: pd}}, core.Config{})
 	foreign := &verbs.MR{PD: &domain{}, Bytes: make([]byte, 10), Access: everyAccess}
-	freed := &verbs.MR{Bytes: make([]byte, 10), Access: everyAccess} // what Device.Free leaves: no domain
+	// what Device.Free leaves: no domain
+	freed := &verbs.MR{Bytes: make([]byte, 10), Access: everyAccess}
 	readOnly := &verbs.MR{PD: pd, Bytes: make([]byte, 10), Access: verbs.RemoteRead}
 	for name, sgl := range map[string][]verbs.SGE{
 		"foreign": {{MR: foreign, Length: 1}}, "freed": {{MR: freed, Length: 1}}, "outside": {{MR: r.near, Offset: 99, Length: 2}},
@@ -279,8 +285,9 @@ func TestPostErrors(t *testing.T) {
 	}
 }
 
-// TestMemoryGoesWhilePosted: memory that is freed while a receive or a Read into it is posted is not written; the work request
-// completes with a protection error, and the peer is told of a local one (RFC 5041 section 7.2).
+// TestMemoryGoesWhilePosted: memory that is freed while a receive or a Read into it is posted is
+// not written; the work request completes with a protection error, and the peer is told of a local
+// one (RFC 5041 section 7.2).
 func TestMemoryGoesWhilePosted(t *testing.T) {
 	for _, cut := range []int{0, 20, 30} { // before the message, in its header, in its payload
 		_, b := connect(t, core.Config{}, core.Config{})
@@ -313,8 +320,9 @@ func TestMemoryGoesWhilePosted(t *testing.T) {
 	}
 }
 
-// TestRegionGoesInASegment: a region is freed, or its key taken back by the peer, while the bytes of a Write's segment come, in
-// pieces or to where they belong: nothing more is placed, and the Write is answered as one to an unknown STag.
+// TestRegionGoesInASegment: a region is freed, or its key taken back by the peer, while the bytes
+// of a Write's segment come, in pieces or to where they belong: nothing more is placed, and the
+// Write is answered as one to an unknown STag.
 func TestRegionGoesInASegment(t *testing.T) {
 	const n = core.LandingMin + 1000
 	for _, crc := range []bool{false, true} {
@@ -350,8 +358,8 @@ func TestRegionGoesInASegment(t *testing.T) {
 	}
 }
 
-// TestSourceGoesInAnAnswer: a region is freed or invalidated while it is read from. What was staged goes out whole, then the requester
-// is told; its Read is flushed.
+// TestSourceGoesInAnAnswer: a region is freed or invalidated while it is read from. What was
+// staged goes out whole, then the requester is told; its Read is flushed.
 func TestSourceGoesInAnAnswer(t *testing.T) {
 	const n = 300000
 	for name, gone := range map[string]func(r *remote){
@@ -391,8 +399,8 @@ func TestSourceGoesInAnAnswer(t *testing.T) {
 	}
 }
 
-// TestReadLimit: IRD n lets the peer have the next power of two outstanding, which is what siw makes of n, and one more, which is
-// being answered; then 0/2/07. An IRD of 0 lets it have none.
+// TestReadLimit: IRD n lets the peer have the next power of two outstanding, which is what siw
+// makes of n, and one more, which is being answered; then 0/2/07. An IRD of 0 lets it have none.
 func TestReadLimit(t *testing.T) {
 	for ird, limit := range map[uint16]int{0: 1, 1: 2, 2: 3, 3: 5, 4: 5, 5: 9, 8: 9, 9: 17, 128: 129, core.MaxIRD: 16385} {
 		a, b := newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: core.MaxIRD}), newSide(t, "responder", core.Config{})
@@ -418,9 +426,11 @@ func TestReadLimit(t *testing.T) {
 	}
 }
 
-// TestAnswersAreWhole: what is posted while a Read Response is half out waits for its end, and then has its turn before the next one.
+// TestAnswersAreWhole: what is posted while a Read Response is half out waits for its end, and
+// then has its turn before the next one.
 func TestAnswersAreWhole(t *testing.T) {
-	r := connectMemory(t, 1000, core.Config{CRC: true}, core.Config{MaxSegment: 100}) // with CRC, one FPDU is made at a time
+	// with CRC, one FPDU is made at a time
+	r := connectMemory(t, 1000, core.Config{CRC: true}, core.Config{MaxSegment: 100})
 	r.a.postRecv(9, 10)
 	for id := range uint64(3) {
 		r.a.post(r.wr(id, verbs.Read, 0, 0, 300))

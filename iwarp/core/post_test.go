@@ -78,7 +78,8 @@ func TestEndInReady(t *testing.T) {
 	}
 }
 
-// TestSRQ: a receive is taken with the first segment of a message, one for each, and given back when the connection ends.
+// TestSRQ: a receive is taken with the first segment of a message, one for each, and given back
+// when the connection ends.
 func TestSRQ(t *testing.T) {
 	freed := region(1)
 	freed.PD = &domain{}

@@ -2,36 +2,102 @@ package core
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// Queues is what a queue pair brings to its connection. The zero value has room for nothing.
-type Queues struct {
-	// SendWRs and RecvWRs bound the work requests outstanding per queue. The rings grow on demand.
-	SendWRs, RecvWRs int
-	// SRQ, if not nil, is asked for a receive when the first segment of a message arrives; PostRecv is then EINVAL.
-	SRQ RecvSource
-	// PD is the protection domain: every region that a work request or the peer names must be in it, Regions.Shared excepted. nil, for tests of what has
-	// no memory, is the domain of regions with a nil PD.
-	PD verbs.PD
-	// Regions is the memory that the peer can name; nil: none.
-	Regions *Regions
+// recvReady is true if there is a receive for a message. Asking a shared queue may end the
+// connection.
+func (c *Conn) recvReady() bool {
+	if c.cfg.SRQ != nil {
+		return c.cfg.SRQ.Ready()
+	}
+	return c.rq.n > 0
 }
 
-// RecvSource is a shared receive queue as a connection sees it.
-type RecvSource interface {
-	// Ready is true if there is a receive. It may have the owner post one, who may end the connection instead.
-	Ready() bool
-	// Take removes the oldest receive, which CheckRecv has found right. There is one: Ready was true.
-	Take() verbs.RecvWR
-	// Waits is true if a message that finds no receive is to wait for one (Conn.Waiting). Otherwise
-	// it ends its connection.
-	Waits() bool
+// takeRecv is the receive for the message that now begins.
+func (c *Conn) takeRecv() verbs.RecvWR {
+	if c.cfg.SRQ != nil {
+		return c.cfg.SRQ.Take()
+	}
+	return c.popRecv()
 }
 
-// SetQueues changes Config.Queues: a responder learns them with its queue pair, after Init and before Accept. Work requests posted
-// before stay.
-func (c *Conn) SetQueues(q Queues) { c.cfg.Queues = q }
+// popRecv takes the oldest receive off the connection's own queue.
+func (c *Conn) popRecv() verbs.RecvWR {
+	slot := c.rq.at(0)
+	wr := *slot
+	*slot = verbs.RecvWR{}
+	c.rq.pop()
+	return wr
+}
 
-// TakeReceives moves the receives posted to from, none of which a message has begun to fill, to c: from one attempt to connect to the
-// next, or to a Conn that is made only to be aborted. Legal in Upcalls.Rejected. c has none of its own.
-func (c *Conn) TakeReceives(from *Conn) {
-	c.rq, from.rq = from.rq, c.rq
+// completeSends completes what is done, in posting order: Sends and Writes when the socket took
+// them, Reads when their data is here.
+func (c *Conn) completeSends() {
+	for c.sq.n > 0 {
+		s := c.sq.at(0)
+		if !s.done || s.end > c.tx.sent || s.op == verbs.Read && !s.answered {
+			return
+		}
+		c.completeSend(verbs.StatusSuccess)
+	}
+}
+
+// completeSend takes the oldest send off its queue and reports it.
+func (c *Conn) completeSend(st verbs.Status) {
+	s := c.sq.at(0)
+	wc := CompletionEntry{ID: s.id, Op: s.op, Status: st}
+	if st == verbs.StatusSuccess {
+		wc.Bytes = s.total
+	}
+	quiet := st == verbs.StatusSuccess && s.flags&verbs.Signaled == 0
+	clear(s.sgl) // the regions are the owner's again
+	c.sq.pop()
+	if c.tx.next > 0 {
+		c.tx.next--
+	}
+	if c.tx.keep > 0 {
+		c.tx.keep--
+	}
+	if c.tx.oldRead > 0 {
+		c.tx.oldRead--
+	}
+	if !quiet {
+		c.up.Complete(wc)
+	}
+}
+
+// flushSends completes all sends; the Read that is being answered, if any, with read. An upcall
+// cannot add to them: the state forbids it.
+func (c *Conn) flushSends(read verbs.Status) {
+	answering := -1
+	if c.tx.readsOut > 0 && !c.rx.rtrOut {
+		answering = c.tx.oldRead
+	}
+	for i := 0; c.sq.n > 0; i++ {
+		st := verbs.StatusFlushed
+		if i == answering {
+			st = read
+		}
+		c.completeSend(st)
+	}
+	c.tx.readsOut = 0
+}
+
+// flush completes every work request: the receive in use and the Read being answered as h says,
+// the others as flushed.
+func (c *Conn) flush(h hits) {
+	if c.rx.taken {
+		c.rx.taken = false
+		c.completeRecv(h.recv)
+	}
+	for c.rq.n > 0 {
+		wr := c.popRecv()
+		c.up.Complete(CompletionEntry{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed, Recv: true})
+	}
+	c.flushSends(h.read)
+}
+
+// completeRecv reports the receive in use, as failed.
+func (c *Conn) completeRecv(st verbs.Status) {
+	id := c.rx.recv.ID
+	c.rx.recv = verbs.RecvWR{}
+	c.up.Complete(CompletionEntry{ID: id, Op: verbs.Recv, Status: st, Recv: true})
 }

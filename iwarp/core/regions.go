@@ -2,10 +2,11 @@ package core
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// Regions is the memory that peers may name: by STag, which is the regions' LKey and RKey. The Conns of one device share one; it
-// belongs to their goroutine. The zero value is empty.
+// Regions is the memory that peers may name: by STag, which is the regions' LKey and RKey. The
+// Conns of one device share one; it belongs to their goroutine. The zero value is empty.
 type Regions struct {
-	// Shared is a domain whose regions the work requests of every Conn may name, but not its peer; nil: none.
+	// Shared is a domain whose regions the work requests of every Conn may name, but not its peer;
+	// nil: none.
 	Shared verbs.PD
 
 	byTag map[uint32]region
@@ -24,7 +25,8 @@ type region struct {
 	invalid bool // a peer took its key back
 }
 
-// Add registers mr under its LKey. False if that key is in use or cannot be one: 0 and 1 stand for "none" in empty messages.
+// Add registers mr under its LKey. False if that key is in use or cannot be one: 0 and 1 stand for
+// "none" in empty messages.
 func (r *Regions) Add(mr *verbs.MR) bool {
 	if _, used := r.byTag[mr.LKey]; used || mr.LKey <= 1 {
 		return false
@@ -62,3 +64,15 @@ func (r *Regions) invalidate(stag uint32) {
 	e.invalid = true
 	r.byTag[stag] = e
 }
+
+// denial is why a peer may not touch memory.
+type denial uint8
+
+const (
+	allowed denial = iota
+	badSTag
+	foreign // of another protection domain
+	noRight
+	wraps
+	outside
+)

@@ -1,6 +1,7 @@
 package core
 
-// ring is a FIFO that grows on demand. A slot's old value stays in it when it is popped, so that slices inside can be reused.
+// ring is a FIFO that grows on demand. A slot's old value stays in it when it is popped, so that
+// slices inside can be reused.
 type ring[T any] struct {
 	buf  []T
 	head int
@@ -9,8 +10,8 @@ type ring[T any] struct {
 
 const ringMin = 4
 
-// push adds a slot at the end and returns it, with whatever an earlier use left in it. It grows up to limit; nil when that many
-// are in.
+// push adds a slot at the end and returns it, with whatever an earlier use left in it. It grows up
+// to limit; nil when that many are in.
 func (r *ring[T]) push(limit int) *T {
 	if r.n >= limit {
 		return nil

@@ -27,7 +27,8 @@ var configs = map[string][2]core.Config{
 	"peer-to-peer with CRC": {{PeerToPeer: true, CRC: true, IRD: 4, ORD: 4, PrivateData: []byte("hello")}},
 }
 
-// sizes of the messages sent: empty, around pads, copied, referenced, several segments, more than 64 KiB.
+// sizes of the messages sent: empty, around pads, copied, referenced, several segments, more than
+// 64 KiB.
 var sizes = []int{0, 1, 2, 3, 4, 63, 128, 129, 1000, 70000}
 
 func pattern(n int) []byte {
@@ -146,7 +147,8 @@ func TestGatherLists(t *testing.T) {
 	clear(wr.SGL) // the list was copied
 	in := []byte("inline")
 	got2 := b.postRecv(2, 10)
-	if err := a.c.PostSend(&verbs.SendWR{ID: 8, Inline: in}); err != nil { // not signalled: no completion
+	// not signalled: no completion
+	if err := a.c.PostSend(&verbs.SendWR{ID: 8, Inline: in}); err != nil {
 		t.Fatal(err)
 	}
 	clear(in) // the bytes were copied
@@ -162,7 +164,8 @@ func TestGatherLists(t *testing.T) {
 	}
 }
 
-// TestPostedIsCompleted: n work requests posted are n completions, in order, wherever the connection ends and however.
+// TestPostedIsCompleted: n work requests posted are n completions, in order, wherever the
+// connection ends and however.
 func TestPostedIsCompleted(t *testing.T) {
 	ends := map[string]func(a, b *side){
 		"disconnect":       func(a, _ *side) { a.c.Disconnect(a.now) },
@@ -259,7 +262,8 @@ func TestGatherWithCRC(t *testing.T) {
 	b.wantDone("all", "r1:success/2500 r2:success/1")
 }
 
-// TestChangeUnderCRC: a region that a peer reads may change at any time, also while the socket is full: the CRC is of what is sent.
+// TestChangeUnderCRC: a region that a peer reads may change at any time, also while the socket is
+// full: the CRC is of what is sent.
 func TestChangeUnderCRC(t *testing.T) {
 	const n = 5000
 	r := connectMemory(t, n, core.Config{CRC: true}, core.Config{MaxSegment: 2000})

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -68,12 +69,6 @@ func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 	}
 }
 
-// drop ends set-up with nothing but a FIN: there is nothing to answer, or nobody who would understand.
-func (c *Conn) drop(op, text string) {
-	c.closeNow, c.phaseAt = true, time.Time{}
-	c.end(&Error{Op: op, Errno: unix.EPROTO, Text: text})
-}
-
 // request judges a Request.
 func (c *Conn) request(now time.Time, f *wire.Frame, err error) {
 	c.rev, c.reqFlags, c.peer, c.asked = f.Revision, f.Flags, f.Control, f.Enhanced()
@@ -118,9 +113,10 @@ func (c *Conn) checkAnswer(private []byte, ird, ord uint16) error {
 	return checkParam(private, ird, ord)
 }
 
-// Accept answers the Request: Reply with private data (at most MaxPrivateData bytes) and this side's limits, of which ord is
-// lowered to what the initiator can take; where the Request does not say, ird is at least
-// UnagreedIRD. ECONNRESET if the initiator is gone, EINVAL if there is nothing to answer.
+// Accept answers the Request: Reply with private data (at most MaxPrivateData bytes) and this
+// side's limits, of which ord is lowered to what the initiator can take; where the Request does
+// not say, ird is at least UnagreedIRD. ECONNRESET if the initiator is gone, EINVAL if there is
+// nothing to answer.
 func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 	if err := c.checkAnswer(private, ird, ord); err != nil {
 		return err
@@ -142,13 +138,13 @@ func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 		read := c.peer.RTRRead && !c.peer.RTRWrite
 		f.Control.PeerToPeer, f.Control.RTRWrite, f.Control.RTRRead = true, !read, read
 	}
-	c.tx.raw, c.tx.held = wire.AppendFrame(nil, &f), true
+	c.tx.raw, c.tx.waits = wire.AppendFrame(nil, &f), true
 	c.state, c.phaseAt = stAccepted, now.Add(c.cfg.SetupTimeout)
 	return nil
 }
 
-// Reject answers the Request with a Reply that says no, then ends the connection: Closed(nil) comes before it returns. Errors as
-// Accept.
+// Reject answers the Request with a Reply that says no, then ends the connection: Closed(nil)
+// comes before it returns. Errors as Accept.
 func (c *Conn) Reject(now time.Time, private []byte) error {
 	if err := c.checkAnswer(private, 0, 0); err != nil {
 		return err
@@ -172,7 +168,8 @@ func (c *Conn) sendReject(now time.Time, private []byte) {
 	c.linger(now, wire.AppendFrame(nil, &f), finAfterError)
 }
 
-// rawSent is called when a raw frame is out: the Reply of a responder without peer-to-peer makes the connection.
+// rawSent is called when a raw frame is out: the Reply of a responder without peer-to-peer makes
+// the connection.
 func (c *Conn) rawSent(now time.Time) {
 	if c.state != stAccepted || c.p2p {
 		return
@@ -230,7 +227,8 @@ func (c *Conn) replyFault(now time.Time, e *Error, code uint8) {
 	c.rejected(nil, e)
 }
 
-// accepted takes over what an accepting Reply says: limits, CRC, and the ready-to-receive message it wants.
+// accepted takes over what an accepting Reply says: limits, CRC, and the ready-to-receive message
+// it wants.
 func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 	c.crc = c.cfg.CRC || f.Flags&wire.FlagCRC != 0
 	c.ird, c.ord = c.cfg.IRD, c.cfg.ORD
@@ -259,4 +257,28 @@ func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 		c.ird = max(c.ird, UnagreedIRD)
 	}
 	c.establish(f.Private)
+}
+
+// looks names what b begins, in brackets, where that is a protocol that often meets the wrong port.
+func looks(b []byte) string {
+	for _, p := range [...]struct{ prefix, name string }{
+		{"GET ", "HTTP"},
+		{"HEAD ", "HTTP"},
+		{"POST ", "HTTP"},
+		{"PUT ", "HTTP"},
+		{"DELETE ", "HTTP"},
+		{"OPTIONS ", "HTTP"},
+		{"CONNECT ", "HTTP"},
+		{"PRI * HTTP", "HTTP/2"},
+		{"HTTP/", "HTTP"},
+		{"\x16\x03", "TLS"},
+		{"SSH-", "SSH"},
+		{"PROXY ", "a proxy"},
+		{"\r\n\r\n\x00\r\nQUIT\n", "a proxy"},
+	} {
+		if bytes.HasPrefix(b, []byte(p.prefix)) {
+			return " (" + p.name + ")"
+		}
+	}
+	return ""
 }

@@ -19,7 +19,8 @@ func TestNotMPA(t *testing.T) {
 		name, input, first string
 		step               func() int
 	}{
-		{"whole", "HTTP/1.1 400 Bad Request\r\n", `"HTTP/1.1 400 Bad Req"`, whole}, // an MPA frame's length, no more
+		// an MPA frame's length, no more
+		{"whole", "HTTP/1.1 400 Bad Request\r\n", `"HTTP/1.1 400 Bad Req"`, whole},
 		{"bytes", "HTTP/1.1 400 Bad Request\r\n", `"H"`, func() int { return 1 }},
 		{"late", "MPA ID Rex\x00\xff", `"MPA ID Rex\x00\xff"`, whole},
 	} {
@@ -50,10 +51,12 @@ func TestNotMPA(t *testing.T) {
 func TestRTRChoice(t *testing.T) {
 	for _, tt := range []struct{ offer, want wire.Control }{
 		{wire.Control{}, wire.Control{}},
-		{wire.Control{RTRWrite: true, RTRRead: true}, wire.Control{}}, // without A they mean nothing
+		// without A they mean nothing
+		{wire.Control{RTRWrite: true, RTRRead: true}, wire.Control{}},
 		{wire.Control{PeerToPeer: true, RTRWrite: true, RTRRead: true}, wire.Control{PeerToPeer: true, RTRWrite: true}},
 		{wire.Control{PeerToPeer: true, RTRRead: true}, wire.Control{PeerToPeer: true, RTRRead: true}},
-		{wire.Control{PeerToPeer: true, RTREmpty: true}, wire.Control{PeerToPeer: true, RTRWrite: true}}, // as siw
+		// as siw
+		{wire.Control{PeerToPeer: true, RTREmpty: true}, wire.Control{PeerToPeer: true, RTRWrite: true}},
 	} {
 		s := newSide(t, "responder", core.Config{})
 		s.c.Start(t0)
@@ -72,7 +75,8 @@ func TestRTRChoice(t *testing.T) {
 	}
 }
 
-// TestPeerToPeerEstablished: any first FPDU makes the connection, and before its message is delivered.
+// TestPeerToPeerEstablished: any first FPDU makes the connection, and before its message is
+// delivered.
 func TestPeerToPeerEstablished(t *testing.T) {
 	rtr := map[string][]byte{
 		"Write": fpdu(wire.Header{Tagged: true, Last: true, STag: 1}),
@@ -126,7 +130,8 @@ func TestBytesBeforeReply(t *testing.T) {
 	}
 }
 
-// TestHoldOff: a responder says nothing until it has heard the initiator, or 100 ms after its Reply.
+// TestHoldOff: a responder says nothing until it has heard the initiator, or 100 ms after its
+// Reply.
 func TestHoldOff(t *testing.T) {
 	newResponder := func() *side {
 		s := newSide(t, "responder", core.Config{})
@@ -194,7 +199,8 @@ func TestHoldOffLostReply(t *testing.T) {
 	}
 }
 
-// TestKick: an initiator that hears nothing sends an empty Write 2, 20 and 200 ms after its first FPDU, and none once it does.
+// TestKick: an initiator that hears nothing sends an empty Write 2, 20 and 200 ms after its first
+// FPDU, and none once it does.
 func TestKick(t *testing.T) {
 	kick := fpdu(wire.Header{Tagged: true, Last: true, STag: 1})
 	a, _ := connect(t, core.Config{}, core.Config{})

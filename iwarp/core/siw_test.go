@@ -153,8 +153,8 @@ func TestAsSiwInitiator(t *testing.T) {
 	}
 }
 
-// TestAsSiwResponder is siw's responder against the captured initiator: same Reply, same messages received. The stream is
-// followed up to the first Write or Read, which need memory.
+// TestAsSiwResponder is siw's responder against the captured initiator: same Reply, same messages
+// received. The stream is followed up to the first Write or Read, which need memory.
 func TestAsSiwResponder(t *testing.T) {
 	messages := 0
 	for _, name := range names(t) {
@@ -222,7 +222,8 @@ func TestAsSiwResponder(t *testing.T) {
 	}
 }
 
-// TestSiwMalformedRequest: a rev 2 Request whose length leaves no room for the control word is rejected in a well-formed Reply.
+// TestSiwMalformedRequest: a rev 2 Request whose length leaves no room for the control word is
+// rejected in a well-formed Reply.
 func TestSiwMalformedRequest(t *testing.T) {
 	for name := range malformedRequest {
 		s := newSide(t, name, core.Config{})
@@ -256,8 +257,9 @@ func TestSiwRejects(t *testing.T) {
 	}
 }
 
-// TestSiwTerminates: siw's initiators get our Terminate, in the form of RFC 5040 where siw's own has its bits reversed; the rest of
-// the difference is stated with each. And our initiator understands siw's.
+// TestSiwTerminates: siw's initiators get our Terminate, in the form of RFC 5040 where siw's own
+// has its bits reversed; the rest of the difference is stated with each. And our initiator
+// understands siw's.
 func TestSiwTerminates(t *testing.T) {
 	tests := []struct {
 		name string
@@ -320,7 +322,8 @@ func TestSiwTerminates(t *testing.T) {
 	}
 }
 
-// wantTerminate checks that out is the FPDU of a Terminate with this payload, and that a FIN and a short wait come next.
+// wantTerminate checks that out is the FPDU of a Terminate with this payload, and that a FIN and a
+// short wait come next.
 func wantTerminate(t *testing.T, s *side, why string, out []byte, want string) {
 	t.Helper()
 	p, n, err := wire.ConsumeFPDU(out)

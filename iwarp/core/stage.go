@@ -7,8 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes what fits a TCP segment, and nothing in
-// advance: memory that is being read by a peer may change until the socket has it, not so the CRC.
+// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes what fits
+// a TCP segment, and nothing in advance: memory that is being read by a peer may change until the
+// socket has it, not so the CRC.
 func (c *Conn) stage() {
 	if c.crc && c.tx.batch != nil {
 		return
@@ -27,7 +28,8 @@ func (c *Conn) stage() {
 	}
 }
 
-// stageOne makes one FPDU. A message of several is not interrupted. Read Responses and sends take turns.
+// stageOne makes one FPDU. A message of several is not interrupted. Read Responses and sends take
+// turns.
 func (c *Conn) stageOne() bool {
 	t := &c.tx
 	s := c.nextSend()
@@ -120,15 +122,6 @@ func (c *Conn) stageReadRequest(q *wire.ReadRequest) bool {
 	return true
 }
 
-// readResponse is what we owe to a Read Request.
-type readResponse struct {
-	stag         uint32 // the peer's sink
-	to           uint64
-	source       *verbs.MR // ours; nil: the Read is empty
-	offset       uint32    // in source
-	size, staged uint32
-}
-
 // stageResponse makes the next FPDU of the oldest Read Response.
 func (c *Conn) stageResponse() bool {
 	r := c.tx.owed.at(0)
@@ -157,60 +150,8 @@ func (c *Conn) stageResponse() bool {
 	return true
 }
 
-func sendOpcode(s *send) wire.Opcode {
-	op := wire.OpSend
-	if s.op == verbs.SendWithInvalidate {
-		op = wire.OpSendInvalidate
-	}
-	if s.flags&verbs.Solicited != 0 {
-		op += wire.OpSendSE - wire.OpSend
-	}
-	return op
-}
-
-// payload is n bytes: the next ones of a send, or those of one. The zero payload is none.
-type payload struct {
-	s   *send
-	one []byte
-	n   uint32
-}
-
-// pieces is at most how many slices next gives.
-func (p *payload) pieces() int {
-	if p.s == nil {
-		return 1
-	}
-	return max(1, len(p.s.sgl))
-}
-
-// next is a contiguous part of what is left, nil at the end. It moves the send's cursor.
-func (p *payload) next() []byte {
-	s := p.s
-	if s == nil {
-		one := p.one
-		p.one = nil
-		return one
-	}
-	for p.n > 0 {
-		src := s.inline
-		if len(s.sgl) > 0 {
-			e := &s.sgl[s.piece]
-			if s.pieceOff == e.Length {
-				s.piece, s.pieceOff = s.piece+1, 0
-				continue
-			}
-			src = memory(e)
-		}
-		src = src[s.pieceOff:]
-		src = src[:min(uint32(len(src)), p.n)]
-		s.pieceOff += uint32(len(src))
-		p.n -= uint32(len(src))
-		return src
-	}
-	return nil
-}
-
-// Overhead is what an FPDU adds to its payload at most, pad excepted: length, the longer header, CRC.
+// Overhead is what an FPDU adds to its payload at most, pad excepted: length, the longer header,
+// CRC.
 const Overhead = wire.LengthLen + wire.UntaggedLen + wire.CRCLen
 
 // stageFPDU adds one FPDU to the batch; false if that has no room.
@@ -250,4 +191,43 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	b.end(c.tx.staged, h.Last)
 	c.tx.within = !h.Last
 	return true
+}
+
+// sendable is true if an FPDU could be staged.
+func (c *Conn) sendable() bool {
+	live := c.state == stAccepted || c.state == stOpen || c.state == stFinishing
+	if !live || c.tx.waits || c.tx.raw != nil || c.tx.lost != nil {
+		return false
+	}
+	return c.tx.ctl != 0 || c.tx.owed.n > 0 || c.nextSend() != nil
+}
+
+// nextSend is the send whose FPDU may be made next. A Read waits while as many are outstanding as
+// the peer takes, a fenced work request for all of them; what is behind waits too.
+func (c *Conn) nextSend() *send {
+	if c.tx.next >= c.sendLimit() {
+		return nil
+	}
+	s := c.sq.at(c.tx.next)
+	out := c.readsPending()
+	if out == 0 || s.begun || s.flags&verbs.Fence == 0 && (s.op != verbs.Read || out < int(c.ord)) {
+		return s
+	}
+	return nil
+}
+
+// readsPending is how many Reads of ours the peer has not answered.
+func (c *Conn) readsPending() int {
+	if c.rx.rtrOut {
+		return c.tx.readsOut + 1
+	}
+	return c.tx.readsOut
+}
+
+// sendLimit is how many of the queued sends may go.
+func (c *Conn) sendLimit() int {
+	if c.state == stFinishing && !c.tx.drain {
+		return c.tx.keep
+	}
+	return c.sq.n
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// TestSilenceInMessage: a peer may be silent between messages for as long as it likes, but in the middle of one it holds a receive.
+// TestSilenceInMessage: a peer may be silent between messages for as long as it likes, but in the
+// middle of one it holds a receive.
 func TestSilenceInMessage(t *testing.T) {
 	first := fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1}, []byte("half of it, ")...)
 	for where, b := range map[string][]byte{

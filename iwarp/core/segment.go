@@ -1,8 +1,6 @@
 package core
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,38 +8,6 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
-
-// wireFault is the fault for a codec's error.
-func wireFault(err error) *fault {
-	var w *wire.Error
-	if !errors.As(err, &w) {
-		return newFault(wire.LayerRDMAP, wire.RDMAPOperation, 7, err.Error())
-	}
-	return newFault(w.Layer, w.Type, w.Code, err.Error())
-}
-
-// ddpFault and rdmapFault are faults whose Terminate carries the headers.
-func ddpFault(kind, code uint8, format string, args ...any) *fault {
-	f := newFault(wire.LayerDDP, kind, code, fmt.Sprintf(format, args...))
-	f.copy = true
-	return f
-}
-
-func rdmapFault(kind, code uint8, format string, args ...any) *fault {
-	f := newFault(wire.LayerRDMAP, kind, code, fmt.Sprintf(format, args...))
-	f.copy = true
-	return f
-}
-
-// hitBy sets the status of the work request that a segment of op was for.
-func (f *fault) hitBy(op wire.Opcode, st verbs.Status) {
-	switch {
-	case op.Send():
-		f.hit.recv = st
-	case op == wire.OpReadResponse:
-		f.hit.read = st
-	}
-}
 
 // segment judges the headers of a segment, before its payload, and says where that goes.
 func (c *Conn) segment() *fault {
@@ -68,7 +34,8 @@ func (c *Conn) segment() *fault {
 	return f
 }
 
-// sendSegment checks queue, MSN and MO of a Send's segment (RFC 5041 section 7), and takes a receive for the first.
+// sendSegment checks queue, MSN and MO of a Send's segment (RFC 5041 section 7), and takes a
+// receive for the first.
 func (c *Conn) sendSegment() *fault {
 	r := &c.rx
 	h := &r.h
@@ -145,7 +112,8 @@ func (c *Conn) deliverSend(now time.Time) {
 // terminated ends the connection because the peer said so.
 func (c *Conn) terminated() {
 	e := &Error{Op: "receive", Protocol: true, Received: true, Errno: unix.ECONNRESET, Text: "ended by the peer"}
-	t, _, _ := wire.ConsumeTerminate(c.rx.hdr[wire.LengthLen+wire.UntaggedLen : c.rx.have]) // at least its first four bytes are here
+	// at least its first four bytes are here
+	t, _, _ := wire.ConsumeTerminate(c.rx.hdr[wire.LengthLen+wire.UntaggedLen : c.rx.have])
 	e.Layer, e.Type, e.Code = t.Layer, t.Type, t.Code
 	c.closeNow, c.phaseAt = true, time.Time{}
 	c.end(e)
@@ -157,12 +125,4 @@ func solicited(op wire.Opcode) bool { return op == wire.OpSendSE || op == wire.O
 // invalidates is true for the Sends that invalidate an STag.
 func invalidates(op wire.Opcode) bool {
 	return op == wire.OpSendInvalidate || op == wire.OpSendSEInvalidate
-}
-
-// landingOf is the memory of a receive.
-func landingOf(wr *verbs.RecvWR) []byte {
-	if wr.SGE.MR == nil {
-		return nil
-	}
-	return memory(&wr.SGE)
 }

@@ -9,20 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// denial is why a peer may not touch memory.
-type denial uint8
-
-const (
-	allowed denial = iota
-	badSTag
-	foreign // of another protection domain
-	noRight
-	wraps
-	outside
-)
-
-// The same denials in a Terminate, for a tagged message (RFC 5041 section 7.1; the right to write is RDMAP's to check) and for a Read
-// Request (RFC 5040 section 7).
+// The same denials in a Terminate, for a tagged message (RFC 5041 section 7.1; the right to write
+// is RDMAP's to check) and for a Read Request (RFC 5040 section 7).
 var (
 	writeDenied = [...]struct {
 		layer      wire.Layer
@@ -47,8 +35,8 @@ var (
 	}
 )
 
-// access finds the n > 0 bytes from to of the region stag for a peer that wants right. In Go memory and in a region's addresses
-// nothing wraps, so bounds are compared by subtraction.
+// access finds the n > 0 bytes from to of the region stag for a peer that wants right. In Go
+// memory and in a region's addresses nothing wraps, so bounds are compared by subtraction.
 func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr *verbs.MR, offset uint32, d denial) {
 	mr = c.cfg.Regions.find(stag)
 	switch {
@@ -77,7 +65,8 @@ func (c *Conn) usable(mr *verbs.MR) bool {
 	return shared != nil && mr.PD == shared
 }
 
-// vanished is the fault of a segment whose memory was freed while its message arrived, or while it was posted.
+// vanished is the fault of a segment whose memory was freed while its message arrived, or while it
+// was posted.
 func (c *Conn) vanished() *fault {
 	if op := c.rx.h.Opcode; op == wire.OpWrite {
 		return ddpFault(wire.DDPTagged, 0, "Write to STag %#x, which was taken back in its middle", c.rx.h.STag)
@@ -85,12 +74,6 @@ func (c *Conn) vanished() *fault {
 	f := ddpFault(wire.TypeCatastrophic, 0, "%v into memory that was freed", c.rx.h.Opcode)
 	f.hitBy(c.rx.h.Opcode, verbs.StatusLocProt)
 	return f
-}
-
-// goOn counts a tagged segment.
-func (r *rx) goOn() {
-	h := &r.h
-	r.tag = tagged{op: h.Opcode, stag: h.STag, next: h.TO + uint64(r.seg), busy: !h.Last}
 }
 
 // writeSegment checks a segment of a Write. An empty one touches nothing, so nothing is looked up.
@@ -161,7 +144,7 @@ func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 }
 
 // readLimit is how many Read Responses may be owed once a Read of that size has come. siw rounds
-// the IRD it was told up to a power of two, and its responder takes one more than it queues. An
+// the IRD it was given up to a power of two, and its responder takes one more than it queues. An
 // empty Read is served in any case: adapters send one as ready-to-receive, in revision 1 without a
 // word before.
 func (c *Conn) readLimit(size uint32) int {
@@ -260,7 +243,8 @@ func (c *Conn) answered() {
 	c.completeSends()
 }
 
-// invalidate takes back the key of a region because the peer said so (RFC 5040 section 5.3). Only what was open to peers can be.
+// invalidate takes back the key of a region because the peer said so (RFC 5040 section 5.3). Only
+// what was open to peers can be.
 func (c *Conn) invalidate(stag uint32) *fault {
 	mr := c.cfg.Regions.find(stag)
 	if mr == nil || mr.PD != c.cfg.PD || mr.Access&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {

@@ -1,0 +1,233 @@
+package core
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Input takes bytes from the peer, in any fragmentation. b may be reused afterwards.
+func (c *Conn) Input(now time.Time, b []byte) {
+	c.recheck()
+	for len(b) > 0 && !c.closeNow {
+		if c.rx.wait.message {
+			c.rx.keep(b)
+			break
+		}
+		b = c.inputSome(now, b)
+	}
+	c.rx.heardAt = now
+}
+
+// inputSome takes some of b and gives back the rest.
+func (c *Conn) inputSome(now time.Time, b []byte) []byte {
+	switch c.state {
+	case stRequest, stReply:
+		return c.inputFrame(now, b)
+	case stAccepted, stOpen, stFinishing:
+		switch {
+		case c.rx.wait.deaf:
+			return nil
+		case c.state == stAccepted && c.tx.raw != nil:
+			c.drop("receive", "bytes before our Reply was out")
+			return nil
+		}
+		return c.inputFPDU(now, b)
+	case stAnswer:
+		c.drop("request", "bytes behind the Request, before its Reply")
+	case stEnded:
+		c.closeNow = !c.shut // an aborted initiator's peer has answered
+	case stIdle:
+	}
+	return nil
+}
+
+// recheck looks whether the memory that a segment goes to is still registered: it may have been
+// freed, or its key taken back, since the first bytes came.
+func (c *Conn) recheck() {
+	r := &c.rx
+	if len(r.dst) == 0 || c.usable(r.mr) && (r.h.Opcode != wire.OpWrite || c.cfg.Regions.find(r.h.STag) == r.mr) {
+		return
+	}
+	r.dst = nil
+	r.bad = c.vanished()
+}
+
+// inputFPDU takes bytes of one FPDU and gives back the rest.
+func (c *Conn) inputFPDU(now time.Time, b []byte) []byte {
+	r := &c.rx
+	switch r.phase {
+	case phHead:
+		k := copy(r.hdr[r.have:r.need], b)
+		r.have += uint8(k)
+		if b = b[k:]; r.have == r.need {
+			c.head(now)
+		}
+	case phPayload:
+		k := min(len(b), r.left)
+		if len(r.dst) > 0 {
+			copy(r.dst, b[:k])
+		}
+		if c.crc {
+			r.crc = wire.UpdateCRC(r.crc, b[:k])
+		}
+		c.placed(k)
+		b = b[k:]
+	case phTrailer:
+		pad := wire.PadLen(r.ulpdu)
+		k := copy(r.trail[r.tail:pad+wire.CRCLen], b)
+		r.tail += uint8(k)
+		if b = b[k:]; int(r.tail) == pad+wire.CRCLen {
+			c.trailer(now, pad)
+		}
+	}
+	return b
+}
+
+// placed counts k payload bytes.
+func (c *Conn) placed(k int) {
+	r := &c.rx
+	if r.left -= k; len(r.dst) > 0 {
+		r.dst = r.dst[k:]
+	}
+	if r.left == 0 {
+		r.phase = phTrailer
+	}
+}
+
+// Bulk is true while the messages that come are large: read little more at a time than Rest besides
+// Landings, so that the next one's payload gets one.
+func (c *Conn) Bulk() bool { return c.rx.bulk }
+
+// Rest is how many bytes are still to come of the payload that has begun to.
+func (c *Conn) Rest() int {
+	if c.rx.phase != phPayload {
+		return 0
+	}
+	return c.rx.left
+}
+
+// head is called when as many header bytes are here as were asked for: first the control bytes,
+// then all.
+func (c *Conn) head(now time.Time) {
+	r := &c.rx
+	var f *fault
+	if r.need == headLen {
+		if f = c.control(); f == nil {
+			return
+		}
+	} else {
+		// its control bytes were right, and it is complete
+		r.h, _, _ = wire.ConsumeHeader(r.hdr[wire.LengthLen:r.have])
+		f = c.segment()
+		if r.wait.message || r.wait.deaf {
+			return
+		}
+	}
+	r.bad = f
+	if f != nil {
+		r.dst = nil
+		if !c.crc || f.err.Layer == wire.LayerMPA {
+			c.fail(now, f)
+			return
+		}
+	}
+	if c.crc {
+		r.crc = wire.UpdateCRC(0, r.hdr[:r.have])
+	}
+	r.left = wire.LengthLen + r.ulpdu - int(r.have)
+	if r.off == 0 && !r.tag.busy { // the small end of a large message says nothing of the next one
+		r.bulk = false
+	}
+	r.bulk = r.bulk || r.left >= LandingMin
+	if r.phase = phPayload; r.left == 0 {
+		r.phase = phTrailer
+	}
+}
+
+// control looks at length and control bytes and asks for the rest of the headers.
+func (c *Conn) control() *fault {
+	r := &c.rx
+	r.ulpdu = int(binary.BigEndian.Uint16(r.hdr[:]))
+	r.tail, r.dst, r.mr = 0, nil, nil
+	if r.ulpdu < wire.CtrlLen {
+		return newFault(wire.LayerMPA, 0, 3, fmt.Sprintf("FPDU of %d bytes, too short for any header", r.ulpdu))
+	}
+	h, _, err := wire.ConsumeCtrl(r.hdr[wire.LengthLen:r.have])
+	r.h = h
+	if err != nil {
+		return wireFault(err)
+	}
+	n := h.Len()
+	if h.Opcode == wire.OpReadRequest {
+		n += wire.ReadRequestLen
+	}
+	if h.Opcode == wire.OpTerminate {
+		n += min(max(r.ulpdu-n, 4), wire.MaxTerminateLen)
+	}
+	if r.ulpdu < n {
+		return newFault(wire.LayerMPA, 0, 3, fmt.Sprintf("FPDU of %d bytes, too short for the header of a %v", r.ulpdu, h.Opcode))
+	}
+	r.need = uint8(wire.LengthLen + n)
+	return nil
+}
+
+// trailer is called when the FPDU is complete.
+func (c *Conn) trailer(now time.Time, pad int) {
+	r := &c.rx
+	if c.crc {
+		sum := wire.UpdateCRC(r.crc, r.trail[:pad])
+		if got := binary.LittleEndian.Uint32(r.trail[pad:]); got != sum {
+			f := newFault(wire.LayerMPA, 0, 2, fmt.Sprintf("CRC %#08x, should be %#08x", got, sum))
+			f.hitBy(r.h.Opcode, verbs.StatusGeneral)
+			c.fail(now, f)
+			return
+		}
+	}
+	if r.bad != nil {
+		c.fail(now, r.bad)
+		return
+	}
+	if r.h.Opcode == wire.OpTerminate {
+		c.terminated()
+		return
+	}
+	c.heard()
+	if c.state == stEnded { // by the upcall
+		return
+	}
+	c.deliver(now)
+	r.have, r.need, r.phase = 0, headLen, phHead
+}
+
+// Resume goes on with the message that waits, if there is a receive now. It may wait again, or the
+// next one.
+func (c *Conn) Resume(now time.Time) {
+	w := &c.rx.wait
+	if !w.message || c.closeNow || w.paused {
+		return
+	}
+	w.message = false
+	if c.head(now); w.message {
+		return
+	}
+	c.rx.heardAt = now
+	k := c.rx.kept
+	if k == nil {
+		return
+	}
+	for k.from < len(k.b) && !w.message && !c.closeNow {
+		b := k.b[k.from:]
+		k.from += len(b) - len(c.inputSome(now, b))
+	}
+	switch {
+	case c.rx.kept != k: // the connection has ended
+	case k.from == len(k.b):
+		c.rx.kept = nil
+	case k.from > len(k.b)/2: // what was consumed is not kept for long
+		c.rx.kept = &kept{b: append([]byte(nil), k.b[k.from:]...)}
+	}
+}

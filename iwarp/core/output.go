@@ -1,0 +1,130 @@
+package core
+
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// iovMax is how many slices one writev takes (UIO_MAXIOV).
+const iovMax = 1024
+
+// Pending is true while Gather has something, or finds that the memory of a Read Response is gone,
+// which Timeout then reports.
+func (c *Conn) Pending() bool {
+	if c.closeNow {
+		return false
+	}
+	return c.tx.raw != nil || c.tx.batch != nil || c.sendable()
+}
+
+// Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has
+// no room at all). With CRC in use that is FPDUs that fill a TCP segment, or the rest of them: let
+// them have one of their own (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
+func (c *Conn) Gather(dst [][]byte) [][]byte {
+	if c.closeNow {
+		return dst
+	}
+	if c.tx.raw != nil {
+		return append(dst, c.tx.raw)
+	}
+	c.stage()
+	if c.tx.batch == nil {
+		return dst
+	}
+	room := cap(dst) - len(dst)
+	if room == 0 {
+		room = iovMax
+	}
+	for _, p := range c.tx.batch.pending() {
+		if room == 0 {
+			break
+		}
+		dst = append(dst, p)
+		room--
+	}
+	return dst
+}
+
+// Advance says that the socket took the first n bytes of what Gather gave: 0, when it is full.
+func (c *Conn) Advance(now time.Time, n int) {
+	if c.tx.raw != nil && n > 0 {
+		k := min(n, len(c.tx.raw))
+		n -= k
+		if c.tx.raw = c.tx.raw[k:]; len(c.tx.raw) == 0 {
+			c.tx.raw = nil
+			c.rawSent(now)
+		}
+	}
+	if n > 0 && c.tx.batch != nil {
+		c.tx.sent += c.tx.batch.advance(n)
+		c.armKick(now)
+		if c.tx.sent == c.tx.staged {
+			c.tx.batch.release()
+			c.tx.batch = nil
+		}
+		c.completeSends()
+		c.cutDone()
+	}
+	if c.crc && c.tx.batch != nil {
+		c.tx.batch.freeze()
+	}
+	c.finDeadline(now)
+}
+
+// cutDone flushes, after Disconnect, what is left once everything that had begun to go out is out:
+// unanswered Reads too.
+func (c *Conn) cutDone() {
+	if c.state == stFinishing && !c.tx.drain && c.tx.batch == nil && c.tx.next >= c.tx.keep {
+		c.rx.orphan(c.tx.readsOut)
+		c.flushSends(verbs.StatusFlushed)
+	}
+}
+
+// cutUnstarted takes back what is staged behind the message that has begun to go out, and flushes
+// the other sends once that is complete.
+func (c *Conn) cutUnstarted() {
+	t := &c.tx
+	cut := t.staged
+	if t.batch != nil {
+		cut = t.batch.messageEnd(t.sent)
+	}
+	t.keep = 0
+	for t.keep < c.sq.n {
+		if s := c.sq.at(t.keep); !s.begun || s.start >= cut {
+			break
+		}
+		t.keep++
+	}
+	// A Read Response that has begun is finished too.
+	answering := cut == t.staged && t.owed.n > 0 && t.owed.at(0).staged > 0
+	for t.owed.n > 1 || t.owed.n == 1 && !answering {
+		*t.owed.at(t.owed.n - 1) = readResponse{}
+		t.owed.n--
+	}
+	if !answering {
+		t.lost = nil
+	}
+	if b := t.batch; b != nil {
+		for i := t.keep; i < t.next; i++ {
+			if c.sq.at(i).op == verbs.Read { // its request is taken back
+				t.readsOut--
+			}
+		}
+		t.within = t.within && cut == t.staged
+		b.truncate(cut, cut-t.sent)
+		if t.staged, t.next = cut, min(t.next, t.keep); cut == t.sent {
+			b.release()
+			t.batch = nil
+		}
+	}
+	c.cutDone()
+}
+
+// finDeadline starts the wait for the peer's FIN once ours is due. Nothing is sent from then on:
+// no kick either, the FIN is one.
+func (c *Conn) finDeadline(now time.Time) {
+	if c.state == stFinishing && c.phaseAt.IsZero() && c.finReady() {
+		c.phaseAt, c.tx.wireAt = now.Add(fin), time.Time{}
+	}
+}

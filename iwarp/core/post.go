@@ -1,0 +1,130 @@
+package core
+
+import (
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+func badWR(format string, args ...any) error {
+	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, unix.EINVAL)...)
+}
+
+// checkSGE says whether e lies inside its region, and that in pd or in shared, if there is one.
+func checkSGE(e *verbs.SGE, pd, shared verbs.PD) error {
+	if e.MR == nil {
+		if e.Length == 0 {
+			return nil
+		}
+		return badWR("%d bytes without a memory region", e.Length)
+	}
+	if e.MR.PD != pd && (shared == nil || e.MR.PD != shared) {
+		return badWR("a memory region that is freed or of another protection domain")
+	}
+	size := uint64(len(e.MR.Bytes))
+	if uint64(e.Offset) > size || uint64(e.Length) > size-uint64(e.Offset) {
+		return badWR("bytes %d+%d outside a region of %d", e.Offset, e.Length, size)
+	}
+	return nil
+}
+
+// CheckRecv is EINVAL for a receive whose memory is not that of pd or shared (nil: none), or may
+// not be written, or not large enough.
+func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
+	if err := checkSGE(&wr.SGE, pd, shared); err != nil {
+		return err
+	}
+	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
+		return badWR("receive into a region without local write")
+	}
+	return nil
+}
+
+// checkSend gives the payload bytes of wr.
+func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
+	switch {
+	case wr.Op == verbs.SendWithImm || wr.Op.Atomic():
+		return 0, fmt.Errorf("iwarp: %v: %w", wr.Op, verbs.ErrNotSupported)
+	case wr.Op > verbs.Read:
+		return 0, badWR("opcode %d", wr.Op)
+	case len(wr.Inline) > MaxInline:
+		return 0, badWR("%d inline bytes, more than %d", len(wr.Inline), MaxInline)
+	case len(wr.Inline) > 0 && len(wr.SGL) > 0:
+		return 0, badWR("inline bytes and a scatter/gather list")
+	case len(wr.SGL) > MaxSGE:
+		return 0, badWR("%d scatter/gather elements, more than %d", len(wr.SGL), MaxSGE)
+	}
+	total := uint64(len(wr.Inline))
+	for i := range wr.SGL {
+		if err := checkSGE(&wr.SGL[i], c.cfg.PD, c.cfg.Regions.shared()); err != nil {
+			return 0, err
+		}
+		total += uint64(wr.SGL[i].Length)
+	}
+	if total > math.MaxUint32 {
+		return 0, badWR("message of %d bytes", total)
+	}
+	if wr.Op == verbs.Read {
+		if err := c.checkRead(wr); err != nil {
+			return 0, err
+		}
+	}
+	return uint32(total), nil
+}
+
+// checkRead is what a Read needs besides.
+func (c *Conn) checkRead(wr *verbs.SendWR) error {
+	switch {
+	case c.ord == 0:
+		return badWR("Read on a connection whose peer serves none: see ConnParam.InitiatorDepth, and the peer's ResponderResources")
+	case len(wr.Inline) > 0 || len(wr.SGL) > 1:
+		return badWR("Read into %d scatter/gather elements and %d inline bytes, more than one element", len(wr.SGL), len(wr.Inline))
+	case len(wr.SGL) == 1 && wr.SGL[0].MR != nil && wr.SGL[0].MR.Access&verbs.LocalWrite == 0:
+		return badWR("Read into a region without local write")
+	}
+	return nil
+}
+
+// PostSend queues wr. EINVAL: not connected, over, or malformed; ENOMEM: Config.SendWRs are
+// outstanding.
+func (c *Conn) PostSend(wr *verbs.SendWR) error {
+	if c.state != stAccepted && c.state != stOpen {
+		return badWR("send while %s", c.state)
+	}
+	total, err := c.checkSend(wr)
+	if err != nil {
+		return err
+	}
+	s := c.sq.push(c.cfg.SendWRs)
+	if s == nil {
+		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.n, unix.ENOMEM)
+	}
+	*s = send{
+		id: wr.ID, total: total, rkey: wr.RKey, raddr: wr.RemoteAddr, op: wr.Op, flags: wr.Flags,
+		inline: append(s.inline[:0], wr.Inline...), sgl: append(s.sgl[:0], wr.SGL...),
+	}
+	return nil
+}
+
+// PostRecv queues wr; legal from Init on. EINVAL: over, malformed, or there is an SRQ; ENOMEM:
+// Config.RecvWRs are outstanding.
+func (c *Conn) PostRecv(wr verbs.RecvWR) error {
+	if c.state == stEnded {
+		return badWR("receive while %s", c.state)
+	}
+	if c.cfg.SRQ != nil {
+		return badWR("receive posted to a queue pair with a shared receive queue")
+	}
+	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.shared()); err != nil {
+		return err
+	}
+	r := c.rq.push(c.cfg.RecvWRs)
+	if r == nil {
+		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.n, unix.ENOMEM)
+	}
+	*r = wr
+	return nil
+}

@@ -1,0 +1,97 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Deadline is when Timeout is to be called, if at all; it may be in the past. It may change with
+// every call into c.
+func (c *Conn) Deadline() (time.Time, bool) {
+	if c.tx.lost != nil {
+		return time.Unix(0, 0), !c.closeNow
+	}
+	t := earlier(earlier(c.phaseAt, c.tx.wireAt), c.stallAt())
+	return t, !t.IsZero() && !c.closeNow
+}
+
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// stallAt is when a message that is half here has been waiting for its next byte for too long;
+// zero: there is none.
+func (c *Conn) stallAt() time.Time {
+	if c.state != stOpen && c.state != stFinishing || !c.rx.busy() || c.rx.wait.message {
+		return time.Time{}
+	}
+	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
+}
+
+// Overdue is true when Timeout would give up a peer that is silent, in the set-up or in the middle
+// of a message. If the owner was slow, not the peer, there is something to read: look first.
+func (c *Conn) Overdue(now time.Time) bool {
+	switch c.state {
+	case stReply, stRequest, stAccepted:
+		return !c.phaseAt.IsZero() && !now.Before(c.phaseAt)
+	case stIdle, stAnswer, stOpen, stFinishing, stEnded:
+	}
+	return c.stalled(now)
+}
+
+// stalled is Overdue in the middle of a message.
+func (c *Conn) stalled(now time.Time) bool {
+	at := c.stallAt()
+	return !at.IsZero() && !now.Before(at)
+}
+
+// Timeout does what is due at now; harmless when nothing is.
+func (c *Conn) Timeout(now time.Time) {
+	if f := c.tx.lost; f != nil {
+		c.tx.lost = nil
+		c.fail(now, f)
+		return
+	}
+	if at := c.tx.wireAt; !at.IsZero() && !now.Before(at) {
+		c.wireTimeout(now)
+	}
+	if c.stalled(now) {
+		c.closeNow, c.phaseAt = true, time.Time{}
+		c.end(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
+			"nothing for %v in the middle of a message", c.cfg.MessageTimeout)})
+	}
+	if !c.phaseAt.IsZero() && !now.Before(c.phaseAt) {
+		c.phaseTimeout()
+	}
+}
+
+// silence is what a peer may be that has not answered a Request: nothing distinguishes the two.
+const silence = "the peer is busy, or what listens there does not speak iWARP"
+
+func (c *Conn) phaseTimeout() {
+	c.phaseAt = time.Time{}
+	c.closeNow = true
+	late := &Error{Op: "receive", Errno: unix.ETIMEDOUT}
+	switch c.state {
+	case stReply:
+		late.Op, late.Text = "reply", fmt.Sprintf(
+			"TCP is connected, but no Reply came within %v, %d bytes of it: %s", c.cfg.SetupTimeout, len(c.mpa), silence)
+		c.rejected(nil, late)
+	case stRequest:
+		late.Op, late.Text = "request", fmt.Sprintf("no complete Request within %v, %d bytes of it", c.cfg.SetupTimeout, len(c.mpa))
+		c.end(late)
+	case stAccepted:
+		late.Text = fmt.Sprintf("no sign of life within %v of accepting", c.cfg.SetupTimeout)
+		c.end(late)
+	case stFinishing:
+		late.Op, late.Text = "close", fmt.Sprintf("output or the peer's FIN not done within %v", fin)
+		c.end(late)
+	case stIdle, stAnswer, stOpen, stEnded: // ended: the peer had its time to read the Terminate
+	}
+}
