@@ -3,6 +3,7 @@ package actor
 import (
 	"context"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -215,6 +216,10 @@ const (
 	RemoteRead   = verbs.RemoteRead
 	RemoteAtomic = verbs.RemoteAtomic
 )
+
+// ProtocolError says what the peer did that docs/wire.md forbids, in What. It ends that connection
+// only: Disconnected.Err and Closed.Err. errors.Is: EPROTO.
+type ProtocolError = wire.ProtocolError
 
 // State is where an identifier stands.
 type State = states.State

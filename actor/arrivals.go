@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -34,9 +35,9 @@ type arrivals struct {
 
 // pending is a message that has come.
 type pending struct {
-	m     *Received // with Data when it is here
-	from  offer     // where it is to be read; length 0: it came at once
-	asked uint32    // bytes
+	m     *Received  // with Data when it is here
+	from  wire.Offer // where it is to be read; Length 0: it came at once
+	asked uint32     // bytes
 	came  uint32
 }
 
@@ -52,7 +53,7 @@ const (
 )
 
 // put adds what has come.
-func (b *arrivals) put(m *Received, from offer) {
+func (b *arrivals) put(m *Received, from wire.Offer) {
 	if b.first == len(b.in) || b.first >= keepTold && b.first > len(b.in)/2 { // a peer may see to it that some wait at any time
 		n := copy(b.in, b.in[b.first:])
 		clear(b.in[n:])
@@ -68,7 +69,7 @@ func (b *arrivals) len() int { return len(b.in) - b.first }
 // toRead is the offer that is next to be read.
 func (b *arrivals) toRead() *pending {
 	for b.next < len(b.in) {
-		if a := &b.in[b.next]; a.asked < a.from.length {
+		if a := &b.in[b.next]; a.asked < a.from.Length {
 			return a
 		}
 		b.next++
@@ -94,15 +95,15 @@ func (b *arrivals) advance(granted bool) {
 				break
 			}
 		}
-		n := min(readPart, a.from.length-a.asked)
+		n := min(readPart, a.from.Length-a.asked)
 		o := &b.reads[b.begun%readsMax]
 		*o = oneSided{
 			op: verbs.Read, near: verbs.SGE{MR: a.m.chunk.sge.MR, Offset: a.m.chunk.sge.Offset + a.asked, Length: n},
-			addr: a.from.addr + uint64(a.asked), rkey: a.from.key, who: b,
+			addr: a.from.Addr + uint64(a.asked), rkey: a.from.Key, who: b,
 		}
 		a.asked += n
 		b.begun++
-		c.credits.reading = true
+		c.session.Reading(true)
 		if err := c.oneSided(o); err != nil {
 			b.done++ // it was not taken: the connection is over
 			break
@@ -113,7 +114,7 @@ func (b *arrivals) advance(granted bool) {
 
 // hold takes memory for an offer. Not ok: the device has none, and is asked again.
 func (b *arrivals) hold(a *pending) (ok bool) {
-	chunk, err := b.c.dom.sinks.get(int(a.from.length))
+	chunk, err := b.c.dom.sinks.get(int(a.from.Length))
 	if err != nil {
 		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.d.dev.Name(), "err", err)
 		b.wait = true
@@ -125,7 +126,7 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 	}
 	a.m.chunk = chunk
 	b.c.l.shares.large += chunk.size()
-	a.m.Data = chunk.bytes()[:a.from.length:a.from.length]
+	a.m.Data = chunk.bytes()[:a.from.Length:a.from.Length]
 	b.held += int(chunk.sge.Length)
 	if b.filling == 0 {
 		b.since = b.c.l.el.Now()
@@ -154,7 +155,7 @@ func (b *arrivals) stop() {
 // claim is claimant's.
 func (b *arrivals) claim() (want, held int) {
 	if a := b.toRead(); a != nil && a.m.chunk == nil && !b.c.over() {
-		return sized(int(a.from.length)), b.held
+		return sized(int(a.from.Length)), b.held
 	}
 	return 0, b.held
 }
@@ -171,27 +172,27 @@ func (b *arrivals) grant() {
 // ended is oneSidedOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
 func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	b.done++
-	c.credits.reading = b.begun != b.done
+	c.session.Reading(b.begun != b.done)
 	if c.over() {
 		b.drop()
 		return
 	}
 	if err != nil {
 		if !errors.Is(err, ErrFlushed) {
-			c.up.BreakOff(&ProtocolError{fmt.Sprintf("an offer cannot be read: %v", err)})
+			c.up.BreakOff(&ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
 		}
 		return
 	}
 	i := b.first
-	for b.in[i].came == b.in[i].from.length {
+	for b.in[i].came == b.in[i].from.Length {
 		i++
 	}
 	a := &b.in[i]
-	a.came += min(readPart, a.from.length-a.came)
+	a.came += min(readPart, a.from.Length-a.came)
 	b.since = c.l.el.Now()
-	if a.came == a.from.length {
+	if a.came == a.from.Length {
 		b.filled(a.m.chunk)
-		c.credits.read++
+		c.session.Pull()
 		if i == b.first {
 			b.tell()
 		}
@@ -207,7 +208,7 @@ func (b *arrivals) abandoned(*conn, *oneSided) {}
 func (b *arrivals) tell() {
 	for b.first < len(b.in) && b.c.flows() {
 		a := &b.in[b.first]
-		if a.came < a.from.length {
+		if a.came < a.from.Length {
 			return
 		}
 		m := a.m
@@ -234,7 +235,7 @@ func (b *arrivals) drop() {
 	for ; b.first < len(b.in); b.first++ {
 		a := &b.in[b.first]
 		if a.m.chunk != nil {
-			if a.came < a.from.length {
+			if a.came < a.from.Length {
 				b.filled(a.m.chunk)
 			}
 			b.c.give(a.m.chunk)
@@ -263,7 +264,7 @@ func (b *arrivals) watch() {
 func (b *arrivals) look() {
 	b.armed = false
 	if b.begun != b.done && b.seen == b.done {
-		b.c.up.BreakOff(&ProtocolError{fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
+		b.c.up.BreakOff(&ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
 		return
 	}
 	b.watch()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -32,8 +33,8 @@ func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 				if err != nil {
 					w.Error(err)
 				}
-				header{typ: typeCredit, consumed: 1}.put(chunk.bytes())
-				it.conn.receive(chunk, headerLen)
+				wire.Header{Type: wire.TypeCredit, Consumed: 1}.Put(chunk.bytes())
+				it.conn.receive(chunk, wire.HeaderLen)
 				it.conn.d.drain() // as the device has it when its read finds no receive posted
 				read <- it.id.State()
 			}

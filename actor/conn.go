@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -31,8 +32,6 @@ type conn struct {
 	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
 	patience *eventloop.Timer // until it is broken off because of that
 
-	version uint8   // of the wire; 0: not agreed on
-	goodbye bool    // the peer has said it
 	parting parting // our own
 	beat    heartbeat
 	waved   uint32 // its number in flight
@@ -52,10 +51,10 @@ type conn struct {
 	depth    int    // of the send queue
 	claim    int    // of completions
 	flight   flight
-	credits  credits
-	full     bool // ErrQueueFull was told: Writable is due
-	due      bool // in the device's list of what to pump
-	retrying bool // pump will be called
+	session  wire.Session // of messages; of other modes what WithMessages grants
+	full     bool         // ErrQueueFull was told: Writable is due
+	due      bool         // in the device's list of what to pump
+	retrying bool         // pump will be called
 
 	unsent uint64
 	left   uint64 // handed to the device
@@ -94,11 +93,11 @@ func newConn(l *pathLoop, id *cmid.ID, up upper, t terms) (*conn, error) {
 	if limit := d.attr.MaxQPWR; limit > 0 {
 		c.depth = min(c.depth, limit)
 	}
-	c.credits.receive = uint32(t.credits)
+	c.session = wire.NewSession(t.credits)
 	if t.mode == modeMessages {
 		h := l.hello(&t, d.attr)
-		size = h.eager + headerLen
-		c.takes, c.reads, c.eager = h.maxMessage, readsMax, h.eager
+		size = h.Eager + wire.HeaderLen
+		c.takes, c.reads, c.eager = h.MaxMessage, readsMax, h.Eager
 	}
 	if err := c.enter(); err != nil {
 		return nil, err
@@ -181,16 +180,13 @@ func (c *conn) receive(chunk *chunk, n int) {
 		return
 	}
 	if c.mode == modeMessages {
-		h, err := parseHeader(b)
+		h, err := wire.ParseHeader(b)
 		if err == nil {
-			err = c.proper(h)
+			err = c.session.Take(h)
 		}
-		if err == nil {
-			err = c.credits.take(h)
-		}
-		var from offer
-		if err == nil && h.typ == typeOffer {
-			from, err = parseOffer(b[headerLen:], c.takes)
+		var from wire.Offer
+		if err == nil && h.Type == wire.TypeOffer {
+			from, err = wire.ParseOffer(b[wire.HeaderLen:], c.takes)
 		}
 		if err != nil {
 			c.give(chunk)
@@ -200,14 +196,13 @@ func (c *conn) receive(chunk *chunk, n int) {
 		if c.out != nil {
 			c.out.pulled()
 		}
-		switch h.typ {
-		case typeCredit, typeGoodbye, typeProbe, typeAnswer:
-			c.goodbye = h.typ == typeGoodbye
+		switch h.Type {
+		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer:
 			c.give(chunk)
 			c.d.pump(c)
 			c.observe()
 			return
-		case typeOffer:
+		case wire.TypeOffer:
 			c.give(chunk)
 			c.put(nil, nil, from)
 			c.in.advance(false)
@@ -216,11 +211,11 @@ func (c *conn) receive(chunk *chunk, n int) {
 			}
 			return
 		}
-		b = b[headerLen:]
+		b = b[wire.HeaderLen:]
 	}
 	chunk, b = c.keep(chunk, b)
 	if c.state == connConnecting || c.in != nil && c.in.len() > 0 {
-		c.put(chunk, b, offer{}) // at most our credits
+		c.put(chunk, b, wire.Offer{}) // at most our credits
 		c.l.shares.check(c)
 		return
 	}
@@ -240,7 +235,7 @@ func (c *conn) received(chunk *chunk, b []byte) *Received {
 }
 
 // put has a message wait.
-func (c *conn) put(chunk *chunk, b []byte, from offer) {
+func (c *conn) put(chunk *chunk, b []byte, from wire.Offer) {
 	if c.in == nil {
 		c.in = &arrivals{c: c, from: sourceOf(c)}
 	}
@@ -258,7 +253,7 @@ func (c *conn) consumed(m *Received) {
 	if c.l.returned != nil {
 		c.l.returned()
 	}
-	c.credits.consumed++
+	c.session.Consume()
 	if c.over() || c.mode != modeMessages {
 		return
 	}
@@ -271,25 +266,20 @@ func (c *conn) update() {
 	if c.mode != modeMessages || !c.sends() {
 		return
 	}
-	var err error
-	if c.credits.owing && c.flight.len() < c.depth {
-		if err = c.control(typeAnswer, 0); err == nil {
-			c.credits.owing = false
+	for c.flight.len() < c.depth {
+		typ, flags, ok := c.session.Next()
+		if !ok {
+			return
 		}
-	}
-	if err == nil && c.credits.due() && c.flight.len() < c.depth {
-		flags := uint8(0)
-		if c.credits.ask {
-			flags = flagAckNow
+		switch err := c.control(typ, flags); {
+		case err == nil:
+		case errors.Is(err, unix.ENOMEM):
+			c.retry()
+			return
+		default:
+			c.refused(verbs.Send, err)
+			return
 		}
-		err = c.control(typeCredit, flags)
-	}
-	switch {
-	case err == nil:
-	case errors.Is(err, unix.ENOMEM):
-		c.retry()
-	default:
-		c.refused(verbs.Send, err)
 	}
 }
 
@@ -305,7 +295,7 @@ func (c *conn) checkDrained() {
 	if c.state != connDraining || c.queue.len() > 0 || c.ops.n > 0 {
 		return
 	}
-	if c.flight.len() > 0 || c.mode == modeMessages && !c.credits.settled() {
+	if c.flight.len() > 0 || c.mode == modeMessages && !c.session.Settled() {
 		return
 	}
 	c.setState(connDrained)
@@ -345,9 +335,9 @@ func (c *conn) stop() {
 
 // fates counts sends by what became of them.
 func (c *conn) fates(e *cmid.Closed) {
-	e.Delivered = c.credits.delivered
+	e.Delivered = c.session.Delivered()
 	e.Unsent += c.unsent
-	e.Unknown = c.left - c.credits.delivered
+	e.Unknown = c.left - e.Delivered
 }
 
 func (c *conn) observe() {
@@ -359,7 +349,9 @@ func (c *conn) observe() {
 func (c *conn) counts() Credits {
 	n := Credits{Queued: c.queue.len(), InFlight: c.flight.len()}
 	if c.mode == modeMessages {
-		c.credits.counts(&n)
+		s := &c.session
+		n.Send, n.Unacked, n.Unfreed = int(s.Window()), s.Unacked(), s.Unfreed()
+		n.Receive = s.Granted() - n.Unfreed
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -131,7 +132,7 @@ func (it *ident) legal(cmd Command) bool {
 // privateData puts the hello before the user's private data.
 func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, error) {
 	if mode == modeMessages {
-		limit = min(limit-helloLen, maxUserData)
+		limit = min(limit-wire.HelloLen, wire.MaxUserData)
 	}
 	if len(user) > limit {
 		return nil, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), limit, unix.EINVAL)
@@ -144,7 +145,7 @@ func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, err
 		attr = dev.Attr()
 	}
 	t := it.terms(mode)
-	return it.l.hello(&t, attr).put(user), nil
+	return it.l.hello(&t, attr).Put(user), nil
 }
 
 // depths takes what a user's Connect or Accept says about Reads, and what the peer's request has
@@ -186,7 +187,7 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 	it.peerMode, it.peerReads = modeRaw, r.Param
 	if !it.opts.raw {
 		var ok bool
-		it.peerHello, r.PrivateData, ok = parseHello(r.PrivateData, it.id.Limits().Padded)
+		it.peerHello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
 		it.peerMode = modeForeign
 		if ok {
 			it.peerMode = modeMessages
@@ -221,7 +222,7 @@ func (it *ident) told(m *told) {
 		return
 	case *cmid.Rejected:
 		if !it.opts.raw {
-			_, ev.PrivateData, _ = parseHello(ev.PrivateData, it.id.Limits().Padded)
+			_, ev.PrivateData, _ = wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 		}
 	case *cmid.Disconnected:
 		it.disconnected(ev, m.answers)
@@ -269,11 +270,11 @@ func (it *ident) failed(f Failure) {
 func (it *ident) established(ev *cmid.Established, answers Command) {
 	if c := it.conn; c != nil && (c.state == connConnecting || c.state == connAborted) {
 		if _, active := answers.(*cmid.Connect); active && c.mode == modeMessages {
-			h, user, ok := parseHello(ev.PrivateData, it.id.Limits().Padded)
+			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
 			c.agree(h, ok, it.id.Limits().MaxMessage)
 		} else if active {
-			c.agree(hello{}, false, it.id.Limits().MaxMessage)
+			c.agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
 		}
 		ev.MaxMessage = c.maxSend
 		ev.Foreign = c.mode == modeForeign

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -18,7 +19,7 @@ func (w *world) mallory(server *probe) (m *probe, id, s *actor.PID) {
 	m = w.probe()
 	w.listen(server)
 	id = w.rt.CreateID(m.pid, Raw())
-	m.send(id, &Dial{Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)})
+	m.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 	_, s = next[*ConnectRequest](server)
 	server.send(s, &Accept{})
 	next[*Established](server)
@@ -105,7 +106,7 @@ func TestManualIsToldOfAViolation(t *testing.T) {
 		m := w.probe()
 		w.listen(server, Manual())
 		id := w.rt.CreateID(m.pid, Raw())
-		m.send(id, &Dial{Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)})
+		m.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
 		next[*Established](server)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 // A reader that keeps its messages stops the sender: the window, then the queue, then ErrQueueFull; releases start it again.
@@ -231,17 +233,17 @@ func foreign(w *world, rawListens bool) {
 
 // A peer that breaks the protocol loses its connection, and nobody else does.
 func TestProtocolErrors(t *testing.T) {
-	head := func(h header, more string) []byte {
-		b := make([]byte, headerLen, headerLen+len(more))
-		h.put(b)
+	head := func(h wire.Header, more string) []byte {
+		b := make([]byte, wire.HeaderLen, wire.HeaderLen+len(more))
+		h.Put(b)
 		return append(b, more...)
 	}
 	for name, messages := range map[string][][]byte{
 		"no header":      {[]byte("x")},
-		"unknown type":   {head(header{typ: 9}, "")},
-		"beyond credits": {head(header{typ: typeData}, "1"), head(header{typ: typeData}, "2"), head(header{typ: typeData}, "3")},
-		"never sent":     {head(header{typ: typeCredit, consumed: 1}, "")},
-		"update + data":  {head(header{typ: typeCredit}, "x")},
+		"unknown type":   {head(wire.Header{Type: 9}, "")},
+		"beyond credits": {head(wire.Header{Type: wire.TypeData}, "1"), head(wire.Header{Type: wire.TypeData}, "2"), head(wire.Header{Type: wire.TypeData}, "3")},
+		"never sent":     {head(wire.Header{Type: wire.TypeCredit, Consumed: 1}, "")},
+		"update + data":  {head(wire.Header{Type: wire.TypeCredit}, "x")},
 	} {
 		for flavor, f := range flavors {
 			t.Run(flavor+"/"+name, func(t *testing.T) {
@@ -255,7 +257,7 @@ func TestProtocolErrors(t *testing.T) {
 					mallory := w.probe()
 					id := w.rt.CreateID(mallory.pid, Raw())
 					mallory.send(id, &Dial{
-						Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil),
+						Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil),
 					})
 					_, s := next[*ConnectRequest](good.server)
 					good.server.send(s, &Accept{})

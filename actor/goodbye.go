@@ -2,12 +2,12 @@ package actor
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -94,7 +94,7 @@ func (it *ident) part() {
 // wave posts the goodbye, once. False: the end need not wait for it.
 func (c *conn) wave() bool {
 	switch {
-	case !c.courteous() || c.parting == left || c.id.State() != states.Connected:
+	case !c.session.Courteous() || c.parting == left || c.id.State() != states.Connected:
 		return false
 	case c.parting == waving:
 		return true
@@ -103,7 +103,7 @@ func (c *conn) wave() bool {
 	if c.flight.len() >= c.depth {
 		return true // a completion makes room
 	}
-	switch err := c.control(typeGoodbye, 0); {
+	switch err := c.control(wire.TypeGoodbye, 0); {
 	case err == nil:
 		c.parting, c.waved = waving, c.flight.next-1
 	case errors.Is(err, errNoRoom):
@@ -132,38 +132,24 @@ func (c *conn) goOn() {
 	c.up.GoodbyeLeft()
 }
 
-// courteous reports whether both sides say goodbye.
-func (c *conn) courteous() bool { return c.version >= 3 }
-
-// proper reports what is wrong with a message of that kind at this time.
-func (c *conn) proper(h header) error {
-	switch {
-	case c.goodbye:
-		return &ProtocolError{"a message behind the peer's goodbye"}
-	case h.typ > typeOffer && c.version == 2:
-		return &ProtocolError{fmt.Sprintf("message type %d of a peer of version 2", h.typ)}
-	}
-	return nil
-}
-
 // control posts a message that is a header only.
-func (c *conn) control(typ, flags uint8) error {
-	var b [headerLen]byte
-	c.credits.header(typ, flags).put(b[:])
+func (c *conn) control(typ wire.Type, flags uint8) error {
+	var b [wire.HeaderLen]byte
+	c.session.Header(typ, flags).Put(b[:])
 	if err := c.d.post(c, nil, b[:], false); err != nil {
 		return err
 	}
 	c.flight.quiet = 0
-	c.credits.told(flags)
+	c.session.Sent(typ, flags)
 	return nil
 }
 
 // verdict is why a connection ended, of which the device says err; nil is nothing.
 func (c *conn) verdict(err error) error {
 	switch {
-	case !c.courteous() || c.state == connConnecting || c.state == connAborted || c.parting != staying:
+	case !c.session.Courteous() || c.state == connConnecting || c.state == connAborted || c.parting != staying:
 		return err
-	case !c.goodbye:
+	case !c.session.Goodbye():
 		if err == nil {
 			err = unix.ECONNRESET
 		}

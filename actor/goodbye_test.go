@@ -13,6 +13,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 // Every way in which a side ends a connection says goodbye: the other side is told an orderly end,
@@ -98,7 +100,7 @@ func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
 	w.Helper()
 	mallory = w.probe()
 	id = w.rt.CreateID(mallory.pid, Raw())
-	mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)})
+	mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 	_, s = next[*ConnectRequest](server)
 	server.send(s, &Accept{})
 	next[*Established](server)
@@ -136,8 +138,8 @@ func TestEndWithoutGoodbye(t *testing.T) {
 
 // Behind a goodbye nothing may come, and a peer of version 2 knows none.
 func TestGoodbyeIsTheLast(t *testing.T) {
-	bye := make([]byte, headerLen)
-	header{typ: typeGoodbye}.put(bye)
+	bye := make([]byte, wire.HeaderLen)
+	wire.Header{Type: wire.TypeGoodbye}.Put(bye)
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
 		w.listen(server)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
@@ -38,7 +39,7 @@ type ident struct {
 	listener  cmid.Handle
 	requestBy time.Time
 	peerMode  wireMode
-	peerHello hello
+	peerHello wire.Hello
 	peerReads cmid.ConnParam // what its request says of Reads: of ours to it, and of its own
 
 	reading bool // this side makes Reads, as far as the user's ConnParam and the peer's request go

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -92,7 +93,7 @@ const unknown = math.MaxUint64
 // watch has c looked at from now on.
 func (l *pathLoop) watch(c *conn) {
 	k := c.terms.keepalive
-	if k.idle == 0 || !c.courteous() {
+	if k.idle == 0 || !c.session.Courteous() {
 		return
 	}
 	o := l.lookouts[k]
@@ -178,7 +179,7 @@ func (c *conn) lookAfter() {
 	}
 	b.quiet++
 	switch {
-	case b.quiet >= b.lookout.gone && c.goodbye:
+	case b.quiet >= b.lookout.gone && c.session.Goodbye():
 		c.up.BreakOff(nil) // it has gone, as it said
 	case b.quiet >= b.lookout.gone:
 		silence := time.Duration(b.quiet) * b.lookout.every
@@ -197,14 +198,14 @@ func (c *conn) sign() {
 	if b.signs++; b.signs%looksIdle != 0 || c.flight.len() > 0 {
 		return
 	}
-	if err := c.control(typeCredit, 0); err != nil && !errors.Is(err, unix.ENOMEM) {
+	if err := c.control(wire.TypeCredit, 0); err != nil && !errors.Is(err, unix.ENOMEM) {
 		c.refused(verbs.Send, err)
 	}
 }
 
 // heard counts the signs of the peer.
 func (c *conn) heard() uint64 {
-	n := c.credits.signs()
+	n := c.session.Signs()
 	if c.in != nil {
 		n += uint64(c.in.done)
 	}
@@ -218,7 +219,7 @@ func (c *conn) heard() uint64 {
 // behind.
 func (c *conn) moves() bool {
 	var n uint64
-	if !c.credits.probing || int32(c.flight.head-c.beat.probe) <= 0 {
+	if !c.session.Probing() || int32(c.flight.head-c.beat.probe) <= 0 {
 		n = uint64(c.flight.head)
 	}
 	if m, ok := c.qp.(verbs.Mover); ok {
@@ -231,12 +232,11 @@ func (c *conn) moves() bool {
 
 // probe asks the peer for a sign, if there is room, and the last time was answered.
 func (c *conn) probe() {
-	if c.credits.probing || c.goodbye || c.flight.len() >= c.depth {
+	if c.session.Probing() || c.session.Goodbye() || c.flight.len() >= c.depth {
 		return
 	}
-	switch err := c.control(typeProbe, 0); {
+	switch err := c.control(wire.TypeProbe, 0); {
 	case err == nil:
-		c.credits.probing = true
 		c.beat.probe = c.flight.next - 1
 	case !errors.Is(err, unix.ENOMEM): // else the next look tries again
 		c.refused(verbs.Send, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -122,8 +123,8 @@ func TestProbesCostNothingWhileMessagesFlow(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect()
 		beats := func() (n uint32) {
-			w.onLoop(w.rt, func(l *loop) { n += w.conn(l, p.c).credits.beats })
-			w.onLoop(w.far, func(l *loop) { n += w.conn(l, p.s).credits.beats })
+			w.onLoop(w.rt, func(l *loop) { n += w.conn(l, p.c).session.Beats() })
+			w.onLoop(w.far, func(l *loop) { n += w.conn(l, p.s).session.Beats() })
 			return n
 		}
 		for range 600 {
@@ -149,7 +150,7 @@ func TestVersion2IsNotProbed(t *testing.T) {
 		server, old := w.farProbe(), w.probe()
 		w.listen(server)
 		id := w.rt.CreateID(old.pid, Raw())
-		b := hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)
+		b := wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)
 		b[2] = 2
 		old.send(id, &Dial{Addr: there + ":7471", PrivateData: b})
 		_, s := next[*ConnectRequest](server)
@@ -160,21 +161,6 @@ func TestVersion2IsNotProbed(t *testing.T) {
 		old.quiet()
 		server.quiet()
 	})
-}
-
-// An answer that nobody asked for, and a second probe before the first was answered, break the
-// protocol.
-func TestProbesThatAreNotAsked(t *testing.T) {
-	c := credits{receive: 1}
-	if err := c.take(header{typ: typeAnswer}); err == nil {
-		t.Error("an answer to no probe was taken")
-	}
-	if err := c.take(header{typ: typeProbe}); err != nil || !c.owing {
-		t.Errorf("a probe: %v, an answer is due: %v", err, c.owing)
-	}
-	if err := c.take(header{typ: typeProbe}); err == nil {
-		t.Error("a second probe was taken")
-	}
 }
 
 // moving is a queue pair whose transport is at something large.

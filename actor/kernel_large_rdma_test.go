@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 // Messages beyond what goes at once, in both directions at a time, with less memory than they all take: the same bytes in order.
@@ -66,11 +68,11 @@ func TestKernelHostileOffer(t *testing.T) {
 	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", WithMessages(1<<20, 4))
 	mallory := newProbe(t, rt.sys, rt.OnLoop(), nil)
 	id := rt.CreateID(mallory.pid, Raw())
-	mallory.send(id, &Dial{Addr: at, PrivateData: hello{credits: 4, eager: kib, maxMessage: kib}.put(nil)})
+	mallory.send(id, &Dial{Addr: at, PrivateData: wire.Hello{Credits: 4, Eager: kib, MaxMessage: kib}.Put(nil)})
 	next[*Established](mallory)
-	b := make([]byte, headerLen+offerLen)
-	header{typ: typeOffer}.put(b)
-	offer{length: 1 << 16, key: 0xbad00, addr: 0x7f0000000000}.put(b[headerLen:])
+	b := make([]byte, wire.HeaderLen+wire.OfferLen)
+	wire.Header{Type: wire.TypeOffer}.Put(b)
+	wire.Offer{Length: 1 << 16, Key: 0xbad00, Addr: 0x7f0000000000}.Put(b[wire.HeaderLen:])
 	mallory.send(id, NewSend(b))
 	end := until[*Closed](server)
 	if c := end[len(end)-1].msg.(*Closed); c.Err == nil && !strings.HasPrefix(env(t, "RDMA_DEVICE"), "siw") { // siw keeps it to itself

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -169,7 +170,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 		if n := len(kept); n < 2 || in > limit || out != 0 {
 			w.Fatalf("%d messages held, in %d bytes, %d to send", n, in, out)
 		}
-		if _, out := w.budgets(w.rt); out > offersMax*sized(size) || out < size {
+		if _, out := w.budgets(w.rt); out > wire.MaxOffers*sized(size) || out < size {
 			w.Errorf("%d bytes wait to be read", out)
 		}
 		for i := range sends {
@@ -353,10 +354,10 @@ func TestLargeMessagesEnd(t *testing.T) {
 // A peer that offers what it must not loses its connection.
 func TestHostileOffers(t *testing.T) {
 	const eager, most = 2 << 10, 64 << 10
-	head := func(typ uint8, o offer) []byte {
-		b := make([]byte, headerLen+offerLen)
-		header{typ: typ}.put(b)
-		o.put(b[headerLen:])
+	head := func(typ wire.Type, o wire.Offer) []byte {
+		b := make([]byte, wire.HeaderLen+wire.OfferLen)
+		wire.Header{Type: typ}.Put(b)
+		o.Put(b[wire.HeaderLen:])
 		return b
 	}
 	repeat := func(n int, m []byte) (all [][]byte) {
@@ -365,17 +366,17 @@ func TestHostileOffers(t *testing.T) {
 		}
 		return all
 	}
-	pulled := make([]byte, headerLen)
-	header{typ: typeCredit, pulled: 1}.put(pulled)
+	pulled := make([]byte, wire.HeaderLen)
+	wire.Header{Type: wire.TypeCredit, Pulled: 1}.Put(pulled)
 	for name, messages := range map[string][][]byte{
-		"nothing":          {head(typeOffer, offer{key: 1})},
-		"too large":        {head(typeOffer, offer{length: most + 1, key: 1})},
-		"wraps":            {head(typeOffer, offer{length: 2, key: 1, addr: 1<<64 - 1})},
-		"wrong key":        {head(typeOffer, offer{length: most, key: 0xbad, addr: 0x1000})},
-		"half":             {head(typeOffer, offer{length: 1, key: 1})[:headerLen+8]},
-		"more than eight":  repeat(offersMax+1, head(typeOffer, offer{length: 1, key: 1})),
+		"nothing":          {head(wire.TypeOffer, wire.Offer{Key: 1})},
+		"too large":        {head(wire.TypeOffer, wire.Offer{Length: most + 1, Key: 1})},
+		"wraps":            {head(wire.TypeOffer, wire.Offer{Length: 2, Key: 1, Addr: 1<<64 - 1})},
+		"wrong key":        {head(wire.TypeOffer, wire.Offer{Length: most, Key: 0xbad, Addr: 0x1000})},
+		"half":             {head(wire.TypeOffer, wire.Offer{Length: 1, Key: 1})[:wire.HeaderLen+8]},
+		"more than eight":  repeat(wire.MaxOffers+1, head(wire.TypeOffer, wire.Offer{Length: 1, Key: 1})),
 		"never offered":    {pulled},
-		"without a credit": repeat(17, head(typeOffer, offer{length: 1, key: 1})),
+		"without a credit": repeat(17, head(wire.TypeOffer, wire.Offer{Length: 1, Key: 1})),
 	} {
 		for flavor, f := range flavors {
 			t.Run(flavor+"/"+name, func(t *testing.T) {
@@ -383,7 +384,7 @@ func TestHostileOffers(t *testing.T) {
 					good := w.connect(WithMessages(most, 16), withEager(eager))
 					mallory := w.probe()
 					id := w.rt.CreateID(mallory.pid, Raw())
-					mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: hello{credits: 2, eager: kib, maxMessage: kib}.put(nil)})
+					mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 					_, s := next[*ConnectRequest](good.server)
 					good.server.send(s, &Accept{})
 					next[*Established](good.server)

@@ -43,7 +43,7 @@ func (l *Line) Awake() {
 func (l *Line) Posted() uint64 { return l.c.left }
 
 // Delivered is how many of them the peer is known to have consumed: the first ones.
-func (l *Line) Delivered() uint64 { return l.c.credits.delivered }
+func (l *Line) Delivered() uint64 { return l.c.session.Delivered() }
 
 // Acknowledged reports whether the peer tells what it has consumed. A raw connection's does not.
 func (l *Line) Acknowledged() bool { return l.c.mode == modeMessages }

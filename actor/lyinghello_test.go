@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 // liar is a peer whose hello, of version 2, says that its receives hold 65,535 KiB and that it
 // takes everything.
 func liar() []byte {
-	b := hello{credits: math.MaxUint16, maxMessage: math.MaxUint32}.put(nil)
+	b := wire.Hello{Credits: math.MaxUint16, MaxMessage: math.MaxUint32}.Put(nil)
 	b[2] = 2
 	binary.BigEndian.PutUint16(b[6:], math.MaxUint16)
 	return b

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -35,7 +36,7 @@ var (
 )
 
 // headerRoom is what a Send keeps free before the message: the header of docs/wire.md.
-const headerRoom = headerLen
+const headerRoom = wire.HeaderLen
 
 // Send is a message to the peer, the command that carries data (ours). It is made by NewSend or its sisters and belongs to the connection
 // once it was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.

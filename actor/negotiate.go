@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -27,16 +28,16 @@ type terms struct {
 	reads     bool // this side makes Reads
 	serves    bool // and serves them
 	keepalive keepalive
-	peer      hello // what its request says; zero: it was not the peer who has asked, or it has no hello
+	peer      wire.Hello // what its request says; zero: it was not the peer who has asked, or it has no hello
 }
 
 // hello is what this side says of itself on a device.
-func (l *pathLoop) hello(t *terms, attr verbs.DeviceAttr) hello {
+func (l *pathLoop) hello(t *terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.ReceiveMemory
 	eager := max(min(l.eager(t, attr), t.messages, limit/8&^(kib-1)), kib) // so that some fit what arenas may have
-	h := hello{credits: t.credits, eager: eager, maxMessage: t.messages}
-	if h.maxMessage = min(h.maxMessage, max(h.eager, fitting(limit/2))); !t.reads {
-		h.maxMessage = h.eager
+	h := wire.Hello{Credits: t.credits, Eager: eager, MaxMessage: t.messages}
+	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, fitting(limit/2))); !t.reads {
+		h.MaxMessage = h.Eager
 	}
 	return h
 }
@@ -46,7 +47,7 @@ func (l *pathLoop) hello(t *terms, attr verbs.DeviceAttr) hello {
 func (l *pathLoop) eager(t *terms, attr verbs.DeviceAttr) int {
 	switch {
 	case t.eager > 0:
-		return min(t.eager, maxEager)
+		return min(t.eager, wire.MaxEager)
 	case attr.AsksForReceives && t.reads && l.shares.crowded():
 		return eagerCrowded
 	case attr.AsksForReceives:
@@ -58,7 +59,7 @@ func (l *pathLoop) eager(t *terms, attr verbs.DeviceAttr) int {
 // large reports whether c may have to offer messages, or to read them.
 func (c *conn) large() bool {
 	peer := &c.terms.peer
-	return c.mode == modeMessages && (c.takes > c.eager || peer.maxMessage > peer.eager)
+	return c.mode == modeMessages && (c.takes > c.eager || peer.MaxMessage > peer.Eager)
 }
 
 // sendDepth is how many sends are posted at most; what exceeds it waits in the queue.
@@ -68,28 +69,27 @@ const sendDepth = 128
 // beginning, rxe half a KiB, which is most of what a queue pair takes to be made: there it is as many as can be of use, by what the
 // peer's hello grants, or before there is one by what we grant. Without credits it is as many as the owner has asked for receives.
 func (t *terms) sendsUnderWay(asksForReceives bool) int {
-	switch granted := t.peer.credits; {
+	switch granted := t.peer.Credits; {
 	case asksForReceives:
 		return sendDepth
 	case t.mode != modeMessages:
 		return min(t.credits, sendDepth)
 	case granted > 0:
-		return min(granted+controlReceives+readsMax, sendDepth)
+		return min(granted+wire.ControlReceives+readsMax, sendDepth)
 	}
-	return min(max(t.credits, defaultCredits)+controlReceives+readsMax, sendDepth)
+	return min(max(t.credits, defaultCredits)+wire.ControlReceives+readsMax, sendDepth)
 }
 
 // agree takes the peer's hello, or that it has none. limit is what the device takes.
-func (c *conn) agree(h hello, ok bool, limit int) {
+func (c *conn) agree(h wire.Hello, ok bool, limit int) {
 	if !ok && c.mode == modeMessages {
 		c.mode = modeForeign
 	}
 	if c.mode == modeMessages {
-		c.version = h.version
-		c.credits.send = uint32(h.credits)
-		c.eager = min(h.eager, c.l.eager(&c.terms, c.d.attr))
+		c.session.Agree(h)
+		c.eager = min(h.Eager, c.l.eager(&c.terms, c.d.attr))
 		if limit > 0 {
-			limit -= headerLen
+			limit -= wire.HeaderLen
 		}
 	}
 	if limit > 0 {
@@ -97,7 +97,7 @@ func (c *conn) agree(h hello, ok bool, limit int) {
 	}
 	c.maxSend = c.eager
 	if c.mode == modeMessages {
-		if c.maxSend = h.maxMessage; !c.scoped() || !c.terms.serves {
+		if c.maxSend = h.MaxMessage; !c.scoped() || !c.terms.serves {
 			c.maxSend = min(c.maxSend, c.eager)
 		}
 		if limit := c.l.limits.SendMemory; sized(c.maxSend) > limit { // it would wait for ever

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -13,7 +14,7 @@ import (
 // goroutine.
 type offers struct {
 	c       *conn
-	ring    [offersMax]offered
+	ring    [wire.MaxOffers]offered
 	first   int
 	n       int
 	held    int    // bytes
@@ -50,7 +51,7 @@ func newOffers(c *conn) *offers {
 
 // ready reports whether s may be offered now. If it is memory that is missing, there will be a pump when there is some.
 func (o *offers) ready(s *Send) bool {
-	if o.n == offersMax || o.wait {
+	if o.n == wire.MaxOffers || o.wait {
 		return false
 	}
 	if o.want = sized(s.Len()); o.granted || o.c.l.heldBudget.admits((*offersClaim)(o)) {
@@ -85,17 +86,16 @@ func (o *offers) post(s *Send) error {
 	if err != nil {
 		return err
 	}
-	var b [headerLen + offerLen]byte
-	c.credits.header(typeOffer, 0).put(b[:])
-	offer{length: uint32(s.Len()), key: m.region().RKey, addr: m.region().Addr}.put(b[headerLen:])
+	var b [wire.HeaderLen + wire.OfferLen]byte
+	c.session.Header(wire.TypeOffer, 0).Put(b[:])
+	wire.Offer{Length: uint32(s.Len()), Key: m.region().RKey, Addr: m.region().Addr}.Put(b[wire.HeaderLen:])
 	if err := c.d.post(c, nil, b[:], false); err != nil {
 		o.free(m)
 		return err
 	}
-	o.ring[(o.first+o.n)%offersMax] = m
+	o.ring[(o.first+o.n)%wire.MaxOffers] = m
 	o.n++
 	o.granted = false // for this one
-	c.credits.offered++
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (o *offers) free(m offered) {
 // pulled ends the offers that the peer has read.
 func (o *offers) pulled() {
 	c := o.c
-	for o.n > int(c.credits.offered-c.credits.pulled) {
+	for o.n > c.session.Unread() {
 		m := o.pop()
 		o.free(m)
 		s := m.send
@@ -174,7 +174,7 @@ func (o *offers) spend(s *Send) {
 func (o *offers) pop() offered {
 	m := o.ring[o.first]
 	o.ring[o.first] = offered{}
-	o.first = (o.first + 1) % offersMax
+	o.first = (o.first + 1) % wire.MaxOffers
 	o.n--
 	return m
 }
@@ -195,7 +195,7 @@ func (o *offers) lapse() { o.spent = nil }
 // stop answers for what the peer has not read, as far as we know. The memory stays until the queue pair is gone.
 func (o *offers) stop() {
 	for i := range o.n {
-		m := &o.ring[(o.first+i)%offersMax]
+		m := &o.ring[(o.first+i)%wire.MaxOffers]
 		if m.mr != nil {
 			m.send.class = -1 // a peer may still be reading it
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -193,7 +194,7 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 // for credits the order is that of submission altogether.
 func TestOneSidedOrder(t *testing.T) {
 	for _, credits := range []int{2, 4096} {
-		for _, depth := range []int{1 + controlReceives, 2 + controlReceives, 20} {
+		for _, depth := range []int{1 + wire.ControlReceives, 2 + wire.ControlReceives, 20} {
 			t.Run(fmt.Sprintf("credits %d, depth %d", credits, depth), func(t *testing.T) {
 				t.Parallel()
 				onKernelLike(t, kernelLike{wr: 1 << 14}, func(w *world, near, far *kernelLike) {
@@ -250,10 +251,10 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 	var order, opsOnly, sendsOnly []int
 	for _, wr := range q.posted {
 		n := int(wr.RemoteAddr - r.far.Addr)
-		if wr.Op == verbs.Send && wr.Inline[0] != typeData {
+		if wr.Op == verbs.Send && wire.Type(wr.Inline[0]) != wire.TypeData {
 			continue
 		} else if wr.Op == verbs.Send {
-			n = int(binary.BigEndian.Uint32(wr.Inline[headerLen:]))
+			n = int(binary.BigEndian.Uint32(wr.Inline[wire.HeaderLen:]))
 			sendsOnly = append(sendsOnly, n)
 		} else {
 			opsOnly = append(opsOnly, n)
@@ -318,7 +319,7 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 		time.Sleep(time.Hour)
 		settle()
 		r.once(w, ops, nil)
-		if wr := q.posted[depth]; wr.Op != verbs.Send || wr.Inline[0] != typeCredit {
+		if wr := q.posted[depth]; wr.Op != verbs.Send || wire.Type(wr.Inline[0]) != wire.TypeCredit {
 			w.Errorf("when there is room the peer is not told first that its messages were consumed, but a %v goes", wr.Op)
 		}
 		r.end(w)

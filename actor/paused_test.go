@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -40,7 +41,7 @@ func paperShares(t *testing.T, bytes int) *shares {
 // holder is a connection whose owner holds messages of so many bytes.
 func (s *shares) holder(m wireMode, bytes ...int) (c *conn, p *tap, held []*chunk) {
 	p = new(tap)
-	c = &conn{l: s.l, mode: m, state: connOpen, recv: intake{qp: p}, credits: credits{receive: 4}}
+	c = &conn{l: s.l, mode: m, state: connOpen, recv: intake{qp: p}, session: wire.NewSession(4)}
 	for _, n := range bytes {
 		b := &chunk{sge: verbs.SGE{Length: uint32(n)}}
 		s.took(c, b)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -242,7 +243,7 @@ func (a *arena) closeUnused() {
 // spoil overwrites what is given back and held a message of n bytes, in a build that does so.
 func (c *chunk) spoil(n int) {
 	if poisoning {
-		c.spoilt = min(headerLen+n, int(c.sge.Length))
+		c.spoilt = min(wire.HeaderLen+n, int(c.sge.Length))
 		poisonBytes(c.bytes()[:c.spoilt])
 	}
 }

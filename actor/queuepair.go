@@ -126,7 +126,7 @@ func (c *conn) cause(err, own error) error {
 	switch {
 	case c.broken != nil:
 		return c.broken
-	case c.suspect == nil || c.suspect.vague() || c.goodbye: // who has said goodbye has ended it, whatever failed then
+	case c.suspect == nil || c.suspect.vague() || c.session.Goodbye(): // who has said goodbye has ended it, whatever failed then
 		if err == nil {
 			return own // who shuts down is not told that its peer has ended it
 		}

@@ -3,6 +3,7 @@ package actor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -30,7 +31,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	in := &incoming{id: id, r: r, opts: from.opts, handler: from.opts.handler, owner: from.owner.pid}
 	in.opts.ctx, in.opts.handler, in.opts.closed = nil, nil, nil
 	if in.opts.refuseForeign && !in.opts.raw {
-		if _, _, ok := parseHello(r.PrivateData, id.Limits().Padded); !ok {
+		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
 			l.reject(id)
 			return
@@ -85,7 +86,7 @@ func (l *loop) noRoom(in *incoming) bool {
 	case !l.shares.crowded() || in.opts.maxMessage <= eagerCrowded:
 		return false
 	}
-	_, _, ok := parseHello(in.r.PrivateData, in.id.Limits().Padded)
+	_, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)
 	return in.opts.raw || !ok
 }
 

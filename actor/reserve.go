@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -13,17 +14,10 @@ import (
 // else's messages can use up, and as many receives in it as its peer may send messages, from before the peer can know of it until it
 // ends. The memory of a message that was consumed is posted again before the peer is told of it.
 
-// controlReceives is how many receives a connection needs beyond the credits it grants: for the credit updates that its peer may have
-// under way, its goodbye, a probe and an answer (docs/wire.md).
-const controlReceives = updatesMax + 3
-
-// updatesMax is how many credit updates may be under way.
-const updatesMax = 4 + offersMax
-
 // receives is how many receives a connection posts beforehand.
 func (t *terms) receives() int {
 	if t.mode == modeMessages {
-		return t.credits + controlReceives
+		return t.credits + wire.ControlReceives
 	}
 	return t.credits
 }

@@ -9,125 +9,9 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
-
-// end is one end of a connection without a device: its credits, and the headers that are under way to the other.
-type end struct {
-	credits
-	out []header
-	bye bool // it has said goodbye
-}
-
-// update is what conn.update sends.
-func (e *end) update() {
-	if e.bye {
-		return
-	}
-	if e.owing {
-		e.out = append(e.out, e.header(typeAnswer, 0))
-		e.told(0)
-		e.owing = false
-	}
-	if !e.due() {
-		return
-	}
-	flags := uint8(0)
-	if e.ask {
-		flags = flagAckNow
-	}
-	e.out = append(e.out, e.header(typeCredit, flags))
-	e.told(flags)
-}
-
-// However two ends take turns, no more of what takes no credit is under way than receives are kept
-// for it, and no more data than credits.
-func TestControlMessagesUnderWay(t *testing.T) {
-	most, all := 0, 0
-	for seed := range uint64(20000) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		var ends [2]end
-		for i := range ends {
-			n := 1 + rng.Uint32N(16)
-			ends[i].receive, ends[1-i].send = n, n
-		}
-		slow := 1 + rng.IntN(80) // how much less than the rest what the second sends is taken in
-		for step := range 200 {
-			i := rng.IntN(2)
-			e, peer := &ends[i], &ends[1-i]
-			what := rng.IntN(11)
-			if e.bye {
-				what = 4 // it says nothing any more; what it has said comes
-			}
-			switch {
-			case what == 10 && step > 150 && rng.IntN(4) == 0:
-				e.bye = true
-				e.out = append(e.out, e.header(typeGoodbye, 0))
-				e.told(0)
-			case what == 10 && !e.probing:
-				e.probing = true
-				e.out = append(e.out, e.header(typeProbe, 0))
-				e.told(0)
-			case what < 3 && e.window() > 0 && !e.asked:
-				typ := uint8(typeData)
-				if e.offered-e.pulled < offersMax && rng.IntN(3) > 0 {
-					typ = typeOffer
-					e.offered++
-				}
-				e.out = append(e.out, e.header(typ, 0))
-				e.sent++
-				e.told(0)
-			case what < 6 && len(e.out) > 0 && (i == 0 || rng.IntN(slow) == 0):
-				if err := peer.take(e.out[0]); err != nil {
-					t.Fatal(err)
-				}
-				e.out = e.out[1:]
-				peer.update()
-			case what < 9 && e.received-e.consumed > uint32(e.heard-e.read):
-				e.consumed++
-				e.update()
-			case what < 3 && e.heard != e.read: // a Read begins, or ends
-				if e.reading = !e.reading || rng.IntN(2) == 0; !e.reading {
-					e.read++
-					e.reading = e.heard != e.read && rng.IntN(3) > 0
-				}
-				e.update()
-			case what == 9 && !e.asked && rng.IntN(4) == 0:
-				e.asked = true
-				e.ask = e.sent != e.acked
-				e.update()
-			}
-			for i := range ends {
-				updates, others, data := 0, 0, ends[1-i].received-ends[1-i].consumed
-				for _, h := range ends[i].out {
-					switch {
-					case h.typ == typeCredit:
-						updates++
-					case h.control():
-						others++
-					default:
-						data++
-					}
-				}
-				most, all = max(most, updates), max(all, others)
-				if others > controlReceives-updatesMax {
-					t.Fatalf("seed %d: a goodbye, probes and answers under way are %d", seed, others)
-				}
-				if updates > updatesMax {
-					t.Fatalf("seed %d: %d credit updates are under way, and there are %d receives for them", seed, updates, updatesMax)
-				}
-				if data > ends[1-i].receive {
-					t.Fatalf("seed %d: %d messages occupy receives, for %d credits", seed, data, ends[1-i].receive)
-				}
-			}
-		}
-	}
-	if all < controlReceives-updatesMax {
-		t.Errorf("never more than %d others were under way, of %d: the test does not try hard enough", all, controlReceives-updatesMax)
-	}
-	if most < updatesMax-2 { // what states offers states what was consumed too: no more have been seen
-		t.Errorf("never more than %d updates were under way, of %d: the test does not try hard enough", most, updatesMax)
-	}
-}
 
 // Conversations in which anything goes on a device that ends a connection when a message finds no receive: none is ended so.
 func TestEveryMessageFindsAReceive(t *testing.T) {
@@ -207,7 +91,7 @@ func TestReceivesForForeignPeers(t *testing.T) {
 // What the receive memory, the queues or the completion queues cannot hold is refused, and says so; when there is room again it is not.
 func TestConnectionsThatCannotBeHeld(t *testing.T) {
 	const credits = 12
-	need := credits + controlReceives
+	need := credits + wire.ControlReceives
 	for name, tt := range map[string]struct {
 		like  kernelLike
 		what  string
@@ -259,7 +143,7 @@ func TestConnectionsThatCannotBeHeld(t *testing.T) {
 				server.send(s2, &Accept{})
 				next[*Established](server)
 				next[*Established](client)
-			}, WithLimits(Limits{ReceiveMemory: 4 * (1 + controlReceives) * (1<<10 + 64)}))
+			}, WithLimits(Limits{ReceiveMemory: 4 * (1 + wire.ControlReceives) * (1<<10 + 64)}))
 		})
 	}
 }
@@ -267,7 +151,7 @@ func TestConnectionsThatCannotBeHeld(t *testing.T) {
 // Connections that do not fit into one completion queue get another, and give their room back.
 func TestCompletionQueuesAreNotOverrun(t *testing.T) {
 	const conns, credits = 6, 12
-	const depth = credits + controlReceives // of either side's send queue, and receives
+	const depth = credits + wire.ControlReceives // of either side's send queue, and receives
 	const each = 2 * depth
 	onKernelLike(t, kernelLike{wr: depth, cqe: 2*each + 1}, func(w *world, near, far *kernelLike) {
 		client, server := w.probe(), w.farProbe()

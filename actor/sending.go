@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -64,7 +65,7 @@ func (c *conn) notSending() error {
 func (c *conn) outlook() outlook {
 	o := outlook{depth: c.depth, posted: c.flight.len(), silent: c.flight.quiet, window: math.MaxUint32}
 	if c.mode == modeMessages {
-		o.window = c.credits.window()
+		o.window = c.session.Window()
 	}
 	if o.ops = c.ops.n > 0; o.ops {
 		o.opSeq = c.ops.first.seq
@@ -80,7 +81,7 @@ func (c *conn) outlook() outlook {
 
 // ready reports whether a message that does not wait may be handed to the device now.
 func (c *conn) ready() bool {
-	return c.flight.len() < c.depth && (c.mode != modeMessages || c.credits.window() > 0)
+	return c.flight.len() < c.depth && (c.mode != modeMessages || c.session.Window() > 0)
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
@@ -99,12 +100,14 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 	b := s.buf[headerRoom:]
 	if c.mode == modeMessages {
 		b = s.buf
-		c.credits.header(typeData, 0).put(b)
+		c.session.Header(wire.TypeData, 0).Put(b)
 	}
 	var err error
+	typ := wire.TypeData
 	if s.Len() <= c.eager {
 		err = c.d.post(c, s, b, quiet)
 	} else {
+		typ = wire.TypeOffer
 		err = c.out.post(s)
 	}
 	switch {
@@ -115,8 +118,7 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 			c.flight.quiet = 0
 		}
 		if c.mode == modeMessages {
-			c.credits.sent++
-			c.credits.told(0)
+			c.session.Sent(typ, 0)
 			c.observe()
 		}
 	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.flight.len() > 0:
@@ -150,9 +152,8 @@ func (c *conn) pump() {
 		c.full = false
 		c.up.Writable()
 	}
-	if c.closing() && c.queue.len() == 0 && !c.credits.asked {
-		c.credits.asked = true // behind the last message
-		c.credits.ask = c.credits.sent != c.credits.acked
+	if c.closing() && c.queue.len() == 0 {
+		c.session.Finish() // behind the last message
 	}
 	c.update()
 	if c.out != nil {

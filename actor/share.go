@@ -133,9 +133,9 @@ func (c *conn) mustReceive() bool {
 // window is how many messages of a peer without credits the owner may hold.
 func (c *conn) window(must bool) int {
 	if must {
-		return 2 * int(c.credits.receive)
+		return 2 * c.session.Granted()
 	}
-	return int(c.credits.receive)
+	return c.session.Granted()
 }
 
 // took counts a message that was received.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -27,7 +28,7 @@ func TestSilentRunsNeverFillTheQueue(t *testing.T) {
 
 func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 	ours, theirs := []IDOption{WithMessages(1<<10, 1)}, []IDOption{WithMessages(1<<10, 64)}
-	raw := near.wr < 1+controlReceives // too short for messages mode, whose receives have the same limit
+	raw := near.wr < 1+wire.ControlReceives // too short for messages mode, whose receives have the same limit
 	if raw {
 		ours, theirs = []IDOption{Raw(), WithMessages(1<<10, near.wr)}, []IDOption{Raw(), WithMessages(1<<10, 4096)}
 	}
@@ -97,15 +98,15 @@ func TestSendsUnderWay(t *testing.T) {
 		want    int
 	}{
 		"the device asks for receives":  {modeMessages, 1, 1, true, sendDepth},
-		"the peer grants one":           {modeMessages, 32, 1, false, 1 + controlReceives + readsMax},
+		"the peer grants one":           {modeMessages, 32, 1, false, 1 + wire.ControlReceives + readsMax},
 		"the peer grants many":          {modeMessages, 1, 1000, false, sendDepth},
-		"the peer has not said":         {modeMessages, 64, 0, false, 64 + controlReceives + readsMax},
-		"nor do we grant much":          {modeMessages, 1, 0, false, defaultCredits + controlReceives + readsMax},
+		"the peer has not said":         {modeMessages, 64, 0, false, 64 + wire.ControlReceives + readsMax},
+		"nor do we grant much":          {modeMessages, 1, 0, false, defaultCredits + wire.ControlReceives + readsMax},
 		"without credits, one receive":  {modeRaw, 1, 0, false, 1},
 		"without credits, many of them": {modeRaw, 1000, 0, false, sendDepth},
 		"a foreign peer":                {modeForeign, 32, 0, false, 32},
 	} {
-		underWay := terms{mode: tt.mode, credits: tt.credits, peer: hello{credits: tt.peer}}
+		underWay := terms{mode: tt.mode, credits: tt.credits, peer: wire.Hello{Credits: tt.peer}}
 		if got := underWay.sendsUnderWay(tt.asks); got != tt.want {
 			t.Errorf("%s: room for %d sends, want %d", name, got, tt.want)
 		}

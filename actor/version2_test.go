@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
 // recorded is a line of testdata/version2.txt: what one of two peers of version 2 said.
@@ -169,7 +171,7 @@ func (p *player) message() []byte {
 		}
 		b := p.heard[0]
 		p.heard = p.heard[1:]
-		if b[0] != typeCredit {
+		if wire.Type(b[0]) != wire.TypeCredit {
 			return b
 		}
 	}
@@ -187,21 +189,21 @@ func (p *player) play(dialler bool, lines []recorded) {
 		b := bytes.Clone(line.bytes)
 		switch {
 		case line.dialler == dialler:
-			if b[0] == typeOffer {
-				offer{length: uint32(len(recordedLarge)), key: key.RKey, addr: key.Addr}.put(b[headerLen:])
+			if wire.Type(b[0]) == wire.TypeOffer {
+				wire.Offer{Length: uint32(len(recordedLarge)), Key: key.RKey, Addr: key.Addr}.Put(b[wire.HeaderLen:])
 			}
 			p.send(p.id, NewSend(b))
-		case b[0] != typeCredit:
+		case wire.Type(b[0]) != wire.TypeCredit:
 			heard := p.message()
-			if heard[0] != b[0] || heard[0] == typeData && !bytes.Equal(heard[headerLen:], b[headerLen:]) {
+			if heard[0] != b[0] || wire.Type(heard[0]) == wire.TypeData && !bytes.Equal(heard[wire.HeaderLen:], b[wire.HeaderLen:]) {
 				p.tb.Fatalf("line %d: got %x, want the like of %x", i, heard, b)
 			}
-			if heard[0] != typeOffer {
+			if wire.Type(heard[0]) != wire.TypeOffer {
 				continue
 			}
-			n := binary.BigEndian.Uint32(heard[headerLen:])
+			n := binary.BigEndian.Uint32(heard[wire.HeaderLen:])
 			p.send(p.id, &Read{Memory: near, Length: int(n), Key: RemoteKey{
-				Length: n, RKey: binary.BigEndian.Uint32(heard[headerLen+4:]), Addr: binary.BigEndian.Uint64(heard[headerLen+8:]), Rights: RemoteRead,
+				Length: n, RKey: binary.BigEndian.Uint32(heard[wire.HeaderLen+4:]), Addr: binary.BigEndian.Uint64(heard[wire.HeaderLen+8:]), Rights: RemoteRead,
 			}})
 			p.sort(until[*ReadDone](p.probe))
 		}
@@ -213,7 +215,7 @@ func (p *player) end() {
 	p.tb.Helper()
 	d := p.sort(until[*Disconnected](p.probe)).(*Disconnected)
 	for _, b := range p.heard {
-		if b[0] != typeCredit {
+		if wire.Type(b[0]) != wire.TypeCredit {
 			p.tb.Errorf("behind the last message came %x", b)
 		}
 	}

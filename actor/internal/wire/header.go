@@ -1,0 +1,82 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// HeaderLen is the length, in bytes, of the header before every message.
+const HeaderLen = 8
+
+// Type says what a message is.
+type Type uint8
+
+// The types of messages. Only data and offers take a credit; all others are a header only.
+const (
+	TypeData   Type = 1
+	TypeCredit Type = 2 // a credit update
+	TypeOffer  Type = 3 // stands for a message that is to be read
+	// From version 3 on.
+	TypeGoodbye Type = 4 // the last message
+	TypeProbe   Type = 5 // wants an answer
+	TypeAnswer  Type = 6
+)
+
+// AckNow is the flag that asks for a credit update as soon as everything received has been consumed.
+const AckNow = 1
+
+// Header is what stands before every message between peers of ours: type u8, flags u8, pulled u16,
+// consumed u32, in network order.
+type Header struct {
+	Type     Type
+	Flags    uint8
+	Pulled   uint16 // offers read since the connection began, modulo 2^16
+	Consumed uint32 // messages consumed since the connection began, modulo 2^32
+}
+
+// Put writes the header to the first HeaderLen bytes of b.
+func (h Header) Put(b []byte) {
+	b[0], b[1] = uint8(h.Type), h.Flags
+	binary.BigEndian.PutUint16(b[2:], h.Pulled)
+	binary.BigEndian.PutUint32(b[4:], h.Consumed)
+}
+
+// control reports whether the message is about the connection: it is a header only, and takes no
+// credit.
+func (t Type) control() bool { return t != TypeData && t != TypeOffer }
+
+var controlNames = [...]string{TypeCredit: "a credit update", TypeGoodbye: "a goodbye", TypeProbe: "a probe", TypeAnswer: "an answer"}
+
+// ParseHeader takes the header off a message, all of which is b. An error is a *ProtocolError.
+func ParseHeader(b []byte) (h Header, err error) {
+	if len(b) < HeaderLen {
+		return h, violation("a message of %d bytes has no room for the header of %d", len(b), HeaderLen)
+	}
+	h = Header{Type(b[0]), b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
+	switch {
+	case h.Type < TypeData || h.Type > TypeAnswer:
+		return h, violation("unknown message type %d", h.Type)
+	case h.Flags&^AckNow != 0:
+		return h, violation("unknown flags %#x", h.Flags)
+	case h.Type.control() && len(b) != HeaderLen:
+		return h, violation("%s of %d bytes, want %d", controlNames[h.Type], len(b), HeaderLen)
+	case h.Type == TypeOffer && len(b) != HeaderLen+OfferLen:
+		return h, violation("an offer of %d bytes, want %d", len(b), HeaderLen+OfferLen)
+	}
+	return h, nil
+}
+
+// ProtocolError says what the peer did that docs/wire.md forbids. It ends that connection only.
+// errors.Is: EPROTO.
+type ProtocolError struct{ What string }
+
+func (e *ProtocolError) Error() string { return "protocol error: " + e.What }
+
+// Unwrap gives EPROTO.
+func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
+
+func violation(format string, args ...any) error {
+	return &ProtocolError{What: fmt.Sprintf(format, args...)}
+}

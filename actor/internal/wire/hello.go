@@ -1,0 +1,80 @@
+package wire
+
+import "encoding/binary"
+
+const (
+	// HelloLen is the length, in bytes, of the hello before the user's private data.
+	HelloLen = 12
+	// MaxUserData is the most private data, in bytes, that a user can have: its length travels in a
+	// byte.
+	MaxUserData = 255
+	// MaxEager is the largest eager size, in bytes: it travels in a byte, in KiB.
+	MaxEager = 255 * kib
+
+	kib = 1 << 10
+
+	helloMagic   = 0x7EDA
+	helloVersion = 3
+	// helloOldest is the earliest version that is still spoken.
+	helloOldest = 2
+)
+
+// Hello is what both sides say of themselves in their private data: magic u16, version u8, user's
+// length u8, credits u16, features u8, the largest message that may be sent at once in KiB u8, the
+// largest that may be offered in bytes u32, in network order. There are no features yet; those of a
+// later peer are not looked at. A peer of version 2 has the size in both bytes, so ours reads as it
+// should.
+type Hello struct {
+	Version    uint8 // that both speak: of a hello that was parsed
+	Credits    int   // messages the peer may have under way to us: 1 to 65,535
+	Eager      int   // bytes, whole KiB up to MaxEager: what a receive of ours holds
+	MaxMessage int   // bytes, at least 1: what is larger than Eager is offered, and we read it
+}
+
+// Put makes the private data that goes to the device, in memory of its own. user is at most
+// MaxUserData bytes.
+func (h Hello) Put(user []byte) []byte {
+	b := make([]byte, HelloLen, HelloLen+len(user))
+	binary.BigEndian.PutUint16(b, helloMagic)
+	b[2], b[3] = helloVersion, uint8(len(user))
+	binary.BigEndian.PutUint16(b[4:], uint16(h.Credits))
+	b[7] = uint8(h.Eager / kib)
+	binary.BigEndian.PutUint32(b[8:], uint32(h.MaxMessage))
+	return append(b, user...)
+}
+
+// ParseHello takes the hello off what the device brought. Not ok: the peer is none of ours, and all
+// of b is the user's. What follows the user's bytes is padding, if the transport pads. The version
+// is the lower of the peer's and ours. user is part of b.
+func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
+	if len(b) < HelloLen || binary.BigEndian.Uint16(b) != helloMagic {
+		return h, b, false
+	}
+	h = Hello{
+		Version: min(b[2], helloVersion), Credits: int(binary.BigEndian.Uint16(b[4:])),
+		Eager: int(b[7]) * kib, MaxMessage: int(binary.BigEndian.Uint32(b[8:])),
+	}
+	if h.Version == 2 {
+		h.Eager = int(binary.BigEndian.Uint16(b[6:])) * kib
+	}
+	end := HelloLen + int(b[3])
+	if h.Version < helloOldest || h.Credits == 0 || h.Eager == 0 || h.MaxMessage == 0 || end > len(b) {
+		return Hello{}, b, false
+	}
+	if !padded && end != len(b) || !zeros(b[end:]) {
+		return Hello{}, b, false
+	}
+	if end == HelloLen {
+		return h, nil, true
+	}
+	return h, b[HelloLen:end:end], true
+}
+
+func zeros(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,231 @@
+package wire
+
+// Session is what the two sides of a connection have said to each other since it began: the credits
+// of both, their offers, probes and goodbyes. All counts are absolute, of messages modulo 2^32, or
+// of offers modulo 2^16. So an update that is merged with a later one loses nothing, and they are
+// acknowledgements too. Make it with NewSession.
+type Session struct {
+	version uint8 // 0: not agreed on
+
+	send      uint32 // the peer's window: how many may be unconsumed
+	sent      uint32 // handed to the device
+	acked     uint32 // the peer has said it has consumed so many
+	delivered uint64 // the same, not modulo
+
+	receive  uint32 // our window
+	received uint32
+	consumed uint32 // by the owner
+	stated   uint32 // what the peer knows of consumed
+
+	offered    uint16 // handed to the device
+	pulled     uint16 // the peer has said it has read so many
+	heard      uint16 // offers of the peer's
+	read       uint16 // by us, completely
+	readStated uint16 // what the peer knows of read
+	reading    bool   // Reads are under way
+
+	probing bool   // ours is not answered
+	owing   bool   // the peer's
+	beats   uint32 // probes, answers and credit updates of the peer's
+
+	ackNow bool // the peer wants to know as soon as everything is consumed
+	ask    bool // we want to know
+	asked  bool // we are about to close, and have sent all we had
+	final  bool // and have told the peer of everything
+
+	goodbye bool // the peer's
+}
+
+// ControlReceives is how many receives a connection needs beyond the credits it grants: for the
+// credit updates that its peer may have under way, its goodbye, a probe and an answer.
+const ControlReceives = updatesMax + 3
+
+// updatesMax is how many credit updates may be under way.
+const updatesMax = 4 + MaxOffers
+
+// NewSession is the session of a side that grants its peer so many credits.
+func NewSession(credits int) Session { return Session{receive: uint32(credits)} }
+
+// Agree takes the peer's hello.
+func (s *Session) Agree(h Hello) { s.version, s.send = h.Version, uint32(h.Credits) }
+
+// Courteous reports whether both sides say goodbye and answer probes.
+func (s *Session) Courteous() bool { return s.version >= 3 }
+
+// Granted is how many credits this side has granted.
+func (s *Session) Granted() int { return int(s.receive) }
+
+// Window is how many messages, data or offers, may be sent now.
+func (s *Session) Window() uint32 { return s.send - (s.sent - s.acked) }
+
+// Unread is how many offers of ours the peer has not said to have read.
+func (s *Session) Unread() int { return int(s.offered - s.pulled) }
+
+// Delivered is how many messages the peer has consumed.
+func (s *Session) Delivered() uint64 { return s.delivered }
+
+// Goodbye reports whether the peer has said goodbye.
+func (s *Session) Goodbye() bool { return s.goodbye }
+
+// Probing reports whether a probe of ours is not answered.
+func (s *Session) Probing() bool { return s.probing }
+
+// Header makes the header of the next message; it carries what was consumed and read.
+func (s *Session) Header(typ Type, flags uint8) Header { return Header{typ, flags, s.read, s.consumed} }
+
+// Take accounts for a message of the peer's. An error is a *ProtocolError.
+func (s *Session) Take(h Header) error {
+	if err := s.proper(h); err != nil {
+		return err
+	}
+	news := h.Consumed - s.acked
+	if news > s.sent-s.acked {
+		return violation("the peer says it has consumed %d messages of %d", h.Consumed, s.sent)
+	}
+	if h.Pulled-s.pulled > s.offered-s.pulled {
+		return violation("the peer says it has read %d offers of %d", h.Pulled, s.offered)
+	}
+	s.acked = h.Consumed
+	s.delivered += uint64(news)
+	s.pulled = h.Pulled
+	if h.Flags&AckNow != 0 {
+		s.ackNow = true
+	}
+	if h.Type.control() {
+		return s.takeControl(h.Type)
+	}
+	if s.received-s.consumed >= s.receive {
+		return violation("the peer has sent more than the %d messages it has credits for", s.receive)
+	}
+	s.received++
+	if h.Type == TypeOffer {
+		if s.heard-s.readStated >= MaxOffers {
+			return violation("the peer has made more than %d offers that we have not said to have read", MaxOffers)
+		}
+		s.heard++
+	}
+	return nil
+}
+
+// proper reports what is wrong with a message of that kind at this time.
+func (s *Session) proper(h Header) error {
+	switch {
+	case s.goodbye:
+		return violation("a message behind the peer's goodbye")
+	case h.Type > TypeOffer && s.version == 2:
+		return violation("message type %d of a peer of version 2", h.Type)
+	}
+	return nil
+}
+
+func (s *Session) takeControl(typ Type) error {
+	switch typ {
+	case TypeGoodbye:
+		s.goodbye = true
+		return nil
+	case TypeProbe:
+		if s.owing {
+			return violation("a probe before the last was answered")
+		}
+		s.owing = true
+	case TypeAnswer:
+		if !s.probing {
+			return violation("an answer to no probe")
+		}
+		s.probing = false
+	}
+	s.beats++ // a credit update is one also without news: it may stand for a probe that waits
+	return nil
+}
+
+// Consume notes that the owner has finished with a message.
+func (s *Session) Consume() { s.consumed++ }
+
+// Reading notes whether Reads of the peer's offers are under way.
+func (s *Session) Reading(under bool) { s.reading = under }
+
+// Pull notes that an offer of the peer's was read completely.
+func (s *Session) Pull() { s.read++ }
+
+// Finish notes that nothing more is sent: from now on the peer is asked to say what it has consumed.
+func (s *Session) Finish() {
+	if !s.asked {
+		s.asked, s.ask = true, s.sent != s.acked
+	}
+}
+
+// Next is what is to be said now that takes no credit: the answer to a probe, then a credit update.
+// Not ok: nothing.
+func (s *Session) Next() (typ Type, flags uint8, ok bool) {
+	switch {
+	case s.owing:
+		return TypeAnswer, 0, true
+	case s.ask:
+		return TypeCredit, AckNow, true
+	case s.due():
+		return TypeCredit, 0, true
+	}
+	return 0, 0, false
+}
+
+// due reports whether a credit update should be sent. No rule sends more of them than docs/wire.md
+// says may be under way: on some devices each one must find a receive.
+func (s *Session) due() bool {
+	switch unstated := s.consumed - s.stated; {
+	case s.ackNow && s.consumed == s.received:
+		return true
+	case s.finishing() && !s.final:
+		return unstated > 0
+	case s.read != s.readStated && (!s.reading || s.read-s.readStated >= MaxOffers/2):
+		return true
+	default:
+		return unstated > 0 && unstated >= (s.receive+1)/2
+	}
+}
+
+// Sent notes that the device has taken a message with the header of that type and flags.
+func (s *Session) Sent(typ Type, flags uint8) {
+	switch typ {
+	case TypeOffer:
+		s.offered++
+		s.sent++
+	case TypeData:
+		s.sent++
+	case TypeProbe:
+		s.probing = true
+	case TypeAnswer:
+		s.owing = false
+	}
+	s.stated, s.readStated = s.consumed, s.read
+	s.final = s.final || s.finishing()
+	if flags&AckNow != 0 {
+		s.ask = false
+	}
+	if s.consumed == s.received {
+		s.ackNow = false
+	}
+}
+
+// Beats counts the probes, answers and credit updates of the peer's.
+func (s *Session) Beats() uint32 { return s.beats }
+
+// Signs counts what shows that the peer is there.
+func (s *Session) Signs() uint64 {
+	return uint64(s.received) + uint64(s.acked) + uint64(s.pulled) + uint64(s.Beats())
+}
+
+// finishing reports whether we are about to close, and nothing is missing but our own last
+// statement.
+func (s *Session) finishing() bool { return s.asked && s.sent == s.acked }
+
+// Settled reports whether an orderly close may disconnect: the peer has consumed all that we have
+// sent, and knows all that was consumed of its messages before we had nothing else to wait for.
+func (s *Session) Settled() bool {
+	return s.sent == s.acked && !s.ask && (s.consumed == s.stated || s.final)
+}
+
+// Unacked is how many messages of ours the peer has not said to have consumed.
+func (s *Session) Unacked() int { return int(s.sent - s.acked) }
+
+// Unfreed is how many messages of the peer's the owner has not consumed.
+func (s *Session) Unfreed() int { return int(s.received - s.consumed) }

@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever the peer's headers say, the counts stay within what was sent and granted.
+func TestCreditsAgainstAnyPeer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		start := rapid.Uint32().Draw(t, "start") // the counts wrap
+		c := Session{send: 4, receive: 3, sent: start, acked: start, received: start, consumed: start, stated: start}
+		for range rapid.IntRange(1, 50).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				if c.Window() > 0 {
+					c.sent++
+				}
+			case 1:
+				if c.consumed != c.received {
+					c.consumed++
+				}
+			case 2:
+				h := Header{Type: TypeData, Consumed: start + uint32(rapid.IntRange(-2, 60).Draw(t, "consumed"))}
+				before := c
+				if c.Take(h) != nil {
+					return // the connection ends here
+				}
+				if h.Consumed-before.acked > before.sent-before.acked {
+					t.Fatalf("took %d consumed of %d sent", h.Consumed, before.sent)
+				}
+			}
+			if c.Window() > 4 || c.received-c.consumed > 3 || c.sent-c.acked > 4 {
+				t.Fatalf("out of bounds: %+v", c)
+			}
+		}
+	})
+}
+
+func TestCreditUpdatesAreDueAtHalfTheWindow(t *testing.T) {
+	c := Session{send: 8, receive: 8, received: 8}
+	for i := range 8 {
+		if due := c.due(); due != (i >= 4) {
+			t.Errorf("%d of 8 consumed and not stated: due %v", i, due)
+		}
+		c.consumed++
+	}
+	c.Sent(TypeCredit, 0)
+	if c.due() {
+		t.Error("still due after an update")
+	}
+	if err := c.Take(Header{Type: TypeCredit, Flags: AckNow}); err != nil || !c.due() {
+		t.Errorf("ack-now with everything consumed: %v, due %v", err, c.due())
+	}
+}
+
+// An answer that nobody asked for, and a second probe before the first was answered, break the
+// protocol.
+func TestProbesThatAreNotAsked(t *testing.T) {
+	c := Session{receive: 1}
+	if err := c.Take(Header{Type: TypeAnswer}); err == nil {
+		t.Error("an answer to no probe was taken")
+	}
+	if err := c.Take(Header{Type: TypeProbe}); err != nil || !c.owing {
+		t.Errorf("a probe: %v, an answer is due: %v", err, c.owing)
+	}
+	if err := c.Take(Header{Type: TypeProbe}); err == nil {
+		t.Error("a second probe was taken")
+	}
+}
+
+// Behind a goodbye nothing may come, and a peer of version 2 knows none.
+func TestGoodbyeIsTheLast(t *testing.T) {
+	s := NewSession(4)
+	s.Agree(Hello{Version: 3, Credits: 4})
+	if err := s.Take(Header{Type: TypeGoodbye}); err != nil || !s.Goodbye() || !s.Courteous() {
+		t.Errorf("a goodbye: %v, noted: %v", err, s.Goodbye())
+	}
+	for typ := TypeData; typ <= TypeAnswer; typ++ {
+		again := s
+		if err := again.Take(Header{Type: typ}); err == nil {
+			t.Errorf("a message of type %d behind the goodbye was taken", typ)
+		}
+	}
+	for typ := TypeGoodbye; typ <= TypeAnswer; typ++ {
+		old := NewSession(4)
+		old.Agree(Hello{Version: 2, Credits: 4})
+		if err := old.Take(Header{Type: typ}); err == nil || old.Courteous() {
+			t.Errorf("type %d of a peer of version 2 was taken", typ)
+		}
+	}
+}
+
+// What takes no credit has an order: the answer to a probe, then what was consumed, each once.
+func TestNextIsSaidOnce(t *testing.T) {
+	s := NewSession(1)
+	s.Agree(Hello{Version: 3, Credits: 1})
+	for _, h := range []Header{{Type: TypeData, Flags: AckNow}, {Type: TypeProbe}} {
+		if err := s.Take(h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Sent(TypeData, 0) // which is not consumed when this side finishes
+	s.Finish()
+	type said struct {
+		typ   Type
+		flags uint8
+	}
+	for _, want := range []said{{TypeAnswer, 0}, {TypeCredit, AckNow}} {
+		typ, flags, ok := s.Next()
+		if got := (said{typ, flags}); !ok || got != want {
+			t.Fatalf("next is %+v, %v, want %+v", got, ok, want)
+		}
+		s.Sent(typ, flags)
+	}
+	if typ, _, ok := s.Next(); ok {
+		t.Errorf("a second message of type %d", typ)
+	}
+	s.Consume() // the peer has asked to know
+	if typ, flags, ok := s.Next(); !ok || typ != TypeCredit || flags != 0 {
+		t.Errorf("with everything consumed: type %d, flags %d, %v", typ, flags, ok)
+	}
+}
+
+// end is one end of a connection without a device: its session, and the headers that are under way
+// to the other.
+type end struct {
+	Session
+	out []Header
+	bye bool // it has said goodbye
+}
+
+// say has a header under way.
+func (e *end) say(typ Type, flags uint8) {
+	e.out = append(e.out, e.Header(typ, flags))
+	e.Sent(typ, flags)
+}
+
+// update says what is to be said without a message.
+func (e *end) update() {
+	for !e.bye {
+		typ, flags, ok := e.Next()
+		if !ok {
+			return
+		}
+		e.say(typ, flags)
+	}
+}
+
+// However two ends take turns, no more of what takes no credit is under way than receives are kept
+// for it, and no more data than credits.
+func TestControlMessagesUnderWay(t *testing.T) {
+	most, all := 0, 0
+	for seed := range uint64(20000) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		var ends [2]end
+		for i := range ends {
+			n := 1 + rng.Uint32N(16)
+			ends[i].receive, ends[1-i].send = n, n
+		}
+		slow := 1 + rng.IntN(80) // how much less than the rest what the second sends is taken in
+		for step := range 200 {
+			i := rng.IntN(2)
+			e, peer := &ends[i], &ends[1-i]
+			what := rng.IntN(11)
+			if e.bye {
+				what = 4 // it says nothing any more; what it has said comes
+			}
+			switch {
+			case what == 10 && step > 150 && rng.IntN(4) == 0:
+				e.bye = true
+				e.say(TypeGoodbye, 0)
+			case what == 10 && !e.Probing():
+				e.say(TypeProbe, 0)
+			case what < 3 && e.Window() > 0 && !e.asked:
+				typ := TypeData
+				if e.Unread() < MaxOffers && rng.IntN(3) > 0 {
+					typ = TypeOffer
+				}
+				e.say(typ, 0)
+			case what < 6 && len(e.out) > 0 && (i == 0 || rng.IntN(slow) == 0):
+				if err := peer.Take(e.out[0]); err != nil {
+					t.Fatal(err)
+				}
+				e.out = e.out[1:]
+				peer.update()
+			case what < 9 && e.received-e.consumed > uint32(e.heard-e.read):
+				e.Consume()
+				e.update()
+			case what < 3 && e.heard != e.read: // a Read begins, or ends
+				e.Reading(!e.reading || rng.IntN(2) == 0)
+				if !e.reading {
+					e.Pull()
+					e.Reading(e.heard != e.read && rng.IntN(3) > 0)
+				}
+				e.update()
+			case what == 9 && !e.asked && rng.IntN(4) == 0:
+				e.Finish()
+				e.update()
+			}
+			for i := range ends {
+				updates, others, data := 0, 0, ends[1-i].received-ends[1-i].consumed
+				for _, h := range ends[i].out {
+					switch {
+					case h.Type == TypeCredit:
+						updates++
+					case h.Type.control():
+						others++
+					default:
+						data++
+					}
+				}
+				most, all = max(most, updates), max(all, others)
+				if others > ControlReceives-updatesMax {
+					t.Fatalf("seed %d: a goodbye, probes and answers under way are %d", seed, others)
+				}
+				if updates > updatesMax {
+					t.Fatalf("seed %d: %d credit updates are under way, and there are %d receives for them", seed, updates, updatesMax)
+				}
+				if data > ends[1-i].receive {
+					t.Fatalf("seed %d: %d messages occupy receives, for %d credits", seed, data, ends[1-i].receive)
+				}
+			}
+		}
+	}
+	if all < ControlReceives-updatesMax {
+		t.Errorf("never more than %d others were under way, of %d: the test does not try hard enough", all, ControlReceives-updatesMax)
+	}
+	if most < updatesMax-2 { // what states offers states what was consumed too: no more have been seen
+		t.Errorf("never more than %d updates were under way, of %d: the test does not try hard enough", most, updatesMax)
+	}
+}
