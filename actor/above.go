@@ -9,13 +9,13 @@ import (
 // device may be in the middle of something, so what ends a connection goes on in a turn of its own.
 type upper interface {
 	// Deliver gives the owner a message, which gives it back when it is finished (Received.done).
-	Deliver(m *Received)
+	Deliver(m *inbound)
 	// Sent says that s, whose sender wants to know, was taken by the device, or read by the peer.
-	Sent(s *Send)
+	Sent(s *outgoing)
 	// SendFailed says that s will not arrive for certain, and takes it back.
-	SendFailed(s *Send, err error)
+	SendFailed(s *outgoing, err error)
 	// SendRefused says that s was not taken, because of err, which is of a kind.
-	SendRefused(s *Send, kind, err error)
+	SendRefused(s *outgoing, kind, err error)
 	// Writable says that messages are taken again after one was refused.
 	Writable()
 	// Counted says that the connection's counts have changed. It is called where the loop is observed.
@@ -33,9 +33,9 @@ type upper interface {
 // above is an identifier as its connection sees it.
 type above ident
 
-func (a *above) Deliver(m *Received) {
-	it := (*ident)(a)
-	m.EventBase, m.from = it.base(), it
+func (a *above) Deliver(in *inbound) {
+	it, m := (*ident)(a), in.of.(*Received)
+	m.EventBase, m.Data, m.Since, m.from = it.base(), in.data, in.since, it
 	if o := it.rt.cfg.observer; o != nil {
 		o.Event(it.pid, m)
 	}
@@ -50,15 +50,15 @@ func (a *above) Deliver(m *Received) {
 	_ = m.done(it.l.exec) // its only hold
 }
 
-func (a *above) Sent(s *Send) {
+func (a *above) Sent(s *outgoing) {
 	it := (*ident)(a)
-	it.reply(s.sender, &Sent{it.base(), s.Len()})
+	it.reply(s.of.(*Send).sender, &Sent{it.base(), s.len()})
 }
 
-func (a *above) SendFailed(s *Send, err error) { (*ident)(a).sendFailed(s, err) }
+func (a *above) SendFailed(s *outgoing, err error) { (*ident)(a).sendFailed(s.of.(*Send), err) }
 
-func (a *above) SendRefused(s *Send, kind, err error) {
-	(*ident)(a).turnDown(s.sender, 1, s.Len(), kind, err)
+func (a *above) SendRefused(s *outgoing, kind, err error) {
+	(*ident)(a).turnDown(s.of.(*Send).sender, 1, s.len(), kind, err)
 }
 
 func (a *above) Writable() {

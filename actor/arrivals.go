@@ -35,7 +35,7 @@ type arrivals struct {
 
 // pending is a message that has come.
 type pending struct {
-	m     *Received  // with Data when it is here
+	m     *inbound   // with Data when it is here
 	from  wire.Offer // where it is to be read; Length 0: it came at once
 	asked uint32     // bytes
 	came  uint32
@@ -53,13 +53,13 @@ const (
 )
 
 // put adds what has come.
-func (b *arrivals) put(m *Received, from wire.Offer) {
+func (b *arrivals) put(m *inbound, from wire.Offer) {
 	if b.first == len(b.in) || b.first >= keepTold && b.first > len(b.in)/2 { // a peer may see to it that some wait at any time
 		n := copy(b.in, b.in[b.first:])
 		clear(b.in[n:])
 		b.in, b.first, b.next = b.in[:n], 0, max(b.next-b.first, 0)
 	}
-	m.Since = time.Now() // not the loop's, which may be a long turn old
+	m.since = time.Now() // not the loop's, which may be a long turn old
 	b.in = append(b.in, pending{m: m, from: from})
 }
 
@@ -126,7 +126,7 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 	}
 	a.m.chunk = chunk
 	b.c.l.shares.large += chunk.size()
-	a.m.Data = chunk.bytes()[:a.from.Length:a.from.Length]
+	a.m.data = chunk.bytes()[:a.from.Length:a.from.Length]
 	b.held += int(chunk.sge.Length)
 	if b.filling == 0 {
 		b.since = b.c.l.el.Now()
@@ -240,7 +240,7 @@ func (b *arrivals) drop() {
 			}
 			b.c.give(a.m.chunk)
 		}
-		b.c.l.freeReceived(a.m)
+		b.c.l.freeInbound(a.m)
 		*a = pending{}
 	}
 	if b.wait {

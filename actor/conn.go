@@ -227,10 +227,10 @@ func (c *conn) receive(chunk *chunk, n int) {
 }
 
 // received makes the event of a message.
-func (c *conn) received(chunk *chunk, b []byte) *Received {
-	m := c.l.newReceived()
+func (c *conn) received(chunk *chunk, b []byte) *inbound {
+	m := c.l.newInbound()
 	c.l.shares.took(c, chunk)
-	m.Data, m.conn, m.chunk = b, c, chunk
+	m.data, m.conn, m.chunk = b, c, chunk
 	return m
 }
 
@@ -246,13 +246,10 @@ func (c *conn) put(chunk *chunk, b []byte, from wire.Offer) {
 func (c *conn) waits() bool { return c.queue.len() > 0 || c.full || c.closing() }
 
 // consumed takes a message back from the owner.
-func (c *conn) consumed(m *Received) {
-	m.chunk.spoil(len(m.Data))
+func (c *conn) consumed(m *inbound) {
+	m.chunk.spoil(len(m.data))
 	c.give(m.chunk)
-	c.l.freeReceived(m)
-	if c.l.returned != nil {
-		c.l.returned()
-	}
+	c.l.freeInbound(m)
 	c.session.Consume()
 	if c.over() || c.mode != modeMessages {
 		return

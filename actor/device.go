@@ -175,7 +175,7 @@ func qpConn(qp verbs.QP) (c *conn, ok bool) {
 
 // post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is sent from
 // where it is, if the device can, else copied into its memory. A quiet one completes with the next that is not.
-func (d *device) post(c *conn, s *Send, b []byte, quiet bool) error {
+func (d *device) post(c *conn, s *outgoing, b []byte, quiet bool) error {
 	op := posting{send: s}
 	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
 	if quiet {

@@ -11,7 +11,7 @@ type flight struct {
 
 // posting is a work request of the send queue.
 type posting struct {
-	send  *Send     // nil: something else, or answered already
+	send  *outgoing // nil: something else, or answered already
 	op    *oneSided // nil: no one-sided operation. Without a Send either it is a credit update
 	chunk *chunk    // what a Send is sent from; nil: inline
 }

@@ -17,12 +17,12 @@ func TestFlightKeepsOrder(t *testing.T) {
 		f := flight{head: start, next: start}
 		type entry struct {
 			number uint32
-			send   *Send
+			send   *outgoing
 		}
 		var model []entry
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(*rapid.T) {
-				s := &Send{}
+				s := &outgoing{}
 				model = append(model, entry{f.push(posting{send: s}), s})
 			},
 			"unpush": func(t *rapid.T) {
@@ -187,9 +187,9 @@ func TestFailureBehindSilentPostings(t *testing.T) {
 				if !it.pid.Equal(p.c) {
 					continue
 				}
-				it.conn.flight.push(posting{send: NewSend([]byte("silent"))})
-				it.conn.flight.push(posting{send: NewSend([]byte("silent"))})
-				last := it.conn.flight.push(posting{send: NewSend([]byte("failed"))})
+				it.conn.flight.push(posting{send: &NewSend([]byte("silent")).out})
+				it.conn.flight.push(posting{send: &NewSend([]byte("silent")).out})
+				last := it.conn.flight.push(posting{send: &NewSend([]byte("failed")).out})
 				it.conn.completed(last, verbs.StatusFlushed)
 				if n := it.conn.flight.len(); n != 0 {
 					w.Errorf("%d still in flight behind the last completion", n)

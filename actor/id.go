@@ -422,14 +422,15 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	if it.misused(s, sender) {
 		return
 	}
-	s.taken, s.sender = true, sender
+	s.out.taken, s.sender = true, sender
+	s.out.notify, s.out.renew = s.Notify, s.Renew
 	if it.conn == nil || it.ending() {
 		it.unsent++
 		it.turnDown(sender, 1, s.Len(), errNoConn, errNoConn)
-		s.recycle()
+		s.out.recycle()
 		return
 	}
-	it.conn.submit(s)
+	it.conn.submit(&s.out)
 }
 
 // misused answers a Send that must not get into the pool.
@@ -447,7 +448,7 @@ func (it *ident) sendFailed(s *Send, err error) {
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
 	ev.History = nil // a thousand of them say the same
 	it.reply(s.sender, ev)
-	s.recycle()
+	s.out.recycle()
 }
 
 func (it *ident) handover(c *Handover, sender *actor.PID) {

@@ -12,16 +12,18 @@ type Line struct{ c *conn }
 func (l *Line) Post(s *Send) (posted bool) {
 	c := l.c
 	switch {
-	case s.buf == nil || !c.taking():
+	case s.out.buf == nil || !c.taking():
 		return false
 	case c.queue.len() > 0 || !c.ready():
 		l.Awake()
 		return false
 	}
-	left, class := c.left, s.class
-	s.taken, s.sender, s.class = true, nil, -1 // one that fails does not go to the pool
-	c.submit(s)
-	s.class = class
+	left, class := c.left, s.out.class
+	s.sender = nil
+	s.out.taken, s.out.class = true, -1 // one that fails does not go to the pool
+	s.out.notify, s.out.renew = s.Notify, s.Renew
+	c.submit(&s.out)
+	s.out.class = class
 	if c.left > left {
 		return true
 	}
@@ -54,9 +56,9 @@ func (s *Send) Take() (ok bool) {
 	if !s.usable() {
 		return false
 	}
-	s.taken = true
+	s.out.taken = true
 	return true
 }
 
 // Copy is another Send of the same bytes, to be sent once more. s must not have been posted. Any goroutine that owns s.
-func (s *Send) Copy() *Send { return NewSend(s.buf[headerRoom:]) }
+func (s *Send) Copy() *Send { return NewSend(s.out.bytes()) }

@@ -22,7 +22,9 @@ type loop struct {
 	requests unanswered          // ConnectRequests
 	emptied  func()              // Shutdown waits for the last identifier; nil: nobody does
 
-	pathLoop // what its connections share
+	pathLoop         // what its connections share
+	returns  returns // any goroutine
+	returned func()  // Shutdown waits for the messages that owners have; nil: nobody does
 }
 
 // sink takes what the identifiers of this loop tell to their actors.

@@ -3,17 +3,14 @@ package actor
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // Kinds of the events that only this package has.
@@ -35,9 +32,6 @@ var (
 	ErrFlushed = errors.New("the connection ended first")
 )
 
-// headerRoom is what a Send keeps free before the message: the header of docs/wire.md.
-const headerRoom = wire.HeaderLen
-
 // Send is a message to the peer, the command that carries data (ours). It is made by NewSend or its sisters and belongs to the connection
 // once it was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
 type Send struct {
@@ -51,28 +45,14 @@ type Send struct {
 	// panics ends the connection, with a PanicError.
 	Renew func(p []byte) (rest []byte)
 
-	next   *Send    // in a pool: more of its class
-	buf    []byte   // headerRoom, then the message
-	class  int8     // the pool it goes back to; -1: none
-	mr     verbs.MR // of buf, where the device sends from it
-	taken  bool     // a connection has it
-	seq    uint32   // its place among what waits
+	out    outgoing
 	sender *actor.PID
 }
-
-// The pools of Sends: one for each power of two from 64 bytes to 16 MiB.
-const (
-	minSendShift = 6
-	maxSendShift = 24
-)
-
-// An element is a chain of Sends: what completes together comes back together, which costs the pool's locked instructions once.
-var sendPools [maxSendShift - minSendShift + 1]sync.Pool
 
 // NewSend makes a message of a copy of p. Any goroutine.
 func NewSend(p []byte) *Send {
 	s := newSend(len(p))
-	copy(s.bytes(), p)
+	copy(s.out.bytes(), p)
 	return s
 }
 
@@ -85,7 +65,7 @@ func NewSendParts(parts ...[]byte) *Send {
 	s := newSend(n)
 	at := headerRoom
 	for _, p := range parts {
-		at += copy(s.buf[at:], p)
+		at += copy(s.out.buf[at:], p)
 	}
 	return s
 }
@@ -96,10 +76,10 @@ func NewSendBuffer(n int) *Send { return newSend(n) }
 
 // Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is nil. Any goroutine that owns s.
 func (s *Send) Bytes() []byte {
-	if s.taken {
+	if s.out.taken {
 		return nil
 	}
-	return s.bytes()
+	return s.out.bytes()
 }
 
 // Release gives back a message that was not sent; it must not be used any more. Any goroutine that owns s.
@@ -107,77 +87,27 @@ func (s *Send) Release() {
 	if !s.usable() {
 		panic("rdma: Send.Release of a message that was sent, or released before")
 	}
-	s.taken = true
-	s.recycle()
+	s.out.taken = true
+	s.out.recycle()
 }
-
-func (s *Send) bytes() []byte { return s.buf[headerRoom:] }
 
 // newSend makes a message of n bytes with whatever they were before.
 func newSend(n int) *Send {
-	class := sizeClass(n, minSendShift)
-	if class >= len(sendPools) {
-		return &Send{buf: make([]byte, headerRoom+n), class: -1}
+	if o := pooled(n); o != nil {
+		s := o.of.(*Send)
+		s.Notify, s.Renew, s.sender = false, nil, nil
+		return s
 	}
-	pool := &sendPools[class]
-	s, ok := pool.Get().(*Send)
-	if !ok {
-		return &Send{buf: make([]byte, headerRoom+n, headerRoom+1<<(class+minSendShift)), class: int8(class)}
-	}
-	if s.next != nil {
-		pool.Put(s.next)
-		s.next = nil
-	}
-	checkPoison(s.buf[:cap(s.buf)], "a Send")
-	s.buf = s.buf[:headerRoom+n]
-	s.taken = false
+	s := new(Send)
+	s.out.init(s, n)
 	return s
 }
 
-// sizeClass is the number of the power of two that n fits in, counted from 1<<shift.
-func sizeClass(n, shift int) (class int) {
-	for n > 1<<(class+shift) {
-		class++
-	}
-	return class
-}
-
 // Len is the message's length in bytes.
-func (s *Send) Len() int { return len(s.buf) - headerRoom }
+func (s *Send) Len() int { return s.out.len() }
 
 // usable reports whether s was made by NewSend and not sent or released before.
-func (s *Send) usable() bool { return s != nil && s.buf != nil && !s.taken }
-
-// recycle gives the memory back to the pool.
-func (s *Send) recycle() {
-	var c sendChain
-	c.add(s)
-	c.put()
-}
-
-// sendChain is Sends on their way back to a pool, all of one class.
-type sendChain struct{ first *Send }
-
-// add takes s, whose owner is finished with it.
-func (c *sendChain) add(s *Send) {
-	if s.class < 0 {
-		return
-	}
-	if c.first != nil && c.first.class != s.class {
-		c.put()
-	}
-	*s = Send{next: c.first, buf: s.buf[:cap(s.buf)], class: s.class, taken: true}
-	poisonBytes(s.buf)
-	c.first = s
-}
-
-// put gives the chain to its pool.
-func (c *sendChain) put() {
-	if c.first != nil {
-		sendPools[c.first.class].Put(c.first)
-		c.first = nil
-	}
-}
+func (s *Send) usable() bool { return s != nil && s.out.usable() }
 
 // Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:
 // then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
@@ -196,11 +126,17 @@ type Received struct {
 	// for memory, for what came before it, or for Established. Otherwise it is zero.
 	Since time.Time
 
-	env   actor.MessageEnvelope // as it is delivered
-	from  *ident                // whose owner it was delivered to
-	conn  *conn                 // nil: Data is a copy, there is nothing to give back
-	chunk *chunk
-	refs  atomic.Int32 // 0 or 1 while nobody holds it
+	env  actor.MessageEnvelope // as it is delivered
+	from *ident                // whose owner it was delivered to
+	in   inbound               // its conn is nil: Data is a copy, there is nothing to give back
+	refs atomic.Int32          // 0 or 1 while nobody holds it
+}
+
+// newReceived makes one for the data path.
+func newReceived() *inbound {
+	m := new(Received)
+	m.in.of = m
+	return &m.in
 }
 
 // Kind is KindReceived.
@@ -226,14 +162,14 @@ func (m *Received) Clone() *Received {
 
 // Release gives a retained message back, and with the last one the peer's credit. Data must not be used any more. Any goroutine.
 func (m *Received) Release() {
-	if m.conn == nil {
+	if m.in.conn == nil {
 		return
 	}
 	switch n := m.refs.Add(-1); {
 	case n < 0:
 		panic("rdma: " + errReleased.Error())
 	case n == 0:
-		m.conn.l.returns.put(m)
+		m.from.l.returns.put(m)
 	}
 }
 
@@ -260,12 +196,12 @@ const spoilt = -1 << 24
 // done gives a hold back on loop l (nil: off the loops) when Receive has returned. On the
 // connection's own loop the buffer is free at once, still warm for the next message.
 func (m *Received) done(l *mailbox.Loop) error {
-	if m.conn == nil {
+	if m.in.conn == nil {
 		return nil
 	}
 	near := l == m.from.l.exec && !l.Over()
 	if near && m.refs.Load() == 1 { // only a holder can add one, and that is us
-		m.conn.consumed(m)
+		m.giveBack()
 		return nil
 	}
 	switch n := m.refs.Add(-1); {
@@ -273,11 +209,24 @@ func (m *Received) done(l *mailbox.Loop) error {
 		return errReleased
 	case n > 0:
 	case near:
-		m.conn.consumed(m)
+		m.giveBack()
 	default:
-		m.conn.l.returns.put(m)
+		m.from.l.returns.put(m)
 	}
 	return nil
+}
+
+// giveBack gives the memory and the credit back. On the connection's loop.
+func (m *Received) giveBack() {
+	l, c := m.from.l, m.in.conn
+	m.Data, m.Since, m.from, m.env.Sender, m.env.Message = nil, time.Time{}, nil, nil, nil
+	if poisoning {
+		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
+	}
+	c.consumed(&m.in)
+	if l.returned != nil {
+		l.returned()
+	}
 }
 
 // retainedMessage is a Received as a mailbox has it.

@@ -28,7 +28,7 @@ type offers struct {
 
 // offered is a message that the peer may read: in memory of the stock, or in its own, which is registered.
 type offered struct {
-	send  *Send // nil: answered
+	send  *outgoing // nil: answered
 	chunk *chunk
 	mr    *verbs.MR
 }
@@ -37,7 +37,7 @@ type offered struct {
 // what is being answered still goes out. So the memory is used again only when something that was posted afterwards has been sent, which
 // goes the same way.
 type spent struct {
-	send  *Send
+	send  *outgoing
 	after uint32 // the number of the posting
 }
 
@@ -50,11 +50,11 @@ func newOffers(c *conn) *offers {
 }
 
 // ready reports whether s may be offered now. If it is memory that is missing, there will be a pump when there is some.
-func (o *offers) ready(s *Send) bool {
+func (o *offers) ready(s *outgoing) bool {
 	if o.n == wire.MaxOffers || o.wait {
 		return false
 	}
-	if o.want = sized(s.Len()); o.granted || o.c.l.heldBudget.admits((*offersClaim)(o)) {
+	if o.want = sized(s.len()); o.granted || o.c.l.heldBudget.admits((*offersClaim)(o)) {
 		return true
 	}
 	o.wait = true
@@ -80,7 +80,7 @@ func (o *offersClaim) grant() {
 }
 
 // post offers s, which is ready.
-func (o *offers) post(s *Send) error {
+func (o *offers) post(s *outgoing) error {
 	c := o.c
 	m, err := o.source(s)
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *offers) post(s *Send) error {
 	}
 	var b [wire.HeaderLen + wire.OfferLen]byte
 	c.session.Header(wire.TypeOffer, 0).Put(b[:])
-	wire.Offer{Length: uint32(s.Len()), Key: m.region().RKey, Addr: m.region().Addr}.Put(b[wire.HeaderLen:])
+	wire.Offer{Length: uint32(s.len()), Key: m.region().RKey, Addr: m.region().Addr}.Put(b[wire.HeaderLen:])
 	if err := c.d.post(c, nil, b[:], false); err != nil {
 		o.free(m)
 		return err
@@ -100,7 +100,7 @@ func (o *offers) post(s *Send) error {
 }
 
 // source makes s something that the peer can read.
-func (o *offers) source(s *Send) (m offered, err error) {
+func (o *offers) source(s *outgoing) (m offered, err error) {
 	m.send = s
 	if o.memory == nil {
 		if m.mr, err = o.c.pd.(verbs.Registrar).Register(s.bytes(), verbs.RemoteRead); err != nil {
@@ -109,7 +109,7 @@ func (o *offers) source(s *Send) (m offered, err error) {
 		o.c.l.heldBudget.free -= o.size(m)
 		o.c.l.heldBudget.lend(o.size(m))
 	} else {
-		if m.chunk, err = o.memory.get(s.Len()); err != nil {
+		if m.chunk, err = o.memory.get(s.len()); err != nil {
 			return m, err
 		}
 		copy(m.chunk.bytes(), s.bytes())
@@ -148,7 +148,7 @@ func (o *offers) pulled() {
 		m := o.pop()
 		o.free(m)
 		s := m.send
-		if s.Notify {
+		if s.notify {
 			c.up.Sent(s)
 		}
 		if m.chunk != nil {
@@ -163,7 +163,7 @@ func (o *offers) pulled() {
 const spendFor = 100 * time.Millisecond
 
 // spend has s wait until its memory may be used again.
-func (o *offers) spend(s *Send) {
+func (o *offers) spend(s *outgoing) {
 	o.spent = append(o.spent, spent{s, o.c.flight.next})
 	if o.timer == nil {
 		o.timer = o.c.l.el.NewTimer(o.lapse)

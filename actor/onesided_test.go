@@ -123,14 +123,14 @@ func TestOneSidedKeepsItsPlace(t *testing.T) {
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
 			for i := range 10 {
-				c.submit(takenSend([]byte{byte(i)}))
+				c.submit(&takenSend([]byte{byte(i)}).out)
 			}
 			o := r.op(verbs.Write, 0, 7)
 			if err := c.oneSided(o); err != nil {
 				w.Error(err)
 			}
 			ops = append(ops, o)
-			c.submit(takenSend([]byte("behind")))
+			c.submit(&takenSend([]byte("behind")).out)
 		})
 		for range 10 {
 			next[*Received](r.server)
@@ -169,7 +169,7 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
 			for range 3 {
-				c.submit(takenSend([]byte("message")))
+				c.submit(&takenSend([]byte("message")).out)
 			}
 			for range 3 * sendDepth {
 				o := r.op(verbs.Read, 0, 8)
@@ -236,7 +236,7 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 						w.Error(err)
 					}
 				} else {
-					w.conn(l, r.c).submit(takenSend(binary.BigEndian.AppendUint32(nil, uint32(n))))
+					w.conn(l, r.c).submit(&takenSend(binary.BigEndian.AppendUint32(nil, uint32(n))).out)
 				}
 				n++
 			}

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -25,9 +24,8 @@ type pathLoop struct {
 
 	memoryBudget int // bytes for one-sided operations that may still be registered
 	lookouts     map[keepalive]*lookout
-	messages     []*Received // free
-	returns      returns     // any goroutine
-	returned     func()      // Shutdown waits for the messages that owners have; nil: nobody does
+	idle         []*inbound
+	makeInbound  func() *inbound // makes one with what it is part of
 }
 
 // init makes it ready for connections.
@@ -37,30 +35,6 @@ func (l *pathLoop) init(el *eventloop.Loop, log *slog.Logger, limits *Limits) {
 	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4, limits.ReceiveMemory/2)
 	l.sendBudget = newBudget(l, limits.SendMemory, 0, limits.SendMemory)
 	l.heldBudget = newBudget(l, limits.SendMemory, 0, 0)
-	l.returns.l, l.sources.l = l, l
+	l.sources.l = l
 	l.shares = shares{l: l, limit: l.recvBudget.most}
-}
-
-// keepMessages is how many idle Received a loop keeps.
-const keepMessages = 1024
-
-func (l *pathLoop) newReceived() *Received {
-	if n := len(l.messages); n > 0 {
-		m := l.messages[n-1]
-		l.messages = l.messages[:n-1]
-		return m
-	}
-	return new(Received)
-}
-
-func (l *pathLoop) freeReceived(m *Received) {
-	m.Data, m.from, m.conn, m.chunk, m.env.Sender, m.env.Message = nil, nil, nil, nil, nil, nil
-	m.Since = time.Time{}
-	if poisoning {
-		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
-		return
-	}
-	if len(l.messages) < keepMessages {
-		l.messages = append(l.messages, m)
-	}
 }

@@ -128,9 +128,9 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	}
 	defer it.refusals.gate.RUnlock()
 	if s, ok := m.(*Send); ok && s.usable() {
-		s.taken = true
+		s.out.taken = true
 		first := it.refusals.add(from, s.Len())
-		s.recycle()
+		s.out.recycle()
 		if first {
 			it.box.PostUserMessage(&refused{})
 		}

@@ -4,7 +4,7 @@ import "sync"
 
 // returns is where released messages come back to their loop, from any goroutine.
 type returns struct {
-	l *pathLoop
+	l *loop
 
 	mu      sync.Mutex
 	in      []*Received
@@ -32,7 +32,7 @@ func (r *returns) Run(int) (more bool) {
 	r.mu.Unlock()
 	for i, m := range r.batch {
 		r.batch[i] = nil
-		m.conn.consumed(m)
+		m.giveBack()
 	}
 	return false
 }

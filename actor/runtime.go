@@ -113,7 +113,8 @@ func (rt *Runtime) addLoop(i int) error {
 	}
 	l.exec.Context = l
 	l.init(el, rt.log, &rt.cfg.limits)
-	l.observed = rt.cfg.observer != nil
+	l.observed, l.makeInbound = rt.cfg.observer != nil, newReceived
+	l.returns.l = l
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
 	return err

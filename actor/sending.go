@@ -14,15 +14,15 @@ import (
 )
 
 // submit takes a Send of the owner's, or of whoever has the PID.
-func (c *conn) submit(s *Send) {
+func (c *conn) submit(s *outgoing) {
 	switch limit := c.l.limits.SendQueue; {
 	case !c.taking():
 		err := c.notSending()
 		c.unsent++
 		c.up.SendRefused(s, err, err)
 		s.recycle()
-	case s.Len() > c.maxSend:
-		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
+	case s.len() > c.maxSend:
+		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
 	case c.queue.len() > 0 || c.ops.n > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.len() >= limit {
@@ -72,7 +72,7 @@ func (c *conn) outlook() outlook {
 	}
 	if n := c.queue.len(); n > 0 {
 		s := c.queue.at(0)
-		o.sends, o.sendSeq, o.alone = true, s.seq, s.Notify
+		o.sends, o.sendSeq, o.alone = true, s.seq, s.notify
 		o.ready = o.room() && c.readyFor(s)
 		o.inline = n > 1 && len(c.queue.at(1).buf) <= c.d.attr.MaxInline
 	}
@@ -85,10 +85,10 @@ func (c *conn) ready() bool {
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
-func (c *conn) readyFor(s *Send) bool { return s.Len() <= c.eager || c.offerable(s) }
+func (c *conn) readyFor(s *outgoing) bool { return s.len() <= c.eager || c.offerable(s) }
 
 // offerable reports whether s may be offered now.
-func (c *conn) offerable(s *Send) bool {
+func (c *conn) offerable(s *outgoing) bool {
 	if c.out == nil {
 		c.out = newOffers(c)
 	}
@@ -96,7 +96,7 @@ func (c *conn) offerable(s *Send) bool {
 }
 
 // post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
-func (c *conn) post(s *Send, quiet bool) (ok bool) {
+func (c *conn) post(s *outgoing, quiet bool) (ok bool) {
 	b := s.buf[headerRoom:]
 	if c.mode == modeMessages {
 		b = s.buf
@@ -104,7 +104,7 @@ func (c *conn) post(s *Send, quiet bool) (ok bool) {
 	}
 	var err error
 	typ := wire.TypeData
-	if s.Len() <= c.eager {
+	if s.len() <= c.eager {
 		err = c.d.post(c, s, b, quiet)
 	} else {
 		typ = wire.TypeOffer
@@ -179,8 +179,8 @@ func (c *conn) postNext() bool {
 
 // renew has a message that has waited be what it still should be. A Renew that does not return
 // costs the connection, which would have a hole: not what the loop is at, which may be another's.
-func (c *conn) renew(s *Send) (ok bool) {
-	if s.Renew == nil {
+func (c *conn) renew(s *outgoing) (ok bool) {
+	if s.renew == nil {
 		return true
 	}
 	defer func() {
@@ -194,13 +194,13 @@ func (c *conn) renew(s *Send) (ok bool) {
 		c.up.BreakOff(&PanicError{r}) // which answers it with all that waits
 		c.up.RenewFailed(r)
 	}()
-	s.buf = s.buf[:headerRoom+min(len(s.Renew(s.bytes())), s.Len())]
+	s.buf = s.buf[:headerRoom+min(len(s.renew(s.bytes())), s.len())]
 	return true
 }
 
 // completed ends the posting of that number, and those before it, which have succeeded in silence.
 func (c *conn) completed(number uint32, status verbs.Status) {
-	var free sendChain
+	var free outgoingChain
 	for {
 		p, ok := c.flight.pop(number)
 		if !ok {
@@ -215,7 +215,7 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 			p.op.who.ended(c, p.op, opError(status))
 		case s == nil:
 		case status == verbs.StatusSuccess || c.flight.head != number+1:
-			if s.Notify {
+			if s.notify {
 				c.up.Sent(s)
 			}
 			free.add(s)

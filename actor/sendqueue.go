@@ -3,16 +3,16 @@ package actor
 // sendQueue is the messages that wait for credits: a ring that grows, bounded by whoever pushes, and holds no memory while empty
 // for long.
 type sendQueue struct {
-	ring []*Send
+	ring []*outgoing
 	head int
 	n    int
 }
 
 func (q *sendQueue) len() int { return q.n }
 
-func (q *sendQueue) push(s *Send) {
+func (q *sendQueue) push(s *outgoing) {
 	if q.n == len(q.ring) {
-		grown := make([]*Send, max(8, 2*q.n))
+		grown := make([]*outgoing, max(8, 2*q.n))
 		for i := range q.n {
 			grown[i] = q.ring[(q.head+i)%len(q.ring)]
 		}
@@ -23,9 +23,9 @@ func (q *sendQueue) push(s *Send) {
 }
 
 // at is the i-th; 0 is the oldest, which pop takes.
-func (q *sendQueue) at(i int) *Send { return q.ring[(q.head+i)%len(q.ring)] }
+func (q *sendQueue) at(i int) *outgoing { return q.ring[(q.head+i)%len(q.ring)] }
 
-func (q *sendQueue) pop() *Send {
+func (q *sendQueue) pop() *outgoing {
 	s := q.ring[q.head]
 	q.ring[q.head] = nil
 	q.head = (q.head + 1) % len(q.ring)
@@ -34,7 +34,7 @@ func (q *sendQueue) pop() *Send {
 }
 
 // unpop puts back what pop took, or the oldest of an empty queue.
-func (q *sendQueue) unpop(s *Send) {
+func (q *sendQueue) unpop(s *outgoing) {
 	if q.n == len(q.ring) {
 		q.push(s)
 		for i := q.n - 1; i > 0; i-- {

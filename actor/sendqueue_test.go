@@ -9,11 +9,11 @@ import (
 func TestSendQueueKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q sendQueue
-		var model []*Send
+		var model []*outgoing
 		for range 200 {
 			switch rapid.IntRange(0, 2).Draw(t, "what") {
 			case 0:
-				s := NewSend(nil)
+				s := new(outgoing)
 				q.push(s)
 				model = append(model, s)
 			case 1:
@@ -25,9 +25,9 @@ func TestSendQueueKeepsOrder(t *testing.T) {
 				}
 				model = model[1:]
 			case 2:
-				s := NewSend(nil)
+				s := new(outgoing)
 				q.unpop(s)
-				model = append([]*Send{s}, model...)
+				model = append([]*outgoing{s}, model...)
 			}
 			if q.len() != len(model) {
 				t.Fatalf("%d messages, want %d", q.len(), len(model))

@@ -37,7 +37,7 @@ func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte,
 	}
 	m = <-inHand
 	settle()
-	return m, &m.chunk.sge.MR.Bytes, release
+	return m, &m.in.chunk.sge.MR.Bytes, release
 }
 
 // Freed memory is unmapped by the kernel's devices: whoever reads it brings the process down. Shutdown leaves it to those who may.

@@ -54,7 +54,7 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 			for i, size := range sizes {
 				b := make([]byte, size)
 				copy(b, fmt.Sprintf("%04d", sent+i))
-				w.conn(l, id).submit(takenSend(b))
+				w.conn(l, id).submit(&takenSend(b).out)
 			}
 		})
 		sent += n
@@ -84,7 +84,7 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 // takenSend is a message as a connection gets it.
 func takenSend(b []byte) *Send {
 	s := NewSend(b)
-	s.taken = true
+	s.out.taken = true
 	return s
 }
 
