@@ -32,11 +32,21 @@ func (d *stuck) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) 
 	return &stuckInstance{in, d.ops}, err
 }
 
-func (in *stuckInstance) Do(h cmid.Handle, cmd cmid.Command) error {
-	if in.ops[cmd.Op()] {
+func (in *stuckInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
+	id, err := in.Instance.CreateID(h, ps, t)
+	return stuckID{id, in.ops}, err
+}
+
+type stuckID struct {
+	cmid.DriverID
+	ops map[states.Op]bool
+}
+
+func (id stuckID) Do(cmd cmid.Command) error {
+	if id.ops[cmd.Op()] {
 		return cmid.ErrPending
 	}
-	return in.Instance.Do(h, cmd)
+	return id.DriverID.Do(cmd)
 }
 
 func stuckAt(ops ...states.Op) func(cmid.Driver) cmid.Driver {

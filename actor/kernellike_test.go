@@ -42,33 +42,51 @@ func (k *kernelLike) over(d cmid.Driver) cmid.Driver {
 }
 
 func (k *kernelLike) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
-	in, err := k.Driver.Open(l, up)
 	k.in = &kernelInstance{
-		Instance: in, k: k, l: l, up: up, devs: make(map[verbs.Device]*kernelDevice), late: make(map[cmid.Handle]*eventloop.Timer),
-		rng: rand.New(rand.NewPCG(1, 2)),
+		Upcalls: up, k: k, l: l, devs: make(map[verbs.Device]*kernelDevice), rng: rand.New(rand.NewPCG(1, 2)),
 	}
+	var err error
+	k.in.Instance, err = k.Driver.Open(l, k.in)
 	return k.in, err
 }
 
 type kernelInstance struct {
 	cmid.Instance
+	cmid.Upcalls
 	k    *kernelLike
 	l    *eventloop.Loop
-	up   cmid.Upcalls
 	devs map[verbs.Device]*kernelDevice
-	late map[cmid.Handle]*eventloop.Timer // of the command that has not begun
 	rng  *rand.Rand
 }
 
+func (in *kernelInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
+	id, err := in.Instance.CreateID(h, ps, t)
+	return &kernelID{DriverID: id, in: in}, err
+}
+
+func (in *kernelInstance) Event(h cmid.Handle, ev *cmid.DriverEvent) {
+	if ev.Child != nil {
+		ev.Child = &kernelID{DriverID: ev.Child, in: in}
+	}
+	in.Upcalls.Event(h, ev)
+}
+
+type kernelID struct {
+	cmid.DriverID
+	in   *kernelInstance
+	late *eventloop.Timer // of the command that has not begun
+}
+
 // Do begins a command when it has waited long enough. A DestroyID ends the wait of the command before it, and nothing is told of that.
-func (in *kernelInstance) Do(h cmid.Handle, cmd cmid.Command) error {
-	if t := in.late[h]; t != nil {
-		t.Stop()
-		delete(in.late, h)
+func (id *kernelID) Do(cmd cmid.Command) error {
+	in := id.in
+	if id.late != nil {
+		id.late.Stop()
+		id.late = nil
 	}
 	in.k.did[cmd.Op()]++
 	do := func() error {
-		err := in.Instance.Do(h, cmd)
+		err := id.DriverID.Do(cmd)
 		if cmd.Op() == states.OpDestroyID && err == nil {
 			return in.k.holds
 		}
@@ -78,14 +96,13 @@ func (in *kernelInstance) Do(h cmid.Handle, cmd cmid.Command) error {
 	if d == 0 {
 		return do()
 	}
-	t := in.l.NewTimer(func() {
-		delete(in.late, h)
+	id.late = in.l.NewTimer(func() {
+		id.late = nil
 		if err := do(); !errors.Is(err, cmid.ErrPending) {
-			in.up.Done(h, cmd, err)
+			in.Done(id.Handle(), cmd, err)
 		}
 	})
-	t.Reset(d)
-	in.late[h] = t
+	id.late.Reset(d)
 	return cmid.ErrPending
 }
 
@@ -101,15 +118,15 @@ func (in *kernelInstance) device(d verbs.Device) verbs.Device {
 	return k
 }
 
-func (in *kernelInstance) Device(h cmid.Handle) verbs.Device { return in.device(in.Instance.Device(h)) }
+func (id *kernelID) Device() verbs.Device { return id.in.device(id.DriverID.Device()) }
 
-func (in *kernelInstance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
+func (id *kernelID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	attr.SendCQ, attr.RecvCQ = attr.SendCQ.(*kernelCQ).CQ, attr.RecvCQ.(*kernelCQ).CQ
-	qp, err := in.Instance.CreateQP(h, attr)
+	qp, err := id.DriverID.CreateQP(attr)
 	if err != nil {
 		return nil, err
 	}
-	d := in.devs[in.Instance.Device(h)]
+	d := id.in.devs[id.DriverID.Device()]
 	q := &kernelQP{QP: qp, d: d, pd: attr.PD, slots: attr.MaxSendWR}
 	d.qps[qp] = q
 	return q, nil

@@ -33,7 +33,7 @@ func (d kindDriver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, err
 	return kindInstance{in, d.made}, err
 }
 
-func (i kindInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) error {
+func (i kindInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	i.made <- created{ps, t}
 	if ps == PortSpaceIB {
 		ps = PortSpaceTCP

@@ -26,21 +26,38 @@ func (b *border) over(d cmid.Driver) cmid.Driver {
 }
 
 func (b *border) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
-	in, err := b.Driver.Open(l, up)
+	in, err := b.Driver.Open(l, newcomers{up, b})
 	b.opens++
-	return &inland{in, b, b.opens - 1}, err
+	return &inland{in, b.opens - 1}, err
 }
 
 // inland is one loop's side of a border.
 type inland struct {
 	cmid.Instance
-	b *border
 	n int
 }
 
-func (i *inland) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
-	d, err := i.Instance.(cmid.Migrator).Detach(h)
-	return &traveller{d, i.b}, err
+// newcomers has requests bring residents.
+type newcomers struct {
+	cmid.Upcalls
+	b *border
+}
+
+func (n newcomers) Event(h cmid.Handle, ev *cmid.DriverEvent) {
+	if ev.Child != nil {
+		ev.Child = resident{ev.Child, n.b}
+	}
+	n.Upcalls.Event(h, ev)
+}
+
+type resident struct {
+	cmid.DriverID
+	b *border
+}
+
+func (r resident) Detach() (cmid.DetachedInstance, error) {
+	d, err := r.DriverID.(cmid.Migrator).Detach()
+	return &traveller{d, r.b}, err
 }
 
 type traveller struct {

@@ -240,7 +240,7 @@ func TestCalls(t *testing.T) {
 			must(t, id.Listen(1))
 			s.info = Info{Local: local, Peer: peer}
 			child := s.up.NewHandle()
-			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: child, PrivateData: []byte("hello")})
+			s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.id(child), PrivateData: []byte("hello")})
 			ev, from, err := c.GetEvent()
 			q, ok := ev.(*ConnectRequest)
 			if err != nil || !ok || q.Listener != id.Handle() || q.Ident() != child || q.Peer != peer || string(q.PrivateData) != "hello" {
@@ -334,7 +334,7 @@ func TestCreateIDFor(t *testing.T) {
 		if err := errors.Join(id.BindAddr(MustAddr("10.0.0.5:7471")), id.Listen(1)); err != nil {
 			t.Fatal(err)
 		}
-		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.up.NewHandle()})
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.id(s.up.NewHandle())})
 		if _, child, err := c.GetEvent(); err != nil || !child.Datagram() || child.PortSpace() != PortSpaceIB {
 			t.Errorf("%v: datagrams %v, port space %v", err, child.Datagram(), child.PortSpace())
 		}

@@ -110,9 +110,10 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 // that no device here has (UC, XRC, raw packets), EINVAL for one that the port space has not.
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	h := Handle(handles.Add(1))
+	var d DriverID
 	ps, t, err := ai.kind()
 	if err == nil {
-		err = c.inst.CreateID(h, ps, t)
+		d, err = c.inst.CreateID(h, ps, t)
 	}
 	if err != nil {
 		f := FailureBase{EventBase: EventBase{ID: h}, Op: "create_id on " + c.name, Err: err, Remedy: createRemedy(err)}
@@ -122,7 +123,7 @@ func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	if t == QPTypeUD {
 		flavor = states.UD
 	}
-	return c.add(h, ps, flavor, states.Idle), nil
+	return c.add(d, ps, flavor, states.Idle), nil
 }
 
 // createRemedy is remedy for what makes an identifier.
@@ -136,10 +137,10 @@ func createRemedy(err error) string {
 	return remedy(states.OpCreateQP, err)
 }
 
-func (c *Channel) add(h Handle, ps PortSpace, flavor states.Flavor, s states.State) *ID {
-	id := &ID{ch: c, handle: h, ps: ps, flavor: flavor, state: s, born: c.loop.Now()}
+func (c *Channel) add(d DriverID, ps PortSpace, flavor states.Flavor, s states.State) *ID {
+	id := &ID{ch: c, driver: d, handle: d.Handle(), ps: ps, flavor: flavor, state: s, born: c.loop.Now()}
 	id.remember(s)
-	c.ids[h] = id
+	c.ids[id.handle] = id
 	return id
 }
 
@@ -166,7 +167,7 @@ func (c *Channel) Devices() []verbs.Device { return c.inst.Devices() }
 func (c *Channel) Close() error {
 	err := c.inst.Close()
 	for h, id := range c.ids {
-		id.gone = true
+		id.driver = nil
 		delete(c.ids, h)
 	}
 	c.queue = nil
@@ -178,7 +179,6 @@ func (c *Channel) Close() error {
 
 // forget drops an identifier and its queued events: after rdma_destroy_id nothing of it is told.
 func (c *Channel) forget(id *ID) {
-	id.gone = true
 	delete(c.ids, id.handle)
 	kept := c.queue[:0]
 	for _, q := range c.queue {
@@ -201,7 +201,7 @@ func (u *upcalls) Event(h Handle, ev *DriverEvent) {
 	id := c.ids[h]
 	if id == nil {
 		if ev.Kind == states.KindConnectRequest {
-			_ = c.inst.Do(ev.Child, &DestroyID{}) // its listener has just gone: nobody will ever answer it
+			_ = ev.Child.Do(&DestroyID{}) // its listener has just gone: nobody will ever answer it
 		}
 		return
 	}

@@ -32,8 +32,15 @@ type script struct {
 	info      Info
 	device    verbs.Device
 	createErr error
-	made      []kind                // that CreateID was asked for
-	inside    func(Handle, Command) // what happens while Do runs
+	made      []kind                   // that CreateID was asked for
+	inside    func(Handle, Command)    // what happens while Do runs
+	over      func(*scripted) DriverID // what its identifiers can do besides; nil: nothing
+}
+
+// scripted is an identifier of a script's.
+type scripted struct {
+	s *script
+	h Handle
 }
 
 type kind struct {
@@ -48,30 +55,42 @@ func (s *script) Open(_ *eventloop.Loop, up Upcalls) (Instance, error) {
 	return s, nil
 }
 
-func (s *script) Flavor(Handle) states.Flavor { return s.flavor }
-func (s *script) Limits(Handle) Limits        { return Limits{MaxBacklog: 1024, MaxMessage: 1 << 20} }
-func (s *script) Info(Handle) Info            { return s.info }
-
-func (s *script) CreateID(_ Handle, ps PortSpace, t QPType) error {
+func (s *script) CreateID(h Handle, ps PortSpace, t QPType) (DriverID, error) {
 	s.made = append(s.made, kind{ps, t})
-	return s.createErr
+	return s.id(h), s.createErr
 }
 
-func (s *script) Do(h Handle, cmd Command) error {
+// id is an identifier that was created, or the child that a request brings.
+func (s *script) id(h Handle) DriverID {
+	id := &scripted{s, h}
+	if s.over != nil {
+		return s.over(id)
+	}
+	return id
+}
+
+func (s *script) Devices() []verbs.Device { return nil }
+func (s *script) Close() error            { return nil }
+
+func (id *scripted) Handle() Handle        { return id.h }
+func (id *scripted) Flavor() states.Flavor { return id.s.flavor }
+func (id *scripted) Limits() Limits        { return Limits{MaxBacklog: 1024, MaxMessage: 1 << 20} }
+func (id *scripted) Info() Info            { return id.s.info }
+func (id *scripted) Device() verbs.Device  { return id.s.device }
+
+func (id *scripted) CreateQP(verbs.QPInitAttr) (verbs.QP, error) { return nil, unix.ENODEV }
+
+func (id *scripted) Do(cmd Command) error {
+	s := id.s
 	s.did = append(s.did, cmd)
 	if s.inside != nil {
-		s.inside(h, cmd)
+		s.inside(id.h, cmd)
 	}
 	if _, ok := cmd.(*DestroyID); ok {
-		s.destroyed = append(s.destroyed, h)
+		s.destroyed = append(s.destroyed, id.h)
 	}
 	return s.answers[cmd.Op()]
 }
-
-func (s *script) CreateQP(Handle, verbs.QPInitAttr) (verbs.QP, error) { return nil, unix.ENODEV }
-func (s *script) Device(Handle) verbs.Device                          { return s.device }
-func (s *script) Devices() []verbs.Device                             { return nil }
-func (s *script) Close() error                                        { return nil }
 
 // dev stands for an attached device; nothing calls it.
 type dev struct{ verbs.Device }
@@ -229,7 +248,7 @@ func TestRequestThatNobodyListensFor(t *testing.T) {
 	c := open(t, s)
 	id := create(t, s, c, states.Idle)
 	child := s.up.NewHandle()
-	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: child})
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.id(child)})
 	if len(s.destroyed) != 1 || s.destroyed[0] != child {
 		t.Errorf("destroyed %v: a child that is not told must be destroyed, or its peer waits for ever", s.destroyed)
 	}
@@ -307,7 +326,7 @@ func TestRequestForADestroyedListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	child := s.up.NewHandle()
-	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: child})
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.id(child)})
 	if len(s.destroyed) != 2 || s.destroyed[1] != child {
 		t.Errorf("destroyed %v: the child of a dead listener must be destroyed, or its peer waits for ever", s.destroyed)
 	}
@@ -322,7 +341,7 @@ func TestUnknownAndUnsolicitedEventsAreTolerated(t *testing.T) {
 		case states.KindDeviceRemoval, states.KindAddrChange, states.KindUnreachable:
 			continue // these may come at any time
 		}
-		s.up.Event(id.Handle(), &DriverEvent{Kind: states.Kind(k), Status: 1})
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.Kind(k), Status: 1, Child: s.id(s.up.NewHandle())})
 	}
 	if id.State() != states.AddrResolved {
 		t.Errorf("state %v: nobody asked for any of that", id.State())

@@ -18,49 +18,61 @@ type Driver interface {
 	Open(l *eventloop.Loop, up Upcalls) (Instance, error)
 }
 
-// Instance is a Driver opened on a loop. It executes what the state machine has allowed; it does not judge states, except where
-// the device knows more than the table. All methods are called on the loop.
+// Instance is a Driver opened on a loop. All methods are called on the loop.
 type Instance interface {
-	// Flavor says whether h follows iw_cm (states.IWARP) or ib_cm. One channel of the kernel's has devices of both kinds: of an
-	// identifier without a device (a wildcard listener, before resolution) nothing is known yet, and it says 0.
-	Flavor(h Handle) states.Flavor
-	// Limits gives the limits of h's transport; without a device MaxBacklog only.
-	Limits(h Handle) Limits
-	// CreateID makes an identifier. t is QPTypeUD for datagrams, else QPTypeRC; it follows from ps
-	// but for PortSpaceIB. EINVAL, EPROTONOSUPPORT for a port space the device does not have.
-	CreateID(h Handle, ps PortSpace, t QPType) error
-	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
-	// ErrPending: Upcalls.Done will tell, later; anything else: it failed, with an errno. After
-	// DestroyID no upcall names h, but for its Done; its failure says that the device holds the
-	// identifier nevertheless.
-	Do(h Handle, cmd Command) error
-	// Info is what rdma_get_local_addr(3) and its like tell now.
-	Info(h Handle) Info
-	// CreateQP is rdma_create_qp(3): makes a queue pair and ties it to h. EINVAL without a device or when there is one already.
-	// The identifier's destruction destroys it; it is gone when that has come back.
-	CreateQP(h Handle, attr verbs.QPInitAttr) (verbs.QP, error)
-	// Device is the device h is attached to, nil when none is (a wildcard listener, before resolution).
-	Device(h Handle) verbs.Device
+	// CreateID makes an identifier, which upcalls name h. t is QPTypeUD for datagrams, else
+	// QPTypeRC; it follows from ps but for PortSpaceIB. EINVAL, EPROTONOSUPPORT for a port space
+	// the device does not have.
+	CreateID(h Handle, ps PortSpace, t QPType) (DriverID, error)
 	// Devices lists what this driver offers (rdma_get_devices(3)).
 	Devices() []verbs.Device
 	// Close destroys every identifier left and takes the driver's fds out of the loop. No upcall follows.
 	Close() error
 }
 
-// What an Instance may have besides. Without it the ID's method of the same name fails with
-// ErrNotSupported, and Channel.Strangers is 0.
+// DriverID is one identifier of an Instance's. It executes what the state machine has allowed; it
+// does not judge states, except where the device knows more than the table. All methods are called
+// on the loop that the identifier is on; none is called after DestroyID.
+type DriverID interface {
+	// Handle is what upcalls name it by.
+	Handle() Handle
+	// Flavor says whether it follows iw_cm (states.IWARP) or ib_cm. One channel of the kernel's has
+	// devices of both kinds: of an identifier without a device (a wildcard listener, before
+	// resolution) nothing is known yet, and it says 0.
+	Flavor() states.Flavor
+	// Limits gives the limits of its transport; without a device MaxBacklog only.
+	Limits() Limits
+	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
+	// ErrPending: Upcalls.Done follows later; anything else: it failed, with an errno. After
+	// DestroyID no upcall names the identifier, but for its Done; its failure says that the device
+	// holds the identifier nevertheless.
+	Do(cmd Command) error
+	// Info is what rdma_get_local_addr(3) and its like report now.
+	Info() Info
+	// CreateQP is rdma_create_qp(3): makes a queue pair and ties it to the identifier. EINVAL
+	// without a device or when there is one already. The identifier's destruction destroys it; it
+	// is gone when that has come back.
+	CreateQP(attr verbs.QPInitAttr) (verbs.QP, error)
+	// Device is the device it is attached to, nil when none is (a wildcard listener, before resolution).
+	Device() verbs.Device
+}
+
+// What an Instance may have besides (StrangerCounter), and a DriverID (the others). Without it the
+// ID's method of the same name fails with ErrNotSupported, and Channel.Strangers is 0.
 type (
-	// Migrator moves identifiers between its loops: rdma_migrate_id(3), in two halves, of which each runs on its own loop.
+	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each runs on its own loop.
 	Migrator interface {
-		// Detach takes h off this loop. From now on nothing of h is told, and no command reaches it. What was not told yet goes along,
-		// in order, and a request's Child with it. A queue pair and its completions stay on the loop that made them; Device(h) stays
-		// with the queue pair.
+		// Detach takes the identifier off its loop. From now on it is in no upcall, and no method of
+		// it is called, until it is attached. Events that were not delivered yet go along, in
+		// order, and a request's Child with it. A queue pair and its completions stay on the loop
+		// that made them; Device stays with the queue pair.
 		//
-		// Between the halves the other loops go on. Unless h is a request's identifier that was not answered and has no queue pair,
-		// they must not: the caller serves this loop and the other one himself. ErrPending is not possible; EBUSY while a command is.
-		Detach(h Handle) (DetachedInstance, error)
+		// Between the halves the other loops go on. Unless it is a request's identifier that was not
+		// answered and has no queue pair, they must not: the caller serves this loop and the other
+		// one himself. ErrPending is not possible; EBUSY while a command is.
+		Detach() (DetachedInstance, error)
 	}
-	// DetachedInstance is an identifier of a Migrator's between two loops. It belongs to whoever holds it.
+	// DetachedInstance is a Migrator between two loops. It belongs to whoever holds it.
 	DetachedInstance interface {
 		// Attach puts the identifier on the loop of to, on which it is called. Before it returns nothing is told; what has happened
 		// meanwhile to tells then. EINVAL if to is another driver's, or closed. When it fails the identifier stays detached; to the
@@ -77,21 +89,21 @@ type (
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
 	QPAttrs interface {
 		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.
-		InitQPAttr(h Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error)
+		InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error)
 	}
 	// Router knows an identifier's way in InfiniBand's terms.
 	Router interface {
 		// QueryPath gives the path records, PathLen bytes each.
-		QueryPath(h Handle) ([]byte, error)
+		QueryPath() ([]byte, error)
 		// QueryGID gives the addresses as AF_IB addresses.
-		QueryGID(h Handle) (local, peer Addr, err error)
+		QueryGID() (local, peer Addr, err error)
 	}
 )
 
 // Upcalls is what an Instance tells, on the loop, possibly from inside Do.
 type Upcalls interface {
-	// Event tells what happened to h. For states.KindConnectRequest h is the listener's and
-	// ev.Child the new identifier's handle, from NewHandle. Not rdma_cm's are
+	// Event delivers what happened to h. For states.KindConnectRequest h is the listener's and
+	// ev.Child the new identifier, with a handle from NewHandle. Not rdma_cm's are
 	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for a
 	// listener that gets no requests any more. ev and its PrivateData are the driver's again when
 	// Event returns.
@@ -105,9 +117,9 @@ type Upcalls interface {
 // DriverEvent is an event as the device tells it: struct rdma_ucm_event_resp without the numbers that only the kernel needs.
 type DriverEvent struct {
 	Kind        states.Kind
-	Status      int32 // 0, a negative errno, or a positive reject reason or SIDR status
-	Err         error // more than Status can say; may be nil
-	Child       Handle
+	Status      int32    // 0, a negative errno, or a positive reject reason or SIDR status
+	Err         error    // more than Status can say; may be nil
+	Child       DriverID // ConnectRequest
 	PrivateData []byte
 	Param       ConnParam    // datagram identifiers: QPNum and QKey are where AH leads
 	Addr        Addr         // multicast events
@@ -132,7 +144,7 @@ type Limits struct {
 	MaxMessage int
 }
 
-// ErrPending is returned by Instance.Do when the command's outcome comes later.
+// ErrPending is returned by DriverID.Do when the command's outcome comes later.
 var ErrPending = errors.New("cmid: in progress")
 
 // ErrPortTaken is why a bind fails when another identifier has the port and a wildcard or loopback

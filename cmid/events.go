@@ -28,7 +28,7 @@ func (id *ID) event(ev *DriverEvent) {
 		id.request(ev)
 		return
 	case ev.Kind == states.KindConnectRequest:
-		_ = id.ch.inst.Do(ev.Child, &DestroyID{}) // nobody listens any more: nobody would ever answer it
+		_ = ev.Child.Do(&DestroyID{}) // nobody listens any more: nobody would ever answer it
 		return
 	case v != states.Allow:
 		return // late, duplicate or unsolicited: the table says so
@@ -139,7 +139,7 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindEstablished:
 		e := &Established{
 			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
-			MaxMessage: id.ch.inst.Limits(id.handle).MaxMessage, Fallback: ev.Err,
+			MaxMessage: id.Limits().MaxMessage, Fallback: ev.Err,
 		}
 		if id.flavor&states.UD != 0 {
 			e.UD = ev.ud()

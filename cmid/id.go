@@ -18,11 +18,11 @@ type ID struct {
 	Context any
 
 	ch       *Channel
+	driver   DriverID // nil once it was asked to destroy the identifier, and between two channels
 	handle   Handle
 	ps       PortSpace
 	flavor   states.Flavor
 	state    states.State
-	gone     bool
 	hadQP    bool
 	waiting  Command // the command whose answer is an event still to come
 	joins    joins   // those that wait beside it: a datagram identifier may join many groups at once
@@ -47,24 +47,23 @@ func (id *ID) State() states.State { return id.state }
 
 // Flavor is what the state machine knows of the identifier besides its state.
 func (id *ID) Flavor() states.Flavor {
-	f := id.flavor
-	if id.gone {
-		return f
+	if id.driver == nil {
+		return id.flavor
 	}
-	f |= id.ch.inst.Flavor(id.handle)
-	if id.ch.inst.Device(id.handle) != nil {
+	f := id.flavor | id.driver.Flavor()
+	if id.driver.Device() != nil {
 		f |= states.Device
 	}
 	return f
 }
 
-// Limits gives the limits of the identifier's transport, as far as it is known: see Instance.Limits. Of a destroyed identifier
+// Limits gives the limits of the identifier's transport, as far as it is known: see DriverID.Limits. Of a destroyed identifier
 // nothing is known.
 func (id *ID) Limits() Limits {
-	if id.gone {
+	if id.driver == nil {
 		return Limits{}
 	}
-	return id.ch.inst.Limits(id.handle)
+	return id.driver.Limits()
 }
 
 // PortSpace is what the identifier was created with.
@@ -95,10 +94,10 @@ func (id *ID) Info() Info {
 	switch {
 	case id.last != nil:
 		return *id.last
-	case id.gone:
+	case id.driver == nil:
 		return Info{Peer: id.peer}
 	}
-	in := id.ch.inst.Info(id.handle)
+	in := id.driver.Info()
 	if in.Peer.IsZero() {
 		in.Peer = id.peer
 	}
@@ -107,10 +106,10 @@ func (id *ID) Info() Info {
 
 // Device is the device the identifier is attached to, nil when none is.
 func (id *ID) Device() verbs.Device {
-	if id.gone {
+	if id.driver == nil {
 		return nil
 	}
-	return id.ch.inst.Device(id.handle)
+	return id.driver.Device()
 }
 
 // CreateQP is rdma_create_qp(3): it ties a queue pair to the identifier, which destroys it. Needed before Connect and Accept.
@@ -118,7 +117,7 @@ func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := id.judge(states.OpCreateQP, "create_qp"); err != nil {
 		return nil, err
 	}
-	qp, err := id.ch.inst.CreateQP(id.handle, attr)
+	qp, err := id.driver.CreateQP(attr)
 	if err != nil {
 		return nil, fmt.Errorf("create_qp (id %d, %v): %w", id.handle, id.state, err)
 	}
@@ -152,7 +151,8 @@ func (id *ID) enter(s states.State) {
 
 // Do asks for cmd. It returns the answer when that is known at once; nil when the answer comes later, through the channel.
 func (id *ID) Do(cmd Command) Event {
-	if id.gone {
+	driver := id.driver
+	if driver == nil {
 		return id.refused(cmd, "the identifier is destroyed", unix.ENOENT, nil)
 	}
 	op := cmd.Op()
@@ -173,12 +173,12 @@ func (id *ID) Do(cmd Command) Event {
 	}
 	if op == states.OpDestroyID {
 		in := id.Info()
-		id.last = &in
+		id.last, id.driver = &in, nil
 	}
 	before := id.mark()
 	id.enter(next)
 	id.expect(cmd)
-	err := id.ch.inst.Do(id.handle, cmd)
+	err := driver.Do(cmd)
 	switch {
 	case errors.Is(err, ErrPending):
 		id.inFlight = cmd
@@ -371,7 +371,7 @@ func (id *ID) failure(cmd Command, err error) FailureBase {
 }
 
 func (id *ID) clampBacklog(n int) int {
-	if limit := id.ch.inst.Limits(id.handle).MaxBacklog; n <= 0 || n > limit {
+	if limit := id.Limits().MaxBacklog; n <= 0 || n > limit {
 		return limit
 	}
 	return n

@@ -69,7 +69,7 @@ func TestEveryKernelEvent(t *testing.T) {
 			if r.asked != nil {
 				id.expect(r.asked)
 			}
-			r.ev.Kind, r.ev.Child = r.kind, s.up.NewHandle()
+			r.ev.Kind, r.ev.Child = r.kind, s.id(s.up.NewHandle())
 			s.up.Event(id.Handle(), &r.ev)
 			if len(told) != 1 || fmt.Sprintf("%T", told[0]) != fmt.Sprintf("%T", r.want) || told[0].Kind() != r.kind {
 				t.Fatalf("told %v, want one %T", told, r.want)

@@ -43,10 +43,11 @@ func (id *ID) Migrate(to *Channel) error {
 // nobody but through this. Its ID must not be used. It belongs to whoever holds it, and is to be
 // given to Attach, or destroyed.
 type Detached struct {
-	id    *ID
-	inst  DetachedInstance
-	queue []queuedThere
-	over  bool
+	id     *ID
+	driver DriverID // the ID's, which has none meanwhile
+	inst   DetachedInstance
+	queue  []queuedThere
+	over   bool
 }
 
 // queuedThere is an event that nobody has fetched yet.
@@ -76,18 +77,19 @@ func (id *ID) Detach() (*Detached, error) {
 
 func (id *ID) detach() (*Detached, error) {
 	from := id.ch
-	m, ok := from.inst.(Migrator)
+	m, ok := id.driver.(Migrator)
 	switch {
 	case !ok:
 		return nil, id.callFailed("migrate_id", ErrNotSupported)
 	case id.inFlight != nil:
 		return nil, id.callFailed("migrate_id", fmt.Errorf("%v is still in progress: wait for its answer: %w", id.inFlight.Op(), unix.EBUSY))
 	}
-	inst, err := m.Detach(id.handle)
+	inst, err := m.Detach()
 	if err != nil {
 		return nil, id.callFailed("migrate_id", err)
 	}
-	d := &Detached{id: id, inst: inst}
+	d := &Detached{id: id, driver: id.driver, inst: inst}
+	id.driver = nil
 	delete(from.ids, id.handle)
 	along := map[*ID]bool{id: true} // false: it could not come
 	queue := from.queue
@@ -100,7 +102,8 @@ func (id *ID) detach() (*Detached, error) {
 			child, err := q.id.detach()
 			along[q.id] = err == nil
 			if err != nil { // its device has just gone: nobody could answer it
-				_ = from.inst.Do(q.id.handle, &DestroyID{})
+				_ = q.id.driver.Do(&DestroyID{})
+				q.id.driver = nil
 				from.forget(q.id)
 				continue
 			}
@@ -134,13 +137,13 @@ func (c *Channel) attach(d *Detached) error {
 	}
 	d.over = true
 	id := d.id
-	id.ch = c
+	id.ch, id.driver = c, d.driver
 	c.ids[id.handle] = id
 	for _, q := range d.queue {
 		if q.child != nil && c.attach(q.child) != nil {
 			q.child.Destroy()
 		}
-		if !q.id.gone {
+		if q.id.driver != nil {
 			c.sink(q.id, q.ev, q.answers)
 		}
 	}
@@ -154,7 +157,6 @@ func (d *Detached) Destroy() {
 		return
 	}
 	d.over = true
-	d.id.gone = true
 	for _, q := range d.queue {
 		if q.child != nil {
 			q.child.Destroy()

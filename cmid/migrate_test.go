@@ -23,21 +23,28 @@ type nomad struct {
 
 func (n *nomad) Name() string { return "nomad" }
 
-func (n *nomad) Detach(h Handle) (DetachedInstance, error) {
+// wanderer is an identifier of a nomad's.
+type wanderer struct {
+	*scripted
+	n *nomad
+}
+
+func (id *wanderer) Detach() (DetachedInstance, error) {
+	n := id.n
 	if n.before != nil {
 		n.before()
 	}
-	if err := n.err[h]; err != nil {
+	if err := n.err[id.h]; err != nil {
 		return nil, err
 	}
-	n.left = append(n.left, h)
-	return &tent{n, h}, nil
+	n.left = append(n.left, id.h)
+	return &tent{n, id}, nil
 }
 
 // tent is an identifier of a nomad's on its way.
 type tent struct {
 	from *nomad
-	h    Handle
+	id   *wanderer
 }
 
 func (d *tent) Attach(to Instance) error {
@@ -48,11 +55,12 @@ func (d *tent) Attach(to Instance) error {
 	case n.full != nil && n.nomad != d.from:
 		return n.full
 	}
-	n.came = append(n.came, d.h)
+	d.id.s, d.id.n = &n.script, n.nomad
+	n.came = append(n.came, d.id.h)
 	return nil
 }
 
-func (d *tent) Destroy() { d.from.destroyed = append(d.from.destroyed, d.h) }
+func (d *tent) Destroy() { d.from.destroyed = append(d.from.destroyed, d.id.h) }
 
 // nomads is the Driver: script.Open would give away the script alone.
 type nomads struct{ *nomad }
@@ -61,6 +69,7 @@ func openNomad(t *testing.T, n *nomad) *Channel {
 	t.Helper()
 	c := open(t, &n.script)
 	c.inst = nomads{n}
+	n.over = func(id *scripted) DriverID { return &wanderer{id, n} }
 	return c
 }
 
@@ -123,7 +132,7 @@ func TestMigrateListener(t *testing.T) {
 	request := func() {
 		h := old.up.NewHandle()
 		children = append(children, h)
-		old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: h})
+		old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: old.id(h)})
 	}
 	request()
 	_, fetched, err := from.GetEvent()
@@ -170,7 +179,9 @@ func TestMigrateListenerWithItsChildrensEvents(t *testing.T) {
 	}
 	child, lost := old.up.NewHandle(), old.up.NewHandle()
 	old.err = map[Handle]error{lost: unix.ENXIO}
-	request := func(h Handle) { old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: h}) }
+	request := func(h Handle) {
+		old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: old.id(h)})
+	}
 	user := func(h Handle, arg uint64) { old.up.Event(h, &DriverEvent{Kind: states.KindUser, Arg: arg}) }
 	request(child)
 	request(lost)
@@ -257,7 +268,7 @@ func requested(t *testing.T, n *nomad, c *Channel) (listener, child *ID) {
 	if err := errors.Join(l.BindAddr(MustAddr("0.0.0.0:7471")), l.Listen(0)); err != nil {
 		t.Fatal(err)
 	}
-	n.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: n.up.NewHandle()})
+	n.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: n.id(n.up.NewHandle())})
 	_, child, err = c.GetEvent()
 	if err != nil {
 		t.Fatal(err)
@@ -277,6 +288,12 @@ func TestDetachAndAttach(t *testing.T) {
 	}
 	if from.ID(id.Handle()) != nil || to.ID(id.Handle()) != nil || from.Len() != 1 {
 		t.Error("it is still on a channel")
+	}
+	if err := id.Reject(nil); !errors.Is(err, unix.ENOENT) || id.Device() != nil {
+		t.Errorf("a command on its way: %v, want ENOENT, and no device", err)
+	}
+	if _, err := id.Detach(); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("detached twice: %v, want ENOENT", err)
 	}
 	if ev, _, err := from.GetEvent(); err == nil {
 		t.Errorf("the old channel tells %v", ev)

@@ -23,11 +23,11 @@ func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error
 	if err := id.judge(op, "init_qp_attr"); err != nil {
 		return verbs.QPAttr{}, 0, err
 	}
-	q, ok := id.ch.inst.(QPAttrs)
+	q, ok := id.driver.(QPAttrs)
 	if !ok {
 		return verbs.QPAttr{}, 0, id.callFailed("init_qp_attr", ErrNotSupported)
 	}
-	attr, mask, err := q.InitQPAttr(id.handle, s)
+	attr, mask, err := q.InitQPAttr(s)
 	if err != nil {
 		return verbs.QPAttr{}, 0, id.callFailed("init_qp_attr", err)
 	}
@@ -41,7 +41,7 @@ func (id *ID) QueryPath() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	paths, err := r.QueryPath(id.handle)
+	paths, err := r.QueryPath()
 	if err != nil {
 		return nil, id.callFailed("query_path", err)
 	}
@@ -55,7 +55,7 @@ func (id *ID) QueryGID() (local, peer Addr, err error) {
 	if err != nil {
 		return Addr{}, Addr{}, err
 	}
-	if local, peer, err = r.QueryGID(id.handle); err != nil {
+	if local, peer, err = r.QueryGID(); err != nil {
 		return Addr{}, Addr{}, id.callFailed("query_gid", err)
 	}
 	return local, peer, nil
@@ -65,7 +65,7 @@ func (id *ID) router(call string) (Router, error) {
 	if err := id.judge(states.OpQuery, call); err != nil {
 		return nil, err
 	}
-	if r, ok := id.ch.inst.(Router); ok {
+	if r, ok := id.driver.(Router); ok {
 		return r, nil
 	}
 	return nil, id.callFailed(call, ErrNotSupported)
@@ -73,7 +73,7 @@ func (id *ID) router(call string) (Router, error) {
 
 // judge says whether a call that is no Command is legal now. It is called call in messages.
 func (id *ID) judge(op states.Op, call string) error {
-	if id.gone {
+	if id.driver == nil {
 		return id.callFailed(call, &refusal{"the identifier is destroyed", unix.ENOENT})
 	}
 	flavor := id.Flavor()

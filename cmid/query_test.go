@@ -18,21 +18,27 @@ type atlas struct {
 	err   error
 }
 
-func (a *atlas) InitQPAttr(_ Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+// mapped is an identifier of an atlas's.
+type mapped struct {
+	*scripted
+	*atlas
+}
+
+func (a *atlas) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	a.asked = append(a.asked, s)
 	return verbs.QPAttr{State: s, Port: 1}, verbs.QPAttrState | verbs.QPAttrPort, a.err
 }
 
-func (a *atlas) QueryPath(Handle) ([]byte, error) { return make([]byte, PathLen), a.err }
+func (a *atlas) QueryPath() ([]byte, error) { return make([]byte, PathLen), a.err }
 
-func (a *atlas) QueryGID(Handle) (local, peer Addr, err error) {
+func (a *atlas) QueryGID() (local, peer Addr, err error) {
 	return Addr{IB: &SockaddrIB{SID: 1<<24 | 7471}}, Addr{IB: &SockaddrIB{SID: 1<<24 | 7472}}, a.err
 }
 
 func TestQueries(t *testing.T) {
 	a := &atlas{}
 	c := open(t, &a.script)
-	c.inst = a
+	a.over = func(id *scripted) DriverID { return mapped{id, a} }
 	id := create(t, &a.script, c, states.AddrResolved)
 	attr, mask, err := id.InitQPAttr(verbs.QPInit)
 	if err != nil || attr.State != verbs.QPInit || attr.Port != 1 || mask != verbs.QPAttrState|verbs.QPAttrPort {
@@ -60,7 +66,7 @@ func TestQueries(t *testing.T) {
 func TestInitQPAttrIsJudged(t *testing.T) {
 	a := &atlas{}
 	c := open(t, &a.script)
-	c.inst = a
+	a.over = func(id *scripted) DriverID { return mapped{id, a} }
 	id := create(t, &a.script, c, states.Connecting)
 	for s, want := range map[verbs.QPState]error{
 		verbs.QPInit: nil, verbs.QPRTR: unix.EINVAL, verbs.QPRTS: unix.EINVAL, verbs.QPReset: unix.EINVAL, verbs.QPError: unix.EINVAL,

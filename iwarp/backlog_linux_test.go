@@ -17,7 +17,7 @@ func TestListenBacklog(t *testing.T) {
 		h := n.id()
 		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
 		n.do(h, &cmid.Listen{Backlog: int(want)})
-		at := n.inst.Info(h).Local
+		at := n.in.ids[h].Info().Local
 		for range 2 * want { // nobody accepts: the loop does not turn
 			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			if err != nil {

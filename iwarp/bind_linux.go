@@ -192,7 +192,7 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	}
 	id.peer, id.device = peer, true
 	id.local = cmid.AddrFrom(source, id.local.Port())
-	tell(event{id: id, kind: states.KindAddrResolved})
+	id.report(cmid.DriverEvent{Kind: states.KindAddrResolved})
 	return nil
 }
 

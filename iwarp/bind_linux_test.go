@@ -19,15 +19,15 @@ func TestBindReservesAPort(t *testing.T) {
 	n := newNode(t)
 	h := n.id()
 	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
-	in := n.inst.Info(h)
-	if in.Local.Port() == 0 || in.Device != "iwarp0" || in.Port != 1 || n.inst.Device(h) == nil {
+	in := n.in.ids[h].Info()
+	if in.Local.Port() == 0 || in.Device != "iwarp0" || in.Port != 1 || n.in.ids[h].Device() == nil {
 		t.Fatalf("bound to port 0: %+v; want a port, and the device", in)
 	}
 	if l, err := net.Listen("tcp", in.Local.String()); err == nil {
 		l.Close()
 		t.Errorf("another program could take %v, which is reserved", in.Local)
 	}
-	if err := n.inst.Do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}); err != unix.EINVAL {
+	if err := n.in.ids[h].Do(&cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}); err != unix.EINVAL {
 		t.Errorf("second bind: %v, want EINVAL", err)
 	}
 	n.do(h, &cmid.DestroyID{})
@@ -60,10 +60,10 @@ func TestBindAddresses(t *testing.T) {
 		t.Run(c.addr, func(t *testing.T) {
 			n := newNode(t)
 			h := n.id()
-			if err := n.inst.Do(h, &cmid.BindAddr{Addr: cmid.MustAddr(c.addr)}); !errors.Is(err, c.errno) {
+			if err := n.in.ids[h].Do(&cmid.BindAddr{Addr: cmid.MustAddr(c.addr)}); !errors.Is(err, c.errno) {
 				t.Fatalf("bind: %v, want %v", err, c.errno)
 			}
-			if in := n.inst.Info(h); in.Device != c.device {
+			if in := n.in.ids[h].Info(); in.Device != c.device {
 				t.Errorf("device %q, want %q", in.Device, c.device)
 			}
 			if c.errno != nil { // the identifier may try again
@@ -72,7 +72,7 @@ func TestBindAddresses(t *testing.T) {
 		})
 	}
 	n := newNode(t)
-	if err := n.inst.Do(n.id(), &cmid.BindAddr{Addr: cmid.Addr{IB: &cmid.SockaddrIB{}}}); !errors.Is(err, unix.EINVAL) {
+	if err := n.in.ids[n.id()].Do(&cmid.BindAddr{Addr: cmid.Addr{IB: &cmid.SockaddrIB{}}}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("AF_IB: %v, want EINVAL", err)
 	}
 }
@@ -100,8 +100,8 @@ func TestBindLinkLocal(t *testing.T) {
 		t.Fatalf("bound to %v: the zone is lost", at)
 	}
 	p := connectTo(t, n, n, lh, at, 1)
-	if got := n.inst.Info(p.sh).Peer; got != n.inst.Info(p.ch).Local {
-		t.Errorf("the listener sees its peer at %v, which is at %v", got, n.inst.Info(p.ch).Local)
+	if got := n.in.ids[p.sh].Info().Peer; got != n.in.ids[p.ch].Info().Local {
+		t.Errorf("the listener sees its peer at %v, which is at %v", got, n.in.ids[p.ch].Info().Local)
 	}
 }
 
@@ -141,18 +141,18 @@ func TestPortConflicts(t *testing.T) {
 				if c.option == afonly {
 					n.do(h, &cmid.SetOption{Option: cmid.OptionAFOnly, Value: 1})
 				}
-				return h, n.inst.Do(h, &cmid.BindAddr{Addr: cmid.MustAddr(host + ":" + strconv.Itoa(int(port)))})
+				return h, n.in.ids[h].Do(&cmid.BindAddr{Addr: cmid.MustAddr(host + ":" + strconv.Itoa(int(port)))})
 			}
 			h, err := bind(c.first, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h2, err := bind(c.second, n.inst.Info(h).Local.Port())
+			h2, err := bind(c.second, n.in.ids[h].Info().Local.Port())
 			if !errors.Is(err, c.errno) {
 				t.Fatalf("bind: %v, want %v", err, c.errno)
 			}
 			if c.option == reuse { // REUSEADDR does not let anybody listen on a shared port
-				if err := n.inst.Do(h2, &cmid.Listen{}); !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.EADDRINUSE) {
+				if err := n.in.ids[h2].Do(&cmid.Listen{}); !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.EADDRINUSE) {
 					t.Errorf("listen on a shared port: %v", err)
 				}
 				n.do(h, &cmid.DestroyID{})
@@ -187,7 +187,7 @@ func TestBindForeignPort(t *testing.T) {
 	n := newNode(t)
 	h := n.id()
 	taken := cmid.MustAddr(foreign.Addr().String())
-	if err := n.inst.Do(h, &cmid.BindAddr{Addr: taken}); !errors.Is(err, unix.EADDRINUSE) {
+	if err := n.in.ids[h].Do(&cmid.BindAddr{Addr: taken}); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("bind to another program's port: %v, want EADDRINUSE", err)
 	}
 	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // and nothing of the failed one is left in the table
@@ -219,11 +219,11 @@ func TestBindPrivilegedPort(t *testing.T) {
 			return
 		}
 		h := n.NewHandle()
-		if err := n.inst.CreateID(h, 0, cmid.QPTypeRC); err != nil {
+		if _, err := n.inst.CreateID(h, 0, cmid.QPTypeRC); err != nil {
 			done <- err
 			return
 		}
-		done <- n.inst.Do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:1")})
+		done <- n.in.ids[h].Do(&cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:1")})
 	}()
 	if err := <-done; !errors.Is(err, unix.EACCES) {
 		t.Errorf("bind to port 1 without privilege: %v, want EACCES", err)
@@ -233,7 +233,7 @@ func TestBindPrivilegedPort(t *testing.T) {
 func TestDatagramPortSpaces(t *testing.T) {
 	n := newNode(t)
 	for _, ps := range []cmid.PortSpace{cmid.PortSpaceUDP, cmid.PortSpaceIPOIB, cmid.PortSpaceIB} {
-		if err := n.inst.CreateID(n.NewHandle(), ps, cmid.QPTypeRC); !errors.Is(err, unix.EPROTONOSUPPORT) {
+		if _, err := n.inst.CreateID(n.NewHandle(), ps, cmid.QPTypeRC); !errors.Is(err, unix.EPROTONOSUPPORT) {
 			t.Errorf("%v: %v, want EPROTONOSUPPORT", ps, err)
 		}
 	}
@@ -248,7 +248,7 @@ func TestOptions(t *testing.T) {
 		{Option: cmid.OptionAFOnly, Value: -1},
 		{Option: cmid.OptionAckTimeout, Value: 32},
 	} {
-		if err := n.inst.Do(n.id(), bad); err != unix.EINVAL {
+		if err := n.in.ids[n.id()].Do(bad); err != unix.EINVAL {
 			t.Errorf("option %d = %d: %v, want EINVAL", bad.Option, bad.Value, err)
 		}
 	}
@@ -257,7 +257,7 @@ func TestOptions(t *testing.T) {
 	n.do(lh, &cmid.SetOption{Option: cmid.OptionTOS, Value: 0x68}) // after bind: the socket exists
 	n.do(lh, &cmid.SetOption{Option: cmid.OptionAckTimeout, Value: 19})
 	n.do(lh, &cmid.Listen{})
-	p := connectTo(t, n, n, lh, n.inst.Info(lh).Local, 1)
+	p := connectTo(t, n, n, lh, n.in.ids[lh].Info().Local, 1)
 	for what, o := range map[string]struct{ fd, level, opt, want int }{
 		"TOS of the accepted socket":          {n.in.ids[p.sh].conn.fd, unix.IPPROTO_IP, unix.IP_TOS, 0x68},
 		"TCP_NODELAY of the accepted socket":  {n.in.ids[p.sh].conn.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
@@ -281,12 +281,12 @@ func TestAFOnly(t *testing.T) {
 			n.do(lh, only)
 		}
 		n.do(lh, &cmid.BindAddr{Addr: cmid.MustAddr("[::]:0")})
-		port := n.inst.Info(lh).Local.Port()
+		port := n.in.ids[lh].Info().Local.Port()
 		if late {
 			n.do(lh, only)
 		}
 		n.do(lh, &cmid.Listen{})
-		if got := n.inst.Info(lh).Local.Port(); got != port {
+		if got := n.in.ids[lh].Info().Local.Port(); got != port {
 			t.Fatalf("port %d became %d", port, got)
 		}
 		v4 := cmid.MustAddr(fmt.Sprintf("127.0.0.1:%d", port))
@@ -301,11 +301,11 @@ func TestAFOnly(t *testing.T) {
 func TestDualStackListener(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("[::]:0")
-	if n.inst.Device(lh) != nil {
+	if n.in.ids[lh].Device() != nil {
 		t.Error("a wildcard listener has a device")
 	}
 	p := connectTo(t, n, n, lh, cmid.MustAddr(fmt.Sprintf("127.0.0.1:%d", at.Port())), 1)
-	if in := n.inst.Info(p.sh); in.Local.String() != fmt.Sprintf("127.0.0.1:%d", at.Port()) || in.Peer != n.inst.Info(p.ch).Local || in.Device != "iwarp0" {
+	if in := n.in.ids[p.sh].Info(); in.Local.String() != fmt.Sprintf("127.0.0.1:%d", at.Port()) || in.Peer != n.in.ids[p.ch].Info().Local || in.Device != "iwarp0" {
 		t.Errorf("child of an IPv4 peer on ::: %+v, want IPv4 addresses and the device", in)
 	}
 }

@@ -456,9 +456,9 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 		c.alignSegments()
 	}
 	if c.id != nil {
-		tell(event{
-			id: c.id, kind: states.KindEstablished, private: private, err: c.first,
-			param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
+		c.id.report(cmid.DriverEvent{
+			Kind: states.KindEstablished, PrivateData: private, Err: c.first,
+			Param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
 		})
 	}
 }
@@ -501,7 +501,7 @@ func (c *conn) connectEvent(private []byte, err error) {
 		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first)
 	}
 	if c.id != nil {
-		tell(event{id: c.id, kind: kind, status: -int32(errno), err: err, private: private})
+		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errno), Err: err, PrivateData: private})
 	}
 }
 
@@ -527,7 +527,7 @@ func (c *conn) Closed(err error) {
 		c.stranger(err)
 	case c.id == nil || c.silent:
 	case c.established:
-		tell(event{id: c.id, kind: states.KindDisconnected, err: err})
+		c.id.report(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})
 	case c.initiator:
 		if c.dialed != nil { // else Rejected has told
 			c.connectEvent(nil, err)
@@ -537,6 +537,6 @@ func (c *conn) Closed(err error) {
 		if errnoOf(err) == unix.ETIMEDOUT {
 			kind = states.KindUnreachable
 		}
-		tell(event{id: c.id, kind: kind, status: -int32(errnoOf(err)), err: err})
+		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errnoOf(err)), Err: err})
 	}
 }

@@ -151,7 +151,7 @@ func TestReadInPlace(t *testing.T) {
 	r := rawDial(t, at)
 	r.write(request(""))
 	child := n.wait(lh, states.KindConnectRequest).child
-	qp, err := n.inst.CreateQP(child, qpAttr(n))
+	qp, err := n.in.ids[child].CreateQP(qpAttr(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	child := server.wait(lh, states.KindConnectRequest, client).child
 	attr := qpAttr(server)
 	attr.SRQ = srq
-	qp, err := server.inst.CreateQP(child, attr)
+	qp, err := server.in.ids[child].CreateQP(attr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func TestForeignQueues(t *testing.T) {
 		"too long":             {SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 1 << 20},
 		"too many SGEs":        {SendCQ: n.cq, RecvCQ: n.cq, MaxSGE: 1000},
 	} {
-		if _, err := n.inst.CreateQP(h, attr); !errors.Is(err, unix.EINVAL) {
+		if _, err := n.in.ids[h].CreateQP(attr); !errors.Is(err, unix.EINVAL) {
 			t.Errorf("%s: %v, want EINVAL", what, err)
 		}
 	}

@@ -129,7 +129,7 @@ func TestDestroyEverywhere(t *testing.T) {
 				victim, h := reach(t, stage, whose, client, server, lh, at)
 				told := len(victim.events)
 				victim.do(h, &cmid.DestroyID{})
-				if victim.inst.Device(h) != nil || victim.in.ids[h] != nil {
+				if victim.in.ids[h] != nil {
 					t.Error("the identifier is still there")
 				}
 				turns(t, "its sockets", func() bool { return victim.in.lingers.n == 0 }, client, server)
@@ -346,8 +346,8 @@ func TestDestroyQPWhileConnecting(t *testing.T) {
 func TestCloseWithEverythingOpen(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
-	client.resolve(server.inst.Info(p.lh).Local)
-	rawDial(t, server.inst.Info(p.lh).Local)
+	client.resolve(server.in.ids[p.lh].Info().Local)
+	rawDial(t, server.in.ids[p.lh].Info().Local)
 	turns(t, "a set-up", func() bool { return server.in.setups.n == 1 }, server)
 	p.cq.send(1, "x")
 	for _, n := range []*node{client, server} {
@@ -363,7 +363,7 @@ func TestCloseWithEverythingOpen(t *testing.T) {
 		if s := n.loop.Stats(); s.FDs != 0 || s.Timers != 0 || len(n.events) != told {
 			t.Errorf("after Close: %+v, %d more events", s, len(n.events)-told)
 		}
-		if err := n.inst.CreateID(n.NewHandle(), 0, cmid.QPTypeRC); err != unix.ENODEV {
+		if _, err := n.inst.CreateID(n.NewHandle(), 0, cmid.QPTypeRC); err != unix.ENODEV {
 			t.Errorf("CreateID after Close: %v", err)
 		}
 	}

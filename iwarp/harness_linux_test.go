@@ -107,7 +107,10 @@ func (n *node) poll() {
 func (n *node) NewHandle() cmid.Handle { n.next++; return n.next }
 
 func (n *node) Event(h cmid.Handle, ev *cmid.DriverEvent) {
-	e := told{h, ev.Kind, ev.Status, ev.Err, ev.Child, string(ev.PrivateData), ev.Param, len(n.wcs)}
+	e := told{h: h, kind: ev.Kind, status: ev.Status, err: ev.Err, private: string(ev.PrivateData), param: ev.Param, polled: len(n.wcs)}
+	if ev.Child != nil {
+		e.child = ev.Child.Handle()
+	}
 	n.events = append(n.events, e)
 	if n.react != nil {
 		n.react(e)
@@ -138,7 +141,7 @@ func turns(t testing.TB, what string, done func() bool, nodes ...*node) {
 func (n *node) id() cmid.Handle {
 	n.t.Helper()
 	h := n.NewHandle()
-	if err := n.inst.CreateID(h, cmid.PortSpaceTCP, cmid.QPTypeRC); err != nil {
+	if _, err := n.inst.CreateID(h, cmid.PortSpaceTCP, cmid.QPTypeRC); err != nil {
 		n.t.Fatal(err)
 	}
 	return h
@@ -146,7 +149,7 @@ func (n *node) id() cmid.Handle {
 
 func (n *node) do(h cmid.Handle, cmd cmid.Command) {
 	n.t.Helper()
-	if err := n.inst.Do(h, cmd); err != nil {
+	if err := n.in.ids[h].Do(cmd); err != nil {
 		n.t.Fatalf("%v on %d: %v", cmd.Op(), h, err)
 	}
 }
@@ -174,7 +177,7 @@ func (n *node) listen(addr string) (cmid.Handle, cmid.Addr) {
 	h := n.id()
 	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(addr)})
 	n.do(h, &cmid.Listen{})
-	return h, n.inst.Info(h).Local
+	return h, n.in.ids[h].Info().Local
 }
 
 // qp makes a queue pair with that many receives of 4096 bytes posted.
@@ -182,7 +185,7 @@ func (n *node) qp(h cmid.Handle, recvs int) *testQP {
 	n.t.Helper()
 	q := &testQP{n: n}
 	var err error
-	q.QP, err = n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 1024, MaxRecvWR: 1024, Context: h})
+	q.QP, err = n.in.ids[h].CreateQP(verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 1024, MaxRecvWR: 1024, Context: h})
 	if err != nil {
 		n.t.Fatal(err)
 	}

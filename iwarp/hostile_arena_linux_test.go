@@ -184,7 +184,7 @@ func (a *arena) hear(n *node, e told) {
 		return
 	}
 	v := a.victim(n, e.child)
-	if v.refused = n.inst.Do(e.child, &cmid.Accept{}); v.refused != nil {
+	if v.refused = n.in.ids[e.child].Do(&cmid.Accept{}); v.refused != nil {
 		n.do(e.child, &cmid.DestroyID{})
 		v.over = true
 	}
@@ -225,7 +225,7 @@ func (a *arena) victim(n *node, h cmid.Handle) *victim {
 	a.t.Helper()
 	v := &victim{n: n, h: h}
 	var err error
-	v.qp, err = n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 16, MaxRecvWR: 16})
+	v.qp, err = n.in.ids[h].CreateQP(verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: 16, MaxRecvWR: 16})
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -2,11 +2,13 @@ package iwarp
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -28,6 +30,74 @@ type ident struct {
 	tos         uint8
 	lis         *listener
 	conn        *conn
+}
+
+// Handle is the identifier's.
+func (id *ident) Handle() cmid.Handle { return id.h }
+
+// Flavor is states.IWARP.
+func (id *ident) Flavor() states.Flavor { return states.IWARP }
+
+// Limits are those of MPA as every peer can carry it.
+func (id *ident) Limits() cmid.Limits {
+	return cmid.Limits{
+		ConnectData: maxPrivate, AcceptData: maxPrivate, RejectData: maxPrivate,
+		MaxBacklog: maxBacklog, MaxMessage: math.MaxInt32,
+	}
+}
+
+// Do executes cmd.
+func (id *ident) Do(cmd cmid.Command) error {
+	switch c := cmd.(type) {
+	case *cmid.BindAddr:
+		return id.bindAddr(c.Addr)
+	case *cmid.ResolveAddr:
+		return id.resolveAddr(c.Src, c.Dst)
+	case *cmid.ResolveRoute:
+		if !id.device || id.peer.IsZero() {
+			return unix.EINVAL
+		}
+		id.report(cmid.DriverEvent{Kind: states.KindRouteResolved})
+		return nil
+	case *cmid.Listen:
+		return id.listen(c.Backlog)
+	case *cmid.Connect:
+		return id.connect(c.PrivateData, c.Param)
+	case *cmid.Accept:
+		return id.accept(c.PrivateData, c.Param)
+	case *cmid.Reject:
+		return id.reject(c.PrivateData)
+	case *cmid.Disconnect:
+		return id.disconnect()
+	case *cmid.DestroyID:
+		id.destroy()
+		return nil
+	case *cmid.SetOption:
+		return id.setOption(c.Option, c.Value)
+	case *cmid.Notify:
+		return nil // iw_cm takes it and does nothing
+	}
+	return fmt.Errorf("iwarp has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
+}
+
+// Info gives addresses and device.
+func (id *ident) Info() cmid.Info {
+	i := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.device {
+		i.Device, i.Port = id.in.cfg.Device, 1
+	}
+	return i
+}
+
+// Device is the one device, where the identifier has a specific address: as the loop that has its queue pair sees it, else this one.
+func (id *ident) Device() verbs.Device {
+	switch {
+	case !id.device:
+		return nil
+	case id.conn != nil && id.conn.qp != nil:
+		return id.conn.qp.dev
+	}
+	return id.in.dev
 }
 
 func (id *ident) setOption(o cmid.Option, v int) error {
@@ -108,11 +178,8 @@ func (id *ident) setAFOnly(only bool) error {
 }
 
 // CreateQP makes the queue pair of an identifier that has a device and no queue pair.
-func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
-	id := in.ids[h]
-	if id == nil {
-		return nil, unix.ENOENT
-	}
+func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	in := id.in
 	switch {
 	case !id.device:
 		return nil, fmt.Errorf("iwarp: no device: resolve or bind a specific address first: %w", unix.EINVAL)

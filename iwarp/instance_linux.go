@@ -3,7 +3,6 @@ package iwarp
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -80,92 +79,17 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	return in, nil
 }
 
-// Flavor is states.IWARP.
-func (in *instance) Flavor(cmid.Handle) states.Flavor { return states.IWARP }
-
-// Limits are those of MPA as every peer can carry it.
-func (in *instance) Limits(cmid.Handle) cmid.Limits {
-	return cmid.Limits{
-		ConnectData: maxPrivate, AcceptData: maxPrivate, RejectData: maxPrivate,
-		MaxBacklog: maxBacklog, MaxMessage: math.MaxInt32,
-	}
-}
-
-// CreateID makes an identifier. EPROTONOSUPPORT for datagrams and AF_IB port spaces, EEXIST for a handle in use.
-func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) error {
+// CreateID makes an identifier. EPROTONOSUPPORT for datagrams and AF_IB port spaces.
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
 	switch {
 	case in.closed:
-		return unix.ENODEV
+		return nil, unix.ENODEV
 	case ps != cmid.PortSpaceTCP && ps != 0:
-		return fmt.Errorf("iwarp has reliable connections only, not port space %v: %w", ps, unix.EPROTONOSUPPORT)
-	case in.ids[h] != nil:
-		return unix.EEXIST
+		return nil, fmt.Errorf("iwarp has reliable connections only, not port space %v: %w", ps, unix.EPROTONOSUPPORT)
 	}
-	in.ids[h] = &ident{in: in, h: h, fd: -1}
-	return nil
-}
-
-// Do executes cmd.
-func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
-	id := in.ids[h]
-	if id == nil {
-		return unix.ENOENT
-	}
-	switch c := cmd.(type) {
-	case *cmid.BindAddr:
-		return id.bindAddr(c.Addr)
-	case *cmid.ResolveAddr:
-		return id.resolveAddr(c.Src, c.Dst)
-	case *cmid.ResolveRoute:
-		if !id.device || id.peer.IsZero() {
-			return unix.EINVAL
-		}
-		tell(event{id: id, kind: states.KindRouteResolved})
-		return nil
-	case *cmid.Listen:
-		return id.listen(c.Backlog)
-	case *cmid.Connect:
-		return id.connect(c.PrivateData, c.Param)
-	case *cmid.Accept:
-		return id.accept(c.PrivateData, c.Param)
-	case *cmid.Reject:
-		return id.reject(c.PrivateData)
-	case *cmid.Disconnect:
-		return id.disconnect()
-	case *cmid.DestroyID:
-		id.destroy()
-		return nil
-	case *cmid.SetOption:
-		return id.setOption(c.Option, c.Value)
-	case *cmid.Notify:
-		return nil // iw_cm takes it and does nothing
-	}
-	return fmt.Errorf("iwarp has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
-}
-
-// Info tells addresses and device.
-func (in *instance) Info(h cmid.Handle) cmid.Info {
-	id := in.ids[h]
-	if id == nil {
-		return cmid.Info{}
-	}
-	i := cmid.Info{Local: id.local, Peer: id.peer}
-	if id.device {
-		i.Device, i.Port = in.cfg.Device, 1
-	}
-	return i
-}
-
-// Device is the one device, where the identifier has a specific address: as the loop that has its queue pair sees it, else this one.
-func (in *instance) Device(h cmid.Handle) verbs.Device {
-	id := in.ids[h]
-	switch {
-	case id == nil || !id.device:
-		return nil
-	case id.conn != nil && id.conn.qp != nil:
-		return id.conn.qp.dev
-	}
-	return in.dev
+	id := &ident{in: in, h: h, fd: -1}
+	in.ids[h] = id
+	return id, nil
 }
 
 // Devices is the one device.
@@ -201,21 +125,17 @@ func (in *instance) Close() error {
 	return nil
 }
 
-// event is something to be told of an identifier.
+// event is what has happened to an identifier.
 type event struct {
-	id      *ident
-	child   *ident // states.KindConnectRequest
-	kind    states.Kind
-	status  int32
-	err     error
-	private []byte
-	param   cmid.ConnParam
+	id *ident
+	cmid.DriverEvent
 }
 
-// tell queues ev where its identifier lives: it is told at the end of what goes on now, behind the completions that came before it.
-func tell(ev event) {
-	in := ev.id.in
-	in.events = append(in.events, ev)
+// report queues ev where the identifier lives. It is delivered at the end of what goes on now,
+// behind the completions that came before it.
+func (id *ident) report(ev cmid.DriverEvent) {
+	in := id.in
+	in.events = append(in.events, event{id, ev})
 	in.later()
 }
 
@@ -325,21 +245,18 @@ func (in *instance) drained() {
 // deliver tells one event.
 func (in *instance) deliver(ev *event) {
 	if ev.id.dead {
-		if ev.child != nil {
-			ev.child.destroy() // nobody will ever answer it
+		if ev.Child != nil {
+			_ = ev.Child.Do(&cmid.DestroyID{}) // nobody will ever answer it
 		}
 		return
 	}
 	if c := ev.id.conn; c != nil && c.in != in {
 		c.in.drain() // the completions of an identifier that was migrated are told there
 	}
-	if ev.kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
+	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
 		defer ev.id.conn.qp.release() // also when the application panics
 	}
-	in.told = cmid.DriverEvent{Kind: ev.kind, Status: ev.status, Err: ev.err, PrivateData: ev.private, Param: ev.param}
-	if ev.child != nil {
-		in.told.Child = ev.child.h
-	}
+	in.told = ev.DriverEvent
 	in.up.Event(ev.id.h, &in.told)
 	in.told = cmid.DriverEvent{}
 }

@@ -122,8 +122,8 @@ func (l *listener) fail(err error) {
 	}
 	l.close()
 	l.id.lis = nil
-	tell(event{
-		id: l.id, kind: states.KindListenFailed, status: -int32(errnoOf(err)), err: fmt.Errorf("iwarp: accept: %s: %w", text, err),
+	l.id.report(cmid.DriverEvent{
+		Kind: states.KindListenFailed, Status: -int32(errnoOf(err)), Err: fmt.Errorf("iwarp: accept: %s: %w", text, err),
 	})
 }
 
@@ -273,8 +273,8 @@ func (c *conn) Request(r core.Request) {
 	if r.Enhanced {
 		c.asked = cmid.ConnParam{ResponderResources: depth(r.ORD), InitiatorDepth: depth(r.IRD)}
 	}
-	tell(event{
-		id: c.lis.id, child: child, kind: states.KindConnectRequest, private: r.PrivateData, param: c.asked,
+	c.lis.id.report(cmid.DriverEvent{
+		Kind: states.KindConnectRequest, Child: child, PrivateData: r.PrivateData, Param: c.asked,
 	})
 	c.lis = nil
 }

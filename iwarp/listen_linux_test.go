@@ -129,7 +129,7 @@ func TestMaxConns(t *testing.T) {
 	r := rawDial(t, at)
 	turns(t, "the end of the third", r.ended, n)
 	h := n.resolve(at)
-	if _, err := n.inst.CreateQP(h, qpAttr(n)); err != unix.ENOMEM && errnoOf(err) != unix.ENOMEM {
+	if _, err := n.in.ids[h].CreateQP(qpAttr(n)); err != unix.ENOMEM && errnoOf(err) != unix.ENOMEM {
 		t.Errorf("third queue pair: %v, want ENOMEM", err)
 	}
 }

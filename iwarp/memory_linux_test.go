@@ -266,7 +266,7 @@ func TestSRQLimit(t *testing.T) {
 	sh := server.events[0].child
 	attr := qpAttr(server)
 	attr.SRQ = srq
-	if _, err := server.inst.CreateQP(sh, attr); err != nil {
+	if _, err := server.in.ids[sh].CreateQP(attr); err != nil {
 		t.Fatal(err)
 	}
 	server.do(sh, &cmid.Accept{})

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-var _ cmid.Migrator = (*instance)(nil)
+var _ cmid.Migrator = (*ident)(nil)
 
 // detached is an identifier that no loop has, with what it takes along: the identifiers of its requests that nobody was told of, and the
 // sockets of all of them, which nobody watches. What their peers send waits in the kernel.
@@ -22,20 +22,17 @@ type detached struct {
 	conns  []*conn
 }
 
-// Detach takes h off this loop. A connection with a queue pair stays where that one is.
-func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
-	id := in.ids[h]
-	if id == nil {
-		return nil, unix.ENOENT
-	}
+// Detach takes the identifier off its loop. A connection with a queue pair stays where that one is.
+func (id *ident) Detach() (cmid.DetachedInstance, error) {
+	in := id.in
 	d := &detached{from: in, ids: []*ident{id}}
 	in.events = append(in.events[:in.first], slices.DeleteFunc(in.events[in.first:], func(ev event) bool {
 		if !slices.Contains(d.ids, ev.id) {
 			return false
 		}
 		d.events = append(d.events, ev)
-		if ev.child != nil {
-			d.ids = append(d.ids, ev.child)
+		if child, ok := ev.Child.(*ident); ok {
+			d.ids = append(d.ids, child)
 		}
 		return true
 	})...)
@@ -76,7 +73,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 		to.ids[id.h] = id
 	}
 	for _, ev := range d.events {
-		tell(ev)
+		ev.id.report(ev.DriverEvent)
 	}
 	now := to.loop.Now()
 	for _, c := range d.conns {

@@ -24,7 +24,7 @@ func twoLoops(t *testing.T, opts ...Option) (one, two *node) {
 
 func (n *node) detach(h cmid.Handle) cmid.DetachedInstance {
 	n.t.Helper()
-	d, err := n.in.Detach(h)
+	d, err := n.in.ids[h].Detach()
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -119,16 +119,13 @@ func TestMigrateToAFullLoop(t *testing.T) {
 	}
 }
 
-// TestMigrateUnknown: only what is there can go.
-func TestMigrateUnknown(t *testing.T) {
+// TestMigrateToClosed: a channel that is closed takes nobody.
+func TestMigrateToClosed(t *testing.T) {
 	one, two := twoLoops(t)
-	if _, err := one.in.Detach(7); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("detach: %v, want ENOENT", err)
-	}
 	h := one.id()
 	d := one.detach(h)
-	if err := one.inst.Do(h, &cmid.Listen{}); !errors.Is(err, unix.ENOENT) {
-		t.Errorf("a command on its way: %v, want ENOENT", err)
+	if one.in.ids[h] != nil {
+		t.Error("what is on its way is still here")
 	}
 	if err := two.inst.Close(); err != nil {
 		t.Fatal(err)
@@ -150,7 +147,7 @@ func TestDestroyBetweenLoops(t *testing.T) {
 	turns(t, "a request and a set-up", func() bool { return len(one.events) == 1 && one.in.setups.n == 1 }, one)
 	bound := one.id()
 	one.do(bound, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
-	port := one.inst.Info(bound).Local
+	port := one.in.ids[bound].Info().Local
 	for _, h := range []cmid.Handle{one.events[0].child, lh, bound} {
 		one.detach(h).Destroy()
 	}
@@ -174,7 +171,7 @@ func TestMigrateConnection(t *testing.T) {
 	one, two := twoLoops(t)
 	p := connect(t, client, one, 4)
 	two.attach(one.detach(p.sh))
-	if two.inst.Device(p.sh) != one.inst.Devices()[0] {
+	if two.in.ids[p.sh].Device() != one.inst.Devices()[0] {
 		t.Error("its device is not the one whose memory the queue pair can use")
 	}
 	p.cq.send(1, "hello")

@@ -82,7 +82,7 @@ func newPinger(t testing.TB, n *node, h cmid.Handle, echo bool) *pinger {
 	if p.cq, err = n.in.dev.CreateCQ(16, p.notify); err != nil {
 		t.Fatal(err)
 	}
-	if p.qp, err = n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: p.cq, RecvCQ: p.cq, MaxSendWR: 16, MaxRecvWR: 16}); err != nil {
+	if p.qp, err = n.in.ids[h].CreateQP(verbs.QPInitAttr{SendCQ: p.cq, RecvCQ: p.cq, MaxSendWR: 16, MaxRecvWR: 16}); err != nil {
 		t.Fatal(err)
 	}
 	mr, err := n.in.dev.Alloc(128, verbs.LocalWrite)
@@ -149,12 +149,12 @@ func TestIdleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	open := func() {
 		h := client.resolve(at)
-		if _, err := client.inst.CreateQP(h, qpAttr(client)); err != nil {
+		if _, err := client.in.ids[h].CreateQP(qpAttr(client)); err != nil {
 			t.Fatal(err)
 		}
 		client.do(h, &cmid.Connect{})
 		child := server.wait(lh, states.KindConnectRequest, client).child
-		if _, err := server.inst.CreateQP(child, qpAttr(server)); err != nil {
+		if _, err := server.in.ids[child].CreateQP(qpAttr(server)); err != nil {
 			t.Fatal(err)
 		}
 		server.do(child, &cmid.Accept{})

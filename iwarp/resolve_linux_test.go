@@ -19,7 +19,7 @@ func TestResolveAddr(t *testing.T) {
 		t.Errorf("told from inside Do: %v", n.events)
 	}
 	n.wait(h, states.KindAddrResolved)
-	in := n.inst.Info(h)
+	in := n.in.ids[h].Info()
 	if in.Local.Addr().String() != "127.0.0.1" || in.Local.Port() == 0 || in.Device != "iwarp0" || in.Peer != cmid.MustAddr("127.0.0.1:7471") {
 		t.Errorf("resolved to %+v, want source 127.0.0.1 with a port of its own", in)
 	}
@@ -52,12 +52,12 @@ func TestResolveErrors(t *testing.T) {
 			if c.src != "" {
 				cmd.Src = cmid.MustAddr(c.src)
 			}
-			if err := n.inst.Do(h, cmd); !errors.Is(err, c.errno) {
+			if err := n.in.ids[h].Do(cmd); !errors.Is(err, c.errno) {
 				t.Fatalf("%v, want %v", err, c.errno)
 			}
 			// Whatever it was, the identifier is bound now, or bindable, and may try again.
 			dst := "127.0.0.1:1"
-			if n.inst.Info(h).Local.Family() == cmid.FamilyIPv6 {
+			if n.in.ids[h].Info().Local.Family() == cmid.FamilyIPv6 {
 				dst = "[::1]:1"
 			}
 			n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr(dst)})
@@ -72,7 +72,7 @@ func TestResolveWithoutRoute(t *testing.T) {
 	h := n.id()
 	errs := make(chan error)
 	go inEmptyNamespace(errs, func() error {
-		return n.inst.Do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("192.0.2.77:1")})
+		return n.in.ids[h].Do(&cmid.ResolveAddr{Dst: cmid.MustAddr("192.0.2.77:1")})
 	})
 	err := <-errs
 	if errors.Is(err, unix.EPERM) {
@@ -81,7 +81,7 @@ func TestResolveWithoutRoute(t *testing.T) {
 	if !errors.Is(err, unix.ENETUNREACH) {
 		t.Fatalf("%v, want ENETUNREACH", err)
 	}
-	if in := n.inst.Info(h); in.Local.Port() == 0 || !in.Local.IsWildcard() || in.Device != "" {
+	if in := n.in.ids[h].Info(); in.Local.Port() == 0 || !in.Local.IsWildcard() || in.Device != "" {
 		t.Errorf("after the failure %+v; rdma_cm leaves it bound to the wildcard", in)
 	}
 }
@@ -94,18 +94,18 @@ func TestResolveKeepsTheBinding(t *testing.T) {
 		lh, at := n.listen("127.0.0.1:0")
 		h := n.id()
 		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(bind)})
-		port := n.inst.Info(h).Local.Port()
+		port := n.in.ids[h].Info().Local.Port()
 		n.do(h, &cmid.ResolveAddr{Src: cmid.MustAddr("[::1]:5"), Dst: at}) // src is ignored: it is bound
 		n.wait(h, states.KindAddrResolved)
 		want := fmt.Sprintf("127.0.0.1:%d", port)
-		if got := n.inst.Info(h).Local.String(); got != want {
+		if got := n.in.ids[h].Info().Local.String(); got != want {
 			t.Errorf("bound to %s, and resolved to the source %s, want %s", bind, got, want)
 		}
 		n.qp(h, 0)
 		n.do(h, &cmid.Connect{})
 		req := n.wait(lh, states.KindConnectRequest)
-		if got := n.inst.Info(req.child).Peer.String(); got != want || n.inst.Info(h).Local.String() != want {
-			t.Errorf("bound to %s: the peer sees %s, Info says %v, want %s", bind, got, n.inst.Info(h).Local, want)
+		if got := n.in.ids[req.child].Info().Peer.String(); got != want || n.in.ids[h].Info().Local.String() != want {
+			t.Errorf("bound to %s: the peer sees %s, Info says %v, want %s", bind, got, n.in.ids[h].Info().Local, want)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestResolveWildcardMeansThisHost(t *testing.T) {
 		h := n.id()
 		n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr(dst)})
 		n.wait(h, states.KindAddrResolved)
-		if got := n.inst.Info(h).Peer.String(); got != want {
+		if got := n.in.ids[h].Info().Peer.String(); got != want {
 			t.Errorf("%s resolved to %s, want %s", dst, got, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestPortDrawnAgain(t *testing.T) {
 	l := rawListen(t)
 	h := n.resolve(l.at)
 	n.qp(h, 0)
-	drawn := n.inst.Info(h).Local.Port()
+	drawn := n.in.ids[h].Info().Local.Port()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestPortDrawnAgain(t *testing.T) {
 	if f := l.accept(n).frame(n); f.Reply {
 		t.Errorf("frame %+v", f)
 	}
-	if got := n.inst.Info(h).Local.Port(); got == drawn || got == 0 {
+	if got := n.in.ids[h].Info().Local.Port(); got == drawn || got == 0 {
 		t.Errorf("connected from port %d, which was taken", got)
 	}
 }

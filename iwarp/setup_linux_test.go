@@ -19,12 +19,13 @@ import (
 
 func TestLimits(t *testing.T) {
 	n := newNode(t)
-	l := n.inst.Limits(0)
+	id := n.in.ids[n.id()]
+	l := id.Limits()
 	if l.ConnectData != 248 || l.AcceptData != 248 || l.RejectData != 248 || l.Padded || l.MaxBacklog != 1024 {
 		t.Errorf("limits %+v", l)
 	}
-	if n.inst.Flavor(0) != states.IWARP {
-		t.Errorf("flavor %v", n.inst.Flavor(0))
+	if id.Flavor() != states.IWARP {
+		t.Errorf("flavor %v", id.Flavor())
 	}
 }
 
@@ -34,7 +35,7 @@ func TestPrivateData(t *testing.T) {
 	lh, at := n.listen("127.0.0.1:0")
 	h := n.resolve(at)
 	n.qp(h, 0)
-	if err := n.inst.Do(h, &cmid.Connect{PrivateData: over}); !errors.Is(err, unix.EINVAL) {
+	if err := n.in.ids[h].Do(&cmid.Connect{PrivateData: over}); !errors.Is(err, unix.EINVAL) {
 		t.Fatalf("connect with 249 bytes: %v, want EINVAL", err)
 	}
 	n.do(h, &cmid.Connect{PrivateData: most}) // it may try again
@@ -42,14 +43,14 @@ func TestPrivateData(t *testing.T) {
 	if req.private != string(most) {
 		t.Errorf("the request has %d bytes of private data, want 248", len(req.private))
 	}
-	if err := n.inst.Do(req.child, &cmid.Reject{PrivateData: over}); !errors.Is(err, unix.EINVAL) {
+	if err := n.in.ids[req.child].Do(&cmid.Reject{PrivateData: over}); !errors.Is(err, unix.EINVAL) {
 		t.Fatalf("reject with 249 bytes: %v, want EINVAL", err)
 	}
 	n.do(req.child, &cmid.Reject{PrivateData: most})
 	if e := n.wait(h, states.KindRejected); e.private != string(most) || e.status != -104 || !errors.Is(e.err, unix.ECONNRESET) {
 		t.Errorf("rejected with %v", e)
 	}
-	if err := n.inst.Do(req.child, &cmid.Reject{}); err != unix.EINVAL {
+	if err := n.in.ids[req.child].Do(&cmid.Reject{}); err != unix.EINVAL {
 		t.Errorf("second reject: %v, want EINVAL", err)
 	}
 }
@@ -74,7 +75,7 @@ func TestAcceptFails(t *testing.T) {
 			if c.qp {
 				n.qp(req.child, 0)
 			}
-			if err := n.inst.Do(req.child, &c.cmd); !errors.Is(err, unix.EINVAL) {
+			if err := n.in.ids[req.child].Do(&c.cmd); !errors.Is(err, unix.EINVAL) {
 				t.Fatalf("accept: %v, want EINVAL", err)
 			}
 			n.wait(h, states.KindRejected)
@@ -88,17 +89,17 @@ func TestAcceptFails(t *testing.T) {
 func TestConnectNeedsAQueuePair(t *testing.T) {
 	n := newNode(t)
 	h := n.resolve(cmid.MustAddr("127.0.0.1:9"))
-	if err := n.inst.Do(h, &cmid.Connect{}); !errors.Is(err, unix.EINVAL) {
+	if err := n.in.ids[h].Do(&cmid.Connect{}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("connect without a queue pair: %v, want EINVAL", err)
 	}
-	if _, err := n.inst.CreateQP(n.id(), verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq}); !errors.Is(err, unix.EINVAL) {
+	if _, err := n.in.ids[n.id()].CreateQP(verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("queue pair without a device: %v, want EINVAL", err)
 	}
 	n.qp(h, 0)
-	if _, err := n.inst.CreateQP(h, verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq}); !errors.Is(err, unix.EINVAL) {
+	if _, err := n.in.ids[h].CreateQP(verbs.QPInitAttr{SendCQ: n.cq, RecvCQ: n.cq}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("second queue pair: %v, want EINVAL", err)
 	}
-	if err := n.inst.Do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: 200}}); !errors.Is(err, unix.EINVAL) {
+	if err := n.in.ids[h].Do(&cmid.Connect{Param: &cmid.ConnParam{ResponderResources: 200}}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("connect with 200 responder resources: %v, want EINVAL", err)
 	}
 }
@@ -107,7 +108,7 @@ func TestConnectRefused(t *testing.T) {
 	n := newNode(t)
 	free := n.id()
 	n.do(free, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // held, and nobody listens
-	h := n.resolve(n.inst.Info(free).Local)
+	h := n.resolve(n.in.ids[free].Info().Local)
 	q := n.qp(h, 2)
 	n.do(h, &cmid.Connect{})
 	e := n.wait(h, states.KindRejected)
@@ -121,7 +122,7 @@ func TestConnectRefused(t *testing.T) {
 	if err := q.PostRecv(verbs.RecvWR{}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("post after the end: %v, want EINVAL", err)
 	}
-	if err := n.inst.Do(h, &cmid.Connect{}); err != unix.EINVAL {
+	if err := n.in.ids[h].Do(&cmid.Connect{}); err != unix.EINVAL {
 		t.Errorf("second connect: %v, want EINVAL", err)
 	}
 }
@@ -246,7 +247,7 @@ func TestFallbackFromAPort(t *testing.T) {
 		n.do(h, &cmid.SetOption{Option: cmid.OptionTOS, Value: 0x20})
 		n.do(h, &cmid.ResolveAddr{Dst: l.at})
 		n.wait(h, states.KindAddrResolved)
-		source := n.inst.Info(h).Local
+		source := n.in.ids[h].Info().Local
 		n.qp(h, 0)
 		n.do(h, &cmid.Connect{})
 		first := l.accept(n)
@@ -330,7 +331,7 @@ func TestPeerGoneBeforeAccept(t *testing.T) {
 		if len(n.events) != 1 {
 			t.Errorf("events %v: the child was told something", n.events)
 		}
-		if err := n.inst.Do(req.child, &cmid.Accept{}); !errors.Is(err, unix.ECONNRESET) {
+		if err := n.in.ids[req.child].Do(&cmid.Accept{}); !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("accept: %v, want ECONNRESET", err)
 		}
 		n.do(req.child, &cmid.DestroyID{})

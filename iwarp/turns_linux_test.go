@@ -45,7 +45,7 @@ func TestFloodOfSmallMessagesTakesTurns(t *testing.T) {
 	child := n.wait(lh, states.KindConnectRequest).child
 	attr := qpAttr(n)
 	attr.SRQ = srq
-	if _, err := n.inst.CreateQP(child, attr); err != nil {
+	if _, err := n.in.ids[child].CreateQP(attr); err != nil {
 		t.Fatal(err)
 	}
 	n.do(child, &cmid.Accept{})

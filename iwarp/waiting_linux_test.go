@@ -69,7 +69,7 @@ func (s *scarce) dial(client *node) (*testQP, cmid.Handle, verbs.QP) {
 	s.events = s.events[:before]
 	attr := qpAttr(s.node)
 	attr.SRQ = s.srq
-	qp, err := s.inst.CreateQP(child, attr)
+	qp, err := s.in.ids[child].CreateQP(attr)
 	if err != nil {
 		s.t.Fatal(err)
 	}

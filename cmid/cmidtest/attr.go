@@ -28,24 +28,23 @@ const (
 )
 
 // InitQPAttr is rdma_init_qp_attr(3).
-func (in *instance) InitQPAttr(h cmid.Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
-	id := in.ids[h]
-	attr := verbs.QPAttr{State: s, Port: 1}
+func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	f, attr := id.in.f, verbs.QPAttr{State: s, Port: 1}
 	switch {
-	case in.f.embedded:
+	case f.embedded:
 		return verbs.QPAttr{}, 0, cmid.ErrNotSupported
-	case id == nil || id.dev == nil:
+	case id.dev == nil:
 		return verbs.QPAttr{}, 0, unix.EINVAL
 	case id.state == states.Removed:
 		return verbs.QPAttr{}, 0, unix.ENXIO
 	case id.ps.Datagram():
 		attr.QKey = globalQKey
 		return attr, maskUD, nil
-	case id.state < states.Connecting && in.f.iwarp:
+	case id.state < states.Connecting && f.iwarp:
 		return attr, maskIWARP, nil
 	case id.state < states.Connecting:
 		return attr, maskInit, nil
-	case in.f.iwarp:
+	case f.iwarp:
 		return id.attrIWARP(attr)
 	}
 	return id.attrIB(attr)
@@ -98,14 +97,11 @@ const (
 )
 
 // QueryPath gives the one path of RoCE, once there is one. iWARP has none.
-func (in *instance) QueryPath(h cmid.Handle) ([]byte, error) {
-	id := in.ids[h]
+func (id *ident) QueryPath() ([]byte, error) {
 	switch {
-	case in.f.embedded:
+	case id.in.f.embedded:
 		return nil, cmid.ErrNotSupported
-	case id == nil:
-		return nil, unix.ENOENT
-	case id.dev == nil || in.f.iwarp || id.state < states.RouteResolved || id.state == states.Listening:
+	case id.dev == nil || id.in.f.iwarp || id.state < states.RouteResolved || id.state == states.Listening:
 		return nil, nil
 	}
 	b := make([]byte, cmid.PathLen)
@@ -117,13 +113,9 @@ func (in *instance) QueryPath(h cmid.Handle) ([]byte, error) {
 }
 
 // QueryGID gives the addresses as RoCE v2 has them. On iWARP the kernel's answer says nothing; this one is as good.
-func (in *instance) QueryGID(h cmid.Handle) (local, peer cmid.Addr, err error) {
-	id := in.ids[h]
-	switch {
-	case in.f.embedded:
+func (id *ident) QueryGID() (local, peer cmid.Addr, err error) {
+	if id.in.f.embedded {
 		return cmid.Addr{}, cmid.Addr{}, cmid.ErrNotSupported
-	case id == nil:
-		return cmid.Addr{}, cmid.Addr{}, unix.ENOENT
 	}
 	return id.asIB(id.local), id.asIB(id.peer), nil
 }

@@ -82,10 +82,26 @@ func embeddedRig() conformance.Rig {
 	return rig
 }
 
-// plain is a driver whose instances have nothing but what an Instance must have.
+// plain is a driver whose instances and identifiers have nothing but what they must have.
 type plain struct{ cmid.Driver }
 
 func (p plain) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
-	in, err := p.Driver.Open(l, up)
-	return struct{ cmid.Instance }{in}, err
+	in, err := p.Driver.Open(l, plainUpcalls{up})
+	return plainInstance{in}, err
+}
+
+type plainInstance struct{ cmid.Instance }
+
+func (in plainInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
+	id, err := in.Instance.CreateID(h, ps, t)
+	return struct{ cmid.DriverID }{id}, err
+}
+
+type plainUpcalls struct{ cmid.Upcalls }
+
+func (up plainUpcalls) Event(h cmid.Handle, ev *cmid.DriverEvent) {
+	if ev.Child != nil {
+		ev.Child = struct{ cmid.DriverID }{ev.Child}
+	}
+	up.Upcalls.Event(h, ev)
 }

@@ -120,7 +120,7 @@ func (in *instance) padded(b []byte, n int) []byte {
 
 // connect is rdma_connect(3).
 func (id *ident) connect(c *cmid.Connect) error {
-	limit := id.in.Limits(id.h).ConnectData
+	limit := id.Limits().ConnectData
 	if id.ps.Datagram() {
 		limit = udConnect
 	}
@@ -227,7 +227,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	child.own, child.peers = p.cm.param, p.cm.param // own until the answer decides: what accept with no parameters agrees to
 	in.host.requested(p.from, child)
 	in.event(listener, cmid.DriverEvent{
-		Kind: states.KindConnectRequest, Child: child.h, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
+		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
 	})
 }
 
@@ -268,7 +268,7 @@ func (id *ident) gotMoreTime() {
 
 // accept is rdma_accept(3). One that fails rejects the peer.
 func (id *ident) accept(c *cmid.Accept) error {
-	limit := id.in.Limits(id.h).AcceptData
+	limit := id.Limits().AcceptData
 	if id.ps.Datagram() {
 		limit = udAnswer
 	}
@@ -315,7 +315,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 
 // reject is rdma_reject(3).
 func (id *ident) reject(c *cmid.Reject) error {
-	limit := id.in.Limits(id.h).RejectData
+	limit := id.Limits().RejectData
 	if id.ps.Datagram() {
 		limit = udAnswer
 	}

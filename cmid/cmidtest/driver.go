@@ -84,73 +84,24 @@ type heldEvent struct {
 	ev cmid.DriverEvent
 }
 
-// Flavor is the Fabric's.
-func (in *instance) Flavor(cmid.Handle) states.Flavor {
-	if in.f.iwarp {
-		return states.IWARP
-	}
-	return 0
-}
-
-// Limits are the transport's for connected identifiers.
-func (in *instance) Limits(cmid.Handle) cmid.Limits {
-	l := cmid.Limits{
-		ConnectData: ibConnect, AcceptData: ibAccept, RejectData: ibReject, Padded: true,
-		MaxBacklog: maxBacklog, MaxMessage: maxMessage,
-	}
-	if in.f.iwarp {
-		l.ConnectData, l.AcceptData, l.RejectData, l.Padded = iwarpData, iwarpData, iwarpData, false
-	}
-	if in.f.embedded {
-		l.ConnectData, l.AcceptData, l.RejectData = embeddedData, embeddedData, embeddedData
-	}
-	return l
-}
-
 // CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not have; the embedded device has
 // reliable connections only.
-func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) error {
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
 	if err := in.f.exhausted(); err != nil {
-		return err
+		return nil, err
 	}
 	switch ps {
 	case cmid.PortSpaceTCP:
 	case cmid.PortSpaceUDP, cmid.PortSpaceIPOIB:
 		if in.f.embedded {
-			return unix.EPROTONOSUPPORT
+			return nil, unix.EPROTONOSUPPORT
 		}
 	case cmid.PortSpaceIB:
-		return unix.EPROTONOSUPPORT
+		return nil, unix.EPROTONOSUPPORT
 	default:
-		return unix.EINVAL
+		return nil, unix.EINVAL
 	}
-	in.newIdent(h, ps)
-	return nil
-}
-
-// Info tells addresses and device.
-func (in *instance) Info(h cmid.Handle) cmid.Info {
-	id := in.ids[h]
-	if id == nil {
-		return cmid.Info{}
-	}
-	info := cmid.Info{Local: id.local, Peer: id.peer}
-	if id.dev != nil {
-		info.Device, info.Port = id.dev.name, 1
-	}
-	return info
-}
-
-// Device is the device h is attached to.
-func (in *instance) Device(h cmid.Handle) verbs.Device {
-	id := in.ids[h]
-	switch {
-	case id == nil || id.dev == nil:
-		return nil
-	case id.qp != nil:
-		return id.qp.view
-	}
-	return in.view(id.dev)
+	return in.newIdent(h, ps), nil
 }
 
 // Devices lists the host's.
@@ -163,21 +114,6 @@ func (in *instance) Devices() []verbs.Device {
 		out[i] = in.view(d)
 	}
 	return out
-}
-
-// CreateQP ties a queue pair to h.
-func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
-	id := in.ids[h]
-	switch {
-	case id == nil || id.dev == nil || id.qp != nil:
-		return nil, unix.EINVAL
-	case id.ps.Datagram() && in.f.iwarp:
-		return nil, verbs.ErrNotSupported
-	}
-	if err := in.f.exhausted(); err != nil {
-		return nil, err
-	}
-	return in.newQP(id, attr)
 }
 
 // Close destroys what is left.
@@ -225,8 +161,8 @@ func (in *instance) event(id *ident, ev cmid.DriverEvent) {
 func (in *instance) tell(id *ident, ev *cmid.DriverEvent) {
 	if in.ids[id.h] == id {
 		in.up.Event(id.h, ev)
-	} else if child := in.ids[ev.Child]; ev.Kind == states.KindConnectRequest && child != nil {
-		child.destroy() // the listener went with the request unread
+	} else if ev.Kind == states.KindConnectRequest {
+		_ = ev.Child.Do(&cmid.DestroyID{}) // the listener went with the request unread
 	}
 }
 

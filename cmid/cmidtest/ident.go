@@ -9,6 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // ident is an identifier as the device knows it. state is the device's own view, which the one above may lag behind.
@@ -87,12 +88,68 @@ func (id *ident) tell(kind states.Kind, status int32) {
 	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
 }
 
-// Do executes what the state machine above has allowed.
-func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
-	id := in.ids[h]
-	if id == nil {
-		return unix.ENOENT
+// Handle is the identifier's.
+func (id *ident) Handle() cmid.Handle { return id.h }
+
+// Flavor is the Fabric's.
+func (id *ident) Flavor() states.Flavor {
+	if id.in.f.iwarp {
+		return states.IWARP
 	}
+	return 0
+}
+
+// Limits are the transport's for connected identifiers.
+func (id *ident) Limits() cmid.Limits {
+	l := cmid.Limits{
+		ConnectData: ibConnect, AcceptData: ibAccept, RejectData: ibReject, Padded: true,
+		MaxBacklog: maxBacklog, MaxMessage: maxMessage,
+	}
+	if id.in.f.iwarp {
+		l.ConnectData, l.AcceptData, l.RejectData, l.Padded = iwarpData, iwarpData, iwarpData, false
+	}
+	if id.in.f.embedded {
+		l.ConnectData, l.AcceptData, l.RejectData = embeddedData, embeddedData, embeddedData
+	}
+	return l
+}
+
+// Info gives addresses and device.
+func (id *ident) Info() cmid.Info {
+	info := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.dev != nil {
+		info.Device, info.Port = id.dev.name, 1
+	}
+	return info
+}
+
+// Device is the device the identifier is attached to.
+func (id *ident) Device() verbs.Device {
+	switch {
+	case id.dev == nil:
+		return nil
+	case id.qp != nil:
+		return id.qp.view
+	}
+	return id.in.view(id.dev)
+}
+
+// CreateQP ties a queue pair to the identifier.
+func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	switch {
+	case id.dev == nil || id.qp != nil:
+		return nil, unix.EINVAL
+	case id.ps.Datagram() && id.in.f.iwarp:
+		return nil, verbs.ErrNotSupported
+	}
+	if err := id.in.f.exhausted(); err != nil {
+		return nil, err
+	}
+	return id.in.newQP(id, attr)
+}
+
+// Do executes what the state machine above has allowed.
+func (id *ident) Do(cmd cmid.Command) error {
 	if _, ok := cmd.(*cmid.DestroyID); ok {
 		id.destroy()
 		return nil

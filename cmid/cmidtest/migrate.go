@@ -27,16 +27,12 @@ type detached struct {
 	came []packet  // meanwhile
 }
 
-// Detach takes h off this loop: the first half of rdma_migrate_id(3).
-func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
-	id := in.ids[h]
-	switch {
-	case id == nil:
-		return nil, unix.ENOENT
-	case id.state == states.Removed:
+// Detach takes the identifier off its loop: the first half of rdma_migrate_id(3).
+func (id *ident) Detach() (cmid.DetachedInstance, error) {
+	if id.state == states.Removed {
 		return nil, unix.ENXIO
 	}
-	return in.detach(id), nil
+	return id.in.detach(id), nil
 }
 
 func (in *instance) detach(id *ident) *detached {
@@ -80,7 +76,7 @@ func (d *detached) take(from []heldEvent) (left []heldEvent) {
 			return false
 		}
 		d.held = append(d.held, e)
-		if child := d.from.ids[e.ev.Child]; e.ev.Kind == states.KindConnectRequest && child != nil && child.state != states.Removed {
+		if child, ok := e.ev.Child.(*ident); ok && child.alive() && child.state != states.Removed {
 			d.children = append(d.children, d.from.detach(child)) // without a device it is destroyed when the request is told
 		}
 		return true

@@ -31,7 +31,7 @@ func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	honest, quick := b.asked()
 	close(quick.hold)
 	for _, id := range []*ident{forged, honest} {
-		if err := b.in.Do(id.h, &cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatalf("accept: %v, want ErrPending: the kernel may look for an address", err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAcceptFails(t *testing.T) {
 	id, q := b.asked()
 	q.err = unix.ETIMEDOUT
 	close(q.hold)
-	if err := b.in.Do(id.h, &cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	b.until("the answer", func() bool { return len(b.up.done) == 1 })
@@ -80,13 +80,13 @@ func TestAcceptFails(t *testing.T) {
 func TestDestroyBehindAccept(t *testing.T) {
 	b := newBench(t)
 	id, q := b.asked()
-	if err := b.in.Do(id.h, &cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	for q.waits.Load() == 0 {
 		b.in.mail.Run(0)
 	}
-	if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	if n := b.k.destroyed(id.kid); n != 0 || q.destroyed != 0 || q.waits.Load() != 1 {

@@ -27,14 +27,14 @@ func TestForgedAnswers(t *testing.T) {
 		}
 		return nil
 	}
-	if err := b.in.Do(id.h, &cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.Is(err, unix.EPROTO) {
+	if err := id.Do(&cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.Is(err, unix.EPROTO) {
 		t.Errorf("addresses of 65535 bytes: %v, want EPROTO", err)
 	}
-	if paths, err := b.in.QueryPath(id.h); err != nil || len(paths)%cmid.PathLen != 0 || len(paths) > 6*cmid.PathLen {
+	if paths, err := id.QueryPath(); err != nil || len(paths)%cmid.PathLen != 0 || len(paths) > 6*cmid.PathLen {
 		t.Errorf("4294967295 paths: %d bytes, %v: want those there is room for", len(paths), err)
 	}
 	b.k.short = 1
-	if err := b.in.Do(id.h, &cmid.ResolveRoute{}); !errors.Is(err, unix.EPROTO) {
+	if err := id.Do(&cmid.ResolveRoute{}); !errors.Is(err, unix.EPROTO) {
 		t.Errorf("a write that took less: %v, want EPROTO", err)
 	}
 	b.k.short = 0
@@ -51,7 +51,7 @@ func TestNewCommands(t *testing.T) {
 		return nil
 	}
 	for _, cmd := range []cmid.Command{&cmid.WriteCMEvent{Arg: 7}, &cmid.ResolveIBService{ServiceID: 1}} {
-		if err := b.in.Do(id.h, cmd); !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "kernel") {
+		if err := id.Do(cmd); !errors.Is(err, unix.EOPNOTSUPP) || !strings.Contains(err.Error(), "kernel") {
 			t.Errorf("%T: %v, want: not supported by this kernel", cmd, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestWholeStructs(t *testing.T) {
 		{&cmid.Accept{Param: &cmid.ConnParam{QPNum: 1}}, 296},
 		{&cmid.Reject{}, 264},
 	} {
-		_ = b.in.Do(id.h, c.cmd)
+		_ = id.Do(c.cmd)
 		if w := b.k.wrote[len(b.k.wrote)-1]; len(w.arg) != c.size {
 			if w = b.k.wrote[len(b.k.wrote)-2]; len(w.arg) != c.size {
 				t.Errorf("%T: %d bytes, want %d", c.cmd, len(w.arg), c.size)
@@ -84,7 +84,7 @@ func TestWholeStructs(t *testing.T) {
 func TestZeroSource(t *testing.T) {
 	b := newBench(t)
 	id := b.create()
-	if err := b.in.Do(id.h, &cmid.ResolveAddr{Dst: cmid.MustAddr("10.0.0.1:1")}); err != nil {
+	if err := id.Do(&cmid.ResolveAddr{Dst: cmid.MustAddr("10.0.0.1:1")}); err != nil {
 		t.Fatal(err)
 	}
 	arg := b.k.wrote[len(b.k.wrote)-1].arg
@@ -109,7 +109,7 @@ func TestMemberships(t *testing.T) {
 		}
 		return nil
 	}
-	if err := b.in.Do(id.h, &cmid.JoinMulticast{Addr: group}); err != nil {
+	if err := id.Do(&cmid.JoinMulticast{Addr: group}); err != nil {
 		t.Fatal(err)
 	}
 	member := id.groups[0].h
@@ -117,10 +117,10 @@ func TestMemberships(t *testing.T) {
 	if len(b.up.events) != 1 || b.up.events[0].h != id.h || b.up.events[0].ev.Addr != group || b.up.events[0].ev.Kind != states.KindMulticastJoin {
 		t.Fatalf("told %+v", b.up.events)
 	}
-	if err := b.in.Do(id.h, &cmid.LeaveMulticast{Addr: group}); err != nil {
+	if err := id.Do(&cmid.LeaveMulticast{Addr: group}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.Do(id.h, &cmid.LeaveMulticast{Addr: group}); !errors.Is(err, unix.EADDRNOTAVAIL) {
+	if err := id.Do(&cmid.LeaveMulticast{Addr: group}); !errors.Is(err, unix.EADDRNOTAVAIL) {
 		t.Errorf("leaving twice: %v", err)
 	}
 	b.happens(member, id.kid, uabi.EventMulticastError)
@@ -150,7 +150,7 @@ func TestMigratedRequests(t *testing.T) {
 		return nil
 	}
 	other.happens(l.h, 9, uabi.EventConnectRequest)
-	if !fetched || len(other.up.events) != 1 || other.up.events[0].h != l.h || other.in.ids[other.up.events[0].ev.Child] == nil {
+	if !fetched || len(other.up.events) != 1 || other.up.events[0].h != l.h || other.in.ids[other.up.events[0].ev.Child.Handle()] == nil {
 		t.Errorf("fetched %v, told %+v", fetched, other.up.events)
 	}
 	if len(b.up.events) != 0 || b.in.ids[l.h] != nil {
@@ -337,7 +337,7 @@ func TestDetached(t *testing.T) {
 	other.in.drv = b.in.drv
 	detach := func(id *ident) cmid.DetachedInstance {
 		t.Helper()
-		d, err := b.in.Detach(id.h)
+		d, err := id.Detach()
 		if err != nil || b.in.ids[id.h] != nil {
 			t.Fatalf("detach: %v, still there: %v", err, b.in.ids[id.h] != nil)
 		}

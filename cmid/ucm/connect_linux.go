@@ -72,7 +72,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 	in := id.in
 	cmd := &uabi.Connect{ID: id.kid}
 	var err error
-	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, id.depth(), id.depth(), c.PrivateData, in.Limits(id.h).ConnectData)
+	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, id.depth(), id.depth(), c.PrivateData, id.Limits().ConnectData)
 	switch {
 	case err != nil:
 		return err
@@ -108,7 +108,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	cmd := &uabi.Accept{UID: uint64(id.h), ID: id.kid}
 	var err error
 	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, min(id.offered.ResponderResources, most), min(id.offered.InitiatorDepth, most),
-		c.PrivateData, in.Limits(id.h).AcceptData)
+		c.PrivateData, id.Limits().AcceptData)
 	var way *climb
 	if err == nil && id.climbs() {
 		way, err = id.climb(&cmd.ConnParam)
@@ -177,7 +177,7 @@ func (id *ident) respond(ev uabi.EventResp) {
 }
 
 func (id *ident) reject(c *cmid.Reject) error {
-	if limit := id.in.Limits(id.h).RejectData; len(c.PrivateData) > limit {
+	if limit := id.Limits().RejectData; len(c.PrivateData) > limit {
 		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(c.PrivateData), limit, unix.EINVAL)
 	}
 	cmd := uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)}

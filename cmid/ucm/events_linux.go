@@ -94,7 +94,7 @@ func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 	in.ids[child.h] = child
 	in.decode(child.datagram, ev)
 	child.offered = in.told.Param
-	in.told.Child = child.h
+	in.told.Child = child
 	in.up.Event(listener.h, &in.told)
 }
 

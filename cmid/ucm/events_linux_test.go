@@ -70,7 +70,7 @@ func TestAfterDestroy(t *testing.T) {
 		return nil
 	}
 	cmd := &cmid.DestroyID{}
-	if err := b.in.Do(id.h, cmd); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(cmd); !errors.Is(err, cmid.ErrPending) {
 		t.Fatalf("destroying what is connected: %v, want ErrPending: it may wait in the kernel", err)
 	}
 	b.happens(id.h, id.kid, uabi.EventDisconnected)
@@ -95,7 +95,7 @@ func TestEventsWaitForTheAnswer(t *testing.T) {
 		}
 		return nil
 	}
-	if err := b.in.Do(id.h, &cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}}); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatalf("connect on iWARP: %v, want ErrPending: the kernel waits for TCP", err)
 	}
 	b.happens(id.h, id.kid, uabi.EventEstablished)
@@ -133,7 +133,7 @@ func TestTurnIsBounded(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	b := newBench(t)
 	l, id := b.create(), b.create()
-	if err := b.in.Do(l.h, &cmid.Listen{}); err != nil {
+	if err := l.Do(&cmid.Listen{}); err != nil {
 		t.Fatal(err)
 	}
 	before := len(b.k.wrote)
@@ -147,14 +147,14 @@ func TestOneAtATime(t *testing.T) {
 func TestConnectResponse(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)
-	if err := b.in.Do(id.h, &cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}}); err != nil {
+	if err := id.Do(&cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}}); err != nil {
 		t.Fatal(err)
 	}
 	b.happens(id.h, id.kid, uabi.EventConnectResponse)
 	if len(b.up.events) != 1 || b.up.events[0].ev.Kind != states.KindConnectResponse {
 		t.Errorf("told %+v", b.up.events)
 	}
-	if err := b.in.Do(id.h, &cmid.Establish{}); err != nil {
+	if err := id.Do(&cmid.Establish{}); err != nil {
 		t.Fatal(err)
 	}
 	id.phase = unconnected

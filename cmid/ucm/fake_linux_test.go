@@ -184,17 +184,17 @@ func newBench(t *testing.T, opts ...Option) *bench {
 // create makes an identifier and gives it.
 func (b *bench) create() *ident {
 	b.Helper()
-	h := b.up.NewHandle()
-	if err := b.in.CreateID(h, cmid.PortSpaceTCP, cmid.QPTypeRC); err != nil {
+	id, err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP, cmid.QPTypeRC)
+	if err != nil {
 		b.Fatal(err)
 	}
-	return b.in.ids[h]
+	return id.(*ident)
 }
 
 // migrate moves an identifier, from wherever it is.
 func (b *bench) migrate(id *ident, to *instance) error {
 	b.Helper()
-	d, err := id.in.Detach(id.h)
+	d, err := id.Detach()
 	if err != nil {
 		return err
 	}

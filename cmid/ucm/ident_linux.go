@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -55,12 +57,63 @@ const (
 // ended is a destruction under way: cmd is nil when nobody asked for it.
 type ended struct{ cmd cmid.Command }
 
-// Do executes cmd.
-func (in *instance) Do(h cmid.Handle, cmd cmid.Command) error {
-	id := in.ids[h]
-	if id == nil {
-		return unix.ENOENT
+// Handle is what the identifier's events name.
+func (id *ident) Handle() cmid.Handle { return id.h }
+
+// Flavor is the device's; 0 without one.
+func (id *ident) Flavor() states.Flavor {
+	if id.iwarp() {
+		return states.IWARP
 	}
+	return 0
+}
+
+// Limits are those of the device.
+func (id *ident) Limits() cmid.Limits {
+	lim := cmid.Limits{MaxBacklog: id.in.backlog}
+	if id.dev == nil {
+		return lim
+	}
+	lim.MaxMessage = int(min(id.dev.verbs.Attr().MaxMessage, math.MaxInt32))
+	switch {
+	case id.dev.iwarp:
+		lim.ConnectData, lim.AcceptData, lim.RejectData =
+			uabi.PrivateDataMaxIWARPSIWConnect, uabi.PrivateDataMaxIWARPSIWAccept, uabi.PrivateDataMaxIWARPSIWReject
+		return lim
+	case id.datagram:
+		lim.ConnectData, lim.AcceptData, lim.RejectData =
+			uabi.PrivateDataMaxIBUDConnectIP, uabi.PrivateDataMaxIBUDAccept, uabi.PrivateDataMaxIBUDReject
+	default:
+		lim.ConnectData, lim.AcceptData, lim.RejectData =
+			uabi.PrivateDataMaxIBRCConnectIP, uabi.PrivateDataMaxIBRCAccept, uabi.PrivateDataMaxIBReject
+	}
+	lim.Padded = true
+	if id.local.IB != nil { // no header of rdma_cm's before the data
+		lim.ConnectData += uabi.PrivateDataMaxIBRCConnectAFIB - uabi.PrivateDataMaxIBRCConnectIP
+	}
+	return lim
+}
+
+// Info gives addresses and device.
+func (id *ident) Info() cmid.Info {
+	i := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.dev != nil {
+		i.Device, i.Port = id.dev.name, id.port
+	}
+	return i
+}
+
+// Device is the device that the identifier is attached to.
+func (id *ident) Device() verbs.Device {
+	if id.dev == nil {
+		return nil
+	}
+	return id.dev.verbs
+}
+
+// Do executes cmd.
+func (id *ident) Do(cmd cmid.Command) error {
+	in := id.in
 	if _, ok := cmd.(*cmid.DestroyID); ok {
 		return id.destroy(cmd)
 	}

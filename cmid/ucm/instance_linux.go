@@ -13,8 +13,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // instance is the Driver on one loop: one event channel.
@@ -81,77 +79,21 @@ func maxBacklog() int {
 	return uabi.MaxBacklogDefault
 }
 
-// Flavor is h's device's; 0 without one.
-func (in *instance) Flavor(h cmid.Handle) states.Flavor {
-	if id := in.ids[h]; id != nil && id.dev != nil && id.dev.iwarp {
-		return states.IWARP
-	}
-	return 0
-}
-
-// Limits are those of h's device.
-func (in *instance) Limits(h cmid.Handle) cmid.Limits {
-	lim := cmid.Limits{MaxBacklog: in.backlog}
-	id := in.ids[h]
-	if id == nil || id.dev == nil {
-		return lim
-	}
-	lim.MaxMessage = int(min(id.dev.verbs.Attr().MaxMessage, math.MaxInt32))
-	switch {
-	case id.dev.iwarp:
-		lim.ConnectData, lim.AcceptData, lim.RejectData =
-			uabi.PrivateDataMaxIWARPSIWConnect, uabi.PrivateDataMaxIWARPSIWAccept, uabi.PrivateDataMaxIWARPSIWReject
-		return lim
-	case id.datagram:
-		lim.ConnectData, lim.AcceptData, lim.RejectData =
-			uabi.PrivateDataMaxIBUDConnectIP, uabi.PrivateDataMaxIBUDAccept, uabi.PrivateDataMaxIBUDReject
-	default:
-		lim.ConnectData, lim.AcceptData, lim.RejectData =
-			uabi.PrivateDataMaxIBRCConnectIP, uabi.PrivateDataMaxIBRCAccept, uabi.PrivateDataMaxIBReject
-	}
-	lim.Padded = true
-	if id.local.IB != nil { // no header of rdma_cm's before the data
-		lim.ConnectData += uabi.PrivateDataMaxIBRCConnectAFIB - uabi.PrivateDataMaxIBRCConnectIP
-	}
-	return lim
-}
-
 // CreateID makes an identifier.
-func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) error {
+func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	switch {
 	case in.closed:
-		return unix.EBADF
+		return nil, unix.EBADF
 	case in.lost != nil:
-		return in.lost.err
+		return nil, in.lost.err
 	}
 	id := &ident{in: in, h: h, datagram: t == cmid.QPTypeUD}
 	var err error
 	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), uint8(t)); err != nil {
-		return in.checked(err)
+		return nil, in.checked(err)
 	}
 	in.ids[h] = id
-	return nil
-}
-
-// Info tells addresses and device.
-func (in *instance) Info(h cmid.Handle) cmid.Info {
-	id := in.ids[h]
-	if id == nil {
-		return cmid.Info{}
-	}
-	i := cmid.Info{Local: id.local, Peer: id.peer}
-	if id.dev != nil {
-		i.Device, i.Port = id.dev.name, id.port
-	}
-	return i
-}
-
-// Device is the device that h is attached to.
-func (in *instance) Device(h cmid.Handle) verbs.Device {
-	if id := in.ids[h]; id != nil && id.dev != nil {
-		return id.dev.verbs
-	}
-	return nil
+	return id, nil
 }
 
 // Close destroys every identifier, and waits for those that the kernel takes its time for: not longer than two seconds for all of them

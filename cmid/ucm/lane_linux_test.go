@@ -44,7 +44,7 @@ func TestDestroyDropsQueuedConnect(t *testing.T) {
 	if err := b.connect(id); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
-	if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	b.until("the destruction", func() bool { return len(b.up.done) == 1 && id.away == nil })
@@ -241,7 +241,7 @@ func TestThreadsOfTheProcess(t *testing.T) {
 	for _, b := range benches {
 		up := b.create().on(true)
 		up.phase = connected
-		if err := b.in.Do(up.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+		if err := up.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
 		}
 		b.until("a destruction", func() bool { return len(b.up.done) > 0 })
@@ -267,7 +267,7 @@ func TestDetachedAreDestroyedInTheLane(t *testing.T) {
 		return nil
 	}
 	for range n {
-		d, err := b.in.Detach(b.create().h)
+		d, err := b.create().Detach()
 		if err != nil {
 			t.Fatal(err)
 		}

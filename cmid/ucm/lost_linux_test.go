@@ -37,7 +37,7 @@ func TestCredentials(t *testing.T) {
 	other.listening, b.in.listeners = true, 1
 	b.deny(0)
 	var c *verbs.CredentialsError
-	if err := b.in.Do(one.h, &cmid.ResolveRoute{}); !errors.As(err, &c) || !errors.Is(err, unix.EACCES) {
+	if err := one.Do(&cmid.ResolveRoute{}); !errors.As(err, &c) || !errors.Is(err, unix.EACCES) {
 		t.Errorf("%v: want a CredentialsError, which is EACCES", err)
 	}
 	if len(b.up.events) != 0 {
@@ -55,14 +55,14 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	tried := len(b.k.did())
-	if err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP, cmid.QPTypeRC); !errors.As(err, &c) {
+	if _, err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP, cmid.QPTypeRC); !errors.As(err, &c) {
 		t.Errorf("create_id: %v", err)
 	}
-	if err := b.in.Do(one.h, &cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.As(err, &c) {
+	if err := one.Do(&cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.As(err, &c) {
 		t.Errorf("bind_addr: %v", err)
 	}
 	for n, id := range []*ident{one, other} {
-		if err := b.in.Do(id.h, &cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
 			t.Errorf("destroy_id: %v", err)
 		} else if err != nil {
 			b.until("its end", func() bool { return len(b.up.done) == n+1 })
@@ -89,7 +89,7 @@ func TestDeniedDestroy(t *testing.T) {
 		}
 		b.reaches(uabi.CommandConnect, 1)
 		b.deny(uabi.CommandDestroyID)
-		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 			t.Errorf("destroy_id: %v, want ErrPending", err)
 		}
 		b.until("the file's end", func() bool { return b.in.lost != nil && b.in.lost.closed })
@@ -118,7 +118,7 @@ func TestRefusedDestroy(t *testing.T) {
 				}
 				return nil
 			}
-			err := b.in.Do(id.h, &cmid.DestroyID{})
+			err := id.Do(&cmid.DestroyID{})
 			if errors.Is(err, cmid.ErrPending) {
 				b.until("the answer", func() bool { return len(b.up.done) == 1 })
 				err = b.up.done[0].err
@@ -142,7 +142,7 @@ func TestPrivilegedPort(t *testing.T) {
 		}
 		return nil
 	}
-	err := b.in.Do(id.h, &cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:80")})
+	err := id.Do(&cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:80")})
 	var c *verbs.CredentialsError
 	if !errors.Is(err, unix.EACCES) || errors.As(err, &c) || b.in.lost != nil {
 		t.Errorf("%v: want EACCES and nothing else", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 )
 
-var _ cmid.Migrator = (*instance)(nil)
+var _ cmid.Migrator = (*ident)(nil)
 
 // detached is an identifier that no instance has: the kernel still has it on the channel it came from, where nothing is told of a
 // request's identifier that was not answered, because it has no uid yet.
@@ -18,16 +18,13 @@ type detached struct {
 	from *instance
 }
 
-// Detach takes h out of this channel's books. The kernel hears of it when the other half names the channel it goes to.
-func (in *instance) Detach(h cmid.Handle) (cmid.DetachedInstance, error) {
-	id := in.ids[h]
-	switch {
-	case id == nil:
-		return nil, unix.ENOENT
-	case id.away != nil:
+// Detach takes the identifier out of its channel's books. The kernel hears of it when the other half names the channel it goes to.
+func (id *ident) Detach() (cmid.DetachedInstance, error) {
+	in := id.in
+	if id.away != nil {
 		return nil, unix.EBUSY
 	}
-	delete(in.ids, h)
+	delete(in.ids, id.h)
 	if id.listening {
 		in.listeners--
 	}

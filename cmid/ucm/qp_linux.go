@@ -17,9 +17,8 @@ const (
 )
 
 // CreateQP is rdma_create_qp(3): the queue pair can receive (INIT), a datagram's can send too (RTS).
-func (in *instance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
-	id := in.ids[h]
-	if id == nil || id.dev == nil || id.hasQP() {
+func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	if id.dev == nil || id.hasQP() {
 		return nil, unix.EINVAL
 	}
 	t := verbs.RC

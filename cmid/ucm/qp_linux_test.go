@@ -83,7 +83,7 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 		b := newBench(t)
 		release := b.hold(wait)
 		id, q := b.withQP(true)
-		if err := b.in.Do(id.h, &cmid.Connect{}); !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.Connect{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
 		}
 		told := 0
@@ -91,7 +91,7 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 			b.until("the connect", func() bool { return len(b.up.done) == 1 })
 			told = 1
 		}
-		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
 		}
 		if q.destroyed != 0 || !slices.Equal(q.states, []verbs.QPState{verbs.QPError}) {
@@ -116,7 +116,7 @@ func TestQueuePairGoesOffTheLoop(t *testing.T) {
 		id, q := b.withQP(c.iwarp)
 		q.hold = make(chan struct{})
 		id.phase = c.phase
-		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatalf("%+v: %v, want ErrPending", c, err)
 		}
 		if q.destroyed != 0 || len(b.up.done) != 0 {
@@ -158,7 +158,7 @@ func TestQueuePairFails(t *testing.T) {
 	if len(b.up.events) != 1 || b.up.events[0].ev.Kind != states.KindQPFailed {
 		t.Errorf("told %+v, want QPFailed", b.up.events)
 	}
-	if err := b.in.Do(id.h, &cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	id.qpEvent(verbs.QPFatal)
@@ -183,7 +183,7 @@ func TestReadsThatThePeerServes(t *testing.T) {
 	} {
 		b := newBench(t)
 		id, q := b.withQP(c.iwarp)
-		if err := b.in.Do(id.h, &cmid.Connect{Param: &cmid.ConnParam{InitiatorDepth: c.asks}}); c.iwarp && !errors.Is(err, cmid.ErrPending) {
+		if err := id.Do(&cmid.Connect{Param: &cmid.ConnParam{InitiatorDepth: c.asks}}); c.iwarp && !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
 		}
 		if c.iwarp {

@@ -11,17 +11,13 @@ import (
 )
 
 var (
-	_ cmid.QPAttrs = (*instance)(nil)
-	_ cmid.Router  = (*instance)(nil)
+	_ cmid.QPAttrs = (*ident)(nil)
+	_ cmid.Router  = (*ident)(nil)
 )
 
 // InitQPAttr is rdma_init_qp_attr(3).
-func (in *instance) InitQPAttr(h cmid.Handle, s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
-	id := in.ids[h]
-	if id == nil {
-		return verbs.QPAttr{}, 0, unix.ENOENT
-	}
-	raw, err := in.file.InitQPAttr(id.kid, uint32(s))
+func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	raw, err := id.in.file.InitQPAttr(id.kid, uint32(s))
 	if err != nil {
 		return verbs.QPAttr{}, 0, err
 	}
@@ -30,12 +26,8 @@ func (in *instance) InitQPAttr(h cmid.Handle, s verbs.QPState) (verbs.QPAttr, ve
 }
 
 // QueryPath gives the path records.
-func (in *instance) QueryPath(h cmid.Handle) ([]byte, error) {
-	id := in.ids[h]
-	if id == nil {
-		return nil, unix.ENOENT
-	}
-	records, err := in.file.QueryPath(id.kid)
+func (id *ident) QueryPath() ([]byte, error) {
+	records, err := id.in.file.QueryPath(id.kid)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +41,8 @@ func (in *instance) QueryPath(h cmid.Handle) ([]byte, error) {
 }
 
 // QueryGID gives the addresses as AF_IB addresses.
-func (in *instance) QueryGID(h cmid.Handle) (local, peer cmid.Addr, err error) {
-	id := in.ids[h]
-	if id == nil {
-		return cmid.Addr{}, cmid.Addr{}, unix.ENOENT
-	}
-	r, err := in.file.QueryGID(id.kid)
+func (id *ident) QueryGID() (local, peer cmid.Addr, err error) {
+	r, err := id.in.file.QueryGID(id.kid)
 	if err != nil {
 		return cmid.Addr{}, cmid.Addr{}, err
 	}

@@ -74,7 +74,7 @@ func TestUnreachableMayWait(t *testing.T) {
 		id := b.create().on(false)
 		id.phase = half
 		b.happens(id.h, id.kid, event)
-		if err := b.in.Do(id.h, &cmid.DestroyID{}); !errors.Is(err, want) {
+		if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, want) {
 			t.Errorf("destroyed after event %d: %v, want %v", event, err, want)
 		}
 	}
@@ -109,13 +109,13 @@ func TestLeaveByValue(t *testing.T) {
 	b := newBench(t)
 	id := b.create()
 	group := func(sid uint64) cmid.Addr { return cmid.Addr{IB: &cmid.SockaddrIB{PKey: 1, SID: sid}} }
-	if err := b.in.Do(id.h, &cmid.JoinMulticast{Addr: group(1)}); err != nil {
+	if err := id.Do(&cmid.JoinMulticast{Addr: group(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.in.Do(id.h, &cmid.LeaveMulticast{Addr: group(2)}); !errors.Is(err, unix.EADDRNOTAVAIL) {
+	if err := id.Do(&cmid.LeaveMulticast{Addr: group(2)}); !errors.Is(err, unix.EADDRNOTAVAIL) {
 		t.Errorf("leaving another group: %v, want EADDRNOTAVAIL", err)
 	}
-	if err := b.in.Do(id.h, &cmid.LeaveMulticast{Addr: group(1)}); err != nil {
+	if err := id.Do(&cmid.LeaveMulticast{Addr: group(1)}); err != nil {
 		t.Errorf("leaving: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ func (b *bench) hold(c uabi.Command) chan struct{} {
 }
 
 func (b *bench) connect(id *ident) error {
-	return b.in.Do(id.h, &cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}})
+	return id.Do(&cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}})
 }
 
 // TestStuckConnects: connects that wait delay nothing else; one too many is refused in words, and one that has ended makes room.
@@ -46,7 +46,7 @@ func TestStuckConnects(t *testing.T) {
 	}
 	up := b.create().on(true)
 	up.phase = connected
-	if err := b.in.Do(up.h, &cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
+	if err := up.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	b.until("the destruction of another identifier", func() bool { return len(b.up.done) == 1 })
@@ -66,12 +66,12 @@ func TestDestroyBehindConnect(t *testing.T) {
 	b := newBench(t)
 	release := b.hold(uabi.CommandConnect)
 	id, q := b.withQP(true)
-	if err := b.in.Do(id.h, &cmid.Connect{}); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(&cmid.Connect{}); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	b.reaches(uabi.CommandConnect, 1)
 	cmd := &cmid.DestroyID{}
-	if err := b.in.Do(id.h, cmd); !errors.Is(err, cmid.ErrPending) {
+	if err := id.Do(cmd); !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	if n := b.k.destroyed(id.kid); n != 0 || q.destroyed != 0 {
@@ -98,7 +98,7 @@ func TestCheapCommandsStayOnTheLoop(t *testing.T) {
 		&cmid.Listen{}, &cmid.ResolveRoute{}, &cmid.Reject{}, &cmid.Disconnect{}, &cmid.Notify{},
 		&cmid.SetOption{Option: cmid.OptionTOS, Value: 3}, &cmid.DestroyID{},
 	} {
-		if err := b.in.Do(id.h, cmd); err != nil {
+		if err := id.Do(cmd); err != nil {
 			t.Errorf("%T: %v", cmd, err)
 		}
 	}

@@ -31,8 +31,18 @@ type wrongInstance struct {
 	d wrong
 }
 
-func (w wrongInstance) Do(h cmid.Handle, cmd cmid.Command) error {
-	err := w.Instance.Do(h, cmd)
+func (w wrongInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
+	id, err := w.Instance.CreateID(h, ps, t)
+	return wrongID{id, w.d}, err
+}
+
+type wrongID struct {
+	cmid.DriverID
+	d wrong
+}
+
+func (w wrongID) Do(cmd cmid.Command) error {
+	err := w.DriverID.Do(cmd)
 	if w.d.do != nil {
 		err = w.d.do(cmd, err)
 	}
@@ -142,7 +152,7 @@ func TestWatch(t *testing.T) {
 	if a.State() != states.Connecting {
 		t.Fatalf("state %v, want connecting", a.State())
 	}
-	inst := w.active.inst
+	driven := w.active.inst.ids[a.Handle()]
 	for _, cmd := range []cmid.Command{&cmid.Accept{}, &cmid.Reject{}, &cmid.Establish{}} {
 		if err := a.Do(cmd); !errors.Is(err.(error), unix.EINVAL) {
 			t.Errorf("%v: the state machine says %v, want EINVAL", cmd.Op(), err)
@@ -150,12 +160,12 @@ func TestWatch(t *testing.T) {
 		if n := w.caught.Load(); n != 0 {
 			t.Fatalf("%v came through the state machine", cmd.Op())
 		}
-		if err := inst.Do(a.Handle(), cmd); !errors.Is(err, unix.EPERM) {
+		if err := driven.Do(cmd); !errors.Is(err, unix.EPERM) {
 			t.Errorf("%v behind the state machine: %v, want EPERM", cmd.Op(), err)
 		}
 		w.caught.Store(0)
 	}
-	if err := inst.Do(a.Handle(), &cmid.Reject{}); err == nil {
+	if err := driven.Do(&cmid.Reject{}); err == nil {
 		t.Error("no error")
 	}
 	if err := w.close(); err == nil || !strings.Contains(err.Error(), "would harm a kernel") {

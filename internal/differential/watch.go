@@ -21,7 +21,7 @@ type watched struct {
 
 // Open wraps the instance.
 func (d watched) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
-	w := &watchedInstance{half: make(map[cmid.Handle]half), caught: d.caught}
+	w := &watchedInstance{ids: make(map[cmid.Handle]*watchedID), caught: d.caught}
 	inst, err := d.Driver.Open(l, &watchedUpcalls{up, w})
 	w.Instance = inst
 	d.opened(w)
@@ -39,41 +39,61 @@ const (
 
 type watchedInstance struct {
 	cmid.Instance
-	half   map[cmid.Handle]half
+	ids    map[cmid.Handle]*watchedID
 	caught *atomic.Int32
 }
 
+// CreateID watches what is created.
+func (w *watchedInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
+	id, err := w.Instance.CreateID(h, ps, t)
+	if err != nil {
+		return nil, err
+	}
+	return w.watch(id), nil
+}
+
+func (w *watchedInstance) watch(id cmid.DriverID) *watchedID {
+	watched := &watchedID{DriverID: id, w: w}
+	w.ids[id.Handle()] = watched
+	return watched
+}
+
+type watchedID struct {
+	cmid.DriverID
+	w    *watchedInstance
+	half half
+}
+
 // Do refuses what the driver must never see: on iWARP the kernel would oops, on InfiniBand the destroy would block for minutes.
-func (w *watchedInstance) Do(h cmid.Handle, cmd cmid.Command) error {
-	half := w.half[h]
+func (id *watchedID) Do(cmd cmid.Command) error {
 	switch cmd.(type) {
 	case *cmid.Accept, *cmid.Establish, *cmid.Reject:
-		if half == requested || half == replied && w.Flavor(h)&states.IWARP == 0 {
-			w.caught.Add(1)
+		if id.half == requested || id.half == replied && id.Flavor()&states.IWARP == 0 {
+			id.w.caught.Add(1)
 			return fmt.Errorf("differential: %v would harm a kernel here: %w", cmd.Op(), unix.EPERM)
 		}
 	}
 	switch cmd.(type) {
 	case *cmid.Connect:
-		w.half[h] = requested
+		id.half = requested
 	case *cmid.Accept:
-		w.half[h] = replied
+		id.half = replied
+	case *cmid.DestroyID:
+		delete(id.w.ids, id.Handle())
 	}
-	err := w.Instance.Do(h, cmd)
-	w.ended(h, cmd, err)
+	err := id.DriverID.Do(cmd)
+	id.ended(cmd, err)
 	return err
 }
 
-// ended forgets what a failing command, or the identifier's end, has undone.
-func (w *watchedInstance) ended(h cmid.Handle, cmd cmid.Command, err error) {
+// ended forgets what a failing command has undone.
+func (id *watchedID) ended(cmd cmid.Command, err error) {
 	failed := err != nil && err != cmid.ErrPending //nolint:errorlint // the driver's own value
 	switch cmd.(type) {
 	case *cmid.Connect, *cmid.Accept:
 		if failed {
-			delete(w.half, h)
+			id.half = notHalf
 		}
-	case *cmid.DestroyID:
-		delete(w.half, h)
 	}
 }
 
@@ -87,13 +107,19 @@ func (u *watchedUpcalls) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 	switch ev.Kind {
 	case states.KindConnectResponse, states.KindEstablished, states.KindRejected, states.KindUnreachable, states.KindConnectError,
 		states.KindDisconnected, states.KindDeviceRemoval:
-		delete(u.w.half, h)
+		if id := u.w.ids[h]; id != nil {
+			id.half = notHalf
+		}
+	case states.KindConnectRequest:
+		ev.Child = u.w.watch(ev.Child)
 	}
 	u.Upcalls.Event(h, ev)
 }
 
 // Done ends what failed later.
 func (u *watchedUpcalls) Done(h cmid.Handle, cmd cmid.Command, err error) {
-	u.w.ended(h, cmd, err)
+	if id := u.w.ids[h]; id != nil {
+		id.ended(cmd, err)
+	}
 	u.Upcalls.Done(h, cmd, err)
 }

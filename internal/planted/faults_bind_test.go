@@ -43,8 +43,8 @@ var bindFaults = []fault{
 		"	id.device = !a.IsWildcard()\n", "	id.device = false\n",
 	},
 	{
-		"iwarp names one device for all", "bind_addr-3", "iwarp/instance_linux.go",
-		"i.Device, i.Port = in.cfg.Device, 1", "i.Device, i.Port = \"iwarp0\", 1",
+		"iwarp names one device for all", "bind_addr-3", "iwarp/ident_linux.go",
+		"i.Device, i.Port = id.in.cfg.Device, 1", "i.Device, i.Port = \"iwarp0\", 1",
 	},
 	{
 		"iwarp's bind fails without an errno", "bind_addr-4", "iwarp/bind_linux.go",
@@ -71,7 +71,7 @@ var bindFaults = []fault{
 		"cmid.AddrFrom(a.Addr(), addrOf(got).Port()), nil", "cmid.AddrFrom(a.Addr(), max(addrOf(got).Port(), 65535)), nil",
 	},
 	{
-		"iwarp reports a wrong port", "bind_addr-8", "iwarp/instance_linux.go",
+		"iwarp reports a wrong port", "bind_addr-8", "iwarp/ident_linux.go",
 		"i := cmid.Info{Local: id.local, Peer: id.peer}", "i := cmid.Info{Local: cmid.AddrFrom(id.local.Addr(), id.local.Port()^1), Peer: id.peer}",
 	},
 
@@ -104,11 +104,11 @@ var bindFaults = []fault{
 			"		id.local = cmid.Addr{}\n		return id.resolveAddr(&cmid.ResolveAddr{Dst: c.Dst, Timeout: c.Timeout})\n",
 	},
 	{
-		"ucm reports a wrong port", "bind_addr-8", "cmid/ucm/instance_linux.go",
+		"ucm reports a wrong port", "bind_addr-8", "cmid/ucm/ident_linux.go",
 		"i := cmid.Info{Local: id.local, Peer: id.peer}", "i := cmid.Info{Local: cmid.AddrFrom(id.local.Addr(), id.local.Port()^1), Peer: id.peer}",
 	},
 	{
-		"ucm leaves port 0", "bind_addr-7", "cmid/ucm/instance_linux.go",
+		"ucm leaves port 0", "bind_addr-7", "cmid/ucm/ident_linux.go",
 		"i := cmid.Info{Local: id.local, Peer: id.peer}", "i := cmid.Info{Local: cmid.AddrFrom(id.local.Addr(), 0), Peer: id.peer}",
 	},
 }

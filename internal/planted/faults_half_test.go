@@ -17,7 +17,7 @@ var halfFaults = []fault{
 	},
 	{
 		"cmid has a device for nobody", "bind_addr-3 resolve_addr-4 resolve_addr-9", "cmid/id.go",
-		"	return id.ch.inst.Device(id.handle)\n", "	return nil\n",
+		"	return id.driver.Device()\n", "	return nil\n",
 	},
 	{
 		"cmid does not tell the source that was resolved", "resolve_addr-3", "cmid/events.go",

@@ -17,7 +17,7 @@ var listenFaults = []fault{
 	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, max(backlog, maxBacklog))"},
 	{
 		"iwarp does not tell requests", "listen-2", "iwarp/listen_linux.go",
-		"	tell(event{\n		id: c.lis.id, child: child,", "	_ = (event{\n		id: c.lis.id, child: child,",
+		"	c.lis.id.report(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
 	},
 	{
 		"iwarp tells requests of an identifier that exists", "listen-2", "iwarp/listen_linux.go",
@@ -43,7 +43,7 @@ var listenFaults = []fault{
 	// The kernel's devices.
 	{
 		"ucm does not tell requests", "listen-2 listen-3", "cmid/ucm/events_linux.go",
-		"	in.told.Child = child.h\n	in.up.Event(listener.h, &in.told)\n", "	in.told.Child = child.h\n",
+		"	in.told.Child = child\n	in.up.Event(listener.h, &in.told)\n", "	in.told.Child = child\n",
 	},
 	{
 		"ucm's loopback hears every address", "listen-4", "cmid/ucm/events_linux.go",

@@ -19,10 +19,7 @@ type timedDriver struct {
 
 func (d timedDriver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	inst, err := d.Driver.Open(l, up)
-	if err != nil {
-		return nil, err
-	}
-	return timedInstance{inst, d.times}, nil
+	return timedInstance{inst, d.times}, err
 }
 
 type timedInstance struct {
@@ -30,9 +27,19 @@ type timedInstance struct {
 	times *qpTimes
 }
 
-func (in timedInstance) CreateQP(h cmid.Handle, attr verbs.QPInitAttr) (verbs.QP, error) {
+func (in timedInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
+	id, err := in.Instance.CreateID(h, ps, t)
+	return timedID{id, in.times}, err
+}
+
+type timedID struct {
+	cmid.DriverID
+	times *qpTimes
+}
+
+func (id timedID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	begun := time.Now()
-	qp, err := in.Instance.CreateQP(h, attr)
-	*in.times = append(*in.times, time.Since(begun))
+	qp, err := id.DriverID.CreateQP(attr)
+	*id.times = append(*id.times, time.Since(begun))
 	return qp, err
 }
