@@ -2,6 +2,8 @@ package actor
 
 import (
 	"runtime/debug"
+
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
 // upper is what a connection reports to: the actor of its rdma_cm_id. It is all that the data path
@@ -26,7 +28,8 @@ type upper interface {
 	Drained()
 	// GoodbyeLeft says that the goodbye has left, or never will.
 	GoodbyeLeft()
-	// RenewFailed says that a Send's Renew has not returned; its value is what it has panicked with.
+	// RenewFailed says that a message's renew has not returned: it has panicked with value, or with nil
+	// has called runtime.Goexit. It breaks the connection off.
 	RenewFailed(value any)
 }
 
@@ -67,7 +70,7 @@ func (a *above) Writable() {
 }
 
 func (a *above) Counted() {
-	a.rt.cfg.observer.Credit(a.pid, a.id.Handle(), a.conn.counts())
+	a.rt.cfg.observer.Credit(a.pid, a.id.Handle(), Credits(a.conn.counts()))
 }
 
 func (a *above) BreakOff(err error) { (*ident)(a).breakOff(err) }
@@ -77,5 +80,9 @@ func (a *above) Drained() { a.box.PostUserMessage(&drained{}) }
 func (a *above) GoodbyeLeft() { a.box.PostUserMessage(&parted{}) }
 
 func (a *above) RenewFailed(value any) {
+	if value == nil {
+		value = mailbox.ErrGoexit
+	}
+	a.BreakOff(&PanicError{value})
 	a.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", a.pid.Id, value, debug.Stack()})
 }

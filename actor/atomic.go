@@ -65,11 +65,6 @@ func (e *AtomicDone) String() string {
 	return fmt.Sprintf("%s has found %d (id %d)", opName(e.Command), e.Old, e.ID)
 }
 
-// atomicOperands are an atomic operation's integers; of others both are 0.
-type atomicOperands struct {
-	compareAdd, swap uint64
-}
-
 func (c *FetchAdd) span() span {
 	return span{c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, atomicOperands{compareAdd: c.Add}}
 }

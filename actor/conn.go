@@ -343,8 +343,18 @@ func (c *conn) observe() {
 	}
 }
 
-func (c *conn) counts() Credits {
-	n := Credits{Queued: c.queue.len(), InFlight: c.flight.len()}
+// pathCounts are a connection's counts of messages. Without a hello only the last two are kept.
+type pathCounts struct {
+	Send     int // that may be sent before the peer has to consume some
+	Unacked  int // sent, not known to be consumed
+	Receive  int // that the peer may send before the owner has to consume some
+	Unfreed  int // received, not consumed by the owner yet
+	Queued   int // waiting for credits or for the device
+	InFlight int // the device's: posted, not completed
+}
+
+func (c *conn) counts() pathCounts {
+	n := pathCounts{Queued: c.queue.len(), InFlight: c.flight.len()}
 	if c.mode == modeMessages {
 		s := &c.session
 		n.Send, n.Unacked, n.Unfreed = int(s.Window()), s.Unacked(), s.Unfreed()

@@ -1,6 +1,8 @@
 package actor
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
@@ -174,4 +176,54 @@ func (it *ident) answerOthers(ev Event) {
 		it.reply(a.sender, ev)
 		i = 0
 	}
+}
+
+// partingTime is how long an end waits for its goodbye to leave.
+const partingTime = 500 * time.Millisecond
+
+// farewell says goodbye and has the end go on when it has left, behind what waits for that already.
+func (it *ident) farewell(then func()) {
+	if before := it.parting; before != nil {
+		after := then
+		then = func() { before(); after() }
+	}
+	it.parting = then
+	switch c := it.conn; {
+	case c == nil || !c.wave():
+		it.part()
+	case it.partingTimer == nil:
+		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
+	}
+}
+
+// parted tells an identifier that its goodbye has left. It comes in a turn of its own, because the
+// device may be in the middle of something.
+type parted struct{}
+
+func (*parted) Lane() mailbox.Lane { return mailbox.Event }
+
+// part goes on with what waits for the goodbye, if anything does.
+func (it *ident) part() {
+	then := it.parting
+	if then == nil {
+		return
+	}
+	it.parting = nil
+	if it.partingTimer != nil {
+		it.partingTimer.Stop()
+		it.partingTimer = nil
+	}
+	if it.conn != nil {
+		it.conn.partNow()
+	}
+	then()
+}
+
+// queuePairFailed is the device's word that the queue pair has.
+func (it *ident) queuePairFailed(ev *cmid.QPFailed) {
+	if it.conn == nil {
+		it.tell(ev) // it is the owner's
+		return
+	}
+	it.conn.failedByItself()
 }

@@ -2,11 +2,9 @@ package actor
 
 import (
 	"errors"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -17,10 +15,7 @@ import (
 //
 // What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops
 // it. So the goodbye's completion is waited for, but not for long: a peer that takes nothing costs
-// partingTime.
-
-// partingTime is how long an end waits for its goodbye to leave.
-const partingTime = 500 * time.Millisecond
+// partingTime (ident.farewell).
 
 // ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's
 // goodbye: the peer's process was killed, its machine or the network is gone, or its device gave
@@ -53,42 +48,11 @@ const (
 	left            // it has left, or never will
 )
 
-// farewell says goodbye and has the end go on when it has left, behind what waits for that already.
-func (it *ident) farewell(then func()) {
-	if before := it.parting; before != nil {
-		after := then
-		then = func() { before(); after() }
-	}
-	it.parting = then
-	switch c := it.conn; {
-	case c == nil || !c.wave():
-		it.part()
-	case it.partingTimer == nil:
-		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
-	}
-}
-
-// parted tells an identifier that its goodbye has left. It comes in a turn of its own, because the
-// device may be in the middle of something.
-type parted struct{}
-
-func (*parted) Lane() mailbox.Lane { return mailbox.Event }
-
-// part goes on with what waits for the goodbye, if anything does.
-func (it *ident) part() {
-	then := it.parting
-	if then == nil {
-		return
-	}
-	it.parting = nil
-	if it.partingTimer != nil {
-		it.partingTimer.Stop()
-		it.partingTimer = nil
-	}
-	if c := it.conn; c != nil && c.parting != staying {
+// partNow ends the wait for the goodbye, if there is one.
+func (c *conn) partNow() {
+	if c.parting != staying {
 		c.parting = left
 	}
-	then()
 }
 
 // wave posts the goodbye, once. False: the end need not wait for it.

@@ -10,36 +10,13 @@ type Line struct{ c *conn }
 // may help, or the connection ends. s is one that was Taken, or a Copy, and not larger than Established.MaxMessage. What was posted is
 // the connection's, and of its fate Posted and Delivered tell.
 func (l *Line) Post(s *Send) (posted bool) {
-	c := l.c
-	switch {
-	case s.out.buf == nil || !c.taking():
-		return false
-	case c.queue.len() > 0 || !c.ready():
-		l.Awake()
-		return false
-	}
-	left, class := c.left, s.out.class
 	s.sender = nil
-	s.out.taken, s.out.class = true, -1 // one that fails does not go to the pool
 	s.out.notify, s.out.renew = s.Notify, s.Renew
-	c.submit(&s.out)
-	s.out.class = class
-	if c.left > left {
-		return true
-	}
-	if c.queue.len() > 0 {
-		c.queue.pop()
-	}
-	l.Awake()
-	c.retry()
-	return false
+	return l.c.tryPost(&s.out)
 }
 
 // Awake asks for a Writable at the next news of the device or of the peer.
-func (l *Line) Awake() {
-	l.c.full = true
-	l.c.l.shares.again(l.c)
-}
+func (l *Line) Awake() { l.c.awake() }
 
 // Posted is how many messages the device was handed.
 func (l *Line) Posted() uint64 { return l.c.left }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -235,9 +234,6 @@ func (it *ident) register(n int, access Access) (*verbs.MR, error) {
 	return mr, err
 }
 
-// errNoConn is for what wants a queue pair.
-var errNoConn = fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
-
 // mine says whether m is memory of this connection, and there.
 func (it *ident) mine(m *Memory) error {
 	switch {
@@ -301,38 +297,4 @@ func (it *ident) drop(m *Memory) error {
 	it.memory -= m.n
 	m.mr = nil
 	return nil
-}
-
-// alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at the latest.
-func (c *conn) alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	if n > c.l.memoryBudget {
-		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (WithLimits): %w", n, unix.ENOMEM)
-	}
-	mr, err := c.pd.Alloc(n, access)
-	if err != nil {
-		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, c.d.dev.Name(), err)
-	}
-	c.l.memoryBudget -= n
-	c.regions = append(c.regions, mr)
-	return mr, nil
-}
-
-// free gives memory of alloc's back, which nothing posted names. An error: the device has it still.
-func (c *conn) free(mr *verbs.MR) error {
-	n := len(mr.Bytes)
-	if err := c.d.dev.Free(mr); err != nil && !c.d.removed {
-		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, c.d.dev.Name(), err)
-	}
-	c.regions = slices.DeleteFunc(c.regions, func(other *verbs.MR) bool { return other == mr })
-	c.l.memoryBudget += n
-	return nil
-}
-
-// freeAll gives the rest back, when the queue pair is gone.
-func (c *conn) freeAll() {
-	for _, mr := range c.regions {
-		c.l.memoryBudget += len(mr.Bytes)
-		c.d.closed("dereg_mr", c.d.dev.Free(mr))
-	}
-	c.regions = nil
 }

@@ -21,17 +21,6 @@ const (
 	KindWritable
 )
 
-// Why a Send failed; errors.Is finds them in *SendFailed.
-var (
-	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
-	// room. Wait for *Writable.
-	ErrQueueFull = errors.New("the connection's send queue is full")
-	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
-	ErrTooLarge = errors.New("message too large")
-	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
-	ErrFlushed = errors.New("the connection ended first")
-)
-
 // Send is a message to the peer, the command that carries data (ours). It is made by NewSend or its sisters and belongs to the connection
 // once it was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
 type Send struct {

@@ -16,6 +16,12 @@ const (
 	// eagerCrowded is of a connection that is made when half of the memory is needed to have a
 	// receive for each of the others.
 	eagerCrowded = 4 << 10
+	// unit is what a hello counts sizes in.
+	unit = 1 << 10
+	// maxRawMessage is the largest receive of a connection without a hello: each message has one of its own.
+	maxRawMessage = 64<<20 - unit
+	// defaultCredits is what an owner grants who has not said.
+	defaultCredits = 32
 )
 
 // terms is what an identifier wants of its connection.
@@ -33,8 +39,8 @@ type terms struct {
 
 // hello is what this side says of itself on a device.
 func (l *pathLoop) hello(t *terms, attr verbs.DeviceAttr) wire.Hello {
-	limit := l.limits.ReceiveMemory
-	eager := max(min(l.eager(t, attr), t.messages, limit/8&^(kib-1)), kib) // so that some fit what arenas may have
+	limit := l.limits.Receive
+	eager := max(min(l.eager(t, attr), t.messages, limit/8&^(unit-1)), unit) // so that some fit what arenas may have
 	h := wire.Hello{Credits: t.credits, Eager: eager, MaxMessage: t.messages}
 	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, fitting(limit/2))); !t.reads {
 		h.MaxMessage = h.Eager
@@ -100,7 +106,7 @@ func (c *conn) agree(h wire.Hello, ok bool, limit int) {
 		if c.maxSend = h.MaxMessage; !c.scoped() || !c.terms.serves {
 			c.maxSend = min(c.maxSend, c.eager)
 		}
-		if limit := c.l.limits.SendMemory; sized(c.maxSend) > limit { // it would wait for ever
+		if limit := c.l.limits.Send; sized(c.maxSend) > limit { // it would wait for ever
 			c.maxSend = min(c.maxSend, max(c.eager, fitting(limit)))
 		}
 	}

@@ -24,6 +24,11 @@ type oneSided struct {
 	next *oneSided // that waits
 }
 
+// atomicOperands are an atomic operation's integers; of others both are 0.
+type atomicOperands struct {
+	compareAdd, swap uint64
+}
+
 // oneSidedOwner is told of an operation's end.
 type oneSidedOwner interface {
 	// ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished

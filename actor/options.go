@@ -154,9 +154,7 @@ type idOptions struct {
 
 const (
 	defaultMaxMessage = 64 << 10
-	defaultCredits    = 32
 	maxMessageMax     = 1 << 30
-	maxRawMessage     = 64<<20 - kib // each has a receive of its own
 	kib               = 1 << 10
 )
 
@@ -243,3 +241,24 @@ func WithAcceptTimeout(d time.Duration) IDOption { return func(o *idOptions) { o
 
 // WithContext destroys the identifier when ctx ends; Closed tells the context's cause.
 func WithContext(ctx context.Context) IDOption { return func(o *idOptions) { o.ctx = ctx } }
+
+// WithKeepalive says when a peer of a messages connection that was not heard is sent a probe, and after what silence it is given up:
+// 15 s and 45 s. The connection then ends with a *LostError (ErrPeerLost, ETIMEDOUT). An idle of 0 is no keepalive; gone is at least twice
+// idle. Both are the earliest time, and up to a third of idle may be added. Messages that flow make
+// it cost nothing; an idle connection sends and answers one small message in idle, or its peer
+// does.
+//
+// A peer whose loop one of its actors holds does not answer meanwhile: gone is what it may take. On the kernel's devices so is a single Read
+// or Write of the peer's, or of ours, behind which the answer waits: with large ones on a slow network cut them, or say more. Peers of version
+// 2, and raw connections, have no probes: see Raw.
+func WithKeepalive(idle, gone time.Duration) Option {
+	return func(c *config) { c.keepalive = newKeepalive(idle, gone) }
+}
+
+// Keepalive is WithKeepalive for one identifier, or for a listener's connections.
+func Keepalive(idle, gone time.Duration) IDOption {
+	return func(o *idOptions) {
+		k := newKeepalive(idle, gone)
+		o.keepalive = &k
+	}
+}

@@ -11,7 +11,7 @@ import (
 type pathLoop struct {
 	el     *eventloop.Loop
 	log    *slog.Logger
-	limits *Limits
+	limits pathLimits
 	// observed: somebody wants to know of each change of a connection's counts.
 	observed bool
 
@@ -28,13 +28,21 @@ type pathLoop struct {
 	makeInbound  func() *inbound // makes one with what it is part of
 }
 
+// pathLimits bound what it makes the loop hold, in bytes but for Queue.
+type pathLimits struct {
+	Receive int // of what is received
+	Send    int // of what is sent
+	Memory  int // for one-sided operations
+	Queue   int // messages that wait, per connection
+}
+
 // init makes it ready for connections.
-func (l *pathLoop) init(el *eventloop.Loop, log *slog.Logger, limits *Limits) {
+func (l *pathLoop) init(el *eventloop.Loop, log *slog.Logger, limits pathLimits) {
 	l.el, l.log, l.limits = el, log, limits
 	l.memoryBudget, l.lookouts = limits.Memory, make(map[keepalive]*lookout)
-	l.recvBudget = newBudget(l, limits.ReceiveMemory, limits.ReceiveMemory/4, limits.ReceiveMemory/2)
-	l.sendBudget = newBudget(l, limits.SendMemory, 0, limits.SendMemory)
-	l.heldBudget = newBudget(l, limits.SendMemory, 0, 0)
+	l.recvBudget = newBudget(l, limits.Receive, limits.Receive/4, limits.Receive/2)
+	l.sendBudget = newBudget(l, limits.Send, 0, limits.Send)
+	l.heldBudget = newBudget(l, limits.Send, 0, 0)
 	l.sources.l = l
 	l.shares = shares{l: l, limit: l.recvBudget.most}
 }

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -136,12 +135,9 @@ func (c *conn) cause(err, own error) error {
 	return c.suspect
 }
 
-// queuePairFailed is the device's word that the queue pair has. What it has completed is told first.
-func (it *ident) queuePairFailed(ev *cmid.QPFailed) {
-	if it.conn == nil {
-		it.tell(ev) // it is the owner's
-		return
-	}
-	it.conn.d.drain()
-	it.conn.failed(&QueuePairError{})
+// failedByItself is the device's word that the queue pair has failed. What it has completed is told
+// first.
+func (c *conn) failedByItself() {
+	c.d.drain()
+	c.failed(&QueuePairError{})
 }

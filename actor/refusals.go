@@ -197,7 +197,7 @@ func (it *ident) tellRefused() {
 		it.turnDown(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
 	}
 	if c := it.conn; c != nil && c.flows() && len(list) > 0 {
-		c.full = true
+		c.awake()
 		c.pump() // there may be room already
 	}
 }

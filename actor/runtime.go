@@ -112,7 +112,8 @@ func (rt *Runtime) addLoop(i int) error {
 		el: el, exec: mailbox.NewLoop(el, rt.registry, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
 	}
 	l.exec.Context = l
-	l.init(el, rt.log, &rt.cfg.limits)
+	limits := &rt.cfg.limits
+	l.init(el, rt.log, pathLimits{limits.ReceiveMemory, limits.SendMemory, limits.Memory, limits.SendQueue})
 	l.observed, l.makeInbound = rt.cfg.observer != nil, newReceived
 	l.returns.l = l
 	rt.loops = append(rt.loops, l)

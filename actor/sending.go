@@ -8,14 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // submit takes a Send of the owner's, or of whoever has the PID.
 func (c *conn) submit(s *outgoing) {
-	switch limit := c.l.limits.SendQueue; {
+	switch limit := c.l.limits.Queue; {
 	case !c.taking():
 		err := c.notSending()
 		c.unsent++
@@ -43,10 +42,52 @@ func (c *conn) submit(s *outgoing) {
 	}
 }
 
+// tryPost is submit for who keeps s when device or peer have no room for it now.
+func (c *conn) tryPost(s *outgoing) (posted bool) {
+	switch {
+	case s.buf == nil || !c.taking():
+		return false
+	case c.queue.len() > 0 || !c.ready():
+		c.awake()
+		return false
+	}
+	left, class := c.left, s.class
+	s.taken, s.class = true, -1 // one that fails does not go to the pool
+	c.submit(s)
+	s.class = class
+	if c.left > left {
+		return true
+	}
+	if c.queue.len() > 0 {
+		c.queue.pop()
+	}
+	c.awake()
+	c.retry()
+	return false
+}
+
+// awake has Writable reported at the next news of the device or of the peer.
+func (c *conn) awake() {
+	c.full = true
+	c.l.shares.again(c)
+}
+
+// Why a Send failed; errors.Is finds them in *SendFailed.
+var (
+	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
+	// room. Wait for *Writable.
+	ErrQueueFull = errors.New("the connection's send queue is full")
+	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
+	ErrTooLarge = errors.New("message too large")
+	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
+	ErrFlushed = errors.New("the connection ended first")
+)
+
 // flushed is what becomes of messages when their connection ends.
 func flushed() error { return errFlushed }
 
 var (
+	errNoConn  = fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
 	errFlushed = fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN)
 	errClosing = fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
 )
@@ -148,7 +189,7 @@ func (c *conn) pump() {
 	room := c.depth - c.flight.len()
 	for room >= part(c.depth) && !c.over() && c.postNext() {
 	}
-	if c.full && !c.over() && c.queue.len() <= c.l.limits.SendQueue/2 {
+	if c.full && !c.over() && c.queue.len() <= c.l.limits.Queue/2 {
 		c.full = false
 		c.up.Writable()
 	}
@@ -187,12 +228,7 @@ func (c *conn) renew(s *outgoing) (ok bool) {
 		if ok {
 			return
 		}
-		r := recover()
-		if r == nil {
-			r = mailbox.ErrGoexit
-		}
-		c.up.BreakOff(&PanicError{r}) // which answers it with all that waits
-		c.up.RenewFailed(r)
+		c.up.RenewFailed(recover()) // which answers it with all that waits
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.renew(s.bytes())), s.len())]
 	return true
