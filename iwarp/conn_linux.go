@@ -11,6 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 const (
@@ -506,10 +507,10 @@ func (c *conn) connectEvent(private []byte, err error) {
 }
 
 // Complete is called by the core.
-func (c *conn) Complete(wc core.CompletionEntry) {
+func (c *conn) Complete(wc verbs.WC, solicited bool) {
 	c.in.completed++
 	if c.qp != nil {
-		c.qp.complete(wc)
+		c.qp.complete(wc, solicited)
 	}
 }
 

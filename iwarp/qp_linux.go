@@ -198,17 +198,17 @@ func (q *queuePair) detach() {
 }
 
 // complete hands a completion to its queue, or keeps it until the application knows of the connection.
-func (q *queuePair) complete(e core.CompletionEntry) {
+func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	cq := q.sendCQ
-	if e.Recv {
+	if wc.Op == verbs.Recv {
 		cq = q.recvCQ
 	}
-	wc := verbs.WC{ID: e.ID, Status: e.Status, Op: e.Op, Bytes: e.Bytes, InvalidatedRKey: e.Invalidated, QP: q}
+	wc.QP = q
 	if !q.open {
-		q.held = append(q.held, heldWC{cq, wc, e.SE})
+		q.held = append(q.held, heldWC{cq, wc, solicited})
 		return
 	}
-	cq.push(wc, e.SE)
+	cq.push(wc, solicited)
 }
 
 // release lets completions through.

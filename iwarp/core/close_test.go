@@ -379,7 +379,7 @@ func TestUpcallsMayAct(t *testing.T) {
 			b.postRecv(uint64(i), 9)
 			a.postSend(uint64(i), "message", 0)
 		}
-		b.onComplete = func(core.CompletionEntry) { act(b) }
+		b.onComplete = func(completion) { act(b) }
 		move(a, b, 1<<30, whole)
 		if len(b.done) != 3 || b.closed != 1 || a.closed != 1 {
 			t.Errorf("%s in a receive: %s, closed %d and %d", name, b.statuses(), b.closed, a.closed)
@@ -390,7 +390,7 @@ func TestUpcallsMayAct(t *testing.T) {
 			b.postRecv(uint64(i), 9)
 			a.postSend(uint64(i), "message", 0)
 		}
-		a.onComplete = func(core.CompletionEntry) { act(a) }
+		a.onComplete = func(completion) { act(a) }
 		move(a, b, 30, whole)
 		if len(a.done) != 3 || a.closed != 1 || b.closed != 1 {
 			t.Errorf("%s in a send: %s, closed %d and %d", name, a.statuses(), a.closed, b.closed)

@@ -79,18 +79,6 @@ type Request struct {
 	CRC bool
 }
 
-// CompletionEntry says that a posted work request is done.
-type CompletionEntry struct {
-	ID     uint64       // the work request's
-	Op     verbs.Opcode // verbs.Recv, or what was sent
-	Status verbs.Status // verbs.StatusFlushed when the connection ended first
-	Bytes  uint32       // received into the buffer, or sent
-	Recv   bool         // the receive queue's, not the send queue's
-	SE     bool         // a receive whose sender asked for a solicited event
-	// Invalidated is the STag that the sender of what was received took back; 0: none.
-	Invalidated uint32
-}
-
 // Upcalls is what a Conn reports to its owner, synchronously, from inside the owner's call into the
 // Conn. An upcall, and RecvSource.Ready, may post work requests, Accept, Reject, Disconnect,
 // Shutdown or Abort; it must not call Input, InputEnd, Landed, Advance, Gather or Timeout.
@@ -108,9 +96,10 @@ type Upcalls interface {
 	// ErrNoReply) when the peer hung up before any byte of a Reply. private is what came with a
 	// rejecting Reply. Closed follows.
 	Rejected(private []byte, err error)
-	// Complete: a work request is done, in posting order per queue. A send that was not signalled
-	// completes only if it failed.
-	Complete(wc CompletionEntry)
+	// Complete: a work request is done, in posting order per queue: the receive queue's have the Op
+	// verbs.Recv. wc has no QP. solicited: it is a receive whose sender asked for a solicited event.
+	// A send that was not signalled completes only if it failed.
+	Complete(wc verbs.WC, solicited bool)
 	// Closed: the connection is over; exactly once, the last upcall. nil for an orderly end, else
 	// an *Error. The socket may still have a Terminate to carry: the owner goes on with Gather and
 	// Advance until WantClose says close.

@@ -82,7 +82,7 @@ func TestNoErrors(t *testing.T) {
 func (x *talker) count() int {
 	n := 0
 	for _, wc := range x.done {
-		if !wc.Recv {
+		if wc.Op != verbs.Recv {
 			n++
 		}
 	}
@@ -124,11 +124,11 @@ func (x *talker) watch(rt *rapid.T, o *talker) {
 	for id := range uint64(slots) {
 		x.recvs = append(x.recvs, x.postRecv(id, 1))
 	}
-	x.onComplete = func(wc core.CompletionEntry) {
+	x.onComplete = func(wc completion) {
 		if wc.Status != verbs.StatusSuccess {
 			rt.Fatalf("%s: %+v", x.name, wc)
 		}
-		if wc.Recv {
+		if wc.Op == verbs.Recv {
 			for _, slot := range o.written[:x.recvs[wc.ID].Bytes[0]] {
 				want := slotBytes(o.side, slot, o.length[slot])
 				if got := x.mine.Bytes[slot*slotLen:][:len(want)]; !bytes.Equal(got, want) {

@@ -33,13 +33,13 @@ type side struct {
 	private  []byte
 	ird, ord uint16
 	rejected error
-	done     []core.CompletionEntry
+	done     []completion
 	closed   int
 	err      error
 
 	onRequest     func(core.Request)
 	onEstablished func()
-	onComplete    func(core.CompletionEntry)
+	onComplete    func(completion)
 
 	finTold bool   // the other side has our FIN
 	out     []byte // every byte the socket took
@@ -89,11 +89,18 @@ func (s *side) Rejected(private []byte, err error) {
 	s.private, s.rejected = private, err
 }
 
-func (s *side) Complete(wc core.CompletionEntry) {
+// completion is what Complete was called with.
+type completion struct {
+	verbs.WC
+	solicited bool
+}
+
+func (s *side) Complete(wc verbs.WC, solicited bool) {
 	s.alive("Complete")
-	s.done = append(s.done, wc)
+	e := completion{wc, solicited}
+	s.done = append(s.done, e)
 	if s.onComplete != nil {
-		s.onComplete(wc)
+		s.onComplete(e)
 	}
 }
 
@@ -220,7 +227,7 @@ func (s *side) statuses() string {
 	var b bytes.Buffer
 	for _, wc := range s.done {
 		q := "s"
-		if wc.Recv {
+		if wc.Op == verbs.Recv {
 			q = "r"
 		}
 		fmt.Fprintf(&b, "%s%d:%s/%d ", q, wc.ID, wc.Status, wc.Bytes)

@@ -260,7 +260,7 @@ func TestReads(t *testing.T) {
 					}
 				}
 			}
-			b.onComplete = func(wc core.CompletionEntry) {
+			b.onComplete = func(wc completion) {
 				if !bytes.Equal(receives[wc.ID].Bytes[:wc.Bytes], want[wc.ID]) {
 					t.Errorf("message %d of %d bytes arrived wrong", wc.ID, len(want[wc.ID]))
 				}

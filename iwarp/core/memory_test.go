@@ -93,7 +93,7 @@ func TestWriteAndRead(t *testing.T) {
 				near, far := bytes.Clone(r.near.Bytes), bytes.Clone(r.far.Bytes)
 				copy(far[at:], near[from:from+n])
 				r.b.postRecv(1, 10)
-				r.b.onComplete = func(core.CompletionEntry) {
+				r.b.onComplete = func(completion) {
 					if !bytes.Equal(r.far.Bytes, far) {
 						t.Errorf("%s: %d bytes: not placed when the Send behind was received", name, n)
 					}
@@ -220,9 +220,7 @@ func TestInvalidate(t *testing.T) {
 		r.b.postRecv(1, 10)
 		r.a.post(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, Flags: fl | verbs.Signaled, RKey: r.far.RKey, Inline: []byte("take it")})
 		move(r.a, r.b, 1<<30, whole)
-		want := core.CompletionEntry{
-			ID: 1, Op: verbs.Recv, Bytes: 7, Recv: true, SE: fl != 0, Invalidated: r.far.RKey,
-		}
+		want := completion{verbs.WC{ID: 1, Op: verbs.Recv, Bytes: 7, InvalidatedRKey: r.far.RKey}, fl != 0}
 		if len(r.b.done) != 1 || r.b.done[0] != want {
 			t.Errorf("completion %+v, want %+v", r.b.done, want)
 		}

@@ -43,7 +43,7 @@ func (c *Conn) completeSends() {
 // completeSend takes the oldest send off its queue and reports it.
 func (c *Conn) completeSend(st verbs.Status) {
 	s := c.sq.at(0)
-	wc := CompletionEntry{ID: s.id, Op: s.op, Status: st}
+	wc := verbs.WC{ID: s.id, Op: s.op, Status: st}
 	if st == verbs.StatusSuccess {
 		wc.Bytes = s.total
 	}
@@ -60,7 +60,7 @@ func (c *Conn) completeSend(st verbs.Status) {
 		c.tx.oldRead--
 	}
 	if !quiet {
-		c.up.Complete(wc)
+		c.up.Complete(wc, false)
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *Conn) flush(h hits) {
 	}
 	for c.rq.n > 0 {
 		wr := c.popRecv()
-		c.up.Complete(CompletionEntry{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed, Recv: true})
+		c.up.Complete(verbs.WC{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed}, false)
 	}
 	c.flushSends(h.read)
 }
@@ -99,5 +99,5 @@ func (c *Conn) flush(h hits) {
 func (c *Conn) completeRecv(st verbs.Status) {
 	id := c.rx.recv.ID
 	c.rx.recv = verbs.RecvWR{}
-	c.up.Complete(CompletionEntry{ID: id, Op: verbs.Recv, Status: st, Recv: true})
+	c.up.Complete(verbs.WC{ID: id, Op: verbs.Recv, Status: st}, false)
 }

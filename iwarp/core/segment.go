@@ -96,17 +96,17 @@ func (c *Conn) deliverSend(now time.Time) {
 	if r.off += r.seg; !r.h.Last {
 		return
 	}
-	wc := CompletionEntry{ID: r.recv.ID, Op: verbs.Recv, Bytes: r.off, Recv: true, SE: solicited(r.op)}
+	wc, se := verbs.WC{ID: r.recv.ID, Op: verbs.Recv, Bytes: r.off}, solicited(r.op)
 	if invalidates(r.op) {
 		if f := c.invalidate(r.h.STag); f != nil {
 			c.fail(now, f)
 			return
 		}
-		wc.Invalidated = r.h.STag
+		wc.InvalidatedRKey = r.h.STag
 	}
 	r.msn++
 	r.off, r.taken, r.recv = 0, false, verbs.RecvWR{}
-	c.up.Complete(wc)
+	c.up.Complete(wc, se)
 }
 
 // terminated ends the connection because the peer said so.

@@ -74,10 +74,10 @@ func exchange(t tb, ca, cb core.Config, limit int, next func() int, sizes []int)
 	for _, s := range []*side{a, b} {
 		var sends, recvs int
 		for _, wc := range s.done {
-			want := core.CompletionEntry{ID: uint64(sends), Op: verbs.Send, Bytes: uint32(sizes[sends%len(sizes)])}
-			if wc.Recv {
-				want = core.CompletionEntry{
-					ID: uint64(recvs), Op: verbs.Recv, Recv: true, Bytes: uint32(sizes[recvs%len(sizes)]), SE: recvs%2 == 1,
+			want := completion{WC: verbs.WC{ID: uint64(sends), Op: verbs.Send, Bytes: uint32(sizes[sends%len(sizes)])}}
+			if wc.Op == verbs.Recv {
+				want = completion{
+					verbs.WC{ID: uint64(recvs), Op: verbs.Recv, Bytes: uint32(sizes[recvs%len(sizes)])}, recvs%2 == 1,
 				}
 				n := sizes[recvs%len(sizes)]
 				if !bytes.Equal(got[s][recvs].Bytes[:n], pattern(n)) {
@@ -220,7 +220,7 @@ func TestPostedIsCompleted(t *testing.T) {
 			flushed := [2]bool{}
 			for _, wc := range s.done {
 				q := 1
-				if wc.Recv {
+				if wc.Op == verbs.Recv {
 					q = 0
 				}
 				if wc.ID != uint64(n[q]) {
@@ -317,7 +317,7 @@ func newFlow(t tb, crc bool) *flow {
 	f := &flow{a: a, b: b, iov: make([][]byte, 0, 64)}
 	f.wr = verbs.SendWR{SGL: []verbs.SGE{{MR: region(64), Length: 64}}}
 	f.rwr = verbs.RecvWR{SGE: verbs.SGE{MR: region(64), Length: 64}}
-	b.onComplete = func(core.CompletionEntry) { b.done = b.done[:0]; f.left-- }
+	b.onComplete = func(completion) { b.done = b.done[:0]; f.left-- }
 	return f
 }
 

@@ -86,7 +86,7 @@ func TestPeerToPeerEstablished(t *testing.T) {
 	for name, first := range rtr {
 		s := newSide(t, name, core.Config{})
 		s.postRecv(1, 1)
-		s.onComplete = func(core.CompletionEntry) {
+		s.onComplete = func(completion) {
 			if s.est != 1 {
 				t.Errorf("%s: a message before Established", name)
 			}

@@ -207,7 +207,7 @@ func TestAsSiwResponder(t *testing.T) {
 		}
 		for i, wc := range s.done {
 			m := sends[i]
-			if wc.Status != verbs.StatusSuccess || int(wc.Bytes) != len(m.data) || !bytes.Equal(mrs[i].Bytes, m.data) || wc.SE != (m.op == wire.OpSendSE) {
+			if wc.Status != verbs.StatusSuccess || int(wc.Bytes) != len(m.data) || !bytes.Equal(mrs[i].Bytes, m.data) || wc.solicited != (m.op == wire.OpSendSE) {
 				t.Errorf("%s: message %d: %+v", name, i, wc)
 			}
 		}
