@@ -17,7 +17,7 @@ type Reply[R any] struct {
 
 // Pending is a call that Go has made. Two calls have different ones.
 type Pending struct {
-	call   call // not used again: Cancel may come late
+	call   clientCall // not used again: Cancel may come late
 	link   *link
 	sys    *actor.ActorSystem
 	to     *actor.PID
@@ -143,7 +143,7 @@ func (p *Pending) abandon(err *Error) {
 }
 
 // finish is told that the call is over: on the loop, unless the answer is large.
-func (p *Pending) finish(c *call) {
+func (p *Pending) finish(c *clientCall) {
 	if c.err != nil {
 		p.answer(nil, c.err)
 		return

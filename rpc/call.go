@@ -9,14 +9,14 @@ import (
 )
 
 // call is a call in flight, as its caller has it. They are used again and again.
-type call struct {
+type clientCall struct {
 	m        *method
 	id       callID
 	deadline time.Time      // zero: none
 	done     chan struct{}  // holds a token when the call is finished; unused by streams and actors
 	reply    []byte         // the answer
 	err      *Error         // or why there is none
-	next     *call          // among those that are being finished
+	next     *clientCall    // among those that are being finished
 	body     []byte         // of those: the answer in the received message
 	held     *rdma.Received // that message; nil: the answer was copied
 
@@ -25,17 +25,17 @@ type call struct {
 }
 
 // newCall takes a call from the client's pool. It is the client's own, because a channel belongs to its synctest bubble.
-func (c *Client) newCall(m *method) *call {
-	cl, ok := c.calls.Get().(*call)
+func (c *Client) newCall(m *method) *clientCall {
+	cl, ok := c.calls.Get().(*clientCall)
 	if !ok {
-		cl = &call{done: make(chan struct{}, 1)}
+		cl = &clientCall{done: make(chan struct{}, 1)}
 	}
 	cl.m = m
 	return cl
 }
 
 // release takes a call back that nobody else has any more.
-func (c *Client) release(cl *call) {
+func (c *Client) release(cl *clientCall) {
 	if cap(cl.reply) > keepBuffer {
 		cl.reply = nil
 	}
@@ -44,7 +44,7 @@ func (c *Client) release(cl *call) {
 }
 
 // finish tells whoever waits.
-func (c *call) finish() {
+func (c *clientCall) finish() {
 	switch {
 	case c.stream != nil:
 		c.stream.finish(c)
@@ -154,7 +154,7 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 }
 
 // do makes a call, and gives it with its answer.
-func (c *Client) do(ctx context.Context, m *method, body []byte) (*call, error) {
+func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	ctx, cancel := c.limited(ctx)
 	defer cancel()
 	for attempt := 1; ; {
@@ -190,7 +190,7 @@ func unsent(err error) bool {
 }
 
 // once makes a call without retries.
-func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error) {
+func (c *Client) once(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	cl := c.newCall(m)
 	l, err := c.start(ctx, ctx, cl, body)
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *Client) once(ctx context.Context, m *method, body []byte) (*call, error
 
 // wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop,
 // which must not wait.
-func (c *Client) wait(ctx context.Context, l *link, cl *call) *Error {
+func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) *Error {
 	for {
 		var why *Error
 		select {
@@ -236,7 +236,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *call) *Error {
 }
 
 // start puts a request on the connection that there is. ready is how long it waits for one.
-func (c *Client) start(ctx, ready context.Context, cl *call, body []byte) (*link, error) {
+func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) (*link, error) {
 	for {
 		l, err := c.current(ready, cl.m)
 		if err != nil {
@@ -258,7 +258,7 @@ func (c *Client) start(ctx, ready context.Context, cl *call, body []byte) (*link
 }
 
 // prepare takes what ctx says of a call.
-func prepare(ctx context.Context, cl *call) (metadata []byte, err error) {
+func prepare(ctx context.Context, cl *clientCall) (metadata []byte, err error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, cl.m, FateNotSent)
 	}

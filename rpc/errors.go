@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Code is an error's number on the wire. Those below FirstCode are this package's, the others belong to services: RegisterCode.
@@ -259,3 +261,16 @@ func wireError(err error) (code Code, text string, details []byte) {
 	}
 	return code, text, nil
 }
+
+// ProtocolError says what the peer did that docs/rpc.md forbids. It ends that connection only. errors.Is: EPROTO.
+type ProtocolError struct{ What string }
+
+func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What }
+
+// Unwrap gives EPROTO.
+func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
+
+func violation(format string, args ...any) error { return malformed(fmt.Errorf(format, args...)) }
+
+// malformed is the error of a connection whose peer has sent what cannot be read.
+func malformed(err error) error { return &ProtocolError{err.Error()} }

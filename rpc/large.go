@@ -52,7 +52,7 @@ func (call *serverCall) drop() {
 }
 
 // hold takes the answer, which is in m. Loop.
-func (c *call) hold(m *rdma.Received) {
+func (c *clientCall) hold(m *rdma.Received) {
 	if len(c.body) > copyOnLoop {
 		c.held = m.Retain()
 		return
@@ -62,7 +62,7 @@ func (c *call) hold(m *rdma.Received) {
 
 // own takes the answer out of the message that it came in, on a goroutine of its own or the
 // caller's.
-func (c *call) own() {
+func (c *clientCall) own() {
 	if c.held != nil {
 		c.copy()
 		c.held.Release()
@@ -70,7 +70,7 @@ func (c *call) own() {
 	}
 }
 
-func (c *call) copy() {
+func (c *clientCall) copy() {
 	c.reply = append(c.reply[:0], c.body...)
 	c.body = nil
 }

@@ -28,7 +28,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 		if &request.body[0] == &b[0] || len(request.body) != n || request.held != nil {
 			t.Errorf("a request of %d bytes is its handler's in memory of the connection", n)
 		}
-		reply := &call{body: b}
+		reply := &clientCall{body: b}
 		reply.hold(m)
 		if copied := len(reply.reply) == n; copied != onLoop {
 			t.Errorf("an answer of %d bytes is copied on the loop: %v", n, copied)

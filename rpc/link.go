@@ -52,8 +52,8 @@ type link struct {
 
 // slot is the place of a call from its request to its answer.
 type slot struct {
-	call   *call  // nil: the caller has gone, or the slot is free
-	number uint64 // of the message that the request is in
+	call   *clientCall // nil: the caller has gone, or the slot is free
+	number uint64      // of the message that the request is in
 	use    uint16
 	busy   bool // the server has not answered
 	stream bool
@@ -221,7 +221,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	handed := l.out.end()
 	l.out.mu.Lock()
 	l.failed = l.cause
-	var lost *call
+	var lost *clientCall
 	for i := range l.slots {
 		s := &l.slots[i]
 		if c := s.call; c != nil {
@@ -268,7 +268,7 @@ func (l *link) ended(m *method, f Fate) *Error {
 
 // finish gives callers their answers. Those behind one whose decoding has taken the goroutine along
 // have theirs, too.
-func (l *link) finish(list *call) {
+func (l *link) finish(list *clientCall) {
 	defer func() {
 		if list != nil {
 			l.finish(list)
@@ -343,17 +343,18 @@ func (l *link) forget() {
 }
 
 // read takes as many frames of a message as are read in a turn, and gives the calls that they end.
-func (l *link) read(ctx actor.Context, b []byte) (done *call, rest []byte) {
-	var last *call
+func (l *link) read(ctx actor.Context, b []byte) (done *clientCall, rest []byte) {
+	var last *clientCall
 	var err error
 	l.out.mu.Lock()
 	for all := len(b); len(b) > 0 && all-len(b) < turnBytes && err == nil; {
 		var h header
 		var body []byte
 		if h, body, b, err = parseFrame(b); err != nil {
+			err = malformed(err)
 			break
 		}
-		var c *call
+		var c *clientCall
 		c, err = l.frame(h, body)
 		for ; c != nil; c = c.next {
 			if last == nil {
@@ -377,7 +378,7 @@ func (l *link) read(ctx actor.Context, b []byte) (done *call, rest []byte) {
 
 // deliver gives the callers their answers. It is the last of a turn: what decodes for actors may
 // not return.
-func (l *link) deliver(done *call) {
+func (l *link) deliver(done *clientCall) {
 	if done != nil {
 		l.local.Woke()
 		l.finish(done)
@@ -397,7 +398,7 @@ func (l *link) part(ctx actor.Context) {
 }
 
 // frame takes one frame, and gives the call that it ends, or a list of them. out.mu is held.
-func (l *link) frame(h header, body []byte) (*call, error) {
+func (l *link) frame(h header, body []byte) (*clientCall, error) {
 	if h.typ == frameDrain {
 		l.draining = true
 		l.c.moveOn(l, ErrDraining)
@@ -444,7 +445,7 @@ func (l *link) frame(h header, body []byte) (*call, error) {
 }
 
 // refused ends the calls that a draining server has not seen before it was done. out.mu is held.
-func (l *link) refused() (list *call) {
+func (l *link) refused() (list *clientCall) {
 	if l.inUse == 0 {
 		return nil
 	}
@@ -478,7 +479,7 @@ func (l *link) vacate(i int) {
 func remoteError(h header, body []byte) (*Error, error) {
 	text, details, err := parseError(body)
 	if err != nil {
-		return nil, err
+		return nil, malformed(err)
 	}
 	e := &Error{Code: Code(h.number), Message: text, Details: details, Fate: FateAnswered}
 	if h.flags&flagRefused != 0 {

@@ -2,15 +2,7 @@ package rpc
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-)
-
-// The most metadata of one call, and of one value.
-const (
-	maxMetadata      = 8 << 10
-	maxMetadataKey   = 255
-	maxMetadataValue = 4 << 10
 )
 
 type metadataKey struct{}
@@ -31,10 +23,7 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 		p.b = make([]byte, maxMetadata+1) // the call says so
 		return context.WithValue(ctx, metadataKey{}, p)
 	}
-	p.b = append(p.b, byte(len(key)))
-	p.b = append(p.b, key...)
-	p.b = binary.BigEndian.AppendUint16(p.b, uint16(len(value)))
-	p.b = append(p.b, value...)
+	p.b = appendPair(p.b, key, value)
 	return context.WithValue(ctx, metadataKey{}, p)
 }
 
@@ -65,35 +54,4 @@ func Metadata(ctx context.Context, key string) (value string, ok bool) {
 		}
 	}
 	return value, ok
-}
-
-func nextPair(b []byte) (key, value, rest []byte, ok bool) {
-	if len(b) < 1 || len(b) < 1+int(b[0])+2 || b[0] == 0 {
-		return nil, nil, nil, false
-	}
-	key, b = b[1:1+b[0]], b[1+b[0]:]
-	n := int(binary.BigEndian.Uint16(b))
-	if n > maxMetadataValue || len(b) < 2+n {
-		return nil, nil, nil, false
-	}
-	return key, b[2 : 2+n], b[2+n:], true
-}
-
-// cutMetadata takes the metadata off a request that has some: length of all u16, then keys (length u8) and values (length u16). Not ok:
-// it is not well formed.
-func cutMetadata(body []byte) (metadata, request []byte, ok bool) {
-	if len(body) < 2 {
-		return nil, nil, false
-	}
-	n := int(binary.BigEndian.Uint16(body))
-	if n > maxMetadata || n > len(body)-2 {
-		return nil, nil, false
-	}
-	metadata, request = body[2:2+n:2+n], body[2+n:]
-	for b := metadata; len(b) > 0; {
-		if _, _, b, ok = nextPair(b); !ok {
-			return nil, nil, false
-		}
-	}
-	return metadata, request, true
 }

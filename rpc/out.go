@@ -180,7 +180,7 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 			return
 		}
 		o.handed++
-		var lost *call
+		var lost *clientCall
 		if o.link != nil {
 			lost = o.renew(&seg)
 		}

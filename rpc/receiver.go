@@ -100,7 +100,7 @@ func (r *Receiver[T]) Close() { r.r.close(nil) }
 // receiving is the part of a Receiver that does not depend on the type.
 type receiving struct {
 	l      *link
-	call   call // not used again: Close may come late
+	call   clientCall // not used again: Close may come late
 	window int64
 	ready  chan struct{} // holds a token when something has changed
 
@@ -175,7 +175,7 @@ func (r *receiving) notify() {
 }
 
 // finish is told that the stream has ended. The loop's.
-func (r *receiving) finish(c *call) {
+func (r *receiving) finish(c *clientCall) {
 	if c.err != nil {
 		r.end(c.err)
 		return
@@ -280,7 +280,7 @@ func (r *receiving) widen(n int64) {
 }
 
 // widen lets the server send more of a stream.
-func (l *link) widen(c *call, n uint32) {
+func (l *link) widen(c *clientCall, n uint32) {
 	l.out.mu.Lock()
 	i := c.id.slot()
 	if i >= len(l.slots) || l.slots[i].call != c {

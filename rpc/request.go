@@ -9,7 +9,7 @@ import (
 // A request's way into a connection, and out of it again when its caller gives up.
 
 // start puts a request, or says why not.
-func (l *link) start(c *call, metadata, body []byte) error {
+func (l *link) start(c *clientCall, metadata, body []byte) error {
 	var h header
 	n := len(body)
 	if len(metadata) > 0 {
@@ -61,15 +61,6 @@ func (l *link) start(c *call, metadata, body []byte) error {
 	return nil
 }
 
-// putRequest fills in a call's body.
-func putRequest(p, metadata, body []byte) {
-	if len(metadata) > 0 {
-		p[0], p[1] = byte(len(metadata)>>8), byte(len(metadata))
-		p = p[2+copy(p[2:], metadata):]
-	}
-	copy(p, body)
-}
-
 // refusal is why there can be no further call now; nil: there can. out.mu is held.
 func (l *link) refusal(m *method) error {
 	switch {
@@ -106,7 +97,7 @@ func (l *link) number(m *method) (n uint16, ok bool) {
 }
 
 // enter gives a call its slot. out.mu is held.
-func (l *link) enter(c *call) callID {
+func (l *link) enter(c *clientCall) callID {
 	var i int
 	if n := len(l.free); n > 0 {
 		i = int(l.free[n-1])
@@ -139,7 +130,7 @@ func (l *link) mark(s *slot) {
 
 // abandon has a call answered to nobody, and tells the server if the request has gone. Not ok: the
 // call is being finished, or was.
-func (l *link) abandon(c *call) (f Fate, ok bool) {
+func (l *link) abandon(c *clientCall) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.slot()
 	if i >= len(l.slots) || l.slots[i].call != c {

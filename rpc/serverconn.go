@@ -266,7 +266,9 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 	}()
 	for all := len(*b); len(*b) > 0 && all-len(*b) < turnBytes && !c.ending; {
 		h, body, rest, err := parseFrame(*b)
-		if err == nil && h.typ == frameCall {
+		if err != nil {
+			err = malformed(err)
+		} else if h.typ == frameCall {
 			lets, taken := c.look(h.call)
 			if !lets {
 				break

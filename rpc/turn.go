@@ -27,7 +27,7 @@ func (l *link) late(b []byte) []byte {
 // cut out. So are those whose deadline has passed: their calls are lost, and are the caller's to
 // finish. The others say how much time they have left. Without any of these nothing is looked
 // through, unless the server wants no calls any more. out.mu is held.
-func (l *link) turn(b []byte) (rest []byte, lost *call) {
+func (l *link) turn(b []byte) (rest []byte, lost *clientCall) {
 	if l.marked == 0 && !l.draining && l.failed == nil {
 		return b, nil
 	}
@@ -67,7 +67,7 @@ func (l *link) turn(b []byte) (rest []byte, lost *call) {
 
 // wanted reports whether somebody waits for a request, and has it say how long. late: its call,
 // whose deadline has passed. now is read when it is needed. out.mu is held.
-func (l *link) wanted(h *header, now *time.Time) (ok bool, late *call) {
+func (l *link) wanted(h *header, now *time.Time) (ok bool, late *clientCall) {
 	i := h.call.slot()
 	s := &l.slots[i]
 	if !s.busy || newCallID(i, s.use) != h.call {
@@ -97,7 +97,7 @@ func (l *link) wanted(h *header, now *time.Time) (ok bool, late *call) {
 }
 
 // lapse finishes calls that were never sent. The loop's.
-func (l *link) lapse(lost *call) {
+func (l *link) lapse(lost *clientCall) {
 	if lost != nil {
 		l.finish(lost)
 		l.local.Woke()
@@ -114,7 +114,7 @@ func (l *link) flush(ctx actor.Context) {
 }
 
 // renew has a message whose turn has come be what is left of it: see turn. mu is held.
-func (o *out) renew(seg *segment) (lost *call) {
+func (o *out) renew(seg *segment) (lost *clientCall) {
 	if seg.send == nil {
 		seg.frames, lost = o.link.turn(seg.frames)
 		return lost

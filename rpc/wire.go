@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // What is on the wire is docs/rpc.md: a message is one or more frames, a frame is a header and a body. All numbers are in network order.
@@ -71,7 +69,7 @@ func (h header) put(b []byte) {
 // parseFrame takes a frame off a message.
 func parseFrame(b []byte) (h header, body, rest []byte, err error) {
 	if len(b) < headerLen {
-		return h, nil, nil, violation("%d bytes have no room for a frame's header", len(b))
+		return h, nil, nil, fmt.Errorf("%d bytes have no room for a frame's header", len(b))
 	}
 	h = header{
 		typ: frameType(b[0]), flags: b[1], number: binary.BigEndian.Uint16(b[2:]),
@@ -79,20 +77,10 @@ func parseFrame(b []byte) (h header, body, rest []byte, err error) {
 	}
 	b = b[headerLen:]
 	if uint64(h.length) > uint64(len(b)) {
-		return h, nil, nil, violation("a frame of %d bytes with %d left in its message", h.length, len(b))
+		return h, nil, nil, fmt.Errorf("a frame of %d bytes with %d left in its message", h.length, len(b))
 	}
 	return h, b[:h.length:h.length], b[h.length:], nil
 }
-
-// ProtocolError says what the peer did that docs/rpc.md forbids. It ends that connection only. errors.Is: EPROTO.
-type ProtocolError struct{ What string }
-
-func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What }
-
-// Unwrap gives EPROTO.
-func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
-
-func violation(format string, args ...any) error { return &ProtocolError{fmt.Sprintf(format, args...)} }
 
 // putTimeout says a time-out in arg: in microseconds up to an hour, in milliseconds up to 49 days, none beyond. Zero is none, so one
 // that is not over yet is a unit at least.
@@ -175,7 +163,7 @@ func parseError(b []byte) (text string, details []byte, err error) {
 		return "", nil, nil
 	}
 	if len(b) < 2 || len(b)-2 < int(binary.BigEndian.Uint16(b)) {
-		return "", nil, violation("an error of %d bytes with a longer message", len(b))
+		return "", nil, fmt.Errorf("an error of %d bytes with a longer message", len(b))
 	}
 	n := int(binary.BigEndian.Uint16(b))
 	text, b = string(b[2:2+n]), b[2+n:]
@@ -183,4 +171,61 @@ func parseError(b []byte) (text string, details []byte, err error) {
 		details = append([]byte(nil), b...)
 	}
 	return text, details, nil
+}
+
+// The most metadata of one call, and of one value.
+const (
+	maxMetadata      = 8 << 10
+	maxMetadataKey   = 255
+	maxMetadataValue = 4 << 10
+)
+
+// putRequest fills in a call's body.
+func putRequest(p, metadata, body []byte) {
+	if len(metadata) > 0 {
+		p[0], p[1] = byte(len(metadata)>>8), byte(len(metadata))
+		p = p[2+copy(p[2:], metadata):]
+	}
+	copy(p, body)
+}
+
+// appendPair appends a key and its value: length of the key u8, the key, length of the value u16,
+// the value.
+func appendPair(b []byte, key, value string) []byte {
+	b = append(b, byte(len(key)))
+	b = append(b, key...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(value)))
+	return append(b, value...)
+}
+
+// nextPair takes a key and its value off metadata.
+func nextPair(b []byte) (key, value, rest []byte, ok bool) {
+	if len(b) < 1 || len(b) < 1+int(b[0])+2 || b[0] == 0 {
+		return nil, nil, nil, false
+	}
+	key, b = b[1:1+b[0]], b[1+b[0]:]
+	n := int(binary.BigEndian.Uint16(b))
+	if n > maxMetadataValue || len(b) < 2+n {
+		return nil, nil, nil, false
+	}
+	return key, b[2 : 2+n], b[2+n:], true
+}
+
+// cutMetadata takes the metadata off a request that has some: length of all u16, then keys (length u8) and values (length u16). Not ok:
+// it is not well formed.
+func cutMetadata(body []byte) (metadata, request []byte, ok bool) {
+	if len(body) < 2 {
+		return nil, nil, false
+	}
+	n := int(binary.BigEndian.Uint16(body))
+	if n > maxMetadata || n > len(body)-2 {
+		return nil, nil, false
+	}
+	metadata, request = body[2:2+n:2+n], body[2+n:]
+	for b := metadata; len(b) > 0; {
+		if _, _, b, ok = nextPair(b); !ok {
+			return nil, nil, false
+		}
+	}
+	return metadata, request, true
 }
