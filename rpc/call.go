@@ -6,12 +6,13 @@ import (
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // call is a call in flight, as its caller has it. They are used again and again.
 type clientCall struct {
 	m        *method
-	id       callID
+	id       wire.CallID
 	deadline time.Time      // zero: none
 	done     chan struct{}  // holds a token when the call is finished; unused by streams and actors
 	reply    []byte         // the answer

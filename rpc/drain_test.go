@@ -6,6 +6,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // A call that crosses the end of a server that had nothing more to do was not executed, and its caller knows: the last drain frame says
@@ -19,18 +20,18 @@ func TestCallCrossesTheEndOfADrain(t *testing.T) {
 		drained := make(chan error, 1)
 		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
 		var flags []uint8
-		for len(flags) == 0 || flags[len(flags)-1]&flagLast == 0 {
-			h, body, rest, err := parseFrame(actortest.Next[*rdma.Received](c.Probe).Data)
-			for ; err == nil; h, body, rest, err = parseFrame(rest) {
-				if h.typ != frameDrain || len(body) > 0 {
-					r.t.Fatalf("a frame of type %d", h.typ)
+		for len(flags) == 0 || flags[len(flags)-1]&wire.FlagLast == 0 {
+			h, body, rest, err := wire.ParseFrame(actortest.Next[*rdma.Received](c.Probe).Data)
+			for ; err == nil; h, body, rest, err = wire.ParseFrame(rest) {
+				if h.Type != wire.FrameDrain || len(body) > 0 {
+					r.t.Fatalf("a frame of type %d", h.Type)
 				}
-				if flags = append(flags, h.flags); len(rest) == 0 {
+				if flags = append(flags, h.Flags); len(rest) == 0 {
 					break
 				}
 			}
 		}
-		c.say(declareEcho, frame(header{typ: frameCall}, ""))
+		c.say(declareEcho, frame(wire.Header{Type: wire.FrameCall}, ""))
 		if err := <-drained; err != nil {
 			r.t.Error(err)
 		}
@@ -47,7 +48,7 @@ func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 		l := r.c.link
 		for _, c := range r.s.connections() { // one that did not see them
 			c.out.mu.Lock()
-			c.out.put(header{typ: frameDrain, flags: flagLast}, nil)
+			c.out.put(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagLast}, nil)
 			c.out.mu.Unlock()
 			c.out.tell()
 		}
@@ -85,7 +86,7 @@ func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 		l := r.c.link
 		for _, c := range r.s.connections() {
 			c.out.mu.Lock()
-			c.out.put(header{typ: frameDrain}, nil)
+			c.out.put(wire.Header{Type: wire.FrameDrain}, nil)
 			c.out.mu.Unlock()
 			c.out.tell()
 		}

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // An interceptor that neither goes on nor answers fails the call, on either side and whatever it is
@@ -247,10 +248,10 @@ func TestPlaceTakenTwice(t *testing.T) {
 				HandleRaw(s, now, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, OnLoop())
 			}, func(r *rig) {
 				c := r.rawClient()
-				c.say(frame(header{typ: frameDeclare}, "test.Block"), frame(header{typ: frameDeclare, number: 1}, method),
-					frame(header{typ: frameCall, call: 7}, ""))
+				c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, method),
+					frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""))
 				r.Wait()
-				c.say(frame(header{typ: frameCall, call: 1<<16 | 7, number: 1}, "second"))
+				c.say(frame(wire.Header{Type: wire.FrameCall, Call: 1<<16 | 7, Number: 1}, "second"))
 				r.Wait()
 				if m, ok := actortest.Next[any](c.Probe).(*rdma.Received); ok {
 					r.t.Errorf("it was answered: %x", m.Data)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // Requests that wait until answers have gone go on when these have gone at once: nothing else may come that would look after them.
@@ -16,12 +18,12 @@ func TestAnswersThatGoAtOnce(t *testing.T) {
 		c := r.rawClient()
 		frames := [][]byte{declareEcho}
 		for i := range n {
-			frames = append(frames, frame(header{typ: frameCall, call: newCallID(i, 1)}, ""))
+			frames = append(frames, frame(wire.Header{Type: wire.FrameCall, Call: wire.NewCallID(i, 1)}, ""))
 		}
 		c.say(frames...)
 		for i := range n {
-			if h, got := c.answer(r.t); h.typ != frameReply || h.call.slot() != i || got != string(answer) {
-				r.t.Fatalf("call %d was answered with a frame of type %d and %d bytes", i, h.typ, len(got))
+			if h, got := c.answer(r.t); h.Type != wire.FrameReply || h.Call.Slot() != i || got != string(answer) {
+				r.t.Fatalf("call %d was answered with a frame of type %d and %d bytes", i, h.Type, len(got))
 			}
 		}
 	})

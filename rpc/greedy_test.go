@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // deaf is an actor that calls, and keeps each answer without giving its memory back: the server's
@@ -32,7 +33,7 @@ func (d *deaf) Receive(ctx actor.Context) {
 	case *rdma.Established:
 		ctx.Send(ctx.Sender(), rdma.NewSend(declareEcho))
 		for i := range deafCalls {
-			ctx.Send(ctx.Sender(), rdma.NewSend(frame(header{typ: frameCall, call: callID(i)}, "")))
+			ctx.Send(ctx.Sender(), rdma.NewSend(frame(wire.Header{Type: wire.FrameCall, Call: wire.CallID(i)}, "")))
 		}
 	case *rdma.Received:
 		d.mu.Lock()
@@ -126,7 +127,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	t.Cleanup(d.listen)
 	owner := sys.Root.Spawn(actor.PropsFromFunc(d.Receive, here.OnLoop()))
 	for range clients {
-		sys.Root.Send(here.CreateID(owner), &rdma.Dial{Addr: at.String(), PrivateData: hello{version: 1, window: 64}.put()})
+		sys.Root.Send(here.CreateID(owner), &rdma.Dial{Addr: at.String(), PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 	}
 	seen := 0
 	await := func(n int) {

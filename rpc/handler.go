@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
 
 // handler is a method at a server.
@@ -19,11 +20,11 @@ type handler struct {
 }
 
 // place is what a call that is not OnLoop takes a place of.
-func (h *handler) place() resource {
+func (h *handler) place() share.Resource {
 	if h.stream != nil {
-		return streamPlaces
+		return share.Streams
 	}
-	return callPlaces
+	return share.Calls
 }
 
 // HandlerOption is an option of Handle, HandleRaw and HandleStream.

@@ -14,6 +14,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // raw is a client, or a server, that puts its frames together by hand.
@@ -27,7 +28,7 @@ func (r *rig) rawClient() *raw {
 	r.t.Helper()
 	p := r.Probe()
 	c := &raw{p, r.CreateID(p.PID())}
-	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 	actortest.Next[*rdma.Established](p)
 	return c
 }
@@ -35,48 +36,48 @@ func (r *rig) rawClient() *raw {
 func (c *raw) say(frames ...[]byte) { c.Send(c.id, rdma.NewSendParts(frames...)) }
 
 // frame is one on the wire.
-func frame(h header, body string) []byte {
-	h.length = uint32(len(body))
-	b := make([]byte, headerLen, headerLen+len(body))
-	h.put(b)
+func frame(h wire.Header, body string) []byte {
+	h.Length = uint32(len(body))
+	b := make([]byte, wire.HeaderLen, wire.HeaderLen+len(body))
+	h.Put(b)
 	return append(b, body...)
 }
 
 // answer is the next frame that comes.
-func (c *raw) answer(t *testing.T) (header, string) {
+func (c *raw) answer(t *testing.T) (wire.Header, string) {
 	t.Helper()
-	h, body, rest, err := parseFrame(actortest.Next[*rdma.Received](c.Probe).Data)
+	h, body, rest, err := wire.ParseFrame(actortest.Next[*rdma.Received](c.Probe).Data)
 	if err != nil || len(rest) > 0 {
 		t.Fatalf("%v, and %d bytes are left", err, len(rest))
 	}
 	return h, string(body)
 }
 
-var declareEcho = frame(header{typ: frameDeclare}, "test.Echo")
+var declareEcho = frame(wire.Header{Type: wire.FrameDeclare}, "test.Echo")
 
 func TestHostileClient(t *testing.T) {
-	long := frame(header{typ: frameCall}, "")
+	long := frame(wire.Header{Type: wire.FrameCall}, "")
 	binary.BigEndian.PutUint32(long[4:], 1<<31)
 	for name, frames := range map[string][][]byte{
-		"a header that is cut off":       {make([]byte, headerLen-1)},
+		"a header that is cut off":       {make([]byte, wire.HeaderLen-1)},
 		"a body that is cut off":         {long},
-		"no type":                        {frame(header{}, "")},
-		"an unknown type":                {frame(header{typ: 200}, "")},
-		"a server's frame":               {frame(header{typ: frameReply}, "")},
+		"no type":                        {frame(wire.Header{}, "")},
+		"an unknown type":                {frame(wire.Header{Type: 200}, "")},
+		"a server's frame":               {frame(wire.Header{Type: wire.FrameReply}, "")},
 		"a method declared twice":        {declareEcho, declareEcho},
-		"a method declared out of order": {frame(header{typ: frameDeclare, number: 1}, "x")},
-		"a method without a name":        {frame(header{typ: frameDeclare}, "")},
-		"a name that is too long":        {frame(header{typ: frameDeclare}, strings.Repeat("x", 256))},
+		"a method declared out of order": {frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, "x")},
+		"a method without a name":        {frame(wire.Header{Type: wire.FrameDeclare}, "")},
+		"a name that is too long":        {frame(wire.Header{Type: wire.FrameDeclare}, strings.Repeat("x", 256))},
 		"a slot that is taken": {
-			frame(header{typ: frameDeclare}, "test.Block"), frame(header{typ: frameCall, call: 7}, ""), frame(header{typ: frameCall, call: 7}, ""),
+			frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""), frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""),
 		},
 		"a window for a call": {
-			frame(header{typ: frameDeclare}, "test.Block"), frame(header{typ: frameCall, call: 7}, ""),
-			frame(header{typ: frameWindow, call: 7, arg: 1}, ""),
+			frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""),
+			frame(wire.Header{Type: wire.FrameWindow, Call: 7, Arg: 1}, ""),
 		},
 		"a window without end": {
-			frame(header{typ: frameDeclare}, "test.Count"), frame(header{typ: frameCall, flags: flagStream, call: 7}, "\x08\xff\xff\xff\xff\x07"),
-			frame(header{typ: frameWindow, call: 7, arg: 1 << 31}, ""),
+			frame(wire.Header{Type: wire.FrameDeclare}, "test.Count"), frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagStream, Call: 7}, "\x08\xff\xff\xff\xff\x07"),
+			frame(wire.Header{Type: wire.FrameWindow, Call: 7, Arg: 1 << 31}, ""),
 		},
 		"garbage": {bytes.Repeat([]byte{0xa5}, 1000)},
 	} {
@@ -110,37 +111,37 @@ func TestHostileClient(t *testing.T) {
 func TestCallsThatAreWrong(t *testing.T) {
 	metadata := func(b string) string { return string(binary.BigEndian.AppendUint16(nil, uint16(len(b)))) + b }
 	for name, c := range map[string]struct {
-		call header
+		call wire.Header
 		body string
 		code Code
 		want string // of a reply
 	}{
-		"an undeclared method":          {call: header{number: 1}, code: CodeUnknownMethod},
-		"a stream that is none":         {call: header{flags: flagStream}, code: CodeUnknownMethod},
-		"a slot beyond the limit":       {call: header{call: 4}, code: CodeOverloaded},
-		"metadata that is cut off":      {call: header{flags: flagMetadata}, body: "\x00", code: CodeBadMessage},
-		"metadata that is too long":     {call: header{flags: flagMetadata}, body: "\xff\xffx", code: CodeBadMessage},
-		"a key without a value":         {call: header{flags: flagMetadata}, body: metadata("\x01k"), code: CodeBadMessage},
-		"an empty key":                  {call: header{flags: flagMetadata}, body: metadata("\x00\x00\x00"), code: CodeBadMessage},
-		"a value that is too long":      {call: header{flags: flagMetadata}, body: metadata("\x01k\x00\x09v"), code: CodeBadMessage},
-		"metadata, and flags we ignore": {call: header{flags: flagMetadata | 0x80}, body: metadata("\x01k\x00\x01v") + "q", want: "q"},
-		"no time at all left":           {call: header{arg: 1}, body: "in time", want: "in time"},
+		"an undeclared method":          {call: wire.Header{Number: 1}, code: CodeUnknownMethod},
+		"a stream that is none":         {call: wire.Header{Flags: wire.FlagStream}, code: CodeUnknownMethod},
+		"a slot beyond the limit":       {call: wire.Header{Call: 4}, code: CodeOverloaded},
+		"metadata that is cut off":      {call: wire.Header{Flags: wire.FlagMetadata}, body: "\x00", code: CodeBadMessage},
+		"metadata that is too long":     {call: wire.Header{Flags: wire.FlagMetadata}, body: "\xff\xffx", code: CodeBadMessage},
+		"a key without a value":         {call: wire.Header{Flags: wire.FlagMetadata}, body: metadata("\x01k"), code: CodeBadMessage},
+		"an empty key":                  {call: wire.Header{Flags: wire.FlagMetadata}, body: metadata("\x00\x00\x00"), code: CodeBadMessage},
+		"a value that is too long":      {call: wire.Header{Flags: wire.FlagMetadata}, body: metadata("\x01k\x00\x09v"), code: CodeBadMessage},
+		"metadata, and flags we ignore": {call: wire.Header{Flags: wire.FlagMetadata | 0x80}, body: metadata("\x01k\x00\x01v") + "q", want: "q"},
+		"no time at all left":           {call: wire.Header{Arg: 1}, body: "in time", want: "in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(4)}}, handleEcho, func(r *rig) {
 				p := r.rawClient()
-				c.call.typ = frameCall
+				c.call.Type = wire.FrameCall
 				p.say(declareEcho, frame(c.call, c.body))
 				h, body := p.answer(r.t)
 				switch {
-				case c.code != 0 && (h.typ != frameError || Code(h.number) != c.code || h.flags&flagRefused == 0 || h.call != c.call.call):
+				case c.code != 0 && (h.Type != wire.FrameError || Code(h.Number) != c.code || h.Flags&wire.FlagRefused == 0 || h.Call != c.call.Call):
 					r.t.Errorf("answered with %+v %q", h, body)
-				case c.code == 0 && (h.typ != frameReply || body != c.want):
+				case c.code == 0 && (h.Type != wire.FrameReply || body != c.want):
 					r.t.Errorf("answered with %+v %q", h, body)
 				}
-				p.say(frame(header{typ: frameCancel, call: 3}, ""), frame(header{typ: frameWindow, call: 99}, ""), // of nothing
-					frame(header{typ: frameCall, call: 2}, "still"))
-				if h, body := p.answer(r.t); h.typ != frameReply || h.call != 2 || body != "still" {
+				p.say(frame(wire.Header{Type: wire.FrameCancel, Call: 3}, ""), frame(wire.Header{Type: wire.FrameWindow, Call: 99}, ""), // of nothing
+					frame(wire.Header{Type: wire.FrameCall, Call: 2}, "still"))
+				if h, body := p.answer(r.t); h.Type != wire.FrameReply || h.Call != 2 || body != "still" {
 					r.t.Errorf("answered with %+v %q", h, body)
 				}
 			})
@@ -153,14 +154,14 @@ func TestCallsThatAreWrong(t *testing.T) {
 func TestDeadlineOfTheServersOwn(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
-		for _, c := range []header{{arg: 250_000}, {arg: 250, flags: flagMillis}} {
+		for _, c := range []wire.Header{{Arg: 250_000}, {Arg: 250, Flags: wire.FlagMillis}} {
 			p := r.rawClient()
 			begin := r.Elapsed()
-			c.typ, c.call = frameCall, 5
-			p.say(frame(header{typ: frameDeclare}, "test.Block"), frame(c, ""))
+			c.Type, c.Call = wire.FrameCall, 5
+			p.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(c, ""))
 			h, _ := p.answer(r.t)
 			d := r.Elapsed() - begin
-			if h.typ != frameError || Code(h.number) != CodeDeadline || h.flags&flagRefused != 0 || d != 250*time.Millisecond {
+			if h.Type != wire.FrameError || Code(h.Number) != CodeDeadline || h.Flags&wire.FlagRefused != 0 || d != 250*time.Millisecond {
 				r.t.Errorf("%+v after %v", h, d)
 			}
 			if err := <-b.ended; !errors.Is(err, context.DeadlineExceeded) {
@@ -189,7 +190,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		for i := range messages {
 			var frames [][]byte
 			for n := range each {
-				frames = append(frames, frame(header{typ: frameCall, call: callID(i%100*each + n)}, ""))
+				frames = append(frames, frame(wire.Header{Type: wire.FrameCall, Call: wire.CallID(i%100*each + n)}, ""))
 			}
 			p.say(frames...)
 		}
@@ -212,18 +213,18 @@ func TestClientThatCancelsEverything(t *testing.T) {
 		b = handleBlock(s)
 	}, func(r *rig) {
 		p := r.rawClient()
-		p.say(frame(header{typ: frameDeclare}, "test.Block"))
+		p.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"))
 		for round := range 50 {
 			var frames [][]byte
 			for slot := range 16 {
-				id := newCallID(slot, uint16(round))
-				frames = append(frames, frame(header{typ: frameCall, call: id}, ""), frame(header{typ: frameCancel, call: id}, ""))
+				id := wire.NewCallID(slot, uint16(round))
+				frames = append(frames, frame(wire.Header{Type: wire.FrameCall, Call: id}, ""), frame(wire.Header{Type: wire.FrameCancel, Call: id}, ""))
 			}
 			p.say(frames...)
 			for answers := 0; answers < 16; {
 				for data := actortest.Next[*rdma.Received](p.Probe).Data; len(data) > 0; answers++ {
 					var err error
-					if _, _, data, err = parseFrame(data); err != nil {
+					if _, _, data, err = wire.ParseFrame(data); err != nil {
 						r.t.Fatal(err)
 					}
 				}
@@ -246,9 +247,9 @@ func TestCallsOfOneMessageBlockNobody(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		p := r.rawClient()
-		frames := [][]byte{frame(header{typ: frameDeclare}, "test.Block")}
+		frames := [][]byte{frame(wire.Header{Type: wire.FrameDeclare}, "test.Block")}
 		for slot := range 5 {
-			frames = append(frames, frame(header{typ: frameCall, call: callID(slot)}, ""))
+			frames = append(frames, frame(wire.Header{Type: wire.FrameCall, Call: wire.CallID(slot)}, ""))
 		}
 		p.say(frames...)
 		r.Wait()
@@ -265,15 +266,15 @@ func TestCallsOfOneMessageBlockNobody(t *testing.T) {
 
 func TestForeignClients(t *testing.T) {
 	for name, private := range map[string][]byte{
-		"no hello": nil, "another protocol": []byte("GET / HTTP"), "another version": hello{version: 2, window: 64}.put(),
-		"no window": hello{version: 1}.put(), "a hello that is cut off": hello{version: 1, window: 64}.put()[:7],
+		"no hello": nil, "another protocol": []byte("GET / HTTP"), "another version": wire.Hello{Version: 2, Window: 64}.Bytes(),
+		"no window": wire.Hello{Version: 1}.Bytes(), "a hello that is cut off": wire.Hello{Version: 1, Window: 64}.Bytes()[:7],
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 				p := r.Probe()
 				p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: private})
 				e := actortest.Next[*rdma.Rejected](p)
-				if h, ok := parseHello(e.PrivateData); !ok || h.version != helloVersion {
+				if h, ok := wire.ParseHello(e.PrivateData); !ok || h.Version != wire.HelloVersion {
 					r.t.Errorf("rejected with %x", e.PrivateData)
 				}
 				actortest.Next[*rdma.Closed](p)
@@ -284,8 +285,8 @@ func TestForeignClients(t *testing.T) {
 }
 
 func TestHostileServer(t *testing.T) {
-	good := hello{version: 1, calls: 2}
-	reply := func(h header, body string) []byte { return frame(h, body) }
+	good := wire.Hello{Version: 1, Calls: 2}
+	reply := func(h wire.Header, body string) []byte { return frame(h, body) }
 	for name, c := range map[string]struct {
 		frames [][]byte
 		is     error
@@ -293,25 +294,25 @@ func TestHostileServer(t *testing.T) {
 		stream bool // it is the answer to a stream
 	}{
 		"garbage":                  {frames: [][]byte{bytes.Repeat([]byte{0xa5}, 100)}, is: unix.EPROTO},
-		"a client's frame":         {frames: [][]byte{reply(header{typ: frameCall}, "")}, is: unix.EPROTO},
-		"an unknown type":          {frames: [][]byte{reply(header{typ: 99}, "")}, is: unix.EPROTO},
-		"a call that there is not": {frames: [][]byte{reply(header{typ: frameReply, call: 77}, "")}, is: unix.EPROTO},
-		"an earlier use of a slot": {frames: [][]byte{reply(header{typ: frameReply, call: newCallID(0, 0)}, "")}, is: unix.EPROTO},
-		"an item for a call":       {frames: [][]byte{reply(header{typ: frameItem, call: newCallID(0, 1)}, "")}, is: unix.EPROTO},
+		"a client's frame":         {frames: [][]byte{reply(wire.Header{Type: wire.FrameCall}, "")}, is: unix.EPROTO},
+		"an unknown type":          {frames: [][]byte{reply(wire.Header{Type: 99}, "")}, is: unix.EPROTO},
+		"a call that there is not": {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Call: 77}, "")}, is: unix.EPROTO},
+		"an earlier use of a slot": {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 0)}, "")}, is: unix.EPROTO},
+		"an item for a call":       {frames: [][]byte{reply(wire.Header{Type: wire.FrameItem, Call: wire.NewCallID(0, 1)}, "")}, is: unix.EPROTO},
 		"an error that is cut off": {
-			frames: [][]byte{reply(header{typ: frameError, number: 1, call: newCallID(0, 1)}, "\x00\x09x")}, is: unix.EPROTO,
+			frames: [][]byte{reply(wire.Header{Type: wire.FrameError, Number: 1, Call: wire.NewCallID(0, 1)}, "\x00\x09x")}, is: unix.EPROTO,
 		},
 		"a code that nobody knows": {
-			frames: [][]byte{reply(header{typ: frameError, number: 60_000, call: newCallID(0, 1)}, "\x00\x01x")}, more: true,
+			frames: [][]byte{reply(wire.Header{Type: wire.FrameError, Number: 60_000, Call: wire.NewCallID(0, 1)}, "\x00\x01x")}, more: true,
 		},
 		"an item that the window has no room for": {frames: [][]byte{
-			frame(header{typ: frameItem, call: newCallID(0, 1)}, strings.Repeat("x", 60<<10)),
-			frame(header{typ: frameItem, call: newCallID(0, 1)}, ""),
+			frame(wire.Header{Type: wire.FrameItem, Call: wire.NewCallID(0, 1)}, strings.Repeat("x", 60<<10)),
+			frame(wire.Header{Type: wire.FrameItem, Call: wire.NewCallID(0, 1)}, ""),
 		}, is: unix.EPROTO, stream: true},
 		"an item that just fits": {frames: [][]byte{
-			frame(header{typ: frameItem, call: newCallID(0, 1)}, "x"), frame(header{typ: frameReply, call: newCallID(0, 1)}, ""),
+			frame(wire.Header{Type: wire.FrameItem, Call: wire.NewCallID(0, 1)}, "x"), frame(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, ""),
 		}, more: true, stream: true},
-		"an answer": {frames: [][]byte{reply(header{typ: frameReply, call: newCallID(0, 1)}, "")}, more: true},
+		"an answer": {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, "")}, more: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
@@ -321,7 +322,7 @@ func TestHostileServer(t *testing.T) {
 					case *actor.Started:
 						ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
 					case *rdma.ConnectRequest:
-						ctx.Respond(&rdma.Accept{PrivateData: good.put()})
+						ctx.Respond(&rdma.Accept{PrivateData: good.Bytes()})
 					case *rdma.Received:
 						if bytes.Contains(m.Data, []byte("test.")) {
 							for _, f := range c.frames {
@@ -368,9 +369,9 @@ func TestDuplicateReply(t *testing.T) {
 			case *actor.Started:
 				ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
 			case *rdma.ConnectRequest:
-				ctx.Respond(&rdma.Accept{PrivateData: hello{version: 1, calls: 2}.put()})
+				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Calls: 2}.Bytes()})
 			case *rdma.Received: // the second call of the slot, too, gets the answer to the first
-				ctx.Respond(rdma.NewSend(frame(header{typ: frameReply, call: newCallID(0, 1)}, "first")))
+				ctx.Respond(rdma.NewSend(frame(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, "first")))
 			}
 		}, far.OnLoop()))
 		w.Wait()
@@ -395,9 +396,9 @@ func TestForeignServers(t *testing.T) {
 	}{
 		"no hello":                 {&rdma.Accept{}, ErrForeignPeer},
 		"another protocol":         {&rdma.Accept{PrivateData: []byte("HTTP/1.1 200")}, ErrForeignPeer},
-		"another version":          {&rdma.Accept{PrivateData: hello{version: 9, calls: 1}.put()}, ErrVersion},
-		"it rejects us as too new": {&rdma.Reject{PrivateData: hello{version: 9, calls: 1}.put()}, ErrVersion},
-		"it drains":                {&rdma.Reject{PrivateData: hello{version: 1}.put()}, ErrDraining},
+		"another version":          {&rdma.Accept{PrivateData: wire.Hello{Version: 9, Calls: 1}.Bytes()}, ErrVersion},
+		"it rejects us as too new": {&rdma.Reject{PrivateData: wire.Hello{Version: 9, Calls: 1}.Bytes()}, ErrVersion},
+		"it drains":                {&rdma.Reject{PrivateData: wire.Hello{Version: 1}.Bytes()}, ErrDraining},
 		"a stranger's no":          {&rdma.Reject{PrivateData: []byte("no")}, unix.ECONNREFUSED},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // The loop leaves what is large where it came, for the goroutine that it is for; what is small it
@@ -169,15 +170,15 @@ func TestDeclaresTooManyMethods(t *testing.T) {
 			if i == 0 {
 				name = "test.Echo"
 			}
-			c.say(frame(header{typ: frameDeclare, number: uint16(i)}, name))
+			c.say(frame(wire.Header{Type: wire.FrameDeclare, Number: uint16(i)}, name))
 			r.Wait()
 		}
-		c.say(frame(header{typ: frameCall, number: maxMethods + 1}, ""))
-		if h, _ := c.answer(r.t); h.typ != frameError || Code(h.number) != CodeUnknownMethod || h.flags != flagRefused {
+		c.say(frame(wire.Header{Type: wire.FrameCall, Number: maxMethods + 1}, ""))
+		if h, _ := c.answer(r.t); h.Type != wire.FrameError || Code(h.Number) != CodeUnknownMethod || h.Flags != wire.FlagRefused {
 			r.t.Errorf("a call of the method too many was answered with %+v", h)
 		}
-		c.say(frame(header{typ: frameCall, call: 1}, "q"))
-		if h, got := c.answer(r.t); h.typ != frameReply || got != "q" {
+		c.say(frame(wire.Header{Type: wire.FrameCall, Call: 1}, "q"))
+		if h, got := c.answer(r.t); h.Type != wire.FrameReply || got != "q" {
 			r.t.Errorf("the first method's with %+v", h)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // leavings are the ways in which code leaves its caller for good.
@@ -193,33 +194,33 @@ func TestCallsBesideOneThatLeaves(t *testing.T) {
 				}, OnLoop())
 			}, func(r *rig) {
 				p := r.rawClient()
-				p.say(declareEcho, frame(header{typ: frameCall, call: 30}, "")) // as settled does
+				p.say(declareEcho, frame(wire.Header{Type: wire.FrameCall, Call: 30}, "")) // as settled does
 				p.answer(r.t)
-				frames := [][]byte{frame(header{typ: frameDeclare, number: 1}, "test.Fail")}
+				frames := [][]byte{frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, "test.Fail")}
 				const calls = 20
 				for i := range calls {
-					frames = append(frames, frame(header{typ: frameCall, number: uint16(i % 2), call: callID(i)}, fmt.Sprint(i)))
+					frames = append(frames, frame(wire.Header{Type: wire.FrameCall, Number: uint16(i % 2), Call: wire.CallID(i)}, fmt.Sprint(i)))
 				}
 				p.say(frames...)
-				p.say(frame(header{typ: frameCall, call: calls}, "last"))
-				answers := make(map[callID]header)
+				p.say(frame(wire.Header{Type: wire.FrameCall, Call: calls}, "last"))
+				answers := make(map[wire.CallID]wire.Header)
 				for len(answers) <= calls {
 					for data := actortest.Next[*rdma.Received](p.Probe).Data; len(data) > 0; {
-						h, body, rest, err := parseFrame(data)
+						h, body, rest, err := wire.ParseFrame(data)
 						if err != nil {
 							r.t.Fatal(err)
 						}
-						if i := h.call.slot(); i%2 == 0 && i < calls && string(body) != fmt.Sprint(i) {
+						if i := h.Call.Slot(); i%2 == 0 && i < calls && string(body) != fmt.Sprint(i) {
 							r.t.Errorf("call %d was answered with %q", i, body)
 						}
-						answers[h.call], data = h, rest
+						answers[h.Call], data = h, rest
 					}
 				}
 				for id, h := range answers {
 					switch left := id%2 == 1; {
-					case left && (h.typ != frameError || Code(h.number) != CodeInternal):
+					case left && (h.Type != wire.FrameError || Code(h.Number) != CodeInternal):
 						r.t.Errorf("call %d was answered with %+v", id, h)
-					case !left && h.typ != frameReply:
+					case !left && h.Type != wire.FrameReply:
 						r.t.Errorf("call %d was answered with %+v", id, h)
 					}
 				}

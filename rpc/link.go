@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // link is a connection of a client: the actor that owns its identifier, and the table of calls. Its fields are the loop's, those
@@ -117,8 +118,8 @@ func (l *link) react(ctx actor.Context, m any) {
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
 		l.id = l.c.rt.CreateID(ctx.Self(), l.c.cfg.id...)
-		h := hello{version: helloVersion, window: l.c.cfg.window >> 10}
-		ctx.Send(l.id, &rdma.Dial{Addr: l.c.addr, PrivateData: h.put()})
+		h := wire.Hello{Version: wire.HelloVersion, Window: l.c.cfg.window >> 10}
+		ctx.Send(l.id, &rdma.Dial{Addr: l.c.addr, PrivateData: h.Bytes()})
 	case *rdma.Established:
 		l.established(ctx, m)
 	case *rdma.Rejected:
@@ -143,15 +144,15 @@ func (l *link) react(ctx actor.Context, m any) {
 
 // rejected is what a server's reject means.
 func rejected(m *rdma.Rejected) error {
-	h, ok := parseHello(m.PrivateData)
+	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
 	case !ok && len(bytes.Trim(m.PrivateData, "\x00")) > 0: // InfiniBand pads
 		return &Error{Code: CodeForeign, Fate: FateNotSent, Err: m}
 	case !ok:
 		return m
-	case h.version != helloVersion:
-		return &Error{Code: CodeVersion, Message: fmt.Sprintf("%d, ours is %d", h.version, helloVersion), Fate: FateNotSent, Err: m}
-	case h.calls == 0:
+	case h.Version != wire.HelloVersion:
+		return &Error{Code: CodeVersion, Message: fmt.Sprintf("%d, ours is %d", h.Version, wire.HelloVersion), Fate: FateNotSent, Err: m}
+	case h.Calls == 0:
 		return &Error{Code: CodeDraining, Fate: FateRefused, Err: m}
 	}
 	return m
@@ -159,17 +160,17 @@ func rejected(m *rdma.Rejected) error {
 
 // established begins the calls, if the peer is a server.
 func (l *link) established(ctx actor.Context, m *rdma.Established) {
-	h, ok := parseHello(m.PrivateData)
+	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
-	case !ok || h.calls == 0:
+	case !ok || h.Calls == 0:
 		l.hangUp(ctx, &Error{Code: CodeForeign, Fate: FateNotSent})
 		return
-	case h.version != helloVersion:
-		l.hangUp(ctx, &Error{Code: CodeVersion, Message: fmt.Sprintf("%d, ours is %d", h.version, helloVersion), Fate: FateNotSent})
+	case h.Version != wire.HelloVersion:
+		l.hangUp(ctx, &Error{Code: CodeVersion, Message: fmt.Sprintf("%d, ours is %d", h.Version, wire.HelloVersion), Fate: FateNotSent})
 		return
 	}
 	l.out.mu.Lock()
-	l.limit, l.max, l.peer, l.failed = min(h.calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
+	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
 	l.streams = int64(l.c.cfg.openStreams(l.limit))
 	l.out.established(m.MaxMessage)
 	l.out.mu.Unlock()
@@ -348,9 +349,9 @@ func (l *link) read(ctx actor.Context, b []byte) (done *clientCall, rest []byte)
 	var err error
 	l.out.mu.Lock()
 	for all := len(b); len(b) > 0 && all-len(b) < turnBytes && err == nil; {
-		var h header
+		var h wire.Header
 		var body []byte
-		if h, body, b, err = parseFrame(b); err != nil {
+		if h, body, b, err = wire.ParseFrame(b); err != nil {
 			err = malformed(err)
 			break
 		}
@@ -398,27 +399,27 @@ func (l *link) part(ctx actor.Context) {
 }
 
 // frame takes one frame, and gives the call that it ends, or a list of them. out.mu is held.
-func (l *link) frame(h header, body []byte) (*clientCall, error) {
-	if h.typ == frameDrain {
+func (l *link) frame(h wire.Header, body []byte) (*clientCall, error) {
+	if h.Type == wire.FrameDrain {
 		l.draining = true
 		l.c.moveOn(l, ErrDraining)
-		if h.flags&flagLast != 0 {
+		if h.Flags&wire.FlagLast != 0 {
 			return l.refused(), nil
 		}
 		return nil, nil
 	}
-	if h.typ != frameReply && h.typ != frameError && h.typ != frameItem {
-		return nil, violation("a frame of type %d from a server", h.typ)
+	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
+		return nil, violation("a frame of type %d from a server", h.Type)
 	}
-	i := h.call.slot()
-	if i >= len(l.slots) || !l.slots[i].busy || newCallID(i, l.slots[i].use) != h.call {
-		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.typ, h.call)
+	i := h.Call.Slot()
+	if i >= len(l.slots) || !l.slots[i].busy || wire.NewCallID(i, l.slots[i].use) != h.Call {
+		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.Type, h.Call)
 	}
 	s := &l.slots[i]
 	c := s.call
-	if h.typ == frameItem {
+	if h.Type == wire.FrameItem {
 		if !s.stream {
-			return nil, violation("an item for call %#x, which is no stream", h.call)
+			return nil, violation("an item for call %#x, which is no stream", h.Call)
 		}
 		if c == nil {
 			return nil, nil // on its way when the stream was given up
@@ -426,7 +427,7 @@ func (l *link) frame(h header, body []byte) (*clientCall, error) {
 		return nil, c.stream.item(l.reading, body)
 	}
 	var failure *Error
-	if h.typ == frameError {
+	if h.Type == wire.FrameError {
 		var err error
 		if failure, err = remoteError(h, body); err != nil {
 			return nil, err
@@ -476,13 +477,13 @@ func (l *link) vacate(i int) {
 }
 
 // remoteError is an error that the server has sent.
-func remoteError(h header, body []byte) (*Error, error) {
-	text, details, err := parseError(body)
+func remoteError(h wire.Header, body []byte) (*Error, error) {
+	text, details, err := wire.ParseError(body)
 	if err != nil {
 		return nil, malformed(err)
 	}
-	e := &Error{Code: Code(h.number), Message: text, Details: details, Fate: FateAnswered}
-	if h.flags&flagRefused != 0 {
+	e := &Error{Code: Code(h.Number), Message: text, Details: details, Fate: FateAnswered}
+	if h.Flags&wire.FlagRefused != 0 {
 		e.Fate = FateRefused
 	}
 	return e, nil

@@ -9,6 +9,8 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // held is how many bytes a server's connections hold by their own account, and how many they have
@@ -16,7 +18,7 @@ import (
 func (s *Server) held() (here, handed int) {
 	for _, c := range s.connections() {
 		c.out.mu.Lock()
-		here += c.out.bytes + c.out.purse.requests
+		here += c.out.bytes + c.out.purse.Requests
 		c.out.mu.Unlock()
 		handed += c.out.aheadBytes
 	}
@@ -27,10 +29,8 @@ func (s *Server) held() (here, handed int) {
 func (r *rig) nothingHeld() {
 	r.t.Helper()
 	r.Wait()
-	r.s.shares.mu.Lock()
-	defer r.s.shares.mu.Unlock()
-	if r.s.shares.used != (amounts{}) {
-		r.t.Errorf("%v are taken", r.s.shares.used)
+	if taken := r.s.shares.Taken(); taken != (share.Amounts{}) {
+		r.t.Errorf("%v are taken", taken)
 	}
 }
 
@@ -46,13 +46,13 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 	}, func(r *rig) {
 		body := string(make([]byte, each))
 		for _, c := range []*raw{r.rawClient(), r.rawClient(), r.rawFrom(r.at("10.0.0.7"))} {
-			c.say(frame(header{typ: frameDeclare}, "test.Stuck"))
+			c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
 			for i := range requests {
-				c.begin(header{}, i, 1, body)
+				c.begin(wire.Header{}, i, 1, body)
 			}
 			r.Wait()
 		}
-		if here, _ := r.s.held(); here > limit+3*ownMemory || here < limit/4 {
+		if here, _ := r.s.held(); here > limit+3*share.OwnMemory || here < limit/4 {
 			r.t.Errorf("the server holds %d bytes", here)
 		}
 		for _, rt := range []*rdma.Runtime{r.Runtime(), r.at("10.0.0.9")} {
@@ -112,15 +112,15 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		})
 	}, func(r *rig) {
 		c := r.rawClient()
-		c.say(frame(header{typ: frameDeclare}, "test.Stuck"))
-		c.begin(header{}, 0, calls, "")
+		c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
+		c.begin(wire.Header{}, 0, calls, "")
 		r.Wait()
 		if n := r.s.InFlight(); n != calls {
 			r.t.Fatalf("%d calls are in flight", n)
 		}
 		close(release)
 		r.Wait()
-		if here, handed := r.s.held(); here > limit/2 || handed > aheadBytes+each+headerLen {
+		if here, handed := r.s.held(); here > limit/2 || handed > aheadBytes+each+wire.HeaderLen {
 			r.t.Errorf("the server holds %d bytes, and has handed over %d", here, handed)
 		}
 		other := r.dial()
@@ -131,11 +131,11 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		answers := make(map[Code]int)
 		for seen := 0; seen < calls; {
 			for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
-				h, body, rest, err := parseFrame(data)
-				if err != nil || h.flags&flagRefused != 0 || h.number == 0 && len(body) != each {
+				h, body, rest, err := wire.ParseFrame(data)
+				if err != nil || h.Flags&wire.FlagRefused != 0 || h.Number == 0 && len(body) != each {
 					r.t.Fatalf("%+v with %d bytes, %v", h, len(body), err)
 				}
-				answers[Code(h.number)]++
+				answers[Code(h.Number)]++
 				data = rest
 			}
 		}
@@ -156,13 +156,13 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 	}, func(r *rig) {
 		p := r.Probe()
 		c := &raw{p, r.CreateID(p.PID(), rdma.WithMessages(2*each, 32))}
-		p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+		p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 		actortest.Next[*rdma.Established](p)
 		c.say(declareEcho)
-		c.begin(header{}, 0, 40, "")
+		c.begin(wire.Header{}, 0, 40, "")
 		for range 40 {
 			r.Wait()
-			if _, handed := r.s.held(); handed > aheadBytes+each+headerLen {
+			if _, handed := r.s.held(); handed > aheadBytes+each+wire.HeaderLen {
 				r.t.Fatalf("%d bytes are handed over", handed)
 			}
 			actortest.Next[*rdma.Received](c.Probe)
@@ -193,28 +193,28 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 		for range conns {
 			p := r.Probe()
 			c := &raw{p, r.CreateID(p.PID(), rdma.WithMessages(64<<10, 1))}
-			p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 65_535}.put()})
+			p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 65_535}.Bytes()})
 			actortest.Next[*rdma.Established](p)
-			c.say(frame(header{typ: frameDeclare}, "test.Blobs"))
+			c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Blobs"))
 			for i := range 4 {
-				c.begin(header{flags: flagStream}, i, 1, "")
+				c.begin(wire.Header{Flags: wire.FlagStream}, i, 1, "")
 			}
 			clients = append(clients, c)
 		}
 		r.Wait()
 		close(all)
 		r.Wait()
-		if here, _ := r.s.held(); here > limit+conns*(ownMemory+each+headerLen) {
+		if here, _ := r.s.held(); here > limit+conns*(share.OwnMemory+each+wire.HeaderLen) {
 			r.t.Errorf("the server holds %d bytes", here)
 		}
 		for _, c := range clients {
 			for seen, ends := 0, 0; ends < 4; {
 				for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
-					h, _, rest, err := parseFrame(data)
-					if err != nil || h.typ != frameItem && h.typ != frameReply {
+					h, _, rest, err := wire.ParseFrame(data)
+					if err != nil || h.Type != wire.FrameItem && h.Type != wire.FrameReply {
 						r.t.Fatalf("%+v, %v, after %d items", h, err, seen)
 					}
-					if data = rest; h.typ == frameReply {
+					if data = rest; h.Type == wire.FrameReply {
 						ends++
 					}
 				}

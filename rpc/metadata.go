@@ -3,6 +3,8 @@ package rpc
 import (
 	"context"
 	"fmt"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 type metadataKey struct{}
@@ -19,11 +21,11 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 	if was != nil {
 		p.b = append(p.b, was.b...)
 	}
-	if len(key) == 0 || len(key) > maxMetadataKey || len(value) > maxMetadataValue {
-		p.b = make([]byte, maxMetadata+1) // the call says so
+	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue {
+		p.b = make([]byte, wire.MaxMetadata+1) // the call says so
 		return context.WithValue(ctx, metadataKey{}, p)
 	}
-	p.b = appendPair(p.b, key, value)
+	p.b = wire.AppendPair(p.b, key, value)
 	return context.WithValue(ctx, metadataKey{}, p)
 }
 
@@ -33,9 +35,9 @@ func outgoing(ctx context.Context) (b []byte, err error) {
 	if p == nil {
 		return nil, nil
 	}
-	if len(p.b) > maxMetadata {
+	if len(p.b) > wire.MaxMetadata {
 		return nil, &Error{Code: CodeTooLarge, Message: fmt.Sprintf("metadata: a key of 1 to %d bytes, a value of %d, %d in all",
-			maxMetadataKey, maxMetadataValue, maxMetadata), Fate: FateNotSent}
+			wire.MaxMetadataKey, wire.MaxMetadataValue, wire.MaxMetadata), Fate: FateNotSent}
 	}
 	return p.b, nil
 }
@@ -48,7 +50,7 @@ func Metadata(ctx context.Context, key string) (value string, ok bool) {
 	}
 	for b := c.metadata; len(b) > 0; {
 		var k, v []byte
-		k, v, b, _ = nextPair(b) // checked when it came
+		k, v, b, _ = wire.NextPair(b) // checked when it came
 		if string(k) == key {
 			value, ok = string(v), true
 		}

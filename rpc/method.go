@@ -3,6 +3,8 @@ package rpc
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // method is what both sides know of a method.
@@ -17,8 +19,8 @@ type method struct {
 var methods atomic.Int64
 
 func newMethod(name string, stream bool, req, rep codec, opts []MethodOption) *method {
-	if name == "" || len(name) > maxMethodName {
-		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", maxMethodName, name))
+	if name == "" || len(name) > wire.MaxMethodName {
+		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", wire.MaxMethodName, name))
 	}
 	m := &method{name: name, index: int(methods.Add(1)) - 1, stream: stream, req: req, rep: rep}
 	for _, o := range opts {

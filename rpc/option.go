@@ -6,6 +6,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // Option is an option of NewServer or Dial, or of both.
@@ -106,7 +107,7 @@ func (c *clientConfig) openStreams(calls int) int {
 // clients, so that a call too many is refused before it is sent; the lower number of the two sides holds. A call is in flight until it
 // was answered, also if its caller has gone. ErrOverloaded.
 func WithMaxCalls(n int) Option {
-	return bothOption(func(c *config) { c.calls = min(max(n, 1), maxSlots-1) })
+	return bothOption(func(c *config) { c.calls = min(max(n, 1), wire.MaxSlots-1) })
 }
 
 // WithMaxStreams says how many of the calls of WithMaxCalls may be streams, which can go on for

@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 const (
@@ -41,7 +43,7 @@ type out struct {
 	woken   bool          // a flush is on its way, or waits for the connection
 	ended   bool          // nothing is sent any more
 	waiters []*serverCall // streams that have seen that there is no room
-	purse   purse
+	purse   share.Purse
 
 	handed uint64 // messages that are the connection's, or were
 
@@ -98,11 +100,11 @@ func (o *out) frame(n int) []byte {
 }
 
 // put puts a frame. mu is held.
-func (o *out) put(h header, body []byte) {
-	h.length = uint32(len(body))
-	p := o.frame(headerLen + len(body))
-	h.put(p)
-	copy(p[headerLen:], body)
+func (o *out) put(h wire.Header, body []byte) {
+	h.Length = uint32(len(body))
+	p := o.frame(wire.HeaderLen + len(body))
+	h.Put(p)
+	copy(p[wire.HeaderLen:], body)
 }
 
 // putSend puts a frame that has a message of its own, and gives that one's number. mu is held.
@@ -140,7 +142,7 @@ func (o *out) pop() (seg segment, ok bool) {
 		return seg, false
 	}
 	o.bytes -= seg.len()
-	o.settle()
+	o.purse.Settle(o.bytes)
 	if len(o.waiters) > 0 && o.bytes <= highWater/2 {
 		o.release()
 	}
@@ -225,9 +227,26 @@ func (o *out) end() (handed uint64) {
 	o.ended = true
 	o.cur, o.full, o.bytes = nil, nil, 0
 	o.release()
-	o.settle()
+	o.purse.Settle(o.bytes)
 	return o.handed
 }
+
+// A server holds requests until they are answered, and answers and items until the connection takes
+// them, in memory that its clients share (share.Purse).
+//
+//   - A request that there is no memory for is refused: ErrOverloaded.
+//   - Requests behind answers that the client does not take stay where they are, without credit.
+//   - Items wait.
+//   - An answer that there is no memory for is ErrOverloaded instead. Its handler has run.
+//
+// Whatever others hold, share.OwnMemory bytes and one answer or item can wait on every connection: a
+// client that takes what comes has all its answers.
+
+// may reports whether n more bytes may be held. mu is held.
+func (o *out) may(n int) bool { return o.purse.May(o.bytes, n) }
+
+// room reports whether n more bytes may wait for the connection. mu is held.
+func (o *out) room(n int) bool { return o.bytes <= share.OwnMemory || o.may(n) }
 
 // lostFrames reports whether frames are missing although their connection goes on: it has to end. After every other failure it does so by
 // itself.

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // slowly is an item that takes as long to be encoded as encode does.
@@ -96,7 +97,7 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 		l := r.c.link
 		for _, c := range r.s.connections() {
 			c.out.mu.Lock()
-			c.out.put(header{typ: frameDrain}, nil)
+			c.out.put(wire.Header{Type: wire.FrameDrain}, nil)
 			c.out.mu.Unlock()
 			c.out.tell()
 		}
@@ -123,7 +124,7 @@ func TestDrainDuringASetUp(t *testing.T) {
 	inWorld(t, rigConfig{world: []actortest.Option{actortest.InfiniBand()}}, handleEcho, func(r *rig) {
 		r.Drop(actortest.MsgREP, 1) // which comes again after seconds
 		p := r.Probe()
-		p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+		p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 		for range 100 {
 			if r.Advance(10 * time.Millisecond); len(r.s.connections()) == 2 {
 				break
@@ -147,7 +148,7 @@ func TestAcceptFails(t *testing.T) {
 		inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 			r.Delay(time.Second)
 			p := r.Probe()
-			p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+			p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 			r.Advance(2500 * time.Millisecond)
 			r.RunOut(errno)
 			r.Advance(2500 * time.Millisecond)
@@ -166,12 +167,12 @@ func TestAcceptFails(t *testing.T) {
 // An error's details that are longer than any that are sent are left out here, too: they would be
 // copied on the loop.
 func TestErrorWithLongDetails(t *testing.T) {
-	body := appendError(nil, "text", nil)
-	text, details, err := parseError(append(body, make([]byte, maxErrorDetails+1)...))
+	body := wire.AppendError(nil, "text", nil)
+	text, details, err := wire.ParseError(append(body, make([]byte, wire.MaxErrorDetails+1)...))
 	if text != "text" || details != nil || err != nil {
 		t.Errorf("%q, %d bytes of details, %v", text, len(details), err)
 	}
-	if _, details, _ := parseError(append(body, make([]byte, maxErrorDetails)...)); len(details) != maxErrorDetails {
+	if _, details, _ := wire.ParseError(append(body, make([]byte, wire.MaxErrorDetails)...)); len(details) != wire.MaxErrorDetails {
 		t.Errorf("%d bytes of details are left", len(details))
 	}
 }

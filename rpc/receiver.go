@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // Receiver is where the items of a stream come in. It is one goroutine's at a time, Close excepted.
@@ -155,7 +156,7 @@ func (r *receiving) item(m *rdma.Received, body []byte) error {
 	if r.credit <= 0 {
 		return violation("an item of call %#x that its window has no room for", r.call.id)
 	}
-	r.credit -= headerLen + int64(len(body))
+	r.credit -= wire.HeaderLen + int64(len(body))
 	if len(body) > copyOnLoop {
 		r.in = binary.BigEndian.AppendUint32(r.in, largeItem)
 		r.large = append(r.large, land(m, body))
@@ -247,7 +248,7 @@ func (r *receiving) next() ([]byte, error) {
 		item = r.read[r.at : r.at+int(n) : r.at+int(n)]
 		r.at += int(n)
 	}
-	r.widen(headerLen + int64(len(item)))
+	r.widen(wire.HeaderLen + int64(len(item)))
 	return item, nil
 }
 
@@ -282,12 +283,12 @@ func (r *receiving) widen(n int64) {
 // widen lets the server send more of a stream.
 func (l *link) widen(c *clientCall, n uint32) {
 	l.out.mu.Lock()
-	i := c.id.slot()
+	i := c.id.Slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
 		l.out.mu.Unlock()
 		return
 	}
-	l.out.put(header{typ: frameWindow, call: c.id, arg: n}, nil)
+	l.out.put(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
 	wake := l.out.wake()
 	l.out.mu.Unlock()
 	if wake {

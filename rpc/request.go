@@ -4,32 +4,33 @@ import (
 	"fmt"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // A request's way into a connection, and out of it again when its caller gives up.
 
 // start puts a request, or says why not.
 func (l *link) start(c *clientCall, metadata, body []byte) error {
-	var h header
+	var h wire.Header
 	n := len(body)
 	if len(metadata) > 0 {
 		n += 2 + len(metadata)
-		h.flags |= flagMetadata
+		h.Flags |= wire.FlagMetadata
 	}
 	if c.m.stream {
-		h.flags |= flagStream
+		h.Flags |= wire.FlagStream
 	}
-	if headerLen+n > l.max {
+	if wire.HeaderLen+n > l.max {
 		return &Error{
 			Code: CodeTooLarge, Method: c.m.name, Fate: FateNotSent,
-			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-headerLen),
+			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-wire.HeaderLen),
 		}
 	}
 	var own *rdma.Send // a large one is encoded before the others have to wait
 	var p []byte
 	if n > gatherBytes {
-		own, p = rdma.BuildSend(headerLen + n)
-		putRequest(p[headerLen:], metadata, body)
+		own, p = rdma.BuildSend(wire.HeaderLen + n)
+		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
 	}
 	l.out.mu.Lock()
 	if err := l.refusal(c.m); err != nil {
@@ -41,16 +42,16 @@ func (l *link) start(c *clientCall, metadata, body []byte) error {
 		l.out.mu.Unlock()
 		return &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
 	}
-	h.typ, h.number, h.length = frameCall, number, uint32(n)
-	h.call = l.enter(c)
-	s := &l.slots[h.call.slot()]
+	h.Type, h.Number, h.Length = wire.FrameCall, number, uint32(n)
+	h.Call = l.enter(c)
+	s := &l.slots[h.Call.Slot()]
 	if own != nil {
-		h.put(p)
+		h.Put(p)
 		s.number = l.out.putSend(own)
 	} else {
-		p = l.out.frame(headerLen + n)
-		h.put(p)
-		putRequest(p[headerLen:], metadata, body)
+		p = l.out.frame(wire.HeaderLen + n)
+		h.Put(p)
+		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
 		s.number = l.out.number
 	}
 	wake := l.out.wake()
@@ -89,7 +90,7 @@ func (l *link) number(m *method) (n uint16, ok bool) {
 		if l.declared == maxMethods {
 			return 0, false
 		}
-		l.out.put(header{typ: frameDeclare, number: l.declared}, []byte(m.name))
+		l.out.put(wire.Header{Type: wire.FrameDeclare, Number: l.declared}, []byte(m.name))
 		l.declared++
 		l.methods[m.index] = l.declared
 	}
@@ -97,7 +98,7 @@ func (l *link) number(m *method) (n uint16, ok bool) {
 }
 
 // enter gives a call its slot. out.mu is held.
-func (l *link) enter(c *clientCall) callID {
+func (l *link) enter(c *clientCall) wire.CallID {
 	var i int
 	if n := len(l.free); n > 0 {
 		i = int(l.free[n-1])
@@ -116,7 +117,7 @@ func (l *link) enter(c *clientCall) callID {
 	if !c.deadline.IsZero() {
 		l.mark(s)
 	}
-	c.id = newCallID(i, s.use)
+	c.id = wire.NewCallID(i, s.use)
 	return c.id
 }
 
@@ -132,7 +133,7 @@ func (l *link) mark(s *slot) {
 // call is being finished, or was.
 func (l *link) abandon(c *clientCall) (f Fate, ok bool) {
 	l.out.mu.Lock()
-	i := c.id.slot()
+	i := c.id.Slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
 		l.out.mu.Unlock()
 		return FateUnknown, false
@@ -143,7 +144,7 @@ func (l *link) abandon(c *clientCall) (f Fate, ok bool) {
 		l.out.mu.Unlock()
 		return FateNotSent, true
 	}
-	l.out.put(header{typ: frameCancel, call: c.id}, nil)
+	l.out.put(wire.Header{Type: wire.FrameCancel, Call: c.id}, nil)
 	wake := l.out.wake()
 	l.out.mu.Unlock()
 	if wake {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // Sender is where a stream's handler sends its items. It is the handler's goroutine's, until that returns.
@@ -37,29 +38,29 @@ func (o *sending) put(item any) (n int, sent bool, err error) {
 	scratch := getBuffer()
 	b, err := call.h.m.rep.encode(scratch.b, item)
 	defer func() { scratch.put(len(b)) }()
-	if err == nil && headerLen+len(b) > c.limit {
+	if err == nil && wire.HeaderLen+len(b) > c.limit {
 		err = &Error{
 			Code: CodeTooLarge, Method: call.h.m.name, Fate: FateAnswered,
-			Message: fmt.Sprintf("an item of %d bytes, the client takes %d", len(b), c.limit-headerLen),
+			Message: fmt.Sprintf("an item of %d bytes, the client takes %d", len(b), c.limit-wire.HeaderLen),
 		}
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	h := header{typ: frameItem, call: call.id, length: uint32(len(b))}
+	h := wire.Header{Type: wire.FrameItem, Call: call.id, Length: uint32(len(b))}
 	var own *rdma.Send
 	if len(b) > gatherBytes {
 		var p []byte
-		own, p = rdma.BuildSend(headerLen + len(b))
-		h.put(p)
-		copy(p[headerLen:], b)
+		own, p = rdma.BuildSend(wire.HeaderLen + len(b))
+		h.Put(p)
+		copy(p[wire.HeaderLen:], b)
 	}
 	c.out.mu.Lock()
 	switch {
 	case c.out.ended || !call.roomFor(len(b)):
 		c.out.mu.Unlock()
 		return len(b), false, nil
-	case c.calls[call.id.slot()] != call: // the end was put meanwhile: somebody else is sending
+	case c.calls[call.id.Slot()] != call: // the end was put meanwhile: somebody else is sending
 		c.out.mu.Unlock()
 		return 0, false, errHandled
 	case own != nil:
@@ -67,7 +68,7 @@ func (o *sending) put(item any) (n int, sent bool, err error) {
 	default:
 		c.out.put(h, b)
 	}
-	call.window -= headerLen + int64(len(b))
+	call.window -= wire.HeaderLen + int64(len(b))
 	tell := c.out.wake()
 	c.out.mu.Unlock()
 	if tell {
@@ -79,7 +80,7 @@ func (o *sending) put(item any) (n int, sent bool, err error) {
 // roomFor reports whether an item of n bytes may be put now. The connection's mu is held.
 func (call *serverCall) roomFor(n int) bool {
 	o := &call.c.out
-	return call.window > 0 && o.bytes <= highWater && o.room(headerLen+n)
+	return call.window > 0 && o.bytes <= highWater && o.room(wire.HeaderLen+n)
 }
 
 // wait waits until an item of n bytes may be put, if nobody is quicker.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
 
 // Server answers calls. Its handlers are registered first (Handle, HandleRaw, HandleStream), then it listens. Its methods are for any
@@ -22,7 +22,7 @@ type Server struct {
 	log     *slog.Logger
 	cfg     serverConfig
 	workers workers
-	shares  shares
+	shares  *share.Account
 
 	inFlight atomic.Int64 // admitted and not answered
 	draining atomic.Bool
@@ -45,9 +45,10 @@ func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
 	s.workers.max = s.cfg.all + s.cfg.allStreams
-	s.shares.total = amounts{callPlaces: s.cfg.all, streamPlaces: s.cfg.allStreams, memory: s.cfg.holds()}
-	s.shares.each = amounts{callPlaces: s.cfg.calls, streamPlaces: s.cfg.streamsOf(s.cfg.calls), memory: s.cfg.holds()}
-	s.shares.peers = make(map[netip.Addr]*peerShare)
+	s.shares = share.New(
+		share.Amounts{share.Calls: s.cfg.all, share.Streams: s.cfg.allStreams, share.Memory: s.cfg.holds()},
+		share.Amounts{share.Calls: s.cfg.calls, share.Streams: s.cfg.streamsOf(s.cfg.calls), share.Memory: s.cfg.holds()},
+	)
 	return s
 }
 
@@ -262,7 +263,7 @@ func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
 	switch {
 	case s.draining.Load():
 		refused = CodeDraining
-	case !h.inline && !s.shares.take(&c.share, h.place(), 1):
+	case !h.inline && !c.share.Take(h.place(), 1):
 		refused = CodeOverloaded
 	default:
 		return 0

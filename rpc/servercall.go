@@ -4,13 +4,14 @@ import (
 	"fmt"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // serverCall is a call that was admitted.
 type serverCall struct {
 	c    *serverConn
 	h    *handler
-	id   callID
+	id   wire.CallID
 	ctx  callContext
 	body []byte      // the request
 	next *serverCall // in the workers' queue
@@ -25,11 +26,11 @@ type serverCall struct {
 	room   chan struct{} // holds a token when something has changed that the sender may wait for
 }
 
-func (call *serverCall) begin(h header, metadata []byte) {
+func (call *serverCall) begin(h wire.Header, metadata []byte) {
 	call.ctx.info.Method, call.ctx.info.Stream, call.ctx.info.Server = call.h.m.name, call.h.m.stream, true
 	call.ctx.info.Peer = call.c.peer
 	call.ctx.metadata = metadata
-	if t := h.timeout(); t > 0 {
+	if t := h.Timeout(); t > 0 {
 		call.ctx.deadline = call.c.arrival().Add(t)
 	}
 }
@@ -73,7 +74,7 @@ func (call *serverCall) handle() {
 func (call *serverCall) invoke(scratch []byte) (o outcome) {
 	err := call.ctx.Err()
 	if err != nil {
-		o.flags = flagRefused
+		o.flags = wire.FlagRefused
 	} else {
 		call.own()
 		var out *sending
@@ -91,51 +92,51 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 // leave gives the call's place to others.
 func (call *serverCall) leave() {
 	if !call.h.inline {
-		call.c.s.shares.give(&call.c.share, call.h.place(), 1)
+		call.c.share.Give(call.h.place(), 1)
 	}
 	call.c.s.answered()
 }
 
 // noMemory is the body of the error that takes the place of an answer for which there is no memory.
-var noMemory = appendError(nil, "no memory for the answer, because others wait for the client", nil)
+var noMemory = wire.AppendError(nil, "no memory for the answer, because others wait for the client", nil)
 
 // answer puts the answer, and reports whether the loop has to be told.
 func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 	c := call.c
 	defer call.leave()
-	h, reply := header{typ: frameReply, call: call.id}, o.reply
-	if o.code == 0 && headerLen+len(reply) > c.limit {
+	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
+	if o.code == 0 && wire.HeaderLen+len(reply) > c.limit {
 		o.code = CodeTooLarge
-		o.text = fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-headerLen)
+		o.text = fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-wire.HeaderLen)
 	}
 	if o.code != 0 {
-		h.typ, h.number, h.flags = frameError, uint16(o.code), o.flags
-		reply = appendError(scratch[:0], o.text, o.details)
-		if headerLen+len(reply) > c.limit {
+		h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), o.flags
+		reply = wire.AppendError(scratch[:0], o.text, o.details)
+		if wire.HeaderLen+len(reply) > c.limit {
 			reply = reply[:0]
 		}
 	}
-	h.length = uint32(len(reply))
+	h.Length = uint32(len(reply))
 	var own *rdma.Send
 	if len(reply) > gatherBytes {
 		var p []byte
-		own, p = rdma.BuildSend(headerLen + len(reply))
-		h.put(p)
-		copy(p[headerLen:], reply)
+		own, p = rdma.BuildSend(wire.HeaderLen + len(reply))
+		h.Put(p)
+		copy(p[wire.HeaderLen:], reply)
 	}
 	c.out.mu.Lock()
-	c.out.purse.requests -= call.holds
+	c.out.purse.Requests -= call.holds
 	switch {
 	case c.out.ended:
-	case len(reply) > len(noMemory) && !c.out.room(headerLen+len(reply)):
-		c.out.put(header{typ: frameError, flags: h.flags, number: uint16(CodeOverloaded), call: call.id}, noMemory)
+	case len(reply) > len(noMemory) && !c.out.room(wire.HeaderLen+len(reply)):
+		c.out.put(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(CodeOverloaded), Call: call.id}, noMemory)
 	case own != nil:
 		c.out.putSend(own)
 	default:
 		c.out.put(h, reply)
 	}
-	c.out.settle()
-	if i := call.id.slot(); i < len(c.calls) && c.calls[i] == call {
+	c.out.purse.Settle(c.out.bytes)
+	if i := call.id.Slot(); i < len(c.calls) && c.calls[i] == call {
 		c.calls[i] = nil
 	}
 	tell = c.out.wake()

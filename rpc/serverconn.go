@@ -2,11 +2,14 @@ package rpc
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // serverConn is a connection of a server: the actor that owns its identifier. Its fields are the loop's, those excepted that are under
@@ -33,7 +36,7 @@ type serverConn struct {
 	head, tail *serverCall
 
 	calls []*serverCall // by slot; out.mu
-	share connShare
+	share share.Conn
 }
 
 // parked is a message whose rest waits for another turn, or until answers have gone.
@@ -79,7 +82,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *finish:
 		c.closing = true
 		c.forget()
-		c.leave(ctx, flagLast)
+		c.leave(ctx, wire.FlagLast)
 	case *abort:
 		c.end(ctx)
 	case *rdma.SendFailed:
@@ -96,21 +99,21 @@ func (c *serverConn) Receive(ctx actor.Context) {
 func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	c.id, c.peer, c.local = ctx.Sender(), m.Peer, rdma.LocalOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
-	c.out.purse.of, c.out.purse.share = &c.s.shares, &c.share
-	ours := hello{version: helloVersion, calls: c.s.cfg.calls}
-	h, ok := parseHello(m.PrivateData)
+	ours := wire.Hello{Version: wire.HelloVersion, Calls: c.s.cfg.calls}
+	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
-	case !ok, h.version != helloVersion, h.window == 0:
+	case !ok, h.Version != wire.HelloVersion, h.Window == 0:
 	case !c.s.join(c):
-		ours.calls = 0
+		ours.Calls = 0
 	default:
 		c.joined = true
-		c.s.shares.join(&c.share, m.Peer)
-		c.window = int64(h.window) << 10
-		ctx.Send(c.id, &rdma.Accept{PrivateData: ours.put()})
+		c.share.Join(c.s.shares, sourceOf(m.Peer))
+		c.out.purse.Of = &c.share
+		c.window = int64(h.Window) << 10
+		ctx.Send(c.id, &rdma.Accept{PrivateData: ours.Bytes()})
 		return
 	}
-	ctx.Send(c.id, &rdma.Reject{PrivateData: ours.put()})
+	ctx.Send(c.id, &rdma.Reject{PrivateData: ours.Bytes()})
 }
 
 // established begins the calls.
@@ -127,7 +130,7 @@ func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 // leave tells the client that no further calls are taken.
 func (c *serverConn) leave(ctx actor.Context, flags uint8) {
 	c.out.mu.Lock()
-	c.out.put(header{typ: frameDrain, flags: flags}, nil)
+	c.out.put(wire.Header{Type: wire.FrameDrain, Flags: flags}, nil)
 	c.out.mu.Unlock()
 	c.flush(ctx)
 }
@@ -156,7 +159,7 @@ func (c *serverConn) closed(err error) {
 	}
 	c.forget()
 	if c.joined {
-		c.s.shares.leave(&c.share)
+		c.share.Leave()
 		c.s.leave(c)
 	}
 }
@@ -265,16 +268,16 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 		}
 	}()
 	for all := len(*b); len(*b) > 0 && all-len(*b) < turnBytes && !c.ending; {
-		h, body, rest, err := parseFrame(*b)
+		h, body, rest, err := wire.ParseFrame(*b)
 		if err != nil {
 			err = malformed(err)
-		} else if h.typ == frameCall {
-			lets, taken := c.look(h.call)
+		} else if h.Type == wire.FrameCall {
+			lets, taken := c.look(h.Call)
 			if !lets {
 				break
 			}
 			if taken {
-				err = violation("call %#x has the place of one that was not answered", h.call)
+				err = violation("call %#x has the place of one that was not answered", h.Call)
 			}
 		}
 		if *b = rest; len(rest) > 0 {
@@ -292,34 +295,34 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 }
 
 // frame takes one frame.
-func (c *serverConn) frame(h header, body []byte) error {
-	switch h.typ {
-	case frameCall:
+func (c *serverConn) frame(h wire.Header, body []byte) error {
+	switch h.Type {
+	case wire.FrameCall:
 		return c.call(h, body)
-	case frameCancel:
-		if call := c.find(h.call); call != nil {
+	case wire.FrameCancel:
+		if call := c.find(h.Call); call != nil {
 			call.ctx.end(context.Canceled)
 		}
-	case frameWindow:
-		if call := c.find(h.call); call != nil {
-			return call.widen(h.arg)
+	case wire.FrameWindow:
+		if call := c.find(h.Call); call != nil {
+			return call.widen(h.Arg)
 		}
-	case frameDeclare:
+	case wire.FrameDeclare:
 		return c.declare(h, body)
 	default:
-		return violation("a frame of type %d from a client", h.typ)
+		return violation("a frame of type %d from a client", h.Type)
 	}
 	return nil
 }
 
-func (c *serverConn) declare(h header, name []byte) error {
-	if len(c.methods) == maxMethods && int(h.number) >= maxMethods {
+func (c *serverConn) declare(h wire.Header, name []byte) error {
+	if len(c.methods) == maxMethods && int(h.Number) >= maxMethods {
 		return nil // its calls are refused: it was not declared
 	}
-	if int(h.number) != len(c.methods) {
-		return violation("method %d is declared, want %d", h.number, len(c.methods))
+	if int(h.Number) != len(c.methods) {
+		return violation("method %d is declared, want %d", h.Number, len(c.methods))
 	}
-	if len(name) == 0 || len(name) > maxMethodName {
+	if len(name) == 0 || len(name) > wire.MaxMethodName {
 		return violation("a method's name of %d bytes", len(name))
 	}
 	c.methods = append(c.methods, c.s.handler(string(name)))
@@ -327,50 +330,50 @@ func (c *serverConn) declare(h header, name []byte) error {
 }
 
 // find is the call that id names, if it was not answered.
-func (c *serverConn) find(id callID) *serverCall {
+func (c *serverConn) find(id wire.CallID) *serverCall {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	if i := id.slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
+	if i := id.Slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
 		return c.calls[i]
 	}
 	return nil // it was answered: the two have crossed
 }
 
 // call admits a request, or refuses it at once.
-func (c *serverConn) call(h header, body []byte) error {
-	if int(h.number) >= len(c.methods) {
-		c.refuse(h.call, CodeUnknownMethod, "the method was not declared")
+func (c *serverConn) call(h wire.Header, body []byte) error {
+	if int(h.Number) >= len(c.methods) {
+		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared")
 		return nil
 	}
-	if h.call.slot() >= c.s.cfg.calls {
-		c.refuse(h.call, CodeOverloaded, "")
+	if h.Call.Slot() >= c.s.cfg.calls {
+		c.refuse(h.Call, CodeOverloaded, "")
 		return nil
 	}
-	hd := c.methods[h.number]
+	hd := c.methods[h.Number]
 	switch {
 	case hd == nil:
-		c.refuse(h.call, CodeUnknownMethod, "")
+		c.refuse(h.Call, CodeUnknownMethod, "")
 		return nil
-	case hd.m.stream != (h.flags&flagStream != 0):
-		c.refuse(h.call, CodeUnknownMethod, "one side has it as a stream")
+	case hd.m.stream != (h.Flags&wire.FlagStream != 0):
+		c.refuse(h.Call, CodeUnknownMethod, "one side has it as a stream")
 		return nil
 	}
 	var metadata []byte
-	if h.flags&flagMetadata != 0 {
+	if h.Flags&wire.FlagMetadata != 0 {
 		var ok bool
-		if metadata, body, ok = cutMetadata(body); !ok {
-			c.refuse(h.call, CodeBadMessage, "metadata")
+		if metadata, body, ok = wire.CutMetadata(body); !ok {
+			c.refuse(h.Call, CodeBadMessage, "metadata")
 			return nil
 		}
 	}
 	if code := c.s.admit(c, hd); code != 0 {
-		c.refuse(h.call, code, "")
+		c.refuse(h.Call, code, "")
 		return nil
 	}
 	if hd.inline {
 		return c.now(h, hd, metadata, body)
 	}
-	call := &serverCall{c: c, h: hd, id: h.call}
+	call := &serverCall{c: c, h: hd, id: h.Call}
 	call.begin(h, append([]byte(nil), metadata...))
 	call.hold(c.reading, body)
 	call.holds = len(metadata) + len(body)
@@ -383,7 +386,7 @@ func (c *serverConn) call(h header, body []byte) error {
 	if !c.enter(call) {
 		call.drop()
 		call.leave()
-		c.refuse(h.call, CodeOverloaded, "no memory for the request")
+		c.refuse(h.Call, CodeOverloaded, "no memory for the request")
 		return nil
 	}
 	if c.tail == nil {
@@ -397,16 +400,16 @@ func (c *serverConn) call(h header, body []byte) error {
 
 // look tells whether there may be further answers, and whether a request's place is taken: then no
 // handler may answer it, wherever that runs.
-func (c *serverConn) look(id callID) (lets, taken bool) {
+func (c *serverConn) look(id wire.CallID) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	i := id.slot()
+	i := id.Slot()
 	return c.out.bytes <= highWater && c.out.room(0), i < len(c.calls) && c.calls[i] != nil
 }
 
 // enter gives a call its place, if there is memory to hold its request.
 func (c *serverConn) enter(call *serverCall) (ok bool) {
-	i := call.id.slot()
+	i := call.id.Slot()
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	for len(c.calls) <= i {
@@ -416,18 +419,18 @@ func (c *serverConn) enter(call *serverCall) (ok bool) {
 		return false
 	}
 	c.calls[i] = call
-	c.out.purse.requests += call.holds
+	c.out.purse.Requests += call.holds
 	return true
 }
 
 // now calls a handler that does not block. Its call needs no place, because nothing can reach it before it was answered.
-func (c *serverConn) now(h header, hd *handler, metadata, body []byte) error {
+func (c *serverConn) now(h wire.Header, hd *handler, metadata, body []byte) error {
 	call := c.inline
 	if call == nil {
 		call = &serverCall{c: c}
 	}
 	c.inline = nil
-	call.h, call.id = hd, h.call
+	call.h, call.id = hd, h.Call
 	call.begin(h, metadata)
 	call.body = body
 	defer c.handled(call)
@@ -446,12 +449,26 @@ func (c *serverConn) handled(call *serverCall) {
 }
 
 // refuse answers a call that no handler will see.
-func (c *serverConn) refuse(id callID, code Code, text string) {
+func (c *serverConn) refuse(id wire.CallID, code Code, text string) {
 	var body []byte
 	if text != "" {
-		body = appendError(nil, text, nil)
+		body = wire.AppendError(nil, text, nil)
 	}
 	c.out.mu.Lock()
-	c.out.put(header{typ: frameError, flags: flagRefused, number: uint16(code), call: id}, body)
+	c.out.put(wire.Header{Type: wire.FrameError, Flags: wire.FlagRefused, Number: uint16(code), Call: id}, body)
 	c.out.mu.Unlock()
+}
+
+// sourceOf is what a client's connections are counted by: its address, and its network where an
+// address costs nothing.
+func sourceOf(peer rdma.Addr) netip.Addr {
+	if peer.IB != nil {
+		return netip.AddrFrom16(peer.IB.GID)
+	}
+	addr := peer.Addr().Unmap()
+	if addr.Is6() {
+		p, _ := addr.WithZone("").Prefix(64) // cannot fail
+		return p.Addr()
+	}
+	return addr
 }

@@ -10,6 +10,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle")
@@ -32,16 +33,16 @@ func (r *rig) rawFrom(rt *rdma.Runtime) *raw {
 	r.t.Helper()
 	p := r.Probe()
 	c := &raw{p, rt.CreateID(p.PID())}
-	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: hello{version: 1, window: 64}.put()})
+	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 	actortest.Next[*rdma.Established](p)
 	return c
 }
 
 // begin makes calls in slots from first on, of a method that was declared.
-func (c *raw) begin(h header, first, n int, body string) {
+func (c *raw) begin(h wire.Header, first, n int, body string) {
 	frames := make([][]byte, n)
 	for i := range frames {
-		h.typ, h.call = frameCall, callID(first+i)
+		h.Type, h.Call = wire.FrameCall, wire.CallID(first+i)
 		frames[i] = frame(h, body)
 	}
 	c.say(frames...)
@@ -53,14 +54,14 @@ func (c *raw) tally(t *testing.T, n int) map[Code]int {
 	codes := make(map[Code]int)
 	for seen := 0; seen < n; {
 		for data := actortest.Next[*rdma.Received](c.Probe).Data; len(data) > 0; seen++ {
-			h, _, rest, err := parseFrame(data)
+			h, _, rest, err := wire.ParseFrame(data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if data = rest; h.typ == frameError && h.flags&flagRefused == 0 {
-				t.Fatal("a handler was called for ", Code(h.number))
+			if data = rest; h.Type == wire.FrameError && h.Flags&wire.FlagRefused == 0 {
+				t.Fatal("a handler was called for ", Code(h.Number))
 			}
-			codes[Code(h.number)]++
+			codes[Code(h.Number)]++
 		}
 	}
 	return codes
@@ -83,13 +84,13 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 				HandleRaw(s, nowhere, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, OnLoop())
 			}, func(r *rig) {
 				far := r.at("10.0.0.9")
-				h := header{}
+				h := wire.Header{}
 				if method == "test.Idle" {
-					h.flags = flagStream
+					h.Flags = wire.FlagStream
 				}
 				for range 8 {
 					c := r.rawClient()
-					c.say(frame(header{typ: frameDeclare}, method))
+					c.say(frame(wire.Header{Type: wire.FrameDeclare}, method))
 					c.begin(h, 0, 1024, "")
 				}
 				r.Wait()
@@ -133,8 +134,8 @@ func TestStreamsAreSharedFairly(t *testing.T) {
 			rt := r.at(from)
 			for range 3 {
 				c := r.rawFrom(rt)
-				c.say(frame(header{typ: frameDeclare}, "test.Idle"))
-				c.begin(header{flags: flagStream}, 0, 64, "")
+				c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Idle"))
+				c.begin(wire.Header{Flags: wire.FlagStream}, 0, 64, "")
 			}
 			r.Wait()
 			got = append(got, r.s.InFlight()-before)
@@ -189,12 +190,12 @@ func TestStreamsOfAConnection(t *testing.T) {
 		handleIdle(s)
 	}, func(r *rig) {
 		c := r.rawClient()
-		c.say(frame(header{typ: frameDeclare}, "test.Idle"), frame(header{typ: frameDeclare, number: 1}, "test.Echo"))
-		c.begin(header{flags: flagStream}, 0, 8, "")
+		c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Idle"), frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, "test.Echo"))
+		c.begin(wire.Header{Flags: wire.FlagStream}, 0, 8, "")
 		if n := c.tally(r.t, 4)[CodeOverloaded]; n != 4 {
 			r.t.Errorf("%d of 8 streams were refused", n)
 		}
-		c.begin(header{number: 1}, 4, 4, "")
+		c.begin(wire.Header{Number: 1}, 4, 4, "")
 		if n := c.tally(r.t, 4)[0]; n != 4 {
 			r.t.Errorf("%d of 4 calls beside them were answered", n)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -73,7 +74,7 @@ func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 		}
 		r.Advance(time.Minute)
 		held := sent.Load()
-		if most := int64(4<<10/headerLen + 1); held < 100 || held > most {
+		if most := int64(4<<10/wire.HeaderLen + 1); held < 100 || held > most {
 			r.t.Errorf("%d items were sent to nobody, at most %d fit", held, most)
 		}
 		if got, err := CallRaw(r.t.Context(), r.c, echo, []byte("a call"), nil); err != nil || string(got) != "a call" {

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // A request may wait in the client: for the loop, for credits, for memory to be offered from. Here
@@ -32,25 +33,25 @@ func (l *link) turn(b []byte) (rest []byte, lost *clientCall) {
 		return b, nil
 	}
 	var now time.Time
-	var last callID // of what was cut out
+	var last wire.CallID // of what was cut out
 	kept := 0
 	for at := 0; at < len(b); {
-		h, body, _, err := parseFrame(b[at:])
+		h, body, _, err := wire.ParseFrame(b[at:])
 		if err != nil {
 			panic(err) // we have written it
 		}
-		n := headerLen + len(body)
-		if h.typ == frameCall {
+		n := wire.HeaderLen + len(body)
+		if h.Type == wire.FrameCall {
 			wanted, c := l.wanted(&h, &now)
 			if c != nil {
 				c.next, lost = lost, c
 			}
 			if !wanted {
-				last = h.call
+				last = h.Call
 				at += n
 				continue
 			}
-			h.put(b[at:])
+			h.Put(b[at:])
 		}
 		if kept != at {
 			copy(b[kept:], b[at:at+n])
@@ -59,18 +60,18 @@ func (l *link) turn(b []byte) (rest []byte, lost *clientCall) {
 		at += n
 	}
 	if kept == 0 { // messages are counted: this one says what has become of it
-		header{typ: frameCancel, call: last}.put(b)
-		kept = headerLen
+		wire.Header{Type: wire.FrameCancel, Call: last}.Put(b)
+		kept = wire.HeaderLen
 	}
 	return b[:kept], lost
 }
 
 // wanted reports whether somebody waits for a request, and has it say how long. late: its call,
 // whose deadline has passed. now is read when it is needed. out.mu is held.
-func (l *link) wanted(h *header, now *time.Time) (ok bool, late *clientCall) {
-	i := h.call.slot()
+func (l *link) wanted(h *wire.Header, now *time.Time) (ok bool, late *clientCall) {
+	i := h.Call.Slot()
 	s := &l.slots[i]
-	if !s.busy || newCallID(i, s.use) != h.call {
+	if !s.busy || wire.NewCallID(i, s.use) != h.Call {
 		return false, nil // the connection is over, or about to be
 	}
 	c := s.call
@@ -91,8 +92,8 @@ func (l *link) wanted(h *header, now *time.Time) (ok bool, late *clientCall) {
 		return false, c
 	}
 	var unit uint8
-	h.arg, unit = putTimeout(left)
-	h.flags = h.flags&^flagMillis | unit
+	h.Arg, unit = wire.PutTimeout(left)
+	h.Flags = h.Flags&^wire.FlagMillis | unit
 	return true, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // miser is a server that gives one credit, keeps it until it is told to give it, and notes what it
@@ -20,7 +21,7 @@ type miser struct {
 	giving  bool
 	kept    *rdma.Received
 	conn    *actor.PID
-	calls   []header
+	calls   []wire.Header
 	cancels int
 	bytes   int // of all messages
 }
@@ -31,21 +32,21 @@ func (s *miser) receive(ctx actor.Context, far *rdma.Runtime) {
 		ctx.Send(far.CreateID(ctx.Self(), rdma.WithMessages(8<<20, 1)), &rdma.Serve{Addr: there + ":7471"})
 	case *rdma.ConnectRequest:
 		s.conn = ctx.Sender()
-		ctx.Respond(&rdma.Accept{PrivateData: hello{version: helloVersion, calls: 1000}.put()})
+		ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: wire.HelloVersion, Calls: 1000}.Bytes()})
 	case *rdma.Received:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.bytes += len(m.Data)
 		for b := m.Data; len(b) > 0; {
-			h, _, rest, err := parseFrame(b)
+			h, _, rest, err := wire.ParseFrame(b)
 			if err != nil {
 				panic(err)
 			}
-			switch h.typ {
-			case frameCall:
+			switch h.Type {
+			case wire.FrameCall:
 				s.calls = append(s.calls, h)
-				ctx.Respond(rdma.NewSend(frame(header{typ: frameReply, call: h.call}, "")))
-			case frameCancel:
+				ctx.Respond(rdma.NewSend(frame(wire.Header{Type: wire.FrameReply, Call: h.Call}, "")))
+			case wire.FrameCancel:
 				s.cancels++
 			}
 			b = rest
@@ -124,7 +125,7 @@ func TestTimeInTheClientIsSubtracted(t *testing.T) {
 			w.T().Errorf("%d calls have come, want %d", len(s.calls), 1+waiting)
 		}
 		for i, h := range s.calls[1:] {
-			if left := h.timeout(); left <= 0 || left > 100*time.Millisecond {
+			if left := h.Timeout(); left <= 0 || left > 100*time.Millisecond {
 				w.T().Fatalf("request %d came 4.9 s late and says that %v of 5 s are left", i, left)
 			}
 		}
@@ -220,7 +221,7 @@ func TestDrainsWithNothingSent(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.T().Context())
 		errs := startCalls(w, ctx, c, 3, nil)
 		l := c.link
-		w.System().Root.Send(s.conn, rdma.NewSend(frame(header{typ: frameDrain}, "")))
+		w.System().Root.Send(s.conn, rdma.NewSend(frame(wire.Header{Type: wire.FrameDrain}, "")))
 		w.Wait()
 		cancel()
 		for range 3 {
@@ -248,16 +249,16 @@ func TestExpiresAtTheServer(t *testing.T) {
 	}
 	inWorld(t, rigConfig{world: mayStall}, func(s *Server) { HandleRaw(s, echo, slow, OnLoop()) }, func(r *rig) {
 		c := r.rawClient()
-		arg, _ := putTimeout(900 * time.Millisecond)
-		c.say(declareEcho, frame(header{typ: frameCall, call: 0}, "first"), frame(header{typ: frameCall, call: 1, arg: arg}, "second"),
-			frame(header{typ: frameCall, call: 2, arg: 2 * arg}, "third"))
+		arg, _ := wire.PutTimeout(900 * time.Millisecond)
+		c.say(declareEcho, frame(wire.Header{Type: wire.FrameCall, Call: 0}, "first"), frame(wire.Header{Type: wire.FrameCall, Call: 1, Arg: arg}, "second"),
+			frame(wire.Header{Type: wire.FrameCall, Call: 2, Arg: 2 * arg}, "third"))
 		for b := actortest.Next[*rdma.Received](c.Probe).Data; len(b) > 0; {
-			h, _, rest, err := parseFrame(b)
+			h, _, rest, err := wire.ParseFrame(b)
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if late := h.call == 1; late != (h.typ == frameError && h.flags == flagRefused && Code(h.number) == CodeDeadline) {
-				r.t.Errorf("call %d was answered with %+v", h.call, h)
+			if late := h.Call == 1; late != (h.Type == wire.FrameError && h.Flags == wire.FlagRefused && Code(h.Number) == CodeDeadline) {
+				r.t.Errorf("call %d was answered with %+v", h.Call, h)
 			}
 			b = rest
 		}

@@ -13,6 +13,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // order is what was done one after the other.
@@ -59,9 +60,9 @@ func TestServerReadsInTurns(t *testing.T) {
 		p := r.rawClient()
 		p.say(declareEcho)
 		r.Wait()
-		p.say(manyFrames(frame(header{typ: frameCall}, "first"), frame(header{typ: frameCancel, call: 99}, ""),
-			frame(header{typ: frameCall, call: 1}, "last")))
-		p.say(frame(header{typ: frameCall, call: 2}, "behind"))
+		p.say(manyFrames(frame(wire.Header{Type: wire.FrameCall}, "first"), frame(wire.Header{Type: wire.FrameCancel, Call: 99}, ""),
+			frame(wire.Header{Type: wire.FrameCall, Call: 1}, "last")))
+		p.say(frame(wire.Header{Type: wire.FrameCall, Call: 2}, "behind"))
 		r.Wait()
 		done := make(chan error)
 		go func() {
@@ -99,24 +100,24 @@ func TestClientReadsInTurns(t *testing.T) {
 			noted.Store(o)
 			far := w.Host("mem1", there)
 			var conns []*actor.PID
-			calls := map[string][]callID{}
+			calls := map[string][]wire.CallID{}
 			server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {
 				case *actor.Started:
 					ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
 				case *rdma.ConnectRequest:
-					ctx.Respond(&rdma.Accept{PrivateData: hello{version: 1, calls: 100}.put()})
+					ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Calls: 100}.Bytes()})
 				case *rdma.Established:
 					conns = append(conns, ctx.Sender())
 				case *rdma.Received:
 					for b := m.Data; len(b) > 0; {
-						h, _, rest, err := parseFrame(b)
+						h, _, rest, err := wire.ParseFrame(b)
 						if err != nil {
 							panic(err)
 						}
-						if b = rest; h.typ == frameCall {
+						if b = rest; h.Type == wire.FrameCall {
 							id := ctx.Sender().Id
-							calls[id] = append(calls[id], h.call)
+							calls[id] = append(calls[id], h.Call)
 						}
 					}
 				case string:
@@ -126,12 +127,12 @@ func TestClientReadsInTurns(t *testing.T) {
 					}
 					ids := calls[from.Id]
 					if m == "other" {
-						ctx.Send(from, rdma.NewSend(frame(header{typ: frameReply, call: ids[0]}, m)))
+						ctx.Send(from, rdma.NewSend(frame(wire.Header{Type: wire.FrameReply, Call: ids[0]}, m)))
 						return
 					}
-					ctx.Send(from, rdma.NewSend(manyFrames(frame(header{typ: frameReply, call: ids[1]}, "first"),
-						frame(header{typ: frameItem, call: ids[0]}, ""), frame(header{typ: frameReply, call: ids[2]}, "last"))))
-					if ctx.Send(from, rdma.NewSend(frame(header{typ: frameReply, call: ids[3]}, "behind"))); ends {
+					ctx.Send(from, rdma.NewSend(manyFrames(frame(wire.Header{Type: wire.FrameReply, Call: ids[1]}, "first"),
+						frame(wire.Header{Type: wire.FrameItem, Call: ids[0]}, ""), frame(wire.Header{Type: wire.FrameReply, Call: ids[2]}, "last"))))
+					if ctx.Send(from, rdma.NewSend(frame(wire.Header{Type: wire.FrameReply, Call: ids[3]}, "behind"))); ends {
 						ctx.Send(from, &rdma.Close{})
 					}
 				}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 var length = NewMethod[wrapperspb.StringValue, wrapperspb.Int64Value]("test.Length")
@@ -33,7 +34,7 @@ func TestCall(t *testing.T) {
 				if err != nil || n.Value != 7 {
 					r.t.Fatal(n, err)
 				}
-				for _, size := range []int{0, 1, gatherBytes - headerLen, gatherBytes, gatherBytes + 1, 64<<10 - headerLen} {
+				for _, size := range []int{0, 1, gatherBytes - wire.HeaderLen, gatherBytes, gatherBytes + 1, 64<<10 - wire.HeaderLen} {
 					q := bytes.Repeat([]byte{7}, size)
 					got, err := CallRaw(r.t.Context(), r.c, echo, q, []byte("before "))
 					if err != nil || !bytes.Equal(got, append([]byte("before "), q...)) {
@@ -91,7 +92,7 @@ func TestErrors(t *testing.T) {
 			case "overloaded": // from a server behind this one
 				return nil, &Error{Code: CodeOverloaded, Fate: FateRefused}
 			case "long":
-				return nil, errors.New(strings.Repeat("x", 2*maxErrorText))
+				return nil, errors.New(strings.Repeat("x", 2*wire.MaxErrorText))
 			}
 			panic("on the way")
 		})
@@ -125,7 +126,7 @@ func TestErrors(t *testing.T) {
 		if retryable(fail.m, err) {
 			r.t.Error("the refusal of a server behind is taken for this one's: the handler was called")
 		}
-		if err := say("long"); !errors.As(err, &e) || len(e.Message) != maxErrorText {
+		if err := say("long"); !errors.As(err, &e) || len(e.Message) != wire.MaxErrorText {
 			r.t.Error(err)
 		}
 		_, err = CallRaw(r.t.Context(), r.c, nowhere, nil, nil)
@@ -235,8 +236,8 @@ func TestMetadata(t *testing.T) {
 			}
 		}
 		for _, c := range []context.Context{
-			WithMetadata(ctx, "", "x"), WithMetadata(ctx, "k", strings.Repeat("x", maxMetadataValue+1)),
-			WithMetadata(WithMetadata(ctx, "k", strings.Repeat("x", maxMetadataValue)), "l", strings.Repeat("x", maxMetadataValue)),
+			WithMetadata(ctx, "", "x"), WithMetadata(ctx, "k", strings.Repeat("x", wire.MaxMetadataValue+1)),
+			WithMetadata(WithMetadata(ctx, "k", strings.Repeat("x", wire.MaxMetadataValue)), "l", strings.Repeat("x", wire.MaxMetadataValue)),
 		} {
 			_, err := CallRaw(c, r.c, echo, nil, nil)
 			want(t, err, ErrTooLarge, FateNotSent)

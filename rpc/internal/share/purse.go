@@ -1,0 +1,43 @@
+package share
+
+const (
+	// OwnMemory is how many bytes every connection has to itself.
+	OwnMemory = 64 << 10
+	// grantStep is what is granted at a time.
+	grantStep = 64 << 10
+)
+
+// Purse is the memory of a connection: what it holds for others, of which the first OwnMemory bytes
+// are its own and the rest has to be granted. So a connection whose client takes what it has asked
+// for seldom asks. The caller locks. The zero Purse is a client's connection, which needs no grant.
+type Purse struct {
+	Of       *Conn // who pays
+	Requests int   // bytes of requests that are not answered
+	granted  int
+}
+
+// May reports whether n more bytes may be held besides waiting ones, which wait for the connection.
+func (p *Purse) May(waiting, n int) bool {
+	more := waiting + p.Requests + n - OwnMemory - p.granted
+	if p.Of == nil || more <= 0 {
+		return true
+	}
+	more = (more + grantStep - 1) / grantStep * grantStep
+	if !p.Of.Take(Memory, more) {
+		return false
+	}
+	p.granted += more
+	return true
+}
+
+// Settle gives back what is granted and not needed.
+func (p *Purse) Settle(waiting int) {
+	if p.granted == 0 {
+		return
+	}
+	spare := p.granted - max(waiting+p.Requests-OwnMemory, 0)
+	if spare >= 2*grantStep || spare == p.granted {
+		p.granted -= spare
+		p.Of.Give(Memory, spare)
+	}
+}

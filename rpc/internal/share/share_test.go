@@ -1,0 +1,167 @@
+package share
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+)
+
+var all = Amounts{Calls: 1600, Streams: 1600, Memory: 1600}
+
+// joined are connections of an account, from so many addresses and so many from each.
+func joined(a *Account, addrs, each int) (conns []*Conn) {
+	for i := range addrs {
+		for range each {
+			c := new(Conn)
+			c.Join(a, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}))
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// greed has connections take one after the other, in turn, until none may have more, and is what
+// their addresses have then.
+func greed(r Resource, conns ...*Conn) (has []int) {
+	for more := true; more; {
+		more = false
+		for _, c := range conns {
+			more = c.Take(r, 1) || more
+		}
+	}
+	var last *peer
+	for _, c := range conns {
+		if c.peer != last {
+			last = c.peer
+			has = append(has, last.used[r])
+		}
+	}
+	return has
+}
+
+// Of what may be held for ever an address that takes all it can get, over many connections, has
+// nearly half, two a third each. Of places for calls one may have nearly all. Of what its address has one
+// connection has half.
+func TestGreed(t *testing.T) {
+	for _, c := range []struct {
+		r            Resource
+		addrs, conns int
+		about        int
+	}{{Streams, 1, 30, 700}, {Memory, 1, 30, 700}, {Calls, 1, 30, 1350}, {Streams, 2, 30, 480}, {Streams, 1, 1, 350}, {Calls, 1, 1, 1250}} {
+		for _, n := range greed(c.r, joined(New(all, all), c.addrs, c.conns)...) {
+			if n < c.about*95/100 || n > c.about*105/100 {
+				t.Errorf("one address of %d, with %d connections, has %d of %d of resource %d, want about %d",
+					c.addrs, c.conns, n, all[c.r], c.r, c.about)
+			}
+		}
+	}
+}
+
+// Whatever others hold, an address that has nothing gets a place, and so do many.
+func TestFloor(t *testing.T) {
+	for r := range resources {
+		a := New(all, all)
+		conns := joined(a, 60, 2)
+		for i, c := range conns {
+			if n := greed(r, c)[0]; n == 0 && i%2 == 0 {
+				t.Fatalf("resource %d: address %d has nothing, with %v of %v taken", r, i/2, a.Taken(), all)
+			}
+		}
+	}
+}
+
+// A connection has no more than its own limit, and leaves something of its address's to the others.
+func TestConnections(t *testing.T) {
+	a := New(all, Amounts{Streams: 5})
+	conns := joined(a, 1, 2)
+	if n := greed(Streams, conns[0])[0]; n != 5 {
+		t.Errorf("a connection has %d, its limit is 5", n)
+	}
+	if conns[0].Take(Calls, 1) {
+		t.Error("a connection has what its limit is 0 of")
+	}
+	a = New(all, all)
+	conns = joined(a, 1, 2)
+	one := greed(Streams, conns[0])[0]
+	if both := greed(Streams, conns...)[0]; one < 300 || both-one < 100 {
+		t.Errorf("of one address the first connection has %d, and leaves %d", one, both-one)
+	}
+}
+
+// Whoever takes, gives and goes in whatever order: no more is taken than there is, and in the end
+// nothing is left, nor remembered.
+func TestAccount(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	a := New(all, all)
+	type part struct {
+		c *Conn
+		r Resource
+		n int
+	}
+	var held []part
+	conns := joined(a, 7, 3)
+	for range 20_000 {
+		if len(held) > 0 && random.IntN(2) == 0 {
+			i := random.IntN(len(held))
+			p := held[i]
+			p.c.Give(p.r, p.n)
+			held[i] = held[len(held)-1]
+			held = held[:len(held)-1]
+			continue
+		}
+		p := part{conns[random.IntN(len(conns))], Resource(random.IntN(int(resources))), 1 + random.IntN(90)}
+		if p.c.Take(p.r, p.n) {
+			held = append(held, p)
+		}
+		if used := a.Taken(); used[p.r] > all[p.r] {
+			t.Fatalf("%v of %v is taken", used, all)
+		}
+	}
+	for _, c := range conns {
+		c.Leave()
+	}
+	for _, p := range held {
+		p.c.Give(p.r, p.n)
+	}
+	if used := a.Taken(); used != (Amounts{}) || len(a.peers) > 0 {
+		t.Errorf("%v is left, of %d addresses", used, len(a.peers))
+	}
+}
+
+// The first bytes are a connection's own; what is granted beyond is given back, not at every change
+// but in the end.
+func TestPurse(t *testing.T) {
+	a := New(Amounts{Memory: 10 << 20}, Amounts{Memory: 1 << 20})
+	c := joined(a, 1, 1)[0]
+	p := Purse{Of: c}
+	for _, s := range []struct {
+		waiting, more int
+		may           bool
+		granted       int
+	}{
+		{0, OwnMemory, true, 0},
+		{OwnMemory, 1, true, grantStep},
+		{OwnMemory, grantStep, true, grantStep},
+		{OwnMemory, 2 << 20, false, grantStep}, // a connection's limit
+		{OwnMemory, grantStep + 1, true, 2 * grantStep},
+	} {
+		if ok := p.May(s.waiting, s.more); ok != s.may || a.Taken()[Memory] != s.granted {
+			t.Errorf("%d bytes besides %d: %v, %d are granted, want %+v", s.more, s.waiting, ok, a.Taken()[Memory], s)
+		}
+	}
+	p.Requests = OwnMemory
+	for waiting, granted := range map[int]int{2 * grantStep: 2 * grantStep, grantStep: 2 * grantStep} {
+		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
+			if p.Settle(waiting); a.Taken()[Memory] != granted {
+				t.Errorf("with %d waiting %d are granted, want %d", waiting, a.Taken()[Memory], granted)
+			}
+		})
+	}
+	if p.Settle(0); a.Taken()[Memory] != 0 {
+		t.Errorf("%d are granted, nothing waits, and the requests are what everyone has", a.Taken()[Memory])
+	}
+	if !(&Purse{}).May(1<<40, 1<<40) {
+		t.Error("a client's connection has a purse")
+	}
+}

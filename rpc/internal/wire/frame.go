@@ -1,0 +1,151 @@
+// Package wire is what calls are on the wire, bytes and nothing else: docs/rpc.md. A message is one or
+// more frames, a frame is a header and a body; both sides say hello in their private data. All
+// numbers are in network order.
+//
+// What a Put or an Append writes, the function that reads it gives back. What reads takes any bytes,
+// looks at no more of them than there are, and gives slices of them, whose memory stays the
+// caller's; an error's text and details are copies. Its errors say what is wrong. Nothing here keeps
+// anything, or depends on time. Any goroutine.
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+)
+
+// HeaderLen is the length of a frame's header.
+const HeaderLen = 16
+
+// FrameType says what a frame is.
+type FrameType uint8
+
+// The types of frames, with who sends them.
+const (
+	FrameDeclare FrameType = iota + 1 // client: number is the method that the body names
+	FrameCall                         // client: a request
+	FrameCancel                       // client: the caller has gone
+	FrameWindow                       // client: arg more bytes of a stream may be sent
+	FrameReply                        // server: the answer, or the end of a stream
+	FrameError                        // server: the answer is an error, number is its code
+	FrameItem                         // server: an item of a stream
+	FrameDrain                        // server: no further calls
+)
+
+// The flags of frames.
+const (
+	FlagMillis   = 1 << 0 // call: arg is in milliseconds
+	FlagMetadata = 1 << 1 // call: metadata stands before the request
+	FlagStream   = 1 << 2 // call: the caller wants a stream
+	FlagRefused  = 1 << 0 // error: the handler was not called
+	FlagLast     = 1 << 0 // drain: what was not answered will not be, and no handler was called for it
+)
+
+// Header is a frame's: type u8, flags u8, number u16, length of the body u32, call u32, arg u32.
+type Header struct {
+	Type   FrameType
+	Flags  uint8
+	Number uint16 // a method's, or an error's code
+	Length uint32
+	Call   CallID
+	Arg    uint32
+}
+
+// CallID names a call on its connection: the slot that it occupies from its request to its answer, and which use of the slot it is.
+type CallID uint32
+
+const (
+	slotBits = 16
+	// MaxSlots is how many slots a CallID can name.
+	MaxSlots = 1 << slotBits
+)
+
+// NewCallID names the use of a slot, which is below MaxSlots.
+func NewCallID(slot int, use uint16) CallID { return CallID(use)<<slotBits | CallID(slot) }
+
+// Slot is the slot.
+func (id CallID) Slot() int { return int(id & (MaxSlots - 1)) }
+
+// Put writes the header to the first HeaderLen bytes of b.
+func (h Header) Put(b []byte) {
+	_ = b[HeaderLen-1]
+	b[0], b[1] = byte(h.Type), h.Flags
+	binary.BigEndian.PutUint16(b[2:], h.Number)
+	binary.BigEndian.PutUint32(b[4:], h.Length)
+	binary.BigEndian.PutUint32(b[8:], uint32(h.Call))
+	binary.BigEndian.PutUint32(b[12:], h.Arg)
+}
+
+// ParseFrame takes a frame off a message.
+func ParseFrame(b []byte) (h Header, body, rest []byte, err error) {
+	if len(b) < HeaderLen {
+		return h, nil, nil, fmt.Errorf("%d bytes have no room for a frame's header", len(b))
+	}
+	h = Header{
+		Type: FrameType(b[0]), Flags: b[1], Number: binary.BigEndian.Uint16(b[2:]),
+		Length: binary.BigEndian.Uint32(b[4:]), Call: CallID(binary.BigEndian.Uint32(b[8:])), Arg: binary.BigEndian.Uint32(b[12:]),
+	}
+	b = b[HeaderLen:]
+	if uint64(h.Length) > uint64(len(b)) {
+		return h, nil, nil, fmt.Errorf("a frame of %d bytes with %d left in its message", h.Length, len(b))
+	}
+	return h, b[:h.Length:h.Length], b[h.Length:], nil
+}
+
+// PutTimeout says a time-out in arg: in microseconds up to an hour, in milliseconds up to 49 days, none beyond. Zero is none, so one
+// that is not over yet is a unit at least.
+func PutTimeout(d time.Duration) (arg uint32, flags uint8) {
+	switch us, ms := d.Microseconds(), d.Milliseconds(); {
+	case us <= math.MaxUint32:
+		return uint32(max(us, 1)), 0
+	case ms <= math.MaxUint32:
+		return uint32(ms), FlagMillis
+	}
+	return 0, 0
+}
+
+// Timeout is what a call's frame says; 0: none.
+func (h Header) Timeout() time.Duration {
+	if h.Flags&FlagMillis != 0 {
+		return time.Duration(h.Arg) * time.Millisecond
+	}
+	return time.Duration(h.Arg) * time.Microsecond
+}
+
+// The longest message of an error and its details that are sent, and a method's name.
+const (
+	MaxErrorText    = 4 << 10
+	MaxErrorDetails = 16 << 10
+	MaxMethodName   = 255
+)
+
+// AppendError appends an error's body: length of the message u16, the message, the details.
+func AppendError(b []byte, text string, details []byte) []byte {
+	if len(text) > MaxErrorText {
+		text = text[:MaxErrorText]
+	}
+	if len(details) > MaxErrorDetails {
+		details = nil
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(text)))
+	b = append(b, text...)
+	return append(b, details...)
+}
+
+// ParseError takes an error's body apart; an empty one says nothing but its code. Details that are
+// too long to be sent are left out.
+func ParseError(b []byte) (text string, details []byte, err error) {
+	if len(b) == 0 {
+		return "", nil, nil
+	}
+	if len(b) < 2 || len(b)-2 < int(binary.BigEndian.Uint16(b)) {
+		return "", nil, fmt.Errorf("an error of %d bytes with a longer message", len(b))
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	text, b = string(b[2:2+n]), b[2+n:]
+	if len(b) > 0 && len(b) <= MaxErrorDetails {
+		details = append([]byte(nil), b...)
+	}
+	return text, details, nil
+}

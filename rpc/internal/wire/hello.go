@@ -1,0 +1,39 @@
+package wire
+
+import "encoding/binary"
+
+const (
+	helloMagic = 0x7EDB
+	// HelloVersion is what we speak.
+	HelloVersion = 1
+	helloLen     = 8
+)
+
+// Hello is what both sides say of themselves in their private data: magic u16, version u8, 0 u8, calls u16, window u16.
+type Hello struct {
+	Version uint8
+	Calls   int // server: how many calls the client may have unanswered, at least 1. Client: 0
+	Window  int // client: KiB of a stream that it takes before it has to give more, at least 1. Server: 0
+}
+
+// Bytes is the hello as it travels.
+func (h Hello) Bytes() []byte {
+	b := make([]byte, helloLen)
+	binary.BigEndian.PutUint16(b, helloMagic)
+	b[2] = h.Version
+	binary.BigEndian.PutUint16(b[4:], uint16(h.Calls))
+	binary.BigEndian.PutUint16(b[6:], uint16(h.Window))
+	return b
+}
+
+// ParseHello takes a hello. What follows it is a transport's padding, or a later version's.
+func ParseHello(b []byte) (h Hello, ok bool) {
+	if len(b) < helloLen || binary.BigEndian.Uint16(b) != helloMagic || b[2] == 0 {
+		return h, false
+	}
+	return Hello{
+		Version: b[2],
+		Calls:   int(binary.BigEndian.Uint16(b[4:])),
+		Window:  int(binary.BigEndian.Uint16(b[6:])),
+	}, true
+}
