@@ -109,7 +109,7 @@ func (rt *Runtime) addLoop(i int) error {
 		return err
 	}
 	l := &loop{
-		el: el, exec: mailbox.NewLoop(el, rt.registry, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
+		el: el, exec: mailbox.NewLoop(el, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
 	}
 	l.exec.Context = l
 	limits := &rt.cfg.limits

@@ -267,7 +267,7 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 			}
 		}
 		err = errors.Join(err, l.el.Shutdown(ctx))
-		l.exec.BuryAll()
+		rt.registry.BuryAll(l.exec)
 	}
 	return err
 }
@@ -275,7 +275,7 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 // close frees what connections share, and the device, and lets the actors have what they have been
 // sent.
 func (l *loop) close() error {
-	l.exec.LastCalls()
+	l.rt.registry.LastCalls(l.exec)
 	for _, d := range l.devices {
 		d.close()
 	}

@@ -50,7 +50,7 @@ func TestShutdownDeliversWhatWaits(t *testing.T) {
 		for range waiting {
 			w.sys.Root.Send(pid, "still")
 		}
-		_ = w.rt.loops[0].el.Post(w.rt.loops[0].exec.LastCalls) // right behind the first of its turns
+		_ = w.rt.loops[0].el.Post(func() { w.rt.registry.LastCalls(w.rt.loops[0].exec) }) // right behind the first of its turns
 		close(hold)
 		if err := w.rt.Shutdown(context.Background()); err != nil {
 			w.Error(err)

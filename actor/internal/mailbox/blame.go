@@ -11,7 +11,7 @@ import (
 
 // interpose says that m's actor has its loop l, possibly in the middle of another one's message.
 func (m *Mailbox) interpose(l *Loop) {
-	m.outer, l.inner = l.inner, m
+	m.outer, l.inner = l.inner, &m.self
 	l.el.Blame(&m.self)
 }
 
@@ -19,7 +19,7 @@ func (m *Mailbox) interpose(l *Loop) {
 // as much for each message.
 func (m *Mailbox) withdraw(l *Loop) {
 	if m.outer != nil {
-		l.el.Blame(&m.outer.self)
+		l.el.Blame(m.outer)
 	}
 	l.inner, m.outer = m.outer, nil
 }
@@ -27,7 +27,7 @@ func (m *Mailbox) withdraw(l *Loop) {
 // begin is interpose for a mailbox that its executor runs; off the loops nothing is named.
 func (m *Mailbox) begin() {
 	if l := m.Loop(); l != nil {
-		m.outer, l.inner = l.inner, m
+		m.outer, l.inner = l.inner, &m.self
 	}
 }
 

@@ -2,8 +2,8 @@ package mailbox
 
 import (
 	"runtime"
-
-	"github.com/asynkron/protoactor-go/actor"
+	"sync"
+	"sync/atomic"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -18,6 +18,52 @@ type Executor interface {
 	// Over reports whether the executor has ended: its actors can still be stopped, but receive
 	// nothing more. Any goroutine.
 	Over() bool
+}
+
+// Loop is the executor of actors that an event loop runs, on its goroutine: they must not block.
+type Loop struct {
+	// Context is whatever the maker wants to find again from an actor's mailbox. Set before use.
+	Context any
+
+	el     *eventloop.Loop
+	traces bool // stalls are reported to somebody, who wants to know the message
+
+	closing atomic.Bool         // its actors get what they have been sent, and nothing more
+	handoff atomic.Bool         // an actor off the loop was woken: yield before blocking
+	inner   *eventloop.Runnable // the mailbox whose message is being received; the loop's
+	ended   atomic.Bool
+	burial  sync.Mutex // after the end: one mailbox at a time, as on the loop
+}
+
+// NewLoop makes el an executor. With traces the watchdog's reports name the type of the message
+// that an actor is at, which costs some nanoseconds for each message.
+func NewLoop(el *eventloop.Loop, traces bool) *Loop { return &Loop{el: el, traces: traces} }
+
+func (l *Loop) schedule(r eventloop.Runnable) {
+	if err := l.el.Schedule(r); err != nil {
+		l.ended.Store(true)
+		go l.bury(r)
+	}
+}
+
+// turned passes on that an actor was woken elsewhere. Another goroutine than the loop's may have set
+// the flag. Then the yield is for nothing, which costs less than to find that out.
+func (l *Loop) turned() {
+	if l.handoff.Load() {
+		l.handoff.Store(false)
+		l.el.Handoff()
+	}
+}
+
+// Over reports whether the loop is known to have ended. Any goroutine.
+func (l *Loop) Over() bool { return l.ended.Load() }
+
+// bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can stop,
+// everything else is answered. It has a goroutine of its own, because the poster may hold locks.
+func (l *Loop) bury(r eventloop.Runnable) {
+	l.burial.Lock()
+	defer l.burial.Unlock()
+	exhaust(r)
 }
 
 // offLoopBudget is how many messages an actor off the loops takes before it offers its processor to
@@ -50,15 +96,3 @@ func (g *Goroutines) turned() {}
 
 // Over reports false: goroutines do not end.
 func (g *Goroutines) Over() bool { return false }
-
-// Option has an actor run where it is chosen to at its spawn. It takes the place of a mailbox and a
-// dispatcher in the actor's Props. Registry.Undone finds out that a WithMailbox behind it has
-// replaced the mailbox.
-func Option(where func() Executor, c *Config) actor.PropsOption {
-	return func(p *actor.Props) {
-		p.Configure(
-			actor.WithMailbox(func() actor.Mailbox { return New(where(), c) }),
-			actor.WithOnInit(func(ctx actor.Context) { RegistryOf(ctx.ActorSystem()).expect(ctx) }),
-		)
-	}
-}

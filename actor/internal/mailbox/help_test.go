@@ -51,7 +51,7 @@ func (r *rig) addLoop(tb testing.TB, cfg eventloop.Config) *Loop {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	l := NewLoop(el, r.registry, false)
+	l := NewLoop(el, false)
 	r.loops = append(r.loops, l)
 	r.off.Loops = r.loops
 	el.Start()

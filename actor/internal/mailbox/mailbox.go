@@ -36,8 +36,8 @@ type Mailbox struct {
 	cfg     *Config
 	at      *atomic.Value // the reflect.Type of the message that is received; nil: nobody asks
 	exec    Executor
-	self    eventloop.Runnable // itself, as the event loop's watchdog wants it
-	outer   *Mailbox           // in the middle of whose message this one's is received; nil: no actor's
+	self    eventloop.Runnable  // itself, as the event loop's watchdog wants it
+	outer   *eventloop.Runnable // the mailbox in the middle of whose message this one's is received; nil: none
 	invoker actor.MessageInvoker
 	process actor.Process // what the system had when Stop came; not nil: the actor may be gone after any system message
 }
@@ -56,6 +56,32 @@ func New(x Executor, c *Config) *Mailbox {
 	m.self = m
 	return m
 }
+
+// Option has an actor run where it is chosen to at its spawn. It takes the place of a mailbox and a
+// dispatcher in the actor's Props. Registry.Undone finds out that a WithMailbox behind it has
+// replaced the mailbox.
+func Option(where func() Executor, c *Config) actor.PropsOption {
+	return func(p *actor.Props) {
+		p.Configure(
+			actor.WithMailbox(func() actor.Mailbox { return New(where(), c) }),
+			actor.WithOnInit(func(ctx actor.Context) { RegistryOf(ctx.ActorSystem()).expect(ctx) }),
+		)
+	}
+}
+
+// Of is the calling actor's mailbox; nil when it is none of ours.
+func Of(at Place) *Mailbox { return RegistryOf(at.ActorSystem()).get(at.Self().Id) }
+
+// LoopOf is the loop that runs the calling actor; nil off the loops.
+func LoopOf(at Place) *Loop {
+	if m := Of(at); m != nil {
+		return m.Loop()
+	}
+	return nil
+}
+
+// lastCall is behind everything that an actor may still receive.
+type lastCall struct{}
 
 // RegisterHandlers is called once by the spawn, before Started is posted. The dispatcher is not
 // used: the executor runs the mailbox.
@@ -143,59 +169,6 @@ func (m *Mailbox) wake() {
 	if m.state.Load() == idle && m.state.CompareAndSwap(idle, scheduled) {
 		m.exec.schedule(m)
 	}
-}
-
-// Deliver is a device's way in: loop goroutine only. The actor gets the event within this call,
-// behind the events that wait already: an event in a queue holds a receive buffer. One that is in
-// the middle of an invocation or suspended gets it in its turn, through the event lane.
-func (m *Mailbox) Deliver(msg any) {
-	r := m.retainedIn(msg)
-	if r != nil {
-		r.Retain()
-	}
-	m.Hand(msg, r)
-}
-
-// Hand is Deliver for a message of which the sender has taken a hold: r, which msg is or envelops.
-// nil: it holds nothing.
-func (m *Mailbox) Hand(msg any, r Retained) {
-	if !m.enter() {
-		m.Post(Event, msg)
-		return
-	}
-	m.user(msg, r)
-	m.leave()
-}
-
-// enter begins an invocation out of turn, behind what is more urgent. False: the message has to wait
-// for its turn.
-func (m *Mailbox) enter() bool {
-	if m.busy || m.suspended || m.closed {
-		return false
-	}
-	m.busy = true
-	if l := m.Loop(); l != nil {
-		m.interpose(l)
-	}
-	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
-		return true
-	}
-	m.catchUp()
-	m.free.put()
-	if m.suspended || m.closed {
-		m.leave()
-		return false
-	}
-	return true
-}
-
-// leave ends it.
-func (m *Mailbox) leave() {
-	if l := m.Loop(); l != nil {
-		m.withdraw(l)
-	}
-	m.busy = false
-	m.exec.turned()
 }
 
 // Refuse makes msg, which was sent to the actor, a dead letter. Any goroutine.

@@ -6,6 +6,59 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
+// Deliver is a device's way in: loop goroutine only. The actor gets the event within this call,
+// behind the events that wait already: an event in a queue holds a receive buffer. One that is in
+// the middle of an invocation or suspended gets it in its turn, through the event lane.
+func (m *Mailbox) Deliver(msg any) {
+	r := m.retainedIn(msg)
+	if r != nil {
+		r.Retain()
+	}
+	m.Hand(msg, r)
+}
+
+// Hand is Deliver for a message of which the sender has taken a hold: r, which msg is or envelops.
+// nil: it holds nothing.
+func (m *Mailbox) Hand(msg any, r Retained) {
+	if !m.enter() {
+		m.Post(Event, msg)
+		return
+	}
+	m.user(msg, r)
+	m.leave()
+}
+
+// enter begins an invocation out of turn, behind what is more urgent. False: the message has to wait
+// for its turn.
+func (m *Mailbox) enter() bool {
+	if m.busy || m.suspended || m.closed {
+		return false
+	}
+	m.busy = true
+	if l := m.Loop(); l != nil {
+		m.interpose(l)
+	}
+	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
+		return true
+	}
+	m.catchUp()
+	m.free.put()
+	if m.suspended || m.closed {
+		m.leave()
+		return false
+	}
+	return true
+}
+
+// leave ends it.
+func (m *Mailbox) leave() {
+	if l := m.Loop(); l != nil {
+		m.withdraw(l)
+	}
+	m.busy = false
+	m.exec.turned()
+}
+
 // catchUp receives what is more urgent than an event of now, or older.
 func (m *Mailbox) catchUp() {
 	for {

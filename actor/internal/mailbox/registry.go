@@ -58,17 +58,6 @@ type Place interface {
 	ActorSystem() *actor.ActorSystem
 }
 
-// Of is the calling actor's mailbox; nil when it is none of ours.
-func Of(at Place) *Mailbox { return RegistryOf(at.ActorSystem()).get(at.Self().Id) }
-
-// LoopOf is the loop that runs the calling actor; nil off the loops.
-func LoopOf(at Place) *Loop {
-	if m := Of(at); m != nil {
-		return m.Loop()
-	}
-	return nil
-}
-
 // Find is the mailbox behind pid; nil when it is none of ours (Proto.Actor's default mailbox, a
 // future, a remote actor). Who sends to such a one on a loop calls the event loop's Handoff itself.
 func (r *Registry) Find(pid *actor.PID) *Mailbox {
@@ -127,18 +116,6 @@ func (r *Registry) get(id string) *Mailbox {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.box[id]
-}
-
-// on lists the mailboxes of the actors that x runs.
-func (r *Registry) on(x Executor) (ms []*Mailbox) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, m := range r.box {
-		if m.exec == x {
-			ms = append(ms, m)
-		}
-	}
-	return ms
 }
 
 // nonhost is the address of an ActorSystem before Proto.Actor's remote.Start gives it another. PIDs

@@ -338,7 +338,7 @@ func abandon(t *testing.T, early bool) {
 	}
 	sender.requests(r.sys, pid, 10) // accepted: the loop has not ended
 	if early {
-		l.BuryAll()
+		r.registry.BuryAll(l)
 		if l.Over() {
 			t.Error("the actors were taken from a loop that has not ended")
 		}
@@ -346,7 +346,7 @@ func abandon(t *testing.T, early bool) {
 	close(gate)
 	shut(t, l)
 	if !early {
-		l.BuryAll()
+		r.registry.BuryAll(l)
 	}
 	for _, msg := range sender.wait(10) {
 		if _, ok := msg.(*actor.DeadLetterResponse); !ok {

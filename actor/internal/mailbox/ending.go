@@ -1,0 +1,46 @@
+package mailbox
+
+import "context"
+
+// LastCalls ends the receiving of l's actors: what has been sent to them by now is the last that
+// they get. Else actors that talk to each other would keep their loop from ending. Loop goroutine.
+func (r *Registry) LastCalls(l *Loop) {
+	l.closing.Store(true)
+	for _, m := range r.on(l) {
+		m.Pass(lastCall{})
+	}
+}
+
+// nothing is scheduled to see whether a loop still takes work.
+type nothing struct{}
+
+func (nothing) Run(int) (more bool) { return false }
+
+// BuryAll answers what l's event loop leaves in its actors' mailboxes: those that were queued when
+// it was abandoned. It is called after the event loop's Shutdown. If that gave up waiting, the rest
+// comes when the loop lets go; until then its actors are its own. Any goroutine but the loop's.
+func (r *Registry) BuryAll(l *Loop) {
+	if l.el.Schedule(nothing{}) == nil {
+		go func() {
+			_ = l.el.Shutdown(context.Background()) // whoever called it first has its error
+			r.BuryAll(l)
+		}()
+		return
+	}
+	l.ended.Store(true)
+	for _, m := range r.on(l) {
+		l.bury(m)
+	}
+}
+
+// on lists the mailboxes of the actors that x runs.
+func (r *Registry) on(x Executor) (ms []*Mailbox) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, m := range r.box {
+		if m.exec == x {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
