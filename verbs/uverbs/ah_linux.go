@@ -9,15 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// addressHandle is a verbs.AH.
-type addressHandle struct {
-	pd     *domain
-	handle uint32
-	num    uint32 // what a work request names
-	gone   bool
-}
-
-// CreateAH makes an address handle. The kernel resolves the destination's link address first, if it does not know it.
+// CreateAH makes an address handle. The kernel resolves the destination's link address first, if
+// it does not know it.
 func (d *device) CreateAH(pd verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	later := d.CreateAHLater(pd, attr)
 	return later.End(later.Wait())
@@ -77,7 +70,7 @@ func (a *addressHandle) Close() error {
 		return nil
 	}
 	if d.lost == nil && !d.closed {
-		if err := tell(d.k, cmdDestroyAH, destroyAH{AHHandle: a.handle}); err != nil {
+		if err := execute(d.k, cmdDestroyAH, destroyAH{AHHandle: a.handle}); err != nil {
 			return fmt.Errorf("uverbs: %s: destroy_ah: %w", d.name, err)
 		}
 	}
@@ -86,7 +79,8 @@ func (a *addressHandle) Close() error {
 	return nil
 }
 
-// InitAHFromWC is the way back to a datagram's sender. The routing header is IPv6's, or in its last 20 bytes IPv4's.
+// InitAHFromWC is the way back to a datagram's sender. The routing header is IPv6's, or in its
+// last 20 bytes IPv4's.
 func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	if d.attr.MaxDatagram == 0 {
 		return verbs.AHAttr{}, fmt.Errorf("uverbs: address handle on %s: %w", d.name, verbs.ErrNotSupported)
@@ -109,8 +103,9 @@ func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	}, nil
 }
 
-// routing takes the addresses and the traffic class from a routing header. What is in front of IPv4's is zero or anything; its checksum
-// is not filled in for a datagram that never left the device.
+// routing takes the addresses and the traffic class from a routing header. What is in front of
+// IPv4's is zero or anything; its checksum is not filled in for a datagram that never left the
+// device.
 func routing(h []byte) (src, dst [16]byte, class uint8, ok bool) {
 	ip := h[20:]
 	six := h[0]>>4 == 6
@@ -135,4 +130,11 @@ func checksum(h []byte) uint16 {
 		sum += uint32(binary.BigEndian.Uint16(h[i:]))
 	}
 	return uint16(sum>>16 + sum&0xffff)
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
 }

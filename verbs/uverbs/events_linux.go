@@ -27,27 +27,32 @@ type compEvents struct{ d *device }
 // eventsPerTurn bounds how many events are read at once.
 const eventsPerTurn = 64
 
-// Ready reads events and tells the queues' owners. There is at most one per armed queue.
-func (h compEvents) Ready(eventloop.Events) {
-	d := h.d
+// readEvents reads what there is of events on fd, which is -1 once it is closed, into ev.
+func readEvents[T any](d *device, fd *int, ev *T, happened func(T)) {
 	for range eventsPerTurn {
-		if err := readEvent(d.comp, &d.compEvent); err != nil {
+		if err := readEvent(*fd, ev); err != nil {
 			if !errors.Is(err, unix.EAGAIN) {
 				d.fail(err)
 			}
 			return
 		}
-		d.completed(d.compEvent)
+		happened(*ev)
 		if d.closed {
 			return
 		}
 	}
 }
 
-// Glance looks for completions without a system call. The kernel's event of the same completion comes later and finds nothing.
+// Ready reads events and notifies the queues' owners. There is at most one per armed queue.
+func (h compEvents) Ready(eventloop.Events) {
+	readEvents(h.d, &h.d.comp, &h.d.compEvent, h.d.completed)
+}
+
+// Glance looks for completions without a system call. The kernel's event of the same completion
+// comes later and finds nothing.
 func (h compEvents) Glance() (worked bool) {
 	for q := range h.d.cqs {
-		worked = q.tell() || worked
+		worked = q.notifyOwner() || worked
 	}
 	return worked
 }
@@ -67,19 +72,7 @@ type asyncEvents struct{ d *device }
 
 // Ready reads events.
 func (h asyncEvents) Ready(eventloop.Events) {
-	d := h.d
-	for range eventsPerTurn {
-		if err := readEvent(d.async, &d.asyncEvent); err != nil {
-			if !errors.Is(err, unix.EAGAIN) {
-				d.fail(err)
-			}
-			return
-		}
-		d.happened(d.asyncEvent)
-		if d.closed {
-			return
-		}
-	}
+	readEvents(h.d, &h.d.async, &h.d.asyncEvent, h.d.happened)
 }
 
 // happened is an asynchronous event.
@@ -96,12 +89,12 @@ func (d *device) happened(ev asyncEventDesc) {
 	case *queuePair:
 		switch ev.EventType {
 		case eventCommEst:
-			x.told(verbs.QPCommEst)
+			x.notify(verbs.QPCommEst)
 		case eventQPFatal, eventQPReqErr, eventQPAccess:
 			x.end()
-			x.told(verbs.QPFatal)
+			x.notify(verbs.QPFatal)
 		case eventLastWQE:
-			x.told(verbs.QPLastWQE)
+			x.notify(verbs.QPLastWQE)
 		}
 	case *sharedQueue:
 		if ev.EventType == eventSRQLimit {

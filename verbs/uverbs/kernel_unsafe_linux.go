@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where things are in the page that requests are built in and answered to. It is mapped, not Go's: the kernel writes answers to an
-// address that it reads from the request.
+// Where things are in the page that requests are built in and answered to. It is mapped, not Go's:
+// the kernel writes answers to an address that it reads from the request.
 const (
 	requestAt  = 0
 	doorbellAt = 1024 // a postSend that needs only the queue pair's handle
@@ -49,8 +49,8 @@ func openKernel(path string) (*kernel, error) {
 	return k, nil
 }
 
-// close gives the file and everything made through it back to the kernel. The kernel waits for queue pairs that a half open connection
-// holds (siw): that is waited for no longer than wait.
+// close gives the file and everything made through it back to the kernel. The kernel waits for
+// queue pairs that a half open connection holds (siw): that is waited for no longer than wait.
 func (k *kernel) close(wait time.Duration) error {
 	if k.fd < 0 {
 		return nil // see Removed
@@ -116,7 +116,8 @@ func header(cmd uint32, in, out uintptr) cmdHdr {
 
 func (k *kernel) responseAddr() uint64 { return uint64(uintptr(unsafe.Pointer(&k.page[responseAt]))) }
 
-// call executes a command whose request begins with the address of its answer. The answer is valid until the next call.
+// call executes a command whose request begins with the address of its answer. The answer is valid
+// until the next call.
 func call[Req, Resp any](k *kernel, cmd uint32, req Req) (*Resp, error) {
 	clear(k.page[responseAt:])
 	*at[Req](k.page, requestAt+hdrLen) = req
@@ -125,13 +126,13 @@ func call[Req, Resp any](k *kernel, cmd uint32, req Req) (*Resp, error) {
 	return resp, k.write(requestAt, header(cmd, unsafe.Sizeof(req), unsafe.Sizeof(*resp)))
 }
 
-// tell executes a command that has no answer.
-func tell[Req any](k *kernel, cmd uint32, req Req) error {
+// execute executes a command that has no answer.
+func execute[Req any](k *kernel, cmd uint32, req Req) error {
 	*at[Req](k.page, requestAt+hdrLen) = req
 	return k.write(requestAt, header(cmd, unsafe.Sizeof(req), 0))
 }
 
-// doorbell tells the kernel to look into a queue pair's send queue.
+// doorbell has the kernel look into a queue pair's send queue.
 func (k *kernel) doorbell(qp uint32) error {
 	at[postSend](k.page, doorbellAt+hdrLen).QPHandle = qp
 	return k.write(doorbellAt, *at[cmdHdr](k.page, doorbellAt))
@@ -175,7 +176,8 @@ func (k *kernel) mapQueue(off uint64, size int) ([]byte, error) {
 	return mem, os.NewSyscallError("mmap", err)
 }
 
-// mapMemory is n bytes of memory of their own, which children do not get: the kernel's hold on the pages would not follow a copy.
+// mapMemory is n bytes of memory of their own, which children do not get: the kernel's hold on the
+// pages would not follow a copy.
 func mapMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -187,6 +189,9 @@ func mapMemory(n int) ([]byte, error) {
 	}
 	return mem, nil
 }
+
+// pages rounds up: memory is mapped in whole pages.
+func pages(n int) int { return (n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1) }
 
 // unmap gives *mem back, once.
 func unmap(mem *[]byte) error {
@@ -213,7 +218,8 @@ func sizeOf[T any]() int {
 	return int(unsafe.Sizeof(zero))
 }
 
-// word is a field that both sides of a shared queue access: atomically, so that what was written before it is seen with it.
+// word is a field that both sides of a shared queue access: atomically, so that what was written
+// before it is seen with it.
 func word[T any](p *T) *atomic.Uint32 {
 	_ = [1]struct{}{}[unsafe.Sizeof(*p)-4]
 	return (*atomic.Uint32)(unsafe.Pointer(p))
@@ -237,7 +243,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// readEvent is read(2) of one event: nil, or EAGAIN when there is none, or EIO when the device is gone.
+// readEvent is read(2) of one event: nil, or EAGAIN when there is none, or EIO when the device is
+// gone.
 func readEvent[T any](fd int, ev *T) error {
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(ev)), unsafe.Sizeof(*ev))

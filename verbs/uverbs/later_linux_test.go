@@ -30,7 +30,7 @@ func TestDestroyLater(t *testing.T) {
 	}
 	told := false
 	f.q.OnEvent(func(verbs.QPEvent) { told = true })
-	f.q.told(verbs.QPFatal)
+	f.q.notify(verbs.QPFatal)
 	f.recv(5)
 	f.want("what had come", verbs.WC{ID: 2, Op: verbs.Recv, Bytes: 5})
 	if err := f.cq.Close(); !errors.Is(err, unix.EBUSY) || told {
@@ -124,7 +124,7 @@ func TestFileStaysForCalls(t *testing.T) {
 		if !open(fd) || aside.fd != fd {
 			t.Error("closed, while a call is under way")
 		}
-		return tell(aside, cmdDestroyAH, destroyAH{})
+		return execute(aside, cmdDestroyAH, destroyAH{})
 	})
 	if err != nil || open(fd) {
 		t.Errorf("%v; open afterwards: %v", err, open(fd))

@@ -1,25 +1,15 @@
 package uverbs
 
-import (
-	"os"
-
-	"github.com/rdmactor/rdmactor/verbs"
-)
+import "github.com/rdmactor/rdmactor/verbs"
 
 // mapCompletions maps a completion queue.
 func (d *device) mapCompletions(resp *createCQResp) (cqRing, error) {
 	if d.siw {
 		r := *unionOf[siwCreateCQResp](&resp.Driver)
-		mem, err := d.k.mapQueue(r.CQKey, pages(int(r.NumCQE)*sizeOf[siwCQE]()+sizeOf[siwCQCtrl]()))
-		if err != nil {
-			return nil, err
-		}
-		q, err := newSiwCompletions(mem, r.NumCQE)
-		if err != nil {
-			_ = unmap(&mem)
-			return nil, err
-		}
-		return q, nil
+		size := pages(int(r.NumCQE)*sizeOf[siwCQE]() + sizeOf[siwCQCtrl]())
+		return mapAs(d.k, r.CQKey, size, func(mem []byte) (cqRing, error) {
+			return newSiwCompletions(mem, r.NumCQE)
+		})
 	}
 	q, err := d.mapRxe(unionOf[rxeCreateCQResp](&resp.Driver).MI, sizeOf[uverbsWC](), false)
 	if err != nil {
@@ -86,28 +76,29 @@ func (d *device) mapShared(resp *createSRQResp) (recvRing, error) {
 }
 
 func (d *device) mapRxe(mi rxeMinfo, elem int, producer bool) (rxeQueue, error) {
-	mem, err := d.k.mapQueue(mi.Offset, int(mi.Size))
-	if err != nil {
-		return rxeQueue{}, err
-	}
-	q, err := newRxeQueue(mem, elem, producer)
-	if err != nil {
-		_ = unmap(&mem)
-	}
-	return q, err
+	return mapAs(d.k, mi.Offset, int(mi.Size), func(mem []byte) (rxeQueue, error) {
+		return newRxeQueue(mem, elem, producer)
+	})
 }
 
 func (d *device) mapSiw(key uint64, n uint32, elem int, head headFunc) (siwQueue, error) {
-	mem, err := d.k.mapQueue(key, pages(int(n)*elem))
-	if err != nil {
-		return siwQueue{}, err
-	}
-	q, err := newSiwQueue(mem, n, elem, head)
-	if err != nil {
-		_ = unmap(&mem)
-	}
-	return q, err
+	return mapAs(d.k, key, pages(int(n)*elem), func(mem []byte) (siwQueue, error) {
+		return newSiwQueue(mem, n, elem, head)
+	})
 }
 
-// pages rounds up: a queue is mapped whole.
-func pages(n int) int { return (n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1) }
+// mapAs maps what the kernel shares of a queue, and makes the queue of it.
+func mapAs[Q any](
+	k *kernel, off uint64, size int, queue func(mem []byte) (Q, error),
+) (none Q, err error) {
+	mem, err := k.mapQueue(off, size)
+	if err != nil {
+		return none, err
+	}
+	q, err := queue(mem)
+	if err != nil {
+		_ = unmap(&mem)
+		return none, err
+	}
+	return q, nil
+}

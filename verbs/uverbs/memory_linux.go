@@ -13,21 +13,6 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// domain is a verbs.PD.
-type domain struct {
-	dev    *device
-	handle uint32
-	users  int // regions, queue pairs, shared receive queues
-	mrs    map[*verbs.MR]region
-	gone   bool
-}
-
-// region is what a verbs.MR does not say.
-type region struct {
-	handle uint32
-	mem    []byte // whole pages
-}
-
 func (d *device) newDomain() (*domain, error) {
 	resp, err := call[allocPD, allocPDResp](d.k, cmdAllocPD, allocPD{})
 	if err != nil {
@@ -79,7 +64,7 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	case p.gone:
 		return nil, fmt.Errorf("uverbs: memory region in a closed protection domain: %w", unix.EINVAL)
 	}
-	mem, err := mapMemory((n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1))
+	mem, err := mapMemory(pages(n))
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: memory of %d bytes: %w", n, memlock(err, n))
 	}
@@ -98,7 +83,8 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// stagKey is the eight bits of an STag that its owner chooses, so that a key which comes back is another one.
+// stagKey is the eight bits of an STag that its owner chooses, so that a key which comes back is
+// another one.
 func (d *device) stagKey() uint8 {
 	d.stags++
 	return d.stags
@@ -118,7 +104,7 @@ func (d *device) Free(mr *verbs.MR) error {
 		return fmt.Errorf("uverbs: not a memory region of %s: %w", d.name, unix.EINVAL)
 	}
 	if d.lost == nil {
-		if err := tell(d.k, cmdDeregMR, deregMR{MRHandle: r.handle}); err != nil {
+		if err := execute(d.k, cmdDeregMR, deregMR{MRHandle: r.handle}); err != nil {
 			return fmt.Errorf("uverbs: %s: dereg_mr: %w", d.name, err)
 		}
 	}
@@ -138,7 +124,7 @@ func (p *domain) Close() error {
 		return fmt.Errorf("uverbs: protection domain with %d regions and queues: %w", p.users, unix.EBUSY)
 	}
 	if d.lost == nil {
-		if err := tell(d.k, cmdDeallocPD, deallocPD{PDHandle: p.handle}); err != nil {
+		if err := execute(d.k, cmdDeallocPD, deallocPD{PDHandle: p.handle}); err != nil {
 			return fmt.Errorf("uverbs: %s: dealloc_pd: %w", d.name, err)
 		}
 	}
@@ -147,7 +133,8 @@ func (p *domain) Close() error {
 	return nil
 }
 
-// place finds the memory of a scatter/gather element. EINVAL for memory that is freed, of another domain, or outside of its region.
+// place finds the memory of a scatter/gather element. EINVAL for memory that is freed, of another
+// domain, or outside of its region.
 func (p *domain) place(s *verbs.SGE) (place, error) {
 	switch {
 	case s.MR == nil:
@@ -214,7 +201,8 @@ func unlimited() bool {
 	return unix.Capget(&h, &caps[0]) == nil && caps[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
 }
 
-// pinned is how much of the process is pinned or locked, as the kernel counts it; 0 if it does not say.
+// pinned is how much of the process is pinned or locked, as the kernel counts it; 0 if it does not
+// say.
 func pinned() (n uint64) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -227,4 +215,19 @@ func pinned() (n uint64) {
 		}
 	}
 	return n
+}
+
+// Alloc makes a memory region in the device's own domain.
+func (d *device) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return d.pd.Alloc(n, access) }
+
+func badWR(format string, args ...any) error {
+	return fmt.Errorf("uverbs: %s: %w", fmt.Sprintf(format, args...), unix.EINVAL)
+}
+
+// checkRecv gives the place of a receive.
+func (p *domain) checkRecv(wr *verbs.RecvWR) (place, error) {
+	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
+		return place{}, badWR("receive into a region without local write")
+	}
+	return p.place(&wr.SGE)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// PostSend writes wr into the send queue. The kernel is told at the end of the turn.
+// PostSend writes wr into the send queue. They are announced to the kernel at the end of the turn.
 func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	if q.state != verbs.QPRTS && !q.connected() {
 		return fmt.Errorf("uverbs: send on a queue pair in state %d, not ready to send: %w", q.state, unix.EINVAL)
@@ -23,15 +23,17 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 		return fmt.Errorf("uverbs: %d sends outstanding: %w", q.attr.MaxSendWR, unix.ENOMEM)
 	}
 	signaled := wr.Flags&verbs.Signaled != 0
-	told := signaled || wr.Op == verbs.Read && total > 0 && q.dev.siw // whose completion does not come in order
-	if !q.put(wr, total, told) {
+	// whose completion does not come in order
+	reported := signaled || wr.Op == verbs.Read && total > 0 && q.dev.siw
+	if !q.put(wr, total, reported) {
 		return fmt.Errorf("uverbs: send queue full: %w", unix.ENOMEM)
 	}
-	q.sends.push(send{id: wr.ID, bytes: total, op: wr.Op, signaled: signaled, told: told})
+	q.sends.push(send{id: wr.ID, bytes: total, op: wr.Op, signaled: signaled, reported: reported})
 	return nil
 }
 
-// connected asks siw, which moves its queue pairs to RTS by itself, whether it has: an announcement of nothing is refused before.
+// connected asks siw, which moves its queue pairs to RTS by itself, whether it has: an
+// announcement of nothing is refused before.
 func (q *queuePair) connected() bool {
 	if !q.dev.siw || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || q.dev.k.doorbell(q.handle) != nil {
 		return false
@@ -94,7 +96,8 @@ func (q *queuePair) checkRead(wr *verbs.SendWR) error {
 	return nil
 }
 
-// checkDatagram is what a datagram needs besides. rxe would drop one that is too long without a word.
+// checkDatagram is what a datagram needs besides. rxe would drop one that is too long without a
+// word.
 func (q *queuePair) checkDatagram(wr *verbs.SendWR, n int) error {
 	ah, ok := wr.AH.(*addressHandle)
 	switch {
@@ -104,18 +107,6 @@ func (q *queuePair) checkDatagram(wr *verbs.SendWR, n int) error {
 		return badWR("datagram of %d bytes, more than %d", n, q.dev.attr.MaxDatagram)
 	}
 	return nil
-}
-
-func badWR(format string, args ...any) error {
-	return fmt.Errorf("uverbs: %s: %w", fmt.Sprintf(format, args...), unix.EINVAL)
-}
-
-// checkRecv gives the place of a receive.
-func (p *domain) checkRecv(wr *verbs.RecvWR) (place, error) {
-	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
-		return place{}, badWR("receive into a region without local write")
-	}
-	return p.place(&wr.SGE)
 }
 
 // PostRecv writes wr into the receive queue.
@@ -137,8 +128,8 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// announce tells the kernel of what was posted. When it refuses, the queue pair is over, and its
-// owner is told; what was posted is flushed with the rest.
+// announce has the kernel look at what was posted. When it refuses, the queue pair is over, and its
+// owner is notified; what was posted is flushed with the rest.
 func (q *queuePair) announce() {
 	q.dirty = false
 	d := q.dev
@@ -154,17 +145,17 @@ func (q *queuePair) announce() {
 		q.again()
 	default:
 		q.end()
-		q.told(verbs.QPFatal)
+		q.notify(verbs.QPFatal)
 	}
 }
 
-// announcements is how often siw is told once more of what was posted: after 1 ms, 2 ms and so on,
-// for a second in all.
+// announcements is how often siw is asked once more to look at what was posted: after 1 ms, 2 ms
+// and so on, for a second in all.
 const announcements = 10
 
 // again announces later. siw does not wait for a queue pair's lock: whoever changes its state at
 // that moment has it, and siw answers as if there were no connection. Where there is none any more,
-// its end is told meanwhile.
+// its end is reported meanwhile.
 func (q *queuePair) again() {
 	if q.awaits {
 		return
@@ -177,49 +168,4 @@ func (q *queuePair) again() {
 		}
 	})
 	q.refused++
-}
-
-// complete is a completion of the kernel's. One of a queue pair that is no more, or that makes no sense, reaches nobody.
-func (d *device) complete(c *cqe) {
-	q := d.qps[c.qpn]
-	if q == nil {
-		return
-	}
-	if c.status != verbs.StatusSuccess {
-		q.end()
-		c.bytes, c.hasImm, c.imm, c.srcQPN, c.grh = 0, false, 0, 0, false
-	}
-	if c.cookie&recvCookie == 0 {
-		if q.sends.done(c.cookie, c.status) && q.dev.siw {
-			q.landed()
-		}
-		q.report()
-		return
-	}
-	id, ok := uint64(0), false
-	if q.srq != nil {
-		id, ok = q.srq.take(c.cookie &^ recvCookie)
-	} else if c.cookie == recvCookie|q.recvs.head && q.recvs.head < q.recvs.tail {
-		id, ok = q.recvs.pop(), true
-	}
-	if !ok {
-		return
-	}
-	wc := verbs.WC{ID: id, Status: c.status, Op: verbs.Recv, Bytes: c.bytes, QP: q, Imm: c.imm, HasImm: c.hasImm}
-	if q.typ == verbs.UD {
-		wc.SrcQPN, wc.GRH = c.srcQPN, c.grh
-	}
-	q.received(wc)
-}
-
-// report completes the sends whose turn has come.
-func (q *queuePair) report() {
-	var s send
-	for q.sends.next(&s) {
-		wc := verbs.WC{ID: s.id, Status: s.status, Op: s.op, QP: q}
-		if s.status == verbs.StatusSuccess {
-			wc.Bytes = s.bytes
-		}
-		q.sendCQ.push(wc)
-	}
 }

@@ -16,8 +16,9 @@ import (
 // Provider opens rxe and siw devices. The zero value is ready.
 type Provider struct{}
 
-// Open opens the device of that name. The errors name what is missing: the device's file (module ib_uverbs), permission for it. A
-// device of another driver than rxe and siw is verbs.ErrNotSupported.
+// Open opens the device of that name. The errors name what is missing: the device's file (module
+// ib_uverbs), permission for it. A device of another driver than rxe and siw is
+// verbs.ErrNotSupported.
 func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDevice, error) {
 	d, err := open(l, id)
 	if err != nil {

@@ -9,44 +9,12 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// queuePair is a verbs.ProviderQP.
-type queuePair struct {
-	dev            *device
-	typ            verbs.QPType
-	handle, num    uint32
-	event          uint64 // the handle in events
-	attr           verbs.QPInitAttr
-	pd             *domain
-	sendCQ, recvCQ *completionQueue
-	sendPart       *cqPart
-	recvPart       *cqPart
-	srq            *sharedQueue
-
-	sq      sendRing
-	rq      recvRing // nil with a shared queue
-	sends   sends
-	held    held // siw only
-	recvs   recvs
-	list    []place // of the request being posted
-	state   verbs.QPState
-	reads   bool // the peer serves Reads, as far as is known
-	dirty   bool // has sends that the kernel does not know of
-	awaits  bool // siw is told of them later,
-	refused uint // after so many times
-	gone    bool
-	changes int            // that are under way
-	early   fifo[verbs.WC] // receives that have completed meanwhile
-	leaving *leaving       // its destruction is under way
-	groups  []attachMcast  // the multicast groups that it is attached to
-	onEvent func(verbs.QPEvent)
-}
-
 // CreateQP makes a queue pair.
 func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.ProviderQP, error) {
 	if err := d.gone(); err != nil {
 		return nil, err
 	}
-	q := &queuePair{dev: d, typ: t, attr: attr, reads: true, held: held{atOnce: d.attr.MaxRDAtom}}
+	q := &queuePair{dev: d, typ: t, attr: attr, reads: true, backlog: backlog{atOnce: d.attr.MaxRDAtom}}
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1
 	}
@@ -116,7 +84,8 @@ func (q *queuePair) check() error {
 	return err
 }
 
-// claims takes the kernel's completion queues that have room for what the queue pair may have outstanding.
+// claims takes the kernel's completion queues that have room for what the queue pair may have
+// outstanding.
 func (q *queuePair) claims() (err error) {
 	recvs := q.attr.MaxRecvWR
 	if q.srq != nil {
@@ -169,100 +138,6 @@ func (q *queuePair) Context() any { return q.attr.Context }
 // OnEvent says who hears of events.
 func (q *queuePair) OnEvent(f func(verbs.QPEvent)) { q.onEvent = f }
 
-// told passes an event on.
-func (q *queuePair) told(ev verbs.QPEvent) {
-	if q.onEvent != nil && q.leaving == nil {
-		q.onEvent(ev)
-	}
-}
-
-// Modify changes the attributes that mask names.
-func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
-	d := q.dev
-	if err := q.there(); err != nil || mask == 0 {
-		return err
-	}
-	quiet := q.quiet()
-	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
-		q.announce() // what was posted before a disconnect leaves
-	}
-	if err := tell(d.k, cmdModifyQP, modifyRequest(q.handle, attr, mask)); err != nil {
-		return q.unchanged(attr, mask, err)
-	}
-	q.changed(attr, mask, quiet)
-	return nil
-}
-
-// there is the error of calls on a queue pair that is no more.
-func (q *queuePair) there() error {
-	if err := q.dev.gone(); err != nil {
-		return err
-	}
-	if q.gone || q.leaving != nil {
-		return fmt.Errorf("uverbs: queue pair destroyed: %w", unix.EINVAL)
-	}
-	return nil
-}
-
-func (q *queuePair) unchanged(attr *verbs.QPAttr, mask verbs.QPAttrMask, err error) error {
-	return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", q.dev.name, q.num, attr.State, mask, err)
-}
-
-// changed notes what the kernel has changed. quiet is what it was before.
-func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
-	if mask&verbs.QPAttrMaxRDAtomic != 0 {
-		q.reads = attr.MaxRDAtomic > 0
-		q.held.atOnce = max(int(attr.MaxRDAtomic), 1)
-	}
-	if mask&verbs.QPAttrState == 0 {
-		return
-	}
-	q.state = attr.State
-	if q.dev.siw && q.state == verbs.QPError {
-		// siw has flushed what it knows of before it answered. It forgets Reads that wait for their answers in a connection that closes.
-		q.finish(quiet)
-	}
-}
-
-// quiet is the number of the first send that the device has not taken.
-func (q *queuePair) quiet() uint64 {
-	n := q.sends.head
-	for n < q.sends.tail && q.sq.taken(n) {
-		n++
-	}
-	return n
-}
-
-// finish completes what is outstanding when the kernel has nothing more to say.
-func (q *queuePair) finish(quiet uint64) {
-	q.sendCQ.drain()
-	q.recvCQ.drain()
-	q.flushAfter(quiet)
-}
-
-func modifyRequest(handle uint32, a *verbs.QPAttr, mask verbs.QPAttrMask) modifyQP {
-	r := modifyQP{
-		QPHandle: handle, AttrMask: uint32(mask), QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPN,
-		QPAccessFlags: a.AccessFlags, PKeyIndex: a.PKeyIndex, QPState: uint8(a.State), CurQPState: uint8(a.CurState),
-		PathMTU: uint8(a.PathMTU), MaxRdAtomic: a.MaxRDAtomic, MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: a.MinRNRTimer,
-		PortNum: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCount, RNRRetry: a.RNRRetry,
-	}
-	ah := &a.AH
-	r.Dest = qpDest{
-		DGID: ah.GRH.DGID, FlowLabel: ah.GRH.FlowLabel, DLID: ah.DLID, SGIDIndex: ah.GRH.SGIDIndex, HopLimit: ah.GRH.HopLimit,
-		TrafficClass: ah.GRH.TrafficClass, SL: ah.SL, SrcPathBits: ah.SrcPathBits, StaticRate: ah.StaticRate,
-		IsGlobal: bit(ah.Global), PortNum: ah.Port,
-	}
-	return r
-}
-
-func bit(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // Attach joins a multicast group.
 func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
 	g := attachMcast{GID: gid, QPHandle: q.handle, MLID: lid}
@@ -291,30 +166,10 @@ func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
 	if q.gone || q.leaving != nil || q.typ != verbs.UD {
 		return fmt.Errorf("uverbs: multicast without a datagram queue pair: %w", unix.EINVAL)
 	}
-	if err := tell(d.k, cmd, g); err != nil {
+	if err := execute(d.k, cmd, g); err != nil {
 		return fmt.Errorf("uverbs: %s: multicast group %x: %w", d.name, g.GID, err)
 	}
 	return nil
-}
-
-// end says that the queue pair is over: nothing is posted to it any more.
-func (q *queuePair) end() {
-	if q.typ == verbs.RC {
-		q.state = verbs.QPError
-	}
-}
-
-// Destroy flushes and frees the queue pair.
-func (q *queuePair) Destroy() error {
-	if q.gone {
-		return nil
-	}
-	if l := q.leaving; l != nil {
-		<-l.back
-		return q.went(l.err)
-	}
-	later := q.DestroyLater()
-	return later.End(later.Wait())
 }
 
 // destroy gives a queue pair that was not finished back to the kernel.
@@ -322,56 +177,4 @@ func (q *queuePair) destroy() {
 	delete(q.dev.handles, q.event)
 	_, _ = call[destroyQP, destroyQPResp](q.dev.k, cmdDestroyQP, destroyQP{QPHandle: q.handle})
 	_ = q.release()
-}
-
-// forget takes a destroyed queue pair out of everything that knows it.
-func (q *queuePair) forget() {
-	d := q.dev
-	q.gone, q.state = true, verbs.QPError
-	delete(d.qps, q.num)
-	delete(d.handles, q.event)
-	_ = q.release()
-	q.pd.users--
-	q.sendCQ.users--
-	q.recvCQ.users--
-	q.sendPart.room += q.attr.MaxSendWR
-	if q.srq == nil {
-		q.recvPart.room += q.attr.MaxRecvWR
-		return
-	}
-	q.srq.users--
-	if q.recvPart.shared[q.srq]--; q.recvPart.shared[q.srq] == 0 {
-		delete(q.recvPart.shared, q.srq)
-		q.recvPart.room += q.srq.attr.MaxWR
-	}
-}
-
-// release gives the maps back.
-func (q *queuePair) release() (err error) {
-	if q.sq != nil {
-		err = q.sq.close()
-	}
-	if q.rq != nil {
-		err = firstError(err, q.rq.close())
-	}
-	q.sq, q.rq, q.gone = nil, nil, true
-	return err
-}
-
-func (q *queuePair) flushAfter(quiet uint64) {
-	q.state = verbs.QPError
-	q.held.n = 0
-	q.sends.flush(quiet)
-	n := q.sendCQ.ready.n
-	q.report()
-	if q.sendCQ.ready.n > n {
-		q.sendCQ.wake()
-	}
-	q.tellEarly()
-	if q.recvs.head < q.recvs.tail {
-		q.recvCQ.wake()
-	}
-	for q.recvs.head < q.recvs.tail {
-		q.recvCQ.push(verbs.WC{ID: q.recvs.pop(), Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q})
-	}
 }

@@ -2,8 +2,9 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// The queues that a device shares with the process, as both kinds of device have them. A cookie is what the kernel gives back for a work
-// request; a place is what the memory of a scatter/gather element is to the device.
+// The queues that a device shares with the process, as both kinds of device have them. A cookie is
+// what the kernel gives back for a work request; a place is what the memory of a scatter/gather
+// element is to the device.
 
 // place is one scatter/gather element.
 type place struct {
@@ -14,9 +15,11 @@ type place struct {
 
 // sendRing is a send queue.
 type sendRing interface {
-	// put writes a work request. total is its bytes, told whether its success is to be told. False when there is no room.
-	put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, told bool) bool
-	// taken reports whether the device has taken the work request that was the n'th put, of those that are not known to be done.
+	// put writes a work request. total is its bytes, reported whether its success is to be
+	// reported. False when there is no room.
+	put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool
+	// taken reports whether the device has taken the work request that was the n'th put, of those
+	// that are not known to be done.
 	taken(n uint64) bool
 	close() error
 }
@@ -38,7 +41,7 @@ type cqRing interface {
 	close() error
 }
 
-// cqe is a completion as the kernel tells it. Its other fields are valid only with StatusSuccess.
+// cqe is a completion as the kernel reports it. Its other fields are valid only with StatusSuccess.
 type cqe struct {
 	cookie uint64
 	qpn    uint32

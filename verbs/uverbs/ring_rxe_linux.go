@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// rxeQueue is the part that rxe's queues have in common: a header with two indices, and elements. Each side owns one index.
+// rxeQueue is the part that rxe's queues have in common: a header with two indices, and elements.
+// Each side owns one index.
 type rxeQueue struct {
 	mem   []byte
 	shift uint
@@ -20,7 +21,8 @@ type rxeQueue struct {
 	peer  *atomic.Uint32
 }
 
-// newRxeQueue takes mem as a queue of elements of at least elem bytes, whose producer is this side or the kernel. EIO if it is none.
+// newRxeQueue takes mem as a queue of elements of at least elem bytes, whose producer is this side
+// or the kernel. EIO if it is none.
 func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
 	data := sizeOf[rxeQueueBuf]()
 	if len(mem) < data {
@@ -39,10 +41,11 @@ func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
 	return q, nil
 }
 
-// element is where the element at this side's index begins. The other side's index is never used as one.
+// element is where the element at this side's index begins. The other side's index is never used
+// as one.
 func (q *rxeQueue) element() int { return sizeOf[rxeQueueBuf]() + int(q.mine)<<q.shift }
 
-// full: one element stays unused, to tell a full queue from an empty one.
+// full: one element stays unused, to distinguish a full queue from an empty one.
 func (q *rxeQueue) full() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
 
 func (q *rxeQueue) empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
@@ -72,7 +75,7 @@ var rxeOpcodes = [...]uint32{
 	verbs.AtomicFetchAdd: wrFetchAdd,
 }
 
-func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, told bool) bool {
+func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
 	if q.full() {
 		return false
 	}
@@ -81,7 +84,7 @@ func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	*w = rxeSendWQE{}
 	w.WR.WRID = cookie
 	w.WR.Opcode = rxeOpcodes[wr.Op]
-	w.WR.SendFlags = rxeSendFlags(wr, told)
+	w.WR.SendFlags = rxeSendFlags(wr, reported)
 	binary.BigEndian.PutUint32(w.WR.Ex[:], wr.Imm)
 	switch {
 	case q.ud:
@@ -111,8 +114,8 @@ func (q *rxeSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	return true
 }
 
-func rxeSendFlags(wr *verbs.SendWR, told bool) (f uint32) {
-	if told {
+func rxeSendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
+	if reported {
 		f |= sendSignaled
 	}
 	if wr.Flags&verbs.Fence != 0 {

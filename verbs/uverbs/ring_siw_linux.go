@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// siwQueue is what siw's work queues have in common: n elements, a power of two, of which those whose flags are not zero belong to the
-// device. Both sides go round them.
+// siwQueue is what siw's work queues have in common: n elements, a power of two, of which those
+// whose flags are not zero belong to the device. Both sides go round them.
 type siwQueue struct {
 	mem  []byte
 	mask uint64
@@ -35,7 +35,8 @@ func (q *siwQueue) at(n uint64) *atomic.Uint32 { return q.head(q.mem, int(n&q.ma
 // full: the device zeroes only the flags.
 func (q *siwQueue) full() bool { return load[siwHead](q.at(q.puts)).Flags != 0 }
 
-// taken: the device zeroes the flags when it takes an element. Those whose element was used again were taken.
+// taken: the device zeroes the flags when it takes an element. Those whose element was used again
+// were taken.
 func (q *siwQueue) taken(n uint64) bool {
 	return n < q.puts && (q.puts-n > q.mask+1 || load[siwHead](q.at(n)).Flags&siwValid == 0)
 }
@@ -63,7 +64,7 @@ type siwSends struct{ siwQueue }
 
 var siwOpcodes = [...]uint8{verbs.Send: siwOpSend, verbs.Write: siwOpWrite, verbs.Read: siwOpRead}
 
-func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, told bool) bool {
+func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
 	if q.full() {
 		return false
 	}
@@ -76,7 +77,7 @@ func (q *siwSends) put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	w.ID = cookie
 	w.RKey, w.RAddr = wr.RKey, wr.RemoteAddr
 	h := siwHead{Flags: siwValid, Opcode: op, NumSGE: uint8(len(list))}
-	if told {
+	if reported {
 		h.Flags |= siwSignalled
 	}
 	if wr.Flags&verbs.Solicited != 0 {

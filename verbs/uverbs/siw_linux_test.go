@@ -101,7 +101,7 @@ func TestSiwIsNeverMadeToWaitForReads(t *testing.T) {
 	f.must(err)
 	q := &siwSends{raw}
 	f.q.sq = q
-	f.q.held.atOnce = 2
+	f.q.backlog.atOnce = 2
 	has := func(why string, n uint64) {
 		t.Helper()
 		if q.puts != n {

@@ -9,30 +9,6 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// sharedQueue is a verbs.SRQ.
-type sharedQueue struct {
-	dev    *device
-	pd     *domain
-	attr   verbs.SRQInitAttr
-	handle uint32
-	event  uint64 // the handle in events
-	ring   recvRing
-	slots  []slot // by cookie
-	free   []uint32
-	limit  int  // OnLimit is due when fewer are posted
-	low    bool // OnLimit is due
-	early  bool // the limit was reached by a receive whose completion has not come
-	users  int
-	gone   bool // its memory was given back, by Close or because the device has gone
-	closed bool
-}
-
-// slot is a receive that the kernel has.
-type slot struct {
-	id   uint64
-	used bool
-}
-
 // CreateSRQ makes a shared receive queue.
 func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if err := d.gone(); err != nil {
@@ -103,7 +79,8 @@ func (s *sharedQueue) take(i uint64) (id uint64, ok bool) {
 	return id, true
 }
 
-// Arm sets the limit. The kernel looks at it when a receive is taken, so here is looked whether it is reached already.
+// Arm sets the limit. The kernel looks at it when a receive is taken, so here is looked whether it
+// is reached already.
 func (s *sharedQueue) Arm(limit int) error {
 	if limit < 0 || limit > s.attr.MaxWR || s.gone {
 		return fmt.Errorf("uverbs: limit of %d for a shared receive queue of %d: %w", limit, s.attr.MaxWR, unix.EINVAL)
@@ -120,7 +97,7 @@ func (s *sharedQueue) Arm(limit int) error {
 }
 
 func (s *sharedQueue) arm(limit int) error {
-	err := tell(s.dev.k, cmdModifySRQ, modifySRQ{SRQHandle: s.handle, AttrMask: srqAttrLimit, SRQLimit: uint32(limit)})
+	err := execute(s.dev.k, cmdModifySRQ, modifySRQ{SRQHandle: s.handle, AttrMask: srqAttrLimit, SRQLimit: uint32(limit)})
 	if err != nil {
 		return fmt.Errorf("uverbs: %s: modify_srq to a limit of %d: %w", s.dev.name, limit, err)
 	}
@@ -128,7 +105,7 @@ func (s *sharedQueue) arm(limit int) error {
 }
 
 // reached has OnLimit called at the end of the turn, if the queue is low. It may not be, when the
-// event was an earlier Arm's: then the kernel has forgotten the limit and is told again. And the
+// event was an earlier Arm's: then the kernel has forgotten the limit and gets it again. And the
 // kernel takes a receive before its completion is here: until then its place is not free, and an
 // owner who posts another would find no room.
 func (s *sharedQueue) reached() {
@@ -145,13 +122,6 @@ func (s *sharedQueue) reached() {
 			s.dev.low = append(s.dev.low, s)
 			s.dev.later()
 		}
-	}
-}
-
-// tell calls OnLimit.
-func (s *sharedQueue) tell() {
-	if s.low = false; !s.gone {
-		s.attr.OnLimit()
 	}
 }
 

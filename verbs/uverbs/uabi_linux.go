@@ -26,8 +26,8 @@ const (
 	cmdDestroySRQ        = 35
 )
 
-// The structs are those of rdma/ib_user_verbs.h, named alike, with what a driver adds at their ends. Every field is at the same offset
-// on every architecture.
+// The structs are those of rdma/ib_user_verbs.h, named alike, with what a driver adds at their
+// ends. Every field is at the same offset on every architecture.
 
 type cmdHdr struct {
 	Command  uint32
@@ -292,7 +292,8 @@ type postSendResp struct {
 	BadWR uint32
 }
 
-// sendWRSize is sizeof(struct ib_uverbs_send_wr): the least that postSend.WQESize may be, although none follows.
+// sendWRSize is sizeof(struct ib_uverbs_send_wr): the least that postSend.WQESize may be, although
+// none follows.
 const sendWRSize = 56
 
 type globalRoute struct {

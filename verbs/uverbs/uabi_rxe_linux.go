@@ -58,8 +58,9 @@ type rxeSendWR struct {
 	Reserved  uint32
 	Opcode    uint32
 	SendFlags uint32
-	Ex        [4]byte    // immediate data, big endian
-	WR        [15]uint64 // rxeRDMA, rxeAtomic or rxeUD, and an address vector that only old programs fill in
+	Ex        [4]byte // immediate data, big endian
+	// rxeRDMA, rxeAtomic or rxeUD, and an address vector that only old programs fill in
+	WR [15]uint64
 }
 
 type rxeRDMA struct {

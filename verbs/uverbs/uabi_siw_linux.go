@@ -3,7 +3,8 @@ package uverbs
 // siwVendor is the vendor that siw's query_device names: "bmt".
 const siwVendor = 0x626d74
 
-// siwMaxSGE is the scatter/gather elements that a work request has room for, and siwMaxInline what fits behind the first.
+// siwMaxSGE is the scatter/gather elements that a work request has room for, and siwMaxInline what
+// fits behind the first.
 const (
 	siwMaxSGE    = 6
 	siwMaxInline = (siwMaxSGE - 1) * 16
@@ -87,8 +88,8 @@ type siwCQCtrl struct {
 	Pad   uint32
 }
 
-// Flags of work requests and completions (enum siw_wqe_flags), opcodes (enum siw_opcode), what a queue is armed for (enum
-// siw_notify_flags).
+// Flags of work requests and completions (enum siw_wqe_flags), opcodes (enum siw_opcode), what a
+// queue is armed for (enum siw_notify_flags).
 const (
 	siwValid     = 1 << 0
 	siwInline    = 1 << 1

@@ -8,11 +8,69 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// leaving is a destruction under way.
-type leaving struct {
-	quiet uint64        // what the device had taken when it began
-	back  chan struct{} // closed when Wait has returned
-	err   error         // what it has returned
+// Modify changes the attributes that mask names.
+func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	d := q.dev
+	if err := q.there(); err != nil || mask == 0 {
+		return err
+	}
+	quiet := q.quiet()
+	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
+		q.announce() // what was posted before a disconnect leaves
+	}
+	if err := execute(d.k, cmdModifyQP, modifyRequest(q.handle, attr, mask)); err != nil {
+		return q.unchanged(attr, mask, err)
+	}
+	q.changed(attr, mask, quiet)
+	return nil
+}
+
+// there is the error of calls on a queue pair that is no more.
+func (q *queuePair) there() error {
+	if err := q.dev.gone(); err != nil {
+		return err
+	}
+	if q.gone || q.leaving != nil {
+		return fmt.Errorf("uverbs: queue pair destroyed: %w", unix.EINVAL)
+	}
+	return nil
+}
+
+func (q *queuePair) unchanged(attr *verbs.QPAttr, mask verbs.QPAttrMask, err error) error {
+	return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", q.dev.name, q.num, attr.State, mask, err)
+}
+
+// changed notes what the kernel has changed. quiet is what it was before.
+func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
+	if mask&verbs.QPAttrMaxRDAtomic != 0 {
+		q.reads = attr.MaxRDAtomic > 0
+		q.backlog.atOnce = max(int(attr.MaxRDAtomic), 1)
+	}
+	if mask&verbs.QPAttrState == 0 {
+		return
+	}
+	q.state = attr.State
+	if q.dev.siw && q.state == verbs.QPError {
+		// siw has flushed what it knows of before it answered. It forgets Reads that wait for
+		// their answers in a connection that closes.
+		q.finish(quiet)
+	}
+}
+
+func modifyRequest(handle uint32, a *verbs.QPAttr, mask verbs.QPAttrMask) modifyQP {
+	r := modifyQP{
+		QPHandle: handle, AttrMask: uint32(mask), QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPN,
+		QPAccessFlags: a.AccessFlags, PKeyIndex: a.PKeyIndex, QPState: uint8(a.State), CurQPState: uint8(a.CurState),
+		PathMTU: uint8(a.PathMTU), MaxRdAtomic: a.MaxRDAtomic, MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: a.MinRNRTimer,
+		PortNum: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCount, RNRRetry: a.RNRRetry,
+	}
+	ah := &a.AH
+	r.Dest = qpDest{
+		DGID: ah.GRH.DGID, FlowLabel: ah.GRH.FlowLabel, DLID: ah.DLID, SGIDIndex: ah.GRH.SGIDIndex, HopLimit: ah.GRH.HopLimit,
+		TrafficClass: ah.GRH.TrafficClass, SL: ah.SL, SrcPathBits: ah.SrcPathBits, StaticRate: ah.StaticRate,
+		IsGlobal: bit(ah.Global), PortNum: ah.Port,
+	}
+	return r
 }
 
 // never is a call that fails before it begins.
@@ -31,12 +89,12 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 	q.changes++
 	return verbs.Later{
 		Wait: func() error {
-			return k.aside(func(k *kernel) error { return tell(k, cmdModifyQP, request) })
+			return k.aside(func(k *kernel) error { return execute(k, cmdModifyQP, request) })
 		},
 		End: func(err error) error {
 			err = q.modified(&to, mask, quiet, err)
 			if q.changes--; q.changes == 0 {
-				q.tellEarly()
+				q.deliverEarly()
 			}
 			return err
 		},
@@ -107,8 +165,15 @@ func (q *queuePair) went(err error) error {
 	return nil
 }
 
-// left completes what is outstanding, and forgets the queue pair.
-func (q *queuePair) left() {
-	q.finish(q.leaving.quiet)
-	q.forget()
+// Destroy flushes and frees the queue pair.
+func (q *queuePair) Destroy() error {
+	if q.gone {
+		return nil
+	}
+	if l := q.leaving; l != nil {
+		<-l.back
+		return q.went(l.err)
+	}
+	later := q.DestroyLater()
+	return later.End(later.Wait())
 }

@@ -1,0 +1,54 @@
+package uverbs
+
+import "github.com/rdmactor/rdmactor/verbs"
+
+// put gives a send to the device, or keeps it. False when there is no room.
+func (q *queuePair) put(wr *verbs.SendWR, total uint32, reported bool) bool {
+	if q.dev.siw && q.backlog.mustWait(wr, total) {
+		q.backlog.keep(q.sends.tail, wr, q.list, total, reported)
+		return true
+	}
+	return q.hand(q.sends.tail, wr, q.list, total, reported)
+}
+
+func (q *queuePair) hand(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
+	if !q.sq.put(cookie, wr, list, total, reported) {
+		return false
+	}
+	if wr.Op == verbs.Read && total > 0 {
+		q.backlog.flying++
+	}
+	q.ring()
+	return true
+}
+
+// ring has the device notified at the end of the turn.
+func (q *queuePair) ring() {
+	if !q.dirty {
+		q.dirty = true
+		q.dev.dirty = append(q.dev.dirty, q)
+		q.dev.later()
+	}
+}
+
+// landed is a Read that is done: those that waited for it go.
+func (q *queuePair) landed() {
+	h := &q.backlog
+	h.flying--
+	if h.n == 0 || q.state != verbs.QPRTS {
+		return
+	}
+	waiting := h.q[:h.n]
+	h.n = 0
+	i := 0
+	for i < len(waiting) {
+		s := &waiting[i]
+		if h.mustWait(&s.wr, s.total) || !q.hand(s.cookie, &s.wr, s.list, s.total, s.reported) {
+			break
+		}
+		i++
+	}
+	for ; h.n+i < len(waiting); h.n++ { // their memory changes places, so that none is used twice
+		waiting[h.n], waiting[h.n+i] = waiting[h.n+i], waiting[h.n]
+	}
+}

@@ -1,0 +1,174 @@
+package uverbs
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// notify passes an event on.
+func (q *queuePair) notify(ev verbs.QPEvent) {
+	if q.onEvent != nil && q.leaving == nil {
+		q.onEvent(ev)
+	}
+}
+
+// quiet is the number of the first send that the device has not taken.
+func (q *queuePair) quiet() uint64 {
+	n := q.sends.head
+	for n < q.sends.tail && q.sq.taken(n) {
+		n++
+	}
+	return n
+}
+
+// finish completes what is outstanding when the kernel has nothing more to say.
+func (q *queuePair) finish(quiet uint64) {
+	q.sendCQ.drain()
+	q.recvCQ.drain()
+	q.flushAfter(quiet)
+}
+
+func (q *queuePair) flushAfter(quiet uint64) {
+	q.state = verbs.QPError
+	q.backlog.n = 0
+	q.sends.flush(quiet)
+	n := q.sendCQ.ready.n
+	q.report()
+	if q.sendCQ.ready.n > n {
+		q.sendCQ.wake()
+	}
+	q.deliverEarly()
+	if q.recvs.head < q.recvs.tail {
+		q.recvCQ.wake()
+	}
+	for q.recvs.head < q.recvs.tail {
+		q.recvCQ.push(verbs.WC{ID: q.recvs.pop(), Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q})
+	}
+}
+
+// forget takes a destroyed queue pair out of everything that knows it.
+func (q *queuePair) forget() {
+	d := q.dev
+	q.gone, q.state = true, verbs.QPError
+	delete(d.qps, q.num)
+	delete(d.handles, q.event)
+	_ = q.release()
+	q.pd.users--
+	q.sendCQ.users--
+	q.recvCQ.users--
+	q.sendPart.room += q.attr.MaxSendWR
+	if q.srq == nil {
+		q.recvPart.room += q.attr.MaxRecvWR
+		return
+	}
+	q.srq.users--
+	if q.recvPart.shared[q.srq]--; q.recvPart.shared[q.srq] == 0 {
+		delete(q.recvPart.shared, q.srq)
+		q.recvPart.room += q.srq.attr.MaxWR
+	}
+}
+
+// release gives the maps back.
+func (q *queuePair) release() (err error) {
+	if q.sq != nil {
+		err = q.sq.close()
+	}
+	if q.rq != nil {
+		err = firstError(err, q.rq.close())
+	}
+	q.sq, q.rq, q.gone = nil, nil, true
+	return err
+}
+
+// left completes what is outstanding, and forgets the queue pair.
+func (q *queuePair) left() {
+	q.finish(q.leaving.quiet)
+	q.forget()
+}
+
+// fail is an answer of the kernel's that only a device which is no more gives.
+func (d *device) fail(err error) {
+	d.lose(err)
+	_ = d.unwatch() // a closed channel stays readable
+}
+
+func (d *device) unwatch() (err error) {
+	for _, r := range []*eventloop.Registration{d.compReg, d.asyncReg} {
+		if r != nil {
+			err = firstError(err, r.Remove())
+		}
+	}
+	return err
+}
+
+// lose ends everything after the device has left: what is outstanding is flushed, and what has
+// completed before is delivered as it was. The kernel's report of that may never come.
+func (d *device) lose(err error) {
+	if d.lost != nil {
+		return
+	}
+	d.lost = err
+	for _, q := range d.qps {
+		q.finish(q.quiet())
+	}
+	for q := range d.cqs {
+		if q.ready.n > 0 {
+			q.wake()
+		}
+	}
+}
+
+// closeWait is how long Close waits for the kernel.
+const closeWait = 2 * time.Second
+
+// Close closes the device. The kernel gives back what was made on it when its fd is closed, and
+// deregisters its memory; the queues' maps are given back here. Memory that was not freed stays
+// mapped until Free, for whoever still reads it.
+func (d *device) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	d.lose(unix.ENODEV)
+	err := d.unwatch()
+	for p := range d.domains {
+		p.gone = true
+	}
+	err = firstError(err, d.giveBack(closeWait))
+	d.dirty, d.due, d.low = nil, nil, nil
+	return err
+}
+
+// giveBack gives back everything that the kernel knows of, memory excepted.
+func (d *device) giveBack(wait time.Duration) (err error) {
+	for _, q := range d.qps {
+		q.forget()
+	}
+	for _, h := range d.handles {
+		err = firstError(err, h.(closer).release())
+	}
+	clear(d.handles)
+	for _, fd := range []*int{&d.comp, &d.async} {
+		if *fd >= 0 {
+			err = firstError(err, os.NewSyscallError("close", unix.Close(*fd)))
+			*fd = -1
+		}
+	}
+	return firstError(err, d.k.close(wait))
+}
+
+// Removed says that the kernel is removing the device. rxe and siw wait with that until nobody has
+// them open, and notify nobody: what is outstanding is flushed, and everything that the kernel
+// waits for is given back at once. Memory stays until Free.
+func (d *device) Removed() {
+	if d.closed || d.k.fd < 0 {
+		return
+	}
+	d.fail(unix.ENODEV)
+	_ = d.giveBack(0)
+}

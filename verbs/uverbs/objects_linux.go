@@ -1,0 +1,163 @@
+package uverbs
+
+import (
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// device is an open device on one loop.
+type device struct {
+	loop *eventloop.Loop
+	name string // as it was called when it was opened
+	file string // its name in sysClass
+	k    *kernel
+	siw  bool // else rxe
+	attr verbs.DeviceAttr
+	caps queryDeviceResp
+	pd   *domain
+
+	async, comp       int // fds of events; -1 before
+	asyncReg, compReg *eventloop.Registration
+
+	// by the handle that events name: *cqPart, *queuePair, *sharedQueue
+	handles    map[uint64]any
+	lastHandle uint64
+	stags      uint8
+	gids       map[[16]byte]uint8
+	qps        map[uint32]*queuePair
+	domains    map[*domain]struct{}
+	cqs        map[*completionQueue]struct{}
+	compEvent  compEventDesc
+	asyncEvent asyncEventDesc
+
+	dirty    []*queuePair       // have sends that the kernel does not know of
+	due      []*completionQueue // whose owners are to be notified, or which are armed
+	low      []*sharedQueue     // whose owners are to be notified that they are low
+	spare    []*queuePair
+	spareDue []*completionQueue
+	deferred bool  // Run will come at the end of the turn
+	lost     error // the device is gone
+	closed   bool
+}
+
+// domain is a verbs.PD.
+type domain struct {
+	dev    *device
+	handle uint32
+	users  int // regions, queue pairs, shared receive queues
+	mrs    map[*verbs.MR]region
+	gone   bool
+}
+
+// region is what a verbs.MR does not say.
+type region struct {
+	handle uint32
+	mem    []byte // whole pages
+}
+
+// addressHandle is a verbs.AH.
+type addressHandle struct {
+	pd     *domain
+	handle uint32
+	num    uint32 // what a work request names
+	gone   bool
+}
+
+// completionQueue is a verbs.CQ over one or more of the kernel's: a queue pair whose completions
+// might not fit into those there are brings another one. So a queue is never overrun, whatever its
+// owner asked for.
+type completionQueue struct {
+	dev    *device
+	notify func()
+	parts  []*cqPart
+	// the part to look into first: another one after every full Poll, so that none waits for a
+	// busy one
+	next     int
+	taken    cqe            // from the kernel's queue
+	ready    fifo[verbs.WC] // completions taken from the kernel's queues, or made here
+	notified bool           // the owner was notified, and has not polled until 0 since
+	// something happened that the owner is notified of, even if it asked for less
+	loud  bool
+	quiet bool // only what is solicited notifies
+	due   bool // in the device's list of queues to settle
+	users int  // queues of queue pairs that complete here
+	gone  bool
+}
+
+// cqPart is a completion queue of the kernel's.
+type cqPart struct {
+	q       *completionQueue
+	handle  uint32
+	event   uint64 // the handle in events
+	ring    cqRing
+	room    int                  // completions that nothing outstanding has a claim to
+	armed   bool                 // the kernel will report the next completion, or
+	quietly bool                 // of the next solicited one
+	shared  map[*sharedQueue]int // queue pairs whose receives come from there
+}
+
+// sharedQueue is a verbs.SRQ.
+type sharedQueue struct {
+	dev    *device
+	pd     *domain
+	attr   verbs.SRQInitAttr
+	handle uint32
+	event  uint64 // the handle in events
+	ring   recvRing
+	slots  []slot // by cookie
+	free   []uint32
+	limit  int  // OnLimit is due when fewer are posted
+	low    bool // OnLimit is due
+	early  bool // the limit was reached by a receive whose completion has not come
+	users  int
+	gone   bool // its memory was given back, by Close or because the device has gone
+	closed bool
+}
+
+// slot is a receive that the kernel has.
+type slot struct {
+	id   uint64
+	used bool
+}
+
+// queuePair is a verbs.ProviderQP.
+type queuePair struct {
+	dev            *device
+	typ            verbs.QPType
+	handle, num    uint32
+	event          uint64 // the handle in events
+	attr           verbs.QPInitAttr
+	pd             *domain
+	sendCQ, recvCQ *completionQueue
+	sendPart       *cqPart
+	recvPart       *cqPart
+	srq            *sharedQueue
+
+	sq      sendRing
+	rq      recvRing // nil with a shared queue
+	sends   sends
+	backlog backlog // siw only
+	recvs   recvs
+	list    []place // of the request being posted
+	state   verbs.QPState
+	reads   bool // the peer serves Reads, as far as is known
+	dirty   bool // has sends that the kernel does not know of
+	awaits  bool // they are announced later,
+	refused uint // after so many times
+	gone    bool
+	changes int            // that are under way
+	early   fifo[verbs.WC] // receives that have completed meanwhile
+	leaving *leaving       // its destruction is under way
+	groups  []attachMcast  // the multicast groups that it is attached to
+	onEvent func(verbs.QPEvent)
+}
+
+// leaving is a destruction under way.
+type leaving struct {
+	quiet uint64        // what the device had taken when it began
+	back  chan struct{} // closed when Wait has returned
+	err   error         // what it has returned
+}
+
+// closer gives maps back.
+type closer interface{ release() error }
