@@ -136,8 +136,8 @@ func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.P
 		return errNoConn
 	case c.closing():
 		return c.notSending()
-	case c.ops.n >= it.rt.cfg.limits.SendQueue:
-		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.ops.n, ErrQueueFull, unix.ENOBUFS)
+	case c.waitingOps() >= it.rt.cfg.limits.SendQueue:
+		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.waitingOps(), ErrQueueFull, unix.ENOBUFS)
 	}
 	if err := it.checkSpan(op, s); err != nil {
 		return err
@@ -188,8 +188,8 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 		return fmt.Errorf("bytes %d+%d of %v: %w", s.offset, s.n, s.key, unix.EINVAL)
 	case s.key.Rights&right == 0:
 		return fmt.Errorf("%v was not granted for a %v: %w", s.key, op, unix.EACCES)
-	case uint64(s.n) > uint64(it.conn.d.attr.MaxMessage):
-		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, it.conn.d.dev.Name(), it.conn.d.attr.MaxMessage,
+	case uint64(s.n) > uint64(it.conn.attr().MaxMessage):
+		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, it.id.Device().Name(), it.conn.attr().MaxMessage,
 			ErrTooLarge, unix.EMSGSIZE)
 	}
 	return nil

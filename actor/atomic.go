@@ -75,8 +75,8 @@ func (c *CompareSwap) span() span {
 
 // canAtomics says whether the connection's device has atomic operations.
 func (it *ident) canAtomics() error {
-	if d := it.conn.d; !d.attr.Atomics {
-		return fmt.Errorf("%s has no atomic operations: %w", d.dev.Name(), cmid.ErrNotSupported)
+	if !it.conn.attr().Atomics {
+		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 		due: it.l.el.Now().Add(orElse(c.Timeout, it.rt.cfg.timeouts.Close)),
 	})
 	switch {
-	case it.conn == nil || it.conn.state == connConnecting || it.id.State() != states.Connected:
+	case it.conn == nil || it.conn.connecting() || it.id.State() != states.Connected:
 		if it.id.State() != states.Disconnecting { // else Disconnected is on its way
 			it.destroy(nil)
 			return
@@ -42,9 +42,9 @@ func (it *ident) poisoned() {
 // closeAwaits says what a Close waits for its peer to do.
 func (it *ident) closeAwaits() string {
 	switch c := it.conn; {
-	case c == nil || c.parting != staying || it.id.State() != states.Connected:
+	case c == nil || c.leaving() || it.id.State() != states.Connected:
 		return "answered the disconnect" // all else is done
-	case c.mode == modeMessages:
+	case c.acknowledged():
 		return "consumed everything"
 	}
 	return "taken everything"

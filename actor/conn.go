@@ -337,6 +337,42 @@ func (c *conn) fates(e *cmid.Closed) {
 	e.Unknown = c.left - e.Delivered
 }
 
+// delivered is how many of what was posted the peer has said that its owner has consumed.
+func (c *conn) delivered() uint64 { return c.session.Delivered() }
+
+// posted is how many messages the device was handed.
+func (c *conn) posted() uint64 { return c.left }
+
+// acknowledged reports whether the peer says what it has consumed.
+func (c *conn) acknowledged() bool { return c.mode == modeMessages }
+
+// kind is how messages travel.
+func (c *conn) kind() wireMode { return c.mode }
+
+// maxMessage is how many bytes a message that the peer takes has at most.
+func (c *conn) maxMessage() int { return c.maxSend }
+
+// attr is what the device can do.
+func (c *conn) attr() *verbs.DeviceAttr { return &c.d.attr }
+
+// waitingOps is how many one-sided operations wait for room in the send queue.
+func (c *conn) waitingOps() int { return c.ops.n }
+
+// catchUp handles what the device has completed.
+func (c *conn) catchUp() { c.d.drain() }
+
+// deviceGone is told that the device has gone.
+func (c *conn) deviceGone() { c.d.remove() }
+
+// breakDown stops it because of err, which is the cause of its end; nil: the peer has gone, as it said.
+func (c *conn) breakDown(err error) {
+	c.broken = err
+	c.stop()
+}
+
+// brokenBy is why this side has broken it off; nil: it has not.
+func (c *conn) brokenBy() error { return c.broken }
+
 func (c *conn) observe() {
 	if c.l.observed {
 		c.up.Counted()

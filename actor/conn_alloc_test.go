@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -47,7 +48,7 @@ func TestEchoAllocatesNothing(t *testing.T) {
 		}
 		run()
 		perEcho := testing.AllocsPerRun(3, run) / rounds
-		if perEcho > 0.1 && !poisoning {
+		if perEcho > 0.1 && !overwrite.On {
 			w.Errorf("%.2f allocations per echo", perEcho)
 		}
 	})
@@ -109,7 +110,7 @@ func TestMemoryAllocatesNothing(t *testing.T) {
 				if _, err := m.ReadAt(b[:], 8); err != nil {
 					w.Error(err)
 				}
-			}); per != 0 && !poisoning {
+			}); per != 0 && !overwrite.On {
 				w.Errorf("%.2f allocations", per)
 			}
 		})

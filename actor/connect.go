@@ -268,16 +268,16 @@ func (it *ident) failed(f Failure) {
 }
 
 func (it *ident) established(ev *cmid.Established, answers Command) {
-	if c := it.conn; c != nil && (c.state == connConnecting || c.state == connAborted) {
-		if _, active := answers.(*cmid.Connect); active && c.mode == modeMessages {
+	if c := it.conn; c != nil && !c.opened() {
+		if _, active := answers.(*cmid.Connect); active && c.acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
 			c.agree(h, ok, it.id.Limits().MaxMessage)
 		} else if active {
 			c.agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
 		}
-		ev.MaxMessage = c.maxSend
-		ev.Foreign = c.mode == modeForeign
+		ev.MaxMessage = c.maxMessage()
+		ev.Foreign = c.kind() == modeForeign
 		if ev.Fallback != nil {
 			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}

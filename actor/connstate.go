@@ -1,5 +1,7 @@
 package actor
 
+import "github.com/rdmactor/rdmactor/actor/internal/overwrite"
+
 // connState is how far a connection's data path is on its way. It only goes forward.
 //
 //	connecting ──► open ──► draining ──► drained ──► over ──► released
@@ -36,7 +38,7 @@ func (s connState) String() string {
 
 // setState takes the next step. Builds that look for misuse end the process over one that is none.
 func (c *conn) setState(to connState) {
-	if poisoning && !c.state.leadsTo(to) {
+	if overwrite.On && !c.state.leadsTo(to) {
 		panic("rdma: a connection that is " + c.state.String() + " cannot become " + to.String())
 	}
 	c.state = to
@@ -54,6 +56,12 @@ func (s connState) leadsTo(to connState) bool {
 	}
 	return to == s+1
 }
+
+// connecting reports whether the owner has not heard of Established yet.
+func (c *conn) connecting() bool { return c.state == connConnecting }
+
+// opened reports whether it was open at any time.
+func (c *conn) opened() bool { return c.state != connConnecting && c.state != connAborted }
 
 // flows reports whether messages are delivered.
 func (c *conn) flows() bool { return c.state >= connOpen && c.state < connOver }

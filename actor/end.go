@@ -33,8 +33,8 @@ func (it *ident) destroy(cause error) {
 		return
 	}
 	it.setLife(identEnding)
-	if it.conn != nil && it.conn.broken != nil {
-		cause = it.conn.broken
+	if it.conn != nil && it.conn.brokenBy() != nil {
+		cause = it.conn.brokenBy()
 	}
 	if it.cause == nil {
 		it.cause = cause

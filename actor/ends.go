@@ -29,8 +29,7 @@ func (it *ident) breakOff(err error) {
 		return
 	}
 	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
-	c.broken = err
-	c.stop()
+	c.breakDown(err)
 	it.box.PostUserMessage(&brokenOff{})
 }
 
@@ -43,7 +42,7 @@ func (it *ident) brokenOff() {
 	if it.ending() || it.endTold {
 		return
 	}
-	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.broken}
+	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.brokenBy()}
 	if it.opts.manual {
 		it.endOf(ev, nil) // what waits is answered by the device
 		return
@@ -59,7 +58,7 @@ func (it *ident) brokenOff() {
 // told first.
 func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if c := it.conn; c != nil {
-		c.d.drain()
+		c.catchUp()
 		ev.Err = c.verdict(ev.Err)
 		c.stop()
 		ev.Err = c.cause(ev.Err, it.cause)
@@ -94,9 +93,9 @@ func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 // removed is the end that comes with the device's.
 func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	if it.conn != nil {
-		it.conn.d.drain()
+		it.conn.catchUp()
 		it.conn.stop()
-		it.conn.d.remove()
+		it.conn.deviceGone()
 	}
 	it.l.removed(it.id.Device())
 	it.endOf(ev, answers)

@@ -34,19 +34,22 @@ func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 
 // parting is how far a side is with its goodbye. It only goes forward.
 //
-//	staying ──► leaving ──► waving ──► left
+//	staying ──► packing ──► waving ──► left
 //	               └───────────────────▲
 //
-// Nothing else is sent from leaving on (conn.sends). An end that has waited partingTime goes on as
+// Nothing else is sent from packing on (conn.sends). An end that has waited partingTime goes on as
 // if it had left.
 type parting uint8
 
 const (
 	staying parting = iota
-	leaving         // there was no room for it yet
+	packing         // there was no room for it yet
 	waving          // posted
 	left            // it has left, or never will
 )
+
+// leaving reports whether this side has begun to say goodbye.
+func (c *conn) leaving() bool { return c.parting != staying }
 
 // partNow ends the wait for the goodbye, if there is one.
 func (c *conn) partNow() {
@@ -63,7 +66,7 @@ func (c *conn) wave() bool {
 	case c.parting == waving:
 		return true
 	}
-	c.parting = leaving
+	c.parting = packing
 	if c.flight.len() >= c.depth {
 		return true // a completion makes room
 	}
@@ -81,7 +84,7 @@ func (c *conn) wave() bool {
 // goOn goes on with the goodbye when the device has completed something.
 func (c *conn) goOn() {
 	switch c.parting {
-	case leaving:
+	case packing:
 		if c.wave() {
 			return
 		}

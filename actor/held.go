@@ -17,14 +17,6 @@ func (rt *Runtime) Held() (n int) {
 	return n
 }
 
-// held is Held of one loop.
-func (l *pathLoop) held() (n int) {
-	for _, d := range l.devices {
-		n += d.held()
-	}
-	return n
-}
-
 // askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for longer than abortFor cannot be asked:
 // then blocked says so, and what the others have answered is returned. Any goroutine but a loop's.
 func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {

@@ -422,15 +422,15 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	if it.misused(s, sender) {
 		return
 	}
-	s.out.taken, s.sender = true, sender
-	s.out.notify, s.out.renew = s.Notify, s.Renew
+	s.out.take()
+	s.sender = sender
 	if it.conn == nil || it.ending() {
 		it.unsent++
 		it.turnDown(sender, 1, s.Len(), errNoConn, errNoConn)
 		s.out.recycle()
 		return
 	}
-	it.conn.submit(&s.out)
+	it.conn.submit(s.out.as(s.Notify, s.Renew))
 }
 
 // misused answers a Send that must not get into the pool.

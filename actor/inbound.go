@@ -1,6 +1,10 @@
 package actor
 
-import "time"
+import (
+	"time"
+
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+)
 
 // inbound is a message that has come from the peer. It is part of what the layer above has for it,
 // so that the two are one allocation, and comes back to that from the loop.
@@ -29,7 +33,7 @@ func (l *pathLoop) newInbound() *inbound {
 // still has it is found.
 func (l *pathLoop) freeInbound(m *inbound) {
 	*m = inbound{of: m.of}
-	if !poisoning && len(l.idle) < keepInbound {
+	if !overwrite.On && len(l.idle) < keepInbound {
 		l.idle = append(l.idle, m)
 	}
 }

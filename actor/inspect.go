@@ -79,7 +79,7 @@ func (it *ident) info() IDInfo {
 		}
 	}
 	if c := it.conn; c != nil {
-		i.Wire, i.Credits, i.Delivered = c.mode.String(), Credits(c.counts()), c.session.Delivered()
+		i.Wire, i.Credits, i.Delivered = c.kind().String(), Credits(c.counts()), c.delivered()
 	}
 	return i
 }

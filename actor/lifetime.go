@@ -1,5 +1,7 @@
 package actor
 
+import "github.com/rdmactor/rdmactor/actor/internal/overwrite"
+
 // identLife is how far an identifier is on its way. It only goes forward.
 //
 //	alive ──► ending ──► gone ──► closed
@@ -30,7 +32,7 @@ func (s identLife) String() string {
 
 // setLife takes the next step. Builds that look for misuse end the process over a step back.
 func (it *ident) setLife(to identLife) {
-	if poisoning && to <= it.life {
+	if overwrite.On && to <= it.life {
 		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
 	}
 	it.life = to

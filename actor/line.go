@@ -11,21 +11,20 @@ type Line struct{ c *conn }
 // the connection's, and of its fate Posted and Delivered tell.
 func (l *Line) Post(s *Send) (posted bool) {
 	s.sender = nil
-	s.out.notify, s.out.renew = s.Notify, s.Renew
-	return l.c.tryPost(&s.out)
+	return l.c.tryPost(s.out.as(s.Notify, s.Renew))
 }
 
 // Awake asks for a Writable at the next news of the device or of the peer.
 func (l *Line) Awake() { l.c.awake() }
 
 // Posted is how many messages the device was handed.
-func (l *Line) Posted() uint64 { return l.c.left }
+func (l *Line) Posted() uint64 { return l.c.posted() }
 
 // Delivered is how many of them the peer is known to have consumed: the first ones.
-func (l *Line) Delivered() uint64 { return l.c.session.Delivered() }
+func (l *Line) Delivered() uint64 { return l.c.delivered() }
 
 // Acknowledged reports whether the peer tells what it has consumed. A raw connection's does not.
-func (l *Line) Acknowledged() bool { return l.c.mode == modeMessages }
+func (l *Line) Acknowledged() bool { return l.c.acknowledged() }
 
 // Take makes s the caller's who will Post it: it cannot be sent otherwise any more. Not ok: it was not made by NewSend, or was sent
 // before. Any goroutine that owns s.
@@ -33,7 +32,7 @@ func (s *Send) Take() (ok bool) {
 	if !s.usable() {
 		return false
 	}
-	s.out.taken = true
+	s.out.take()
 	return true
 }
 

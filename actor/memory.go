@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -72,7 +73,7 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 
 // at is n bytes from off.
 func (m *Memory) at(off int64, n int) ([]byte, error) {
-	if poisoning && !m.it.l.el.OnLoop() {
+	if overwrite.On && !m.it.l.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
 	b := m.Bytes()

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -52,9 +53,9 @@ func NewSendParts(parts ...[]byte) *Send {
 		n += len(p)
 	}
 	s := newSend(n)
-	at := headerRoom
+	left := s.out.bytes()
 	for _, p := range parts {
-		at += copy(s.out.buf[at:], p)
+		left = left[copy(left, p):]
 	}
 	return s
 }
@@ -65,7 +66,7 @@ func NewSendBuffer(n int) *Send { return newSend(n) }
 
 // Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is nil. Any goroutine that owns s.
 func (s *Send) Bytes() []byte {
-	if s.out.taken {
+	if !s.out.usable() {
 		return nil
 	}
 	return s.out.bytes()
@@ -76,7 +77,7 @@ func (s *Send) Release() {
 	if !s.usable() {
 		panic("rdma: Send.Release of a message that was sent, or released before")
 	}
-	s.out.taken = true
+	s.out.take()
 	s.out.recycle()
 }
 
@@ -174,7 +175,7 @@ func (m *Received) hold() {
 
 // keep takes a hold.
 func (m *Received) keep() {
-	if n := m.refs.Add(1); poisoning && n <= spoilt {
+	if n := m.refs.Add(1); overwrite.On && n <= spoilt {
 		panic("rdma: a Received was used after it had been given back: Retain it in time, or send a Clone")
 	}
 }
@@ -209,7 +210,7 @@ func (m *Received) done(l *mailbox.Loop) error {
 func (m *Received) giveBack() {
 	l, c := m.from.l, m.in.conn
 	m.Data, m.Since, m.from, m.env.Sender, m.env.Message = nil, time.Time{}, nil, nil, nil
-	if poisoning {
+	if overwrite.On {
 		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
 	}
 	c.consumed(&m.in)

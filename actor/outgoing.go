@@ -3,6 +3,7 @@ package actor
 import (
 	"sync"
 
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -50,7 +51,7 @@ func pooled(n int) *outgoing {
 		pool.Put(o.next)
 		o.next = nil
 	}
-	checkPoison(o.buf[:cap(o.buf)], "a Send")
+	overwrite.Check(o.buf[:cap(o.buf)], "a Send")
 	o.buf = o.buf[:headerRoom+n]
 	o.taken = false
 	return o
@@ -81,6 +82,15 @@ func (o *outgoing) bytes() []byte { return o.buf[headerRoom:] }
 // len is its length in bytes.
 func (o *outgoing) len() int { return len(o.buf) - headerRoom }
 
+// take marks it as a connection's, or as given back.
+func (o *outgoing) take() { o.taken = true }
+
+// as is o with what its sender wants of it.
+func (o *outgoing) as(notify bool, renew func([]byte) []byte) *outgoing {
+	o.notify, o.renew = notify, renew
+	return o
+}
+
 // usable reports whether it was made, and neither taken by a connection nor given back.
 func (o *outgoing) usable() bool { return o.buf != nil && !o.taken }
 
@@ -103,7 +113,7 @@ func (c *outgoingChain) add(o *outgoing) {
 		c.put()
 	}
 	*o = outgoing{of: o.of, next: c.first, buf: o.buf[:cap(o.buf)], class: o.class, taken: true}
-	poisonBytes(o.buf)
+	overwrite.Bytes(o.buf)
 	c.first = o
 }
 

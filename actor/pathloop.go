@@ -46,3 +46,26 @@ func (l *pathLoop) init(el *eventloop.Loop, log *slog.Logger, limits pathLimits)
 	l.sources.l = l
 	l.shares = shares{l: l, limit: l.recvBudget.most}
 }
+
+// held counts the messages that owners have and have not given back.
+func (l *pathLoop) held() (n int) {
+	for _, d := range l.devices {
+		n += d.held()
+	}
+	return n
+}
+
+// full reports whether a further connection's messages would take the memory of those there are.
+func (l *pathLoop) full() bool { return l.shares.full() }
+
+// crowdedFor reports whether there are so many connections that one with receives of n bytes would be
+// too much.
+func (l *pathLoop) crowdedFor(n int) bool { return l.shares.crowded() && n > eagerCrowded }
+
+// close frees what connections share.
+func (l *pathLoop) close() {
+	for _, d := range l.devices {
+		d.close()
+	}
+	l.devices = nil
+}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 )
 
 // Who reads a message that was given back reads nonsense, small or large; who writes it is found when the memory is handed out again.
@@ -26,7 +28,7 @@ func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 			next[*Received](p.server)
 			settle()
 			w.onLoop(w.far, func(l *loop) {
-				if !bytes.Equal(kept, bytes.Repeat([]byte{poisonByte}, n)) {
+				if !bytes.Equal(kept, bytes.Repeat([]byte{overwrite.With}, n)) {
 					w.Errorf("%d bytes can still be read after they were given back", n)
 				}
 			})
@@ -83,10 +85,10 @@ func TestWritesAfterReleaseAreFound(t *testing.T) {
 		fn()
 	}
 	b := make([]byte, 100_000)
-	poisonBytes(b)
-	checkPoison(b, "nothing")
+	overwrite.Bytes(b)
+	overwrite.Check(b, "nothing")
 	b[99_999] = 0
-	found("a Send", func() { checkPoison(b, "a Send") })
+	found("a Send", func() { overwrite.Check(b, "a Send") })
 	s := NewSendBuffer(10)
 	s.Release()
 	found("released before", s.Release)

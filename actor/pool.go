@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -242,16 +243,16 @@ func (a *arena) closeUnused() {
 
 // spoil overwrites what is given back and held a message of n bytes, in a build that does so.
 func (c *chunk) spoil(n int) {
-	if poisoning {
+	if overwrite.On {
 		c.spoilt = min(wire.HeaderLen+n, int(c.sge.Length))
-		poisonBytes(c.bytes()[:c.spoilt])
+		overwrite.Bytes(c.bytes()[:c.spoilt])
 	}
 }
 
 // check looks whether what is handed out was left alone since it was spoilt.
 func (c *chunk) check() {
-	if poisoning && c.spoilt > 0 {
-		checkPoison(c.bytes()[:c.spoilt], "the memory of a Received")
+	if overwrite.On && c.spoilt > 0 {
+		overwrite.Check(c.bytes()[:c.spoilt], "the memory of a Received")
 		c.spoilt = 0
 	}
 }

@@ -128,7 +128,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	}
 	defer it.refusals.gate.RUnlock()
 	if s, ok := m.(*Send); ok && s.usable() {
-		s.out.taken = true
+		s.out.take()
 		first := it.refusals.add(from, s.Len())
 		s.out.recycle()
 		if first {

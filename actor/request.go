@@ -81,9 +81,9 @@ func (l *loop) noRoom(in *incoming) bool {
 	switch {
 	case in.id.Datagram():
 		return false
-	case l.shares.full():
+	case l.full():
 		return true
-	case !l.shares.crowded() || in.opts.maxMessage <= eagerCrowded:
+	case !l.crowdedFor(in.opts.maxMessage):
 		return false
 	}
 	_, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)

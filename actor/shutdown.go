@@ -276,9 +276,6 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 // sent.
 func (l *loop) close() error {
 	l.rt.registry.LastCalls(l.exec)
-	for _, d := range l.devices {
-		d.close()
-	}
-	l.devices = nil
+	l.pathLoop.close()
 	return l.ch.Close()
 }
