@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/svg"
 )
 
@@ -28,10 +29,10 @@ var (
 )
 
 // chart draws each scenario's first column: a bar for each entry, ours in colour.
-func (d *document) chart(file string) (err error) {
+func chart(d *measure.Document, file string) (err error) {
 	var panels []*plot.Plot
 	for _, r := range d.Scenarios {
-		p, err := r.panel()
+		p, err := panel(r)
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (d *document) chart(file string) (err error) {
 }
 
 // panel is the scenario's picture; nil where there is nothing to compare.
-func (r *result) panel() (*plot.Plot, error) {
+func panel(r measure.Result) (*plot.Plot, error) {
 	if r.Base == "" || len(r.Entries) == 0 {
 		return nil, nil
 	}
@@ -85,7 +86,7 @@ func (r *result) panel() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = r.Title
 	p.X.Label.Text = metric + ", less is better"
-	if strings.Contains(metric, "/s") || metric == perSecond {
+	if strings.Contains(metric, "/s") || metric == measure.PerSecond {
 		p.X.Label.Text = metric + ", more is better"
 	}
 	p.X.Min = 0
@@ -95,9 +96,9 @@ func (r *result) panel() (*plot.Plot, error) {
 	at := make(plotter.XYs, n)
 	most := 0.0
 	for i, e := range r.Entries {
-		at[n-1-i] = plotter.XY{X: e.median(metric), Y: float64(n - 1 - i)} // from the top
-		names[n-1-i], texts[n-1-i] = e.Name, " "+number(e.median(metric))
-		most = max(most, e.median(metric))
+		at[n-1-i] = plotter.XY{X: e.Median(metric), Y: float64(n - 1 - i)} // from the top
+		names[n-1-i], texts[n-1-i] = e.Name, " "+measure.Number(e.Median(metric))
+		most = max(most, e.Median(metric))
 	}
 	for i, e := range r.Entries {
 		bar, err := plotter.NewBarChart(plotter.Values{at[n-1-i].X}, vg.Points(10))

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/cloudwego/netpoll"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 type netpollService struct {
@@ -14,18 +17,18 @@ type netpollService struct {
 	ended chan error
 }
 
-func serveNetpoll(entry) (service, error) {
-	l, err := netpoll.CreateListener("tcp", loopback)
+func serveNetpoll(measure.Entry) (measure.Service, error) {
+	l, err := netpoll.CreateListener("tcp", contest.Loopback)
 	if err != nil {
 		return nil, err
 	}
 	loop, err := netpoll.NewEventLoop(func(_ context.Context, c netpoll.Connection) error {
-		for r, w := c.Reader(), c.Writer(); r.Len() >= payloadSize; {
-			p, err := r.Next(payloadSize)
+		for r, w := c.Reader(), c.Writer(); r.Len() >= contest.PayloadSize; {
+			p, err := r.Next(contest.PayloadSize)
 			if err != nil {
 				return err
 			}
-			to, err := w.Malloc(payloadSize)
+			to, err := w.Malloc(contest.PayloadSize)
 			if err != nil {
 				return err
 			}
@@ -56,13 +59,13 @@ func (s *netpollService) Close() error {
 	return <-s.ended
 }
 
-func dialNetpoll(addr string, _ entry) (tripper, error) {
+func dialNetpoll(addr string, _ measure.Entry) (contest.Tripper, error) {
 	c, err := netpoll.DialConnection("tcp", addr, 5*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	return serial{blocking{
-		call: func(p, _ []byte) error {
+	return contest.Serial{Tripper: contest.Calls{
+		CallFunc: func(p, _ []byte) error {
 			w, r := c.Writer(), c.Reader()
 			to, err := w.Malloc(len(p))
 			if err != nil {
@@ -76,11 +79,11 @@ func dialNetpoll(addr string, _ entry) (tripper, error) {
 			if err != nil {
 				return err
 			}
-			if err := echoed(got, p); err != nil {
+			if err := contest.Echoed(got, p); err != nil {
 				return err
 			}
 			return r.Release()
 		},
-		close: c.Close,
+		CloseFunc: c.Close,
 	}}, nil
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 // rawCodec passes bytes on: messages are *[]byte. It spares grpc-go protobuf's work.
@@ -53,12 +57,12 @@ type grpcService struct {
 	ended chan error
 }
 
-func serveGRPC(entry) (service, error) {
-	l, err := net.Listen("tcp", loopback)
+func serveGRPC(measure.Entry) (measure.Service, error) {
+	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	s := &grpcService{grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.NumStreamWorkers(procs)), l, make(chan error, 1)}
+	s := &grpcService{grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0)))), l, make(chan error, 1)}
 	s.RegisterService(&echoDesc, nil)
 	go func() { s.ended <- s.Serve(l) }()
 	return s, nil
@@ -71,20 +75,20 @@ func (s *grpcService) Close() error {
 	return <-s.ended
 }
 
-func dialGRPC(addr string, _ entry) (tripper, error) {
+func dialGRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
 	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig())
 	if err != nil {
 		return nil, err
 	}
-	return blocking{
-		call: func(p, _ []byte) error {
+	return contest.Calls{
+		CallFunc: func(p, _ []byte) error {
 			var got []byte
 			if err := c.Invoke(context.Background(), grpcMethod, &p, &got); err != nil {
 				return err
 			}
-			return echoed(got, p)
+			return contest.Echoed(got, p)
 		},
-		close: c.Close,
+		CloseFunc: c.Close,
 	}, nil
 }

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 // Many connections, of which a quarter sends a message each second.
@@ -26,8 +26,8 @@ const (
 )
 
 // howMany is what the limit of open files allows.
-func howMany() int {
-	if quick {
+func howMany(e measure.Entry) int {
+	if e.Quick {
 		return quickConns
 	}
 	var lim unix.Rlimit
@@ -37,16 +37,16 @@ func howMany() int {
 	return int(min(manyConns, lim.Cur-spareFiles))
 }
 
-func serveMany(e entry) (service, error) {
-	if e.contestant == "net.Conn" {
-		return listenTCP(echoConn)
+func serveMany(e measure.Entry) (measure.Service, error) {
+	if e.Contestant == "net.Conn" {
+		return contest.ListenTCP(contest.Echo)
 	}
-	return serveActor(e)
+	return contest.Ours.Serve(e)
 }
 
-func dialMany(addr string, e entry) (client, error) {
-	if e.contestant == "net.Conn" {
-		return dialManyConns(addr)
+func dialMany(addr string, e measure.Entry) (measure.Client, error) {
+	if e.Contestant == "net.Conn" {
+		return dialManyConns(addr, e)
 	}
 	return dialManyActors(addr, e)
 }
@@ -63,7 +63,7 @@ func age(p []byte) time.Duration {
 
 // talk has each of n connections send once a second, evenly, for d.
 func talk(n int, d time.Duration, send func(i int, p []byte) error) (sent int, err error) {
-	p := newPayload(payloadSize)
+	p := contest.NewPayload(contest.PayloadSize)
 	begun := time.Now()
 	const pause = 5 * time.Millisecond
 	for now := begun; now.Sub(begun) < d; now = time.Now() {
@@ -80,16 +80,16 @@ func talk(n int, d time.Duration, send func(i int, p []byte) error) (sent int, e
 // tally counts answers and their times.
 type tally struct {
 	mu   sync.Mutex
-	h    *hdrhistogram.Histogram
+	h    measure.Times
 	n    int
 	some chan struct{} // something has come
 }
 
-func newTally() *tally { return &tally{h: newHistogram(), some: make(chan struct{}, 1)} }
+func newTally() *tally { return &tally{h: measure.NewTimes(2), some: make(chan struct{}, 1)} }
 
 func (t *tally) add(p []byte) {
 	t.mu.Lock()
-	record(t.h, age(p))
+	t.h.Add(age(p))
 	t.n++
 	t.mu.Unlock()
 	select {
@@ -99,13 +99,13 @@ func (t *tally) add(p []byte) {
 }
 
 // wait waits for n answers, and forgets them.
-func (t *tally) wait(n int) (map[string]float64, error) {
+func (t *tally) wait(n int) (measure.Metrics, error) {
 	const patience = 10 * time.Second
 	late := time.After(patience)
 	for {
 		t.mu.Lock()
 		got := t.n
-		times := percentiles(t.h)
+		times := t.h.Percentiles()
 		if got >= n {
 			t.n = 0
 			t.h.Reset()
@@ -122,68 +122,34 @@ func (t *tally) wait(n int) (map[string]float64, error) {
 }
 
 // measureMany is a Run over n connections.
-func measureMany(n int, d time.Duration, t *tally, send func(int, []byte) error) (sample, error) {
+func measureMany(n int, d time.Duration, t *tally, send func(int, []byte) error) (measure.Sample, error) {
 	begun := time.Now()
 	sent, err := talk(n/talking, d, send)
 	if err != nil {
-		return sample{}, err
+		return measure.Sample{}, err
 	}
 	times, err := t.wait(sent)
-	return sample{
-		N: sent, Seconds: time.Since(begun).Seconds(), Bytes: sent * payloadSize, Times: times,
-		More: map[string]float64{connections: float64(n)},
+	return measure.Sample{
+		N: sent, Seconds: time.Since(begun).Seconds(), Bytes: sent * contest.PayloadSize, Times: times,
+		More: measure.Metrics{measure.Connections: float64(n)},
 	}, err
 }
 
 // actorsClient is one actor with all the connections.
 type actorsClient struct {
-	world
-	pids  []*actor.PID
+	*contest.Crowd
 	tally *tally
 }
 
-func dialManyActors(addr string, e entry) (client, error) {
-	w, err := openWorld(e)
-	if err != nil {
-		return nil, err
-	}
-	n := howMany()
-	c := &actorsClient{world: w, tally: newTally()}
-	all := make(chan error, 1)
-	dialled := 0
-	w.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		dial := func() {
-			if dialled < n {
-				dialled++
-				ctx.Request(w.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
-			}
-		}
-		switch m := ctx.Message().(type) {
-		case *actor.Started:
-			for range dialsAtOnce {
-				dial()
-			}
-		case *rdma.Established:
-			c.pids = append(c.pids, ctx.Sender())
-			dial()
-			if len(c.pids) == n {
-				all <- nil
-			}
-		case *rdma.Received:
-			c.tally.add(m.Data)
-		case rdma.Failure:
-			select {
-			case all <- m:
-			default:
-			}
-		}
-	}, w.rt.OnLoop()))
-	return c, <-all
+func dialManyActors(addr string, e measure.Entry) (measure.Client, error) {
+	t := newTally()
+	c, err := contest.DialCrowd(addr, e, howMany(e), func(m *rdma.Received) { t.add(m.Data) })
+	return actorsClient{c, t}, err
 }
 
-func (c *actorsClient) Run(d time.Duration) (sample, error) {
-	return measureMany(len(c.pids), d, c.tally, func(i int, p []byte) error {
-		c.system.Root.Send(c.pids[i], rdma.NewSend(p))
+func (c actorsClient) Run(d time.Duration) (measure.Sample, error) {
+	return measureMany(len(c.Conns), d, c.tally, func(i int, p []byte) error {
+		c.System.Root.Send(c.Conns[i], rdma.NewSend(p))
 		return nil
 	})
 }
@@ -195,8 +161,8 @@ type connsClient struct {
 	done  sync.WaitGroup
 }
 
-func dialManyConns(addr string) (client, error) {
-	n := howMany()
+func dialManyConns(addr string, e measure.Entry) (measure.Client, error) {
+	n := howMany(e)
 	c := &connsClient{conns: make([]net.Conn, n), tally: newTally()}
 	errs := make(chan error, dialsAtOnce)
 	for k := range dialsAtOnce {
@@ -217,7 +183,7 @@ func dialManyConns(addr string) (client, error) {
 	}
 	for _, conn := range c.conns[:n/talking] {
 		c.done.Go(func() {
-			for b := make([]byte, payloadSize); ; {
+			for b := make([]byte, contest.PayloadSize); ; {
 				if _, err := io.ReadFull(conn, b); err != nil {
 					return
 				}
@@ -228,7 +194,7 @@ func dialManyConns(addr string) (client, error) {
 	return c, nil
 }
 
-func (c *connsClient) Run(d time.Duration) (sample, error) {
+func (c *connsClient) Run(d time.Duration) (measure.Sample, error) {
 	return measureMany(len(c.conns), d, c.tally, func(i int, p []byte) error {
 		_, err := c.conns[i].Write(p)
 		return err

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
@@ -35,7 +35,7 @@ const (
 	refusalP99   = "refusal p99 us"
 )
 
-func serveOverload(e entry) (service, error) {
+func serveOverload(e measure.Entry) (measure.Service, error) {
 	work := func(_ context.Context, q, reply []byte) ([]byte, error) {
 		for begun := time.Now(); time.Since(begun) < callCost; { //nolint:revive // it is what a call costs
 		}
@@ -45,19 +45,19 @@ func serveOverload(e entry) (service, error) {
 }
 
 type overloadClient struct {
-	world
+	contest.World
 	conns []*rpc.Client
 }
 
-func dialOverload(addr string, e entry) (client, error) {
-	w, err := openWorld(e)
+func dialOverload(addr string, e measure.Entry) (measure.Client, error) {
+	w, err := contest.OpenWorld(e)
 	if err != nil {
 		return nil, err
 	}
-	c := &overloadClient{world: w}
+	c := &overloadClient{World: w}
 	for range overloadConns {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		conn, err := rpc.Dial(ctx, w.rt, addr)
+		conn, err := rpc.Dial(ctx, w.RT, addr)
 		cancel()
 		if err != nil {
 			return nil, err
@@ -71,32 +71,32 @@ func (c *overloadClient) Close() error {
 	for _, conn := range c.conns {
 		conn.Close()
 	}
-	return c.world.Close()
+	return c.World.Close()
 }
 
 // Run finds the load that can be sustained, then offers less and more than that, in turn.
-func (c *overloadClient) Run(d time.Duration) (sample, error) {
-	p := newPayload(payloadSize)
+func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
+	p := contest.NewPayload(contest.PayloadSize)
 	var next atomic.Int64
-	closed, err := together(callLimit/2, d, func(p, room []byte) error { return c.call(int(next.Add(1)), p, room) })
+	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, func(p, room []byte) error { return c.call(int(next.Add(1)), p, room) })
 	if err != nil {
-		return sample{}, err
+		return measure.Sample{}, err
 	}
 	capacity := float64(closed.N) / closed.Seconds
 	const turns = 2
 	below, above := newOffer(), newOffer()
 	for range turns {
 		if err := errors.Join(c.offer(p, capacity*belowLoad, d, below), c.offer(p, capacity*aboveLoad, d, above)); err != nil {
-			return sample{}, err
+			return measure.Sample{}, err
 		}
 	}
-	b, a, r := percentiles(below.answers), percentiles(above.answers), percentiles(above.refusals)
-	return sample{
-		N: above.answered(), Seconds: above.took.Seconds(), Bytes: above.answered() * payloadSize,
-		More: map[string]float64{
-			sustainable: capacity, belowP99: b[p99], aboveP99: a[p99], goodput: float64(above.answered()) / above.took.Seconds(),
+	b, a, r := below.answers.Percentiles(), above.answers.Percentiles(), above.refusals.Percentiles()
+	return measure.Sample{
+		N: above.answered(), Seconds: above.took.Seconds(), Bytes: above.answered() * contest.PayloadSize,
+		More: measure.Metrics{
+			sustainable: capacity, belowP99: b[measure.P99], aboveP99: a[measure.P99], goodput: float64(above.answered()) / above.took.Seconds(),
 			refusedBelow: below.refused(), refusedShare: above.refused(),
-			answerP50: a[p50], refusalP50: r[p50], refusalP99: r[p99],
+			answerP50: a[measure.P50], refusalP50: r[measure.P50], refusalP99: r[measure.P99],
 		},
 	}, nil
 }
@@ -106,18 +106,20 @@ func (c *overloadClient) call(i int, p, room []byte) error {
 	if err != nil {
 		return err
 	}
-	return echoed(got, p)
+	return contest.Echoed(got, p)
 }
 
 // offered is what became of the calls of an offered load.
 type offered struct {
 	mu                sync.Mutex
-	answers, refusals *hdrhistogram.Histogram
+	answers, refusals measure.Times
 	err               error // of neither
 	took              time.Duration
 }
 
-func newOffer() *offered { return &offered{answers: newHistogram(), refusals: newHistogram()} }
+func newOffer() *offered {
+	return &offered{answers: measure.NewTimes(2), refusals: measure.NewTimes(2)}
+}
 
 // offer makes calls at a rate, whatever becomes of those before: each has a goroutine. Times are from the call on.
 func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offered) error {
@@ -147,9 +149,9 @@ func (o *offered) add(took time.Duration, err error) {
 	defer o.mu.Unlock()
 	switch {
 	case err == nil:
-		record(o.answers, took)
+		o.answers.Add(took)
 	case errors.Is(err, rpc.ErrOverloaded):
-		record(o.refusals, took)
+		o.refusals.Add(took)
 	default:
 		o.err = err
 	}

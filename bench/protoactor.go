@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 const echoName = "echo"
@@ -18,14 +20,9 @@ type protoService struct {
 	r      *remote.Remote
 }
 
-func newSystem(level slog.Level) *actor.ActorSystem {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
-}
-
 // openProto starts a system that other processes reach. Its errors are not logged: each connection's end is one.
 func openProto() *protoService {
-	s := &protoService{system: newSystem(slog.LevelError + 1)}
+	s := &protoService{system: contest.NewSystem(slog.LevelError + 1)}
 	s.r = remote.NewRemote(s.system, remote.Configure("127.0.0.1", 0))
 	s.r.Start()
 	return s
@@ -46,7 +43,7 @@ func (s *protoService) Close() error {
 	return nil
 }
 
-func serveProto(entry) (service, error) {
+func serveProto(measure.Entry) (measure.Service, error) {
 	s := openProto()
 	_, err := s.system.Root.SpawnNamed(actor.PropsFromFunc(func(ctx actor.Context) {
 		if m, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
@@ -56,11 +53,11 @@ func serveProto(entry) (service, error) {
 	return s, err
 }
 
-func dialProto(addr string, _ entry) (tripper, error) {
+func dialProto(addr string, _ measure.Entry) (contest.Tripper, error) {
 	s := openProto()
 	pid := actor.NewPID(addr, echoName)
-	return blocking{
-		call: func(p, _ []byte) error {
+	return contest.Calls{
+		CallFunc: func(p, _ []byte) error {
 			const patience = 10 * time.Second
 			m, err := s.system.Root.RequestFuture(pid, &wrapperspb.BytesValue{Value: p}, patience).Result()
 			if err != nil {
@@ -70,8 +67,8 @@ func dialProto(addr string, _ entry) (tripper, error) {
 			if !ok {
 				return fmt.Errorf("the answer is a %T", m)
 			}
-			return echoed(got.GetValue(), p)
+			return contest.Echoed(got.GetValue(), p)
 		},
-		close: s.Close,
+		CloseFunc: s.Close,
 	}, nil
 }

@@ -1,196 +1,182 @@
 package main
 
 import (
+	"slices"
 	"time"
 
-	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
-
-func blockingEntries(names ...string) (list []entry) {
-	for _, n := range names {
-		list = append(list, entry{contestant: n})
-	}
-	return list
-}
-
-func busyEntries(names ...string) (list []entry) {
-	for _, n := range names {
-		list = append(list, entry{n, eventloop.Busy})
-	}
-	return list
-}
 
 // onceOnly is what a run allocates once, for each of its calls.
 const onceOnly = 0.05
 
-// The names of the metrics that only some scenarios have.
-const (
-	connections      = "connections"
-	serverKiB        = "server KiB/conn"
-	clientKiB        = "client KiB/conn"
-	serverGoroutines = "server goroutines"
-	clientGoroutines = "client goroutines"
+var (
+	smallFlow = contest.Flow{Size: 64, Batch: 1024, Window: 4096}
+	pageFlow  = contest.Flow{Size: 4 << 10, Batch: 256, Window: 1024}
+	largeFlow = contest.Flow{Size: 1 << 20, Batch: 4, Window: 16}
+	web       = contest.Web{Body: contest.PayloadSize}
 )
 
-var scenarios = []scenario{
+var scenarios = []measure.Scenario{
 	{
-		name: "echo", title: "Unary echo, 64 B, 1 caller, blocking",
-		note: "verbs, actor, net.Conn and netpoll have no calls: one message there, one back. rdmactor at the verbs and actor levels " +
+		Name: "echo", Title: "Unary echo, 64 B, 1 caller, blocking",
+		Note: "verbs, actor, net.Conn and netpoll have no calls: one message there, one back. rdmactor at the verbs and actor levels " +
 			"answers inside the loop, without a goroutine.",
-		on:      sameCPU,
-		entries: blockingEntries("verbs", "actor", "rpc-onloop", "rpc", "rdmanet", "net.Conn", "netpoll", "net/rpc", "grpc-go", "proto.actor"),
-		columns: []string{p50, p90, p99, perSecond, cpuPer, allocsPer},
-		base:    "grpc-go",
-		bars: []bar{
+		On:      measure.SameCPU,
+		Entries: contest.Blocking("verbs", "actor", "rpc-onloop", "rpc", "rdmanet", "net.Conn", "netpoll", "net/rpc", "grpc-go", "proto.actor"),
+		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
+		Base:    "grpc-go",
+		Bars: []measure.Bar{
 			{
-				what:   "call, 1 caller, blocking, handler on the loop, against grpc-go: p50",
-				metric: p50, entry: "rpc-onloop", base: "grpc-go", most: 0.45,
+				What:   "call, 1 caller, blocking, handler on the loop, against grpc-go: p50",
+				Metric: measure.P50, Entry: "rpc-onloop", Base: "grpc-go", Most: 0.45,
 			},
 			{
-				what:   "call, 1 caller, blocking, handler on a goroutine, against grpc-go: p50",
-				metric: p50, entry: "rpc", base: "grpc-go", most: 0.45,
+				What:   "call, 1 caller, blocking, handler on a goroutine, against grpc-go: p50",
+				Metric: measure.P50, Entry: "rpc", Base: "grpc-go", Most: 0.45,
 			},
 			{
-				what:   "allocations per call, client and server, 1 caller, handler on the loop",
-				metric: allocsPer, entry: "rpc-onloop", most: 2, slack: onceOnly,
+				What:   "allocations per call, client and server, 1 caller, handler on the loop",
+				Metric: measure.AllocsPer, Entry: "rpc-onloop", Most: 2, Slack: onceOnly,
 			},
-			{what: "allocations per call, client and server, 1 caller, handler on a goroutine", metric: allocsPer, entry: "rpc", most: 2, slack: onceOnly},
+			{What: "allocations per call, client and server, 1 caller, handler on a goroutine", Metric: measure.AllocsPer, Entry: "rpc", Most: 2, Slack: onceOnly},
 		},
-		serve: serveEcho, dial: dialTrips,
+		Serve: contestants.Serve, Dial: contestants.Dial,
 	},
 	{
-		name: "busy", title: "Unary echo, 64 B, 1 caller, busy polling",
-		note:    "rdmactor polls on both sides; the others cannot, and block on the same CPUs.",
-		on:      ownCPU,
-		entries: append(busyEntries("verbs", "actor", "rpc-onloop", "rpc", "rdmanet"), blockingEntries("net.Conn", "netpoll", "grpc-go")...),
-		columns: []string{p50, p90, p99, perSecond},
-		base:    "grpc-go",
-		bars: []bar{
+		Name: "busy", Title: "Unary echo, 64 B, 1 caller, busy polling",
+		Note:    "rdmactor polls on both sides; the others cannot, and block on the same CPUs.",
+		On:      measure.OwnCPU,
+		Entries: slices.Concat(contest.Busy("verbs", "actor", "rpc-onloop", "rpc", "rdmanet"), contest.Blocking("net.Conn", "netpoll", "grpc-go")),
+		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond},
+		Base:    "grpc-go",
+		Bars: []measure.Bar{
 			{
-				what:   "call, 1 caller, busy polling, handler on the loop, against grpc-go: p50",
-				metric: p50, entry: "rpc-onloop busy", base: "grpc-go", most: 0.25,
+				What:   "call, 1 caller, busy polling, handler on the loop, against grpc-go: p50",
+				Metric: measure.P50, Entry: "rpc-onloop busy", Base: "grpc-go", Most: 0.25,
 			},
 			{
-				what:   "call, 1 caller, busy polling, handler on a goroutine, against grpc-go: p50",
-				metric: p50, entry: "rpc busy", base: "grpc-go", most: 0.25,
-			},
-		},
-		serve: serveEcho, dial: dialTrips,
-	},
-	{
-		name: "calls", title: "Calls, 64 B, 64 goroutines on one connection, blocking",
-		on:      sameCPU,
-		entries: blockingEntries("rpc-onloop", "rpc", "net/rpc", "grpc-go", "proto.actor"),
-		columns: []string{perSecond, cpuPer, allocsPer, p50, p99},
-		base:    "grpc-go",
-		bars: []bar{
-			{
-				what:   "calls/s, 64 callers, handler on the loop, against grpc-go",
-				metric: perSecond, entry: "rpc-onloop", base: "grpc-go", least: 6,
-			},
-			{
-				what:   "calls/s, 64 callers, handler on a goroutine, against grpc-go",
-				metric: perSecond, entry: "rpc", base: "grpc-go", least: 6,
-			},
-			{
-				what:   "CPU per call, 64 callers, handler on the loop, against grpc-go",
-				metric: cpuPer, entry: "rpc-onloop", base: "grpc-go", most: 0.2,
-			},
-			{
-				what:   "CPU per call, 64 callers, handler on a goroutine, against grpc-go",
-				metric: cpuPer, entry: "rpc", base: "grpc-go", most: 0.2,
-			},
-			{
-				what:   "allocations per call, client and server, 64 callers, handler on the loop",
-				metric: allocsPer, entry: "rpc-onloop", most: 2, slack: onceOnly,
-			},
-			{
-				what:   "allocations per call, client and server, 64 callers, handler on a goroutine",
-				metric: allocsPer, entry: "rpc", most: 2, slack: onceOnly,
+				What:   "call, 1 caller, busy polling, handler on a goroutine, against grpc-go: p50",
+				Metric: measure.P50, Entry: "rpc busy", Base: "grpc-go", Most: 0.25,
 			},
 		},
-		serve: serveEcho, dial: dialCalls,
+		Serve: contestants.Serve, Dial: contestants.Dial,
 	},
 	{
-		name: "oneway", title: "Messages of 64 B, one way, blocking",
-		note: "4,096 on their way, each 1,024 answered; one write for each message of net.Conn.",
-		on:   ownCPU, entries: blockingEntries("verbs", "actor", "net.Conn"),
-		columns: []string{perSecond, mibPerS, cpuPer, allocsPer},
-		base:    "verbs",
-		bars: []bar{{
-			what:   "actor level's message rate against the verbs level, 64 B",
-			metric: perSecond, entry: "actor", base: "verbs", least: 0.6,
+		Name: "calls", Title: "Calls, 64 B, 64 goroutines on one connection, blocking",
+		On:      measure.SameCPU,
+		Entries: contest.Blocking("rpc-onloop", "rpc", "net/rpc", "grpc-go", "proto.actor"),
+		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
+		Base:    "grpc-go",
+		Bars: []measure.Bar{
+			{
+				What:   "calls/s, 64 callers, handler on the loop, against grpc-go",
+				Metric: measure.PerSecond, Entry: "rpc-onloop", Base: "grpc-go", Least: 6,
+			},
+			{
+				What:   "calls/s, 64 callers, handler on a goroutine, against grpc-go",
+				Metric: measure.PerSecond, Entry: "rpc", Base: "grpc-go", Least: 6,
+			},
+			{
+				What:   "CPU per call, 64 callers, handler on the loop, against grpc-go",
+				Metric: measure.CPUPer, Entry: "rpc-onloop", Base: "grpc-go", Most: 0.2,
+			},
+			{
+				What:   "CPU per call, 64 callers, handler on a goroutine, against grpc-go",
+				Metric: measure.CPUPer, Entry: "rpc", Base: "grpc-go", Most: 0.2,
+			},
+			{
+				What:   "allocations per call, client and server, 64 callers, handler on the loop",
+				Metric: measure.AllocsPer, Entry: "rpc-onloop", Most: 2, Slack: onceOnly,
+			},
+			{
+				What:   "allocations per call, client and server, 64 callers, handler on a goroutine",
+				Metric: measure.AllocsPer, Entry: "rpc", Most: 2, Slack: onceOnly,
+			},
+		},
+		Serve: contestants.Serve, Dial: contestants.DialMany,
+	},
+	{
+		Name: "oneway", Title: "Messages of 64 B, one way, blocking",
+		Note: "4,096 on their way, each 1,024 answered; one write for each message of net.Conn.",
+		On:   measure.OwnCPU, Entries: contest.Blocking("verbs", "actor", "net.Conn"),
+		Columns: []string{measure.PerSecond, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
+		Base:    "verbs",
+		Bars: []measure.Bar{{
+			What:   "actor level's message rate against the verbs level, 64 B",
+			Metric: measure.PerSecond, Entry: "actor", Base: "verbs", Least: 0.6,
 		}},
-		serve: smallFlow.serve, dial: smallFlow.dial,
+		Serve: smallFlow.Serve, Dial: smallFlow.Dial,
 	},
 	{
-		name: "pages", title: "Messages of 4 KiB, one way, blocking",
-		note: "1,024 on their way, each 256 answered. verbs sends the same 4 KiB again and again, out of the first cache; verbs-own has as many of " +
+		Name: "pages", Title: "Messages of 4 KiB, one way, blocking",
+		Note: "1,024 on their way, each 256 answered. verbs sends the same 4 KiB again and again, out of the first cache; verbs-own has as many of " +
 			"them as are on their way, which is what actors have.",
-		on: ownCPU, entries: blockingEntries("verbs", ownMemory, "actor", "net.Conn"),
-		columns: []string{perSecond, mibPerS, cpuPer, allocsPer},
-		base:    "verbs",
-		bars: []bar{{
-			what:   "actor level's message rate against the verbs level, 4 KiB",
-			metric: perSecond, entry: "actor", base: "verbs", least: 0.9,
+		On: measure.OwnCPU, Entries: contest.Blocking("verbs", "verbs-own", "actor", "net.Conn"),
+		Columns: []string{measure.PerSecond, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
+		Base:    "verbs",
+		Bars: []measure.Bar{{
+			What:   "actor level's message rate against the verbs level, 4 KiB",
+			Metric: measure.PerSecond, Entry: "actor", Base: "verbs", Least: 0.9,
 		}, {
-			what:   "the same against the verbs level with memory of its own for each message, 4 KiB",
-			metric: perSecond, entry: "actor", base: ownMemory, least: 0.9,
+			What:   "the same against the verbs level with memory of its own for each message, 4 KiB",
+			Metric: measure.PerSecond, Entry: "actor", Base: "verbs-own", Least: 0.9,
 		}},
-		serve: pageFlow.serve, dial: pageFlow.dial,
+		Serve: pageFlow.Serve, Dial: pageFlow.Dial,
 	},
 	{
-		name: "bulk", title: "Messages of 1 MiB, one way, blocking, CRC off",
-		note: "16 on their way, each 4 answered; net.Conn writes the same 1 MiB again and again, and reads what there is.",
-		on:   ownCPU, entries: blockingEntries("verbs", "actor", "net.Conn"),
-		columns: []string{mibPerS, perSecond, cpuPer, allocsPer},
-		base:    "net.Conn",
-		bars: []bar{{
-			what:   "1 MiB messages at actor level against net.Conn",
-			metric: mibPerS, entry: "actor", base: "net.Conn", least: 0.9,
+		Name: "bulk", Title: "Messages of 1 MiB, one way, blocking, CRC off",
+		Note: "16 on their way, each 4 answered; net.Conn writes the same 1 MiB again and again, and reads what there is.",
+		On:   measure.OwnCPU, Entries: contest.Blocking("verbs", "actor", "net.Conn"),
+		Columns: []string{measure.MiBPerS, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
+		Base:    "net.Conn",
+		Bars: []measure.Bar{{
+			What:   "1 MiB messages at actor level against net.Conn",
+			Metric: measure.MiBPerS, Entry: "actor", Base: "net.Conn", Least: 0.9,
 		}},
-		serve: largeFlow.serve, dial: largeFlow.dial,
+		Serve: largeFlow.Serve, Dial: largeFlow.Dial,
 	},
 	{
-		name: "http", title: "net/http, GET of 64 B, 64 connections and goroutines",
-		note: "The same client and server, over rdmanet's net.Conn and over TCP's.",
-		on:   sameCPU, entries: blockingEntries("rdmanet", "net.Conn"),
-		columns: []string{perSecond, cpuPer, allocsPer, p50, p99},
-		base:    "net.Conn",
-		bars: []bar{{
-			what:   "net/http over rdmanet against TCP, 64 connections: requests/s",
-			metric: perSecond, entry: "rdmanet", base: "net.Conn", least: 0.95,
+		Name: "http", Title: "net/http, GET of 64 B, 64 connections and goroutines",
+		Note: "The same client and server, over rdmanet's net.Conn and over TCP's.",
+		On:   measure.SameCPU, Entries: contest.Blocking("rdmanet", "net.Conn"),
+		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
+		Base:    "net.Conn",
+		Bars: []measure.Bar{{
+			What:   "net/http over rdmanet against TCP, 64 connections: requests/s",
+			Metric: measure.PerSecond, Entry: "rdmanet", Base: "net.Conn", Least: 0.95,
 		}},
-		serve: serveHTTP, dial: dialHTTP,
+		Serve: web.Serve, Dial: web.Dial,
 	},
 	{
-		name: "overload", title: "Overload: a call costs 50 us, 16 may be in flight",
-		note: "Four connections of 8 calls at most. Sustainable is what 8 callers get; then calls come at 0.9 and at 2 times that rate, " +
+		Name: "overload", Title: "Overload: a call costs 50 us, 16 may be in flight",
+		Note: "Four connections of 8 calls at most. Sustainable is what 8 callers get; then calls come at 0.9 and at 2 times that rate, " +
 			"whatever became of those before. Times are of the calls that were answered, from the call on.",
-		on: ownCPU, entries: blockingEntries("rpc"),
-		columns: []string{sustainable, belowP99, aboveP99, goodput, refusedBelow, refusedShare, answerP50, refusalP50, refusalP99},
-		bars: []bar{
+		On: measure.OwnCPU, Entries: contest.Blocking("rpc"),
+		Columns: []string{sustainable, belowP99, aboveP99, goodput, refusedBelow, refusedShare, answerP50, refusalP50, refusalP99},
+		Bars: []measure.Bar{
 			{
-				what:   "overload: accepted p99 at 2x the sustainable load against 0.9x",
-				metric: aboveP99, ofItself: belowP99, entry: "rpc", most: 2,
+				What:   "overload: accepted p99 at 2x the sustainable load against 0.9x",
+				Metric: aboveP99, OfItself: belowP99, Entry: "rpc", Most: 2,
 			},
-			{what: "overload: a refusal against an answer, p50", metric: refusalP50, ofItself: answerP50, entry: "rpc", most: 1},
-			{what: "overload: a refusal against an answer, p99", metric: refusalP99, ofItself: aboveP99, entry: "rpc", most: 1},
+			{What: "overload: a refusal against an answer, p50", Metric: refusalP50, OfItself: answerP50, Entry: "rpc", Most: 1},
+			{What: "overload: a refusal against an answer, p99", Metric: refusalP99, OfItself: aboveP99, Entry: "rpc", Most: 1},
 		},
-		serve: serveOverload, dial: dialOverload,
+		Serve: serveOverload, Dial: dialOverload,
 	},
 	{
-		name: "many", title: "20,000 connections, a quarter of them with 1 message of 64 B each second",
-		note: "As many of them as the limit of open files allows. Memory is all that the process has resident, divided by the connections; " +
+		Name: "many", Title: "20,000 connections, a quarter of them with 1 message of 64 B each second",
+		Note: "As many of them as the limit of open files allows. Memory is all that the process has resident, divided by the connections; " +
 			"the kernel's socket buffers are not in it. net.Conn has a goroutine for each connection at the server, and at the client for " +
 			"each that talks.",
-		on: anyCPU, entries: blockingEntries("net.Conn", "actor"), // actors leave their ports in TIME_WAIT
-		columns: []string{connections, serverKiB, clientKiB, serverGoroutines, clientGoroutines, perSecond, cpuPer, p50, p99},
-		bars: []bar{
-			{what: "many connections: goroutines of the server, actor level", metric: serverGoroutines, entry: "actor", most: 50},
-			{what: "many connections: goroutines of the client, actor level", metric: clientGoroutines, entry: "actor", most: 50},
+		On: measure.AnyCPU, Entries: contest.Blocking("net.Conn", "actor"), // actors leave their ports in TIME_WAIT
+		Columns: []string{measure.Connections, measure.ServerKiB, measure.ClientKiB, measure.ServerGoroutines, measure.ClientGoroutines, measure.PerSecond, measure.CPUPer, measure.P50, measure.P99},
+		Bars: []measure.Bar{
+			{What: "many connections: goroutines of the server, actor level", Metric: measure.ServerGoroutines, Entry: "actor", Most: 50},
+			{What: "many connections: goroutines of the client, actor level", Metric: measure.ClientGoroutines, Entry: "actor", Most: 50},
 		},
-		once: true, atLeast: 10 * time.Second,
-		serve: serveMany, dial: dialMany,
+		Once: true, AtLeast: 10 * time.Second,
+		Serve: serveMany, Dial: dialMany,
 	},
 }

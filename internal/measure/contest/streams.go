@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"context"
@@ -7,55 +7,53 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
+	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
 // listenOn is a listener of the entry's kind, and dialOn dials there; closing is for behind everything else.
-func listenOn(e entry) (l net.Listener, closing func() error, err error) {
-	if e.contestant == "net.Conn" {
-		l, err = net.Listen("tcp", loopback)
+func listenOn(e measure.Entry) (l net.Listener, closing func() error, err error) {
+	if e.Contestant == "net.Conn" {
+		l, err = net.Listen("tcp", Loopback)
 		return l, func() error { return nil }, err
 	}
-	w, err := openWorld(e)
+	w, err := OpenWorld(e)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err = rdmanet.Listen(w.rt, loopback)
+	l, err = rdmanet.Listen(w.RT, Loopback)
 	return l, w.Close, err
 }
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-func dialOn(e entry) (dial dialFunc, closing func() error, err error) {
-	if e.contestant == "net.Conn" {
+func dialOn(e measure.Entry) (dial dialFunc, closing func() error, err error) {
+	if e.Contestant == "net.Conn" {
 		return new(net.Dialer).DialContext, func() error { return nil }, nil
 	}
-	w, err := openWorld(e)
-	return rdmanet.NewDialer(w.rt).DialContext, w.Close, err
+	w, err := OpenWorld(e)
+	return rdmanet.NewDialer(w.RT).DialContext, w.Close, err
 }
 
 // andThen closes something behind a service.
 type andThen struct {
-	service
+	measure.Service
 	closing func() error
 }
 
-func (a andThen) Close() error { return errors.Join(a.service.Close(), a.closing()) }
+func (a andThen) Close() error { return errors.Join(a.Service.Close(), a.closing()) }
 
-func serveRDMANet(e entry) (service, error) {
+func serveRDMANet(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
 	if err != nil {
 		return nil, err
 	}
-	return andThen{listen(l, echoConn), closing}, nil
+	return andThen{Listen(l, Echo), closing}, nil
 }
 
-func dialRDMANet(addr string, e entry) (tripper, error) {
+func dialRDMANet(addr string, e measure.Entry) (Tripper, error) {
 	dial, closing, err := dialOn(e)
 	if err != nil {
 		return nil, err
@@ -64,11 +62,13 @@ func dialRDMANet(addr string, e entry) (tripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := connTrips(c).(serial).tripper.(blocking)
-	end := t.close
-	t.close = func() error { return errors.Join(end(), closing()) }
-	return serial{t}, nil
+	calls := connCalls(c)
+	calls.CloseFunc = func() error { return errors.Join(c.Close(), closing()) }
+	return Serial{calls}, nil
 }
+
+// Web is net/http over rdmanet and over net.Conn: GETs of Body bytes.
+type Web struct{ Body int }
 
 // webService is net/http's server.
 type webService struct {
@@ -77,12 +77,13 @@ type webService struct {
 	ended chan error
 }
 
-func serveHTTP(e entry) (service, error) {
+// Serve is a Scenario's.
+func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
 	if err != nil {
 		return nil, err
 	}
-	body := newPayload(payloadSize)
+	body := NewPayload(web.Body)
 	s := webService{&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(body) // a client that goes is no news
 	})}, l, make(chan error, 1)}
@@ -102,18 +103,20 @@ func (s webService) Close() error {
 
 // webClient has a connection for each of many goroutines.
 type webClient struct {
+	Web
 	http    *http.Client
 	url     string
 	closing func() error
 }
 
-func dialHTTP(addr string, e entry) (client, error) {
+// Dial is a Scenario's.
+func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	dial, closing, err := dialOn(e)
 	if err != nil {
 		return nil, err
 	}
-	t := &http.Transport{DialContext: dial, MaxConnsPerHost: manyCallers, MaxIdleConnsPerHost: manyCallers, DisableCompression: true}
-	return webClient{&http.Client{Transport: t}, "http://" + addr + "/", closing}, nil
+	t := &http.Transport{DialContext: dial, MaxConnsPerHost: ManyCallers, MaxIdleConnsPerHost: ManyCallers, DisableCompression: true}
+	return webClient{web, &http.Client{Transport: t}, "http://" + addr + "/", closing}, nil
 }
 
 func (c webClient) Close() error {
@@ -121,7 +124,9 @@ func (c webClient) Close() error {
 	return c.closing()
 }
 
-func (c webClient) Run(d time.Duration) (sample, error) { return together(manyCallers, d, c.get) }
+func (c webClient) Run(d time.Duration) (measure.Sample, error) {
+	return Together(ManyCallers, c.Body, d, c.get)
+}
 
 // get is one request.
 func (c webClient) get(want, _ []byte) error {
@@ -136,28 +141,5 @@ func (c webClient) get(want, _ []byte) error {
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server says %s", r.Status)
 	}
-	return echoed(got, want)
-}
-
-// together has n goroutines call until d has passed.
-func together(n int, d time.Duration, call func(payload, room []byte) error) (sample, error) {
-	var all sync.WaitGroup
-	counts, errs := make([]int, n), make([]error, n)
-	hists := make([]*hdrhistogram.Histogram, n)
-	begun := time.Now()
-	for i := range n {
-		hists[i] = newHistogram()
-		all.Go(func() {
-			counts[i], errs[i] = blocking{call: call}.Trips(newPayload(payloadSize), d, hists[i])
-		})
-	}
-	all.Wait()
-	took, sum := time.Since(begun), 0
-	for i := range n {
-		sum += counts[i]
-		if i > 0 {
-			hists[0].Merge(hists[i])
-		}
-	}
-	return sample{N: sum, Seconds: took.Seconds(), Bytes: sum * payloadSize, Times: percentiles(hists[0])}, errors.Join(errs...)
+	return Echoed(got, want)
 }

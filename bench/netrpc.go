@@ -1,0 +1,43 @@
+package main
+
+import (
+	"net"
+	"net/rpc"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
+)
+
+// EchoService is net/rpc's.
+type EchoService struct{}
+
+// Echo answers with its argument.
+func (EchoService) Echo(p []byte, reply *[]byte) error {
+	*reply = p
+	return nil
+}
+
+func serveNetRPC(measure.Entry) (measure.Service, error) {
+	s := rpc.NewServer()
+	if err := s.RegisterName("Bench", EchoService{}); err != nil {
+		return nil, err
+	}
+	return contest.ListenTCP(func(c net.Conn) { s.ServeConn(c) })
+}
+
+func dialNetRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
+	c, err := rpc.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return contest.Calls{
+		CallFunc: func(p, _ []byte) error {
+			var got []byte
+			if err := c.Call("Bench.Echo", p, &got); err != nil {
+				return err
+			}
+			return contest.Echoed(got, p)
+		},
+		CloseFunc: c.Close,
+	}, nil
+}

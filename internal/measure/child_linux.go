@@ -1,0 +1,116 @@
+package measure
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// roleVariable says to a child what it is, as JSON. What it says is JSON too, a line each. It ends
+// when its standard input does.
+const roleVariable = "MEASURE_ROLE"
+
+// stopping is how long a child may take for its end.
+const stopping = 30 * time.Second
+
+// Child is this program again, as a process of its own.
+type Child struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Scanner
+	kill context.CancelFunc
+}
+
+// Start runs this program on the given CPU (-1: any) with that GOMAXPROCS. Role gives it role. It
+// is killed when ctx is done or this process dies; the caller has to Stop it in any case. name is
+// for errors.
+func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, error) {
+	text, err := json.Marshal(role)
+	if err != nil {
+		return nil, err
+	}
+	ctx, kill := context.WithCancel(ctx)
+	c := &Child{name: name, cmd: exec.CommandContext(ctx, "/proc/self/exe"), kill: kill}
+	c.cmd.Env = append(os.Environ(), roleVariable+"="+string(text), fmt.Sprintf("GOMAXPROCS=%d", procs))
+	c.cmd.Stderr = os.Stderr
+	c.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	var out io.Reader
+	if c.in, err = c.cmd.StdinPipe(); err == nil {
+		out, err = c.cmd.StdoutPipe()
+	}
+	if err == nil {
+		c.out = bufio.NewScanner(out)
+		err = onCPU(cpu, c.cmd.Start)
+	}
+	if err != nil {
+		kill()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+// onCPU calls f on a thread bound to cpu; a process started there inherits the binding.
+func onCPU(cpu int, f func() error) error {
+	if cpu < 0 {
+		return f()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return err
+	}
+	one.Set(cpu % runtime.NumCPU())
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		return err
+	}
+	defer unix.SchedSetaffinity(0, &before) //nolint:errcheck // it was the thread's own
+	return f()
+}
+
+// Ask writes a line to the child, unless say is empty, and reads a line of JSON from it.
+func (c *Child) Ask(say string, v any) error {
+	if say != "" {
+		if _, err := io.WriteString(c.in, say+"\n"); err != nil {
+			return fmt.Errorf("%s takes no %q: %w", c.name, say, err)
+		}
+	}
+	if !c.out.Scan() {
+		return errors.Join(errors.New(c.name+" ended early"), c.out.Err())
+	}
+	if err := json.Unmarshal(c.out.Bytes(), v); err != nil {
+		return fmt.Errorf("%s says %.80q: %w", c.name, c.out.Text(), err)
+	}
+	return nil
+}
+
+// Stop has the child end, and gives its outcome.
+func (c *Child) Stop() error {
+	_ = c.in.Close()
+	late := time.AfterFunc(stopping, c.kill)
+	defer late.Stop()
+	defer c.kill()
+	return c.cmd.Wait()
+}
+
+// Role reads into v what Start has given this process, and reports whether it is a child at all.
+func Role(v any) (child bool, err error) {
+	text, child := os.LookupEnv(roleVariable)
+	if !child {
+		return false, nil
+	}
+	return true, json.Unmarshal([]byte(text), v)
+}
+
+// Tell is what a child answers with.
+func Tell(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }

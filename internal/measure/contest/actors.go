@@ -1,0 +1,271 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/measure"
+)
+
+// World is a runtime of ours and its actor system.
+type World struct {
+	RT     *rdma.Runtime
+	System *actor.ActorSystem
+}
+
+// NewSystem logs on standard error.
+func NewSystem(level slog.Level) *actor.ActorSystem {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
+}
+
+// OpenWorld waits, and has the loops, as the entry says.
+func OpenWorld(e measure.Entry, opts ...rdma.Option) (World, error) {
+	system := NewSystem(slog.LevelError)
+	rt, err := rdma.Open(system, append([]rdma.Option{
+		rdma.WithDevice(device(e)), rdma.WithWait(e.Wait), rdma.WithLoops(max(e.Loops, 1)),
+	}, opts...)...)
+	return World{rt, system}, err
+}
+
+// Close is for the end.
+func (w World) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := w.RT.Shutdown(ctx)
+	w.System.Shutdown()
+	return err
+}
+
+// Spawn has an actor run on a loop. Failures come to failed, as many as it has room for, and not to the actor.
+func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID {
+	return w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if f, ok := ctx.Message().(rdma.Failure); ok {
+			select {
+			case failed <- f:
+			default: // one is enough
+			}
+			return
+		}
+		receive(ctx)
+	}, w.RT.OnLoop()))
+}
+
+// actorService is an actor that every connection belongs to.
+type actorService struct {
+	World
+	addr string
+}
+
+func (s actorService) Addr() string { return s.addr }
+
+// ServeActors accepts everybody. receive gets everything but failures, on the loop.
+func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOption) (measure.Service, error) {
+	w, err := OpenWorld(e)
+	if err != nil {
+		return nil, err
+	}
+	failed, listening := make(chan error, 1), make(chan string, 1)
+	w.Spawn(failed, func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			ctx.Request(w.RT.CreateID(ctx.Self(), opts...), &rdma.Serve{Addr: Loopback})
+		case *rdma.Listening:
+			listening <- m.Local.String()
+		case *rdma.ConnectRequest:
+			ctx.Respond(&rdma.Accept{})
+		}
+		receive(ctx)
+	})
+	select {
+	case addr := <-listening:
+		return actorService{w, addr}, nil
+	case err := <-failed:
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+}
+
+func serveActor(e measure.Entry) (measure.Service, error) {
+	return ServeActors(e, func(ctx actor.Context) {
+		if m, ok := ctx.Message().(*rdma.Received); ok {
+			ctx.Respond(rdma.NewSend(m.Data))
+		}
+	})
+}
+
+// job is what the client's actor does on its connection. Its methods are called on the loop.
+type job interface {
+	begin(send sendFunc)
+	// received takes a message, and reports whether the job is done.
+	received(p []byte, send sendFunc) (done bool, err error)
+}
+
+type sendFunc = func(*rdma.Send)
+
+// actorClient is an actor with a connection.
+type actorClient struct {
+	World
+	pid   *actor.PID
+	ended chan error // of the job, or of the connection
+}
+
+type startJob struct{ job }
+
+func dialActors(addr string, e measure.Entry, sendQueue int, opts ...rdma.IDOption) (*actorClient, error) {
+	w, err := OpenWorld(e, rdma.WithLimits(rdma.Limits{SendQueue: sendQueue}))
+	if err != nil {
+		return nil, err
+	}
+	c := &actorClient{World: w, ended: make(chan error, 2)}
+	var conn *actor.PID
+	var now job
+	c.pid = w.Spawn(c.ended, func(ctx actor.Context) {
+		send := func(m *rdma.Send) { ctx.Send(conn, m) }
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			conn = w.RT.CreateID(ctx.Self(), opts...)
+			ctx.Request(conn, &rdma.Dial{Addr: addr})
+		case *rdma.Established:
+			c.ended <- nil
+		case startJob:
+			now = m.job
+			now.begin(send)
+		case *rdma.Received:
+			if done, err := now.received(m.Data, send); done || err != nil {
+				c.ended <- err
+			}
+		}
+	})
+	if err := <-c.ended; err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	return c, nil
+}
+
+func (c *actorClient) do(j job) error {
+	c.System.Root.Send(c.pid, startJob{j})
+	return <-c.ended
+}
+
+func dialActor(addr string, e measure.Entry) (Tripper, error) { return dialActors(addr, e, 1) }
+
+// Trips is Tripper's.
+func (c *actorClient) Trips(payload []byte, d time.Duration, times measure.Times) (int, error) {
+	t := &trips{payload: payload, d: d, times: times}
+	err := c.do(t)
+	return t.n, err
+}
+
+// trips makes round trips, one after the other.
+type trips struct {
+	payload     []byte
+	d           time.Duration
+	times       measure.Times
+	n           int
+	begun, last time.Time
+}
+
+func (t *trips) begin(send sendFunc) {
+	t.begun = time.Now()
+	t.last = t.begun
+	send(rdma.NewSend(t.payload))
+}
+
+func (t *trips) received(p []byte, send sendFunc) (bool, error) {
+	if err := Echoed(p, t.payload); err != nil {
+		return true, err
+	}
+	now := time.Now()
+	t.times.Add(now.Sub(t.last))
+	t.n++
+	t.last = now
+	if now.Sub(t.begun) >= t.d {
+		return true, nil
+	}
+	send(rdma.NewSend(t.payload))
+	return false, nil
+}
+
+// oneWay sends batches, of which some are on their way, and has each answered by an empty message.
+type oneWay struct {
+	Flow
+	d             time.Duration
+	begun         time.Time
+	sent, arrived int
+	over          bool
+	took          time.Duration
+}
+
+func (o *oneWay) begin(send sendFunc) {
+	o.begun = time.Now()
+	o.fill(send)
+}
+
+func (o *oneWay) fill(send sendFunc) {
+	for !o.over && o.sent+o.Batch <= o.arrived+o.Window {
+		for range o.Batch {
+			send(rdma.NewSendBuffer(o.Size)) // made where it is sent from, as the verbs level's
+		}
+		o.sent += o.Batch
+	}
+}
+
+func (o *oneWay) received(p []byte, send sendFunc) (bool, error) {
+	if len(p) > 0 {
+		return true, fmt.Errorf("a message of %d bytes came back", len(p))
+	}
+	o.arrived += o.Batch
+	o.took = time.Since(o.begun)
+	o.over = o.over || o.took >= o.d
+	o.fill(send)
+	return o.over && o.arrived == o.sent, nil
+}
+
+// Crowd is one actor with many connections.
+type Crowd struct {
+	World
+	Conns []*actor.PID // in the order in which they were established
+}
+
+// dialsAtOnce is how many connections of a crowd are under way.
+const dialsAtOnce = 64
+
+// DialCrowd returns when all n connections stand. received is called on the loop.
+func DialCrowd(addr string, e measure.Entry, n int, received func(*rdma.Received)) (*Crowd, error) {
+	w, err := OpenWorld(e)
+	if err != nil {
+		return nil, err
+	}
+	c := &Crowd{World: w}
+	all := make(chan error, 1)
+	dialled := 0
+	w.Spawn(all, func(ctx actor.Context) {
+		dial := func() {
+			if dialled < n {
+				dialled++
+				ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
+			}
+		}
+		switch m := ctx.Message().(type) {
+		case *actor.Started:
+			for range dialsAtOnce {
+				dial()
+			}
+		case *rdma.Established:
+			c.Conns = append(c.Conns, ctx.Sender())
+			dial()
+			if len(c.Conns) == n {
+				all <- nil
+			}
+		case *rdma.Received:
+			received(m)
+		}
+	})
+	return c, <-all
+}

@@ -1,0 +1,188 @@
+// Package contest has what package measure compares and needs nothing but this module: actors, the
+// verbs level, rdmanet and net/http over it, and what a program does with plain TCP sockets.
+package contest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/measure"
+)
+
+const (
+	// PayloadSize is of a message unless a scenario says otherwise, in bytes.
+	PayloadSize = 64
+	// Loopback is where everybody listens.
+	Loopback = "127.0.0.1:0"
+	// ManyCallers are on one connection, or have one each.
+	ManyCallers = 64
+)
+
+var ours = map[string]bool{"verbs": true, ownMemory: true, "actor": true, "rpc": true, "rpc-onloop": true, "rdmanet": true}
+
+// Blocking are entries that block in the kernel.
+func Blocking(contestants ...string) []measure.Entry { return entries(eventloop.Block, contestants) }
+
+// Busy are entries that poll.
+func Busy(contestants ...string) []measure.Entry { return entries(eventloop.Busy, contestants) }
+
+func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entry) {
+	for _, name := range contestants {
+		list = append(list, measure.Entry{Contestant: name, Ours: ours[name], Wait: wait})
+	}
+	return list
+}
+
+// Contestant is a way to send bytes there and back.
+type Contestant struct {
+	Serve func(measure.Entry) (measure.Service, error)
+	Dial  func(addr string, e measure.Entry) (Tripper, error)
+}
+
+// Tripper makes round trips.
+type Tripper interface {
+	// Trips makes round trips with payload, one after the other, until d has passed, checks what comes back, and records how long each
+	// took. It says how many they were.
+	Trips(payload []byte, d time.Duration, times measure.Times) (int, error)
+	Close() error
+}
+
+// Caller is a Tripper whose round trips block their goroutine, and overlap.
+type Caller interface {
+	Tripper
+	// Call makes one round trip. room, which is as long as the payload, may hold the answer. Any goroutine.
+	Call(payload, room []byte) error
+}
+
+// Contestants by name.
+type Contestants map[string]Contestant
+
+// Ours and plain sockets.
+var Ours = Contestants{
+	"verbs":      {serveVerbs, nil},
+	"actor":      {serveActor, dialActor},
+	"rdmanet":    {serveRDMANet, dialRDMANet},
+	"net.Conn":   {serveEcho, dialEcho},
+	"read/write": {serveEcho, dialEcho},
+	"spinning":   {serveEcho, dialEcho},
+}
+
+// Serve has the entry's contestant echo.
+func (c Contestants) Serve(e measure.Entry) (measure.Service, error) { return c[e.Contestant].Serve(e) }
+
+// Dial makes one caller, whose calls follow one another.
+func (c Contestants) Dial(addr string, e measure.Entry) (measure.Client, error) {
+	if e.Contestant == "verbs" {
+		return dialVerbs(addr, e, latency)
+	}
+	t, err := c[e.Contestant].Dial(addr, e)
+	return tripClient{t}, err
+}
+
+// DialMany makes many callers on one connection.
+func (c Contestants) DialMany(addr string, e measure.Entry) (measure.Client, error) {
+	t, err := c[e.Contestant].Dial(addr, e)
+	if err != nil {
+		return nil, err
+	}
+	caller, ok := t.(Caller)
+	if !ok {
+		return nil, fmt.Errorf("%s takes one call at a time", e.Contestant)
+	}
+	return callClient{caller}, nil
+}
+
+// Echoed checks an answer.
+func Echoed(got, want []byte) error {
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("%d bytes came back that begin with %.16x, want %d, %.16x", len(got), got, len(want), want)
+	}
+	return nil
+}
+
+// NewPayload has bytes that differ.
+func NewPayload(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i + 1)
+	}
+	return b
+}
+
+// Calls makes a Caller of one function. Where calls do not overlap it is a Tripper only: Serial.
+type Calls struct {
+	CallFunc  func(payload, room []byte) error
+	CloseFunc func() error
+}
+
+// Serial hides that Calls could be called by many.
+type Serial struct{ Tripper }
+
+// Call is Caller's.
+func (c Calls) Call(p, room []byte) error { return c.CallFunc(p, room) }
+
+// Close is Tripper's.
+func (c Calls) Close() error { return c.CloseFunc() }
+
+// Trips is Tripper's.
+func (c Calls) Trips(p []byte, d time.Duration, times measure.Times) (n int, err error) {
+	room := make([]byte, len(p))
+	begun := time.Now()
+	for last := begun; last.Sub(begun) < d; n++ {
+		if err := c.CallFunc(p, room); err != nil {
+			return n, err
+		}
+		now := time.Now()
+		times.Add(now.Sub(last))
+		last = now
+	}
+	return n, nil
+}
+
+// tripClient is one caller.
+type tripClient struct{ Tripper }
+
+func (c tripClient) Run(d time.Duration) (measure.Sample, error) {
+	times := measure.NewTimes(2)
+	begun := time.Now()
+	n, err := c.Trips(NewPayload(PayloadSize), d, times)
+	return measure.Sample{
+		N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * PayloadSize, Times: times.Percentiles(),
+	}, err
+}
+
+// callClient is many callers on one connection.
+type callClient struct{ Caller }
+
+func (c callClient) Run(d time.Duration) (measure.Sample, error) {
+	return Together(ManyCallers, PayloadSize, d, c.Call)
+}
+
+// Together has n goroutines call with payloads of that size until d has passed.
+func Together(n, size int, d time.Duration, call func(payload, room []byte) error) (measure.Sample, error) {
+	var all sync.WaitGroup
+	counts, errs := make([]int, n), make([]error, n)
+	times := make([]measure.Times, n)
+	begun := time.Now()
+	for i := range n {
+		times[i] = measure.NewTimes(2)
+		all.Go(func() {
+			counts[i], errs[i] = Calls{CallFunc: call}.Trips(NewPayload(size), d, times[i])
+		})
+	}
+	all.Wait()
+	took, sum := time.Since(begun), 0
+	for i := range n {
+		sum += counts[i]
+		if i > 0 {
+			times[0].Merge(times[i].Histogram)
+		}
+	}
+	return measure.Sample{
+		N: sum, Seconds: took.Seconds(), Bytes: sum * size, Times: times[0].Percentiles(),
+	}, errors.Join(errs...)
+}

@@ -1,0 +1,68 @@
+package contest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rdmactor/rdmactor/internal/leak"
+	"github.com/rdmactor/rdmactor/internal/measure"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
+
+// TestLies: an answer that is not what was sent fails its call.
+func TestLies(t *testing.T) {
+	c := Calls{CallFunc: func(p, room []byte) error {
+		copy(room, p)
+		room[len(room)-1]++
+		return Echoed(room, p)
+	}}
+	if n, err := c.Trips(NewPayload(PayloadSize), time.Second, measure.NewTimes(2)); err == nil || n > 0 {
+		t.Errorf("%d calls and %v, want an error at once", n, err)
+	}
+	tr := &trips{payload: NewPayload(PayloadSize), times: measure.NewTimes(2)}
+	if done, err := tr.received([]byte("something else"), nil); err == nil || !done {
+		t.Errorf("an actor's answer that is something else: %v", err)
+	}
+}
+
+// TestOurs: each contestant echoes, and gives back what it has; each does so one way too, if it can.
+func TestOurs(t *testing.T) {
+	flow := Flow{Size: 4096, Batch: 4, Window: 16}
+	oneWay := map[string]bool{"verbs": true, "actor": true, "net.Conn": true, "read/write": true}
+	for name := range Ours {
+		for _, e := range append(Blocking(name), measure.Entry{Contestant: name, CRC: true, Loops: 2}) {
+			t.Run(e.Name(), func(t *testing.T) {
+				try(t, e, Ours.Serve, Ours.Dial)
+				if oneWay[name] {
+					try(t, e, flow.Serve, flow.Dial)
+				} else if _, err := flow.Serve(e); err == nil {
+					t.Error("it serves one way")
+				}
+			})
+		}
+	}
+}
+
+func try(t *testing.T, e measure.Entry, serve func(measure.Entry) (measure.Service, error), dial func(string, measure.Entry) (measure.Client, error)) {
+	t.Helper()
+	svc, err := serve(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := dial(svc.Addr(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if s, err := c.Run(2 * time.Millisecond); err != nil || s.N < 1 || s.Seconds <= 0 || s.Bytes%s.N != 0 {
+			t.Errorf("%+v, %v: want a sample", s, err)
+		}
+	}
+	if err := errors.Join(c.Close(), svc.Close()); err != nil {
+		t.Errorf("closing: %v", err)
+	}
+}

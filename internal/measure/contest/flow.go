@@ -1,0 +1,125 @@
+package contest
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/perf"
+)
+
+// Flow is messages of one size, one way. The receiver answers each batch, the sender has no more than Window messages unanswered: the
+// same for everybody but TCP, which has a window of its own.
+type Flow struct {
+	Size, Batch, Window int
+	Op                  perf.Op // of the verbs level; "": perf.Send
+}
+
+// Serve is a Scenario's.
+func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
+	switch e.Contestant {
+	case "verbs", ownMemory:
+		return serveVerbs(e)
+	case "net.Conn", "read/write":
+		return listenPlain(e, f.drain)
+	case "actor":
+		return f.serveActor(e)
+	}
+	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
+}
+
+// Dial is a Scenario's.
+func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
+	switch e.Contestant {
+	case "verbs", ownMemory:
+		if f.Op == "" {
+			f.Op = perf.Send
+		}
+		return dialVerbs(addr, e, perf.Test{Op: f.Op, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
+	case "net.Conn", "read/write":
+		c, err := dialPlain(addr, e)
+		return &connFlow{c, f}, err
+	case "actor":
+		c, err := dialActors(addr, e, f.Window+1, f.messages())
+		return actorFlow{c, f}, err
+	}
+	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
+}
+
+// messages has room for the window twice.
+func (f Flow) messages() rdma.IDOption { return rdma.WithMessages(f.Size, 2*f.Window) }
+
+func (f Flow) serveActor(e measure.Entry) (measure.Service, error) {
+	got := make(map[*actor.PID]int)
+	return ServeActors(e, func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*rdma.Received); !ok {
+			return
+		}
+		n := got[ctx.Sender()] + 1
+		if n == f.Batch {
+			n = 0
+			ctx.Respond(rdma.NewSend(nil))
+		}
+		got[ctx.Sender()] = n
+	}, f.messages())
+}
+
+type actorFlow struct {
+	*actorClient
+	Flow
+}
+
+func (c actorFlow) Run(d time.Duration) (measure.Sample, error) {
+	o := &oneWay{Flow: c.Flow, d: d}
+	err := c.do(o)
+	return measure.Sample{N: o.arrived, Seconds: o.took.Seconds(), Bytes: o.arrived * c.Size}, err
+}
+
+// drain reads batches, as much at a time as there is up to 1 MiB, and answers each with a byte.
+func (f Flow) drain(c net.Conn) {
+	b := make([]byte, 1<<20)
+	for got := 0; ; {
+		n, err := c.Read(b)
+		if err != nil {
+			return
+		}
+		for got += n; got >= f.Batch*f.Size; got -= f.Batch * f.Size {
+			if _, err := c.Write([]byte{1}); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// connFlow has one write for each message.
+type connFlow struct {
+	net.Conn
+	Flow
+}
+
+// Run reads the answers when all is written: they are few bytes, and nobody waits for them before.
+func (c *connFlow) Run(d time.Duration) (measure.Sample, error) {
+	payload := NewPayload(c.Size)
+	begun := time.Now()
+	batches := 0
+	for ; time.Since(begun) < d; batches++ {
+		for range c.Batch {
+			if _, err := c.Write(payload); err != nil {
+				return measure.Sample{}, err
+			}
+		}
+	}
+	for left := batches; left > 0; {
+		n, err := c.Read(make([]byte, left))
+		if err != nil {
+			return measure.Sample{}, err
+		}
+		left -= n
+	}
+	n := batches * c.Batch
+	return measure.Sample{N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * c.Size}, nil
+}

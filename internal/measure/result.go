@@ -1,0 +1,115 @@
+package measure
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Result is a scenario's, with every round's metrics of each entry.
+type Result struct {
+	Name     string     `json:"name"`
+	Title    string     `json:"title"`
+	Note     string     `json:"note"`
+	CPUs     string     `json:"cpus"`
+	Base     string     `json:"ratios_to,omitempty"`
+	Columns  []string   `json:"columns"`
+	Entries  []Measured `json:"entries"`
+	Bars     []Verdict  `json:"bars"`
+	Failures []string   `json:"failures,omitempty"`
+
+	paired bool
+}
+
+// Measured is one entry's rounds.
+type Measured struct {
+	Name   string    `json:"name"`
+	Ours   bool      `json:"ours"`
+	Rounds []Metrics `json:"rounds"`
+}
+
+// Verdict is a bar and whether it was reached.
+type Verdict struct {
+	What  string  `json:"what"`
+	Bar   string  `json:"bar"` // "": it is only published
+	Got   float64 `json:"got"`
+	Least float64 `json:"round_min"`
+	Most  float64 `json:"round_max"`
+	Pass  bool    `json:"pass"`
+}
+
+func newResult(s Scenario) Result {
+	r := Result{
+		Name: s.Name, Title: s.Title, Note: s.Note, CPUs: s.On.String(), Base: s.Base, Columns: s.Columns, paired: s.Paired,
+	}
+	for _, e := range s.Entries {
+		r.Entries = append(r.Entries, Measured{Name: e.Name(), Ours: e.Ours})
+	}
+	return r
+}
+
+// entry is nil when nothing was measured of it.
+func (r *Result) entry(name string) *Measured {
+	i := slices.IndexFunc(r.Entries, func(m Measured) bool { return m.Name == name })
+	if i < 0 || len(r.Entries[i].Rounds) == 0 {
+		return nil
+	}
+	return &r.Entries[i]
+}
+
+// Median of a metric's rounds; 0 without any.
+func (m *Measured) Median(metric string) float64 {
+	var v []float64
+	for _, x := range m.Rounds {
+		v = append(v, x[metric])
+	}
+	return median(v)
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	if len(v) == 0 {
+		return 0
+	}
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// ratio is of one metric to another, and between which those of the rounds are. Without a base it
+// is the metric itself.
+func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, least, most float64) {
+	rounds := len(a.Rounds)
+	if b != nil {
+		rounds = min(rounds, len(b.Rounds))
+	}
+	v := make([]float64, rounds)
+	for i := range v {
+		if v[i] = a.Rounds[i][am]; b != nil {
+			v[i] /= b.Rounds[i][bm]
+		}
+	}
+	least, most, of = slices.Min(v), slices.Max(v), median(v)
+	if b != nil && !r.paired {
+		of = a.Median(am) / b.Median(bm)
+		least, most = min(least, of), max(most, of)
+	}
+	return of, least, most
+}
+
+// judge says whether a bar was reached. ok is false when what it needs was not measured.
+func (r *Result) judge(b Bar) (v Verdict, ok bool) {
+	e, to, metric := r.entry(b.Entry), r.entry(b.Base), b.Metric
+	if b.OfItself != "" {
+		to, metric = e, b.OfItself
+	}
+	if e == nil || to == nil && b.Base != "" {
+		return v, false
+	}
+	v = Verdict{What: b.What, Pass: true}
+	v.Got, v.Least, v.Most = r.ratio(e, b.Metric, to, metric)
+	switch {
+	case b.Most > 0:
+		v.Bar, v.Pass = fmt.Sprintf("<= %g", b.Most), v.Got <= b.Most+b.Slack
+	case b.Least > 0:
+		v.Bar, v.Pass = fmt.Sprintf(">= %g", b.Least), v.Got >= b.Least
+	}
+	return v, true
+}

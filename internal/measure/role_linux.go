@@ -1,0 +1,105 @@
+package measure
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// warmUp is how long a client runs at most before it is measured.
+const warmUp = 300 * time.Millisecond
+
+// role is what a child of a pair is.
+type role struct {
+	Server   bool
+	Scenario string
+	Entry    Entry
+	Addr     string // of the server; clients only
+	Run      time.Duration
+	Profile  string // file; "": none
+}
+
+// hello is the first line of a child: a server's address, or that a client is warm.
+type hello struct{ Addr string }
+
+// RunRole is all that a child has to do, and reports whether this process is one.
+func RunRole(all []Scenario) (child bool, err error) {
+	var r role
+	if child, err = Role(&r); !child || err != nil {
+		return child, err
+	}
+	i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == r.Scenario })
+	if i < 0 {
+		return true, fmt.Errorf("no scenario %q", r.Scenario)
+	}
+	if r.Profile != "" {
+		stop, err := Profile(r.Profile)
+		if err != nil {
+			return true, err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	if r.Server {
+		return true, r.serve(all[i])
+	}
+	return true, r.dial(all[i])
+}
+
+// serve serves, and reports its usage whenever it is asked.
+func (r role) serve(s Scenario) error {
+	svc, err := s.Serve(r.Entry)
+	if err != nil {
+		return err
+	}
+	if err := Tell(hello{svc.Addr()}); err != nil {
+		return err
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		u := used()
+		if more, ok := svc.(Reporter); ok {
+			u.More = more.Report()
+		}
+		if err := Tell(u); err != nil {
+			return err
+		}
+	}
+	return svc.Close()
+}
+
+// dial warms up, waits to be asked, and measures.
+func (r role) dial(s Scenario) error {
+	c, err := s.Dial(r.Addr, r.Entry)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.run(s, c), c.Close())
+}
+
+func (r role) run(s Scenario, c Client) error {
+	if !s.Cold {
+		if _, err := c.Run(min(r.Run, warmUp)); err != nil {
+			return err
+		}
+	}
+	if err := Tell(hello{}); err != nil {
+		return err
+	}
+	in := bufio.NewScanner(os.Stdin)
+	if !in.Scan() {
+		return in.Err()
+	}
+	before := used()
+	smp, err := c.Run(r.Run)
+	if err != nil {
+		return err
+	}
+	after := used()
+	if err := Tell(report{smp, after.since(before)}); err != nil {
+		return err
+	}
+	in.Scan() // the server's usage comes first
+	return nil
+}

@@ -1,0 +1,127 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Settings are what the flags of a program that measures say.
+type Settings struct {
+	Rounds  int
+	Run     time.Duration // of each measurement
+	Quick   bool
+	Profile string // children leave their CPU profiles in <Profile>.<scenario>.<contestant>.<side>; "": nowhere
+	Procs   int    // GOMAXPROCS of every child, ours and theirs
+}
+
+// Flags defines a flag for each setting. rounds is what they are without one.
+func (set *Settings) Flags(f *flag.FlagSet, rounds int) {
+	f.IntVar(&set.Rounds, "rounds", rounds, "`NUMBER` of interleaved rounds; the median counts")
+	f.DurationVar(&set.Run, "t", time.Second, "how long each contestant is measured in each round")
+	f.BoolVar(&set.Quick, "quick", false, "one round of a blink: says that everything runs, and nothing about speed")
+	f.StringVar(&set.Profile, "cpuprofile", "",
+		"leave the CPU profile of each measured process, of the last round, in `P`.<scenario>.<contestant>.<side>")
+	const container = 2 // what Go gives a container with one CPU
+	f.IntVar(&set.Procs, "procs", container, "GOMAXPROCS of every measured process")
+}
+
+// childLife is how long a pair may take, whatever it measures.
+const childLife = 10 * time.Minute
+
+// Measure runs the scenarios one after the other, and prints each one's tables when it is measured,
+// and then all bars. An entry that fails does not keep the others from running. ctx ends it early.
+func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Writer) error {
+	fmt.Fprint(out, d.Head())
+	var errs []error
+	for _, s := range scenarios {
+		r := d.settings.measure(ctx, s)
+		if ctx.Err() != nil {
+			return errors.Join(append(errs, ctx.Err())...)
+		}
+		if len(r.Failures) > 0 {
+			errs = append(errs, fmt.Errorf("%s: %s", s.Name, strings.Join(r.Failures, "; ")))
+		}
+		d.Scenarios = append(d.Scenarios, r)
+		fmt.Fprint(out, r.Markdown())
+	}
+	fmt.Fprint(out, d.Verdicts())
+	return errors.Join(errs...)
+}
+
+// measure runs the scenario's entries in turn, round by round.
+func (set Settings) measure(ctx context.Context, s Scenario) Result {
+	if !set.Quick {
+		set.Run = max(set.Run, s.AtLeast)
+	}
+	if s.Once {
+		set.Rounds = 1
+	}
+	res := newResult(s)
+	for round := range set.Rounds {
+		for i, e := range s.Entries {
+			if ctx.Err() != nil {
+				return res
+			}
+			fmt.Fprintf(os.Stderr, "\r\033[K%s: round %d of %d, %s", s.Name, round+1, set.Rounds, e.Name())
+			e.Quick = set.Quick
+			m, err := set.pair(ctx, s, e)
+			if err != nil {
+				res.Failures = append(res.Failures, fmt.Sprintf("%s, round %d: %v", e.Name(), round+1, err))
+				continue
+			}
+			res.Entries[i].Rounds = append(res.Entries[i].Rounds, m)
+		}
+	}
+	fmt.Fprint(os.Stderr, "\r\033[K")
+	for _, b := range s.Bars {
+		if v, ok := res.judge(b); ok {
+			res.Bars = append(res.Bars, v)
+		}
+	}
+	return res
+}
+
+// pair measures an entry once, in two processes.
+func (set Settings) pair(ctx context.Context, s Scenario, e Entry) (m Metrics, err error) {
+	ctx, cancel := context.WithTimeout(ctx, childLife)
+	defer cancel()
+	server, client := role{Server: true, Scenario: s.Name, Entry: e}, role{Scenario: s.Name, Entry: e, Run: set.Run}
+	if set.Profile != "" {
+		base := strings.ReplaceAll(fmt.Sprintf("%s.%s.%s.", set.Profile, s.Name, e.Name()), " ", "-")
+		server.Profile, client.Profile = base+"server", base+"client"
+	}
+	procs := max(set.Procs, e.Loops)
+	sc, err := Start(ctx, "the server", s.On.Server, procs, server)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sc.Stop()) }()
+	var at hello
+	if err := sc.Ask("", &at); err != nil {
+		return nil, err
+	}
+	client.Addr = at.Addr
+	cc, err := Start(ctx, "the client", s.On.Client, procs, client)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cc.Stop()) }()
+	var before, after usage
+	var rep report
+	for _, q := range []struct {
+		child *Child
+		say   string
+		v     any
+	}{{cc, "", &at}, {sc, "usage", &before}, {cc, "go", &rep}, {sc, "usage", &after}} {
+		if err := q.child.Ask(q.say, q.v); err != nil {
+			return nil, err
+		}
+	}
+	return rep.metrics(after.since(before)), nil
+}

@@ -1,0 +1,146 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// Entry is a contestant in a scenario.
+type Entry struct {
+	Contestant string
+	Ours       bool               // of this project
+	Wait       eventloop.WaitMode // ours only: everybody else blocks
+	CRC        bool               // ours only
+	Loops      int                // ours only; 0: one
+	Quick      bool               // it is a quick run's: few of everything are enough
+}
+
+// Name is of the entry in tables: "rpc", "rpc busy".
+func (e Entry) Name() string {
+	name := e.Contestant
+	switch e.Wait {
+	case eventloop.Busy:
+		name += " busy"
+	case eventloop.Spin:
+		name += " spin"
+	}
+	if e.CRC {
+		name += " CRC"
+	}
+	if e.Loops > 0 {
+		name += fmt.Sprintf(" loops=%d", e.Loops)
+	}
+	return name
+}
+
+// Service is a server that runs.
+type Service interface {
+	Addr() string
+	Close() error
+}
+
+// Reporter is a Service that has metrics of its own.
+type Reporter interface {
+	// Report is called before the measurement and behind it. What it says behind it counts.
+	Report() Metrics
+}
+
+// Client is one that has connected. Its methods are for one goroutine.
+type Client interface {
+	// Run measures for d.
+	Run(d time.Duration) (Sample, error)
+	Close() error
+}
+
+// Scenario is one comparison.
+type Scenario struct {
+	Name    string // for the command line
+	Title   string
+	Note    string // what is compared, and how fairly
+	On      CPUs
+	Entries []Entry
+	Columns []string // the metrics of its table
+	Base    string   // the entry that ratios are to; "": none
+	Bars    []Bar
+	AtLeast time.Duration // of a measurement; 0: what the settings say
+	Once    bool          // one round is enough: what is measured does not depend on the others
+	Cold    bool          // clients do not warm up
+	Paired  bool          // a ratio is the median of the rounds' ratios, not that of the medians
+	Serve   func(e Entry) (Service, error)
+	Dial    func(addr string, e Entry) (Client, error)
+}
+
+// CPUs are those of a pair's server and client; -1: any.
+type CPUs struct{ Server, Client int }
+
+// Where processes run.
+var (
+	SameCPU = CPUs{0, 0}
+	OwnCPU  = CPUs{0, 1}
+	AnyCPU  = CPUs{-1, -1}
+)
+
+// String is for tables.
+func (c CPUs) String() string {
+	switch c {
+	case SameCPU:
+		return "both processes on one CPU"
+	case AnyCPU:
+		return "not pinned"
+	}
+	return "one CPU for each process"
+}
+
+// Bar is something that has to be reached. One without Most and Least is only published.
+type Bar struct {
+	What        string
+	Metric      string
+	Entry, Base string // ratio of the entry's metric to the base's; without a base it is the metric itself
+	Most, Least float64
+	OfItself    string  // another metric of the same entry instead of the base's
+	Slack       float64 // what is let pass
+}
+
+// Check says what is wrong with scenarios: names that are there twice, and bars of nobody.
+func Check(all []Scenario) error {
+	var errs []error
+	names := make(map[string]bool)
+	for _, s := range all {
+		if names[s.Name] {
+			errs = append(errs, fmt.Errorf("two scenarios are called %s", s.Name))
+		}
+		names[s.Name] = true
+		entries := []string{""}
+		for _, e := range s.Entries {
+			entries = append(entries, e.Name())
+		}
+		for _, b := range s.Bars {
+			if b.Entry == "" || !slices.Contains(entries, b.Entry) || !slices.Contains(entries, b.Base) {
+				errs = append(errs, fmt.Errorf("%s has no %q against %q", s.Name, b.Entry, b.Base))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Choose finds the scenarios of those names, with the contestants of that list: "": all.
+func Choose(all []Scenario, names []string, contestants string) (chosen []Scenario, err error) {
+	wanted := strings.Split(contestants, ",")
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no scenario %q", name)
+		}
+		s := all[i]
+		if contestants != "" {
+			s.Entries = slices.DeleteFunc(slices.Clone(s.Entries), func(e Entry) bool { return !slices.Contains(wanted, e.Contestant) })
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}

@@ -1,0 +1,63 @@
+package measure
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// usage is what a process has used, and what it holds.
+type usage struct {
+	CPU        time.Duration // in user and in kernel mode
+	Mallocs    uint64        // objects allocated
+	Goroutines int
+	RSS        uint64  // bytes
+	More       Metrics // what else a Reporter says
+}
+
+func used() usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{CPU: CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine(), RSS: ProcessMemory("VmRSS")}
+}
+
+// since is what was used after before, and what the process has now.
+func (u usage) since(before usage) usage {
+	u.CPU -= before.CPU
+	u.Mallocs -= before.Mallocs
+	return u
+}
+
+// ProcessMemory is a line of proc_pid_status(5) of this process, such as VmRSS or VmHWM, in bytes;
+// 0 where there is none.
+func ProcessMemory(name string) uint64 {
+	kib, _, _ := strings.Cut(procField("/proc/self/status", name), " ")
+	n, _ := strconv.ParseUint(kib, 10, 64) // 0: it is not there
+	return n << 10
+}
+
+// procField is the first value of a field of a file in /proc.
+func procField(file, field string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == field {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+// GoMemory is what the Go runtime of this process has after a collection, in bytes: heap in use
+// with its fragments, stacks and its own structures.
+func GoMemory() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse + m.MSpanInuse + m.MCacheInuse + m.OtherSys + m.GCSys + m.BuckHashSys
+}
