@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-	"os"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -19,7 +18,6 @@ import (
 const (
 	panelWidth  = 12 * vg.Centimeter
 	panelHeight = 6 * vg.Centimeter
-	panelGap    = 4 * vg.Millimeter
 	perRow      = 2
 )
 
@@ -29,7 +27,7 @@ var (
 )
 
 // chart draws each scenario's first column: a bar for each entry, ours in colour.
-func chart(d *measure.Document, file string) (err error) {
+func chart(d *measure.Document, file string) error {
 	var panels []*plot.Plot
 	for _, r := range d.Scenarios {
 		p, err := panel(r)
@@ -49,32 +47,7 @@ func chart(d *measure.Document, file string) (err error) {
 		grid[i] = make([]*plot.Plot, perRow)
 		copy(grid[i], panels[i*perRow:min(len(panels), (i+1)*perRow)])
 	}
-	canvas := svg.New(perRow*panelWidth, vg.Length(rows)*panelHeight)
-	tiles := draw.Tiles{
-		Rows: rows, Cols: perRow, PadX: panelGap, PadY: panelGap,
-		PadLeft: panelGap, PadRight: panelGap, PadTop: panelGap, PadBottom: panelGap,
-	}
-	whole := draw.New(canvas)
-	whole.SetColor(color.White) // the viewer's page may be dark
-	whole.Fill(whole.Path())
-	for i, row := range plot.Align(grid, tiles, whole) {
-		for j, c := range row {
-			if grid[i][j] != nil {
-				grid[i][j].Draw(c)
-			}
-		}
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	_, err = canvas.WriteTo(f)
-	return err
+	return svg.Tiles(file, panelWidth, panelHeight, grid)
 }
 
 // panel is the scenario's picture; nil where there is nothing to compare.

@@ -142,8 +142,12 @@ type actorsClient struct {
 }
 
 func dialManyActors(addr string, e measure.Entry) (measure.Client, error) {
+	w, err := contest.OpenWorld(e)
+	if err != nil {
+		return nil, err
+	}
 	t := newTally()
-	c, err := contest.DialCrowd(addr, e, howMany(e), func(m *rdma.Received) { t.add(m.Data) })
+	c, err := w.DialCrowd(addr, howMany(e), func(m *rdma.Received) { t.add(m.Data) })
 	return actorsClient{c, t}, err
 }
 

@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case "ping":
 		return ping(ctx, args[1:], stdout, stderr)
 	case "time":
-		return measure(ctx, args[1:], stdout, stderr)
+		return timeSteps(ctx, args[1:], stdout, stderr)
 	case "perf":
 		return perform(ctx, args[1:], stdout, stderr)
 	case "help", "-h", "-help", "--help":

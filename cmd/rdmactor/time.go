@@ -7,12 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
-	"runtime/pprof"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
 // timer is a time command.
@@ -22,15 +21,15 @@ type timer struct {
 	stdout, stderr io.Writer
 }
 
-// measure is the subcommand time.
-func measure(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+// timeSteps is the subcommand time.
+func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parseTime(args, stdout)
 	if err != nil {
 		return err
 	}
 	t := &timer{o, ctx, stdout, stderr}
 	if o.profile != "" {
-		stop, err := profile(o.profile)
+		stop, err := measure.Profile(o.profile)
 		if err != nil {
 			return fmt.Errorf("time: %w", err)
 		}
@@ -52,21 +51,6 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		return fmt.Errorf("time: %w", err)
 	}
 	return nil
-}
-
-// profile has the processor's time noted until stop.
-func profile(file string) (stop func() error, err error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, nil
 }
 
 func (t *timer) config(c device.Choice) timing.Config {

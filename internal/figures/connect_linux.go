@@ -1,177 +1,183 @@
 package main
 
 import (
-	"fmt"
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-const (
-	connectWarmUp = 200
-	connectCount  = 1000
-	connectRounds = 9
-)
+// connectMost is how many connections a run makes at most, because they stay.
+const connectMost = 1000
 
-// connectTimes are moments of the host's monotonic clock, one for each connection, in nanoseconds.
-type connectTimes struct {
-	Start, Ready []int64
-	CPU          time.Duration // of this process, over the measured connections
-}
-
-// connect compares a connection that both sides know to be established with dial, accept and a round trip: both processes on one
-// CPU, blocking, one connection after the other. All stay open, so that no end is measured.
-func connect() ([]row, error) {
-	fmt.Printf("one connection at a time, two processes on one CPU, blocking, %d connections a run\n", connectCount)
-	fmt.Printf("%-5s %14s %14s %8s %12s %12s %8s\n", "run", "actor p50", "TCP p50", "ratio", "actor CPU", "TCP CPU", "ratio")
-	var ratios, costs []float64
-	for i := range connectRounds {
-		server, client, err := runPair[connectTimes](sameCPU, "connect")
-		if err != nil {
-			return nil, err
-		}
-		for i, t := range server.Ready { // established means on both sides
-			client.Ready[i] = max(client.Ready[i], t)
-		}
-		accepting, plain, err := runPair[connectTimes](sameCPU, "dial")
-		if err != nil {
-			return nil, err
-		}
-		a, n := client.p50(), plain.p50()
-		ratios = append(ratios, float64(a)/float64(n))
-		ac, nc := (client.CPU+server.CPU)/connectCount, (plain.CPU+accepting.CPU)/connectCount
-		costs = append(costs, float64(ac)/float64(nc))
-		fmt.Printf("%-5d %14v %14v %8.2f %12v %12v %8.2f\n", i+1, a, n, ratios[i], ac, nc, costs[i])
-	}
-	fmt.Printf("median ratio: p50 %.2f, CPU per connection %.2f\n", median(ratios), median(costs))
-	return []row{atMost("connection, established on both sides, against dial, accept, round trip: p50", 1.5, median(ratios))}, nil
-}
-
-// started and stood note a connection's moments.
-func (c *connectTimes) started() {
-	c.Start = append(c.Start, monotonic())
-	if len(c.Start) == connectWarmUp+1 {
-		c.CPU = cpuTime()
-	}
-}
-
-func (c *connectTimes) stood() { c.Ready = append(c.Ready, monotonic()) }
-
-func (c *connectTimes) report() error {
-	c.CPU = cpuTime() - c.CPU
-	return report(c)
-}
-
-func (c *connectTimes) p50() time.Duration {
-	var d []time.Duration
-	for i := connectWarmUp; i < len(c.Start); i++ {
-		d = append(d, time.Duration(c.Ready[i]-c.Start[i]))
-	}
-	slices.Sort(d)
-	return d[len(d)/2]
-}
-
-// monotonic is the same clock in all processes of the host.
+// monotonic is the same clock in all processes of the host, in nanoseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail with these arguments
 	return ts.Nano()
 }
 
-// connectServer notes when its side is established, and then tells the client, who makes the next connection.
-func connectServer([]string) error {
-	var times connectTimes
-	return serve(func(ctx actor.Context) {
-		switch ctx.Message().(type) {
-		case *rdma.ConnectRequest:
-			times.started()
-		case *rdma.Established:
-			times.stood()
-			ctx.Respond(rdma.NewSend([]byte("up")))
-			if len(times.Ready) == connectWarmUp+connectCount {
-				_ = times.report()
-			}
+// serveConnect has each client know when its connection was established here.
+func serveConnect(e measure.Entry) (measure.Service, error) {
+	if e.Contestant == "net.Conn" {
+		return serveDials()
+	}
+	return contest.ServeActors(e, func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*rdma.Established); ok {
+			ctx.Respond(rdma.NewSend(binary.BigEndian.AppendUint64(nil, uint64(monotonic()))))
 		}
-	}, nil)
+	})
 }
 
-func connectClient(args []string) error {
-	rt, system, err := openRuntime()
-	if err != nil {
-		return err
+// connects is one run.
+type connects struct {
+	d     time.Duration
+	begun time.Time
+	times measure.Times
+	n     int
+}
+
+func newConnects(d time.Duration) *connects {
+	return &connects{d: d, begun: time.Now(), times: measure.NewTimes(3)}
+}
+
+// add takes how long a connection took, and reports whether it was the last.
+func (c *connects) add(took time.Duration) (last bool) {
+	c.times.Add(took)
+	c.n++
+	return c.n == connectMost || time.Since(c.begun) >= c.d
+}
+
+func (c *connects) sample() measure.Sample {
+	return measure.Sample{N: c.n, Seconds: time.Since(c.begun).Seconds(), Times: c.times.Percentiles()}
+}
+
+// connector is an actor that makes one connection after the other.
+type connector struct {
+	contest.World
+	pid   *actor.PID
+	ended chan error
+}
+
+func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
+	if e.Contestant == "net.Conn" {
+		return &dialler{addr: addr}, nil
 	}
-	var times connectTimes
-	done := make(chan error, 1)
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+	w, err := contest.OpenWorld(e)
+	c := &connector{World: w, ended: make(chan error, 2)}
+	if err != nil {
+		return nil, err
+	}
+	var run *connects
+	var began, stood int64
+	c.pid = w.Spawn(c.ended, func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
-		case *actor.Started, *rdma.Received:
-			if len(times.Start) == connectWarmUp+connectCount {
-				done <- times.report()
+		case *connects:
+			run = m
+		case *rdma.Established:
+			stood = monotonic()
+			return
+		case *rdma.Received: // established means on both sides
+			stood = max(stood, int64(binary.BigEndian.Uint64(m.Data)))
+			if run.add(time.Duration(stood - began)) {
+				c.ended <- nil
 				return
 			}
-			times.started()
-			ctx.Request(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: args[0]})
-		case *rdma.Established:
-			times.stood()
-		case rdma.Failure:
-			done <- m
+		default:
+			return
 		}
-	}, rt.OnLoop()))
-	return <-done
+		began = monotonic()
+		ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
+	})
+	return c, nil
 }
 
-// dialServer answers one message on each connection.
-func dialServer([]string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func (c *connector) Run(d time.Duration) (measure.Sample, error) {
+	run := newConnects(d)
+	c.System.Root.Send(c.pid, run)
+	err := <-c.ended
+	return run.sample(), err
+}
+
+// answerer answers one message on each connection, one after the other, and keeps them.
+type answerer struct {
+	net.Listener
+	ended chan error
+}
+
+func serveDials() (measure.Service, error) {
+	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Println(l.Addr())
-	var times connectTimes
-	b := make([]byte, echoSize)
-	for range connectWarmUp + connectCount {
-		c, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		times.started()
-		if _, err := io.ReadFull(c, b); err != nil {
-			return err
-		}
-		if _, err := c.Write(b); err != nil {
-			return err
-		}
-	}
-	if err := times.report(); err != nil {
-		return err
-	}
-	return waitFor(nil)
+	a := answerer{l, make(chan error, 1)}
+	go func() { a.ended <- a.serve() }()
+	return a, nil
 }
 
-func dialClient(args []string) error {
-	var times connectTimes
-	b := make([]byte, echoSize)
-	for range connectWarmUp + connectCount {
-		times.started()
-		c, err := net.Dial("tcp", args[0])
+func (a answerer) serve() error {
+	b := make([]byte, contest.PayloadSize)
+	for {
+		c, err := a.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if _, err := c.Write(b); err != nil {
-			return err
-		}
 		if _, err := io.ReadFull(c, b); err != nil {
 			return err
 		}
-		times.stood()
+		if _, err := c.Write(b); err != nil {
+			return err
+		}
 	}
-	return times.report()
+}
+
+func (a answerer) Addr() string { return a.Listener.Addr().String() }
+
+func (a answerer) Close() error { return errors.Join(a.Listener.Close(), <-a.ended) }
+
+// dialler has a round trip on each connection.
+type dialler struct {
+	addr  string
+	conns []net.Conn
+}
+
+func (c *dialler) Run(d time.Duration) (measure.Sample, error) {
+	run := newConnects(d)
+	for over := false; !over; {
+		began := time.Now()
+		conn, err := net.Dial("tcp", c.addr)
+		if err != nil {
+			return measure.Sample{}, err
+		}
+		c.conns = append(c.conns, conn)
+		b := make([]byte, contest.PayloadSize)
+		if _, err := conn.Write(b); err != nil {
+			return measure.Sample{}, err
+		}
+		if _, err := io.ReadFull(conn, b); err != nil {
+			return measure.Sample{}, err
+		}
+		over = run.add(time.Since(began))
+	}
+	return run.sample(), nil
+}
+
+func (c *dialler) Close() error {
+	var errs []error
+	for _, conn := range c.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
 }

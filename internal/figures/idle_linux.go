@@ -1,116 +1,83 @@
 package main
 
 import (
-	"fmt"
-	"runtime"
-	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 const (
-	idleConnections = 15000
-	dialsAtOnce     = 64
+	idleConnections = 15_000
+	quickIdle       = 100
+
+	acceptedKiB = "accepted KiB"
+	dialledKiB  = "dialled KiB"
 )
 
-// idleResult is what one side reports once all connections stand.
-type idleResult struct {
-	Connections int
-	Bytes       uint64 // of Go memory per connection: everything the runtime holds, less what it held before the first
-	Before      int    // goroutines before the first connection
-	After       int    // and with all of them
+// census is what a process had before its connections.
+type census float64
+
+func newCensus() census { return census(measure.GoMemory()) }
+
+// each is how many KiB of Go memory n connections have each.
+func (c census) each(n int) float64 {
+	return (float64(measure.GoMemory()) - float64(c)) / 1024 / float64(max(n, 1))
 }
 
-// idle fills a process pair with connections that say nothing.
-func idle() ([]row, error) {
-	n := strconv.Itoa(idleConnections)
-	server, client, err := runPair[idleResult](cpus{-1, -1}, "idle", n)
+// idleService counts.
+type idleService struct {
+	measure.Service
+	before census
+	n      atomic.Int64
+}
+
+func serveIdle(e measure.Entry) (measure.Service, error) {
+	s := &idleService{}
+	var err error
+	s.Service, err = contest.ServeActors(e, func(ctx actor.Context) {
+		switch ctx.Message().(type) {
+		case *actor.Started:
+			s.before = newCensus()
+		case *rdma.Established:
+			s.n.Add(1)
+		}
+	})
+	return s, err
+}
+
+// Report is measure.Reporter's.
+func (s *idleService) Report() measure.Metrics {
+	return measure.Metrics{acceptedKiB: s.before.each(int(s.n.Load()))}
+}
+
+// idleClient has its connections, and says nothing on them.
+type idleClient struct {
+	*contest.Crowd
+	before census
+}
+
+func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
+	n := idleConnections
+	if e.Quick {
+		n = quickIdle
+	}
+	w, err := contest.OpenWorld(e)
 	if err != nil {
 		return nil, err
 	}
-	var rows []row
-	for _, side := range []struct {
-		name string
-		idleResult
-	}{{"accepted", server}, {"dialled", client}} {
-		fmt.Printf("%s: %d connections, %d bytes of Go memory each, goroutines %d before and %d with them\n",
-			side.name, side.Connections, side.Bytes, side.Before, side.After)
-		rows = append(rows, row{
-			n + " idle connections, " + side.name + ": Go memory each", "<= 8 KiB",
-			fmt.Sprintf("%.1f KiB", float64(side.Bytes)/1024), side.Bytes > 8<<10,
-		})
-	}
-	return rows, nil
+	before := newCensus()
+	c, err := w.DialCrowd(addr, n, func(*rdma.Received) {})
+	return idleClient{c, before}, err
 }
 
-// goMemory is what the Go runtime holds after a collection: heap in use with its fragments, stacks and its own structures.
-func goMemory() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse + m.MSpanInuse + m.MCacheInuse + m.OtherSys + m.GCSys + m.BuckHashSys
-}
-
-// census counts connections and reports when all are there.
-type census struct {
-	want, n    int
-	memory     uint64
-	goroutines int
-}
-
-func newCensus(want int) *census {
-	return &census{want: want, memory: goMemory(), goroutines: runtime.NumGoroutine()}
-}
-
-func (c *census) established() {
-	if c.n++; c.n == c.want {
-		_ = report(idleResult{
-			Connections: c.n, Bytes: (goMemory() - c.memory) / uint64(c.n), Before: c.goroutines, After: runtime.NumGoroutine(),
-		})
-	}
-}
-
-func idleServer(args []string) error {
-	var count *census
-	return serve(func(ctx actor.Context) {
-		switch ctx.Message().(type) {
-		case *actor.Started:
-			count = newCensus(atoi(args[0]))
-		case *rdma.Established:
-			count.established()
-		}
-	}, nil)
-}
-
-func idleClient(args []string) error {
-	rt, system, err := openRuntime()
-	if err != nil {
-		return err
-	}
-	failed := make(chan error, 1)
-	count := newCensus(atoi(args[1]))
-	dialed := 0
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		dial := func() {
-			if dialed < count.want {
-				dialed++
-				ctx.Request(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: args[0]})
-			}
-		}
-		switch m := ctx.Message().(type) {
-		case *actor.Started:
-			for range dialsAtOnce {
-				dial()
-			}
-		case *rdma.Established:
-			count.established()
-			dial()
-		case rdma.Failure:
-			failed <- m
-		}
-	}, rt.OnLoop()))
-	return waitFor(failed)
+func (c idleClient) Run(d time.Duration) (measure.Sample, error) {
+	n := len(c.Conns)
+	return measure.Sample{
+		N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: c.before.each(n)},
+	}, nil
 }

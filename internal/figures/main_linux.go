@@ -1,5 +1,5 @@
-// Figures measures what docs/figures.md's first table says, each figure as a ratio of interleaved runs. MISSED in its table means that the aim
-// was not reached in this run, on this machine; docs/design.md ("Latency and CPU") says why where that is usual.
+// Figures measures what docs/figures.md's first table says, each figure as the median ratio of interleaved rounds. "missed" in its table
+// means that the aim was not reached in this run, on this machine; docs/design.md ("Latency and CPU") says why where that is usual.
 //
 //	go run ./internal/figures echo      # 64 B echo between actors in two processes on one CPU, against net.Conn
 //	go run ./internal/figures spin      # the same, busy polling on a CPU each, against a program that spins on read and write
@@ -14,7 +14,8 @@
 //	go run ./internal/figures idle      # 15,000 idle connections in one process pair
 //	go run ./internal/figures all       # every one, and the table
 //
-// With -cpuprofile P each measured process leaves its CPU profile in P.<role>, of the last run; go tool pprof reads it.
+// -quick runs one round of a blink, which says that everything runs. With -cpuprofile P each measured process leaves its CPU profile, of
+// the last round, in P.<figure>.<contestant>.<side>; go tool pprof reads it. -rounds and -t say how often and how long is measured.
 //
 // On a machine that others use too, root can keep them out of the measured moments (sched(7), autogroups; nice alone is not enough):
 //
@@ -28,113 +29,65 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// figure is one subcommand.
-type figure struct {
-	name string
-	run  func() ([]row, error)
-}
-
-// figures are in the order of all: those that need most ports first, and the one that leaves them in TIME_WAIT last.
-var figures = []figure{
-	{"idle", idle},
-	{"storm", storm},
-	{"echo", echo},
-	{"spin", spin},
-	{"oneway", oneWay},
-	{"bulk", bulk},
-	{"large", large},
-	{"connect", connect},
-	{"rate", rate},
-	{"loops", loops},
-	{"http", httpFigure},
-}
-
-// row is one line of the table.
-type row struct {
-	what, bar, result string
-	missed            bool
-}
-
-// atMost and atLeast are rows whose result is a ratio with a bar.
-func atMost(what string, bar, got float64) row {
-	return row{what, fmt.Sprintf("<= %.2f", bar), fmt.Sprintf("%.2f", got), got > bar}
-}
-
-func atLeast(what string, bar, got float64) row {
-	return row{what, fmt.Sprintf(">= %.2f", bar), fmt.Sprintf("%.2f", got), got < bar}
-}
-
 func main() {
-	var err error
-	if role := os.Getenv(roleVariable); role != "" {
-		err = runRole(role, os.Args[1:])
-	} else {
-		err = run()
+	child, err := measure.RunRole(scenarios(0))
+	if !child {
+		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+		err = run(ctx, os.Args[1:])
+		stop()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
-	flag.StringVar(&profile, "cpuprofile", "", "leave the CPU profile of each measured process in `P`.<role>")
-	flag.IntVar(&loopCount, "loops", 2, "loops of the figure loops")
-	flag.IntVar(&procs, "procs", 2, "GOMAXPROCS of every measured process")
-	var names []string
-	for _, f := range figures {
-		names = append(names, f.name)
-	}
-	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: figures [-cpuprofile P] [-procs N] [-loops N] %s|all\n", strings.Join(names, "|"))
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	chosen := figures
-	if name := flag.Arg(0); name != "all" {
-		i := slices.Index(names, name)
-		if i < 0 || flag.NArg() != 1 {
-			flag.Usage()
-			os.Exit(2)
-		}
-		chosen = figures[i : i+1]
-	}
-	var table []row
-	var errs []error
-	for _, f := range chosen {
-		rows, err := f.run()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f.name, err))
-			rows = []row{{f.name, "", "failed", true}}
-		}
-		table = append(table, rows...)
-		fmt.Println()
-	}
-	printTable(table)
-	return errors.Join(errs...)
+// figure is the command line's name of a scenario.
+func figure(s measure.Scenario) string {
+	name, _, _ := strings.Cut(s.Name, "-")
+	return name
 }
 
-func printTable(table []row) {
-	fmt.Printf("%-72s %-10s %s\n", "what", "bar", "result")
-	for _, r := range table {
-		missed := ""
-		if r.missed {
-			missed = "  MISSED"
+func run(ctx context.Context, args []string) error {
+	var set measure.Settings
+	f := flag.NewFlagSet("figures", flag.ContinueOnError)
+	set.Flags(f, 7)
+	loops := f.Int("loops", 2, "loops of the figure loops")
+	f.Usage = func() {
+		var names []string
+		for _, s := range scenarios(0) {
+			names = append(names, figure(s))
 		}
-		fmt.Printf("%-72s %-10s %s%s\n", r.what, r.bar, r.result, missed)
+		fmt.Fprintf(f.Output(), "usage: figures [flags] %s|all\n", strings.Join(slices.Compact(names), "|"))
+		f.PrintDefaults()
 	}
-}
-
-func median(v []float64) float64 {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	return v[len(v)/2]
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(scenarios(*loops), func(s measure.Scenario) bool {
+		return f.Arg(0) != "all" && f.Arg(0) != figure(s)
+	})
+	if f.NArg() != 1 || len(chosen) == 0 {
+		f.Usage()
+		return flag.ErrHelp
+	}
+	doc := measure.NewDocument(set, "github.com/asynkron/protoactor-go", "golang.org/x/sys")
+	return doc.Measure(ctx, chosen, os.Stdout)
 }

@@ -1,177 +1,102 @@
 package main
 
 import (
-	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 const (
-	rateWarmUp = 1000
-	rateCount  = 10_000
+	rateMost   = 10_000 // connections of a run, because their ports are in TIME_WAIT afterwards
 	rateAtOnce = 64
-	rateRounds = 5
 )
 
-// rateResult is what one side reports.
-type rateResult struct {
-	PerSecond float64 // dialling side
-	CPU       float64 // ns per connection
-	Allocs    float64 // objects per connection
-}
-
-// rate publishes how many connections per second one loop on each side makes and closes: one CPU for each process, blocking.
-// Beside it what Go's net does with as many goroutines.
-func rate() ([]row, error) {
-	fmt.Printf("connect and close, %d at once, two processes on a CPU each, blocking, %d connections a run\n", rateAtOnce, rateCount)
-	fmt.Printf("%-5s %10s %10s %8s %22s %24s\n", "run", "actor /s", "TCP /s", "ratio", "CPU µs dial+accept", "allocs dial+accept")
-	var rates, ratios []float64
-	for i := range rateRounds {
-		as, ac, err := runPair[rateResult](ownCPU, "rate")
-		if err != nil {
-			return nil, err
-		}
-		_, nc, err := runPair[rateResult](ownCPU, "accept")
-		if err != nil {
-			return nil, err
-		}
-		rates, ratios = append(rates, ac.PerSecond), append(ratios, ac.PerSecond/nc.PerSecond)
-		fmt.Printf("%-5d %10.0f %10.0f %8.2f %14.0f+%-7.0f %16.0f+%-7.0f\n",
-			i+1, ac.PerSecond, nc.PerSecond, ratios[i], ac.CPU/1e3, as.CPU/1e3, ac.Allocs, as.Allocs)
+// serveRate sees every connection to its end.
+func serveRate(e measure.Entry) (measure.Service, error) {
+	if e.Contestant == "net.Conn" {
+		return contest.ListenTCP(func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1)) // until the client's end
+		})
 	}
-	fmt.Printf("median: %.0f connections a second, %.2f of TCP's\n", median(rates), median(ratios))
-	return []row{{
-		"connections per second, one loop, connect and close", "published",
-		fmt.Sprintf("%.0f (%.2f of TCP's)", median(rates), median(ratios)), false,
-	}}, nil
+	return contest.ServeActors(e, func(actor.Context) {})
 }
 
-// rateMeter counts connections and measures the run behind the warm-up.
-type rateMeter struct {
-	n      int
-	start  time.Time
-	cpu    time.Duration
-	allocs uint64
+// rateClient connects and closes, with as many owners, or goroutines, as there are connections at once.
+type rateClient struct {
+	contest.World
+	addr string
 }
 
-// closed takes one connection and reports whether it was the last.
-func (m *rateMeter) closed() bool {
-	if m.n++; m.n == rateWarmUp {
-		m.allocs, m.cpu, m.start = mallocs(), cpuTime(), time.Now()
+func dialRate(addr string, e measure.Entry) (measure.Client, error) {
+	if e.Contestant == "net.Conn" {
+		return tcpRate(addr), nil
 	}
-	return m.n == rateWarmUp+rateCount
+	w, err := contest.OpenWorld(atClient(e))
+	return rateClient{w, addr}, err
 }
 
-func (m *rateMeter) result() rateResult {
-	return rateResult{
-		PerSecond: rateCount / time.Since(m.start).Seconds(),
-		CPU:       float64(cpuTime()-m.cpu) / rateCount,
-		Allocs:    float64(mallocs()-m.allocs) / rateCount,
-	}
-}
-
-func rateServer([]string) error {
-	var meter rateMeter
-	return serve(func(ctx actor.Context) {
-		if _, ok := ctx.Message().(*rdma.Closed); ok && meter.closed() {
-			_ = report(meter.result())
-		}
-	}, nil)
-}
-
-func rateClient(args []string) error {
-	rt, system, err := openRuntime()
-	if err != nil {
-		return err
-	}
-	var meter rateMeter
-	done := make(chan error, 1)
-	dialed := 0
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		dial := func() {
-			if dialed++; dialed <= rateWarmUp+rateCount {
-				ctx.Request(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: args[0]})
-			}
-		}
-		switch m := ctx.Message().(type) {
-		case *actor.Started:
-			for range rateAtOnce {
-				dial()
-			}
-		case *rdma.Established:
-			ctx.Respond(&rdma.Close{})
-		case *rdma.Closed:
-			if meter.closed() {
-				done <- report(meter.result())
+func (c rateClient) Run(d time.Duration) (measure.Sample, error) {
+	ended := make(chan error, 2*rateAtOnce)
+	var n atomic.Int64
+	begun := time.Now()
+	for range rateAtOnce {
+		c.Spawn(ended, func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *actor.Started:
+			case *rdma.Established:
+				ctx.Respond(&rdma.Close{})
+				return
+			case *rdma.Closed:
+				if n.Add(1) >= rateMost || time.Since(begun) >= d {
+					ended <- nil
+					return
+				}
+			default:
 				return
 			}
-			dial()
-		case rdma.Failure:
-			done <- m
-		}
-	}, rt.OnLoop()))
-	return <-done
-}
-
-// acceptServer sees every connection to its end.
-func acceptServer([]string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+			ctx.Request(c.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr})
+		})
 	}
-	fmt.Println(l.Addr())
-	ended := make(chan struct{}, rateAtOnce)
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				failed <- err
-				return
-			}
-			go func() {
-				_, _ = c.Read(make([]byte, 1)) // until the client's end
-				_ = c.Close()
-				ended <- struct{}{}
-			}()
-		}
-	}()
-	go func() {
-		var meter rateMeter
-		for range ended {
-			if meter.closed() {
-				_ = report(meter.result())
-			}
-		}
-	}()
-	return waitFor(failed)
+	return sampleOf(begun, ended, rateAtOnce, &n)
 }
 
-func acceptClient(args []string) error {
-	var meter rateMeter
+// sampleOf waits for the end of all owners.
+func sampleOf(begun time.Time, ended <-chan error, owners int, n *atomic.Int64) (measure.Sample, error) {
+	for range owners {
+		if err := <-ended; err != nil {
+			return measure.Sample{}, err
+		}
+	}
+	return measure.Sample{N: int(n.Load()), Seconds: time.Since(begun).Seconds()}, nil
+}
+
+// tcpRate is the address of a server.
+type tcpRate string
+
+func (addr tcpRate) Run(d time.Duration) (measure.Sample, error) {
 	ended := make(chan error, rateAtOnce)
+	var n atomic.Int64
+	begun := time.Now()
 	for range rateAtOnce {
 		go func() {
-			for {
-				c, err := net.Dial("tcp", args[0])
-				if err == nil {
+			var err error
+			for err == nil && n.Load() < rateMost && time.Since(begun) < d {
+				var c net.Conn
+				if c, err = net.Dial("tcp", string(addr)); err == nil {
 					err = c.Close()
+					n.Add(1)
 				}
-				ended <- err
 			}
+			ended <- err
 		}()
 	}
-	for err := range ended {
-		if err != nil {
-			return err
-		}
-		if meter.closed() {
-			break
-		}
-	}
-	return report(meter.result())
+	return sampleOf(begun, ended, rateAtOnce, &n)
 }
+
+func (tcpRate) Close() error { return nil }

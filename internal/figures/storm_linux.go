@@ -5,209 +5,201 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/hostile"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
 const (
 	stormGood     = 9900
 	stormHostiles = 100
+	quickStorm    = 50 // one in so many
+	// stormPatience is how long a peer waits for its turn, and how long a hostile one may live.
+	stormPatience = 30 * time.Second
 )
 
-// stormResult is what a side reports; memory and fds are the server's.
-type stormResult struct {
-	Served, Ended       int
-	P50, P99, All       time.Duration
-	Before, Held, After uint64 // bytes of Go memory: before the storm, with all good peers connected, and when all have gone
-	RSSPeak, RSSAfter   uint64 // bytes
-	FDsBefore, FDsAfter int
-	Slowest             time.Duration
+// The metrics of the storm. Memory is the server's, in MiB, and so are the sockets.
+const (
+	goodServed     = "good served"
+	goodSeconds    = "s"
+	hostileEnded   = "hostile ended"
+	hostileSeconds = "hostile s"
+	goBefore       = "Go MiB before"
+	goWith         = "Go MiB with all"
+	goAfter        = "Go MiB after"
+	rssPeak        = "RSS MiB at the peak"
+	rssAfter       = "RSS MiB after"
+	socketsBefore  = "sockets before"
+	socketsAfter   = "sockets after"
+)
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+
+// howMany are good, and hostile.
+func howMany(e measure.Entry) (good, hostiles int) {
+	if e.Quick {
+		return stormGood / quickStorm, stormHostiles / quickStorm
+	}
+	return stormGood, stormHostiles
 }
 
-// storm has 10,000 peers come at once, of which 1 % are hostile: a process for the good ones, one for the others, on one CPU, and the
-// server on the other.
-func storm() ([]row, error) {
-	fmt.Printf("%d peers that dial at once, echo a message and stay, and %d hostile ones\n", stormGood, stormHostiles)
-	server, err := startChild(0, "storm-server")
-	if err != nil {
-		return nil, err
-	}
-	defer server.stop()
-	addr, err := server.line()
-	if err != nil {
-		return nil, err
-	}
-	var results [2]stormResult
-	var peers [2]*child
-	for i, role := range []string{"storm-client", "storm-hostile"} {
-		if peers[i], err = startChild(1, role, addr); err != nil {
-			return nil, err
-		}
-		defer peers[i].stop()
-	}
-	for i, p := range peers {
-		if err := p.result(&results[i]); err != nil {
-			return nil, err
-		}
-	}
-	good, hostile := results[0], results[1]
-	server.terminate()
-	var s stormResult
-	if err := server.result(&s); err != nil {
-		return nil, err
-	}
-	fmt.Printf("served %d of %d good peers in %v, from dial to echo p50 %v, p99 %v\n", good.Served, stormGood, good.All, good.P50, good.P99)
-	fmt.Printf("ended %d of %d hostile peers, the last after %v\n", hostile.Ended, stormHostiles, hostile.Slowest)
-	fmt.Printf("server's Go memory: %s before, %s with all peers, %s after; RSS %s at the peak, %s after; fds %d before, %d after\n",
-		mib(s.Before), mib(s.Held), mib(s.After), mib(s.RSSPeak), mib(s.RSSAfter), s.FDsBefore, s.FDsAfter)
-	return []row{
-		{"storm of 10,000, 1 % hostile: good peers served", strconv.Itoa(stormGood), strconv.Itoa(good.Served), good.Served != stormGood},
-		{"the same: hostile peers ended", strconv.Itoa(stormHostiles), strconv.Itoa(hostile.Ended), hostile.Ended != stormHostiles},
-		{
-			"the same: server's memory", "bounded",
-			fmt.Sprintf("RSS peak %s, after %s; fds %d, after %d", mib(s.RSSPeak), mib(s.RSSAfter), s.FDsBefore, s.FDsAfter),
-			s.FDsAfter != s.FDsBefore,
-		},
-	}, nil
+// stormService echoes, and measures itself.
+type stormService struct {
+	measure.Service
+	before, sockets int
+	with            atomic.Uint64 // bytes of Go memory with all good peers
 }
 
-func mib(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
-
-// stormServer echoes, and measures itself when it is told to stop.
-func stormServer([]string) error {
-	var s stormResult
+func serveStorm(e measure.Entry) (measure.Service, error) {
+	s := &stormService{}
+	good, _ := howMany(e)
 	up := 0
-	err := serve(func(ctx actor.Context) {
+	var err error
+	s.Service, err = contest.ServeActors(e, func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *rdma.Listening:
-			s.Before, s.FDsBefore = goMemory(), openFDs()
+			s.before, s.sockets = int(measure.GoMemory()), openSockets()
 		case *rdma.Received:
 			ctx.Respond(rdma.NewSend(m.Data))
-			if up++; up == stormGood {
-				s.Held = goMemory()
+			if up++; up == good {
+				s.with.Store(measure.GoMemory())
 			}
 		}
-	}, nil)
-	if err != nil {
-		return err
-	}
-	for end := time.Now().Add(stormPatience); openFDs() > s.FDsBefore && time.Now().Before(end); { // sockets that saw their peer's FIN late
+	})
+	return s, err
+}
+
+// Report is measure.Reporter's.
+func (s *stormService) Report() measure.Metrics {
+	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); { // sockets that saw their peer's FIN late
 		time.Sleep(10 * time.Millisecond)
 	}
 	debug.FreeOSMemory()
-	s.After, s.FDsAfter = goMemory(), openFDs()
-	s.RSSPeak, s.RSSAfter = processMemory("VmHWM"), processMemory("VmRSS")
-	return report(s)
+	return measure.Metrics{
+		goBefore: mib(uint64(s.before)), goWith: mib(s.with.Load()), goAfter: mib(measure.GoMemory()),
+		rssPeak: mib(measure.ProcessMemory("VmHWM")), rssAfter: mib(measure.ProcessMemory("VmRSS")),
+		socketsBefore: float64(s.sockets), socketsAfter: float64(openSockets()),
+	}
 }
 
-func openFDs() int {
-	d, err := os.ReadDir("/proc/self/fd")
+// openSockets does not count the loop's timerfd, which is opened when it is first needed.
+func openSockets() (n int) {
+	list, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		panic("BUG: /proc/self/fd: " + err.Error())
 	}
-	return len(d)
-}
-
-// processMemory reads a line of proc_pid_status(5), in bytes.
-func processMemory(name string) uint64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		panic("BUG: /proc/self/status: " + err.Error())
-	}
-	_, rest, _ := strings.Cut(string(b), name+":")
-	var kib uint64
-	_, _ = fmt.Sscan(rest, &kib) // 0 says that it is not there
-	return kib << 10
-}
-
-// stormClient dials everybody at once. Each connection stays until all have had their answer.
-func stormClient(args []string) error {
-	rt, system, err := openRuntime(rdma.WithTimeouts(rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}))
-	if err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	payload := make([]byte, echoSize)
-	began := make(map[string]time.Time, stormGood) // by PID
-	var times []time.Duration
-	var ids []*actor.PID
-	over, closed, failed := 0, 0, 0
-	var s stormResult
-	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-		one := func() { // has its answer, or will never have it
-			if over++; over < stormGood {
-				return
-			}
-			slices.Sort(times)
-			s.Served, s.All = len(times), time.Since(began[ids[0].Id])
-			if len(times) > 0 {
-				s.P50, s.P99 = times[len(times)/2], times[len(times)*99/100]
-			}
-			for _, id := range ids {
-				ctx.Send(id, &rdma.DestroyID{})
-			}
+	for _, fd := range list {
+		if to, _ := os.Readlink(fd); strings.HasPrefix(to, "socket:") {
+			n++
 		}
+	}
+	return n
+}
+
+// stormClient is everybody who comes.
+type stormClient struct {
+	contest.World
+	addr           string
+	good, hostiles int
+}
+
+func dialStorm(addr string, e measure.Entry) (measure.Client, error) {
+	w, err := contest.OpenWorld(e, rdma.WithTimeouts(rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}))
+	good, hostiles := howMany(e)
+	return &stormClient{w, addr, good, hostiles}, err
+}
+
+func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
+	ended, slowest := make(chan int), time.Duration(0)
+	go func() {
+		n := 0
+		n, slowest = c.beHostile()
+		ended <- n
+	}()
+	s := c.beGood()
+	s.More[hostileEnded] = float64(<-ended)
+	s.More[hostileSeconds] = slowest.Seconds()
+	return s, nil
+}
+
+// beGood dials everybody at once. Each connection stays until all have had their answer.
+func (c *stormClient) beGood() measure.Sample {
+	begun := time.Now()
+	times, done := measure.NewTimes(3), make(chan measure.Sample, 1)
+	payload := make([]byte, contest.PayloadSize)
+	began := make(map[string]time.Time, c.good) // by PID
+	var ids []*actor.PID
+	var s measure.Sample
+	over, closed, failed := 0, 0, 0
+	one := func(ctx actor.Context) { // has its answer, or will never have it
+		if over++; over < c.good {
+			return
+		}
+		s.N, s.Seconds, s.Times = int(times.TotalCount()), time.Since(begun).Seconds(), times.Percentiles()
+		s.More = measure.Metrics{goodServed: float64(s.N), goodSeconds: s.Seconds}
+		for _, id := range ids {
+			ctx.Send(id, &rdma.DestroyID{})
+		}
+	}
+	c.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			for range stormGood {
-				id := rt.CreateID(ctx.Self())
+			for range c.good {
+				id := c.RT.CreateID(ctx.Self())
 				ids, began[id.Id] = append(ids, id), time.Now()
-				ctx.Request(id, &rdma.Dial{Addr: args[0]})
+				ctx.Request(id, &rdma.Dial{Addr: c.addr})
 			}
 		case *rdma.Established:
 			ctx.Respond(rdma.NewSend(payload))
 		case *rdma.Received:
-			times = append(times, time.Since(began[ctx.Sender().Id]))
-			one()
+			times.Add(time.Since(began[ctx.Sender().Id]))
+			one(ctx)
 		case *rdma.Closed:
-			if closed++; closed == stormGood {
-				done <- report(s)
+			if closed++; closed == c.good {
+				done <- s
 			}
 		case rdma.Failure:
 			if failed++; failed <= 3 { // they are alike
 				fmt.Fprintln(os.Stderr, "storm: a good peer:", m)
 			}
-			one()
+			one(ctx)
 		}
-	}, rt.OnLoop()))
+	}, c.RT.OnLoop()))
 	return <-done
 }
 
-// stormPatience is how long a peer waits for its turn, and how long a hostile one may live.
-const stormPatience = 30 * time.Second
-
-// stormHostile is every kind of hostile caller in turn, and counts those whom the server gets rid of.
-func stormHostile(args []string) error {
+// beHostile is every kind of hostile caller in turn, and counts those whom the server gets rid of.
+func (c *stormClient) beHostile() (ended int, slowest time.Duration) {
 	kinds := hostile.Callers()
-	ended := make(chan time.Duration, stormHostiles)
-	for i := range stormHostiles {
+	gone := make(chan time.Duration, c.hostiles)
+	for i := range c.hostiles {
 		go func() {
 			kind := kinds[i%len(kinds)]
 			ctx, cancel := context.WithTimeout(context.Background(), stormPatience)
 			defer cancel()
 			start := time.Now()
-			if _, err := kind.Dial(ctx, args[0], hostile.Options{}); err != nil || ctx.Err() != nil {
+			if _, err := kind.Dial(ctx, c.addr, hostile.Options{}); err != nil || ctx.Err() != nil {
 				fmt.Fprintf(os.Stderr, "storm: hostile peer %d (%s): %v after %v\n", i, kind.Name, errors.Join(err, ctx.Err()), time.Since(start))
-				ended <- 0
+				gone <- 0
 				return
 			}
-			ended <- time.Since(start)
+			gone <- time.Since(start)
 		}()
 	}
-	var s stormResult
-	for range stormHostiles {
-		if d := <-ended; d > 0 {
-			s.Ended++
-			s.Slowest = max(s.Slowest, d)
+	for range c.hostiles {
+		if d := <-gone; d > 0 {
+			ended++
+			slowest = max(slowest, d)
 		}
 	}
-	return report(s)
+	return ended, slowest
 }

@@ -73,6 +73,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // children with the race detector sleep for a second
 	goleak.VerifyTestMain(m)
 }
 

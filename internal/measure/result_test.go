@@ -148,7 +148,7 @@ One CPU for each process. A note.
 | bar | aim | got | rounds | |
 |---|---|---:|---|---|
 | a against b | <= 0.4 | 0.50 | 0.50 to 0.50 | **missed** |
-| of a |  | 1,234 | 1,234 to 1,234 | reached |
+| of a |  | 1,234 | 1,234 to 1,234 |  |
 
 Failed: c: no
 `

@@ -128,6 +128,37 @@ func Check(all []Scenario) error {
 	return errors.Join(errs...)
 }
 
+// Try has an entry run for a blink in this process, for tests: as a warm-up, and measured. Where
+// calls have their times there may be none in so short a time.
+func (s Scenario) Try(e Entry) error {
+	e.Quick = true
+	svc, err := s.Serve(e)
+	if err != nil {
+		return err
+	}
+	c, err := s.Dial(svc.Addr(), e)
+	if err != nil {
+		return errors.Join(err, svc.Close())
+	}
+	runs := 2
+	if s.Cold {
+		runs = 1
+	}
+	for ; runs > 0 && err == nil; runs-- {
+		const blink = 2 * time.Millisecond
+		var smp Sample
+		smp, err = c.Run(blink)
+		if err == nil && (smp.Seconds <= 0 || smp.N < 1 && smp.More == nil || smp.Bytes%max(smp.N, 1) != 0) {
+			err = fmt.Errorf("%+v is no sample", smp)
+		}
+	}
+	err = errors.Join(err, c.Close())
+	if r, ok := svc.(Reporter); ok {
+		r.Report()
+	}
+	return errors.Join(err, svc.Close())
+}
+
 // Choose finds the scenarios of those names, with the contestants of that list: "": all.
 func Choose(all []Scenario, names []string, contestants string) (chosen []Scenario, err error) {
 	wanted := strings.Split(contestants, ",")

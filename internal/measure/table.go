@@ -1,9 +1,18 @@
 package measure
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 )
+
+// JSON writes v as a document for programs and people.
+func JSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
 
 // Markdown is the scenario's table, with its bars below.
 func (r *Result) Markdown() string {
@@ -77,7 +86,10 @@ func thousands(n int64) string {
 
 func (x Verdict) line(b *strings.Builder) {
 	verdict := "**missed**"
-	if x.Pass {
+	switch {
+	case x.Bar == "":
+		verdict = "" // it is only published
+	case x.Pass:
 		verdict = "reached"
 	}
 	fmt.Fprintf(b, "| %s | %s | %s | %s to %s | %s |\n", x.What, x.Bar, Number(x.Got), Number(x.Least), Number(x.Most), verdict)

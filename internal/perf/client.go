@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -63,7 +62,7 @@ func (r *run) interrupt(why error) {
 	switch {
 	case r.result.Count > 0: // it is about to end
 	case r.measure && measured > 0:
-		r.result = r.conclude(measured, since(r.begun), cpuTime()-r.cpu)
+		r.result = r.conclude(measured, since(r.begun), measure.CPUTime()-r.cpu)
 		r.c.hangUp()
 	default:
 		r.c.fail(why)
@@ -93,13 +92,10 @@ type run struct {
 	n       int // messages that are known to have arrived, round trips, or Reads
 
 	posted time.Time // latency: when the message was
-	times  *hdrhistogram.Histogram
+	times  measure.Times
 
 	ahead int // bandwidth: messages on their way
 }
-
-// longest is the longest time that a histogram knows.
-const longest = time.Minute
 
 func (r *run) start(h *host) error {
 	id, err := h.ch.CreateID(cmid.PortSpaceTCP)
@@ -111,7 +107,7 @@ func (r *run) start(h *host) error {
 		r.c.own = r.Depth
 	}
 	id.Context = r
-	r.times = hdrhistogram.New(1, int64(longest), 3)
+	r.times = measure.NewTimes(3)
 	r.c.watch()
 	if err := id.ResolveAddr(r.Local, r.Peer, h.cfg.Timeout); err != nil {
 		r.c.fail(err)
@@ -180,7 +176,7 @@ func (r *run) clientShape() shape {
 func (r *run) established(to place) error {
 	r.c.meet(to)
 	r.step = "measuring"
-	r.begun, r.cpu = time.Now(), cpuTime()
+	r.begun, r.cpu = time.Now(), measure.CPUTime()
 	r.measure = r.WarmUp == 0
 	if r.Op == Read {
 		r.beat()
@@ -240,7 +236,7 @@ func (r *run) trip() error {
 
 func (r *run) tripped() error {
 	if r.measure {
-		_ = r.times.RecordValue(min(int64(time.Since(r.posted)), int64(longest))) // it knows all of these
+		r.times.Add(time.Since(r.posted))
 	}
 	if r.arrived(1) {
 		r.c.hangUp()
@@ -283,7 +279,7 @@ func (r *run) arrived(n int) (enough bool) {
 	took := since(r.begun)
 	if !r.measure {
 		if took >= r.WarmUp {
-			r.measure, r.base, r.begun, r.cpu = true, r.n, time.Now(), cpuTime()
+			r.measure, r.base, r.begun, r.cpu = true, r.n, time.Now(), measure.CPUTime()
 		}
 		return false
 	}
@@ -291,6 +287,6 @@ func (r *run) arrived(n int) (enough bool) {
 	if r.Count > 0 && measured < r.Count || r.Count == 0 && took < r.Duration {
 		return false
 	}
-	r.result = r.conclude(measured, took, cpuTime()-r.cpu)
+	r.result = r.conclude(measured, took, measure.CPUTime()-r.cpu)
 	return true
 }

@@ -2,8 +2,7 @@ package perf
 
 import (
 	"fmt"
-	"image/color"
-	"os"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -11,8 +10,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/rdmactor/rdmactor/internal/svg"
 )
@@ -29,11 +26,10 @@ func CheckPlotName(file string) error {
 const (
 	plotWidth  = 16 * vg.Centimeter
 	plotHeight = 10 * vg.Centimeter // of each kind
-	plotMargin = 4 * vg.Millimeter
 )
 
 // Plot draws the results over their sizes, latencies above bandwidths, into a file whose ending says which kind of picture.
-func (r *Report) Plot(file string) (err error) {
+func (r *Report) Plot(file string) error {
 	var plots [][]*plot.Plot
 	for _, draw := range []func() (*plot.Plot, error){r.latencies, r.bandwidths} {
 		p, err := draw()
@@ -47,32 +43,7 @@ func (r *Report) Plot(file string) (err error) {
 	if len(plots) == 0 {
 		return fmt.Errorf("%s: there is nothing to draw", file)
 	}
-	height := plotHeight * vg.Length(len(plots))
-	var canvas vg.CanvasWriterTo = svg.New(plotWidth, height)
-	if strings.EqualFold(filepath.Ext(file), ".png") {
-		canvas = vgimg.PngCanvas{Canvas: vgimg.New(plotWidth, height)}
-	}
-	tiles := draw.Tiles{
-		Rows: len(plots), Cols: 1, PadY: plotMargin,
-		PadLeft: plotMargin, PadRight: plotMargin, PadTop: plotMargin, PadBottom: plotMargin,
-	}
-	whole := draw.New(canvas)
-	whole.SetColor(color.White) // the viewer's page may be dark
-	whole.Fill(whole.Path())
-	for i, c := range plot.Align(plots, tiles, whole) {
-		plots[i][0].Draw(c[0])
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
-	_, err = canvas.WriteTo(f)
-	return err
+	return svg.Tiles(file, plotWidth, plotHeight, plots)
 }
 
 // latencies has p50 and p99 of each operation; nil without any.
@@ -157,7 +128,7 @@ type powers struct{}
 func (powers) Ticks(least, most float64) (ticks []plot.Tick) {
 	const few = 12
 	step := 2.0
-	for most/least > pow(step, few) {
+	for most/least > math.Pow(step, few) {
 		step *= 2
 	}
 	for x := 1.0; x <= most; x *= step {
@@ -185,14 +156,6 @@ func (decades) Ticks(least, most float64) (ticks []plot.Tick) {
 		}
 	}
 	return ticks
-}
-
-func pow(x float64, n int) float64 {
-	y := 1.0
-	for range n {
-		y *= x
-	}
-	return y
 }
 
 func bytesText(x float64) string {

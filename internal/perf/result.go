@@ -1,12 +1,11 @@
 package perf
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
 // Result is one test's.
@@ -43,7 +42,7 @@ type Rate struct {
 }
 
 func (r *run) conclude(n int, took, cpu time.Duration) Result {
-	res := Result{Op: r.Op, Kind: r.Kind, Size: r.Size, Count: n, CPUUS: micros(cpu) / float64(n)}
+	res := Result{Op: r.Op, Kind: r.Kind, Size: r.Size, Count: n, CPUUS: measure.Micros(cpu) / float64(n)}
 	if r.Kind == Bandwidth {
 		rate := float64(n) / took.Seconds()
 		res.Rate = &Rate{Depth: r.Depth, Seconds: took.Seconds(), MiBPerS: rate * float64(r.Size) / (1 << 20), MsgPerSec: rate}
@@ -54,22 +53,12 @@ func (r *run) conclude(n int, took, cpu time.Duration) Result {
 	if r.Op == Read {
 		part, res.Times.Of = 1, "round trip"
 	}
-	at := func(percentile float64) float64 {
-		return micros(time.Duration(r.times.ValueAtPercentile(percentile))) / part
-	}
+	us := func(ns int64) float64 { return measure.Micros(time.Duration(ns)) / part }
+	at := func(percentile float64) float64 { return us(r.times.ValueAtPercentile(percentile)) }
 	t := res.Times
-	t.MinUS, t.MaxUS = micros(time.Duration(r.times.Min()))/part, micros(time.Duration(r.times.Max()))/part
+	t.MinUS, t.MaxUS = us(r.times.Min()), us(r.times.Max())
 	t.P50US, t.P90US, t.P99US, t.P999US = at(50), at(90), at(99), at(99.9)
 	return res
-}
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
-// cpuTime is what this process has used, in user and in kernel mode.
-func cpuTime() time.Duration {
-	var u unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Report is the results of a command, and what they are of.
@@ -87,11 +76,7 @@ type Report struct {
 }
 
 // JSON writes the report as one document.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
+func (r *Report) JSON(w io.Writer) error { return measure.JSON(w, r) }
 
 // Head is the line above all tables.
 func (r *Report) Head() string {

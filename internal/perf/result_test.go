@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
 // TestHalves: latency of send and write is half of the round trip, of read the whole, as perftest prints them.
 func TestHalves(t *testing.T) {
 	for op, want := range map[Op]float64{Send: 50, Write: 50, Read: 100} {
-		r := &run{Plan: Plan{Test: Test{op, Latency, 64, 1}}, times: hdrhistogram.New(1, int64(longest), 3)}
-		_ = r.times.RecordValue(int64(100 * time.Microsecond))
+		r := &run{Plan: Plan{Test: Test{op, Latency, 64, 1}}, times: measure.NewTimes(3)}
+		r.times.Add(100 * time.Microsecond)
 		got := r.conclude(1, time.Second, 30*time.Microsecond)
 		if x := got.Times; x.P50US < want*0.999 || x.P50US > want*1.001 || x.MaxUS < want*0.999 || x.MaxUS > want*1.001 || got.CPUUS != 30 {
 			t.Errorf("%s: a round trip of 100 us is %+v, want %v us", op, got, want)

@@ -65,7 +65,7 @@ type actorService struct {
 
 func (s actorService) Addr() string { return s.addr }
 
-// ServeActors accepts everybody. receive gets everything but failures, on the loop.
+// ServeActors accepts everybody. receive gets everything but failures, on the loop, before that.
 func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOption) (measure.Service, error) {
 	w, err := OpenWorld(e)
 	if err != nil {
@@ -73,6 +73,7 @@ func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOpti
 	}
 	failed, listening := make(chan error, 1), make(chan string, 1)
 	w.Spawn(failed, func(ctx actor.Context) {
+		receive(ctx)
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
 			ctx.Request(w.RT.CreateID(ctx.Self(), opts...), &rdma.Serve{Addr: Loopback})
@@ -81,7 +82,6 @@ func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOpti
 		case *rdma.ConnectRequest:
 			ctx.Respond(&rdma.Accept{})
 		}
-		receive(ctx)
 	})
 	select {
 	case addr := <-listening:
@@ -237,11 +237,7 @@ type Crowd struct {
 const dialsAtOnce = 64
 
 // DialCrowd returns when all n connections stand. received is called on the loop.
-func DialCrowd(addr string, e measure.Entry, n int, received func(*rdma.Received)) (*Crowd, error) {
-	w, err := OpenWorld(e)
-	if err != nil {
-		return nil, err
-	}
+func (w World) DialCrowd(addr string, n int, received func(*rdma.Received)) (*Crowd, error) {
 	c := &Crowd{World: w}
 	all := make(chan error, 1)
 	dialled := 0

@@ -1,7 +1,6 @@
 package contest
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -36,33 +35,17 @@ func TestOurs(t *testing.T) {
 	for name := range Ours {
 		for _, e := range append(Blocking(name), measure.Entry{Contestant: name, CRC: true, Loops: 2}) {
 			t.Run(e.Name(), func(t *testing.T) {
-				try(t, e, Ours.Serve, Ours.Dial)
+				if err := (measure.Scenario{Serve: Ours.Serve, Dial: Ours.Dial}).Try(e); err != nil {
+					t.Error(err)
+				}
 				if oneWay[name] {
-					try(t, e, flow.Serve, flow.Dial)
+					if err := (measure.Scenario{Serve: flow.Serve, Dial: flow.Dial}).Try(e); err != nil {
+						t.Error(err)
+					}
 				} else if _, err := flow.Serve(e); err == nil {
 					t.Error("it serves one way")
 				}
 			})
 		}
-	}
-}
-
-func try(t *testing.T, e measure.Entry, serve func(measure.Entry) (measure.Service, error), dial func(string, measure.Entry) (measure.Client, error)) {
-	t.Helper()
-	svc, err := serve(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := dial(svc.Addr(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if s, err := c.Run(2 * time.Millisecond); err != nil || s.N < 1 || s.Seconds <= 0 || s.Bytes%s.N != 0 {
-			t.Errorf("%+v, %v: want a sample", s, err)
-		}
-	}
-	if err := errors.Join(c.Close(), svc.Close()); err != nil {
-		t.Errorf("closing: %v", err)
 	}
 }

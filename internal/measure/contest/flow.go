@@ -16,13 +16,13 @@ import (
 // same for everybody but TCP, which has a window of its own.
 type Flow struct {
 	Size, Batch, Window int
-	Op                  perf.Op // of the verbs level; "": perf.Send
+	Largest             int // message that receivers take; 0: Size
 }
 
 // Serve is a Scenario's.
 func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 	switch e.Contestant {
-	case "verbs", ownMemory:
+	case "verbs", ownMemory, "verbs-write":
 		return serveVerbs(e)
 	case "net.Conn", "read/write":
 		return listenPlain(e, f.drain)
@@ -36,10 +36,9 @@ func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	switch e.Contestant {
 	case "verbs", ownMemory:
-		if f.Op == "" {
-			f.Op = perf.Send
-		}
-		return dialVerbs(addr, e, perf.Test{Op: f.Op, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
+		return dialVerbs(addr, e, perf.Test{Op: perf.Send, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
+	case "verbs-write":
+		return dialVerbs(addr, e, perf.Test{Op: perf.Write, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
 	case "net.Conn", "read/write":
 		c, err := dialPlain(addr, e)
 		return &connFlow{c, f}, err
@@ -51,7 +50,7 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 }
 
 // messages has room for the window twice.
-func (f Flow) messages() rdma.IDOption { return rdma.WithMessages(f.Size, 2*f.Window) }
+func (f Flow) messages() rdma.IDOption { return rdma.WithMessages(max(f.Size, f.Largest), 2*f.Window) }
 
 func (f Flow) serveActor(e measure.Entry) (measure.Service, error) {
 	got := make(map[*actor.PID]int)

@@ -1,13 +1,14 @@
 package timing
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
 // Report is the document of --json. Its field names are stable.
@@ -65,10 +66,10 @@ func (b *bench) result() Run {
 
 // add makes a row. took is sorted.
 func (r *Run) add(s step, total time.Duration, took []time.Duration) {
-	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: micro(total) / float64(r.IDs)}
+	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: measure.Micros(total) / float64(r.IDs)}
 	if slices.Sort(took); len(took) > 0 {
-		row.MaxMS, row.MinUS = milli(took[len(took)-1]), micro(took[0])
-		row.P50US, row.P99US = micro(took[len(took)/2]), micro(took[len(took)*99/100])
+		row.MaxMS, row.MinUS = milli(took[len(took)-1]), measure.Micros(took[0])
+		row.P50US, row.P99US = measure.Micros(took[len(took)/2]), measure.Micros(took[len(took)*99/100])
 	}
 	r.Steps = append(r.Steps, row)
 	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // to the nanosecond
@@ -90,14 +91,9 @@ func (r *Run) inside(s, whole step, took []time.Duration) {
 }
 
 func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-func micro(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // JSON writes the document.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
+func (r *Report) JSON(w io.Writer) error { return measure.JSON(w, r) }
 
 // Table writes a run in cmtime's columns.
 func (r *Run) Table(w io.Writer) {

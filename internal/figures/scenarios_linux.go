@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/measure"
+	"github.com/rdmactor/rdmactor/internal/measure/contest"
+)
+
+var (
+	smallFlow = contest.Flow{Size: 64, Batch: 1024, Window: 4096}
+	bulkFlow  = contest.Flow{Size: 1 << 20, Batch: 1, Window: 4}
+	web       = contest.Web{Body: 512}
+)
+
+// scenarios are in the order of all: those that need most ports first, and the one that leaves them
+// in TIME_WAIT last. What stands before a hyphen is the figure's name. loops is the -loops flag.
+func scenarios(loops int) []measure.Scenario {
+	return slices.Concat(crowds(), echoes(), streams(), connections(), severalLoops(loops), []measure.Scenario{{
+		Name: "http", Title: "net/http, GET of 512 B, 64 connections and goroutines, blocking", On: measure.SameCPU, Paired: true,
+		Entries: contest.Blocking("rdmanet", "net.Conn"), Base: "net.Conn",
+		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
+		Bars: []measure.Bar{
+			{
+				What:   "net/http over rdmanet, 64 connections, against TCP: requests per second",
+				Metric: measure.PerSecond, Entry: "rdmanet", Base: "net.Conn", Least: 0.95,
+			},
+			{What: "the same: CPU per request", Metric: measure.CPUPer, Entry: "rdmanet", Base: "net.Conn"},
+		},
+		Serve: web.Serve, Dial: web.Dial,
+	}})
+}
+
+func echoes() []measure.Scenario {
+	columns := []string{measure.P50, measure.P99, measure.CPUPer, measure.AllocsPer}
+	return []measure.Scenario{
+		{
+			Name: "echo", Title: "64 B echo, blocking", On: measure.SameCPU, Paired: true,
+			Entries: contest.Blocking("actor", "net.Conn"), Base: "net.Conn", Columns: columns,
+			Bars: []measure.Bar{
+				{What: "64 B echo, blocking, against net.Conn: p50", Metric: measure.P50, Entry: "actor", Base: "net.Conn", Most: 1},
+				{What: "the same: CPU per round trip", Metric: measure.CPUPer, Entry: "actor", Base: "net.Conn", Most: 1},
+			},
+			Serve: contest.Ours.Serve, Dial: contest.Ours.Dial,
+		},
+		{
+			Name: "spin", Title: "64 B echo, busy polling", On: measure.OwnCPU, Paired: true,
+			Note:    "The other program spins on read(2) and write(2).",
+			Entries: slices.Concat(contest.Busy("actor"), contest.Blocking("spinning")), Base: "spinning", Columns: columns,
+			Bars: []measure.Bar{{
+				What:   "64 B echo, busy poll, against spinning on read and write: p50",
+				Metric: measure.P50, Entry: "actor busy", Base: "spinning", Most: 1.35,
+			}},
+			Serve: contest.Ours.Serve, Dial: contest.Ours.Dial,
+		},
+	}
+}
+
+// streams are messages one way.
+func streams() []measure.Scenario {
+	const tcp = "read/write"
+	bulk := contest.Blocking("verbs", "verbs", "verbs-write", "verbs-write", tcp)
+	var bulkBars []measure.Bar
+	for i := range bulk[:len(bulk)-1] {
+		bulk[i].CRC = i%2 == 1
+		bar := measure.Bar{
+			What:   fmt.Sprintf("1 MiB messages, %s, against TCP: throughput", bulk[i].Name()),
+			Metric: measure.MiBPerS, Entry: bulk[i].Name(), Base: tcp, Least: 0.9,
+		}
+		if bulk[i].CRC {
+			bar.Least = 0.7
+		}
+		bulkBars = append(bulkBars, bar)
+	}
+	columns := []string{measure.MiBPerS, measure.ServerCPUPer, measure.ClientCPUPer, measure.CPUPer}
+	return []measure.Scenario{
+		{
+			Name: "oneway", Title: "One-way 64 B messages, blocking", On: measure.OwnCPU, Paired: true,
+			Note:    "4,096 on their way, each 1,024 answered; the other program has one write(2) for each message.",
+			Entries: contest.Blocking("actor", tcp), Base: tcp,
+			Columns: []string{measure.PerSecond, measure.ServerCPUPer, measure.ClientCPUPer, measure.CPUPer, measure.AllocsPer},
+			Bars: []measure.Bar{
+				{
+					What:   "one-way 64 B messages, against one write each: messages per second",
+					Metric: measure.PerSecond, Entry: "actor", Base: tcp, Least: 8,
+				},
+				{What: "the same: messages per second", Metric: measure.PerSecond, Entry: "actor", Least: 2e6},
+				{What: "the same: allocations per message, both sides", Metric: measure.AllocsPer, Entry: "actor", Most: 0.05},
+			},
+			Serve: smallFlow.Serve, Dial: smallFlow.Dial,
+		},
+		{
+			Name: "bulk", Title: "1 MiB Sends and Writes at verbs level, blocking", On: measure.OwnCPU, Paired: true,
+			Note:    "4 on their way, all from the same memory, as the other program's are. CPU is of the receiver and of the sender.",
+			Entries: bulk, Base: tcp, Columns: columns, Bars: bulkBars,
+			Serve: bulkFlow.Serve, Dial: bulkFlow.Dial,
+		},
+		{
+			Name: "large", Title: "Large messages between actors, blocking", On: measure.OwnCPU, Paired: true,
+			Note:    "1 MiB of them on their way, 4 at least; the other program writes 1 MiB at a time.",
+			Entries: contest.Blocking("actor 32 KiB", "actor 64 KiB", "actor 128 KiB", "actor 256 KiB", "actor 1024 KiB", tcp), Base: tcp,
+			Columns: columns,
+			Bars: []measure.Bar{{
+				What:   "1 MiB messages between actors, against TCP: throughput",
+				Metric: measure.MiBPerS, Entry: "actor 1024 KiB", Base: tcp, Least: 0.9,
+			}},
+			Serve: func(e measure.Entry) (measure.Service, error) {
+				f, e := sized(e)
+				return f.Serve(e)
+			},
+			Dial: func(addr string, e measure.Entry) (measure.Client, error) {
+				f, e := sized(e)
+				return f.Dial(addr, e)
+			},
+		},
+	}
+}
+
+// sized takes the size from a contestant's name. Every receiver takes messages of 1 MiB.
+func sized(e measure.Entry) (contest.Flow, measure.Entry) {
+	f, kib := bulkFlow, 0
+	if _, err := fmt.Sscanf(e.Contestant, "actor %d KiB", &kib); err == nil {
+		e.Contestant = "actor"
+		f.Largest, f.Size = f.Size, kib<<10
+		f.Window = max(f.Window, f.Largest/f.Size)
+		f.Batch = f.Window / 4
+	}
+	return f, e
+}
+
+// connections come, and go or stay.
+func connections() []measure.Scenario {
+	return []measure.Scenario{
+		{
+			Name: "connect", Title: "One connection at a time, established on both sides, blocking", On: measure.SameCPU, Paired: true,
+			Note:    "Against dial, accept and a round trip. All stay open, so that no end is measured.",
+			Entries: contest.Blocking("actor", "net.Conn"), Base: "net.Conn",
+			Columns: []string{measure.P50, measure.P99, measure.CPUPer, measure.AllocsPer},
+			Bars: []measure.Bar{
+				{
+					What:   "connection, established on both sides, against dial, accept, round trip: p50",
+					Metric: measure.P50, Entry: "actor", Base: "net.Conn", Most: 1.5,
+				},
+				{What: "the same: CPU per connection", Metric: measure.CPUPer, Entry: "actor", Base: "net.Conn"},
+			},
+			Serve: serveConnect, Dial: dialConnect,
+		},
+		{
+			Name: "rate", Title: "Connect and close, 64 at once, one loop on each side, blocking", On: measure.OwnCPU, Paired: true,
+			Note:    "Beside it what Go's net does with as many goroutines.",
+			Entries: contest.Blocking("actor", "net.Conn"), Base: "net.Conn",
+			Columns: []string{measure.PerSecond, measure.ServerCPUPer, measure.ClientCPUPer, measure.AllocsPer},
+			Bars: []measure.Bar{
+				{What: "connections per second, one loop, connect and close", Metric: measure.PerSecond, Entry: "actor"},
+				{What: "the same, against TCP", Metric: measure.PerSecond, Entry: "actor", Base: "net.Conn"},
+			},
+			Serve: serveRate, Dial: dialRate,
+		},
+	}
+}
+
+// severalLoops compare a server of several loops with one of one loop.
+func severalLoops(loops int) []measure.Scenario {
+	entries := contest.Blocking("actor", "actor")
+	entries[0].Loops, entries[1].Loops = 1, max(2, loops)
+	one, several := entries[0].Name(), entries[1].Name()
+	list := []measure.Scenario{
+		{Name: "loops-messages", Title: "64 B round trips, 64 connections, 16 under way on each, blocking", Dial: dialTalk},
+		{Name: "loops-connections", Title: "Connect and close, 64 at once, blocking", Dial: dialRate},
+	}
+	for i := range list {
+		s := &list[i]
+		s.On, s.Entries, s.Base, s.Serve, s.Paired = measure.AnyCPU, entries, one, serveLoops, true
+		s.Note = "Clients have two loops at least. Where there are few CPUs both processes share them, and how many are in use says who is the limit."
+		s.Columns = []string{measure.PerSecond, measure.ServerCPUs, measure.ClientCPUs}
+		s.Bars = []measure.Bar{
+			{What: s.Title + ": per second, " + several, Metric: measure.PerSecond, Entry: several},
+			{What: "the same, against one loop", Metric: measure.PerSecond, Entry: several, Base: one},
+		}
+	}
+	return list
+}
+
+// crowds are many connections in one process pair.
+func crowds() []measure.Scenario {
+	actor := []measure.Entry{{Contestant: "actor", Ours: true, Wait: eventloop.Block}}
+	return []measure.Scenario{
+		{
+			Name: "idle", Title: "15,000 idle connections in one process pair", On: measure.AnyCPU, Once: true, Cold: true,
+			Note:    "Go memory is everything that the runtime has, less what it had before the first connection.",
+			Entries: actor,
+			Columns: []string{measure.Connections, acceptedKiB, dialledKiB, measure.ServerGoroutines, measure.ClientGoroutines},
+			Bars: []measure.Bar{
+				{What: "15,000 idle connections, accepted: KiB of Go memory each", Metric: acceptedKiB, Entry: "actor", Most: 8},
+				{What: "15,000 idle connections, dialled: KiB of Go memory each", Metric: dialledKiB, Entry: "actor", Most: 8},
+			},
+			Serve: serveIdle, Dial: dialIdle,
+		},
+		{
+			Name: "storm", Title: "10,000 peers at once, 1 % of them hostile", On: measure.OwnCPU, Once: true, Cold: true,
+			Note:    "Each good one echoes a message and stays until all have; its time is from dial to echo. All peers are one process.",
+			Entries: actor,
+			Columns: []string{
+				goodServed, measure.P50, measure.P99, goodSeconds, hostileEnded, hostileSeconds,
+				goBefore, goWith, goAfter, rssPeak, rssAfter, socketsBefore, socketsAfter,
+			},
+			Bars: []measure.Bar{
+				{What: "storm of 10,000, 1 % hostile: good peers served", Metric: goodServed, Entry: "actor", Least: stormGood},
+				{What: "the same: hostile peers ended", Metric: hostileEnded, Entry: "actor", Least: stormHostiles},
+				{What: "the same: server's MiB resident at the peak", Metric: rssPeak, Entry: "actor"},
+				{What: "the same: server's sockets before against those after", Metric: socketsBefore, OfItself: socketsAfter, Entry: "actor", Least: 1},
+			},
+			Serve: serveStorm, Dial: dialStorm,
+		},
+	}
+}
