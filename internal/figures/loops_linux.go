@@ -16,14 +16,6 @@ const (
 	talkWindow = 16 // messages under way on each connection
 )
 
-// atClient gives a scenario's client that compares loops two of them at least.
-func atClient(e measure.Entry) measure.Entry {
-	if e.Loops > 0 {
-		e.Loops = max(2, e.Loops)
-	}
-	return e
-}
-
 // serveLoops gives each connection a handler that echoes, on the connection's loop.
 func serveLoops(e measure.Entry) (measure.Service, error) {
 	handler := actor.PropsFromFunc(func(ctx actor.Context) {

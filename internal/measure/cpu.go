@@ -30,3 +30,6 @@ func Profile(file string) (stop func() error, err error) {
 		return f.Close()
 	}, nil
 }
+
+// Micros is a time in µs.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -3,33 +3,12 @@ package measure
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 )
-
-// Settings are what the flags of a program that measures say.
-type Settings struct {
-	Rounds  int
-	Run     time.Duration // of each measurement
-	Quick   bool
-	Profile string // children leave their CPU profiles in <Profile>.<scenario>.<contestant>.<side>; "": nowhere
-	Procs   int    // GOMAXPROCS of every child, ours and theirs
-}
-
-// Flags defines a flag for each setting. rounds is what they are without one.
-func (set *Settings) Flags(f *flag.FlagSet, rounds int) {
-	f.IntVar(&set.Rounds, "rounds", rounds, "`NUMBER` of interleaved rounds; the median counts")
-	f.DurationVar(&set.Run, "t", time.Second, "how long each contestant is measured in each round")
-	f.BoolVar(&set.Quick, "quick", false, "one round of a blink: says that everything runs, and nothing about speed")
-	f.StringVar(&set.Profile, "cpuprofile", "",
-		"leave the CPU profile of each measured process, of the last round, in `P`.<scenario>.<contestant>.<side>")
-	const container = 2 // what Go gives a container with one CPU
-	f.IntVar(&set.Procs, "procs", container, "GOMAXPROCS of every measured process")
-}
 
 // childLife is how long a pair may take, whatever it measures.
 const childLife = 10 * time.Minute

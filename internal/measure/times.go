@@ -28,6 +28,3 @@ func (t Times) Percentile(p float64) float64 { return Micros(time.Duration(t.Val
 func (t Times) Percentiles() Metrics {
 	return Metrics{P50: t.Percentile(50), P90: t.Percentile(90), P99: t.Percentile(99)}
 }
-
-// Micros is a time in µs.
-func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"maps"
 	"os"
 	"runtime"
 	"strconv"
@@ -28,6 +29,33 @@ func (u usage) since(before usage) usage {
 	u.CPU -= before.CPU
 	u.Mallocs -= before.Mallocs
 	return u
+}
+
+// report is a sample, and what the client used for it.
+type report struct {
+	Sample Sample
+	Usage  usage
+}
+
+func (r report) metrics(server usage) Metrics {
+	n, client := max(float64(r.Sample.N), 1), r.Usage
+	sc, cc := Micros(server.CPU), Micros(client.CPU)
+	m := Metrics{
+		PerSecond: n / r.Sample.Seconds,
+		MiBPerS:   float64(r.Sample.Bytes) / r.Sample.Seconds / (1 << 20),
+		CPUPer:    (sc + cc) / n, ServerCPUPer: sc / n, ClientCPUPer: cc / n,
+		ServerCPUs: sc / 1e6 / r.Sample.Seconds, ClientCPUs: cc / 1e6 / r.Sample.Seconds,
+		AllocsPer:        float64(client.Mallocs+server.Mallocs) / n,
+		ServerGoroutines: float64(server.Goroutines), ClientGoroutines: float64(client.Goroutines),
+	}
+	if conns := r.Sample.More[Connections]; conns > 0 {
+		m[ServerKiB] = float64(server.RSS) / 1024 / conns
+		m[ClientKiB] = float64(client.RSS) / 1024 / conns
+	}
+	for _, more := range []Metrics{r.Sample.Times, r.Sample.More, server.More} {
+		maps.Copy(m, more)
+	}
+	return m
 }
 
 // ProcessMemory is a line of proc_pid_status(5) of this process, such as VmRSS or VmHWM, in bytes;

@@ -192,41 +192,6 @@ func (t *trips) received(p []byte, send sendFunc) (bool, error) {
 	return false, nil
 }
 
-// oneWay sends batches, of which some are on their way, and has each answered by an empty message.
-type oneWay struct {
-	Flow
-	d             time.Duration
-	begun         time.Time
-	sent, arrived int
-	over          bool
-	took          time.Duration
-}
-
-func (o *oneWay) begin(send sendFunc) {
-	o.begun = time.Now()
-	o.fill(send)
-}
-
-func (o *oneWay) fill(send sendFunc) {
-	for !o.over && o.sent+o.Batch <= o.arrived+o.Window {
-		for range o.Batch {
-			send(rdma.NewSendBuffer(o.Size)) // made where it is sent from, as the verbs level's
-		}
-		o.sent += o.Batch
-	}
-}
-
-func (o *oneWay) received(p []byte, send sendFunc) (bool, error) {
-	if len(p) > 0 {
-		return true, fmt.Errorf("a message of %d bytes came back", len(p))
-	}
-	o.arrived += o.Batch
-	o.took = time.Since(o.begun)
-	o.over = o.over || o.took >= o.d
-	o.fill(send)
-	return o.over && o.arrived == o.sent, nil
-}
-
 // Crowd is one actor with many connections.
 type Crowd struct {
 	World

@@ -1,5 +1,3 @@
-// Package contest has what package measure compares and needs nothing but this module: actors, the
-// verbs level, rdmanet and net/http over it, and what a program does with plain TCP sockets.
 package contest
 
 import (
@@ -41,12 +39,6 @@ func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entr
 	return list
 }
 
-// Contestant is a way to send bytes there and back.
-type Contestant struct {
-	Serve func(measure.Entry) (measure.Service, error)
-	Dial  func(addr string, e measure.Entry) (Tripper, error)
-}
-
 // Tripper makes round trips.
 type Tripper interface {
 	// Trips makes round trips with payload, one after the other, until d has passed, checks what comes back, and records how long each
@@ -60,44 +52,6 @@ type Caller interface {
 	Tripper
 	// Call makes one round trip. room, which is as long as the payload, may hold the answer. Any goroutine.
 	Call(payload, room []byte) error
-}
-
-// Contestants by name.
-type Contestants map[string]Contestant
-
-// Ours and plain sockets.
-var Ours = Contestants{
-	"verbs":      {serveVerbs, nil},
-	"actor":      {serveActor, dialActor},
-	"rdmanet":    {serveRDMANet, dialRDMANet},
-	"net.Conn":   {serveEcho, dialEcho},
-	"read/write": {serveEcho, dialEcho},
-	"spinning":   {serveEcho, dialEcho},
-}
-
-// Serve has the entry's contestant echo.
-func (c Contestants) Serve(e measure.Entry) (measure.Service, error) { return c[e.Contestant].Serve(e) }
-
-// Dial makes one caller, whose calls follow one another.
-func (c Contestants) Dial(addr string, e measure.Entry) (measure.Client, error) {
-	if e.Contestant == "verbs" {
-		return dialVerbs(addr, e, latency)
-	}
-	t, err := c[e.Contestant].Dial(addr, e)
-	return tripClient{t}, err
-}
-
-// DialMany makes many callers on one connection.
-func (c Contestants) DialMany(addr string, e measure.Entry) (measure.Client, error) {
-	t, err := c[e.Contestant].Dial(addr, e)
-	if err != nil {
-		return nil, err
-	}
-	caller, ok := t.(Caller)
-	if !ok {
-		return nil, fmt.Errorf("%s takes one call at a time", e.Contestant)
-	}
-	return callClient{caller}, nil
 }
 
 // Echoed checks an answer.
