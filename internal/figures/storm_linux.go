@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -119,15 +120,10 @@ func dialStorm(addr string, e measure.Entry) (measure.Client, error) {
 }
 
 func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
-	ended, slowest := make(chan int), time.Duration(0)
-	go func() {
-		n := 0
-		n, slowest = c.beHostile()
-		ended <- n
-	}()
+	hostiles := make(chan measure.Metrics)
+	go func() { hostiles <- c.beHostile() }()
 	s := c.beGood()
-	s.More[hostileEnded] = float64(<-ended)
-	s.More[hostileSeconds] = slowest.Seconds()
+	maps.Copy(s.More, <-hostiles)
 	return s, nil
 }
 
@@ -178,7 +174,7 @@ func (c *stormClient) beGood() measure.Sample {
 }
 
 // beHostile is every kind of hostile caller in turn, and counts those whom the server gets rid of.
-func (c *stormClient) beHostile() (ended int, slowest time.Duration) {
+func (c *stormClient) beHostile() measure.Metrics {
 	kinds := hostile.Callers()
 	gone := make(chan time.Duration, c.hostiles)
 	for i := range c.hostiles {
@@ -195,11 +191,12 @@ func (c *stormClient) beHostile() (ended int, slowest time.Duration) {
 			gone <- time.Since(start)
 		}()
 	}
+	ended, slowest := 0, time.Duration(0)
 	for range c.hostiles {
 		if d := <-gone; d > 0 {
 			ended++
 			slowest = max(slowest, d)
 		}
 	}
-	return ended, slowest
+	return measure.Metrics{hostileEnded: float64(ended), hostileSeconds: slowest.Seconds()}
 }
