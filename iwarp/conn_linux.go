@@ -1,7 +1,6 @@
 package iwarp
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -80,6 +79,9 @@ func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
 
 // ready says whether the core may read and write the socket.
 func (c *conn) ready() bool { return c.phase == phRunning }
+
+// asks says whether it is a request that nobody has answered.
+func (c *conn) asks() bool { return c.id.child && !c.id.answered }
 
 // attach takes over fd.
 func (c *conn) attach(fd int, interest eventloop.Events) error {
@@ -474,38 +476,6 @@ func (c *conn) alignSegments() {
 	}
 }
 
-// Rejected is called by the core: a connecting side's set-up failed.
-func (c *conn) Rejected(private []byte, err error) {
-	if c.id == nil {
-		return
-	}
-	if errors.Is(err, core.ErrNoReply) && c.dialed != nil && c.dialed.Revision != 1 {
-		c.first = err
-		c.again = new(core.Conn)
-		c.again.TakeReceives(&c.core)
-		return
-	}
-	c.connectEvent(private, err)
-}
-
-// connectEvent tells why a connection did not come about.
-func (c *conn) connectEvent(private []byte, err error) {
-	c.dialed = nil
-	kind, errno := states.KindConnectError, errnoOf(err)
-	switch errno {
-	case unix.ECONNRESET, unix.ECONNREFUSED:
-		kind = states.KindRejected
-	case unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENETDOWN:
-		kind = states.KindUnreachable
-	}
-	if c.first != nil && err != nil {
-		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first)
-	}
-	if c.id != nil {
-		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errno), Err: err, PrivateData: private})
-	}
-}
-
 // Complete is called by the core.
 func (c *conn) Complete(wc verbs.WC, solicited bool) {
 	c.in.completed++
@@ -540,4 +510,54 @@ func (c *conn) Closed(err error) {
 		}
 		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errnoOf(err)), Err: err})
 	}
+}
+
+// connList is connections, oldest first: those in set-up, those that have outlived their
+// identifiers, or those that wait for one shared queue's receive. Each is in one list at most.
+type connList struct {
+	oldest, newest *conn
+	n              int
+}
+
+// has reports whether c is in, if it is in no other list.
+func (l *connList) has(c *conn) bool { return c.older != nil || c.newer != nil || l.oldest == c }
+
+// push adds c, and closes the oldest when there are more than limit.
+func (l *connList) push(c *conn, limit int) {
+	l.add(c)
+	if l.n > limit {
+		l.oldest.evict()
+	}
+}
+
+// add adds c, which is in no list.
+func (l *connList) add(c *conn) {
+	c.older = l.newest
+	if l.newest != nil {
+		l.newest.newer = c
+	} else {
+		l.oldest = c
+	}
+	l.newest = c
+	l.n++
+}
+
+// remove takes c out, if it is in.
+func (l *connList) remove(c *conn) bool {
+	if !l.has(c) {
+		return false
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		l.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		l.newest = c.older
+	}
+	c.older, c.newer = nil, nil
+	l.n--
+	return true
 }

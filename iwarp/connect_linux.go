@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // connect is rdma_connect(3), without blocking.
@@ -211,3 +213,38 @@ func (c *conn) retry(now time.Time) {
 		c.connectFailed(now, err)
 	}
 }
+
+// Rejected is called by the core: a connecting side's set-up failed.
+func (c *conn) Rejected(private []byte, err error) {
+	if c.id == nil {
+		return
+	}
+	if errors.Is(err, core.ErrNoReply) && c.dialed != nil && c.dialed.Revision != 1 {
+		c.first = err
+		c.again = new(core.Conn)
+		c.again.TakeReceives(&c.core)
+		return
+	}
+	c.connectEvent(private, err)
+}
+
+// connectEvent tells why a connection did not come about.
+func (c *conn) connectEvent(private []byte, err error) {
+	c.dialed = nil
+	kind, errno := states.KindConnectError, errnoOf(err)
+	switch errno {
+	case unix.ECONNRESET, unix.ECONNREFUSED:
+		kind = states.KindRejected
+	case unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENETDOWN:
+		kind = states.KindUnreachable
+	}
+	if c.first != nil && err != nil {
+		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first)
+	}
+	if c.id != nil {
+		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errno), Err: err, PrivateData: private})
+	}
+}
+
+// depth is an IRD or ORD as struct rdma_conn_param holds it; what the peer left open becomes our most.
+func depth(n uint16) uint8 { return uint8(min(n, maxRDAtom)) }

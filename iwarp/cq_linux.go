@@ -2,6 +2,7 @@ package iwarp
 
 import (
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/unix"
 
@@ -125,30 +126,6 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// Ready is true if there is a receive in the shared queue for q. Its owner is asked when it is
-// empty, unless others wait already: then q waits behind them.
-func (q *queuePair) Ready() bool {
-	s := q.srq
-	if s.waiting.n > 0 && !q.served {
-		return false
-	}
-	if s.q.n == 0 && s.attr.OnEmpty != nil {
-		s.attr.OnEmpty(q)
-	}
-	return s.q.n > 0
-}
-
-// Waits says that an owner who is asked for receives may post one later.
-func (q *queuePair) Waits() bool { return q.srq.attr.OnEmpty != nil }
-
-// Take gives q the oldest receive.
-func (q *queuePair) Take() verbs.RecvWR {
-	s := q.srq
-	wr := s.q.pop()
-	s.checkLimit()
-	return wr
-}
-
 // Arm sets the limit.
 func (s *sharedQueue) Arm(limit int) error {
 	if limit < 0 || limit > s.attr.MaxWR || s.gone {
@@ -182,4 +159,37 @@ func (s *sharedQueue) Close() error {
 	s.gone = true
 	s.q = fifo[verbs.RecvWR]{}
 	return nil
+}
+
+// offer has those served that wait, if there is something for them.
+func (s *sharedQueue) offer() {
+	if in := s.dev.in; s.waiting.n > 0 && s.q.n > 0 && !s.served {
+		s.served = true
+		in.serving = append(in.serving, s)
+		in.later()
+	}
+}
+
+// CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever cqe says.
+func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
+	switch {
+	case cqe < 0:
+		return nil, fmt.Errorf("iwarp: completion queue of %d: %w", cqe, unix.EINVAL)
+	case notify == nil:
+		return nil, fmt.Errorf("iwarp: completion queue without notify: %w", unix.EINVAL)
+	}
+	return &completionQueue{dev: d, notify: notify}, nil
+}
+
+// CreateSRQ makes a shared receive queue.
+func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
+	if attr.MaxWR <= 0 || attr.MaxWR > math.MaxInt32 {
+		return nil, fmt.Errorf("iwarp: shared receive queue of %d: %w", attr.MaxWR, unix.EINVAL)
+	}
+	pd, err := d.domainOf(attr.PD)
+	if err != nil {
+		return nil, err
+	}
+	pd.users++
+	return &sharedQueue{dev: d, pd: pd, attr: attr}, nil
 }

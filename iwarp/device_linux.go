@@ -144,30 +144,6 @@ func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 	return nil, fmt.Errorf("iwarp: not a protection domain of %s: %w", d.Name(), unix.EINVAL)
 }
 
-// CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever cqe says.
-func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
-	switch {
-	case cqe < 0:
-		return nil, fmt.Errorf("iwarp: completion queue of %d: %w", cqe, unix.EINVAL)
-	case notify == nil:
-		return nil, fmt.Errorf("iwarp: completion queue without notify: %w", unix.EINVAL)
-	}
-	return &completionQueue{dev: d, notify: notify}, nil
-}
-
-// CreateSRQ makes a shared receive queue.
-func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
-	if attr.MaxWR <= 0 || attr.MaxWR > math.MaxInt32 {
-		return nil, fmt.Errorf("iwarp: shared receive queue of %d: %w", attr.MaxWR, unix.EINVAL)
-	}
-	pd, err := d.domainOf(attr.PD)
-	if err != nil {
-		return nil, err
-	}
-	pd.users++
-	return &sharedQueue{dev: d, pd: pd, attr: attr}, nil
-}
-
 // CreateAH is refused: iWARP has no datagrams.
 func (d *device) CreateAH(verbs.PD, *verbs.AHAttr) (verbs.AH, error) {
 	return nil, fmt.Errorf("iwarp: address handle: %w", verbs.ErrNotSupported)

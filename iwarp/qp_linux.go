@@ -163,7 +163,7 @@ func (q *queuePair) Destroy() error {
 		return nil
 	}
 	now := time.Now()
-	if c.phase == phIdle || c.id.child && !c.id.answered {
+	if c.phase == phIdle || c.asks() {
 		var last core.Conn
 		if err := last.Init(core.Config{}, flusher{c}); err != nil {
 			return err

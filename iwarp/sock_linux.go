@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -149,4 +150,13 @@ func sockError(fd int) error {
 		return unix.Errno(n)
 	}
 	return nil
+}
+
+// errnoOf finds the errno in err; EIO when there is none.
+func errnoOf(err error) unix.Errno {
+	var e unix.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return unix.EIO
 }

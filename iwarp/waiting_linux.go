@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // A connection whose next message finds no receive is not read from until there is one (core's
@@ -57,15 +58,6 @@ func (c *conn) enlist() {
 	if q := c.qp; q != nil && q.srq != nil && !q.paused && !q.srq.waiting.has(c) {
 		q.srq.waiting.add(c)
 		q.srq.offer()
-	}
-}
-
-// offer has those served that wait, if there is something for them.
-func (s *sharedQueue) offer() {
-	if in := s.dev.in; s.waiting.n > 0 && s.q.n > 0 && !s.served {
-		s.served = true
-		in.serving = append(in.serving, s)
-		in.later()
 	}
 }
 
@@ -181,4 +173,28 @@ func (in *instance) resumeAll() {
 			c.resume(now)
 		}
 	}
+}
+
+// Ready is true if there is a receive in the shared queue for q. Its owner is asked when it is
+// empty, unless others wait already: then q waits behind them.
+func (q *queuePair) Ready() bool {
+	s := q.srq
+	if s.waiting.n > 0 && !q.served {
+		return false
+	}
+	if s.q.n == 0 && s.attr.OnEmpty != nil {
+		s.attr.OnEmpty(q)
+	}
+	return s.q.n > 0
+}
+
+// Waits says that an owner who is asked for receives may post one later.
+func (q *queuePair) Waits() bool { return q.srq.attr.OnEmpty != nil }
+
+// Take gives q the oldest receive.
+func (q *queuePair) Take() verbs.RecvWR {
+	s := q.srq
+	wr := s.q.pop()
+	s.checkLimit()
+	return wr
 }

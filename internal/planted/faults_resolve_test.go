@@ -59,7 +59,7 @@ var resolveFaults = []fault{
 		"	if id.hold == nil && !src.IsZero() {\n", "	if id.hold == nil && src.IsWildcard() {\n",
 	},
 	{
-		"iwarp finds no route to what is resolved", "resolve_addr-10", "iwarp/ident_linux.go",
+		"iwarp finds no route to what is resolved", "resolve_addr-10", "iwarp/commands_linux.go",
 		"		if !id.device || id.peer.IsZero() {\n", "		if id.device || id.peer.IsZero() {\n",
 	},
 

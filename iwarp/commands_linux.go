@@ -1,0 +1,232 @@
+package iwarp
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Do executes cmd.
+func (id *ident) Do(cmd cmid.Command) error {
+	switch c := cmd.(type) {
+	case *cmid.BindAddr:
+		return id.bindAddr(c.Addr)
+	case *cmid.ResolveAddr:
+		return id.resolveAddr(c.Src, c.Dst)
+	case *cmid.ResolveRoute:
+		if !id.device || id.peer.IsZero() {
+			return unix.EINVAL
+		}
+		id.report(cmid.DriverEvent{Kind: states.KindRouteResolved})
+		return nil
+	case *cmid.Listen:
+		return id.listen(c.Backlog)
+	case *cmid.Connect:
+		return id.connect(c.PrivateData, c.Param)
+	case *cmid.Accept:
+		return id.accept(c.PrivateData, c.Param)
+	case *cmid.Reject:
+		return id.reject(c.PrivateData)
+	case *cmid.Disconnect:
+		return id.disconnect()
+	case *cmid.DestroyID:
+		id.destroy()
+		return nil
+	case *cmid.SetOption:
+		return id.setOption(c.Option, c.Value)
+	case *cmid.Notify:
+		return nil // iw_cm takes it and does nothing
+	}
+	return fmt.Errorf("iwarp has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
+}
+
+// CreateQP makes the queue pair of an identifier that has a device and no queue pair.
+func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	in := id.in
+	switch {
+	case !id.device:
+		return nil, fmt.Errorf("iwarp: no device: resolve or bind a specific address first: %w", unix.EINVAL)
+	case id.conn != nil && id.conn.qp != nil:
+		return nil, fmt.Errorf("iwarp: there is a queue pair already: %w", unix.EINVAL)
+	case id.lis != nil:
+		return nil, fmt.Errorf("iwarp: a listener has no queue pair: %w", unix.EINVAL)
+	}
+	c := id.conn
+	if c == nil {
+		c = newConn(in)
+		c.id = id
+	}
+	if c.in != in { // it had stayed with a queue pair on another loop
+		c.leave()
+		if err := c.join(in); err != nil {
+			return nil, err
+		}
+	}
+	qp, err := newQP(in.dev, c, attr)
+	if err != nil {
+		return nil, err
+	}
+	id.conn = c
+	return qp, nil
+}
+
+// accept is rdma_accept(3). When it fails the peer is rejected: the kernel does the same, and the state machine knows it.
+func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
+	if !id.child || id.answered {
+		return unix.EINVAL
+	}
+	id.answered = true
+	c, now := id.conn, time.Now()
+	err := c.accept(now, private, p)
+	if err != nil {
+		_ = c.core.Reject(now, nil) // ECONNRESET: nobody is there to be told
+	}
+	c.settle(now)
+	return err
+}
+
+func (c *conn) accept(now time.Time, private []byte, p *cmid.ConnParam) error {
+	if c.qp == nil {
+		return fmt.Errorf("iwarp: accept needs a queue pair: %w", unix.EINVAL)
+	}
+	ird, ord, err := depths(p, c.asked)
+	if err != nil {
+		return err
+	}
+	return c.core.Accept(now, private, ird, ord)
+}
+
+// reject is rdma_reject(3). The reason does not travel on iWARP.
+func (id *ident) reject(private []byte) error {
+	if !id.child || id.answered {
+		return unix.EINVAL
+	}
+	now := time.Now()
+	if err := id.conn.core.Reject(now, private); err != nil {
+		return err
+	}
+	id.answered = true
+	id.conn.settle(now)
+	return nil
+}
+
+// disconnect is rdma_disconnect(3). Disconnected comes with the peer's FIN, so that what it sent before is received.
+func (id *ident) disconnect() error {
+	c := id.conn
+	switch {
+	case c == nil || !c.established:
+		return unix.EINVAL
+	case c.over:
+		return nil
+	}
+	now := time.Now()
+	c.output(now) // what was posted before
+	c.core.Disconnect(now)
+	c.settle(now)
+	return nil
+}
+
+func (id *ident) setOption(o cmid.Option, v int) error {
+	switch o {
+	case cmid.OptionTOS:
+		if v < 0 || v > 255 {
+			return unix.EINVAL
+		}
+		id.tos, id.hasTOS = uint8(v), true
+		for _, fd := range id.sockets() {
+			if err := setTOS(fd, id.tos); err != nil {
+				return fmt.Errorf("IP_TOS: %w", err)
+			}
+		}
+		return nil
+	case cmid.OptionReuseAddr:
+		if v != 0 && v != 1 {
+			return unix.EINVAL
+		}
+		id.reuse = v == 1
+		if id.hold != nil {
+			ports.setReuse(id.hold, id.reuse)
+		}
+		if id.reuse && id.fd >= 0 {
+			return shareAddr(id.fd)
+		}
+		return nil
+	case cmid.OptionAFOnly:
+		if v != 0 && v != 1 {
+			return unix.EINVAL
+		}
+		return id.setAFOnly(v == 1)
+	case cmid.OptionAckTimeout:
+		if v < 0 || v > 31 {
+			return unix.EINVAL
+		}
+		return nil // TCP has its own
+	}
+	return unix.ENOSYS
+}
+
+// sockets are the fds the identifier has now.
+func (id *ident) sockets() []int {
+	var fds []int
+	if id.fd >= 0 {
+		fds = append(fds, id.fd)
+	}
+	if id.lis != nil {
+		fds = append(fds, id.lis.fd)
+	}
+	if id.conn != nil && id.conn.fd >= 0 {
+		fds = append(fds, id.conn.fd)
+	}
+	return fds
+}
+
+// setAFOnly changes whether an IPv6 socket takes IPv4 too. A socket that is bound cannot be told any more, so another one takes its
+// place: with SO_REUSEADDR both hold the port for a moment.
+func (id *ident) setAFOnly(only bool) error {
+	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
+		id.afonly = only
+		return nil
+	}
+	if err := shareAddr(id.fd); err != nil {
+		return err
+	}
+	before := id.afonly
+	id.afonly = only
+	fd, _, err := id.newSocket(id.hold.addr)
+	if err != nil {
+		id.afonly = before
+		return err
+	}
+	closeFD(id.fd)
+	id.fd = fd
+	ports.setAFOnly(id.hold, only)
+	return nil
+}
+
+// destroy is rdma_destroy_id(3): everything of the identifier goes, but a socket that still owes or awaits a FIN.
+func (id *ident) destroy() {
+	if id.dead {
+		return
+	}
+	id.dead = true
+	delete(id.in.ids, id.h)
+	if id.lis != nil {
+		id.lis.close()
+		id.lis = nil
+	}
+	if id.fd >= 0 {
+		closeFD(id.fd)
+		id.fd = -1
+	}
+	if c := id.conn; c != nil {
+		id.conn = nil
+		c.abandon(time.Now())
+	}
+	ports.release(id.hold)
+	id.hold = nil
+}

@@ -1,0 +1,111 @@
+package iwarp
+
+import (
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Run is the end of a turn: write, then tell.
+func (in *instance) Run(int) bool {
+	in.deferred = false
+	if in.closed {
+		return false
+	}
+	now := in.loop.Now()
+	list, i := in.dirty, 0
+	in.dirty = in.spare[:0]
+	in.spare = nil
+	defer func() {
+		if i < len(list) { // the application has not returned: see torn
+			in.dirty = append(in.dirty, list[i:]...)
+			in.later()
+		}
+	}()
+	for i < len(list) {
+		c := list[i]
+		list[i] = nil
+		i++
+		c.dirty = false
+		if c.ready() {
+			c.output(now)
+			c.settle(now)
+		}
+	}
+	in.spare = list[:0]
+	in.drain()
+	return false
+}
+
+// drain tells what there is to tell: completions before events, so that an identifier's end comes behind its messages.
+func (in *instance) drain() {
+	if in.draining {
+		return
+	}
+	in.draining = true
+	defer in.drained()
+	for !in.closed {
+		if n := len(in.low); n > 0 {
+			s := in.low[n-1]
+			in.low[n-1] = nil
+			in.low = in.low[:n-1]
+			if !s.gone {
+				s.attr.OnLimit()
+			}
+			continue
+		}
+		if n := len(in.serving); n > 0 {
+			s := in.serving[n-1]
+			in.serving[n-1] = nil
+			in.serving = in.serving[:n-1]
+			in.serve(s)
+			continue
+		}
+		if len(in.resuming) > 0 {
+			in.resumeAll()
+			continue
+		}
+		if n := len(in.notify); n > 0 {
+			cq := in.notify[0]
+			copy(in.notify, in.notify[1:])
+			in.notify[n-1] = nil
+			in.notify = in.notify[:n-1]
+			cq.tell()
+			continue
+		}
+		if in.first == len(in.events) {
+			in.events, in.first = in.events[:0], 0
+			return
+		}
+		ev := in.events[in.first]
+		in.events[in.first] = event{}
+		in.first++
+		in.deliver(&ev)
+	}
+}
+
+// drained ends drain, which a panic of the application's may have cut short.
+func (in *instance) drained() {
+	in.draining = false
+	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || len(in.resuming) > 0 || in.first < len(in.events) {
+		in.later()
+	}
+}
+
+// deliver tells one event.
+func (in *instance) deliver(ev *event) {
+	if ev.id.dead {
+		if ev.Child != nil {
+			_ = ev.Child.Do(&cmid.DestroyID{}) // nobody will ever answer it
+		}
+		return
+	}
+	if c := ev.id.conn; c != nil && c.in != in {
+		c.in.drain() // the completions of an identifier that was migrated are told there
+	}
+	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
+		defer ev.id.conn.qp.release() // also when the application panics
+	}
+	in.told = ev.DriverEvent
+	in.up.Event(ev.id.h, &in.told)
+	in.told = cmid.DriverEvent{}
+}
