@@ -20,7 +20,8 @@ const (
 	sizeofIB  = 48
 )
 
-// sockaddr is a as the kernel takes it; the zero Addr is all zeros. EINVAL for a family it does not know, ENODEV for an unknown zone.
+// sockaddr is a as the kernel takes it; the zero Addr is all zeros. EINVAL for a family it does
+// not know, ENODEV for an unknown zone.
 func sockaddr(a cmid.Addr) (sa uabi.Sockaddr, err error) {
 	if a.IB != nil {
 		putIB(&sa, a.IB)
@@ -64,7 +65,8 @@ func putIB(sa *uabi.Sockaddr, ib *cmid.SockaddrIB) {
 	binary.NativeEndian.PutUint64(b[40:], ib.ScopeID)
 }
 
-// addrOf is a sockaddr of the kernel's in our terms, the zero Addr for none and for a family that has no place there.
+// addrOf is a sockaddr of the kernel's in our terms, the zero Addr for none and for a family that
+// has no place there.
 func addrOf(b *[128]byte) cmid.Addr {
 	port := binary.BigEndian.Uint16(b[2:])
 	switch binary.NativeEndian.Uint16(b[:]) {

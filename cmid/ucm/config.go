@@ -35,7 +35,8 @@ func New(opts ...Option) *Driver {
 	return d
 }
 
-// WithProvider says where queue pairs come from, instead of from uverbs.Provider; nil: there are none.
+// WithProvider says where queue pairs come from, instead of from uverbs.Provider; nil: there are
+// none.
 func WithProvider(p verbs.Provider) Option { return func(c *config) { c.provider = p } }
 
 // WithMaxConnects bounds how many connects of one loop may be under way off it at once: from 1 to

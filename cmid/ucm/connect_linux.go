@@ -11,15 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-const (
-	deviceMax = 255 // RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH: as many as the device can
-	retries   = 6   // of what is not acknowledged: the most that end on every device, for soft-RoCE takes 7 as no end
-	rnrMax    = 7   // of RNR NAKs: without end
-	retryMax  = 7
-)
-
-// connParam is a connection's parameters as the kernel takes them: what was asked for, and librdmacm's numbers where nothing was.
-// EINVAL for more reads than the device can.
+// connParam is a connection's parameters as the kernel takes them: what was asked for, and
+// librdmacm's numbers where nothing was. EINVAL for more reads than the device can.
 func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
 	if p == nil {
 		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: rnrMax}
@@ -52,21 +45,6 @@ func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, lim
 	return c, ece, nil
 }
 
-func bit(b bool) uint8 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// depth is how many reads the device can have outstanding; 1, which every device can, where that is not known.
-func (id *ident) depth() uint8 {
-	if id.dev == nil {
-		return 1
-	}
-	return uint8(min(max(id.dev.verbs.Attr().MaxRDAtom, 1), deviceMax-1))
-}
-
 // connect is rdma_connect(3). On iWARP the kernel waits for TCP.
 func (id *ident) connect(c *cmid.Connect) error {
 	in := id.in
@@ -76,9 +54,9 @@ func (id *ident) connect(c *cmid.Connect) error {
 	switch {
 	case err != nil:
 		return err
-	case id.dev != nil && id.dev.iwarp && cmd.ConnParam.QPNum == 0:
+	case id.iwarp() && cmd.ConnParam.QPNum == 0:
 		return fmt.Errorf("iWARP needs a queue pair before connect: %w", unix.EINVAL)
-	case id.dev == nil || !id.dev.iwarp:
+	case !id.iwarp():
 		if err := in.file.Connect(cmd); err != nil {
 			return err
 		}
@@ -143,22 +121,22 @@ func (id *ident) accept(c *cmid.Accept) error {
 }
 
 // respond does with the answer to a connect what librdmacm does: it makes the queue pair ready and
-// establishes, off the loop as accept. What is told is how that ends.
+// establishes, off the loop as accept. What is reported is how that ends.
 func (id *ident) respond(ev uabi.EventResp) {
 	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
 	way, err := id.climb(nil)
-	tell := func() {
+	report := func() {
 		in.decode(false, &ev)
-		in.told.Kind = states.KindEstablished
+		in.event.Kind = states.KindEstablished
 		if err != nil {
-			in.told.Kind = states.KindConnectError
-			in.told.Err, in.told.Status = err, -int32(errnoOf(err))
+			in.event.Kind = states.KindConnectError
+			in.event.Err, in.event.Status = err, -int32(errnoOf(err))
 		}
-		in.up.Event(id.h, &in.told)
+		in.up.Event(id.h, &in.event)
 	}
 	if err != nil {
 		id.fail()
-		tell()
+		report()
 		return
 	}
 	id.aside(&in.lanes.accepts, "establish", func() error {
@@ -172,7 +150,7 @@ func (id *ident) respond(ev uabi.EventResp) {
 		} else {
 			id.phase = connected
 		}
-		return tell
+		return report
 	})
 }
 
@@ -197,17 +175,18 @@ func (id *ident) establish() error {
 	return nil
 }
 
-// disconnect is rdma_disconnect(3): the queue pair first, so that what is outstanding is flushed. On iWARP it waits for an answer that
-// is outstanding.
+// disconnect is rdma_disconnect(3): the queue pair first, so that what is outstanding is flushed.
+// On iWARP it waits for an answer that is outstanding.
 func (id *ident) disconnect(c *cmid.Disconnect) error {
 	in := id.in
-	iwarp := id.dev != nil && id.dev.iwarp
+	iwarp := id.iwarp()
 	if id.qp != nil && id.phase == connected {
 		to := verbs.QPError
 		if iwarp {
 			to = verbs.QPSQD
 		}
-		_ = id.qp.Modify(&verbs.QPAttr{State: to}, verbs.QPAttrState) // one that has failed already stays so
+		// one that has failed already stays so
+		_ = id.qp.Modify(&verbs.QPAttr{State: to}, verbs.QPAttrState)
 	}
 	if iwarp && id.phase == half {
 		return id.offLoop(&in.lanes.destroys, c, "disconnect", func() error { return in.file.Disconnect(id.kid) },
@@ -219,4 +198,12 @@ func (id *ident) disconnect(c *cmid.Disconnect) error {
 	id.leaving = true
 	id.over()
 	return nil
+}
+
+// over notes that nothing is left to wait for: on InfiniBand when both sides have disconnected, on
+// iWARP when one has.
+func (id *ident) over() {
+	if id.phase == connected && id.left && (id.leaving || id.iwarp()) {
+		id.phase = unconnected
+	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 )
 
-// DeviceFor names the RDMA device that a local address belongs to, by asking rdma_cm. ok is false for every other address: one of an
-// ordinary interface, a wildcard, loopback, one that is not this host's. The error is an *OpenError where rdma_cm cannot be asked: no
-// address has a device then. Any goroutine; it takes six system calls.
+// DeviceFor names the RDMA device that a local address belongs to, by asking rdma_cm. ok is false
+// for every other address: one of an ordinary interface, a wildcard, loopback, one that is not
+// this host's. The error is an *OpenError where rdma_cm cannot be asked: no address has a device
+// then. Any goroutine; it takes six system calls.
 func DeviceFor(local netip.Addr) (name string, ok bool, err error) {
 	f, err := openChannel("")
 	if err != nil {
@@ -23,7 +24,7 @@ func DeviceFor(local netip.Addr) (name string, ok bool, err error) {
 }
 
 func deviceFor(f *uabi.File, local netip.Addr) (name string, ok bool, err error) {
-	const uid = 1 // nothing will be told
+	const uid = 1 // nothing will be reported
 	id, err := f.CreateID(uid, uabi.PortSpaceTCP, uabi.QPTypeRC)
 	if err != nil {
 		return "", false, err

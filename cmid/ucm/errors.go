@@ -6,7 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// OpenError says why the channel could not be opened and what would help. errors.Is finds the errno.
+// OpenError says why the channel could not be opened and what would help. errors.Is finds the
+// errno.
 type OpenError struct {
 	Path   string // of the device file, "" when the kernel does not know one
 	Remedy string

@@ -1,7 +1,6 @@
 package ucm
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,19 +13,18 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// eventsPerTurn bounds what one channel does before the loop's other work has its turn.
-const eventsPerTurn = 64
-
-// Ready fetches events: as many as there are identifiers that may have one, until there are none. The last attempt, which finds nothing,
-// is saved that way where few identifiers take their steps one after the other; what is left is found in the next turn.
+// Ready fetches events: as many as there are identifiers that may have one, until there are none.
+// The last attempt, which finds nothing, is saved that way where few identifiers take their steps
+// one after the other; what is left is found in the next turn.
 func (in *instance) Ready(eventloop.Events) {
 	in.fetch(min(max(len(in.ids)-in.listeners, 1), eventsPerTurn))
 }
 
-// catchUp fetches what is there although nobody was woken for it: the kernel moves a migrated identifier's events in silence.
+// catchUp fetches what is there although nobody was woken for it: the kernel moves a migrated
+// identifier's events in silence.
 func (in *instance) catchUp() {
 	if in.fetch(eventsPerTurn) {
-		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and nobody is told any more
+		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and nobody is notified any more
 	}
 }
 
@@ -50,7 +48,8 @@ func (in *instance) fetch(n int) (more bool) {
 	return true
 }
 
-// take tells an event, if there is anybody to tell. Events name identifiers by uid: numbers are used again at once.
+// take delivers an event, if there is anybody to deliver it to. Events name identifiers by uid:
+// numbers are used again at once.
 func (in *instance) take(ev *uabi.EventResp) {
 	h := cmid.Handle(ev.UID)
 	if ev.Event == uabi.EventConnectRequest {
@@ -58,7 +57,7 @@ func (in *instance) take(ev *uabi.EventResp) {
 		return
 	}
 	if g := in.groups[h]; g != nil {
-		g.tell(ev)
+		g.deliver(ev)
 		return
 	}
 	if id := in.ids[h]; id != nil {
@@ -66,45 +65,45 @@ func (in *instance) take(ev *uabi.EventResp) {
 	}
 }
 
-// request takes the identifier that a request brings. It has no uid before it is accepted: nothing is told of it till then. If
-// nobody listens any more, nobody would ever answer it.
+// request takes the identifier that a request brings. It has no uid before it is accepted: nothing
+// is reported of it till then. If nobody listens any more, nobody would ever answer it.
 func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 	child := &ident{in: in, kid: ev.ID, phase: half}
-	if listener == nil {
-		child.ending = &ended{}
-		child.giveBackOffLoop()
-		return
-	}
-	child.h, child.datagram, child.listener = in.up.NewHandle(), listener.datagram, listener.h
-	err := child.learn()
-	if errors.Is(err, unix.EINVAL) && child.fetch(listener) {
-		err = child.learn()
-	}
-	if err != nil { // its device has just gone
-		child.ending = &ended{}
-		child.giveBackOffLoop()
-		return
-	}
-	if !listener.hears(child.local.Addr()) {
-		_ = in.file.Reject(&uabi.Reject{ID: child.kid, Reason: uint8(cmid.RejectConsumerDefined)})
+	if listener == nil || !child.meantFor(listener) {
 		child.ending = &ended{}
 		child.giveBackOffLoop()
 		return
 	}
 	in.ids[child.h] = child
 	in.decode(child.datagram, ev)
-	child.offered = in.told.Param
-	in.told.Child = child
-	in.up.Event(listener.h, &in.told)
+	child.offered = in.event.Param
+	in.event.Child = child
+	in.up.Event(listener.h, &in.event)
 }
 
-// hears says whether a request to ip is meant for the listener. To the kernel loopback is a wildcard; who binds to it wants to be reached
-// from nowhere else.
+// meantFor makes a request's identifier the listener's. False: its device has just gone, or it is
+// not meant for the listener, and is rejected.
+func (id *ident) meantFor(listener *ident) bool {
+	id.h, id.datagram, id.listener = id.in.up.NewHandle(), listener.datagram, listener.h
+	err := id.learn()
+	if errors.Is(err, unix.EINVAL) && id.fetch(listener) {
+		err = id.learn()
+	}
+	if err != nil || listener.hears(id.local.Addr()) {
+		return err == nil
+	}
+	_ = id.in.file.Reject(&uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)})
+	return false
+}
+
+// hears says whether a request to ip is meant for the listener. To the kernel loopback is a
+// wildcard; who binds to it wants to be reached from nowhere else.
 func (id *ident) hears(ip netip.Addr) bool {
 	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
 }
 
-// fetch brings a request's identifier here from the channel where its listener was when it came: the kernel leaves it there.
+// fetch brings a request's identifier here from the channel where its listener was when it came:
+// the kernel leaves it there.
 func (id *ident) fetch(listener *ident) bool {
 	for _, f := range listener.past {
 		if f.Closed() {
@@ -121,7 +120,7 @@ func (id *ident) fetch(listener *ident) bool {
 func (id *ident) hear(ev *uabi.EventResp) {
 	if id.away != nil {
 		late := *ev
-		id.held = append(id.held, func() { id.hear(&late) })
+		id.late = append(id.late, func() { id.hear(&late) })
 		return
 	}
 	in := id.in
@@ -133,20 +132,11 @@ func (id *ident) hear(ev *uabi.EventResp) {
 		return
 	}
 	in.decode(id.datagram, ev)
-	id.follow(&in.told)
-	in.up.Event(id.h, &in.told)
+	id.follow(&in.event)
+	in.up.Event(id.h, &in.event)
 }
 
-// tellHeld tells what has waited for a command's answer.
-func (id *ident) tellHeld() {
-	for len(id.held) > 0 && id.away == nil {
-		tell := id.held[0]
-		id.held = id.held[1:]
-		tell()
-	}
-}
-
-// follow does what librdmacm does before an event is told, and may make another one of it.
+// follow does what librdmacm does before an event is delivered, and may make another one of it.
 func (id *ident) follow(ev *cmid.DriverEvent) {
 	var err error
 	switch ev.Kind {
@@ -179,8 +169,9 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 	}
 }
 
-// ended is the end of a connection that never was. Not so for a neighbour that has changed: that is told as Unreachable too, whatever the
-// state, and changes nothing. Which of the two an Unreachable is cannot be told, so that there may still be something to wait for.
+// ended is the end of a connection that never was. Not so for a neighbour that has changed: that
+// is reported as Unreachable too, whatever the state, and changes nothing. Which of the two an
+// Unreachable is nobody can say, so that there may still be something to wait for.
 func (id *ident) ended(kind states.Kind) {
 	if id.phase != half {
 		return
@@ -189,44 +180,4 @@ func (id *ident) ended(kind states.Kind) {
 		id.phase = unconnected
 	}
 	id.fail()
-}
-
-// over notes that nothing is left to wait for: on InfiniBand when both sides have disconnected, on iWARP when one has.
-func (id *ident) over() {
-	if id.phase == connected && id.left && (id.leaving || id.dev != nil && id.dev.iwarp) {
-		id.phase = unconnected
-	}
-}
-
-// errnoOf finds the errno in err; EIO when there is none.
-func errnoOf(err error) unix.Errno {
-	var e unix.Errno
-	if errors.As(err, &e) {
-		return e
-	}
-	return unix.EIO
-}
-
-// decode fills in told from an event. What it holds is the event's memory, and good until the next one.
-func (in *instance) decode(datagram bool, ev *uabi.EventResp) {
-	in.told = cmid.DriverEvent{Kind: states.Kind(ev.Event), Status: int32(ev.Status)}
-	t := &in.told
-	switch {
-	case ev.Event == uabi.EventUser || ev.Event == uabi.EventInternal:
-		t.Arg = binary.NativeEndian.Uint64(ev.Param[:])
-		return
-	case datagram:
-		p := ev.UD()
-		t.PrivateData = p.PrivateData[:p.PrivateDataLen]
-		t.Param = cmid.ConnParam{QPNum: p.QPNum, QKey: p.QKey}
-		t.AH = ahAttr(&p.AHAttr)
-	default:
-		p := ev.Conn()
-		t.PrivateData = p.PrivateData[:p.PrivateDataLen]
-		t.Param = cmid.ConnParam{
-			ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, FlowControl: p.FlowControl != 0,
-			RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, SRQ: p.SRQ != 0, QPNum: p.QPNum,
-		}
-	}
-	t.Param.ECE = cmid.ECE{VendorID: ev.ECE.VendorID, AttrMod: ev.ECE.AttrMod}
 }

@@ -175,11 +175,11 @@ func FuzzEvent(f *testing.F) {
 		ev.Conn().PrivateDataLen = length
 		ev.UD().PrivateDataLen = length
 		in.decode(datagram, ev)
-		if n := len(in.told.PrivateData); n > 255 {
+		if n := len(in.event.PrivateData); n > 255 {
 			t.Errorf("%d bytes of private data", n)
 		}
-		if in.told.Kind != states.Kind(event) {
-			t.Errorf("kind %v of event %d", in.told.Kind, event)
+		if in.event.Kind != states.Kind(event) {
+			t.Errorf("kind %v of event %d", in.event.Kind, event)
 		}
 	})
 }

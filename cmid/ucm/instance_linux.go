@@ -2,11 +2,9 @@ package ucm
 
 import (
 	"errors"
-	"math"
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,32 +12,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
-
-// instance is the Driver on one loop: one event channel.
-type instance struct {
-	drv  *Driver
-	loop *eventloop.Loop
-	up   cmid.Upcalls
-	file *uabi.File
-	reg  *eventloop.Registration
-
-	ids      map[cmid.Handle]*ident
-	groups   map[cmid.Handle]*group // memberships by the handle that their events name
-	devices  []*device
-	removals *removals // nil: not watched
-	gone     []*device // removed, and not closed yet
-	backlog  int
-
-	lanes      *lanes
-	listeners  int               // of the identifiers: theirs are others' events
-	connecting int               // connects that wait in the kernel
-	busy       map[*ident]string // what the kernel is at, off the loop
-	mail       mailbox           // what has come back
-	got        uabi.EventResp    // the event that was fetched
-	told       cmid.DriverEvent  // as it is told
-	lost       *loss             // nil: the channel works
-	closed     bool
-}
 
 // Open opens an event channel. The error is an *OpenError.
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
@@ -65,7 +37,8 @@ func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *i
 		lanes:   &process,
 	}
 	in.lanes.join()
-	in.mail.init(in)
+	in.mail.loop, in.mail.came = l, make(chan struct{}, 1)
+	in.mail.after = func() { in.lost.settle() }
 	return in
 }
 
@@ -96,8 +69,9 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (c
 	return id, nil
 }
 
-// Close destroys every identifier, and waits for those that the kernel takes its time for: not longer than two seconds for all of them
-// together. A *HeldError names the others. What is given back on the loop (queue pairs, memory, the devices' files) is not counted.
+// Close destroys every identifier, and waits for those that the kernel takes its time for: not
+// longer than two seconds for all of them together. A *HeldError names the others. What is given
+// back on the loop (queue pairs, memory, the devices' files) is not counted.
 func (in *instance) Close() error {
 	if in.closed {
 		return nil
@@ -132,26 +106,4 @@ func (in *instance) held() error {
 		e.IDs = append(e.IDs, id.heldBy(doing))
 	}
 	return e
-}
-
-// offLoop has call, which may wait in the kernel, executed by l, and then called on the loop with its error.
-func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
-	in.busy[id] = doing
-	in.mail.start()
-	j := &job{group: id.group(), peer: id.peer.Addr(), call: call, then: func(err error) {
-		in.mail.put(func() {
-			delete(in.busy, id)
-			then(err)
-		})
-	}}
-	l.run(j)
-	return j
-}
-
-// millis is a timeout as the kernel takes it: 0 is cmid's default of 2 s.
-func millis(d time.Duration) uint32 {
-	if d <= 0 {
-		d = 2 * time.Second
-	}
-	return uint32(min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 }

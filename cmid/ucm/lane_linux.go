@@ -62,7 +62,7 @@ type share struct {
 	jobs             []*job   // of a peer
 }
 
-// job is a call. then is told its error, ECANCELED if it was not begun.
+// job is a call. then gets its error, ECANCELED if it was not begun.
 type job struct {
 	group, peer any // who it is for
 	call        func() error
@@ -104,7 +104,8 @@ func (l *lane) run(j *job) {
 	if l.workers < atWork {
 		l.hire()
 	}
-	for l.workers < mostWorkers && j.at[1].running == 0 && l.hire() { // those whose turn is before it take theirs
+	// those whose turn is before it take theirs
+	for l.workers < mostWorkers && j.at[1].running == 0 && l.hire() {
 	}
 	l.watch()
 }
@@ -298,7 +299,8 @@ func undisturbed() {
 	}
 	const everyThread = 33 // Go's, and the C library's
 	for _, open := range []unix.Signal{
-		unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS, // the thread's own doing, and Go's panics
+		// the thread's own doing, and Go's panics
+		unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS,
 		everyThread,
 	} {
 		all.Val[(open-1)/64] &^= 1 << ((open - 1) % 64)

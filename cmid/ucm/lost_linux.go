@@ -9,17 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// loss is the end of a channel that the kernel takes no commands for any more. Its file is closed,
-// which gives back everything that was made on it; a command could not. To its owners every device
-// has gone.
-type loss struct {
-	in      *instance
-	err     error
-	closed  bool     // the file: but calls that are under way still hold it
-	waiting []*ident // destroyed, and given back when nobody holds the file
-}
-
-// lose gives the channel up. It may be called in the middle of a command: its owners are told
+// lose gives the channel up. It may be called in the middle of a command: its owners are notified
 // afterwards.
 func (in *instance) lose(err error) {
 	if in.lost != nil || in.closed {
@@ -34,11 +24,11 @@ func (in *instance) lose(err error) {
 	in.lanes.destroys.run(&job{
 		group: in, call: in.file.Close, then: func(error) { in.mail.put(func() { l.closed = true }) },
 	})
-	_ = in.loop.Post(l.tell) // refused when the loop ends, and nobody is told any more
+	_ = in.loop.Post(l.report) // refused when the loop ends, and nobody is notified any more
 }
 
-// tell tells every identifier.
-func (l *loss) tell() {
+// report reports the removal to every identifier.
+func (l *loss) report() {
 	in := l.in
 	for _, d := range slices.Clone(in.devices) {
 		in.drop(d)
@@ -48,8 +38,8 @@ func (l *loss) tell() {
 			return
 		}
 		id.phase = removed
-		in.told = cmid.DriverEvent{Kind: states.KindDeviceRemoval, Err: l.err}
-		in.up.Event(h, &in.told)
+		in.event = cmid.DriverEvent{Kind: states.KindDeviceRemoval, Err: l.err}
+		in.up.Event(h, &in.event)
 	}
 }
 
@@ -66,7 +56,7 @@ func (l *loss) giveBack(id *ident) error {
 // over says that nobody holds the file.
 func (l *loss) over() bool { return l.closed && !l.in.mail.expects() }
 
-// settle tells the end of those that have waited for it.
+// settle reports the end of those that have waited for it.
 func (l *loss) settle() {
 	if l == nil || !l.over() {
 		return
@@ -96,4 +86,11 @@ func (in *instance) denied(err error) bool {
 	}
 	in.lose(err)
 	return true
+}
+
+// destroyed reports that the identifier is the kernel's no more, or why it is.
+func (id *ident) destroyed(err error) {
+	if cmd := id.ending.cmd; cmd != nil && !id.in.closed {
+		id.in.up.Done(id.h, cmd, err)
+	}
 }

@@ -3,21 +3,19 @@ package ucm
 import (
 	"sync"
 	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // mailbox brings what has come back from the kernel to the loop.
 type mailbox struct {
-	in    *instance
+	loop  *eventloop.Loop
+	after func()        // is called when some have come back
 	came  chan struct{} // holds one when something was put
 	mu    sync.Mutex
 	away  int // calls that have not come back
 	back  []func()
 	queue bool // Run is scheduled
-}
-
-func (m *mailbox) init(in *instance) {
-	m.in = in
-	m.came = make(chan struct{}, 1)
 }
 
 // start counts a call.
@@ -36,7 +34,7 @@ func (m *mailbox) put(fn func()) {
 	m.queue = true
 	m.mu.Unlock()
 	if schedule {
-		_ = m.in.loop.Schedule(m) // refused when the loop has ended: Close reads what is left
+		_ = m.loop.Schedule(m) // refused when the loop has ended: Close reads what is left
 	}
 	select {
 	case m.came <- struct{}{}:
@@ -53,7 +51,7 @@ func (m *mailbox) Run(int) bool {
 	for _, fn := range list {
 		fn()
 	}
-	m.in.lost.settle()
+	m.after()
 	return false
 }
 

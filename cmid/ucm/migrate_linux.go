@@ -11,30 +11,27 @@ import (
 
 var _ cmid.Migrator = (*ident)(nil)
 
-// detached is an identifier that no instance has: the kernel still has it on the channel it came from, where nothing is told of a
-// request's identifier that was not answered, because it has no uid yet.
+// detached is an identifier that no instance has: the kernel still has it on the channel it came
+// from, where nothing is reported of a request's identifier that was not answered, because it has
+// no uid yet.
 type detached struct {
 	id   *ident
 	from *instance
 }
 
-// Detach takes the identifier out of its channel's books. The kernel hears of it when the other half names the channel it goes to.
+// Detach takes the identifier out of its channel's books. The kernel hears of it when the other
+// half names the channel it goes to.
 func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	in := id.in
 	if id.away != nil {
 		return nil, unix.EBUSY
 	}
-	delete(in.ids, id.h)
-	if id.listening {
-		in.listeners--
-	}
-	for _, g := range id.groups {
-		delete(in.groups, g.h)
-	}
+	in.strike(id)
 	return &detached{id, in}, nil
 }
 
-// Attach is MIGRATE_ID. Requests that nobody has fetched go along, and leave their identifiers behind: see fetch.
+// Attach is MIGRATE_ID. Requests that nobody has fetched go along, and leave their identifiers
+// behind: see fetch.
 func (d *detached) Attach(other cmid.Instance) error {
 	to, ok := other.(*instance)
 	if !ok || to.drv != d.from.drv || to.closed {
@@ -59,7 +56,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 	for _, g := range id.groups {
 		to.groups[g.h] = g
 	}
-	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and nobody is told any more
+	_ = to.loop.Post(to.catchUp) // refused when the loop ends, and nobody is notified any more
 	return nil
 }
 
@@ -72,7 +69,8 @@ func (d *detached) Destroy() {
 		call: func() error { _, err := file.DestroyID(kid); return err },
 		then: func(err error) {
 			if err != nil {
-				_ = d.from.loop.Post(func() { d.from.denied(err) }) // refused when the loop ends, and the file is closed with it
+				// refused when the loop ends, and the file is closed with it
+				_ = d.from.loop.Post(func() { d.from.denied(err) })
 			}
 		},
 	})

@@ -8,19 +8,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// group is a multicast membership. Its events name it, not the identifier: its uid is a handle of its own, and its number is in a space
-// of its own.
-type group struct {
-	id       *ident
-	h        cmid.Handle
-	kid      uint32
-	addr     cmid.Addr
-	sendOnly bool
-	gid      [16]byte
-	lid      uint16
-	attached bool
-}
-
 // join is rdma_join_multicast(3) and its _ex form.
 func (id *ident) join(c *cmid.JoinMulticast) error {
 	in := id.in
@@ -66,20 +53,21 @@ func (g *group) forget() {
 	}
 }
 
-// tell takes an event of the membership: the queue pair receives what is sent to the group from now on.
-func (g *group) tell(ev *uabi.EventResp) {
+// deliver takes an event of the membership: the queue pair receives what is sent to the group from
+// now on.
+func (g *group) deliver(ev *uabi.EventResp) {
 	id, in := g.id, g.id.in
 	if ev.Event >= uint32(states.NumKernelKinds) {
 		return
 	}
 	in.decode(true, ev)
-	in.told.Addr = g.addr
-	switch in.told.Kind {
+	in.event.Addr = g.addr
+	switch in.event.Kind {
 	case states.KindMulticastJoin:
-		g.gid, g.lid = in.told.AH.GRH.DGID, in.told.AH.DLID
+		g.gid, g.lid = in.event.AH.GRH.DGID, in.event.AH.DLID
 		if id.qp != nil && !g.sendOnly {
 			if err := id.qp.Attach(g.gid, g.lid); err != nil {
-				in.told.Kind, in.told.Err, in.told.Status = states.KindMulticastError, err, -int32(errnoOf(err))
+				in.event.Kind, in.event.Err, in.event.Status = states.KindMulticastError, err, -int32(errnoOf(err))
 				g.forget()
 				_, _ = in.file.LeaveMulticast(g.kid)
 				break
@@ -91,5 +79,5 @@ func (g *group) tell(ev *uabi.EventResp) {
 		_, _ = in.file.LeaveMulticast(g.kid) // it failed, and exists nevertheless
 	default:
 	}
-	in.up.Event(id.h, &in.told)
+	in.up.Event(id.h, &in.event)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 )
 
 // Of the kernel's <rdma/rdma_netlink.h>.
@@ -165,3 +167,5 @@ func cString(b []byte) string {
 	}
 	return string(b)
 }
+
+const noIndex = uabi.NoDevice

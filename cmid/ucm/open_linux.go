@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,7 +20,6 @@ import (
 // Where the kernel shows its devices.
 const (
 	nodeDir   = "/dev/infiniband/"
-	classDir  = "/sys/class/infiniband/"
 	miscABI   = "/sys/class/misc/rdma_cm/abi_version"
 	minABI    = 4 // with 3 the library sets queue pairs up by itself
 	moduleHow = "load the module (`modprobe rdma_ucm`), or use a kernel that has it"
@@ -91,8 +89,8 @@ func shared(fd int) bool {
 	return !refused.Load()
 }
 
-// discover finds the device file: the kernel is asked, which loads the module; else sysfs; else it is where it usually is. The error says
-// why the kernel did not tell.
+// discover finds the device file: the kernel is asked, which loads the module; else sysfs; else it
+// is where it usually is. The error says why the kernel did not say.
 func discover() (chardev, error) {
 	c, err := askChardev()
 	if err == nil {
@@ -127,13 +125,4 @@ func openError(node string, err, asked error) *OpenError {
 		e.Remedy = moduleHow
 	}
 	return e
-}
-
-// noDevices is what to do about a kernel without RDMA devices: the channel opens all the same, and every address is ENODEV.
-const noDevices = "no RDMA device: `rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet interface"
-
-// haveDevices says whether the kernel has any RDMA device.
-func haveDevices() bool {
-	names, err := filepath.Glob(classDir + "*")
-	return err == nil && len(names) > 0
 }

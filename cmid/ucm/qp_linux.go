@@ -9,14 +9,16 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rights that a connection's peer has on a queue pair (enum ib_access_flags); what it may touch is said by the memory's keys.
+// Rights that a connection's peer has on a queue pair (enum ib_access_flags); what it may touch is
+// said by the memory's keys.
 const (
 	accessRemoteWrite  = 1 << 1
 	accessRemoteRead   = 1 << 2
 	accessRemoteAtomic = 1 << 3
 )
 
-// CreateQP is rdma_create_qp(3): the queue pair can receive (INIT), a datagram's can send too (RTS).
+// CreateQP is rdma_create_qp(3): the queue pair can receive (INIT), a datagram's can send too
+// (RTS).
 func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if id.dev == nil || id.hasQP() {
 		return nil, unix.EINVAL
@@ -38,7 +40,8 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// hasQP says whether there is a queue pair that its owner has not destroyed: to a destroyed one even no change is refused.
+// hasQP says whether there is a queue pair that its owner has not destroyed: to a destroyed one
+// even no change is refused.
 func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
 
 // qpEvent takes the device's word that a message has come before the RTU: the connection is
@@ -47,9 +50,10 @@ func (id *ident) qpEvent(ev verbs.QPEvent) {
 	switch {
 	case id.in.ids[id.h] != id:
 	case id.away != nil:
-		id.held = append(id.held, func() { id.qpEvent(ev) })
+		id.late = append(id.late, func() { id.qpEvent(ev) })
 	case ev == verbs.QPCommEst && id.phase == half:
-		_ = id.in.file.Notify(id.kid, uabi.NotifyEventCommEst) // EISCONN: the RTU has come meanwhile
+		// EISCONN: the RTU has come meanwhile
+		_ = id.in.file.Notify(id.kid, uabi.NotifyEventCommEst)
 	case ev == verbs.QPFatal:
 		id.in.up.Event(id.h, &cmid.DriverEvent{Kind: states.KindQPFailed})
 	}
@@ -70,8 +74,9 @@ func (id *ident) initialize(qp verbs.ProviderQP, t verbs.QPType) error {
 	return qp.Modify(&verbs.QPAttr{State: verbs.QPRTS}, verbs.QPAttrState|verbs.QPAttrSQPSN)
 }
 
-// initAttr are the attributes for INIT. The kernel gives a peer no rights before there is a connection, so that librdmacm goes
-// through INIT twice; they are ours to give. The partition is in doubt on InfiniBand only: elsewhere nobody needs to be asked.
+// initAttr are the attributes for INIT. The kernel gives a peer no rights before there is a
+// connection, so that librdmacm goes through INIT twice; they are ours to give. The partition is
+// in doubt on InfiniBand only: elsewhere nobody needs to be asked.
 func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrMask, err error) {
 	attr = verbs.QPAttr{State: verbs.QPInit, Port: id.port, QKey: uabi.UDPQKey}
 	mask = verbs.QPAttrState | verbs.QPAttrPort
@@ -118,7 +123,8 @@ func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 		} else if c != nil {
 			attr.MaxRDAtomic = c.InitiatorDepth
 		}
-		attr.RetryCount = min(attr.RetryCount, retries) // on the accepting side it is what the peer has asked for
+		// on the accepting side it is what the peer has asked for
+		attr.RetryCount = min(attr.RetryCount, retries)
 		way.steps = append(way.steps, id.qp.ModifyLater(&attr, mask))
 	}
 	return way, nil
@@ -149,38 +155,48 @@ func (w *climb) end(err error) error {
 	return err
 }
 
-// limitReads tells the queue pair of an iWARP connection how many Reads may be outstanding: the kernel sets it up, and siw takes those
-// that the peer serves none of, and never sends anything again.
+// limitReads limits the Reads that may be outstanding on the queue pair of an iWARP connection: the
+// kernel sets it up, and siw takes those that the peer serves none of, and never sends anything
+// again.
 func (id *ident) limitReads(served uint8) {
 	if n := min(id.asks, served); id.qp != nil && id.dev.iwarp && n < id.depth() {
-		_ = id.qp.Modify(&verbs.QPAttr{MaxRDAtomic: n}, verbs.QPAttrMaxRDAtomic) // it may have been destroyed
+		// it may have been destroyed
+		_ = id.qp.Modify(&verbs.QPAttr{MaxRDAtomic: n}, verbs.QPAttrMaxRDAtomic)
 	}
 }
 
 // fail flushes the queue pair.
 func (id *ident) fail() {
 	if id.qp != nil {
-		_ = id.qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState) // it may have failed by itself
+		// it may have failed by itself
+		_ = id.qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
 	}
 }
 
-// qpAttr is the kernel's answer in our terms, and which fields it means. Some kernels set bits above those that exist.
-func qpAttr(r *uabi.QPAttr) (verbs.QPAttr, verbs.QPAttrMask) {
-	const known = verbs.QPAttrDestQPN<<1 - 1
-	return verbs.QPAttr{
-		State: verbs.QPState(r.QPState), CurState: verbs.QPState(r.CurQPState), PathMTU: r.PathMTU, QKey: r.QKey, RQPSN: r.RQPSN,
-		SQPSN: r.SQPSN, DestQPN: r.DestQPNum, AccessFlags: r.QPAccessFlags, AH: ahAttr(&r.AHAttr), PKeyIndex: r.PKeyIndex,
-		MaxRDAtomic: r.MaxRDAtomic, MaxDestRDAtomic: r.MaxDestRDAtomic, MinRNRTimer: r.MinRNRTimer, Port: r.PortNum, Timeout: r.Timeout,
-		RetryCount: r.RetryCnt, RNRRetry: r.RNRRetry,
-	}, verbs.QPAttrMask(r.QPAttrMask) & known
+const (
+	deviceMax = 255 // RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH: as many as the device can
+	// of what is not acknowledged: the most that end on every device, for soft-RoCE takes 7 as no
+	// end
+	retries  = 6
+	rnrMax   = 7 // of RNR NAKs: without end
+	retryMax = 7
+)
+
+// depth is how many reads the device can have outstanding; 1, which every device can, where that
+// is not known.
+func (id *ident) depth() uint8 {
+	if id.dev == nil {
+		return 1
+	}
+	return uint8(min(max(id.dev.verbs.Attr().MaxRDAtom, 1), deviceMax-1))
 }
 
-func ahAttr(r *uabi.AHAttr) verbs.AHAttr {
-	return verbs.AHAttr{
-		Global: r.IsGlobal != 0, DLID: r.DLID, SL: r.SL, SrcPathBits: r.SrcPathBits, StaticRate: r.StaticRate, Port: r.PortNum,
-		GRH: verbs.GlobalRoute{
-			DGID: r.GRH.DGID, FlowLabel: r.GRH.FlowLabel, SGIDIndex: r.GRH.SGIDIndex, HopLimit: r.GRH.HopLimit,
-			TrafficClass: r.GRH.TrafficClass,
-		},
+// InitQPAttr is rdma_init_qp_attr(3).
+func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+	raw, err := id.in.file.InitQPAttr(id.kid, uint32(s))
+	if err != nil {
+		return verbs.QPAttr{}, 0, err
 	}
+	attr, mask := qpAttr(&raw)
+	return attr, mask, nil
 }

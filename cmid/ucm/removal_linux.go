@@ -3,35 +3,15 @@ package ucm
 import (
 	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// verbsDir is where sysfs shows the data path's files.
-const verbsDir = "/sys/class/infiniband_verbs/"
-
-// leaver is a verbs.ProviderDevice that the kernel waits for when it removes the device.
-type leaver interface {
-	// Removed gives back what the kernel waits for. Memory stays until Close.
-	Removed()
-}
-
-// removals hears from the kernel that devices are being removed. rdma_cm does not tell before nobody has the data path open any more, and
-// the data path of a software device does not tell at all; but first its file leaves sysfs, and of that every process is told.
-type removals struct {
-	in  *instance
-	fd  int
-	reg *eventloop.Registration
-	buf [8192]byte
-}
-
-// watch begins to listen. Where that is not possible (a container without netlink), a removal waits until the channel is closed.
+// watch begins to listen. Where that is not possible (a container without netlink), a removal
+// waits until the channel is closed.
 func (in *instance) watch() {
 	if in.removals != nil {
 		return
@@ -61,7 +41,7 @@ func (in *instance) unwatch() error {
 	return errors.Join(r.reg.Remove(), unix.Close(r.fd))
 }
 
-// Ready reads what the kernel tells of all its devices.
+// Ready reads what the kernel reports of all its devices.
 func (r *removals) Ready(eventloop.Events) {
 	for range eventsPerTurn {
 		n, _, err := unix.Recvfrom(r.fd, r.buf[:], 0)
@@ -98,43 +78,19 @@ func (in *instance) look() {
 	}
 }
 
-// dataFile is the data path's file of a device in sysfs: its name, which another device may have
-// later, and its inode there, which no other has. The zero dataFile is none.
-type dataFile struct {
-	name  string
-	inode uint64
-}
-
-// findDataFile is the file of the device called so.
-func findDataFile(device string) dataFile {
-	files, err := filepath.Glob(verbsDir + "*/ibdev")
-	if err != nil {
-		return dataFile{}
+// drop forgets a device that is being removed, and lets go of what the kernel waits for: another
+// one may come under the same name and GUID. Memory of it stays its owners' until Close. Which of
+// rdma_cm and the data path's file the kernel ends first depends on the order in which its modules
+// were loaded.
+func (in *instance) drop(d *device) {
+	i := slices.Index(in.devices, d)
+	if i < 0 { // those of d's time: who comes next may have a data path
+		in.devices = slices.DeleteFunc(in.devices, func(at *device) bool { return at.ident.is(d.ident) && at.data == nil })
+		return
 	}
-	for _, f := range files {
-		var st unix.Stat_t
-		if unix.Stat(filepath.Dir(f), &st) != nil {
-			continue
-		}
-		if text, err := os.ReadFile(f); err == nil && strings.TrimSpace(string(text)) == device {
-			return dataFile{filepath.Base(filepath.Dir(f)), st.Ino}
-		}
+	in.devices = slices.Delete(in.devices, i, i+1)
+	in.gone = append(in.gone, d)
+	if l, ok := d.data.(leaver); ok {
+		l.Removed()
 	}
-	return dataFile{}
-}
-
-// look gives the name of the file's device, "" when that is not known, and says whether it has gone.
-func (f dataFile) look() (device string, gone bool) {
-	if f == (dataFile{}) {
-		return "", false
-	}
-	text, err := os.ReadFile(verbsDir + f.name + "/ibdev")
-	var st unix.Stat_t
-	if err == nil {
-		err = unix.Stat(verbsDir+f.name, &st) // after: the text may have been another's otherwise
-	}
-	if err != nil {
-		return "", errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV)
-	}
-	return strings.TrimSpace(string(text)), st.Ino != f.inode
 }

@@ -77,11 +77,11 @@ var bindFaults = []fault{
 
 	// The kernel's devices.
 	{
-		"ucm refuses wildcards", "bind_addr-1 listen-8", "cmid/ucm/ident_linux.go",
+		"ucm refuses wildcards", "bind_addr-1 listen-8", "cmid/ucm/bind_linux.go",
 		"func (id *ident) bindAddr(a cmid.Addr) error {\n", "func (id *ident) bindAddr(a cmid.Addr) error {\n	if a.IsWildcard() {\n		return unix.EINVAL\n	}\n",
 	},
 	{
-		"ucm binds to the wildcard", "bind_addr-2 bind_addr-3 listen-4 listen-7", "cmid/ucm/ident_linux.go",
+		"ucm binds to the wildcard", "bind_addr-2 bind_addr-3 listen-4 listen-7", "cmid/ucm/bind_linux.go",
 		"	sa, err := sockaddr(a)\n", "	if a.Addr().Is4() {\n		a = cmid.MustAddr(fmt.Sprint(\"0.0.0.0:\", a.Port()))\n	}\n	sa, err := sockaddr(a)\n",
 	},
 	{
@@ -89,15 +89,15 @@ var bindFaults = []fault{
 		"		if d.ident.is(ident) {\n			return d\n", "		if true || d.ident.is(ident) {\n			return d\n",
 	},
 	{
-		"ucm binds to what cannot be had", "bind_addr-4", "cmid/ucm/ident_linux.go",
+		"ucm binds to what cannot be had", "bind_addr-4", "cmid/ucm/bind_linux.go",
 		"		return withoutDevices(err)\n", "		_ = withoutDevices(err)\n		return nil\n",
 	},
 	{
-		"ucm binds to any port", "bind_addr-5", "cmid/ucm/ident_linux.go",
+		"ucm binds to any port", "bind_addr-5", "cmid/ucm/bind_linux.go",
 		"	sa, err := sockaddr(a)\n", "	sa, err := sockaddr(cmid.AddrFrom(a.Addr(), 0))\n",
 	},
 	{
-		"ucm forgets a source when it resolves", "bind_addr-6 resolve_addr-7", "cmid/ucm/ident_linux.go",
+		"ucm forgets a source when it resolves", "bind_addr-6 resolve_addr-7", "cmid/ucm/commands_linux.go",
 		"	case *cmid.ResolveAddr:\n		return id.resolveAddr(c)\n",
 		"	case *cmid.ResolveAddr:\n		_, err := f.DestroyID(id.kid)\n		if err == nil {\n" +
 			"			id.kid, err = f.CreateID(uint64(id.h), uint16(cmid.PortSpaceTCP), uint8(cmid.QPTypeRC))\n		}\n		if err != nil {\n			return err\n		}\n" +

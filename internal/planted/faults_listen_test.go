@@ -43,18 +43,18 @@ var listenFaults = []fault{
 	// The kernel's devices.
 	{
 		"ucm does not tell requests", "listen-2 listen-3", "cmid/ucm/events_linux.go",
-		"	in.told.Child = child\n	in.up.Event(listener.h, &in.told)\n", "	in.told.Child = child\n",
+		"	in.event.Child = child\n	in.up.Event(listener.h, &in.event)\n", "	in.event.Child = child\n",
 	},
 	{
 		"ucm's loopback hears every address", "listen-4", "cmid/ucm/events_linux.go",
 		"	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()\n", "	return ip.IsValid()\n",
 	},
 	{
-		"ucm ignores the backlog", "listen-9", "cmid/ucm/ident_linux.go",
+		"ucm ignores the backlog", "listen-9", "cmid/ucm/bind_linux.go",
 		"int32(min(max(backlog, 0), id.in.backlog))", "int32(max(min(backlog, 0), id.in.backlog))",
 	},
 	{
-		"ucm listens in vain", "listen-5", "cmid/ucm/ident_linux.go",
+		"ucm listens in vain", "listen-5", "cmid/ucm/bind_linux.go",
 		"int32(min(max(backlog, 0), id.in.backlog))); err != nil {\n		return err\n", "int32(min(max(backlog, 0), id.in.backlog))); err != nil {\n		return nil\n",
 	},
 	{

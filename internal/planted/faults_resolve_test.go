@@ -65,11 +65,11 @@ var resolveFaults = []fault{
 
 	// The kernel's devices.
 	{
-		"ucm wants a source", "resolve_addr-1", "cmid/ucm/ident_linux.go",
+		"ucm wants a source", "resolve_addr-1", "cmid/ucm/bind_linux.go",
 		"	src, err := sockaddr(c.Src)\n", "	if c.Src.IsZero() && id.local.IsZero() {\n		return unix.EINVAL\n	}\n	src, err := sockaddr(c.Src)\n",
 	},
 	{
-		"ucm waits half the time", "resolve_addr-2", "cmid/ucm/ident_linux.go",
+		"ucm waits half the time", "resolve_addr-2", "cmid/ucm/bind_linux.go",
 		"ResolveAddr(id.kid, &src, &dst, millis(c.Timeout))", "ResolveAddr(id.kid, &src, &dst, millis(c.Timeout/2))",
 	},
 	{
@@ -77,7 +77,7 @@ var resolveFaults = []fault{
 		"	copy(b[8:], ib.GID[:])\n", "	copy(b[8:], make([]byte, len(ib.GID)))\n",
 	},
 	{
-		"ucm takes no time for no time", "resolve_addr-13", "cmid/ucm/instance_linux.go",
+		"ucm takes no time for no time", "resolve_addr-13", "cmid/ucm/bind_linux.go",
 		"	if d <= 0 {\n		d = 2 * time.Second\n", "	if d < 0 {\n		d = 2 * time.Second\n",
 	},
 	{
@@ -85,7 +85,7 @@ var resolveFaults = []fault{
 		"		if err = id.learn(); err != nil {\n			ev.Kind = states.KindAddrError\n", "		if err != nil {\n			ev.Kind = states.KindAddrError\n",
 	},
 	{
-		"ucm ignores that there is no route", "resolve_addr-5 resolve_addr-6", "cmid/ucm/ident_linux.go",
+		"ucm ignores that there is no route", "resolve_addr-5 resolve_addr-6", "cmid/ucm/bind_linux.go",
 		"		_ = id.learn() // it has bound nevertheless, or there is nothing to learn\n	}\n	return err\n", "		_ = id.learn()\n	}\n	return nil\n",
 	},
 	{
@@ -93,16 +93,16 @@ var resolveFaults = []fault{
 		"		_ = id.learn() // resolving has bound it\n", "		_ = id.learn()\n		ev.Kind, ev.Status = states.KindAddrResolved, 0\n",
 	},
 	{
-		"ucm has a constant source", "resolve_addr-6 resolve_addr-8", "cmid/ucm/ident_linux.go",
+		"ucm has a constant source", "resolve_addr-6 resolve_addr-8", "cmid/ucm/bind_linux.go",
 		"	id.local = addrOf(&r.SrcAddr)\n",
 		"	id.local = addrOf(&r.SrcAddr)\n	if id.local.Addr().Is4() && !id.local.IsWildcard() {\n		id.local = cmid.MustAddr(fmt.Sprint(\"10.10.1.1:\", id.local.Port()))\n	}\n",
 	},
 	{
-		"ucm ignores the source", "resolve_addr-7", "cmid/ucm/ident_linux.go",
+		"ucm ignores the source", "resolve_addr-7", "cmid/ucm/bind_linux.go",
 		"	src, err := sockaddr(c.Src)\n", "	c = &cmid.ResolveAddr{Dst: c.Dst, Timeout: c.Timeout}\n	src, err := sockaddr(c.Src)\n",
 	},
 	{
-		"ucm finds no route to what is resolved", "resolve_addr-10", "cmid/ucm/ident_linux.go",
+		"ucm finds no route to what is resolved", "resolve_addr-10", "cmid/ucm/commands_linux.go",
 		"		return f.ResolveRoute(id.kid, millis(c.Timeout))\n", "		return unix.EINVAL\n",
 	},
 }

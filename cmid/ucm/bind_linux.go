@@ -1,0 +1,139 @@
+package ucm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+)
+
+// bindAddr binds. A failure with ENODEV is the identifier's for good: it keeps the interface (a
+// new one is needed).
+func (id *ident) bindAddr(a cmid.Addr) error {
+	sa, err := sockaddr(a)
+	if err != nil {
+		return err
+	}
+	switch err := id.in.file.Bind(id.kid, &sa); {
+	case err == unix.EADDRNOTAVAIL && a.Port() != 0 && local(a.Addr()): //nolint:errorlint // uabi gives bare errnos
+		return cmid.ErrPortTaken
+	case err != nil:
+		return withoutDevices(err)
+	}
+	return id.learn()
+}
+
+// local reports whether ip is this host's: an address of an interface, or one that means them all.
+func local(ip netip.Addr) bool {
+	if ip = ip.Unmap().WithZone(""); ip.IsUnspecified() || ip.IsLoopback() {
+		return true
+	}
+	addrs, _ := net.InterfaceAddrs() // without them nothing is said of a port
+	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr() == ip
+	})
+}
+
+// withoutDevices says in words why no address is any device's.
+func withoutDevices(err error) error {
+	if err == unix.ENODEV && !haveDevices() { //nolint:errorlint // uabi gives bare errnos
+		return fmt.Errorf("%s: %w", noDevices, err)
+	}
+	return err
+}
+
+// learn asks for the addresses and the device.
+func (id *ident) learn() error {
+	r, err := id.in.file.QueryAddr(id.kid)
+	if err != nil {
+		return err
+	}
+	id.local = addrOf(&r.SrcAddr)
+	if peer := addrOf(&r.DstAddr); !peer.IsZero() && !peer.IsWildcard() {
+		id.peer = peer
+	}
+	if r.NodeGUID != 0 {
+		id.dev, id.port = id.in.device(identOf(&r)), r.PortNum
+	}
+	return nil
+}
+
+// identOf is the device that an answer of the kernel's names.
+func identOf(r *uabi.QueryAddrResp) deviceIdent {
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], r.NodeGUID)
+	return deviceIdent{binary.BigEndian.Uint64(b[:]), r.IBDevIndex}
+}
+
+func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
+	src, err := sockaddr(c.Src)
+	if err != nil {
+		return err
+	}
+	dst, err := sockaddr(c.Dst)
+	if err != nil {
+		return err
+	}
+	// as the kernel would, which shows an address also when it could not have it
+	if !c.Src.IsZero() && id.local.IsZero() {
+		if err = id.bindAddr(c.Src); err != nil {
+			return err
+		}
+	}
+	if err = id.in.file.ResolveAddr(id.kid, &src, &dst, millis(c.Timeout)); err != nil {
+		_ = id.learn() // it has bound nevertheless, or there is nothing to learn
+	}
+	return err
+}
+
+// listen listens. One that is not bound is bound by that.
+func (id *ident) listen(backlog int) error {
+	if err := id.in.file.Listen(id.kid, int32(min(max(backlog, 0), id.in.backlog))); err != nil {
+		return err
+	}
+	if !id.listening {
+		id.listening = true
+		id.in.listeners++
+	}
+	if id.local.IsZero() {
+		return id.learn()
+	}
+	return nil
+}
+
+func (id *ident) setOption(o cmid.Option, value int) error {
+	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
+	most, ok := limit[o]
+	switch {
+	case !ok:
+		return unix.ENOSYS
+	case value < 0 || value > most:
+		return unix.EINVAL
+	}
+	raw := []byte{byte(value)}
+	if o == cmid.OptionReuseAddr || o == cmid.OptionAFOnly {
+		raw = binary.NativeEndian.AppendUint32(nil, uint32(value))
+	}
+	name := [...]uint32{
+		cmid.OptionTOS: uabi.OptionIDTOS, cmid.OptionReuseAddr: uabi.OptionIDReuseAddr,
+		cmid.OptionAFOnly: uabi.OptionIDAFOnly, cmid.OptionAckTimeout: uabi.OptionIDAckTimeout,
+	}
+	return id.in.file.SetOption(id.kid, uabi.OptionLevelID, name[o], raw)
+}
+
+// millis is a timeout as the kernel takes it: 0 is cmid's default of 2 s.
+func millis(d time.Duration) uint32 {
+	if d <= 0 {
+		d = 2 * time.Second
+	}
+	return uint32(min((d+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+}

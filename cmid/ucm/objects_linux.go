@@ -1,0 +1,151 @@
+package ucm
+
+import (
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// instance is the Driver on one loop: one event channel.
+type instance struct {
+	drv  *Driver
+	loop *eventloop.Loop
+	up   cmid.Upcalls
+	file *uabi.File
+	reg  *eventloop.Registration
+
+	ids      map[cmid.Handle]*ident
+	groups   map[cmid.Handle]*group // memberships by the handle that their events name
+	devices  []*device
+	removals *removals // nil: not watched
+	gone     []*device // removed, and not closed yet
+	backlog  int
+
+	lanes      *lanes
+	listeners  int               // of the identifiers: theirs are others' events
+	connecting int               // connects that wait in the kernel
+	busy       map[*ident]string // what the kernel is at, off the loop
+	mail       mailbox           // what has come back
+	got        uabi.EventResp    // the event that was fetched
+	event      cmid.DriverEvent  // as it is delivered
+	lost       *loss             // nil: the channel works
+	closed     bool
+}
+
+// ident is an identifier.
+type ident struct {
+	in *instance
+	// the uid that its events name: never 0, for such an identifier is deaf, and never used again
+	h           cmid.Handle
+	kid         uint32 // the kernel's number: any, 0 too, and used again at once
+	datagram    bool   // UD
+	phase       phase
+	local, peer cmid.Addr
+	dev         *device // nil without one
+	port        uint8
+	qp          verbs.ProviderQP
+	offered     cmid.ConnParam // the request's
+	// Reads that we want to have outstanding, as connect or accept has said
+	asks   uint8
+	groups []*group
+	// the channels it was migrated from: requests that came there brought identifiers of theirs
+	past []*uabi.File
+
+	leaving bool // our disconnect has gone out
+	left    bool // the peer's has come
+
+	listener  cmid.Handle // that its request came to; 0: it is no request's
+	listening bool        // and counted
+	away      *job        // a command is under way off the loop
+	lane      *lane       // there
+	ending    *ended      // its destruction waits for that, or is under way
+	late      []func()    // events wait for that
+}
+
+// phase is how much of a connection there is, which says what may wait in the kernel.
+type phase uint8
+
+const (
+	// no connection manager's identifier behind it, or one that has nothing to wait for
+	unconnected phase = iota
+	half              // asked, or answered
+	connected
+	removed // the device has gone
+)
+
+// ended is a destruction under way: cmd is nil when nobody asked for it.
+type ended struct{ cmd cmid.Command }
+
+// device is one RDMA device on this loop.
+type device struct {
+	name  string // as it is called now
+	ident deviceIdent
+	iwarp bool
+	// partitions says that it is an InfiniBand port's pkey table that decides who hears whom, for
+	// all that is known.
+	partitions bool
+	file       dataFile             // of the data path in sysfs
+	verbs      verbs.Device         // never nil
+	data       verbs.ProviderDevice // nil: no queue pairs
+}
+
+// deviceIdent says which device is meant, by what a name's change leaves as it is. Those of one
+// network interface have one node GUID. The index is a device's own for the kernel's life.
+type deviceIdent struct {
+	guid  uint64
+	index uint32 // noIndex where the kernel does not say: before 5.9, or without netlink
+}
+
+func (a deviceIdent) is(b deviceIdent) bool {
+	return a.guid == b.guid && (a.index == b.index || a.index == noIndex || b.index == noIndex)
+}
+
+// group is a multicast membership. Its events name it, not the identifier: its uid is a handle of
+// its own, and its number is in a space of its own.
+type group struct {
+	id       *ident
+	h        cmid.Handle
+	kid      uint32
+	addr     cmid.Addr
+	sendOnly bool
+	gid      [16]byte
+	lid      uint16
+	attached bool
+}
+
+// loss is the end of a channel that the kernel takes no commands for any more. Its file is closed,
+// which gives back everything that was made on it; a command could not. To its owners every device
+// has gone.
+type loss struct {
+	in      *instance
+	err     error
+	closed  bool     // the file: but calls that are under way still hold it
+	waiting []*ident // destroyed, and given back when nobody holds the file
+}
+
+// removals hears from the kernel that devices are being removed. rdma_cm does not report it before
+// nobody has the data path open any more, and the data path of a software device does not report
+// it at all; but first its file leaves sysfs, and of that every process is notified.
+type removals struct {
+	in  *instance
+	fd  int
+	reg *eventloop.Registration
+	buf [8192]byte
+}
+
+// dataFile is the data path's file of a device in sysfs: its name, which another device may have
+// later, and its inode there, which no other has. The zero dataFile is none.
+type dataFile struct {
+	name  string
+	inode uint64
+}
+
+// leaver is a verbs.ProviderDevice that the kernel waits for when it removes the device.
+type leaver interface {
+	// Removed gives back what the kernel waits for. Memory stays until Close.
+	Removed()
+}
+
+// eventsPerTurn bounds what one channel does before the loop's other work has its turn.
+const eventsPerTurn = 64

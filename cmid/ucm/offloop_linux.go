@@ -1,0 +1,171 @@
+package ucm
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// destroy gives the identifier back. Whatever comes for it from now on reaches nobody. What may
+// wait in the kernel is waited for off the loop; behind a command of the same identifier that is
+// under way there, it starts when that has ended.
+func (id *ident) destroy(cmd cmid.Command) error {
+	in := id.in
+	in.strike(id)
+	if id.waitsForPeer() {
+		id.fail()
+	}
+	id.late = nil
+	id.ending = &ended{cmd}
+	switch {
+	case id.away != nil:
+		id.lane.drop(id.away)
+		return cmid.ErrPending
+	case in.lost != nil && id.qp == nil:
+		return in.lost.giveBack(id)
+	case id.phase == unconnected && id.qp == nil:
+		return id.given(id.giveBack())
+	}
+	id.giveBackOffLoop()
+	return cmid.ErrPending
+}
+
+// strike takes the identifier off the books: its events reach nobody.
+func (in *instance) strike(id *ident) {
+	delete(in.ids, id.h)
+	if id.listening {
+		in.listeners--
+	}
+	for _, g := range id.groups {
+		delete(in.groups, g.h)
+	}
+}
+
+// waitsForPeer says that the kernel holds the queue pair: on iWARP a connect does, and the answer
+// that it waits for. It is flushed when the identifier is destroyed, and goes behind it; any other
+// goes before it.
+func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
+
+// group is who shares threads with the identifier: the requests of its listener, or everybody else
+// on the loop.
+func (id *ident) group() any {
+	if id.listener != 0 {
+		return id.listener
+	}
+	return id.in
+}
+
+// giveBack is DESTROY_ID. ENOENT is as good as done: the identifier is not there.
+func (id *ident) giveBack() error {
+	if _, err := id.in.file.DestroyID(id.kid); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}
+
+// given is what DESTROY_ID's answer means: done, or it will be when the channel is closed, or the
+// kernel holds the identifier.
+func (id *ident) given(err error) error {
+	in := id.in
+	switch {
+	case err == nil || in.closed: // then the file is, next
+		return nil
+	case in.lost != nil || in.denied(err):
+		return in.lost.giveBack(id)
+	}
+	return &HeldError{IDs: []HeldID{id.heldBy("destroy_id")}, Err: err}
+}
+
+// heldBy names the identifier as one that the kernel holds.
+func (id *ident) heldBy(doing string) HeldID {
+	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
+}
+
+// giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for what they have
+// under way: a host that has died costs a queue pair seconds. Memory, completion queues and domains
+// have it until then.
+func (id *ident) giveBackOffLoop() {
+	in, last := id.in, id.waitsForPeer()
+	var qp verbs.Later
+	if id.qp != nil {
+		qp = id.qp.DestroyLater()
+	}
+	var went error
+	destroyQP := func() {
+		if qp.Wait != nil {
+			went = qp.Wait()
+		}
+	}
+	in.offLoop(&in.lanes.destroys, id, "destroy_id", func() error {
+		if !last {
+			destroyQP()
+		}
+		err := id.giveBack()
+		if last {
+			destroyQP()
+		}
+		return err
+	}, func(err error) {
+		if qp.End != nil {
+			_ = qp.End(went) // its owner may have destroyed it already
+		}
+		id.qp = nil
+		_ = in.checked(went)
+		if err = id.given(err); !errors.Is(err, cmid.ErrPending) {
+			id.destroyed(err)
+		}
+	})
+}
+
+// offLoop has call, which may wait in the kernel, executed by l, and then called on the loop with
+// its error.
+func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
+	in.busy[id] = doing
+	in.mail.start()
+	j := &job{group: id.group(), peer: id.peer.Addr(), call: call, then: func(err error) {
+		in.mail.put(func() {
+			delete(in.busy, id)
+			then(err)
+		})
+	}}
+	l.run(j)
+	return j
+}
+
+// offLoop executes a command that may wait in the kernel. after gets its error, and gives what
+// is reported of it.
+func (id *ident) offLoop(l *lane, cmd cmid.Command, doing string, call func() error, after func(error) error) error {
+	id.aside(l, doing, call, func(err error) (report func()) {
+		err = after(err)
+		return func() { id.in.up.Done(id.h, cmd, err) }
+	})
+	return cmid.ErrPending
+}
+
+// aside executes what may wait in the kernel: one thing at a time. The identifier's events wait for
+// it, and so does its destruction, after which nothing is reported.
+func (id *ident) aside(l *lane, doing string, call func() error, after func(error) (report func())) {
+	id.lane = l
+	id.away = id.in.offLoop(l, id, doing, call, func(err error) {
+		id.away = nil
+		report := after(id.in.checked(err))
+		if id.ending != nil {
+			id.giveBackOffLoop()
+			return
+		}
+		report()
+		id.deliverLate()
+	})
+}
+
+// deliverLate delivers what has waited for a command's answer.
+func (id *ident) deliverLate() {
+	for len(id.late) > 0 && id.away == nil {
+		deliver := id.late[0]
+		id.late = id.late[1:]
+		deliver()
+	}
+}
