@@ -32,7 +32,8 @@ type link struct {
 	reading *rdma.Received // the message that is being read, or was last
 	parked  []parked       // messages whose rest waits for another turn
 	turns   turns
-	ends    []any // that the connection has failed or ended, while something is parked
+	lapsed  *clientCall // that are the loop's to finish
+	ends    []any       // that the connection has failed or ended, while something is parked
 
 	// Set before the first call.
 	max  int // bytes the server takes
@@ -86,7 +87,7 @@ func (p *missed) Stop(*actor.PID) {}
 func newLink(c *Client) *link {
 	l := &link{c: c, gone: make(chan struct{}), failed: errors.New("not connected")}
 	l.out.number = 1
-	l.out.link, l.out.late = l, l.late
+	l.out.turn, l.out.late = l.turn, l.late
 	l.missed.l = l
 	l.missed.pid, _ = c.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+c.sys.ProcessRegistry.NextID())
 	return l

@@ -31,18 +31,19 @@ type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
-	link *link                        // a client's; nil: a server's
-	late func(b []byte) (rest []byte) // its late
+	// A client's; nil: a server's. turn gives what is still to be sent of a message that is next, with
+	// mu held; late is the same for one that has waited in the connection, without.
+	turn, late func(b []byte) (rest []byte)
 
-	mu      sync.Mutex    // the connection's table of calls, too
-	cur     []byte        // being gathered
-	full    []segment     // before it, oldest first
-	bytes   int           // in all of them
-	number  uint64        // of the message that is being gathered, counted from 1
-	most    int           // bytes of a message that is gathered; 0: the peer's limit is not known yet
-	woken   bool          // a flush is on its way, or waits for the connection
-	ended   bool          // nothing is sent any more
-	waiters []*serverCall // streams that have seen that there is no room
+	mu      sync.Mutex // the connection's table of calls, too
+	cur     []byte     // being gathered
+	full    []segment  // before it, oldest first
+	bytes   int        // in all of them
+	number  uint64     // of the message that is being gathered, counted from 1
+	most    int        // bytes of a message that is gathered; 0: the peer's limit is not known yet
+	woken   bool       // a flush is on its way, or waits for the connection
+	ended   bool       // nothing is sent any more
+	waiters []*waiter  // streams that have seen that there is no room
 	purse   share.Purse
 
 	handed uint64 // messages that are the connection's, or were
@@ -75,6 +76,20 @@ func (s *segment) len() int {
 	return len(s.frames)
 }
 
+// waiter is a stream that may have to wait for room. out.mu.
+type waiter struct {
+	waits bool          // it is among out.waiters
+	room  chan struct{} // holds a token when something has changed that it may wait for
+}
+
+// goOn has the stream look again.
+func (w *waiter) goOn() {
+	select {
+	case w.room <- struct{}{}:
+	default:
+	}
+}
+
 // flush tells an owner to send what has been put. There is one of it for all.
 type flush struct{}
 
@@ -99,21 +114,37 @@ func (o *out) frame(n int) []byte {
 	return o.cur[at:]
 }
 
-// put puts a frame. mu is held.
-func (o *out) put(h wire.Header, body []byte) {
-	h.Length = uint32(len(body))
-	p := o.frame(wire.HeaderLen + len(body))
-	h.Put(p)
-	copy(p[wire.HeaderLen:], body)
+// large encodes a body that is to have a message of its own, before others have to wait for mu. nil:
+// it is small enough to be gathered.
+func large(metadata, body []byte) *rdma.Send {
+	n := wire.RequestLen(metadata, body)
+	if n <= gatherBytes {
+		return nil
+	}
+	s, p := rdma.BuildSend(wire.HeaderLen + n)
+	wire.PutRequest(p[wire.HeaderLen:], metadata, body)
+	return s
 }
 
-// putSend puts a frame that has a message of its own, and gives that one's number. mu is held.
-func (o *out) putSend(s *rdma.Send) (number uint64) {
+// put puts a frame. mu is held.
+func (o *out) put(h wire.Header, body []byte) { o.putLarge(h, nil, nil, body) }
+
+// putLarge puts a frame whose body large was given before, with what that has made of it, and gives
+// the number of its message. mu is held.
+func (o *out) putLarge(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
+	h.Length = uint32(wire.RequestLen(metadata, body))
+	if own == nil {
+		p := o.frame(wire.HeaderLen + int(h.Length))
+		h.Put(p)
+		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
+		return o.number
+	}
+	h.Put(own.Bytes())
 	if len(o.cur) > 0 {
 		o.close()
 	}
-	o.full = append(o.full, segment{send: s})
-	o.bytes += s.Len()
+	o.full = append(o.full, segment{send: own})
+	o.bytes += own.Len()
 	o.number++
 	return o.number - 1
 }
@@ -149,11 +180,19 @@ func (o *out) pop() (seg segment, ok bool) {
 	return seg, true
 }
 
+// await has w go on when there is room again. mu is held.
+func (o *out) await(w *waiter) {
+	if !w.waits {
+		w.waits = true
+		o.waiters = append(o.waiters, w)
+	}
+}
+
 // release lets those go on that wait for room. mu is held.
 func (o *out) release() {
-	for _, call := range o.waiters {
-		call.waits = false
-		call.goOn()
+	for _, w := range o.waiters {
+		w.waits = false
+		w.goOn()
 	}
 	clear(o.waiters)
 	o.waiters = o.waiters[:0]
@@ -166,6 +205,15 @@ func (o *out) wake() bool {
 	}
 	o.woken = true
 	return true
+}
+
+// unlock lets go of mu, and has the owner send what was put.
+func (o *out) unlock() {
+	wake := o.wake()
+	o.mu.Unlock()
+	if wake {
+		o.tell()
+	}
 }
 
 // tell has the owner flush. Any goroutine.
@@ -182,14 +230,10 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 			return
 		}
 		o.handed++
-		var lost *clientCall
-		if o.link != nil {
-			lost = o.renew(&seg)
+		if o.turn != nil {
+			o.renew(&seg)
 		}
 		o.mu.Unlock()
-		if lost != nil {
-			o.link.lapse(lost)
-		}
 		s := seg.send
 		if s == nil {
 			s = rdma.NewSend(seg.frames)
@@ -210,6 +254,20 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 		ctx.Send(id, s)
 	}
 	// woken stays: what is put from now on goes with the next Sent.
+}
+
+// renew has a message whose turn has come be what is left of it. mu is held.
+func (o *out) renew(seg *segment) {
+	if seg.send == nil {
+		seg.frames = o.turn(seg.frames)
+		return
+	}
+	p := seg.send.Bytes()
+	if rest := o.turn(p); len(rest) < len(p) { // its memory need not wait with it
+		whole := seg.send
+		seg.send = rdma.NewSend(rest)
+		whole.Release()
+	}
 }
 
 // sent is told that the connection is rid of the messages up to the oldest one that was to tell.

@@ -289,9 +289,5 @@ func (l *link) widen(c *clientCall, n uint32) {
 		return
 	}
 	l.out.put(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
-	wake := l.out.wake()
-	l.out.mu.Unlock()
-	if wake {
-		l.out.tell()
-	}
+	l.out.unlock()
 }

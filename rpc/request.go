@@ -3,7 +3,6 @@ package rpc
 import (
 	"fmt"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -12,9 +11,8 @@ import (
 // start puts a request, or says why not.
 func (l *link) start(c *clientCall, metadata, body []byte) error {
 	var h wire.Header
-	n := len(body)
+	n := wire.RequestLen(metadata, body)
 	if len(metadata) > 0 {
-		n += 2 + len(metadata)
 		h.Flags |= wire.FlagMetadata
 	}
 	if c.m.stream {
@@ -26,12 +24,7 @@ func (l *link) start(c *clientCall, metadata, body []byte) error {
 			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-wire.HeaderLen),
 		}
 	}
-	var own *rdma.Send // a large one is encoded before the others have to wait
-	var p []byte
-	if n > gatherBytes {
-		own, p = rdma.BuildSend(wire.HeaderLen + n)
-		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
-	}
+	own := large(metadata, body)
 	l.out.mu.Lock()
 	if err := l.refusal(c.m); err != nil {
 		l.out.mu.Unlock()
@@ -42,23 +35,10 @@ func (l *link) start(c *clientCall, metadata, body []byte) error {
 		l.out.mu.Unlock()
 		return &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
 	}
-	h.Type, h.Number, h.Length = wire.FrameCall, number, uint32(n)
+	h.Type, h.Number = wire.FrameCall, number
 	h.Call = l.enter(c)
-	s := &l.slots[h.Call.Slot()]
-	if own != nil {
-		h.Put(p)
-		s.number = l.out.putSend(own)
-	} else {
-		p = l.out.frame(wire.HeaderLen + n)
-		h.Put(p)
-		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
-		s.number = l.out.number
-	}
-	wake := l.out.wake()
-	l.out.mu.Unlock()
-	if wake {
-		l.out.tell()
-	}
+	l.slots[h.Call.Slot()].number = l.out.putLarge(h, own, metadata, body)
+	l.out.unlock()
 	return nil
 }
 
@@ -145,10 +125,6 @@ func (l *link) abandon(c *clientCall) (f Fate, ok bool) {
 		return FateNotSent, true
 	}
 	l.out.put(wire.Header{Type: wire.FrameCancel, Call: c.id}, nil)
-	wake := l.out.wake()
-	l.out.mu.Unlock()
-	if wake {
-		l.out.tell()
-	}
+	l.out.unlock()
 	return FateUnknown, true
 }

@@ -47,14 +47,7 @@ func (o *sending) put(item any) (n int, sent bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	h := wire.Header{Type: wire.FrameItem, Call: call.id, Length: uint32(len(b))}
-	var own *rdma.Send
-	if len(b) > gatherBytes {
-		var p []byte
-		own, p = rdma.BuildSend(wire.HeaderLen + len(b))
-		h.Put(p)
-		copy(p[wire.HeaderLen:], b)
-	}
+	own := large(nil, b)
 	c.out.mu.Lock()
 	switch {
 	case c.out.ended || !call.roomFor(len(b)):
@@ -63,17 +56,10 @@ func (o *sending) put(item any) (n int, sent bool, err error) {
 	case c.calls[call.id.Slot()] != call: // the end was put meanwhile: somebody else is sending
 		c.out.mu.Unlock()
 		return 0, false, errHandled
-	case own != nil:
-		c.out.putSend(own)
-	default:
-		c.out.put(h, b)
 	}
+	c.out.putLarge(wire.Header{Type: wire.FrameItem, Call: call.id}, own, nil, b)
 	call.window -= wire.HeaderLen + int64(len(b))
-	tell := c.out.wake()
-	c.out.mu.Unlock()
-	if tell {
-		c.out.tell()
-	}
+	c.out.unlock()
 	return len(b), true, nil
 }
 
@@ -99,9 +85,8 @@ func (o *sending) wait(n int) error {
 			c.mu.Unlock()
 			return nil
 		}
-		if call.window > 0 && !call.waits { // else a window wakes it
-			call.waits = true
-			c.waiters = append(c.waiters, call)
+		if call.window > 0 { // else a window wakes it
+			c.await(&call.waiter)
 		}
 		c.mu.Unlock()
 		select {
@@ -131,12 +116,4 @@ func (call *serverCall) widen(n uint32) error {
 	}
 	call.goOn()
 	return nil
-}
-
-// goOn has the sender look again.
-func (call *serverCall) goOn() {
-	select {
-	case call.room <- struct{}{}:
-	default:
-	}
 }

@@ -22,8 +22,7 @@ type serverCall struct {
 
 	// Of a stream; out.mu.
 	window int64
-	waits  bool          // it is among out.waiters
-	room   chan struct{} // holds a token when something has changed that the sender may wait for
+	waiter
 }
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
@@ -116,24 +115,15 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 			reply = reply[:0]
 		}
 	}
-	h.Length = uint32(len(reply))
-	var own *rdma.Send
-	if len(reply) > gatherBytes {
-		var p []byte
-		own, p = rdma.BuildSend(wire.HeaderLen + len(reply))
-		h.Put(p)
-		copy(p[wire.HeaderLen:], reply)
-	}
+	own := large(nil, reply)
 	c.out.mu.Lock()
 	c.out.purse.Requests -= call.holds
 	switch {
 	case c.out.ended:
 	case len(reply) > len(noMemory) && !c.out.room(wire.HeaderLen+len(reply)):
 		c.out.put(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(CodeOverloaded), Call: call.id}, noMemory)
-	case own != nil:
-		c.out.putSend(own)
 	default:
-		c.out.put(h, reply)
+		c.out.putLarge(h, own, nil, reply)
 	}
 	c.out.purse.Settle(c.out.bytes)
 	if i := call.id.Slot(); i < len(c.calls) && c.calls[i] == call {

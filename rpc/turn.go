@@ -5,7 +5,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -15,9 +14,9 @@ import (
 // late has what is left of a message sent whose turn has come: see turn. The loop's.
 func (l *link) late(b []byte) []byte {
 	l.out.mu.Lock()
-	b, lost := l.turn(b)
+	b = l.turn(b)
 	l.out.mu.Unlock()
-	l.lapse(lost)
+	l.lapse()
 	if l.draining {
 		l.out.tell() // it may have been the last that this connection was there for
 	}
@@ -28,9 +27,9 @@ func (l *link) late(b []byte) []byte {
 // cut out. So are those whose deadline has passed: their calls are lost, and are the caller's to
 // finish. The others say how much time they have left. Without any of these nothing is looked
 // through, unless the server wants no calls any more. out.mu is held.
-func (l *link) turn(b []byte) (rest []byte, lost *clientCall) {
+func (l *link) turn(b []byte) (rest []byte) {
 	if l.marked == 0 && !l.draining && l.failed == nil {
-		return b, nil
+		return b
 	}
 	var now time.Time
 	var last wire.CallID // of what was cut out
@@ -42,11 +41,7 @@ func (l *link) turn(b []byte) (rest []byte, lost *clientCall) {
 		}
 		n := wire.HeaderLen + len(body)
 		if h.Type == wire.FrameCall {
-			wanted, c := l.wanted(&h, &now)
-			if c != nil {
-				c.next, lost = lost, c
-			}
-			if !wanted {
+			if !l.wanted(&h, &now) {
 				last = h.Call
 				at += n
 				continue
@@ -63,24 +58,24 @@ func (l *link) turn(b []byte) (rest []byte, lost *clientCall) {
 		wire.Header{Type: wire.FrameCancel, Call: last}.Put(b)
 		kept = wire.HeaderLen
 	}
-	return b[:kept], lost
+	return b[:kept]
 }
 
-// wanted reports whether somebody waits for a request, and has it say how long. late: its call,
-// whose deadline has passed. now is read when it is needed. out.mu is held.
-func (l *link) wanted(h *wire.Header, now *time.Time) (ok bool, late *clientCall) {
+// wanted reports whether somebody waits for a request, and has it say how long. now is read when it
+// is needed. out.mu is held.
+func (l *link) wanted(h *wire.Header, now *time.Time) bool {
 	i := h.Call.Slot()
 	s := &l.slots[i]
 	if !s.busy || wire.NewCallID(i, s.use) != h.Call {
-		return false, nil // the connection is over, or about to be
+		return false // the connection is over, or about to be
 	}
 	c := s.call
 	if c == nil {
 		l.vacate(i)
-		return false, nil
+		return false
 	}
 	if c.deadline.IsZero() {
-		return true, nil
+		return true
 	}
 	if now.IsZero() {
 		*now = time.Now()
@@ -89,17 +84,19 @@ func (l *link) wanted(h *wire.Header, now *time.Time) (ok bool, late *clientCall
 	if left <= 0 {
 		c.err = &Error{Code: CodeDeadline, Method: c.m.name, Fate: FateNotSent}
 		l.vacate(i)
-		return false, c
+		c.next, l.lapsed = l.lapsed, c
+		return false
 	}
 	var unit uint8
 	h.Arg, unit = wire.PutTimeout(left)
 	h.Flags = h.Flags&^wire.FlagMillis | unit
-	return true, nil
+	return true
 }
 
-// lapse finishes calls that were never sent. The loop's.
-func (l *link) lapse(lost *clientCall) {
-	if lost != nil {
+// lapse finishes the calls that turn has found too late to be sent. The loop's.
+func (l *link) lapse() {
+	lost := l.lapsed
+	if l.lapsed = nil; lost != nil {
 		l.finish(lost)
 		l.local.Woke()
 	}
@@ -109,23 +106,8 @@ func (l *link) lapse(lost *clientCall) {
 // up unsent. The loop's.
 func (l *link) flush(ctx actor.Context) {
 	l.out.flush(ctx, l.id)
+	l.lapse()
 	if l.draining {
 		l.part(ctx)
 	}
-}
-
-// renew has a message whose turn has come be what is left of it: see turn. mu is held.
-func (o *out) renew(seg *segment) (lost *clientCall) {
-	if seg.send == nil {
-		seg.frames, lost = o.link.turn(seg.frames)
-		return lost
-	}
-	p := seg.send.Bytes()
-	rest, lost := o.link.turn(p)
-	if len(rest) < len(p) { // its memory need not wait with it
-		large := seg.send
-		seg.send = rdma.NewSend(rest)
-		large.Release()
-	}
-	return lost
 }

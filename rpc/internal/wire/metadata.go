@@ -9,6 +9,14 @@ const (
 	MaxMetadataValue = 4 << 10
 )
 
+// RequestLen is the length of a call's body.
+func RequestLen(metadata, body []byte) int {
+	if len(metadata) > 0 {
+		return 2 + len(metadata) + len(body)
+	}
+	return len(body)
+}
+
 // PutRequest fills in a call's body.
 func PutRequest(p, metadata, body []byte) {
 	if len(metadata) > 0 {
