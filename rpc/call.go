@@ -3,27 +3,9 @@ package rpc
 import (
 	"context"
 	"errors"
-	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
-
-// call is a call in flight, as its caller has it. They are used again and again.
-type clientCall struct {
-	m        *method
-	id       wire.CallID
-	deadline time.Time      // zero: none
-	done     chan struct{}  // holds a token when the call is finished; unused by streams and actors
-	reply    []byte         // the answer
-	err      *Error         // or why there is none
-	next     *clientCall    // among those that are being finished
-	body     []byte         // of those: the answer in the received message
-	held     *rdma.Received // that message; nil: the answer was copied
-
-	stream *receiving // of a stream
-	actor  *Pending   // whose answer is a message
-}
 
 // newCall takes a call from the client's pool. It is the client's own, because a channel belongs to its synctest bubble.
 func (c *Client) newCall(m *method) *clientCall {
@@ -44,35 +26,16 @@ func (c *Client) release(cl *clientCall) {
 	c.calls.Put(cl)
 }
 
-// finish tells whoever waits.
-func (c *clientCall) finish() {
-	switch {
-	case c.stream != nil:
-		c.stream.finish(c)
-	case c.actor != nil:
-		c.actor.finish(c)
-	default:
-		c.done <- struct{}{}
-	}
-}
-
 // Call calls a method and waits for its answer, for ctx's end, or the connection's. The deadline of ctx goes to the server as the time
 // that is left, and its end cancels the handler's context. q is the caller's again when Call returns. Every error is an *Error, but for
 // what interceptors make of it.
 func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
 	if len(c.cfg.interceptors) > 0 {
 		info := c.info(m.m, q)
-		went := false
-		err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) error {
+		r, went, err := around(c.cfg.interceptors, ctx, info, m.m, func(ctx context.Context) (*R, error) {
 			r := new(R)
-			went, info.Reply = true, nil
-			err := c.call(ctx, m.m, info.Request, r)
-			if err == nil {
-				info.Reply = r
-			}
-			return err
+			return r, c.call(ctx, m.m, info.Request, r)
 		})
-		r, _ := info.Reply.(*R)
 		switch {
 		case err != nil:
 			return nil, err
@@ -94,21 +57,11 @@ func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]by
 		return c.callRaw(ctx, m.m, q, reply)
 	}
 	info := c.info(m.m, q)
-	went := false
-	err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) error {
-		went, info.Reply = true, nil
-		r, err := c.callRaw(ctx, m.m, info.Request.([]byte), reply)
-		if err == nil {
-			info.Reply = r
-		}
-		return err
+	r, _, err := around(c.cfg.interceptors, ctx, info, m.m, func(ctx context.Context) ([]byte, error) {
+		return c.callRaw(ctx, m.m, info.Request.([]byte), reply)
 	})
-	r, ok := info.Reply.([]byte)
-	switch {
-	case err != nil:
+	if err != nil {
 		return reply, err
-	case !ok:
-		return reply, unanswered(m.m, went)
 	}
 	return r, nil
 }
@@ -268,25 +221,4 @@ func prepare(ctx context.Context, cl *clientCall) (metadata []byte, err error) {
 		return nil, named(err, cl.m)
 	}
 	return metadata, nil
-}
-
-// contextError is the error of a call whose context has ended.
-func contextError(ctx context.Context, m *method, f Fate) *Error {
-	e := &Error{Code: CodeCanceled, Method: m.name, Fate: f}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		e.Code = CodeDeadline
-	}
-	if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
-		e.Err = cause
-	}
-	return e
-}
-
-// named says in an error which method it is about.
-func named(err error, m *method) error {
-	var e *Error
-	if errors.As(err, &e) {
-		e.Method = m.name
-	}
-	return err
 }

@@ -274,3 +274,24 @@ func violation(format string, args ...any) error { return malformed(fmt.Errorf(f
 
 // malformed is the error of a connection whose peer has sent what cannot be read.
 func malformed(err error) error { return &ProtocolError{err.Error()} }
+
+// contextError is the error of a call whose context has ended.
+func contextError(ctx context.Context, m *method, f Fate) *Error {
+	e := &Error{Code: CodeCanceled, Method: m.name, Fate: f}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Code = CodeDeadline
+	}
+	if cause := context.Cause(ctx); !errors.Is(ctx.Err(), cause) {
+		e.Err = cause
+	}
+	return e
+}
+
+// named says in an error which method it is about.
+func named(err error, m *method) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Method = m.name
+	}
+	return err
+}

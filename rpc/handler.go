@@ -125,41 +125,20 @@ func (h *handler) serve(ctx context.Context, msg any, out *sending) (answer any,
 	return h.call(ctx, msg)
 }
 
-// guard is serve within the interceptors.
+// guard is serve within the interceptors. What it captures would be allocated for all in invoke.
 func (h *handler) guard(s *Server, ctx *callContext, msg any, out *sending) (answer any, err error) {
-	info := &ctx.info
-	info.Request = msg
-	went := false
-	err = chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) error {
-		went, info.Reply = true, nil
-		answer, err := h.serve(ctx, info.Request, out)
-		if err == nil {
-			info.Reply = answer
-		}
-		return err
+	ctx.info.Request = msg
+	answer, _, err = around(s.cfg.interceptors, ctx, &ctx.info, h.m, func(in context.Context) (any, error) {
+		return h.serve(in, ctx.info.Request, out)
 	})
-	if ended := went && h.stream != nil; err == nil && info.Reply == nil && !ended {
-		err = unanswered(h.m, went)
-	}
-	return info.Reply, err
+	return answer, err
 }
 
-// guardRaw calls the handler of bytes within the interceptors.
-func (h *handler) guardRaw(s *Server, ctx *callContext, q, reply []byte) ([]byte, error) {
-	info := &ctx.info
-	info.Request = q
-	went := false
-	err := chain(s.cfg.interceptors, info, ctx, func(ctx context.Context) error {
-		went, info.Reply = true, nil
-		answer, err := h.raw(ctx, info.Request.([]byte), reply)
-		if err == nil {
-			info.Reply = answer
-		}
-		return err
+// guardRaw is raw within the interceptors.
+func (h *handler) guardRaw(s *Server, ctx *callContext, q, reply []byte) (answer []byte, err error) {
+	ctx.info.Request = q
+	answer, _, err = around(s.cfg.interceptors, ctx, &ctx.info, h.m, func(in context.Context) ([]byte, error) {
+		return h.raw(in, ctx.info.Request.([]byte), reply)
 	})
-	answer, ok := info.Reply.([]byte)
-	if err == nil && !ok {
-		err = unanswered(h.m, went)
-	}
 	return answer, err
 }

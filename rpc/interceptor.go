@@ -38,6 +38,25 @@ func chain(is []Interceptor, call *Info, ctx context.Context, invoke func(contex
 	return is[0](ctx, call, func(ctx context.Context) error { return chain(is[1:], call, ctx, invoke) })
 }
 
+// around calls do within interceptors, and gives the answer that they leave. went: they have gone on.
+func around[A any](
+	is []Interceptor, ctx context.Context, call *Info, m *method, do func(context.Context) (A, error),
+) (answer A, went bool, err error) {
+	err = chain(is, call, ctx, func(ctx context.Context) error {
+		went, call.Reply = true, nil
+		a, err := do(ctx)
+		if err == nil {
+			call.Reply = a
+		}
+		return err
+	})
+	answer, ok := call.Reply.(A)
+	if err == nil && !ok && !(went && m.stream) {
+		err = unanswered(m, went)
+	}
+	return answer, went, err
+}
+
 // unanswered is the error of a call whose interceptors have returned neither an error nor an
 // answer. went: one has gone on.
 func unanswered(m *method, went bool) error {

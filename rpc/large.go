@@ -13,66 +13,33 @@ import (
 // copyOnLoop is how many bytes are copied on the loop at most.
 const copyOnLoop = keepBuffer
 
-// hold takes the request, which is in m. Loop.
-func (call *serverCall) hold(m *rdma.Received, body []byte) {
-	call.body = body
-	if len(body) > copyOnLoop {
-		call.held = m.Retain()
-		return
-	}
-	call.copy()
+// body is a request or an answer: in the message that it came in, or copied.
+type body struct {
+	b    []byte
+	held *rdma.Received // the message that was retained for it; nil: it was copied, or is used in place
 }
 
-// own takes the request out of the message that it came in, on the goroutine that handles it.
-func (call *serverCall) own() {
-	if call.held != nil {
-		call.copy()
-		call.held.Release()
-		call.held = nil
+// hold takes what is in m, and reports whether it is to be copied at once. Loop.
+func (y *body) hold(m *rdma.Received, b []byte) (small bool) {
+	y.b = b
+	if small = len(b) <= copyOnLoop; !small {
+		y.held = m.Retain()
 	}
+	return small
 }
 
-func (call *serverCall) copy() {
-	call.memory = getBufferFor(len(call.body))
-	call.memory.b = append(call.memory.b, call.body...)
-	call.body = call.memory.b
+// copy takes it out of its message, into memory that is used from its beginning.
+func (y *body) copy(memory []byte) {
+	y.b = append(memory[:0], y.b...)
+	y.drop()
 }
 
-// drop gives back what the request is in.
-func (call *serverCall) drop() {
-	if call.held != nil {
-		call.held.Release()
-		call.held = nil
+// drop gives its message back.
+func (y *body) drop() {
+	if y.held != nil {
+		y.held.Release()
+		y.held = nil
 	}
-	if call.memory != nil {
-		call.memory.put(len(call.body))
-		call.memory = nil
-	}
-	call.body = nil
-}
-
-// hold takes the answer, which is in m. Loop.
-func (c *clientCall) hold(m *rdma.Received) {
-	if len(c.body) > copyOnLoop {
-		c.held = m.Retain()
-		return
-	}
-	c.copy()
-}
-
-// own takes the answer out of the message that it came in, on a goroutine of its own or the
-// caller's.
-func (c *clientCall) own() {
-	if c.held != nil {
-		c.copy()
-		c.held.Release()
-		c.held = nil
-	}
-}
-
-func (c *clientCall) copy() {
-	c.reply = append(c.reply[:0], c.body...)
-	c.body = nil
 }
 
 // landing is a large item of a stream on its way out of the message that it came in.

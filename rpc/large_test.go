@@ -21,21 +21,25 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 		b := make([]byte, n)
 		m := &rdma.Received{Data: b}
 		request := &serverCall{}
-		request.hold(m, b)
-		if copied := &request.body[0] != &b[0]; copied != onLoop {
+		if request.body.hold(m, b) {
+			request.copy()
+		}
+		if copied := &request.body.b[0] != &b[0]; copied != onLoop {
 			t.Errorf("a request of %d bytes is copied on the loop: %v", n, copied)
 		}
 		request.own()
-		if &request.body[0] == &b[0] || len(request.body) != n || request.held != nil {
+		if &request.body.b[0] == &b[0] || len(request.body.b) != n || request.body.held != nil {
 			t.Errorf("a request of %d bytes is its handler's in memory of the connection", n)
 		}
-		reply := &clientCall{body: b}
-		reply.hold(m)
+		reply := &clientCall{}
+		if reply.body.hold(m, b) {
+			reply.copy()
+		}
 		if copied := len(reply.reply) == n; copied != onLoop {
 			t.Errorf("an answer of %d bytes is copied on the loop: %v", n, copied)
 		}
 		reply.own()
-		if len(reply.reply) != n || reply.held != nil {
+		if len(reply.reply) != n || reply.body.held != nil {
 			t.Errorf("an answer of %d bytes came as one of %d", n, len(reply.reply))
 		}
 		items := &receiving{credit: 1, ready: make(chan struct{}, 1)}

@@ -280,11 +280,13 @@ func (l *link) finish(list *clientCall) {
 		c := list
 		list = c.next
 		c.next = nil
-		if c.hold(l.reading); c.held != nil && c.actor != nil {
+		if c.body.hold(l.reading, c.body.b) {
+			c.copy()
+		} else if c.actor != nil {
 			go c.finish()
-		} else {
-			c.finish()
+			continue
 		}
+		c.finish()
 	}
 }
 
@@ -441,7 +443,7 @@ func (l *link) frame(h wire.Header, body []byte) (*clientCall, error) {
 	if c.err = failure; failure != nil {
 		failure.Method = c.m.name
 	} else if !s.stream {
-		c.body = body
+		c.body.b = body
 	}
 	return c, nil
 }

@@ -3,7 +3,6 @@ package rpc
 import (
 	"fmt"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -13,12 +12,11 @@ type serverCall struct {
 	h    *handler
 	id   wire.CallID
 	ctx  callContext
-	body []byte      // the request
+	body body        // the request
 	next *serverCall // in the workers' queue
 
-	memory *buffer        // of body; nil: it is the received message's
-	held   *rdma.Received // that message, until the request is copied; nil: OnLoop, or it was
-	holds  int            // bytes of the request, with what they are in
+	memory *buffer // of body; nil: it is the received message's
+	holds  int     // bytes of the request, with what they are in
 
 	// Of a stream; out.mu.
 	window int64
@@ -41,6 +39,29 @@ func (call *serverCall) run() {
 		call.drop()
 	}()
 	call.handle()
+}
+
+// own takes the request out of the message that it came in, on the goroutine that handles it.
+func (call *serverCall) own() {
+	if call.body.held != nil {
+		call.copy()
+	}
+}
+
+func (call *serverCall) copy() {
+	call.memory = getBufferFor(len(call.body.b))
+	call.body.copy(call.memory.b)
+	call.memory.b = call.body.b
+}
+
+// drop gives back what the request is in.
+func (call *serverCall) drop() {
+	call.body.drop()
+	if call.memory != nil {
+		call.memory.put(len(call.body.b))
+		call.memory = nil
+	}
+	call.body.b = nil
 }
 
 // outcome is what a handler comes to.
@@ -80,7 +101,7 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 		if call.h.stream != nil {
 			out = &sending{call}
 		}
-		o.reply, err = call.h.invoke(call.c.s, &call.ctx, call.body, scratch, out)
+		o.reply, err = call.h.invoke(call.c.s, &call.ctx, call.body.b, scratch, out)
 	}
 	if err != nil {
 		o.code, o.text, o.details = wireError(err)

@@ -375,7 +375,9 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	}
 	call := &serverCall{c: c, h: hd, id: h.Call}
 	call.begin(h, append([]byte(nil), metadata...))
-	call.hold(c.reading, body)
+	if call.body.hold(c.reading, body) {
+		call.copy()
+	}
 	call.holds = len(metadata) + len(body)
 	if call.memory != nil {
 		call.holds = len(metadata) + cap(call.memory.b)
@@ -432,7 +434,7 @@ func (c *serverConn) now(h wire.Header, hd *handler, metadata, body []byte) erro
 	c.inline = nil
 	call.h, call.id = hd, h.Call
 	call.begin(h, metadata)
-	call.body = body
+	call.body.b = body
 	defer c.handled(call)
 	c.local.Do(hd.task, call.handle)
 	return nil

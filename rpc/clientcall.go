@@ -1,0 +1,58 @@
+package rpc
+
+import (
+	"time"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// clientCall is a call in flight, as its caller has it. They are used again and again.
+type clientCall struct {
+	m        *method
+	id       wire.CallID
+	deadline time.Time     // zero: none
+	done     chan struct{} // holds a token when the call is finished; unused by streams and actors
+	reply    []byte        // the answer
+	err      *Error        // or why there is none
+	next     *clientCall   // among those that are being finished
+	body     body          // of those: the answer in the received message
+
+	stream items // of a stream
+	actor  ender // whose answer is a message
+}
+
+// ender is notified of a call's end: on the loop, unless its answer is large.
+type ender interface{ finish(c *clientCall) }
+
+// items is who the items of a stream are for.
+type items interface {
+	ender
+	// item takes an item in, which is in m. The loop's; the connection's mu is held.
+	item(m *rdma.Received, b []byte) error
+}
+
+// finish notifies whoever waits.
+func (c *clientCall) finish() {
+	switch {
+	case c.stream != nil:
+		c.stream.finish(c)
+	case c.actor != nil:
+		c.actor.finish(c)
+	default:
+		c.done <- struct{}{}
+	}
+}
+
+// own takes the answer out of the message that it came in, on a goroutine of its own or the
+// caller's.
+func (c *clientCall) own() {
+	if c.body.held != nil {
+		c.copy()
+	}
+}
+
+func (c *clientCall) copy() {
+	c.body.copy(c.reply)
+	c.reply, c.body.b = c.body.b, nil
+}
