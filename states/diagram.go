@@ -8,8 +8,8 @@ type edge struct {
 	labels   []string
 }
 
-// edges gives the arrows of a flavor: what is allowed and changes the state. DestroyID and DeviceRemoval lead out of nearly every
-// state and are drawn once, by the callers.
+// edges gives the arrows of a flavor: what is allowed and changes the state. DestroyID and
+// DeviceRemoval lead out of nearly every state and are drawn once, by the callers.
 func edges(f Flavor) []edge {
 	f |= Device
 	var es []edge
@@ -36,11 +36,13 @@ func edges(f Flavor) []edge {
 	return es
 }
 
-// Mermaid draws the state machine of a flavor as a Mermaid stateDiagram-v2. DestroyID and DeviceRemoval, which nearly every state
-// has, start from two states of their own; inputs that change nothing are left out.
+// Mermaid draws the state machine of a flavor as a Mermaid stateDiagram-v2. DestroyID and
+// DeviceRemoval, which nearly every state has, start from two states of their own; inputs that
+// change nothing are left out.
 func Mermaid(f Flavor) string {
 	var b strings.Builder
-	name := func(s State) string { return "s_" + strings.ReplaceAll(s.String(), "-", "_") } // "state" ids know no hyphen
+	// "state" ids know no hyphen
+	name := func(s State) string { return "s_" + strings.ReplaceAll(s.String(), "-", "_") }
 	arrow := func(from, to, label string) { b.WriteString("    " + from + " --> " + to + " : " + label + "\n") }
 	b.WriteString("stateDiagram-v2\n")
 	for s := range State(NumStates) {

@@ -1,35 +1,42 @@
-// Package states is the state machine of an rdma_cm_id as data: for a transport and a port space, state x input -> next state and
-// a verdict. One table guards the actors, drives the embedded device, is held against the kernel's behaviour, draws the diagram
-// in docs/states.md, and explains itself in errors (Why).
+// Package states is the state machine of an rdma_cm_id as data: for a transport and a port space,
+// state x input -> next state and a verdict. One table guards the actors, drives the embedded
+// device, is held against the kernel's behaviour, draws the diagram in docs/states.md, and
+// explains itself in errors (Why).
 //
-// Three kinds of input move an identifier. Requested judges a command before the device sees it; when it is allowed, the next
-// state holds at once. CommandFailed takes the identifier where a failing device leaves it. Occurred judges an event:
+// Three kinds of input move an identifier. Requested judges a command before the device sees it;
+// when it is allowed, the next state holds at once. CommandFailed takes the identifier where a
+// failing device leaves it. Occurred judges an event:
 //
 //	s, v := states.Step(f, s, states.Requested(states.OpConnect))           // route-resolved -> connecting
 //	s, v = states.Step(f, s, states.Occurred(states.KindRejected))          // connecting -> failed
 //
 // # Ownership
 //
-// Everything is a value. The tables are built when the program starts and never change, so all functions may be called from any
-// goroutine; an identifier's state belongs to whoever drives the identifier. Slices that are returned are the caller's.
+// Everything is a value. The tables are built when the program starts and never change, so all
+// functions may be called from any goroutine; an identifier's state belongs to whoever drives the
+// identifier. Slices that are returned are the caller's.
 //
 // # Ordering
 //
-// Step knows neither clock nor history. One command at a time may be under way per identifier; events may overtake its outcome,
-// and an outcome or event that finds the identifier elsewhere changes nothing. Two commands connect without an event to follow:
-// Establish, and Accept of a datagram request; an Established after them is a duplicate. The end of an identifier is final: Failed is left
-// only towards Removed and Destroying, Removed only towards Destroying, Destroying not at all.
+// Step knows neither clock nor history. One command at a time may be under way per identifier;
+// events may overtake its outcome, and an outcome or event that finds the identifier elsewhere
+// changes nothing. Two commands connect without an event to follow: Establish, and Accept of a
+// datagram request; an Established after them is a duplicate. The end of an identifier is final:
+// Failed is left only towards Removed and Destroying, Removed only towards Destroying, Destroying
+// not at all.
 //
 // # Errors
 //
-// A command is refused with the kernel's errno (Refuse) or with EINVAL where the kernel would do harm (Guard); Why says why, what
-// to do instead and which manual page says so. Nothing panics: numbers out of range are refused or ignored.
+// A command is refused with the kernel's errno (Refuse) or with EINVAL where the kernel would do
+// harm (Guard); Why says why, what to do instead and which manual page says so. Nothing panics:
+// numbers out of range are refused or ignored.
 //
 // # Limitations
 //
-// The table knows states, not arguments: addresses, timeouts and private data are judged by the device. It is stricter than the
-// kernel where Guards says so, and differs in these: where both a command and an event tell of one change (SetIBPath,
-// NotifyCommEst, Accept and Disconnect on iWARP), the event makes it; a Reject that fails leaves Failed (package cmid goes back to
-// where it was asked), and so does an Unreachable while connecting, although the kernel may go on; a route that fails after
-// AddrInfoResolved leaves AddrResolved.
+// The table knows states, not arguments: addresses, timeouts and private data are judged by the
+// device. It is stricter than the kernel where Guards says so, and differs in these: where both a
+// command and an event tell of one change (SetIBPath, NotifyCommEst, Accept and Disconnect on
+// iWARP), the event makes it; a Reject that fails leaves Failed (package cmid goes back to where
+// it was asked), and so does an Unreachable while connecting, although the kernel may go on; a
+// route that fails after AddrInfoResolved leaves AddrResolved.
 package states

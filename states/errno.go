@@ -2,8 +2,8 @@ package states
 
 import "strconv"
 
-// Errno is a Linux error number. This package imports nothing, so it names those it needs itself; syscall.Errno(e) and
-// unix.Errno(e) are the same number.
+// Errno is a Linux error number. This package imports nothing, so it names those it needs itself;
+// syscall.Errno(e) and unix.Errno(e) are the same number.
 type Errno uint16
 
 // The error numbers a verdict can carry.

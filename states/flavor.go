@@ -1,15 +1,18 @@
 package states
 
-// Flavor is what decides a cell besides state and input: a set of bits. The zero Flavor is a connected (RC) identifier of an
-// InfiniBand or RoCE device, with no device attached yet. Whoever drives the identifier sets Device as soon as one is attached, and
-// keeps it until DeviceRemoval has been judged: without it a bound or listening identifier has nothing to lose.
+// Flavor is what decides a cell besides state and input: a set of bits. The zero Flavor is a
+// connected (RC) identifier of an InfiniBand or RoCE device, with no device attached yet. Whoever
+// drives the identifier sets Device as soon as one is attached, and keeps it until DeviceRemoval
+// has been judged: without it a bound or listening identifier has nothing to lose.
 type Flavor uint8
 
 // The bits.
 const (
-	IWARP  Flavor = 1 << iota // connections go through iw_cm; else through ib_cm (InfiniBand and RoCE)
-	UD                        // a datagram port space (RDMA_PS_UDP, RDMA_PS_IPOIB); else RC
-	Device                    // a device is attached: by BindAddr to its own address, or since AddrResolved
+	// connections go through iw_cm; else through ib_cm (InfiniBand and RoCE)
+	IWARP Flavor = 1 << iota
+	UD           // a datagram port space (RDMA_PS_UDP, RDMA_PS_IPOIB); else RC
+	// a device is attached: by BindAddr to its own address, or since AddrResolved
+	Device
 
 	// NumFlavors is the number of combinations.
 	NumFlavors = 1 << iota
@@ -32,14 +35,14 @@ func (f Flavor) String() string {
 	return s
 }
 
-// Exists says whether an identifier of this flavor can ever be in state s. Step is total nevertheless: a state that does not
-// exist is judged like Failed.
+// Exists says whether an identifier of this flavor can ever be in state s. Step is total
+// nevertheless: a state that does not exist is judged like Failed.
 func Exists(f Flavor, s State) bool {
 	return s < State(NumStates) && existing[f%Flavor(NumFlavors)].has(s)
 }
 
-// HasDevice says whether a device is attached in state s: from AddrResolved on always, before that when the flavor says so, and
-// no longer in Removed and Destroying.
+// HasDevice says whether a device is attached in state s: from AddrResolved on always, before that
+// when the flavor says so, and no longer in Removed and Destroying.
 func HasDevice(f Flavor, s State) bool {
 	switch {
 	case deviceless.has(s):

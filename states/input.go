@@ -2,7 +2,8 @@ package states
 
 import "strconv"
 
-// Input is one of three things that move an identifier: a command was asked, a command failed, an event came.
+// Input is one of three things that move an identifier: a command was asked, a command failed, an
+// event came.
 type Input uint8
 
 // Inputs are numbered: commands asked, commands failed, events; and what is none of ours.
@@ -16,7 +17,8 @@ const (
 	NumInputs = unknownCommand + 1
 )
 
-// Requested says that op was asked. Step judges it and gives the state after the device has taken it.
+// Requested says that op was asked. Step judges it and gives the state after the device has taken
+// it.
 func Requested(op Op) Input {
 	if int(op) >= NumOps {
 		return Input(unknownCommand)
@@ -24,8 +26,9 @@ func Requested(op Op) Input {
 	return Input(op)
 }
 
-// CommandFailed says that op, which Requested had allowed, failed in the device, at once or later. Never refused, never ignored,
-// since every command is answered; the next state is where the failure leaves the identifier.
+// CommandFailed says that op, which Requested had allowed, failed in the device, at once or later.
+// Never refused, never ignored, since every command is answered; the next state is where the
+// failure leaves the identifier.
 func CommandFailed(op Op) Input {
 	if int(op) >= NumOps {
 		return Input(unknownEvent)
@@ -33,8 +36,8 @@ func CommandFailed(op Op) Input {
 	return Input(firstFailed + int(op))
 }
 
-// Occurred says that the device told of an event. Kinds that only answer commands (KindBound and on), and numbers of later
-// kernels, are ignored in every state.
+// Occurred says that the device told of an event. Kinds that only answer commands (KindBound and
+// on), and numbers of later kernels, are ignored in every state.
 func Occurred(k Kind) Input {
 	if int(k) >= NumKernelKinds {
 		return Input(unknownEvent)

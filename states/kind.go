@@ -1,6 +1,7 @@
 package states
 
-// Kind is an event's type: the 20 of rdma_get_cm_event(3) in the kernel's numbering, RDMA_CM_EVENT_ADDR_RESOLVED and on.
+// Kind is an event's type: the 20 of rdma_get_cm_event(3) in the kernel's numbering,
+// RDMA_CM_EVENT_ADDR_RESOLVED and on.
 type Kind uint8
 
 // The kernel's event types. The numbers are the uABI's.

@@ -2,7 +2,8 @@ package states
 
 import "strconv"
 
-// stateInfo describes each state: its short name, the kernel's, what it means, and how a refusal begins there.
+// stateInfo describes each state: its short name, the kernel's, what it means, and how a refusal
+// begins there.
 var stateInfo = [NumStates]struct{ name, kernel, meaning, now string }{
 	Idle:             {"idle", "IDLE", "new, without an address", "not bound yet"},
 	Bound:            {"bound", "ADDR_BOUND", "has a local address and port, perhaps a device", "bound, but nothing is resolved"},
@@ -34,7 +35,8 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// Kernel is the name in the kernel's enum rdma_cm_state, as `rdma resource show cm_id` prints it: "IDLE", "ADDR_RESOLVED".
+// Kernel is the name in the kernel's enum rdma_cm_state, as `rdma resource show cm_id` prints it:
+// "IDLE", "ADDR_RESOLVED".
 func (s State) Kernel() string {
 	if int(s) < NumStates {
 		return stateInfo[s].kernel
@@ -50,7 +52,8 @@ func (s State) Meaning() string {
 	return ""
 }
 
-// opInfo describes each command: its name, the call of librdmacm (also its manual page), and what it needs.
+// opInfo describes each command: its name, the call of librdmacm (also its manual page), and what
+// it needs.
 var opInfo = [NumOps]struct{ name, c, need string }{
 	OpBindAddr:        {"BindAddr", "rdma_bind_addr", "BindAddr needs a new identifier"},
 	OpResolveAddr:     {"ResolveAddr", "rdma_resolve_addr", "ResolveAddr needs a new or bound identifier"},

@@ -29,12 +29,14 @@ const (
 	resolving stateSet = 1<<Bound | 1<<AddrQuery | 1<<AddrResolved | 1<<RouteQuery | 1<<RouteResolved |
 		1<<AddrInfoQuery | 1<<AddrInfoResolved
 	settingUp stateSet = 1<<Connecting | 1<<ConnectRequested | 1<<Responded | 1<<Accepting
-	answered  stateSet = 1<<Connecting | 1<<Responded | 1<<Accepting // the peer's answer is due, or the answer to ours
-	ending    stateSet = 1<<Disconnecting | 1<<PeerDisconnected | 1<<Timewait
-	connects           = settingUp | ending | 1<<Connected | 1<<Failed
+	// the peer's answer is due, or the answer to ours
+	answered stateSet = 1<<Connecting | 1<<Responded | 1<<Accepting
+	ending   stateSet = 1<<Disconnecting | 1<<PeerDisconnected | 1<<Timewait
+	connects          = settingUp | ending | 1<<Connected | 1<<Failed
 )
 
-// existing lists, for each flavor, the states that its identifiers can be in. TestReachable derives it from the rules.
+// existing lists, for each flavor, the states that its identifiers can be in. TestReachable
+// derives it from the rules.
 var existing = func() (ex [NumFlavors]stateSet) {
 	for f := range Flavor(NumFlavors) {
 		ex[f] = allStates
@@ -71,11 +73,12 @@ func guard(op Op, fs flavorSet, from stateSet, why string) rule {
 	return rule{in: Requested(op), flavors: fs, from: from, to: stay, verdict: Guard, errno: EINVAL, why: why}
 }
 
-// rules is the state machine. What no rule decides: a command asked is refused (EINVAL; ENXIO in Removed, ENOENT in
-// Destroying), a command's failure leaves the state, an event is ignored.
+// rules is the state machine. What no rule decides: a command asked is refused (EINVAL; ENXIO in
+// Removed, ENOENT in Destroying), a command's failure leaves the state, an event is ignored.
 //
-// Where both a command and an event tell of one change, the event makes it: SetIBPath waits for RouteResolved, NotifyCommEst and
-// on iWARP Accept for Established, on iWARP Disconnect for Disconnected, though the kernel has changed its own state already.
+// Where both a command and an event tell of one change, the event makes it: SetIBPath waits for
+// RouteResolved, NotifyCommEst and on iWARP Accept for Established, on iWARP Disconnect for
+// Disconnected, though the kernel has changed its own state already.
 var rules = [][]rule{commandRules, deviceRules, guardRules, failureRules, eventRules}
 
 // commandRules are the commands that make a connection, and the options.
@@ -93,7 +96,8 @@ var commandRules = []rule{
 	allow(OpEstablish, rc&ib, in(Responded), Connected), // no event follows
 	allow(OpDisconnect, rc, in(Connected), Disconnecting),
 	allow(OpDisconnect, rc&ib, in(PeerDisconnected), Timewait),
-	allow(OpDisconnect, rc, in(Disconnecting, Timewait), stay), // asked twice, or crossing the peer's: harmless
+	// asked twice, or crossing the peer's: harmless
+	allow(OpDisconnect, rc, in(Disconnecting, Timewait), stay),
 	allow(OpDestroyID, every, allStates&^in(Destroying), Destroying),
 
 	allow(OpQuery, every, live, stay),
@@ -111,7 +115,8 @@ var commandRules = []rule{
 var deviceRules = []rule{
 	allow(OpNotifyCommEst, rc&ib, in(Accepting), stay),
 	refuse(OpNotifyCommEst, rc&ib, in(Connected), EISCONN, "the connection is established already: nothing to do"),
-	allow(OpNotifyCommEst, rc&iw&device, connects|in(Listening), stay), // iw_cm takes any and does nothing
+	// iw_cm takes any and does nothing
+	allow(OpNotifyCommEst, rc&iw&device, connects|in(Listening), stay),
 	allow(OpNotifyPathMig, rc&iw&device, connects|in(Listening), stay),
 
 	allow(OpInitQPAttrInit, rc&device, resolving|settingUp|in(Connected), stay),
@@ -136,7 +141,8 @@ var deviceRules = []rule{
 	refuse(OpResolveAddrInfo, iw&device, in(Bound), EOPNOTSUPP, "iWARP has no subnet administrator that could resolve a service"),
 }
 
-// guardRules are the commands that the kernel would carry out, and we refuse. Each says what the kernel does.
+// guardRules are the commands that the kernel would carry out, and we refuse. Each says what the
+// kernel does.
 var guardRules = []rule{
 	guard(OpListen, every, in(Idle),
 		"not bound: send BindAddr first; the kernel would listen on 0.0.0.0 and a random port"),
@@ -178,10 +184,12 @@ var guardRules = []rule{
 		"a listener has no connection: send DestroyID; the kernel would answer 0 and do nothing"),
 }
 
-// failureRules say where a failing command leaves the identifier. Disconnect leaves it where it is, so that it can be asked again.
+// failureRules say where a failing command leaves the identifier. Disconnect leaves it where it
+// is, so that it can be asked again.
 var failureRules = []rule{
 	fails(OpBindAddr, every, in(Bound), Idle),
-	fails(OpResolveAddr, every, in(AddrQuery), Bound), // also from Idle: the bind inside has succeeded
+	// also from Idle: the bind inside has succeeded
+	fails(OpResolveAddr, every, in(AddrQuery), Bound),
 	fails(OpResolveRoute, every, in(RouteQuery), AddrResolved),
 	fails(OpSetIBPath, every, in(RouteQuery), AddrResolved),
 	fails(OpResolveAddrInfo, ib, in(AddrInfoQuery), Bound),
@@ -206,7 +214,8 @@ var eventRules = []rule{
 	occurs(KindRejected, every, answered, Failed),
 	occurs(KindUnreachable, every, answered, Failed),
 	occurs(KindConnectError, every, answered, Failed),
-	occurs(KindUnreachable, ib, in(RouteResolved, Connected), stay), // RoCE: the next hop's MAC address changed
+	// RoCE: the next hop's MAC address changed
+	occurs(KindUnreachable, ib, in(RouteResolved, Connected), stay),
 	occurs(KindDisconnected, rc&ib, in(Connected, Accepting), PeerDisconnected),
 	occurs(KindDisconnected, rc&iw, in(Connected, Accepting), Timewait),
 	occurs(KindDisconnected, rc, in(Disconnecting), Timewait),

@@ -13,8 +13,8 @@ const (
 	Ignore
 	// Refuse: a command that the kernel refuses too, with the same errno.
 	Refuse
-	// Guard: a command that the kernel would carry out and so harm a connection or the machine, or that goes against the manual
-	// page's letter. Refused with EINVAL; Guards lists them.
+	// Guard: a command that the kernel would carry out and so harm a connection or the machine, or
+	// that goes against the manual page's letter. Refused with EINVAL; Guards lists them.
 	Guard
 )
 
@@ -55,8 +55,8 @@ func init() {
 	}
 }
 
-// Step judges an input to an identifier of flavor f in state s. next is s unless the verdict is Allow. Total, pure, and without
-// allocation: any values at all have an answer.
+// Step judges an input to an identifier of flavor f in state s. next is s unless the verdict is
+// Allow. Total, pure, and without allocation: any values at all have an answer.
 func Step(f Flavor, s State, in Input) (next State, v Verdict) {
 	if int(s) >= NumStates || int(in) >= NumInputs {
 		return s, Refuse

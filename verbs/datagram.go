@@ -1,6 +1,7 @@
 package verbs
 
-// GlobalRoute is the route of a packet with a global routing header (struct ibv_global_route). On RoCE every packet has one.
+// GlobalRoute is the route of a packet with a global routing header (struct ibv_global_route). On
+// RoCE every packet has one.
 type GlobalRoute struct {
 	DGID         [16]byte // the destination, an IPv6 or an IPv4-mapped address on RoCE v2
 	FlowLabel    uint32   // 20 bits
@@ -20,27 +21,13 @@ type AHAttr struct {
 	Port        uint8 // the local port, from 1
 }
 
-// AH is an address handle (ibv_create_ah(3)): an address vector that the device has taken in. Loop goroutine only.
+// AH is an address handle (ibv_create_ah(3)): an address vector that the device has taken in. Loop
+// goroutine only.
 type AH interface {
 	// Close destroys it (ibv_destroy_ah(3)). No posted work request may name it.
 	Close() error
 }
 
-// GRHLen is the number of bytes in front of a datagram's payload in its receive buffer: the global routing header, whose place is
-// left even where WC.GRH is false. WC.Bytes counts it.
+// GRHLen is the number of bytes in front of a datagram's payload in its receive buffer: the global
+// routing header, whose place is left even where WC.GRH is false. WC.Bytes counts it.
 const GRHLen = 40
-
-// AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address,
-// for a second where nobody answers. Whoever sends a datagram chooses the address that it says it
-// is from, so who answers strangers on a loop with others makes the handle in parts.
-type AHMaker interface {
-	Device
-	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.
-	CreateAHLater(pd PD, attr *AHAttr) LaterAH
-}
-
-// LaterAH is a Later that makes an address handle.
-type LaterAH struct {
-	Wait func() error            // any goroutine
-	End  func(error) (AH, error) // on the loop
-}

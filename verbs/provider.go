@@ -2,10 +2,11 @@ package verbs
 
 import "github.com/rdmactor/rdmactor/eventloop"
 
-// Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to: package verbs/uverbs for soft-RoCE and
-// soft-iWARP. Another one may stand on a vendor's library.
+// Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to:
+// package verbs/uverbs for soft-RoCE and soft-iWARP. Another one may stand on a vendor's library.
 type Provider interface {
-	// Open opens a device and puts its fds into l. ErrNotSupported, wrapped with words, for a device that it cannot drive. Called on l.
+	// Open opens a device and puts its fds into l. ErrNotSupported, wrapped with words, for a
+	// device that it cannot drive. Called on l.
 	Open(l *eventloop.Loop, dev DeviceIdent) (ProviderDevice, error)
 }
 
@@ -15,15 +16,16 @@ type DeviceIdent struct {
 	GUID uint64 // the node's, in host byte order
 }
 
-// ProviderDevice is a Device with the verbs that librdmacm calls on a queue pair's behalf. Loop goroutine only.
+// ProviderDevice is a Device with the verbs that librdmacm calls on a queue pair's behalf. Loop
+// goroutine only.
 type ProviderDevice interface {
 	Device
 	// IWARP says that the device is an RNIC: its driver moves queue pairs to RTS itself.
 	IWARP() bool
 	// CreateQP is ibv_create_qp(3): the queue pair is in the state RESET.
 	CreateQP(t QPType, attr QPInitAttr) (ProviderQP, error)
-	// Close closes the device: everything made on it is gone afterwards, and its fds are out of the loop. Memory that was not freed stays
-	// mapped until it is.
+	// Close closes the device: everything made on it is gone afterwards, and its fds are out of
+	// the loop. Memory that was not freed stays mapped until it is.
 	Close() error
 }
 
@@ -46,7 +48,8 @@ type ProviderQP interface {
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
 	Attach(gid [16]byte, lid uint16) error
 	Detach(gid [16]byte, lid uint16) error
-	// OnEvent has f called on the loop for the queue pair's asynchronous events (ibv_get_async_event(3)). nil: for none, as at first.
+	// OnEvent has f called on the loop for the queue pair's asynchronous events
+	// (ibv_get_async_event(3)). nil: for none, as at first.
 	OnEvent(f func(QPEvent))
 }
 
@@ -68,9 +71,11 @@ type QPEvent uint8
 
 // The events.
 const (
-	QPCommEst QPEvent = iota // IBV_EVENT_COMM_EST: a message has come before RTS; rdma_notify(3) wants to know
-	QPFatal                  // IBV_EVENT_QP_FATAL, _REQ_ERR and _ACCESS_ERR: it is in QPError
-	QPLastWQE                // IBV_EVENT_QP_LAST_WQE_REACHED: it takes nothing from its shared receive queue any more
+	// IBV_EVENT_COMM_EST: a message has come before RTS; rdma_notify(3) wants to know
+	QPCommEst QPEvent = iota
+	QPFatal           // IBV_EVENT_QP_FATAL, _REQ_ERR and _ACCESS_ERR: it is in QPError
+	// IBV_EVENT_QP_LAST_WQE_REACHED: it takes nothing from its shared receive queue any more
+	QPLastWQE
 )
 
 // QPType is a queue pair's transport service (enum ibv_qp_type). The numbers are the uABI's.
@@ -96,7 +101,8 @@ const (
 	QPError                // IBV_QPS_ERR: everything is flushed
 )
 
-// QPAttrMask says which fields of a QPAttr are meant (enum ibv_qp_attr_mask). The numbers are the uABI's.
+// QPAttrMask says which fields of a QPAttr are meant (enum ibv_qp_attr_mask). The numbers are the
+// uABI's.
 type QPAttrMask uint32
 
 // The bits.
@@ -120,7 +126,8 @@ const (
 	QPAttrDestQPN         QPAttrMask = 1 << 20 // IBV_QP_DEST_QPN
 )
 
-// QPAttr holds a queue pair's attributes (struct ibv_qp_attr), those that rdma_init_qp_attr(3) fills in.
+// QPAttr holds a queue pair's attributes (struct ibv_qp_attr), those that rdma_init_qp_attr(3)
+// fills in.
 type QPAttr struct {
 	State           QPState
 	CurState        QPState
@@ -139,4 +146,19 @@ type QPAttr struct {
 	Timeout         uint8
 	RetryCount      uint8
 	RNRRetry        uint8
+}
+
+// AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address,
+// for a second where nobody answers. Whoever sends a datagram chooses the address that it says it
+// is from, so who answers strangers on a loop with others makes the handle in parts.
+type AHMaker interface {
+	Device
+	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.
+	CreateAHLater(pd PD, attr *AHAttr) LaterAH
+}
+
+// LaterAH is a Later that makes an address handle.
+type LaterAH struct {
+	Wait func() error            // any goroutine
+	End  func(error) (AH, error) // on the loop
 }

@@ -3,19 +3,20 @@ package verbs
 // Status is a completion's outcome, in the numbering of enum ibv_wc_status.
 type Status uint8
 
-// The statuses a device of ours reports. An access that the peer refuses is StatusRemAccess on InfiniBand; on iWARP the work request is
-// StatusFlushed, and the connection's end says why.
+// The statuses a device of ours reports. An access that the peer refuses is StatusRemAccess on
+// InfiniBand; on iWARP the work request is StatusFlushed, and the connection's end says why.
 const (
-	StatusSuccess     Status = 0  // IBV_WC_SUCCESS
-	StatusLocLen      Status = 1  // IBV_WC_LOC_LEN_ERR: the message is longer than the receive
-	StatusLocQPOp     Status = 2  // IBV_WC_LOC_QP_OP_ERR
-	StatusLocProt     Status = 4  // IBV_WC_LOC_PROT_ERR
-	StatusFlushed     Status = 5  // IBV_WC_WR_FLUSH_ERR: the queue pair ended first
-	StatusRemInvReq   Status = 9  // IBV_WC_REM_INV_REQ_ERR
-	StatusRemAccess   Status = 10 // IBV_WC_REM_ACCESS_ERR
-	StatusRemOp       Status = 11 // IBV_WC_REM_OP_ERR
-	StatusRetryExc    Status = 12 // IBV_WC_RETRY_EXC_ERR
-	StatusRNRRetryExc Status = 13 // IBV_WC_RNR_RETRY_EXC_ERR: the peer had no receive posted for too long
+	StatusSuccess   Status = 0  // IBV_WC_SUCCESS
+	StatusLocLen    Status = 1  // IBV_WC_LOC_LEN_ERR: the message is longer than the receive
+	StatusLocQPOp   Status = 2  // IBV_WC_LOC_QP_OP_ERR
+	StatusLocProt   Status = 4  // IBV_WC_LOC_PROT_ERR
+	StatusFlushed   Status = 5  // IBV_WC_WR_FLUSH_ERR: the queue pair ended first
+	StatusRemInvReq Status = 9  // IBV_WC_REM_INV_REQ_ERR
+	StatusRemAccess Status = 10 // IBV_WC_REM_ACCESS_ERR
+	StatusRemOp     Status = 11 // IBV_WC_REM_OP_ERR
+	StatusRetryExc  Status = 12 // IBV_WC_RETRY_EXC_ERR
+	// IBV_WC_RNR_RETRY_EXC_ERR: the peer had no receive posted for too long
+	StatusRNRRetryExc Status = 13
 	StatusFatal       Status = 19 // IBV_WC_FATAL_ERR
 	StatusGeneral     Status = 21 // IBV_WC_GENERAL_ERR
 )

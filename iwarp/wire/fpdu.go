@@ -36,7 +36,8 @@ func AppendFPDU(b []byte, f *FPDU) []byte {
 	return binary.LittleEndian.AppendUint32(b, f.CRC)
 }
 
-// ConsumeFPDU decodes the FPDU at the start of b. It does not judge the CRC: compare with Checksum where CRC is in use.
+// ConsumeFPDU decodes the FPDU at the start of b. It does not judge the CRC: compare with Checksum
+// where CRC is in use.
 func ConsumeFPDU(b []byte) (f FPDU, n int, err error) {
 	if len(b) < LengthLen {
 		return f, 0, ErrShort

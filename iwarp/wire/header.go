@@ -71,7 +71,8 @@ const (
 	rdmapVersion = 1 << 6
 )
 
-// Header is the DDP header of a segment with its RDMAP control byte (RFC 5041 section 4, RFC 5040 section 4.1).
+// Header is the DDP header of a segment with its RDMAP control byte (RFC 5041 section 4, RFC 5040
+// section 4.1).
 type Header struct {
 	Tagged, Last bool
 	Opcode       Opcode
@@ -107,8 +108,9 @@ func AppendHeader(b []byte, h *Header) []byte {
 	return binary.BigEndian.AppendUint32(b, h.MO)
 }
 
-// ConsumeCtrl decodes the two control bytes at the start of b: enough to know how long the header is. Reserved bits are ignored;
-// versions, the opcode and whether it suits the buffer model are checked.
+// ConsumeCtrl decodes the two control bytes at the start of b: enough to know how long the header
+// is. Reserved bits are ignored; versions, the opcode and whether it suits the buffer model are
+// checked.
 func ConsumeCtrl(b []byte) (h Header, n int, err error) {
 	if len(b) < CtrlLen {
 		return h, 0, ErrShort

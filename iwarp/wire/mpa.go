@@ -15,19 +15,21 @@ const (
 
 // MPA frame sizes, in bytes.
 const (
-	FrameLen       = 20  // an MPA frame without private data
-	ControlLen     = 4   // the control word
-	MaxPrivateData = 512 // most that a frame's private data length may say, control word included (RFC 5044 section 7.1.1)
+	FrameLen   = 20 // an MPA frame without private data
+	ControlLen = 4  // the control word
+	// most that a frame's private data length may say, control word included (RFC 5044 section
+	// 7.1.1)
+	MaxPrivateData = 512
 	MaxRevision    = 2
 )
 
 const (
 	requestKey = "MPA ID Req Frame"
 	replyKey   = "MPA ID Rep Frame"
-	fieldKey   = "MPA key byte"
 )
 
-// NotNegotiated in IRD or ORD means that the limit is not agreed on at this layer (RFC 6581 section 9.1).
+// NotNegotiated in IRD or ORD means that the limit is not agreed on at this layer (RFC 6581
+// section 9.1).
 const NotNegotiated = 0x3fff
 
 // Control is the revision 2 control word (RFC 6581 section 9).
@@ -100,8 +102,9 @@ func frameError(field string, v uint64) error {
 	return &Error{Layer: LayerMPA, Code: 4, Field: field, Value: v}
 }
 
-// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error (ErrKey) as soon as its first wrong byte is there.
-// With an error about revision or length the frame's flags and revision are still filled in, for the one who has to answer it.
+// ConsumeFrame decodes the MPA frame at the start of b. A wrong key is an error (ErrKey) as soon
+// as its first wrong byte is there. With an error about revision or length the frame's flags and
+// revision are still filled in, for the one who has to answer it.
 func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	if err := consumeKey(b, &f); err != nil {
 		return f, 0, err
@@ -125,8 +128,8 @@ func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	return f, FrameLen + pd, nil
 }
 
-// consumeKey checks as much of the key as there is; nil means that the fixed part of the frame is complete. The two keys differ in
-// one byte.
+// consumeKey checks as much of the key as there is; nil means that the fixed part of the frame is
+// complete. The two keys differ in one byte.
 func consumeKey(b []byte, f *Frame) error {
 	for i, v := range b[:min(len(b), len(requestKey))] {
 		switch v {

@@ -1,79 +1,5 @@
 package wire
 
-import "fmt"
-
-// Error types and codes of Terminate messages (RFC 5040 section 4.8, RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581 section 8).
-const (
-	TypeCatastrophic uint8 = 0 // RDMAP, DDP: local catastrophic; MPA: the only type
-
-	RDMAPProtection uint8 = 1 // RDMAP: remote protection
-	RDMAPOperation  uint8 = 2 // RDMAP: remote operation
-	DDPTagged       uint8 = 1 // DDP: tagged buffer
-	DDPUntagged     uint8 = 2 // DDP: untagged buffer
-)
-
-type termKey struct {
-	layer      Layer
-	kind, code uint8
-}
-
-var termText = map[termKey]string{
-	{LayerRDMAP, 1, 0x00}: "invalid STag",
-	{LayerRDMAP, 1, 0x01}: "base or bounds violation",
-	{LayerRDMAP, 1, 0x02}: "access rights violation",
-	{LayerRDMAP, 1, 0x03}: "STag not associated with this stream",
-	{LayerRDMAP, 1, 0x04}: "TO wrap",
-	{LayerRDMAP, 1, 0x09}: "STag cannot be invalidated",
-	{LayerRDMAP, 1, 0xff}: "unspecified protection error",
-	{LayerRDMAP, 2, 0x05}: "invalid RDMAP version",
-	{LayerRDMAP, 2, 0x06}: "unexpected opcode",
-	{LayerRDMAP, 2, 0x07}: "catastrophic error, this stream",
-	{LayerRDMAP, 2, 0x08}: "catastrophic error, global",
-	{LayerRDMAP, 2, 0x09}: "STag cannot be invalidated",
-	{LayerRDMAP, 2, 0xff}: "unspecified operation error",
-	{LayerDDP, 0, 0x00}:   "local catastrophic",
-	{LayerDDP, 1, 0x00}:   "invalid STag",
-	{LayerDDP, 1, 0x01}:   "base or bounds violation",
-	{LayerDDP, 1, 0x02}:   "STag not associated with this stream",
-	{LayerDDP, 1, 0x03}:   "TO wrap",
-	{LayerDDP, 1, 0x04}:   "invalid DDP version",
-	{LayerDDP, 2, 0x01}:   "invalid queue number",
-	{LayerDDP, 2, 0x02}:   "no receive posted",
-	{LayerDDP, 2, 0x03}:   "MSN out of range",
-	{LayerDDP, 2, 0x04}:   "invalid MO",
-	{LayerDDP, 2, 0x05}:   "message too long for the receive",
-	{LayerDDP, 2, 0x06}:   "invalid DDP version",
-	{LayerMPA, 0, 0x01}:   "TCP connection lost",
-	{LayerMPA, 0, 0x02}:   "CRC mismatch",
-	{LayerMPA, 0, 0x03}:   "FPDU start mismatch",
-	{LayerMPA, 0, 0x04}:   "invalid Request or Reply frame",
-	{LayerMPA, 0, 0x05}:   "local catastrophic",
-	{LayerMPA, 0, 0x06}:   "insufficient IRD",
-	{LayerMPA, 0, 0x07}:   "no matching RTR",
-}
-
-// known is true if the standards define the combination.
-func known(l Layer, kind, code uint8) bool {
-	if l == LayerRDMAP && kind == TypeCatastrophic {
-		return true // any code
-	}
-	_, ok := termText[termKey{l, kind, code}]
-	return ok
-}
-
-// TerminateText is a Terminate's layer, type and code, in words and as numbers.
-func TerminateText(l Layer, kind, code uint8) string {
-	s, ok := termText[termKey{l, kind, code}]
-	switch {
-	case ok:
-	case l == LayerRDMAP && kind == TypeCatastrophic:
-		s = "local catastrophic"
-	default:
-		s = "unknown error"
-	}
-	return fmt.Sprintf("%s %d/%02x %s", l, kind, code, s)
-}
-
 // MaxTerminateLen is the longest Terminate payload: control, length, untagged header, Read Request.
 const MaxTerminateLen = 4 + 2 + UntaggedLen + ReadRequestLen
 
@@ -85,7 +11,8 @@ type Terminate struct {
 	Length     uint16 // of the offending segment; only with HasLength
 	DDP        []byte // the offending DDP header: TaggedLen or UntaggedLen bytes, or none (D)
 	RDMAP      []byte // the offending Read Request's payload: ReadRequestLen bytes, or none (R)
-	// Reversed is true for the bit order of siw on little-endian machines, which mirrors the bit fields of bytes 0 and 2.
+	// Reversed is true for the bit order of siw on little-endian machines, which mirrors the bit
+	// fields of bytes 0 and 2.
 	Reversed bool
 }
 
@@ -120,8 +47,8 @@ func AppendTerminate(b []byte, t *Terminate) []byte {
 	return append(b, t.RDMAP...)
 }
 
-// ConsumeTerminate decodes the Terminate payload at the start of b, in either bit order. With ErrShort, Layer, Type and Code are
-// valid all the same if b has its first four bytes.
+// ConsumeTerminate decodes the Terminate payload at the start of b, in either bit order. With
+// ErrShort, Layer, Type and Code are valid all the same if b has its first four bytes.
 func ConsumeTerminate(b []byte) (t Terminate, n int, err error) {
 	if len(b) < 4 {
 		return t, 0, ErrShort
@@ -165,7 +92,8 @@ func ConsumeTerminate(b []byte) (t Terminate, n int, err error) {
 	return t, n, nil
 }
 
-// reversed tells siw's bit order. Byte 2 says it when it has a bit set; else only one of the two readings may be defined.
+// reversed recognizes siw's bit order. Byte 2 says it when it has a bit set; else only one of the
+// two readings may be defined.
 func reversed(b []byte) bool {
 	switch {
 	case b[2]&(termM|termD|termR) != 0:
