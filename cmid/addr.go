@@ -143,3 +143,14 @@ func (ps PortSpace) String() string {
 	}
 	return fmt.Sprintf("PortSpace(%#x)", uint16(ps))
 }
+
+// Family is an address family in Linux's numbering.
+type Family uint16
+
+// The families.
+const (
+	FamilyAny  Family = 0
+	FamilyIPv4 Family = 2
+	FamilyIPv6 Family = 10
+	FamilyIB   Family = 27
+)

@@ -30,17 +30,6 @@ const (
 	RAIDNS                                   // RAI_DNS
 )
 
-// Family is an address family in Linux's numbering.
-type Family uint16
-
-// The families.
-const (
-	FamilyAny  Family = 0
-	FamilyIPv4 Family = 2
-	FamilyIPv6 Family = 10
-	FamilyIB   Family = 27
-)
-
 // kind gives what an identifier for ai, which may be nil, is created with. Neither result is zero.
 func (ai *AddrInfo) kind() (PortSpace, QPType, error) {
 	if ai == nil {

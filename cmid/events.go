@@ -1,9 +1,6 @@
 package cmid
 
 import (
-	"errors"
-	"strings"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/states"
@@ -102,40 +99,14 @@ func (id *ID) request(ev *DriverEvent) {
 
 // typed gives the event its Go type. asked is the command that a failure is put down to; nil: none.
 func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
-	base := EventBase{ID: id.handle, Status: ev.Status}
-	in := id.Info()
-	fail := func(what string) FailureBase {
-		f := FailureBase{
-			EventBase: base, Op: what, Command: asked, State: before, Local: in.Local, Peer: in.Peer,
-			Err: statusError(ev), History: id.History(),
-		}
-		if asked != nil {
-			f.Op, f.Remedy = opName(asked.Op()), remedy(asked.Op(), f.Err)
-		}
-		return f
-	}
+	base, in := EventBase{ID: id.handle, Status: ev.Status}, id.Info()
 	switch ev.Kind {
 	case states.KindAddrResolved:
 		return &AddrResolved{EventBase: base, Local: in.Local, Peer: in.Peer, Device: in.Device}
-	case states.KindAddrError:
-		return &AddrError{fail("resolve_addr")}
 	case states.KindRouteResolved:
 		return &RouteResolved{base}
-	case states.KindRouteError:
-		return &RouteError{fail("resolve_route")}
 	case states.KindConnectResponse:
 		return &ConnectResponse{EventBase: base, PrivateData: clone(ev.PrivateData), Param: ev.Param}
-	case states.KindConnectError:
-		return &ConnectError{fail("connect")}
-	case states.KindUnreachable:
-		return &Unreachable{fail("connect")}
-	case states.KindRejected:
-		f := fail("connect")
-		f.Err = &rejection{RejectReason(ev.Status)}
-		if f.Remedy == "" && RejectReason(ev.Status) == RejectReset && len(ev.PrivateData) == 0 {
-			f.Remedy = "it said no without a reason, or what listens there does not speak iWARP and has hung up"
-		}
-		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
 	case states.KindEstablished:
 		e := &Established{
 			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
@@ -151,24 +122,54 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 		return &DeviceRemoval{EventBase: base, Device: in.Device, Err: ev.Err}
 	case states.KindMulticastJoin:
 		return &MulticastJoin{EventBase: base, Addr: ev.Addr, UD: *ev.ud()}
-	case states.KindMulticastError:
-		return &MulticastError{fail("join_multicast")}
 	case states.KindAddrChange:
 		return &AddrChange{base}
 	case states.KindTimewaitExit:
 		return &TimewaitExit{base}
 	case states.KindAddrInfoResolved:
 		return &AddrInfoResolved{EventBase: base, Info: ev.AddrInfo}
-	case states.KindAddrInfoError:
-		return &AddrInfoError{fail("resolve_addrinfo")}
-	case states.KindListenFailed:
-		return &ListenFailed{fail("listen")}
 	case states.KindUser:
 		return &User{EventBase: base, Arg: ev.Arg}
 	case states.KindInternal:
 		return &Internal{EventBase: base, Arg: ev.Arg}
 	}
+	if make, ok := failures[ev.Kind]; ok {
+		return make(ev, FailureBase{
+			EventBase: base, Command: asked, State: before, Local: in.Local, Peer: in.Peer,
+			Err: statusError(ev), History: id.History(),
+		})
+	}
 	return nil
+}
+
+// failures makes the events that are failures.
+var failures = map[states.Kind]func(*DriverEvent, FailureBase) Event{
+	states.KindAddrError:      func(_ *DriverEvent, f FailureBase) Event { return &AddrError{f.of("resolve_addr")} },
+	states.KindRouteError:     func(_ *DriverEvent, f FailureBase) Event { return &RouteError{f.of("resolve_route")} },
+	states.KindConnectError:   func(_ *DriverEvent, f FailureBase) Event { return &ConnectError{f.of("connect")} },
+	states.KindUnreachable:    func(_ *DriverEvent, f FailureBase) Event { return &Unreachable{f.of("connect")} },
+	states.KindRejected:       rejected,
+	states.KindMulticastError: func(_ *DriverEvent, f FailureBase) Event { return &MulticastError{f.of("join_multicast")} },
+	states.KindAddrInfoError:  func(_ *DriverEvent, f FailureBase) Event { return &AddrInfoError{f.of("resolve_addrinfo")} },
+	states.KindListenFailed:   func(_ *DriverEvent, f FailureBase) Event { return &ListenFailed{f.of("listen")} },
+}
+
+// of names what has failed: the command that was asked for; what, when there was none.
+func (f *FailureBase) of(what string) FailureBase {
+	f.Op = what
+	if f.Command != nil {
+		f.Op, f.Remedy = opName(f.Command.Op()), remedy(f.Command.Op(), f.Err)
+	}
+	return *f
+}
+
+func rejected(ev *DriverEvent, f FailureBase) Event {
+	f = f.of("connect")
+	f.Err = &rejection{RejectReason(ev.Status)}
+	if f.Remedy == "" && RejectReason(ev.Status) == RejectReset && len(ev.PrivateData) == 0 {
+		f.Remedy = "it said no without a reason, or what listens there does not speak iWARP and has hung up"
+	}
+	return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
 }
 
 // ud is where a datagram identifier's peer, or its group, is reached.
@@ -210,31 +211,4 @@ func clone(b []byte) []byte {
 		return nil
 	}
 	return append([]byte(nil), b...)
-}
-
-// opName is a command's name in messages: librdmacm's without rdma_.
-func opName(op states.Op) string { return strings.TrimPrefix(op.C(), "rdma_") }
-
-// remedy says what to do about an errno that users meet.
-func remedy(op states.Op, err error) string {
-	is := func(e unix.Errno) bool { return errors.Is(err, e) }
-	switch {
-	case op == states.OpBindAddr && is(unix.EADDRINUSE):
-		return "another identifier or program has the port: choose another, or port 0"
-	case op == states.OpBindAddr && is(unix.EADDRNOTAVAIL):
-		return "not an address of this host: see `ip addr`"
-	case op == states.OpBindAddr && is(unix.EACCES):
-		return "ports below 1024 need CAP_NET_BIND_SERVICE"
-	case op == states.OpResolveAddr && is(unix.ENETUNREACH):
-		return "no route to that address: see `ip route get`"
-	case op == states.OpResolveAddr && is(unix.ETIMEDOUT):
-		return "the neighbour does not answer; the identifier is bound and may resolve again"
-	case op == states.OpResolveRoute && is(unix.ETIMEDOUT):
-		return "nobody has told the path (on InfiniBand: does a subnet manager run?); the address stays resolved, ResolveRoute may be asked again"
-	case op == states.OpConnect && is(unix.ETIMEDOUT):
-		return "the peer does not answer; create a new identifier to try again"
-	case is(unix.EMFILE):
-		return "this process has too many open files: see `ulimit -n`"
-	}
-	return ""
 }

@@ -169,3 +169,30 @@ func (*Rejected) Kind() states.Kind       { return states.KindRejected }
 func (*MulticastError) Kind() states.Kind { return states.KindMulticastError }
 func (*AddrInfoError) Kind() states.Kind  { return states.KindAddrInfoError }
 func (*ListenFailed) Kind() states.Kind   { return states.KindListenFailed }
+
+// opName is a command's name in messages: librdmacm's without rdma_.
+func opName(op states.Op) string { return strings.TrimPrefix(op.C(), "rdma_") }
+
+// remedy says what to do about an errno that users meet.
+func remedy(op states.Op, err error) string {
+	is := func(e unix.Errno) bool { return errors.Is(err, e) }
+	switch {
+	case op == states.OpBindAddr && is(unix.EADDRINUSE):
+		return "another identifier or program has the port: choose another, or port 0"
+	case op == states.OpBindAddr && is(unix.EADDRNOTAVAIL):
+		return "not an address of this host: see `ip addr`"
+	case op == states.OpBindAddr && is(unix.EACCES):
+		return "ports below 1024 need CAP_NET_BIND_SERVICE"
+	case op == states.OpResolveAddr && is(unix.ENETUNREACH):
+		return "no route to that address: see `ip route get`"
+	case op == states.OpResolveAddr && is(unix.ETIMEDOUT):
+		return "the neighbour does not answer; the identifier is bound and may resolve again"
+	case op == states.OpResolveRoute && is(unix.ETIMEDOUT):
+		return "nobody has told the path (on InfiniBand: does a subnet manager run?); the address stays resolved, ResolveRoute may be asked again"
+	case op == states.OpConnect && is(unix.ETIMEDOUT):
+		return "the peer does not answer; create a new identifier to try again"
+	case is(unix.EMFILE):
+		return "this process has too many open files: see `ulimit -n`"
+	}
+	return ""
+}

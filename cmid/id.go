@@ -318,7 +318,7 @@ func (id *ID) failed(cmd Command, from mark, err error) Event {
 	switch {
 	case cmd.Op() == states.OpReject && id.state == states.Failed:
 		next, v = from.state, states.Allow // nothing was sent: the request still waits, and may be accepted
-	case v == states.Allow && cmd.Op() == states.OpResolveAddr && id.SrcPort() == 0:
+	case v == states.Allow && cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:
 		next = states.Idle // not even the bind inside has succeeded
 	}
 	if v == states.Allow {
@@ -375,4 +375,32 @@ func (id *ID) clampBacklog(n int) int {
 		return limit
 	}
 	return n
+}
+
+// judge says whether a call that is no Command is legal now. It is called call in messages.
+func (id *ID) judge(op states.Op, call string) error {
+	if id.driver == nil {
+		return id.callFailed(call, &refusal{"the identifier is destroyed", unix.ENOENT})
+	}
+	flavor := id.Flavor()
+	if _, v := states.Step(flavor, id.state, states.Requested(op)); v == states.Allow {
+		return nil
+	}
+	why := states.Why(flavor, id.state, states.Requested(op))
+	f := id.failure(nil, &refusal{why.Text, unix.Errno(why.Errno)})
+	f.Op, f.Legal = call, why.Legal
+	return &CommandFailed{f}
+}
+
+func (id *ID) callFailed(call string, err error) error {
+	f := id.failure(nil, err)
+	f.Op = call
+	return &CommandFailed{f}
+}
+
+// unjoined tells that no event will answer a join that was taken.
+func (id *ID) unjoined(j *JoinMulticast, why string, errno unix.Errno) {
+	f := id.failure(j, errno)
+	f.Err = &refusal{why, errno}
+	id.ch.sink(id, &CommandFailed{f}, j)
 }

@@ -70,24 +70,3 @@ func (id *ID) router(call string) (Router, error) {
 	}
 	return nil, id.callFailed(call, ErrNotSupported)
 }
-
-// judge says whether a call that is no Command is legal now. It is called call in messages.
-func (id *ID) judge(op states.Op, call string) error {
-	if id.driver == nil {
-		return id.callFailed(call, &refusal{"the identifier is destroyed", unix.ENOENT})
-	}
-	flavor := id.Flavor()
-	if _, v := states.Step(flavor, id.state, states.Requested(op)); v == states.Allow {
-		return nil
-	}
-	why := states.Why(flavor, id.state, states.Requested(op))
-	f := id.failure(nil, &refusal{why.Text, unix.Errno(why.Errno)})
-	f.Op, f.Legal = call, why.Legal
-	return &CommandFailed{f}
-}
-
-func (id *ID) callFailed(call string, err error) error {
-	f := id.failure(nil, err)
-	f.Op = call
-	return &CommandFailed{f}
-}

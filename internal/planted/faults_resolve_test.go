@@ -17,7 +17,7 @@ var resolveFaults = []fault{
 	},
 	{
 		"cmid lets go of a source when resolving fails", "resolve_addr-7", "cmid/id.go",
-		"cmd.Op() == states.OpResolveAddr && id.SrcPort() == 0:", "cmd.Op() == states.OpResolveAddr:",
+		"cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:", "cmd.Op() == states.OpResolveAddr:",
 	},
 	{
 		"cmid connects without an address", "resolve_addr-10", "cmid/id.go",
