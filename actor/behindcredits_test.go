@@ -1,0 +1,59 @@
+package actor
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// A connection whose owner holds requests until its answers are gone is read on for the credits of
+// those, which are behind more of them.
+func TestCreditsBehindMessages(t *testing.T) {
+	const size, requests, answers = 64 << 10, 12, 100
+	onFlavors(t, func(w *world) {
+		const hoards = 40
+		g := greed{tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 1, each: hoards, size: size}
+		g.begin() // has half of what is shared
+		settle()
+		var held []*Received
+		answered := false
+		answerer := newProbe(w, w.sys, w.far.OnLoop(), func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				if held = append(held, m.Retain()); !answered {
+					answered = true
+					for range answers {
+						ctx.Respond(NewSend([]byte{good}))
+					}
+				}
+			}
+		})
+		_, at := listen(answerer, w.far, there+":7472")
+		asker := newProbe(w, w.sys, w.rt.OnLoop(), nil)
+		id := w.rt.CreateID(asker.pid)
+		asker.send(id, &Dial{Addr: at})
+		next[*Established](asker)
+		for range requests {
+			asker.send(id, NewSend(make([]byte, size)))
+		}
+		for range answers {
+			next[*Received](asker)
+		}
+		for come := 0; come < requests; { // those that are still to come wait for their share again
+			settle()
+			batch := held
+			if held = nil; len(batch) == 0 {
+				w.Fatalf("%d of %d requests have come", come, requests)
+			}
+			come += len(batch)
+			for _, m := range batch {
+				m.Release()
+			}
+		}
+		g.h.release()
+		g.await("everything", func() bool { return g.h.all == hoards })
+		g.finish()
+	}, WithLimits(Limits{ReceiveMemory: 8 << 20}))
+}

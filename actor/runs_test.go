@@ -1,0 +1,154 @@
+package actor
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// infiniband is the flavor whose sends take their time in the twin: on iWARP they are done when the peer's TCP has them, at once.
+const infiniband states.Flavor = 0
+
+// signals is a queue pair that counts what is posted to it, and what of that is to complete in any case.
+type signals struct {
+	verbs.QP
+	posted, signaled int
+}
+
+func (q *signals) PostSend(wr *verbs.SendWR) error {
+	q.posted++
+	if wr.Flags&verbs.Signaled != 0 {
+		q.signaled++
+	}
+	return q.QP.PostSend(wr)
+}
+
+// burst has the client of p send n messages within one Receive; of the last it is to be told. What is posted is counted.
+func burst(w *world, p pair, n int) *signals {
+	q := &signals{}
+	counting := make(chan struct{})
+	l := w.rt.loops[0]
+	if err := l.el.Post(func() {
+		for it := range l.ids {
+			if it.pid.Equal(p.c) {
+				q.QP, it.conn.qp = it.conn.qp, q
+			}
+		}
+		close(counting)
+	}); err != nil {
+		w.Fatal(err)
+	}
+	<-counting
+	p.client.reactWith(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(string); !ok {
+			return
+		}
+		for range n - 1 {
+			ctx.Send(p.c, NewSend([]byte("x")))
+		}
+		last := NewSend([]byte("y"))
+		last.Notify = true
+		ctx.Request(p.c, last)
+	})
+	held := make(chan struct{}) // the peer's loop: else the scheduler says how many are complete before the next are posted
+	if err := w.far.loops[0].el.Post(func() { <-held }); err != nil {
+		w.Fatal(err)
+	}
+	w.sys.Root.Send(p.client.pid, "go")
+	next[string](p.client)
+	settle()
+	close(held)
+	return q
+}
+
+// Of messages that are posted in a run only some are to complete, and the last: all are complete with that.
+func TestRunsCompleteTogether(t *testing.T) {
+	inWorld(t, infiniband, func(w *world) {
+		const n = 20 * sendDepth
+		p := w.connect(WithMessages(1<<10, n))
+		q := burst(w, p, n)
+		next[*Sent](p.client)
+		settle()
+		p.client.quiet()
+		if q.posted != n {
+			w.Errorf("%d messages were posted, want %d", q.posted, n)
+		}
+		if most := sendDepth + n/4; q.signaled > most {
+			w.Errorf("%d of %d messages were to complete, want %d at most", q.signaled, n, most)
+		}
+		for _, i := range w.rt.Inspect() {
+			if c := i.Credits; c.InFlight != 0 || c.Queued != 0 {
+				w.Errorf("%d messages in flight and %d queued when all are sent", c.InFlight, c.Queued)
+			}
+		}
+		p.client.send(p.c, &Close{})
+		end := until[*Closed](p.client)
+		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != n || c.Unsent+c.Unknown != 0 {
+			w.Errorf("the end: %v", end)
+		}
+	}, WithLimits(Limits{SendQueue: 20 * sendDepth, Mailbox: 20 * sendDepth}))
+}
+
+// When a connection ends in the middle of a run, each message is accounted for: those that failed are told, once each, and those
+// that had left in silence are not.
+func TestRunsAreCutExactly(t *testing.T) {
+	inWorld(t, infiniband, func(w *world) {
+		const n, window = 4 * sendDepth, 3 * sendDepth
+		p := w.connect(WithMessages(1<<10, window))
+		p.server.reactWith(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*Received); ok {
+				keep(w, m)
+			}
+		})
+		q := burst(w, p, n)
+		settle()
+		p.client.quiet() // the last message waits for the window
+		if q.posted != window || q.signaled == window {
+			w.Errorf("%d posted, %d of them to complete: want %d, and fewer", q.posted, q.signaled, window)
+		}
+		p.client.send(p.c, &Disconnect{})
+		failed := 0
+		end := until[*Closed](p.client)
+		for _, g := range end {
+			if _, ok := g.msg.(*SendFailed); ok {
+				failed++
+			}
+		}
+		c := end[len(end)-1].msg.(*Closed)
+		if failed != n-window || c.Unsent != n-window || c.Unknown != window || c.Delivered != 0 {
+			w.Errorf("%d failed, the end: %v; want %d failed and unsent, %d unknown", failed, c, n-window, window)
+		}
+	}, WithLimits(Limits{SendQueue: 4 * sendDepth, Mailbox: 4 * sendDepth}))
+}
+
+// A posting that fails says nothing of those before it that were to complete in silence: they have succeeded.
+func TestFailureBehindSilentPostings(t *testing.T) {
+	inWorld(t, infiniband, func(w *world) {
+		p := w.connect()
+		l := w.rt.loops[0]
+		if err := l.el.Post(func() {
+			for it := range l.ids {
+				if !it.pid.Equal(p.c) {
+					continue
+				}
+				it.conn.flight.push(posting{send: &NewSend([]byte("silent")).out})
+				it.conn.flight.push(posting{send: &NewSend([]byte("silent")).out})
+				last := it.conn.flight.push(posting{send: &NewSend([]byte("failed")).out})
+				it.conn.completed(last, verbs.StatusFlushed)
+				if n := it.conn.flight.len(); n != 0 {
+					w.Errorf("%d still in flight behind the last completion", n)
+				}
+				l.el.Defer(it.conn.d)
+			}
+		}); err != nil {
+			w.Fatal(err)
+		}
+		settle()
+		f, _ := next[*SendFailed](p.client)
+		is(w, f, ErrFlushed)
+		p.client.quiet()
+	})
+}
