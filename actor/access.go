@@ -195,14 +195,14 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 	return nil
 }
 
-// ended is oneSidedOwner's.
-func (a *access) ended(_ *conn, _ *oneSided, err error) {
+// Ended is oneSidedOwner's.
+func (a *access) Ended(_ *conn, _ *oneSided, err error) {
 	a.release()
 	a.answer(err)
 }
 
-// abandoned is oneSidedOwner's.
-func (a *access) abandoned(*conn, *oneSided) { a.answer(flushed()) }
+// Abandoned is oneSidedOwner's.
+func (a *access) Abandoned(*conn, *oneSided) { a.answer(flushed()) }
 
 // release makes the command and the memory the owner's again.
 func (a *access) release() {

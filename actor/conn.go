@@ -320,7 +320,7 @@ func (c *conn) stop() {
 	}
 	for c.ops.n > 0 {
 		o := c.ops.pop()
-		o.who.ended(c, o, flushed())
+		o.who.Ended(c, o, flushed())
 	}
 	if c.in != nil {
 		c.in.stop()

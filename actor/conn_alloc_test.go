@@ -68,9 +68,9 @@ func (q *instant) PostSend(wr *verbs.SendWR) error {
 // counting is the owner of operations that are counted.
 type counting int
 
-func (n *counting) ended(*conn, *oneSided, error) { *n++ }
+func (n *counting) Ended(*conn, *oneSided, error) { *n++ }
 
-func (n *counting) abandoned(*conn, *oneSided) {}
+func (n *counting) Abandoned(*conn, *oneSided) {}
 
 // A one-sided operation allocates nothing of ours.
 func TestOneSidedAllocatesNothing(t *testing.T) {

@@ -436,7 +436,7 @@ func TestOfferThatIsNotServed(t *testing.T) {
 		}
 		until[*Closed](p.client)
 		is(w, refused, ErrFlushed)
-		w.onLoop(w.far, func(l *loop) { c.in.ended(c, nil, flushed()) }) // which the real queue pair would have done
+		w.onLoop(w.far, func(l *loop) { c.in.Ended(c, nil, flushed()) }) // which the real queue pair would have done
 	})
 }
 

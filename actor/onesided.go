@@ -31,13 +31,13 @@ type atomicOperands struct {
 
 // oneSidedOwner is told of an operation's end.
 type oneSidedOwner interface {
-	// ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
+	// Ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
 	// with it and with its memory. err: opError's, or what PostSend has said.
-	ended(c *conn, o *oneSided, err error)
-	// abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
-	// whoever waits has to be answered. ended follows when the device gives the queue pair back, and never if it does not; until
+	Ended(c *conn, o *oneSided, err error)
+	// Abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
+	// whoever waits has to be answered. Ended follows when the device gives the queue pair back, and never if it does not; until
 	// then the memory is the device's.
-	abandoned(c *conn, o *oneSided)
+	Abandoned(c *conn, o *oneSided)
 }
 
 // ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never granted, revoked, of another connection, not
@@ -87,7 +87,7 @@ func (c *conn) postOp(o *oneSided) (ok bool) {
 		c.retry()
 		return false
 	default:
-		o.who.ended(c, o, err)
+		o.who.Ended(c, o, err)
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, verbs.ErrNotSupported) { // else it is this one that cannot be
 			c.refused(o.op, err)
 		}

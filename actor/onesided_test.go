@@ -29,7 +29,7 @@ func newNoted() *noted {
 	return &noted{errs: make(map[*oneSided]error), abandons: make(map[*oneSided]int)}
 }
 
-func (n *noted) ended(_ *conn, o *oneSided, err error) {
+func (n *noted) Ended(_ *conn, o *oneSided, err error) {
 	n.order = append(n.order, o)
 	n.errs[o] = err
 	if n.after != nil {
@@ -37,7 +37,7 @@ func (n *noted) ended(_ *conn, o *oneSided, err error) {
 	}
 }
 
-func (n *noted) abandoned(_ *conn, o *oneSided) { n.abandons[o]++ }
+func (n *noted) Abandoned(_ *conn, o *oneSided) { n.abandons[o]++ }
 
 // once fails unless each of ops has ended once, in order, with an error that is want (nil: none).
 func (n *noted) once(w *world, ops []*oneSided, want error) {

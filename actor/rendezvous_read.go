@@ -169,8 +169,8 @@ func (b *arrivals) grant() {
 	b.advance(true)
 }
 
-// ended is oneSidedOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
-func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
+// Ended is oneSidedOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
+func (b *arrivals) Ended(c *conn, _ *oneSided, err error) {
 	b.done++
 	c.session.Reading(b.begun != b.done)
 	if c.over() {
@@ -179,7 +179,7 @@ func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	}
 	if err != nil {
 		if !errors.Is(err, ErrFlushed) {
-			c.up.BreakOff(&ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
+			c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
 		}
 		return
 	}
@@ -201,8 +201,8 @@ func (b *arrivals) ended(c *conn, _ *oneSided, err error) {
 	c.d.pump(c)
 }
 
-// abandoned is oneSidedOwner's: nobody waits for an answer.
-func (b *arrivals) abandoned(*conn, *oneSided) {}
+// Abandoned is oneSidedOwner's: nobody waits for an answer.
+func (b *arrivals) Abandoned(*conn, *oneSided) {}
 
 // tell tells the owner what is here, up to the first offer that is still to be read.
 func (b *arrivals) tell() {
@@ -264,7 +264,7 @@ func (b *arrivals) watch() {
 func (b *arrivals) look() {
 	b.armed = false
 	if b.begun != b.done && b.seen == b.done {
-		b.c.up.BreakOff(&ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
+		b.c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", readPatience)})
 		return
 	}
 	b.watch()

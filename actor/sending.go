@@ -248,7 +248,7 @@ func (c *conn) completed(number uint32, status verbs.Status) {
 		switch s := p.send; {
 		case p.op != nil:
 			c.fetched(p.op, -1)
-			p.op.who.ended(c, p.op, opError(status))
+			p.op.who.Ended(c, p.op, opError(status))
 		case s == nil:
 		case status == verbs.StatusSuccess || c.flight.head != number+1:
 			if s.notify {
@@ -275,7 +275,7 @@ func (c *conn) abandon() {
 			s.class = -1 // not for another message: the device may be sending from it
 			c.up.SendFailed(s, flushed())
 		} else if p.op != nil {
-			p.op.who.abandoned(c, p.op)
+			p.op.who.Abandoned(c, p.op)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 		case *Closed:
 			if c := deafs[ctx.Sender().Id]; c != nil && c.in != nil {
 				for c.in.begun != c.in.done {
-					c.in.ended(c, nil, flushed()) // which the real queue pair would have done
+					c.in.Ended(c, nil, flushed()) // which the real queue pair would have done
 				}
 			}
 		case *Received:
