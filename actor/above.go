@@ -3,15 +3,16 @@ package actor
 import (
 	"runtime/debug"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
 // above is an identifier as its connection sees it.
 type above ident
 
-func (a *above) Deliver(in *inbound) {
-	it, m := (*ident)(a), in.of.(*Received)
-	m.EventBase, m.Data, m.Since, m.from = it.base(), in.data, in.since, it
+func (a *above) Deliver(in *datapath.Inbound) {
+	it, m := (*ident)(a), in.Of.(*Received)
+	m.EventBase, m.Data, m.Since, m.from = it.base(), in.Data, in.Since, it
 	if o := it.rt.cfg.observer; o != nil {
 		o.Event(it.pid, m)
 	}
@@ -26,15 +27,17 @@ func (a *above) Deliver(in *inbound) {
 	_ = m.done(it.l.exec) // its only hold
 }
 
-func (a *above) Sent(s *outgoing) {
+func (a *above) Sent(s *datapath.Outgoing) {
 	it := (*ident)(a)
-	it.reply(s.of.(*Send).sender, &Sent{it.base(), s.len()})
+	it.reply(s.Of.(*Send).sender, &Sent{it.base(), s.Len()})
 }
 
-func (a *above) SendFailed(s *outgoing, err error) { (*ident)(a).sendFailed(s.of.(*Send), err) }
+func (a *above) SendFailed(s *datapath.Outgoing, err error) {
+	(*ident)(a).sendFailed(s.Of.(*Send), err)
+}
 
-func (a *above) SendRefused(s *outgoing, kind, err error) {
-	(*ident)(a).turnDown(s.of.(*Send).sender, 1, s.len(), kind, err)
+func (a *above) SendRefused(s *datapath.Outgoing, kind, err error) {
+	(*ident)(a).turnDown(s.Of.(*Send).sender, 1, s.Len(), kind, err)
 }
 
 func (a *above) Writable() {
@@ -43,7 +46,7 @@ func (a *above) Writable() {
 }
 
 func (a *above) Counted() {
-	a.rt.cfg.observer.Credit(a.pid, a.id.Handle(), Credits(a.conn.counts()))
+	a.rt.cfg.observer.Credit(a.pid, a.id.Handle(), Credits(a.conn.Counts()))
 }
 
 func (a *above) BreakOff(err error) { (*ident)(a).breakOff(err) }

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -88,7 +89,7 @@ func (*AccessError) Kind() states.Kind { return KindAccessError }
 
 // access is an operation under way.
 type access struct {
-	posted   oneSided
+	posted   datapath.OneSided
 	it       *ident
 	cmd      Command
 	sender   *actor.PID
@@ -102,9 +103,9 @@ func (it *ident) accessCommand(cmd Command, sender *actor.PID) {
 	var err error
 	switch c := cmd.(type) {
 	case *Read:
-		err = it.access(&c.access, verbs.Read, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, atomicOperands{}})
+		err = it.access(&c.access, verbs.Read, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}})
 	case *Write:
-		err = it.access(&c.access, verbs.Write, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, atomicOperands{}})
+		err = it.access(&c.access, verbs.Write, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}})
 	case *FetchAdd:
 		err = it.access(&c.access, verbs.AtomicFetchAdd, cmd, sender, c.span())
 	case *CompareSwap:
@@ -123,7 +124,7 @@ type span struct {
 	at     int
 	n      int
 	fence  bool
-	atomicOperands
+	datapath.AtomicOperands
 }
 
 // access has an operation done. An error: it was not begun.
@@ -133,26 +134,26 @@ func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.P
 	case a.busy:
 		return fmt.Errorf("sent before, and not answered yet: %w", unix.EINVAL)
 	case c == nil:
-		return errNoConn
-	case c.closing():
-		return c.notSending()
-	case c.waitingOps() >= it.rt.cfg.limits.SendQueue:
-		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.waitingOps(), ErrQueueFull, unix.ENOBUFS)
+		return datapath.ErrNotConnected
+	case c.Closing():
+		return c.NotSending()
+	case c.WaitingOps() >= it.rt.cfg.limits.SendQueue:
+		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.WaitingOps(), ErrQueueFull, unix.ENOBUFS)
 	}
 	if err := it.checkSpan(op, s); err != nil {
 		return err
 	}
-	a.posted = oneSided{op: op, fence: s.fence, atomicOperands: s.atomicOperands, who: a}
+	a.posted = datapath.OneSided{Op: op, Fence: s.fence, AtomicOperands: s.AtomicOperands, Owner: a}
 	if s.n > 0 {
-		a.posted.near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
-		a.posted.addr, a.posted.rkey = s.key.Addr+uint64(s.offset), s.key.RKey
+		a.posted.Near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
+		a.posted.Addr, a.posted.RKey = s.key.Addr+uint64(s.offset), s.key.RKey
 		a.memory = s.memory
 	}
 	a.it, a.cmd, a.sender, a.busy, a.answered = it, cmd, sender, true, false
 	if a.memory != nil {
 		a.memory.busy++
 	}
-	err := c.oneSided(&a.posted)
+	err := c.OneSided(&a.posted)
 	if err != nil {
 		a.release()
 	}
@@ -188,21 +189,21 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 		return fmt.Errorf("bytes %d+%d of %v: %w", s.offset, s.n, s.key, unix.EINVAL)
 	case s.key.Rights&right == 0:
 		return fmt.Errorf("%v was not granted for a %v: %w", s.key, op, unix.EACCES)
-	case uint64(s.n) > uint64(it.conn.attr().MaxMessage):
-		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, it.id.Device().Name(), it.conn.attr().MaxMessage,
+	case uint64(s.n) > uint64(it.conn.Attr().MaxMessage):
+		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, it.id.Device().Name(), it.conn.Attr().MaxMessage,
 			ErrTooLarge, unix.EMSGSIZE)
 	}
 	return nil
 }
 
 // Ended is oneSidedOwner's.
-func (a *access) Ended(_ *conn, _ *oneSided, err error) {
+func (a *access) Ended(_ *datapath.Conn, _ *datapath.OneSided, err error) {
 	a.release()
 	a.answer(err)
 }
 
 // Abandoned is oneSidedOwner's.
-func (a *access) Abandoned(*conn, *oneSided) { a.answer(flushed()) }
+func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.answer(datapath.Flushed()) }
 
 // release makes the command and the memory the owner's again.
 func (a *access) release() {

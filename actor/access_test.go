@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -318,7 +319,7 @@ func TestAccessEndsOnce(t *testing.T) {
 			onEveryDevice(t, func(t testing.TB, p mate) {
 				key := grant(p.server, p.s, memory(p.server, p.s, 1<<15, rw))
 				near := memory(p.client, p.c, 1<<15, 0)
-				const n = 3 * sendDepth
+				const n = 3 * datapath.SendDepth
 				sent := make(map[Command]int)
 				var begin []Command
 				for i := range n {

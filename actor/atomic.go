@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -66,16 +67,16 @@ func (e *AtomicDone) String() string {
 }
 
 func (c *FetchAdd) span() span {
-	return span{c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, atomicOperands{compareAdd: c.Add}}
+	return span{c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, datapath.AtomicOperands{CompareAdd: c.Add}}
 }
 
 func (c *CompareSwap) span() span {
-	return span{c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, atomicOperands{compareAdd: c.Compare, swap: c.Swap}}
+	return span{c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, datapath.AtomicOperands{CompareAdd: c.Compare, Swap: c.Swap}}
 }
 
 // canAtomics says whether the connection's device has atomic operations.
 func (it *ident) canAtomics() error {
-	if !it.conn.attr().Atomics {
+	if !it.conn.Attr().Atomics {
 		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
 	}
 	return nil
@@ -94,6 +95,6 @@ func (it *ident) checkAtomic(s span) error {
 
 // found is what an atomic operation that was done has brought.
 func (a *access) found() uint64 {
-	near := a.posted.near
+	near := a.posted.Near
 	return binary.NativeEndian.Uint64(near.MR.Bytes[near.Offset:])
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -112,7 +113,7 @@ func TestAtomicsAddUp(t *testing.T) {
 		if !p.hasAtomics() {
 			return
 		}
-		const n = 2 * sendDepth
+		const n = 2 * datapath.SendDepth
 		back := pair{client: p.server, server: p.client, c: p.s, s: p.c}
 		for _, x := range []pair{p.pair, back} {
 			far := memory(x.server, x.s, 8, rwa)

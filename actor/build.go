@@ -4,5 +4,5 @@ package actor
 // sent. It spares the copy that NewSend makes of a message that has to be encoded first. Any goroutine.
 func BuildSend(n int) (s *Send, p []byte) {
 	s = newSend(n)
-	return s, s.out.bytes()
+	return s, s.out.Bytes()
 }

@@ -15,20 +15,20 @@ func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 		due: it.l.el.Now().Add(orElse(c.Timeout, it.rt.cfg.timeouts.Close)),
 	})
 	switch {
-	case it.conn == nil || it.conn.connecting() || it.id.State() != states.Connected:
+	case it.conn == nil || it.conn.Connecting() || it.id.State() != states.Connected:
 		if it.id.State() != states.Disconnecting { // else Disconnected is on its way
 			it.destroy(nil)
 			return
 		}
 		it.rearm()
-	case it.conn.closing(): // because of another Close
+	case it.conn.Closing(): // because of another Close
 		it.rearm()
-	case it.conn.over(): // broken off, and the owner is Manual
+	case it.conn.Over(): // broken off, and the owner is Manual
 		it.rearm()
 		it.disconnect()
 	default:
 		it.rearm()
-		it.conn.drain()
+		it.conn.Drain()
 	}
 }
 
@@ -42,9 +42,9 @@ func (it *ident) poisoned() {
 // closeAwaits says what a Close waits for its peer to do.
 func (it *ident) closeAwaits() string {
 	switch c := it.conn; {
-	case c == nil || c.leaving() || it.id.State() != states.Connected:
+	case c == nil || c.Leaving() || it.id.State() != states.Connected:
 		return "answered the disconnect" // all else is done
-	case c.acknowledged():
+	case c.Acknowledged():
 		return "consumed everything"
 	}
 	return "taken everything"

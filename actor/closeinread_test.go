@@ -29,13 +29,13 @@ func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 				if !it.pid.Equal(p.c) {
 					continue
 				}
-				chunk, err := it.conn.d.recvs[0].arena.get()
+				chunk, err := it.conn.Device.Recvs[0].Arena.Get()
 				if err != nil {
 					w.Error(err)
 				}
-				wire.Header{Type: wire.TypeCredit, Consumed: 1}.Put(chunk.bytes())
-				it.conn.receive(chunk, wire.HeaderLen)
-				it.conn.d.drain() // as the device has it when its read finds no receive posted
+				wire.Header{Type: wire.TypeCredit, Consumed: 1}.Put(chunk.Bytes())
+				it.conn.Receive(chunk, wire.HeaderLen)
+				it.conn.Device.Drain() // as the device has it when its read finds no receive posted
 				read <- it.id.State()
 			}
 		}); err != nil {

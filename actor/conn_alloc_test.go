@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -68,9 +69,9 @@ func (q *instant) PostSend(wr *verbs.SendWR) error {
 // counting is the owner of operations that are counted.
 type counting int
 
-func (n *counting) Ended(*conn, *oneSided, error) { *n++ }
+func (n *counting) Ended(*datapath.Conn, *datapath.OneSided, error) { *n++ }
 
-func (n *counting) Abandoned(*conn, *oneSided) {}
+func (n *counting) Abandoned(*datapath.Conn, *datapath.OneSided) {}
 
 // A one-sided operation allocates nothing of ours.
 func TestOneSidedAllocatesNothing(t *testing.T) {
@@ -78,20 +79,20 @@ func TestOneSidedAllocatesNothing(t *testing.T) {
 		r := w.reach(64)
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
-			q, n := &instant{QP: c.qp}, new(counting)
-			c.qp = q
+			q, n := &instant{QP: c.QP}, new(counting)
+			c.QP = q
 			o := r.op(verbs.Read, 0, 64)
-			o.who = n
+			o.Owner = n
 			if per := testing.AllocsPerRun(1000, func() {
-				if err := c.oneSided(o); err != nil {
+				if err := c.OneSided(o); err != nil {
 					w.Error(err)
 				}
-				c.completed(uint32(q.last), verbs.StatusSuccess)
+				c.Completed(uint32(q.last), verbs.StatusSuccess)
 			}); per != 0 || *n != 1001 {
 				w.Errorf("%.2f allocations for each of %d operations", per, *n)
 			}
-			c.qp = q.QP
-			l.el.Defer(c.d)
+			c.QP = q.QP
+			l.el.Defer(c.Device)
 		})
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -20,9 +21,9 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 		it.do(a)
 		return
 	}
-	mode := modeMessages
+	mode := datapath.ModeMessages
 	if it.opts.raw {
-		mode = modeRaw
+		mode = datapath.ModeRaw
 	}
 	it.depths(c.Param, nil)
 	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().ConnectData)
@@ -44,7 +45,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	if it.id.Datagram() {
-		if _, err := it.privateData(modeRaw, c.PrivateData, it.id.Limits().AcceptData); err != nil {
+		if _, err := it.privateData(datapath.ModeRaw, c.PrivateData, it.id.Limits().AcceptData); err != nil {
 			it.refuse(a, err) // the kernel would reject the request
 			return
 		}
@@ -62,7 +63,7 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	if it.conn != nil {
-		it.conn.agree(it.peerHello, mode == modeMessages, it.id.Limits().MaxMessage)
+		it.conn.Agree(it.peerHello, mode == datapath.ModeMessages, it.id.Limits().MaxMessage)
 	}
 	it.answered()
 	it.wire(a, &cmid.Accept{PrivateData: private, Param: c.Param})
@@ -130,14 +131,14 @@ func (it *ident) legal(cmd Command) bool {
 }
 
 // privateData puts the hello before the user's private data.
-func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, error) {
-	if mode == modeMessages {
+func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte, error) {
+	if mode == datapath.ModeMessages {
 		limit = min(limit-wire.HelloLen, wire.MaxUserData)
 	}
 	if len(user) > limit {
 		return nil, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), limit, unix.EINVAL)
 	}
-	if mode != modeMessages {
+	if mode != datapath.ModeMessages {
 		return user, nil
 	}
 	var attr verbs.DeviceAttr
@@ -145,7 +146,7 @@ func (it *ident) privateData(mode wireMode, user []byte, limit int) ([]byte, err
 		attr = dev.Attr()
 	}
 	t := it.terms(mode)
-	return it.l.hello(&t, attr).Put(user), nil
+	return it.l.Hello(&t, attr).Put(user), nil
 }
 
 // depths takes what a user's Connect or Accept says about Reads, and what the peer's request has
@@ -161,36 +162,36 @@ func (it *ident) depths(p, request *cmid.ConnParam) {
 }
 
 // terms is what the connection is asked to be.
-func (it *ident) terms(m wireMode) terms {
+func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	k := it.rt.cfg.keepalive
 	if it.opts.keepalive != nil {
 		k = *it.opts.keepalive
 	}
-	return terms{
-		mode: m, credits: it.opts.credits, messages: it.opts.maxMessage, eager: it.opts.eager, memory: it.opts.memory > 0,
-		reads: it.reading, serves: it.served, keepalive: k, peer: it.peerHello,
+	return datapath.Terms{
+		Mode: m, Credits: it.opts.credits, Messages: it.opts.maxMessage, Eager: it.opts.eager, Memory: it.opts.memory > 0,
+		Reads: it.reading, Serves: it.served, Keepalive: k, Peer: it.peerHello,
 	}
 }
 
 // queuePair makes the data path, once.
-func (it *ident) queuePair(mode wireMode) error {
+func (it *ident) queuePair(mode datapath.Mode) error {
 	if it.conn != nil || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
 		return nil
 	}
-	c, err := newConn(&it.l.pathLoop, it.id, (*above)(it), it.terms(mode))
+	c, err := datapath.New(&it.l.Loop, it.id, (*above)(it), it.terms(mode))
 	it.conn = c
 	return err
 }
 
 // greet takes a request: who the peer is, and when somebody has to have answered it.
 func (it *ident) greet(r *cmid.ConnectRequest) {
-	it.peerMode, it.peerReads = modeRaw, r.Param
+	it.peerMode, it.peerReads = datapath.ModeRaw, r.Param
 	if !it.opts.raw {
 		var ok bool
 		it.peerHello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
-		it.peerMode = modeForeign
+		it.peerMode = datapath.ModeForeign
 		if ok {
-			it.peerMode = modeMessages
+			it.peerMode = datapath.ModeMessages
 		}
 		r.Foreign = !ok
 	}
@@ -268,16 +269,16 @@ func (it *ident) failed(f Failure) {
 }
 
 func (it *ident) established(ev *cmid.Established, answers Command) {
-	if c := it.conn; c != nil && !c.opened() {
-		if _, active := answers.(*cmid.Connect); active && c.acknowledged() {
+	if c := it.conn; c != nil && !c.Opened() {
+		if _, active := answers.(*cmid.Connect); active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
-			c.agree(h, ok, it.id.Limits().MaxMessage)
+			c.Agree(h, ok, it.id.Limits().MaxMessage)
 		} else if active {
-			c.agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
+			c.Agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
 		}
-		ev.MaxMessage = c.maxMessage()
-		ev.Foreign = c.kind() == modeForeign
+		ev.MaxMessage = c.MaxMessage()
+		ev.Foreign = c.Kind() == datapath.ModeForeign
 		if ev.Fallback != nil {
 			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
@@ -292,6 +293,6 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 		it.tell(ev)
 	}
 	if it.conn != nil && !it.ending() {
-		it.conn.establish()
+		it.conn.Establish()
 	}
 }

@@ -142,8 +142,8 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 				p.send(id, &Dial{Addr: there + ":7471"})
 				next[*Established](p)
 				w.onLoop(w.far, func(l *loop) {
-					if s := &l.shares; s.owed != s.floor || s.held != 0 {
-						w.Errorf("%d bytes are owed to connections that want %d, and %d held", s.owed, s.floor, s.held)
+					if s := &l.Shares; s.Owed != s.Floor || s.Held != 0 {
+						w.Errorf("%d bytes are owed to connections that want %d, and %d held", s.Owed, s.Floor, s.Held)
 					}
 				})
 			}, WithLimits(Limits{ReceiveMemory: 2 << 20}))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -33,15 +34,15 @@ func (it *ident) destroy(cause error) {
 		return
 	}
 	it.setLife(identEnding)
-	if it.conn != nil && it.conn.brokenBy() != nil {
-		cause = it.conn.brokenBy()
+	if it.conn != nil && it.conn.BrokenBy() != nil {
+		cause = it.conn.BrokenBy()
 	}
 	if it.cause == nil {
 		it.cause = cause
 	}
 	it.answered()
 	if it.conn != nil {
-		it.conn.stop()
+		it.conn.Stop()
 	}
 	if it.timer != nil {
 		it.timer.Stop()
@@ -92,7 +93,7 @@ func (it *ident) destroyed() {
 	}
 	it.setLife(identGone)
 	if it.conn != nil {
-		it.conn.release()
+		it.conn.Release()
 	}
 	it.rt.sys.Root.Stop(it.pid)
 }
@@ -153,7 +154,7 @@ func (it *ident) Leftover(msg any) {
 		}
 		it.unsent++
 		m.sender = sender
-		it.sendFailed(m, flushed())
+		it.sendFailed(m, datapath.Flushed())
 	case Command:
 		switch {
 		case it.life == identClosed:
@@ -182,8 +183,8 @@ func (it *ident) end() {
 	it.tellRefused()
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
 	if c := it.conn; c != nil {
-		c.abandon()
-		c.fates(ev)
+		c.Abandon()
+		c.Fates(ev)
 	}
 	it.answerLate()
 	closers := it.asked

@@ -25,11 +25,11 @@ import (
 // at any time; only the first call counts.
 func (it *ident) breakOff(err error) {
 	c := it.conn
-	if c == nil || c.over() {
+	if c == nil || c.Over() {
 		return
 	}
 	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
-	c.breakDown(err)
+	c.BreakDown(err)
 	it.box.PostUserMessage(&brokenOff{})
 }
 
@@ -42,7 +42,7 @@ func (it *ident) brokenOff() {
 	if it.ending() || it.endTold {
 		return
 	}
-	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.brokenBy()}
+	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
 	if it.opts.manual {
 		it.endOf(ev, nil) // what waits is answered by the device
 		return
@@ -58,10 +58,10 @@ func (it *ident) brokenOff() {
 // told first.
 func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	if c := it.conn; c != nil {
-		c.catchUp()
-		ev.Err = c.verdict(ev.Err)
-		c.stop()
-		ev.Err = c.cause(ev.Err, it.cause)
+		c.CatchUp()
+		ev.Err = c.Verdict(ev.Err)
+		c.Stop()
+		ev.Err = c.Cause(ev.Err, it.cause)
 	}
 	answers = it.awaiting(answers)
 	if it.opts.manual || it.ending() {
@@ -93,11 +93,11 @@ func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 // removed is the end that comes with the device's.
 func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	if it.conn != nil {
-		it.conn.catchUp()
-		it.conn.stop()
-		it.conn.deviceGone()
+		it.conn.CatchUp()
+		it.conn.Stop()
+		it.conn.DeviceGone()
 	}
-	it.l.removed(it.id.Device())
+	it.l.Removed(it.id.Device())
 	it.endOf(ev, answers)
 	if !it.opts.manual {
 		it.destroy(&RemovedError{ev.Device, ev.Err})
@@ -188,7 +188,7 @@ func (it *ident) farewell(then func()) {
 	}
 	it.parting = then
 	switch c := it.conn; {
-	case c == nil || !c.wave():
+	case c == nil || !c.Wave():
 		it.part()
 	case it.partingTimer == nil:
 		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
@@ -213,7 +213,7 @@ func (it *ident) part() {
 		it.partingTimer = nil
 	}
 	if it.conn != nil {
-		it.conn.partNow()
+		it.conn.PartNow()
 	}
 	then()
 }
@@ -224,5 +224,5 @@ func (it *ident) queuePairFailed(ev *cmid.QPFailed) {
 		it.tell(ev) // it is the owner's
 		return
 	}
-	it.conn.failedByItself()
+	it.conn.FailedByItself()
 }

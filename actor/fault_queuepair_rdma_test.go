@@ -82,7 +82,7 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	if err := far.loops[0].el.Post(func() {
 		for it := range far.loops[0].ids {
 			if it.pid.Equal(p.s) {
-				gone <- it.conn.qp.Destroy()
+				gone <- it.conn.QP.Destroy()
 			}
 		}
 		<-told

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
@@ -40,8 +41,8 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 		p.client.quiet()
 		l := w.far.loops[0]
 		used := make(chan int, 1)
-		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.recvBudget.free })
-		if n := <-used; n > 2*slabBytes {
+		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.RecvBudget.Free })
+		if n := <-used; n > 2*datapath.SlabBytes {
 			w.Errorf("%d unread messages of %d bytes take %d bytes", credits, size, n)
 		}
 		for released := 0; released < credits+queue; {

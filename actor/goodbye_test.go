@@ -128,7 +128,7 @@ func TestEndWithoutGoodbye(t *testing.T) {
 	})
 	onFlavors(t, func(w *world) {
 		p := w.connect(WithMessages(1<<10, 2))
-		w.onLoop(w.rt, func(l *loop) { w.f.Disconnect(w.conn(l, p.c).id.Handle()) })
+		w.onLoop(w.rt, func(l *loop) { w.f.Disconnect(w.conn(l, p.c).ID.Handle()) })
 		for _, side := range []*probe{p.client, p.server} {
 			end := until[*Closed](side)
 			is(w, end[len(end)-1].msg.(*Closed).Err, ErrPeerLost)

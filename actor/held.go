@@ -7,10 +7,10 @@ import "time"
 func (rt *Runtime) Held() (n int) {
 	for _, l := range rt.loops {
 		if l.el.OnLoop() {
-			return l.held()
+			return l.Held()
 		}
 	}
-	counts, _ := askLoops(rt, (*loop).held)
+	counts, _ := askLoops(rt, (*loop).Held)
 	for _, c := range counts {
 		n += c
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -32,13 +33,13 @@ type ident struct {
 	id    *cmid.ID // nil until Started, and when it could not be made
 	state states.State
 	owner owner
-	conn  *conn
+	conn  *datapath.Conn
 
 	// Of an identifier that came with a request.
 	request   bool // nobody has answered it
 	listener  cmid.Handle
 	requestBy time.Time
-	peerMode  wireMode
+	peerMode  datapath.Mode
 	peerHello wire.Hello
 	peerReads cmid.ConnParam // what its request says of Reads: of ours to it, and of its own
 
@@ -422,15 +423,15 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	if it.misused(s, sender) {
 		return
 	}
-	s.out.take()
+	s.out.Take()
 	s.sender = sender
 	if it.conn == nil || it.ending() {
 		it.unsent++
-		it.turnDown(sender, 1, s.Len(), errNoConn, errNoConn)
-		s.out.recycle()
+		it.turnDown(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
+		s.out.Recycle()
 		return
 	}
-	it.conn.submit(s.out.as(s.Notify, s.Renew))
+	it.conn.Submit(s.out.As(s.Notify, s.Renew))
 }
 
 // misused answers a Send that must not get into the pool.
@@ -448,7 +449,7 @@ func (it *ident) sendFailed(s *Send, err error) {
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
 	ev.History = nil // a thousand of them say the same
 	it.reply(s.sender, ev)
-	s.out.recycle()
+	s.out.Recycle()
 }
 
 func (it *ident) handover(c *Handover, sender *actor.PID) {

@@ -79,7 +79,7 @@ func (it *ident) info() IDInfo {
 		}
 	}
 	if c := it.conn; c != nil {
-		i.Wire, i.Credits, i.Delivered = c.kind().String(), Credits(c.counts()), c.delivered()
+		i.Wire, i.Credits, i.Delivered = c.Kind().String(), Credits(c.Counts()), c.Delivered()
 	}
 	return i
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -123,8 +124,8 @@ func TestProbesCostNothingWhileMessagesFlow(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect()
 		beats := func() (n uint32) {
-			w.onLoop(w.rt, func(l *loop) { n += w.conn(l, p.c).session.Beats() })
-			w.onLoop(w.far, func(l *loop) { n += w.conn(l, p.s).session.Beats() })
+			w.onLoop(w.rt, func(l *loop) { n += w.conn(l, p.c).Session.Beats() })
+			w.onLoop(w.far, func(l *loop) { n += w.conn(l, p.s).Session.Beats() })
 			return n
 		}
 		for range 600 {
@@ -183,8 +184,8 @@ func TestLargeTransfersAreNoSilence(t *testing.T) {
 			m := &moving{}
 			w.onLoop(w.rt, func(l *loop) {
 				c := w.conn(l, p.c)
-				m.QP = c.qp
-				c.qp = m
+				m.QP = c.QP
+				c.QP = m
 			})
 			w.f.Host("far").Freeze() // for as long as the transfer takes nothing else is heard of it
 			defer w.f.Host("far").Thaw()
@@ -235,19 +236,19 @@ func TestLookouts(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		settle() // a look is not half done
-		lookout := func() (o *lookout) {
+		lookout := func() (o *datapath.Lookout) {
 			w.onLoop(w.rt, func(l *loop) {
-				for _, o = range l.lookouts {
+				for _, o = range l.Lookouts {
 				}
-				for i, c := range o.conns {
-					if c.beat.at != i || c.beat.look != o.look {
-						w.Errorf("connection %d of %d: at %d, seen by look %d of %d", i, len(o.conns), c.beat.at, c.beat.look, o.look)
+				for i, c := range o.Conns {
+					if c.Beat.At != i || c.Beat.Look != o.Look {
+						w.Errorf("connection %d of %d: at %d, seen by look %d of %d", i, len(o.Conns), c.Beat.At, c.Beat.Look, o.Look)
 					}
 				}
 			})
 			return o
 		}
-		if n := len(lookout().conns); n != 240 {
+		if n := len(lookout().Conns); n != 240 {
 			w.Errorf("%d connections are looked after, want 240", n)
 		}
 		if err := w.rt.Shutdown(context.Background()); err != nil {

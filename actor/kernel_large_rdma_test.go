@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestKernelLarge(t *testing.T) {
 	leavesNothing(t)
 	const most, rounds = 4 << 20, 6
-	sizes := []int{eagerPosted, eagerPosted + 1, 1 << 20, 100, most, 3<<20 + 5, 0}
+	sizes := []int{datapath.EagerPosted, datapath.EagerPosted + 1, 1 << 20, 100, most, 3<<20 + 5, 0}
 	rt := openKernel(t, testSystem(t), WithLimits(Limits{ReceiveMemory: 24 << 20, SendMemory: 16 << 20}))
 	opts := []IDOption{WithMessages(most, 16)}
 	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", append(opts, handler())...)

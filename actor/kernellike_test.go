@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
@@ -222,7 +223,7 @@ func (q *kernelQP) free(id uint64) {
 }
 
 // conn is an identifier's connection. On its loop.
-func (w *world) conn(l *loop, id *actor.PID) *conn {
+func (w *world) conn(l *loop, id *actor.PID) *datapath.Conn {
 	for it := range l.ids {
 		if it.pid.Equal(id) {
 			return it.conn

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -36,9 +37,9 @@ func pattern(n, seed int) []byte {
 // budgets are the bytes of a loop's memory that large messages are in: received, and to be read.
 func (w *world) budgets(rt *Runtime) (in, out int) {
 	w.onLoop(rt, func(l *loop) {
-		l.recvBudget.reclaim()
-		l.heldBudget.reclaim()
-		in, out = rt.cfg.limits.ReceiveMemory-l.recvBudget.free, rt.cfg.limits.SendMemory-l.heldBudget.free
+		l.RecvBudget.Reclaim()
+		l.HeldBudget.Reclaim()
+		in, out = rt.cfg.limits.ReceiveMemory-l.RecvBudget.Free, rt.cfg.limits.SendMemory-l.HeldBudget.Free
 	})
 	return in, out
 }
@@ -48,7 +49,7 @@ func TestSizes(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const eager, most = 2 << 10, 3<<20 + 1<<10
 		p := w.connect(WithMessages(most, 8), withEager(eager))
-		sizes := []int{0, 1, eager - 1, eager, eager + 1, 4096, 4097, readPart - 1, readPart, readPart + 1, most - 1, most, 5, most, 7}
+		sizes := []int{0, 1, eager - 1, eager, eager + 1, 4096, 4097, datapath.ReadPart - 1, datapath.ReadPart, datapath.ReadPart + 1, most - 1, most, 5, most, 7}
 		for _, all := range []bool{false, true} {
 			for i, n := range sizes {
 				p.client.send(p.c, NewSend(pattern(n, i)))
@@ -170,7 +171,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 		if n := len(kept); n < 2 || in > limit || out != 0 {
 			w.Fatalf("%d messages held, in %d bytes, %d to send", n, in, out)
 		}
-		if _, out := w.budgets(w.rt); out > wire.MaxOffers*sized(size) || out < size {
+		if _, out := w.budgets(w.rt); out > wire.MaxOffers*datapath.Sized(size) || out < size {
 			w.Errorf("%d bytes wait to be read", out)
 		}
 		for i := range sends {
@@ -185,7 +186,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 			m.Release()
 		}
 		settle()
-		if in, _ := w.budgets(w.far); in > 2*slabBytes { // receives of the ordinary kind
+		if in, _ := w.budgets(w.far); in > 2*datapath.SlabBytes { // receives of the ordinary kind
 			w.Errorf("%d bytes are left", in)
 		}
 		if _, out := w.budgets(w.rt); out != 0 {
@@ -320,7 +321,7 @@ func TestLargeMessagesEnd(t *testing.T) {
 				onAllKinds(t, func(w *world) {
 					const sends = 12
 					w.f.Delay(time.Millisecond)
-					p := w.connect(WithMessages(3*readPart, 16), withEager(kib))
+					p := w.connect(WithMessages(3*datapath.ReadPart, 16), withEager(kib))
 					answers := 0
 					p.client.reactWith(func(ctx actor.Context) {
 						switch ctx.Message().(type) {
@@ -331,7 +332,7 @@ func TestLargeMessagesEnd(t *testing.T) {
 					for i := range sends {
 						n := kib + i*5000
 						if i == 4 {
-							n = 2*readPart + 1
+							n = 2*datapath.ReadPart + 1
 						}
 						m := NewSend(pattern(n, i))
 						m.Notify = true
@@ -421,22 +422,22 @@ func TestOfferThatIsNotServed(t *testing.T) {
 				refused = f
 			}
 		})
-		var c *conn
+		var c *datapath.Conn
 		w.onLoop(w.far, func(l *loop) {
 			c = w.conn(l, p.s)
-			c.qp = &deaf{QP: c.qp}
+			c.QP = &deaf{QP: c.QP}
 		})
 		p.client.send(p.c, NewSend(pattern(60<<10, 1)))
 		took := elapsed(func() {
 			end := until[*Closed](p.server)
 			is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
 		})
-		if took < readPatience || took > readPatience+time.Second {
+		if took < datapath.ReadPatience || took > datapath.ReadPatience+time.Second {
 			w.Errorf("given up after %v", took)
 		}
 		until[*Closed](p.client)
 		is(w, refused, ErrFlushed)
-		w.onLoop(w.far, func(l *loop) { c.in.Ended(c, nil, flushed()) }) // which the real queue pair would have done
+		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) }) // which the real queue pair would have done
 	})
 }
 

@@ -23,7 +23,7 @@ func TestTheLargestMessageComes(t *testing.T) {
 func largestComes(w *world, p pair) {
 	w.Helper()
 	n := 0
-	w.onLoop(w.rt, func(l *loop) { n = w.conn(l, p.c).maxSend })
+	w.onLoop(w.rt, func(l *loop) { n = w.conn(l, p.c).MaxSend })
 	p.client.send(p.c, NewSend([]byte("first")))
 	p.client.send(p.c, NewSend(pattern(n, 1)))
 	if g := p.server.any(); g.data != "first" {

@@ -1,5 +1,7 @@
 package actor
 
+import "github.com/rdmactor/rdmactor/actor/internal/datapath"
+
 import "testing"
 
 // Whatever Limits.SendMemory is, the largest message that Established speaks of can be offered, in a region that may be larger than it.
@@ -10,12 +12,12 @@ func TestLargestOfSendMemory(t *testing.T) {
 		n := 0
 		w.onLoop(w.rt, func(l *loop) {
 			for it := range l.ids {
-				if it.conn != nil && it.conn.flows() {
-					n = it.conn.maxSend
+				if it.conn != nil && it.conn.Flows() {
+					n = it.conn.MaxSend
 				}
 			}
 		})
-		if n < limit*3/4 || sized(n) > limit || sized(n+1) <= limit {
+		if n < limit*3/4 || datapath.Sized(n) > limit || datapath.Sized(n+1) <= limit {
 			w.Errorf("the largest message has %d bytes, and the memory for all %d", n, limit)
 		}
 		p.client.send(p.c, NewSend(pattern(n, 1)))
@@ -31,7 +33,7 @@ func TestLargestOfSendMemory(t *testing.T) {
 // fitting is sized the other way round.
 func TestFitting(t *testing.T) {
 	for n := 4096; n < 1<<22; n += 1 + n/97 {
-		if m := fitting(n); sized(m) > n || sized(m+1) <= n {
+		if m := datapath.Fitting(n); datapath.Sized(m) > n || datapath.Sized(m+1) <= n {
 			t.Fatalf("%d bytes have room for %d", n, m)
 		}
 	}
@@ -43,7 +45,7 @@ func TestAGrantIsForOneMessage(t *testing.T) {
 		p := w.connect(WithMessages(1<<20, 16), withEager(kib))
 		least := 0
 		look := func() {
-			w.onLoop(w.rt, func(l *loop) { least = min(least, l.heldBudget.free) })
+			w.onLoop(w.rt, func(l *loop) { least = min(least, l.HeldBudget.Free) })
 		}
 		for i := range 9 {
 			p.client.send(p.c, NewSend(pattern(1<<20, i)))

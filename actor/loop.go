@@ -3,6 +3,7 @@ package actor
 import (
 	"fmt"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -17,14 +18,14 @@ type loop struct {
 
 	rt       *Runtime
 	ch       *cmid.Channel
-	ids      map[*ident]struct{} // every identifier whose actor runs here
-	lost     map[*cmid.ID]*conn  // identifiers without an actor that the device has not given back, with their connections
-	requests unanswered          // ConnectRequests
-	emptied  func()              // Shutdown waits for the last identifier; nil: nobody does
+	ids      map[*ident]struct{}         // every identifier whose actor runs here
+	lost     map[*cmid.ID]*datapath.Conn // identifiers without an actor that the device has not given back, with their connections
+	requests unanswered                  // ConnectRequests
+	emptied  func()                      // Shutdown waits for the last identifier; nil: nobody does
 
-	pathLoop         // what its connections share
-	returns  returns // any goroutine
-	returned func()  // Shutdown waits for the messages that owners have; nil: nobody does
+	datapath.Loop         // what its connections share
+	returns       returns // any goroutine
+	returned      func()  // Shutdown waits for the messages that owners have; nil: nobody does
 }
 
 // sink takes what the identifiers of this loop tell to their actors.

@@ -22,12 +22,12 @@ func liar() []byte {
 // sentFrom is the bytes of a loop's device memory that messages are sent from at once.
 func (w *world) sentFrom(rt *Runtime) (n int) {
 	w.onLoop(rt, func(l *loop) {
-		for _, d := range l.devices {
-			for dm := range d.domains {
-				for _, a := range dm.send {
+		for _, d := range l.Devices {
+			for dm := range d.Domains {
+				for _, a := range dm.Send {
 					if a != nil {
-						for _, s := range a.slabs {
-							n += len(s.mr.Bytes)
+						for _, s := range a.Slabs {
+							n += len(s.MR.Bytes)
 						}
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -23,8 +24,8 @@ import (
 // anything is concluded from it.
 type Memory struct {
 	it      *ident
-	c       *conn     // Dial goes to its next address with another one
-	mr      *verbs.MR // nil: gone
+	c       *datapath.Conn // Dial goes to its next address with another one
+	mr      *verbs.MR      // nil: gone
 	n       int
 	access  Access
 	granted bool
@@ -205,8 +206,8 @@ func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
 
 func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	switch {
-	case it.conn == nil || it.conn.over():
-		return nil, errNoConn
+	case it.conn == nil || it.conn.Over():
+		return nil, datapath.ErrNotConnected
 	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
 	case c.Access&^(LocalWrite|remoteRights) != 0:
@@ -228,7 +229,7 @@ func (it *ident) register(n int, access Access) (*verbs.MR, error) {
 	if limit := it.opts.memory; n > limit-it.memory {
 		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (WithMemory): %w", n, it.memory, limit, unix.ENOMEM)
 	}
-	mr, err := it.conn.alloc(n, access|LocalWrite)
+	mr, err := it.conn.Alloc(n, access|LocalWrite)
 	if err == nil {
 		it.memory += n
 	}
@@ -240,7 +241,7 @@ func (it *ident) mine(m *Memory) error {
 	switch {
 	case m == nil || m.it != it:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.Bytes() == nil || m.c != it.conn || m.c.over():
+	case m.Bytes() == nil || m.c != it.conn || m.c.Over():
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil
@@ -284,7 +285,7 @@ func (it *ident) revoke(m *Memory) error {
 	copy(mr.Bytes, m.mr.Bytes)
 	if err := it.drop(m); err != nil {
 		it.memory -= m.n
-		return errors.Join(err, it.conn.free(mr))
+		return errors.Join(err, it.conn.Free(mr))
 	}
 	m.mr, m.granted = mr, false
 	return nil
@@ -292,7 +293,7 @@ func (it *ident) revoke(m *Memory) error {
 
 // drop gives m's registration back. An error: a peer may still reach it.
 func (it *ident) drop(m *Memory) error {
-	if err := it.conn.free(m.mr); err != nil {
+	if err := it.conn.Free(m.mr); err != nil {
 		return err
 	}
 	it.memory -= m.n

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -77,14 +78,14 @@ func TestMemoryThatTheDeviceKeeps(t *testing.T) {
 		key := grant(p.client, p.c, m)
 		fill(p.client, p.c, m, "mine")
 		var was verbs.Device
-		on := func(fn func(d *device)) { w.onLoop(w.rt, func(l *loop) { fn(l.devices[0]) }) }
-		on(func(d *device) { was, d.dev = d.dev, stubborn{d.dev} })
+		on := func(fn func(d *datapath.Device)) { w.onLoop(w.rt, func(l *loop) { fn(l.Devices[0]) }) }
+		on(func(d *datapath.Device) { was, d.Verbs = d.Verbs, stubborn{d.Verbs} })
 		for _, cmd := range []Command{&Revoke{Memory: m}, &FreeMemory{Memory: m}} {
 			p.client.send(p.c, cmd)
 			f, _ := next[*CommandFailed](p.client)
 			is(w, f, unix.EBUSY)
 		}
-		on(func(d *device) { d.dev = was })
+		on(func(d *datapath.Device) { d.Verbs = was })
 		if grant(p.client, p.c, m) != key || string(contents(p.client, p.c, m)[:4]) != "mine" {
 			w.Error("memory that could not be taken back has changed")
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -35,14 +36,14 @@ type Send struct {
 	// panics ends the connection, with a PanicError.
 	Renew func(p []byte) (rest []byte)
 
-	out    outgoing
+	out    datapath.Outgoing
 	sender *actor.PID
 }
 
 // NewSend makes a message of a copy of p. Any goroutine.
 func NewSend(p []byte) *Send {
 	s := newSend(len(p))
-	copy(s.out.bytes(), p)
+	copy(s.out.Bytes(), p)
 	return s
 }
 
@@ -53,7 +54,7 @@ func NewSendParts(parts ...[]byte) *Send {
 		n += len(p)
 	}
 	s := newSend(n)
-	left := s.out.bytes()
+	left := s.out.Bytes()
 	for _, p := range parts {
 		left = left[copy(left, p):]
 	}
@@ -66,10 +67,10 @@ func NewSendBuffer(n int) *Send { return newSend(n) }
 
 // Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is nil. Any goroutine that owns s.
 func (s *Send) Bytes() []byte {
-	if !s.out.usable() {
+	if !s.out.Usable() {
 		return nil
 	}
-	return s.out.bytes()
+	return s.out.Bytes()
 }
 
 // Release gives back a message that was not sent; it must not be used any more. Any goroutine that owns s.
@@ -77,27 +78,27 @@ func (s *Send) Release() {
 	if !s.usable() {
 		panic("rdma: Send.Release of a message that was sent, or released before")
 	}
-	s.out.take()
-	s.out.recycle()
+	s.out.Take()
+	s.out.Recycle()
 }
 
 // newSend makes a message of n bytes with whatever they were before.
 func newSend(n int) *Send {
-	if o := pooled(n); o != nil {
-		s := o.of.(*Send)
+	if o := datapath.Pooled(n); o != nil {
+		s := o.Of.(*Send)
 		s.Notify, s.Renew, s.sender = false, nil, nil
 		return s
 	}
 	s := new(Send)
-	s.out.init(s, n)
+	s.out.Init(s, n)
 	return s
 }
 
 // Len is the message's length in bytes.
-func (s *Send) Len() int { return s.out.len() }
+func (s *Send) Len() int { return s.out.Len() }
 
 // usable reports whether s was made by NewSend and not sent or released before.
-func (s *Send) usable() bool { return s != nil && s.out.usable() }
+func (s *Send) usable() bool { return s != nil && s.out.Usable() }
 
 // Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:
 // then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
@@ -118,14 +119,14 @@ type Received struct {
 
 	env  actor.MessageEnvelope // as it is delivered
 	from *ident                // whose owner it was delivered to
-	in   inbound               // its conn is nil: Data is a copy, there is nothing to give back
+	in   datapath.Inbound      // its conn is nil: Data is a copy, there is nothing to give back
 	refs atomic.Int32          // 0 or 1 while nobody holds it
 }
 
 // newReceived makes one for the data path.
-func newReceived() *inbound {
+func newReceived() *datapath.Inbound {
 	m := new(Received)
-	m.in.of = m
+	m.in.Of = m
 	return &m.in
 }
 
@@ -152,7 +153,7 @@ func (m *Received) Clone() *Received {
 
 // Release gives a retained message back, and with the last one the peer's credit. Data must not be used any more. Any goroutine.
 func (m *Received) Release() {
-	if m.in.conn == nil {
+	if m.in.Conn == nil {
 		return
 	}
 	switch n := m.refs.Add(-1); {
@@ -186,7 +187,7 @@ const spoilt = -1 << 24
 // done gives a hold back on loop l (nil: off the loops) when Receive has returned. On the
 // connection's own loop the buffer is free at once, still warm for the next message.
 func (m *Received) done(l *mailbox.Loop) error {
-	if m.in.conn == nil {
+	if m.in.Conn == nil {
 		return nil
 	}
 	near := l == m.from.l.exec && !l.Over()
@@ -208,12 +209,12 @@ func (m *Received) done(l *mailbox.Loop) error {
 
 // giveBack gives the memory and the credit back. On the connection's loop.
 func (m *Received) giveBack() {
-	l, c := m.from.l, m.in.conn
+	l, c := m.from.l, m.in.Conn
 	m.Data, m.Since, m.from, m.env.Sender, m.env.Message = nil, time.Time{}, nil, nil, nil
 	if overwrite.On {
 		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
 	}
-	c.consumed(&m.in)
+	c.Consumed(&m.in)
 	if l.returned != nil {
 		l.returned()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -19,17 +20,17 @@ import (
 
 // noted is what one-sided operations tell. Loop goroutine; a test reads it when all has settled.
 type noted struct {
-	order    []*oneSided // that ended
-	errs     map[*oneSided]error
-	abandons map[*oneSided]int
+	order    []*datapath.OneSided // that ended
+	errs     map[*datapath.OneSided]error
+	abandons map[*datapath.OneSided]int
 	after    func() // called in ended
 }
 
 func newNoted() *noted {
-	return &noted{errs: make(map[*oneSided]error), abandons: make(map[*oneSided]int)}
+	return &noted{errs: make(map[*datapath.OneSided]error), abandons: make(map[*datapath.OneSided]int)}
 }
 
-func (n *noted) Ended(_ *conn, o *oneSided, err error) {
+func (n *noted) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
 	n.order = append(n.order, o)
 	n.errs[o] = err
 	if n.after != nil {
@@ -37,10 +38,10 @@ func (n *noted) Ended(_ *conn, o *oneSided, err error) {
 	}
 }
 
-func (n *noted) Abandoned(_ *conn, o *oneSided) { n.abandons[o]++ }
+func (n *noted) Abandoned(_ *datapath.Conn, o *datapath.OneSided) { n.abandons[o]++ }
 
 // once fails unless each of ops has ended once, in order, with an error that is want (nil: none).
-func (n *noted) once(w *world, ops []*oneSided, want error) {
+func (n *noted) once(w *world, ops []*datapath.OneSided, want error) {
 	w.Helper()
 	if len(n.order) != len(ops) {
 		w.Fatalf("%d operations have ended, want %d", len(n.order), len(ops))
@@ -75,7 +76,7 @@ func (w *world) alloc(rt *Runtime, id *actor.PID, n int, access verbs.Access) (m
 	w.Helper()
 	w.onLoop(rt, func(l *loop) {
 		var err error
-		if mr, err = w.conn(l, id).alloc(n, access); err != nil {
+		if mr, err = w.conn(l, id).Alloc(n, access); err != nil {
 			w.Error(err)
 		}
 	})
@@ -83,9 +84,9 @@ func (w *world) alloc(rt *Runtime, id *actor.PID, n int, access verbs.Access) (m
 }
 
 // op is an operation on n bytes at the same offset of both sides.
-func (r *reach) op(op verbs.Opcode, off, n int) *oneSided {
-	return &oneSided{
-		op: op, near: verbs.SGE{MR: r.near, Offset: uint32(off), Length: uint32(n)}, addr: r.far.Addr + uint64(off), rkey: r.far.RKey, who: r.noted,
+func (r *reach) op(op verbs.Opcode, off, n int) *datapath.OneSided {
+	return &datapath.OneSided{
+		Op: op, Near: verbs.SGE{MR: r.near, Offset: uint32(off), Length: uint32(n)}, Addr: r.far.Addr + uint64(off), RKey: r.far.RKey, Owner: r.noted,
 	}
 }
 
@@ -119,18 +120,18 @@ func TestOneSidedKeepsItsPlace(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(1 << 10)
 		copy(r.near.Bytes, "written")
-		var ops []*oneSided
+		var ops []*datapath.OneSided
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
 			for i := range 10 {
-				c.submit(&takenSend([]byte{byte(i)}).out)
+				c.Submit(&takenSend([]byte{byte(i)}).out)
 			}
 			o := r.op(verbs.Write, 0, 7)
-			if err := c.oneSided(o); err != nil {
+			if err := c.OneSided(o); err != nil {
 				w.Error(err)
 			}
 			ops = append(ops, o)
-			c.submit(&takenSend([]byte("behind")).out)
+			c.Submit(&takenSend([]byte("behind")).out)
 		})
 		for range 10 {
 			next[*Received](r.server)
@@ -160,7 +161,7 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64, WithMessages(1<<10, 1))
 		var held []*Received
-		var ops []*oneSided
+		var ops []*datapath.OneSided
 		r.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				held = append(held, m.Retain())
@@ -169,12 +170,12 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
 			for range 3 {
-				c.submit(&takenSend([]byte("message")).out)
+				c.Submit(&takenSend([]byte("message")).out)
 			}
-			for range 3 * sendDepth {
+			for range 3 * datapath.SendDepth {
 				o := r.op(verbs.Read, 0, 8)
 				ops = append(ops, o)
-				if err := c.oneSided(o); err != nil {
+				if err := c.OneSided(o); err != nil {
 					w.Error(err)
 				}
 			}
@@ -221,9 +222,9 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 	q := &postings{}
 	w.onLoop(w.rt, func(l *loop) {
 		c := w.conn(l, r.c)
-		q.QP, c.qp = c.qp, q
+		q.QP, c.QP = c.QP, q
 	})
-	var ops []*oneSided
+	var ops []*datapath.OneSided
 	submitted := make(map[int]bool) // number: is it an operation
 	for n := 0; n < all; {
 		burst := rng.IntN(30)
@@ -232,16 +233,16 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 				if submitted[n] = rng.IntN(2) == 0; submitted[n] {
 					o := r.op(verbs.Write, n, 1)
 					ops = append(ops, o)
-					if err := w.conn(l, r.c).oneSided(o); err != nil {
+					if err := w.conn(l, r.c).OneSided(o); err != nil {
 						w.Error(err)
 					}
 				} else {
-					w.conn(l, r.c).submit(&takenSend(binary.BigEndian.AppendUint32(nil, uint32(n))).out)
+					w.conn(l, r.c).Submit(&takenSend(binary.BigEndian.AppendUint32(nil, uint32(n))).out)
 				}
 				n++
 			}
 		})
-		time.Sleep(time.Duration(rng.IntN(3)) * retryAfter)
+		time.Sleep(time.Duration(rng.IntN(3)) * datapath.RetryAfter)
 	}
 	client.send(r.c, &Close{})
 	until[*Closed](client)
@@ -293,15 +294,15 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 			next[*Received](r.client)
 		}
 		w.f.Delay(time.Second)
-		var ops []*oneSided
+		var ops []*datapath.OneSided
 		depth, q := 0, &postings{}
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
-			depth, q.QP, c.qp = c.depth, c.qp, q
-			for range 5 * sendDepth {
+			depth, q.QP, c.QP = c.Depth, c.QP, q
+			for range 5 * datapath.SendDepth {
 				o := r.op(verbs.Read, 0, 8)
 				ops = append(ops, o)
-				if err := c.oneSided(o); err != nil {
+				if err := c.OneSided(o); err != nil {
 					w.Error(err)
 				}
 			}
@@ -331,21 +332,21 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64)
 		w.f.Delay(time.Second)
-		var ops []*oneSided
+		var ops []*datapath.OneSided
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
-			for range 2 * sendDepth {
+			for range 2 * datapath.SendDepth {
 				o := r.op(verbs.Read, 0, 8)
 				ops = append(ops, o)
-				if err := c.oneSided(o); err != nil {
+				if err := c.OneSided(o); err != nil {
 					w.Error(err)
 				}
 			}
-			if c.ops.n == 0 || c.flight.len() == 0 {
-				w.Errorf("%d operations in flight and %d waiting, want both", c.flight.len(), c.ops.n)
+			if c.Ops.N == 0 || c.Flight.Len() == 0 {
+				w.Errorf("%d operations in flight and %d waiting, want both", c.Flight.Len(), c.Ops.N)
 			}
-			(*ident)(c.up.(*above)).destroy(nil)
-			if err := c.oneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {
+			(*ident)(c.Up.(*above)).destroy(nil)
+			if err := c.OneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {
 				w.Errorf("an operation after the end: %v", err)
 			}
 		})
@@ -354,7 +355,7 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 		if len(r.order) != len(ops) {
 			w.Errorf("%d operations have ended, want %d", len(r.order), len(ops))
 		}
-		seen := make(map[*oneSided]int)
+		seen := make(map[*datapath.OneSided]int)
 		for _, o := range r.order {
 			seen[o]++
 			if seen[o] > 1 || !errors.Is(r.errs[o], ErrFlushed) {
@@ -373,7 +374,7 @@ func TestOneSidedIsAbandonedOnce(t *testing.T) {
 		w.f.Delay(time.Minute)
 		o := r.op(verbs.Read, 0, 8)
 		w.onLoop(w.rt, func(l *loop) {
-			if err := w.conn(l, r.c).oneSided(o); err != nil {
+			if err := w.conn(l, r.c).OneSided(o); err != nil {
 				w.Error(err)
 			}
 		})
@@ -398,7 +399,7 @@ func TestOneSidedIsRefused(t *testing.T) {
 		r := w.reach(64)
 		o := r.op(verbs.Read, 60, 8)
 		w.onLoop(w.rt, func(l *loop) {
-			if err := w.conn(l, r.c).oneSided(o); err != nil {
+			if err := w.conn(l, r.c).OneSided(o); err != nil {
 				w.Error(err)
 			}
 		})
@@ -415,7 +416,7 @@ func TestOneSidedIsRefused(t *testing.T) {
 func TestDomains(t *testing.T) {
 	domains := func(w *world, p pair) (scoped bool, n int) {
 		w.onLoop(w.rt, func(l *loop) {
-			scoped, n = w.conn(l, p.c).scoped(), len(l.devices[0].domains)
+			scoped, n = w.conn(l, p.c).Scoped(), len(l.Devices[0].Domains)
 		})
 		return scoped, n
 	}
@@ -425,7 +426,7 @@ func TestDomains(t *testing.T) {
 		}
 	})
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
-		small := WithMessages(eagerPosted, 4) // nothing that would have to be offered
+		small := WithMessages(datapath.EagerPosted, 4) // nothing that would have to be offered
 		p := w.connect(small)
 		if scoped, n := domains(w, p); scoped || n != 1 {
 			w.Errorf("scoped %v, %d domains without WithMemory", scoped, n)
@@ -455,7 +456,7 @@ func TestDomains(t *testing.T) {
 		until[*Closed](p2.server)
 		settle()
 		count := func() (n int) {
-			w.onLoop(w.rt, func(l *loop) { n = len(l.devices[0].domains) })
+			w.onLoop(w.rt, func(l *loop) { n = len(l.Devices[0].Domains) })
 			return n
 		}
 		if count() != 2 || string(kept.Data[:1]) != "x" {

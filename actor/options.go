@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -23,7 +24,7 @@ type config struct {
 	loop      eventloop.Config
 	each      func(i int) eventloop.Config
 	timeouts  Timeouts
-	keepalive keepalive
+	keepalive datapath.Keepalive
 	limits    Limits
 }
 
@@ -63,7 +64,7 @@ type Limits struct {
 func defaultConfig() config {
 	return config{
 		loops:     1,
-		keepalive: keepalive{15 * time.Second, 45 * time.Second},
+		keepalive: datapath.NewKeepalive(15*time.Second, 45*time.Second),
 		timeouts:  Timeouts{2 * time.Second, 2 * time.Second, 10 * time.Second, 8 * time.Second, 5 * time.Second},
 		limits:    Limits{100_000, 4096, 256, 65_536, 1 << 30, 1 << 30, 1 << 30},
 	}
@@ -145,9 +146,9 @@ type idOptions struct {
 	raw           bool
 	refuseForeign bool
 	manual        bool
-	memory        int           // bytes
-	keepalive     *keepalive    // nil: the runtime's
-	accept        time.Duration // 0: the runtime's
+	memory        int                 // bytes
+	keepalive     *datapath.Keepalive // nil: the runtime's
+	accept        time.Duration       // 0: the runtime's
 	ctx           context.Context
 	closed        func(error) // is called behind Closed, with its error
 }
@@ -252,13 +253,13 @@ func WithContext(ctx context.Context) IDOption { return func(o *idOptions) { o.c
 // or Write of the peer's, or of ours, behind which the answer waits: with large ones on a slow network cut them, or say more. Peers of version
 // 2, and raw connections, have no probes: see Raw.
 func WithKeepalive(idle, gone time.Duration) Option {
-	return func(c *config) { c.keepalive = newKeepalive(idle, gone) }
+	return func(c *config) { c.keepalive = datapath.NewKeepalive(idle, gone) }
 }
 
 // Keepalive is WithKeepalive for one identifier, or for a listener's connections.
 func Keepalive(idle, gone time.Duration) IDOption {
 	return func(o *idOptions) {
-		k := newKeepalive(idle, gone)
+		k := datapath.NewKeepalive(idle, gone)
 		o.keepalive = &k
 	}
 }

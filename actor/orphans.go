@@ -1,25 +1,27 @@
 package actor
 
+import "github.com/rdmactor/rdmactor/actor/internal/datapath"
+
 import "github.com/rdmactor/rdmactor/cmid"
 
 // discard destroys an identifier that has no actor, or another one in its place; c is its connection, nil without one. A device may
 // take its time: the kernel's rdma_cm up to 100 s (rdma_destroy_id(3) waits for what is under way).
-func (l *loop) discard(id *cmid.ID, c *conn) {
+func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 	if c != nil {
-		c.stop()
+		c.Stop()
 	}
 	if id.Do(&cmid.DestroyID{}) == nil {
 		l.lose(id, c)
 	} else if c != nil {
-		c.release()
+		c.Release()
 	}
 }
 
 // lose leaves an identifier that is being destroyed to its device.
-func (l *loop) lose(id *cmid.ID, c *conn) {
+func (l *loop) lose(id *cmid.ID, c *datapath.Conn) {
 	id.Context = nil
 	if l.lost == nil {
-		l.lost = make(map[*cmid.ID]*conn)
+		l.lost = make(map[*cmid.ID]*datapath.Conn)
 	}
 	l.lost[id] = c
 }
@@ -32,7 +34,7 @@ func (l *loop) found(id *cmid.ID) {
 	}
 	delete(l.lost, id)
 	if c != nil {
-		c.release()
+		c.Release()
 	}
 	l.checkEmptied()
 }

@@ -195,12 +195,12 @@ func TestCompletionQueuesAreNotOverrun(t *testing.T) {
 		}
 		settle()
 		w.onLoop(w.rt, func(l *loop) {
-			for _, q := range l.devices[0].queues {
-				if q.room != 2*each+1 {
-					w.Errorf("without connections %d of %d entries are free", q.room, 2*each+1)
+			for _, q := range l.Devices[0].Queues {
+				if q.Room != 2*each+1 {
+					w.Errorf("without connections %d of %d entries are free", q.Room, 2*each+1)
 				}
 			}
-			if n := l.devices[0].conns; n != 0 {
+			if n := l.Devices[0].Conns; n != 0 {
 				w.Errorf("%d connections are still counted", n)
 			}
 		})

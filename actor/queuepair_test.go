@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -208,10 +209,10 @@ func TestRefusedPostingEndsItsConnection(t *testing.T) {
 						teller, id, rt, k = p.server, p.s, w.far, far
 					}
 					w.onLoop(rt, func(*loop) { k.refuse = refusal })
-					for range 2 * defaultCredits {
+					for range 2 * datapath.DefaultCredits {
 						p.client.send(p.c, NewSend([]byte("x")))
 					}
-					time.Sleep(2 * failPatience)
+					time.Sleep(2 * datapath.FailPatience)
 					settle()
 					w.onLoop(rt, func(*loop) { k.refuse = nil })
 					if st, ok := w.state(id); ok && st == states.Connected != (name == "full") {

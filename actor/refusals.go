@@ -128,9 +128,9 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	}
 	defer it.refusals.gate.RUnlock()
 	if s, ok := m.(*Send); ok && s.usable() {
-		s.out.take()
+		s.out.Take()
 		first := it.refusals.add(from, s.Len())
-		s.out.recycle()
+		s.out.Recycle()
 		if first {
 			it.box.PostUserMessage(&refused{})
 		}
@@ -196,9 +196,9 @@ func (it *ident) tellRefused() {
 		it.unsent += uint64(r.sends)
 		it.turnDown(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
 	}
-	if c := it.conn; c != nil && c.flows() && len(list) > 0 {
-		c.awake()
-		c.pump() // there may be room already
+	if c := it.conn; c != nil && c.Flows() && len(list) > 0 {
+		c.Awake()
+		c.Pump() // there may be room already
 	}
 }
 

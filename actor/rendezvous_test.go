@@ -3,12 +3,14 @@ package actor
 import (
 	"testing"
 	"time"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
 // A peer that sees to it that there is always a message which is still being read does not have this side keep what was told before.
 func TestArrivalsDoNotPileUp(t *testing.T) {
 	onAllKinds(t, func(w *world) {
-		const n = 10 * keepTold
+		const n = 10 * datapath.KeepTold
 		p := w.connect(WithMessages(64<<10, 32), withEager(kib))
 		w.f.Delay(time.Millisecond) // so that each is on its way for longer than it takes until the next comes
 		for i := range n {
@@ -21,8 +23,8 @@ func TestArrivalsDoNotPileUp(t *testing.T) {
 			}
 		}
 		w.onLoop(w.far, func(l *loop) {
-			if in := w.conn(l, p.s).in; cap(in.in) > 4*keepTold {
-				w.Errorf("after %d messages there is room for %d that wait, want %d", n, cap(in.in), 4*keepTold)
+			if in := w.conn(l, p.s).Arrivals; cap(in.Arrivals) > 4*datapath.KeepTold {
+				w.Errorf("after %d messages there is room for %d that wait, want %d", n, cap(in.Arrivals), 4*datapath.KeepTold)
 			}
 		})
 	})

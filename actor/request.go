@@ -81,9 +81,9 @@ func (l *loop) noRoom(in *incoming) bool {
 	switch {
 	case in.id.Datagram():
 		return false
-	case l.full():
+	case l.Full():
 		return true
-	case !l.crowdedFor(in.opts.maxMessage):
+	case !l.CrowdedFor(in.opts.maxMessage):
 		return false
 	}
 	_, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)

@@ -80,14 +80,14 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 		if assigned, coming := l.assigned.Load(), l.coming.Load(); assigned != 0 || coming != 0 {
 			tb.Errorf("after Shutdown %d identifiers are counted on loop %s, and %d on their way there", assigned, l.el.Name(), coming)
 		}
-		if l.memoryBudget != rt.cfg.limits.Memory {
+		if l.MemoryBudget != rt.cfg.limits.Memory {
 			tb.Errorf("after Shutdown loop %s has not got back %d bytes for one-sided operations", l.el.Name(),
-				rt.cfg.limits.Memory-l.memoryBudget)
+				rt.cfg.limits.Memory-l.MemoryBudget)
 		}
-		if l.recvBudget.free != rt.cfg.limits.ReceiveMemory || l.sendBudget.free != rt.cfg.limits.SendMemory || l.heldBudget.free != rt.cfg.limits.SendMemory {
+		if l.RecvBudget.Free != rt.cfg.limits.ReceiveMemory || l.SendBudget.Free != rt.cfg.limits.SendMemory || l.HeldBudget.Free != rt.cfg.limits.SendMemory {
 			tb.Errorf("after Shutdown loop %s has not got all its memory back: %d of %d bytes to receive into, %d and %d short to send from",
-				l.el.Name(), l.recvBudget.free, rt.cfg.limits.ReceiveMemory,
-				rt.cfg.limits.SendMemory-l.sendBudget.free, rt.cfg.limits.SendMemory-l.heldBudget.free)
+				l.el.Name(), l.RecvBudget.Free, rt.cfg.limits.ReceiveMemory,
+				rt.cfg.limits.SendMemory-l.SendBudget.Free, rt.cfg.limits.SendMemory-l.HeldBudget.Free)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -34,7 +35,7 @@ func burst(w *world, p pair, n int) *signals {
 	if err := l.el.Post(func() {
 		for it := range l.ids {
 			if it.pid.Equal(p.c) {
-				q.QP, it.conn.qp = it.conn.qp, q
+				q.QP, it.conn.QP = it.conn.QP, q
 			}
 		}
 		close(counting)
@@ -67,7 +68,7 @@ func burst(w *world, p pair, n int) *signals {
 // Of messages that are posted in a run only some are to complete, and the last: all are complete with that.
 func TestRunsCompleteTogether(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
-		const n = 20 * sendDepth
+		const n = 20 * datapath.SendDepth
 		p := w.connect(WithMessages(1<<10, n))
 		q := burst(w, p, n)
 		next[*Sent](p.client)
@@ -76,7 +77,7 @@ func TestRunsCompleteTogether(t *testing.T) {
 		if q.posted != n {
 			w.Errorf("%d messages were posted, want %d", q.posted, n)
 		}
-		if most := sendDepth + n/4; q.signaled > most {
+		if most := datapath.SendDepth + n/4; q.signaled > most {
 			w.Errorf("%d of %d messages were to complete, want %d at most", q.signaled, n, most)
 		}
 		for _, i := range w.rt.Inspect() {
@@ -89,14 +90,14 @@ func TestRunsCompleteTogether(t *testing.T) {
 		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != n || c.Unsent+c.Unknown != 0 {
 			w.Errorf("the end: %v", end)
 		}
-	}, WithLimits(Limits{SendQueue: 20 * sendDepth, Mailbox: 20 * sendDepth}))
+	}, WithLimits(Limits{SendQueue: 20 * datapath.SendDepth, Mailbox: 20 * datapath.SendDepth}))
 }
 
 // When a connection ends in the middle of a run, each message is accounted for: those that failed are told, once each, and those
 // that had left in silence are not.
 func TestRunsAreCutExactly(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
-		const n, window = 4 * sendDepth, 3 * sendDepth
+		const n, window = 4 * datapath.SendDepth, 3 * datapath.SendDepth
 		p := w.connect(WithMessages(1<<10, window))
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
@@ -121,7 +122,7 @@ func TestRunsAreCutExactly(t *testing.T) {
 		if failed != n-window || c.Unsent != n-window || c.Unknown != window || c.Delivered != 0 {
 			w.Errorf("%d failed, the end: %v; want %d failed and unsent, %d unknown", failed, c, n-window, window)
 		}
-	}, WithLimits(Limits{SendQueue: 4 * sendDepth, Mailbox: 4 * sendDepth}))
+	}, WithLimits(Limits{SendQueue: 4 * datapath.SendDepth, Mailbox: 4 * datapath.SendDepth}))
 }
 
 // A posting that fails says nothing of those before it that were to complete in silence: they have succeeded.
@@ -134,14 +135,14 @@ func TestFailureBehindSilentPostings(t *testing.T) {
 				if !it.pid.Equal(p.c) {
 					continue
 				}
-				it.conn.flight.push(posting{send: &NewSend([]byte("silent")).out})
-				it.conn.flight.push(posting{send: &NewSend([]byte("silent")).out})
-				last := it.conn.flight.push(posting{send: &NewSend([]byte("failed")).out})
-				it.conn.completed(last, verbs.StatusFlushed)
-				if n := it.conn.flight.len(); n != 0 {
+				it.conn.Flight.Push(datapath.Posting{Send: &NewSend([]byte("silent")).out})
+				it.conn.Flight.Push(datapath.Posting{Send: &NewSend([]byte("silent")).out})
+				last := it.conn.Flight.Push(datapath.Posting{Send: &NewSend([]byte("failed")).out})
+				it.conn.Completed(last, verbs.StatusFlushed)
+				if n := it.conn.Flight.Len(); n != 0 {
 					w.Errorf("%d still in flight behind the last completion", n)
 				}
-				l.el.Defer(it.conn.d)
+				l.el.Defer(it.conn.Device)
 			}
 		}); err != nil {
 			w.Fatal(err)

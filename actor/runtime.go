@@ -13,6 +13,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -113,8 +114,10 @@ func (rt *Runtime) addLoop(i int) error {
 	}
 	l.exec.Context = l
 	limits := &rt.cfg.limits
-	l.init(el, rt.log, pathLimits{limits.ReceiveMemory, limits.SendMemory, limits.Memory, limits.SendQueue})
-	l.observed, l.makeInbound = rt.cfg.observer != nil, newReceived
+	l.Init(el, rt.log, datapath.Limits{
+		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
+	})
+	l.Observed, l.NewInbound = rt.cfg.observer != nil, newReceived
 	l.returns.l = l
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
@@ -172,7 +175,7 @@ func (rt *Runtime) name(kind string) string {
 // ErrRemoteOwner, whose owner is not told but logged) the commands that wait are answered with
 // CommandFailed and Closed tells why. Any goroutine.
 func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
-	o := idOptions{maxMessage: defaultMaxMessage, credits: defaultCredits}
+	o := idOptions{maxMessage: defaultMaxMessage, credits: datapath.DefaultCredits}
 	for _, opt := range opts {
 		opt(&o)
 	}

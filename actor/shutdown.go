@@ -230,12 +230,12 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 
 // awaitReturned tells when owners have no message of this loop's any more.
 func (l *loop) awaitReturned(back chan struct{}) {
-	if l.held() == 0 {
+	if l.Held() == 0 {
 		close(back)
 		return
 	}
 	l.returned = func() {
-		if l.held() == 0 {
+		if l.Held() == 0 {
 			l.returned = nil
 			close(back)
 			l.el.Handoff()
@@ -276,6 +276,6 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 // sent.
 func (l *loop) close() error {
 	l.rt.registry.LastCalls(l.exec)
-	l.pathLoop.close()
+	l.Loop.Close()
 	return l.ch.Close()
 }

@@ -37,7 +37,7 @@ func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte,
 	}
 	m = <-inHand
 	settle()
-	return m, &m.in.chunk.sge.MR.Bytes, release
+	return m, &m.in.Chunk.SGE.MR.Bytes, release
 }
 
 // Freed memory is unmapped by the kernel's devices: whoever reads it brings the process down. Shutdown leaves it to those who may.
@@ -59,7 +59,7 @@ func TestShutdownLeavesHeldMessages(t *testing.T) {
 		}
 		close(release)
 		settle()
-		w.far.loops[0].recvBudget.free = w.far.cfg.limits.ReceiveMemory // it is left on purpose: the rig need not miss it
+		w.far.loops[0].RecvBudget.Free = w.far.cfg.limits.ReceiveMemory // it is left on purpose: the rig need not miss it
 	})
 }
 
@@ -105,8 +105,8 @@ func TestNoMemoryToSendFrom(t *testing.T) {
 		p := w.connect(WithMessages(64<<10, 4))
 		var pd verbs.PD
 		w.onLoop(w.rt, func(l *loop) {
-			a := l.devices[0].shared.sendArena(60 << 10)
-			pd, a.pd = a.pd, poorPD{a.pd}
+			a := l.Devices[0].Shared.SendArena(60 << 10)
+			pd, a.PD = a.PD, poorPD{a.PD}
 		})
 		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
 		f, _ := next[*SendFailed](p.client)
@@ -114,7 +114,7 @@ func TestNoMemoryToSendFrom(t *testing.T) {
 		if errors.Is(f, ErrFlushed) {
 			w.Errorf("%v says that the connection ended", f)
 		}
-		w.onLoop(w.rt, func(l *loop) { l.devices[0].shared.sendArena(60 << 10).pd = pd })
+		w.onLoop(w.rt, func(l *loop) { l.Devices[0].Shared.SendArena(60 << 10).PD = pd })
 		p.client.send(p.c, NewSend(make([]byte, 60<<10)))
 		next[*Received](p.server)
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -54,7 +55,7 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 			for i, size := range sizes {
 				b := make([]byte, size)
 				copy(b, fmt.Sprintf("%04d", sent+i))
-				w.conn(l, id).submit(&takenSend(b).out)
+				w.conn(l, id).Submit(&takenSend(b).out)
 			}
 		})
 		sent += n
@@ -84,30 +85,30 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 // takenSend is a message as a connection gets it.
 func takenSend(b []byte) *Send {
 	s := NewSend(b)
-	s.out.take()
+	s.out.Take()
 	return s
 }
 
 // A kernel's device takes memory for every send that a queue pair has room for: no more of them than can be of use.
 func TestSendsUnderWay(t *testing.T) {
 	for name, tt := range map[string]struct {
-		mode    wireMode
+		mode    datapath.Mode
 		credits int
 		peer    int // its hello's credits; 0: it has not said
 		asks    bool
 		want    int
 	}{
-		"the device asks for receives":  {modeMessages, 1, 1, true, sendDepth},
-		"the peer grants one":           {modeMessages, 32, 1, false, 1 + wire.ControlReceives + readsMax},
-		"the peer grants many":          {modeMessages, 1, 1000, false, sendDepth},
-		"the peer has not said":         {modeMessages, 64, 0, false, 64 + wire.ControlReceives + readsMax},
-		"nor do we grant much":          {modeMessages, 1, 0, false, defaultCredits + wire.ControlReceives + readsMax},
-		"without credits, one receive":  {modeRaw, 1, 0, false, 1},
-		"without credits, many of them": {modeRaw, 1000, 0, false, sendDepth},
-		"a foreign peer":                {modeForeign, 32, 0, false, 32},
+		"the device asks for receives":  {datapath.ModeMessages, 1, 1, true, datapath.SendDepth},
+		"the peer grants one":           {datapath.ModeMessages, 32, 1, false, 1 + wire.ControlReceives + datapath.ReadsMax},
+		"the peer grants many":          {datapath.ModeMessages, 1, 1000, false, datapath.SendDepth},
+		"the peer has not said":         {datapath.ModeMessages, 64, 0, false, 64 + wire.ControlReceives + datapath.ReadsMax},
+		"nor do we grant much":          {datapath.ModeMessages, 1, 0, false, datapath.DefaultCredits + wire.ControlReceives + datapath.ReadsMax},
+		"without credits, one receive":  {datapath.ModeRaw, 1, 0, false, 1},
+		"without credits, many of them": {datapath.ModeRaw, 1000, 0, false, datapath.SendDepth},
+		"a foreign peer":                {datapath.ModeForeign, 32, 0, false, 32},
 	} {
-		underWay := terms{mode: tt.mode, credits: tt.credits, peer: wire.Hello{Credits: tt.peer}}
-		if got := underWay.sendsUnderWay(tt.asks); got != tt.want {
+		underWay := datapath.Terms{Mode: tt.mode, Credits: tt.credits, Peer: wire.Hello{Credits: tt.peer}}
+		if got := underWay.SendsUnderWay(tt.asks); got != tt.want {
 			t.Errorf("%s: room for %d sends, want %d", name, got, tt.want)
 		}
 	}

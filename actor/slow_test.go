@@ -157,14 +157,14 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 		server.send(s, &Accept{})
 		next[*Established](p)
 		w.onLoop(w.rt, func(l *loop) {
-			if len(l.lost) != 1 || l.devices[0].conns != 2 {
-				w.Errorf("%d identifiers are left to the device, %d connections have a share of it", len(l.lost), l.devices[0].conns)
+			if len(l.lost) != 1 || l.Devices[0].Conns != 2 {
+				w.Errorf("%d identifiers are left to the device, %d connections have a share of it", len(l.lost), l.Devices[0].Conns)
 			}
 		})
 		time.Sleep(51 * time.Second)
 		w.onLoop(w.rt, func(l *loop) {
-			if len(l.lost) != 0 || l.devices[0].conns != 1 {
-				w.Errorf("afterwards %d and %d", len(l.lost), l.devices[0].conns)
+			if len(l.lost) != 0 || l.Devices[0].Conns != 1 {
+				w.Errorf("afterwards %d and %d", len(l.lost), l.Devices[0].Conns)
 			}
 		})
 	})
@@ -304,7 +304,7 @@ func deviceComesBack(w *world) {
 		w.Errorf("what the owner holds is now %q", held.Data)
 	}
 	left := func() (n int) {
-		w.onLoop(w.rt, func(l *loop) { n = len(l.devices) })
+		w.onLoop(w.rt, func(l *loop) { n = len(l.Devices) })
 		return n
 	}
 	if n := left(); n != 1 {

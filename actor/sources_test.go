@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
 // A peer that offers large messages, does not answer the Reads, and comes back as soon as it has
@@ -50,8 +52,8 @@ func TestLyingPeerComesBack(t *testing.T) {
 				<-done
 				time.Sleep(time.Hour)
 				w.onLoop(w.far, func(l *loop) {
-					if n := len(l.sources.by); n != 0 || l.sources.dubious != 0 {
-						w.Errorf("%d addresses are still remembered, and %d bytes of them", n, l.sources.dubious)
+					if n := len(l.Sources.By); n != 0 || l.Sources.Dubious != 0 {
+						w.Errorf("%d addresses are still remembered, and %d bytes of them", n, l.Sources.Dubious)
 					}
 				})
 			}, WithLimits(Limits{ReceiveMemory: all}))
@@ -63,7 +65,7 @@ func TestLyingPeerComesBack(t *testing.T) {
 // Reads are not answered. The lengths of the messages that others bring are told.
 func (w *world) deafTo(server *probe, addr string) <-chan int {
 	served := make(chan int, 100)
-	deafs := make(map[string]*conn)
+	deafs := make(map[string]*datapath.Conn)
 	server.reactWith(func(ctx actor.Context) {
 		for len(server.got) > 0 {
 			<-server.got
@@ -72,20 +74,20 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 		case *ConnectRequest:
 			ctx.Respond(&Accept{})
 		case *Established:
-			var c *conn
+			var c *datapath.Conn
 			for it := range w.far.loops[0].ids {
 				if it.pid.Equal(ctx.Sender()) {
 					c = it.conn
 				}
 			}
-			if c != nil && c.id.PeerAddr().Addr().String() == addr {
+			if c != nil && c.ID.PeerAddr().Addr().String() == addr {
 				deafs[ctx.Sender().Id] = c
-				c.qp = &deaf{QP: c.qp}
+				c.QP = &deaf{QP: c.QP}
 			}
 		case *Closed:
-			if c := deafs[ctx.Sender().Id]; c != nil && c.in != nil {
-				for c.in.begun != c.in.done {
-					c.in.Ended(c, nil, flushed()) // which the real queue pair would have done
+			if c := deafs[ctx.Sender().Id]; c != nil && c.Arrivals != nil {
+				for c.Arrivals.Begun != c.Arrivals.Done {
+					c.Arrivals.Ended(c, nil, datapath.Flushed()) // which the real queue pair would have done
 				}
 			}
 		case *Received:

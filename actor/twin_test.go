@@ -456,7 +456,7 @@ func TestDeviceRemoval(t *testing.T) {
 		}
 		settle()
 		w.onLoop(w.rt, func(l *loop) {
-			if len(l.devices) != 0 {
+			if len(l.Devices) != 0 {
 				w.Error("what belonged to the device is still there")
 			}
 		})

@@ -1,0 +1,224 @@
+package datapath
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
+// goroutine.
+//
+// Arenas have a part to themselves (keep), and no more than another (most). The rest is for large
+// messages, which wait in line. A message's class says how large it is of the whole: a half (of
+// which there is room for one beside what arenas may have), an eighth, a sixteenth, and so on. One
+// that waits is passed by smaller ones only, and all that are smaller than its class together may
+// hold no more than what is left when it gets its own: a quarter of the whole beside a half, an
+// eighth beside an eighth, and so on. So whatever comes behind it, it has its memory when what was
+// handed out before has come back; and while that does not come back, because an owner keeps it,
+// smaller ones go on.
+type budget struct {
+	l       *Loop
+	total   int          // bytes
+	Free    int          // that are not registered
+	keep    int          // that arenas can have in any case
+	most    int          // that arenas can have
+	small   int          // in use by arenas
+	large   [classes]int // handed out for large messages
+	waiting []claimant
+	feeding bool // Run is queued
+	serving bool // Run is at work
+	keepers map[keeper]struct{}
+}
+
+// classes is how many there are. The last is of all that is smaller than the one before.
+const classes = 16
+
+// keeper is what keeps registered memory in case it is needed again.
+type keeper interface {
+	// reclaim gives it back.
+	reclaim()
+}
+
+func newBudget(l *Loop, bytes, keep, most int) budget {
+	return budget{l: l, total: bytes, Free: bytes, keep: keep, most: most, keepers: make(map[keeper]struct{})}
+}
+
+// class is how large a message of n bytes is.
+func (b *budget) class(n int) int {
+	return min(max(bits.Len(uint(b.total/n))-3, 0), classes-1)
+}
+
+// beside is how many bytes all messages of classes behind c may hold while one of c waits for n
+// bytes.
+func (b *budget) beside(c, n int) int {
+	left := b.total >> (c + 2)
+	if c == 0 {
+		left = min(left, b.total-max(b.small, b.keep)-n)
+	}
+	return left
+}
+
+// Reclaim gives the devices back what is kept in case it is needed again.
+func (b *budget) Reclaim() {
+	if b.total-b.Free == b.small+b.lent(0) {
+		return
+	}
+	for k := range b.keepers {
+		k.reclaim()
+	}
+}
+
+// lets reports whether an arena may take n bytes more into use.
+func (b *budget) lets(n int) bool { return n <= b.most-b.small }
+
+// has reports whether there are n bytes for that.
+func (b *budget) has(n int) bool {
+	if !b.lets(n) {
+		return false
+	}
+	if n > b.Free {
+		b.Reclaim()
+	}
+	return n <= b.Free
+}
+
+// use notes that an arena uses n bytes.
+func (b *budget) use(n int) { b.small += n }
+
+// unuse takes them back.
+func (b *budget) unuse(n int) {
+	b.small -= n
+	b.feed()
+}
+
+// lend notes that n bytes are handed out for a large message.
+func (b *budget) lend(n int) { b.large[b.class(n)] += n }
+
+// unlend takes them back.
+func (b *budget) unlend(n int) {
+	b.large[b.class(n)] -= n
+	b.feed()
+}
+
+// claimant is what waits for memory: for one connection's large messages.
+type claimant interface {
+	// claim is how many bytes are wanted next, 0: none any more, and how many there are already.
+	claim() (want, held int)
+	// fair reports whether it may have so many, as far as it depends on whom they are for.
+	fair(want int) bool
+	// grant: what is wanted next can be taken.
+	grant()
+}
+
+// give takes back n bytes that are not registered any more.
+func (b *budget) give(n int) {
+	b.Free += n
+	b.feed()
+}
+
+// feed has those who wait looked after in a turn of their own, because the device may be in the middle of something.
+func (b *budget) feed() {
+	if len(b.waiting) > 0 && !b.feeding {
+		b.feeding = true
+		_ = b.l.el.Schedule(b) // refused after the loop's end only: nobody waits then
+	}
+}
+
+// admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is told.
+func (b *budget) admits(c claimant) bool {
+	if want, held := c.claim(); !b.serving && len(b.waiting) == 0 && c.fair(want) && b.fits(want, held) {
+		return true
+	}
+	b.waiting = append(b.waiting, c)
+	if b.serving || len(b.waiting) > 1 {
+		b.feed() // those before it may not be in its way
+	}
+	return false
+}
+
+// fits reports whether there is memory. Who has some already may only have as much as it leaves to
+// all others: so no few take it all. Many that have one message each can.
+func (b *budget) fits(want, held int) bool {
+	left := b.total - max(b.small, b.keep) - b.lent(0) - want
+	if left < 0 || held > 0 && left < held {
+		return false
+	}
+	if want > b.Free {
+		b.Reclaim()
+	}
+	return true
+}
+
+// lent is how many bytes are handed out for messages of class c and smaller ones.
+func (b *budget) lent(c int) (n int) {
+	for _, m := range b.large[c:] {
+		n += m
+	}
+	return n
+}
+
+// Run serves those who wait, in order. One that has some already waits for that to come back, and
+// one whose turn it would not be fair to have for something of its own too: they are in nobody's
+// way.
+func (b *budget) Run(int) (more bool) {
+	b.feeding, b.serving = false, true
+	waiting := b.waiting
+	b.waiting = nil
+	var kept []claimant
+	var before ahead
+	for _, c := range waiting {
+		want, held := c.claim()
+		switch {
+		case want == 0:
+		case !c.fair(want):
+			kept = append(kept, c)
+		case before.let(b, want) && b.fits(want, held):
+			c.grant()
+		default:
+			kept = append(kept, c)
+			if held == 0 {
+				before.join(b, want)
+			}
+		}
+	}
+	b.serving = false
+	b.waiting = append(kept, b.waiting...)
+	return false
+}
+
+// ahead is who waits, as those behind see it.
+type ahead struct {
+	want [classes]int // of the first of each class; 0: none waits
+	end  int          // behind the last class that somebody of waits
+}
+
+// let reports whether one that wants n bytes may pass.
+func (a *ahead) let(b *budget, n int) bool {
+	if b.class(n) < a.end {
+		return false
+	}
+	for c, want := range a.want[:a.end] {
+		if want > 0 && b.lent(c+1)+n > b.beside(c, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// join adds one that wants n bytes.
+func (a *ahead) join(b *budget, n int) {
+	c := b.class(n)
+	if a.want[c] == 0 {
+		a.want[c] = n
+	}
+	a.end = max(a.end, c+1)
+}
+
+// leave ends c's wait.
+func (b *budget) leave(c claimant) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(other claimant) bool { return other == c })
+	b.feed()
+}
+
+// LoopName names it in the loop's reports of stalls.
+func (b *budget) LoopName() string { return "memory for large messages" }

@@ -1,0 +1,151 @@
+package datapath
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// claim is a message that waits for memory, or has it.
+type claim struct {
+	b       *budget
+	n       int
+	granted bool
+	due     int // when it is given back
+	came    int
+	before  int // who waited when it came
+}
+
+func (c *claim) claim() (want, held int) { return c.n, 0 }
+
+func (c *claim) fair(int) bool { return true }
+
+func (c *claim) grant() { c.take() }
+
+func (c *claim) take() {
+	c.granted = true
+	c.b.lend(c.n)
+	c.b.Free -= c.n
+}
+
+func (c *claim) back() {
+	c.b.unlend(c.n)
+	c.b.give(c.n)
+}
+
+// paperBudget is a budget whose turns the test takes.
+func paperBudget(t *testing.T, bytes int) *budget {
+	el, err := eventloop.New(eventloop.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
+	b := newBudget(&Loop{el: el}, bytes, bytes/4, bytes/2)
+	return &b
+}
+
+func (b *budget) ask(n int) *claim {
+	c := &claim{b: b, n: n}
+	if b.admits(c) {
+		c.take()
+	}
+	return c
+}
+
+// One that wants more than there is does not stop the smaller ones behind it, even if it never gets
+// it; and it has it as soon as what was there before has come back, whatever has come behind it.
+func TestWhoWaitsIsInNobodysWay(t *testing.T) {
+	const all = 1 << 20
+	b := paperBudget(t, all)
+	kept := b.ask(all / 2)
+	big := b.ask(all / 2)
+	var small []*claim
+	for range 100 {
+		small = append(small, b.ask(all/64))
+	}
+	passed := 0
+	for len(small) > 0 {
+		b.Run(0)
+		if !small[0].granted {
+			t.Fatalf("a small one waits behind a large one, after %d", passed)
+		}
+		b.ask(all / 64) // there are always others
+		passed++
+		small[0].back()
+		small = small[1:]
+	}
+	if !kept.granted || big.granted {
+		t.Fatal("the large one has memory that is another's")
+	}
+	kept.back()
+	b.Run(0)
+	if !big.granted {
+		t.Errorf("it waits, with %d bytes handed out to others", b.lent(0))
+	}
+}
+
+// However messages of all sizes come and go: nobody gets what is not there, and each has its memory
+// when those before it have come back that it had to wait for.
+func TestMemoryIsHandedOutInTime(t *testing.T) {
+	const all, holds = 1 << 20, 20
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		b := paperBudget(t, all)
+		var live, waiting []*claim
+		small := 0
+		for now := range 3000 {
+			for range rng.IntN(4) {
+				c := b.ask(1 + rng.IntN(all/2>>rng.IntN(12)))
+				c.came, c.before = now, len(waiting)
+				waiting = append(waiting, c)
+			}
+			if n := rng.IntN(all / 2); rng.IntN(3) == 0 { // what arenas have changes too
+				for b.small > n && small > 0 {
+					b.unuse(all / 16)
+					b.give(all / 16)
+					small--
+				}
+				for b.small < n && b.has(all/16) {
+					b.use(all / 16)
+					b.Free -= all / 16
+					small++
+				}
+			}
+			if b.feeding {
+				b.Run(0)
+			}
+			if b.Free < 0 || b.lent(0)+b.small != all-b.Free || b.small > b.most || b.lent(0) > all-b.keep {
+				t.Fatalf("seed %d: %d bytes free, %d large, %d small, of %d", seed, b.Free, b.lent(0), b.small, all)
+			}
+			keep := waiting[:0]
+			for _, c := range waiting {
+				switch {
+				case c.granted:
+					c.due = now + rng.IntN(holds)
+					live = append(live, c)
+				default:
+					keep = append(keep, c)
+				}
+			}
+			waiting = keep
+			still := live[:0]
+			for _, c := range live {
+				if c.due <= now {
+					c.back()
+				} else {
+					still = append(still, c)
+				}
+			}
+			live = still
+			// Those before it in line take at most as long as what is handed out takes to come
+			// back, each, and so does what passes it.
+			for _, c := range waiting {
+				if took := now - c.came; took > 2*holds*(c.before+1) {
+					t.Fatalf("seed %d: %d bytes have waited for %d turns, with %d before them", seed, c.n, took, c.before)
+				}
+			}
+		}
+	}
+}

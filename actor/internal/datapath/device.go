@@ -1,0 +1,298 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
+// sent from. Loop goroutine.
+type Device struct {
+	l       *Loop
+	Verbs   verbs.Device
+	attr    verbs.DeviceAttr
+	Queues  []*completions
+	at      int          // the queue that is polled
+	wc      [64]verbs.WC // polled; those from next on are still to be handled
+	next    int
+	got     int
+	ready   bool    // there are more than a turn's budget: Run is queued
+	due     []*Conn // to be pumped
+	Shared  *domain // of the connections that have none of their own
+	Domains map[*domain]struct{}
+	Recvs   []*recvPool // by number; nil: gone
+	wr      verbs.SendWR
+	sgl     [1]verbs.SGE
+	Conns   int  // whose queue pairs the device has not given back
+	removed bool // it has gone: so does this, with the last connection and the last message of an owner's
+}
+
+// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it. A send's is its number
+// in its connection's flight.
+const recvBit = 1 << 63
+
+const (
+	minArenaShift = 8  // 256 bytes
+	maxArenaShift = 27 // 128 MiB
+)
+
+// deviceOf finds or makes what the loop's connections over dev share.
+func (l *Loop) deviceOf(dev verbs.Device) *Device {
+	for _, d := range l.Devices {
+		if d.Verbs == dev {
+			return d
+		}
+	}
+	for _, d := range slices.Clone(l.Devices) {
+		if d.Verbs.Name() == dev.Name() { // it was pulled out, and plugged in again
+			d.remove()
+		}
+	}
+	d := &Device{l: l, Verbs: dev, attr: dev.Attr(), Domains: make(map[*domain]struct{})}
+	d.Shared = newDomain(d, dev.PD(), false)
+	l.Devices = append(l.Devices, d)
+	return d
+}
+
+// notify: there are completions. The device calls it when it is in the middle of nothing, so they are handled at once: another turn
+// would cost another wait.
+func (d *Device) notify() {
+	if !d.ready && d.Run(eventloop.RunBudget) {
+		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
+	}
+}
+
+// Run handles at most budget completions, and the rest in its turn. What does not return from one
+// (user code that leaves the loop's goroutine) must not cost the others theirs.
+func (d *Device) Run(budget int) (more bool) {
+	left := true
+	defer func() {
+		if left {
+			d.ready = true
+			_ = d.l.el.Schedule(d)
+		}
+	}()
+	d.ready = d.poll(budget) >= budget
+	left = false
+	return d.ready
+}
+
+// LoopName names the device in the loop's reports of stalls.
+func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
+
+// poll handles completions until there are none or limit is reached. What a completion leads to may poll again (the end of a
+// connection does): that one goes on where this one is.
+func (d *Device) poll(limit int) (n int) {
+	for n < limit {
+		if d.next == d.got {
+			d.next, d.got = 0, d.fetch()
+			if d.got == 0 {
+				break
+			}
+		}
+		wc := d.wc[d.next]
+		d.wc[d.next] = verbs.WC{}
+		d.next++
+		n++
+		d.complete(&wc)
+	}
+	for len(d.due) > 0 {
+		last := len(d.due) - 1
+		c := d.due[last]
+		d.due[last], d.due = nil, d.due[:last]
+		c.due = false
+		c.Pump()
+	}
+	return n
+}
+
+// fetch polls the queues in turn until one has something, or all have nothing.
+func (d *Device) fetch() (n int) {
+	for range d.Queues {
+		if d.at >= len(d.Queues) {
+			d.at = 0
+		}
+		if n = d.Queues[d.at].cq.Poll(d.wc[:]); n > 0 {
+			return n
+		}
+		d.at++
+	}
+	return 0
+}
+
+// pump has c's pump called when the completions at hand are handled: what they have made room for goes out as one run.
+func (d *Device) pump(c *Conn) {
+	if !c.due {
+		c.due = true
+		d.due = append(d.due, c)
+	}
+}
+
+// Drain handles every completion there is: before the end of a connection is told.
+func (d *Device) Drain() {
+	for d.poll(1<<20) > 0 {
+	}
+}
+
+func (d *Device) complete(wc *verbs.WC) {
+	conn, _ := qpConn(wc.QP)
+	if wc.ID&recvBit == 0 {
+		if conn != nil {
+			conn.Completed(uint32(wc.ID), wc.Status)
+			if wc.Status != verbs.StatusSuccess {
+				conn.failed(&QueuePairError{Op: wc.Op, Status: wc.Status})
+			}
+		}
+		return
+	}
+	pool := d.Recvs[uint32(wc.ID>>32)&^(1<<31)]
+	c := pool.take(uint32(wc.ID))
+	if wc.Status != verbs.StatusSuccess || conn == nil {
+		pool.Arena.put(c)
+		d.l.Shares.freed()
+		if conn != nil {
+			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
+		}
+		return
+	}
+	conn.Receive(c, int(wc.Bytes))
+}
+
+// qpConn is the connection that a queue pair was made for.
+func qpConn(qp verbs.QP) (c *Conn, ok bool) {
+	if qp == nil {
+		return nil, false
+	}
+	c, ok = qp.Context().(*Conn)
+	return c, ok
+}
+
+// post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is sent from
+// where it is, if the device can, else copied into its memory. A quiet one completes with the next that is not.
+func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
+	op := Posting{Send: s}
+	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
+	if quiet {
+		d.wr.Flags = 0
+	}
+	switch pd, ok := c.dom.pd.(verbs.Registrar); {
+	case len(b) <= d.attr.MaxInline:
+		d.wr.Inline = b
+	case ok:
+		s.mr = pd.Local(b)
+		d.sgl[0] = verbs.SGE{MR: &s.mr, Length: uint32(len(b))}
+		d.wr.SGL = d.sgl[:]
+	default:
+		a := c.dom.SendArena(len(b))
+		get := a.Get
+		if c.Flight.Len() == 0 {
+			get = a.getBeyond // no completion of its own would make room
+		}
+		chunk, err := get()
+		if err != nil {
+			return err
+		}
+		copy(chunk.Bytes(), b)
+		op.chunk = chunk
+		d.sgl[0] = chunk.SGE
+		d.sgl[0].Length = uint32(len(b))
+		d.wr.SGL = d.sgl[:]
+	}
+	err := d.hand(c, op)
+	if err != nil && op.chunk != nil {
+		op.chunk.arena.put(op.chunk)
+	}
+	return err
+}
+
+// postOp posts a one-sided operation.
+func (d *Device) postOp(c *Conn, o *OneSided) error {
+	d.wr.Op, d.wr.Flags, d.wr.RemoteAddr, d.wr.RKey = o.Op, verbs.Signaled, o.Addr, o.RKey
+	d.wr.CompareAdd, d.wr.Swap = o.CompareAdd, o.Swap
+	if o.Fence {
+		d.wr.Flags |= verbs.Fence
+	}
+	if o.Near.MR != nil {
+		d.sgl[0] = o.Near
+		d.wr.SGL = d.sgl[:]
+	}
+	return d.hand(c, Posting{op: o})
+}
+
+// hand gives the work request at hand to c's queue pair. errNoRoom: not now.
+func (d *Device) hand(c *Conn, p Posting) error {
+	d.wr.ID = uint64(c.Flight.Push(p))
+	err := c.QP.PostSend(&d.wr)
+	d.wr.Inline, d.wr.SGL, d.sgl[0] = nil, nil, verbs.SGE{}
+	if err != nil {
+		c.Flight.unpush()
+		if errors.Is(err, unix.ENOMEM) {
+			return errNoRoom
+		}
+	}
+	return err
+}
+
+// errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory to send from that cannot be had.
+var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
+
+// Removed is told that a device has gone; nil is none.
+func (l *Loop) Removed(dev verbs.Device) {
+	for _, d := range slices.Clone(l.Devices) {
+		if d.Verbs == dev {
+			d.remove()
+		}
+	}
+}
+
+// remove notes that the device has gone.
+func (d *Device) remove() {
+	d.removed = true
+	d.vanish()
+}
+
+// vanish drops what belonged to a device that has gone, when nobody needs it any more: a message that an owner holds is in its memory.
+func (d *Device) vanish() {
+	if !d.removed || d.Conns > 0 || d.held() > 0 {
+		return
+	}
+	d.l.Devices = slices.DeleteFunc(d.l.Devices, func(other *Device) bool { return other == d })
+	d.close()
+}
+
+// held is the receive buffers that are handed out, without those posted to the device.
+func (d *Device) held() (n int) {
+	for dm := range d.Domains {
+		n += dm.held()
+	}
+	return n
+}
+
+// close frees everything, if the queue pairs are gone, but the memory of messages that owners have. Where some queue pairs are not gone,
+// the device still writes to the memory, and its driver has to close what is left.
+func (d *Device) close() {
+	d.Drain()
+	if d.Conns > 0 {
+		return
+	}
+	for dm := range d.Domains {
+		dm.close()
+	}
+	for _, q := range d.Queues {
+		d.closed("destroy_cq", q.cq.Close())
+	}
+	d.Queues = nil
+}
+
+// closed notes that something could not be closed. A device that has gone has taken everything with it.
+func (d *Device) closed(op string, err error) {
+	if err != nil && !d.removed {
+		d.l.log.Error("rdma: "+op, "device", d.Verbs.Name(), "err", err)
+	}
+}

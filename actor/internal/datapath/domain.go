@@ -1,0 +1,87 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// domain is a protection domain, and the memory in it that its connections receive into and send from: one for each device and loop,
+// which connections share, and on a device that does not share the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each
+// connection that has a protection domain of its own. Loop goroutine.
+type domain struct {
+	d    *Device
+	pd   verbs.PD
+	recv map[int]*recvPool
+	Send [maxArenaShift - minArenaShift + 1]*arena
+	// sinks is what large messages are read into.
+	sinks *stock
+	own   bool // of one connection
+	left  bool // which has gone
+}
+
+// ownSlabBytes is slabBytes for one connection: nobody else uses what it does not.
+const ownSlabBytes = 32 << 10
+
+func newDomain(d *Device, pd verbs.PD, own bool) *domain {
+	dm := &domain{d: d, pd: pd, recv: make(map[int]*recvPool), own: own}
+	dm.sinks = newStock(d, pd, verbs.LocalWrite, &d.l.RecvBudget, sharedSpare)
+	if own {
+		dm.sinks.spare = ownSpare
+	}
+	d.Domains[dm] = struct{}{}
+	return dm
+}
+
+// arena makes an arena of chunks of size. One connection's grows by less than one that many share.
+func (dm *domain) arena(size int, access verbs.Access, budget *budget) *arena {
+	if dm.own {
+		return newArena(dm.d.Verbs, dm.pd, access, size, ownSlabBytes, 1, budget)
+	}
+	return newArena(dm.d.Verbs, dm.pd, access, size, SlabBytes, min(slabChunks, max(slabMost/size, 1)), budget)
+}
+
+// SendArena is where messages of n bytes are sent from.
+func (dm *domain) SendArena(n int) *arena {
+	class := sizeClass(n, minArenaShift)
+	if dm.Send[class] == nil {
+		dm.Send[class] = dm.arena(1<<(class+minArenaShift), 0, &dm.d.l.SendBudget)
+	}
+	return dm.Send[class]
+}
+
+// held is the receive buffers that are handed out, without those posted to the device.
+func (dm *domain) held() (n int) {
+	for _, p := range dm.recv {
+		n += p.Arena.out - (len(p.posted) - len(p.free)) + p.copies
+	}
+	return n + dm.sinks.out - dm.sinks.filling
+}
+
+// leave is told that a connection which has the domain for its own has gone.
+func (dm *domain) leave() {
+	if dm.own {
+		dm.left = true
+		dm.vanish()
+	}
+}
+
+// vanish drops what was one connection's, when nobody needs it any more: a message that an owner holds is in its memory.
+func (dm *domain) vanish() {
+	if dm.left && dm.held() == 0 {
+		dm.close()
+		delete(dm.d.Domains, dm)
+		dm.d.closed("dealloc_pd", dm.pd.Close())
+	}
+}
+
+// close frees everything but the memory of messages that owners have.
+func (dm *domain) close() {
+	for _, p := range dm.recv {
+		p.close()
+	}
+	for _, a := range dm.Send {
+		if a != nil {
+			a.close()
+		}
+	}
+	dm.sinks.close()
+}

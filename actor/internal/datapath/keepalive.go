@@ -1,0 +1,223 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// A peer that is frozen, or whose machine is gone, says nothing, and no transport notices while
+// nobody sends. So a peer that was not heard for a while is sent a probe, which it answers
+// (docs/wire.md); one that is silent for too long is given up.
+//
+// Silence is counted in looks at the connections, which a loop takes at intervals, and not in time:
+// a loop that one of its own actors has held for a minute, a machine that was suspended, a clock
+// that jumps: each is one look without news, and before the next the sockets are read. While
+// messages flow nothing is done: a look compares counts that there are for other reasons.
+//
+// While a message of the peer's waits here for memory it is this side that does not listen, so
+// nothing is concluded; and the peer, whose probes wait too, is sent a credit update in their
+// place, though it has no news.
+//
+// What is large needs time, and what is behind it waits. So bytes that come are a sign of life,
+// whatever they are part of, and while a probe has not got through, what the transport moves before
+// it is none of the peer's silence (verbs.Mover, and completions).
+
+// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero: never.
+type Keepalive struct{ idle, gone time.Duration }
+
+// looksIdle is how many looks there are in keepalive.idle.
+const looksIdle = 3
+
+func NewKeepalive(idle, gone time.Duration) Keepalive {
+	if idle <= 0 {
+		return Keepalive{}
+	}
+	return Keepalive{idle, max(gone, 2*idle)}
+}
+
+// Lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
+type Lookout struct {
+	l     *Loop
+	every time.Duration
+	gone  int // looks
+	Conns []*Conn
+	timer *eventloop.Timer
+	Look  uint32 // its number
+	left  int    // connections that it has not seen
+}
+
+// heartbeat is a connection's part of it.
+type heartbeat struct {
+	lookout *Lookout // nil: none
+	At      int      // in its conns
+	Look    uint32   // the last that has seen it
+	quiet   int      // looks without a sign of the peer
+	signs   int      // looks at which the peer's messages waited here
+	heard   uint64   // what was heard by the last
+	moved   uint64   // what was moved by the last
+	probe   uint32   // number in flight of the last probe
+}
+
+// unknown is that nothing was noted yet.
+const unknown = math.MaxUint64
+
+// watch has c looked at from now on.
+func (l *Loop) watch(c *Conn) {
+	k := c.terms.Keepalive
+	if k.idle == 0 || !c.Session.Courteous() {
+		return
+	}
+	o := l.Lookouts[k]
+	if o == nil {
+		every := max(k.idle/looksIdle, 1)
+		o = &Lookout{l: l, every: every, gone: int((k.gone + every - 1) / every)}
+		o.timer = l.el.NewTimer(o.begin)
+		l.Lookouts[k] = o
+	}
+	if len(o.Conns) == 0 {
+		o.timer.Reset(o.every)
+	}
+	if m, ok := c.QP.(verbs.Mover); ok {
+		m.Watched()
+	}
+	c.Beat = heartbeat{lookout: o, At: len(o.Conns), Look: o.Look}
+	o.Conns = append(o.Conns, c)
+}
+
+// unwatch ends it.
+func (c *Conn) unwatch() {
+	o := c.Beat.lookout
+	if o == nil {
+		return
+	}
+	c.Beat.lookout = nil
+	last := len(o.Conns) - 1
+	moved := o.Conns[last]
+	o.Conns[c.Beat.At], moved.Beat.At = moved, c.Beat.At
+	o.Conns[last] = nil
+	o.Conns = o.Conns[:last]
+	if last == 0 {
+		o.Conns = nil
+		o.timer.Stop()
+	}
+}
+
+// begin begins a look.
+func (o *Lookout) begin() {
+	o.Look++
+	o.left = len(o.Conns)
+	_ = o.l.el.Schedule(o) // refused after the loop's end only
+}
+
+// Run looks at some connections, the last first, so that one that goes meanwhile makes none be left
+// out; sockets are served in between.
+func (o *Lookout) Run(budget int) (more bool) {
+	for ; budget > 0 && o.left > 0; budget-- {
+		o.left--
+		if o.left < len(o.Conns) {
+			if c := o.Conns[o.left]; c.Beat.Look != o.Look {
+				c.Beat.Look = o.Look
+				c.lookAfter()
+			}
+		}
+	}
+	switch {
+	case o.left > 0:
+		return true
+	case len(o.Conns) > 0:
+		o.timer.Reset(o.every)
+	}
+	return false
+}
+
+// LoopName names it in the loop's reports of stalls.
+func (o *Lookout) LoopName() string { return "keepalive" }
+
+// lookAfter is a look at one connection.
+func (c *Conn) lookAfter() {
+	b := &c.Beat
+	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.parting == staying {
+		b.quiet = 0
+		c.sign()
+		return
+	}
+	if heard := c.heard(); heard != b.heard {
+		b.heard, b.quiet = heard, 0
+		return
+	}
+	if b.quiet >= looksIdle && c.moves() || c.parting != staying {
+		return
+	}
+	b.quiet++
+	switch {
+	case b.quiet >= b.lookout.gone && c.Session.Goodbye():
+		c.Up.BreakOff(nil) // it has gone, as it said
+	case b.quiet >= b.lookout.gone:
+		silence := time.Duration(b.quiet) * b.lookout.every
+		c.Up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
+	case b.quiet >= looksIdle:
+		if b.quiet == looksIdle {
+			b.moved = unknown
+		}
+		c.probe()
+	}
+}
+
+// sign lets a peer whose messages wait here, and with them its probes, know that this side is there.
+func (c *Conn) sign() {
+	b := &c.Beat
+	if b.signs++; b.signs%looksIdle != 0 || c.Flight.Len() > 0 {
+		return
+	}
+	if err := c.control(wire.TypeCredit, 0); err != nil && !errors.Is(err, unix.ENOMEM) {
+		c.refused(verbs.Send, err)
+	}
+}
+
+// heard counts the signs of the peer.
+func (c *Conn) heard() uint64 {
+	n := c.Session.Signs()
+	if c.Arrivals != nil {
+		n += uint64(c.Arrivals.Done)
+	}
+	if m, ok := c.QP.(verbs.Mover); ok {
+		n += m.Came()
+	}
+	return n
+}
+
+// moves reports whether the transport has moved anything since the last look that a probe may wait
+// behind.
+func (c *Conn) moves() bool {
+	var n uint64
+	if !c.Session.Probing() || int32(c.Flight.head-c.Beat.probe) <= 0 {
+		n = uint64(c.Flight.head)
+	}
+	if m, ok := c.QP.(verbs.Mover); ok {
+		n += m.Went()
+	}
+	before := c.Beat.moved
+	c.Beat.moved = n
+	return before != unknown && before != n
+}
+
+// probe asks the peer for a sign, if there is room, and the last time was answered.
+func (c *Conn) probe() {
+	if c.Session.Probing() || c.Session.Goodbye() || c.Flight.Len() >= c.Depth {
+		return
+	}
+	switch err := c.control(wire.TypeProbe, 0); {
+	case err == nil:
+		c.Beat.probe = c.Flight.next - 1
+	case !errors.Is(err, unix.ENOMEM): // else the next look tries again
+		c.refused(verbs.Send, err)
+	}
+}

@@ -1,0 +1,113 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Messages of up to some size go at once, into receives that hold them; larger ones are offered, and the receiver reads them into memory of
+// their size (docs/wire.md). Here is what a connection decides about that before there is one.
+
+// The sizes of what goes at once, that is of receives. Where a receive is taken only when its message is there, and nothing is copied at
+// the receiving side, larger ones cost less. docs/design.md has the measurements.
+const (
+	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
+	EagerPosted = 16 << 10 // each credit costs one
+	// eagerCrowded is of a connection that is made when half of the memory is needed to have a
+	// receive for each of the others.
+	eagerCrowded = 4 << 10
+	// unit is what a hello counts sizes in.
+	unit = 1 << 10
+	// maxRawMessage is the largest receive of a connection without a hello: each message has one of its own.
+	maxRawMessage = 64<<20 - unit
+	// DefaultCredits is what an owner grants who has not said.
+	DefaultCredits = 32
+)
+
+// Terms is what an identifier wants of its connection.
+type Terms struct {
+	Mode      Mode
+	Credits   int  // messages that the peer may send before the owner has to consume some
+	Messages  int  // bytes of the largest
+	Eager     int  // bytes that are sent at once; 0: what suits the device
+	Memory    bool // one-sided operations of the owner's
+	Reads     bool // this side makes Reads
+	Serves    bool // and serves them
+	Keepalive Keepalive
+	Peer      wire.Hello // what its request says; zero: it was not the peer who has asked, or it has no hello
+}
+
+// Hello is what this side says of itself on a device.
+func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
+	limit := l.limits.Receive
+	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit) // so that some fit what arenas may have
+	h := wire.Hello{Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
+	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, Fitting(limit/2))); !t.Reads {
+		h.MaxMessage = h.Eager
+	}
+	return h
+}
+
+// eager is the largest message, in bytes, that this side sends at once on a device, whatever its
+// peer says that it could receive: the peer's word must not decide how much memory is held here.
+func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
+	switch {
+	case t.Eager > 0:
+		return min(t.Eager, wire.MaxEager)
+	case attr.AsksForReceives && t.Reads && l.Shares.crowded():
+		return eagerCrowded
+	case attr.AsksForReceives:
+		return eagerAsked
+	}
+	return EagerPosted
+}
+
+// large reports whether c may have to offer messages, or to read them.
+func (c *Conn) large() bool {
+	peer := &c.terms.Peer
+	return c.mode == ModeMessages && (c.takes > c.eager || peer.MaxMessage > peer.Eager)
+}
+
+// SendDepth is how many sends are posted at most; what exceeds it waits in the queue.
+const SendDepth = 128
+
+// SendsUnderWay is how many sends a new connection's queue pair has room for. The kernel's devices take memory for each from the
+// beginning, rxe half a KiB, which is most of what a queue pair takes to be made: there it is as many as can be of use, by what the
+// peer's hello grants, or before there is one by what we grant. Without credits it is as many as the owner has asked for receives.
+func (t *Terms) SendsUnderWay(asksForReceives bool) int {
+	switch granted := t.Peer.Credits; {
+	case asksForReceives:
+		return SendDepth
+	case t.Mode != ModeMessages:
+		return min(t.Credits, SendDepth)
+	case granted > 0:
+		return min(granted+wire.ControlReceives+ReadsMax, SendDepth)
+	}
+	return min(max(t.Credits, DefaultCredits)+wire.ControlReceives+ReadsMax, SendDepth)
+}
+
+// Agree takes the peer's hello, or that it has none. limit is what the device takes.
+func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
+	if !ok && c.mode == ModeMessages {
+		c.mode = ModeForeign
+	}
+	if c.mode == ModeMessages {
+		c.Session.Agree(h)
+		c.eager = min(h.Eager, c.l.eager(&c.terms, c.Device.attr))
+		if limit > 0 {
+			limit -= wire.HeaderLen
+		}
+	}
+	if limit > 0 {
+		c.eager = min(c.eager, limit)
+	}
+	c.MaxSend = c.eager
+	if c.mode == ModeMessages {
+		if c.MaxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
+			c.MaxSend = min(c.MaxSend, c.eager)
+		}
+		if limit := c.l.limits.Send; Sized(c.MaxSend) > limit { // it would wait for ever
+			c.MaxSend = min(c.MaxSend, max(c.eager, Fitting(limit)))
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package datapath
+
+// outlook is what there is to know about what a connection hands to its device next: counts, and
+// of what waits only the front. step decides by it, and by nothing else.
+type outlook struct {
+	depth  int    // of the send queue
+	posted int    // in it
+	silent int    // of those, how many are behind the last that will complete by itself
+	window uint32 // messages that the peer has room for
+
+	ops   bool   // one-sided operations wait
+	opSeq uint32 // the place of the oldest
+
+	sends   bool   // messages wait
+	sendSeq uint32 // the place of the oldest
+	ready   bool   // it can go, as far as its memory is concerned
+	alone   bool   // it has to complete by itself
+	inline  bool   // there is another one behind it, which the device copies
+}
+
+// step is what an outlook comes to.
+type step uint8
+
+const (
+	stepNone  step = iota // nothing may go now
+	stepOp                // the oldest operation
+	stepSend              // the oldest message
+	stepQuiet             // the same, and it need not complete by itself
+)
+
+// step says what goes next. Operations wait for no credits, and so overtake the messages that do:
+// a peer that pulls what a message announces can always make room for the next.
+func (o *outlook) step() step {
+	send := o.sends && o.ready && o.room()
+	switch {
+	case o.ops && o.posted < o.depth && (!send || int32(o.opSeq-o.sendSeq) < 0):
+		return stepOp
+	case send && o.followed():
+		return stepQuiet
+	case send:
+		return stepSend
+	}
+	return stepNone
+}
+
+// room reports whether a message may go, as far as device and peer are concerned.
+func (o *outlook) room() bool { return o.posted < o.depth && o.window > 0 }
+
+// followed reports whether another message goes right behind the oldest, which nothing can keep
+// back: then that one's completion will do for both. Some of a long run complete nevertheless, so
+// that the device is never without work.
+func (o *outlook) followed() bool {
+	return !o.alone && o.inline && !o.ops && o.window > 1 && o.posted+1 < o.depth && o.silent+1 < part(o.depth)
+}
+
+// part is how many postings of a full send queue of that depth complete together, and how many make
+// room for more: a quarter.
+func part(depth int) int { return max(1, depth/4) }

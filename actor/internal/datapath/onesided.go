@@ -1,0 +1,171 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// OneSided is a Read, a Write or an atomic operation that a connection is asked to do (conn.oneSided). It is part of what its owner
+// has for it, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
+type OneSided struct {
+	Op    verbs.Opcode
+	Fence bool      // wait for the Reads before it
+	Near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of conn.pd, or of conn.dom; no MR: no bytes
+	Addr  uint64    // the peer's
+	RKey  uint32
+	AtomicOperands
+	Owner oneSidedOwner
+
+	seq  uint32    // its place among what waits
+	next *OneSided // that waits
+}
+
+// AtomicOperands are an atomic operation's integers; of others both are 0.
+type AtomicOperands struct {
+	CompareAdd, Swap uint64
+}
+
+// oneSidedOwner is told of an operation's end.
+type oneSidedOwner interface {
+	// Ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
+	// with it and with its memory. err: opError's, or what PostSend has said.
+	Ended(c *Conn, o *OneSided, err error)
+	// Abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
+	// whoever waits has to be answered. Ended follows when the device gives the queue pair back, and never if it does not; until
+	// then the memory is the device's.
+	Abandoned(c *Conn, o *OneSided)
+}
+
+// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never granted, revoked, of another connection, not
+// with that right, or outside. The connection is over. iWARP tells so in Disconnected.Err, where the operation itself is ErrFlushed,
+// and a Write may have been Done.
+var ErrRemoteAccess = errors.New("the peer's device refuses the access")
+
+// opError is what a completion's status means; nil for success.
+func opError(status verbs.Status) error {
+	switch status {
+	case verbs.StatusSuccess:
+		return nil
+	case verbs.StatusFlushed:
+		return Flushed()
+	case verbs.StatusRemAccess:
+		return fmt.Errorf("%w (%w)", ErrRemoteAccess, unix.EACCES)
+	}
+	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
+}
+
+// OneSided has the device do o, in the order in which operations and messages are submitted, except that an operation does not wait
+// for credits, nor for room for an offer: it overtakes the messages that do. So a peer that pulls what a message announces can always
+// make room for the next. Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed
+// on with the peer the device has them wait. An error: o was not taken.
+func (c *Conn) OneSided(o *OneSided) error {
+	if !c.sends() {
+		return c.NotSending()
+	}
+	if next := c.outlook(); next.ops || next.posted >= next.depth || next.step() != stepNone {
+		c.seq++
+		o.seq = c.seq
+		c.Ops.push(o)
+		return nil
+	}
+	c.postOp(o)
+	return nil
+}
+
+// postOp hands an operation to the device. Not ok: it has no room, and the operation is back in the queue.
+func (c *Conn) postOp(o *OneSided) (ok bool) {
+	switch err := c.Device.postOp(c, o); {
+	case err == nil:
+		c.Flight.quiet = 0
+		c.fetched(o, 1)
+	case errors.Is(err, errNoRoom):
+		c.Ops.unpop(o) // a completion makes room
+		c.retry()
+		return false
+	default:
+		o.Owner.Ended(c, o, err)
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, verbs.ErrNotSupported) { // else it is this one that cannot be
+			c.refused(o.Op, err)
+		}
+	}
+	return true
+}
+
+// opQueue is operations that wait for room in the send queue.
+type opQueue struct {
+	first, last *OneSided
+	N           int
+}
+
+func (q *opQueue) push(o *OneSided) {
+	o.next = nil
+	if q.N == 0 {
+		q.first = o
+	} else {
+		q.last.next = o
+	}
+	q.last = o
+	q.N++
+}
+
+func (q *opQueue) pop() *OneSided {
+	o := q.first
+	q.first, o.next = o.next, nil
+	if q.N--; q.N == 0 {
+		q.last = nil
+	}
+	return o
+}
+
+// unpop puts back what pop took.
+func (q *opQueue) unpop(o *OneSided) {
+	o.next = q.first
+	q.first = o
+	if q.N == 0 {
+		q.last = o
+	}
+	q.N++
+}
+
+// enter takes the protection domain that c's queue pair is in, and what it receives into and sends from.
+//
+// What a connection lets its peer reach is in a domain that no other queue pair is in: another peer cannot reach it, whatever it knows.
+// A device that shares Device.PD's memory (the embedded one) gives every connection a domain, which costs it a few bytes. Elsewhere,
+// as InfiniBand has it, everything that a queue pair touches must be in its domain, so its receives and what it sends from cannot be
+// the loop's: a connection there has a domain, and memory of its own, only if WithMemory says that it needs one.
+func (c *Conn) enter() error {
+	d := c.Device
+	c.pd, c.dom = d.Shared.pd, d.Shared
+	if !d.attr.SharesMemory && !c.terms.Memory && !c.large() {
+		return nil
+	}
+	pd, err := d.Verbs.AllocPD()
+	if err != nil {
+		return fmt.Errorf("alloc_pd on %s: %w", d.Verbs.Name(), err)
+	}
+	c.pd = pd
+	if !d.attr.SharesMemory {
+		c.dom = newDomain(d, pd, true)
+	}
+	return nil
+}
+
+// Scoped reports whether c's protection domain is its own.
+func (c *Conn) Scoped() bool { return c.pd != c.Device.Shared.pd }
+
+// leave gives the domain back; the queue pair is not in it any more.
+func (c *Conn) leave() {
+	if c.pool != nil {
+		c.pool.leave()
+	}
+	switch {
+	case c.dom.own:
+		c.dom.leave()
+	case c.Scoped():
+		c.Device.closed("dealloc_pd", c.pd.Close())
+	}
+}

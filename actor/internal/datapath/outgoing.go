@@ -1,0 +1,126 @@
+package datapath
+
+import (
+	"sync"
+
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// headerRoom is what an outgoing message keeps free before its bytes: the header of docs/wire.md.
+const headerRoom = wire.HeaderLen
+
+// Outgoing is a message on its way to the peer. It is part of what the layer above has for it, so
+// that the two are one allocation, and comes back to that from the pool.
+type Outgoing struct {
+	Of     any                          // the pointer to what it is part of; it never changes
+	notify bool                         // Sent is wanted
+	renew  func(p []byte) (rest []byte) // makes one that has waited what it still should be; may be nil
+
+	next  *Outgoing // in a pool: more of its class
+	buf   []byte    // headerRoom, then the message
+	class int8      // the pool it goes back to; -1: none
+	taken bool      // a connection has it, or a pool
+	seq   uint32    // its place among what waits
+	mr    verbs.MR  // of buf, where the device sends from it
+}
+
+// The pools of outgoing messages: one for each power of two from 64 bytes to 16 MiB.
+const (
+	minSendShift = 6
+	maxSendShift = 24
+)
+
+// An element is a chain of messages: what completes together comes back together, which costs the
+// pool's locked instructions once.
+var outgoingPools [maxSendShift - minSendShift + 1]sync.Pool
+
+// Pooled takes a message of n bytes from its pool, with whatever they were before; nil: it has none.
+func Pooled(n int) *Outgoing {
+	class := sizeClass(n, minSendShift)
+	if class >= len(outgoingPools) {
+		return nil
+	}
+	pool := &outgoingPools[class]
+	o, ok := pool.Get().(*Outgoing)
+	if !ok {
+		return nil
+	}
+	if o.next != nil {
+		pool.Put(o.next)
+		o.next = nil
+	}
+	overwrite.Check(o.buf[:cap(o.buf)], "a Send")
+	o.buf = o.buf[:headerRoom+n]
+	o.taken = false
+	return o
+}
+
+// Init makes o a message of n bytes that is part of what of points to.
+func (o *Outgoing) Init(of any, n int) {
+	class := sizeClass(n, minSendShift)
+	o.Of = of
+	if class >= len(outgoingPools) {
+		o.buf, o.class = make([]byte, headerRoom+n), -1
+		return
+	}
+	o.buf, o.class = make([]byte, headerRoom+n, headerRoom+1<<(class+minSendShift)), int8(class)
+}
+
+// sizeClass is the number of the power of two that n fits in, counted from 1<<shift.
+func sizeClass(n, shift int) (class int) {
+	for n > 1<<(class+shift) {
+		class++
+	}
+	return class
+}
+
+// Bytes is the message.
+func (o *Outgoing) Bytes() []byte { return o.buf[headerRoom:] }
+
+// Len is its length in bytes.
+func (o *Outgoing) Len() int { return len(o.buf) - headerRoom }
+
+// Take marks it as a connection's, or as given back.
+func (o *Outgoing) Take() { o.taken = true }
+
+// As is o with what its sender wants of it.
+func (o *Outgoing) As(notify bool, renew func([]byte) []byte) *Outgoing {
+	o.notify, o.renew = notify, renew
+	return o
+}
+
+// Usable reports whether it was made, and neither taken by a connection nor given back.
+func (o *Outgoing) Usable() bool { return o.buf != nil && !o.taken }
+
+// Recycle gives the memory back to the pool.
+func (o *Outgoing) Recycle() {
+	var c outgoingChain
+	c.add(o)
+	c.put()
+}
+
+// outgoingChain is messages on their way back to a pool, all of one class.
+type outgoingChain struct{ first *Outgoing }
+
+// add takes o, whose owner is finished with it.
+func (c *outgoingChain) add(o *Outgoing) {
+	if o.class < 0 {
+		return
+	}
+	if c.first != nil && c.first.class != o.class {
+		c.put()
+	}
+	*o = Outgoing{Of: o.Of, next: c.first, buf: o.buf[:cap(o.buf)], class: o.class, taken: true}
+	overwrite.Bytes(o.buf)
+	c.first = o
+}
+
+// put gives the chain to its pool.
+func (c *outgoingChain) put() {
+	if c.first != nil {
+		outgoingPools[c.first.class].Put(c.first)
+		c.first = nil
+	}
+}

@@ -1,0 +1,129 @@
+package datapath
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// tap is a queue pair that notes whether its peer's messages come.
+type tap struct {
+	verbs.Pauser
+	shut    bool
+	resumed int
+}
+
+func (p *tap) Pause(on bool) {
+	p.shut = on
+	if !on {
+		p.resumed++
+	}
+}
+
+// paperShares is an account of so many bytes, whose turns the test takes.
+func paperShares(t *testing.T, bytes int) *shares {
+	el, err := eventloop.New(eventloop.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
+	l := &Loop{el: el}
+	l.RecvBudget = newBudget(l, 2*bytes, bytes/2, bytes)
+	l.Shares = shares{l: l, limit: bytes}
+	return &l.Shares
+}
+
+// holder is a connection whose owner holds messages of so many bytes.
+func (s *shares) holder(m Mode, bytes ...int) (c *Conn, p *tap, held []*chunk) {
+	p = new(tap)
+	c = &Conn{l: s.l, mode: m, state: connOpen, recv: intake{qp: p}, Session: wire.NewSession(4)}
+	for _, n := range bytes {
+		b := &chunk{SGE: verbs.SGE{Length: uint32(n)}}
+		s.took(c, b)
+		held = append(held, b)
+	}
+	s.check(c)
+	return c, p, held
+}
+
+// A connection that is paused while a Read of ours may be behind its messages goes on as soon as
+// there is anything but the reserve, however much it holds itself, and however much others wait
+// for.
+func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
+	const all = 1 << 20
+	for name, late := range map[string]bool{"paused with the Read": false, "paused before": true} {
+		t.Run(name, func(t *testing.T) {
+			s := paperShares(t, all)
+			_, _, first := s.holder(ModeMessages, all/4)
+			reader, tap, _ := s.holder(ModeMessages, all/8)
+			if !late {
+				reader.fetched(&OneSided{Op: verbs.Read}, 1)
+			}
+			_, greedy, _ := s.holder(ModeMessages, all/8)
+			s.check(reader)
+			if late {
+				reader.fetched(&OneSided{Op: verbs.Read}, 1)
+			}
+			if !tap.shut || !greedy.shut {
+				t.Fatalf("with %d bytes left one is paused: %t, the other: %t", s.room(), tap.shut, greedy.shut)
+			}
+			s.gave(&Conn{l: s.l}, &chunk{stock: &stock{}}) // somebody else's, of no size
+			if s.Run(eventloop.RunBudget); !tap.shut {
+				t.Fatal("it goes on without room")
+			}
+			s.Held -= first[0].size() / 8
+			s.freed()
+			if !s.queued {
+				t.Fatal("nobody is looked after although there is room for a Read's answer")
+			}
+			if s.Run(eventloop.RunBudget); tap.shut {
+				t.Error("the Read does not go on although there is room")
+			}
+			if !greedy.shut {
+				t.Error("another goes on that holds more than is left")
+			}
+		})
+	}
+}
+
+// What thousands of connections are paused for costs a message of another's nothing.
+func TestPausedCostNothing(t *testing.T) {
+	const all, conns = 64 << 20, 5000
+	s := paperShares(t, all)
+	taps := make([]*tap, 2*conns)
+	for i := range conns { // as many messages as it may have, of a peer without credits
+		_, taps[i], _ = s.holder(ModeForeign, 1, 1, 1, 1)
+	}
+	good, _, _ := s.holder(ModeMessages)
+	b := &chunk{SGE: verbs.SGE{Length: 100}}
+	s.took(good, b)
+	if s.gave(good, b); s.queued {
+		t.Error("connections that wait for messages of their own are looked after when another's is given back")
+	}
+	held, _, hoard := s.holder(ModeMessages, s.room())
+	for i := range conns {
+		_, taps[conns+i], _ = s.holder(ModeMessages, 1, 1)
+	}
+	resumed := func() (n int) {
+		for _, p := range taps {
+			n += p.resumed
+		}
+		return n
+	}
+	s.gave(held, hoard[0])
+	turns := 0
+	for before := 0; s.queued; turns++ {
+		s.Run(eventloop.RunBudget)
+		if n := resumed(); n > before+eventloop.RunBudget {
+			t.Fatalf("%d connections go on in one turn", n-before)
+		} else {
+			before = n
+		}
+	}
+	if n := resumed(); n != conns {
+		t.Errorf("%d connections go on, in %d turns, of %d for which there is room", n, turns, conns)
+	}
+}

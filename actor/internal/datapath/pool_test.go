@@ -1,0 +1,122 @@
+package datapath
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// paper is a domain whose memory is only counted, and paperDevice its device.
+type paper struct {
+	verbs.PD
+	regions int
+	bytes   int
+}
+
+type paperDevice struct {
+	verbs.Device
+	pd *paper
+}
+
+func (d paperDevice) Name() string { return "paper0" }
+
+func (d paperDevice) Free(mr *verbs.MR) error {
+	d.pd.regions--
+	d.pd.bytes -= int(mr.Addr)
+	return nil
+}
+
+func (p *paper) Alloc(n int, _ verbs.Access) (*verbs.MR, error) {
+	p.regions++
+	p.bytes += n
+	return &verbs.MR{Addr: uint64(n)}, nil
+}
+
+// A region is as large as an SGE's Offset can tell: no two chunks share bytes.
+func TestChunksBeyondFourGiB(t *testing.T) {
+	const size, n = 64 << 20, 100
+	b := newBudget(nil, 1<<40, 0, 1<<40)
+	pd := &paper{}
+	a := newArena(paperDevice{pd: pd}, pd, 0, size, n*size, n, &b)
+	type place struct {
+		mr     *verbs.MR
+		offset uint32
+	}
+	seen := make(map[place]bool)
+	for range n {
+		c, err := a.Get()
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := place{c.SGE.MR, c.SGE.Offset}
+		if seen[at] {
+			t.Fatalf("two chunks of one region begin at %d", at.offset)
+		}
+		seen[at] = true
+	}
+}
+
+// Slabs are filled before others are touched, and what nobody uses goes back, in whatever order
+// chunks come back: many stay only while they are handed out.
+func TestSlabsGoBack(t *testing.T) {
+	for _, order := range []string{"forwards", "backwards", "at random"} {
+		const size, n = 64 << 10, 12_000
+		b := newBudget(nil, 1<<30, 0, 1<<30)
+		pd := &paper{}
+		a := newArena(paperDevice{pd: pd}, pd, 0, size, SlabBytes, slabChunks, &b)
+		var out []*chunk
+		for range n {
+			c, err := a.Get()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, c)
+		}
+		switch order {
+		case "backwards":
+			slices.Reverse(out)
+		case "at random":
+			rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { out[i], out[j] = out[j], out[i] })
+		}
+		for i, c := range out {
+			a.put(c)
+			if order != "at random" && pd.bytes > (2*(n-i)+(spareSlabs+1)*slabChunks)*size {
+				t.Fatalf("%s: with %d chunks handed out there are %d bytes", order, n-i-1, pd.bytes)
+			}
+		}
+		if want := spareSlabs * slabChunks * size; pd.bytes > want || b.Free != b.total-pd.bytes || b.small != 0 {
+			t.Errorf("%s: %d bytes are kept, want %d; %d free, %d in use", order, pd.bytes, want, b.Free, b.small)
+		}
+		b.Reclaim()
+		if pd.bytes != 0 || b.Free != b.total {
+			t.Errorf("%s: %d bytes stay, %d are free", order, pd.bytes, b.Free)
+		}
+	}
+}
+
+// Where too little is left for a slab that is idle, a chunk is had all the same, as long as there
+// is room for one.
+func TestIdleSlabIsNotInTheWay(t *testing.T) {
+	const size = 64 << 10
+	b := newBudget(nil, 1<<30, 0, 8*size)
+	pd := &paper{}
+	a := newArena(paperDevice{pd: pd}, pd, 0, size, 2*size, 2, &b)
+	c, err := a.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.put(c)
+	b.use(7 * size) // others'
+	if c, err = a.Get(); err != nil {
+		t.Fatalf("with room for one, and a slab of two idle: %v", err)
+	}
+	a.put(c)
+	if b.use(size); b.small != 8*size {
+		t.Fatalf("%d bytes are in use", b.small)
+	}
+	if _, err = a.Get(); err == nil {
+		t.Fatal("there is a chunk beyond the limit")
+	}
+}

@@ -1,0 +1,158 @@
+package datapath
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// recvPool is the receive buffers for messages up to one size. Where the device asks for receives they are posted to a shared receive
+// queue when a message finds it empty: an idle connection costs no buffer. Elsewhere see reserve.
+type recvPool struct {
+	d      *Device
+	number uint32
+	srq    verbs.SRQ // nil: the device does not ask
+	batch  int       // receives posted at a time
+	Arena  *arena
+	conns  int      // that receive into it
+	posted []*chunk // by index; nil: free
+	free   []uint32
+	copies int // of messages that owners have, in Go's heap
+}
+
+const (
+	// recvBatch is how many receives are posted at least when a message finds none, and recvBatchMax at most: as many as
+	// recvBatchBytes hold, so that small messages, of which one read brings many, need not ask for each few, and large ones do
+	// not have the device keep memory that one read cannot fill.
+	recvBatch      = 4
+	recvBatchMax   = 32
+	recvBatchBytes = 32 << 10
+	// srqDepth is the shared receive queue's length.
+	srqDepth = 4096
+)
+
+// recvPool finds or makes the pool for messages of up to n bytes, header included, for another
+// connection; leave is its end.
+func (dm *domain) recvPool(n int) (*recvPool, error) {
+	n = (n + 63) &^ 63
+	p := dm.recv[n]
+	d := dm.d
+	if most := d.l.RecvBudget.most; n > most {
+		return nil, &ResourceError{Device: d.Verbs.Name(), What: "bytes for a receive", Need: n, Limit: most}
+	}
+	if p == nil {
+		p = &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
+		p.Arena = dm.arena(n, verbs.LocalWrite, &d.l.RecvBudget)
+		p.number = d.numbered(p)
+		dm.recv[n] = p
+	}
+	if d.attr.AsksForReceives && p.srq == nil {
+		srq, err := d.Verbs.CreateSRQ(verbs.SRQInitAttr{PD: dm.pd, MaxWR: srqDepth, OnEmpty: p.refill})
+		if err != nil {
+			return nil, fmt.Errorf("create_srq on %s: %w", d.Verbs.Name(), err)
+		}
+		p.srq = srq
+	}
+	p.conns++
+	return p, nil
+}
+
+// leave is told that a connection has gone. What is posted for nobody is taken back: it is memory
+// that others may want.
+func (p *recvPool) leave() {
+	if p.conns--; p.conns == 0 {
+		p.unpost()
+	}
+}
+
+// unpost takes back what is posted, of which the device uses nothing any more.
+func (p *recvPool) unpost() {
+	if p.srq != nil {
+		p.d.closed("destroy_srq", p.srq.Close())
+		p.srq = nil
+	}
+	for i, c := range p.posted {
+		if c != nil {
+			p.Arena.put(p.take(uint32(i)))
+		}
+	}
+}
+
+// numbered gives a pool its number.
+func (d *Device) numbered(p *recvPool) uint32 {
+	i := slices.Index(d.Recvs, nil)
+	if i < 0 {
+		i = len(d.Recvs)
+		d.Recvs = append(d.Recvs, nil)
+	}
+	d.Recvs[i] = p
+	return uint32(i)
+}
+
+// refill posts receives because a message has come and there is none. What came before it is
+// received first, so that one read of many small messages needs a few buffers again and again, not
+// one for each. A connection that may not receive now is paused; when there is little memory left
+// each message is asked for, so that none takes what was posted for another.
+func (p *recvPool) refill(qp verbs.QP) {
+	p.d.Drain()
+	s := &p.d.l.Shares
+	batch := max(1, min(p.batch, s.room()/(16*p.Arena.size)))
+	if c, ok := qpConn(qp); ok {
+		if s.asked(c, batch*p.Arena.size); c.recv.paused {
+			return
+		}
+	}
+	for n := range batch {
+		c, err := p.Arena.Get()
+		if err != nil && n > 0 {
+			return // fewer will do
+		}
+		if err != nil {
+			s.starve(p, err)
+			return
+		}
+		if err := p.post(p.srq, c); err != nil {
+			p.Arena.put(c)
+			p.d.l.log.Warn("rdma: post_recv", "device", p.d.Verbs.Name(), "err", err)
+			return
+		}
+	}
+}
+
+// post posts a receive to a queue.
+func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *chunk) error {
+	i := p.index(c)
+	err := q.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.SGE})
+	if err != nil {
+		p.take(i)
+	}
+	return err
+}
+
+func (p *recvPool) index(c *chunk) (i uint32) {
+	if n := len(p.free); n > 0 {
+		i = p.free[n-1]
+		p.free = p.free[:n-1]
+		p.posted[i] = c
+	} else {
+		i = uint32(len(p.posted))
+		p.posted = append(p.posted, c)
+	}
+	return i
+}
+
+// take ends a receive.
+func (p *recvPool) take(i uint32) *chunk {
+	c := p.posted[i]
+	p.posted[i] = nil
+	p.free = append(p.free, i)
+	return c
+}
+
+// close leaves the memory of messages that owners have.
+func (p *recvPool) close() {
+	p.unpost()
+	p.Arena.closeUnused()
+	p.d.Recvs[p.number] = nil
+}

@@ -1,0 +1,271 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// arrivals is the messages of a connection that have come and cannot be told yet, in order: those that come before Established was told,
+// offers that are to be read, and what has come behind them. A connection has one from the first of these on. Loop goroutine.
+//
+// An offer is read when the loop's budget has memory for it, in parts, of which a few are under way at a time.
+type arrivals struct {
+	c        *Conn
+	from     netip.Addr // sourceOf the peer
+	Arrivals []pending
+	first    int // the oldest; those before it were told
+	next     int // the oldest that is not asked for completely
+	held     int // bytes of memory for offers: being read into, read, the owner's
+	wait     bool
+	reads    [ReadsMax]OneSided
+	Begun    uint32 // Reads
+	Done     uint32
+	filling  int       // offers that memory was taken for, and are not here
+	since    time.Time // of what is being read nothing has come
+	seen     uint32    // done when the timer was set
+	timer    *eventloop.Timer
+	armed    bool
+}
+
+// pending is a message that has come.
+type pending struct {
+	m     *Inbound   // with Data when it is here
+	from  wire.Offer // where it is to be read; Length 0: it came at once
+	asked uint32     // bytes
+	came  uint32
+}
+
+const (
+	// ReadsMax is how many Reads a connection has under way at most, and readPart how much one reads: what the peer sends besides waits
+	// for no more than that.
+	ReadsMax = 4
+	ReadPart = 1 << 20
+	// KeepTold is how many messages that were told are kept in any case.
+	KeepTold = 64
+	// ReadPatience is how long a peer may take for a Read that it has offered.
+	ReadPatience = 30 * time.Second
+)
+
+// put adds what has come.
+func (b *arrivals) put(m *Inbound, from wire.Offer) {
+	if b.first == len(b.Arrivals) || b.first >= KeepTold && b.first > len(b.Arrivals)/2 { // a peer may see to it that some wait at any time
+		n := copy(b.Arrivals, b.Arrivals[b.first:])
+		clear(b.Arrivals[n:])
+		b.Arrivals, b.first, b.next = b.Arrivals[:n], 0, max(b.next-b.first, 0)
+	}
+	m.Since = time.Now() // not the loop's, which may be a long turn old
+	b.Arrivals = append(b.Arrivals, pending{m: m, from: from})
+}
+
+// len is how many messages wait.
+func (b *arrivals) len() int { return len(b.Arrivals) - b.first }
+
+// toRead is the offer that is next to be read.
+func (b *arrivals) toRead() *pending {
+	for b.next < len(b.Arrivals) {
+		if a := &b.Arrivals[b.next]; a.asked < a.from.Length {
+			return a
+		}
+		b.next++
+	}
+	return nil
+}
+
+// advance reads on. granted: the budget has memory for the next offer.
+func (b *arrivals) advance(granted bool) {
+	c := b.c
+	for c.Flows() && b.Begun-b.Done < c.reads {
+		a := b.toRead()
+		if a == nil || b.wait {
+			break
+		}
+		if a.m.Chunk == nil {
+			if !granted && !c.l.RecvBudget.admits(b) {
+				b.wait = true
+				break
+			}
+			granted = false
+			if !b.hold(a) {
+				break
+			}
+		}
+		n := min(ReadPart, a.from.Length-a.asked)
+		o := &b.reads[b.Begun%ReadsMax]
+		*o = OneSided{
+			Op: verbs.Read, Near: verbs.SGE{MR: a.m.Chunk.SGE.MR, Offset: a.m.Chunk.SGE.Offset + a.asked, Length: n},
+			Addr: a.from.Addr + uint64(a.asked), RKey: a.from.Key, Owner: b,
+		}
+		a.asked += n
+		b.Begun++
+		c.Session.Reading(true)
+		if err := c.OneSided(o); err != nil {
+			b.Done++ // it was not taken: the connection is over
+			break
+		}
+	}
+	b.watch()
+}
+
+// hold takes memory for an offer. Not ok: the device has none, and is asked again.
+func (b *arrivals) hold(a *pending) (ok bool) {
+	chunk, err := b.c.dom.sinks.get(int(a.from.Length))
+	if err != nil {
+		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.Device.Verbs.Name(), "err", err)
+		b.wait = true
+		b.c.l.el.AfterFunc(RetryAfter, func() {
+			b.wait = false
+			b.advance(false)
+		})
+		return false
+	}
+	a.m.Chunk = chunk
+	b.c.l.Shares.large += chunk.size()
+	a.m.Data = chunk.Bytes()[:a.from.Length:a.from.Length]
+	b.held += int(chunk.SGE.Length)
+	if b.filling == 0 {
+		b.since = b.c.l.el.Now()
+	}
+	b.filling++
+	chunk.stock.filling++
+	b.c.l.Sources.fill(b.from, int(chunk.SGE.Length))
+	return true
+}
+
+// filled: nothing is read into a chunk any more.
+func (b *arrivals) filled(chunk *chunk) {
+	b.filling--
+	chunk.stock.filling--
+	b.c.l.Sources.filled(b.from, int(chunk.SGE.Length))
+}
+
+// stop is told that the connection has ended: what was still being read has kept memory from others.
+func (b *arrivals) stop() {
+	if b.filling > 0 {
+		b.c.l.Sources.wasted(b.from, b.c.l.el.Now().Sub(b.since))
+	}
+	b.drop()
+}
+
+// claim is claimant's.
+func (b *arrivals) claim() (want, held int) {
+	if a := b.toRead(); a != nil && a.m.Chunk == nil && !b.c.Over() {
+		return Sized(int(a.from.Length)), b.held
+	}
+	return 0, b.held
+}
+
+// fair is claimant's.
+func (b *arrivals) fair(want int) bool { return b.c.l.Sources.let(b.from, want) }
+
+// grant is claimant's.
+func (b *arrivals) grant() {
+	b.wait = false
+	b.advance(true)
+}
+
+// Ended is oneSidedOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
+func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
+	b.Done++
+	c.Session.Reading(b.Begun != b.Done)
+	if c.Over() {
+		b.drop()
+		return
+	}
+	if err != nil {
+		if !errors.Is(err, ErrFlushed) {
+			c.Up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
+		}
+		return
+	}
+	i := b.first
+	for b.Arrivals[i].came == b.Arrivals[i].from.Length {
+		i++
+	}
+	a := &b.Arrivals[i]
+	a.came += min(ReadPart, a.from.Length-a.came)
+	b.since = c.l.el.Now()
+	if a.came == a.from.Length {
+		b.filled(a.m.Chunk)
+		c.Session.Pull()
+		if i == b.first {
+			b.tell()
+		}
+	}
+	b.advance(false)
+	c.Device.pump(c)
+}
+
+// Abandoned is oneSidedOwner's: nobody waits for an answer.
+func (b *arrivals) Abandoned(*Conn, *OneSided) {}
+
+// tell tells the owner what is here, up to the first offer that is still to be read.
+func (b *arrivals) tell() {
+	for b.first < len(b.Arrivals) && b.c.Flows() {
+		a := &b.Arrivals[b.first]
+		if a.came < a.from.Length {
+			return
+		}
+		m := a.m
+		*a = pending{}
+		b.first++
+		b.c.Up.Deliver(m)
+	}
+}
+
+// gave takes the memory of a message back that was read.
+func (b *arrivals) gave(c *chunk) {
+	b.held -= int(c.SGE.Length)
+	c.stock.put(c)
+}
+
+// drop gives back what is not told any more. What is being read into is the device's until its Reads have ended.
+func (b *arrivals) drop() {
+	if b.Begun != b.Done {
+		return
+	}
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	for ; b.first < len(b.Arrivals); b.first++ {
+		a := &b.Arrivals[b.first]
+		if a.m.Chunk != nil {
+			if a.came < a.from.Length {
+				b.filled(a.m.Chunk)
+			}
+			b.c.give(a.m.Chunk)
+		}
+		b.c.l.freeInbound(a.m)
+		*a = pending{}
+	}
+	if b.wait {
+		b.c.l.RecvBudget.leave(b)
+	}
+}
+
+// watch sees to it that the peer answers.
+func (b *arrivals) watch() {
+	if b.armed || b.Begun == b.Done {
+		return
+	}
+	if b.timer == nil {
+		b.timer = b.c.l.el.NewTimer(b.look)
+	}
+	b.armed, b.seen = true, b.Done
+	b.timer.Reset(ReadPatience)
+}
+
+// look ends a connection whose peer has not answered a Read.
+func (b *arrivals) look() {
+	b.armed = false
+	if b.Begun != b.Done && b.seen == b.Done {
+		b.c.Up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
+		return
+	}
+	b.watch()
+}

@@ -1,0 +1,296 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Submit takes a Send of the owner's, or of whoever has the PID.
+func (c *Conn) Submit(s *Outgoing) {
+	switch limit := c.l.limits.Queue; {
+	case !c.taking():
+		err := c.NotSending()
+		c.unsent++
+		c.Up.SendRefused(s, err, err)
+		s.Recycle()
+	case s.Len() > c.MaxSend:
+		c.Up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.MaxSend, ErrTooLarge, unix.EMSGSIZE))
+		c.unsent++
+	case c.queue.len() > 0 || c.Ops.N > 0 || !c.ready() || !c.readyFor(s):
+		if c.queue.len() >= limit {
+			c.full = true
+			c.unsent++
+			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
+			c.Up.SendRefused(s, ErrQueueFull, err)
+			s.Recycle()
+			return
+		}
+		c.seq++
+		s.seq = c.seq
+		c.queue.push(s)
+		c.l.Shares.again(c)
+		c.observe()
+	default:
+		c.post(s, false)
+	}
+}
+
+// TryPost is submit for who keeps s when device or peer have no room for it now.
+func (c *Conn) TryPost(s *Outgoing) (posted bool) {
+	switch {
+	case s.buf == nil || !c.taking():
+		return false
+	case c.queue.len() > 0 || !c.ready():
+		c.Awake()
+		return false
+	}
+	left, class := c.left, s.class
+	s.taken, s.class = true, -1 // one that fails does not go to the pool
+	c.Submit(s)
+	s.class = class
+	if c.left > left {
+		return true
+	}
+	if c.queue.len() > 0 {
+		c.queue.pop()
+	}
+	c.Awake()
+	c.retry()
+	return false
+}
+
+// Awake has Writable reported at the next news of the device or of the peer.
+func (c *Conn) Awake() {
+	c.full = true
+	c.l.Shares.again(c)
+}
+
+// Why a Send failed; errors.Is finds them in *SendFailed.
+var (
+	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
+	// room. Wait for *Writable.
+	ErrQueueFull = errors.New("the connection's send queue is full")
+	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
+	ErrTooLarge = errors.New("message too large")
+	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
+	ErrFlushed = errors.New("the connection ended first")
+)
+
+// Flushed is what becomes of messages when their connection ends.
+func Flushed() error { return errFlushed }
+
+var (
+	ErrNotConnected = fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
+	errFlushed      = fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN)
+	errClosing      = fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
+)
+
+func (c *Conn) NotSending() error {
+	switch {
+	case c.Closing() || c.parting != staying:
+		return errClosing
+	case c.Over():
+		return Flushed()
+	}
+	return ErrNotConnected
+}
+
+// outlook collects what next decides by.
+func (c *Conn) outlook() outlook {
+	o := outlook{depth: c.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
+	if c.mode == ModeMessages {
+		o.window = c.Session.Window()
+	}
+	if o.ops = c.Ops.N > 0; o.ops {
+		o.opSeq = c.Ops.first.seq
+	}
+	if n := c.queue.len(); n > 0 {
+		s := c.queue.at(0)
+		o.sends, o.sendSeq, o.alone = true, s.seq, s.notify
+		o.ready = o.room() && c.readyFor(s)
+		o.inline = n > 1 && len(c.queue.at(1).buf) <= c.Device.attr.MaxInline
+	}
+	return o
+}
+
+// ready reports whether a message that does not wait may be handed to the device now.
+func (c *Conn) ready() bool {
+	return c.Flight.Len() < c.Depth && (c.mode != ModeMessages || c.Session.Window() > 0)
+}
+
+// readyFor reports whether s may be handed to the device when messages may: a large one needs more.
+func (c *Conn) readyFor(s *Outgoing) bool { return s.Len() <= c.eager || c.offerable(s) }
+
+// offerable reports whether s may be offered now.
+func (c *Conn) offerable(s *Outgoing) bool {
+	if c.out == nil {
+		c.out = newOffers(c)
+	}
+	return c.out.ready(s)
+}
+
+// post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
+func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
+	b := s.buf[headerRoom:]
+	if c.mode == ModeMessages {
+		b = s.buf
+		c.Session.Header(wire.TypeData, 0).Put(b)
+	}
+	var err error
+	typ := wire.TypeData
+	if s.Len() <= c.eager {
+		err = c.Device.post(c, s, b, quiet)
+	} else {
+		typ = wire.TypeOffer
+		err = c.out.post(s)
+	}
+	switch {
+	case err == nil:
+		c.left++
+		c.Flight.quiet++
+		if !quiet {
+			c.Flight.quiet = 0
+		}
+		if c.mode == ModeMessages {
+			c.Session.Sent(typ, 0)
+			c.observe()
+		}
+	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.Flight.Len() > 0:
+		c.queue.unpop(s) // a completion makes room
+		c.l.Shares.again(c)
+		c.retry()
+		return false
+	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
+		c.unsent++
+		c.Up.SendFailed(s, err)
+	default:
+		c.unsent++
+		c.Up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+		c.refused(verbs.Send, err)
+	}
+	return true
+}
+
+// Pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
+func (c *Conn) Pump() {
+	if !c.sends() {
+		return
+	}
+	if c.Ops.N > 0 {
+		c.update() // what carries no count must not keep the peer waiting for it
+	}
+	room := c.Depth - c.Flight.Len()
+	for room >= part(c.Depth) && !c.Over() && c.postNext() {
+	}
+	if c.full && !c.Over() && c.queue.len() <= c.l.limits.Queue/2 {
+		c.full = false
+		c.Up.Writable()
+	}
+	if c.Closing() && c.queue.len() == 0 {
+		c.Session.Finish() // behind the last message
+	}
+	c.update()
+	if c.out != nil {
+		c.out.settle()
+	}
+	c.checkDrained()
+}
+
+// postNext hands to the device what goes next. False: nothing may go now.
+func (c *Conn) postNext() bool {
+	o := c.outlook()
+	switch next := o.step(); next {
+	case stepOp:
+		return c.postOp(c.Ops.pop())
+	case stepSend, stepQuiet:
+		if !c.renew(c.queue.at(0)) {
+			return false
+		}
+		return c.post(c.queue.pop(), next == stepQuiet)
+	}
+	return false
+}
+
+// renew has a message that has waited be what it still should be. A Renew that does not return
+// costs the connection, which would have a hole: not what the loop is at, which may be another's.
+func (c *Conn) renew(s *Outgoing) (ok bool) {
+	if s.renew == nil {
+		return true
+	}
+	defer func() {
+		if ok {
+			return
+		}
+		c.Up.RenewFailed(recover()) // which answers it with all that waits
+	}()
+	s.buf = s.buf[:headerRoom+min(len(s.renew(s.Bytes())), s.Len())]
+	return true
+}
+
+// Completed ends the posting of that number, and those before it, which have succeeded in silence.
+func (c *Conn) Completed(number uint32, status verbs.Status) {
+	var free outgoingChain
+	for {
+		p, ok := c.Flight.pop(number)
+		if !ok {
+			break
+		}
+		if p.chunk != nil {
+			p.chunk.arena.put(p.chunk)
+		}
+		switch s := p.Send; {
+		case p.op != nil:
+			c.fetched(p.op, -1)
+			p.op.Owner.Ended(c, p.op, opError(status))
+		case s == nil:
+		case status == verbs.StatusSuccess || c.Flight.head != number+1:
+			if s.notify {
+				c.Up.Sent(s)
+			}
+			free.add(s)
+		case status == verbs.StatusFlushed:
+			c.Up.SendFailed(s, Flushed())
+		default:
+			c.Up.SendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
+		}
+	}
+	free.put()
+	c.goOn()
+	c.Device.pump(c)
+}
+
+// Abandon answers what is posted and the device did not flush with the queue pair. The memory stays the device's until it does.
+func (c *Conn) Abandon() {
+	for n := c.Flight.head; n != c.Flight.next; n++ {
+		p := c.Flight.at(n)
+		if s := p.Send; s != nil {
+			p.Send = nil
+			s.class = -1 // not for another message: the device may be sending from it
+			c.Up.SendFailed(s, Flushed())
+		} else if p.op != nil {
+			p.op.Owner.Abandoned(c, p.op)
+		}
+	}
+}
+
+// RetryAfter is how long a device gets that has no room although nothing is under way whose end it would tell.
+const RetryAfter = 10 * time.Millisecond
+
+// retry has what the device did not take tried again, if no completion will do that.
+func (c *Conn) retry() {
+	if c.retrying || c.Flight.quiet < c.Flight.Len() {
+		return
+	}
+	c.retrying = true
+	c.l.el.NewTimer(func() {
+		c.retrying = false
+		c.Pump()
+	}).Reset(RetryAfter)
+}

@@ -1,0 +1,293 @@
+package datapath
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// What a loop receives into its connections share, where the device asks for receives: there a
+// message that may not come in waits at its sender, for the device does not read that connection
+// until it may. So no peer is to be trusted, and none can have another's connection end or stop for
+// want of memory:
+//
+//   - Floor: a connection whose owner holds none of its messages may receive the next. Half of
+//     the memory is for such only: for 4,092 connections with one message of 64 KiB each, at the
+//     defaults. Those that are made when half of that would be needed ask for smaller messages
+//     (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected
+//     then (noRoom), and all are when so much is held for connections that have ended that
+//     nothing would be left for those there are (full).
+//   - Share: one whose owner holds messages already may receive while these are no more than what
+//     is left for all others, without that half. So one that is not read from has half of the
+//     rest, two a third, a thousand of them a thousandth each.
+//   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
+//     is copied out of it, into memory of its own size. A message of a byte then costs copyCost
+//     and a byte, not a receive.
+//   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where
+//     large messages hold more than the other half (budget). Whoever may receive and finds no
+//     memory waits in a queue.
+//
+// A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other
+// devices: as many messages as WithMessages has credits. One that has to be read for what it holds
+// to come free is not stopped at its share, but at the reserve: a Read of ours is under way, whose
+// answer may be behind a message, or there is something to send, or it is being closed, and waits
+// for credits.
+
+// shares is a loop's account of it. Loop goroutine.
+type shares struct {
+	l       *Loop
+	limit   int         // bytes: what arenas may have (budget)
+	large   int         // of large messages, which are not shared out here
+	Held    int         // of others that owners hold, or that wait to be told
+	Floor   int         // of a receive for each connection
+	Owed    int         // the same, for those whose owners hold nothing
+	paused  pausedConns // over their share, and go on when there is memory
+	starved []*recvPool // for messages that may come in and find no memory
+	queued  bool        // Run is
+	warned  time.Time
+}
+
+// intake is a connection's part in it.
+type intake struct {
+	qp       verbs.Pauser // nil: the device does not ask for receives, and there is nothing to share
+	bytes    int          // that its owner holds, or that wait to be told
+	messages int
+	paused   bool
+	listed   bool // at place at of the loop's paused ones
+	at       int
+	wants    int // what placed it there
+	fetching int // Reads and atomic operations under way
+	counted  bool
+	early    int // bytes of receives for what came before Established was told
+}
+
+// copyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
+// keep it.
+const copyCost = 256
+
+// reserve is kept for connections that hold nothing.
+func (s *shares) reserve() int { return max(s.limit/2, s.Owed) }
+
+// crowded reports whether there are so many connections that further ones are to get small receives.
+func (s *shares) crowded() bool { return s.Floor > s.limit/4 }
+
+// full reports whether what a further connection receives would be taken from those there are.
+// Owners may hold messages of any number of connections that have ended, and who has gone may come
+// back.
+func (s *shares) full() bool { return s.free()-s.Owed < s.limit/16 }
+
+// join and leave count a connection, with what it needs to receive a message.
+func (s *shares) join(c *Conn) {
+	qp, ok := c.QP.(verbs.Pauser)
+	if c.pool.srq == nil || !ok {
+		return
+	}
+	c.recv.qp, c.recv.counted = qp, true
+	s.Floor += c.pool.Arena.size
+	s.Owed += c.pool.Arena.size
+}
+
+func (s *shares) leave(c *Conn) {
+	if !c.recv.counted {
+		return
+	}
+	s.forget(c)
+	c.recv.counted = false
+	s.Floor -= c.pool.Arena.size
+	if c.recv.bytes == 0 {
+		s.Owed -= c.pool.Arena.size
+	}
+	s.freed()
+}
+
+// room is what is free besides the reserve.
+func (s *shares) room() int { return s.free() - s.reserve() }
+
+func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.total-s.large) - s.Held }
+
+// short reports whether messages are to be copied out of receives that are too large for them.
+func (s *shares) short() bool { return s.Held > s.limit/4 }
+
+// may reports whether c may receive another message.
+func (s *shares) may(c *Conn) bool {
+	r := &c.recv
+	must := c.mustReceive()
+	switch {
+	case r.bytes == 0:
+		return true
+	case c.mode != ModeMessages && r.messages >= c.window(must):
+		return false
+	case must:
+		return s.room() > 0
+	}
+	return r.bytes <= s.room()
+}
+
+// mustReceive reports whether what c waits for may be behind its peer's messages.
+func (c *Conn) mustReceive() bool {
+	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()
+}
+
+// window is how many messages of a peer without credits the owner may hold.
+func (c *Conn) window(must bool) int {
+	if must {
+		return 2 * c.Session.Granted()
+	}
+	return c.Session.Granted()
+}
+
+// took counts a message that was received.
+func (s *shares) took(c *Conn, b *chunk) {
+	if c.recv.qp == nil || b == nil {
+		return
+	}
+	b.held = true
+	if c.recv.counted && c.recv.bytes == 0 {
+		s.Owed -= c.pool.Arena.size
+	}
+	n := b.size()
+	s.Held += n
+	c.recv.bytes += n
+	c.recv.messages++
+}
+
+// gave is took's counterpart.
+func (s *shares) gave(c *Conn, b *chunk) {
+	if b.held {
+		b.held = false
+		n := b.size()
+		s.Held -= n
+		c.recv.bytes -= n
+		c.recv.messages--
+		if c.recv.counted && c.recv.bytes == 0 {
+			s.Owed += c.pool.Arena.size
+		}
+		s.again(c)
+	} else if b.stock != nil {
+		s.large -= b.size()
+	}
+	s.freed()
+}
+
+// check pauses c if it may not receive another message.
+func (s *shares) check(c *Conn) {
+	if c.recv.qp == nil || c.Over() || s.may(c) {
+		return
+	}
+	s.pause(c)
+}
+
+// asked is check for a connection that a message is for, which finds no receive, and is to get n
+// bytes. What comes before Established is told is not seen, and so not counted, before that.
+func (s *shares) asked(c *Conn, n int) {
+	s.check(c)
+	if c.state != connConnecting {
+		return
+	}
+	if c.recv.early += n; c.recv.early > n && c.recv.early > s.room() {
+		s.pause(c)
+	}
+}
+
+// starve notes that a message may come in for which p has no memory.
+func (s *shares) starve(p *recvPool, err error) {
+	if !slices.Contains(s.starved, p) {
+		s.starved = append(s.starved, p)
+	}
+	if now := s.l.el.Now(); now.Sub(s.warned) > time.Minute {
+		s.warned = now
+		s.l.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.Verbs.Name(), "held", s.Held,
+			"limit", s.limit, "err", err)
+	}
+	if !errors.Is(err, errBudget) { // nobody will say when the device has memory again
+		s.l.el.AfterFunc(RetryAfter, s.freed)
+	}
+}
+
+// freed is told that there may be memory for those who wait.
+func (s *shares) freed() {
+	if s.queued || len(s.starved) == 0 && !s.next() {
+		return
+	}
+	s.queued = true
+	_ = s.l.el.Schedule(s) // refused after the loop's end only: nobody waits then
+}
+
+// Run has those go on that may: a few in a turn, because what they receive may leave nothing for
+// the others.
+func (s *shares) Run(budget int) (more bool) {
+	for ; budget > 0 && s.next(); budget-- {
+		s.again(s.paused[0])
+	}
+	starved := s.starved
+	s.starved = nil
+	for _, p := range starved {
+		p.feed()
+	}
+	s.queued = s.next()
+	return s.queued
+}
+
+// LoopName names it in the loop's reports of stalls.
+func (s *shares) LoopName() string { return "memory to receive into" }
+
+// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). What it brings may
+// be behind a message.
+func (c *Conn) fetched(o *OneSided, n int) {
+	if o.Op != verbs.Read && !o.Op.Atomic() {
+		return
+	}
+	c.recv.fetching += n
+	c.l.Shares.again(c)
+}
+
+// keep makes of a message that was received one that may be kept: a copy, when memory is short and
+// its receive is too large for it.
+func (c *Conn) keep(b *chunk, data []byte) (*chunk, []byte) {
+	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+copyCost) > b.size() {
+		return b, data
+	}
+	budget := &c.l.RecvBudget
+	n := len(data) + copyCost
+	if !budget.has(n) {
+		return b, data
+	}
+	budget.Free -= n
+	budget.use(n)
+	c.pool.copies++
+	kept := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
+	kept.chunk = chunk{pool: c.pool, SGE: verbs.SGE{MR: &kept.mr, Length: uint32(len(data))}}
+	c.give(b)
+	return &kept.chunk, kept.mr.Bytes
+}
+
+// copied is a chunk of Go's heap.
+type copied struct {
+	chunk
+	mr verbs.MR
+}
+
+// size is what a chunk takes of a budget.
+func (b *chunk) size() int {
+	if b.pool != nil {
+		return int(b.SGE.Length) + copyCost
+	}
+	return int(b.SGE.Length)
+}
+
+// feed posts a receive for a message that waits, if there is memory for one by now.
+func (p *recvPool) feed() {
+	if p.srq == nil {
+		return
+	}
+	c, err := p.Arena.Get()
+	if err != nil {
+		p.d.l.Shares.starve(p, err)
+		return
+	}
+	if p.post(p.srq, c) != nil {
+		p.Arena.put(c)
+	}
+}

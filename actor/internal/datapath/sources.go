@@ -1,0 +1,95 @@
+package datapath
+
+import (
+	"net/netip"
+	"time"
+)
+
+// sources is the addresses that large messages are being read from, and what each has of the loop's
+// memory for it: memory into which a peer's bytes are still to come is held for as long as the peer
+// takes. Loop goroutine.
+//
+// One address may have a quarter of the budget being filled, or one message that is larger. One
+// whose connection has ended with a message half read has had others wait for nothing: for
+// wastePays times as long it is suspect, and all suspects together may have an eighth. So whoever
+// offers and does not answer, and comes back again and again, takes from others at most one part in
+// wastePays+1 of the time.
+type sources struct {
+	l       *Loop
+	By      map[netip.Addr]source
+	Dubious int // bytes being filled from those that are suspect
+}
+
+type source struct {
+	filling int       // bytes
+	dubious int       // of them, in the sum
+	suspect time.Time // until then
+}
+
+const wastePays = 4
+
+// sourceOf is the address that a connection's peer counts by: its network's, where an address costs
+// nothing.
+func sourceOf(c *Conn) netip.Addr {
+	peer := c.ID.PeerAddr()
+	addr := peer.Addr().Unmap()
+	if peer.IB != nil {
+		return netip.AddrFrom16(peer.IB.GID)
+	}
+	if addr.Is6() {
+		p, _ := addr.WithZone("").Prefix(64) // cannot fail
+		return p.Addr()
+	}
+	return addr
+}
+
+// let reports whether n more bytes may be filled from addr.
+func (s *sources) let(addr netip.Addr, n int) bool {
+	src, total := s.By[addr], s.l.RecvBudget.total
+	if !s.suspects(src) {
+		return src.filling == 0 || src.filling+n <= total/4
+	}
+	return s.Dubious+n <= total/8
+}
+
+func (s *sources) suspects(src source) bool {
+	return !src.suspect.IsZero() && s.l.el.Now().Before(src.suspect)
+}
+
+// fill notes that n bytes are being filled from addr.
+func (s *sources) fill(addr netip.Addr, n int) {
+	src := s.By[addr]
+	src.filling += n
+	s.set(addr, src)
+}
+
+// filled notes that they are here, or do not come any more.
+func (s *sources) filled(addr netip.Addr, n int) { s.fill(addr, -n) }
+
+// wasted notes that a connection has ended which had memory for d, and has not filled it.
+func (s *sources) wasted(addr netip.Addr, d time.Duration) {
+	src := s.By[addr]
+	if until := s.l.el.Now().Add(wastePays * d); until.After(src.suspect) {
+		src.suspect = until
+		s.set(addr, src)
+		s.l.el.AfterFunc(wastePays*d, func() { s.set(addr, s.By[addr]) })
+	}
+}
+
+// set notes what there is to know of addr, and has those looked after whom it may have kept waiting.
+func (s *sources) set(addr netip.Addr, src source) {
+	s.Dubious -= src.dubious
+	if src.dubious = 0; s.suspects(src) {
+		src.dubious = src.filling
+	}
+	s.Dubious += src.dubious
+	switch {
+	case src.filling == 0 && !s.suspects(src):
+		delete(s.By, addr)
+	case s.By == nil:
+		s.By = map[netip.Addr]source{addr: src}
+	default:
+		s.By[addr] = src
+	}
+	s.l.RecvBudget.feed()
+}
