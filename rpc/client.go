@@ -88,9 +88,8 @@ func dialError(addr string, err error) error {
 
 // connect begins a connection. mu is held.
 func (c *Client) connect(report func(error)) {
-	l := newLink(c)
+	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams)
 	l.report = report
-	l.out.sys = c.sys
 	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), lives))
 	c.dialing = l
 	c.links[l] = struct{}{}

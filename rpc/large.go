@@ -62,14 +62,3 @@ func land(m *rdma.Received, body []byte) *landing {
 	}()
 	return l
 }
-
-// landed is the large item that is next.
-func (r *receiving) landed() []byte {
-	r.mu.Lock()
-	l := r.large[0]
-	r.large[0] = nil
-	r.large = r.large[1:]
-	r.mu.Unlock()
-	<-l.here
-	return l.item
-}

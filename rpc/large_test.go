@@ -146,7 +146,7 @@ func TestMethodsWithoutNumber(t *testing.T) {
 			r.t.Fatal(err)
 		}
 		l := r.c.link
-		for i := range maxMethods - 1 {
+		for i := range wire.MaxMethods - 1 {
 			m := &method{name: fmt.Sprint("test.", i), index: i + 100_000, req: bytesCodec, rep: bytesCodec}
 			_, err := r.c.callRaw(r.t.Context(), m, nil, nil)
 			want(r.t, err, ErrUnknownMethod, FateRefused)
@@ -169,7 +169,7 @@ func TestMethodsWithoutNumber(t *testing.T) {
 func TestDeclaresTooManyMethods(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		c := r.rawClient()
-		for i := range maxMethods + 2 {
+		for i := range wire.MaxMethods + 2 {
 			name := "test.Nowhere"
 			if i == 0 {
 				name = "test.Echo"
@@ -177,7 +177,7 @@ func TestDeclaresTooManyMethods(t *testing.T) {
 			c.say(frame(wire.Header{Type: wire.FrameDeclare, Number: uint16(i)}, name))
 			r.Wait()
 		}
-		c.say(frame(wire.Header{Type: wire.FrameCall, Number: maxMethods + 1}, ""))
+		c.say(frame(wire.Header{Type: wire.FrameCall, Number: wire.MaxMethods + 1}, ""))
 		if h, _ := c.answer(r.t); h.Type != wire.FrameError || Code(h.Number) != CodeUnknownMethod || h.Flags != wire.FlagRefused {
 			r.t.Errorf("a call of the method too many was answered with %+v", h)
 		}

@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 // Code that is not this package's need not return: handlers, interceptors, codecs, errors that are
@@ -66,15 +64,6 @@ func (c *codec) pack(dst []byte, msg any) (b []byte, err error) {
 func (c *codec) unpack(b []byte, msg any) (err error) {
 	try(func() { err = c.decode(b, msg) }, func(why *PanicError) { err = why })
 	return err
-}
-
-// panicked logs and publishes what has left a handler. Its value is the user's, and is asked for
-// its text here: the line is written later.
-func (s *Server) panicked(method string, why *PanicError) {
-	try(func() {
-		s.log.Error("rpc: a handler has panicked", "method", method, "panic", fmt.Sprint(why.Value), "stack", string(why.Stack))
-	}, func(*PanicError) {})
-	publish(s.sys, &rdma.Panicked{Kind: "rpc handler", Name: method, Value: why.Value, Stack: why.Stack})
 }
 
 // publish tells who has subscribed to the system's events.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -12,11 +13,15 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// link is a connection of a client: the actor that owns its identifier, and the table of calls. Its fields are the loop's, those
+// link is a connection of a client: the actor that owns its identifier. Its fields are the loop's, those
 // excepted that are under out.mu.
 type link struct {
-	c      *Client
-	out    out
+	table
+	rt     *rdma.Runtime
+	sys    *actor.ActorSystem
+	addr   string
+	cfg    *clientConfig
+	client keeper
 	missed missed
 	id     *actor.PID
 	report func(error)   // told once, whether the connection is there
@@ -32,34 +37,14 @@ type link struct {
 	reading *rdma.Received // the message that is being read, or was last
 	parked  []parked       // messages whose rest waits for another turn
 	turns   turns
-	lapsed  *clientCall // that are the loop's to finish
-	ends    []any       // that the connection has failed or ended, while something is parked
-
-	// Set before the first call.
-	max  int // bytes the server takes
-	peer rdma.Addr
-
-	// out.mu.
-	slots    []slot
-	free     []uint16 // of slots
-	inUse    int
-	marked   int      // of slots, those whose request may not go as it was put: see turn
-	limit    int      // of slots
-	streams  int64    // as many may be open
-	methods  []uint16 // by method.index: the number it was declared with, counted from 1
-	declared uint16
-	draining bool  // the server wants no calls any more
-	failed   error // no calls any more; nil while there is a connection
+	ends    []any // that the connection has failed or ended, while something is parked
 }
 
-// slot is the place of a call from its request to its answer.
-type slot struct {
-	call   *clientCall // nil: the caller has gone, or the slot is free
-	number uint64      // of the message that the request is in
-	use    uint16
-	busy   bool // the server has not answered
-	stream bool
-	marked bool // the call has a deadline, or was given up
+// keeper is the client whose connection it is.
+type keeper interface {
+	up(l *link)                // it is there
+	moveOn(l *link, why error) // it takes no more calls
+	gone(l *link)              // its identifier is
 }
 
 // The messages of a Client to its connection.
@@ -70,7 +55,7 @@ type (
 
 // tellActor sends the actor what it must not miss. An actor whose runtime has been shut down
 // receives nothing, but can be stopped. Any goroutine.
-func (l *link) tellActor(m any) { l.c.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
+func (l *link) tellActor(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
 
 // missed is the process that hears of what the actor does not receive.
 type missed struct {
@@ -78,18 +63,20 @@ type missed struct {
 	pid *actor.PID
 }
 
-func (p *missed) SendUserMessage(*actor.PID, any) { p.l.c.sys.Root.Stop(p.l.out.pid) }
+func (p *missed) SendUserMessage(*actor.PID, any) { p.l.sys.Root.Stop(p.l.out.pid) }
 
 func (p *missed) SendSystemMessage(*actor.PID, any) {}
 
 func (p *missed) Stop(*actor.PID) {}
 
-func newLink(c *Client) *link {
-	l := &link{c: c, gone: make(chan struct{}), failed: errors.New("not connected")}
+// newLink makes a connection of a client that is to be dialled. open counts the client's streams.
+func newLink(rt *rdma.Runtime, addr string, cfg *clientConfig, client keeper, open *atomic.Int64) *link {
+	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
+	l.open, l.failed = open, errors.New("not connected")
 	l.out.number = 1
-	l.out.turn, l.out.late = l.turn, l.late
+	l.out.sys, l.out.turn, l.out.late = l.sys, l.turn, l.late
 	l.missed.l = l
-	l.missed.pid, _ = c.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+c.sys.ProcessRegistry.NextID())
+	l.missed.pid, _ = l.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+l.sys.ProcessRegistry.NextID())
 	return l
 }
 
@@ -118,9 +105,9 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.flush(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
-		l.id = l.c.rt.CreateID(ctx.Self(), l.c.cfg.id...)
-		h := wire.Hello{Version: wire.HelloVersion, Window: l.c.cfg.window >> 10}
-		ctx.Send(l.id, &rdma.Dial{Addr: l.c.addr, PrivateData: h.Bytes()})
+		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id...)
+		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.window >> 10}
+		ctx.Send(l.id, &rdma.Dial{Addr: l.addr, PrivateData: h.Bytes()})
 	case *rdma.Established:
 		l.established(ctx, m)
 	case *rdma.Rejected:
@@ -171,8 +158,8 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 		return
 	}
 	l.out.mu.Lock()
-	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.c.cfg.calls), m.MaxMessage, m.Peer, nil
-	l.streams = int64(l.c.cfg.openStreams(l.limit))
+	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.calls), m.MaxMessage, m.Peer, nil
+	l.streams = int64(l.cfg.openStreams(l.limit))
 	l.out.established(m.MaxMessage)
 	l.out.mu.Unlock()
 	l.tell(nil)
@@ -182,7 +169,7 @@ func (l *link) tell(err error) {
 	if !l.told {
 		l.told = true
 		if err == nil {
-			l.c.up(l)
+			l.client.up(l)
 		}
 		l.report(err)
 	}
@@ -195,7 +182,7 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 	}
 	l.over, l.cause = true, cause
 	l.forget()
-	l.c.moveOn(l, cause)
+	l.client.moveOn(l, cause)
 	l.out.mu.Lock()
 	l.failed = cause
 	l.out.mu.Unlock()
@@ -219,7 +206,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	if l.cause == nil {
 		l.cause = errors.New("the server has closed the connection")
 	}
-	l.c.moveOn(l, l.cause)
+	l.client.moveOn(l, l.cause)
 	handed := l.out.end()
 	l.out.mu.Lock()
 	l.failed = l.cause
@@ -241,31 +228,11 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 	l.out.mu.Unlock()
 	l.finish(lost)
-	l.c.sys.ProcessRegistry.Remove(l.missed.pid)
-	l.c.gone(l)
+	l.sys.ProcessRegistry.Remove(l.missed.pid)
+	l.client.gone(l)
 	l.tell(l.cause)
 	close(l.gone)
 	ctx.Stop(ctx.Self())
-}
-
-// fate is what became of a request when its connection ended.
-func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
-	switch {
-	case s.number > handed || s.number > m.Delivered+m.Unknown:
-		return FateNotSent
-	case s.number <= m.Delivered:
-		return FateDelivered
-	}
-	return FateUnknown
-}
-
-// ended is the error of a call whose connection is not there. out.mu is held.
-func (l *link) ended(m *method, f Fate) *Error {
-	code, cause := CodeUnavailable, l.failed
-	if errors.Is(cause, ErrClosed) {
-		code, cause = CodeClosed, nil
-	}
-	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
 // finish gives callers their answers. Those behind one whose decoding has taken the goroutine along
@@ -405,89 +372,42 @@ func (l *link) part(ctx actor.Context) {
 func (l *link) frame(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
 		l.draining = true
-		l.c.moveOn(l, ErrDraining)
+		l.client.moveOn(l, ErrDraining)
 		if h.Flags&wire.FlagLast != 0 {
 			return l.refused(), nil
 		}
 		return nil, nil
 	}
-	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
-		return nil, violation("a frame of type %d from a server", h.Type)
-	}
-	i := h.Call.Slot()
-	if i >= len(l.slots) || !l.slots[i].busy || wire.NewCallID(i, l.slots[i].use) != h.Call {
-		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.Type, h.Call)
-	}
-	s := &l.slots[i]
-	c := s.call
-	if h.Type == wire.FrameItem {
-		if !s.stream {
-			return nil, violation("an item for call %#x, which is no stream", h.Call)
-		}
-		if c == nil {
-			return nil, nil // on its way when the stream was given up
-		}
-		return nil, c.stream.item(l.reading, body)
-	}
-	var failure *Error
-	if h.Type == wire.FrameError {
-		var err error
-		if failure, err = remoteError(h, body); err != nil {
-			return nil, err
-		}
-	}
-	l.vacate(i)
-	if c == nil {
-		return nil, nil
-	}
-	if c.err = failure; failure != nil {
-		failure.Method = c.m.name
-	} else if !s.stream {
-		c.body.b = body
-	}
-	return c, nil
+	return l.answer(h, body, l.reading)
 }
 
-// refused ends the calls that a draining server has not seen before it was done. out.mu is held.
-func (l *link) refused() (list *clientCall) {
-	if l.inUse == 0 {
-		return nil
+// late has what is left of a message sent whose turn has come: see turn. The loop's.
+func (l *link) late(b []byte) []byte {
+	l.out.mu.Lock()
+	b = l.turn(b)
+	l.out.mu.Unlock()
+	l.lapse()
+	if l.draining {
+		l.out.tell() // it may have been the last that this connection was there for
 	}
-	for i := range l.slots {
-		if !l.slots[i].busy {
-			continue
-		}
-		if c := l.slots[i].call; c != nil {
-			c.err = &Error{Code: CodeDraining, Method: c.m.name, Fate: FateRefused}
-			c.next, list = list, c
-		}
-		l.vacate(i)
-	}
-	return list
+	return b
 }
 
-// vacate has a slot used again. out.mu is held.
-func (l *link) vacate(i int) {
-	if l.slots[i].stream {
-		l.c.streams.Add(-1)
+// lapse finishes the calls that turn has found too late to be sent. The loop's.
+func (l *link) lapse() {
+	lost := l.lapsed
+	if l.lapsed = nil; lost != nil {
+		l.finish(lost)
+		l.local.Woke()
 	}
-	if l.slots[i].marked {
-		l.marked--
-	}
-	l.slots[i].call, l.slots[i].busy, l.slots[i].marked = nil, false, false
-	l.free = append(l.free, uint16(i))
-	l.inUse--
 }
 
-// remoteError is an error that the server has sent.
-func remoteError(h wire.Header, body []byte) (*Error, error) {
-	text, details, err := wire.ParseError(body)
-	if err != nil {
-		return nil, malformed(err)
+// flush sends what has been put, and parts from a server that drains when the last call was given
+// up unsent. The loop's.
+func (l *link) flush(ctx actor.Context) {
+	l.out.flush(ctx, l.id)
+	l.lapse()
+	if l.draining {
+		l.part(ctx)
 	}
-	e := &Error{Code: Code(h.Number), Message: text, Details: details, Fate: FateAnswered}
-	if h.Flags&wire.FlagRefused != 0 {
-		e.Fate = FateRefused
-	}
-	return e, nil
 }

@@ -176,3 +176,22 @@ func WaitForReady() ClientOption { return clientOption(func(c *clientConfig) { c
 func WithBackoff(b reconnect.Backoff) ClientOption {
 	return clientOption(func(c *clientConfig) { c.backoff = b })
 }
+
+// Retry says when a call is repeated. What may have been executed is repeated only if its method is Idempotent.
+type Retry struct {
+	Attempts int           // in all; 0 and 1: no repetition
+	Backoff  time.Duration // before the second attempt, twice as long before each that follows, a quarter more or less: 10 ms
+	Max      time.Duration // what the backoff grows to: 1 s
+}
+
+// WithRetry has calls repeated that failed because the server refused them (ErrOverloaded, ErrDraining) or because there is no connection
+// (ErrUnavailable), while their context lets them. Streams are not repeated.
+func WithRetry(r Retry) ClientOption {
+	if r.Backoff <= 0 {
+		r.Backoff = 10 * time.Millisecond
+	}
+	if r.Max <= 0 {
+		r.Max = time.Second
+	}
+	return clientOption(func(c *clientConfig) { c.retry = r })
+}

@@ -256,7 +256,7 @@ func (r *receiving) next() ([]byte, error) {
 func (r *receiving) wait() error {
 	select {
 	case <-r.ready:
-	case <-r.l.c.rt.Stalled():
+	case <-r.l.rt.Stalled():
 		if err := rdma.MayWait(); err != nil {
 			return &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: FateUnknown, Err: err}
 		}
@@ -280,14 +280,13 @@ func (r *receiving) widen(n int64) {
 	}
 }
 
-// widen lets the server send more of a stream.
-func (l *link) widen(c *clientCall, n uint32) {
-	l.out.mu.Lock()
-	i := c.id.Slot()
-	if i >= len(l.slots) || l.slots[i].call != c {
-		l.out.mu.Unlock()
-		return
-	}
-	l.out.put(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
-	l.out.unlock()
+// landed is the large item that is next.
+func (r *receiving) landed() []byte {
+	r.mu.Lock()
+	l := r.large[0]
+	r.large[0] = nil
+	r.large = r.large[1:]
+	r.mu.Unlock()
+	<-l.here
+	return l.item
 }

@@ -2,14 +2,17 @@ package rpc
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A request's way into a connection, and out of it again when its caller gives up.
+// A request's way into a connection, and out of it again when its caller gives up. It may wait in
+// the client: for the loop, for credits, for memory to be offered from. turn is what becomes of it
+// when its turn has come.
 
 // start puts a request, or says why not.
-func (l *link) start(c *clientCall, metadata, body []byte) error {
+func (l *table) start(c *clientCall, metadata, body []byte) error {
 	var h wire.Header
 	n := wire.RequestLen(metadata, body)
 	if len(metadata) > 0 {
@@ -43,7 +46,7 @@ func (l *link) start(c *clientCall, metadata, body []byte) error {
 }
 
 // refusal is why there can be no further call now; nil: there can. out.mu is held.
-func (l *link) refusal(m *method) error {
+func (l *table) refusal(m *method) error {
 	switch {
 	case l.failed != nil:
 		return l.ended(m, FateNotSent)
@@ -51,23 +54,23 @@ func (l *link) refusal(m *method) error {
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case l.inUse >= l.limit:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
-	case m.stream && l.c.streams.Load() >= l.streams:
+	case m.stream && l.open.Load() >= l.streams:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many streams are open"}
 	}
 	return nil
 }
 
 // tooManyMethods is why a method has no number.
-var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", maxMethods)
+var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", wire.MaxMethods)
 
 // number is what a method is called on this connection. Not ok: all numbers are taken. out.mu is
 // held.
-func (l *link) number(m *method) (n uint16, ok bool) {
+func (l *table) number(m *method) (n uint16, ok bool) {
 	for len(l.methods) <= m.index {
 		l.methods = append(l.methods, 0)
 	}
 	if l.methods[m.index] == 0 {
-		if l.declared == maxMethods {
+		if l.declared == wire.MaxMethods {
 			return 0, false
 		}
 		l.out.put(wire.Header{Type: wire.FrameDeclare, Number: l.declared}, []byte(m.name))
@@ -78,7 +81,7 @@ func (l *link) number(m *method) (n uint16, ok bool) {
 }
 
 // enter gives a call its slot. out.mu is held.
-func (l *link) enter(c *clientCall) wire.CallID {
+func (l *table) enter(c *clientCall) wire.CallID {
 	var i int
 	if n := len(l.free); n > 0 {
 		i = int(l.free[n-1])
@@ -89,7 +92,7 @@ func (l *link) enter(c *clientCall) wire.CallID {
 	}
 	l.inUse++
 	if c.m.stream {
-		l.c.streams.Add(1)
+		l.open.Add(1)
 	}
 	s := &l.slots[i]
 	s.use++
@@ -102,7 +105,7 @@ func (l *link) enter(c *clientCall) wire.CallID {
 }
 
 // mark notes that a request may not go as it was put. out.mu is held.
-func (l *link) mark(s *slot) {
+func (l *table) mark(s *slot) {
 	if !s.marked {
 		s.marked = true
 		l.marked++
@@ -111,7 +114,7 @@ func (l *link) mark(s *slot) {
 
 // abandon has a call answered to nobody, and tells the server if the request has gone. Not ok: the
 // call is being finished, or was.
-func (l *link) abandon(c *clientCall) (f Fate, ok bool) {
+func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.Slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
@@ -127,4 +130,74 @@ func (l *link) abandon(c *clientCall) (f Fate, ok bool) {
 	l.out.put(wire.Header{Type: wire.FrameCancel, Call: c.id}, nil)
 	l.out.unlock()
 	return FateUnknown, true
+}
+
+// turn gives what is still to be sent of a message that is next. Requests that were given up are
+// cut out. So are those whose deadline has passed: their calls are lost, and are the caller's to
+// finish. The others say how much time they have left. Without any of these nothing is looked
+// through, unless the server wants no calls any more. out.mu is held.
+func (l *table) turn(b []byte) (rest []byte) {
+	if l.marked == 0 && !l.draining && l.failed == nil {
+		return b
+	}
+	var now time.Time
+	var last wire.CallID // of what was cut out
+	kept := 0
+	for at := 0; at < len(b); {
+		h, body, _, err := wire.ParseFrame(b[at:])
+		if err != nil {
+			panic(err) // we have written it
+		}
+		n := wire.HeaderLen + len(body)
+		if h.Type == wire.FrameCall {
+			if !l.wanted(&h, &now) {
+				last = h.Call
+				at += n
+				continue
+			}
+			h.Put(b[at:])
+		}
+		if kept != at {
+			copy(b[kept:], b[at:at+n])
+		}
+		kept += n
+		at += n
+	}
+	if kept == 0 { // messages are counted: this one says what has become of it
+		wire.Header{Type: wire.FrameCancel, Call: last}.Put(b)
+		kept = wire.HeaderLen
+	}
+	return b[:kept]
+}
+
+// wanted reports whether somebody waits for a request, and has it say how long. now is read when it
+// is needed. out.mu is held.
+func (l *table) wanted(h *wire.Header, now *time.Time) bool {
+	i := h.Call.Slot()
+	s := &l.slots[i]
+	if !s.busy || wire.NewCallID(i, s.use) != h.Call {
+		return false // the connection is over, or about to be
+	}
+	c := s.call
+	if c == nil {
+		l.vacate(i)
+		return false
+	}
+	if c.deadline.IsZero() {
+		return true
+	}
+	if now.IsZero() {
+		*now = time.Now()
+	}
+	left := c.deadline.Sub(*now)
+	if left <= 0 {
+		c.err = &Error{Code: CodeDeadline, Method: c.m.name, Fate: FateNotSent}
+		l.vacate(i)
+		c.next, l.lapsed = l.lapsed, c
+		return false
+	}
+	var unit uint8
+	h.Arg, unit = wire.PutTimeout(left)
+	h.Flags = h.Flags&^wire.FlagMillis | unit
+	return true
 }

@@ -9,32 +9,30 @@ import (
 )
 
 // Sender is where a stream's handler sends its items. It is the handler's goroutine's, until that returns.
-type Sender[T any] struct{ out *sending }
+type Sender[T any] struct{ out sink }
 
 // Send sends an item, which is the caller's again when it returns. It waits while the receiver has not taken what is under way: a slow
 // receiver stops its stream, and nothing else. When the caller has gone (cancelled, deadline, connection) it returns why, and the
 // handler should return. Behind the handler's return it is an error.
 func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 
-// sending is the part of a Sender that does not depend on the type.
-type sending struct{ call *serverCall }
-
-func (o *sending) send(item any) error {
+// send is Sender's Send.
+func (call *serverCall) send(item any) error {
 	for n := 0; ; { // what waits is not encoded: that would be memory, too
-		if err := o.wait(n); err != nil {
+		if err := call.wait(n); err != nil {
 			return err
 		}
 		var sent bool
 		var err error
-		if n, sent, err = o.put(item); sent || err != nil {
+		if n, sent, err = call.put(item); sent || err != nil {
 			return err
 		}
 	}
 }
 
 // put puts an item of n bytes. Neither sent nor an error: there is no room for so many.
-func (o *sending) put(item any) (n int, sent bool, err error) {
-	call, c := o.call, o.call.c
+func (call *serverCall) put(item any) (n int, sent bool, err error) {
+	c := call.c
 	scratch := getBuffer()
 	b, err := call.h.m.rep.encode(scratch.b, item)
 	defer func() { scratch.put(len(b)) }()
@@ -70,8 +68,7 @@ func (call *serverCall) roomFor(n int) bool {
 }
 
 // wait waits until an item of n bytes may be put, if nobody is quicker.
-func (o *sending) wait(n int) error {
-	call := o.call
+func (call *serverCall) wait(n int) error {
 	for {
 		if err := call.ctx.Err(); err != nil {
 			if cause := context.Cause(call.ctx.make()); cause != nil {
@@ -98,22 +95,4 @@ func (o *sending) wait(n int) error {
 			}
 		}
 	}
-}
-
-// maxStreamWindow is what a stream's window may not exceed.
-const maxStreamWindow = 1 << 31
-
-// widen lets more of a stream be sent. Loop.
-func (call *serverCall) widen(n uint32) error {
-	out := &call.c.out
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	if call.room == nil {
-		return violation("a window for call %#x, which is no stream", call.id)
-	}
-	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {
-		return violation("a window of %d bytes", call.window)
-	}
-	call.goOn()
-	return nil
 }

@@ -291,3 +291,12 @@ func (s *Server) handler(name string) *handler {
 	defer s.mu.Unlock()
 	return s.handlers[name]
 }
+
+// panicked logs and publishes what has left a handler. Its value is the user's, and is asked for
+// its text here: the line is written later.
+func (s *Server) panicked(method string, why *PanicError) {
+	try(func() {
+		s.log.Error("rpc: a handler has panicked", "method", method, "panic", fmt.Sprint(why.Value), "stack", string(why.Stack))
+	}, func(*PanicError) {})
+	publish(s.sys, &rdma.Panicked{Kind: "rpc handler", Name: method, Value: why.Value, Stack: why.Stack})
+}

@@ -97,11 +97,7 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 		o.flags = wire.FlagRefused
 	} else {
 		call.own()
-		var out *sending
-		if call.h.stream != nil {
-			out = &sending{call}
-		}
-		o.reply, err = call.h.invoke(call.c.s, &call.ctx, call.body.b, scratch, out)
+		o.reply, err = call.h.invoke(call.c.s.cfg.interceptors, &call.ctx, call.body.b, scratch, call)
 	}
 	if err != nil {
 		o.code, o.text, o.details = wireError(err)
@@ -153,4 +149,22 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 	tell = c.out.wake()
 	c.out.mu.Unlock()
 	return tell
+}
+
+// maxStreamWindow is what a stream's window may not exceed.
+const maxStreamWindow = 1 << 31
+
+// widen lets more of a stream be sent. Loop.
+func (call *serverCall) widen(n uint32) error {
+	out := &call.c.out
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if call.room == nil {
+		return violation("a window for call %#x, which is no stream", call.id)
+	}
+	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {
+		return violation("a window of %d bytes", call.window)
+	}
+	call.goOn()
+	return nil
 }

@@ -39,22 +39,12 @@ type serverConn struct {
 	share share.Conn
 }
 
-// parked is a message whose rest waits for another turn, or until answers have gone.
-type parked struct {
-	m    *rdma.Received
-	rest []byte
-	came time.Time
-}
-
 // The messages of a Server to its connections.
 type (
 	drain  struct{} // tell the client
 	finish struct{} // everything was answered
 	abort  struct{}
 )
-
-// maxMethods is how many methods a client may name on a connection.
-const maxMethods = 4096
 
 func newServerConn(s *Server) *serverConn { return &serverConn{s: s} }
 
@@ -316,7 +306,7 @@ func (c *serverConn) frame(h wire.Header, body []byte) error {
 }
 
 func (c *serverConn) declare(h wire.Header, name []byte) error {
-	if len(c.methods) == maxMethods && int(h.Number) >= maxMethods {
+	if len(c.methods) == wire.MaxMethods && int(h.Number) >= wire.MaxMethods {
 		return nil // its calls are refused: it was not declared
 	}
 	if int(h.Number) != len(c.methods) {

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -26,4 +28,11 @@ func (t *turns) next(ctx actor.Context) {
 		t.waits = true
 		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in this turn
 	}
+}
+
+// parked is a message whose rest waits for another turn, or until answers have gone.
+type parked struct {
+	m    *rdma.Received
+	rest []byte
+	came time.Time
 }

@@ -113,8 +113,10 @@ func (h Header) Timeout() time.Duration {
 	return time.Duration(h.Arg) * time.Microsecond
 }
 
-// The longest message of an error and its details that are sent, and a method's name.
+// The longest message of an error and its details that are sent, a method's name, and how many
+// methods a client may declare on a connection.
 const (
+	MaxMethods      = 4096
 	MaxErrorText    = 4 << 10
 	MaxErrorDetails = 16 << 10
 	MaxMethodName   = 255

@@ -1,0 +1,68 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// HandlerOption is an option of Handle, HandleRaw and HandleStream.
+type HandlerOption func(*handler)
+
+// OnLoop says that a handler never blocks: it is called on the loop of its connection, which is the fastest way to an answer, and which
+// holds up that loop's other connections meanwhile. A slow one is named by the loop's watchdog (eventloop.Config.StallAfter), as "rpc" and
+// the method's name. Its context, and a raw request, are valid until it returns. Streams cannot be OnLoop.
+//
+// Its request is decoded on the loop, and its answer encoded and copied there, however large they
+// are: a method with large messages is better off on a goroutine.
+func OnLoop() HandlerOption { return func(h *handler) { h.inline = true } }
+
+// Handle has fn answer the calls of a method. What it returns is encoded before anything else happens to it. It runs on a goroutine of
+// the server's unless OnLoop says otherwise. It panics if the method has a handler. Handlers are registered before Listen.
+func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), opts ...HandlerOption) {
+	s.handle(&handler{
+		m:      m.m,
+		newReq: func() any { return new(Q) },
+		call: func(ctx context.Context, q any) (any, error) {
+			r, err := fn(ctx, q.(*Q))
+			if err == nil && r == nil {
+				err = &Error{Code: CodeInternal, Message: "the handler has answered with nothing"}
+			}
+			return r, err
+		},
+	}, opts)
+}
+
+// HandleRaw has fn answer the calls of a raw method. It appends its answer to reply and returns that, or returns bytes of its own, which
+// are copied when it has returned. q is valid until then.
+func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), opts ...HandlerOption) {
+	s.handle(&handler{m: m.m, raw: fn}, opts)
+}
+
+// HandleStream has fn serve a stream: what it sends to out are the items; the stream ends when it returns, with its error or without one.
+func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Context, q *Q, out *Sender[T]) error, opts ...HandlerOption) {
+	s.handle(&handler{
+		m:      m.m,
+		newReq: func() any { return new(Q) },
+		stream: func(ctx context.Context, q any, out sink) error { return fn(ctx, q.(*Q), &Sender[T]{out}) },
+	}, opts)
+}
+
+func (s *Server) handle(h *handler, opts []HandlerOption) {
+	for _, o := range opts {
+		o(h)
+	}
+	if h.inline && h.stream != nil {
+		panic(fmt.Sprintf("rpc: %s: a stream cannot be OnLoop", h.m.name))
+	}
+	if h.inline {
+		h.task = rdma.NewTask("rpc " + h.m.name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handlers[h.m.name] != nil {
+		panic(fmt.Sprintf("rpc: %s has a handler", h.m.name))
+	}
+	s.handlers[h.m.name] = h
+}

@@ -1,0 +1,159 @@
+package rpc
+
+import (
+	"errors"
+	"sync/atomic"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// table is the calls of a client's connection that the server has not answered, and what they have
+// for it. out.mu guards it; callers are any goroutine.
+type table struct {
+	out    out
+	open   *atomic.Int64 // streams, of all the client's connections
+	lapsed *clientCall   // those whose turn came too late, for the loop to finish; the loop's
+
+	// Set before the first call.
+	max  int // bytes the server takes
+	peer rdma.Addr
+
+	// out.mu.
+	slots    []slot
+	free     []uint16 // of slots
+	inUse    int
+	marked   int      // of slots, those whose request may not go as it was put: see turn
+	limit    int      // of slots
+	streams  int64    // as many may be open
+	methods  []uint16 // by method.index: the number it was declared with, counted from 1
+	declared uint16
+	draining bool  // the server wants no calls any more
+	failed   error // no calls any more; nil while there is a connection
+}
+
+// slot is the place of a call from its request to its answer.
+type slot struct {
+	call   *clientCall // nil: the caller has gone, or the slot is free
+	number uint64      // of the message that the request is in
+	use    uint16
+	busy   bool // the server has not answered
+	stream bool
+	marked bool // the call has a deadline, or was given up
+}
+
+// fate is what became of a request when its connection ended.
+func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
+	switch {
+	case s.number > handed || s.number > m.Delivered+m.Unknown:
+		return FateNotSent
+	case s.number <= m.Delivered:
+		return FateDelivered
+	}
+	return FateUnknown
+}
+
+// ended is the error of a call whose connection is not there. out.mu is held.
+func (l *table) ended(m *method, f Fate) *Error {
+	code, cause := CodeUnavailable, l.failed
+	if errors.Is(cause, ErrClosed) {
+		code, cause = CodeClosed, nil
+	}
+	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
+}
+
+// answer takes what the server says to a call, in the message reading, and gives the call if it ends
+// it. out.mu is held.
+func (l *table) answer(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
+	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
+		return nil, violation("a frame of type %d from a server", h.Type)
+	}
+	i := h.Call.Slot()
+	if i >= len(l.slots) || !l.slots[i].busy || wire.NewCallID(i, l.slots[i].use) != h.Call {
+		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.Type, h.Call)
+	}
+	s := &l.slots[i]
+	c := s.call
+	if h.Type == wire.FrameItem {
+		if !s.stream {
+			return nil, violation("an item for call %#x, which is no stream", h.Call)
+		}
+		if c == nil {
+			return nil, nil // on its way when the stream was given up
+		}
+		return nil, c.stream.item(reading, body)
+	}
+	var failure *Error
+	if h.Type == wire.FrameError {
+		var err error
+		if failure, err = remoteError(h, body); err != nil {
+			return nil, err
+		}
+	}
+	l.vacate(i)
+	if c == nil {
+		return nil, nil
+	}
+	if c.err = failure; failure != nil {
+		failure.Method = c.m.name
+	} else if !s.stream {
+		c.body.b = body
+	}
+	return c, nil
+}
+
+// refused ends the calls that a draining server has not seen before it was done. out.mu is held.
+func (l *table) refused() (list *clientCall) {
+	if l.inUse == 0 {
+		return nil
+	}
+	for i := range l.slots {
+		if !l.slots[i].busy {
+			continue
+		}
+		if c := l.slots[i].call; c != nil {
+			c.err = &Error{Code: CodeDraining, Method: c.m.name, Fate: FateRefused}
+			c.next, list = list, c
+		}
+		l.vacate(i)
+	}
+	return list
+}
+
+// vacate has a slot used again. out.mu is held.
+func (l *table) vacate(i int) {
+	if l.slots[i].stream {
+		l.open.Add(-1)
+	}
+	if l.slots[i].marked {
+		l.marked--
+	}
+	l.slots[i].call, l.slots[i].busy, l.slots[i].marked = nil, false, false
+	l.free = append(l.free, uint16(i))
+	l.inUse--
+}
+
+// remoteError is an error that the server has sent.
+func remoteError(h wire.Header, body []byte) (*Error, error) {
+	text, details, err := wire.ParseError(body)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	e := &Error{Code: Code(h.Number), Message: text, Details: details, Fate: FateAnswered}
+	if h.Flags&wire.FlagRefused != 0 {
+		e.Fate = FateRefused
+	}
+	return e, nil
+}
+
+// widen lets the server send more of a stream.
+func (l *table) widen(c *clientCall, n uint32) {
+	l.out.mu.Lock()
+	i := c.id.Slot()
+	if i >= len(l.slots) || l.slots[i].call != c {
+		l.out.mu.Unlock()
+		return
+	}
+	l.out.put(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
+	l.out.unlock()
+}
