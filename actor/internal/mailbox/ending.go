@@ -29,7 +29,7 @@ func (r *Registry) BuryAll(l *Loop) {
 	}
 	l.ended.Store(true)
 	for _, m := range r.on(l) {
-		l.bury(m)
+		l.bury(&m.self)
 	}
 }
 

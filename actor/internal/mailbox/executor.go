@@ -10,9 +10,9 @@ import (
 
 // Executor is where actors run: a *Loop, or *Goroutines.
 type Executor interface {
-	// schedule has r.Run called until it has no more. Any goroutine. It is not called again for the
-	// same r before that.
-	schedule(r eventloop.Runnable)
+	// schedule has r's Run called until it has no more. Any goroutine. It is not called again for
+	// the same r before that. (A pointer is half of what a goroutine has to be given else.)
+	schedule(r *eventloop.Runnable)
 	// turned is called on the consumer's goroutine when an actor has had its turn.
 	turned()
 	// Over reports whether the executor has ended: its actors can still be stopped, but receive
@@ -39,8 +39,8 @@ type Loop struct {
 // that an actor is at, which costs some nanoseconds for each message.
 func NewLoop(el *eventloop.Loop, traces bool) *Loop { return &Loop{el: el, traces: traces} }
 
-func (l *Loop) schedule(r eventloop.Runnable) {
-	if err := l.el.Schedule(r); err != nil {
+func (l *Loop) schedule(r *eventloop.Runnable) {
+	if err := l.el.Schedule(*r); err != nil {
 		l.ended.Store(true)
 		go l.bury(r)
 	}
@@ -60,7 +60,7 @@ func (l *Loop) Over() bool { return l.ended.Load() }
 
 // bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can stop,
 // everything else is answered. It has a goroutine of its own, because the poster may hold locks.
-func (l *Loop) bury(r eventloop.Runnable) {
+func (l *Loop) bury(r *eventloop.Runnable) {
 	l.burial.Lock()
 	defer l.burial.Unlock()
 	exhaust(r)
@@ -76,7 +76,7 @@ type Goroutines struct {
 	Loops []*Loop
 }
 
-func (g *Goroutines) schedule(r eventloop.Runnable) {
+func (g *Goroutines) schedule(r *eventloop.Runnable) {
 	for _, l := range g.Loops {
 		if !l.handoff.Load() {
 			l.handoff.Store(true)
@@ -86,8 +86,8 @@ func (g *Goroutines) schedule(r eventloop.Runnable) {
 }
 
 // exhaust runs r until it has no more.
-func exhaust(r eventloop.Runnable) {
-	for r.Run(offLoopBudget) {
+func exhaust(r *eventloop.Runnable) {
+	for (*r).Run(offLoopBudget) {
 		runtime.Gosched()
 	}
 }

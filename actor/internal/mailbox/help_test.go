@@ -131,11 +131,11 @@ func (*control) Lane() Lane { return Control }
 // byHand is an executor whose turns the test gives.
 type byHand struct {
 	mu    sync.Mutex
-	queue []eventloop.Runnable
+	queue []*eventloop.Runnable
 	ended bool
 }
 
-func (h *byHand) schedule(r eventloop.Runnable) {
+func (h *byHand) schedule(r *eventloop.Runnable) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.queue = append(h.queue, r)
@@ -150,7 +150,7 @@ func (h *byHand) turn(budget int) (ran int) {
 	h.queue = nil
 	h.mu.Unlock()
 	for _, m := range batch {
-		if m.Run(budget) {
+		if (*m).Run(budget) {
 			h.schedule(m)
 		}
 	}

@@ -36,7 +36,7 @@ type Mailbox struct {
 	cfg     *Config
 	at      *atomic.Value // the reflect.Type of the message that is received; nil: nobody asks
 	exec    Executor
-	self    eventloop.Runnable  // itself, as the event loop's watchdog wants it
+	self    eventloop.Runnable  // itself, as executors and the watchdog want it
 	outer   *eventloop.Runnable // the mailbox in the middle of whose message this one's is received; nil: none
 	invoker actor.MessageInvoker
 	process actor.Process // what the system had when Stop came; not nil: the actor may be gone after any system message
@@ -167,7 +167,7 @@ func (m *Mailbox) Post(lane Lane, msg any) {
 // wake has the consumer come, unless it is on its way.
 func (m *Mailbox) wake() {
 	if m.state.Load() == idle && m.state.CompareAndSwap(idle, scheduled) {
-		m.exec.schedule(m)
+		m.exec.schedule(&m.self)
 	}
 }
 

@@ -86,7 +86,7 @@ func (m *Mailbox) Run(budget int) (more bool) {
 		if !finished { // a panic outside of Receive, in a supervisor or a subscriber: the queue stays
 			m.end()
 			m.busy = false
-			m.exec.schedule(m)
+			m.exec.schedule(&m.self)
 		}
 	}()
 	m.busy = true
