@@ -49,6 +49,9 @@ func (*Read) Op() states.Op { return states.OpQuery }
 // Op is OpQuery: it has no part in the state machine.
 func (*Write) Op() states.Op { return states.OpQuery }
 
+func (*Read) name() string  { return "read" }
+func (*Write) name() string { return "write" }
+
 // The answers of one-sided operations.
 type (
 	// ReadDone answers Read (ours).

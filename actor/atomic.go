@@ -58,6 +58,9 @@ func (*FetchAdd) Op() states.Op { return states.OpQuery }
 // Op is OpQuery: it has no part in the state machine.
 func (*CompareSwap) Op() states.Op { return states.OpQuery }
 
+func (*FetchAdd) name() string    { return "fetch and add" }
+func (*CompareSwap) name() string { return "compare and swap" }
+
 // Kind is KindAtomicDone.
 func (*AtomicDone) Kind() states.Kind { return KindAtomicDone }
 

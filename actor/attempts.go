@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -120,4 +121,61 @@ func (it *ident) renew() error {
 		id.Do(o) // what was refused is refused again
 	}
 	return nil
+}
+
+// dial connects, in the steps that librdmacm has for it.
+func (it *ident) dial(c *Dial, sender *actor.PID) {
+	node, service, ok := it.composite(c, c.Addr, sender)
+	if !ok {
+		return
+	}
+	a := &asked{cmd: c, sender: sender}
+	if c.Timeout > 0 {
+		a.due = it.l.el.Now().Add(c.Timeout)
+	}
+	it.asked = append(it.asked, a)
+	it.rearm()
+	t := &attempts{it: it, cmd: c}
+	t.try = func(ai AddrInfo) {
+		timeouts := &it.rt.cfg.timeouts
+		t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
+			t.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() {
+				connect := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
+				it.connect(connect, nil, t.outcome)
+			})
+		})
+	}
+	it.lookUp(c, node, service, &AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.opts.qpType, Src: c.Src}, t.begin)
+}
+
+// serve listens, in the steps that librdmacm has for it.
+func (it *ident) serve(c *Serve, sender *actor.PID) {
+	node, service, ok := it.composite(c, c.Addr, sender)
+	if !ok {
+		return
+	}
+	it.asked = append(it.asked, &asked{cmd: c, sender: sender})
+	t := &attempts{it: it, cmd: c}
+	t.try = func(ai AddrInfo) {
+		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
+			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: t.outcome})
+		})
+	}
+	it.lookUp(c, node, service, &AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.opts.qpType}, func(info []AddrInfo, err error) {
+		t.begin(dualFirst(info), err)
+	})
+}
+
+// dualFirst puts :: before 0.0.0.0: it listens for both families, unless the host has no IPv6.
+func dualFirst(info []AddrInfo) []AddrInfo {
+	slices.SortStableFunc(info, func(a, b AddrInfo) int {
+		switch dual := func(i AddrInfo) bool { return i.Src.IsWildcard() && i.Src.Addr().Is6() }; {
+		case dual(a) == dual(b):
+			return 0
+		case dual(a):
+			return -1
+		}
+		return 1
+	})
+	return info
 }

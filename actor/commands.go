@@ -73,3 +73,9 @@ func (*Handover) Op() states.Op { return states.OpQuery }
 
 // Op is OpQuery: it has no part in the state machine.
 func (*Call) Op() states.Op { return states.OpQuery }
+
+func (*Dial) name() string     { return "dial" }
+func (*Serve) name() string    { return "serve" }
+func (*Close) name() string    { return "close" }
+func (*Handover) name() string { return "handover" }
+func (*Call) name() string     { return "call" }

@@ -365,59 +365,6 @@ func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	}, more...)
 }
 
-// unknown answers what is no command: values, and whatever else was sent by mistake.
-func (it *ident) unknown(m any, sender *actor.PID) {
-	f := it.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
-	it.reply(sender, &cmid.CommandFailed{FailureBase: f})
-}
-
-// want says what should have been sent instead of m.
-func want(m any) string {
-	name := rdmaName(fmt.Sprintf("%T", m))
-	switch m.(type) {
-	case BindAddr, ResolveAddr, ResolveRoute, Listen, Connect, Accept, Reject, Establish, Disconnect, DestroyID, SetOption, Notify,
-		JoinMulticast, LeaveMulticast, SetIBPath, ResolveIBService, WriteCMEvent, GetAddrInfo, Dial, Serve, Close, Handover, Call, Send,
-		Read, Write, AllocMemory, Grant, Revoke, FreeMemory:
-		return fmt.Sprintf("got %s, want *%s", name, name)
-	}
-	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)
-}
-
-// failure is the common part of a failing answer of ours.
-func (it *ident) failure(cmd Command, op string, err error) FailureBase {
-	f := FailureBase{Op: op, Command: cmd, Err: err}
-	if it.id != nil {
-		in := it.id.Info()
-		f.EventBase = it.base()
-		f.State, f.Local, f.Peer, f.History = it.id.State(), in.Local, in.Peer, it.id.History()
-	}
-	var errno unix.Errno
-	if errors.As(err, &errno) {
-		f.Status = -int32(errno)
-	}
-	return f
-}
-
-// fail answers a command that did not reach the device.
-func (it *ident) fail(cmd Command, sender *actor.PID, err error) {
-	it.reply(sender, &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)})
-}
-
-// late answers a command that finds the identifier on its way out.
-func (it *ident) late(cmd Command) Event {
-	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
-	if it.cause != nil {
-		err = fmt.Errorf("the identifier is closed: %w (%w)", it.cause, unix.ENOENT)
-	}
-	if it.id == nil {
-		err = it.cause // it could never be made
-	}
-	if accesses(cmd) {
-		return it.accessError(cmd, err)
-	}
-	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
-}
-
 // submit takes a message for the peer.
 func (it *ident) submit(s *Send, sender *actor.PID) {
 	if it.misused(s, sender) {
@@ -477,4 +424,17 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 	default:
 		it.reply(to, done)
 	}
+}
+
+// call lets the owner at the plain identifier.
+func (it *ident) call(c *Call, sender *actor.PID) {
+	if c.Fn == nil {
+		it.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
+		return
+	}
+	if err := c.Fn(it.id); err != nil {
+		it.fail(c, sender, err)
+		return
+	}
+	it.reply(sender, &cmid.Done{EventBase: it.base(), Command: c})
 }

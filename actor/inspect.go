@@ -83,3 +83,18 @@ func (it *ident) info() IDInfo {
 	}
 	return i
 }
+
+// Held counts the messages that owners have received and not given back: retained and not released, or on their way to an actor
+// on goroutines. Their connections may have ended. It is collected as Inspect is. Any goroutine.
+func (rt *Runtime) Held() (n int) {
+	for _, l := range rt.loops {
+		if l.el.OnLoop() {
+			return l.Held()
+		}
+	}
+	counts, _ := askLoops(rt, (*loop).Held)
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}

@@ -1,133 +1,95 @@
-package actor
+package actor_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/states"
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// remoteStarted does to an ActorSystem what Proto.Actor's remote.Start does: from now on its actors
-// have another address.
-func remoteStarted(w *world) string {
-	const at = "127.0.0.1:8090"
-	w.sys.ProcessRegistry.RegisterAddressResolver(func(pid *actor.PID) (actor.Process, bool) {
-		w.remote = append(w.remote, pid)
-		return w.sys.DeadLetter, true
-	})
-	w.sys.ProcessRegistry.Address = at
-	return at
-}
-
-// Whatever address a PID of this system was made with, its actor is the one that it names.
-func TestOwnersFromBeforeRemoteStart(t *testing.T) {
-	for name, where := range map[string]func(rt *Runtime) actor.PropsOption{"on": (*Runtime).OnLoop, "off": (*Runtime).OffLoop} {
+// An actor has a Local wherever it runs. Without a loop there is no Line and no Relay to be had, and
+// the rest does what can be done.
+func TestLocalEverywhere(t *testing.T) {
+	for name, where := range map[string]func(rt *rdma.Runtime) []actor.PropsOption{
+		"on the loop":       func(rt *rdma.Runtime) []actor.PropsOption { return []actor.PropsOption{rt.OnLoop()} },
+		"off the loop":      func(rt *rdma.Runtime) []actor.PropsOption { return []actor.PropsOption{rt.OffLoop()} },
+		"Proto.Actor's own": func(*rdma.Runtime) []actor.PropsOption { return nil },
+	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, states.IWARP, func(w *world) {
-				client, server := newProbe(w, w.sys, where(w.rt), nil), newProbe(w, w.sys, where(w.far), nil)
-				at := remoteStarted(w)
-				server.reactWith(func(ctx actor.Context) {
-					if m, ok := ctx.Message().(*Received); ok {
-						keep(w, m)
+			actortest.Run(t, func(w *actortest.World) {
+				loop, began, done := name == "on the loop", w.Now(), false
+				w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					if _, ok := ctx.Message().(*actor.Started); !ok {
+						return
 					}
-				})
-				lis := w.listen(server, WithMessages(64, 32))
-				c := w.rt.CreateID(client.pid, WithMessages(64, 32))
-				client.send(c, &Dial{Addr: there + ":7471"})
-				_, s := next[*ConnectRequest](server)
-				server.send(s, &Accept{})
-				next[*Established](server)
-				next[*Established](client)
-				for range 250 {
-					client.send(c, NewSend([]byte("x")))
-				}
-				settle()
-				if n := len(server.got); n != 32 {
-					w.Errorf("an owner that retains everything got %d messages of 250, and granted 32", n)
-				}
-				// The same actor by its other name: told once, as the owner.
-				for len(server.got) > 0 {
-					<-server.got
-				}
-				renamed := actor.NewPID(at, server.pid.Id)
-				w.sys.Root.RequestWithCustomSender(s, &Disconnect{}, renamed)
-				if k := kinds(until[*Closed](server)); k != "Disconnected Closed" {
-					w.Errorf("told %s", k)
-				}
-				until[*Closed](client)
-				// Its death is noticed under either name.
-				owned := w.far.CreateID(renamed)
-				settle()
-				w.sys.Root.Stop(server.pid)
-				settle()
-				for _, id := range []*actor.PID{owned, lis} {
-					if st, ok := w.state(id); ok {
-						w.Errorf("%v is still there, %v, and its owner has stopped", id, st)
+					local := rdma.LocalOf(ctx)
+					if _, ok := local.Relay(ctx.Self()); ok != loop {
+						t.Errorf("a Relay: %v, want %v", ok, loop)
 					}
+					if !loop {
+						localWithout(t, local)
+					}
+					if now := local.Now(); !now.Equal(began) {
+						t.Errorf("it is %v there, and %v here", now, began)
+					}
+					local.Woke()
+					local.Do(rdma.NewTask("a task"), func() { done = true })
+				}, where(w.Runtime())...))
+				w.Wait()
+				if !done {
+					t.Error("the task was not done")
 				}
 			})
 		})
 	}
 }
 
-// An actor of another system cannot own an identifier, and can be answered.
-func TestRemoteOwnerIsRefused(t *testing.T) {
-	inWorld(t, states.IWARP, func(w *world) {
-		remoteStarted(w)
-		far := actor.NewPID("10.9.9.9:8090", "owner")
-		p := w.probe()
-		var id *actor.PID
-		w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
-			id = w.rt.CreateID(far)
-			p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
-		})
-		f, _ := next[*CommandFailed](p)
-		is(w, f, ErrRemoteOwner)
-		is(w, f, unix.EREMOTE)
-		settle()
-		if st, ok := w.state(id); ok {
-			w.Errorf("the identifier is there: %v", st)
-		}
-		if n := len(w.remote); n > 0 {
-			w.Errorf("%d messages went to the remote actor", n)
-		}
-		mine := w.rt.CreateID(p.pid)
-		p.send(mine, &Handover{To: far})
-		f, _ = next[*CommandFailed](p)
-		is(w, f, ErrRemoteOwner)
-		w.sys.Root.RequestWithCustomSender(mine, &BindAddr{Addr: MustAddr(here + ":0")}, far)
-		settle()
-		if len(w.remote) == 0 || !w.remote[len(w.remote)-1].Equal(far) {
-			w.Errorf("a remote sender was not answered: %v", w.remote)
-		}
-		w.sys.Root.Send(mine, &DestroyID{})
-		next[*Closed](p)
-	})
+// localWithout asserts what a Local is that has no loop.
+func localWithout(t *testing.T, l rdma.Local) {
+	t.Helper()
+	done := false
+	l.Do(rdma.NewTask("a task"), func() { done = true })
+	if !done {
+		t.Error("the task was not done")
+	}
+	if l.Now().IsZero() {
+		t.Error("no time")
+	}
+	l.Woke()
+	if _, ok := l.Line(rdma.Handle(1)); ok {
+		t.Error("a Line without a loop")
+	}
+	if _, ok := l.Relay(nil); ok {
+		t.Error("a Relay without a loop")
+	}
 }
 
-// An OnLoop that a WithMailbox has undone is found out where its actor becomes an owner.
-func TestOnLoopUndone(t *testing.T) {
-	inWorld(t, states.IWARP, func(w *world) {
-		for name, where := range map[string]actor.PropsOption{"on": w.rt.OnLoop(), "off": w.rt.OffLoop()} {
-			p := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(where, actor.WithMailbox(actor.Unbounded())) }, nil)
-			fine := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(actor.WithMailbox(actor.Unbounded()), where) }, nil)
-			w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
-				fine.send(w.rt.CreateID(p.pid), &BindAddr{Addr: MustAddr(here + ":0")})
-			})
-			f, _ := next[*CommandFailed](fine)
-			if is(w, f, ErrMailbox); !contains(f.Error(), "WithMailbox") {
-				w.Errorf("%s: %v does not say what has happened", name, f)
+// What an actor does as a Task is the Task's: the watchdog names it, and the actor's message again
+// behind a Task that has panicked.
+func TestLocalDoIsNamed(t *testing.T) {
+	var names []string
+	stalls := actortest.OnStall(func(s eventloop.Stall) { names = append(names, s.Holder.Name) })
+	actortest.Run(t, func(w *actortest.World) {
+		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*actor.Started); !ok {
+				return
 			}
-			c, _ := next[*Closed](p)
-			is(w, c.Err, ErrMailbox)
-			mine := w.rt.CreateID(fine.pid)
-			fine.send(mine, &Handover{To: p.pid})
-			f, _ = next[*CommandFailed](fine)
-			is(w, f, ErrMailbox)
-			fine.send(mine, &DestroyID{})
-			next[*Closed](fine)
-		}
-	})
+			func() {
+				defer func() { _ = recover() }()
+				rdma.LocalOf(ctx).Do(rdma.NewTask("a task"), func() {
+					time.Sleep(1500 * time.Millisecond)
+					panic("nothing")
+				})
+			}()
+			time.Sleep(1500 * time.Millisecond)
+		}, w.Runtime().OnLoop()))
+		w.Advance(5 * time.Second)
+	}, stalls)
+	if len(names) == 0 || names[0] != "a task" || len(names) > 1 && names[1] == "a task" {
+		t.Errorf("the watchdog has named %q", names)
+	}
 }

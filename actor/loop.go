@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
@@ -61,4 +62,31 @@ func (m *told) cause() fmt.Stringer {
 		return m.answers.Op()
 	}
 	return m.ev.Kind()
+}
+
+// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it destroys only then: most devices give
+// them back at once. What is being destroyed already is not waited for. What does not come back is named in the error.
+const abortFor = time.Second
+
+// askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for longer than abortFor cannot be asked:
+// then blocked says so, and what the others have answered is returned. Any goroutine but a loop's.
+func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
+	told := make(chan T, len(rt.loops))
+	left := 0
+	for _, l := range rt.loops {
+		if l.el.Post(func() { told <- ask(l); l.el.Handoff() }) == nil {
+			left++
+		}
+	}
+	patience := time.NewTimer(abortFor)
+	defer patience.Stop()
+	for ; left > 0; left-- {
+		select {
+		case a := <-told:
+			answers = append(answers, a)
+		case <-patience.C:
+			return answers, true
+		}
+	}
+	return answers, false
 }

@@ -122,6 +122,11 @@ func (*Revoke) Op() states.Op { return states.OpQuery }
 // Op is OpQuery: it has no part in the state machine.
 func (*FreeMemory) Op() states.Op { return states.OpQuery }
 
+func (*AllocMemory) name() string { return "alloc memory" }
+func (*Grant) name() string       { return "grant" }
+func (*Revoke) name() string      { return "revoke" }
+func (*FreeMemory) name() string  { return "free memory" }
+
 // The events of memory.
 type (
 	// MemoryAllocated answers AllocMemory (ours).

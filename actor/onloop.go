@@ -6,93 +6,61 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Local is what an OnLoop actor may use of the loop that it runs on. It is for packages that stand
-// between connections and their users, as rpc, rdmanet and actor/reconnect do; other actors need no
-// more than After.
+// OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach
+// it without a change of goroutine. Its Receive must not block: who does is logged (or told to
+// eventloop.Config.OnStall, with the type of the message as well), and what waits for identifiers
+// gives up (MayWait). Several actors are spread over the loops in turn. It is an
+// option of Props, in place of a mailbox and a dispatcher:
 //
-// It is a small value that an actor may keep for as long as it lives. Its methods are called in the
-// actor's Receive. The zero Local, which every other actor has, does what can be done without a
-// loop: each method says what that is.
-type Local struct {
-	l    *loop
-	self *actor.PID
+//	actor.PropsFromFunc(receive, rt.OnLoop())
+//
+// A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner
+// (ErrMailbox).
+//
+// A *Received is released when Receive returns, unless it was retained. When the actor stops, the messages it has not received are
+// answered as those to a dead PID are: *actor.DeadLetterResponse. The same happens to messages that come after the runtime's
+// Shutdown; the actor can still be stopped then.
+func (rt *Runtime) OnLoop() actor.PropsOption {
+	return mailbox.Option(func() mailbox.Executor { return rt.nextLoop().exec }, plain)
 }
 
-// LocalOf gives the calling actor its Local. It is called in Receive.
-func LocalOf(ctx actor.Context) Local {
-	if x := mailbox.LoopOf(ctx); x != nil {
-		return Local{x.Context.(*loop), ctx.Self()}
-	}
-	return Local{}
+// OffLoop has an actor run on ordinary goroutines, where Receive may block. The rest is as with
+// OnLoop: a *Received is released when Receive returns, unless it was retained, also one that its
+// owner has forwarded, and a stopped actor's messages are answered. A loop whose actor sends to it
+// yields once before it sleeps, so that the message does not wait for Go's scheduler to notice.
+func (rt *Runtime) OffLoop() actor.PropsOption {
+	return mailbox.Option(func() mailbox.Executor { return rt.off }, plain)
 }
 
-// Now is the time on the loop's clock, which After goes by and which is virtual in tests. Without a
-// loop it is time.Now.
-func (l Local) Now() time.Time {
-	if l.l == nil {
-		return time.Now()
+// OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each other; for every other PID, nil too, it is
+// OnLoop.
+func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
+	if l := rt.loopOf(rt.registry.Find(pid)); l != nil {
+		return onLoop(l)
 	}
-	return l.l.el.Now()
+	return rt.OnLoop()
 }
 
-// Woke says that the actor has just woken a goroutine that works for it, by a channel or a
-// WaitGroup. The loop then yields once before it sleeps, so that the goroutine does not wait until
-// Go's scheduler notices it. Messages to actors need none of this. Without a loop it does nothing.
-func (l Local) Woke() {
-	if l.l != nil {
-		l.l.el.Handoff()
-	}
+// onLoop is OnLoop for one certain loop.
+func onLoop(l *loop) actor.PropsOption {
+	return mailbox.Option(func() mailbox.Executor { return l.exec }, plain)
 }
 
-// Task is a name for what an actor does on behalf of others, such as a handler that it calls. It is
-// good for any number of actors.
-type Task struct{ r eventloop.Runnable }
+// plain is the mailbox of an actor of the application.
+var plain = &mailbox.Config{Retained: retained}
 
-// NewTask makes a Task. Any goroutine.
-func NewTask(name string) *Task { return &Task{task(name)} }
-
-// task is a name as the watchdog asks for it.
-type task string
-
-// LoopName is the name.
-func (t task) LoopName() string { return string(t) }
-
-// Run has nothing to do: tasks are not queued.
-func (task) Run(int) (more bool) { return false }
-
-// Do calls do as the Task t: a watchdog that finds the loop at it reports t, instead of the message
-// that the actor was sent. It may panic or call runtime.Goexit. Without a loop it just calls do.
-func (l Local) Do(t *Task, do func()) {
-	if l.l != nil {
-		defer l.l.el.Blame(l.l.el.Blame(&t.r))
-	}
-	do()
+// nextLoop is the loops in turn.
+func (rt *Runtime) nextLoop() *loop {
+	return rt.loops[int(rt.spread.Add(1)-1)%len(rt.loops)]
 }
 
-// Line gives the actor the Line of the connection h, which it has been told Established of. Not ok:
-// h has no data path, or lives on another loop, or the Local has no loop.
-func (l Local) Line(h Handle) (line *Line, ok bool) {
-	if l.l == nil {
-		return nil, false
-	}
-	id := l.l.ch.ID(h)
-	if id == nil {
-		return nil, false
-	}
-	it, ok := id.Context.(*ident)
-	if !ok || it.conn == nil {
-		return nil, false
-	}
-	return &Line{it.conn}, true
-}
-
-// Relay makes the actor's Relay to another actor of any kind. Not ok: the Local has no loop.
-func (l Local) Relay(to *actor.PID) (r *Relay, ok bool) {
-	if l.l == nil {
-		return nil, false
-	}
-	return &Relay{l: l.l, self: l.self, to: l.l.rt.newOwner(l.l, to)}, true
+// After sends msg to the calling actor itself, not before d has passed; 0 or less means soon, never inside the call. For an OnLoop
+// actor it is the loop's timer, and the loop's clock (virtual in tests); for every other one time.AfterFunc. It is called in
+// Receive, and so is stop, which is the way to change one's mind: after it the message is not sent any more, though it may be
+// waiting in the mailbox already. A restarted actor gets the message; one that has stopped by then does not, and there is no dead
+// letter either.
+func After(ctx actor.Context, d time.Duration, msg any) (stop func()) {
+	return mailbox.After(ctx, d, msg)
 }

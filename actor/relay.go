@@ -35,12 +35,3 @@ func (r *Relay) HandOn(m *Received) {
 		r.to.box.Pass(env)
 	}
 }
-
-// OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each other; for every other PID, nil too, it is
-// OnLoop.
-func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
-	if l := rt.loopOf(rt.registry.Find(pid)); l != nil {
-		return onLoop(l)
-	}
-	return rt.OnLoop()
-}

@@ -48,6 +48,9 @@ type Runtime struct {
 	}
 }
 
+// System is the ActorSystem that the runtime was opened in. Any goroutine.
+func (rt *Runtime) System() *actor.ActorSystem { return rt.sys }
+
 // ErrShutdown is why an identifier was closed, or not created, that met Runtime.Shutdown, and why
 // its connection has ended: in Closed.Err, and in Disconnected.Err where that is told.
 var ErrShutdown = errors.New("the runtime has been shut down")

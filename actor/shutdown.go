@@ -13,10 +13,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it destroys only then: most devices give
-// them back at once. What is being destroyed already is not waited for. What does not come back is named in the error.
-const abortFor = time.Second
-
 // Shutdown ends the runtime: no identifier is created any more, listeners go, connections are closed as with Close, and the rest is
 // destroyed when ctx ends; their owners get Closed. Then the device's memory and queues are freed and the loops stopped. Nothing
 // is left: no goroutine, no file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to 100 s for an

@@ -121,8 +121,8 @@ func large(metadata, body []byte) *rdma.Send {
 	if n <= gatherBytes {
 		return nil
 	}
-	s, p := rdma.BuildSend(wire.HeaderLen + n)
-	wire.PutRequest(p[wire.HeaderLen:], metadata, body)
+	s := rdma.NewSendBuffer(wire.HeaderLen + n)
+	wire.PutRequest(s.Bytes()[wire.HeaderLen:], metadata, body)
 	return s
 }
 
