@@ -73,3 +73,11 @@ func hit(w Want, s verbs.Status) Want {
 	w.Hit = s
 	return w
 }
+
+// from is a Read Request for n bytes, off bytes from the start of a region.
+func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
+	return func(r *Regions) []byte {
+		g := pick(r)
+		return readReq(1, wire.ReadRequest{SinkSTag: 7, Size: n, SourceSTag: g.STag, SourceTO: g.TO + uint64(off)})
+	}
+}

@@ -1,9 +1,6 @@
 package hostile
 
 import (
-	"context"
-	"net"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,7 +63,8 @@ type Want struct {
 type Exchange struct {
 	// Name is unique.
 	Name string
-	// Rule is the rule that it breaks: a section of an RFC, or what a robust endpoint has to expect.
+	// Rule is the rule that it breaks: a section of an RFC, or what a robust endpoint has to
+	// expect.
 	Rule string
 	Side Side
 	// CRC is true if it makes sense with CRC only.
@@ -91,7 +89,8 @@ type Region struct {
 	Len  uint32
 }
 
-// Regions is what the peer knows of the other side's memory: one region of each kind, every one of RegionLen bytes.
+// Regions is what the peer knows of the other side's memory: one region of each kind, every one of
+// RegionLen bytes.
 type Regions struct {
 	Both      Region // remote read and write
 	ReadOnly  Region // remote read
@@ -107,7 +106,8 @@ type Options struct {
 	CRC bool
 	// Timeout bounds every wait; 0: 10 s.
 	Timeout time.Duration
-	// Regions is what the other side has registered; the zero value knows nothing: STag 0 is never one.
+	// Regions is what the other side has registered; the zero value knows nothing: STag 0 is never
+	// one.
 	Regions Regions
 }
 
@@ -133,74 +133,4 @@ type Result struct {
 	End       End
 	// Wrong is what is wrong with the other side's bytes; "": nothing.
 	Wrong string
-}
-
-// Dial throws x at addr ("host:port"). A done context breaks the connection off.
-func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return Result{}, err
-	}
-	return x.on(ctx, c.(*net.TCPConn), o, true), nil
-}
-
-// Serve throws x at whoever connects to l, one after the other, until l is closed, its deadline has passed, or ctx is done. It gives
-// the results in order.
-func (x *Exchange) Serve(ctx context.Context, l *net.TCPListener, o Options) []Result {
-	defer context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })()
-	var all []Result
-	for {
-		c, err := l.AcceptTCP()
-		if err != nil {
-			return all
-		}
-		all = append(all, x.on(ctx, c, o, false))
-	}
-}
-
-func (x *Exchange) on(ctx context.Context, c *net.TCPConn, o Options, dials bool) Result {
-	if o.Timeout <= 0 {
-		o.Timeout = 10 * time.Second
-	}
-	o.CRC = o.CRC || x.CRC
-	p := &Peer{o: o, conn: c, dials: dials}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	if x.raw || p.setUp() {
-		x.run(p)
-		p.drain()
-	}
-	return p.seen
-}
-
-// All is every exchange of the table. The slice is the caller's.
-func All() []*Exchange {
-	var all []*Exchange
-	for _, part := range [][]Exchange{
-		requests, replies, segments(), messages, terminates, cuts(), silences, floods, tagged, reads, answers,
-	} {
-		for i := range part {
-			all = append(all, &part[i])
-		}
-	}
-	return all
-}
-
-// Find is the exchange of that name.
-func Find(name string) (*Exchange, bool) {
-	for _, x := range All() {
-		if x.Name == name {
-			return x, true
-		}
-	}
-	return nil, false
-}
-
-// Callers is what can be dialled at anybody: no exchange of these needs a peer that reads from it, or knowledge of its memory, or
-// ends by impatience only. The slice is the caller's.
-func Callers() []*Exchange {
-	return slices.DeleteFunc(All(), func(x *Exchange) bool {
-		return x.Side == Answers || x.Slow || x.Regions || x.Reads > 0
-	})
 }

@@ -5,8 +5,8 @@ import "github.com/rdmactor/rdmactor/iwarp/wire"
 // many is how often a flood says its thing.
 const many = 10000
 
-// flood sends the ULPDUs that add appends, many times, without a pause. It throws no memory away: who looks at the other side's may
-// live in the same process.
+// flood sends the ULPDUs that add appends, many times, without a pause. It throws no memory away:
+// who looks at the other side's may live in the same process.
 func (p *Peer) flood(add func(b []byte, i uint32) []byte) {
 	const chunk = 64 << 10
 	b, f := make([]byte, 0, chunk+256), wire.FPDU{ULPDU: make([]byte, 0, 128)}

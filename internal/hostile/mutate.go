@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Mutate changes a recorded stream in one to four places, as rng says, and tells what it did. Where the stream has CRCs, most of the
-// changed FPDUs get one that is right: what is behind the check is the target. units is left as it was.
+// Mutate changes a recorded stream in one to four places, as rng says, and tells what it did.
+// Where the stream has CRCs, most of the changed FPDUs get one that is right: what is behind the
+// check is the target. units is left as it was.
 func Mutate(rng *rand.Rand, units [][]byte) (mutated [][]byte, how string) {
 	m := mutation{Rand: rng, crc: hasCRC(units)}
 	for _, u := range units {

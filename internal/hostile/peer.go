@@ -1,6 +1,7 @@
 package hostile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -81,8 +82,8 @@ func (p *Peer) wrong(format string, args ...any) {
 	}
 }
 
-// frame reads the other side's MPA frame and holds it against what keeps soft-iWARP's kernel alive: a control word where S is
-// said, and no more than 256 bytes behind the header.
+// frame reads the other side's MPA frame and holds it against what keeps soft-iWARP's kernel
+// alive: a control word where S is said, and no more than 256 bytes behind the header.
 func (p *Peer) frame() *wire.Frame {
 	for {
 		f, n, err := wire.ConsumeFrame(p.in)
@@ -258,7 +259,8 @@ func (p *Peer) settle() {
 	}
 }
 
-// stay keeps the connection after the other side's FIN, until that has closed its socket altogether.
+// stay keeps the connection after the other side's FIN, until that has closed its socket
+// altogether.
 func (p *Peer) stay() {
 	p.drain()
 	p.deaf = true
@@ -270,8 +272,48 @@ func (p *Peer) stay() {
 	p.wrong("the socket is still there %v after the end", p.o.Timeout)
 }
 
-// stuck neither reads nor says anything for a while. A TCP that gives up on a closed window does so in silence.
+// stuck neither reads nor says anything for a while. A TCP that gives up on a closed window does
+// so in silence.
 func (p *Peer) stuck() {
 	time.Sleep(3 * time.Second)
 	p.seen.End, p.deaf = Left, true
+}
+
+// Dial throws x at addr ("host:port"). A done context breaks the connection off.
+func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return Result{}, err
+	}
+	return x.on(ctx, c.(*net.TCPConn), o, true), nil
+}
+
+// Serve throws x at whoever connects to l, one after the other, until l is closed, its deadline
+// has passed, or ctx is done. It gives the results in order.
+func (x *Exchange) Serve(ctx context.Context, l *net.TCPListener, o Options) []Result {
+	defer context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })()
+	var all []Result
+	for {
+		c, err := l.AcceptTCP()
+		if err != nil {
+			return all
+		}
+		all = append(all, x.on(ctx, c, o, false))
+	}
+}
+
+func (x *Exchange) on(ctx context.Context, c *net.TCPConn, o Options, dials bool) Result {
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	o.CRC = o.CRC || x.CRC
+	p := &Peer{o: o, conn: c, dials: dials}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if x.raw || p.setUp() {
+		x.run(p)
+		p.drain()
+	}
+	return p.seen
 }

@@ -6,14 +6,6 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// from is a Read Request for n bytes, off bytes from the start of a region.
-func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
-	return func(r *Regions) []byte {
-		g := pick(r)
-		return readReq(1, wire.ReadRequest{SinkSTag: 7, Size: n, SourceSTag: g.STag, SourceTO: g.TO + uint64(off)})
-	}
-}
-
 // odd is a Read Request that is right, in a segment that is not.
 func odd(h wire.Header, more ...byte) func(*Regions) []byte {
 	h.Opcode = wire.OpReadRequest

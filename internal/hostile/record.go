@@ -16,8 +16,9 @@ type Recording struct {
 	Initiator, Responder [][]byte
 }
 
-// Record relays the next connection to l on to addr until both sides have ended it, and writes down what they say. Closing l breaks
-// it off as long as nobody has come; a done context does at any time.
+// Record relays the next connection to l on to addr until both sides have ended it, and writes
+// down what they say. Closing l breaks it off as long as nobody has come; a done context does at
+// any time.
 func Record(ctx context.Context, l *net.TCPListener, addr string) (Recording, error) {
 	var r Recording
 	in, err := l.AcceptTCP()
@@ -89,8 +90,9 @@ func units(said []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// Replay is an exchange that says units, as one or the other side: a frame, and what follows it. It waits for the other side's turn
-// where there was one, but no longer than patience: after a mutation that may never come. Its Want is Anything.
+// Replay is an exchange that says units, as one or the other side: a frame, and what follows it.
+// It waits for the other side's turn where there was one, but no longer than patience: after a
+// mutation that may never come. Its Want is Anything.
 func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	x := &Exchange{Name: "replay", Rule: "whatever was done to it", Side: side, raw: true}
 	x.run = func(p *Peer) {
@@ -115,7 +117,8 @@ func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	return x
 }
 
-// say writes units, a Read Response not before as many Read Requests have come: the other side may not have got so far yet.
+// say writes units, a Read Response not before as many Read Requests have come: the other side may
+// not have got so far yet.
 func (p *Peer) say(patience time.Duration, units [][]byte) {
 	asked, answered := 0, 0
 	for _, u := range units {

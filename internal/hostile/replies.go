@@ -134,10 +134,12 @@ var replies = []Exchange{
 	},
 	{
 		Name: "Reply twice", Rule: "RFC 5044 7.1.2: one frame", Side: Answers, raw: true,
-		Want: bare(wire.LayerRDMAP, wire.RDMAPOperation, 5, "RDMAP version"), // "MPA ID" is the start of an FPDU
+		// "MPA ID" is the start of an FPDU
+		Want: bare(wire.LayerRDMAP, wire.RDMAPOperation, 5, "RDMAP version"),
 		run: func(p *Peer) {
 			answersWith(func(p *Peer, f *wire.Frame) []byte {
-				p.crc = false // the second one would have to be 19792 bytes long before its CRC were looked at
+				// the second one would have to be 19792 bytes long before its CRC were looked at
+				p.crc = false
 				r := spoil(p.reply(f), 16, byte(wire.FlagEnhanced))
 				return append(r, r...)
 			})(p)

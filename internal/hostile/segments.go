@@ -51,34 +51,40 @@ func segments() []Exchange {
 	for op := byte(12); op < 16; op++ {
 		add(fmt.Sprintf("opcode %d", op), "RFC 5040 4.1: opcode", ctl(0x41, 0x40|op, 40), bare(rdmap, operation, 6, "opcode"))
 	}
-	list = append(
-		list,
-		Exchange{
-			Name: "reserved bits of both control bytes", Rule: "RFC 5041 4.1: ignored", Want: Want{Told: Orderly},
-			run: func(p *Peer) {
-				u := seg(send(1, 0), 'x')
-				u[0], u[1] = u[0]|0x3c, u[1]|0x30
-				p.good(u)
-				p.fin()
-			},
+	return list
+}
+
+// unusual is what an endpoint has to take.
+var unusual = []Exchange{
+	{
+		Name: "reserved bits of both control bytes", Rule: "RFC 5041 4.1: ignored", Want: Want{Told: Orderly},
+		run: func(p *Peer) {
+			u := seg(send(1, 0), 'x')
+			u[0], u[1] = u[0]|0x3c, u[1]|0x30
+			p.good(u)
+			p.fin()
 		},
-		Exchange{
-			Name: "pad that is not zero", Rule: "RFC 5044 4.1: not looked at", Want: Want{Told: Orderly},
-			run: func(p *Peer) {
-				f := wire.FPDU{ULPDU: seg(send(1, 0), 'x'), Pad: [3]byte{1, 2, 3}}
-				if p.crc {
-					f.CRC = f.Checksum()
-				}
-				p.write(wire.AppendFPDU(nil, &f))
-				p.fin()
-			},
+	},
+	{
+		Name: "pad that is not zero", Rule: "RFC 5044 4.1: not looked at", Want: Want{Told: Orderly},
+		run: func(p *Peer) {
+			f := wire.FPDU{ULPDU: seg(send(1, 0), 'x'), Pad: [3]byte{1, 2, 3}}
+			if p.crc {
+				f.CRC = f.Checksum()
+			}
+			p.write(wire.AppendFPDU(nil, &f))
+			p.fin()
 		},
-		Exchange{
-			Name: "FPDU byte by byte", Rule: "RFC 5044 4: TCP cuts where it likes", Want: Want{Told: Orderly},
-			run: func(p *Peer) { p.slowly(p.fpdu(seg(send(1, 0), zeros(100)...))); p.fin() },
-		},
-	)
-	for _, spoilt := range []struct {
+	},
+	{
+		Name: "FPDU byte by byte", Rule: "RFC 5044 4: TCP cuts where it likes", Want: Want{Told: Orderly},
+		run: func(p *Peer) { p.slowly(p.fpdu(seg(send(1, 0), zeros(100)...))); p.fin() },
+	},
+}
+
+// checksums is every place where a CRC may be wrong.
+func checksums() (list []Exchange) {
+	for _, broken := range []struct {
 		name string
 		at   int // in an FPDU with 5 bytes of payload: 2 + 18 + 5 + 3 + 4
 		hit  verbs.Status
@@ -90,10 +96,10 @@ func segments() []Exchange {
 		{"a version that is wrong, too", 3, verbs.StatusSuccess},
 	} {
 		list = append(list, Exchange{
-			Name: "CRC does not suit " + spoilt.name, Rule: "RFC 5044 8: CRC", CRC: true, Want: hit(bare(mpa, 0, 2, "CRC"), spoilt.hit),
+			Name: "CRC does not suit " + broken.name, Rule: "RFC 5044 8: CRC", CRC: true, Want: hit(bare(mpa, 0, 2, "CRC"), broken.hit),
 			run: func(p *Peer) {
 				b := p.fpdu(seg(send(1, 0), 1, 2, 3, 4, 5))
-				b[spoilt.at] ^= 0x80
+				b[broken.at] ^= 0x80
 				p.write(b)
 			},
 		})

@@ -10,7 +10,8 @@ const (
 	inBuffer   = wire.DDPTagged
 )
 
-// aims is an exchange that needs to know the other side's memory: wrong is what it sends behind right.
+// aims is an exchange that needs to know the other side's memory: wrong is what it sends behind
+// right.
 func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...func(r *Regions) []byte) Exchange {
 	return Exchange{
 		Name: name, Rule: rule, Regions: true, Want: w,

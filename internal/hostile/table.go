@@ -1,0 +1,34 @@
+package hostile
+
+import "slices"
+
+// All is every exchange of the table. The slice is the caller's.
+func All() []*Exchange {
+	var all []*Exchange
+	for _, part := range [][]Exchange{
+		requests, replies, segments(), unusual, checksums(), messages, terminates, cuts(), silences, floods, tagged, reads, answers,
+	} {
+		for i := range part {
+			all = append(all, &part[i])
+		}
+	}
+	return all
+}
+
+// Find is the exchange of that name.
+func Find(name string) (*Exchange, bool) {
+	for _, x := range All() {
+		if x.Name == name {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+// Callers is what can be dialled at anybody: no exchange of these needs a peer that reads from it,
+// or knowledge of its memory, or ends by impatience only. The slice is the caller's.
+func Callers() []*Exchange {
+	return slices.DeleteFunc(All(), func(x *Exchange) bool {
+		return x.Side == Answers || x.Slow || x.Regions || x.Reads > 0
+	})
+}
