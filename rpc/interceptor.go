@@ -51,7 +51,7 @@ func around[A any](
 		return err
 	})
 	answer, ok := call.Reply.(A)
-	if err == nil && !ok && !(went && m.stream) {
+	if err == nil && !ok && (!went || !m.stream) {
 		err = unanswered(m, went)
 	}
 	return answer, went, err

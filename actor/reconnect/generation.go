@@ -2,12 +2,76 @@ package reconnect
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+)
+
+// link is the reconnecting actor. One generation is one identifier: a Dial, and the connection if it comes about.
+type link struct {
+	rt    *rdma.Runtime
+	cfg   Config
+	owner *actor.PID
+	local rdma.Local
+	relay *rdma.Relay
+	pause *pause
+
+	phase      phase
+	generation uint64
+	id         *actor.PID // the generation's identifier; nil: none
+	ticket     *Ticket
+	dialling   bool      // has its place at the Limiter
+	timer      func()    // stops it; nil: none
+	patience   func()    // stops the timer of GiveUp; nil: none
+	downSince  time.Time // also before the first connection
+	upSince    time.Time
+	failed     int    // attempts in a row
+	failure    error  // of the last of them; nil: there was none
+	cause      error  // why it ended
+	fates      []Fate // of what waited then
+	panicked   any    // why it is restarted
+	orphan     bool   // the owner has stopped: nobody is told
+	told       bool   // Closed was
+
+	closing   bool      // no more messages are accepted
+	redial    bool      // until those that were are sent: Drain
+	closeSent bool      // the identifier has got its Close
+	deadline  time.Time // of closing
+	release   func() bool
+
+	number uint32     // of the last dial
+	home   netip.Addr // where the peer's node is; zero: not known yet
+	peer   hello      // what the peer of the last connection has said of itself, with the number of its last dial
+	peerAt netip.Addr // where that peer is
+	user   []byte     // its private data, with its request
+
+	out outbox
+}
+
+// phase is where a link stands.
+type phase uint8
+
+const (
+	phasePausing  phase = iota // after a failure; before Started, too
+	phaseQueueing              // at the Limiter
+	phaseDialling
+	phaseAccepting // the peer has dialled
+	phaseUp
+	phaseEnded // Closed is to be told when the mailbox is empty
+)
+
+// The messages of a link to itself.
+type (
+	turn     struct{}                    // the Limiter may have its turn
+	retry    struct{ generation uint64 } // the pause after it is over
+	flush    struct{}                    // Established was told: messages may go
+	tooLong  struct{ since time.Time }   // without a connection
+	overdue  struct{}                    // the deadline of closing
+	canceled struct{ cause error }
 )
 
 // dial begins a generation when it is our turn.
@@ -143,4 +207,119 @@ func (l *link) stopTimer() {
 		l.timer()
 		l.timer = nil
 	}
+}
+
+// finish ends everything now. What waits in the mailbox is refused before Closed is told.
+func (l *link) finish(ctx actor.Context, err error) {
+	if l.phase == phaseEnded {
+		return
+	}
+	switch l.phase {
+	case phaseDialling, phaseAccepting, phaseUp:
+		l.over(ctx, err, time.Time{}, true)
+	default:
+		l.fates, _ = l.out.end(true)
+	}
+	l.rest()
+	l.phase, l.closing, l.cause = phaseEnded, true, err
+	if l.release != nil {
+		l.release()
+	}
+	if l.patience != nil {
+		l.patience() // it would keep what is left of us until then
+	}
+	if p := l.cfg.Peers; p != nil {
+		p.leave(l.cfg.Peer, ctx.Self())
+	}
+	ctx.Unwatch(l.owner)
+	ctx.Poison(ctx.Self())
+}
+
+// closed tells the very last.
+func (l *link) closed() {
+	if !l.told {
+		l.told = true
+		l.tell(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
+	}
+}
+
+// tell tells the owner.
+func (l *link) tell(msg any) {
+	if !l.orphan {
+		l.relay.Tell(msg)
+	}
+}
+
+// refuse gives a message back.
+func (l *link) refuse(m message, err error) {
+	r := &Refused{Tag: m.tag, Err: err}
+	if m.send != nil {
+		r.Bytes = m.send.Len()
+	}
+	l.tell(r)
+}
+
+func tooLarge(s *rdma.Send, most int) error {
+	return fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
+}
+
+// hello is what this side says of itself.
+func (l *link) hello(kind helloKind) hello {
+	return hello{kind, l.cfg.Peers.node, l.cfg.Peers.incarnation, l.number}
+}
+
+// judge says what a request is rejected for; helloRequest: it is accepted.
+func (l *link) judge(r *request) helloKind {
+	live := l.phase == phaseUp || l.phase == phaseAccepting
+	switch h := r.hello; {
+	case l.closing:
+		return helloClosing
+	case live && r.from != l.peerAt && r.from == l.home: // the other is not where the node is
+		return helloRequest
+	case live && r.from != l.peerAt:
+		return helloSimultaneous
+	case live && h.incarnation < l.peer.incarnation:
+		return helloStale
+	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number: // of a dial that was given up for what there is
+		return helloSimultaneous
+	case l.phase == phaseDialling && l.cfg.Peers.node < h.node:
+		return helloSimultaneous
+	}
+	return helloRequest
+}
+
+// meet takes what the peer that has accepted our dial says of itself.
+func (l *link) meet(ev *rdma.Established) error {
+	if l.phase == phaseAccepting {
+		ev.PrivateData = l.user
+		return nil
+	}
+	l.peer, l.peerAt = hello{}, host(ev.Peer)
+	h, user, ok := parseHello(ev.PrivateData)
+	switch {
+	case !ok:
+		return nil // it has no Peers
+	case h.node != l.cfg.Peer:
+		return fmt.Errorf("%w: %d, not %d", ErrWrongNode, h.node, l.cfg.Peer)
+	}
+	l.peer, l.home, ev.PrivateData = h, l.peerAt, user
+	return nil
+}
+
+// reason is why the peer's node has rejected; nil: it is no such rejection.
+func (l *link) reason(f rdma.Failure) error {
+	r, ok := f.(*rdma.Rejected)
+	if !ok || l.cfg.Peers == nil {
+		return nil
+	}
+	h, _, ok := parseHello(r.PrivateData)
+	switch {
+	case !ok:
+		return nil
+	case h.kind == helloSimultaneous:
+		return ErrSimultaneous
+	case h.kind == helloStale:
+		return ErrStale
+	}
+	return errClosing
 }

@@ -4,76 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-)
-
-// link is the reconnecting actor. One generation is one identifier: a Dial, and the connection if it comes about.
-type link struct {
-	rt    *rdma.Runtime
-	cfg   Config
-	owner *actor.PID
-	local rdma.Local
-	relay *rdma.Relay
-	pause *pause
-
-	phase      phase
-	generation uint64
-	id         *actor.PID // the generation's identifier; nil: none
-	ticket     *Ticket
-	dialling   bool      // has its place at the Limiter
-	timer      func()    // stops it; nil: none
-	patience   func()    // stops the timer of GiveUp; nil: none
-	downSince  time.Time // also before the first connection
-	upSince    time.Time
-	failed     int    // attempts in a row
-	failure    error  // of the last of them; nil: there was none
-	cause      error  // why it ended
-	fates      []Fate // of what waited then
-	panicked   any    // why it is restarted
-	orphan     bool   // the owner has stopped: nobody is told
-	told       bool   // Closed was
-
-	closing   bool      // no more messages are accepted
-	redial    bool      // until those that were are sent: Drain
-	closeSent bool      // the identifier has got its Close
-	deadline  time.Time // of closing
-	release   func() bool
-
-	number uint32     // of the last dial
-	home   netip.Addr // where the peer's node is; zero: not known yet
-	peer   hello      // what the peer of the last connection has said of itself, with the number of its last dial
-	peerAt netip.Addr // where that peer is
-	user   []byte     // its private data, with its request
-
-	out outbox
-}
-
-// phase is where a link stands.
-type phase uint8
-
-const (
-	phasePausing  phase = iota // after a failure; before Started, too
-	phaseQueueing              // at the Limiter
-	phaseDialling
-	phaseAccepting // the peer has dialled
-	phaseUp
-	phaseEnded // Closed is to be told when the mailbox is empty
-)
-
-// The messages of a link to itself.
-type (
-	turn     struct{}                    // the Limiter may have its turn
-	retry    struct{ generation uint64 } // the pause after it is over
-	flush    struct{}                    // Established was told: messages may go
-	tooLong  struct{ since time.Time }   // without a connection
-	overdue  struct{}                    // the deadline of closing
-	canceled struct{ cause error }
 )
 
 // Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if owner is an OnLoop actor of rt, else on
@@ -110,16 +46,7 @@ func (l *link) Receive(ctx actor.Context) {
 		l.flush(ctx)
 	case *rdma.SendFailed, *rdma.Sent: // outbox knows
 	case *rdma.Closed:
-		current := l.current(ctx)
-		if current {
-			l.id = nil
-		}
-		switch {
-		case errors.Is(m.Err, rdma.ErrShutdown): // whichever identifier it is
-			l.finish(ctx, m.Err)
-		case current:
-			l.down(ctx, m.Err, nil)
-		}
+		l.gone(ctx, m)
 	case rdma.Event:
 		if l.current(ctx) {
 			l.event(ctx, m)
@@ -132,6 +59,28 @@ func (l *link) Receive(ctx actor.Context) {
 		l.finish(ctx, nil)
 	case *request:
 		l.request(ctx, m)
+	default:
+		l.react(ctx, m)
+	}
+}
+
+// gone is told that an identifier is: its end ends the generation, a Shutdown everything.
+func (l *link) gone(ctx actor.Context, m *rdma.Closed) {
+	current := l.current(ctx)
+	if current {
+		l.id = nil
+	}
+	switch {
+	case errors.Is(m.Err, rdma.ErrShutdown): // whichever identifier it is
+		l.finish(ctx, m.Err)
+	case current:
+		l.down(ctx, m.Err, nil)
+	}
+}
+
+// react takes what neither the owner nor an identifier has sent.
+func (l *link) react(ctx actor.Context, m any) {
+	switch m := m.(type) {
 	case *turn:
 		if l.phase == phaseQueueing {
 			l.dial(ctx)
@@ -228,13 +177,6 @@ func (l *link) start(ctx actor.Context) {
 	l.dial(ctx)
 }
 
-// tell tells the owner.
-func (l *link) tell(msg any) {
-	if !l.orphan {
-		l.relay.Tell(msg)
-	}
-}
-
 // event handles what the generation's identifier tells.
 func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	switch ev := ev.(type) {
@@ -271,44 +213,84 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	}
 }
 
+// request answers a peer's request: its connection is the next generation, or it is rejected.
+func (l *link) request(ctx actor.Context, r *request) {
+	if kind := l.judge(r); kind != helloRequest {
+		ctx.Request(r.id, &rdma.Reject{PrivateData: l.hello(kind).put(nil)})
+		return
+	}
+	switch l.phase {
+	case phaseDialling:
+		l.over(ctx, ErrSimultaneous, l.local.Now(), false)
+	case phaseUp, phaseAccepting:
+		if l.phase == phaseUp {
+			l.lost(ctx)
+		}
+		l.over(ctx, ErrReplaced, l.local.Now(), false)
+	}
+	l.rest()
+	l.generation++
+	l.id, l.phase, l.peer, l.peerAt, l.user = r.id, phaseAccepting, r.hello, r.from, r.user
+	ctx.Request(r.id, &rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
+}
+
+// accept takes a message of the owner's, or refuses it.
+func (l *link) accept(ctx actor.Context, m message) {
+	switch o := &l.out; {
+	case m.send == nil || !m.send.Take():
+		l.refuse(message{tag: m.tag}, fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+	case l.closing:
+		l.refuse(m, ErrClosing)
+	case l.cfg.FailFast && o.line == nil:
+		l.refuse(m, ErrDown)
+	case o.line != nil && m.send.Len() > o.maxSend:
+		l.refuse(m, tooLarge(m.send, o.maxSend))
+	case o.waiting() >= l.cfg.Queue:
+		o.full = true
+		l.refuse(m, ErrQueueFull)
+	default:
+		o.queue.push(m)
+		if o.waiting() == 1 {
+			l.flush(ctx)
+		}
+	}
+}
+
+// flush sends what may be sent, and tells what is known.
+func (l *link) flush(ctx actor.Context) {
+	o := &l.out
+	if l.phase != phaseUp {
+		return
+	}
+	if !l.closeSent {
+		o.post()
+	}
+	l.settle()
+	if o.full && o.waiting() <= l.cfg.Queue/2 {
+		o.full = false
+		l.tell(&rdma.Writable{})
+	}
+	l.closeLine(ctx)
+}
+
+// settle tells what has become known.
+func (l *link) settle() {
+	o := &l.out
+	if l.phase != phaseUp {
+		return
+	}
+	if fates := o.news(); len(fates) > 0 {
+		l.tell(&Settled{Generation: l.generation, Fates: fates})
+	}
+	if o.watched > 0 {
+		o.line.Awake()
+	}
+}
+
 // closeLine has the identifier closed in order when everything was handed to it: it waits until the peer has consumed it.
 func (l *link) closeLine(ctx actor.Context) {
 	if l.closing && !l.closeSent && l.out.waiting() == 0 {
 		l.closeSent = true
 		ctx.Request(l.id, &rdma.Close{Timeout: max(l.deadline.Sub(l.local.Now()), 1)})
-	}
-}
-
-// finish ends everything now. What waits in the mailbox is refused before Closed is told.
-func (l *link) finish(ctx actor.Context, err error) {
-	if l.phase == phaseEnded {
-		return
-	}
-	switch l.phase {
-	case phaseDialling, phaseAccepting, phaseUp:
-		l.over(ctx, err, time.Time{}, true)
-	default:
-		l.fates, _ = l.out.end(true)
-	}
-	l.rest()
-	l.phase, l.closing, l.cause = phaseEnded, true, err
-	if l.release != nil {
-		l.release()
-	}
-	if l.patience != nil {
-		l.patience() // it would keep what is left of us until then
-	}
-	if p := l.cfg.Peers; p != nil {
-		p.leave(l.cfg.Peer, ctx.Self())
-	}
-	ctx.Unwatch(l.owner)
-	ctx.Poison(ctx.Self())
-}
-
-// closed tells the very last.
-func (l *link) closed() {
-	if !l.told {
-		l.told = true
-		l.tell(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
 	}
 }

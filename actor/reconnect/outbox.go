@@ -1,13 +1,6 @@
 package reconnect
 
-import (
-	"fmt"
-
-	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
-
-	rdma "github.com/rdmactor/rdmactor/actor"
-)
+import rdma "github.com/rdmactor/rdmactor/actor"
 
 // message is one that was accepted and has no final fate.
 type message struct {
@@ -150,69 +143,4 @@ func (o *outbox) again(drop bool) bool {
 		}
 	}
 	return false
-}
-
-// accept takes a message of the owner's, or refuses it.
-func (l *link) accept(ctx actor.Context, m message) {
-	switch o := &l.out; {
-	case m.send == nil || !m.send.Take():
-		l.refuse(message{tag: m.tag}, fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	case l.closing:
-		l.refuse(m, ErrClosing)
-	case l.cfg.FailFast && o.line == nil:
-		l.refuse(m, ErrDown)
-	case o.line != nil && m.send.Len() > o.maxSend:
-		l.refuse(m, tooLarge(m.send, o.maxSend))
-	case o.waiting() >= l.cfg.Queue:
-		o.full = true
-		l.refuse(m, ErrQueueFull)
-	default:
-		o.queue.push(m)
-		if o.waiting() == 1 {
-			l.flush(ctx)
-		}
-	}
-}
-
-func (l *link) refuse(m message, err error) {
-	r := &Refused{Tag: m.tag, Err: err}
-	if m.send != nil {
-		r.Bytes = m.send.Len()
-	}
-	l.tell(r)
-}
-
-func tooLarge(s *rdma.Send, most int) error {
-	return fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
-}
-
-// flush sends what may be sent, and tells what is known.
-func (l *link) flush(ctx actor.Context) {
-	o := &l.out
-	if l.phase != phaseUp {
-		return
-	}
-	if !l.closeSent {
-		o.post()
-	}
-	l.settle()
-	if o.full && o.waiting() <= l.cfg.Queue/2 {
-		o.full = false
-		l.tell(&rdma.Writable{})
-	}
-	l.closeLine(ctx)
-}
-
-// settle tells what has become known.
-func (l *link) settle() {
-	o := &l.out
-	if l.phase != phaseUp {
-		return
-	}
-	if fates := o.news(); len(fates) > 0 {
-		l.tell(&Settled{Generation: l.generation, Fates: fates})
-	}
-	if o.watched > 0 {
-		o.line.Awake()
-	}
 }
