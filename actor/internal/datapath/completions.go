@@ -4,15 +4,11 @@ import (
 	"fmt"
 	"math"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
-
-// completions is a completion queue with what its connections may put into it at a time. One that is too short loses completions and
-// takes its queue pairs along.
-type completions struct {
-	cq   verbs.CQ
-	Room int // entries that no connection has a claim to
-}
 
 // cqEntries is what a completion queue is asked to hold, if the device has so many and no connection needs more.
 const cqEntries = 16 << 10
@@ -43,4 +39,132 @@ func (d *Device) completions(n int) (*completions, error) {
 	q.Room -= n
 	d.Queues = append(d.Queues, q)
 	return q, nil
+}
+
+// notify: there are completions. The device calls it when it is in the middle of nothing, so they are handled at once: another turn
+// would cost another wait.
+func (d *Device) notify() {
+	if !d.ready && d.Run(eventloop.RunBudget) {
+		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
+	}
+}
+
+// Run handles at most budget completions, and the rest in its turn. What does not return from one
+// (user code that leaves the loop's goroutine) must not cost the others theirs.
+func (d *Device) Run(budget int) (more bool) {
+	left := true
+	defer func() {
+		if left {
+			d.ready = true
+			_ = d.l.el.Schedule(d)
+		}
+	}()
+	d.ready = d.poll(budget) >= budget
+	left = false
+	return d.ready
+}
+
+// LoopName names the device in the loop's reports of stalls.
+func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
+
+// poll handles completions until there are none or limit is reached. What a completion leads to may poll again (the end of a
+// connection does): that one goes on where this one is.
+func (d *Device) poll(limit int) (n int) {
+	for n < limit {
+		if d.next == d.got {
+			d.next, d.got = 0, d.fetch()
+			if d.got == 0 {
+				break
+			}
+		}
+		wc := d.wc[d.next]
+		d.wc[d.next] = verbs.WC{}
+		d.next++
+		n++
+		d.complete(&wc)
+	}
+	for len(d.due) > 0 {
+		last := len(d.due) - 1
+		c := d.due[last]
+		d.due[last], d.due = nil, d.due[:last]
+		c.due = false
+		c.Pump()
+	}
+	return n
+}
+
+// fetch polls the queues in turn until one has something, or all have nothing.
+func (d *Device) fetch() (n int) {
+	for range d.Queues {
+		if d.at >= len(d.Queues) {
+			d.at = 0
+		}
+		if n = d.Queues[d.at].cq.Poll(d.wc[:]); n > 0 {
+			return n
+		}
+		d.at++
+	}
+	return 0
+}
+
+// Drain handles every completion there is: before the end of a connection is told.
+func (d *Device) Drain() {
+	for d.poll(1<<20) > 0 {
+	}
+}
+
+func (d *Device) complete(wc *verbs.WC) {
+	conn, _ := qpConn(wc.QP)
+	if wc.ID&recvBit == 0 {
+		if conn != nil {
+			conn.Completed(uint32(wc.ID), wc.Status)
+			if wc.Status != verbs.StatusSuccess {
+				conn.failed(&QueuePairError{Op: wc.Op, Status: wc.Status})
+			}
+		}
+		return
+	}
+	pool := d.Recvs[uint32(wc.ID>>32)&^(1<<31)]
+	c := pool.take(uint32(wc.ID))
+	if wc.Status != verbs.StatusSuccess || conn == nil {
+		pool.Arena.put(c)
+		d.l.Shares.freed()
+		if conn != nil {
+			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
+		}
+		return
+	}
+	conn.Receive(c, int(wc.Bytes))
+}
+
+// Completed ends the posting of that number, and those before it, which have succeeded in silence.
+func (c *Conn) Completed(number uint32, status verbs.Status) {
+	var free outgoingChain
+	for {
+		p, ok := c.Flight.pop(number)
+		if !ok {
+			break
+		}
+		if p.chunk != nil {
+			p.chunk.arena.put(p.chunk)
+		}
+		switch s := p.Send; {
+		case p.op != nil:
+			c.fetched(p.op, -1)
+			p.op.Owner.Ended(c, p.op, opError(status))
+		case s == nil:
+		case status == verbs.StatusSuccess || c.Flight.head != number+1:
+			if s.notify {
+				c.Up.Sent(s)
+			}
+			free.add(s)
+		case status == verbs.StatusFlushed:
+			c.Up.SendFailed(s, Flushed())
+		default:
+			c.Up.SendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
+		}
+	}
+	free.put()
+	c.goOn()
+	c.Device.pump(c)
 }

@@ -8,79 +8,11 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
-type Conn struct {
-	ID     *cmid.ID
-	Up     upper
-	l      *Loop
-	terms  Terms
-	Device *Device
-	pd     verbs.PD // the queue pair's
-	dom    *domain  // of what it receives into and sends from
-	QP     verbs.QP
-	pool   *recvPool
-	recv   intake
-	cq     *completions
-	mode   Mode
-	state  connState
-	broken error // why this side has broken it off; nil: it has not
-
-	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
-	patience *eventloop.Timer // until it is broken off because of that
-
-	parting parting // our own
-	Beat    heartbeat
-	waved   uint32 // its number in flight
-
-	regions []*verbs.MR // in pd, of one-sided operations
-
-	queue    sendQueue
-	Arrivals *arrivals // nil: no message has had to wait
-	out      *offers   // nil: no large message was sent
-	Ops      opQueue
-	seq      uint32 // of what was queued last, of both
-
-	MaxSend  int    // bytes the peer takes
-	eager    int    // bytes that are sent at once; what is larger is offered
-	takes    int    // bytes that the peer may offer
-	reads    uint32 // that may be under way
-	Depth    int    // of the send queue
-	claim    int    // of completions
-	Flight   flight
-	Session  wire.Session // of messages; of other modes what WithMessages grants
-	full     bool         // ErrQueueFull was told: Writable is due
-	due      bool         // in the device's list of what to pump
-	retrying bool         // pump will be called
-
-	unsent uint64
-	left   uint64 // handed to the device
-}
-
-// Mode is how messages travel.
-type Mode uint8
-
-const (
-	ModeMessages Mode = iota // hello, headers, credits
-	ModeRaw                  // because the owner wants it
-	ModeForeign              // because the peer has no hello
-)
-
-func (m Mode) String() string {
-	switch m {
-	case ModeRaw:
-		return "raw"
-	case ModeForeign:
-		return "raw (foreign peer)"
-	}
-	return "messages"
-}
-
 // New makes the queue pair of id, which needs a device (after ResolveRoute, or on a request), and what it receives into.
-func New(l *Loop, id *cmid.ID, up upper, t Terms) (*Conn, error) {
+func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	dev := id.Device()
 	if dev == nil {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
@@ -170,92 +102,6 @@ func (c *Conn) Establish() {
 		c.Arrivals.tell()
 		c.Arrivals.advance(false)
 	}
-}
-
-// Receive takes a message of n bytes in chunk.
-func (c *Conn) Receive(chunk *chunk, n int) {
-	b := chunk.Bytes()[:n]
-	if c.Over() {
-		c.give(chunk)
-		return
-	}
-	if c.mode == ModeMessages {
-		h, err := wire.ParseHeader(b)
-		if err == nil {
-			err = c.Session.Take(h)
-		}
-		var from wire.Offer
-		if err == nil && h.Type == wire.TypeOffer {
-			from, err = wire.ParseOffer(b[wire.HeaderLen:], c.takes)
-		}
-		if err != nil {
-			c.give(chunk)
-			c.Up.BreakOff(err)
-			return
-		}
-		if c.out != nil {
-			c.out.pulled()
-		}
-		switch h.Type {
-		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer:
-			c.give(chunk)
-			c.Device.pump(c)
-			c.observe()
-			return
-		case wire.TypeOffer:
-			c.give(chunk)
-			c.put(nil, nil, from)
-			c.Arrivals.advance(false)
-			if c.waits() {
-				c.Device.pump(c)
-			}
-			return
-		}
-		b = b[wire.HeaderLen:]
-	}
-	chunk, b = c.keep(chunk, b)
-	if c.state == connConnecting || c.Arrivals != nil && c.Arrivals.len() > 0 {
-		c.put(chunk, b, wire.Offer{}) // at most our credits
-		c.l.Shares.check(c)
-		return
-	}
-	c.Up.Deliver(c.received(chunk, b))
-	c.l.Shares.check(c)
-	if c.mode == ModeMessages && c.waits() {
-		c.Device.pump(c)
-	}
-}
-
-// received makes the event of a message.
-func (c *Conn) received(chunk *chunk, b []byte) *Inbound {
-	m := c.l.newInbound()
-	c.l.Shares.took(c, chunk)
-	m.Data, m.Conn, m.Chunk = b, c, chunk
-	return m
-}
-
-// put has a message wait.
-func (c *Conn) put(chunk *chunk, b []byte, from wire.Offer) {
-	if c.Arrivals == nil {
-		c.Arrivals = &arrivals{c: c, from: sourceOf(c)}
-	}
-	c.Arrivals.put(c.received(chunk, b), from)
-}
-
-// waits reports whether news of the peer's credits can lead to anything.
-func (c *Conn) waits() bool { return c.queue.len() > 0 || c.full || c.Closing() }
-
-// Consumed takes a message back from the owner.
-func (c *Conn) Consumed(m *Inbound) {
-	m.Chunk.spoil(len(m.Data))
-	c.give(m.Chunk)
-	c.l.freeInbound(m)
-	c.Session.Consume()
-	if c.Over() || c.mode != ModeMessages {
-		return
-	}
-	c.update()
-	c.observe()
 }
 
 // update answers the peer's probe, and tells it how much was consumed, if that is due.
@@ -379,8 +225,8 @@ func (c *Conn) observe() {
 	}
 }
 
-// pathCounts are a connection's counts of messages. Without a hello only the last two are kept.
-type pathCounts struct {
+// Counts are a connection's counts of messages. Without a hello only the last two are kept.
+type Counts struct {
 	Send     int // that may be sent before the peer has to consume some
 	Unacked  int // sent, not known to be consumed
 	Receive  int // that the peer may send before the owner has to consume some
@@ -389,12 +235,22 @@ type pathCounts struct {
 	InFlight int // the device's: posted, not completed
 }
 
-func (c *Conn) Counts() pathCounts {
-	n := pathCounts{Queued: c.queue.len(), InFlight: c.Flight.Len()}
+func (c *Conn) Counts() Counts {
+	n := Counts{Queued: c.queue.len(), InFlight: c.Flight.Len()}
 	if c.mode == ModeMessages {
 		s := &c.Session
 		n.Send, n.Unacked, n.Unfreed = int(s.Window()), s.Unacked(), s.Unfreed()
 		n.Receive = s.Granted() - n.Unfreed
 	}
 	return n
+}
+
+func (c *Conn) NotSending() error {
+	switch {
+	case c.Closing() || c.parting != staying:
+		return errClosing
+	case c.Over():
+		return Flushed()
+	}
+	return ErrNotConnected
 }

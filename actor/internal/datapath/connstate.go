@@ -2,36 +2,6 @@ package datapath
 
 import "github.com/rdmactor/rdmactor/actor/internal/overwrite"
 
-// connState is how far a connection's data path is on its way. It only goes forward.
-//
-//	connecting ──► open ──► draining ──► drained ──► over ──► released
-//	     │           └─────────┴──────────────────────▲          ▲
-//	     └──────────► aborted ───────────────────────────────────┘
-//
-// The goodbye (parting) is apart from this: it is said after draining or without, before over or
-// behind it. From then on nothing else is sent.
-type connState uint8
-
-const (
-	// connConnecting has a queue pair. Nothing is sent; what comes waits until the owner has heard
-	// of Established.
-	connConnecting connState = iota
-	// connOpen sends and delivers messages.
-	connOpen
-	// connDraining has been asked to close, takes no further messages, and waits until the peer has
-	// consumed what was taken, or on a raw connection until the device has sent it.
-	connDraining
-	// connDrained has nothing left to wait for.
-	connDrained
-	// connOver sends and delivers nothing: what had waited was answered. The queue pair is still
-	// there, and what the device has of its memory.
-	connOver
-	// connAborted is connOver of one that was never open.
-	connAborted
-	// connReleased has no queue pair any more, nor a claim to its device's memory and queues.
-	connReleased
-)
-
 func (s connState) String() string {
 	return [...]string{"connecting", "open", "draining", "drained", "over", "aborted", "released"}[s]
 }

@@ -2,45 +2,16 @@ package datapath
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
-
-// Device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
-// sent from. Loop goroutine.
-type Device struct {
-	l       *Loop
-	Verbs   verbs.Device
-	attr    verbs.DeviceAttr
-	Queues  []*completions
-	at      int          // the queue that is polled
-	wc      [64]verbs.WC // polled; those from next on are still to be handled
-	next    int
-	got     int
-	ready   bool    // there are more than a turn's budget: Run is queued
-	due     []*Conn // to be pumped
-	Shared  *domain // of the connections that have none of their own
-	Domains map[*domain]struct{}
-	Recvs   []*recvPool // by number; nil: gone
-	wr      verbs.SendWR
-	sgl     [1]verbs.SGE
-	Conns   int  // whose queue pairs the device has not given back
-	removed bool // it has gone: so does this, with the last connection and the last message of an owner's
-}
 
 // recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it. A send's is its number
 // in its connection's flight.
 const recvBit = 1 << 63
-
-const (
-	minArenaShift = 8  // 256 bytes
-	maxArenaShift = 27 // 128 MiB
-)
 
 // deviceOf finds or makes what the loop's connections over dev share.
 func (l *Loop) deviceOf(dev verbs.Device) *Device {
@@ -60,108 +31,12 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 	return d
 }
 
-// notify: there are completions. The device calls it when it is in the middle of nothing, so they are handled at once: another turn
-// would cost another wait.
-func (d *Device) notify() {
-	if !d.ready && d.Run(eventloop.RunBudget) {
-		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
-	}
-}
-
-// Run handles at most budget completions, and the rest in its turn. What does not return from one
-// (user code that leaves the loop's goroutine) must not cost the others theirs.
-func (d *Device) Run(budget int) (more bool) {
-	left := true
-	defer func() {
-		if left {
-			d.ready = true
-			_ = d.l.el.Schedule(d)
-		}
-	}()
-	d.ready = d.poll(budget) >= budget
-	left = false
-	return d.ready
-}
-
-// LoopName names the device in the loop's reports of stalls.
-func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
-
-// poll handles completions until there are none or limit is reached. What a completion leads to may poll again (the end of a
-// connection does): that one goes on where this one is.
-func (d *Device) poll(limit int) (n int) {
-	for n < limit {
-		if d.next == d.got {
-			d.next, d.got = 0, d.fetch()
-			if d.got == 0 {
-				break
-			}
-		}
-		wc := d.wc[d.next]
-		d.wc[d.next] = verbs.WC{}
-		d.next++
-		n++
-		d.complete(&wc)
-	}
-	for len(d.due) > 0 {
-		last := len(d.due) - 1
-		c := d.due[last]
-		d.due[last], d.due = nil, d.due[:last]
-		c.due = false
-		c.Pump()
-	}
-	return n
-}
-
-// fetch polls the queues in turn until one has something, or all have nothing.
-func (d *Device) fetch() (n int) {
-	for range d.Queues {
-		if d.at >= len(d.Queues) {
-			d.at = 0
-		}
-		if n = d.Queues[d.at].cq.Poll(d.wc[:]); n > 0 {
-			return n
-		}
-		d.at++
-	}
-	return 0
-}
-
 // pump has c's pump called when the completions at hand are handled: what they have made room for goes out as one run.
 func (d *Device) pump(c *Conn) {
 	if !c.due {
 		c.due = true
 		d.due = append(d.due, c)
 	}
-}
-
-// Drain handles every completion there is: before the end of a connection is told.
-func (d *Device) Drain() {
-	for d.poll(1<<20) > 0 {
-	}
-}
-
-func (d *Device) complete(wc *verbs.WC) {
-	conn, _ := qpConn(wc.QP)
-	if wc.ID&recvBit == 0 {
-		if conn != nil {
-			conn.Completed(uint32(wc.ID), wc.Status)
-			if wc.Status != verbs.StatusSuccess {
-				conn.failed(&QueuePairError{Op: wc.Op, Status: wc.Status})
-			}
-		}
-		return
-	}
-	pool := d.Recvs[uint32(wc.ID>>32)&^(1<<31)]
-	c := pool.take(uint32(wc.ID))
-	if wc.Status != verbs.StatusSuccess || conn == nil {
-		pool.Arena.put(c)
-		d.l.Shares.freed()
-		if conn != nil {
-			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
-		}
-		return
-	}
-	conn.Receive(c, int(wc.Bytes))
 }
 
 // qpConn is the connection that a queue pair was made for.
@@ -238,9 +113,6 @@ func (d *Device) hand(c *Conn, p Posting) error {
 	}
 	return err
 }
-
-// errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory to send from that cannot be had.
-var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
 // Removed is told that a device has gone; nil is none.
 func (l *Loop) Removed(dev verbs.Device) {

@@ -4,19 +4,25 @@
 //
 //	        Submit                                Identifier.Deliver
 //	          │                                          ▲
-//	sendQueue, outlook.step  sending.go        Conn.receive  conn.go, rendezvous_read.go
+//	sendQueue, outlook.step  sending.go        Conn.Receive  receiving.go, rendezvous_read.go
 //	          │                                          │
-//	flight   inflight.go  ◄── completions ──►  recvPool  recvpool.go, prepost.go
+//	flight   inflight.go  ◄── completions ──►  recvPool  prepost.go
 //	          │                 device.go                ▲
 //	          ▼                                          │
 //	    queue pair ─────────────── the peer ────────── queue pair
 //
 // A Loop is what the connections of one event loop share: for each device its completion queues,
 // protection domains and receive buffers, the memory for messages, and who waits for some of it
-// (share.go, paused.go, budget.go, sources.go).
+// (share.go, budget.go, sources.go).
 //
 // A Conn is one connection's data path. Its lifetime is connState's diagram (connstate.go). What it
 // hands to the device next follows from a few counts alone (next.go).
+//
+// # Files
+//
+// At the bottom is what there is: state.go (all of a Loop, a Device and a Conn), connstate.go,
+// inflight.go, sendqueue.go, outgoing.go, errors.go, and the memory in pool.go and stock.go. Above it is
+// what decides: next.go, share.go, budget.go, sources.go, negotiate.go. Above that is what acts.
 //
 // # Messages
 //

@@ -4,20 +4,6 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// domain is a protection domain, and the memory in it that its connections receive into and send from: one for each device and loop,
-// which connections share, and on a device that does not share the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each
-// connection that has a protection domain of its own. Loop goroutine.
-type domain struct {
-	d    *Device
-	pd   verbs.PD
-	recv map[int]*recvPool
-	Send [maxArenaShift - minArenaShift + 1]*arena
-	// sinks is what large messages are read into.
-	sinks *stock
-	own   bool // of one connection
-	left  bool // which has gone
-}
-
 // ownSlabBytes is slabBytes for one connection: nobody else uses what it does not.
 const ownSlabBytes = 32 << 10
 

@@ -17,37 +17,6 @@ import (
 // it. So the goodbye's completion is waited for, but not for long: a peer that takes nothing costs
 // partingTime (ident.farewell).
 
-// ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's
-// goodbye: the peer's process was killed, its machine or the network is gone, or its device gave
-// the connection up.
-var ErrPeerLost = errors.New("the connection has ended without the peer's goodbye")
-
-// LostError is why a connection ended that its peer has not ended: Disconnected.Err and Closed.Err.
-// errors.Is: ErrPeerLost, and an errno: ECONNRESET, ETIMEDOUT when the peer was silent for too
-// long, or the device's. Peers of version 2 say no goodbye: theirs is no such end.
-type LostError struct{ Err error }
-
-func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.Error() }
-
-// Unwrap gives ErrPeerLost and what is known.
-func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
-
-// parting is how far a side is with its goodbye. It only goes forward.
-//
-//	staying ──► packing ──► waving ──► left
-//	               └───────────────────▲
-//
-// Nothing else is sent from packing on (conn.sends). An end that has waited partingTime goes on as
-// if it had left.
-type parting uint8
-
-const (
-	staying parting = iota
-	packing         // there was no room for it yet
-	waving          // posted
-	left            // it has left, or never will
-)
-
 // Leaving reports whether this side has begun to say goodbye.
 func (c *Conn) Leaving() bool { return c.parting != staying }
 

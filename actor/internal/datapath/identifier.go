@@ -1,9 +1,9 @@
 package datapath
 
-// upper is what a connection reports to: the actor of its rdma_cm_id. It is all that the data path
+// Identifier is what a connection reports to: the actor of its rdma_cm_id. It is all that the data path
 // knows of identifiers. Loop goroutine; but for Deliver, Sent and the three that answer a Send the
 // device may be in the middle of something, so what ends a connection goes on in a turn of its own.
-type upper interface {
+type Identifier interface {
 	// Deliver gives the owner a message, which gives it back when it is finished (Received.done).
 	Deliver(m *Inbound)
 	// Sent says that s, whose sender wants to know, was taken by the device, or read by the peer.

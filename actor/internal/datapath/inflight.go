@@ -16,6 +16,7 @@ type Posting struct {
 	chunk *chunk    // what a Send is sent from; nil: inline
 }
 
+// Len is how many there are.
 func (f *flight) Len() int { return int(f.next - f.head) }
 
 func (f *flight) at(number uint32) *Posting { return &f.ring[number&uint32(len(f.ring)-1)] }

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -30,9 +29,6 @@ import (
 // whatever they are part of, and while a probe has not got through, what the transport moves before
 // it is none of the peer's silence (verbs.Mover, and completions).
 
-// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero: never.
-type Keepalive struct{ idle, gone time.Duration }
-
 // looksIdle is how many looks there are in keepalive.idle.
 const looksIdle = 3
 
@@ -41,29 +37,6 @@ func NewKeepalive(idle, gone time.Duration) Keepalive {
 		return Keepalive{}
 	}
 	return Keepalive{idle, max(gone, 2*idle)}
-}
-
-// Lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
-type Lookout struct {
-	l     *Loop
-	every time.Duration
-	gone  int // looks
-	Conns []*Conn
-	timer *eventloop.Timer
-	Look  uint32 // its number
-	left  int    // connections that it has not seen
-}
-
-// heartbeat is a connection's part of it.
-type heartbeat struct {
-	lookout *Lookout // nil: none
-	At      int      // in its conns
-	Look    uint32   // the last that has seen it
-	quiet   int      // looks without a sign of the peer
-	signs   int      // looks at which the peer's messages waited here
-	heard   uint64   // what was heard by the last
-	moved   uint64   // what was moved by the last
-	probe   uint32   // number in flight of the last probe
 }
 
 // unknown is that nothing was noted yet.

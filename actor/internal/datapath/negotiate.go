@@ -24,19 +24,6 @@ const (
 	DefaultCredits = 32
 )
 
-// Terms is what an identifier wants of its connection.
-type Terms struct {
-	Mode      Mode
-	Credits   int  // messages that the peer may send before the owner has to consume some
-	Messages  int  // bytes of the largest
-	Eager     int  // bytes that are sent at once; 0: what suits the device
-	Memory    bool // one-sided operations of the owner's
-	Reads     bool // this side makes Reads
-	Serves    bool // and serves them
-	Keepalive Keepalive
-	Peer      wire.Hello // what its request says; zero: it was not the peer who has asked, or it has no hello
-}
-
 // Hello is what this side says of itself on a device.
 func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive

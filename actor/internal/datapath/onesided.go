@@ -9,55 +9,6 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// OneSided is a Read, a Write or an atomic operation that a connection is asked to do (conn.oneSided). It is part of what its owner
-// has for it, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
-type OneSided struct {
-	Op    verbs.Opcode
-	Fence bool      // wait for the Reads before it
-	Near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of conn.pd, or of conn.dom; no MR: no bytes
-	Addr  uint64    // the peer's
-	RKey  uint32
-	AtomicOperands
-	Owner oneSidedOwner
-
-	seq  uint32    // its place among what waits
-	next *OneSided // that waits
-}
-
-// AtomicOperands are an atomic operation's integers; of others both are 0.
-type AtomicOperands struct {
-	CompareAdd, Swap uint64
-}
-
-// oneSidedOwner is told of an operation's end.
-type oneSidedOwner interface {
-	// Ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
-	// with it and with its memory. err: opError's, or what PostSend has said.
-	Ended(c *Conn, o *OneSided, err error)
-	// Abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
-	// whoever waits has to be answered. Ended follows when the device gives the queue pair back, and never if it does not; until
-	// then the memory is the device's.
-	Abandoned(c *Conn, o *OneSided)
-}
-
-// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never granted, revoked, of another connection, not
-// with that right, or outside. The connection is over. iWARP tells so in Disconnected.Err, where the operation itself is ErrFlushed,
-// and a Write may have been Done.
-var ErrRemoteAccess = errors.New("the peer's device refuses the access")
-
-// opError is what a completion's status means; nil for success.
-func opError(status verbs.Status) error {
-	switch status {
-	case verbs.StatusSuccess:
-		return nil
-	case verbs.StatusFlushed:
-		return Flushed()
-	case verbs.StatusRemAccess:
-		return fmt.Errorf("%w (%w)", ErrRemoteAccess, unix.EACCES)
-	}
-	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
-}
-
 // OneSided has the device do o, in the order in which operations and messages are submitted, except that an operation does not wait
 // for credits, nor for room for an offer: it overtakes the messages that do. So a peer that pulls what a message announces can always
 // make room for the next. Beyond the send queue's depth operations wait, as many as the caller submits; beyond the depth of Reads agreed
@@ -93,12 +44,6 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 		}
 	}
 	return true
-}
-
-// opQueue is operations that wait for room in the send queue.
-type opQueue struct {
-	first, last *OneSided
-	N           int
 }
 
 func (q *opQueue) push(o *OneSided) {

@@ -2,12 +2,147 @@ package datapath
 
 import (
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"slices"
 
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
+
+const (
+	// recvBatch is how many receives are posted at least when a message finds none, and recvBatchMax at most: as many as
+	// recvBatchBytes hold, so that small messages, of which one read brings many, need not ask for each few, and large ones do
+	// not have the device keep memory that one read cannot fill.
+	recvBatch      = 4
+	recvBatchMax   = 32
+	recvBatchBytes = 32 << 10
+	// srqDepth is the shared receive queue's length.
+	srqDepth = 4096
+)
+
+// recvPool finds or makes the pool for messages of up to n bytes, header included, for another
+// connection; leave is its end.
+func (dm *domain) recvPool(n int) (*recvPool, error) {
+	n = (n + 63) &^ 63
+	p := dm.recv[n]
+	d := dm.d
+	if most := d.l.RecvBudget.most; n > most {
+		return nil, &ResourceError{Device: d.Verbs.Name(), What: "bytes for a receive", Need: n, Limit: most}
+	}
+	if p == nil {
+		p = &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
+		p.Arena = dm.arena(n, verbs.LocalWrite, &d.l.RecvBudget)
+		p.number = d.numbered(p)
+		dm.recv[n] = p
+	}
+	if d.attr.AsksForReceives && p.srq == nil {
+		srq, err := d.Verbs.CreateSRQ(verbs.SRQInitAttr{PD: dm.pd, MaxWR: srqDepth, OnEmpty: p.refill})
+		if err != nil {
+			return nil, fmt.Errorf("create_srq on %s: %w", d.Verbs.Name(), err)
+		}
+		p.srq = srq
+	}
+	p.conns++
+	return p, nil
+}
+
+// leave is told that a connection has gone. What is posted for nobody is taken back: it is memory
+// that others may want.
+func (p *recvPool) leave() {
+	if p.conns--; p.conns == 0 {
+		p.unpost()
+	}
+}
+
+// unpost takes back what is posted, of which the device uses nothing any more.
+func (p *recvPool) unpost() {
+	if p.srq != nil {
+		p.d.closed("destroy_srq", p.srq.Close())
+		p.srq = nil
+	}
+	for i, c := range p.posted {
+		if c != nil {
+			p.Arena.put(p.take(uint32(i)))
+		}
+	}
+}
+
+// numbered gives a pool its number.
+func (d *Device) numbered(p *recvPool) uint32 {
+	i := slices.Index(d.Recvs, nil)
+	if i < 0 {
+		i = len(d.Recvs)
+		d.Recvs = append(d.Recvs, nil)
+	}
+	d.Recvs[i] = p
+	return uint32(i)
+}
+
+// refill posts receives because a message has come and there is none. What came before it is
+// received first, so that one read of many small messages needs a few buffers again and again, not
+// one for each. A connection that may not receive now is paused; when there is little memory left
+// each message is asked for, so that none takes what was posted for another.
+func (p *recvPool) refill(qp verbs.QP) {
+	p.d.Drain()
+	s := &p.d.l.Shares
+	batch := max(1, min(p.batch, s.room()/(16*p.Arena.size)))
+	if c, ok := qpConn(qp); ok {
+		if s.asked(c, batch*p.Arena.size); c.recv.paused {
+			return
+		}
+	}
+	for n := range batch {
+		c, err := p.Arena.Get()
+		if err != nil && n > 0 {
+			return // fewer will do
+		}
+		if err != nil {
+			s.starve(p, err)
+			return
+		}
+		if err := p.post(p.srq, c); err != nil {
+			p.Arena.put(c)
+			p.d.l.log.Warn("rdma: post_recv", "device", p.d.Verbs.Name(), "err", err)
+			return
+		}
+	}
+}
+
+// post posts a receive to a queue.
+func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *chunk) error {
+	i := p.index(c)
+	err := q.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.SGE})
+	if err != nil {
+		p.take(i)
+	}
+	return err
+}
+
+func (p *recvPool) index(c *chunk) (i uint32) {
+	if n := len(p.free); n > 0 {
+		i = p.free[n-1]
+		p.free = p.free[:n-1]
+		p.posted[i] = c
+	} else {
+		i = uint32(len(p.posted))
+		p.posted = append(p.posted, c)
+	}
+	return i
+}
+
+// take ends a receive.
+func (p *recvPool) take(i uint32) *chunk {
+	c := p.posted[i]
+	p.posted[i] = nil
+	p.free = append(p.free, i)
+	return c
+}
+
+// close leaves the memory of messages that owners have.
+func (p *recvPool) close() {
+	p.unpost()
+	p.Arena.closeUnused()
+	p.d.Recvs[p.number] = nil
+}
 
 // On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must find one: on iWARP one that does not
 // ends its connection, on InfiniBand its sender tries again and again. So a connection has a receive queue of its own, which nobody
@@ -40,60 +175,3 @@ func (c *Conn) reserve(n int) error {
 	}
 	return nil
 }
-
-// give takes a receive buffer back that has been read. One of the connection's own is posted again.
-func (c *Conn) give(b *chunk) {
-	c.l.Shares.gave(c, b)
-	if b.pool != nil {
-		b.pool.copies--
-		c.l.RecvBudget.unuse(b.size())
-		c.l.RecvBudget.give(b.size())
-		if c.Over() {
-			c.dom.vanish()
-			c.Device.vanish()
-		}
-		return
-	}
-	if b.stock != nil {
-		c.Arrivals.gave(b)
-		if c.Over() {
-			c.dom.vanish()
-			c.Device.vanish()
-		}
-		return
-	}
-	if c.pool.srq == nil && !c.Over() {
-		err := c.pool.post(c.QP, b)
-		if err == nil {
-			return
-		}
-		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
-	}
-	b.arena.put(b)
-	if c.Over() {
-		c.dom.vanish()
-		c.Device.vanish()
-	}
-}
-
-// ResourceError says that a device, or the half of Limits.ReceiveMemory, cannot hold what a
-// connection needs from its beginning. Connect and Accept fail with it; WithMessages says how much
-// they need. errors.Is: ENOMEM.
-type ResourceError struct {
-	Device      string
-	What        string // of which there is not enough
-	Need, Limit int    // for one connection, and for all together
-	Err         error  // may be nil
-}
-
-func (e *ResourceError) Error() string {
-	s := fmt.Sprintf("%s cannot hold another connection that needs %d %s; the limit is %d: grant fewer credits or smaller messages (WithMessages)",
-		e.Device, e.Need, e.What, e.Limit)
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-// Unwrap gives ENOMEM.
-func (e *ResourceError) Unwrap() error { return unix.ENOMEM }

@@ -1,73 +1,11 @@
 package datapath
 
 import (
-	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
-
-// QueuePairError is why a connection has ended whose queue pair has failed: the first work request
-// that completed with an error, or the device's own word. errors.Is: ErrRemoteAccess and EACCES for
-// an access that the peer refuses, EMSGSIZE for a message that is longer than our receive,
-// ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long,
-// ErrPeerLost and EIO for one whose own queue pair has failed or gone, EIO for everything else.
-type QueuePairError struct {
-	Op     verbs.Opcode // of the work request
-	Status verbs.Status // StatusSuccess: not a work request has failed but the queue pair by itself, as IBV_EVENT_QP_FATAL tells
-	Err    error        // what else is known, such as a stream's reset; may be nil
-}
-
-func (e *QueuePairError) Error() string {
-	s := "the queue pair has failed by itself"
-	if e.Status != verbs.StatusSuccess {
-		s = fmt.Sprintf("the queue pair has failed: %v: %v", e.Op, e.Status)
-	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-// Unwrap gives the errno, and what else is known.
-func (e *QueuePairError) Unwrap() []error {
-	var errs []error
-	switch e.Status {
-	case verbs.StatusRemAccess:
-		errs = []error{ErrRemoteAccess, unix.EACCES}
-	case verbs.StatusLocLen:
-		errs = []error{unix.EMSGSIZE}
-	case verbs.StatusRetryExc, verbs.StatusRNRRetryExc:
-		errs = []error{ErrPeerLost, unix.ETIMEDOUT}
-	case verbs.StatusRemOp: // rxe says so when the peer's queue pair has gone, as that of a process that was killed
-		errs = []error{ErrPeerLost, unix.EIO}
-	default:
-		errs = []error{unix.EIO}
-	}
-	if e.Err != nil {
-		errs = append(errs, e.Err)
-	}
-	return errs
-}
-
-// vague reports whether e is rather a consequence of the failure than its cause. What iWARP calls a
-// general or a fatal error is a stream that was ended while something was sent.
-func (e *QueuePairError) vague() bool {
-	switch e.Status {
-	case verbs.StatusGeneral, verbs.StatusFatal:
-		return true
-	}
-	return e.follows()
-}
-
-// follows reports whether something else has gone before: nothing is flushed, or refused, of a
-// queue pair that is as it should be.
-func (e *QueuePairError) follows() bool {
-	return e.Status == verbs.StatusFlushed || e.Status == verbs.StatusSuccess && e.Err != nil
-}
 
 // A queue pair that has failed has ended its connection, whatever rdma_cm says: on InfiniBand it
 // does not look at queue pairs, and would call the connection connected for ever. So every work

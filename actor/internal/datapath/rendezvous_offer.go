@@ -5,41 +5,8 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
-
-// offers is the large messages that a connection has offered and its peer has not read, oldest first, and the memory they are in: in the
-// connection's own protection domain, so that no other peer can read it. A connection has one from its first large message on. Loop
-// goroutine.
-type offers struct {
-	c       *Conn
-	ring    [wire.MaxOffers]offered
-	first   int
-	n       int
-	held    int    // bytes
-	want    int    // bytes of the one that is next
-	wait    bool   // for memory for it
-	granted bool   // there is some
-	memory  *stock // nil: the domain registers the messages' own
-	spent   []spent
-	timer   *eventloop.Timer // of spent; nil until the first
-}
-
-// offered is a message that the peer may read: in memory of the stock, or in its own, which is registered.
-type offered struct {
-	send  *Outgoing // nil: answered
-	chunk *chunk
-	mr    *verbs.MR
-}
-
-// spent is a message whose own memory was registered and is not any more. A peer may have said that it has read it before it has, and
-// what is being answered still goes out. So the memory is used again only when something that was posted afterwards has been sent, which
-// goes the same way.
-type spent struct {
-	send  *Outgoing
-	after uint32 // the number of the posting
-}
 
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}

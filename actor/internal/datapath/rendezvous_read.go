@@ -3,53 +3,10 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
-)
-
-// arrivals is the messages of a connection that have come and cannot be told yet, in order: those that come before Established was told,
-// offers that are to be read, and what has come behind them. A connection has one from the first of these on. Loop goroutine.
-//
-// An offer is read when the loop's budget has memory for it, in parts, of which a few are under way at a time.
-type arrivals struct {
-	c        *Conn
-	from     netip.Addr // sourceOf the peer
-	Arrivals []pending
-	first    int // the oldest; those before it were told
-	next     int // the oldest that is not asked for completely
-	held     int // bytes of memory for offers: being read into, read, the owner's
-	wait     bool
-	reads    [ReadsMax]OneSided
-	Begun    uint32 // Reads
-	Done     uint32
-	filling  int       // offers that memory was taken for, and are not here
-	since    time.Time // of what is being read nothing has come
-	seen     uint32    // done when the timer was set
-	timer    *eventloop.Timer
-	armed    bool
-}
-
-// pending is a message that has come.
-type pending struct {
-	m     *Inbound   // with Data when it is here
-	from  wire.Offer // where it is to be read; Length 0: it came at once
-	asked uint32     // bytes
-	came  uint32
-}
-
-const (
-	// ReadsMax is how many Reads a connection has under way at most, and readPart how much one reads: what the peer sends besides waits
-	// for no more than that.
-	ReadsMax = 4
-	ReadPart = 1 << 20
-	// KeepTold is how many messages that were told are kept in any case.
-	KeepTold = 64
-	// ReadPatience is how long a peer may take for a Read that it has offered.
-	ReadPatience = 30 * time.Second
 )
 
 // put adds what has come.
@@ -169,7 +126,7 @@ func (b *arrivals) grant() {
 	b.advance(true)
 }
 
-// Ended is oneSidedOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
+// Ended is OpOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
 func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	b.Done++
 	c.Session.Reading(b.Begun != b.Done)
@@ -201,7 +158,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	c.Device.pump(c)
 }
 
-// Abandoned is oneSidedOwner's: nobody waits for an answer.
+// Abandoned is OpOwner's: nobody waits for an answer.
 func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 
 // tell tells the owner what is here, up to the first offer that is still to be read.

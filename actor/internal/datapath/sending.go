@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -70,36 +69,6 @@ func (c *Conn) TryPost(s *Outgoing) (posted bool) {
 func (c *Conn) Awake() {
 	c.full = true
 	c.l.Shares.again(c)
-}
-
-// Why a Send failed; errors.Is finds them in *SendFailed.
-var (
-	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
-	// room. Wait for *Writable.
-	ErrQueueFull = errors.New("the connection's send queue is full")
-	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
-	ErrTooLarge = errors.New("message too large")
-	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
-	ErrFlushed = errors.New("the connection ended first")
-)
-
-// Flushed is what becomes of messages when their connection ends.
-func Flushed() error { return errFlushed }
-
-var (
-	ErrNotConnected = fmt.Errorf("not connected: wait for Established (%w)", unix.ENOTCONN)
-	errFlushed      = fmt.Errorf("%w (%w)", ErrFlushed, unix.ENOTCONN)
-	errClosing      = fmt.Errorf("the connection is being closed: %w (%w)", ErrFlushed, unix.ESHUTDOWN)
-)
-
-func (c *Conn) NotSending() error {
-	switch {
-	case c.Closing() || c.parting != staying:
-		return errClosing
-	case c.Over():
-		return Flushed()
-	}
-	return ErrNotConnected
 }
 
 // outlook collects what next decides by.
@@ -234,38 +203,6 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 	return true
 }
 
-// Completed ends the posting of that number, and those before it, which have succeeded in silence.
-func (c *Conn) Completed(number uint32, status verbs.Status) {
-	var free outgoingChain
-	for {
-		p, ok := c.Flight.pop(number)
-		if !ok {
-			break
-		}
-		if p.chunk != nil {
-			p.chunk.arena.put(p.chunk)
-		}
-		switch s := p.Send; {
-		case p.op != nil:
-			c.fetched(p.op, -1)
-			p.op.Owner.Ended(c, p.op, opError(status))
-		case s == nil:
-		case status == verbs.StatusSuccess || c.Flight.head != number+1:
-			if s.notify {
-				c.Up.Sent(s)
-			}
-			free.add(s)
-		case status == verbs.StatusFlushed:
-			c.Up.SendFailed(s, Flushed())
-		default:
-			c.Up.SendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
-		}
-	}
-	free.put()
-	c.goOn()
-	c.Device.pump(c)
-}
-
 // Abandon answers what is posted and the device did not flush with the queue pair. The memory stays the device's until it does.
 func (c *Conn) Abandon() {
 	for n := c.Flight.head; n != c.Flight.next; n++ {
@@ -279,9 +216,6 @@ func (c *Conn) Abandon() {
 		}
 	}
 }
-
-// RetryAfter is how long a device gets that has no room although nothing is under way whose end it would tell.
-const RetryAfter = 10 * time.Millisecond
 
 // retry has what the device did not take tried again, if no completion will do that.
 func (c *Conn) retry() {

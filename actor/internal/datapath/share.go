@@ -1,7 +1,9 @@
 package datapath
 
 import (
+	"container/heap"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -34,34 +36,6 @@ import (
 // to come free is not stopped at its share, but at the reserve: a Read of ours is under way, whose
 // answer may be behind a message, or there is something to send, or it is being closed, and waits
 // for credits.
-
-// shares is a loop's account of it. Loop goroutine.
-type shares struct {
-	l       *Loop
-	limit   int         // bytes: what arenas may have (budget)
-	large   int         // of large messages, which are not shared out here
-	Held    int         // of others that owners hold, or that wait to be told
-	Floor   int         // of a receive for each connection
-	Owed    int         // the same, for those whose owners hold nothing
-	paused  pausedConns // over their share, and go on when there is memory
-	starved []*recvPool // for messages that may come in and find no memory
-	queued  bool        // Run is
-	warned  time.Time
-}
-
-// intake is a connection's part in it.
-type intake struct {
-	qp       verbs.Pauser // nil: the device does not ask for receives, and there is nothing to share
-	bytes    int          // that its owner holds, or that wait to be told
-	messages int
-	paused   bool
-	listed   bool // at place at of the loop's paused ones
-	at       int
-	wants    int // what placed it there
-	fetching int // Reads and atomic operations under way
-	counted  bool
-	early    int // bytes of receives for what came before Established was told
-}
 
 // copyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
 // keep it.
@@ -123,19 +97,6 @@ func (s *shares) may(c *Conn) bool {
 		return s.room() > 0
 	}
 	return r.bytes <= s.room()
-}
-
-// mustReceive reports whether what c waits for may be behind its peer's messages.
-func (c *Conn) mustReceive() bool {
-	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()
-}
-
-// window is how many messages of a peer without credits the owner may hold.
-func (c *Conn) window(must bool) int {
-	if must {
-		return 2 * c.Session.Granted()
-	}
-	return c.Session.Granted()
 }
 
 // took counts a message that was received.
@@ -243,32 +204,6 @@ func (c *Conn) fetched(o *OneSided, n int) {
 	c.l.Shares.again(c)
 }
 
-// keep makes of a message that was received one that may be kept: a copy, when memory is short and
-// its receive is too large for it.
-func (c *Conn) keep(b *chunk, data []byte) (*chunk, []byte) {
-	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+copyCost) > b.size() {
-		return b, data
-	}
-	budget := &c.l.RecvBudget
-	n := len(data) + copyCost
-	if !budget.has(n) {
-		return b, data
-	}
-	budget.Free -= n
-	budget.use(n)
-	c.pool.copies++
-	kept := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
-	kept.chunk = chunk{pool: c.pool, SGE: verbs.SGE{MR: &kept.mr, Length: uint32(len(data))}}
-	c.give(b)
-	return &kept.chunk, kept.mr.Bytes
-}
-
-// copied is a chunk of Go's heap.
-type copied struct {
-	chunk
-	mr verbs.MR
-}
-
 // size is what a chunk takes of a budget.
 func (b *chunk) size() int {
 	if b.pool != nil {
@@ -289,5 +224,107 @@ func (p *recvPool) feed() {
 	}
 	if p.post(p.srq, c) != nil {
 		p.Arena.put(c)
+	}
+}
+
+func (p pausedConns) Len() int { return len(p) }
+
+func (p pausedConns) Less(i, j int) bool { return p[i].recv.wants < p[j].recv.wants }
+
+func (p pausedConns) Swap(i, j int) {
+	p[i], p[j] = p[j], p[i]
+	p[i].recv.at, p[j].recv.at = i, j
+}
+
+// Push adds a *conn at the end.
+func (p *pausedConns) Push(c any) {
+	c.(*Conn).recv.at = len(*p)
+	*p = append(*p, c.(*Conn))
+}
+
+// Pop takes the last.
+func (p *pausedConns) Pop() any {
+	last := len(*p) - 1
+	c := (*p)[last]
+	(*p)[last] = nil
+	*p = (*p)[:last]
+	return c
+}
+
+// wants is how much room there has to be for c, which is paused, to go on: for more than one
+// message. Not ever: memory alone does not help it, and again is called when something else has
+// happened.
+func (s *shares) wants(c *Conn) (bytes int, ever bool) {
+	r := &c.recv
+	must := c.mustReceive()
+	switch {
+	case !c.Flows():
+		return 0, false
+	case r.bytes == 0:
+		return math.MinInt, true
+	case c.mode != ModeMessages && (must && r.messages >= c.window(true) || !must && r.messages > c.window(false)/2):
+		return 0, false
+	case must:
+		return 1, true
+	}
+	return r.bytes + r.bytes/3, true
+}
+
+// next reports whether there is room for a connection that is paused.
+func (s *shares) next() bool { return len(s.paused) > 0 && s.paused[0].recv.wants <= s.room() }
+
+// again has c go on if it is paused and may. Otherwise it waits in its place.
+func (s *shares) again(c *Conn) {
+	r := &c.recv
+	if !r.paused {
+		return
+	}
+	wants, ever := s.wants(c)
+	switch {
+	case !ever:
+		s.unlist(c)
+	case wants <= s.room():
+		s.resume(c)
+	case r.listed:
+		r.wants = wants
+		heap.Fix(&s.paused, r.at)
+	default:
+		r.wants, r.listed = wants, true
+		heap.Push(&s.paused, c)
+	}
+}
+
+// pause has c's messages wait at their sender. It was just found that it may not receive another.
+func (s *shares) pause(c *Conn) {
+	r := &c.recv
+	if r.paused {
+		return
+	}
+	r.paused = true
+	r.qp.Pause(true)
+	if wants, ever := s.wants(c); ever {
+		r.wants, r.listed = wants, true
+		heap.Push(&s.paused, c)
+	}
+}
+
+// resume has c's messages come again.
+func (s *shares) resume(c *Conn) {
+	s.forget(c)
+	if !c.Over() {
+		c.recv.qp.Pause(false)
+	}
+}
+
+// forget is told that c ends, too.
+func (s *shares) forget(c *Conn) {
+	c.recv.paused = false
+	s.unlist(c)
+}
+
+func (s *shares) unlist(c *Conn) {
+	if c.recv.listed {
+		c.recv.listed = false
+		heap.Remove(&s.paused, c.recv.at)
 	}
 }

@@ -1,0 +1,150 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Receive takes a message of n bytes in chunk.
+func (c *Conn) Receive(chunk *chunk, n int) {
+	b := chunk.Bytes()[:n]
+	if c.Over() {
+		c.give(chunk)
+		return
+	}
+	if c.mode == ModeMessages {
+		h, err := wire.ParseHeader(b)
+		if err == nil {
+			err = c.Session.Take(h)
+		}
+		var from wire.Offer
+		if err == nil && h.Type == wire.TypeOffer {
+			from, err = wire.ParseOffer(b[wire.HeaderLen:], c.takes)
+		}
+		if err != nil {
+			c.give(chunk)
+			c.Up.BreakOff(err)
+			return
+		}
+		if c.out != nil {
+			c.out.pulled()
+		}
+		switch h.Type {
+		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer:
+			c.give(chunk)
+			c.Device.pump(c)
+			c.observe()
+			return
+		case wire.TypeOffer:
+			c.give(chunk)
+			c.put(nil, nil, from)
+			c.Arrivals.advance(false)
+			if c.waits() {
+				c.Device.pump(c)
+			}
+			return
+		}
+		b = b[wire.HeaderLen:]
+	}
+	chunk, b = c.keep(chunk, b)
+	if c.state == connConnecting || c.Arrivals != nil && c.Arrivals.len() > 0 {
+		c.put(chunk, b, wire.Offer{}) // at most our credits
+		c.l.Shares.check(c)
+		return
+	}
+	c.Up.Deliver(c.received(chunk, b))
+	c.l.Shares.check(c)
+	if c.mode == ModeMessages && c.waits() {
+		c.Device.pump(c)
+	}
+}
+
+// received makes the event of a message.
+func (c *Conn) received(chunk *chunk, b []byte) *Inbound {
+	m := c.l.newInbound()
+	c.l.Shares.took(c, chunk)
+	m.Data, m.Conn, m.Chunk = b, c, chunk
+	return m
+}
+
+// put has a message wait.
+func (c *Conn) put(chunk *chunk, b []byte, from wire.Offer) {
+	if c.Arrivals == nil {
+		c.Arrivals = &arrivals{c: c, from: sourceOf(c)}
+	}
+	c.Arrivals.put(c.received(chunk, b), from)
+}
+
+// Consumed takes a message back from the owner.
+func (c *Conn) Consumed(m *Inbound) {
+	m.Chunk.spoil(len(m.Data))
+	c.give(m.Chunk)
+	c.l.freeInbound(m)
+	c.Session.Consume()
+	if c.Over() || c.mode != ModeMessages {
+		return
+	}
+	c.update()
+	c.observe()
+}
+
+// keep makes of a message that was received one that may be kept: a copy, when memory is short and
+// its receive is too large for it.
+func (c *Conn) keep(b *chunk, data []byte) (*chunk, []byte) {
+	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+copyCost) > b.size() {
+		return b, data
+	}
+	budget := &c.l.RecvBudget
+	n := len(data) + copyCost
+	if !budget.has(n) {
+		return b, data
+	}
+	budget.Free -= n
+	budget.use(n)
+	c.pool.copies++
+	kept := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
+	kept.chunk = chunk{pool: c.pool, SGE: verbs.SGE{MR: &kept.mr, Length: uint32(len(data))}}
+	c.give(b)
+	return &kept.chunk, kept.mr.Bytes
+}
+
+// copied is a chunk of Go's heap.
+type copied struct {
+	chunk
+	mr verbs.MR
+}
+
+// give takes a receive buffer back that has been read. One of the connection's own is posted again.
+func (c *Conn) give(b *chunk) {
+	c.l.Shares.gave(c, b)
+	if b.pool != nil {
+		b.pool.copies--
+		c.l.RecvBudget.unuse(b.size())
+		c.l.RecvBudget.give(b.size())
+		if c.Over() {
+			c.dom.vanish()
+			c.Device.vanish()
+		}
+		return
+	}
+	if b.stock != nil {
+		c.Arrivals.gave(b)
+		if c.Over() {
+			c.dom.vanish()
+			c.Device.vanish()
+		}
+		return
+	}
+	if c.pool.srq == nil && !c.Over() {
+		err := c.pool.post(c.QP, b)
+		if err == nil {
+			return
+		}
+		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
+	}
+	b.arena.put(b)
+	if c.Over() {
+		c.dom.vanish()
+		c.Device.vanish()
+	}
+}

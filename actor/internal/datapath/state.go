@@ -1,0 +1,459 @@
+package datapath
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Loop is what the connections of one loop share: devices with their queues, and the memory for
+// what is sent and received, with who waits for it. Loop goroutine.
+type Loop struct {
+	el     *eventloop.Loop
+	log    *slog.Logger
+	limits Limits
+	// observed: somebody wants to know of each change of a connection's counts.
+	Observed bool
+
+	Devices    []*Device
+	RecvBudget budget // of what is received into
+	Shares     shares // of that
+	SendBudget budget // of what messages are sent from at once
+	HeldBudget budget // of what peers read messages from
+	Sources    sources
+
+	MemoryBudget int // bytes for one-sided operations that may still be registered
+	Lookouts     map[Keepalive]*Lookout
+	idle         []*Inbound
+	NewInbound   func() *Inbound // makes one with what it is part of
+}
+
+// Limits bound what it makes the loop hold, in bytes but for Queue.
+type Limits struct {
+	Receive int // of what is received
+	Send    int // of what is sent
+	Memory  int // for one-sided operations
+	Queue   int // messages that wait, per connection
+}
+
+// Init makes it ready for connections.
+func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
+	l.el, l.log, l.limits = el, log, limits
+	l.MemoryBudget, l.Lookouts = limits.Memory, make(map[Keepalive]*Lookout)
+	l.RecvBudget = newBudget(l, limits.Receive, limits.Receive/4, limits.Receive/2)
+	l.SendBudget = newBudget(l, limits.Send, 0, limits.Send)
+	l.HeldBudget = newBudget(l, limits.Send, 0, 0)
+	l.Sources.l = l
+	l.Shares = shares{l: l, limit: l.RecvBudget.most}
+}
+
+// Device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
+// sent from. Loop goroutine.
+type Device struct {
+	l       *Loop
+	Verbs   verbs.Device
+	attr    verbs.DeviceAttr
+	Queues  []*completions
+	at      int          // the queue that is polled
+	wc      [64]verbs.WC // polled; those from next on are still to be handled
+	next    int
+	got     int
+	ready   bool    // there are more than a turn's budget: Run is queued
+	due     []*Conn // to be pumped
+	Shared  *domain // of the connections that have none of their own
+	Domains map[*domain]struct{}
+	Recvs   []*recvPool // by number; nil: gone
+	wr      verbs.SendWR
+	sgl     [1]verbs.SGE
+	Conns   int  // whose queue pairs the device has not given back
+	removed bool // it has gone: so does this, with the last connection and the last message of an owner's
+}
+
+// domain is a protection domain, and the memory in it that its connections receive into and send from: one for each device and loop,
+// which connections share, and on a device that does not share the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each
+// connection that has a protection domain of its own. Loop goroutine.
+type domain struct {
+	d    *Device
+	pd   verbs.PD
+	recv map[int]*recvPool
+	Send [maxArenaShift - minArenaShift + 1]*arena
+	// sinks is what large messages are read into.
+	sinks *stock
+	own   bool // of one connection
+	left  bool // which has gone
+}
+
+// completions is a completion queue with what its connections may put into it at a time. One that is too short loses completions and
+// takes its queue pairs along.
+type completions struct {
+	cq   verbs.CQ
+	Room int // entries that no connection has a claim to
+}
+
+// recvPool is the receive buffers for messages up to one size. Where the device asks for receives they are posted to a shared receive
+// queue when a message finds it empty: an idle connection costs no buffer. Elsewhere see reserve.
+type recvPool struct {
+	d      *Device
+	number uint32
+	srq    verbs.SRQ // nil: the device does not ask
+	batch  int       // receives posted at a time
+	Arena  *arena
+	conns  int      // that receive into it
+	posted []*chunk // by index; nil: free
+	free   []uint32
+	copies int // of messages that owners have, in Go's heap
+}
+
+// Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
+type Conn struct {
+	ID     *cmid.ID
+	Up     Identifier
+	l      *Loop
+	terms  Terms
+	Device *Device
+	pd     verbs.PD // the queue pair's
+	dom    *domain  // of what it receives into and sends from
+	QP     verbs.QP
+	pool   *recvPool
+	recv   intake
+	cq     *completions
+	mode   Mode
+	state  connState
+	broken error // why this side has broken it off; nil: it has not
+
+	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
+	patience *eventloop.Timer // until it is broken off because of that
+
+	parting parting // our own
+	Beat    heartbeat
+	waved   uint32 // its number in flight
+
+	regions []*verbs.MR // in pd, of one-sided operations
+
+	queue    sendQueue
+	Arrivals *arrivals // nil: no message has had to wait
+	out      *offers   // nil: no large message was sent
+	Ops      opQueue
+	seq      uint32 // of what was queued last, of both
+
+	MaxSend  int    // bytes the peer takes
+	eager    int    // bytes that are sent at once; what is larger is offered
+	takes    int    // bytes that the peer may offer
+	reads    uint32 // that may be under way
+	Depth    int    // of the send queue
+	claim    int    // of completions
+	Flight   flight
+	Session  wire.Session // of messages; of other modes what WithMessages grants
+	full     bool         // ErrQueueFull was told: Writable is due
+	due      bool         // in the device's list of what to pump
+	retrying bool         // pump will be called
+
+	unsent uint64
+	left   uint64 // handed to the device
+}
+
+// Mode is how messages travel.
+type Mode uint8
+
+const (
+	ModeMessages Mode = iota // hello, headers, credits
+	ModeRaw                  // because the owner wants it
+	ModeForeign              // because the peer has no hello
+)
+
+func (m Mode) String() string {
+	switch m {
+	case ModeRaw:
+		return "raw"
+	case ModeForeign:
+		return "raw (foreign peer)"
+	}
+	return "messages"
+}
+
+// Terms is what an identifier wants of its connection.
+type Terms struct {
+	Mode      Mode
+	Credits   int  // messages that the peer may send before the owner has to consume some
+	Messages  int  // bytes of the largest
+	Eager     int  // bytes that are sent at once; 0: what suits the device
+	Memory    bool // one-sided operations of the owner's
+	Reads     bool // this side makes Reads
+	Serves    bool // and serves them
+	Keepalive Keepalive
+	Peer      wire.Hello // what its request says; zero: it was not the peer who has asked, or it has no hello
+}
+
+// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero: never.
+type Keepalive struct{ idle, gone time.Duration }
+
+// connState is how far a connection's data path is on its way. It only goes forward.
+//
+//	connecting ──► open ──► draining ──► drained ──► over ──► released
+//	     │           └─────────┴──────────────────────▲          ▲
+//	     └──────────► aborted ───────────────────────────────────┘
+//
+// The goodbye (parting) is apart from this: it is said after draining or without, before over or
+// behind it. From then on nothing else is sent.
+type connState uint8
+
+const (
+	// connConnecting has a queue pair. Nothing is sent; what comes waits until the owner has heard
+	// of Established.
+	connConnecting connState = iota
+	// connOpen sends and delivers messages.
+	connOpen
+	// connDraining has been asked to close, takes no further messages, and waits until the peer has
+	// consumed what was taken, or on a raw connection until the device has sent it.
+	connDraining
+	// connDrained has nothing left to wait for.
+	connDrained
+	// connOver sends and delivers nothing: what had waited was answered. The queue pair is still
+	// there, and what the device has of its memory.
+	connOver
+	// connAborted is connOver of one that was never open.
+	connAborted
+	// connReleased has no queue pair any more, nor a claim to its device's memory and queues.
+	connReleased
+)
+
+// parting is how far a side is with its goodbye. It only goes forward.
+//
+//	staying ──► packing ──► waving ──► left
+//	               └───────────────────▲
+//
+// Nothing else is sent from packing on (conn.sends). An end that has waited partingTime goes on as
+// if it had left.
+type parting uint8
+
+const (
+	staying parting = iota
+	packing         // there was no room for it yet
+	waving          // posted
+	left            // it has left, or never will
+)
+
+// intake is a connection's part in it.
+type intake struct {
+	qp       verbs.Pauser // nil: the device does not ask for receives, and there is nothing to share
+	bytes    int          // that its owner holds, or that wait to be told
+	messages int
+	paused   bool
+	listed   bool // at place at of the loop's paused ones
+	at       int
+	wants    int // what placed it there
+	fetching int // Reads and atomic operations under way
+	counted  bool
+	early    int // bytes of receives for what came before Established was told
+}
+
+// shares is a loop's account of it. Loop goroutine.
+type shares struct {
+	l       *Loop
+	limit   int         // bytes: what arenas may have (budget)
+	large   int         // of large messages, which are not shared out here
+	Held    int         // of others that owners hold, or that wait to be told
+	Floor   int         // of a receive for each connection
+	Owed    int         // the same, for those whose owners hold nothing
+	paused  pausedConns // over their share, and go on when there is memory
+	starved []*recvPool // for messages that may come in and find no memory
+	queued  bool        // Run is
+	warned  time.Time
+}
+
+// heartbeat is a connection's part of it.
+type heartbeat struct {
+	lookout *Lookout // nil: none
+	At      int      // in its conns
+	Look    uint32   // the last that has seen it
+	quiet   int      // looks without a sign of the peer
+	signs   int      // looks at which the peer's messages waited here
+	heard   uint64   // what was heard by the last
+	moved   uint64   // what was moved by the last
+	probe   uint32   // number in flight of the last probe
+}
+
+// Lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
+type Lookout struct {
+	l     *Loop
+	every time.Duration
+	gone  int // looks
+	Conns []*Conn
+	timer *eventloop.Timer
+	Look  uint32 // its number
+	left  int    // connections that it has not seen
+}
+
+// arrivals is the messages of a connection that have come and cannot be told yet, in order: those that come before Established was told,
+// offers that are to be read, and what has come behind them. A connection has one from the first of these on. Loop goroutine.
+//
+// An offer is read when the loop's budget has memory for it, in parts, of which a few are under way at a time.
+type arrivals struct {
+	c        *Conn
+	from     netip.Addr // sourceOf the peer
+	Arrivals []pending
+	first    int // the oldest; those before it were told
+	next     int // the oldest that is not asked for completely
+	held     int // bytes of memory for offers: being read into, read, the owner's
+	wait     bool
+	reads    [ReadsMax]OneSided
+	Begun    uint32 // Reads
+	Done     uint32
+	filling  int       // offers that memory was taken for, and are not here
+	since    time.Time // of what is being read nothing has come
+	seen     uint32    // done when the timer was set
+	timer    *eventloop.Timer
+	armed    bool
+}
+
+// pending is a message that has come.
+type pending struct {
+	m     *Inbound   // with Data when it is here
+	from  wire.Offer // where it is to be read; Length 0: it came at once
+	asked uint32     // bytes
+	came  uint32
+}
+
+// offers is the large messages that a connection has offered and its peer has not read, oldest first, and the memory they are in: in the
+// connection's own protection domain, so that no other peer can read it. A connection has one from its first large message on. Loop
+// goroutine.
+type offers struct {
+	c       *Conn
+	ring    [wire.MaxOffers]offered
+	first   int
+	n       int
+	held    int    // bytes
+	want    int    // bytes of the one that is next
+	wait    bool   // for memory for it
+	granted bool   // there is some
+	memory  *stock // nil: the domain registers the messages' own
+	spent   []spent
+	timer   *eventloop.Timer // of spent; nil until the first
+}
+
+// offered is a message that the peer may read: in memory of the stock, or in its own, which is registered.
+type offered struct {
+	send  *Outgoing // nil: answered
+	chunk *chunk
+	mr    *verbs.MR
+}
+
+// spent is a message whose own memory was registered and is not any more. A peer may have said that it has read it before it has, and
+// what is being answered still goes out. So the memory is used again only when something that was posted afterwards has been sent, which
+// goes the same way.
+type spent struct {
+	send  *Outgoing
+	after uint32 // the number of the posting
+}
+
+// OneSided is a Read, a Write or an atomic operation that a connection is asked to do (conn.oneSided). It is part of what its owner
+// has for it, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
+type OneSided struct {
+	Op    verbs.Opcode
+	Fence bool      // wait for the Reads before it
+	Near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of conn.pd, or of conn.dom; no MR: no bytes
+	Addr  uint64    // the peer's
+	RKey  uint32
+	AtomicOperands
+	Owner OpOwner
+
+	seq  uint32    // its place among what waits
+	next *OneSided // that waits
+}
+
+// AtomicOperands are an atomic operation's integers; of others both are 0.
+type AtomicOperands struct {
+	CompareAdd, Swap uint64
+}
+
+// OpOwner is told of an operation's end.
+type OpOwner interface {
+	// Ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
+	// with it and with its memory. err: opError's, or what PostSend has said.
+	Ended(c *Conn, o *OneSided, err error)
+	// Abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
+	// whoever waits has to be answered. Ended follows when the device gives the queue pair back, and never if it does not; until
+	// then the memory is the device's.
+	Abandoned(c *Conn, o *OneSided)
+}
+
+// opQueue is operations that wait for room in the send queue.
+type opQueue struct {
+	first, last *OneSided
+	N           int
+}
+
+// pausedConns is the connections that are paused and go on when there is enough memory: a heap,
+// because there may be thousands, and each message that is given back may be what one of them waits
+// for. First is who wants least.
+type pausedConns []*Conn
+
+const (
+	// ReadsMax is how many Reads a connection has under way at most, and readPart how much one reads: what the peer sends besides waits
+	// for no more than that.
+	ReadsMax = 4
+	ReadPart = 1 << 20
+	// KeepTold is how many messages that were told are kept in any case.
+	KeepTold = 64
+	// ReadPatience is how long a peer may take for a Read that it has offered.
+	ReadPatience = 30 * time.Second
+)
+
+const (
+	minArenaShift = 8  // 256 bytes
+	maxArenaShift = 27 // 128 MiB
+)
+
+// Inbound is a message that has come from the peer. It is part of what the layer above has for it,
+// so that the two are one allocation, and comes back to that from the loop.
+type Inbound struct {
+	Of    any // the pointer to what it is part of; it never changes
+	Data  []byte
+	Since time.Time // when it came, if it has had to wait in the connection
+	Conn  *Conn     // nil: there is nothing to give back
+	Chunk *chunk    // with data in it
+}
+
+// waits reports whether news of the peer's credits can lead to anything.
+func (c *Conn) waits() bool { return c.queue.len() > 0 || c.full || c.Closing() }
+
+// mustReceive reports whether what c waits for may be behind its peer's messages.
+func (c *Conn) mustReceive() bool {
+	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()
+}
+
+// window is how many messages of a peer without credits the owner may hold.
+func (c *Conn) window(must bool) int {
+	if must {
+		return 2 * c.Session.Granted()
+	}
+	return c.Session.Granted()
+}
+
+// keepInbound is how many idle ones a loop keeps.
+const keepInbound = 1024
+
+// newInbound hands out one.
+func (l *Loop) newInbound() *Inbound {
+	if n := len(l.idle); n > 0 {
+		m := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		return m
+	}
+	return l.NewInbound()
+}
+
+// freeInbound takes it back. Where memory is overwritten that was given back none is used again: who
+// still has it is found.
+func (l *Loop) freeInbound(m *Inbound) {
+	*m = Inbound{Of: m.Of}
+	if !overwrite.On && len(l.idle) < keepInbound {
+		l.idle = append(l.idle, m)
+	}
+}
