@@ -36,16 +36,9 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 		return err
 	}
 	defer watched.Close()
-	var seen []*kv.Change
-	for told := false; !told; { // what there is already; from the revision that ends it on it is told every change
-		change, err := watched.Recv()
-		if err != nil {
-			return err
-		}
-		if change.Entry != nil {
-			seen = append(seen, change)
-		}
-		told = change.Revision > 0
+	seen, err := existing(watched)
+	if err != nil {
+		return err
 	}
 	for _, line := range [][]string{
 		{"get", "fruit/apple"},
@@ -76,6 +69,23 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 	fmt.Fprintln(out, "\n$ rpc load --duration 1s")
 	l := load{callers: 64, connections: 1, keys: 100, size: 64, reads: 90, duration: time.Second}
 	return l.run(ctx, rt, local.String(), out)
+}
+
+// existing receives what there is already. From the revision that ends it on a watch receives every
+// change.
+func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
+	for {
+		change, err := watched.Recv()
+		if err != nil {
+			return nil, err
+		}
+		if change.Entry != nil {
+			seen = append(seen, change)
+		}
+		if change.Revision > 0 {
+			return seen, nil
+		}
+	}
 }
 
 // show prints a command line and what it does.

@@ -158,19 +158,21 @@ func (g *generator) arg(st Step) string {
 
 // next are the commands that an application might send to an identifier now.
 func (g *generator) next(s *slot) []move {
-	passive := s.end == g.w.passive
-	m := func(verb string, weight int) move { return move{Step{Who: s.name, Verb: verb}, weight} }
 	if s.id == nil {
 		switch s.name {
 		case "a", "p":
-			return []move{m("create", 20)}
+			return []move{s.move("create", 20)}
 		case "b", "q":
-			return []move{m("create", 2)}
+			return []move{s.move("create", 2)}
 		}
 		return nil
 	}
-	moves := []move{m("destroy", 1), m("tos", 1)}
-	iwarp := s.id.Flavor()&states.IWARP != 0
+	return g.steps(s, []move{s.move("destroy", 1), s.move("tos", 1)})
+}
+
+// steps adds to moves what an identifier can do in its state.
+func (g *generator) steps(s *slot, moves []move) []move {
+	m, iwarp, passive := s.move, s.id.Flavor()&states.IWARP != 0, s.end == g.w.passive
 	qp := func(weight int) {
 		if s.qp == nil && s.id.Device() != nil {
 			moves = append(moves, m("qp", weight))
@@ -224,6 +226,8 @@ func (g *generator) next(s *slot) []move {
 	}
 	return moves
 }
+
+func (s *slot) move(verb string, weight int) move { return move{Step{Who: s.name, Verb: verb}, weight} }
 
 // Shrink takes away what a difference does not need: turns, then single commands, then unusual arguments. show says whether a program
 // still shows the difference.

@@ -31,11 +31,7 @@ func udaddy(f *flag.FlagSet) func(h *host) error {
 		default:
 			err = b.ask(h)
 		}
-		if err == nil {
-			h.say("test complete")
-		}
-		h.say("return status %d", outcome(err))
-		return err
+		return h.conclude(err)
 	}
 }
 
@@ -132,11 +128,7 @@ func mckey(f *flag.FlagSet) func(h *host) error {
 		if err == nil {
 			err = b.join(h, *group, *sender, *pause)
 		}
-		if err == nil {
-			h.say("test complete")
-		}
-		h.say("return status %d", outcome(err))
-		return err
+		return h.conclude(err)
 	}
 }
 

@@ -9,14 +9,16 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// endpoint is an identifier with its queue pair, and with room for the messages of one size that it shall receive.
+// endpoint is an identifier with its queue pair, and with room for the messages of one size that
+// it shall receive.
 type endpoint struct {
 	id   *cmid.ID
 	seen map[states.Kind]cmid.Event // the last of each kind
 
-	qp    verbs.QP
-	cq    verbs.CQ
-	in    *verbs.MR // a slot for each message, behind the place of its routing header if there is one
+	qp verbs.QP
+	cq verbs.CQ
+	// a slot for each message, behind the place of its routing header if there is one
+	in    *verbs.MR
 	out   *verbs.MR // what is sent, again and again
 	front uint32    // bytes in front of a received message
 	size  uint32

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -146,16 +147,14 @@ func (h *host) disconnect() error {
 	return h.goodbye()
 }
 
-// await waits until every endpoint was told of an event of this kind.
+// await waits until every endpoint has had an event of this kind.
 func (h *host) await(what string, k states.Kind) error {
-	return h.until(what, func() (bool, error) {
-		for _, e := range h.endpoints {
-			if e.seen[k] == nil {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
+	return h.until(what, func() (bool, error) { return h.saw(k), nil })
+}
+
+// saw reports whether every endpoint has had an event of this kind.
+func (h *host) saw(k states.Kind) bool {
+	return !slices.ContainsFunc(h.endpoints, func(e *endpoint) bool { return e.seen[k] == nil })
 }
 
 // exchanged waits until every endpoint has that many messages received and sent.

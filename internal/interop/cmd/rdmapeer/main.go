@@ -5,8 +5,9 @@
 //	rdmapeer udaddy [-s ADDR]          the same with datagrams; the client sends first
 //	rdmapeer mckey -m GROUP [-s]       datagrams to a multicast group
 //
-// The flags are theirs, and so is the exit status: 0, or 255 when it failed. What they take for granted, that a message has the size
-// that was asked for, is checked here. A server says where it listens. --device chooses between the embedded device and the kernel's.
+// The flags are theirs, and so is the exit status: 0, or 255 when it failed. What they take for
+// granted, that a message has the size that was asked for, is checked here. A server says where it
+// listens. --device chooses between the embedded device and the kernel's.
 //
 // It is written on cmid's plain calls, one thing after the other, as the programs are.
 package main

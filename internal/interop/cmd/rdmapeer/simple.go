@@ -87,12 +87,7 @@ func askOne(h *host, server, port string) error {
 // established waits for n connections of the listener's.
 func (h *host) established(n int) error {
 	return h.until("awaiting the client", func() (bool, error) {
-		for _, e := range h.endpoints {
-			if e.seen[states.KindEstablished] == nil {
-				return false, nil
-			}
-		}
-		return len(h.endpoints) == n, nil
+		return len(h.endpoints) == n && h.saw(states.KindEstablished), nil
 	})
 }
 
@@ -102,4 +97,13 @@ func outcome(err error) int {
 		return -1
 	}
 	return 0
+}
+
+// conclude prints the end of a program of messages, as the C programs do.
+func (h *host) conclude(err error) error {
+	if err == nil {
+		h.say("test complete")
+	}
+	h.say("return status %d", outcome(err))
+	return err
 }

@@ -59,7 +59,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestDatagramsOfAnotherSize: a datagram that is too long is dropped, one that is too short is seen.
+// TestDatagramsOfAnotherSize: a datagram that is too long is dropped, one that is too short is
+// seen.
 func TestDatagramsOfAnotherSize(t *testing.T) {
 	w := newTwin(0)
 	server := startOn(w.server, "udaddy", "-b", "10.0.0.1", "-S", "101")

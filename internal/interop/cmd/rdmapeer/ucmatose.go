@@ -84,11 +84,7 @@ func ucmatose(f *flag.FlagSet) func(h *host) error {
 		default:
 			err = b.dial(h, *port)
 		}
-		if err == nil {
-			h.say("test complete")
-		}
-		h.say("return status %d", outcome(err))
-		return err
+		return h.conclude(err)
 	}
 }
 
