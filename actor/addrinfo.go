@@ -8,19 +8,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
-
-// lookedUp is the outcome of a look-up that ran off the loop.
-type lookedUp struct {
-	cmd  Command // for which it was
-	info []AddrInfo
-	err  error
-	then func([]AddrInfo, error)
-}
-
-func (*lookedUp) Lane() mailbox.Lane { return mailbox.Event }
 
 // lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. What cannot wait is done at once; the rest on a goroutine of its own,
 // since a name server may take its time.

@@ -3,7 +3,6 @@ package actor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -49,12 +48,6 @@ func (it *ident) closeAwaits() string {
 	}
 	return "taken everything"
 }
-
-// drained tells an identifier that Close need not wait for its peer any longer. It comes in a turn of its own, because the device may
-// be in the middle of the read that has brought the last credit.
-type drained struct{}
-
-func (*drained) Lane() mailbox.Lane { return mailbox.Event }
 
 // leave is Disconnect: the goodbye goes first.
 func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {

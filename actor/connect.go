@@ -124,12 +124,6 @@ func (it *ident) refuse(a *asked, err error) {
 	it.reply(a.sender, ev)
 }
 
-// legal reports whether the state machine allows cmd now. What it does not allow is asked nevertheless, for the refusal's words.
-func (it *ident) legal(cmd Command) bool {
-	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
-	return v == states.Allow
-}
-
 // privateData puts the hello before the user's private data.
 func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte, error) {
 	if mode == datapath.ModeMessages {
@@ -199,17 +193,8 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 	it.tell(r)
 }
 
-// answered notes that a request has been.
-func (it *ident) answered() {
-	if it.request {
-		it.request = false
-		it.l.requests.add(it.listener, -1)
-		it.rearm()
-	}
-}
-
-// told handles what the device tells.
-func (it *ident) told(m *told) {
+// reported handles what the device reports.
+func (it *ident) reported(m *reported) {
 	if m.id != it.id || it.gone() {
 		return // of the address that Dial tried before
 	}

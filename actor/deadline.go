@@ -6,15 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
-
-// tick tells an identifier that a deadline has come.
-type tick struct{}
-
-func (*tick) Lane() mailbox.Lane { return mailbox.Event }
 
 // slack is how much longer than the device an identifier waits where the device has a time-out of its own. When the device tells,
 // the command may be asked again; when this runs out, the device is stuck, and the identifier is lost.

@@ -11,22 +11,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The messages that end an identifier.
-type (
-	// abort destroys it: its context has ended, or the runtime's patience.
-	abort struct{ cause error }
-	// cancelled says that who has sent a command has given up: there is no other cancel than
-	// destroy. It queues behind the command, which may have been answered by then. The answer was
-	// in vain: nobody else may know of what it has made.
-	cancelled struct{ cause error }
-	// poisoned is what a PoisonPill comes to: a Close that nobody is answered.
-	poisoned struct{}
-	// epitaph is the last message in the mailbox of a stopped actor.
-	epitaph struct{}
-)
-
-func (*abort) Lane() mailbox.Lane { return mailbox.Control }
-
 // destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will tell, unless
 // an earlier one is known.
 func (it *ident) destroy(cause error) {
@@ -139,7 +123,7 @@ func (it *ident) Leftover(msg any) {
 	switch m := m.(type) {
 	case *epitaph:
 		it.end()
-	case *told, *brokenOff, *drained, *parted, *tick, *abort, *cancelled, *lookedUp, *wind, *refused, actor.MessageBatch, Event:
+	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
 	case *poisoned:
 		if !it.gone() { // a loop that has ended: the actor can still stop
 			it.rt.sys.Root.Stop(it.pid)

@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -32,11 +31,6 @@ func (it *ident) breakOff(err error) {
 	c.BreakDown(err)
 	it.box.PostUserMessage(&brokenOff{})
 }
-
-// brokenOff tells an identifier that its connection was broken off.
-type brokenOff struct{}
-
-func (*brokenOff) Lane() mailbox.Lane { return mailbox.Event }
 
 func (it *ident) brokenOff() {
 	if it.ending() || it.endTold {
@@ -194,12 +188,6 @@ func (it *ident) farewell(then func()) {
 		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
 	}
 }
-
-// parted tells an identifier that its goodbye has left. It comes in a turn of its own, because the
-// device may be in the middle of something.
-type parted struct{}
-
-func (*parted) Lane() mailbox.Lane { return mailbox.Event }
 
 // part goes on with what waits for the goodbye, if anything does.
 func (it *ident) part() {

@@ -1,6 +1,10 @@
 package actor
 
-import "github.com/rdmactor/rdmactor/actor/internal/datapath"
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+)
 
 // Why a Send failed; errors.Is finds them in *SendFailed.
 var (
@@ -44,3 +48,12 @@ type (
 	// need. errors.Is: ENOMEM.
 	ResourceError = datapath.ResourceError
 )
+
+// PanicError is why an identifier was closed whose actor has panicked, or what it has called of the
+// user's: a Call's Fn, an Observer, a Send's Renew. It is what the command is answered with that has
+// done so, too.
+type PanicError struct{ Value any }
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the identifier's actor has panicked: %v", e.Value)
+}

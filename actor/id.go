@@ -2,14 +2,11 @@ package actor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
@@ -77,214 +74,6 @@ type asked struct {
 	sender *actor.PID
 	then   func(Event) // part of a composite: gets the answer, instead of the sender
 	due    time.Time   // zero: no deadline
-}
-
-// Receive is the actor's entrance.
-func (it *ident) Receive(ctx actor.Context) {
-	it.inside = true
-	defer it.broken()
-	switch m := ctx.Message().(type) {
-	case *Send:
-		it.submit(m, ctx.Sender())
-	case Command:
-		it.command(m, ctx.Sender())
-	case *told:
-		it.told(m)
-	case *tick:
-		it.expire()
-	case *lookedUp:
-		it.lookedUp(m)
-	case *brokenOff:
-		it.brokenOff()
-	case *drained:
-		it.farewell(it.disconnect)
-	case *parted:
-		it.part()
-	case *refused:
-		it.tellRefused()
-	case *poisoned:
-		it.poisoned()
-	case *cancelled:
-		it.destroy(m.cause)
-	case *abort:
-		it.destroy(m.cause)
-	case *wind:
-		it.wind()
-	case *actor.Started:
-		it.start(ctx)
-	case *actor.Terminated:
-		it.terminated(m.Who)
-	case *actor.Stopping:
-		it.stopping()
-	case *actor.Stopped:
-		it.box.PostUserMessage(&epitaph{}) // behind everything that waits
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
-	case actor.MessageBatch: // its elements have come by themselves
-	case Event: // another identifier's answer: to answer it would go on for ever
-	default:
-		it.unknown(m, ctx.Sender())
-	}
-	it.inside = false
-}
-
-// broken notes what has ended the actor in the middle of a message: a panic in it, or in what it
-// calls of the user's, or a runtime.Goexit there. The command that it was at is answered, Closed
-// tells it, and the supervisor stops the actor.
-func (it *ident) broken() {
-	if !it.inside {
-		return
-	}
-	it.inside = false
-	r := recover()
-	if r != nil {
-		defer panic(r)
-	} else {
-		r = mailbox.ErrGoexit
-	}
-	it.cause = &PanicError{r}
-	if cmd, waits := it.cmd, func(a *asked) bool { return a.cmd == it.cmd }; cmd != nil && !slices.ContainsFunc(it.asked, waits) {
-		it.cmd = nil
-		it.fail(cmd, it.cmdSender, it.cause)
-	}
-}
-
-// PanicError is why an identifier was closed whose actor has panicked, or what it has called of the
-// user's: a Call's Fn, an Observer, a Send's Renew. It is what the command is answered with that has
-// done so, too.
-type PanicError struct{ Value any }
-
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("the identifier's actor has panicked: %v", e.Value)
-}
-
-// ErrStopped is why an identifier was closed whose actor was stopped by somebody.
-var ErrStopped = errors.New("the identifier's actor was stopped")
-
-// ErrOwnerDied is why an identifier was closed whose owner has stopped.
-var ErrOwnerDied = errors.New("the owner has stopped")
-
-// start makes the identifier, unless it came with a request, and watches the owner.
-func (it *ident) start(ctx actor.Context) {
-	it.ctx, it.pid = ctx, ctx.Self()
-	it.l.ids[it] = struct{}{}
-	it.watch()
-	if it.opts.ctx != nil {
-		box, c := it.box, it.opts.ctx
-		it.release = context.AfterFunc(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
-	}
-	if it.id != nil {
-		if it.rt.closing.Load() { // Shutdown has looked at who is there, and this one was not
-			it.box.PostUserMessage(&wind{})
-		}
-		return
-	}
-	if err := it.create(); err != nil {
-		it.cause = err
-		it.setLife(identGone)
-		it.rt.sys.Root.Stop(it.pid)
-	}
-}
-
-// create is rdma_create_id(3).
-func (it *ident) create() error {
-	switch {
-	case it.cause != nil: // its owner is unfit
-		return fmt.Errorf("create_id: %w", it.cause)
-	case it.rt.closing.Load():
-		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
-	case !it.counted:
-		return fmt.Errorf("create_id: the runtime has its %d identifiers (WithLimits): %w", it.rt.cfg.limits.Connections, unix.EMFILE)
-	}
-	id, err := it.l.ch.CreateIDFor(it.opts.kind())
-	if err != nil {
-		return err
-	}
-	it.id = id
-	id.Context = it
-	it.state = id.State()
-	return nil
-}
-
-func (it *ident) watch() {
-	if it.ctx != nil && it.owner.pid != nil {
-		it.ctx.Watch(it.owner.pid)
-	}
-}
-
-func (it *ident) unwatch() {
-	if it.ctx != nil && it.owner.pid != nil {
-		it.ctx.Unwatch(it.owner.pid)
-	}
-}
-
-func (it *ident) terminated(who *actor.PID) {
-	if it.owner.pid != nil && it.rt.registry.Same(who, it.owner.pid) {
-		it.setOwner(owner{})
-		it.destroy(ErrOwnerDied)
-	}
-}
-
-// command executes a command, or refuses it.
-func (it *ident) command(cmd Command, sender *actor.PID) {
-	if missing(cmd) {
-		it.reply(sender, it.nothing(cmd))
-		return
-	}
-	if n := len(it.asked); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
-		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
-		return
-	}
-	if it.ending() {
-		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
-			it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
-			return
-		}
-		it.reply(sender, it.late(cmd))
-		return
-	}
-	it.cmd, it.cmdSender = cmd, sender
-	it.execute(cmd, sender)
-	it.cmd, it.cmdSender = nil, nil
-}
-
-func (it *ident) execute(cmd Command, sender *actor.PID) {
-	switch c := cmd.(type) {
-	case *Handover:
-		it.handover(c, sender)
-	case *Close:
-		it.close(c, sender, nil)
-	case *Dial:
-		it.dial(c, sender)
-	case *Serve:
-		it.serve(c, sender)
-	case *Call:
-		it.call(c, sender)
-	case *Read, *Write, *FetchAdd, *CompareSwap:
-		it.accessCommand(cmd, sender)
-	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
-		it.memoryCommand(cmd, sender)
-	case *cmid.GetAddrInfo:
-		it.getAddrInfo(c, sender)
-	case *cmid.DestroyID:
-		it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
-		it.destroy(nil)
-	case *cmid.Connect:
-		it.connect(c, sender, nil)
-	case *cmid.Accept:
-		it.accept(c, sender)
-	case *cmid.Reject:
-		it.reject(c, sender)
-	case *cmid.Disconnect:
-		it.leave(c, sender)
-	case *cmid.SetOption:
-		it.do(&asked{cmd: cmd, sender: sender})
-		it.options = append(it.options, c)
-	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Notify,
-		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
-		it.do(&asked{cmd: cmd, sender: sender})
-	default:
-		it.unknown(cmd, sender)
-	}
 }
 
 // do has the identifier execute a command, and waits for its answer.
@@ -365,32 +154,6 @@ func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	}, more...)
 }
 
-// submit takes a message for the peer.
-func (it *ident) submit(s *Send, sender *actor.PID) {
-	if it.misused(s, sender) {
-		return
-	}
-	s.out.Take()
-	s.sender = sender
-	if it.conn == nil || it.ending() {
-		it.unsent++
-		it.turnDown(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
-		s.out.Recycle()
-		return
-	}
-	it.conn.Submit(s.out.As(s.Notify, s.Renew))
-}
-
-// misused answers a Send that must not get into the pool.
-func (it *ident) misused(s *Send, sender *actor.PID) bool {
-	if s.usable() {
-		return false
-	}
-	f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	it.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
-	return true
-}
-
 // sendFailed answers a Send that will not arrive for certain.
 func (it *ident) sendFailed(s *Send, err error) {
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
@@ -399,42 +162,54 @@ func (it *ident) sendFailed(s *Send, err error) {
 	s.out.Recycle()
 }
 
-func (it *ident) handover(c *Handover, sender *actor.PID) {
-	if c.To == nil {
-		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
-		return
-	}
-	if err := it.rt.CheckOwner(c.To); err != nil {
-		it.fail(c, sender, err)
-		return
-	}
-	was := it.owner
-	to := sender
-	if to == nil {
-		to = was.pid
-	}
-	it.unwatch()
-	it.setOwner(it.rt.newOwner(it.l, c.To))
-	it.watch()
-	done := &cmid.Done{EventBase: it.base(), Command: c}
-	switch {
-	case to == nil:
-	case was.pid != nil && it.rt.registry.Same(to, was.pid):
-		was.send(it.l, &actor.MessageEnvelope{Message: done, Sender: it.pid})
-	default:
-		it.reply(to, done)
+// legal reports whether the state machine allows cmd now. What it does not allow is asked nevertheless, for the refusal's words.
+func (it *ident) legal(cmd Command) bool {
+	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
+	return v == states.Allow
+}
+
+// answered notes that a request has been.
+func (it *ident) answered() {
+	if it.request {
+		it.request = false
+		it.l.requests.add(it.listener, -1)
+		it.rearm()
 	}
 }
 
-// call lets the owner at the plain identifier.
-func (it *ident) call(c *Call, sender *actor.PID) {
-	if c.Fn == nil {
-		it.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
-		return
+// base is an event's part that says whose it is.
+func (it *ident) base() EventBase {
+	if it.id == nil {
+		return EventBase{}
 	}
-	if err := c.Fn(it.id); err != nil {
-		it.fail(c, sender, err)
-		return
+	return EventBase{ID: it.id.Handle()}
+}
+
+// tell tells the owner.
+func (it *ident) tell(ev Event) {
+	if o := it.rt.cfg.observer; o != nil {
+		o.Event(it.pid, ev)
 	}
-	it.reply(sender, &cmid.Done{EventBase: it.base(), Command: c})
+	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+}
+
+// reply tells the sender of a command, the owner when it has none. What the owner is told goes through its FIFO.
+func (it *ident) reply(sender *actor.PID, ev Event) {
+	if it.owns(sender) {
+		it.tell(ev)
+	} else {
+		if o := it.rt.cfg.observer; o != nil {
+			o.Event(it.pid, ev)
+		}
+		to := it.rt.newOwner(it.l, sender)
+		to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+	}
+	if sender == it.cmdSender {
+		it.cmd = nil
+	}
+}
+
+// owns reports whether what is meant for sender goes to the owner.
+func (it *ident) owns(sender *actor.PID) bool {
+	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
 }

@@ -25,13 +25,6 @@ const (
 	lineWait     = 5 * time.Second  // is what Shutdown gives a logger for a line
 )
 
-// Logger is the runtime's logger (WithLogger), for lines that others can cause: of each text 10 are
-// written in 10 s, the next tells how many were not ("unlogged before"), and the caller does not
-// wait for them to be written. So a line's values must not change any more. Lines below Info are
-// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before,
-// while the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.
-func (rt *Runtime) Logger() *slog.Logger { return rt.log }
-
 // journal is the lines that are to be written, to whichever logger. Any goroutine.
 type journal struct {
 	mu      sync.Mutex

@@ -1,14 +1,13 @@
 package actor
 
 import (
-	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/states"
 )
 
 // loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless it says otherwise.
@@ -27,41 +26,6 @@ type loop struct {
 	datapath.Loop         // what its connections share
 	returns       returns // any goroutine
 	returned      func()  // Shutdown waits for the messages that owners have; nil: nobody does
-}
-
-// sink takes what the identifiers of this loop tell to their actors.
-func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
-	if r, ok := ev.(*cmid.ConnectRequest); ok {
-		l.request(id, r)
-		return
-	}
-	if it, ok := id.Context.(*ident); ok {
-		it.box.Deliver(&told{id, ev, answers})
-		return
-	}
-	if _, ok := ev.(*cmid.Closed); ok {
-		l.found(id)
-	}
-}
-
-// told is what an identifier tells its actor.
-type told struct {
-	id      *cmid.ID
-	ev      cmid.Event
-	answers cmid.Command
-}
-
-func (*told) Lane() mailbox.Lane { return mailbox.Event }
-
-// Carried is what the watchdog names.
-func (m *told) Carried() any { return m.ev }
-
-// cause is what a transition is put down to: the device's event, or the command when the event is only our answer to it.
-func (m *told) cause() fmt.Stringer {
-	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
-		return m.answers.Op()
-	}
-	return m.ev.Kind()
 }
 
 // abortFor is how long Shutdown waits, after its context has ended, for identifiers that it destroys only then: most devices give
@@ -89,4 +53,11 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 		}
 	}
 	return answers, false
+}
+
+// spread is what a loop is chosen by. Any goroutine.
+type spread struct {
+	assigned atomic.Int64  // identifiers that live here, or will
+	coming   atomic.Int64  // requests between this loop and another: they may still turn up here
+	arrived  atomic.Uint64 // of those, how many have come here to stay
 }

@@ -220,28 +220,6 @@ func (m *Received) giveBack() {
 	}
 }
 
-// retainedMessage is a Received as a mailbox has it.
-type retainedMessage Received
-
-// Retain is called when somebody who has the message sends it to the mailbox's actor.
-func (r *retainedMessage) Retain() { (*Received)(r).keep() }
-
-// Delivered has nothing to do: a message is retained where it waits, and does not change.
-func (*retainedMessage) Delivered() {}
-
-func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).done(l) }
-
-// retained is the messages of ours that hold something, as mailboxes want to know them.
-func retained(msg any) mailbox.Retained {
-	switch m := msg.(type) {
-	case *Received:
-		return (*retainedMessage)(m)
-	case *SendFailed:
-		return (*retainedAnswer)(m)
-	}
-	return nil
-}
-
 // The events of the data path.
 type (
 	// Sent says that the device has taken a message whose Send wanted to Notify (ours).

@@ -43,14 +43,6 @@ func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 	return rt.OnLoop()
 }
 
-// onLoop is OnLoop for one certain loop.
-func onLoop(l *loop) actor.PropsOption {
-	return mailbox.Option(func() mailbox.Executor { return l.exec }, plain)
-}
-
-// plain is the mailbox of an actor of the application.
-var plain = &mailbox.Config{Retained: retained}
-
 // nextLoop is the loops in turn.
 func (rt *Runtime) nextLoop() *loop {
 	return rt.loops[int(rt.spread.Add(1)-1)%len(rt.loops)]

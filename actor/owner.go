@@ -66,43 +66,6 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	return true
 }
 
-// base is an event's part that says whose it is.
-func (it *ident) base() EventBase {
-	if it.id == nil {
-		return EventBase{}
-	}
-	return EventBase{ID: it.id.Handle()}
-}
-
-// tell tells the owner.
-func (it *ident) tell(ev Event) {
-	if o := it.rt.cfg.observer; o != nil {
-		o.Event(it.pid, ev)
-	}
-	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
-}
-
-// reply tells the sender of a command, the owner when it has none. What the owner is told goes through its FIFO.
-func (it *ident) reply(sender *actor.PID, ev Event) {
-	if it.owns(sender) {
-		it.tell(ev)
-	} else {
-		if o := it.rt.cfg.observer; o != nil {
-			o.Event(it.pid, ev)
-		}
-		to := it.rt.newOwner(it.l, sender)
-		to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
-	}
-	if sender == it.cmdSender {
-		it.cmd = nil
-	}
-}
-
-// owns reports whether what is meant for sender goes to the owner.
-func (it *ident) owns(sender *actor.PID) bool {
-	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
-}
-
 // What an owner cannot be.
 var (
 	// ErrRemoteOwner: the owner is an actor of another ActorSystem. Events are values of this

@@ -1,24 +1,14 @@
 package actor
 
 import (
-	"sync/atomic"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Identifiers are spread over the loops by how many each has. They are counted where they shall live from the moment that is decided,
 // not when they have arrived: of a thousand requests that come at once all would find the same loop empty.
-
-// spread is what a loop is chosen by. Any goroutine.
-type spread struct {
-	assigned atomic.Int64  // identifiers that live here, or will
-	coming   atomic.Int64  // requests between this loop and another: they may still turn up here
-	arrived  atomic.Uint64 // of those, how many have come here to stay
-}
 
 // assign chooses the loop that has fewest identifiers, and counts one more there. first wins among equals.
 func (rt *Runtime) assign(first *loop) *loop {
@@ -70,88 +60,6 @@ func (l *loop) placeFor(listener *ident) *loop {
 		return l
 	}
 	return to
-}
-
-// move is a request on its way from one loop to another. Its identifier belongs to the goroutine that a function of the move runs on, and
-// in between to the queue of the loop it was posted to.
-type move struct {
-	*incoming
-	rt       *Runtime
-	from, to *loop
-	detached *cmid.Detached
-}
-
-// pass sends a request to another loop. False: it is still here, because its device cannot, or the other loop has ended.
-func (l *loop) pass(in *incoming, to *loop) bool {
-	m := &move{incoming: in, rt: l.rt, from: l, to: to}
-	// Both loops count it before it is known that nobody shuts down: who does afterwards finds neither of them empty.
-	m.from.coming.Add(1)
-	m.to.coming.Add(1)
-	if l.rt.closing.Load() {
-		m.end()
-		return false
-	}
-	var err error
-	if m.detached, err = in.id.Detach(); err != nil {
-		m.end()
-		return false
-	}
-	if to.el.Post(m.arrive) == nil {
-		return true
-	}
-	defer m.end()
-	if err = l.ch.Attach(m.detached); err != nil {
-		m.lose(err)
-		return true
-	}
-	return false
-}
-
-// arrive is the other loop's half.
-func (m *move) arrive() {
-	if err := m.to.ch.Attach(m.detached); err != nil {
-		if m.from.el.Post(m.back) != nil {
-			defer m.end()
-			m.lose(err)
-		}
-		return
-	}
-	defer m.end()
-	m.to.arrived.Add(1)
-	it := m.to.take(m.incoming)
-	if o, ok := m.rt.cfg.observer.(MoveObserver); ok && it != nil {
-		o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name())
-	}
-}
-
-// back is on the loop it came from, when the other one could not take it.
-func (m *move) back() {
-	defer m.end()
-	if err := m.from.ch.Attach(m.detached); err != nil {
-		m.lose(err)
-		return
-	}
-	m.to.assigned.Add(-1)
-	m.from.assigned.Add(1)
-	m.from.take(m.incoming)
-}
-
-// lose gives a request up that neither loop can take: both have ended. Its peer sees a connection that ends.
-func (m *move) lose(err error) {
-	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
-	m.rt.count.Add(-1)
-	m.detached.Destroy()
-	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
-}
-
-// end says that the request is not between the loops any more. Shutdown looks again.
-func (m *move) end() {
-	for _, l := range [...]*loop{m.from, m.to} {
-		l.coming.Add(-1)
-		if m.rt.closing.Load() {
-			_ = l.el.Post(l.checkEmptied) // refused by a loop that has ended, for which nobody waits
-		}
-	}
 }
 
 // LoopInfo is what Loops tells of a loop.

@@ -71,9 +71,6 @@ type sender struct {
 	request     uint32
 }
 
-// refused tells an identifier that there are refusals to be told. It is in the mailbox once.
-type refused struct{}
-
 // add counts a Send, and reports whether it is the first since the list was taken.
 func (r *refusals) add(from *actor.PID, bytes int) (first bool) {
 	key := sender{from.GetAddress(), from.GetId(), from.GetRequestId()}
@@ -217,64 +214,4 @@ func (it *ident) turnDown(from *actor.PID, sends, bytes int, kind, err error) {
 		it.piles.begin(p, ev)
 	}
 	it.reply(from, ev)
-}
-
-// piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each:
-// further refusals are added to it until its receiver takes it. So a flood does not fill the
-// mailbox of whoever is told of it. Of other mailboxes nobody says when they have taken something:
-// there each answer is a message of its own.
-type piles struct {
-	mu sync.Mutex
-	in map[pile]*SendFailed
-}
-
-// pile is where refusals come together.
-type pile struct {
-	box  *mailbox.Mailbox
-	kind error
-}
-
-// add adds to what waits there. Not ok: nothing does. Loop goroutine.
-func (p *piles) add(at pile, sends, bytes int) (ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e, ok := p.in[at]
-	if ok {
-		e.Sends += sends
-		e.Bytes += bytes
-	}
-	return ok
-}
-
-// begin makes e, which is about to be sent, the one that is added to. Loop goroutine.
-func (p *piles) begin(at pile, e *SendFailed) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.in == nil {
-		p.in = make(map[pile]*SendFailed)
-	}
-	p.in[at] = e
-	e.piles, e.pile = p, at
-}
-
-// retainedAnswer is a SendFailed as a mailbox has it. Nobody has to give one back.
-type retainedAnswer SendFailed
-
-func (*retainedAnswer) Retain() {}
-
-func (*retainedAnswer) Release(*mailbox.Loop) error { return nil }
-
-// Delivered is called by the mailbox that the answer waits in, before Receive: it does not change
-// from now on.
-func (r *retainedAnswer) Delivered() {
-	e := (*SendFailed)(r)
-	p := e.piles
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.in[e.pile] == e {
-		delete(p.in, e.pile)
-	}
 }

@@ -116,3 +116,85 @@ func (l *loop) reject(id *cmid.ID) {
 	id.Do(&cmid.Reject{})
 	l.discard(id, nil)
 }
+
+// pass sends a request to another loop. False: it is still here, because its device cannot, or the other loop has ended.
+func (l *loop) pass(in *incoming, to *loop) bool {
+	m := &move{incoming: in, rt: l.rt, from: l, to: to}
+	// Both loops count it before it is known that nobody shuts down: who does afterwards finds neither of them empty.
+	m.from.coming.Add(1)
+	m.to.coming.Add(1)
+	if l.rt.closing.Load() {
+		m.end()
+		return false
+	}
+	var err error
+	if m.detached, err = in.id.Detach(); err != nil {
+		m.end()
+		return false
+	}
+	if to.el.Post(m.arrive) == nil {
+		return true
+	}
+	defer m.end()
+	if err = l.ch.Attach(m.detached); err != nil {
+		m.lose(err)
+		return true
+	}
+	return false
+}
+
+// move is a request on its way from one loop to another. Its identifier belongs to the goroutine that a function of the move runs on, and
+// in between to the queue of the loop it was posted to.
+type move struct {
+	*incoming
+	rt       *Runtime
+	from, to *loop
+	detached *cmid.Detached
+}
+
+// arrive is the other loop's half.
+func (m *move) arrive() {
+	if err := m.to.ch.Attach(m.detached); err != nil {
+		if m.from.el.Post(m.back) != nil {
+			defer m.end()
+			m.lose(err)
+		}
+		return
+	}
+	defer m.end()
+	m.to.arrived.Add(1)
+	it := m.to.take(m.incoming)
+	if o, ok := m.rt.cfg.observer.(MoveObserver); ok && it != nil {
+		o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name())
+	}
+}
+
+// back is on the loop it came from, when the other one could not take it.
+func (m *move) back() {
+	defer m.end()
+	if err := m.from.ch.Attach(m.detached); err != nil {
+		m.lose(err)
+		return
+	}
+	m.to.assigned.Add(-1)
+	m.from.assigned.Add(1)
+	m.from.take(m.incoming)
+}
+
+// lose gives a request up that neither loop can take: both have ended. Its peer sees a connection that ends.
+func (m *move) lose(err error) {
+	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
+	m.rt.count.Add(-1)
+	m.detached.Destroy()
+	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
+}
+
+// end says that the request is not between the loops any more. Shutdown looks again.
+func (m *move) end() {
+	for _, l := range [...]*loop{m.from, m.to} {
+		l.coming.Add(-1)
+		if m.rt.closing.Load() {
+			_ = l.el.Post(l.checkEmptied) // refused by a loop that has ended, for which nobody waits
+		}
+	}
+}

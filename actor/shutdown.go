@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -90,11 +89,6 @@ func (l *loop) wind(empty chan struct{}) {
 		it.box.PostUserMessage(&wind{})
 	}
 }
-
-// wind asks an identifier to close itself because of Shutdown.
-type wind struct{}
-
-func (*wind) Lane() mailbox.Lane { return mailbox.Control }
 
 // wait waits until the loops are empty. When ctx ends, what is left is destroyed.
 func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {

@@ -1,0 +1,137 @@
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+)
+
+// CreateID is rdma_create_id(3): it makes an identifier, an actor of its own. The PID may be used at once. owner gets its events,
+// with the PID as their Sender, and Closed as the last of them; its death destroys the identifier. A nil owner is nobody: only
+// senders are answered. The identifier lives on owner's loop if that is one of the runtime's, else on the loop that has fewest.
+//
+// When it cannot be made (EMFILE, a port space that the device does not have, ErrMailbox, or
+// ErrRemoteOwner, whose owner is not told but logged) the commands that wait are answered with
+// CommandFailed and Closed tells why. Any goroutine.
+func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
+	o := idOptions{maxMessage: defaultMaxMessage, credits: datapath.DefaultCredits}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	unfit := rt.CheckOwner(owner)
+	if unfit != nil {
+		rt.log.Error("rdma: CreateID", "err", unfit)
+	}
+	if errors.Is(unfit, ErrRemoteOwner) {
+		owner = nil
+	}
+	l := rt.place(owner)
+	it := rt.newIdent(l, rt.newOwner(l, owner), o)
+	it.cause = unfit
+	it.counted = rt.admit()
+	return rt.spawn(it)
+}
+
+// admit counts an identifier, if there is room for one more.
+func (rt *Runtime) admit() bool {
+	if rt.count.Add(1) > int64(rt.cfg.limits.Connections) {
+		rt.count.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
+	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o}
+	it.box = mailbox.New(l.exec, &mailbox.Config{
+		Retained: retained, Limit: int32(rt.cfg.limits.Mailbox), Policy: it, Poison: &poisoned{},
+	})
+	return it
+}
+
+// spawn makes the actor. Children of the guardian are not spawned by it, so that CreateID need not wait for it.
+func (rt *Runtime) spawn(it *ident) *actor.PID {
+	props := actor.PropsFromProducer(
+		func() actor.Actor { return it },
+		actor.WithMailbox(func() actor.Mailbox { return it.box }),
+	)
+	pid, err := actor.DefaultSpawner(rt.sys, rt.name("id"), props, under{guardian: rt.guardian})
+	if err != nil {
+		panic(fmt.Sprintf("rdma: a name was used twice: %v", err)) // name never does that
+	}
+	return pid
+}
+
+// under is the guardian as DefaultSpawner wants it.
+type under struct {
+	actor.SpawnerContext
+	guardian *actor.PID
+}
+
+func (u under) Self() *actor.PID { return u.guardian }
+
+// ErrStopped is why an identifier was closed whose actor was stopped by somebody.
+var ErrStopped = errors.New("the identifier's actor was stopped")
+
+// ErrOwnerDied is why an identifier was closed whose owner has stopped.
+var ErrOwnerDied = errors.New("the owner has stopped")
+
+// start makes the identifier, unless it came with a request, and watches the owner.
+func (it *ident) start(ctx actor.Context) {
+	it.ctx, it.pid = ctx, ctx.Self()
+	it.l.ids[it] = struct{}{}
+	it.watch()
+	if it.opts.ctx != nil {
+		box, c := it.box, it.opts.ctx
+		it.release = context.AfterFunc(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
+	}
+	if it.id != nil {
+		if it.rt.closing.Load() { // Shutdown has looked at who is there, and this one was not
+			it.box.PostUserMessage(&wind{})
+		}
+		return
+	}
+	if err := it.create(); err != nil {
+		it.cause = err
+		it.setLife(identGone)
+		it.rt.sys.Root.Stop(it.pid)
+	}
+}
+
+// create is rdma_create_id(3).
+func (it *ident) create() error {
+	switch {
+	case it.cause != nil: // its owner is unfit
+		return fmt.Errorf("create_id: %w", it.cause)
+	case it.rt.closing.Load():
+		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
+	case !it.counted:
+		return fmt.Errorf("create_id: the runtime has its %d identifiers (WithLimits): %w", it.rt.cfg.limits.Connections, unix.EMFILE)
+	}
+	id, err := it.l.ch.CreateIDFor(it.opts.kind())
+	if err != nil {
+		return err
+	}
+	it.id = id
+	id.Context = it
+	it.state = id.State()
+	return nil
+}
+
+func (it *ident) watch() {
+	if it.ctx != nil && it.owner.pid != nil {
+		it.ctx.Watch(it.owner.pid)
+	}
+}
+
+func (it *ident) unwatch() {
+	if it.ctx != nil && it.owner.pid != nil {
+		it.ctx.Unwatch(it.owner.pid)
+	}
+}

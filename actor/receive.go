@@ -1,0 +1,233 @@
+package actor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// sink takes what the identifiers of this loop tell to their actors.
+func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
+	if r, ok := ev.(*cmid.ConnectRequest); ok {
+		l.request(id, r)
+		return
+	}
+	if it, ok := id.Context.(*ident); ok {
+		it.box.Deliver(&reported{id, ev, answers})
+		return
+	}
+	if _, ok := ev.(*cmid.Closed); ok {
+		l.found(id)
+	}
+}
+
+// Receive is the actor's entrance.
+func (it *ident) Receive(ctx actor.Context) {
+	it.inside = true
+	defer it.broken()
+	switch m := ctx.Message().(type) {
+	case *Send:
+		it.submit(m, ctx.Sender())
+	case Command:
+		it.command(m, ctx.Sender())
+	case *reported:
+		it.reported(m)
+	case *tick:
+		it.expire()
+	case *lookedUp:
+		it.lookedUp(m)
+	case *brokenOff:
+		it.brokenOff()
+	case *drained:
+		it.farewell(it.disconnect)
+	case *parted:
+		it.part()
+	case *refused:
+		it.tellRefused()
+	case *poisoned:
+		it.poisoned()
+	case *cancelled:
+		it.destroy(m.cause)
+	case *abort:
+		it.destroy(m.cause)
+	case *wind:
+		it.wind()
+	case *actor.Started:
+		it.start(ctx)
+	case *actor.Terminated:
+		it.terminated(m.Who)
+	case *actor.Stopping:
+		it.stopping()
+	case *actor.Stopped:
+		it.box.PostUserMessage(&epitaph{}) // behind everything that waits
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+	case actor.MessageBatch: // its elements have come by themselves
+	case Event: // another identifier's answer: to answer it would go on for ever
+	default:
+		it.unknown(m, ctx.Sender())
+	}
+	it.inside = false
+}
+
+// broken notes what has ended the actor in the middle of a message: a panic in it, or in what it
+// calls of the user's, or a runtime.Goexit there. The command that it was at is answered, Closed
+// tells it, and the supervisor stops the actor.
+func (it *ident) broken() {
+	if !it.inside {
+		return
+	}
+	it.inside = false
+	r := recover()
+	if r != nil {
+		defer panic(r)
+	} else {
+		r = mailbox.ErrGoexit
+	}
+	it.cause = &PanicError{r}
+	if cmd, waits := it.cmd, func(a *asked) bool { return a.cmd == it.cmd }; cmd != nil && !slices.ContainsFunc(it.asked, waits) {
+		it.cmd = nil
+		it.fail(cmd, it.cmdSender, it.cause)
+	}
+}
+
+// command executes a command, or refuses it.
+func (it *ident) command(cmd Command, sender *actor.PID) {
+	if missing(cmd) {
+		it.reply(sender, it.nothing(cmd))
+		return
+	}
+	if n := len(it.asked); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
+		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
+		return
+	}
+	if it.ending() {
+		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
+			it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
+			return
+		}
+		it.reply(sender, it.late(cmd))
+		return
+	}
+	it.cmd, it.cmdSender = cmd, sender
+	it.execute(cmd, sender)
+	it.cmd, it.cmdSender = nil, nil
+}
+
+func (it *ident) execute(cmd Command, sender *actor.PID) {
+	switch c := cmd.(type) {
+	case *Handover:
+		it.handover(c, sender)
+	case *Close:
+		it.close(c, sender, nil)
+	case *Dial:
+		it.dial(c, sender)
+	case *Serve:
+		it.serve(c, sender)
+	case *Call:
+		it.call(c, sender)
+	case *Read, *Write, *FetchAdd, *CompareSwap:
+		it.accessCommand(cmd, sender)
+	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
+		it.memoryCommand(cmd, sender)
+	case *cmid.GetAddrInfo:
+		it.getAddrInfo(c, sender)
+	case *cmid.DestroyID:
+		it.asked = append(it.asked, &asked{cmd: cmd, sender: sender})
+		it.destroy(nil)
+	case *cmid.Connect:
+		it.connect(c, sender, nil)
+	case *cmid.Accept:
+		it.accept(c, sender)
+	case *cmid.Reject:
+		it.reject(c, sender)
+	case *cmid.Disconnect:
+		it.leave(c, sender)
+	case *cmid.SetOption:
+		it.do(&asked{cmd: cmd, sender: sender})
+		it.options = append(it.options, c)
+	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Listen, *cmid.Establish, *cmid.Notify,
+		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
+		it.do(&asked{cmd: cmd, sender: sender})
+	default:
+		it.unknown(cmd, sender)
+	}
+}
+
+// submit takes a message for the peer.
+func (it *ident) submit(s *Send, sender *actor.PID) {
+	if it.misused(s, sender) {
+		return
+	}
+	s.out.Take()
+	s.sender = sender
+	if it.conn == nil || it.ending() {
+		it.unsent++
+		it.turnDown(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
+		s.out.Recycle()
+		return
+	}
+	it.conn.Submit(s.out.As(s.Notify, s.Renew))
+}
+
+// misused answers a Send that must not get into the pool.
+func (it *ident) misused(s *Send, sender *actor.PID) bool {
+	if s.usable() {
+		return false
+	}
+	f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+	it.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
+	return true
+}
+
+func (it *ident) handover(c *Handover, sender *actor.PID) {
+	if c.To == nil {
+		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
+		return
+	}
+	if err := it.rt.CheckOwner(c.To); err != nil {
+		it.fail(c, sender, err)
+		return
+	}
+	was := it.owner
+	to := sender
+	if to == nil {
+		to = was.pid
+	}
+	it.unwatch()
+	it.setOwner(it.rt.newOwner(it.l, c.To))
+	it.watch()
+	done := &cmid.Done{EventBase: it.base(), Command: c}
+	switch {
+	case to == nil:
+	case was.pid != nil && it.rt.registry.Same(to, was.pid):
+		was.send(it.l, &actor.MessageEnvelope{Message: done, Sender: it.pid})
+	default:
+		it.reply(to, done)
+	}
+}
+
+// call lets the owner at the plain identifier.
+func (it *ident) call(c *Call, sender *actor.PID) {
+	if c.Fn == nil {
+		it.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
+		return
+	}
+	if err := c.Fn(it.id); err != nil {
+		it.fail(c, sender, err)
+		return
+	}
+	it.reply(sender, &cmid.Done{EventBase: it.base(), Command: c})
+}
+
+func (it *ident) terminated(who *actor.PID) {
+	if it.owner.pid != nil && it.rt.registry.Same(who, it.owner.pid) {
+		it.setOwner(owner{})
+		it.destroy(ErrOwnerDied)
+	}
+}
