@@ -43,13 +43,6 @@ func (w *World) missed() (all []string) {
 	return all
 }
 
-// plug is where a device is, or was.
-type plug struct {
-	m     *machine
-	addrs []string
-	in    bool
-}
-
 // Silence has addr answer nobody from now on: what goes there and what comes from there is lost. Addresses that no device has are
 // silent by themselves.
 func (w *World) Silence(addr string) *Fault { return w.fabric.Silence(addr) }
@@ -121,9 +114,4 @@ func (w *World) AddDevice(name string, addrs ...string) {
 		}
 	}
 	w.plugIn(m, name, addrs)
-}
-
-func (w *World) plugIn(m *machine, name string, addrs []string) {
-	m.host.AddDevice(name, addrs...)
-	w.devices[name] = &plug{m: m, addrs: addrs, in: true}
 }

@@ -1,13 +1,9 @@
 package actortest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -65,28 +61,6 @@ func (w *World) held() (left []string, messages int) {
 	return left, messages
 }
 
-// ask calls what asks the loops, which leaves a blocked one out after a second. Not ok: a loop does not answer.
-func ask[T any](fn func() T) (v T, ok bool) {
-	for begin := time.Now(); time.Since(begin) < Patience; {
-		asked := time.Now()
-		if v = fn(); time.Since(asked) < time.Second {
-			return v, true
-		}
-	}
-	return v, false
-}
-
-// blocked says which loops do not come to an end.
-func blocked() string {
-	s := "an actor that blocks a loop (rdma.OffLoop is for those that may):"
-	for _, stack := range bubbleGoroutines() {
-		if strings.Contains(stack, "eventloop.(*Loop).call(") {
-			s += "\n" + stack
-		}
-	}
-	return s
-}
-
 // shutdown ends the runtimes and the actor system, and tells what resisted.
 func (w *World) shutdown() (left []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -116,35 +90,21 @@ func (w *World) leftovers() (left []string) {
 	return left
 }
 
-// header begins a goroutine's stack trace, inside a bubble.
-var header = regexp.MustCompile(`^goroutine (\d+) .*\[.*synctest bubble (\d+).*\]:`)
-
-// bubbleGoroutines is the stacks of the caller's bubble, by goroutine.
-func bubbleGoroutines() map[uint64]string {
-	synctest.Wait()
-	buf := make([]byte, 64<<10)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
-	}
-	all := make(map[uint64]string)
-	var bubble string
-	for i, stack := range bytes.Split(buf, []byte("\n\n")) {
-		m := header.FindSubmatch(stack)
-		if i == 0 { // the caller
-			if m == nil {
-				panic(fmt.Sprintf("actortest: no synctest bubble in %q", stack))
-			}
-			bubble = string(m[2])
-		}
-		if m != nil && string(m[2]) == bubble {
-			id, _ := strconv.ParseUint(string(m[1]), 10, 64)
-			all[id] = string(stack)
+// hangs ends the program, as synctest does when nothing goes on, and says who waits where.
+func (w *World) hangs() {
+	var test string
+	others := []string{}
+	for id, stack := range bubbleGoroutines() {
+		switch _, own := w.own[id]; {
+		case strings.Contains(stack, "actortest.Run.func") && strings.Contains(stack, "testing.tRunner("):
+			test = stack
+		case own, strings.Contains(stack, "eventlooptest.(*Poller).Wait("), strings.Contains(stack, "eventloop.(*Loop).watch("),
+			strings.Contains(stack, "actortest.(*World).hangs("):
+		default:
+			others = append(others, stack)
 		}
 	}
-	return all
+	slices.Sort(others)
+	panic(fmt.Sprintf("actortest: %s waits for ever: for %v of virtual time it has asked for nothing\n%s\n\n%s\nprobes:%s\nidentifiers:%s\n",
+		w.t.Name(), forEver, test, strings.Join(others, "\n\n"), w.told(), w.identifiers()))
 }

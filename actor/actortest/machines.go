@@ -1,19 +1,53 @@
 package actortest
 
 import (
-	"sync/atomic"
+	"log/slog"
+	"strconv"
 	"testing/synctest"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// machine is a host with the program that runs on it.
-type machine struct {
-	host  *cmidtest.Host
-	rt    *rdma.Runtime
-	still atomic.Bool // frozen, or crashed
-	dead  bool        // crashed
+// Host adds a machine and returns its runtime, which joins the same actor system. The machine has
+// one device, with addresses such as "10.0.0.2"; without a length their subnet is /24 or /64. Names
+// and addresses that are taken panic; those of a machine that has crashed are free again.
+func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
+	w.t.Helper()
+	w.use(0)
+	return w.open(device, device, addrs...)
+}
+
+// open starts a runtime on a host, with its first device.
+func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
+	w.t.Helper()
+	h := w.fabric.Host(host)
+	m := &machine{host: h}
+	w.plugIn(m, device, addrs)
+	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
+	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithEachLoop(func(i int) eventloop.Config {
+		name := device
+		if i > 0 {
+			name += "-" + strconv.Itoa(i)
+		}
+		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.onStall, still: &m.still, since: time.Now()}
+		w.pollers = append(w.pollers, p)
+		return eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.panicked, OnStall: p.stalled}
+	}))
+	rt, err := rdma.Open(w.sys, opts...)
+	if err != nil {
+		w.t.Fatalf("actortest: %v", err)
+	}
+	m.rt = rt
+	w.machines = append(w.machines, m)
+	return rt
+}
+
+func (w *World) plugIn(m *machine, name string, addrs []string) {
+	m.host.AddDevice(name, addrs...)
+	w.devices[name] = &plug{m: m, addrs: addrs, in: true}
 }
 
 // Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -22,28 +23,27 @@ import (
 
 // panics is what has panicked, and was expected to.
 type panics struct {
+	t       *testing.T
+	onPanic func(eventloop.Panic) // nil: what is not expected fails the test
+
 	mu       sync.Mutex
 	expected []string
 	exited   map[string]bool // "goroutine 7": its Goexit was told, by the first whom it has passed
 }
 
-// ExpectPanic says that something will panic, or call runtime.Goexit, from now on, with a value
-// whose text contains text: an actor, an rpc handler, a callback on a loop. The test fails if that
-// does not come, and if it comes twice: each call of ExpectPanic is good for one. A supervisor that
-// escalates a failure fails as well, with the same value. For panics of any number see OnPanic.
-func (w *World) ExpectPanic(text string) {
-	w.panics.mu.Lock()
-	defer w.panics.mu.Unlock()
-	w.panics.expected = append(w.panics.expected, text)
+// expect says that a panic with text will come.
+func (ps *panics) expect(text string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.expected = append(ps.expected, text)
 }
 
 // panicked is told of each panic, and each Goexit, where it happens.
-func (w *World) panicked(p eventloop.Panic) {
-	if w.cfg.onPanic != nil {
-		w.cfg.onPanic(p)
+func (ps *panics) panicked(p eventloop.Panic) {
+	if ps.onPanic != nil {
+		ps.onPanic(p)
 		return
 	}
-	ps := &w.panics
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if err, ok := p.Value.(error); ok && strings.Contains(err.Error(), "runtime.Goexit") {
@@ -63,7 +63,7 @@ func (w *World) panicked(p eventloop.Panic) {
 			return
 		}
 	}
-	w.t.Errorf("actortest: %v has panicked: %s (World.ExpectPanic, if that is right)\n%s", p.Holder, value, p.Stack)
+	ps.t.Errorf("actortest: %v has panicked: %s (World.ExpectPanic, if that is right)\n%s", p.Holder, value, p.Stack)
 }
 
 // missed is the panics that were expected and have not come.
@@ -77,9 +77,9 @@ func (ps *panics) missed() (left []string) {
 }
 
 // published is told what the ActorSystem's EventStream is.
-func (w *World) published(ev any) {
+func (ps *panics) published(ev any) {
 	if p, ok := ev.(*rdma.Panicked); ok {
-		w.panicked(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})
+		ps.panicked(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})
 	}
 }
 
@@ -87,7 +87,7 @@ func (w *World) published(ev any) {
 // goroutine and before any supervisor is asked. What it publishes comes later, and not always.
 type failures struct {
 	slog.Handler
-	w *World
+	panics *panics
 }
 
 // failed is what it says.
@@ -120,13 +120,13 @@ func (f failures) failed(r slog.Record) {
 		}
 		return true
 	})
-	f.w.panicked(p)
+	f.panics.panicked(p)
 }
 
 func (f failures) WithAttrs(as []slog.Attr) slog.Handler {
-	return failures{f.Handler.WithAttrs(as), f.w}
+	return failures{f.Handler.WithAttrs(as), f.panics}
 }
 
 func (f failures) WithGroup(name string) slog.Handler {
-	return failures{f.Handler.WithGroup(name), f.w}
+	return failures{f.Handler.WithGroup(name), f.panics}
 }

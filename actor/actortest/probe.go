@@ -3,6 +3,8 @@ package actortest
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -28,12 +30,6 @@ type Probe struct {
 	discard bool // the test is over
 
 	ignores bool // its failures need not be read; the test's goroutine's
-}
-
-// message is a message with its sender.
-type message struct {
-	msg    any
-	sender *actor.PID
 }
 
 // Probe spawns a Probe. It is stopped at the end; System().Root.Stop ends it before.
@@ -168,15 +164,30 @@ func (p *Probe) behind() string {
 	return "; behind it:" + list(p.queue)
 }
 
-// list shows the first messages, a line each.
-func list(queue []message) string {
-	const most = 8
-	s := ""
-	for i, m := range queue {
-		if i == most {
-			return s + fmt.Sprintf("\n\tand %d more", len(queue)-most)
-		}
-		s += "\n\t" + m.String()
+// told is what Probes have been told and nobody has read.
+func (w *World) told() (all string) {
+	for _, p := range w.probes {
+		p.mu.Lock()
+		all += fmt.Sprintf("\n\t%s: %d unread", p.pid.Id, len(p.queue)) + strings.ReplaceAll(list(p.queue), "\n", "\n\t")
+		p.mu.Unlock()
 	}
-	return s
+	return all
 }
+
+// unheard is the failures among it, which a test has to look at.
+func (w *World) unheard() (all []string) {
+	for _, p := range w.probes {
+		p.mu.Lock()
+		failures := slices.DeleteFunc(slices.Clone(p.queue), func(m message) bool { _, ok := m.msg.(rdma.Failure); return !ok })
+		p.mu.Unlock()
+		if len(failures) > 0 && !p.ignores {
+			all = append(all, fmt.Sprintf("%s was told of %d failures that Next has not returned (Probe.Ignore, if that is right):%s",
+				p.pid.Id, len(failures), list(failures)))
+		}
+	}
+	return all
+}
+
+// Ignore says that what the Probe is told need not be read. Else a test fails at the end of which a
+// failure has not been: it may have gone another way than it was meant to.
+func (p *Probe) Ignore() { p.ignores = true }

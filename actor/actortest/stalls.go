@@ -2,6 +2,8 @@ package actortest
 
 import (
 	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -12,15 +14,12 @@ import (
 // while everybody else there has waited. Time passes during a loop's turn only if something in it
 // waits: the loop's watchdog says who, and the loop, when it goes on, for how long.
 
-// OnStall has fn told when something holds a loop for a second, as eventloop.Config.OnStall is.
-// Then that does not fail the test.
-func OnStall(fn func(eventloop.Stall)) Option { return func(c *config) { c.onStall = fn } }
-
 // poller is a loop's, which comes here when a turn is over.
 type poller struct {
 	*eventlooptest.Poller
-	w *World
-	m *machine
+	t       *testing.T
+	onStall func(eventloop.Stall) // nil: the test fails
+	still   *atomic.Bool          // the machine's
 
 	mu    sync.Mutex
 	since time.Time         // the turn began
@@ -29,11 +28,11 @@ type poller struct {
 
 // stalled is the watchdog's report.
 func (p *poller) stalled(s eventloop.Stall) {
-	if p.m.still.Load() { // it is the whole program that stands
+	if p.still.Load() { // it is the whole program that stands
 		return
 	}
-	if p.w.cfg.onStall != nil {
-		p.w.cfg.onStall(s)
+	if p.onStall != nil {
+		p.onStall(s)
 		return
 	}
 	p.mu.Lock()
@@ -56,7 +55,7 @@ func (p *poller) report(since string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.stuck {
-		p.w.t.Errorf("actortest: %v holds the loop %s, which %s %v; who may block uses rdma.OffLoop\n%s",
+		p.t.Errorf("actortest: %v holds the loop %s, which %s %v; who may block uses rdma.OffLoop\n%s",
 			s.Holder, s.Loop, since, time.Since(p.since), s.Stack)
 	}
 	p.stuck = nil

@@ -2,6 +2,7 @@ package actortest
 
 import (
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -33,7 +34,22 @@ type World struct {
 	probes   []*Probe
 	devices  map[string]*plug
 	own      map[uint64]string // the bubble's goroutines before there was anything
-	panics   panics
+	panics   *panics
+}
+
+// machine is a host with the program that runs on it.
+type machine struct {
+	host  *cmidtest.Host
+	rt    *rdma.Runtime
+	still atomic.Bool // frozen, or crashed
+	dead  bool        // crashed
+}
+
+// plug is where a device is, or was.
+type plug struct {
+	m     *machine
+	addrs []string
+	in    bool
 }
 
 // T is the bubble's test: its Cleanup, which runs before everything is shut down, and its Context are inside the bubble. The Context
@@ -50,15 +66,6 @@ func (w *World) Runtime() *rdma.Runtime { return w.rt }
 func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
 	w.use(0)
 	return w.rt.CreateID(owner, opts...)
-}
-
-// Host adds a machine and returns its runtime, which joins the same actor system. The machine has
-// one device, with addresses such as "10.0.0.2"; without a length their subnet is /24 or /64. Names
-// and addresses that are taken panic; those of a machine that has crashed are free again.
-func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
-	w.t.Helper()
-	w.use(0)
-	return w.open(device, device, addrs...)
 }
 
 // Now is the virtual time.
@@ -151,4 +158,41 @@ func (w *World) identifiers() string {
 		return "\n\tnone"
 	}
 	return strings.Join(all, "")
+}
+
+// ExpectPanic says that something will panic, or call runtime.Goexit, from now on, with a value
+// whose text contains text: an actor, an rpc handler, a callback on a loop. The test fails if that
+// does not come, and if it comes twice: each call of ExpectPanic is good for one. A supervisor that
+// escalates a failure fails as well, with the same value. For panics of any number see OnPanic.
+func (w *World) ExpectPanic(text string) {
+	w.panics.expect(text)
+}
+
+// forEver is the virtual time without a call of the World's or a Probe's after which the test is
+// taken to wait for what does not come. While there are connections there are timers: synctest
+// would let time pass for ever, and go test would end everything after ten minutes.
+const forEver = 24 * time.Hour
+
+// use is called by what the test asks for. It may take d.
+func (w *World) use(d time.Duration) {
+	if w.over.Load() {
+		panic(fmt.Sprintf("actortest: the World of %s is used after its test function has ended (w.T().Cleanup runs before that)", w.t.Name()))
+	}
+	w.hang.Reset(forEver + d)
+}
+
+// deadLetterTick is how long Proto.Actor keeps a goroutine for counting dead letters.
+const deadLetterTick = time.Millisecond
+
+// logger writes to the test's log, with virtual time.
+func (w *World) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Duration(slog.TimeKey, a.Value.Time().Sub(w.start))
+			}
+			return a
+		},
+	}))
 }

@@ -4,8 +4,16 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
+
+// message is a message with its sender.
+type message struct {
+	msg    any
+	sender *actor.PID
+}
 
 // String describes a message for failures.
 func (m message) String() string {
@@ -51,4 +59,17 @@ func typeName(t reflect.Type) string {
 		return star + "rdma." + base.Name()
 	}
 	return t.String()
+}
+
+// list shows the first messages, a line each.
+func list(queue []message) string {
+	const most = 8
+	s := ""
+	for i, m := range queue {
+		if i == most {
+			return s + fmt.Sprintf("\n\tand %d more", len(queue)-most)
+		}
+		s += "\n\t" + m.String()
+	}
+	return s
 }
