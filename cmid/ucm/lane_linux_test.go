@@ -308,13 +308,17 @@ func TestCloseWithFullLanes(t *testing.T) {
 	b.reaches(uabi.CommandConnect, (mostWorkers+2)/3)
 	err := b.in.Close()
 	var held *HeldError
-	if !errors.As(err, &held) || len(held.IDs) != int(begun.Load()) {
-		t.Fatalf("close: %.200v; want the %d that are begun named", err, begun.Load())
+	if !errors.As(err, &held) {
+		t.Fatalf("close: %.200v; want those that are begun named", err)
 	}
+	b.reaches(uabi.CommandConnect, len(held.IDs)) // a thread may not be there yet
 	if got := len(b.k.did()) - n - len(held.IDs); got != n-len(held.IDs) {
 		t.Errorf("%d identifiers are given back, want the %d that had not begun", got, n-len(held.IDs))
 	}
 	close(gate)
 	own.each(func(l *lane) { l.idles(t, 0) })
+	if got := int(begun.Load()); got != len(held.IDs) {
+		t.Errorf("%d connects were begun, and %d were named", got, len(held.IDs))
+	}
 	b.until("what was held", func() bool { return len(b.in.busy) == 0 })
 }
