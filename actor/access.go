@@ -71,24 +71,24 @@ type (
 	AccessError struct{ FailureBase }
 )
 
-// Kind is KindReadDone.
-func (*ReadDone) Kind() states.Kind { return KindReadDone }
+// Kind is states.KindReadDone.
+func (*ReadDone) Kind() states.Kind { return states.KindReadDone }
 
 // String is one line for logs.
 func (e *ReadDone) String() string {
 	return fmt.Sprintf("read %d bytes (id %d)", e.Command.Length, e.ID)
 }
 
-// Kind is KindWriteDone.
-func (*WriteDone) Kind() states.Kind { return KindWriteDone }
+// Kind is states.KindWriteDone.
+func (*WriteDone) Kind() states.Kind { return states.KindWriteDone }
 
 // String is one line for logs.
 func (e *WriteDone) String() string {
 	return fmt.Sprintf("wrote %d bytes (id %d)", e.Command.Length, e.ID)
 }
 
-// Kind is KindAccessError.
-func (*AccessError) Kind() states.Kind { return KindAccessError }
+// Kind is states.KindAccessError.
+func (*AccessError) Kind() states.Kind { return states.KindAccessError }
 
 // access is an operation under way.
 type access struct {

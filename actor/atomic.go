@@ -61,8 +61,8 @@ func (*CompareSwap) Op() states.Op { return states.OpQuery }
 func (*FetchAdd) name() string    { return "fetch and add" }
 func (*CompareSwap) name() string { return "compare and swap" }
 
-// Kind is KindAtomicDone.
-func (*AtomicDone) Kind() states.Kind { return KindAtomicDone }
+// Kind is states.KindAtomicDone.
+func (*AtomicDone) Kind() states.Kind { return states.KindAtomicDone }
 
 // String is one line for logs.
 func (e *AtomicDone) String() string {

@@ -147,33 +147,22 @@ type (
 	}
 )
 
-// Kinds of the events of one-sided operations.
-const (
-	KindMemoryAllocated states.Kind = iota + KindWritable + 1
-	KindGranted
-	KindRevoked
-	KindReadDone
-	KindWriteDone
-	KindAccessError
-	KindAtomicDone
-)
-
-// Kind is KindMemoryAllocated.
-func (*MemoryAllocated) Kind() states.Kind { return KindMemoryAllocated }
+// Kind is states.KindMemoryAllocated.
+func (*MemoryAllocated) Kind() states.Kind { return states.KindMemoryAllocated }
 
 // String is one line for logs.
 func (e *MemoryAllocated) String() string {
 	return fmt.Sprintf("allocated %d bytes of memory (id %d)", e.Memory.n, e.ID)
 }
 
-// Kind is KindGranted.
-func (*Granted) Kind() states.Kind { return KindGranted }
+// Kind is states.KindGranted.
+func (*Granted) Kind() states.Kind { return states.KindGranted }
 
 // String is one line for logs. It does not show the key.
 func (e *Granted) String() string { return fmt.Sprintf("granted %v (id %d)", e.Key, e.ID) }
 
-// Kind is KindRevoked.
-func (*Revoked) Kind() states.Kind { return KindRevoked }
+// Kind is states.KindRevoked.
+func (*Revoked) Kind() states.Kind { return states.KindRevoked }
 
 // String is one line for logs.
 func (e *Revoked) String() string {

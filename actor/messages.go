@@ -15,14 +15,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Kinds of the events that only this package has.
-const (
-	KindReceived states.Kind = iota + states.KindClosed + 1
-	KindSent
-	KindSendFailed
-	KindWritable
-)
-
 // Send is a message to the peer, the command that carries data (ours). It is made by NewSend or its sisters and belongs to the connection
 // once it was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
 type Send struct {
@@ -130,8 +122,8 @@ func newReceived() *datapath.Inbound {
 	return &m.in
 }
 
-// Kind is KindReceived.
-func (*Received) Kind() states.Kind { return KindReceived }
+// Kind is states.KindReceived.
+func (*Received) Kind() states.Kind { return states.KindReceived }
 
 // String is one line for logs. It does not show the data, which is the peer's.
 func (m *Received) String() string {
@@ -243,17 +235,17 @@ type (
 	Writable struct{ cmid.EventBase }
 )
 
-// Kind is KindSent.
-func (*Sent) Kind() states.Kind { return KindSent }
+// Kind is states.KindSent.
+func (*Sent) Kind() states.Kind { return states.KindSent }
 
 // String is one line for logs.
 func (e *Sent) String() string { return fmt.Sprintf("sent %d bytes (id %d)", e.Bytes, e.ID) }
 
-// Kind is KindSendFailed.
-func (*SendFailed) Kind() states.Kind { return KindSendFailed }
+// Kind is states.KindSendFailed.
+func (*SendFailed) Kind() states.Kind { return states.KindSendFailed }
 
-// Kind is KindWritable.
-func (*Writable) Kind() states.Kind { return KindWritable }
+// Kind is states.KindWritable.
+func (*Writable) Kind() states.Kind { return states.KindWritable }
 
 // String is one line for logs.
 func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID) }

@@ -144,6 +144,9 @@ func (ps PortSpace) String() string {
 	return fmt.Sprintf("PortSpace(%#x)", uint16(ps))
 }
 
+// MarshalText is String's text.
+func (ps PortSpace) MarshalText() ([]byte, error) { return []byte(ps.String()), nil }
+
 // Family is an address family in Linux's numbering.
 type Family uint16
 
@@ -154,3 +157,21 @@ const (
 	FamilyIPv6 Family = 10
 	FamilyIB   Family = 27
 )
+
+// String is the family's name.
+func (f Family) String() string {
+	switch f {
+	case FamilyAny:
+		return "any"
+	case FamilyIPv4:
+		return "IPv4"
+	case FamilyIPv6:
+		return "IPv6"
+	case FamilyIB:
+		return "IB"
+	}
+	return fmt.Sprintf("Family(%d)", uint16(f))
+}
+
+// MarshalText is String's text.
+func (f Family) MarshalText() ([]byte, error) { return []byte(f.String()), nil }

@@ -91,3 +91,6 @@ func (t QPType) String() string {
 	}
 	return fmt.Sprintf("QPType(%d)", uint8(t))
 }
+
+// MarshalText is String's text.
+func (t QPType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

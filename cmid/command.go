@@ -1,6 +1,7 @@
 package cmid
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/rdmactor/rdmactor/states"
@@ -112,6 +113,19 @@ const (
 	OptionAFOnly                   // RDMA_OPTION_ID_AFONLY: 0 or 1
 	OptionAckTimeout               // RDMA_OPTION_ID_ACK_TIMEOUT: 0..31
 )
+
+var optionNames = [...]string{"TOS", "REUSEADDR", "AFONLY", "ACK_TIMEOUT"}
+
+// String is the option as RDMA_OPTION_ID_'s constants end.
+func (o Option) String() string {
+	if int(o) < len(optionNames) {
+		return optionNames[o]
+	}
+	return fmt.Sprintf("Option(%d)", uint32(o))
+}
+
+// MarshalText is String's text.
+func (o Option) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 func (*BindAddr) Op() states.Op         { return states.OpBindAddr }
 func (*ResolveAddr) Op() states.Op      { return states.OpResolveAddr }

@@ -133,25 +133,38 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindInternal:
 		return &Internal{EventBase: base, Arg: ev.Arg}
 	}
-	if make, ok := failures[ev.Kind]; ok {
-		return make(ev, FailureBase{
-			EventBase: base, Command: asked, State: before, Local: in.Local, Peer: in.Peer,
-			Err: statusError(ev), History: id.History(),
-		})
-	}
-	return nil
+	return ev.failure(FailureBase{
+		EventBase: base, Command: asked, State: before, Local: in.Local, Peer: in.Peer,
+		Err: statusError(ev), History: id.History(),
+	})
 }
 
-// failures makes the events that are failures.
-var failures = map[states.Kind]func(*DriverEvent, FailureBase) Event{
-	states.KindAddrError:      func(_ *DriverEvent, f FailureBase) Event { return &AddrError{f.of("resolve_addr")} },
-	states.KindRouteError:     func(_ *DriverEvent, f FailureBase) Event { return &RouteError{f.of("resolve_route")} },
-	states.KindConnectError:   func(_ *DriverEvent, f FailureBase) Event { return &ConnectError{f.of("connect")} },
-	states.KindUnreachable:    func(_ *DriverEvent, f FailureBase) Event { return &Unreachable{f.of("connect")} },
-	states.KindRejected:       rejected,
-	states.KindMulticastError: func(_ *DriverEvent, f FailureBase) Event { return &MulticastError{f.of("join_multicast")} },
-	states.KindAddrInfoError:  func(_ *DriverEvent, f FailureBase) Event { return &AddrInfoError{f.of("resolve_addrinfo")} },
-	states.KindListenFailed:   func(_ *DriverEvent, f FailureBase) Event { return &ListenFailed{f.of("listen")} },
+// failure makes an event that is a failure of f; nil when it is none.
+func (ev *DriverEvent) failure(f FailureBase) Event {
+	switch ev.Kind {
+	case states.KindAddrError:
+		return &AddrError{f.of("resolve_addr")}
+	case states.KindRouteError:
+		return &RouteError{f.of("resolve_route")}
+	case states.KindConnectError:
+		return &ConnectError{f.of("connect")}
+	case states.KindUnreachable:
+		return &Unreachable{f.of("connect")}
+	case states.KindRejected:
+		f = f.of("connect")
+		f.Err = &rejection{RejectReason(ev.Status)}
+		if f.Remedy == "" && RejectReason(ev.Status) == RejectReset && len(ev.PrivateData) == 0 {
+			f.Remedy = "it said no without a reason, or what listens there does not speak iWARP and has hung up"
+		}
+		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
+	case states.KindMulticastError:
+		return &MulticastError{f.of("join_multicast")}
+	case states.KindAddrInfoError:
+		return &AddrInfoError{f.of("resolve_addrinfo")}
+	case states.KindListenFailed:
+		return &ListenFailed{f.of("listen")}
+	}
+	return nil
 }
 
 // of names what has failed: the command that was asked for; what, when there was none.
@@ -161,15 +174,6 @@ func (f *FailureBase) of(what string) FailureBase {
 		f.Op, f.Remedy = opName(f.Command.Op()), remedy(f.Command.Op(), f.Err)
 	}
 	return *f
-}
-
-func rejected(ev *DriverEvent, f FailureBase) Event {
-	f = f.of("connect")
-	f.Err = &rejection{RejectReason(ev.Status)}
-	if f.Remedy == "" && RejectReason(ev.Status) == RejectReset && len(ev.PrivateData) == 0 {
-		f.Remedy = "it said no without a reason, or what listens there does not speak iWARP and has hung up"
-	}
-	return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
 }
 
 // ud is where a datagram identifier's peer, or its group, is reached.

@@ -58,6 +58,9 @@ func (c EAI) Error() string {
 	return c.Name()
 }
 
+// MarshalText is Error's text.
+func (c EAI) MarshalText() ([]byte, error) { return []byte(c.Error()), nil }
+
 // GAIError is every error of LookupAddrInfo: what was asked, the code, the cause and what to do. errors.Is finds the EAI code, and
 // the errno where librdmacm returns -1 and sets errno.
 type GAIError struct {

@@ -58,6 +58,9 @@ func (r RejectReason) String() string {
 	return fmt.Sprintf("for reason %d", int32(r))
 }
 
+// MarshalText is String's text.
+func (r RejectReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // code is the name and the number.
 func (r RejectReason) code() string {
 	if t, ok := reasons[r]; ok {

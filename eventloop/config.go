@@ -1,7 +1,9 @@
 package eventloop
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -18,6 +20,29 @@ const (
 	// Busy polls for ever: a whole processor, always. Only where one is set aside for the loop.
 	Busy
 )
+
+var waitModeNames = [...]string{"block", "spin", "busy"}
+
+// String is the mode in a word.
+func (m WaitMode) String() string {
+	if int(m) < len(waitModeNames) {
+		return waitModeNames[m]
+	}
+	return fmt.Sprintf("WaitMode(%d)", uint32(m))
+}
+
+// MarshalText is String's text.
+func (m WaitMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads what MarshalText has written: "block", "spin" or "busy".
+func (m *WaitMode) UnmarshalText(text []byte) error {
+	i := slices.Index(waitModeNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("eventloop: wait mode %q: want one of %q", text, waitModeNames)
+	}
+	*m = WaitMode(i)
+	return nil
+}
 
 // Config is how a loop is made. The zero value is a blocking loop over epoll on the wall clock.
 type Config struct {

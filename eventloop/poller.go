@@ -32,6 +32,9 @@ func (ev Events) String() string {
 	return strings.Join(names, "|")
 }
 
+// MarshalText is String's text.
+func (ev Events) MarshalText() ([]byte, error) { return []byte(ev.String()), nil }
+
 // Ready is one report of a [Poller]: the tag the fd was added with, and what it is ready for.
 type Ready struct {
 	Tag    uint64

@@ -140,6 +140,9 @@ func (f Fate) String() string {
 	return fmt.Sprintf("Fate(%d)", uint8(f))
 }
 
+// MarshalText is String's text.
+func (f Fate) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // NotExecuted reports whether the handler was certainly not called, so that any call may be repeated.
 func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
 

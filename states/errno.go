@@ -39,3 +39,6 @@ func (e Errno) String() string {
 	}
 	return "errno " + strconv.Itoa(int(e))
 }
+
+// MarshalText is String's text.
+func (e Errno) MarshalText() ([]byte, error) { return []byte(e.String()), nil }

@@ -35,6 +35,9 @@ func (f Flavor) String() string {
 	return s
 }
 
+// MarshalText is String's text.
+func (f Flavor) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // Exists says whether an identifier of this flavor can ever be in state s. Step is total
 // nevertheless: a state that does not exist is judged like Failed.
 func Exists(f Flavor, s State) bool {

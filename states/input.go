@@ -73,3 +73,6 @@ func (in Input) String() string {
 	}
 	return "Input(" + strconv.Itoa(i) + ")"
 }
+
+// MarshalText is String's text.
+func (in Input) MarshalText() ([]byte, error) { return []byte(in.String()), nil }

@@ -41,3 +41,18 @@ const (
 	KindListenFailed
 	KindClosed
 )
+
+// Events that are ours: those of the actor layer, about messages and the peer's memory.
+const (
+	KindReceived Kind = iota + KindClosed + 1
+	KindSent
+	KindSendFailed
+	KindWritable
+	KindMemoryAllocated
+	KindGranted
+	KindRevoked
+	KindReadDone
+	KindWriteDone
+	KindAccessError
+	KindAtomicDone
+)

@@ -35,6 +35,9 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
+// MarshalText is String's text.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Kernel is the name in the kernel's enum rdma_cm_state, as `rdma resource show cm_id` prints it:
 // "IDLE", "ADDR_RESOLVED".
 func (s State) Kernel() string {
@@ -93,6 +96,9 @@ func (o Op) String() string {
 	return "Op(" + strconv.Itoa(int(o)) + ")"
 }
 
+// MarshalText is String's text.
+func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // C is the call of librdmacm: "rdma_bind_addr". Its manual page has the same name, section 3.
 func (o Op) C() string {
 	if int(o) < NumOps {
@@ -126,7 +132,11 @@ var kindNames = [NumKernelKinds]struct{ name, c string }{
 }
 
 // ownKinds has ours, from KindBound on.
-var ownKinds = [...]string{"Bound", "Listening", "CommandFailed", "Done", "QPFailed", "ListenFailed", "Closed"}
+var ownKinds = [...]string{
+	"Bound", "Listening", "CommandFailed", "Done", "QPFailed", "ListenFailed", "Closed",
+	"Received", "Sent", "SendFailed", "Writable", "MemoryAllocated", "Granted", "Revoked", "ReadDone", "WriteDone",
+	"AccessError", "AtomicDone",
+}
 
 // String is the event's name: "AddrResolved"; "Bound" for one of ours.
 func (k Kind) String() string {
@@ -138,6 +148,9 @@ func (k Kind) String() string {
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
+
+// MarshalText is String's text.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // C is the kernel's name: "RDMA_CM_EVENT_ADDR_RESOLVED"; "" for an event of ours.
 func (k Kind) C() string {

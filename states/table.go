@@ -33,6 +33,9 @@ func (v Verdict) String() string {
 	return "Verdict(" + strconv.Itoa(int(v)) + ")"
 }
 
+// MarshalText is String's text.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
 // cell is the answer for one flavor, state and input. Its errno and text stand in reasons.
 type cell struct {
 	next    State

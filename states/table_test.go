@@ -297,7 +297,7 @@ func TestNames(t *testing.T) {
 	for i := range Input(NumInputs) {
 		unique("input", i.String())
 	}
-	for k := range KindClosed + 1 {
+	for k := range KindAtomicDone + 1 {
 		unique("kind", k.String())
 	}
 	if KindBound.String() != "Bound" || KindClosed.String() != "Closed" || KindBound != Kind(NumKernelKinds) {

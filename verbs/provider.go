@@ -1,6 +1,10 @@
 package verbs
 
-import "github.com/rdmactor/rdmactor/eventloop"
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
 
 // Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to:
 // package verbs/uverbs for soft-RoCE and soft-iWARP. Another one may stand on a vendor's library.
@@ -78,6 +82,19 @@ const (
 	QPLastWQE
 )
 
+var qpEventNames = [...]string{"communication established", "fatal", "last work request reached"}
+
+// String is the event in words (ibv_event_type_str(3)).
+func (e QPEvent) String() string {
+	if int(e) < len(qpEventNames) {
+		return qpEventNames[e]
+	}
+	return fmt.Sprintf("QPEvent(%d)", uint32(e))
+}
+
+// MarshalText is String's text.
+func (e QPEvent) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
 // QPType is a queue pair's transport service (enum ibv_qp_type). The numbers are the uABI's.
 type QPType uint8
 
@@ -86,6 +103,20 @@ const (
 	RC QPType = 2 // IBV_QPT_RC: reliable, connected
 	UD QPType = 4 // IBV_QPT_UD: datagrams
 )
+
+// String is the type as ibv_qp_type(3)'s constants end.
+func (t QPType) String() string {
+	switch t {
+	case RC:
+		return "RC"
+	case UD:
+		return "UD"
+	}
+	return fmt.Sprintf("QPType(%d)", uint8(t))
+}
+
+// MarshalText is String's text.
+func (t QPType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // QPState is a queue pair's state (enum ibv_qp_state). The numbers are the uABI's.
 type QPState uint32
@@ -100,6 +131,19 @@ const (
 	QPSQE                  // IBV_QPS_SQE: the send queue has failed
 	QPError                // IBV_QPS_ERR: everything is flushed
 )
+
+var qpStateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
+
+// String is the state as enum ibv_qp_state's constants end.
+func (s QPState) String() string {
+	if int(s) < len(qpStateNames) {
+		return qpStateNames[s]
+	}
+	return fmt.Sprintf("QPState(%d)", uint32(s))
+}
+
+// MarshalText is String's text.
+func (s QPState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // QPAttrMask says which fields of a QPAttr are meant (enum ibv_qp_attr_mask). The numbers are the
 // uABI's.

@@ -43,3 +43,6 @@ func (s Status) String() string {
 	}
 	return "unknown status"
 }
+
+// MarshalText is String's text.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -178,6 +178,9 @@ func (o Opcode) String() string {
 	return "unknown opcode"
 }
 
+// MarshalText is String's text.
+func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // SendFlags modify a send work request (ibv_send_flags).
 type SendFlags uint8
 

@@ -55,6 +55,9 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
+// MarshalText is String's text.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // Fate is the outcome of a tagged message. Each message that was accepted gets exactly one that is not Again, unless it is Refused
 // afterwards, or the actor is stopped from outside.
 type Fate struct {

@@ -1,6 +1,7 @@
 package cmidtest
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -43,7 +44,15 @@ var messageNames = [numMessages]string{
 }
 
 // String is the constant's name.
-func (m Message) String() string { return messageNames[m] }
+func (m Message) String() string {
+	if m < numMessages {
+		return messageNames[m]
+	}
+	return fmt.Sprintf("Message(%d)", uint8(m))
+}
+
+// MarshalText is String's text.
+func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // faults is what goes wrong on a Fabric.
 type faults struct {

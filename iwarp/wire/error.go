@@ -35,6 +35,9 @@ func (l Layer) String() string {
 	return fmt.Sprintf("layer %d", uint8(l))
 }
 
+// MarshalText is String's text.
+func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
 // Error is a malformed item, in the terms of the Terminate message that answers it.
 type Error struct {
 	Layer      Layer

@@ -37,6 +37,9 @@ func (o Opcode) String() string {
 	return fmt.Sprintf("opcode %d", uint8(o))
 }
 
+// MarshalText is String's text.
+func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // Tagged is true if messages of the opcode use DDP's tagged buffer model.
 func (o Opcode) Tagged() bool { return o == OpWrite || o == OpReadResponse }
 
