@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/asynkron/protoactor-go v0.0.0-20260118094027-288962e52f3f
-	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/google/btree v1.1.3
 	github.com/google/go-cmp v0.7.0
 	go.mau.fi/util v0.9.4

@@ -100,12 +100,11 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 // start puts the request.
 func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	m := p.call.m
-	scratch := getBuffer()
-	body, err := m.req.pack(scratch.b, q)
-	defer func() { scratch.put(len(body)) }()
+	scratch, body, err := request(m, q)
 	if err != nil {
-		return badMessage(m, "request", err, FateNotSent)
+		return err
 	}
+	defer scratch.put(len(body))
 	l, err := c.start(ctx, ctx, &p.call, body)
 	if err != nil {
 		return err

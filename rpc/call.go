@@ -78,11 +78,9 @@ func (c *Client) info(m *method, q any) *Info {
 
 // call encodes, calls and decodes.
 func (c *Client) call(ctx context.Context, m *method, q, r any) error {
-	scratch := getBuffer()
-	body, err := m.req.pack(scratch.b, q)
+	scratch, body, err := request(m, q)
 	if err != nil {
-		scratch.put(0)
-		return badMessage(m, "request", err, FateNotSent)
+		return err
 	}
 	cl, err := c.do(ctx, m, body)
 	scratch.put(len(body))

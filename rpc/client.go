@@ -132,7 +132,7 @@ func (c *Client) moveOn(l *link, why error) {
 	if c.closed || c.last || c.link != nil || c.dialing != nil || c.timer != nil {
 		return
 	}
-	d := doubled(c.cfg.backoff.First, c.cfg.backoff.Most, c.failed)
+	d := c.cfg.backoff.Longest(c.failed)
 	c.failed++
 	c.timer = time.AfterFunc(rand.N(d), func() {
 		c.mu.Lock()

@@ -85,15 +85,7 @@ func newClientConfig(opts []ClientOption) clientConfig {
 	for _, o := range opts {
 		o.client(&c)
 	}
-	b := &c.backoff
-	for _, d := range []struct {
-		v   *time.Duration
-		def time.Duration
-	}{{&b.First, 100 * time.Millisecond}, {&b.Most, 30 * time.Second}, {&b.Stable, 10 * time.Second}} {
-		if *d.v <= 0 { // as package reconnect has it
-			*d.v = d.def
-		}
-	}
+	c.backoff = c.backoff.WithDefaults()
 	return c
 }
 

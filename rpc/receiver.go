@@ -119,12 +119,11 @@ type receiving struct {
 
 // open sends the request of a stream.
 func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
-	scratch := getBuffer()
-	body, err := m.req.pack(scratch.b, q)
-	defer func() { scratch.put(len(body)) }()
+	scratch, body, err := request(m, q)
 	if err != nil {
-		return nil, badMessage(m, "request", err, FateNotSent)
+		return nil, err
 	}
+	defer scratch.put(len(body))
 	r := &receiving{window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
 	r.call.m, r.call.stream = m, r
 	ready, cancel := c.limited(ctx)

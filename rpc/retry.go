@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
 // retryable reports whether a call of m that failed so may be made again.
@@ -27,7 +29,7 @@ func (r *Retry) again(ctx context.Context, attempt int) (ok bool) {
 	if attempt >= r.Attempts {
 		return false
 	}
-	d := doubled(r.Backoff, r.Max, attempt-1)
+	d := reconnect.Backoff{First: r.Backoff, Most: r.Max}.Longest(attempt - 1)
 	d += time.Duration((rand.Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {
 		return false
@@ -40,12 +42,4 @@ func (r *Retry) again(ctx context.Context, attempt int) (ok bool) {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// doubled is first, doubled n times, but not more than most.
-func doubled(first, most time.Duration, n int) time.Duration {
-	if n < 32 && first < most>>n {
-		return first << n
-	}
-	return most
 }

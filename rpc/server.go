@@ -35,13 +35,15 @@ type Server struct {
 	listeners []*actor.PID
 	conns     map[*serverConn]struct{}
 	closed    bool
-	gone      chan struct{} // made by who waits for the last connection
+	gone      chan struct{} // closed when draining and there is no connection any more
+	goneOnce  sync.Once
 }
 
 // NewServer makes a server on a runtime, which outlives it.
 func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
 	s := &Server{
 		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: newServerConfig(opts), ending: make(chan struct{}), idle: make(chan struct{}),
+		gone:     make(chan struct{}),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
 	s.workers.max = s.cfg.all + s.cfg.allStreams
@@ -126,6 +128,14 @@ func (s *Server) end() {
 	if !s.draining.Swap(true) {
 		close(s.ending)
 	}
+	s.emptied()
+}
+
+// emptied looks whether the last connection has gone; no other will come then. mu is held.
+func (s *Server) emptied() {
+	if len(s.conns) == 0 && s.draining.Load() {
+		s.goneOnce.Do(func() { close(s.gone) })
+	}
 }
 
 // Drain ends the server in order: it listens no more, tells its clients, refuses new calls with ErrDraining, which may be repeated
@@ -152,10 +162,9 @@ func (s *Server) Drain(ctx context.Context) error {
 	for c := range s.conns {
 		s.sys.Root.Send(c.out.pid, &finish{})
 	}
-	gone := s.last()
 	s.mu.Unlock()
 	select {
-	case <-gone:
+	case <-s.gone:
 	case <-ctx.Done():
 		return s.abort(ctx)
 	}
@@ -194,11 +203,10 @@ func (s *Server) close(ctx context.Context) {
 	for c := range s.conns {
 		s.sys.Root.Send(c.out.pid, &abort{})
 	}
-	gone := s.last()
 	s.mu.Unlock()
 	s.unlisten(ctx)
 	select {
-	case <-gone:
+	case <-s.gone:
 	case <-ctx.Done():
 	}
 	s.workers.close()
@@ -212,28 +220,6 @@ func (s *Server) unlisten(ctx context.Context) {
 	s.mu.Unlock()
 	for _, id := range ids {
 		_, _ = rdma.Ask[*rdma.Closed](ctx, s.rt, id, &rdma.DestroyID{}) // or it is gone already
-	}
-}
-
-// last gives what is closed when there are no connections any more. mu is held.
-func (s *Server) last() <-chan struct{} {
-	if s.gone == nil {
-		s.gone = make(chan struct{})
-	}
-	if len(s.conns) == 0 {
-		s.wentAll()
-	}
-	return s.gone
-}
-
-func (s *Server) wentAll() {
-	if s.gone == nil {
-		return
-	}
-	select {
-	case <-s.gone:
-	default:
-		close(s.gone)
 	}
 }
 
@@ -252,9 +238,7 @@ func (s *Server) leave(c *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	if len(s.conns) == 0 {
-		s.wentAll()
-	}
+	s.emptied()
 }
 
 // admit takes a call in, or says why it is refused.

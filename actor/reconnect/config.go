@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
@@ -55,9 +53,7 @@ const (
 // withDefaults fills zero fields.
 func (c Config) withDefaults(rt *rdma.Runtime) Config {
 	set(&c.Queue, defaultQueue)
-	set(&c.Backoff.First, defaultFirst)
-	set(&c.Backoff.Most, defaultMost)
-	set(&c.Backoff.Stable, defaultStable)
+	c.Backoff = c.Backoff.WithDefaults()
 	if c.Limiter == nil {
 		c.Limiter = LimiterOf(rt)
 	}
@@ -67,31 +63,25 @@ func (c Config) withDefaults(rt *rdma.Runtime) Config {
 	return c
 }
 
+// WithDefaults is b with its defaults in place of what is not positive.
+func (b Backoff) WithDefaults() Backoff {
+	set(&b.First, defaultFirst)
+	set(&b.Most, defaultMost)
+	set(&b.Stable, defaultStable)
+	return b
+}
+
+// Longest is the longest pause that may follow so many pauses before it: First, doubled each time, up
+// to Most.
+func (b Backoff) Longest(before int) time.Duration {
+	if before < 32 && b.First < b.Most>>before {
+		return b.First << before
+	}
+	return b.Most
+}
+
 func set[T ~int | ~int64](v *T, def T) {
 	if *v <= 0 {
 		*v = def
 	}
-}
-
-// pause is the exponential backoff with full jitter.
-type pause struct {
-	exp  backoff.ExponentialBackOff
-	rand *rand.Rand
-}
-
-func newPause(b Backoff, r *rand.Rand) *pause {
-	p := &pause{exp: backoff.ExponentialBackOff{InitialInterval: b.First, Multiplier: 2, MaxInterval: b.Most}, rand: r}
-	p.exp.Reset()
-	return p
-}
-
-func (p *pause) reset() { p.exp.Reset() }
-
-// next is how long to wait now.
-func (p *pause) next() time.Duration {
-	most := int64(min(p.exp.NextBackOff(), p.exp.MaxInterval)) + 1
-	if p.rand != nil {
-		return time.Duration(p.rand.Int64N(most))
-	}
-	return time.Duration(rand.Int64N(most))
 }

@@ -2,6 +2,7 @@ package reconnect
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -18,7 +19,6 @@ type link struct {
 	owner *actor.PID
 	local rdma.Local
 	relay *rdma.Relay
-	pause *pause
 
 	phase      phase
 	generation uint64
@@ -30,6 +30,7 @@ type link struct {
 	downSince  time.Time // also before the first connection
 	upSince    time.Time
 	failed     int    // attempts in a row
+	pauses     int    // since a connection was stable
 	failure    error  // of the last of them; nil: there was none
 	cause      error  // why it ended
 	fates      []Fate // of what waited then
@@ -131,7 +132,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 func (l *link) lost(ctx actor.Context) {
 	l.downSince = l.local.Now()
 	if l.phase == phaseUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
-		l.pause.reset()
+		l.pauses = 0
 	}
 	if l.cfg.GiveUp > 0 {
 		if l.patience != nil {
@@ -175,9 +176,19 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		l.finish(ctx, fmt.Errorf("%w after %d attempts: %w", ErrGaveUp, l.failed, err))
 		return
 	}
-	wait := l.pause.next()
+	wait := l.pause()
 	l.over(ctx, err, now.Add(wait), false)
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
+}
+
+// pause is how long to wait now.
+func (l *link) pause() time.Duration {
+	most := int64(l.cfg.Backoff.Longest(l.pauses)) + 1
+	l.pauses++
+	if l.cfg.Rand != nil {
+		return time.Duration(l.cfg.Rand.Int64N(most))
+	}
+	return time.Duration(rand.Int64N(most))
 }
 
 // over ends the generation: nothing of its identifier is heard any more. last: no other follows.

@@ -21,7 +21,7 @@ func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 // Props is what Spawn spawns, for an owner that wants it as its child, or under a name. They are good for one actor.
 func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 	cfg = cfg.withDefaults(rt)
-	l := &link{rt: rt, cfg: cfg, owner: owner, pause: newPause(cfg.Backoff, cfg.Rand)}
+	l := &link{rt: rt, cfg: cfg, owner: owner}
 	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner)) // one that has panicked is told Closed
 }
 
