@@ -14,8 +14,8 @@ import (
 // TestFlagsLikeGetopt: what rping takes on its command line.
 func TestFlagsLikeGetopt(t *testing.T) {
 	want := pingFlags{
-		client: true, addr: "10.0.0.1", port: "99", count: 10, size: 100, verbose: true, validate: true,
-		device: "auto", timeout: 10 * time.Second,
+		where: where{client: true, addr: "10.0.0.1", port: "99", device: "auto", timeout: 10 * time.Second},
+		count: 10, size: 100, verbose: true, validate: true,
 	}
 	for _, line := range []string{
 		"-c -a 10.0.0.1 -p 99 -C 10 -S 100 -v -V",

@@ -178,7 +178,7 @@ func meet(t *testing.T, port string, established func(*conn) error, heard func(*
 	ctx, cancel := context.WithCancel(t.Context())
 	st := &stranger{cancel: cancel, established: established, heard: heard, outcome: make(chan error, 1), gone: make(chan struct{}), asked: make(chan struct{})}
 	st.s = &session{
-		pingFlags: pingFlags{timeout: patience}, ctx: ctx, stdout: io.Discard, stderr: io.Discard,
+		pingFlags: pingFlags{where: where{timeout: patience}}, ctx: ctx, stdout: io.Discard, stderr: io.Discard,
 		role: st, conns: make(map[*cmid.ID]*conn),
 	}
 	listening := make(chan struct{})

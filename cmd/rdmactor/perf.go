@@ -10,7 +10,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/internal/perf"
-	"github.com/rdmactor/rdmactor/iwarp"
 )
 
 // perfer is a perf command.
@@ -43,9 +42,8 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 func (p *perfer) config(c device.Choice) perf.Config {
-	announce(c, p.stderr)
 	return perf.Config{
-		Driver:   c.Driver(tellFirst(p.timeout), func(c *iwarp.Config) { c.CRC = p.crc }),
+		Driver:   p.driver(c, p.crc, p.stderr),
 		Wait:     waits[p.wait],
 		Timeout:  p.timeout,
 		Complain: func(err error) { fmt.Fprintln(p.stderr, "rdmactor: perf:", err) },
@@ -54,11 +52,7 @@ func (p *perfer) config(c device.Choice) perf.Config {
 
 // serve serves until Ctrl-C.
 func (p *perfer) serve() error {
-	at, err := lookup(p.ctx, p.timeout, p.addr, p.port, true)
-	if err != nil {
-		return err
-	}
-	choice, err := device.Listening(p.device, at.Addr())
+	at, choice, err := p.listening(p.ctx)
 	if err != nil {
 		return err
 	}
@@ -71,11 +65,7 @@ func (p *perfer) serve() error {
 
 // measure is the client.
 func (p *perfer) measure() (err error) {
-	peer, err := lookup(p.ctx, p.timeout, p.addr, p.port, false)
-	if err != nil {
-		return err
-	}
-	choice, err := device.Dialling(p.device, p.source, peer.Addr())
+	peer, choice, err := p.dialling(p.ctx)
 	if err != nil {
 		return err
 	}

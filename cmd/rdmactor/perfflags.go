@@ -5,14 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
@@ -53,37 +51,32 @@ const (
 	mostDepth  = 256
 )
 
+var perfCommand = command{
+	name: "perf", usage: perfUsage, server: "the server", client: "the client, which measures", addr: addrUsage, port: perfPort,
+	timeout: "how long nothing may happen on a connection, or twice that", patience: 10 * time.Second,
+}
+
 // waits are the values of --wait.
 var waits = map[string]eventloop.WaitMode{"block": eventloop.Block, "spin": eventloop.Spin, "busy": eventloop.Busy}
 
 // perfFlags are what the flags say.
 type perfFlags struct {
-	server, client bool
-	addr, port     string
-	source         netip.Addr
-	ops            []perf.Op
-	kinds          []perf.Kind
-	sizes          []int
-	depth          int // 0: as many as fit into roomOnWay
-	wait           string
-	warmUp         time.Duration
-	duration       time.Duration
-	count          int
-	crc            bool
-	json, plot     string // files; "": none
-	device         device.Kind
-	timeout        time.Duration
+	where
+	ops        []perf.Op
+	kinds      []perf.Kind
+	sizes      []int
+	depth      int // 0: as many as fit into roomOnWay
+	wait       string
+	warmUp     time.Duration
+	duration   time.Duration
+	count      int
+	crc        bool
+	json, plot string // files; "": none
 }
 
 func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	o := perfFlags{ops: []perf.Op{perf.Send}, sizes: []int{64}}
-	f := flag.NewFlagSet("rdmactor perf", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are told once, by main
-	f.BoolVar(&o.server, "s", false, "be the server")
-	f.BoolVar(&o.client, "c", false, "be the client, which measures")
-	f.StringVar(&o.addr, "a", "", addrUsage)
-	f.StringVar(&o.port, "p", "", portUsage(perfPort))
-	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
+	f := perfCommand.flags(&o.where)
 	f.Func("op", "`OPS` to measure: send, write, read, or several, such as send,read (default send)", func(s string) error {
 		o.ops = nil
 		for word := range strings.SplitSeq(s, ",") {
@@ -107,17 +100,9 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	f.BoolVar(&o.crc, "crc", false, "iwarp: ask the peer for CRC32c")
 	f.StringVar(&o.json, "json", "", "leave the results in `FILE`; - is standard output, and tables go nowhere")
 	f.StringVar(&o.plot, "plot", "", "leave a picture in `FILE`.svg or .png")
-	kind := f.String("device", string(device.Auto), device.Usage)
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long nothing may happen on a connection, or twice that")
-	if err := f.Parse(spread(f, args)); errors.Is(err, flag.ErrHelp) {
-		f.SetOutput(stdout)
-		fmt.Fprint(stdout, perfUsage)
-		f.PrintDefaults()
+	if err := perfCommand.parse(f, args, stdout); err != nil {
 		return o, err
-	} else if err != nil {
-		return o, fmt.Errorf("%w; see rdmactor perf --help", err)
 	}
-	o.device = device.Kind(*kind)
 	if *latency || !*bandwidth {
 		o.kinds = append(o.kinds, perf.Latency)
 	}
@@ -129,7 +114,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 			return o, err
 		}
 	}
-	return o, o.check(f.Args())
+	return o, o.check()
 }
 
 // serverOnly refuses what a server would not do.
@@ -143,10 +128,8 @@ func serverOnly(f *flag.FlagSet) (err error) {
 	return err
 }
 
-func (o *perfFlags) check(words []string) error {
+func (o *perfFlags) check() error {
 	switch {
-	case len(words) > 0:
-		return fmt.Errorf("unexpected %q; see rdmactor perf --help", words[0])
 	case o.server == o.client:
 		return errors.New("server or client? rdmactor perf -s, or rdmactor perf -c -a HOST:PORT")
 	case o.client && o.addr == "":
@@ -179,12 +162,7 @@ func (o *perfFlags) check(words []string) error {
 			}
 		}
 	}
-	a, err := endpoint(o.addr, o.port, perfPort, o.server)
-	if err != nil {
-		return err
-	}
-	o.addr, o.port = a.Host, a.Port
-	return o.device.Check()
+	return o.where.check(perfPort, o.server)
 }
 
 // test is what the flags mean for a size.

@@ -11,8 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/internal/device"
-	"github.com/rdmactor/rdmactor/iwarp"
 )
 
 // session is one event channel, served by the goroutine of run: whatever happens, happens in a call from there.
@@ -58,15 +56,15 @@ func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 func (s *session) run() (err error) {
-	addr, err := lookup(s.ctx, s.timeout, s.addr, s.port, s.server)
+	find := s.listening
+	if s.client {
+		find = s.dialling
+	}
+	addr, choice, err := find(s.ctx)
 	if err != nil {
 		return err
 	}
-	d, err := s.driver(addr)
-	if err != nil {
-		return err
-	}
-	s.ch, err = cmid.OpenChannel(d)
+	s.ch, err = cmid.OpenChannel(s.driver(choice, s.crc, s.stderr))
 	if err != nil {
 		return err
 	}
@@ -75,19 +73,6 @@ func (s *session) run() (err error) {
 		return err
 	}
 	return s.serve()
-}
-
-// driver is of the device that the flags and the address choose.
-func (s *session) driver(addr cmid.Addr) (cmid.Driver, error) {
-	choice, err := device.Listening(s.device, addr.Addr())
-	if s.client {
-		choice, err = device.Dialling(s.device, s.source, addr.Addr())
-	}
-	if err != nil {
-		return nil, err
-	}
-	announce(choice, s.stderr)
-	return choice.Driver(tellFirst(s.timeout), func(c *iwarp.Config) { c.CRC = s.crc }), nil
 }
 
 // serve handles events and deadlines until the role is over.

@@ -54,18 +54,13 @@ func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 }
 
 func (t *timer) config(c device.Choice) timing.Config {
-	announce(c, t.stderr)
 	log := slog.New(slog.NewTextHandler(t.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return timing.Config{Driver: c.Driver(tellFirst(t.timeout)), Level: t.level, Timeout: t.timeout, Log: log}
+	return timing.Config{Driver: t.driver(c, false, t.stderr), Level: t.level, Timeout: t.timeout, Log: log}
 }
 
 // serve accepts until Ctrl-C.
 func (t *timer) serve() error {
-	at, err := lookup(t.ctx, t.timeout, t.addr, t.port, true)
-	if err != nil {
-		return err
-	}
-	choice, err := device.Listening(t.device, at.Addr())
+	at, choice, err := t.listening(t.ctx)
 	if err != nil {
 		return err
 	}
@@ -87,11 +82,7 @@ func (t *timer) serve() error {
 
 // dial measures against a server elsewhere.
 func (t *timer) dial() error {
-	peer, err := lookup(t.ctx, t.timeout, t.addr, t.port, false)
-	if err != nil {
-		return err
-	}
-	choice, err := device.Dialling(t.device, t.source, peer.Addr())
+	peer, choice, err := t.dialling(t.ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +96,7 @@ func (t *timer) both() (err error) {
 	if err != nil {
 		return err
 	}
-	at, err := lookup(t.ctx, t.timeout, choice.Local.String(), t.port, true)
+	at, err := t.lookup(t.ctx, choice.Local.String(), true)
 	if err != nil {
 		return err
 	}
@@ -114,7 +105,7 @@ func (t *timer) both() (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Driver = choice.Driver(tellFirst(t.timeout))
+	cfg.Driver = t.driver(choice, false, io.Discard) // which has been announced
 	return errors.Join(t.client(cfg, choice, s.Addr(), s), s.Close())
 }
 
@@ -122,14 +113,11 @@ func (t *timer) chooseBoth() (device.Choice, error) {
 	if t.addr == "" {
 		return device.Any(t.device)
 	}
-	at, err := lookup(t.ctx, t.timeout, t.addr, t.port, true)
-	if err != nil {
-		return device.Choice{}, err
+	at, choice, err := t.listening(t.ctx)
+	if err == nil && at.IsWildcard() {
+		err = fmt.Errorf("-a %s: both sides of a connection need an address", t.addr)
 	}
-	if at.IsWildcard() {
-		return device.Choice{}, fmt.Errorf("-a %s: both sides of a connection need an address", t.addr)
-	}
-	return device.Listening(t.device, at.Addr())
+	return choice, err
 }
 
 // client has its runs, and prints what they took. s is its server, nil when that is elsewhere.

@@ -5,13 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
-	"github.com/rdmactor/rdmactor/internal/device"
 )
 
 const timeUsage = `rdmactor time [flags]
@@ -21,20 +19,25 @@ rdmactor time -c -a HOST[:PORT] [flags]
 Measures how long connections take, step by step: every identifier takes a step at once, and the next step begins when all have
 taken it. Without -s and -c it is server and client, on this host. Either side may also be cmtime(1) of rdma-core up to v51; the rows
 are its rows. A server goes on until Ctrl-C.
+
+Flags:
 `
+
+var timeCommand = command{
+	name: "time", usage: timeUsage, server: "the server only", client: "the client only", port: timePort + "; of both sides a free one",
+	addr: "`HOST[:PORT]` to connect to, or to listen on (default: a server's every IPv4 address; " +
+		"of both sides one of an RDMA device, or loopback)",
+	timeout: "how long a step may be without an answer", patience: 30 * time.Second,
+}
 
 // timeFlags are what the flags say.
 type timeFlags struct {
-	server, client bool
-	addr, port     string
-	source         netip.Addr
-	counts         []int // of connections, a run each
-	ids            int   // in a run without connections; 0: none
-	level          timing.Level
-	json           bool
-	profile        string // file; "": none
-	device         device.Kind
-	timeout        time.Duration
+	where
+	counts  []int // of connections, a run each
+	ids     int   // in a run without connections; 0: none
+	level   timing.Level
+	json    bool
+	profile string // file; "": none
 }
 
 const (
@@ -45,13 +48,7 @@ const (
 
 func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	o := timeFlags{counts: []int{1, 100, 1000}, ids: -1}
-	f := flag.NewFlagSet("rdmactor time", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are told once, by main
-	f.BoolVar(&o.server, "s", false, "be the server only")
-	f.BoolVar(&o.client, "c", false, "be the client only")
-	f.StringVar(&o.addr, "a", "", "`HOST[:PORT]` to connect to, or to listen on (default: a server's every IPv4 address; of both sides one of an RDMA device, or loopback)")
-	f.StringVar(&o.port, "p", "", portUsage(timePort+"; of both sides a free one"))
-	f.TextVar(&o.source, "I", netip.Addr{}, sourceUsage)
+	f := timeCommand.flags(&o.where)
 	f.Func("n", "`COUNTS` of connections, a run for each (default 1,100,1000)", func(s string) (err error) {
 		o.counts, err = counts(s)
 		return err
@@ -63,20 +60,12 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 		}
 		return nil
 	})
-	level := f.String("level", string(timing.Actor), "make the connections through `LEVEL`: actor, or cmid, the calls below it")
+	f.StringVar((*string)(&o.level), "level", string(timing.Actor), "make the connections through `LEVEL`: actor, or cmid, the calls below it")
 	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	f.StringVar(&o.profile, "cpuprofile", "", "leave the CPU profile of this process in `FILE`")
-	kind := f.String("device", string(device.Auto), device.Usage)
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long a step may be without an answer")
-	if err := f.Parse(spread(f, args)); errors.Is(err, flag.ErrHelp) {
-		f.SetOutput(stdout)
-		fmt.Fprint(stdout, timeUsage, "\nFlags:\n")
-		f.PrintDefaults()
+	if err := timeCommand.parse(f, args, stdout); err != nil {
 		return o, err
-	} else if err != nil {
-		return o, fmt.Errorf("%w; see rdmactor time --help", err)
 	}
-	o.level, o.device = timing.Level(*level), device.Kind(*kind)
 	f.Visit(func(fl *flag.Flag) {
 		if fl.Name == "n" && o.ids < 0 {
 			o.ids = 0
@@ -85,7 +74,7 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	if o.ids < 0 {
 		o.ids = manyIDs
 	}
-	return o, o.check(f.Args())
+	return o, o.check()
 }
 
 // counts reads "1,100,1000".
@@ -100,10 +89,8 @@ func counts(s string) (list []int, err error) {
 	return list, nil
 }
 
-func (o *timeFlags) check(words []string) error {
+func (o *timeFlags) check() error {
 	switch {
-	case len(words) > 0:
-		return fmt.Errorf("unexpected %q; see rdmactor time --help", words[0])
 	case o.server && o.client:
 		return errors.New("-s and -c: a process is one of them, or without either both")
 	case o.client && o.addr == "":
@@ -117,17 +104,9 @@ func (o *timeFlags) check(words []string) error {
 	case o.timeout < time.Millisecond:
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
 	}
-	if err := o.device.Check(); err != nil {
-		return err
-	}
 	otherwise := timePort
 	if !o.client && !o.server {
 		otherwise = "0"
 	}
-	a, err := endpoint(o.addr, o.port, otherwise, !o.client)
-	if err != nil {
-		return err
-	}
-	o.addr, o.port = a.Host, a.Port
-	return nil
+	return o.where.check(otherwise, !o.client)
 }
