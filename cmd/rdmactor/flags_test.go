@@ -91,7 +91,7 @@ func TestBadCommandLines(t *testing.T) {
 		"perf -c -a ::1 --plot p.gif":  "--plot p.gif: have .svg and .png",
 		"perf -s --device mlx5":        "--device mlx5: have auto, iwarp and kernel",
 	} {
-		err := run(context.Background(), strings.Fields(line), io.Discard, io.Discard)
+		err := execute(context.Background(), strings.Fields(line), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rdmactor %s: %v, want an error that says %q", line, err, want)
 		}
@@ -105,7 +105,7 @@ func TestHelp(t *testing.T) {
 		"perf --help": "half of the round trip", "perf -h": "-sizes",
 	} {
 		var out bytes.Buffer
-		err := run(context.Background(), strings.Fields(line), &out, io.Discard)
+		err := execute(context.Background(), strings.Fields(line), &out, io.Discard)
 		if err != nil && !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), want) {
 			t.Errorf("rdmactor %s: %v, prints %q, want %q in it", line, err, &out, want)
 		}

@@ -58,7 +58,7 @@ func begin(t *testing.T, stdout io.Writer, args ...string) *running {
 	ended := r.ended // a server's is replaced
 	go func() {
 		defer cancel()
-		err := run(ctx, args, stdout, r.errs)
+		err := execute(ctx, args, stdout, r.errs)
 		defer func() { ended <- err }()
 		if c, ok := stdout.(io.Closer); ok {
 			c.Close()

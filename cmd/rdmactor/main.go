@@ -21,10 +21,10 @@ client that was given no end, are ended: the status is 0. A client that had its 
 is 0 if that is a result, else 130. rdmactor --version tells the build.
 `
 
-func main() { cli.Main("rdmactor", run) }
+func main() { cli.Main("rdmactor", execute) }
 
-// run is one command line. It ends early, and cleanly, when ctx does.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// execute is one command line. It ends early, and cleanly, when ctx does.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("which command? see rdmactor --help")
 	}

@@ -43,11 +43,11 @@ func TestEveryFigure(t *testing.T) {
 
 // TestRun: the whole way, in processes of their own, with the loops that the flag says.
 func TestRun(t *testing.T) {
-	if err := run(t.Context(), []string{"-quick", "-loops", "3", "loops"}); err != nil {
+	if err := measureAll(t.Context(), []string{"-quick", "-loops", "3", "loops"}); err != nil {
 		t.Error(err)
 	}
 	for _, args := range [][]string{{}, {"dance"}, {"echo", "spin"}} {
-		if err := run(t.Context(), args); err == nil {
+		if err := measureAll(t.Context(), args); err == nil {
 			t.Errorf("%q were taken", args)
 		}
 	}

@@ -47,7 +47,7 @@ func main() {
 	child, err := measure.RunRole(scenarios(0))
 	if !child {
 		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-		err = run(ctx, os.Args[1:])
+		err = measureAll(ctx, os.Args[1:])
 		stop()
 	}
 	switch {
@@ -65,7 +65,7 @@ func figure(s measure.Scenario) string {
 	return name
 }
 
-func run(ctx context.Context, args []string) error {
+func measureAll(ctx context.Context, args []string) error {
 	var set measure.Settings
 	f := flag.NewFlagSet("figures", flag.ContinueOnError)
 	set.Flags(f, 7)

@@ -11,9 +11,9 @@ import (
 
 // conn is a connection of either role: an identifier, its queue pair, and the step it is at.
 type conn struct {
-	s    *session
-	id   *cmid.ID
-	talk talk
+	id      *cmid.ID
+	talk    talk
+	timeout time.Duration // for each step
 
 	qp   verbs.QP
 	cq   verbs.CQ
@@ -48,12 +48,6 @@ const (
 
 // depths is one outstanding Read in each direction, as rping asks for.
 func depths() *cmid.ConnParam { return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1} }
-
-func (s *session) newConn(id *cmid.ID, t talk) *conn {
-	c := &conn{s: s, id: id, talk: t}
-	s.conns[id] = c
-	return c
-}
 
 // prepare makes the queue pair and posts the receives.
 func (c *conn) prepare() (err error) {
@@ -97,7 +91,7 @@ func (c *conn) send(b buffer) error {
 
 // expect begins a step.
 func (c *conn) expect(step string) {
-	c.step, c.deadline = step, time.Now().Add(c.s.timeout)
+	c.step, c.deadline = step, time.Now().Add(c.timeout)
 }
 
 // event takes what happened to the identifier.
@@ -195,7 +189,7 @@ func (c *conn) hangUp() {
 
 // late ends a connection whose deadline has passed.
 func (c *conn) late() {
-	c.fail(fmt.Errorf("nothing for %v", c.s.timeout))
+	c.fail(fmt.Errorf("nothing for %v", c.timeout))
 	if c.ending {
 		c.over = true
 		return
@@ -205,7 +199,6 @@ func (c *conn) late() {
 
 // free gives back what the connection has.
 func (c *conn) free() {
-	delete(c.s.conns, c.id)
 	dev := c.id.Device()
 	errs := []error{c.id.Destroy()}
 	if c.qp != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// client is the role of -c: one connection, which is also its talk.
-type client struct {
+// pingClient is the role of -c: one connection, which is also its talk.
+type pingClient struct {
 	s            *session
 	c            *conn
 	source, sink *verbs.MR
@@ -23,7 +23,7 @@ type client struct {
 	times        roundTimes
 }
 
-func (cl *client) start(addr cmid.Addr) error {
+func (cl *pingClient) start(addr cmid.Addr) error {
 	id, err := cl.s.ch.CreateID(cmid.PortSpaceTCP)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (cl *client) start(addr cmid.Addr) error {
 	return id.ResolveAddr(cmid.AddrFrom(cl.s.source, 0), addr, cl.s.timeout)
 }
 
-func (cl *client) event(ev cmid.Event) error {
+func (cl *pingClient) event(ev cmid.Event) error {
 	switch ev.(type) {
 	case *cmid.AddrResolved:
 		cl.c.expect("resolving the route")
@@ -48,7 +48,7 @@ func (cl *client) event(ev cmid.Event) error {
 	return nil
 }
 
-func (cl *client) connect() (err error) {
+func (cl *pingClient) connect() (err error) {
 	if err := cl.c.prepare(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (cl *client) connect() (err error) {
 }
 
 // begin is a round's first step.
-func (cl *client) begin() error {
+func (cl *pingClient) begin() error {
 	if cl.stopped || cl.s.count > 0 && cl.round == cl.s.count {
 		cl.c.hangUp()
 		return nil
@@ -78,7 +78,7 @@ func (cl *client) begin() error {
 }
 
 // received takes the server's word that it is done.
-func (cl *client) received(buffer) error {
+func (cl *pingClient) received(buffer) error {
 	if !cl.written {
 		cl.written = true
 		cl.c.expect(fmt.Sprintf("round %d, the server's write", cl.round))
@@ -109,14 +109,14 @@ func difference(sent, got []byte) error {
 	return fmt.Errorf("data mismatch at byte %d of %d: sent %#02x, got %#02x", i, len(sent), sent[i], got[i])
 }
 
-func (cl *client) other(*cmid.ID, cmid.Event) error { return nil } // it has one identifier
+func (cl *pingClient) other(*cmid.ID, cmid.Event) error { return nil } // it has one identifier
 
-func (cl *client) done(verbs.Opcode) error { return nil } // a client only sends
+func (cl *pingClient) done(verbs.Opcode) error { return nil } // a client only sends
 
-func (cl *client) idle() bool { return false } // the rounds are its own to end
+func (cl *pingClient) idle() bool { return false } // the rounds are its own to end
 
 // stop lets the round under way end: its answers are on their way.
-func (cl *client) stop() error {
+func (cl *pingClient) stop() error {
 	cl.stopped = true
 	if !cl.established {
 		return fmt.Errorf("%s: %w", cl.c.step, cli.ErrInterrupted)
@@ -124,7 +124,7 @@ func (cl *client) stop() error {
 	return nil
 }
 
-func (cl *client) ended(_ *conn, err error) error {
+func (cl *pingClient) ended(_ *conn, err error) error {
 	if cl.times.n > 0 {
 		fmt.Fprintf(cl.s.stderr, "%s of %s, %v\n", plural(cl.times.n, "round"), plural(cl.s.size, "byte"), cl.times)
 	}
@@ -134,4 +134,4 @@ func (cl *client) ended(_ *conn, err error) error {
 	return err
 }
 
-func (cl *client) over() bool { return cl.c.over }
+func (cl *pingClient) over() bool { return cl.c.over }

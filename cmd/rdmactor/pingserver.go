@@ -10,13 +10,13 @@ import (
 
 const backlog = 128
 
-// server is the role of -s: a listener, and the connections that it brought.
-type server struct {
+// pingServer is the role of -s: a listener, and the connections that it brought.
+type pingServer struct {
 	s        *session
 	listener *cmid.ID // nil when no more clients are wanted
 }
 
-func (srv *server) start(addr cmid.Addr) error {
+func (srv *pingServer) start(addr cmid.Addr) error {
 	id, err := srv.s.ch.CreateID(cmid.PortSpaceTCP)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (srv *server) start(addr cmid.Addr) error {
 	return nil
 }
 
-func (srv *server) other(id *cmid.ID, ev cmid.Event) error {
+func (srv *pingServer) other(id *cmid.ID, ev cmid.Event) error {
 	switch e := ev.(type) {
 	case *cmid.ConnectRequest:
 		return srv.accept(id)
@@ -42,7 +42,7 @@ func (srv *server) other(id *cmid.ID, ev cmid.Event) error {
 	return nil
 }
 
-func (srv *server) accept(id *cmid.ID) error {
+func (srv *pingServer) accept(id *cmid.ID) error {
 	if srv.listener == nil {
 		return errors.Join(id.Reject(nil), id.Destroy())
 	}
@@ -60,7 +60,7 @@ func (srv *server) accept(id *cmid.ID) error {
 }
 
 // close refuses further clients.
-func (srv *server) close() error {
+func (srv *pingServer) close() error {
 	id := srv.listener
 	srv.listener = nil
 	if id == nil {
@@ -69,7 +69,7 @@ func (srv *server) close() error {
 	return id.Destroy()
 }
 
-func (srv *server) stop() error {
+func (srv *pingServer) stop() error {
 	for _, c := range srv.s.conns {
 		if !c.ending && !c.over {
 			c.hangUp()
@@ -78,7 +78,7 @@ func (srv *server) stop() error {
 	return srv.close()
 }
 
-func (srv *server) ended(c *conn, err error) error {
+func (srv *pingServer) ended(c *conn, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (srv *server) ended(c *conn, err error) error {
 	return nil
 }
 
-func (srv *server) over() bool { return srv.listener == nil && len(srv.s.conns) == 0 }
+func (srv *pingServer) over() bool { return srv.listener == nil && len(srv.s.conns) == 0 }
 
 // serving is the server's talk with one client.
 type serving struct {
