@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/cloudwego/netpoll"
@@ -10,12 +9,6 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
-
-type netpollService struct {
-	netpoll.EventLoop
-	l     net.Listener
-	ended chan error
-}
 
 func serveNetpoll(measure.Entry) (measure.Service, error) {
 	l, err := netpoll.CreateListener("tcp", contest.Loopback)
@@ -45,18 +38,14 @@ func serveNetpoll(measure.Entry) (measure.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &netpollService{loop, l, make(chan error, 1)}
-	go func() { s.ended <- loop.Serve(l) }()
-	return s, nil
-}
-
-func (s *netpollService) Addr() string { return s.l.Addr().String() }
-
-func (s *netpollService) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = s.Shutdown(ctx) // it waits for its clients to go by themselves
-	return <-s.ended
+	ended := make(chan error, 1)
+	go func() { ended <- loop.Serve(l) }()
+	return measure.NewService(l.Addr().String(), func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = loop.Shutdown(ctx) // it waits for its clients to go by themselves
+		return <-ended
+	}), nil
 }
 
 func dialNetpoll(addr string, _ measure.Entry) (contest.Tripper, error) {
@@ -65,24 +54,22 @@ func dialNetpoll(addr string, _ measure.Entry) (contest.Tripper, error) {
 		return nil, err
 	}
 	return contest.Serial{Tripper: contest.Calls{
-		CallFunc: func(p, _ []byte) error {
+		CallFunc: func(p, room []byte) ([]byte, error) {
 			w, r := c.Writer(), c.Reader()
 			to, err := w.Malloc(len(p))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			copy(to, p)
 			if err := w.Flush(); err != nil {
-				return err
+				return nil, err
 			}
 			got, err := r.Next(len(p))
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if err := contest.Echoed(got, p); err != nil {
-				return err
-			}
-			return r.Release()
+			copy(room, got)
+			return room, r.Release()
 		},
 		CloseFunc: c.Close,
 	}}, nil

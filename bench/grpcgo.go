@@ -51,28 +51,19 @@ var echoDesc = grpc.ServiceDesc{
 	}},
 }
 
-type grpcService struct {
-	*grpc.Server
-	l     net.Listener
-	ended chan error
-}
-
 func serveGRPC(measure.Entry) (measure.Service, error) {
 	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	s := &grpcService{grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0)))), l, make(chan error, 1)}
+	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))))
 	s.RegisterService(&echoDesc, nil)
-	go func() { s.ended <- s.Serve(l) }()
-	return s, nil
-}
-
-func (s *grpcService) Addr() string { return s.l.Addr().String() }
-
-func (s *grpcService) Close() error {
-	s.Stop()
-	return <-s.ended
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	return measure.NewService(l.Addr().String(), func() error {
+		s.Stop()
+		return <-ended
+	}), nil
 }
 
 func dialGRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
@@ -82,12 +73,9 @@ func dialGRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
 		return nil, err
 	}
 	return contest.Calls{
-		CallFunc: func(p, _ []byte) error {
-			var got []byte
-			if err := c.Invoke(context.Background(), grpcMethod, &p, &got); err != nil {
-				return err
-			}
-			return contest.Echoed(got, p)
+		CallFunc: func(p, _ []byte) (got []byte, err error) {
+			err = c.Invoke(context.Background(), grpcMethod, &p, &got)
+			return got, err
 		},
 		CloseFunc: c.Close,
 	}, nil

@@ -31,12 +31,9 @@ func dialNetRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
 		return nil, err
 	}
 	return contest.Calls{
-		CallFunc: func(p, _ []byte) error {
-			var got []byte
-			if err := c.Call("Bench.Echo", p, &got); err != nil {
-				return err
-			}
-			return contest.Echoed(got, p)
+		CallFunc: func(p, _ []byte) (got []byte, err error) {
+			err = c.Call("Bench.Echo", p, &got)
+			return got, err
 		},
 		CloseFunc: c.Close,
 	}, nil

@@ -56,9 +56,7 @@ func dialOverload(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	c := &overloadClient{World: w}
 	for range overloadConns {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		conn, err := rpc.Dial(ctx, w.RT, addr)
-		cancel()
+		conn, err := connect(w, addr)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +76,7 @@ func (c *overloadClient) Close() error {
 func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	var next atomic.Int64
-	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, func(p, room []byte) error { return c.call(int(next.Add(1)), p, room) })
+	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, func(p, room []byte) ([]byte, error) { return c.call(int(next.Add(1)), p, room) })
 	if err != nil {
 		return measure.Sample{}, err
 	}
@@ -101,12 +99,8 @@ func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	}, nil
 }
 
-func (c *overloadClient) call(i int, p, room []byte) error {
-	got, err := rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
-	if err != nil {
-		return err
-	}
-	return contest.Echoed(got, p)
+func (c *overloadClient) call(i int, p, room []byte) ([]byte, error) {
+	return rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
 }
 
 // offered is what became of the calls of an offered load.
@@ -133,7 +127,10 @@ func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offer
 			all.Go(func() {
 				room := make([]byte, len(p))
 				called := time.Now()
-				err := c.call(i, p, room)
+				got, err := c.call(i, p, room)
+				if err == nil {
+					err = contest.Echoed(got, p)
+				}
 				o.add(time.Since(called), err)
 			})
 		}

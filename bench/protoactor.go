@@ -57,17 +57,17 @@ func dialProto(addr string, _ measure.Entry) (contest.Tripper, error) {
 	s := openProto()
 	pid := actor.NewPID(addr, echoName)
 	return contest.Calls{
-		CallFunc: func(p, _ []byte) error {
+		CallFunc: func(p, _ []byte) ([]byte, error) {
 			const patience = 10 * time.Second
 			m, err := s.system.Root.RequestFuture(pid, &wrapperspb.BytesValue{Value: p}, patience).Result()
 			if err != nil {
-				return err
+				return nil, err
 			}
 			got, ok := m.(*wrapperspb.BytesValue)
 			if !ok {
-				return fmt.Errorf("the answer is a %T", m)
+				return nil, fmt.Errorf("the answer is a %T", m)
 			}
-			return contest.Echoed(got.GetValue(), p)
+			return got.GetValue(), nil
 		},
 		CloseFunc: s.Close,
 	}, nil

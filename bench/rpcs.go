@@ -11,19 +11,6 @@ import (
 
 var echoMethod = rpc.NewRawMethod("bench.Echo")
 
-type rpcService struct {
-	contest.World
-	*rpc.Server
-	addr string
-}
-
-func (s rpcService) Addr() string { return s.addr }
-
-func (s rpcService) Close() error {
-	s.Server.Close()
-	return s.World.Close()
-}
-
 // serveRPC answers on goroutines, as all the others do; serveRPCOnLoop without.
 func serveRPC(e measure.Entry) (measure.Service, error) { return listenRPC(e, echoCall, nil) }
 
@@ -43,33 +30,31 @@ func listenRPC(e measure.Entry, h rawHandler, on []rpc.HandlerOption, opts ...rp
 	s := rpc.NewServer(w.RT, opts...)
 	rpc.HandleRaw(s, echoMethod, h, on...)
 	addr, err := s.Listen(context.Background(), contest.Loopback)
-	return rpcService{w, s, addr.String()}, err
+	return measure.NewService(addr.String(), func() error {
+		s.Close()
+		return w.Close()
+	}), err
 }
 
-// openRPC connects.
-func openRPC(addr string, e measure.Entry) (contest.World, *rpc.Client, error) {
-	w, err := contest.OpenWorld(e)
-	if err != nil {
-		return w, nil, err
-	}
+// connect gives up after a while.
+func connect(w contest.World, addr string) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := rpc.Dial(ctx, w.RT, addr)
-	return w, c, err
+	return rpc.Dial(ctx, w.RT, addr)
 }
 
 func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {
-	w, c, err := openRPC(addr, e)
+	w, err := contest.OpenWorld(e)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(w, addr)
 	if err != nil {
 		return nil, err
 	}
 	return contest.Calls{
-		CallFunc: func(p, room []byte) error {
-			got, err := rpc.CallRaw(context.Background(), c, echoMethod, p, room[:0])
-			if err != nil {
-				return err
-			}
-			return contest.Echoed(got, p)
+		CallFunc: func(p, room []byte) ([]byte, error) {
+			return rpc.CallRaw(context.Background(), c, echoMethod, p, room[:0])
 		},
 		CloseFunc: func() error {
 			c.Close()

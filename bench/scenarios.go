@@ -28,14 +28,8 @@ var scenarios = []measure.Scenario{
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
 		Base:    "grpc-go",
 		Bars: []measure.Bar{
-			{
-				What:   "call, 1 caller, blocking, handler on the loop, against grpc-go: p50",
-				Metric: measure.P50, Entry: "rpc-onloop", Base: "grpc-go", Most: 0.45,
-			},
-			{
-				What:   "call, 1 caller, blocking, handler on a goroutine, against grpc-go: p50",
-				Metric: measure.P50, Entry: "rpc", Base: "grpc-go", Most: 0.45,
-			},
+			measure.AtMost(0.45, "call, 1 caller, blocking, handler on the loop, against grpc-go: p50", measure.P50, "rpc-onloop", "grpc-go"),
+			measure.AtMost(0.45, "call, 1 caller, blocking, handler on a goroutine, against grpc-go: p50", measure.P50, "rpc", "grpc-go"),
 			{
 				What:   "allocations per call, client and server, 1 caller, handler on the loop",
 				Metric: measure.AllocsPer, Entry: "rpc-onloop", Most: 2, Slack: onceOnly,
@@ -52,14 +46,8 @@ var scenarios = []measure.Scenario{
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond},
 		Base:    "grpc-go",
 		Bars: []measure.Bar{
-			{
-				What:   "call, 1 caller, busy polling, handler on the loop, against grpc-go: p50",
-				Metric: measure.P50, Entry: "rpc-onloop busy", Base: "grpc-go", Most: 0.25,
-			},
-			{
-				What:   "call, 1 caller, busy polling, handler on a goroutine, against grpc-go: p50",
-				Metric: measure.P50, Entry: "rpc busy", Base: "grpc-go", Most: 0.25,
-			},
+			measure.AtMost(0.25, "call, 1 caller, busy polling, handler on the loop, against grpc-go: p50", measure.P50, "rpc-onloop busy", "grpc-go"),
+			measure.AtMost(0.25, "call, 1 caller, busy polling, handler on a goroutine, against grpc-go: p50", measure.P50, "rpc busy", "grpc-go"),
 		},
 		Serve: contestants.Serve, Dial: contestants.Dial,
 	},
@@ -70,22 +58,10 @@ var scenarios = []measure.Scenario{
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
 		Base:    "grpc-go",
 		Bars: []measure.Bar{
-			{
-				What:   "calls/s, 64 callers, handler on the loop, against grpc-go",
-				Metric: measure.PerSecond, Entry: "rpc-onloop", Base: "grpc-go", Least: 6,
-			},
-			{
-				What:   "calls/s, 64 callers, handler on a goroutine, against grpc-go",
-				Metric: measure.PerSecond, Entry: "rpc", Base: "grpc-go", Least: 6,
-			},
-			{
-				What:   "CPU per call, 64 callers, handler on the loop, against grpc-go",
-				Metric: measure.CPUPer, Entry: "rpc-onloop", Base: "grpc-go", Most: 0.2,
-			},
-			{
-				What:   "CPU per call, 64 callers, handler on a goroutine, against grpc-go",
-				Metric: measure.CPUPer, Entry: "rpc", Base: "grpc-go", Most: 0.2,
-			},
+			measure.AtLeast(6, "calls/s, 64 callers, handler on the loop, against grpc-go", measure.PerSecond, "rpc-onloop", "grpc-go"),
+			measure.AtLeast(6, "calls/s, 64 callers, handler on a goroutine, against grpc-go", measure.PerSecond, "rpc", "grpc-go"),
+			measure.AtMost(0.2, "CPU per call, 64 callers, handler on the loop, against grpc-go", measure.CPUPer, "rpc-onloop", "grpc-go"),
+			measure.AtMost(0.2, "CPU per call, 64 callers, handler on a goroutine, against grpc-go", measure.CPUPer, "rpc", "grpc-go"),
 			{
 				What:   "allocations per call, client and server, 64 callers, handler on the loop",
 				Metric: measure.AllocsPer, Entry: "rpc-onloop", Most: 2, Slack: onceOnly,
@@ -103,10 +79,9 @@ var scenarios = []measure.Scenario{
 		On:   measure.OwnCPU, Entries: contest.Blocking("verbs", "actor", "net.Conn"),
 		Columns: []string{measure.PerSecond, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
 		Base:    "verbs",
-		Bars: []measure.Bar{{
-			What:   "actor level's message rate against the verbs level, 64 B",
-			Metric: measure.PerSecond, Entry: "actor", Base: "verbs", Least: 0.6,
-		}},
+		Bars: []measure.Bar{
+			measure.AtLeast(0.6, "actor level's message rate against the verbs level, 64 B", measure.PerSecond, "actor", "verbs"),
+		},
 		Serve: smallFlow.Serve, Dial: smallFlow.Dial,
 	},
 	{
@@ -116,13 +91,10 @@ var scenarios = []measure.Scenario{
 		On: measure.OwnCPU, Entries: contest.Blocking("verbs", "verbs-own", "actor", "net.Conn"),
 		Columns: []string{measure.PerSecond, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
 		Base:    "verbs",
-		Bars: []measure.Bar{{
-			What:   "actor level's message rate against the verbs level, 4 KiB",
-			Metric: measure.PerSecond, Entry: "actor", Base: "verbs", Least: 0.9,
-		}, {
-			What:   "the same against the verbs level with memory of its own for each message, 4 KiB",
-			Metric: measure.PerSecond, Entry: "actor", Base: "verbs-own", Least: 0.9,
-		}},
+		Bars: []measure.Bar{
+			measure.AtLeast(0.9, "actor level's message rate against the verbs level, 4 KiB", measure.PerSecond, "actor", "verbs"),
+			measure.AtLeast(0.9, "the same against the verbs level with memory of its own for each message, 4 KiB", measure.PerSecond, "actor", "verbs-own"),
+		},
 		Serve: pageFlow.Serve, Dial: pageFlow.Dial,
 	},
 	{
@@ -131,10 +103,9 @@ var scenarios = []measure.Scenario{
 		On:   measure.OwnCPU, Entries: contest.Blocking("verbs", "actor", "net.Conn"),
 		Columns: []string{measure.MiBPerS, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
 		Base:    "net.Conn",
-		Bars: []measure.Bar{{
-			What:   "1 MiB messages at actor level against net.Conn",
-			Metric: measure.MiBPerS, Entry: "actor", Base: "net.Conn", Least: 0.9,
-		}},
+		Bars: []measure.Bar{
+			measure.AtLeast(0.9, "1 MiB messages at actor level against net.Conn", measure.MiBPerS, "actor", "net.Conn"),
+		},
 		Serve: largeFlow.Serve, Dial: largeFlow.Dial,
 	},
 	{
@@ -143,10 +114,9 @@ var scenarios = []measure.Scenario{
 		On:   measure.SameCPU, Entries: contest.Blocking("rdmanet", "net.Conn"),
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
 		Base:    "net.Conn",
-		Bars: []measure.Bar{{
-			What:   "net/http over rdmanet against TCP, 64 connections: requests/s",
-			Metric: measure.PerSecond, Entry: "rdmanet", Base: "net.Conn", Least: 0.95,
-		}},
+		Bars: []measure.Bar{
+			measure.AtLeast(0.95, "net/http over rdmanet against TCP, 64 connections: requests/s", measure.PerSecond, "rdmanet", "net.Conn"),
+		},
 		Serve: web.Serve, Dial: web.Dial,
 	},
 	{
@@ -173,8 +143,8 @@ var scenarios = []measure.Scenario{
 		On: measure.AnyCPU, Entries: contest.Blocking("net.Conn", "actor"), // actors leave their ports in TIME_WAIT
 		Columns: []string{measure.Connections, measure.ServerKiB, measure.ClientKiB, measure.ServerGoroutines, measure.ClientGoroutines, measure.PerSecond, measure.CPUPer, measure.P50, measure.P99},
 		Bars: []measure.Bar{
-			{What: "many connections: goroutines of the server, actor level", Metric: measure.ServerGoroutines, Entry: "actor", Most: 50},
-			{What: "many connections: goroutines of the client, actor level", Metric: measure.ClientGoroutines, Entry: "actor", Most: 50},
+			measure.AtMost(50, "many connections: goroutines of the server, actor level", measure.ServerGoroutines, "actor"),
+			measure.AtMost(50, "many connections: goroutines of the client, actor level", measure.ClientGoroutines, "actor"),
 		},
 		Once: true, AtLeast: 10 * time.Second,
 		Serve: serveMany, Dial: dialMany,

@@ -60,25 +60,19 @@ func (c *connects) sample() measure.Sample {
 	return measure.Sample{N: c.n, Seconds: time.Since(c.begun).Seconds(), Times: c.times.Percentiles()}
 }
 
-// connector is an actor that makes one connection after the other.
-type connector struct {
-	contest.World
-	pid   *actor.PID
-	ended chan error
-}
-
+// dialConnect has an actor make one connection after the other.
 func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return &dialler{addr: addr}, nil
 	}
 	w, err := contest.OpenWorld(e)
-	c := &connector{World: w, ended: make(chan error, 2)}
 	if err != nil {
 		return nil, err
 	}
+	ended := make(chan error, 2)
 	var run *connects
 	var began, stood int64
-	c.pid = w.Spawn(c.ended, func(ctx actor.Context) {
+	pid := w.Spawn(ended, func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *connects:
 			run = m
@@ -88,7 +82,7 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 		case *rdma.Received: // established means on both sides
 			stood = max(stood, int64(binary.BigEndian.Uint64(m.Data)))
 			if run.add(time.Duration(stood - began)) {
-				c.ended <- nil
+				ended <- nil
 				return
 			}
 		default:
@@ -97,55 +91,46 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 		began = monotonic()
 		ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 	})
-	return c, nil
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+		run := newConnects(d)
+		w.System.Root.Send(pid, run)
+		err := <-ended
+		return run.sample(), err
+	}, w.Close), nil
 }
 
-func (c *connector) Run(d time.Duration) (measure.Sample, error) {
-	run := newConnects(d)
-	c.System.Root.Send(c.pid, run)
-	err := <-c.ended
-	return run.sample(), err
-}
-
-// answerer answers one message on each connection, one after the other, and keeps them.
-type answerer struct {
-	net.Listener
-	ended chan error
-}
-
+// serveDials answers one message on each connection, one after the other, and keeps them.
 func serveDials() (measure.Service, error) {
 	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	a := answerer{l, make(chan error, 1)}
-	go func() { a.ended <- a.serve() }()
-	return a, nil
+	ended := make(chan error, 1)
+	go func() {
+		b := make([]byte, contest.PayloadSize)
+		for {
+			c, err := l.Accept()
+			if err == nil {
+				defer c.Close()
+				_, err = io.ReadFull(c, b)
+			}
+			if err == nil {
+				_, err = c.Write(b)
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	return measure.NewService(l.Addr().String(), func() error {
+		err := l.Close()
+		if e := <-ended; !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+		return err
+	}), nil
 }
-
-func (a answerer) serve() error {
-	b := make([]byte, contest.PayloadSize)
-	for {
-		c, err := a.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if _, err := io.ReadFull(c, b); err != nil {
-			return err
-		}
-		if _, err := c.Write(b); err != nil {
-			return err
-		}
-	}
-}
-
-func (a answerer) Addr() string { return a.Listener.Addr().String() }
-
-func (a answerer) Close() error { return errors.Join(a.Listener.Close(), <-a.ended) }
 
 // dialler has a round trip on each connection.
 type dialler struct {

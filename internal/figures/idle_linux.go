@@ -55,12 +55,7 @@ func (s *idleService) Report() measure.Metrics {
 	return measure.Metrics{acceptedKiB: s.before.each(int(s.n.Load()))}
 }
 
-// idleClient has its connections, and says nothing on them.
-type idleClient struct {
-	*contest.Crowd
-	before census
-}
-
+// dialIdle has its connections, and says nothing on them.
 func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	n := idleConnections
 	if e.Quick {
@@ -72,12 +67,12 @@ func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	before := newCensus()
 	c, err := w.DialCrowd(addr, n, func(*rdma.Received) {})
-	return idleClient{c, before}, err
-}
-
-func (c idleClient) Run(d time.Duration) (measure.Sample, error) {
-	n := len(c.Conns)
-	return measure.Sample{
-		N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: c.before.each(n)},
-	}, nil
+	if err != nil {
+		return nil, err
+	}
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+		return measure.Sample{
+			N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: before.each(n)},
+		}, nil
+	}, c.Close), nil
 }

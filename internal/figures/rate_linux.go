@@ -27,12 +27,6 @@ func serveRate(e measure.Entry) (measure.Service, error) {
 	return contest.ServeActors(e, func(actor.Context) {})
 }
 
-// rateClient connects and closes, with as many owners, or goroutines, as there are connections at once.
-type rateClient struct {
-	contest.World
-	addr string
-}
-
 // atClient gives a scenario's client that compares loops two of them at least.
 func atClient(e measure.Entry) measure.Entry {
 	if e.Loops > 0 {
@@ -41,20 +35,24 @@ func atClient(e measure.Entry) measure.Entry {
 	return e
 }
 
+// dialRate connects and closes, with as many owners, or goroutines, as there are connections at once.
 func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
-		return tcpRate(addr), nil
+		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rateTCP(addr, d) }, func() error { return nil }), nil
 	}
 	w, err := contest.OpenWorld(atClient(e))
-	return rateClient{w, addr}, err
+	if err != nil {
+		return nil, err
+	}
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rate(w, addr, d) }, w.Close), nil
 }
 
-func (c rateClient) Run(d time.Duration) (measure.Sample, error) {
+func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error) {
 	ended := make(chan error, 2*rateAtOnce)
 	var n atomic.Int64
 	begun := time.Now()
 	for range rateAtOnce {
-		c.Spawn(ended, func(ctx actor.Context) {
+		w.Spawn(ended, func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
 			case *rdma.Established:
@@ -68,7 +66,7 @@ func (c rateClient) Run(d time.Duration) (measure.Sample, error) {
 			default:
 				return
 			}
-			ctx.Request(c.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr})
+			ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 		})
 	}
 	return sampleOf(begun, ended, rateAtOnce, &n)
@@ -84,10 +82,7 @@ func sampleOf(begun time.Time, ended <-chan error, owners int, n *atomic.Int64) 
 	return measure.Sample{N: int(n.Load()), Seconds: time.Since(begun).Seconds()}, nil
 }
 
-// tcpRate is the address of a server.
-type tcpRate string
-
-func (addr tcpRate) Run(d time.Duration) (measure.Sample, error) {
+func rateTCP(addr string, d time.Duration) (measure.Sample, error) {
 	ended := make(chan error, rateAtOnce)
 	var n atomic.Int64
 	begun := time.Now()
@@ -96,7 +91,7 @@ func (addr tcpRate) Run(d time.Duration) (measure.Sample, error) {
 			var err error
 			for err == nil && n.Load() < rateMost && time.Since(begun) < d {
 				var c net.Conn
-				if c, err = net.Dial("tcp", string(addr)); err == nil {
+				if c, err = net.Dial("tcp", addr); err == nil {
 					err = c.Close()
 					n.Add(1)
 				}
@@ -106,5 +101,3 @@ func (addr tcpRate) Run(d time.Duration) (measure.Sample, error) {
 	}
 	return sampleOf(begun, ended, rateAtOnce, &n)
 }
-
-func (tcpRate) Close() error { return nil }

@@ -23,11 +23,8 @@ func scenarios(loops int) []measure.Scenario {
 		Entries: contest.Blocking("rdmanet", "net.Conn"), Base: "net.Conn",
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
 		Bars: []measure.Bar{
-			{
-				What:   "net/http over rdmanet, 64 connections, against TCP: requests per second",
-				Metric: measure.PerSecond, Entry: "rdmanet", Base: "net.Conn", Least: 0.95,
-			},
-			{What: "the same: CPU per request", Metric: measure.CPUPer, Entry: "rdmanet", Base: "net.Conn"},
+			measure.AtLeast(0.95, "net/http over rdmanet, 64 connections, against TCP: requests per second", measure.PerSecond, "rdmanet", "net.Conn"),
+			measure.Published("the same: CPU per request", measure.CPUPer, "rdmanet", "net.Conn"),
 		},
 		Serve: web.Serve, Dial: web.Dial,
 	}})
@@ -40,8 +37,8 @@ func echoes() []measure.Scenario {
 			Name: "echo", Title: "64 B echo, blocking", On: measure.SameCPU, Paired: true,
 			Entries: contest.Blocking("actor", "net.Conn"), Base: "net.Conn", Columns: columns,
 			Bars: []measure.Bar{
-				{What: "64 B echo, blocking, against net.Conn: p50", Metric: measure.P50, Entry: "actor", Base: "net.Conn", Most: 1},
-				{What: "the same: CPU per round trip", Metric: measure.CPUPer, Entry: "actor", Base: "net.Conn", Most: 1},
+				measure.AtMost(1, "64 B echo, blocking, against net.Conn: p50", measure.P50, "actor", "net.Conn"),
+				measure.AtMost(1, "the same: CPU per round trip", measure.CPUPer, "actor", "net.Conn"),
 			},
 			Serve: contest.Ours.Serve, Dial: contest.Ours.Dial,
 		},
@@ -49,10 +46,9 @@ func echoes() []measure.Scenario {
 			Name: "spin", Title: "64 B echo, busy polling", On: measure.OwnCPU, Paired: true,
 			Note:    "The other program spins on read(2) and write(2).",
 			Entries: slices.Concat(contest.Busy("actor"), contest.Blocking("spinning")), Base: "spinning", Columns: columns,
-			Bars: []measure.Bar{{
-				What:   "64 B echo, busy poll, against spinning on read and write: p50",
-				Metric: measure.P50, Entry: "actor busy", Base: "spinning", Most: 1.35,
-			}},
+			Bars: []measure.Bar{
+				measure.AtMost(1.35, "64 B echo, busy poll, against spinning on read and write: p50", measure.P50, "actor busy", "spinning"),
+			},
 			Serve: contest.Ours.Serve, Dial: contest.Ours.Dial,
 		},
 	}
@@ -82,12 +78,9 @@ func streams() []measure.Scenario {
 			Entries: contest.Blocking("actor", tcp), Base: tcp,
 			Columns: []string{measure.PerSecond, measure.ServerCPUPer, measure.ClientCPUPer, measure.CPUPer, measure.AllocsPer},
 			Bars: []measure.Bar{
-				{
-					What:   "one-way 64 B messages, against one write each: messages per second",
-					Metric: measure.PerSecond, Entry: "actor", Base: tcp, Least: 8,
-				},
-				{What: "the same: messages per second", Metric: measure.PerSecond, Entry: "actor", Least: 2e6},
-				{What: "the same: allocations per message, both sides", Metric: measure.AllocsPer, Entry: "actor", Most: 0.05},
+				measure.AtLeast(8, "one-way 64 B messages, against one write each: messages per second", measure.PerSecond, "actor", tcp),
+				measure.AtLeast(2e6, "the same: messages per second", measure.PerSecond, "actor"),
+				measure.AtMost(0.05, "the same: allocations per message, both sides", measure.AllocsPer, "actor"),
 			},
 			Serve: smallFlow.Serve, Dial: smallFlow.Dial,
 		},
@@ -102,10 +95,9 @@ func streams() []measure.Scenario {
 			Note:    "1 MiB of them on their way, 4 at least; the other program writes 1 MiB at a time.",
 			Entries: contest.Blocking("actor 32 KiB", "actor 64 KiB", "actor 128 KiB", "actor 256 KiB", "actor 1024 KiB", tcp), Base: tcp,
 			Columns: columns,
-			Bars: []measure.Bar{{
-				What:   "1 MiB messages between actors, against TCP: throughput",
-				Metric: measure.MiBPerS, Entry: "actor 1024 KiB", Base: tcp, Least: 0.9,
-			}},
+			Bars: []measure.Bar{
+				measure.AtLeast(0.9, "1 MiB messages between actors, against TCP: throughput", measure.MiBPerS, "actor 1024 KiB", tcp),
+			},
 			Serve: func(e measure.Entry) (measure.Service, error) {
 				f, e := sized(e)
 				return f.Serve(e)
@@ -139,11 +131,8 @@ func connections() []measure.Scenario {
 			Entries: contest.Blocking("actor", "net.Conn"), Base: "net.Conn",
 			Columns: []string{measure.P50, measure.P99, measure.CPUPer, measure.AllocsPer},
 			Bars: []measure.Bar{
-				{
-					What:   "connection, established on both sides, against dial, accept, round trip: p50",
-					Metric: measure.P50, Entry: "actor", Base: "net.Conn", Most: 1.5,
-				},
-				{What: "the same: CPU per connection", Metric: measure.CPUPer, Entry: "actor", Base: "net.Conn"},
+				measure.AtMost(1.5, "connection, established on both sides, against dial, accept, round trip: p50", measure.P50, "actor", "net.Conn"),
+				measure.Published("the same: CPU per connection", measure.CPUPer, "actor", "net.Conn"),
 			},
 			Serve: serveConnect, Dial: dialConnect,
 		},
@@ -153,8 +142,8 @@ func connections() []measure.Scenario {
 			Entries: contest.Blocking("actor", "net.Conn"), Base: "net.Conn",
 			Columns: []string{measure.PerSecond, measure.ServerCPUPer, measure.ClientCPUPer, measure.AllocsPer},
 			Bars: []measure.Bar{
-				{What: "connections per second, one loop, connect and close", Metric: measure.PerSecond, Entry: "actor"},
-				{What: "the same, against TCP", Metric: measure.PerSecond, Entry: "actor", Base: "net.Conn"},
+				measure.Published("connections per second, one loop, connect and close", measure.PerSecond, "actor"),
+				measure.Published("the same, against TCP", measure.PerSecond, "actor", "net.Conn"),
 			},
 			Serve: serveRate, Dial: dialRate,
 		},
@@ -176,8 +165,8 @@ func severalLoops(loops int) []measure.Scenario {
 		s.Note = "Clients have two loops at least. Where there are few CPUs both processes share them, and how many are in use says who is the limit."
 		s.Columns = []string{measure.PerSecond, measure.ServerCPUs, measure.ClientCPUs}
 		s.Bars = []measure.Bar{
-			{What: s.Title + ": per second, " + several, Metric: measure.PerSecond, Entry: several},
-			{What: "the same, against one loop", Metric: measure.PerSecond, Entry: several, Base: one},
+			measure.Published(s.Title+": per second, "+several, measure.PerSecond, several),
+			measure.Published("the same, against one loop", measure.PerSecond, several, one),
 		}
 	}
 	return list
@@ -193,8 +182,8 @@ func crowds() []measure.Scenario {
 			Entries: actor,
 			Columns: []string{measure.Connections, acceptedKiB, dialledKiB, measure.ServerGoroutines, measure.ClientGoroutines},
 			Bars: []measure.Bar{
-				{What: "15,000 idle connections, accepted: KiB of Go memory each", Metric: acceptedKiB, Entry: "actor", Most: 8},
-				{What: "15,000 idle connections, dialled: KiB of Go memory each", Metric: dialledKiB, Entry: "actor", Most: 8},
+				measure.AtMost(8, "15,000 idle connections, accepted: KiB of Go memory each", acceptedKiB, "actor"),
+				measure.AtMost(8, "15,000 idle connections, dialled: KiB of Go memory each", dialledKiB, "actor"),
 			},
 			Serve: serveIdle, Dial: dialIdle,
 		},
@@ -207,9 +196,9 @@ func crowds() []measure.Scenario {
 				goBefore, goWith, goAfter, rssPeak, rssAfter, socketsBefore, socketsAfter,
 			},
 			Bars: []measure.Bar{
-				{What: "storm of 10,000, 1 % hostile: good peers served", Metric: goodServed, Entry: "actor", Least: stormGood},
-				{What: "the same: hostile peers ended", Metric: hostileEnded, Entry: "actor", Least: stormHostiles},
-				{What: "the same: server's MiB resident at the peak", Metric: rssPeak, Entry: "actor"},
+				measure.AtLeast(stormGood, "storm of 10,000, 1 % hostile: good peers served", goodServed, "actor"),
+				measure.AtLeast(stormHostiles, "the same: hostile peers ended", hostileEnded, "actor"),
+				measure.Published("the same: server's MiB resident at the peak", rssPeak, "actor"),
 				{What: "the same: server's sockets before against those after", Metric: socketsBefore, OfItself: socketsAfter, Entry: "actor", Least: 1},
 			},
 			Serve: serveStorm, Dial: dialStorm,

@@ -44,6 +44,17 @@ type Service interface {
 	Close() error
 }
 
+// NewService is made of what a Service says and does.
+func NewService(addr string, end func() error) Service { return service{addr, end} }
+
+type service struct {
+	addr string
+	end  func() error
+}
+
+func (s service) Addr() string { return s.addr }
+func (s service) Close() error { return s.end() }
+
 // Reporter is a Service that has metrics of its own.
 type Reporter interface {
 	// Report is called before the measurement and behind it. What it says behind it counts.
@@ -56,6 +67,19 @@ type Client interface {
 	Run(d time.Duration) (Sample, error)
 	Close() error
 }
+
+// NewClient is made of what a Client does.
+func NewClient(run func(d time.Duration) (Sample, error), end func() error) Client {
+	return client{run, end}
+}
+
+type client struct {
+	run func(d time.Duration) (Sample, error)
+	end func() error
+}
+
+func (c client) Run(d time.Duration) (Sample, error) { return c.run(d) }
+func (c client) Close() error                        { return c.end() }
 
 // Scenario is one comparison.
 type Scenario struct {
@@ -104,6 +128,25 @@ type Bar struct {
 	Most, Least float64
 	OfItself    string  // another metric of the same entry instead of the base's
 	Slack       float64 // what is let pass
+}
+
+// Published is a bar without one: of an entry, or of an entry against a base.
+func Published(what, metric, entry string, base ...string) Bar {
+	return Bar{What: what, Metric: metric, Entry: entry, Base: strings.Join(base, "")}
+}
+
+// AtMost is a bar that less is better for.
+func AtMost(most float64, what, metric, entry string, base ...string) Bar {
+	b := Published(what, metric, entry, base...)
+	b.Most = most
+	return b
+}
+
+// AtLeast is a bar that more is better for.
+func AtLeast(least float64, what, metric, entry string, base ...string) Bar {
+	b := Published(what, metric, entry, base...)
+	b.Least = least
+	return b
 }
 
 // Check says what is wrong with scenarios: names that are there twice, and bars of nobody.

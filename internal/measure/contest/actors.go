@@ -57,14 +57,6 @@ func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID 
 	}, w.RT.OnLoop()))
 }
 
-// actorService is an actor that every connection belongs to.
-type actorService struct {
-	World
-	addr string
-}
-
-func (s actorService) Addr() string { return s.addr }
-
 // ServeActors accepts everybody. receive gets everything but failures, on the loop, before that.
 func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOption) (measure.Service, error) {
 	w, err := OpenWorld(e)
@@ -85,7 +77,7 @@ func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOpti
 	})
 	select {
 	case addr := <-listening:
-		return actorService{w, addr}, nil
+		return measure.NewService(addr, w.Close), nil
 	case err := <-failed:
 		return nil, fmt.Errorf("listening: %w", err)
 	}

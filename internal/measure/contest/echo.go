@@ -34,7 +34,10 @@ func (c Contestants) Dial(addr string, e measure.Entry) (measure.Client, error) 
 		return dialVerbs(addr, e, latency)
 	}
 	t, err := c[e.Contestant].Dial(addr, e)
-	return tripClient{t}, err
+	if err != nil {
+		return nil, err
+	}
+	return oneCaller(t), nil
 }
 
 // DialMany makes many callers on one connection.
@@ -47,5 +50,5 @@ func (c Contestants) DialMany(addr string, e measure.Entry) (measure.Client, err
 	if !ok {
 		return nil, fmt.Errorf("%s takes one call at a time", e.Contestant)
 	}
-	return callClient{caller}, nil
+	return manyCallers(caller), nil
 }

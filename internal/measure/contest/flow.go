@@ -41,10 +41,20 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 		return dialVerbs(addr, e, perf.Test{Op: perf.Write, Kind: perf.Bandwidth, Size: f.Size, Depth: f.Window})
 	case "net.Conn", "read/write":
 		c, err := dialPlain(addr, e)
-		return &connFlow{c, f}, err
+		if err != nil {
+			return nil, err
+		}
+		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return f.pour(c, d) }, c.Close), nil
 	case "actor":
 		c, err := dialActors(addr, e, f.Window+1, f.messages())
-		return actorFlow{c, f}, err
+		if err != nil {
+			return nil, err
+		}
+		return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+			o := &oneWay{Flow: f, d: d}
+			err := c.do(o)
+			return measure.Sample{N: o.arrived, Seconds: o.took.Seconds(), Bytes: o.arrived * f.Size}, err
+		}, c.Close), nil
 	}
 	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
 }
@@ -65,17 +75,6 @@ func (f Flow) serveActor(e measure.Entry) (measure.Service, error) {
 		}
 		got[ctx.Sender()] = n
 	}, f.messages())
-}
-
-type actorFlow struct {
-	*actorClient
-	Flow
-}
-
-func (c actorFlow) Run(d time.Duration) (measure.Sample, error) {
-	o := &oneWay{Flow: c.Flow, d: d}
-	err := c.do(o)
-	return measure.Sample{N: o.arrived, Seconds: o.took.Seconds(), Bytes: o.arrived * c.Size}, err
 }
 
 // oneWay sends batches, of which some are on their way, and has each answered by an empty message.
@@ -129,19 +128,13 @@ func (f Flow) drain(c net.Conn) {
 	}
 }
 
-// connFlow has one write for each message.
-type connFlow struct {
-	net.Conn
-	Flow
-}
-
-// Run reads the answers when all is written: they are few bytes, and nobody waits for them before.
-func (c *connFlow) Run(d time.Duration) (measure.Sample, error) {
-	payload := NewPayload(c.Size)
+// pour has one write for each message. It reads the answers when all is written: they are few bytes, and nobody waits for them before.
+func (f Flow) pour(c net.Conn, d time.Duration) (measure.Sample, error) {
+	payload := NewPayload(f.Size)
 	begun := time.Now()
 	batches := 0
 	for ; time.Since(begun) < d; batches++ {
-		for range c.Batch {
+		for range f.Batch {
 			if _, err := c.Write(payload); err != nil {
 				return measure.Sample{}, err
 			}
@@ -154,6 +147,6 @@ func (c *connFlow) Run(d time.Duration) (measure.Sample, error) {
 		}
 		left -= n
 	}
-	n := batches * c.Batch
-	return measure.Sample{N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * c.Size}, nil
+	n := batches * f.Batch
+	return measure.Sample{N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * f.Size}, nil
 }

@@ -165,14 +165,12 @@ func dialEcho(addr string, e measure.Entry) (Tripper, error) {
 // connCalls writes a message and reads it back.
 func connCalls(c net.Conn) Calls {
 	return Calls{
-		CallFunc: func(p, room []byte) error {
+		CallFunc: func(p, room []byte) ([]byte, error) {
 			if _, err := c.Write(p); err != nil {
-				return err
+				return nil, err
 			}
-			if _, err := io.ReadFull(c, room); err != nil {
-				return err
-			}
-			return Echoed(room, p)
+			_, err := io.ReadFull(c, room)
+			return room, err
 		},
 		CloseFunc: c.Close,
 	}

@@ -37,20 +37,13 @@ func dialOn(e measure.Entry) (dial dialFunc, closing func() error, err error) {
 	return rdmanet.NewDialer(w.RT).DialContext, w.Close, err
 }
 
-// andThen closes something behind a service.
-type andThen struct {
-	measure.Service
-	closing func() error
-}
-
-func (a andThen) Close() error { return errors.Join(a.Service.Close(), a.closing()) }
-
 func serveRDMANet(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
 	if err != nil {
 		return nil, err
 	}
-	return andThen{Listen(l, Echo), closing}, nil
+	s := Listen(l, Echo)
+	return measure.NewService(s.Addr(), func() error { return errors.Join(s.Close(), closing()) }), nil
 }
 
 func dialRDMANet(addr string, e measure.Entry) (Tripper, error) {
@@ -70,13 +63,6 @@ func dialRDMANet(addr string, e measure.Entry) (Tripper, error) {
 // Web is net/http over rdmanet and over net.Conn: GETs of Body bytes.
 type Web struct{ Body int }
 
-// webService is net/http's server.
-type webService struct {
-	*http.Server
-	l     net.Listener
-	ended chan error
-}
-
 // Serve is a Scenario's.
 func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
@@ -84,29 +70,18 @@ func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 		return nil, err
 	}
 	body := NewPayload(web.Body)
-	s := webService{&http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(body) // a client that goes is no news
-	})}, l, make(chan error, 1)}
-	go func() { s.ended <- s.Serve(l) }()
-	return andThen{s, closing}, nil
-}
-
-func (s webService) Addr() string { return s.l.Addr().String() }
-
-func (s webService) Close() error {
-	err := s.Server.Close()
-	if e := <-s.ended; !errors.Is(e, http.ErrServerClosed) {
-		err = errors.Join(err, e)
-	}
-	return err
-}
-
-// webClient has a connection for each of many goroutines.
-type webClient struct {
-	Web
-	http    *http.Client
-	url     string
-	closing func() error
+	})}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	return measure.NewService(l.Addr().String(), func() error {
+		err := s.Close()
+		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+		return errors.Join(err, closing())
+	}), nil
 }
 
 // Dial is a Scenario's.
@@ -116,30 +91,23 @@ func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 		return nil, err
 	}
 	t := &http.Transport{DialContext: dial, MaxConnsPerHost: ManyCallers, MaxIdleConnsPerHost: ManyCallers, DisableCompression: true}
-	return webClient{web, &http.Client{Transport: t}, "http://" + addr + "/", closing}, nil
-}
-
-func (c webClient) Close() error {
-	c.http.CloseIdleConnections()
-	return c.closing()
-}
-
-func (c webClient) Run(d time.Duration) (measure.Sample, error) {
-	return Together(ManyCallers, c.Body, d, c.get)
+	c := &http.Client{Transport: t}
+	call := func(_, _ []byte) ([]byte, error) { return get(c, "http://"+addr+"/") }
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return Together(ManyCallers, web.Body, d, call) }, func() error {
+		c.CloseIdleConnections()
+		return closing()
+	}), nil
 }
 
 // get is one request.
-func (c webClient) get(want, _ []byte) error {
-	r, err := c.http.Get(c.url)
+func get(c *http.Client, url string) ([]byte, error) {
+	r, err := c.Get(url)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	got, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		return err
-	}
 	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server says %s", r.Status)
+		err = fmt.Errorf("the server says %s", r.Status)
 	}
-	return Echoed(got, want)
+	return got, errors.Join(err, r.Body.Close())
 }

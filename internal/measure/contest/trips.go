@@ -50,8 +50,8 @@ type Tripper interface {
 // Caller is a Tripper whose round trips block their goroutine, and overlap.
 type Caller interface {
 	Tripper
-	// Call makes one round trip. room, which is as long as the payload, may hold the answer. Any goroutine.
-	Call(payload, room []byte) error
+	// Call makes one round trip, and gives what came back, unchecked. It may be in room, which is as long as the payload. Any goroutine.
+	Call(payload, room []byte) ([]byte, error)
 }
 
 // Echoed checks an answer.
@@ -73,7 +73,7 @@ func NewPayload(n int) []byte {
 
 // Calls makes a Caller of one function. Where calls do not overlap it is a Tripper only: Serial.
 type Calls struct {
-	CallFunc  func(payload, room []byte) error
+	CallFunc  func(payload, room []byte) ([]byte, error)
 	CloseFunc func() error
 }
 
@@ -81,7 +81,7 @@ type Calls struct {
 type Serial struct{ Tripper }
 
 // Call is Caller's.
-func (c Calls) Call(p, room []byte) error { return c.CallFunc(p, room) }
+func (c Calls) Call(p, room []byte) ([]byte, error) { return c.CallFunc(p, room) }
 
 // Close is Tripper's.
 func (c Calls) Close() error { return c.CloseFunc() }
@@ -91,7 +91,11 @@ func (c Calls) Trips(p []byte, d time.Duration, times measure.Times) (n int, err
 	room := make([]byte, len(p))
 	begun := time.Now()
 	for last := begun; last.Sub(begun) < d; n++ {
-		if err := c.CallFunc(p, room); err != nil {
+		got, err := c.CallFunc(p, room)
+		if err == nil {
+			err = Echoed(got, p)
+		}
+		if err != nil {
 			return n, err
 		}
 		now := time.Now()
@@ -101,27 +105,27 @@ func (c Calls) Trips(p []byte, d time.Duration, times measure.Times) (n int, err
 	return n, nil
 }
 
-// tripClient is one caller.
-type tripClient struct{ Tripper }
-
-func (c tripClient) Run(d time.Duration) (measure.Sample, error) {
-	times := measure.NewTimes(2)
-	begun := time.Now()
-	n, err := c.Trips(NewPayload(PayloadSize), d, times)
-	return measure.Sample{
-		N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * PayloadSize, Times: times.Percentiles(),
-	}, err
+// oneCaller makes a client of t.
+func oneCaller(t Tripper) measure.Client {
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+		times := measure.NewTimes(2)
+		begun := time.Now()
+		n, err := t.Trips(NewPayload(PayloadSize), d, times)
+		return measure.Sample{
+			N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * PayloadSize, Times: times.Percentiles(),
+		}, err
+	}, t.Close)
 }
 
-// callClient is many callers on one connection.
-type callClient struct{ Caller }
-
-func (c callClient) Run(d time.Duration) (measure.Sample, error) {
-	return Together(ManyCallers, PayloadSize, d, c.Call)
+// manyCallers are on one connection.
+func manyCallers(c Caller) measure.Client {
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+		return Together(ManyCallers, PayloadSize, d, c.Call)
+	}, c.Close)
 }
 
 // Together has n goroutines call with payloads of that size until d has passed.
-func Together(n, size int, d time.Duration, call func(payload, room []byte) error) (measure.Sample, error) {
+func Together(n, size int, d time.Duration, call func(payload, room []byte) ([]byte, error)) (measure.Sample, error) {
 	var all sync.WaitGroup
 	counts, errs := make([]int, n), make([]error, n)
 	times := make([]measure.Times, n)
