@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// TestEveryEntry has each contestant of each scenario answer in this process: every echo is compared with what was sent.
+// TestEveryEntry has each contestant of each scenario answer in this process: every echo is
+// compared with what was sent.
 func TestEveryEntry(t *testing.T) {
 	for _, s := range scenarios {
 		for _, e := range s.Entries {

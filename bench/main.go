@@ -1,8 +1,9 @@
-// Bench compares rdmactor with what else a Go program could send bytes with, on this machine, over loopback: the raw verbs level, actors,
-// calls (package rpc) and net.Conn (package rdmanet) of ours; net.Conn, net/rpc, grpc-go, Proto.Actor's remote and cloudwego/netpoll.
-// README.md says how, and what is fair about it.
+// Bench compares rdmactor with what else a Go program could send bytes with, on this machine, over
+// loopback: the raw verbs level, actors, calls (package rpc) and net.Conn (package rdmanet) of
+// ours; net.Conn, net/rpc, grpc-go, Proto.Actor's remote and cloudwego/netpoll. README.md says how,
+// and what is fair about it.
 //
-//	go run .                     # everything, some six minutes; leaves its files in the folder of -o
+//	go run .                     # everything, some six minutes; its files go where -o says
 //	go run . -only echo,calls    # some scenarios
 //	go run . -quick              # every contestant and every scenario for a blink: does it run?
 package main

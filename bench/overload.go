@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// A service whose calls cost processor time is offered more than it can do. Its limit is what a queue may be.
+// A service whose calls cost processor time is offered more than it can do. Its limit is what a
+// queue may be.
 const (
 	callCost      = 50 * time.Microsecond
 	callLimit     = 16 // in flight at the server, in all
@@ -37,7 +38,7 @@ const (
 
 func serveOverload(e measure.Entry) (measure.Service, error) {
 	work := func(_ context.Context, q, reply []byte) ([]byte, error) {
-		for begun := time.Now(); time.Since(begun) < callCost; { //nolint:revive // it is what a call costs
+		for begun := time.Now(); time.Since(begun) < callCost; { //nolint:revive // a call's cost
 		}
 		return append(reply, q...), nil
 	}
@@ -115,7 +116,8 @@ func newOffer() *offered {
 	return &offered{answers: measure.NewTimes(2), refusals: measure.NewTimes(2)}
 }
 
-// offer makes calls at a rate, whatever becomes of those before: each has a goroutine. Times are from the call on.
+// offer makes calls at a rate, whatever becomes of those before: each has a goroutine. Times are
+// from the call on.
 func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offered) error {
 	var all sync.WaitGroup
 	const pause = 100 * time.Microsecond

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// buffer is the content of every message in rping's conversation: where the sender's data is, or shall go. In a server's messages
-// it has no meaning.
+// buffer is the content of every message in rping's conversation: where the sender's data is, or
+// shall go. In a server's messages it has no meaning.
 type buffer struct {
 	addr uint64
 	rkey uint32
@@ -41,7 +41,8 @@ func decodeBuffer(m []byte) (buffer, error) {
 	}, nil
 }
 
-// fill puts a round's text into b as rping does: a prefix, letters from 'A' to 'z' that begin one further each round, and a zero.
+// fill puts a round's text into b as rping does: a prefix, letters from 'A' to 'z' that begin one
+// further each round, and a zero.
 func fill(b []byte, round int) {
 	const first, letters = 'A', 'z' - 'A' + 1
 	n := copy(b, fmt.Sprintf("rdma-ping-%d: ", round))

@@ -108,7 +108,8 @@ func dial(t *testing.T, port string, args ...string) *running {
 	return begin(t, nil, append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", port, "--device", "iwarp"}, args...)...)
 }
 
-// dialForever starts a client that plays until it is told to end, and returns when it has had a round.
+// dialForever starts a client that plays until it is told to end, and returns when it has had a
+// round.
 func dialForever(t *testing.T, port string, args ...string) *running {
 	t.Helper()
 	r := dial(t, port, append(args, "-v")...)
@@ -156,7 +157,8 @@ func (r *running) mustFail(words ...string) {
 	}
 }
 
-// stranger is a peer that does not keep to the conversation. It is a session whose role and talk are scripted.
+// stranger is a peer that does not keep to the conversation. It is a session whose role and talk
+// are scripted.
 type stranger struct {
 	c           *conn
 	s           *session

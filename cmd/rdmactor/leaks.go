@@ -12,7 +12,8 @@ import (
 // holdings are what a command must have given back at its end.
 type holdings struct{ goroutines, fds int }
 
-// held counts the goroutines that this project's packages have begun, and the sockets and device files that are open.
+// held counts the goroutines that this project's packages have begun, and the sockets and device
+// files that are open.
 func held() (h holdings) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -17,7 +17,7 @@ type pingClient struct {
 	source, sink *verbs.MR
 	established  bool
 	round        int  // rounds that are done
-	written      bool // the sink is told: the next message says that it was written
+	written      bool // the sink is on its way: the next message says that it was written
 	stopped      bool
 	begun        time.Time // of the round
 	times        roundTimes

@@ -39,8 +39,8 @@ type talk interface {
 	idle() bool
 }
 
-// Queue depths. At most a Write and two Sends are outstanding; the peer may send once for each Send of ours, and what it sends out of
-// turn shall be seen.
+// Queue depths. At most a Write and two Sends are outstanding; the peer may send once for each Send
+// of ours, and what it sends out of turn shall be seen.
 const (
 	sendDepth = 8
 	recvDepth = 2
@@ -84,7 +84,7 @@ func (c *conn) postRecv(slot uint64) error {
 	return c.qp.PostRecv(verbs.RecvWR{ID: slot, SGE: sge})
 }
 
-// send tells the peer of b.
+// send sends b to the peer.
 func (c *conn) send(b buffer) error {
 	return c.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: b.encode()})
 }
@@ -128,8 +128,8 @@ func (c *conn) completed() {
 	var wcs [sendDepth + recvDepth]verbs.WC
 	for n := c.cq.Poll(wcs[:]); n > 0; n = c.cq.Poll(wcs[:]) {
 		for _, wc := range wcs[:n] {
-			if c.ending || c.over || wc.Status == verbs.StatusFlushed { // the event of the end says why
-				continue
+			if c.ending || c.over || wc.Status == verbs.StatusFlushed {
+				continue // the event of the end says why
 			}
 			if err := c.complete(wc); err != nil {
 				c.fail(err)

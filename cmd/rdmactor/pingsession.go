@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// session is one event channel, served by the goroutine of run: whatever happens, happens in a call from there.
+// session is one event channel, served by the goroutine of run: whatever happens, happens in a call
+// from there.
 type session struct {
 	pingFlags
 	ctx            context.Context
@@ -99,7 +100,8 @@ func (s *session) serve() error {
 	}
 }
 
-// drain fetches events until there is none. Completions are handled inside GetEvent, by conn.completed.
+// drain fetches events until there is none. Completions are handled inside GetEvent, by
+// conn.completed.
 func (s *session) drain() error {
 	for {
 		ev, id, err := s.ch.GetEvent()
@@ -117,8 +119,8 @@ func (s *session) drain() error {
 	}
 }
 
-// sweep ends the connections whose time is over, and forgets those that have ended. It returns the milliseconds until the next
-// deadline, -1 when there is none.
+// sweep ends the connections whose time is over, and forgets those that have ended. It returns the
+// milliseconds until the next deadline, -1 when there is none.
 func (s *session) sweep() (wait int, err error) {
 	now := time.Now()
 	var next time.Time

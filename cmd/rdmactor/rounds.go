@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// roundTimes is how long a client's rounds took, each of which is a Read and a Write of the server's.
+// roundTimes is how long a client's rounds took, each of which is a Read and a Write of the
+// server's.
 type roundTimes struct {
 	n           int
 	least, most time.Duration

@@ -90,7 +90,8 @@ func (t *timer) dial() error {
 	return t.client(cfg, choice, peer, nil)
 }
 
-// both measures against a server of its own, which has a device, and a loop or a goroutine, of its own too.
+// both measures against a server of its own, which has a device, and a loop or a goroutine, of its
+// own too.
 func (t *timer) both() (err error) {
 	choice, err := t.chooseBoth()
 	if err != nil {

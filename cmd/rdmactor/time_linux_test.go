@@ -105,7 +105,8 @@ func TestTimeTable(t *testing.T) {
 	}
 }
 
-// TestTimeRaw looks at a client's MPA Request (RFC 6581, 9): a C server must find nothing of ours in it.
+// TestTimeRaw looks at a client's MPA Request (RFC 6581, 9): a C server must find nothing of ours
+// in it.
 func TestTimeRaw(t *testing.T) {
 	for _, level := range levels {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -187,7 +188,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestRoundTimes: a client tells on standard error how long its rounds took; standard output stays rping's.
+// TestRoundTimes: a client tells on standard error how long its rounds took; standard output stays
+// rping's.
 func TestRoundTimes(t *testing.T) {
 	srv := serve(t)
 	cl := dial(t, srv.port, "-C", "3", "-I", "127.0.0.2")

@@ -39,7 +39,7 @@ type command struct {
 // flags are those of where.
 func (c command) flags(w *where) *flag.FlagSet {
 	f := flag.NewFlagSet("rdmactor "+c.name, flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are told once, by main
+	f.SetOutput(io.Discard) // main reports errors, once
 	f.BoolVar(&w.server, "s", false, "be "+c.server)
 	f.BoolVar(&w.client, "c", false, "be "+c.client)
 	f.StringVar(&w.addr, "a", "", c.addr)
@@ -84,7 +84,8 @@ func (w *where) check(otherwise string, passive bool) error {
 	return w.device.Check()
 }
 
-// lookup is the address that a name and the port mean, of the kind that rping would take: to listen on when passive.
+// lookup is the address that a name and the port mean, of the kind that rping would take: to listen
+// on when passive.
 func (w *where) lookup(ctx context.Context, name string, passive bool) (cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -118,8 +119,9 @@ func (w *where) dialling(ctx context.Context) (peer cmid.Addr, c device.Choice, 
 	return peer, c, err
 }
 
-// driver is of the device that was chosen, which the user is told if the choice was the program's. It gives up a peer that does not
-// answer before a command does, whose time for it is the flag's: the device knows how far the connection has come.
+// driver is of the device that was chosen, and announces it if the choice was the program's.
+// It gives up a peer that does not answer before a command does, whose time for it is the flag's:
+// the device knows how far the connection has come.
 func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver {
 	if c.Why != "" {
 		fmt.Fprintln(stderr, c)
@@ -129,7 +131,8 @@ func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver 
 	})
 }
 
-// spread makes of getopt's "-vVC10", which rping takes, flag's "-v -V -C 10". What f knows by its whole name it leaves alone.
+// spread makes of getopt's "-vVC10", which rping takes, flag's "-v -V -C 10". What f knows by its
+// whole name it leaves alone.
 func spread(f *flag.FlagSet, args []string) []string {
 	var out []string
 	for i, a := range args {

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// dial connects to a store. A call that was refused, or that a lost connection has certainly not carried out, is made again.
+// dial connects to a store. A call that was refused, or that a lost connection has certainly not
+// carried out, is made again.
 func dial(ctx context.Context, rt *rdma.Runtime, addr string) (*rpc.Client, error) {
 	return rpc.Dial(ctx, rt, addr,
 		rpc.WithRetry(rpc.Retry{Attempts: 5}), rpc.WithTimeout(callFor), rpc.WithMessages(maxMessage, 32))

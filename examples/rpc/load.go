@@ -17,7 +17,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// load is what the load generator does: callers, each with one call at a time, on some connections, read and write random keys.
+// load is what the load generator does: callers, each with one call at a time, on some connections,
+// read and write random keys.
 type load struct {
 	callers, connections int
 	keys, size           int

@@ -1,4 +1,5 @@
-// Rpc is a key-value store with compare-and-swap and watches, called over RDMA connections. Alone it shows itself; see rpc --help.
+// Rpc is a key-value store with compare-and-swap and watches, called over RDMA connections. Alone
+// it shows itself; see rpc --help.
 package main
 
 import (

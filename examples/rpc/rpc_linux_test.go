@@ -132,7 +132,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The largest value goes both ways, and one byte more is refused by the store, not by the connection.
+// The largest value goes both ways, and one byte more is refused by the store, not by the
+// connection.
 func TestLargestValue(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	largest := strings.Repeat("v", maxValue)
@@ -147,7 +148,8 @@ func TestLargestValue(t *testing.T) {
 	}
 }
 
-// A watch is told what there is and what changes, and goes on at a server that takes the place of the one that has drained.
+// A watch is told what there is and what changes, and goes on at a server that takes the place of
+// the one that has drained.
 func TestWatchSurvivesItsServer(t *testing.T) {
 	server, at := startServer(t, "127.0.0.1:0")
 	put := func(key string) {

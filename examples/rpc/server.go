@@ -12,8 +12,8 @@ import (
 // maxMessage is the largest value, and some room for its key and what encodes them.
 const maxMessage = maxValue + 64<<10
 
-// newServer makes a store that can be called. Nothing in the store waits, so its calls are answered on the loop that they come in on;
-// a watch does, and has a goroutine.
+// newServer makes a store that can be called. Nothing in the store waits, so its calls are answered
+// on the loop that they come in on; a watch does, and has a goroutine.
 func newServer(rt *rdma.Runtime) *rpc.Server {
 	s := newStore()
 	srv := rpc.NewServer(rt, rpc.WithMessages(maxMessage, 32))

@@ -24,8 +24,8 @@ const (
 	historyBytes = 64 << 20 // of keys and values in them
 )
 
-// store is keys and values, each with the revision of the store that its last change made. What it hands out is never changed again,
-// so that it can be sent without a copy. Any goroutine.
+// store is keys and values, each with the revision of the store that its last change made. What it
+// hands out is never changed again, so that it can be sent without a copy. Any goroutine.
 type store struct {
 	epoch uint64 // tells its revisions from those of the store that a server had before; never 0
 
@@ -68,8 +68,8 @@ func (s *store) put(key string, value []byte) (revision uint64, err error) {
 	return s.set(key, value)
 }
 
-// compareAndSwap sets a key that still has the given revision: 0 is that of a key that does not exist. If it has another, that is what
-// it gives, with kv.ErrChanged.
+// compareAndSwap sets a key that still has the given revision: 0 is that of a key that does not
+// exist. If it has another, that is what it gives, with kv.ErrChanged.
 func (s *store) compareAndSwap(key string, revision uint64, value []byte) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,8 @@ func (s *store) record(c *kv.Change) {
 	s.changed = make(chan struct{})
 }
 
-// list gives the keys with a prefix that come after a key, in order, at most limit of them or as many as a page holds.
+// list gives the keys with a prefix that come after a key, in order, at most limit of them or as
+// many as a page holds.
 func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
@@ -159,8 +160,9 @@ func (s *store) knows(epoch, revision uint64) bool {
 	return revision > 0 && revision <= s.revision && (epoch == 0 || epoch == s.epoch)
 }
 
-// watch calls tell for every change of a key with the prefix and a revision greater than after, in order, until ctx ends or tell
-// fails. A watcher that is too far behind is told so: nothing is kept for it.
+// watch calls tell for every change of a key with the prefix and a revision greater than after, in
+// order, until ctx ends or tell fails. A watcher that is too far behind is told so: nothing is kept
+// for it.
 func (s *store) watch(ctx context.Context, prefix string, after uint64, tell func(*kv.Change) error) error {
 	for {
 		c, changed, err := s.next(after)

@@ -1,29 +1,32 @@
-// Figures measures what docs/figures.md's first table says, each figure as the median ratio of interleaved rounds. "missed" in its table
-// means that the aim was not reached in this run, on this machine; docs/design.md ("Latency and CPU") says why where that is usual.
+// Figures measures what docs/figures.md's first table says, each figure as the median ratio of
+// interleaved rounds. "missed" in its table means that the aim was not reached in this run, on this
+// machine; docs/design.md ("Latency and CPU") says why where that is usual.
 //
-//	go run ./internal/figures echo      # 64 B echo between actors in two processes on one CPU, against net.Conn
-//	go run ./internal/figures spin      # the same, busy polling on a CPU each, against a program that spins on read and write
-//	go run ./internal/figures oneway    # one-way 64 B messages, against one write per message
-//	go run ./internal/figures bulk      # 1 MiB Sends and Writes at verbs level, without and with CRC, against TCP
-//	go run ./internal/figures large     # messages of up to 1 MiB between actors, against TCP
-//	go run ./internal/figures connect   # one connection established on both sides, against dial, accept and a round trip
-//	go run ./internal/figures rate      # connections per second
-//	go run ./internal/figures loops     # several loops against one: messages and connections per second; -loops N says how many
-//	go run ./internal/figures http      # net/http over rdmanet, against net/http over TCP
-//	go run ./internal/figures storm     # 10,000 connections at once, 1 % of the peers hostile
-//	go run ./internal/figures idle      # 15,000 idle connections in one process pair
-//	go run ./internal/figures all       # every one, and the table
+//	go run ./internal/figures echo     # 64 B echo between actors, one CPU, against net.Conn
+//	go run ./internal/figures spin     # the same, busy polling, against spinning read and write
+//	go run ./internal/figures oneway   # one-way 64 B messages, against one write per message
+//	go run ./internal/figures bulk     # 1 MiB Sends and Writes at verbs level, against TCP
+//	go run ./internal/figures large    # messages of up to 1 MiB between actors, against TCP
+//	go run ./internal/figures connect  # one connection, against dial, accept and a round trip
+//	go run ./internal/figures rate     # connections per second
+//	go run ./internal/figures loops    # several loops against one; -loops N says how many
+//	go run ./internal/figures http     # net/http over rdmanet, against net/http over TCP
+//	go run ./internal/figures storm    # 10,000 connections at once, 1 % of the peers hostile
+//	go run ./internal/figures idle     # 15,000 idle connections in one process pair
+//	go run ./internal/figures all      # every one, and the table
 //
-// -quick runs one round of a blink, which says that everything runs. With -cpuprofile P each measured process leaves its CPU profile, of
-// the last round, in P.<figure>.<contestant>.<side>; go tool pprof reads it. -rounds and -t say how often and how long is measured.
+// -quick runs one round of a blink, which says that everything runs. With -cpuprofile P each
+// measured process leaves its CPU profile, of the last round, in P.<figure>.<contestant>.<side>; go
+// tool pprof reads it. -rounds and -t say how often and how long is measured.
 //
-// On a machine that others use too, root can keep them out of the measured moments (sched(7), autogroups; nice alone is not enough):
+// On a machine that others use too, root can keep them out of the measured moments (sched(7),
+// autogroups; nice alone is not enough):
 //
 //	setsid -w sh -c 'echo -20 >/proc/self/autogroup; exec go run ./internal/figures echo'
 //
-// Every process, ours and theirs, has two Ps (GOMAXPROCS), as Go gives a container that is limited to one CPU. A process that is bound
-// to one would get one P, and Go's monitor would take it from a thread in epoll_wait, and hand it back, around each message: -procs 1
-// shows it.
+// Every process, ours and theirs, has two Ps (GOMAXPROCS), as Go gives a container that is limited
+// to one CPU. A process that is bound to one would get one P, and Go's monitor would take it from a
+// thread in epoll_wait, and hand it back, around each message: -procs 1 shows it.
 //
 // The in-process figures are Go benchmarks: see docs/figures.md.
 package main

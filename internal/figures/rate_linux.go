@@ -35,7 +35,8 @@ func atClient(e measure.Entry) measure.Entry {
 	return e
 }
 
-// dialRate connects and closes, with as many owners, or goroutines, as there are connections at once.
+// dialRate connects and closes, with as many owners, or goroutines, as there are connections at
+// once.
 func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rateTCP(addr, d) }, func() error { return nil }), nil

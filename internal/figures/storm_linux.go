@@ -81,7 +81,8 @@ func serveStorm(e measure.Entry) (measure.Service, error) {
 
 // Report is measure.Reporter's.
 func (s *stormService) Report() measure.Metrics {
-	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); { // sockets that saw their peer's FIN late
+	// Some see their peer's FIN late.
+	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	debug.FreeOSMemory()

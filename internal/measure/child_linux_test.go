@@ -101,7 +101,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestChildren that do not do what they should: the caller gets an error that says so, and none is left.
+// TestChildren that do not do what they should: the caller gets an error that says so, and none is
+// left.
 func TestChildren(t *testing.T) {
 	for action, want := range map[string]string{"die": "the child ended early", "garbage": `the child says "this is no JSON"`} {
 		t.Run(action, func(t *testing.T) {

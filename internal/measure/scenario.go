@@ -124,7 +124,7 @@ func (c CPUs) String() string {
 type Bar struct {
 	What        string
 	Metric      string
-	Entry, Base string // ratio of the entry's metric to the base's; without a base it is the metric itself
+	Entry, Base string // what is judged is their ratio; without a base the entry's metric itself
 	Most, Least float64
 	OfItself    string  // another metric of the same entry instead of the base's
 	Slack       float64 // what is let pass

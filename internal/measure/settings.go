@@ -7,11 +7,13 @@ import (
 
 // Settings are what the flags of a program that measures say.
 type Settings struct {
-	Rounds  int
-	Run     time.Duration // of each measurement
-	Quick   bool
-	Profile string // children leave their CPU profiles in <Profile>.<scenario>.<contestant>.<side>; "": nowhere
-	Procs   int    // GOMAXPROCS of every child, ours and theirs
+	Rounds int
+	Run    time.Duration // of each measurement
+	Quick  bool
+	// Profile is where children leave their CPU profiles: in
+	// <Profile>.<scenario>.<contestant>.<side>. "": nowhere.
+	Profile string
+	Procs   int // GOMAXPROCS of every child, ours and theirs
 }
 
 // Flags defines a flag for each setting. rounds is what they are without one.

@@ -18,8 +18,9 @@ type Plan struct {
 	WarmUp      time.Duration // not measured
 	Duration    time.Duration // measured; unless there is a Count
 	Count       int           // messages to measure; 0: for Duration
-	// OwnMemory has each message on its way come from, or go to, memory of its own on this side, as those of a program that sends different
-	// things do: all of them are in the processor's caches less often.
+	// OwnMemory has each message on its way come from, or go to, memory of its own on this side, as
+	// those of a program that sends different things do: all of them are in the processor's caches
+	// less often.
 	OwnMemory bool
 }
 
@@ -190,7 +191,7 @@ func (r *run) established(to place) error {
 // heartbeat is how often a client that reads says that it is there.
 const heartbeat = time.Second
 
-// beat tells a server that nothing else tells of its client.
+// beat has a server know that its client is there, where nothing else does.
 func (r *run) beat() {
 	r.c.h.loop.AfterFunc(heartbeat, func() {
 		if r.c.ending || r.c.over {

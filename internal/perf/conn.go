@@ -31,7 +31,8 @@ type conn struct {
 	next     int // of them
 	empty    verbs.SendWR
 
-	// complete takes a completion; its error ends the connection. ended is told once, when everything is given back.
+	// complete takes a completion; its error ends the connection. ended is called once, when
+	// everything is given back.
 	complete func(wc *verbs.WC) error
 	ended    func(err error)
 
@@ -191,8 +192,8 @@ func (c *conn) poll() {
 	for n := c.cq.Poll(wcs[:]); n > 0; n = c.cq.Poll(wcs[:]) {
 		c.moved += n
 		for i := range wcs[:n] {
-			if c.ending || c.over || wcs[i].Status == verbs.StatusFlushed { // the event of the end says why
-				continue
+			if c.ending || c.over || wcs[i].Status == verbs.StatusFlushed {
+				continue // the event of the end says why
 			}
 			switch err := c.completed(&wcs[i]); {
 			case errors.Is(err, unix.EINVAL): // the connection is over: its event comes

@@ -14,7 +14,8 @@ type Config struct {
 	Driver  cmid.Driver
 	Wait    eventloop.WaitMode // how this side waits; the other one's is its own
 	Timeout time.Duration      // after one to two of which without any progress a connection is given up
-	// Complain is told, on the loop, of each connection of a server's that failed. A client does not call it.
+	// Complain is called, on the loop, for each connection of a server's that failed. A client does
+	// not call it.
 	Complain func(error)
 }
 

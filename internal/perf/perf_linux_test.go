@@ -36,7 +36,8 @@ func twin(cfg cmidtest.Config) rig {
 	return rig{f.Driver(), "10.0.0.1:0", f}
 }
 
-// rigs are the embedded device, and the twin as InfiniBand and as the kernel's iWARP play it, where receives must be there beforehand.
+// rigs are the embedded device, and the twin as InfiniBand and as the kernel's iWARP play it, where
+// receives must be there beforehand.
 func rigs() map[string]rig {
 	return map[string]rig{
 		"iwarp":      {driver: iwarp.New(), at: "127.0.0.1:0"},
@@ -81,7 +82,8 @@ func (r rig) open(t *testing.T, cfg Config) *Client {
 	return cl
 }
 
-// TestEveryTest: each operation, both kinds, inline and not, more than a batch and less, on each device.
+// TestEveryTest: each operation, both kinds, inline and not, more than a batch and less, on each
+// device.
 func TestEveryTest(t *testing.T) {
 	for name, r := range rigs() {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,8 @@ const (
 	plotHeight = 10 * vg.Centimeter // of each kind
 )
 
-// Plot draws the results over their sizes, latencies above bandwidths, into a file whose ending says which kind of picture.
+// Plot draws the results over their sizes, latencies above bandwidths, into a file whose ending
+// says which kind of picture.
 func (r *Report) Plot(file string) error {
 	var plots [][]*plot.Plot
 	for _, draw := range []func() (*plot.Plot, error){r.latencies, r.bandwidths} {

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
-// TestHalves: latency of send and write is half of the round trip, of read the whole, as perftest prints them.
+// TestHalves: latency of send and write is half of the round trip, of read the whole, as perftest
+// prints them.
 func TestHalves(t *testing.T) {
 	for op, want := range map[Op]float64{Send: 50, Write: 50, Read: 100} {
 		r := &run{Plan: Plan{Test: Test{op, Latency, 64, 1}}, times: measure.NewTimes(3)}
@@ -26,7 +27,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestWarmUp: what arrives before its end is counted nowhere, and what arrives behind the last message neither.
+// TestWarmUp: what arrives before its end is counted nowhere, and what arrives behind the last
+// message neither.
 func TestWarmUp(t *testing.T) {
 	r := &run{Plan: Plan{Test: Test{Send, Bandwidth, 64, 4}, WarmUp: time.Hour, Count: 3}, begun: time.Now()}
 	if r.arrived(1000) || r.measure {

@@ -76,7 +76,7 @@ func (s *Server) Close() (served int, err error) {
 	return s.served, errors.Join(err, s.h.close())
 }
 
-// swept tells Close when the last connection is gone.
+// swept lets Close know when the last connection is gone.
 func (s *Server) swept() {
 	if s.closing && len(s.conns) == 0 {
 		close(s.empty)
@@ -153,7 +153,8 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 	return nil
 }
 
-// serverShape is what a server needs. A client that reads tells that it is alive; everybody else is told that a batch has come.
+// serverShape is what a server needs. A client that reads reports that it is alive; everybody else
+// gets a report that a batch has come.
 func (t Test) serverShape() shape {
 	s := shape{sends: markDepth, slots: markDepth, exposed: t.Op != Send}
 	switch {
@@ -188,13 +189,14 @@ func (c *conn) serving() func(*verbs.WC) error {
 	}
 }
 
-// Serve serves until ctx is done or the listener fails. told is called with the address. Its error is the listener's.
-func Serve(ctx context.Context, cfg Config, at cmid.Addr, told func(cmid.Addr)) (served int, err error) {
+// Serve serves until ctx is done or the listener fails. up is called with the address. Its error
+// is the listener's.
+func Serve(ctx context.Context, cfg Config, at cmid.Addr, up func(cmid.Addr)) (served int, err error) {
 	s, err := Listen(cfg, at)
 	if err != nil {
 		return 0, err
 	}
-	told(s.Addr())
+	up(s.Addr())
 	select {
 	case <-ctx.Done():
 	case err = <-s.Failed():

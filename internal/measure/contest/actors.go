@@ -43,7 +43,8 @@ func (w World) Close() error {
 	return err
 }
 
-// Spawn has an actor run on a loop. Failures come to failed, as many as it has room for, and not to the actor.
+// Spawn has an actor run on a loop. Failures come to failed, as many as it has room for, and not to
+// the actor.
 func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID {
 	return w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if f, ok := ctx.Message().(rdma.Failure); ok {

@@ -28,7 +28,8 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestOurs: each contestant echoes, and gives back what it has; each does so one way too, if it can.
+// TestOurs: each contestant echoes, and gives back what it has; each does so one way too, if it
+// can.
 func TestOurs(t *testing.T) {
 	flow := Flow{Size: 4096, Batch: 4, Window: 16}
 	oneWay := map[string]bool{"verbs": true, "actor": true, "net.Conn": true, "read/write": true}

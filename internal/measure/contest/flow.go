@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
-// Flow is messages of one size, one way. The receiver answers each batch, the sender has no more than Window messages unanswered: the
-// same for everybody but TCP, which has a window of its own.
+// Flow is messages of one size, one way. The receiver answers each batch, the sender has no more
+// than Window messages unanswered: the same for everybody but TCP, which has a window of its own.
 type Flow struct {
 	Size, Batch, Window int
 	Largest             int // message that receivers take; 0: Size
@@ -128,7 +128,8 @@ func (f Flow) drain(c net.Conn) {
 	}
 }
 
-// pour has one write for each message. It reads the answers when all is written: they are few bytes, and nobody waits for them before.
+// pour has one write for each message. It reads the answers when all is written: they are few
+// bytes, and nobody waits for them before.
 func (f Flow) pour(c net.Conn, d time.Duration) (measure.Sample, error) {
 	payload := NewPayload(f.Size)
 	begun := time.Now()

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// listenOn is a listener of the entry's kind, and dialOn dials there; closing is for behind everything else.
+// listenOn is a listener of the entry's kind, and dialOn dials there; closing is for behind
+// everything else.
 func listenOn(e measure.Entry) (l net.Listener, closing func() error, err error) {
 	if e.Contestant == "net.Conn" {
 		l, err = net.Listen("tcp", Loopback)

@@ -41,8 +41,8 @@ func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entr
 
 // Tripper makes round trips.
 type Tripper interface {
-	// Trips makes round trips with payload, one after the other, until d has passed, checks what comes back, and records how long each
-	// took. It says how many they were.
+	// Trips makes round trips with payload, one after the other, until d has passed, checks what
+	// comes back, and records how long each took. It says how many they were.
 	Trips(payload []byte, d time.Duration, times measure.Times) (int, error)
 	Close() error
 }
@@ -50,7 +50,8 @@ type Tripper interface {
 // Caller is a Tripper whose round trips block their goroutine, and overlap.
 type Caller interface {
 	Tripper
-	// Call makes one round trip, and gives what came back, unchecked. It may be in room, which is as long as the payload. Any goroutine.
+	// Call makes one round trip, and gives what came back, unchecked. It may be in room, which is
+	// as long as the payload. Any goroutine.
 	Call(payload, room []byte) ([]byte, error)
 }
 

@@ -10,12 +10,14 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// device is the embedded device: without CRC, as TCP has none of its own beyond its checksum, unless the entry says otherwise.
+// device is the embedded device: without CRC, as TCP has none of its own beyond its checksum,
+// unless the entry says otherwise.
 func device(e measure.Entry) cmid.Driver {
 	return iwarp.New(func(c *iwarp.Config) { c.CRC = e.CRC })
 }
 
-// ownMemory is the verbs level with memory of its own for each message on its way. Otherwise all come from the same, as perftest has it.
+// ownMemory is the verbs level with memory of its own for each message on its way. Otherwise all
+// come from the same, as perftest has it.
 const ownMemory = "verbs-own"
 
 var latency = perf.Test{Op: perf.Send, Kind: perf.Latency, Size: PayloadSize, Depth: 1}

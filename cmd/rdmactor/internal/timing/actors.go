@@ -88,8 +88,8 @@ func (cl *actorClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
 	}
 }
 
-// bare are the options of identifiers that send nothing: nothing of ours is on the wire, and a device that wants receives posted
-// beforehand gets the least of them.
+// bare are the options of identifiers that send nothing: nothing of ours is on the wire, and a
+// device that wants receives posted beforehand gets the least of them.
 func bare() []rdma.IDOption { return []rdma.IDOption{rdma.Raw(), rdma.WithMessages(1, 1)} }
 
 // actorLevel owns the identifiers of one run. It runs on their loop.
@@ -104,7 +104,7 @@ type actorLevel struct {
 // watch looks whether anything was answered since the last time.
 type watch struct{ answers int }
 
-// Receive takes what the identifiers tell.
+// Receive takes what the identifiers report.
 func (l *actorLevel) Receive(ctx actor.Context) {
 	l.ctx = ctx
 	switch m := ctx.Message().(type) {
@@ -126,7 +126,7 @@ func (l *actorLevel) Receive(ctx actor.Context) {
 		}
 	case cmid.Event:
 		if i, ok := l.sender(); ok {
-			l.b.told(i, m)
+			l.b.event(i, m)
 		}
 	}
 }
@@ -139,7 +139,8 @@ func (l *actorLevel) sender() (i int, ok bool) {
 	return i, ok
 }
 
-// create asks the new identifier for something that costs its device nothing: the answer says that it is there.
+// create asks the new identifier for something that costs its device nothing: the answer says that
+// it is there.
 func (l *actorLevel) create(i int) {
 	pid := l.rt.CreateID(l.ctx.Self(), bare()...)
 	l.pids[i], l.index[pid.Id] = pid, i

@@ -52,7 +52,7 @@ type accepting struct {
 	started  chan error // gets the outcome of Listen; nil afterwards
 }
 
-// Receive takes what the identifiers tell; the Sender is the one it is about.
+// Receive takes what the identifiers report; the Sender is the one it is about.
 func (a *accepting) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:

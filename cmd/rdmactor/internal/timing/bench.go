@@ -27,13 +27,14 @@ var stepNames = [steps]string{
 	"create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy",
 }
 
-// level makes the identifiers and asks them. What comes of it is told to the bench: made, told; on the same goroutine, possibly
-// from inside.
+// level makes the identifiers and asks them. What comes of it is reported to the bench: made, event; on
+// the same goroutine, possibly from inside.
 type level interface {
 	create(i int)
 	createQP(i int)
 	ask(i int, cmd cmid.Command)
-	// endsItself says that an identifier whose connection has ended is destroyed without being asked.
+	// endsItself says that an identifier whose connection has ended is destroyed without being
+	// asked.
 	endsItself() bool
 }
 
@@ -148,7 +149,8 @@ func (b *bench) command(s step) cmid.Command {
 	return &cmid.DestroyID{}
 }
 
-// made ends a step that has no event: the identifier, or its queue pair, is there, or err says why not.
+// made ends a step that has no event: the identifier, or its queue pair, is there, or err says why
+// not.
 func (b *bench) made(i int, err error) {
 	if err != nil {
 		b.fail(i, err)
@@ -157,8 +159,8 @@ func (b *bench) made(i int, err error) {
 	b.took(i)
 }
 
-// told takes an identifier's event.
-func (b *bench) told(i int, ev cmid.Event) {
+// event takes an identifier's event.
+func (b *bench) event(i int, ev cmid.Event) {
 	n := &b.ids[i]
 	switch e := ev.(type) {
 	case *cmid.Closed:

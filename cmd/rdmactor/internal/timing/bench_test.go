@@ -27,9 +27,9 @@ func (s *script) createQP(i int)              { s.note(i, "qp") }
 func (s *script) ask(i int, cmd cmid.Command) { s.note(i, fmt.Sprint(cmd.Op())) }
 func (s *script) endsItself() bool            { return s.ends }
 func (s *script) made(i int, err error)       { s.b.made(i, err); s.b.advance() }
-func (s *script) told(ev cmid.Event, ids ...int) {
+func (s *script) event(ev cmid.Event, ids ...int) {
 	for _, i := range ids {
-		s.b.told(i, ev)
+		s.b.event(i, ev)
 	}
 }
 
@@ -60,22 +60,22 @@ func TestSteps(t *testing.T) {
 	s.want(t)
 	s.made(0, nil)
 	s.want(t, "BindAddr 0", "BindAddr 1")
-	s.told(&cmid.Bound{}, 0, 1)
+	s.event(&cmid.Bound{}, 0, 1)
 	s.want(t, "ResolveAddr 0", "ResolveAddr 1")
-	s.told(&cmid.AddrResolved{}, 1, 1) // twice is once
+	s.event(&cmid.AddrResolved{}, 1, 1) // twice is once
 	s.want(t)
-	s.told(&cmid.AddrResolved{}, 0)
+	s.event(&cmid.AddrResolved{}, 0)
 	s.want(t, "ResolveRoute 0", "ResolveRoute 1")
-	s.told(&cmid.RouteResolved{}, 0, 1)
+	s.event(&cmid.RouteResolved{}, 0, 1)
 	s.want(t, "qp 0", "qp 1")
 	s.made(0, nil)
 	s.made(1, nil)
 	s.want(t, "Connect 0", "Connect 1")
-	s.told(&cmid.Established{}, 0, 1)
+	s.event(&cmid.Established{}, 0, 1)
 	s.want(t, "Disconnect 0", "Disconnect 1")
-	s.told(&cmid.Disconnected{}, 0, 1)
+	s.event(&cmid.Disconnected{}, 0, 1)
 	s.want(t, "DestroyID 0", "DestroyID 1")
-	s.told(&cmid.Closed{}, 0, 1)
+	s.event(&cmid.Closed{}, 0, 1)
 	s.want(t, "over 0")
 	if r := s.b.result(); r.Errors != 0 || len(r.Steps) != int(steps) {
 		t.Errorf("the result is %+v, want %d steps without errors", r, steps)
@@ -90,7 +90,7 @@ func connected(n int, ends bool) *script {
 	}
 	for _, ev := range []cmid.Event{&cmid.Bound{}, &cmid.AddrResolved{}, &cmid.RouteResolved{}} {
 		for i := range n {
-			s.told(ev, i)
+			s.event(ev, i)
 		}
 	}
 	if !ends {
@@ -99,7 +99,7 @@ func connected(n int, ends bool) *script {
 		}
 	}
 	for i := range n {
-		s.told(&cmid.Established{}, i)
+		s.event(&cmid.Established{}, i)
 	}
 	s.asked = nil
 	return s
@@ -108,11 +108,11 @@ func connected(n int, ends bool) *script {
 // TestEndsItself: actors destroy what was disconnected; nobody asks them.
 func TestEndsItself(t *testing.T) {
 	s := connected(2, true)
-	s.told(&cmid.Disconnected{}, 0)
-	s.told(&cmid.Closed{}, 0)
-	s.told(&cmid.Disconnected{}, 1)
+	s.event(&cmid.Disconnected{}, 0)
+	s.event(&cmid.Closed{}, 0)
+	s.event(&cmid.Disconnected{}, 1)
 	s.want(t)
-	s.told(&cmid.Closed{}, 1)
+	s.event(&cmid.Closed{}, 1)
 	s.want(t, "over 0")
 	r := s.b.result()
 	last := r.Steps[len(r.Steps)-1]
@@ -128,16 +128,16 @@ func TestFailures(t *testing.T) {
 	s.made(1, unix.EMFILE)
 	s.made(2, nil)
 	s.want(t, "create 0", "create 1", "create 2", "BindAddr 0", "BindAddr 2")
-	s.told(&cmid.Bound{}, 0, 2)
-	s.told(&cmid.AddrError{}, 2)
-	s.told(&cmid.AddrError{}, 2)
-	s.told(&cmid.AddrResolved{}, 0)
+	s.event(&cmid.Bound{}, 0, 2)
+	s.event(&cmid.AddrError{}, 2)
+	s.event(&cmid.AddrError{}, 2)
+	s.event(&cmid.AddrResolved{}, 0)
 	s.want(t, "ResolveAddr 0", "ResolveAddr 2", "ResolveRoute 0")
-	s.told(&cmid.RouteResolved{}, 0)
+	s.event(&cmid.RouteResolved{}, 0)
 	s.made(0, nil)
-	s.told(&cmid.Disconnected{Err: unix.ECONNRESET}, 0)
+	s.event(&cmid.Disconnected{Err: unix.ECONNRESET}, 0)
 	s.want(t, "qp 0", "Connect 0", "DestroyID 0", "DestroyID 1", "DestroyID 2")
-	s.told(&cmid.Closed{}, 0, 1, 2)
+	s.event(&cmid.Closed{}, 0, 1, 2)
 	s.want(t, "over 0")
 	r := s.b.result()
 	if r.Errors != 3 || !errors.Is(r.First, unix.EMFILE) || !strings.Contains(r.First.Error(), "create id, identifier 2 of 3") {
@@ -150,8 +150,8 @@ func TestFailures(t *testing.T) {
 		"refused":        refusal(unix.EINVAL),
 	} {
 		s = connected(1, false)
-		s.told(ev, 0)
-		s.told(&cmid.Closed{}, 0)
+		s.event(ev, 0)
+		s.event(&cmid.Closed{}, 0)
 		if r := s.b.result(); r.Errors != 1 || !s.b.over {
 			t.Errorf("%s while disconnecting: %d errors, over %t; want 1 and the end", what, r.Errors, s.b.over)
 		}
@@ -161,7 +161,7 @@ func TestFailures(t *testing.T) {
 // TestStall: silence ends the step, and the run.
 func TestStall(t *testing.T) {
 	s := connected(2, false)
-	s.told(&cmid.Disconnected{}, 0)
+	s.event(&cmid.Disconnected{}, 0)
 	s.b.stall()
 	s.want(t, "DestroyID 0", "DestroyID 1")
 	s.b.stall()

@@ -165,7 +165,7 @@ func (l *plainLevel) abandon() {
 	}
 }
 
-func (l *plainLevel) handle(id *cmid.ID, ev cmid.Event) { l.b.told(id.Context.(int), ev) }
+func (l *plainLevel) handle(id *cmid.ID, ev cmid.Event) { l.b.event(id.Context.(int), ev) }
 
 func (l *plainLevel) create(i int) {
 	id, err := l.ch.CreateID(cmid.PortSpaceTCP)
@@ -179,11 +179,11 @@ func (l *plainLevel) createQP(i int) { l.b.made(i, l.queues.createQP(l.ids[i])) 
 
 func (l *plainLevel) ask(i int, cmd cmid.Command) {
 	if l.ids[i] == nil { // it could not be made
-		l.b.told(i, &cmid.Closed{})
+		l.b.event(i, &cmid.Closed{})
 		return
 	}
 	if ev := l.ids[i].Do(cmd); ev != nil {
-		l.b.told(i, ev)
+		l.b.event(i, ev)
 	}
 }
 

@@ -59,7 +59,8 @@ func (s *plainServer) Close() error {
 // free gives everything back.
 func (s *plainServer) free() error {
 	s.listener.Do(&cmid.DestroyID{})
-	return errors.Join(s.ch.close(), s.queues.close()) // in this order: queue pairs may still be on their way
+	// In this order: queue pairs may still be on their way.
+	return errors.Join(s.ch.close(), s.queues.close())
 }
 
 func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {

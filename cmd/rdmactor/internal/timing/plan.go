@@ -18,10 +18,12 @@ const (
 
 // Config is what both sides need to know.
 type Config struct {
-	Driver  cmid.Driver
-	Level   Level
-	Timeout time.Duration // how long nothing may happen while an answer is due; also each resolution's and connection's deadline
-	Log     *slog.Logger  // of the actors
+	Driver cmid.Driver
+	Level  Level
+	// Timeout is how long nothing may happen while an answer is due; it is also the deadline of
+	// each resolution and connection.
+	Timeout time.Duration
+	Log     *slog.Logger // of the actors
 }
 
 // Plan is one run of a client.

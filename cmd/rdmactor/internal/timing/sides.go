@@ -4,8 +4,8 @@ import "github.com/rdmactor/rdmactor/cmid"
 
 // Client takes identifiers through the steps.
 type Client interface {
-	// Run is one run. What fails with an identifier is counted in the Run; the error says that the run did not come to its end.
-	// The caller's goroutine; it returns early when stop is closed.
+	// Run is one run. What fails with an identifier is counted in the Run; the error says that the
+	// run did not come to its end. The caller's goroutine; it returns early when stop is closed.
 	Run(p Plan, stop <-chan struct{}) (Run, error)
 	// Close frees everything. Its error names what is left of the runs.
 	Close() error
@@ -17,7 +17,8 @@ type Server interface {
 	Addr() cmid.Addr
 	// Failed is closed when the listener has failed.
 	Failed() <-chan struct{}
-	// Idle waits until every connection has ended, but no longer than the time limit, and says how many are left.
+	// Idle waits until every connection has ended, but no longer than the time limit, and says how
+	// many are left.
 	Idle() (left int)
 	// Close ends it and everything that it has. The counts are complete afterwards.
 	Close() error
