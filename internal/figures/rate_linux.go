@@ -89,15 +89,16 @@ func rateTCP(addr string, d time.Duration) (measure.Sample, error) {
 	begun := time.Now()
 	for range rateAtOnce {
 		go func() {
-			var err error
-			for err == nil && n.Load() < rateMost && time.Since(begun) < d {
-				var c net.Conn
-				if c, err = net.Dial("tcp", addr); err == nil {
+			for {
+				c, err := net.Dial("tcp", addr)
+				if err == nil {
 					err = c.Close()
-					n.Add(1)
+				}
+				if err != nil || n.Add(1) >= rateMost || time.Since(begun) >= d {
+					ended <- err
+					return
 				}
 			}
-			ended <- err
 		}()
 	}
 	return sampleOf(begun, ended, rateAtOnce, &n)

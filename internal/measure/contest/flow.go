@@ -134,7 +134,8 @@ func (f Flow) pour(c net.Conn, d time.Duration) (measure.Sample, error) {
 	payload := NewPayload(f.Size)
 	begun := time.Now()
 	batches := 0
-	for ; time.Since(begun) < d; batches++ {
+	for over := false; !over; over = time.Since(begun) >= d {
+		batches++
 		for range f.Batch {
 			if _, err := c.Write(payload); err != nil {
 				return measure.Sample{}, err
