@@ -59,7 +59,18 @@ func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, 
 	return c, nil
 }
 
-// onCPU calls f on a thread bound to cpu; a process started there inherits the binding.
+// nth is the n-th CPU of a set, which may have any.
+func nth(set unix.CPUSet, n int) (cpu int) {
+	for ; n > 0 || !set.IsSet(cpu); cpu++ {
+		if set.IsSet(cpu) {
+			n--
+		}
+	}
+	return cpu
+}
+
+// onCPU calls f on a thread bound to the cpu-th CPU that this process may use; a process started
+// there inherits the binding.
 func onCPU(cpu int, f func() error) error {
 	if cpu < 0 {
 		return f()
@@ -70,7 +81,7 @@ func onCPU(cpu int, f func() error) error {
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		return err
 	}
-	one.Set(cpu % runtime.NumCPU())
+	one.Set(nth(before, cpu%before.Count()))
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return err
 	}

@@ -171,6 +171,17 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// TestNth: CPUs are counted among those that a process may use.
+func TestNth(t *testing.T) {
+	var set unix.CPUSet
+	for i, cpu := range []int{2, 3, 70} {
+		set.Set(cpu)
+		if got := nth(set, i); got != cpu {
+			t.Errorf("CPU %d of the set is %d, want %d", i, got, cpu)
+		}
+	}
+}
+
 // TestOrphan: a child that looks at nothing outlives nobody who was killed.
 func TestOrphan(t *testing.T) {
 	c := start(t, t.Context(), -1, "parent")
