@@ -1,8 +1,10 @@
 package actor
 
-import "github.com/rdmactor/rdmactor/actor/internal/datapath"
+import (
+	"testing"
 
-import "testing"
+	pathmemory "github.com/rdmactor/rdmactor/actor/internal/memory"
+)
 
 // Whatever Limits.SendMemory is, the largest message that Established speaks of can be offered, in a region that may be larger than it.
 func TestLargestOfSendMemory(t *testing.T) {
@@ -17,7 +19,7 @@ func TestLargestOfSendMemory(t *testing.T) {
 				}
 			}
 		})
-		if n < limit*3/4 || datapath.Sized(n) > limit || datapath.Sized(n+1) <= limit {
+		if n < limit*3/4 || pathmemory.Sized(n) > limit || pathmemory.Sized(n+1) <= limit {
 			w.Errorf("the largest message has %d bytes, and the memory for all %d", n, limit)
 		}
 		p.client.send(p.c, NewSend(pattern(n, 1)))
@@ -33,7 +35,7 @@ func TestLargestOfSendMemory(t *testing.T) {
 // fitting is sized the other way round.
 func TestFitting(t *testing.T) {
 	for n := 4096; n < 1<<22; n += 1 + n/97 {
-		if m := datapath.Fitting(n); datapath.Sized(m) > n || datapath.Sized(m+1) <= n {
+		if m := pathmemory.Fitting(n); pathmemory.Sized(m) > n || pathmemory.Sized(m+1) <= n {
 			t.Fatalf("%d bytes have room for %d", n, m)
 		}
 	}

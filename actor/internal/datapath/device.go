@@ -67,7 +67,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		a := c.dom.SendArena(len(b))
 		get := a.Get
 		if c.Flight.Len() == 0 {
-			get = a.getBeyond // no completion of its own would make room
+			get = a.GetBeyond // no completion of its own would make room
 		}
 		chunk, err := get()
 		if err != nil {
@@ -81,7 +81,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	}
 	err := d.hand(c, op)
 	if err != nil && op.chunk != nil {
-		op.chunk.arena.put(op.chunk)
+		op.chunk.Arena.Put(op.chunk)
 	}
 	return err
 }

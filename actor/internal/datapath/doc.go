@@ -13,7 +13,7 @@
 //
 // A Loop is what the connections of one event loop share: for each device its completion queues,
 // protection domains and receive buffers, the memory for messages, and who waits for some of it
-// (share.go, budget.go, sources.go).
+// (share.go, and package memory).
 //
 // A Conn is one connection's data path. Its lifetime is connState's diagram (connstate.go). What it
 // hands to the device next follows from a few counts alone (next.go).
@@ -21,8 +21,8 @@
 // # Files
 //
 // At the bottom is what there is: state.go (all of a Loop, a Device and a Conn), connstate.go,
-// inflight.go, sendqueue.go, outgoing.go, errors.go, and the memory in pool.go and stock.go. Above it is
-// what decides: next.go, share.go, budget.go, sources.go, negotiate.go. Above that is what acts.
+// inflight.go, sendqueue.go, outgoing.go, errors.go. Above it is
+// what decides: next.go, share.go, negotiate.go. Above that is what acts.
 //
 // # Messages
 //

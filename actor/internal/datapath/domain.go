@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -9,24 +10,24 @@ const ownSlabBytes = 32 << 10
 
 func newDomain(d *Device, pd verbs.PD, own bool) *domain {
 	dm := &domain{d: d, pd: pd, recv: make(map[int]*recvPool), own: own}
-	dm.sinks = newStock(d, pd, verbs.LocalWrite, &d.l.RecvBudget, sharedSpare)
+	dm.sinks = memory.NewRegionCache(d.Verbs, pd, verbs.LocalWrite, &d.l.RecvBudget, memory.SharedSpare)
 	if own {
-		dm.sinks.spare = ownSpare
+		dm.sinks.Spare = memory.OwnSpare
 	}
 	d.Domains[dm] = struct{}{}
 	return dm
 }
 
 // arena makes an arena of chunks of size. One connection's grows by less than one that many share.
-func (dm *domain) arena(size int, access verbs.Access, budget *budget) *arena {
+func (dm *domain) arena(size int, access verbs.Access, budget *memory.Budget) *memory.Arena {
 	if dm.own {
-		return newArena(dm.d.Verbs, dm.pd, access, size, ownSlabBytes, 1, budget)
+		return memory.NewArena(dm.d.Verbs, dm.pd, access, size, ownSlabBytes, 1, budget)
 	}
-	return newArena(dm.d.Verbs, dm.pd, access, size, SlabBytes, min(slabChunks, max(slabMost/size, 1)), budget)
+	return memory.NewArena(dm.d.Verbs, dm.pd, access, size, memory.SlabBytes, min(memory.SlabChunks, max(memory.SlabMost/size, 1)), budget)
 }
 
 // SendArena is where messages of n bytes are sent from.
-func (dm *domain) SendArena(n int) *arena {
+func (dm *domain) SendArena(n int) *memory.Arena {
 	class := sizeClass(n, minArenaShift)
 	if dm.Send[class] == nil {
 		dm.Send[class] = dm.arena(1<<(class+minArenaShift), 0, &dm.d.l.SendBudget)
@@ -37,9 +38,9 @@ func (dm *domain) SendArena(n int) *arena {
 // held is the receive buffers that are handed out, without those posted to the device.
 func (dm *domain) held() (n int) {
 	for _, p := range dm.recv {
-		n += p.Arena.out - (len(p.posted) - len(p.free)) + p.copies
+		n += p.Arena.Out - (len(p.posted) - len(p.free)) + p.copies
 	}
-	return n + dm.sinks.out - dm.sinks.filling
+	return n + dm.sinks.Out - dm.sinks.Filling
 }
 
 // leave is told that a connection which has the domain for its own has gone.
@@ -66,8 +67,8 @@ func (dm *domain) close() {
 	}
 	for _, a := range dm.Send {
 		if a != nil {
-			a.close()
+			a.Close()
 		}
 	}
-	dm.sinks.close()
+	dm.sinks.Close()
 }

@@ -1,5 +1,7 @@
 package datapath
 
+import "github.com/rdmactor/rdmactor/actor/internal/memory"
+
 // flight is what a connection has posted and the device has not completed, oldest first. The number of a posting is its work request's
 // ID. Postings complete in order, so a completion stands for those before it that were to complete in silence.
 type flight struct {
@@ -11,9 +13,9 @@ type flight struct {
 
 // Posting is a work request of the send queue.
 type Posting struct {
-	Send  *Outgoing // nil: something else, or answered already
-	op    *OneSided // nil: no one-sided operation. Without a Send either it is a credit update
-	chunk *chunk    // what a Send is sent from; nil: inline
+	Send  *Outgoing     // nil: something else, or answered already
+	op    *OneSided     // nil: no one-sided operation. Without a Send either it is a credit update
+	chunk *memory.Chunk // what a Send is sent from; nil: inline
 }
 
 // Len is how many there are.

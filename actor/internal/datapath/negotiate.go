@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -29,7 +30,7 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
 	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit) // so that some fit what arenas may have
 	h := wire.Hello{Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
-	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, Fitting(limit/2))); !t.Reads {
+	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, memory.Fitting(limit/2))); !t.Reads {
 		h.MaxMessage = h.Eager
 	}
 	return h
@@ -93,8 +94,8 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 		if c.MaxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
 			c.MaxSend = min(c.MaxSend, c.eager)
 		}
-		if limit := c.l.limits.Send; Sized(c.MaxSend) > limit { // it would wait for ever
-			c.MaxSend = min(c.MaxSend, max(c.eager, Fitting(limit)))
+		if limit := c.l.limits.Send; memory.Sized(c.MaxSend) > limit { // it would wait for ever
+			c.MaxSend = min(c.MaxSend, max(c.eager, memory.Fitting(limit)))
 		}
 	}
 }

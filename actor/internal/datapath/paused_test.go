@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -31,17 +32,17 @@ func paperShares(t *testing.T, bytes int) *shares {
 	}
 	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
 	l := &Loop{el: el}
-	l.RecvBudget = newBudget(l, 2*bytes, bytes/2, bytes)
+	l.RecvBudget = memory.NewBudget(l.el, 2*bytes, bytes/2, bytes)
 	l.Shares = shares{l: l, limit: bytes}
 	return &l.Shares
 }
 
 // holder is a connection whose owner holds messages of so many bytes.
-func (s *shares) holder(m Mode, bytes ...int) (c *Conn, p *tap, held []*chunk) {
+func (s *shares) holder(m Mode, bytes ...int) (c *Conn, p *tap, held []*memory.Chunk) {
 	p = new(tap)
 	c = &Conn{l: s.l, mode: m, state: connOpen, recv: intake{qp: p}, Session: wire.NewSession(4)}
 	for _, n := range bytes {
-		b := &chunk{SGE: verbs.SGE{Length: uint32(n)}}
+		b := &memory.Chunk{SGE: verbs.SGE{Length: uint32(n)}}
 		s.took(c, b)
 		held = append(held, b)
 	}
@@ -70,11 +71,11 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 			if !tap.shut || !greedy.shut {
 				t.Fatalf("with %d bytes left one is paused: %t, the other: %t", s.room(), tap.shut, greedy.shut)
 			}
-			s.gave(&Conn{l: s.l}, &chunk{stock: &stock{}}) // somebody else's, of no size
+			s.gave(&Conn{l: s.l}, &memory.Chunk{RegionCache: &memory.RegionCache{}}) // somebody else's, of no size
 			if s.Run(eventloop.RunBudget); !tap.shut {
 				t.Fatal("it goes on without room")
 			}
-			s.Held -= first[0].size() / 8
+			s.Held -= first[0].Size() / 8
 			s.freed()
 			if !s.queued {
 				t.Fatal("nobody is looked after although there is room for a Read's answer")
@@ -98,7 +99,7 @@ func TestPausedCostNothing(t *testing.T) {
 		_, taps[i], _ = s.holder(ModeForeign, 1, 1, 1, 1)
 	}
 	good, _, _ := s.holder(ModeMessages)
-	b := &chunk{SGE: verbs.SGE{Length: 100}}
+	b := &memory.Chunk{SGE: verbs.SGE{Length: 100}}
 	s.took(good, b)
 	if s.gave(good, b); s.queued {
 		t.Error("connections that wait for messages of their own are looked after when another's is given back")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -25,7 +26,7 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
 	p := dm.recv[n]
 	d := dm.d
-	if most := d.l.RecvBudget.most; n > most {
+	if most := d.l.RecvBudget.Most; n > most {
 		return nil, &ResourceError{Device: d.Verbs.Name(), What: "bytes for a receive", Need: n, Limit: most}
 	}
 	if p == nil {
@@ -61,7 +62,7 @@ func (p *recvPool) unpost() {
 	}
 	for i, c := range p.posted {
 		if c != nil {
-			p.Arena.put(p.take(uint32(i)))
+			p.Arena.Put(p.take(uint32(i)))
 		}
 	}
 }
@@ -84,9 +85,9 @@ func (d *Device) numbered(p *recvPool) uint32 {
 func (p *recvPool) refill(qp verbs.QP) {
 	p.d.Drain()
 	s := &p.d.l.Shares
-	batch := max(1, min(p.batch, s.room()/(16*p.Arena.size)))
+	batch := max(1, min(p.batch, s.room()/(16*p.Arena.Size)))
 	if c, ok := qpConn(qp); ok {
-		if s.asked(c, batch*p.Arena.size); c.recv.paused {
+		if s.asked(c, batch*p.Arena.Size); c.recv.paused {
 			return
 		}
 	}
@@ -100,7 +101,7 @@ func (p *recvPool) refill(qp verbs.QP) {
 			return
 		}
 		if err := p.post(p.srq, c); err != nil {
-			p.Arena.put(c)
+			p.Arena.Put(c)
 			p.d.l.log.Warn("rdma: post_recv", "device", p.d.Verbs.Name(), "err", err)
 			return
 		}
@@ -108,7 +109,7 @@ func (p *recvPool) refill(qp verbs.QP) {
 }
 
 // post posts a receive to a queue.
-func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *chunk) error {
+func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *memory.Chunk) error {
 	i := p.index(c)
 	err := q.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.SGE})
 	if err != nil {
@@ -117,7 +118,7 @@ func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *chunk) e
 	return err
 }
 
-func (p *recvPool) index(c *chunk) (i uint32) {
+func (p *recvPool) index(c *memory.Chunk) (i uint32) {
 	if n := len(p.free); n > 0 {
 		i = p.free[n-1]
 		p.free = p.free[:n-1]
@@ -130,7 +131,7 @@ func (p *recvPool) index(c *chunk) (i uint32) {
 }
 
 // take ends a receive.
-func (p *recvPool) take(i uint32) *chunk {
+func (p *recvPool) take(i uint32) *memory.Chunk {
 	c := p.posted[i]
 	p.posted[i] = nil
 	p.free = append(p.free, i)
@@ -140,7 +141,7 @@ func (p *recvPool) take(i uint32) *chunk {
 // close leaves the memory of messages that owners have.
 func (p *recvPool) close() {
 	p.unpost()
-	p.Arena.closeUnused()
+	p.Arena.CloseUnused()
 	p.d.Recvs[p.number] = nil
 }
 
@@ -160,16 +161,16 @@ func (t *Terms) receives() int {
 // reserve posts n receives.
 func (c *Conn) reserve(n int) error {
 	if c.dom.own {
-		c.pool.Arena.bytes, c.pool.Arena.chunks = n*c.pool.Arena.size, n // one region
+		c.pool.Arena.Bytes, c.pool.Arena.Chunks = n*c.pool.Arena.Size, n // one region
 	}
 	for range n {
 		b, err := c.pool.Arena.Get()
 		if err != nil {
-			limit := c.l.RecvBudget.most
-			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.pool.Arena.size, Limit: limit, Err: err}
+			limit := c.l.RecvBudget.Most
+			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.pool.Arena.Size, Limit: limit, Err: err}
 		}
 		if err := c.pool.post(c.QP, b); err != nil {
-			c.pool.Arena.put(b)
+			c.pool.Arena.Put(b)
 			return fmt.Errorf("post_recv on %s: %w", c.Device.Verbs.Name(), err)
 		}
 	}

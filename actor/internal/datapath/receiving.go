@@ -1,12 +1,13 @@
 package datapath
 
 import (
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // Receive takes a message of n bytes in chunk.
-func (c *Conn) Receive(chunk *chunk, n int) {
+func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 	b := chunk.Bytes()[:n]
 	if c.Over() {
 		c.give(chunk)
@@ -60,7 +61,7 @@ func (c *Conn) Receive(chunk *chunk, n int) {
 }
 
 // received makes the event of a message.
-func (c *Conn) received(chunk *chunk, b []byte) *Inbound {
+func (c *Conn) received(chunk *memory.Chunk, b []byte) *Inbound {
 	m := c.l.newInbound()
 	c.l.Shares.took(c, chunk)
 	m.Data, m.Conn, m.Chunk = b, c, chunk
@@ -68,7 +69,7 @@ func (c *Conn) received(chunk *chunk, b []byte) *Inbound {
 }
 
 // put has a message wait.
-func (c *Conn) put(chunk *chunk, b []byte, from wire.Offer) {
+func (c *Conn) put(chunk *memory.Chunk, b []byte, from wire.Offer) {
 	if c.Arrivals == nil {
 		c.Arrivals = &arrivals{c: c, from: sourceOf(c)}
 	}
@@ -77,7 +78,7 @@ func (c *Conn) put(chunk *chunk, b []byte, from wire.Offer) {
 
 // Consumed takes a message back from the owner.
 func (c *Conn) Consumed(m *Inbound) {
-	m.Chunk.spoil(len(m.Data))
+	m.Chunk.Spoil(wire.HeaderLen + len(m.Data))
 	c.give(m.Chunk)
 	c.l.freeInbound(m)
 	c.Session.Consume()
@@ -90,44 +91,37 @@ func (c *Conn) Consumed(m *Inbound) {
 
 // keep makes of a message that was received one that may be kept: a copy, when memory is short and
 // its receive is too large for it.
-func (c *Conn) keep(b *chunk, data []byte) (*chunk, []byte) {
-	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+copyCost) > b.size() {
+func (c *Conn) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
+	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+memory.CopyCost) > b.Size() {
 		return b, data
 	}
 	budget := &c.l.RecvBudget
-	n := len(data) + copyCost
-	if !budget.has(n) {
+	n := len(data) + memory.CopyCost
+	if !budget.Has(n) {
 		return b, data
 	}
 	budget.Free -= n
-	budget.use(n)
+	budget.Use(n)
 	c.pool.copies++
-	kept := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
-	kept.chunk = chunk{pool: c.pool, SGE: verbs.SGE{MR: &kept.mr, Length: uint32(len(data))}}
+	kept := memory.CopyOf(data)
 	c.give(b)
-	return &kept.chunk, kept.mr.Bytes
-}
-
-// copied is a chunk of Go's heap.
-type copied struct {
-	chunk
-	mr verbs.MR
+	return kept, kept.SGE.MR.Bytes
 }
 
 // give takes a receive buffer back that has been read. One of the connection's own is posted again.
-func (c *Conn) give(b *chunk) {
+func (c *Conn) give(b *memory.Chunk) {
 	c.l.Shares.gave(c, b)
-	if b.pool != nil {
-		b.pool.copies--
-		c.l.RecvBudget.unuse(b.size())
-		c.l.RecvBudget.give(b.size())
+	if b.Copied {
+		c.pool.copies--
+		c.l.RecvBudget.Unuse(b.Size())
+		c.l.RecvBudget.Give(b.Size())
 		if c.Over() {
 			c.dom.vanish()
 			c.Device.vanish()
 		}
 		return
 	}
-	if b.stock != nil {
+	if b.RegionCache != nil {
 		c.Arrivals.gave(b)
 		if c.Over() {
 			c.dom.vanish()
@@ -142,7 +136,7 @@ func (c *Conn) give(b *chunk) {
 		}
 		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
 	}
-	b.arena.put(b)
+	b.Arena.Put(b)
 	if c.Over() {
 		c.dom.vanish()
 		c.Device.vanish()

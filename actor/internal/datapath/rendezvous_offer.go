@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -11,7 +12,7 @@ import (
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}
 	if _, ok := c.pd.(verbs.Registrar); !ok {
-		o.memory = newStock(c.Device, c.pd, verbs.RemoteRead, &c.l.HeldBudget, ownSpare)
+		o.memory = memory.NewRegionCache(c.Device.Verbs, c.pd, verbs.RemoteRead, &c.l.HeldBudget, memory.OwnSpare)
 	}
 	return o
 }
@@ -21,7 +22,7 @@ func (o *offers) ready(s *Outgoing) bool {
 	if o.n == wire.MaxOffers || o.wait {
 		return false
 	}
-	if o.want = Sized(s.Len()); o.granted || o.c.l.HeldBudget.admits((*offersClaim)(o)) {
+	if o.want = memory.Sized(s.Len()); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
 		return true
 	}
 	o.wait = true
@@ -31,16 +32,16 @@ func (o *offers) ready(s *Outgoing) bool {
 // offersClaim is offers as the budget sees them.
 type offersClaim offers
 
-func (o *offersClaim) claim() (want, held int) {
+func (o *offersClaim) Claim() (want, held int) {
 	if o.c.Over() {
 		return 0, o.held
 	}
 	return o.want, o.held
 }
 
-func (o *offersClaim) fair(int) bool { return true }
+func (o *offersClaim) Fair(int) bool { return true }
 
-func (o *offersClaim) grant() {
+func (o *offersClaim) Grant() {
 	o.wait, o.granted = false, true
 	o.c.Pump()
 	o.granted = false
@@ -74,9 +75,9 @@ func (o *offers) source(s *Outgoing) (m offered, err error) {
 			return m, err
 		}
 		o.c.l.HeldBudget.Free -= o.size(m)
-		o.c.l.HeldBudget.lend(o.size(m))
+		o.c.l.HeldBudget.Lend(o.size(m))
 	} else {
-		if m.chunk, err = o.memory.get(s.Len()); err != nil {
+		if m.chunk, err = o.memory.Get(s.Len()); err != nil {
 			return m, err
 		}
 		copy(m.chunk.Bytes(), s.Bytes())
@@ -93,19 +94,19 @@ func (m *offered) region() *verbs.MR {
 }
 
 // size is what m takes of the budget.
-func (o *offers) size(m offered) int { return Sized(len(m.region().Bytes)) }
+func (o *offers) size(m offered) int { return memory.Sized(len(m.region().Bytes)) }
 
 // free takes the memory back.
 func (o *offers) free(m offered) {
 	n := o.size(m)
 	o.held -= n
 	if m.chunk != nil {
-		o.memory.put(m.chunk)
+		o.memory.Put(m.chunk)
 		return
 	}
 	_ = o.c.Device.Verbs.Free(m.mr) // nothing posted names it
-	o.c.l.HeldBudget.unlend(n)
-	o.c.l.HeldBudget.give(n)
+	o.c.l.HeldBudget.Unlend(n)
+	o.c.l.HeldBudget.Give(n)
 }
 
 // pulled ends the offers that the peer has read.
@@ -171,7 +172,7 @@ func (o *offers) stop() {
 	}
 	if o.wait {
 		o.wait = false
-		o.c.l.HeldBudget.leave((*offersClaim)(o))
+		o.c.l.HeldBudget.Leave((*offersClaim)(o))
 	}
 }
 
@@ -181,7 +182,7 @@ func (o *offers) close() {
 		o.free(o.pop())
 	}
 	if o.memory != nil {
-		o.memory.close()
+		o.memory.Close()
 	}
 	if o.timer != nil {
 		o.timer.Stop()

@@ -3,8 +3,10 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -43,7 +45,7 @@ func (b *arrivals) advance(granted bool) {
 			break
 		}
 		if a.m.Chunk == nil {
-			if !granted && !c.l.RecvBudget.admits(b) {
+			if !granted && !c.l.RecvBudget.Admits(b) {
 				b.wait = true
 				break
 			}
@@ -71,7 +73,7 @@ func (b *arrivals) advance(granted bool) {
 
 // hold takes memory for an offer. Not ok: the device has none, and is asked again.
 func (b *arrivals) hold(a *pending) (ok bool) {
-	chunk, err := b.c.dom.sinks.get(int(a.from.Length))
+	chunk, err := b.c.dom.sinks.Get(int(a.from.Length))
 	if err != nil {
 		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.Device.Verbs.Name(), "err", err)
 		b.wait = true
@@ -82,46 +84,46 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 		return false
 	}
 	a.m.Chunk = chunk
-	b.c.l.Shares.large += chunk.size()
+	b.c.l.Shares.large += chunk.Size()
 	a.m.Data = chunk.Bytes()[:a.from.Length:a.from.Length]
 	b.held += int(chunk.SGE.Length)
 	if b.filling == 0 {
 		b.since = b.c.l.el.Now()
 	}
 	b.filling++
-	chunk.stock.filling++
-	b.c.l.Sources.fill(b.from, int(chunk.SGE.Length))
+	chunk.RegionCache.Filling++
+	b.c.l.Sources.Fill(b.from, int(chunk.SGE.Length))
 	return true
 }
 
 // filled: nothing is read into a chunk any more.
-func (b *arrivals) filled(chunk *chunk) {
+func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.filling--
-	chunk.stock.filling--
-	b.c.l.Sources.filled(b.from, int(chunk.SGE.Length))
+	chunk.RegionCache.Filling--
+	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 
 // stop is told that the connection has ended: what was still being read has kept memory from others.
 func (b *arrivals) stop() {
 	if b.filling > 0 {
-		b.c.l.Sources.wasted(b.from, b.c.l.el.Now().Sub(b.since))
+		b.c.l.Sources.Wasted(b.from, b.c.l.el.Now().Sub(b.since))
 	}
 	b.drop()
 }
 
-// claim is claimant's.
-func (b *arrivals) claim() (want, held int) {
+// Claim is claimant's.
+func (b *arrivals) Claim() (want, held int) {
 	if a := b.toRead(); a != nil && a.m.Chunk == nil && !b.c.Over() {
-		return Sized(int(a.from.Length)), b.held
+		return memory.Sized(int(a.from.Length)), b.held
 	}
 	return 0, b.held
 }
 
-// fair is claimant's.
-func (b *arrivals) fair(want int) bool { return b.c.l.Sources.let(b.from, want) }
+// Fair is claimant's.
+func (b *arrivals) Fair(want int) bool { return b.c.l.Sources.Let(b.from, want) }
 
-// grant is claimant's.
-func (b *arrivals) grant() {
+// Grant is claimant's.
+func (b *arrivals) Grant() {
 	b.wait = false
 	b.advance(true)
 }
@@ -176,9 +178,9 @@ func (b *arrivals) tell() {
 }
 
 // gave takes the memory of a message back that was read.
-func (b *arrivals) gave(c *chunk) {
+func (b *arrivals) gave(c *memory.Chunk) {
 	b.held -= int(c.SGE.Length)
-	c.stock.put(c)
+	c.RegionCache.Put(c)
 }
 
 // drop gives back what is not told any more. What is being read into is the device's until its Reads have ended.
@@ -201,7 +203,7 @@ func (b *arrivals) drop() {
 		*a = pending{}
 	}
 	if b.wait {
-		b.c.l.RecvBudget.leave(b)
+		b.c.l.RecvBudget.Leave(b)
 	}
 }
 
@@ -225,4 +227,19 @@ func (b *arrivals) look() {
 		return
 	}
 	b.watch()
+}
+
+// sourceOf is the address that a connection's peer counts by: its network's, where an address costs
+// nothing.
+func sourceOf(c *Conn) netip.Addr {
+	peer := c.ID.PeerAddr()
+	addr := peer.Addr().Unmap()
+	if peer.IB != nil {
+		return netip.AddrFrom16(peer.IB.GID)
+	}
+	if addr.Is6() {
+		p, _ := addr.WithZone("").Prefix(64) // cannot fail
+		return p.Addr()
+	}
+	return addr
 }

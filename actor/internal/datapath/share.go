@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -37,10 +38,6 @@ import (
 // answer may be behind a message, or there is something to send, or it is being closed, and waits
 // for credits.
 
-// copyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
-// keep it.
-const copyCost = 256
-
 // reserve is kept for connections that hold nothing.
 func (s *shares) reserve() int { return max(s.limit/2, s.Owed) }
 
@@ -59,8 +56,8 @@ func (s *shares) join(c *Conn) {
 		return
 	}
 	c.recv.qp, c.recv.counted = qp, true
-	s.Floor += c.pool.Arena.size
-	s.Owed += c.pool.Arena.size
+	s.Floor += c.pool.Arena.Size
+	s.Owed += c.pool.Arena.Size
 }
 
 func (s *shares) leave(c *Conn) {
@@ -69,9 +66,9 @@ func (s *shares) leave(c *Conn) {
 	}
 	s.forget(c)
 	c.recv.counted = false
-	s.Floor -= c.pool.Arena.size
+	s.Floor -= c.pool.Arena.Size
 	if c.recv.bytes == 0 {
-		s.Owed -= c.pool.Arena.size
+		s.Owed -= c.pool.Arena.Size
 	}
 	s.freed()
 }
@@ -79,7 +76,7 @@ func (s *shares) leave(c *Conn) {
 // room is what is free besides the reserve.
 func (s *shares) room() int { return s.free() - s.reserve() }
 
-func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.total-s.large) - s.Held }
+func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.Total-s.large) - s.Held }
 
 // short reports whether messages are to be copied out of receives that are too large for them.
 func (s *shares) short() bool { return s.Held > s.limit/4 }
@@ -100,34 +97,34 @@ func (s *shares) may(c *Conn) bool {
 }
 
 // took counts a message that was received.
-func (s *shares) took(c *Conn, b *chunk) {
+func (s *shares) took(c *Conn, b *memory.Chunk) {
 	if c.recv.qp == nil || b == nil {
 		return
 	}
-	b.held = true
+	b.Counted = true
 	if c.recv.counted && c.recv.bytes == 0 {
-		s.Owed -= c.pool.Arena.size
+		s.Owed -= c.pool.Arena.Size
 	}
-	n := b.size()
+	n := b.Size()
 	s.Held += n
 	c.recv.bytes += n
 	c.recv.messages++
 }
 
 // gave is took's counterpart.
-func (s *shares) gave(c *Conn, b *chunk) {
-	if b.held {
-		b.held = false
-		n := b.size()
+func (s *shares) gave(c *Conn, b *memory.Chunk) {
+	if b.Counted {
+		b.Counted = false
+		n := b.Size()
 		s.Held -= n
 		c.recv.bytes -= n
 		c.recv.messages--
 		if c.recv.counted && c.recv.bytes == 0 {
-			s.Owed += c.pool.Arena.size
+			s.Owed += c.pool.Arena.Size
 		}
 		s.again(c)
-	} else if b.stock != nil {
-		s.large -= b.size()
+	} else if b.RegionCache != nil {
+		s.large -= b.Size()
 	}
 	s.freed()
 }
@@ -162,7 +159,7 @@ func (s *shares) starve(p *recvPool, err error) {
 		s.l.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.Verbs.Name(), "held", s.Held,
 			"limit", s.limit, "err", err)
 	}
-	if !errors.Is(err, errBudget) { // nobody will say when the device has memory again
+	if !errors.Is(err, memory.ErrBudget) { // nobody will say when the device has memory again
 		s.l.el.AfterFunc(RetryAfter, s.freed)
 	}
 }
@@ -204,14 +201,6 @@ func (c *Conn) fetched(o *OneSided, n int) {
 	c.l.Shares.again(c)
 }
 
-// size is what a chunk takes of a budget.
-func (b *chunk) size() int {
-	if b.pool != nil {
-		return int(b.SGE.Length) + copyCost
-	}
-	return int(b.SGE.Length)
-}
-
 // feed posts a receive for a message that waits, if there is memory for one by now.
 func (p *recvPool) feed() {
 	if p.srq == nil {
@@ -223,7 +212,7 @@ func (p *recvPool) feed() {
 		return
 	}
 	if p.post(p.srq, c) != nil {
-		p.Arena.put(c)
+		p.Arena.Put(c)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -22,11 +23,11 @@ type Loop struct {
 	Observed bool
 
 	Devices    []*Device
-	RecvBudget budget // of what is received into
-	Shares     shares // of that
-	SendBudget budget // of what messages are sent from at once
-	HeldBudget budget // of what peers read messages from
-	Sources    sources
+	RecvBudget memory.Budget // of what is received into
+	Shares     shares        // of that
+	SendBudget memory.Budget // of what messages are sent from at once
+	HeldBudget memory.Budget // of what peers read messages from
+	Sources    memory.Sources
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
 	Lookouts     map[Keepalive]*Lookout
@@ -46,11 +47,11 @@ type Limits struct {
 func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.el, l.log, l.limits = el, log, limits
 	l.MemoryBudget, l.Lookouts = limits.Memory, make(map[Keepalive]*Lookout)
-	l.RecvBudget = newBudget(l, limits.Receive, limits.Receive/4, limits.Receive/2)
-	l.SendBudget = newBudget(l, limits.Send, 0, limits.Send)
-	l.HeldBudget = newBudget(l, limits.Send, 0, 0)
-	l.Sources.l = l
-	l.Shares = shares{l: l, limit: l.RecvBudget.most}
+	l.RecvBudget = memory.NewBudget(el, limits.Receive, limits.Receive/4, limits.Receive/2)
+	l.SendBudget = memory.NewBudget(el, limits.Send, 0, limits.Send)
+	l.HeldBudget = memory.NewBudget(el, limits.Send, 0, 0)
+	l.Sources = memory.NewSources(el, &l.RecvBudget)
+	l.Shares = shares{l: l, limit: l.RecvBudget.Most}
 }
 
 // Device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
@@ -82,9 +83,9 @@ type domain struct {
 	d    *Device
 	pd   verbs.PD
 	recv map[int]*recvPool
-	Send [maxArenaShift - minArenaShift + 1]*arena
+	Send [maxArenaShift - minArenaShift + 1]*memory.Arena
 	// sinks is what large messages are read into.
-	sinks *stock
+	sinks *memory.RegionCache
 	own   bool // of one connection
 	left  bool // which has gone
 }
@@ -103,9 +104,9 @@ type recvPool struct {
 	number uint32
 	srq    verbs.SRQ // nil: the device does not ask
 	batch  int       // receives posted at a time
-	Arena  *arena
-	conns  int      // that receive into it
-	posted []*chunk // by index; nil: free
+	Arena  *memory.Arena
+	conns  int             // that receive into it
+	posted []*memory.Chunk // by index; nil: free
 	free   []uint32
 	copies int // of messages that owners have, in Go's heap
 }
@@ -328,19 +329,19 @@ type offers struct {
 	ring    [wire.MaxOffers]offered
 	first   int
 	n       int
-	held    int    // bytes
-	want    int    // bytes of the one that is next
-	wait    bool   // for memory for it
-	granted bool   // there is some
-	memory  *stock // nil: the domain registers the messages' own
+	held    int                 // bytes
+	want    int                 // bytes of the one that is next
+	wait    bool                // for memory for it
+	granted bool                // there is some
+	memory  *memory.RegionCache // nil: the domain registers the messages' own
 	spent   []spent
 	timer   *eventloop.Timer // of spent; nil until the first
 }
 
-// offered is a message that the peer may read: in memory of the stock, or in its own, which is registered.
+// offered is a message that the peer may read: in memory of the cache, or in its own, which is registered.
 type offered struct {
 	send  *Outgoing // nil: answered
-	chunk *chunk
+	chunk *memory.Chunk
 	mr    *verbs.MR
 }
 
@@ -415,9 +416,9 @@ const (
 type Inbound struct {
 	Of    any // the pointer to what it is part of; it never changes
 	Data  []byte
-	Since time.Time // when it came, if it has had to wait in the connection
-	Conn  *Conn     // nil: there is nothing to give back
-	Chunk *chunk    // with data in it
+	Since time.Time     // when it came, if it has had to wait in the connection
+	Conn  *Conn         // nil: there is nothing to give back
+	Chunk *memory.Chunk // with data in it
 }
 
 // waits reports whether news of the peer's credits can lead to anything.

@@ -1,4 +1,4 @@
-package datapath
+package memory
 
 import (
 	"math/rand/v2"
@@ -37,9 +37,9 @@ func (p *paper) Alloc(n int, _ verbs.Access) (*verbs.MR, error) {
 // A region is as large as an SGE's Offset can tell: no two chunks share bytes.
 func TestChunksBeyondFourGiB(t *testing.T) {
 	const size, n = 64 << 20, 100
-	b := newBudget(nil, 1<<40, 0, 1<<40)
+	b := NewBudget(nil, 1<<40, 0, 1<<40)
 	pd := &paper{}
-	a := newArena(paperDevice{pd: pd}, pd, 0, size, n*size, n, &b)
+	a := NewArena(paperDevice{pd: pd}, pd, 0, size, n*size, n, &b)
 	type place struct {
 		mr     *verbs.MR
 		offset uint32
@@ -63,10 +63,10 @@ func TestChunksBeyondFourGiB(t *testing.T) {
 func TestSlabsGoBack(t *testing.T) {
 	for _, order := range []string{"forwards", "backwards", "at random"} {
 		const size, n = 64 << 10, 12_000
-		b := newBudget(nil, 1<<30, 0, 1<<30)
+		b := NewBudget(nil, 1<<30, 0, 1<<30)
 		pd := &paper{}
-		a := newArena(paperDevice{pd: pd}, pd, 0, size, SlabBytes, slabChunks, &b)
-		var out []*chunk
+		a := NewArena(paperDevice{pd: pd}, pd, 0, size, SlabBytes, SlabChunks, &b)
+		var out []*Chunk
 		for range n {
 			c, err := a.Get()
 			if err != nil {
@@ -81,16 +81,16 @@ func TestSlabsGoBack(t *testing.T) {
 			rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { out[i], out[j] = out[j], out[i] })
 		}
 		for i, c := range out {
-			a.put(c)
-			if order != "at random" && pd.bytes > (2*(n-i)+(spareSlabs+1)*slabChunks)*size {
+			a.Put(c)
+			if order != "at random" && pd.bytes > (2*(n-i)+(spareSlabs+1)*SlabChunks)*size {
 				t.Fatalf("%s: with %d chunks handed out there are %d bytes", order, n-i-1, pd.bytes)
 			}
 		}
-		if want := spareSlabs * slabChunks * size; pd.bytes > want || b.Free != b.total-pd.bytes || b.small != 0 {
+		if want := spareSlabs * SlabChunks * size; pd.bytes > want || b.Free != b.Total-pd.bytes || b.small != 0 {
 			t.Errorf("%s: %d bytes are kept, want %d; %d free, %d in use", order, pd.bytes, want, b.Free, b.small)
 		}
 		b.Reclaim()
-		if pd.bytes != 0 || b.Free != b.total {
+		if pd.bytes != 0 || b.Free != b.Total {
 			t.Errorf("%s: %d bytes stay, %d are free", order, pd.bytes, b.Free)
 		}
 	}
@@ -100,20 +100,20 @@ func TestSlabsGoBack(t *testing.T) {
 // is room for one.
 func TestIdleSlabIsNotInTheWay(t *testing.T) {
 	const size = 64 << 10
-	b := newBudget(nil, 1<<30, 0, 8*size)
+	b := NewBudget(nil, 1<<30, 0, 8*size)
 	pd := &paper{}
-	a := newArena(paperDevice{pd: pd}, pd, 0, size, 2*size, 2, &b)
+	a := NewArena(paperDevice{pd: pd}, pd, 0, size, 2*size, 2, &b)
 	c, err := a.Get()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.put(c)
-	b.use(7 * size) // others'
+	a.Put(c)
+	b.Use(7 * size) // others'
 	if c, err = a.Get(); err != nil {
 		t.Fatalf("with room for one, and a slab of two idle: %v", err)
 	}
-	a.put(c)
-	if b.use(size); b.small != 8*size {
+	a.Put(c)
+	if b.Use(size); b.small != 8*size {
 		t.Fatalf("%d bytes are in use", b.small)
 	}
 	if _, err = a.Get(); err == nil {

@@ -1,11 +1,13 @@
-package datapath
+package memory
 
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
+// Budget is how much device memory a loop may have for one purpose, and who waits for some. Loop
 // goroutine.
 //
 // Arenas have a part to themselves (keep), and no more than another (most). The rest is for large
@@ -16,12 +18,12 @@ import (
 // eighth beside an eighth, and so on. So whatever comes behind it, it has its memory when what was
 // handed out before has come back; and while that does not come back, because an owner keeps it,
 // smaller ones go on.
-type budget struct {
-	l       *Loop
-	total   int          // bytes
+type Budget struct {
+	el      *eventloop.Loop
+	Total   int          // bytes
 	Free    int          // that are not registered
 	keep    int          // that arenas can have in any case
-	most    int          // that arenas can have
+	Most    int          // that arenas can have
 	small   int          // in use by arenas
 	large   [classes]int // handed out for large messages
 	waiting []claimant
@@ -39,28 +41,28 @@ type keeper interface {
 	reclaim()
 }
 
-func newBudget(l *Loop, bytes, keep, most int) budget {
-	return budget{l: l, total: bytes, Free: bytes, keep: keep, most: most, keepers: make(map[keeper]struct{})}
+func NewBudget(el *eventloop.Loop, bytes, keep, most int) Budget {
+	return Budget{el: el, Total: bytes, Free: bytes, keep: keep, Most: most, keepers: make(map[keeper]struct{})}
 }
 
 // class is how large a message of n bytes is.
-func (b *budget) class(n int) int {
-	return min(max(bits.Len(uint(b.total/n))-3, 0), classes-1)
+func (b *Budget) class(n int) int {
+	return min(max(bits.Len(uint(b.Total/n))-3, 0), classes-1)
 }
 
 // beside is how many bytes all messages of classes behind c may hold while one of c waits for n
 // bytes.
-func (b *budget) beside(c, n int) int {
-	left := b.total >> (c + 2)
+func (b *Budget) beside(c, n int) int {
+	left := b.Total >> (c + 2)
 	if c == 0 {
-		left = min(left, b.total-max(b.small, b.keep)-n)
+		left = min(left, b.Total-max(b.small, b.keep)-n)
 	}
 	return left
 }
 
 // Reclaim gives the devices back what is kept in case it is needed again.
-func (b *budget) Reclaim() {
-	if b.total-b.Free == b.small+b.lent(0) {
+func (b *Budget) Reclaim() {
+	if b.Total-b.Free == b.small+b.lent(0) {
 		return
 	}
 	for k := range b.keepers {
@@ -69,10 +71,10 @@ func (b *budget) Reclaim() {
 }
 
 // lets reports whether an arena may take n bytes more into use.
-func (b *budget) lets(n int) bool { return n <= b.most-b.small }
+func (b *Budget) lets(n int) bool { return n <= b.Most-b.small }
 
-// has reports whether there are n bytes for that.
-func (b *budget) has(n int) bool {
+// Has reports whether there are n bytes for that.
+func (b *Budget) Has(n int) bool {
 	if !b.lets(n) {
 		return false
 	}
@@ -82,51 +84,51 @@ func (b *budget) has(n int) bool {
 	return n <= b.Free
 }
 
-// use notes that an arena uses n bytes.
-func (b *budget) use(n int) { b.small += n }
+// Use notes that an arena uses n bytes.
+func (b *Budget) Use(n int) { b.small += n }
 
-// unuse takes them back.
-func (b *budget) unuse(n int) {
+// Unuse takes them back.
+func (b *Budget) Unuse(n int) {
 	b.small -= n
 	b.feed()
 }
 
-// lend notes that n bytes are handed out for a large message.
-func (b *budget) lend(n int) { b.large[b.class(n)] += n }
+// Lend notes that n bytes are handed out for a large message.
+func (b *Budget) Lend(n int) { b.large[b.class(n)] += n }
 
-// unlend takes them back.
-func (b *budget) unlend(n int) {
+// Unlend takes them back.
+func (b *Budget) Unlend(n int) {
 	b.large[b.class(n)] -= n
 	b.feed()
 }
 
 // claimant is what waits for memory: for one connection's large messages.
 type claimant interface {
-	// claim is how many bytes are wanted next, 0: none any more, and how many there are already.
-	claim() (want, held int)
-	// fair reports whether it may have so many, as far as it depends on whom they are for.
-	fair(want int) bool
-	// grant: what is wanted next can be taken.
-	grant()
+	// Claim is how many bytes are wanted next, 0: none any more, and how many there are already.
+	Claim() (want, held int)
+	// Fair reports whether it may have so many, as far as it depends on whom they are for.
+	Fair(want int) bool
+	// Grant: what is wanted next can be taken.
+	Grant()
 }
 
-// give takes back n bytes that are not registered any more.
-func (b *budget) give(n int) {
+// Give takes back n bytes that are not registered any more.
+func (b *Budget) Give(n int) {
 	b.Free += n
 	b.feed()
 }
 
 // feed has those who wait looked after in a turn of their own, because the device may be in the middle of something.
-func (b *budget) feed() {
+func (b *Budget) feed() {
 	if len(b.waiting) > 0 && !b.feeding {
 		b.feeding = true
-		_ = b.l.el.Schedule(b) // refused after the loop's end only: nobody waits then
+		_ = b.el.Schedule(b) // refused after the loop's end only: nobody waits then
 	}
 }
 
-// admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is told.
-func (b *budget) admits(c claimant) bool {
-	if want, held := c.claim(); !b.serving && len(b.waiting) == 0 && c.fair(want) && b.fits(want, held) {
+// Admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is told.
+func (b *Budget) Admits(c claimant) bool {
+	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.fits(want, held) {
 		return true
 	}
 	b.waiting = append(b.waiting, c)
@@ -138,8 +140,8 @@ func (b *budget) admits(c claimant) bool {
 
 // fits reports whether there is memory. Who has some already may only have as much as it leaves to
 // all others: so no few take it all. Many that have one message each can.
-func (b *budget) fits(want, held int) bool {
-	left := b.total - max(b.small, b.keep) - b.lent(0) - want
+func (b *Budget) fits(want, held int) bool {
+	left := b.Total - max(b.small, b.keep) - b.lent(0) - want
 	if left < 0 || held > 0 && left < held {
 		return false
 	}
@@ -150,7 +152,7 @@ func (b *budget) fits(want, held int) bool {
 }
 
 // lent is how many bytes are handed out for messages of class c and smaller ones.
-func (b *budget) lent(c int) (n int) {
+func (b *Budget) lent(c int) (n int) {
 	for _, m := range b.large[c:] {
 		n += m
 	}
@@ -160,20 +162,20 @@ func (b *budget) lent(c int) (n int) {
 // Run serves those who wait, in order. One that has some already waits for that to come back, and
 // one whose turn it would not be fair to have for something of its own too: they are in nobody's
 // way.
-func (b *budget) Run(int) (more bool) {
+func (b *Budget) Run(int) (more bool) {
 	b.feeding, b.serving = false, true
 	waiting := b.waiting
 	b.waiting = nil
 	var kept []claimant
 	var before ahead
 	for _, c := range waiting {
-		want, held := c.claim()
+		want, held := c.Claim()
 		switch {
 		case want == 0:
-		case !c.fair(want):
+		case !c.Fair(want):
 			kept = append(kept, c)
 		case before.let(b, want) && b.fits(want, held):
-			c.grant()
+			c.Grant()
 		default:
 			kept = append(kept, c)
 			if held == 0 {
@@ -193,7 +195,7 @@ type ahead struct {
 }
 
 // let reports whether one that wants n bytes may pass.
-func (a *ahead) let(b *budget, n int) bool {
+func (a *ahead) let(b *Budget, n int) bool {
 	if b.class(n) < a.end {
 		return false
 	}
@@ -206,7 +208,7 @@ func (a *ahead) let(b *budget, n int) bool {
 }
 
 // join adds one that wants n bytes.
-func (a *ahead) join(b *budget, n int) {
+func (a *ahead) join(b *Budget, n int) {
 	c := b.class(n)
 	if a.want[c] == 0 {
 		a.want[c] = n
@@ -214,11 +216,11 @@ func (a *ahead) join(b *budget, n int) {
 	a.end = max(a.end, c+1)
 }
 
-// leave ends c's wait.
-func (b *budget) leave(c claimant) {
+// Leave ends c's wait.
+func (b *Budget) Leave(c claimant) {
 	b.waiting = slices.DeleteFunc(b.waiting, func(other claimant) bool { return other == c })
 	b.feed()
 }
 
 // LoopName names it in the loop's reports of stalls.
-func (b *budget) LoopName() string { return "memory for large messages" }
+func (b *Budget) LoopName() string { return "memory for large messages" }

@@ -1,11 +1,13 @@
-package datapath
+package memory
 
 import (
 	"net/netip"
 	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// sources is the addresses that large messages are being read from, and what each has of the loop's
+// Sources is the addresses that large messages are being read from, and what each has of the loop's
 // memory for it: memory into which a peer's bytes are still to come is held for as long as the peer
 // takes. Loop goroutine.
 //
@@ -14,8 +16,9 @@ import (
 // wastePays times as long it is suspect, and all suspects together may have an eighth. So whoever
 // offers and does not answer, and comes back again and again, takes from others at most one part in
 // wastePays+1 of the time.
-type sources struct {
-	l       *Loop
+type Sources struct {
+	el      *eventloop.Loop
+	budget  *Budget
 	By      map[netip.Addr]source
 	Dubious int // bytes being filled from those that are suspect
 }
@@ -28,56 +31,44 @@ type source struct {
 
 const wastePays = 4
 
-// sourceOf is the address that a connection's peer counts by: its network's, where an address costs
-// nothing.
-func sourceOf(c *Conn) netip.Addr {
-	peer := c.ID.PeerAddr()
-	addr := peer.Addr().Unmap()
-	if peer.IB != nil {
-		return netip.AddrFrom16(peer.IB.GID)
-	}
-	if addr.Is6() {
-		p, _ := addr.WithZone("").Prefix(64) // cannot fail
-		return p.Addr()
-	}
-	return addr
-}
+// NewSources makes the account of who has how much of b being filled.
+func NewSources(el *eventloop.Loop, b *Budget) Sources { return Sources{el: el, budget: b} }
 
-// let reports whether n more bytes may be filled from addr.
-func (s *sources) let(addr netip.Addr, n int) bool {
-	src, total := s.By[addr], s.l.RecvBudget.total
+// Let reports whether n more bytes may be filled from addr.
+func (s *Sources) Let(addr netip.Addr, n int) bool {
+	src, total := s.By[addr], s.budget.Total
 	if !s.suspects(src) {
 		return src.filling == 0 || src.filling+n <= total/4
 	}
 	return s.Dubious+n <= total/8
 }
 
-func (s *sources) suspects(src source) bool {
-	return !src.suspect.IsZero() && s.l.el.Now().Before(src.suspect)
+func (s *Sources) suspects(src source) bool {
+	return !src.suspect.IsZero() && s.el.Now().Before(src.suspect)
 }
 
-// fill notes that n bytes are being filled from addr.
-func (s *sources) fill(addr netip.Addr, n int) {
+// Fill notes that n bytes are being filled from addr.
+func (s *Sources) Fill(addr netip.Addr, n int) {
 	src := s.By[addr]
 	src.filling += n
 	s.set(addr, src)
 }
 
-// filled notes that they are here, or do not come any more.
-func (s *sources) filled(addr netip.Addr, n int) { s.fill(addr, -n) }
+// Filled notes that they are here, or do not come any more.
+func (s *Sources) Filled(addr netip.Addr, n int) { s.Fill(addr, -n) }
 
-// wasted notes that a connection has ended which had memory for d, and has not filled it.
-func (s *sources) wasted(addr netip.Addr, d time.Duration) {
+// Wasted notes that a connection has ended which had memory for d, and has not filled it.
+func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
 	src := s.By[addr]
-	if until := s.l.el.Now().Add(wastePays * d); until.After(src.suspect) {
+	if until := s.el.Now().Add(wastePays * d); until.After(src.suspect) {
 		src.suspect = until
 		s.set(addr, src)
-		s.l.el.AfterFunc(wastePays*d, func() { s.set(addr, s.By[addr]) })
+		s.el.AfterFunc(wastePays*d, func() { s.set(addr, s.By[addr]) })
 	}
 }
 
 // set notes what there is to know of addr, and has those looked after whom it may have kept waiting.
-func (s *sources) set(addr netip.Addr, src source) {
+func (s *Sources) set(addr netip.Addr, src source) {
 	s.Dubious -= src.dubious
 	if src.dubious = 0; s.suspects(src) {
 		src.dubious = src.filling
@@ -91,5 +82,5 @@ func (s *sources) set(addr netip.Addr, src source) {
 	default:
 		s.By[addr] = src
 	}
-	s.l.RecvBudget.feed()
+	s.budget.feed()
 }

@@ -1,4 +1,4 @@
-package datapath
+package memory
 
 import (
 	"log/slog"
@@ -10,7 +10,7 @@ import (
 
 // claim is a message that waits for memory, or has it.
 type claim struct {
-	b       *budget
+	b       *Budget
 	n       int
 	granted bool
 	due     int // when it is given back
@@ -18,37 +18,37 @@ type claim struct {
 	before  int // who waited when it came
 }
 
-func (c *claim) claim() (want, held int) { return c.n, 0 }
+func (c *claim) Claim() (want, held int) { return c.n, 0 }
 
-func (c *claim) fair(int) bool { return true }
+func (c *claim) Fair(int) bool { return true }
 
-func (c *claim) grant() { c.take() }
+func (c *claim) Grant() { c.take() }
 
 func (c *claim) take() {
 	c.granted = true
-	c.b.lend(c.n)
+	c.b.Lend(c.n)
 	c.b.Free -= c.n
 }
 
 func (c *claim) back() {
-	c.b.unlend(c.n)
-	c.b.give(c.n)
+	c.b.Unlend(c.n)
+	c.b.Give(c.n)
 }
 
 // paperBudget is a budget whose turns the test takes.
-func paperBudget(t *testing.T, bytes int) *budget {
+func paperBudget(t *testing.T, bytes int) *Budget {
 	el, err := eventloop.New(eventloop.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
-	b := newBudget(&Loop{el: el}, bytes, bytes/4, bytes/2)
+	b := NewBudget(el, bytes, bytes/4, bytes/2)
 	return &b
 }
 
-func (b *budget) ask(n int) *claim {
+func (b *Budget) ask(n int) *claim {
 	c := &claim{b: b, n: n}
-	if b.admits(c) {
+	if b.Admits(c) {
 		c.take()
 	}
 	return c
@@ -103,12 +103,12 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 			}
 			if n := rng.IntN(all / 2); rng.IntN(3) == 0 { // what arenas have changes too
 				for b.small > n && small > 0 {
-					b.unuse(all / 16)
-					b.give(all / 16)
+					b.Unuse(all / 16)
+					b.Give(all / 16)
 					small--
 				}
-				for b.small < n && b.has(all/16) {
-					b.use(all / 16)
+				for b.small < n && b.Has(all/16) {
+					b.Use(all / 16)
 					b.Free -= all / 16
 					small++
 				}
@@ -116,7 +116,7 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 			if b.feeding {
 				b.Run(0)
 			}
-			if b.Free < 0 || b.lent(0)+b.small != all-b.Free || b.small > b.most || b.lent(0) > all-b.keep {
+			if b.Free < 0 || b.lent(0)+b.small != all-b.Free || b.small > b.Most || b.lent(0) > all-b.keep {
 				t.Fatalf("seed %d: %d bytes free, %d large, %d small, of %d", seed, b.Free, b.lent(0), b.small, all)
 			}
 			keep := waiting[:0]

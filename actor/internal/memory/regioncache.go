@@ -1,4 +1,4 @@
-package datapath
+package memory
 
 import (
 	"fmt"
@@ -8,32 +8,32 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stock is registered memory for large messages: one region for each, of about its size. What comes back is kept for the next of that
+// RegionCache is registered memory for large messages: one region for each, of about its size. What comes back is kept for the next of that
 // size, but no more than is in use, or spare. Loop goroutine.
-type stock struct {
+type RegionCache struct {
 	dev     verbs.Device
 	pd      verbs.PD
 	access  verbs.Access
-	budget  *budget
-	spare   int      // bytes
-	idle    []*chunk // what came back last is last
+	budget  *Budget
+	Spare   int      // bytes
+	idle    []*Chunk // what came back last is last
 	free    int      // bytes of them
 	used    int      // bytes of what is handed out
-	out     int      // chunks
-	filling int      // of them those that are still being read into
+	Out     int      // chunks
+	Filling int      // of them those that are still being read into
 	closed  bool
 }
 
-func newStock(d *Device, pd verbs.PD, access verbs.Access, b *budget, spare int) *stock {
-	s := &stock{dev: d.Verbs, pd: pd, access: access, budget: b, spare: spare}
+func NewRegionCache(dev verbs.Device, pd verbs.PD, access verbs.Access, b *Budget, spare int) *RegionCache {
+	s := &RegionCache{dev: dev, pd: pd, access: access, budget: b, Spare: spare}
 	b.keepers[s] = struct{}{}
 	return s
 }
 
-// The bytes that a stock keeps in any case: one that all connections of a loop share, and one of a connection's own.
+// The bytes that a cache keeps in any case: one that all connections of a loop share, and one of a connection's own.
 const (
-	sharedSpare = 8 << 20
-	ownSpare    = 2 << 20
+	SharedSpare = 8 << 20
+	OwnSpare    = 2 << 20
 )
 
 // Sized is the size of the region for n bytes: at most a quarter more, so that few sizes serve all.
@@ -48,10 +48,10 @@ func Fitting(n int) int {
 	return n &^ (step - 1)
 }
 
-// get hands out memory for n bytes. The caller has asked the budget.
-func (s *stock) get(n int) (*chunk, error) {
+// Get hands out memory for n bytes. The caller has asked the budget.
+func (s *RegionCache) Get(n int) (*Chunk, error) {
 	size := Sized(n)
-	s.budget.lend(size)
+	s.budget.Lend(size)
 	for i := len(s.idle) - 1; i >= 0; i-- {
 		c := s.idle[i]
 		if int(c.SGE.Length) != size {
@@ -60,52 +60,52 @@ func (s *stock) get(n int) (*chunk, error) {
 		s.idle = slices.Delete(s.idle, i, i+1)
 		s.free -= size
 		s.used += size
-		s.out++
+		s.Out++
 		c.check()
 		return c, nil
 	}
 	mr, err := s.pd.Alloc(size, s.access)
 	if err != nil {
-		s.budget.unlend(size)
+		s.budget.Unlend(size)
 		return nil, fmt.Errorf("alloc %d bytes on %s: %w", size, s.dev.Name(), err)
 	}
 	s.budget.Free -= size
 	s.used += size
-	s.out++
-	return &chunk{stock: s, SGE: verbs.SGE{MR: mr, Length: uint32(size)}}, nil
+	s.Out++
+	return &Chunk{RegionCache: s, SGE: verbs.SGE{MR: mr, Length: uint32(size)}}, nil
 }
 
-// put takes back what get has handed out.
-func (s *stock) put(c *chunk) {
+// Put takes back what get has handed out.
+func (s *RegionCache) Put(c *Chunk) {
 	n := int(c.SGE.Length)
 	s.used -= n
-	s.out--
+	s.Out--
 	s.idle = append(s.idle, c)
 	s.free += n
-	for s.free > max(s.used, s.spare) || s.closed && s.free > 0 {
+	for s.free > max(s.used, s.Spare) || s.closed && s.free > 0 {
 		s.drop()
 	}
-	s.budget.unlend(n)
+	s.budget.Unlend(n)
 }
 
 // drop gives the device back what has been idle for longest.
-func (s *stock) drop() {
+func (s *RegionCache) drop() {
 	c := s.idle[0]
 	s.idle = slices.Delete(s.idle, 0, 1)
 	s.free -= int(c.SGE.Length)
-	s.budget.give(int(c.SGE.Length))
+	s.budget.Give(int(c.SGE.Length))
 	_ = s.dev.Free(c.SGE.MR) // nothing posted names it; what a device that has gone says of it does not matter
 }
 
 // reclaim gives the device back everything that is idle.
-func (s *stock) reclaim() {
+func (s *RegionCache) reclaim() {
 	for len(s.idle) > 0 {
 		s.drop()
 	}
 }
 
-// close gives back what is idle, and from now on what comes back.
-func (s *stock) close() {
+// Close gives back what is idle, and from now on what comes back.
+func (s *RegionCache) Close() {
 	s.closed = true
 	s.reclaim()
 	delete(s.budget.keepers, s)
