@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -35,9 +36,8 @@ type link struct {
 	unsure bool  // a message was lost that was not the last
 
 	reading *rdma.Received // the message that is being read, or was last
-	parked  []parked       // messages whose rest waits for another turn
-	turns   turns
-	ends    []any // that the connection has failed or ended, while something is parked
+	backlog
+	ends []any // that the connection has failed or ended, while something is parked
 }
 
 // keeper is the client whose connection it is.
@@ -263,21 +263,21 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 		return
 	}
 	if len(l.parked) > 0 {
-		l.parked = append(l.parked, parked{m: m.Retain(), rest: m.Data})
+		l.park(m, m.Data, time.Time{})
 		return
 	}
 	l.reading = m
 	done, rest := l.read(ctx, m.Data)
 	if len(rest) > 0 {
-		l.parked = append(l.parked, parked{m: m.Retain(), rest: rest})
-		l.turns.next(ctx)
+		l.park(m, rest, time.Time{})
+		l.next(ctx)
 	}
 	l.deliver(done)
 }
 
 // resume reads on.
 func (l *link) resume(ctx actor.Context) {
-	l.turns.waits = false
+	l.waits = false
 	if len(l.parked) == 0 {
 		l.atLast(ctx)
 		return
@@ -291,7 +291,7 @@ func (l *link) resume(ctx actor.Context) {
 		l.parked = slices.Insert(l.parked, 0, parked{m: p.m.Retain(), rest: rest})
 	}
 	if len(l.parked)+len(l.ends) > 0 {
-		l.turns.next(ctx)
+		l.next(ctx)
 	}
 	l.deliver(done)
 }
@@ -303,14 +303,6 @@ func (l *link) atLast(ctx actor.Context) {
 	for _, m := range ends {
 		l.react(ctx, m)
 	}
-}
-
-// forget gives back what was parked.
-func (l *link) forget() {
-	for _, p := range l.parked {
-		p.m.Release()
-	}
-	l.parked = nil
 }
 
 // read takes as many frames of a message as are read in a turn, and gives the calls that they end.

@@ -23,8 +23,7 @@ type serverConn struct {
 	limit   int        // bytes the peer takes
 	window  int64      // bytes of a stream that the peer takes at first
 	methods []*handler // by the number they were declared with; nil: there is no such method here
-	parked  []parked
-	turns   turns
+	backlog
 	joined  bool
 	ending  bool // the peer broke the protocol, or close was asked for
 	closing bool // the last drain frame was put; Close is sent when everything was
@@ -59,7 +58,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.out.sent()
 		c.flush(ctx)
 	case *resume:
-		c.turns.waits = false
+		c.waits = false
 		c.flush(ctx)
 	case *rdma.ConnectRequest:
 		c.request(ctx, m)
@@ -125,14 +124,6 @@ func (c *serverConn) leave(ctx actor.Context, flags uint8) {
 	c.flush(ctx)
 }
 
-// forget gives back what was parked.
-func (c *serverConn) forget() {
-	for _, p := range c.parked {
-		p.m.Release()
-	}
-	c.parked = nil
-}
-
 // closed ends what the connection had: handlers are told, and their answers go nowhere.
 func (c *serverConn) closed(err error) {
 	c.ending = true // there is nobody to be told anything
@@ -177,7 +168,7 @@ func (c *serverConn) flush(ctx actor.Context) {
 
 // progress does what waits for answers to have gone, or for its turn.
 func (c *serverConn) progress(ctx actor.Context) {
-	if len(c.parked) > 0 && !c.turns.waits && c.goesOn() && !c.ending {
+	if len(c.parked) > 0 && !c.waits && c.goesOn() && !c.ending {
 		p := &c.parked[0]
 		c.reading, c.came = p.m, p.came
 		if c.input(ctx, &p.rest); len(p.rest) == 0 {
@@ -186,7 +177,7 @@ func (c *serverConn) progress(ctx actor.Context) {
 		}
 		c.out.flush(ctx, c.id)
 		if len(c.parked) > 0 {
-			c.turns.next(ctx)
+			c.next(ctx)
 		}
 	}
 	if c.closing && !c.ending && c.queued() == 0 {
@@ -215,7 +206,7 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	}
 	c.reading, c.came = m, m.Since
 	if len(c.parked) > 0 {
-		c.parked = append(c.parked, parked{m.Retain(), m.Data, c.arrival()})
+		c.park(m, m.Data, c.arrival())
 		return
 	}
 	c.take(ctx, m)
@@ -227,8 +218,8 @@ func (c *serverConn) take(ctx actor.Context, m *rdma.Received) {
 	rest := m.Data
 	defer func() {
 		if len(rest) > 0 {
-			c.parked = append(c.parked, parked{m.Retain(), rest, c.arrival()})
-			c.turns.next(ctx)
+			c.park(m, rest, c.arrival())
+			c.next(ctx)
 		}
 	}()
 	c.input(ctx, &rest)

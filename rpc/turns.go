@@ -19,20 +19,37 @@ type resume struct{}
 
 var resumeMsg any = &resume{}
 
-// turns is whether a connection waits for another turn to read on. The loop's.
-type turns struct{ waits bool }
-
-// next asks for another turn.
-func (t *turns) next(ctx actor.Context) {
-	if !t.waits {
-		t.waits = true
-		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in this turn
-	}
+// backlog is the messages of a connection whose rest waits for another turn, or until answers have
+// gone, oldest first. The loop's.
+type backlog struct {
+	parked []parked
+	waits  bool // another turn was asked for
 }
 
-// parked is a message whose rest waits for another turn, or until answers have gone.
+// parked is a message of a backlog.
 type parked struct {
 	m    *rdma.Received
 	rest []byte
 	came time.Time
+}
+
+// park keeps what is left of a message, which is being received.
+func (b *backlog) park(m *rdma.Received, rest []byte, came time.Time) {
+	b.parked = append(b.parked, parked{m.Retain(), rest, came})
+}
+
+// next asks for another turn.
+func (b *backlog) next(ctx actor.Context) {
+	if !b.waits {
+		b.waits = true
+		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in this turn
+	}
+}
+
+// forget gives back what was parked.
+func (b *backlog) forget() {
+	for _, p := range b.parked {
+		p.m.Release()
+	}
+	b.parked = nil
 }
