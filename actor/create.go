@@ -48,7 +48,7 @@ func (rt *Runtime) admit() bool {
 }
 
 func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
-	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o}
+	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o, life: identAlive}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
 		Retained: retained, Limit: int32(rt.cfg.limits.Mailbox), Policy: it, Poison: &poisoned{},
 	})
@@ -75,12 +75,6 @@ type under struct {
 }
 
 func (u under) Self() *actor.PID { return u.guardian }
-
-// ErrStopped is why an identifier was closed whose actor was stopped by somebody.
-var ErrStopped = errors.New("the identifier's actor was stopped")
-
-// ErrOwnerDied is why an identifier was closed whose owner has stopped.
-var ErrOwnerDied = errors.New("the owner has stopped")
 
 // start makes the identifier, unless it came with a request, and watches the owner.
 func (it *ident) start(ctx actor.Context) {

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
@@ -57,3 +58,9 @@ type PanicError struct{ Value any }
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("the identifier's actor has panicked: %v", e.Value)
 }
+
+// ErrStopped is why an identifier was closed whose actor was stopped by somebody.
+var ErrStopped = errors.New("the identifier's actor was stopped")
+
+// ErrOwnerDied is why an identifier was closed whose owner has stopped.
+var ErrOwnerDied = errors.New("the owner has stopped")

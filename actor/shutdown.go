@@ -266,6 +266,6 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 // sent.
 func (l *loop) close() error {
 	l.rt.registry.LastCalls(l.exec)
-	l.Loop.Close()
+	l.Close()
 	return l.ch.Close()
 }

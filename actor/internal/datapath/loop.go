@@ -1,7 +1,5 @@
 package datapath
 
-import ()
-
 // Held counts the messages that owners have and have not given back.
 func (l *Loop) Held() (n int) {
 	for _, d := range l.Devices {
