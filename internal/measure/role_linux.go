@@ -36,9 +36,9 @@ func RunRole(all []Scenario) (child bool, err error) {
 		return true, fmt.Errorf("no scenario %q", r.Scenario)
 	}
 	if r.Profile != "" {
-		stop, err := Profile(r.Profile)
-		if err != nil {
-			return true, err
+		stop, failed := Profile(r.Profile)
+		if failed != nil {
+			return true, failed
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
