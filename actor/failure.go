@@ -36,25 +36,7 @@ func rdmaName(typ string) string {
 
 // restore gives a failure the command that the user has sent, in place of the one it came to, and advice that is true of it.
 func restore(f Failure, cmd Command) Failure {
-	var b *FailureBase
-	switch f := f.(type) {
-	case *cmid.CommandFailed:
-		b = &f.FailureBase
-	case *cmid.AddrError:
-		b = &f.FailureBase
-	case *cmid.RouteError:
-		b = &f.FailureBase
-	case *cmid.ConnectError:
-		b = &f.FailureBase
-	case *cmid.Unreachable:
-		b = &f.FailureBase
-	case *cmid.Rejected:
-		b = &f.FailureBase
-	case *cmid.AddrInfoError:
-		b = &f.FailureBase
-	default:
-		return f
-	}
+	b := f.Base()
 	b.Command = cmd
 	switch cmd.(type) {
 	case *Dial, *Serve:

@@ -18,6 +18,8 @@ type Failure interface {
 	error
 	// Failed is the command that failed; nil when no command was under way.
 	Failed() Command
+	// Base is the part all failures share: the failure's own, not a copy.
+	Base() *FailureBase
 }
 
 // FailureBase is the part all failures share. Its Error says what failed, between whom as far as that is known, in which state
@@ -49,6 +51,9 @@ func (t Transition) String() string {
 
 // Failed is the command that failed.
 func (f *FailureBase) Failed() Command { return f.Command }
+
+// Base is f.
+func (f *FailureBase) Base() *FailureBase { return f }
 
 // Unwrap gives the cause.
 func (f *FailureBase) Unwrap() error { return f.Err }
