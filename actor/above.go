@@ -20,7 +20,8 @@ func (a *above) Deliver(in *datapath.Inbound) {
 	if it.owner.receive(it, m) {
 		return
 	}
-	// The owner has a mailbox that does not say when it is finished, or there is none: it gets a copy.
+	// The owner has a mailbox that does not say when it is finished, or there is none: it gets
+	// a copy.
 	if it.owner.pid != nil {
 		it.tell(m.Clone())
 	}

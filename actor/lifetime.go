@@ -39,7 +39,7 @@ func (it *ident) setLife(to identLife) {
 }
 
 // ending reports whether it is being destroyed, or was.
-func (it *ident) ending() bool { return it.life >= identEnding }
+func (it *ident) ending() bool { return it.life != identAlive }
 
 // gone reports whether the device has nothing of it that its actor waits for.
 func (it *ident) gone() bool { return it.life >= identGone }

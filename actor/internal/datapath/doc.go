@@ -21,8 +21,8 @@
 // # Files
 //
 // At the bottom is what there is: state.go (all of a Loop, a Device and a Conn), connstate.go,
-// inflight.go, sendqueue.go, outgoing.go, errors.go. Above it is
-// what decides: next.go, share.go, negotiate.go. Above that is what acts.
+// inflight.go, sendqueue.go, outgoing.go, errors.go. Above it is what decides: next.go, share.go,
+// negotiate.go. Above that is what acts.
 //
 // # Messages
 //

@@ -16,7 +16,7 @@ const headerRoom = wire.HeaderLen
 type Outgoing struct {
 	Of     any                          // the pointer to what it is part of; it never changes
 	notify bool                         // Sent is wanted
-	renew  func(p []byte) (rest []byte) // makes one that has waited what it still should be; may be nil
+	renew  func(p []byte) (rest []byte) // of one that has waited; may be nil
 
 	next  *Outgoing // in a pool: more of its class
 	buf   []byte    // headerRoom, then the message
@@ -36,7 +36,7 @@ const (
 // pool's locked instructions once.
 var outgoingPools [maxSendShift - minSendShift + 1]sync.Pool
 
-// Pooled takes a message of n bytes from its pool, with whatever they were before; nil: it has none.
+// Pooled takes a message of n bytes from its pool, with what they were before; nil: it has none.
 func Pooled(n int) *Outgoing {
 	class := sizeClass(n, minSendShift)
 	if class >= len(outgoingPools) {

@@ -229,7 +229,7 @@ const (
 //	staying ──► packing ──► waving ──► left
 //	               └───────────────────▲
 //
-// Nothing else is sent from packing on (conn.sends). An end that has waited partingTime goes on as
+// Nothing else is sent from packing on (Conn.sends). An end that has waited partingTime goes on as
 // if it had left.
 type parting uint8
 
@@ -353,12 +353,12 @@ type spent struct {
 	after uint32 // the number of the posting
 }
 
-// OneSided is a Read, a Write or an atomic operation that a connection is asked to do (conn.oneSided). It is part of what its owner
+// OneSided is a Read, a Write or an atomic operation that a connection is asked to do (Conn.OneSided). It is part of what its owner
 // has for it, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
 type OneSided struct {
 	Op    verbs.Opcode
 	Fence bool      // wait for the Reads before it
-	Near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of conn.pd, or of conn.dom; no MR: no bytes
+	Near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of its Conn's domain; no MR: no bytes
 	Addr  uint64    // the peer's
 	RKey  uint32
 	AtomicOperands
@@ -375,7 +375,7 @@ type AtomicOperands struct {
 
 // OpOwner is told of an operation's end.
 type OpOwner interface {
-	// Ended is called once for every operation that conn.oneSided took, possibly from within that call: the device is finished
+	// Ended is called once for every operation that Conn.OneSided took, possibly from within that call: the device is finished
 	// with it and with its memory. err: opError's, or what PostSend has said.
 	Ended(c *Conn, o *OneSided, err error)
 	// Abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
