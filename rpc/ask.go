@@ -100,7 +100,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 // start puts the request.
 func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	m := p.call.m
-	scratch, body, err := request(m, q)
+	scratch, body, err := packRequest(m, q)
 	if err != nil {
 		return err
 	}

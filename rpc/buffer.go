@@ -34,16 +34,6 @@ func getBufferFor(n int) *buffer {
 
 func getBuffer() *buffer { return buffers.Get().(*buffer) }
 
-// request encodes a request of m. The caller puts memory back; body is in it, or in memory of its own.
-func request(m *method, q any) (memory *buffer, body []byte, err error) {
-	memory = getBuffer()
-	if body, err = m.req.pack(memory.b, q); err != nil {
-		memory.put(0)
-		return nil, nil, badMessage(m, "request", err, FateNotSent)
-	}
-	return memory, body, nil
-}
-
 // put gives the memory back; the next user begins with an empty one. used is how much was needed, in whatever memory.
 func (b *buffer) put(used int) {
 	switch {

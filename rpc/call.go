@@ -76,9 +76,19 @@ func (c *Client) info(m *method, q any) *Info {
 	return info
 }
 
+// packRequest encodes a request of m. The caller puts memory back; body is in it, or in memory of its own.
+func packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
+	memory = getBuffer()
+	if body, err = m.req.pack(memory.b, q); err != nil {
+		memory.put(0)
+		return nil, nil, badMessage(m, "request", err, FateNotSent)
+	}
+	return memory, body, nil
+}
+
 // call encodes, calls and decodes.
 func (c *Client) call(ctx context.Context, m *method, q, r any) error {
-	scratch, body, err := request(m, q)
+	scratch, body, err := packRequest(m, q)
 	if err != nil {
 		return err
 	}

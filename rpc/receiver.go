@@ -119,7 +119,7 @@ type receiving struct {
 
 // open sends the request of a stream.
 func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error) {
-	scratch, body, err := request(m, q)
+	scratch, body, err := packRequest(m, q)
 	if err != nil {
 		return nil, err
 	}
