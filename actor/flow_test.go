@@ -11,7 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
-	pathmemory "github.com/rdmactor/rdmactor/actor/internal/memory"
+	mem "github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
@@ -42,7 +42,7 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 		l := w.far.loops[0]
 		used := make(chan int, 1)
 		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.RecvBudget.Free })
-		if n := <-used; n > 2*pathmemory.SlabBytes {
+		if n := <-used; n > 2*mem.SlabBytes {
 			w.Errorf("%d unread messages of %d bytes take %d bytes", credits, size, n)
 		}
 		for released := 0; released < credits+queue; {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	pathmemory "github.com/rdmactor/rdmactor/actor/internal/memory"
+	mem "github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -172,7 +172,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 		if n := len(kept); n < 2 || in > limit || out != 0 {
 			w.Fatalf("%d messages held, in %d bytes, %d to send", n, in, out)
 		}
-		if _, out := w.budgets(w.rt); out > wire.MaxOffers*pathmemory.Sized(size) || out < size {
+		if _, out := w.budgets(w.rt); out > wire.MaxOffers*mem.RegionSize(size) || out < size {
 			w.Errorf("%d bytes wait to be read", out)
 		}
 		for i := range sends {
@@ -187,7 +187,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 			m.Release()
 		}
 		settle()
-		if in, _ := w.budgets(w.far); in > 2*pathmemory.SlabBytes { // receives of the ordinary kind
+		if in, _ := w.budgets(w.far); in > 2*mem.SlabBytes { // receives of the ordinary kind
 			w.Errorf("%d bytes are left", in)
 		}
 		if _, out := w.budgets(w.rt); out != 0 {

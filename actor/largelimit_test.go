@@ -3,7 +3,7 @@ package actor
 import (
 	"testing"
 
-	pathmemory "github.com/rdmactor/rdmactor/actor/internal/memory"
+	mem "github.com/rdmactor/rdmactor/actor/internal/memory"
 )
 
 // Whatever Limits.SendMemory is, the largest message that Established speaks of can be offered, in a region that may be larger than it.
@@ -19,7 +19,7 @@ func TestLargestOfSendMemory(t *testing.T) {
 				}
 			}
 		})
-		if n < limit*3/4 || pathmemory.Sized(n) > limit || pathmemory.Sized(n+1) <= limit {
+		if n < limit*3/4 || mem.RegionSize(n) > limit || mem.RegionSize(n+1) <= limit {
 			w.Errorf("the largest message has %d bytes, and the memory for all %d", n, limit)
 		}
 		p.client.send(p.c, NewSend(pattern(n, 1)))
@@ -30,15 +30,6 @@ func TestLargestOfSendMemory(t *testing.T) {
 		f, _ := next[*SendFailed](p.client)
 		is(w, f, ErrTooLarge)
 	}, WithLimits(Limits{SendMemory: limit}))
-}
-
-// fitting is sized the other way round.
-func TestFitting(t *testing.T) {
-	for n := 4096; n < 1<<22; n += 1 + n/97 {
-		if m := pathmemory.Fitting(n); pathmemory.Sized(m) > n || pathmemory.Sized(m+1) <= n {
-			t.Fatalf("%d bytes have room for %d", n, m)
-		}
-	}
 }
 
 // A connection that has waited for memory gets it for one message: not for all that its credits allow.

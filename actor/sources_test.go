@@ -52,8 +52,8 @@ func TestLyingPeerComesBack(t *testing.T) {
 				<-done
 				time.Sleep(time.Hour)
 				w.onLoop(w.far, func(l *loop) {
-					if n := len(l.Sources.By); n != 0 || l.Sources.Dubious != 0 {
-						w.Errorf("%d addresses are still remembered, and %d bytes of them", n, l.Sources.Dubious)
+					if n, dubious := l.Sources.Remembered(); n != 0 || dubious != 0 {
+						w.Errorf("%d addresses are still remembered, and %d bytes of them", n, dubious)
 					}
 				})
 			}, WithLimits(Limits{ReceiveMemory: all}))

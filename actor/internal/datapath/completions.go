@@ -127,7 +127,7 @@ func (d *Device) complete(wc *verbs.WC) {
 	pool := d.Recvs[uint32(wc.ID>>32)&^(1<<31)]
 	c := pool.take(uint32(wc.ID))
 	if wc.Status != verbs.StatusSuccess || conn == nil {
-		pool.Arena.Put(c)
+		c.Free()
 		d.l.Shares.freed()
 		if conn != nil {
 			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
@@ -146,7 +146,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 			break
 		}
 		if p.chunk != nil {
-			p.chunk.Arena.Put(p.chunk)
+			p.chunk.Free()
 		}
 		switch s := p.Send; {
 		case p.op != nil:

@@ -81,7 +81,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	}
 	err := d.hand(c, op)
 	if err != nil && op.chunk != nil {
-		op.chunk.Arena.Put(op.chunk)
+		op.chunk.Free()
 	}
 	return err
 }

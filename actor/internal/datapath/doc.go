@@ -12,8 +12,8 @@
 //	    queue pair ─────────────── the peer ────────── queue pair
 //
 // A Loop is what the connections of one event loop share: for each device its completion queues,
-// protection domains and receive buffers, the memory for messages, and who waits for some of it
-// (share.go, and package memory).
+// protection domains and receive buffers, the memory for messages (package memory), and who waits
+// for some of it (share.go).
 //
 // A Conn is one connection's data path. Its lifetime is connState's diagram (connstate.go). What it
 // hands to the device next follows from a few counts alone (next.go).

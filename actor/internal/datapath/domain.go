@@ -5,32 +5,18 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// ownSlabBytes is slabBytes for one connection: nobody else uses what it does not.
-const ownSlabBytes = 32 << 10
-
 func newDomain(d *Device, pd verbs.PD, own bool) *domain {
 	dm := &domain{d: d, pd: pd, recv: make(map[int]*recvPool), own: own}
-	dm.sinks = memory.NewRegionCache(d.Verbs, pd, verbs.LocalWrite, &d.l.RecvBudget, memory.SharedSpare)
-	if own {
-		dm.sinks.Spare = memory.OwnSpare
-	}
+	dm.sinks = memory.NewRegionCache(d.Verbs, pd, verbs.LocalWrite, d.l.RecvBudget, own)
 	d.Domains[dm] = struct{}{}
 	return dm
-}
-
-// arena makes an arena of chunks of size. One connection's grows by less than one that many share.
-func (dm *domain) arena(size int, access verbs.Access, budget *memory.Budget) *memory.Arena {
-	if dm.own {
-		return memory.NewArena(dm.d.Verbs, dm.pd, access, size, ownSlabBytes, 1, budget)
-	}
-	return memory.NewArena(dm.d.Verbs, dm.pd, access, size, memory.SlabBytes, min(memory.SlabChunks, max(memory.SlabMost/size, 1)), budget)
 }
 
 // SendArena is where messages of n bytes are sent from.
 func (dm *domain) SendArena(n int) *memory.Arena {
 	class := sizeClass(n, minArenaShift)
 	if dm.Send[class] == nil {
-		dm.Send[class] = dm.arena(1<<(class+minArenaShift), 0, &dm.d.l.SendBudget)
+		dm.Send[class] = memory.NewArena(dm.d.Verbs, dm.pd, 0, 1<<(class+minArenaShift), dm.own, dm.d.l.SendBudget)
 	}
 	return dm.Send[class]
 }
@@ -38,9 +24,9 @@ func (dm *domain) SendArena(n int) *memory.Arena {
 // held is the receive buffers that are handed out, without those posted to the device.
 func (dm *domain) held() (n int) {
 	for _, p := range dm.recv {
-		n += p.Arena.Out - (len(p.posted) - len(p.free)) + p.copies
+		n += p.Arena.Out() - (len(p.posted) - len(p.free)) + p.copies.Out()
 	}
-	return n + dm.sinks.Out - dm.sinks.Filling
+	return n + dm.sinks.Held()
 }
 
 // leave is told that a connection which has the domain for its own has gone.

@@ -94,7 +94,7 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 		if c.MaxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
 			c.MaxSend = min(c.MaxSend, c.eager)
 		}
-		if limit := c.l.limits.Send; memory.Sized(c.MaxSend) > limit { // it would wait for ever
+		if limit := c.l.limits.Send; memory.RegionSize(c.MaxSend) > limit { // it would wait for ever
 			c.MaxSend = min(c.MaxSend, max(c.eager, memory.Fitting(limit)))
 		}
 	}

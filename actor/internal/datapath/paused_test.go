@@ -71,7 +71,7 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 			if !tap.shut || !greedy.shut {
 				t.Fatalf("with %d bytes left one is paused: %t, the other: %t", s.room(), tap.shut, greedy.shut)
 			}
-			s.gave(&Conn{l: s.l}, &memory.Chunk{RegionCache: &memory.RegionCache{}}) // somebody else's, of no size
+			s.gave(&Conn{l: s.l}, &memory.Chunk{}) // somebody else's, of no size
 			if s.Run(eventloop.RunBudget); !tap.shut {
 				t.Fatal("it goes on without room")
 			}

@@ -26,12 +26,13 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = (n + 63) &^ 63
 	p := dm.recv[n]
 	d := dm.d
-	if most := d.l.RecvBudget.Most; n > most {
+	if most := d.l.RecvBudget.Most(); n > most {
 		return nil, &ResourceError{Device: d.Verbs.Name(), What: "bytes for a receive", Need: n, Limit: most}
 	}
 	if p == nil {
 		p = &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
-		p.Arena = dm.arena(n, verbs.LocalWrite, &d.l.RecvBudget)
+		p.Arena = memory.NewArena(d.Verbs, dm.pd, verbs.LocalWrite, n, dm.own, d.l.RecvBudget)
+		p.copies = memory.NewCopies(d.l.RecvBudget)
 		p.number = d.numbered(p)
 		dm.recv[n] = p
 	}
@@ -62,7 +63,7 @@ func (p *recvPool) unpost() {
 	}
 	for i, c := range p.posted {
 		if c != nil {
-			p.Arena.Put(p.take(uint32(i)))
+			p.take(uint32(i)).Free()
 		}
 	}
 }
@@ -85,9 +86,9 @@ func (d *Device) numbered(p *recvPool) uint32 {
 func (p *recvPool) refill(qp verbs.QP) {
 	p.d.Drain()
 	s := &p.d.l.Shares
-	batch := max(1, min(p.batch, s.room()/(16*p.Arena.Size)))
+	batch := max(1, min(p.batch, s.room()/(16*p.Arena.Size())))
 	if c, ok := qpConn(qp); ok {
-		if s.asked(c, batch*p.Arena.Size); c.recv.paused {
+		if s.asked(c, batch*p.Arena.Size()); c.recv.paused {
 			return
 		}
 	}
@@ -101,7 +102,7 @@ func (p *recvPool) refill(qp verbs.QP) {
 			return
 		}
 		if err := p.post(p.srq, c); err != nil {
-			p.Arena.Put(c)
+			c.Free()
 			p.d.l.log.Warn("rdma: post_recv", "device", p.d.Verbs.Name(), "err", err)
 			return
 		}
@@ -161,16 +162,16 @@ func (t *Terms) receives() int {
 // reserve posts n receives.
 func (c *Conn) reserve(n int) error {
 	if c.dom.own {
-		c.pool.Arena.Bytes, c.pool.Arena.Chunks = n*c.pool.Arena.Size, n // one region
+		c.pool.Arena.InOne(n) // one region
 	}
 	for range n {
 		b, err := c.pool.Arena.Get()
 		if err != nil {
-			limit := c.l.RecvBudget.Most
-			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.pool.Arena.Size, Limit: limit, Err: err}
+			limit := c.l.RecvBudget.Most()
+			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.pool.Arena.Size(), Limit: limit, Err: err}
 		}
 		if err := c.pool.post(c.QP, b); err != nil {
-			c.pool.Arena.Put(b)
+			b.Free()
 			return fmt.Errorf("post_recv on %s: %w", c.Device.Verbs.Name(), err)
 		}
 	}

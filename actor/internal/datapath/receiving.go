@@ -78,7 +78,7 @@ func (c *Conn) put(chunk *memory.Chunk, b []byte, from wire.Offer) {
 
 // Consumed takes a message back from the owner.
 func (c *Conn) Consumed(m *Inbound) {
-	m.Chunk.Spoil(wire.HeaderLen + len(m.Data))
+	m.Chunk.Overwrite(wire.HeaderLen + len(m.Data))
 	c.give(m.Chunk)
 	c.l.freeInbound(m)
 	c.Session.Consume()
@@ -95,48 +95,30 @@ func (c *Conn) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
 	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+memory.CopyCost) > b.Size() {
 		return b, data
 	}
-	budget := &c.l.RecvBudget
-	n := len(data) + memory.CopyCost
-	if !budget.Has(n) {
+	kept := c.pool.copies.Copy(data)
+	if kept == nil {
 		return b, data
 	}
-	budget.Free -= n
-	budget.Use(n)
-	c.pool.copies++
-	kept := memory.CopyOf(data)
 	c.give(b)
-	return kept, kept.SGE.MR.Bytes
+	return kept, kept.Bytes()
 }
 
 // give takes a receive buffer back that has been read. One of the connection's own is posted again.
 func (c *Conn) give(b *memory.Chunk) {
 	c.l.Shares.gave(c, b)
-	if b.Copied {
-		c.pool.copies--
-		c.l.RecvBudget.Unuse(b.Size())
-		c.l.RecvBudget.Give(b.Size())
-		if c.Over() {
-			c.dom.vanish()
-			c.Device.vanish()
-		}
-		return
-	}
-	if b.RegionCache != nil {
+	switch {
+	case b.Large():
 		c.Arrivals.gave(b)
-		if c.Over() {
-			c.dom.vanish()
-			c.Device.vanish()
-		}
-		return
-	}
-	if c.pool.srq == nil && !c.Over() {
+	case b.Repostable() && c.pool.srq == nil && !c.Over():
 		err := c.pool.post(c.QP, b)
 		if err == nil {
 			return
 		}
 		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
+		fallthrough
+	default:
+		b.Free()
 	}
-	b.Arena.Put(b)
 	if c.Over() {
 		c.dom.vanish()
 		c.Device.vanish()

@@ -12,7 +12,7 @@ import (
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}
 	if _, ok := c.pd.(verbs.Registrar); !ok {
-		o.memory = memory.NewRegionCache(c.Device.Verbs, c.pd, verbs.RemoteRead, &c.l.HeldBudget, memory.OwnSpare)
+		o.memory = memory.NewRegionCache(c.Device.Verbs, c.pd, verbs.RemoteRead, c.l.HeldBudget, true)
 	}
 	return o
 }
@@ -22,7 +22,7 @@ func (o *offers) ready(s *Outgoing) bool {
 	if o.n == wire.MaxOffers || o.wait {
 		return false
 	}
-	if o.want = memory.Sized(s.Len()); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
+	if o.want = memory.RegionSize(s.Len()); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
 		return true
 	}
 	o.wait = true
@@ -74,8 +74,7 @@ func (o *offers) source(s *Outgoing) (m offered, err error) {
 		if m.mr, err = o.c.pd.(verbs.Registrar).Register(s.Bytes(), verbs.RemoteRead); err != nil {
 			return m, err
 		}
-		o.c.l.HeldBudget.Free -= o.size(m)
-		o.c.l.HeldBudget.Lend(o.size(m))
+		o.c.l.HeldBudget.TakeLarge(o.size(m))
 	} else {
 		if m.chunk, err = o.memory.Get(s.Len()); err != nil {
 			return m, err
@@ -94,19 +93,18 @@ func (m *offered) region() *verbs.MR {
 }
 
 // size is what m takes of the budget.
-func (o *offers) size(m offered) int { return memory.Sized(len(m.region().Bytes)) }
+func (o *offers) size(m offered) int { return memory.RegionSize(len(m.region().Bytes)) }
 
 // free takes the memory back.
 func (o *offers) free(m offered) {
 	n := o.size(m)
 	o.held -= n
 	if m.chunk != nil {
-		o.memory.Put(m.chunk)
+		m.chunk.Free()
 		return
 	}
 	_ = o.c.Device.Verbs.Free(m.mr) // nothing posted names it
-	o.c.l.HeldBudget.Unlend(n)
-	o.c.l.HeldBudget.Give(n)
+	o.c.l.HeldBudget.GiveLarge(n)
 }
 
 // pulled ends the offers that the peer has read.

@@ -91,7 +91,7 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 		b.since = b.c.l.el.Now()
 	}
 	b.filling++
-	chunk.RegionCache.Filling++
+	b.c.dom.sinks.Fill()
 	b.c.l.Sources.Fill(b.from, int(chunk.SGE.Length))
 	return true
 }
@@ -99,7 +99,7 @@ func (b *arrivals) hold(a *pending) (ok bool) {
 // filled: nothing is read into a chunk any more.
 func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.filling--
-	chunk.RegionCache.Filling--
+	b.c.dom.sinks.Filled()
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 
@@ -111,18 +111,18 @@ func (b *arrivals) stop() {
 	b.drop()
 }
 
-// Claim is claimant's.
+// Claim is memory.Claimant's.
 func (b *arrivals) Claim() (want, held int) {
 	if a := b.toRead(); a != nil && a.m.Chunk == nil && !b.c.Over() {
-		return memory.Sized(int(a.from.Length)), b.held
+		return memory.RegionSize(int(a.from.Length)), b.held
 	}
 	return 0, b.held
 }
 
-// Fair is claimant's.
-func (b *arrivals) Fair(want int) bool { return b.c.l.Sources.Let(b.from, want) }
+// Fair is memory.Claimant's.
+func (b *arrivals) Fair(want int) bool { return b.c.l.Sources.Lets(b.from, want) }
 
-// Grant is claimant's.
+// Grant is memory.Claimant's.
 func (b *arrivals) Grant() {
 	b.wait = false
 	b.advance(true)
@@ -180,7 +180,7 @@ func (b *arrivals) tell() {
 // gave takes the memory of a message back that was read.
 func (b *arrivals) gave(c *memory.Chunk) {
 	b.held -= int(c.SGE.Length)
-	c.RegionCache.Put(c)
+	c.Free()
 }
 
 // drop gives back what is not told any more. What is being read into is the device's until its Reads have ended.

@@ -26,7 +26,7 @@ import (
 //     is left for all others, without that half. So one that is not read from has half of the
 //     rest, two a third, a thousand of them a thousandth each.
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
-//     is copied out of it, into memory of its own size. A message of a byte then costs copyCost
+//     is copied out of it, into memory of its own size. A message of a byte then costs memory.CopyCost
 //     and a byte, not a receive.
 //   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where
 //     large messages hold more than the other half (budget). Whoever may receive and finds no
@@ -56,8 +56,8 @@ func (s *shares) join(c *Conn) {
 		return
 	}
 	c.recv.qp, c.recv.counted = qp, true
-	s.Floor += c.pool.Arena.Size
-	s.Owed += c.pool.Arena.Size
+	s.Floor += c.pool.Arena.Size()
+	s.Owed += c.pool.Arena.Size()
 }
 
 func (s *shares) leave(c *Conn) {
@@ -66,9 +66,9 @@ func (s *shares) leave(c *Conn) {
 	}
 	s.forget(c)
 	c.recv.counted = false
-	s.Floor -= c.pool.Arena.Size
+	s.Floor -= c.pool.Arena.Size()
 	if c.recv.bytes == 0 {
-		s.Owed -= c.pool.Arena.Size
+		s.Owed -= c.pool.Arena.Size()
 	}
 	s.freed()
 }
@@ -76,7 +76,7 @@ func (s *shares) leave(c *Conn) {
 // room is what is free besides the reserve.
 func (s *shares) room() int { return s.free() - s.reserve() }
 
-func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.Total-s.large) - s.Held }
+func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.Total()-s.large) - s.Held }
 
 // short reports whether messages are to be copied out of receives that are too large for them.
 func (s *shares) short() bool { return s.Held > s.limit/4 }
@@ -103,7 +103,7 @@ func (s *shares) took(c *Conn, b *memory.Chunk) {
 	}
 	b.Counted = true
 	if c.recv.counted && c.recv.bytes == 0 {
-		s.Owed -= c.pool.Arena.Size
+		s.Owed -= c.pool.Arena.Size()
 	}
 	n := b.Size()
 	s.Held += n
@@ -120,10 +120,10 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 		c.recv.bytes -= n
 		c.recv.messages--
 		if c.recv.counted && c.recv.bytes == 0 {
-			s.Owed += c.pool.Arena.Size
+			s.Owed += c.pool.Arena.Size()
 		}
 		s.again(c)
-	} else if b.RegionCache != nil {
+	} else if b.Large() {
 		s.large -= b.Size()
 	}
 	s.freed()
@@ -212,7 +212,7 @@ func (p *recvPool) feed() {
 		return
 	}
 	if p.post(p.srq, c) != nil {
-		p.Arena.Put(c)
+		c.Free()
 	}
 }
 

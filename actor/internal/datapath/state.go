@@ -23,10 +23,10 @@ type Loop struct {
 	Observed bool
 
 	Devices    []*Device
-	RecvBudget memory.Budget // of what is received into
-	Shares     shares        // of that
-	SendBudget memory.Budget // of what messages are sent from at once
-	HeldBudget memory.Budget // of what peers read messages from
+	RecvBudget *memory.Budget // of what is received into
+	Shares     shares         // of that
+	SendBudget *memory.Budget // of what messages are sent from at once
+	HeldBudget *memory.Budget // of what peers read messages from
 	Sources    memory.Sources
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
@@ -47,11 +47,11 @@ type Limits struct {
 func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.el, l.log, l.limits = el, log, limits
 	l.MemoryBudget, l.Lookouts = limits.Memory, make(map[Keepalive]*Lookout)
-	l.RecvBudget = memory.NewBudget(el, limits.Receive, limits.Receive/4, limits.Receive/2)
-	l.SendBudget = memory.NewBudget(el, limits.Send, 0, limits.Send)
-	l.HeldBudget = memory.NewBudget(el, limits.Send, 0, 0)
-	l.Sources = memory.NewSources(el, &l.RecvBudget)
-	l.Shares = shares{l: l, limit: l.RecvBudget.Most}
+	l.RecvBudget = memory.NewBudget(l.el, limits.Receive, limits.Receive/4, limits.Receive/2)
+	l.SendBudget = memory.NewBudget(l.el, limits.Send, 0, limits.Send)
+	l.HeldBudget = memory.NewBudget(l.el, limits.Send, 0, 0)
+	l.Sources = memory.NewSources(l.el, l.RecvBudget)
+	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
 }
 
 // Device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
@@ -108,7 +108,7 @@ type recvPool struct {
 	conns  int             // that receive into it
 	posted []*memory.Chunk // by index; nil: free
 	free   []uint32
-	copies int // of messages that owners have, in Go's heap
+	copies memory.Copies // of messages that owners have
 }
 
 // Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
@@ -338,7 +338,7 @@ type offers struct {
 	timer   *eventloop.Timer // of spent; nil until the first
 }
 
-// offered is a message that the peer may read: in memory of the cache, or in its own, which is registered.
+// offered is a message that the peer may read: in a region of the cache, or in its own, which is registered.
 type offered struct {
 	send  *Outgoing // nil: answered
 	chunk *memory.Chunk

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -20,51 +19,51 @@ type Arena struct {
 	dev    verbs.Device
 	PD     verbs.PD
 	access verbs.Access
-	Size   int // of a chunk
-	Bytes  int // of a slab, unless so many chunks need more
-	Chunks int
+	size   int // of a chunk
+	bytes  int // of a slab, unless so many chunks need more
+	chunks int
 	budget *Budget
 	open   []*slab // partly used; the last one is handed out from
 	idle   []*slab // of which nothing is used
 	Slabs  []*slab // all
 	free   int     // chunks
-	Out    int     // chunks handed out
+	out    int     // chunks handed out
 	closed bool
-}
-
-// Chunk is one buffer, of an arena or of a region cache.
-type Chunk struct {
-	Arena       *Arena
-	slab        *slab
-	RegionCache *RegionCache
-	Copied      bool      // it is a copy in Go's heap
-	Counted     bool      // counted as a message's
-	SGE         verbs.SGE // all of it
-
-	spoilt int // bytes; see Spoil
 }
 
 // slab is one memory region.
 type slab struct {
-	MR   *verbs.MR
-	n    int      // chunks
-	free []*Chunk // of them; the last one is the warmest
-	at   int      // its place among the open ones
+	arena *Arena
+	MR    *verbs.MR
+	n     int      // chunks
+	free  []*Chunk // of them; the last one is the warmest
+	at    int      // its place among the open ones
 }
 
 const (
 	// SlabBytes is how much is asked of the device at a time, unless slabChunks need more; of
 	// chunks so large that these need more than slabMost it is as many as fit, at least one.
 	SlabBytes  = 256 << 10
-	SlabChunks = 8
-	SlabMost   = 1 << 20
+	slabChunks = 8
+	slabMost   = 1 << 20
+	// ownSlabBytes is SlabBytes for one connection: nobody else uses what it does not.
+	ownSlabBytes = 32 << 10
 	// spareSlabs stay though nobody uses them: what a connection that talks takes and gives back all the time must not go to the
 	// device and come back each time.
 	spareSlabs = 2
 )
 
-func NewArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size, bytes, chunks int, b *Budget) *Arena {
-	a := &Arena{dev: dev, PD: pd, access: access, Size: size, Bytes: bytes, Chunks: chunks, budget: b}
+// NewArena is an arena of chunks of size bytes. One connection's (own) grows by less than one that
+// many share.
+func NewArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size int, own bool, b *Budget) *Arena {
+	if own {
+		return newArena(dev, pd, access, size, ownSlabBytes, 1, b)
+	}
+	return newArena(dev, pd, access, size, SlabBytes, min(slabChunks, max(slabMost/size, 1)), b)
+}
+
+func newArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size, bytes, chunks int, b *Budget) *Arena {
+	a := &Arena{dev: dev, PD: pd, access: access, size: size, bytes: bytes, chunks: chunks, budget: b}
 	b.keepers[a] = struct{}{}
 	return a
 }
@@ -83,12 +82,12 @@ func (a *Arena) Get() (*Chunk, error) {
 		a.open = a.open[:len(a.open)-1]
 	}
 	a.free--
-	a.Out++
+	a.out++
 	c.check()
 	return c, nil
 }
 
-// GetBeyond is get, and where the budget is used up hands out one chunk beyond it: for who has
+// GetBeyond is Get, and where the budget is used up hands out one chunk beyond it: for who has
 // nothing else of it, so that what others hold slows it down and does not stop it.
 func (a *Arena) GetBeyond() (*Chunk, error) {
 	c, err := a.Get()
@@ -111,7 +110,7 @@ var ErrBudget = fmt.Errorf("it would exceed the limit (WithLimits): %w", unix.EN
 func (a *Arena) touch() error {
 	for n := len(a.idle); n > 0; n = len(a.idle) {
 		s := a.idle[n-1]
-		if a.budget.lets(s.n * a.Size) {
+		if a.budget.lets(s.n * a.size) {
 			a.use()
 			return nil
 		}
@@ -128,7 +127,7 @@ func (a *Arena) touch() error {
 func (a *Arena) use() {
 	s := a.idle[len(a.idle)-1]
 	a.idle = a.idle[:len(a.idle)-1]
-	a.budget.Use(s.n * a.Size)
+	a.budget.use(s.n * a.size)
 	a.show(s)
 }
 
@@ -141,11 +140,11 @@ func (a *Arena) show(s *slab) {
 // grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an
 // SGE's Offset goes.
 func (a *Arena) grow() error {
-	n := min(max(a.Bytes/a.Size, a.Chunks), math.MaxUint32/a.Size)
-	for n > 1 && (!a.budget.Has(n*a.Size) || n*a.Size > (a.budget.Most-a.budget.small)/4) { // little is left: others need some of it
+	n := min(max(a.bytes/a.size, a.chunks), math.MaxUint32/a.size)
+	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) { // little is left: others need some of it
 		n /= 2
 	}
-	if bytes := n * a.Size; !a.budget.Has(bytes) {
+	if bytes := n * a.size; !a.budget.has(bytes) {
 		return fmt.Errorf("%d more bytes of device memory: %w", bytes, ErrBudget)
 	}
 	return a.add(n)
@@ -153,17 +152,17 @@ func (a *Arena) grow() error {
 
 // add makes a slab of n chunks.
 func (a *Arena) add(n int) error {
-	bytes := n * a.Size
+	bytes := n * a.size
 	mr, err := a.PD.Alloc(bytes, a.access)
 	if err != nil {
 		return fmt.Errorf("alloc %d bytes on %s: %w", bytes, a.dev.Name(), err)
 	}
 	a.budget.Free -= bytes
-	s := &slab{MR: mr, n: n}
+	s := &slab{arena: a, MR: mr, n: n}
 	chunks := make([]Chunk, n)
 	for i := range chunks {
 		c := &chunks[i]
-		*c = Chunk{Arena: a, slab: s, SGE: verbs.SGE{MR: mr, Offset: uint32(i * a.Size), Length: uint32(a.Size)}}
+		*c = Chunk{home: s, SGE: verbs.SGE{MR: mr, Offset: uint32(i * a.size), Length: uint32(a.size)}}
 		s.free = append(s.free, c)
 	}
 	a.free += n
@@ -172,14 +171,14 @@ func (a *Arena) add(n int) error {
 	return nil
 }
 
-// Put takes a chunk back.
-func (a *Arena) Put(c *Chunk) {
+// put takes a chunk back.
+func (s *slab) put(c *Chunk) {
+	a := s.arena
 	if a.closed {
 		return
 	}
 	a.free++
-	a.Out--
-	s := c.slab
+	a.out--
 	s.free = append(s.free, c)
 	if len(s.free) == 1 {
 		a.show(s)
@@ -189,7 +188,7 @@ func (a *Arena) Put(c *Chunk) {
 		a.open[s.at], last.at = last, s.at
 		a.open = a.open[:len(a.open)-1]
 		a.idle = append(a.idle, s)
-		a.budget.Unuse(s.n * a.Size)
+		a.budget.unuse(s.n * a.size)
 	}
 	a.trim()
 }
@@ -198,7 +197,7 @@ func (a *Arena) Put(c *Chunk) {
 func (a *Arena) trim() {
 	for len(a.idle) > 0 {
 		s := a.idle[0]
-		if a.free-s.n < max(a.Out, spareSlabs*s.n) {
+		if a.free-s.n < max(a.out, spareSlabs*s.n) {
 			return
 		}
 		a.drop(s)
@@ -217,7 +216,7 @@ func (a *Arena) drop(s *slab) {
 	a.free -= s.n
 	a.idle = slices.DeleteFunc(a.idle, func(other *slab) bool { return other == s })
 	a.Slabs = slices.DeleteFunc(a.Slabs, func(other *slab) bool { return other == s })
-	a.budget.Give(s.n * a.Size)
+	a.budget.give(s.n * a.size)
 	_ = a.dev.Free(s.MR) // nothing posted names it; what a device that has gone says of it does not matter
 }
 
@@ -225,7 +224,7 @@ func (a *Arena) drop(s *slab) {
 func (a *Arena) Close() {
 	for _, s := range a.Slabs {
 		if len(s.free) < s.n {
-			a.budget.Unuse(s.n * a.Size)
+			a.budget.unuse(s.n * a.size)
 			a.idle = append(a.idle, s)
 		}
 	}
@@ -240,48 +239,11 @@ func (a *Arena) CloseUnused() {
 	delete(a.budget.keepers, a)
 }
 
-// Spoil overwrites what is given back and held n bytes, in a build that does so.
-func (c *Chunk) Spoil(n int) {
-	if overwrite.On {
-		c.spoilt = min(n, int(c.SGE.Length))
-		overwrite.Bytes(c.Bytes()[:c.spoilt])
-	}
-}
+// Size is the length of a chunk in bytes.
+func (a *Arena) Size() int { return a.size }
 
-// check looks whether what is handed out was left alone since it was spoilt.
-func (c *Chunk) check() {
-	if overwrite.On && c.spoilt > 0 {
-		overwrite.Check(c.Bytes()[:c.spoilt], "the memory of a Received")
-		c.spoilt = 0
-	}
-}
+// Out is how many chunks are handed out.
+func (a *Arena) Out() int { return a.out }
 
-// Bytes is a chunk's memory.
-func (c *Chunk) Bytes() []byte {
-	return c.SGE.MR.Bytes[c.SGE.Offset : c.SGE.Offset+c.SGE.Length]
-}
-
-// CopyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
-// keep it.
-const CopyCost = 256
-
-// Size is what a chunk takes of a budget.
-func (b *Chunk) Size() int {
-	if b.Copied {
-		return int(b.SGE.Length) + CopyCost
-	}
-	return int(b.SGE.Length)
-}
-
-// copied is a chunk of Go's heap.
-type copied struct {
-	Chunk
-	mr verbs.MR
-}
-
-// CopyOf makes a chunk of a copy of data.
-func CopyOf(data []byte) *Chunk {
-	c := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
-	c.Chunk = Chunk{Copied: true, SGE: verbs.SGE{MR: &c.mr, Length: uint32(len(data))}}
-	return &c.Chunk
-}
+// InOne has what the arena takes from now on come in regions of n chunks.
+func (a *Arena) InOne(n int) { a.bytes, a.chunks = n*a.size, n }

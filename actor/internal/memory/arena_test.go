@@ -39,7 +39,7 @@ func TestChunksBeyondFourGiB(t *testing.T) {
 	const size, n = 64 << 20, 100
 	b := NewBudget(nil, 1<<40, 0, 1<<40)
 	pd := &paper{}
-	a := NewArena(paperDevice{pd: pd}, pd, 0, size, n*size, n, &b)
+	a := newArena(paperDevice{pd: pd}, pd, 0, size, n*size, n, b)
 	type place struct {
 		mr     *verbs.MR
 		offset uint32
@@ -65,7 +65,7 @@ func TestSlabsGoBack(t *testing.T) {
 		const size, n = 64 << 10, 12_000
 		b := NewBudget(nil, 1<<30, 0, 1<<30)
 		pd := &paper{}
-		a := NewArena(paperDevice{pd: pd}, pd, 0, size, SlabBytes, SlabChunks, &b)
+		a := newArena(paperDevice{pd: pd}, pd, 0, size, SlabBytes, slabChunks, b)
 		var out []*Chunk
 		for range n {
 			c, err := a.Get()
@@ -81,16 +81,16 @@ func TestSlabsGoBack(t *testing.T) {
 			rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { out[i], out[j] = out[j], out[i] })
 		}
 		for i, c := range out {
-			a.Put(c)
-			if order != "at random" && pd.bytes > (2*(n-i)+(spareSlabs+1)*SlabChunks)*size {
+			c.Free()
+			if order != "at random" && pd.bytes > (2*(n-i)+(spareSlabs+1)*slabChunks)*size {
 				t.Fatalf("%s: with %d chunks handed out there are %d bytes", order, n-i-1, pd.bytes)
 			}
 		}
-		if want := spareSlabs * SlabChunks * size; pd.bytes > want || b.Free != b.Total-pd.bytes || b.small != 0 {
+		if want := spareSlabs * slabChunks * size; pd.bytes > want || b.Free != b.total-pd.bytes || b.small != 0 {
 			t.Errorf("%s: %d bytes are kept, want %d; %d free, %d in use", order, pd.bytes, want, b.Free, b.small)
 		}
 		b.Reclaim()
-		if pd.bytes != 0 || b.Free != b.Total {
+		if pd.bytes != 0 || b.Free != b.total {
 			t.Errorf("%s: %d bytes stay, %d are free", order, pd.bytes, b.Free)
 		}
 	}
@@ -102,18 +102,18 @@ func TestIdleSlabIsNotInTheWay(t *testing.T) {
 	const size = 64 << 10
 	b := NewBudget(nil, 1<<30, 0, 8*size)
 	pd := &paper{}
-	a := NewArena(paperDevice{pd: pd}, pd, 0, size, 2*size, 2, &b)
+	a := newArena(paperDevice{pd: pd}, pd, 0, size, 2*size, 2, b)
 	c, err := a.Get()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Put(c)
-	b.Use(7 * size) // others'
+	c.Free()
+	b.use(7 * size) // others'
 	if c, err = a.Get(); err != nil {
 		t.Fatalf("with room for one, and a slab of two idle: %v", err)
 	}
-	a.Put(c)
-	if b.Use(size); b.small != 8*size {
+	c.Free()
+	if b.use(size); b.small != 8*size {
 		t.Fatalf("%d bytes are in use", b.small)
 	}
 	if _, err = a.Get(); err == nil {

@@ -20,13 +20,13 @@ import (
 // smaller ones go on.
 type Budget struct {
 	el      *eventloop.Loop
-	Total   int          // bytes
+	total   int          // bytes
 	Free    int          // that are not registered
 	keep    int          // that arenas can have in any case
-	Most    int          // that arenas can have
+	most    int          // that arenas can have
 	small   int          // in use by arenas
 	large   [classes]int // handed out for large messages
-	waiting []claimant
+	waiting []Claimant
 	feeding bool // Run is queued
 	serving bool // Run is at work
 	keepers map[keeper]struct{}
@@ -41,28 +41,30 @@ type keeper interface {
 	reclaim()
 }
 
-func NewBudget(el *eventloop.Loop, bytes, keep, most int) Budget {
-	return Budget{el: el, Total: bytes, Free: bytes, keep: keep, Most: most, keepers: make(map[keeper]struct{})}
+// NewBudget is a budget of so many bytes, of which arenas may have keep in any case, and most at
+// most. Its turns are those of el.
+func NewBudget(el *eventloop.Loop, bytes, keep, most int) *Budget {
+	return &Budget{el: el, total: bytes, Free: bytes, keep: keep, most: most, keepers: make(map[keeper]struct{})}
 }
 
 // class is how large a message of n bytes is.
 func (b *Budget) class(n int) int {
-	return min(max(bits.Len(uint(b.Total/n))-3, 0), classes-1)
+	return min(max(bits.Len(uint(b.total/n))-3, 0), classes-1)
 }
 
 // beside is how many bytes all messages of classes behind c may hold while one of c waits for n
 // bytes.
 func (b *Budget) beside(c, n int) int {
-	left := b.Total >> (c + 2)
+	left := b.total >> (c + 2)
 	if c == 0 {
-		left = min(left, b.Total-max(b.small, b.keep)-n)
+		left = min(left, b.total-max(b.small, b.keep)-n)
 	}
 	return left
 }
 
 // Reclaim gives the devices back what is kept in case it is needed again.
 func (b *Budget) Reclaim() {
-	if b.Total-b.Free == b.small+b.lent(0) {
+	if b.total-b.Free == b.small+b.lent(0) {
 		return
 	}
 	for k := range b.keepers {
@@ -71,10 +73,10 @@ func (b *Budget) Reclaim() {
 }
 
 // lets reports whether an arena may take n bytes more into use.
-func (b *Budget) lets(n int) bool { return n <= b.Most-b.small }
+func (b *Budget) lets(n int) bool { return n <= b.most-b.small }
 
-// Has reports whether there are n bytes for that.
-func (b *Budget) Has(n int) bool {
+// has reports whether there are n bytes for that.
+func (b *Budget) has(n int) bool {
 	if !b.lets(n) {
 		return false
 	}
@@ -84,26 +86,61 @@ func (b *Budget) Has(n int) bool {
 	return n <= b.Free
 }
 
-// Use notes that an arena uses n bytes.
-func (b *Budget) Use(n int) { b.small += n }
+// use notes that an arena uses n bytes.
+func (b *Budget) use(n int) { b.small += n }
 
-// Unuse takes them back.
-func (b *Budget) Unuse(n int) {
+// unuse takes them back.
+func (b *Budget) unuse(n int) {
 	b.small -= n
 	b.feed()
 }
 
-// Lend notes that n bytes are handed out for a large message.
-func (b *Budget) Lend(n int) { b.large[b.class(n)] += n }
+// takeSmall takes n bytes from what arenas may have. Not ok: there are none.
+func (b *Budget) takeSmall(n int) (ok bool) {
+	if !b.has(n) {
+		return false
+	}
+	b.Free -= n
+	b.use(n)
+	return true
+}
 
-// Unlend takes them back.
-func (b *Budget) Unlend(n int) {
+// giveSmall gives them back.
+func (b *Budget) giveSmall(n int) {
+	b.unuse(n)
+	b.give(n)
+}
+
+// TakeLarge notes that n bytes were registered and are in use for a large message. The caller has
+// asked Admits.
+func (b *Budget) TakeLarge(n int) {
+	b.Free -= n
+	b.lend(n)
+}
+
+// GiveLarge gives them back.
+func (b *Budget) GiveLarge(n int) {
+	b.unlend(n)
+	b.give(n)
+}
+
+// Total is all of it, in bytes.
+func (b *Budget) Total() int { return b.total }
+
+// Most is how many bytes arenas can have.
+func (b *Budget) Most() int { return b.most }
+
+// lend notes that n bytes are handed out for a large message.
+func (b *Budget) lend(n int) { b.large[b.class(n)] += n }
+
+// unlend takes them back.
+func (b *Budget) unlend(n int) {
 	b.large[b.class(n)] -= n
 	b.feed()
 }
 
-// claimant is what waits for memory: for one connection's large messages.
-type claimant interface {
+// Claimant is what waits for memory: for one connection's large messages.
+type Claimant interface {
 	// Claim is how many bytes are wanted next, 0: none any more, and how many there are already.
 	Claim() (want, held int)
 	// Fair reports whether it may have so many, as far as it depends on whom they are for.
@@ -112,8 +149,8 @@ type claimant interface {
 	Grant()
 }
 
-// Give takes back n bytes that are not registered any more.
-func (b *Budget) Give(n int) {
+// give takes back n bytes that are not registered any more.
+func (b *Budget) give(n int) {
 	b.Free += n
 	b.feed()
 }
@@ -127,7 +164,7 @@ func (b *Budget) feed() {
 }
 
 // Admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is told.
-func (b *Budget) Admits(c claimant) bool {
+func (b *Budget) Admits(c Claimant) bool {
 	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.fits(want, held) {
 		return true
 	}
@@ -141,7 +178,7 @@ func (b *Budget) Admits(c claimant) bool {
 // fits reports whether there is memory. Who has some already may only have as much as it leaves to
 // all others: so no few take it all. Many that have one message each can.
 func (b *Budget) fits(want, held int) bool {
-	left := b.Total - max(b.small, b.keep) - b.lent(0) - want
+	left := b.total - max(b.small, b.keep) - b.lent(0) - want
 	if left < 0 || held > 0 && left < held {
 		return false
 	}
@@ -166,7 +203,7 @@ func (b *Budget) Run(int) (more bool) {
 	b.feeding, b.serving = false, true
 	waiting := b.waiting
 	b.waiting = nil
-	var kept []claimant
+	var kept []Claimant
 	var before ahead
 	for _, c := range waiting {
 		want, held := c.Claim()
@@ -217,8 +254,8 @@ func (a *ahead) join(b *Budget, n int) {
 }
 
 // Leave ends c's wait.
-func (b *Budget) Leave(c claimant) {
-	b.waiting = slices.DeleteFunc(b.waiting, func(other claimant) bool { return other == c })
+func (b *Budget) Leave(c Claimant) {
+	b.waiting = slices.DeleteFunc(b.waiting, func(other Claimant) bool { return other == c })
 	b.feed()
 }
 

@@ -26,13 +26,13 @@ func (c *claim) Grant() { c.take() }
 
 func (c *claim) take() {
 	c.granted = true
-	c.b.Lend(c.n)
+	c.b.lend(c.n)
 	c.b.Free -= c.n
 }
 
 func (c *claim) back() {
-	c.b.Unlend(c.n)
-	c.b.Give(c.n)
+	c.b.unlend(c.n)
+	c.b.give(c.n)
 }
 
 // paperBudget is a budget whose turns the test takes.
@@ -43,7 +43,7 @@ func paperBudget(t *testing.T, bytes int) *Budget {
 	}
 	t.Cleanup(func() { _ = el.Shutdown(t.Context()) })
 	b := NewBudget(el, bytes, bytes/4, bytes/2)
-	return &b
+	return b
 }
 
 func (b *Budget) ask(n int) *claim {
@@ -103,12 +103,12 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 			}
 			if n := rng.IntN(all / 2); rng.IntN(3) == 0 { // what arenas have changes too
 				for b.small > n && small > 0 {
-					b.Unuse(all / 16)
-					b.Give(all / 16)
+					b.unuse(all / 16)
+					b.give(all / 16)
 					small--
 				}
-				for b.small < n && b.Has(all/16) {
-					b.Use(all / 16)
+				for b.small < n && b.has(all/16) {
+					b.use(all / 16)
 					b.Free -= all / 16
 					small++
 				}
@@ -116,7 +116,7 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 			if b.feeding {
 				b.Run(0)
 			}
-			if b.Free < 0 || b.lent(0)+b.small != all-b.Free || b.small > b.Most || b.lent(0) > all-b.keep {
+			if b.Free < 0 || b.lent(0)+b.small != all-b.Free || b.small > b.most || b.lent(0) > all-b.keep {
 				t.Fatalf("seed %d: %d bytes free, %d large, %d small, of %d", seed, b.Free, b.lent(0), b.small, all)
 			}
 			keep := waiting[:0]

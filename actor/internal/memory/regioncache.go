@@ -15,29 +15,34 @@ type RegionCache struct {
 	pd      verbs.PD
 	access  verbs.Access
 	budget  *Budget
-	Spare   int      // bytes
+	spare   int      // bytes
 	idle    []*Chunk // what came back last is last
 	free    int      // bytes of them
 	used    int      // bytes of what is handed out
-	Out     int      // chunks
-	Filling int      // of them those that are still being read into
+	out     int      // chunks
+	filling int      // of them those that are still being read into
 	closed  bool
 }
 
-func NewRegionCache(dev verbs.Device, pd verbs.PD, access verbs.Access, b *Budget, spare int) *RegionCache {
-	s := &RegionCache{dev: dev, pd: pd, access: access, budget: b, Spare: spare}
+// NewRegionCache is a cache of regions in pd, for one connection or for all that share it.
+func NewRegionCache(dev verbs.Device, pd verbs.PD, access verbs.Access, b *Budget, own bool) *RegionCache {
+	spare := sharedSpare
+	if own {
+		spare = ownSpare
+	}
+	s := &RegionCache{dev: dev, pd: pd, access: access, budget: b, spare: spare}
 	b.keepers[s] = struct{}{}
 	return s
 }
 
 // The bytes that a cache keeps in any case: one that all connections of a loop share, and one of a connection's own.
 const (
-	SharedSpare = 8 << 20
-	OwnSpare    = 2 << 20
+	sharedSpare = 8 << 20
+	ownSpare    = 2 << 20
 )
 
-// Sized is the size of the region for n bytes: at most a quarter more, so that few sizes serve all.
-func Sized(n int) int {
+// RegionSize is the size of the region for n bytes: at most a quarter more, so that few sizes serve all.
+func RegionSize(n int) int {
 	step := max(4096, 1<<bits.Len(uint(n-1))>>3)
 	return (n + step - 1) &^ (step - 1)
 }
@@ -50,8 +55,8 @@ func Fitting(n int) int {
 
 // Get hands out memory for n bytes. The caller has asked the budget.
 func (s *RegionCache) Get(n int) (*Chunk, error) {
-	size := Sized(n)
-	s.budget.Lend(size)
+	size := RegionSize(n)
+	s.budget.lend(size)
 	for i := len(s.idle) - 1; i >= 0; i-- {
 		c := s.idle[i]
 		if int(c.SGE.Length) != size {
@@ -60,32 +65,32 @@ func (s *RegionCache) Get(n int) (*Chunk, error) {
 		s.idle = slices.Delete(s.idle, i, i+1)
 		s.free -= size
 		s.used += size
-		s.Out++
+		s.out++
 		c.check()
 		return c, nil
 	}
 	mr, err := s.pd.Alloc(size, s.access)
 	if err != nil {
-		s.budget.Unlend(size)
+		s.budget.unlend(size)
 		return nil, fmt.Errorf("alloc %d bytes on %s: %w", size, s.dev.Name(), err)
 	}
 	s.budget.Free -= size
 	s.used += size
-	s.Out++
-	return &Chunk{RegionCache: s, SGE: verbs.SGE{MR: mr, Length: uint32(size)}}, nil
+	s.out++
+	return &Chunk{home: s, large: true, SGE: verbs.SGE{MR: mr, Length: uint32(size)}}, nil
 }
 
-// Put takes back what get has handed out.
-func (s *RegionCache) Put(c *Chunk) {
+// put takes back what Get has handed out.
+func (s *RegionCache) put(c *Chunk) {
 	n := int(c.SGE.Length)
 	s.used -= n
-	s.Out--
+	s.out--
 	s.idle = append(s.idle, c)
 	s.free += n
-	for s.free > max(s.used, s.Spare) || s.closed && s.free > 0 {
+	for s.free > max(s.used, s.spare) || s.closed && s.free > 0 {
 		s.drop()
 	}
-	s.budget.Unlend(n)
+	s.budget.unlend(n)
 }
 
 // drop gives the device back what has been idle for longest.
@@ -93,7 +98,7 @@ func (s *RegionCache) drop() {
 	c := s.idle[0]
 	s.idle = slices.Delete(s.idle, 0, 1)
 	s.free -= int(c.SGE.Length)
-	s.budget.Give(int(c.SGE.Length))
+	s.budget.give(int(c.SGE.Length))
 	_ = s.dev.Free(c.SGE.MR) // nothing posted names it; what a device that has gone says of it does not matter
 }
 
@@ -110,3 +115,12 @@ func (s *RegionCache) Close() {
 	s.reclaim()
 	delete(s.budget.keepers, s)
 }
+
+// Fill notes that a region which was handed out is being read into.
+func (s *RegionCache) Fill() { s.filling++ }
+
+// Filled is the end of Fill.
+func (s *RegionCache) Filled() { s.filling-- }
+
+// Held is how many regions are handed out and not being read into.
+func (s *RegionCache) Held() int { return s.out - s.filling }

@@ -19,8 +19,8 @@ import (
 type Sources struct {
 	el      *eventloop.Loop
 	budget  *Budget
-	By      map[netip.Addr]source
-	Dubious int // bytes being filled from those that are suspect
+	by      map[netip.Addr]source
+	dubious int // bytes being filled from those that are suspect
 }
 
 type source struct {
@@ -31,16 +31,20 @@ type source struct {
 
 const wastePays = 4
 
-// NewSources makes the account of who has how much of b being filled.
+// NewSources counts by addresses what is being filled of b. Its time is that of el.
 func NewSources(el *eventloop.Loop, b *Budget) Sources { return Sources{el: el, budget: b} }
 
-// Let reports whether n more bytes may be filled from addr.
-func (s *Sources) Let(addr netip.Addr, n int) bool {
-	src, total := s.By[addr], s.budget.Total
+// Remembered is of how many addresses something is known, and how many bytes are being filled from
+// those that are suspect.
+func (s *Sources) Remembered() (addrs, dubious int) { return len(s.by), s.dubious }
+
+// Lets reports whether n more bytes may be filled from addr.
+func (s *Sources) Lets(addr netip.Addr, n int) bool {
+	src, total := s.by[addr], s.budget.total
 	if !s.suspects(src) {
 		return src.filling == 0 || src.filling+n <= total/4
 	}
-	return s.Dubious+n <= total/8
+	return s.dubious+n <= total/8
 }
 
 func (s *Sources) suspects(src source) bool {
@@ -49,7 +53,7 @@ func (s *Sources) suspects(src source) bool {
 
 // Fill notes that n bytes are being filled from addr.
 func (s *Sources) Fill(addr netip.Addr, n int) {
-	src := s.By[addr]
+	src := s.by[addr]
 	src.filling += n
 	s.set(addr, src)
 }
@@ -59,28 +63,28 @@ func (s *Sources) Filled(addr netip.Addr, n int) { s.Fill(addr, -n) }
 
 // Wasted notes that a connection has ended which had memory for d, and has not filled it.
 func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
-	src := s.By[addr]
+	src := s.by[addr]
 	if until := s.el.Now().Add(wastePays * d); until.After(src.suspect) {
 		src.suspect = until
 		s.set(addr, src)
-		s.el.AfterFunc(wastePays*d, func() { s.set(addr, s.By[addr]) })
+		s.el.AfterFunc(wastePays*d, func() { s.set(addr, s.by[addr]) })
 	}
 }
 
 // set notes what there is to know of addr, and has those looked after whom it may have kept waiting.
 func (s *Sources) set(addr netip.Addr, src source) {
-	s.Dubious -= src.dubious
+	s.dubious -= src.dubious
 	if src.dubious = 0; s.suspects(src) {
 		src.dubious = src.filling
 	}
-	s.Dubious += src.dubious
+	s.dubious += src.dubious
 	switch {
 	case src.filling == 0 && !s.suspects(src):
-		delete(s.By, addr)
-	case s.By == nil:
-		s.By = map[netip.Addr]source{addr: src}
+		delete(s.by, addr)
+	case s.by == nil:
+		s.by = map[netip.Addr]source{addr: src}
 	default:
-		s.By[addr] = src
+		s.by[addr] = src
 	}
 	s.budget.feed()
 }

@@ -1,0 +1,92 @@
+package memory
+
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Chunk is one buffer: a piece of an arena's slab, a region of a cache, or a copy in Go's heap.
+type Chunk struct {
+	SGE     verbs.SGE // all of it
+	Counted bool      // the user's own mark
+	home    home
+	large   bool // of a cache
+	besides int  // bytes that it takes of a budget beside its own
+
+	overwritten int // bytes
+}
+
+// home is where a chunk goes back to.
+type home interface{ put(*Chunk) }
+
+// Free gives the chunk back to where it is from. Nothing posted names it any more.
+func (c *Chunk) Free() { c.home.put(c) }
+
+// Bytes is the chunk's memory.
+func (c *Chunk) Bytes() []byte {
+	return c.SGE.MR.Bytes[c.SGE.Offset : c.SGE.Offset+c.SGE.Length]
+}
+
+// Size is how many bytes the chunk takes of a budget.
+func (c *Chunk) Size() int { return int(c.SGE.Length) + c.besides }
+
+// Large reports whether it is a region of a cache.
+func (c *Chunk) Large() bool { return c.large }
+
+// Repostable reports whether it is a piece of a slab, into which the device can receive again.
+func (c *Chunk) Repostable() bool { return !c.large && c.besides == 0 }
+
+// Overwrite overwrites the first n bytes, before the chunk is given back, in a build that finds who
+// still uses it.
+func (c *Chunk) Overwrite(n int) {
+	if overwrite.On {
+		c.overwritten = min(n, int(c.SGE.Length))
+		overwrite.Bytes(c.Bytes()[:c.overwritten])
+	}
+}
+
+// check looks whether what is handed out was left alone since it was overwritten.
+func (c *Chunk) check() {
+	if overwrite.On && c.overwritten > 0 {
+		overwrite.Check(c.Bytes()[:c.overwritten], "the memory of a Received")
+		c.overwritten = 0
+	}
+}
+
+// Copies is messages that were copied out of receives that are too large for them, into Go's heap.
+type Copies struct {
+	budget *Budget
+	out    int
+}
+
+// CopyCost is what a message costs besides its bytes when it is copied: what the runtime needs to
+// keep it.
+const CopyCost = 256
+
+// NewCopies counts copies in b.
+func NewCopies(b *Budget) Copies { return Copies{budget: b} }
+
+// Copy makes a chunk of Go's heap with the data in it. nil: there is no memory for it.
+func (h *Copies) Copy(data []byte) *Chunk {
+	if !h.budget.takeSmall(len(data) + CopyCost) {
+		return nil
+	}
+	h.out++
+	c := &copied{mr: verbs.MR{Bytes: append([]byte(nil), data...)}}
+	c.Chunk = Chunk{SGE: verbs.SGE{MR: &c.mr, Length: uint32(len(data))}, home: h, besides: CopyCost}
+	return &c.Chunk
+}
+
+// Out is how many copies have not been given back.
+func (h *Copies) Out() int { return h.out }
+
+func (h *Copies) put(c *Chunk) {
+	h.out--
+	h.budget.giveSmall(c.Size())
+}
+
+// copied is a chunk of Go's heap.
+type copied struct {
+	Chunk
+	mr verbs.MR
+}
