@@ -6,46 +6,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/iwarp/core"
 	"github.com/rdmactor/rdmactor/verbs"
 )
-
-// fifo is a ring that grows on demand and does not shrink.
-type fifo[T any] struct {
-	buf     []T
-	head, n int
-}
-
-func (f *fifo[T]) push(v T) {
-	if f.n == len(f.buf) {
-		b := make([]T, max(16, 2*f.n))
-		k := copy(b, f.buf[f.head:])
-		copy(b[k:], f.buf[:f.head])
-		f.buf, f.head = b, 0
-	}
-	i := f.head + f.n
-	if i >= len(f.buf) {
-		i -= len(f.buf)
-	}
-	f.buf[i] = v
-	f.n++
-}
-
-func (f *fifo[T]) pop() (v T) {
-	var zero T
-	v, f.buf[f.head] = f.buf[f.head], zero
-	if f.head++; f.head == len(f.buf) {
-		f.head = 0
-	}
-	f.n--
-	return v
-}
 
 // completionQueue is a verbs.CQ.
 type completionQueue struct {
 	dev    *device
 	notify func()
-	q      fifo[verbs.WC]
+	q      ring.Ring[verbs.WC]
 	queued bool // in the instance's list of what to notify
 	quiet  bool // only what is solicited notifies
 	users  int  // queues of queue pairs that complete here
@@ -54,7 +24,7 @@ type completionQueue struct {
 
 // push adds a completion; notify follows once, at the end of what goes on now.
 func (q *completionQueue) push(wc verbs.WC, solicited bool) {
-	q.q.push(wc)
+	q.q.Push(wc)
 	if q.quiet && !solicited && wc.Status == verbs.StatusSuccess {
 		return
 	}
@@ -68,7 +38,7 @@ func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 // tell calls notify, if nobody has polled meanwhile.
 func (q *completionQueue) tell() {
 	q.queued = false
-	if q.q.n > 0 && !q.gone {
+	if q.q.Len() > 0 && !q.gone {
 		q.notify()
 	}
 }
@@ -76,8 +46,8 @@ func (q *completionQueue) tell() {
 // Poll takes completions, oldest first.
 func (q *completionQueue) Poll(wc []verbs.WC) int {
 	n := 0
-	for n < len(wc) && q.q.n > 0 {
-		wc[n] = q.q.pop()
+	for n < len(wc) && q.q.Len() > 0 {
+		wc[n] = q.q.Pop()
 		n++
 	}
 	return n
@@ -92,7 +62,7 @@ func (q *completionQueue) Close() error {
 		return fmt.Errorf("iwarp: completion queue used by %d queues: %w", q.users, unix.EBUSY)
 	}
 	q.gone = true
-	q.q = fifo[verbs.WC]{}
+	q.q = ring.Ring[verbs.WC]{}
 	return nil
 }
 
@@ -101,7 +71,7 @@ type sharedQueue struct {
 	dev   *device
 	pd    *domain
 	attr  verbs.SRQInitAttr
-	q     fifo[verbs.RecvWR]
+	q     ring.Ring[verbs.RecvWR]
 	limit int // OnLimit is due when fewer are posted
 	users int
 	gone  bool
@@ -118,10 +88,10 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	switch {
 	case s.gone:
 		return unix.EINVAL
-	case s.q.n >= s.attr.MaxWR:
-		return fmt.Errorf("iwarp: %d receives outstanding: %w", s.q.n, unix.ENOMEM)
+	case s.q.Len() >= s.attr.MaxWR:
+		return fmt.Errorf("iwarp: %d receives outstanding: %w", s.q.Len(), unix.ENOMEM)
 	}
-	s.q.push(wr)
+	s.q.Push(wr)
 	s.offer()
 	return nil
 }
@@ -138,7 +108,7 @@ func (s *sharedQueue) Arm(limit int) error {
 
 // checkLimit has OnLimit called at the end of what goes on now.
 func (s *sharedQueue) checkLimit() {
-	if s.q.n >= s.limit {
+	if s.q.Len() >= s.limit {
 		return
 	}
 	s.limit = 0
@@ -157,13 +127,13 @@ func (s *sharedQueue) Close() error {
 		s.pd.users--
 	}
 	s.gone = true
-	s.q = fifo[verbs.RecvWR]{}
+	s.q = ring.Ring[verbs.RecvWR]{}
 	return nil
 }
 
 // offer has those served that wait, if there is something for them.
 func (s *sharedQueue) offer() {
-	if in := s.dev.in; s.waiting.n > 0 && s.q.n > 0 && !s.served {
+	if in := s.dev.in; s.waiting.n > 0 && s.q.Len() > 0 && !s.served {
 		s.served = true
 		in.serving = append(in.serving, s)
 		in.later()

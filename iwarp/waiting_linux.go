@@ -154,7 +154,7 @@ func (in *instance) serve(s *sharedQueue) {
 	for n := s.waiting.n; n > 0 && s.waiting.n > 0; n-- {
 		c := s.waiting.oldest
 		s.waiting.remove(c)
-		if c.resume(now); c.waits && s.q.n == 0 && !c.qp.paused {
+		if c.resume(now); c.waits && s.q.Len() == 0 && !c.qp.paused {
 			return // there was nothing to be had
 		}
 	}
@@ -182,10 +182,10 @@ func (q *queuePair) Ready() bool {
 	if s.waiting.n > 0 && !q.served {
 		return false
 	}
-	if s.q.n == 0 && s.attr.OnEmpty != nil {
+	if s.q.Len() == 0 && s.attr.OnEmpty != nil {
 		s.attr.OnEmpty(q)
 	}
-	return s.q.n > 0
+	return s.q.Len() > 0
 }
 
 // Waits says that an owner who is asked for receives may post one later.
@@ -194,7 +194,7 @@ func (q *queuePair) Waits() bool { return q.srq.attr.OnEmpty != nil }
 // Take gives q the oldest receive.
 func (q *queuePair) Take() verbs.RecvWR {
 	s := q.srq
-	wr := s.q.pop()
+	wr := s.q.Pop()
 	s.checkLimit()
 	return wr
 }

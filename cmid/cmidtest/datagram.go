@@ -139,7 +139,7 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	switch {
 	case !ok, wr.Op != verbs.Send && wr.Op != verbs.SendWithImm, n > maxDatagram, h == nil || h.closed || h.pd != q.pd:
 		return unix.EINVAL
-	case q.sends.len() >= q.attr.MaxSendWR:
+	case q.sends.Len() >= q.attr.MaxSendWR:
 		return unix.ENOMEM
 	}
 	e := sendEntry{id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{n: n}, inline: wr.Inline, sgl: wr.SGL, done: true}
@@ -153,7 +153,7 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 		q.in.f.send(p)
 	}
 	e.inline, e.sgl = nil, nil
-	q.sends.push(e)
+	q.sends.Push(e)
 	q.next++
 	q.settleLater()
 	return nil
@@ -209,9 +209,9 @@ func (id *ident) gotDatagram(p *packet) {
 // giveBack undoes takeRecv.
 func (q *qp) giveBack(wr verbs.RecvWR) {
 	if q.srq != nil {
-		q.srq.posted.pushFront(wr)
+		q.srq.posted.PushFront(wr)
 	} else {
-		q.recvs.pushFront(wr)
+		q.recvs.PushFront(wr)
 	}
 }
 

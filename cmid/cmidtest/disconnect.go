@@ -81,8 +81,8 @@ func (id *ident) gotEndOfStream(p *packet) {
 	case states.Connecting:
 		id.ended(states.KindRejected, -int32(unix.ECONNRESET))
 	case states.Connected:
-		if q := id.qp; q != nil && q.waiting.len() > 0 && p.cm.status == 0 { // a FIN is behind what waits
-			q.waiting.push(*p)
+		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 { // a FIN is behind what waits
+			q.waiting.Push(*p)
 			return
 		}
 		id.endStream(p.cm.status, p.cm.err)

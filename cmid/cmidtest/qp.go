@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -22,7 +23,7 @@ type qp struct {
 	attr   verbs.QPInitAttr
 	sq, rq *cq
 	srq    *srq
-	recvs  fifo[verbs.RecvWR]
+	recvs  ring.Ring[verbs.RecvWR]
 	over   bool // flushed: nothing completes any more
 
 	doomed     bool // Fabric.FailNext: the next doom ...
@@ -31,7 +32,7 @@ type qp struct {
 
 	gone bool
 
-	sends    fifo[sendEntry]
+	sends    ring.Ring[sendEntry]
 	next     int    // how many of them, from the oldest on, have left
 	seq      uint64 // of the one that left last
 	reads    int    // that have left and are not answered, atomic operations too
@@ -39,12 +40,12 @@ type qp struct {
 	settleFn func()
 	retry    *eventloop.Timer
 
-	came     uint64       // seq of the peer's work request that came last
-	waiting  fifo[packet] // a Send that found no receive, and what came behind it
-	retrying bool         // retryNow is queued
-	inSRQ    bool         // noted as waiting in srq
-	paused   bool         // messages wait although there may be receives
-	served   bool         // it is its turn to look for a receive
+	came     uint64            // seq of the peer's work request that came last
+	waiting  ring.Ring[packet] // a Send that found no receive, and what came behind it
+	retrying bool              // retryNow is queued
+	inSRQ    bool              // noted as waiting in srq
+	paused   bool              // messages wait although there may be receives
+	served   bool              // it is its turn to look for a receive
 	rnr      *eventloop.Timer
 }
 
@@ -127,7 +128,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	switch {
 	case !ok:
 		return unix.EINVAL
-	case q.sends.len() >= q.attr.MaxSendWR:
+	case q.sends.Len() >= q.attr.MaxSendWR:
 		return unix.ENOMEM
 	}
 	e := sendEntry{
@@ -137,10 +138,10 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	if e.fetches() && len(wr.SGL) > 0 {
 		e.sink = wr.SGL[0]
 	}
-	q.sends.push(e)
+	q.sends.Push(e)
 	q.issue()
-	if q.next < q.sends.len() { // it waits, and what it was described with is the caller's
-		e := q.sends.at(q.sends.len() - 1)
+	if q.next < q.sends.Len() { // it waits, and what it was described with is the caller's
+		e := q.sends.At(q.sends.Len() - 1)
 		e.inline, e.sgl = bytes.Clone(e.inline), slices.Clone(e.sgl)
 	}
 	return nil
@@ -184,10 +185,10 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	switch {
 	case q.over || q.srq != nil || !q.pd.holds(wr.SGE, verbs.LocalWrite):
 		return unix.EINVAL
-	case q.recvs.len() >= q.attr.MaxRecvWR:
+	case q.recvs.Len() >= q.attr.MaxRecvWR:
 		return unix.ENOMEM
 	}
-	q.recvs.push(wr)
+	q.recvs.Push(wr)
 	q.retryLater()
 	return nil
 }
@@ -232,19 +233,19 @@ func (q *qp) fail() {
 	if !q.in.f.iwarp { // a stream's bytes are TCP's
 		q.in.f.unsend(q.id.self())
 	}
-	for q.recvs.len() > 0 {
-		q.rq.add(verbs.WC{ID: q.recvs.pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)
+	for q.recvs.Len() > 0 {
+		q.rq.add(verbs.WC{ID: q.recvs.Pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)
 	}
-	for q.waiting.len() > 0 {
-		p := q.waiting.pop()
+	for q.waiting.Len() > 0 {
+		p := q.waiting.Pop()
 		p.release()
 	}
 }
 
 // flushSends completes the send queue. Nothing behind a work request that has failed, or is not done, succeeds.
 func (q *qp) flushSends() {
-	for bad := false; q.sends.len() > 0; q.finishSend() {
-		e := q.sends.at(0)
+	for bad := false; q.sends.Len() > 0; q.finishSend() {
+		e := q.sends.At(0)
 		if !e.done || bad && e.status == verbs.StatusSuccess {
 			e.status = verbs.StatusFlushed
 		}

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -15,7 +16,7 @@ type cq struct {
 	dev     *device
 	entries int
 	tell    func()
-	done    fifo[verbs.WC]
+	done    ring.Ring[verbs.WC]
 	dirty   bool
 	quiet   bool // only what is solicited notifies
 	users   int
@@ -24,10 +25,10 @@ type cq struct {
 
 // add queues wc and reports whether there was room. solicited is what its sender asked for.
 func (q *cq) add(wc verbs.WC, solicited bool) bool {
-	if q.in.f.reserved && q.done.len() >= q.entries { // elsewhere it grows (DeviceAttr.MaxCQE)
+	if q.in.f.reserved && q.done.Len() >= q.entries { // elsewhere it grows (DeviceAttr.MaxCQE)
 		return false
 	}
-	q.done.push(wc)
+	q.done.Push(wc)
 	if q.quiet && !solicited && wc.Status == verbs.StatusSuccess {
 		return true
 	}
@@ -43,16 +44,16 @@ func (q *cq) add(wc verbs.WC, solicited bool) bool {
 func (q *cq) ReqNotify(solicitedOnly bool) { q.quiet = solicitedOnly }
 
 func (q *cq) notify() {
-	if q.tell != nil && q.done.len() > 0 {
+	if q.tell != nil && q.done.Len() > 0 {
 		q.tell()
 	}
 }
 
 // Poll takes completions.
 func (q *cq) Poll(wc []verbs.WC) int {
-	n := min(len(wc), q.done.len())
+	n := min(len(wc), q.done.Len())
 	for i := range n {
-		wc[i] = q.done.pop()
+		wc[i] = q.done.Pop()
 	}
 	return n
 }
@@ -86,7 +87,7 @@ type srq struct {
 	dev     *device
 	pd      *pd
 	attr    verbs.SRQInitAttr
-	posted  fifo[verbs.RecvWR]
+	posted  ring.Ring[verbs.RecvWR]
 	users   int
 	limit   int   // OnLimit is due when fewer are posted
 	waiting []*qp // messages came and found it empty
@@ -109,10 +110,10 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 	if s.closed || !s.pd.holds(wr.SGE, verbs.LocalWrite) || wr.SGE.MR != nil && wr.SGE.MR.PD != s.pd {
 		return unix.EINVAL
 	}
-	if s.posted.len() >= s.attr.MaxWR {
+	if s.posted.Len() >= s.attr.MaxWR {
 		return unix.ENOMEM
 	}
-	s.posted.push(wr)
+	s.posted.Push(wr)
 	s.wake()
 	return nil
 }
@@ -143,20 +144,20 @@ func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
 	if len(s.waiting) > 0 && !q.served {
 		return wr, false // behind those
 	}
-	if s.posted.len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved && !s.in.frozen {
+	if s.posted.Len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved && !s.in.frozen {
 		s.attr.OnEmpty(q)
 	}
-	if q.over || q.paused || s.posted.len() == 0 {
+	if q.over || q.paused || s.posted.Len() == 0 {
 		return wr, false
 	}
-	wr = s.posted.pop()
+	wr = s.posted.Pop()
 	s.checkLimit()
 	return wr, true
 }
 
 // checkLimit has OnLimit called, not inside what goes on now.
 func (s *srq) checkLimit() {
-	if s.posted.len() >= s.limit {
+	if s.posted.Len() >= s.limit {
 		return
 	}
 	s.limit = 0
@@ -182,6 +183,6 @@ func (s *srq) Close() error {
 		s.pd.users--
 		s.dev.count(resSRQ, -1)
 	}
-	s.posted = fifo[verbs.RecvWR]{}
+	s.posted = ring.Ring[verbs.RecvWR]{}
 	return nil
 }

@@ -48,8 +48,8 @@ func (e *sendEntry) fetches() bool { return e.op == verbs.Read || e.op.Atomic() 
 
 // issue sends what may leave. A Read that the peer has no room for, or a fenced work request, holds up all behind it.
 func (q *qp) issue() {
-	for ; q.next < q.sends.len(); q.next++ {
-		e := q.sends.at(q.next)
+	for ; q.next < q.sends.Len(); q.next++ {
+		e := q.sends.At(q.next)
 		if e.done { // it has failed: nothing behind it leaves
 			return
 		}
@@ -122,8 +122,8 @@ func (q *qp) settle() {
 	if q.over {
 		return
 	}
-	for q.sends.len() > 0 && q.sends.at(0).done {
-		failed := q.sends.at(0).status != verbs.StatusSuccess
+	for q.sends.Len() > 0 && q.sends.At(0).done {
+		failed := q.sends.At(0).status != verbs.StatusSuccess
 		q.finishSend()
 		if failed { // Fabric.FailNext
 			q.die("a work request has failed")
@@ -148,7 +148,7 @@ func (q *qp) settleLater() {
 
 // finishSend completes the oldest work request. Failures complete whether asked to or not.
 func (q *qp) finishSend() {
-	e := q.sends.pop()
+	e := q.sends.Pop()
 	if q.next > 0 {
 		q.next--
 	}
@@ -183,7 +183,7 @@ func (q *qp) stopClock() {
 
 // failAt ends the queue pair because of work request i.
 func (q *qp) failAt(i int, st verbs.Status) {
-	e := q.sends.at(i)
+	e := q.sends.At(i)
 	e.done, e.status = true, st
 	q.fail()
 }
@@ -195,13 +195,13 @@ func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 		return nil, 0, false
 	}
 	q = id.qp
-	first := q.sends.at(0).seq
+	first := q.sends.At(0).seq
 	if p.seq < first || p.seq-first >= uint64(q.next) {
 		return nil, 0, false
 	}
 	i = int(p.seq - first)
 	for before := range i {
-		if e := q.sends.at(before); !e.fetches() { // whose answer was lost, if it is not done
+		if e := q.sends.At(before); !e.fetches() { // whose answer was lost, if it is not done
 			e.done = true
 		}
 	}
@@ -219,7 +219,7 @@ func (id *ident) gotAck(p *packet) {
 	case p.status != ackOK:
 		q.failAt(i, ackStatus[p.status])
 	default:
-		q.sends.at(i).done = true
+		q.sends.At(i).done = true
 		q.settle()
 	}
 }
@@ -227,10 +227,10 @@ func (id *ident) gotAck(p *packet) {
 // gotReadResponse is what a Read or an atomic operation asked for.
 func (id *ident) gotReadResponse(p *packet) {
 	q, i, ok := id.answered(p)
-	if !ok || q.sends.at(i).done {
+	if !ok || q.sends.At(i).done {
 		return
 	}
-	e := q.sends.at(i)
+	e := q.sends.At(i)
 	if !q.pd.holds(e.sink, verbs.LocalWrite) { // freed meanwhile
 		q.failAt(i, verbs.StatusLocProt)
 		if q.in.f.iwarp {

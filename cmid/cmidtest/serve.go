@@ -39,11 +39,11 @@ func (in *instance) gotWork(id *ident, p *packet) {
 		return // one before it was lost
 	}
 	q.came++
-	if q.waiting.len() > 0 || !q.attempt(p) {
-		if q.patient() && q.waiting.len() == 0 {
+	if q.waiting.Len() > 0 || !q.attempt(p) {
+		if q.patient() && q.waiting.Len() == 0 {
 			q.acknowledge(p, ackWait)
 		}
-		q.waiting.push(*p)
+		q.waiting.Push(*p)
 		p.data = nil
 	}
 }
@@ -54,7 +54,7 @@ func (q *qp) attempt(p *packet) (done bool) {
 	left := true
 	defer func() {
 		if left {
-			q.waiting.pushFront(*p)
+			q.waiting.PushFront(*p)
 			p.data = nil
 			q.retryLater()
 		}
@@ -167,10 +167,10 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 	if q.srq != nil {
 		return q.srq.take(q)
 	}
-	if q.recvs.len() == 0 {
+	if q.recvs.Len() == 0 {
 		return wr, false
 	}
-	return q.recvs.pop(), true
+	return q.recvs.Pop(), true
 }
 
 // lose ends the connection over a message whose receive completes as wc.
@@ -230,7 +230,7 @@ func (q *qp) Pause(on bool) {
 }
 
 // Waiting reports whether a message waits (verbs.Pauser).
-func (q *qp) Waiting() bool { return q.waiting.len() > 0 }
+func (q *qp) Waiting() bool { return q.waiting.Len() > 0 }
 
 // leaveSRQ ends the wait for a shared receive.
 func (q *qp) leaveSRQ() {
@@ -256,11 +256,11 @@ func (q *qp) waitFor(p *packet) {
 
 // giveUp refuses what has waited long enough.
 func (q *qp) giveUp() {
-	if q.waiting.len() > 0 {
-		q.acknowledge(q.waiting.at(0), ackNoRecv)
+	if q.waiting.Len() > 0 {
+		q.acknowledge(q.waiting.At(0), ackNoRecv)
 	}
-	for q.waiting.len() > 0 {
-		p := q.waiting.pop()
+	for q.waiting.Len() > 0 {
+		p := q.waiting.Pop()
 		p.release()
 	}
 }
@@ -268,7 +268,7 @@ func (q *qp) giveUp() {
 // retryLater gives waiting messages another try, not inside the call that posted. False: none wait.
 func (q *qp) retryLater() bool {
 	q.leaveSRQ()
-	if q.waiting.len() == 0 {
+	if q.waiting.Len() == 0 {
 		return false
 	}
 	if !q.retrying {
@@ -286,13 +286,13 @@ func (q *qp) retryNow() {
 			q.srq.wake() // who is behind it
 		}
 	}()
-	for !q.over && q.waiting.len() > 0 {
-		p := q.waiting.pop()
+	for !q.over && q.waiting.Len() > 0 {
+		p := q.waiting.Pop()
 		if q.attempt(&p) {
 			p.release()
 			continue
 		}
-		q.waiting.pushFront(p)
+		q.waiting.PushFront(p)
 		return
 	}
 	if q.rnr != nil {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -69,8 +70,8 @@ type Conn struct {
 	phaseAt time.Time // when the state has lasted too long; zero: never
 	mpa     []byte    // the peer's MPA frame as far as it is here
 
-	sq ring[send]
-	rq ring[verbs.RecvWR]
+	sq ring.Ring[send]
+	rq ring.Ring[verbs.RecvWR]
 	tx tx
 	rx rx
 }
@@ -133,7 +134,7 @@ func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(),
 // finReady is true when a FIN is wanted and nothing is left to go before it.
 func (c *Conn) finReady() bool {
 	t := &c.tx
-	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && t.owed.n == 0 && c.sq.n == 0
+	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && t.owed.Len() == 0 && c.sq.Len() == 0
 }
 
 // SetQueues changes Config.Queues: a responder learns them with its queue pair, after Init and

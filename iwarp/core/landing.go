@@ -73,7 +73,7 @@ func (c *Conn) behind() []byte {
 		}
 		return landingOf(&r.recv)[off:]
 	case r.h.Opcode == wire.OpReadResponse: // a large one: not the ready-to-receive Read's
-		s := c.sq.at(c.tx.oldRead)
+		s := c.sq.At(c.tx.oldRead)
 		e := &s.sgl[0]
 		return memory(e)[s.staged+r.seg : s.total]
 	}

@@ -122,7 +122,7 @@ func (c *Conn) readRequest() *fault {
 		return ddpFault(wire.DDPUntagged, 5, "Read Request longer than its header")
 	}
 	q := r.asked()
-	if limit := c.readLimit(q.Size); c.tx.owed.n >= limit {
+	if limit := c.readLimit(q.Size); c.tx.owed.Len() >= limit {
 		return rdmapFault(wire.RDMAPOperation, 7, "more than %d Reads outstanding", limit)
 	}
 	_, f := c.responseTo(q)
@@ -162,7 +162,7 @@ func (c *Conn) readLimit(size uint32) int {
 func (c *Conn) owe(now time.Time) {
 	r := &c.rx
 	r.readMSN++
-	if c.state == stFinishing && (!c.tx.drain || c.sq.n == 0) {
+	if c.state == stFinishing && (!c.tx.drain || c.sq.Len() == 0) {
 		return
 	}
 	q := r.asked()
@@ -171,7 +171,7 @@ func (c *Conn) owe(now time.Time) {
 		c.fail(now, f)
 		return
 	}
-	*c.tx.owed.push(c.readLimit(q.Size)) = o
+	*c.tx.owed.Slot(c.readLimit(q.Size)) = o
 }
 
 // readResponse checks a segment of the answer to the oldest Read.
@@ -190,7 +190,7 @@ func (c *Conn) readResponse() *fault {
 		if c.tx.readsOut == 0 {
 			return ddpFault(wire.TypeCatastrophic, 0, "Read Response without a Read")
 		}
-		if s = c.sq.at(c.tx.oldRead); s.end > c.tx.sent {
+		if s = c.sq.At(c.tx.oldRead); s.end > c.tx.sent {
 			return ddpFault(wire.TypeCatastrophic, 0, "Read Response before the Read Request is out")
 		}
 	}
@@ -230,14 +230,14 @@ func (c *Conn) answered() {
 		return
 	}
 	t := &c.tx
-	s := c.sq.at(t.oldRead)
+	s := c.sq.At(t.oldRead)
 	s.staged += r.seg
 	if !r.h.Last {
 		return
 	}
 	s.answered = true
 	if t.readsOut--; t.readsOut > 0 {
-		for t.oldRead++; c.sq.at(t.oldRead).op != verbs.Read; t.oldRead++ {
+		for t.oldRead++; c.sq.At(t.oldRead).op != verbs.Read; t.oldRead++ {
 		}
 	}
 	c.completeSends()

@@ -90,24 +90,23 @@ func (c *Conn) cutUnstarted() {
 		cut = t.batch.messageEnd(t.sent)
 	}
 	t.keep = 0
-	for t.keep < c.sq.n {
-		if s := c.sq.at(t.keep); !s.begun || s.start >= cut {
+	for t.keep < c.sq.Len() {
+		if s := c.sq.At(t.keep); !s.begun || s.start >= cut {
 			break
 		}
 		t.keep++
 	}
 	// A Read Response that has begun is finished too.
-	answering := cut == t.staged && t.owed.n > 0 && t.owed.at(0).staged > 0
-	for t.owed.n > 1 || t.owed.n == 1 && !answering {
-		*t.owed.at(t.owed.n - 1) = readResponse{}
-		t.owed.n--
+	answering := cut == t.staged && t.owed.Len() > 0 && t.owed.At(0).staged > 0
+	for t.owed.Len() > 1 || t.owed.Len() == 1 && !answering {
+		t.owed.DropLast()
 	}
 	if !answering {
 		t.lost = nil
 	}
 	if b := t.batch; b != nil {
 		for i := t.keep; i < t.next; i++ {
-			if c.sq.at(i).op == verbs.Read { // its request is taken back
+			if c.sq.At(i).op == verbs.Read { // its request is taken back
 				t.readsOut--
 			}
 		}

@@ -98,9 +98,9 @@ func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	if err != nil {
 		return err
 	}
-	s := c.sq.push(c.cfg.SendWRs)
+	s := c.sq.Slot(c.cfg.SendWRs)
 	if s == nil {
-		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.n, unix.ENOMEM)
+		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.Len(), unix.ENOMEM)
 	}
 	*s = send{
 		id: wr.ID, total: total, rkey: wr.RKey, raddr: wr.RemoteAddr, op: wr.Op, flags: wr.Flags,
@@ -121,9 +121,9 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.shared()); err != nil {
 		return err
 	}
-	r := c.rq.push(c.cfg.RecvWRs)
+	r := c.rq.Slot(c.cfg.RecvWRs)
 	if r == nil {
-		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.n, unix.ENOMEM)
+		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.Len(), unix.ENOMEM)
 	}
 	*r = wr
 	return nil

@@ -8,7 +8,7 @@ func (c *Conn) recvReady() bool {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Ready()
 	}
-	return c.rq.n > 0
+	return c.rq.Len() > 0
 }
 
 // takeRecv is the receive for the message that now begins.
@@ -16,23 +16,14 @@ func (c *Conn) takeRecv() verbs.RecvWR {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Take()
 	}
-	return c.popRecv()
-}
-
-// popRecv takes the oldest receive off the connection's own queue.
-func (c *Conn) popRecv() verbs.RecvWR {
-	slot := c.rq.at(0)
-	wr := *slot
-	*slot = verbs.RecvWR{}
-	c.rq.pop()
-	return wr
+	return c.rq.Pop()
 }
 
 // completeSends completes what is done, in posting order: Sends and Writes when the socket took
 // them, Reads when their data is here.
 func (c *Conn) completeSends() {
-	for c.sq.n > 0 {
-		s := c.sq.at(0)
+	for c.sq.Len() > 0 {
+		s := c.sq.At(0)
 		if !s.done || s.end > c.tx.sent || s.op == verbs.Read && !s.answered {
 			return
 		}
@@ -42,14 +33,14 @@ func (c *Conn) completeSends() {
 
 // completeSend takes the oldest send off its queue and reports it.
 func (c *Conn) completeSend(st verbs.Status) {
-	s := c.sq.at(0)
+	s := c.sq.At(0)
 	wc := verbs.WC{ID: s.id, Op: s.op, Status: st}
 	if st == verbs.StatusSuccess {
 		wc.Bytes = s.total
 	}
 	quiet := st == verbs.StatusSuccess && s.flags&verbs.Signaled == 0
 	clear(s.sgl) // the regions are the owner's again
-	c.sq.pop()
+	c.sq.Drop()
 	if c.tx.next > 0 {
 		c.tx.next--
 	}
@@ -71,7 +62,7 @@ func (c *Conn) flushSends(read verbs.Status) {
 	if c.tx.readsOut > 0 && !c.rx.rtrOut {
 		answering = c.tx.oldRead
 	}
-	for i := 0; c.sq.n > 0; i++ {
+	for i := 0; c.sq.Len() > 0; i++ {
 		st := verbs.StatusFlushed
 		if i == answering {
 			st = read
@@ -88,8 +79,8 @@ func (c *Conn) flush(h hits) {
 		c.rx.taken = false
 		c.completeRecv(h.recv)
 	}
-	for c.rq.n > 0 {
-		wr := c.popRecv()
+	for c.rq.Len() > 0 {
+		wr := c.rq.Pop()
 		c.up.Complete(verbs.WC{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed}, false)
 	}
 	c.flushSends(h.read)

@@ -34,7 +34,7 @@ func (c *Conn) stageOne() bool {
 	t := &c.tx
 	s := c.nextSend()
 	switch {
-	case t.owed.n > 0 && t.owed.at(0).staged > 0:
+	case t.owed.Len() > 0 && t.owed.At(0).staged > 0:
 		return c.stageResponse()
 	case s != nil && s.begun:
 		return c.stageSend(s)
@@ -49,7 +49,7 @@ func (c *Conn) stageOne() bool {
 			return false
 		}
 		t.ctl &^= ctlRead
-	case t.owed.n > 0 && (s == nil || !t.sendDue):
+	case t.owed.Len() > 0 && (s == nil || !t.sendDue):
 		return c.stageResponse()
 	case s.op == verbs.Read:
 		return c.stageRead(s)
@@ -124,7 +124,7 @@ func (c *Conn) stageReadRequest(q *wire.ReadRequest) bool {
 
 // stageResponse makes the next FPDU of the oldest Read Response.
 func (c *Conn) stageResponse() bool {
-	r := c.tx.owed.at(0)
+	r := c.tx.owed.At(0)
 	n := min(r.size-r.staged, uint32(c.cfg.MaxSegment))
 	h := wire.Header{
 		Tagged: true, Last: r.staged+n == r.size, Opcode: wire.OpReadResponse, STag: r.stag, TO: r.to + uint64(r.staged),
@@ -143,8 +143,7 @@ func (c *Conn) stageResponse() bool {
 	}
 	r.staged += n
 	if h.Last {
-		*r = readResponse{}
-		c.tx.owed.pop()
+		c.tx.owed.Pop()
 		c.tx.sendDue = true
 	}
 	return true
@@ -199,7 +198,7 @@ func (c *Conn) sendable() bool {
 	if !live || c.tx.waits || c.tx.raw != nil || c.tx.lost != nil {
 		return false
 	}
-	return c.tx.ctl != 0 || c.tx.owed.n > 0 || c.nextSend() != nil
+	return c.tx.ctl != 0 || c.tx.owed.Len() > 0 || c.nextSend() != nil
 }
 
 // nextSend is the send whose FPDU may be made next. A Read waits while as many are outstanding as
@@ -208,7 +207,7 @@ func (c *Conn) nextSend() *send {
 	if c.tx.next >= c.sendLimit() {
 		return nil
 	}
-	s := c.sq.at(c.tx.next)
+	s := c.sq.At(c.tx.next)
 	out := c.readsPending()
 	if out == 0 || s.begun || s.flags&verbs.Fence == 0 && (s.op != verbs.Read || out < int(c.ord)) {
 		return s
@@ -229,5 +228,5 @@ func (c *Conn) sendLimit() int {
 	if c.state == stFinishing && !c.tx.drain {
 		return c.tx.keep
 	}
-	return c.sq.n
+	return c.sq.Len()
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -31,15 +32,15 @@ type tx struct {
 	ctl    ctl
 	drain  bool // finishing: everything queued still goes
 
-	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.at(oldRead),
+	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.At(oldRead),
 	// unless it is the ready-to-receive Read.
 	readMSN  uint32 // of the next Read Request
 	readsOut int
 	oldRead  int
 
-	within  bool               // the last FPDU staged was not its message's last
-	owed    ring[readResponse] // to the peer's Reads, in order
-	sendDue bool               // a Read Response was just finished: a send's turn
+	within  bool                    // the last FPDU staged was not its message's last
+	owed    ring.Ring[readResponse] // to the peer's Reads, in order
+	sendDue bool                    // a Read Response was just finished: a send's turn
 	// the memory of a Read Response is gone in its middle: Timeout reports it
 	lost *fault
 }
@@ -56,7 +57,7 @@ type readResponse struct {
 // drop forgets what is staged or owed, raw excepted. Work requests are not touched.
 func (t *tx) drop() {
 	t.batch.release()
-	t.batch, t.ctl, t.owed, t.lost, t.wireAt = nil, 0, ring[readResponse]{}, nil, time.Time{}
+	t.batch, t.ctl, t.owed, t.lost, t.wireAt = nil, 0, ring.Ring[readResponse]{}, nil, time.Time{}
 }
 
 // partial is a copy of what must still go out before the stream is at the start of an FPDU again.

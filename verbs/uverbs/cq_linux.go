@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -73,7 +74,7 @@ const defaultPart = 4096
 
 // empty reports whether there is nothing to poll.
 func (q *completionQueue) empty() bool {
-	if q.ready.n > 0 {
+	if q.ready.Len() > 0 {
 		return false
 	}
 	for _, p := range q.parts {
@@ -86,7 +87,7 @@ func (q *completionQueue) empty() bool {
 
 // push adds a completion that the owner is notified of in any case.
 func (q *completionQueue) push(wc verbs.WC) {
-	q.ready.push(wc)
+	q.ready.Push(wc)
 }
 
 // wake has the owner notified of what was pushed.
@@ -117,7 +118,7 @@ func (q *completionQueue) Close() error {
 	}
 	q.gone = true
 	delete(q.dev.cqs, q)
-	q.ready = fifo[verbs.WC]{}
+	q.ready = ring.Ring[verbs.WC]{}
 	var err error
 	for _, p := range q.parts {
 		err = firstError(err, p.destroy())

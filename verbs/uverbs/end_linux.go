@@ -37,9 +37,9 @@ func (q *queuePair) flushAfter(quiet uint64) {
 	q.state = verbs.QPError
 	q.backlog.n = 0
 	q.sends.flush(quiet)
-	n := q.sendCQ.ready.n
+	n := q.sendCQ.ready.Len()
 	q.report()
-	if q.sendCQ.ready.n > n {
+	if q.sendCQ.ready.Len() > n {
 		q.sendCQ.wake()
 	}
 	q.deliverEarly()
@@ -117,7 +117,7 @@ func (d *device) lose(err error) {
 		q.finish(q.quiet())
 	}
 	for q := range d.cqs {
-		if q.ready.n > 0 {
+		if q.ready.Len() > 0 {
 			q.wake()
 		}
 	}

@@ -2,6 +2,7 @@ package uverbs
 
 import (
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -73,9 +74,9 @@ type completionQueue struct {
 	// the part to look into first: another one after every full Poll, so that none waits for a
 	// busy one
 	next     int
-	taken    cqe            // from the kernel's queue
-	ready    fifo[verbs.WC] // completions taken from the kernel's queues, or made here
-	notified bool           // the owner was notified, and has not polled until 0 since
+	taken    cqe                 // from the kernel's queue
+	ready    ring.Ring[verbs.WC] // completions taken from the kernel's queues, or made here
+	notified bool                // the owner was notified, and has not polled until 0 since
 	// something happened that the owner is notified of, even if it asked for less
 	loud  bool
 	quiet bool // only what is solicited notifies
@@ -145,10 +146,10 @@ type queuePair struct {
 	awaits  bool // they are announced later,
 	refused uint // after so many times
 	gone    bool
-	changes int            // that are under way
-	early   fifo[verbs.WC] // receives that have completed meanwhile
-	leaving *leaving       // its destruction is under way
-	groups  []attachMcast  // the multicast groups that it is attached to
+	changes int                 // that are under way
+	early   ring.Ring[verbs.WC] // receives that have completed meanwhile
+	leaving *leaving            // its destruction is under way
+	groups  []attachMcast       // the multicast groups that it is attached to
 	onEvent func(verbs.QPEvent)
 }
 

@@ -6,9 +6,9 @@ import "github.com/rdmactor/rdmactor/verbs"
 // pair's are in order, those of several may not be.
 func (q *completionQueue) Poll(wc []verbs.WC) int {
 	n := 0
-	for n < len(wc) && (q.ready.n > 0 || q.take()) {
-		for ; n < len(wc) && q.ready.n > 0; n++ {
-			wc[n] = q.ready.pop()
+	for n < len(wc) && (q.ready.Len() > 0 || q.take()) {
+		for ; n < len(wc) && q.ready.Len() > 0; n++ {
+			wc[n] = q.ready.Pop()
 		}
 	}
 	if n < len(wc) {
@@ -93,7 +93,7 @@ func (q *queuePair) report() {
 // delivered.
 func (q *queuePair) received(wc verbs.WC) {
 	if q.changes > 0 {
-		q.early.push(wc)
+		q.early.Push(wc)
 		return
 	}
 	q.recvCQ.push(wc)
@@ -102,11 +102,11 @@ func (q *queuePair) received(wc verbs.WC) {
 // deliverEarly delivers what was kept, in the order in which it came. The kernel's word of it has
 // been heard already.
 func (q *queuePair) deliverEarly() {
-	if q.early.n == 0 {
+	if q.early.Len() == 0 {
 		return
 	}
-	for q.early.n > 0 {
-		q.recvCQ.push(q.early.pop())
+	for q.early.Len() > 0 {
+		q.recvCQ.push(q.early.Pop())
 	}
 	q.recvCQ.wake()
 }
