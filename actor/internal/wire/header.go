@@ -1,11 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "encoding/binary"
 
 // HeaderLen is the length, in bytes, of the header before every message.
 const HeaderLen = 8
@@ -66,17 +61,4 @@ func ParseHeader(b []byte) (h Header, err error) {
 		return h, violation("an offer of %d bytes, want %d", len(b), HeaderLen+OfferLen)
 	}
 	return h, nil
-}
-
-// ProtocolError says what the peer did that docs/wire.md forbids. It ends that connection only.
-// errors.Is: EPROTO.
-type ProtocolError struct{ What string }
-
-func (e *ProtocolError) Error() string { return "protocol error: " + e.What }
-
-// Unwrap gives EPROTO.
-func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
-
-func violation(format string, args ...any) error {
-	return &ProtocolError{What: fmt.Sprintf(format, args...)}
 }
