@@ -249,7 +249,7 @@ func (l *link) accept(ctx actor.Context, m message) {
 		o.full = true
 		l.refuse(m, ErrQueueFull)
 	default:
-		o.queue.push(m)
+		o.queue.Push(m)
 		if o.waiting() == 1 {
 			l.flush(ctx)
 		}

@@ -1,5 +1,7 @@
 package reconnect
 
+import "github.com/rdmactor/rdmactor/internal/ring"
+
 import rdma "github.com/rdmactor/rdmactor/actor"
 
 // message is one that was accepted and has no final fate.
@@ -21,7 +23,7 @@ func (s *Send) take() message {
 
 // outbox is what was accepted and has no final fate, in order: first what the device of the present generation was handed, then what waits.
 type outbox struct {
-	queue   ring[message]
+	queue   ring.Ring[message]
 	posted  int // so many of queue were handed over
 	watched int // so many of those are tagged
 	full    bool
@@ -33,21 +35,21 @@ type outbox struct {
 	total   Counts
 }
 
-func (o *outbox) len() int { return o.queue.len() }
+func (o *outbox) len() int { return o.queue.Len() }
 
 // waiting is how many the device was not handed.
-func (o *outbox) waiting() int { return o.queue.len() - o.posted }
+func (o *outbox) waiting() int { return o.queue.Len() - o.posted }
 
 // begin takes the connection of a new generation. What waits and is larger than its peer takes is given back.
 func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	o.line, o.maxSend, o.settled = line, maxSend, 0
-	for range o.queue.len() {
-		m := o.queue.pop()
+	for range o.queue.Len() {
+		m := o.queue.Pop()
 		if m.send.Len() > maxSend {
 			tooLarge = append(tooLarge, m)
 			continue
 		}
-		o.queue.push(m)
+		o.queue.Push(m)
 	}
 	return tooLarge
 }
@@ -55,7 +57,7 @@ func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 // post hands over what the connection has room for.
 func (o *outbox) post() {
 	for o.waiting() > 0 {
-		m := o.queue.at(o.posted)
+		m := o.queue.At(o.posted)
 		var again *rdma.Send
 		if m.idempotent {
 			again = m.send.Copy()
@@ -87,7 +89,7 @@ func (o *outbox) news() (fates []Fate) {
 // shift takes the first n of those that were handed over.
 func (o *outbox) shift(n int, outcome Outcome, fates []Fate) []Fate {
 	for range n {
-		m := o.queue.pop()
+		m := o.queue.Pop()
 		o.posted--
 		if m.tagged {
 			o.watched--
@@ -105,8 +107,8 @@ func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 		fates = o.news()
 	}
 	posted := o.posted
-	for i := range o.queue.len() {
-		m := o.queue.pop()
+	for i := range o.queue.Len() {
+		m := o.queue.Pop()
 		f := Fate{Tag: m.tag, Outcome: Unsent}
 		if i < posted {
 			f.Outcome = Unknown
@@ -114,7 +116,7 @@ func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 		}
 		f.Again = !drop && m.send != nil
 		if f.Again {
-			o.queue.push(m)
+			o.queue.Push(m)
 		} else {
 			if m.repeated {
 				f.Outcome = Unknown
@@ -137,8 +139,8 @@ func (o *outbox) again(drop bool) bool {
 	if o.line != nil {
 		gone = int(o.line.Delivered() - o.settled)
 	}
-	for i := gone; i < o.queue.len() && !drop; i++ {
-		if o.queue.at(i).send != nil {
+	for i := gone; i < o.queue.Len() && !drop; i++ {
+		if o.queue.At(i).send != nil {
 			return true
 		}
 	}
