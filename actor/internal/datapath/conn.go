@@ -135,7 +135,7 @@ func (c *Conn) Drain() {
 }
 
 func (c *Conn) checkDrained() {
-	if c.state != connDraining || c.queue.len() > 0 || c.Ops.N > 0 {
+	if c.state != connDraining || c.queue.Len() > 0 || c.Ops.N > 0 {
 		return
 	}
 	if c.Flight.Len() > 0 || c.mode == ModeMessages && !c.Session.Settled() {
@@ -160,9 +160,9 @@ func (c *Conn) Stop() {
 	}
 	c.unwatch()
 	c.l.Shares.leave(c)
-	for c.queue.len() > 0 {
+	for c.queue.Len() > 0 {
 		c.unsent++
-		c.Up.SendFailed(c.queue.pop(), Flushed())
+		c.Up.SendFailed(c.queue.Pop(), Flushed())
 	}
 	for c.Ops.N > 0 {
 		o := c.Ops.pop()
@@ -236,7 +236,7 @@ type Counts struct {
 }
 
 func (c *Conn) Counts() Counts {
-	n := Counts{Queued: c.queue.len(), InFlight: c.Flight.Len()}
+	n := Counts{Queued: c.queue.Len(), InFlight: c.Flight.Len()}
 	if c.mode == ModeMessages {
 		s := &c.Session
 		n.Send, n.Unacked, n.Unfreed = int(s.Window()), s.Unacked(), s.Unfreed()

@@ -4,7 +4,7 @@
 //
 //	        Submit                                Identifier.Deliver
 //	          │                                          ▲
-//	sendQueue, outlook.step  sending.go        Conn.Receive  receiving.go, rendezvous_read.go
+//	outlook.step             sending.go        Conn.Receive  receiving.go, rendezvous_read.go
 //	          │                                          │
 //	flight   inflight.go  ◄── completions ──►  recvPool  prepost.go
 //	          │                 device.go                ▲

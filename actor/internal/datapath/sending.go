@@ -22,8 +22,8 @@ func (c *Conn) Submit(s *Outgoing) {
 	case s.Len() > c.MaxSend:
 		c.Up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.MaxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
-	case c.queue.len() > 0 || c.Ops.N > 0 || !c.ready() || !c.readyFor(s):
-		if c.queue.len() >= limit {
+	case c.queue.Len() > 0 || c.Ops.N > 0 || !c.ready() || !c.readyFor(s):
+		if c.queue.Len() >= limit {
 			c.full = true
 			c.unsent++
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
@@ -33,7 +33,7 @@ func (c *Conn) Submit(s *Outgoing) {
 		}
 		c.seq++
 		s.seq = c.seq
-		c.queue.push(s)
+		c.queue.Push(s)
 		c.l.Shares.again(c)
 		c.observe()
 	default:
@@ -46,7 +46,7 @@ func (c *Conn) TryPost(s *Outgoing) (posted bool) {
 	switch {
 	case s.buf == nil || !c.taking():
 		return false
-	case c.queue.len() > 0 || !c.ready():
+	case c.queue.Len() > 0 || !c.ready():
 		c.Awake()
 		return false
 	}
@@ -57,8 +57,8 @@ func (c *Conn) TryPost(s *Outgoing) (posted bool) {
 	if c.left > left {
 		return true
 	}
-	if c.queue.len() > 0 {
-		c.queue.pop()
+	if c.queue.Len() > 0 {
+		c.queue.Pop()
 	}
 	c.Awake()
 	c.retry()
@@ -80,11 +80,11 @@ func (c *Conn) outlook() outlook {
 	if o.ops = c.Ops.N > 0; o.ops {
 		o.opSeq = c.Ops.first.seq
 	}
-	if n := c.queue.len(); n > 0 {
-		s := c.queue.at(0)
+	if n := c.queue.Len(); n > 0 {
+		s := *c.queue.At(0)
 		o.sends, o.sendSeq, o.alone = true, s.seq, s.notify
 		o.ready = o.room() && c.readyFor(s)
-		o.inline = n > 1 && len(c.queue.at(1).buf) <= c.Device.attr.MaxInline
+		o.inline = n > 1 && len((*c.queue.At(1)).buf) <= c.Device.attr.MaxInline
 	}
 	return o
 }
@@ -132,7 +132,7 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 			c.observe()
 		}
 	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.Flight.Len() > 0:
-		c.queue.unpop(s) // a completion makes room
+		c.queue.PushFront(s) // a completion makes room
 		c.l.Shares.again(c)
 		c.retry()
 		return false
@@ -158,11 +158,11 @@ func (c *Conn) Pump() {
 	room := c.Depth - c.Flight.Len()
 	for room >= part(c.Depth) && !c.Over() && c.postNext() {
 	}
-	if c.full && !c.Over() && c.queue.len() <= c.l.limits.Queue/2 {
+	if c.full && !c.Over() && c.queue.Len() <= c.l.limits.Queue/2 {
 		c.full = false
 		c.Up.Writable()
 	}
-	if c.Closing() && c.queue.len() == 0 {
+	if c.Closing() && c.queue.Len() == 0 {
 		c.Session.Finish() // behind the last message
 	}
 	c.update()
@@ -179,10 +179,10 @@ func (c *Conn) postNext() bool {
 	case stepOp:
 		return c.postOp(c.Ops.pop())
 	case stepSend, stepQuiet:
-		if !c.renew(c.queue.at(0)) {
+		if !c.renew(*c.queue.At(0)) {
 			return false
 		}
-		return c.post(c.queue.pop(), next == stepQuiet)
+		return c.post(c.queue.Pop(), next == stepQuiet)
 	}
 	return false
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -137,7 +138,7 @@ type Conn struct {
 
 	regions []*verbs.MR // in pd, of one-sided operations
 
-	queue    sendQueue
+	queue    ring.Ring[*Outgoing]
 	Arrivals *arrivals // nil: no message has had to wait
 	out      *offers   // nil: no large message was sent
 	Ops      opQueue
@@ -422,7 +423,7 @@ type Inbound struct {
 }
 
 // waits reports whether news of the peer's credits can lead to anything.
-func (c *Conn) waits() bool { return c.queue.len() > 0 || c.full || c.Closing() }
+func (c *Conn) waits() bool { return c.queue.Len() > 0 || c.full || c.Closing() }
 
 // mustReceive reports whether what c waits for may be behind its peer's messages.
 func (c *Conn) mustReceive() bool {
