@@ -159,9 +159,10 @@ func backlogOfUnread(w *world) {
 	}
 	// Each that is read makes room for another, which may be on its way again: no more is read than
 	// must be.
-	for range sides.TurnsPerStep {
-		if w.Must(w.B.Loop.Turn()); len(w.B.Heard) > 0 {
-			break
+	for deadline := time.Now().Add(w.Patience); len(w.B.Heard) == 0 && time.Now().Before(deadline); {
+		w.Must(w.B.Loop.Turn())
+		if w.Clock != nil {
+			w.Clock.Advance(sides.VirtualStep)
 		}
 	}
 	if n := len(w.B.Heard); n == 0 || n > room {
