@@ -12,32 +12,36 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The one-sided operations. Each is answered once, and belongs to the identifier until then; the same one may be sent again afterwards.
-// While the connection lasts they are answered in the order in which they were sent, but for what is refused, which is answered at once;
-// at its end those that still waited for the device come before those that it had. They keep their place among the messages, except that
-// they overtake those that wait for the peer's credits.
+// The one-sided operations. Each is answered once, and belongs to the identifier until then; the
+// same one may be sent again afterwards. While the connection lasts they are answered in the order
+// in which they were sent, but for what is refused, which is answered at once; at its end those
+// that still waited for the device come before those that it had. They keep their place among the
+// messages, except that they overtake those that wait for the peer's credits.
 type (
-	// Read is IBV_WR_RDMA_READ (ours): ReadDone | AccessError. The bytes are in Memory when it is answered.
+	// Read is IBV_WR_RDMA_READ (ours): ReadDone | AccessError. The bytes are in Memory when it is
+	// answered.
 	Read struct {
 		Key    RemoteKey // the peer's memory ...
 		Offset int       // ... from there on
 		Memory *Memory   // of this connection: where the bytes go ...
 		At     int       // ... from there on
 		Length int       // bytes; 0 touches nothing
-		Fence  bool      // begin when the Reads before it are done: a Read of what a Read before it brings
+		// begin when the Reads before it are done: a Read of what a Read before it brings
+		Fence bool
 
 		access access
 	}
-	// Write is IBV_WR_RDMA_WRITE (ours): WriteDone | AccessError. The answer says that Memory may be written again: not that the bytes are
-	// at the peer, still less that its application knows. To tell it send a message behind the Write: when that is received the
-	// bytes are there.
+	// Write is IBV_WR_RDMA_WRITE (ours): WriteDone | AccessError. The answer says that Memory may
+	// be written again: not that the bytes are at the peer, still less that its application knows.
+	// To tell it send a message behind the Write: when that is received the bytes are there.
 	Write struct {
 		Memory *Memory   // of this connection: the bytes ...
 		At     int       // ... from there on
 		Length int       // 0 touches nothing
 		Key    RemoteKey // the peer's memory ...
 		Offset int       // ... from there on
-		Fence  bool      // begin when the Reads before it are done: a Write of what a Read before it brings
+		// begin when the Reads before it are done: a Write of what a Read before it brings
+		Fence bool
 
 		access access
 	}
@@ -64,10 +68,11 @@ type (
 		EventBase
 		Command *Write
 	}
-	// AccessError says that a one-sided operation was refused, or failed (ours). What this side can see to be wrong is refused and costs
-	// nothing: EINVAL for bytes outside the key or the memory, EACCES for a right that the key does not have, ErrQueueFull when
-	// Limits.SendQueue of them wait: go on when one is answered. ErrRemoteAccess and ErrFlushed are the end of the connection: whether a
-	// Write was done is not known then.
+	// AccessError says that a one-sided operation was refused, or failed (ours). What this side
+	// can see to be wrong is refused and costs nothing: EINVAL for bytes outside the key or the
+	// memory, EACCES for a right that the key does not have, ErrQueueFull when Limits.SendQueue of
+	// them wait: go on when one is answered. ErrRemoteAccess and ErrFlushed are the end of the
+	// connection: whether a Write was done is not known then.
 	AccessError struct{ FailureBase }
 )
 

@@ -95,7 +95,8 @@ func join(tb testing.TB, rt *Runtime, server *probe, at string, opts ...IDOption
 	return p
 }
 
-// The whole way: memory, a grant that goes to the peer in a message, a Write with a message behind it, a Read, the grant taken back.
+// The whole way: memory, a grant that goes to the peer in a message, a Write with a message behind
+// it, a Read, the grant taken back.
 func TestReadAndWrite(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		far := memory(p.server, p.s, 4096, rw)
@@ -213,8 +214,8 @@ func TestAccessIsRefused(t *testing.T) {
 	})
 }
 
-// Whoever uses a key that is not, or not any more, or not its own loses its connection, with an error that says so, and touches nothing.
-// Other connections live on.
+// Whoever uses a key that is not, or not any more, or not its own loses its connection, with an
+// error that says so, and touches nothing. Other connections live on.
 func TestAccessIsScoped(t *testing.T) {
 	for name, bad := range map[string]func(p pair, far *Memory, others RemoteKey) RemoteKey{
 		"a key of nobody": func(p pair, far *Memory, _ RemoteKey) RemoteKey {
@@ -336,7 +337,9 @@ func TestAccessEndsOnce(t *testing.T) {
 					}
 					p.client.send(p.c, cmd)
 				}
-				dead, early := 0, 0 // commands that met nobody: their answers do not name them, and may overtake Closed
+				// commands that met nobody: their answers do not name them, and may overtake
+				// Closed
+				dead, early := 0, 0
 				for _, g := range until[*Closed](p.client) {
 					switch m := g.msg.(type) {
 					case *actor.DeadLetterResponse:

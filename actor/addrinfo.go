@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. What cannot wait is done at once; the rest on a goroutine of its own,
-// since a name server may take its time.
+// lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. What cannot wait is done at once;
+// the rest on a goroutine of its own, since a name server may take its time.
 func (it *ident) lookUp(cmd Command, node, service string, hints *AddrInfo, then func([]AddrInfo, error)) {
 	if literal(node, service) {
 		then(it.rt.resolve(context.Background(), node, service, hints))

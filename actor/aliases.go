@@ -41,7 +41,8 @@ type (
 	Connect = cmid.Connect
 	// Accept is rdma_accept(3).
 	Accept = cmid.Accept
-	// Reject is rdma_reject(3). Unless the identifier is Manual it is destroyed afterwards and the answer is Closed.
+	// Reject is rdma_reject(3). Unless the identifier is Manual it is destroyed afterwards and the
+	// answer is Closed.
 	Reject = cmid.Reject
 	// Establish is rdma_establish(3).
 	Establish = cmid.Establish
@@ -115,7 +116,8 @@ type (
 	Internal = cmid.Internal
 	// Done answers commands that have no event of their own (ours).
 	Done = cmid.Done
-	// QPFailed is for owners that have made their queue pair themselves (Call): it has failed (ours).
+	// QPFailed is for owners that have made their queue pair themselves (Call): it has failed
+	// (ours).
 	QPFailed = cmid.QPFailed
 	// Closed is the last event of every identifier (ours).
 	Closed = cmid.Closed

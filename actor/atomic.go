@@ -12,32 +12,39 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The atomic operations, on an integer of eight bytes in memory that the peer has granted with RemoteAtomic. They are one-sided operations
-// as Read is, in their place too. A device does them one after another, whichever connections they come by; its processor's own
-// accesses to the integer, and Writes, are not among them. The integer is in the byte order of the machine that has it. Soft-RoCE has
-// them; elsewhere they, and AllocMemory with RemoteAtomic, are refused with cmid.ErrNotSupported, and nothing else happens.
+// The atomic operations, on an integer of eight bytes in memory that the peer has granted with
+// RemoteAtomic. They are one-sided operations as Read is, in their place too. A device does them
+// one after another, whichever connections they come by; its processor's own accesses to the
+// integer, and Writes, are not among them. The integer is in the byte order of the machine that
+// has it. Soft-RoCE has them; elsewhere they, and AllocMemory with RemoteAtomic, are refused with
+// cmid.ErrNotSupported, and nothing else happens.
 //
-// Each that is under way needs a place of its own in Memory: AtomicDone.Old is what is there when the answer is made, and that may be what
-// a later one into the same place has brought.
+// Each that is under way needs a place of its own in Memory: AtomicDone.Old is what is there when
+// the answer is made, and that may be what a later one into the same place has brought.
 type (
-	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. Add is added to the integer, modulo 2^64.
+	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. Add is added to
+	// the integer, modulo 2^64.
 	FetchAdd struct {
-		Memory *Memory   // of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		Memory *Memory
 		At     int       // ... from there on
 		Key    RemoteKey // the peer's memory ...
-		Offset int       // ... and the integer in it: a multiple of eight, as granted memory begins at one
+		// ... and the integer in it: a multiple of eight, as granted memory begins at one
+		Offset int
 		Add    uint64
 		Fence  bool // begin when the Reads and atomic operations before it are done
 
 		access access
 	}
-	// CompareSwap is IBV_WR_ATOMIC_CMP_AND_SWP (ours): AtomicDone | AccessError. An integer that is Compare becomes Swap; AtomicDone.Old
-	// says whether it was.
+	// CompareSwap is IBV_WR_ATOMIC_CMP_AND_SWP (ours): AtomicDone | AccessError. An integer that
+	// is Compare becomes Swap; AtomicDone.Old says whether it was.
 	CompareSwap struct {
-		Memory  *Memory   // of this connection: where the integer as it was goes, eight bytes in host byte order ...
-		At      int       // ... from there on
-		Key     RemoteKey // the peer's memory ...
-		Offset  int       // ... and the integer in it: a multiple of eight, as granted memory begins at one
+		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		Memory *Memory
+		At     int       // ... from there on
+		Key    RemoteKey // the peer's memory ...
+		// ... and the integer in it: a multiple of eight, as granted memory begins at one
+		Offset  int
 		Compare uint64
 		Swap    uint64
 		Fence   bool // begin when the Reads and atomic operations before it are done
@@ -85,7 +92,8 @@ func (it *ident) canAtomics() error {
 	return nil
 }
 
-// checkAtomic says what is wrong with an atomic operation besides what may be wrong with any. A misaligned one would cost the connection.
+// checkAtomic says what is wrong with an atomic operation besides what may be wrong with any. A
+// misaligned one would cost the connection.
 func (it *ident) checkAtomic(s span) error {
 	if err := it.canAtomics(); err != nil {
 		return err

@@ -19,7 +19,8 @@ import (
 // rwa is what a peer may do to memory with integers.
 const rwa = rw | RemoteAtomic
 
-// hasAtomics says whether a connection's device should have atomic operations: InfiniBand has, iWARP has not.
+// hasAtomics says whether a connection's device should have atomic operations: InfiniBand has,
+// iWARP has not.
 func (m mate) hasAtomics() bool {
 	m.client.tb.Helper()
 	var has bool
@@ -39,7 +40,8 @@ func integer(p pair, m *Memory, off int) uint64 {
 	return binary.NativeEndian.Uint64(contents(p.server, p.s, m)[off:])
 }
 
-// Where there are none they are refused, and cost nothing; elsewhere they do what they say, in their place.
+// Where there are none they are refused, and cost nothing; elsewhere they do what they say, in
+// their place.
 func TestAtomics(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		near := memory(p.client, p.c, 64, 0)
@@ -107,7 +109,8 @@ func TestAtomics(t *testing.T) {
 	})
 }
 
-// Operations of one connection's client, more than the send queue holds, and of its server, on memory of the other's, add up.
+// Operations of one connection's client, more than the send queue holds, and of its server, on
+// memory of the other's, add up.
 func TestAtomicsAddUp(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		if !p.hasAtomics() {
@@ -170,7 +173,8 @@ func TestAtomicIsRefused(t *testing.T) {
 	})
 }
 
-// Who uses a key that does not have the right, or is not its own, loses its connection, and changes nothing.
+// Who uses a key that does not have the right, or is not its own, loses its connection, and
+// changes nothing.
 func TestAtomicIsScoped(t *testing.T) {
 	for name, bad := range map[string]func(p pair, others RemoteKey) RemoteKey{
 		"a right that was made up": func(p pair, _ RemoteKey) RemoteKey {

@@ -20,7 +20,8 @@ type attempts struct {
 	spent bool           // an address was tried: the next one needs a new identifier
 }
 
-// composite checks what Dial and Serve ask for. They want an idle identifier, because a further address needs a new one.
+// composite checks what Dial and Serve ask for. They want an idle identifier, because a further
+// address needs a new one.
 func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
 	node, service, err := splitAddr(addr)
 	switch s := it.id.State(); {
@@ -83,7 +84,8 @@ func (t *attempts) outcome(ev Event) {
 	t.it.answer(t.cmd, ev)
 }
 
-// failed goes on with the next address, unless it was the peer's application that said no, or there is none.
+// failed goes on with the next address, unless it was the peer's application that said no, or
+// there is none.
 func (t *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && !nobodyListens(r.Reason) {
 		t.addrs = t.addrs[:1]

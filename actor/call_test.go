@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// An owner reaches the verbs through Call: it reads what its peer has written into memory of its own, which no message of this package
-// does, on an identifier that is otherwise used as ever.
+// An owner reaches the verbs through Call: it reads what its peer has written into memory of its
+// own, which no message of this package does, on an identifier that is otherwise used as ever.
 func TestCallReachesTheVerbs(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
@@ -41,7 +41,8 @@ func TestCallReachesTheVerbs(t *testing.T) {
 	})
 }
 
-// datagrams is an owner's queue pair on a datagram identifier, made in a Call, as OnLoop owners may.
+// datagrams is an owner's queue pair on a datagram identifier, made in a Call, as OnLoop owners
+// may.
 type datagrams struct {
 	dev verbs.Device
 	cq  verbs.CQ

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). Everything else it destroys at once.
+// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). Everything else
+// it destroys at once.
 func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 	it.asked = append(it.asked, &asked{
 		cmd: c, sender: sender, then: then,

@@ -9,22 +9,27 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The commands that are ours. The actor spells them out in librdmacm's. They are pointers like all commands, and belong to the
-// identifier until they were answered.
+// The commands that are ours. The actor spells them out in librdmacm's. They are pointers like all
+// commands, and belong to the identifier until they were answered.
 type (
-	// Dial connects (ours): rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3), rdma_connect(3), trying each address
-	// that the name has until one answers. An application that rejects has answered. It wants an idle identifier. Established |
-	// Rejected | Unreachable | ConnectError | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was begun and
-	// fails costs the identifier: Closed follows.
+	// Dial connects (ours): rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3),
+	// rdma_connect(3), trying each address that the name has until one answers. An application
+	// that rejects has answered. It wants an idle identifier. Established | Rejected | Unreachable
+	// | ConnectError | AddrError | RouteError | AddrInfoError | CommandFailed. A Dial that was
+	// begun and fails costs the identifier: Closed follows.
 	Dial struct {
-		Addr        string        // "host:port"; names are looked up
-		Src         Addr          // where to connect from; the zero Addr lets the routing tables choose
-		Timeout     time.Duration // for all of it, besides each phase's own (WithTimeouts), which end it as well; 0: theirs only
+		Addr string // "host:port"; names are looked up
+		// where to connect from; the zero Addr lets the routing tables choose
+		Src Addr
+		// for all of it, besides each phase's own (WithTimeouts), which end it as well; 0: theirs
+		// only
+		Timeout     time.Duration
 		PrivateData []byte
 		Param       *ConnParam // nil: the defaults
 	}
-	// Serve listens (ours): rdma_getaddrinfo(3) with RAI_PASSIVE, rdma_bind_addr(3), rdma_listen(3). It wants an idle identifier.
-	// Listening | AddrInfoError | CommandFailed. A Serve that was begun and fails costs the identifier: Closed follows.
+	// Serve listens (ours): rdma_getaddrinfo(3) with RAI_PASSIVE, rdma_bind_addr(3),
+	// rdma_listen(3). It wants an idle identifier. Listening | AddrInfoError | CommandFailed. A
+	// Serve that was begun and fails costs the identifier: Closed follows.
 	Serve struct {
 		Addr    string // "host:port"; ":port" is all devices
 		Backlog int    // 0 or less: the device's maximum
@@ -39,9 +44,11 @@ type (
 	Close struct {
 		Timeout time.Duration // 0: 5 s (WithTimeouts)
 	}
-	// Handover gives the identifier to another owner (ours): Done | CommandFailed. To gets everything from the next event on, and its
-	// death destroys the identifier from now on. What the old owner has in its mailbox, and a *Received it holds, stays its own. It
-	// does what rdma_migrate_id(3) is for. The identifier stays on its loop; the next connections of a listener live where To does.
+	// Handover gives the identifier to another owner (ours): Done | CommandFailed. To gets
+	// everything from the next event on, and its death destroys the identifier from now on. What
+	// the old owner has in its mailbox, and a *Received it holds, stays its own. It does what
+	// rdma_migrate_id(3) is for. The identifier stays on its loop; the next connections of a
+	// listener live where To does.
 	Handover struct {
 		To *actor.PID
 	}

@@ -69,7 +69,8 @@ func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 	it.wire(a, &cmid.Accept{PrivateData: private, Param: c.Param})
 }
 
-// reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is Closed.
+// reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is
+// Closed.
 func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
 	if !it.legal(c) {
@@ -89,14 +90,17 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 	it.asked = append(it.asked, a) // answered by Closed
 	it.do(&asked{cmd: &cmid.Reject{PrivateData: private, VendorECE: c.VendorECE}, then: func(ev Event) {
 		if f, ok := ev.(Failure); ok && errors.Is(f, unix.EBUSY) {
-			it.answer(c, restore(f, c)) // something else is in progress. After other failures destroying it rejects the peer as well
+			// something else is in progress. After other failures destroying it rejects the peer
+			// as well
+			it.answer(c, restore(f, c))
 			return
 		}
 		it.destroy(nil)
 	}})
 }
 
-// wire has the identifier execute what the user's command became on the wire; the answer names the user's.
+// wire has the identifier execute what the user's command became on the wire; the answer names the
+// user's.
 func (it *ident) wire(a *asked, cmd Command) {
 	user := a.cmd
 	it.asked = append(it.asked, a)
@@ -246,7 +250,8 @@ func (it *ident) oblige(ev Event) {
 	}
 }
 
-// failed destroys an identifier that nothing else helps: not when Dial has gone on to another address.
+// failed destroys an identifier that nothing else helps: not when Dial has gone on to another
+// address.
 func (it *ident) failed(f Failure) {
 	if it.id.Handle() == f.Ident() {
 		it.destroy(f)
@@ -268,7 +273,8 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
 		if ev.Foreign && it.opts.refuseForeign {
-			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO)) // whoever waits for the Connect is told
+			// whoever waits for the Connect is told
+			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
 			return
 		}
 	}

@@ -12,9 +12,11 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// CreateID is rdma_create_id(3): it makes an identifier, an actor of its own. The PID may be used at once. owner gets its events,
-// with the PID as their Sender, and Closed as the last of them; its death destroys the identifier. A nil owner is nobody: only
-// senders are answered. The identifier lives on owner's loop if that is one of the runtime's, else on the loop that has fewest.
+// CreateID is rdma_create_id(3): it makes an identifier, an actor of its own. The PID may be used
+// at once. owner gets its events, with the PID as their Sender, and Closed as the last of them;
+// its death destroys the identifier. A nil owner is nobody: only senders are answered. The
+// identifier lives on owner's loop if that is one of the runtime's, else on the loop that has
+// fewest.
 //
 // When it cannot be made (EMFILE, a port space that the device does not have, ErrMailbox, or
 // ErrRemoteOwner, whose owner is not told but logged) the commands that wait are answered with
@@ -55,7 +57,8 @@ func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
 	return it
 }
 
-// spawn makes the actor. Children of the guardian are not spawned by it, so that CreateID need not wait for it.
+// spawn makes the actor. Children of the guardian are not spawned by it, so that CreateID need not
+// wait for it.
 func (rt *Runtime) spawn(it *ident) *actor.PID {
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return it },

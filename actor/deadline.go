@@ -10,8 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// slack is how much longer than the device an identifier waits where the device has a time-out of its own. When the device tells,
-// the command may be asked again; when this runs out, the device is stuck, and the identifier is lost.
+// slack is how much longer than the device an identifier waits where the device has a time-out of
+// its own. When the device tells, the command may be asked again; when this runs out, the device
+// is stuck, and the identifier is lost.
 const slack = 250 * time.Millisecond
 
 // phase is how long a command may take.
@@ -104,7 +105,8 @@ func (it *ident) expire() {
 	it.rearm()
 }
 
-// timedOut answers a command that took too long. The identifier is lost: the device's only cancel is destroy.
+// timedOut answers a command that took too long. The identifier is lost: the device's only cancel
+// is destroy.
 func (it *ident) timedOut(a *asked) {
 	h := it.id.Handle()
 	f := it.timeoutFailure(a.cmd)

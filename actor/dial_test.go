@@ -28,7 +28,8 @@ func addresses(list ...string) func(context.Context, string, string, *AddrInfo) 
 	}
 }
 
-// A name with several addresses: each is tried, with a new identifier under the same PID, options included.
+// A name with several addresses: each is tried, with a new identifier under the same PID, options
+// included.
 func TestDialTriesEachAddress(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.rt.resolve = addresses("10.0.0.66:7471", there+":1", there+":7471")
@@ -109,7 +110,8 @@ func TestDialTimeoutIsForAllOfIt(t *testing.T) {
 	})
 }
 
-// A longer Timeout does not lengthen a phase. The advice is for one whose identifier goes with the failure.
+// A longer Timeout does not lengthen a phase. The advice is for one whose identifier goes with the
+// failure.
 func TestDialPhasesKeepTheirTimeouts(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.probe()
@@ -179,7 +181,8 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 				<-p.got
 			}
 		}
-		// A look-up under way does not outlive its identifier's runtime, nor does its outcome reach anybody.
+		// A look-up under way does not outlive its identifier's runtime, nor does its outcome
+		// reach anybody.
 		id := w.rt.CreateID(p.pid)
 		p.send(id, &Dial{Addr: "nowhere:1"})
 		settle()

@@ -42,7 +42,8 @@ func (it *ident) destroy(cause error) {
 		}
 	})
 	if !it.gone() {
-		it.answerLate() // the goodbye or the device takes its time, but nobody else need wait for that
+		// the goodbye or the device takes its time, but nobody else need wait for that
+		it.answerLate()
 	}
 }
 
@@ -70,7 +71,8 @@ func (it *ident) returned(ev *cmid.Closed) {
 	it.destroyed()
 }
 
-// destroyed: nothing of the identifier is left in the device. What its queue pair had is flushed, and told before Closed.
+// destroyed: nothing of the identifier is left in the device. What its queue pair had is flushed,
+// and told before Closed.
 func (it *ident) destroyed() {
 	if it.gone() {
 		return
@@ -99,7 +101,8 @@ func (it *ident) abandoned() {
 	it.rt.sys.Root.Stop(it.pid)
 }
 
-// stopping is the way out of the actor: after destroyed, or because of a panic, or because somebody else has stopped it.
+// stopping is the way out of the actor: after destroyed, or because of a panic, or because
+// somebody else has stopped it.
 func (it *ident) stopping() {
 	if it.gone() {
 		return
@@ -161,7 +164,8 @@ func (it *ident) end() {
 		return
 	}
 	if !it.refusals.seal() {
-		it.box.PostUserMessage(&epitaph{}) // somebody is being refused at this moment: his answer comes first
+		// somebody is being refused at this moment: his answer comes first
+		it.box.PostUserMessage(&epitaph{})
 		return
 	}
 	it.tellRefused()

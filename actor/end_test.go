@@ -217,7 +217,8 @@ func TestCreateIDAfterShutdown(t *testing.T) {
 	})
 }
 
-// A panic in an owner's Receive is its supervisor's business; one in an identifier's actor closes that identifier.
+// A panic in an owner's Receive is its supervisor's business; one in an identifier's actor closes
+// that identifier.
 func TestPanics(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
@@ -274,7 +275,8 @@ func TestStoppedFromOutside(t *testing.T) {
 	})
 }
 
-// Nothing of the process is left after Shutdown: neither file descriptors (goroutines are TestMain's) nor identifiers.
+// Nothing of the process is left after Shutdown: neither file descriptors (goroutines are
+// TestMain's) nor identifiers.
 func TestShutdownLeavesNoDescriptor(t *testing.T) {
 	sys := testSystem(t)
 	count := func() int {

@@ -79,7 +79,8 @@ func (it *ident) awaiting(device Command) Command {
 func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 	it.endOf(ev, answers)
 	if _, ours := answers.(*cmid.Disconnect); !ours && it.legal(&cmid.Disconnect{}) {
-		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}}) // rdma_get_cm_event(3): the answer is due
+		// rdma_get_cm_event(3): the answer is due
+		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
 	}
 	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours
 }

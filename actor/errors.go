@@ -50,9 +50,9 @@ type (
 	ResourceError = datapath.ResourceError
 )
 
-// PanicError is why an identifier was closed whose actor has panicked, or what it has called of the
-// user's: a Call's Fn, an Observer, a Send's Renew. It is what the command is answered with that has
-// done so, too.
+// PanicError is why an identifier was closed whose actor has panicked, or what it has called of
+// the user's: a Call's Fn, an Observer, a Send's Renew. It is what the command is answered with
+// that has done so, too.
 type PanicError struct{ Value any }
 
 func (e *PanicError) Error() string {

@@ -37,7 +37,8 @@ func (s *shelf) Receive(ctx actor.Context) {
 		ctx.Respond(rdma.NewSend(key))
 	case *rdma.Received: // the peer has written, and says where
 		b := make([]byte, 11)
-		if _, err := s.memory.ReadAt(b, int64(m.Data[0])); err != nil { // the peer chose the offset: ReadAt looks at it
+		// the peer chose the offset: ReadAt looks at it
+		if _, err := s.memory.ReadAt(b, int64(m.Data[0])); err != nil {
 			log.Fatal(err)
 		}
 		s.told <- string(b)
@@ -65,7 +66,8 @@ func (w *writer) Receive(ctx actor.Context) {
 			log.Fatal(err)
 		}
 		ctx.Request(ctx.Sender(), &rdma.Write{Memory: w.memory, Length: 11, Key: w.key, Offset: 200})
-		ctx.Send(ctx.Sender(), rdma.NewSend([]byte{200})) // behind the Write: when it comes the bytes are there
+		// behind the Write: when it comes the bytes are there
+		ctx.Send(ctx.Sender(), rdma.NewSend([]byte{200}))
 	case *rdma.WriteDone: // w.memory may be written again
 	case rdma.Failure:
 		log.Print(m)

@@ -95,7 +95,8 @@ func (c *client) Receive(ctx actor.Context) {
 		fmt.Printf("%s\n", m.Data)
 	case *rdma.Rejected: // also a rdma.Failure
 		fmt.Printf("%v says %q\n", c.addr, m.PrivateData)
-	case *rdma.DeviceRemoval: // the id is being destroyed, as rdma_get_cm_event(3) demands; Closed follows
+	case *rdma.DeviceRemoval:
+		// the id is being destroyed, as rdma_get_cm_event(3) demands; Closed follows
 		fmt.Printf("%s is gone\n", m.Device)
 	case *rdma.Closed: // exactly once per id, after everything else of it
 		fmt.Printf("delivered %d, unsent %d, unknown %d: %v\n", m.Delivered, m.Unsent, m.Unknown, m.Err)

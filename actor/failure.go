@@ -34,14 +34,16 @@ func rdmaName(typ string) string {
 	return typ
 }
 
-// restore gives a failure the command that the user has sent, in place of the one it came to, and advice that is true of it.
+// restore gives a failure the command that the user has sent, in place of the one it came to, and
+// advice that is true of it.
 func restore(f Failure, cmd Command) Failure {
 	b := f.Base()
 	b.Command = cmd
 	switch cmd.(type) {
 	case *Dial, *Serve:
 		if _, ok := f.(*cmid.AddrError); ok && errors.Is(f, unix.ETIMEDOUT) {
-			b.Remedy = "the neighbour does not answer; " + tryAgain // ResolveAddr could be repeated: this identifier goes
+			// ResolveAddr could be repeated: this identifier goes
+			b.Remedy = "the neighbour does not answer; " + tryAgain
 		}
 	}
 	return f

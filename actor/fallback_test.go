@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// hangUpOnce is a proxy that hangs up on the first connection, as one whose server is not there yet,
-// and passes the others on. It gives the address to dial.
+// hangUpOnce is a proxy that hangs up on the first connection, as one whose server is not there
+// yet, and passes the others on. It gives the address to dial.
 func hangUpOnce(t *testing.T, to string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -54,7 +54,8 @@ func TestFaultRawMessageTooLong(t *testing.T) {
 		t.Logf("the receiver is told: %v", err)
 	}
 	err := endOf(t, p.client)
-	if env(t, "RDMA_KIND") == "rxe" && !errors.As(err, &q) { // siw's peer has a Terminate message's words at best
+	// siw's peer has a Terminate message's words at best
+	if env(t, "RDMA_KIND") == "rxe" && !errors.As(err, &q) {
 		t.Errorf("the sender is told %v", err)
 	}
 	t.Logf("the sender is told: %v", err)

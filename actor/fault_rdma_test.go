@@ -38,11 +38,12 @@ func passes(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// emulated is how late an emulated machine may be when others use its processors. What these tests look for, a loop that waits in the
-// kernel, takes 10 s and more.
+// emulated is how late an emulated machine may be when others use its processors. What these tests
+// look for, a loop that waits in the kernel, takes 10 s and more.
 const emulated = 5 * time.Second
 
-// A request that its owner never answers is rejected after 8 s, on both sides, and nothing is left of it.
+// A request that its owner never answers is rejected after 8 s, on both sides, and nothing is left
+// of it.
 func TestFaultRequestIsNeverAnswered(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -83,8 +84,9 @@ func pings(t *testing.T, p *probe, id *actor.PID, more func() bool) (took []time
 	return took
 }
 
-// Connects to a black hole: their owners are told when their time is over, they show as being destroyed while the kernel holds them, and
-// nobody else is slower for it. Shutdown names those that the kernel does not give back.
+// Connects to a black hole: their owners are told when their time is over, they show as being
+// destroyed while the kernel holds them, and nobody else is slower for it. Shutdown names those
+// that the kernel does not give back.
 func TestFaultBlackHole(t *testing.T) {
 	if os.Getenv("FAULT") == "" {
 		passes(t, again(t, "silent")) // which ends, and what the kernel holds with it
@@ -206,8 +208,8 @@ func TestFaultBlackHole(t *testing.T) {
 	os.Exit(0) // not waiting for the kernel, as the goroutines that are left would be missed
 }
 
-// Private data that do not fit are refused before anything is sent: the peer hears nothing of it, and the next attempt is as good as the
-// first.
+// Private data that do not fit are refused before anything is sent: the peer hears nothing of it,
+// and the next attempt is as good as the first.
 func TestFaultPrivateDataTooLong(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -262,7 +264,8 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 	}
 }
 
-// A peer process that is killed under traffic: each owner of a connection with it is told once, whichever side has dialled.
+// A peer process that is killed under traffic: each owner of a connection with it is told once,
+// whichever side has dialled.
 func TestFaultPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("FAULT"); at != "" {
 		rt := openKernel(t, testSystem(t))
@@ -325,7 +328,8 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	}
 }
 
-// Somebody without privileges, but with access to the files, can do all this; with little memory that may be locked the error says so.
+// Somebody without privileges, but with access to the files, can do all this; with little memory
+// that may be locked the error says so.
 func TestFaultUser(t *testing.T) {
 	const (
 		nobody = 65534

@@ -297,7 +297,8 @@ func TestFloodOfAnything(t *testing.T) {
 					if asked == "owner" {
 						answers -= 1 // Closed itself
 						if name == "DestroyIDs" || name == "Closes" {
-							answers += 8 + 2*commandRoom // which is the answer to all that were admitted
+							// which is the answer to all that were admitted
+							answers += 8 + 2*commandRoom
 						}
 					}
 					if delivered := 8; name == "Sends" {

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// A reader that keeps its messages stops the sender: the window, then the queue, then ErrQueueFull; releases start it again.
+// A reader that keeps its messages stops the sender: the window, then the queue, then
+// ErrQueueFull; releases start it again.
 func TestSlowReaderStopsTheSender(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const credits, queue, size = 4, 8, 4 << 10
@@ -286,7 +287,8 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// What the device tells in another order than it happened is put right: nothing before Established, everything before the end.
+// What the device tells in another order than it happened is put right: nothing before
+// Established, everything before the end.
 func TestReorderedEvents(t *testing.T) {
 	for range 20 {
 		onFlavors(t, func(w *world) {
@@ -318,7 +320,8 @@ func TestReorderedEvents(t *testing.T) {
 	}
 }
 
-// What was received before the end is told before the end, also when the device tells of the end first.
+// What was received before the end is told before the end, also when the device tells of the end
+// first.
 func TestReceivedBeforeTheEnd(t *testing.T) {
 	for range 20 {
 		onFlavors(t, func(w *world) {

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A Send that NewSend has not made is refused in an identifier's last moments as at any other time, and stays out of the pool, where
-// whoever made the next message would meet it.
+// A Send that NewSend has not made is refused in an identifier's last moments as at any other
+// time, and stays out of the pool, where whoever made the next message would meet it.
 func TestForeignSendStaysOutOfThePool(t *testing.T) {
 	test := func(w *world) {
 		p := w.probe()

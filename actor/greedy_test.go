@@ -318,7 +318,8 @@ func TestWaitingOutlastsTCP(t *testing.T) {
 	limits := []Option{device, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 512})}
 	g := greed{
 		tb: t, server: openRuntime(t, sys, limits...), client: openRuntime(t, sys, limits...), listen: "127.0.0.1:0",
-		peers: 2, each: 400, size: 64 << 10, opts: []IDOption{WithMessages(64<<10, 400)}, // more than sockets hold
+		// more than sockets hold
+		peers: 2, each: 400, size: 64 << 10, opts: []IDOption{WithMessages(64<<10, 400)},
 	}
 	g.where = g.server.OffLoop()
 	g.begin()

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A message that its owner retains and hands to another actor, which releases it, may be used again before that actor's Receive has
-// returned: its mailbox must leave it alone.
+// A message that its owner retains and hands to another actor, which releases it, may be used
+// again before that actor's Receive has returned: its mailbox must leave it alone.
 func TestReleasedInAnotherActorsReceive(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		released, returns := make(chan struct{}), make(chan struct{})

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine; everything that happens to it comes through its mailbox,
-// the messages of an established connection excepted.
+// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine; everything that
+// happens to it comes through its mailbox, the messages of an established connection excepted.
 type ident struct {
 	rt   *Runtime
 	l    *loop
@@ -57,8 +57,9 @@ type ident struct {
 	refusals refusals
 	piles    piles
 
-	endTold      bool             // Disconnected or DeviceRemoval was told
-	parting      func()           // what goes on when the goodbye has left; nil: nothing waits for it
+	endTold bool // Disconnected or DeviceRemoval was told
+	// what goes on when the goodbye has left; nil: nothing waits for it
+	parting      func()
 	partingTimer *eventloop.Timer // of it; nil: the same
 	leaving      *cmid.Disconnect // waits for it; nil: none
 
@@ -130,7 +131,8 @@ func lifecycle(ev Event) bool {
 	return false
 }
 
-// moved tells of a transition and what has caused it: a command (states.Op) or the device's event (states.Kind).
+// moved tells of a transition and what has caused it: a command (states.Op) or the device's event
+// (states.Kind).
 func (it *ident) moved(cause fmt.Stringer) {
 	now := it.id.State()
 	if now == it.state {
@@ -162,7 +164,8 @@ func (it *ident) sendFailed(s *Send, err error) {
 	s.out.Recycle()
 }
 
-// legal reports whether the state machine allows cmd now. What it does not allow is asked nevertheless, for the refusal's words.
+// legal reports whether the state machine allows cmd now. What it does not allow is asked
+// nevertheless, for the refusal's words.
 func (it *ident) legal(cmd Command) bool {
 	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
 	return v == states.Allow
@@ -193,7 +196,8 @@ func (it *ident) tell(ev Event) {
 	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 }
 
-// reply tells the sender of a command, the owner when it has none. What the owner is told goes through its FIFO.
+// reply tells the sender of a command, the owner when it has none. What the owner is told goes
+// through its FIFO.
 func (it *ident) reply(sender *actor.PID, ev Event) {
 	if it.owns(sender) {
 		it.tell(ev)

@@ -21,18 +21,21 @@ type IDInfo struct {
 	Age         time.Duration
 	Local, Peer Addr
 	Device      string // "" without one
-	Wire        string // how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a connection
-	Waiting     string // the command whose answer is still to come; "" for none
-	Mailbox     int    // messages waiting for the identifier's actor
-	Credits     Credits
-	Memory      int          // bytes of AllocMemory
-	Delivered   uint64       // sends that the peer has consumed
-	History     []Transition // the last transitions, oldest first
+	// how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a
+	// connection
+	Wire      string
+	Waiting   string // the command whose answer is still to come; "" for none
+	Mailbox   int    // messages waiting for the identifier's actor
+	Credits   Credits
+	Memory    int          // bytes of AllocMemory
+	Delivered uint64       // sends that the peer has consumed
+	History   []Transition // the last transitions, oldest first
 }
 
-// Inspect tells of every identifier, ordered by ID. It is collected on the loops, each of which is asked in its turn and waited
-// for; one that an actor blocks for longer than a second is left out. Any goroutine; on a loop's own only that loop's identifiers are
-// told, because a loop must not wait for another. After Shutdown there are none.
+// Inspect tells of every identifier, ordered by ID. It is collected on the loops, each of which is
+// asked in its turn and waited for; one that an actor blocks for longer than a second is left out.
+// Any goroutine; on a loop's own only that loop's identifiers are told, because a loop must not
+// wait for another. After Shutdown there are none.
 func (rt *Runtime) Inspect() []IDInfo {
 	var all []IDInfo
 	for _, l := range rt.loops {
@@ -84,8 +87,9 @@ func (it *ident) info() IDInfo {
 	return i
 }
 
-// Held counts the messages that owners have received and not given back: retained and not released, or on their way to an actor
-// on goroutines. Their connections may have ended. It is collected as Inspect is. Any goroutine.
+// Held counts the messages that owners have received and not given back: retained and not
+// released, or on their way to an actor on goroutines. Their connections may have ended. It is
+// collected as Inspect is. Any goroutine.
 func (rt *Runtime) Held() (n int) {
 	for _, l := range rt.loops {
 		if l.el.OnLoop() {

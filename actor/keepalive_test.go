@@ -55,13 +55,15 @@ func TestSilentPeers(t *testing.T) {
 					settle()
 					undo := how(w)
 					defer undo()
-					if w.flavor == 0 && name == "cut off" { // its queue pair notices that a probe gets through to nobody
+					// its queue pair notices that a probe gets through to nobody
+					if w.flavor == 0 && name == "cut off" {
 						e, _ := next[*Disconnected](p.client)
 						is(w, e.Err, ErrPeerLost)
 						until[*Closed](p.client)
 						return
 					}
-					gone(w, p.client, time.Now(), d-idle/3, 2*idle) // the last sign is of up to a third of idle before
+					// the last sign is of up to a third of idle before
+					gone(w, p.client, time.Now(), d-idle/3, 2*idle)
 				})
 			})
 		}
@@ -187,7 +189,8 @@ func TestLargeTransfersAreNoSilence(t *testing.T) {
 				m.QP = c.QP
 				c.QP = m
 			})
-			w.f.Host("far").Freeze() // for as long as the transfer takes nothing else is heard of it
+			// for as long as the transfer takes nothing else is heard of it
+			w.f.Host("far").Freeze()
 			defer w.f.Host("far").Thaw()
 			for range 600 {
 				time.Sleep(time.Second)

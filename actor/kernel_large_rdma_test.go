@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// Messages beyond what goes at once, in both directions at a time, with less memory than they all take: the same bytes in order.
+// Messages beyond what goes at once, in both directions at a time, with less memory than they all
+// take: the same bytes in order.
 func TestKernelLarge(t *testing.T) {
 	leavesNothing(t)
 	const most, rounds = 4 << 20, 6
@@ -57,7 +58,8 @@ func TestKernelLarge(t *testing.T) {
 	}
 }
 
-// An offer of memory that was never registered ends the connection it came on, with an error, and no other.
+// An offer of memory that was never registered ends the connection it came on, with an error, and
+// no other.
 func TestKernelHostileOffer(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -76,7 +78,8 @@ func TestKernelHostileOffer(t *testing.T) {
 	wire.Offer{Length: 1 << 16, Key: 0xbad00, Addr: 0x7f0000000000}.Put(b[wire.HeaderLen:])
 	mallory.send(id, NewSend(b))
 	end := until[*Closed](server)
-	if c := end[len(end)-1].msg.(*Closed); c.Err == nil && !strings.HasPrefix(env(t, "RDMA_DEVICE"), "siw") { // siw keeps it to itself
+	// siw keeps it to itself
+	if c := end[len(end)-1].msg.(*Closed); c.Err == nil && !strings.HasPrefix(env(t, "RDMA_DEVICE"), "siw") {
 		t.Errorf("the end: %v", end)
 	}
 	until[*Closed](mallory)

@@ -39,7 +39,8 @@ func openKernel(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime 
 	return openRuntime(tb, sys, append([]Option{WithDevice(driver), noErrors(tb)}, opts...)...)
 }
 
-// leavesNothing looks, when the test has ended and its runtimes are shut down, for what is left of them in the kernel.
+// leavesNothing looks, when the test has ended and its runtimes are shut down, for what is left of
+// them in the kernel.
 func leavesNothing(tb testing.TB) {
 	tb.Helper()
 	device, fds := env(tb, "RDMA_DEVICE"), openFiles(tb)
@@ -61,14 +62,16 @@ func openFiles(tb testing.TB) (files []string) {
 		tb.Fatal(err)
 	}
 	for _, f := range all {
-		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil { // else it was the directory
+		// else it was the directory
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
 			files = append(files, f.Name()+": "+to)
 		}
 	}
 	return files
 }
 
-// resources is what rdma(8) says this process has of a device. The kernel gives some of it back a moment after it has said so.
+// resources is what rdma(8) says this process has of a device. The kernel gives some of it back a
+// moment after it has said so.
 func resources(tb testing.TB, device string) (s string) {
 	tb.Helper()
 	pid := fmt.Sprintf("pid %d ", os.Getpid())
@@ -114,7 +117,8 @@ func serveKernel(tb testing.TB, rt *Runtime, addr string, opts ...IDOption) (at 
 	return at
 }
 
-// sizes are what the echoes send: below and above what fits into a work request, above the path's MTU, the largest.
+// sizes are what the echoes send: below and above what fits into a work request, above the path's
+// MTU, the largest.
 var sizes = []int{0, 64, 1000, 4096, 20000, 64 << 10}
 
 // talk sends each size once over each of n connections, and closes them.
@@ -192,7 +196,8 @@ func TestKernelEchoBetweenProcesses(t *testing.T) {
 	}
 }
 
-// Many messages one way, more than queues hold, with a slow reader: credits hold the sender back, nothing is lost.
+// Many messages one way, more than queues hold, with a slow reader: credits hold the sender back,
+// nothing is lost.
 func TestKernelFlow(t *testing.T) {
 	leavesNothing(t)
 	const n = 2000
@@ -220,7 +225,8 @@ func TestKernelFlow(t *testing.T) {
 	}
 }
 
-// Requests that were not answered outlive their listener, and can be answered still; who comes later is refused.
+// Requests that were not answered outlive their listener, and can be answered still; who comes
+// later is refused.
 func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -248,7 +254,8 @@ func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	next[*Closed](client)
 } // the third is left to Shutdown
 
-// A peer that does not answer costs its own deadline and nobody else's time; Shutdown names what the kernel keeps, or it keeps nothing.
+// A peer that does not answer costs its own deadline and nobody else's time; Shutdown names what
+// the kernel keeps, or it keeps nothing.
 func TestKernelSilentPeer(t *testing.T) {
 	if env(t, "RDMA_KIND") == "siw" {
 		t.Skip("soft-iWARP keeps the identifier while TCP tries, up to two minutes: TestFaultBlackHole has both devices")
@@ -312,7 +319,8 @@ func TestKernelDeviceComesBack(t *testing.T) {
 		}
 	}
 	for id, s := range told {
-		if s != "DeviceRemoval Closed " && s != "Disconnected Closed " { // the peer may be told first, and disconnects
+		// the peer may be told first, and disconnects
+		if s != "DeviceRemoval Closed " && s != "Disconnected Closed " {
 			t.Errorf("the owner of %s was told %s", id, s)
 		}
 	}

@@ -16,18 +16,20 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// kernelLike has the twin behave as a device of the kernel's: it does not ask for receives, its completion queues are short, a slot of
-// a send queue is free when a completion behind it was polled, a queue pair uses memory of its own domain only, and commands take their
-// time.
+// kernelLike has the twin behave as a device of the kernel's: it does not ask for receives, its
+// completion queues are short, a slot of a send queue is free when a completion behind it was
+// polled, a queue pair uses memory of its own domain only, and commands take their time.
 type kernelLike struct {
 	cmid.Driver
 	cqe, wr int
-	fail    int                         // one PostSend of so many fails with ENOMEM for no reason; 0: none
-	refuse  error                       // what every PostSend says; nil: it is done
-	holds   error                       // what it answers to DestroyID; nil: it gives identifiers back
-	takes   map[states.Op]time.Duration // how long a command waits before it is begun
-	did     map[states.Op]int           // how many of a command were asked for
-	in      *kernelInstance             // of the only loop
+	// one PostSend of so many fails with ENOMEM for no reason; 0: none
+	fail   int
+	refuse error // what every PostSend says; nil: it is done
+	// what it answers to DestroyID; nil: it gives identifiers back
+	holds error
+	takes map[states.Op]time.Duration // how long a command waits before it is begun
+	did   map[states.Op]int           // how many of a command were asked for
+	in    *kernelInstance             // of the only loop
 }
 
 // over puts it before the twin. What its zero values leave open is large.
@@ -78,7 +80,8 @@ type kernelID struct {
 	late *eventloop.Timer // of the command that has not begun
 }
 
-// Do begins a command when it has waited long enough. A DestroyID ends the wait of the command before it, and nothing is told of that.
+// Do begins a command when it has waited long enough. A DestroyID ends the wait of the command
+// before it, and nothing is told of that.
 func (id *kernelID) Do(cmd cmid.Command) error {
 	in := id.in
 	if id.late != nil {

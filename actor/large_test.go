@@ -45,7 +45,8 @@ func (w *world) budgets(rt *Runtime) (in, out int) {
 	return in, out
 }
 
-// Sizes around what goes at once and around what may go at all, one by one and all at once: same bytes, same order.
+// Sizes around what goes at once and around what may go at all, one by one and all at once: same
+// bytes, same order.
 func TestSizes(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const eager, most = 2 << 10, 3<<20 + 1<<10
@@ -81,7 +82,8 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// Anything goes in both directions at once, with readers that keep some of it for a while: same bytes, same order, and every count right.
+// Anything goes in both directions at once, with readers that keep some of it for a while: same
+// bytes, same order, and every count right.
 func TestAnyLargeMessages(t *testing.T) {
 	for seed := range uint64(12) {
 		onAllKinds(t, func(w *world) { anyLarge(w, rand.New(rand.NewPCG(seed, 8))) }, WithLimits(Limits{SendQueue: 1 << 20}))
@@ -153,7 +155,8 @@ func anyLarge(w *world, rng *rand.Rand) {
 	}
 }
 
-// A reader that keeps its messages: what it holds is bounded, and so is what its peer offers. Releases start it again, in order.
+// A reader that keeps its messages: what it holds is bounded, and so is what its peer offers.
+// Releases start it again, in order.
 func TestSlowReaderOfLargeMessages(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size, limit, sends = 100 << 10, 1 << 20, 20
@@ -253,7 +256,8 @@ func (w *world) connectTo(server *probe, opts ...IDOption) pair {
 	return p
 }
 
-// What a sender offers is bounded too: by Limits.SendMemory, over all connections of a loop. The rest waits in the queue.
+// What a sender offers is bounded too: by Limits.SendMemory, over all connections of a loop. The
+// rest waits in the queue.
 func TestSendMemory(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size, limit = 100 << 10, 300 << 10
@@ -305,7 +309,8 @@ func TestSendMemory(t *testing.T) {
 	}, WithLimits(Limits{SendMemory: 300 << 10}))
 }
 
-// Whichever moment an end comes in, each Send is answered once, and the memory is back: openRuntime looks.
+// Whichever moment an end comes in, each Send is answered once, and the memory is back:
+// openRuntime looks.
 func TestLargeMessagesEnd(t *testing.T) {
 	ends := map[string]func(w *world, p pair){
 		"disconnect":      func(w *world, p pair) { p.client.send(p.c, &Disconnect{}) },
@@ -391,7 +396,8 @@ func TestHostileOffers(t *testing.T) {
 					good.server.send(s, &Accept{})
 					next[*Established](good.server)
 					next[*Established](mallory)
-					w.holding(w.far, func() { // else the first is read from before the last has come
+					// else the first is read from before the last has come
+					w.holding(w.far, func() {
 						for _, m := range messages {
 							mallory.send(id, NewSend(m))
 						}
@@ -413,7 +419,8 @@ func TestHostileOffers(t *testing.T) {
 	}
 }
 
-// A peer that never answers the Read of what it has offered is given up, and the memory that it was to come into is back.
+// A peer that never answers the Read of what it has offered is given up, and the memory that it
+// was to come into is back.
 func TestOfferThatIsNotServed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(WithMessages(64<<10, 4), withEager(kib))
@@ -438,7 +445,8 @@ func TestOfferThatIsNotServed(t *testing.T) {
 		}
 		until[*Closed](p.client)
 		is(w, refused, ErrFlushed)
-		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) }) // which the real queue pair would have done
+		// which the real queue pair would have done
+		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) })
 	})
 }
 

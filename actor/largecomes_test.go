@@ -13,7 +13,8 @@ func TestTheLargestMessageComes(t *testing.T) {
 	for _, limit := range []int{200 << 10, 1<<20 + 4321, 2 << 20, 5_000_001} {
 		test := func(w *world) { largestComes(w, w.connect(WithMessages(1<<30, 4))) }
 		if limit < 1<<20 {
-			onFlavors(t, test, WithLimits(Limits{ReceiveMemory: limit})) // too little for receives beforehand
+			// too little for receives beforehand
+			onFlavors(t, test, WithLimits(Limits{ReceiveMemory: limit}))
 			continue
 		}
 		onAllKinds(t, test, WithLimits(Limits{ReceiveMemory: limit}))

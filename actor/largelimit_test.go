@@ -6,7 +6,8 @@ import (
 	mem "github.com/rdmactor/rdmactor/actor/internal/memory"
 )
 
-// Whatever Limits.SendMemory is, the largest message that Established speaks of can be offered, in a region that may be larger than it.
+// Whatever Limits.SendMemory is, the largest message that Established speaks of can be offered, in
+// a region that may be larger than it.
 func TestLargestOfSendMemory(t *testing.T) {
 	const limit = 5_000_000
 	onAllKinds(t, func(w *world) {
@@ -32,7 +33,8 @@ func TestLargestOfSendMemory(t *testing.T) {
 	}, WithLimits(Limits{SendMemory: limit}))
 }
 
-// A connection that has waited for memory gets it for one message: not for all that its credits allow.
+// A connection that has waited for memory gets it for one message: not for all that its credits
+// allow.
 func TestAGrantIsForOneMessage(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect(WithMessages(1<<20, 16), withEager(kib))

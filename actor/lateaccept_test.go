@@ -27,8 +27,9 @@ func TestAcceptAfterThePeerHasGone(t *testing.T) {
 	if err := peer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // the kernel may take a moment to deliver the end, on a busy machine
-	for range 2 {                      // a turn looks at its sockets before it runs what was posted
+	// the kernel may take a moment to deliver the end, on a busy machine
+	time.Sleep(100 * time.Millisecond)
+	for range 2 { // a turn looks at its sockets before it runs what was posted
 		turned := make(chan struct{})
 		if err := rt.loops[0].el.Post(func() { close(turned) }); err != nil {
 			t.Fatal(err)

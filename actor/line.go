@@ -2,15 +2,18 @@ package actor
 
 import "github.com/rdmactor/rdmactor/actor/internal/datapath"
 
-// Line is the sending half of a connection as an OnLoop owner on the connection's own loop may have it: without a mailbox between
-// them, so that the owner knows of each message whether the device has it. It is for actors that stand between connections and their
-// users (package reconnect). Its methods are called in the owner's Receive, and not while it is being told something by the very
-// connection, Writable excepted. A Line may be kept beyond the connection's end: its counts stay what they were.
+// Line is the sending half of a connection as an OnLoop owner on the connection's own loop may
+// have it: without a mailbox between them, so that the owner knows of each message whether the
+// device has it. It is for actors that stand between connections and their users (package
+// reconnect). Its methods are called in the owner's Receive, and not while it is being told
+// something by the very connection, Writable excepted. A Line may be kept beyond the connection's
+// end: its counts stay what they were.
 type Line struct{ c *datapath.Conn }
 
-// Post hands s to the device, if device and peer have room for it now; else s stays the caller's, and Writable comes when trying again
-// may help, or the connection ends. s is one that was Taken, or a Copy, and not larger than Established.MaxMessage. What was posted is
-// the connection's, and of its fate Posted and Delivered tell.
+// Post hands s to the device, if device and peer have room for it now; else s stays the caller's,
+// and Writable comes when trying again may help, or the connection ends. s is one that was Taken,
+// or a Copy, and not larger than Established.MaxMessage. What was posted is the connection's, and
+// of its fate Posted and Delivered tell.
 func (l *Line) Post(s *Send) (posted bool) {
 	s.sender = nil
 	return l.c.TryPost(s.out.As(s.Notify, s.Renew))
@@ -28,8 +31,8 @@ func (l *Line) Delivered() uint64 { return l.c.Delivered() }
 // Acknowledged reports whether the peer tells what it has consumed. A raw connection's does not.
 func (l *Line) Acknowledged() bool { return l.c.Acknowledged() }
 
-// Take makes s the caller's who will Post it: it cannot be sent otherwise any more. Not ok: it was not made by NewSend, or was sent
-// before. Any goroutine that owns s.
+// Take makes s the caller's who will Post it: it cannot be sent otherwise any more. Not ok: it was
+// not made by NewSend, or was sent before. Any goroutine that owns s.
 func (s *Send) Take() (ok bool) {
 	if !s.usable() {
 		return false
@@ -38,5 +41,6 @@ func (s *Send) Take() (ok bool) {
 	return true
 }
 
-// Copy is another Send of the same bytes, to be sent once more. s must not have been posted. Any goroutine that owns s.
+// Copy is another Send of the same bytes, to be sent once more. s must not have been posted. Any
+// goroutine that owns s.
 func (s *Send) Copy() *Send { return NewSend(s.out.Bytes()) }

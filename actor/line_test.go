@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// What Post refuses is the caller's still, whatever the reason: the window, the send queue's length, a device that has no room. What it
-// takes is counted, and arrives once, in order; Writable comes whenever trying again helps.
+// What Post refuses is the caller's still, whatever the reason: the window, the send queue's
+// length, a device that has no room. What it takes is counted, and arrives once, in order;
+// Writable comes whenever trying again helps.
 func TestLineCountsWhatWasPosted(t *testing.T) {
 	for _, fail := range []int{0, 2, 3} {
 		t.Run(fmt.Sprintf("fail %d", fail), func(t *testing.T) {
@@ -99,8 +100,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Whoever the user is: it gets everything in one FIFO, its slowness with a message is the peer's to feel, and it may keep one for
-// longer than the actor in between.
+// Whoever the user is: it gets everything in one FIFO, its slowness with a message is the peer's
+// to feel, and it may keep one for longer than the actor in between.
 func TestRelay(t *testing.T) {
 	for _, kind := range []string{"on the loop", "off the loop", "elsewhere"} {
 		t.Run(kind, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// An actor has a Local wherever it runs. Without a loop there is no Line and no Relay to be had, and
-// the rest does what can be done.
+// An actor has a Local wherever it runs. Without a loop there is no Line and no Relay to be had,
+// and the rest does what can be done.
 func TestLocalEverywhere(t *testing.T) {
 	for name, where := range map[string]func(rt *rdma.Runtime) []actor.PropsOption{
 		"on the loop":       func(rt *rdma.Runtime) []actor.PropsOption { return []actor.PropsOption{rt.OnLoop()} },

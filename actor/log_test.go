@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestLogOfTransitions reads the debug log of a connection's life as somebody does who looks for what has happened: each line names
-// the command or the event that has caused it, and the addresses stay known to the end.
+// TestLogOfTransitions reads the debug log of a connection's life as somebody does who looks for
+// what has happened: each line names the command or the event that has caused it, and the
+// addresses stay known to the end.
 func TestLogOfTransitions(t *testing.T) {
 	var log bytes.Buffer
 	opts := &slog.HandlerOptions{Level: slog.LevelDebug}

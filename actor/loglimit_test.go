@@ -137,7 +137,8 @@ func TestBlockedLogger(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		remote := actor.NewPID("elsewhere:1", "someone")
-		w.onLoop(w.rt, func(*loop) { w.rt.CreateID(remote) }) // an owner that cannot be told anything is logged
+		// an owner that cannot be told anything is logged
+		w.onLoop(w.rt, func(*loop) { w.rt.CreateID(remote) })
 		p.client.send(p.c, NewSend([]byte("hello")))
 		until[*Received](p.server)
 		if err := w.rt.journal.flush(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "logger") {

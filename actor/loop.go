@@ -10,30 +10,34 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless it says otherwise.
+// loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless
+// it says otherwise.
 type loop struct {
 	el   *eventloop.Loop
 	exec *mailbox.Loop // runs the actors; its Context is this. Any goroutine
 	spread
 
-	rt       *Runtime
-	ch       *cmid.Channel
-	ids      map[*ident]struct{}         // every identifier whose actor runs here
-	lost     map[*cmid.ID]*datapath.Conn // identifiers without an actor that the device has not given back, with their connections
-	requests unanswered                  // ConnectRequests
-	emptied  func()                      // Shutdown waits for the last identifier; nil: nobody does
+	rt  *Runtime
+	ch  *cmid.Channel
+	ids map[*ident]struct{} // every identifier whose actor runs here
+	// identifiers without an actor that the device has not given back, with their connections
+	lost     map[*cmid.ID]*datapath.Conn
+	requests unanswered // ConnectRequests
+	emptied  func()     // Shutdown waits for the last identifier; nil: nobody does
 
 	datapath.Loop         // what its connections share
 	returns       returns // any goroutine
 	returned      func()  // Shutdown waits for the messages that owners have; nil: nobody does
 }
 
-// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it destroys only then: most devices give
-// them back at once. What is being destroyed already is not waited for. What does not come back is named in the error.
+// abortFor is how long Shutdown waits, after its context has ended, for identifiers that it
+// destroys only then: most devices give them back at once. What is being destroyed already is not
+// waited for. What does not come back is named in the error.
 const abortFor = time.Second
 
-// askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for longer than abortFor cannot be asked:
-// then blocked says so, and what the others have answered is returned. Any goroutine but a loop's.
+// askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for
+// longer than abortFor cannot be asked: then blocked says so, and what the others have answered is
+// returned. Any goroutine but a loop's.
 func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
 	told := make(chan T, len(rt.loops))
 	left := 0

@@ -44,7 +44,9 @@ func TestLyingHello(t *testing.T) {
 	const limit = 8 << 20
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		if w.flavor != 0 {
-			return // a peer that has no receive ends its connection there, and what it was sent is free again
+			// a peer that has no receive ends its connection there, and what it was sent is free
+			// again
+			return
 		}
 		server, mallory := w.farProbe(), w.probe()
 		mallory.reactWith(func(ctx actor.Context) {

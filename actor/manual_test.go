@@ -91,7 +91,8 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 	}, WithLimits(Limits{PendingRequests: 2}))
 }
 
-// Owners on another loop, and off all loops: one FIFO each, and retained messages come back from anywhere.
+// Owners on another loop, and off all loops: one FIFO each, and retained messages come back from
+// anywhere.
 func TestOwnersElsewhere(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys, WithLoops(3))

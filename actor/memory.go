@@ -14,14 +14,16 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Memory is registered memory of one connection (struct ibv_mr): what its Reads read into and its Writes write from, and, once granted,
-// what its peer reads and writes. AllocMemory makes it. It is the connection's: it is gone when FreeMemory is answered, and when Closed
-// is told. Its methods are for the connection's loop, that is for the Receive of an OnLoop owner on that loop and for Call, except
-// Len and Access.
+// Memory is registered memory of one connection (struct ibv_mr): what its Reads read into and its
+// Writes write from, and, once granted, what its peer reads and writes. AllocMemory makes it. It
+// is the connection's: it is gone when FreeMemory is answered, and when Closed is told. Its
+// methods are for the connection's loop, that is for the Receive of an OnLoop owner on that loop
+// and for Call, except Len and Access.
 //
-// While a Read or Write that names the memory is not answered its bytes are the device's. Where a peer may write they change at any time:
-// touch what it wrote when a message came that it sent behind the Write, and what it may go on writing through ReadAt, once, before
-// anything is concluded from it.
+// While a Read or Write that names the memory is not answered its bytes are the device's. Where a
+// peer may write they change at any time: touch what it wrote when a message came that it sent
+// behind the Write, and what it may go on writing through ReadAt, once, before anything is
+// concluded from it.
 type Memory struct {
 	it      *ident
 	c       *datapath.Conn // Dial goes to its next address with another one
@@ -48,9 +50,9 @@ func (m *Memory) Len() int { return m.n }
 // Access is what AllocMemory was asked for. Any goroutine.
 func (m *Memory) Access() Access { return m.access }
 
-// Bytes is the memory itself; nil when it is gone. It is valid until Receive, or Call.Fn, returns, and must not be kept: when the
-// connection ends the device takes it back, and to touch it then ends the process. ReadAt and WriteAt are the careful way. On the
-// connection's loop.
+// Bytes is the memory itself; nil when it is gone. It is valid until Receive, or Call.Fn, returns,
+// and must not be kept: when the connection ends the device takes it back, and to touch it then
+// ends the process. ReadAt and WriteAt are the careful way. On the connection's loop.
 func (m *Memory) Bytes() []byte {
 	if m.mr == nil || m.mr.PD == nil {
 		return nil
@@ -87,26 +89,33 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 	return b[off : int(off)+n], nil
 }
 
-// The commands of memory. They want an identifier that is connected, or was told to connect, on a device that lets the runtime make its
-// queue pair.
+// The commands of memory. They want an identifier that is connected, or was told to connect, on a
+// device that lets the runtime make its queue pair.
 type (
-	// AllocMemory registers memory for Read, Write and the peer's (ours), ibv_reg_mr(3): MemoryAllocated | CommandFailed, with ENOMEM
-	// when WithMemory, Limits.Memory or the device has no more. All zeros at first.
+	// AllocMemory registers memory for Read, Write and the peer's (ours), ibv_reg_mr(3):
+	// MemoryAllocated | CommandFailed, with ENOMEM when WithMemory, Limits.Memory or the device
+	// has no more. All zeros at first.
 	AllocMemory struct {
-		Bytes  int    // 1 to 4 GiB - 1
-		Access Access // RemoteRead, RemoteWrite, RemoteAtomic: what Grant will let the peer do; 0 for none. The owner may read and write always
+		Bytes int // 1 to 4 GiB - 1
+		// RemoteRead, RemoteWrite, RemoteAtomic: what Grant will let the peer do; 0 for none. The
+		// owner may read and write always
+		Access Access
 	}
-	// Grant lets the peer at memory, as its Access says (ours): Granted | CommandFailed. Nobody but the peer of this connection can
-	// use the key. Granted again it has the same key. The device is open to the peer from the registration on; what Grant adds is that the
-	// peer can know the key, so until then the memory is the owner's as if it had no remote access.
+	// Grant lets the peer at memory, as its Access says (ours): Granted | CommandFailed. Nobody
+	// but the peer of this connection can use the key. Granted again it has the same key. The
+	// device is open to the peer from the registration on; what Grant adds is that the peer can
+	// know the key, so until then the memory is the owner's as if it had no remote access.
 	Grant struct{ Memory *Memory }
-	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of this connection's own names the memory.
-	// The memory stays, with its bytes as they were when the peer lost it, which costs a copy, and until it is answered the memory
-	// counts twice against WithMemory and Limits.Memory. A peer that uses the key afterwards loses its connection. Bytes of a Read that is being
-	// answered may still arrive at the peer, as they were; of a Write that is arriving some, or none, are there. Granted again it has another key.
+	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of
+	// this connection's own names the memory. The memory stays, with its bytes as they were when
+	// the peer lost it, which costs a copy, and until it is answered the memory counts twice
+	// against WithMemory and Limits.Memory. A peer that uses the key afterwards loses its
+	// connection. Bytes of a Read that is being answered may still arrive at the peer, as they
+	// were; of a Write that is arriving some, or none, are there. Granted again it has another
+	// key.
 	Revoke struct{ Memory *Memory }
-	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as Revoke. A peer that has a key to it loses it
-	// as with Revoke.
+	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as Revoke.
+	// A peer that has a key to it loses it as with Revoke.
 	FreeMemory struct{ Memory *Memory }
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Memory that was made while Dial tried an address goes with that address: with the connection to the next one it is not there any more,
-// takes nothing of what WithMemory allows, and who names it meanwhile is refused. On a device that takes its time the first connection's
-// memory outlives it.
+// Memory that was made while Dial tried an address goes with that address: with the connection to
+// the next one it is not there any more, takes nothing of what WithMemory allows, and who names it
+// meanwhile is refused. On a device that takes its time the first connection's memory outlives it.
 func TestMemoryOfAnAddressTriedBefore(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		w.rt.resolve = addresses(there+":1", there+":7471")
@@ -70,7 +70,8 @@ type stubborn struct{ verbs.Device }
 
 func (stubborn) Free(*verbs.MR) error { return unix.EBUSY }
 
-// A device that does not take a registration back leaves the memory open to the peer: then neither Revoke nor FreeMemory may say otherwise.
+// A device that does not take a registration back leaves the memory open to the peer: then neither
+// Revoke nor FreeMemory may say otherwise.
 func TestMemoryThatTheDeviceKeeps(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(WithMemory(100))

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// A kernel's device reads and writes what was granted, and ends the connection, that one only, whose peer uses what was not.
+// A kernel's device reads and writes what was granted, and ends the connection, that one only,
+// whose peer uses what was not.
 func TestKernelMemory(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -63,7 +64,8 @@ func TestKernelMemory(t *testing.T) {
 	}
 }
 
-// kernelAtomics has a client add to its server's integer and swap it on soft-RoCE, and be refused on soft-iWARP.
+// kernelAtomics has a client add to its server's integer and swap it on soft-RoCE, and be refused
+// on soft-iWARP.
 func kernelAtomics(t *testing.T, p pair) {
 	t.Helper()
 	const n = 200 // more than the send queue has room for

@@ -106,7 +106,8 @@ func TestOwnerOfMemoryDies(t *testing.T) {
 	})
 }
 
-// Without memory in the connection's plan, before there is a connection, and beyond the loop's limit there is none.
+// Without memory in the connection's plan, before there is a connection, and beyond the loop's
+// limit there is none.
 func TestMemoryLimits(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		p := w.connect()
@@ -132,7 +133,8 @@ func TestMemoryLimits(t *testing.T) {
 	}, WithLimits(Limits{Memory: 1 << 10}))
 }
 
-// A Read that the device keeps beyond the end of its actor is answered once, before Closed, and not again when the device is finished.
+// A Read that the device keeps beyond the end of its actor is answered once, before Closed, and
+// not again when the device is finished.
 func TestReadIsAbandonedOnce(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		near.takes = map[states.Op]time.Duration{states.OpDestroyID: time.Hour}

@@ -15,11 +15,12 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Send is a message to the peer, the command that carries data (ours). It is made by NewSend or its sisters and belongs to the connection
-// once it was sent; it must not be sent twice. It is answered with *Sent if Notify says so, and always with *SendFailed when it fails.
+// Send is a message to the peer, the command that carries data (ours). It is made by NewSend or
+// its sisters and belongs to the connection once it was sent; it must not be sent twice. It is
+// answered with *Sent if Notify says so, and always with *SendFailed when it fails.
 type Send struct {
-	// Notify asks for *Sent when the device has taken the message, or the peer's has read it if it is large. It does not say that the
-	// peer has consumed it; Closed counts that.
+	// Notify asks for *Sent when the device has taken the message, or the peer's has read it if it
+	// is large. It does not say that the peer has consumed it; Closed counts that.
 	Notify bool
 	// Renew, if it is set, is called when the message has waited in the connection, for credits or
 	// for memory, and its turn has come: with its bytes, on the loop. It may change them, and
@@ -53,11 +54,13 @@ func NewSendParts(parts ...[]byte) *Send {
 	return s
 }
 
-// NewSendBuffer makes a message of n bytes for the caller to write into Bytes, where NewSend would copy them from somewhere else. They are
-// whatever they were before. One that is not sent should be given back with Release. Any goroutine.
+// NewSendBuffer makes a message of n bytes for the caller to write into Bytes, where NewSend would
+// copy them from somewhere else. They are whatever they were before. One that is not sent should
+// be given back with Release. Any goroutine.
 func NewSendBuffer(n int) *Send { return newSend(n) }
 
-// Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is nil. Any goroutine that owns s.
+// Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is
+// nil. Any goroutine that owns s.
 func (s *Send) Bytes() []byte {
 	if !s.out.Usable() {
 		return nil
@@ -65,7 +68,8 @@ func (s *Send) Bytes() []byte {
 	return s.out.Bytes()
 }
 
-// Release gives back a message that was not sent; it must not be used any more. Any goroutine that owns s.
+// Release gives back a message that was not sent; it must not be used any more. Any goroutine that
+// owns s.
 func (s *Send) Release() {
 	if !s.usable() {
 		panic("rdma: Send.Release of a message that was sent, or released before")
@@ -92,9 +96,10 @@ func (s *Send) Len() int { return s.out.Len() }
 // usable reports whether s was made by NewSend and not sent or released before.
 func (s *Send) usable() bool { return s != nil && s.out.Usable() }
 
-// Received is a message from the peer (ours). Data is valid until Receive returns, when the owner is an OnLoop or OffLoop actor:
-// then the credit goes back to the peer, unless Retain was called. An owner of any other kind gets a copy that is its own, and no
-// back-pressure. A message that its owner has when Runtime.Shutdown gives up waiting for it stays readable.
+// Received is a message from the peer (ours). Data is valid until Receive returns, when the owner
+// is an OnLoop or OffLoop actor: then the credit goes back to the peer, unless Retain was called.
+// An owner of any other kind gets a copy that is its own, and no back-pressure. A message that its
+// owner has when Runtime.Shutdown gives up waiting for it stays readable.
 //
 // An owner may forward or send the message to other OnLoop and OffLoop actors while it may read it:
 // then it is theirs in the same way, and the credit goes back when the last of them has returned.
@@ -130,8 +135,8 @@ func (m *Received) String() string {
 	return fmt.Sprintf("received %d bytes (id %d)", len(m.Data), m.ID)
 }
 
-// Retain keeps the message beyond Receive; each Retain wants one Release, for which Runtime.Shutdown waits until its context ends. Any
-// goroutine that holds the message.
+// Retain keeps the message beyond Receive; each Retain wants one Release, for which
+// Runtime.Shutdown waits until its context ends. Any goroutine that holds the message.
 func (m *Received) Retain() *Received {
 	m.keep()
 	return m
@@ -143,7 +148,8 @@ func (m *Received) Clone() *Received {
 	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since}
 }
 
-// Release gives a retained message back, and with the last one the peer's credit. Data must not be used any more. Any goroutine.
+// Release gives a retained message back, and with the last one the peer's credit. Data must not be
+// used any more. Any goroutine.
 func (m *Received) Release() {
 	if m.in.Conn == nil {
 		return

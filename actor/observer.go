@@ -7,10 +7,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Observer is told what happens to identifiers, on their loops: it must not block, and with several loops it is called from several
-// goroutines. nil costs nothing.
+// Observer is told what happens to identifiers, on their loops: it must not block, and with
+// several loops it is called from several goroutines. nil costs nothing.
 type Observer interface {
-	// Transition: id has left a state for another. States that were passed within one command are not told.
+	// Transition: id has left a state for another. States that were passed within one command are
+	// not told.
 	Transition(id *actor.PID, h Handle, from, to states.State)
 	// Event: id has told something, to its owner or as an answer. ev must not be kept or changed.
 	Event(id *actor.PID, ev cmid.Event)
@@ -20,8 +21,8 @@ type Observer interface {
 
 // MoveObserver is what an Observer may be besides.
 type MoveObserver interface {
-	// Moved: a request has come from the loop of its listener to the one where its connection will live. Told there, after the identifier's
-	// actor was made.
+	// Moved: a request has come from the loop of its listener to the one where its connection will
+	// live. Told there, after the identifier's actor was made.
 	Moved(id *actor.PID, h Handle, from, to string)
 }
 

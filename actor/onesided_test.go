@@ -56,7 +56,8 @@ func (n *noted) once(w *world, ops []*datapath.OneSided, want error) {
 	}
 }
 
-// reach is a connection whose client has memory to write from and whose server has memory to write to.
+// reach is a connection whose client has memory to write from and whose server has memory to write
+// to.
 type reach struct {
 	pair
 	*noted
@@ -156,7 +157,8 @@ func (r *reach) end(w *world) {
 	until[*Closed](r.server)
 }
 
-// Messages that wait for credits do not hold operations up, which the peer may need to give credits.
+// Messages that wait for credits do not hold operations up, which the peer may need to give
+// credits.
 func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64, WithMessages(1<<10, 1))
@@ -190,9 +192,10 @@ func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 	})
 }
 
-// Whatever is submitted in whatever order, in parts, through send queues of any length, on a device that has no room now and then:
-// operations are posted in order, and messages, and no message before an operation that was submitted before it. Where no message waits
-// for credits the order is that of submission altogether.
+// Whatever is submitted in whatever order, in parts, through send queues of any length, on a
+// device that has no room now and then: operations are posted in order, and messages, and no
+// message before an operation that was submitted before it. Where no message waits for credits the
+// order is that of submission altogether.
 func TestOneSidedOrder(t *testing.T) {
 	for _, credits := range []int{2, 4096} {
 		for _, depth := range []int{1 + wire.ControlReceives, 2 + wire.ControlReceives, 20} {
@@ -279,7 +282,8 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 	}
 }
 
-// More operations than the send queue holds wait for it, and do not keep the peer from learning what was consumed.
+// More operations than the send queue holds wait for it, and do not keep the peer from learning
+// what was consumed.
 func TestOneSidedFillsTheQueue(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64, WithMessages(1<<10, 4))
@@ -327,7 +331,8 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 	})
 }
 
-// The end of a connection ends what is posted and what waits, each once, and what comes afterwards is refused.
+// The end of a connection ends what is posted and what waits, each once, and what comes afterwards
+// is refused.
 func TestOneSidedIsFlushedOnce(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64)
@@ -366,7 +371,8 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 	})
 }
 
-// An operation that the device keeps beyond the end of its actor is answered then, and ends when the device gives it back.
+// An operation that the device keeps beyond the end of its actor is answered then, and ends when
+// the device gives it back.
 func TestOneSidedIsAbandonedOnce(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		near.takes = map[states.Op]time.Duration{states.OpDestroyID: time.Hour}
@@ -412,7 +418,8 @@ func TestOneSidedIsRefused(t *testing.T) {
 	})
 }
 
-// Only what shares memory with its device, or wants memory for its peer, has a domain of its own, and none is left behind.
+// Only what shares memory with its device, or wants memory for its peer, has a domain of its own,
+// and none is left behind.
 func TestDomains(t *testing.T) {
 	domains := func(w *world, p pair) (scoped bool, n int) {
 		w.onLoop(w.rt, func(l *loop) {

@@ -8,15 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is what this process has used: what other processes do to it shows less than in its time on the clock.
+// cpuTime is what this process has used: what other processes do to it shows less than in its time
+// on the clock.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkOneWay is 64-byte messages one way over the embedded device, both ends on one loop: what a message costs to send and to
-// receive together.
+// BenchmarkOneWay is 64-byte messages one way over the embedded device, both ends on one loop:
+// what a message costs to send and to receive together.
 func BenchmarkOneWay(b *testing.B) {
 	const (
 		batch   = 1024

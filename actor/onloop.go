@@ -19,9 +19,10 @@ import (
 // A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner
 // (ErrMailbox).
 //
-// A *Received is released when Receive returns, unless it was retained. When the actor stops, the messages it has not received are
-// answered as those to a dead PID are: *actor.DeadLetterResponse. The same happens to messages that come after the runtime's
-// Shutdown; the actor can still be stopped then.
+// A *Received is released when Receive returns, unless it was retained. When the actor stops, the
+// messages it has not received are answered as those to a dead PID are: *actor.DeadLetterResponse.
+// The same happens to messages that come after the runtime's Shutdown; the actor can still be
+// stopped then.
 func (rt *Runtime) OnLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.nextLoop().exec }, plain)
 }
@@ -34,8 +35,8 @@ func (rt *Runtime) OffLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.off }, plain)
 }
 
-// OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each other; for every other PID, nil too, it is
-// OnLoop.
+// OnLoopOf is OnLoop on the loop of another OnLoop actor, so that the two need not wake each
+// other; for every other PID, nil too, it is OnLoop.
 func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 	if l := rt.loopOf(rt.registry.Find(pid)); l != nil {
 		return onLoop(l)
@@ -48,11 +49,12 @@ func (rt *Runtime) nextLoop() *loop {
 	return rt.loops[int(rt.spread.Add(1)-1)%len(rt.loops)]
 }
 
-// After sends msg to the calling actor itself, not before d has passed; 0 or less means soon, never inside the call. For an OnLoop
-// actor it is the loop's timer, and the loop's clock (virtual in tests); for every other one time.AfterFunc. It is called in
-// Receive, and so is stop, which is the way to change one's mind: after it the message is not sent any more, though it may be
-// waiting in the mailbox already. A restarted actor gets the message; one that has stopped by then does not, and there is no dead
-// letter either.
+// After sends msg to the calling actor itself, not before d has passed; 0 or less means soon,
+// never inside the call. For an OnLoop actor it is the loop's timer, and the loop's clock (virtual
+// in tests); for every other one time.AfterFunc. It is called in Receive, and so is stop, which is
+// the way to change one's mind: after it the message is not sent any more, though it may be
+// waiting in the mailbox already. A restarted actor gets the message; one that has stopped by then
+// does not, and there is no dead letter either.
 func After(ctx actor.Context, d time.Duration, msg any) (stop func()) {
 	return mailbox.After(ctx, d, msg)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Open starts a runtime in an ActorSystem that the caller has, and keeps: Shutdown stops the runtime only.
+// Open starts a runtime in an ActorSystem that the caller has, and keeps: Shutdown stops the
+// runtime only.
 func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 	cfg := defaultConfig()
 	for _, o := range opts {
@@ -108,7 +109,8 @@ func noDevice() error {
 	return fmt.Errorf("rdma: no device: use rdma.WithDevice(iwarp.New()), which needs no hardware%s: %w", more, unix.ENODEV)
 }
 
-// guardianProps is the actor above all identifiers. One that panics is stopped: its kernel part would not survive a restart.
+// guardianProps is the actor above all identifiers. One that panics is stopped: its kernel part
+// would not survive a restart.
 func (rt *Runtime) guardianProps() *actor.Props {
 	stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 	return actor.PropsFromFunc(func(ctx actor.Context) {

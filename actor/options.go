@@ -33,7 +33,9 @@ type Timeouts struct {
 	Address time.Duration // ResolveAddr, and commands that have no phase of their own: 2 s
 	Route   time.Duration // ResolveRoute: 2 s
 	Connect time.Duration // Connect, Accept until established, Disconnect, a name's look-up: 10 s
-	Request time.Duration // a ConnectRequest that nobody answers is rejected: 8 s, so that the peer hears it before its own 10 s are over
+	// a ConnectRequest that nobody answers is rejected: 8 s, so that the peer hears it before its
+	// own 10 s are over
+	Request time.Duration
 	Close   time.Duration // Close's wait for the peer: 5 s
 }
 
@@ -45,7 +47,9 @@ type Limits struct {
 	// itself may have 1,921.
 	PendingRequests int
 	SendQueue       int // messages waiting for credits, per connection: 256
-	Mailbox         int // Sends waiting in an identifier's mailbox: 65,536; further ones get ErrQueueFull. Commands have room for 1,024 more
+	// Sends waiting in an identifier's mailbox: 65,536; further ones get ErrQueueFull. Commands
+	// have room for 1,024 more
+	Mailbox int
 	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the embedded device what
 	// finds none waits at its sender, and who holds more than a fair share is stopped first: see
 	// the package's Isolation. Receive buffers can have a quarter of it at any time and half at
@@ -70,7 +74,8 @@ func defaultConfig() config {
 	}
 }
 
-// WithDevice says which kind of device the identifiers use: iwarp.New() needs no hardware and no privilege.
+// WithDevice says which kind of device the identifiers use: iwarp.New() needs no hardware and no
+// privilege.
 func WithDevice(d cmid.Driver) Option { return func(c *config) { c.device = d } }
 
 // WithLogger says where to log, with the keys id, state, op (the command, or the event of the
@@ -86,18 +91,19 @@ func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 // WithObserver has o told of transitions, events and credits.
 func WithObserver(o Observer) Option { return func(c *config) { c.observer = o } }
 
-// WithLoops says how many loops run, each with its own goroutine: 1. Connections are spread over them: see docs/design.md. More loops than
-// processors gain nothing.
+// WithLoops says how many loops run, each with its own goroutine: 1. Connections are spread over
+// them: see docs/design.md. More loops than processors gain nothing.
 func WithLoops(n int) Option { return func(c *config) { c.loops = max(n, 1) } }
 
 // WithWait says how the loops wait when there is nothing to do: eventloop.Block.
 func WithWait(w eventloop.WaitMode) Option { return func(c *config) { c.loop.Wait = w } }
 
-// WithLoop says how the loops are made, for what the other options do not say. A Poller or a Clock in it needs WithLoops(1).
+// WithLoop says how the loops are made, for what the other options do not say. A Poller or a Clock
+// in it needs WithLoops(1).
 func WithLoop(l eventloop.Config) Option { return func(c *config) { c.loop = l } }
 
-// WithEachLoop is WithLoop, and WithWait, for loops that are not alike: each says how the i-th is made, from 0 on. Pollers are to be
-// different ones, and clocks to show the same time.
+// WithEachLoop is WithLoop, and WithWait, for loops that are not alike: each says how the i-th is
+// made, from 0 on. Pollers are to be different ones, and clocks to show the same time.
 func WithEachLoop(each func(i int) eventloop.Config) Option { return func(c *config) { c.each = each } }
 
 // WithTimeouts changes how long phases may take.
@@ -133,7 +139,8 @@ func set[T ~int | ~int64](dst *T, v T) {
 	}
 }
 
-// IDOption is an option of CreateID. A listener's options are its connections' too, WithContext excepted.
+// IDOption is an option of CreateID. A listener's options are its connections' too, WithContext
+// excepted.
 type IDOption func(*idOptions)
 
 type idOptions struct {
@@ -159,20 +166,23 @@ const (
 	kib               = 1 << 10
 )
 
-// WithHandler gives each of a listener's connections an owner of its own, spawned from p on the connection's loop when the request
-// comes; it gets the ConnectRequest and all that follows. With it connections are spread over the loops (WithLoops), and handlers of one
-// listener run at the same time. It is stopped after it has been told Closed; one that hands its connection
-// over stops itself. p needs no OnLoop.
+// WithHandler gives each of a listener's connections an owner of its own, spawned from p on the
+// connection's loop when the request comes; it gets the ConnectRequest and all that follows. With
+// it connections are spread over the loops (WithLoops), and handlers of one listener run at the
+// same time. It is stopped after it has been told Closed; one that hands its connection over stops
+// itself. p needs no OnLoop.
 func WithHandler(p *actor.Props) IDOption { return func(o *idOptions) { o.handler = p } }
 
-// WithMessages says how large a message the peer may send (64 KiB; rounded up to whole KiB, at most 1 GiB and half of
-// Limits.ReceiveMemory) and how many that were not consumed yet (32; at most 65,535). The peer's goes for what is sent to it
-// (Established.MaxMessage).
+// WithMessages says how large a message the peer may send (64 KiB; rounded up to whole KiB, at
+// most 1 GiB and half of Limits.ReceiveMemory) and how many that were not consumed yet (32; at
+// most 65,535). The peer's goes for what is sent to it (Established.MaxMessage).
 //
-// Messages of up to 64 KiB, on the kernel's devices 16 KiB, are sent at once. Larger ones are offered, and the receiving side reads them
-// (RDMA Read) when it has memory for them; 8 may be offered at a time. For that a connection of a kernel's device needs a protection
-// domain and memory of its own, which it has if maxBytes is more than 16 KiB: else it sends no larger messages either. Where the
-// ConnParam leaves no Reads to one side there are none, and both directions' limits follow.
+// Messages of up to 64 KiB, on the kernel's devices 16 KiB, are sent at once. Larger ones are
+// offered, and the receiving side reads them (RDMA Read) when it has memory for them; 8 may be
+// offered at a time. For that a connection of a kernel's device needs a protection domain and
+// memory of its own, which it has if maxBytes is more than 16 KiB: else it sends no larger
+// messages either. Where the ConnParam leaves no Reads to one side there are none, and both
+// directions' limits follow.
 //
 // On the embedded device memory is taken when messages come. On the kernel's devices each
 // connection has receives for all credits and fifteen more, of at most 16 KiB, from its beginning,
@@ -185,8 +195,8 @@ func WithMessages(maxBytes, credits int) IDOption {
 	}
 }
 
-// WithPortSpace says which port space: PortSpaceTCP. Datagram identifiers have no data path of this package's: their owner makes the
-// queue pair, in a Call, before Connect or Accept.
+// WithPortSpace says which port space: PortSpaceTCP. Datagram identifiers have no data path of
+// this package's: their owner makes the queue pair, in a Call, before Connect or Accept.
 func WithPortSpace(ps cmid.PortSpace) IDOption { return func(o *idOptions) { o.ps = ps } }
 
 // WithQPType says which type of queue pair, where the port space leaves that open: QPTypeUD makes
@@ -205,7 +215,8 @@ func (o *idOptions) kind() *cmid.AddrInfo {
 // anybody is told, and a Connect or Dial fails (ErrForeignPeer).
 func RefuseForeign() IDOption { return func(o *idOptions) { o.refuseForeign = true } }
 
-// ErrForeignPeer is why a connection was given up whose peer has no hello, as RefuseForeign wants it.
+// ErrForeignPeer is why a connection was given up whose peer has no hello, as RefuseForeign wants
+// it.
 var ErrForeignPeer = errors.New("the peer is a foreign one")
 
 // Raw puts nothing of ours on the wire: no hello in the private data, no header before a message,
@@ -232,9 +243,10 @@ func Raw() IDOption { return func(o *idOptions) { o.raw = true } }
 // DestroyID.
 func Manual() IDOption { return func(o *idOptions) { o.manual = true } }
 
-// WithMemory says how many bytes of memory for Read and Write a connection may have (AllocMemory): none. With it the connection's queue
-// pair has a protection domain of its own, so that what is granted to its peer no other can reach. On the kernel's devices that domain
-// has the connection's receive buffers, too, and what it sends from, which connections without WithMemory share.
+// WithMemory says how many bytes of memory for Read and Write a connection may have (AllocMemory):
+// none. With it the connection's queue pair has a protection domain of its own, so that what is
+// granted to its peer no other can reach. On the kernel's devices that domain has the connection's
+// receive buffers, too, and what it sends from, which connections without WithMemory share.
 func WithMemory(bytes int) IDOption { return func(o *idOptions) { o.memory = max(bytes, 0) } }
 
 // WithAcceptTimeout says when a request that nobody answers is rejected.
@@ -243,15 +255,16 @@ func WithAcceptTimeout(d time.Duration) IDOption { return func(o *idOptions) { o
 // WithContext destroys the identifier when ctx ends; Closed tells the context's cause.
 func WithContext(ctx context.Context) IDOption { return func(o *idOptions) { o.ctx = ctx } }
 
-// WithKeepalive says when a peer of a messages connection that was not heard is sent a probe, and after what silence it is given up:
-// 15 s and 45 s. The connection then ends with a *LostError (ErrPeerLost, ETIMEDOUT). An idle of 0 is no keepalive; gone is at least twice
-// idle. Both are the earliest time, and up to a third of idle may be added. Messages that flow make
-// it cost nothing; an idle connection sends and answers one small message in idle, or its peer
-// does.
+// WithKeepalive says when a peer of a messages connection that was not heard is sent a probe, and
+// after what silence it is given up: 15 s and 45 s. The connection then ends with a *LostError
+// (ErrPeerLost, ETIMEDOUT). An idle of 0 is no keepalive; gone is at least twice idle. Both are
+// the earliest time, and up to a third of idle may be added. Messages that flow make it cost
+// nothing; an idle connection sends and answers one small message in idle, or its peer does.
 //
-// A peer whose loop one of its actors holds does not answer meanwhile: gone is what it may take. On the kernel's devices so is a single Read
-// or Write of the peer's, or of ours, behind which the answer waits: with large ones on a slow network cut them, or say more. Peers of version
-// 2, and raw connections, have no probes: see Raw.
+// A peer whose loop one of its actors holds does not answer meanwhile: gone is what it may take.
+// On the kernel's devices so is a single Read or Write of the peer's, or of ours, behind which the
+// answer waits: with large ones on a slow network cut them, or say more. Peers of version 2, and
+// raw connections, have no probes: see Raw.
 func WithKeepalive(idle, gone time.Duration) Option {
 	return func(c *config) { c.keepalive = datapath.NewKeepalive(idle, gone) }
 }

@@ -4,8 +4,9 @@ import "github.com/rdmactor/rdmactor/actor/internal/datapath"
 
 import "github.com/rdmactor/rdmactor/cmid"
 
-// discard destroys an identifier that has no actor, or another one in its place; c is its connection, nil without one. A device may
-// take its time: the kernel's rdma_cm up to 100 s (rdma_destroy_id(3) waits for what is under way).
+// discard destroys an identifier that has no actor, or another one in its place; c is its
+// connection, nil without one. A device may take its time: the kernel's rdma_cm up to 100 s
+// (rdma_destroy_id(3) waits for what is under way).
 func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 	if c != nil {
 		c.Stop()

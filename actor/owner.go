@@ -37,8 +37,9 @@ func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 	return o
 }
 
-// send queues a message, or has it received at once when the owner is near and idle. A mailbox that was found once is used even
-// when its actor has stopped: it answers, and gives a *Received back.
+// send queues a message, or has it received at once when the owner is near and idle. A mailbox
+// that was found once is used even when its actor has stopped: it answers, and gives a *Received
+// back.
 func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 	switch {
 	case o.pid == nil:
@@ -52,7 +53,8 @@ func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 	}
 }
 
-// receive hands over a message without copying it. Not ok: the owner does not say when it is finished with one.
+// receive hands over a message without copying it. Not ok: the owner does not say when it is
+// finished with one.
 func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	if o.box == nil {
 		return false

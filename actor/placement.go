@@ -7,10 +7,12 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Identifiers are spread over the loops by how many each has. They are counted where they shall live from the moment that is decided,
-// not when they have arrived: of a thousand requests that come at once all would find the same loop empty.
+// Identifiers are spread over the loops by how many each has. They are counted where they shall
+// live from the moment that is decided, not when they have arrived: of a thousand requests that
+// come at once all would find the same loop empty.
 
-// assign chooses the loop that has fewest identifiers, and counts one more there. first wins among equals.
+// assign chooses the loop that has fewest identifiers, and counts one more there. first wins among
+// equals.
 func (rt *Runtime) assign(first *loop) *loop {
 	for {
 		best, least := first, first.assigned.Load()
@@ -45,8 +47,9 @@ func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
 	return nil
 }
 
-// placeFor chooses the loop of a listener's next connection: its owner's loop, if it has one, else, and for a handler, which runs where
-// its connection does, the one that has fewest. A loop that does not keep up with what was sent to it gets no more.
+// placeFor chooses the loop of a listener's next connection: its owner's loop, if it has one,
+// else, and for a handler, which runs where its connection does, the one that has fewest. A loop
+// that does not keep up with what was sent to it gets no more.
 func (l *loop) placeFor(listener *ident) *loop {
 	to := l.rt.loopOf(listener.owner.box)
 	if listener.opts.handler == nil && to != nil {
@@ -67,7 +70,8 @@ type LoopInfo struct {
 	Name        string
 	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by
 	Arrived     uint64 // connections that have come from other loops' listeners
-	Strangers   uint64 // that came to listeners and did not speak the device's protocol: cmid.Channel.Strangers
+	// that came to listeners and did not speak the device's protocol: cmid.Channel.Strangers
+	Strangers uint64
 	eventloop.Stats
 }
 

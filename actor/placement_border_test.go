@@ -135,7 +135,8 @@ func TestRequestComesBack(t *testing.T) {
 	})
 }
 
-// A request that neither loop can take is given up, and nothing of it is left when its peer is told, who may ask again at once.
+// A request that neither loop can take is given up, and nothing of it is left when its peer is
+// told, who may ask again at once.
 func TestRequestThatNobodyCanTake(t *testing.T) {
 	var look func()
 	closed := func() (*border, func()) {
@@ -155,7 +156,8 @@ func TestRequestThatNobodyCanTake(t *testing.T) {
 	})
 }
 
-// A peer that goes while its request is between two loops: the request is told, and to accept it fails.
+// A peer that goes while its request is between two loops: the request is told, and to accept it
+// fails.
 func TestPeerGoesDuringTheMove(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -229,7 +231,8 @@ func TestShutdownDuringTheMove(t *testing.T) {
 	})
 }
 
-// A Shutdown without patience gives up a loop that is blocked in the middle of a move; what was moved goes when it lets go.
+// A Shutdown without patience gives up a loop that is blocked in the middle of a move; what was
+// moved goes when it lets go.
 func TestImpatientShutdownDuringTheMove(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -258,7 +261,8 @@ func TestImpatientShutdownDuringTheMove(t *testing.T) {
 func TestFloodOfMoves(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		came := make(chan arrival, 64)
-		w.listen(w.farProbe(), WithHandler(handlers(came, func(actor.Context) {}))) // it never answers
+		// it never answers
+		w.listen(w.farProbe(), WithHandler(handlers(came, func(actor.Context) {})))
 		p := w.probe()
 		w.dial(p, 20)
 		settle()

@@ -60,7 +60,8 @@ func (w *world) dial(p *probe, n int) (ids []*actor.PID) {
 	return ids
 }
 
-// A listener's connections are spread over the loops, each with its handler, and everything after the request works there.
+// A listener's connections are spread over the loops, each with its handler, and everything after
+// the request works there.
 func TestConnectionsSpread(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		came := make(chan arrival, 16)
@@ -125,7 +126,8 @@ func TestMovedInOrder(t *testing.T) {
 	}, WithLoops(2))
 }
 
-// Who runs on a loop has its connections there: that is what OnLoop is for. Owners elsewhere have theirs spread.
+// Who runs on a loop has its connections there: that is what OnLoop is for. Owners elsewhere have
+// theirs spread.
 func TestConnectionsOfAnOwnerOnALoop(t *testing.T) {
 	for name, where := range map[string]struct {
 		of   func(rt *Runtime) actor.PropsOption
@@ -216,7 +218,8 @@ func (o *mover) Moved(id *actor.PID, h Handle, from, to string) {
 	o.moved = append(o.moved, id)
 }
 
-// A handler that rejects, and requests that come to nothing, leave no trace in what loops are chosen by.
+// A handler that rejects, and requests that come to nothing, leave no trace in what loops are
+// chosen by.
 func TestRejectedAfterTheMove(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		came := make(chan arrival, 16)

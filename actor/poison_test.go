@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 )
 
-// Who reads a message that was given back reads nonsense, small or large; who writes it is found when the memory is handed out again.
+// Who reads a message that was given back reads nonsense, small or large; who writes it is found
+// when the memory is handed out again.
 func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect(WithMessages(1<<20, 4), withEager(kib))

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// Conversations in which anything goes on a device that ends a connection when a message finds no receive: none is ended so.
+// Conversations in which anything goes on a device that ends a connection when a message finds no
+// receive: none is ended so.
 func TestEveryMessageFindsAReceive(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -56,7 +57,8 @@ func TestEveryMessageFindsAReceive(t *testing.T) {
 	}
 }
 
-// A foreign peer's messages find receives too, as many as the option says, and again when they were consumed.
+// A foreign peer's messages find receives too, as many as the option says, and again when they
+// were consumed.
 func TestReceivesForForeignPeers(t *testing.T) {
 	for _, mode := range [][]IDOption{{}, {Raw()}} {
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
@@ -88,7 +90,8 @@ func TestReceivesForForeignPeers(t *testing.T) {
 	}
 }
 
-// What the receive memory, the queues or the completion queues cannot hold is refused, and says so; when there is room again it is not.
+// What the receive memory, the queues or the completion queues cannot hold is refused, and says
+// so; when there is room again it is not.
 func TestConnectionsThatCannotBeHeld(t *testing.T) {
 	const credits = 12
 	need := credits + wire.ControlReceives

@@ -68,7 +68,8 @@ func TestFailedWorkRequestEndsItsConnection(t *testing.T) {
 		for _, op := range []verbs.Opcode{verbs.Send, verbs.Recv} {
 			for _, status := range statuses {
 				if op == verbs.Recv && status == verbs.StatusFlushed {
-					continue // its sender is told an error, and disconnects before anybody loses patience
+					// its sender is told an error, and disconnects before anybody loses patience
+					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%v", mode, op, status), func(t *testing.T) {
 					inWorld(t, 0, func(w *world) {
@@ -117,7 +118,8 @@ const thereAddr = there + ":7471"
 func TestFailedControlMessageEndsItsConnection(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect()
-		w.f.FailNext(w.handle(1, p), verbs.Send, verbs.StatusRemOp) // the server sends nothing but counts
+		// the server sends nothing but counts
+		w.f.FailNext(w.handle(1, p), verbs.Send, verbs.StatusRemOp)
 		for range 64 {
 			p.client.send(p.c, NewSend([]byte("x")))
 		}
@@ -294,7 +296,8 @@ func TestEndsOverACutNetwork(t *testing.T) {
 			p.client.send(p.c, end)
 			begin := time.Now()
 			g := until[*Closed](p.client)
-			if d := time.Since(begin); d > time.Minute+40*time.Second { // InfiniBand's connection manager repeats its request for that long
+			// InfiniBand's connection manager repeats its request for that long
+			if d := time.Since(begin); d > time.Minute+40*time.Second {
 				w.Errorf("%T: closed after %v", end, d)
 			}
 			if c := g[len(g)-1].msg.(*Closed); c.Delivered != 0 || c.Unknown != 1 {

@@ -15,9 +15,9 @@ import (
 // An identifier's mailbox is bounded, whatever is sent to it and by however many goroutines, and so
 // is what its answers take:
 //
-//   - Limits.Mailbox messages, Sends most of all. A Send beyond is refused: its buffer is free again
-//     when the sender goes on, it is counted here, and answered in its place behind what waits: not
-//     before it, for then a flood would keep its own connection from sending.
+//   - Limits.Mailbox messages, Sends most of all. A Send beyond is refused: its buffer is free
+//     again when the sender goes on, it is counted here, and answered in its place behind what
+//     waits: not before it, for then a flood would keep its own connection from sending.
 //   - commandRoom commands more, in their sender's order. Others are answered on the sender's
 //     goroutine. So are the messages that are none.
 //   - commandRoom commands more that end the identifier: when they are refused, others of the kind

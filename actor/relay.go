@@ -2,9 +2,9 @@ package actor
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// Relay is how an OnLoop actor that stands between connections and their user tells that user things: in one FIFO, events and
-// received messages alike, as an identifier tells its owner. Sender is the actor that made the Relay. Its methods are called in that
-// actor's Receive.
+// Relay is how an OnLoop actor that stands between connections and their user tells that user
+// things: in one FIFO, events and received messages alike, as an identifier tells its owner.
+// Sender is the actor that made the Relay. Its methods are called in that actor's Receive.
 type Relay struct {
 	l    *loop
 	self *actor.PID
@@ -16,8 +16,9 @@ func (r *Relay) Tell(msg any) {
 	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self})
 }
 
-// HandOn passes on the message that is being received, without a copy. It is the other actor's as it was the caller's: until that one's
-// Receive returns, or until Release after Retain; only then does the peer get its credit back.
+// HandOn passes on the message that is being received, without a copy. It is the other actor's as
+// it was the caller's: until that one's Receive returns, or until Release after Retain; only then
+// does the peer get its credit back.
 func (r *Relay) HandOn(m *Received) {
 	if r.to.box == nil {
 		r.Tell(m.Clone())

@@ -12,7 +12,8 @@ type returns struct {
 	batch   []*Received
 }
 
-// put gives m back. It may be called with the loop's end behind it: then there is nobody left to tell.
+// put gives m back. It may be called with the loop's end behind it: then there is nobody left to
+// tell.
 func (r *returns) put(m *Received) {
 	r.mu.Lock()
 	r.in = append(r.in, m)

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read, Write, FetchAdd and CompareSwap want it. It
-// is a value to be sent to the peer, in a message or in private data: see MarshalBinary. It is no secret: only the peer it was granted to
-// can use it, and on a network where somebody else can speak for that peer nothing else is safe either.
+// RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read,
+// Write, FetchAdd and CompareSwap want it. It is a value to be sent to the peer, in a message or
+// in private data: see MarshalBinary. It is no secret: only the peer it was granted to can use it,
+// and on a network where somebody else can speak for that peer nothing else is safe either.
 type RemoteKey struct {
 	Addr   uint64 // of the first byte; opaque
 	RKey   uint32
@@ -36,13 +37,15 @@ func (k RemoteKey) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(b, k.Length), nil
 }
 
-// MarshalBinary is the key's form for the wire, RemoteKeyLen bytes (docs/wire.md). EINVAL for a key that Grant did not make.
+// MarshalBinary is the key's form for the wire, RemoteKeyLen bytes (docs/wire.md). EINVAL for a
+// key that Grant did not make.
 func (k RemoteKey) MarshalBinary() ([]byte, error) {
 	return k.AppendBinary(make([]byte, 0, RemoteKeyLen))
 }
 
-// UnmarshalBinary takes MarshalBinary's form, and nothing else: EINVAL for what is longer or shorter, of another version, or not a
-// key. What it says of the peer's memory only the peer's device knows to be true.
+// UnmarshalBinary takes MarshalBinary's form, and nothing else: EINVAL for what is longer or
+// shorter, of another version, or not a key. What it says of the peer's memory only the peer's
+// device knows to be true.
 func (k *RemoteKey) UnmarshalBinary(b []byte) error {
 	switch {
 	case len(b) != RemoteKeyLen:

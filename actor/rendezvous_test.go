@@ -7,12 +7,14 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
-// A peer that sees to it that there is always a message which is still being read does not have this side keep what was told before.
+// A peer that sees to it that there is always a message which is still being read does not have
+// this side keep what was told before.
 func TestArrivalsDoNotPileUp(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const n = 10 * datapath.KeepTold
 		p := w.connect(WithMessages(64<<10, 32), withEager(kib))
-		w.f.Delay(time.Millisecond) // so that each is on its way for longer than it takes until the next comes
+		// so that each is on its way for longer than it takes until the next comes
+		w.f.Delay(time.Millisecond)
 		for i := range n {
 			p.client.send(p.c, NewSend(pattern(2*kib, i)))
 			time.Sleep(700 * time.Microsecond)

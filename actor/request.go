@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// incoming is a connection that a peer asks for, on its way to the loop where it will live. It is counted there (loop.assigned), and in
-// the runtime.
+// incoming is a connection that a peer asks for, on its way to the loop where it will live. It is
+// counted there (loop.assigned), and in the runtime.
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest
@@ -17,7 +17,8 @@ type incoming struct {
 	owner   *actor.PID   // the listener's; nil: nobody
 }
 
-// request takes what a listener of this loop is asked for, and sends it to the loop where it shall live.
+// request takes what a listener of this loop is asked for, and sends it to the loop where it shall
+// live.
 func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	listener := l.ch.ID(r.Listener)
 	var from *ident
@@ -52,8 +53,8 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	l.take(in)
 }
 
-// take makes the actor of a new connection and tells the owner of its listener, or the handler that is spawned for it. nil: it was
-// rejected.
+// take makes the actor of a new connection and tells the owner of its listener, or the handler
+// that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
 	tooMany, noRoom := !l.requests.may(in.r.Listener, l.rt.cfg.limits.PendingRequests), l.noRoom(in)
@@ -117,10 +118,12 @@ func (l *loop) reject(id *cmid.ID) {
 	l.discard(id, nil)
 }
 
-// pass sends a request to another loop. False: it is still here, because its device cannot, or the other loop has ended.
+// pass sends a request to another loop. False: it is still here, because its device cannot, or the
+// other loop has ended.
 func (l *loop) pass(in *incoming, to *loop) bool {
 	m := &move{incoming: in, rt: l.rt, from: l, to: to}
-	// Both loops count it before it is known that nobody shuts down: who does afterwards finds neither of them empty.
+	// Both loops count it before it is known that nobody shuts down: who does afterwards finds
+	// neither of them empty.
 	m.from.coming.Add(1)
 	m.to.coming.Add(1)
 	if l.rt.closing.Load() {
@@ -143,8 +146,8 @@ func (l *loop) pass(in *incoming, to *loop) bool {
 	return false
 }
 
-// move is a request on its way from one loop to another. Its identifier belongs to the goroutine that a function of the move runs on, and
-// in between to the queue of the loop it was posted to.
+// move is a request on its way from one loop to another. Its identifier belongs to the goroutine
+// that a function of the move runs on, and in between to the queue of the loop it was posted to.
 type move struct {
 	*incoming
 	rt       *Runtime
@@ -181,7 +184,8 @@ func (m *move) back() {
 	m.from.take(m.incoming)
 }
 
-// lose gives a request up that neither loop can take: both have ended. Its peer sees a connection that ends.
+// lose gives a request up that neither loop can take: both have ended. Its peer sees a connection
+// that ends.
 func (m *move) lose(err error) {
 	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
 	m.rt.count.Add(-1)
@@ -194,7 +198,8 @@ func (m *move) end() {
 	for _, l := range [...]*loop{m.from, m.to} {
 		l.coming.Add(-1)
 		if m.rt.closing.Load() {
-			_ = l.el.Post(l.checkEmptied) // refused by a loop that has ended, for which nobody waits
+			// refused by a loop that has ended, for which nobody waits
+			_ = l.el.Post(l.checkEmptied)
 		}
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// infiniband is the flavor whose sends take their time in the twin: on iWARP they are done when the peer's TCP has them, at once.
+// infiniband is the flavor whose sends take their time in the twin: on iWARP they are done when
+// the peer's TCP has them, at once.
 const infiniband states.Flavor = 0
 
-// signals is a queue pair that counts what is posted to it, and what of that is to complete in any case.
+// signals is a queue pair that counts what is posted to it, and what of that is to complete in any
+// case.
 type signals struct {
 	verbs.QP
 	posted, signaled int
@@ -27,7 +29,8 @@ func (q *signals) PostSend(wr *verbs.SendWR) error {
 	return q.QP.PostSend(wr)
 }
 
-// burst has the client of p send n messages within one Receive; of the last it is to be told. What is posted is counted.
+// burst has the client of p send n messages within one Receive; of the last it is to be told. What
+// is posted is counted.
 func burst(w *world, p pair, n int) *signals {
 	q := &signals{}
 	counting := make(chan struct{})
@@ -54,7 +57,8 @@ func burst(w *world, p pair, n int) *signals {
 		last.Notify = true
 		ctx.Request(p.c, last)
 	})
-	held := make(chan struct{}) // the peer's loop: else the scheduler says how many are complete before the next are posted
+	// the peer's loop: else the scheduler says how many are complete before the next are posted
+	held := make(chan struct{})
 	if err := w.far.loops[0].el.Post(func() { <-held }); err != nil {
 		w.Fatal(err)
 	}
@@ -65,7 +69,8 @@ func burst(w *world, p pair, n int) *signals {
 	return q
 }
 
-// Of messages that are posted in a run only some are to complete, and the last: all are complete with that.
+// Of messages that are posted in a run only some are to complete, and the last: all are complete
+// with that.
 func TestRunsCompleteTogether(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		const n = 20 * datapath.SendDepth
@@ -93,8 +98,8 @@ func TestRunsCompleteTogether(t *testing.T) {
 	}, WithLimits(Limits{SendQueue: 20 * datapath.SendDepth, Mailbox: 20 * datapath.SendDepth}))
 }
 
-// When a connection ends in the middle of a run, each message is accounted for: those that failed are told, once each, and those
-// that had left in silence are not.
+// When a connection ends in the middle of a run, each message is accounted for: those that failed
+// are told, once each, and those that had left in silence are not.
 func TestRunsAreCutExactly(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		const n, window = 4 * datapath.SendDepth, 3 * datapath.SendDepth
@@ -125,7 +130,8 @@ func TestRunsAreCutExactly(t *testing.T) {
 	}, WithLimits(Limits{SendQueue: 4 * datapath.SendDepth, Mailbox: 4 * datapath.SendDepth}))
 }
 
-// A posting that fails says nothing of those before it that were to complete in silence: they have succeeded.
+// A posting that fails says nothing of those before it that were to complete in silence: they have
+// succeeded.
 func TestFailureBehindSilentPostings(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		p := w.connect()

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// Runtime is rdmactor in one ActorSystem: the loops and what runs on them. Its methods are for any goroutine.
+// Runtime is rdmactor in one ActorSystem: the loops and what runs on them. Its methods are for any
+// goroutine.
 type Runtime struct {
 	sys      *actor.ActorSystem
 	registry *mailbox.Registry

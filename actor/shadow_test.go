@@ -8,7 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Whatever is read and written, in bursts, by both sides in turn: the memory is what the same copies make of plain slices.
+// Whatever is read and written, in bursts, by both sides in turn: the memory is what the same
+// copies make of plain slices.
 func TestMemoryFollowsItsShadow(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		rng := rand.New(rand.NewPCG(seedOf(t.Name()), 1))

@@ -12,14 +12,18 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Shutdown ends the runtime: no identifier is created any more, listeners go, connections are closed as with Close, and the rest is
-// destroyed when ctx ends; their owners get Closed. Then the device's memory and queues are freed and the loops stopped. Nothing
-// is left: no goroutine, no file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to 100 s for an
-// identifier, and does not let itself be hurried. Owners of such are told Closed, with ErrHeld. Actors of the application that run on the
-// loops receive what they have been sent until then. They can still be stopped afterwards, but receive nothing more. The ActorSystem is the caller's: it is not shut down.
+// Shutdown ends the runtime: no identifier is created any more, listeners go, connections are
+// closed as with Close, and the rest is destroyed when ctx ends; their owners get Closed. Then the
+// device's memory and queues are freed and the loops stopped. Nothing is left: no goroutine, no
+// file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to
+// 100 s for an identifier, and does not let itself be hurried. Owners of such are told Closed,
+// with ErrHeld. Actors of the application that run on the loops receive what they have been sent
+// until then. They can still be stopped afterwards, but receive nothing more. The ActorSystem is
+// the caller's: it is not shut down.
 //
-// Messages that owners still have (see Runtime.Held: retained, being received or on their way) are waited for until ctx ends. Then the
-// memory they are in is not freed, so that they stay readable, and the error says how many there are.
+// Messages that owners still have (see Runtime.Held: retained, being received or on their way) are
+// waited for until ctx ends. Then the memory they are in is not freed, so that they stay readable,
+// and the error says how many there are.
 //
 // A logger is waited for while it goes on: one that does not return from a line for 5 s is named in
 // the error (Runtime.Logger).
@@ -134,8 +138,8 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 	return fmt.Errorf("rdma: shutdown: connections were aborted: %w", context.Cause(ctx))
 }
 
-// abort destroys what is left on a loop, and reports whether it can only be waited for: all of it is being destroyed already, by a
-// device that takes its time.
+// abort destroys what is left on a loop, and reports whether it can only be waited for: all of it
+// is being destroyed already, by a device that takes its time.
 func (l *loop) abort(cause error) (stuck bool) {
 	stuck = l.coming.Load() == 0
 	for it := range l.ids {
@@ -145,7 +149,8 @@ func (l *loop) abort(cause error) (stuck bool) {
 	return stuck
 }
 
-// abandon ends the actors of identifiers that the device does not give back: their owners are told Closed.
+// abandon ends the actors of identifiers that the device does not give back: their owners are told
+// Closed.
 func (rt *Runtime) abandon() {
 	ended := make(chan struct{}, len(rt.loops))
 	for _, l := range rt.loops {
@@ -171,7 +176,8 @@ func (rt *Runtime) abandon() {
 	}
 }
 
-// leftIDs names the identifiers that are left. A loop that is blocked cannot be asked: Shutdown does not wait for it.
+// leftIDs names the identifiers that are left. A loop that is blocked cannot be asked: Shutdown
+// does not wait for it.
 func (rt *Runtime) leftIDs() string {
 	answers, blocked := askLoops(rt, (*loop).left)
 	names := slices.Concat(answers...)
@@ -198,7 +204,8 @@ func (l *loop) left() (names []string) {
 	return names
 }
 
-// waitReturned waits until the owners have given every message back. When ctx ends, what they have stays theirs.
+// waitReturned waits until the owners have given every message back. When ctx ends, what they have
+// stays theirs.
 func (rt *Runtime) waitReturned(ctx context.Context) error {
 	for _, l := range rt.loops {
 		back := make(chan struct{})

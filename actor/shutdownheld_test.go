@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// receiving connects two runtimes, and has an owner on goroutines receive messages as react says; each Receive lasts until release is closed.
+// receiving connects two runtimes, and has an owner on goroutines receive messages as react says;
+// each Receive lasts until release is closed.
 func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte, release chan struct{}) {
 	p := w.connect()
 	owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -40,10 +41,12 @@ func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte,
 	return m, &m.in.Chunk.SGE.MR.Bytes, release
 }
 
-// Freed memory is unmapped by the kernel's devices: whoever reads it brings the process down. Shutdown leaves it to those who may.
+// Freed memory is unmapped by the kernel's devices: whoever reads it brings the process down.
+// Shutdown leaves it to those who may.
 func TestShutdownLeavesHeldMessages(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
-		m, memory, release := receiving(w, 2, func(*Received) {}) // one in Receive, one in the mailbox
+		// one in Receive, one in the mailbox
+		m, memory, release := receiving(w, 2, func(*Received) {})
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		var err error
@@ -59,7 +62,8 @@ func TestShutdownLeavesHeldMessages(t *testing.T) {
 		}
 		close(release)
 		settle()
-		w.far.loops[0].RecvBudget.Free = w.far.cfg.limits.ReceiveMemory // it is left on purpose: the rig need not miss it
+		// it is left on purpose: the rig need not miss it
+		w.far.loops[0].RecvBudget.Free = w.far.cfg.limits.ReceiveMemory
 	})
 }
 

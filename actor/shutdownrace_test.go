@@ -6,8 +6,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A connection that is requested while Shutdown begins, and whose actor has not started when Shutdown looks who is there, is not
-// left over: Shutdown would wait for it for ever.
+// A connection that is requested while Shutdown begins, and whose actor has not started when
+// Shutdown looks who is there, is not left over: Shutdown would wait for it for ever.
 func TestShutdownMeetsARequest(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Actors of the application that talk to each other for ever, or to themselves, do not keep a runtime
-// from ending: after its identifiers they receive nothing more.
+// Actors of the application that talk to each other for ever, or to themselves, do not keep a
+// runtime from ending: after its identifiers they receive nothing more.
 func TestShutdownWhileActorsTalk(t *testing.T) {
 	for name, loops := range map[string]int{"one loop": 1, "two loops": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestShutdownDeliversWhatWaits(t *testing.T) {
 		for range waiting {
 			w.sys.Root.Send(pid, "still")
 		}
-		_ = w.rt.loops[0].el.Post(func() { w.rt.registry.LastCalls(w.rt.loops[0].exec) }) // right behind the first of its turns
+		// right behind the first of its turns
+		_ = w.rt.loops[0].el.Post(func() { w.rt.registry.LastCalls(w.rt.loops[0].exec) })
 		close(hold)
 		if err := w.rt.Shutdown(context.Background()); err != nil {
 			w.Error(err)

@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Bursts through a send queue of any length, on a device whose slots are free only when a completion behind them was polled, and that
-// has no room now and then although it should: nothing gets stuck, everything arrives in order, and silent runs stay short.
+// Bursts through a send queue of any length, on a device whose slots are free only when a
+// completion behind them was polled, and that has no room now and then although it should: nothing
+// gets stuck, everything arrives in order, and silent runs stay short.
 func TestSilentRunsNeverFillTheQueue(t *testing.T) {
 	for _, depth := range []int{1, 3, 4, 5, 8, 13, 20} {
 		for _, fail := range []int{0, 3} {
@@ -29,7 +30,8 @@ func TestSilentRunsNeverFillTheQueue(t *testing.T) {
 
 func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 	ours, theirs := []IDOption{WithMessages(1<<10, 1)}, []IDOption{WithMessages(1<<10, 64)}
-	raw := near.wr < 1+wire.ControlReceives // too short for messages mode, whose receives have the same limit
+	// too short for messages mode, whose receives have the same limit
+	raw := near.wr < 1+wire.ControlReceives
 	if raw {
 		ours, theirs = []IDOption{Raw(), WithMessages(1<<10, near.wr)}, []IDOption{Raw(), WithMessages(1<<10, 4096)}
 	}
@@ -89,7 +91,8 @@ func takenSend(b []byte) *Send {
 	return s
 }
 
-// A kernel's device takes memory for every send that a queue pair has room for: no more of them than can be of use.
+// A kernel's device takes memory for every send that a queue pair has room for: no more of them
+// than can be of use.
 func TestSendsUnderWay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mode    datapath.Mode
@@ -114,7 +117,8 @@ func TestSendsUnderWay(t *testing.T) {
 	}
 }
 
-// The side that disconnects has nothing to answer: only the peer asks for a disconnect because of the event.
+// The side that disconnects has nothing to answer: only the peer asks for a disconnect because of
+// the event.
 func TestOneDisconnectForEachSide(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, far *kernelLike) {
 		server, client := w.farProbe(), w.probe()

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// slowly runs test with a device here on which commands wait before they are begun, as the kernel's rdma_cm has it.
+// slowly runs test with a device here on which commands wait before they are begun, as the
+// kernel's rdma_cm has it.
 func slowly(t *testing.T, takes map[states.Op]time.Duration, test func(w *world)) {
 	t.Helper()
 	for name, f := range flavors {
@@ -23,8 +24,9 @@ func slowly(t *testing.T, takes map[states.Op]time.Duration, test func(w *world)
 	}
 }
 
-// A connect to somebody silent is given up on time, although the device takes its time to give the identifier back: that one is seen as
-// being destroyed meanwhile, others go on, and Closed comes when it is gone.
+// A connect to somebody silent is given up on time, although the device takes its time to give the
+// identifier back: that one is seen as being destroyed meanwhile, others go on, and Closed comes
+// when it is gone.
 func TestDestroyThatTakesItsTime(t *testing.T) {
 	const long = 50 * time.Second
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: long}, func(w *world) {
@@ -66,7 +68,8 @@ func TestDestroyThatTakesItsTime(t *testing.T) {
 	})
 }
 
-// Whoever waits for another command is answered when the identifier is given up, not when the device has given it back.
+// Whoever waits for another command is answered when the identifier is given up, not when the
+// device has given it back.
 func TestNobodyWaitsForASlowDestroy(t *testing.T) {
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: 50 * time.Second}, func(w *world) {
 		p, asker := w.probe(), w.probe()
@@ -89,8 +92,8 @@ func TestNobodyWaitsForASlowDestroy(t *testing.T) {
 	})
 }
 
-// A connect that blocks in the kernel for TCP's handshake is under way: a Disconnect is refused, a DestroyID is not, and the deadline is
-// kept.
+// A connect that blocks in the kernel for TCP's handshake is under way: a Disconnect is refused, a
+// DestroyID is not, and the deadline is kept.
 func TestConnectThatTakesItsTime(t *testing.T) {
 	slowly(t, map[states.Op]time.Duration{states.OpConnect: 127 * time.Second}, func(w *world) {
 		p := w.probe()
@@ -141,8 +144,8 @@ func TestConnectThatTakesItsTime(t *testing.T) {
 	})
 }
 
-// A Dial goes on to the next address while the identifier of the first is still on its way out, and that one's share of the device is
-// free when it is gone.
+// A Dial goes on to the next address while the identifier of the first is still on its way out,
+// and that one's share of the device is free when it is gone.
 func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: 50 * time.Second}, func(w *world) {
 		w.f.Host("far").AddDevice("mem2", "10.0.0.8")
@@ -226,8 +229,8 @@ func TestDeviceHolds(t *testing.T) {
 	}
 }
 
-// A device that is pulled out while it is used is dropped without an error, each owner is told once, what an owner holds stays readable,
-// and the device works when it is plugged in again.
+// A device that is pulled out while it is used is dropped without an error, each owner is told
+// once, what an owner holds stays readable, and the device works when it is plugged in again.
 func TestDeviceComesBack(t *testing.T) {
 	for name, over := range map[string]func() kernelLike{
 		"asks": nil, "does not ask": func() kernelLike { return kernelLike{} },

@@ -87,7 +87,8 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 		case *Closed:
 			if c := deafs[ctx.Sender().Id]; c != nil && c.Arrivals != nil {
 				for c.Arrivals.Begun != c.Arrivals.Done {
-					c.Arrivals.Ended(c, nil, datapath.Flushed()) // which the real queue pair would have done
+					// which the real queue pair would have done
+					c.Arrivals.Ended(c, nil, datapath.Flushed())
 				}
 			}
 		case *Received:

@@ -43,7 +43,8 @@ type stage struct {
 	build func(w *world, owner *probe) *actor.PID
 }
 
-// stages are all states a test can hold an identifier in. Events that lead there are taken from the owner's probe.
+// stages are all states a test can hold an identifier in. Events that lead there are taken from
+// the owner's probe.
 var stages = []stage{
 	{"idle", states.Idle, func(w *world, o *probe) *actor.PID { return w.rt.CreateID(o.pid) }},
 	{"bound", states.Bound, func(w *world, o *probe) *actor.PID {
@@ -111,7 +112,8 @@ func commands(o *probe) []any {
 	}
 }
 
-// Every command in every state has exactly one answer, and every identifier one Closed, its last event.
+// Every command in every state has exactly one answer, and every identifier one Closed, its last
+// event.
 func TestOneAnswerPerCommand(t *testing.T) {
 	for name, flavor := range flavors {
 		for _, st := range stages {
@@ -339,7 +341,8 @@ func TestUnansweredRequest(t *testing.T) {
 	}
 }
 
-// The context ends at every moment of a connection's life: the identifier is destroyed, with the context's cause, and nothing is left.
+// The context ends at every moment of a connection's life: the identifier is destroyed, with the
+// context's cause, and nothing is left.
 func TestCancelAtEveryStep(t *testing.T) {
 	cause := errors.New("changed my mind")
 	for name, flavor := range flavors {
@@ -426,7 +429,8 @@ func TestConnectionLimit(t *testing.T) {
 	}, WithLimits(Limits{Connections: 1}))
 }
 
-// An owner that replaces an identifier when it is told Closed finds room for the new one, also where there is room for one only.
+// An owner that replaces an identifier when it is told Closed finds room for the new one, also
+// where there is room for one only.
 func TestClosedMakesRoom(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		first := true

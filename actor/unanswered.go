@@ -6,8 +6,8 @@ import "github.com/rdmactor/rdmactor/cmid"
 // asked. An owner that does not answer leaves them for Timeouts.Request, and must not use up what
 // other listeners have:
 //
-//   - Floor: a listener that has none may have one. A part of the limit, one in unansweredKept, is for
-//     such only.
+//   - Floor: a listener that has none may have one. A part of the limit, one in unansweredKept, is
+//     for such only.
 //   - Share: one that has some may have more while these are no more than what is left for all
 //     others, without that part. So one whose owner does not answer has half of the rest, two a
 //     third each.

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// world is two hosts of the twin in a synctest bubble, with a runtime on each: mem0 with 10.0.0.5 and mem1 with 10.0.0.7.
+// world is two hosts of the twin in a synctest bubble, with a runtime on each: mem0 with 10.0.0.5
+// and mem1 with 10.0.0.7.
 type world struct {
 	testing.TB
 	flavor states.Flavor // of its devices
@@ -49,7 +50,8 @@ func inWorldOfTwo(
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(time.Second) }) // Proto.Actor's throttle of dead letters ends by itself
+		// Proto.Actor's throttle of dead letters ends by itself
+		t.Cleanup(func() { time.Sleep(time.Second) })
 		w := &world{TB: t, flavor: flavor, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor, Seed: seedOf(t.Name())}), sys: testSystem(t)}
 		w.f.AddDevice("mem0", here)
 		w.f.Host("far").AddDevice("mem1", there)

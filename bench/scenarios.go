@@ -140,7 +140,8 @@ var scenarios = []measure.Scenario{
 		Note: "As many of them as the limit of open files allows. Memory is all that the process has resident, divided by the connections; " +
 			"the kernel's socket buffers are not in it. net.Conn has a goroutine for each connection at the server, and at the client for " +
 			"each that talks.",
-		On: measure.AnyCPU, Entries: contest.Blocking("net.Conn", "actor"), // actors leave their ports in TIME_WAIT
+		// actors leave their ports in TIME_WAIT
+		On: measure.AnyCPU, Entries: contest.Blocking("net.Conn", "actor"),
 		Columns: []string{measure.Connections, measure.ServerKiB, measure.ClientKiB, measure.ServerGoroutines, measure.ClientGoroutines, measure.PerSecond, measure.CPUPer, measure.P50, measure.P99},
 		Bars: []measure.Bar{
 			measure.AtMost(50, "many connections: goroutines of the server, actor level", measure.ServerGoroutines, "actor"),

@@ -24,7 +24,8 @@ type SockaddrIB struct {
 	ScopeID  uint64
 }
 
-// MustAddr parses "host:port" with a literal address; it panics when s is not one. For programs' constants and tests.
+// MustAddr parses "host:port" with a literal address; it panics when s is not one. For programs'
+// constants and tests.
 func MustAddr(s string) Addr {
 	a, err := ParseAddr(s)
 	if err != nil {
@@ -33,8 +34,8 @@ func MustAddr(s string) Addr {
 	return a
 }
 
-// ParseAddr parses "host:port" with a literal address; an IPv6 address may have a zone ([fe80::1%eth0]:7471). Names are for
-// GetAddrInfo. Its error is EINVAL.
+// ParseAddr parses "host:port" with a literal address; an IPv6 address may have a zone
+// ([fe80::1%eth0]:7471). Names are for GetAddrInfo. Its error is EINVAL.
 func ParseAddr(s string) (Addr, error) {
 	ap, err := netip.ParseAddrPort(s)
 	if err != nil {
@@ -57,7 +58,8 @@ func (a Addr) IsWildcard() bool {
 	return a.Addr().WithZone("").IsUnspecified()
 }
 
-// Family is the address family of the sockaddr, FamilyAny for the zero Addr. An IPv4-mapped address (::ffff:10.0.0.1) is IPv6.
+// Family is the address family of the sockaddr, FamilyAny for the zero Addr. An IPv4-mapped
+// address (::ffff:10.0.0.1) is IPv6.
 func (a Addr) Family() Family {
 	if a.IB != nil {
 		return FamilyIB
@@ -78,7 +80,8 @@ func ipFamily(ip netip.Addr) Family {
 // SameFamily reports whether a and b are of one address family.
 func (a Addr) SameFamily(b Addr) bool { return a.Family() == b.Family() }
 
-// Port is the port in host byte order; of an AF_IB address, the low 16 bits of its service id (rdma_get_src_port(3)).
+// Port is the port in host byte order; of an AF_IB address, the low 16 bits of its service id
+// (rdma_get_src_port(3)).
 func (a Addr) Port() uint16 {
 	if a.IB != nil {
 		return uint16(a.IB.SID)

@@ -107,7 +107,8 @@ func TestPortSpace(t *testing.T) {
 	}
 }
 
-// FuzzParseAddr: no text panics; what parses is a literal with a family and survives its own String.
+// FuzzParseAddr: no text panics; what parses is a literal with a family and survives its own
+// String.
 func FuzzParseAddr(f *testing.F) {
 	for _, s := range []string{"127.0.0.1:7471", "[::1]:7471", "[fe80::1%eth0]:1", "[::ffff:1.2.3.4]:0", "localhost:1", ":1", "[::1", "1.2.3.4:99999", "[::%%]:1"} {
 		f.Add(s)

@@ -19,7 +19,8 @@ func Brief(err error) string {
 	case interface{ Unwrap() error }:
 		return briefly(err.Error(), e.Unwrap())
 	case interface{ Unwrap() []error }:
-		return strings.ReplaceAll(briefly(err.Error(), e.Unwrap()...), "\n", "; ") // errors.Join's lines
+		// errors.Join's lines
+		return strings.ReplaceAll(briefly(err.Error(), e.Unwrap()...), "\n", "; ")
 	}
 	return err.Error()
 }

@@ -2,8 +2,9 @@ package cmid
 
 import "time"
 
-// The plain calls, one to one with librdmacm. Each returns when the command was executed or, for those whose outcome is an event,
-// begun; the event comes from Channel.GetEvent. The error is a Failure.
+// The plain calls, one to one with librdmacm. Each returns when the command was executed or, for
+// those whose outcome is an event, begun; the event comes from Channel.GetEvent. The error is a
+// Failure.
 
 // BindAddr is rdma_bind_addr(3). Info tells the port that was chosen and the device.
 func (id *ID) BindAddr(a Addr) error { return id.call(&BindAddr{Addr: a}) }
@@ -59,10 +60,12 @@ func (id *ID) JoinMulticastSendOnly(a Addr) error {
 // LeaveMulticast is rdma_leave_multicast(3).
 func (id *ID) LeaveMulticast(a Addr) error { return id.call(&LeaveMulticast{Addr: a}) }
 
-// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH, in place of ResolveRoute: RouteResolved follows.
+// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH, in place of ResolveRoute:
+// RouteResolved follows.
 func (id *ID) SetIBPath(paths []byte) error { return id.call(&SetIBPath{Paths: paths}) }
 
-// ResolveIBService is rdma_resolve_addrinfo(3) with RAI_SA: AddrInfoResolved or AddrInfoError follows.
+// ResolveIBService is rdma_resolve_addrinfo(3) with RAI_SA: AddrInfoResolved or AddrInfoError
+// follows.
 func (id *ID) ResolveIBService(serviceID uint64, name string) error {
 	return id.call(&ResolveIBService{ServiceID: serviceID, Name: name})
 }

@@ -26,8 +26,9 @@ func (s *script) want(t *testing.T, why string, cmds ...Command) {
 	s.did = nil
 }
 
-// TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above the device: what reaches it, what
-// comes back, what is refused. What only a device can show is in conformance. docs/manpages.md has the sentences.
+// TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above
+// the device: what reaches it, what comes back, what is refused. What only a device can show is in
+// conformance. docs/manpages.md has the sentences.
 func TestCalls(t *testing.T) {
 	var (
 		local  = MustAddr("10.0.0.5:7471")
@@ -280,7 +281,8 @@ func TestCreateIDFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, ai := range []*AddrInfo{&r.hints, &list[0]} { // what was asked for, and what was found
+			// what was asked for, and what was found
+			for _, ai := range []*AddrInfo{&r.hints, &list[0]} {
 				s := &script{}
 				id, err := open(t, s).CreateIDFor(ai)
 				if r.errno != 0 {

@@ -13,14 +13,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Sink receives what the identifiers of a Channel tell, on the loop. answers is the command that ev answers, nil when nobody
-// asked.
+// Sink receives what the identifiers of a Channel tell, on the loop. answers is the command that
+// ev answers, nil when nobody asked.
 type Sink func(id *ID, ev Event, answers Command)
 
-// Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one FIFO.
+// Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one
+// FIFO.
 //
-// All methods belong to the loop's goroutine. On a channel of OpenChannel, which has its own loop, that is whoever calls; calls
-// must not overlap.
+// All methods belong to the loop's goroutine. On a channel of OpenChannel, which has its own loop,
+// that is whoever calls; calls must not overlap.
 type Channel struct {
 	loop *eventloop.Loop
 	own  bool // the loop is ours: OpenChannel made it
@@ -38,7 +39,8 @@ type queued struct {
 	answers Command
 }
 
-// handles numbers identifiers over the whole process, so that a handle is never reused, whatever driver or loop made it.
+// handles numbers identifiers over the whole process, so that a handle is never reused, whatever
+// driver or loop made it.
 var handles atomic.Uint64
 
 // NewChannel opens d on l; every event goes to sink.
@@ -52,9 +54,10 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 	return c, nil
 }
 
-// OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside GetEvent. Put FD into any
-// epoll, and call GetEvent until EAGAIN when it is readable. GetEvent also writes what was posted and takes completions in: poll the
-// completion queues, or let notify do it, after each call, also one that says EAGAIN, and before waiting for FD.
+// OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside
+// GetEvent. Put FD into any epoll, and call GetEvent until EAGAIN when it is readable. GetEvent
+// also writes what was posted and takes completions in: poll the completion queues, or let notify
+// do it, after each call, also one that says EAGAIN, and before waiting for FD.
 func OpenChannel(d Driver) (*Channel, error) {
 	l, err := eventloop.New(eventloop.Config{Name: d.Name()})
 	if err != nil {
@@ -69,7 +72,8 @@ func OpenChannel(d Driver) (*Channel, error) {
 	return c, nil
 }
 
-// FD is readable when GetEvent has something to do. It belongs to the channel. Channels on somebody else's loop have none: EINVAL.
+// FD is readable when GetEvent has something to do. It belongs to the channel. Channels on
+// somebody else's loop have none: EINVAL.
 func (c *Channel) FD() (int, error) {
 	if !c.own {
 		return -1, unix.EINVAL
@@ -77,8 +81,9 @@ func (c *Channel) FD() (int, error) {
 	return c.loop.FD()
 }
 
-// GetEvent is rdma_get_cm_event(3) on a non-blocking channel: the next event and its identifier, EAGAIN when there is none.
-// Events need no acknowledgement. An event of a destroyed identifier is not told any more.
+// GetEvent is rdma_get_cm_event(3) on a non-blocking channel: the next event and its identifier,
+// EAGAIN when there is none. Events need no acknowledgement. An event of a destroyed identifier is
+// not told any more.
 func (c *Channel) GetEvent() (Event, *ID, error) {
 	if !c.own {
 		return nil, nil, unix.EINVAL
@@ -163,7 +168,8 @@ func (c *Channel) Strangers() uint64 {
 // Devices is rdma_get_devices(3).
 func (c *Channel) Devices() []verbs.Device { return c.inst.Devices() }
 
-// Close is rdma_destroy_event_channel(3): it destroys every identifier left, without events, and closes the driver.
+// Close is rdma_destroy_event_channel(3): it destroys every identifier left, without events, and
+// closes the driver.
 func (c *Channel) Close() error {
 	err := c.inst.Close()
 	for h, id := range c.ids {

@@ -21,8 +21,9 @@ var update = flag.Bool("update", false, "regenerate docs/errors.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a driver whose every answer a test decides. Real devices are held to the kernel's behaviour by conformance; this one is
-// for what devices do rarely: fail, take long, tell too much.
+// script is a driver whose every answer a test decides. Real devices are held to the kernel's
+// behaviour by conformance; this one is for what devices do rarely: fail, take long, tell too
+// much.
 type script struct {
 	flavor    states.Flavor
 	up        Upcalls
@@ -410,7 +411,8 @@ func normal(s string) string {
 	return strings.Join(fields, " ")
 }
 
-// age makes id older, in place of a test that waits: the loop's clock stands still between its turns.
+// age makes id older, in place of a test that waits: the loop's clock stands still between its
+// turns.
 func age(id *ID, d time.Duration) { id.born = id.born.Add(-d) }
 
 type errorCase struct {
@@ -469,7 +471,8 @@ func errorCases(t *testing.T) []errorCase {
 	add("Rejected: by the application", event(id, time.Millisecond, &DriverEvent{Kind: states.KindRejected, Status: 28}))
 	id = inState(states.Connecting)
 	add("Rejected: by the application, with a reason in the private data", event(id, time.Millisecond, &DriverEvent{
-		Kind: states.KindRejected, Status: 28, PrivateData: []byte("this is a \"chat/1\" server\x00\x00"), // InfiniBand pads
+		// InfiniBand pads
+		Kind: states.KindRejected, Status: 28, PrivateData: []byte("this is a \"chat/1\" server\x00\x00"),
 	}))
 	id = inState(states.Connecting)
 	add("Rejected: by the application, with private data that is no text", event(id, time.Millisecond, &DriverEvent{

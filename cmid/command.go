@@ -7,8 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Command is what may be asked of an identifier: the message an application sends to the actor, the input the state machine
-// judges, the thing a Driver executes. Commands are pointers; whoever sends one must not change it before its answer came.
+// Command is what may be asked of an identifier: the message an application sends to the actor,
+// the input the state machine judges, the thing a Driver executes. Commands are pointers; whoever
+// sends one must not change it before its answer came.
 type Command interface {
 	// Op is the command's row in the state machine.
 	Op() states.Op
@@ -22,7 +23,8 @@ type (
 	}
 	// ResolveAddr is rdma_resolve_addr(3): AddrResolved | AddrError | CommandFailed.
 	ResolveAddr struct {
-		Src     Addr          // the zero Addr is C's NULL; on an identifier that is bound already it is ignored
+		// the zero Addr is C's NULL; on an identifier that is bound already it is ignored
+		Src     Addr
 		Dst     Addr          //
 		Timeout time.Duration // 0: 2 s
 	}
@@ -34,12 +36,14 @@ type (
 	Listen struct {
 		Backlog int // requests that the loop has not fetched; 0 or less: the device's maximum
 	}
-	// Connect is rdma_connect(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
+	// Connect is rdma_connect(3): Established | Rejected | Unreachable | ConnectError |
+	// CommandFailed.
 	Connect struct {
 		PrivateData []byte
 		Param       *ConnParam // nil: the device's maximum of reads both ways
 	}
-	// Accept is rdma_accept(3): Established | Rejected | Unreachable | ConnectError | CommandFailed.
+	// Accept is rdma_accept(3): Established | Rejected | Unreachable | ConnectError |
+	// CommandFailed.
 	Accept struct {
 		PrivateData []byte
 		Param       *ConnParam // nil is C's NULL: the depths of the request
@@ -49,7 +53,8 @@ type (
 		PrivateData []byte
 		VendorECE   bool // rdma_reject_ece(3): reason 35 instead of 28
 	}
-	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners who drive their queue pair themselves.
+	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners who drive their
+	// queue pair themselves.
 	Establish struct{ _ distinct }
 	// Disconnect is rdma_disconnect(3): Disconnected | CommandFailed.
 	Disconnect struct{ _ distinct }
@@ -64,32 +69,37 @@ type (
 	Notify struct {
 		PathMigrated bool // IBV_EVENT_PATH_MIG instead of IBV_EVENT_COMM_EST
 	}
-	// JoinMulticast is rdma_join_multicast(3) and its _ex form, datagram identifiers only: MulticastJoin | MulticastError |
-	// CommandFailed.
+	// JoinMulticast is rdma_join_multicast(3) and its _ex form, datagram identifiers only:
+	// MulticastJoin | MulticastError | CommandFailed.
 	JoinMulticast struct {
-		Addr     Addr
-		SendOnly bool // RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER: the group's datagrams do not come here
+		Addr Addr
+		// RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER: the group's datagrams do not come here
+		SendOnly bool
 	}
 	// LeaveMulticast is rdma_leave_multicast(3): Done | CommandFailed.
 	LeaveMulticast struct {
 		Addr Addr
 	}
-	// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH, in place of ResolveRoute: RouteResolved | CommandFailed.
+	// SetIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH, in place of ResolveRoute:
+	// RouteResolved | CommandFailed.
 	SetIBPath struct {
-		Paths []byte // one or more struct ibv_path_data of PathLen bytes each, as AddrInfo.Route and ID.QueryPath have them
+		// one or more struct ibv_path_data of PathLen bytes each, as AddrInfo.Route and
+		// ID.QueryPath have them
+		Paths []byte
 	}
-	// ResolveIBService is rdma_resolve_addrinfo(3) with RAI_SA: AddrInfoResolved | AddrInfoError | CommandFailed. Kernels of 2025
-	// and later, on native InfiniBand.
+	// ResolveIBService is rdma_resolve_addrinfo(3) with RAI_SA: AddrInfoResolved | AddrInfoError |
+	// CommandFailed. Kernels of 2025 and later, on native InfiniBand.
 	ResolveIBService struct {
 		ServiceID uint64
 		Name      string // of the service, at most 63 bytes; "": ServiceID says which
 	}
-	// WriteCMEvent is rdma_write_cm_event(3): Done | CommandFailed, and User follows behind what is queued. Kernels of 2025 and
-	// later.
+	// WriteCMEvent is rdma_write_cm_event(3): Done | CommandFailed, and User follows behind what
+	// is queued. Kernels of 2025 and later.
 	WriteCMEvent struct {
 		Arg uint64
 	}
-	// GetAddrInfo is rdma_getaddrinfo(3) without blocking: AddrInfoResolved | AddrInfoError. It has no part in the state machine.
+	// GetAddrInfo is rdma_getaddrinfo(3) without blocking: AddrInfoResolved | AddrInfoError. It
+	// has no part in the state machine.
 	GetAddrInfo struct {
 		Node, Service string
 		Hints         *AddrInfo
@@ -99,8 +109,8 @@ type (
 // PathLen is the size of struct ibv_path_data, in bytes.
 const PathLen = 72
 
-// distinct gives a command without parameters a size. Commands are told apart by their pointers, and pointers to values of size
-// zero may all be the same.
+// distinct gives a command without parameters a size. Commands are told apart by their pointers,
+// and pointers to values of size zero may all be the same.
 type distinct byte
 
 // Option is what SetOption sets.
@@ -167,20 +177,29 @@ func (c *Notify) Op() states.Op {
 	return states.OpNotifyCommEst
 }
 
-// ConnParam is struct rdma_conn_param without its private data. The zero value allows no reads in either direction.
+// ConnParam is struct rdma_conn_param without its private data. The zero value allows no reads in
+// either direction.
 type ConnParam struct {
 	ResponderResources uint8 // inbound reads (IRD) this side can hold; 255: the device's maximum
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
 	FlowControl        bool
-	RetryCount         uint8 // how often what is not acknowledged is sent again: without a ConnParam 6, more are 7, of which queue pairs of ours make 6
-	RNRRetryCount      uint8 // and what has found no receive: without a ConnParam 7, and 7 is without end
-	SRQ                bool
-	QPNum              uint32 // ignored when the identifier has a queue pair
-	QKey               uint32 // datagram identifiers with AF_IB addresses; those with IP addresses have 0x01234567 (RDMA_UDP_QKEY)
-	ECE                ECE    // in a command: rdma_set_local_ece(3); in an event: rdma_get_remote_ece(3). Does not travel on iWARP
+	// how often what is not acknowledged is sent again: without a ConnParam 6, more are 7, of
+	// which queue pairs of ours make 6
+	RetryCount uint8
+	// and what has found no receive: without a ConnParam 7, and 7 is without end
+	RNRRetryCount uint8
+	SRQ           bool
+	QPNum         uint32 // ignored when the identifier has a queue pair
+	// datagram identifiers with AF_IB addresses; those with IP addresses have 0x01234567
+	// (RDMA_UDP_QKEY)
+	QKey uint32
+	// in a command: rdma_set_local_ece(3); in an event: rdma_get_remote_ece(3). Does not travel on
+	// iWARP
+	ECE ECE
 }
 
-// ECE is struct ibv_ece: a vendor's enhancements of a connection, which both ends must agree on. The zero ECE is none.
+// ECE is struct ibv_ece: a vendor's enhancements of a connection, which both ends must agree on.
+// The zero ECE is none.
 type ECE struct {
 	VendorID uint32
 	AttrMod  uint32

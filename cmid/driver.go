@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Driver is a kind of device: the embedded iWARP device, the kernel's rdma_cm, the in-memory twin. It is opened once per loop.
+// Driver is a kind of device: the embedded iWARP device, the kernel's rdma_cm, the in-memory twin.
+// It is opened once per loop.
 type Driver interface {
 	// Name is the kind and the device, for people: "iwarp", "ucm rxe0".
 	Name() string
@@ -26,7 +27,8 @@ type Instance interface {
 	CreateID(h Handle, ps PortSpace, t QPType) (DriverID, error)
 	// Devices lists what this driver offers (rdma_get_devices(3)).
 	Devices() []verbs.Device
-	// Close destroys every identifier left and takes the driver's fds out of the loop. No upcall follows.
+	// Close destroys every identifier left and takes the driver's fds out of the loop. No upcall
+	// follows.
 	Close() error
 }
 
@@ -53,30 +55,33 @@ type DriverID interface {
 	// without a device or when there is one already. The identifier's destruction destroys it; it
 	// is gone when that has come back.
 	CreateQP(attr verbs.QPInitAttr) (verbs.QP, error)
-	// Device is the device it is attached to, nil when none is (a wildcard listener, before resolution).
+	// Device is the device it is attached to, nil when none is (a wildcard listener, before
+	// resolution).
 	Device() verbs.Device
 }
 
 // What an Instance may have besides (StrangerCounter), and a DriverID (the others). Without it the
 // ID's method of the same name fails with ErrNotSupported, and Channel.Strangers is 0.
 type (
-	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each runs on its own loop.
+	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
+	// runs on its own loop.
 	Migrator interface {
-		// Detach takes the identifier off its loop. From now on it is in no upcall, and no method of
-		// it is called, until it is attached. Events that were not delivered yet go along, in
+		// Detach takes the identifier off its loop. From now on it is in no upcall, and no method
+		// of it is called, until it is attached. Events that were not delivered yet go along, in
 		// order, and a request's Child with it. A queue pair and its completions stay on the loop
 		// that made them; Device stays with the queue pair.
 		//
-		// Between the halves the other loops go on. Unless it is a request's identifier that was not
-		// answered and has no queue pair, they must not: the caller serves this loop and the other
-		// one himself. ErrPending is not possible; EBUSY while a command is.
+		// Between the halves the other loops go on. Unless it is a request's identifier that was
+		// not answered and has no queue pair, they must not: the caller serves this loop and the
+		// other one himself. ErrPending is not possible; EBUSY while a command is.
 		Detach() (DetachedInstance, error)
 	}
 	// DetachedInstance is a Migrator between two loops. It belongs to whoever holds it.
 	DetachedInstance interface {
-		// Attach puts the identifier on the loop of to, on which it is called. Before it returns nothing is told; what has happened
-		// meanwhile to tells then. EINVAL if to is another driver's, or closed. When it fails the identifier stays detached; to the
-		// instance it came from it can go back, as long as that one is open.
+		// Attach puts the identifier on the loop of to, on which it is called. Before it returns
+		// nothing is told; what has happened meanwhile to tells then. EINVAL if to is another
+		// driver's, or closed. When it fails the identifier stays detached; to the instance it
+		// came from it can go back, as long as that one is open.
 		Attach(to Instance) error
 		// Destroy gives the identifier up. It does not wait. Any goroutine.
 		Destroy()
@@ -104,9 +109,9 @@ type (
 type Upcalls interface {
 	// Event delivers what happened to h. For states.KindConnectRequest h is the listener's and
 	// ev.Child the new identifier, with a handle from NewHandle. Not rdma_cm's are
-	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for a
-	// listener that gets no requests any more. ev and its PrivateData are the driver's again when
-	// Event returns.
+	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for
+	// a listener that gets no requests any more. ev and its PrivateData are the driver's again
+	// when Event returns.
 	Event(h Handle, ev *DriverEvent)
 	// Done ends a Do that returned ErrPending.
 	Done(h Handle, cmd Command, err error)
@@ -114,7 +119,8 @@ type Upcalls interface {
 	NewHandle() Handle
 }
 
-// DriverEvent is an event as the device tells it: struct rdma_ucm_event_resp without the numbers that only the kernel needs.
+// DriverEvent is an event as the device tells it: struct rdma_ucm_event_resp without the numbers
+// that only the kernel needs.
 type DriverEvent struct {
 	Kind        states.Kind
 	Status      int32    // 0, a negative errno, or a positive reject reason or SIDR status
@@ -138,7 +144,8 @@ type Info struct {
 // Limits are a transport's limits, in bytes of private data and in requests.
 type Limits struct {
 	ConnectData, AcceptData, RejectData int
-	// Padded: private data arrives with zeros up to the limit (InfiniBand), so its length must travel inside.
+	// Padded: private data arrives with zeros up to the limit (InfiniBand), so its length must
+	// travel inside.
 	Padded     bool
 	MaxBacklog int
 	MaxMessage int
@@ -157,8 +164,8 @@ type portTaken struct{}
 func (portTaken) Error() string   { return "address already in use" }
 func (portTaken) Unwrap() []error { return []error{unix.EADDRNOTAVAIL, unix.EADDRINUSE} }
 
-// ErrNotSupported is returned for what a device, or its kernel, does not have. errors.Is finds EOPNOTSUPP and verbs.ErrNotSupported
-// in it.
+// ErrNotSupported is returned for what a device, or its kernel, does not have. errors.Is finds
+// EOPNOTSUPP and verbs.ErrNotSupported in it.
 var ErrNotSupported error = unsupported{}
 
 type unsupported struct{}

@@ -55,9 +55,11 @@ type (
 		Local, Peer Addr
 		PrivateData []byte // valid for as long as the event; padded with zeros on InfiniBand
 		Param       ConnParam
-		Foreign     bool // the peer is none of the actor layer's, which sets this: no hello, no credits
+		// the peer is none of the actor layer's, which sets this: no hello, no credits
+		Foreign bool
 	}
-	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for owners who drive their queue pair.
+	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for
+	// owners who drive their queue pair.
 	ConnectResponse struct {
 		EventBase
 		PrivateData []byte
@@ -74,7 +76,8 @@ type (
 		// Fallback is why the device has connected in an older way than it tried first (MPA
 		// revision 1, in which nothing is agreed on about Reads); nil: it has not.
 		Fallback error
-		// UD says where datagrams go, on the side that connected a datagram identifier; nil otherwise.
+		// UD says where datagrams go, on the side that connected a datagram identifier; nil
+		// otherwise.
 		UD *UDParam
 	}
 	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
@@ -101,8 +104,8 @@ type (
 	AddrChange struct{ EventBase }
 	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
 	TimewaitExit struct{ EventBase }
-	// AddrInfoResolved answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_RESOLVED, with what rdma_query_addrinfo(3)
-	// tells.
+	// AddrInfoResolved answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_RESOLVED,
+	// with what rdma_query_addrinfo(3) tells.
 	AddrInfoResolved struct {
 		EventBase
 		Info []AddrInfo
@@ -112,12 +115,14 @@ type (
 		EventBase
 		Arg uint64
 	}
-	// Internal is RDMA_CM_EVENT_INTERNAL: another user of the same channel, such as librdmacm, has written it.
+	// Internal is RDMA_CM_EVENT_INTERNAL: another user of the same channel, such as librdmacm, has
+	// written it.
 	Internal struct {
 		EventBase
 		Arg uint64
 	}
-	// Done answers a Command that has no event of its own: SetOption, Notify, Reject, LeaveMulticast, WriteCMEvent (ours).
+	// Done answers a Command that has no event of its own: SetOption, Notify, Reject,
+	// LeaveMulticast, WriteCMEvent (ours).
 	Done struct {
 		EventBase
 		Command Command
@@ -130,9 +135,11 @@ type (
 	// Closed is the last event of every identifier (ours).
 	Closed struct {
 		EventBase
-		Err error // why, or that the device has not given it back; nil: its owner asked, or both sides had finished
-		// Sends by their fate. Delivered: the peer has consumed it. Unsent: never left this side. Unknown: it left, and the
-		// connection ended before the peer said so.
+		// why, or that the device has not given it back; nil: its owner asked, or both sides had
+		// finished
+		Err error
+		// Sends by their fate. Delivered: the peer has consumed it. Unsent: never left this side.
+		// Unknown: it left, and the connection ended before the peer said so.
 		Delivered, Unsent, Unknown uint64
 	}
 )

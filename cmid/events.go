@@ -181,7 +181,8 @@ func (ev *DriverEvent) ud() *UDParam {
 	return &UDParam{AH: ev.AH, QPN: ev.Param.QPNum, QKey: ev.Param.QKey}
 }
 
-// rejection is a REJECTED event's cause. To errors.Is it is ECONNREFUSED, as librdmacm's synchronous calls report it.
+// rejection is a REJECTED event's cause. To errors.Is it is ECONNREFUSED, as librdmacm's
+// synchronous calls report it.
 type rejection struct{ reason RejectReason }
 
 func (r *rejection) Error() string { return "rejected: " + r.reason.String() }

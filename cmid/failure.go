@@ -22,23 +22,25 @@ type Failure interface {
 	Base() *FailureBase
 }
 
-// FailureBase is the part all failures share. Its Error says what failed, between whom as far as that is known, in which state
-// and why; where they apply, also what to do, what would have been legal instead, and how the identifier came here: the states it
-// was in, each with the time at which it was entered, counted from the identifier's creation.
+// FailureBase is the part all failures share. Its Error says what failed, between whom as far as
+// that is known, in which state and why; where they apply, also what to do, what would have been
+// legal instead, and how the identifier came here: the states it was in, each with the time at
+// which it was entered, counted from the identifier's creation.
 type FailureBase struct {
 	EventBase
 	Op          string       // what failed, in librdmacm's terms: "listen", "connect"
 	Command     Command      // nil when no command was under way
 	State       states.State // when it failed
 	Local, Peer Addr
-	Err         error        // the cause; wraps an errno
-	Remedy      string       // what to do; may be ""
-	Legal       []states.Op  // what would have been legal instead; nil when the command was legal
-	History     []Transition // the identifier's last transitions, oldest first; their times count from its creation
+	Err         error       // the cause; wraps an errno
+	Remedy      string      // what to do; may be ""
+	Legal       []states.Op // what would have been legal instead; nil when the command was legal
+	// the identifier's last transitions, oldest first; their times count from its creation
+	History []Transition
 }
 
-// Transition is one step in an identifier's history: a state, and when it was entered. How long the identifier stayed there is the
-// difference to the next one.
+// Transition is one step in an identifier's history: a state, and when it was entered. How long
+// the identifier stayed there is the difference to the next one.
 type Transition struct {
 	State states.State
 	At    time.Duration // between the identifier's creation and the transition
@@ -95,8 +97,8 @@ func (f *FailureBase) Error() string {
 	return b.String()
 }
 
-// commands names what may be sent instead: the commands, not the queries that are always legal, nor what only native InfiniBand or
-// kernels of 2025 have.
+// commands names what may be sent instead: the commands, not the queries that are always legal,
+// nor what only native InfiniBand or kernels of 2025 have.
 func commands(legal []states.Op) []string {
 	var names []string
 	for _, op := range legal {
@@ -135,7 +137,8 @@ func (f *FailureBase) code() string {
 
 // The failures.
 type (
-	// CommandFailed says that a command was refused by the state machine or failed at once, with the kernel's errno (ours).
+	// CommandFailed says that a command was refused by the state machine or failed at once, with
+	// the kernel's errno (ours).
 	CommandFailed struct{ FailureBase }
 	// AddrError is RDMA_CM_EVENT_ADDR_ERROR; the identifier is bound again and may resolve again.
 	AddrError struct{ FailureBase }

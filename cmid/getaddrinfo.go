@@ -21,19 +21,20 @@ type resolver interface {
 	LookupPort(ctx context.Context, network, service string) (int, error)
 }
 
-// LookupAddrInfo is rdma_getaddrinfo(3) as a plain call; the message is GetAddrInfo. It turns a node (a name or a literal
-// address) and a service (a port number or a name) into what is needed to connect, or with RAIPassive to listen. An empty node
-// or service is C's NULL.
+// LookupAddrInfo is rdma_getaddrinfo(3) as a plain call; the message is GetAddrInfo. It turns a
+// node (a name or a literal address) and a service (a port number or a name) into what is needed
+// to connect, or with RAIPassive to listen. An empty node or service is C's NULL.
 //
-// It may wait for a name server, so it must not run on a loop; ctx ends the wait. Literal addresses never wait. It needs no
-// device, so it never returns ENODEV: BindAddr and ResolveAddr tell whether a device has the address.
+// It may wait for a name server, so it must not run on a loop; ctx ends the wait. Literal
+// addresses never wait. It needs no device, so it never returns ENODEV: BindAddr and ResolveAddr
+// tell whether a device has the address.
 //
-// All addresses are returned, in the resolver's order, where librdmacm returns the first one only; whoever connects tries each.
-// Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with RAIPassive, as glibc orders them. The caller owns the
-// result; it shares no memory with hints.
+// All addresses are returned, in the resolver's order, where librdmacm returns the first one only;
+// whoever connects tries each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with
+// RAIPassive, as glibc orders them. The caller owns the result; it shares no memory with hints.
 //
-// Every error is a *GAIError. With node, service and hints all missing it is EAINoName and EINVAL; with hints alone the result is
-// a copy of them.
+// Every error is a *GAIError. With node, service and hints all missing it is EAINoName and EINVAL;
+// with hints alone the result is a copy of them.
 func LookupAddrInfo(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
 	return lookupAddrInfo(ctx, net.DefaultResolver, node, service, hints)
 }
@@ -84,7 +85,8 @@ func translate(ctx context.Context, res resolver, node, service string, hints *A
 	return list, nil
 }
 
-// serviceRecords is RAI_SA: the lookup in InfiniBand's service records, which only a subnet administrator has.
+// serviceRecords is RAI_SA: the lookup in InfiniBand's service records, which only a subnet
+// administrator has.
 func serviceRecords(node string, flags AddrInfoFlags) *GAIError {
 	if node != "" || flags&RAIDNS != 0 {
 		return &GAIError{Code: EAISystem, Err: unix.EOPNOTSUPP, Remedy: "RAISA takes a service and neither a node nor RAIDNS"}
@@ -159,7 +161,8 @@ func chooseTransport(ctx context.Context, res resolver, service string, h *AddrI
 	return transport{}, 0, failed
 }
 
-// servicePort gives a service's port; no service is port 0. glibc takes a number modulo 65536, we refuse what is no port.
+// servicePort gives a service's port; no service is port 0. glibc takes a number modulo 65536, we
+// refuse what is no port.
 func servicePort(ctx context.Context, res resolver, network, service string) (uint16, *GAIError) {
 	if service == "" {
 		return 0, nil
@@ -218,8 +221,8 @@ func result(ip netip.Addr, port uint16, t transport, h *AddrInfo) AddrInfo {
 	return ai
 }
 
-// gidAddr is the sockaddr_ib of an IPv6 literal that is a GID: any partition, the service id of the port space and port. The port
-// takes part in the comparison only when there is one.
+// gidAddr is the sockaddr_ib of an IPv6 literal that is a GID: any partition, the service id of
+// the port space and port. The port takes part in the comparison only when there is one.
 func gidAddr(ip netip.Addr, port uint16, ps PortSpace) Addr {
 	ib := &SockaddrIB{PKey: 0xFFFF, GID: ip.As16(), SID: uint64(ps)<<16 | uint64(port), SIDMask: ^uint64(0xFFFF)}
 	if port != 0 {
@@ -231,8 +234,9 @@ func gidAddr(ip netip.Addr, port uint16, ps PortSpace) Addr {
 	return Addr{IB: ib}
 }
 
-// PrivateData puts ai_connect before the caller's own private data, as rdma_getaddrinfo(3) demands of whoever connects with ai.
-// Pass its result to Connect. Without ai_connect, which only InfiniBand addresses need, it is user itself.
+// PrivateData puts ai_connect before the caller's own private data, as rdma_getaddrinfo(3) demands
+// of whoever connects with ai. Pass its result to Connect. Without ai_connect, which only
+// InfiniBand addresses need, it is user itself.
 func (ai *AddrInfo) PrivateData(user []byte) []byte {
 	if len(ai.Connect) == 0 {
 		return user

@@ -10,18 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EAI is an error code of rdma_getaddrinfo(3), in glibc's numbering. It is an error, so errors.Is(err, EAINoName) works.
+// EAI is an error code of rdma_getaddrinfo(3), in glibc's numbering. It is an error, so
+// errors.Is(err, EAINoName) works.
 type EAI int32
 
 // The codes.
 const (
-	EAIBadFlags   EAI = -1  // EAI_BADFLAGS: a hint flag that does not exist
-	EAINoName     EAI = -2  // EAI_NONAME: the node is not known, or there is nothing to look up
-	EAIAgain      EAI = -3  // EAI_AGAIN: the name server failed for the moment, or the deadline passed
-	EAIFail       EAI = -4  // EAI_FAIL: the name server failed for good
-	EAINoData     EAI = -5  // EAI_NODATA: the node exists and has no address
-	EAIFamily     EAI = -6  // EAI_FAMILY: no such address family here
-	EAISockType   EAI = -7  // EAI_SOCKTYPE, the man page's EAI_QPTYPE: queue pair type and port space contradict each other
+	EAIBadFlags EAI = -1 // EAI_BADFLAGS: a hint flag that does not exist
+	EAINoName   EAI = -2 // EAI_NONAME: the node is not known, or there is nothing to look up
+	// EAI_AGAIN: the name server failed for the moment, or the deadline passed
+	EAIAgain  EAI = -3
+	EAIFail   EAI = -4 // EAI_FAIL: the name server failed for good
+	EAINoData EAI = -5 // EAI_NODATA: the node exists and has no address
+	EAIFamily EAI = -6 // EAI_FAMILY: no such address family here
+	// EAI_SOCKTYPE, the man page's EAI_QPTYPE: queue pair type and port space contradict each
+	// other
+	EAISockType   EAI = -7
 	EAIService    EAI = -8  // EAI_SERVICE: the service is not known for the queue pair type
 	EAIAddrFamily EAI = -9  // EAI_ADDRFAMILY: the node has addresses, none of the family asked for
 	EAIMemory     EAI = -10 // EAI_MEMORY: never returned, Go has no failing allocation
@@ -61,8 +65,8 @@ func (c EAI) Error() string {
 // MarshalText is Error's text.
 func (c EAI) MarshalText() ([]byte, error) { return []byte(c.Error()), nil }
 
-// GAIError is every error of LookupAddrInfo: what was asked, the code, the cause and what to do. errors.Is finds the EAI code, and
-// the errno where librdmacm returns -1 and sets errno.
+// GAIError is every error of LookupAddrInfo: what was asked, the code, the cause and what to do.
+// errors.Is finds the EAI code, and the errno where librdmacm returns -1 and sets errno.
 type GAIError struct {
 	Code          EAI
 	Node, Service string
@@ -106,7 +110,8 @@ func (e *GAIError) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// lookupError gives the code for what net.Resolver said. notFound is the code when there is no such thing.
+// lookupError gives the code for what net.Resolver said. notFound is the code when there is no
+// such thing.
 func lookupError(err error, notFound EAI) *GAIError {
 	var (
 		dns   *net.DNSError

@@ -65,8 +65,8 @@ func ofFamily(list []netip.Addr, family Family) []netip.Addr {
 	return out
 }
 
-// literal parses a literal address. It gives nothing when node may be a name, and an error when it can be neither, so that no
-// name server is asked for a mistyped address.
+// literal parses a literal address. It gives nothing when node may be a name, and an error when it
+// can be neither, so that no name server is asked for a mistyped address.
 func literal(node string, family Family) ([]netip.Addr, *GAIError) {
 	ip, err := netip.ParseAddr(node)
 	if err != nil {
@@ -84,7 +84,8 @@ func literal(node string, family Family) ([]netip.Addr, *GAIError) {
 	return []netip.Addr{ip}, nil
 }
 
-// malformed says what is wrong with a node that is not an address and cannot be a name; "" when it can.
+// malformed says what is wrong with a node that is not an address and cannot be a name; "" when it
+// can.
 func malformed(node string) string {
 	switch {
 	case strings.HasPrefix(node, "["):
@@ -112,8 +113,8 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// zoneIndex gives the scope id of an IPv6 address, 0 when it has no zone. A zone is an interface's name, which only link-local
-// addresses may have, or a number.
+// zoneIndex gives the scope id of an IPv6 address, 0 when it has no zone. A zone is an interface's
+// name, which only link-local addresses may have, or a number.
 func zoneIndex(ip netip.Addr) (uint32, error) {
 	zone := ip.Zone()
 	if zone == "" {
@@ -143,7 +144,8 @@ func lookupNode(ctx context.Context, res resolver, node string) ([]netip.Addr, *
 	var ips []netip.Addr
 	for _, f := range found {
 		if ip, ok := netip.AddrFromSlice(f.IP); ok {
-			ips = append(ips, ip.Unmap().WithZone(f.Zone)) // the resolver gives IPv4 addresses in 16 bytes
+			// the resolver gives IPv4 addresses in 16 bytes
+			ips = append(ips, ip.Unmap().WithZone(f.Zone))
 		}
 	}
 	if len(ips) == 0 {

@@ -99,7 +99,8 @@ func TestGetAddrInfoProperties(t *testing.T) {
 	}
 }
 
-// FuzzGetAddrInfoLiteral: with RAI_NUMERICHOST no node or service panics, and a node that is accepted is an address.
+// FuzzGetAddrInfoLiteral: with RAI_NUMERICHOST no node or service panics, and a node that is
+// accepted is an address.
 func FuzzGetAddrInfoLiteral(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "::1", "fe80::1%1", "::ffff:1.2.3.4", "localhost", "1.2.3", "[::1]", "%", "::%"} {
 		f.Add(s, "7471", uint32(RAINumericHost), uint16(0), uint8(0), uint16(0))

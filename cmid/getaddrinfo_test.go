@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeResolver knows a few names and services, and counts what it is asked, so that no test reaches a name server.
+// fakeResolver knows a few names and services, and counts what it is asked, so that no test
+// reaches a name server.
 type fakeResolver struct {
 	hosts map[string]any // []string or error
 	ports map[string]int // "tcp/http"
@@ -267,7 +268,8 @@ func TestGetAddrInfo(t *testing.T) {
 	}
 }
 
-// TestGetAddrInfoErrors has one row for each way to fail: the code, the errno where librdmacm sets one, and the whole message.
+// TestGetAddrInfoErrors has one row for each way to fail: the code, the errno where librdmacm sets
+// one, and the whole message.
 // manpages: getaddrinfo-7
 func TestGetAddrInfoErrors(t *testing.T) {
 	udTCP := &AddrInfo{QPType: QPTypeUD, PortSpace: PortSpaceTCP}
@@ -397,7 +399,8 @@ func TestGetAddrInfoCodes(t *testing.T) {
 	}
 }
 
-// TestGetAddrInfoAsksNobody shows that literals, RAI_NUMERICHOST and mistyped addresses cause no lookup, so they cannot wait.
+// TestGetAddrInfoAsksNobody shows that literals, RAI_NUMERICHOST and mistyped addresses cause no
+// lookup, so they cannot wait.
 // manpages: getaddrinfo-27
 func TestGetAddrInfoAsksNobody(t *testing.T) {
 	res := newFakeResolver()
@@ -447,7 +450,8 @@ func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {
 		t.Errorf("the case of a service's name says nothing: %v, %v", got, err)
 	}
-	for _, service := range []string{"+80", " 80", "\t80", "-1"} { // with cgo the C library is asked, which takes some of them
+	// with cgo the C library is asked, which takes some of them
+	for _, service := range []string{"+80", " 80", "\t80", "-1"} {
 		if got, err := LookupAddrInfo(t.Context(), "127.0.0.1", service, nil); !errors.Is(err, EAIService) {
 			t.Errorf("service %q: %v, %v, want EAI_SERVICE", service, got, err)
 		}

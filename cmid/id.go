@@ -12,20 +12,22 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// ID is an rdma_cm_id: one identifier, its state and its recent history. It belongs to the goroutine of its channel's loop.
+// ID is an rdma_cm_id: one identifier, its state and its recent history. It belongs to the
+// goroutine of its channel's loop.
 type ID struct {
 	// Context is whatever its owner wants to find again from an event.
 	Context any
 
-	ch       *Channel
-	driver   DriverID // nil once it was asked to destroy the identifier, and between two channels
-	handle   Handle
-	ps       PortSpace
-	flavor   states.Flavor
-	state    states.State
-	hadQP    bool
-	waiting  Command // the command whose answer is an event still to come
-	joins    joins   // those that wait beside it: a datagram identifier may join many groups at once
+	ch      *Channel
+	driver  DriverID // nil once it was asked to destroy the identifier, and between two channels
+	handle  Handle
+	ps      PortSpace
+	flavor  states.Flavor
+	state   states.State
+	hadQP   bool
+	waiting Command // the command whose answer is an event still to come
+	// those that wait beside it: a datagram identifier may join many groups at once
+	joins    joins
 	inFlight Command // the command the driver has not finished yet (ErrPending)
 	peer     Addr    // the destination asked for, until the device knows better
 	last     *Info   // what was known when it was destroyed
@@ -57,8 +59,8 @@ func (id *ID) Flavor() states.Flavor {
 	return f
 }
 
-// Limits gives the limits of the identifier's transport, as far as it is known: see DriverID.Limits. Of a destroyed identifier
-// nothing is known.
+// Limits gives the limits of the identifier's transport, as far as it is known: see
+// DriverID.Limits. Of a destroyed identifier nothing is known.
 func (id *ID) Limits() Limits {
 	if id.driver == nil {
 		return Limits{}
@@ -112,7 +114,8 @@ func (id *ID) Device() verbs.Device {
 	return id.driver.Device()
 }
 
-// CreateQP is rdma_create_qp(3): it ties a queue pair to the identifier, which destroys it. Needed before Connect and Accept.
+// CreateQP is rdma_create_qp(3): it ties a queue pair to the identifier, which destroys it. Needed
+// before Connect and Accept.
 func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := id.judge(states.OpCreateQP, "create_qp"); err != nil {
 		return nil, err
@@ -149,7 +152,8 @@ func (id *ID) enter(s states.State) {
 	}
 }
 
-// Do asks for cmd. It returns the answer when that is known at once; nil when the answer comes later, through the channel.
+// Do asks for cmd. It returns the answer when that is known at once; nil when the answer comes
+// later, through the channel.
 func (id *ID) Do(cmd Command) Event {
 	driver := id.driver
 	if driver == nil {
@@ -213,7 +217,8 @@ func (id *ID) mark() mark {
 	return mark{id.state, id.steps, id.entered, id.history[id.steps%historyLen]}
 }
 
-// expect notes the command whose answer is an event. It is noted before the driver runs, because the event may come from inside.
+// expect notes the command whose answer is an event. It is noted before the driver runs, because
+// the event may come from inside.
 func (id *ID) expect(cmd Command) {
 	switch c := cmd.(type) {
 	case *DestroyID:
@@ -292,7 +297,8 @@ func (id *ID) accepted(cmd Command) Event {
 		if id.flavor&states.UD == 0 {
 			return nil
 		}
-		id.waiting = nil // a datagram identifier is told nothing more: the kernel has no event for it
+		// a datagram identifier is told nothing more: the kernel has no event for it
+		id.waiting = nil
 		in := id.Info()
 		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
 	case *Disconnect:
@@ -311,13 +317,14 @@ func (id *ID) accepted(cmd Command) Event {
 	return &Done{EventBase: base, Command: cmd}
 }
 
-// failed puts the state where the kernel leaves it and builds the answer. A command that failed at once and changed nothing leaves
-// no trace in the history.
+// failed puts the state where the kernel leaves it and builds the answer. A command that failed at
+// once and changed nothing leaves no trace in the history.
 func (id *ID) failed(cmd Command, from mark, err error) Event {
 	next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op()))
 	switch {
 	case cmd.Op() == states.OpReject && id.state == states.Failed:
-		next, v = from.state, states.Allow // nothing was sent: the request still waits, and may be accepted
+		// nothing was sent: the request still waits, and may be accepted
+		next, v = from.state, states.Allow
 	case v == states.Allow && cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:
 		next = states.Idle // not even the bind inside has succeeded
 	}

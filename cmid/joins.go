@@ -2,7 +2,8 @@ package cmid
 
 import "slices"
 
-// joins is the JoinMulticasts whose events are still to come, oldest first. Each event names its group.
+// joins is the JoinMulticasts whose events are still to come, oldest first. Each event names its
+// group.
 type joins []*JoinMulticast
 
 // take removes the oldest join of a group, nil when there is none.

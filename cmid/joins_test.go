@@ -33,7 +33,8 @@ func join(t *testing.T, id *ID, group Addr) *JoinMulticast {
 	return j
 }
 
-// Joins and other commands wait side by side; a group's event answers the join of that group, in whatever order they come.
+// Joins and other commands wait side by side; a group's event answers the join of that group, in
+// whatever order they come.
 func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	s, id, told := joining(t)
 	ib := func() Addr { return Addr{IB: &SockaddrIB{GID: [16]byte{0: 0xff, 15: 1}}} }
@@ -45,7 +46,8 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: second.Addr})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
-	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastError, Addr: ib(), Status: -110}) // the same, elsewhere in memory
+	// the same, elsewhere in memory
+	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastError, Addr: ib(), Status: -110})
 	if id.Waiting() != Command(first) {
 		t.Errorf("waiting for %v, want the first join", id.Waiting())
 	}
@@ -67,7 +69,8 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	}
 }
 
-// No event follows a leave, and none the removal of the device: the joins that wait are answered then.
+// No event follows a leave, and none the removal of the device: the joins that wait are answered
+// then.
 func TestJoinsThatNoEventAnswers(t *testing.T) {
 	s, id, told := joining(t)
 	left, other := join(t, id, MustAddr("239.0.0.1:0")), join(t, id, MustAddr("239.0.0.2:0"))

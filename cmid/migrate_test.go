@@ -117,7 +117,8 @@ func wantUsers(t *testing.T, c *Channel, id *ID, args ...uint64) {
 	}
 }
 
-// TestMigrateListener: a request that nobody has fetched takes its identifier along, one that was fetched leaves it.
+// TestMigrateListener: a request that nobody has fetched takes its identifier along, one that was
+// fetched leaves it.
 func TestMigrateListener(t *testing.T) {
 	old := &nomad{}
 	from, to := openNomad(t, old), openNomad(t, &nomad{})
@@ -242,7 +243,8 @@ func TestMigrateRefused(t *testing.T) {
 	}
 }
 
-// TestNotSupported: what a device does not offer fails in words, with an errno and with the verbs' error.
+// TestNotSupported: what a device does not offer fails in words, with an errno and with the verbs'
+// error.
 func TestNotSupported(t *testing.T) {
 	s := &script{}
 	c, to := open(t, s), open(t, &script{})
@@ -276,7 +278,8 @@ func requested(t *testing.T, n *nomad, c *Channel) (listener, child *ID) {
 	return l, child
 }
 
-// TestDetachAndAttach: between the halves an identifier is no channel's, and what is told of it nobody's.
+// TestDetachAndAttach: between the halves an identifier is no channel's, and what is told of it
+// nobody's.
 func TestDetachAndAttach(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, now)
@@ -369,7 +372,8 @@ func TestDetachRefused(t *testing.T) {
 	}
 }
 
-// TestMigrateToAFullChannel: whatever the new channel's driver says, the identifier and its events are where they were.
+// TestMigrateToAFullChannel: whatever the new channel's driver says, the identifier and its events
+// are where they were.
 func TestMigrateToAFullChannel(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, now)

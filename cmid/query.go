@@ -7,8 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// InitQPAttr is rdma_init_qp_attr(3): what ibv_modify_qp(3) needs to bring a queue pair of the identifier's to s, for owners who
-// drive it themselves. ErrNotSupported on devices that drive queue pairs alone.
+// InitQPAttr is rdma_init_qp_attr(3): what ibv_modify_qp(3) needs to bring a queue pair of the
+// identifier's to s, for owners who drive it themselves. ErrNotSupported on devices that drive
+// queue pairs alone.
 func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	op := states.OpInitQPAttrOther
 	switch s {
@@ -34,8 +35,8 @@ func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error
 	return attr, mask, nil
 }
 
-// QueryPath gives the path records that the route was resolved to, PathLen bytes each (struct ibv_path_data), as SetIBPath takes
-// them; none before. ErrNotSupported where there are none.
+// QueryPath gives the path records that the route was resolved to, PathLen bytes each (struct
+// ibv_path_data), as SetIBPath takes them; none before. ErrNotSupported where there are none.
 func (id *ID) QueryPath() ([]byte, error) {
 	r, err := id.router("query_path")
 	if err != nil {
@@ -48,8 +49,8 @@ func (id *ID) QueryPath() ([]byte, error) {
 	return paths, nil
 }
 
-// QueryGID gives the addresses as AF_IB addresses: the GIDs, and in the service id the port space and the port. ErrNotSupported where
-// there are none.
+// QueryGID gives the addresses as AF_IB addresses: the GIDs, and in the service id the port space
+// and the port. ErrNotSupported where there are none.
 func (id *ID) QueryGID() (local, peer Addr, err error) {
 	r, err := id.router("query_gid")
 	if err != nil {

@@ -62,7 +62,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestInitQPAttrIsJudged: the state machine has a row for INIT, one for RTR and RTS, one for the rest.
+// TestInitQPAttrIsJudged: the state machine has a row for INIT, one for RTR and RTS, one for the
+// rest.
 func TestInitQPAttrIsJudged(t *testing.T) {
 	a := &atlas{}
 	c := open(t, &a.script)

@@ -2,8 +2,8 @@ package cmid
 
 import "fmt"
 
-// RejectReason is why a peer rejected: InfiniBand's REJ reason (enum ib_cm_rej_reason), or a negative errno from an iWARP peer,
-// where the reason does not travel.
+// RejectReason is why a peer rejected: InfiniBand's REJ reason (enum ib_cm_rej_reason), or a
+// negative errno from an iWARP peer, where the reason does not travel.
 type RejectReason int32
 
 // The reasons an application meets.
@@ -24,10 +24,12 @@ const (
 	RejectDuplicateCommID   RejectReason = 30
 	RejectVendorOption      RejectReason = 35
 	RejectReset             RejectReason = -104 // iWARP: rejected, or closed before the reply
-	RejectRefused           RejectReason = -111 // iWARP: nobody listens, or the reply demands what we do not do
+	// iWARP: nobody listens, or the reply demands what we do not do
+	RejectRefused RejectReason = -111
 )
 
-// reason is a reject reason's name in the InfiniBand specification, and what it means to the one who was rejected.
+// reason is a reject reason's name in the InfiniBand specification, and what it means to the one
+// who was rejected.
 type reason struct{ name, meaning string }
 
 var reasons = map[RejectReason]reason{

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Events in one line each, for logs. Addresses are written as failures write them: this side -> the other, whoever has begun.
+// Events in one line each, for logs. Addresses are written as failures write them: this side ->
+// the other, whoever has begun.
 
 // String is one line.
 func (e *Bound) String() string {

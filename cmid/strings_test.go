@@ -69,7 +69,8 @@ func TestEventStrings(t *testing.T) {
 	for k := range states.KindClosed + 1 {
 		switch k {
 		case states.KindAddrError, states.KindRouteError, states.KindConnectError, states.KindUnreachable, states.KindRejected,
-			states.KindMulticastError, states.KindAddrInfoError, states.KindCommandFailed, states.KindListenFailed: // failures, which are errors
+			// failures, which are errors
+			states.KindMulticastError, states.KindAddrInfoError, states.KindCommandFailed, states.KindListenFailed:
 		default:
 			if !kinds[k] {
 				t.Errorf("%v has no line in this test", k)

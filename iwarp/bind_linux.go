@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// portTries is how many ports the kernel may offer for port 0 before one is free among our own identifiers too.
+// portTries is how many ports the kernel may offer for port 0 before one is free among our own
+// identifiers too.
 const portTries = 16
 
 // bindAddr is rdma_bind_addr(3): it takes the port, with a bound socket that does not listen.
@@ -33,7 +34,8 @@ func (id *ident) bindAddr(a cmid.Addr) error {
 func (id *ident) bind(a cmid.Addr) error {
 	ip := a.Addr()
 	if ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return fmt.Errorf("iwarp: %v is not an address of this host: %w", ip, unix.EADDRNOTAVAIL) // bind(2) would take it
+		// bind(2) would take it
+		return fmt.Errorf("iwarp: %v is not an address of this host: %w", ip, unix.EADDRNOTAVAIL)
 	}
 	if a.Port() != 0 { // our own rule first: its errno says more
 		return id.bindPort(a, -1)
@@ -54,8 +56,8 @@ func (id *ident) bind(a cmid.Addr) error {
 	return err
 }
 
-// bindPort takes a's port, which is not 0, with the unbound socket fd, or one of its own when that is -1. It leaves an fd that is not
-// bound to the caller.
+// bindPort takes a's port, which is not 0, with the unbound socket fd, or one of its own when that
+// is -1. It leaves an fd that is not bound to the caller.
 func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
 	if err := ports.hold(b); err != nil {
@@ -156,8 +158,9 @@ func bindSocket(fd int, a cmid.Addr) error {
 	return nil
 }
 
-// shareAddr sets SO_REUSEADDR: with it on both sides, connections that are over keep nobody from a port. A socket that only holds its
-// port does without as long as it can, because any program that sets it could take the port away.
+// shareAddr sets SO_REUSEADDR: with it on both sides, connections that are over keep nobody from a
+// port. A socket that only holds its port does without as long as it can, because any program that
+// sets it could take the port away.
 func shareAddr(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return fmt.Errorf("iwarp: SO_REUSEADDR: %w", err)
@@ -165,8 +168,9 @@ func shareAddr(fd int) error {
 	return nil
 }
 
-// resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst; whether dst answers is not asked,
-// TCP will find out. An identifier that was not bound is afterwards, even when this fails.
+// resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst;
+// whether dst answers is not asked, TCP will find out. An identifier that was not bound is
+// afterwards, even when this fails.
 func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	switch {
 	case id.lis != nil || id.conn != nil && id.conn.phase != phIdle:
@@ -196,9 +200,10 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	return nil
 }
 
-// bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm does. The port is drawn here and not by
-// bind(2), whose search among ports in TIME_WAIT takes milliseconds on a busy host, and which spares those ports although a connection
-// to elsewhere may use them.
+// bindFor binds to the source of a route, or, when there was none, to the wildcard as rdma_cm
+// does. The port is drawn here and not by bind(2), whose search among ports in TIME_WAIT takes
+// milliseconds on a busy host, and which spares those ports although a connection to elsewhere may
+// use them.
 func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	if !source.IsValid() {
 		source = netip.IPv6Unspecified()
@@ -214,7 +219,8 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	low, n := ephemeralPorts()
 	for range portTries {
 		switch err := id.bindPort(cmid.AddrFrom(source, low+uint16(rand.IntN(n))), fd); errnoOf(err) {
-		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES: // taken, perhaps by another program's listener
+		case unix.EADDRINUSE, unix.EADDRNOTAVAIL, unix.EACCES:
+			// taken, perhaps by another program's listener
 		default:
 			if err != nil {
 				closeFD(fd)
@@ -226,7 +232,8 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	return id.bind(cmid.AddrFrom(source, 0))
 }
 
-// ephemeralPorts is net.ipv4.ip_local_port_range, which is IPv6's as well: the lowest port and how many there are.
+// ephemeralPorts is net.ipv4.ip_local_port_range, which is IPv6's as well: the lowest port and how
+// many there are.
 var ephemeralPorts = sync.OnceValues(func() (uint16, int) {
 	var low, high int
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
@@ -239,8 +246,9 @@ var ephemeralPorts = sync.OnceValues(func() (uint16, int) {
 	return uint16(low), high - low + 1
 })
 
-// route asks the routing table for the source address towards dst, by connecting a datagram socket, which sends nothing. from
-// restricts it when it is specific. A wildcard dst means this host.
+// route asks the routing table for the source address towards dst, by connecting a datagram
+// socket, which sends nothing. from restricts it when it is specific. A wildcard dst means this
+// host.
 func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 	ip := dst.Addr()
 	switch {

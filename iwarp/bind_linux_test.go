@@ -190,7 +190,8 @@ func TestBindForeignPort(t *testing.T) {
 	if err := n.in.ids[h].Do(&cmid.BindAddr{Addr: taken}); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("bind to another program's port: %v, want EADDRINUSE", err)
 	}
-	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // and nothing of the failed one is left in the table
+	// and nothing of the failed one is left in the table
+	n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")})
 	foreign.Close()
 	n.do(n.id(), &cmid.BindAddr{Addr: taken})
 }

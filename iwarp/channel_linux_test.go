@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// end is one end of a connection as a C programmer would write it: a channel, an identifier, and a poll loop.
+// end is one end of a connection as a C programmer would write it: a channel, an identifier, and a
+// poll loop.
 type end struct {
 	t  *testing.T
 	ch *cmid.Channel

@@ -75,7 +75,8 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// accept is rdma_accept(3). When it fails the peer is rejected: the kernel does the same, and the state machine knows it.
+// accept is rdma_accept(3). When it fails the peer is rejected: the kernel does the same, and the
+// state machine knows it.
 func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	if !id.child || id.answered {
 		return unix.EINVAL
@@ -115,7 +116,8 @@ func (id *ident) reject(private []byte) error {
 	return nil
 }
 
-// disconnect is rdma_disconnect(3). Disconnected comes with the peer's FIN, so that what it sent before is received.
+// disconnect is rdma_disconnect(3). Disconnected comes with the peer's FIN, so that what it sent
+// before is received.
 func (id *ident) disconnect() error {
 	c := id.conn
 	switch {
@@ -185,8 +187,8 @@ func (id *ident) sockets() []int {
 	return fds
 }
 
-// setAFOnly changes whether an IPv6 socket takes IPv4 too. A socket that is bound cannot be told any more, so another one takes its
-// place: with SO_REUSEADDR both hold the port for a moment.
+// setAFOnly changes whether an IPv6 socket takes IPv4 too. A socket that is bound cannot be told
+// any more, so another one takes its place: with SO_REUSEADDR both hold the port for a moment.
 func (id *ident) setAFOnly(only bool) error {
 	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
 		id.afonly = only
@@ -208,7 +210,8 @@ func (id *ident) setAFOnly(only bool) error {
 	return nil
 }
 
-// destroy is rdma_destroy_id(3): everything of the identifier goes, but a socket that still owes or awaits a FIN.
+// destroy is rdma_destroy_id(3): everything of the identifier goes, but a socket that still owes
+// or awaits a FIN.
 func (id *ident) destroy() {
 	if id.dead {
 		return

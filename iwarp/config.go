@@ -6,15 +6,17 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
-// Config is what can be chosen about a Driver. New fills it with the defaults named here; an Option changes what it likes.
+// Config is what can be chosen about a Driver. New fills it with the defaults named here; an
+// Option changes what it likes.
 type Config struct {
 	// Device is the device's name in Info and Devices: "iwarp0".
 	Device string
-	// CRC asks every peer for CRC32c in both directions: false. A peer that asks gets it in any case. For
-	// soft-iWARP peers only where nothing on the way cuts TCP segments anew: they take a CRC that is split over two for wrong.
+	// CRC asks every peer for CRC32c in both directions: false. A peer that asks gets it in any
+	// case. For soft-iWARP peers only where nothing on the way cuts TCP segments anew: they take a
+	// CRC that is split over two for wrong.
 	CRC bool
-	// PeerToPeer has connecting sides ask for the peer-to-peer model (RFC 6581), in which either side may send first: true. Some
-	// adapters accept nothing else.
+	// PeerToPeer has connecting sides ask for the peer-to-peer model (RFC 6581), in which either
+	// side may send first: true. Some adapters accept nothing else.
 	PeerToPeer bool
 	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536.
 	MaxConns int
@@ -23,16 +25,18 @@ type Config struct {
 	// until a Request is complete, or the oldest has been without for a tenth of RequestTimeout: it
 	// makes room.
 	MaxSetups int
-	// MaxLinger bounds the sockets that outlive their identifier to see the peer's FIN: 256. Above, the oldest is closed.
+	// MaxLinger bounds the sockets that outlive their identifier to see the peer's FIN: 256.
+	// Above, the oldest is closed.
 	MaxLinger int
-	// RequestTimeout is how long an inbound connection may take for its Request, and after Accept until it is established: 5 s.
+	// RequestTimeout is how long an inbound connection may take for its Request, and after Accept
+	// until it is established: 5 s.
 	RequestTimeout time.Duration
 	// ReplyTimeout is how long a connecting side waits for TCP, and then again for the Reply: 10 s.
 	ReplyTimeout time.Duration
 	// LingerTimeout is how long the socket of a destroyed identifier waits for the peer's FIN: 5 s.
 	LingerTimeout time.Duration
-	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive it holds: 30 s. Then the connection
-	// is given up.
+	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive it
+	// holds: 30 s. Then the connection is given up.
 	MessageTimeout time.Duration
 	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer
 	// silent to keep-alives, before the connection is given up: 30 s. So is one whose peer answers
@@ -66,8 +70,9 @@ const (
 	maxPrivate = core.MaxPrivateData
 )
 
-// Driver is the embedded iWARP device as a cmid.Driver. It may be opened on any number of loops; the
-// instances share the host's addresses and ports, and how often strangers are logged, nothing else.
+// Driver is the embedded iWARP device as a cmid.Driver. It may be opened on any number of loops;
+// the instances share the host's addresses and ports, and how often strangers are logged, nothing
+// else.
 type Driver struct {
 	cfg       Config
 	strangers strangers

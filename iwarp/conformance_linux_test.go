@@ -14,13 +14,16 @@ func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	conformance.Run(t, func(*testing.T) conformance.Rig {
 		named := func(name string) *iwarp.Driver { return iwarp.New(func(c *iwarp.Config) { c.Device = name }) }
-		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2}) // every host has it: an address that no route chooses
+		// every host has it: an address that no route chooses
+		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2})
 		return conformance.Rig{
 			Active: named("iwarp0"), Passive: named("iwarp1"), // two devices in one process
 			Address: addr, Second: loopback, Local: loopback,
-			NotLocal:   netip.MustParseAddr("203.0.113.77"),
-			NoRoute:    netip.MustParseAddr("ff0e::7471"), // whatever routes there are: no connection leads to a group
-			Privileged: true,                              // net.ipv4.ip_unprivileged_port_start and who we are decide
+			NotLocal: netip.MustParseAddr("203.0.113.77"),
+			// whatever routes there are: no connection leads to a group
+			NoRoute: netip.MustParseAddr("ff0e::7471"),
+			// net.ipv4.ip_unprivileged_port_start and who we are decide
+			Privileged: true,
 			Differences: []conformance.Difference{
 				{What: conformance.LoopbackOnly, Why: "it is a TCP socket's address; rdma_listen(3) says the same"},
 				{What: conformance.RefusedIsRejected, Why: "connect does not wait, so the refusal comes as an event"},
@@ -34,7 +37,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// hostAddress is an IPv4 address of this host that is not loopback: only there can a listener on loopback be told from others.
+// hostAddress is an IPv4 address of this host that is not loopback: only there can a listener on
+// loopback be told from others.
 func hostAddress(t *testing.T) netip.Addr {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()

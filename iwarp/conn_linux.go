@@ -33,12 +33,14 @@ const (
 	phIdle       phase = iota // no socket yet: a queue pair was made before Connect
 	phConnecting              // TCP's three-way handshake
 	phRunning                 // the core has it
-	phDiscarding              // the core is done: FIN is out, what comes is thrown away until the peer's FIN
-	phClosed                  // no socket any more
+	// the core is done: FIN is out, what comes is thrown away until the peer's FIN
+	phDiscarding
+	phClosed // no socket any more
 )
 
-// conn is a TCP connection and the protocol on it. It begins as an accepted socket without an identifier, or with the queue pair of
-// a connecting identifier, and may outlive its identifier for as long as it owes or awaits a FIN.
+// conn is a TCP connection and the protocol on it. It begins as an accepted socket without an
+// identifier, or with the queue pair of a connecting identifier, and may outlive its identifier
+// for as long as it owes or awaits a FIN.
 type conn struct {
 	in    *instance
 	core  core.Conn
@@ -68,9 +70,10 @@ type conn struct {
 
 	local, peer cmid.Addr      // of a responder
 	asked       cmid.ConnParam // of a responder's Request
-	dialed      *core.Config   // of an initiator until it is established or failed: for the second attempt
-	again       *core.Conn     // the receives to take to the second attempt
-	first       error          // why there was one; nil: there was none
+	// of an initiator until it is established or failed: for the second attempt
+	dialed *core.Config
+	again  *core.Conn // the receives to take to the second attempt
+	first  error      // why there was one; nil: there was none
 
 	older, newer *conn // connList
 }
@@ -156,16 +159,21 @@ func (c *conn) Glance() (worked bool) {
 	return true
 }
 
-// input reads what is there, and says whether anything was. A large payload that is half here is read to where it belongs, and the
-// beginning of what follows it to the staging buffer, in one call.
+// input reads what is there, and says whether anything was. A large payload that is half here is
+// read to where it belongs, and the beginning of what follows it to the staging buffer, in one
+// call.
 func (c *conn) input() (any bool) {
 	if c.in.reading != nil || c.waits {
-		return false // what is read leads to a write that fails, and that one looks what the peer has said: it is being read
+		// what is read leads to a write that fails, and that one looks what the peer has said: it
+		// is being read
+		return false
 	}
 	c.in.reading = c
 	left := true
 	defer func() {
-		c.in.reading = nil // also when the application does not return: what is unread would keep the loop awake for ever
+		// also when the application does not return: what is unread would keep the loop awake for
+		// ever
+		c.in.reading = nil
 		if left {
 			c.torn()
 		}
@@ -238,7 +246,8 @@ func (c *conn) read() (any bool) {
 
 // output writes what the core has, until the socket is full.
 func (c *conn) output(now time.Time) {
-	if c.blocked || !c.ready() || c.in.reading == c { // in the middle of Input nothing may be gathered
+	// in the middle of Input nothing may be gathered
+	if c.blocked || !c.ready() || c.in.reading == c {
 		return
 	}
 	in := c.in
@@ -281,7 +290,8 @@ func (c *conn) output(now time.Time) {
 	c.block() // the others first
 }
 
-// broken ends a connection that cannot be written to. What the peer said before is read first: it may say why.
+// broken ends a connection that cannot be written to. What the peer said before is read first: it
+// may say why.
 func (c *conn) broken(now time.Time, err error) {
 	c.input()
 	if _, closeNow := c.core.WantClose(); !closeNow {
@@ -360,7 +370,8 @@ func (c *conn) timeout() {
 	c.at = time.Time{}
 	switch c.phase {
 	case phConnecting:
-		if c.connected(now); c.phase == phConnecting { // the loop was not busy, the peer has not answered
+		// the loop was not busy, the peer has not answered
+		if c.connected(now); c.phase == phConnecting {
 			c.connectFailed(now, &core.Error{
 				Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String(),
 			})
@@ -383,11 +394,13 @@ func (c *conn) timeout() {
 	c.in.drain()
 }
 
-// abort ends the protocol at once, whatever its phase. What was posted is written as far as the socket takes it, as if a doorbell
-// had been rung; a set-up gets the answer that MPA wants.
+// abort ends the protocol at once, whatever its phase. What was posted is written as far as the
+// socket takes it, as if a doorbell had been rung; a set-up gets the answer that MPA wants.
 func (c *conn) abort(now time.Time) {
 	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
-		c.begin(now) // the peer has accepted the connection already: a reset would kill a listener of soft-iWARP's
+		// the peer has accepted the connection already: a reset would kill a listener of
+		// soft-iWARP's
+		c.begin(now)
 	}
 	switch c.phase {
 	case phIdle, phClosed:
@@ -409,8 +422,8 @@ func (c *conn) abort(now time.Time) {
 	}
 }
 
-// lingerOn says FIN and throws away what still comes: closing with bytes unread would send a reset, which could overtake what the
-// peer has not read yet.
+// lingerOn says FIN and throws away what still comes: closing with bytes unread would send a
+// reset, which could overtake what the peer has not read yet.
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()

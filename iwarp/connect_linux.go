@@ -78,8 +78,9 @@ func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 	return nil
 }
 
-// dial starts TCP's handshake on the identifier's socket. A refusal that is known at once is told like one that comes later; only
-// what retrying could cure is returned, and leaves everything as it was.
+// dial starts TCP's handshake on the identifier's socket. A refusal that is known at once is told
+// like one that comes later; only what retrying could cure is returned, and leaves everything as
+// it was.
 func (c *conn) dial() error {
 	id := c.id
 	if id.local == id.peer { // TCP would connect the socket to itself
@@ -99,7 +100,8 @@ func (c *conn) dial() error {
 		if err != unix.EADDRNOTAVAIL || !id.auto {
 			break
 		}
-		if err := id.redraw(); err != nil { // a connection with these addresses and ports is still in TIME_WAIT
+		// a connection with these addresses and ports is still in TIME_WAIT
+		if err := id.redraw(); err != nil {
 			return err
 		}
 		err = unix.Connect(id.fd, sa)
@@ -113,7 +115,8 @@ func (c *conn) dial() error {
 	}
 	fd, now := id.fd, time.Now()
 	id.fd = -1
-	done := err == nil || c.in.tcpConnected(fd) // on this host the handshake is over by now, whatever connect(2) says
+	// on this host the handshake is over by now, whatever connect(2) says
+	done := err == nil || c.in.tcpConnected(fd)
 	interest := eventloop.Writable
 	if done {
 		interest = eventloop.Readable
@@ -198,7 +201,8 @@ func (c *conn) connectFailed(now time.Time, err error) {
 func (c *conn) retry(now time.Time) {
 	posted, cfg := c.again, *c.dialed
 	c.again = nil
-	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // of an open socket: cannot fail
+	// of an open socket: cannot fail
+	_ = unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	c.detach()
 	c.phase = phIdle
 	cfg.Revision = 1
@@ -246,5 +250,6 @@ func (c *conn) connectEvent(private []byte, err error) {
 	}
 }
 
-// depth is an IRD or ORD as struct rdma_conn_param holds it; what the peer left open becomes our most.
+// depth is an IRD or ORD as struct rdma_conn_param holds it; what the peer left open becomes our
+// most.
 func depth(n uint16) uint8 { return uint8(min(n, maxRDAtom)) }

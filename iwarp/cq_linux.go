@@ -140,7 +140,8 @@ func (s *sharedQueue) offer() {
 	}
 }
 
-// CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever cqe says.
+// CreateCQ makes a completion queue. It grows to what is outstanding on its queue pairs, whatever
+// cqe says.
 func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	switch {
 	case cqe < 0:

@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestBulk sends more than sockets hold, in sizes that take every path: copied, gathered, staged, read in place.
+// TestBulk sends more than sockets hold, in sizes that take every path: copied, gathered, staged,
+// read in place.
 func TestBulk(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crc=%t", crc), func(t *testing.T) {
@@ -50,7 +51,8 @@ func TestBulk(t *testing.T) {
 			if err := unix.SetsockoptInt(buf, unix.SOL_SOCKET, unix.SO_SNDBUF, 256<<10); err != nil {
 				t.Fatal(err)
 			}
-			for range 20 { // the receiver sleeps: the sender must wait for it, without losing its place
+			// the receiver sleeps: the sender must wait for it, without losing its place
+			for range 20 {
 				if err := client.loop.Turn(); err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +94,8 @@ func TestOneWritePerTurn(t *testing.T) {
 	}
 }
 
-// TestEstablishedFirst: no completion is told before Established, whoever speaks first, and none after Disconnected.
+// TestEstablishedFirst: no completion is told before Established, whoever speaks first, and none
+// after Disconnected.
 func TestEstablishedFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
 		with := func(c *Config) { c.PeerToPeer = p2p }
@@ -131,7 +134,8 @@ func TestEstablishedFirst(t *testing.T) {
 	}
 }
 
-// TestResponderFirst: with the peer-to-peer model, and without it after the hold-off, the accepting side may speak first.
+// TestResponderFirst: with the peer-to-peer model, and without it after the hold-off, the
+// accepting side may speak first.
 func TestResponderFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
 		client, server := newNode(t, func(c *Config) { c.PeerToPeer = p2p }), newNode(t)
@@ -144,7 +148,8 @@ func TestResponderFirst(t *testing.T) {
 	}
 }
 
-// TestReadInPlace: a large segment of which half is here is read to its receive, what follows it to the staging buffer.
+// TestReadInPlace: a large segment of which half is here is read to its receive, what follows it
+// to the staging buffer.
 func TestReadInPlace(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -188,15 +193,16 @@ func TestReadInPlace(t *testing.T) {
 	}
 }
 
-// TestSegmentsWithCRC: with CRC in use a TCP segment is whole FPDUs, because soft-iWARP mistakes a CRC in two segments for a wrong one.
-// Small ones share a segment.
+// TestSegmentsWithCRC: with CRC in use a TCP segment is whole FPDUs, because soft-iWARP mistakes a
+// CRC in two segments for a wrong one. Small ones share a segment.
 func TestSegmentsWithCRC(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)
 	const mss, small, large = 1000, 100, 5000
 	err := errors.Join(
 		unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, mss),
-		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048)) // so that segments queue up, and could be merged
+		// so that segments queue up, and could be merged
+		unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 2048))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,8 +93,9 @@ func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 // Local makes a memory region of b that is in no table: verbs.Registrar.
 func (p *domain) Local(b []byte) verbs.MR { return verbs.MR{PD: p, Bytes: b} }
 
-// region makes a memory region without memory. Its key and its address are random: neither tells a peer anything about the process or
-// about other regions, and guessing costs a connection each time.
+// region makes a memory region without memory. Its key and its address are random: neither tells a
+// peer anything about the process or about other regions, and guessing costs a connection each
+// time.
 func (p *domain) region(access verbs.Access) (*verbs.MR, error) {
 	switch {
 	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0:
@@ -111,7 +112,8 @@ func (p *domain) region(access verbs.Access) (*verbs.MR, error) {
 		_, _ = rand.Read(b[:]) // never fails
 		stag := binary.NativeEndian.Uint32(b[:])
 		mr := &verbs.MR{
-			PD: p, Addr: binary.NativeEndian.Uint64(b[4:]) &^ (1<<63 | 4095), // so that Addr+n does not wrap
+			// so that Addr+n does not wrap
+			PD: p, Addr: binary.NativeEndian.Uint64(b[4:]) &^ (1<<63 | 4095),
 			LKey: stag, RKey: stag, Access: access,
 		}
 		if p.dev.regions.Add(mr) { // not a key in use

@@ -44,7 +44,8 @@ func TestDisconnectByEither(t *testing.T) {
 	}
 }
 
-// TestDisconnectKeepsWhatWasSent: what the peer sent before it saw our FIN is received, before Disconnected.
+// TestDisconnectKeepsWhatWasSent: what the peer sent before it saw our FIN is received, before
+// Disconnected.
 func TestDisconnectKeepsWhatWasSent(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 4)
@@ -57,7 +58,8 @@ func TestDisconnectKeepsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestNoReceivePosted: fatal for that connection, with a Terminate that both sides can name; the others do not notice.
+// TestNoReceivePosted: fatal for that connection, with a Terminate that both sides can name; the
+// others do not notice.
 func TestNoReceivePosted(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
@@ -224,7 +226,8 @@ func reach(t *testing.T, stage, whose string, client, server *node, lh cmid.Hand
 	return own()
 }
 
-// TestDestroyIsOrderly: a destroyed connection says FIN, not reset, and what was posted before arrives.
+// TestDestroyIsOrderly: a destroyed connection says FIN, not reset, and what was posted before
+// arrives.
 func TestDestroyIsOrderly(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 2)
@@ -241,7 +244,8 @@ func TestDestroyIsOrderly(t *testing.T) {
 	turns(t, "the client's socket", func() bool { return client.in.conns == 0 }, client, server)
 }
 
-// TestLingerIsBounded: peers that never answer a FIN cost at most MaxLinger sockets, and those for LingerTimeout.
+// TestLingerIsBounded: peers that never answer a FIN cost at most MaxLinger sockets, and those for
+// LingerTimeout.
 func TestLingerIsBounded(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxLinger = 2; c.LingerTimeout = 50 * time.Millisecond })
 	lh, at := n.listen("127.0.0.1:0")
@@ -271,7 +275,8 @@ func TestLingerIsBounded(t *testing.T) {
 	_ = lh
 }
 
-// TestAbandonedRequestLingers: soft-iWARP loses its listener when a connection is reset before it was answered.
+// TestAbandonedRequestLingers: soft-iWARP loses its listener when a connection is reset before it
+// was answered.
 func TestAbandonedRequestLingers(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)
@@ -372,7 +377,8 @@ func TestCloseWithEverythingOpen(t *testing.T) {
 func TestThousandConnections(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
-	client.do(client.resolve(at), &cmid.DestroyID{}) // opens the socket that asks for routes, which stays
+	// opens the socket that asks for routes, which stays
+	client.do(client.resolve(at), &cmid.DestroyID{})
 	before := fds(t)
 	for i := range 1000 {
 		p := connectTo(t, client, server, lh, at, 1)

@@ -47,7 +47,8 @@ func queuePair(id *cmid.ID) {
 	must(err)
 }
 
-// The plain calls, one to one with librdmacm: no actors, one event channel, an identifier that listens and one that connects.
+// The plain calls, one to one with librdmacm: no actors, one event channel, an identifier that
+// listens and one that connects.
 func Example_plainCalls() {
 	ch, err := cmid.OpenChannel(iwarp.New())
 	must(err)

@@ -29,12 +29,14 @@ func newEndpoint(id *cmid.ID) (e endpoint) {
 	must(err)
 	e.qp, err = id.CreateQP(verbs.QPInitAttr{SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: 8, MaxRecvWR: 8})
 	must(err)
-	must(e.qp.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: e.mr, Offset: 64, Length: 64}})) // before the peer can send
+	// before the peer can send
+	must(e.qp.PostRecv(verbs.RecvWR{SGE: verbs.SGE{MR: e.mr, Offset: 64, Length: 64}}))
 	return e
 }
 
-// Remote memory: the listening side tells in its private data where it may be written and read. The other one writes, says so in a Send,
-// and reads back. What the peer wrote is looked at only behind the receive of that Send.
+// Remote memory: the listening side tells in its private data where it may be written and read.
+// The other one writes, says so in a Send, and reads back. What the peer wrote is looked at only
+// behind the receive of that Send.
 func Example_remoteMemory() {
 	ch, err := cmid.OpenChannel(iwarp.New())
 	must(err)
@@ -71,7 +73,8 @@ func Example_remoteMemory() {
 			log.Fatal(e)
 		}
 	}
-	// until turns the channel, which also writes what was posted and takes completions in: so look after each call, before waiting.
+	// until turns the channel, which also writes what was posted and takes completions in: so look
+	// after each call, before waiting.
 	until := func(done func() bool) {
 		for {
 			ev, id, err := ch.GetEvent()

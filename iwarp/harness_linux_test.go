@@ -283,7 +283,8 @@ func fds(t testing.TB) int {
 	return len(d)
 }
 
-// inEmptyNamespace runs fn on a thread with a network namespace of its own, and throws the thread away.
+// inEmptyNamespace runs fn on a thread with a network namespace of its own, and throws the thread
+// away.
 func inEmptyNamespace(errs chan<- error, fn func() error) {
 	runtime.LockOSThread() // never unlocked
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

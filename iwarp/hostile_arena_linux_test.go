@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// arena is two nodes that talk to each other all the time, while hostile peers come to the one's listener, or are connected to by the
-// other.
+// arena is two nodes that talk to each other all the time, while hostile peers come to the one's
+// listener, or are connected to by the other.
 type arena struct {
 	t              *testing.T
 	client, server *node
@@ -165,7 +165,8 @@ func (a *arena) turn() {
 		a.each()
 	}
 	if a.turns++; a.turns%16 == 0 {
-		time.Sleep(20 * time.Microsecond) // the hostile peer is a thread of its own, and processors may be few
+		// the hostile peer is a thread of its own, and processors may be few
+		time.Sleep(20 * time.Microsecond)
 	}
 	runtime.Gosched()
 }
@@ -248,7 +249,8 @@ func (a *arena) alloc(n *node, pd verbs.PD, size int, access verbs.Access) *verb
 	return mr
 }
 
-// attack throws x at the server's listener (Dials) or at the client (Answers) until nothing is left to be told.
+// attack throws x at the server's listener (Dials) or at the client (Answers) until nothing is
+// left to be told.
 func (a *arena) attack(x *hostile.Exchange, side hostile.Side, o hostile.Options) attacked {
 	a.t.Helper()
 	return a.attackWith(x, side, o, nil)
@@ -302,7 +304,8 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 		}
 		return all != nil
 	})
-	a.until("what is told of "+x.Name, func() bool { // it may be gone before we have accepted its connection
+	// it may be gone before we have accepted its connection
+	a.until("what is told of "+x.Name, func() bool {
 		a.bury()
 		return a.told() && a.client.in.conns == 1 && a.server.in.conns == 1
 	})
@@ -428,7 +431,8 @@ func (a *arena) clean() {
 			return false
 		}
 		l := a.left()
-		l.goroutines = max(l.goroutines, a.quiet.goroutines) // the testing package has some that end
+		// the testing package has some that end
+		l.goroutines = max(l.goroutines, a.quiet.goroutines)
 		return l == a.quiet
 	})
 	a.forget()

@@ -11,7 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/hostile"
 )
 
-// TestHostileMemory: while a flood goes on, the heap stays where it was, but for what a connection may hold.
+// TestHostileMemory: while a flood goes on, the heap stays where it was, but for what a connection
+// may hold.
 func TestHostileMemory(t *testing.T) {
 	const (
 		short = 300 * time.Millisecond
@@ -51,8 +52,9 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// TestSetupFlood: peers that connect and say nothing, or half a Request, are MaxSetups at most. A good connection that comes behind
-// them all has to wait, but not to fail; in the end all of them are closed.
+// TestSetupFlood: peers that connect and say nothing, or half a Request, are MaxSetups at most. A
+// good connection that comes behind them all has to wait, but not to fail; in the end all of them
+// are closed.
 func TestSetupFlood(t *testing.T) {
 	const most, peers = 16, 160
 	for what, say := range map[string][]byte{"silent": nil, "half a Request": request("")[:21]} {
@@ -107,7 +109,8 @@ func TestConnFlood(t *testing.T) {
 		crowd = append(crowd, r)
 		a.turn()
 	}
-	a.until("the ones above the limit", func() bool { return over(crowd) == 100-(most-1) }) // one is steady
+	// one is steady
+	a.until("the ones above the limit", func() bool { return over(crowd) == 100-(most-1) })
 	for _, r := range crowd {
 		r.close()
 	}
@@ -138,7 +141,8 @@ func TestChurn(t *testing.T) {
 	a.clean()
 }
 
-// TestHostileStorm: every hostile peer that can dial comes at once, with CRC and without, and good ones in between are all served.
+// TestHostileStorm: every hostile peer that can dial comes at once, with CRC and without, and good
+// ones in between are all served.
 func TestHostileStorm(t *testing.T) {
 	a := newArena(t)
 	callers := hostile.Callers()

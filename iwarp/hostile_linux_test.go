@@ -23,8 +23,9 @@ func sides(x *hostile.Exchange) []hostile.Side {
 	return []hostile.Side{hostile.Dials, hostile.Answers}
 }
 
-// TestHostile throws every exchange of the table at a listener and at a connecting side, with and without CRC: each ends as the table
-// says, nothing is left of it, and neither a connection that was there before nor a new one to the same listener notices.
+// TestHostile throws every exchange of the table at a listener and at a connecting side, with and
+// without CRC: each ends as the table says, nothing is left of it, and neither a connection that
+// was there before nor a new one to the same listener notices.
 func TestHostile(t *testing.T) {
 	a := newArena(t)
 	for _, x := range hostile.All() {
@@ -68,7 +69,8 @@ func TestHostileHeap(t *testing.T) {
 	}
 }
 
-// heapNow is the bytes of what is reachable, and not of what a peer in this process has thrown away meanwhile.
+// heapNow is the bytes of what is reachable, and not of what a peer in this process has thrown
+// away meanwhile.
 func heapNow() uint64 {
 	runtime.GC()
 	runtime.GC() // what the first one finalised
@@ -103,7 +105,8 @@ func (a *arena) judge(x *hostile.Exchange, got attacked) {
 	a.judgePeer(w, &got.peer)
 }
 
-// judgeAgreement wants the Terminate that the hostile peer got to be the one that the owner was told of, if any.
+// judgeAgreement wants the Terminate that the hostile peer got to be the one that the owner was
+// told of, if any.
 func (a *arena) judgeAgreement(got *attacked) {
 	a.t.Helper()
 	var sent, seen hostile.Term
@@ -176,8 +179,8 @@ func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 	}
 }
 
-// judgeCompletions wants each posted receive completed once, in order, before the end was told, the one that the error hit with its
-// status.
+// judgeCompletions wants each posted receive completed once, in order, before the end was told,
+// the one that the error hit with its status.
 func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
 	a.t.Helper()
 	if v.atEnd != len(v.wcs) {

@@ -22,8 +22,8 @@ var (
 	mutateRounds = flag.Uint64("hostile.rounds", 100, "TestHostileMutations: rounds per role, with and without CRC")
 )
 
-// TestHostileMutations records a good exchange of everything there is, and says it again with mutations, in both roles, to owners who
-// do what they did then.
+// TestHostileMutations records a good exchange of everything there is, and says it again with
+// mutations, in both roles, to owners who do what they did then.
 func TestHostileMutations(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CRC %t", crc), func(t *testing.T) {

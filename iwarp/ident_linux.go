@@ -15,18 +15,19 @@ type ident struct {
 	h           cmid.Handle
 	local, peer cmid.Addr
 	hold        *binding // its place in the table of ports
-	fd          int      // the socket that holds the port, until Listen or Connect takes it over; -1: none
-	device      bool
-	dead        bool
-	child       bool // born of a request
-	auto        bool // its port was drawn by ResolveAddr, nobody asked for it
-	answered    bool // of a child: accepted or rejected
-	reuse       bool
-	afonly      bool
-	hasTOS      bool
-	tos         uint8
-	lis         *listener
-	conn        *conn
+	// the socket that holds the port, until Listen or Connect takes it over; -1: none
+	fd       int
+	device   bool
+	dead     bool
+	child    bool // born of a request
+	auto     bool // its port was drawn by ResolveAddr, nobody asked for it
+	answered bool // of a child: accepted or rejected
+	reuse    bool
+	afonly   bool
+	hasTOS   bool
+	tos      uint8
+	lis      *listener
+	conn     *conn
 }
 
 // Handle is the identifier's.
@@ -52,7 +53,8 @@ func (id *ident) Info() cmid.Info {
 	return i
 }
 
-// Device is the one device, where the identifier has a specific address: as the loop that has its queue pair sees it, else this one.
+// Device is the one device, where the identifier has a specific address: as the loop that has its
+// queue pair sees it, else this one.
 func (id *ident) Device() verbs.Device {
 	switch {
 	case !id.device:

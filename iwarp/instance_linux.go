@@ -10,8 +10,8 @@ import (
 
 const (
 	stagingLen = core.SpillLen // bytes of one read
-	// peekLen is how much is read besides large payloads: what ends their segments and begins the next, whose payload then is read to
-	// where it belongs too.
+	// peekLen is how much is read besides large payloads: what ends their segments and begins the
+	// next, whose payload then is read to where it belongs too.
 	peekLen = 512
 	// landLen is room for the payloads of a read and what is between them.
 	landLen = 32
@@ -80,7 +80,8 @@ func (in *instance) later() {
 	}
 }
 
-// touch has c's output written at the end of the turn: everything that the turn posts goes out in one system call.
+// touch has c's output written at the end of the turn: everything that the turn posts goes out in
+// one system call.
 func (in *instance) touch(c *conn) {
 	if !c.dirty && !c.blocked && c.ready() {
 		c.dirty = true

@@ -15,11 +15,13 @@ import (
 
 const (
 	acceptsPerTurn = 64
-	// acceptPause is how long a listener rests when the process has no file descriptors left: it would be readable all the time.
+	// acceptPause is how long a listener rests when the process has no file descriptors left: it
+	// would be readable all the time.
 	acceptPause = 100 * time.Millisecond
-	// graceShare is the part of RequestTimeout that every set-up gets for its Request, however many connections wait for its place: half
-	// a second of 5. An initiator sends its Request right behind TCP's handshake, so the way's length does not matter; what this is
-	// for is a Request that was lost once, or an initiator that is late.
+	// graceShare is the part of RequestTimeout that every set-up gets for its Request, however
+	// many connections wait for its place: half a second of 5. An initiator sends its Request
+	// right behind TCP's handshake, so the way's length does not matter; what this is for is a
+	// Request that was lost once, or an initiator that is late.
 	graceShare = 10
 )
 
@@ -41,7 +43,8 @@ func (id *ident) listen(backlog int) error {
 	if err := ports.listens(id.hold); err != nil {
 		return err
 	}
-	if err := shareAddr(id.fd); err != nil { // for whoever listens here after us; while this socket listens it shares with nobody
+	// for whoever listens here after us; while this socket listens it shares with nobody
+	if err := shareAddr(id.fd); err != nil {
 		return err
 	}
 	l := &listener{id: id, fd: id.fd}
@@ -50,7 +53,9 @@ func (id *ident) listen(backlog int) error {
 	}
 	reg, err := in.loop.Add(l.fd, eventloop.Readable, l)
 	if err != nil {
-		return err // the socket listens already; nobody is told, and the identifier can only be destroyed or listen again
+		// the socket listens already; nobody is told, and the identifier can only be destroyed or
+		// listen again
+		return err
 	}
 	l.reg, id.lis, id.fd = reg, l, -1
 	return nil
@@ -81,7 +86,9 @@ func (l *listener) accept(hungUp bool) {
 			return
 		case unix.EMFILE, unix.ENFILE:
 			if i > 0 {
-				return // nobody may be waiting: accept(2) looks for a descriptor first. The next turn knows
+				// nobody may be waiting: accept(2) looks for a descriptor first. The next turn
+				// knows
+				return
 			}
 			if wait := in.makeRoom(); wait > 0 {
 				l.rest(min(wait, acceptPause))
@@ -91,7 +98,8 @@ func (l *listener) accept(hungUp bool) {
 			l.fail(err)
 			return
 		case unix.EINTR, unix.ECONNABORTED, unix.ECONNRESET, unix.ETIMEDOUT, unix.EPROTO, unix.ENOPROTOOPT, unix.EOPNOTSUPP, unix.EPERM,
-			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET: // the connection's own trouble
+			// the connection's own trouble
+			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
 		default: // no memory, or what nobody knows: it may be the same in the next turn
 			l.rest(acceptPause)
 			return
@@ -139,7 +147,8 @@ func (l *listener) resume() {
 	_ = l.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 }
 
-// close ends the listener and the set-ups that have not brought their Request. Children that were told live on.
+// close ends the listener and the set-ups that have not brought their Request. Children that were
+// told live on.
 func (l *listener) close() {
 	if l.paused {
 		l.resume()
@@ -158,9 +167,10 @@ func (l *listener) close() {
 	}
 }
 
-// fullFor is how long there will be no room for another set-up; zero when there is, or when the oldest has had its time and makes room.
-// Connections that wait for room are in the kernel's queue meanwhile, where they cost this process nothing. A flood of silent peers then
-// costs the others a wait, and not their connections.
+// fullFor is how long there will be no room for another set-up; zero when there is, or when the
+// oldest has had its time and makes room. Connections that wait for room are in the kernel's queue
+// meanwhile, where they cost this process nothing. A flood of silent peers then costs the others a
+// wait, and not their connections.
 func (in *instance) fullFor() time.Duration {
 	now := in.loop.Now()
 	for in.setups.n >= in.cfg.MaxSetups {
@@ -199,14 +209,16 @@ func (c *conn) grace(now time.Time) time.Duration {
 	return c.at.Sub(now) - (all - all/graceShare)
 }
 
-// heard reads once more from a connection whose Request nobody may have looked for, and says whether its set-up is done.
+// heard reads once more from a connection whose Request nobody may have looked for, and says
+// whether its set-up is done.
 func (c *conn) heard(now time.Time) bool {
 	c.input()
 	c.settle(now)
 	return c.in.setups.oldest != c
 }
 
-// incoming is a new TCP connection: it gets RequestTimeout to say what it wants, and mostly has said it by now.
+// incoming is a new TCP connection: it gets RequestTimeout to say what it wants, and mostly has
+// said it by now.
 func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	if in.conns >= in.cfg.MaxConns {
 		closeFD(fd)

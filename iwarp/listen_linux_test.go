@@ -83,7 +83,8 @@ func TestSetupCap(t *testing.T) {
 	}
 }
 
-// TestSilentFlood: silent peers hold a place for a tenth of their time only when others want it, the oldest first.
+// TestSilentFlood: silent peers hold a place for a tenth of their time only when others want it,
+// the oldest first.
 func TestSilentFlood(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 4, 2*time.Second })
 	lh, at := n.listen("127.0.0.1:0")
@@ -134,7 +135,8 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// TestAcceptWithoutFDs: a process that has no file descriptors left pauses its listeners instead of spinning, and goes on after.
+// TestAcceptWithoutFDs: a process that has no file descriptors left pauses its listeners instead
+// of spinning, and goes on after.
 func TestAcceptWithoutFDs(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -292,7 +294,8 @@ func limit(t *testing.T, r unix.Rlimit, cur uint64) {
 	})
 }
 
-// TestListenerDestroyed: the child that was told lives on; the connection that has not brought its Request yet is closed.
+// TestListenerDestroyed: the child that was told lives on; the connection that has not brought its
+// Request yet is closed.
 func TestListenerDestroyed(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
@@ -336,7 +339,8 @@ func pendingBytes(n *node, hs []cmid.Handle) bool {
 	return true
 }
 
-// TestRequestBehindItsListener: a request that is due when the application destroys the listener is rejected, not forgotten.
+// TestRequestBehindItsListener: a request that is due when the application destroys the listener
+// is rejected, not forgotten.
 func TestRequestBehindItsListener(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -373,7 +377,8 @@ func TestCloseRejects(t *testing.T) {
 	}
 }
 
-// TestListenAgain: a server that hung up and starts again gets its port, though its old connections are in TIME_WAIT there.
+// TestListenAgain: a server that hung up and starts again gets its port, though its old
+// connections are in TIME_WAIT there.
 func TestListenAgain(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")
@@ -436,7 +441,8 @@ func TestListenerClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if err := unix.Dup3(fd, l.fd, unix.O_CLOEXEC); err != nil { // closes the socket, and takes its number
+	// closes the socket, and takes its number
+	if err := unix.Dup3(fd, l.fd, unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
 	number := l.fd

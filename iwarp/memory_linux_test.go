@@ -47,7 +47,8 @@ func (n *node) completed(k int, others ...*node) {
 	turns(n.t, fmt.Sprintf("%d completions", k), func() bool { return len(n.wcs) >= k }, append(others, n)...)
 }
 
-// TestWriteRead writes to the peer's memory and reads it back, in one segment and in many, at once and while the socket is full.
+// TestWriteRead writes to the peer's memory and reads it back, in one segment and in many, at once
+// and while the socket is full.
 func TestWriteRead(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		for _, size := range []int{1, 127, 128, 129, 4096, 16383, 16384, 65504, 65505, 3 << 20} {
@@ -85,7 +86,8 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// TestWriteNotAllowed: the connection ends with the Terminate that says why, on both sides, and the memory is untouched.
+// TestWriteNotAllowed: the connection ends with the Terminate that says why, on both sides, and
+// the memory is untouched.
 func TestWriteNotAllowed(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
@@ -142,7 +144,8 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestLocal: bytes are sent from where they are; nobody reaches them, nothing is received into them.
+// TestLocal: bytes are sent from where they are; nobody reaches them, nothing is received into
+// them.
 func TestLocal(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
@@ -164,8 +167,9 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestRegister: the caller's bytes are read where they are, as long as they are registered, and what the peer is still being sent of them
-// when they are not any more has left before anything that is posted then.
+// TestRegister: the caller's bytes are read where they are, as long as they are registered, and
+// what the peer is still being sent of them when they are not any more has left before anything
+// that is posted then.
 func TestRegister(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 1)
@@ -284,7 +288,8 @@ func TestSRQLimit(t *testing.T) {
 	turns(t, "a limit that is undercut already", func() bool { return limits == 2 }, server)
 }
 
-// TestSolicitedOnly: a queue so armed is told of messages sent with Solicited and of failures; what came before is polled then.
+// TestSolicitedOnly: a queue so armed is told of messages sent with Solicited and of failures;
+// what came before is polled then.
 func TestSolicitedOnly(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	p := connect(t, client, server, 4)
@@ -303,8 +308,8 @@ func TestSolicitedOnly(t *testing.T) {
 	}
 }
 
-// TestForeseen: a message that goes on in large segments has a place for the next ones in the same read. How a peer cuts it is its own
-// affair.
+// TestForeseen: a message that goes on in large segments has a place for the next ones in the same
+// read. How a peer cuts it is its own affair.
 func TestForeseen(t *testing.T) {
 	n := newNode(t)
 	_, addr := n.listen("127.0.0.1:0")

@@ -13,8 +13,9 @@ import (
 
 var _ cmid.Migrator = (*ident)(nil)
 
-// detached is an identifier that no loop has, with what it takes along: the identifiers of its requests that nobody was told of, and the
-// sockets of all of them, which nobody watches. What their peers send waits in the kernel.
+// detached is an identifier that no loop has, with what it takes along: the identifiers of its
+// requests that nobody was told of, and the sockets of all of them, which nobody watches. What
+// their peers send waits in the kernel.
 type detached struct {
 	from   *instance
 	ids    []*ident // the first is the one that was asked for
@@ -56,7 +57,8 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	return d, nil
 }
 
-// Attach puts the identifier and its sockets on to's loop, which then finds what has come meanwhile.
+// Attach puts the identifier and its sockets on to's loop, which then finds what has come
+// meanwhile.
 func (d *detached) Attach(other cmid.Instance) error {
 	to, ok := other.(*instance)
 	switch {
@@ -106,7 +108,8 @@ func (d *detached) join(to *instance) error {
 	return nil
 }
 
-// Destroy closes the sockets, which no loop has. Who waits for a Reply is rejected: he would ask again.
+// Destroy closes the sockets, which no loop has. Who waits for a Reply is rejected: he would ask
+// again.
 func (d *detached) Destroy() {
 	for _, c := range d.conns {
 		c.giveUp()
@@ -135,7 +138,8 @@ func (c *conn) giveUp() {
 		c.core.SetPool(nil)
 		c.core.Abort(time.Now())
 		if c.core.Pending() {
-			_, _ = unix.Writev(c.fd, c.core.Gather(nil)) // an empty socket has room for it, and a broken one needs none
+			// an empty socket has room for it, and a broken one needs none
+			_, _ = unix.Writev(c.fd, c.core.Gather(nil))
 		}
 		closeFD(c.fd)
 		c.fd = -1

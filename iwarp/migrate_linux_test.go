@@ -38,7 +38,8 @@ func (n *node) attach(d cmid.DetachedInstance) {
 	}
 }
 
-// TestMigrateListener: connections whose Request is half here go along, with the time they have, and so does one that nobody was told of.
+// TestMigrateListener: connections whose Request is half here go along, with the time they have,
+// and so does one that nobody was told of.
 func TestMigrateListener(t *testing.T) {
 	one, two := twoLoops(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
 	lh, at := one.listen("127.0.0.1:0")
@@ -93,7 +94,8 @@ func TestMigrateUntoldRequest(t *testing.T) {
 	second.frame(one, two)
 }
 
-// TestMigrateToAFullLoop: it does not take the connection, and the loop that it came from always does.
+// TestMigrateToAFullLoop: it does not take the connection, and the loop that it came from always
+// does.
 func TestMigrateToAFullLoop(t *testing.T) {
 	one, two := twoLoops(t, func(c *Config) { c.MaxConns = 1 })
 	_, elsewhere := two.listen("127.0.0.1:0")
@@ -137,7 +139,8 @@ func TestMigrateToClosed(t *testing.T) {
 	one.do(h, &cmid.Listen{})
 }
 
-// TestDestroyBetweenLoops leaves no descriptor and no port, and rejects those who wait for an answer.
+// TestDestroyBetweenLoops leaves no descriptor and no port, and rejects those who wait for an
+// answer.
 func TestDestroyBetweenLoops(t *testing.T) {
 	one, _ := twoLoops(t)
 	before := fds(t)
@@ -164,8 +167,8 @@ func TestDestroyBetweenLoops(t *testing.T) {
 	one.do(again, &cmid.BindAddr{Addr: port})
 }
 
-// TestMigrateConnection: with a queue pair the connection stays, and its identifier's events come from the new channel, behind the
-// completions that the old one tells.
+// TestMigrateConnection: with a queue pair the connection stays, and its identifier's events come
+// from the new channel, behind the completions that the old one tells.
 func TestMigrateConnection(t *testing.T) {
 	client := newNode(t)
 	one, two := twoLoops(t)
@@ -197,7 +200,8 @@ func TestMigrateConnection(t *testing.T) {
 	}
 }
 
-// TestQueuePairAfterMigration: when the queue pair is gone that had kept it, an identifier is altogether where it was migrated to.
+// TestQueuePairAfterMigration: when the queue pair is gone that had kept it, an identifier is
+// altogether where it was migrated to.
 func TestQueuePairAfterMigration(t *testing.T) {
 	server := newNode(t)
 	_, at := server.listen("127.0.0.1:0")
@@ -218,7 +222,8 @@ func TestQueuePairAfterMigration(t *testing.T) {
 	two.wait(h, states.KindRejected, server)
 }
 
-// TestCloseWithMigratedConnection: an instance closes what is left on its loop of identifiers that live elsewhere.
+// TestCloseWithMigratedConnection: an instance closes what is left on its loop of identifiers that
+// live elsewhere.
 func TestCloseWithMigratedConnection(t *testing.T) {
 	client := newNode(t)
 	one, two := twoLoops(t)

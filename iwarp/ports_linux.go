@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// ports is who holds which TCP port in this process, over all loops, by the rules of rdma_cm. The host's own rules come on top: the
-// port is held by a bound socket as well.
+// ports is who holds which TCP port in this process, over all loops, by the rules of rdma_cm. The
+// host's own rules come on top: the port is held by a bound socket as well.
 var ports = portTable{held: make(map[uint16][]*binding)}
 
 type portTable struct {
@@ -32,7 +32,8 @@ func anyAddr(a netip.Addr) bool {
 	return a.IsUnspecified() || a.IsLoopback()
 }
 
-// conflict is why a and b cannot hold the same port. With REUSEADDR on both they can, but not to listen.
+// conflict is why a and b cannot hold the same port. With REUSEADDR on both they can, but not to
+// listen.
 func (b *binding) conflict(other *binding, listening bool) error {
 	one, two := b.addr.Addr(), other.addr.Addr()
 	switch {

@@ -20,10 +20,11 @@ type queuePair struct {
 	srq            *sharedQueue
 	pd             *domain
 	attr           verbs.QPInitAttr
-	open           bool     // completions go to their queues; before, they wait for Established to be told
-	held           []heldWC // that wait
-	paused         bool     // Pause
-	served         bool     // it is its turn to look for a receive
+	// completions go to their queues; before, they wait for Established to be told
+	open   bool
+	held   []heldWC // that wait
+	paused bool     // Pause
+	served bool     // it is its turn to look for a receive
 }
 
 type heldWC struct {
@@ -47,7 +48,8 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	}
 	c.core.SetQueues(q.queues())
 	for {
-		if d.lastQP = (d.lastQP + 1) & 0xffffff; d.lastQP > 1 && d.qps[d.lastQP] == nil { // 0 and 1 are InfiniBand's special ones
+		// 0 and 1 are InfiniBand's special ones
+		if d.lastQP = (d.lastQP + 1) & 0xffffff; d.lastQP > 1 && d.qps[d.lastQP] == nil {
 			break
 		}
 	}
@@ -143,7 +145,8 @@ func (q *queuePair) Came() uint64 {
 // Watched has TCP wait for a window that stays closed. TCP_USER_TIMEOUT would not.
 func (q *queuePair) Watched() {
 	if c := q.conn; c != nil && c.fd >= 0 {
-		_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0) // of a socket that is open: cannot fail
+		// of a socket that is open: cannot fail
+		_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
 	}
 }
 
@@ -156,7 +159,8 @@ func (q *queuePair) Went() uint64 {
 	return c.went - uint64(unacked(c.fd))
 }
 
-// Destroy flushes and frees the queue pair. A connection ends with it; a request that was not answered stays.
+// Destroy flushes and frees the queue pair. A connection ends with it; a request that was not
+// answered stays.
 func (q *queuePair) Destroy() error {
 	c := q.conn
 	if c == nil {
@@ -197,7 +201,8 @@ func (q *queuePair) detach() {
 	}
 }
 
-// complete hands a completion to its queue, or keeps it until the application knows of the connection.
+// complete hands a completion to its queue, or keeps it until the application knows of the
+// connection.
 func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	cq := q.sendCQ
 	if wc.Op == verbs.Recv {

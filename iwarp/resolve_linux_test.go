@@ -66,7 +66,8 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// TestResolveWithoutRoute uses a network namespace of its own thread's, where not even loopback is up.
+// TestResolveWithoutRoute uses a network namespace of its own thread's, where not even loopback is
+// up.
 func TestResolveWithoutRoute(t *testing.T) {
 	n := newNode(t)
 	h := n.id()
@@ -95,7 +96,8 @@ func TestResolveKeepsTheBinding(t *testing.T) {
 		h := n.id()
 		n.do(h, &cmid.BindAddr{Addr: cmid.MustAddr(bind)})
 		port := n.in.ids[h].Info().Local.Port()
-		n.do(h, &cmid.ResolveAddr{Src: cmid.MustAddr("[::1]:5"), Dst: at}) // src is ignored: it is bound
+		// src is ignored: it is bound
+		n.do(h, &cmid.ResolveAddr{Src: cmid.MustAddr("[::1]:5"), Dst: at})
 		n.wait(h, states.KindAddrResolved)
 		want := fmt.Sprintf("127.0.0.1:%d", port)
 		if got := n.in.ids[h].Info().Local.String(); got != want {
@@ -122,7 +124,8 @@ func TestResolveWildcardMeansThisHost(t *testing.T) {
 	}
 }
 
-// TestPortDrawnAgain: a port that ResolveAddr drew is not insisted on when the connection it would make exists already.
+// TestPortDrawnAgain: a port that ResolveAddr drew is not insisted on when the connection it would
+// make exists already.
 func TestPortDrawnAgain(t *testing.T) {
 	n := newNode(t)
 	l := rawListen(t)

@@ -196,7 +196,8 @@ func TestHoldOffLostReply(t *testing.T) {
 	}
 }
 
-// TestFallback: a peer that hangs up on revision 2 is asked again with revision 1, with the receives posted before.
+// TestFallback: a peer that hangs up on revision 2 is asked again with revision 1, with the
+// receives posted before.
 func TestFallback(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reset=%t", reset), func(t *testing.T) {

@@ -17,7 +17,8 @@ const sockFlags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 // closeFD closes fd. Its errors (EINTR, EIO of a file) say nothing about a socket.
 func closeFD(fd int) { _ = unix.Close(fd) }
 
-// sockaddr is a as the kernel takes it, and its address family. EINVAL for what is not IP or lacks its zone, ENODEV for an unknown zone.
+// sockaddr is a as the kernel takes it, and its address family. EINVAL for what is not IP or lacks
+// its zone, ENODEV for an unknown zone.
 func sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 	ip := a.Addr()
 	switch {
@@ -92,11 +93,13 @@ func addrOf(sa unix.Sockaddr) cmid.Addr {
 	return cmid.Addr{}
 }
 
-// unmapped turns ::ffff:1.2.3.4 into 1.2.3.4: a connection from IPv4 to a listener on :: is an IPv4 connection.
+// unmapped turns ::ffff:1.2.3.4 into 1.2.3.4: a connection from IPv4 to a listener on :: is an
+// IPv4 connection.
 func unmapped(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
 
-// tune sets what every connection has. Sockets that accept(2) makes inherit it from their listener. TCP_QUICKACK off lets the set-up's
-// acknowledgements travel with what is sent next: the handshake's with the Request, and so on.
+// tune sets what every connection has. Sockets that accept(2) makes inherit it from their
+// listener. TCP_QUICKACK off lets the set-up's acknowledgements travel with what is sent next: the
+// handshake's with the Request, and so on.
 func tune(fd int, user time.Duration) error {
 	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
 	for _, o := range [...]struct {
@@ -128,7 +131,8 @@ func setTOS(fd int, tos uint8) error {
 			return err
 		}
 	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos)) // for an IPv6 socket: of its IPv4 packets
+	// for an IPv6 socket: of its IPv4 packets
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos))
 }
 
 // unacked is how many bytes fd's peer has not acknowledged; 0 when there is no connection any more.

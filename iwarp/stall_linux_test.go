@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestStalledPeer is given up in the middle of a message; one whose bytes wait for a loop that was busy is not.
+// TestStalledPeer is given up in the middle of a message; one whose bytes wait for a loop that was
+// busy is not.
 func TestStalledPeer(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	n := newNode(t, func(c *Config) { c.MessageTimeout = limit })
@@ -32,7 +33,9 @@ func TestStalledPeer(t *testing.T) {
 	turns(t, "epoll forgets that the socket was readable", func() bool { idle++; return idle > 3 }, n)
 	crowd(n, 200)
 	r.write(msg[10:])
-	time.Sleep(2 * limit) // the loop is busy elsewhere, and when it comes back so much is readable that timers come first
+	// the loop is busy elsewhere, and when it comes back so much is readable that timers come
+	// first
+	time.Sleep(2 * limit)
 	turns(t, "the message", func() bool { return len(n.wcs) == 1 }, n)
 	if e := n.found(h, states.KindDisconnected); e != nil {
 		t.Fatalf("the peer was given up with its bytes unread: %v", e)

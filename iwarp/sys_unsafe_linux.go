@@ -20,7 +20,8 @@ type sysVec struct {
 	in6  unix.SockaddrInet6
 }
 
-// fill makes bufs the vector. The pointers are typed, so the memory stays alive; release lets go of it.
+// fill makes bufs the vector. The pointers are typed, so the memory stays alive; release lets go
+// of it.
 func (v *sysVec) fill(bufs [][]byte) int {
 	n := 0
 	for _, b := range bufs[:min(len(bufs), iovLen)] {
@@ -33,9 +34,10 @@ func (v *sysVec) fill(bufs [][]byte) int {
 	return n
 }
 
-// send is sendmsg(2) on a connected non-blocking socket: bufs, in order, as far as the socket takes them. It does not sleep, so the
-// scheduler is not told. On loopback it runs the receiver's half of TCP too; with GOMAXPROCS=1 the scheduler would take the
-// processor away in the middle of that and give it back right after: a sixth of the CPU of an echo.
+// send is sendmsg(2) on a connected non-blocking socket: bufs, in order, as far as the socket
+// takes them. It does not sleep, so the scheduler is not told. On loopback it runs the receiver's
+// half of TCP too; with GOMAXPROCS=1 the scheduler would take the processor away in the middle of
+// that and give it back right after: a sixth of the CPU of an echo.
 func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
 	if len(bufs) == 1 { // sendto(2): the kernel need not fetch a header and a vector
 		b := bufs[0]
@@ -79,8 +81,8 @@ func (v *sysVec) result(used int, n uintptr, errno unix.Errno) (int, error) {
 	return int(n), nil
 }
 
-// accept is accept4(2). The peer's address is valid until the next call. The functions of x/sys ask for the socket's protocol as well,
-// with a system call of its own.
+// accept is accept4(2). The peer's address is valid until the next call. The functions of x/sys
+// ask for the socket's protocol as well, with a system call of its own.
 func (v *sysVec) accept(fd int) (int, unix.Sockaddr, error) {
 	v.size = unix.SizeofSockaddrAny
 	n, _, errno := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)),

@@ -36,7 +36,8 @@ func (in *instance) Run(int) bool {
 	return false
 }
 
-// drain tells what there is to tell: completions before events, so that an identifier's end comes behind its messages.
+// drain tells what there is to tell: completions before events, so that an identifier's end comes
+// behind its messages.
 func (in *instance) drain() {
 	if in.draining {
 		return

@@ -164,7 +164,8 @@ func (in *instance) serve(s *sharedQueue) {
 func (in *instance) resumeAll() {
 	list, i := in.resuming, 0
 	in.resuming = nil
-	defer func() { in.resuming = append(in.resuming, list[i:]...) }() // when the application does not return from one's
+	// when the application does not return from one's
+	defer func() { in.resuming = append(in.resuming, list[i:]...) }()
 	now := in.loop.Now()
 	for i < len(list) {
 		c := list[i]

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A round trip costs no allocation, but for the device's notice for each sixteenth message. (The race detector makes pools forget on
-// purpose.)
+// A round trip costs no allocation, but for the device's notice for each sixteenth message. (The
+// race detector makes pools forget on purpose.)
 func TestNoAllocationPerMessage(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	done := make(chan struct{})

@@ -11,8 +11,9 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Conn is one end of a byte stream over a connection: a net.Conn. Its methods are for any goroutine but a loop's, which they need.
-// There is no SyscallConn: the stream is not a file descriptor's.
+// Conn is one end of a byte stream over a connection: a net.Conn. Its methods are for any
+// goroutine but a loop's, which they need. There is no SyscallConn: the stream is not a file
+// descriptor's.
 type Conn struct {
 	local, peer Addr // set before anybody has the Conn
 	rd          reader
@@ -40,8 +41,9 @@ func (c *Conn) established(ev *rdma.Established) {
 	c.wr.piece = min(ev.MaxMessage, pieceMax)
 }
 
-// Read copies what has come into p, and gives the peer its credits back when a message was read whole. It blocks while there is
-// nothing. io.EOF is the peer's FIN, behind everything before it; ECONNRESET is an end without one.
+// Read copies what has come into p, and gives the peer its credits back when a message was read
+// whole. It blocks while there is nothing. io.EOF is the peer's FIN, behind everything before it;
+// ECONNRESET is an end without one.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.rd.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -63,9 +65,10 @@ func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Write sends p, in pieces of at most the peer's MaxMessage, and returns when the last one has been taken. It blocks while the peer does
-// not keep up; a deadline or Close then interrupts it between two pieces, and n says how many bytes were taken. p is the caller's again
-// when Write returns. Taken is not arrived: only an answer of the peer's says that.
+// Write sends p, in pieces of at most the peer's MaxMessage, and returns when the last one has
+// been taken. It blocks while the peer does not keep up; a deadline or Close then interrupts it
+// between two pieces, and n says how many bytes were taken. p is the caller's again when Write
+// returns. Taken is not arrived: only an answer of the peer's says that.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	if n, err = c.wr.write(p); err != nil {
 		err = c.opError("write", err)
@@ -87,8 +90,8 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.setDeadline(&c.wr.waiter, t)
 }
 
-// SetReadDeadline says until when Read may block, one that blocks already included; from then on it says os.ErrDeadlineExceeded. The
-// zero Time is for ever.
+// SetReadDeadline says until when Read may block, one that blocks already included; from then on
+// it says os.ErrDeadlineExceeded. The zero Time is for ever.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd.waiter, t) }
 
 // SetWriteDeadline is the same for Write, which may have taken some bytes when it is interrupted.

@@ -11,7 +11,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Dialer makes streams over a runtime's connections. Its methods are for any goroutine but a loop's.
+// Dialer makes streams over a runtime's connections. Its methods are for any goroutine but a
+// loop's.
 type Dialer struct {
 	rt    *rdma.Runtime
 	cfg   config
@@ -23,8 +24,9 @@ func NewDialer(rt *rdma.Runtime, opts ...Option) *Dialer {
 	return &Dialer{rt: rt, cfg: newConfig(opts)}
 }
 
-// Dial connects to a Listener at addr, "host:port", and returns a *Conn. When ctx ends first, the connection is given up. The error is a
-// *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED when nobody listens, or somebody who speaks something else.
+// Dial connects to a Listener at addr, "host:port", and returns a *Conn. When ctx ends first, the
+// connection is given up. The error is a *net.OpError; errors.Is finds the errno in it, such as
+// ECONNREFUSED when nobody listens, or somebody who speaks something else.
 func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...Option) (net.Conn, error) {
 	return NewDialer(rt, opts...).Dial(ctx, addr)
 }

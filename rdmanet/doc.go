@@ -1,5 +1,5 @@
-// Package rdmanet makes byte streams of connections: a net.Listener and a net.Conn for programs that know nothing of RDMA, over any
-// device. net/http, crypto/tls and gRPC run on it as they are:
+// Package rdmanet makes byte streams of connections: a net.Listener and a net.Conn for programs
+// that know nothing of RDMA, over any device. net/http, crypto/tls and gRPC run on it as they are:
 //
 //	l, err := rdmanet.Listen(rt, "10.0.0.1:7471")
 //	err = http.Serve(l, handler)
@@ -8,10 +8,11 @@
 //	client := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
 //	conn, err := grpc.NewClient("passthrough:///10.0.0.1:7471", grpc.WithContextDialer(d.Dial), ...)
 //
-// On the wire the stream is messages of package actor (docs/wire.md). A message with bytes is the next piece of the stream; an empty one
-// is the FIN of a half that has ended, behind which there is nothing. The private data of the request and of the reply begins with
-// "rdmanet" and a byte with the version, 1; what follows belongs to later versions, and the lower version holds. A request without that
-// is rejected, with a reason in words.
+// On the wire the stream is messages of package actor (docs/wire.md). A message with bytes is the
+// next piece of the stream; an empty one is the FIN of a half that has ended, behind which there
+// is nothing. The private data of the request and of the reply begins with "rdmanet" and a byte
+// with the version, 1; what follows belongs to later versions, and the lower version holds. A
+// request without that is rejected, with a reason in words.
 //
 // # Ownership
 //
@@ -25,8 +26,9 @@
 //
 // # Ordering
 //
-// Bytes are read in the order in which they were written, the FIN behind them; an end without a FIN behind what had arrived. Calls of Read
-// that run at the same time are served one after the other, and so are calls of Write, each one's bytes together.
+// Bytes are read in the order in which they were written, the FIN behind them; an end without a
+// FIN behind what had arrived. Calls of Read that run at the same time are served one after the
+// other, and so are calls of Write, each one's bytes together.
 //
 // # Close
 //
@@ -57,8 +59,9 @@
 //
 // # Limitations
 //
-// There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at most 64 KiB less 8 bytes. A peer whose
-// application does not read holds the other's Write up when it has some 2.5 MiB (WithMessages), or fewer bytes in 80 small pieces.
-// Nobody waits for the bytes of a program that exits right after Close: let Runtime.Shutdown do so. Limits.SendQueue has to be 65 at least.
-// Nothing is encrypted or authenticated: use crypto/tls.
+// There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at
+// most 64 KiB less 8 bytes. A peer whose application does not read holds the other's Write up when
+// it has some 2.5 MiB (WithMessages), or fewer bytes in 80 small pieces. Nobody waits for the
+// bytes of a program that exits right after Close: let Runtime.Shutdown do so. Limits.SendQueue
+// has to be 65 at least. Nothing is encrypted or authenticated: use crypto/tls.
 package rdmanet

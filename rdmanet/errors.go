@@ -10,8 +10,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// failure is an errno with what has led to it. It is what an OpError of ours has inside, unless that is os.ErrDeadlineExceeded or
-// net.ErrClosed.
+// failure is an errno with what has led to it. It is what an OpError of ours has inside, unless
+// that is os.ErrDeadlineExceeded or net.ErrClosed.
 type failure struct {
 	errno unix.Errno
 	cause error

@@ -16,7 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// slowly is a health service whose Check takes as long as its caller has patience, and tells when that is over.
+// slowly is a health service whose Check takes as long as its caller has patience, and tells when
+// that is over.
 type slowly struct {
 	*health.Server
 	begun atomic.Bool
@@ -53,7 +54,8 @@ func serveGRPC(tb testing.TB) (srv *grpc.Server, s *slowly, client healthpb.Heal
 	return srv, s, healthpb.NewHealthClient(conn)
 }
 
-// gRPC's own client and server: unary calls, a stream, deadlines that reach the server, errors, a graceful stop.
+// gRPC's own client and server: unary calls, a stream, deadlines that reach the server, errors, a
+// graceful stop.
 func TestGRPC(t *testing.T) {
 	srv, s, client := serveGRPC(t)
 	var p peer.Peer

@@ -60,7 +60,8 @@ func post(tb testing.TB, c *http.Client, url string, body []byte) *http.Response
 	return res
 }
 
-// The standard library's HTTP, over one connection that is kept: small and large bodies; in the clear, over TLS, and HTTP/2 both ways.
+// The standard library's HTTP, over one connection that is kept: small and large bodies; in the
+// clear, over TLS, and HTTP/2 both ways.
 func TestHTTP(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -101,7 +102,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A client that gives up in the middle of a response is noticed by the server, and hears of its own deadline.
+// A client that gives up in the middle of a response is noticed by the server, and hears of its
+// own deadline.
 func TestHTTPClientGivesUp(t *testing.T) {
 	noticed := make(chan error, 1)
 	srv := serveHTTP(t, listen(t, openRuntime(t)), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +161,8 @@ func TestHTTPReadDeadline(t *testing.T) {
 	}
 }
 
-// Shutdown of the server waits for the request under way, whose response arrives whole, and ends idle connections.
+// Shutdown of the server waits for the request under way, whose response arrives whole, and ends
+// idle connections.
 func TestHTTPShutdown(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -226,7 +229,8 @@ func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {
 			if _, err := io.CopyN(io.Discard, res.Body, 1<<20); err != nil {
 				t.Error(err)
 			}
-			_ = res.Body.Close() // of which the rest is not read: the transport closes the connection
+			// of which the rest is not read: the transport closes the connection
+			_ = res.Body.Close()
 		})
 	}
 	downloads.Wait()

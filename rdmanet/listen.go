@@ -29,8 +29,8 @@ type Listener struct {
 
 var _ net.Listener = (*Listener)(nil)
 
-// Listen listens on addr, "host:port"; ":port" is all devices, port 0 one that is free. The net.Listener is a *Listener. The error is a
-// *net.OpError; errors.Is finds the errno in it.
+// Listen listens on addr, "host:port"; ":port" is all devices, port 0 one that is free. The
+// net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the errno in it.
 func Listen(rt *rdma.Runtime, addr string, opts ...Option) (net.Listener, error) {
 	l := &Listener{cfg: newConfig(opts)}
 	l.rt, l.wake = rt, newWake()
@@ -161,7 +161,8 @@ func (l *Listener) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{}) // ENOENT: it has gone with its device, or the runtime
+	// ENOENT: it has gone with its device, or the runtime
+	_, _ = rdma.Ask[*rdma.Closed](ctx, l.rt, l.id, &rdma.DestroyID{})
 	return nil
 }
 

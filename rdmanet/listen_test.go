@@ -18,7 +18,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Close ends Accept, connections that nobody has accepted, and frees the address; those that were accepted go on.
+// Close ends Accept, connections that nobody has accepted, and frees the address; those that were
+// accepted go on.
 func TestListenerClose(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)

@@ -12,7 +12,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// owner is the actor that a connection's identifier tells what happens, on its loop. Beside it a connection has nothing that runs.
+// owner is the actor that a connection's identifier tells what happens, on its loop. Beside it a
+// connection has nothing that runs.
 type owner struct {
 	conn  *Conn     // nil until the request, on the accepting side
 	from  *Listener // nil on the dialling side
@@ -60,15 +61,18 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// burst is what the owners of a Listener or a Dialer share: whether one of them has a handOver in its mailbox. Where they are on several
-// loops, one loop's may stand in for another's, which then yields before it sleeps only.
+// burst is what the owners of a Listener or a Dialer share: whether one of them has a handOver in
+// its mailbox. Where they are on several loops, one loop's may stand in for another's, which then
+// yields before it sleeps only.
 type burst struct{ pending atomic.Bool }
 
-// handOver is what an owner sends itself when it has woken a goroutine. Its place is behind the turn's events.
+// handOver is what an owner sends itself when it has woken a goroutine. Its place is behind the
+// turn's events.
 type handOver struct{}
 
-// woke sees to it that a goroutine that was woken runs soon: when the turn's events have been told, and once more before the loop
-// sleeps. What it writes then goes out with this turn, or the next, and does not have to wake the loop.
+// woke sees to it that a goroutine that was woken runs soon: when the turn's events have been
+// told, and once more before the loop sleeps. What it writes then goes out with this turn, or the
+// next, and does not have to wake the loop.
 func (o *owner) woke(ctx actor.Context, woke bool) {
 	if !woke {
 		return
@@ -93,7 +97,8 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
 }
 
-// sendFailed ends a stream that has a hole. Sends that fail because of the connection's end are told before it.
+// sendFailed ends a stream that has a hole. Sends that fail because of the connection's end are
+// told before it.
 func (o *owner) sendFailed(m *rdma.SendFailed) {
 	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
 		return

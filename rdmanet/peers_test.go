@@ -17,7 +17,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// stranger is a peer without this package: an actor that says what it likes. script is called with every message.
+// stranger is a peer without this package: an actor that says what it likes. script is called with
+// every message.
 func stranger(tb testing.TB, rt *rdma.Runtime, script func(ctx actor.Context)) *actor.PID {
 	tb.Helper()
 	return rt.System().Root.Spawn(actor.PropsFromFunc(script, rt.OnLoop()))
@@ -77,7 +78,8 @@ func TestDialingAStranger(t *testing.T) {
 	}
 }
 
-// dialsAs dials l with the right greeting, and then sends what it likes; the server's end is what it talks to.
+// dialsAs dials l with the right greeting, and then sends what it likes; the server's end is what
+// it talks to.
 func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, opts []rdma.IDOption, sends ...string) (id *actor.PID, server *Conn) {
 	tb.Helper()
 	id = rt.CreateID(stranger(tb, rt, func(actor.Context) {}), opts...)
@@ -125,7 +127,8 @@ func TestPeerWithoutCredits(t *testing.T) {
 	}
 }
 
-// An end without FIN is no io.EOF, however orderly the connection ends: what had arrived is read, and then ECONNRESET.
+// An end without FIN is no io.EOF, however orderly the connection ends: what had arrived is read,
+// and then ECONNRESET.
 func TestEndWithoutFIN(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// blockSize is what a connection gathers of small messages that nobody has read. Their buffers, of the largest message's size each,
-	// and their credits go back at once, on the loop.
+	// blockSize is what a connection gathers of small messages that nobody has read. Their
+	// buffers, of the largest message's size each, and their credits go back at once, on the loop.
 	blockSize = 16 << 10
-	// smallMax is how large a message may be to be gathered. Copying twice as much costs more than giving its buffer back from the
-	// reader's goroutine, which has to wake the loop for it.
+	// smallMax is how large a message may be to be gathered. Copying twice as much costs more than
+	// giving its buffer back from the reader's goroutine, which has to wake the loop for it.
 	smallMax = 4 << 10
 )
 
@@ -25,7 +25,8 @@ type block [blockSize]byte
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// reader is the receiving half of a connection: small messages in a block, and behind them messages that are kept as they came.
+// reader is the receiving half of a connection: small messages in a block, and behind them
+// messages that are kept as they came.
 type reader struct {
 	waiter
 

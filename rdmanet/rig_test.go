@@ -19,7 +19,8 @@ import (
 // patience is how long a test waits for what takes no time.
 const patience = 20 * time.Second
 
-// openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down, and nothing is left.
+// openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down,
+// and nothing is left.
 func openRuntime(tb testing.TB, opts ...rdma.Option) *rdma.Runtime {
 	tb.Helper()
 	closesFiles(tb)
@@ -45,7 +46,8 @@ func openRuntime(tb testing.TB, opts ...rdma.Option) *rdma.Runtime {
 // watched are the tests whose files are counted.
 var watched sync.Map
 
-// closesFiles fails a test after whose end, all runtimes being shut down, more files are open than before its first.
+// closesFiles fails a test after whose end, all runtimes being shut down, more files are open than
+// before its first.
 func closesFiles(tb testing.TB) {
 	if _, already := watched.LoadOrStore(tb, true); already {
 		return

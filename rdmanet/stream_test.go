@@ -23,7 +23,8 @@ func random(n int) []byte {
 	return b
 }
 
-// A stream has no messages: whatever the sizes of Writes and Reads, the bytes are those that were written.
+// A stream has no messages: whatever the sizes of Writes and Reads, the bytes are those that were
+// written.
 func TestSizesDoNotMatter(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	want := random(8 << 20)
@@ -175,7 +176,8 @@ func TestWriteToSurvivesItsWriter(t *testing.T) {
 	}
 }
 
-// A writer that says that it has taken more than there was, or less than nothing, has taken nothing.
+// A writer that says that it has taken more than there was, or less than nothing, has taken
+// nothing.
 func TestWriteToDoesNotBelieveItsWriter(t *testing.T) {
 	for _, says := range []int{-1, 3001} {
 		client, server := pipe(t, openRuntime(t))
@@ -273,7 +275,8 @@ func TestCloseUnblocks(t *testing.T) {
 	is(t, client.CloseRead(), net.ErrClosed)
 }
 
-// A Close in the middle of a Read from a message gives the message back: Shutdown would wait for it, and fail the test.
+// A Close in the middle of a Read from a message gives the message back: Shutdown would wait for
+// it, and fail the test.
 func TestCloseDuringReads(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -304,7 +307,8 @@ func TestCloseDuringReads(t *testing.T) {
 	}
 }
 
-// Close, and CloseRead, while a message is being read: it is given back, once, when its reader is finished with it.
+// Close, and CloseRead, while a message is being read: it is given back, once, when its reader is
+// finished with it.
 func TestCloseWithinARead(t *testing.T) {
 	for name, end := range map[string]func(*Conn) error{"Close": (*Conn).Close, "CloseRead": (*Conn).CloseRead} {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +338,8 @@ type writeFunc func(p []byte) (int, error)
 
 func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
 
-// A runtime whose queues are too short for a stream's window says so, and the peer is not given a stream with a hole.
+// A runtime whose queues are too short for a stream's window says so, and the peer is not given a
+// stream with a hole.
 func TestQueueTooShort(t *testing.T) {
 	client, server := pipe(t, openRuntime(t, rdma.WithLimits(rdma.Limits{SendQueue: 4})))
 	want := random(16 << 20)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// tag begins the private data of a request and of its reply, before the version. It keeps apart from a stream what speaks something
-// else: a chat, a call, a program of the user's.
+// tag begins the private data of a request and of its reply, before the version. It keeps apart
+// from a stream what speaks something else: a chat, a call, a program of the user's.
 const tag = "rdmanet"
 
 // version is what we speak. The lower of the two holds; there is none below 1.
@@ -15,7 +15,8 @@ const version = 1
 // greeting is our private data.
 func greeting() []byte { return append([]byte(tag), version) }
 
-// checkGreeting reports what is wrong with the peer's private data; "" is nothing. What follows the version is a later one's.
+// checkGreeting reports what is wrong with the peer's private data; "" is nothing. What follows
+// the version is a later one's.
 func checkGreeting(b []byte) (wrong string) {
 	switch {
 	case !bytes.HasPrefix(b, []byte(tag)) || len(b) == len(tag):

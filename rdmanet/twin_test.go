@@ -16,7 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// inWorlds runs a test over the device in memory, in virtual time, as iWARP and as InfiniBand, which pads private data.
+// inWorlds runs a test over the device in memory, in virtual time, as iWARP and as InfiniBand,
+// which pads private data.
 func inWorlds(
 	t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *Listener), opts ...actortest.Option,
 ) {
@@ -78,12 +79,14 @@ func TestTwinConversation(t *testing.T) {
 	})
 }
 
-// Read, Write and Accept end at their deadline and not before, also when it is set while they wait, moved, or taken away.
+// Read, Write and Accept end at their deadline and not before, also when it is set while they
+// wait, moved, or taken away.
 func TestTwinDeadlines(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, _ := joined(w, rt, l)
 		read := func() (int, error) { return client.Read(make([]byte, 1)) }
-		write := func() (int, error) { return client.Write(make([]byte, 64<<20)) } // the peer does not read
+		// the peer does not read
+		write := func() (int, error) { return client.Write(make([]byte, 64<<20)) }
 		accept := func() (int, error) { _, err := l.Accept(); return 0, err }
 		for name, c := range map[string]struct {
 			call func() (int, error)
@@ -132,7 +135,8 @@ func TestTwinDeadlines(t *testing.T) {
 	})
 }
 
-// A Write that a deadline interrupts tells how much was taken, and exactly that arrives; afterwards the stream goes on.
+// A Write that a deadline interrupts tells how much was taken, and exactly that arrives;
+// afterwards the stream goes on.
 func TestTwinInterruptedWriteTellsHowMuch(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -165,7 +169,8 @@ func TestTwinInterruptedWriteTellsHowMuch(t *testing.T) {
 	})
 }
 
-// Close returns at once; a peer that does not read holds its connection for as long as it may linger, and no longer.
+// Close returns at once; a peer that does not read holds its connection for as long as it may
+// linger, and no longer.
 func TestTwinLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
@@ -185,7 +190,8 @@ func TestTwinLinger(t *testing.T) {
 		if n := len(rt.Inspect()); n != 0 {
 			t.Errorf("after 31 s there are %d identifiers", n)
 		}
-		if got, err := io.ReadAll(server); len(got) != 10_000 { // it had arrived, and so had the FIN
+		// it had arrived, and so had the FIN
+		if got, err := io.ReadAll(server); len(got) != 10_000 {
 			t.Errorf("%d bytes came, %v", len(got), err)
 		}
 	})

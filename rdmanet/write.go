@@ -11,8 +11,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// What a connection lets be under way that the device has not taken yet: a Write that would exceed it blocks. A notice that the device
-// has taken them is asked for with every part of it.
+// What a connection lets be under way that the device has not taken yet: a Write that would exceed
+// it blocks. A notice that the device has taken them is asked for with every part of it.
 const (
 	windowMessages = 64
 	windowBytes    = 512 << 10
@@ -20,7 +20,8 @@ const (
 	partBytes      = windowBytes / 4
 )
 
-// pieceMax is the largest message that Write makes. With the header before it, it fills a buffer of 64 KiB.
+// pieceMax is the largest message that Write makes. With the header before it, it fills a buffer
+// of 64 KiB.
 const pieceMax = 64<<10 - 8
 
 // writer is the sending half of a connection.
@@ -52,7 +53,8 @@ func (w *writer) full() bool {
 	return w.under.messages >= windowMessages || w.under.bytes >= windowBytes
 }
 
-// usable waits until a message may be sent, or tells why there will be none. Nothing may always be sent. The caller has mu.
+// usable waits until a message may be sent, or tells why there will be none. Nothing may always be
+// sent. The caller has mu.
 func (w *writer) usable(nothing bool) error {
 	for {
 		switch {
@@ -81,7 +83,8 @@ func (w *writer) write(p []byte) (n int, err error) {
 		k := min(len(p)-n, w.piece)
 		var s *rdma.Send
 		if k > 0 {
-			s = rdma.NewSend(p[n : n+k]) // the copying is not under the lock, for which the loop would have to wait
+			// the copying is not under the lock, for which the loop would have to wait
+			s = rdma.NewSend(p[n : n+k])
 		}
 		if err := w.send(s); err != nil {
 			return n, err
@@ -141,7 +144,8 @@ func (w *writer) end(err error) (woke bool) {
 	return w.signal()
 }
 
-// finish sends the FIN, an empty message, once. Behind the window there is room for it. The caller has mu.
+// finish sends the FIN, an empty message, once. Behind the window there is room for it. The caller
+// has mu.
 func (w *writer) finish() {
 	if !w.fin && !w.ended {
 		w.rt.System().Root.Send(w.id, rdma.NewSend(nil))

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A call of bytes allocates its handler's context, and on the loop nothing: client, server and both runtimes together.
+// A call of bytes allocates its handler's context, and on the loop nothing: client, server and
+// both runtimes together.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -118,8 +118,8 @@ func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	return nil
 }
 
-// Cancel gives the call up: the handler's context is cancelled, and the answer is context.Canceled, unless it is on its way already. Any
-// goroutine.
+// Cancel gives the call up: the handler's context is cancelled, and the answer is
+// context.Canceled, unless it is on its way already. Any goroutine.
 func (p *Pending) Cancel() {
 	if p.reply == nil { // on a goroutine
 		p.cancel()

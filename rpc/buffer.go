@@ -13,8 +13,8 @@ const keepBuffer = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// smallBuffer is what the buffers of small requests have, which many may wait in: they are not mixed
-// with others.
+// smallBuffer is what the buffers of small requests have, which many may wait in: they are not
+// mixed with others.
 const smallBuffer = 1 << 10
 
 var smallBuffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, smallBuffer), true} }}
@@ -34,7 +34,8 @@ func getBufferFor(n int) *buffer {
 
 func getBuffer() *buffer { return buffers.Get().(*buffer) }
 
-// put gives the memory back; the next user begins with an empty one. used is how much was needed, in whatever memory.
+// put gives the memory back; the next user begins with an empty one. used is how much was needed,
+// in whatever memory.
 func (b *buffer) put(used int) {
 	switch {
 	case b.small:

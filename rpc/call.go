@@ -7,7 +7,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// newCall takes a call from the client's pool. It is the client's own, because a channel belongs to its synctest bubble.
+// newCall takes a call from the client's pool. It is the client's own, because a channel belongs
+// to its synctest bubble.
 func (c *Client) newCall(m *method) *clientCall {
 	cl, ok := c.calls.Get().(*clientCall)
 	if !ok {
@@ -26,9 +27,10 @@ func (c *Client) release(cl *clientCall) {
 	c.calls.Put(cl)
 }
 
-// Call calls a method and waits for its answer, for ctx's end, or the connection's. The deadline of ctx goes to the server as the time
-// that is left, and its end cancels the handler's context. q is the caller's again when Call returns. Every error is an *Error, but for
-// what interceptors make of it.
+// Call calls a method and waits for its answer, for ctx's end, or the connection's. The deadline
+// of ctx goes to the server as the time that is left, and its end cancels the handler's context. q
+// is the caller's again when Call returns. Every error is an *Error, but for what interceptors
+// make of it.
 func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
 	if len(c.cfg.interceptors) > 0 {
 		info := c.info(m.m, q)
@@ -76,7 +78,8 @@ func (c *Client) info(m *method, q any) *Info {
 	return info
 }
 
-// packRequest encodes a request of m. The caller puts memory back; body is in it, or in memory of its own.
+// packRequest encodes a request of m. The caller puts memory back; body is in it, or in memory of
+// its own.
 func packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
 	memory = getBuffer()
 	if body, err = m.req.pack(memory.b, q); err != nil {
@@ -124,7 +127,8 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 		switch {
 		case err == nil:
 			return cl, nil
-		case c.cfg.wait && unsent(err): // the connection ended before its turn had come: it waits for the next
+		case c.cfg.wait && unsent(err):
+			// the connection ended before its turn had come: it waits for the next
 		case !retryable(m, err) || !c.cfg.retry.again(ctx, attempt):
 			return nil, err
 		default:

@@ -18,8 +18,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Client calls a server over one connection, and makes another one when that is lost or the server drains. Its methods, and calls, are
-// for any goroutine; those that wait not for a loop's.
+// Client calls a server over one connection, and makes another one when that is lost or the server
+// drains. Its methods, and calls, are for any goroutine; those that wait not for a loop's.
 type Client struct {
 	rt    *rdma.Runtime
 	sys   *actor.ActorSystem
@@ -33,15 +33,16 @@ type Client struct {
 	link    *link              // what calls go over; nil: none
 	dialing *link              // what will be it; nil: none
 	links   map[*link]struct{} // all that are not gone, those that drain included
-	timer   *time.Timer        // of the pause before another, or until it may have its turn; nil: not now
-	queued  bool               // the pause is over, and turn is waited for
-	turn    *reconnect.Ticket  // to dial again
-	failed  int                // attempts in a row
-	upSince time.Time          // of link
-	ready   chan struct{}      // closed when there is a link, or no more
-	waiting int                // calls that wait for ready
-	why     error              // there is no link
-	last    bool               // there will be no other link: the runtime has been shut down
+	// of the pause before another, or until it may have its turn; nil: not now
+	timer   *time.Timer
+	queued  bool              // the pause is over, and turn is waited for
+	turn    *reconnect.Ticket // to dial again
+	failed  int               // attempts in a row
+	upSince time.Time         // of link
+	ready   chan struct{}     // closed when there is a link, or no more
+	waiting int               // calls that wait for ready
+	why     error             // there is no link
+	last    bool              // there will be no other link: the runtime has been shut down
 	closed  bool
 }
 
@@ -106,7 +107,8 @@ func (c *Client) up(l *link) {
 	}
 }
 
-// moveOn is told that a connection takes no more calls; why not. Those that find it out by themselves find another one here.
+// moveOn is told that a connection takes no more calls; why not. Those that find it out by
+// themselves find another one here.
 func (c *Client) moveOn(l *link, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 // Bytes is a message that is what it is: neither encoded nor decoded.
 type Bytes []byte
 
-// codec turns messages into bytes and back. A message is a pointer to the type that the codec is for.
+// codec turns messages into bytes and back. A message is a pointer to the type that the codec is
+// for.
 type codec struct {
 	size   func(msg any) int // nil: only encoding tells
 	encode func(dst []byte, msg any) ([]byte, error)
@@ -40,7 +41,8 @@ var (
 	}
 )
 
-// codecOf is the codec for T: *T is a protobuf message, or appends and unmarshals itself, or T is Bytes.
+// codecOf is the codec for T: *T is a protobuf message, or appends and unmarshals itself, or T is
+// Bytes.
 func codecOf[T any]() (codec, error) {
 	switch any((*T)(nil)).(type) {
 	case *Bytes:

@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// callContext is the context of a handler. What context.Context needs for cancelling is made when somebody asks for it: most handlers
-// never do.
+// callContext is the context of a handler. What context.Context needs for cancelling is made when
+// somebody asks for it: most handlers never do.
 type callContext struct {
 	info     Info
 	metadata []byte
 	deadline time.Time // zero: none
 
-	mu    sync.Mutex
-	real  atomic.Pointer[realContext] // set with mu held, as is over
-	over  atomic.Uint32               // how it has ended before there was a real one, once and for all
-	cause error                       // when over is canceled
+	mu   sync.Mutex
+	real atomic.Pointer[realContext] // set with mu held, as is over
+	// how it has ended before there was a real one, once and for all
+	over  atomic.Uint32
+	cause error // when over is canceled
 }
 
 // The values of callContext.over.
@@ -38,7 +39,8 @@ type callKey struct{}
 
 var errHandled = errors.New("rpc: the handler has returned")
 
-// InfoOf tells of the call that is being handled with ctx, or a context made of it; nil for every other context.
+// InfoOf tells of the call that is being handled with ctx, or a context made of it; nil for every
+// other context.
 func InfoOf(ctx context.Context) *Info {
 	if c, ok := ctx.Value(callKey{}).(*callContext); ok {
 		return &c.info
@@ -49,10 +51,12 @@ func InfoOf(ctx context.Context) *Info {
 // Deadline is when the caller stops waiting, on this side's clock.
 func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadline.IsZero() }
 
-// Done is closed when the caller has cancelled, the deadline has passed, the connection has ended or the handler has returned.
+// Done is closed when the caller has cancelled, the deadline has passed, the connection has ended
+// or the handler has returned.
 func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
 
-// Err is context.Canceled or context.DeadlineExceeded after any of these, and from then on the same.
+// Err is context.Canceled or context.DeadlineExceeded after any of these, and from then on the
+// same.
 func (c *callContext) Err() error {
 	r := c.real.Load()
 	if r == nil && c.over.Load() == running && c.late() {

@@ -1,5 +1,6 @@
-// Package rpc makes calls over connections that are actors of package actor (imported as rdma). What both sides know of a method is one
-// value in a package that they share; messages are protobuf's generated structs as they are, types that encode themselves, or bytes:
+// Package rpc makes calls over connections that are actors of package actor (imported as rdma).
+// What both sides know of a method is one value in a package that they share; messages are
+// protobuf's generated structs as they are, types that encode themselves, or bytes:
 //
 //	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get")
 //
@@ -16,9 +17,11 @@
 //
 // # Ownership
 //
-// Servers and Clients are on a Runtime that the caller has, and are closed before it is shut down. A request is the caller's again when the
-// call returns, and the handler's while it runs: a raw request's bytes not beyond that. What a raw handler returns is copied when it has
-// returned. A context of a handler is cancelled when the handler returns; one of an OnLoop handler must not be used after it.
+// Servers and Clients are on a Runtime that the caller has, and are closed before it is shut down.
+// A request is the caller's again when the call returns, and the handler's while it runs: a raw
+// request's bytes not beyond that. What a raw handler returns is copied when it has returned. A
+// context of a handler is cancelled when the handler returns; one of an OnLoop handler must not be
+// used after it.
 //
 // # Ordering
 //
@@ -30,10 +33,11 @@
 //
 // # Errors
 //
-// A call fails with an *Error: errors.Is finds what it is (ErrDeadline, ErrOverloaded, ErrDraining, ErrUnavailable, a service's own of
-// RegisterCode), Fate says whether the handler may have run, and NewError and DetailsOf carry a message of any kind along. Errors of a
-// handler that have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is repeated by itself, WithRetry
-// says. docs/rpc.md has the rules and the bytes on the wire.
+// A call fails with an *Error: errors.Is finds what it is (ErrDeadline, ErrOverloaded,
+// ErrDraining, ErrUnavailable, a service's own of RegisterCode), Fate says whether the handler may
+// have run, and NewError and DetailsOf carry a message of any kind along. Errors of a handler that
+// have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is
+// repeated by itself, WithRetry says. docs/rpc.md has the rules and the bytes on the wire.
 //
 // # Isolation
 //
@@ -56,6 +60,7 @@
 //
 // # Limitations
 //
-// Clients do not stream. A Client has one connection at a time, to one address: nothing balances load. Neither side is authenticated, and
-// nothing is encrypted: it is for networks whose hosts trust one another. Messages are as large as WithMessages says.
+// Clients do not stream. A Client has one connection at a time, to one address: nothing balances
+// load. Neither side is authenticated, and nothing is encrypted: it is for networks whose hosts
+// trust one another. Messages are as large as WithMessages says.
 package rpc

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A call that crosses the end of a server that had nothing more to do was not executed, and its caller knows: the last drain frame says
-// so of every call that has no answer.
+// A call that crosses the end of a server that had nothing more to do was not executed, and its
+// caller knows: the last drain frame says so of every call that has no answer.
 func TestCallCrossesTheEndOfADrain(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
 		handleEcho(s)
@@ -77,8 +77,8 @@ func (s *Server) connections() (all []*serverConn) {
 	return all
 }
 
-// A connection to a server that drains is the client's to close when it has its answers: a server that never ends would keep one for each
-// time that its client moves on.
+// A connection to a server that drains is the client's to close when it has its answers: a server
+// that never ends would keep one for each time that its client moves on.
 func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: []ClientOption{quick}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Code is an error's number on the wire. Those below FirstCode are this package's, the others belong to services: RegisterCode.
+// Code is an error's number on the wire. Those below FirstCode are this package's, the others
+// belong to services: RegisterCode.
 type Code uint16
 
 // FirstCode is the first code that a service may register.
@@ -46,11 +47,13 @@ var (
 	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
 	// ErrTooLarge: the message is larger than the receiving side takes (WithMessages).
 	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
-	// ErrOverloaded: as many calls are in flight as may be, here or at the server. Nothing was executed.
+	// ErrOverloaded: as many calls are in flight as may be, here or at the server. Nothing was
+	// executed.
 	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight", nil)
 	// ErrDraining: the server is about to end and takes no further calls. Nothing was executed.
 	ErrDraining = builtin(CodeDraining, "the server is draining", nil)
-	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate says what that means for the call.
+	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate says
+	// what that means for the call.
 	ErrUnavailable = builtin(CodeUnavailable, "no connection to the server", nil)
 	// ErrClosed: the Client or the Server was closed.
 	ErrClosed = builtin(CodeClosed, "closed", nil)
@@ -89,8 +92,9 @@ func builtin(code Code, text string, std error) error {
 	return codes[code].err()
 }
 
-// RegisterCode makes an error of a service: a handler returns it, or wraps it, and errors.Is finds it in the error that the call returns.
-// Both sides register the same code, in a package that they share. It panics if the code is below FirstCode or taken.
+// RegisterCode makes an error of a service: a handler returns it, or wraps it, and errors.Is finds
+// it in the error that the call returns. Both sides register the same code, in a package that they
+// share. It panics if the code is below FirstCode or taken.
 func RegisterCode(code Code, text string) error {
 	if code < FirstCode {
 		panic(fmt.Sprintf("rpc: code %d: a service's codes begin at %d", code, FirstCode))
@@ -119,7 +123,8 @@ func sentinelOf(code Code) *sentinel {
 type Fate uint8
 
 const (
-	// FateUnknown: the request left this side, and nothing is known of it. It may have been executed.
+	// FateUnknown: the request left this side, and nothing is known of it. It may have been
+	// executed.
 	FateUnknown Fate = iota
 	// FateNotSent: the request never left this side.
 	FateNotSent
@@ -143,7 +148,8 @@ func (f Fate) String() string {
 // MarshalText is String's text.
 func (f Fate) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// NotExecuted reports whether the handler was certainly not called, so that any call may be repeated.
+// NotExecuted reports whether the handler was certainly not called, so that any call may be
+// repeated.
 func (f Fate) NotExecuted() bool { return f == FateNotSent || f == FateRefused }
 
 // Error is why a call failed. A handler may return one to say code, message and details; what it
@@ -158,8 +164,9 @@ type Error struct {
 	Err     error // why a connection ended, and other causes on this side; may be nil
 }
 
-// NewError makes an error for a handler to return: of, which RegisterCode has made or this package has, with a message of its own,
-// and details that any codec of a Method takes. nil details are none.
+// NewError makes an error for a handler to return: of, which RegisterCode has made or this package
+// has, with a message of its own, and details that any codec of a Method takes. nil details are
+// none.
 func NewError[D any](of error, message string, details *D) (*Error, error) {
 	e := &Error{Code: codeOf(of), Message: message}
 	if details == nil {
@@ -249,7 +256,8 @@ func wireError(err error) (code Code, text string, details []byte) {
 		if text == "" && e.Err != nil {
 			text = e.Err.Error()
 		}
-		if of, whole := sentinelOf(e.Code), err.Error(); whole != e.Error() { // what is around it is said, too
+		// what is around it is said, too
+		if of, whole := sentinelOf(e.Code), err.Error(); whole != e.Error() {
 			if text == "" && of != nil {
 				text = of.text
 			}
@@ -265,7 +273,8 @@ func wireError(err error) (code Code, text string, details []byte) {
 	return code, text, nil
 }
 
-// ProtocolError says what the peer did that docs/rpc.md forbids. It ends that connection only. errors.Is: EPROTO.
+// ProtocolError says what the peer did that docs/rpc.md forbids. It ends that connection only.
+// errors.Is: EPROTO.
 type ProtocolError struct{ What string }
 
 func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What }

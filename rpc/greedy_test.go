@@ -140,7 +140,8 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 			}
 		}
 	}
-	await(clients * highWater / (32 << 10)) // so many answers may wait for each, before its requests do
+	// so many answers may wait for each, before its requests do
+	await(clients * highWater / (32 << 10))
 	calls(before, 300)
 	calls(innocent(), 300)
 	if seen+len(answered) == clients*deafCalls {

@@ -10,16 +10,18 @@ import (
 // HandlerOption is an option of Handle, HandleRaw and HandleStream.
 type HandlerOption func(*handler)
 
-// OnLoop says that a handler never blocks: it is called on the loop of its connection, which is the fastest way to an answer, and which
-// holds up that loop's other connections meanwhile. A slow one is named by the loop's watchdog (eventloop.Config.StallAfter), as "rpc" and
-// the method's name. Its context, and a raw request, are valid until it returns. Streams cannot be OnLoop.
+// OnLoop says that a handler never blocks: it is called on the loop of its connection, which is
+// the fastest way to an answer, and which holds up that loop's other connections meanwhile. A slow
+// one is named by the loop's watchdog (eventloop.Config.StallAfter), as "rpc" and the method's
+// name. Its context, and a raw request, are valid until it returns. Streams cannot be OnLoop.
 //
 // Its request is decoded on the loop, and its answer encoded and copied there, however large they
 // are: a method with large messages is better off on a goroutine.
 func OnLoop() HandlerOption { return func(h *handler) { h.inline = true } }
 
-// Handle has fn answer the calls of a method. What it returns is encoded before anything else happens to it. It runs on a goroutine of
-// the server's unless OnLoop says otherwise. It panics if the method has a handler. Handlers are registered before Listen.
+// Handle has fn answer the calls of a method. What it returns is encoded before anything else
+// happens to it. It runs on a goroutine of the server's unless OnLoop says otherwise. It panics if
+// the method has a handler. Handlers are registered before Listen.
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), opts ...HandlerOption) {
 	s.handle(&handler{
 		m:      m.m,
@@ -34,13 +36,14 @@ func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q 
 	}, opts)
 }
 
-// HandleRaw has fn answer the calls of a raw method. It appends its answer to reply and returns that, or returns bytes of its own, which
-// are copied when it has returned. q is valid until then.
+// HandleRaw has fn answer the calls of a raw method. It appends its answer to reply and returns
+// that, or returns bytes of its own, which are copied when it has returned. q is valid until then.
 func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), opts ...HandlerOption) {
 	s.handle(&handler{m: m.m, raw: fn}, opts)
 }
 
-// HandleStream has fn serve a stream: what it sends to out are the items; the stream ends when it returns, with its error or without one.
+// HandleStream has fn serve a stream: what it sends to out are the items; the stream ends when it
+// returns, with its error or without one.
 func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Context, q *Q, out *Sender[T]) error, opts ...HandlerOption) {
 	s.handle(&handler{
 		m:      m.m,

@@ -139,7 +139,8 @@ func TestCallsThatAreWrong(t *testing.T) {
 				case c.code == 0 && (h.Type != wire.FrameReply || body != c.want):
 					r.t.Errorf("answered with %+v %q", h, body)
 				}
-				p.say(frame(wire.Header{Type: wire.FrameCancel, Call: 3}, ""), frame(wire.Header{Type: wire.FrameWindow, Call: 99}, ""), // of nothing
+				// of nothing
+				p.say(frame(wire.Header{Type: wire.FrameCancel, Call: 3}, ""), frame(wire.Header{Type: wire.FrameWindow, Call: 99}, ""),
 					frame(wire.Header{Type: wire.FrameCall, Call: 2}, "still"))
 				if h, body := p.answer(r.t); h.Type != wire.FrameReply || h.Call != 2 || body != "still" {
 					r.t.Errorf("answered with %+v %q", h, body)
@@ -149,8 +150,8 @@ func TestCallsThatAreWrong(t *testing.T) {
 	}
 }
 
-// The bytes of a call say how long its handler may take, and nothing of what the caller's clock shows: without a cancel the server's own
-// clock ends it.
+// The bytes of a call say how long its handler may take, and nothing of what the caller's clock
+// shows: without a cancel the server's own clock ends it.
 func TestDeadlineOfTheServersOwn(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -195,7 +196,8 @@ func TestClientThatNeverReads(t *testing.T) {
 			p.say(frames...)
 		}
 		r.Wait()
-		// The peer's credits, our messages ahead of them, what waits in the connection, and what is over the high water.
+		// The peer's credits, our messages ahead of them, what waits in the connection, and what
+		// is over the high water.
 		if n, most := len(handled), (32+aheadMax)+highWater/(32<<10)+1; n > most || n < 32 {
 			r.t.Errorf("%d requests were answered to nobody, want at most %d", n, most)
 		}

@@ -12,11 +12,11 @@ type Info struct {
 	Stream bool
 	Server bool      // the call is being handled, not made
 	Peer   rdma.Addr // the other side
-	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace it by one of the same type before it
-	// goes on.
+	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace
+	// it by one of the same type before it goes on.
 	Request any
-	// Reply is the answer of a call when what follows has returned without an error: a *R of the Method, or a []byte. It may be
-	// replaced by one of the same type. A stream has none.
+	// Reply is the answer of a call when what follows has returned without an error: a *R of the
+	// Method, or a []byte. It may be replaced by one of the same type. A stream has none.
 	Reply any
 }
 
@@ -38,7 +38,8 @@ func chain(is []Interceptor, call *Info, ctx context.Context, invoke func(contex
 	return is[0](ctx, call, func(ctx context.Context) error { return chain(is[1:], call, ctx, invoke) })
 }
 
-// around calls do within interceptors, and gives the answer that they leave. went: they have gone on.
+// around calls do within interceptors, and gives the answer that they leave. went: they have gone
+// on.
 func around[A any](
 	is []Interceptor, ctx context.Context, call *Info, m *method, do func(context.Context) (A, error),
 ) (answer A, went bool, err error) {

@@ -25,8 +25,9 @@ import (
 // kernelPatience is far above what an emulated machine takes for anything here.
 const kernelPatience = 30 * time.Second
 
-// onKernel is a server and a client over the kernel's devices, each with a runtime of its own. The messages are few and small, because
-// each connection has memory for all of them there; what is larger is read by its receiver.
+// onKernel is a server and a client over the kernel's devices, each with a runtime of its own. The
+// messages are few and small, because each connection has memory for all of them there; what is
+// larger is read by its receiver.
 func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Client) {
 	t.Helper()
 	addr := os.Getenv("RDMA_ADDR")

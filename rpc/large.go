@@ -15,8 +15,9 @@ const copyOnLoop = keepBuffer
 
 // body is a request or an answer: in the message that it came in, or copied.
 type body struct {
-	b    []byte
-	held *rdma.Received // the message that was retained for it; nil: it was copied, or is used in place
+	b []byte
+	// the message that was retained for it; nil: it was copied, or is used in place
+	held *rdma.Received
 }
 
 // hold takes what is in m, and reports whether it is to be copied at once. Loop.

@@ -9,9 +9,9 @@ import (
 )
 
 // Code that is not this package's need not return: handlers, interceptors, codecs, errors that are
-// asked for their text. It leaves by a panic, which ends here, or by runtime.Goexit
-// (testing's FailNow), which takes the goroutine along. What a call holds (its place, its worker,
-// its answer, the rest of its message) is given back by what is deferred, so that both ways are one.
+// asked for their text. It leaves by a panic, which ends here, or by runtime.Goexit (testing's
+// FailNow), which takes the goroutine along. What a call holds (its place, its worker, its answer,
+// the rest of its message) is given back by what is deferred, so that both ways are one.
 
 // PanicError is in the error of a call in which this side's code, a codec or an interceptor, has
 // panicked, or has called runtime.Goexit. errors.Is and errors.As find Value, if it is an error.
@@ -71,6 +71,6 @@ func publish(sys *actor.ActorSystem, ev any) {
 	try(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
 }
 
-// lives is the supervisor of a connection's actor. What has left it is one call's: the actor goes on
-// with what it has.
+// lives is the supervisor of a connection's actor. What has left it is one call's: the actor goes
+// on with what it has.
 var lives = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))

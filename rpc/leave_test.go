@@ -194,7 +194,8 @@ func TestCallsBesideOneThatLeaves(t *testing.T) {
 				}, OnLoop())
 			}, func(r *rig) {
 				p := r.rawClient()
-				p.say(declareEcho, frame(wire.Header{Type: wire.FrameCall, Call: 30}, "")) // as settled does
+				// as settled does
+				p.say(declareEcho, frame(wire.Header{Type: wire.FrameCall, Call: 30}, ""))
 				p.answer(r.t)
 				frames := [][]byte{frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, "test.Fail")}
 				const calls = 20

@@ -58,12 +58,14 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// Whoever cancels everything gets no further than its limit: a call is in flight until the handler has returned.
+// Whoever cancels everything gets no further than its limit: a call is in flight until the handler
+// has returned.
 func TestCancelledCallsStillCount(t *testing.T) {
 	stuck := make(chan struct{}, 100)
 	inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(3)}}, func(s *Server) {
 		release := make(chan struct{})
-		HandleRaw(s, block, func(_ context.Context, _, reply []byte) ([]byte, error) { // heeds nothing
+		// heeds nothing
+		HandleRaw(s, block, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			stuck <- struct{}{}
 			<-release
 			return reply, nil
@@ -264,7 +266,8 @@ func TestRetriesUntilThereIsRoom(t *testing.T) {
 		begin := r.Elapsed()
 		_, err := CallRaw(r.within(time.Hour), r.c, echo, nil, nil)
 		want(r.t, err, ErrOverloaded, FateRefused)
-		if d := r.Elapsed() - begin; d < 400*time.Millisecond || d > time.Second { // 10+20+17*40 ms, a quarter more or less
+		// 10+20+17*40 ms, a quarter more or less
+		if d := r.Elapsed() - begin; d < 400*time.Millisecond || d > time.Second {
 			r.t.Errorf("twenty attempts took %v", d)
 		}
 		begin = r.Elapsed()

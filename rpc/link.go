@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// link is a connection of a client: the actor that owns its identifier. Its fields are the loop's, those
-// excepted that are under out.mu.
+// link is a connection of a client: the actor that owns its identifier. Its fields are the loop's,
+// those excepted that are under out.mu.
 type link struct {
 	table
 	rt     *rdma.Runtime

@@ -177,7 +177,8 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 	const conns, items, each, limit = 16, 40, 60 << 10, 2 << 20
 	var all chan struct{}
 	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
-		all = make(chan struct{}) // closed when all have begun: requests are not what is refused here
+		// closed when all have begun: requests are not what is refused here
+		all = make(chan struct{})
 		HandleStream(s, blobs, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[Bytes]) error {
 			<-all
 			b := make(Bytes, each)

@@ -12,9 +12,10 @@ type metadataKey struct{}
 // pairs is metadata on its way out: its bytes on the wire, without the length of all.
 type pairs struct{ b []byte }
 
-// WithMetadata adds a key and its value to what the calls made with the context carry to the server: credentials, a trace. A key has 1 to
-// 255 bytes, a value up to 4 KiB, all together 8 KiB; what exceeds that fails the call with ErrTooLarge. Of a key that was added twice the
-// later value counts.
+// WithMetadata adds a key and its value to what the calls made with the context carry to the
+// server: credentials, a trace. A key has 1 to 255 bytes, a value up to 4 KiB, all together 8 KiB;
+// what exceeds that fails the call with ErrTooLarge. Of a key that was added twice the later value
+// counts.
 func WithMetadata(ctx context.Context, key, value string) context.Context {
 	was, _ := ctx.Value(metadataKey{}).(*pairs)
 	p := &pairs{}
@@ -42,7 +43,8 @@ func outgoing(ctx context.Context) (b []byte, err error) {
 	return p.b, nil
 }
 
-// Metadata is the value that a call brought for a key; ok is false when it brought none. ctx is the handler's, or made of it.
+// Metadata is the value that a call brought for a key; ok is false when it brought none. ctx is
+// the handler's, or made of it.
 func Metadata(ctx context.Context, key string) (value string, ok bool) {
 	c, _ := ctx.Value(callKey{}).(*callContext)
 	if c == nil {

@@ -32,16 +32,18 @@ func newMethod(name string, stream bool, req, rep codec, opts []MethodOption) *m
 // MethodOption is an option of NewMethod, NewRawMethod and NewStream.
 type MethodOption func(*method)
 
-// Idempotent says that executing a request twice does no harm: a call whose fate is unknown may be repeated (WithRetry).
+// Idempotent says that executing a request twice does no harm: a call whose fate is unknown may be
+// repeated (WithRetry).
 func Idempotent() MethodOption { return func(m *method) { m.idempotent = true } }
 
-// Method is a call with one answer: a Q is sent, an R comes back. One value, in a package that both sides share, is what the server
-// handles and the client calls. Q and R are protobuf's generated structs, types that append and unmarshal themselves
-// (encoding.BinaryAppender, BinaryUnmarshaler), or Bytes.
+// Method is a call with one answer: a Q is sent, an R comes back. One value, in a package that
+// both sides share, is what the server handles and the client calls. Q and R are protobuf's
+// generated structs, types that append and unmarshal themselves (encoding.BinaryAppender,
+// BinaryUnmarshaler), or Bytes.
 type Method[Q, R any] struct{ m *method }
 
-// NewMethod declares a method; name is what the two sides agree upon ("kv.Get"). It panics when Q or R cannot be encoded. It is meant
-// for package variables: methods are never forgotten.
+// NewMethod declares a method; name is what the two sides agree upon ("kv.Get"). It panics when Q
+// or R cannot be encoded. It is meant for package variables: methods are never forgotten.
 func NewMethod[Q, R any](name string, opts ...MethodOption) Method[Q, R] {
 	return Method[Q, R]{newMethod(name, false, mustCodec[Q](), mustCodec[R](), opts)}
 }
@@ -60,7 +62,8 @@ func NewRawMethod(name string, opts ...MethodOption) RawMethod {
 // Name is the method's name.
 func (m RawMethod) Name() string { return m.m.name }
 
-// Stream is a call with many answers: a Q is sent, any number of Ts come back, then the end or an error.
+// Stream is a call with many answers: a Q is sent, any number of Ts come back, then the end or an
+// error.
 type Stream[Q, T any] struct{ m *method }
 
 // NewStream declares a stream.

@@ -79,7 +79,8 @@ func TestWaitingOnALoop(t *testing.T) {
 	t.Run("the server's loop", func(t *testing.T) {
 		inWorld(t, rigConfig{world: mayStall}, handleEcho, func(r *rig) {
 			err := r.onLoop(r.far, func() error {
-				_, err := CallRaw(ctx, r.c, echo, []byte("x"), nil) // whose answer that loop would have to make
+				// whose answer that loop would have to make
+				_, err := CallRaw(ctx, r.c, echo, []byte("x"), nil)
 				return err
 			})
 			r.Advance(0)

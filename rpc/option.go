@@ -95,9 +95,10 @@ func (c *clientConfig) openStreams(calls int) int {
 	return min(c.streamsOf(calls), max(c.holds()/(c.window+c.message), 1))
 }
 
-// WithMaxCalls says how many calls, streams included, may be in flight on one connection: 1,024, at most 65,535. A server tells its
-// clients, so that a call too many is refused before it is sent; the lower number of the two sides holds. A call is in flight until it
-// was answered, also if its caller has gone. ErrOverloaded.
+// WithMaxCalls says how many calls, streams included, may be in flight on one connection: 1,024,
+// at most 65,535. A server tells its clients, so that a call too many is refused before it is
+// sent; the lower number of the two sides holds. A call is in flight until it was answered, also
+// if its caller has gone. ErrOverloaded.
 func WithMaxCalls(n int) Option {
 	return bothOption(func(c *config) { c.calls = min(max(n, 1), wire.MaxSlots-1) })
 }
@@ -109,25 +110,26 @@ func WithMaxStreams(n int) Option {
 	return bothOption(func(c *config) { c.streams = max(n, 1) })
 }
 
-// WithMaxCallsInAll says how many calls may be in flight on all connections of a server, streams and
-// OnLoop handlers apart: 4,096. Clients' addresses share it, and the connections of an address share
-// what that has: docs/rpc.md, "Shares". What comes beyond is refused on the loop, before any
-// handler: ErrOverloaded. Handlers run on so many goroutines at most, and as many more as there may
-// be streams.
+// WithMaxCallsInAll says how many calls may be in flight on all connections of a server, streams
+// and OnLoop handlers apart: 4,096. Clients' addresses share it, and the connections of an address
+// share what that has: docs/rpc.md, "Shares". What comes beyond is refused on the loop, before any
+// handler: ErrOverloaded. Handlers run on so many goroutines at most, and as many more as there
+// may be streams.
 func WithMaxCallsInAll(n int) ServerOption {
 	return serverOption(func(c *serverConfig) { c.all = max(n, 1) })
 }
 
-// WithMaxStreamsInAll is WithMaxCallsInAll for streams: 4,096. A single address may have about half.
+// WithMaxStreamsInAll is WithMaxCallsInAll for streams: 4,096. A single address may have about
+// half.
 func WithMaxStreamsInAll(n int) ServerOption {
 	return serverOption(func(c *serverConfig) { c.allStreams = max(n, 1) })
 }
 
 // WithMemory says how many bytes are held for what is under way: 256 MiB, at least four of the
-// largest messages. A server holds requests for its handlers, and answers and items for clients that
-// do not take them; its clients share it as they share places. A client holds the items of streams
-// that nobody receives, and opens no more streams than their windows, with an item beyond each, have
-// room for. ErrOverloaded.
+// largest messages. A server holds requests for its handlers, and answers and items for clients
+// that do not take them; its clients share it as they share places. A client holds the items of
+// streams that nobody receives, and opens no more streams than their windows, with an item beyond
+// each, have room for. ErrOverloaded.
 func WithMemory(bytes int) Option {
 	return bothOption(func(c *config) { c.memory = bytes })
 }
@@ -137,16 +139,17 @@ func WithInterceptors(is ...Interceptor) Option {
 	return bothOption(func(c *config) { c.interceptors = append(c.interceptors, is...) })
 }
 
-// WithMessages says how large a message of the peer may be (64 KiB), and how many of them it may send ahead (32): see
-// actor.WithMessages. A frame's header, 16 bytes, is part of the message.
+// WithMessages says how large a message of the peer may be (64 KiB), and how many of them it may
+// send ahead (32): see actor.WithMessages. A frame's header, 16 bytes, is part of the message.
 func WithMessages(maxBytes, credits int) Option {
 	return bothOption(func(c *config) {
 		c.id, c.message = append(c.id, rdma.WithMessages(maxBytes, credits)), max(maxBytes, 0)
 	})
 }
 
-// WithStreamWindow says how many bytes of a stream the server may send ahead of what was received of it: 64 KiB, up to 64 MiB - 1 KiB,
-// in whole KiB. An item may exceed it, so a stream holds as much as the window and one item.
+// WithStreamWindow says how many bytes of a stream the server may send ahead of what was received
+// of it: 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream holds as
+// much as the window and one item.
 func WithStreamWindow(bytes int) ClientOption {
 	return clientOption(func(c *clientConfig) { c.window = min(max(bytes, 1<<10), 65_535<<10) &^ (1<<10 - 1) })
 }
@@ -169,15 +172,19 @@ func WithBackoff(b reconnect.Backoff) ClientOption {
 	return clientOption(func(c *clientConfig) { c.backoff = b })
 }
 
-// Retry says when a call is repeated. What may have been executed is repeated only if its method is Idempotent.
+// Retry says when a call is repeated. What may have been executed is repeated only if its method
+// is Idempotent.
 type Retry struct {
-	Attempts int           // in all; 0 and 1: no repetition
-	Backoff  time.Duration // before the second attempt, twice as long before each that follows, a quarter more or less: 10 ms
-	Max      time.Duration // what the backoff grows to: 1 s
+	Attempts int // in all; 0 and 1: no repetition
+	// before the second attempt, twice as long before each that follows, a quarter more or less:
+	// 10 ms
+	Backoff time.Duration
+	Max     time.Duration // what the backoff grows to: 1 s
 }
 
-// WithRetry has calls repeated that failed because the server refused them (ErrOverloaded, ErrDraining) or because there is no connection
-// (ErrUnavailable), while their context lets them. Streams are not repeated.
+// WithRetry has calls repeated that failed because the server refused them (ErrOverloaded,
+// ErrDraining) or because there is no connection (ErrUnavailable), while their context lets them.
+// Streams are not repeated.
 func WithRetry(r Retry) ClientOption {
 	if r.Backoff <= 0 {
 		r.Backoff = 10 * time.Millisecond

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// gatherBytes is how much is gathered into one message: what callers and handlers have for the peer while the loop is busy goes
-	// together. A larger frame has a message of its own.
+	// gatherBytes is how much is gathered into one message: what callers and handlers have for the
+	// peer while the loop is busy goes together. A larger frame has a message of its own.
 	gatherBytes = 16 << 10
-	// aheadMax is how many messages are the connection's at a time, and notifyEvery how often it is asked to tell that it got rid of
-	// them. It is less than any send queue holds (Limits.SendQueue: 256).
+	// aheadMax is how many messages are the connection's at a time, and notifyEvery how often it
+	// is asked to tell that it got rid of them. It is less than any send queue holds
+	// (Limits.SendQueue: 256).
 	aheadMax    = 64
 	notifyEvery = 32
 	// The same in bytes: the first that exceed it are the last.
@@ -25,14 +26,15 @@ const (
 	notifyBytes = 1 << 20
 )
 
-// out is the outgoing half of a connection: frames are put by any goroutine, and sent by the connection's owner on its loop, as many
-// in one message as have come together. What the connection does not take yet waits here, and goes in fewer messages.
+// out is the outgoing half of a connection: frames are put by any goroutine, and sent by the
+// connection's owner on its loop, as many in one message as have come together. What the
+// connection does not take yet waits here, and goes in fewer messages.
 type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // the owner
 
-	// A client's; nil: a server's. turn gives what is still to be sent of a message that is next, with
-	// mu held; late is the same for one that has waited in the connection, without.
+	// A client's; nil: a server's. turn gives what is still to be sent of a message that is next,
+	// with mu held; late is the same for one that has waited in the connection, without.
 	turn, late func(b []byte) (rest []byte)
 
 	mu      sync.Mutex // the connection's table of calls, too
@@ -59,8 +61,8 @@ type out struct {
 // batch is messages that the connection tells to be rid of at once.
 type batch struct{ messages, bytes int }
 
-// highWater is how many bytes may wait for a connection before nothing is done any more that makes more of them: requests are left
-// where they are, and streams wait.
+// highWater is how many bytes may wait for a connection before nothing is done any more that makes
+// more of them: requests are left where they are, and streams wait.
 const highWater = 1 << 20
 
 // segment is a message to be: frames that were gathered, or one that was encoded into its Send.
@@ -98,7 +100,8 @@ var flushMsg any = &flush{}
 // established takes how large a message the peer takes. mu is held.
 func (o *out) established(limit int) { o.most = min(limit, gatherBytes) }
 
-// frame makes room for a frame of n bytes, header included, and gives it to the caller to fill in. mu is held.
+// frame makes room for a frame of n bytes, header included, and gives it to the caller to fill in.
+// mu is held.
 func (o *out) frame(n int) []byte {
 	if len(o.cur) > 0 && len(o.cur)+n > o.most {
 		o.close()
@@ -114,8 +117,8 @@ func (o *out) frame(n int) []byte {
 	return o.cur[at:]
 }
 
-// large encodes a body that is to have a message of its own, before others have to wait for mu. nil:
-// it is small enough to be gathered.
+// large encodes a body that is to have a message of its own, before others have to wait for mu.
+// nil: it is small enough to be gathered.
 func large(metadata, body []byte) *rdma.Send {
 	n := wire.RequestLen(metadata, body)
 	if n <= gatherBytes {
@@ -278,7 +281,8 @@ func (o *out) sent() {
 	o.notify = o.notify[:copy(o.notify, o.notify[1:])]
 }
 
-// end drops what was not sent, and everything that is put from now on, and reports how many messages were handed over.
+// end drops what was not sent, and everything that is put from now on, and reports how many
+// messages were handed over.
 func (o *out) end() (handed uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -297,8 +301,8 @@ func (o *out) end() (handed uint64) {
 //   - Items wait.
 //   - An answer that there is no memory for is ErrOverloaded instead. Its handler has run.
 //
-// Whatever others hold, share.OwnMemory bytes and one answer or item can wait on every connection: a
-// client that takes what comes has all its answers.
+// Whatever others hold, share.OwnMemory bytes and one answer or item can wait on every connection:
+// a client that takes what comes has all its answers.
 
 // may reports whether n more bytes may be held. mu is held.
 func (o *out) may(n int) bool { return o.purse.May(o.bytes, n) }
@@ -306,8 +310,8 @@ func (o *out) may(n int) bool { return o.purse.May(o.bytes, n) }
 // room reports whether n more bytes may wait for the connection. mu is held.
 func (o *out) room(n int) bool { return o.bytes <= share.OwnMemory || o.may(n) }
 
-// lostFrames reports whether frames are missing although their connection goes on: it has to end. After every other failure it does so by
-// itself.
+// lostFrames reports whether frames are missing although their connection goes on: it has to end.
+// After every other failure it does so by itself.
 func lostFrames(m *rdma.SendFailed) bool {
 	return !errors.Is(m, rdma.ErrFlushed) && !errors.Is(m, unix.ENOTCONN)
 }

@@ -28,7 +28,8 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 		}
 		return &Receiver[T]{r}, nil
 	}
-	giveUp := func() { // what an interceptor has opened, and has failed, panicked or gone on again since
+	// what an interceptor has opened, and has failed, panicked or gone on again since
+	giveUp := func() {
 		if r != nil {
 			r.close(nil)
 			r = nil
@@ -77,8 +78,8 @@ func (r *Receiver[T]) Recv() (*T, error) {
 	return item, nil
 }
 
-// All is the items that are still to come, for range. What ends the stream is its last element, unless it is io.EOF. When the loop is left
-// before that the stream is closed.
+// All is the items that are still to come, for range. What ends the stream is its last element,
+// unless it is io.EOF. When the loop is left before that the stream is closed.
 func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		defer r.Close()
@@ -94,8 +95,8 @@ func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 	}
 }
 
-// Close gives the stream up: the server's handler is cancelled, Recv returns what has come already and then context.Canceled. A stream
-// that has ended need not be closed. Any goroutine.
+// Close gives the stream up: the server's handler is cancelled, Recv returns what has come already
+// and then context.Canceled. A stream that has ended need not be closed. Any goroutine.
 func (r *Receiver[T]) Close() { r.r.close(nil) }
 
 // receiving is the part of a Receiver that does not depend on the type.

@@ -81,7 +81,8 @@ func TestWaitForReady(t *testing.T) {
 	})
 }
 
-// While a server drains, its client finds another one at the address, and what is in flight finishes with the old one.
+// While a server drains, its client finds another one at the address, and what is in flight
+// finishes with the old one.
 func TestMovesOnFromADrainingServer(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady()}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -116,7 +117,8 @@ func TestMovesOnFromADrainingServer(t *testing.T) {
 	})
 }
 
-// What was executed or may have been is repeated for idempotent methods only, over the next connection.
+// What was executed or may have been is repeated for idempotent methods only, over the next
+// connection.
 func TestRetryOverTheNextConnection(t *testing.T) {
 	var b *blocking
 	retry := WithRetry(Retry{Attempts: 5, Backoff: 100 * time.Millisecond})

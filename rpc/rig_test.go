@@ -29,7 +29,8 @@ type rigConfig struct {
 	world  []actortest.Option
 }
 
-// inWorld runs test with a server that setup has given its handlers, and a client that is connected to it.
+// inWorld runs test with a server that setup has given its handlers, and a client that is
+// connected to it.
 func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *rig)) {
 	t.Helper()
 	actortest.Run(t, func(w *actortest.World) {

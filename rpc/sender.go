@@ -8,12 +8,14 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Sender is where a stream's handler sends its items. It is the handler's goroutine's, until that returns.
+// Sender is where a stream's handler sends its items. It is the handler's goroutine's, until that
+// returns.
 type Sender[T any] struct{ out sink }
 
-// Send sends an item, which is the caller's again when it returns. It waits while the receiver has not taken what is under way: a slow
-// receiver stops its stream, and nothing else. When the caller has gone (cancelled, deadline, connection) it returns why, and the
-// handler should return. Behind the handler's return it is an error.
+// Send sends an item, which is the caller's again when it returns. It waits while the receiver has
+// not taken what is under way: a slow receiver stops its stream, and nothing else. When the caller
+// has gone (cancelled, deadline, connection) it returns why, and the handler should return. Behind
+// the handler's return it is an error.
 func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
 
 // send is Sender's Send.

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
 
-// Server answers calls. Its handlers are registered first (Handle, HandleRaw, HandleStream), then it listens. Its methods are for any
-// goroutine but a loop's.
+// Server answers calls. Its handlers are registered first (Handle, HandleRaw, HandleStream), then
+// it listens. Its methods are for any goroutine but a loop's.
 type Server struct {
 	rt      *rdma.Runtime
 	sys     *actor.ActorSystem
@@ -119,8 +119,8 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 // InFlight is how many calls are being handled.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
-// Draining is closed when Drain or Close begins. A stream that would go on for ever returns then: with ErrDraining, its caller knows that
-// it can go on elsewhere.
+// Draining is closed when Drain or Close begins. A stream that would go on for ever returns then:
+// with ErrDraining, its caller knows that it can go on elsewhere.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
 // end notes that no further calls are taken. mu is held.
@@ -138,9 +138,10 @@ func (s *Server) emptied() {
 	}
 }
 
-// Drain ends the server in order: it listens no more, tells its clients, refuses new calls with ErrDraining, which may be repeated
-// elsewhere, and waits until what is in flight was answered and the answers were taken. When ctx ends before that, the rest is cut off as
-// with Close, which is waited for a second, and the error is ctx's cause.
+// Drain ends the server in order: it listens no more, tells its clients, refuses new calls with
+// ErrDraining, which may be repeated elsewhere, and waits until what is in flight was answered and
+// the answers were taken. When ctx ends before that, the rest is cut off as with Close, which is
+// waited for a second, and the error is ctx's cause.
 func (s *Server) Drain(ctx context.Context) error {
 	if err := rdma.MayWait(); err != nil {
 		return fmt.Errorf("rpc: drain: %w", err)

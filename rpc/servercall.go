@@ -85,7 +85,8 @@ func (call *serverCall) handle() {
 		scratch.put(len(o.reply))
 	}()
 	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
-		o = outcome{code: CodeInternal, text: "the handler has panicked"} // why may be nobody else's business
+		// why may be nobody else's business
+		o = outcome{code: CodeInternal, text: "the handler has panicked"}
 		call.c.s.panicked(call.h.m.name, why)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// serverConn is a connection of a server: the actor that owns its identifier. Its fields are the loop's, those excepted that are under
-// out.mu.
+// serverConn is a connection of a server: the actor that owns its identifier. Its fields are the
+// loop's, those excepted that are under out.mu.
 type serverConn struct {
 	s       *Server
 	out     out
@@ -199,9 +199,11 @@ func (c *serverConn) goesOn() bool {
 	return c.out.bytes <= highWater/2 && c.out.room(0)
 }
 
-// received takes a message. One whose answers would be too much for now is kept, with the credit that its sender is short of.
+// received takes a message. One whose answers would be too much for now is kept, with the credit
+// that its sender is short of.
 func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
-	if c.ending || c.closing { // after the last drain frame the client knows what becomes of its calls
+	// after the last drain frame the client knows what becomes of its calls
+	if c.ending || c.closing {
 		return
 	}
 	c.reading, c.came = m, m.Since
@@ -406,7 +408,8 @@ func (c *serverConn) enter(call *serverCall) (ok bool) {
 	return true
 }
 
-// now calls a handler that does not block. Its call needs no place, because nothing can reach it before it was answered.
+// now calls a handler that does not block. Its call needs no place, because nothing can reach it
+// before it was answered.
 func (c *serverConn) now(h wire.Header, hd *handler, metadata, body []byte) error {
 	call := c.inline
 	if call == nil {

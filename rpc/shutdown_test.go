@@ -51,7 +51,8 @@ func TestAfterShutdown(t *testing.T) {
 		"Close": func(w *actortest.World, at string) {
 			c := dialAt(w, at)
 			w.RemoveDevice("mem0")
-			if err := w.Runtime().Shutdown(w.T().Context()); err != nil { // while it is about to connect again
+			// while it is about to connect again
+			if err := w.Runtime().Shutdown(w.T().Context()); err != nil {
 				w.T().Error(err)
 			}
 			time.Sleep(time.Minute)

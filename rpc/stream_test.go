@@ -60,7 +60,8 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads stops its handler, holds no more than its window, and holds up nothing else.
+// A stream that nobody reads stops its handler, holds no more than its window, and holds up
+// nothing else.
 func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 	var sent *atomic.Int64
 	var ended chan error
@@ -125,7 +126,8 @@ func TestStreamEnds(t *testing.T) {
 			return fmt.Errorf("after one: %w", errTaken)
 		})
 	}, func(r *rig) {
-		in, err := Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(60<<10)) // nearly a window, in a message of its own
+		// nearly a window, in a message of its own
+		in, err := Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(60<<10))
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -160,7 +162,8 @@ func TestStreamEnds(t *testing.T) {
 		}
 		for err = nil; err == nil; _, err = endless.Recv() {
 		}
-		if !errors.Is(err, ErrDeadline) { // the client's own, or the server's answer at the same moment
+		// the client's own, or the server's answer at the same moment
+		if !errors.Is(err, ErrDeadline) {
 			r.t.Error(err)
 		}
 

@@ -62,8 +62,8 @@ func (l *table) ended(m *method, f Fate) *Error {
 	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
-// answer takes what the server says to a call, in the message reading, and gives the call if it ends
-// it. out.mu is held.
+// answer takes what the server says to a call, in the message reading, and gives the call if it
+// ends it. out.mu is held.
 func (l *table) answer(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
 	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
 		return nil, violation("a frame of type %d from a server", h.Type)

@@ -165,13 +165,15 @@ func TestDeadlineReachesTheServer(t *testing.T) {
 			return fmt.Append(reply, ok, time.Until(deadline)), nil
 		})
 	}, func(r *rig) {
-		got, err := CallRaw(r.within(90*time.Minute), r.c, echo, nil, nil) // in milliseconds on the wire
+		// in milliseconds on the wire
+		got, err := CallRaw(r.within(90*time.Minute), r.c, echo, nil, nil)
 		if err != nil || string(got) != "true 1h30m0s" {
 			r.t.Errorf("%s, %v", got, err)
 		}
 		begin := r.Elapsed()
 		_, err = CallRaw(r.within(250*time.Millisecond), r.c, block, nil, nil)
-		if !errors.Is(err, ErrDeadline) { // the client's own, or the server's answer at the same moment
+		// the client's own, or the server's answer at the same moment
+		if !errors.Is(err, ErrDeadline) {
 			r.t.Error(err)
 		}
 		if d := r.Elapsed() - begin; d != 250*time.Millisecond {
@@ -273,7 +275,8 @@ func TestLargeMessages(t *testing.T) {
 	})
 }
 
-// The context of a handler ends with it, wherever it runs; one that was kept belongs to no other call.
+// The context of a handler ends with it, wherever it runs; one that was kept belongs to no other
+// call.
 func TestContextEndsWithItsHandler(t *testing.T) {
 	type mark struct{}
 	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
@@ -331,7 +334,8 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// A handler's nil *Error is an error that nobody can read: a panic of that handler, not of the server.
+// A handler's nil *Error is an error that nobody can read: a panic of that handler, not of the
+// server.
 func TestNilError(t *testing.T) {
 	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
 		t.Run(name, func(t *testing.T) {

@@ -2,9 +2,10 @@ package rpc
 
 import "sync"
 
-// workers are the goroutines that handlers run on. They are reused; there are never more than max, and few stay when there is nothing
-// to do. Work is taken in order. A worker that takes some while there is more has another one woken, but never more than one at a
-// time: handlers that do not block are served by few goroutines, one that blocks holds nobody up.
+// workers are the goroutines that handlers run on. They are reused; there are never more than max,
+// and few stay when there is nothing to do. Work is taken in order. A worker that takes some while
+// there is more has another one woken, but never more than one at a time: handlers that do not
+// block are served by few goroutines, one that blocks holds nobody up.
 type workers struct {
 	max int
 
@@ -19,7 +20,8 @@ type workers struct {
 // keepIdle is how many workers stay when there is nothing to do.
 const keepIdle = 16
 
-// add queues a list of calls, linked by next. It never blocks, and reports whether a goroutine was woken.
+// add queues a list of calls, linked by next. It never blocks, and reports whether a goroutine was
+// woken.
 func (w *workers) add(head, tail *serverCall) (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,11 +2,13 @@ package states
 
 import "testing"
 
-// What the oracle does not know: calls that librdmacm answers without the kernel or that came in 2025, where a failing command
-// leaves the identifier, and events out of place. The pages of section 3 are the source.
+// What the oracle does not know: calls that librdmacm answers without the kernel or that came in
+// 2025, where a failing command leaves the identifier, and events out of place. The pages of
+// section 3 are the source.
 
-// TestCallsBeyondTheOracle: rdma_create_qp(3) wants a device and brings the queue pair to INIT; rdma_leave_multicast(3) a
-// membership; rdma_resolve_addrinfo(3) and rdma_join_multicast(3) an InfiniBand device; rdma_write_cm_event(3) any identifier.
+// TestCallsBeyondTheOracle: rdma_create_qp(3) wants a device and brings the queue pair to INIT;
+// rdma_leave_multicast(3) a membership; rdma_resolve_addrinfo(3) and rdma_join_multicast(3) an
+// InfiniBand device; rdma_write_cm_event(3) any identifier.
 func TestCallsBeyondTheOracle(t *testing.T) {
 	for _, c := range []struct {
 		f     Flavor
@@ -79,8 +81,9 @@ func TestWhereFailureLeaves(t *testing.T) {
 		s  State
 	}
 	everywhere := map[from]State{
-		{OpBindAddr, Bound}:                Idle,
-		{OpResolveAddr, AddrQuery}:         Bound, // also when it was idle: ResolveAddr has bound it
+		{OpBindAddr, Bound}: Idle,
+		// also when it was idle: ResolveAddr has bound it
+		{OpResolveAddr, AddrQuery}:         Bound,
 		{OpResolveRoute, RouteQuery}:       AddrResolved,
 		{OpSetIBPath, RouteQuery}:          AddrResolved,
 		{OpListen, Listening}:              Bound,
@@ -112,7 +115,8 @@ func TestWhereFailureLeaves(t *testing.T) {
 	})
 }
 
-// TestEventsOutOfPlace: what is late, a duplicate, or was never asked for changes nothing and is not told.
+// TestEventsOutOfPlace: what is late, a duplicate, or was never asked for changes nothing and is
+// not told.
 func TestEventsOutOfPlace(t *testing.T) {
 	for _, c := range []struct {
 		f    Flavor
@@ -121,18 +125,21 @@ func TestEventsOutOfPlace(t *testing.T) {
 		v    Verdict
 		next State
 	}{
-		{0, Bound, KindAddrResolved, Ignore, Bound},                   // the query was answered already
-		{0, AddrResolved, KindAddrResolved, Ignore, AddrResolved},     // twice
-		{0, AddrResolved, KindRouteResolved, Ignore, AddrResolved},    // nobody asked
-		{0, RouteResolved, KindRouteError, Ignore, RouteResolved},     // late
-		{0, Connected, KindConnectRequest, Ignore, Connected},         // no listener
-		{0, Connected, KindEstablished, Ignore, Connected},            // twice
-		{0, Connected, KindRejected, Ignore, Connected},               // too late to be rejected
-		{0, Responded, KindEstablished, Ignore, Responded},            // Establish is the owner's to send
-		{0, Responded, KindConnectResponse, Ignore, Responded},        // twice
-		{IWARP, Connecting, KindConnectResponse, Ignore, Connecting},  // iWARP has none
-		{UD, Connecting, KindConnectResponse, Ignore, Connecting},     // nor have datagrams
-		{0, ConnectRequested, KindRejected, Ignore, ConnectRequested}, // a child is silent until it is accepted
+		// the query was answered already
+		{0, Bound, KindAddrResolved, Ignore, Bound},
+		{0, AddrResolved, KindAddrResolved, Ignore, AddrResolved},  // twice
+		{0, AddrResolved, KindRouteResolved, Ignore, AddrResolved}, // nobody asked
+		{0, RouteResolved, KindRouteError, Ignore, RouteResolved},  // late
+		{0, Connected, KindConnectRequest, Ignore, Connected},      // no listener
+		{0, Connected, KindEstablished, Ignore, Connected},         // twice
+		{0, Connected, KindRejected, Ignore, Connected},            // too late to be rejected
+		// Establish is the owner's to send
+		{0, Responded, KindEstablished, Ignore, Responded},
+		{0, Responded, KindConnectResponse, Ignore, Responded},       // twice
+		{IWARP, Connecting, KindConnectResponse, Ignore, Connecting}, // iWARP has none
+		{UD, Connecting, KindConnectResponse, Ignore, Connecting},    // nor have datagrams
+		// a child is silent until it is accepted
+		{0, ConnectRequested, KindRejected, Ignore, ConnectRequested},
 		{0, ConnectRequested, KindDisconnected, Ignore, ConnectRequested},
 		{0, Connecting, KindDisconnected, Ignore, Connecting},
 		{0, PeerDisconnected, KindDisconnected, Ignore, PeerDisconnected},
@@ -144,7 +151,8 @@ func TestEventsOutOfPlace(t *testing.T) {
 		{0, Connecting, KindAddrError, Ignore, Connecting},
 		{0, Connecting, KindConnectError, Allow, Failed},
 		{0, Accepting, KindConnectError, Allow, Failed},
-		{UD, Connecting, KindConnectError, Allow, Failed}, // a lookup ends like a connect, however the device words it
+		// a lookup ends like a connect, however the device words it
+		{UD, Connecting, KindConnectError, Allow, Failed},
 		{UD, Connecting, KindRejected, Allow, Failed},
 		{UD, Connecting, KindAddrError, Allow, Failed}, // queue keys contradict
 		{0, AddrResolved, KindMulticastJoin, Ignore, AddrResolved},

@@ -150,8 +150,8 @@ func joined(states []State) string {
 	return strings.Join(names, ", ")
 }
 
-// TestMermaid checks the syntax that Mermaid's parser demands of a stateDiagram-v2, line by line: a declaration of each state
-// before its use, then arrows between declared states.
+// TestMermaid checks the syntax that Mermaid's parser demands of a stateDiagram-v2, line by line:
+// a declaration of each state before its use, then arrows between declared states.
 func TestMermaid(t *testing.T) {
 	declare := regexp.MustCompile(`^    state "[a-z -]+" as ([a-z_]+)$`)
 	arrow := regexp.MustCompile(`^    ([a-z_]+|\[\*\]) --> ([a-z_]+|\[\*\])(?: : [A-Za-z_, ]+)?$`)
@@ -188,7 +188,8 @@ func TestMermaid(t *testing.T) {
 	}
 }
 
-// TestEdges: the diagram shows every change of state that is allowed, but for DestroyID and DeviceRemoval, and no other.
+// TestEdges: the diagram shows every change of state that is allowed, but for DestroyID and
+// DeviceRemoval, and no other.
 func TestEdges(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		drawn := map[[2]State]string{}

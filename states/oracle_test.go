@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// The oracle, testdata/state-table.json, is what Linux 6.1 and 6.12 answered to 36 commands in 40 sub-states, on soft-RoCE and on
-// soft-iWARP. This file holds the table against it: the kernel's errno 0 is Allow or a Guard, any other errno is a Refuse with
-// the same errno, and the next states agree.
+// The oracle, testdata/state-table.json, is what Linux 6.1 and 6.12 answered to 36 commands in 40
+// sub-states, on soft-RoCE and on soft-iWARP. This file holds the table against it: the kernel's
+// errno 0 is Allow or a Guard, any other errno is a Refuse with the same errno, and the next
+// states agree.
 
 type oracleCell struct {
 	Next  string          `json:"next"`
@@ -82,7 +83,8 @@ var places = map[string]place{
 	"UD:CONNECT/self_rejected(passive)": {UD, Failed, "ib"},
 }
 
-// flavors gives all flavors of one transport that the sub-state stands for: with the device bit and without it where it is implied.
+// flavors gives all flavors of one transport that the sub-state stands for: with the device bit
+// and without it where it is implied.
 func (p place) flavors(transport string) []Flavor {
 	if p.only != "" && p.only != transport {
 		return nil
@@ -97,8 +99,8 @@ func (p place) flavors(transport string) []Flavor {
 	return []Flavor{f, f | Device}
 }
 
-// asks says which command of ours an oracle's command is. An argument the kernel refuses in any state (wrong) is the same
-// command, failing when it is allowed.
+// asks says which command of ours an oracle's command is. An argument the kernel refuses in any
+// state (wrong) is the same command, failing when it is allowed.
 var asks = map[string]struct {
 	op    Op
 	wrong bool
@@ -141,7 +143,8 @@ var asks = map[string]struct {
 	"DESTROY":                    {OpDestroyID, false},
 }
 
-// exception is one place where we differ from the kernel on purpose. ours is the next state we give instead.
+// exception is one place where we differ from the kernel on purpose. ours is the next state we
+// give instead.
 type exception struct {
 	transport, from, command string
 	ours                     State
@@ -238,7 +241,8 @@ func loadOracle(t *testing.T) (cells map[string]map[string]oracleCell, async map
 	return cells, async
 }
 
-// on gives what the kernel answers on a transport: errno, next sub-state, and whether it is known to hurt the machine.
+// on gives what the kernel answers on a transport: errno, next sub-state, and whether it is known
+// to hurt the machine.
 func (c oracleCell) on(transport string) (errno, next string, danger bool) {
 	errno, next = c.Errno, c.Next
 	if transport == "iwarp" && c.IWARP != nil {
@@ -254,7 +258,8 @@ func (c oracleCell) on(transport string) (errno, next string, danger bool) {
 	return errno, next, danger
 }
 
-// follows gives the events that may follow a command on a transport, with the state after each ("": not told).
+// follows gives the events that may follow a command on a transport, with the state after each
+// ("": not told).
 func (c oracleCell) follows(t *testing.T, transport string) []oracleEvent {
 	t.Helper()
 	var evs []oracleEvent
@@ -308,7 +313,8 @@ func TestOracleCommands(t *testing.T) {
 			}
 		}
 	}
-	if want := (40 - 1 + 24 - 5) * 36; compared < want { // IB without closed(iwarp); iWARP without what only IB has
+	// IB without closed(iwarp); iWARP without what only IB has
+	if want := (40 - 1 + 24 - 5) * 36; compared < want {
 		t.Errorf("compared %d cells, want at least %d", compared, want)
 	}
 }
@@ -345,7 +351,8 @@ func compareCell(t *testing.T, transport, from, command string, f Flavor, s Stat
 	switch e := except(transport, from, command); {
 	case agree && e != nil:
 		t.Errorf("%v, %s, %s: agrees with the kernel, yet an exception is listed (%s)", f, from, command, e.why)
-	case e != nil && (next != e.ours || same == (e.why == deadFirst)): // only deadFirst is about the errno
+	case e != nil && (next != e.ours || same == (e.why == deadFirst)):
+		// only deadFirst is about the errno
 		t.Errorf("%v, %s, %s: %v %v next %v; the kernel: %s; the exception says %v", f, from, command, v, why.Errno, next, errno, e.ours)
 	case !agree && e == nil:
 		t.Errorf("%v, %s, %s: %v %v next %v; the kernel: %s, next %v (%s)", f, from, command, v, why.Errno, next, errno, want, after)
@@ -470,7 +477,8 @@ func TestOracleExceptions(t *testing.T) {
 	}
 }
 
-// TestOracleGuards: a guard is justified by what the kernel does. Those that the oracle cannot know say why.
+// TestOracleGuards: a guard is justified by what the kernel does. Those that the oracle cannot
+// know say why.
 func TestOracleGuards(t *testing.T) {
 	cells, _ := loadOracle(t)
 	beyond := map[string]string{

@@ -13,7 +13,8 @@ const kernelEvents = `ADDR_RESOLVED ADDR_ERROR ROUTE_RESOLVED ROUTE_ERROR CONNEC
 	UNREACHABLE REJECTED ESTABLISHED DISCONNECTED DEVICE_REMOVAL MULTICAST_JOIN MULTICAST_ERROR ADDR_CHANGE TIMEWAIT_EXIT
 	ADDRINFO_RESOLVED ADDRINFO_ERROR USER INTERNAL`
 
-// TestEveryEventHasAKind: names are mechanical, numbers are the uABI's, and every event does something somewhere.
+// TestEveryEventHasAKind: names are mechanical, numbers are the uABI's, and every event does
+// something somewhere.
 func TestEveryEventHasAKind(t *testing.T) {
 	names := strings.Fields(kernelEvents)
 	if len(names) != NumKernelKinds {
@@ -38,7 +39,8 @@ func TestEveryEventHasAKind(t *testing.T) {
 	}
 }
 
-// call is a symbol's row in docs/librdmacm.json, as far as it concerns the state machine: the Ops it asks, or why it asks none.
+// call is a symbol's row in docs/librdmacm.json, as far as it concerns the state machine: the Ops
+// it asks, or why it asks none.
 type call struct {
 	Symbol string
 	Ops    []string
@@ -65,7 +67,8 @@ func calls(t *testing.T) map[string]call {
 	return all
 }
 
-// exported is what librdmacm.so.1 exports (RDMACM_1.0 to 1.5) besides rsocket, and what its headers define inline.
+// exported is what librdmacm.so.1 exports (RDMACM_1.0 to 1.5) besides rsocket, and what its
+// headers define inline.
 const exported = `
 	rdma_create_event_channel rdma_destroy_event_channel rdma_create_id rdma_destroy_id rdma_bind_addr rdma_resolve_addr
 	rdma_resolve_route rdma_connect rdma_listen rdma_get_request rdma_accept rdma_reject rdma_reject_ece rdma_establish
@@ -79,7 +82,8 @@ const exported = `
 	rdma_getaddrinfo rdma_freeaddrinfo rdma_get_devices rdma_free_devices rdma_get_src_port rdma_get_dst_port rdma_event_str
 	rdma_get_local_addr rdma_get_peer_addr`
 
-// TestEveryCallHasAnOp walks librdmacm's symbols (rsocket apart, which is a library above this one).
+// TestEveryCallHasAnOp walks librdmacm's symbols (rsocket apart, which is a library above this
+// one).
 func TestEveryCallHasAnOp(t *testing.T) {
 	symbols, calls := strings.Fields(exported), calls(t)
 	asked := map[Op]bool{}

@@ -79,7 +79,8 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestRulesDisjoint: no two rules decide one cell, so that their order says nothing, and each rule decides at least one.
+// TestRulesDisjoint: no two rules decide one cell, so that their order says nothing, and each rule
+// decides at least one.
 func TestRulesDisjoint(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		for s := range State(NumStates) {
@@ -115,7 +116,8 @@ func TestRulesDisjoint(t *testing.T) {
 	}
 }
 
-// TestReachable derives from the rules alone which states an identifier can come to, and holds Exists against it.
+// TestReachable derives from the rules alone which states an identifier can come to, and holds
+// Exists against it.
 func TestReachable(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		seen := in(Idle)
@@ -129,7 +131,8 @@ func TestReachable(t *testing.T) {
 					continue
 				}
 				for i := range Input(NumInputs) {
-					// A device may be attached by a specific address or on the way, whatever the flavor says now.
+					// A device may be attached by a specific address or on the way, whatever the
+					// flavor says now.
 					for _, f := range []Flavor{f, f | Device} {
 						next, _ := Step(f, s, i)
 						seen |= in(next)
@@ -144,7 +147,8 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestMissingStates: a state that a flavor never enters is judged like Failed, and never moves to another but the dead ones.
+// TestMissingStates: a state that a flavor never enters is judged like Failed, and never moves to
+// another but the dead ones.
 func TestMissingStates(t *testing.T) {
 	missing := 0
 	cells(func(f Flavor, s State, in Input) {
@@ -163,7 +167,8 @@ func TestMissingStates(t *testing.T) {
 	}
 }
 
-// TestDead: rdma_get_cm_event(3) wants an identifier destroyed after its device has gone; and a destroyed one is gone.
+// TestDead: rdma_get_cm_event(3) wants an identifier destroyed after its device has gone; and a
+// destroyed one is gone.
 func TestDead(t *testing.T) {
 	cells(func(f Flavor, s State, i Input) {
 		next, v := Step(f, s, i)

@@ -29,8 +29,8 @@ func likelyInput(t *rapid.T, f Flavor, s State) Input {
 	return rapid.SampledFrom(moving).Draw(t, "moving input")
 }
 
-// into lists, for the states that promise something to the owner, the only inputs that lead there. rdma_get_cm_event(3) and the
-// calls' pages are the source.
+// into lists, for the states that promise something to the owner, the only inputs that lead there.
+// rdma_get_cm_event(3) and the calls' pages are the source.
 var into = map[State][]Input{
 	Bound: {
 		Requested(OpBindAddr), Occurred(KindAddrError), CommandFailed(OpResolveAddr), CommandFailed(OpListen),
@@ -53,7 +53,8 @@ var into = map[State][]Input{
 	Destroying: {Requested(OpDestroyID)},
 }
 
-// TestWalks sends identifiers of all flavors on random walks and watches what must hold on every one.
+// TestWalks sends identifiers of all flavors on random walks and watches what must hold on every
+// one.
 func TestWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Flavor(rapid.IntRange(0, NumFlavors-1).Draw(t, "flavor"))
@@ -106,7 +107,8 @@ func checkStep(t *rapid.T, f Flavor, s State, in Input, next State, v Verdict) {
 	}
 }
 
-// TestOvertaken: events may overtake a command's outcome. An outcome or event that finds the identifier dead moves nothing.
+// TestOvertaken: events may overtake a command's outcome. An outcome or event that finds the
+// identifier dead moves nothing.
 func TestOvertaken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Device | Flavor(rapid.IntRange(0, NumFlavors-1).Draw(t, "flavor"))
@@ -126,8 +128,9 @@ func TestOvertaken(t *testing.T) {
 	})
 }
 
-// TestFailedCommandUndone: a command that fails at once leaves the identifier where the same or a milder command is legal again,
-// except where the kernel tells the peer (Accept, Establish, Reject).
+// TestFailedCommandUndone: a command that fails at once leaves the identifier where the same or a
+// milder command is legal again, except where the kernel tells the peer (Accept, Establish,
+// Reject).
 func TestFailedCommandUndone(t *testing.T) {
 	final := []Op{OpAccept, OpEstablish, OpReject, OpDestroyID}
 	cells(func(f Flavor, s State, in Input) {

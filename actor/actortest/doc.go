@@ -1,4 +1,5 @@
-// Package actortest runs tests of actors that use package actor (imported as rdma) without a device, in virtual time, on any system:
+// Package actortest runs tests of actors that use package actor (imported as rdma) without a
+// device, in virtual time, on any system:
 //
 //	func TestResolveTimesOut(t *testing.T) {
 //		actortest.Run(t, func(w *actortest.World) {
@@ -28,9 +29,9 @@
 //
 // # Ownership
 //
-// The World and its Probes are the goroutine's that runs the test function. A *rdma.Received that [Next] returned is valid until the
-// next Next of that Probe, which gives its credit back: a Probe that is not asked is a slow reader. Retain keeps a message longer;
-// then Release is due.
+// The World and its Probes are the goroutine's that runs the test function. A *rdma.Received that
+// [Next] returned is valid until the next Next of that Probe, which gives its credit back: a Probe
+// that is not asked is a slow reader. Retain keeps a message longer; then Release is due.
 //
 // When the test function has returned, Probes give back what they have, the runtimes are shut down,
 // and the test fails if anything is left: a *rdma.Received that was retained and not released
@@ -41,14 +42,15 @@
 //
 // # Ordering
 //
-// Next, Silent, State and Disconnect let everything happen first that can happen without time passing. Time passes in Next, Silent
-// and Advance only (and where the test itself sleeps). With one [Seed], one machine and no goroutines of the test's own every run is
-// the same; what happens at one instant on two machines may happen in any order.
+// Next, Silent, State and Disconnect let everything happen first that can happen without time
+// passing. Time passes in Next, Silent and Advance only (and where the test itself sleeps). With
+// one [Seed], one machine and no goroutines of the test's own every run is the same; what happens
+// at one instant on two machines may happen in any order.
 //
 // # Errors
 //
-// What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal with what happened instead.
-// Malformed addresses panic.
+// What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal
+// with what happened instead. Malformed addresses panic.
 //
 // What is wrong with the code under test, and is survived, fails the test as well, for a server
 // that is restarted after each request says as little as one that has to be silent: a panic or a
@@ -72,8 +74,8 @@
 //
 // # Limitations
 //
-// The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real, and a bubble's time stands still
-// for as long as that takes: Dial addresses.
+// The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real,
+// and a bubble's time stands still for as long as that takes: Dial addresses.
 //
 // By default an application is told what package iwarp would tell it, but for this: ResolveAddr to
 // a silent address is AddrError ETIMEDOUT, as on kernel devices, where package iwarp asks nobody

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// TestDefaultIsTheEmbeddedDevice: what an application is told by default is what package iwarp tells it.
+// TestDefaultIsTheEmbeddedDevice: what an application is told by default is what package iwarp
+// tells it.
 func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
 	for name, opts := range map[string][]actortest.Option{"default": nil, "IWARP": {actortest.InfiniBand(), actortest.IWARP()}} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // Message is a kind of message between identifiers, for Drop.
 type Message = cmidtest.Message
 
-// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP (MsgREJ with the reject bit), the
-// end of the stream is MsgDREQ, and the rest does not exist.
+// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP
+// (MsgREJ with the reject bit), the end of the stream is MsgDREQ, and the rest does not exist.
 const (
 	MsgREQ  = cmidtest.MsgREQ  // connection request
 	MsgREP  = cmidtest.MsgREP  // reply
@@ -43,8 +43,8 @@ func (w *World) missed() (all []string) {
 	return all
 }
 
-// Silence has addr answer nobody from now on: what goes there and what comes from there is lost. Addresses that no device has are
-// silent by themselves.
+// Silence has addr answer nobody from now on: what goes there and what comes from there is lost.
+// Addresses that no device has are silent by themselves.
 func (w *World) Silence(addr string) *Fault { return w.fabric.Silence(addr) }
 
 // Unsilence ends Silence.
@@ -65,17 +65,20 @@ func (w *World) Drop(kind Message, n int) *Fault {
 	return w.fabric.Drop(kind, n)
 }
 
-// Delay is how long every message takes from now on, and how long address and route resolution take. It is 0 at first.
+// Delay is how long every message takes from now on, and how long address and route resolution
+// take. It is 0 at first.
 func (w *World) Delay(d time.Duration) { w.fabric.Delay(d) }
 
 // Latency adds d to every message from and to addr.
 func (w *World) Latency(addr string, d time.Duration) *Fault { return w.fabric.LatencyFor(addr, d) }
 
-// Reorder has the device's events and completions overtake one another from now on, as on a kernel device, which tells of them on
-// two file descriptors: the Seed decides. What owners are told keeps its order all the same.
+// Reorder has the device's events and completions overtake one another from now on, as on a kernel
+// device, which tells of them on two file descriptors: the Seed decides. What owners are told
+// keeps its order all the same.
 func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
 
-// RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until it is told 0.
+// RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until
+// it is told 0.
 func (w *World) RunOut(errno unix.Errno) *Fault { return w.fabric.RunOut(errno) }
 
 // Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET
@@ -92,7 +95,8 @@ func (w *World) Disconnect(id *actor.PID) {
 	w.fabric.Disconnect(i.ID)
 }
 
-// RemoveDevice pulls a device out of its machine: its identifiers are told DeviceRemoval, their peers Disconnected.
+// RemoveDevice pulls a device out of its machine: its identifiers are told DeviceRemoval, their
+// peers Disconnected.
 func (w *World) RemoveDevice(name string) {
 	w.t.Helper()
 	p := w.devices[name]
@@ -103,8 +107,9 @@ func (w *World) RemoveDevice(name string) {
 	w.fabric.RemoveDevice(name)
 }
 
-// AddDevice plugs in a device: one that was removed goes where it was, with the addresses it had if none are given; a new one goes
-// into the machine that the test began with. Names and addresses that are taken panic.
+// AddDevice plugs in a device: one that was removed goes where it was, with the addresses it had
+// if none are given; a new one goes into the machine that the test began with. Names and addresses
+// that are taken panic.
 func (w *World) AddDevice(name string, addrs ...string) {
 	m := w.machines[0]
 	if p := w.devices[name]; p != nil {

@@ -59,7 +59,8 @@ func TestLatency(t *testing.T) {
 			t.Errorf("a message took %v", d)
 		}
 		p := w.Probe()
-		p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: server}) // on one machine, which is as near as it was
+		// on one machine, which is as near as it was
+		p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](c.server)
 		if d := w.Elapsed() - connected; d != time.Second {
 			t.Errorf("another address took %v", d-time.Second)
@@ -108,7 +109,8 @@ func (tr *trace) Credit(id *actor.PID, _ rdma.Handle, c rdma.Credits) {
 	tr.add("%s %+v", id.Id, c)
 }
 
-// traced is what happens on one machine whose client is disconnected while messages are on their way.
+// traced is what happens on one machine whose client is disconnected while messages are on their
+// way.
 func traced(t *testing.T, seed uint64, reorder bool) []string {
 	t.Helper()
 	const messages = 20 // fewer than there are credits
@@ -124,7 +126,8 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 		s.Request(s.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](s)
 		actortest.Next[*rdma.Established](c)
-		// All in one turn of the loop: what this goroutine sends meets the loop wherever that happens to be.
+		// All in one turn of the loop: what this goroutine sends meets the loop wherever that
+		// happens to be.
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*actor.Started); !ok {
 				return

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// ask calls what asks the loops, which leaves a blocked one out after a second. Not ok: a loop does not answer.
+// ask calls what asks the loops, which leaves a blocked one out after a second. Not ok: a loop
+// does not answer.
 func ask[T any](fn func() T) (v T, ok bool) {
 	for begin := time.Now(); time.Since(begin) < Patience; {
 		asked := time.Now()

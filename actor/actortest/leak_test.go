@@ -156,7 +156,8 @@ func blockLoop(w *actortest.World) *actor.PID {
 	return w.System().Root.Spawn(actor.PropsFromFunc(func(actor.Context) { blockForEver() }, w.Runtime().OnLoop()))
 }
 
-// fragile is an Observer that does not survive the first message, which it is told of outside of any actor.
+// fragile is an Observer that does not survive the first message, which it is told of outside of
+// any actor.
 type fragile struct{ trace }
 
 func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {

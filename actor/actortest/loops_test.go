@@ -9,7 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// A world's machines may have several loops, over which connections are spread; nothing of any is left.
+// A world's machines may have several loops, over which connections are spread; nothing of any is
+// left.
 func TestSeveralLoops(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		far := w.Host("mem1", "10.0.0.2")

@@ -17,21 +17,22 @@ type config struct {
 	onStall func(eventloop.Stall) // nil: the test fails
 }
 
-// IWARP has the device play iWARP, as the embedded device of package iwarp does. This is the default. Limitations in the package
-// comment say where the two differ.
+// IWARP has the device play iWARP, as the embedded device of package iwarp does. This is the
+// default. Limitations in the package comment say where the two differ.
 func IWARP() Option {
 	return func(c *config) { c.fabric.Flavor, c.fabric.Embedded = states.IWARP, true }
 }
 
-// InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that are answered, timewait.
+// InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that
+// are answered, timewait.
 func InfiniBand() Option { return func(c *config) { c.fabric.Flavor = 0 } }
 
-// Seed decides what chance decides: port numbers, and what Reorder does. It is 0 otherwise. Several loops (WithLoops) run at the same time:
-// then no seed repeats a run.
+// Seed decides what chance decides: port numbers, and what Reorder does. It is 0 otherwise.
+// Several loops (WithLoops) run at the same time: then no seed repeats a run.
 func Seed(n uint64) Option { return func(c *config) { c.fabric.Seed = n } }
 
-// RuntimeOptions are further options of every runtime: WithTimeouts, WithLimits, WithObserver, WithLogger, WithLoops. The device and how
-// the loops are made are the World's.
+// RuntimeOptions are further options of every runtime: WithTimeouts, WithLimits, WithObserver,
+// WithLogger, WithLoops. The device and how the loops are made are the World's.
 func RuntimeOptions(opts ...rdma.Option) Option {
 	return func(c *config) { c.runtime = append(c.runtime, opts...) }
 }

@@ -17,8 +17,8 @@ import (
 // Patience is the virtual time that Next waits.
 const Patience = time.Minute
 
-// Probe is an actor on the World's loop that keeps what it gets until the test asks for it. Its methods, and Next, belong to the
-// test's goroutine.
+// Probe is an actor on the World's loop that keeps what it gets until the test asks for it. Its
+// methods, and Next, belong to the test's goroutine.
 type Probe struct {
 	w       *World
 	pid     *actor.PID
@@ -72,12 +72,14 @@ func (p *Probe) Request(to *actor.PID, msg any) { p.w.sys.Root.RequestWithCustom
 // Send sends msg without a sender: an identifier answers its owner.
 func (p *Probe) Send(to *actor.PID, msg any) { p.w.sys.Root.Send(to, msg) }
 
-// Sender is the sender of the message that Next returned last: for an event the identifier, for a ConnectRequest the new one.
+// Sender is the sender of the message that Next returned last: for an event the identifier, for a
+// ConnectRequest the new one.
 func (p *Probe) Sender() *actor.PID { return p.last.sender }
 
-// Next is the next message that the Probe got, which has to be a T (a type such as *rdma.Established, or an interface such as
-// rdma.Failure, or any): the test fails if it is anything else, or if none comes within Patience. A *rdma.Received is valid until
-// the next Next of this Probe.
+// Next is the next message that the Probe got, which has to be a T (a type such as
+// *rdma.Established, or an interface such as rdma.Failure, or any): the test fails if it is
+// anything else, or if none comes within Patience. A *rdma.Received is valid until the next Next
+// of this Probe.
 func Next[T any](p *Probe) T {
 	p.w.t.Helper()
 	p.release()
@@ -97,7 +99,8 @@ func Next[T any](p *Probe) T {
 	return m
 }
 
-// Silent lets d pass, and fails the test if the Probe has got anything by then that Next has not returned.
+// Silent lets d pass, and fails the test if the Probe has got anything by then that Next has not
+// returned.
 func (p *Probe) Silent(d time.Duration) {
 	p.w.t.Helper()
 	from := p.w.Elapsed()
@@ -109,7 +112,8 @@ func (p *Probe) Silent(d time.Duration) {
 	}
 }
 
-// await waits until there is a message, and whatever comes with it has happened. Not ok: d has passed.
+// await waits until there is a message, and whatever comes with it has happened. Not ok: d has
+// passed.
 func (p *Probe) await(d time.Duration) (ok bool) {
 	p.w.use(d)
 	timer := time.NewTimer(d)

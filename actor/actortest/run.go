@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 )
 
-// Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the runtime show the time since test
-// began, and come with a test that fails. Inside test both t and w.T may be used, and t.Run may not.
+// Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the
+// runtime show the time since test began, and come with a test that fails. Inside test both t and
+// w.T may be used, and t.Run may not.
 func Run(t *testing.T, test func(w *World), opts ...Option) {
 	t.Helper()
 	var cfg config

@@ -52,8 +52,9 @@ type plug struct {
 	in    bool
 }
 
-// T is the bubble's test: its Cleanup, which runs before everything is shut down, and its Context are inside the bubble. The Context
-// of the test outside must not be used here: its channel would belong to the bubble.
+// T is the bubble's test: its Cleanup, which runs before everything is shut down, and its Context
+// are inside the bubble. The Context of the test outside must not be used here: its channel would
+// belong to the bubble.
 func (w *World) T() *testing.T { return w.t }
 
 // System is the actor system. It is shut down at the end.

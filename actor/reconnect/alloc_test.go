@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// pingPong is an owner that sends the next message when the answer has come. It counts down, and tells at the end.
+// pingPong is an owner that sends the next message when the answer has come. It counts down, and
+// tells at the end.
 type pingPong struct {
 	link *actor.PID
 	left int
@@ -43,8 +44,8 @@ func echo(ctx actor.Context) {
 	}
 }
 
-// What stands between a connection and its owner adds no allocation to a message's way there and back: the difference to an owner that has
-// the connection itself.
+// What stands between a connection and its owner adds no allocation to a message's way there and
+// back: the difference to an owner that has the connection itself.
 func TestNoAllocations(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		far := w.Host("mem1", "10.0.0.2")

@@ -11,22 +11,26 @@ import (
 // Config is how a reconnecting actor works. Numbers that are not positive have the defaults, like
 // other zero fields; Dial.Addr has none.
 type Config struct {
-	Dial    rdma.Dial       // every attempt's; a Timeout also bounds how long one attempt holds its place at the Limiter
+	// every attempt's; a Timeout also bounds how long one attempt holds its place at the Limiter
+	Dial    rdma.Dial
 	Options []rdma.IDOption // of every identifier
 
-	Queue    int  // messages that wait for a connection, or for the peer: 256. More are refused
-	FailFast bool // nothing waits for the next generation: what a generation leaves unsent is told, sends while down are refused
+	Queue int // messages that wait for a connection, or for the peer: 256. More are refused
+	// nothing waits for the next generation: what a generation leaves unsent is told, sends while
+	// down are refused
+	FailFast bool
 
 	Backoff  Backoff
 	Rand     *rand.Rand    // of the jitter; nil: the process's
 	Limiter  *Limiter      // nil: the runtime's, which all share that name none
 	Attempts int           // so many that failed in a row end it; 0: never
 	GiveUp   time.Duration // so long without a connection ends it; 0: never
-	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent. It
-	// is called on the loop; a panic of its, or a runtime.Goexit, ends the actor, with Closed as the
-	// last, as ever, which tells of it.
+	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent.
+	// It is called on the loop; a panic of its, or a runtime.Goexit, ends the actor, with Closed
+	// as the last, as ever, which tells of it.
 	Permanent func(rdma.Failure) bool
-	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil: nothing does.
+	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil:
+	// nothing does.
 	Context context.Context
 	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. This
 	// node's own, and one that another actor is for, end it with EINVAL.
@@ -34,8 +38,8 @@ type Config struct {
 	Peer  uint64
 }
 
-// Backoff is how long it waits between attempts: a random time ("full jitter") of at most First after the first failure, twice that
-// after the second, and so on up to Most.
+// Backoff is how long it waits between attempts: a random time ("full jitter") of at most First
+// after the first failure, twice that after the second, and so on up to Most.
 type Backoff struct {
 	First  time.Duration // 100 ms
 	Most   time.Duration // 30 s
@@ -71,8 +75,8 @@ func (b Backoff) WithDefaults() Backoff {
 	return b
 }
 
-// Longest is the longest pause that may follow so many pauses before it: First, doubled each time, up
-// to Most.
+// Longest is the longest pause that may follow so many pauses before it: First, doubled each time,
+// up to Most.
 func (b Backoff) Longest(before int) time.Duration {
 	if before < 32 && b.First < b.Most>>before {
 		return b.First << before

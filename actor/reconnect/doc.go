@@ -1,29 +1,34 @@
-// Package reconnect keeps a connection: an actor that stands between an owner and the successive connections to one address.
+// Package reconnect keeps a connection: an actor that stands between an owner and the successive
+// connections to one address.
 //
 //	link := reconnect.Spawn(rt, ctx.Self(), reconnect.Config{Dial: rdma.Dial{Addr: "10.0.0.2:7471"}})
 //	ctx.Send(link, rdma.NewSend([]byte("hello"))) // goes out when there is a connection
 //
-// The owner sends it *rdma.Send or, to be told what became of it, *Send; *rdma.Close, *Drain or *rdma.DestroyID end it. The owner is
-// told *Up, *rdma.Received, *Settled, *Down, *Refused, *rdma.Writable, and last *Closed. Each attempt to connect is a generation, with an
-// identifier of its own; every generation ends with Down, whether it has been Up or not.
+// The owner sends it *rdma.Send or, to be told what became of it, *Send; *rdma.Close, *Drain or
+// *rdma.DestroyID end it. The owner is told *Up, *rdma.Received, *Settled, *Down, *Refused,
+// *rdma.Writable, and last *Closed. Each attempt to connect is a generation, with an identifier of
+// its own; every generation ends with Down, whether it has been Up or not.
 //
 // # Ownership
 //
-// The actor runs on its owner's loop, if that is an OnLoop actor's, and dies with its owner. Messages are its from when they were sent. A
-// *rdma.Received is the owner's as if it came from the connection itself: until Receive returns, or until Release after Retain, also
-// when its generation has ended since.
+// The actor runs on its owner's loop, if that is an OnLoop actor's, and dies with its owner.
+// Messages are its from when they were sent. A *rdma.Received is the owner's as if it came from
+// the connection itself: until Receive returns, or until Release after Retain, also when its
+// generation has ended since.
 //
 // # Ordering
 //
-// The owner is told everything in one FIFO. What lies between an Up and the next Down is of that generation and of no other: what
-// an earlier identifier tells late reaches nobody. Messages are sent in the order in which they were accepted, in every generation.
+// The owner is told everything in one FIFO. What lies between an Up and the next Down is of that
+// generation and of no other: what an earlier identifier tells late reaches nobody. Messages are
+// sent in the order in which they were accepted, in every generation.
 //
 // # Errors
 //
-// Each accepted message is Delivered (the peer has consumed it), Unsent or Unknown (it left, and the connection ended before the
-// peer said). What is Unsent when a generation ends is sent in the next one, unless Config.FailFast; what is Unknown is never
-// repeated, unless its Send was Idempotent. Which failures end it is Config.Permanent's to say. Everything that is refused is a *Refused;
-// errors.Is finds the errno in it.
+// Each accepted message is Delivered (the peer has consumed it), Unsent or Unknown (it left, and
+// the connection ended before the peer said). What is Unsent when a generation ends is sent in the
+// next one, unless Config.FailFast; what is Unknown is never repeated, unless its Send was
+// Idempotent. Which failures end it is Config.Permanent's to say. Everything that is refused is a
+// *Refused; errors.Is finds the errno in it.
 //
 // # Limitations
 //

@@ -44,7 +44,8 @@ func (r *rig) gone(l *reconnect.Limiter) {
 	}
 }
 
-// Whatever ends it, at whatever moment, ends it at once and whole: between two attempts, in mid-dial, connected.
+// Whatever ends it, at whatever moment, ends it at once and whole: between two attempts, in
+// mid-dial, connected.
 func TestEnds(t *testing.T) {
 	cause := errors.New("enough")
 	for when, before := range map[string]func(r *rig){

@@ -31,7 +31,8 @@ func Example() {
 				Dial:    rdma.Dial{Addr: addr, Timeout: 5 * time.Second},
 				Backoff: reconnect.Backoff{First: 10 * time.Millisecond},
 			})
-			ctx.Send(link, reconnect.NewSend(1, []byte("anybody there?"))) // waits for the connection
+			// waits for the connection
+			ctx.Send(link, reconnect.NewSend(1, []byte("anybody there?")))
 		case *reconnect.Up: // the Sender of everything is the link
 			fmt.Println("up", m.Generation)
 			if m.Generation == 2 {
@@ -71,7 +72,8 @@ func tell(fates []reconnect.Fate) {
 	}
 }
 
-// moody listens, answers the first message of every connection, and hangs up; it returns its address.
+// moody listens, answers the first message of every connection, and hangs up; it returns its
+// address.
 func moody(rt *rdma.Runtime) string {
 	handler := actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {

@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// stuckServer has two credits and does not give them back: of what is sent, two messages leave, and the others wait.
+// stuckServer has two credits and does not give them back: of what is sent, two messages leave,
+// and the others wait.
 func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
 	r.serve(rdma.WithMessages(1<<10, 2))
 	r.spawn(cfg)
@@ -21,7 +22,8 @@ func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
 	return conn
 }
 
-// Messages are told apart at the end: consumed, left, waiting. What left is not repeated unless it may be, in its old place.
+// Messages are told apart at the end: consumed, left, waiting. What left is not repeated unless it
+// may be, in its old place.
 func TestFates(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		conn := stuckServer(r, reconnect.Config{})

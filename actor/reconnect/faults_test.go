@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A device that is pulled out and comes back: so does the connection, on our side and on the peer's.
+// A device that is pulled out and comes back: so does the connection, on our side and on the
+// peer's.
 func TestDeviceReturns(t *testing.T) {
 	for _, device := range []string{"mem0", "mem1"} {
 		t.Run(device, func(t *testing.T) {
@@ -74,7 +75,8 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// What an old connection left behind is the owner's for as long as it wants, harmless, and never taken for the new one's.
+// What an old connection left behind is the owner's for as long as it wants, harmless, and never
+// taken for the new one's.
 func TestOldGenerationIsSilent(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
@@ -87,8 +89,10 @@ func TestOldGenerationIsSilent(t *testing.T) {
 		for range 4 {
 			kept = append(kept, actortest.Next[*rdma.Received](r.owner).Retain())
 		}
-		r.Delay(50 * time.Millisecond)                           // what is on its way takes its time
-		r.server.Request(conn, rdma.NewSend([]byte("too late"))) // and arrives when nobody waits for it
+		// what is on its way takes its time
+		r.Delay(50 * time.Millisecond)
+		// and arrives when nobody waits for it
+		r.server.Request(conn, rdma.NewSend([]byte("too late")))
 		r.server.Request(conn, &rdma.DestroyID{})
 		for _, i := range r.Runtime().Inspect() {
 			r.Disconnect(i.PID)
@@ -133,7 +137,8 @@ func (a *acceptor) Receive(ctx actor.Context) {
 	}
 }
 
-// A thousand clients and a server that comes back: no second sees more dials than the limiter allows, and all are connected in the end.
+// A thousand clients and a server that comes back: no second sees more dials than the limiter
+// allows, and all are connected in the end.
 func TestStorm(t *testing.T) {
 	const (
 		clients   = 1000

@@ -12,7 +12,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// link is the reconnecting actor. One generation is one identifier: a Dial, and the connection if it comes about.
+// link is the reconnecting actor. One generation is one identifier: a Dial, and the connection if
+// it comes about.
 type link struct {
 	rt    *rdma.Runtime
 	cfg   Config
@@ -46,7 +47,8 @@ type link struct {
 
 	number uint32     // of the last dial
 	home   netip.Addr // where the peer's node is; zero: not known yet
-	peer   hello      // what the peer of the last connection has said of itself, with the number of its last dial
+	// what the peer of the last connection has said of itself, with the number of its last dial
+	peer   hello
 	peerAt netip.Addr // where that peer is
 	user   []byte     // its private data, with its request
 
@@ -105,7 +107,8 @@ func (l *link) dialled() {
 	}
 }
 
-// up: the generation has a connection. Messages go in a turn of their own, because the identifier is still telling of it.
+// up: the generation has a connection. Messages go in a turn of their own, because the identifier
+// is still telling of it.
 func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
 	accepted := l.phase == phaseAccepting
@@ -291,7 +294,8 @@ func (l *link) judge(r *request) helloKind {
 		return helloSimultaneous
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
-	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number: // of a dial that was given up for what there is
+	case live && h.incarnation == l.peer.incarnation && h.number <= l.peer.number:
+		// of a dial that was given up for what there is
 		return helloSimultaneous
 	case l.phase == phaseDialling && l.cfg.Peers.node < h.node:
 		return helloSimultaneous

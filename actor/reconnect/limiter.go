@@ -27,8 +27,8 @@ type Limiter struct {
 	atOnce  int
 	dialing int
 	under   map[string]int // dials under way, by address; no zeros
-	// line is of weak.Pointer[Ticket]: one whose owner has gone without leaving it, as with a runtime
-	// that is shut down, has left it, and keeps nothing of that.
+	// line is of weak.Pointer[Ticket]: one whose owner has gone without leaving it, as with a
+	// runtime that is shut down, has left it, and keeps nothing of that.
 	line list.List
 }
 
@@ -40,7 +40,8 @@ type Ticket struct {
 	addr    string
 	wake    func()
 	elem    *list.Element // in the line; nil: it is not in it
-	since   time.Time     // its turn has been passed on to who is behind it, if it does not come; zero: no
+	// its turn has been passed on to who is behind it, if it does not come; zero: no
+	since time.Time
 }
 
 const (
@@ -136,8 +137,8 @@ func (t *Ticket) Done() {
 // room reports whether t may dial when it is its turn: there is a place, or its address has none.
 func (l *Limiter) room(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
 
-// turn reports whether it is t's turn, who has room: nobody before it has, or who has does not come,
-// as its loop is blocked. The one behind such a ticket is told when to ask again.
+// turn reports whether it is t's turn, who has room: nobody before it has, or who has does not
+// come, as its loop is blocked. The one behind such a ticket is told when to ask again.
 func (l *Limiter) turn(t *Ticket, now time.Time) (ok bool, after time.Duration) {
 	var first *Ticket
 	for k := range l.inLine() {

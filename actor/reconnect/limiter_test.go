@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Dials that nobody answers hold their places until they fail; the others wait, get theirs in the order in which they came, and one that
-// goes away leaves the line.
+// Dials that nobody answers hold their places until they fail; the others wait, get theirs in the
+// order in which they came, and one that goes away leaves the line.
 func TestLine(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		w.Silence("10.0.0.2")

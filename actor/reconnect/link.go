@@ -12,17 +12,20 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if owner is an OnLoop actor of rt, else on
-// the next in turn. It ends with Closed, or with its owner. Any goroutine.
+// Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner, on owner's loop if
+// owner is an OnLoop actor of rt, else on the next in turn. It ends with Closed, or with its
+// owner. Any goroutine.
 func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 	return rt.System().Root.Spawn(Props(rt, owner, cfg))
 }
 
-// Props is what Spawn spawns, for an owner that wants it as its child, or under a name. They are good for one actor.
+// Props is what Spawn spawns, for an owner that wants it as its child, or under a name. They are
+// good for one actor.
 func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 	cfg = cfg.withDefaults(rt)
 	l := &link{rt: rt, cfg: cfg, owner: owner}
-	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner)) // one that has panicked is told Closed
+	// one that has panicked is told Closed
+	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner))
 }
 
 // Receive is the actor's entrance.
@@ -113,7 +116,8 @@ func (l *link) react(ctx actor.Context, m any) {
 		}
 		l.finish(ctx, l.stopped())
 	case *actor.DeadLetterResponse:
-		if l.phase == phaseAccepting && l.id.Equal(m.Target) { // the request has gone before it was accepted, and told somebody else
+		// the request has gone before it was accepted, and told somebody else
+		if l.phase == phaseAccepting && l.id.Equal(m.Target) {
 			l.id = nil
 			l.down(ctx, errGone, nil)
 		}
@@ -142,7 +146,8 @@ func (l *link) stopped() error {
 	return fmt.Errorf("%w: it has panicked: %v", rdma.ErrStopped, l.panicked)
 }
 
-// current reports whether an event is of this generation: what earlier identifiers tell late reaches nobody.
+// current reports whether an event is of this generation: what earlier identifiers tell late
+// reaches nobody.
 func (l *link) current(ctx actor.Context) bool {
 	from := ctx.Sender()
 	return l.id != nil && (from == l.id || l.id.Equal(from))
@@ -193,7 +198,8 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	}
 }
 
-// close begins the end: what was accepted is sent first, over the present connection, or with redial over whichever there will be.
+// close begins the end: what was accepted is sent first, over the present connection, or with
+// redial over whichever there will be.
 func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	if l.phase == phaseEnded {
 		return
@@ -287,7 +293,8 @@ func (l *link) settle() {
 	}
 }
 
-// closeLine has the identifier closed in order when everything was handed to it: it waits until the peer has consumed it.
+// closeLine has the identifier closed in order when everything was handed to it: it waits until
+// the peer has consumed it.
 func (l *link) closeLine(ctx actor.Context) {
 	if l.closing && !l.closeSent && l.out.waiting() == 0 {
 		l.closeSent = true

@@ -11,12 +11,13 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Send is a message whose fate the owner wants to be told, by Tag. It is made by NewSend and is the reconnecting actor's once it was
-// sent. A plain *rdma.Send is counted only.
+// Send is a message whose fate the owner wants to be told, by Tag. It is made by NewSend and is
+// the reconnecting actor's once it was sent. A plain *rdma.Send is counted only.
 type Send struct {
-	Message    *rdma.Send
-	Tag        uint64 // the owner's name for it; need not be unique
-	Idempotent bool   // may be delivered twice: it is sent again also when nobody knows whether it has arrived
+	Message *rdma.Send
+	Tag     uint64 // the owner's name for it; need not be unique
+	// may be delivered twice: it is sent again also when nobody knows whether it has arrived
+	Idempotent bool
 }
 
 var sends = sync.Pool{New: func() any { return new(Send) }}
@@ -28,8 +29,9 @@ func NewSend(tag uint64, p []byte) *Send {
 	return s
 }
 
-// Drain ends a reconnecting actor in order, as rdma.Close does, but connects again if that is what it takes to send what has been
-// accepted, until Timeout (5 s if it is 0). Closed; its Err is not nil when Timeout ended the wait.
+// Drain ends a reconnecting actor in order, as rdma.Close does, but connects again if that is what
+// it takes to send what has been accepted, until Timeout (5 s if it is 0). Closed; its Err is not
+// nil when Timeout ended the wait.
 type Drain struct{ Timeout time.Duration }
 
 // Outcome is what became of a message in one generation.
@@ -39,7 +41,8 @@ type Outcome uint8
 const (
 	Delivered Outcome = iota + 1 // the peer has consumed it
 	Unsent                       // it never left this side
-	Unknown                      // it left, and the connection ended before the peer said that it has consumed it
+	// it left, and the connection ended before the peer said that it has consumed it
+	Unknown
 )
 
 // String is the outcome's name.
@@ -58,8 +61,8 @@ func (o Outcome) String() string {
 // MarshalText is String's text.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Fate is the outcome of a tagged message. Each message that was accepted gets exactly one that is not Again, unless it is Refused
-// afterwards, or the actor is stopped from outside.
+// Fate is the outcome of a tagged message. Each message that was accepted gets exactly one that is
+// not Again, unless it is Refused afterwards, or the actor is stopped from outside.
 type Fate struct {
 	Tag     uint64
 	Outcome Outcome
@@ -82,30 +85,35 @@ func (c *Counts) add(o Outcome) {
 
 // What the owner is told, besides *rdma.Received and *rdma.Writable.
 type (
-	// Up: there is a connection. Every *rdma.Received until the next Down is its, and has its Established.ID. What waits is sent now.
+	// Up: there is a connection. Every *rdma.Received until the next Down is its, and has its
+	// Established.ID. What waits is sent now.
 	Up struct {
 		Generation  uint64
 		Accepted    bool // the peer has dialled (Peers); else we have
 		Established *rdma.Established
 	}
-	// Settled tells the fates of tagged messages that have become known while the connection goes on, in the order of sending.
+	// Settled tells the fates of tagged messages that have become known while the connection goes
+	// on, in the order of sending.
 	Settled struct {
 		Generation uint64
 		Fates      []Fate
 	}
-	// Down: the generation is over, or has never been Up. Fates are those of its tagged messages that were not told before, and of
-	// what waits, in the order of sending.
+	// Down: the generation is over, or has never been Up. Fates are those of its tagged messages
+	// that were not told before, and of what waits, in the order of sending.
 	Down struct {
 		Generation uint64
 		WasUp      bool
 		Fates      []Fate
-		Counts     Counts    // of the whole generation; what waits for the next is not counted
-		Waiting    int       // messages that wait for the next generation
-		Err        error     // why; nil: the peer has ended it in order, or we have. rdma.ErrPeerLost: nobody has
-		NextTry    time.Time // on the loop's clock (rdma.Local), the limiter's wait not included; zero: Closed follows
+		Counts     Counts // of the whole generation; what waits for the next is not counted
+		Waiting    int    // messages that wait for the next generation
+		// why; nil: the peer has ended it in order, or we have. rdma.ErrPeerLost: nobody has
+		Err error
+		// on the loop's clock (rdma.Local), the limiter's wait not included; zero: Closed follows
+		NextTry time.Time
 	}
-	// Refused: a message was not accepted, or, with rdma.ErrTooLarge, has waited for a connection whose peer does not take as much: then
-	// this is the last that is told of it, it is in no Counts, and what an earlier Fate said stays true. It is the error, too.
+	// Refused: a message was not accepted, or, with rdma.ErrTooLarge, has waited for a connection
+	// whose peer does not take as much: then this is the last that is told of it, it is in no
+	// Counts, and what an earlier Fate said stays true. It is the error, too.
 	Refused struct {
 		Tag   uint64 // 0 for a plain *rdma.Send
 		Bytes int
@@ -127,18 +135,22 @@ func (r *Refused) Unwrap() error { return r.Err }
 
 // Why messages are refused; errors.Is finds them in *Refused.
 var (
-	// ErrQueueFull: as many messages as Config.Queue says wait. *rdma.Writable comes when there is room. errors.Is: ENOBUFS.
+	// ErrQueueFull: as many messages as Config.Queue says wait. *rdma.Writable comes when there is
+	// room. errors.Is: ENOBUFS.
 	ErrQueueFull = fmt.Errorf("%w (%w)", rdma.ErrQueueFull, unix.ENOBUFS)
 	// ErrDown: there is no connection, and Config.FailFast. errors.Is: ENOTCONN.
 	ErrDown = fmt.Errorf("there is no connection now (%w)", unix.ENOTCONN)
-	// ErrClosing: rdma.Close, Drain or DestroyID came before, or the actor has given up. errors.Is: ESHUTDOWN.
+	// ErrClosing: rdma.Close, Drain or DestroyID came before, or the actor has given up.
+	// errors.Is: ESHUTDOWN.
 	ErrClosing = fmt.Errorf("the reconnecting actor is closing (%w)", unix.ESHUTDOWN)
 )
 
 // Why a reconnecting actor ends; errors.Is finds them in Closed.Err.
 var (
-	// ErrGaveUp: Config.Attempts or Config.GiveUp is used up; the last attempt's error is in it, too.
+	// ErrGaveUp: Config.Attempts or Config.GiveUp is used up; the last attempt's error is in it,
+	// too.
 	ErrGaveUp = errors.New("gave up connecting")
-	// ErrPermanent: another attempt would have the same outcome (Config.Permanent); its error is in it, too.
+	// ErrPermanent: another attempt would have the same outcome (Config.Permanent); its error is
+	// in it, too.
 	ErrPermanent = errors.New("not worth another attempt")
 )

@@ -21,7 +21,8 @@ func (s *Send) take() message {
 	return m
 }
 
-// outbox is what was accepted and has no final fate, in order: first what the device of the present generation was handed, then what waits.
+// outbox is what was accepted and has no final fate, in order: first what the device of the
+// present generation was handed, then what waits.
 type outbox struct {
 	queue   ring.Ring[message]
 	posted  int // so many of queue were handed over
@@ -30,7 +31,8 @@ type outbox struct {
 
 	line    *rdma.Line // nil: there is no connection
 	maxSend int
-	settled uint64 // messages of this connection that are known to be delivered, and gone from queue
+	// messages of this connection that are known to be delivered, and gone from queue
+	settled uint64
 	counts  Counts // of the generation
 	total   Counts
 }
@@ -40,7 +42,8 @@ func (o *outbox) len() int { return o.queue.Len() }
 // waiting is how many the device was not handed.
 func (o *outbox) waiting() int { return o.queue.Len() - o.posted }
 
-// begin takes the connection of a new generation. What waits and is larger than its peer takes is given back.
+// begin takes the connection of a new generation. What waits and is larger than its peer takes is
+// given back.
 func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	o.line, o.maxSend, o.settled = line, maxSend, 0
 	for range o.queue.Len() {
@@ -133,7 +136,8 @@ func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 	return fates, counts
 }
 
-// again reports whether there would be something to send in another generation, if this one ended now.
+// again reports whether there would be something to send in another generation, if this one ended
+// now.
 func (o *outbox) again(drop bool) bool {
 	gone := 0
 	if o.line != nil {

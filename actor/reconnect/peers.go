@@ -13,13 +13,16 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Peers is what a node needs whose peers dial it as it dials them: of the connections that the two make to each other exactly one
-// stays, and it is a generation of the reconnecting actor on both sides, whoever has dialled. Config.Peers and Config.Peer say which
-// node a reconnecting actor is for; the listener's owner passes requests on with Request. Any goroutine.
+// Peers is what a node needs whose peers dial it as it dials them: of the connections that the two
+// make to each other exactly one stays, and it is a generation of the reconnecting actor on both
+// sides, whoever has dialled. Config.Peers and Config.Peer say which node a reconnecting actor is
+// for; the listener's owner passes requests on with Request. Any goroutine.
 //
-// The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or given up, before a message could have
-// flowed. Who waits accepts. Dials are numbered, and an incarnation begins anew: a request that is older than the connection there is
-// (a dial that was given up) is rejected, one that is newer replaces it, because the peer would not dial if it had that connection.
+// The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or
+// given up, before a message could have flowed. Who waits accepts. Dials are numbered, and an
+// incarnation begins anew: a request that is older than the connection there is (a dial that was
+// given up) is rejected, one that is newer replaces it, because the peer would not dial if it had
+// that connection.
 //
 // What a request says of its node nobody has proved, so that nothing follows from it for longer
 // than its connection lasts, nor for a connection with somebody else: one from another address than
@@ -41,15 +44,16 @@ type Peers struct {
 	links map[uint64]*actor.PID
 }
 
-// NewPeers makes the table of node, whose id no other node has. incarnation is larger than that of any earlier process that was the node:
-// the time of its start, or a count that is kept.
+// NewPeers makes the table of node, whose id no other node has. incarnation is larger than that of
+// any earlier process that was the node: the time of its start, or a count that is kept.
 func NewPeers(node, incarnation uint64) *Peers {
 	return &Peers{node: node, incarnation: incarnation, links: make(map[uint64]*actor.PID)}
 }
 
-// Request takes a request from a node that has a reconnecting actor here: that actor answers it. False: it is from somebody else, and its
-// owner's to answer. It is called by the listener's owner in Receive. The listener has to be on the loop of the reconnecting actors (that
-// of their owner), and its connections have to stay there.
+// Request takes a request from a node that has a reconnecting actor here: that actor answers it.
+// False: it is from somebody else, and its owner's to answer. It is called by the listener's owner
+// in Receive. The listener has to be on the loop of the reconnecting actors (that of their owner),
+// and its connections have to stay there.
 func (p *Peers) Request(ctx actor.Context, r *rdma.ConnectRequest) (taken bool) {
 	h, user, ok := parseHello(r.PrivateData)
 	if !ok || h.kind != helloRequest {
@@ -101,8 +105,8 @@ var (
 	errGone    = errors.New("the peer's request has gone")
 )
 
-// hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind u8, node u64, incarnation u64, number
-// u32, in network order. What follows is the user's.
+// hello is the beginning of the private data between nodes with Peers: magic u16, version u8, kind
+// u8, node u64, incarnation u64, number u32, in network order. What follows is the user's.
 type hello struct {
 	kind              helloKind
 	node, incarnation uint64

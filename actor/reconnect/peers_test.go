@@ -117,8 +117,8 @@ func one(t *testing.T, w *actortest.World, a, b *node) {
 	}
 }
 
-// The dials of two nodes cross in every way that 0 to 8 ms between them and 0 to 2 ms on the way give: one connection is left, without a
-// message lost.
+// The dials of two nodes cross in every way that 0 to 8 ms between them and 0 to 2 ms on the way
+// give: one connection is left, without a message lost.
 func TestSimultaneousOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		for _, delay := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond} {
@@ -179,7 +179,8 @@ func TestLowerNodeWins(t *testing.T) {
 	}
 }
 
-// A node that restarts replaces what its peer has of its earlier incarnation, at once, though the peer has not noticed its end.
+// A node that restarts replaces what its peer has of its earlier incarnation, at once, though the
+// peer has not noticed its end.
 func TestNewIncarnation(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -216,7 +217,8 @@ func TestNewIncarnation(t *testing.T) {
 	}
 }
 
-// A node that has lost a connection which its peer still believes in gets another: of one incarnation, the later dial counts.
+// A node that has lost a connection which its peer still believes in gets another: of one
+// incarnation, the later dial counts.
 func TestHalfOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {

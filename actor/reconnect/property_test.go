@@ -42,8 +42,8 @@ func (s *sink) Receive(ctx actor.Context) {
 	}
 }
 
-// Whatever goes wrong whenever: every message gets one fate, the fate is true, none is delivered twice that must not be, and the order
-// is kept.
+// Whatever goes wrong whenever: every message gets one fate, the fate is true, none is delivered
+// twice that must not be, and the order is kept.
 func TestEveryMessageHasOneFate(t *testing.T) {
 	for seed := range uint64(60) {
 		for flavor, opt := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {

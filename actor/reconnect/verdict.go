@@ -12,14 +12,17 @@ import (
 
 // Permanent is the default of Config.Permanent. Not worth another attempt are:
 //
-//   - a rejection by the peer's application that says why in private data, which is a verdict; one without (it is overloaded, or has not
-//     answered in time) is not;
-//   - rejections that name a difference which stays: unsupported, invalid transport, MTU, depth or RNR count, vendor option;
-//   - a mistake of the caller's, and what is not permitted or not supported here: EINVAL, EMSGSIZE, EACCES, EPERM, EAFNOSUPPORT,
-//     EPROTONOSUPPORT, EOPNOTSUPP; a name service that does not know the port's name or the flags;
+//   - a rejection by the peer's application that says why in private data, which is a verdict; one
+//     without (it is overloaded, or has not answered in time) is not;
+//   - rejections that name a difference which stays: unsupported, invalid transport, MTU, depth or
+//     RNR count, vendor option;
+//   - a mistake of the caller's, and what is not permitted or not supported here: EINVAL,
+//     EMSGSIZE, EACCES, EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EOPNOTSUPP; a name service that does
+//     not know the port's name or the flags;
 //   - the runtime's Shutdown.
 //
-// All else is: nobody listens, nobody answers, the device is gone, descriptors or memory have run out, the name is not known yet.
+// All else is: nobody listens, nobody answers, the device is gone, descriptors or memory have run
+// out, the name is not known yet.
 func Permanent(f rdma.Failure) bool {
 	if errors.Is(f, rdma.ErrShutdown) {
 		return true
@@ -48,7 +51,8 @@ func Permanent(f rdma.Failure) bool {
 
 func permanentReject(r *rdma.Rejected) bool {
 	switch r.Reason {
-	case rdma.RejectConsumerDefined, rdma.RejectReset: // on iWARP the reason does not travel: the application's is ECONNRESET
+	case rdma.RejectConsumerDefined, rdma.RejectReset:
+		// on iWARP the reason does not travel: the application's is ECONNRESET
 		return len(bytes.Trim(r.PrivateData, "\x00")) > 0 // InfiniBand pads
 	case rdma.RejectUnsupported, rdma.RejectInvalidTransport, rdma.RejectInvalidMTU, rdma.RejectInsufficientDepth,
 		rdma.RejectInvalidRNRRetry, rdma.RejectVendorOption:

@@ -30,11 +30,12 @@ type running struct {
 	t      *testing.T
 	args   []string
 	cancel context.CancelFunc // Ctrl-C
-	out    *bytes.Buffer      // what it printed, once it has ended; of a server without its first line
-	errs   *bytes.Buffer
-	port   string // of a server
-	ended  chan error
-	spoke  chan struct{} // closed when a client has printed something
+	// what it printed, once it has ended; of a server without its first line
+	out   *bytes.Buffer
+	errs  *bytes.Buffer
+	port  string // of a server
+	ended chan error
+	spoke chan struct{} // closed when a client has printed something
 }
 
 // Write takes what a client prints.

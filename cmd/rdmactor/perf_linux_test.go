@@ -120,7 +120,8 @@ func TestPerfInterrupted(t *testing.T) {
 	cl := begin(t, to, "perf", "-c", "-a", "127.0.0.1:"+srv.port, "--device", "iwarp", "--latency", "--sizes", "1:512K",
 		"--warmup", "0s", "--duration", "100ms", "--json", file)
 	for lines := bufio.NewScanner(from); lines.Scan(); {
-		if strings.HasPrefix(strings.TrimSpace(lines.Text()), "1 ") { // the result of the first size
+		// the result of the first size
+		if strings.HasPrefix(strings.TrimSpace(lines.Text()), "1 ") {
 			break
 		}
 	}

@@ -70,7 +70,8 @@ func TestTimeApart(t *testing.T) {
 	for _, serving := range levels {
 		before := held()
 		srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--level", serving, "--device", "iwarp")
-		for held().goroutines == before.goroutines { // its loop begins when it is listening, and is not the clients' leak
+		// its loop begins when it is listening, and is not the clients' leak
+		for held().goroutines == before.goroutines {
 			time.Sleep(time.Millisecond)
 		}
 		for _, level := range levels {

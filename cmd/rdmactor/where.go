@@ -43,7 +43,8 @@ func (c command) flags(w *where) *flag.FlagSet {
 	f.BoolVar(&w.server, "s", false, "be "+c.server)
 	f.BoolVar(&w.client, "c", false, "be "+c.client)
 	f.StringVar(&w.addr, "a", "", c.addr)
-	f.StringVar(&w.port, "p", "", "`PORT`, unless -a has it (default "+c.port+"); a server takes a free one for 0") // as rping and cmtime
+	// as rping and cmtime
+	f.StringVar(&w.port, "p", "", "`PORT`, unless -a has it (default "+c.port+"); a server takes a free one for 0")
 	f.TextVar(&w.source, "I", netip.Addr{}, "client: IP `ADDR` of this host to connect from")
 	f.StringVar((*string)(&w.device), "device", string(device.Auto), device.Usage)
 	f.DurationVar(&w.timeout, "timeout", c.patience, c.timeout)

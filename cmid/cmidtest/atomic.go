@@ -14,7 +14,8 @@ type atomicOp struct {
 	swap       uint64
 }
 
-// serveAtomic does the peer's atomic operation and answers with what was there before. Memory is its loop's, so nothing comes between.
+// serveAtomic does the peer's atomic operation and answers with what was there before. Memory is
+// its loop's, so nothing comes between.
 func (q *qp) serveAtomic(p *packet) {
 	at, err := q.view.reach(q.pd, p.mem, verbs.RemoteAtomic)
 	switch {

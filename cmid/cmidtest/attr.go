@@ -89,7 +89,8 @@ func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, erro
 	return verbs.QPAttr{}, 0, unix.EINVAL
 }
 
-// A path record's flags, and where things are in it (struct ibv_path_record behind eight bytes of struct ibv_path_data).
+// A path record's flags, and where things are in it (struct ibv_path_record behind eight bytes of
+// struct ibv_path_data).
 const (
 	pathUsable = 0x2b // GMP, primary, bidirectional
 	pathDGID   = 8 + 8
@@ -112,7 +113,8 @@ func (id *ident) QueryPath() ([]byte, error) {
 	return b, nil
 }
 
-// QueryGID gives the addresses as RoCE v2 has them. On iWARP the kernel's answer says nothing; this one is as good.
+// QueryGID gives the addresses as RoCE v2 has them. On iWARP the kernel's answer says nothing;
+// this one is as good.
 func (id *ident) QueryGID() (local, peer cmid.Addr, err error) {
 	if id.in.f.embedded {
 		return cmid.Addr{}, cmid.Addr{}, cmid.ErrNotSupported

@@ -49,7 +49,8 @@ func (id *ident) bind(a cmid.Addr) error {
 	return id.take(a, dev)
 }
 
-// place finds the device of a local address, nil for a wildcard or, but for the embedded device, loopback.
+// place finds the device of a local address, nil for a wildcard or, but for the embedded device,
+// loopback.
 func (id *ident) place(ip netip.Addr) (*device, error) {
 	host := id.in.host
 	switch {
@@ -219,7 +220,8 @@ func (id *ident) lookup() (*binding, found) {
 		return nil, what
 	case id.far == best.id.self():
 		return best, foundListener // he has the request already, or it is on its way
-	case best.unread > best.backlog, best.unread == best.backlog && !f.embedded: // TCP's has room for one more
+	case best.unread > best.backlog, best.unread == best.backlog && !f.embedded:
+		// TCP's has room for one more
 		return nil, foundFull
 	}
 	return best, foundListener
@@ -228,7 +230,8 @@ func (id *ident) lookup() (*binding, found) {
 // loopback reports whether ip means the host itself.
 func loopback(ip netip.Addr) bool { return isAny(ip) }
 
-// hears reports whether a listener is meant by a request to ip. Bound to loopback it hears loopback only, whatever rdma_cm does.
+// hears reports whether a listener is meant by a request to ip. Bound to loopback it hears
+// loopback only, whatever rdma_cm does.
 func (b *binding) hears(ip netip.Addr) bool {
 	switch {
 	case b.ip.Is4() != ip.Is4() && (b.afOnly || !b.ip.IsUnspecified()):
@@ -241,8 +244,9 @@ func (b *binding) hears(ip netip.Addr) bool {
 	return b.ip == ip
 }
 
-// ask sends a request. Until the reply names the other end, the listener's is where a change of mind goes: see instance.meant. A
-// repetition of what has come already does not count against the backlog.
+// ask sends a request. Until the reply names the other end, the listener's is where a change of
+// mind goes: see instance.meant. A repetition of what has come already does not count against the
+// backlog.
 func (id *ident) ask(kind Message, m *message, b *binding) {
 	p := id.packet(kind, m)
 	p.to = b.id.self()

@@ -62,8 +62,9 @@ func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
 	id.arm(cmTimeout, again)
 }
 
-// filled is a command's parameters with what the device puts where nothing was asked. EINVAL for more reads than the device can do,
-// as far as it is known to be involved: librdmacm looks at the queue pair.
+// filled is a command's parameters with what the device puts where nothing was asked. EINVAL for
+// more reads than the device can do, as far as it is known to be involved: librdmacm looks at the
+// queue pair.
 func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
 	if !id.in.f.embedded {
 		out := librdmacms(p, depthIn, depthOut)
@@ -72,7 +73,8 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 		}
 		return out, nil
 	}
-	out := cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut} // TCP has its own retries
+	// TCP has its own retries
+	out := cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut}
 	if p != nil && p.ResponderResources != deviceMax {
 		out.ResponderResources = p.ResponderResources
 	}
@@ -224,7 +226,8 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	if child.ps.Datagram() {
 		limit = udConnect
 	}
-	child.own, child.peers = p.cm.param, p.cm.param // own until the answer decides: what accept with no parameters agrees to
+	// own until the answer decides: what accept with no parameters agrees to
+	child.own, child.peers = p.cm.param, p.cm.param
 	in.host.requested(p.from, child)
 	in.event(listener, cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
@@ -378,7 +381,8 @@ func (in *instance) gotReply(id *ident, p *packet) {
 	}
 }
 
-// agreed is the depths of a connection as the embedded device tells them, to either side: what it serves, and what it may ask.
+// agreed is the depths of a connection as the embedded device tells them, to either side: what it
+// serves, and what it may ask.
 func (id *ident) agreed(ask uint8) cmid.ConnParam {
 	if !id.in.f.embedded {
 		return cmid.ConnParam{}

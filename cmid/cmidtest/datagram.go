@@ -36,7 +36,8 @@ type ah struct {
 	closed   bool
 }
 
-// CreateAH takes an address vector in. As on RoCE it has a global route, by one of the port's addresses.
+// CreateAH takes an address vector in. As on RoCE it has a global route, by one of the port's
+// addresses.
 func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if v.in.f.iwarp {
 		return nil, verbs.ErrNotSupported
@@ -78,8 +79,8 @@ func (d *device) wayTo(from, to netip.Addr) verbs.AHAttr {
 	}
 }
 
-// InitAHFromWC is the way back along a header that routingHeader has made. Who was meant as one of a group is told of no address of
-// its own there, so there is none.
+// InitAHFromWC is the way back along a header that routingHeader has made. Who was meant as one of
+// a group is told of no address of its own there, so there is none.
 func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	if v.in.f.iwarp {
 		return verbs.AHAttr{}, verbs.ErrNotSupported
@@ -102,7 +103,8 @@ func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	return v.dev.wayTo(dst, src), nil
 }
 
-// routingHeader is what stands in front of a datagram on RoCE v2: an IPv6 header, or an IPv4 header in the last 20 bytes.
+// routingHeader is what stands in front of a datagram on RoCE v2: an IPv6 header, or an IPv4
+// header in the last 20 bytes.
 func routingHeader(h []byte, src, dst netip.Addr, payload int) {
 	clear(h)
 	if src.Is6() {

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// disconnect is rdma_disconnect(3). On InfiniBand it asks the peer and the peer answers; on iWARP it ends both sides at once.
+// disconnect is rdma_disconnect(3). On InfiniBand it asks the peer and the peer answers; on iWARP
+// it ends both sides at once.
 func (id *ident) disconnect() error {
 	f := id.in.f
 	if id.state != states.Connected && id.state != states.PeerDisconnected {
@@ -81,7 +82,8 @@ func (id *ident) gotEndOfStream(p *packet) {
 	case states.Connecting:
 		id.ended(states.KindRejected, -int32(unix.ECONNRESET))
 	case states.Connected:
-		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 { // a FIN is behind what waits
+		// a FIN is behind what waits
+		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 {
 			q.waiting.Push(*p)
 			return
 		}

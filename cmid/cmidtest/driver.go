@@ -84,8 +84,8 @@ type heldEvent struct {
 	ev cmid.DriverEvent
 }
 
-// CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not have; the embedded device has
-// reliable connections only.
+// CreateID makes an identifier. EPROTONOSUPPORT for RDMA_PS_IB, whose addresses the twin does not
+// have; the embedded device has reliable connections only.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
 	if err := in.f.exhausted(); err != nil {
 		return nil, err
@@ -143,7 +143,8 @@ func (in *instance) Close() error {
 	return nil
 }
 
-// event tells ev, after the completions that came before it. On the loop, never inside a call of the application's.
+// event tells ev, after the completions that came before it. On the loop, never inside a call of
+// the application's.
 func (in *instance) event(id *ident, ev cmid.DriverEvent) {
 	if in.frozen {
 		in.program(func() { in.event(id, ev) })

@@ -16,7 +16,8 @@ func embedded(t *testing.T) (*sides.World, *Fabric) {
 	return twinWorld(t, Config{Flavor: states.IWARP, Embedded: true})
 }
 
-// TestEmbeddedConnectDoesNotWait: what TCP finds is told by an event, and the identifier is used up.
+// TestEmbeddedConnectDoesNotWait: what TCP finds is told by an event, and the identifier is used
+// up.
 func TestEmbeddedConnectDoesNotWait(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		w, f := embedded(t)

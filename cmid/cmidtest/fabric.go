@@ -15,18 +15,19 @@ import (
 type Config struct {
 	// Flavor is states.IWARP, or 0 for InfiniBand (as RoCE plays it).
 	Flavor states.Flavor
-	// Embedded has iWARP be played as package iwarp does where it departs from Linux's soft-iWARP, as far as the package comment
-	// says. It is nothing to InfiniBand.
+	// Embedded has iWARP be played as package iwarp does where it departs from Linux's soft-iWARP,
+	// as far as the package comment says. It is nothing to InfiniBand.
 	Embedded bool
-	// Reserved has devices be like the kernel's, which ask nobody for receives (verbs.DeviceAttr.AsksForReceives), take no keys back
-	// (Invalidates) and say how long a completion queue may be (MaxCQE).
+	// Reserved has devices be like the kernel's, which ask nobody for receives
+	// (verbs.DeviceAttr.AsksForReceives), take no keys back (Invalidates) and say how long a
+	// completion queue may be (MaxCQE).
 	Reserved bool
 	// Seed decides what chance decides: port numbers, and what Reorder does.
 	Seed uint64
 }
 
-// Fabric is a network in memory: hosts, their devices and addresses, and what goes wrong between them. All methods may be called
-// by any goroutine.
+// Fabric is a network in memory: hosts, their devices and addresses, and what goes wrong between
+// them. All methods may be called by any goroutine.
 type Fabric struct {
 	iwarp    bool
 	embedded bool // iwarp, as package iwarp plays it
@@ -60,8 +61,8 @@ func NewFabric(cfg Config) *Fabric {
 	return f
 }
 
-// Host is a machine: its devices, its addresses and its port numbers. Several loops may open its Driver, as several programs or
-// several loops of one.
+// Host is a machine: its devices, its addresses and its port numbers. Several loops may open its
+// Driver, as several programs or several loops of one.
 type Host struct {
 	f         *Fabric
 	name      string
@@ -104,8 +105,9 @@ func (f *Fabric) AddDevice(name string, addrs ...string) { f.Host("").AddDevice(
 // Driver is the driver of the host named "".
 func (f *Fabric) Driver() cmid.Driver { return f.Host("").Driver() }
 
-// AddDevice adds a device with addresses such as "10.0.0.5", "10.0.0.5/24" or "fd00::5"; without a length the subnet is /24 or /64.
-// What it is asked is written in tests, so it panics on an address that is malformed or taken, and on a name that is taken.
+// AddDevice adds a device with addresses such as "10.0.0.5", "10.0.0.5/24" or "fd00::5"; without a
+// length the subnet is /24 or /64. What it is asked is written in tests, so it panics on an
+// address that is malformed or taken, and on a name that is taken.
 func (h *Host) AddDevice(name string, addrs ...string) {
 	d := &device{host: h, name: name}
 	for _, a := range addrs {
@@ -136,8 +138,8 @@ func (h *Host) AddAddress(addr string) {
 // Driver is the host's driver; it may be opened on any number of loops.
 func (h *Host) Driver() cmid.Driver { return &driver{h} }
 
-// RemoveDevice takes every device of that name out of its host, as pulling the adapter does: its identifiers are told DeviceRemoval,
-// their peers Disconnected. AddDevice may add it again.
+// RemoveDevice takes every device of that name out of its host, as pulling the adapter does: its
+// identifiers are told DeviceRemoval, their peers Disconnected. AddDevice may add it again.
 func (f *Fabric) RemoveDevice(name string) {
 	f.mu.Lock()
 	var told []*instance

@@ -15,26 +15,29 @@ import (
 // Message is a kind of message between hosts, for Drop.
 type Message uint8
 
-// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP (MsgREJ with the reject bit), the
-// end of the stream is MsgDREQ.
+// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP
+// (MsgREJ with the reject bit), the end of the stream is MsgDREQ.
 const (
-	msgLocal        Message = iota // work that an instance leaves itself
-	MsgREQ                         // connection request
-	MsgMRA                         // the request has come, its answer takes longer
-	MsgREP                         // reply
-	MsgRTU                         // ready to use
-	MsgREJ                         // reject
-	MsgDREQ                        // disconnect request
-	MsgDREP                        // disconnect reply
-	MsgSIDRREQ                     // service lookup of a datagram identifier
-	MsgSIDRREP                     // its answer
-	MsgSend                        // a Send of a queue pair
-	MsgAck                         // InfiniBand: the acknowledgement of a Send or a Write, good or bad, or the refusal of a Read or an atomic
-	MsgWrite                       // an RDMA Write
-	MsgRead                        // an RDMA Read
-	MsgAtomic                      // an atomic operation
-	MsgReadResponse                // the bytes that a Read asked for, or what an atomic operation has found
-	MsgDatagram                    // a Send of a datagram queue pair
+	msgLocal   Message = iota // work that an instance leaves itself
+	MsgREQ                    // connection request
+	MsgMRA                    // the request has come, its answer takes longer
+	MsgREP                    // reply
+	MsgRTU                    // ready to use
+	MsgREJ                    // reject
+	MsgDREQ                   // disconnect request
+	MsgDREP                   // disconnect reply
+	MsgSIDRREQ                // service lookup of a datagram identifier
+	MsgSIDRREP                // its answer
+	MsgSend                   // a Send of a queue pair
+	// InfiniBand: the acknowledgement of a Send or a Write, good or bad, or the refusal of a Read
+	// or an atomic
+	MsgAck
+	MsgWrite  // an RDMA Write
+	MsgRead   // an RDMA Read
+	MsgAtomic // an atomic operation
+	// the bytes that a Read asked for, or what an atomic operation has found
+	MsgReadResponse
+	MsgDatagram // a Send of a datagram queue pair
 	numMessages
 )
 
@@ -128,7 +131,8 @@ func (f *Fabric) dropped(kind Message) bool {
 	return len(*queue) > 0 && (*queue)[0].hit()
 }
 
-// Delay is how long every message takes from now on, and how long address and route resolution take. It starts as 0: the next turn.
+// Delay is how long every message takes from now on, and how long address and route resolution
+// take. It starts as 0: the next turn.
 func (f *Fabric) Delay(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,8 +153,9 @@ func (f *Fabric) LatencyFor(addr string, d time.Duration) *Fault {
 	return x
 }
 
-// Reorder has events and completions overtake one another from now on, as they do on a kernel device, which tells of them on two
-// file descriptors: the seed decides. Events stay in order among themselves, and so do completions.
+// Reorder has events and completions overtake one another from now on, as they do on a kernel
+// device, which tells of them on two file descriptors: the seed decides. Events stay in order
+// among themselves, and so do completions.
 func (f *Fabric) Reorder(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,7 +174,8 @@ func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 	return f.faults.lacks
 }
 
-// Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with ECONNRESET on iWARP.
+// Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with
+// ECONNRESET on iWARP.
 func (f *Fabric) Disconnect(h cmid.Handle) {
 	f.onIdent(h, (*ident).breakConnection)
 }

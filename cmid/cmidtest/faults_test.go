@@ -31,7 +31,8 @@ func both(t *testing.T, fn func(w *sides.World, f *Fabric)) {
 	}
 }
 
-// TestDropIsRepaired: InfiniBand repeats what is not answered, so that one lost message costs time only.
+// TestDropIsRepaired: InfiniBand repeats what is not answered, so that one lost message costs time
+// only.
 func TestDropIsRepaired(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -58,7 +59,8 @@ func TestDropOfReject(t *testing.T) {
 	l, _ := w.Requested(0, nil, nil)
 	f.Drop(MsgREJ, 1)
 	w.Must(l.Passive.Reject(nil))
-	w.WantRejected(l.Active, cmid.RejectConsumerDefined) // the request is repeated, and so is its answer
+	// the request is repeated, and so is its answer
+	w.WantRejected(l.Active, cmid.RejectConsumerDefined)
 }
 
 // TestBacklog fills a listener's backlog while its loop does not turn.
@@ -429,7 +431,8 @@ func TestAddDeviceTwice(t *testing.T) {
 	}
 }
 
-// TestListenerGoesWithItsRequests: what was not told yet when a listener is destroyed is rejected, also when Reorder holds it back.
+// TestListenerGoesWithItsRequests: what was not told yet when a listener is destroyed is rejected,
+// also when Reorder holds it back.
 func TestListenerGoesWithItsRequests(t *testing.T) {
 	for seed := range uint64(20) {
 		w, f := twinWorld(t, Config{Seed: seed})

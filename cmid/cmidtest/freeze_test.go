@@ -64,7 +64,8 @@ func TestFrozenEmbeddedDevice(t *testing.T) {
 	})
 }
 
-// A crashed program's peers hear what a kernel says, and nothing is left of it when its loops go on.
+// A crashed program's peers hear what a kernel says, and nothing is left of it when its loops go
+// on.
 func TestCrashedProgram(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)

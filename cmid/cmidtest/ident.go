@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// ident is an identifier as the device knows it. state is the device's own view, which the one above may lag behind.
+// ident is an identifier as the device knows it. state is the device's own view, which the one
+// above may lag behind.
 type ident struct {
 	in          *instance // whose it is, see Migrate
 	home        *instance // that made it, where peers send to
@@ -212,7 +213,8 @@ func (id *ident) setOption(c *cmid.SetOption) error {
 		id.reuse = c.Value != 0
 	case cmid.OptionAFOnly:
 		id.afOnly, id.afOnlySet = c.Value != 0, true
-	case cmid.OptionTOS, cmid.OptionAckTimeout: // nothing here has a class of traffic or acknowledges late
+	case cmid.OptionTOS, cmid.OptionAckTimeout:
+		// nothing here has a class of traffic or acknowledges late
 	}
 	if id.port != nil {
 		id.in.f.mu.Lock()
@@ -222,7 +224,8 @@ func (id *ident) setOption(c *cmid.SetOption) error {
 	return nil
 }
 
-// notify is rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is established.
+// notify is rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is
+// established.
 func (id *ident) notify(c *cmid.Notify) error {
 	if !id.in.f.iwarp && !c.PathMigrated {
 		id.later(id.becomeEstablished)
@@ -285,7 +288,8 @@ func (id *ident) abandon() {
 	}
 }
 
-// removeDevice takes the device away. A request nobody has answered yet is not told: its Accept will fail with ENXIO.
+// removeDevice takes the device away. A request nobody has answered yet is not told: its Accept
+// will fail with ENXIO.
 func (id *ident) removeDevice() {
 	silent := id.state == states.ConnectRequested
 	id.abandon()

@@ -19,7 +19,8 @@ const (
 	resAH         resource = "address handle"
 )
 
-// ledger counts what exists, by kind and by where: a device, or a host for identifiers, which need no device.
+// ledger counts what exists, by kind and by where: a device, or a host for identifiers, which need
+// no device.
 type ledger struct {
 	mu sync.Mutex
 	n  map[entry]int
@@ -42,8 +43,9 @@ func (l *ledger) add(what resource, where string, n int) {
 	}
 }
 
-// Left lists what was made and not given back, such as "2 memory regions on mem0", sorted: nothing, after programs that have ended
-// as they should. It changes while loops run. Any goroutine.
+// Left lists what was made and not given back, such as "2 memory regions on mem0", sorted:
+// nothing, after programs that have ended as they should. It changes while loops run. Any
+// goroutine.
 func (f *Fabric) Left() []string {
 	f.left.mu.Lock()
 	defer f.left.mu.Unlock()

@@ -20,12 +20,14 @@ const (
 // hostPair is two hosts, in either order.
 type hostPair [2]*Host
 
-// Cut cuts the link between two hosts: what either sends to the other is lost, and nobody is told. What its transport repeats arrives
-// after Heal, in order: everything on iWARP, where it is a stream, and what queue pairs say to each other on InfiniBand (its connection
-// managers repeat their messages themselves). Who gets no acknowledgement gives up: an InfiniBand queue pair after 17 s
-// (verbs.StatusRetryExc), a stream after 30 s where Config.Embedded is set, after 15 minutes elsewhere (Disconnected, ETIMEDOUT). Who has
-// nothing under way notices nothing. What was on its way already, because of Delay or LatencyFor, arrives. A link that is cut stays so;
-// a host's link to itself cannot be cut, which panics.
+// Cut cuts the link between two hosts: what either sends to the other is lost, and nobody is told.
+// What its transport repeats arrives after Heal, in order: everything on iWARP, where it is a
+// stream, and what queue pairs say to each other on InfiniBand (its connection managers repeat
+// their messages themselves). Who gets no acknowledgement gives up: an InfiniBand queue pair after
+// 17 s (verbs.StatusRetryExc), a stream after 30 s where Config.Embedded is set, after 15 minutes
+// elsewhere (Disconnected, ETIMEDOUT). Who has nothing under way notices nothing. What was on its
+// way already, because of Delay or LatencyFor, arrives. A link that is cut stays so; a host's link
+// to itself cannot be cut, which panics.
 func (f *Fabric) Cut(a, b *Host) *Fault {
 	if a == b {
 		panic("cmidtest: a host has no link to itself")
@@ -50,7 +52,8 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 			return was
 		}
 		held := c.held
-		if c.held = nil; len(held) == 0 { // what is sent meanwhile must not overtake what has waited
+		// what is sent meanwhile must not overtake what has waited
+		if c.held = nil; len(held) == 0 {
 			delete(f.faults.cuts, hostPair{a, b})
 			delete(f.faults.cuts, hostPair{b, a})
 		}

@@ -58,7 +58,8 @@ func (v *view) AllocPD() (verbs.PD, error) {
 // Alloc makes memory.
 func (v *view) Alloc(n int, access verbs.Access) (*verbs.MR, error) { return v.pd.Alloc(n, access) }
 
-// Free takes the memory back: whatever still names it fails. EINVAL when it is not, or no longer, memory of this device.
+// Free takes the memory back: whatever still names it fails. EINVAL when it is not, or no longer,
+// memory of this device.
 func (v *view) Free(mr *verbs.MR) error {
 	if mr == nil || v.regions[mr.LKey] == nil || v.regions[mr.LKey].mr != mr {
 		return unix.EINVAL
@@ -91,7 +92,8 @@ func (v *view) find(p *pd, key uint32) (*region, error) {
 	}
 }
 
-// takeBack invalidates a key for the peer of a queue pair of p. Only what is open to peers has one to take back.
+// takeBack invalidates a key for the peer of a queue pair of p. Only what is open to peers has one
+// to take back.
 func (v *view) takeBack(p *pd, key uint32) error {
 	r, err := v.find(p, key)
 	if err != nil {
@@ -159,8 +161,8 @@ func (p *pd) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	return mr, nil
 }
 
-// nextKey is a key that was not in use lately. Each loop has others, and none is another's neighbour, so that a mistaken key finds
-// nothing.
+// nextKey is a key that was not in use lately. Each loop has others, and none is another's
+// neighbour, so that a mistaken key finds nothing.
 func (v *view) nextKey() uint32 {
 	for {
 		v.last = (v.last + 1) & 0xffffff
@@ -194,7 +196,8 @@ func (v *view) domain(named verbs.PD) (*pd, error) {
 	return nil, unix.EINVAL
 }
 
-// holds reports whether an element lies in memory of the domain, or in what it shares, which must allow access. Freed memory is in none.
+// holds reports whether an element lies in memory of the domain, or in what it shares, which must
+// allow access. Freed memory is in none.
 func (p *pd) holds(s verbs.SGE, access verbs.Access) bool {
 	if s.MR == nil {
 		return s.Length == 0

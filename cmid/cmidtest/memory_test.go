@@ -27,7 +27,8 @@ func TestDepth(t *testing.T) {
 			q     *sides.Queues
 			far   *verbs.MR
 			trips time.Duration
-		}{{c.AQ, b, 3}, {c.BQ, a, 2}} { // of six Reads: two at once, for the peer serves two; then four, for it serves four
+		}{{c.AQ, b, 3}, {c.BQ, a, 2}} {
+			// of six Reads: two at once, for the peer serves two; then four, for it serves four
 			begin := w.A.Loop.Now()
 			for i := range 6 {
 				w.Must(x.q.Read(i, verbs.Signaled, sides.Part(x.q.MR, i, 1), x.far, i))
@@ -40,7 +41,8 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-// TestReadIsLost: an answer to what was posted behind a Read does not complete it. InfiniBand gives up; iWARP waits.
+// TestReadIsLost: an answer to what was posted behind a Read does not complete it. InfiniBand
+// gives up; iWARP waits.
 func TestReadIsLost(t *testing.T) {
 	for _, kind := range []Message{MsgRead, MsgReadResponse} {
 		both(t, func(w *sides.World, f *Fabric) {
@@ -69,7 +71,8 @@ func TestReadIsLost(t *testing.T) {
 	}
 }
 
-// TestFreedMeanwhile: memory that was freed although a work request names it ends the connection, and is not touched.
+// TestFreedMeanwhile: memory that was freed although a work request names it ends the connection,
+// and is not touched.
 func TestFreedMeanwhile(t *testing.T) {
 	t.Run("of a Read", func(t *testing.T) {
 		both(t, func(w *sides.World, f *Fabric) {
@@ -109,7 +112,8 @@ func TestFreedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestWritesWaitBehindASend: on InfiniBand nothing overtakes a Send that waits for its receive, and waiting is not failing.
+// TestWritesWaitBehindASend: on InfiniBand nothing overtakes a Send that waits for its receive,
+// and waiting is not failing.
 func TestWritesWaitBehindASend(t *testing.T) {
 	w, _ := twinWorld(t, Config{})
 	c := w.Connected(0)
@@ -129,7 +133,8 @@ func TestWritesWaitBehindASend(t *testing.T) {
 	w.Same("then the Write", far.Bytes[:1], near.Bytes[:1])
 }
 
-// TestMemoryAcrossLoops: each side's memory and keys are its own loop's, also when both do what they like at once.
+// TestMemoryAcrossLoops: each side's memory and keys are its own loop's, also when both do what
+// they like at once.
 func TestMemoryAcrossLoops(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
@@ -178,7 +183,8 @@ func TestMemoryAcrossLoops(t *testing.T) {
 	})
 }
 
-// TestKeysDiffer: what belongs to one side means nothing to the other, so that a test that takes the wrong one fails.
+// TestKeysDiffer: what belongs to one side means nothing to the other, so that a test that takes
+// the wrong one fails.
 func TestKeysDiffer(t *testing.T) {
 	w, _ := twinWorld(t, Config{Flavor: states.IWARP})
 	c := w.Connected(0)

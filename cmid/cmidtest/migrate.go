@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// detached is an identifier on its way from one loop to another, and afterwards the way that what comes for it takes: peers go on sending
-// to the instance that made it, which passes on what comes, also once it is closed.
+// detached is an identifier on its way from one loop to another, and afterwards the way that what
+// comes for it takes: peers go on sending to the instance that made it, which passes on what
+// comes, also once it is closed.
 type detached struct {
 	from     *instance
 	id       *ident
@@ -69,7 +70,8 @@ func (in *instance) detach(id *ident) *detached {
 	return d
 }
 
-// take takes the identifier's events out of those that Reorder keeps back, and the identifiers that requests among them bring.
+// take takes the identifier's events out of those that Reorder keeps back, and the identifiers
+// that requests among them bring.
 func (d *detached) take(from []heldEvent) (left []heldEvent) {
 	return slices.DeleteFunc(from, func(e heldEvent) bool {
 		if e.id != d.id {
@@ -77,7 +79,8 @@ func (d *detached) take(from []heldEvent) (left []heldEvent) {
 		}
 		d.held = append(d.held, e)
 		if child, ok := e.ev.Child.(*ident); ok && child.alive() && child.state != states.Removed {
-			d.children = append(d.children, d.from.detach(child)) // without a device it is destroyed when the request is told
+			// without a device it is destroyed when the request is told
+			d.children = append(d.children, d.from.detach(child))
 		}
 		return true
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMigrateBetweenLoops has an identifier go to and fro between two channels with loops of their own, each time with something on its
-// way to it: a timer, a message that is late, events.
+// TestMigrateBetweenLoops has an identifier go to and fro between two channels with loops of their
+// own, each time with something on its way to it: a timer, a message that is late, events.
 func TestMigrateBetweenLoops(t *testing.T) {
 	f := NewFabric(Config{Seed: 7})
 	f.Host("a").AddDevice("mem0", "10.0.0.5")
@@ -43,8 +43,8 @@ func TestMigrateBetweenLoops(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// heard waits for an event of kind k on ch, for less long than it takes until a lost message is repeated; another channel must not
-	// tell anything meanwhile.
+	// heard waits for an event of kind k on ch, for less long than it takes until a lost message
+	// is repeated; another channel must not tell anything meanwhile.
 	heard := func(ch *cmid.Channel, k states.Kind) (cmid.Event, *cmid.ID) {
 		t.Helper()
 		for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -143,7 +143,8 @@ func TestMigrateToAnotherHost(t *testing.T) {
 	})
 }
 
-// TestRequestFindsItsMigratedChild: who asks again, or gives up, means the child, wherever it is by now.
+// TestRequestFindsItsMigratedChild: who asks again, or gives up, means the child, wherever it is
+// by now.
 func TestRequestFindsItsMigratedChild(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	f.Drop(MsgMRA, 1)
@@ -206,7 +207,8 @@ func TestMigrateFromInsideAnEvent(t *testing.T) {
 	}
 }
 
-// TestMigrateInTheMiddleOfABatch: what has come and is not looked at yet when an event's owner migrates follows.
+// TestMigrateInTheMiddleOfABatch: what has come and is not looked at yet when an event's owner
+// migrates follows.
 func TestMigrateInTheMiddleOfABatch(t *testing.T) {
 	both(t, func(w *sides.World, _ *Fabric) {
 		c := w.Connected(sides.Depth)
@@ -223,7 +225,8 @@ func TestMigrateInTheMiddleOfABatch(t *testing.T) {
 	})
 }
 
-// TestDeviceGoesBetweenTheHalves: a request whose device is removed while it is on no loop is as one whose device was removed before.
+// TestDeviceGoesBetweenTheHalves: a request whose device is removed while it is on no loop is as
+// one whose device was removed before.
 func TestDeviceGoesBetweenTheHalves(t *testing.T) {
 	both(t, func(w *sides.World, f *Fabric) {
 		c, _ := w.Requested(0, nil, nil)

@@ -54,8 +54,8 @@ const (
 	flagImmediate            // tell imm
 )
 
-// buffer holds a message's bytes on their way. They are copied when it leaves, so that a queue pair that is flushed meanwhile gives
-// its memory back at once.
+// buffer holds a message's bytes on their way. They are copied when it leaves, so that a queue
+// pair that is flushed meanwhile gives its memory back at once.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -182,7 +182,8 @@ func (in *instance) takeIn() {
 	in.spare = batch
 }
 
-// arrive handles p now, or when its delay has passed. Nothing overtakes what came from the same place before it.
+// arrive handles p now, or when its delay has passed. Nothing overtakes what came from the same
+// place before it.
 func (in *instance) arrive(p *packet) {
 	if p.kind == msgLocal {
 		p.fn()
@@ -275,8 +276,8 @@ func (in *instance) handle(p *packet) {
 	p.release()
 }
 
-// meant is whom a message is for. One who asks again, or has changed his mind, knows the listener only; he means the child, which may
-// have been migrated: then p was passed on.
+// meant is whom a message is for. One who asks again, or has changed his mind, knows the listener
+// only; he means the child, which may have been migrated: then p was passed on.
 func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
 	id = in.ids[p.to.h]
 	switch p.kind {

@@ -242,7 +242,8 @@ func (q *qp) fail() {
 	}
 }
 
-// flushSends completes the send queue. Nothing behind a work request that has failed, or is not done, succeeds.
+// flushSends completes the send queue. Nothing behind a work request that has failed, or is not
+// done, succeeds.
 func (q *qp) flushSends() {
 	for bad := false; q.sends.Len() > 0; q.finishSend() {
 		e := q.sends.At(0)

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A Reject that does not fit into a message was never sent: the request still waits, and is accepted.
+// A Reject that does not fit into a message was never sent: the request still waits, and is
+// accepted.
 func TestAcceptAfterARejectThatFails(t *testing.T) {
 	both(t, func(w *sides.World, _ *Fabric) {
 		c, _ := w.Requested(0, nil, nil)

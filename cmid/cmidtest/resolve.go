@@ -120,7 +120,8 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 		return path{}, unix.EINVAL
 	}
 	delay := f.latency(id.local.Addr().WithZone(""), dst.WithZone(""))
-	if id.poisoned || !f.iwarp && id.local.Addr().IsLoopback() { // the other interface sticks to it; RoCE has no GID for loopback
+	// the other interface sticks to it; RoCE has no GID for loopback
+	if id.poisoned || !f.iwarp && id.local.Addr().IsLoopback() {
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	if d := host.own(dst); d != nil {
@@ -151,7 +152,8 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 	return path{dev: dev, src: src, silence: silence, delay: delay}, nil
 }
 
-// resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a way from a loopback address.
+// resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a way from a loopback
+// address.
 func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	f := id.in.f
 	if !f.embedded && id.local.Addr().IsLoopback() {

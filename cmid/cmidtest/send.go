@@ -6,19 +6,21 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// retryTimeout is InfiniBand's clock for data: what is not acknowledged for so long ends its queue pair.
+// retryTimeout is InfiniBand's clock for data: what is not acknowledged for so long ends its queue
+// pair.
 const retryTimeout = 17 * time.Second
 
 // ack is how a work request ended at the peer.
 type ack uint8
 
 const (
-	ackOK      ack = iota
-	ackWait        // no receive yet: the sender goes on waiting
-	ackNoRecv      // and gives up
-	ackInvalid     // longer than the receive, a key that cannot be taken back, or a misaligned address
-	ackAccess      // memory that is not there, or not for this
-	ackFault       // the peer's own mistake
+	ackOK     ack = iota
+	ackWait       // no receive yet: the sender goes on waiting
+	ackNoRecv     // and gives up
+	// longer than the receive, a key that cannot be taken back, or a misaligned address
+	ackInvalid
+	ackAccess // memory that is not there, or not for this
+	ackFault  // the peer's own mistake
 )
 
 var ackStatus = [...]verbs.Status{
@@ -26,8 +28,8 @@ var ackStatus = [...]verbs.Status{
 	ackAccess: verbs.StatusRemAccess, ackFault: verbs.StatusRemOp,
 }
 
-// sendEntry is a work request of the send queue that has not completed. What it sends is copied when it leaves: a fenced Send may
-// send what a Read brought.
+// sendEntry is a work request of the send queue that has not completed. What it sends is copied
+// when it leaves: a fenced Send may send what a Read brought.
 type sendEntry struct {
 	id     uint64
 	op     verbs.Opcode
@@ -46,7 +48,8 @@ type sendEntry struct {
 // fetches is true for what the peer answers with bytes.
 func (e *sendEntry) fetches() bool { return e.op == verbs.Read || e.op.Atomic() }
 
-// issue sends what may leave. A Read that the peer has no room for, or a fenced work request, holds up all behind it.
+// issue sends what may leave. A Read that the peer has no room for, or a fenced work request,
+// holds up all behind it.
 func (q *qp) issue() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
@@ -188,8 +191,8 @@ func (q *qp) failAt(i int, st verbs.Status) {
 	q.fail()
 }
 
-// answered is the index of the work request that p answers; false when nobody waits for it. The peer has had those before it, too:
-// it takes them in order.
+// answered is the index of the work request that p answers; false when nobody waits for it. The
+// peer has had those before it, too: it takes them in order.
 func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
 		return nil, 0, false

@@ -11,13 +11,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// rnrTimer is InfiniBand's: a message that finds no receive is tried again after so long, RNRRetryCount times.
+// rnrTimer is InfiniBand's: a message that finds no receive is tried again after so long,
+// RNRRetryCount times.
 const rnrTimer = 655 * time.Millisecond
 
 // gotWork is a Send, a Write, a Read or an atomic operation of the peer's.
 func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
-		if in.f.iwarp { // TCP's reset: one end has given the stream up without the other's knowledge
+		// TCP's reset: one end has given the stream up without the other's knowledge
+		if in.f.iwarp {
 			in.f.send(packet{
 				kind: MsgDREQ, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: &message{status: -int32(unix.ECONNRESET)},
 			})

@@ -7,8 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// openStream plays iWARP's connect: a TCP connection first, then the MPA request. soft-iWARP waits for TCP, whose failure is the
-// command's own; the embedded device does not, and tells of it by an event.
+// openStream plays iWARP's connect: a TCP connection first, then the MPA request. soft-iWARP waits
+// for TCP, whose failure is the command's own; the embedded device does not, and tells of it by an
+// event.
 func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
 	_, what := id.lookup()
@@ -53,7 +54,8 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 		return
 	}
 	b, what := id.lookup()
-	if what == foundFull && id.in.f.embedded { // its backlog is TCP's, which repeats what finds no room
+	// its backlog is TCP's, which repeats what finds no room
+	if what == foundFull && id.in.f.embedded {
 		id.after(synRepeat, func() { id.streamOpen(c, m) })
 		return
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestWaitingMessages: on InfiniBand a message that finds no receive waits, for ever if the receiver says so, and in its place.
+// TestWaitingMessages: on InfiniBand a message that finds no receive waits, for ever if the
+// receiver says so, and in its place.
 func TestWaitingMessages(t *testing.T) {
 	t.Run("in order", func(t *testing.T) {
 		w, _ := twinWorld(t, Config{})

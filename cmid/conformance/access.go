@@ -161,8 +161,9 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	}
 }
 
-// ended waits for the end of a connection that the passive side gave up over what the active side did: on iWARP both sides are
-// told why, on InfiniBand the requester by a completion, and the disconnect is left to the owners.
+// ended waits for the end of a connection that the passive side gave up over what the active side
+// did: on iWARP both sides are told why, on InfiniBand the requester by a completion, and the
+// disconnect is left to the owners.
 func (w *world) ended(c *sides.Link) {
 	w.Helper()
 	if !w.IWARP {
@@ -183,7 +184,8 @@ func (w *world) ended(c *sides.Link) {
 
 func failed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
 
-// takenBack: the receive says which key a Send with invalidate took back; other keys, and the memory, stay.
+// takenBack: the receive says which key a Send with invalidate took back; other keys, and the
+// memory, stay.
 func takenBack(w *world) {
 	c := w.Connected(3)
 	if !w.canInvalidate(c) {
@@ -243,7 +245,8 @@ func usedKey(c *sides.Link) uint32 {
 	return mr.RKey
 }
 
-// badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and the end.
+// badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and
+// the end.
 func badInvalidate(w *world, key func(*sides.Link) uint32) {
 	c := w.Connected(3)
 	if !w.canInvalidate(c) {
@@ -267,7 +270,8 @@ func badInvalidate(w *world, key func(*sides.Link) uint32) {
 	}
 }
 
-// besideAnother: what a peer does on one connection is nothing to another one, on the same device and to the same memory.
+// besideAnother: what a peer does on one connection is nothing to another one, on the same device
+// and to the same memory.
 func besideAnother(w *world) {
 	bad, good := w.Connected(1), w.Connected(1)
 	near, far := w.Memory(good.AQ, 64, verbs.LocalWrite, 1), w.Memory(good.BQ, 64, sides.RemoteAll, 2)

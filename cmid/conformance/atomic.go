@@ -57,7 +57,8 @@ var atomicScenarios = func() scenarios {
 		},
 	}
 	aligned := maps.Clone(misuses)
-	delete(aligned, "one byte before the start") // misaligned as well: which of the two is told is the device's
+	// misaligned as well: which of the two is told is the device's
+	delete(aligned, "one byte before the start")
 	delete(aligned, "one byte behind the end")
 	for why, change := range aligned {
 		s["fetch and add: "+why] = func(w *world) { refusedAtomic(w, verbs.AtomicFetchAdd, change) }
@@ -154,7 +155,8 @@ func atomicRace(w *world) {
 	}
 }
 
-// atomicOrder: an atomic operation sees the Writes before it, what is behind it sees its result, and a fence waits for it.
+// atomicOrder: an atomic operation sees the Writes before it, what is behind it sees its result,
+// and a fence waits for it.
 func atomicOrder(w *world) {
 	c := w.Connected(2)
 	if !w.canAtomics(c) {
@@ -183,7 +185,8 @@ func atomicOrder(w *world) {
 	}
 }
 
-// atomicDepth: more than the peer serves at once wait for those before them; a peer that serves none is asked for none.
+// atomicDepth: more than the peer serves at once wait for those before them; a peer that serves
+// none is asked for none.
 func atomicDepth(w *world) {
 	two := &cmid.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Connect: two, Accept: two})

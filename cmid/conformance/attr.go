@@ -21,7 +21,8 @@ const (
 	udConnect               = 180        // private data of a service lookup
 )
 
-// attrScenarios are rdma_init_qp_attr(3): what is in the attributes. The oracle has the masks and the errnos.
+// attrScenarios are rdma_init_qp_attr(3): what is in the attributes. The oracle has the masks and
+// the errnos.
 var attrScenarios = scenarios{
 	"of a connection": func(w *world) {
 		w.needAttr()
@@ -109,14 +110,16 @@ var eceScenarios = scenarios{
 	},
 }
 
-// somePath is a path record that says nothing but that it is usable, which is all that rdma_cm looks at.
+// somePath is a path record that says nothing but that it is usable, which is all that rdma_cm
+// looks at.
 func somePath() []byte {
 	b := make([]byte, cmid.PathLen)
 	binary.NativeEndian.PutUint32(b, pathUsable)
 	return b
 }
 
-// pathScenarios are rdma_set_option(3) with RDMA_OPTION_IB_PATH, and the queries for paths and GIDs.
+// pathScenarios are rdma_set_option(3) with RDMA_OPTION_IB_PATH, and the queries for paths and
+// GIDs.
 var pathScenarios = scenarios{
 	"in place of resolve_route": func(w *world) {
 		w.needPaths()

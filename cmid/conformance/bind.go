@@ -197,7 +197,8 @@ func reuseAddr(w *world) {
 	w.Must(one.Destroy())
 	w.Must(two.Listen(1))
 	plain := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
-	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1)) // legal on a bound identifier, and it counts from then on
+	// legal on a bound identifier, and it counts from then on
+	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1))
 	shared(plain.LocalAddr())
 }
 
@@ -249,7 +250,8 @@ var resolveAddrScenarios = scenarios{
 		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Bound(tcp, sides.At(w.rig.Local, 0))
 		before := id.LocalAddr()
-		w.Must(id.ResolveAddr(sides.At(w.rig.NotLocal, 9), w.Target(), time.Second)) // the source given now is ignored
+		// the source given now is ignored
+		w.Must(id.ResolveAddr(sides.At(w.rig.NotLocal, 9), w.Target(), time.Second))
 		sides.Next[*cmid.AddrResolved](w.A, id)
 		if id.LocalAddr() != before {
 			w.Errorf("source %v, want %v", id.LocalAddr(), before)

@@ -170,7 +170,8 @@ var connectScenarios = scenarios{
 	},
 }
 
-// wantData holds private data against what was sent: exact on iWARP, with zeros up to the limit on InfiniBand.
+// wantData holds private data against what was sent: exact on iWARP, with zeros up to the limit on
+// InfiniBand.
 func (w *world) wantData(what string, got []byte, sent string, limit int) {
 	w.Helper()
 	want := []byte(sent)

@@ -154,8 +154,8 @@ func tooLong(w *world) {
 	w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
 }
 
-// sharedReceives: a shared queue that is empty asks its owner before the connection is given up, where the device can ask; elsewhere the
-// owner posts in time, at the limit.
+// sharedReceives: a shared queue that is empty asks its owner before the connection is given up,
+// where the device can ask; elsewhere the owner posts in time, at the limit.
 func sharedReceives(w *world) {
 	c, _ := w.Requested(0, nil, nil)
 	q := &sides.Queues{}

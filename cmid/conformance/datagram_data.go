@@ -11,7 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// datagrams is a pair of datagram identifiers with queue pairs; the active one knows the way to the other.
+// datagrams is a pair of datagram identifiers with queue pairs; the active one knows the way to
+// the other.
 type datagrams struct {
 	active, passive *cmid.ID
 	aq, bq          *sides.Queues
@@ -61,7 +62,8 @@ func (c *datagrams) send(i int, text string) error {
 	return c.aq.PostTo(i, text, c.ah, c.to.QPN, c.to.QKey)
 }
 
-// wantDatagrams waits until exactly these datagrams have come, in this order, and gives their completions.
+// wantDatagrams waits until exactly these datagrams have come, in this order, and gives their
+// completions.
 func (w *world) wantDatagrams(q *sides.Queues, texts ...string) []verbs.WC {
 	w.Helper()
 	w.Until("the datagrams", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) >= len(texts) })
@@ -167,7 +169,8 @@ var datagramDataScenarios = scenarios{
 		long := verbs.SendWR{
 			ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
 		}
-		if err := c.aq.QP.PostSend(&long); err != nil { // a device may also let it leave, to nowhere
+		// a device may also let it leave, to nowhere
+		if err := c.aq.QP.PostSend(&long); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}
 		w.Must(c.send(2, "behind it"))

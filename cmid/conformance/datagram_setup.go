@@ -87,7 +87,8 @@ var datagramsScenarios = scenarios{
 		w.needDatagrams()
 		w.Listener(udp, sides.Any4(0))
 		id := w.Resolved(udp, w.Target())
-		w.Must(id.Connect(nil, &cmid.ConnParam{QKey: 7})) // only AF_IB identifiers have keys of their own
+		// only AF_IB identifiers have keys of their own
+		w.Must(id.Connect(nil, &cmid.ConnParam{QKey: 7}))
 		child, _ := w.B.Request()
 		w.Must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
 		if est := sides.Next[*cmid.Established](w.A, id); est.UD.QKey != globalQKey {

@@ -83,7 +83,8 @@ func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer 
 	sides.Next[*cmid.TimewaitExit](other, peer)
 }
 
-// destroyScenarios are rdma_destroy_id(3): legal in every state, final, and told to the peer as the kernel tells it.
+// destroyScenarios are rdma_destroy_id(3): legal in every state, final, and told to the peer as
+// the kernel tells it.
 var destroyScenarios = scenarios{
 	"while connected": func(w *world) {
 		c := w.Connected(2)
@@ -205,8 +206,8 @@ func deviceRemoval(t *testing.T, r *run) {
 	})
 }
 
-// bothRemoved waits until identifiers of both sides have heard that the device they share has gone, once each. Disconnected may come in
-// between.
+// bothRemoved waits until identifiers of both sides have heard that the device they share has
+// gone, once each. Disconnected may come in between.
 func (w *world) bothRemoved(ids ...*cmid.ID) {
 	w.Helper()
 	told := func(id *cmid.ID) (n int) {

@@ -171,7 +171,8 @@ var domainScenarios = scenarios{
 	},
 }
 
-// noneOf holds that no work request of the active side's may name mr, and that refusing them costs nothing.
+// noneOf holds that no work request of the active side's may name mr, and that refusing them costs
+// nothing.
 func (w *world) noneOf(what string, c *sides.Link, mr *verbs.MR) {
 	w.Helper()
 	far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)

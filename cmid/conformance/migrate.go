@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// migrationScenarios are rdma_migrate_id(3): identifiers that change channels, of one loop, and in two halves as between loops.
+// migrationScenarios are rdma_migrate_id(3): identifiers that change channels, of one loop, and in
+// two halves as between loops.
 var migrationScenarios = scenarios{
 	"a new identifier": func(w *world) {
 		w.needMigration()
@@ -210,7 +211,8 @@ var migrationScenarios = scenarios{
 	},
 }
 
-// needMigration skips where identifiers cannot change channels, after holding that the call says so.
+// needMigration skips where identifiers cannot change channels, after holding that the call says
+// so.
 func (w *world) needMigration() {
 	w.Helper()
 	if w.differs(NoMigration) {

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// notifyScenarios are when an owner is called: completion queues told to be quiet, and shared receive queues that run low.
+// notifyScenarios are when an owner is called: completion queues told to be quiet, and shared
+// receive queues that run low.
 var notifyScenarios = scenarios{
 	"solicited only": func(w *world) {
 		c := w.Connected(4)

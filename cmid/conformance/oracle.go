@@ -19,7 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// table is what Linux 6.1 and 6.12 answered to every command in every sub-state, on soft-RoCE and on soft-iWARP.
+// table is what Linux 6.1 and 6.12 answered to every command in every sub-state, on soft-RoCE and
+// on soft-iWARP.
 //
 //go:embed testdata/state-table.json
 var table []byte
@@ -50,7 +51,8 @@ func (c cell) on(iwarp bool) cell {
 			c.Next = o.Next
 		}
 		if o.Errno != "" {
-			c.Errno, _, _ = strings.Cut(strings.TrimSuffix(o.Errno, " (code only)"), ",") // "0, or ECONNREFUSED when ..."
+			// "0, or ECONNREFUSED when ..."
+			c.Errno, _, _ = strings.Cut(strings.TrimSuffix(o.Errno, " (code only)"), ",")
 		}
 		if o.Peer != nil {
 			c.Peer = o.Peer
@@ -127,7 +129,8 @@ func failure(ev cmid.Event) error {
 	return nil
 }
 
-// subState is one of the oracle's: how an identifier gets there by real calls, where that is in our table, and who has it.
+// subState is one of the oracle's: how an identifier gets there by real calls, where that is in
+// our table, and who has it.
 type subState struct {
 	state states.State
 	only  string // "ib", "iwarp"; "": both
@@ -236,8 +239,8 @@ var subStates = map[string]subState{
 
 func swap(a, b *cmid.ID) (*cmid.ID, *cmid.ID) { return b, a }
 
-// handshake brings a pair of identifiers to the point where the active one is in state to, and gives both. On InfiniBand it uses no
-// queue pairs, so that every step is the caller's.
+// handshake brings a pair of identifiers to the point where the active one is in state to, and
+// gives both. On InfiniBand it uses no queue pairs, so that every step is the caller's.
 func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
 	w.Helper()
 	w.Listener(ps, sides.Any4(0))
@@ -281,7 +284,8 @@ func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *
 	return active, passive
 }
 
-// oracle issues every command in every sub-state that the driver can reach, and compares with the kernel's answer.
+// oracle issues every command in every sub-state that the driver can reach, and compares with the
+// kernel's answer.
 func oracle(t *testing.T, r *run) {
 	var cells map[string]json.RawMessage
 	if err := json.Unmarshal(table, &cells); err != nil {
@@ -326,7 +330,8 @@ func (w *world) has(name string) (subState, bool) {
 	return s, true
 }
 
-// compareRow asks all commands. Those that leave everything as it is are asked of one identifier, one after the other.
+// compareRow asks all commands. Those that leave everything as it is are asked of one identifier,
+// one after the other.
 func compareRow(t *testing.T, r *run, name string, s subState, row map[string]cell) {
 	ps := cmid.PortSpaceTCP
 	if strings.HasPrefix(name, "UD:") {
@@ -372,7 +377,8 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 	}
 }
 
-// compareCell asks and compares: the errno, the state, what the peer is told. What the state machine guards is refused instead.
+// compareCell asks and compares: the errno, the state, what the peer is told. What the state
+// machine guards is refused instead.
 func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 	w.Helper()
 	from, flavor := id.State(), id.Flavor()

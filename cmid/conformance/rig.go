@@ -19,13 +19,15 @@ type Rig struct {
 	// Clock is the drivers' time when it is virtual; nil for devices that need the real one.
 	Clock *eventlooptest.Clock
 
-	// Address is a device's of Passive, which Active reaches. Second is another one of Passive's; Local one of Active's.
+	// Address is a device's of Passive, which Active reaches. Second is another one of Passive's;
+	// Local one of Active's.
 	Address, Second, Local netip.Addr
 	// Other is Passive's as well, and of another device than Address. Zero: there is one device.
 	Other netip.Addr
 	// NotLocal is nobody's here. It must not be reachable when Silent is not set.
 	NotLocal netip.Addr
-	// Silent can be routed to, and never answers a question for its address. Zero: nobody asks before connecting (iWARP over TCP).
+	// Silent can be routed to, and never answers a question for its address. Zero: nobody asks
+	// before connecting (iWARP over TCP).
 	Silent netip.Addr
 	// NoRoute is an IPv6 address without a route. Zero: there may be one for every address.
 	NoRoute netip.Addr
@@ -33,18 +35,20 @@ type Rig struct {
 	Plain netip.Addr
 	// Privileged says that ports below 1024 may be bound.
 	Privileged bool
-	// Datagrams says that UD identifiers exist. Whether they have queue pairs is the device's Attr.MaxDatagram.
+	// Datagrams says that UD identifiers exist. Whether they have queue pairs is the device's
+	// Attr.MaxDatagram.
 	Datagrams bool
-	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. Zero: both are one port, which does not hear
-	// itself.
+	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. Zero: both are
+	// one port, which does not hear itself.
 	Group netip.Addr
-	// Patience is how long, in real time, an answer may take (0: 15 s), and Quiet how long nothing has to happen until nothing will
-	// (0: 30 ms).
+	// Patience is how long, in real time, an answer may take (0: 15 s), and Quiet how long nothing
+	// has to happen until nothing will (0: 30 ms).
 	Patience, Quiet time.Duration
 	// RemoveDevice takes the device with Address away. nil: it cannot go.
 	RemoveDevice func()
 
-	// Differences lists where the driver does something else than the kernel, and why. One that does not show fails.
+	// Differences lists where the driver does something else than the kernel, and why. One that
+	// does not show fails.
 	Differences []Difference
 }
 
@@ -59,11 +63,14 @@ type What string
 
 // The deviations.
 const (
-	// LoopbackOnly: a listener on 127.0.0.1 hears loopback only, as rdma_listen(3) says; the kernel's hears every local address.
+	// LoopbackOnly: a listener on 127.0.0.1 hears loopback only, as rdma_listen(3) says; the
+	// kernel's hears every local address.
 	LoopbackOnly What = "a listener on 127.0.0.1 hears loopback only"
-	// RefusedIsRejected: nobody listening is Rejected with -111; soft-iWARP's connect fails with ECONNREFUSED.
+	// RefusedIsRejected: nobody listening is Rejected with -111; soft-iWARP's connect fails with
+	// ECONNREFUSED.
 	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
-	// LoopbackHasDevice: 127.0.0.1 is an address of the device; the kernel treats it like a wildcard.
+	// LoopbackHasDevice: 127.0.0.1 is an address of the device; the kernel treats it like a
+	// wildcard.
 	LoopbackHasDevice What = "127.0.0.1 is an address of the device"
 	// BacklogIsTCPs: who finds a listener's backlog full waits, and is not rejected as on
 	// soft-iWARP. It has room for one more.
@@ -71,31 +78,36 @@ const (
 	// OverflowHarms: what comes of a backlog that is full is a test of its own, because the kernel
 	// does not stand it.
 	OverflowHarms What = "a backlog is not filled"
-	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and NoUserEvent: what a driver does not offer fails
-	// with EOPNOTSUPP.
+	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and
+	// NoUserEvent: what a driver does not offer fails with EOPNOTSUPP.
 	NoMigration What = "identifiers stay on their channel"
 	NoQPAttr    What = "no attributes for queue pairs"
 	NoPath      What = "no path records and no GIDs"
 	NoUserEvent What = "no user events"
 	// SeparateFamilies: who asks a listener on :: over IPv4 is rejected.
 	SeparateFamilies What = "a listener on :: is IPv6's only"
-	// TooLongIsRemOp: who sends more than the receive takes is told StatusRemOp, not StatusRemInvReq.
+	// TooLongIsRemOp: who sends more than the receive takes is told StatusRemOp, not
+	// StatusRemInvReq.
 	TooLongIsRemOp What = "a Send longer than its receive is a remote operation error"
 	// TooLongEnds: a queue pair that got a datagram longer than its receive gets no other one.
 	TooLongEnds What = "a datagram longer than its receive is the last one"
 	// OneMoreNotification: the first completion after CQ.ReqNotify(true) is told, solicited or not.
 	OneMoreNotification What = "one more notification of what is not solicited"
-	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds all the same, and may be received.
+	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds all the same, and may
+	// be received.
 	SentBehindRefused What = "a Send succeeds behind a Read that is refused"
-	// CaughtWriteFails: a Write that is still being sent when the peer's refusal of it arrives may complete with StatusLocQPOp.
+	// CaughtWriteFails: a Write that is still being sent when the peer's refusal of it arrives may
+	// complete with StatusLocQPOp.
 	CaughtWriteFails What = "a Write may be told to have failed when its refusal finds it being sent"
 	// ReadsUnchecked: a Read of memory without RemoteRead succeeds.
 	ReadsUnchecked What = "a Read needs no right to read"
 	// EndsWithoutReason: the Disconnected of a connection that a target gave up has no Err.
 	EndsWithoutReason What = "the end of a connection is told without its reason"
-	// AcceptServesAsked: who accepts serves as many Reads as the request asks for, if ConnParam says fewer.
+	// AcceptServesAsked: who accepts serves as many Reads as the request asks for, if ConnParam
+	// says fewer.
 	AcceptServesAsked What = "accept serves as many Reads as are asked for"
-	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects goes when its peer has answered.
+	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects goes when its peer
+	// has answered.
 	DestroyAwaitsAnswer What = "destroy waits for the answer to a connect"
 )
 

@@ -2,8 +2,8 @@ package conformance
 
 import "testing"
 
-// Run holds a driver against what Linux's rdma_cm does (above the state machine's guards) and what the manual pages promise. open is
-// called for each subtest, which has its own drivers and loops.
+// Run holds a driver against what Linux's rdma_cm does (above the state machine's guards) and what
+// the manual pages promise. open is called for each subtest, which has its own drivers and loops.
 func Run(t *testing.T, open func(t *testing.T) Rig) {
 	r := &run{open: open, used: make(map[What]bool)}
 	for _, group := range []struct {

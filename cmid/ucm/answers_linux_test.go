@@ -57,7 +57,8 @@ func TestNewCommands(t *testing.T) {
 	}
 }
 
-// TestWholeStructs: a command's struct is supplied in full, whatever of it is used: most handlers copy it whatever the header says.
+// TestWholeStructs: a command's struct is supplied in full, whatever of it is used: most handlers
+// copy it whatever the header says.
 func TestWholeStructs(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)
@@ -98,7 +99,8 @@ func TestZeroSource(t *testing.T) {
 	}
 }
 
-// TestMemberships: their events name them, not the identifier, and their numbers are in a space of their own.
+// TestMemberships: their events name them, not the identifier, and their numbers are in a space of
+// their own.
 func TestMemberships(t *testing.T) {
 	b := newBench(t)
 	id := b.create()
@@ -129,7 +131,8 @@ func TestMemberships(t *testing.T) {
 	}
 }
 
-// TestMigratedRequests: a request that was queued where its listener was leaves its identifier there; it is fetched.
+// TestMigratedRequests: a request that was queued where its listener was leaves its identifier
+// there; it is fetched.
 func TestMigratedRequests(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	l := b.create()
@@ -331,7 +334,8 @@ func TestSockaddrs(t *testing.T) {
 	}
 }
 
-// TestDetached: the kernel hears of it from the channel that an identifier goes to, or that gives it up; on its way it is nobody's.
+// TestDetached: the kernel hears of it from the channel that an identifier goes to, or that gives
+// it up; on its way it is nobody's.
 func TestDetached(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	other.in.drv = b.in.drv
@@ -378,8 +382,9 @@ func TestDetached(t *testing.T) {
 	}
 }
 
-// TestMigrateNamesAnOpenDescriptor: a channel that is closed while another one takes an identifier over from it keeps its descriptor
-// until that is done. Another file would have the number otherwise.
+// TestMigrateNamesAnOpenDescriptor: a channel that is closed while another one takes an identifier
+// over from it keeps its descriptor until that is done. Another file would have the number
+// otherwise.
 func TestMigrateNamesAnOpenDescriptor(t *testing.T) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -108,7 +108,8 @@ func rig(t *testing.T) conformance.Rig {
 		Patience:    30 * time.Second,
 		Differences: differences,
 		RemoveDevice: func() {
-			removed := startRDMA(t, "link", "del", device) // it waits until nobody has the device open
+			// it waits until nobody has the device open
+			removed := startRDMA(t, "link", "del", device)
 			t.Cleanup(func() {
 				if err := removed(); err != nil {
 					t.Errorf("removing %s: %v", device, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestStrangers: an event of nobody's reaches nobody, not even who has the same kernel number; one that nobody knows is tolerated.
+// TestStrangers: an event of nobody's reaches nobody, not even who has the same kernel number; one
+// that nobody knows is tolerated.
 func TestStrangers(t *testing.T) {
 	b := newBench(t)
 	id := b.create()
@@ -29,7 +30,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestRequestOfNobody: a request whose listener has gone brings an identifier that nobody would ever answer.
+// TestRequestOfNobody: a request whose listener has gone brings an identifier that nobody would
+// ever answer.
 func TestRequestOfNobody(t *testing.T) {
 	b := newBench(t)
 	const child = 9
@@ -40,7 +42,8 @@ func TestRequestOfNobody(t *testing.T) {
 	}
 }
 
-// TestRequestWithoutDevice: a child whose device has gone meanwhile is destroyed, and its listener is told nothing.
+// TestRequestWithoutDevice: a child whose device has gone meanwhile is destroyed, and its listener
+// is told nothing.
 func TestRequestWithoutDevice(t *testing.T) {
 	b := newBench(t)
 	l := b.create()
@@ -57,7 +60,8 @@ func TestRequestWithoutDevice(t *testing.T) {
 	}
 }
 
-// TestAfterDestroy: what is under way when an identifier is destroyed reaches nobody, also while the kernel takes its time.
+// TestAfterDestroy: what is under way when an identifier is destroyed reaches nobody, also while
+// the kernel takes its time.
 func TestAfterDestroy(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(true)
@@ -84,7 +88,8 @@ func TestAfterDestroy(t *testing.T) {
 	}
 }
 
-// TestEventsWaitForTheAnswer: the kernel may tell that a connect has succeeded before the call has returned.
+// TestEventsWaitForTheAnswer: the kernel may tell that a connect has succeeded before the call has
+// returned.
 func TestEventsWaitForTheAnswer(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(true)
@@ -129,7 +134,8 @@ func TestTurnIsBounded(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: where one identifier takes its steps, no system call is spent on finding out that there is no second event.
+// TestOneAtATime: where one identifier takes its steps, no system call is spent on finding out
+// that there is no second event.
 func TestOneAtATime(t *testing.T) {
 	b := newBench(t)
 	l, id := b.create(), b.create()
@@ -143,7 +149,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestConnectResponse: without a queue pair of ours the owner has the third step; the event goes up as it is.
+// TestConnectResponse: without a queue pair of ours the owner has the third step; the event goes
+// up as it is.
 func TestConnectResponse(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(false)

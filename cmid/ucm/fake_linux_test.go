@@ -21,7 +21,8 @@ type kernel struct {
 	events []uabi.EventResp
 	lowest uint32
 	closed bool
-	// answer executes a command; nil: it succeeds. Called without the lock, on the caller's goroutine.
+	// answer executes a command; nil: it succeeds. Called without the lock, on the caller's
+	// goroutine.
 	answer func(w wrote, response []byte) error
 	short  int // bytes that writes take less
 }

@@ -15,7 +15,8 @@ func addDevice(t *testing.T, name, kind, netdev string) {
 	t.Helper()
 	rdma(t, "link", "add", name, "type", kind, "netdev", netdev)
 	command(t, "rig-active", name)
-	t.Cleanup(func() { _ = exec.Command("rdma", "link", "del", name).Run() }) // fails when the test has deleted it
+	// fails when the test has deleted it
+	t.Cleanup(func() { _ = exec.Command("rdma", "link", "del", name).Run() })
 }
 
 // exchange has messages go there and back.

@@ -163,12 +163,13 @@ func (f *forger) request(number uint32, who netip.Addr) {
 	e.PutUint32(r, 0xf0000000|number) // the connection's number
 	e.PutUint64(r[8:], 0x0106<<16|uint64(f.to.Port()))
 	e.PutUint64(r[16:], 0xf0f0f0f0<<32|uint64(number)) // the adapter
-	e.PutUint32(r[32:], (0x4000+number)<<8|1)          // the queue pair, and the Reads that it serves
-	e.PutUint32(r[36:], 1)                             // and asks
-	e.PutUint32(r[40:], 20<<3)                         // answer within 4 s; reliable, connected
-	e.PutUint32(r[44:], 100<<8|20<<3|7)                // packets begin with 100
-	e.PutUint16(r[48:], 0xffff)                        // the partition
-	r[50], r[51] = 3<<4|7, 15<<4                       // 1024 bytes
+	// the queue pair, and the Reads that it serves
+	e.PutUint32(r[32:], (0x4000+number)<<8|1)
+	e.PutUint32(r[36:], 1)              // and asks
+	e.PutUint32(r[40:], 20<<3)          // answer within 4 s; reliable, connected
+	e.PutUint32(r[44:], 100<<8|20<<3|7) // packets begin with 100
+	e.PutUint16(r[48:], 0xffff)         // the partition
+	r[50], r[51] = 3<<4|7, 15<<4        // 1024 bytes
 	e.PutUint16(r[52:], 0xffff)
 	e.PutUint16(r[54:], 0xffff)
 	local, remote := who.As16(), f.to.Addr().As16()

@@ -54,7 +54,8 @@ var faultRoles = map[string]func(s *side, at cmid.Addr){
 // sleep leaves the channel alone until the process is killed.
 func (s *side) sleep() { time.Sleep(time.Hour) }
 
-// TestFaultProcess is the other process of the tests here: it does nothing unless it is told its role.
+// TestFaultProcess is the other process of the tests here: it does nothing unless it is told its
+// role.
 func TestFaultProcess(t *testing.T) {
 	role := os.Getenv("FAULT_ROLE")
 	if role == "" {
@@ -73,7 +74,8 @@ func TestFaultProcess(t *testing.T) {
 	}
 }
 
-// A client that is killed, in every state: its server is told at most once, and nothing hangs or stays.
+// A client that is killed, in every state: its server is told at most once, and nothing hangs or
+// stays.
 func TestFaultClientKilled(t *testing.T) {
 	siw := env(t, "RDMA_KIND") == "siw"
 	for role, test := range map[string]func(t *testing.T, s *side, p *process){
@@ -175,7 +177,8 @@ func (s *side) established() *conn {
 	return c
 }
 
-// answersTheDead accepts a request whose sender has gone: either that fails, or the end of the connection is told.
+// answersTheDead accepts a request whose sender has gone: either that fails, or the end of the
+// connection is told.
 func (s *side) answersTheDead(c *conn) {
 	s.Helper()
 	time.Sleep(faultQuiet) // the kernel is ending it: on siw for up to 10 s, unless it is answered

@@ -28,8 +28,8 @@ func (s *side) talks(a, b *conn) {
 // peerOf is the other end of the machine's veth pair.
 func peerOf(t *testing.T) string { return env(t, "RDMA_NETDEV")[:2] + "1" }
 
-// An interface that goes down under connections: they are told at most once, or live on; what is being resolved fails in time; up again
-// everything works on the same channel.
+// An interface that goes down under connections: they are told at most once, or live on; what is
+// being resolved fails in time; up again everything works on the same channel.
 func TestFaultInterfaceDown(t *testing.T) {
 	leavesNothing(t)
 	netdev := env(t, "RDMA_NETDEV")
@@ -51,7 +51,8 @@ func TestFaultInterfaceDown(t *testing.T) {
 		t.Errorf("resolving without an interface: %v", err)
 	}
 	await[*cmid.AddrError](s, resolving)
-	if took := time.Since(begin); took > timeout+8*time.Second { // an emulated machine is slow, not this slow
+	// an emulated machine is slow, not this slow
+	if took := time.Since(begin); took > timeout+8*time.Second {
 		t.Errorf("a timeout of %v has taken %v", timeout, took)
 	}
 	s.quiet()
@@ -77,8 +78,9 @@ func silentMAC(t *testing.T) string {
 	return map[string]string{"rx1": "02:00:00:00:01:01", "sw1": "02:00:00:00:02:01"}[peerOf(t)]
 }
 
-// An address that goes from under a connection and a listener, and comes back: nobody is told. iWARP's TCP waits for it; rxe fails a send
-// for which there is no route, and the connection's end is its owner's. Who wants the address meanwhile is told that it is not there.
+// An address that goes from under a connection and a listener, and comes back: nobody is told.
+// iWARP's TCP waits for it; rxe fails a send for which there is no route, and the connection's end
+// is its owner's. Who wants the address meanwhile is told that it is not there.
 func TestFaultAddressGoes(t *testing.T) {
 	leavesNothing(t)
 	netdev, ip := env(t, "RDMA_NETDEV"), addr(t, "RDMA_ADDR2")
@@ -116,7 +118,8 @@ func TestFaultAddressGoes(t *testing.T) {
 	s.talks(pair(s, s, l))
 }
 
-// A next hop that gets another link-layer address: rxe's route is over, which is told once; iWARP's TCP does not care.
+// A next hop that gets another link-layer address: rxe's route is over, which is told once;
+// iWARP's TCP does not care.
 func TestFaultNeighbourChanges(t *testing.T) {
 	leavesNothing(t)
 	s := newSide(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// A listener that goes takes the requests with it that nobody has fetched; those that were fetched can still be answered.
+// A listener that goes takes the requests with it that nobody has fetched; those that were fetched
+// can still be answered.
 func TestFaultListenerGoes(t *testing.T) {
 	leavesNothing(t)
 	a, b := newSide(t), newSide(t)
@@ -69,14 +70,16 @@ func TestFaultListenerGoes(t *testing.T) {
 	}
 }
 
-// More requests at once than a listener has room for: InfiniBand asks again until there is room, iWARP is refused. Each client hears
-// one thing.
+// More requests at once than a listener has room for: InfiniBand asks again until there is room,
+// iWARP is refused. Each client hears one thing.
 func TestFaultBacklogOverflows(t *testing.T) {
-	clients, room := 200, 100 // InfiniBand's come again all at once, every 6 s, and find as much room again
+	// InfiniBand's come again all at once, every 6 s, and find as much room again
+	clients, room := 200, 100
 	siw := env(t, "RDMA_KIND") == "siw"
 	if siw {
-		// One that siw forgets until its MPA timeout of 10 s is told Unreachable; then siw miscounts the listener's references: a warning
-		// of siw_cep_put when the listener goes, and an identifier that stays.
+		// One that siw forgets until its MPA timeout of 10 s is told Unreachable; then siw
+		// miscounts the listener's references: a warning of siw_cep_put when the listener goes,
+		// and an identifier that stays.
 		clients, room = 24, 8
 	} else {
 		leavesNothing(t)
@@ -170,7 +173,8 @@ func TestFaultTenThousand(t *testing.T) {
 	step("create", func(i int) (err error) { ids[i], err = s.ch.CreateID(cmid.PortSpaceTCP); return err })
 	step("bind", func(i int) error { return ids[i].BindAddr(at) })
 	has := kernelHas(t)["cm_id"]
-	for late := time.Now().Add(faultPatience); has-had != n && time.Now().Before(late); { // what else comes to the device goes again
+	// what else comes to the device goes again
+	for late := time.Now().Add(faultPatience); has-had != n && time.Now().Before(late); {
 		time.Sleep(100 * time.Millisecond)
 		has = kernelHas(t)["cm_id"]
 	}
@@ -188,7 +192,8 @@ func TestFaultTenThousand(t *testing.T) {
 	}
 	t.Logf("%d identifiers: %v; %d bytes each", n, steps, (during-before)/n)
 	s.close()
-	deadline := time.Now().Add(faultPatience) // the peers of earlier tests may still be on their way out
+	// the peers of earlier tests may still be on their way out
+	deadline := time.Now().Add(faultPatience)
 	for kernelHas(t)["cm_id"] > had && time.Now().Before(deadline) {
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -197,7 +202,8 @@ func TestFaultTenThousand(t *testing.T) {
 	}
 }
 
-// Destroying what the kernel holds on to delays nothing else on the channel: a connect to nobody, and one that its peer does not answer.
+// Destroying what the kernel holds on to delays nothing else on the channel: a connect to nobody,
+// and one that its peer does not answer.
 func TestFaultHalfOpenIsDestroyed(t *testing.T) {
 	leavesNothing(t)
 	s, far := newSide(t), newSide(t)
@@ -227,7 +233,8 @@ func pairWith(s *side, l *cmid.ID) *conn {
 	return c
 }
 
-// What does not fit into a message is refused before anything is sent, where that is the caller's to repeat.
+// What does not fit into a message is refused before anything is sent, where that is the caller's
+// to repeat.
 func TestFaultPrivateDataTooLong(t *testing.T) {
 	leavesNothing(t)
 	s := newSide(t)
@@ -235,7 +242,8 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 	l := s.listen("RDMA_ADDR", 0)
 	c := s.queues(s.resolved(l.LocalAddr()))
 	lim := c.id.Limits()
-	for _, more := range []int{1, 300 - lim.ConnectData, 70_000} { // over the transport's limit, the command's, a length's
+	// over the transport's limit, the command's, a length's
+	for _, more := range []int{1, 300 - lim.ConnectData, 70_000} {
 		err := c.id.Connect(make([]byte, lim.ConnectData+more), nil)
 		wantErrno(t, err, unix.EINVAL, "the limit is")
 	}

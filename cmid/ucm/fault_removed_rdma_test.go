@@ -22,8 +22,9 @@ func plug(t *testing.T) {
 	command(t, "rig-active", env(t, "RDMA_DEVICE"))
 }
 
-// A device that goes while identifiers of two channels are in every state: each of them is told once, the others not at all; all that was
-// posted is flushed; the device that is added anew works on the same channels.
+// A device that goes while identifiers of two channels are in every state: each of them is told
+// once, the others not at all; all that was posted is flushed; the device that is added anew works
+// on the same channels.
 func TestFaultDeviceRemoved(t *testing.T) {
 	leavesNothing(t)
 	siw := env(t, "RDMA_KIND") == "siw"
@@ -110,14 +111,15 @@ func TestFaultDeviceRemoved(t *testing.T) {
 	again, _ := pair(a, b, b.listen("RDMA_ADDR", 0))
 	again.talk(1)
 	a.until("the send", func() bool { b.turn(time.Millisecond); return again.sent == 1 })
-	to := cmid.AddrFrom(addr(t, "RDMA_ADDR"), wild.SrcPort()) // the wildcard listener has the new device too
+	// the wildcard listener has the new device too
+	to := cmid.AddrFrom(addr(t, "RDMA_ADDR"), wild.SrcPort())
 	c := a.connect(to)
 	b.must(b.request().id.Reject(nil))
 	await[*cmid.Rejected](a, c.id)
 }
 
-// A module cannot be unloaded while its device's data path is open, and nobody hears of the attempt. Without a data path it can, and
-// every identifier is told once.
+// A module cannot be unloaded while its device's data path is open, and nobody hears of the
+// attempt. Without a data path it can, and every identifier is told once.
 func TestFaultModuleUnloaded(t *testing.T) {
 	leavesNothing(t)
 	module := map[string]string{"rxe": "rdma_rxe", "siw": "siw"}[env(t, "RDMA_KIND")]

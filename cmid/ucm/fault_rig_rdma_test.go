@@ -24,13 +24,16 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// These are faults: devices and peers that go, and requests that nobody answers. internal/vm/faulttest runs them.
+// These are faults: devices and peers that go, and requests that nobody answers.
+// internal/vm/faulttest runs them.
 
 const (
 	faultPatience = time.Minute            // for what has to come
 	faultQuiet    = 300 * time.Millisecond // for what must not
-	faultPrompt   = 7 * time.Second        // for what waits for nothing, on a busy machine; what the kernel waits for takes it 8 s and more
-	anyPort       = 0
+	// for what waits for nothing, on a busy machine; what the kernel waits for takes it 8 s and
+	// more
+	faultPrompt = 7 * time.Second
+	anyPort     = 0
 )
 
 // side is a channel, with all that it has told.
@@ -96,7 +99,8 @@ func (s *side) turn(d time.Duration) {
 	}
 }
 
-// readable waits until the channel has something to do, without taking it, and reports whether it has.
+// readable waits until the channel has something to do, without taking it, and reports whether it
+// has.
 func (s *side) readable(d time.Duration) bool {
 	s.Helper()
 	for deadline := time.Now().Add(d); ; {
@@ -128,7 +132,8 @@ func (s *side) until(what string, cond func() bool) {
 	}
 }
 
-// await is the next event of the identifier's, which has to be an E; of any identifier's if id is nil, and then others are passed over.
+// await is the next event of the identifier's, which has to be an E; of any identifier's if id is
+// nil, and then others are passed over.
 func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
 	s.Helper()
 	s.until(fmt.Sprintf("%T", ev), func() bool {
@@ -175,7 +180,8 @@ func eventText(ev cmid.Event) string {
 	return fmt.Sprintf("%T of %d", ev, ev.Ident())
 }
 
-// wantTold holds all that an identifier was ever told against what it should have been: no more, and each once.
+// wantTold holds all that an identifier was ever told against what it should have been: no more,
+// and each once.
 func (s *side) wantTold(id *cmid.ID, wants ...string) {
 	s.Helper()
 	if got := s.of(id.Handle()); !slices.Contains(wants, got) {
@@ -194,7 +200,8 @@ func (s *side) destroy(id *cmid.ID) {
 	}
 }
 
-// close gives back queues, then the channel. Nothing may be left that the kernel has to be waited for.
+// close gives back queues, then the channel. Nothing may be left that the kernel has to be waited
+// for.
 func (s *side) close() {
 	s.Helper()
 	begin := time.Now()
@@ -311,7 +318,8 @@ func (c *conn) post(slot uint64) {
 	c.posted++
 }
 
-// talk sends until there are n sends more than messages that have come: with both ends at it neither runs out of receives.
+// talk sends until there are n sends more than messages that have come: with both ends at it
+// neither runs out of receives.
 func (c *conn) talk(n int) {
 	c.s.Helper()
 	for ; c.failures == 0 && c.issued < c.received+n; c.issued++ {
@@ -424,7 +432,8 @@ func (p *process) ends() {
 // say is the other end of hears.
 func say(words ...any) { fmt.Println(append([]any{"fault:"}, words...)...) }
 
-// leavesNothing looks, when the test has ended, for what it has left in the kernel and in the process.
+// leavesNothing looks, when the test has ended, for what it has left in the kernel and in the
+// process.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	fds, goroutines, kernel := openFiles(t), runtime.NumGoroutine(), kernelHas(t)
@@ -451,14 +460,16 @@ func openFiles(t *testing.T) (files []string) {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil { // else it was the directory
+		// else it was the directory
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
 			files = append(files, f.Name()+": "+to)
 		}
 	}
 	return files
 }
 
-// kernelHas is how many of each kind of thing the kernel has of the device. rdma(8) lists of many things only some, but counts them all.
+// kernelHas is how many of each kind of thing the kernel has of the device. rdma(8) lists of many
+// things only some, but counts them all.
 func kernelHas(t *testing.T) map[string]int {
 	t.Helper()
 	out, err := exec.Command("rdma", "resource", "show").CombinedOutput()
@@ -482,7 +493,8 @@ func kernelHas(t *testing.T) map[string]int {
 	return has
 }
 
-// wantKernelHas waits until the kernel has as much as before: it gives some back a moment after it has said so.
+// wantKernelHas waits until the kernel has as much as before: it gives some back a moment after it
+// has said so.
 func wantKernelHas(t *testing.T, before map[string]int) {
 	t.Helper()
 	for deadline := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {

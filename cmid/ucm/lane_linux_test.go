@@ -56,7 +56,8 @@ func TestDestroyDropsQueuedConnect(t *testing.T) {
 	}
 	close(release)
 	b.until("the others", func() bool { return len(b.in.busy) == 0 })
-	if n := len(b.k.did()); n != (atWork+1)+atWork+1 { // all are created, all but one connect, one is destroyed
+	// all are created, all but one connect, one is destroyed
+	if n := len(b.k.did()); n != (atWork+1)+atWork+1 {
 		t.Errorf("%d commands, want %d: the connect that was dropped is not written", n, 2*atWork+2)
 	}
 }
@@ -135,7 +136,8 @@ func newLane(t *testing.T) *lane {
 	return l
 }
 
-// TestLaneGrows: as long as calls end, a few threads do. When none ends there are more, so that calls behind them are not held up.
+// TestLaneGrows: as long as calls end, a few threads do. When none ends there are more, so that
+// calls behind them are not held up.
 func TestLaneGrows(t *testing.T) {
 	l := newLane(t)
 	var over sync.WaitGroup

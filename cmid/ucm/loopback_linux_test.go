@@ -23,7 +23,8 @@ func (b *bench) cameTo(ip string) {
 	}
 }
 
-// TestLoopbackHearsLoopback: a listener on loopback is told of requests to loopback; others are rejected, and nobody is told.
+// TestLoopbackHearsLoopback: a listener on loopback is told of requests to loopback; others are
+// rejected, and nobody is told.
 func TestLoopbackHearsLoopback(t *testing.T) {
 	for _, c := range []struct {
 		listener, request string

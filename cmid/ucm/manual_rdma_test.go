@@ -82,8 +82,8 @@ func TestDeviceFor(t *testing.T) {
 	}
 }
 
-// TestWithoutDataPath: connections are managed where there is no data path. The owners' queue pairs are their own; iw_cm wants to see
-// them.
+// TestWithoutDataPath: connections are managed where there is no data path. The owners' queue
+// pairs are their own; iw_cm wants to see them.
 func TestWithoutDataPath(t *testing.T) {
 	ip := netip.MustParseAddr(env(t, "RDMA_ADDR"))
 	c, err := cmid.OpenChannel(New(WithProvider(nil)))

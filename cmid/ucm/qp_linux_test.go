@@ -76,8 +76,9 @@ func (b *bench) withQP(iwarp bool) (*ident, *fakeQP) {
 	return id, q
 }
 
-// TestQueuePairOfAHalfOpenConnection: soft-iWARP's destruction of a queue pair waits for the connect, or for its answer. It is flushed at
-// once, so that nothing is received that nobody waits for, and destroyed when the kernel has let go of it.
+// TestQueuePairOfAHalfOpenConnection: soft-iWARP's destruction of a queue pair waits for the
+// connect, or for its answer. It is flushed at once, so that nothing is received that nobody waits
+// for, and destroyed when the kernel has let go of it.
 func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 	for _, wait := range []uabi.Command{uabi.CommandConnect, uabi.CommandDestroyID} {
 		b := newBench(t)
@@ -130,8 +131,8 @@ func TestQueuePairGoesOffTheLoop(t *testing.T) {
 	}
 }
 
-// TestForgottenByIWARP: soft-iWARP forgets what is outstanding when a connection ends, and the kernel leaves an InfiniBand queue pair as
-// it is until its owner disconnects.
+// TestForgottenByIWARP: soft-iWARP forgets what is outstanding when a connection ends, and the
+// kernel leaves an InfiniBand queue pair as it is until its owner disconnects.
 func TestForgottenByIWARP(t *testing.T) {
 	for _, iwarp := range []bool{true, false} {
 		b := newBench(t)
@@ -167,7 +168,8 @@ func TestQueuePairFails(t *testing.T) {
 	}
 }
 
-// TestReadsThatThePeerServes: on iWARP, as many Reads as both sides have agreed on may be outstanding, and none where that is none.
+// TestReadsThatThePeerServes: on iWARP, as many Reads as both sides have agreed on may be
+// outstanding, and none where that is none.
 func TestReadsThatThePeerServes(t *testing.T) {
 	for _, c := range []struct {
 		asks, serves uint8

@@ -27,7 +27,8 @@ func (p *unlucky) Open(*eventloop.Loop, verbs.DeviceIdent) (verbs.ProviderDevice
 	return nil, p.err
 }
 
-// TestOpenIsTriedAgain: that a device has no data path is found out once; that it could not be opened may pass.
+// TestOpenIsTriedAgain: that a device has no data path is found out once; that it could not be
+// opened may pass.
 func TestOpenIsTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		err   error
@@ -64,8 +65,8 @@ func TestDropForgetsBare(t *testing.T) {
 	}
 }
 
-// TestUnreachableMayWait: after an Unreachable the kernel may still have something to wait for, as after a neighbour's change; after a
-// refusal it has not.
+// TestUnreachableMayWait: after an Unreachable the kernel may still have something to wait for, as
+// after a neighbour's change; after a refusal it has not.
 func TestUnreachableMayWait(t *testing.T) {
 	for event, want := range map[uint32]error{
 		uabi.EventUnreachable: cmid.ErrPending, uabi.EventRejected: nil, uabi.EventConnectError: nil,
@@ -80,7 +81,8 @@ func TestUnreachableMayWait(t *testing.T) {
 	}
 }
 
-// TestMigrateToAndFro: the channels that requests may have stayed on are remembered once each, and not beyond their end.
+// TestMigrateToAndFro: the channels that requests may have stayed on are remembered once each, and
+// not beyond their end.
 func TestMigrateToAndFro(t *testing.T) {
 	one, two := newBench(t), newBench(t)
 	two.in.drv = one.in.drv
@@ -104,7 +106,8 @@ func TestMigrateToAndFro(t *testing.T) {
 	}
 }
 
-// TestLeaveByValue: an InfiniBand address that was made anew leaves the group that was joined with an equal one.
+// TestLeaveByValue: an InfiniBand address that was made anew leaves the group that was joined with
+// an equal one.
 func TestLeaveByValue(t *testing.T) {
 	b := newBench(t)
 	id := b.create()

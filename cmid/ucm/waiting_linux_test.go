@@ -28,7 +28,8 @@ func (b *bench) connect(id *ident) error {
 	return id.Do(&cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}})
 }
 
-// TestStuckConnects: connects that wait delay nothing else; one too many is refused in words, and one that has ended makes room.
+// TestStuckConnects: connects that wait delay nothing else; one too many is refused in words, and
+// one that has ended makes room.
 func TestStuckConnects(t *testing.T) {
 	const most = 3
 	b := newBench(t, WithMaxConnects(most))
@@ -60,8 +61,8 @@ func TestStuckConnects(t *testing.T) {
 	}
 }
 
-// TestDestroyBehindConnect: the destruction of who is connecting waits for that without occupying anybody, and starts then. The queue
-// pair is flushed at once, and destroyed after the identifier.
+// TestDestroyBehindConnect: the destruction of who is connecting waits for that without occupying
+// anybody, and starts then. The queue pair is flushed at once, and destroyed after the identifier.
 func TestDestroyBehindConnect(t *testing.T) {
 	b := newBench(t)
 	release := b.hold(uabi.CommandConnect)
@@ -107,7 +108,8 @@ func TestCheapCommandsStayOnTheLoop(t *testing.T) {
 	}
 }
 
-// TestCloseNamesWhoIsHeld: Close does not wait for ever, says what the kernel is at, and everything else is destroyed.
+// TestCloseNamesWhoIsHeld: Close does not wait for ever, says what the kernel is at, and
+// everything else is destroyed.
 func TestCloseNamesWhoIsHeld(t *testing.T) {
 	b := newBench(t)
 	b.in.drv.cfg.closeWait = 20 * time.Millisecond

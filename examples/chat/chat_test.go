@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(leak.Settled{M: m})
 }
 
-// process is one running chat. What it writes to standard output and standard error comes line by line.
+// process is one running chat. What it writes to standard output and standard error comes line by
+// line.
 type process struct {
 	t     *testing.T
 	name  string

@@ -169,7 +169,8 @@ func (c *client) typed(ctx actor.Context, text string) {
 	case l.Type == "" || c.quits:
 		<-c.tokens
 		return
-	case !c.up && c.been && (l.Type == "nick" || l.Type == "room"): // perhaps why the server does not let us in again
+	case !c.up && c.been && (l.Type == "nick" || l.Type == "room"):
+		// perhaps why the server does not let us in again
 		c.rename(l)
 		<-c.tokens
 		return

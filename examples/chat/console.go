@@ -16,7 +16,8 @@ import (
 
 // console is where the user's lines come from and where the chat goes.
 type console interface {
-	// ReadLine gives the next line without its end. io.EOF when there are no more, or the user pressed Ctrl-C or Ctrl-D.
+	// ReadLine gives the next line without its end. io.EOF when there are no more, or the user
+	// pressed Ctrl-C or Ctrl-D.
 	ReadLine() (string, error)
 	// Print shows one line of the chat. The error says why nobody sees it.
 	Print(s string) error
@@ -52,7 +53,8 @@ func (p *pipe) ReadLine() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if room := maxText + 1 - len(line); room > 0 { // the rest of an endless line is dropped, not gathered
+		// the rest of an endless line is dropped, not gathered
+		if room := maxText + 1 - len(line); room > 0 {
 			line = append(line, part[:min(len(part), room)]...)
 		}
 		if !isPrefix {
@@ -103,7 +105,8 @@ func openTerminal(prompt string) (*terminal, error) {
 
 func (t *terminal) followSize() {
 	for range t.resize {
-		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 { // 0: the terminal does not know
+		// 0: the terminal does not know
+		if w, h, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
 			_ = t.SetSize(w, h) // it only repaints
 		}
 	}

@@ -85,7 +85,8 @@ func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
 	return rt, system
 }
 
-// TestOneToAThousand has one member write to a thousand, and looks at what the server holds meanwhile.
+// TestOneToAThousand has one member write to a thousand, and looks at what the server holds
+// meanwhile.
 func TestOneToAThousand(t *testing.T) {
 	const members, lines = 1000, 100
 	addr := freeAddr(t)
@@ -120,7 +121,8 @@ func TestOneToAThousand(t *testing.T) {
 	case <-timeout:
 		t.Fatal("not everybody has heard everything")
 	}
-	// Both ends are in this process. What one line costs for a member is bounded by the window and the credits, not by the lines.
+	// Both ends are in this process. What one line costs for a member is bounded by the window and
+	// the credits, not by the lines.
 	if grown := int(heap()) - int(before); grown > 64<<20 {
 		t.Errorf("%d MiB more after %d lines to %d members", grown>>20, lines, members)
 	}

@@ -44,7 +44,8 @@ func (l line) encode() []byte {
 	return b
 }
 
-// decode parses what a peer sent. The peer is not trusted: control characters go, lengths are checked.
+// decode parses what a peer sent. The peer is not trusted: control characters go, lengths are
+// checked.
 func decode(b []byte) (line, error) {
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {

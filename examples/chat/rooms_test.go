@@ -58,7 +58,8 @@ func TestRooms(t *testing.T) {
 		}
 	})
 	t.Run("a nickname that looks like somebody's is theirs", func(t *testing.T) {
-		for _, nick := range []string{"Ann", "\u0430nn", "a\u0578n", "ａnn"} { // Cyrillic, Armenian, wide
+		// Cyrillic, Armenian, wide
+		for _, nick := range []string{"Ann", "\u0430nn", "a\u0578n", "ａnn"} {
 			if _, _, err := r.join(hello{nick, lobby}, nil); err == nil {
 				t.Errorf("%+q came in beside ann", nick)
 			}

@@ -53,16 +53,17 @@ type outcome struct {
 
 // peer is a connection and who speaks on it.
 type peer struct {
-	pid     *actor.PID
-	source  *source
-	member  *member          // nil until its hello
-	held    []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
-	lines   [][]byte         // not taken yet; the bytes of one line are shared by all members
-	sending int              // the first of lines, which are with the connection; the rest is the backlog
-	waiting int              // bytes of lines
-	taken   int              // lines before these
-	missed  int              // lines left out since there was no room
-	watched bool             // a look is due
+	pid    *actor.PID
+	source *source
+	member *member          // nil until its hello
+	held   []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
+	lines  [][]byte         // not taken yet; the bytes of one line are shared by all members
+	// the first of lines, which are with the connection; the rest is the backlog
+	sending int
+	waiting int  // bytes of lines
+	taken   int  // lines before these
+	missed  int  // lines left out since there was no room
+	watched bool // a look is due
 }
 
 // The messages of the server to itself.
@@ -85,7 +86,8 @@ func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- o
 	}
 }
 
-// Receive handles what the listener and the connections tell; the Sender is the identifier it is about.
+// Receive handles what the listener and the connections tell; the Sender is the identifier it is
+// about.
 func (s *server) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:

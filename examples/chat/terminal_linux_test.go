@@ -115,7 +115,8 @@ func TestTerminal(t *testing.T) {
 	ann.keys("\x1b[Dl") // go left, insert: the rest is drawn again, and the cursor goes back
 	ann.want("lo\x1b[D", "the line is being edited")
 	bob.say("meanwhile")
-	// The terminal takes the half-typed line away, prints the chat, and draws prompt and line again.
+	// The terminal takes the half-typed line away, prints the chat, and draws prompt and line
+	// again.
 	ann.want("[lobby] bob: meanwhile\r\n", "the chat goes on above the prompt")
 	ann.want("> hello", "what was typed is still there, in one piece")
 	ann.keys("\r")

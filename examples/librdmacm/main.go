@@ -1,5 +1,6 @@
-// Librdmacm is an echo server in rdmactor's terms; c/echo.c below it is the same program in librdmacm's. docs/from-librdmacm.md
-// walks through both. Its peers are C programs too: what they send is on the wire as it is (Raw).
+// Librdmacm is an echo server in rdmactor's terms; c/echo.c below it is the same program in
+// librdmacm's. docs/from-librdmacm.md walks through both. Its peers are C programs too: what they
+// send is on the wire as it is (Raw).
 package main
 
 import (
@@ -24,7 +25,8 @@ func echo(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Listening:
 		log.Print("listening on ", m.Local)
-	case *rdma.ConnectRequest: // on InfiniBand private data comes padded with zeros, on iWARP as it was sent
+	case *rdma.ConnectRequest:
+		// on InfiniBand private data comes padded with zeros, on iWARP as it was sent
 		if !strings.HasPrefix(string(m.PrivateData), hello) {
 			ctx.Respond(&rdma.Reject{PrivateData: []byte("want " + hello)})
 			return
@@ -56,7 +58,8 @@ func main() {
 	<-stop.Done()
 	deadline, done := context.WithTimeout(context.Background(), 5*time.Second)
 	defer done()
-	if err := rt.Shutdown(deadline); err != nil { // nothing new, goodbye to everybody, and nothing left behind
+	// nothing new, goodbye to everybody, and nothing left behind
+	if err := rt.Shutdown(deadline); err != nil {
 		log.Print(err)
 	}
 }

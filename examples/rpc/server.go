@@ -43,7 +43,8 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		go func() { // a watch has no end of its own: it goes on at another server, or at this one's successor
+		// a watch has no end of its own: it goes on at another server, or at this one's successor
+		go func() {
 			select {
 			case <-srv.Draining():
 				stop(rpc.ErrDraining)

@@ -34,9 +34,10 @@ type store struct {
 	bytes    int // in entries
 	revision uint64
 	changes  [history]*kv.Change // the change of revision r is at r modulo history
-	oldest   uint64              // revision of the first of them; later than revision when there is none
-	past     int                 // bytes in changes
-	changed  chan struct{}       // closed at the next change
+	// revision of the first of them; later than revision when there is none
+	oldest  uint64
+	past    int           // bytes in changes
+	changed chan struct{} // closed at the next change
 }
 
 func newStore() *store {

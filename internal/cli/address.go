@@ -11,7 +11,9 @@ import (
 
 // Address is where a command connects to or listens.
 type Address struct {
-	Host string // a name or an IP address, with its zone; "": loopback to connect to, every address to listen on
+	// a name or an IP address, with its zone; "": loopback to connect to, every address to listen
+	// on
+	Host string
 	Port string // a number or a service's name
 }
 

@@ -38,9 +38,10 @@ func (k Kind) Check() error {
 
 // Choice is a kind of device, and why it was taken.
 type Choice struct {
-	Kind  Kind       // IWARP or Kernel
-	Local netip.Addr // this host's address that the connections will have; not valid when that is unknown, or any
-	Why   string     // for people; "" when the user has chosen
+	Kind Kind // IWARP or Kernel
+	// this host's address that the connections will have; not valid when that is unknown, or any
+	Local netip.Addr
+	Why   string // for people; "" when the user has chosen
 }
 
 // String is the line that tells the user: "device: iwarp (no RDMA device has 127.0.0.1)".
@@ -61,7 +62,8 @@ func (c Choice) Driver(opts ...iwarp.Option) cmid.Driver {
 
 // host is what a choice depends on.
 type host interface {
-	// device names the RDMA device that has a local address. The error says why rdma_cm cannot be used.
+	// device names the RDMA device that has a local address. The error says why rdma_cm cannot be
+	// used.
 	device(local netip.Addr) (name string, ok bool, err error)
 	// source is the local address that connections to peer come from.
 	source(peer netip.Addr) (netip.Addr, error)
@@ -69,17 +71,19 @@ type host interface {
 	addrs() ([]netip.Addr, error)
 }
 
-// Dialling chooses for connections to peer. local is where they shall come from; one that is not valid leaves it to the routing tables.
+// Dialling chooses for connections to peer. local is where they shall come from; one that is not
+// valid leaves it to the routing tables.
 func Dialling(k Kind, local, peer netip.Addr) (Choice, error) {
 	return dialling(thisHost{}, k, local, peer)
 }
 
-// Listening chooses for connections to a local address. For a wildcard, or an address that is not valid, Auto takes the kernel's
-// devices when this host has an RDMA device with an address: they are what a listener on a wildcard serves then.
+// Listening chooses for connections to a local address. For a wildcard, or an address that is not
+// valid, Auto takes the kernel's devices when this host has an RDMA device with an address: they
+// are what a listener on a wildcard serves then.
 func Listening(k Kind, local netip.Addr) (Choice, error) { return listening(thisHost{}, k, local) }
 
-// Named chooses by "host:port", as actors' Dial and Serve have it, and looks names up; passive says that it is to listen on. Only Auto needs
-// to know the address.
+// Named chooses by "host:port", as actors' Dial and Serve have it, and looks names up; passive
+// says that it is to listen on. Only Auto needs to know the address.
 func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, error) {
 	if k != Auto {
 		return Choice{Kind: k}, k.Check()
@@ -102,7 +106,8 @@ func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, erro
 	return Dialling(k, netip.Addr{}, list[0].Dst.Addr())
 }
 
-// Any chooses for connections of this host with itself. Choice.Local is an address to make them to, always valid.
+// Any chooses for connections of this host with itself. Choice.Local is an address to make them
+// to, always valid.
 func Any(k Kind) (Choice, error) { return anywhere(thisHost{}, k) }
 
 func dialling(h host, k Kind, local, peer netip.Addr) (Choice, error) {

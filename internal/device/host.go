@@ -31,7 +31,8 @@ func (thisHost) addrs() ([]netip.Addr, error) {
 			continue
 		}
 		ip, ok := netip.AddrFromSlice(n.IP)
-		if ip = ip.Unmap(); ok && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() { // a link-local one needs its zone
+		// a link-local one needs its zone
+		if ip = ip.Unmap(); ok && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() {
 			out = append(out, ip)
 		}
 	}

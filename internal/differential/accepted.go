@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Entry is an accepted difference: what Left and Right show, when, and why that is right. In Command and in the values of Deltas a *
-// stands for anything.
+// Entry is an accepted difference: what Left and Right show, when, and why that is right. In
+// Command and in the values of Deltas a * stands for anything.
 type Entry struct {
 	Pairs   []string // names of Pairs
 	Command string   // as Step has it without the identifier: "connect(*)"

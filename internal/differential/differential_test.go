@@ -34,12 +34,14 @@ func TestIWARP(t *testing.T) {
 	hunt(t, &Pair{Name: EmbeddedPair, Guide: twinEmbedded, Left: twinEmbedded, Right: embedded(t)}, 200)
 }
 
-// TestSoftIWARP holds the twin that plays soft-iWARP against the one that plays the embedded device.
+// TestSoftIWARP holds the twin that plays soft-iWARP against the one that plays the embedded
+// device.
 func TestSoftIWARP(t *testing.T) {
 	hunt(t, &Pair{Name: TwinsPair, Guide: twinIWARP, Left: twinIWARP, Right: twinEmbedded}, 600)
 }
 
-// TestTwice holds InfiniBand's twin against itself: the harness compares nothing that is a matter of chance.
+// TestTwice holds InfiniBand's twin against itself: the harness compares nothing that is a matter
+// of chance.
 func TestTwice(t *testing.T) {
 	hunt(t, &Pair{Name: "twin IB, twin IB", Guide: twinIB, Left: twinIB, Right: twinIB}, 100)
 }
@@ -52,7 +54,8 @@ func embedded(t *testing.T) Side {
 		ports, err := FreePorts()
 		return Rig{
 			Driver: iwarp.New(), Address: addr, Foreign: netip.MustParseAddr("203.0.113.77"), Ports: ports,
-			NoRoute:  netip.MustParseAddr("ff0e::7471"), // a group: whatever routes there are, no connection leads there
+			// a group: whatever routes there are, no connection leads there
+			NoRoute:  netip.MustParseAddr("ff0e::7471"),
 			Patience: time.Second,
 		}, err
 	}}

@@ -81,9 +81,11 @@ func (g *generator) step() Step {
 		case s.id == nil:
 			return st
 		case st.Verb == "notify" && st.Arg == "migrated" && s.id.Flavor()&states.IWARP == 0 && s.id.State() == states.Connected:
-			// The kernel would go over to the alternate path, and there is none: nothing reaches the peer any more.
+			// The kernel would go over to the alternate path, and there is none: nothing reaches
+			// the peer any more.
 		case strings.HasSuffix(st.Arg, "d200") && s.qp == nil && s.id.Flavor()&states.IWARP == 0:
-			// Without a queue pair nobody knows better, and the peer's device cannot do what it is promised.
+			// Without a queue pair nobody knows better, and the peer's device cannot do what it is
+			// promised.
 		case g.costly != nil && g.costly(st.Verb, s.id.State()) && g.rng.IntN(100) >= costly:
 		default:
 			return st
@@ -229,8 +231,8 @@ func (g *generator) steps(s *slot, moves []move) []move {
 
 func (s *slot) move(verb string, weight int) move { return move{Step{Who: s.name, Verb: verb}, weight} }
 
-// Shrink takes away what a difference does not need: turns, then single commands, then unusual arguments. show says whether a program
-// still shows the difference.
+// Shrink takes away what a difference does not need: turns, then single commands, then unusual
+// arguments. show says whether a program still shows the difference.
 func Shrink(prog Program, show func(Program) bool) Program {
 	for size := len(prog) / 2; size > 0; {
 		smaller := false

@@ -11,7 +11,8 @@ type Hunt struct {
 	Most int
 	// ShrinkFor bounds the time for shrinking each finding.
 	ShrinkFor time.Duration
-	// Each is told how the run goes on, after each program, and Found of each finding, as far as they are not nil.
+	// Each is told how the run goes on, after each program, and Found of each finding, as far as
+	// they are not nil.
 	Each  func(seed uint64, prog Program)
 	Found func(*Finding)
 }
@@ -53,7 +54,8 @@ func (h *Hunt) Run() (*Result, error) {
 		}
 		f := h.reduce(seed, prog, d)
 		kinds[d.kind()] = f
-		if first := kinds[f.kind()]; first != nil && first != f { // what stood around it was not part of it
+		// what stood around it was not part of it
+		if first := kinds[f.kind()]; first != nil && first != f {
 			first.Times++
 			kinds[d.kind()] = first
 			continue

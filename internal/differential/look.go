@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// seen is what a turn has shown, by what it is about: "answer 1", "events a", "state c1", "local a".
+// seen is what a turn has shown, by what it is about: "answer 1", "events a", "state c1", "local
+// a".
 type seen map[string]string
 
 func (s seen) equal(o seen) bool { return maps.Equal(s, o) }
@@ -112,7 +113,8 @@ func event(id *cmid.ID, ev cmid.Event) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "*cmid.")
 }
 
-// data is private data: the bytes, or that it is as much as there may be. On InfiniBand zeros come behind it.
+// data is private data: the bytes, or that it is as much as there may be. On InfiniBand zeros come
+// behind it.
 func data(b []byte, limit int) string {
 	s := strings.TrimRight(string(b), "\x00")
 	switch {

@@ -16,8 +16,8 @@ type Side struct {
 	Open func() (Rig, error)
 }
 
-// Pair is two drivers that ought to agree. Guide is the in-memory twin of their kind: programs are drawn by asking it, and it says how
-// long to wait for Left.
+// Pair is two drivers that ought to agree. Guide is the in-memory twin of their kind: programs are
+// drawn by asking it, and it says how long to wait for Left.
 type Pair struct {
 	Name               string // as Accepted names it
 	Guide, Left, Right Side
@@ -82,8 +82,9 @@ func (w *world) glance(t Turn, want seen) glance {
 	return g
 }
 
-// Run plays a program on both drivers and gives the first difference that is not accepted, nil when there is none. used counts the
-// entries of Accepted that showed. An error is the harness's, or a command that should never have reached a driver.
+// Run plays a program on both drivers and gives the first difference that is not accepted, nil
+// when there is none. used counts the entries of Accepted that showed. An error is the harness's,
+// or a command that should never have reached a driver.
 func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error) {
 	var worlds []*world
 	defer func() {

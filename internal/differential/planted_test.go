@@ -134,7 +134,8 @@ func must(p Program, err error) Program {
 	return p
 }
 
-// TestWatch: a command that would harm a kernel does not reach the driver, even when the state machine lets it through.
+// TestWatch: a command that would harm a kernel does not reach the driver, even when the state
+// machine lets it through.
 func TestWatch(t *testing.T) {
 	rig, err := twinIWARP.Open()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// Twin is the in-memory device: one host, a device with two addresses, an address without one, and one that is silent.
+// Twin is the in-memory device: one host, a device with two addresses, an address without one, and
+// one that is silent.
 func Twin(name string, cfg cmidtest.Config) Side {
 	cfg.Seed = 7
 	return Side{Name: name, Open: func() (Rig, error) {

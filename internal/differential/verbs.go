@@ -17,7 +17,8 @@ type verb struct {
 	make func(w *world, s *slot, arg string) cmid.Command
 }
 
-// verbs are the commands. create and qp are calls without a place in the state machine; see world.perform.
+// verbs are the commands. create and qp are calls without a place in the state machine; see
+// world.perform.
 var verbs = map[string]verb{
 	"create": {args: []string{""}},
 	"qp":     {args: []string{""}},
@@ -177,8 +178,8 @@ func privateData(arg string, limit int) []byte {
 	return data
 }
 
-// connection is what connect and accept carry. Without a queue pair InfiniBand wants a number that no other connection of this host
-// has, or had a moment ago; the number does not matter here.
+// connection is what connect and accept carry. Without a queue pair InfiniBand wants a number that
+// no other connection of this host has, or had a moment ago; the number does not matter here.
 func (w *world) connection(s *slot, arg string, limit int) ([]byte, *cmid.ConnParam) {
 	data, depth, _ := strings.Cut(arg, ",")
 	if strings.HasPrefix(data, "d") {

@@ -11,8 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// watched is a driver that no command reaches which would crash or hang a kernel: the state machine must have refused it. It follows
-// the connections by itself, so that the state machine is not its own witness.
+// watched is a driver that no command reaches which would crash or hang a kernel: the state
+// machine must have refused it. It follows the connections by itself, so that the state machine is
+// not its own witness.
 type watched struct {
 	cmid.Driver
 	caught *atomic.Int32 // commands that came through
@@ -64,7 +65,8 @@ type watchedID struct {
 	half half
 }
 
-// Do refuses what the driver must never see: on iWARP the kernel would oops, on InfiniBand the destroy would block for minutes.
+// Do refuses what the driver must never see: on iWARP the kernel would oops, on InfiniBand the
+// destroy would block for minutes.
 func (id *watchedID) Do(cmd cmid.Command) error {
 	switch cmd.(type) {
 	case *cmid.Accept, *cmid.Establish, *cmid.Reject:

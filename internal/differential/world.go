@@ -17,17 +17,20 @@ import (
 	rdma "github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rig is a driver that is set up for one program, and the names of its addresses. All identifiers are on one host.
+// Rig is a driver that is set up for one program, and the names of its addresses. All identifiers
+// are on one host.
 type Rig struct {
 	Driver cmid.Driver
 	// Clock is the driver's time when it is virtual.
 	Clock *eventlooptest.Clock
-	// Address is a device's. Second is another one of it, Plain one of an interface without a device, Foreign nobody's; NoARP can be
-	// routed to and answers no question for its address, NoRoute is an IPv6 address that cannot. The zero Addr: there is none.
+	// Address is a device's. Second is another one of it, Plain one of an interface without a
+	// device, Foreign nobody's; NoARP can be routed to and answers no question for its address,
+	// NoRoute is an IPv6 address that cannot. The zero Addr: there is none.
 	Address, Second, Plain, Foreign, NoARP, NoRoute netip.Addr
 	// Ports are two that nobody has.
 	Ports [2]uint16
-	// Patience is how long an answer may take that the other driver has given. Quiet is how long nothing may come for silence.
+	// Patience is how long an answer may take that the other driver has given. Quiet is how long
+	// nothing may come for silence.
 	Patience, Quiet time.Duration
 }
 
@@ -76,7 +79,8 @@ type asked struct {
 
 var errNoDevice = errors.New("no device")
 
-// lastQPN numbers the queue pairs that are not there. The range is beyond what soft devices give out.
+// lastQPN numbers the queue pairs that are not there. The range is beyond what soft devices give
+// out.
 var lastQPN atomic.Uint32
 
 func nextQPN() uint32 { return 0x400000 + lastQPN.Add(1)%0x3fffff }
@@ -124,7 +128,8 @@ func (w *world) open(name string) (*end, error) {
 	return e, nil
 }
 
-// finish answers the requests that are open: on soft-iWARP the end of a connecting identifier blocks for 10 s.
+// finish answers the requests that are open: on soft-iWARP the end of a connecting identifier
+// blocks for 10 s.
 func (w *world) finish() {
 	open := false
 	for _, s := range w.slots {
@@ -277,8 +282,9 @@ func (w *world) turn() {
 	}
 }
 
-// run performs a turn of a program, waits for silence and tells what was seen. want is what the other driver has shown; waiting ends
-// early when this one has shown the same, and only then is there no doubt that nothing more will come.
+// run performs a turn of a program, waits for silence and tells what was seen. want is what the
+// other driver has shown; waiting ends early when this one has shown the same, and only then is
+// there no doubt that nothing more will come.
 func (w *world) run(t Turn, want seen) seen {
 	for _, s := range w.slots {
 		s.asked = nil
@@ -301,7 +307,8 @@ func (w *world) run(t Turn, want seen) seen {
 // alive says that there is an identifier whose end has not begun.
 func (s *slot) alive() bool { return s.id != nil && s.id.State() != states.Destroying }
 
-// busy says that an identifier waits for something that comes by itself, within resolveTimeout or at the device's own pace.
+// busy says that an identifier waits for something that comes by itself, within resolveTimeout or
+// at the device's own pace.
 func (w *world) busy() bool {
 	for _, s := range w.slots {
 		if s.id != nil {

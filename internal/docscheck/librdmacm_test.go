@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/librdmacm.md")
 
-// coverage is docs/librdmacm.json: what every symbol of librdmacm is here. That no symbol is missing is a test of package states.
+// coverage is docs/librdmacm.json: what every symbol of librdmacm is here. That no symbol is
+// missing is a test of package states.
 type coverage struct {
 	Symbols []covered
 	Events  []covered
@@ -106,7 +107,8 @@ func (c covered) check(names map[string]bool, tests map[string]*pkg) (complaints
 	return complaints
 }
 
-// exported adds what a package exports: package.Name, and package.Type.Member for methods and fields, those of interfaces too.
+// exported adds what a package exports: package.Name, and package.Type.Member for methods and
+// fields, those of interfaces too.
 func exported(t *testing.T, dir string, names map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))

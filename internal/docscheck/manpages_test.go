@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	root        = "../.."
-	conformance = "cmid/conformance" // its subtests run under the tests of every package that imports it
+	root = "../.."
+	// its subtests run under the tests of every package that imports it
+	conformance = "cmid/conformance"
 )
 
 // manpage is a man page that docs/manpages.md covers sentence by sentence.
@@ -98,8 +99,8 @@ func index(fsys fs.FS) (map[string]*pkg, error) {
 	return out, err
 }
 
-// add takes a file's test functions and every literal that can name a subtest: the first argument of a Run, an element of a
-// composite literal.
+// add takes a file's test functions and every literal that can name a subtest: the first argument
+// of a Run, an element of a composite literal.
 func (p *pkg) add(name string, src []byte) error {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
@@ -178,7 +179,8 @@ var (
 	testRef  = regexp.MustCompile("^`([a-z0-9_/]+)\\.(Test\\w+)(?:/([^`]+))?`$")
 )
 
-// check reads the tables: id, sentence, tests, deviation. The ids of a page count from 1, so that no row gets lost.
+// check reads the tables: id, sentence, tests, deviation. The ids of a page count from 1, so that
+// no row gets lost.
 func check(doc string, pages []manpage, code map[string]*pkg) (complaints []string) {
 	complain := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	last, sentences, heading := map[string]int{}, map[string]string{}, ""
@@ -285,7 +287,8 @@ func resolve(ref string, code map[string]*pkg) (above []*mark, why string) {
 	if above, ok = find(p.subtests, m[3]); ok {
 		return above, ""
 	}
-	if suite := code[conformance]; p.suite && suite != nil { // its scenarios, perhaps in a group of p's
+	// its scenarios, perhaps in a group of p's
+	if suite := code[conformance]; p.suite && suite != nil {
 		all := maps.Clone(suite.subtests)
 		for name, marks := range p.subtests {
 			all[name] = append(slices.Clip(all[name]), marks...)

@@ -24,8 +24,8 @@ type vocabulary struct {
 	speaks  map[string]bool // types that are a command (Op) or an event (Kind)
 }
 
-// TestOurNames holds the rule that every command and event says in its comment what librdmacm calls it, or that it is ours, and the
-// list of ours in docs/design.md.
+// TestOurNames holds the rule that every command and event says in its comment what librdmacm
+// calls it, or that it is ours, and the list of ours in docs/design.md.
 func TestOurNames(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
 	if err != nil {
@@ -117,7 +117,8 @@ func (v vocabulary) types(d *ast.GenDecl) {
 	}
 }
 
-// method notes a type with one of the methods that Command and Event want. The failures have Kind of their own, too.
+// method notes a type with one of the methods that Command and Event want. The failures have Kind
+// of their own, too.
 func (v vocabulary) method(d *ast.FuncDecl) {
 	if d.Recv == nil || d.Name.Name != "Op" && d.Name.Name != "Kind" {
 		return

@@ -92,7 +92,8 @@ func gone(t *testing.T, pid int) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		_, state, _ := strings.Cut(string(b), ") ")
-		if err != nil || strings.HasPrefix(state, "Z") { // whoever inherits it may be slow to wait for it
+		// whoever inherits it may be slow to wait for it
+		if err != nil || strings.HasPrefix(state, "Z") {
 			return
 		}
 		if time.Now().After(end) {

@@ -11,9 +11,10 @@ import (
 
 // Config is what either side needs to know.
 type Config struct {
-	Driver  cmid.Driver
-	Wait    eventloop.WaitMode // how this side waits; the other one's is its own
-	Timeout time.Duration      // after one to two of which without any progress a connection is given up
+	Driver cmid.Driver
+	Wait   eventloop.WaitMode // how this side waits; the other one's is its own
+	// after one to two of which without any progress a connection is given up
+	Timeout time.Duration
 	// Complain is called, on the loop, for each connection of a server's that failed. A client does
 	// not call it.
 	Complain func(error)

@@ -142,7 +142,7 @@ var hintFaults = []fault{
 
 var errorFaults = []fault{
 	{"an error hides its code", "getaddrinfo-7", words, "return []error{e.Code, e.Err}", "return []error{e.Err}"},
-	{"a code has another number", "getaddrinfo-7", words, "EAIBadFlags   EAI = -1 ", "EAIBadFlags   EAI = -12"},
+	{"a code has another number", "getaddrinfo-7", words, "EAIBadFlags EAI = -1 ", "EAIBadFlags EAI = -12"},
 	{"a code is told by its name", "getaddrinfo-19", words, "return t[1]", "return t[0]"},
 	{
 		"a missing family is a missing node", "getaddrinfo-8", node,

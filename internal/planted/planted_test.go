@@ -58,7 +58,8 @@ func TestPlanted(t *testing.T) {
 			if f != nil {
 				overlay = f.overlay(t)
 				below, _, _ := strings.Cut(f.file, "/")
-				tests = slices.DeleteFunc(tests, func(c citation) bool { // the others do not have the fault, or only far below
+				// the others do not have the fault, or only far below
+				tests = slices.DeleteFunc(tests, func(c citation) bool {
 					return below != "cmid" && c.pkg != below || below == "cmid" && c.pkg == "actor"
 				})
 			}

@@ -1,12 +1,12 @@
-// Package ring has the queue that everything here waits in: first in, first out, without an allocation
-// once it is as long as it gets.
+// Package ring has the queue that everything here waits in: first in, first out, without an
+// allocation once it is as long as it gets.
 package ring
 
 import "math"
 
-// Ring is a FIFO in a ring of memory that doubles when it is full and does not shrink. The zero Ring is
-// empty; so is one that is set to it, which gives the memory up. It belongs to one goroutine, or to
-// whatever mutex its owner has.
+// Ring is a FIFO in a ring of memory that doubles when it is full and does not shrink. The zero
+// Ring is empty; so is one that is set to it, which gives the memory up. It belongs to one
+// goroutine, or to whatever mutex its owner has.
 type Ring[T any] struct {
 	buf     []T
 	head, n int
@@ -55,9 +55,9 @@ func (r *Ring[T]) Pop() (v T) {
 	return v
 }
 
-// Slot adds an element behind all others and returns it, with whatever Drop has left in its place, so
-// that slices inside can be used again. The ring grows to limit elements at most; Slot is nil when so
-// many are in.
+// Slot adds an element behind all others and returns it, with whatever Drop has left in its place,
+// so that slices inside can be used again. The ring grows to limit elements at most; Slot is nil
+// when so many are in.
 func (r *Ring[T]) Slot(limit int) *T {
 	if r.n >= limit {
 		return nil

@@ -16,11 +16,13 @@ const (
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// apt is a private view of the Debian mirror this machine is configured for: lists, cache and sources of its own, and nothing installed,
-// so that a package's whole closure is its dependencies. It needs no root and changes nothing outside its directory.
+// apt is a private view of the Debian mirror this machine is configured for: lists, cache and
+// sources of its own, and nothing installed, so that a package's whole closure is its
+// dependencies. It needs no root and changes nothing outside its directory.
 type apt struct{ dir string }
 
-// openApt fetches the lists of the release, its updates and its security updates, and its backports if wanted.
+// openApt fetches the lists of the release, its updates and its security updates, and its
+// backports if wanted.
 func openApt(ctx context.Context, dir string, backports bool) (*apt, error) {
 	a := &apt{dir: dir}
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial", "sources", "none"} {
@@ -64,7 +66,8 @@ Debug::NoLocking "true";
 
 var debianSuite = regexp.MustCompile(`^(bookworm|trixie|forky|duke|sid|unstable|testing|stable|oldstable)(-security|/updates|-updates|-backports)?$`)
 
-// sourcesFrom finds the mirrors among lines of "URI suite", and returns the sources of our release on them.
+// sourcesFrom finds the mirrors among lines of "URI suite", and returns the sources of our release
+// on them.
 func sourcesFrom(targets string, backports bool) (string, error) {
 	var archive, security string
 	for line := range strings.Lines(targets) {
@@ -104,7 +107,8 @@ func targets(ctx context.Context) (string, error) {
 	return tool(ctx, "", nil, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages")
 }
 
-// aptTool runs one of apt's programs. Its errors leave out where packages come from: they end up in logs, and addresses may hold passwords.
+// aptTool runs one of apt's programs. Its errors leave out where packages come from: they end up
+// in logs, and addresses may hold passwords.
 func aptTool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	out, err := tool(ctx, dir, append(env, "DEBIAN_FRONTEND=noninteractive"), name, args...)
 	if err == nil {
@@ -154,7 +158,8 @@ func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string
 	return unpackAll(ctx, root, debs)
 }
 
-// download returns the files in the order of their names, in a directory that is the caller's to remove.
+// download returns the files in the order of their names, in a directory that is the caller's to
+// remove.
 func (a *apt) download(ctx context.Context, packages ...string) ([]string, error) {
 	dir, err := os.MkdirTemp(a.dir, "download-")
 	if err != nil {

@@ -18,11 +18,14 @@ import (
 type Config struct {
 	Kernel string // one of Kernels
 	Memory int    // MiB; 768 if 0
-	// Share maps directories of the guest to directories of this machine, which it sees read-only (9p).
+	// Share maps directories of the guest to directories of this machine, which it sees read-only
+	// (9p).
 	Share map[string]string
-	// Forward maps TCP ports of the guest's eth0 to ports of 127.0.0.1 here; 0 stands for any free one, see Machine.Forwarded.
+	// Forward maps TCP ports of the guest's eth0 to ports of 127.0.0.1 here; 0 stands for any free
+	// one, see Machine.Forwarded.
 	Forward map[int]int
-	// Console connects the guest's serial console, with a shell on it, to this process's terminal. The shell's end is the machine's.
+	// Console connects the guest's serial console, with a shell on it, to this process's terminal.
+	// The shell's end is the machine's.
 	Console bool
 	// Logf, if set, hears what takes long.
 	Logf func(format string, args ...any)
@@ -31,14 +34,16 @@ type Config struct {
 // bootLimit is far above what a boot takes on a busy machine: 5 to 30 s under TCG.
 const bootLimit = 3 * time.Minute
 
-// bootAttempts: about one boot in 50 ends in an int3 Oops, mostly out of sched_clock_cpu. The kernel patches its code (static keys) by way of
-// an int3 that each processor may meet, and QEMU's TCG with two processors now and then runs one whose patching is over, which the kernel
-// takes for a bug. None of the code under test has run by then, so another attempt hides nothing of it.
+// bootAttempts: about one boot in 50 ends in an int3 Oops, mostly out of sched_clock_cpu. The
+// kernel patches its code (static keys) by way of an int3 that each processor may meet, and QEMU's
+// TCG with two processors now and then runs one whose patching is over, which the kernel takes for
+// a bug. None of the code under test has run by then, so another attempt hides nothing of it.
 const bootAttempts = 3
 
-// Boot builds the image if it has to, starts a machine, and returns when its devices are active. A machine that dies before is replaced,
-// twice at most; Config.Logf hears of each death. The machine outlives ctx; whoever gets it closes it. If this process dies, the machine
-// powers itself off.
+// Boot builds the image if it has to, starts a machine, and returns when its devices are active. A
+// machine that dies before is replaced, twice at most; Config.Logf hears of each death. The
+// machine outlives ctx; whoever gets it closes it. If this process dies, the machine powers itself
+// off.
 func Boot(ctx context.Context, c Config) (*Machine, error) {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
@@ -124,8 +129,9 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	}
 }
 
-// arguments is QEMU's command line. Without KVM: machines under CI rarely have it. The rest of -machine and -cpu, and what follows quiet,
-// takes away what costs time in TCG and does nothing for these tests.
+// arguments is QEMU's command line. Without KVM: machines under CI rarely have it. The rest of
+// -machine and -cpu, and what follows quiet, takes away what costs time in TCG and does nothing
+// for these tests.
 func arguments(c Config, image *Image, dir string, forwarded map[int]int) []string {
 	memory := c.Memory
 	if memory == 0 {
@@ -178,7 +184,8 @@ func choosePorts(forward map[int]int) (map[int]int, error) {
 	return chosen, nil
 }
 
-// writeInitrd joins the cached archives and the rig's own files, among them the agent, which is compiled for the occasion.
+// writeInitrd joins the cached archives and the rig's own files, among them the agent, which is
+// compiled for the occasion.
 func writeInitrd(ctx context.Context, path string, archives []string) error {
 	agent, err := Compile(ctx, "build", "github.com/rdmactor/rdmactor/internal/vm/agent")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm/vmtest"
 )
 
-// withoutInitrd stands in for QEMU: the first %[1]d machines get no initrd, so that their kernels panic while they boot. Each machine leaves a
-// file in %[2]s; %[3]s is QEMU.
+// withoutInitrd stands in for QEMU: the first %[1]d machines get no initrd, so that their kernels
+// panic while they boot. Each machine leaves a file in %[2]s; %[3]s is QEMU.
 const withoutInitrd = `#!/bin/bash
 mktemp %[2]s/XXXXXX >/dev/null
 started=(%[2]s/*)

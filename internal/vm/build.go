@@ -27,8 +27,9 @@ type Image struct {
 // layout changes when what is written to the cache changes in a way that no list of names shows.
 const layout = "3"
 
-// Build returns the image of a kernel from the cache, or fetches and builds it, which takes a minute or two and a few hundred MB of
-// packages. Builds exclude each other, also between processes. logf hears about what takes long.
+// Build returns the image of a kernel from the cache, or fetches and builds it, which takes a
+// minute or two and a few hundred MB of packages. Builds exclude each other, also between
+// processes. logf hears about what takes long.
 func Build(ctx context.Context, kernel string, logf func(format string, args ...any)) (*Image, error) {
 	if err := supported(); err != nil {
 		return nil, err

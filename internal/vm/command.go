@@ -26,8 +26,8 @@ type Command struct {
 	done   chan struct{} // closed after code is set
 }
 
-// Start runs a script with /bin/sh as root in /root. Processes it leaves in the background go on when it has ended; their output
-// is dropped then.
+// Start runs a script with /bin/sh as root in /root. Processes it leaves in the background go on
+// when it has ended; their output is dropped then.
 func (m *Machine) Start(script string) (*Command, error) {
 	if len(script) > wire.MaxPayload {
 		return nil, fmt.Errorf("a script of %d bytes is longer than %d", len(script), wire.MaxPayload)
@@ -43,8 +43,8 @@ func (m *Machine) Start(script string) (*Command, error) {
 	return c, nil
 }
 
-// Run runs a script to its end. If ctx ends before, the script's process group is killed, and the result holds its output so far beside the
-// error. The machine can be used further.
+// Run runs a script to its end. If ctx ends before, the script's process group is killed, and the
+// result holds its output so far beside the error. The machine can be used further.
 func (m *Machine) Run(ctx context.Context, script string) (Result, error) {
 	c, err := m.Start(script)
 	if err != nil {
@@ -99,7 +99,8 @@ func (c *Command) result() Result {
 	return r
 }
 
-// broken is the error of a command whose machine has gone, or goes: then QEMU's end is waited for, since it completes the console.
+// broken is the error of a command whose machine has gone, or goes: then QEMU's end is waited for,
+// since it completes the console.
 func (c *Command) broken(err error) error {
 	select {
 	case <-c.m.dead:

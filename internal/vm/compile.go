@@ -16,8 +16,9 @@ var compiled struct {
 	files map[string]string
 }
 
-// Compile makes a static binary for the guest of a package and returns its file, in the cache. command is "build" or "test -c", with flags
-// if need be. It compiles once per process; a later process may overwrite the file by a newer one.
+// Compile makes a static binary for the guest of a package and returns its file, in the cache.
+// command is "build" or "test -c", with flags if need be. It compiles once per process; a later
+// process may overwrite the file by a newer one.
 func Compile(ctx context.Context, command, pkg string) (string, error) {
 	key := command + " " + pkg
 	compiled.Lock()
@@ -44,7 +45,8 @@ func Compile(ctx context.Context, command, pkg string) (string, error) {
 	if _, err := tool(ctx, "", env, "go", slices.Concat(strings.Fields(command), []string{"-o", fresh, path})...); err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(fresh); err != nil { // go test -c writes nothing for a package without tests
+	// go test -c writes nothing for a package without tests
+	if _, err := os.Stat(fresh); err != nil {
 		return "", errors.Join(fmt.Errorf("go %s %s made nothing", command, pkg), err)
 	}
 	if err := os.Rename(fresh, file); err != nil {

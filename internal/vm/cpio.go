@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// archive writes a cpio archive in the form the kernel unpacks as initramfs ("newc"). Several of them behind each other are one
-// initramfs; directories that a path needs are written before it.
+// archive writes a cpio archive in the form the kernel unpacks as initramfs ("newc"). Several of
+// them behind each other are one initramfs; directories that a path needs are written before it.
 type archive struct {
 	w    io.Writer
 	dirs map[string]bool
@@ -50,7 +50,8 @@ func (a *archive) record(name string, ino, mode int, content []byte) {
 	if a.err != nil {
 		return
 	}
-	// magic, inode, mode, uid, gid, links, mtime, size, device of the file (2) and of the node (2), length of the name, no checksum
+	// magic, inode, mode, uid, gid, links, mtime, size, device of the file (2) and of the node
+	// (2), length of the name, no checksum
 	header := fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X",
 		ino, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name)+1, 0)
 	for _, part := range []string{header + name + "\x00", string(content)} {

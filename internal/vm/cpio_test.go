@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The bytes are what Documentation/driver-api/early-userspace/buffer-format.rst of the kernel's source says.
+// The bytes are what Documentation/driver-api/early-userspace/buffer-format.rst of the kernel's
+// source says.
 func TestArchive(t *testing.T) {
 	var b bytes.Buffer
 	a := newArchive(&b)

@@ -35,7 +35,8 @@ func newer(a, b string) int {
 	})
 }
 
-// findKernel returns the newest kernel of a line, such as 6.1, of which the mirror has image, headers and source.
+// findKernel returns the newest kernel of a line, such as 6.1, of which the mirror has image,
+// headers and source.
 func (a *apt) findKernel(ctx context.Context, line string) (kernelPackages, error) {
 	names, err := a.run(ctx, "", "apt-cache", "pkgnames", "linux-headers-"+line+".")
 	if err != nil {
@@ -93,7 +94,8 @@ func uncompress(ctx context.Context, bzImage, path string) error {
 	if err != nil {
 		return err
 	}
-	// Documentation/arch/x86/boot.rst: setup_sects at 0x1f1, payload_offset and payload_length at 0x248, from the protected-mode code on.
+	// Documentation/arch/x86/boot.rst: setup_sects at 0x1f1, payload_offset and payload_length at
+	// 0x248, from the protected-mode code on.
 	if len(b) < 0x250 || string(b[0x202:0x206]) != "HdrS" {
 		return fmt.Errorf("%s is no bzImage", bzImage)
 	}
@@ -124,7 +126,8 @@ func uncompress(ctx context.Context, bzImage, path string) error {
 	return nil
 }
 
-// packKernel writes the image and the modules of the newest kernel of a line into dir, and returns its release.
+// packKernel writes the image and the modules of the newest kernel of a line into dir, and returns
+// its release.
 func packKernel(ctx context.Context, a *apt, line, scratch, dir string, logf func(string, ...any)) (string, error) {
 	k, err := a.findKernel(ctx, line)
 	if err != nil {

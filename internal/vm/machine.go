@@ -47,7 +47,8 @@ func newMachine(image *Image, dir string, forwarded map[int]int) *Machine {
 	}
 }
 
-// Forwarded returns the address on this machine that leads to a port of the guest named in Config.Forward.
+// Forwarded returns the address on this machine that leads to a port of the guest named in
+// Config.Forward.
 func (m *Machine) Forwarded(guestPort int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(m.forwarded[guestPort]))
 }
@@ -122,7 +123,8 @@ func (m *Machine) death() error {
 	return fmt.Errorf("%w\n%sconsole:\n%s", ErrDied, m.said.String(), m.consoleTail())
 }
 
-// consoleTail is the end of what the kernel and init said: an oops with its registers and stack fits.
+// consoleTail is the end of what the kernel and init said: an oops with its registers and stack
+// fits.
 func (m *Machine) consoleTail() string {
 	b, err := os.ReadFile(filepath.Join(m.dir, "console"))
 	if err != nil {

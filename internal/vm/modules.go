@@ -121,7 +121,8 @@ func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) 
 	return needs, nil
 }
 
-// readModule returns a module without what costs time at loading under TCG: the signature, which strip cuts off, and types for BPF.
+// readModule returns a module without what costs time at loading under TCG: the signature, which
+// strip cuts off, and types for BPF.
 func readModule(ctx context.Context, path string) ([]byte, error) {
 	if strings.HasSuffix(path, ".xz") {
 		if _, err := tool(ctx, "", nil, "xz", "-d", path); err != nil {

@@ -17,7 +17,8 @@ var (
 		"rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "perftest", "iproute2", "strace", "bash", "dash", "busybox-static", "coreutils",
 		"findutils", "util-linux", "time", "libgcc-s1",
 	}
-	// What runs other programs is the real one: busybox's shell, timeout or time run its own ip before iproute2's.
+	// What runs other programs is the real one: busybox's shell, timeout or time run its own ip
+	// before iproute2's.
 	programs = []string{
 		"busybox", "dash", "bash", "timeout", "env", "nohup", "nice", "time", "xargs", "find", "setsid", "unshare", "nsenter", "ip", "rdma", "ss", "tc", "strace",
 		"rping", "ucmatose", "udaddy", "mckey", "cmtime", "rdma_server", "rdma_client", "rdma_xserver", "rdma_xclient", "rstream", "riostream",
@@ -62,8 +63,9 @@ func packPrograms(ctx context.Context, a *apt, scratch, path string) error {
 	return errors.Join(p.err, p.archive.close(), f.Close())
 }
 
-// packer copies files of a directory tree into an archive, each once. The first error stays. Links that lead out of the tree, as packages
-// hold them, are not followed: there is a program of this machine behind them.
+// packer copies files of a directory tree into an archive, each once. The first error stays. Links
+// that lead out of the tree, as packages hold them, are not followed: there is a program of this
+// machine behind them.
 type packer struct {
 	root    *os.Root
 	archive *archive

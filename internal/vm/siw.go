@@ -17,7 +17,8 @@ import (
 // siwDir is siw's directory in the kernel's source.
 const siwDir = "drivers/infiniband/sw/siw/"
 
-// buildSiw compiles siw from the package linux-source against the headers unpacked below root and writes the module to path.
+// buildSiw compiles siw from the package linux-source against the headers unpacked below root and
+// writes the module to path.
 func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	objects, err := unpackSiw(ctx, deb, dir)
 	if err != nil {
@@ -31,7 +32,8 @@ func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	if err := relocate(filepath.Join(headers, "Makefile"), root); err != nil {
 		return err
 	}
-	// Debug information for BPF is made if there is a vmlinux to compare with, by a tool nobody has.
+	// Debug information for BPF is made if there is a vmlinux to compare with, by a tool nobody
+	// has.
 	if err := os.RemoveAll(filepath.Join(headers, "vmlinux")); err != nil {
 		return err
 	}
@@ -46,7 +48,8 @@ func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	return os.Rename(filepath.Join(dir, "siw.ko"), path)
 }
 
-// relocate makes the headers' Makefile, which includes another by its absolute path, find it below root.
+// relocate makes the headers' Makefile, which includes another by its absolute path, find it below
+// root.
 func relocate(makefile, root string) error {
 	b, err := os.ReadFile(makefile)
 	if err != nil {
@@ -55,8 +58,8 @@ func relocate(makefile, root string) error {
 	return os.WriteFile(makefile, []byte(strings.ReplaceAll(string(b), "include /usr/src", "include "+root+"/usr/src")), 0o644)
 }
 
-// kbuildLibraries returns a directory with just the libelf that the kernel's build tools want: beside the C library of the same tree, this
-// machine's own programs would not run.
+// kbuildLibraries returns a directory with just the libelf that the kernel's build tools want:
+// beside the C library of the same tree, this machine's own programs would not run.
 func kbuildLibraries(root, programs string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(programs, "usr/lib/x86_64-linux-gnu/libelf.so.1"))
 	if err != nil || len(found) != 1 {
@@ -69,8 +72,8 @@ func kbuildLibraries(root, programs string) (string, error) {
 	return dir, os.Symlink(found[0], filepath.Join(dir, "libelf.so.1"))
 }
 
-// unpackSiw writes siw's source files to dir and returns the names of their objects. The archive inside the package is read only
-// as far as siw goes.
+// unpackSiw writes siw's source files to dir and returns the names of their objects. The archive
+// inside the package is read only as far as siw goes.
 func unpackSiw(ctx context.Context, deb, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -96,9 +96,9 @@ type Upcalls interface {
 	// ErrNoReply) when the peer hung up before any byte of a Reply. private is what came with a
 	// rejecting Reply. Closed follows.
 	Rejected(private []byte, err error)
-	// Complete: a work request is done, in posting order per queue: the receive queue's have the Op
-	// verbs.Recv. wc has no QP. solicited: it is a receive whose sender asked for a solicited event.
-	// A send that was not signalled completes only if it failed.
+	// Complete: a work request is done, in posting order per queue: the receive queue's have the
+	// Op verbs.Recv. wc has no QP. solicited: it is a receive whose sender asked for a solicited
+	// event. A send that was not signalled completes only if it failed.
 	Complete(wc verbs.WC, solicited bool)
 	// Closed: the connection is over; exactly once, the last upcall. nil for an orderly end, else
 	// an *Error. The socket may still have a Terminate to carry: the owner goes on with Gather and

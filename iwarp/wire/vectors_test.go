@@ -131,7 +131,8 @@ func TestVectorsWrappedLength(t *testing.T) {
 	}
 }
 
-// TestVectorsTerminate reads siw's Terminates, whose bit fields are reversed, as RFC 5040 section 4.8 would have them.
+// TestVectorsTerminate reads siw's Terminates, whose bit fields are reversed, as RFC 5040 section
+// 4.8 would have them.
 func TestVectorsTerminate(t *testing.T) {
 	want := map[string]string{
 		"rev1":               "RDMAP 2/07 catastrophic error, this stream",

@@ -229,7 +229,8 @@ func TestReservedBits(t *testing.T) {
 	}
 }
 
-// TestTerminateOrder: the two bit orders are told apart by the header bits, else by which reading is defined.
+// TestTerminateOrder: the two bit orders are told apart by the header bits, else by which reading
+// is defined.
 func TestTerminateOrder(t *testing.T) {
 	tests := []struct {
 		first, code, bits byte
@@ -257,7 +258,8 @@ func TestTerminateOrder(t *testing.T) {
 	}
 }
 
-// TestCRC has the vector of iSCSI's RFC 3720 appendix B.4, which uses the same polynomial, and one FPDU captured from siw.
+// TestCRC has the vector of iSCSI's RFC 3720 appendix B.4, which uses the same polynomial, and one
+// FPDU captured from siw.
 func TestCRC(t *testing.T) {
 	if got := wire.UpdateCRC(wire.UpdateCRC(0, make([]byte, 20)), make([]byte, 12)); got != 0x8a9136aa {
 		t.Errorf("32 zero bytes: %#x", got)

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// layout is a struct of the kernel's headers and its mirror here: fields are the C names of the mirror's, in order. What the mirror has
-// beyond them is a driver's, behind the end of the C struct.
+// layout is a struct of the kernel's headers and its mirror here: fields are the C names of the
+// mirror's, in order. What the mirror has beyond them is a driver's, behind the end of the C
+// struct.
 type layout struct {
 	c      string
 	fields string
@@ -98,7 +99,8 @@ var layouts = []layout{
 	{"siw_cq_ctrl", "flags pad", siwCQCtrl{}},
 }
 
-// members are places inside unions and inside the words that are written at once: C expression of the offset, and its value here.
+// members are places inside unions and inside the words that are written at once: C expression of
+// the offset, and its value here.
 var members = map[string]uintptr{
 	"offsetof(struct rxe_send_wr, wr.rdma.remote_addr) - offsetof(struct rxe_send_wr, wr)":   offset(rxeRDMA{}, "RemoteAddr"),
 	"offsetof(struct rxe_send_wr, wr.rdma.rkey) - offsetof(struct rxe_send_wr, wr)":          offset(rxeRDMA{}, "RKey"),
@@ -134,7 +136,8 @@ var members = map[string]uintptr{
 	"IB_UVERBS_WR_SEND_WITH_IMM": wrSendWithImm, "IB_UVERBS_WR_RDMA_READ": wrRead,
 }
 
-// renamed are fields that are called otherwise here, by C name; others are the same but for case and underscores.
+// renamed are fields that are called otherwise here, by C name; others are the same but for case
+// and underscores.
 var renamed = map[string]string{
 	"flags": "head", "imm_data": "imm", "rq_mi": "rq", "sq_mi": "sq", "mmap_info_addr": "a", "ah_num": "a", "reserved": "b",
 }
@@ -158,7 +161,8 @@ func offset(v any, field string) uintptr {
 	return f.Offset
 }
 
-// oracle is what a C compiler says of the headers: by C expression, a struct's size or a place in it.
+// oracle is what a C compiler says of the headers: by C expression, a struct's size or a place in
+// it.
 const oracle = "testdata/abi.json"
 
 // mirrored is what this package says of the same expressions.

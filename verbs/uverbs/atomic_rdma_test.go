@@ -13,7 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Both operations bring what was there, in host byte order, and leave what they say; they count as Reads, so a fence waits for them.
+// Both operations bring what was there, in host byte order, and leave what they say; they count as
+// Reads, so a fence waits for them.
 func TestRCAtomics(t *testing.T) {
 	a, b := pair(t, nil)
 	const start = 0x0102030405060708
@@ -49,7 +50,8 @@ func TestRCAtomics(t *testing.T) {
 	}
 }
 
-// What cannot be an atomic operation is not posted; what the target refuses ends the queue pair, and changes nothing.
+// What cannot be an atomic operation is not posted; what the target refuses ends the queue pair,
+// and changes nothing.
 func TestRCAtomicsAreRefused(t *testing.T) {
 	for name, x := range map[string]struct {
 		change func(wr *verbs.SendWR)

@@ -21,8 +21,8 @@ func kernelOf(t *testing.T, path string) *kernel {
 	return k
 }
 
-// TestSolicitedMessageBeforeTheArming: the owner is told of everything, and then chooses less and polls. What comes before the kernel is
-// asked again, nobody else tells of.
+// TestSolicitedMessageBeforeTheArming: the owner is told of everything, and then chooses less and
+// polls. What comes before the kernel is asked again, nobody else tells of.
 func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -50,7 +50,8 @@ func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	}
 }
 
-// TestLostDeviceTellsWhatHasCome: what the device has completed is told as completed, and its owner woken, although no event will come.
+// TestLostDeviceTellsWhatHasCome: what the device has completed is told as completed, and its
+// owner woken, although no event will come.
 func TestLostDeviceTellsWhatHasCome(t *testing.T) {
 	f := newFake(t)
 	f.d.cqs[f.cq] = struct{}{}
@@ -83,7 +84,8 @@ func TestClosedDeviceIsSilent(t *testing.T) {
 	f.cq.settle()
 }
 
-// TestBusyPartLetsOthersThrough: a queue of the kernel's that is never empty does not keep the others from being polled.
+// TestBusyPartLetsOthersThrough: a queue of the kernel's that is never empty does not keep the
+// others from being polled.
 func TestBusyPartLetsOthersThrough(t *testing.T) {
 	f := newFake(t)
 	other := newFakeRing(4*fakeDepth, 6)
@@ -108,7 +110,8 @@ func TestBusyPartLetsOthersThrough(t *testing.T) {
 	}
 }
 
-// TestClaims: a claim that no queue of the kernel's can hold makes none, and what a shared receive queue holds is claimed once.
+// TestClaims: a claim that no queue of the kernel's can hold makes none, and what a shared receive
+// queue holds is claimed once.
 func TestClaims(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)

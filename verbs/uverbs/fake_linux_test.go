@@ -99,7 +99,8 @@ func (f *fake) part(off, n int) verbs.SGE {
 	return verbs.SGE{MR: f.mr, Offset: uint32(off), Length: uint32(n)}
 }
 
-// send completes the oldest send with a status, and gives what its work request said. Success of one that is not signaled is not told.
+// send completes the oldest send with a status, and gives what its work request said. Success of
+// one that is not signaled is not told.
 func (f *fake) send(status verbs.Status) (w rxeSendWQE) {
 	f.Helper()
 	off, ok := f.sq.next()

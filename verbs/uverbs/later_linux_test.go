@@ -61,7 +61,8 @@ func TestDestroyWaitsForDestroyLater(t *testing.T) {
 	f.want("once")
 }
 
-// TestNumberComesAgain: a new queue pair may have the number before the old one's call has come back.
+// TestNumberComesAgain: a new queue pair may have the number before the old one's call has come
+// back.
 func TestNumberComesAgain(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestDestroyLeavesMulticastGroups: the kernel refuses to destroy a queue pair that is attached to a group.
+// TestDestroyLeavesMulticastGroups: the kernel refuses to destroy a queue pair that is attached to
+// a group.
 func TestDestroyLeavesMulticastGroups(t *testing.T) {
 	f := newFake(t)
 	r, w, err := os.Pipe()

@@ -264,7 +264,8 @@ func BenchmarkPostPoll(b *testing.B) {
 	}
 }
 
-// FuzzCompletion: whatever is in a completion, nothing panics, and nothing completes that was not posted.
+// FuzzCompletion: whatever is in a completion, nothing panics, and nothing completes that was not
+// posted.
 func FuzzCompletion(f *testing.F) {
 	f.Add(make([]byte, 48), false)
 	f.Add(append([]byte{1: 0, 7: 0x80, 28: 17}, make([]byte, 20)...), false)

@@ -22,7 +22,8 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 	t.Cleanup(func() { f.must(loop.Shutdown(context.Background())) })
 	f.d.k = kernelOf(t, os.DevNull)
 	f.d.loop, f.d.siw, f.q.dirty = loop, true, false
-	alone, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0) // connected to nobody
+	// connected to nobody
+	alone, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	f.must(err)
 	f.must(unix.Dup3(alone, f.d.k.fd, unix.O_CLOEXEC))
 	f.must(unix.Close(alone))

@@ -13,8 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestRemovedDevice: what was received on a device that has been removed can be read until its owner frees it. Then nothing is mapped any
-// more, and everything made on the device can be closed, in the usual order.
+// TestRemovedDevice: what was received on a device that has been removed can be read until its
+// owner frees it. Then nothing is mapped any more, and everything made on the device can be
+// closed, in the usual order.
 func TestRemovedDevice(t *testing.T) {
 	f := newFake(t)
 	d := f.d
@@ -60,7 +61,8 @@ func TestRemovedDevice(t *testing.T) {
 	f.must(d.Close())
 }
 
-// TestClosedDeviceLeavesMemory: what was not freed before the device was closed can be read until it is.
+// TestClosedDeviceLeavesMemory: what was not freed before the device was closed can be read until
+// it is.
 func TestClosedDeviceLeavesMemory(t *testing.T) {
 	f := newFake(t)
 	d := f.d

@@ -79,7 +79,8 @@ func TestSiwCompletionsComeInPostingOrder(t *testing.T) {
 		puts++
 	}
 	const flushed = 4
-	f.must(f.q.PostSend(&verbs.SendWR{ID: 1, Op: verbs.Read, SGL: []verbs.SGE{f.part(0, 64)}})) // nobody wants to hear of it
+	// nobody wants to hear of it
+	f.must(f.q.PostSend(&verbs.SendWR{ID: 1, Op: verbs.Read, SGL: []verbs.SGE{f.part(0, 64)}}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 2, Flags: verbs.Signaled, SGL: []verbs.SGE{f.part(0, 8)}}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 3, Op: verbs.Read, Flags: verbs.Signaled, SGL: []verbs.SGE{f.part(0, 64)}}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 4}))

@@ -10,7 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// cqEntries is what a completion queue is asked to hold, if the device has so many and no connection needs more.
+// cqEntries is what a completion queue is asked to hold, if the device has so many and no
+// connection needs more.
 const cqEntries = 16 << 10
 
 // completions finds or makes a queue with room for n more entries, and takes them.
@@ -41,8 +42,8 @@ func (d *Device) completions(n int) (*completions, error) {
 	return q, nil
 }
 
-// notify: there are completions. The device calls it when it is in the middle of nothing, so they are handled at once: another turn
-// would cost another wait.
+// notify: there are completions. The device calls it when it is in the middle of nothing, so they
+// are handled at once: another turn would cost another wait.
 func (d *Device) notify() {
 	if !d.ready && d.Run(eventloop.RunBudget) {
 		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
@@ -67,8 +68,8 @@ func (d *Device) Run(budget int) (more bool) {
 // LoopName names the device in the loop's reports of stalls.
 func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
 
-// poll handles completions until there are none or limit is reached. What a completion leads to may poll again (the end of a
-// connection does): that one goes on where this one is.
+// poll handles completions until there are none or limit is reached. What a completion leads to
+// may poll again (the end of a connection does): that one goes on where this one is.
 func (d *Device) poll(limit int) (n int) {
 	for n < limit {
 		if d.next == d.got {

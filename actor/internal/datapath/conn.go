@@ -11,7 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// New makes the queue pair of id, which needs a device (after ResolveRoute, or on a request), and what it receives into.
+// New makes the queue pair of id, which needs a device (after ResolveRoute, or on a request), and
+// what it receives into.
 func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	dev := id.Device()
 	if dev == nil {
@@ -126,8 +127,8 @@ func (c *Conn) update() {
 	}
 }
 
-// Drain is Close's part: when everything sent was consumed, or in raw mode completed, the identifier
-// is notified.
+// Drain is Close's part: when everything sent was consumed, or in raw mode completed, the
+// identifier is notified.
 func (c *Conn) Drain() {
 	c.setState(connDraining)
 	c.l.Shares.again(c)
@@ -145,7 +146,8 @@ func (c *Conn) checkDrained() {
 	c.Up.Drained()
 }
 
-// Stop ends the data path: what waits comes back as failed. What the device has, it flushes when the queue pair goes.
+// Stop ends the data path: what waits comes back as failed. What the device has, it flushes when
+// the queue pair goes.
 func (c *Conn) Stop() {
 	switch {
 	case c.Over():
@@ -210,7 +212,8 @@ func (c *Conn) CatchUp() { c.Device.Drain() }
 // DeviceGone is told that the device has gone.
 func (c *Conn) DeviceGone() { c.Device.remove() }
 
-// BreakDown stops it because of err, which is the cause of its end; nil: the peer has gone, as it said.
+// BreakDown stops it because of err, which is the cause of its end; nil: the peer has gone, as it
+// said.
 func (c *Conn) BreakDown(err error) {
 	c.broken = err
 	c.Stop()

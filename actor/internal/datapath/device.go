@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index are below it. A send's is its number
-// in its connection's flight.
+// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index
+// are below it. A send's is its number in its connection's flight.
 const recvBit = 1 << 63
 
 // deviceOf finds or makes what the loop's connections over dev share.
@@ -31,7 +31,8 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 	return d
 }
 
-// pump has c's pump called when the completions at hand are handled: what they have made room for goes out as one run.
+// pump has c's pump called when the completions at hand are handled: what they have made room for
+// goes out as one run.
 func (d *Device) pump(c *Conn) {
 	if !c.due {
 		c.due = true
@@ -48,8 +49,9 @@ func qpConn(qp verbs.QP) (c *Conn, ok bool) {
 	return c, ok
 }
 
-// post posts a message: b begins with its header, if the mode has one. The device copies what is small enough; the rest is sent from
-// where it is, if the device can, else copied into its memory. A quiet one completes with the next that is not.
+// post posts a message: b begins with its header, if the mode has one. The device copies what is
+// small enough; the rest is sent from where it is, if the device can, else copied into its memory.
+// A quiet one completes with the next that is not.
 func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	op := Posting{Send: s}
 	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
@@ -129,7 +131,8 @@ func (d *Device) remove() {
 	d.vanish()
 }
 
-// vanish drops what belonged to a device that has gone, when nobody needs it any more: a message that an owner holds is in its memory.
+// vanish drops what belonged to a device that has gone, when nobody needs it any more: a message
+// that an owner holds is in its memory.
 func (d *Device) vanish() {
 	if !d.removed || d.Conns > 0 || d.held() > 0 {
 		return
@@ -146,8 +149,9 @@ func (d *Device) held() (n int) {
 	return n
 }
 
-// close frees everything, if the queue pairs are gone, but the memory of messages that owners have. Where some queue pairs are not gone,
-// the device still writes to the memory, and its driver has to close what is left.
+// close frees everything, if the queue pairs are gone, but the memory of messages that owners
+// have. Where some queue pairs are not gone, the device still writes to the memory, and its driver
+// has to close what is left.
 func (d *Device) close() {
 	d.Drain()
 	if d.Conns > 0 {
@@ -162,7 +166,8 @@ func (d *Device) close() {
 	d.Queues = nil
 }
 
-// closed notes that something could not be closed. A device that has gone has taken everything with it.
+// closed notes that something could not be closed. A device that has gone has taken everything
+// with it.
 func (d *Device) closed(op string, err error) {
 	if err != nil && !d.removed {
 		d.l.log.Error("rdma: "+op, "device", d.Verbs.Name(), "err", err)

@@ -33,9 +33,9 @@
 //
 // # Goroutines
 //
-// Everything belongs to the loop's goroutine, and nothing is locked. The exceptions are Pooled, Init
-// and what an Outgoing has before it is submitted. Calls of Identifier may come while the device is
-// in the middle of something: an end goes on in a turn of its own.
+// Everything belongs to the loop's goroutine, and nothing is locked. The exceptions are Pooled,
+// Init and what an Outgoing has before it is submitted. Calls of Identifier may come while the
+// device is in the middle of something: an end goes on in a turn of its own.
 //
 // # Errors
 //

@@ -37,7 +37,8 @@ func (dm *domain) leave() {
 	}
 }
 
-// vanish drops what was one connection's, when nobody needs it any more: a message that an owner holds is in its memory.
+// vanish drops what was one connection's, when nobody needs it any more: a message that an owner
+// holds is in its memory.
 func (dm *domain) vanish() {
 	if dm.left && dm.held() == 0 {
 		dm.close()

@@ -21,9 +21,10 @@ var (
 	ErrFlushed = errors.New("the connection ended first")
 )
 
-// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never granted, revoked, of another connection, not
-// with that right, or outside. The connection is over. iWARP tells so in Disconnected.Err, where the operation itself is ErrFlushed,
-// and a Write may have been Done.
+// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never
+// granted, revoked, of another connection, not with that right, or outside. The connection is
+// over. iWARP tells so in Disconnected.Err, where the operation itself is ErrFlushed, and a Write
+// may have been Done.
 var ErrRemoteAccess = errors.New("the peer's device refuses the access")
 
 // ErrPeerLost is found (errors.Is) in the error of a connection that has ended without its peer's
@@ -47,9 +48,11 @@ func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 // ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or has no receives for too long,
 // ErrPeerLost and EIO for one whose own queue pair has failed or gone, EIO for everything else.
 type QueuePairError struct {
-	Op     verbs.Opcode // of the work request
-	Status verbs.Status // StatusSuccess: not a work request has failed but the queue pair by itself, as IBV_EVENT_QP_FATAL tells
-	Err    error        // what else is known, such as a stream's reset; may be nil
+	Op verbs.Opcode // of the work request
+	// StatusSuccess: not a work request has failed but the queue pair by itself, as
+	// IBV_EVENT_QP_FATAL tells
+	Status verbs.Status
+	Err    error // what else is known, such as a stream's reset; may be nil
 }
 
 func (e *QueuePairError) Error() string {
@@ -73,7 +76,8 @@ func (e *QueuePairError) Unwrap() []error {
 		errs = []error{unix.EMSGSIZE}
 	case verbs.StatusRetryExc, verbs.StatusRNRRetryExc:
 		errs = []error{ErrPeerLost, unix.ETIMEDOUT}
-	case verbs.StatusRemOp: // rxe says so when the peer's queue pair has gone, as that of a process that was killed
+	case verbs.StatusRemOp:
+		// rxe says so when the peer's queue pair has gone, as that of a process that was killed
 		errs = []error{ErrPeerLost, unix.EIO}
 	default:
 		errs = []error{unix.EIO}
@@ -144,8 +148,10 @@ func opError(status verbs.Status) error {
 	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
 }
 
-// errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory to send from that cannot be had.
+// errNoRoom is what post says when the device does not take the work request now; ENOMEM is memory
+// to send from that cannot be had.
 var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
-// RetryAfter is how long a device gets that has no room although nothing is under way whose end it would tell.
+// RetryAfter is how long a device gets that has no room although nothing is under way whose end it
+// would tell.
 const RetryAfter = 10 * time.Millisecond

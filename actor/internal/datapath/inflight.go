@@ -2,8 +2,9 @@ package datapath
 
 import "github.com/rdmactor/rdmactor/actor/internal/memory"
 
-// flight is what a connection has posted and the device has not completed, oldest first. The number of a posting is its work request's
-// ID. Postings complete in order, so a completion stands for those before it that were to complete in silence.
+// flight is what a connection has posted and the device has not completed, oldest first. The
+// number of a posting is its work request's ID. Postings complete in order, so a completion stands
+// for those before it that were to complete in silence.
 type flight struct {
 	ring  []Posting // a power of two of them
 	head  uint32    // number of the oldest

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A flight gives postings back in order and each once, whatever completes in silence, over the wrap of its numbers.
+// A flight gives postings back in order and each once, whatever completes in silence, over the
+// wrap of its numbers.
 func TestFlightKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := ^uint32(0) - rapid.Uint32Range(0, 20).Draw(t, "numbers before the wrap")

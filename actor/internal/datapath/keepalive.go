@@ -144,7 +144,8 @@ func (c *Conn) lookAfter() {
 	}
 }
 
-// sign lets a peer whose messages wait here, and with them its probes, know that this side is there.
+// sign lets a peer whose messages wait here, and with them its probes, know that this side is
+// there.
 func (c *Conn) sign() {
 	b := &c.Beat
 	if b.signs++; b.signs%looksIdle != 0 || c.Flight.Len() > 0 {

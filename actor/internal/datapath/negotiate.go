@@ -6,11 +6,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Messages of up to some size go at once, into receives that hold them; larger ones are offered, and the receiver reads them into memory of
-// their size (docs/wire.md). Here is what a connection decides about that before there is one.
+// Messages of up to some size go at once, into receives that hold them; larger ones are offered,
+// and the receiver reads them into memory of their size (docs/wire.md). Here is what a connection
+// decides about that before there is one.
 
-// The sizes of what goes at once, that is of receives. Where a receive is taken only when its message is there, and nothing is copied at
-// the receiving side, larger ones cost less. docs/design.md has the measurements.
+// The sizes of what goes at once, that is of receives. Where a receive is taken only when its
+// message is there, and nothing is copied at the receiving side, larger ones cost less.
+// docs/design.md has the measurements.
 const (
 	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
 	EagerPosted = 16 << 10 // each credit costs one
@@ -19,7 +21,8 @@ const (
 	eagerCrowded = 4 << 10
 	// unit is what a hello counts sizes in.
 	unit = 1 << 10
-	// maxRawMessage is the largest receive of a connection without a hello: each message has one of its own.
+	// maxRawMessage is the largest receive of a connection without a hello: each message has one
+	// of its own.
 	maxRawMessage = 64<<20 - unit
 	// DefaultCredits is what an owner grants who has not said.
 	DefaultCredits = 32
@@ -28,7 +31,8 @@ const (
 // Hello is what this side says of itself on a device.
 func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
-	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit) // so that some fit what arenas may have
+	// so that some fit what arenas may have
+	eager := max(min(l.eager(t, attr), t.Messages, limit/8&^(unit-1)), unit)
 	h := wire.Hello{Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
 	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, memory.Fitting(limit/2))); !t.Reads {
 		h.MaxMessage = h.Eager
@@ -59,9 +63,11 @@ func (c *Conn) large() bool {
 // SendDepth is how many sends are posted at most; what exceeds it waits in the queue.
 const SendDepth = 128
 
-// SendsUnderWay is how many sends a new connection's queue pair has room for. The kernel's devices take memory for each from the
-// beginning, rxe half a KiB, which is most of what a queue pair takes to be made: there it is as many as can be of use, by what the
-// peer's hello grants, or before there is one by what we grant. Without credits it is as many as the owner has asked for receives.
+// SendsUnderWay is how many sends a new connection's queue pair has room for. The kernel's devices
+// take memory for each from the beginning, rxe half a KiB, which is most of what a queue pair
+// takes to be made: there it is as many as can be of use, by what the peer's hello grants, or
+// before there is one by what we grant. Without credits it is as many as the owner has asked for
+// receives.
 func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 	switch granted := t.Peer.Credits; {
 	case asksForReceives:
@@ -94,7 +100,8 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 		if c.MaxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
 			c.MaxSend = min(c.MaxSend, c.eager)
 		}
-		if limit := c.l.limits.Send; memory.RegionSize(c.MaxSend) > limit { // it would wait for ever
+		// it would wait for ever
+		if limit := c.l.limits.Send; memory.RegionSize(c.MaxSend) > limit {
 			c.MaxSend = min(c.MaxSend, max(c.eager, memory.Fitting(limit)))
 		}
 	}

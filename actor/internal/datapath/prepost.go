@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// recvBatch is how many receives are posted at least when a message finds none, and recvBatchMax at most: as many as
-	// recvBatchBytes hold, so that small messages, of which one read brings many, need not ask for each few, and large ones do
-	// not have the device keep memory that one read cannot fill.
+	// recvBatch is how many receives are posted at least when a message finds none, and
+	// recvBatchMax at most: as many as recvBatchBytes hold, so that small messages, of which one
+	// read brings many, need not ask for each few, and large ones do not have the device keep
+	// memory that one read cannot fill.
 	recvBatch      = 4
 	recvBatchMax   = 32
 	recvBatchBytes = 32 << 10
@@ -146,10 +147,12 @@ func (p *recvPool) close() {
 	p.d.Recvs[p.number] = nil
 }
 
-// On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must find one: on iWARP one that does not
-// ends its connection, on InfiniBand its sender tries again and again. So a connection has a receive queue of its own, which nobody
-// else's messages can use up, and as many receives in it as its peer may send messages, from before the peer can know of it until it
-// ends. The memory of a message that was consumed is posted again before the peer is told of it.
+// On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must
+// find one: on iWARP one that does not ends its connection, on InfiniBand its sender tries again
+// and again. So a connection has a receive queue of its own, which nobody else's messages can use
+// up, and as many receives in it as its peer may send messages, from before the peer can know of
+// it until it ends. The memory of a message that was consumed is posted again before the peer is
+// told of it.
 
 // receives is how many receives a connection posts beforehand.
 func (t *Terms) receives() int {

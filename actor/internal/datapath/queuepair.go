@@ -57,13 +57,14 @@ func (c *Conn) connected() bool {
 	return s == states.Connected || s == states.Accepting
 }
 
-// Cause is why a connection has ended of which nothing else is known but err, and what this side has
-// ended it for: own.
+// Cause is why a connection has ended of which nothing else is known but err, and what this side
+// has ended it for: own.
 func (c *Conn) Cause(err, own error) error {
 	switch {
 	case c.broken != nil:
 		return c.broken
-	case c.suspect == nil || c.suspect.vague() || c.Session.Goodbye(): // who has said goodbye has ended it, whatever failed then
+	case c.suspect == nil || c.suspect.vague() || c.Session.Goodbye():
+		// who has said goodbye has ended it, whatever failed then
 		if err == nil {
 			return own // who shuts down is not told that its peer has ended it
 		}

@@ -114,7 +114,8 @@ func (c *Conn) give(b *memory.Chunk) {
 		if err == nil {
 			return
 		}
-		c.refused(verbs.Recv, err) // there is room for it: nothing but the queue pair's end speaks against it
+		// there is room for it: nothing but the queue pair's end speaks against it
+		c.refused(verbs.Recv, err)
 		fallthrough
 	default:
 		b.Free()

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at the latest.
+// Alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at
+// the latest.
 func (c *Conn) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	if n > c.l.MemoryBudget {
 		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (WithLimits): %w", n, unix.ENOMEM)

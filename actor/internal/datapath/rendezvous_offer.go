@@ -17,7 +17,8 @@ func newOffers(c *Conn) *offers {
 	return o
 }
 
-// ready reports whether s may be offered now. If it is memory that is missing, there will be a pump when there is some.
+// ready reports whether s may be offered now. If it is memory that is missing, there will be a
+// pump when there is some.
 func (o *offers) ready(s *Outgoing) bool {
 	if o.n == wire.MaxOffers || o.wait {
 		return false
@@ -125,7 +126,8 @@ func (o *offers) pulled() {
 	}
 }
 
-// spendFor is how long the memory of a message that was read waits for something to be posted behind it.
+// spendFor is how long the memory of a message that was read waits for something to be posted
+// behind it.
 const spendFor = 100 * time.Millisecond
 
 // spend has s wait until its memory may be used again.
@@ -158,7 +160,8 @@ func (o *offers) settle() {
 // lapse leaves to the garbage collector what nothing was posted behind.
 func (o *offers) lapse() { o.spent = nil }
 
-// stop answers for what the peer has not read, as far as we know. The memory stays until the queue pair is gone.
+// stop answers for what the peer has not read, as far as we know. The memory stays until the queue
+// pair is gone.
 func (o *offers) stop() {
 	for i := range o.n {
 		m := &o.ring[(o.first+i)%wire.MaxOffers]

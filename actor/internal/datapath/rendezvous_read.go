@@ -13,7 +13,8 @@ import (
 
 // put adds what has come.
 func (b *arrivals) put(m *Inbound, from wire.Offer) {
-	if b.first == len(b.Arrivals) || b.first >= KeepTold && b.first > len(b.Arrivals)/2 { // a peer may see to it that some wait at any time
+	// a peer may see to it that some wait at any time
+	if b.first == len(b.Arrivals) || b.first >= KeepTold && b.first > len(b.Arrivals)/2 {
 		n := copy(b.Arrivals, b.Arrivals[b.first:])
 		clear(b.Arrivals[n:])
 		b.Arrivals, b.first, b.next = b.Arrivals[:n], 0, max(b.next-b.first, 0)
@@ -103,7 +104,8 @@ func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 
-// stop is told that the connection has ended: what was still being read has kept memory from others.
+// stop is told that the connection has ended: what was still being read has kept memory from
+// others.
 func (b *arrivals) stop() {
 	if b.filling > 0 {
 		b.c.l.Sources.Wasted(b.from, b.c.l.el.Now().Sub(b.since))
@@ -128,7 +130,8 @@ func (b *arrivals) Grant() {
 	b.advance(true)
 }
 
-// Ended is OpOwner's. Reads end in order: the oldest offer that is not here completely has got more of its bytes.
+// Ended is OpOwner's. Reads end in order: the oldest offer that is not here completely has got
+// more of its bytes.
 func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	b.Done++
 	c.Session.Reading(b.Begun != b.Done)
@@ -183,7 +186,8 @@ func (b *arrivals) gave(c *memory.Chunk) {
 	c.Free()
 }
 
-// drop gives back what is not told any more. What is being read into is the device's until its Reads have ended.
+// drop gives back what is not told any more. What is being read into is the device's until its
+// Reads have ended.
 func (b *arrivals) drop() {
 	if b.Begun != b.Done {
 		return

@@ -147,7 +147,8 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 	return true
 }
 
-// Pump hands the device what it and the credits have room for. A full send queue is refilled in parts, that is in runs.
+// Pump hands the device what it and the credits have room for. A full send queue is refilled in
+// parts, that is in runs.
 func (c *Conn) Pump() {
 	if !c.sends() {
 		return
@@ -203,7 +204,8 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 	return true
 }
 
-// Abandon answers what is posted and the device did not flush with the queue pair. The memory stays the device's until it does.
+// Abandon answers what is posted and the device did not flush with the queue pair. The memory
+// stays the device's until it does.
 func (c *Conn) Abandon() {
 	for n := c.Flight.head; n != c.Flight.next; n++ {
 		p := c.Flight.at(n)

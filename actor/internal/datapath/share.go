@@ -26,8 +26,8 @@ import (
 //     is left for all others, without that half. So one that is not read from has half of the
 //     rest, two a third, a thousand of them a thousandth each.
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
-//     is copied out of it, into memory of its own size. A message of a byte then costs memory.CopyCost
-//     and a byte, not a receive.
+//     is copied out of it, into memory of its own size. A message of a byte then costs
+//     memory.CopyCost and a byte, not a receive.
 //   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where
 //     large messages hold more than the other half (budget). Whoever may receive and finds no
 //     memory waits in a queue.
@@ -41,7 +41,8 @@ import (
 // reserve is kept for connections that hold nothing.
 func (s *shares) reserve() int { return max(s.limit/2, s.Owed) }
 
-// crowded reports whether there are so many connections that further ones are to get small receives.
+// crowded reports whether there are so many connections that further ones are to get small
+// receives.
 func (s *shares) crowded() bool { return s.Floor > s.limit/4 }
 
 // full reports whether what a further connection receives would be taken from those there are.

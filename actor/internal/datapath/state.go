@@ -55,8 +55,8 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, limits Limits) {
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
 }
 
-// Device is what a loop's connections over one device share: completion queues, and protection domains with what is received into and
-// sent from. Loop goroutine.
+// Device is what a loop's connections over one device share: completion queues, and protection
+// domains with what is received into and sent from. Loop goroutine.
 type Device struct {
 	l       *Loop
 	Verbs   verbs.Device
@@ -73,13 +73,15 @@ type Device struct {
 	Recvs   []*recvPool // by number; nil: gone
 	wr      verbs.SendWR
 	sgl     [1]verbs.SGE
-	Conns   int  // whose queue pairs the device has not given back
-	removed bool // it has gone: so does this, with the last connection and the last message of an owner's
+	Conns   int // whose queue pairs the device has not given back
+	// it has gone: so does this, with the last connection and the last message of an owner's
+	removed bool
 }
 
-// domain is a protection domain, and the memory in it that its connections receive into and send from: one for each device and loop,
-// which connections share, and on a device that does not share the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each
-// connection that has a protection domain of its own. Loop goroutine.
+// domain is a protection domain, and the memory in it that its connections receive into and send
+// from: one for each device and loop, which connections share, and on a device that does not share
+// the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each connection that has a
+// protection domain of its own. Loop goroutine.
 type domain struct {
 	d    *Device
 	pd   verbs.PD
@@ -91,15 +93,16 @@ type domain struct {
 	left  bool // which has gone
 }
 
-// completions is a completion queue with what its connections may put into it at a time. One that is too short loses completions and
-// takes its queue pairs along.
+// completions is a completion queue with what its connections may put into it at a time. One that
+// is too short loses completions and takes its queue pairs along.
 type completions struct {
 	cq   verbs.CQ
 	Room int // entries that no connection has a claim to
 }
 
-// recvPool is the receive buffers for messages up to one size. Where the device asks for receives they are posted to a shared receive
-// queue when a message finds it empty: an idle connection costs no buffer. Elsewhere see reserve.
+// recvPool is the receive buffers for messages up to one size. Where the device asks for receives
+// they are posted to a shared receive queue when a message finds it empty: an idle connection
+// costs no buffer. Elsewhere see reserve.
 type recvPool struct {
 	d      *Device
 	number uint32
@@ -112,7 +115,8 @@ type recvPool struct {
 	copies memory.Copies // of messages that owners have
 }
 
-// Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop goroutine.
+// Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop
+// goroutine.
 type Conn struct {
 	ID     *cmid.ID
 	Up     Identifier
@@ -189,10 +193,12 @@ type Terms struct {
 	Reads     bool // this side makes Reads
 	Serves    bool // and serves them
 	Keepalive Keepalive
-	Peer      wire.Hello // what its request says; zero: it was not the peer who has asked, or it has no hello
+	// what its request says; zero: it was not the peer who has asked, or it has no hello
+	Peer wire.Hello
 }
 
-// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero: never.
+// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero:
+// never.
 type Keepalive struct{ idle, gone time.Duration }
 
 // connState is how far a connection's data path is on its way. It only goes forward.
@@ -243,8 +249,9 @@ const (
 
 // intake is a connection's part in it.
 type intake struct {
-	qp       verbs.Pauser // nil: the device does not ask for receives, and there is nothing to share
-	bytes    int          // that its owner holds, or that wait to be told
+	// nil: the device does not ask for receives, and there is nothing to share
+	qp       verbs.Pauser
+	bytes    int // that its owner holds, or that wait to be told
 	messages int
 	paused   bool
 	listed   bool // at place at of the loop's paused ones
@@ -292,10 +299,12 @@ type Lookout struct {
 	left  int    // connections that it has not seen
 }
 
-// arrivals is the messages of a connection that have come and cannot be told yet, in order: those that come before Established was told,
-// offers that are to be read, and what has come behind them. A connection has one from the first of these on. Loop goroutine.
+// arrivals is the messages of a connection that have come and cannot be told yet, in order: those
+// that come before Established was told, offers that are to be read, and what has come behind
+// them. A connection has one from the first of these on. Loop goroutine.
 //
-// An offer is read when the loop's budget has memory for it, in parts, of which a few are under way at a time.
+// An offer is read when the loop's budget has memory for it, in parts, of which a few are under
+// way at a time.
 type arrivals struct {
 	c        *Conn
 	from     netip.Addr // sourceOf the peer
@@ -322,9 +331,9 @@ type pending struct {
 	came  uint32
 }
 
-// offers is the large messages that a connection has offered and its peer has not read, oldest first, and the memory they are in: in the
-// connection's own protection domain, so that no other peer can read it. A connection has one from its first large message on. Loop
-// goroutine.
+// offers is the large messages that a connection has offered and its peer has not read, oldest
+// first, and the memory they are in: in the connection's own protection domain, so that no other
+// peer can read it. A connection has one from its first large message on. Loop goroutine.
 type offers struct {
 	c       *Conn
 	ring    [wire.MaxOffers]offered
@@ -339,29 +348,34 @@ type offers struct {
 	timer   *eventloop.Timer // of spent; nil until the first
 }
 
-// offered is a message that the peer may read: in a region of the cache, or in its own, which is registered.
+// offered is a message that the peer may read: in a region of the cache, or in its own, which is
+// registered.
 type offered struct {
 	send  *Outgoing // nil: answered
 	chunk *memory.Chunk
 	mr    *verbs.MR
 }
 
-// spent is a message whose own memory was registered and is not any more. A peer may have said that it has read it before it has, and
-// what is being answered still goes out. So the memory is used again only when something that was posted afterwards has been sent, which
-// goes the same way.
+// spent is a message whose own memory was registered and is not any more. A peer may have said
+// that it has read it before it has, and what is being answered still goes out. So the memory is
+// used again only when something that was posted afterwards has been sent, which goes the same
+// way.
 type spent struct {
 	send  *Outgoing
 	after uint32 // the number of the posting
 }
 
-// OneSided is a Read, a Write or an atomic operation that a connection is asked to do (Conn.OneSided). It is part of what its owner
-// has for it, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
+// OneSided is a Read, a Write or an atomic operation that a connection is asked to do
+// (Conn.OneSided). It is part of what its owner has for it, so that it costs no allocation, and
+// must not change until it has ended. Loop goroutine.
 type OneSided struct {
 	Op    verbs.Opcode
-	Fence bool      // wait for the Reads before it
-	Near  verbs.SGE // here: where a Write's bytes are, and a Read's go. Memory of its Conn's domain; no MR: no bytes
-	Addr  uint64    // the peer's
-	RKey  uint32
+	Fence bool // wait for the Reads before it
+	// here: where a Write's bytes are, and a Read's go. Memory of its Conn's domain; no MR: no
+	// bytes
+	Near verbs.SGE
+	Addr uint64 // the peer's
+	RKey uint32
 	AtomicOperands
 	Owner OpOwner
 
@@ -376,12 +390,14 @@ type AtomicOperands struct {
 
 // OpOwner is told of an operation's end.
 type OpOwner interface {
-	// Ended is called once for every operation that Conn.OneSided took, possibly from within that call: the device is finished
-	// with it and with its memory. err: opError's, or what PostSend has said.
+	// Ended is called once for every operation that Conn.OneSided took, possibly from within that
+	// call: the device is finished with it and with its memory. err: opError's, or what PostSend
+	// has said.
 	Ended(c *Conn, o *OneSided, err error)
-	// Abandoned is called before that, at most once, if the identifier's actor ends while the device still has the operation:
-	// whoever waits has to be answered. Ended follows when the device gives the queue pair back, and never if it does not; until
-	// then the memory is the device's.
+	// Abandoned is called before that, at most once, if the identifier's actor ends while the
+	// device still has the operation: whoever waits has to be answered. Ended follows when the
+	// device gives the queue pair back, and never if it does not; until then the memory is the
+	// device's.
 	Abandoned(c *Conn, o *OneSided)
 }
 
@@ -397,8 +413,8 @@ type opQueue struct {
 type pausedConns []*Conn
 
 const (
-	// ReadsMax is how many Reads a connection has under way at most, and readPart how much one reads: what the peer sends besides waits
-	// for no more than that.
+	// ReadsMax is how many Reads a connection has under way at most, and readPart how much one
+	// reads: what the peer sends besides waits for no more than that.
 	ReadsMax = 4
 	ReadPart = 1 << 20
 	// KeepTold is how many messages that were told are kept in any case.
@@ -451,8 +467,8 @@ func (l *Loop) newInbound() *Inbound {
 	return l.NewInbound()
 }
 
-// freeInbound takes it back. Where memory is overwritten that was given back none is used again: who
-// still has it is found.
+// freeInbound takes it back. Where memory is overwritten that was given back none is used again:
+// who still has it is found.
 func (l *Loop) freeInbound(m *Inbound) {
 	*m = Inbound{Of: m.Of}
 	if !overwrite.On && len(l.idle) < keepInbound {

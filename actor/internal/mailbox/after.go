@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// After sends msg to the calling actor itself, not before d has passed; 0 or less means soon, never
-// inside the call. On a loop it is the event loop's timer and clock, elsewhere time.AfterFunc. It is
-// called in Receive, and so is stop. Who has stopped by then gets nothing, nor does who has its name
-// now.
+// After sends msg to the calling actor itself, not before d has passed; 0 or less means soon,
+// never inside the call. On a loop it is the event loop's timer and clock, elsewhere
+// time.AfterFunc. It is called in Receive, and so is stop. Who has stopped by then gets nothing,
+// nor does who has its name now.
 func After(at Place, d time.Duration, msg any) (stop func()) {
 	if m := Of(at); m != nil && m.Loop() != nil {
 		t := m.Loop().el.AfterFunc(d, func() {

@@ -69,7 +69,8 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// An actor that has stopped gets nothing, nor does the one that has its name now, and nobody hears of a dead letter.
+// An actor that has stopped gets nothing, nor does the one that has its name now, and nobody hears
+// of a dead letter.
 func TestAfterStop(t *testing.T) {
 	inEveryHome(t, func(t *testing.T, r *rig, home ...actor.PropsOption) {
 		sub := r.sys.EventStream.Subscribe(func(e any) {

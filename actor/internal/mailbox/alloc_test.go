@@ -8,7 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// In the steady state a message costs no allocation, whichever way it takes. (The race detector makes pools forget on purpose.)
+// In the steady state a message costs no allocation, whichever way it takes. (The race detector
+// makes pools forget on purpose.)
 func TestNoAllocationPerMessage(t *testing.T) {
 	r := newRig(t, 1)
 	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, r.OnLoop()))

@@ -8,8 +8,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// BenchmarkDeliver is the figure "in-loop delivery of an event to an actor's Receive against one buffered channel hop". The two
-// alternate in slices of the same size, so that whatever else the machine does hits both.
+// BenchmarkDeliver is the figure "in-loop delivery of an event to an actor's Receive against one
+// buffered channel hop". The two alternate in slices of the same size, so that whatever else the
+// machine does hits both.
 func BenchmarkDeliver(b *testing.B) {
 	r := newRig(b, 1)
 	received := 0
@@ -64,7 +65,8 @@ func BenchmarkDeliver(b *testing.B) {
 	b.ReportMetric(float64(inLoop)/float64(channel), "ratio")
 }
 
-// BenchmarkPingPong is a message there and one back, between two actors of one loop and between two of Proto.Actor's own.
+// BenchmarkPingPong is a message there and one back, between two actors of one loop and between
+// two of Proto.Actor's own.
 func BenchmarkPingPong(b *testing.B) {
 	r := newRig(b, 1)
 	for _, c := range []struct {
@@ -104,8 +106,8 @@ func BenchmarkPingPong(b *testing.B) {
 // ball goes to and fro.
 type ball struct{ from *actor.PID }
 
-// BenchmarkPost is one message to an actor of a loop, from an actor of that loop and from elsewhere. In bursts, as messages come: a
-// queue of b.N would measure the memory of b.N messages.
+// BenchmarkPost is one message to an actor of a loop, from an actor of that loop and from
+// elsewhere. In bursts, as messages come: a queue of b.N would measure the memory of b.N messages.
 func BenchmarkPost(b *testing.B) {
 	const burst = 64
 	for _, name := range []string{"from-loop", "from-elsewhere"} {
@@ -153,7 +155,8 @@ func BenchmarkPost(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleActors is the memory of an actor that has nothing to do: all of it, and the mailbox's part.
+// BenchmarkIdleActors is the memory of an actor that has nothing to do: all of it, and the
+// mailbox's part.
 func BenchmarkIdleActors(b *testing.B) {
 	const actors = 100_000
 	for b.Loop() {

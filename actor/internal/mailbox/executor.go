@@ -46,8 +46,8 @@ func (l *Loop) schedule(r *eventloop.Runnable) {
 	}
 }
 
-// turned passes on that an actor was woken elsewhere. Another goroutine than the loop's may have set
-// the flag. Then the yield is for nothing, which costs less than to find that out.
+// turned passes on that an actor was woken elsewhere. Another goroutine than the loop's may have
+// set the flag. Then the yield is for nothing, which costs less than to find that out.
 func (l *Loop) turned() {
 	if l.handoff.Load() {
 		l.handoff.Store(false)
@@ -58,8 +58,9 @@ func (l *Loop) turned() {
 // Over reports whether the loop is known to have ended. Any goroutine.
 func (l *Loop) Over() bool { return l.ended.Load() }
 
-// bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can stop,
-// everything else is answered. It has a goroutine of its own, because the poster may hold locks.
+// bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can
+// stop, everything else is answered. It has a goroutine of its own, because the poster may hold
+// locks.
 func (l *Loop) bury(r *eventloop.Runnable) {
 	l.burial.Lock()
 	defer l.burial.Unlock()

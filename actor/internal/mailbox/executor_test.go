@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// Posts from many goroutines all arrive, each goroutine's in order: no wake-up is lost between a mailbox that goes idle and a
-// producer that finds it busy.
+// Posts from many goroutines all arrive, each goroutine's in order: no wake-up is lost between a
+// mailbox that goes idle and a producer that finds it busy.
 func TestNoWakeupIsLost(t *testing.T) {
 	const producers, each = 8, 2000
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
@@ -68,7 +68,8 @@ func TestNoWakeupIsLostOnAnIdleLoop(t *testing.T) {
 	})
 }
 
-// A post does not run the actor on the poster's goroutine, as Proto.Actor's synchronized dispatcher does (one Send took 1.7 s).
+// A post does not run the actor on the poster's goroutine, as Proto.Actor's synchronized
+// dispatcher does (one Send took 1.7 s).
 func TestPostDoesNotRunTheActor(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h, config)
@@ -144,8 +145,9 @@ func (p lookingPoller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, 
 	return p.Poller.Wait(dst, timeout)
 }
 
-// With one processor, the actor that a loop's actor has woken runs before the loop waits. Without the handoff it never does. (Go's
-// scheduler passes over it once in a while, so one time is no proof.)
+// With one processor, the actor that a loop's actor has woken runs before the loop waits. Without
+// the handoff it never does. (Go's scheduler passes over it once in a while, so one time is no
+// proof.)
 func TestHandoffComesBeforeTheWait(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var sent, seen, inTime atomic.Int32

@@ -33,13 +33,15 @@ type Mailbox struct {
 	last      bool // it receives nothing more but what stops it
 	inside    bool // the actor is in Receive
 
-	cfg     *Config
-	at      *atomic.Value // the reflect.Type of the message that is received; nil: nobody asks
-	exec    Executor
-	self    eventloop.Runnable  // itself, as executors and the watchdog want it
-	outer   *eventloop.Runnable // the mailbox in the middle of whose message this one's is received; nil: none
+	cfg  *Config
+	at   *atomic.Value // the reflect.Type of the message that is received; nil: nobody asks
+	exec Executor
+	self eventloop.Runnable // itself, as executors and the watchdog want it
+	// the mailbox in the middle of whose message this one's is received; nil: none
+	outer   *eventloop.Runnable
 	invoker actor.MessageInvoker
-	process actor.Process // what the system had when Stop came; not nil: the actor may be gone after any system message
+	// what the system had when Stop came; not nil: the actor may be gone after any system message
+	process actor.Process
 }
 
 var (

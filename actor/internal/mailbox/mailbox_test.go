@@ -93,7 +93,8 @@ type batch []any
 
 func (b batch) GetMessages() []any { return b }
 
-// A message that arrives during a turn is served before everything in lower lanes that waited already.
+// A message that arrives during a turn is served before everything in lower lanes that waited
+// already.
 func TestPriorityHoldsWithinATurn(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h, config)
@@ -113,7 +114,8 @@ func TestPriorityHoldsWithinATurn(t *testing.T) {
 	}
 }
 
-// deliver invokes the actor within the call, after what is more urgent or older; a suspended one gets the event in its turn.
+// deliver invokes the actor within the call, after what is more urgent or older; a suspended one
+// gets the event in its turn.
 func TestDeliver(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -312,7 +314,8 @@ func TestPanicIsEscalated(t *testing.T) {
 	}
 }
 
-// A panic in the supervisor's own code leaves through the loop, which reports it; the actor's queue survives.
+// A panic in the supervisor's own code leaves through the loop, which reports it; the actor's
+// queue survives.
 func TestPanicOfTheSupervisorKeepsTheQueue(t *testing.T) {
 	h := &byHand{}
 	m, s := started(h, config)
@@ -338,8 +341,9 @@ type badSupervisor struct{ *script }
 
 func (badSupervisor) EscalateFailure(any, any) { panic("in the supervisor") }
 
-// The data lane refuses what it has no room for, on the poster's goroutine; the other lanes have room.
-// Proto.Actor's BoundedDropping mailbox keeps a core busy for ever after one overflow, and its Bounded one spins when full.
+// The data lane refuses what it has no room for, on the poster's goroutine; the other lanes have
+// room. Proto.Actor's BoundedDropping mailbox keeps a core busy for ever after one overflow, and
+// its Bounded one spins when full.
 func TestOverflow(t *testing.T) {
 	h := &byHand{}
 	var refused []any
@@ -369,7 +373,8 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// An actor that sends itself more than its lane holds gets the refusals, and goes on. Proto.Actor's Bounded mailbox hangs here.
+// An actor that sends itself more than its lane holds gets the refusals, and goes on.
+// Proto.Actor's Bounded mailbox hangs here.
 func TestOverflowFromWithin(t *testing.T) {
 	h := &byHand{}
 	refused := 0
@@ -469,7 +474,8 @@ func (p policy) Leftover(msg any) { p.leftover(msg) }
 
 // A mailbox that nothing waits in is small: it has no buffers, only pointers.
 func TestIdleMailboxIsSmall(t *testing.T) {
-	if size := reflect.TypeFor[Mailbox]().Size(); size > 208 { // a size that Go allocates: one of 200 bytes takes it, too
+	// a size that Go allocates: one of 200 bytes takes it, too
+	if size := reflect.TypeFor[Mailbox]().Size(); size > 208 {
 		t.Errorf("an idle mailbox takes %d bytes, want at most 208", size)
 	}
 }

@@ -23,7 +23,8 @@ type node struct {
 // nodes is chains of free nodes.
 var nodes sync.Pool
 
-// push appends. It is visible to the consumer when it returns; the caller wakes the consumer afterwards.
+// push appends. It is visible to the consumer when it returns; the caller wakes the consumer
+// afterwards.
 func (q *queue) push(msg any) {
 	n, ok := nodes.Get().(*node)
 	if !ok {

@@ -28,8 +28,8 @@ func (m *Mailbox) Hand(msg any, r Retained) {
 	m.leave()
 }
 
-// enter begins an invocation out of turn, behind what is more urgent. False: the message has to wait
-// for its turn.
+// enter begins an invocation out of turn, behind what is more urgent. False: the message has to
+// wait for its turn.
 func (m *Mailbox) enter() bool {
 	if m.busy || m.suspended || m.closed {
 		return false
@@ -83,7 +83,8 @@ func (m *Mailbox) catchUp() {
 func (m *Mailbox) Run(budget int) (more bool) {
 	finished := false
 	defer func() {
-		if !finished { // a panic outside of Receive, in a supervisor or a subscriber: the queue stays
+		// a panic outside of Receive, in a supervisor or a subscriber: the queue stays
+		if !finished {
 			m.end()
 			m.busy = false
 			m.exec.schedule(&m.self)

@@ -18,9 +18,10 @@ type Registry struct {
 	alarm *eventloop.Alarm
 
 	mu  sync.RWMutex
-	box map[string]*Mailbox      // by PID.Id
-	due map[string]actor.Process // by PID.Id: who is being spawned with a mailbox of ours; what stays has another
-	max int                      // of due, before those who are gone are looked for
+	box map[string]*Mailbox // by PID.Id
+	// by PID.Id: who is being spawned with a mailbox of ours; what stays has another
+	due map[string]actor.Process
+	max int // of due, before those who are gone are looked for
 }
 
 var (

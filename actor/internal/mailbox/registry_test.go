@@ -7,7 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A PID tells where its actor runs for as long as it lives, and a name's new owner is not taken for the old one.
+// A PID tells where its actor runs for as long as it lives, and a name's new owner is not taken
+// for the old one.
 func TestRegistry(t *testing.T) {
 	r := newRig(t, 2)
 	root := r.sys.Root

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// homes are the two places where an actor of ours runs; what a mailbox promises, it promises in both.
+// homes are the two places where an actor of ours runs; what a mailbox promises, it promises in
+// both.
 var homes = map[string]func(*rig) actor.PropsOption{
 	"OnLoop":  (*rig).OnLoop,
 	"OffLoop": (*rig).OffLoop,
@@ -70,7 +71,8 @@ func (b *inbox) requests(sys *actor.ActorSystem, to *actor.PID, n int) {
 	}
 }
 
-// held is an actor that is in the middle of a message until it is released, so that a queue builds up behind it.
+// held is an actor that is in the middle of a message until it is released, so that a queue builds
+// up behind it.
 func held(r *rig, home actor.PropsOption, receive func(actor.Context)) (pid *actor.PID, release func()) {
 	in, gate := make(chan struct{}), make(chan struct{})
 	pid = r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -86,8 +88,8 @@ func held(r *rig, home actor.PropsOption, receive func(actor.Context)) (pid *act
 	return pid, func() { close(gate) }
 }
 
-// Every message that a stopped actor had not received is answered. Proto.Actor's mailbox drops them silently: 1 of 10 handled, 9
-// vanish, no dead letter.
+// Every message that a stopped actor had not received is answered. Proto.Actor's mailbox drops
+// them silently: 1 of 10 handled, 9 vanish, no dead letter.
 func TestStopAnswersTheQueue(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		sender := newInbox(r.sys)
@@ -121,7 +123,8 @@ func TestStopAnswersTheQueue(t *testing.T) {
 	})
 }
 
-// An actor whose supervisor stops it after a failure is suspended to the end; its queue is answered all the same.
+// An actor whose supervisor stops it after a failure is suspended to the end; its queue is
+// answered all the same.
 func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		sender := newInbox(r.sys)
@@ -197,7 +200,8 @@ func TestStopWithChildrenAnswers(t *testing.T) {
 		}, home))
 		<-ready
 		stopped := r.sys.Root.StopFuture(pid)
-		sender.requests(r.sys, pid, 10) // received or answered: the actor stops only after its child
+		// received or answered: the actor stops only after its child
+		sender.requests(r.sys, pid, 10)
 		close(gate)
 		if err := stopped.Wait(); err != nil {
 			t.Fatal(err)
@@ -209,7 +213,8 @@ func TestStopWithChildrenAnswers(t *testing.T) {
 	})
 }
 
-// A nil message becomes a dead letter and the actor goes on. Proto.Actor's mailbox keeps a core busy for ever.
+// A nil message becomes a dead letter and the actor goes on. Proto.Actor's mailbox keeps a core
+// busy for ever.
 func TestNilIsRefused(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		sender := newInbox(r.sys)
@@ -245,7 +250,8 @@ func TestNilIsRefused(t *testing.T) {
 	})
 }
 
-// A panic restarts the actor; the message it failed on is gone, the rest of the queue reaches the new incarnation in order.
+// A panic restarts the actor; the message it failed on is gone, the rest of the queue reaches the
+// new incarnation in order.
 func TestRestartKeepsTheQueue(t *testing.T) {
 	inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 		var got []string
@@ -307,14 +313,16 @@ func TestEndedLoopAnswers(t *testing.T) {
 	}
 }
 
-// A loop that is abandoned at its deadline leaves mailboxes that were queued and never run. They are answered too.
+// A loop that is abandoned at its deadline leaves mailboxes that were queued and never run. They
+// are answered too.
 func TestAbandonedLoopAnswers(t *testing.T) {
 	for name, early := range map[string]bool{"after its end": false, "while somebody holds it": true} {
 		t.Run(name, func(t *testing.T) { abandon(t, early) })
 	}
 }
 
-// abandon gives a held loop up, and has its mailboxes buried before it lets go (early) or afterwards.
+// abandon gives a held loop up, and has its mailboxes buried before it lets go (early) or
+// afterwards.
 func abandon(t *testing.T, early bool) {
 	r := newRig(t, 1)
 	l := r.loops[0]

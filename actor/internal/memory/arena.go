@@ -48,8 +48,8 @@ const (
 	slabMost   = 1 << 20
 	// ownSlabBytes is SlabBytes for one connection: nobody else uses what it does not.
 	ownSlabBytes = 32 << 10
-	// spareSlabs stay though nobody uses them: what a connection that talks takes and gives back all the time must not go to the
-	// device and come back each time.
+	// spareSlabs stay though nobody uses them: what a connection that talks takes and gives back
+	// all the time must not go to the device and come back each time.
 	spareSlabs = 2
 )
 
@@ -106,7 +106,8 @@ func (a *Arena) GetBeyond() (*Chunk, error) {
 // ErrBudget is why there is no memory although the device may have some.
 var ErrBudget = fmt.Errorf("it would exceed the limit (WithLimits): %w", unix.ENOMEM)
 
-// touch takes a slab into use. One for which too little is left is given back: a smaller one may do.
+// touch takes a slab into use. One for which too little is left is given back: a smaller one may
+// do.
 func (a *Arena) touch() error {
 	for n := len(a.idle); n > 0; n = len(a.idle) {
 		s := a.idle[n-1]
@@ -141,7 +142,8 @@ func (a *Arena) show(s *slab) {
 // SGE's Offset goes.
 func (a *Arena) grow() error {
 	n := min(max(a.bytes/a.size, a.chunks), math.MaxUint32/a.size)
-	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) { // little is left: others need some of it
+	// little is left: others need some of it
+	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) {
 		n /= 2
 	}
 	if bytes := n * a.size; !a.budget.has(bytes) {
@@ -217,7 +219,8 @@ func (a *Arena) drop(s *slab) {
 	a.idle = slices.DeleteFunc(a.idle, func(other *slab) bool { return other == s })
 	a.Slabs = slices.DeleteFunc(a.Slabs, func(other *slab) bool { return other == s })
 	a.budget.give(s.n * a.size)
-	_ = a.dev.Free(s.MR) // nothing posted names it; what a device that has gone says of it does not matter
+	// nothing posted names it; what a device that has gone says of it does not matter
+	_ = a.dev.Free(s.MR)
 }
 
 // Close gives everything back, also what is still handed out.
@@ -231,8 +234,9 @@ func (a *Arena) Close() {
 	a.CloseUnused()
 }
 
-// CloseUnused gives back the slabs that nobody uses. The others are left as they are: on the kernel's devices freed memory is unmapped,
-// and an actor that reads it is a fault that ends the process.
+// CloseUnused gives back the slabs that nobody uses. The others are left as they are: on the
+// kernel's devices freed memory is unmapped, and an actor that reads it is a fault that ends the
+// process.
 func (a *Arena) CloseUnused() {
 	a.closed = true
 	a.reclaim()

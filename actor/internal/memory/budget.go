@@ -155,7 +155,8 @@ func (b *Budget) give(n int) {
 	b.feed()
 }
 
-// feed has those who wait looked after in a turn of their own, because the device may be in the middle of something.
+// feed has those who wait looked after in a turn of their own, because the device may be in the
+// middle of something.
 func (b *Budget) feed() {
 	if len(b.waiting) > 0 && !b.feeding {
 		b.feeding = true
@@ -163,7 +164,8 @@ func (b *Budget) feed() {
 	}
 }
 
-// Admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is told.
+// Admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is
+// told.
 func (b *Budget) Admits(c Claimant) bool {
 	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.fits(want, held) {
 		return true

@@ -10,8 +10,8 @@
 //
 // What they hand out is a Chunk, whose Free gives it back to where it is from.
 //
-// It names verbs' types itself, not an interface of its own: a region is verbs.MR and what is posted
-// verbs.SGE, and verbs.Device and verbs.PD are such interfaces already.
+// It names verbs' types itself, not an interface of its own: a region is verbs.MR and what is
+// posted verbs.SGE, and verbs.Device and verbs.PD are such interfaces already.
 //
 // # Bounds
 //
@@ -22,8 +22,8 @@
 //
 // # Ownership
 //
-// All of it is one loop's, and is used on its goroutine only. A Chunk is its user's from Get or Copy
-// until Free; the memory must not be posted any more then. An Arena and a RegionCache are one
+// All of it is one loop's, and is used on its goroutine only. A Chunk is its user's from Get or
+// Copy until Free; the memory must not be posted any more then. An Arena and a RegionCache are one
 // protection domain's, and are closed before it.
 //
 // # Ordering
@@ -39,6 +39,6 @@
 //
 // # Limitations
 //
-// Chunks of different sizes share no slab. Nothing is moved to make room, and nobody is made to give
-// back what was handed out.
+// Chunks of different sizes share no slab. Nothing is moved to make room, and nobody is made to
+// give back what was handed out.
 package memory

@@ -8,8 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// RegionCache is registered memory for large messages: one region for each, of about its size. What comes back is kept for the next of that
-// size, but no more than is in use, or spare. Loop goroutine.
+// RegionCache is registered memory for large messages: one region for each, of about its size.
+// What comes back is kept for the next of that size, but no more than is in use, or spare. Loop
+// goroutine.
 type RegionCache struct {
 	dev     verbs.Device
 	pd      verbs.PD
@@ -35,13 +36,15 @@ func NewRegionCache(dev verbs.Device, pd verbs.PD, access verbs.Access, b *Budge
 	return s
 }
 
-// The bytes that a cache keeps in any case: one that all connections of a loop share, and one of a connection's own.
+// The bytes that a cache keeps in any case: one that all connections of a loop share, and one of a
+// connection's own.
 const (
 	sharedSpare = 8 << 20
 	ownSpare    = 2 << 20
 )
 
-// RegionSize is the size of the region for n bytes: at most a quarter more, so that few sizes serve all.
+// RegionSize is the size of the region for n bytes: at most a quarter more, so that few sizes
+// serve all.
 func RegionSize(n int) int {
 	step := max(4096, 1<<bits.Len(uint(n-1))>>3)
 	return (n + step - 1) &^ (step - 1)
@@ -99,7 +102,8 @@ func (s *RegionCache) drop() {
 	s.idle = slices.Delete(s.idle, 0, 1)
 	s.free -= int(c.SGE.Length)
 	s.budget.give(int(c.SGE.Length))
-	_ = s.dev.Free(c.SGE.MR) // nothing posted names it; what a device that has gone says of it does not matter
+	// nothing posted names it; what a device that has gone says of it does not matter
+	_ = s.dev.Free(c.SGE.MR)
 }
 
 // reclaim gives the device back everything that is idle.

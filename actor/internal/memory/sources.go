@@ -71,7 +71,8 @@ func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
 	}
 }
 
-// set notes what there is to know of addr, and has those looked after whom it may have kept waiting.
+// set notes what there is to know of addr, and has those looked after whom it may have kept
+// waiting.
 func (s *Sources) set(addr netip.Addr, src source) {
 	s.dubious -= src.dubious
 	if src.dubious = 0; s.suspects(src) {

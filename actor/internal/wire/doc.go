@@ -23,8 +23,8 @@
 //
 // # Errors
 //
-// What the peer did wrong is a *ProtocolError (EPROTO), and the Session is of no use afterwards: its
-// connection ends. Private data without a hello is no error: it is a foreign peer's.
+// What the peer did wrong is a *ProtocolError (EPROTO), and the Session is of no use afterwards:
+// its connection ends. Private data without a hello is no error: it is a foreign peer's.
 //
 // # Limitations
 //

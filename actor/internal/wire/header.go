@@ -19,7 +19,8 @@ const (
 	TypeAnswer  Type = 6
 )
 
-// AckNow is the flag that asks for a credit update as soon as everything received has been consumed.
+// AckNow is the flag that asks for a credit update as soon as everything received has been
+// consumed.
 const AckNow = 1
 
 // Header is what stands before every message between peers of ours: type u8, flags u8, pulled u16,

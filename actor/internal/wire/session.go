@@ -147,7 +147,8 @@ func (s *Session) Reading(under bool) { s.reading = under }
 // Pull notes that an offer of the peer's was read completely.
 func (s *Session) Pull() { s.read++ }
 
-// Finish notes that nothing more is sent: from now on the peer is asked to say what it has consumed.
+// Finish notes that nothing more is sent: from now on the peer is asked to say what it has
+// consumed.
 func (s *Session) Finish() {
 	if !s.asked {
 		s.asked, s.ask = true, s.sent != s.acked

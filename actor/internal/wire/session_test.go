@@ -228,7 +228,8 @@ func TestControlMessagesUnderWay(t *testing.T) {
 	if all < ControlReceives-updatesMax {
 		t.Errorf("never more than %d others were under way, of %d: the test does not try hard enough", all, ControlReceives-updatesMax)
 	}
-	if most < updatesMax-2 { // what states offers states what was consumed too: no more have been seen
+	// what states offers states what was consumed too: no more have been seen
+	if most < updatesMax-2 {
 		t.Errorf("never more than %d updates were under way, of %d: the test does not try hard enough", most, updatesMax)
 	}
 }

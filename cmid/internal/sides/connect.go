@@ -18,8 +18,8 @@ func (e *Side) Create(ps cmid.PortSpace) *cmid.ID {
 	return id
 }
 
-// qpns numbers queue pairs that are not there. The kernel of a peer rejects a number that it had from
-// this host a moment ago.
+// qpns numbers queue pairs that are not there. The kernel of a peer rejects a number that it had
+// from this host a moment ago.
 var qpns atomic.Uint32
 
 func init() { qpns.Store(1<<22 | rand.Uint32N(1<<22)) }

@@ -132,7 +132,8 @@ func (e *Side) First() Heard {
 	return h
 }
 
-// WantRejected waits for a Rejected and gives its private data. On iWARP the reason does not travel.
+// WantRejected waits for a Rejected and gives its private data. On iWARP the reason does not
+// travel.
 func (w *World) WantRejected(id *cmid.ID, reason cmid.RejectReason) (data []byte) {
 	w.Helper()
 	if w.IWARP {

@@ -111,8 +111,8 @@ func Succeeded(wc []verbs.WC) (n int) {
 // RemoteAll is memory that peers may write and read.
 const RemoteAll = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
 
-// Memory is a region of n bytes in q's domain. No two bytes near each other are alike, and seed makes
-// them differ from another region's.
+// Memory is a region of n bytes in q's domain. No two bytes near each other are alike, and seed
+// makes them differ from another region's.
 func (w *World) Memory(q *Queues, n int, access verbs.Access, seed byte) *verbs.MR {
 	w.Helper()
 	mr, err := q.PD.Alloc(n, access)
@@ -159,8 +159,8 @@ func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
 	}
 }
 
-// Barrier makes a Send and waits for its receive: what its sender has posted before it is done at the
-// receiver then.
+// Barrier makes a Send and waits for its receive: what its sender has posted before it is done at
+// the receiver then.
 func (w *World) Barrier(from, to *Queues) {
 	w.Helper()
 	n := len(to.Of(verbs.Recv))

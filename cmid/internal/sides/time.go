@@ -86,8 +86,8 @@ func (w *World) Settle() {
 	w.Within(0, w.Quiet, func() bool { return false })
 }
 
-// ActiveOnly lets the active side go on, and the devices, while the passive side's loop stands still
-// and what comes for it is unread.
+// ActiveOnly lets the active side go on, and the devices, while the passive side's loop stands
+// still and what comes for it is unread.
 func (w *World) ActiveOnly() {
 	w.Helper()
 	for deadline := time.Now().Add(w.Quiet); ; time.Sleep(time.Millisecond) {

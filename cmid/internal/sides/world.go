@@ -67,8 +67,8 @@ type Side struct {
 	Then  func(Heard)   // called with each event, when set
 }
 
-// Close ends both sides, the passive one first: the kernel may keep an identifier that connects until
-// it has its answer. A second Close does nothing.
+// Close ends both sides, the passive one first: the kernel may keep an identifier that connects
+// until it has its answer. A second Close does nothing.
 func (w *World) Close() {
 	if w.closed {
 		return

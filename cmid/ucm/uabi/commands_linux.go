@@ -22,8 +22,8 @@ func (f *File) CreateID(uid uint64, ps uint16, qpType uint8) (id uint32, err err
 	return out.ID, err
 }
 
-// DestroyID is DESTROY_ID. It may wait up to 100 s for a connection that is half open. reported is how many of the identifier's events
-// were fetched; none comes afterwards.
+// DestroyID is DESTROY_ID. It may wait up to 100 s for a connection that is half open. reported is
+// how many of the identifier's events were fetched; none comes afterwards.
 func (f *File) DestroyID(id uint32) (reported uint32, err error) {
 	var out DestroyIDResp
 	err = command(f, CommandDestroyID, &DestroyID{ID: id}, 0, &out)
@@ -46,7 +46,8 @@ func (f *File) ResolveIP(id uint32, src, dst [28]byte, timeoutMs uint32) error {
 	return command(f, CommandResolveIP, &in, noResponse, new(none))
 }
 
-// ResolveAddr is RESOLVE_ADDR. Where no source is wanted src is zero, its bytes too: the kernel looks at them whatever its size.
+// ResolveAddr is RESOLVE_ADDR. Where no source is wanted src is zero, its bytes too: the kernel
+// looks at them whatever its size.
 func (f *File) ResolveAddr(id uint32, src, dst *Sockaddr, timeoutMs uint32) error {
 	in := ResolveAddr{ID: id, TimeoutMs: timeoutMs, SrcSize: src.Len, DstSize: dst.Len, SrcAddr: src.Data, DstAddr: dst.Data}
 	return command(f, CommandResolveAddr, &in, noResponse, new(none))
@@ -119,7 +120,8 @@ func (f *File) Listen(id uint32, backlog int32) error {
 	return command(f, CommandListen, &Listen{ID: id, Backlog: uint32(backlog)}, noResponse, new(none))
 }
 
-// Accept is ACCEPT: with ConnParam.Valid 0 the RTU of the active side. A failing one rejects the request.
+// Accept is ACCEPT: with ConnParam.Valid 0 the RTU of the active side. A failing one rejects the
+// request.
 func (f *File) Accept(in *Accept) error {
 	return command(f, CommandAccept, in, noResponse, new(none))
 }
@@ -158,7 +160,8 @@ func (f *File) JoinIPMulticast(uid uint64, id uint32, addr [28]byte) (group uint
 	return out.ID, err
 }
 
-// JoinMulticast is JOIN_MCAST. group is the membership's number, in a space of its own; uid is told in its events.
+// JoinMulticast is JOIN_MCAST. group is the membership's number, in a space of its own; uid is
+// told in its events.
 func (f *File) JoinMulticast(uid uint64, id uint32, addr *Sockaddr, flags uint16) (group uint32, err error) {
 	var out CreateIDResp
 	in := JoinMulticast{UID: uid, ID: id, AddrSize: addr.Len, JoinFlags: flags, Addr: addr.Data}
@@ -173,8 +176,9 @@ func (f *File) LeaveMulticast(group uint32) (reported uint32, err error) {
 	return out.EventsReported, err
 }
 
-// MigrateID is MIGRATE_ID: f takes id, and its events that were not fetched, over from another channel, which may be read from, or
-// closed, by others meanwhile: EBADF when it was closed before. Any goroutine.
+// MigrateID is MIGRATE_ID: f takes id, and its events that were not fetched, over from another
+// channel, which may be read from, or closed, by others meanwhile: EBADF when it was closed
+// before. Any goroutine.
 func (f *File) MigrateID(from *File, id uint32) (reported uint32, err error) {
 	var out MigrateResp
 	err = from.k.Lend(func(fd int) error {
@@ -201,8 +205,9 @@ func newer(err error) error {
 	return err
 }
 
-// NotInKernelError says that the kernel refused a command that only kernels since 2025 have, in the way in which it refuses unknown
-// ones. errors.Is finds EOPNOTSUPP, and the EINVAL that it was.
+// NotInKernelError says that the kernel refused a command that only kernels since 2025 have, in
+// the way in which it refuses unknown ones. errors.Is finds EOPNOTSUPP, and the EINVAL that it
+// was.
 type NotInKernelError struct{ Errno unix.Errno }
 
 // Error says so.

@@ -15,14 +15,16 @@ import (
 
 // Kernel executes commands: the device file, or in tests a script.
 type Kernel interface {
-	// Write is write(2) of frame: a command's header and struct. response is the memory that the response pointer in it leads to.
+	// Write is write(2) of frame: a command's header and struct. response is the memory that the
+	// response pointer in it leads to.
 	Write(frame, response []byte) (int, error)
 	// FD is the file's descriptor.
 	FD() int
-	// Lend calls use with the descriptor, whose number is nobody else's until use has returned, also when Close is called meanwhile:
-	// EBADF after it.
+	// Lend calls use with the descriptor, whose number is nobody else's until use has returned,
+	// also when Close is called meanwhile: EBADF after it.
 	Lend(use func(fd int) error) error
-	// Close gives the file up. A Write that is still under way ends by itself, and the file with the last of them.
+	// Close gives the file up. A Write that is still under way ends by itself, and the file with
+	// the last of them.
 	Close() error
 }
 
@@ -41,17 +43,19 @@ func FromFD(fd int) *File { return &File{k: &device{fd: fd}} }
 // FD is the descriptor: readable while there are events.
 func (f *File) FD() int { return f.k.FD() }
 
-// Close closes the channel: the kernel destroys what is left on it, which may wait as DestroyID may.
+// Close closes the channel: the kernel destroys what is left on it, which may wait as DestroyID
+// may.
 func (f *File) Close() error {
 	f.closed.Store(true)
 	return f.k.Close()
 }
 
-// Closed says that the channel was closed: its descriptor's number may be another file's. Any goroutine.
+// Closed says that the channel was closed: its descriptor's number may be another file's. Any
+// goroutine.
 func (f *File) Closed() bool { return f.closed.Load() }
 
-// device is /dev/infiniband/rdma_cm. Its descriptor stays until the last Write has returned: the number would be somebody else's by
-// then.
+// device is /dev/infiniband/rdma_cm. Its descriptor stays until the last Write has returned: the
+// number would be somebody else's by then.
 type device struct {
 	mu     sync.Mutex
 	fd     int
@@ -128,7 +132,8 @@ func (e *ResponseError) Error() string {
 // Unwrap gives EPROTO.
 func (e *ResponseError) Unwrap() error { return unix.EPROTO }
 
-// maxPaths is how many path records QUERY PATH is given room for: a primary and an alternate one in both directions, and two more.
+// maxPaths is how many path records QUERY PATH is given room for: a primary and an alternate one
+// in both directions, and two more.
 const maxPaths = 6
 
 // scratch is what the kernel reads and writes during one command: memory that does not move.

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// unknown are the structs and fields that Debian's headers do not know yet: those of 2025, and names that the kernel has changed.
+// unknown are the structs and fields that Debian's headers do not know yet: those of 2025, and
+// names that the kernel has changed.
 var unknown = []string{
 	"rdma_ucm_ib_service", "rdma_ucm_resolve_ib_service", "rdma_ucm_write_cm_event", "rdma_ucm_query_ib_service_resp",
 	"ib_user_service_rec", "rdma_ucm_event_resp.param.arg32",
@@ -22,7 +23,8 @@ var unknown = []string{
 // notHeaders are the structs that no kernel header has: they are libraries', or on the wire.
 var notHeaders = []string{"__kernel_sockaddr_storage", "sockaddr_ib", "sockaddr_in", "sockaddr_in6", "ibv_path_record", "cma_hdr"}
 
-// TestHeaders has a C compiler say where the kernel's headers put everything (tag abi: it needs gcc and linux-libc-dev).
+// TestHeaders has a C compiler say where the kernel's headers put everything (tag abi: it needs
+// gcc and linux-libc-dev).
 func TestHeaders(t *testing.T) {
 	text, err := os.ReadFile("ucm-abi.json")
 	if err != nil {

@@ -1,17 +1,18 @@
-// Package kv is what the store's server and its clients share: the calls, their messages, and the errors that can come back.
+// Package kv is what the store's server and its clients share: the calls, their messages, and the
+// errors that can come back.
 package kv
 
 import "github.com/rdmactor/rdmactor/rpc"
 
-// protoc --go_out=. --go_opt=paths=source_relative examples/rpc/kv/kv.proto, with protoc-gen-go of the version in kv.pb.go, writes that
-// file. The calls need no generator:
+// protoc --go_out=. --go_opt=paths=source_relative examples/rpc/kv/kv.proto, with protoc-gen-go of
+// the version in kv.pb.go, writes that file. The calls need no generator:
 var (
 	// Get gives an entry, or ErrNotFound.
 	Get = rpc.NewMethod[GetRequest, GetReply]("kv.Get", rpc.Idempotent())
 	// Put sets a key, whatever it was.
 	Put = rpc.NewMethod[PutRequest, PutReply]("kv.Put")
-	// CompareAndSwap sets a key that has not changed since the caller saw it, or fails with ErrChanged, whose details are a
-	// CompareAndSwapReply with the revision that it has now.
+	// CompareAndSwap sets a key that has not changed since the caller saw it, or fails with
+	// ErrChanged, whose details are a CompareAndSwapReply with the revision that it has now.
 	CompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, CompareAndSwapReply]("kv.CompareAndSwap")
 	// Delete removes a key, or fails with ErrNotFound.
 	Delete = rpc.NewMethod[DeleteRequest, DeleteReply]("kv.Delete")
@@ -24,7 +25,8 @@ var (
 	Watch = rpc.NewStream[WatchRequest, Change]("kv.Watch")
 )
 
-// What a call can fail with, besides rpc's own errors. The codes are on the wire: a number is never used for something else.
+// What a call can fail with, besides rpc's own errors. The codes are on the wire: a number is
+// never used for something else.
 var (
 	ErrNotFound  = rpc.RegisterCode(rpc.FirstCode+0, "no such key")
 	ErrChanged   = rpc.RegisterCode(rpc.FirstCode+1, "the key has another revision")

@@ -4,7 +4,8 @@
 // 	protoc        v3.21.12
 // source: examples/rpc/kv/kv.proto
 
-// The messages of the key-value store. Calls are declared in Go, see kv.go: no code is generated for them.
+// The messages of the key-value store. Calls are declared in Go, see kv.go: no code is generated
+// for them.
 
 package kv
 
@@ -270,10 +271,11 @@ func (x *PutReply) GetRevision() uint64 {
 
 // CompareAndSwapRequest changes a key if it still has the revision that the caller has seen.
 type CompareAndSwapRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"` // 0: the key must not exist
-	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// 0: the key must not exist
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Value         []byte `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,10 +464,12 @@ func (x *DeleteReply) GetRevision() uint64 {
 }
 
 type ListRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	After         string                 `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`  // keys greater than this one: the last key of the page before
-	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"` // entries at most; 0: the server's limit
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// keys greater than this one: the last key of the page before
+	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	// entries at most; 0: the server's limit
+	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -522,10 +526,11 @@ func (x *ListRequest) GetLimit() uint32 {
 }
 
 type ListReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	Revision      uint64                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"` // of the store
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Entries []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	More    bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	// of the store
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -583,10 +588,12 @@ func (x *ListReply) GetRevision() uint64 {
 
 // WatchRequest asks for every change of the keys with a prefix.
 type WatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	After         uint64                 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"` // changes of a greater revision; 0: what there is now, then every change
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the store that after is a revision of; 0: not known
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// changes of a greater revision; 0: what there is now, then every change
+	After uint64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
+	// of the store that after is a revision of; 0: not known
+	Epoch         uint64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -644,9 +651,10 @@ func (x *WatchRequest) GetEpoch() uint64 {
 
 // Change is a change, or what there is already, or, without an entry, something about the watch.
 type Change struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Entry   *Entry                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"` // of a deleted key without a value
-	Deleted bool                   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// of a deleted key without a value
+	Entry   *Entry `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Deleted bool   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	// The watcher has seen everything up to this revision, and may go on behind it. 0: not yet.
 	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// The first message has no entry. It names the store: revisions count within an epoch.

@@ -1,8 +1,9 @@
 //go:build vm
 
-// Package faulttest runs the tests of faults, TestFault... of cmid/ucm and actor, in a machine of each kernel: peers that are killed,
-// devices, modules, interfaces and files that go, requests and connects that nobody answers. No process hangs, the kernel holds nothing
-// afterwards, and has nothing to complain of.
+// Package faulttest runs the tests of faults, TestFault... of cmid/ucm and actor, in a machine of
+// each kernel: peers that are killed, devices, modules, interfaces and files that go, requests and
+// connects that nobody answers. No process hangs, the kernel holds nothing afterwards, and has
+// nothing to complain of.
 //
 //	go test -tags vm ./internal/vm/faulttest
 //	go test -tags vm ./internal/vm/faulttest -run 'TestFaults/6.1/siw/actor'
@@ -20,14 +21,16 @@ const (
 	actor = "github.com/rdmactor/rdmactor/actor"
 	// whole are the tests that take from the whole machine what others need: they run alone.
 	whole = "^TestFault(FilesMissing|ModulesMissing|User)$"
-	// overflow is what siw of both kernels does not stand: a connect that it forgets until its MPA timeout makes it drop a reference of
-	// the listener's too many (siw_cep_put out of siw_destroy_listen: "refcount_t: underflow"). On siw it is a machine's last test.
+	// overflow is what siw of both kernels does not stand: a connect that it forgets until its MPA
+	// timeout makes it drop a reference of the listener's too many (siw_cep_put out of
+	// siw_destroy_listen: "refcount_t: underflow"). On siw it is a machine's last test.
 	overflow = "^TestFaultBacklogOverflows$"
 )
 
 var kinds = []string{"rxe", "siw"}
 
-// TestFaults runs the devices' tests side by side: most of the time one of them waits for the kernel.
+// TestFaults runs the devices' tests side by side: most of the time one of them waits for the
+// kernel.
 func TestFaults(t *testing.T) {
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {

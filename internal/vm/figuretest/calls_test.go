@@ -14,23 +14,25 @@ import (
 // calls are system calls by name.
 type calls map[string]float64
 
-// commands are those that ask the kernel's RDMA stack for something: librdmacm and libibverbs use write(2) and ioctl(2), rdmactor write(2)
-// alone. Writes that wake its loop are none.
+// commands are those that ask the kernel's RDMA stack for something: librdmacm and libibverbs use
+// write(2) and ioctl(2), rdmactor write(2) alone. Writes that wake its loop are none.
 func (c calls) commands() float64 { return c["write"] + c["ioctl"] }
 
-// shared is for the commands of a connection's that are not its own: now and then a queue is armed, or memory registered.
+// shared is for the commands of a connection's that are not its own: now and then a queue is
+// armed, or memory registered.
 const shared = 0.2
 
 const (
 	// wake is a write(2) of as many bytes as an eventfd takes; a command has more.
 	wake = "eventfd write"
-	// vain is a GET_EVENT that found nothing, as rdmactor's last one mostly does when it was woken for few. cmtime has threads that wait
-	// in the command instead. How many there are is a matter of load, so that they are told apart.
+	// vain is a GET_EVENT that found nothing, as rdmactor's last one mostly does when it was woken
+	// for few. cmtime has threads that wait in the command instead. How many there are is a matter
+	// of load, so that they are told apart.
 	vain = "write in vain"
 )
 
-// waiting is what a program does for as long as it waits: cmtime's client spins on sched_yield(2), Go's runtime looks after its threads
-// once in a while. How often says how long it took.
+// waiting is what a program does for as long as it waits: cmtime's client spins on sched_yield(2),
+// Go's runtime looks after its threads once in a while. How often says how long it took.
 func (c calls) waiting() float64 { return c["sched_yield"] + c["nanosleep"] }
 
 func (c calls) all() (n float64) {
@@ -52,8 +54,8 @@ func (c calls) String() string {
 	return strings.Join(out, ", ")
 }
 
-// callsRows counts the system calls of a connection: those of n connections without those of one, on both sides. The kernel's tracing
-// counts, without slowing the programs down.
+// callsRows counts the system calls of a connection: those of n connections without those of one,
+// on both sides. The kernel's tracing counts, without slowing the programs down.
 func (g *guest) callsRows(n int) (rows []string) {
 	per := make(map[string]calls)
 	for _, who := range []string{"cmtime", "rdmactor"} {
@@ -61,7 +63,8 @@ func (g *guest) callsRows(n int) (rows []string) {
 		for _, side := range []string{"client", "server"} {
 			c := make(calls)
 			for name, total := range many[side] {
-				c[name] = max((total-one[side][name])/float64(n-1), 0) // what a connection costs; less is chance
+				// what a connection costs; less is chance
+				c[name] = max((total-one[side][name])/float64(n-1), 0)
 			}
 			per[who+side] = c
 			g.t.Logf("system calls of a connection, %s's %s: %v", who, side, c)
@@ -85,7 +88,8 @@ func (g *guest) callsRows(n int) (rows []string) {
 	return rows
 }
 
-// count has a program's client connect n times to its own server, and counts the system calls of each.
+// count has a program's client connect n times to its own server, and counts the system calls of
+// each.
 func (g *guest) count(who string, n int) map[string]calls {
 	out := g.run(fmt.Sprintf(`
 trace=/sys/kernel/tracing/events

@@ -1,13 +1,15 @@
 //go:build vm
 
-// Package figuretest compares rdmactor with librdmacm on the kernel's devices, both in one boot of a machine of package vm: how long
-// connections take from actors and from cmtime of rdma-core, how many system calls they cost, and what many identifiers leave behind.
+// Package figuretest compares rdmactor with librdmacm on the kernel's devices, both in one boot of
+// a machine of package vm: how long connections take from actors and from cmtime of rdma-core, how
+// many system calls they cost, and what many identifiers leave behind.
 //
 //	go test -tags vm -count=1 -v ./internal/vm/figuretest
 //	go test -tags vm -count=1 -v -timeout 60m ./internal/vm/figuretest -args -figures
 //
-// The first holds with few identifiers that everything works, that nothing is left, and that a connection needs no more of the kernel's
-// commands than librdmacm's. The second takes full series, interleaved, holds the times to their bars, and prints the rows of docs/figures.md. It
+// The first holds with few identifiers that everything works, that nothing is left, and that a
+// connection needs no more of the kernel's commands than librdmacm's. The second takes full
+// series, interleaved, holds the times to their bars, and prints the rows of docs/figures.md. It
 // wants a machine that does nothing else.
 package figuretest
 
@@ -36,8 +38,9 @@ type kind struct {
 	bar  float64
 }
 
-// libsiw, the C library's driver, takes the offset 0x90000 of a mapping for "none": it is that of the 145th queue of a process. cmtime
-// has two completion queues and two queues for each connection, and so 71 connections. The kernel and rdmactor go on.
+// libsiw, the C library's driver, takes the offset 0x90000 of a mapping for "none": it is that of
+// the 145th queue of a process. cmtime has two completion queues and two queues for each
+// connection, and so 71 connections. The kernel and rdmactor go on.
 var kinds = []kind{{"rxe", 1000, 1.2}, {"siw", 64, 2.5}}
 
 // counts are how many identifiers a test takes.
@@ -66,7 +69,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// connectRows compares times: each program connects to cmtime's server, and each to ours. Where cmtime ends, ours goes on alone.
+// connectRows compares times: each program connects to cmtime's server, and each to ours. Where
+// cmtime ends, ours goes on alone.
 func (g *guest) connectRows(k kind, n counts) (rows []string) {
 	load := hostLoad()
 	theirs, ours := make(map[string][]float64), make(map[string][]float64)

@@ -25,10 +25,12 @@ type guest struct {
 // with is the guest for a subtest.
 func (g *guest) with(t *testing.T) *guest { return &guest{t, g.m, g.kind} }
 
-// limit is for one run. The slowest is cmtime's against a server that has to share its processors with cmtime's spinning.
+// limit is for one run. The slowest is cmtime's against a server that has to share its processors
+// with cmtime's spinning.
 const limit = 5 * time.Minute
 
-// prelude begins every script. cmtime's server never ends by itself, and refuses what comes after its first client: each run has its own.
+// prelude begins every script. cmtime's server never ends by itself, and refuses what comes after
+// its first client: each run has its own.
 const prelude = `. /etc/%s.env
 listening() { rdma resource show cm_id | grep -q 'state LISTEN .*:7471 '; }
 await() { # whether it is listening or not
@@ -130,8 +132,8 @@ func (g *guest) reported(server string, n int, out string) float64 {
 	return last.Total
 }
 
-// manyRow makes many identifiers on one channel, binds and destroys them. That goroutines and descriptors are given back is what the
-// program itself looks at.
+// manyRow makes many identifiers on one channel, binds and destroys them. That goroutines and
+// descriptors are given back is what the program itself looks at.
 func (g *guest) manyRow(n int) string {
 	out := g.run(fmt.Sprintf("rdmactor time -a $RDMA_ADDR -n 1 --ids %d --json 2>&1 || exit 1\n", n))
 	ms := g.reported("itself", n, out)

@@ -9,12 +9,14 @@ import (
 
 // conversation is a pair of command lines that belong together. Ours take the same flags as theirs.
 type conversation struct {
-	server, client         string // ADDR and PORT are where the server is
-	serverSays, clientSays string // what a success prints: rping's exit status is 0 in most failures too
+	server, client string // ADDR and PORT are where the server is
+	// what a success prints: rping's exit status is 0 in most failures too
+	serverSays, clientSays string
 	over                   []string
 }
 
-// name is how the results call it: the client's program and what both sides are told besides addresses.
+// name is how the results call it: the client's program and what both sides are told besides
+// addresses.
 func (c conversation) name() string {
 	words := strings.Fields(c.client)
 	keep := map[string]bool{"-C": true, "-S": true, "-c": words[0] != "rping"}
@@ -29,9 +31,10 @@ func (c conversation) name() string {
 
 // The ways between the two sides.
 const (
-	rxe   = "rxe"          // ours on the kernel's rdma_cm, both on the soft-RoCE device
-	siw   = "siw"          // ours on the kernel's rdma_cm, both on the soft-iWARP device
-	iwarp = "iwarp to siw" // ours on the embedded device outside the machine, theirs on the soft-iWARP device inside
+	rxe = "rxe" // ours on the kernel's rdma_cm, both on the soft-RoCE device
+	siw = "siw" // ours on the kernel's rdma_cm, both on the soft-iWARP device
+	// ours on the embedded device outside the machine, theirs on the soft-iWARP device inside
+	iwarp = "iwarp to siw"
 )
 
 var (
@@ -59,9 +62,10 @@ var conversations = []conversation{
 	},
 }
 
-// unhurried is the command line of one of their programs. mckey's sender destroys its queue pair right after its last post, without waiting
-// for a completion. rxe of 6.12 sends in a work queue (of 6.1 in the post itself), and drops what that has not come to: more often than not
-// all ten messages. So it is held after the tenth post: strace makes that system call take 2 s longer.
+// unhurried is the command line of one of their programs. mckey's sender destroys its queue pair
+// right after its last post, without waiting for a completion. rxe of 6.12 sends in a work queue
+// (of 6.1 in the post itself), and drops what that has not come to: more often than not all ten
+// messages. So it is held after the tenth post: strace makes that system call take 2 s longer.
 func unhurried(line string) string {
 	if strings.HasPrefix(line, "mckey ") && strings.HasSuffix(line, " -s") {
 		return "strace -qq -o /dev/null -P /dev/infiniband/uverbs0 -e trace=write -e inject=write:delay_exit=2000000:when=10+ " + line

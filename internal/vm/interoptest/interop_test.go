@@ -1,7 +1,8 @@
 //go:build vm
 
-// Package interoptest runs our programs against the unmodified ones of rdmacm-utils, on the kernels of package vm: rdmapeer and
-// rdmactor ping inside the machine on its soft devices, and outside on the embedded device.
+// Package interoptest runs our programs against the unmodified ones of rdmacm-utils, on the
+// kernels of package vm: rdmapeer and rdmactor ping inside the machine on its soft devices, and
+// outside on the embedded device.
 //
 //	go test -tags vm ./internal/vm/interoptest
 //	go test -tags vm ./internal/vm/interoptest -run 'TestInterop/6.1/.*ucmatose'
@@ -30,8 +31,8 @@ const (
 	firstPort = 20000           // of the cells' servers, each has its own
 )
 
-// TestInterop runs every cell on every kernel, one after the other in one boot. When a machine dies, the cell under way is run once more in
-// a fresh one, and the rest goes on there.
+// TestInterop runs every cell on every kernel, one after the other in one boot. When a machine
+// dies, the cell under way is run once more in a fresh one, and the rest goes on there.
 func TestInterop(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"internal/interop/cmd/rdmapeer", "cmd/rdmactor"} {
@@ -150,7 +151,8 @@ func (r *round) place() place {
 	return place{net.JoinHostPort("10.0.2.15", r.port), r.m.Forwarded(n)}
 }
 
-// listens waits until the kernel has the server's listener, or, as nobody listens to a group, has joined it for the receiver.
+// listens waits until the kernel has the server's listener, or, as nobody listens to a group, has
+// joined it for the receiver.
 func (r *round) listens(ctx context.Context, server *process) error {
 	port := r.port
 	if strings.HasPrefix(r.server, "udaddy") {

@@ -49,8 +49,8 @@ func (o outcome) String() string {
 	return text
 }
 
-// rpingsEnd is what rping's thread for events may say, with an exit status of 255, when all is done: the main one closes the channel
-// under it.
+// rpingsEnd is what rping's thread for events may say, with an exit status of 255, when all is
+// done: the main one closes the channel under it.
 const rpingsEnd = "rdma_get_cm_event: Bad file descriptor"
 
 // fine says whether the program ended well, and said what it says then.

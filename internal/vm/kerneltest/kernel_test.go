@@ -1,7 +1,8 @@
 //go:build vm
 
-// Package kerneltest runs the packages' tests that need a kernel with RDMA devices (tag rdma) in the machines of package vm: the
-// conformance suite, the data path, the actors and what stands on them, and on demand the differential test, each on soft-RoCE and on soft-iWARP.
+// Package kerneltest runs the packages' tests that need a kernel with RDMA devices (tag rdma) in
+// the machines of package vm: the conformance suite, the data path, the actors and what stands on
+// them, and on demand the differential test, each on soft-RoCE and on soft-iWARP.
 //
 //	go test -tags vm ./internal/vm/kerneltest
 //	go test -tags vm ./internal/vm/kerneltest -run 'TestPackages/6.1/siw/ucm'
@@ -19,8 +20,9 @@ import (
 
 const module = "github.com/rdmactor/rdmactor/"
 
-// packages are those with tests for the guest, and their flags. Of those packages whose other tests have nothing to do with the kernel
-// only the guest's are run; the tests of faults are package faulttest's.
+// packages are those with tests for the guest, and their flags. Of those packages whose other
+// tests have nothing to do with the kernel only the guest's are run; the tests of faults are
+// package faulttest's.
 var packages = []struct {
 	name  string
 	flags []string
@@ -35,8 +37,9 @@ var packages = []struct {
 // random adds the differential test: random, and minutes long.
 var random = flag.Bool("random", false, "run the random command sequences of internal/differential as well")
 
-// TestPackages boots a machine for each kernel and kind of device. A kernel that falls over takes only its own part along, and the package
-// under way is run once more. Afterwards the kernel holds nothing of the tests'.
+// TestPackages boots a machine for each kernel and kind of device. A kernel that falls over takes
+// only its own part along, and the package under way is run once more. Afterwards the kernel holds
+// nothing of the tests'.
 func TestPackages(t *testing.T) {
 	for _, kernel := range vm.Kernels {
 		t.Run(kernel, func(t *testing.T) {

@@ -1,10 +1,10 @@
-// Command shell is a machine of package vm at the terminal: rxe0 and siw0 are up, rping and its kind are in the path, and so are
-// rdmactor and what is named with -put.
+// Command shell is a machine of package vm at the terminal: rxe0 and siw0 are up, rping and its
+// kind are in the path, and so are rdmactor and what is named with -put.
 //
 //	go run ./internal/vm/shell [-kernel 6.1] [-share DIR] [-forward GUESTPORT:HOSTPORT] [-put FILE] [-t LIMIT] [SCRIPT]
 //
-// With a SCRIPT it runs that instead of a shell, without rdmactor, prints its output and exits with its code. 125 says that the script could
-// not be run to its end.
+// With a SCRIPT it runs that instead of a shell, without rdmactor, prints its output and exits
+// with its code. 125 says that the script could not be run to its end.
 package main
 
 import (

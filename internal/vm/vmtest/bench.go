@@ -9,9 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// Bench is a machine for several tests, booted when the first needs it. These kernels fall over now and then, in their drivers or in QEMU:
-// what ran then says nothing, so it gets a second chance in a fresh machine. What merely fails gets none. A Bench may be used by tests
-// that run side by side.
+// Bench is a machine for several tests, booted when the first needs it. These kernels fall over
+// now and then, in their drivers or in QEMU: what ran then says nothing, so it gets a second
+// chance in a fresh machine. What merely fails gets none. A Bench may be used by tests that run
+// side by side.
 type Bench struct {
 	c       vm.Config
 	prepare string
@@ -21,7 +22,8 @@ type Bench struct {
 	before string
 }
 
-// NewBench describes the machine: its configuration, and a script to run in it when it is up. It ends with t.
+// NewBench describes the machine: its configuration, and a script to run in it when it is up. It
+// ends with t.
 func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	c.Logf = t.Logf
 	b := &Bench{c: c, prepare: prepare}
@@ -29,8 +31,9 @@ func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	return b
 }
 
-// Try runs f with the machine and returns its error. If the machine dies, which is for f's error to say (vm.ErrDied), both that and what
-// then came of f in a fresh one are logged, and the latter is the result.
+// Try runs f with the machine and returns its error. If the machine dies, which is for f's error
+// to say (vm.ErrDied), both that and what then came of f in a fresh one are logged, and the latter
+// is the result.
 func (b *Bench) Try(t testing.TB, f func(m *vm.Machine) error) error {
 	t.Helper()
 	m, err := b.machine(t.Context())
@@ -64,7 +67,8 @@ func (b *Bench) GoTest(t testing.TB, pkg string, env []string, args ...string) {
 	conclude(t, pkg, out, err)
 }
 
-// Clean holds that the tests have left nothing in the kernel of the machine under way, and that it has not complained.
+// Clean holds that the tests have left nothing in the kernel of the machine under way, and that it
+// has not complained.
 func (b *Bench) Clean(t testing.TB) {
 	t.Helper()
 	b.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// Resources counts the kernel's RDMA objects, without the numbers of the devices, which change when they come back.
+// Resources counts the kernel's RDMA objects, without the numbers of the devices, which change
+// when they come back.
 func Resources(t testing.TB, m *vm.Machine) string {
 	t.Helper()
 	return Run(t, m, scriptLimit, counts)
@@ -17,13 +18,15 @@ func Resources(t testing.TB, m *vm.Machine) string {
 // counts instead of lists: those have names, but they leave rows out when there are many.
 const counts = "rdma resource show | sed 's/^[0-9]*: //' | sort"
 
-// holders are the processes that have something, as far as the lists tell: the kernel's own objects have no pid.
+// holders are the processes that have something, as far as the lists tell: the kernel's own
+// objects have no pid.
 const holders = "for kind in cm_id qp cq mr pd ctx srq; do rdma resource show $kind | grep ' pid '; done; true"
 
 // scriptLimit is for a script that looks at something.
 const scriptLimit = 2 * time.Minute
 
-// settleLimit is how long the kernel may take to free what a process had that has ended: a second, on a machine with nothing else to do.
+// settleLimit is how long the kernel may take to free what a process had that has ended: a second,
+// on a machine with nothing else to do.
 const settleLimit = time.Minute
 
 // WantResources fails the test unless the kernel comes to hold again what Resources counted before.
@@ -46,7 +49,8 @@ func wantResources(t testing.TB, m *vm.Machine, before string, limit time.Durati
 // complaints are what the kernel's log has when something went wrong in it.
 var complaints = []string{"WARNING", "BUG", "Oops", "Call Trace", "general protection", "refcount", "blocked for more than"}
 
-// WantNoComplaint fails the test if the kernel's log has a complaint. The log of a test that has failed is shown.
+// WantNoComplaint fails the test if the kernel's log has a complaint. The log of a test that has
+// failed is shown.
 func WantNoComplaint(t testing.TB, m *vm.Machine) {
 	t.Helper()
 	log := Run(t, m, scriptLimit, "dmesg")

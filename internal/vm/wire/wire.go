@@ -1,8 +1,8 @@
-// Package wire is what the rig and its agent in the guest say to each other: frames over one byte stream, each with the number of the
-// command it belongs to.
+// Package wire is what the rig and its agent in the guest say to each other: frames over one byte
+// stream, each with the number of the command it belongs to.
 //
-// Both ends may write from several goroutines if they serialize Write. Errors are those of the stream; a frame that is too long is
-// an error, since the stream can then not be in step any more.
+// Both ends may write from several goroutines if they serialize Write. Errors are those of the
+// stream; a frame that is too long is an error, since the stream can then not be in step any more.
 package wire
 
 import (
@@ -21,7 +21,8 @@ const (
 	Stdin                  // rig: the payload is input of the command; an empty one ends it
 	Kill                   // rig: kill the command and its process group
 	Output                 // agent: the payload is output of the command
-	Exit                   // agent: the command has ended; the payload is its exit code in decimal, 128 + N for signal N
+	// agent: the command has ended; the payload is its exit code in decimal, 128 + N for signal N
+	Exit
 )
 
 // MaxPayload is the longest payload in bytes.

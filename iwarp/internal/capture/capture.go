@@ -1,5 +1,5 @@
-// Package capture reads the packet captures in iwarp/testdata for tests: a classic pcap file with one TCP connection over IPv4
-// and Ethernet, put back together into its two byte streams.
+// Package capture reads the packet captures in iwarp/testdata for tests: a classic pcap file with
+// one TCP connection over IPv4 and Ethernet, put back together into its two byte streams.
 //
 // # Ownership
 //
@@ -102,7 +102,8 @@ func Load(path string) (Conn, error) {
 	return Conn{Initiator: side[0].data, Responder: side[1].data}, nil
 }
 
-// segment is the TCP header and what follows in an Ethernet frame, with the length of the payload; nil for another protocol.
+// segment is the TCP header and what follows in an Ethernet frame, with the length of the payload;
+// nil for another protocol.
 func segment(p []byte) (tcp []byte, n int) {
 	if len(p) < ethHeader+20 || binary.BigEndian.Uint16(p[12:]) != 0x0800 {
 		return nil, 0

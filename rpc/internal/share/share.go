@@ -1,6 +1,6 @@
 // Package share says what one client may have of what all clients of a server share: places for
-// calls, places for streams, and memory. Nothing waits here: what may not be had is refused at once.
-// Of each:
+// calls, places for streams, and memory. Nothing waits here: what may not be had is refused at
+// once. Of each:
 //
 //   - Bound: all together have no more than a total, a connection no more than its own limit.
 //   - Floor: a client's address that has nothing may have what is left. A part of the total, one in

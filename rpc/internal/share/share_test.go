@@ -41,8 +41,8 @@ func greed(r Resource, conns ...*Conn) (has []int) {
 }
 
 // Of what may be held for ever an address that takes all it can get, over many connections, has
-// nearly half, two a third each. Of places for calls one may have nearly all. Of what its address has one
-// connection has half.
+// nearly half, two a third each. Of places for calls one may have nearly all. Of what its address
+// has one connection has half.
 func TestGreed(t *testing.T) {
 	for _, c := range []struct {
 		r            Resource

@@ -1,11 +1,11 @@
-// Package wire is what calls are on the wire, bytes and nothing else: docs/rpc.md. A message is one or
-// more frames, a frame is a header and a body; both sides say hello in their private data. All
-// numbers are in network order.
+// Package wire is what calls are on the wire, bytes and nothing else: docs/rpc.md. A message is
+// one or more frames, a frame is a header and a body; both sides say hello in their private data.
+// All numbers are in network order.
 //
-// What a Put or an Append writes, the function that reads it gives back. What reads takes any bytes,
-// looks at no more of them than there are, and gives slices of them, whose memory stays the
-// caller's; an error's text and details are copies. Its errors say what is wrong. Nothing here keeps
-// anything, or depends on time. Any goroutine.
+// What a Put or an Append writes, the function that reads it gives back. What reads takes any
+// bytes, looks at no more of them than there are, and gives slices of them, whose memory stays the
+// caller's; an error's text and details are copies. Its errors say what is wrong. Nothing here
+// keeps anything, or depends on time. Any goroutine.
 package wire
 
 import (
@@ -39,7 +39,8 @@ const (
 	FlagMetadata = 1 << 1 // call: metadata stands before the request
 	FlagStream   = 1 << 2 // call: the caller wants a stream
 	FlagRefused  = 1 << 0 // error: the handler was not called
-	FlagLast     = 1 << 0 // drain: what was not answered will not be, and no handler was called for it
+	// drain: what was not answered will not be, and no handler was called for it
+	FlagLast = 1 << 0
 )
 
 // Header is a frame's: type u8, flags u8, number u16, length of the body u32, call u32, arg u32.
@@ -52,7 +53,8 @@ type Header struct {
 	Arg    uint32
 }
 
-// CallID names a call on its connection: the slot that it occupies from its request to its answer, and which use of the slot it is.
+// CallID names a call on its connection: the slot that it occupies from its request to its answer,
+// and which use of the slot it is.
 type CallID uint32
 
 const (
@@ -93,8 +95,8 @@ func ParseFrame(b []byte) (h Header, body, rest []byte, err error) {
 	return h, b[:h.Length:h.Length], b[h.Length:], nil
 }
 
-// PutTimeout says a time-out in arg: in microseconds up to an hour, in milliseconds up to 49 days, none beyond. Zero is none, so one
-// that is not over yet is a unit at least.
+// PutTimeout says a time-out in arg: in microseconds up to an hour, in milliseconds up to 49 days,
+// none beyond. Zero is none, so one that is not over yet is a unit at least.
 func PutTimeout(d time.Duration) (arg uint32, flags uint8) {
 	switch us, ms := d.Microseconds(), d.Milliseconds(); {
 	case us <= math.MaxUint32:

@@ -9,11 +9,13 @@ const (
 	helloLen     = 8
 )
 
-// Hello is what both sides say of themselves in their private data: magic u16, version u8, 0 u8, calls u16, window u16.
+// Hello is what both sides say of themselves in their private data: magic u16, version u8, 0 u8,
+// calls u16, window u16.
 type Hello struct {
 	Version uint8
 	Calls   int // server: how many calls the client may have unanswered, at least 1. Client: 0
-	Window  int // client: KiB of a stream that it takes before it has to give more, at least 1. Server: 0
+	// client: KiB of a stream that it takes before it has to give more, at least 1. Server: 0
+	Window int
 }
 
 // Bytes is the hello as it travels.

@@ -48,8 +48,8 @@ func NextPair(b []byte) (key, value, rest []byte, ok bool) {
 	return key, b[2 : 2+n], b[2+n:], true
 }
 
-// CutMetadata takes the metadata off a request that has some: length of all u16, then keys (length u8) and values (length u16). Not ok:
-// it is not well formed.
+// CutMetadata takes the metadata off a request that has some: length of all u16, then keys (length
+// u8) and values (length u16). Not ok: it is not well formed.
 func CutMetadata(body []byte) (metadata, request []byte, ok bool) {
 	if len(body) < 2 {
 		return nil, nil, false

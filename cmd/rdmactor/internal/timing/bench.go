@@ -27,8 +27,8 @@ var stepNames = [steps]string{
 	"create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy",
 }
 
-// level makes the identifiers and asks them. What comes of it is reported to the bench: made, event; on
-// the same goroutine, possibly from inside.
+// level makes the identifiers and asks them. What comes of it is reported to the bench: made,
+// event; on the same goroutine, possibly from inside.
 type level interface {
 	create(i int)
 	createQP(i int)

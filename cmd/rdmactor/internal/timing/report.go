@@ -17,7 +17,8 @@ type Report struct {
 	Level  Level  `json:"level"`
 	Local  string `json:"local"`  // where the connections came from
 	Server string `json:"server"` // where they went
-	Served *int   `json:"served"` // connections the server has accepted; null when it is another process's
+	// connections the server has accepted; null when it is another process's
+	Served *int   `json:"served"`
 	Runs   []Run  `json:"runs"`
 	Errors int    `json:"errors"` // on either side
 	First  string `json:"first_error,omitempty"`
@@ -42,8 +43,9 @@ type Step struct {
 	MinUS   float64 `json:"min_us"`
 	P50US   float64 `json:"p50_us"`
 	P99US   float64 `json:"p99_us"`
-	PerID   float64 `json:"us_per_conn"`      // TotalMS for each
-	Inside  string  `json:"inside,omitempty"` // the step that this one is part of: it does not count again
+	PerID   float64 `json:"us_per_conn"` // TotalMS for each
+	// the step that this one is part of: it does not count again
+	Inside string `json:"inside,omitempty"`
 }
 
 // result is what the run has taken.

@@ -99,8 +99,8 @@ func sorted[V any](m map[string]V) []string {
 	return names
 }
 
-// writeStruct writes a struct, what the members of its union look like, and the checks of its layout, which do not compile when they
-// fail.
+// writeStruct writes a struct, what the members of its union look like, and the checks of its
+// layout, which do not compile when they fail.
 func writeStruct(b *bytes.Buffer, c string, l layout) {
 	name := typeName(c)
 	fields := sorted(l.Fields)
