@@ -123,6 +123,20 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	w.Same("what was written before the access that is refused is there", good.Bytes, keepNear)
 	w.Same("a refused Write changes nothing, nor does a refused Read or atomic", x.mr.Bytes, keepFar)
 	w.Same("a refused Read brings nothing", near.Bytes, keepNear)
+	x.initiator(op)
+	for i, wc := range c.BQ.Of(verbs.Recv) {
+		if i >= x.got && wc.Status != verbs.StatusFlushed && (i > x.got || !x.taken(wc)) {
+			w.Errorf("receive %d of the target's completed as %+v: nothing may come after an access that was refused", i, wc)
+		}
+	}
+	if n := len(c.BQ.Done); n != 3 {
+		w.Errorf("%d completions at the target for 3 receives", n)
+	}
+}
+
+// initiator looks at the completions of the side whose access was refused.
+func (x *access) initiator(op verbs.Opcode) {
+	w := x.w
 	want := x.want
 	switch {
 	case w.IWARP && op == verbs.Read:
@@ -131,7 +145,7 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 		want = verbs.StatusSuccess // it has left long ago, and was not asked to tell
 	}
 	sent := map[uint64]verbs.WC{}
-	for _, wc := range c.AQ.Of(verbs.Send) {
+	for _, wc := range x.c.AQ.Of(verbs.Send) {
 		if _, twice := sent[wc.ID]; twice {
 			w.Errorf("completed twice: %+v", wc)
 		}
@@ -141,24 +155,18 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 		w.Errorf("the Write before it completed as %+v: what is refused later is nothing to it", wc)
 	}
 	caught := w.IWARP && op == verbs.Write && w.differs(CaughtWriteFails) && sent[3].Status == verbs.StatusLocQPOp
-	if wc, told := sent[3]; !caught && (told != (want != verbs.StatusSuccess) || wc.Status != want) {
+	if wc, ok := sent[3]; !caught && (ok != (want != verbs.StatusSuccess) || wc.Status != want) {
 		w.Errorf("what was refused completed (%v) as %+v; want %v: iWARP knows of Reads only that they were not answered, "+
-			"and of Writes nothing", told, wc, want)
+			"and of Writes nothing", ok, wc, want)
 	}
-	taken := func(wc verbs.WC) bool { // although it is behind
-		return wc.Status == verbs.StatusSuccess && op == verbs.Read && w.differs(SentBehindRefused)
+	if wc, ok := sent[4]; !ok || wc.Status != verbs.StatusFlushed && wc.Status != want && !x.taken(wc) {
+		w.Errorf("the Send behind it completed (%v) as %+v: it is flushed where something before it has failed", ok, wc)
 	}
-	if wc, told := sent[4]; !told || wc.Status != verbs.StatusFlushed && wc.Status != want && !taken(wc) {
-		w.Errorf("the Send behind it completed (%v) as %+v: it is flushed where something before it has failed", told, wc)
-	}
-	for i, wc := range c.BQ.Of(verbs.Recv) {
-		if i >= x.got && wc.Status != verbs.StatusFlushed && (i > x.got || !taken(wc)) {
-			w.Errorf("receive %d of the target's completed as %+v: nothing may come after an access that was refused", i, wc)
-		}
-	}
-	if n := len(c.BQ.Done); n != 3 {
-		w.Errorf("%d completions at the target for 3 receives", n)
-	}
+}
+
+// taken reports whether what was sent behind a Read that is refused has come all the same.
+func (x *access) taken(wc verbs.WC) bool {
+	return wc.Status == verbs.StatusSuccess && x.wr.Op == verbs.Read && x.w.differs(SentBehindRefused)
 }
 
 // ended waits for the end of a connection that the passive side gave up over what the active side

@@ -34,15 +34,15 @@ func get[E cmid.Event](t *testing.T, c *cmid.Channel) E {
 	for {
 		ev, _, err := c.GetEvent()
 		if err == nil {
-			if _, closed := ev.(*cmid.Closed); closed {
+			if got, ok := ev.(E); ok {
+				return got
+			}
+			switch ev.(type) {
+			case *cmid.Closed, *cmid.TimewaitExit: // these come when the kernel has time for them
 				continue
 			}
-			got, ok := ev.(E)
-			if !ok {
-				var want E
-				t.Fatalf("told %T %+v, want %T", ev, ev, want)
-			}
-			return got
+			var want E
+			t.Fatalf("got %T %+v, want %T", ev, ev, want)
 		}
 		if !errors.Is(err, unix.EAGAIN) {
 			t.Fatal(err)
