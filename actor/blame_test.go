@@ -82,3 +82,33 @@ func TestAskOnAnothersLoop(t *testing.T) {
 		w.sys.Root.Send(id, &DestroyID{})
 	})
 }
+
+// box is a message of a user's, which may have any methods.
+type box struct{}
+
+func (*box) Carried() any            { return nil }
+func (*box) Retained() any           { return nil }
+func (*box) Lane() int               { return 0 }
+func (*box) Retain()                 {}
+func (*box) Delivered()              {}
+func (*box) Release(any) (err error) { return nil }
+
+// A message of a user's is nothing but that, whatever its methods are called.
+func TestMethodsOfUsers(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		got := 0
+		p := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*box); ok {
+				got++
+			}
+		}, w.rt.OnLoop()))
+		w.sys.Root.Send(p, &box{})
+		settle()
+		if got != 1 {
+			w.Errorf("received %d times, want once", got)
+		}
+		stop(w, w.sys, p)
+	}, WithEachLoop(func(int) eventloop.Config {
+		return eventloop.Config{Poller: eventlooptest.NewPoller(), OnStall: func(eventloop.Stall) {}}
+	}))
+}

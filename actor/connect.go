@@ -173,7 +173,11 @@ func (it *ident) terms(m datapath.Mode) datapath.Terms {
 
 // queuePair makes the data path, once.
 func (it *ident) queuePair(mode datapath.Mode) error {
-	if it.conn != nil || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
+	if it.conn != nil {
+		it.conn.Want(it.terms(mode))
+		return nil
+	}
+	if it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
 		return nil
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, (*above)(it), it.terms(mode))

@@ -52,7 +52,7 @@ func (rt *Runtime) admit() bool {
 func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
 	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o, life: identAlive}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: retained, Limit: int32(rt.cfg.limits.Mailbox), Policy: it, Poison: &poisoned{},
+		Retained: retained, Carried: carried, Limit: int32(rt.cfg.limits.Mailbox), Policy: it, Poison: &poisoned{},
 	})
 	return it
 }

@@ -349,3 +349,22 @@ func TestReceivedBeforeTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// A Send that its user has copied by value, and sent once, harms nobody else's messages.
+func TestSendCopied(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		p := w.connect()
+		for range 50 {
+			s := NewSend(pattern(40, 1))
+			c := *s
+			c.Notify = true
+			p.client.send(p.c, &c)
+			next[*Sent](p.client)
+			next[*Received](p.server)
+			settle()
+			if n := NewSend([]byte("x")).Len(); n != 1 {
+				w.Fatalf("another's message of one byte has %d", n)
+			}
+		}
+	})
+}

@@ -174,3 +174,36 @@ func TestClone(t *testing.T) {
 		stop(w, w.sys, plain)
 	})
 }
+
+// wrapped is a message of a user's that has one of the peer's in it.
+type wrapped struct{ *Received }
+
+// A message is retained where it waits also inside another one that embeds it.
+func TestForwardEmbedded(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		got := make(chan string, 1)
+		worker := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if m, ok := ctx.Message().(*wrapped); ok {
+				got <- string(m.Data)
+			}
+		}, w.far.OnLoop()))
+		server := newProbe(w, w.sys, w.far.OnLoop(), func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *ConnectRequest:
+				ctx.Respond(&Accept{})
+			case *Received:
+				ctx.Send(worker, &wrapped{m})
+			}
+		})
+		w.listen(server)
+		client := w.probe()
+		c := w.rt.CreateID(client.pid)
+		client.send(c, &Dial{Addr: there + ":7471"})
+		next[*Established](client)
+		client.send(c, NewSend([]byte("hello")))
+		if s := <-got; s != "hello" {
+			w.Errorf("who got the message in another one has read %q", s)
+		}
+		stop(w, w.sys, worker)
+	})
+}

@@ -503,3 +503,26 @@ func TestNoReads(t *testing.T) {
 		}
 	})
 }
+
+// A second Connect counts, after one that was refused, also in what it says of Reads.
+func TestConnectAgainWithReads(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		opts := []IDOption{WithMessages(64<<10, 4), withEager(kib)}
+		p := pair{client: w.probe(), server: w.farProbe()}
+		w.listen(p.server, opts...)
+		p.c = w.rt.CreateID(p.client.pid, opts...)
+		p.client.send(p.c, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*AddrResolved](p.client)
+		p.client.send(p.c, &ResolveRoute{})
+		next[*RouteResolved](p.client)
+		p.client.send(p.c, &Connect{Param: &ConnParam{InitiatorDepth: 250, RetryCount: 7, RNRRetryCount: 7}})
+		next[*CommandFailed](p.client)
+		p.client.send(p.c, &Connect{})
+		_, p.s = next[*ConnectRequest](p.server)
+		p.server.send(p.s, &Accept{})
+		next[*Established](p.server)
+		if e, _ := next[*Established](p.client); e.MaxMessage != 64<<10 {
+			w.Errorf("may send %d bytes, want %d", e.MaxMessage, 64<<10)
+		}
+	})
+}

@@ -26,7 +26,8 @@ const drainFor = 10 * time.Second
 //
 // Nil: ctx has ended, or Shutdown was called, and nothing is left. Else the error says why the
 // listener could not listen (a Failure) or has ended, or what Shutdown could not end. The runtime
-// is shut down in any case. Any goroutine that may call Shutdown.
+// is shut down in any case but one: on the goroutine of a loop, which would wait for itself, the
+// error is eventloop.ErrOnLoop, and nothing has happened.
 func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, opts ...IDOption) error {
 	if err := MayWait(); err != nil {
 		return fmt.Errorf("rdma: ListenAndServe: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -120,8 +121,9 @@ func TestListenAndServeOnALoop(t *testing.T) {
 			}
 		})
 		p.send(p.pid, "now")
-		if err := <-refused; err == nil {
-			t.Error("ListenAndServe waits on a loop")
+		is(w, <-refused, eventloop.ErrOnLoop)
+		if w.far.closing.Load() {
+			t.Error("the runtime is shut down")
 		}
 	})
 }

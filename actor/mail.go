@@ -60,8 +60,13 @@ func (*parted) Lane() mailbox.Lane    { return mailbox.Event }
 func (*wind) Lane() mailbox.Lane      { return mailbox.Control }
 func (*abort) Lane() mailbox.Lane     { return mailbox.Control }
 
-// Carried is what the watchdog names.
-func (m *reported) Carried() any { return m.ev }
+// carried is what the watchdog names: an event, and not what brings it.
+func carried(msg any) any {
+	if m, ok := msg.(*reported); ok {
+		return m.ev
+	}
+	return msg
+}
 
 // cause is what a transition is put down to: the device's event, or the command when the event is
 // only our answer to it.

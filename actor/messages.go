@@ -94,7 +94,13 @@ func newSend(n int) *Send {
 func (s *Send) Len() int { return s.out.Len() }
 
 // usable reports whether s was made by NewSend and not sent or released before.
-func (s *Send) usable() bool { return s != nil && s.out.Usable() }
+func (s *Send) usable() bool {
+	if s == nil || !s.out.Usable() {
+		return false
+	}
+	s.out.Of = s // it may have been copied by value
+	return true
+}
 
 // Received is a message from the peer (ours). Data is valid until Receive returns, when the owner
 // is an OnLoop or OffLoop actor: then the credit goes back to the peer, unless Retain was called.

@@ -24,6 +24,10 @@ func retained(msg any) mailbox.Retained {
 		return (*retainedMessage)(m)
 	case *SendFailed:
 		return (*retainedAnswer)(m)
+	case interface{ itself() *Received }: // a type that embeds one
+		if r := m.itself(); r != nil {
+			return (*retainedMessage)(r)
+		}
 	}
 	return nil
 }
@@ -57,3 +61,6 @@ var plain = &mailbox.Config{Retained: retained}
 func onLoop(l *loop) actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return l.exec }, plain)
 }
+
+// itself is the message, also of a type that embeds it.
+func (m *Received) itself() *Received { return m }

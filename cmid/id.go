@@ -157,7 +157,8 @@ func (id *ID) enter(s states.State) {
 func (id *ID) Do(cmd Command) Event {
 	driver := id.driver
 	if driver == nil {
-		return id.refused(cmd, "the identifier is destroyed", unix.ENOENT, nil)
+		why := id.absent(cmd.Op())
+		return id.refused(cmd, why.Text, unix.Errno(why.Errno), why.Legal)
 	}
 	op := cmd.Op()
 	flavor := id.Flavor()
@@ -384,10 +385,22 @@ func (id *ID) clampBacklog(n int) int {
 	return n
 }
 
+// absent says why nothing can be asked of an identifier that has no driver's any more.
+func (id *ID) absent(op states.Op) states.Reason {
+	switch {
+	case id.state == states.Destroying && id.inFlight != nil:
+		return states.Why(id.Flavor(), id.state, states.Requested(op))
+	case id.last == nil:
+		return states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
+	}
+	return states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
+}
+
 // judge says whether a call that is no Command is legal now. It is called call in messages.
 func (id *ID) judge(op states.Op, call string) error {
 	if id.driver == nil {
-		return id.callFailed(call, &refusal{"the identifier is destroyed", unix.ENOENT})
+		why := id.absent(op)
+		return id.callFailed(call, &refusal{why.Text, unix.Errno(why.Errno)})
 	}
 	flavor := id.Flavor()
 	if _, v := states.Step(flavor, id.state, states.Requested(op)); v == states.Allow {

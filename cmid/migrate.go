@@ -102,8 +102,10 @@ func (id *ID) detach() (*Detached, error) {
 			child, err := q.id.detach()
 			along[q.id] = err == nil
 			if err != nil { // its device has just gone: nobody could answer it
-				_ = q.id.driver.Do(&DestroyID{})
-				q.id.driver = nil
+				if driver := q.id.driver; driver != nil { // else it is being destroyed
+					q.id.driver = nil
+					_ = driver.Do(&DestroyID{})
+				}
 				from.forget(q.id)
 				continue
 			}

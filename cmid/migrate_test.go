@@ -3,6 +3,7 @@ package cmid
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -388,4 +389,30 @@ func TestMigrateToAFullChannel(t *testing.T) {
 		t.Error("it is not where it was")
 	}
 	wantUsers(t, from, id, 1)
+}
+
+// A listener moves although one of its children that nobody has heard of yet is being destroyed,
+// and who asks something of that one is told so.
+func TestMigrateListenerWhoseChildIsBeingDestroyed(t *testing.T) {
+	old, young := &nomad{}, &nomad{}
+	from, to := openNomad(t, old), openNomad(t, young)
+	l, err := from.CreateID(PortSpaceTCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.BindAddr(MustAddr("0.0.0.0:7471")), l.Listen(0)); err != nil {
+		t.Fatal(err)
+	}
+	h := old.up.NewHandle()
+	old.up.Event(l.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: old.id(h)})
+	old.answers = map[states.Op]error{states.OpDestroyID: ErrPending}
+	child := from.ID(h)
+	_ = child.Destroy()
+	want := states.Why(0, states.Destroying, states.Requested(states.OpListen)).Text
+	if err := child.Listen(0); !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), want) {
+		t.Errorf("listen: %v, want %q", err, want)
+	}
+	if err := l.Migrate(to); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -33,6 +33,8 @@ type watch struct {
 // fdTask makes a handler's turn a Runnable, so that there is one way into callbacks.
 type fdTask struct{ *watch }
 
+func (t fdTask) identify() (Holder, any) { return t.whose() }
+
 func (t fdTask) Run(int) bool {
 	t.handler.Ready(t.ready)
 	return false
@@ -41,10 +43,12 @@ func (t fdTask) Run(int) bool {
 // glanceTask makes a glance a Runnable.
 type glanceTask struct{ *watch }
 
+func (t glanceTask) identify() (Holder, any) { return t.whose() }
+
 func (t glanceTask) Run(int) (worked bool) { return t.handler.(Glancer).Glance() }
 
-// identify names the handler.
-func (w *watch) identify() (Holder, any) {
+// whose names the handler.
+func (w *watch) whose() (Holder, any) {
 	if n, ok := w.handler.(named); ok {
 		return Holder{"handler", nameOf(n)}, n
 	}

@@ -89,3 +89,28 @@ func TestPanicIsLogged(t *testing.T) {
 		}
 	}
 }
+
+// embeds is a user's work that has a Registration in it, which may not be there yet.
+type embeds struct{ *eventloop.Registration }
+
+func (embeds) LoopName() string { return "mine" }
+func (embeds) Run(int) bool     { panic("oops") }
+
+// Work that embeds a Registration is not taken for the loop's own.
+func TestRunnableThatEmbedsARegistration(t *testing.T) {
+	got := make(chan eventloop.Panic, 1)
+	l, err := eventloop.New(eventloop.Config{OnPanic: func(p eventloop.Panic) { got <- p }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Start()
+	if err := l.Schedule(embeds{}); err != nil {
+		t.Fatal(err)
+	}
+	if p := <-got; p.Holder.String() != "runnable mine" {
+		t.Errorf("who has panicked is called %q", p.Holder)
+	}
+	if err := l.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -42,7 +42,7 @@ func (l *Loop) findStrays(reports []Ready) {
 		}
 		holder := "none: Remove came after close"
 		if w != nil {
-			h, _ := w.identify()
+			h, _ := w.whose()
 			holder = h.String()
 		}
 		l.log.Error("eventloop: the loop does not sleep for a file descriptor that was closed before Remove while a duplicate of it lives",

@@ -106,3 +106,6 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 		}
 	}
 }
+
+// Want has Agree go by what t says of Reads: the owner asks again, after a refusal.
+func (c *Conn) Want(t Terms) { c.terms.Reads, c.terms.Serves = t.Reads, t.Serves }

@@ -12,9 +12,10 @@ import (
 const headerRoom = wire.HeaderLen
 
 // Outgoing is a message on its way to the peer. It is part of what the layer above has for it, so
-// that the two are one allocation, and comes back to that from the pool.
+// that the two are one allocation, and comes back to that from the pool. Who takes a message from
+// its user says again where it is: the user may have copied it by value.
 type Outgoing struct {
-	Of     any                          // the pointer to what it is part of; it never changes
+	Of     any                          // the pointer to what it is part of
 	notify bool                         // Sent is wanted
 	renew  func(p []byte) (rest []byte) // of one that has waited; may be nil
 

@@ -45,8 +45,8 @@ func (m *Mailbox) note(msg any) {
 		return
 	}
 	msg = actor.UnwrapEnvelopeMessage(msg)
-	if c, ok := msg.(Carrier); ok {
-		msg = c.Carried()
+	if m.cfg.Carried != nil {
+		msg = m.cfg.Carried(msg)
 	}
 	m.at.Store(reflect.TypeOf(msg))
 }

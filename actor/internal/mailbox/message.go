@@ -29,9 +29,6 @@ type Retained interface {
 	Release(l *Loop) error
 }
 
-// Carrier is implemented by messages that only carry another one: that is what the watchdog names.
-type Carrier interface{ Carried() any }
-
 // Config is what a mailbox knows of its actor's messages. The zero value is that of an actor with
 // an unbounded mailbox whose messages hold nothing. Any number of mailboxes may share one; it does
 // not change.
@@ -39,6 +36,9 @@ type Config struct {
 	// Retained is msg, without its envelope, as a message that holds something; nil: it does not.
 	// A nil function: none does.
 	Retained func(msg any) Retained
+	// Carried is what msg, without its envelope, only carries: that is what the watchdog names. It
+	// gives msg itself for all others. nil: none carries anything.
+	Carried func(msg any) any
 	// Limit bounds the data lane; 0: nothing does. What is beyond it is Policy's.
 	Limit int32
 	// Policy decides about what the actor will not receive. nil: what is left becomes dead letters.
