@@ -141,7 +141,7 @@ func (a *Arena) show(s *slab) {
 // grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an
 // SGE's Offset goes.
 func (a *Arena) grow() error {
-	n := min(max(a.bytes/a.size, a.chunks), math.MaxUint32/a.size)
+	n := int(min(int64(max(a.bytes/a.size, a.chunks)), math.MaxUint32/int64(a.size)))
 	// little is left: others need some of it
 	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) {
 		n /= 2
