@@ -192,8 +192,8 @@ func TestLaneIsSharedOut(t *testing.T) {
 	release(hole, second, others)
 }
 
-// TestPeersOfAListener: of one listener's peers none has more than is left for the others: an honest
-// call does not come behind all 320 that are forged.
+// TestPeersOfAListener: of one listener's peers none has more than is left for the others: an
+// honest call does not come behind all 320 that are forged.
 func TestPeersOfAListener(t *testing.T) {
 	l := newLane(t)
 	forged := newCalls()
