@@ -178,42 +178,18 @@ var subStates = map[string]subState{
 	"LISTEN/dev": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 		return w.Listener(ps, sides.At(w.rig.Address, 0)), nil
 	}},
-	"CONNECT/req_sent(active)": {states.Connecting, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Connecting)
-	}},
-	"CONNECT/req_rcvd(passive)": {states.ConnectRequested, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return swap(w.handshake(ps, states.Connecting))
-	}},
-	"CONNECT/rep_rcvd(active)": {states.Responded, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Responded)
-	}},
-	"CONNECT/rep_sent(passive)": {states.Accepting, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return swap(w.handshake(ps, states.Responded))
-	}},
-	"CONNECT/established(active)": {states.Connected, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Connected)
-	}},
-	"CONNECT/established(passive)": {states.Connected, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return swap(w.handshake(ps, states.Connected))
-	}},
-	"CONNECT/rejected(active)": {states.Failed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Failed)
-	}},
-	"CONNECT/self_rejected(passive)": {states.Failed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return swap(w.handshake(ps, states.Failed))
-	}},
-	"CONNECT/dreq_sent(active)": {states.Disconnecting, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Disconnecting)
-	}},
-	"DISCONNECT/dreq_rcvd": {states.PeerDisconnected, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return swap(w.handshake(ps, states.Disconnecting))
-	}},
-	"DISCONNECT/timewait": {states.Timewait, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Timewait)
-	}},
-	"CONNECT/closed(iwarp)": {states.Timewait, "iwarp", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Timewait)
-	}},
+	"CONNECT/req_sent(active)":       {states.Connecting, "", active(states.Connecting)},
+	"CONNECT/req_rcvd(passive)":      {states.ConnectRequested, "", passive(states.Connecting)},
+	"CONNECT/rep_rcvd(active)":       {states.Responded, "ib", active(states.Responded)},
+	"CONNECT/rep_sent(passive)":      {states.Accepting, "ib", passive(states.Responded)},
+	"CONNECT/established(active)":    {states.Connected, "", active(states.Connected)},
+	"CONNECT/established(passive)":   {states.Connected, "", passive(states.Connected)},
+	"CONNECT/rejected(active)":       {states.Failed, "", active(states.Failed)},
+	"CONNECT/self_rejected(passive)": {states.Failed, "", passive(states.Failed)},
+	"CONNECT/dreq_sent(active)":      {states.Disconnecting, "ib", active(states.Disconnecting)},
+	"DISCONNECT/dreq_rcvd":           {states.PeerDisconnected, "ib", passive(states.Disconnecting)},
+	"DISCONNECT/timewait":            {states.Timewait, "ib", active(states.Timewait)},
+	"CONNECT/closed(iwarp)":          {states.Timewait, "iwarp", active(states.Timewait)},
 	"DEVICE_REMOVAL": {states.Removed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 		id = w.B.Bound(ps, sides.At(w.rig.Address, 0))
 		w.rig.RemoveDevice()
@@ -226,18 +202,22 @@ var subStates = map[string]subState{
 		return id, nil
 	}},
 
-	"UD:CONNECT/resolved(active)": {states.Connected, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Connected)
-	}},
-	"UD:CONNECT/accepted(passive)": {states.Connected, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return swap(w.handshake(ps, states.Connected))
-	}},
-	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.handshake(ps, states.Failed)
-	}},
+	"UD:CONNECT/resolved(active)":    {states.Connected, "ib", active(states.Connected)},
+	"UD:CONNECT/accepted(passive)":   {states.Connected, "ib", passive(states.Connected)},
+	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", active(states.Failed)},
 }
 
-func swap(a, b *cmid.ID) (*cmid.ID, *cmid.ID) { return b, a }
+// active has the one that connects in a state, and passive its peer.
+func active(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.handshake(ps, to) }
+}
+
+func passive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+		peer, id = w.handshake(ps, to)
+		return id, peer
+	}
+}
 
 // handshake brings a pair of identifiers to the point where the active one is in state to, and
 // gives both. On InfiniBand it uses no queue pairs, so that every step is the caller's.
