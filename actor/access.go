@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -73,7 +74,7 @@ type (
 	// memory, EACCES for a right that the key does not have, ErrQueueFull when Limits.SendQueue of
 	// them wait: go on when one is answered. ErrRemoteAccess and ErrFlushed are the end of the
 	// connection: whether a Write was done is not known then.
-	AccessError struct{ FailureBase }
+	AccessError struct{ cmid.FailureBase }
 )
 
 // Kind is states.KindReadDone.

@@ -13,7 +13,7 @@ import (
 
 // lookUp is rdma_getaddrinfo(3) for cmd, which waits in asked. What cannot wait is done at once;
 // the rest on a goroutine of its own, since a name server may take its time.
-func (it *ident) lookUp(cmd Command, node, service string, hints *AddrInfo, then func([]AddrInfo, error)) {
+func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
 	if literal(node, service) {
 		then(it.rt.resolve(context.Background(), node, service, hints))
 		return
@@ -50,7 +50,7 @@ func literal(node, service string) bool {
 func (it *ident) getAddrInfo(c *cmid.GetAddrInfo, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
 	it.asked = append(it.asked, a)
-	it.lookUp(c, c.Node, c.Service, c.Hints, func(info []AddrInfo, err error) {
+	it.lookUp(c, c.Node, c.Service, c.Hints, func(info []cmid.AddrInfo, err error) {
 		if err != nil {
 			it.answer(c, it.addrInfoError(c, err))
 			return

@@ -12,8 +12,8 @@ import (
 // manpages: getaddrinfo-43
 func TestDialSendsAIConnect(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		w.rt.resolve = func(context.Context, string, string, *AddrInfo) ([]AddrInfo, error) {
-			return []AddrInfo{{Dst: MustAddr(there + ":7471"), Connect: []byte("head")}}, nil
+		w.rt.resolve = func(context.Context, string, string, *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
+			return []cmid.AddrInfo{{Dst: MustAddr(there + ":7471"), Connect: []byte("head")}}, nil
 		}
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
@@ -34,15 +34,15 @@ func TestDialSendsAIConnect(t *testing.T) {
 // manpages: getaddrinfo-26
 func TestHintsReachTheLookup(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		hints := &AddrInfo{Flags: RAINumericHost | RAIPassive, Family: cmid.FamilyIPv4, Src: MustAddr("10.0.0.5:1")}
-		w.rt.resolve = func(_ context.Context, node, service string, got *AddrInfo) ([]AddrInfo, error) {
+		hints := &cmid.AddrInfo{Flags: cmid.RAINumericHost | cmid.RAIPassive, Family: cmid.FamilyIPv4, Src: MustAddr("10.0.0.5:1")}
+		w.rt.resolve = func(_ context.Context, node, service string, got *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 			if node != "there" || service != "7471" || got.Flags != hints.Flags || got.Family != hints.Family || got.Src != hints.Src {
 				w.Errorf("%q %q %+v is looked up, want %+v", node, service, got, hints)
 			}
 			return nil, cmid.EAINoName
 		}
 		p := w.probe()
-		p.send(w.rt.CreateID(p.pid), &GetAddrInfo{Node: "there", Service: "7471", Hints: hints})
+		p.send(w.rt.CreateID(p.pid), &cmid.GetAddrInfo{Node: "there", Service: "7471", Hints: hints})
 		f, _ := next[Failure](p)
 		is(w, f, cmid.EAINoName)
 	})

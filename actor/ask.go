@@ -18,7 +18,7 @@ import (
 // answer may need, it is eventloop.ErrOnLoop.
 func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.Command) (A, error) {
 	var none A
-	if err := MayWait(); err != nil {
+	if err := eventloop.MayWait(); err != nil {
 		return none, fmt.Errorf("rdma: Ask: %w", err)
 	}
 	p := &asking{registry: rt.sys.ProcessRegistry, answer: make(chan any, 1)}
@@ -67,13 +67,8 @@ func (p *asking) SendSystemMessage(*actor.PID, any) {}
 
 func (p *asking) Stop(*actor.PID) { p.registry.Remove(p.pid) }
 
-// MayWait says whether the calling goroutine may wait for what identifiers do: eventloop.ErrOnLoop
-// when it is the goroutine of a loop, of whichever runtime, or one that OnStall is called on. It
-// costs 1 to 10 µs: it is for what is seldom done, and for after Stalled. Any goroutine.
-func MayWait() error { return eventloop.MayWait() }
-
 // Stalled is closed when a loop of one of the ActorSystem's runtimes stands still
 // (eventloop.Config.StallAfter: a second), and when it has for twice as long, and so on. Whoever
-// waits for the runtime waits for it too, and asks MayWait then: the loop may be standing still for
-// that very wait. Who waits on takes the next one. Any goroutine.
+// waits for the runtime waits for it too, and asks eventloop.MayWait then: the loop may be
+// standing still for that very wait. Who waits on takes the next one. Any goroutine.
 func (rt *Runtime) Stalled() <-chan struct{} { return rt.registry.Alarm().C() }

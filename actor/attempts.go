@@ -15,9 +15,9 @@ import (
 type attempts struct {
 	it    *ident
 	cmd   Command
-	try   func(AddrInfo) // takes the steps for one address; the last ends in outcome
-	addrs []AddrInfo     // the one being tried first
-	spent bool           // an address was tried: the next one needs a new identifier
+	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in outcome
+	addrs []cmid.AddrInfo     // the one being tried first
+	spent bool                // an address was tried: the next one needs a new identifier
 }
 
 // composite checks what Dial and Serve ask for. They want an idle identifier, because a further
@@ -42,7 +42,7 @@ func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, s
 }
 
 // begin takes what was looked up.
-func (t *attempts) begin(info []AddrInfo, err error) {
+func (t *attempts) begin(info []cmid.AddrInfo, err error) {
 	if err != nil {
 		t.fail(t.it.addrInfoError(t.cmd, err))
 		return
@@ -99,7 +99,7 @@ func (t *attempts) failed(f Failure) {
 }
 
 func nobodyListens(r RejectReason) bool {
-	return r == RejectInvalidServiceID || r == RejectRefused
+	return r == cmid.RejectInvalidServiceID || r == cmid.RejectRefused
 }
 
 // fail answers the command; the identifier goes with it.
@@ -138,7 +138,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	it.asked = append(it.asked, a)
 	it.rearm()
 	t := &attempts{it: it, cmd: c}
-	t.try = func(ai AddrInfo) {
+	t.try = func(ai cmid.AddrInfo) {
 		timeouts := &it.rt.cfg.timeouts
 		t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
 			t.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() {
@@ -147,7 +147,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 			})
 		})
 	}
-	it.lookUp(c, node, service, &AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.opts.qpType, Src: c.Src}, t.begin)
+	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.opts.qpType, Src: c.Src}, t.begin)
 }
 
 // serve listens, in the steps that librdmacm has for it.
@@ -158,20 +158,20 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 	}
 	it.asked = append(it.asked, &asked{cmd: c, sender: sender})
 	t := &attempts{it: it, cmd: c}
-	t.try = func(ai AddrInfo) {
+	t.try = func(ai cmid.AddrInfo) {
 		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
 			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: t.outcome})
 		})
 	}
-	it.lookUp(c, node, service, &AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.opts.qpType}, func(info []AddrInfo, err error) {
+	it.lookUp(c, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.opts.qpType}, func(info []cmid.AddrInfo, err error) {
 		t.begin(dualFirst(info), err)
 	})
 }
 
 // dualFirst puts :: before 0.0.0.0: it listens for both families, unless the host has no IPv6.
-func dualFirst(info []AddrInfo) []AddrInfo {
-	slices.SortStableFunc(info, func(a, b AddrInfo) int {
-		switch dual := func(i AddrInfo) bool { return i.Src.IsWildcard() && i.Src.Addr().Is6() }; {
+func dualFirst(info []cmid.AddrInfo) []cmid.AddrInfo {
+	slices.SortStableFunc(info, func(a, b cmid.AddrInfo) int {
+		switch dual := func(i cmid.AddrInfo) bool { return i.Src.IsWildcard() && i.Src.Addr().Is6() }; {
 		case dual(a) == dual(b):
 			return 0
 		case dual(a):

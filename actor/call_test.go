@@ -78,7 +78,7 @@ func (d *datagrams) poll() {
 	}
 }
 
-func (d *datagrams) send(to *UDParam, payload string) (err error) {
+func (d *datagrams) send(to *cmid.UDParam, payload string) (err error) {
 	if d.ah, err = d.dev.CreateAH(nil, &to.AH); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (d *datagrams) close() (err error) {
 
 // A datagram goes from one owner's queue pair to another's.
 func TestDatagramsThroughCall(t *testing.T) {
-	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there, WithPortSpace(PortSpaceUDP)) })
+	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there, WithPortSpace(cmid.PortSpaceUDP)) })
 }
 
 // datagram sends one from a runtime to another, which has the address at.
@@ -117,17 +117,17 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 		}
 	})
 	listener := far.CreateID(server.pid, opts...)
-	server.send(listener, &BindAddr{Addr: MustAddr(at + ":7471")})
-	next[*Bound](server)
+	server.send(listener, &cmid.BindAddr{Addr: MustAddr(at + ":7471")})
+	next[*cmid.Bound](server)
 	server.send(listener, &Listen{})
 	next[*Listening](server)
 
 	ours := &datagrams{got: func(string) {}}
 	client := newProbe(tb, sys, rt.OnLoop(), func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
-		case *AddrResolved:
-			ctx.Request(ctx.Sender(), &ResolveRoute{})
-		case *RouteResolved:
+		case *cmid.AddrResolved:
+			ctx.Request(ctx.Sender(), &cmid.ResolveRoute{})
+		case *cmid.RouteResolved:
 			ctx.Request(ctx.Sender(), &Call{Fn: ours.open})
 		case *Done:
 			ctx.Request(ctx.Sender(), &Connect{})
@@ -142,7 +142,7 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 		}
 	})
 	c := rt.CreateID(client.pid, opts...)
-	client.send(c, &ResolveAddr{Dst: MustAddr(at + ":7471")})
+	client.send(c, &cmid.ResolveAddr{Dst: MustAddr(at + ":7471")})
 	until[*Established](client)
 	select {
 	case s := <-came:

@@ -14,13 +14,13 @@ import (
 )
 
 // addresses is a resolver for tests.
-func addresses(list ...string) func(context.Context, string, string, *AddrInfo) ([]AddrInfo, error) {
-	return func(_ context.Context, _, _ string, hints *AddrInfo) ([]AddrInfo, error) {
-		var infos []AddrInfo
+func addresses(list ...string) func(context.Context, string, string, *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
+	return func(_ context.Context, _, _ string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
+		var infos []cmid.AddrInfo
 		for _, s := range list {
-			ai := AddrInfo{Dst: MustAddr(s)}
-			if hints.Flags&RAIPassive != 0 {
-				ai = AddrInfo{Src: MustAddr(s)}
+			ai := cmid.AddrInfo{Dst: MustAddr(s)}
+			if hints.Flags&cmid.RAIPassive != 0 {
+				ai = cmid.AddrInfo{Src: MustAddr(s)}
 			}
 			infos = append(infos, ai)
 		}
@@ -36,7 +36,7 @@ func TestDialTriesEachAddress(t *testing.T) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
 		id := w.rt.CreateID(client.pid)
-		client.send(id, &SetOption{Option: OptionTOS, Value: 8})
+		client.send(id, &cmid.SetOption{Option: cmid.OptionTOS, Value: 8})
 		next[*Done](client)
 		client.send(id, &Dial{Addr: "there:7471", PrivateData: []byte("hi")})
 		r, s := next[*ConnectRequest](server)
@@ -130,7 +130,7 @@ func TestDialPhasesKeepTheirTimeouts(t *testing.T) {
 			}
 		}
 		id := w.rt.CreateID(p.pid)
-		p.send(id, &ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
+		p.send(id, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
 		if f, _ := next[*AddrError](p); !contains(f.Error(), "may resolve again") {
 			w.Errorf("the identifier is bound, and the advice is: %v", f)
 		}
@@ -162,12 +162,12 @@ func TestServeEverywhere(t *testing.T) {
 
 func TestNamesThatDoNotResolve(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
-		w.rt.resolve = func(ctx context.Context, _, _ string, _ *AddrInfo) ([]AddrInfo, error) {
+		w.rt.resolve = func(ctx context.Context, _, _ string, _ *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 			<-ctx.Done() // the name server does not answer
 			return nil, &cmid.GAIError{Code: cmid.EAIAgain, Err: ctx.Err()}
 		}
 		p := w.probe()
-		for _, cmd := range []Command{&Dial{Addr: "nowhere:1"}, &Serve{Addr: "nowhere:1"}, &GetAddrInfo{Node: "nowhere"}} {
+		for _, cmd := range []Command{&Dial{Addr: "nowhere:1"}, &Serve{Addr: "nowhere:1"}, &cmid.GetAddrInfo{Node: "nowhere"}} {
 			id := w.rt.CreateID(p.pid)
 			p.send(id, cmd)
 			f, _ := next[*AddrInfoError](p)

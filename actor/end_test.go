@@ -66,14 +66,14 @@ func TestDeadlinesOfAStuckDevice(t *testing.T) {
 		send func(w *world, p *probe, id *actor.PID)
 		want time.Duration
 	}{
-		{states.OpBindAddr, func(_ *world, p *probe, id *actor.PID) { p.send(id, &BindAddr{Addr: MustAddr(here + ":0")}) }, 2*time.Second + slack},
+		{states.OpBindAddr, func(_ *world, p *probe, id *actor.PID) { p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")}) }, 2*time.Second + slack},
 		{states.OpResolveAddr, func(_ *world, p *probe, id *actor.PID) {
-			p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471"), Timeout: time.Second})
+			p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471"), Timeout: time.Second})
 		}, time.Second + slack},
 		{states.OpResolveRoute, func(_ *world, p *probe, id *actor.PID) {
-			p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-			next[*AddrResolved](p)
-			p.send(id, &ResolveRoute{})
+			p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+			next[*cmid.AddrResolved](p)
+			p.send(id, &cmid.ResolveRoute{})
 		}, 2*time.Second + slack},
 		{states.OpConnect, func(_ *world, p *probe, id *actor.PID) { p.send(id, &Dial{Addr: there + ":7471"}) }, 10 * time.Second},
 		{states.OpConnect, func(_ *world, p *probe, id *actor.PID) {
@@ -241,15 +241,15 @@ func TestPanics(t *testing.T) {
 		other := w.rt.CreateID(p.pid)
 		settle()
 		o.victim = id
-		p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+		p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		end := until[*Closed](p)
 		var pe *PanicError
 		if c := end[len(end)-1].msg.(*Closed); !errors.As(c.Err, &pe) || pe.Value != "observed" {
 			w.Errorf("the end: %v", end)
 		}
 		o.victim = nil
-		p.send(other, &BindAddr{Addr: MustAddr(here + ":0")})
-		next[*Bound](p)
+		p.send(other, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+		next[*cmid.Bound](p)
 	}, WithObserver(o))
 }
 
@@ -313,7 +313,7 @@ func TestAskCancelled(t *testing.T) {
 		id := w.rt.CreateID(p.pid)
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
-		_, err := Ask[*AddrResolved](ctx, w.rt, id, &ResolveAddr{Dst: MustAddr("10.0.0.77:7471")})
+		_, err := Ask[*cmid.AddrResolved](ctx, w.rt, id, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.77:7471")})
 		is(w, err, context.DeadlineExceeded)
 		c, _ := next[*Closed](p)
 		is(w, c.Err, context.DeadlineExceeded)

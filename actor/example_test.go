@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -26,7 +27,7 @@ func Example_echo() {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
 			id := rt.CreateID(ctx.Self())
-			ctx.Send(id, &rdma.BindAddr{Addr: rdma.MustAddr("127.0.0.1:0")})
+			ctx.Send(id, &cmid.BindAddr{Addr: rdma.MustAddr("127.0.0.1:0")})
 			ctx.Send(id, &rdma.Listen{Backlog: 128})
 		case *rdma.Listening:
 			listening <- m.Local

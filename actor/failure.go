@@ -69,8 +69,8 @@ func want(m any) string {
 }
 
 // failure is the common part of a failing answer of ours.
-func (it *ident) failure(cmd Command, op string, err error) FailureBase {
-	f := FailureBase{Op: op, Command: cmd, Err: err}
+func (it *ident) failure(cmd Command, op string, err error) cmid.FailureBase {
+	f := cmid.FailureBase{Op: op, Command: cmd, Err: err}
 	if it.id != nil {
 		in := it.id.Info()
 		f.EventBase = it.base()

@@ -15,6 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
@@ -213,9 +214,9 @@ func TestFaultBlackHole(t *testing.T) {
 func TestFaultPrivateDataTooLong(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
-	spaces := map[string]PortSpace{"stream": PortSpaceTCP}
+	spaces := map[string]cmid.PortSpace{"stream": cmid.PortSpaceTCP}
 	if env(t, "RDMA_KIND") == "rxe" {
-		spaces["datagram"] = PortSpaceUDP
+		spaces["datagram"] = cmid.PortSpaceUDP
 	}
 	for name, ps := range spaces {
 		t.Run(name, func(t *testing.T) {
@@ -225,10 +226,10 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 			l, _ := next[*Listening](server)
 			connect := func() *actor.PID {
 				c := rt.CreateID(client.pid, WithPortSpace(ps))
-				client.send(c, &ResolveAddr{Dst: l.Local})
-				next[*AddrResolved](client)
-				client.send(c, &ResolveRoute{})
-				next[*RouteResolved](client)
+				client.send(c, &cmid.ResolveAddr{Dst: l.Local})
+				next[*cmid.AddrResolved](client)
+				client.send(c, &cmid.ResolveRoute{})
+				next[*cmid.RouteResolved](client)
 				return c
 			}
 			long := make([]byte, 256) // more than any transport has
@@ -242,7 +243,7 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 				}
 			}
 			param := &ConnParam{QPNum: 77}
-			if ps == PortSpaceTCP {
+			if ps == cmid.PortSpaceTCP {
 				param = nil
 			}
 			c := connect()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -223,7 +224,7 @@ func TestCancelStaysBehindItsCommand(t *testing.T) {
 			for range 3 {
 				ctx.Send(id, NewSend([]byte("x")))
 			}
-			c := &ResolveAddr{Dst: MustAddr(there + ":7471")}
+			c := &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")}
 			ctx.Send(id, c)
 			ctx.Send(id, &cancelled{gone})
 		})
@@ -242,7 +243,7 @@ func TestFloodOfAnything(t *testing.T) {
 		"Sends":       {func() any { return NewSend([]byte("x")) }, true},
 		"not Sends":   {func() any { return &Send{} }, true},
 		"nil Sends":   {func() any { return (*Send)(nil) }, true},
-		"commands":    {func() any { return &Notify{} }, true},
+		"commands":    {func() any { return &cmid.Notify{} }, true},
 		"Reads":       {func() any { return &Read{} }, true},
 		"DestroyIDs":  {func() any { return &DestroyID{} }, true},
 		"Closes":      {func() any { return &Close{} }, true},

@@ -40,8 +40,8 @@ func TestCallThatDoesNotReturn(t *testing.T) {
 					w.Errorf("the end: %v", end)
 				}
 				until[*Closed](p.server)
-				other.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
-				next[*Bound](other)
+				other.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+				next[*cmid.Bound](other)
 			})
 		})
 	}
@@ -86,9 +86,9 @@ func TestReceiveThatDoesNotReturn(t *testing.T) {
 // commandsOf are all commands, as they come out of new.
 func commandsOf() []Command {
 	return []Command{
-		&BindAddr{}, &ResolveAddr{}, &ResolveRoute{}, &Listen{}, &Connect{}, &Accept{}, &Reject{}, &Establish{}, &Disconnect{},
-		&DestroyID{}, &SetOption{}, &Notify{}, &JoinMulticast{}, &LeaveMulticast{}, &SetIBPath{}, &ResolveIBService{}, &WriteCMEvent{},
-		&GetAddrInfo{}, &Dial{}, &Serve{}, &Close{}, &Handover{}, &Call{}, &Read{}, &Write{}, &FetchAdd{}, &CompareSwap{},
+		&cmid.BindAddr{}, &cmid.ResolveAddr{}, &cmid.ResolveRoute{}, &Listen{}, &Connect{}, &Accept{}, &Reject{}, &cmid.Establish{}, &Disconnect{},
+		&DestroyID{}, &cmid.SetOption{}, &cmid.Notify{}, &cmid.JoinMulticast{}, &cmid.LeaveMulticast{}, &cmid.SetIBPath{}, &cmid.ResolveIBService{}, &cmid.WriteCMEvent{},
+		&cmid.GetAddrInfo{}, &Dial{}, &Serve{}, &Close{}, &Handover{}, &Call{}, &Read{}, &Write{}, &FetchAdd{}, &CompareSwap{},
 		&AllocMemory{}, &Grant{}, &Revoke{}, &FreeMemory{},
 	}
 }
@@ -121,16 +121,16 @@ func TestEmptyCommands(t *testing.T) {
 				"idle": func(p *probe) *actor.PID { return w.rt.CreateID(p.pid) },
 				"bound": func(p *probe) *actor.PID {
 					id := w.rt.CreateID(p.pid)
-					p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
-					next[*Bound](p)
+					p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+					next[*cmid.Bound](p)
 					return id
 				},
 				"resolved": func(p *probe) *actor.PID {
 					id := w.rt.CreateID(p.pid)
-					p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-					next[*AddrResolved](p)
-					p.send(id, &ResolveRoute{})
-					next[*RouteResolved](p)
+					p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+					next[*cmid.AddrResolved](p)
+					p.send(id, &cmid.ResolveRoute{})
+					next[*cmid.RouteResolved](p)
 					return id
 				},
 				"connected": func(p *probe) *actor.PID {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -27,9 +28,9 @@ type IDInfo struct {
 	Waiting   string // the command whose answer is still to come; "" for none
 	Mailbox   int    // messages waiting for the identifier's actor
 	Credits   Credits
-	Memory    int          // bytes of AllocMemory
-	Delivered uint64       // sends that the peer has consumed
-	History   []Transition // the last transitions, oldest first
+	Memory    int               // bytes of AllocMemory
+	Delivered uint64            // sends that the peer has consumed
+	History   []cmid.Transition // the last transitions, oldest first
 }
 
 // Inspect tells of every identifier, ordered by ID. It is collected on the loops, each of which is

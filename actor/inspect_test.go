@@ -25,7 +25,7 @@ func TestInspect(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		waiting := w.rt.CreateID(p.client.pid)
-		p.client.send(waiting, &ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
+		p.client.send(waiting, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
 		settle()
 		infos := w.rt.Inspect()
 		if len(infos) != 2 {

@@ -13,12 +13,12 @@ func TestTwoJoinsAtOnce(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		owner, other := w.probe(), w.probe()
 		id := w.rt.CreateID(owner.pid, WithPortSpace(cmid.PortSpaceUDP))
-		owner.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
-		next[*Bound](owner)
-		other.send(id, &JoinMulticast{Addr: MustAddr("239.1.1.1:0")})
-		owner.send(id, &JoinMulticast{Addr: MustAddr("239.1.1.2:0")})
+		owner.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+		next[*cmid.Bound](owner)
+		other.send(id, &cmid.JoinMulticast{Addr: MustAddr("239.1.1.1:0")})
+		owner.send(id, &cmid.JoinMulticast{Addr: MustAddr("239.1.1.2:0")})
 		for p, group := range map[*probe]string{other: "239.1.1.1:0", owner: "239.1.1.2:0"} {
-			if j, _ := next[*MulticastJoin](p); j.Addr != MustAddr(group) {
+			if j, _ := next[*cmid.MulticastJoin](p); j.Addr != MustAddr(group) {
 				w.Errorf("%v answers the join of %v", j, group)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
@@ -285,7 +286,7 @@ func TestKernelDatagram(t *testing.T) {
 		t.Skip("iWARP has no datagrams")
 	}
 	sys := testSystem(t)
-	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"), WithPortSpace(PortSpaceUDP))
+	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"), WithPortSpace(cmid.PortSpaceUDP))
 }
 
 // A device that is unplugged tells each owner once; plugged in again, it works in the same process.

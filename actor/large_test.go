@@ -12,6 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	mem "github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -511,10 +512,10 @@ func TestConnectAgainWithReads(t *testing.T) {
 		p := pair{client: w.probe(), server: w.farProbe()}
 		w.listen(p.server, opts...)
 		p.c = w.rt.CreateID(p.client.pid, opts...)
-		p.client.send(p.c, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-		next[*AddrResolved](p.client)
-		p.client.send(p.c, &ResolveRoute{})
-		next[*RouteResolved](p.client)
+		p.client.send(p.c, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*cmid.AddrResolved](p.client)
+		p.client.send(p.c, &cmid.ResolveRoute{})
+		next[*cmid.RouteResolved](p.client)
 		p.client.send(p.c, &Connect{Param: &ConnParam{InitiatorDepth: 250, RetryCount: 7, RNRRetryCount: 7}})
 		next[*CommandFailed](p.client)
 		p.client.send(p.c, &Connect{})

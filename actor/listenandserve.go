@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // drainFor is how long ListenAndServe gives connections to end.
@@ -29,7 +30,7 @@ const drainFor = 10 * time.Second
 // is shut down in any case but one: on the goroutine of a loop, which would wait for itself, the
 // error is eventloop.ErrOnLoop, and nothing has happened.
 func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, opts ...IDOption) error {
-	if err := MayWait(); err != nil {
+	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rdma: ListenAndServe: %w", err)
 	}
 	closed := make(chan error, 1)

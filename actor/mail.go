@@ -19,9 +19,9 @@ type (
 	// lookedUp is the outcome of a look-up that ran off the loop.
 	lookedUp struct {
 		cmd  Command // for which it was
-		info []AddrInfo
+		info []cmid.AddrInfo
 		err  error
-		then func([]AddrInfo, error)
+		then func([]cmid.AddrInfo, error)
 	}
 	// tick says that a deadline has come.
 	tick struct{}

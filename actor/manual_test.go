@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -17,20 +18,20 @@ func TestManual(t *testing.T) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
 		c := w.rt.CreateID(client.pid, Manual())
-		client.send(c, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-		next[*AddrResolved](client)
-		client.send(c, &ResolveRoute{})
-		next[*RouteResolved](client)
+		client.send(c, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*cmid.AddrResolved](client)
+		client.send(c, &cmid.ResolveRoute{})
+		next[*cmid.RouteResolved](client)
 		client.send(c, &Connect{})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
 		if w.flavor&states.IWARP == 0 {
-			next[*ConnectResponse](client)
+			next[*cmid.ConnectResponse](client)
 			settle()
 			if got, _ := w.state(c); got != states.Responded {
 				w.Errorf("before Establish it is %v", got)
 			}
-			client.send(c, &Establish{})
+			client.send(c, &cmid.Establish{})
 		}
 		next[*Established](client)
 		next[*Established](server)

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -81,7 +82,7 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		var id *actor.PID
 		w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
 			id = w.rt.CreateID(far)
-			p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+			p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		})
 		f, _ := next[*CommandFailed](p)
 		is(w, f, ErrRemoteOwner)
@@ -97,7 +98,7 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		p.send(mine, &Handover{To: far})
 		f, _ = next[*CommandFailed](p)
 		is(w, f, ErrRemoteOwner)
-		w.sys.Root.RequestWithCustomSender(mine, &BindAddr{Addr: MustAddr(here + ":0")}, far)
+		w.sys.Root.RequestWithCustomSender(mine, &cmid.BindAddr{Addr: MustAddr(here + ":0")}, far)
 		settle()
 		if len(w.remote) == 0 || !w.remote[len(w.remote)-1].Equal(far) {
 			w.Errorf("a remote sender was not answered: %v", w.remote)
@@ -114,7 +115,7 @@ func TestOnLoopUndone(t *testing.T) {
 			p := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(where, actor.WithMailbox(actor.Unbounded())) }, nil)
 			fine := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(actor.WithMailbox(actor.Unbounded()), where) }, nil)
 			w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
-				fine.send(w.rt.CreateID(p.pid), &BindAddr{Addr: MustAddr(here + ":0")})
+				fine.send(w.rt.CreateID(p.pid), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			})
 			f, _ := next[*CommandFailed](fine)
 			if is(w, f, ErrMailbox); !contains(f.Error(), "WithMailbox") {

@@ -35,8 +35,8 @@ func (d kindDriver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, err
 
 func (i kindInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (cmid.DriverID, error) {
 	i.made <- created{ps, t}
-	if ps == PortSpaceIB {
-		ps = PortSpaceTCP
+	if ps == cmid.PortSpaceIB {
+		ps = cmid.PortSpaceTCP
 	}
 	return i.Instance.CreateID(h, ps, t)
 }
@@ -49,11 +49,11 @@ func TestQPTypeReachesTheDevice(t *testing.T) {
 		opts []IDOption
 		want created
 	}{
-		"nothing":   {nil, created{PortSpaceTCP, cmid.QPTypeRC}},
-		"UD":        {[]IDOption{WithQPType(cmid.QPTypeUD)}, created{PortSpaceUDP, cmid.QPTypeUD}},
-		"IB":        {[]IDOption{WithPortSpace(PortSpaceIB)}, created{PortSpaceIB, cmid.QPTypeRC}},
-		"IB and UD": {[]IDOption{WithPortSpace(PortSpaceIB), WithQPType(cmid.QPTypeUD)}, created{PortSpaceIB, cmid.QPTypeUD}},
-		"IB and RC": {[]IDOption{WithQPType(cmid.QPTypeRC), WithPortSpace(PortSpaceIB)}, created{PortSpaceIB, cmid.QPTypeRC}},
+		"nothing":   {nil, created{cmid.PortSpaceTCP, cmid.QPTypeRC}},
+		"UD":        {[]IDOption{WithQPType(cmid.QPTypeUD)}, created{cmid.PortSpaceUDP, cmid.QPTypeUD}},
+		"IB":        {[]IDOption{WithPortSpace(cmid.PortSpaceIB)}, created{cmid.PortSpaceIB, cmid.QPTypeRC}},
+		"IB and UD": {[]IDOption{WithPortSpace(cmid.PortSpaceIB), WithQPType(cmid.QPTypeUD)}, created{cmid.PortSpaceIB, cmid.QPTypeUD}},
+		"IB and RC": {[]IDOption{WithQPType(cmid.QPTypeRC), WithPortSpace(cmid.PortSpaceIB)}, created{cmid.PortSpaceIB, cmid.QPTypeRC}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := make(chan created, 8)
@@ -84,14 +84,14 @@ func TestQPTypeThatIsNot(t *testing.T) {
 	}{
 		"UC":         {[]IDOption{WithQPType(cmid.QPTypeUC)}, unix.EPROTONOSUPPORT},
 		"any number": {[]IDOption{WithQPType(200)}, unix.EPROTONOSUPPORT},
-		"UD and TCP": {[]IDOption{WithQPType(cmid.QPTypeUD), WithPortSpace(PortSpaceTCP)}, unix.EINVAL},
-		"RC and UDP": {[]IDOption{WithQPType(cmid.QPTypeRC), WithPortSpace(PortSpaceUDP), Raw()}, unix.EINVAL},
+		"UD and TCP": {[]IDOption{WithQPType(cmid.QPTypeUD), WithPortSpace(cmid.PortSpaceTCP)}, unix.EINVAL},
+		"RC and UDP": {[]IDOption{WithQPType(cmid.QPTypeRC), WithPortSpace(cmid.PortSpaceUDP), Raw()}, unix.EINVAL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
 				p := w.probe()
 				id := w.rt.CreateID(p.pid, r.opts...)
-				p.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
+				p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 				if c := closed(p); !errors.Is(c.Err, r.errno) {
 					w.Errorf("closed because of %v, want %v", c.Err, r.errno)
 				}
@@ -114,14 +114,14 @@ func closed(p *probe) *Closed {
 func TestQPTypeOfTheEmbeddedDevice(t *testing.T) {
 	for name, opts := range map[string][]IDOption{
 		"UD": {WithQPType(cmid.QPTypeUD)},
-		"IB": {WithPortSpace(PortSpaceIB), WithQPType(cmid.QPTypeUD), WithMessages(kib, 4)},
+		"IB": {WithPortSpace(cmid.PortSpaceIB), WithQPType(cmid.QPTypeUD), WithMessages(kib, 4)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sys := testSystem(t)
 			rt := openIWARP(t, sys)
 			p := newProbe(t, sys, rt.OnLoop(), nil)
 			id := rt.CreateID(p.pid, opts...)
-			p.send(id, &BindAddr{Addr: MustAddr("127.0.0.1:0")})
+			p.send(id, &cmid.BindAddr{Addr: MustAddr("127.0.0.1:0")})
 			if c := closed(p); !errors.Is(c.Err, unix.EPROTONOSUPPORT) {
 				t.Errorf("closed because of %v, want EPROTONOSUPPORT", c.Err)
 			}
@@ -132,7 +132,7 @@ func TestQPTypeOfTheEmbeddedDevice(t *testing.T) {
 // An identifier for datagrams is one whichever way it was asked for.
 func TestDatagramsByQPType(t *testing.T) {
 	for name, opts := range map[string][]IDOption{
-		"alone": nil, "and its port space": {WithPortSpace(PortSpaceUDP)}, "raw": {Raw()}, "manual": {Manual()}, "messages": {WithMessages(1<<20, 4)},
+		"alone": nil, "and its port space": {WithPortSpace(cmid.PortSpaceUDP)}, "raw": {Raw()}, "manual": {Manual()}, "messages": {WithMessages(1<<20, 4)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, infiniband, func(w *world) {

@@ -345,9 +345,9 @@ func TestManualIsToldOfAFailedQueuePair(t *testing.T) {
 func TestOwnQueuePairFails(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid, Manual(), WithPortSpace(PortSpaceUDP))
-		p.send(id, &BindAddr{Addr: MustAddr(here + ":7471")})
-		next[*Bound](p)
+		id := w.rt.CreateID(p.pid, Manual(), WithPortSpace(cmid.PortSpaceUDP))
+		p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":7471")})
+		next[*cmid.Bound](p)
 		p.send(id, &Call{Fn: func(id *cmid.ID) error {
 			cq, err := id.Device().CreateCQ(4, nil)
 			if err != nil {
@@ -359,7 +359,7 @@ func TestOwnQueuePairFails(t *testing.T) {
 		}})
 		next[*Done](p)
 		w.f.FailQP(w.handle(0, pair{c: id}))
-		if e, _ := next[*QPFailed](p); e.ID == 0 {
+		if e, _ := next[*cmid.QPFailed](p); e.ID == 0 {
 			w.Error("told of nobody")
 		}
 		settle()

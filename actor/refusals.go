@@ -140,7 +140,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 // turnAway answers a command that has no room, or what is none, on the posting goroutine. Nothing
 // of the loop's is touched: the answer does not tell the identifier's state.
 func (it *ident) turnAway(m any, from *actor.PID) {
-	f := FailureBase{Op: "receive", Err: errNoPlace}
+	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)
 	if cmd, ok := m.(Command); ok && !missing(cmd) {
 		f.Op, f.Command = opName(cmd), cmd

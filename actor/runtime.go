@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // Runtime is rdmactor in one ActorSystem: the loops and what runs on them. Its methods are for any
@@ -31,7 +32,7 @@ type Runtime struct {
 	count    atomic.Int64 // identifiers
 	closing  atomic.Bool
 
-	resolve func(ctx context.Context, node, service string, hints *AddrInfo) ([]AddrInfo, error)
+	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)
 	lookups context.Context // ends with Shutdown
 	cancel  context.CancelFunc
 	running sync.WaitGroup // look-ups

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Shutdown ends the runtime: no identifier is created any more, listeners go, connections are
@@ -31,7 +32,7 @@ import (
 // Any goroutine but a loop's, and one that OnStall is called on, which get eventloop.ErrOnLoop.
 // Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
-	if err := MayWait(); err != nil {
+	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rdma: Shutdown: %w", err)
 	}
 	if rt.shutdown.begun.CompareAndSwap(false, true) {

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -151,8 +152,8 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 		w.f.Host("far").AddDevice("mem2", "10.0.0.8")
 		server, p := w.farProbe(), w.probe()
 		w.listen(server) // nobody listens on 10.0.0.8
-		w.rt.resolve = func(context.Context, string, string, *AddrInfo) ([]AddrInfo, error) {
-			return []AddrInfo{{Dst: MustAddr("10.0.0.8:7999")}, {Dst: MustAddr(there + ":7471")}}, nil
+		w.rt.resolve = func(context.Context, string, string, *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
+			return []cmid.AddrInfo{{Dst: MustAddr("10.0.0.8:7999")}, {Dst: MustAddr(there + ":7471")}}, nil
 		}
 		id := w.rt.CreateID(p.pid)
 		p.send(id, &Dial{Addr: "somewhere:7471"})

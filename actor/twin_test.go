@@ -49,20 +49,20 @@ var stages = []stage{
 	{"idle", states.Idle, func(w *world, o *probe) *actor.PID { return w.rt.CreateID(o.pid) }},
 	{"bound", states.Bound, func(w *world, o *probe) *actor.PID {
 		id := w.rt.CreateID(o.pid)
-		o.send(id, &BindAddr{Addr: MustAddr(here + ":0")})
-		next[*Bound](o)
+		o.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+		next[*cmid.Bound](o)
 		return id
 	}},
 	{"addr-query", states.AddrQuery, func(w *world, o *probe) *actor.PID {
 		w.f.Silence(there)
 		id := w.rt.CreateID(o.pid)
-		o.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+		o.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 		return id
 	}},
 	{"addr-resolved", states.AddrResolved, func(w *world, o *probe) *actor.PID {
 		id := w.rt.CreateID(o.pid)
-		o.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-		next[*AddrResolved](o)
+		o.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*cmid.AddrResolved](o)
 		return id
 	}},
 	{"route-resolved", states.RouteResolved, resolved},
@@ -91,21 +91,21 @@ var stages = []stage{
 
 func resolved(w *world, o *probe) *actor.PID {
 	id := w.rt.CreateID(o.pid)
-	o.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-	next[*AddrResolved](o)
-	o.send(id, &ResolveRoute{})
-	next[*RouteResolved](o)
+	o.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+	next[*cmid.AddrResolved](o)
+	o.send(id, &cmid.ResolveRoute{})
+	next[*cmid.RouteResolved](o)
 	return id
 }
 
 // commands are one of each; what cannot be a command comes last.
 func commands(o *probe) []any {
 	return []any{
-		&BindAddr{Addr: MustAddr(here + ":0")}, &ResolveAddr{Dst: MustAddr(there + ":7471")}, &ResolveRoute{}, &Listen{},
-		&Connect{}, &Accept{}, &Reject{}, &Establish{}, &Disconnect{}, &DestroyID{}, &SetOption{Option: OptionTOS, Value: 4},
-		&Notify{}, &JoinMulticast{Addr: MustAddr("224.0.0.9:0")}, &LeaveMulticast{Addr: MustAddr("224.0.0.9:0")},
-		&GetAddrInfo{Node: "127.0.0.1", Service: "80"}, &Dial{Addr: there + ":7471"}, &Serve{Addr: here + ":7472"}, &Close{},
-		&Handover{To: o.pid}, &Handover{}, &SetIBPath{Paths: make([]byte, cmid.PathLen)}, &ResolveIBService{ServiceID: 1}, &WriteCMEvent{},
+		&cmid.BindAddr{Addr: MustAddr(here + ":0")}, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")}, &cmid.ResolveRoute{}, &Listen{},
+		&Connect{}, &Accept{}, &Reject{}, &cmid.Establish{}, &Disconnect{}, &DestroyID{}, &cmid.SetOption{Option: cmid.OptionTOS, Value: 4},
+		&cmid.Notify{}, &cmid.JoinMulticast{Addr: MustAddr("224.0.0.9:0")}, &cmid.LeaveMulticast{Addr: MustAddr("224.0.0.9:0")},
+		&cmid.GetAddrInfo{Node: "127.0.0.1", Service: "80"}, &Dial{Addr: there + ":7471"}, &Serve{Addr: here + ":7472"}, &Close{},
+		&Handover{To: o.pid}, &Handover{}, &cmid.SetIBPath{Paths: make([]byte, cmid.PathLen)}, &cmid.ResolveIBService{ServiceID: 1}, &cmid.WriteCMEvent{},
 		&Call{Fn: func(*cmid.ID) error { return nil }}, &Call{},
 		Listen{},
 		"hello", &struct{}{},
@@ -294,7 +294,7 @@ func TestDeadlines(t *testing.T) {
 		w.f.Silence(there)
 		id := w.rt.CreateID(p.pid)
 		took := elapsed(func() {
-			p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
+			p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 			f, _ := next[*AddrError](p)
 			is(w, f, unix.ETIMEDOUT)
 		})
@@ -302,10 +302,10 @@ func TestDeadlines(t *testing.T) {
 			w.Errorf("address resolution gave up after %v in state %v", took, s)
 		}
 		w.f.Unsilence(there)
-		p.send(id, &ResolveAddr{Dst: MustAddr(there + ":7471")})
-		next[*AddrResolved](p) // a time-out of the device's does not cost the identifier
-		p.send(id, &ResolveRoute{})
-		next[*RouteResolved](p)
+		p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*cmid.AddrResolved](p) // a time-out of the device's does not cost the identifier
+		p.send(id, &cmid.ResolveRoute{})
+		next[*cmid.RouteResolved](p)
 		w.f.Silence(there)
 		took = elapsed(func() {
 			p.send(id, &Connect{})
@@ -402,7 +402,7 @@ func TestCreateFails(t *testing.T) {
 		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
 			if _, ok := ctx.Message().(string); ok {
 				id := w.rt.CreateID(ctx.Self())
-				ctx.Request(id, &BindAddr{Addr: MustAddr(here + ":0")})
+				ctx.Request(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			}
 		})
 		w.sys.Root.Send(p.pid, "go")
@@ -421,8 +421,8 @@ func TestConnectionLimit(t *testing.T) {
 		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
 		next[*Rejected](client) // the listener there is the one that is allowed
 		next[*Closed](client)
-		client.send(w.rt.CreateID(client.pid), &BindAddr{Addr: MustAddr(here + ":0")})
-		next[*Bound](client)
+		client.send(w.rt.CreateID(client.pid), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+		next[*cmid.Bound](client)
 		w.rt.CreateID(client.pid)
 		c, _ := next[*Closed](client)
 		is(w, c.Err, unix.EMFILE)
@@ -437,12 +437,12 @@ func TestClosedMakesRoom(t *testing.T) {
 		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*Closed); ok && first {
 				first = false
-				ctx.Request(w.rt.CreateID(ctx.Self()), &BindAddr{Addr: MustAddr(here + ":0")})
+				ctx.Request(w.rt.CreateID(ctx.Self()), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			}
 		})
 		p.send(w.rt.CreateID(p.pid), &DestroyID{})
 		next[*Closed](p)
-		next[*Bound](p)
+		next[*cmid.Bound](p)
 	}, WithLimits(Limits{Connections: 1}))
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Listener is a net.Listener for streams. Its methods are for any goroutine but a loop's.
@@ -155,7 +156,7 @@ func (l *Listener) Close() error {
 	for _, c := range left {
 		c.discard()
 	}
-	if rdma.MayWait() != nil {
+	if eventloop.MayWait() != nil {
 		l.rt.System().Root.Send(l.id, &rdma.DestroyID{})
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its
@@ -36,7 +37,7 @@ func (w *waiter) wait() error {
 		case <-w.wake:
 			return nil
 		case <-w.rt.Stalled():
-			if err := rdma.MayWait(); err != nil {
+			if err := eventloop.MayWait(); err != nil {
 				return w.giveUp(err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // newCall takes a call from the client's pool. It is the client's own, because a channel belongs
@@ -186,7 +187,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) *Error {
 		case <-ctx.Done():
 			why = contextError(ctx, cl.m, FateUnknown)
 		case <-c.rt.Stalled():
-			err := rdma.MayWait()
+			err := eventloop.MayWait()
 			if err == nil {
 				continue
 			}

@@ -16,6 +16,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Client calls a server over one connection, and makes another one when that is lost or the server
@@ -55,7 +56,7 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOpti
 		rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts),
 		links: make(map[*link]struct{}), ready: make(chan struct{}),
 	}
-	if err := rdma.MayWait(); err != nil {
+	if err := eventloop.MayWait(); err != nil {
 		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
 	}
 	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { go c.redial() })
@@ -193,7 +194,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		case <-ready:
 		case <-over:
 		case <-c.rt.Stalled():
-			held = rdma.MayWait()
+			held = eventloop.MayWait()
 		}
 		c.mu.Lock()
 		c.waiting--
@@ -252,7 +253,7 @@ func (c *Client) Close() {
 	for _, l := range links {
 		l.tellActor(&hangUp{ErrClosed})
 	}
-	if rdma.MayWait() != nil {
+	if eventloop.MayWait() != nil {
 		return
 	}
 	for _, l := range links {

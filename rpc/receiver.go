@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -257,7 +258,7 @@ func (r *receiving) wait() error {
 	select {
 	case <-r.ready:
 	case <-r.l.rt.Stalled():
-		if err := rdma.MayWait(); err != nil {
+		if err := eventloop.MayWait(); err != nil {
 			return &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: FateUnknown, Err: err}
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -92,7 +92,7 @@ func (call *serverCall) wait(n int) error {
 		case <-call.room:
 		case <-call.ctx.Done():
 		case <-call.c.s.rt.Stalled():
-			if err := rdma.MayWait(); err != nil {
+			if err := eventloop.MayWait(); err != nil {
 				return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
 			}
 		}

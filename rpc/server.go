@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
 
@@ -143,7 +144,7 @@ func (s *Server) emptied() {
 // the answers were taken. When ctx ends before that, the rest is cut off as with Close, which is
 // waited for a second, and the error is ctx's cause.
 func (s *Server) Drain(ctx context.Context) error {
-	if err := rdma.MayWait(); err != nil {
+	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rpc: drain: %w", err)
 	}
 	s.mu.Lock()
@@ -189,7 +190,7 @@ func (s *Server) abort(ctx context.Context) error {
 // blocked: who cannot, has Drain with a context. On a loop it does not wait: the rest happens on a
 // goroutine.
 func (s *Server) Close() {
-	if rdma.MayWait() != nil {
+	if eventloop.MayWait() != nil {
 		go s.Close()
 		return
 	}

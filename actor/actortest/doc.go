@@ -6,7 +6,7 @@
 //			p := w.Probe()
 //			id := w.CreateID(p.PID())
 //			w.Silence("10.0.0.9")
-//			p.Request(id, &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+//			p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 //			e := actortest.Next[*rdma.AddrError](p)
 //			if !errors.Is(e, unix.ETIMEDOUT) || w.Elapsed() != 2*time.Second {
 //				t.Fatal(e)

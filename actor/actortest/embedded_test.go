@@ -8,6 +8,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // TestDefaultIsTheEmbeddedDevice: what an application is told by default is what package iwarp
@@ -20,7 +21,7 @@ func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
 				p := w.Probe()
 				p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
 				e := actortest.Next[*rdma.Rejected](p)
-				if e.Reason != rdma.RejectRefused || e.Status != -111 || !errors.Is(e, unix.ECONNREFUSED) {
+				if e.Reason != cmid.RejectRefused || e.Status != -111 || !errors.Is(e, unix.ECONNREFUSED) {
 					t.Errorf("nobody listens: %v, reason %d, want -111", e, e.Reason)
 				}
 				actortest.Next[*rdma.Closed](p)

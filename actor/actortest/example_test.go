@@ -10,6 +10,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // An address that does not answer costs the time it was given.
@@ -18,7 +19,7 @@ func TestResolveTimesOut(t *testing.T) {
 		p := w.Probe()
 		id := w.CreateID(p.PID())
 		w.Silence("10.0.0.9")
-		p.Request(id, &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 		e := actortest.Next[*rdma.AddrError](p)
 		if !errors.Is(e, unix.ETIMEDOUT) || w.Elapsed() != 2*time.Second {
 			t.Fatal(e)

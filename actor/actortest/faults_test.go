@@ -13,6 +13,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 func TestSilenceEnds(t *testing.T) {
@@ -20,7 +21,7 @@ func TestSilenceEnds(t *testing.T) {
 		w.Host("mem1", "10.0.0.2")
 		p := w.Probe()
 		id := w.CreateID(p.PID())
-		resolve := &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second}
+		resolve := &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second}
 		w.Silence("10.0.0.2")
 		p.Request(id, resolve)
 		actortest.Next[*rdma.AddrError](p)
@@ -29,7 +30,7 @@ func TestSilenceEnds(t *testing.T) {
 		}
 		w.Unsilence("10.0.0.2")
 		p.Request(id, resolve)
-		actortest.Next[*rdma.AddrResolved](p)
+		actortest.Next[*cmid.AddrResolved](p)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // inside is the environment variable of the processes that TestWrongsFail starts.
@@ -86,7 +87,7 @@ var wrongs = map[string]wrong{
 	"noise": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID()), &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+			p.Request(w.CreateID(p.PID()), &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 			p.Silent(2 * time.Second)
 		},
 		[]string{"Silent(2s): after 2s got *rdma.AddrError (resolve_addr"},

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -215,10 +216,10 @@ func TestCutDial(t *testing.T) {
 		w.Cut("mem0", "mem1")
 		p := w.Probe()
 		id := w.CreateID(p.PID())
-		p.Request(id, &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second})
+		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second})
 		actortest.Next[*rdma.AddrError](p)
-		p.Request(id, &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.3:7471"), Timeout: 3 * time.Second})
-		actortest.Next[*rdma.AddrResolved](p)
+		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.3:7471"), Timeout: 3 * time.Second})
+		actortest.Next[*cmid.AddrResolved](p)
 	})
 }
 

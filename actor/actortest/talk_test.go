@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -106,8 +107,8 @@ func TestDeviceRemoval(t *testing.T) {
 		w.AddDevice("mem1")
 		p := w.Probe()
 		id := w.CreateID(p.PID())
-		p.Request(id, &rdma.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471")})
-		actortest.Next[*rdma.AddrResolved](p)
+		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471")})
+		actortest.Next[*cmid.AddrResolved](p)
 	})
 }
 
@@ -222,11 +223,11 @@ func TestRunOut(t *testing.T) {
 		if e := actortest.Next[*rdma.Closed](p); !errors.Is(e.Err, unix.EMFILE) || p.Sender() != id {
 			t.Errorf("%v closed because of %v", p.Sender(), e.Err)
 		}
-		p.Request(id, &rdma.BindAddr{Addr: rdma.MustAddr(server)})
+		p.Request(id, &cmid.BindAddr{Addr: rdma.MustAddr(server)})
 		actortest.Next[*actor.DeadLetterResponse](p)
 		w.RunOut(0)
-		p.Request(w.CreateID(p.PID()), &rdma.BindAddr{Addr: rdma.MustAddr(server)})
-		actortest.Next[*rdma.Bound](p)
+		p.Request(w.CreateID(p.PID()), &cmid.BindAddr{Addr: rdma.MustAddr(server)})
+		actortest.Next[*cmid.Bound](p)
 	})
 }
 

@@ -51,11 +51,11 @@ func Permanent(f rdma.Failure) bool {
 
 func permanentReject(r *rdma.Rejected) bool {
 	switch r.Reason {
-	case rdma.RejectConsumerDefined, rdma.RejectReset:
+	case cmid.RejectConsumerDefined, cmid.RejectReset:
 		// on iWARP the reason does not travel: the application's is ECONNRESET
 		return len(bytes.Trim(r.PrivateData, "\x00")) > 0 // InfiniBand pads
-	case rdma.RejectUnsupported, rdma.RejectInvalidTransport, rdma.RejectInvalidMTU, rdma.RejectInsufficientDepth,
-		rdma.RejectInvalidRNRRetry, rdma.RejectVendorOption:
+	case cmid.RejectUnsupported, cmid.RejectInvalidTransport, cmid.RejectInvalidMTU, cmid.RejectInsufficientDepth,
+		cmid.RejectInvalidRNRRetry, cmid.RejectVendorOption:
 		return true
 	}
 	return false

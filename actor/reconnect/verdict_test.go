@@ -13,7 +13,7 @@ import (
 
 // Which failures are worth another attempt.
 func TestPermanent(t *testing.T) {
-	base := func(err error) rdma.FailureBase { return rdma.FailureBase{Err: err} }
+	base := func(err error) cmid.FailureBase { return cmid.FailureBase{Err: err} }
 	rejected := func(r rdma.RejectReason, private string) rdma.Failure {
 		return &rdma.Rejected{FailureBase: base(unix.ECONNREFUSED), Reason: r, PrivateData: []byte(private)}
 	}
@@ -24,22 +24,22 @@ func TestPermanent(t *testing.T) {
 	}{
 		{"nobody answers", &rdma.Unreachable{FailureBase: base(unix.ETIMEDOUT)}, false},
 		{"no route at the moment", &rdma.Unreachable{FailureBase: base(unix.EHOSTUNREACH)}, false},
-		{"nobody listens (InfiniBand)", rejected(rdma.RejectInvalidServiceID, ""), false},
-		{"nobody listens (iWARP)", rejected(rdma.RejectRefused, ""), false},
-		{"the listener has died in the middle", rejected(rdma.RejectReset, ""), false},
-		{"the peer's runtime is full, or its owner slow", rejected(rdma.RejectConsumerDefined, ""), false},
-		{"the same, padded (InfiniBand)", rejected(rdma.RejectConsumerDefined, "\x00\x00\x00"), false},
-		{"the peer's application has said why (InfiniBand)", rejected(rdma.RejectConsumerDefined, "no"), true},
-		{"the peer's application has said why (iWARP)", rejected(rdma.RejectReset, "no"), true},
-		{"the peer's memory", rejected(rdma.RejectNoResources, ""), false},
-		{"the peer's timeout", rejected(rdma.RejectTimeout, ""), false},
-		{"the peer remembers an old connection", rejected(rdma.RejectStaleConnection, ""), false},
-		{"another transport", rejected(rdma.RejectInvalidTransport, ""), true},
-		{"not supported there", rejected(rdma.RejectUnsupported, ""), true},
-		{"another MTU", rejected(rdma.RejectInvalidMTU, ""), true},
-		{"another depth", rejected(rdma.RejectInsufficientDepth, ""), true},
-		{"another RNR count", rejected(rdma.RejectInvalidRNRRetry, ""), true},
-		{"another vendor's options", rejected(rdma.RejectVendorOption, ""), true},
+		{"nobody listens (InfiniBand)", rejected(cmid.RejectInvalidServiceID, ""), false},
+		{"nobody listens (iWARP)", rejected(cmid.RejectRefused, ""), false},
+		{"the listener has died in the middle", rejected(cmid.RejectReset, ""), false},
+		{"the peer's runtime is full, or its owner slow", rejected(cmid.RejectConsumerDefined, ""), false},
+		{"the same, padded (InfiniBand)", rejected(cmid.RejectConsumerDefined, "\x00\x00\x00"), false},
+		{"the peer's application has said why (InfiniBand)", rejected(cmid.RejectConsumerDefined, "no"), true},
+		{"the peer's application has said why (iWARP)", rejected(cmid.RejectReset, "no"), true},
+		{"the peer's memory", rejected(cmid.RejectNoResources, ""), false},
+		{"the peer's timeout", rejected(cmid.RejectTimeout, ""), false},
+		{"the peer remembers an old connection", rejected(cmid.RejectStaleConnection, ""), false},
+		{"another transport", rejected(cmid.RejectInvalidTransport, ""), true},
+		{"not supported there", rejected(cmid.RejectUnsupported, ""), true},
+		{"another MTU", rejected(cmid.RejectInvalidMTU, ""), true},
+		{"another depth", rejected(cmid.RejectInsufficientDepth, ""), true},
+		{"another RNR count", rejected(cmid.RejectInvalidRNRRetry, ""), true},
+		{"another vendor's options", rejected(cmid.RejectVendorOption, ""), true},
 		{"the neighbour is silent", &rdma.AddrError{FailureBase: base(unix.ETIMEDOUT)}, false},
 		{"the device is gone", &rdma.AddrError{FailureBase: base(unix.ENODEV)}, false},
 		{"the address is gone with it", &rdma.CommandFailed{FailureBase: base(unix.EADDRNOTAVAIL)}, false},
