@@ -41,7 +41,7 @@ var commands = map[string]command{
 }
 
 func get(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
-	r, err := rpc.Call(ctx, c, kv.Get, &kv.GetRequest{Key: args[0]})
+	r, err := rpc.Call(ctx, c, kv.Get, &kv.KeyRequest{Key: args[0]})
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,8 @@ func get(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error
 }
 
 func put(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
-	r, err := rpc.Call(ctx, c, kv.Put, &kv.PutRequest{Key: args[0], Value: []byte(args[1])})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "revision", r.Revision)
-	return nil
+	r, err := rpc.Call(ctx, c, kv.Put, &kv.Entry{Key: args[0], Value: []byte(args[1])})
+	return printRevision(out, r, err)
 }
 
 func compareAndSwap(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
@@ -64,23 +60,23 @@ func compareAndSwap(ctx context.Context, c *rpc.Client, args []string, out io.Wr
 		return fmt.Errorf("REVISION is a number, not %q", args[1])
 	}
 	r, err := rpc.Call(ctx, c, kv.CompareAndSwap, &kv.CompareAndSwapRequest{Key: args[0], Revision: revision, Value: []byte(args[2])})
-	if now, ok := rpc.DetailsOf[kv.CompareAndSwapReply](err); ok {
+	if now, ok := rpc.DetailsOf[kv.RevisionReply](err); ok {
 		return fmt.Errorf("%w (it is %d)", err, now.Revision)
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "revision", r.Revision)
-	return nil
+	return printRevision(out, r, err)
 }
 
 func remove(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
-	r, err := rpc.Call(ctx, c, kv.Delete, &kv.DeleteRequest{Key: args[0]})
-	if err != nil {
-		return err
+	r, err := rpc.Call(ctx, c, kv.Delete, &kv.KeyRequest{Key: args[0]})
+	return printRevision(out, r, err)
+}
+
+// printRevision prints what a change has come to.
+func printRevision(out io.Writer, r *kv.RevisionReply, err error) error {
+	if err == nil {
+		fmt.Fprintln(out, "revision", r.Revision)
 	}
-	fmt.Fprintln(out, "revision", r.Revision)
-	return nil
+	return err
 }
 
 func list(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {

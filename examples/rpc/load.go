@@ -93,7 +93,7 @@ func newHistogram() *hdrhistogram.Histogram {
 func (l load) fill(ctx context.Context, c *rpc.Client) error {
 	value := make([]byte, l.size)
 	for i := range l.keys {
-		if _, err := rpc.Call(ctx, c, kv.Put, &kv.PutRequest{Key: l.key(i), Value: value}); err != nil {
+		if _, err := rpc.Call(ctx, c, kv.Put, &kv.Entry{Key: l.key(i), Value: value}); err != nil {
 			return err
 		}
 	}
@@ -117,9 +117,9 @@ func (l load) call(ctx context.Context, end time.Time, c *rpc.Client, t *tally) 
 		key := l.key(rand.IntN(l.keys))
 		var err error
 		if rand.IntN(100) < l.reads {
-			_, err = rpc.Call(ctx, c, kv.Get, &kv.GetRequest{Key: key})
+			_, err = rpc.Call(ctx, c, kv.Get, &kv.KeyRequest{Key: key})
 		} else {
-			_, err = rpc.Call(ctx, c, kv.Put, &kv.PutRequest{Key: key, Value: value})
+			_, err = rpc.Call(ctx, c, kv.Put, &kv.Entry{Key: key, Value: value})
 		}
 		switch {
 		case errors.Is(err, rpc.ErrOverloaded):

@@ -17,25 +17,22 @@ const maxMessage = maxValue + 64<<10
 func newServer(rt *rdma.Runtime) *rpc.Server {
 	s := newStore()
 	srv := rpc.NewServer(rt, rpc.WithMessages(maxMessage, 32))
-	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.GetRequest) (*kv.GetReply, error) {
+	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
 		e, err := s.get(q.Key)
 		return &kv.GetReply{Entry: e}, err
 	}, rpc.OnLoop())
-	rpc.Handle(srv, kv.Put, func(_ context.Context, q *kv.PutRequest) (*kv.PutReply, error) {
-		r, err := s.put(q.Key, q.Value)
-		return &kv.PutReply{Revision: r}, err
+	rpc.Handle(srv, kv.Put, func(_ context.Context, q *kv.Entry) (*kv.RevisionReply, error) {
+		return revision(s.put(q.Key, q.Value))
 	}, rpc.OnLoop())
-	rpc.Handle(srv, kv.CompareAndSwap, func(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.CompareAndSwapReply, error) {
-		r, err := s.compareAndSwap(q.Key, q.Revision, q.Value)
-		reply := &kv.CompareAndSwapReply{Revision: r}
+	rpc.Handle(srv, kv.CompareAndSwap, func(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.RevisionReply, error) {
+		reply, err := revision(s.compareAndSwap(q.Key, q.Revision, q.Value))
 		if errors.Is(err, kv.ErrChanged) {
 			return nil, withDetails(kv.ErrChanged, q.Key, reply)
 		}
 		return reply, err
 	}, rpc.OnLoop())
-	rpc.Handle(srv, kv.Delete, func(_ context.Context, q *kv.DeleteRequest) (*kv.DeleteReply, error) {
-		r, err := s.remove(q.Key)
-		return &kv.DeleteReply{Revision: r}, err
+	rpc.Handle(srv, kv.Delete, func(_ context.Context, q *kv.KeyRequest) (*kv.RevisionReply, error) {
+		return revision(s.remove(q.Key))
 	}, rpc.OnLoop())
 	rpc.Handle(srv, kv.List, func(_ context.Context, q *kv.ListRequest) (*kv.ListReply, error) {
 		return s.list(q.Prefix, q.After, int(q.Limit)), nil
@@ -67,6 +64,11 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 		return s.watch(ctx, q.Prefix, after, out.Send)
 	})
 	return srv
+}
+
+// revision is the answer to a change.
+func revision(r uint64, err error) (*kv.RevisionReply, error) {
+	return &kv.RevisionReply{Revision: r}, err
 }
 
 // snapshot sends what there is, and gives the revision behind which the changes go on. It tells it

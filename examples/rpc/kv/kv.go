@@ -8,14 +8,14 @@ import "github.com/rdmactor/rdmactor/rpc"
 // the version in kv.pb.go, writes that file. The calls need no generator:
 var (
 	// Get gives an entry, or ErrNotFound.
-	Get = rpc.NewMethod[GetRequest, GetReply]("kv.Get", rpc.Idempotent())
-	// Put sets a key, whatever it was.
-	Put = rpc.NewMethod[PutRequest, PutReply]("kv.Put")
+	Get = rpc.NewMethod[KeyRequest, GetReply]("kv.Get", rpc.Idempotent())
+	// Put sets a key to a value, whatever it was.
+	Put = rpc.NewMethod[Entry, RevisionReply]("kv.Put")
 	// CompareAndSwap sets a key that has not changed since the caller saw it, or fails with
-	// ErrChanged, whose details are a CompareAndSwapReply with the revision that it has now.
-	CompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, CompareAndSwapReply]("kv.CompareAndSwap")
+	// ErrChanged, whose details are a RevisionReply with the revision that it has now.
+	CompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply]("kv.CompareAndSwap")
 	// Delete removes a key, or fails with ErrNotFound.
-	Delete = rpc.NewMethod[DeleteRequest, DeleteReply]("kv.Delete")
+	Delete = rpc.NewMethod[KeyRequest, RevisionReply]("kv.Delete")
 	// List gives a page of entries in the order of their keys.
 	List = rpc.NewMethod[ListRequest, ListReply]("kv.List", rpc.Idempotent())
 	// Watch streams the changes of a prefix, beginning with what there is, or behind a revision. A

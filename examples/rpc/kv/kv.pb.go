@@ -24,7 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Entry is a key, its value and the revision of the store at which it was last changed.
+// Entry is a key, its value and the revision of the store at which it was last changed. In a
+// request to set it the revision is not looked at.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -85,27 +86,28 @@ func (x *Entry) GetRevision() uint64 {
 	return 0
 }
 
-type GetRequest struct {
+// KeyRequest asks for a key, or has it removed.
+type KeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetRequest) Reset() {
-	*x = GetRequest{}
+func (x *KeyRequest) Reset() {
+	*x = KeyRequest{}
 	mi := &file_examples_rpc_kv_kv_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetRequest) String() string {
+func (x *KeyRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetRequest) ProtoMessage() {}
+func (*KeyRequest) ProtoMessage() {}
 
-func (x *GetRequest) ProtoReflect() protoreflect.Message {
+func (x *KeyRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_examples_rpc_kv_kv_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -117,16 +119,61 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
-func (*GetRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use KeyRequest.ProtoReflect.Descriptor instead.
+func (*KeyRequest) Descriptor() ([]byte, []int) {
 	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *GetRequest) GetKey() string {
+func (x *KeyRequest) GetKey() string {
 	if x != nil {
 		return x.Key
 	}
 	return ""
+}
+
+// RevisionReply is the revision of the store that a change has made.
+type RevisionReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevisionReply) Reset() {
+	*x = RevisionReply{}
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevisionReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevisionReply) ProtoMessage() {}
+
+func (x *RevisionReply) ProtoReflect() protoreflect.Message {
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevisionReply.ProtoReflect.Descriptor instead.
+func (*RevisionReply) Descriptor() ([]byte, []int) {
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RevisionReply) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
 }
 
 type GetReply struct {
@@ -138,7 +185,7 @@ type GetReply struct {
 
 func (x *GetReply) Reset() {
 	*x = GetReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -150,7 +197,7 @@ func (x *GetReply) String() string {
 func (*GetReply) ProtoMessage() {}
 
 func (x *GetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -163,7 +210,7 @@ func (x *GetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReply.ProtoReflect.Descriptor instead.
 func (*GetReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{2}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetReply) GetEntry() *Entry {
@@ -171,102 +218,6 @@ func (x *GetReply) GetEntry() *Entry {
 		return x.Entry
 	}
 	return nil
-}
-
-type PutRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PutRequest) Reset() {
-	*x = PutRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PutRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PutRequest) ProtoMessage() {}
-
-func (x *PutRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
-func (*PutRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *PutRequest) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *PutRequest) GetValue() []byte {
-	if x != nil {
-		return x.Value
-	}
-	return nil
-}
-
-type PutReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PutReply) Reset() {
-	*x = PutReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PutReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PutReply) ProtoMessage() {}
-
-func (x *PutReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PutReply.ProtoReflect.Descriptor instead.
-func (*PutReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *PutReply) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
 }
 
 // CompareAndSwapRequest changes a key if it still has the revision that the caller has seen.
@@ -282,7 +233,7 @@ type CompareAndSwapRequest struct {
 
 func (x *CompareAndSwapRequest) Reset() {
 	*x = CompareAndSwapRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -294,7 +245,7 @@ func (x *CompareAndSwapRequest) String() string {
 func (*CompareAndSwapRequest) ProtoMessage() {}
 
 func (x *CompareAndSwapRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -307,7 +258,7 @@ func (x *CompareAndSwapRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAndSwapRequest.ProtoReflect.Descriptor instead.
 func (*CompareAndSwapRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{5}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CompareAndSwapRequest) GetKey() string {
@@ -331,138 +282,6 @@ func (x *CompareAndSwapRequest) GetValue() []byte {
 	return nil
 }
 
-type CompareAndSwapReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CompareAndSwapReply) Reset() {
-	*x = CompareAndSwapReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CompareAndSwapReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CompareAndSwapReply) ProtoMessage() {}
-
-func (x *CompareAndSwapReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CompareAndSwapReply.ProtoReflect.Descriptor instead.
-func (*CompareAndSwapReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *CompareAndSwapReply) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
-type DeleteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteRequest) Reset() {
-	*x = DeleteRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteRequest) ProtoMessage() {}
-
-func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
-func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *DeleteRequest) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-type DeleteReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteReply) Reset() {
-	*x = DeleteReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteReply) ProtoMessage() {}
-
-func (x *DeleteReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteReply.ProtoReflect.Descriptor instead.
-func (*DeleteReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *DeleteReply) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
 type ListRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -476,7 +295,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[9]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +307,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[9]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +320,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{9}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -537,7 +356,7 @@ type ListReply struct {
 
 func (x *ListReply) Reset() {
 	*x = ListReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[10]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +368,7 @@ func (x *ListReply) String() string {
 func (*ListReply) ProtoMessage() {}
 
 func (x *ListReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[10]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +381,7 @@ func (x *ListReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReply.ProtoReflect.Descriptor instead.
 func (*ListReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{10}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListReply) GetEntries() []*Entry {
@@ -600,7 +419,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[11]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +431,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[11]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +444,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{11}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchRequest) GetPrefix() string {
@@ -668,7 +487,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[12]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +499,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[12]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +512,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{12}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Change) GetEntry() *Entry {
@@ -741,26 +560,16 @@ const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\"\x1e\n" +
 	"\n" +
-	"GetRequest\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"=\n" +
+	"KeyRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\"+\n" +
+	"\rRevisionReply\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\"=\n" +
 	"\bGetReply\x121\n" +
-	"\x05entry\x18\x01 \x01(\v2\x1b.rdmactor.examples.kv.EntryR\x05entry\"4\n" +
-	"\n" +
-	"PutRequest\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value\"&\n" +
-	"\bPutReply\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"[\n" +
+	"\x05entry\x18\x01 \x01(\v2\x1b.rdmactor.examples.kv.EntryR\x05entry\"[\n" +
 	"\x15CompareAndSwapRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\fR\x05value\"1\n" +
-	"\x13CompareAndSwapReply\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"!\n" +
-	"\rDeleteRequest\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\")\n" +
-	"\vDeleteReply\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"Q\n" +
+	"\x05value\x18\x03 \x01(\fR\x05value\"Q\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
@@ -792,21 +601,17 @@ func file_examples_rpc_kv_kv_proto_rawDescGZIP() []byte {
 	return file_examples_rpc_kv_kv_proto_rawDescData
 }
 
-var file_examples_rpc_kv_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_examples_rpc_kv_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_examples_rpc_kv_kv_proto_goTypes = []any{
 	(*Entry)(nil),                 // 0: rdmactor.examples.kv.Entry
-	(*GetRequest)(nil),            // 1: rdmactor.examples.kv.GetRequest
-	(*GetReply)(nil),              // 2: rdmactor.examples.kv.GetReply
-	(*PutRequest)(nil),            // 3: rdmactor.examples.kv.PutRequest
-	(*PutReply)(nil),              // 4: rdmactor.examples.kv.PutReply
-	(*CompareAndSwapRequest)(nil), // 5: rdmactor.examples.kv.CompareAndSwapRequest
-	(*CompareAndSwapReply)(nil),   // 6: rdmactor.examples.kv.CompareAndSwapReply
-	(*DeleteRequest)(nil),         // 7: rdmactor.examples.kv.DeleteRequest
-	(*DeleteReply)(nil),           // 8: rdmactor.examples.kv.DeleteReply
-	(*ListRequest)(nil),           // 9: rdmactor.examples.kv.ListRequest
-	(*ListReply)(nil),             // 10: rdmactor.examples.kv.ListReply
-	(*WatchRequest)(nil),          // 11: rdmactor.examples.kv.WatchRequest
-	(*Change)(nil),                // 12: rdmactor.examples.kv.Change
+	(*KeyRequest)(nil),            // 1: rdmactor.examples.kv.KeyRequest
+	(*RevisionReply)(nil),         // 2: rdmactor.examples.kv.RevisionReply
+	(*GetReply)(nil),              // 3: rdmactor.examples.kv.GetReply
+	(*CompareAndSwapRequest)(nil), // 4: rdmactor.examples.kv.CompareAndSwapRequest
+	(*ListRequest)(nil),           // 5: rdmactor.examples.kv.ListRequest
+	(*ListReply)(nil),             // 6: rdmactor.examples.kv.ListReply
+	(*WatchRequest)(nil),          // 7: rdmactor.examples.kv.WatchRequest
+	(*Change)(nil),                // 8: rdmactor.examples.kv.Change
 }
 var file_examples_rpc_kv_kv_proto_depIdxs = []int32{
 	0, // 0: rdmactor.examples.kv.GetReply.entry:type_name -> rdmactor.examples.kv.Entry
@@ -830,7 +635,7 @@ func file_examples_rpc_kv_kv_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_examples_rpc_kv_kv_proto_rawDesc), len(file_examples_rpc_kv_kv_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
