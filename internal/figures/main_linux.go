@@ -1,6 +1,6 @@
 // Figures measures what docs/figures.md's first table says, each figure as the median ratio of
 // interleaved rounds. "missed" in its table means that the aim was not reached in this run, on this
-// machine; docs/design.md ("Latency and CPU") says why where that is usual.
+// machine; docs/latency.md says why where that is usual.
 //
 //	go run ./internal/figures echo     # 64 B echo between actors, one CPU, against net.Conn
 //	go run ./internal/figures spin     # the same, busy polling, against spinning read and write
