@@ -10,27 +10,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// binding is an identifier's hold of a port. Guarded by the Fabric's lock.
-type binding struct {
-	id        *ident // its pointer and what never changes in it; the rest belongs to its loop
-	ip        netip.Addr
-	num       uint16
-	reuse     bool
-	afOnly    bool
-	listening bool
-	backlog   int
-	unread    int // requests under way or not yet told
-}
-
-// The range of port numbers chosen when 0 is asked for (net.ipv4.ip_local_port_range).
-const (
-	firstPort, lastPort = 32768, 60999
-	privileged          = 1024
-)
-
-// isAny is the kernel's cma_any_addr: loopback counts as a wildcard.
-func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
-
 // bind is rdma_bind_addr(3).
 func (id *ident) bind(a cmid.Addr) error {
 	if a.IB != nil || !a.Addr().IsValid() {
@@ -106,41 +85,6 @@ func (id *ident) afOnlyFor(ip netip.Addr) bool {
 		return id.afOnly
 	}
 	return ip.Is4()
-}
-
-func (h *Host) space(ps cmid.PortSpace) map[uint16][]*binding {
-	if h.ports[ps] == nil {
-		h.ports[ps] = make(map[uint16][]*binding)
-	}
-	return h.ports[ps]
-}
-
-// freePort chooses a number nobody has, 0 when there is none.
-func (f *Fabric) freePort(ports map[uint16][]*binding) uint16 {
-	const n = lastPort - firstPort + 1
-	start := f.rng.IntN(n)
-	for i := range n {
-		num := uint16(firstPort + (start+i)%n)
-		if len(ports[num]) == 0 {
-			return num
-		}
-	}
-	return 0
-}
-
-// conflict is the kernel's cma_check_port: whether b can have its port beside those who have it.
-func conflict(others []*binding, b *binding, reuse bool) error {
-	for _, o := range others {
-		switch {
-		case o == b, reuse && o.reuse:
-		case o.afOnly && b.afOnly && o.ip.Is4() != b.ip.Is4():
-		case isAny(o.ip) || isAny(b.ip):
-			return cmid.ErrPortTaken
-		case o.ip == b.ip:
-			return unix.EADDRINUSE
-		}
-	}
-	return nil
 }
 
 // unbind gives the port back.
@@ -227,23 +171,6 @@ func (id *ident) lookup() (*binding, found) {
 	return best, foundListener
 }
 
-// loopback reports whether ip means the host itself.
-func loopback(ip netip.Addr) bool { return isAny(ip) }
-
-// hears reports whether a listener is meant by a request to ip. Bound to loopback it hears
-// loopback only, whatever rdma_cm does.
-func (b *binding) hears(ip netip.Addr) bool {
-	switch {
-	case b.ip.Is4() != ip.Is4() && (b.afOnly || !b.ip.IsUnspecified()):
-		return false
-	case b.ip.IsUnspecified():
-		return true
-	case b.ip.IsLoopback():
-		return ip == b.ip
-	}
-	return b.ip == ip
-}
-
 // ask sends a request. Until the reply names the other end, the listener's is where a change of
 // mind goes: see instance.meant. A repetition of what has come already does not count against the
 // backlog.
@@ -259,14 +186,4 @@ func (id *ident) ask(kind Message, m *message, b *binding) {
 	if id.far = p.to; !id.in.f.send(p) {
 		id.far = endpoint{}
 	}
-}
-
-// read says that a request is not unread any more.
-func (f *Fabric) read(b *binding) {
-	if b == nil {
-		return
-	}
-	f.mu.Lock()
-	b.unread--
-	f.mu.Unlock()
 }

@@ -1,66 +1,11 @@
 package cmidtest
 
 import (
-	"time"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
-
-// Timers. Lengths may differ from a kernel's; what follows when they end may not.
-const (
-	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
-	cmRetries    = 15                      // so often
-	cmPatience   = 240                     // and with a peer that has asked for time
-	timewait     = 2 * time.Second
-	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
-	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request
-	synRepeat    = time.Second       // the embedded device: the listener's backlog is full
-)
-
-const (
-	deviceDepth   = 16 // reads a queue pair can hold, each way
-	embeddedDepth = 128
-	deviceMax     = 255
-	retries       = 6
-	retriesNoEnd  = 7
-)
-
-// depth is the device's maximum of reads.
-func (f *Fabric) depth() uint8 {
-	if f.embedded {
-		return embeddedDepth
-	}
-	return deviceDepth
-}
-
-// send gives the network a message for the other end.
-func (id *ident) send(kind Message, m *message) {
-	id.in.f.send(id.packet(kind, m))
-}
-
-func (id *ident) packet(kind Message, m *message) packet {
-	return packet{kind: kind, from: id.self(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
-}
-
-// sendUntilAnswered repeats a message; giveUp runs when nobody ever answers.
-func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
-	id.tries = 0
-	id.sent = id.packet(kind, m)
-	id.in.f.send(id.sent)
-	var again func()
-	again = func() {
-		if id.tries++; id.tries > cmRetries {
-			giveUp()
-			return
-		}
-		id.in.f.send(id.sent)
-		id.arm(cmTimeout, again)
-	}
-	id.arm(cmTimeout, again)
-}
 
 // filled is a command's parameters with what the device puts where nothing was asked. EINVAL for
 // more reads than the device can do, as far as it is known to be involved: librdmacm looks at the
@@ -101,23 +46,6 @@ func librdmacms(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
 	}
 	out.RetryCount, out.RNRRetryCount = min(out.RetryCount, 7), min(out.RNRRetryCount, 7)
 	return out
-}
-
-// seen is p as the receiver is told of it: its reads are my answers. Nothing else travels on iWARP.
-func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
-	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
-	if in.f.iwarp {
-		return cmid.ConnParam{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth}
-	}
-	return p
-}
-
-// padded is private data as it arrives.
-func (in *instance) padded(b []byte, n int) []byte {
-	if in.f.iwarp {
-		return b
-	}
-	return append(append(make([]byte, 0, n), b...), make([]byte, max(n-len(b), 0))...)
 }
 
 // connect is rdma_connect(3).
@@ -183,16 +111,6 @@ func (id *ident) refused(reason cmid.RejectReason, sidr int32) {
 		p.kind, p.cm = MsgSIDRREP, &message{status: sidr}
 	}
 	id.in.f.send(p)
-}
-
-// ended tells that a connection will not be.
-func (id *ident) ended(kind states.Kind, status int32) {
-	id.disarm()
-	id.state = states.Failed
-	if id.qp != nil && !id.ps.Datagram() {
-		id.qp.fail()
-	}
-	id.tell(kind, status)
 }
 
 // gotRequest makes the identifier that a ConnectRequest brings.
@@ -381,15 +299,6 @@ func (in *instance) gotReply(id *ident, p *packet) {
 	}
 }
 
-// agreed is the depths of a connection as the embedded device tells them, to either side: what it
-// serves, and what it may ask.
-func (id *ident) agreed(ask uint8) cmid.ConnParam {
-	if !id.in.f.embedded {
-		return cmid.ConnParam{}
-	}
-	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
-}
-
 // establish is rdma_establish(3).
 func (id *ident) establish() error {
 	if id.state != states.Responded {
@@ -403,15 +312,6 @@ func (id *ident) establish() error {
 func (id *ident) gotReady(p *packet) {
 	if id != nil && id.far == p.from {
 		id.becomeEstablished()
-	}
-}
-
-// becomeEstablished is the passive side's end of the handshake.
-func (id *ident) becomeEstablished() {
-	if id.state == states.Accepting {
-		id.disarm()
-		id.state = states.Connected
-		id.tell(states.KindEstablished, 0)
 	}
 }
 
@@ -436,4 +336,60 @@ func (id *ident) gotReject(p *packet) {
 	}
 }
 
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
+// What a SIDR reply says.
+const (
+	sidrUnsupported = 1 // nobody listens
+	sidrReject      = 2
+)
+
+// answerLookup answers a datagram identifier's request: its queue pair's number, or why not.
+func (id *ident) answerLookup(status int32, m *message) {
+	if m == nil {
+		m = &message{}
+	}
+	m.status = status
+	m.param.QKey = globalQKey
+	id.sent = id.packet(MsgSIDRREP, m)
+	id.in.f.send(id.sent)
+}
+
+// gotLookupReply is the answer.
+func (id *ident) gotLookupReply(p *packet) {
+	if id == nil || id.state != states.Connecting {
+		return
+	}
+	id.disarm()
+	ev := cmid.DriverEvent{PrivateData: id.in.padded(p.cm.private, udAnswer)}
+	switch {
+	case p.cm.status != 0:
+		id.state = states.Failed
+		ev.Kind, ev.Status = states.KindUnreachable, p.cm.status
+	default:
+		id.state, id.far = states.Connected, p.from
+		ev.Kind, ev.Param, ev.AH = states.KindEstablished, p.cm.param, id.wayTo(id.peer.Addr())
+	}
+	id.in.event(id, ev)
+}
+
+// child is the identifier that who's request has made; the zero endpoint when there is none.
+func (h *Host) child(who endpoint) endpoint {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	return h.requests[who]
+}
+
+// requested notes that who's request has made an identifier.
+func (h *Host) requested(who endpoint, child *ident) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	h.requests[who] = child.self()
+}
+
+// answered forgets it.
+func (h *Host) answered(who endpoint, child *ident) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	if h.requests[who] == child.self() {
+		delete(h.requests, who)
+	}
+}

@@ -12,28 +12,23 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// maxDatagram is a RoCE port's MTU on a plain Ethernet.
-const maxDatagram = 1024
-
-// datagram is what a MsgDatagram has besides its bytes.
-type datagram struct {
-	to, from uint32 // queue pair numbers
-	key      uint32
-	group    netip.Addr // zero: for one only
-}
-
-// member is a queue pair that is attached to a group, and the address at which its host is reached.
-type member struct {
-	q  *qp
-	ip netip.Addr
-}
-
 // ah is an address handle.
 type ah struct {
 	v        *view
 	pd       *pd
 	src, dst netip.Addr
 	closed   bool
+}
+
+// Close destroys the handle.
+func (h *ah) Close() error {
+	if h.closed {
+		return unix.EINVAL
+	}
+	h.closed = true
+	h.pd.users--
+	h.v.dev.count(resAH, -1)
+	return nil
 }
 
 // CreateAH takes an address vector in. As on RoCE it has a global route, by one of the port's
@@ -53,17 +48,6 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	p.users++
 	v.dev.count(resAH, 1)
 	return h, nil
-}
-
-// Close destroys the handle.
-func (h *ah) Close() error {
-	if h.closed {
-		return unix.EINVAL
-	}
-	h.closed = true
-	h.pd.users--
-	h.v.dev.count(resAH, -1)
-	return nil
 }
 
 // wayTo is the address vector from id's address to ip.

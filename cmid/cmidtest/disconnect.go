@@ -3,7 +3,6 @@ package cmidtest
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -90,15 +89,6 @@ func (id *ident) gotEndOfStream(p *packet) {
 		id.endStream(p.cm.status, p.cm.err)
 	default:
 	}
-}
-
-// endStream ends an iWARP connection on this side.
-func (id *ident) endStream(status int32, err error) {
-	if id.qp != nil {
-		id.qp.fail()
-	}
-	id.state = states.Timewait
-	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: status, Err: err})
 }
 
 // breakConnection is Fabric.Disconnect.

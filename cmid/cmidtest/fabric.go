@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -26,26 +25,6 @@ type Config struct {
 	Seed uint64
 }
 
-// Fabric is a network in memory: hosts, their devices and addresses, and what goes wrong between
-// them. All methods may be called by any goroutine.
-type Fabric struct {
-	iwarp    bool
-	embedded bool // iwarp, as package iwarp plays it
-	reserved bool
-	left     ledger
-
-	// mu guards all below, in hosts, devices and bindings too. Nothing is called while it is held.
-	mu     sync.Mutex
-	rng    *rand.Rand
-	hosts  map[string]*Host
-	order  []*Host
-	opened int                    // drivers, all in all
-	addrs  map[netip.Addr]*device // of every host
-	faults faults
-	// members are the queue pairs that are attached to a group.
-	members map[netip.Addr][]member
-}
-
 // NewFabric makes a network without devices.
 func NewFabric(cfg Config) *Fabric {
 	f := &Fabric{
@@ -59,28 +38,6 @@ func NewFabric(cfg Config) *Fabric {
 	f.embedded = f.iwarp && cfg.Embedded
 	f.faults.init()
 	return f
-}
-
-// Host is a machine: its devices, its addresses and its port numbers. Several loops may open its
-// Driver, as several programs or several loops of one.
-type Host struct {
-	f         *Fabric
-	name      string
-	devices   []*device
-	plain     []netip.Prefix // addresses of interfaces without an RDMA device
-	ports     map[cmid.PortSpace]map[uint16][]*binding
-	instances []*instance
-	nextQPN   uint32
-	datagrams map[uint32]*qp        // by number
-	requests  map[endpoint]endpoint // children by who asked, until they are destroyed
-}
-
-// device is a device of a host. What a loop sees of it is a view.
-type device struct {
-	host    *Host
-	name    string
-	addrs   []netip.Prefix
-	removed bool
 }
 
 // Host finds or makes a host. Every Fabric has one named "".
@@ -101,9 +58,6 @@ func (f *Fabric) Host(name string) *Host {
 
 // AddDevice adds a device to the host named "".
 func (f *Fabric) AddDevice(name string, addrs ...string) { f.Host("").AddDevice(name, addrs...) }
-
-// Driver is the driver of the host named "".
-func (f *Fabric) Driver() cmid.Driver { return f.Host("").Driver() }
 
 // AddDevice adds a device with addresses such as "10.0.0.5", "10.0.0.5/24" or "fd00::5"; without a
 // length the subnet is /24 or /64. What it is asked is written in tests, so it panics on an
@@ -135,105 +89,20 @@ func (h *Host) AddAddress(addr string) {
 	h.plain = append(h.plain, p)
 }
 
-// Driver is the host's driver; it may be opened on any number of loops.
-func (h *Host) Driver() cmid.Driver { return &driver{h} }
-
-// RemoveDevice takes every device of that name out of its host, as pulling the adapter does: its
-// identifiers are told DeviceRemoval, their peers Disconnected. AddDevice may add it again.
-func (f *Fabric) RemoveDevice(name string) {
-	f.mu.Lock()
-	var told []*instance
-	for _, h := range f.order {
-		d := h.device(name)
-		if d == nil {
-			continue
+// Left lists what was made and not given back, such as "2 memory regions on mem0", sorted:
+// nothing, after programs that have ended as they should. It changes while loops run. Any
+// goroutine.
+func (f *Fabric) Left() []string {
+	f.left.mu.Lock()
+	defer f.left.mu.Unlock()
+	var all []string
+	for e, n := range f.left.n {
+		s := ""
+		if n != 1 {
+			s = "s"
 		}
-		d.removed = true
-		for _, p := range d.addrs {
-			delete(f.addrs, p.Addr())
-		}
-		h.devices = slices.DeleteFunc(h.devices, func(other *device) bool { return other == d })
-		told = append(told, h.instances...)
+		all = append(all, fmt.Sprintf("%d %s%s on %s", n, e.what, s, e.where))
 	}
-	f.mu.Unlock()
-	for _, in := range told {
-		in.later(in.dropRemoved)
-	}
-}
-
-// child is the identifier that who's request has made; the zero endpoint when there is none.
-func (h *Host) child(who endpoint) endpoint {
-	h.f.mu.Lock()
-	defer h.f.mu.Unlock()
-	return h.requests[who]
-}
-
-// requested notes that who's request has made an identifier.
-func (h *Host) requested(who endpoint, child *ident) {
-	h.f.mu.Lock()
-	defer h.f.mu.Unlock()
-	h.requests[who] = child.self()
-}
-
-// answered forgets it.
-func (h *Host) answered(who endpoint, child *ident) {
-	h.f.mu.Lock()
-	defer h.f.mu.Unlock()
-	if h.requests[who] == child.self() {
-		delete(h.requests, who)
-	}
-}
-
-func (h *Host) device(name string) *device {
-	for _, d := range h.devices {
-		if d.name == name {
-			return d
-		}
-	}
-	return nil
-}
-
-// isPlain reports whether ip is the host's, on an interface without an RDMA device.
-func (h *Host) isPlain(ip netip.Addr) bool {
-	return slices.ContainsFunc(h.plain, func(p netip.Prefix) bool { return p.Addr() == ip })
-}
-
-// own finds the host's device with the address ip.
-func (h *Host) own(ip netip.Addr) *device {
-	if d := h.f.addrs[ip.WithZone("")]; d != nil && d.host == h {
-		return d
-	}
-	return nil
-}
-
-// onLink finds the device and its address from which ip is one hop away.
-func (h *Host) onLink(ip netip.Addr) (*device, netip.Addr) {
-	for _, d := range h.devices {
-		if src, ok := d.source(ip); ok {
-			return d, src
-		}
-	}
-	return nil, netip.Addr{}
-}
-
-// source is the device's address in ip's subnet.
-func (d *device) source(ip netip.Addr) (netip.Addr, bool) {
-	for _, p := range d.addrs {
-		if p.Contains(ip.WithZone("")) {
-			return p.Addr(), true
-		}
-	}
-	return netip.Addr{}, false
-}
-
-func parsePrefix(s string) netip.Prefix {
-	if p, err := netip.ParsePrefix(s); err == nil {
-		return p
-	}
-	a := netip.MustParseAddr(s)
-	bits := 64
-	if a.Is4() {
-		bits = 24
-	}
-	return netip.PrefixFrom(a, bits)
+	slices.Sort(all)
+	return all
 }

@@ -6,56 +6,52 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Message is a kind of message between hosts, for Drop.
-type Message uint8
-
-// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP
-// (MsgREJ with the reject bit), the end of the stream is MsgDREQ.
-const (
-	msgLocal   Message = iota // work that an instance leaves itself
-	MsgREQ                    // connection request
-	MsgMRA                    // the request has come, its answer takes longer
-	MsgREP                    // reply
-	MsgRTU                    // ready to use
-	MsgREJ                    // reject
-	MsgDREQ                   // disconnect request
-	MsgDREP                   // disconnect reply
-	MsgSIDRREQ                // service lookup of a datagram identifier
-	MsgSIDRREP                // its answer
-	MsgSend                   // a Send of a queue pair
-	// InfiniBand: the acknowledgement of a Send or a Write, good or bad, or the refusal of a Read
-	// or an atomic
-	MsgAck
-	MsgWrite  // an RDMA Write
-	MsgRead   // an RDMA Read
-	MsgAtomic // an atomic operation
-	// the bytes that a Read asked for, or what an atomic operation has found
-	MsgReadResponse
-	MsgDatagram // a Send of a datagram queue pair
-	numMessages
-)
-
-var messageNames = [numMessages]string{
-	"local work", "MsgREQ", "MsgMRA", "MsgREP", "MsgRTU", "MsgREJ", "MsgDREQ", "MsgDREP", "MsgSIDRREQ", "MsgSIDRREP",
-	"MsgSend", "MsgAck", "MsgWrite", "MsgRead", "MsgAtomic", "MsgReadResponse", "MsgDatagram",
+// Fault is something that was asked to go wrong: by Silence, Drop, LatencyFor, RunOut or Cut. Its
+// method is for any goroutine.
+type Fault struct {
+	f        *Fabric
+	what     string
+	left     int // how often it has still to happen
+	asked    int
+	optional bool
 }
 
-// String is the constant's name.
-func (m Message) String() string {
-	if m < numMessages {
-		return messageNames[m]
+// Optional says that it need not happen: Missed does not tell of it.
+func (x *Fault) Optional() {
+	if x.f != nil {
+		x.f.mu.Lock()
+		defer x.f.mu.Unlock()
 	}
-	return fmt.Sprintf("Message(%d)", uint8(m))
+	x.optional = true
 }
 
-// MarshalText is String's text.
-func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+// hit notes that it has happened, if there is such a fault. f.mu is held.
+func (x *Fault) hit() (was bool) {
+	if x != nil && x.left > 0 {
+		x.left--
+	}
+	return x != nil
+}
+
+// Missed lists the faults that were asked for and have not happened, or not as often: a message of
+// that kind was never sent, nobody has spoken to that address, nothing was made after RunOut. A
+// test with such a fault has not tested what it says. Any goroutine.
+func (f *Fabric) Missed() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.faults.asked {
+		switch {
+		case x.left == 0 || x.optional:
+		case x.left == x.asked:
+			all = append(all, x.what+" has never happened")
+		default:
+			all = append(all, fmt.Sprintf("%s has happened %d times only", x.what, x.asked-x.left))
+		}
+	}
+	return all
+}
 
 // faults is what goes wrong on a Fabric.
 type faults struct {
@@ -76,10 +72,26 @@ type latency struct {
 	fault *Fault
 }
 
+// hostPair is two hosts, in either order.
+type hostPair [2]*Host
+
+// cut is a link that is cut.
+type cut struct {
+	fault *Fault
+	held  []packet // to be repeated
+}
+
 func (fs *faults) init() {
 	fs.silent = make(map[netip.Addr]*Fault)
 	fs.cuts = make(map[hostPair]*cut)
 	fs.latency = make(map[netip.Addr]latency)
+}
+
+// ask notes a fault that should happen n times. f.mu is held.
+func (f *Fabric) ask(n int, format string, args ...any) *Fault {
+	x := &Fault{f: f, what: fmt.Sprintf(format, args...), left: n, asked: n}
+	f.faults.asked = append(f.faults.asked, x)
+	return x
 }
 
 // Silence has addr answer nobody from now on: what goes there and what comes from there is lost.
@@ -153,6 +165,19 @@ func (f *Fabric) LatencyFor(addr string, d time.Duration) *Fault {
 	return x
 }
 
+// latency is called with f.mu held.
+func (f *Fabric) latency(a, b netip.Addr) time.Duration {
+	d := f.faults.delay
+	if len(f.faults.latency) > 0 {
+		for _, ip := range [...]netip.Addr{a, b} {
+			l := f.faults.latency[ip]
+			l.fault.hit()
+			d += l.d
+		}
+	}
+	return d
+}
+
 // Reorder has events and completions overtake one another from now on, as they do on a kernel
 // device, which tells of them on two file descriptors: the seed decides. Events stay in order
 // among themselves, and so do completions.
@@ -160,6 +185,13 @@ func (f *Fabric) Reorder(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults.reorder = on
+}
+
+// coin is a fair decision, false while nothing is reordered.
+func (f *Fabric) coin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.faults.reorder && f.rng.IntN(2) == 0
 }
 
 // RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until it is told 0.
@@ -174,58 +206,6 @@ func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 	return f.faults.lacks
 }
 
-// Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with
-// ECONNRESET on iWARP.
-func (f *Fabric) Disconnect(h cmid.Handle) {
-	f.onIdent(h, (*ident).breakConnection)
-}
-
-// FailNext has the next work request of an identifier's queue pair with that opcode fail: a Send, a
-// Write, a Read or an atomic operation that is posted, or with verbs.Recv the receive of the next
-// message. It completes with st, and the queue pair is in its error state: what is behind it is
-// flushed. On iWARP the connection ends with it.
-func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
-	f.onQP(h, func(q *qp) { q.doom, q.doomed, q.doomStatus = op, true, st })
-}
-
-// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL tells: what is outstanding
-// is flushed, and QPFailed is told. On iWARP the connection ends with it.
-func (f *Fabric) FailQP(h cmid.Handle) {
-	f.onQP(h, func(q *qp) {
-		q.fail()
-		q.in.event(q.id, cmid.DriverEvent{Kind: states.KindQPFailed})
-		if q.in.f.iwarp {
-			q.terminate("the queue pair has failed")
-		}
-	})
-}
-
-// onQP calls fn with an identifier's queue pair, on its loop.
-func (f *Fabric) onQP(h cmid.Handle, fn func(q *qp)) {
-	f.onIdent(h, func(id *ident) {
-		if id.qp != nil && !id.qp.over {
-			fn(id.qp)
-		}
-	})
-}
-
-// onIdent calls fn with an identifier, on its loop.
-func (f *Fabric) onIdent(h cmid.Handle, fn func(id *ident)) {
-	f.mu.Lock()
-	var all []*instance
-	for _, host := range f.order {
-		all = append(all, host.instances...)
-	}
-	f.mu.Unlock()
-	for _, in := range all {
-		in.later(func() {
-			if id := in.ids[h]; id != nil {
-				fn(id)
-			}
-		})
-	}
-}
-
 // exhausted is the errno of RunOut.
 func (f *Fabric) exhausted() error {
 	f.mu.Lock()
@@ -237,11 +217,66 @@ func (f *Fabric) exhausted() error {
 	return nil
 }
 
-// coin is a fair decision, false while nothing is reordered.
-func (f *Fabric) coin() bool {
+// Cut cuts the link between two hosts: what either sends to the other is lost, and nobody is told.
+// What its transport repeats arrives after Heal, in order: everything on iWARP, where it is a
+// stream, and what queue pairs say to each other on InfiniBand (its connection managers repeat
+// their messages themselves). Who gets no acknowledgement gives up: an InfiniBand queue pair after
+// 17 s (verbs.StatusRetryExc), a stream after 30 s where Config.Embedded is set, after 15 minutes
+// elsewhere (Disconnected, ETIMEDOUT). Who has nothing under way notices nothing. What was on its
+// way already, because of Delay or LatencyFor, arrives. A link that is cut stays so; a host's link
+// to itself cannot be cut, which panics.
+func (f *Fabric) Cut(a, b *Host) *Fault {
+	if a == b {
+		panic("cmidtest: a host has no link to itself")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.faults.reorder && f.rng.IntN(2) == 0
+	c := f.link(a, b)
+	if c == nil {
+		c = &cut{fault: f.ask(1, "Cut between %s and %s", a, b)}
+		f.faults.cuts[hostPair{a, b}] = c
+	}
+	return c.fault
+}
+
+// severed reports whether a link is cut, which keeps one host from finding the other. f.mu is held.
+func (f *Fabric) severed(a, b *Host) bool {
+	c := f.link(a, b)
+	return c != nil && c.fault.hit()
+}
+
+// link is the cut between two hosts; nil: there is none. f.mu is held.
+func (f *Fabric) link(a, b *Host) *cut {
+	if len(f.faults.cuts) == 0 {
+		return nil
+	}
+	if c := f.faults.cuts[hostPair{a, b}]; c != nil {
+		return c
+	}
+	return f.faults.cuts[hostPair{b, a}]
+}
+
+// cutFor is the cut that p meets; nil: none. f.mu is held.
+func (f *Fabric) cutFor(p *packet) *cut {
+	if len(f.faults.cuts) == 0 {
+		return nil
+	}
+	var from *Host
+	if p.from.in != nil {
+		from = p.from.in.host
+	} else if d := f.addrs[p.src.WithZone("")]; d != nil { // a kernel that answers for nobody
+		from = d.host
+	}
+	return f.link(from, p.to.in.host)
+}
+
+// repeated reports whether a transport repeats messages of that kind until they are acknowledged.
+func (f *Fabric) repeated(kind Message) bool {
+	switch kind {
+	case MsgSend, MsgAck, MsgWrite, MsgRead, MsgAtomic, MsgReadResponse:
+		return true
+	}
+	return f.iwarp
 }
 
 // fate is what becomes of a message on its way.
@@ -272,17 +307,4 @@ func (f *Fabric) fateOf(p *packet) fate {
 		return fateWaits
 	}
 	return fateLost
-}
-
-// latency is called with f.mu held.
-func (f *Fabric) latency(a, b netip.Addr) time.Duration {
-	d := f.faults.delay
-	if len(f.faults.latency) > 0 {
-		for _, ip := range [...]netip.Addr{a, b} {
-			l := f.faults.latency[ip]
-			l.fault.hit()
-			d += l.d
-		}
-	}
-	return d
 }

@@ -72,14 +72,6 @@ func (h *Host) programs() []*instance {
 	return slices.Clone(h.instances)
 }
 
-// ice is what a loop stands in.
-type ice struct {
-	thawed chan struct{}
-	came   chan struct{} // holds a token when something has arrived
-	killed chan struct{} // holds a token when the program is to be
-	dead   bool          // it was; under inbox.mu
-}
-
 func (in *instance) freeze() {
 	in.box.mu.Lock()
 	defer in.box.mu.Unlock()
@@ -155,15 +147,6 @@ func (in *instance) goOn() {
 	}
 }
 
-// program runs fn, which calls the program, or has it wait until the program goes on.
-func (in *instance) program(fn func()) {
-	if in.frozen {
-		in.untold = append(in.untold, fn)
-		return
-	}
-	fn()
-}
-
 // closeAll is what the kernel does for a program that was killed. The program's own part, if it
 // ever goes on, finds its device removed.
 func (in *instance) closeAll() {
@@ -185,26 +168,4 @@ func (in *instance) closeAll() {
 		}
 		id.removeDevice()
 	}
-}
-
-// sorted is the identifiers, oldest first.
-func (in *instance) sorted() []*ident {
-	all := make([]*ident, 0, len(in.ids))
-	for _, id := range in.ids {
-		all = append(all, id)
-	}
-	oldestFirst(all)
-	return all
-}
-
-func oldestFirst(all []*ident) {
-	slices.SortFunc(all, func(a, b *ident) int { return int(int64(a.h) - int64(b.h)) })
-}
-
-// now is the loop's time, which stands still while the loop does.
-func (in *instance) now() time.Time {
-	if in.frozen {
-		return time.Now()
-	}
-	return in.loop.Now()
 }

@@ -4,12 +4,9 @@ import (
 	"net/netip"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // ident is an identifier as the device knows it. state is the device's own view, which the one
@@ -68,6 +65,15 @@ func (id *ident) later(fn func()) {
 	}})
 }
 
+// after runs fn after d, asynchronously even when d is 0.
+func (id *ident) after(d time.Duration, fn func()) {
+	if d > 0 {
+		id.arm(d, fn)
+		return
+	}
+	id.later(fn)
+}
+
 // arm runs fn after d; an identifier waits for one thing at a time.
 func (id *ident) arm(d time.Duration, fn func()) {
 	id.onTimer = fn
@@ -84,9 +90,30 @@ func (id *ident) disarm() {
 	}
 }
 
-// tell tells an event that has nothing but a kind and a status.
-func (id *ident) tell(kind states.Kind, status int32) {
-	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
+func (id *ident) packet(kind Message, m *message) packet {
+	return packet{kind: kind, from: id.self(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
+}
+
+// send gives the network a message for the other end.
+func (id *ident) send(kind Message, m *message) {
+	id.in.f.send(id.packet(kind, m))
+}
+
+// sendUntilAnswered repeats a message; giveUp runs when nobody ever answers.
+func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
+	id.tries = 0
+	id.sent = id.packet(kind, m)
+	id.in.f.send(id.sent)
+	var again func()
+	again = func() {
+		if id.tries++; id.tries > cmRetries {
+			giveUp()
+			return
+		}
+		id.in.f.send(id.sent)
+		id.arm(cmTimeout, again)
+	}
+	id.arm(cmTimeout, again)
 }
 
 // Handle is the identifier's.
@@ -115,193 +142,71 @@ func (id *ident) Limits() cmid.Limits {
 	return l
 }
 
-// Info gives addresses and device.
-func (id *ident) Info() cmid.Info {
-	info := cmid.Info{Local: id.local, Peer: id.peer}
-	if id.dev != nil {
-		info.Device, info.Port = id.dev.name, 1
+// Private data: what a command may carry, and on InfiniBand what its event is padded to.
+const (
+	ibConnect, ibAccept, ibReject = 56, 196, 148
+	udConnect, udAnswer           = 180, 136
+	iwarpData                     = 251
+	embeddedData                  = 248
+)
+
+// padded is private data as it arrives.
+func (in *instance) padded(b []byte, n int) []byte {
+	if in.f.iwarp {
+		return b
 	}
-	return info
+	return append(append(make([]byte, 0, n), b...), make([]byte, max(n-len(b), 0))...)
 }
 
-// Device is the device the identifier is attached to.
-func (id *ident) Device() verbs.Device {
-	switch {
-	case id.dev == nil:
-		return nil
-	case id.qp != nil:
-		return id.qp.view
+// seen is p as the receiver is told of it: its reads are my answers. Nothing else travels on iWARP.
+func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
+	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
+	if in.f.iwarp {
+		return cmid.ConnParam{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth}
 	}
-	return id.in.view(id.dev)
+	return p
 }
 
-// CreateQP ties a queue pair to the identifier.
-func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
-	switch {
-	case id.dev == nil || id.qp != nil:
-		return nil, unix.EINVAL
-	case id.ps.Datagram() && id.in.f.iwarp:
-		return nil, verbs.ErrNotSupported
+// agreed is the depths of a connection as the embedded device tells them, to either side: what it
+// serves, and what it may ask.
+func (id *ident) agreed(ask uint8) cmid.ConnParam {
+	if !id.in.f.embedded {
+		return cmid.ConnParam{}
 	}
-	if err := id.in.f.exhausted(); err != nil {
-		return nil, err
-	}
-	return id.in.newQP(id, attr)
+	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
 }
 
-// Do executes what the state machine above has allowed.
-func (id *ident) Do(cmd cmid.Command) error {
-	if _, ok := cmd.(*cmid.DestroyID); ok {
-		id.destroy()
-		return nil
-	}
-	if id.state == states.Removed {
-		return unix.ENXIO
-	}
-	switch c := cmd.(type) {
-	case *cmid.BindAddr:
-		return id.bind(c.Addr)
-	case *cmid.ResolveAddr:
-		return id.resolveAddr(c)
-	case *cmid.ResolveRoute:
-		return id.resolveRoute(c)
-	case *cmid.Listen:
-		return id.startListening(c)
-	case *cmid.Connect:
-		return id.connect(c)
-	case *cmid.Accept:
-		return id.accept(c)
-	case *cmid.Reject:
-		return id.reject(c)
-	case *cmid.Establish:
-		return id.establish()
-	case *cmid.Disconnect:
-		return id.disconnect()
-	case *cmid.SetOption:
-		return id.setOption(c)
-	case *cmid.Notify:
-		return id.notify(c)
-	case *cmid.JoinMulticast:
-		return id.join(c)
-	case *cmid.LeaveMulticast:
-		return id.leave(c.Addr)
-	case *cmid.SetIBPath:
-		if !id.in.f.embedded {
-			return id.setIBPath(c.Paths)
-		}
-	case *cmid.WriteCMEvent:
-		if !id.in.f.embedded {
-			id.later(func() { id.in.event(id, cmid.DriverEvent{Kind: states.KindUser, Arg: c.Arg}) })
-			return nil
-		}
-	case *cmid.ResolveIBService: // only native InfiniBand has a subnet administrator
-	default:
-		return unix.EINVAL
-	}
-	return cmid.ErrNotSupported
-}
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
-func (id *ident) setOption(c *cmid.SetOption) error {
-	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
-	if most, ok := limit[c.Option]; !ok {
-		return unix.ENOSYS
-	} else if c.Value < 0 || c.Value > most {
-		return unix.EINVAL
-	}
-	switch c.Option {
-	case cmid.OptionReuseAddr:
-		id.reuse = c.Value != 0
-	case cmid.OptionAFOnly:
-		id.afOnly, id.afOnlySet = c.Value != 0, true
-	case cmid.OptionTOS, cmid.OptionAckTimeout:
-		// nothing here has a class of traffic or acknowledges late
-	}
-	if id.port != nil {
-		id.in.f.mu.Lock()
-		id.port.reuse, id.port.afOnly = id.reuse, id.afOnlyFor(id.port.ip)
-		id.in.f.mu.Unlock()
-	}
-	return nil
-}
-
-// notify is rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is
-// established.
-func (id *ident) notify(c *cmid.Notify) error {
-	if !id.in.f.iwarp && !c.PathMigrated {
-		id.later(id.becomeEstablished)
-	}
-	return nil
-}
-
-// destroy ends the identifier as rdma_destroy_id(3) does, with what that tells the peer.
-func (id *ident) destroy() {
-	if id.alive() {
-		id.vanish()
-		delete(id.in.ids, id.h)
+func (id *ident) unstall() {
+	if id.stalling = false; id.stall != nil {
+		id.stall.Stop()
 	}
 }
 
-// vanish is destroy of an identifier that its instance has let go of.
-func (id *ident) vanish() {
-	id.abandon()
-	id.unbind()
-	id.disarm()
-	id.unstall()
-	if id.qp != nil {
-		id.qp.release()
+const (
+	deviceDepth   = 16 // reads a queue pair can hold, each way
+	embeddedDepth = 128
+	deviceMax     = 255
+	retries       = 6
+	retriesNoEnd  = 7
+)
+
+// depth is the device's maximum of reads.
+func (f *Fabric) depth() uint8 {
+	if f.embedded {
+		return embeddedDepth
 	}
-	if id.key.in != nil {
-		id.in.host.answered(id.key, id)
-	}
-	id.in.host.count(-1)
-	id.state = states.Destroying
+	return deviceDepth
 }
 
-// abandon tells the peer that nobody is here any more.
-func (id *ident) abandon() {
-	switch {
-	case id.ps.Datagram():
-		if id.state == states.ConnectRequested {
-			id.answerLookup(sidrReject, nil)
-		}
-		return
-	case id.in.f.iwarp:
-		switch id.state {
-		case states.Connected: // it says FIN
-			id.send(MsgDREQ, &message{})
-		case states.Connecting, states.ConnectRequested:
-			id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
-		default:
-		}
-		return
-	}
-	switch id.state {
-	case states.Connecting:
-		id.send(MsgREJ, &message{status: int32(cmid.RejectTimeout)})
-	case states.ConnectRequested, states.Responded, states.Accepting:
-		id.send(MsgREJ, &message{status: int32(cmid.RejectConsumerDefined)})
-	case states.Connected:
-		id.send(MsgDREQ, &message{})
-	case states.PeerDisconnected:
-		id.send(MsgDREP, &message{})
-	default:
-	}
-}
-
-// removeDevice takes the device away. A request nobody has answered yet is not told: its Accept
-// will fail with ENXIO.
-func (id *ident) removeDevice() {
-	silent := id.state == states.ConnectRequested
-	id.abandon()
-	id.unbind()
-	id.disarm()
-	id.unstall()
-	if id.qp != nil {
-		id.qp.fail()
-	}
-	id.opening = nil
-	id.state = states.Removed
-	if !silent {
-		id.tell(states.KindDeviceRemoval, 0)
-	}
-}
+// Timers. Lengths may differ from a kernel's; what follows when they end may not.
+const (
+	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
+	cmRetries    = 15                      // so often
+	cmPatience   = 240                     // and with a peer that has asked for time
+	timewait     = 2 * time.Second
+	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
+	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request
+	synRepeat    = time.Second       // the embedded device: the listener's backlog is full
+)

@@ -8,6 +8,22 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
+// Limits of what is posted and made.
+const (
+	maxInline = 64
+	maxSGE    = 16
+	maxCQE    = 1 << 15
+)
+
+// maxDatagram is a RoCE port's MTU on a plain Ethernet.
+const maxDatagram = 1024
+
+// region is memory that peers may name.
+type region struct {
+	mr      *verbs.MR
+	invalid bool // a peer took its key back
+}
+
 // view is a device as one loop sees it: the verbs.Device.
 type view struct {
 	in      *instance
@@ -16,13 +32,6 @@ type view struct {
 	regions map[uint32]*region // by key
 	last    uint32             // index of the key made last
 }
-
-// Limits of what is posted and made.
-const (
-	maxInline = 64
-	maxSGE    = 16
-	maxCQE    = 1 << 15
-)
 
 // Name is the device's.
 func (v *view) Name() string { return v.dev.name }
@@ -72,12 +81,6 @@ func (v *view) Free(mr *verbs.MR) error {
 	return nil
 }
 
-// region is memory that peers may name.
-type region struct {
-	mr      *verbs.MR
-	invalid bool // a peer took its key back
-}
-
 // find is the region whose key the peer of a queue pair of p uses.
 func (v *view) find(p *pd, key uint32) (*region, error) {
 	switch r := v.regions[key]; {
@@ -104,13 +107,6 @@ func (v *view) takeBack(p *pd, key uint32) error {
 	}
 	r.invalid = true
 	return nil
-}
-
-// remote is memory as its owner's peer names it.
-type remote struct {
-	addr uint64
-	key  uint32
-	n    uint32
 }
 
 // reach is the memory that the peer of a queue pair of p names. Nothing is looked up for no bytes.
@@ -214,4 +210,15 @@ func place(s verbs.SGE) []byte {
 		return nil
 	}
 	return s.MR.Bytes[s.Offset:][:s.Length] // the end may be beyond what 32 bits can count
+}
+
+// view is d as this loop sees it.
+func (in *instance) view(d *device) *view {
+	v := in.views[d]
+	if v == nil {
+		v = &view{in: in, dev: d}
+		v.pd.v = v
+		in.views[d] = v
+	}
+	return v
 }

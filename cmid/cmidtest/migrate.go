@@ -2,31 +2,12 @@ package cmidtest
 
 import (
 	"slices"
-	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
-
-// detached is an identifier on its way from one loop to another, and afterwards the way that what
-// comes for it takes: peers go on sending to the instance that made it, which passes on what
-// comes, also once it is closed.
-type detached struct {
-	from     *instance
-	id       *ident
-	ticking  bool // its timer ran
-	held     []heldEvent
-	late     []latePacket
-	children []*detached // of requests that nobody was told of
-
-	mu   sync.Mutex
-	to   *instance // nil: on its way
-	gone bool      // destroyed on its way
-	came []packet  // meanwhile
-}
 
 // Detach takes the identifier off its loop: the first half of rdma_migrate_id(3).
 func (id *ident) Detach() (cmid.DetachedInstance, error) {
@@ -130,24 +111,6 @@ func (d *detached) open(to *instance) {
 	d.came, d.to = nil, to
 }
 
-// put takes what comes for the identifier where it was. Any goroutine.
-func (d *detached) put(p packet) {
-	d.mu.Lock()
-	to := d.to
-	switch {
-	case to != nil:
-	case d.gone:
-		d.from.f.read(p.listener)
-		p.release()
-	default:
-		d.came = append(d.came, p)
-	}
-	d.mu.Unlock()
-	if to != nil {
-		to.put(p)
-	}
-}
-
 // Destroy gives it up, with what that tells the peer.
 func (d *detached) Destroy() {
 	for _, child := range d.children {
@@ -164,20 +127,5 @@ func (d *detached) Destroy() {
 	for i := range came {
 		d.from.f.read(came[i].listener)
 		came[i].release()
-	}
-}
-
-// putLate keeps p until it is due.
-func (in *instance) putLate(p latePacket) {
-	i := len(in.late)
-	for i > 0 && in.late[i-1].due.After(p.due) {
-		i--
-	}
-	in.late = slices.Insert(in.late, i, p)
-	if in.lastDue[p.from.in].Before(p.due) {
-		in.lastDue[p.from.in] = p.due
-	}
-	if i == 0 {
-		in.lateTimer.Reset(max(p.due.Sub(in.now()), time.Duration(0)))
 	}
 }

@@ -105,30 +105,6 @@ func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	return &srq{in: v.in, dev: v.dev, pd: p, attr: attr}, nil
 }
 
-// PostRecv adds a receive.
-func (s *srq) PostRecv(wr verbs.RecvWR) error {
-	if s.closed || !s.pd.holds(wr.SGE, verbs.LocalWrite) || wr.SGE.MR != nil && wr.SGE.MR.PD != s.pd {
-		return unix.EINVAL
-	}
-	if s.posted.Len() >= s.attr.MaxWR {
-		return unix.ENOMEM
-	}
-	s.posted.Push(wr)
-	s.wake()
-	return nil
-}
-
-// wake has the queue pair look again that has waited for longest.
-func (s *srq) wake() {
-	for len(s.waiting) > 0 {
-		q := s.waiting[0]
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		if q.retryLater() {
-			return
-		}
-	}
-}
-
 // Arm sets the limit.
 func (s *srq) Arm(limit int) error {
 	if limit < 0 || limit > s.attr.MaxWR || s.closed {

@@ -65,15 +65,6 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	return nil
 }
 
-// after runs fn after d, asynchronously even when d is 0.
-func (id *ident) after(d time.Duration, fn func()) {
-	if d > 0 {
-		id.arm(d, fn)
-		return
-	}
-	id.later(fn)
-}
-
 func (id *ident) resolved(p path, dst cmid.Addr) {
 	if id.state != states.AddrQuery {
 		return
@@ -181,22 +172,4 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 		}
 	})
 	return nil
-}
-
-func unspecified(ip netip.Addr) netip.Addr {
-	if ip.Is6() {
-		return netip.IPv6Unspecified()
-	}
-	return netip.IPv4Unspecified()
-}
-
-// loopbackAddr is the source for a destination on the host itself.
-func loopbackAddr(dst netip.Addr) netip.Addr {
-	switch {
-	case dst.IsLoopback():
-		return dst
-	case dst.Is4():
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	}
-	return netip.IPv6Loopback()
 }

@@ -10,41 +10,6 @@ import (
 // pair.
 const retryTimeout = 17 * time.Second
 
-// ack is how a work request ended at the peer.
-type ack uint8
-
-const (
-	ackOK     ack = iota
-	ackWait       // no receive yet: the sender goes on waiting
-	ackNoRecv     // and gives up
-	// longer than the receive, a key that cannot be taken back, or a misaligned address
-	ackInvalid
-	ackAccess // memory that is not there, or not for this
-	ackFault  // the peer's own mistake
-)
-
-var ackStatus = [...]verbs.Status{
-	ackOK: verbs.StatusSuccess, ackWait: verbs.StatusSuccess, ackNoRecv: verbs.StatusRNRRetryExc, ackInvalid: verbs.StatusRemInvReq,
-	ackAccess: verbs.StatusRemAccess, ackFault: verbs.StatusRemOp,
-}
-
-// sendEntry is a work request of the send queue that has not completed. What it sends is copied
-// when it leaves: a fenced Send may send what a Read brought.
-type sendEntry struct {
-	id     uint64
-	op     verbs.Opcode
-	flags  verbs.SendFlags
-	mem    remote // the peer's memory; n is the length also where there is none
-	imm    uint32
-	atomic atomicOp
-	inline []byte
-	sgl    []verbs.SGE
-	sink   verbs.SGE // of a Read, or of an atomic operation
-	seq    uint64    // once it has left
-	done   bool      // it completes when all before it have
-	status verbs.Status
-}
-
 // fetches is true for what the peer answers with bytes.
 func (e *sendEntry) fetches() bool { return e.op == verbs.Read || e.op.Atomic() }
 
@@ -149,24 +114,6 @@ func (q *qp) settleLater() {
 	}
 }
 
-// finishSend completes the oldest work request. Failures complete whether asked to or not.
-func (q *qp) finishSend() {
-	e := q.sends.Pop()
-	if q.next > 0 {
-		q.next--
-	}
-	wc := verbs.WC{ID: e.id, Status: e.status, Op: e.op, QP: q}
-	if e.status == verbs.StatusSuccess {
-		wc.Bytes = e.mem.n
-		if e.flags&verbs.Signaled == 0 {
-			return
-		}
-	}
-	if !q.sq.add(wc, false) {
-		q.overrun()
-	}
-}
-
 // startClock waits for the peer's acknowledgement. On iWARP TCP waits, longer than anybody.
 func (q *qp) startClock() {
 	if q.in.f.iwarp {
@@ -176,12 +123,6 @@ func (q *qp) startClock() {
 		q.retry = q.in.loop.NewTimer(func() { q.failAt(0, verbs.StatusRetryExc) })
 	}
 	q.retry.Reset(retryTimeout)
-}
-
-func (q *qp) stopClock() {
-	if q.retry != nil {
-		q.retry.Stop()
-	}
 }
 
 // failAt ends the queue pair because of work request i.

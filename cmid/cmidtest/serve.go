@@ -1,6 +1,7 @@
 package cmidtest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -107,6 +108,28 @@ func (q *qp) respond(p *packet, b []byte) {
 	q.in.f.send(r)
 }
 
+// serveAtomic does the peer's atomic operation and answers with what was there before. Memory is
+// its loop's, so nothing comes between.
+func (q *qp) serveAtomic(p *packet) {
+	at, err := q.view.reach(q.pd, p.mem, verbs.RemoteAtomic)
+	switch {
+	case err != nil:
+		q.refuse(p, fmt.Errorf("an atomic operation: %w", err))
+		return
+	case p.mem.addr%verbs.AtomicLen != 0:
+		q.acknowledge(p, ackInvalid)
+		q.fail()
+		return
+	}
+	q.respond(p, at)
+	switch old := binary.NativeEndian.Uint64(at); {
+	case !p.atomic.swaps:
+		binary.NativeEndian.PutUint64(at, old+p.atomic.compareAdd)
+	case old == p.atomic.compareAdd:
+		binary.NativeEndian.PutUint64(at, p.atomic.swap)
+	}
+}
+
 // receive puts a message into a receive; false when there is none to wait for.
 func (q *qp) receive(p *packet) (done bool) {
 	wr, ok := q.takeRecv()
@@ -154,13 +177,6 @@ func (q *qp) receive(p *packet) (done bool) {
 	return true
 }
 
-// immediate tells what was sent beside the bytes.
-func (p *packet) immediate(wc *verbs.WC) {
-	if p.flags&flagImmediate != 0 {
-		wc.HasImm, wc.Imm = true, p.imm
-	}
-}
-
 // takeRecv takes the oldest receive.
 func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 	if q.paused {
@@ -180,15 +196,6 @@ func (q *qp) lose(p *packet, wc *verbs.WC, st ack, why string) {
 	q.rq.add(*wc, false)
 	q.acknowledge(p, st)
 	q.die(why)
-}
-
-// die brings the queue pair into its error state; on iWARP its connection ends with it.
-func (q *qp) die(why string) {
-	if q.in.f.iwarp {
-		q.terminate(why)
-		return
-	}
-	q.fail()
 }
 
 // refuse ends the connection over an access that is not allowed.
@@ -221,27 +228,6 @@ func (q *qp) await() {
 	}
 }
 
-// Pause has messages wait (verbs.Pauser).
-func (q *qp) Pause(on bool) {
-	q.paused = on
-	if on {
-		q.leaveSRQ()
-	} else {
-		q.retryLater()
-	}
-}
-
-// Waiting reports whether a message waits (verbs.Pauser).
-func (q *qp) Waiting() bool { return q.waiting.Len() > 0 }
-
-// leaveSRQ ends the wait for a shared receive.
-func (q *qp) leaveSRQ() {
-	if q.inSRQ {
-		q.inSRQ = false
-		q.srq.waiting = slices.DeleteFunc(q.srq.waiting, func(other *qp) bool { return other == q })
-	}
-}
-
 // waitFor is InfiniBand's RNR: the sender tries again, as often as this side has allowed.
 func (q *qp) waitFor(p *packet) {
 	q.await()
@@ -264,6 +250,17 @@ func (q *qp) giveUp() {
 	for q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
 		p.release()
+	}
+}
+
+// wake has the queue pair look again that has waited for longest.
+func (s *srq) wake() {
+	for len(s.waiting) > 0 {
+		q := s.waiting[0]
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+		if q.retryLater() {
+			return
+		}
 	}
 }
 
@@ -300,12 +297,4 @@ func (q *qp) retryNow() {
 	if q.rnr != nil {
 		q.rnr.Stop()
 	}
-}
-
-// terminate is iWARP's end of a connection that went wrong, at both ends.
-func (q *qp) terminate(why string) {
-	err := fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)
-	status := -int32(unix.ECONNRESET)
-	q.id.send(MsgDREQ, &message{status: status, err: err})
-	q.id.endStream(status, err)
 }

@@ -75,15 +75,6 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	}
 }
 
-// done ends a command that was pending.
-func (id *ident) done(c *cmid.Connect, err error) {
-	id.in.program(func() {
-		if id.alive() {
-			id.in.up.Done(id.h, c, err)
-		}
-	})
-}
-
 // timedOut closes a stream on which no MPA reply came.
 func (id *ident) timedOut() {
 	id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})

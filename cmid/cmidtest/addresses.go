@@ -1,0 +1,143 @@
+package cmidtest
+
+import (
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+func parsePrefix(s string) netip.Prefix {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p
+	}
+	a := netip.MustParseAddr(s)
+	bits := 64
+	if a.Is4() {
+		bits = 24
+	}
+	return netip.PrefixFrom(a, bits)
+}
+
+// isAny is the kernel's cma_any_addr: loopback counts as a wildcard.
+func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
+
+// loopback reports whether ip means the host itself.
+func loopback(ip netip.Addr) bool { return isAny(ip) }
+
+func unspecified(ip netip.Addr) netip.Addr {
+	if ip.Is6() {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}
+
+// loopbackAddr is the source for a destination on the host itself.
+func loopbackAddr(dst netip.Addr) netip.Addr {
+	switch {
+	case dst.IsLoopback():
+		return dst
+	case dst.Is4():
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.IPv6Loopback()
+}
+
+// source is the device's address in ip's subnet.
+func (d *device) source(ip netip.Addr) (netip.Addr, bool) {
+	for _, p := range d.addrs {
+		if p.Contains(ip.WithZone("")) {
+			return p.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func (h *Host) device(name string) *device {
+	for _, d := range h.devices {
+		if d.name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// isPlain reports whether ip is the host's, on an interface without an RDMA device.
+func (h *Host) isPlain(ip netip.Addr) bool {
+	return slices.ContainsFunc(h.plain, func(p netip.Prefix) bool { return p.Addr() == ip })
+}
+
+// own finds the host's device with the address ip.
+func (h *Host) own(ip netip.Addr) *device {
+	if d := h.f.addrs[ip.WithZone("")]; d != nil && d.host == h {
+		return d
+	}
+	return nil
+}
+
+// onLink finds the device and its address from which ip is one hop away.
+func (h *Host) onLink(ip netip.Addr) (*device, netip.Addr) {
+	for _, d := range h.devices {
+		if src, ok := d.source(ip); ok {
+			return d, src
+		}
+	}
+	return nil, netip.Addr{}
+}
+
+func (h *Host) space(ps cmid.PortSpace) map[uint16][]*binding {
+	if h.ports[ps] == nil {
+		h.ports[ps] = make(map[uint16][]*binding)
+	}
+	return h.ports[ps]
+}
+
+// conflict is the kernel's cma_check_port: whether b can have its port beside those who have it.
+func conflict(others []*binding, b *binding, reuse bool) error {
+	for _, o := range others {
+		switch {
+		case o == b, reuse && o.reuse:
+		case o.afOnly && b.afOnly && o.ip.Is4() != b.ip.Is4():
+		case isAny(o.ip) || isAny(b.ip):
+			return cmid.ErrPortTaken
+		case o.ip == b.ip:
+			return unix.EADDRINUSE
+		}
+	}
+	return nil
+}
+
+// The range of port numbers chosen when 0 is asked for (net.ipv4.ip_local_port_range).
+const (
+	firstPort, lastPort = 32768, 60999
+	privileged          = 1024
+)
+
+// freePort chooses a number nobody has, 0 when there is none.
+func (f *Fabric) freePort(ports map[uint16][]*binding) uint16 {
+	const n = lastPort - firstPort + 1
+	start := f.rng.IntN(n)
+	for i := range n {
+		num := uint16(firstPort + (start+i)%n)
+		if len(ports[num]) == 0 {
+			return num
+		}
+	}
+	return 0
+}
+
+// hears reports whether a listener is meant by a request to ip. Bound to loopback it hears
+// loopback only, whatever rdma_cm does.
+func (b *binding) hears(ip netip.Addr) bool {
+	switch {
+	case b.ip.Is4() != ip.Is4() && (b.afOnly || !b.ip.IsUnspecified()):
+		return false
+	case b.ip.IsUnspecified():
+		return true
+	case b.ip.IsLoopback():
+		return ip == b.ip
+	}
+	return b.ip == ip
+}

@@ -1,0 +1,181 @@
+package cmidtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Run takes what has arrived, then tells of completions.
+func (in *instance) Run(int) (more bool) {
+	in.box.mu.Lock()
+	in.box.scheduled = false
+	in.box.mu.Unlock()
+	left := true
+	defer func() {
+		if left { // by the program's panic or runtime.Goexit: what is not done yet is nobody's loss
+			in.kick()
+		}
+	}()
+	in.takeIn()
+	if !in.closed {
+		in.tellCompletions()
+	}
+	left = false
+	return false
+}
+
+// takeIn takes what has arrived.
+func (in *instance) takeIn() {
+	in.box.mu.Lock()
+	batch := in.box.in
+	in.box.in, in.spare = in.spare[:0], nil
+	in.box.mu.Unlock()
+	if len(in.batch) > 0 { // the program did not return from one before these
+		batch = slices.Concat(in.batch, batch)
+	}
+	for in.batch = batch; len(in.batch) > 0; {
+		p := &in.batch[0]
+		in.batch = in.batch[1:]
+		if in.closed {
+			in.f.read(p.listener)
+			p.release()
+			continue
+		}
+		in.arrive(p)
+	}
+	clear(batch)
+	in.spare = batch
+}
+
+// arrive handles p now, or when its delay has passed. Nothing overtakes what came from the same
+// place before it.
+func (in *instance) arrive(p *packet) {
+	if p.kind == msgLocal {
+		p.fn()
+		return
+	}
+	now := in.now()
+	due := now.Add(p.delay)
+	if last := in.lastDue[p.from.in]; last.After(due) {
+		due = last
+	}
+	if !due.After(now) {
+		in.handle(p)
+		return
+	}
+	in.putLate(latePacket{*p, due})
+}
+
+// putLate keeps p until it is due.
+func (in *instance) putLate(p latePacket) {
+	i := len(in.late)
+	for i > 0 && in.late[i-1].due.After(p.due) {
+		i--
+	}
+	in.late = slices.Insert(in.late, i, p)
+	if in.lastDue[p.from.in].Before(p.due) {
+		in.lastDue[p.from.in] = p.due
+	}
+	if i == 0 {
+		in.lateTimer.Reset(max(p.due.Sub(in.now()), time.Duration(0)))
+	}
+}
+
+// deliverLate handles what is due, and tells of it.
+func (in *instance) deliverLate() {
+	left := true
+	defer func() {
+		if left { // as in Run
+			in.later(in.deliverLate)
+		}
+	}()
+	in.takeLate()
+	if !in.closed {
+		in.tellCompletions()
+	}
+	left = false
+}
+
+// takeLate handles what is due.
+func (in *instance) takeLate() {
+	now := in.now()
+	for len(in.late) > 0 && !in.late[0].due.After(now) {
+		p := in.late[0].packet
+		in.late[0] = latePacket{}
+		in.late = in.late[1:]
+		in.handle(&p)
+		if in.closed {
+			return
+		}
+	}
+	if len(in.late) == 0 {
+		in.late = nil
+		clear(in.lastDue)
+		return
+	}
+	in.lateTimer.Reset(in.late[0].due.Sub(now))
+}
+
+// handle is the one place where messages come in.
+func (in *instance) handle(p *packet) {
+	id, elsewhere := in.meant(p)
+	if elsewhere {
+		return
+	}
+	switch p.kind {
+	case MsgREQ, MsgSIDRREQ:
+		in.gotRequest(id, p)
+	case MsgMRA:
+		id.gotMoreTime()
+	case MsgREP:
+		in.gotReply(id, p)
+	case MsgRTU:
+		id.gotReady(p)
+	case MsgREJ:
+		id.gotReject(p)
+	case MsgDREQ:
+		in.gotDisconnect(id, p)
+	case MsgDREP:
+		id.gotDisconnectReply(p)
+	case MsgSIDRREP:
+		id.gotLookupReply(p)
+	case MsgSend, MsgWrite, MsgRead, MsgAtomic:
+		in.gotWork(id, p)
+	case MsgDatagram:
+		id.gotDatagram(p)
+	case MsgAck:
+		id.gotAck(p)
+	case MsgReadResponse:
+		id.gotReadResponse(p)
+	}
+	p.release()
+}
+
+// meant is whom a message is for. One who asks again, or has changed his mind, knows the listener
+// only; he means the child, which may have been migrated: then p was passed on.
+func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
+	id = in.ids[p.to.h]
+	switch p.kind {
+	case MsgREJ, MsgDREQ:
+		if id != nil && id.state != states.Listening {
+			return id, false
+		}
+	case MsgREQ, MsgSIDRREQ:
+	default:
+		return id, false
+	}
+	switch child := in.host.child(p.from); {
+	case child.in == nil:
+		return id, false
+	case in.ids[child.h] != nil:
+		return in.ids[child.h], false
+	case child == p.to:
+		return nil, false // destroyed meanwhile
+	default:
+		p.to = child
+		child.in.put(*p)
+		return nil, true
+	}
+}

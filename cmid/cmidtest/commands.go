@@ -1,0 +1,113 @@
+package cmidtest
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Do executes what the state machine above has allowed.
+func (id *ident) Do(cmd cmid.Command) error {
+	if _, ok := cmd.(*cmid.DestroyID); ok {
+		id.destroy()
+		return nil
+	}
+	if id.state == states.Removed {
+		return unix.ENXIO
+	}
+	switch c := cmd.(type) {
+	case *cmid.BindAddr:
+		return id.bind(c.Addr)
+	case *cmid.ResolveAddr:
+		return id.resolveAddr(c)
+	case *cmid.ResolveRoute:
+		return id.resolveRoute(c)
+	case *cmid.Listen:
+		return id.startListening(c)
+	case *cmid.Connect:
+		return id.connect(c)
+	case *cmid.Accept:
+		return id.accept(c)
+	case *cmid.Reject:
+		return id.reject(c)
+	case *cmid.Establish:
+		return id.establish()
+	case *cmid.Disconnect:
+		return id.disconnect()
+	case *cmid.SetOption:
+		return id.setOption(c)
+	case *cmid.Notify:
+		return id.notify(c)
+	case *cmid.JoinMulticast:
+		return id.join(c)
+	case *cmid.LeaveMulticast:
+		return id.leave(c.Addr)
+	case *cmid.SetIBPath:
+		if !id.in.f.embedded {
+			return id.setIBPath(c.Paths)
+		}
+	case *cmid.WriteCMEvent:
+		if !id.in.f.embedded {
+			id.later(func() { id.in.event(id, cmid.DriverEvent{Kind: states.KindUser, Arg: c.Arg}) })
+			return nil
+		}
+	case *cmid.ResolveIBService: // only native InfiniBand has a subnet administrator
+	default:
+		return unix.EINVAL
+	}
+	return cmid.ErrNotSupported
+}
+
+func (id *ident) setOption(c *cmid.SetOption) error {
+	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
+	if most, ok := limit[c.Option]; !ok {
+		return unix.ENOSYS
+	} else if c.Value < 0 || c.Value > most {
+		return unix.EINVAL
+	}
+	switch c.Option {
+	case cmid.OptionReuseAddr:
+		id.reuse = c.Value != 0
+	case cmid.OptionAFOnly:
+		id.afOnly, id.afOnlySet = c.Value != 0, true
+	case cmid.OptionTOS, cmid.OptionAckTimeout:
+		// nothing here has a class of traffic or acknowledges late
+	}
+	if id.port != nil {
+		id.in.f.mu.Lock()
+		id.port.reuse, id.port.afOnly = id.reuse, id.afOnlyFor(id.port.ip)
+		id.in.f.mu.Unlock()
+	}
+	return nil
+}
+
+// notify is rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is
+// established.
+func (id *ident) notify(c *cmid.Notify) error {
+	if !id.in.f.iwarp && !c.PathMigrated {
+		id.later(id.becomeEstablished)
+	}
+	return nil
+}
+
+// Info gives addresses and device.
+func (id *ident) Info() cmid.Info {
+	info := cmid.Info{Local: id.local, Peer: id.peer}
+	if id.dev != nil {
+		info.Device, info.Port = id.dev.name, 1
+	}
+	return info
+}
+
+// Device is the device the identifier is attached to.
+func (id *ident) Device() verbs.Device {
+	switch {
+	case id.dev == nil:
+		return nil
+	case id.qp != nil:
+		return id.qp.view
+	}
+	return id.in.view(id.dev)
+}

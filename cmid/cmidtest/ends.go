@@ -1,0 +1,91 @@
+package cmidtest
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// ended tells that a connection will not be.
+func (id *ident) ended(kind states.Kind, status int32) {
+	id.disarm()
+	id.state = states.Failed
+	if id.qp != nil && !id.ps.Datagram() {
+		id.qp.fail()
+	}
+	id.tell(kind, status)
+}
+
+// becomeEstablished is the passive side's end of the handshake.
+func (id *ident) becomeEstablished() {
+	if id.state == states.Accepting {
+		id.disarm()
+		id.state = states.Connected
+		id.tell(states.KindEstablished, 0)
+	}
+}
+
+// endStream ends an iWARP connection on this side.
+func (id *ident) endStream(status int32, err error) {
+	if id.qp != nil {
+		id.qp.fail()
+	}
+	id.state = states.Timewait
+	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: status, Err: err})
+}
+
+// terminate is iWARP's end of a connection that went wrong, at both ends.
+func (q *qp) terminate(why string) {
+	err := fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)
+	status := -int32(unix.ECONNRESET)
+	q.id.send(MsgDREQ, &message{status: status, err: err})
+	q.id.endStream(status, err)
+}
+
+// die brings the queue pair into its error state; on iWARP its connection ends with it.
+func (q *qp) die(why string) {
+	if q.in.f.iwarp {
+		q.terminate(why)
+		return
+	}
+	q.fail()
+}
+
+// How long TCP repeats what nobody acknowledges before it gives the connection up: the embedded
+// device sets TCP_USER_TIMEOUT, Linux tries 15 times.
+const (
+	embeddedGiveUp = 30 * time.Second
+	kernelGiveUp   = 924600 * time.Millisecond
+)
+
+// stalled notes that a stream has bytes that are not acknowledged, or no longer.
+func (in *instance) stalled(who endpoint, yes bool) {
+	id := in.ids[who.h]
+	switch {
+	case id == nil:
+	case !yes:
+		id.unstall()
+	case !id.stalling:
+		id.stalling = true
+		if id.stall == nil {
+			id.stall = in.loop.NewTimer(id.giveUp)
+		}
+		limit := kernelGiveUp
+		if in.f.embedded {
+			limit = embeddedGiveUp
+		}
+		id.stall.Reset(limit)
+	}
+}
+
+// giveUp is TCP's end of a connection that does not get through.
+func (id *ident) giveUp() {
+	id.in.f.unsend(id.self())
+	if id.state == states.Connected {
+		id.endStream(-int32(unix.ETIMEDOUT), fmt.Errorf("nothing was acknowledged for too long: %w", unix.ETIMEDOUT))
+	}
+}

@@ -1,0 +1,84 @@
+package cmidtest
+
+import (
+	"slices"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// RemoveDevice takes every device of that name out of its host, as pulling the adapter does: its
+// identifiers are told DeviceRemoval, their peers Disconnected. AddDevice may add it again.
+func (f *Fabric) RemoveDevice(name string) {
+	f.mu.Lock()
+	var told []*instance
+	for _, h := range f.order {
+		d := h.device(name)
+		if d == nil {
+			continue
+		}
+		d.removed = true
+		for _, p := range d.addrs {
+			delete(f.addrs, p.Addr())
+		}
+		h.devices = slices.DeleteFunc(h.devices, func(other *device) bool { return other == d })
+		told = append(told, h.instances...)
+	}
+	f.mu.Unlock()
+	for _, in := range told {
+		in.later(in.dropRemoved)
+	}
+}
+
+// Disconnect breaks the connection of an identifier, seen from both ends: Disconnected, with
+// ECONNRESET on iWARP.
+func (f *Fabric) Disconnect(h cmid.Handle) {
+	f.onIdent(h, (*ident).breakConnection)
+}
+
+// FailNext has the next work request of an identifier's queue pair with that opcode fail: a Send, a
+// Write, a Read or an atomic operation that is posted, or with verbs.Recv the receive of the next
+// message. It completes with st, and the queue pair is in its error state: what is behind it is
+// flushed. On iWARP the connection ends with it.
+func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
+	f.onQP(h, func(q *qp) { q.doom, q.doomed, q.doomStatus = op, true, st })
+}
+
+// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL tells: what is outstanding
+// is flushed, and QPFailed is told. On iWARP the connection ends with it.
+func (f *Fabric) FailQP(h cmid.Handle) {
+	f.onQP(h, func(q *qp) {
+		q.fail()
+		q.in.event(q.id, cmid.DriverEvent{Kind: states.KindQPFailed})
+		if q.in.f.iwarp {
+			q.terminate("the queue pair has failed")
+		}
+	})
+}
+
+// onQP calls fn with an identifier's queue pair, on its loop.
+func (f *Fabric) onQP(h cmid.Handle, fn func(q *qp)) {
+	f.onIdent(h, func(id *ident) {
+		if id.qp != nil && !id.qp.over {
+			fn(id.qp)
+		}
+	})
+}
+
+// onIdent calls fn with an identifier, on its loop.
+func (f *Fabric) onIdent(h cmid.Handle, fn func(id *ident)) {
+	f.mu.Lock()
+	var all []*instance
+	for _, host := range f.order {
+		all = append(all, host.instances...)
+	}
+	f.mu.Unlock()
+	for _, in := range all {
+		in.later(func() {
+			if id := in.ids[h]; id != nil {
+				fn(id)
+			}
+		})
+	}
+}

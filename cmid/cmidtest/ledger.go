@@ -1,0 +1,40 @@
+package cmidtest
+
+import "sync"
+
+// resource is a kind of thing that is made and given back.
+type resource string
+
+const (
+	resIdentifier resource = "identifier"
+	resQP         resource = "queue pair"
+	resCQ         resource = "completion queue"
+	resSRQ        resource = "shared receive queue"
+	resMR         resource = "memory region"
+	resPD         resource = "protection domain"
+	resAH         resource = "address handle"
+)
+
+// ledger counts what exists, by kind and by where: a device, or a host for identifiers, which need
+// no device.
+type ledger struct {
+	mu sync.Mutex
+	n  map[entry]int
+}
+
+type entry struct {
+	what  resource
+	where string
+}
+
+func (l *ledger) add(what resource, where string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n == nil {
+		l.n = make(map[entry]int)
+	}
+	e := entry{what, where}
+	if l.n[e] += n; l.n[e] == 0 {
+		delete(l.n, e)
+	}
+}

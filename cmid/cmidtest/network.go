@@ -1,0 +1,150 @@
+package cmidtest
+
+import "slices"
+
+// send gives p to the network; false when it is lost there.
+func (f *Fabric) send(p packet) bool {
+	if p.to.in == nil {
+		p.release()
+		return false
+	}
+	switch f.fateOf(&p) {
+	case fateLost:
+		f.read(p.listener)
+		p.release()
+		return false
+	case fateWaits:
+		f.unacknowledged(p.from)
+	case fateArrives:
+		p.to.in.put(p)
+	}
+	return true
+}
+
+// read says that a request is not unread any more.
+func (f *Fabric) read(b *binding) {
+	if b == nil {
+		return
+	}
+	f.mu.Lock()
+	b.unread--
+	f.mu.Unlock()
+}
+
+// Heal ends Cut. It reports whether the link was cut.
+func (f *Fabric) Heal(a, b *Host) (was bool) {
+	for {
+		f.mu.Lock()
+		c := f.link(a, b)
+		if c == nil {
+			f.mu.Unlock()
+			return was
+		}
+		held := c.held
+		// what is sent meanwhile must not overtake what has waited
+		if c.held = nil; len(held) == 0 {
+			delete(f.faults.cuts, hostPair{a, b})
+			delete(f.faults.cuts, hostPair{b, a})
+		}
+		f.mu.Unlock()
+		was = true
+		for _, p := range held {
+			f.acknowledged(p.from)
+			p.to.in.put(p)
+		}
+	}
+}
+
+// unsend drops what waits for a link to be healed: its sender repeats it no longer.
+func (f *Fabric) unsend(from endpoint) {
+	f.mu.Lock()
+	var dropped []packet
+	for _, c := range f.faults.cuts {
+		c.held = slices.DeleteFunc(c.held, func(p packet) bool {
+			if p.from == from {
+				dropped = append(dropped, p)
+			}
+			return p.from == from
+		})
+	}
+	f.mu.Unlock()
+	for i := range dropped {
+		f.read(dropped[i].listener)
+		dropped[i].release()
+	}
+}
+
+// unacknowledged starts the patience of a stream whose bytes wait for a link.
+func (f *Fabric) unacknowledged(who endpoint) {
+	if f.iwarp && who.in != nil {
+		who.in.later(func() { who.in.stalled(who, true) })
+	}
+}
+
+// acknowledged ends it.
+func (f *Fabric) acknowledged(who endpoint) {
+	if f.iwarp && who.in != nil {
+		who.in.later(func() { who.in.stalled(who, false) })
+	}
+}
+
+// put queues p and has the instance run, on its loop, never inside the caller.
+func (in *instance) put(p packet) {
+	in.box.mu.Lock()
+	if now := in.box.moved[p.to.h]; now != nil {
+		in.box.mu.Unlock()
+		now.put(p)
+		return
+	}
+	if in.box.closed {
+		in.box.mu.Unlock()
+		in.f.read(p.listener)
+		p.release()
+		return
+	}
+	in.box.in = append(in.box.in, p)
+	in.schedule()
+}
+
+// put takes what comes for the identifier where it was. Any goroutine.
+func (d *detached) put(p packet) {
+	d.mu.Lock()
+	to := d.to
+	switch {
+	case to != nil:
+	case d.gone:
+		d.from.f.read(p.listener)
+		p.release()
+	default:
+		d.came = append(d.came, p)
+	}
+	d.mu.Unlock()
+	if to != nil {
+		to.put(p)
+	}
+}
+
+// kick has the instance run although nothing has arrived.
+func (in *instance) kick() {
+	in.box.mu.Lock()
+	in.schedule()
+}
+
+// schedule is called with box.mu held and releases it.
+func (in *instance) schedule() {
+	first := !in.box.scheduled && !in.box.closed
+	in.box.scheduled = in.box.scheduled || first
+	if i := in.box.ice; i != nil {
+		select {
+		case i.came <- struct{}{}:
+		default:
+		}
+	}
+	in.box.mu.Unlock()
+	if first {
+		_ = in.loop.Schedule(in) // refused after the loop's end only: nobody is there any more
+	}
+}
+
+// later runs fn on the loop, after what has arrived already.
+func (in *instance) later(fn func()) { in.put(packet{kind: msgLocal, fn: fn}) }

@@ -1,0 +1,187 @@
+package cmidtest
+
+import (
+	"bytes"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// CreateQP ties a queue pair to the identifier.
+func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	switch {
+	case id.dev == nil || id.qp != nil:
+		return nil, unix.EINVAL
+	case id.ps.Datagram() && id.in.f.iwarp:
+		return nil, verbs.ErrNotSupported
+	}
+	if err := id.in.f.exhausted(); err != nil {
+		return nil, err
+	}
+	return id.in.newQP(id, attr)
+}
+
+func (in *instance) newQP(id *ident, attr verbs.QPInitAttr) (verbs.QP, error) {
+	q := &qp{in: in, id: id, dev: id.dev, view: in.view(id.dev), attr: attr}
+	if q.attr.MaxSGE == 0 {
+		q.attr.MaxSGE = 1
+	}
+	if !q.check() {
+		return nil, unix.EINVAL
+	}
+	q.settleFn = func() {
+		q.settling = false
+		q.settle()
+	}
+	in.f.mu.Lock()
+	q.num = in.host.nextQPN
+	in.host.nextQPN++
+	in.f.mu.Unlock()
+	q.sq.users++
+	q.rq.users++
+	q.pd.users++
+	if q.srq != nil {
+		q.srq.users++
+	}
+	id.qp = q
+	if id.ps.Datagram() {
+		q.register()
+	}
+	q.dev.count(resQP, 1)
+	return q, nil
+}
+
+// check says whether the attributes are possible, and takes the queues from them.
+func (q *qp) check() bool {
+	a := &q.attr
+	var ok bool
+	if q.sq, ok = a.SendCQ.(*cq); !ok || q.sq.in != q.in || q.sq.dev != q.dev || q.sq.closed {
+		return false
+	}
+	if q.rq, ok = a.RecvCQ.(*cq); !ok || q.rq.in != q.in || q.rq.dev != q.dev || q.rq.closed {
+		return false
+	}
+	if a.SRQ != nil {
+		if q.srq, ok = a.SRQ.(*srq); !ok || q.srq.in != q.in || q.srq.dev != q.dev || q.srq.closed {
+			return false
+		}
+	}
+	var err error
+	if q.pd, err = q.view.domain(a.PD); err != nil || q.srq != nil && !q.serves(q.srq.pd) {
+		return false
+	}
+	return a.MaxSendWR >= 0 && a.MaxRecvWR >= 0 && a.MaxSGE >= 0 && a.MaxSGE <= maxSGE
+}
+
+// serves reports whether a shared receive queue of p may be this queue pair's.
+func (q *qp) serves(p *pd) bool { return p == q.pd || q.view.shares() && p == &q.view.pd }
+
+// Num is the queue pair's number.
+func (q *qp) Num() uint32 { return q.num }
+
+// Context is what it was made with.
+func (q *qp) Context() any { return q.attr.Context }
+
+// PostSend queues wr.
+func (q *qp) PostSend(wr *verbs.SendWR) error {
+	switch {
+	case (wr.Op == verbs.SendWithImm || wr.Op.Atomic()) && q.in.f.iwarp:
+		return verbs.ErrNotSupported
+	case q.over:
+		return unix.EINVAL
+	case q.id.ps.Datagram():
+		return q.postDatagram(wr)
+	case wr.Op == verbs.SendWithInvalidate && q.in.f.reserved:
+		return verbs.ErrNotSupported
+	case q.id.state != states.Connected:
+		return unix.EINVAL
+	}
+	n, ok := q.bytesOf(wr)
+	switch {
+	case !ok:
+		return unix.EINVAL
+	case q.sends.Len() >= q.attr.MaxSendWR:
+		return unix.ENOMEM
+	}
+	e := sendEntry{
+		id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{addr: wr.RemoteAddr, key: wr.RKey, n: n}, inline: wr.Inline, sgl: wr.SGL,
+		imm: wr.Imm, atomic: atomicOp{compareAdd: wr.CompareAdd, swap: wr.Swap},
+	}
+	if e.fetches() && len(wr.SGL) > 0 {
+		e.sink = wr.SGL[0]
+	}
+	q.sends.Push(e)
+	q.issue()
+	if q.next < q.sends.Len() { // it waits, and what it was described with is the caller's
+		e := q.sends.At(q.sends.Len() - 1)
+		e.inline, e.sgl = bytes.Clone(e.inline), slices.Clone(e.sgl)
+	}
+	return nil
+}
+
+// PostRecv queues a receive.
+func (q *qp) PostRecv(wr verbs.RecvWR) error {
+	switch {
+	case q.over || q.srq != nil || !q.pd.holds(wr.SGE, verbs.LocalWrite):
+		return unix.EINVAL
+	case q.recvs.Len() >= q.attr.MaxRecvWR:
+		return unix.ENOMEM
+	}
+	q.recvs.Push(wr)
+	q.retryLater()
+	return nil
+}
+
+// Pause has messages wait (verbs.Pauser).
+func (q *qp) Pause(on bool) {
+	q.paused = on
+	if on {
+		q.leaveSRQ()
+	} else {
+		q.retryLater()
+	}
+}
+
+// Waiting reports whether a message waits (verbs.Pauser).
+func (q *qp) Waiting() bool { return q.waiting.Len() > 0 }
+
+// Destroy ends the queue pair; the identifier stays.
+func (q *qp) Destroy() error {
+	if !q.gone {
+		q.release()
+	}
+	return nil
+}
+
+// release is Destroy, also as part of the identifier's.
+func (q *qp) release() {
+	q.fail()
+	q.gone = true
+	q.sq.users--
+	q.rq.users--
+	q.pd.users--
+	if q.srq != nil {
+		q.srq.users--
+	}
+	q.id.qp = nil
+	if q.id.ps.Datagram() {
+		q.unregister()
+	}
+	q.dev.count(resQP, -1)
+}
+
+// PostRecv adds a receive.
+func (s *srq) PostRecv(wr verbs.RecvWR) error {
+	if s.closed || !s.pd.holds(wr.SGE, verbs.LocalWrite) || wr.SGE.MR != nil && wr.SGE.MR.PD != s.pd {
+		return unix.EINVAL
+	}
+	if s.posted.Len() >= s.attr.MaxWR {
+		return unix.ENOMEM
+	}
+	s.posted.Push(wr)
+	s.wake()
+	return nil
+}
