@@ -88,17 +88,17 @@ func (a *arena) judge(x *hostile.Exchange, got attacked) {
 	}
 	v := got.victim
 	if v == nil || v.refused != nil {
-		if w.Told != hostile.Nothing && w.Told != hostile.Anything {
-			a.t.Errorf("told nothing, want outcome %d (accept: %v)", w.Told, got.refused())
+		if w.Outcome != hostile.Nothing && w.Outcome != hostile.Anything {
+			a.t.Errorf("told nothing, want outcome %d (accept: %v)", w.Outcome, got.refused())
 		}
 	} else {
-		if w.Told == hostile.Nothing {
+		if w.Outcome == hostile.Nothing {
 			a.t.Errorf("the owner was told %v, want nothing", v.told)
 		}
 		a.judgeEvents(w, v)
 		a.judgeCompletions(w, v)
 	}
-	if w.Told == hostile.Anything {
+	if w.Outcome == hostile.Anything {
 		a.judgeAgreement(&got)
 		return
 	}
@@ -125,8 +125,8 @@ func (a *arena) judgeAgreement(got *attacked) {
 	}
 }
 
-// outcomes are the events of each hostile.Told.
-var outcomes = map[hostile.Told]struct {
+// outcomes are the events of each hostile.Outcome.
+var outcomes = map[hostile.Outcome]struct {
 	kind        states.Kind
 	established int
 }{
@@ -152,15 +152,15 @@ func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 	if ends(end.kind) != 1 || established > 1 || len(v.told) != 1+established {
 		a.t.Errorf("told %v, want one end, behind at most one Established", v.told)
 	}
-	if w.Told == hostile.Anything {
+	if w.Outcome == hostile.Anything {
 		return
 	}
-	want := outcomes[w.Told]
+	want := outcomes[w.Outcome]
 	status := int32(0)
 	if want.established == 0 {
 		status = -int32(w.Errno)
 	}
-	if end.kind != want.kind || established != want.established || end.status != status || (end.err == nil) != (w.Told == hostile.Orderly) {
+	if end.kind != want.kind || established != want.established || end.status != status || (end.err == nil) != (w.Outcome == hostile.Orderly) {
 		a.t.Errorf("told %v, want kind %d with status %d", v.told, want.kind, status)
 	}
 	if ce == nil {
@@ -202,7 +202,7 @@ func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
 			if failed = true; wc.Status != w.Hit {
 				a.t.Errorf("the first to fail is %+v, want %v", wc, w.Hit)
 			}
-		case wc.Status != verbs.StatusSuccess && wc.Status != verbs.StatusFlushed && w.Told != hostile.Anything && v.reads == 0:
+		case wc.Status != verbs.StatusSuccess && wc.Status != verbs.StatusFlushed && w.Outcome != hostile.Anything && v.reads == 0:
 			a.t.Errorf("%+v, want it flushed", wc)
 		}
 	}
@@ -228,7 +228,7 @@ func (a *arena) judgePeer(w *hostile.Want, got *hostile.Result) {
 			a.judgeCopy(t.Length, t.DDP, t.RDMAP, got.Offending)
 		}
 	}
-	if w.Told == hostile.Nothing {
+	if w.Outcome == hostile.Nothing {
 		if reject := got.Frame != nil && got.Frame.Flags&0x20 != 0; reject != w.Reject || got.Frame != nil && !reject {
 			a.t.Errorf("the peer got Reply %+v, want one that rejects: %t", got.Frame, w.Reject)
 		}

@@ -1,11 +1,6 @@
 package hostile
 
-import (
-	"golang.org/x/sys/unix"
-
-	"github.com/rdmactor/rdmactor/iwarp/wire"
-	"github.com/rdmactor/rdmactor/verbs"
-)
+import "github.com/rdmactor/rdmactor/iwarp/wire"
 
 // seg is a ULPDU.
 func seg(h wire.Header, payload ...byte) []byte {
@@ -40,44 +35,8 @@ func termMsg(payload ...byte) []byte {
 	return seg(wire.Header{Last: true, Opcode: wire.OpTerminate, QN: 2, MSN: 1}, payload...)
 }
 
-// refusal is the end of a connection over a wrong segment: our Terminate with its headers.
-func refusal(l wire.Layer, kind, code uint8, text string) Want {
-	return Want{Told: Failed, Errno: unix.EPROTO, Term: Term{l, kind, code}, Copy: true, Text: text}
-}
-
-// bare is refusal without the headers.
-func bare(l wire.Layer, kind, code uint8, text string) Want {
-	w := refusal(l, kind, code, text)
-	w.Copy = false
-	return w
-}
-
-// simple makes a Run that sends what is right and then what is wrong.
-func simple(wrong []byte, right ...[]byte) func(*Peer) {
-	return func(p *Peer) {
-		p.good(right...)
-		p.bad(wrong)
-	}
-}
-
-// bytes is a run of n zero bytes.
+// zeros are n zero bytes.
 func zeros(n int) []byte { return make([]byte, n) }
 
-const (
-	general = verbs.StatusGeneral
-	tooLong = verbs.StatusLocLen
-)
-
-// hit is w with the status of the work request that it hits.
-func hit(w Want, s verbs.Status) Want {
-	w.Hit = s
-	return w
-}
-
-// from is a Read Request for n bytes, off bytes from the start of a region.
-func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
-	return func(r *Regions) []byte {
-		g := pick(r)
-		return readReq(1, wire.ReadRequest{SinkSTag: 7, Size: n, SourceSTag: g.STag, SourceTO: g.TO + uint64(off)})
-	}
-}
+// ctl is a ULPDU of n bytes that begins with those control bytes.
+func ctl(d, r byte, n int) []byte { return append([]byte{d, r}, zeros(n-2)...) }

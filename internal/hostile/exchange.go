@@ -26,18 +26,18 @@ const (
 	Answers      // the other one: the hostile peer is MPA's responder
 )
 
-// Told is what the owner of the attacked end is told.
-type Told uint8
+// Outcome is what is reported to the owner of the attacked end.
+type Outcome uint8
 
-// What an owner may be told.
+// The outcomes.
 const (
-	Anything     Told = iota // depends on timing
-	Nothing                  // not even a ConnectRequest
-	Orderly                  // Established, then Disconnected without an error
-	Failed                   // Established, then Disconnected with an error
-	Refused                  // Rejected
-	ConnectError             // ConnectError
-	Unreachable              // Unreachable
+	Anything     Outcome = iota // depends on timing
+	Nothing                     // not even a ConnectRequest
+	Orderly                     // Established, then Disconnected without an error
+	Failed                      // Established, then Disconnected with an error
+	Refused                     // Rejected
+	ConnectError                // ConnectError
+	Unreachable                 // Unreachable
 )
 
 // Term is the kind of a Terminate message; the zero value, which nobody sends, is none.
@@ -48,13 +48,13 @@ type Term struct {
 
 // Want is how an exchange is to end.
 type Want struct {
-	Told   Told
-	Errno  unix.Errno // in the error told
-	Text   string     // found in the error told
-	Term   Term       // the Terminate that the hostile peer reads, and the error names
-	Copy   bool       // the Terminate carries the length and the headers of the offending segment
-	ByPeer bool       // Term is the hostile peer's own: the error names it, and it is not answered
-	Reject bool       // the hostile peer reads a Reply that rejects
+	Outcome Outcome
+	Errno   unix.Errno // in the reported error
+	Text    string     // found in the reported error
+	Term    Term       // the Terminate that the hostile peer reads, and the error names
+	Copy    bool       // the Terminate carries the length and the headers of the offending segment
+	ByPeer  bool       // Term is the hostile peer's own: the error names it, and it is not answered
+	Reject  bool       // the hostile peer reads a Reply that rejects
 	// Hit is the status of the receive or the Read that the error hit; success: nothing special.
 	Hit verbs.Status
 }

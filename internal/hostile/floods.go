@@ -44,73 +44,39 @@ func readReqs(r wire.ReadRequest) func([]byte, uint32) []byte {
 	}
 }
 
-// pour sends n zeros.
-func (p *Peer) pour(n int) {
+// pour sends 8 MiB of zeros.
+func pour(p *Peer) {
 	chunk := zeros(64 << 10)
-	for ; n > 0; n -= len(chunk) {
+	for range 8 << 20 / len(chunk) {
 		p.write(chunk)
 	}
 }
 
+// flood is Peer.flood as a step.
+func flood(add func(b []byte, i uint32) []byte) step { return func(p *Peer) { p.flood(add) } }
+
 // floods is too much of a good thing, and too much of a bad one.
 var floods = []Exchange{
-	{
-		Name: "flood of empty Writes", Rule: "RFC 5040: length 0 touches nothing", Want: Want{Told: Orderly},
-		run: func(p *Peer) {
-			p.flood(func(b []byte, i uint32) []byte {
-				h := wire.Header{Tagged: true, Last: true, STag: i, TO: uint64(i) << 40}
-				return wire.AppendHeader(b, &h)
-			})
-			p.fin()
-		},
-	},
-	{
-		Name: "flood of empty Reads", Rule: "RFC 5040 6.5.2: IRD", Want: bare(rdmap, operation, 7, "outstanding"),
-		run: func(p *Peer) { p.flood(readReqs(wire.ReadRequest{})) },
-	},
-	{
-		Name: "flood of Terminates", Rule: "RFC 5040 4.8: one ends it", Want: Want{Told: Failed, Term: Term{mpa, 0, 1}, ByPeer: true},
-		run: func(p *Peer) { p.flood(again(termMsg(0x20, 1, 0, 0))) },
-	},
-	{
-		Name: "flood of Sends of 1 byte", Rule: "iwarp.md 10: no receive posted", Want: refusal(ddp, untagged, 2, "no receive posted"),
-		run: func(p *Peer) {
-			p.seen.Offending = seg(send(Receives+1, 0), 'x')
-			p.flood(sends('x'))
-		},
-	},
-	{
-		Name: "flood of empty segments in one Send", Rule: "RFC 5041 5.1: nothing forbids them", Want: Want{Told: Orderly},
-		run: func(p *Peer) {
-			p.flood(again(seg(part(1, 0))))
-			p.good(seg(send(1, 0), 'x'))
-			p.fin()
-		},
-	},
-	{
-		Name: "flood of segments of 1 byte in one Send", Rule: "RFC 5041 8.2: length",
-		Want: hit(refusal(ddp, untagged, 5, "1025 bytes"), tooLong),
-		run: func(p *Peer) {
-			p.seen.Offending = seg(part(1, ReceiveLen), 'x')
-			p.flood(func(b []byte, i uint32) []byte {
-				h := part(1, i)
-				return append(wire.AppendHeader(b, &h), 'x')
-			})
-		},
-	},
-	{
-		Name: "flood of empty FPDUs", Rule: "RFC 5044 4.1: length", Want: bare(mpa, 0, 3, "FPDU of 0 bytes"),
-		run: func(p *Peer) { p.flood(again(nil)) },
-	},
-	{
-		Name: "8 MiB behind a wrong FPDU", Rule: "iwarp.md 8: read and discard", Want: refusal(ddp, untagged, 3, "MSN 2"),
-		run: func(p *Peer) {
-			p.bad(seg(send(2, 0)))
-			p.pour(8 << 20)
-		},
-	},
-	{
-		Name: "8 MiB instead of a Request", Rule: "RFC 5044 7.1.1: key", Side: Dials, raw: true, Want: ignored,
-		run: func(p *Peer) { p.pour(8 << 20) },
-	},
+	does("flood of empty Writes", "RFC 5040: length 0 touches nothing", orderly,
+		flood(func(b []byte, i uint32) []byte {
+			h := wire.Header{Tagged: true, Last: true, STag: i, TO: uint64(i) << 40}
+			return wire.AppendHeader(b, &h)
+		}), fin),
+	does("flood of empty Reads", "RFC 5040 6.5.2: IRD", bare(rdmap, operation, 7, "outstanding"), flood(readReqs(wire.ReadRequest{}))),
+	does("flood of Terminates", "RFC 5040 4.8: one ends it", Want{Outcome: Failed, Term: Term{mpa, 0, 1}, ByPeer: true},
+		flood(again(termMsg(0x20, 1, 0, 0)))),
+	does("flood of Sends of 1 byte", "iwarp.md 10: no receive posted", noReceive,
+		offending(seg(send(Receives+1, 0), 'x')), flood(sends('x'))),
+	does("flood of empty segments in one Send", "RFC 5041 5.1: nothing forbids them", orderly,
+		flood(again(seg(part(1, 0)))), good(seg(send(1, 0), 'x')), fin),
+	does("flood of segments of 1 byte in one Send", "RFC 5041 8.2: length", tooManyBytes,
+		offending(seg(part(1, ReceiveLen), 'x')),
+		flood(func(b []byte, i uint32) []byte {
+			h := part(1, i)
+			return append(wire.AppendHeader(b, &h), 'x')
+		})),
+	does("flood of empty FPDUs", "RFC 5044 4.1: length", bare(mpa, 0, 3, "FPDU of 0 bytes"), flood(again(nil))),
+	does("8 MiB behind a wrong FPDU", "iwarp.md 8: read and discard", refusal(ddp, untagged, 3, "MSN 2"),
+		bad(seg(send(2, 0))), pour),
+	dials("8 MiB instead of a Request", "RFC 5044 7.1.1: key", ignored, pour),
 }

@@ -7,20 +7,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-const (
-	ddp, rdmap, mpa = wire.LayerDDP, wire.LayerRDMAP, wire.LayerMPA
-	untagged        = wire.DDPUntagged
-	operation       = wire.RDMAPOperation
-)
-
-// ctl is a ULPDU of n bytes that begins with those control bytes.
-func ctl(d, r byte, n int) []byte { return append([]byte{d, r}, zeros(n-2)...) }
-
 // segments is every FPDU whose length and control bytes are wrong (iwarp.md sections 3 and 4).
 func segments() []Exchange {
 	var list []Exchange
 	add := func(name, rule string, wrong []byte, w Want) {
-		list = append(list, Exchange{Name: name, Rule: rule, Want: w, run: simple(wrong, seg(send(1, 0), 'o', 'k'))})
+		list = append(list, offends(name, rule, w, wrong, seg(send(1, 0), 'o', 'k')))
 	}
 	add("empty FPDU", "RFC 5044 4.1: length", nil, bare(mpa, 0, 3, "FPDU of 0 bytes"))
 	add("FPDU of 1 byte", "RFC 5044 4.1: length", []byte{0x41}, bare(mpa, 0, 3, "FPDU of 1 bytes"))
@@ -56,30 +47,20 @@ func segments() []Exchange {
 
 // unusual is what an endpoint has to take.
 var unusual = []Exchange{
-	{
-		Name: "reserved bits of both control bytes", Rule: "RFC 5041 4.1: ignored", Want: Want{Told: Orderly},
-		run: func(p *Peer) {
-			u := seg(send(1, 0), 'x')
-			u[0], u[1] = u[0]|0x3c, u[1]|0x30
-			p.good(u)
-			p.fin()
-		},
-	},
-	{
-		Name: "pad that is not zero", Rule: "RFC 5044 4.1: not looked at", Want: Want{Told: Orderly},
-		run: func(p *Peer) {
-			f := wire.FPDU{ULPDU: seg(send(1, 0), 'x'), Pad: [3]byte{1, 2, 3}}
-			if p.crc {
-				f.CRC = f.Checksum()
-			}
-			p.write(wire.AppendFPDU(nil, &f))
-			p.fin()
-		},
-	},
-	{
-		Name: "FPDU byte by byte", Rule: "RFC 5044 4: TCP cuts where it likes", Want: Want{Told: Orderly},
-		run: func(p *Peer) { p.slowly(p.fpdu(seg(send(1, 0), zeros(100)...))); p.fin() },
-	},
+	does("reserved bits of both control bytes", "RFC 5041 4.1: ignored", orderly, func(p *Peer) {
+		u := seg(send(1, 0), 'x')
+		u[0], u[1] = u[0]|0x3c, u[1]|0x30
+		p.good(u)
+	}, fin),
+	does("pad that is not zero", "RFC 5044 4.1: not looked at", orderly, func(p *Peer) {
+		f := wire.FPDU{ULPDU: seg(send(1, 0), 'x'), Pad: [3]byte{1, 2, 3}}
+		if p.crc {
+			f.CRC = f.Checksum()
+		}
+		p.write(wire.AppendFPDU(nil, &f))
+	}, fin),
+	does("FPDU byte by byte", "RFC 5044 4: TCP cuts where it likes", orderly,
+		func(p *Peer) { p.slowly(p.fpdu(seg(send(1, 0), zeros(100)...))) }, fin),
 }
 
 // checksums is every place where a CRC may be wrong.
@@ -95,14 +76,13 @@ func checksums() (list []Exchange) {
 		{"itself", 31, general},
 		{"a version that is wrong, too", 3, verbs.StatusSuccess},
 	} {
-		list = append(list, Exchange{
-			Name: "CRC does not suit " + broken.name, Rule: "RFC 5044 8: CRC", CRC: true, Want: hit(bare(mpa, 0, 2, "CRC"), broken.hit),
-			run: func(p *Peer) {
-				b := p.fpdu(seg(send(1, 0), 1, 2, 3, 4, 5))
-				b[broken.at] ^= 0x80
-				p.write(b)
-			},
+		x := does("CRC does not suit "+broken.name, "RFC 5044 8: CRC", hit(bare(mpa, 0, 2, "CRC"), broken.hit), func(p *Peer) {
+			b := p.fpdu(seg(send(1, 0), 1, 2, 3, 4, 5))
+			b[broken.at] ^= 0x80
+			p.write(b)
 		})
+		x.CRC = true
+		list = append(list, x)
 	}
 	return list
 }

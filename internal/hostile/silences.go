@@ -8,9 +8,6 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// wait is a Run that says nothing.
-func wait(*Peer) {}
-
 // loris sends b so slowly that no deadline for the whole is met, and none between two bytes missed.
 func (p *Peer) loris(b []byte) {
 	for i := range b {
@@ -21,93 +18,58 @@ func (p *Peer) loris(b []byte) {
 	}
 }
 
-// stalls is an exchange that stops in the middle of a message.
-func stalls(name string, say func(p *Peer)) Exchange {
-	return Exchange{
-		Name: name, Rule: "iwarp's Config.MessageTimeout: a message holds its receive", Slow: true,
-		Want: Want{Told: Failed, Errno: unix.ETIMEDOUT, Text: "in the middle of a message"}, run: say,
+// patiently marks exchanges that end only when the other side loses patience.
+func patiently(list ...Exchange) []Exchange {
+	for i := range list {
+		list[i].Slow = true
 	}
+	return list
 }
 
-var outOfPatience = Want{Told: Unreachable, Errno: unix.ETIMEDOUT}
+// stalls is an exchange that stops in the middle of a message.
+func stalls(name string, steps ...step) Exchange {
+	return does(name, "iwarp's Config.MessageTimeout: a message occupies its receive",
+		Want{Outcome: Failed, Errno: unix.ETIMEDOUT, Text: "in the middle of a message"}, steps...)
+}
 
 // silences is who stops talking, and when.
-var silences = []Exchange{
-	{
-		Name: "silent from the start", Rule: "iwarp.md 2.1: 5 s for a Request", Side: Dials, raw: true, Slow: true, Want: ignored,
-		run: wait,
-	},
-	{
-		Name: "silent in its Request's key", Rule: "iwarp.md 2.1: 5 s for a Request", Side: Dials, raw: true, Slow: true, Want: ignored,
-		run: asks(func(p *Peer) []byte { return plain(p)[:5] }),
-	},
-	{
-		Name: "silent in its Request's private data", Rule: "iwarp.md 2.1: 5 s for a Request", Side: Dials, raw: true, Slow: true,
-		Want: ignored,
-		run:  asks(func(p *Peer) []byte { return p.request(0, 1, control, zeros(100))[:100] }),
-	},
-	{
-		Name: "Request too slow", Rule: "iwarp.md 2.1: 5 s for a Request, not for a byte of it", Side: Dials, raw: true, Slow: true,
-		Want: ignored,
-		run:  func(p *Peer) { p.loris(p.request(0, 1, control, zeros(500))) },
-	},
-	{
-		Name: "silent after a Reply to peer-to-peer", Rule: "RFC 6581 9.2: RTR", Side: Dials, raw: true, Slow: true, Want: outOfPatience,
-		run: func(p *Peer) { p.write(p.request(wire.FlagEnhanced, 2, p2p(true, true), nil)); p.frame() },
-	},
-	{
-		Name: "silent in its first FPDU", Rule: "RFC 6581 9.2: RTR", Side: Dials, raw: true, Slow: true, Want: outOfPatience,
-		run: func(p *Peer) {
-			if p.begin(wire.FlagEnhanced, 2, p2p(true, true)) {
-				p.write(p.fpdu(write(1, 0, 0))[:17])
-			}
-		},
-	},
-	{
-		Name: "no Reply", Rule: "iwarp.md 2.1: 10 s for a Reply", Side: Answers, raw: true, Slow: true, Want: outOfPatience,
-		run: func(p *Peer) { p.frame() },
-	},
-	{
-		Name: "Request not even read", Rule: "iwarp.md 2.1: 10 s for a Reply", Side: Answers, raw: true, Slow: true, Want: outOfPatience,
-		run: wait,
-	},
-	{
-		Name: "half a Reply", Rule: "iwarp.md 2.1: 10 s for a Reply", Side: Answers, raw: true, Slow: true, Want: outOfPatience,
-		run: answersWith(func(p *Peer, f *wire.Frame) []byte { return p.reply(f)[:22] }),
-	},
-	{
-		Name: "Reply too slow", Rule: "iwarp.md 2.1: 10 s for a Reply", Side: Answers, raw: true, Slow: true, Want: outOfPatience,
-		run: func(p *Peer) {
-			if f := p.frame(); f != nil {
-				r, _, _ := wire.ConsumeFrame(p.reply(f))
-				r.Private = zeros(200)
-				p.loris(wire.AppendFrame(nil, &r))
-			}
-		},
-	},
-	{
-		Name: "stays after our Terminate", Rule: "iwarp.md 8: short wait, close", Slow: true, Want: refusal(ddp, untagged, 3, "MSN 5"),
-		run: func(p *Peer) { p.bad(seg(send(5, 0))); p.stay() },
-	},
-	{
-		Name: "stays after a rejecting Reply", Rule: "iwarp.md 8: short wait, close", Side: Dials, raw: true, Slow: true, Want: rejected,
-		run: func(p *Peer) { p.write(p.request(wire.FlagEnhanced|wire.FlagMarkers, 2, control, nil)); p.stay() },
-	},
-	{
-		Name: "stays after a Terminate for its Reply", Rule: "iwarp.md 8: short wait, close", Side: Answers, raw: true, Slow: true,
-		Want: notAReply,
-		run:  func(p *Peer) { answersFrame(func(r *wire.Frame) { r.Revision = 3 })(p); p.stay() },
-	},
-	stalls("silent in an FPDU's length", func(p *Peer) { p.write([]byte{0}) }),
-	stalls("silent in an FPDU's headers", func(p *Peer) { p.write(p.fpdu(seg(send(1, 0), 'x'))[:13]) }),
-	stalls("silent in an FPDU's payload", func(p *Peer) { p.write(p.fpdu(seg(send(1, 0), zeros(100)...))[:60]) }),
-	stalls("silent in an FPDU's CRC", func(p *Peer) { p.write(p.fpdu(seg(send(1, 0), 'a', 'b'))[:25]) }),
-	stalls("silent between two segments of a Send", func(p *Peer) { p.good(seg(part(1, 0), 'x')) }),
-	stalls("silent in a Send, after many empty Writes", func(p *Peer) {
-		p.good(seg(part(1, 0), 'x'))
+var silences = patiently(
+	dials("silent from the start", "iwarp.md 2.1: 5 s for a Request", ignored),
+	dials("silent in its Request's key", "iwarp.md 2.1: 5 s for a Request", ignored, says(plain, cut(5))),
+	dials("silent in its Request's private data", "iwarp.md 2.1: 5 s for a Request", ignored,
+		says(request(0, 1, control, 100), cut(100))),
+	dials("Request too slow", "iwarp.md 2.1: 5 s for a Request, not for a byte of it", ignored,
+		func(p *Peer) { p.loris(p.request(0, 1, control, zeros(500))) }),
+	dials("silent after a Reply to peer-to-peer", "RFC 6581 9.2: RTR", outOfPatience,
+		says(request(wire.FlagEnhanced, 2, p2p(true, true), 0)), readFrame),
+	dials("silent in its first FPDU", "RFC 6581 9.2: RTR", outOfPatience, begins(p2p(true, true), fragment(write(1, 0, 0), 17))),
+	answers("no Reply", "iwarp.md 2.1: 10 s for a Reply", outOfPatience, readFrame),
+	answers("Request not even read", "iwarp.md 2.1: 10 s for a Reply", outOfPatience),
+	answers("half a Reply", "iwarp.md 2.1: 10 s for a Reply", outOfPatience, replies(cut(22))),
+	answers("Reply too slow", "iwarp.md 2.1: 10 s for a Reply", outOfPatience, repliesPrivately(200, (*Peer).loris)),
+	does("stays after our Terminate", "iwarp.md 8: short wait, close", refusal(ddp, untagged, 3, "MSN 5"), bad(seg(send(5, 0))), stay),
+	dials("stays after a rejecting Reply", "iwarp.md 8: short wait, close", rejected,
+		says(request(wire.FlagEnhanced|wire.FlagMarkers, 2, control, 0)), stay),
+	answers("stays after a Terminate for its Reply", "iwarp.md 8: short wait, close", notAReply,
+		repliesFrame(func(r *wire.Frame) { r.Revision = 3 }), stay),
+	stalls("silent in an FPDU's length", writes([]byte{0})),
+	stalls("silent in an FPDU's headers", fragment(seg(send(1, 0), 'x'), 13)),
+	stalls("silent in an FPDU's payload", fragment(seg(send(1, 0), zeros(100)...), 60)),
+	stalls("silent in an FPDU's CRC", fragment(seg(send(1, 0), 'a', 'b'), 25)),
+	stalls("silent between two segments of a Send", good(seg(part(1, 0), 'x'))),
+	stalls("silent in a Send, after many empty Writes", good(seg(part(1, 0), 'x')), func(p *Peer) {
 		for range 20 {
 			p.good(write(0, 0, 0))
 			time.Sleep(20 * time.Millisecond)
 		}
 	}),
-}
+	knows("Reads whose answers nobody reads", "TCP_USER_TIMEOUT: a window that stays closed",
+		Want{Outcome: Failed, Errno: unix.ETIMEDOUT}, func(p *Peer) {
+			_ = p.conn.SetReadBuffer(4096)
+			g := p.o.Regions.Both
+			for i := range uint32(Depth) {
+				p.good(readReq(i+1, wire.ReadRequest{Size: g.Len, SourceSTag: g.STag, SourceTO: g.TO}))
+			}
+			p.stuck()
+		}),
+)

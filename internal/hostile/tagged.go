@@ -1,34 +1,36 @@
 package hostile
 
-import (
-	"github.com/rdmactor/rdmactor/iwarp/wire"
-	"github.com/rdmactor/rdmactor/verbs"
-)
+import "github.com/rdmactor/rdmactor/iwarp/wire"
 
-const (
-	protection = wire.RDMAPProtection
-	inBuffer   = wire.DDPTagged
-)
-
-// aims is an exchange that needs to know the other side's memory: wrong is what it sends behind
-// right.
-func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...func(r *Regions) []byte) Exchange {
-	return Exchange{
-		Name: name, Rule: rule, Regions: true, Want: w,
-		run: func(p *Peer) {
-			for _, make := range right {
-				p.good(make(&p.o.Regions))
-			}
-			u := wrong(&p.o.Regions)
-			if w.Told == Failed {
-				p.bad(u)
-				return
-			}
-			p.good(u)
-			p.fin()
-		},
-	}
+// knows is an exchange that needs to know the other side's memory.
+func knows(name, rule string, w Want, steps ...step) Exchange {
+	x := does(name, rule, w, steps...)
+	x.Regions = true
+	return x
 }
+
+// aims is an exchange that aims at memory: wrong is what it sends behind right.
+func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...func(r *Regions) []byte) Exchange {
+	return knows(name, rule, w, func(p *Peer) {
+		for _, make := range right {
+			p.good(make(&p.o.Regions))
+		}
+		p.last(w, wrong(&p.o.Regions))
+	})
+}
+
+// last sends what an exchange is about: it is wrong if that is an error, otherwise all is said.
+func (p *Peer) last(w Want, ulpdu []byte) {
+	if w.Outcome == Failed {
+		p.bad(ulpdu)
+		return
+	}
+	p.good(ulpdu)
+	p.fin()
+}
+
+// of is a ULPDU that no region is needed for.
+func of(ulpdu []byte) func(*Regions) []byte { return func(*Regions) []byte { return ulpdu } }
 
 // to is a Write of n bytes, off bytes from the start of a region.
 func to(pick func(r *Regions) Region, off int64, n int) func(*Regions) []byte {
@@ -66,13 +68,18 @@ func takeBack(op wire.Opcode, msn uint32, pick func(r *Regions) Region) func(*Re
 	}
 }
 
-var (
-	noSTag   = refusal(ddp, inBuffer, 0, "STag")
-	noBounds = refusal(ddp, inBuffer, 1, "")
-	noAccess = refusal(rdmap, protection, 2, "")
-	orderly  = Want{Told: Orderly}
-	notTaken = hit(refusal(rdmap, protection, 9, "STag"), verbs.StatusRemInvReq)
-)
+// started is a Write's first segment of n bytes, to the start of a region.
+func started(n int) func(*Regions) []byte {
+	return func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, n) }
+}
+
+// from is a Read Request for n bytes, off bytes from the start of a region.
+func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
+	return func(r *Regions) []byte {
+		g := pick(r)
+		return readReq(1, wire.ReadRequest{SinkSTag: 7, Size: n, SourceSTag: g.STag, SourceTO: g.TO + uint64(off)})
+	}
+}
 
 // tagged is Writes and invalidations that are wrong, or look so (iwarp.md sections 6 and 7).
 var tagged = []Exchange{
@@ -89,53 +96,35 @@ var tagged = []Exchange{
 	aims("Write over the end", "RFC 5041 8.2: bounds", noBounds, to(both, end-1, 2)),
 	aims("Write far too long", "RFC 5041 8.2: bounds", noBounds, to(both, 0, 60000)),
 	aims("Write to address 0", "RFC 5041 8.2: base", noBounds, func(r *Regions) []byte { return write(r.Both.STag, 0, 1) }),
-	aims(
-		"Write over the end of all addresses", "RFC 5041 8.2: wrap", refusal(ddp, inBuffer, 3, ""),
-		func(r *Regions) []byte { return write(r.Both.STag, 1<<64-1, 2) },
-	),
-	aims(
-		"Write with a hole", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 9, 1),
-		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) },
-	),
-	aims(
-		"Write that overlaps itself", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 7, 1),
-		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) },
-	),
-	aims(
-		"Write that changes its STag", "RFC 5041 5.2: STag; iwarp.md 4", noSTag,
+	aims("Write over the end of all addresses", "RFC 5041 8.2: wrap", refusal(ddp, inBuffer, 3, ""),
+		func(r *Regions) []byte { return write(r.Both.STag, 1<<64-1, 2) }),
+	aims("Write with a hole", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 9, 1),
+		started(8)),
+	aims("Write that overlaps itself", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 7, 1),
+		started(8)),
+	aims("Write that changes its STag", "RFC 5041 5.2: STag; iwarp.md 4", noSTag,
 		func(r *Regions) []byte { return write(r.WriteOnly.STag, r.Both.TO+8, 1) },
-		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) },
-	),
-	aims(
-		"Write over the end by its second segment", "RFC 5041 8.2: bounds", noBounds, to(both, end, 1),
-		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, end) },
-	),
-	aims("empty Write to STag 0", "RFC 5040: length 0 checks nothing", orderly, func(*Regions) []byte { return write(0, 1<<64-1, 0) }),
+		started(8)),
+	aims("Write over the end by its second segment", "RFC 5041 8.2: bounds", noBounds, to(both, end, 1),
+		started(end)),
+	aims("empty Write to STag 0", "RFC 5040: length 0 checks nothing", orderly, of(write(0, 1<<64-1, 0))),
 	aims("empty Write to memory that is freed", "RFC 5040: length 0 checks nothing", orderly, to(freed, 0, 0)),
 	aims("empty Write to another protection domain", "RFC 5040: length 0 checks nothing", orderly, to(foreign, -9, 0)),
 	aims("Write to all of it", "RFC 5040 5.2: as it should be", orderly, to(both, 0, end)),
 	aims("Write to memory for writing", "RFC 5040 5.2: as it should be", orderly, to(writeOnly, end-1, 1)),
-	aims(
-		"Write in the middle of a Send", "iwarp.md 4: a tagged and an untagged message at a time", orderly,
-		func(*Regions) []byte { return seg(send(1, 1), 'b') },
-		func(*Regions) []byte { return seg(part(1, 0), 'a') },
-		to(both, 0, 5),
-	),
-	aims(
-		"invalidate in the middle of a Write to it", "RFC 5040 8.2: STag", noSTag, to(both, 8, 1),
-		func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, 8) }, takeBack(wire.OpSendInvalidate, 1, both),
-	),
-	aims(
-		"invalidate what is being read", "RFC 5040 8.2: whatever comes first", Want{Told: Anything},
-		takeBack(wire.OpSendInvalidate, 1, both), from(both, 0, end),
-	),
+	aims("Write in the middle of a Send", "iwarp.md 4: a tagged and an untagged message at a time", orderly,
+		of(seg(send(1, 1), 'b')),
+		of(seg(part(1, 0), 'a')),
+		to(both, 0, 5)),
+	aims("invalidate in the middle of a Write to it", "RFC 5040 8.2: STag", noSTag, to(both, 8, 1),
+		started(8), takeBack(wire.OpSendInvalidate, 1, both)),
+	aims("invalidate what is being read", "RFC 5040 8.2: whatever comes first", anything,
+		takeBack(wire.OpSendInvalidate, 1, both), from(both, 0, end)),
 	aims("invalidate STag 0", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendInvalidate, 1, other(0))),
 	aims("invalidate with the wrong key", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendInvalidate, 1, key)),
 	aims("invalidate what is freed", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendSEInvalidate, 1, freed)),
 	aims("invalidate another protection domain's", "RFC 5040 8.2: 09", notTaken, takeBack(wire.OpSendSEInvalidate, 1, foreign)),
-	aims(
-		"invalidate twice", "RFC 5040 8.2: 09", notTaken,
-		takeBack(wire.OpSendInvalidate, 2, both), takeBack(wire.OpSendInvalidate, 1, both),
-	),
+	aims("invalidate twice", "RFC 5040 8.2: 09", notTaken,
+		takeBack(wire.OpSendInvalidate, 2, both), takeBack(wire.OpSendInvalidate, 1, both)),
 	aims("invalidate", "RFC 5040 5.3: as it should be", orderly, takeBack(wire.OpSendSEInvalidate, 1, both)),
 }

@@ -1,0 +1,65 @@
+package hostile
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+const (
+	ddp, rdmap, mpa = wire.LayerDDP, wire.LayerRDMAP, wire.LayerMPA
+	untagged        = wire.DDPUntagged
+	inBuffer        = wire.DDPTagged
+	operation       = wire.RDMAPOperation
+	protection      = wire.RDMAPProtection
+
+	general = verbs.StatusGeneral
+	tooLong = verbs.StatusLocLen
+)
+
+// What several exchanges come to.
+var (
+	anything = Want{Outcome: Anything}
+	orderly  = Want{Outcome: Orderly}
+	cutOff   = Want{Outcome: Failed, Errno: unix.ECONNRESET}
+
+	// a listener's, in set-up
+	ignored       = Want{Outcome: Nothing}
+	rejected      = Want{Outcome: Nothing, Reject: true}
+	tooEarly      = Want{Outcome: ConnectError, Errno: unix.ECONNRESET}
+	outOfPatience = Want{Outcome: Unreachable, Errno: unix.ETIMEDOUT}
+
+	// an initiator's: a frame that is malformed, and none
+	notAReply = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 4}}
+	noRTR     = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 7}}
+	hungUp    = Want{Outcome: Refused, Errno: unix.ECONNRESET}
+
+	noSTag       = refusal(ddp, inBuffer, 0, "STag")
+	noBounds     = refusal(ddp, inBuffer, 1, "")
+	noAccess     = refusal(rdmap, protection, 2, "")
+	notTaken     = hit(refusal(rdmap, protection, 9, "STag"), verbs.StatusRemInvReq)
+	unreadable   = refusal(rdmap, protection, 0, "STag")
+	outside      = refusal(rdmap, protection, 1, "")
+	noReceive    = refusal(ddp, untagged, 2, "no receive posted")
+	tooManyBytes = hit(refusal(ddp, untagged, 5, "1025 bytes"), tooLong)
+	unasked      = refusal(ddp, 0, 0, "Read Response")
+)
+
+// refusal is the end of a connection over a wrong segment: our Terminate with its headers.
+func refusal(l wire.Layer, kind, code uint8, text string) Want {
+	return Want{Outcome: Failed, Errno: unix.EPROTO, Term: Term{l, kind, code}, Copy: true, Text: text}
+}
+
+// bare is refusal without the headers.
+func bare(l wire.Layer, kind, code uint8, text string) Want {
+	w := refusal(l, kind, code, text)
+	w.Copy = false
+	return w
+}
+
+// hit is w with the status of the work request that it hits.
+func hit(w Want, s verbs.Status) Want {
+	w.Hit = s
+	return w
+}
