@@ -2,7 +2,6 @@ package actor
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"strconv"
 
@@ -62,10 +61,4 @@ func (it *ident) getAddrInfo(c *cmid.GetAddrInfo, sender *actor.PID) {
 
 func (it *ident) addrInfoError(cmd Command, err error) Failure {
 	return &cmid.AddrInfoError{FailureBase: it.failure(cmd, opName(cmd), err)}
-}
-
-// splitAddr splits "host:port" as Dial and Serve take it.
-func splitAddr(s string) (node, service string, err error) {
-	node, service, err = net.SplitHostPort(s)
-	return node, service, err
 }

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,7 +24,7 @@ type attempts struct {
 // composite checks what Dial and Serve ask for. They want an idle identifier, because a further
 // address needs a new one.
 func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
-	node, service, err := splitAddr(addr)
+	node, service, err := net.SplitHostPort(addr)
 	switch s := it.id.State(); {
 	case s != states.Idle:
 		err = fmt.Errorf("%v: %s wants a new identifier: %w", s, opName(cmd), unix.EINVAL)
@@ -104,7 +105,8 @@ func nobodyListens(r RejectReason) bool {
 
 // fail answers the command; the identifier goes with it.
 func (t *attempts) fail(f Failure) {
-	t.it.answer(t.cmd, restore(f, t.cmd))
+	restore(f, t.cmd)
+	t.it.answer(t.cmd, f)
 	t.it.destroy(f)
 }
 

@@ -17,56 +17,38 @@ import (
 // connect makes the queue pair and asks the peer. then is nil for a command of the user's.
 func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	a := &asked{cmd: c, sender: sender, then: then}
-	if !it.legal(c) || it.id.Datagram() {
-		it.do(a)
-		return
+	if it.legal(c) && !it.id.Datagram() {
+		own, mode := *c, datapath.ModeMessages
+		if it.opts.raw {
+			mode = datapath.ModeRaw
+		}
+		a.wire = &own
+		it.depths(c.Param, nil)
+		if err := it.prepare(mode, &own.PrivateData, it.id.Limits().ConnectData); err != nil {
+			it.refuse(a, err)
+			return
+		}
 	}
-	mode := datapath.ModeMessages
-	if it.opts.raw {
-		mode = datapath.ModeRaw
-	}
-	it.depths(c.Param, nil)
-	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().ConnectData)
-	if err == nil {
-		err = it.queuePair(mode)
-	}
-	if err != nil {
-		it.refuse(a, err)
-		return
-	}
-	it.wire(a, &cmid.Connect{PrivateData: private, Param: c.Param})
+	it.do(a)
 }
 
 // accept is connect's counterpart on the passive side.
 func (it *ident) accept(c *cmid.Accept, sender *actor.PID) {
 	a := &asked{cmd: c, sender: sender}
-	if !it.legal(c) {
-		it.do(a)
-		return
-	}
-	if it.id.Datagram() {
-		if _, err := it.privateData(datapath.ModeRaw, c.PrivateData, it.id.Limits().AcceptData); err != nil {
-			it.refuse(a, err) // the kernel would reject the request
+	if it.legal(c) {
+		own := *c
+		a.wire = &own
+		it.depths(c.Param, &it.peerReads)
+		if err := it.prepare(it.peerMode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {
+			it.refuse(a, err) // a device that refuses it rejects the request
 			return
 		}
-		it.do(a)
-		return
+		if it.conn != nil {
+			it.conn.Agree(it.peerHello, it.peerMode == datapath.ModeMessages, it.id.Limits().MaxMessage)
+		}
+		it.answered()
 	}
-	mode := it.peerMode
-	it.depths(c.Param, &it.peerReads)
-	private, err := it.privateData(mode, c.PrivateData, it.id.Limits().AcceptData)
-	if err == nil {
-		err = it.queuePair(mode)
-	}
-	if err != nil {
-		it.refuse(a, err)
-		return
-	}
-	if it.conn != nil {
-		it.conn.Agree(it.peerHello, mode == datapath.ModeMessages, it.id.Limits().MaxMessage)
-	}
-	it.answered()
-	it.wire(a, &cmid.Accept{PrivateData: private, Param: c.Param})
+	it.do(a)
 }
 
 // reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is
@@ -77,44 +59,28 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 		it.do(a)
 		return
 	}
-	private, err := it.privateData(it.peerMode, c.PrivateData, it.id.Limits().RejectData)
-	if err != nil {
+	own := *c
+	var err error
+	if own.PrivateData, err = it.privateData(it.peerMode, c.PrivateData, it.id.Limits().RejectData); err != nil {
 		it.refuse(a, err)
 		return
 	}
 	it.answered()
 	if it.opts.manual {
-		it.wire(a, &cmid.Reject{PrivateData: private, VendorECE: c.VendorECE})
+		a.wire = &own
+		it.do(a)
 		return
 	}
 	it.asked = append(it.asked, a) // answered by Closed
-	it.do(&asked{cmd: &cmid.Reject{PrivateData: private, VendorECE: c.VendorECE}, then: func(ev Event) {
+	it.do(&asked{cmd: &own, then: func(ev Event) {
 		if f, ok := ev.(Failure); ok && errors.Is(f, unix.EBUSY) {
 			// something else is in progress. After other failures destroying it rejects the peer
 			// as well
-			it.answer(c, restore(f, c))
+			restore(f, c)
+			it.answer(c, f)
 			return
 		}
 		it.destroy(nil)
-	}})
-}
-
-// wire has the identifier execute what the user's command became on the wire; the answer names the
-// user's.
-func (it *ident) wire(a *asked, cmd Command) {
-	user := a.cmd
-	it.asked = append(it.asked, a)
-	it.do(&asked{cmd: cmd, then: func(ev Event) {
-		if f, ok := ev.(Failure); ok {
-			ev = restore(f, user)
-		}
-		if d, ok := ev.(*cmid.Done); ok {
-			d.Command = user
-		}
-		it.answer(user, ev)
-		if f, ok := ev.(*cmid.CommandFailed); ok && it.id.State() == states.Failed && !it.opts.manual {
-			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
-		}
 	}})
 }
 
@@ -128,15 +94,24 @@ func (it *ident) refuse(a *asked, err error) {
 	it.reply(a.sender, ev)
 }
 
+// prepare makes the private data that goes on the wire, in place of the user's, and the queue pair.
+func (it *ident) prepare(mode datapath.Mode, private *[]byte, limit int) (err error) {
+	if *private, err = it.privateData(mode, *private, limit); err != nil {
+		return err
+	}
+	return it.queuePair(mode)
+}
+
 // privateData puts the hello before the user's private data.
 func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte, error) {
-	if mode == datapath.ModeMessages {
+	hello := mode == datapath.ModeMessages && !it.id.Datagram()
+	if hello {
 		limit = min(limit-wire.HelloLen, wire.MaxUserData)
 	}
-	if len(user) > limit {
+	switch {
+	case len(user) > limit:
 		return nil, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), limit, unix.EINVAL)
-	}
-	if mode != datapath.ModeMessages {
+	case !hello:
 		return user, nil
 	}
 	var attr verbs.DeviceAttr
@@ -177,7 +152,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 		it.conn.Want(it.terms(mode))
 		return nil
 	}
-	if it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
+	if it.id.Datagram() || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
 		return nil
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, (*above)(it), it.terms(mode))

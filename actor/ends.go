@@ -78,8 +78,8 @@ func (it *ident) awaiting(device Command) Command {
 // conclude tells the end, and does what the man pages demand after it.
 func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 	it.endOf(ev, answers)
-	if _, ours := answers.(*cmid.Disconnect); !ours && it.legal(&cmid.Disconnect{}) {
-		// rdma_get_cm_event(3): the answer is due
+	if _, ours := answers.(*cmid.Disconnect); !ours {
+		// rdma_get_cm_event(3): the answer is due, if the state machine says so
 		it.do(&asked{cmd: &cmid.Disconnect{}, then: func(Event) {}})
 	}
 	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours

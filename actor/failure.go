@@ -34,19 +34,22 @@ func rdmaName(typ string) string {
 	return typ
 }
 
-// restore gives a failure the command that the user has sent, in place of the one it came to, and
+// restore gives an answer the command that the user has sent, in place of the one it came to, and
 // advice that is true of it.
-func restore(f Failure, cmd Command) Failure {
-	b := f.Base()
-	b.Command = cmd
+func restore(ev Event, cmd Command) {
+	switch e := ev.(type) {
+	case *cmid.Done:
+		e.Command = cmd
+	case Failure:
+		e.Base().Command = cmd
+	}
 	switch cmd.(type) {
 	case *Dial, *Serve:
-		if _, ok := f.(*cmid.AddrError); ok && errors.Is(f, unix.ETIMEDOUT) {
+		if f, ok := ev.(*cmid.AddrError); ok && errors.Is(f, unix.ETIMEDOUT) {
 			// ResolveAddr could be repeated: this identifier goes
-			b.Remedy = "the neighbour does not answer; " + tryAgain
+			f.Remedy = "the neighbour does not answer; " + tryAgain
 		}
 	}
-	return f
 }
 
 // tryAgain is the advice when the identifier is lost.

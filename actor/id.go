@@ -72,6 +72,7 @@ type ident struct {
 // asked is a command that was not answered yet.
 type asked struct {
 	cmd    Command
+	wire   Command // what goes to the device in its place, with the hello; nil: itself
 	sender *actor.PID
 	then   func(Event) // part of a composite: gets the answer, instead of the sender
 	due    time.Time   // zero: no deadline
@@ -85,19 +86,23 @@ func (it *ident) do(a *asked) {
 
 // begin is do for a command that waits already.
 func (it *ident) begin(a *asked) {
-	if ev := it.id.Do(a.cmd); ev != nil {
-		it.moved(a.cmd.Op())
-		it.answer(a.cmd, ev)
+	cmd := a.cmd
+	if a.wire != nil {
+		cmd = a.wire
+	}
+	ev := it.id.Do(cmd)
+	it.moved(cmd.Op())
+	if ev != nil {
+		it.answer(cmd, ev)
 		return
 	}
-	it.moved(a.cmd.Op())
 	it.setDeadline(a)
 }
 
-// take removes a command from those that wait.
+// take removes a command from those that wait: the user's, or what it is on the wire.
 func (it *ident) take(cmd Command) *asked {
 	for i, a := range it.asked {
-		if a.cmd == cmd {
+		if a.cmd == cmd || a.wire == cmd {
 			it.asked = append(it.asked[:i], it.asked[i+1:]...)
 			it.rearm()
 			return a
@@ -115,10 +120,16 @@ func (it *ident) answer(cmd Command, ev Event) {
 	case a.then != nil:
 		a.then(ev)
 	default:
+		if a.wire != nil {
+			restore(ev, a.cmd)
+		}
 		if lifecycle(ev) && !it.owns(a.sender) {
 			it.tell(ev) // the owner is always told of these
 		}
 		it.reply(a.sender, ev)
+		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.opts.manual {
+			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
+		}
 	}
 }
 
@@ -164,8 +175,9 @@ func (it *ident) sendFailed(s *Send, err error) {
 	s.out.Recycle()
 }
 
-// legal reports whether the state machine allows cmd now. What it does not allow is asked
-// nevertheless, for the refusal's words.
+// legal reports whether the state machine allows cmd now. Who judges is cmid.ID.Do, for every
+// command. Asked here is only before what cannot be taken back: a queue pair, the hello's terms, a
+// request's deadline, a goodbye. What is not legal goes to Do all the same, for the refusal's words.
 func (it *ident) legal(cmd Command) bool {
 	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
 	return v == states.Allow
