@@ -42,7 +42,7 @@ func serveOverload(e measure.Entry) (measure.Service, error) {
 		}
 		return append(reply, q...), nil
 	}
-	return listenRPC(e, work, nil, rpc.WithMaxCallsInAll(callLimit), rpc.WithMaxCalls(callsPerConn))
+	return listenRPC(e, work, nil, rpc.Config{MaxCallsInAll: callLimit, MaxCalls: callsPerConn})
 }
 
 type overloadClient struct {

@@ -12,22 +12,24 @@ import (
 var echoMethod = rpc.NewRawMethod("bench.Echo")
 
 // serveRPC answers on goroutines, as all the others do; serveRPCOnLoop without.
-func serveRPC(e measure.Entry) (measure.Service, error) { return listenRPC(e, echoCall, nil) }
+func serveRPC(e measure.Entry) (measure.Service, error) {
+	return listenRPC(e, echoCall, nil, rpc.Config{})
+}
 
 func serveRPCOnLoop(e measure.Entry) (measure.Service, error) {
-	return listenRPC(e, echoCall, []rpc.HandlerOption{rpc.OnLoop()})
+	return listenRPC(e, echoCall, []rpc.HandlerOption{rpc.OnLoop()}, rpc.Config{})
 }
 
 func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }
 
 type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
 
-func listenRPC(e measure.Entry, h rawHandler, on []rpc.HandlerOption, opts ...rpc.ServerOption) (measure.Service, error) {
+func listenRPC(e measure.Entry, h rawHandler, on []rpc.HandlerOption, cfg rpc.Config) (measure.Service, error) {
 	w, err := contest.OpenWorld(e)
 	if err != nil {
 		return nil, err
 	}
-	s := rpc.NewServer(w.RT, opts...)
+	s := rpc.NewServer(w.RT, cfg)
 	rpc.HandleRaw(s, echoMethod, h, on...)
 	addr, err := s.Listen(context.Background(), contest.Loopback)
 	return measure.NewService(addr.String(), func() error {
@@ -40,7 +42,7 @@ func listenRPC(e measure.Entry, h rawHandler, on []rpc.HandlerOption, opts ...rp
 func connect(w contest.World, addr string) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return rpc.Dial(ctx, w.RT, addr)
+	return rpc.Dial(ctx, w.RT, addr, rpc.Config{})
 }
 
 func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {

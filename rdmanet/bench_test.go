@@ -13,7 +13,7 @@ import (
 // networks are what the benchmarks compare: ours, and TCP over loopback.
 func networks(b *testing.B, run func(b *testing.B, l net.Listener, dial *Dialer)) {
 	b.Run("rdma", func(b *testing.B) {
-		run(b, listen(b, openRuntime(b)), NewDialer(openRuntime(b)))
+		run(b, listen(b, openRuntime(b)), NewDialer(openRuntime(b), Config{}))
 	})
 	b.Run("tcp", func(b *testing.B) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -50,7 +50,7 @@ func (c *Conn) CloseRead() error {
 }
 
 // SetLinger says what Close does with what was written and has not arrived, as net.TCPConn's does:
-// with sec < 0 it is what WithLinger says, which is what holds without SetLinger; with 0 it is
+// with sec < 0 it is what Config.Linger says, which is what holds without SetLinger; with 0 it is
 // dropped, and the connection reset; with sec > 0 it is delivered for so many seconds. Close does
 // not block in any case.
 func (c *Conn) SetLinger(sec int) error {
@@ -68,7 +68,7 @@ func (c *Conn) SetLinger(sec int) error {
 }
 
 // Close ends the stream, as TCP's does. Calls that block return net.ErrClosed. What was written
-// goes to the peer still, with a FIN behind it, for as long as WithLinger or SetLinger says. But
+// goes to the peer still, with a FIN behind it, for as long as Config.Linger or SetLinger says. But
 // where there are bytes of the peer's that were not read, and as soon as there are any, the
 // connection is reset: the peer's Write says EPIPE or ECONNRESET, and its Read ECONNRESET where the
 // FIN has not come. It does not block: Runtime.Shutdown is what waits for connections that linger.

@@ -166,7 +166,7 @@ func TestTwinCloseDuringWriteTo(t *testing.T) {
 	}
 }
 
-// SetLinger is net.TCPConn's: less than 0 is what WithLinger says, 0 a reset, more a limit.
+// SetLinger is net.TCPConn's: less than 0 is what Config.Linger says, 0 a reset, more a limit.
 func TestTwinSetLinger(t *testing.T) {
 	for name, c := range map[string]struct {
 		sec  []int

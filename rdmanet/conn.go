@@ -26,12 +26,12 @@ var (
 )
 
 // newConn makes a Conn that is about to be connected; id is its identifier.
-func newConn(rt *rdma.Runtime, id *actor.PID, cfg *config) *Conn {
+func newConn(rt *rdma.Runtime, id *actor.PID, cfg *Config) *Conn {
 	c := &Conn{}
 	c.rd.wake, c.wr.wake = newWake(), newWake()
 	c.rd.rt, c.wr.rt = rt, rt
 	c.wr.id = id
-	c.wr.byDefault, c.wr.linger = cfg.linger, cfg.linger
+	c.wr.byDefault, c.wr.linger = cfg.Linger, cfg.Linger
 	return c
 }
 

@@ -15,20 +15,20 @@ import (
 // loop's.
 type Dialer struct {
 	rt    *rdma.Runtime
-	cfg   config
+	cfg   Config
 	burst burst
 }
 
 // NewDialer makes a Dialer.
-func NewDialer(rt *rdma.Runtime, opts ...Option) *Dialer {
-	return &Dialer{rt: rt, cfg: newConfig(opts)}
+func NewDialer(rt *rdma.Runtime, cfg Config) *Dialer {
+	return &Dialer{rt: rt, cfg: cfg.withDefaults()}
 }
 
 // Dial connects to a Listener at addr, "host:port", and returns a *Conn. When ctx ends first, the
 // connection is given up. The error is a *net.OpError; errors.Is finds the errno in it, such as
 // ECONNREFUSED when nobody listens, or somebody who speaks something else.
-func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...Option) (net.Conn, error) {
-	return NewDialer(rt, opts...).Dial(ctx, addr)
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (net.Conn, error) {
+	return NewDialer(rt, cfg).Dial(ctx, addr)
 }
 
 // DialContext is what http.Transport wants. The network, which it calls "tcp", is not looked at.
@@ -44,8 +44,8 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		if a, err := rdma.ParseAddr(addr); err == nil {
 			op.Addr = Addr{a}
 		}
-		if !d.cfg.local.IsZero() {
-			op.Source = Addr{d.cfg.local}
+		if !d.cfg.Local.IsZero() {
+			op.Source = Addr{d.cfg.Local}
 		}
 		return nil, op
 	}
@@ -59,8 +59,8 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	sys := d.rt.System()
 	c := newConn(d.rt, nil, &d.cfg)
 	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c, burst: &d.burst} }, d.rt.OnLoop()))
-	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.maxMessage, d.cfg.credits))
-	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.local, PrivateData: greeting()})
+	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.MaxMessage, d.cfg.Credits))
+	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
 	if err != nil {
 		var told rdma.Failure
 		if errors.As(err, &told) { // Closed follows, and stops the owner

@@ -34,9 +34,9 @@
 //
 // A stream ends as one of TCP's does, so that programs written for TCP find what they rely on.
 //
-//   - Close does not block. What was written goes to the peer still, and a FIN behind it. Until the
-//     peer's application has taken that the connection lingers: 30 s (WithLinger, Conn.SetLinger).
-//     Runtime.Shutdown waits for it.
+//   - Close does not block. What was written goes to the peer still, and a FIN behind it. Until
+//     the peer's application has taken that the connection lingers: 30 s (Config.Linger,
+//     Conn.SetLinger). Runtime.Shutdown waits for it.
 //   - Who has closed reads nothing more. So bytes of the peer's that were not read when Close was
 //     called, or that come behind it, reset the connection, whatever else waits: the peer's Write
 //     says EPIPE where the FIN has come, else ECONNRESET, as its Read does. What has arrived there
@@ -61,7 +61,7 @@
 //
 // There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at
 // most 64 KiB less 8 bytes. A peer whose application does not read holds the other's Write up when
-// it has some 2.5 MiB (WithMessages), or fewer bytes in 80 small pieces. Nobody waits for the
+// it has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. Nobody waits for the
 // bytes of a program that exits right after Close: let Runtime.Shutdown do so. Limits.SendQueue
 // has to be 65 at least. Nothing is encrypted or authenticated: use crypto/tls.
 package rdmanet

@@ -28,7 +28,7 @@ func Example_http() {
 	}
 	defer rt.Shutdown(context.Background())
 
-	l, err := rdmanet.Listen(rt, "127.0.0.1:0")
+	l, err := rdmanet.Listen(rt, "127.0.0.1:0", rdmanet.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func Example_http() {
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 
-	transport := &http.Transport{DialContext: rdmanet.NewDialer(rt).DialContext}
+	transport := &http.Transport{DialContext: rdmanet.NewDialer(rt, rdmanet.Config{}).DialContext}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	res, err := client.Get("http://" + l.Addr().String() + "/hello")
@@ -62,7 +62,7 @@ func Example_grpc() {
 	}
 	defer rt.Shutdown(context.Background())
 
-	l, err := rdmanet.Listen(rt, "127.0.0.1:0")
+	l, err := rdmanet.Listen(rt, "127.0.0.1:0", rdmanet.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func Example_grpc() {
 	defer server.Stop()
 
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
-		grpc.WithContextDialer(rdmanet.NewDialer(rt).Dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		grpc.WithContextDialer(rdmanet.NewDialer(rt, rdmanet.Config{}).Dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}

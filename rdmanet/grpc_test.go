@@ -41,7 +41,7 @@ func serveGRPC(tb testing.TB) (srv *grpc.Server, s *slowly, client healthpb.Heal
 	srv, s = grpc.NewServer(), &slowly{Server: health.NewServer(), over: make(chan error, 64)}
 	healthpb.RegisterHealthServer(srv, s)
 	go func() { _ = srv.Serve(l) }()
-	d := NewDialer(openRuntime(tb))
+	d := NewDialer(openRuntime(tb), Config{})
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithContextDialer(d.Dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

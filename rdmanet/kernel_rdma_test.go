@@ -21,14 +21,14 @@ import (
 // These tests run where the kernel has RDMA devices: see internal/vm.
 
 // onKernel has a runtime over the kernel's devices, and a listener there.
-func onKernel(tb testing.TB, opts ...Option) (*rdma.Runtime, *Listener) {
+func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {
 	tb.Helper()
 	addr := os.Getenv("RDMA_ADDR")
 	if addr == "" {
 		tb.Fatal("RDMA_ADDR is not set: this test runs in the rig's machine")
 	}
 	rt := openRuntime(tb, rdma.WithDevice(ucm.New(ucm.WithProvider(uverbs.Provider{}))))
-	l, err := Listen(rt, addr+":0", opts...)
+	l, err := Listen(rt, addr+":0", one(cfg))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func onKernel(tb testing.TB, opts ...Option) (*rdma.Runtime, *Listener) {
 }
 
 // few are few receives: each connection has memory for all of them there.
-func few() Option { return WithMessages(16<<10, 8) }
+func few() Config { return Config{MaxMessage: 16 << 10, Credits: 8} }
 
 // What every net.Conn has to do.
 func TestKernelConn(t *testing.T) {

@@ -21,7 +21,7 @@ type Listener struct {
 
 	id      *actor.PID
 	addr    Addr
-	cfg     config
+	cfg     Config
 	burst   burst
 	pending int // connections that were admitted and that nobody has got from Accept
 	ready   []*Conn
@@ -32,13 +32,13 @@ var _ net.Listener = (*Listener)(nil)
 
 // Listen listens on addr, "host:port"; ":port" is all devices, port 0 one that is free. The
 // net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the errno in it.
-func Listen(rt *rdma.Runtime, addr string, opts ...Option) (net.Listener, error) {
-	l := &Listener{cfg: newConfig(opts)}
+func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
+	l := &Listener{cfg: cfg.withDefaults()}
 	l.rt, l.wake = rt, newWake()
 	sys := rt.System()
 	pid := sys.Root.Spawn(actor.PropsFromFunc(l.told, rt.OnLoop()))
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
-	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.maxMessage, l.cfg.credits))
+	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.MaxMessage, l.cfg.Credits))
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
 	if err != nil {
 		var told rdma.Failure
@@ -78,7 +78,7 @@ func (l *Listener) admit() (refusal string) {
 	switch {
 	case l.closed:
 		return "the listener has been closed"
-	case l.pending >= l.cfg.backlog:
+	case l.pending >= l.cfg.Backlog:
 		return fmt.Sprintf("%d connections wait to be accepted", l.pending)
 	}
 	l.pending++

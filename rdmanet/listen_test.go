@@ -24,7 +24,7 @@ func TestListenerClose(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	client, server := connect(t, rt, l)
-	left, err := Dial(t.Context(), rt, l.Addr().String())
+	left, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func TestListenerClose(t *testing.T) {
 	is(t, <-errs, net.ErrClosed)
 	is(t, l.Close(), net.ErrClosed)
 	is(t, l.SetDeadline(time.Time{}), net.ErrClosed)
-	_, err = Dial(t.Context(), rt, l.Addr().String())
+	_, err = Dial(t.Context(), rt, l.Addr().String(), Config{})
 	is(t, err, unix.ECONNREFUSED)
-	again, err := Listen(rt, l.Addr().String())
+	again, err := Listen(rt, l.Addr().String(), Config{})
 	if err != nil {
 		t.Fatalf("the address is not free: %v", err)
 	}
@@ -65,7 +65,7 @@ func TestListenerClose(t *testing.T) {
 func TestListenerCloseCutsOff(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
-	c, err := Dial(t.Context(), rt, l.Addr().String())
+	c, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestListenerCloseCutsOff(t *testing.T) {
 // Beyond the backlog the peer is rejected, and told why; an Accept makes room.
 func TestBacklog(t *testing.T) {
 	rt := openRuntime(t)
-	l := listen(t, rt, WithBacklog(2))
-	dial := func() (net.Conn, error) { return Dial(t.Context(), rt, l.Addr().String()) }
+	l := listen(t, rt, Config{Backlog: 2})
+	dial := func() (net.Conn, error) { return Dial(t.Context(), rt, l.Addr().String(), Config{}) }
 	for range 2 {
 		c, err := dial()
 		if err != nil {
@@ -132,7 +132,7 @@ func TestSeveralLoops(t *testing.T) {
 	}()
 	for i := range n {
 		go func() {
-			c, err := Dial(t.Context(), rt, l.Addr().String())
+			c, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
 			if err != nil {
 				done <- err
 				return
@@ -181,9 +181,9 @@ func TestSpread(t *testing.T) {
 func TestListenFails(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
-	_, err := Listen(rt, l.Addr().String())
+	_, err := Listen(rt, l.Addr().String(), Config{})
 	is(t, err, unix.EADDRNOTAVAIL)
-	_, err = Listen(rt, "nonsense")
+	_, err = Listen(rt, "nonsense", Config{})
 	is(t, err, unix.EINVAL)
 }
 
@@ -229,10 +229,10 @@ func TestShutdownEndsEverything(t *testing.T) {
 	for err := error(nil); err == nil; { // what the window takes
 		_, err = server.Write([]byte("x"))
 	}
-	if _, err := Dial(t.Context(), rt, l.Addr().String()); err == nil {
+	if _, err := Dial(t.Context(), rt, l.Addr().String(), Config{}); err == nil {
 		t.Error("dialled")
 	}
-	if _, err := Listen(rt, "127.0.0.1:0"); err == nil {
+	if _, err := Listen(rt, "127.0.0.1:0", Config{}); err == nil {
 		t.Error("listened")
 	}
 	_ = client.Close()
@@ -245,22 +245,22 @@ func TestDialGivesUp(t *testing.T) {
 	rt := openRuntime(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Dial(ctx, rt, "127.0.0.1:9")
+	_, err := Dial(ctx, rt, "127.0.0.1:9", Config{})
 	is(t, err, unix.ECANCELED)
 	is(t, err, context.Canceled)
 	ctx, cancel = context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()
-	_, err = Dial(ctx, rt, "127.0.0.1:9")
+	_, err = Dial(ctx, rt, "127.0.0.1:9", Config{})
 	is(t, err, context.DeadlineExceeded)
 	var timeout net.Error
 	if !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("%v is no time-out", err)
 	}
-	_, err = Dial(t.Context(), rt, "127.0.0.1:9")
+	_, err = Dial(t.Context(), rt, "127.0.0.1:9", Config{})
 	is(t, err, unix.ECONNREFUSED)
-	_, err = Dial(t.Context(), rt, "nonsense")
+	_, err = Dial(t.Context(), rt, "nonsense", Config{})
 	is(t, err, unix.EINVAL)
-	_, err = Dial(t.Context(), rt, "127.0.0.1:9", WithLocalAddr(rdma.MustAddr("192.0.2.1:0")))
+	_, err = Dial(t.Context(), rt, "127.0.0.1:9", Config{Local: rdma.MustAddr("192.0.2.1:0")})
 	if err == nil {
 		t.Error("dialled from somebody else's address")
 	}

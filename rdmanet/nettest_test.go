@@ -12,7 +12,7 @@ func TestConn(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
-		c1, err = Dial(t.Context(), rt, l.Addr().String())
+		c1, err = Dial(t.Context(), rt, l.Addr().String(), Config{})
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -69,9 +69,9 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 // Who dials a server that speaks something else is told so.
 func TestDialingAStranger(t *testing.T) {
 	rt := openRuntime(t)
-	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}))
+	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}), Config{})
 	is(t, err, unix.EPROTO)
-	_, err = Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Reject{PrivateData: []byte("want chat/1")}))
+	_, err = Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Reject{PrivateData: []byte("want chat/1")}), Config{})
 	is(t, err, unix.ECONNREFUSED)
 	if !strings.Contains(err.Error(), `"want chat/1"`) {
 		t.Errorf("%v does not say what the peer says", err)
@@ -155,7 +155,7 @@ func TestEndWithoutFIN(t *testing.T) {
 // A peer that is killed in the middle of a Read is ECONNRESET there, and nothing is left.
 func TestPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("RDMANET_TEST_DIAL"); at != "" {
-		c, err := Dial(context.Background(), openRuntime(t), at)
+		c, err := Dial(context.Background(), openRuntime(t), at, Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestShortWrites(t *testing.T) {
 
 // A peer always has a credit, so one message of its is always kept.
 func TestNoCredits(t *testing.T) {
-	client, server := pipe(t, openRuntime(t), WithMessages(64<<10, 0))
+	client, server := pipe(t, openRuntime(t), Config{MaxMessage: 64 << 10, Credits: 0})
 	go func() {
 		_, _ = client.Write(make([]byte, 100_000))
 		_ = client.CloseWrite()

@@ -80,10 +80,18 @@ func is(tb testing.TB, err, target error) {
 	}
 }
 
+// one is the config of those who give one.
+func one(cfg []Config) (c Config) {
+	if len(cfg) > 0 {
+		c = cfg[0]
+	}
+	return c
+}
+
 // listen listens on loopback until the test has ended.
-func listen(tb testing.TB, rt *rdma.Runtime, opts ...Option) *Listener {
+func listen(tb testing.TB, rt *rdma.Runtime, cfg ...Config) *Listener {
 	tb.Helper()
-	l, err := Listen(rt, "127.0.0.1:0", opts...)
+	l, err := Listen(rt, "127.0.0.1:0", one(cfg))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -92,17 +100,17 @@ func listen(tb testing.TB, rt *rdma.Runtime, opts ...Option) *Listener {
 }
 
 // pipe is both ends of a stream, which are closed when the test has ended.
-func pipe(tb testing.TB, rt *rdma.Runtime, opts ...Option) (client, server *Conn) {
+func pipe(tb testing.TB, rt *rdma.Runtime, cfg ...Config) (client, server *Conn) {
 	tb.Helper()
-	l := listen(tb, rt, opts...)
-	client, server = connect(tb, rt, l, opts...)
+	l := listen(tb, rt, cfg...)
+	client, server = connect(tb, rt, l, cfg...)
 	return client, server
 }
 
 // connect dials l.
-func connect(tb testing.TB, rt *rdma.Runtime, l *Listener, opts ...Option) (client, server *Conn) {
+func connect(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg ...Config) (client, server *Conn) {
 	tb.Helper()
-	c, err := Dial(tb.Context(), rt, l.Addr().String(), opts...)
+	c, err := Dial(tb.Context(), rt, l.Addr().String(), one(cfg))
 	if err != nil {
 		tb.Fatal(err)
 	}

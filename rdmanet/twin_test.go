@@ -24,7 +24,7 @@ func inWorlds(
 	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
-				l, err := Listen(w.Runtime(), "10.0.0.1:7471")
+				l, err := Listen(w.Runtime(), "10.0.0.1:7471", Config{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -37,7 +37,7 @@ func inWorlds(
 
 // joined is a stream from rt to l.
 func joined(w *actortest.World, rt *rdma.Runtime, l *Listener) (client, server *Conn) {
-	c, err := Dial(w.T().Context(), rt, l.Addr().String())
+	c, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{})
 	if err != nil {
 		w.T().Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestTwinLingerUntilItIsRead(t *testing.T) {
 func TestTwinDialTimesOut(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, _ *Listener) {
 		w.Silence("10.0.0.9")
-		_, err := Dial(w.T().Context(), rt, "10.0.0.9:7471")
+		_, err := Dial(w.T().Context(), rt, "10.0.0.9:7471", Config{})
 		is(t, err, unix.ETIMEDOUT)
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
@@ -231,7 +231,7 @@ func TestTwinDialTimesOut(t *testing.T) {
 		begin, why := w.Elapsed(), errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(w.T().Context(), time.Second, why)
 		defer cancel()
-		_, err = Dial(ctx, rt, "10.0.0.1:7471")
+		_, err = Dial(ctx, rt, "10.0.0.1:7471", Config{})
 		is(t, err, context.DeadlineExceeded)
 		is(t, err, unix.ETIMEDOUT)
 		is(t, err, why)
@@ -293,7 +293,7 @@ func TestTwinBreak(t *testing.T) {
 // One that does not linger has gone when Close was called.
 func TestTwinNoLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
-		c, err := Dial(w.T().Context(), rt, l.Addr().String(), WithLinger(0))
+		c, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{Linger: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,14 +37,14 @@ type goConfig struct {
 	within time.Duration
 }
 
-// Within gives a call of Go's a deadline, instead of WithTimeout's.
+// Within gives a call of Go's a deadline, instead of Config.Timeout's.
 func Within(d time.Duration) GoOption { return func(c *goConfig) { c.within = d } }
 
 // Under has a call of Go's end with ctx, and carry its deadline and metadata.
 func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ctx } }
 
 // Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does
-// not block. With interceptors, retries or waiting (WithInterceptors, WithRetry, WaitForReady) the
+// not block. With interceptors, retries or waiting (Config) the
 // call is made on a goroutine, and q must not be changed until the answer has come; otherwise q is
 // the caller's again when Go returns. The answer is decoded on the client's loop, one of more than
 // 64 KiB on a goroutine.
@@ -54,14 +54,14 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 		o(&cfg)
 	}
 	if _, has := cfg.ctx.Deadline(); cfg.within < 0 && !has {
-		cfg.within = c.cfg.timeout
+		cfg.within = c.cfg.Timeout
 	}
 	p := &Pending{sys: c.sys, to: ctx.Self(), cancel: func() {}}
 	p.call.m, p.call.actor = m.m, p
 	if cfg.within > 0 {
 		cfg.ctx, p.cancel = context.WithTimeout(cfg.ctx, cfg.within)
 	}
-	if len(c.cfg.interceptors) > 0 || c.cfg.retry.Attempts > 1 || c.cfg.wait {
+	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady {
 		within := p.cancel
 		cfg.ctx, p.cancel = context.WithCancel(cfg.ctx)
 		go func() {

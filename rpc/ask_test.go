@@ -34,10 +34,10 @@ var (
 
 func TestGo(t *testing.T) {
 	pass := func(ctx context.Context, _ *Info, next func(context.Context) error) error { return next(ctx) }
-	for name, opts := range map[string][]ClientOption{"loop": nil, "goroutine": {WithInterceptors(pass)}} {
+	for name, cfg := range map[string]Config{"loop": {}, "goroutine": {Interceptors: []Interceptor{pass}}} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
-			inWorld(t, rigConfig{client: opts}, func(s *Server) {
+			inWorld(t, rigConfig{client: cfg}, func(s *Server) {
 				Handle(s, length, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
 					return wrapperspb.Int64(int64(len(q.Value))), nil
 				})
@@ -87,10 +87,10 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// WithTimeout is for calls that have no deadline of their own.
+// Config.Timeout is for calls that have no deadline of their own.
 func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{client: []ClientOption{WithTimeout(time.Second)}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Timeout: time.Second}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		do, got := asks(r, r.Runtime().OnLoop())
 		for _, c := range []struct {
 			opt  GoOption

@@ -29,13 +29,13 @@ func echoPair(tb testing.TB, opts ...HandlerOption) *Client {
 		return rt
 	}
 	here, there := open(), open()
-	s := NewServer(there)
+	s := NewServer(there, Config{})
 	HandleRaw(s, benchEcho, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, opts...)
 	at, err := s.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := Dial(context.Background(), here, at.String())
+	c, err := Dial(context.Background(), here, at.String(), Config{})
 	if err != nil {
 		tb.Fatal(err)
 	}

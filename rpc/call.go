@@ -33,9 +33,9 @@ func (c *Client) release(cl *clientCall) {
 // is the caller's again when Call returns. Every error is an *Error, but for what interceptors
 // make of it.
 func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
-	if len(c.cfg.interceptors) > 0 {
+	if len(c.cfg.Interceptors) > 0 {
 		info := c.info(m.m, q)
-		r, went, err := around(c.cfg.interceptors, ctx, info, m.m, func(ctx context.Context) (*R, error) {
+		r, went, err := around(c.cfg.Interceptors, ctx, info, m.m, func(ctx context.Context) (*R, error) {
 			r := new(R)
 			return r, c.call(ctx, m.m, info.Request, r)
 		})
@@ -56,11 +56,11 @@ func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, e
 
 // CallRaw is Call of a method that carries bytes: the answer is appended to reply.
 func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]byte, error) {
-	if len(c.cfg.interceptors) == 0 {
+	if len(c.cfg.Interceptors) == 0 {
 		return c.callRaw(ctx, m.m, q, reply)
 	}
 	info := c.info(m.m, q)
-	r, _, err := around(c.cfg.interceptors, ctx, info, m.m, func(ctx context.Context) ([]byte, error) {
+	r, _, err := around(c.cfg.Interceptors, ctx, info, m.m, func(ctx context.Context) ([]byte, error) {
 		return c.callRaw(ctx, m.m, info.Request.([]byte), reply)
 	})
 	if err != nil {
@@ -128,9 +128,9 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 		switch {
 		case err == nil:
 			return cl, nil
-		case c.cfg.wait && unsent(err):
+		case c.cfg.WaitForReady && unsent(err):
 			// the connection ended before its turn had come: it waits for the next
-		case !retryable(m, err) || !c.cfg.retry.again(ctx, attempt):
+		case !retryable(m, err) || !c.cfg.Retry.again(ctx, attempt):
 			return nil, err
 		default:
 			attempt++
@@ -138,12 +138,12 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 	}
 }
 
-// limited is ctx with WithTimeout's deadline, if it has none.
+// limited is ctx with Config.Timeout's deadline, if it has none.
 func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, has := ctx.Deadline(); has || c.cfg.timeout <= 0 {
+	if _, has := ctx.Deadline(); has || c.cfg.Timeout <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, c.cfg.timeout)
+	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
 // unsent reports whether a call has not left this side because its connection was about to end, and
@@ -217,7 +217,7 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) 
 		if err == nil {
 			return l, nil
 		}
-		if !c.cfg.wait || !unsent(err) {
+		if !c.cfg.WaitForReady || !unsent(err) {
 			return nil, err
 		}
 		// It has ended in between, and current knows.

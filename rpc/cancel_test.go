@@ -50,7 +50,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 
 // Many callers with little time, some with none, all over one connection.
 func TestManyThatGiveUp(t *testing.T) {
-	inWorld(t, rigConfig{client: []ClientOption{WithMaxCalls(50)}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{MaxCalls: 50}}, handleEcho, func(r *rig) {
 		r.Delay(time.Millisecond)
 		const callers, each = 64, 50
 		errs := make(chan error, callers)

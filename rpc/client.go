@@ -25,7 +25,7 @@ type Client struct {
 	rt    *rdma.Runtime
 	sys   *actor.ActorSystem
 	addr  string
-	cfg   clientConfig
+	cfg   Config
 	calls sync.Pool // of *call
 
 	streams atomic.Int64 // that no server has ended
@@ -51,9 +51,9 @@ type Client struct {
 // connection only: later ones are made when one is lost, until Close. Its error is an *Error:
 // ErrUnavailable, or what is known better (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
 // context.Canceled), with the cause in it.
-func Dial(ctx context.Context, rt *rdma.Runtime, addr string, opts ...ClientOption) (*Client, error) {
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
 	c := &Client{
-		rt: rt, sys: rt.System(), addr: addr, cfg: newClientConfig(opts),
+		rt: rt, sys: rt.System(), addr: addr, cfg: cfg.withDefaults(),
 		links: make(map[*link]struct{}), ready: make(chan struct{}),
 	}
 	if err := eventloop.MayWait(); err != nil {
@@ -118,7 +118,7 @@ func (c *Client) moveOn(l *link, why error) {
 	}
 	if c.link == l {
 		c.link, c.why = nil, why
-		if time.Since(c.upSince) >= c.cfg.backoff.Stable {
+		if time.Since(c.upSince) >= c.cfg.Backoff.Stable {
 			c.failed = 0
 		}
 		if !c.closed && !c.last {
@@ -135,7 +135,7 @@ func (c *Client) moveOn(l *link, why error) {
 	if c.closed || c.last || c.link != nil || c.dialing != nil || c.timer != nil {
 		return
 	}
-	d := c.cfg.backoff.Longest(c.failed)
+	d := c.cfg.Backoff.Longest(c.failed)
 	c.failed++
 	c.timer = time.AfterFunc(rand.N(d), func() {
 		c.mu.Lock()
@@ -171,7 +171,7 @@ func (c *Client) gone(l *link) {
 	delete(c.links, l)
 }
 
-// current is the connection that calls go over. With WaitForReady it waits for one.
+// current is the connection that calls go over. With Config.WaitForReady it waits for one.
 func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,11 +179,11 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		switch {
 		case c.closed:
 			return nil, &Error{Code: CodeClosed, Method: m.name, Fate: FateNotSent}
-		case !c.cfg.wait && errors.Is(c.why, ErrDraining):
+		case !c.cfg.WaitForReady && errors.Is(c.why, ErrDraining):
 			return nil, &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
-		case !c.cfg.wait, c.last:
+		case !c.cfg.WaitForReady, c.last:
 			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
-		case c.waiting >= c.cfg.calls:
+		case c.waiting >= c.cfg.MaxCalls:
 			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection", Err: c.why}
 		}
 		ready, over := c.ready, ctx.Done()

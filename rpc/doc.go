@@ -37,7 +37,7 @@
 // ErrDraining, ErrUnavailable, a service's own of RegisterCode), Fate says whether the handler may
 // have run, and NewError and DetailsOf carry a message of any kind along. Errors of a handler that
 // have no code arrive as CodeUnknown with their text; a panic as ErrInternal without it. What is
-// repeated by itself, WithRetry says. docs/rpc.md has the rules and the bytes on the wire.
+// repeated by itself, Config.Retry says. docs/rpc.md has the rules and the bytes on the wire.
 //
 // # Isolation
 //
@@ -62,5 +62,5 @@
 //
 // Clients do not stream. A Client has one connection at a time, to one address: nothing balances
 // load. Neither side is authenticated, and nothing is encrypted: it is for networks whose hosts
-// trust one another. Messages are as large as WithMessages says.
+// trust one another. Messages are as large as Config.MaxMessage says.
 package rpc

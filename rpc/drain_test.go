@@ -81,7 +81,7 @@ func (s *Server) connections() (all []*serverConn) {
 // that never ends would keep one for each time that its client moves on.
 func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{client: []ClientOption{quick}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: quick}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)
 		l := r.c.link
 		for _, c := range r.s.connections() {

@@ -37,13 +37,13 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken })
 		handleCount(s)
 	}
-	inWorld(t, rigConfig{client: []ClientOption{WithInterceptors(stop)}}, setup, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
 		all(r, FateNotSent)
 		_, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(1))
 		want(r.t, err, ErrInternal, FateNotSent)
 	})
-	inWorld(t, rigConfig{client: []ClientOption{WithInterceptors(swallow)}}, setup, func(r *rig) { all(r, FateUnknown) })
-	inWorld(t, rigConfig{server: []ServerOption{WithInterceptors(stop)}}, setup, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateUnknown) })
+	inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
 		all(r, FateAnswered)
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(1))
 		if err != nil {
@@ -52,7 +52,7 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 		_, err = in.Recv()
 		want(r.t, err, ErrInternal, FateAnswered)
 	})
-	inWorld(t, rigConfig{server: []ServerOption{WithInterceptors(swallow)}}, setup, func(r *rig) { all(r, FateAnswered) })
+	inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateAnswered) })
 }
 
 // Interceptors that answer by themselves still do.
@@ -63,7 +63,7 @@ func TestInterceptorThatAnswers(t *testing.T) {
 		}
 		return nil
 	}
-	for _, cfg := range []rigConfig{{client: []ClientOption{WithInterceptors(answer)}}, {server: []ServerOption{WithInterceptors(answer)}}} {
+	for _, cfg := range []rigConfig{{client: Config{Interceptors: []Interceptor{answer}}}, {server: Config{Interceptors: []Interceptor{answer}}}} {
 		inWorld(t, cfg, func(s *Server) {
 			handleEcho(s)
 			Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken })
@@ -91,7 +91,7 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 		}
 		return next(ctx)
 	}
-	inWorld(t, rigConfig{client: []ClientOption{WithInterceptors(twice)}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{twice}}}, func(s *Server) { handleCount(s) }, func(r *rig) {
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1))
 		if err != nil {
 			r.t.Fatal(err)
@@ -203,9 +203,9 @@ func TestStreamEndsAtItsDecodeError(t *testing.T) {
 	}
 }
 
-// WithTimeout covers the opening of a stream, which may wait for a connection, and not the stream.
+// A Timeout covers the opening of a stream, which may wait for a connection, and not the stream.
 func TestTimeoutCoversOpen(t *testing.T) {
-	cfg := rigConfig{client: []ClientOption{quick, WaitForReady(), WithTimeout(time.Second)}}
+	cfg := rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, Timeout: time.Second}}
 	inWorld(t, cfg, func(s *Server) { handleCount(s) }, func(r *rig) {
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(20_000))
 		if err != nil {
@@ -267,7 +267,7 @@ func TestOnLoopHandlersKeepTheOrder(t *testing.T) {
 	const n = 2000
 	ordered := NewMethod[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Ordered")
 	var order []int64 // the loop's, until the last was answered
-	inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(n)}, client: []ClientOption{WithMaxCalls(n)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{MaxCalls: n}, client: Config{MaxCalls: n}}, func(s *Server) {
 		Handle(s, ordered, func(_ context.Context, q *wrapperspb.Int64Value) (*wrapperspb.Int64Value, error) {
 			order = append(order, q.Value)
 			return q, nil

@@ -45,7 +45,7 @@ var (
 	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
 	// ErrBadMessage: a request or a reply could not be decoded, or encoded.
 	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
-	// ErrTooLarge: the message is larger than the receiving side takes (WithMessages).
+	// ErrTooLarge: the message is larger than the receiving side takes (Config.MaxMessage).
 	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
 	// ErrOverloaded: as many calls are in flight as may be, here or at the server. Nothing was
 	// executed.

@@ -18,7 +18,7 @@ func TestDialErrorIsTyped(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		dial := func(ctx context.Context, addr string, is error) {
 			r.t.Helper()
-			_, err := Dial(ctx, r.Runtime(), addr)
+			_, err := Dial(ctx, r.Runtime(), addr, Config{})
 			want(r.t, err, is, FateNotSent)
 			if err == nil || !strings.Contains(err.Error(), addr) {
 				r.t.Errorf("%v does not say that it is about %s", err, addr)
@@ -55,19 +55,19 @@ func (r *rig) serveStrangers(answer any) (addr string) {
 // Who dials a server of something else reads what that says.
 func TestDialSaysWhyItWasRejected(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
-		_, err := Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{PrivateData: []byte("this is a chat/1 server")}))
+		_, err := Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{PrivateData: []byte("this is a chat/1 server")}), Config{})
 		want(r.t, err, ErrForeignPeer, FateNotSent)
 		if err == nil || !strings.Contains(err.Error(), `"this is a chat/1 server"`) {
 			r.t.Errorf("%v does not say what the server has said", err)
 		}
-		_, err = Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{}))
+		_, err = Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{}), Config{})
 		want(r.t, err, ErrUnavailable, FateNotSent) // it may be overloaded
 	})
 }
 
 // Who has waited for a connection in vain is told why there was none.
 func TestWaitForReadySaysWhyItWaits(t *testing.T) {
-	cfg := rigConfig{client: []ClientOption{quick, WaitForReady(), WithMaxCalls(1)}}
+	cfg := rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 1}}
 	inWorld(t, cfg, handleEcho, func(r *rig) {
 		r.s.Close()
 		r.Advance(time.Second) // some attempts fail

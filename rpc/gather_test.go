@@ -32,10 +32,10 @@ func TestAnswersThatGoAtOnce(t *testing.T) {
 
 // What is gathered into one message is no larger than the peer takes.
 func TestGathersWhatThePeerTakes(t *testing.T) {
-	small := WithMessages(4<<10, 32)
+	small := Config{MaxMessage: 4 << 10, Credits: 32}
 	for name, cfg := range map[string]rigConfig{
-		"a client that takes little": {client: []ClientOption{small}},
-		"a server that takes little": {server: []ServerOption{small}},
+		"a client that takes little": {client: small},
+		"a server that takes little": {server: small},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, cfg, handleEcho, func(r *rig) {

@@ -87,7 +87,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
 	})
 	there, here := open(rdma.WithLimits(rdma.Limits{ReceiveMemory: 8 << 20})), open()
-	s := NewServer(there)
+	s := NewServer(there, Config{})
 	t.Cleanup(s.Close)
 	answered := make(chan struct{}, clients*deafCalls)
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
@@ -102,7 +102,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	innocent := func() *Client {
-		c, err := Dial(t.Context(), here, at.String())
+		c, err := Dial(t.Context(), here, at.String(), Config{})
 		if err != nil {
 			t.Fatal("an innocent client: ", err)
 		}

@@ -128,7 +128,7 @@ func TestCallsThatAreWrong(t *testing.T) {
 		"no time at all left":           {call: wire.Header{Arg: 1}, body: "in time", want: "in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(4)}}, handleEcho, func(r *rig) {
+			inWorld(t, rigConfig{server: Config{MaxCalls: 4}}, handleEcho, func(r *rig) {
 				p := r.rawClient()
 				c.call.Type = wire.FrameCall
 				p.say(declareEcho, frame(c.call, c.body))
@@ -210,7 +210,7 @@ func TestClientThatNeverReads(t *testing.T) {
 // Whoever cancels everything costs what they may have in flight, and no more.
 func TestClientThatCancelsEverything(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{server: []ServerOption{WithMaxCallsInAll(8)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{MaxCallsInAll: 8}}, func(s *Server) {
 		handleEcho(s)
 		b = handleBlock(s)
 	}, func(r *rig) {
@@ -334,7 +334,7 @@ func TestHostileServer(t *testing.T) {
 					}
 				}, far.OnLoop()))
 				w.Wait()
-				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", WithStreamWindow(32<<10))
+				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{StreamWindow: 32 << 10})
 				if err != nil {
 					w.T().Fatal(err)
 				}
@@ -377,7 +377,7 @@ func TestDuplicateReply(t *testing.T) {
 			}
 		}, far.OnLoop()))
 		w.Wait()
-		client, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
+		client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{})
 		if err != nil {
 			w.T().Fatal(err)
 		}
@@ -415,7 +415,7 @@ func TestForeignServers(t *testing.T) {
 					}
 				}, far.OnLoop()))
 				w.Wait()
-				if _, err := Dial(w.T().Context(), w.Runtime(), there+":7471"); !errors.Is(err, c.is) {
+				if _, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{}); !errors.Is(err, c.is) {
 					w.T().Errorf("%v, want %v", err, c.is)
 				}
 				w.System().Root.Stop(server)

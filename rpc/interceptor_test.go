@@ -43,8 +43,8 @@ func TestInterceptors(t *testing.T) {
 		return next(WithMetadata(ctx, "user", "a"))
 	}
 	cfg := rigConfig{
-		server: []ServerOption{WithInterceptors(note("s1"), note("s2"), guard)},
-		client: []ClientOption{WithInterceptors(note("c1"), identity), WithInterceptors(note("c2"), upper)},
+		server: Config{Interceptors: []Interceptor{note("s1"), note("s2"), guard}},
+		client: Config{Interceptors: []Interceptor{note("c1"), identity, note("c2"), upper}},
 	}
 	inWorld(t, cfg, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
@@ -58,7 +58,7 @@ func TestInterceptors(t *testing.T) {
 			r.t.Errorf("%q, %v", got, err)
 		}
 		same(r.t, order, "c1 test.Echo", "c2 test.Echo", "s1 test.Echo", "s2 test.Echo", "/s2", "/s1", "/c2", "/c1")
-		stranger := r.dial()
+		stranger := r.dial(Config{})
 		_, err = CallRaw(r.t.Context(), stranger, echo, []byte("x"), nil)
 		want(r.t, err, errTaken, FateAnswered)
 		if handled.Load() != 1 {

@@ -65,7 +65,7 @@ func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 	const memory, most, size, items = 4 << 20, 1 << 20, 900 << 10, 30
 	cfg := rigConfig{
 		world:  []actortest.Option{actortest.RuntimeOptions(rdma.WithLimits(rdma.Limits{ReceiveMemory: memory}))},
-		server: []ServerOption{WithMessages(most, 32)}, client: []ClientOption{WithMessages(most, 32)},
+		server: Config{MaxMessage: most, Credits: 32}, client: Config{MaxMessage: most, Credits: 32},
 	}
 	ended := make(chan error, 1)
 	inWorld(t, cfg, func(s *Server) {
@@ -124,7 +124,7 @@ func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 func TestLargeAnswerForAnActor(t *testing.T) {
 	m := NewMethod[Bytes, Bytes]("test.LargeGo")
 	big := bytes.Repeat([]byte("x"), 200<<10)
-	cfg := rigConfig{client: []ClientOption{WithMessages(1<<20, 32)}}
+	cfg := rigConfig{client: Config{MaxMessage: 1 << 20, Credits: 32}}
 	inWorld(t, cfg, func(s *Server) {
 		Handle(s, m, func(context.Context, *Bytes) (*Bytes, error) { return (*Bytes)(&big), nil })
 	}, func(r *rig) {

@@ -110,7 +110,7 @@ func TestServersCodeLeaves(t *testing.T) {
 				}
 				const at1, more = 2, 20
 				inWorld(t, rigConfig{
-					server: []ServerOption{WithMaxCallsInAll(at1), WithInterceptors(within)}, world: mayLeave,
+					server: Config{MaxCallsInAll: at1, Interceptors: []Interceptor{within}}, world: mayLeave,
 				}, func(s *Server) {
 					handleEcho(s)
 					if strings.HasPrefix(stage, "raw") {
@@ -317,17 +317,17 @@ func TestCodecsLeaveTheClient(t *testing.T) {
 // Every call of Go's is answered, and the client goes on, whatever decodes the answers on its loop.
 func TestGoWhoseCodeLeaves(t *testing.T) {
 	for how, leave := range leavings {
-		for name, opts := range map[string][]ClientOption{
-			"loop": nil,
-			"interceptor": {WithInterceptors(func(ctx context.Context, call *Info, next func(context.Context) error) error {
+		for name, cfg := range map[string]Config{
+			"loop": {},
+			"interceptor": {Interceptors: []Interceptor{func(ctx context.Context, call *Info, next func(context.Context) error) error {
 				if call.Method == "test.Nowhere" {
 					leave()
 				}
 				return next(ctx)
-			})},
+			}}},
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
-				inWorld(t, rigConfig{client: opts, world: mayLeave}, handleEcho, func(r *rig) {
+				inWorld(t, rigConfig{client: cfg, world: mayLeave}, handleEcho, func(r *rig) {
 					const calls = 40
 					type told struct {
 						bad bool
@@ -409,7 +409,7 @@ func TestInterceptorLeavesAStream(t *testing.T) {
 				leave()
 				return err
 			}
-			inWorld(t, rigConfig{client: []ClientOption{WithInterceptors(after)}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+			inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{after}}}, func(s *Server) { handleCount(s) }, func(r *rig) {
 				whole, v := apart(func() { _, _ = Open(context.Background(), r.c, count, wrapperspb.Int64(-1)) })
 				if whole || (v != nil) != (how == "panic") {
 					r.t.Errorf("it returned: %v, %v", whole, v)

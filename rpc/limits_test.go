@@ -25,9 +25,9 @@ func TestTooManyCalls(t *testing.T) {
 		rigConfig
 		fate Fate
 	}{
-		"the client's limit":                   {rigConfig{client: []ClientOption{WithMaxCalls(2)}}, FateNotSent},
-		"the limit that the server tells":      {rigConfig{server: []ServerOption{WithMaxCalls(2)}}, FateNotSent},
-		"the server's for all its connections": {rigConfig{server: []ServerOption{WithMaxCallsInAll(2)}}, FateRefused},
+		"the client's limit":                   {rigConfig{client: Config{MaxCalls: 2}}, FateNotSent},
+		"the limit that the server tells":      {rigConfig{server: Config{MaxCalls: 2}}, FateNotSent},
+		"the server's for all its connections": {rigConfig{server: Config{MaxCallsInAll: 2}}, FateRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
@@ -62,7 +62,7 @@ func TestTooManyCalls(t *testing.T) {
 // has returned.
 func TestCancelledCallsStillCount(t *testing.T) {
 	stuck := make(chan struct{}, 100)
-	inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(3)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{MaxCalls: 3}}, func(s *Server) {
 		release := make(chan struct{})
 		// heeds nothing
 		HandleRaw(s, block, func(_ context.Context, _, reply []byte) ([]byte, error) {
@@ -82,7 +82,7 @@ func TestCancelledCallsStillCount(t *testing.T) {
 		if n := r.s.InFlight(); n != 3 || len(stuck) != 3 {
 			r.t.Errorf("%d calls are in flight, %d handlers were called", n, len(stuck))
 		}
-		c := r.dial()
+		c := r.dial(Config{})
 		defer c.Close()
 		if _, err := CallRaw(r.t.Context(), c, echo, nil, nil); err != nil {
 			r.t.Error(err)
@@ -106,7 +106,7 @@ func TestDrain(t *testing.T) {
 		if !retryable(block.m, err) {
 			r.t.Error("a call that met a draining server may be repeated")
 		}
-		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr); err == nil {
+		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr, Config{}); err == nil {
 			r.t.Error("a draining server still listens")
 		}
 		r.Advance(time.Minute)
@@ -196,12 +196,12 @@ func TestClientCloses(t *testing.T) {
 
 func TestDialFails(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
-		if _, err := Dial(r.t.Context(), r.Runtime(), there+":9"); err == nil {
+		if _, err := Dial(r.t.Context(), r.Runtime(), there+":9", Config{}); err == nil {
 			r.t.Error("somebody answered")
 		}
 		r.Silence("10.0.0.9")
 		begin := r.Elapsed()
-		if _, err := Dial(r.within(time.Second), r.Runtime(), "10.0.0.9:1"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Dial(r.within(time.Second), r.Runtime(), "10.0.0.9:1", Config{}); !errors.Is(err, context.DeadlineExceeded) {
 			r.t.Error(err)
 		}
 		if d := r.Elapsed() - begin; d != time.Second {
@@ -255,8 +255,8 @@ func TestRetry(t *testing.T) {
 func TestRetriesUntilThereIsRoom(t *testing.T) {
 	var b *blocking
 	cfg := rigConfig{
-		server: []ServerOption{WithMaxCallsInAll(1)},
-		client: []ClientOption{WithRetry(Retry{Attempts: 20, Backoff: 10 * time.Millisecond, Max: 40 * time.Millisecond})},
+		server: Config{MaxCallsInAll: 1},
+		client: Config{Retry: Retry{Attempts: 20, Backoff: 10 * time.Millisecond, Max: 40 * time.Millisecond}},
 	}
 	inWorld(t, cfg, func(s *Server) {
 		b = handleBlock(s)

@@ -21,7 +21,7 @@ type link struct {
 	rt     *rdma.Runtime
 	sys    *actor.ActorSystem
 	addr   string
-	cfg    *clientConfig
+	cfg    *Config
 	client keeper
 	missed missed
 	id     *actor.PID
@@ -70,7 +70,7 @@ func (p *missed) SendSystemMessage(*actor.PID, any) {}
 func (p *missed) Stop(*actor.PID) {}
 
 // newLink makes a connection of a client that is to be dialled. open counts the client's streams.
-func newLink(rt *rdma.Runtime, addr string, cfg *clientConfig, client keeper, open *atomic.Int64) *link {
+func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *atomic.Int64) *link {
 	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
 	l.open, l.failed = open, errors.New("not connected")
 	l.out.number = 1
@@ -105,8 +105,8 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.flush(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
-		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id...)
-		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.window >> 10}
+		l.id = l.rt.CreateID(ctx.Self(), l.cfg.messages())
+		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.StreamWindow >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.addr, PrivateData: h.Bytes()})
 	case *rdma.Established:
 		l.established(ctx, m)
@@ -158,7 +158,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 		return
 	}
 	l.out.mu.Lock()
-	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.calls), m.MaxMessage, m.Peer, nil
+	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.MaxCalls), m.MaxMessage, m.Peer, nil
 	l.streams = int64(l.cfg.openStreams(l.limit))
 	l.out.established(m.MaxMessage)
 	l.out.mu.Unlock()

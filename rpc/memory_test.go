@@ -39,7 +39,7 @@ func (r *rig) nothingHeld() {
 func TestRequestsAreBoundedInBytes(t *testing.T) {
 	const each, requests, limit = 60 << 10, 200, 8 << 20
 	var release chan struct{}
-	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
@@ -56,7 +56,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 			r.t.Errorf("the server holds %d bytes", here)
 		}
 		for _, rt := range []*rdma.Runtime{r.Runtime(), r.at("10.0.0.9")} {
-			c, err := Dial(r.t.Context(), rt, r.addr)
+			c, err := Dial(r.t.Context(), rt, r.addr, Config{})
 			if err != nil {
 				r.t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 // A request that is refused for want of memory is answered at once, and may be repeated.
 func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	const each, requests = 60 << 10, 20
-	inWorld(t, rigConfig{server: []ServerOption{WithMemory(1 << 20)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{Memory: 1 << 20}}, func(s *Server) {
 		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
 	}, func(r *rig) {
 		errs := make(chan error, requests)
@@ -103,7 +103,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 func TestAnswersAreBoundedInBytes(t *testing.T) {
 	const each, calls, limit = 60 << 10, 1000, 8 << 20
 	var release chan struct{}
-	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
 		HandleRaw(s, stuck, func(_ context.Context, _, reply []byte) ([]byte, error) {
@@ -123,7 +123,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		if here, handed := r.s.held(); here > limit/2 || handed > aheadBytes+each+wire.HeaderLen {
 			r.t.Errorf("the server holds %d bytes, and has handed over %d", here, handed)
 		}
-		other := r.dial()
+		other := r.dial(Config{})
 		defer other.Close()
 		if got, err := CallRaw(r.t.Context(), other, stuck, nil, nil); err != nil || len(got) != each {
 			r.t.Errorf("another client: %d bytes, %v", len(got), err)
@@ -176,7 +176,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 func TestItemsAreBoundedInBytes(t *testing.T) {
 	const conns, items, each, limit = 16, 40, 60 << 10, 2 << 20
 	var all chan struct{}
-	inWorld(t, rigConfig{server: []ServerOption{WithMemory(limit)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
 		// closed when all have begun: requests are not what is refused here
 		all = make(chan struct{})
 		HandleStream(s, blobs, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[Bytes]) error {
@@ -238,7 +238,7 @@ func (e *encoded) UnmarshalBinary([]byte) error          { return nil }
 func TestItemsThatWaitAreNotEncoded(t *testing.T) {
 	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded")
 	var times, sent atomic.Int64
-	inWorld(t, rigConfig{client: []ClientOption{WithStreamWindow(1 << 10)}}, func(s *Server) {
+	inWorld(t, rigConfig{client: Config{StreamWindow: 1 << 10}}, func(s *Server) {
 		HandleStream(s, m, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[encoded]) error {
 			for {
 				if err := out.Send(&encoded{&times}); err != nil {
@@ -262,8 +262,8 @@ func TestItemsThatWaitAreNotEncoded(t *testing.T) {
 
 // A client opens no more streams than it has memory for what the server may send of each.
 func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
-	opts := []ClientOption{WithMemory(1 << 20), WithStreamWindow(192 << 10)}
-	inWorld(t, rigConfig{client: opts}, func(s *Server) { handleIdle(s) }, func(r *rig) {
+	cfg := Config{Memory: 1 << 20, StreamWindow: 192 << 10}
+	inWorld(t, rigConfig{client: cfg}, func(s *Server) { handleIdle(s) }, func(r *rig) {
 		for range 4 {
 			in, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))
 			if err != nil {

@@ -33,7 +33,7 @@ func newMethod(name string, stream bool, req, rep codec, opts []MethodOption) *m
 type MethodOption func(*method)
 
 // Idempotent says that executing a request twice does no harm: a call whose fate is unknown may be
-// repeated (WithRetry).
+// repeated (Config.Retry).
 func Idempotent() MethodOption { return func(m *method) { m.idempotent = true } }
 
 // Method is a call with one answer: a Q is sent, an R comes back. One value, in a package that

@@ -52,7 +52,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 		encoding, ended, sent = make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		r := &rig{World: w, t: w.T()}
 		r.far = w.Host("mem1", there)
-		r.s = NewServer(r.far)
+		r.s = NewServer(r.far, Config{})
 		HandleStream(r.s, slowItems, func(_ context.Context, _ *Bytes, out *Sender[slowly]) error {
 			go func() {
 				sent <- out.Send(&slowly{func() {
@@ -68,7 +68,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 			w.T().Fatal(err)
 		}
 		r.addr = at.String()
-		r.c = r.dial()
+		r.c = r.dial(Config{})
 		test(r)
 		r.c.Close()
 		r.s.Close()
@@ -79,7 +79,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 // for an answer does.
 func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	release := make(chan struct{})
-	inWorld(t, rigConfig{client: []ClientOption{quick}}, func(s *Server) {
+	inWorld(t, rigConfig{client: quick}, func(s *Server) {
 		release = make(chan struct{})
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 			<-release

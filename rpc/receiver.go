@@ -17,12 +17,12 @@ import (
 type Receiver[T any] struct{ r *receiving }
 
 // Open opens a stream and returns before the server has answered: that it refused is what Recv
-// says. The stream ends with ctx. It is not repeated (WithRetry). WithTimeout is how long Open
-// waits for a connection (WaitForReady); how long the stream may last, ctx says. One that is not
-// wanted until its end has to be closed, or its ctx to end.
+// says. The stream ends with ctx. It is not repeated (Config.Retry). Config.Timeout is how long
+// Open waits for a connection (WaitForReady); how long the stream may last, ctx says. One that is
+// not wanted until its end has to be closed, or its ctx to end.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Receiver[T], error) {
 	var r *receiving
-	if len(c.cfg.interceptors) == 0 {
+	if len(c.cfg.Interceptors) == 0 {
 		var err error
 		if r, err = c.open(ctx, m.m, q); err != nil {
 			return nil, err
@@ -38,7 +38,7 @@ func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q) (*Rece
 	}
 	defer func() { giveUp() }()
 	info, went := c.info(m.m, q), false
-	err := chain(c.cfg.interceptors, info, ctx, func(ctx context.Context) (err error) {
+	err := chain(c.cfg.Interceptors, info, ctx, func(ctx context.Context) (err error) {
 		giveUp()
 		went = true
 		r, err = c.open(ctx, m.m, info.Request)
@@ -126,7 +126,7 @@ func (c *Client) open(ctx context.Context, m *method, q any) (*receiving, error)
 		return nil, err
 	}
 	defer scratch.put(len(body))
-	r := &receiving{window: int64(c.cfg.window), credit: int64(c.cfg.window), ready: make(chan struct{}, 1)}
+	r := &receiving{window: int64(c.cfg.StreamWindow), credit: int64(c.cfg.StreamWindow), ready: make(chan struct{}, 1)}
 	r.call.m, r.call.stream = m, r
 	ready, cancel := c.limited(ctx)
 	defer cancel()

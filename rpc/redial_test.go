@@ -13,7 +13,7 @@ import (
 // again starts the rig's server anew, at the same address.
 func (r *rig) again() {
 	r.t.Helper()
-	s := NewServer(r.far)
+	s := NewServer(r.far, Config{})
 	handleEcho(s)
 	if _, err := s.Listen(r.t.Context(), r.addr); err != nil {
 		r.t.Fatal(err)
@@ -22,10 +22,10 @@ func (r *rig) again() {
 	r.s = s
 }
 
-var quick = WithBackoff(reconnect.Backoff{First: 10 * time.Millisecond, Most: 500 * time.Millisecond, Stable: time.Second})
+var quick = Config{Backoff: reconnect.Backoff{First: 10 * time.Millisecond, Most: 500 * time.Millisecond, Stable: time.Second}}
 
 func TestRedials(t *testing.T) {
-	inWorld(t, rigConfig{client: []ClientOption{quick}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: quick}, handleEcho, func(r *rig) {
 		r.s.Close()
 		r.Wait()
 		_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
@@ -46,7 +46,7 @@ func TestRedials(t *testing.T) {
 }
 
 func TestWaitForReady(t *testing.T) {
-	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady(), WithMaxCalls(3)}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 3}}, handleEcho, func(r *rig) {
 		r.s.Close()
 		begin := r.Elapsed()
 		_, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil)
@@ -85,13 +85,13 @@ func TestWaitForReady(t *testing.T) {
 // finishes with the old one.
 func TestMovesOnFromADrainingServer(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady()}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 2)
 		old := r.s
 		drained := make(chan error, 1)
 		go func() { drained <- old.Drain(r.t.Context()) }()
 		r.Wait()
-		r.s = NewServer(r.far)
+		r.s = NewServer(r.far, Config{})
 		handleEcho(r.s)
 		if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
 			r.t.Fatal(err)
@@ -121,9 +121,9 @@ func TestMovesOnFromADrainingServer(t *testing.T) {
 // connection.
 func TestRetryOverTheNextConnection(t *testing.T) {
 	var b *blocking
-	retry := WithRetry(Retry{Attempts: 5, Backoff: 100 * time.Millisecond})
+	retry := Retry{Attempts: 5, Backoff: 100 * time.Millisecond}
 	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, []MethodOption{Idempotent()})}
-	inWorld(t, rigConfig{client: []ClientOption{quick, WaitForReady(), retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, Retry: retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := make(chan error, 1)
 		for _, m := range []RawMethod{twice, block} {
 			began := len(b.began)
@@ -151,7 +151,7 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 func TestNoRedialAfterShutdown(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		far := w.Host("mem1", there)
-		s := NewServer(far)
+		s := NewServer(far, Config{})
 		at, err := s.Listen(w.T().Context(), there+":7471")
 		if err != nil {
 			w.T().Fatal(err)
@@ -178,7 +178,7 @@ func TestNoRedialAfterShutdown(t *testing.T) {
 // Clients that have lost their server dial it again in turns, not all at once; one that is closed
 // while it waits leaves the line.
 func TestRedialsInTurns(t *testing.T) {
-	inWorld(t, rigConfig{client: []ClientOption{quick}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: quick}, handleEcho, func(r *rig) {
 		clients := []*Client{r.c}
 		for range 149 {
 			clients = append(clients, r.dial(quick))

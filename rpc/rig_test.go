@@ -24,8 +24,8 @@ type rig struct {
 const there = "10.0.0.2"
 
 type rigConfig struct {
-	server []ServerOption
-	client []ClientOption
+	server Config
+	client Config
 	world  []actortest.Option
 }
 
@@ -36,23 +36,23 @@ func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *ri
 	actortest.Run(t, func(w *actortest.World) {
 		r := &rig{World: w, t: w.T()}
 		r.far = w.Host("mem1", there)
-		r.s = NewServer(r.far, cfg.server...)
+		r.s = NewServer(r.far, cfg.server)
 		setup(r.s)
 		at, err := r.s.Listen(w.T().Context(), there+":7471")
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		r.addr = at.String()
-		r.c = r.dial(cfg.client...)
+		r.c = r.dial(cfg.client)
 		test(r)
 		r.c.Close()
 		r.s.Close()
 	}, cfg.world...)
 }
 
-func (r *rig) dial(opts ...ClientOption) *Client {
+func (r *rig) dial(cfg Config) *Client {
 	r.t.Helper()
-	c, err := Dial(r.t.Context(), r.Runtime(), r.addr, opts...)
+	c, err := Dial(r.t.Context(), r.Runtime(), r.addr, cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func (r *rig) dial(opts ...ClientOption) *Client {
 // good asserts that the server still serves, over a new connection.
 func (r *rig) good() {
 	r.t.Helper()
-	c := r.dial()
+	c := r.dial(Config{})
 	defer c.Close()
 	if got, err := CallRaw(r.t.Context(), c, echo, []byte("still there"), nil); err != nil || string(got) != "still there" {
 		r.t.Errorf("another connection: %q, %v", got, err)

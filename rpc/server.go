@@ -21,7 +21,7 @@ type Server struct {
 	rt      *rdma.Runtime
 	sys     *actor.ActorSystem
 	log     *slog.Logger
-	cfg     serverConfig
+	cfg     Config
 	workers workers
 	shares  *share.Account
 
@@ -41,16 +41,16 @@ type Server struct {
 }
 
 // NewServer makes a server on a runtime, which outlives it.
-func NewServer(rt *rdma.Runtime, opts ...ServerOption) *Server {
+func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 	s := &Server{
-		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: newServerConfig(opts), ending: make(chan struct{}), idle: make(chan struct{}),
+		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: cfg.withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
 		gone:     make(chan struct{}),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
-	s.workers.max = s.cfg.all + s.cfg.allStreams
+	s.workers.max = s.cfg.MaxCallsInAll + s.cfg.MaxStreamsInAll
 	s.shares = share.New(
-		share.Amounts{share.Calls: s.cfg.all, share.Streams: s.cfg.allStreams, share.Memory: s.cfg.holds()},
-		share.Amounts{share.Calls: s.cfg.calls, share.Streams: s.cfg.streamsOf(s.cfg.calls), share.Memory: s.cfg.holds()},
+		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.keeps()},
+		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Streams: s.cfg.streamsOf(s.cfg.MaxCalls), share.Memory: s.cfg.keeps()},
 	)
 	return s
 }
@@ -73,7 +73,7 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 		}
 	}))
 	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, lives)
-	id := s.rt.CreateID(owner, append(s.cfg.id[:len(s.cfg.id):len(s.cfg.id)], rdma.WithHandler(props))...)
+	id := s.rt.CreateID(owner, s.cfg.messages(), rdma.WithHandler(props))
 	on, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
 	if err != nil {
 		s.sys.Root.Send(id, &rdma.DestroyID{}) // it may listen by now, if ctx has ended

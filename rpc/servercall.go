@@ -98,7 +98,7 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 		o.flags = wire.FlagRefused
 	} else {
 		call.own()
-		o.reply, err = call.h.invoke(call.c.s.cfg.interceptors, &call.ctx, call.body.b, scratch, call)
+		o.reply, err = call.h.invoke(call.c.s.cfg.Interceptors, &call.ctx, call.body.b, scratch, call)
 	}
 	if err != nil {
 		o.code, o.text, o.details = wireError(err)

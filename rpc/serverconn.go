@@ -88,7 +88,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	c.id, c.peer, c.local = ctx.Sender(), m.Peer, rdma.LocalOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
-	ours := wire.Hello{Version: wire.HelloVersion, Calls: c.s.cfg.calls}
+	ours := wire.Hello{Version: wire.HelloVersion, Calls: c.s.cfg.MaxCalls}
 	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
 	case !ok, h.Version != wire.HelloVersion, h.Window == 0:
@@ -328,7 +328,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared")
 		return nil
 	}
-	if h.Call.Slot() >= c.s.cfg.calls {
+	if h.Call.Slot() >= c.s.cfg.MaxCalls {
 		c.refuse(h.Call, CodeOverloaded, "")
 		return nil
 	}

@@ -95,11 +95,11 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 				}
 				r.Wait()
 				held := r.s.InFlight()
-				if held < 1000 || held >= defaultAll {
+				if held < 1000 || held >= r.s.cfg.MaxCallsInAll {
 					r.t.Errorf("one machine holds %d places", held)
 				}
 				for from, rt := range map[string]*rdma.Runtime{"the same machine": r.Runtime(), "another machine": far} {
-					c, err := Dial(r.t.Context(), rt, r.addr)
+					c, err := Dial(r.t.Context(), rt, r.addr, Config{})
 					if err != nil {
 						r.t.Fatal(err)
 					}
@@ -125,7 +125,7 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 // A machine that comes later has its share, and so have those behind it: what is left is shared out
 // by the same rule, and a place is there for who has none.
 func TestStreamsAreSharedFairly(t *testing.T) {
-	inWorld(t, rigConfig{server: []ServerOption{WithMaxStreamsInAll(64), WithMaxStreams(64), WithMaxCalls(100)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{MaxStreamsInAll: 64, MaxStreams: 64, MaxCalls: 100}}, func(s *Server) {
 		handleIdle(s)
 	}, func(r *rig) {
 		var got []int
@@ -149,7 +149,7 @@ func TestStreamsAreSharedFairly(t *testing.T) {
 
 // Streams beyond their limit are refused where they are opened, and leave room for calls.
 func TestStreamsLeaveRoomForCalls(t *testing.T) {
-	inWorld(t, rigConfig{client: []ClientOption{WithMaxCalls(10)}}, func(s *Server) {
+	inWorld(t, rigConfig{client: Config{MaxCalls: 10}}, func(s *Server) {
 		handleEcho(s)
 		handleCount(s)
 	}, func(r *rig) {
@@ -185,7 +185,7 @@ func TestStreamsLeaveRoomForCalls(t *testing.T) {
 
 // A server counts the streams of a connection itself: its client need not have a limit of its own.
 func TestStreamsOfAConnection(t *testing.T) {
-	inWorld(t, rigConfig{server: []ServerOption{WithMaxCalls(8)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{MaxCalls: 8}}, func(s *Server) {
 		handleEcho(s)
 		handleIdle(s)
 	}, func(r *rig) {

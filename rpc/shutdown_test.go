@@ -21,12 +21,12 @@ func TestAfterShutdown(t *testing.T) {
 			if err := w.Runtime().Shutdown(w.T().Context()); err != nil {
 				w.T().Error(err)
 			}
-			if _, err := Dial(context.Background(), w.Runtime(), at); !errors.Is(err, rdma.ErrShutdown) {
+			if _, err := Dial(context.Background(), w.Runtime(), at, Config{}); !errors.Is(err, rdma.ErrShutdown) {
 				w.T().Errorf("Dial says %v, want ErrShutdown", err)
 			}
 		},
 		"calls that wait": func(w *actortest.World, at string) {
-			c := dialAt(w, at, WaitForReady())
+			c := dialAt(w, at, Config{WaitForReady: true})
 			var err error
 			waited := make(chan struct{})
 			w.RemoveDevice("mem0")
@@ -49,7 +49,7 @@ func TestAfterShutdown(t *testing.T) {
 			c.Close()
 		},
 		"Close": func(w *actortest.World, at string) {
-			c := dialAt(w, at)
+			c := dialAt(w, at, Config{})
 			w.RemoveDevice("mem0")
 			// while it is about to connect again
 			if err := w.Runtime().Shutdown(w.T().Context()); err != nil {
@@ -61,7 +61,7 @@ func TestAfterShutdown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
-				s := NewServer(w.Host("mem1", there))
+				s := NewServer(w.Host("mem1", there), Config{})
 				at, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
 					w.T().Fatal(err)
@@ -89,7 +89,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
 				far := w.Host("mem1", there)
-				s := NewServer(far)
+				s := NewServer(far, Config{})
 				over := make(chan error, 1)
 				go func() { over <- s.Serve(w.T().Context(), there+":7471") }()
 				time.Sleep(time.Second)
@@ -130,7 +130,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 			inWorldAt := func(test func(w *actortest.World, at string)) func(t *testing.T) {
 				return func(t *testing.T) {
 					actortest.Run(t, func(w *actortest.World) {
-						s := NewServer(w.Host("mem1", there))
+						s := NewServer(w.Host("mem1", there), Config{})
 						addr, err := s.Listen(w.T().Context(), there+":7471")
 						if err != nil {
 							w.T().Fatal(err)
@@ -160,7 +160,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 				}
 			}))
 			t.Run("Close, "+how+" "+stage, inWorldAt(func(w *actortest.World, addr string) {
-				c := dialAt(w, addr)
+				c := dialAt(w, addr, Config{})
 				at.before(w)
 				if stage != "between attempts" {
 					w.Disconnect(c.link.id)
@@ -182,13 +182,13 @@ func TestDialWithoutTime(t *testing.T) {
 	actortest.Run(t, func(w *actortest.World) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Dial(over, w.Runtime(), there+":7471"); !errors.Is(err, context.Canceled) {
+		if _, err := Dial(over, w.Runtime(), there+":7471", Config{}); !errors.Is(err, context.Canceled) {
 			w.T().Errorf("%v, want Canceled", err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		begin := w.Elapsed()
-		if _, err := Dial(ctx, w.Runtime(), "10.0.0.9:7471"); !errors.Is(err, ErrDeadline) {
+		if _, err := Dial(ctx, w.Runtime(), "10.0.0.9:7471", Config{}); !errors.Is(err, ErrDeadline) {
 			w.T().Errorf("%v, want ErrDeadline", err)
 		}
 		if d := w.Elapsed() - begin; d != time.Second {
@@ -198,28 +198,27 @@ func TestDialWithoutTime(t *testing.T) {
 }
 
 // Numbers that make no sense have the defaults, or the least that works.
-func TestOptionsWithoutSense(t *testing.T) {
-	for name, opt := range map[string]ClientOption{
-		"First": WithBackoff(reconnect.Backoff{First: -1}), "Most": WithBackoff(reconnect.Backoff{Most: -1}),
-		"Stable":   WithBackoff(reconnect.Backoff{Stable: -1}),
-		"all":      WithBackoff(reconnect.Backoff{First: -1, Most: -1, Stable: -1}),
-		"calls":    WithMaxCalls(-1),
-		"streams":  WithMaxStreams(-1),
-		"messages": WithMessages(-1, -1),
+func TestConfigWithoutSense(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"First": {Backoff: reconnect.Backoff{First: -1}}, "Most": {Backoff: reconnect.Backoff{Most: -1}},
+		"Stable":   {Backoff: reconnect.Backoff{Stable: -1}},
+		"all":      {Backoff: reconnect.Backoff{First: -1, Most: -1, Stable: -1}},
+		"calls":    {MaxCalls: -1},
+		"streams":  {MaxStreams: -1},
+		"messages": {MaxMessage: -1, Credits: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
 				far := w.Host("mem1", there)
-				s := NewServer(far)
+				s := NewServer(far, Config{})
 				handleEcho(s)
 				addr, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
 					w.T().Fatal(err)
 				}
-				others := []ClientOption{
-					WaitForReady(), WithTimeout(-1), WithStreamWindow(-1), WithRetry(Retry{Attempts: -1, Backoff: -1, Max: -1}),
-				}
-				c, err := Dial(w.T().Context(), w.Runtime(), addr.String(), append(others, opt)...)
+				cfg.WaitForReady, cfg.Timeout, cfg.StreamWindow = true, -1, -1
+				cfg.Retry = Retry{Attempts: -1, Backoff: -1, Max: -1}
+				c, err := Dial(w.T().Context(), w.Runtime(), addr.String(), cfg)
 				if err != nil {
 					w.T().Fatal(err)
 				}
@@ -245,13 +244,13 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, func(w *actortest.World) {
-				s := NewServer(w.Host("mem1", there))
+				s := NewServer(w.Host("mem1", there), Config{})
 				handleEcho(s)
 				addr, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
 					w.T().Fatal(err)
 				}
-				c := dialAt(w, addr.String())
+				c := dialAt(w, addr.String(), Config{})
 				stop(w, s)
 				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 				defer cancel()
@@ -268,8 +267,9 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 	}
 }
 
-func dialAt(w *actortest.World, at string, opts ...ClientOption) *Client {
-	c, err := Dial(w.T().Context(), w.Runtime(), at, append(opts, quick)...)
+func dialAt(w *actortest.World, at string, cfg Config) *Client {
+	cfg.Backoff = quick.Backoff
+	c, err := Dial(w.T().Context(), w.Runtime(), at, cfg)
 	if err != nil {
 		w.T().Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestStream(t *testing.T) {
 func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 	var sent *atomic.Int64
 	var ended chan error
-	inWorld(t, rigConfig{client: []ClientOption{WithStreamWindow(4 << 10)}}, func(s *Server) {
+	inWorld(t, rigConfig{client: Config{StreamWindow: 4 << 10}}, func(s *Server) {
 		handleEcho(s)
 		sent, ended = handleCount(s)
 	}, func(r *rig) {

@@ -11,7 +11,7 @@ import (
 // turnBytes is how much of what a peer has sent is read in a turn of the loop, and one frame: a
 // message may be much larger, of frames that are cheap to send and not as cheap to read. The rest
 // has its turn behind other connections. It is what a message has at most where nobody says
-// otherwise (WithMessages).
+// otherwise (Config.MaxMessage).
 const turnBytes = 64 << 10
 
 // resume has a connection read on, in another turn. There is one of it for all.

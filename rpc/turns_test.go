@@ -51,7 +51,7 @@ func manyFrames(first, nothing, last []byte) []byte {
 // have come meanwhile do not wait for all of it.
 func TestServerReadsInTurns(t *testing.T) {
 	var o order
-	inWorld(t, rigConfig{server: []ServerOption{WithMessages(4<<20, 4)}}, func(s *Server) {
+	inWorld(t, rigConfig{server: Config{MaxMessage: 4 << 20, Credits: 4}}, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			o.note(string(q))
 			return reply, nil
@@ -140,7 +140,7 @@ func TestClientReadsInTurns(t *testing.T) {
 			w.Wait()
 			var clients []*Client
 			for range 2 {
-				c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", WithMessages(4<<20, 4))
+				c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{MaxMessage: 4 << 20, Credits: 4})
 				if err != nil {
 					w.T().Fatal(err)
 				}

@@ -252,8 +252,8 @@ func TestInfiniBandPadsTheHello(t *testing.T) {
 }
 
 func TestLargeMessages(t *testing.T) {
-	large := WithMessages(4<<20, 8)
-	inWorld(t, rigConfig{server: []ServerOption{large}, client: []ClientOption{large}}, handleEcho, func(r *rig) {
+	large := Config{MaxMessage: 4 << 20, Credits: 8}
+	inWorld(t, rigConfig{server: large, client: large}, handleEcho, func(r *rig) {
 		errs := make(chan error, 4)
 		for i := range cap(errs) {
 			go func() {
@@ -312,11 +312,11 @@ func TestServe(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		ctx, cancel := context.WithCancel(r.t.Context())
 		served := make(chan error, 1)
-		s := NewServer(r.far)
+		s := NewServer(r.far, Config{})
 		handleEcho(s)
 		go func() { served <- s.Serve(ctx, there+":7472") }()
 		r.Wait()
-		c, err := Dial(r.t.Context(), r.Runtime(), there+":7472")
+		c, err := Dial(r.t.Context(), r.Runtime(), there+":7472", Config{})
 		if err != nil {
 			r.t.Fatal(err)
 		}

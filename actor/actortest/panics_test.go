@@ -59,14 +59,14 @@ func request(w *actortest.World) *actortest.Probe {
 
 // call has an rpc handler do something.
 func call(t *testing.T, w *actortest.World, do func(), opts ...rpc.HandlerOption) {
-	s := rpc.NewServer(w.Runtime())
+	s := rpc.NewServer(w.Runtime(), rpc.Config{})
 	m := rpc.NewRawMethod("test.Do")
 	rpc.HandleRaw(s, m, func(context.Context, []byte, []byte) ([]byte, error) { do(); return nil, nil }, opts...)
 	at, err := s.Listen(w.T().Context(), "10.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := rpc.Dial(w.T().Context(), w.Runtime(), at.String())
+	c, err := rpc.Dial(w.T().Context(), w.Runtime(), at.String(), rpc.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

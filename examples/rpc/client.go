@@ -17,7 +17,7 @@ import (
 // carried out, is made again.
 func dial(ctx context.Context, rt *rdma.Runtime, addr string) (*rpc.Client, error) {
 	return rpc.Dial(ctx, rt, addr,
-		rpc.WithRetry(rpc.Retry{Attempts: 5}), rpc.WithTimeout(callFor), rpc.WithMessages(maxMessage, 32))
+		rpc.Config{Retry: rpc.Retry{Attempts: 5}, Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
 }
 
 // callFor is how long a call may take.

@@ -16,7 +16,7 @@ const maxMessage = maxValue + 64<<10
 // on the loop that they come in on; a watch does, and has a goroutine.
 func newServer(rt *rdma.Runtime) *rpc.Server {
 	s := newStore()
-	srv := rpc.NewServer(rt, rpc.WithMessages(maxMessage, 32))
+	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
 	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
 		e, err := s.get(q.Key)
 		return &kv.GetReply{Entry: e}, err
