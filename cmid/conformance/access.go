@@ -3,7 +3,6 @@ package conformance
 import (
 	"bytes"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -51,14 +50,10 @@ var misuses = map[string]func(x *access){
 		}
 	},
 	"memory of another domain": func(x *access) {
-		pd, err := x.c.Passive.Device().AllocPD()
-		x.w.Must(err)
-		mr, err := pd.Alloc(accessed, x.rights)
-		x.w.Must(err)
-		x.aim(mr)
+		x.aim(x.w.foreign(x.c.Passive, accessed, x.rights))
 	},
 	"a key that was taken back": func(x *access) {
-		if x.over = !x.w.canInvalidate(x.c); x.over {
+		if x.over = !x.w.canInvalidate(); x.over {
 			return
 		}
 		x.w.Must(x.c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, Inline: []byte("back"), RKey: x.mr.RKey}))
@@ -83,14 +78,21 @@ func (x *access) succeeds() {
 
 // accessScenarios are accesses that are refused, and keys taken back.
 var accessScenarios = func() scenarios {
-	s := scenarios{
-		"a key is taken back by a Send":              takenBack,
-		"a key of nobody cannot be taken back":       func(w *world) { badInvalidate(w, func(*sides.Link) uint32 { return 0x5a5a5a5a }) },
-		"nor one of another domain":                  func(w *world) { badInvalidate(w, foreignKey) },
-		"nor one that was taken back before":         func(w *world) { badInvalidate(w, usedKey) },
-		"nor one of memory closed to peers":          func(w *world) { badInvalidate(w, closedKey) },
-		"a connection lives on beside another's end": besideAnother,
+	s := scenarios{"a key is taken back by a Send": takenBack}
+	for name, key := range map[string]func(w *world, c *sides.Link) uint32{
+		"a key of nobody cannot be taken back": func(*world, *sides.Link) uint32 { return 0x5a5a5a5a },
+		"nor one of another domain":            func(w *world, c *sides.Link) uint32 { return w.foreign(c.Passive, 64, sides.RemoteAll).RKey },
+		"nor one that was taken back before": func(w *world, c *sides.Link) uint32 {
+			mr := w.Memory(c.BQ, 64, sides.RemoteAll, 0)
+			w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, RKey: mr.RKey}))
+			return mr.RKey
+		},
+		"nor one of memory closed to peers": func(_ *world, c *sides.Link) uint32 { return c.BQ.MR.RKey },
+	} {
+		s[name] = func(w *world) { badInvalidate(w, key) }
 	}
+	s = s.where((*world).canInvalidate)
+	s["a connection lives on beside another's end"] = besideAnother
 	for why, change := range misuses {
 		s["Write: "+why] = func(w *world) { refused(w, verbs.Write, change) }
 		s["Read: "+why] = func(w *world) { refused(w, verbs.Read, change) }
@@ -179,11 +181,7 @@ func (w *world) ended(c *sides.Link) {
 		w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
 		w.Must(c.Active.Disconnect())
 	}
-	passive := sides.Next[*cmid.Disconnected](w.B, c.Passive)
-	if !w.IWARP {
-		w.Must(c.Passive.Disconnect())
-	}
-	active := sides.Next[*cmid.Disconnected](w.A, c.Active)
+	active, passive := w.Disconnected(c)
 	if w.IWARP && (passive.Err == nil || active.Err == nil) && !w.differs(EndsWithoutReason) {
 		w.Errorf("the target was told %v, the requester %v: both must learn that it was no orderly end", passive.Err, active.Err)
 	}
@@ -196,9 +194,6 @@ func failed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
 // memory, stay.
 func takenBack(w *world) {
 	c := w.Connected(3)
-	if !w.canInvalidate(c) {
-		return
-	}
 	near := w.Memory(c.AQ, 64, 0, 1)
 	one, two := w.Memory(c.BQ, 64, sides.RemoteAll, 2), w.Memory(c.BQ, 64, sides.RemoteAll, 3)
 	w.Must(c.AQ.Write(1, 0, sides.Part(near, 0, 32), one, 0))
@@ -221,46 +216,17 @@ func takenBack(w *world) {
 	w.Must(c.Passive.Device().Free(one))
 }
 
-// canInvalidate says whether the device takes keys back, and holds it to its word if not.
-func (w *world) canInvalidate(c *sides.Link) bool {
+// canInvalidate says whether the device takes keys back.
+func (w *world) canInvalidate() bool {
 	w.Helper()
-	if c.Active.Device().Attr().Invalidates {
-		return true
-	}
-	w.unsupported(c, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
-	return false
-}
-
-func foreignKey(c *sides.Link) uint32 {
-	pd, err := c.Passive.Device().AllocPD()
-	if err != nil {
-		return 0
-	}
-	mr, err := pd.Alloc(64, sides.RemoteAll)
-	if err != nil {
-		return 0
-	}
-	return mr.RKey
-}
-
-func closedKey(c *sides.Link) uint32 { return c.BQ.MR.RKey }
-
-func usedKey(c *sides.Link) uint32 {
-	mr, err := c.BQ.PD.Alloc(64, sides.RemoteAll)
-	if err != nil || c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, RKey: mr.RKey}) != nil {
-		return 0
-	}
-	return mr.RKey
+	return w.can(func(a verbs.DeviceAttr) bool { return a.Invalidates }, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
 }
 
 // badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and
 // the end.
-func badInvalidate(w *world, key func(*sides.Link) uint32) {
+func badInvalidate(w *world, key func(*world, *sides.Link) uint32) {
 	c := w.Connected(3)
-	if !w.canInvalidate(c) {
-		return
-	}
-	bad := key(c)
+	bad := key(w, c)
 	w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled, Inline: []byte("back"), RKey: bad}))
 	w.ended(c)
 	recv := c.BQ.Of(verbs.Recv)

@@ -78,8 +78,7 @@ func routedSource(w *world) {
 		if !ip.IsValid() {
 			continue
 		}
-		id := w.A.Create(tcp)
-		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(ip, w.Port), time.Second))
+		id := w.Resolving(tcp, sides.At(ip, w.Port))
 		ev := sides.Next[*cmid.AddrResolved](w.A, id)
 		if want := w.routed(ip); ev.Local.Addr() != want || id.LocalAddr() != ev.Local {
 			w.Errorf("source %v, then %v towards %v; the routing table says %v", ev.Local, id.LocalAddr(), ip, want)
@@ -102,8 +101,7 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 	if w.Clock != nil {
 		return w.rig.Local
 	}
-	c, err := net.Dial("udp", sides.At(dst, 9).String()) // sends nothing
-	w.Must(err)
+	c := sides.Got(net.Dial("udp", sides.At(dst, 9).String()))(w) // sends nothing
 	defer c.Close()
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }

@@ -17,22 +17,19 @@ import (
 // atomicAll is memory that peers may do everything to.
 const atomicAll = sides.RemoteAll | verbs.RemoteAtomic
 
-// canAtomics says whether the device has atomic operations, and holds it to its word if not.
-func (w *world) canAtomics(c *sides.Link) bool {
+// canAtomics says whether the device has atomic operations.
+func (w *world) canAtomics() bool {
 	w.Helper()
+	c := w.Connected(0)
 	_, err := c.BQ.PD.Alloc(8, verbs.RemoteAtomic)
 	w.WantErr("memory for atomics that may not be written here", err, unix.EINVAL)
-	if c.Active.Device().Attr().Atomics {
-		return true
-	}
 	_, err = c.BQ.PD.Alloc(8, verbs.LocalWrite|verbs.RemoteAtomic)
-	if !errors.Is(err, verbs.ErrNotSupported) {
+	if !c.Active.Device().Attr().Atomics && !errors.Is(err, verbs.ErrNotSupported) {
 		w.Errorf("memory for atomics that there are not: %v, want ErrNotSupported", err)
 	}
-	for _, op := range []verbs.Opcode{verbs.AtomicCmpSwap, verbs.AtomicFetchAdd} {
-		w.unsupported(c, &verbs.SendWR{Op: op, SGL: []verbs.SGE{sides.Part(c.AQ.MR, 0, verbs.AtomicLen)}})
-	}
-	return false
+	into := []verbs.SGE{sides.Part(c.AQ.MR, 0, verbs.AtomicLen)}
+	return w.can(func(a verbs.DeviceAttr) bool { return a.Atomics },
+		&verbs.SendWR{Op: verbs.AtomicCmpSwap, SGL: into}, &verbs.SendWR{Op: verbs.AtomicFetchAdd, SGL: into})
 }
 
 // word is integer i of a region.
@@ -53,7 +50,7 @@ var atomicScenarios = func() scenarios {
 		"they count as Reads":                          atomicDepth,
 		"malformed":                                    atomicMalformed,
 		"a misaligned address": func(w *world) {
-			refusedAtomic(w, verbs.AtomicFetchAdd, func(x *access) { x.wr.RemoteAddr, x.want = x.wr.RemoteAddr+4, verbs.StatusRemInvReq })
+			refused(w, verbs.AtomicFetchAdd, func(x *access) { x.wr.RemoteAddr, x.want = x.wr.RemoteAddr+4, verbs.StatusRemInvReq })
 		},
 	}
 	aligned := maps.Clone(misuses)
@@ -61,24 +58,14 @@ var atomicScenarios = func() scenarios {
 	delete(aligned, "one byte before the start")
 	delete(aligned, "one byte behind the end")
 	for why, change := range aligned {
-		s["fetch and add: "+why] = func(w *world) { refusedAtomic(w, verbs.AtomicFetchAdd, change) }
-		s["compare and swap: "+why] = func(w *world) { refusedAtomic(w, verbs.AtomicCmpSwap, change) }
+		s["fetch and add: "+why] = func(w *world) { refused(w, verbs.AtomicFetchAdd, change) }
+		s["compare and swap: "+why] = func(w *world) { refused(w, verbs.AtomicCmpSwap, change) }
 	}
-	return s
+	return s.where((*world).canAtomics)
 }()
-
-// refusedAtomic is refused where there are atomics.
-func refusedAtomic(w *world, op verbs.Opcode, change func(*access)) {
-	if w.canAtomics(w.Connected(0)) {
-		refused(w, op, change)
-	}
-}
 
 func atomicValues(w *world) {
 	c := w.Connected(0)
-	if !w.canAtomics(c) {
-		return
-	}
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, verbs.LocalWrite|verbs.RemoteAtomic, 2)
 	const start = 0x0102030405060708
 	want := bytes.Clone(far.Bytes)
@@ -120,9 +107,6 @@ func atomicValues(w *world) {
 // atomicRace: operations of two connections on the same integer are one after another.
 func atomicRace(w *world) {
 	c, d := w.Connected(0), w.Connected(0)
-	if !w.canAtomics(c) {
-		return
-	}
 	far := w.Memory(c.BQ, 8, atomicAll, 0)
 	setWord(far, 0, 0)
 	const rounds = 20
@@ -159,9 +143,6 @@ func atomicRace(w *world) {
 // and a fence waits for it.
 func atomicOrder(w *world) {
 	c := w.Connected(2)
-	if !w.canAtomics(c) {
-		return
-	}
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 8, atomicAll, 2)
 	setWord(near, 7, 100)
 	w.Must(c.AQ.Write(1, verbs.Signaled, sides.Part(near, 56, 8), far, 0))
@@ -190,9 +171,6 @@ func atomicOrder(w *world) {
 func atomicDepth(w *world) {
 	two := &cmid.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Connect: two, Accept: two})
-	if !w.canAtomics(c) {
-		return
-	}
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 8, atomicAll, 2)
 	setWord(far, 0, 0)
 	for i := range sides.Depth - 1 {
@@ -212,9 +190,6 @@ func atomicDepth(w *world) {
 // atomicMalformed: what cannot be one is not posted.
 func atomicMalformed(w *world) {
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
-	if !w.canAtomics(c) {
-		return
-	}
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, atomicAll, 2)
 	closed := w.Memory(c.AQ, 8, 0, 1)
 	keep := bytes.Clone(far.Bytes)

@@ -26,8 +26,7 @@ const (
 var attrScenarios = scenarios{
 	"of a connection": func(w *world) {
 		w.needAttr()
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
+		_, id := w.Pair(tcp)
 		var q *sides.Queues
 		param := &cmid.ConnParam{QPNum: sides.FreshQPN(), ResponderResources: 3, InitiatorDepth: 5, RetryCount: 6, RNRRetryCount: 4}
 		if w.IWARP {
@@ -122,33 +121,25 @@ func somePath() []byte {
 // GIDs.
 var pathScenarios = scenarios{
 	"in place of resolve_route": func(w *world) {
-		w.needPaths()
 		w.Listener(tcp, sides.Any4(0))
 		paths := somePath()
 		if !w.IWARP {
-			var err error
-			paths, err = w.Resolved(tcp, w.Target()).QueryPath()
-			w.Must(err)
+			paths = sides.Got(w.Resolved(tcp, w.Target()).QueryPath())(w)
 			if len(paths) != cmid.PathLen || binary.NativeEndian.Uint32(paths) != pathUsable {
 				w.Fatalf("path records %x, want one that can be used", paths)
 			}
 		}
-		id := w.addrResolved()
+		id := w.AddrResolved(tcp, w.Target())
 		w.Must(id.SetIBPath(paths))
 		sides.Next[*cmid.RouteResolved](w.A, id)
 		w.WantState("then", id, states.RouteResolved)
 		w.Queues(id, 0)
 		w.Must(id.Connect(nil, nil))
 		child, _ := w.B.Request()
-		w.Queues(child, 0)
-		w.Must(child.Accept(nil, nil))
-		sides.Next[*cmid.Established](w.A, id)
-		sides.Next[*cmid.Established](w.B, child)
+		w.Accept(&sides.Link{Active: id, Passive: child}, 0)
 	},
 	"records that will not do": func(w *world) {
-		w.needPaths()
-		w.Listener(tcp, sides.Any4(0))
-		id := w.addrResolved()
+		id := w.AddrResolved(tcp, w.Target())
 		for why, paths := range map[string][]byte{
 			"none": nil, "half a record": somePath()[:cmid.PathLen-1], "none that can be used": make([]byte, 2*cmid.PathLen),
 		} {
@@ -159,19 +150,15 @@ var pathScenarios = scenarios{
 		sides.Next[*cmid.RouteResolved](w.A, id)
 	},
 	"no path before the route": func(w *world) {
-		w.needPaths()
-		w.Listener(tcp, sides.Any4(0))
-		if paths, err := w.addrResolved().QueryPath(); err != nil || len(paths) != 0 {
+		if paths, err := w.AddrResolved(tcp, w.Target()).QueryPath(); err != nil || len(paths) != 0 {
 			w.Errorf("path records %x, %v, want none", paths, err)
 		}
 	},
 	"gids": func(w *world) {
-		w.needPaths()
 		if w.IWARP {
 			w.Skip("iWARP has no GIDs that mean anything")
 		}
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
+		_, id := w.Pair(tcp)
 		local, peer, err := id.QueryGID()
 		w.Must(err)
 		for _, a := range []struct {
@@ -183,28 +170,20 @@ var pathScenarios = scenarios{
 			}
 		}
 	},
+}.where((*world).needPaths).and(scenarios{
 	"no service can be resolved": func(w *world) { // only a subnet administrator knows any
 		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
 		w.WantErr("resolve_addrinfo", id.ResolveIBService(1, ""), unix.EOPNOTSUPP)
 		w.WantState("afterwards", id, states.Bound)
 	},
-}
+})
 
-func (w *world) addrResolved() *cmid.ID {
-	w.Helper()
-	id := w.A.Create(tcp)
-	w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-	sides.Next[*cmid.AddrResolved](w.A, id)
-	return id
-}
-
-func (w *world) needPaths() {
+func (w *world) needPaths() bool {
 	w.Helper()
 	if !w.differs(NoPath) {
-		return
+		return true
 	}
-	w.Listener(tcp, sides.Any4(0))
-	id := w.addrResolved()
+	id := w.AddrResolved(tcp, w.Target())
 	w.WantErr("set_option", id.SetIBPath(somePath()), unix.EOPNOTSUPP)
 	w.WantState("afterwards", id, states.AddrResolved)
 	_, err := id.QueryPath()
@@ -212,13 +191,12 @@ func (w *world) needPaths() {
 	_, _, err = id.QueryGID()
 	w.WantErr("query gid", err, unix.EOPNOTSUPP)
 	w.Skip("no path records and no GIDs here")
+	return false
 }
 
 // userEventScenarios are rdma_write_cm_event(3).
 var userEventScenarios = scenarios{
 	"in their order": func(w *world) {
-		w.needUserEvents()
-		w.Listener(tcp, sides.Any4(0))
 		id := w.Resolved(tcp, w.Target())
 		for _, arg := range []uint64{1, 1<<64 - 1} {
 			w.Must(id.WriteCMEvent(arg))
@@ -231,8 +209,6 @@ var userEventScenarios = scenarios{
 		w.WantState("nothing has changed", id, states.RouteResolved)
 	},
 	"answer nothing": func(w *world) {
-		w.needUserEvents()
-		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Create(tcp)
 		w.Must(id.WriteCMEvent(7))
 		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
@@ -244,19 +220,19 @@ var userEventScenarios = scenarios{
 		}
 	},
 	"not of a destroyed identifier": func(w *world) {
-		w.needUserEvents()
 		id := w.A.Create(tcp)
 		w.Must(id.WriteCMEvent(7))
 		w.Must(id.Destroy())
 		w.WantQuiet("after destroy")
 	},
-}
+}.where((*world).needUserEvents)
 
-func (w *world) needUserEvents() {
+func (w *world) needUserEvents() bool {
 	w.Helper()
 	if w.lacks(states.OpWriteCMEvent) {
 		id := w.A.Create(tcp)
 		w.WantErr("write_cm_event", id.WriteCMEvent(1), unix.EOPNOTSUPP)
 		w.Skip("no user events here")
 	}
+	return true
 }

@@ -216,8 +216,7 @@ var resolveAddrScenarios = scenarios{
 	// manpages: resolve_addr-1, resolve_addr-3, resolve_addr-4, resolve_addr-9
 	"source chosen by the route": func(w *world) {
 		w.Listener(tcp, sides.Any4(0))
-		id := w.A.Create(tcp)
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		id := w.Resolving(tcp, w.Target())
 		w.WantState("until it is resolved", id, states.AddrQuery)
 		ev := sides.Next[*cmid.AddrResolved](w.A, id)
 		w.WantState("then", id, states.AddrResolved)
@@ -300,8 +299,7 @@ var resolveAddrScenarios = scenarios{
 			w.Skip("nobody is asked before connecting")
 		}
 		w.Listener(tcp, sides.Any4(0))
-		id := w.A.Create(tcp)
-		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), time.Second))
+		id := w.Resolving(tcp, sides.At(w.rig.Silent, 7471))
 		w.WantErr("nobody answers", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
 		port := id.SrcPort()
 		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
@@ -339,8 +337,7 @@ var resolveAddrScenarios = scenarios{
 	},
 	// manpages: resolve_addr-10
 	"route": func(w *world) {
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
+		_, id := w.Pair(tcp)
 		w.WantErr("resolve_route again", id.ResolveRoute(time.Second), unix.EINVAL)
 		w.WantErr("resolve_addr again", id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second), unix.EINVAL)
 	},

@@ -39,8 +39,7 @@ var connectScenarios = scenarios{
 		}
 	},
 	"connect over the limit": func(w *world) {
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
+		_, id := w.Pair(tcp)
 		w.Queues(id, 0)
 		w.WantErr("connect", id.Connect(make([]byte, id.Limits().ConnectData+1), nil), unix.EINVAL)
 		w.WantState("it may be tried again", id, states.RouteResolved)
@@ -75,8 +74,7 @@ var connectScenarios = scenarios{
 		if !w.IWARP {
 			w.Skip("on InfiniBand the owner may have one of its own")
 		}
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
+		_, id := w.Pair(tcp)
 		w.WantErr("connect", id.Connect(nil, nil), unix.EINVAL)
 		w.WantState("it may be tried again", id, states.RouteResolved)
 		w.Queues(id, 0)
@@ -100,8 +98,7 @@ var connectScenarios = scenarios{
 		if w.IWARP {
 			w.Skip("iWARP has no third step")
 		}
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
+		_, id := w.Pair(tcp)
 		ours, theirs := sides.FreshQPN(), sides.FreshQPN()
 		w.Must(id.Connect(nil, &cmid.ConnParam{QPNum: ours}))
 		child, ev := w.B.Request()
@@ -161,8 +158,7 @@ var connectScenarios = scenarios{
 			w.Within(175*time.Second, 0, func() bool { return len(w.A.Heard) > 0 })
 			w.WantQuiet("a request may be answered minutes later")
 			w.Must(c.Passive.Accept(nil, nil))
-			sides.Next[*cmid.Established](w.A, c.Active)
-			sides.Next[*cmid.Established](w.B, c.Passive)
+			w.Established(c)
 			return
 		}
 		w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, c.Active), unix.ETIMEDOUT)

@@ -71,23 +71,10 @@ var dataScenarios = scenarios{
 	},
 	"flush": func(w *world) {
 		c := w.Connected(3)
-		w.Must(c.Active.Disconnect())
-		sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		if !w.IWARP {
-			w.Must(c.Passive.Disconnect())
-		}
-		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Disconnect(c)
 		w.Settle()
 		for side, q := range map[string]*sides.Queues{"active": c.AQ, "passive": c.BQ} {
-			wc := q.Of(verbs.Recv)
-			if len(wc) != 3 {
-				w.Fatalf("%s: %d completions of 3 receives", side, len(wc))
-			}
-			for i := range wc {
-				if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
-					w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
-				}
-			}
+			w.wantFlushed(side, q, 3)
 			w.WantErr("post_send after the end", q.PostSend(0, "late"), unix.EINVAL)
 		}
 		w.Must(c.AQ.QP.Destroy())
@@ -109,6 +96,20 @@ var dataScenarios = scenarios{
 	"paused":             pausedReceiver,
 	"empty message":      emptyMessage,
 	"from inside notify": fromNotify,
+}
+
+// wantFlushed requires that the n receives that were posted have completed as flushed, in order.
+func (w *world) wantFlushed(side string, q *sides.Queues, n int) {
+	w.Helper()
+	wc := q.Of(verbs.Recv)
+	if len(wc) != n {
+		w.Fatalf("%s: %d completions of %d receives", side, len(wc), n)
+	}
+	for i := range wc {
+		if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
+			w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
+		}
+	}
 }
 
 // noReceive: InfiniBand waits, as long as the receiver has allowed; iWARP ends the connection.
@@ -157,100 +158,72 @@ func tooLong(w *world) {
 // sharedReceives: a shared queue that is empty asks its owner before the connection is given up,
 // where the device can ask; elsewhere the owner posts in time, at the limit.
 func sharedReceives(w *world) {
-	c, _ := w.Requested(0, nil, nil)
-	q := &sides.Queues{}
-	dev := c.Passive.Device()
-	asks := dev.Attr().AsksForReceives
-	var err error
-	q.MR, err = dev.Alloc(2*sides.Depth*sides.SlotSize, verbs.LocalWrite)
-	w.Must(err)
-	q.CQ, err = dev.CreateCQ(4*sides.Depth, q.Poll)
-	w.Must(err)
-	asked := 0
-	var srq verbs.SRQ
-	post := func() {
-		if err := srq.PostRecv(verbs.RecvWR{ID: uint64(100 + asked), SGE: sides.Part(q.MR, asked*sides.SlotSize, sides.SlotSize)}); err != nil {
-			w.Error(err)
-		}
-		asked++
-	}
-	srq, err = dev.CreateSRQ(verbs.SRQInitAttr{
+	asks := w.asksForReceives()
+	var s *shared
+	s = w.shared(verbs.SRQInitAttr{
 		MaxWR: 2,
 		OnEmpty: func(verbs.QP) {
 			if !asks {
 				w.Error("asked for receives by a device that says it does not (Attr.AsksForReceives)")
 			}
-			post()
+			s.post()
 		},
 		OnLimit: func() {
-			post()
-			if err := srq.Arm(2); err != nil {
-				w.Error(err)
-			}
+			s.post()
+			w.Must(s.srq.Arm(2))
 		},
 	})
-	w.Must(err)
 	if !asks {
-		post()
-		post()
-		w.Must(srq.Arm(2))
+		s.post()
+		s.post()
+		w.Must(s.srq.Arm(2))
 	}
-	q.QP, err = c.Passive.CreateQP(verbs.QPInitAttr{SendCQ: q.CQ, RecvCQ: q.CQ, SRQ: srq, MaxSendWR: 1})
-	w.Must(err)
-	w.Must(c.Passive.Accept(nil, nil))
-	sides.Next[*cmid.Established](w.A, c.Active)
-	sides.Next[*cmid.Established](w.B, c.Passive)
 	for i := range 3 {
-		w.Must(c.AQ.PostSend(i, "shared"))
+		w.Must(s.AQ.PostSend(i, "shared"))
 		if !asks {
 			w.Until("the message, and the receive for the next but one", func() bool {
-				return sides.Succeeded(q.Of(verbs.Recv)) == i+1 && asked == i+3
+				return sides.Succeeded(s.BQ.Of(verbs.Recv)) == i+1 && s.posted == i+3
 			})
 		}
 	}
-	w.Until("the messages", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) == 3 })
-	if asked < 3 {
-		w.Errorf("posted %d receives for 3 messages, one at a time", asked)
+	w.Until("the messages", func() bool { return sides.Succeeded(s.BQ.Of(verbs.Recv)) == 3 })
+	if s.posted < 3 {
+		w.Errorf("posted %d receives for 3 messages, one at a time", s.posted)
 	}
-	w.WantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
-	w.Must(q.QP.Destroy())
-	w.Must(srq.Close())
+	w.WantErr("destroy_srq in use", s.srq.Close(), unix.EBUSY)
+	w.Must(s.BQ.QP.Destroy())
+	w.Must(s.srq.Close())
 }
 
-// shared connects with a shared receive queue on the passive side, whose owner posts nothing when
-// he is asked.
-func (w *world) shared(q *sides.Queues) (c *sides.Link, post func()) {
+// shared is a connection whose passive side has a shared receive queue.
+type shared struct {
+	*sides.Link
+	w      *world
+	srq    verbs.SRQ
+	posted int
+}
+
+func (w *world) shared(attr verbs.SRQInitAttr) *shared {
 	w.Helper()
-	c, _ = w.Requested(0, nil, nil)
-	dev := c.Passive.Device()
-	var err error
-	q.MR, err = dev.Alloc(sides.Depth*sides.SlotSize, verbs.LocalWrite)
-	w.Must(err)
-	q.CQ, err = dev.CreateCQ(4*sides.Depth, q.Poll)
-	w.Must(err)
-	srq, err := dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
-	w.Must(err)
-	q.QP, err = c.Passive.CreateQP(verbs.QPInitAttr{SendCQ: q.CQ, RecvCQ: q.CQ, SRQ: srq, MaxSendWR: 1})
-	w.Must(err)
-	w.Must(c.Passive.Accept(nil, nil))
-	sides.Next[*cmid.Established](w.A, c.Active)
-	sides.Next[*cmid.Established](w.B, c.Passive)
-	posted := 0
-	return c, func() {
-		w.Helper()
-		w.Must(srq.PostRecv(verbs.RecvWR{ID: uint64(100 + posted), SGE: sides.Part(q.MR, posted*sides.SlotSize, sides.SlotSize)}))
-		posted++
-	}
+	s := &shared{w: w}
+	s.Link = w.ConnectedWith(sides.Setup{Passive: func(dev verbs.Device, qp *verbs.QPInitAttr) {
+		s.srq = sides.Got(dev.CreateSRQ(attr))(w)
+		qp.SRQ = s.srq
+	}})
+	return s
+}
+
+// post posts a receive, each to the next slot.
+func (s *shared) post() {
+	s.w.Helper()
+	s.w.Must(s.srq.PostRecv(verbs.RecvWR{ID: uint64(100 + s.posted), SGE: sides.Part(s.BQ.MR, s.posted*sides.SlotSize, sides.SlotSize)}))
+	s.posted++
 }
 
 // asksForReceives is the device's.
 func (w *world) asksForReceives() bool {
 	w.Helper()
-	id := w.B.Bound(cmid.PortSpaceTCP, sides.At(w.rig.Address, 0))
-	asks := id.Device().Attr().AsksForReceives
-	w.Must(id.Destroy())
-	w.B.Heard = nil
-	return asks
+	return sides.Probe(w.World, func(id *cmid.ID) bool { return id.Device().Attr().AsksForReceives })
 }
 
 // lateReceives: where the device asks for receives, messages wait for those that come late, for as
@@ -259,10 +232,10 @@ func lateReceives(w *world) {
 	if !w.asksForReceives() {
 		return
 	}
-	q := &sides.Queues{}
-	c, post := w.shared(q)
+	// Its owner posts nothing when it is asked.
+	s := w.shared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
 	for i := range 3 {
-		w.Must(c.AQ.PostSend(i, fmt.Sprintf("message %d", i)))
+		w.Must(s.AQ.PostSend(i, fmt.Sprintf("message %d", i)))
 	}
 	w.WantQuiet("messages that find no receive")
 	if w.Clock != nil {
@@ -270,23 +243,22 @@ func lateReceives(w *world) {
 		w.WantQuiet("for a long time")
 	}
 	if w.IWARP {
-		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == 3 })
-		w.Must(c.Active.Disconnect())
+		w.Until("them sent", func() bool { return len(s.AQ.Of(verbs.Send)) == 3 })
+		w.Must(s.Active.Disconnect())
 	}
 	for i := range 3 {
 		w.Settle()
-		if n := sides.Succeeded(q.Of(verbs.Recv)); n != i {
+		if n := sides.Succeeded(s.BQ.Of(verbs.Recv)); n != i {
 			w.Fatalf("%d messages in %d receives", n, i)
 		}
-		post()
-		w.Until("a message", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) == i+1 })
-		if got, want := string(q.Slot(i)[:q.Of(verbs.Recv)[i].Bytes]), fmt.Sprintf("message %d", i); got != want {
+		s.post()
+		w.Until("a message", func() bool { return sides.Succeeded(s.BQ.Of(verbs.Recv)) == i+1 })
+		if got, want := string(s.BQ.Slot(i)[:s.BQ.Of(verbs.Recv)[i].Bytes]), fmt.Sprintf("message %d", i); got != want {
 			w.Errorf("receive %d has %q, want %q", i, got, want)
 		}
 	}
 	if w.IWARP {
-		sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Disconnected(s.Link)
 	}
 }
 
@@ -295,22 +267,22 @@ func pausedReceiver(w *world) {
 	if !w.asksForReceives() {
 		return
 	}
-	q := &sides.Queues{}
-	c, post := w.shared(q)
-	post()
-	post()
-	p, ok := q.QP.(verbs.Pauser)
+	// Its owner posts nothing when it is asked.
+	s := w.shared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
+	s.post()
+	s.post()
+	p, ok := s.BQ.QP.(verbs.Pauser)
 	if !ok {
-		w.Fatalf("%T of a device that asks for receives is no verbs.Pauser", q.QP)
+		w.Fatalf("%T of a device that asks for receives is no verbs.Pauser", s.BQ.QP)
 	}
 	p.Pause(true)
-	w.Must(c.AQ.PostSend(0, "wait"))
+	w.Must(s.AQ.PostSend(0, "wait"))
 	w.WantQuiet("a message for a paused queue pair")
-	if n := len(q.Of(verbs.Recv)); n > 0 {
+	if n := len(s.BQ.Of(verbs.Recv)); n > 0 {
 		w.Errorf("%d completions at a paused queue pair", n)
 	}
 	p.Pause(false)
-	w.Until("the message", func() bool { return sides.Succeeded(q.Of(verbs.Recv)) == 1 })
+	w.Until("the message", func() bool { return sides.Succeeded(s.BQ.Of(verbs.Recv)) == 1 })
 }
 
 func emptyMessage(w *world) {

@@ -52,8 +52,7 @@ func (w *world) needDatagramData() {
 // handle takes an address vector in.
 func (w *world) handle(id *cmid.ID, attr verbs.AHAttr) verbs.AH {
 	w.Helper()
-	ah, err := id.Device().CreateAH(nil, &attr)
-	w.Must(err)
+	ah := sides.Got(id.Device().CreateAH(nil, &attr))(w)
 	return ah
 }
 
@@ -89,8 +88,7 @@ func (w *world) wantDatagrams(q *sides.Queues, texts ...string) []verbs.WC {
 // answer sends text to the sender of a datagram, as its completion and its header say.
 func (w *world) answer(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
 	w.Helper()
-	attr, err := id.Device().InitAHFromWC(&wc, q.Slot(int(wc.ID - 100))[:verbs.GRHLen])
-	w.Must(err)
+	attr := sides.Got(id.Device().InitAHFromWC(&wc, q.Slot(int(wc.ID - 100))[:verbs.GRHLen]))(w)
 	ah := w.handle(id, attr)
 	w.Must(q.PostTo(0, text, ah, wc.SrcQPN, globalQKey))
 }
@@ -218,15 +216,7 @@ var datagramDataScenarios = scenarios{
 		c := w.looksUp(3)
 		w.Must(c.bq.QP.Destroy())
 		w.Settle()
-		recvs := c.bq.Of(verbs.Recv)
-		if len(recvs) != 3 {
-			w.Fatalf("%d completions of 3 receives", len(recvs))
-		}
-		for i, wc := range recvs {
-			if wc.Status != verbs.StatusFlushed || wc.ID != uint64(100+i) {
-				w.Errorf("receive %d is %+v, want flushed, in order", i, wc)
-			}
-		}
+		w.wantFlushed("the passive side", c.bq, 3)
 		w.Must(c.send(1, "too late"))
 		w.Until("it to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
 		w.Must(c.ah.Close())

@@ -36,8 +36,7 @@ var datagramsScenarios = scenarios{
 	},
 	"lookup rejected": func(w *world) {
 		w.needDatagrams()
-		w.Listener(udp, sides.Any4(0))
-		id := w.Resolved(udp, w.Target())
+		_, id := w.Pair(udp)
 		w.Must(id.Connect(nil, nil))
 		child, _ := w.B.Request()
 		w.Must(child.Reject(nil))
@@ -56,8 +55,7 @@ var datagramsScenarios = scenarios{
 	},
 	"accept over the limit rejects": func(w *world) {
 		w.needDatagrams()
-		w.Listener(udp, sides.Any4(0))
-		id := w.Resolved(udp, w.Target())
+		_, id := w.Pair(udp)
 		w.Must(id.Connect(nil, nil))
 		child, _ := w.B.Request()
 		w.WantErr("accept", child.Accept(make([]byte, 137), nil), unix.EINVAL)
@@ -85,8 +83,7 @@ var datagramsScenarios = scenarios{
 	},
 	"queue key": func(w *world) {
 		w.needDatagrams()
-		w.Listener(udp, sides.Any4(0))
-		id := w.Resolved(udp, w.Target())
+		_, id := w.Pair(udp)
 		// only AF_IB identifiers have keys of their own
 		w.Must(id.Connect(nil, &cmid.ConnParam{QKey: 7}))
 		child, _ := w.B.Request()
@@ -100,8 +97,7 @@ var datagramsScenarios = scenarios{
 		if w.Clock == nil {
 			w.Skip("takes as long as the device's clocks")
 		}
-		w.Listener(udp, sides.Any4(0))
-		id := w.Resolved(udp, w.Target())
+		_, id := w.Pair(udp)
 		begin := w.A.Loop.Now()
 		w.Must(id.Connect(nil, nil))
 		w.B.Request()

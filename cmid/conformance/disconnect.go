@@ -29,12 +29,7 @@ var disconnectScenarios = scenarios{
 	"twice": func(w *world) {
 		c := w.Connected(0)
 		w.Must(c.Active.Disconnect())
-		w.Must(c.Active.Disconnect())
-		sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		if !w.IWARP {
-			w.Must(c.Passive.Disconnect())
-		}
-		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Disconnect(c)
 		w.Must(c.Active.Disconnect())
 	},
 	"before connected": func(w *world) {
@@ -71,9 +66,7 @@ func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer 
 	}
 	w.WantState("owes the answer", peer, states.PeerDisconnected)
 	w.Settle()
-	if len(e.Heard) > 0 {
-		w.Errorf("told %v before the peer has answered", e.Pending())
-	}
+	w.wantNone("before the peer has answered,", e)
 	w.Must(peer.Disconnect())
 	w.WantState("answered", peer, states.Timewait)
 	if ev := sides.Next[*cmid.Disconnected](e, id); ev.Err != nil {
@@ -90,13 +83,9 @@ var destroyScenarios = scenarios{
 		c := w.Connected(2)
 		w.Must(c.Active.Destroy())
 		sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		if !w.IWARP {
-			w.Must(c.Passive.Disconnect())
-		}
+		w.Answer(c.Passive)
 		w.Settle()
-		if len(w.A.Heard) > 0 {
-			w.Errorf("a destroyed identifier was told %v", w.A.Pending())
-		}
+		w.wantNone("a destroyed identifier", w.A)
 		if n := len(c.AQ.Of(verbs.Recv)); n > 2 {
 			w.Errorf("%d completions of 2 receives", n)
 		}
@@ -113,7 +102,6 @@ var destroyScenarios = scenarios{
 		}
 	},
 	"while resolving": func(w *world) {
-		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Create(tcp)
 		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), 0))
 		w.Must(id.Destroy())
@@ -126,14 +114,9 @@ var destroyScenarios = scenarios{
 	},
 	"before the request arrives": func(w *world) {
 		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolved(tcp, w.Target())
-		w.Queues(id, 0)
-		w.Must(id.Connect(nil, nil))
-		w.Must(id.Destroy())
+		w.Must(w.Connecting(w.Target()).Destroy())
 		w.Settle()
-		if len(w.A.Heard) > 0 {
-			w.Errorf("a destroyed identifier was told %v", w.A.Pending())
-		}
+		w.wantNone("a destroyed identifier", w.A)
 	},
 	"listener with an unanswered request": func(w *world) {
 		c, _ := w.Requested(0, nil, nil)
@@ -155,10 +138,16 @@ var destroyScenarios = scenarios{
 		w.Must(w.A.Ch.Close())
 		w.A.Heard = nil
 		sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		if len(w.A.Heard) > 0 {
-			w.Errorf("a closed channel told %v", w.A.Pending())
-		}
+		w.wantNone("a closed channel", w.A)
 	},
+}
+
+// wantNone requires that a side has no event left.
+func (w *world) wantNone(why string, e *sides.Side) {
+	w.Helper()
+	if len(e.Heard) > 0 {
+		w.Errorf("%s was notified of %v", why, e.Pending())
+	}
 }
 
 // deviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
@@ -168,41 +157,32 @@ func deviceRemoval(t *testing.T, r *run) {
 		if w.rig.RemoveDevice == nil {
 			t.Skip("this driver's device cannot go")
 		}
-		wild := w.Listener(tcp, sides.Any4(0))
-		port := w.Port
+		c := w.Connected(2)
 		specific := w.Listener(tcp, sides.At(w.rig.Address, 0))
 		idle := w.B.Create(tcp)
-		id := w.Resolved(tcp, sides.At(w.rig.Address, port))
-		w.Queues(id, 1)
-		w.Must(id.Connect(nil, nil))
-		child, _ := w.B.Request()
-		bq := w.Queues(child, 2)
-		w.Must(child.Accept(nil, nil))
-		sides.Next[*cmid.Established](w.A, id)
-		sides.Next[*cmid.Established](w.B, child)
 
-		one := id.Info().Device == child.Info().Device
+		one := c.Active.Info().Device == c.Passive.Info().Device
 		w.rig.RemoveDevice()
 		if one {
-			w.bothRemoved(id, specific, child)
+			w.bothRemoved(c.Active, specific, c.Passive)
 			w.WantErr("its address has no device", idle.BindAddr(sides.At(w.rig.Address, 0)), unix.ENODEV)
-			w.wantFlushed(bq)
+			w.wantFlushed("the passive side", c.BQ, 2)
 			return
 		}
-		for _, gone := range []*cmid.ID{specific, child} {
+		for _, gone := range []*cmid.ID{c.Passive, specific} {
 			if ev := sides.Next[*cmid.DeviceRemoval](w.B, gone); ev.Device == "" {
 				t.Error("the event names no device")
 			}
 			w.WantState("removed", gone, states.Removed)
 			w.WantErr("disconnect", gone.Disconnect(), unix.ENXIO)
 		}
-		sides.Next[*cmid.Disconnected](w.A, id)
-		w.WantState("a wildcard has no device to lose", wild, states.Listening)
+		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.WantState("a wildcard has no device to lose", c.Listener, states.Listening)
 		w.WantState("nor has a new identifier", idle, states.Idle)
 		w.WantErr("its address is gone", idle.BindAddr(sides.At(w.rig.Address, 0)), unix.EADDRNOTAVAIL)
-		w.wantFlushed(bq)
-		w.Must(child.Destroy())
-		w.Must(id.Destroy())
+		w.wantFlushed("the passive side", c.BQ, 2)
+		w.Must(c.Passive.Destroy())
+		w.Must(c.Active.Destroy())
 	})
 }
 
@@ -231,12 +211,4 @@ func (w *world) bothRemoved(ids ...*cmid.ID) {
 		w.Must(id.Destroy())
 	}
 	w.Forget()
-}
-
-// wantFlushed holds that both receives that were posted have come back.
-func (w *world) wantFlushed(q *sides.Queues) {
-	w.Helper()
-	if wc := q.Of(verbs.Recv); len(wc) != 2 || wc[0].Status != verbs.StatusFlushed {
-		w.Errorf("receives %+v, want both flushed", wc)
-	}
 }

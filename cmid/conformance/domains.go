@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid"
+
 	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -12,12 +14,7 @@ import (
 // domainScenarios are protection domains, and memory that a work request may not name.
 var domainScenarios = scenarios{
 	"connections in a domain of their own": func(w *world) {
-		own := func(dev verbs.Device, attr *verbs.QPInitAttr) {
-			pd, err := dev.AllocPD()
-			w.Must(err)
-			attr.PD = pd
-		}
-		c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: own, Passive: own})
+		c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: w.ownDomain, Passive: w.ownDomain})
 		near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 		if near.PD != c.AQ.PD || far.PD != c.BQ.PD || c.BQ.MR.PD == c.Passive.Device().PD() {
 			w.Error("a region does not say in which domain it is registered")
@@ -34,25 +31,21 @@ var domainScenarios = scenarios{
 	"a domain in use is not closed": func(w *world) {
 		c := w.Connected(0)
 		dev := c.Active.Device()
-		pd, err := dev.AllocPD()
-		w.Must(err)
-		mr, err := pd.Alloc(1, 0)
-		w.Must(err)
+		pd := sides.Got(dev.AllocPD())(w)
+		mr := sides.Got(pd.Alloc(1, 0))(w)
 		w.WantErr("dealloc_pd with memory", pd.Close(), unix.EBUSY)
 		w.Must(dev.Free(mr))
-		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})
-		w.Must(err)
+		srq := sides.Got(dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1}))(w)
 		w.WantErr("dealloc_pd with a shared receive queue", pd.Close(), unix.EBUSY)
 		w.Must(srq.Close())
 		id := w.Resolved(tcp, w.Target())
-		qp, err := id.CreateQP(verbs.QPInitAttr{PD: pd, SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ})
-		w.Must(err)
+		qp := sides.Got(id.CreateQP(verbs.QPInitAttr{PD: pd, SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ}))(w)
 		w.WantErr("dealloc_pd with a queue pair", pd.Close(), unix.EBUSY)
 		w.Must(qp.Destroy())
 		w.Must(pd.Close())
 
 		w.WantErr("dealloc_pd twice", pd.Close(), unix.EINVAL)
-		_, err = pd.Alloc(1, 0)
+		_, err := pd.Alloc(1, 0)
 		w.WantErr("reg_mr in a domain that is gone", err, unix.EINVAL)
 		_, err = dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})
 		w.WantErr("create_srq in a domain that is gone", err, unix.EINVAL)
@@ -62,22 +55,13 @@ var domainScenarios = scenarios{
 	},
 	"memory of another domain": func(w *world) {
 		c := w.Connected(0)
-		pd, err := c.Active.Device().AllocPD()
-		w.Must(err)
-		mr, err := pd.Alloc(64, sides.RemoteAll)
-		w.Must(err)
+		mr := w.foreign(c.Active, 64, sides.RemoteAll)
 		w.noneOf("a region of another domain than the queue pair's", c, mr)
 	},
 	"memory that the device shares": func(w *world) {
-		own := func(dev verbs.Device, attr *verbs.QPInitAttr) {
-			pd, err := dev.AllocPD()
-			w.Must(err)
-			attr.PD = pd
-		}
-		c := w.ConnectedWith(sides.Setup{Active: own, Passive: own})
+		c := w.ConnectedWith(sides.Setup{Active: w.ownDomain, Passive: w.ownDomain})
 		dev := c.Active.Device()
-		mr, err := dev.Alloc(64, sides.RemoteAll)
-		w.Must(err)
+		mr := sides.Got(dev.Alloc(64, sides.RemoteAll))(w)
 		if !dev.Attr().SharesMemory {
 			w.noneOf("a region of the device's domain", c, mr)
 			return
@@ -95,8 +79,7 @@ var domainScenarios = scenarios{
 		w.Same("Send", c.BQ.Slot(0)[:6], []byte("shared"))
 		w.Same("Write, Read and receive", mr.Bytes[:18], []byte("sharedsharedanswer"))
 
-		theirs, err := c.Passive.Device().Alloc(64, sides.RemoteAll)
-		w.Must(err)
+		theirs := sides.Got(c.Passive.Device().Alloc(64, sides.RemoteAll))(w)
 		w.Must(c.AQ.Write(5, verbs.Signaled, sides.Part(mr, 0, 8), theirs, 0))
 		w.ended(c)
 		w.Same("but not for the peer", theirs.Bytes, make([]byte, 64))
@@ -138,17 +121,14 @@ var domainScenarios = scenarios{
 	"a shared receive queue of another domain": func(w *world) {
 		c := w.Connected(0)
 		dev := c.Active.Device()
-		pd, err := dev.AllocPD()
-		w.Must(err)
-		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2})
-		w.Must(err)
+		pd := sides.Got(dev.AllocPD())(w)
+		srq := sides.Got(dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2}))(w)
 		id := w.Resolved(tcp, w.Target())
 		attr := verbs.QPInitAttr{SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ, SRQ: srq}
-		_, err = id.CreateQP(attr)
+		_, err := id.CreateQP(attr)
 		w.WantErr("create_qp: every receive would be memory that the queue pair may not touch", err, unix.EINVAL)
 		attr.PD = pd
-		qp, err := id.CreateQP(attr)
-		w.Must(err)
+		qp := sides.Got(id.CreateQP(attr))(w)
 		w.WantErr("destroy_srq in use", srq.Close(), unix.EBUSY)
 		w.Must(qp.Destroy())
 		w.Must(srq.Close())
@@ -157,18 +137,26 @@ var domainScenarios = scenarios{
 	"memory of a shared receive queue": func(w *world) {
 		c := w.Connected(0)
 		dev := c.Passive.Device()
-		pd, err := dev.AllocPD()
-		w.Must(err)
-		srq, err := dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2})
-		w.Must(err)
-		mr, err := pd.Alloc(64, verbs.LocalWrite)
-		w.Must(err)
+		pd := sides.Got(dev.AllocPD())(w)
+		srq := sides.Got(dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2}))(w)
+		mr := sides.Got(pd.Alloc(64, verbs.LocalWrite))(w)
 		w.Must(srq.PostRecv(verbs.RecvWR{SGE: sides.Part(mr, 0, 64)}))
 		w.WantErr("a receive in memory of another domain than the shared queue's",
 			srq.PostRecv(verbs.RecvWR{SGE: sides.Part(c.BQ.MR, 0, 64)}), unix.EINVAL)
 		w.Must(srq.Close())
 		w.WantErr("a receive for a queue that is gone", srq.PostRecv(verbs.RecvWR{SGE: sides.Part(mr, 0, 64)}), unix.EINVAL)
 	},
+}
+
+// ownDomain gives a queue pair a domain of its own.
+func (w *world) ownDomain(dev verbs.Device, attr *verbs.QPInitAttr) {
+	attr.PD = sides.Got(dev.AllocPD())(w)
+}
+
+// foreign is memory of a domain that no queue pair is in.
+func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
+	w.Helper()
+	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
 }
 
 // noneOf holds that no work request of the active side's may name mr, and that refusing them costs

@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 
+	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -12,9 +13,6 @@ import (
 var immediateScenarios = scenarios{
 	"beside the bytes": func(w *world) {
 		c := w.Connected(3)
-		if !w.canImmediate(c) {
-			return
-		}
 		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithImm, Flags: verbs.Signaled, Inline: []byte("one"), Imm: 0xdeadbeef}))
 		w.Must(c.AQ.PostSend(2, "two"))
 		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 3, Op: verbs.SendWithImm, Flags: verbs.Signaled}))
@@ -32,32 +30,33 @@ var immediateScenarios = scenarios{
 	},
 	"solicited": func(w *world) {
 		c := w.Connected(2)
-		if !w.canImmediate(c) {
-			return
-		}
 		c.BQ.CQ.ReqNotify(true)
 		w.Must(c.AQ.PostSend(1, "quiet"))
 		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithImm, Flags: verbs.Solicited, Imm: 5}))
 		w.Until("the notification", func() bool { return len(c.BQ.Of(verbs.Recv)) == 2 })
 	},
+}.where((*world).canImmediate)
+
+// canImmediate says whether the device has immediate data.
+func (w *world) canImmediate() bool {
+	w.Helper()
+	return w.can(func(a verbs.DeviceAttr) bool { return a.Immediate }, &verbs.SendWR{Op: verbs.SendWithImm})
 }
 
-// canImmediate says whether the device has immediate data, and holds it to its word if not.
-func (w *world) canImmediate(c *sides.Link) bool {
+// can says whether the device has something, and holds it to its word if not: what would use it is
+// refused.
+func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
 	w.Helper()
-	if c.Active.Device().Attr().Immediate {
+	if sides.Probe(w.World, func(id *cmid.ID) bool { return has(id.Device().Attr()) }) {
 		return true
 	}
-	w.unsupported(c, &verbs.SendWR{Op: verbs.SendWithImm})
-	return false
-}
-
-// unsupported posts what the device says it does not have.
-func (w *world) unsupported(c *sides.Link, wr *verbs.SendWR) {
-	w.Helper()
-	if err := c.AQ.QP.PostSend(wr); !errors.Is(err, verbs.ErrNotSupported) {
-		w.Errorf("%v: %v, want ErrNotSupported", wr.Op, err)
+	c := w.Connected(0)
+	for _, wr := range uses {
+		if err := c.AQ.QP.PostSend(wr); !errors.Is(err, verbs.ErrNotSupported) {
+			w.Errorf("%v: %v, want ErrNotSupported", wr.Op, err)
+		}
+		w.Settle()
+		w.WantState("and nothing has happened", c.Active, states.Connected)
 	}
-	w.Settle()
-	w.WantState("and nothing has happened", c.Active, states.Connected)
+	return false
 }

@@ -68,9 +68,7 @@ var listenScenarios = scenarios{
 	"dual stack": func(w *world) {
 		w.Listener(tcp, cmid.MustAddr("[::]:0"))
 		if w.differs(SeparateFamilies) {
-			id := w.Resolved(tcp, sides.At(w.rig.Address, w.Port))
-			w.Queues(id, 0)
-			w.Must(id.Connect(nil, nil))
+			id := w.Connecting(sides.At(w.rig.Address, w.Port))
 			w.WantRejected(id, cmid.RejectConsumerDefined)
 			return
 		}
@@ -97,9 +95,7 @@ var listenScenarios = scenarios{
 	// manpages: listen-2
 	"request": func(w *world) {
 		l := w.Listener(tcp, sides.Any4(0))
-		c := w.Resolved(tcp, sides.At(w.rig.Address, w.Port))
-		w.Queues(c, 0)
-		w.Must(c.Connect(nil, nil))
+		c := w.Connecting(sides.At(w.rig.Address, w.Port))
 		child, ev := w.B.Request()
 		if ev.Listener != l.Handle() || child == l || child.State() != states.ConnectRequested {
 			w.Errorf("%+v: want a new identifier of %d", ev, l.Handle())
@@ -114,10 +110,7 @@ var listenScenarios = scenarios{
 	"children outlive their listener": func(w *world) {
 		c, _ := w.Requested(0, nil, nil)
 		w.Must(c.Listener.Destroy())
-		w.Queues(c.Passive, 0)
-		w.Must(c.Passive.Accept(nil, nil))
-		sides.Next[*cmid.Established](w.A, c.Active)
-		sides.Next[*cmid.Established](w.B, c.Passive)
+		w.Accept(c, 0)
 	},
 }
 
@@ -182,9 +175,7 @@ func backlogOfUnread(w *world) {
 // refuses connects to dst, where nobody hears it. reason is InfiniBand's.
 func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	w.Helper()
-	id := w.Resolved(tcp, dst)
-	w.Queues(id, 0)
-	w.Must(id.Connect(nil, nil))
+	id := w.Connecting(dst)
 	switch {
 	case !w.IWARP:
 	case w.differs(RefusedIsRejected):
@@ -281,8 +272,7 @@ var channelScenarios = scenarios{
 		w.Listener(tcp, sides.Any4(0))
 		var ids []*cmid.ID
 		for range 3 {
-			id := w.A.Create(tcp)
-			w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+			id := w.Resolving(tcp, w.Target())
 			ids = append(ids, id)
 		}
 		for _, id := range ids {

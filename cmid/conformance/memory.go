@@ -252,12 +252,7 @@ var memoryScenarios = scenarios{
 		w.Must(c.AQ.Read(1, verbs.Signaled, sides.Part(near, 0, spanned), far, 0))
 		w.Must(c.AQ.Read(2, verbs.Signaled, sides.Part(near, 0, spanned), far, 0))
 		w.Must(w.A.Loop.Turn()) // the Reads leave
-		w.Must(c.Active.Disconnect())
-		passive := sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		if !w.IWARP {
-			w.Must(c.Passive.Disconnect())
-		}
-		active := sides.Next[*cmid.Disconnected](w.A, c.Active)
+		active, passive := w.Disconnect(c)
 		if w.Clock == nil { // a device may be quicker than the disconnect
 			keep = bytes.Clone(near.Bytes)
 		}

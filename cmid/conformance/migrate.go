@@ -16,8 +16,6 @@ import (
 // two halves as between loops.
 var migrationScenarios = scenarios{
 	"a new identifier": func(w *world) {
-		w.needMigration()
-		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Create(tcp)
 		w.Migrate(w.A, id)
 		w.Must(id.BindAddr(sides.At(w.rig.Local, 0)))
@@ -25,10 +23,7 @@ var migrationScenarios = scenarios{
 		sides.NextBy[*cmid.AddrResolved](w.A, id, w.A.Extra)
 	},
 	"while it resolves": func(w *world) {
-		w.needMigration()
-		w.Listener(tcp, sides.Any4(0))
-		id := w.A.Create(tcp)
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
+		id := w.Resolving(tcp, w.Target())
 		w.Migrate(w.A, id)
 		sides.NextBy[*cmid.AddrResolved](w.A, id, w.A.Extra)
 		w.Must(id.ResolveRoute(time.Second))
@@ -40,19 +35,13 @@ var migrationScenarios = scenarios{
 		w.WantQuiet("each answer comes once")
 	},
 	"while it connects": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		w.Until("connect to return", func() bool { return c.Active.Migrate(w.A.Other()) == nil })
 		w.Migrate(w.B, c.Passive)
-		c.BQ = w.Queues(c.Passive, 1)
-		w.Must(c.Passive.Accept(nil, nil))
-		sides.NextBy[*cmid.Established](w.A, c.Active, w.A.Extra)
-		sides.NextBy[*cmid.Established](w.B, c.Passive, w.B.Extra)
-		w.Must(c.AQ.PostSend(0, "moved"))
-		w.Until("it", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+		w.acceptsOn(c, w.A.Extra, w.B.Extra)
+		w.Barrier(c.AQ, c.BQ)
 	},
 	"connected": func(w *world) {
-		w.needMigration()
 		c := w.Connected(sides.Depth)
 		w.Must(c.AQ.PostSend(0, "before"))
 		w.Migrate(w.A, c.Active)
@@ -65,13 +54,10 @@ var migrationScenarios = scenarios{
 		}
 		w.Must(c.Passive.Disconnect())
 		sides.NextBy[*cmid.Disconnected](w.A, c.Active, w.A.Extra)
-		if !w.IWARP {
-			w.Must(c.Active.Disconnect())
-		}
+		w.Answer(c.Active)
 		sides.NextBy[*cmid.Disconnected](w.B, c.Passive, w.B.Extra)
 	},
 	"a listener with unread requests": func(w *world) {
-		w.needMigration()
 		const n = 3
 		l := w.Listener(tcp, sides.Any4(0))
 		clients := make(map[string]*cmid.ID)
@@ -100,40 +86,30 @@ var migrationScenarios = scenarios{
 			children[child] = client
 		}
 		for child, client := range children {
-			w.Queues(child, 0)
-			w.Must(child.Accept(nil, nil))
-			sides.Next[*cmid.Established](w.A, client)
-			sides.NextBy[*cmid.Established](w.B, child, w.B.Extra)
+			w.acceptsOn(&sides.Link{Active: client, Passive: child}, w.A.Ch, w.B.Extra)
 		}
 	},
 	"a listener whose request was read": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		w.Migrate(w.B, c.Listener)
 		if w.B.Ch.ID(c.Passive.Handle()) != c.Passive {
 			w.Error("an identifier that was read stays where it is")
 		}
-		w.Queues(c.Passive, 0)
-		w.Must(c.Passive.Accept(nil, nil))
-		sides.Next[*cmid.Established](w.A, c.Active)
-		sides.NextBy[*cmid.Established](w.B, c.Passive, w.B.Ch)
-		child := w.Reaches(sides.At(w.rig.Address, w.Port))
-		if child != nil {
+		w.acceptsOn(c, w.A.Ch, w.B.Ch)
+		if w.Reaches(w.Target()) != nil {
 			w.Error("a new request was told by the old channel")
 		}
 	},
 	"the old channel is closed": func(w *world) {
-		w.needMigration()
 		l := w.Listener(tcp, sides.Any4(0))
 		w.Migrate(w.B, l)
 		w.Must(w.B.Ch.Close())
 		w.B.Ch, w.B.Extra = w.B.Extra, nil
-		c := &sides.Link{Listener: l, Passive: w.Reaches(sides.At(w.rig.Address, w.Port))}
+		c := &sides.Link{Listener: l, Passive: w.Reaches(w.Target())}
 		w.Must(c.Passive.Reject(nil))
 		w.WantErr("the reject", sides.Next[*cmid.Rejected](w.A, nil), unix.ECONNREFUSED)
 	},
 	"a request in two halves": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		d := w.Detach(c.Passive)
 		w.WantQuiet("between the halves")
@@ -142,28 +118,19 @@ var migrationScenarios = scenarios{
 			w.Errorf("the new channel has %v, whose peer is %v", w.B.Extra.ID(c.Passive.Handle()), c.Passive.PeerAddr())
 		}
 		w.WantErr("attaching it again", w.B.Ch.Attach(d), unix.EINVAL)
-		c.BQ = w.Queues(c.Passive, 1)
-		w.Must(c.Passive.Accept(nil, nil))
-		sides.Next[*cmid.Established](w.A, c.Active)
-		sides.NextBy[*cmid.Established](w.B, c.Passive, w.B.Extra)
-		w.Must(c.AQ.PostSend(0, "moved"))
-		w.Until("it", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+		w.acceptsOn(c, w.A.Ch, w.B.Extra)
+		w.Barrier(c.AQ, c.BQ)
 	},
 	"a request that comes back": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		d := w.Detach(c.Passive)
 		w.Must(w.B.Other().Close())
 		w.WantErr("attach to a closed channel", w.B.Extra.Attach(d), unix.EINVAL)
 		w.B.Extra = nil
 		w.Must(w.B.Ch.Attach(d))
-		w.Queues(c.Passive, 0)
-		w.Must(c.Passive.Accept(nil, nil))
-		sides.Next[*cmid.Established](w.A, c.Active)
-		sides.NextBy[*cmid.Established](w.B, c.Passive, w.B.Ch)
+		w.acceptsOn(c, w.A.Ch, w.B.Ch)
 	},
 	"a request whose peer goes between the halves": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		d := w.Detach(c.Passive)
 		w.Must(c.Active.Destroy())
@@ -177,7 +144,6 @@ var migrationScenarios = scenarios{
 		}
 	},
 	"a request that no channel takes": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		d := w.Detach(c.Passive)
 		d.Destroy()
@@ -186,7 +152,6 @@ var migrationScenarios = scenarios{
 		w.WantErr("accepting it", c.Passive.Accept(nil, nil), unix.ENOENT)
 	},
 	"only requests in two halves": func(w *world) {
-		w.needMigration()
 		c, _ := w.Requested(0, nil, nil)
 		for _, id := range []*cmid.ID{c.Listener, c.Active} {
 			_, err := id.Detach()
@@ -197,8 +162,9 @@ var migrationScenarios = scenarios{
 		w.WantErr("detach, with a queue pair", err, unix.EINVAL)
 		w.Must(c.Passive.Accept(nil, nil))
 		sides.NextBy[*cmid.Established](w.B, c.Passive, w.B.Ch)
-		sides.Next[*cmid.Established](w.A, c.Active)
+		sides.NextBy[*cmid.Established](w.A, c.Active, w.A.Ch)
 	},
+}.where((*world).needMigration).and(scenarios{
 	"to where it is": func(w *world) {
 		id := w.A.Create(tcp)
 		w.Must(id.Migrate(w.A.Ch))
@@ -209,11 +175,20 @@ var migrationScenarios = scenarios{
 		w.Must(id.Destroy())
 		w.WantErr("migrate", id.Migrate(w.A.Other()), unix.ENOENT)
 	},
+})
+
+// acceptsOn accepts a request, and the channels that are named tell of it.
+func (w *world) acceptsOn(c *sides.Link, active, passive *cmid.Channel) {
+	w.Helper()
+	c.BQ = w.Queues(c.Passive, 1)
+	w.Must(c.Passive.Accept(nil, nil))
+	sides.NextBy[*cmid.Established](w.A, c.Active, active)
+	sides.NextBy[*cmid.Established](w.B, c.Passive, passive)
 }
 
 // needMigration skips where identifiers cannot change channels, after holding that the call says
 // so.
-func (w *world) needMigration() {
+func (w *world) needMigration() bool {
 	w.Helper()
 	if w.differs(NoMigration) {
 		id := w.A.Create(tcp)
@@ -221,4 +196,5 @@ func (w *world) needMigration() {
 		w.WantState("afterwards", id, states.Idle)
 		w.Skip("identifiers stay on their channel here")
 	}
+	return true
 }

@@ -3,7 +3,6 @@ package conformance
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -48,10 +47,10 @@ var notifyScenarios = scenarios{
 		w.Until("every completion again", func() bool { return told > 0 })
 	},
 	"solicited with invalidate": func(w *world) {
-		c := w.Connected(2)
-		if !w.canInvalidate(c) {
+		if !w.canInvalidate() {
 			return
 		}
+		c := w.Connected(2)
 		c.BQ.CQ.ReqNotify(true)
 		mr := w.Memory(c.BQ, 64, sides.RemoteAll, 1)
 		w.Must(c.AQ.PostSend(1, "quiet"))
@@ -67,12 +66,7 @@ var notifyScenarios = scenarios{
 		c := w.Connected(2)
 		c.AQ.CQ.ReqNotify(true)
 		c.BQ.CQ.ReqNotify(true)
-		w.Must(c.Active.Disconnect())
-		sides.Next[*cmid.Disconnected](w.B, c.Passive)
-		if !w.IWARP {
-			w.Must(c.Passive.Disconnect())
-		}
-		sides.Next[*cmid.Disconnected](w.A, c.Active)
+		w.Disconnect(c)
 		w.Settle()
 		for side, q := range map[string]*sides.Queues{"active": c.AQ, "passive": c.BQ} {
 			if n := len(q.Of(verbs.Recv)); n != 2 {
@@ -86,19 +80,10 @@ var notifyScenarios = scenarios{
 // limitScenario: a shared receive queue tells once per Arm that it runs low.
 func limitScenario(w *world) {
 	const depth = 6
-	var srq verbs.SRQ
 	told := 0
-	c := w.ConnectedWith(sides.Setup{Passive: func(dev verbs.Device, attr *verbs.QPInitAttr) {
-		var err error
-		srq, err = dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { told++ }})
-		w.Must(err)
-		attr.SRQ = srq
-	}})
-	post := func() {
-		w.Must(srq.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(c.BQ.MR, 0, sides.SlotSize)}))
-	}
+	s := w.shared(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { told++ }})
 	for range depth {
-		post()
+		s.post()
 	}
 	want := func(n int, why string) {
 		w.Helper()
@@ -107,29 +92,29 @@ func limitScenario(w *world) {
 			w.Errorf("%s: told %d times, want %d", why, told, n)
 		}
 	}
-	w.Barrier(c.AQ, c.BQ) // 5 left
+	w.Barrier(s.AQ, s.BQ) // 5 left
 	want(0, "a queue that is not armed")
-	w.Must(srq.Arm(4))
-	w.Barrier(c.AQ, c.BQ) // 4 left
+	w.Must(s.srq.Arm(4))
+	w.Barrier(s.AQ, s.BQ) // 4 left
 	want(0, "as many as the limit are not fewer")
-	w.Barrier(c.AQ, c.BQ) // 3 left
+	w.Barrier(s.AQ, s.BQ) // 3 left
 	want(1, "fewer than the limit")
-	w.Barrier(c.AQ, c.BQ) // 2 left
+	w.Barrier(s.AQ, s.BQ) // 2 left
 	want(1, "once per Arm")
-	w.Must(srq.Arm(3))
+	w.Must(s.srq.Arm(3))
 	want(2, "Arm, with fewer posted already")
-	w.Must(srq.Arm(2))
-	w.Must(srq.Arm(0))
-	w.Barrier(c.AQ, c.BQ) // 1 left
+	w.Must(s.srq.Arm(2))
+	w.Must(s.srq.Arm(0))
+	w.Barrier(s.AQ, s.BQ) // 1 left
 	want(2, "0 disarms")
-	post()
-	w.Must(srq.Arm(2))
-	post()
-	w.Barrier(c.AQ, c.BQ) // 2 left
+	s.post()
+	w.Must(s.srq.Arm(2))
+	s.post()
+	w.Barrier(s.AQ, s.BQ) // 2 left
 	want(2, "receives posted after Arm count")
-	w.Barrier(c.AQ, c.BQ) // 1 left
+	w.Barrier(s.AQ, s.BQ) // 1 left
 	want(3, "armed again")
-	w.WantErr("a limit above MaxWR", srq.Arm(depth+1), unix.EINVAL)
-	w.WantErr("a negative limit", srq.Arm(-1), unix.EINVAL)
-	w.WantErr("receives for a queue pair with a shared queue", c.BQ.PostRecv(0, 1), unix.EINVAL)
+	w.WantErr("a limit above MaxWR", s.srq.Arm(depth+1), unix.EINVAL)
+	w.WantErr("a negative limit", s.srq.Arm(-1), unix.EINVAL)
+	w.WantErr("receives for a queue pair with a shared queue", s.BQ.PostRecv(0, 1), unix.EINVAL)
 }

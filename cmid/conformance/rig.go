@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"net/netip"
 	"testing"
 	"time"
@@ -123,9 +124,7 @@ type run struct {
 // scenarios are subtests by name; each has a world of its own.
 type scenarios map[string]func(w *world)
 
-func (s scenarios) run(t *testing.T, r *run) { r.each(t, s) }
-
-func (r *run) each(t *testing.T, s scenarios) {
+func (s scenarios) run(t *testing.T, r *run) {
 	for name, fn := range s {
 		r.left++
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +132,24 @@ func (r *run) each(t *testing.T, s scenarios) {
 			fn(r.world(t))
 		})
 	}
+}
+
+// where has each scenario be played only where can says that it can be.
+func (s scenarios) where(can func(w *world) bool) scenarios {
+	for name, fn := range s {
+		s[name] = func(w *world) {
+			if can(w) {
+				fn(w)
+			}
+		}
+	}
+	return s
+}
+
+// and adds more scenarios.
+func (s scenarios) and(more scenarios) scenarios {
+	maps.Copy(s, more)
+	return s
 }
 
 // differs says that the driver is known to deviate here, and notes that it shows.

@@ -10,44 +10,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Heard is an event, and what came with it.
-type Heard struct {
-	ID      *cmid.ID
-	Event   cmid.Event
-	Answers cmid.Command
-	ch      *cmid.Channel // that delivered it
-}
-
-// Pending describes the events that nobody has asked for yet.
-func (e *Side) Pending() []string {
-	var out []string
-	for _, h := range e.Heard {
-		out = append(out, fmt.Sprintf("%v(%d) on %d", h.Event.Kind(), Status(h.Event), h.ID.Handle()))
-	}
-	return out
-}
-
-// Status is an event's, 0 for one that has none.
-func Status(ev cmid.Event) int32 {
-	switch ev := ev.(type) {
-	case *cmid.Rejected:
-		return ev.Status
-	case *cmid.Unreachable:
-		return ev.Status
-	case *cmid.AddrError:
-		return ev.Status
-	case *cmid.RouteError:
-		return ev.Status
-	case *cmid.ConnectError:
-		return ev.Status
-	case *cmid.Disconnected:
-		return ev.Status
-	case *cmid.CommandFailed:
-		return ev.Status
-	}
-	return 0
-}
-
 // WantQuiet requires that no event is left, after everything that happens by itself has happened.
 func (w *World) WantQuiet(why string) {
 	w.Helper()
@@ -89,14 +51,6 @@ func (e *Side) Request() (*cmid.ID, *cmid.ConnectRequest) {
 	e.w.Helper()
 	ev := Next[*cmid.ConnectRequest](e, nil)
 	return e.Ch.ID(ev.Ident()), ev
-}
-
-// Must fails the test when a call does.
-func (w *World) Must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 // WantErr compares err with an errno, 0 for none.

@@ -38,9 +38,7 @@ func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.
 	if dev == nil {
 		w.Fatalf("no device in state %v", id.State())
 	}
-	var err error
-	q.CQ, err = dev.CreateCQ(4*Depth, q.Poll)
-	w.Must(err)
+	q.CQ = Got(dev.CreateCQ(4*Depth, q.Poll))(w)
 	attr := verbs.QPInitAttr{
 		SendCQ: q.CQ, RecvCQ: q.CQ, MaxSendWR: Depth, MaxRecvWR: Depth, Context: q,
 	}
@@ -51,10 +49,8 @@ func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.
 	if q.PD == nil {
 		q.PD = dev.PD()
 	}
-	q.MR, err = q.PD.Alloc(2*Depth*SlotSize, verbs.LocalWrite)
-	w.Must(err)
-	q.QP, err = id.CreateQP(attr)
-	w.Must(err)
+	q.MR = Got(q.PD.Alloc(2*Depth*SlotSize, verbs.LocalWrite))(w)
+	q.QP = Got(id.CreateQP(attr))(w)
 	for i := range n {
 		w.Must(q.PostRecv(i, SlotSize))
 	}
@@ -115,8 +111,7 @@ const RemoteAll = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
 // makes them differ from another region's.
 func (w *World) Memory(q *Queues, n int, access verbs.Access, seed byte) *verbs.MR {
 	w.Helper()
-	mr, err := q.PD.Alloc(n, access)
-	w.Must(err)
+	mr := Got(q.PD.Alloc(n, access))(w)
 	for i := range mr.Bytes {
 		mr.Bytes[i] = byte(i) ^ byte(i>>8) ^ seed
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func New(t *testing.T, cfg Config) *World {
 	w.A = w.side("active", cfg.Active)
 	w.B = w.side("passive", cfg.Passive)
 	if w.Flavor == nil {
-		f := w.B.flavor()
+		f := Probe(w, (*cmid.ID).Flavor)
 		w.Flavor = &f
 	}
 	w.IWARP = *w.Flavor&states.IWARP != 0
@@ -65,6 +66,14 @@ type Side struct {
 	Extra *cmid.Channel // see Other
 	Heard []Heard       // what nobody has asked for yet, oldest first
 	Then  func(Heard)   // called with each event, when set
+}
+
+// Heard is an event, and what came with it.
+type Heard struct {
+	ID      *cmid.ID
+	Event   cmid.Event
+	Answers cmid.Command
+	ch      *cmid.Channel // that delivered it
 }
 
 // Close ends both sides, the passive one first: the kernel may keep an identifier that connects
@@ -142,12 +151,71 @@ func (w *World) SideOf(id *cmid.ID) *Side {
 	return w.A
 }
 
-// flavor is that of the device with Address.
-func (e *Side) flavor() states.Flavor {
+// Pending describes the events that nobody has asked for yet.
+func (e *Side) Pending() []string {
+	var out []string
+	for _, h := range e.Heard {
+		out = append(out, fmt.Sprintf("%v(%d) on %d", h.Event.Kind(), Status(h.Event), h.ID.Handle()))
+	}
+	return out
+}
+
+// Status is an event's; 0 for those that have none.
+func Status(ev cmid.Event) int32 {
+	switch ev := ev.(type) {
+	case cmid.Failure:
+		return ev.Base().Status
+	case *cmid.Disconnected:
+		return ev.Status
+	}
+	return 0
+}
+
+// Create makes an identifier.
+func (e *Side) Create(ps cmid.PortSpace) *cmid.ID {
 	e.w.Helper()
-	id := e.Bound(cmid.PortSpaceTCP, At(e.w.Address, 0))
-	f := id.Flavor()
-	e.w.Must(id.Destroy())
-	e.Heard = nil
-	return f
+	return Got(e.Ch.CreateID(ps))(e.w)
+}
+
+// At is an address and a port.
+func At(ip netip.Addr, port uint16) cmid.Addr { return cmid.AddrFrom(ip, port) }
+
+// Any4 is the IPv4 wildcard.
+func Any4(port uint16) cmid.Addr { return cmid.AddrFrom(netip.IPv4Unspecified(), port) }
+
+// Bound makes an identifier and binds it.
+func (e *Side) Bound(ps cmid.PortSpace, a cmid.Addr) *cmid.ID {
+	e.w.Helper()
+	id := e.Create(ps)
+	e.w.Must(id.BindAddr(a))
+	return id
+}
+
+// Probe looks at an identifier that is bound to Address.
+func Probe[V any](w *World, look func(*cmid.ID) V) V {
+	w.Helper()
+	id := w.B.Bound(cmid.PortSpaceTCP, At(w.Address, 0))
+	v := look(id)
+	w.Must(id.Destroy())
+	w.B.Heard = nil
+	return v
+}
+
+// Must fails the test when a call does.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Got gives what a call has made, and fails the test when the call has failed.
+func Got[V any](v V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 }
