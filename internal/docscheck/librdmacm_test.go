@@ -209,7 +209,7 @@ the twin in memory, which has everything.
 			}
 		}
 	}
-	b.WriteString("\n## Events\n\nAll types of `enum rdma_cm_event_type`, by number. A number of a later kernel is tolerated and tells nothing.\n\n" +
+	b.WriteString("\n## Events\n\nAll types of `enum rdma_cm_event_type`, by number. A number of a later kernel is accepted and ignored.\n\n" +
 		"| event | here | what is different | tests | manual page |\n|---|---|---|---|---|\n")
 	for _, row := range c.Events {
 		row.write(&b)
