@@ -87,12 +87,13 @@ func (it *ident) conclude(ev *cmid.Disconnected, answers Command) {
 
 // removed is the end that comes with the device's.
 func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
-	if it.conn != nil {
-		it.conn.CatchUp()
-		it.conn.Stop()
-		it.conn.DeviceGone()
+	dev := it.id.Device()
+	if c := it.conn; c != nil {
+		c.CatchUp()
+		c.Stop()
+		dev = c.Device.Verbs
 	}
-	it.l.Removed(it.id.Device())
+	it.l.Removed(dev)
 	it.endOf(ev, answers)
 	if !it.opts.manual {
 		it.destroy(&RemovedError{ev.Device, ev.Err})

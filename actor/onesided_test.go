@@ -347,8 +347,8 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 					w.Error(err)
 				}
 			}
-			if c.Ops.N == 0 || c.Flight.Len() == 0 {
-				w.Errorf("%d operations in flight and %d waiting, want both", c.Flight.Len(), c.Ops.N)
+			if c.WaitingOps() == 0 || c.Flight.Len() == 0 {
+				w.Errorf("%d operations in flight and %d waiting, want both", c.Flight.Len(), c.WaitingOps())
 			}
 			(*ident)(c.Up.(*above)).destroy(nil)
 			if err := c.OneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {

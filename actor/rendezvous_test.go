@@ -3,16 +3,14 @@ package actor
 import (
 	"testing"
 	"time"
-
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
 // A peer that sees to it that there is always a message which is still being read does not have
 // this side keep what was told before.
 func TestArrivalsDoNotPileUp(t *testing.T) {
 	onAllKinds(t, func(w *world) {
-		const n = 10 * datapath.KeepTold
-		p := w.connect(WithMessages(64<<10, 32), withEager(kib))
+		const n, credits = 640, 32
+		p := w.connect(WithMessages(64<<10, credits), withEager(kib))
 		// so that each is on its way for longer than it takes until the next comes
 		w.f.Delay(time.Millisecond)
 		for i := range n {
@@ -25,8 +23,8 @@ func TestArrivalsDoNotPileUp(t *testing.T) {
 			}
 		}
 		w.onLoop(w.far, func(l *loop) {
-			if in := w.conn(l, p.s).Arrivals; cap(in.Arrivals) > 4*datapath.KeepTold {
-				w.Errorf("after %d messages there is room for %d that wait, want %d", n, cap(in.Arrivals), 4*datapath.KeepTold)
+			if room := w.conn(l, p.s).Arrivals.Waiting.Cap(); room > 2*credits {
+				w.Errorf("after %d messages there is room for %d that wait, want %d", n, room, 2*credits)
 			}
 		})
 	})

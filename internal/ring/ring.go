@@ -17,6 +17,9 @@ const smallest = 4
 // Len is how many are in.
 func (r *Ring[T]) Len() int { return r.n }
 
+// Cap is how many have room without an allocation.
+func (r *Ring[T]) Cap() int { return len(r.buf) }
+
 // At is the element i places behind the oldest, until the next call that adds or removes one.
 func (r *Ring[T]) At(i int) *T {
 	i += r.head

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -159,10 +157,8 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 				c.Up.Sent(s)
 			}
 			free.add(s)
-		case status == verbs.StatusFlushed:
-			c.Up.SendFailed(s, Flushed())
 		default:
-			c.Up.SendFailed(s, fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO))
+			c.Up.SendFailed(s, sendError(status))
 		}
 	}
 	free.put()

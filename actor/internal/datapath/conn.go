@@ -112,19 +112,24 @@ func (c *Conn) update() {
 	}
 	for c.Flight.Len() < c.Depth {
 		typ, flags, ok := c.Session.Next()
-		if !ok {
-			return
-		}
-		switch err := c.control(typ, flags); {
-		case err == nil:
-		case errors.Is(err, unix.ENOMEM):
-			c.retry()
-			return
-		default:
-			c.refused(verbs.Send, err)
+		if !ok || !c.say(typ, flags) {
 			return
 		}
 	}
+}
+
+// say posts a message that is a header only. Not ok: the device has no room, and update tries
+// again, or it refuses it.
+func (c *Conn) say(typ wire.Type, flags uint8) (ok bool) {
+	switch err := c.control(typ, flags); {
+	case err == nil:
+		return true
+	case errors.Is(err, unix.ENOMEM):
+		c.retry()
+	default:
+		c.refused(verbs.Send, err)
+	}
+	return false
 }
 
 // Drain is Close's part: when everything sent was consumed, or in raw mode completed, the
@@ -136,7 +141,7 @@ func (c *Conn) Drain() {
 }
 
 func (c *Conn) checkDrained() {
-	if c.state != connDraining || c.queue.Len() > 0 || c.Ops.N > 0 {
+	if c.state != connDraining || c.queue.Len() > 0 || c.Ops.Len() > 0 {
 		return
 	}
 	if c.Flight.Len() > 0 || c.mode == ModeMessages && !c.Session.Settled() {
@@ -166,8 +171,8 @@ func (c *Conn) Stop() {
 		c.unsent++
 		c.Up.SendFailed(c.queue.Pop(), Flushed())
 	}
-	for c.Ops.N > 0 {
-		o := c.Ops.pop()
+	for c.Ops.Len() > 0 {
+		o := c.Ops.Pop()
 		o.Owner.Ended(c, o, Flushed())
 	}
 	if c.Arrivals != nil {
@@ -204,13 +209,10 @@ func (c *Conn) MaxMessage() int { return c.MaxSend }
 func (c *Conn) Attr() *verbs.DeviceAttr { return &c.Device.attr }
 
 // WaitingOps is how many one-sided operations wait for room in the send queue.
-func (c *Conn) WaitingOps() int { return c.Ops.N }
+func (c *Conn) WaitingOps() int { return c.Ops.Len() }
 
 // CatchUp handles what the device has completed.
 func (c *Conn) CatchUp() { c.Device.Drain() }
-
-// DeviceGone is told that the device has gone.
-func (c *Conn) DeviceGone() { c.Device.remove() }
 
 // BreakDown stops it because of err, which is the cause of its end; nil: the peer has gone, as it
 // said.

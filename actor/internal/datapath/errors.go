@@ -135,15 +135,21 @@ var (
 // Flushed is what becomes of messages when their connection ends.
 func Flushed() error { return errFlushed }
 
-// opError is what a completion's status means; nil for success.
+// opError is what an operation's status means; nil for success.
 func opError(status verbs.Status) error {
 	switch status {
 	case verbs.StatusSuccess:
 		return nil
-	case verbs.StatusFlushed:
-		return Flushed()
 	case verbs.StatusRemAccess:
 		return fmt.Errorf("%w (%w)", ErrRemoteAccess, unix.EACCES)
+	}
+	return sendError(status)
+}
+
+// sendError is what a message's status means that is not success.
+func sendError(status verbs.Status) error {
+	if status == verbs.StatusFlushed {
+		return Flushed()
 	}
 	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
 }

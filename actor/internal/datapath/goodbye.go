@@ -41,7 +41,7 @@ func (c *Conn) Wave() bool {
 	}
 	switch err := c.control(wire.TypeGoodbye, 0); {
 	case err == nil:
-		c.parting, c.waved = waving, c.Flight.next-1
+		c.parting, c.waved = waving, c.Flight.next()-1
 	case errors.Is(err, errNoRoom):
 	default:
 		c.parting = left

@@ -1,15 +1,17 @@
 package datapath
 
-import "github.com/rdmactor/rdmactor/actor/internal/memory"
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/internal/ring"
+)
 
 // flight is what a connection has posted and the device has not completed, oldest first. The
 // number of a posting is its work request's ID. Postings complete in order, so a completion stands
 // for those before it that were to complete in silence.
 type flight struct {
-	ring  []Posting // a power of two of them
-	head  uint32    // number of the oldest
-	next  uint32    // number of the next
-	quiet int       // posted since the last one that will tell
+	ring  ring.Ring[Posting]
+	head  uint32 // number of the oldest
+	quiet int    // posted since the last one that will tell
 }
 
 // Posting is a work request of the send queue.
@@ -20,38 +22,27 @@ type Posting struct {
 }
 
 // Len is how many there are.
-func (f *flight) Len() int { return int(f.next - f.head) }
+func (f *flight) Len() int { return f.ring.Len() }
 
-func (f *flight) at(number uint32) *Posting { return &f.ring[number&uint32(len(f.ring)-1)] }
+// next is the number of the next posting.
+func (f *flight) next() uint32 { return f.head + uint32(f.Len()) }
+
+func (f *flight) at(number uint32) *Posting { return f.ring.At(int(number - f.head)) }
 
 // Push adds a posting and gives its number.
 func (f *flight) Push(p Posting) (number uint32) {
-	if f.Len() == len(f.ring) {
-		old := *f
-		f.ring = make([]Posting, max(4, 2*len(old.ring)))
-		for n := old.head; n != old.next; n++ {
-			*f.at(n) = *old.at(n)
-		}
-	}
-	number = f.next
-	f.next++
-	*f.at(number) = p
-	return number
+	f.ring.Push(p)
+	return f.next() - 1
 }
 
 // unpush takes the newest back: the device did not take it.
-func (f *flight) unpush() {
-	f.next--
-	*f.at(f.next) = Posting{}
-}
+func (f *flight) unpush() { f.ring.DropLast() }
 
 // pop takes the oldest, if it is not behind number.
 func (f *flight) pop(number uint32) (p Posting, ok bool) {
 	if f.Len() == 0 || int32(number-f.head) < 0 {
 		return p, false
 	}
-	slot := f.at(f.head)
-	p, *slot = *slot, Posting{}
 	f.head++
-	return p, true
+	return f.ring.Pop(), true
 }

@@ -11,7 +11,7 @@ import (
 func TestFlightKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := ^uint32(0) - rapid.Uint32Range(0, 20).Draw(t, "numbers before the wrap")
-		f := flight{head: start, next: start}
+		f := flight{head: start}
 		type entry struct {
 			number uint32
 			send   *Outgoing

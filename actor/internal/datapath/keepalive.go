@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -151,9 +150,7 @@ func (c *Conn) sign() {
 	if b.signs++; b.signs%looksIdle != 0 || c.Flight.Len() > 0 {
 		return
 	}
-	if err := c.control(wire.TypeCredit, 0); err != nil && !errors.Is(err, unix.ENOMEM) {
-		c.refused(verbs.Send, err)
-	}
+	c.say(wire.TypeCredit, 0)
 }
 
 // heard counts the signs of the peer.
@@ -188,10 +185,7 @@ func (c *Conn) probe() {
 	if c.Session.Probing() || c.Session.Goodbye() || c.Flight.Len() >= c.Depth {
 		return
 	}
-	switch err := c.control(wire.TypeProbe, 0); {
-	case err == nil:
-		c.Beat.probe = c.Flight.next - 1
-	case !errors.Is(err, unix.ENOMEM): // else the next look tries again
-		c.refused(verbs.Send, err)
+	if c.say(wire.TypeProbe, 0) { // else the next look tries again
+		c.Beat.probe = c.Flight.next() - 1
 	}
 }

@@ -21,7 +21,7 @@ func (c *Conn) OneSided(o *OneSided) error {
 	if next := c.outlook(); next.ops || next.posted >= next.depth || next.step() != stepNone {
 		c.seq++
 		o.seq = c.seq
-		c.Ops.push(o)
+		c.Ops.Push(o)
 		return nil
 	}
 	c.postOp(o)
@@ -36,7 +36,7 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 		c.Flight.quiet = 0
 		c.fetched(o, 1)
 	case errors.Is(err, errNoRoom):
-		c.Ops.unpop(o) // a completion makes room
+		c.Ops.PushFront(o) // a completion makes room
 		c.retry()
 		return false
 	default:
@@ -47,36 +47,6 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 		}
 	}
 	return true
-}
-
-func (q *opQueue) push(o *OneSided) {
-	o.next = nil
-	if q.N == 0 {
-		q.first = o
-	} else {
-		q.last.next = o
-	}
-	q.last = o
-	q.N++
-}
-
-func (q *opQueue) pop() *OneSided {
-	o := q.first
-	q.first, o.next = o.next, nil
-	if q.N--; q.N == 0 {
-		q.last = nil
-	}
-	return o
-}
-
-// unpop puts back what pop took.
-func (q *opQueue) unpop(o *OneSided) {
-	o.next = q.first
-	q.first = o
-	if q.N == 0 {
-		q.last = o
-	}
-	q.N++
 }
 
 // enter takes the protection domain that c's queue pair is in, and what it receives into and sends

@@ -48,7 +48,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		b = b[wire.HeaderLen:]
 	}
 	chunk, b = c.keep(chunk, b)
-	if c.state == connConnecting || c.Arrivals != nil && c.Arrivals.len() > 0 {
+	if c.state == connConnecting || c.Arrivals != nil && c.Arrivals.Waiting.Len() > 0 {
 		c.put(chunk, b, wire.Offer{}) // at most our credits
 		c.l.Shares.check(c)
 		return

@@ -20,7 +20,7 @@ func newOffers(c *Conn) *offers {
 // ready reports whether s may be offered now. If it is memory that is missing, there will be a
 // pump when there is some.
 func (o *offers) ready(s *Outgoing) bool {
-	if o.n == wire.MaxOffers || o.wait {
+	if o.unread.Len() == wire.MaxOffers || o.wait {
 		return false
 	}
 	if o.want = memory.RegionSize(s.Len()); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
@@ -62,8 +62,7 @@ func (o *offers) post(s *Outgoing) error {
 		o.free(m)
 		return err
 	}
-	o.ring[(o.first+o.n)%wire.MaxOffers] = m
-	o.n++
+	o.unread.Push(m)
 	o.granted = false // for this one
 	return nil
 }
@@ -111,8 +110,8 @@ func (o *offers) free(m offered) {
 // pulled ends the offers that the peer has read.
 func (o *offers) pulled() {
 	c := o.c
-	for o.n > c.Session.Unread() {
-		m := o.pop()
+	for o.unread.Len() > c.Session.Unread() {
+		m := o.unread.Pop()
 		o.free(m)
 		s := m.send
 		if s.notify {
@@ -132,19 +131,11 @@ const spendFor = 100 * time.Millisecond
 
 // spend has s wait until its memory may be used again.
 func (o *offers) spend(s *Outgoing) {
-	o.spent = append(o.spent, spent{s, o.c.Flight.next})
+	o.spent = append(o.spent, spent{s, o.c.Flight.next()})
 	if o.timer == nil {
 		o.timer = o.c.l.el.NewTimer(o.lapse)
 	}
 	o.timer.Reset(spendFor)
-}
-
-func (o *offers) pop() offered {
-	m := o.ring[o.first]
-	o.ring[o.first] = offered{}
-	o.first = (o.first + 1) % wire.MaxOffers
-	o.n--
-	return m
 }
 
 // settle uses memory again that nothing can be sent from any more.
@@ -163,8 +154,8 @@ func (o *offers) lapse() { o.spent = nil }
 // stop answers for what the peer has not read, as far as we know. The memory stays until the queue
 // pair is gone.
 func (o *offers) stop() {
-	for i := range o.n {
-		m := &o.ring[(o.first+i)%wire.MaxOffers]
+	for i := range o.unread.Len() {
+		m := o.unread.At(i)
 		if m.mr != nil {
 			m.send.class = -1 // a peer may still be reading it
 		}
@@ -179,8 +170,8 @@ func (o *offers) stop() {
 
 // close takes back what stop has left: the queue pair is gone.
 func (o *offers) close() {
-	for o.n > 0 {
-		o.free(o.pop())
+	for o.unread.Len() > 0 {
+		o.free(o.unread.Pop())
 	}
 	if o.memory != nil {
 		o.memory.Close()

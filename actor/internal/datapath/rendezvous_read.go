@@ -13,28 +13,24 @@ import (
 
 // put adds what has come.
 func (b *arrivals) put(m *Inbound, from wire.Offer) {
-	// a peer may see to it that some wait at any time
-	if b.first == len(b.Arrivals) || b.first >= KeepTold && b.first > len(b.Arrivals)/2 {
-		n := copy(b.Arrivals, b.Arrivals[b.first:])
-		clear(b.Arrivals[n:])
-		b.Arrivals, b.first, b.next = b.Arrivals[:n], 0, max(b.next-b.first, 0)
-	}
 	m.Since = time.Now() // not the loop's, which may be a long turn old
-	b.Arrivals = append(b.Arrivals, pending{m: m, from: from})
+	b.Waiting.Push(pending{m: m, from: from})
 }
-
-// len is how many messages wait.
-func (b *arrivals) len() int { return len(b.Arrivals) - b.first }
 
 // toRead is the offer that is next to be read.
 func (b *arrivals) toRead() *pending {
-	for b.next < len(b.Arrivals) {
-		if a := &b.Arrivals[b.next]; a.asked < a.from.Length {
+	for ; b.next < b.Waiting.Len(); b.next++ {
+		if a := b.Waiting.At(b.next); a.asked < a.from.Length {
 			return a
 		}
-		b.next++
 	}
 	return nil
+}
+
+// pop removes the oldest.
+func (b *arrivals) pop() pending {
+	b.next = max(b.next-1, 0)
+	return b.Waiting.Pop()
 }
 
 // advance reads on. granted: the budget has memory for the next offer.
@@ -145,17 +141,17 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 		}
 		return
 	}
-	i := b.first
-	for b.Arrivals[i].came == b.Arrivals[i].from.Length {
+	i, a := 0, b.Waiting.At(0)
+	for a.came == a.from.Length {
 		i++
+		a = b.Waiting.At(i)
 	}
-	a := &b.Arrivals[i]
 	a.came += min(ReadPart, a.from.Length-a.came)
 	b.since = c.l.el.Now()
 	if a.came == a.from.Length {
 		b.filled(a.m.Chunk)
 		c.Session.Pull()
-		if i == b.first {
+		if i == 0 {
 			b.tell()
 		}
 	}
@@ -168,15 +164,11 @@ func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 
 // tell tells the owner what is here, up to the first offer that is still to be read.
 func (b *arrivals) tell() {
-	for b.first < len(b.Arrivals) && b.c.Flows() {
-		a := &b.Arrivals[b.first]
-		if a.came < a.from.Length {
+	for b.Waiting.Len() > 0 && b.c.Flows() {
+		if a := b.Waiting.At(0); a.came < a.from.Length {
 			return
 		}
-		m := a.m
-		*a = pending{}
-		b.first++
-		b.c.Up.Deliver(m)
+		b.c.Up.Deliver(b.pop().m)
 	}
 }
 
@@ -195,8 +187,8 @@ func (b *arrivals) drop() {
 	if b.timer != nil {
 		b.timer.Stop()
 	}
-	for ; b.first < len(b.Arrivals); b.first++ {
-		a := &b.Arrivals[b.first]
+	for b.Waiting.Len() > 0 {
+		a := b.pop()
 		if a.m.Chunk != nil {
 			if a.came < a.from.Length {
 				b.filled(a.m.Chunk)
@@ -204,7 +196,6 @@ func (b *arrivals) drop() {
 			b.c.give(a.m.Chunk)
 		}
 		b.c.l.freeInbound(a.m)
-		*a = pending{}
 	}
 	if b.wait {
 		b.c.l.RecvBudget.Leave(b)

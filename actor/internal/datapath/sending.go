@@ -22,7 +22,7 @@ func (c *Conn) Submit(s *Outgoing) {
 	case s.Len() > c.MaxSend:
 		c.Up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.MaxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
-	case c.queue.Len() > 0 || c.Ops.N > 0 || !c.ready() || !c.readyFor(s):
+	case c.queue.Len() > 0 || c.Ops.Len() > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.Len() >= limit {
 			c.full = true
 			c.unsent++
@@ -77,8 +77,8 @@ func (c *Conn) outlook() outlook {
 	if c.mode == ModeMessages {
 		o.window = c.Session.Window()
 	}
-	if o.ops = c.Ops.N > 0; o.ops {
-		o.opSeq = c.Ops.first.seq
+	if o.ops = c.Ops.Len() > 0; o.ops {
+		o.opSeq = (*c.Ops.At(0)).seq
 	}
 	if n := c.queue.Len(); n > 0 {
 		s := *c.queue.At(0)
@@ -153,7 +153,7 @@ func (c *Conn) Pump() {
 	if !c.sends() {
 		return
 	}
-	if c.Ops.N > 0 {
+	if c.Ops.Len() > 0 {
 		c.update() // what carries no count must not keep the peer waiting for it
 	}
 	room := c.Depth - c.Flight.Len()
@@ -178,7 +178,7 @@ func (c *Conn) postNext() bool {
 	o := c.outlook()
 	switch next := o.step(); next {
 	case stepOp:
-		return c.postOp(c.Ops.pop())
+		return c.postOp(c.Ops.Pop())
 	case stepSend, stepQuiet:
 		if !c.renew(*c.queue.At(0)) {
 			return false
@@ -207,7 +207,7 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 // Abandon answers what is posted and the device did not flush with the queue pair. The memory
 // stays the device's until it does.
 func (c *Conn) Abandon() {
-	for n := c.Flight.head; n != c.Flight.next; n++ {
+	for n := c.Flight.head; n != c.Flight.next(); n++ {
 		p := c.Flight.at(n)
 		if s := p.Send; s != nil {
 			p.Send = nil

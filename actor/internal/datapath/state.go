@@ -143,10 +143,10 @@ type Conn struct {
 	regions []*verbs.MR // in pd, of one-sided operations
 
 	queue    ring.Ring[*Outgoing]
-	Arrivals *arrivals // nil: no message has had to wait
-	out      *offers   // nil: no large message was sent
-	Ops      opQueue
-	seq      uint32 // of what was queued last, of both
+	Arrivals *arrivals            // nil: no message has had to wait
+	out      *offers              // nil: no large message was sent
+	Ops      ring.Ring[*OneSided] // that wait for room in the send queue
+	seq      uint32               // of what was queued last, of both
 
 	MaxSend  int    // bytes the peer takes
 	eager    int    // bytes that are sent at once; what is larger is offered
@@ -306,21 +306,20 @@ type Lookout struct {
 // An offer is read when the loop's budget has memory for it, in parts, of which a few are under
 // way at a time.
 type arrivals struct {
-	c        *Conn
-	from     netip.Addr // sourceOf the peer
-	Arrivals []pending
-	first    int // the oldest; those before it were told
-	next     int // the oldest that is not asked for completely
-	held     int // bytes of memory for offers: being read into, read, the owner's
-	wait     bool
-	reads    [ReadsMax]OneSided
-	Begun    uint32 // Reads
-	Done     uint32
-	filling  int       // offers that memory was taken for, and are not here
-	since    time.Time // of what is being read nothing has come
-	seen     uint32    // done when the timer was set
-	timer    *eventloop.Timer
-	armed    bool
+	c       *Conn
+	from    netip.Addr // sourceOf the peer
+	Waiting ring.Ring[pending]
+	next    int // of those: the oldest that is not asked for completely
+	held    int // bytes of memory for offers: being read into, read, the owner's
+	wait    bool
+	reads   [ReadsMax]OneSided
+	Begun   uint32 // Reads
+	Done    uint32
+	filling int       // offers that memory was taken for, and are not here
+	since   time.Time // of what is being read nothing has come
+	seen    uint32    // done when the timer was set
+	timer   *eventloop.Timer
+	armed   bool
 }
 
 // pending is a message that has come.
@@ -336,9 +335,7 @@ type pending struct {
 // peer can read it. A connection has one from its first large message on. Loop goroutine.
 type offers struct {
 	c       *Conn
-	ring    [wire.MaxOffers]offered
-	first   int
-	n       int
+	unread  ring.Ring[offered]
 	held    int                 // bytes
 	want    int                 // bytes of the one that is next
 	wait    bool                // for memory for it
@@ -379,8 +376,7 @@ type OneSided struct {
 	AtomicOperands
 	Owner OpOwner
 
-	seq  uint32    // its place among what waits
-	next *OneSided // that waits
+	seq uint32 // its place among what waits
 }
 
 // AtomicOperands are an atomic operation's integers; of others both are 0.
@@ -401,12 +397,6 @@ type OpOwner interface {
 	Abandoned(c *Conn, o *OneSided)
 }
 
-// opQueue is operations that wait for room in the send queue.
-type opQueue struct {
-	first, last *OneSided
-	N           int
-}
-
 // pausedConns is the connections that are paused and go on when there is enough memory: a heap,
 // because there may be thousands, and each message that is given back may be what one of them waits
 // for. First is who wants least.
@@ -417,8 +407,6 @@ const (
 	// reads: what the peer sends besides waits for no more than that.
 	ReadsMax = 4
 	ReadPart = 1 << 20
-	// KeepTold is how many messages that were told are kept in any case.
-	KeepTold = 64
 	// ReadPatience is how long a peer may take for a Read that it has offered.
 	ReadPatience = 30 * time.Second
 )
