@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // newCall takes a call from the client's pool. It is the client's own, because a channel belongs
@@ -149,8 +148,8 @@ func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFu
 // unsent reports whether a call has not left this side because its connection was about to end, and
 // there may be another.
 func unsent(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) || e.Fate != FateNotSent || errors.Is(e.Err, rdma.ErrShutdown) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Fate != FateNotSent || errors.Is(e.Err, rdma.ErrShutdown) {
 		return false
 	}
 	return e.Code == CodeUnavailable || e.Code == CodeDraining
@@ -160,15 +159,10 @@ func unsent(err error) bool {
 func (c *Client) once(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	cl := c.newCall(m)
 	l, err := c.start(ctx, ctx, cl, body)
+	if err == nil {
+		err = c.wait(ctx, l, cl)
+	}
 	if err != nil {
-		c.release(cl)
-		return nil, err
-	}
-	if err := c.wait(ctx, l, cl); err != nil {
-		c.release(cl)
-		return nil, err
-	}
-	if err := cl.err; err != nil {
 		c.release(cl)
 		return nil, err
 	}
@@ -178,28 +172,24 @@ func (c *Client) once(ctx context.Context, m *method, body []byte) (*clientCall,
 
 // wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop,
 // which must not wait.
-func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) *Error {
-	for {
-		var why *Error
+func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
+	var why *Error
+	for why == nil {
 		select {
 		case <-cl.done:
-			return nil
+			return cl.failure()
 		case <-ctx.Done():
 			why = contextError(ctx, cl.m, FateUnknown)
 		case <-c.rt.Stalled():
-			err := eventloop.MayWait()
-			if err == nil {
-				continue
-			}
-			why = &Error{Code: CodeCanceled, Method: cl.m.name, Fate: FateUnknown, Err: err}
+			why = onLoop(cl.m, FateUnknown)
 		}
-		if f, ok := l.abandon(cl); ok {
-			why.Fate = f
-			return why
-		}
-		<-cl.done
-		return nil
 	}
+	if f, ok := l.abandon(cl); ok {
+		why.Fate = f
+		return why
+	}
+	<-cl.done
+	return cl.failure()
 }
 
 // start puts a request on the connection that there is. ready is how long it waits for one.

@@ -189,20 +189,20 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		ready, over := c.ready, ctx.Done()
 		c.waiting++
 		c.mu.Unlock()
-		var held error
+		var blocked *Error
 		select {
 		case <-ready:
 		case <-over:
 		case <-c.rt.Stalled():
-			held = eventloop.MayWait()
+			blocked = onLoop(m, FateNotSent)
 		}
 		c.mu.Lock()
 		c.waiting--
 		if ctx.Err() != nil {
 			return nil, because(contextError(ctx, m, FateNotSent), c.why)
 		}
-		if held != nil {
-			return nil, &Error{Code: CodeCanceled, Method: m.name, Fate: FateNotSent, Err: held}
+		if blocked != nil {
+			return nil, blocked
 		}
 	}
 	return c.link, nil

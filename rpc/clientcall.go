@@ -44,6 +44,14 @@ func (c *clientCall) finish() {
 	}
 }
 
+// failure is the error of a call that is finished.
+func (c *clientCall) failure() error {
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}
+
 // own takes the answer out of the message that it came in, on a goroutine of its own or the
 // caller's.
 func (c *clientCall) own() {

@@ -14,14 +14,12 @@ type Bytes []byte
 // codec turns messages into bytes and back. A message is a pointer to the type that the codec is
 // for.
 type codec struct {
-	size   func(msg any) int // nil: only encoding tells
 	encode func(dst []byte, msg any) ([]byte, error)
 	decode func(b []byte, msg any) error // b is somebody else's after it
 }
 
 var (
 	bytesCodec = codec{
-		size:   func(msg any) int { return len(*msg.(*Bytes)) },
 		encode: func(dst []byte, msg any) ([]byte, error) { return append(dst, *msg.(*Bytes)...), nil },
 		decode: func(b []byte, msg any) error {
 			*msg.(*Bytes) = append((*msg.(*Bytes))[:0], b...)
@@ -29,7 +27,6 @@ var (
 		},
 	}
 	protoCodec = codec{
-		size: func(msg any) int { return proto.Size(msg.(proto.Message)) },
 		encode: func(dst []byte, msg any) ([]byte, error) {
 			return proto.MarshalOptions{}.MarshalAppend(dst, msg.(proto.Message))
 		},

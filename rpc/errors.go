@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // Code is an error's number on the wire. Those below FirstCode are this package's, the others
@@ -182,8 +184,8 @@ func NewError[D any](of error, message string, details *D) (*Error, error) {
 
 // DetailsOf decodes the details of a call's error. Not ok: it has none, or they are no D.
 func DetailsOf[D any](err error) (details *D, ok bool) {
-	var e *Error
-	if !errors.As(err, &e) || len(e.Details) == 0 {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || len(e.Details) == 0 {
 		return nil, false
 	}
 	c, cerr := codecOf[D]()
@@ -236,10 +238,10 @@ func badMessage(m *method, what string, err error, f Fate) *Error {
 
 // codeOf is the code of an error that a handler has returned.
 func codeOf(err error) Code {
-	var s *sentinel
-	switch {
-	case errors.As(err, &s):
+	if s, ok := errors.AsType[*sentinel](err); ok {
 		return s.code
+	}
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return CodeDeadline
 	case errors.Is(err, context.Canceled):
@@ -250,8 +252,7 @@ func codeOf(err error) Code {
 
 // wireError is how a handler's error travels.
 func wireError(err error) (code Code, text string, details []byte) {
-	var e *Error
-	if errors.As(err, &e) && e.Code != 0 {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code != 0 {
 		text = e.Message
 		if text == "" && e.Err != nil {
 			text = e.Err.Error()
@@ -299,10 +300,18 @@ func contextError(ctx context.Context, m *method, f Fate) *Error {
 	return e
 }
 
+// onLoop is the error of a call that waits on the goroutine of a loop, which must not; nil: it does
+// not.
+func onLoop(m *method, f Fate) *Error {
+	if err := eventloop.MayWait(); err != nil {
+		return &Error{Code: CodeCanceled, Method: m.name, Fate: f, Err: err}
+	}
+	return nil
+}
+
 // named says in an error which method it is about.
 func named(err error, m *method) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		e.Method = m.name
 	}
 	return err

@@ -25,10 +25,9 @@ type link struct {
 	client keeper
 	missed missed
 	id     *actor.PID
-	report func(error)   // told once, whether the connection is there
+	report func(error)   // called once, whether the connection is there; nil: it was
 	gone   chan struct{} // closed when the identifier is
 	local  rdma.Local
-	told   bool  // report was
 	cause  error // why we hung up; nil: we did not
 	over   bool  // nothing is received any more
 	went   bool  // closed was called
@@ -166,12 +165,12 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 }
 
 func (l *link) tell(err error) {
-	if !l.told {
-		l.told = true
+	if l.report != nil {
 		if err == nil {
 			l.client.up(l)
 		}
 		l.report(err)
+		l.report = nil
 	}
 }
 

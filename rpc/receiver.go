@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"sync"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -177,13 +177,7 @@ func (r *receiving) notify() {
 }
 
 // finish is told that the stream has ended. The loop's.
-func (r *receiving) finish(c *clientCall) {
-	if c.err != nil {
-		r.end(c.err)
-		return
-	}
-	r.end(io.EOF)
-}
+func (r *receiving) finish(c *clientCall) { r.end(cmp.Or(c.failure(), io.EOF)) }
 
 func (r *receiving) end(err error) {
 	r.mu.Lock()
@@ -258,8 +252,8 @@ func (r *receiving) wait() error {
 	select {
 	case <-r.ready:
 	case <-r.l.rt.Stalled():
-		if err := eventloop.MayWait(); err != nil {
-			return &Error{Code: CodeCanceled, Method: r.call.m.name, Fate: FateUnknown, Err: err}
+		if err := onLoop(r.call.m, FateUnknown); err != nil {
+			return err
 		}
 	}
 	return nil

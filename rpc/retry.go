@@ -11,8 +11,8 @@ import (
 
 // retryable reports whether a call of m that failed so may be made again.
 func retryable(m *method, err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		return false
 	}
 	switch e.Code {

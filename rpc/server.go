@@ -35,7 +35,6 @@ type Server struct {
 	handlers  map[string]*handler
 	listeners []*actor.PID
 	conns     map[*serverConn]struct{}
-	closed    bool
 	gone      chan struct{} // closed when draining and there is no connection any more
 	goneOnce  sync.Once
 }
@@ -81,7 +80,7 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.draining.Load() {
+	if s.draining.Load() {
 		s.sys.Root.Send(id, &rdma.DestroyID{})
 		return rdma.Addr{}, nil, &Error{Code: CodeClosed, Fate: FateNotSent}
 	}
@@ -100,8 +99,6 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 	}
 	select {
 	case <-ctx.Done():
-		s.Close()
-		return context.Cause(ctx)
 	case <-s.ending:
 	case err := <-over:
 		if err != nil {
@@ -124,12 +121,18 @@ func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 // with ErrDraining, its caller knows that it can go on elsewhere.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
-// end notes that no further calls are taken. mu is held.
-func (s *Server) end() {
+// end notes that no further calls are taken, and sends m to the connections that there are. No
+// other will come.
+func (s *Server) end(m any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.draining.Swap(true) {
 		close(s.ending)
 	}
 	s.emptied()
+	for c := range s.conns {
+		s.sys.Root.Send(c.out.pid, m)
+	}
 }
 
 // emptied looks whether the last connection has gone; no other will come then. mu is held.
@@ -147,12 +150,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rpc: drain: %w", err)
 	}
-	s.mu.Lock()
-	s.end()
-	for c := range s.conns {
-		s.sys.Root.Send(c.out.pid, &drain{})
-	}
-	s.mu.Unlock()
+	s.end(&drain{})
 	s.unlisten(ctx)
 	s.settle()
 	select {
@@ -160,11 +158,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return s.abort(ctx)
 	}
-	s.mu.Lock()
-	for c := range s.conns {
-		s.sys.Root.Send(c.out.pid, &finish{})
-	}
-	s.mu.Unlock()
+	s.end(&finish{})
 	select {
 	case <-s.gone:
 	case <-ctx.Done():
@@ -199,13 +193,7 @@ func (s *Server) Close() {
 
 // close is Close, and waits no longer than ctx lets it.
 func (s *Server) close(ctx context.Context) {
-	s.mu.Lock()
-	s.closed = true
-	s.end()
-	for c := range s.conns {
-		s.sys.Root.Send(c.out.pid, &abort{})
-	}
-	s.mu.Unlock()
+	s.end(&abort{})
 	s.unlisten(ctx)
 	select {
 	case <-s.gone:
