@@ -77,6 +77,20 @@ func ipFamily(ip netip.Addr) Family {
 	return FamilyAny
 }
 
+// Source is what the connections of a peer at a are counted by where peers share something: its
+// address, or its network where an address costs nothing, the /64 of IPv6.
+func (a Addr) Source() netip.Addr {
+	if a.IB != nil {
+		return netip.AddrFrom16(a.IB.GID)
+	}
+	ip := a.Addr().Unmap()
+	if ip.Is6() {
+		p, _ := ip.WithZone("").Prefix(64) // cannot fail
+		return p.Addr()
+	}
+	return ip
+}
+
 // SameFamily reports whether a and b are of one address family.
 func (a Addr) SameFamily(b Addr) bool { return a.Family() == b.Family() }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -34,7 +33,6 @@ type link struct {
 	left   bool  // Close was sent: the server drains and has answered everything
 	unsure bool  // a message was lost that was not the last
 
-	reading *rdma.Received // the message that is being read, or was last
 	backlog
 	ends []any // that the connection has failed or ended, while something is parked
 }
@@ -261,17 +259,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 	if l.over {
 		return
 	}
-	if len(l.parked) > 0 {
-		l.park(m, m.Data, time.Time{})
-		return
-	}
-	l.reading = m
-	done, rest := l.read(ctx, m.Data)
-	if len(rest) > 0 {
-		l.park(m, rest, time.Time{})
-		l.next(ctx)
-	}
-	l.deliver(done)
+	l.take(ctx, m, l)
 }
 
 // resume reads on.
@@ -281,18 +269,10 @@ func (l *link) resume(ctx actor.Context) {
 		l.atLast(ctx)
 		return
 	}
-	p := l.parked[0]
-	l.parked = l.parked[1:]
-	defer p.m.Release() // the answers are in it
-	l.reading = p.m
-	done, rest := l.read(ctx, p.rest)
-	if len(rest) > 0 {
-		l.parked = slices.Insert(l.parked, 0, parked{m: p.m.Retain(), rest: rest})
-	}
-	if len(l.parked)+len(l.ends) > 0 {
+	if len(l.ends) > 0 {
 		l.next(ctx)
 	}
-	l.deliver(done)
+	l.readOn(ctx, l)
 }
 
 // atLast takes in how the connection has ended.
@@ -304,15 +284,16 @@ func (l *link) atLast(ctx actor.Context) {
 	}
 }
 
-// read takes as many frames of a message as are read in a turn, and gives the calls that they end.
-func (l *link) read(ctx actor.Context, b []byte) (done *clientCall, rest []byte) {
-	var last *clientCall
+// read takes as many frames of a message as are read in a turn, and gives the callers their
+// answers: last of all, because what decodes for actors may not return.
+func (l *link) read(ctx actor.Context) {
+	var done, last *clientCall
 	var err error
 	l.out.mu.Lock()
-	for all := len(b); len(b) > 0 && all-len(b) < turnBytes && err == nil; {
+	for all := len(l.rest); len(l.rest) > 0 && all-len(l.rest) < turnBytes && err == nil; {
 		var h wire.Header
 		var body []byte
-		if h, body, b, err = wire.ParseFrame(b); err != nil {
+		if h, body, l.rest, err = wire.ParseFrame(l.rest); err != nil {
 			err = malformed(err)
 			break
 		}
@@ -330,17 +311,11 @@ func (l *link) read(ctx actor.Context, b []byte) (done *clientCall, rest []byte)
 	l.out.mu.Unlock()
 	switch {
 	case err != nil:
+		l.rest = nil
 		l.hangUp(ctx, err)
-		return done, nil
 	case l.draining:
 		l.part(ctx)
 	}
-	return done, b
-}
-
-// deliver gives the callers their answers. It is the last of a turn: what decodes for actors may
-// not return.
-func (l *link) deliver(done *clientCall) {
 	if done != nil {
 		l.local.Woke()
 		l.finish(done)

@@ -2,8 +2,6 @@ package rpc
 
 import (
 	"context"
-	"net/netip"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -28,8 +26,6 @@ type serverConn struct {
 	ending  bool // the peer broke the protocol, or close was asked for
 	closing bool // the last drain frame was put; Close is sent when everything was
 	inline  *serverCall
-	reading *rdma.Received // the message that is being read
-	came    time.Time      // when that did; zero: nobody has asked
 
 	// Handed to the workers at the end of a message.
 	head, tail *serverCall
@@ -96,7 +92,7 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 		ours.Calls = 0
 	default:
 		c.joined = true
-		c.share.Join(c.s.shares, sourceOf(m.Peer))
+		c.share.Join(c.s.shares, m.Peer.Source())
 		c.out.purse.Of = &c.share
 		c.window = int64(h.Window) << 10
 		ctx.Send(c.id, &rdma.Accept{PrivateData: ours.Bytes()})
@@ -169,16 +165,8 @@ func (c *serverConn) flush(ctx actor.Context) {
 // progress does what waits for answers to have gone, or for its turn.
 func (c *serverConn) progress(ctx actor.Context) {
 	if len(c.parked) > 0 && !c.waits && c.goesOn() && !c.ending {
-		p := &c.parked[0]
-		c.reading, c.came = p.m, p.came
-		if c.input(ctx, &p.rest); len(p.rest) == 0 {
-			p.m.Release()
-			c.parked = c.parked[1:]
-		}
+		c.readOn(ctx, c)
 		c.out.flush(ctx, c.id)
-		if len(c.parked) > 0 {
-			c.next(ctx)
-		}
 	}
 	if c.closing && !c.ending && c.queued() == 0 {
 		c.ending = true
@@ -206,38 +194,13 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	if c.ending || c.closing {
 		return
 	}
-	c.reading, c.came = m, m.Since
-	if len(c.parked) > 0 {
-		c.park(m, m.Data, c.arrival())
-		return
-	}
-	c.take(ctx, m)
+	c.take(ctx, m, c)
 	c.flush(ctx) // which may take everything, and then nothing else will have the rest go on
 }
 
-// take takes a message, and parks what has to wait of it.
-func (c *serverConn) take(ctx actor.Context, m *rdma.Received) {
-	rest := m.Data
-	defer func() {
-		if len(rest) > 0 {
-			c.park(m, rest, c.arrival())
-			c.next(ctx)
-		}
-	}()
-	c.input(ctx, &rest)
-}
-
-// arrival is when the message that is being read came, from when on its time-outs count.
-func (c *serverConn) arrival() time.Time {
-	if c.came.IsZero() {
-		c.came = time.Now()
-	}
-	return c.came
-}
-
-// input takes the frames of a message off b, up to the one that has to wait, and no more than is
-// read in a turn. Behind a handler that has taken the goroutine along, that is the next one.
-func (c *serverConn) input(ctx actor.Context, b *[]byte) {
+// read takes the frames of a message, up to the one that has to wait, and no more than are read in
+// a turn. Behind a handler that has taken the goroutine along, that is the next one.
+func (c *serverConn) read(ctx actor.Context) {
 	left := true
 	defer func() {
 		if c.head != nil { // also what came before a violation: it was admitted
@@ -250,8 +213,8 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 			c.out.tell()
 		}
 	}()
-	for all := len(*b); len(*b) > 0 && all-len(*b) < turnBytes && !c.ending; {
-		h, body, rest, err := wire.ParseFrame(*b)
+	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
+		h, body, rest, err := wire.ParseFrame(c.rest)
 		if err != nil {
 			err = malformed(err)
 		} else if h.Type == wire.FrameCall {
@@ -263,7 +226,7 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 				err = violation("call %#x has the place of one that was not answered", h.Call)
 			}
 		}
-		if *b = rest; len(rest) > 0 {
+		if c.rest = rest; len(rest) > 0 {
 			c.arrival() // for what is behind a handler on the loop
 		}
 		if err == nil {
@@ -271,7 +234,7 @@ func (c *serverConn) input(ctx actor.Context, b *[]byte) {
 		}
 		if err != nil {
 			c.violated(ctx, err)
-			*b = nil
+			c.rest = nil
 		}
 	}
 	left = false
@@ -443,18 +406,4 @@ func (c *serverConn) refuse(id wire.CallID, code Code, text string) {
 	c.out.mu.Lock()
 	c.out.put(wire.Header{Type: wire.FrameError, Flags: wire.FlagRefused, Number: uint16(code), Call: id}, body)
 	c.out.mu.Unlock()
-}
-
-// sourceOf is what a client's connections are counted by: its address, and its network where an
-// address costs nothing.
-func sourceOf(peer rdma.Addr) netip.Addr {
-	if peer.IB != nil {
-		return netip.AddrFrom16(peer.IB.GID)
-	}
-	addr := peer.Addr().Unmap()
-	if addr.Is6() {
-		p, _ := addr.WithZone("").Prefix(64) // cannot fail
-		return p.Addr()
-	}
-	return addr
 }

@@ -204,14 +204,3 @@ func TestStreamsOfAConnection(t *testing.T) {
 		}
 	})
 }
-
-// What clients are counted by.
-func TestSourceOf(t *testing.T) {
-	for addr, want := range map[string]string{
-		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[fe80::1%eth0]:7": "fe80::", "[2001:db8:1:2:3::4]:9": "2001:db8:1:2::",
-	} {
-		if got := sourceOf(rdma.MustAddr(addr)).String(); got != want {
-			t.Errorf("%s: %s, want %s", addr, got, want)
-		}
-	}
-}

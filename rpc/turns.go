@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,23 +20,60 @@ type resume struct{}
 
 var resumeMsg any = &resume{}
 
-// backlog is the messages of a connection whose rest waits for another turn, or until answers have
-// gone, oldest first. The loop's.
+// backlog is what a connection has received and not read: what is left of the message that is being
+// read, and behind it messages that wait for another turn, or until answers have gone, oldest
+// first. The loop's.
 type backlog struct {
-	parked []parked
-	waits  bool // another turn was asked for
+	reading *rdma.Received // the message that is being read, or was last
+	rest    []byte         // of it: what was not read
+	came    time.Time      // when it did; zero: nobody has asked
+	parked  []parked
+	waits   bool // another turn was asked for
 }
 
-// parked is a message of a backlog.
+// parked is a message of a backlog, and what was not read of it.
 type parked struct {
 	m    *rdma.Received
 	rest []byte
 	came time.Time
 }
 
-// park keeps what is left of a message, which is being received.
-func (b *backlog) park(m *rdma.Received, rest []byte, came time.Time) {
-	b.parked = append(b.parked, parked{m.Retain(), rest, came})
+// reader is the connection whose backlog it is.
+type reader interface {
+	// read takes the frames off rest that are read in this turn. It may not return.
+	read(ctx actor.Context)
+}
+
+// take has r read a message, unless others are before it.
+func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
+	if len(b.parked) > 0 {
+		b.parked = append(b.parked, parked{m.Retain(), m.Data, orNow(m.Since)})
+		return
+	}
+	b.reading, b.rest, b.came = m, m.Data, m.Since
+	defer b.park(ctx)
+	r.read(ctx)
+}
+
+// readOn has r read the oldest message that was parked.
+func (b *backlog) readOn(ctx actor.Context, r reader) {
+	p := b.parked[0]
+	b.parked = slices.Delete(b.parked, 0, 1)
+	b.reading, b.rest, b.came = p.m, p.rest, p.came
+	defer p.m.Release() // what was read of it may be in use until then
+	defer b.park(ctx)
+	r.read(ctx)
+}
+
+// park keeps what is left of the message that was being read, and asks for another turn if anything
+// waits for one.
+func (b *backlog) park(ctx actor.Context) {
+	if len(b.rest) > 0 {
+		b.parked = slices.Insert(b.parked, 0, parked{b.reading.Retain(), b.rest, b.arrival()})
+	}
+	if len(b.parked) > 0 {
+		b.next(ctx)
+	}
 }
 
 // next asks for another turn.
@@ -44,6 +82,19 @@ func (b *backlog) next(ctx actor.Context) {
 		b.waits = true
 		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in this turn
 	}
+}
+
+// arrival is when the message that is being read came, from when on its time-outs count.
+func (b *backlog) arrival() time.Time {
+	b.came = orNow(b.came)
+	return b.came
+}
+
+func orNow(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Now()
+	}
+	return t
 }
 
 // forget gives back what was parked.

@@ -138,7 +138,7 @@ func (s *server) request(ctx actor.Context, m *rdma.ConnectRequest) {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte("this is a " + version + " server")})
 		return
 	}
-	src := s.source(sourceOf(m.Peer))
+	src := s.source(m.Peer.Source())
 	if src.peers >= places-len(s.peers) {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte("too many are here, or from your address")})
 		s.settle(ctx, src)

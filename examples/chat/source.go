@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
 const (
@@ -31,19 +29,6 @@ type source struct {
 	peers int
 	turns []*peer // those with lines held, in order
 	waits bool    // until the address may go on
-}
-
-// sourceOf is what a peer counts by: its address, or its network, where addresses cost nothing.
-func sourceOf(peer rdma.Addr) netip.Addr {
-	addr := peer.Addr().Unmap().WithZone("")
-	if peer.IB != nil {
-		addr = netip.AddrFrom16(peer.IB.GID)
-	}
-	if addr.Is6() {
-		p, _ := addr.Prefix(64) // cannot fail
-		return p.Addr()
-	}
-	return addr
 }
 
 // source finds what an address has, or makes it.

@@ -71,7 +71,7 @@ func (c *Conn) received(chunk *memory.Chunk, b []byte) *Inbound {
 // put has a message wait.
 func (c *Conn) put(chunk *memory.Chunk, b []byte, from wire.Offer) {
 	if c.Arrivals == nil {
-		c.Arrivals = &arrivals{c: c, from: sourceOf(c)}
+		c.Arrivals = &arrivals{c: c, from: c.ID.PeerAddr().Source()}
 	}
 	c.Arrivals.put(c.received(chunk, b), from)
 }

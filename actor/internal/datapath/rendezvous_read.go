@@ -3,7 +3,6 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
@@ -222,19 +221,4 @@ func (b *arrivals) look() {
 		return
 	}
 	b.watch()
-}
-
-// sourceOf is the address that a connection's peer counts by: its network's, where an address costs
-// nothing.
-func sourceOf(c *Conn) netip.Addr {
-	peer := c.ID.PeerAddr()
-	addr := peer.Addr().Unmap()
-	if peer.IB != nil {
-		return netip.AddrFrom16(peer.IB.GID)
-	}
-	if addr.Is6() {
-		p, _ := addr.WithZone("").Prefix(64) // cannot fail
-		return p.Addr()
-	}
-	return addr
 }

@@ -307,7 +307,7 @@ type Lookout struct {
 // way at a time.
 type arrivals struct {
 	c       *Conn
-	from    netip.Addr // sourceOf the peer
+	from    netip.Addr // the peer's Addr.Source
 	Waiting ring.Ring[pending]
 	next    int // of those: the oldest that is not asked for completely
 	held    int // bytes of memory for offers: being read into, read, the owner's
