@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -187,7 +188,7 @@ func meet(t *testing.T, port string, established func(*conn) error, heard func(*
 	listening := make(chan struct{})
 	go func() {
 		var err error
-		if st.s.ch, err = cmid.OpenChannel(iwarp.New()); err == nil {
+		if st.s.ch, err = endpoint.Open(iwarp.New()); err == nil {
 			to := "127.0.0.1:" + port
 			if port == "" {
 				to += "0"
@@ -250,12 +251,12 @@ func (st *stranger) other(id *cmid.ID, ev cmid.Event) error {
 func (st *stranger) event(ev cmid.Event) error {
 	switch ev.(type) {
 	case *cmid.AddrResolved:
-		return st.c.id.ResolveRoute(0)
+		return st.c.ID.ResolveRoute(0)
 	case *cmid.RouteResolved:
 		if err := st.c.prepare(); err != nil {
 			return err
 		}
-		return st.c.id.Connect(nil, depths())
+		return st.c.ID.Connect(nil, depths())
 	case *cmid.Established:
 		if st.established != nil {
 			return st.established(st.c)

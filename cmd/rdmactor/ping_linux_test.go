@@ -96,11 +96,11 @@ func TestWrongSize(t *testing.T) {
 
 func TestGarbage(t *testing.T) {
 	say := func(words string) func(*conn) error {
-		return func(c *conn) error { return c.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Inline: []byte(words)}) }
+		return func(c *conn) error { return c.QP.PostSend(&verbs.SendWR{Op: verbs.Send, Inline: []byte(words)}) }
 	}
 	nowhere := buffer{addr: 4096, rkey: 0xdeadbeef, size: 64}
 	twice := func(c *conn) error {
-		mr, err := c.alloc(64, verbs.RemoteRead)
+		mr, err := c.Alloc(64, verbs.RemoteRead)
 		return errors.Join(err, c.send(bufferOf(mr)), c.send(bufferOf(mr)))
 	}
 	for name, c := range map[string]struct {
@@ -140,7 +140,7 @@ func TestSinkTooSmall(t *testing.T) {
 	var mr *verbs.MR
 	meet(t, srv.port,
 		func(c *conn) (err error) {
-			if mr, err = c.alloc(64, verbs.RemoteRead); err != nil {
+			if mr, err = c.Alloc(64, verbs.RemoteRead); err != nil {
 				return err
 			}
 			return c.send(bufferOf(mr))
@@ -174,7 +174,7 @@ func TestVanish(t *testing.T) {
 	var mr *verbs.MR
 	meet(t, srv.port,
 		func(c *conn) (err error) {
-			if mr, err = c.alloc(64, verbs.RemoteRead); err != nil {
+			if mr, err = c.Alloc(64, verbs.RemoteRead); err != nil {
 				return err
 			}
 			return c.send(bufferOf(mr))

@@ -37,7 +37,7 @@ func (cl *pingClient) event(ev cmid.Event) error {
 	switch ev.(type) {
 	case *cmid.AddrResolved:
 		cl.c.expect("resolving the route")
-		return cl.c.id.ResolveRoute(cl.s.timeout)
+		return cl.c.ID.ResolveRoute(cl.s.timeout)
 	case *cmid.RouteResolved:
 		cl.c.expect("connecting")
 		return cl.connect()
@@ -52,13 +52,13 @@ func (cl *pingClient) connect() (err error) {
 	if err := cl.c.prepare(); err != nil {
 		return err
 	}
-	if cl.source, err = cl.c.alloc(cl.s.size, verbs.RemoteRead); err != nil {
+	if cl.source, err = cl.c.Alloc(cl.s.size, verbs.RemoteRead); err != nil {
 		return err
 	}
-	if cl.sink, err = cl.c.alloc(cl.s.size, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
+	if cl.sink, err = cl.c.Alloc(cl.s.size, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
 		return err
 	}
-	return cl.c.id.Connect(nil, depths())
+	return cl.c.ID.Connect(nil, depths())
 }
 
 // begin is a round's first step.

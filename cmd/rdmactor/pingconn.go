@@ -6,19 +6,15 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // conn is a connection of either role: an identifier, its queue pair, and the step it is at.
 type conn struct {
-	id      *cmid.ID
+	endpoint.Endpoint
 	talk    talk
 	timeout time.Duration // for each step
-
-	qp   verbs.QP
-	cq   verbs.CQ
-	recv *verbs.MR // where the peer's messages go: recvDepth of them
-	mrs  []*verbs.MR
 
 	step     string // what the peer, or the device, shall do next: for messages
 	deadline time.Time
@@ -50,43 +46,16 @@ const (
 func depths() *cmid.ConnParam { return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1} }
 
 // prepare makes the queue pair and posts the receives.
-func (c *conn) prepare() (err error) {
-	dev := c.id.Device()
-	if c.cq, err = dev.CreateCQ(sendDepth+recvDepth, c.completed); err != nil {
+func (c *conn) prepare() error {
+	if err := c.Create(sendDepth, recvDepth, c.completed); err != nil {
 		return err
 	}
-	c.qp, err = c.id.CreateQP(verbs.QPInitAttr{SendCQ: c.cq, RecvCQ: c.cq, MaxSendWR: sendDepth, MaxRecvWR: recvDepth})
-	if err != nil {
-		return err
-	}
-	if c.recv, err = c.alloc(recvDepth*bufferSize, verbs.LocalWrite); err != nil {
-		return err
-	}
-	for slot := range uint64(recvDepth) {
-		if err := c.postRecv(slot); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *conn) alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	mr, err := c.id.Device().Alloc(n, access)
-	if err == nil {
-		c.mrs = append(c.mrs, mr)
-	}
-	return mr, err
-}
-
-// postRecv posts the receive whose number is slot.
-func (c *conn) postRecv(slot uint64) error {
-	sge := verbs.SGE{MR: c.recv, Offset: uint32(slot) * bufferSize, Length: bufferSize}
-	return c.qp.PostRecv(verbs.RecvWR{ID: slot, SGE: sge})
+	return c.Receive(recvDepth, bufferSize)
 }
 
 // send sends b to the peer.
 func (c *conn) send(b buffer) error {
-	return c.qp.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: b.encode()})
+	return c.QP.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: b.encode()})
 }
 
 // expect begins a step.
@@ -125,30 +94,28 @@ func (c *conn) gone(why error) {
 
 // completed handles completions; the device calls it inside GetEvent.
 func (c *conn) completed() {
-	var wcs [sendDepth + recvDepth]verbs.WC
-	for n := c.cq.Poll(wcs[:]); n > 0; n = c.cq.Poll(wcs[:]) {
-		for _, wc := range wcs[:n] {
-			if c.ending || c.over || wc.Status == verbs.StatusFlushed {
-				continue // the event of the end says why
-			}
-			if err := c.complete(wc); err != nil {
-				c.fail(err)
-				c.hangUp()
-			}
+	c.Poll(func(wc *verbs.WC) bool {
+		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
+			return true // the event of the end says why
 		}
-	}
+		if err := c.complete(wc); err != nil {
+			c.fail(err)
+			c.hangUp()
+		}
+		return true
+	})
 }
 
-func (c *conn) complete(wc verbs.WC) error {
+func (c *conn) complete(wc *verbs.WC) error {
 	switch {
 	case wc.Status != verbs.StatusSuccess:
 		return fmt.Errorf("%s: %v", opName(wc.Op), wc.Status)
 	case wc.Op == verbs.Recv:
-		b, err := decodeBuffer(c.recv.Bytes[wc.ID*bufferSize:][:wc.Bytes])
+		b, err := decodeBuffer(c.Message(wc))
 		if err != nil {
 			return err
 		}
-		if err := c.postRecv(wc.ID); err != nil { // before the answer that lets the peer send again
+		if err := c.Repost(wc.ID); err != nil { // before the answer that lets the peer send again
 			return err
 		}
 		return c.talk.received(b)
@@ -180,7 +147,7 @@ func (c *conn) fail(err error) {
 // hangUp asks for the end.
 func (c *conn) hangUp() {
 	c.ending = true
-	if c.id.Disconnect() != nil { // not connected, or no more
+	if c.ID.Disconnect() != nil { // not connected, or no more
 		c.over = true
 		return
 	}
@@ -199,18 +166,7 @@ func (c *conn) late() {
 
 // free gives back what the connection has.
 func (c *conn) free() {
-	dev := c.id.Device()
-	errs := []error{c.id.Destroy()}
-	if c.qp != nil {
-		errs = append(errs, c.qp.Destroy()) // which may be on its way
-	}
-	if c.cq != nil {
-		errs = append(errs, c.cq.Close())
-	}
-	for _, mr := range c.mrs {
-		errs = append(errs, dev.Free(mr))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := c.Close(); err != nil {
 		c.fail(err)
 	}
 }

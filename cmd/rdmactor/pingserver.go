@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -17,17 +18,11 @@ type pingServer struct {
 }
 
 func (srv *pingServer) start(addr cmid.Addr) error {
-	id, err := srv.s.ch.CreateID(cmid.PortSpaceTCP)
+	id, err := endpoint.Listen(srv.s.ch.Channel, cmid.PortSpaceTCP, addr, backlog)
 	if err != nil {
 		return err
 	}
 	srv.listener = id
-	if err := id.BindAddr(addr); err != nil {
-		return err
-	}
-	if err := id.Listen(backlog); err != nil {
-		return err
-	}
 	fmt.Fprintf(srv.s.stdout, "listening on %v\n", id.LocalAddr())
 	return nil
 }
@@ -82,7 +77,7 @@ func (srv *pingServer) ended(c *conn, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("client %v: %w", c.id.PeerAddr(), err)
+	err = fmt.Errorf("client %v: %w", c.ID.PeerAddr(), err)
 	if !srv.s.persistent {
 		return err
 	}
@@ -114,11 +109,11 @@ func (t *serving) accept() (err error) {
 	if err := t.c.prepare(); err != nil {
 		return err
 	}
-	if t.data, err = t.c.alloc(t.s.size, verbs.LocalWrite); err != nil {
+	if t.data, err = t.c.Alloc(t.s.size, verbs.LocalWrite); err != nil {
 		return err
 	}
 	t.c.expect("the client's source") // which may be here before Established is
-	return t.c.id.Accept(nil, depths())
+	return t.c.ID.Accept(nil, depths())
 }
 
 func (t *serving) event(cmid.Event) error { return nil }
@@ -139,7 +134,7 @@ func (t *serving) read(b buffer) error {
 	}
 	t.n, t.at = b.size, theRead
 	t.c.expect(fmt.Sprintf("reading %d bytes", t.n))
-	return t.c.qp.PostSend(&verbs.SendWR{
+	return t.c.QP.PostSend(&verbs.SendWR{
 		Op: verbs.Read, Flags: verbs.Signaled, SGL: t.part(), RemoteAddr: b.addr, RKey: b.rkey,
 	})
 }
@@ -150,7 +145,7 @@ func (t *serving) write(b buffer) error {
 	}
 	t.at = theSource
 	t.c.expect("the client's next source")
-	err := t.c.qp.PostSend(&verbs.SendWR{
+	err := t.c.QP.PostSend(&verbs.SendWR{
 		Op: verbs.Write, Flags: verbs.Signaled, SGL: t.part(), RemoteAddr: b.addr, RKey: b.rkey,
 	})
 	if err != nil {

@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
 // session is one event channel, served by the goroutine of run: whatever happens, happens in a call
@@ -20,7 +17,7 @@ type session struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
 
-	ch    *cmid.Channel
+	ch    *endpoint.Channel
 	role  role
 	conns map[*cmid.ID]*conn
 }
@@ -48,7 +45,7 @@ func (s *session) run() (err error) {
 	if err != nil {
 		return err
 	}
-	s.ch, err = cmid.OpenChannel(s.driver(choice, s.crc, s.stderr))
+	s.ch, err = endpoint.Open(s.driver(choice, s.crc, s.stderr))
 	if err != nil {
 		return err
 	}
@@ -60,68 +57,45 @@ func (s *session) run() (err error) {
 }
 
 func (s *session) newConn(id *cmid.ID, t talk) *conn {
-	c := &conn{timeout: s.timeout, id: id, talk: t}
+	c := &conn{timeout: s.timeout, talk: t}
+	c.ID = id
 	s.conns[id] = c
 	return c
 }
 
 // serve handles events and deadlines until the role is over.
 func (s *session) serve() error {
-	fd, err := s.ch.FD()
-	if err != nil {
-		return err
-	}
-	stopped, wake, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer stopped.Close()
-	defer wake.Close()
-	defer context.AfterFunc(s.ctx, func() { _ = wake.Close() })()
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(stopped.Fd()), Events: unix.POLLIN}}
+	defer context.AfterFunc(s.ctx, s.ch.Stop)()
 	for {
-		if err := s.drain(); err != nil {
+		if err := s.ch.Drain(s.event); err != nil {
 			return err
 		}
 		wait, err := s.sweep()
 		if err != nil || s.role.over() {
 			return err
 		}
-		_, err = unix.Poll(fds, wait)
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return fmt.Errorf("poll: %w", err)
+		why, err := s.ch.Wait(wait)
+		if why == endpoint.Stopped {
+			err = s.role.stop()
 		}
-		if len(fds) > 1 && fds[1].Revents != 0 {
-			fds = fds[:1]
-			if err := s.role.stop(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// drain fetches events until there is none. Completions are handled inside GetEvent, by
-// conn.completed.
-func (s *session) drain() error {
-	for {
-		ev, id, err := s.ch.GetEvent()
-		switch {
-		case errors.Is(err, unix.EAGAIN):
-			return nil
-		case err != nil:
-			return err
-		}
-		if c := s.conns[id]; c != nil {
-			c.event(ev)
-		} else if err := s.role.other(id, ev); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// sweep ends the connections whose time is over, and forgets those that have ended. It returns the
-// milliseconds until the next deadline, -1 when there is none.
-func (s *session) sweep() (wait int, err error) {
+// event takes what happened. Completions are handled meanwhile, by conn.completed.
+func (s *session) event(id *cmid.ID, ev cmid.Event) error {
+	if c := s.conns[id]; c != nil {
+		c.event(ev)
+		return nil
+	}
+	return s.role.other(id, ev)
+}
+
+// sweep ends the connections whose time is over, and forgets those that have ended. It returns how
+// long it is until the next deadline, negative when there is none.
+func (s *session) sweep() (wait time.Duration, err error) {
 	now := time.Now()
 	var next time.Time
 	for _, c := range s.conns {
@@ -129,7 +103,7 @@ func (s *session) sweep() (wait int, err error) {
 			c.late()
 		}
 		if c.over {
-			delete(s.conns, c.id)
+			delete(s.conns, c.ID)
 			c.free()
 			err = errors.Join(err, s.role.ended(c, c.err))
 		} else if next.IsZero() || c.deadline.Before(next) {
@@ -139,5 +113,5 @@ func (s *session) sweep() (wait int, err error) {
 	if next.IsZero() {
 		return -1, err
 	}
-	return int(time.Until(next)/time.Millisecond) + 1, err
+	return max(0, time.Until(next)), err
 }

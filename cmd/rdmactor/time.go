@@ -162,7 +162,7 @@ func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer 
 	accepted := 0
 	for _, p := range plans {
 		p.Local, p.Peer = cmid.AddrFrom(local, 0), peer
-		run, err := cl.Run(p, t.ctx.Done())
+		run, err := cl.Run(t.ctx, p)
 		if err != nil {
 			return first, err
 		}

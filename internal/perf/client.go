@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -103,7 +104,7 @@ func (r *run) start(h *host) error {
 	if err != nil {
 		return err
 	}
-	r.c = &conn{h: h, id: id, test: r.Test, complete: r.complete, ended: func(err error) { r.done <- err }}
+	r.c = &conn{Endpoint: endpoint.Endpoint{ID: id}, h: h, test: r.Test, complete: r.complete, ended: func(err error) { r.done <- err }}
 	if r.OwnMemory {
 		r.c.own = r.Depth
 	}
@@ -119,13 +120,13 @@ func (r *run) start(h *host) error {
 func (r *run) event(ev cmid.Event) error {
 	switch e := ev.(type) {
 	case *cmid.AddrResolved:
-		return r.c.id.ResolveRoute(r.c.h.cfg.Timeout)
+		return r.c.ID.ResolveRoute(r.c.h.cfg.Timeout)
 	case *cmid.RouteResolved:
 		r.step = "connecting"
 		if err := r.c.prepare(r.clientShape()); err != nil {
 			return err
 		}
-		return r.c.id.Connect(encodeRequest(r.Test, r.c.place()), depths())
+		return r.c.ID.Connect(encodeRequest(r.Test, r.c.place()), depths())
 	case *cmid.Established:
 		to, err := decodeAnswer(e.PrivateData)
 		if err != nil {

@@ -9,27 +9,22 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // conn is one side of a test: an identifier, its queue pair, and its memory. Loop goroutine only.
 type conn struct {
+	endpoint.Endpoint
 	h    *host
-	id   *cmid.ID
 	test Test
-
-	cq   verbs.CQ
-	qp   verbs.QP
-	recv *verbs.MR // of slots receives, slotSize bytes each
 	data *verbs.MR // what is sent, written and read; the peer's Writes and Reads go there
-	mrs  []*verbs.MR
 
-	slotSize int
-	inline   bool // messages are posted inline, not from data
-	message  verbs.SendWR
-	own      int // messages that have memory of their own: 1, or all on their way
-	next     int // of them
-	empty    verbs.SendWR
+	inline  bool // messages are posted inline, not from data
+	message verbs.SendWR
+	own     int // messages that have memory of their own: 1, or all on their way
+	next    int // of them
+	empty   verbs.SendWR
 
 	// complete takes a completion; its error ends the connection. ended is called once, when
 	// everything is given back.
@@ -60,29 +55,16 @@ const markSize = 8
 const markDepth = 16
 
 // prepare makes the queue pair and the memory, and posts the receives.
-func (c *conn) prepare(s shape) (err error) {
-	dev := c.id.Device()
-	if dev == nil {
-		return errors.New("the identifier has no device")
-	}
-	if c.cq, err = dev.CreateCQ(s.sends+s.slots, c.poll); err != nil {
-		return fmt.Errorf("create_cq: %w", err)
-	}
-	c.qp, err = c.id.CreateQP(verbs.QPInitAttr{SendCQ: c.cq, RecvCQ: c.cq, MaxSendWR: s.sends, MaxRecvWR: s.slots})
-	if err != nil {
+func (c *conn) prepare(s shape) error {
+	if err := c.Create(s.sends, s.slots, c.poll); err != nil {
 		return err
 	}
-	c.slotSize = markSize
+	size := markSize
 	if s.whole {
-		c.slotSize = max(c.slotSize, c.test.Size)
+		size = max(size, c.test.Size)
 	}
-	if c.recv, err = c.alloc(s.slots*c.slotSize, verbs.LocalWrite); err != nil {
+	if err := c.Receive(s.slots, size); err != nil {
 		return err
-	}
-	for slot := range uint64(s.slots) {
-		if err := c.postRecv(slot); err != nil {
-			return err
-		}
 	}
 	return c.prepareData(s)
 }
@@ -97,25 +79,16 @@ func (c *conn) prepareData(s shape) (err error) {
 	case c.test.Op == Read:
 		access = verbs.LocalWrite
 	}
-	if s.sendsData && c.test.Op != Read && c.test.Size <= c.id.Device().Attr().MaxInline {
+	if s.sendsData && c.test.Op != Read && c.test.Size <= c.ID.Device().Attr().MaxInline {
 		c.inline = true
 		if !s.exposed {
 			return nil
 		}
 	}
 	if s.sendsData || s.exposed {
-		c.data, err = c.alloc(max(c.own, 1)*c.test.Size, access)
+		c.data, err = c.Alloc(max(c.own, 1)*c.test.Size, access)
 	}
 	return err
-}
-
-func (c *conn) alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	mr, err := c.id.Device().Alloc(n, access)
-	if err != nil {
-		return nil, fmt.Errorf("memory of %d bytes: %w", n, err)
-	}
-	c.mrs = append(c.mrs, mr)
-	return mr, nil
 }
 
 // place is the memory that the peer may reach; the zero place: none.
@@ -126,23 +99,11 @@ func (c *conn) place() place {
 	return place{c.data.Addr, c.data.RKey}
 }
 
-func (c *conn) postRecv(slot uint64) error {
-	sge := verbs.SGE{MR: c.recv, Offset: uint32(slot) * uint32(c.slotSize), Length: uint32(c.slotSize)}
-	return c.qp.PostRecv(verbs.RecvWR{ID: slot, SGE: sge})
-}
-
 // meet takes where the peer's data is, and makes the work requests, once.
 func (c *conn) meet(peer place) {
 	c.empty = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
 	c.message = verbs.SendWR{RemoteAddr: peer.addr, RKey: peer.rkey}
-	switch c.test.Op {
-	case Send:
-		c.message.Op = verbs.Send
-	case Write:
-		c.message.Op = verbs.Write
-	case Read:
-		c.message.Op = verbs.Read
-	}
+	c.message.Op = map[Op]verbs.Opcode{Send: verbs.Send, Write: verbs.Write, Read: verbs.Read}[c.test.Op]
 	if c.inline {
 		c.message.Inline = make([]byte, c.test.Size)
 	} else if c.data != nil {
@@ -157,11 +118,11 @@ func (c *conn) post(flags verbs.SendFlags) error {
 		c.message.SGL[0].Offset = uint32(c.next) * uint32(c.test.Size)
 		c.next = (c.next + 1) % c.own
 	}
-	return c.qp.PostSend(&c.message)
+	return c.QP.PostSend(&c.message)
 }
 
 // mark posts an empty Send.
-func (c *conn) mark() error { return c.qp.PostSend(&c.empty) }
+func (c *conn) mark() error { return c.QP.PostSend(&c.empty) }
 
 // turn posts one half of a round trip of send or write.
 func (c *conn) turn() error {
@@ -188,24 +149,19 @@ func (c *conn) watch() {
 
 // poll handles completions; the device calls it.
 func (c *conn) poll() {
-	var wcs [32]verbs.WC
-	for n := c.cq.Poll(wcs[:]); n > 0; n = c.cq.Poll(wcs[:]) {
-		c.moved += n
-		for i := range wcs[:n] {
-			if c.ending || c.over || wcs[i].Status == verbs.StatusFlushed {
-				continue // the event of the end says why
-			}
-			switch err := c.completed(&wcs[i]); {
-			case errors.Is(err, unix.EINVAL): // the connection is over: its event comes
-				c.refused = err
-			case err != nil:
-				c.fail(err)
-			}
+	c.Poll(func(wc *verbs.WC) bool {
+		c.moved++
+		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
+			return !c.over // the event of the end says why
 		}
-		if c.over {
-			return
+		switch err := c.completed(wc); {
+		case errors.Is(err, unix.EINVAL): // the connection is over: its event comes
+			c.refused = err
+		case err != nil:
+			c.fail(err)
 		}
-	}
+		return !c.over
+	})
 }
 
 func (c *conn) completed(wc *verbs.WC) error {
@@ -213,7 +169,7 @@ func (c *conn) completed(wc *verbs.WC) error {
 		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
 	}
 	if wc.Op == verbs.Recv {
-		if err := c.postRecv(wc.ID); err != nil { // before the answer that lets the peer send again
+		if err := c.Repost(wc.ID); err != nil { // before the answer that lets the peer send again
 			return err
 		}
 	}
@@ -234,7 +190,7 @@ func (c *conn) hangUp() {
 		return
 	}
 	c.ending = true
-	if c.id.Disconnect() != nil { // not connected, or no more
+	if c.ID.Disconnect() != nil { // not connected, or no more
 		c.free()
 	}
 }
@@ -247,7 +203,7 @@ func (c *conn) disconnected(why error) {
 	if !c.ending && why != nil && c.err == nil {
 		c.err = fmt.Errorf("the peer has gone: %w", why)
 	}
-	c.id.Do(&cmid.Disconnect{}) // on InfiniBand the answer is due; elsewhere it is refused
+	c.ID.Do(&cmid.Disconnect{}) // on InfiniBand the answer is due; elsewhere it is refused
 	c.free()
 }
 
@@ -261,18 +217,7 @@ func (c *conn) free() {
 		c.watchdog.Stop()
 	}
 	c.h.loop.AfterFunc(0, func() {
-		dev := c.id.Device()
-		errs := []error{c.err, c.id.Destroy()}
-		if c.qp != nil {
-			errs = append(errs, c.qp.Destroy()) // which may be on its way
-		}
-		if c.cq != nil {
-			errs = append(errs, c.cq.Close())
-		}
-		for _, mr := range c.mrs {
-			errs = append(errs, dev.Free(mr))
-		}
-		c.ended(errors.Join(errs...))
+		c.ended(errors.Join(c.err, c.Close()))
 	})
 }
 

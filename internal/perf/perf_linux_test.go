@@ -240,7 +240,7 @@ func TestServerEnds(t *testing.T) {
 				for connected := false; !connected; {
 					_ = s.h.do(func() error {
 						for c := range s.conns {
-							connected = c.moved > 0 || c.test.Op == Read && c.id.State() == states.Connected
+							connected = c.moved > 0 || c.test.Op == Read && c.ID.State() == states.Connected
 						}
 						return nil
 					})

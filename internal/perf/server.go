@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -36,24 +37,15 @@ func Listen(cfg Config, at cmid.Addr) (*Server, error) {
 		return nil, err
 	}
 	s.h = h
-	if err := h.do(func() error { return s.listen(at) }); err != nil {
+	err = h.do(func() (err error) {
+		s.listener, err = endpoint.Listen(h.ch, cmid.PortSpaceTCP, at, backlog)
+		return err
+	})
+	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
-	return s, nil
-}
-
-func (s *Server) listen(at cmid.Addr) (err error) {
-	if s.listener, err = s.h.ch.CreateID(cmid.PortSpaceTCP); err != nil {
-		return err
-	}
-	if err := s.listener.BindAddr(at); err != nil {
-		return err
-	}
-	if err := s.listener.Listen(backlog); err != nil {
-		return err
-	}
 	s.at = s.listener.LocalAddr()
-	return nil
+	return s, nil
 }
 
 // Addr is where it listens.
@@ -127,7 +119,7 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 		_ = id.Destroy()
 		return err
 	}
-	c := &conn{h: s.h, id: id, test: t}
+	c := &conn{Endpoint: endpoint.Endpoint{ID: id}, h: s.h, test: t}
 	c.complete = c.serving()
 	c.ended = func(err error) {
 		delete(s.conns, c)

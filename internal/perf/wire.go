@@ -3,6 +3,7 @@ package perf
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Op is the operation that a test repeats.
@@ -94,18 +95,8 @@ func decodePlace(b []byte) place {
 
 // encodeRequest is the client's private data. from is where the server may Write to.
 func encodeRequest(t Test, from place) []byte {
-	var op, kind byte
-	for i := range ops {
-		if ops[i] == t.Op {
-			op = byte(i)
-		}
-	}
-	for i := range kinds {
-		if kinds[i] == t.Kind {
-			kind = byte(i)
-		}
-	}
-	b := binary.BigEndian.AppendUint32(header(op, kind), uint32(t.Depth))
+	b := header(byte(slices.Index(ops[:], t.Op)), byte(slices.Index(kinds[:], t.Kind)))
+	b = binary.BigEndian.AppendUint32(b, uint32(t.Depth))
 	return from.append(binary.BigEndian.AppendUint32(b, uint32(t.Size)))
 }
 

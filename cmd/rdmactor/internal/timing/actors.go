@@ -68,7 +68,7 @@ func (cl *actorClient) Close() error {
 	return cl.close(0)
 }
 
-func (cl *actorClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
+func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	ended := make(chan struct{})
 	l := &actorLevel{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}
 	l.b = newBench(p, l, cl.timeout, false, func() { close(ended) })
@@ -82,7 +82,7 @@ func (cl *actorClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
 			r.inside(createQP, connect, cl.qps)
 		}
 		return r, nil
-	case <-stop:
+	case <-ctx.Done():
 		cl.stopped = true
 		return Run{}, cli.ErrInterrupted
 	}

@@ -3,7 +3,6 @@ package timing
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -15,8 +14,6 @@ import (
 type actorServer struct {
 	*count
 	*system
-	at      cmid.Addr
-	timeout time.Duration
 }
 
 func listenActor(c Config, at cmid.Addr) (Server, error) {
@@ -24,7 +21,7 @@ func listenActor(c Config, at cmid.Addr) (Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &actorServer{count: newCount(), system: sys, timeout: c.Timeout}
+	s := &actorServer{count: newCount(c), system: sys}
 	started := make(chan error, 1)
 	a := &accepting{count: s.count, rt: s.rt, at: at, started: started}
 	s.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, s.rt.OnLoop()))
@@ -35,10 +32,6 @@ func listenActor(c Config, at cmid.Addr) (Server, error) {
 	s.at = a.at
 	return s, nil
 }
-
-func (s *actorServer) Addr() cmid.Addr { return s.at }
-
-func (s *actorServer) Idle() int { return s.idle(s.timeout) }
 
 // Close does not complain of connections that are there still: they are the peers' to end.
 func (s *actorServer) Close() error { return s.close(len(s.rt.Inspect())) }
@@ -62,7 +55,7 @@ func (a *accepting) Receive(ctx actor.Context) {
 		ctx.Request(a.listener, &cmid.Listen{}) // as cmtime: as many requests as the device holds
 	case *cmid.Listening:
 		a.at = m.Local
-		a.tell(nil)
+		a.begin(nil)
 	case *cmid.ConnectRequest:
 		a.begun()
 		ctx.Respond(&cmid.Accept{})
@@ -92,12 +85,13 @@ func (a *accepting) listening(ctx actor.Context, err error) bool {
 	if err != nil && !errors.Is(err, rdma.ErrShutdown) {
 		a.failed(err)
 	}
-	a.tell(err)
+	a.begin(err)
 	a.lost()
 	return true
 }
 
-func (a *accepting) tell(err error) {
+// begin reports the outcome of Listen, once.
+func (a *accepting) begin(err error) {
 	if a.started != nil {
 		a.started <- err
 		a.started = nil

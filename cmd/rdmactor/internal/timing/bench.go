@@ -204,10 +204,7 @@ func (b *bench) closed(n *timed, i int, err error) {
 	if b.now != destroy && !n.gone && !n.failed {
 		b.fail(i, because("closed", err))
 	}
-	if n.due {
-		n.due = false
-		b.due--
-	}
+	b.settle(n)
 	b.answers++
 	n.at[destroy].to = b.clock()
 }
@@ -226,8 +223,15 @@ func (b *bench) took(i int) {
 	}
 	n.at[b.now].to = b.clock()
 	b.answers++
-	n.due = false
-	b.due--
+	b.settle(n)
+}
+
+// settle notes that no answer is due any more.
+func (b *bench) settle(n *timed) {
+	if n.due {
+		n.due = false
+		b.due--
+	}
 }
 
 // fail notes that an identifier will take no more steps, but be destroyed.
@@ -241,9 +245,8 @@ func (b *bench) fail(i int, err error) {
 	if b.first == nil {
 		b.first = fmt.Errorf("%s, identifier %d of %d: %w", stepNames[b.now], i+1, len(b.ids), err)
 	}
-	if n.due && b.now != destroy {
-		n.due = false
-		b.due--
+	if b.now != destroy {
+		b.settle(n)
 	}
 }
 
@@ -255,10 +258,7 @@ func (b *bench) stall() {
 			continue
 		}
 		b.fail(i, fmt.Errorf("no answer for %v", b.timeout))
-		if n.due { // of a destroy
-			n.due = false
-			b.due--
-		}
+		b.settle(n) // of a destroy
 	}
 	b.advance()
 }

@@ -3,35 +3,33 @@ package timing
 import (
 	"sync"
 	"time"
+
+	"github.com/rdmactor/rdmactor/cmid"
 )
 
 // count is how a server's connections are doing. Any goroutine.
 type count struct {
+	at      cmid.Addr
+	timeout time.Duration
+	gone    chan struct{} // closed when the listener has failed
+	lose    sync.Once
+
 	mu     sync.Mutex
 	served Served
 	open   int
-	gone   chan struct{} // closed when the listener has failed
-	broken bool
 }
 
-func newCount() *count { return &count{gone: make(chan struct{})} }
+func newCount(c Config) *count { return &count{timeout: c.Timeout, gone: make(chan struct{})} }
 
-func (c *count) begun() {
+func (c *count) begun()    { c.add(1, 0) }
+func (c *count) accepted() { c.add(0, 1) }
+func (c *count) over()     { c.add(-1, 0) }
+
+func (c *count) add(open, accepted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open++
-}
-
-func (c *count) accepted() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.served.Accepted++
-}
-
-func (c *count) over() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open--
+	c.open += open
+	c.served.Accepted += accepted
 }
 
 func (c *count) failed(err error) {
@@ -44,14 +42,10 @@ func (c *count) failed(err error) {
 }
 
 // lost notes that the listener has failed.
-func (c *count) lost() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.broken {
-		c.broken = true
-		close(c.gone)
-	}
-}
+func (c *count) lost() { c.lose.Do(func() { close(c.gone) }) }
+
+// Addr is Server's.
+func (c *count) Addr() cmid.Addr { return c.at }
 
 // Failed is Server's.
 func (c *count) Failed() <-chan struct{} { return c.gone }
@@ -63,9 +57,9 @@ func (c *count) Served() Served {
 	return c.served
 }
 
-// idle waits until no connection is open. The peers have ended theirs: it takes a moment.
-func (c *count) idle(timeout time.Duration) int {
-	for end := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) {
+// Idle is Server's. The peers have ended their connections: it takes a moment.
+func (c *count) Idle() (left int) {
+	for end := time.Now().Add(c.timeout); ; time.Sleep(time.Millisecond) {
 		c.mu.Lock()
 		open := c.open
 		c.mu.Unlock()

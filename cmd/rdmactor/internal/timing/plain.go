@@ -1,75 +1,34 @@
 package timing
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/cli"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// channel is an event channel, served by whoever calls serve.
-type channel struct {
-	*cmid.Channel
-	fd      int
-	stopped *os.File // readable when wake was closed
-	wake    *os.File
-}
-
-func openChannel(d cmid.Driver) (*channel, error) {
-	ch, err := cmid.OpenChannel(d)
-	if err != nil {
-		return nil, err
-	}
-	c := &channel{Channel: ch}
-	if c.fd, err = ch.FD(); err == nil {
-		c.stopped, c.wake, err = os.Pipe()
-	}
-	if err != nil {
-		return nil, errors.Join(err, ch.Close())
-	}
-	return c, nil
-}
-
-// stop ends serve. Any goroutine.
-func (c *channel) stop() { _ = c.wake.Close() }
-
-func (c *channel) close() error {
-	c.stop()
-	_ = c.stopped.Close()
-	return c.Close()
-}
-
-// serve handles events until over says so, or stop was called (cli.ErrInterrupted). idle is called
-// when there was none for the time limit.
-func (c *channel) serve(timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
-	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(c.stopped.Fd()), Events: unix.POLLIN}}
+// serve handles events until over says so, or the channel was stopped (cli.ErrInterrupted). idle is
+// called when there was none for the time limit.
+func serve(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
 	for {
-		for !over() {
-			ev, id, err := c.GetEvent()
-			if errors.Is(err, unix.EAGAIN) {
-				break
-			}
-			if err != nil {
-				return err
-			}
+		err := ch.Drain(func(id *cmid.ID, ev cmid.Event) error {
 			handle(id, ev)
-		}
-		if over() {
 			return nil
+		})
+		if err != nil || over() {
+			return err
 		}
-		n, err := unix.Poll(fds, int(timeout.Milliseconds())+1)
-		switch {
-		case err != nil && !errors.Is(err, unix.EINTR):
-			return fmt.Errorf("poll: %w", err)
-		case err == nil && n == 0:
+		switch why, err := ch.Wait(timeout); {
+		case err != nil:
+			return err
+		case why == endpoint.Late:
 			idle()
-		case fds[1].Revents != 0:
+		case why == endpoint.Stopped:
 			return cli.ErrInterrupted
 		}
 	}
@@ -109,13 +68,13 @@ func (q queues) close() (err error) {
 
 // plainClient makes connections with the plain calls.
 type plainClient struct {
-	ch      *channel
+	ch      *endpoint.Channel
 	queues  queues
 	timeout time.Duration
 }
 
 func openPlainClient(c Config) (Client, error) {
-	ch, err := openChannel(c.Driver)
+	ch, err := endpoint.Open(c.Driver)
 	if err != nil {
 		return nil, err
 	}
@@ -126,23 +85,15 @@ func (cl *plainClient) Close() (err error) {
 	if n := cl.ch.Len(); n > 0 {
 		err = fmt.Errorf("%d identifiers are left", n)
 	}
-	return errors.Join(err, cl.ch.close(), cl.queues.close())
+	return errors.Join(err, cl.ch.Close(), cl.queues.close())
 }
 
-func (cl *plainClient) Run(p Plan, stop <-chan struct{}) (Run, error) {
-	over := make(chan struct{})
-	defer close(over)
-	go func() {
-		select {
-		case <-stop:
-			cl.ch.stop()
-		case <-over:
-		}
-	}()
+func (cl *plainClient) Run(ctx context.Context, p Plan) (Run, error) {
+	defer context.AfterFunc(ctx, cl.ch.Stop)()
 	l := &plainLevel{plainClient: cl, ids: make([]*cmid.ID, p.IDs)}
 	l.b = newBench(p, l, cl.timeout, true, func() {})
 	l.b.advance()
-	if err := cl.ch.serve(cl.timeout, l.handle, func() bool { return l.b.over }, l.b.stall); err != nil {
+	if err := serve(cl.ch, cl.timeout, l.handle, func() bool { return l.b.over }, l.b.stall); err != nil {
 		l.abandon()
 		return Run{}, err
 	}

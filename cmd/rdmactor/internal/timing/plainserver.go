@@ -3,42 +3,34 @@ package timing
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/cli"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
 // plainServer serves with the plain calls, on a goroutine of its own.
 type plainServer struct {
 	*count
-	ch       *channel
+	ch       *endpoint.Channel
 	queues   queues
 	listener *cmid.ID
-	at       cmid.Addr
-	timeout  time.Duration
 	ended    chan error
-	closed   bool
 }
 
 func listenPlain(c Config, at cmid.Addr) (Server, error) {
-	ch, err := openChannel(c.Driver)
+	ch, err := endpoint.Open(c.Driver)
 	if err != nil {
 		return nil, err
 	}
-	s := &plainServer{count: newCount(), ch: ch, queues: make(queues), timeout: c.Timeout, ended: make(chan error, 1)}
-	if s.listener, err = ch.CreateID(cmid.PortSpaceTCP); err == nil {
-		err = s.listener.BindAddr(at)
-	}
-	if err == nil {
-		err = s.listener.Listen(0) // as cmtime: as many as the device holds
-	}
+	s := &plainServer{count: newCount(c), ch: ch, queues: make(queues), ended: make(chan error, 1)}
+	s.listener, err = endpoint.Listen(ch.Channel, cmid.PortSpaceTCP, at, 0) // as cmtime does
 	if err != nil {
-		return nil, errors.Join(err, ch.close())
+		return nil, errors.Join(err, ch.Close())
 	}
 	s.at = s.listener.LocalAddr()
 	go func() {
-		err := ch.serve(c.Timeout, s.handle, func() bool { return s.closed }, func() {})
+		err := serve(ch, c.Timeout, s.handle, func() bool { return false }, func() {})
 		if errors.Is(err, cli.ErrInterrupted) {
 			err = nil
 		}
@@ -47,12 +39,8 @@ func listenPlain(c Config, at cmid.Addr) (Server, error) {
 	return s, nil
 }
 
-func (s *plainServer) Addr() cmid.Addr { return s.at }
-
-func (s *plainServer) Idle() int { return s.idle(s.timeout) }
-
 func (s *plainServer) Close() error {
-	s.ch.stop()
+	s.ch.Stop()
 	return <-s.ended
 }
 
@@ -60,7 +48,7 @@ func (s *plainServer) Close() error {
 func (s *plainServer) free() error {
 	s.listener.Do(&cmid.DestroyID{})
 	// In this order: queue pairs may still be on their way.
-	return errors.Join(s.ch.close(), s.queues.close())
+	return errors.Join(s.ch.Close(), s.queues.close())
 }
 
 func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {

@@ -1,12 +1,16 @@
 package timing
 
-import "github.com/rdmactor/rdmactor/cmid"
+import (
+	"context"
+
+	"github.com/rdmactor/rdmactor/cmid"
+)
 
 // Client takes identifiers through the steps.
 type Client interface {
 	// Run is one run. What fails with an identifier is counted in the Run; the error says that the
-	// run did not come to its end. The caller's goroutine; it returns early when stop is closed.
-	Run(p Plan, stop <-chan struct{}) (Run, error)
+	// run did not come to its end. The caller's goroutine; it returns early when ctx is done.
+	Run(ctx context.Context, p Plan) (Run, error)
 	// Close frees everything. Its error names what is left of the runs.
 	Close() error
 }

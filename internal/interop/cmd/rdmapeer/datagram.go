@@ -69,11 +69,11 @@ func (b *batch) ask(h *host) error {
 // reply is udaddy's server. What it knows of a client is what the client's first message says.
 func (b *batch) reply(h *host) error {
 	h.say("udaddy: starting server")
-	err := h.listen(b.bind, strconv.Itoa(udaddyPort), cmid.PortSpaceUDP, func(e *endpoint) error {
+	err := h.listen(b.bind, strconv.Itoa(udaddyPort), cmid.PortSpaceUDP, func(e *peer) error {
 		if err := e.prepare(b.messages, b.size); err != nil {
 			return err
 		}
-		return e.id.Accept(nil, &cmid.ConnParam{QPNum: e.qp.Num()})
+		return e.ID.Accept(nil, &cmid.ConnParam{QPNum: e.QP.Num()})
 	})
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (b *batch) reply(h *host) error {
 	}
 	h.say("sending replies")
 	for _, e := range h.endpoints {
-		way, err := e.id.Device().InitAHFromWC(&e.first, e.in.Bytes[e.first.ID*uint64(e.front+e.size):][:e.front])
+		way, err := e.ID.Device().InitAHFromWC(&e.first, e.Message(&e.first)[:e.front])
 		if err != nil {
 			return err
 		}
@@ -107,12 +107,12 @@ func (b *batch) reply(h *host) error {
 }
 
 // sendTo sends messages to a queue pair or a group; their immediate data is the sender's number.
-func (e *endpoint) sendTo(messages int, to cmid.UDParam) (err error) {
-	if e.ah, err = e.id.Device().CreateAH(nil, &to.AH); err != nil {
+func (e *peer) sendTo(messages int, to cmid.UDParam) (err error) {
+	if e.ah, err = e.ID.Device().CreateAH(nil, &to.AH); err != nil {
 		return err
 	}
 	return e.send(messages, verbs.SendWR{
-		Op: verbs.SendWithImm, Imm: e.qp.Num(), AH: e.ah, RemoteQPN: to.QPN, RemoteQKey: to.QKey,
+		Op: verbs.SendWithImm, Imm: e.QP.Num(), AH: e.ah, RemoteQPN: to.QPN, RemoteQKey: to.QKey,
 	})
 }
 
@@ -150,7 +150,7 @@ func (b *batch) join(h *host, group string, sender bool, pause time.Duration) er
 	}
 	h.say("mckey: joining")
 	for _, e := range h.endpoints {
-		if err := e.id.JoinMulticast(dst); err != nil {
+		if err := e.ID.JoinMulticast(dst); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (b *batch) join(h *host, group string, sender bool, pause time.Duration) er
 	}
 	h.say("data transfers complete")
 	for _, e := range h.endpoints {
-		if err := e.id.LeaveMulticast(dst); err != nil {
+		if err := e.ID.LeaveMulticast(dst); err != nil {
 			return err
 		}
 	}

@@ -8,34 +8,25 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 // host is an event channel, waited on as the C programs do: for one thing after the other.
 type host struct {
-	ch      *cmid.Channel
-	fd      int
+	ch      *endpoint.Channel
 	timeout time.Duration // of each wait
 	out     io.Writer
 
-	endpoints []*endpoint
+	endpoints []*peer
 	listener  *cmid.ID
-	accept    func(e *endpoint) error // what the listener does with a request
+	accept    func(e *peer) error // what the listener does with a request
 }
 
 func open(d cmid.Driver, timeout time.Duration, out io.Writer) (*host, error) {
-	ch, err := cmid.OpenChannel(d)
-	if err != nil {
-		return nil, err
-	}
-	fd, err := ch.FD()
-	if err != nil {
-		return nil, errors.Join(err, ch.Close())
-	}
-	return &host{ch: ch, fd: fd, timeout: timeout, out: out}, nil
+	ch, err := endpoint.Open(d)
+	return &host{ch: ch, timeout: timeout, out: out}, err
 }
 
 // close gives everything back, in the order that the C programs keep.
@@ -71,19 +62,13 @@ func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (cm
 }
 
 // listen makes the listener; accept is called with each request's endpoint.
-func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *endpoint) error) error {
+func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *peer) error) error {
 	addr, err := h.lookup(bind, port, ps, true)
 	if err != nil {
 		return err
 	}
-	if h.listener, err = h.ch.CreateID(ps); err != nil {
-		return err
-	}
-	if err := h.listener.BindAddr(addr); err != nil {
-		return err
-	}
 	h.accept = accept
-	if err := h.listener.Listen(0); err != nil {
+	if h.listener, err = endpoint.Listen(h.ch.Channel, ps, addr, 0); err != nil {
 		return err
 	}
 	h.say("listening on %v", h.listener.LocalAddr())
@@ -91,8 +76,8 @@ func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *endpo
 }
 
 // endpoint makes the endpoint of an identifier.
-func (h *host) endpoint(id *cmid.ID) *endpoint {
-	e := &endpoint{id: id, seen: make(map[states.Kind]cmid.Event)}
+func (h *host) endpoint(id *cmid.ID) *peer {
+	e := &peer{Endpoint: endpoint.Endpoint{ID: id}, seen: make(map[states.Kind]cmid.Event)}
 	id.Context = e
 	h.endpoints = append(h.endpoints, e)
 	return e
@@ -104,7 +89,7 @@ func (h *host) resolve(n int, src, dst cmid.Addr, ps cmid.PortSpace) error {
 		return err
 	}
 	for _, e := range h.endpoints {
-		if err := e.id.ResolveRoute(h.timeout); err != nil {
+		if err := e.ID.ResolveRoute(h.timeout); err != nil {
 			return err
 		}
 	}
@@ -117,7 +102,7 @@ func (h *host) resolveAddr(n int, src, dst cmid.Addr, ps cmid.PortSpace) error {
 		if err != nil {
 			return err
 		}
-		if err := h.endpoint(id).id.ResolveAddr(src, dst, h.timeout); err != nil {
+		if err := h.endpoint(id).ID.ResolveAddr(src, dst, h.timeout); err != nil {
 			return err
 		}
 	}
@@ -127,7 +112,7 @@ func (h *host) resolveAddr(n int, src, dst cmid.Addr, ps cmid.PortSpace) error {
 // connect connects every endpoint.
 func (h *host) connect(p *cmid.ConnParam) error {
 	for _, e := range h.endpoints {
-		if err := e.id.Connect(nil, p); err != nil {
+		if err := e.ID.Connect(nil, p); err != nil {
 			return err
 		}
 	}
@@ -154,7 +139,7 @@ func (h *host) await(what string, k states.Kind) error {
 
 // saw reports whether every endpoint has had an event of this kind.
 func (h *host) saw(k states.Kind) bool {
-	return !slices.ContainsFunc(h.endpoints, func(e *endpoint) bool { return e.seen[k] == nil })
+	return !slices.ContainsFunc(h.endpoints, func(e *peer) bool { return e.seen[k] == nil })
 }
 
 // exchanged waits until every endpoint has that many messages received and sent.
@@ -187,7 +172,7 @@ func (h *host) exchanged(what string, received, sent int) error {
 func (h *host) until(what string, done func() (bool, error)) error {
 	end := time.Now().Add(h.timeout)
 	for {
-		err := h.drain()
+		err := h.ch.Drain(h.event)
 		ok := false
 		if err == nil {
 			ok, err = done()
@@ -201,33 +186,7 @@ func (h *host) until(what string, done func() (bool, error)) error {
 		case left <= 0:
 			return fmt.Errorf("%s: not within %v", what, h.timeout)
 		}
-		if err := h.wait(left); err != nil {
-			return err
-		}
-	}
-}
-
-// wait waits until the channel has something, at most for d.
-func (h *host) wait(d time.Duration) error {
-	fds := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
-	_, err := unix.Poll(fds, int(d/time.Millisecond)+1)
-	if err != nil && !errors.Is(err, unix.EINTR) {
-		return fmt.Errorf("poll: %w", err)
-	}
-	return nil
-}
-
-// drain handles the events there are.
-func (h *host) drain() error {
-	for {
-		ev, id, err := h.ch.GetEvent()
-		switch {
-		case errors.Is(err, unix.EAGAIN):
-			return nil
-		case err != nil:
-			return err
-		}
-		if err := h.event(id, ev); err != nil {
+		if _, err := h.ch.Wait(left); err != nil {
 			return err
 		}
 	}
@@ -240,7 +199,7 @@ func (h *host) event(id *cmid.ID, ev cmid.Event) error {
 	if _, ok := ev.(*cmid.ConnectRequest); ok {
 		return h.accept(h.endpoint(id))
 	}
-	if e, ok := id.Context.(*endpoint); ok {
+	if e, ok := id.Context.(*peer); ok {
 		return e.event(ev)
 	}
 	return nil

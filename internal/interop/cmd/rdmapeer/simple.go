@@ -24,11 +24,11 @@ func rdmaServer(f *flag.FlagSet) func(h *host) error {
 }
 
 func serveOne(h *host, bind, port string) error {
-	err := h.listen(bind, port, cmid.PortSpaceTCP, func(e *endpoint) error {
+	err := h.listen(bind, port, cmid.PortSpaceTCP, func(e *peer) error {
 		if err := e.prepare(1, simpleSize); err != nil {
 			return err
 		}
-		return e.id.Accept(nil, nil)
+		return e.ID.Accept(nil, nil)
 	})
 	if err != nil {
 		return err

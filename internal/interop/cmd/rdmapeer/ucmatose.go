@@ -95,11 +95,11 @@ func depths() *cmid.ConnParam {
 
 func (b *batch) serve(h *host, port string) error {
 	h.say("cmatose: starting server")
-	err := h.listen(b.bind, port, cmid.PortSpaceTCP, func(e *endpoint) error {
+	err := h.listen(b.bind, port, cmid.PortSpaceTCP, func(e *peer) error {
 		if err := e.prepare(b.messages, b.size); err != nil {
 			return err
 		}
-		return e.id.Accept(nil, nil)
+		return e.ID.Accept(nil, nil)
 	})
 	if err != nil {
 		return err

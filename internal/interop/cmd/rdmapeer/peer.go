@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// peer is an endpoint with room for the messages of one size that it shall receive.
+type peer struct {
+	endpoint.Endpoint
+	seen map[states.Kind]cmid.Event // the last of each kind
+
+	out   *verbs.MR // what is sent, again and again
+	front uint32    // bytes in front of a received message: of its routing header, if there is one
+	size  uint32
+	ah    verbs.AH // of datagrams: where they go
+
+	received, sent int
+	first          verbs.WC // the first message's completion
+	disconnecting  bool
+}
+
+// prepare makes the queue pair, and posts receives for messages of size bytes.
+func (e *peer) prepare(messages, size int) (err error) {
+	e.size = uint32(size)
+	if e.ID.Datagram() {
+		e.front = verbs.GRHLen
+	}
+	if err := e.Create(messages, messages, func() {}); err != nil {
+		return err
+	}
+	if e.out, err = e.Alloc(size, 0); err != nil {
+		return err
+	}
+	for i := range e.out.Bytes {
+		e.out.Bytes[i] = byte(i)
+	}
+	return e.Receive(messages, int(e.front+e.size))
+}
+
+// send posts messages; wr says where they go, the zero value to the connection's peer.
+func (e *peer) send(messages int, wr verbs.SendWR) error {
+	wr.Flags = verbs.Signaled
+	wr.SGL = []verbs.SGE{{MR: e.out, Length: e.size}}
+	for range messages {
+		if err := e.QP.PostSend(&wr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poll takes the completions there are.
+func (e *peer) poll() (err error) {
+	e.Poll(func(wc *verbs.WC) bool {
+		err = e.complete(wc)
+		return err == nil
+	})
+	return err
+}
+
+func (e *peer) complete(wc *verbs.WC) error {
+	switch {
+	case wc.Status == verbs.StatusFlushed: // the event of the end says why
+		return nil
+	case wc.Status != verbs.StatusSuccess:
+		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
+	case wc.Op != verbs.Recv:
+		e.sent++
+		return nil
+	case wc.Bytes != e.front+e.size:
+		return fmt.Errorf("message %d has %d bytes, want %d", e.received, wc.Bytes-e.front, e.size)
+	}
+	if e.received == 0 {
+		e.first = *wc
+	}
+	e.received++
+	return nil
+}
+
+// event takes what happened to the identifier and is no failure.
+func (e *peer) event(ev cmid.Event) error {
+	e.seen[ev.Kind()] = ev
+	switch ev := ev.(type) {
+	case *cmid.DeviceRemoval:
+		return errors.New("the device has been removed")
+	case *cmid.Disconnected:
+		if ev.Err != nil {
+			return ev.Err
+		}
+		return e.disconnect() // InfiniBand's peer waits for it
+	}
+	return nil
+}
+
+// disconnect asks for the end, or consents to the peer's, once.
+func (e *peer) disconnect() error {
+	if e.disconnecting {
+		return nil
+	}
+	e.disconnecting = true
+	return e.ID.Disconnect()
+}
+
+// close gives back what the peer has.
+func (e *peer) close() error {
+	err := e.Close()
+	if e.ah != nil {
+		err = errors.Join(err, e.ah.Close())
+	}
+	return err
+}
