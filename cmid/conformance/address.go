@@ -31,7 +31,7 @@ func (w *world) asks(id *cmid.ID) {
 
 // heardAtItsPort: with port 0 a port is chosen, and rdma_get_src_port(3) tells it.
 func heardAtItsPort(w *world) {
-	id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+	id := w.B.Bound(tcp, w.device())
 	port := id.SrcPort()
 	w.Must(id.Listen(0))
 	if child := w.Reaches(sides.At(w.rig.Address, port)); child.SrcPort() != port || id.SrcPort() != port {
@@ -41,7 +41,7 @@ func heardAtItsPort(w *world) {
 
 // heardAtThePort: a port that was asked for is the one.
 func heardAtThePort(w *world) {
-	id := w.B.Bound(tcp, sides.At(w.rig.Address, 0)) // one that is free
+	id := w.B.Bound(tcp, w.device()) // one that is free
 	want := id.LocalAddr()
 	w.Must(id.Destroy())
 	id = w.B.Bound(tcp, want)

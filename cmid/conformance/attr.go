@@ -57,7 +57,7 @@ var attrScenarios = scenarios{
 	"of a datagram identifier": func(w *world) {
 		w.needAttr()
 		w.needDatagrams()
-		attr := w.attr(w.B.Bound(udp, sides.At(w.rig.Address, 0)), verbs.QPInit)
+		attr := w.attr(w.B.Bound(udp, w.device()), verbs.QPInit)
 		if attr.QKey != globalQKey || attr.Port == 0 {
 			w.Errorf("%+v, want the queue key %#x and a port", attr, globalQKey)
 		}
@@ -71,7 +71,7 @@ var attrScenarios = scenarios{
 func (w *world) needAttr() {
 	w.Helper()
 	if w.differs(NoQPAttr) {
-		_, _, err := w.B.Bound(tcp, sides.At(w.rig.Address, 0)).InitQPAttr(verbs.QPInit)
+		_, _, err := w.B.Bound(tcp, w.device()).InitQPAttr(verbs.QPInit)
 		w.WantErr("init_qp_attr", err, unix.EOPNOTSUPP)
 		w.Skip("the device drives queue pairs alone")
 	}
@@ -172,7 +172,7 @@ var pathScenarios = scenarios{
 	},
 }.where((*world).needPaths).and(scenarios{
 	"no service can be resolved": func(w *world) { // only a subnet administrator knows any
-		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+		id := w.B.Bound(tcp, w.device())
 		w.WantErr("resolve_addrinfo", id.ResolveIBService(1, ""), unix.EOPNOTSUPP)
 		w.WantState("afterwards", id, states.Bound)
 	},

@@ -26,7 +26,7 @@ var bindAddrScenarios = scenarios{
 	},
 	// manpages: bind_addr-2, bind_addr-3
 	"specific address and its device": func(w *world) {
-		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+		id := w.B.Bound(tcp, w.device())
 		if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
 			w.Errorf("bound to %+v: the address decides the device and its port", id.Info())
 		}
@@ -105,7 +105,7 @@ var bindAddrScenarios = scenarios{
 		}
 		id := w.B.Create(tcp)
 		w.WantErr("bind_addr", id.BindAddr(sides.At(w.rig.Plain, 0)), unix.ENODEV)
-		w.WantErr("a good address, after that", id.BindAddr(sides.At(w.rig.Address, 0)), unix.ENODEV)
+		w.WantErr("a good address, after that", id.BindAddr(w.device()), unix.ENODEV)
 	},
 	"privileged port": func(w *world) {
 		if w.rig.Privileged {
@@ -122,7 +122,7 @@ var bindAddrScenarios = scenarios{
 	"reuseaddr": reuseAddr,
 	"afonly":    afOnly,
 	"freed by destroy": func(w *world) {
-		id := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+		id := w.B.Bound(tcp, w.device())
 		a := id.LocalAddr()
 		w.Must(id.Destroy())
 		w.Must(w.B.Create(tcp).BindAddr(a))
@@ -187,7 +187,7 @@ func reuseAddr(w *world) {
 		w.Must(id.BindAddr(a))
 		return id
 	}
-	one := shared(sides.At(w.rig.Address, 0))
+	one := shared(w.device())
 	two := shared(one.LocalAddr())
 	if err := two.Listen(1); !errors.Is(err, unix.EADDRINUSE) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 		w.Errorf("listen on a shared port: %v", err)
@@ -196,7 +196,7 @@ func reuseAddr(w *world) {
 	w.WantErr("one side without the option", w.B.Create(tcp).BindAddr(one.LocalAddr()), unix.EADDRINUSE)
 	w.Must(one.Destroy())
 	w.Must(two.Listen(1))
-	plain := w.B.Bound(tcp, sides.At(w.rig.Address, 0))
+	plain := w.B.Bound(tcp, w.device())
 	// legal on a bound identifier, and it counts from then on
 	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1))
 	shared(plain.LocalAddr())

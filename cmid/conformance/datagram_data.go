@@ -44,7 +44,7 @@ func (w *world) looksUp(recvs int) *datagrams {
 func (w *world) needDatagramData() {
 	w.Helper()
 	w.needDatagrams()
-	if dev := w.B.Bound(udp, sides.At(w.rig.Address, 0)).Device(); dev == nil || dev.Attr().MaxDatagram == 0 {
+	if dev := w.B.Bound(udp, w.device()).Device(); dev == nil || dev.Attr().MaxDatagram == 0 {
 		w.Skip("the device has no datagrams (Attr.MaxDatagram): only services are looked up")
 	}
 }
@@ -115,7 +115,7 @@ var datagramDataScenarios = scenarios{
 		if !c.active.Device().Attr().Immediate {
 			w.Skip("the device has no immediate data (Attr.Immediate)")
 		}
-		w.Must(c.aq.QP.PostSend(&verbs.SendWR{
+		w.Must(c.aq.Post(&verbs.SendWR{
 			Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x"), AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
 		}))
 		if wc := w.wantDatagrams(c.bq, "x")[0]; !wc.HasImm || wc.Imm != 0x01020304 {
@@ -168,7 +168,7 @@ var datagramDataScenarios = scenarios{
 			ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
 		}
 		// a device may also let it leave, to nowhere
-		if err := c.aq.QP.PostSend(&long); err != nil {
+		if err := c.aq.Post(&long); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}
 		w.Must(c.send(2, "behind it"))
@@ -183,7 +183,7 @@ var datagramDataScenarios = scenarios{
 		limit := c.active.Device().Attr().MaxDatagram
 		near, far := w.Memory(c.aq, limit, verbs.LocalWrite, 5), w.Memory(c.bq, verbs.GRHLen+limit, verbs.LocalWrite, 0)
 		w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(far, 0, verbs.GRHLen+limit)}))
-		w.Must(c.aq.QP.PostSend(&verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}))
+		w.Must(c.aq.Post(&verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}))
 		w.Until("it", func() bool { return sides.Succeeded(c.bq.Of(verbs.Recv)) == 1 })
 		w.Same("every byte", far.Bytes[verbs.GRHLen:], near.Bytes)
 	},
@@ -205,7 +205,7 @@ var datagramDataScenarios = scenarios{
 		} {
 			wr := verbs.SendWR{AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}
 			change(&wr)
-			w.WantErr(why, c.aq.QP.PostSend(&wr), unix.EINVAL)
+			w.WantErr(why, c.aq.Post(&wr), unix.EINVAL)
 		}
 		_, err := c.active.Device().CreateAH(nil, &verbs.AHAttr{})
 		w.WantErr("an address to nowhere", err, unix.EINVAL)
@@ -260,7 +260,7 @@ var multicastScenarios = scenarios{
 	},
 	"nor does who has not joined": func(w *world) {
 		from, fq := w.sender(true)
-		id := w.B.Bound(udp, sides.At(w.rig.Address, 0))
+		id := w.B.Bound(udp, w.device())
 		q := w.Queues(id, 1)
 		_, mq := w.member(false)
 		w.toGroup(from, fq, "to members")

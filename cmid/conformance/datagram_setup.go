@@ -71,7 +71,7 @@ var datagramsScenarios = scenarios{
 	"multicast": func(w *world) {
 		w.needDatagrams()
 		group := cmid.MustAddr("239.1.2.3:0")
-		id := w.B.Bound(udp, sides.At(w.rig.Address, 0))
+		id := w.B.Bound(udp, w.device())
 		w.Must(id.JoinMulticast(group))
 		if ev := sides.Next[*cmid.MulticastJoin](w.B, id); ev.Addr != group || ev.UD.QPN != 0xffffff || ev.UD.QKey == 0 {
 			w.Errorf("%+v", ev)

@@ -158,14 +158,14 @@ func deviceRemoval(t *testing.T, r *run) {
 			t.Skip("this driver's device cannot go")
 		}
 		c := w.Connected(2)
-		specific := w.Listener(tcp, sides.At(w.rig.Address, 0))
+		specific := w.Listener(tcp, w.device())
 		idle := w.B.Create(tcp)
 
 		one := c.Active.Info().Device == c.Passive.Info().Device
 		w.rig.RemoveDevice()
 		if one {
 			w.bothRemoved(c.Active, specific, c.Passive)
-			w.WantErr("its address has no device", idle.BindAddr(sides.At(w.rig.Address, 0)), unix.ENODEV)
+			w.WantErr("its address has no device", idle.BindAddr(w.device()), unix.ENODEV)
 			w.wantFlushed("the passive side", c.BQ, 2)
 			return
 		}
@@ -179,7 +179,7 @@ func deviceRemoval(t *testing.T, r *run) {
 		sides.Next[*cmid.Disconnected](w.A, c.Active)
 		w.WantState("a wildcard has no device to lose", c.Listener, states.Listening)
 		w.WantState("nor has a new identifier", idle, states.Idle)
-		w.WantErr("its address is gone", idle.BindAddr(sides.At(w.rig.Address, 0)), unix.EADDRNOTAVAIL)
+		w.WantErr("its address is gone", idle.BindAddr(w.device()), unix.EADDRNOTAVAIL)
 		w.wantFlushed("the passive side", c.BQ, 2)
 		w.Must(c.Passive.Destroy())
 		w.Must(c.Active.Destroy())

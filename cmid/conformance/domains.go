@@ -23,7 +23,7 @@ var domainScenarios = scenarios{
 		w.Must(c.AQ.Write(1, 0, sides.Part(near, 0, 64), far, 0))
 		w.Must(c.AQ.Read(2, 0, sides.Part(near, 0, 64), far, 0))
 		w.Must(c.AQ.PostSend(3, "done"))
-		w.Sent("a domain's memory serves the domain's queue pairs", c.AQ, verbs.WC{ID: 3, Op: verbs.Send, Bytes: 4})
+		w.Sent("a domain's memory serves the domain's queue pairs", c.AQ)
 		w.Same("Write", far.Bytes, want)
 		w.Same("Read", near.Bytes, want)
 		w.WantErr("dealloc_pd with a queue pair and memory", c.AQ.PD.Close(), unix.EBUSY)
@@ -69,12 +69,12 @@ var domainScenarios = scenarios{
 		copy(mr.Bytes, "shared")
 		far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 		w.Must(c.BQ.PostRecv(0, sides.SlotSize))
-		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, SGL: []verbs.SGE{sides.Part(mr, 0, 6)}}))
+		w.Must(c.AQ.Post(&verbs.SendWR{ID: 1, SGL: []verbs.SGE{sides.Part(mr, 0, 6)}}))
 		w.Must(c.AQ.Write(2, 0, sides.Part(mr, 0, 6), far, 0))
 		w.Must(c.AQ.Read(3, verbs.Signaled, sides.Part(mr, 6, 6), far, 0))
 		w.Must(c.AQ.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(mr, 12, 6)}))
 		w.Must(c.BQ.PostSend(4, "answer"))
-		w.Sent("memory of Device.PD is as good as the domain's own", c.AQ, verbs.WC{ID: 3, Op: verbs.Read, Bytes: 6})
+		w.Sent("memory of Device.PD is as good as the domain's own", c.AQ)
 		w.Until("the answer", func() bool { return sides.Succeeded(c.AQ.Of(verbs.Recv)) == 1 })
 		w.Same("Send", c.BQ.Slot(0)[:6], []byte("shared"))
 		w.Same("Write, Read and receive", mr.Bytes[:18], []byte("sharedsharedanswer"))
@@ -110,13 +110,13 @@ var domainScenarios = scenarios{
 			w.WantErr("a Write from there", c.AQ.Write(1, 0, s, far, 0), unix.EINVAL)
 			w.WantErr("a Read to there", c.AQ.Read(1, 0, s, far, 0), unix.EINVAL)
 		}
-		w.WantErr("a Read into two places", c.AQ.QP.PostSend(&verbs.SendWR{
+		w.WantErr("a Read into two places", c.AQ.Post(&verbs.SendWR{
 			Op: verbs.Read, SGL: []verbs.SGE{sides.Part(mr, 0, 1), sides.Part(mr, 1, 1)}, RemoteAddr: far.Addr, RKey: far.RKey,
 		}), unix.EINVAL)
 		three := []verbs.SGE{sides.Part(mr, 0, 1), sides.Part(mr, 1, 1), sides.Part(mr, 2, 1)}
 		w.WantErr("a Send from more places than the queue pair was made for",
-			c.AQ.QP.PostSend(&verbs.SendWR{SGL: three}), unix.EINVAL)
-		w.WantErr("an opcode of completions", c.AQ.QP.PostSend(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
+			c.AQ.Post(&verbs.SendWR{SGL: three}), unix.EINVAL)
+		w.WantErr("an opcode of completions", c.AQ.Post(&verbs.SendWR{Op: verbs.Recv}), unix.EINVAL)
 	},
 	"a shared receive queue of another domain": func(w *world) {
 		c := w.Connected(0)
@@ -165,7 +165,7 @@ func (w *world) noneOf(what string, c *sides.Link, mr *verbs.MR) {
 	w.Helper()
 	far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 	s := verbs.SGE{MR: mr, Length: 1}
-	w.WantErr("a Send of "+what, c.AQ.QP.PostSend(&verbs.SendWR{SGL: []verbs.SGE{s}}), unix.EINVAL)
+	w.WantErr("a Send of "+what, c.AQ.Post(&verbs.SendWR{SGL: []verbs.SGE{s}}), unix.EINVAL)
 	w.WantErr("a Write of "+what, c.AQ.Write(1, 0, s, far, 0), unix.EINVAL)
 	w.WantErr("a Read into "+what, c.AQ.Read(1, 0, s, far, 0), unix.EINVAL)
 	w.WantErr("a receive in "+what, c.AQ.QP.PostRecv(verbs.RecvWR{SGE: s}), unix.EINVAL)

@@ -13,9 +13,9 @@ import (
 var immediateScenarios = scenarios{
 	"beside the bytes": func(w *world) {
 		c := w.Connected(3)
-		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 1, Op: verbs.SendWithImm, Flags: verbs.Signaled, Inline: []byte("one"), Imm: 0xdeadbeef}))
+		w.Must(c.AQ.Post(&verbs.SendWR{ID: 1, Op: verbs.SendWithImm, Flags: verbs.Signaled, Inline: []byte("one"), Imm: 0xdeadbeef}))
 		w.Must(c.AQ.PostSend(2, "two"))
-		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 3, Op: verbs.SendWithImm, Flags: verbs.Signaled}))
+		w.Must(c.AQ.Post(&verbs.SendWR{ID: 3, Op: verbs.SendWithImm, Flags: verbs.Signaled}))
 		w.Until("them", func() bool { return len(c.BQ.Of(verbs.Recv)) == 3 && len(c.AQ.Of(verbs.Send)) == 3 })
 		for i, want := range []verbs.WC{{Bytes: 3, HasImm: true, Imm: 0xdeadbeef}, {Bytes: 3}, {HasImm: true}} {
 			wc := c.BQ.Of(verbs.Recv)[i]
@@ -32,7 +32,7 @@ var immediateScenarios = scenarios{
 		c := w.Connected(2)
 		c.BQ.CQ.ReqNotify(true)
 		w.Must(c.AQ.PostSend(1, "quiet"))
-		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 2, Op: verbs.SendWithImm, Flags: verbs.Solicited, Imm: 5}))
+		w.Must(c.AQ.Post(&verbs.SendWR{ID: 2, Op: verbs.SendWithImm, Flags: verbs.Solicited, Imm: 5}))
 		w.Until("the notification", func() bool { return len(c.BQ.Of(verbs.Recv)) == 2 })
 	},
 }.where((*world).canImmediate)
@@ -52,7 +52,7 @@ func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool
 	}
 	c := w.Connected(0)
 	for _, wr := range uses {
-		if err := c.AQ.QP.PostSend(wr); !errors.Is(err, verbs.ErrNotSupported) {
+		if err := c.AQ.Post(wr); !errors.Is(err, verbs.ErrNotSupported) {
 			w.Errorf("%v: %v, want ErrNotSupported", wr.Op, err)
 		}
 		w.Settle()

@@ -35,8 +35,8 @@ var listenScenarios = scenarios{
 	},
 	// manpages: listen-4, listen-7
 	"on the bound address only": func(w *world) {
-		w.Listener(tcp, sides.At(w.rig.Address, 0))
-		w.Reaches(sides.At(w.rig.Address, w.Port))
+		w.Listener(tcp, w.device())
+		w.Reaches(w.Target())
 		other := w.rig.Second
 		if !other.IsValid() { // every device has this one
 			other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -47,18 +47,18 @@ var listenScenarios = scenarios{
 	"on loopback": func(w *world) {
 		w.Listener(tcp, cmid.MustAddr("127.0.0.1:0"))
 		if !w.differs(LoopbackOnly) {
-			w.Reaches(sides.At(w.rig.Address, w.Port))
+			w.Reaches(w.Target())
 			return
 		}
 		if w.rig.Address.IsLoopback() && w.rig.Address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
 			w.Fatal("the rig has no address that tells loopback apart")
 		}
-		w.refuses(sides.At(w.rig.Address, w.Port), cmid.RejectConsumerDefined)
+		w.refuses(w.Target(), cmid.RejectConsumerDefined)
 	},
 	"nobody listens": func(w *world) {
 		id := w.Listener(tcp, sides.Any4(0))
 		w.Must(id.Destroy())
-		w.refuses(sides.At(w.rig.Address, w.Port), cmid.RejectInvalidServiceID)
+		w.refuses(w.Target(), cmid.RejectInvalidServiceID)
 	},
 	"bound is not listening": func(w *world) {
 		id := w.B.Bound(tcp, sides.Any4(0))
@@ -68,11 +68,11 @@ var listenScenarios = scenarios{
 	"dual stack": func(w *world) {
 		w.Listener(tcp, cmid.MustAddr("[::]:0"))
 		if w.differs(SeparateFamilies) {
-			id := w.Connecting(sides.At(w.rig.Address, w.Port))
+			id := w.Connecting(w.Target())
 			w.WantRejected(id, cmid.RejectConsumerDefined)
 			return
 		}
-		child := w.Reaches(sides.At(w.rig.Address, w.Port))
+		child := w.Reaches(w.Target())
 		if !child.LocalAddr().Addr().Is4() || !child.PeerAddr().Addr().Is4() {
 			w.Errorf("%v <- %v: an IPv4 request has IPv4 addresses", child.LocalAddr(), child.PeerAddr())
 		}
@@ -95,13 +95,13 @@ var listenScenarios = scenarios{
 	// manpages: listen-2
 	"request": func(w *world) {
 		l := w.Listener(tcp, sides.Any4(0))
-		c := w.Connecting(sides.At(w.rig.Address, w.Port))
+		c := w.Connecting(w.Target())
 		child, ev := w.B.Request()
 		if ev.Listener != l.Handle() || child == l || child.State() != states.ConnectRequested {
 			w.Errorf("%+v: want a new identifier of %d", ev, l.Handle())
 		}
-		if ev.Local != sides.At(w.rig.Address, w.Port) || ev.Peer != c.LocalAddr() {
-			w.Errorf("%v <- %v, want %v <- %v", ev.Local, ev.Peer, sides.At(w.rig.Address, w.Port), c.LocalAddr())
+		if ev.Local != w.Target() || ev.Peer != c.LocalAddr() {
+			w.Errorf("%v <- %v, want %v <- %v", ev.Local, ev.Peer, w.Target(), c.LocalAddr())
 		}
 		if child.Device() == nil || l.State() != states.Listening {
 			w.Error("the child has a device, and the listener goes on")
@@ -260,7 +260,7 @@ var channelScenarios = scenarios{
 		}
 	},
 	"devices": func(w *world) {
-		dev := w.B.Bound(tcp, sides.At(w.rig.Address, 0)).Device()
+		dev := w.B.Bound(tcp, w.device()).Device()
 		for _, d := range w.B.Ch.Devices() {
 			if d.Name() == dev.Name() {
 				return

@@ -59,7 +59,7 @@ func (m *mixer) step() bool {
 		m.risky = true
 	}
 	wr.Op = wc.Op
-	m.w.Must(m.q.QP.PostSend(&wr))
+	m.w.Must(m.q.Post(&wr))
 	m.posted = append(m.posted, wc)
 	m.reads = append(m.reads, want)
 	return true

@@ -19,7 +19,9 @@ var notifyScenarios = scenarios{
 		if w.differs(OneMoreNotification) {
 			w.Barrier(c.AQ, c.BQ)
 			w.Settle()
-			c.AQ.Done, c.BQ.Done, told = nil, nil, 0
+			c.AQ.Forget()
+			c.BQ.Forget()
+			told = 0
 			w.Must(c.BQ.PostRecv(0, sides.SlotSize))
 		}
 		w.Must(c.AQ.PostSend(1, "one"))
@@ -31,7 +33,7 @@ var notifyScenarios = scenarios{
 			w.Errorf("notified %d times, and Attr.NotifiesAll is %v: nobody has asked for a solicited event", told, all)
 		}
 		told = 0
-		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{ID: 4, Flags: verbs.Solicited, Inline: []byte("three")}))
+		w.Must(c.AQ.Post(&verbs.SendWR{ID: 4, Flags: verbs.Solicited, Inline: []byte("three")}))
 		w.Until("the notification that its sender asked for", func() bool { return told > 0 })
 		recv := c.BQ.Of(verbs.Recv)
 		if len(recv) != 3 || string(c.BQ.Slot(int(recv[2].ID - 100))[:5]) != "three" {
@@ -54,7 +56,7 @@ var notifyScenarios = scenarios{
 		c.BQ.CQ.ReqNotify(true)
 		mr := w.Memory(c.BQ, 64, sides.RemoteAll, 1)
 		w.Must(c.AQ.PostSend(1, "quiet"))
-		w.Must(c.AQ.QP.PostSend(&verbs.SendWR{
+		w.Must(c.AQ.Post(&verbs.SendWR{
 			ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Solicited, Inline: []byte("loud"), RKey: mr.RKey,
 		}))
 		w.Until("it", func() bool { return len(c.BQ.Done) == 2 })

@@ -71,7 +71,7 @@ type call struct {
 }
 
 var calls = map[string]call{
-	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(sides.At(w.rig.Address, 0)) }},
+	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(w.device()) }},
 	"BIND(any)":     {states.OpBindAddr, func(_ *world, id *cmid.ID) error { return id.BindAddr(sides.Any4(0)) }},
 	"RESOLVE_ADDR":  {states.OpResolveAddr, func(w *world, id *cmid.ID) error { return id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second) }},
 	"RESOLVE_ROUTE": {states.OpResolveRoute, func(_ *world, id *cmid.ID) error { return id.ResolveRoute(time.Second) }},
@@ -138,46 +138,30 @@ type subState struct {
 }
 
 var subStates = map[string]subState{
-	"IDLE":           {states.Idle, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.B.Create(ps), nil }},
-	"ADDR_BOUND/any": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.B.Bound(ps, sides.Any4(0)), nil }},
-	"ADDR_BOUND/dev": {states.Bound, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.B.Bound(ps, sides.At(w.rig.Address, 0)), nil
-	}},
-	"ADDR_QUERY": {states.AddrQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.A.Create(ps)
+	"IDLE":           {states.Idle, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Create(ps) })},
+	"ADDR_BOUND/any": {states.Bound, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Bound(ps, sides.Any4(0)) })},
+	"ADDR_BOUND/dev": {states.Bound, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Bound(ps, w.device()) })},
+	"ADDR_QUERY":     {states.AddrQuery, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Resolving(ps, w.Target()) })},
+	"ADDR_QUERY/dev": {states.AddrQuery, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+		id := w.A.Bound(ps, sides.At(w.rig.Local, 0))
 		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-		return id, nil
-	}},
-	"ADDR_QUERY/dev": {states.AddrQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.A.Bound(ps, sides.At(w.rig.Local, 0))
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-		return id, nil
-	}},
-	"ADDR_RESOLVED": {states.AddrResolved, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.A.Create(ps)
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-		sides.Next[*cmid.AddrResolved](w.A, id)
-		return id, nil
-	}},
-	"ROUTE_QUERY": {states.RouteQuery, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.A.Create(ps)
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-		sides.Next[*cmid.AddrResolved](w.A, id)
+		return id
+	})},
+	"ADDR_RESOLVED": {states.AddrResolved, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.AddrResolved(ps, w.Target()) })},
+	"ROUTE_QUERY": {states.RouteQuery, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+		id := w.AddrResolved(ps, w.Target())
 		w.Must(id.ResolveRoute(time.Second))
-		return id, nil
-	}},
-	"ROUTE_RESOLVED": {states.RouteResolved, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		w.Listener(ps, sides.Any4(0))
-		id = w.Resolved(ps, w.Target())
+		return id
+	})},
+	"ROUTE_RESOLVED": {states.RouteResolved, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+		_, id := w.Pair(ps)
 		if w.IWARP {
 			w.Queues(id, 0)
 		}
-		return id, nil
-	}},
-	"LISTEN/any": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.Listener(ps, sides.Any4(0)), nil }},
-	"LISTEN/dev": {states.Listening, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		return w.Listener(ps, sides.At(w.rig.Address, 0)), nil
-	}},
+		return id
+	})},
+	"LISTEN/any":                     {states.Listening, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Listener(ps, sides.Any4(0)) })},
+	"LISTEN/dev":                     {states.Listening, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Listener(ps, w.device()) })},
 	"CONNECT/req_sent(active)":       {states.Connecting, "", active(states.Connecting)},
 	"CONNECT/req_rcvd(passive)":      {states.ConnectRequested, "", passive(states.Connecting)},
 	"CONNECT/rep_rcvd(active)":       {states.Responded, "ib", active(states.Responded)},
@@ -190,21 +174,26 @@ var subStates = map[string]subState{
 	"DISCONNECT/dreq_rcvd":           {states.PeerDisconnected, "ib", passive(states.Disconnecting)},
 	"DISCONNECT/timewait":            {states.Timewait, "ib", active(states.Timewait)},
 	"CONNECT/closed(iwarp)":          {states.Timewait, "iwarp", active(states.Timewait)},
-	"DEVICE_REMOVAL": {states.Removed, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.B.Bound(ps, sides.At(w.rig.Address, 0))
+	"DEVICE_REMOVAL": {states.Removed, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+		id := w.B.Bound(ps, w.device())
 		w.rig.RemoveDevice()
 		sides.Next[*cmid.DeviceRemoval](w.B, id)
-		return id, nil
-	}},
-	"DESTROYED": {states.Destroying, "", func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		id = w.B.Create(ps)
+		return id
+	})},
+	"DESTROYED": {states.Destroying, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+		id := w.B.Create(ps)
 		w.Must(id.Destroy())
-		return id, nil
-	}},
+		return id
+	})},
 
 	"UD:CONNECT/resolved(active)":    {states.Connected, "ib", active(states.Connected)},
 	"UD:CONNECT/accepted(passive)":   {states.Connected, "ib", passive(states.Connected)},
 	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", active(states.Failed)},
+}
+
+// alone has an identifier without a peer in a state.
+func alone(reach func(*world, cmid.PortSpace) *cmid.ID) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return reach(w, ps), nil }
 }
 
 // active has the one that connects in a state, and passive its peer.
@@ -223,8 +212,7 @@ func passive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.
 // gives both. On InfiniBand it uses no queue pairs, so that every step is the caller's.
 func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
 	w.Helper()
-	w.Listener(ps, sides.Any4(0))
-	active = w.Resolved(ps, sides.At(w.rig.Address, w.Port))
+	_, active = w.Pair(ps)
 	if w.IWARP {
 		w.Queues(active, 1)
 	}
@@ -294,14 +282,8 @@ func oracle(t *testing.T, r *run) {
 
 // has finds a sub-state that this rig can reach.
 func (w *world) has(name string) (subState, bool) {
-	s, ok := subStates[name]
-	rest, datagram := strings.CutPrefix(name, "UD:")
-	if !ok && datagram {
-		s, ok = subStates[rest]
-	}
+	s, datagram := w.subState(name), strings.HasPrefix(name, "UD:")
 	switch {
-	case !ok:
-		w.Fatalf("the oracle has a sub-state %s that cannot be reached", name)
 	case s.only == "ib" && w.IWARP, s.only == "iwarp" && !w.IWARP, datagram && !w.rig.Datagrams, datagram && w.IWARP:
 		return s, false
 	case s.state == states.Removed && w.rig.RemoveDevice == nil:
@@ -338,7 +320,7 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 		commands = slices.DeleteFunc(commands, func(command string) bool {
 			c := row[command].on(w.IWARP)
 			_, verdict := states.Step(id.Flavor(), id.State(), states.Requested(calls[command].op))
-			stays := verdict != states.Allow || w.place(c.Next) == s.state && len(c.Peer) == 0
+			stays := verdict != states.Allow || w.subState(c.Next).state == s.state && len(c.Peer) == 0
 			if stays {
 				compareCell(w, id, peer, calls[command], c)
 			}
@@ -363,7 +345,7 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 	w.Helper()
 	from, flavor := id.State(), id.Flavor()
 	_, verdict := states.Step(flavor, from, states.Requested(ask.op))
-	errno, state := errnoNamed(w, c.Errno), w.place(c.Next)
+	errno, state := errnoNamed(w, c.Errno), w.subState(c.Next).state
 	if verdict == states.Guard {
 		errno, state, c.Peer = unix.EINVAL, from, nil
 	}
@@ -422,17 +404,18 @@ func (w *world) lacks(op states.Op) bool {
 	return false
 }
 
-// place is where one of the oracle's sub-states is in our table.
-func (w *world) place(name string) states.State {
+// subState is one of the oracle's by name. Those of datagrams that are not there are like the
+// others.
+func (w *world) subState(name string) subState {
 	w.Helper()
 	s, ok := subStates[name]
 	if !ok {
 		s, ok = subStates[strings.TrimPrefix(name, "UD:")]
 	}
 	if !ok {
-		w.Fatalf("the oracle goes to %s, which is nowhere", name)
+		w.Fatalf("the oracle has a sub-state %s that nobody knows to reach", name)
 	}
-	return s.state
+	return s
 }
 
 func errnoNamed(w *world, name string) unix.Errno {

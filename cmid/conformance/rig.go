@@ -152,6 +152,9 @@ func (s scenarios) and(more scenarios) scenarios {
 	return s
 }
 
+// device is the address of Passive's device, and a port that the device chooses.
+func (w *world) device() cmid.Addr { return sides.At(w.rig.Address, 0) }
+
 // differs says that the driver is known to deviate here, and notes that it shows.
 func (w *world) differs(what What) bool {
 	for _, d := range w.rig.Differences {

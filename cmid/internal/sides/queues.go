@@ -14,6 +14,7 @@ type Queues struct {
 	PD   verbs.PD
 	MR   *verbs.MR  // slots of SlotSize: Depth to receive to, Depth to send from
 	Done []verbs.WC // completions so far
+	want []verbs.WC // of what was posted as signalled, when it succeeds
 	Then func()     // called after completions, when set
 	wc   [3]verbs.WC
 }
@@ -75,13 +76,32 @@ func (q *Queues) PostRecv(i, n int) error {
 // Slot is the memory of receive i.
 func (q *Queues) Slot(i int) []byte { return q.MR.Bytes[i*SlotSize : (i+1)*SlotSize] }
 
+// Post posts a work request of the send queue. See [World.Sent].
+func (q *Queues) Post(wr *verbs.SendWR) error {
+	err := q.QP.PostSend(wr)
+	if err == nil && wr.Flags&verbs.Signaled != 0 {
+		wc := verbs.WC{ID: wr.ID, Op: wr.Op, Bytes: uint32(len(wr.Inline)), QP: q.QP}
+		for _, s := range wr.SGL {
+			wc.Bytes += s.Length
+		}
+		q.want = append(q.want, wc)
+	}
+	return err
+}
+
+// Forget drops the completions so far, and what was posted.
+func (q *Queues) Forget() { q.Done, q.want = nil, nil }
+
+// text puts a message into the memory's second half.
+func (q *Queues) text(i int, text string) []verbs.SGE {
+	off := (Depth + i%Depth) * SlotSize
+	n := copy(q.MR.Bytes[off:off+SlotSize], text)
+	return []verbs.SGE{Part(q.MR, off, n)}
+}
+
 // PostSend posts a Send of text from the memory's second half.
 func (q *Queues) PostSend(i int, text string) error {
-	off := (Depth + i%Depth) * SlotSize
-	copy(q.MR.Bytes[off:off+SlotSize], text)
-	return q.QP.PostSend(&verbs.SendWR{
-		ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: q.MR, Offset: uint32(off), Length: uint32(len(text))}},
-	})
+	return q.Post(&verbs.SendWR{ID: uint64(i), Flags: verbs.Signaled, SGL: q.text(i, text)})
 }
 
 // Of are the completions of receives (verbs.Recv), or of everything else.
@@ -125,22 +145,25 @@ func Part(mr *verbs.MR, off, n int) verbs.SGE {
 
 // Write posts a Write of from to a peer's region, at off.
 func (q *Queues) Write(id int, flags verbs.SendFlags, from verbs.SGE, to *verbs.MR, off int) error {
-	return q.QP.PostSend(&verbs.SendWR{
+	return q.Post(&verbs.SendWR{
 		ID: uint64(id), Op: verbs.Write, Flags: flags, SGL: []verbs.SGE{from}, RemoteAddr: to.Addr + uint64(off), RKey: to.RKey,
 	})
 }
 
 // Read posts a Read of a peer's region, from off on, into into.
 func (q *Queues) Read(id int, flags verbs.SendFlags, into verbs.SGE, from *verbs.MR, off int) error {
-	return q.QP.PostSend(&verbs.SendWR{
+	return q.Post(&verbs.SendWR{
 		ID: uint64(id), Op: verbs.Read, Flags: flags, SGL: []verbs.SGE{into}, RemoteAddr: from.Addr + uint64(off), RKey: from.RKey,
 	})
 }
 
 // Sent waits until q's send queue has completed as wanted, oldest first, and nothing else has
-// completed there.
+// completed there. Without a list, all that was posted as signalled succeeds.
 func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
 	w.Helper()
+	if want == nil {
+		want = q.want
+	}
 	w.Until(why, func() bool { return len(q.Of(verbs.Send)) >= len(want) })
 	got := q.Of(verbs.Send)
 	for i := range want {
@@ -182,7 +205,7 @@ func (w *World) Same(why string, got, want []byte) {
 
 // FetchAdd posts an addition to integer 0 of to, whose old value goes to integer id of into.
 func (q *Queues) FetchAdd(id int, flags verbs.SendFlags, into, to *verbs.MR, add uint64) error {
-	return q.QP.PostSend(&verbs.SendWR{
+	return q.Post(&verbs.SendWR{
 		ID: uint64(id), Op: verbs.AtomicFetchAdd, Flags: flags, SGL: []verbs.SGE{Part(into, id*verbs.AtomicLen, verbs.AtomicLen)},
 		RemoteAddr: to.Addr, RKey: to.RKey, CompareAdd: add,
 	})
@@ -190,10 +213,7 @@ func (q *Queues) FetchAdd(id int, flags verbs.SendFlags, into, to *verbs.MR, add
 
 // PostTo sends text as a datagram.
 func (q *Queues) PostTo(i int, text string, ah verbs.AH, qpn, qkey uint32) error {
-	off := (Depth + i%Depth) * SlotSize
-	n := copy(q.MR.Bytes[off:off+SlotSize], text)
-	return q.QP.PostSend(&verbs.SendWR{
-		ID: uint64(i), Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: q.MR, Offset: uint32(off), Length: uint32(n)}},
-		AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
+	return q.Post(&verbs.SendWR{
+		ID: uint64(i), Flags: verbs.Signaled, SGL: q.text(i, text), AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
 	})
 }
