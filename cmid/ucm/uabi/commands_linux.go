@@ -30,20 +30,9 @@ func (f *File) DestroyID(id uint32) (reported uint32, err error) {
 	return out.EventsReported, err
 }
 
-// BindIP is BIND_IP, which Bind has replaced.
-func (f *File) BindIP(id uint32, addr [28]byte) error {
-	return command(f, CommandBindIP, &BindIP{ID: id, Addr: addr}, noResponse, new(none))
-}
-
 // Bind is BIND.
 func (f *File) Bind(id uint32, addr *Sockaddr) error {
 	return command(f, CommandBind, &Bind{ID: id, AddrSize: addr.Len, Addr: addr.Data}, noResponse, new(none))
-}
-
-// ResolveIP is RESOLVE_IP, which ResolveAddr has replaced.
-func (f *File) ResolveIP(id uint32, src, dst [28]byte, timeoutMs uint32) error {
-	in := ResolveIP{ID: id, SrcAddr: src, DstAddr: dst, TimeoutMs: timeoutMs}
-	return command(f, CommandResolveIP, &in, noResponse, new(none))
 }
 
 // ResolveAddr is RESOLVE_ADDR. Where no source is wanted src is zero, its bytes too: the kernel
@@ -56,12 +45,6 @@ func (f *File) ResolveAddr(id uint32, src, dst *Sockaddr, timeoutMs uint32) erro
 // ResolveRoute is RESOLVE_ROUTE; EINVAL without a timeout.
 func (f *File) ResolveRoute(id, timeoutMs uint32) error {
 	return command(f, CommandResolveRoute, &ResolveRoute{ID: id, TimeoutMs: timeoutMs}, noResponse, new(none))
-}
-
-// QueryRoute is QUERY_ROUTE, which QueryAddr and QueryPath have replaced.
-func (f *File) QueryRoute(id uint32) (out QueryRouteResp, err error) {
-	err = command(f, CommandQueryRoute, &Query{ID: id}, 0, &out)
-	return out, err
 }
 
 // NoDevice is the IBDevIndex of an answer that has none: the kernel is older than 5.9, or the
@@ -94,21 +77,6 @@ func (f *File) QueryPath(id uint32) ([]IBPathRecData, error) {
 	}
 	return append([]IBPathRecData(nil), out.Records[:min(out.NumPaths, maxPaths)]...), nil
 }
-
-// QueryIBService is QUERY of RDMA_USER_CM_QUERY_IB_SERVICE (2025): the first records.
-func (f *File) QueryIBService(id uint32) ([]IBUserServiceRec, error) {
-	var out struct {
-		QueryIBServiceResp
-		Records [maxServices]IBUserServiceRec
-	}
-	if err := command(f, CommandQuery, &Query{ID: id, Option: QueryIBService}, 0, &out); err != nil {
-		return nil, err
-	}
-	return append([]IBUserServiceRec(nil), out.Records[:min(out.NumServiceRecs, maxServices)]...), nil
-}
-
-// maxServices is how many service records there is room for.
-const maxServices = 2
 
 // Connect is CONNECT. On iWARP it waits for TCP's handshake, up to 127 s.
 func (f *File) Connect(in *Connect) error {
@@ -151,13 +119,6 @@ func (f *File) GetEvent(out *EventResp) error {
 // Notify is NOTIFY.
 func (f *File) Notify(id, event uint32) error {
 	return command(f, CommandNotify, &Notify{ID: id, Event: event}, noResponse, new(none))
-}
-
-// JoinIPMulticast is JOIN_IP_MCAST, which JoinMulticast has replaced.
-func (f *File) JoinIPMulticast(uid uint64, id uint32, addr [28]byte) (group uint32, err error) {
-	var out CreateIDResp
-	err = command(f, CommandJoinIPMulticast, &JoinIPMulticast{UID: uid, ID: id, Addr: addr}, 0, &out)
-	return out.ID, err
 }
 
 // JoinMulticast is JOIN_MCAST. group is the membership's number, in a space of its own; uid is
@@ -217,8 +178,3 @@ func (e *NotInKernelError) Error() string {
 
 // Unwrap gives both errnos.
 func (e *NotInKernelError) Unwrap() []error { return []error{unix.EOPNOTSUPP, e.Errno} }
-
-// GetOption is GET_OPTION: no kernel has it, the answer is ENOSYS.
-func (f *File) GetOption(id uint32) error {
-	return command(f, CommandGetOption, &Disconnect{ID: id}, noResponse, new(none))
-}

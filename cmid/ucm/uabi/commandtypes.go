@@ -13,13 +13,7 @@ type Accept struct {
 	ECE       ECE
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Accept{})-296]
-	_ = [1]struct{}{}[unsafe.Offsetof(Accept{}.UID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Accept{}.ConnParam)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(Accept{}.ID)-280]
-	_ = [1]struct{}{}[unsafe.Offsetof(Accept{}.ECE)-288]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Accept{})-296]
 
 // Bind is struct rdma_ucm_bind.
 type Bind struct {
@@ -29,26 +23,7 @@ type Bind struct {
 	Addr     [128]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Bind{})-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(Bind{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Bind{}.AddrSize)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(Bind{}.Addr)-8]
-)
-
-// BindIP is struct rdma_ucm_bind_ip.
-type BindIP struct {
-	Response uint64
-	Addr     [28]byte
-	ID       uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(BindIP{})-40]
-	_ = [1]struct{}{}[unsafe.Offsetof(BindIP{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(BindIP{}.Addr)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(BindIP{}.ID)-36]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Bind{})-136]
 
 // CmdHdr is struct rdma_ucm_cmd_hdr.
 type CmdHdr struct {
@@ -57,12 +32,7 @@ type CmdHdr struct {
 	Out uint16
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CmdHdr{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(CmdHdr{}.Cmd)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(CmdHdr{}.In)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(CmdHdr{}.Out)-6]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(CmdHdr{})-8]
 
 // ConnParam is struct rdma_ucm_conn_param.
 type ConnParam struct {
@@ -79,20 +49,7 @@ type ConnParam struct {
 	Valid              uint8
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ConnParam{})-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.QPNum)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.QKey)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.PrivateData)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.PrivateDataLen)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.SRQ)-265]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.ResponderResources)-266]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.InitiatorDepth)-267]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.FlowControl)-268]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.RetryCount)-269]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.RNRRetryCount)-270]
-	_ = [1]struct{}{}[unsafe.Offsetof(ConnParam{}.Valid)-271]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(ConnParam{})-272]
 
 // Connect is struct rdma_ucm_connect.
 type Connect struct {
@@ -102,12 +59,7 @@ type Connect struct {
 	ECE       ECE
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Connect{})-288]
-	_ = [1]struct{}{}[unsafe.Offsetof(Connect{}.ConnParam)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Connect{}.ID)-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(Connect{}.ECE)-280]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Connect{})-288]
 
 // CreateID is struct rdma_ucm_create_id.
 type CreateID struct {
@@ -118,23 +70,14 @@ type CreateID struct {
 	_        [5]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CreateID{})-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(CreateID{}.UID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(CreateID{}.Response)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(CreateID{}.PS)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(CreateID{}.QPType)-18]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(CreateID{})-24]
 
 // CreateIDResp is struct rdma_ucm_create_id_resp.
 type CreateIDResp struct {
 	ID uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CreateIDResp{})-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(CreateIDResp{}.ID)-0]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(CreateIDResp{})-4]
 
 // DestroyID is struct rdma_ucm_destroy_id.
 type DestroyID struct {
@@ -143,31 +86,21 @@ type DestroyID struct {
 	_        uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(DestroyID{})-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(DestroyID{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(DestroyID{}.ID)-8]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(DestroyID{})-16]
 
 // DestroyIDResp is struct rdma_ucm_destroy_id_resp.
 type DestroyIDResp struct {
 	EventsReported uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(DestroyIDResp{})-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(DestroyIDResp{}.EventsReported)-0]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(DestroyIDResp{})-4]
 
 // Disconnect is struct rdma_ucm_disconnect.
 type Disconnect struct {
 	ID uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Disconnect{})-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(Disconnect{}.ID)-0]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Disconnect{})-4]
 
 // ECE is struct rdma_ucm_ece.
 type ECE struct {
@@ -175,11 +108,7 @@ type ECE struct {
 	AttrMod  uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ECE{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(ECE{}.VendorID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ECE{}.AttrMod)-4]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(ECE{})-8]
 
 // EventResp is struct rdma_ucm_event_resp.
 type EventResp struct {
@@ -201,25 +130,14 @@ func (s *EventResp) Conn() *ConnParam { return (*ConnParam)(unsafe.Pointer(&s.Pa
 // UD is the union param as ud.
 func (s *EventResp) UD() *UDParam { return (*UDParam)(unsafe.Pointer(&s.Param)) }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(EventResp{})-336]
-	_ = [1]struct{}{}[unsafe.Offsetof(EventResp{}.UID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(EventResp{}.ID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(EventResp{}.Event)-12]
-	_ = [1]struct{}{}[unsafe.Offsetof(EventResp{}.Status)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(EventResp{}.Param)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(EventResp{}.ECE)-328]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(EventResp{})-336]
 
 // GetEvent is struct rdma_ucm_get_event.
 type GetEvent struct {
 	Response uint64
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(GetEvent{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(GetEvent{}.Response)-0]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(GetEvent{})-8]
 
 // IBService is struct rdma_ucm_ib_service.
 type IBService struct {
@@ -229,12 +147,7 @@ type IBService struct {
 	_           uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(IBService{})-80]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBService{}.ServiceID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBService{}.ServiceName)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBService{}.Flags)-72]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(IBService{})-80]
 
 // InitQPAttr is struct rdma_ucm_init_qp_attr.
 type InitQPAttr struct {
@@ -243,28 +156,7 @@ type InitQPAttr struct {
 	QPState  uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(InitQPAttr{})-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(InitQPAttr{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(InitQPAttr{}.ID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(InitQPAttr{}.QPState)-12]
-)
-
-// JoinIPMulticast is struct rdma_ucm_join_ip_mcast.
-type JoinIPMulticast struct {
-	Response uint64
-	UID      uint64
-	Addr     [28]byte
-	ID       uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(JoinIPMulticast{})-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinIPMulticast{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinIPMulticast{}.UID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinIPMulticast{}.Addr)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinIPMulticast{}.ID)-44]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(InitQPAttr{})-16]
 
 // JoinMulticast is struct rdma_ucm_join_mcast.
 type JoinMulticast struct {
@@ -276,15 +168,7 @@ type JoinMulticast struct {
 	Addr      [128]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(JoinMulticast{})-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinMulticast{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinMulticast{}.UID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinMulticast{}.ID)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinMulticast{}.AddrSize)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinMulticast{}.JoinFlags)-22]
-	_ = [1]struct{}{}[unsafe.Offsetof(JoinMulticast{}.Addr)-24]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(JoinMulticast{})-152]
 
 // Listen is struct rdma_ucm_listen.
 type Listen struct {
@@ -292,11 +176,7 @@ type Listen struct {
 	Backlog uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Listen{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(Listen{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Listen{}.Backlog)-4]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Listen{})-8]
 
 // MigrateID is struct rdma_ucm_migrate_id.
 type MigrateID struct {
@@ -305,22 +185,14 @@ type MigrateID struct {
 	FD       uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(MigrateID{})-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(MigrateID{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(MigrateID{}.ID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(MigrateID{}.FD)-12]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(MigrateID{})-16]
 
 // MigrateResp is struct rdma_ucm_migrate_resp.
 type MigrateResp struct {
 	EventsReported uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(MigrateResp{})-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(MigrateResp{}.EventsReported)-0]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(MigrateResp{})-4]
 
 // Notify is struct rdma_ucm_notify.
 type Notify struct {
@@ -328,11 +200,7 @@ type Notify struct {
 	Event uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Notify{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(Notify{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Notify{}.Event)-4]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Notify{})-8]
 
 // Query is struct rdma_ucm_query.
 type Query struct {
@@ -341,12 +209,7 @@ type Query struct {
 	Option   uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Query{})-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(Query{}.Response)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Query{}.ID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(Query{}.Option)-12]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Query{})-16]
 
 // QueryAddrResp is struct rdma_ucm_query_addr_resp.
 type QueryAddrResp struct {
@@ -362,28 +225,7 @@ type QueryAddrResp struct {
 	_          uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(QueryAddrResp{})-280]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.NodeGUID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.PortNum)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.PKey)-10]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.SrcSize)-12]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.DstSize)-14]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.SrcAddr)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.DstAddr)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryAddrResp{}.IBDevIndex)-272]
-)
-
-// QueryIBServiceResp is struct rdma_ucm_query_ib_service_resp.
-type QueryIBServiceResp struct {
-	NumServiceRecs uint32
-	_              uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(QueryIBServiceResp{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryIBServiceResp{}.NumServiceRecs)-0]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(QueryAddrResp{})-280]
 
 // QueryPathResp is struct rdma_ucm_query_path_resp.
 type QueryPathResp struct {
@@ -391,34 +233,7 @@ type QueryPathResp struct {
 	_        uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(QueryPathResp{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryPathResp{}.NumPaths)-0]
-)
-
-// QueryRouteResp is struct rdma_ucm_query_route_resp.
-type QueryRouteResp struct {
-	NodeGUID   uint64
-	IBRoute    [128]byte
-	SrcAddr    [28]byte
-	DstAddr    [28]byte
-	NumPaths   uint32
-	PortNum    uint8
-	_          [3]byte
-	IBDevIndex uint32
-	_          uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(QueryRouteResp{})-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.NodeGUID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.IBRoute)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.SrcAddr)-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.DstAddr)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.NumPaths)-192]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.PortNum)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(QueryRouteResp{}.IBDevIndex)-200]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(QueryPathResp{})-8]
 
 // Reject is struct rdma_ucm_reject.
 type Reject struct {
@@ -429,13 +244,7 @@ type Reject struct {
 	PrivateData    [256]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Reject{})-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(Reject{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(Reject{}.PrivateDataLen)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(Reject{}.Reason)-5]
-	_ = [1]struct{}{}[unsafe.Offsetof(Reject{}.PrivateData)-8]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(Reject{})-264]
 
 // ResolveAddr is struct rdma_ucm_resolve_addr.
 type ResolveAddr struct {
@@ -448,15 +257,7 @@ type ResolveAddr struct {
 	DstAddr   [128]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ResolveAddr{})-272]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveAddr{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveAddr{}.TimeoutMs)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveAddr{}.SrcSize)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveAddr{}.DstSize)-10]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveAddr{}.SrcAddr)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveAddr{}.DstAddr)-144]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(ResolveAddr{})-272]
 
 // ResolveIBService is struct rdma_ucm_resolve_ib_service.
 type ResolveIBService struct {
@@ -465,27 +266,7 @@ type ResolveIBService struct {
 	Ibs IBService
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ResolveIBService{})-88]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveIBService{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveIBService{}.Ibs)-8]
-)
-
-// ResolveIP is struct rdma_ucm_resolve_ip.
-type ResolveIP struct {
-	SrcAddr   [28]byte
-	DstAddr   [28]byte
-	ID        uint32
-	TimeoutMs uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ResolveIP{})-64]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveIP{}.SrcAddr)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveIP{}.DstAddr)-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveIP{}.ID)-56]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveIP{}.TimeoutMs)-60]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(ResolveIBService{})-88]
 
 // ResolveRoute is struct rdma_ucm_resolve_route.
 type ResolveRoute struct {
@@ -493,11 +274,7 @@ type ResolveRoute struct {
 	TimeoutMs uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ResolveRoute{})-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveRoute{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResolveRoute{}.TimeoutMs)-4]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(ResolveRoute{})-8]
 
 // SetOption is struct rdma_ucm_set_option.
 type SetOption struct {
@@ -508,14 +285,7 @@ type SetOption struct {
 	Optlen  uint32
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SetOption{})-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(SetOption{}.Optval)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(SetOption{}.ID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(SetOption{}.Level)-12]
-	_ = [1]struct{}{}[unsafe.Offsetof(SetOption{}.Optname)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(SetOption{}.Optlen)-20]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(SetOption{})-24]
 
 // UDParam is struct rdma_ucm_ud_param.
 type UDParam struct {
@@ -527,14 +297,7 @@ type UDParam struct {
 	_              [7]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(UDParam{})-304]
-	_ = [1]struct{}{}[unsafe.Offsetof(UDParam{}.QPNum)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(UDParam{}.QKey)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(UDParam{}.AHAttr)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(UDParam{}.PrivateData)-40]
-	_ = [1]struct{}{}[unsafe.Offsetof(UDParam{}.PrivateDataLen)-296]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(UDParam{})-304]
 
 // WriteCMEvent is struct rdma_ucm_write_cm_event.
 type WriteCMEvent struct {
@@ -554,10 +317,4 @@ func (s *WriteCMEvent) Conn() *ConnParam { return (*ConnParam)(unsafe.Pointer(&s
 // UD is the union param as ud.
 func (s *WriteCMEvent) UD() *UDParam { return (*UDParam)(unsafe.Pointer(&s.Param)) }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(WriteCMEvent{})-320]
-	_ = [1]struct{}{}[unsafe.Offsetof(WriteCMEvent{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(WriteCMEvent{}.Event)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(WriteCMEvent{}.Status)-12]
-	_ = [1]struct{}{}[unsafe.Offsetof(WriteCMEvent{}.Param)-16]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(WriteCMEvent{})-320]

@@ -61,34 +61,8 @@ const (
 	EventInternal         = 0x13
 )
 
-// GetEventMinOut is get_event_min_out.
-const GetEventMinOut = 0x144
-
-// ib_cm_state, by name.
-const (
-	IBCMStateIdle        = 0x0
-	IBCMStateListen      = 0x1
-	IBCMStateReqSent     = 0x2
-	IBCMStateReqRcvd     = 0x3
-	IBCMStateMraReqSent  = 0x4
-	IBCMStateMraReqRcvd  = 0x5
-	IBCMStateRepSent     = 0x6
-	IBCMStateRepRcvd     = 0x7
-	IBCMStateMraRepSent  = 0x8
-	IBCMStateMraRepRcvd  = 0x9
-	IBCMStateEstablished = 0xa
-	IBCMStateDreqSent    = 0xb
-	IBCMStateDreqRcvd    = 0xc
-	IBCMStateTimewait    = 0xd
-	IBCMStateSIDRReqSent = 0xe
-	IBCMStateSIDRReqRcvd = 0xf
-)
-
 // MaxBacklogDefault is max_backlog_default.
 const MaxBacklogDefault = 0x400
-
-// MaxPrivateDataField is max_private_data_field.
-const MaxPrivateDataField = 0x100
 
 // mc_join_flags, by name.
 const (
@@ -121,17 +95,6 @@ const (
 	OptionLevelIB = 0x1
 )
 
-// path_flags, by name.
-const (
-	PathFlagGMP            = 0x1
-	PathFlagPrimary        = 0x2
-	PathFlagAlternate      = 0x4
-	PathFlagOutbound       = 0x8
-	PathFlagInbound        = 0x10
-	PathFlagInboundReverse = 0x20
-	PathFlagBidirectional  = 0x28
-)
-
 // port_space, by name.
 const (
 	PortSpaceIPOIB = 0x2
@@ -153,31 +116,6 @@ const (
 	PrivateDataMaxIWARPSIWAccept  = 0xfb
 	PrivateDataMaxIWARPSIWConnect = 0xfb
 	PrivateDataMaxIWARPSIWReject  = 0xfb
-)
-
-// qp_attr_mask, by name.
-const (
-	QPAttrMaskState            = 0x1
-	QPAttrMaskCurState         = 0x2
-	QPAttrMaskEnSQDAsyncNotify = 0x4
-	QPAttrMaskAccessFlags      = 0x8
-	QPAttrMaskPKeyIndex        = 0x10
-	QPAttrMaskPort             = 0x20
-	QPAttrMaskQKey             = 0x40
-	QPAttrMaskAV               = 0x80
-	QPAttrMaskPathMTU          = 0x100
-	QPAttrMaskTimeout          = 0x200
-	QPAttrMaskRetryCnt         = 0x400
-	QPAttrMaskRNRRetry         = 0x800
-	QPAttrMaskRQPSN            = 0x1000
-	QPAttrMaskMaxQPRDAtomic    = 0x2000
-	QPAttrMaskAltPath          = 0x4000
-	QPAttrMaskMinRNRTimer      = 0x8000
-	QPAttrMaskSQPSN            = 0x10000
-	QPAttrMaskMaxDestRDAtomic  = 0x20000
-	QPAttrMaskPathMigState     = 0x40000
-	QPAttrMaskCap              = 0x80000
-	QPAttrMaskDestQPN          = 0x100000
 )
 
 // qp_state, by name.
@@ -207,33 +145,6 @@ const (
 	QueryPath      = 0x1
 	QueryGID       = 0x2
 	QueryIBService = 0x3
-)
-
-// rdma_cm_state, by name.
-const (
-	CMStateIdle             = 0x0
-	CMStateAddrQuery        = 0x1
-	CMStateAddrResolved     = 0x2
-	CMStateRouteQuery       = 0x3
-	CMStateRouteResolved    = 0x4
-	CMStateConnect          = 0x5
-	CMStateDisconnect       = 0x6
-	CMStateAddrBound        = 0x7
-	CMStateListen           = 0x8
-	CMStateDeviceRemoval    = 0x9
-	CMStateDestroying       = 0xa
-	CMStateAddrInfoQuery    = 0xb
-	CMStateAddrInfoResolved = 0xc
-)
-
-// sidr_status, by name.
-const (
-	SIDRStatusSuccess            = 0x0
-	SIDRStatusUnsupported        = 0x1
-	SIDRStatusReject             = 0x2
-	SIDRStatusNoQP               = 0x3
-	SIDRStatusRedirect           = 0x4
-	SIDRStatusUnsupportedVersion = 0x5
 )
 
 // UDPQKey is udp_qkey.

@@ -2,9 +2,10 @@
 // /dev/infiniband/rdma_cm, and the one place that writes it.
 //
 // The structs and constants are generated from ucm-abi.json and ucm-consts.json, which hold what a
-// C compiler and the kernel's headers say; that Go lays them out alike is checked when this
-// package is compiled. Numbers are in host byte order, and addresses in sockaddrs, GIDs and GUIDs
-// in network order.
+// C compiler and the kernel's headers say. That Go lays them out alike is checked by the compiler:
+// sizes when this package is built, each field's place when it is tested. Commands that later ones
+// have replaced, and what has no user here, are left out. Numbers are in host byte order, and
+// addresses in sockaddrs, GIDs and GUIDs in network order.
 //
 // A [File] may be used by several goroutines at once. Its methods are system calls; which of them
 // the kernel lets wait is told there. Their errors are bare errnos, a [ResponseError], or a

@@ -1,5 +1,3 @@
-//go:build linux && abi
-
 package uabi
 
 import (

@@ -4,35 +4,6 @@ package uabi
 
 import "unsafe"
 
-// SockaddrStorage is struct __kernel_sockaddr_storage.
-type SockaddrStorage struct {
-	SsFamily uint16
-	_        [126]byte
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SockaddrStorage{})-128]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrStorage{}.SsFamily)-0]
-)
-
-// CMAHdr is struct cma_hdr.
-type CMAHdr struct {
-	CMAVersion uint8
-	IPVersion  uint8
-	Port       uint16
-	SrcAddr    [16]byte
-	DstAddr    [16]byte
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CMAHdr{})-36]
-	_ = [1]struct{}{}[unsafe.Offsetof(CMAHdr{}.CMAVersion)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(CMAHdr{}.IPVersion)-1]
-	_ = [1]struct{}{}[unsafe.Offsetof(CMAHdr{}.Port)-2]
-	_ = [1]struct{}{}[unsafe.Offsetof(CMAHdr{}.SrcAddr)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(CMAHdr{}.DstAddr)-20]
-)
-
 // IBPathRecData is struct ib_path_rec_data.
 type IBPathRecData struct {
 	Flags   uint32
@@ -40,86 +11,7 @@ type IBPathRecData struct {
 	PathRec [64]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(IBPathRecData{})-72]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBPathRecData{}.Flags)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBPathRecData{}.PathRec)-8]
-)
-
-// IBUserPathRec is struct ib_user_path_rec.
-type IBUserPathRec struct {
-	DGID                   [16]byte
-	SGID                   [16]byte
-	DLID                   uint16
-	SLID                   uint16
-	RawTraffic             uint32
-	FlowLabel              uint32
-	Reversible             uint32
-	MTU                    uint32
-	PKey                   uint16
-	HopLimit               uint8
-	TrafficClass           uint8
-	NumbPath               uint8
-	SL                     uint8
-	MTUSelector            uint8
-	RateSelector           uint8
-	Rate                   uint8
-	PacketLifeTimeSelector uint8
-	PacketLifeTime         uint8
-	Preference             uint8
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(IBUserPathRec{})-64]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.DGID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.SGID)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.DLID)-32]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.SLID)-34]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.RawTraffic)-36]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.FlowLabel)-40]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.Reversible)-44]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.MTU)-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.PKey)-52]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.HopLimit)-54]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.TrafficClass)-55]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.NumbPath)-56]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.SL)-57]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.MTUSelector)-58]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.RateSelector)-59]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.Rate)-60]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.PacketLifeTimeSelector)-61]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.PacketLifeTime)-62]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserPathRec{}.Preference)-63]
-)
-
-// IBUserServiceRec is struct ib_user_service_rec.
-type IBUserServiceRec struct {
-	ID     uint64
-	GID    [16]byte
-	PKey   uint16
-	_      uint16
-	Lease  uint32
-	Key    [16]byte
-	Name   [64]byte
-	Data8  [16]byte
-	Data16 [16]byte
-	Data32 [16]byte
-	Data64 [16]byte
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(IBUserServiceRec{})-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.ID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.GID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.PKey)-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Lease)-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Key)-32]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Name)-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Data8)-112]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Data16)-128]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Data32)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(IBUserServiceRec{}.Data64)-160]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(IBPathRecData{})-72]
 
 // AHAttr is struct ib_uverbs_ah_attr.
 type AHAttr struct {
@@ -133,16 +25,7 @@ type AHAttr struct {
 	_           uint8
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(AHAttr{})-32]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.GRH)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.DLID)-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.SL)-26]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.SrcPathBits)-27]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.StaticRate)-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.IsGlobal)-29]
-	_ = [1]struct{}{}[unsafe.Offsetof(AHAttr{}.PortNum)-30]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(AHAttr{})-32]
 
 // GlobalRoute is struct ib_uverbs_global_route.
 type GlobalRoute struct {
@@ -154,14 +37,7 @@ type GlobalRoute struct {
 	_            uint8
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(GlobalRoute{})-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(GlobalRoute{}.DGID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(GlobalRoute{}.FlowLabel)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(GlobalRoute{}.SGIDIndex)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(GlobalRoute{}.HopLimit)-21]
-	_ = [1]struct{}{}[unsafe.Offsetof(GlobalRoute{}.TrafficClass)-22]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(GlobalRoute{})-24]
 
 // QPAttr is struct ib_uverbs_qp_attr.
 type QPAttr struct {
@@ -198,128 +74,4 @@ type QPAttr struct {
 	_                [5]byte
 }
 
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(QPAttr{})-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.QPAttrMask)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.QPState)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.CurQPState)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.PathMTU)-12]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.PathMigState)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.QKey)-20]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.RQPSN)-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.SQPSN)-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.DestQPNum)-32]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.QPAccessFlags)-36]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.AHAttr)-40]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.AltAHAttr)-72]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxSendWR)-104]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxRecvWR)-108]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxSendSGE)-112]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxRecvSGE)-116]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxInlineData)-120]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.PKeyIndex)-124]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.AltPKeyIndex)-126]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.EnSQDAsyncNotify)-128]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.SQDraining)-129]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxRDAtomic)-130]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MaxDestRDAtomic)-131]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.MinRNRTimer)-132]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.PortNum)-133]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.Timeout)-134]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.RetryCnt)-135]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.RNRRetry)-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.AltPortNum)-137]
-	_ = [1]struct{}{}[unsafe.Offsetof(QPAttr{}.AltTimeout)-138]
-)
-
-// PathRecord is struct ibv_path_record.
-type PathRecord struct {
-	ServiceID         uint64
-	DGID              [16]byte
-	SGID              [16]byte
-	DLID              uint16
-	SLID              uint16
-	FlowlabelHoplimit uint32
-	Tclass            uint8
-	ReversibleNumpath uint8
-	PKey              uint16
-	QosclassSL        uint16
-	MTU               uint8
-	Rate              uint8
-	Packetlifetime    uint8
-	Preference        uint8
-	_                 [6]byte
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(PathRecord{})-64]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.ServiceID)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.DGID)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.SGID)-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.DLID)-40]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.SLID)-42]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.FlowlabelHoplimit)-44]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.Tclass)-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.ReversibleNumpath)-49]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.PKey)-50]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.QosclassSL)-52]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.MTU)-54]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.Rate)-55]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.Packetlifetime)-56]
-	_ = [1]struct{}{}[unsafe.Offsetof(PathRecord{}.Preference)-57]
-)
-
-// SockaddrIB is struct sockaddr_ib.
-type SockaddrIB struct {
-	SibFamily   uint16
-	SibPKey     uint16
-	SibFlowinfo uint32
-	SibAddr     [16]byte
-	SibSID      uint64
-	SibSIDMask  uint64
-	SibScopeID  uint64
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SockaddrIB{})-48]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibFamily)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibPKey)-2]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibFlowinfo)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibAddr)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibSID)-24]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibSIDMask)-32]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIB{}.SibScopeID)-40]
-)
-
-// SockaddrIn is struct sockaddr_in.
-type SockaddrIn struct {
-	SinFamily uint16
-	SinPort   uint16
-	SinAddr   uint32
-	_         [8]byte
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SockaddrIn{})-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn{}.SinFamily)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn{}.SinPort)-2]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn{}.SinAddr)-4]
-)
-
-// SockaddrIn6 is struct sockaddr_in6.
-type SockaddrIn6 struct {
-	Sin6Family   uint16
-	Sin6Port     uint16
-	Sin6Flowinfo uint32
-	Sin6Addr     [16]byte
-	Sin6ScopeID  uint32
-}
-
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SockaddrIn6{})-28]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn6{}.Sin6Family)-0]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn6{}.Sin6Port)-2]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn6{}.Sin6Flowinfo)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn6{}.Sin6Addr)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(SockaddrIn6{}.Sin6ScopeID)-24]
-)
+var _ = [1]struct{}{}[unsafe.Sizeof(QPAttr{})-144]

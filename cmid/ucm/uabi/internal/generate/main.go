@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -38,9 +39,17 @@ var nested = map[string]string{
 	"param.conn": "ConnParam", "param.ud": "UDParam", "param.arg32": "[2]uint32", "param.arg": "uint64",
 }
 
+// unused is what the oracles have and no command here needs: structs and groups of constants.
+var unused = []string{
+	"__kernel_sockaddr_storage", "cma_hdr", "ib_user_path_rec", "ib_user_service_rec", "ibv_path_record", "sockaddr_ib", "sockaddr_in",
+	"sockaddr_in6", "rdma_ucm_bind_ip", "rdma_ucm_join_ip_mcast", "rdma_ucm_query_ib_service_resp", "rdma_ucm_query_route_resp",
+	"rdma_ucm_resolve_ip",
+	"get_event_min_out", "ib_cm_state", "max_private_data_field", "path_flags", "qp_attr_mask", "rdma_cm_state", "sidr_status",
+}
+
 // generate gives the files' texts from the oracles in dir, by name: commandtypes.go has what is
 // written to the kernel and what it answers, structs.go what these are made of, consts.go the
-// numbers.
+// numbers, layout_test.go the checks of each field's place.
 func generate(dir string) (map[string][]byte, error) {
 	var structs map[string]layout
 	if err := read(dir+"/ucm-abi.json", &structs); err != nil {
@@ -50,12 +59,16 @@ func generate(dir string) (map[string][]byte, error) {
 	if err := read(dir+"/ucm-consts.json", &consts); err != nil {
 		return nil, err
 	}
-	var commands, parts, numbers bytes.Buffer
+	for _, name := range unused {
+		delete(structs, name)
+		delete(consts, name)
+	}
+	var commands, parts, numbers, places bytes.Buffer
 	for _, name := range sorted(structs) {
 		if strings.HasPrefix(name, "rdma_ucm_") {
-			writeStruct(&commands, name, structs[name])
+			writeStruct(&commands, &places, name, structs[name])
 		} else {
-			writeStruct(&parts, name, structs[name])
+			writeStruct(&parts, &places, name, structs[name])
 		}
 	}
 	for _, name := range sorted(consts) {
@@ -70,6 +83,7 @@ func generate(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for name, text := range map[string]string{
 		"commandtypes.go": sizes + commands.String(), "structs.go": sizes + parts.String(), "consts.go": numbers.String(),
+		"layout_test.go": sizes + "\nvar (\n" + places.String() + ")\n",
 	} {
 		var err error
 		if files[name], err = format.Source([]byte(head + text)); err != nil {
@@ -90,18 +104,11 @@ func read(file string, into any) error {
 	return nil
 }
 
-func sorted[V any](m map[string]V) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// writeStruct writes a struct, what the members of its union look like, and the checks of its
-// layout, which do not compile when they fail.
-func writeStruct(b *bytes.Buffer, c string, l layout) {
+// writeStruct writes a struct, what the members of its union look like, and the check of its size
+// to b, and the checks of its fields' places to places. A check that fails does not compile.
+func writeStruct(b, places *bytes.Buffer, c string, l layout) {
 	name := typeName(c)
 	fields := sorted(l.Fields)
 	slices.SortStableFunc(fields, func(x, y string) int { return l.Fields[x][0] - l.Fields[y][0] })
@@ -128,13 +135,12 @@ func writeStruct(b *bytes.Buffer, c string, l layout) {
 				camel(member), union, member, name, camel(member), nested[f], nested[f], camel(union))
 		}
 	}
-	fmt.Fprintf(b, "\nvar (\n_ = [1]struct{}{}[unsafe.Sizeof(%s{})-%d]\n", name, l.Size)
+	fmt.Fprintf(b, "\nvar _ = [1]struct{}{}[unsafe.Sizeof(%s{})-%d]\n", name, l.Size)
 	for _, f := range fields {
 		if n := fieldName(f); n != "_" && !strings.Contains(f, ".") && l.Fields[f][1] > 0 {
-			fmt.Fprintf(b, "_ = [1]struct{}{}[unsafe.Offsetof(%s{}.%s)-%d]\n", name, n, l.Fields[f][0])
+			fmt.Fprintf(places, "_ = [1]struct{}{}[unsafe.Offsetof(%s{}.%s)-%d]\n", name, n, l.Fields[f][0])
 		}
 	}
-	fmt.Fprint(b, ")\n")
 }
 
 func fieldName(c string) string {
