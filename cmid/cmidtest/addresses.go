@@ -21,11 +21,12 @@ func parsePrefix(s string) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// isAny is the kernel's cma_any_addr: loopback counts as a wildcard.
+// isAny is the kernel's cma_any_addr: loopback counts as a wildcard. As a destination either means
+// the host itself.
 func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
 
-// loopback reports whether ip means the host itself.
-func loopback(ip netip.Addr) bool { return isAny(ip) }
+// lacksZone reports whether ip means nothing without the name of a link.
+func lacksZone(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" }
 
 func unspecified(ip netip.Addr) netip.Addr {
 	if ip.Is6() {
@@ -87,16 +88,9 @@ func (h *Host) onLink(ip netip.Addr) (*device, netip.Addr) {
 	return nil, netip.Addr{}
 }
 
-func (h *Host) space(ps cmid.PortSpace) map[uint16][]*binding {
-	if h.ports[ps] == nil {
-		h.ports[ps] = make(map[uint16][]*binding)
-	}
-	return h.ports[ps]
-}
-
 // conflict is the kernel's cma_check_port: whether b can have its port beside those who have it.
-func conflict(others []*binding, b *binding, reuse bool) error {
-	for _, o := range others {
+func (h *Host) conflict(b *binding, reuse bool) error {
+	for _, o := range h.ports[b.port] {
 		switch {
 		case o == b, reuse && o.reuse:
 		case o.afOnly && b.afOnly && o.ip.Is4() != b.ip.Is4():
@@ -116,12 +110,12 @@ const (
 )
 
 // freePort chooses a number nobody has, 0 when there is none.
-func (f *Fabric) freePort(ports map[uint16][]*binding) uint16 {
+func (h *Host) freePort(ps cmid.PortSpace) uint16 {
 	const n = lastPort - firstPort + 1
-	start := f.rng.IntN(n)
+	start := h.f.rng.IntN(n)
 	for i := range n {
 		num := uint16(firstPort + (start+i)%n)
-		if len(ports[num]) == 0 {
+		if len(h.ports[port{ps, num}]) == 0 {
 			return num
 		}
 	}

@@ -12,17 +12,13 @@ func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
 	in.box.scheduled = false
 	in.box.mu.Unlock()
-	left := true
-	defer func() {
-		if left { // by the program's panic or runtime.Goexit: what is not done yet is nobody's loss
-			in.kick()
-		}
-	}()
+	returned := false
+	defer unless(&returned, in.kick)
 	in.takeIn()
 	if !in.closed {
 		in.tellCompletions()
 	}
-	left = false
+	returned = true
 	return false
 }
 
@@ -39,8 +35,7 @@ func (in *instance) takeIn() {
 		p := &in.batch[0]
 		in.batch = in.batch[1:]
 		if in.closed {
-			in.f.read(p.listener)
-			p.release()
+			in.f.drop(p)
 			continue
 		}
 		in.arrive(p)
@@ -85,17 +80,13 @@ func (in *instance) putLate(p latePacket) {
 
 // deliverLate handles what is due, and tells of it.
 func (in *instance) deliverLate() {
-	left := true
-	defer func() {
-		if left { // as in Run
-			in.later(in.deliverLate)
-		}
-	}()
+	returned := false
+	defer unless(&returned, func() { in.later(in.deliverLate) })
 	in.takeLate()
 	if !in.closed {
 		in.tellCompletions()
 	}
-	left = false
+	returned = true
 }
 
 // takeLate handles what is due.

@@ -64,6 +64,9 @@ func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, e
 
 func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	asks := id.in.seen(id.peers) // what this side serves and may ask
+	if attr.State != verbs.QPInit && id.state == states.Connecting {
+		return verbs.QPAttr{}, 0, unix.EINVAL
+	}
 	switch attr.State {
 	case verbs.QPInit:
 		attr.AccessFlags = remoteWrite
@@ -72,16 +75,10 @@ func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, erro
 		}
 		return attr, maskInit, nil
 	case verbs.QPRTR:
-		if id.state == states.Connecting {
-			break
-		}
 		attr.AH, attr.PathMTU, attr.DestQPN, attr.RQPSN = id.wayTo(id.peer.Addr()), mtu1024, id.peers.QPNum, id.peers.QPNum
 		attr.MaxDestRDAtomic = asks.ResponderResources
 		return attr, maskRTR, nil
 	case verbs.QPRTS:
-		if id.state == states.Connecting {
-			break
-		}
 		attr.Timeout, attr.RetryCount, attr.RNRRetry = ackTimeout, id.peers.RetryCount, id.peers.RNRRetryCount
 		attr.SQPSN, attr.MaxRDAtomic = id.own.QPNum, asks.InitiatorDepth
 		return attr, maskRTS, nil
@@ -140,12 +137,7 @@ func (id *ident) setIBPath(paths []byte) error {
 	for ; len(paths) > 0; paths = paths[cmid.PathLen:] {
 		if binary.NativeEndian.Uint32(paths) == pathUsable {
 			id.state = states.RouteQuery
-			id.later(func() {
-				if id.state == states.RouteQuery {
-					id.state = states.RouteResolved
-					id.tell(states.KindRouteResolved, 0)
-				}
-			})
+			id.later(id.routeResolved)
 			return nil
 		}
 	}

@@ -12,11 +12,8 @@ import (
 
 // bind is rdma_bind_addr(3).
 func (id *ident) bind(a cmid.Addr) error {
-	if a.IB != nil || !a.Addr().IsValid() {
+	if a.IB != nil || !a.Addr().IsValid() || id.ps == cmid.PortSpaceIPOIB { // RoCE and iWARP have none
 		return unix.EINVAL
-	}
-	if id.ps == cmid.PortSpaceIPOIB {
-		return unix.EINVAL // RoCE and iWARP have none
 	}
 	f := id.in.f
 	f.mu.Lock()
@@ -37,8 +34,7 @@ func (id *ident) place(ip netip.Addr) (*device, error) {
 		return host.devices[0], nil // its streams run over loopback as well
 	case isAny(ip):
 		return nil, nil
-	}
-	if ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" {
+	case lacksZone(ip):
 		return nil, unix.EINVAL
 	}
 	dev := host.own(ip)
@@ -59,22 +55,22 @@ func (id *ident) place(ip netip.Addr) (*device, error) {
 
 // take takes the port; f.mu is held.
 func (id *ident) take(a cmid.Addr, dev *device) error {
-	b := &binding{id: id, ip: a.Addr(), num: a.Port(), reuse: id.reuse, afOnly: id.afOnlyFor(a.Addr())}
-	ports := id.in.host.space(id.ps)
+	b := &binding{id: id, ip: a.Addr(), port: port{id.ps, a.Port()}, reuse: id.reuse, afOnly: id.afOnlyFor(a.Addr())}
+	host := id.in.host
 	switch {
-	case b.num == 0:
-		if b.num = id.in.f.freePort(ports); b.num == 0 {
+	case b.port.num == 0:
+		if b.port.num = host.freePort(id.ps); b.port.num == 0 {
 			return unix.EADDRNOTAVAIL
 		}
-	case b.num < privileged:
+	case b.port.num < privileged:
 		return unix.EACCES
 	}
-	if err := conflict(ports[b.num], b, b.reuse); err != nil {
+	if err := host.conflict(b, b.reuse); err != nil {
 		return err
 	}
-	ports[b.num] = append(ports[b.num], b)
+	host.ports[b.port] = append(host.ports[b.port], b)
 	id.port, id.dev = b, dev
-	id.local = cmid.AddrFrom(a.Addr(), b.num)
+	id.local = cmid.AddrFrom(a.Addr(), b.port.num)
 	id.state = states.Bound
 	return nil
 }
@@ -95,12 +91,8 @@ func (id *ident) unbind() {
 	f := id.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ports := id.in.host.space(id.ps)
-	num := id.port.num
-	ports[num] = slices.DeleteFunc(ports[num], func(b *binding) bool { return b == id.port })
-	if len(ports[num]) == 0 {
-		delete(ports, num)
-	}
+	ports, at := id.in.host.ports, id.port.port
+	ports[at] = slices.DeleteFunc(ports[at], func(b *binding) bool { return b == id.port })
 	id.port.listening = false
 	id.port = nil
 }
@@ -113,7 +105,7 @@ func (id *ident) startListening(c *cmid.Listen) error {
 	f := id.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := conflict(id.in.host.space(id.ps)[id.port.num], id.port, false); err != nil {
+	if err := id.in.host.conflict(id.port, false); err != nil {
 		return err
 	}
 	id.port.listening, id.port.backlog = true, c.Backlog
@@ -140,17 +132,17 @@ func (id *ident) lookup() (*binding, found) {
 	f, dst := id.in.f, id.peer
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	host, local := id.in.host, loopback(dst.Addr())
-	if !local {
-		d := f.addrs[dst.Addr().WithZone("")]
-		if d == nil || f.severed(host, d.host) || f.silenced(dst.Addr().WithZone(""), id.local.Addr().WithZone("")) {
+	host := id.in.host
+	if !isAny(dst.Addr()) {
+		d := f.reach(host, id.local.Addr(), dst.Addr())
+		if d == nil {
 			return nil, foundSilence
 		}
 		host = d.host
 	}
 	var best *binding
 	what := foundNobody
-	for _, b := range host.space(id.ps)[dst.Port()] {
+	for _, b := range host.ports[port{id.ps, dst.Port()}] {
 		switch {
 		case !b.listening:
 		case !b.hears(dst.Addr()):
@@ -174,8 +166,7 @@ func (id *ident) lookup() (*binding, found) {
 // ask sends a request. Until the reply names the other end, the listener's is where a change of
 // mind goes: see instance.meant. A repetition of what has come already does not count against the
 // backlog.
-func (id *ident) ask(kind Message, m *message, b *binding) {
-	p := id.packet(kind, m)
+func (id *ident) ask(p packet, b *binding) {
 	p.to = b.id.self()
 	if id.far != p.to {
 		id.in.f.mu.Lock()

@@ -11,33 +11,10 @@ import (
 // more reads than the device can do, as far as it is known to be involved: librdmacm looks at the
 // queue pair.
 func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
-	if !id.in.f.embedded {
-		out := librdmacms(p, depthIn, depthOut)
-		if id.qp != nil && max(out.ResponderResources, out.InitiatorDepth) > deviceDepth {
-			return out, unix.EINVAL
-		}
-		return out, nil
+	out := cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retriesNoEnd}
+	if p != nil {
+		out = *p
 	}
-	// TCP has its own retries
-	out := cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut}
-	if p != nil && p.ResponderResources != deviceMax {
-		out.ResponderResources = p.ResponderResources
-	}
-	if p != nil && p.InitiatorDepth != deviceMax {
-		out.InitiatorDepth = p.InitiatorDepth
-	}
-	if max(out.ResponderResources, out.InitiatorDepth) > embeddedDepth {
-		return out, unix.EINVAL
-	}
-	return out, nil
-}
-
-// librdmacms is a command's parameters with what librdmacm puts where nothing was asked.
-func librdmacms(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
-	if p == nil {
-		return cmid.ConnParam{ResponderResources: depthIn, InitiatorDepth: depthOut, RetryCount: retries, RNRRetryCount: retriesNoEnd}
-	}
-	out := *p
 	if out.ResponderResources == deviceMax {
 		out.ResponderResources = depthIn
 	}
@@ -45,16 +22,30 @@ func librdmacms(p *cmid.ConnParam, depthIn, depthOut uint8) cmid.ConnParam {
 		out.InitiatorDepth = depthOut
 	}
 	out.RetryCount, out.RNRRetryCount = min(out.RetryCount, 7), min(out.RNRRetryCount, 7)
-	return out
+	if id.in.f.embedded { // TCP has its own retries
+		out = cmid.ConnParam{ResponderResources: out.ResponderResources, InitiatorDepth: out.InitiatorDepth}
+	}
+	if id.qp != nil {
+		out.QPNum = id.qp.num
+	}
+	judged := id.in.f.embedded || id.qp != nil
+	if judged && max(out.ResponderResources, out.InitiatorDepth) > id.in.f.depth() {
+		return out, unix.EINVAL
+	}
+	return out, nil
+}
+
+// fits reports whether private data is no longer than a connection or a service lookup has room for.
+func (id *ident) fits(private []byte, connected, lookup int) bool {
+	if id.ps.Datagram() {
+		return len(private) <= lookup
+	}
+	return len(private) <= connected
 }
 
 // connect is rdma_connect(3).
 func (id *ident) connect(c *cmid.Connect) error {
-	limit := id.Limits().ConnectData
-	if id.ps.Datagram() {
-		limit = udConnect
-	}
-	if len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
+	if !id.fits(c.PrivateData, id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
 	own, err := id.filled(c.Param, id.in.f.depth(), id.in.f.depth())
@@ -62,55 +53,46 @@ func (id *ident) connect(c *cmid.Connect) error {
 		return err
 	}
 	id.own = own
-	if id.qp != nil {
-		id.own.QPNum = id.qp.num
-	}
 	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own}
 	id.state = states.Connecting
 	if id.in.f.iwarp {
 		return id.openStream(c, m)
 	}
-	id.tries = 0
-	id.request(m)
+	id.repeat(func() { id.request(m) }, id.unanswered)
 	return nil
 }
 
-// request sends a REQ or SIDR REQ to whoever listens now; a dropped one is repeated.
+// request sends a REQ or SIDR REQ to whoever listens now.
 func (id *ident) request(m *message) {
-	id.arm(cmTimeout, func() {
-		if id.tries++; id.tries > cmRetries {
-			id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT))
-			return
-		}
-		id.request(m)
-	})
-	kind := MsgREQ
+	p := id.packet(MsgREQ, m)
 	if id.ps.Datagram() {
-		kind = MsgSIDRREQ
+		p.kind = MsgSIDRREQ
 	}
-	b, what := id.lookup()
-	switch what {
+	switch b, what := id.lookup(); what {
 	case foundListener:
-		id.ask(kind, m, b)
+		id.ask(p, b)
 	case foundNobody:
-		id.refused(cmid.RejectInvalidServiceID, sidrUnsupported)
+		id.in.f.refuse(&p, endpoint{}, cmid.RejectInvalidServiceID, sidrUnsupported)
 	case foundOther:
-		id.refused(cmid.RejectConsumerDefined, sidrUnsupported)
+		id.in.f.refuse(&p, endpoint{}, cmid.RejectConsumerDefined, sidrUnsupported)
 	case foundFull:
 		if id.ps.Datagram() {
-			id.refused(0, sidrReject)
+			id.in.f.refuse(&p, endpoint{}, 0, sidrReject)
 		} // else dropped: the repetition may find room
 	case foundSilence:
 	}
 }
 
-// refused has the destination's kernel answer in the application's place.
-func (id *ident) refused(reason cmid.RejectReason, sidr int32) {
-	p := packet{kind: MsgREJ, to: id.self(), src: id.peer.Addr(), dst: id.local.Addr(), cm: &message{status: int32(reason)}}
-	if id.ps.Datagram() {
-		p.kind, p.cm = MsgSIDRREP, &message{status: sidr}
+// refuse has a kernel answer p where no program does.
+func (f *Fabric) refuse(p *packet, from endpoint, reason cmid.RejectReason, sidr int32) {
+	switch {
+	case p.kind == MsgSIDRREQ:
+		f.answer(p, from, MsgSIDRREP, sidr)
+	case f.iwarp:
+		f.answer(p, from, MsgDREQ, connReset)
+	default:
+		f.answer(p, from, MsgREJ, int32(reason))
 	}
-	id.in.f.send(p)
 }
 
 // gotRequest makes the identifier that a ConnectRequest brings.
@@ -121,12 +103,12 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		return
 	}
 	if listener == nil || listener.state != states.Listening {
-		in.turnAway(p)
+		in.f.refuse(p, endpoint{}, cmid.RejectConsumerDefined, sidrReject) // it has gone
 		return
 	}
 	in.f.mu.Lock()
 	dev := in.host.own(p.cm.dst.Addr())
-	if dev == nil && loopback(p.cm.dst.Addr()) && len(in.host.devices) > 0 {
+	if dev == nil && isAny(p.cm.dst.Addr()) && len(in.host.devices) > 0 {
 		dev = in.host.devices[0]
 	}
 	in.f.mu.Unlock()
@@ -150,18 +132,6 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	in.event(listener, cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
 	})
-}
-
-// turnAway answers a request whose listener has gone.
-func (in *instance) turnAway(p *packet) {
-	back := packet{kind: MsgREJ, to: p.from, src: p.dst, dst: p.src, cm: &message{status: int32(cmid.RejectConsumerDefined)}}
-	switch {
-	case p.kind == MsgSIDRREQ:
-		back.kind, back.cm = MsgSIDRREP, &message{status: sidrReject}
-	case in.f.iwarp:
-		back.kind, back.cm = MsgDREQ, &message{status: -int32(unix.ECONNRESET)}
-	}
-	in.f.send(back)
 }
 
 // requestedAgain repeats the answer to a request that was repeated.
@@ -189,10 +159,6 @@ func (id *ident) gotMoreTime() {
 
 // accept is rdma_accept(3). One that fails rejects the peer.
 func (id *ident) accept(c *cmid.Accept) error {
-	limit := id.Limits().AcceptData
-	if id.ps.Datagram() {
-		limit = udAnswer
-	}
 	switch {
 	case id.state != states.ConnectRequested && id.reset:
 		return unix.ECONNRESET
@@ -201,7 +167,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	}
 	asked, most := id.in.seen(id.own), id.in.f.depth()
 	own, err := id.filled(c.Param, min(asked.ResponderResources, most), min(asked.InitiatorDepth, most))
-	if err != nil || len(c.PrivateData) > limit || id.in.f.iwarp && id.qp == nil {
+	if err != nil || !id.fits(c.PrivateData, id.Limits().AcceptData, udAnswer) || id.in.f.iwarp && id.qp == nil {
 		id.turnDown(nil, int32(cmid.RejectConsumerDefined))
 		return unix.EINVAL
 	}
@@ -209,9 +175,6 @@ func (id *ident) accept(c *cmid.Accept) error {
 	id.ord = min(own.InitiatorDepth, asked.InitiatorDepth) // what the peer can serve
 	if id.in.f.embedded {
 		id.own.InitiatorDepth = id.ord
-	}
-	if id.qp != nil {
-		id.own.QPNum = id.qp.num
 	}
 	m := &message{ps: id.ps, private: clone(c.PrivateData), param: id.own}
 	m.param.RetryCount = 0 // a reply has no room for it
@@ -229,18 +192,15 @@ func (id *ident) accept(c *cmid.Accept) error {
 		})
 	default:
 		id.state = states.Accepting
-		id.sendUntilAnswered(MsgREP, m, func() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) })
+		id.sendUntilAnswered(MsgREP, m, id.unanswered)
 	}
 	return nil
 }
 
 // reject is rdma_reject(3).
 func (id *ident) reject(c *cmid.Reject) error {
-	limit := id.Limits().RejectData
-	if id.ps.Datagram() {
-		limit = udAnswer
-	}
-	if len(c.PrivateData) > limit || id.state != states.ConnectRequested && id.state != states.Responded {
+	answerable := id.state == states.ConnectRequested || id.state == states.Responded
+	if !answerable || !id.fits(c.PrivateData, id.Limits().RejectData, udAnswer) {
 		return unix.EINVAL
 	}
 	reason := cmid.RejectConsumerDefined
@@ -258,7 +218,7 @@ func (id *ident) turnDown(private []byte, reason int32) {
 		return
 	}
 	if id.in.f.iwarp {
-		reason = -int32(unix.ECONNRESET) // the reason does not travel
+		reason = connReset // the reason does not travel
 	}
 	id.sent = id.packet(MsgREJ, &message{private: private, status: reason})
 	id.in.f.send(id.sent)
@@ -268,13 +228,9 @@ func (id *ident) turnDown(private []byte, reason int32) {
 func (in *instance) gotReply(id *ident, p *packet) {
 	switch {
 	case id == nil:
-		kind, m := MsgREJ, &message{status: int32(cmid.RejectInvalidCommID)}
-		if in.f.iwarp {
-			kind, m = MsgDREQ, &message{status: -int32(unix.ECONNRESET)}
-		}
-		in.f.send(packet{kind: kind, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: m})
+		in.f.refuse(p, p.to, cmid.RejectInvalidCommID, 0)
 	case id.state == states.Connecting:
-		id.disarm()
+		id.timer.stop()
 		id.far, id.peers = p.from, p.cm.param
 		id.ord = min(id.own.InitiatorDepth, p.cm.param.ResponderResources)
 		ev := cmid.DriverEvent{
@@ -288,14 +244,14 @@ func (in *instance) gotReply(id *ident, p *packet) {
 			}
 		case id.qp != nil: // librdmacm's part: RTR, RTS, RTU
 			id.state = states.Connected
-			id.send(MsgRTU, &message{})
+			id.say(MsgRTU, 0)
 		default:
 			id.state = states.Responded
 			ev.Kind = states.KindConnectResponse
 		}
 		in.event(id, ev)
 	case id.state == states.Connected && !in.f.iwarp:
-		id.send(MsgRTU, &message{}) // the first one was lost
+		id.say(MsgRTU, 0) // the first one was lost
 	}
 }
 
@@ -305,7 +261,7 @@ func (id *ident) establish() error {
 		return unix.EINVAL // the peer has given up meanwhile
 	}
 	id.state = states.Connected
-	id.send(MsgRTU, &message{})
+	id.say(MsgRTU, 0)
 	return nil
 }
 
@@ -324,11 +280,9 @@ func (id *ident) gotReject(p *packet) {
 	case states.ConnectRequested:
 		id.state = states.Failed // nobody is told: the accept will fail
 	case states.Connecting, states.Responded, states.Accepting:
-		id.disarm()
+		id.timer.stop()
 		id.state = states.Failed
-		if id.qp != nil {
-			id.qp.fail()
-		}
+		id.qp.fail()
 		id.in.event(id, cmid.DriverEvent{
 			Kind: states.KindRejected, Status: p.cm.status, PrivateData: id.in.padded(p.cm.private, ibReject),
 		})
@@ -358,7 +312,7 @@ func (id *ident) gotLookupReply(p *packet) {
 	if id == nil || id.state != states.Connecting {
 		return
 	}
-	id.disarm()
+	id.timer.stop()
 	ev := cmid.DriverEvent{PrivateData: id.in.padded(p.cm.private, udAnswer)}
 	switch {
 	case p.cm.status != 0:

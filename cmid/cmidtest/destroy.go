@@ -1,9 +1,9 @@
 package cmidtest
 
 import (
+	"cmp"
+	"maps"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -19,10 +19,7 @@ func (id *ident) destroy() {
 
 // vanish is destroy of an identifier that its instance has let go of.
 func (id *ident) vanish() {
-	id.abandon()
-	id.unbind()
-	id.disarm()
-	id.unstall()
+	id.letGo()
 	if id.qp != nil {
 		id.qp.release()
 	}
@@ -31,6 +28,14 @@ func (id *ident) vanish() {
 	}
 	id.in.host.count(-1)
 	id.state = states.Destroying
+}
+
+// letGo ends what the identifier has, but for its queue pair.
+func (id *ident) letGo() {
+	id.abandon()
+	id.unbind()
+	id.timer.stop()
+	id.unstall()
 }
 
 // abandon tells the peer that nobody is here any more.
@@ -44,22 +49,22 @@ func (id *ident) abandon() {
 	case id.in.f.iwarp:
 		switch id.state {
 		case states.Connected: // it says FIN
-			id.send(MsgDREQ, &message{})
+			id.say(MsgDREQ, 0)
 		case states.Connecting, states.ConnectRequested:
-			id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
+			id.say(MsgDREQ, connReset)
 		default:
 		}
 		return
 	}
 	switch id.state {
 	case states.Connecting:
-		id.send(MsgREJ, &message{status: int32(cmid.RejectTimeout)})
+		id.say(MsgREJ, int32(cmid.RejectTimeout))
 	case states.ConnectRequested, states.Responded, states.Accepting:
-		id.send(MsgREJ, &message{status: int32(cmid.RejectConsumerDefined)})
+		id.say(MsgREJ, int32(cmid.RejectConsumerDefined))
 	case states.Connected:
-		id.send(MsgDREQ, &message{})
+		id.say(MsgDREQ, 0)
 	case states.PeerDisconnected:
-		id.send(MsgDREP, &message{})
+		id.say(MsgDREP, 0)
 	default:
 	}
 }
@@ -68,13 +73,8 @@ func (id *ident) abandon() {
 // will fail with ENXIO.
 func (id *ident) removeDevice() {
 	silent := id.state == states.ConnectRequested
-	id.abandon()
-	id.unbind()
-	id.disarm()
-	id.unstall()
-	if id.qp != nil {
-		id.qp.fail()
-	}
+	id.letGo()
+	id.qp.fail()
 	id.opening = nil
 	id.state = states.Removed
 	if !silent {
@@ -84,30 +84,14 @@ func (id *ident) removeDevice() {
 
 // dropRemoved tells the identifiers of removed devices.
 func (in *instance) dropRemoved() {
-	in.f.mu.Lock()
-	var gone []*ident
-	for _, id := range in.ids {
-		if id.dev != nil && id.dev.removed && id.state != states.Removed {
-			gone = append(gone, id)
+	for _, id := range in.sorted() {
+		if id.state != states.Removed && id.dev.isRemoved() {
+			id.removeDevice()
 		}
 	}
-	in.f.mu.Unlock()
-	oldestFirst(gone)
-	for _, id := range gone {
-		id.removeDevice()
-	}
-}
-
-func oldestFirst(all []*ident) {
-	slices.SortFunc(all, func(a, b *ident) int { return int(int64(a.h) - int64(b.h)) })
 }
 
 // sorted is the identifiers, oldest first.
 func (in *instance) sorted() []*ident {
-	all := make([]*ident, 0, len(in.ids))
-	for _, id := range in.ids {
-		all = append(all, id)
-	}
-	oldestFirst(all)
-	return all
+	return slices.SortedFunc(maps.Values(in.ids), func(a, b *ident) int { return cmp.Compare(a.h, b.h) })
 }

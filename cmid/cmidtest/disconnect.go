@@ -13,16 +13,14 @@ func (id *ident) disconnect() error {
 	if id.state != states.Connected && id.state != states.PeerDisconnected {
 		return nil // it has ended already, or is about to
 	}
-	if id.qp != nil {
-		id.qp.fail()
-	}
+	id.qp.fail()
 	switch {
 	case f.iwarp:
-		id.send(MsgDREQ, &message{})
+		id.say(MsgDREQ, 0)
 		id.state = states.Timewait
 		id.later(func() { id.tell(states.KindDisconnected, 0) })
 	case id.state == states.PeerDisconnected:
-		id.send(MsgDREP, &message{})
+		id.say(MsgDREP, 0)
 		id.enterTimewait()
 	default:
 		id.state = states.Disconnecting
@@ -50,18 +48,17 @@ func (in *instance) gotDisconnect(id *ident, p *packet) {
 			id.gotEndOfStream(p)
 		}
 	case id == nil:
-		in.f.send(packet{kind: MsgDREP, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: &message{}})
+		in.f.answer(p, p.to, MsgDREP, 0)
 	default:
 		switch id.state {
 		case states.Accepting, states.Connected:
-			id.disarm()
-			id.state = states.PeerDisconnected
-			id.tell(states.KindDisconnected, 0)
+			id.timer.stop()
+			id.become(states.PeerDisconnected, states.KindDisconnected, 0)
 		case states.Disconnecting: // both at once
-			id.send(MsgDREP, &message{})
+			id.say(MsgDREP, 0)
 			id.disconnected(0)
 		case states.Timewait:
-			id.send(MsgDREP, &message{}) // the first one was lost
+			id.say(MsgDREP, 0) // the first one was lost
 		default:
 		}
 	}
@@ -79,7 +76,7 @@ func (id *ident) gotEndOfStream(p *packet) {
 	case states.ConnectRequested:
 		id.state, id.reset = states.Failed, true // nobody is told: the accept will fail
 	case states.Connecting:
-		id.ended(states.KindRejected, -int32(unix.ECONNRESET))
+		id.ended(states.KindRejected, connReset)
 	case states.Connected:
 		// a FIN is behind what waits
 		if q := id.qp; q != nil && q.waiting.Len() > 0 && p.cm.status == 0 {
@@ -96,6 +93,6 @@ func (id *ident) breakConnection() {
 	if id.ps.Datagram() || id.state != states.Connected && id.state != states.Accepting {
 		return
 	}
-	id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
-	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.far, to: id.self(), cm: &message{status: -int32(unix.ECONNRESET)}})
+	id.say(MsgDREQ, connReset)
+	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.far, to: id.self(), cm: &message{status: connReset}})
 }

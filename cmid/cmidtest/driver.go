@@ -30,6 +30,7 @@ func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 		views:   make(map[*device]*view),
 		lastDue: make(map[*instance]time.Time),
 	}
+	in.box.moved = make(map[cmid.Handle]*detached)
 	in.lateTimer = l.NewTimer(in.deliverLate)
 	in.f.mu.Lock()
 	defer in.f.mu.Unlock()
@@ -79,8 +80,7 @@ func (in *instance) Close() error {
 	in.closed = true
 	in.lateTimer.Stop()
 	for i := range in.late {
-		in.f.read(in.late[i].listener)
-		in.late[i].release()
+		in.f.drop(&in.late[i].packet)
 	}
 	in.late, in.held = nil, nil
 	in.box.mu.Lock()
@@ -88,10 +88,7 @@ func (in *instance) Close() error {
 	left := in.box.in
 	in.box.in = nil
 	in.box.mu.Unlock()
-	for i := range left {
-		in.f.read(left[i].listener)
-		left[i].release()
-	}
+	in.f.dropAll(left)
 	in.f.mu.Lock()
 	defer in.f.mu.Unlock()
 	in.host.instances = slices.DeleteFunc(in.host.instances, func(other *instance) bool { return other == in })

@@ -12,28 +12,28 @@ import (
 
 // ended tells that a connection will not be.
 func (id *ident) ended(kind states.Kind, status int32) {
-	id.disarm()
+	id.timer.stop()
 	id.state = states.Failed
-	if id.qp != nil && !id.ps.Datagram() {
+	if !id.ps.Datagram() {
 		id.qp.fail()
 	}
 	id.tell(kind, status)
 }
 
+// unanswered ends an identifier whose message nobody has ever answered.
+func (id *ident) unanswered() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
+
 // becomeEstablished is the passive side's end of the handshake.
 func (id *ident) becomeEstablished() {
 	if id.state == states.Accepting {
-		id.disarm()
-		id.state = states.Connected
-		id.tell(states.KindEstablished, 0)
+		id.timer.stop()
+		id.become(states.Connected, states.KindEstablished, 0)
 	}
 }
 
 // endStream ends an iWARP connection on this side.
 func (id *ident) endStream(status int32, err error) {
-	if id.qp != nil {
-		id.qp.fail()
-	}
+	id.qp.fail()
 	id.state = states.Timewait
 	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: status, Err: err})
 }
@@ -41,7 +41,7 @@ func (id *ident) endStream(status int32, err error) {
 // terminate is iWARP's end of a connection that went wrong, at both ends.
 func (q *qp) terminate(why string) {
 	err := fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)
-	status := -int32(unix.ECONNRESET)
+	status := connReset
 	q.id.send(MsgDREQ, &message{status: status, err: err})
 	q.id.endStream(status, err)
 }
@@ -71,14 +71,11 @@ func (in *instance) stalled(who endpoint, yes bool) {
 		id.unstall()
 	case !id.stalling:
 		id.stalling = true
-		if id.stall == nil {
-			id.stall = in.loop.NewTimer(id.giveUp)
-		}
 		limit := kernelGiveUp
 		if in.f.embedded {
 			limit = embeddedGiveUp
 		}
-		id.stall.Reset(limit)
+		id.stall.start(in.loop, limit, id.giveUp)
 	}
 }
 

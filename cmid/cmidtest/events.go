@@ -31,24 +31,28 @@ func (in *instance) tell(id *ident, ev *cmid.DriverEvent) {
 	}
 }
 
+// unless calls again when the program did not return, because of its panic or runtime.Goexit: what
+// is not done yet is nobody's loss.
+func unless(returned *bool, again func()) {
+	if !*returned {
+		again()
+	}
+}
+
 // tellHeld tells what Reorder has kept back.
 func (in *instance) tellHeld() {
 	if in.frozen {
 		return
 	}
-	left := true
-	defer func() {
-		if left { // as in Run
-			in.later(in.tellHeld)
-		}
-	}()
+	returned := false
+	defer unless(&returned, func() { in.later(in.tellHeld) })
 	in.telling = append(in.telling, in.held...)
 	for in.held = nil; len(in.telling) > 0; {
 		e := in.telling[0]
 		in.telling = in.telling[1:]
 		in.tell(e.id, &e.ev)
 	}
-	left = false
+	returned = true
 }
 
 // tellCompletions calls the notify of every completion queue that has new ones.
@@ -75,6 +79,12 @@ func (in *instance) program(fn func()) {
 		return
 	}
 	fn()
+}
+
+// become changes the state, and reports it by an event that has nothing but a kind and a status.
+func (id *ident) become(s states.State, kind states.Kind, status int32) {
+	id.state = s
+	id.tell(kind, status)
 }
 
 // tell tells an event that has nothing but a kind and a status.

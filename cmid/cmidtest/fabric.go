@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -36,7 +35,10 @@ func NewFabric(cfg Config) *Fabric {
 		members: make(map[netip.Addr][]member),
 	}
 	f.embedded = f.iwarp && cfg.Embedded
-	f.faults.init()
+	f.faults.silent = make(map[netip.Addr]*Fault)
+	f.faults.cuts = make(map[hostPair]*cut)
+	f.faults.latency = make(map[netip.Addr]latency)
+	f.left.n = make(map[entry]int)
 	return f
 }
 
@@ -47,7 +49,7 @@ func (f *Fabric) Host(name string) *Host {
 	h := f.hosts[name]
 	if h == nil {
 		h = &Host{
-			f: f, name: name, nextQPN: uint32(16 + 1000*len(f.order)), ports: make(map[cmid.PortSpace]map[uint16][]*binding),
+			f: f, name: name, nextQPN: uint32(16 + 1000*len(f.order)), ports: make(map[port][]*binding),
 			datagrams: make(map[uint32]*qp), requests: make(map[endpoint]endpoint),
 		}
 		f.hosts[name] = h

@@ -1,8 +1,6 @@
 package cmidtest
 
 import (
-	"slices"
-
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -14,16 +12,10 @@ func (f *Fabric) RemoveDevice(name string) {
 	f.mu.Lock()
 	var told []*instance
 	for _, h := range f.order {
-		d := h.device(name)
-		if d == nil {
-			continue
+		if d := h.device(name); d != nil {
+			d.remove()
+			told = append(told, h.instances...)
 		}
-		d.removed = true
-		for _, p := range d.addrs {
-			delete(f.addrs, p.Addr())
-		}
-		h.devices = slices.DeleteFunc(h.devices, func(other *device) bool { return other == d })
-		told = append(told, h.instances...)
 	}
 	f.mu.Unlock()
 	for _, in := range told {

@@ -77,14 +77,8 @@ type hostPair [2]*Host
 
 // cut is a link that is cut.
 type cut struct {
-	fault *Fault
-	held  []packet // to be repeated
-}
-
-func (fs *faults) init() {
-	fs.silent = make(map[netip.Addr]*Fault)
-	fs.cuts = make(map[hostPair]*cut)
-	fs.latency = make(map[netip.Addr]latency)
+	fault   *Fault
+	waiting []packet // to be repeated
 }
 
 // ask notes a fault that should happen n times. f.mu is held.
@@ -121,7 +115,7 @@ func (f *Fabric) silenced(a, b netip.Addr) bool {
 	if len(f.faults.silent) == 0 {
 		return false
 	}
-	x, y := f.faults.silent[a].hit(), f.faults.silent[b].hit()
+	x, y := f.faults.silent[a.WithZone("")].hit(), f.faults.silent[b.WithZone("")].hit()
 	return x || y
 }
 
@@ -170,7 +164,7 @@ func (f *Fabric) latency(a, b netip.Addr) time.Duration {
 	d := f.faults.delay
 	if len(f.faults.latency) > 0 {
 		for _, ip := range [...]netip.Addr{a, b} {
-			l := f.faults.latency[ip]
+			l := f.faults.latency[ip.WithZone("")]
 			l.fault.hit()
 			d += l.d
 		}
@@ -245,6 +239,15 @@ func (f *Fabric) severed(a, b *Host) bool {
 	return c != nil && c.fault.hit()
 }
 
+// reach is the device at to, if what from says gets there; nil: nobody answers. f.mu is held.
+func (f *Fabric) reach(host *Host, from, to netip.Addr) *device {
+	there := f.addrs[to.WithZone("")]
+	if f.silenced(from, to) || there == nil || f.severed(host, there.host) {
+		return nil
+	}
+	return there
+}
+
 // link is the cut between two hosts; nil: there is none. f.mu is held.
 func (f *Fabric) link(a, b *Host) *cut {
 	if len(f.faults.cuts) == 0 {
@@ -292,18 +295,17 @@ const (
 func (f *Fabric) fateOf(p *packet) fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a, b := p.src.WithZone(""), p.dst.WithZone("")
-	if f.dropped(p.kind) || f.silenced(a, b) {
+	if f.dropped(p.kind) || f.silenced(p.src, p.dst) {
 		return fateLost
 	}
-	p.delay = f.latency(a, b)
+	p.delay = f.latency(p.src, p.dst)
 	c := f.cutFor(p)
 	if c == nil {
 		return fateArrives
 	}
 	c.fault.hit()
 	if f.repeated(p.kind) {
-		c.held = append(c.held, *p)
+		c.waiting = append(c.waiting, *p)
 		return fateWaits
 	}
 	return fateLost

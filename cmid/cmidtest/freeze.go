@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -41,16 +39,11 @@ func (h *Host) Thaw() {
 // same names and addresses, on the same Host. The loops stand still until Unwind. As for Freeze,
 // they must run by themselves.
 func (h *Host) Crash() {
-	f := h.f
-	f.mu.Lock()
-	for _, d := range h.devices {
-		d.removed = true
-		for _, p := range d.addrs {
-			delete(f.addrs, p.Addr())
-		}
+	h.f.mu.Lock()
+	for len(h.devices) > 0 {
+		h.devices[0].remove()
 	}
-	h.devices = nil
-	f.mu.Unlock()
+	h.f.mu.Unlock()
 	for _, in := range h.programs() {
 		in.freeze()
 		in.kill()
@@ -163,7 +156,7 @@ func (in *instance) closeAll() {
 			continue
 		}
 		if id.state == states.Connected && unread[id.self()] {
-			id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
+			id.say(MsgDREQ, connReset)
 			id.state = states.Timewait // it has said so
 		}
 		id.removeDevice()

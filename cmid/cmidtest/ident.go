@@ -37,13 +37,27 @@ type ident struct {
 	sent     packet         // what is repeated until it is answered
 	tries    int
 	patience int // how often the peer has asked for more time
-	timer    *eventloop.Timer
+	timer    clock
 	due      time.Time // of timer
 	onTimer  func()
 
-	stall    *eventloop.Timer // iWARP: TCP's patience with a link that is cut; nil until the first
-	stalling bool             // it runs
+	stall    clock // iWARP: TCP's patience with a link that is cut
+	stalling bool  // it runs
 }
+
+// clock is a timer that is made when it is first needed.
+type clock struct{ t *eventloop.Timer }
+
+// start has fn run after d. It is the same fn every time.
+func (c *clock) start(l *eventloop.Loop, d time.Duration, fn func()) {
+	if c.t == nil {
+		c.t = l.NewTimer(fn)
+	}
+	c.t.Reset(d)
+}
+
+// stop reports whether the clock was running.
+func (c *clock) stop() bool { return c.t != nil && c.t.Stop() }
 
 func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
 	id := &ident{in: in, home: in, h: h, ps: ps}
@@ -77,17 +91,8 @@ func (id *ident) after(d time.Duration, fn func()) {
 // arm runs fn after d; an identifier waits for one thing at a time.
 func (id *ident) arm(d time.Duration, fn func()) {
 	id.onTimer = fn
-	if id.timer == nil {
-		id.timer = id.in.loop.NewTimer(func() { id.onTimer() })
-	}
 	id.due = id.in.loop.Now().Add(d)
-	id.timer.Reset(d)
-}
-
-func (id *ident) disarm() {
-	if id.timer != nil {
-		id.timer.Stop()
-	}
+	id.timer.start(id.in.loop, d, func() { id.onTimer() })
 }
 
 func (id *ident) packet(kind Message, m *message) packet {
@@ -99,21 +104,29 @@ func (id *ident) send(kind Message, m *message) {
 	id.in.f.send(id.packet(kind, m))
 }
 
+// say sends what is no more than a kind and a status.
+func (id *ident) say(kind Message, status int32) { id.send(kind, &message{status: status}) }
+
 // sendUntilAnswered repeats a message; giveUp runs when nobody ever answers.
 func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
-	id.tries = 0
 	id.sent = id.packet(kind, m)
-	id.in.f.send(id.sent)
+	id.repeat(func() { id.in.f.send(id.sent) }, giveUp)
+}
+
+// repeat sends, and again until there is an answer, which stops the timer.
+func (id *ident) repeat(send, giveUp func()) {
+	id.tries = 0
 	var again func()
 	again = func() {
 		if id.tries++; id.tries > cmRetries {
 			giveUp()
 			return
 		}
-		id.in.f.send(id.sent)
 		id.arm(cmTimeout, again)
+		send()
 	}
 	id.arm(cmTimeout, again)
+	send()
 }
 
 // Handle is the identifier's.
@@ -179,9 +192,8 @@ func (id *ident) agreed(ask uint8) cmid.ConnParam {
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
 func (id *ident) unstall() {
-	if id.stalling = false; id.stall != nil {
-		id.stall.Stop()
-	}
+	id.stalling = false
+	id.stall.stop()
 }
 
 const (

@@ -30,9 +30,6 @@ type entry struct {
 func (l *ledger) add(what resource, where string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.n == nil {
-		l.n = make(map[entry]int)
-	}
 	e := entry{what, where}
 	if l.n[e] += n; l.n[e] == 0 {
 		delete(l.n, e)

@@ -20,33 +20,17 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 func (in *instance) detach(id *ident) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
-	if id.timer != nil {
-		d.ticking = id.timer.Stop()
-		id.timer = nil
-	}
+	d.ticking = id.timer.stop()
 	id.unstall() // a link that is cut then stays unnoticed
-	id.stall = nil
+	id.timer, id.stall = clock{}, clock{}
 	in.telling = d.take(in.telling)
 	in.held = d.take(in.held)
-	in.late = slices.DeleteFunc(in.late, func(p latePacket) bool {
-		if p.to.h == id.h {
-			d.late = append(d.late, p)
-		}
-		return p.to.h == id.h
-	})
+	in.late, d.late = takeOut(in.late, d.late, func(p *latePacket) bool { return p.to.h == id.h })
 	in.box.mu.Lock()
 	defer in.box.mu.Unlock()
-	come := func(p packet) bool {
-		if p.to.h == id.h {
-			d.came = append(d.came, p)
-		}
-		return p.to.h == id.h
-	}
-	in.batch = slices.DeleteFunc(in.batch, come)
-	in.box.in = slices.DeleteFunc(in.box.in, come)
-	if in.box.moved == nil {
-		in.box.moved = make(map[cmid.Handle]*detached)
-	}
+	come := func(p *packet) bool { return p.to.h == id.h }
+	in.batch, d.came = takeOut(in.batch, d.came, come)
+	in.box.in, d.came = takeOut(in.box.in, d.came, come)
 	in.box.moved[id.h] = d
 	return d
 }
@@ -121,11 +105,8 @@ func (d *detached) Destroy() {
 	came := d.came
 	d.came, d.gone = nil, true
 	d.mu.Unlock()
-	for _, p := range d.late {
-		came = append(came, p.packet)
-	}
-	for i := range came {
-		d.from.f.read(came[i].listener)
-		came[i].release()
+	d.from.f.dropAll(came)
+	for i := range d.late {
+		d.from.f.drop(&d.late[i].packet)
 	}
 }

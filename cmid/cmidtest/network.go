@@ -1,6 +1,10 @@
 package cmidtest
 
-import "slices"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // send gives p to the network; false when it is lost there.
 func (f *Fabric) send(p packet) bool {
@@ -10,8 +14,7 @@ func (f *Fabric) send(p packet) bool {
 	}
 	switch f.fateOf(&p) {
 	case fateLost:
-		f.read(p.listener)
-		p.release()
+		f.drop(&p)
 		return false
 	case fateWaits:
 		f.unacknowledged(p.from)
@@ -19,6 +22,38 @@ func (f *Fabric) send(p packet) bool {
 		p.to.in.put(p)
 	}
 	return true
+}
+
+// connReset is the status of a stream that its end did not close.
+const connReset = -int32(unix.ECONNRESET)
+
+// answer sends p's sender something that no identifier has made, from from or nobody.
+func (f *Fabric) answer(p *packet, from endpoint, kind Message, status int32) {
+	f.send(packet{kind: kind, from: from, to: p.from, src: p.dst, dst: p.src, cm: &message{status: status}})
+}
+
+// drop ends a packet that nobody takes.
+func (f *Fabric) drop(p *packet) {
+	f.read(p.listener)
+	p.release()
+}
+
+func (f *Fabric) dropAll(ps []packet) {
+	for i := range ps {
+		f.drop(&ps[i])
+	}
+}
+
+// takeOut moves what belongs elsewhere from one list to the end of another.
+func takeOut[T any](list, to []T, elsewhere func(*T) bool) (left, taken []T) {
+	left = slices.DeleteFunc(list, func(v T) bool {
+		if !elsewhere(&v) {
+			return false
+		}
+		to = append(to, v)
+		return true
+	})
+	return left, to
 }
 
 // read says that a request is not unread any more.
@@ -40,15 +75,15 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 			f.mu.Unlock()
 			return was
 		}
-		held := c.held
+		waiting := c.waiting
 		// what is sent meanwhile must not overtake what has waited
-		if c.held = nil; len(held) == 0 {
+		if c.waiting = nil; len(waiting) == 0 {
 			delete(f.faults.cuts, hostPair{a, b})
 			delete(f.faults.cuts, hostPair{b, a})
 		}
 		f.mu.Unlock()
 		was = true
-		for _, p := range held {
+		for _, p := range waiting {
 			f.acknowledged(p.from)
 			p.to.in.put(p)
 		}
@@ -60,18 +95,10 @@ func (f *Fabric) unsend(from endpoint) {
 	f.mu.Lock()
 	var dropped []packet
 	for _, c := range f.faults.cuts {
-		c.held = slices.DeleteFunc(c.held, func(p packet) bool {
-			if p.from == from {
-				dropped = append(dropped, p)
-			}
-			return p.from == from
-		})
+		c.waiting, dropped = takeOut(c.waiting, dropped, func(p *packet) bool { return p.from == from })
 	}
 	f.mu.Unlock()
-	for i := range dropped {
-		f.read(dropped[i].listener)
-		dropped[i].release()
-	}
+	f.dropAll(dropped)
 }
 
 // unacknowledged starts the patience of a stream whose bytes wait for a link.
@@ -98,8 +125,7 @@ func (in *instance) put(p packet) {
 	}
 	if in.box.closed {
 		in.box.mu.Unlock()
-		in.f.read(p.listener)
-		p.release()
+		in.f.drop(&p)
 		return
 	}
 	in.box.in = append(in.box.in, p)
@@ -113,8 +139,7 @@ func (d *detached) put(p packet) {
 	switch {
 	case to != nil:
 	case d.gone:
-		d.from.f.read(p.listener)
-		p.release()
+		d.from.f.drop(&p)
 	default:
 		d.came = append(d.came, p)
 	}

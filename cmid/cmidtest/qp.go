@@ -3,7 +3,6 @@ package cmidtest
 import (
 	"slices"
 
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -35,7 +34,8 @@ type qp struct {
 	reads    int    // that have left and are not answered, atomic operations too
 	settling bool   // settle is queued
 	settleFn func()
-	retry    *eventloop.Timer
+	retry    clock
+	retryFn  func()
 
 	came     uint64            // seq of the peer's work request that came last
 	waiting  ring.Ring[packet] // a Send that found no receive, and what came behind it
@@ -43,7 +43,7 @@ type qp struct {
 	inSRQ    bool              // noted as waiting in srq
 	paused   bool              // messages wait although there may be receives
 	served   bool              // it is its turn to look for a receive
-	rnr      *eventloop.Timer
+	rnr      clock
 }
 
 // sendEntry is a work request of the send queue that has not completed. What it sends is copied
@@ -63,17 +63,15 @@ type sendEntry struct {
 	status verbs.Status
 }
 
-// fail brings the queue pair into its error state: what is outstanding completes.
+// fail brings the queue pair, if there is one, into its error state: what is outstanding completes.
 func (q *qp) fail() {
-	if q.over {
+	if q == nil || q.over {
 		return
 	}
 	q.over = true
 	q.leaveSRQ()
-	q.stopClock()
-	if q.rnr != nil {
-		q.rnr.Stop()
-	}
+	q.retry.stop()
+	q.rnr.stop()
 	q.flushSends()
 	if !q.in.f.iwarp { // a stream's bytes are TCP's
 		q.in.f.unsend(q.id.self())
@@ -81,6 +79,11 @@ func (q *qp) fail() {
 	for q.recvs.Len() > 0 {
 		q.rq.add(verbs.WC{ID: q.recvs.Pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)
 	}
+	q.dropWaiting()
+}
+
+// dropWaiting loses the messages that no receive was found for.
+func (q *qp) dropWaiting() {
 	for q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
 		p.release()
@@ -121,12 +124,6 @@ func (q *qp) finishSend() {
 func (q *qp) overrun() {
 	if !q.over {
 		q.in.later(q.fail)
-	}
-}
-
-func (q *qp) stopClock() {
-	if q.retry != nil {
-		q.retry.Stop()
 	}
 }
 

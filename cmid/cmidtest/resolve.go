@@ -44,25 +44,27 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 		return err
 	}
 	id.state = states.AddrQuery
-	timeout := c.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	failed := func(errno unix.Errno) func() {
-		return func() {
-			id.state = states.Bound
-			id.tell(states.KindAddrError, -int32(errno))
-		}
-	}
+	timeout := orDefault(c.Timeout)
 	switch {
 	case p.silence || p.delay > timeout:
-		id.arm(timeout, failed(unix.ETIMEDOUT))
+		id.arm(timeout, func() { id.unresolved(unix.ETIMEDOUT) })
 	case p.errno != 0:
-		id.after(p.delay, failed(p.errno))
+		id.after(p.delay, func() { id.unresolved(p.errno) })
 	default:
 		id.after(p.delay, func() { id.resolved(p, dst) })
 	}
 	return nil
+}
+
+func orDefault(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		return defaultTimeout
+	}
+	return timeout
+}
+
+func (id *ident) unresolved(errno unix.Errno) {
+	id.become(states.Bound, states.KindAddrError, -int32(errno))
 }
 
 func (id *ident) resolved(p path, dst cmid.Addr) {
@@ -70,12 +72,8 @@ func (id *ident) resolved(p path, dst cmid.Addr) {
 		return
 	}
 	f := id.in.f
-	f.mu.Lock()
-	gone := p.dev.removed
-	f.mu.Unlock()
-	if gone {
-		id.state = states.Bound
-		id.tell(states.KindAddrError, -int32(unix.ENODEV))
+	if p.dev.isRemoved() {
+		id.unresolved(unix.ENODEV)
 		return
 	}
 	id.dev, id.peer = p.dev, dst
@@ -90,8 +88,7 @@ func (id *ident) resolved(p path, dst cmid.Addr) {
 			f.mu.Unlock()
 		}
 	}
-	id.state = states.AddrResolved
-	id.tell(states.KindAddrResolved, 0)
+	id.become(states.AddrResolved, states.KindAddrResolved, 0)
 }
 
 // route finds the way to dst. f.mu is held.
@@ -100,23 +97,22 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 	if dst.Is4() != id.local.Addr().Is4() {
 		return path{}, unix.EINVAL
 	}
-	bound := id.dev
-	if loopback(dst) {
+	if isAny(dst) {
 		if len(host.devices) == 0 {
 			return path{}, unix.ENODEV
 		}
 		return path{dev: host.devices[0], src: loopbackAddr(dst), delay: f.faults.delay}, nil
 	}
-	if dst.Is6() && dst.IsLinkLocalUnicast() && dst.Zone() == "" {
+	if lacksZone(dst) {
 		return path{}, unix.EINVAL
 	}
-	delay := f.latency(id.local.Addr().WithZone(""), dst.WithZone(""))
+	delay := f.latency(id.local.Addr(), dst)
 	// the other interface sticks to it; RoCE has no GID for loopback
 	if id.poisoned || !f.iwarp && id.local.Addr().IsLoopback() {
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	if d := host.own(dst); d != nil {
-		if bound != nil && bound != d {
+		if id.dev != nil && id.dev != d {
 			return path{silence: true}, nil // one device's port does not hear the other's
 		}
 		src, _ := d.source(dst) // the first of the subnet's, as the routing table has it
@@ -127,20 +123,17 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	dev, src := host.onLink(dst)
-	if bound != nil {
-		own, ok := bound.source(dst)
+	if id.dev != nil {
+		own, ok := id.dev.source(dst)
 		if !ok {
 			return path{}, unix.ENETUNREACH
 		}
-		dev, src = bound, own
+		dev, src = id.dev, own
 	}
 	if dev == nil {
 		return path{}, unix.ENETUNREACH
 	}
-	ip := dst.WithZone("")
-	there := f.addrs[ip]
-	silence := f.silenced(ip, src) || there == nil || f.severed(host, there.host)
-	return path{dev: dev, src: src, silence: silence, delay: delay}, nil
+	return path{dev: dev, src: src, silence: f.reach(host, src, dst) == nil, delay: delay}, nil
 }
 
 // resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a way from a loopback
@@ -150,26 +143,21 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	if !f.embedded && id.local.Addr().IsLoopback() {
 		return unix.ENODEV
 	}
-	timeout := c.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
+	timeout := orDefault(c.Timeout)
 	f.mu.Lock()
-	delay := f.latency(id.local.Addr().WithZone(""), id.peer.Addr().WithZone(""))
+	delay := f.latency(id.local.Addr(), id.peer.Addr())
 	f.mu.Unlock()
 	id.state = states.RouteQuery
 	if delay > timeout {
-		id.arm(timeout, func() {
-			id.state = states.AddrResolved
-			id.tell(states.KindRouteError, -int32(unix.ETIMEDOUT))
-		})
-		return nil
+		id.arm(timeout, func() { id.become(states.AddrResolved, states.KindRouteError, -int32(unix.ETIMEDOUT)) })
+	} else {
+		id.after(delay, id.routeResolved)
 	}
-	id.after(delay, func() {
-		if id.state == states.RouteQuery {
-			id.state = states.RouteResolved
-			id.tell(states.KindRouteResolved, 0)
-		}
-	})
 	return nil
+}
+
+func (id *ident) routeResolved() {
+	if id.state == states.RouteQuery {
+		id.become(states.RouteResolved, states.KindRouteResolved, 0)
+	}
 }

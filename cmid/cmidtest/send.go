@@ -102,7 +102,7 @@ func (q *qp) settle() {
 	if q.next > 0 {
 		q.startClock()
 	} else {
-		q.stopClock()
+		q.retry.stop()
 	}
 }
 
@@ -116,13 +116,9 @@ func (q *qp) settleLater() {
 
 // startClock waits for the peer's acknowledgement. On iWARP TCP waits, longer than anybody.
 func (q *qp) startClock() {
-	if q.in.f.iwarp {
-		return
+	if !q.in.f.iwarp {
+		q.retry.start(q.in.loop, retryTimeout, q.retryFn)
 	}
-	if q.retry == nil {
-		q.retry = q.in.loop.NewTimer(func() { q.failAt(0, verbs.StatusRetryExc) })
-	}
-	q.retry.Reset(retryTimeout)
 }
 
 // failAt ends the queue pair because of work request i.
@@ -159,7 +155,7 @@ func (id *ident) gotAck(p *packet) {
 	case !ok:
 	case p.status == ackWait:
 		q.settle()
-		q.stopClock()
+		q.retry.stop()
 	case p.status != ackOK:
 		q.failAt(i, ackStatus[p.status])
 	default:

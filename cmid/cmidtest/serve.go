@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -21,9 +19,7 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
 		// TCP's reset: one end has given the stream up without the other's knowledge
 		if in.f.iwarp {
-			in.f.send(packet{
-				kind: MsgDREQ, from: p.to, to: p.from, src: p.dst, dst: p.src, cm: &message{status: -int32(unix.ECONNRESET)},
-			})
+			in.f.answer(p, p.to, MsgDREQ, connReset)
 		}
 		return // nobody acknowledges it
 	}
@@ -54,16 +50,14 @@ func (in *instance) gotWork(id *ident, p *packet) {
 // attempt is serve. When the program, which is asked for a receive, does not return, the message
 // waits: its connection is not the one that failed.
 func (q *qp) attempt(p *packet) (done bool) {
-	left := true
-	defer func() {
-		if left {
-			q.waiting.PushFront(*p)
-			p.data = nil
-			q.retryLater()
-		}
-	}()
+	returned := false
+	defer unless(&returned, func() {
+		q.waiting.PushFront(*p)
+		p.data = nil
+		q.retryLater()
+	})
 	done = q.serve(p)
-	left = false
+	returned = true
 	return done
 }
 
@@ -236,10 +230,7 @@ func (q *qp) waitFor(p *packet) {
 	if n == retriesNoEnd {
 		return
 	}
-	if q.rnr == nil {
-		q.rnr = q.in.loop.NewTimer(q.giveUp)
-	}
-	q.rnr.Reset(time.Duration(n) * rnrTimer)
+	q.rnr.start(q.in.loop, time.Duration(n)*rnrTimer, q.giveUp)
 }
 
 // giveUp refuses what has waited long enough.
@@ -247,10 +238,7 @@ func (q *qp) giveUp() {
 	if q.waiting.Len() > 0 {
 		q.acknowledge(q.waiting.At(0), ackNoRecv)
 	}
-	for q.waiting.Len() > 0 {
-		p := q.waiting.Pop()
-		p.release()
-	}
+	q.dropWaiting()
 }
 
 // wake has the queue pair look again that has waited for longest.
@@ -294,7 +282,5 @@ func (q *qp) retryNow() {
 		q.waiting.PushFront(p)
 		return
 	}
-	if q.rnr != nil {
-		q.rnr.Stop()
-	}
+	q.rnr.stop()
 }

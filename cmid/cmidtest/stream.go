@@ -14,7 +14,7 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
 	_, what := id.lookup()
 	f.mu.Lock()
-	rtt := 2 * f.latency(id.local.Addr().WithZone(""), id.peer.Addr().WithZone(""))
+	rtt := 2 * f.latency(id.local.Addr(), id.peer.Addr())
 	f.mu.Unlock()
 	timeout, err := tcpTimeout, cmid.ErrPending
 	if f.embedded {
@@ -60,14 +60,13 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 		return
 	}
 	id.opening = nil
-	id.arm(replyTimeout, func() { id.timedOut() })
+	id.arm(replyTimeout, id.timedOut)
+	p := id.packet(MsgREQ, m)
 	switch what {
 	case foundListener:
-		id.ask(MsgREQ, m, b)
+		id.ask(p, b)
 	case foundNobody, foundOther, foundFull:
-		id.in.f.send(packet{
-			kind: MsgDREQ, to: id.self(), src: id.peer.Addr(), dst: id.local.Addr(), cm: &message{status: -int32(unix.ECONNRESET)},
-		})
+		id.in.f.answer(&p, endpoint{}, MsgDREQ, connReset)
 	case foundSilence:
 	}
 	if !id.in.f.embedded {
@@ -77,6 +76,6 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 
 // timedOut closes a stream on which no MPA reply came.
 func (id *ident) timedOut() {
-	id.send(MsgDREQ, &message{status: -int32(unix.ECONNRESET)})
-	id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT))
+	id.say(MsgDREQ, connReset)
+	id.unanswered()
 }

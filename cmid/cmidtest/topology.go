@@ -3,6 +3,7 @@ package cmidtest
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type Host struct {
 	name      string
 	devices   []*device
 	plain     []netip.Prefix // addresses of interfaces without an RDMA device
-	ports     map[cmid.PortSpace]map[uint16][]*binding
+	ports     map[port][]*binding
 	instances []*instance
 	nextQPN   uint32
 	datagrams map[uint32]*qp        // by number
@@ -64,11 +65,17 @@ type member struct {
 	ip netip.Addr
 }
 
+// port is a number in a port space.
+type port struct {
+	ps  cmid.PortSpace
+	num uint16
+}
+
 // binding is an identifier's hold of a port. Guarded by the Fabric's lock.
 type binding struct {
 	id        *ident // its pointer and what never changes in it; the rest belongs to its loop
 	ip        netip.Addr
-	num       uint16
+	port      port
 	reuse     bool
 	afOnly    bool
 	listening bool
@@ -164,6 +171,25 @@ func (h *Host) String() string {
 // count notes that an identifier of the host was made or destroyed.
 func (h *Host) count(n int) {
 	h.f.left.add(resIdentifier, h.String(), n)
+}
+
+// isRemoved reports whether there was a device, and is none any more.
+func (d *device) isRemoved() bool {
+	if d == nil {
+		return false
+	}
+	d.host.f.mu.Lock()
+	defer d.host.f.mu.Unlock()
+	return d.removed
+}
+
+// remove takes the device out of its host. f.mu is held.
+func (d *device) remove() {
+	d.removed = true
+	for _, p := range d.addrs {
+		delete(d.host.f.addrs, p.Addr())
+	}
+	d.host.devices = slices.DeleteFunc(d.host.devices, func(other *device) bool { return other == d })
 }
 
 // count notes that something of the device was made or given back.

@@ -36,22 +36,28 @@ func (in *instance) newQP(id *ident, attr verbs.QPInitAttr) (verbs.QP, error) {
 		q.settling = false
 		q.settle()
 	}
+	q.retryFn = func() { q.failAt(0, verbs.StatusRetryExc) }
 	in.f.mu.Lock()
 	q.num = in.host.nextQPN
 	in.host.nextQPN++
 	in.f.mu.Unlock()
-	q.sq.users++
-	q.rq.users++
-	q.pd.users++
-	if q.srq != nil {
-		q.srq.users++
-	}
+	q.use(1)
 	id.qp = q
 	if id.ps.Datagram() {
 		q.register()
 	}
 	q.dev.count(resQP, 1)
 	return q, nil
+}
+
+// use counts the queue pair as a user of its queues and its domain, or no longer.
+func (q *qp) use(n int) {
+	q.sq.users += n
+	q.rq.users += n
+	q.pd.users += n
+	if q.srq != nil {
+		q.srq.users += n
+	}
 }
 
 // check says whether the attributes are possible, and takes the queues from them.
@@ -160,12 +166,7 @@ func (q *qp) Destroy() error {
 func (q *qp) release() {
 	q.fail()
 	q.gone = true
-	q.sq.users--
-	q.rq.users--
-	q.pd.users--
-	if q.srq != nil {
-		q.srq.users--
-	}
+	q.use(-1)
 	q.id.qp = nil
 	if q.id.ps.Datagram() {
 		q.unregister()
