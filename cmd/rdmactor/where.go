@@ -90,18 +90,7 @@ func (w *where) check(otherwise string, passive bool) error {
 func (w *where) lookup(ctx context.Context, name string, passive bool) (cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	hints := &cmid.AddrInfo{PortSpace: cmid.PortSpaceTCP}
-	if passive {
-		hints.Flags = cmid.RAIPassive
-	}
-	list, err := cmid.LookupAddrInfo(ctx, name, w.port, hints)
-	if err != nil {
-		return cmid.Addr{}, err
-	}
-	if passive {
-		return list[0].Src, nil
-	}
-	return list[0].Dst, nil
+	return device.Lookup(ctx, cmid.PortSpaceTCP, name, w.port, passive)
 }
 
 // listening is where a server listens, and on which device.

@@ -92,18 +92,31 @@ func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, erro
 	if err != nil {
 		return Choice{}, err
 	}
-	hints := &cmid.AddrInfo{PortSpace: cmid.PortSpaceTCP}
-	if passive {
-		hints.Flags = cmid.RAIPassive
-	}
-	list, err := cmid.LookupAddrInfo(ctx, name, port, hints)
+	at, err := Lookup(ctx, cmid.PortSpaceTCP, name, port, passive)
 	if err != nil {
 		return Choice{}, err
 	}
 	if passive {
-		return Listening(k, list[0].Src.Addr())
+		return Listening(k, at.Addr())
 	}
-	return Dialling(k, netip.Addr{}, list[0].Dst.Addr())
+	return Dialling(k, netip.Addr{}, at.Addr())
+}
+
+// Lookup is the address that a name and a port, or a service's name, mean: to listen on when
+// passive, else to connect to.
+func Lookup(ctx context.Context, ps cmid.PortSpace, name, port string, passive bool) (cmid.Addr, error) {
+	hints := &cmid.AddrInfo{PortSpace: ps}
+	if passive {
+		hints.Flags = cmid.RAIPassive
+	}
+	list, err := cmid.LookupAddrInfo(ctx, name, port, hints)
+	switch {
+	case err != nil:
+		return cmid.Addr{}, err
+	case passive:
+		return list[0].Src, nil
+	}
+	return list[0].Dst, nil
 }
 
 // Any chooses for connections of this host with itself. Choice.Local is an address to make them

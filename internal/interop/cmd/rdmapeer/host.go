@@ -9,30 +9,28 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// host is an event channel, waited on as the C programs do: for one thing after the other.
+// host is an event channel, waited on as the C programs do: for one thing after the other. The
+// first error stays, and what is asked for after it is not done.
 type host struct {
 	ch      *endpoint.Channel
 	timeout time.Duration // of each wait
 	out     io.Writer
+	err     error
 
-	endpoints []*peer
-	listener  *cmid.ID
-	accept    func(e *peer) error // what the listener does with a request
-}
-
-func open(d cmid.Driver, timeout time.Duration, out io.Writer) (*host, error) {
-	ch, err := endpoint.Open(d)
-	return &host{ch: ch, timeout: timeout, out: out}, err
+	peers    []*peer
+	listener *cmid.ID
+	accept   func(e *peer) error // what the listener does with a request
 }
 
 // close gives everything back, in the order that the C programs keep.
 func (h *host) close() error {
 	var errs []error
-	for _, e := range h.endpoints {
+	for _, e := range h.peers {
 		errs = append(errs, e.close())
 	}
 	if h.listener != nil {
@@ -41,137 +39,150 @@ func (h *host) close() error {
 	return errors.Join(append(errs, h.ch.Close())...)
 }
 
-func (h *host) say(format string, args ...any) { fmt.Fprintf(h.out, format+"\n", args...) }
+// do calls f unless something has failed before.
+func (h *host) do(f func() error) {
+	if h.err == nil {
+		h.err = f()
+	}
+}
+
+// each does f with every peer.
+func (h *host) each(f func(e *peer) error) {
+	for _, e := range h.peers {
+		h.do(func() error { return f(e) })
+	}
+}
+
+func (h *host) say(format string, args ...any) {
+	if h.err == nil {
+		fmt.Fprintf(h.out, format+"\n", args...)
+	}
+}
+
+// outcome is what the programs print of their end.
+func (h *host) outcome() int {
+	if h.err != nil {
+		return -1
+	}
+	return 0
+}
 
 // lookup is the address that node and service name.
-func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (cmid.Addr, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
-	defer cancel()
-	hints := &cmid.AddrInfo{PortSpace: ps}
-	if passive {
-		hints.Flags = cmid.RAIPassive
-	}
-	list, err := cmid.LookupAddrInfo(ctx, node, service, hints)
-	switch {
-	case err != nil:
-		return cmid.Addr{}, err
-	case passive:
-		return list[0].Src, nil
-	}
-	return list[0].Dst, nil
+func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (addr cmid.Addr) {
+	h.do(func() (err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
+		defer cancel()
+		addr, err = device.Lookup(ctx, ps, node, service, passive)
+		return err
+	})
+	return addr
 }
 
-// listen makes the listener; accept is called with each request's endpoint.
-func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *peer) error) error {
-	addr, err := h.lookup(bind, port, ps, true)
-	if err != nil {
-		return err
-	}
+// listen makes the listener; accept is called with each request's peer.
+func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *peer) error) {
+	addr := h.lookup(bind, port, ps, true)
 	h.accept = accept
-	if h.listener, err = endpoint.Listen(h.ch.Channel, ps, addr, 0); err != nil {
+	h.do(func() (err error) {
+		h.listener, err = endpoint.Listen(h.ch.Channel, ps, addr, 0)
 		return err
+	})
+	if h.err == nil {
+		h.say("listening on %v", h.listener.LocalAddr())
 	}
-	h.say("listening on %v", h.listener.LocalAddr())
-	return nil
 }
 
-// endpoint makes the endpoint of an identifier.
-func (h *host) endpoint(id *cmid.ID) *peer {
+// peer makes the peer of an identifier.
+func (h *host) peer(id *cmid.ID) *peer {
 	e := &peer{Endpoint: endpoint.Endpoint{ID: id}, seen: make(map[states.Kind]cmid.Event)}
 	id.Context = e
-	h.endpoints = append(h.endpoints, e)
+	h.peers = append(h.peers, e)
 	return e
 }
 
-// resolve makes n endpoints and has dst and the route to it resolved for each.
-func (h *host) resolve(n int, src, dst cmid.Addr, ps cmid.PortSpace) error {
-	if err := h.resolveAddr(n, src, dst, ps); err != nil {
-		return err
-	}
-	for _, e := range h.endpoints {
-		if err := e.ID.ResolveRoute(h.timeout); err != nil {
-			return err
-		}
-	}
-	return h.await("resolving the route", states.KindRouteResolved)
+// resolve makes n peers and has dst and the route to it resolved for each.
+func (h *host) resolve(n int, src, dst cmid.Addr, ps cmid.PortSpace) {
+	h.resolveAddr(n, src, dst, ps)
+	h.each(func(e *peer) error { return e.ID.ResolveRoute(h.timeout) })
+	h.await("resolving the route", states.KindRouteResolved)
 }
 
-func (h *host) resolveAddr(n int, src, dst cmid.Addr, ps cmid.PortSpace) error {
+func (h *host) resolveAddr(n int, src, dst cmid.Addr, ps cmid.PortSpace) {
 	for range n {
-		id, err := h.ch.CreateID(ps)
-		if err != nil {
-			return err
-		}
-		if err := h.endpoint(id).ID.ResolveAddr(src, dst, h.timeout); err != nil {
-			return err
-		}
+		h.do(func() error {
+			id, err := h.ch.CreateID(ps)
+			if err != nil {
+				return err
+			}
+			return h.peer(id).ID.ResolveAddr(src, dst, h.timeout)
+		})
 	}
-	return h.await("resolving the address", states.KindAddrResolved)
+	h.await("resolving the address", states.KindAddrResolved)
 }
 
-// connect connects every endpoint.
-func (h *host) connect(p *cmid.ConnParam) error {
-	for _, e := range h.endpoints {
-		if err := e.ID.Connect(nil, p); err != nil {
-			return err
-		}
-	}
-	return h.await("connecting", states.KindEstablished)
+// connect connects every peer.
+func (h *host) connect(p *cmid.ConnParam) {
+	h.each(func(e *peer) error { return e.ID.Connect(nil, p) })
+	h.await("connecting", states.KindEstablished)
+}
+
+// established waits for n connections of the listener's.
+func (h *host) established(n int) {
+	h.until("awaiting the client", func() (bool, error) { return len(h.peers) == n && h.saw(states.KindEstablished), nil })
 }
 
 // goodbye waits for the ends of all connections, which are the peer's to begin.
-func (h *host) goodbye() error { return h.await("awaiting the end", states.KindDisconnected) }
+func (h *host) goodbye() { h.await("awaiting the end", states.KindDisconnected) }
 
 // disconnect ends every connection that the peer has not ended, and waits for the ends of all.
-func (h *host) disconnect() error {
-	for _, e := range h.endpoints {
-		if err := e.disconnect(); err != nil {
-			return err
-		}
-	}
-	return h.goodbye()
+func (h *host) disconnect() {
+	h.each((*peer).disconnect)
+	h.goodbye()
 }
 
-// await waits until every endpoint has had an event of this kind.
-func (h *host) await(what string, k states.Kind) error {
-	return h.until(what, func() (bool, error) { return h.saw(k), nil })
+// await waits until every peer has had an event of this kind.
+func (h *host) await(what string, k states.Kind) {
+	h.until(what, func() (bool, error) { return h.saw(k), nil })
 }
 
-// saw reports whether every endpoint has had an event of this kind.
+// saw reports whether every peer has had an event of this kind.
 func (h *host) saw(k states.Kind) bool {
-	return !slices.ContainsFunc(h.endpoints, func(e *peer) bool { return e.seen[k] == nil })
+	return !slices.ContainsFunc(h.peers, func(e *peer) bool { return e.seen[k] == nil })
 }
 
-// exchanged waits until every endpoint has that many messages received and sent.
-func (h *host) exchanged(what string, received, sent int) error {
-	err := h.until(what, func() (bool, error) {
-		all := true
-		for _, e := range h.endpoints {
-			if err := e.poll(); err != nil {
-				return false, err
-			}
-			if e.received >= received && e.sent >= sent {
-				continue
-			}
-			all = false
-			if e.seen[states.KindDisconnected] != nil {
-				return false, errors.New("the peer has gone")
+// exchanged waits until every peer has that many messages received and sent.
+func (h *host) exchanged(what string, received, sent int) {
+	h.do(func() error {
+		h.until(what, func() (bool, error) { return h.have(received, sent) })
+		for _, e := range h.peers {
+			if h.err != nil {
+				h.err = fmt.Errorf("%w; %d of %d messages received, %d of %d sent", h.err, e.received, received, e.sent, sent)
 			}
 		}
-		return all, nil
+		return h.err
 	})
-	if err != nil {
-		for _, e := range h.endpoints {
-			err = fmt.Errorf("%w; %d of %d messages received, %d of %d sent", err, e.received, received, e.sent, sent)
+}
+
+// have reports whether every peer has that many messages received and sent.
+func (h *host) have(received, sent int) (all bool, err error) {
+	all = true
+	for _, e := range h.peers {
+		if err := e.poll(); err != nil {
+			return false, err
+		}
+		if e.received >= received && e.sent >= sent {
+			continue
+		}
+		all = false
+		if e.seen[states.KindDisconnected] != nil {
+			return false, errors.New("the peer has gone")
 		}
 	}
-	return err
+	return all, nil
 }
 
 // until handles events until done says so. done looks, it posts nothing.
-func (h *host) until(what string, done func() (bool, error)) error {
-	end := time.Now().Add(h.timeout)
-	for {
+func (h *host) until(what string, done func() (bool, error)) {
+	for end := time.Now().Add(h.timeout); h.err == nil; {
 		err := h.ch.Drain(h.event)
 		ok := false
 		if err == nil {
@@ -180,14 +191,13 @@ func (h *host) until(what string, done func() (bool, error)) error {
 		left := time.Until(end)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: %w", what, err)
+			h.err = fmt.Errorf("%s: %w", what, err)
 		case ok:
-			return nil
+			return
 		case left <= 0:
-			return fmt.Errorf("%s: not within %v", what, h.timeout)
-		}
-		if _, err := h.ch.Wait(left); err != nil {
-			return err
+			h.err = fmt.Errorf("%s: not within %v", what, h.timeout)
+		default:
+			_, h.err = h.ch.Wait(left)
 		}
 	}
 }
@@ -197,7 +207,7 @@ func (h *host) event(id *cmid.ID, ev cmid.Event) error {
 		return f
 	}
 	if _, ok := ev.(*cmid.ConnectRequest); ok {
-		return h.accept(h.endpoint(id))
+		return h.accept(h.peer(id))
 	}
 	if e, ok := id.Context.(*peer); ok {
 		return e.event(ev)

@@ -22,12 +22,13 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/device"
+	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
 // program is one of the programs. flags registers what it takes and returns what runs it.
 type program struct {
 	name  string
-	flags func(f *flag.FlagSet) func(h *host) error
+	flags func(f *flag.FlagSet) func(h *host)
 }
 
 var programs = []program{
@@ -87,11 +88,21 @@ func (p program) run(args []string, stdout, stderr io.Writer, drivers func(kind 
 }
 
 // play runs a program's body on a device.
-func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *host) error) (err error) {
-	h, err := open(d, timeout, stdout)
+func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *host)) error {
+	ch, err := endpoint.Open(d)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	return body(h)
+	h := &host{ch: ch, timeout: timeout, out: stdout}
+	body(h)
+	return errors.Join(h.err, h.close())
+}
+
+// driver is what --device names.
+func driver(kind string) (cmid.Driver, error) {
+	switch k := device.Kind(kind); k {
+	case device.IWARP, device.Kernel:
+		return device.Choice{Kind: k}.Driver(), nil
+	}
+	return nil, fmt.Errorf("--device %s: have iwarp and kernel", kind)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -10,6 +11,7 @@ import (
 
 // batch is what ucmatose, udaddy and mckey have in common.
 type batch struct {
+	*host
 	server, bind                string
 	connections, messages, size int
 }
@@ -21,70 +23,52 @@ func (b *batch) flags(f *flag.FlagSet) {
 	f.IntVar(&b.size, "S", 100, "`BYTES` of a message")
 }
 
-func (b *batch) check() error {
+// run plays a part, and prints its end as the C programs do.
+func (b *batch) run(h *host, part func()) {
+	b.host = h
 	if b.connections < 1 || b.messages < 1 || b.size < 1 {
-		return errors.New("-c, -C and -S are at least 1")
+		h.err = errors.New("-c, -C and -S are at least 1")
+	} else {
+		part()
 	}
-	return nil
+	h.say("test complete")
+	fmt.Fprintf(h.out, "return status %d\n", h.outcome())
 }
 
-// prepare makes every endpoint ready to receive.
-func (b *batch) prepare(h *host) error {
-	for _, e := range h.endpoints {
-		if err := e.prepare(b.messages, b.size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// prepare makes a peer ready to receive.
+func (b *batch) prepare(e *peer) error { return e.prepare(b.messages, b.size) }
 
-// send has every endpoint send its messages.
-func (b *batch) send(h *host) error {
-	for _, e := range h.endpoints {
-		if err := e.send(b.messages, verbs.SendWR{}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// send has a peer send its messages.
+func (b *batch) send(e *peer) error { return e.send(b.messages, verbs.SendWR{}) }
 
 // resolve resolves the server for every connection.
-func (b *batch) resolve(h *host, port string, ps cmid.PortSpace) error {
-	dst, err := h.lookup(b.server, port, ps, false)
-	if err != nil {
-		return err
-	}
-	src, err := b.source(h, ps)
-	if err != nil {
-		return err
-	}
-	return h.resolve(b.connections, src, dst, ps)
+func (b *batch) resolve(port string, ps cmid.PortSpace) {
+	dst := b.lookup(b.server, port, ps, false)
+	b.host.resolve(b.connections, b.source(ps), dst, ps)
 }
 
 // source is the address of -b, zero when there is none.
-func (b *batch) source(h *host, ps cmid.PortSpace) (cmid.Addr, error) {
+func (b *batch) source(ps cmid.PortSpace) cmid.Addr {
 	if b.bind == "" {
-		return cmid.Addr{}, nil
+		return cmid.Addr{}
 	}
-	return h.lookup(b.bind, "0", ps, true)
+	return b.lookup(b.bind, "0", ps, true)
 }
 
 // ucmatose is ucmatose(1).
-func ucmatose(f *flag.FlagSet) func(h *host) error {
+func ucmatose(f *flag.FlagSet) func(h *host) {
 	var b batch
 	b.flags(f)
 	f.StringVar(&b.server, "s", "", "`ADDR` of the server; without it be the server")
 	port := f.String("p", "7471", "`PORT`; a server takes a free one for 0")
-	return func(h *host) error {
-		err := b.check()
-		switch {
-		case err != nil:
-		case b.server == "":
-			err = b.serve(h, *port)
-		default:
-			err = b.dial(h, *port)
-		}
-		return h.conclude(err)
+	return func(h *host) {
+		b.run(h, func() {
+			if b.server == "" {
+				b.serve(*port)
+			} else {
+				b.dial(*port)
+			}
+		})
 	}
 }
 
@@ -93,60 +77,36 @@ func depths() *cmid.ConnParam {
 	return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 5}
 }
 
-func (b *batch) serve(h *host, port string) error {
-	h.say("cmatose: starting server")
-	err := h.listen(b.bind, port, cmid.PortSpaceTCP, func(e *peer) error {
-		if err := e.prepare(b.messages, b.size); err != nil {
+func (b *batch) serve(port string) {
+	b.say("cmatose: starting server")
+	b.listen(b.bind, port, cmid.PortSpaceTCP, func(e *peer) error {
+		if err := b.prepare(e); err != nil {
 			return err
 		}
 		return e.ID.Accept(nil, nil)
 	})
-	if err != nil {
-		return err
-	}
-	if err := h.established(b.connections); err != nil {
-		return err
-	}
-	h.say("initiating data transfers")
-	if err := b.send(h); err != nil {
-		return err
-	}
-	h.say("completing sends")
-	if err := h.exchanged("sending", 0, b.messages); err != nil {
-		return err
-	}
-	h.say("receiving data transfers")
-	if err := h.exchanged("receiving", b.messages, b.messages); err != nil {
-		return err
-	}
-	h.say("data transfers complete\ncmatose: disconnecting")
-	if err := h.disconnect(); err != nil {
-		return err
-	}
-	h.say("disconnected")
-	return nil
+	b.established(b.connections)
+	b.say("initiating data transfers")
+	b.each(b.send)
+	b.say("completing sends")
+	b.exchanged("sending", 0, b.messages)
+	b.say("receiving data transfers")
+	b.exchanged("receiving", b.messages, b.messages)
+	b.say("data transfers complete\ncmatose: disconnecting")
+	b.disconnect()
+	b.say("disconnected")
 }
 
-func (b *batch) dial(h *host, port string) error {
-	h.say("cmatose: starting client")
-	if err := b.resolve(h, port, cmid.PortSpaceTCP); err != nil {
-		return err
-	}
-	if err := b.prepare(h); err != nil {
-		return err
-	}
-	h.say("cmatose: connecting")
-	if err := h.connect(depths()); err != nil {
-		return err
-	}
-	h.say("receiving data transfers")
-	if err := h.exchanged("receiving", b.messages, 0); err != nil {
-		return err
-	}
-	h.say("sending replies")
-	if err := b.send(h); err != nil {
-		return err
-	}
-	h.say("data transfers complete")
-	return h.goodbye()
+func (b *batch) dial(port string) {
+	b.say("cmatose: starting client")
+	b.resolve(port, cmid.PortSpaceTCP)
+	b.each(b.prepare)
+	b.say("cmatose: connecting")
+	b.connect(depths())
+	b.say("receiving data transfers")
+	b.exchanged("receiving", b.messages, 0)
+	b.say("sending replies")
+	b.each(b.send)
+	b.say("data transfers complete")
+	b.goodbye()
 }
