@@ -83,7 +83,7 @@ func (c *Conn) Close() error {
 		c.wr.reset()
 	}
 	c.wr.finish()
-	if !c.wr.ended {
+	if !c.wr.ended() {
 		c.wr.rt.System().Root.Send(c.wr.id, &rdma.Close{Timeout: c.wr.linger})
 	}
 	return nil
@@ -92,17 +92,13 @@ func (c *Conn) Close() error {
 // close ends both halves for whoever calls them. Not ok: they were closed before.
 func (c *Conn) close() (unread, ok bool) {
 	c.wr.mu.Lock()
-	c.wr.closed = true // before the reader: see unwanted
-	c.wr.stopTimer()
-	c.wr.signal()
+	c.wr.close() // before the reader: see unwanted
 	c.wr.mu.Unlock()
 	c.rd.mu.Lock()
 	defer c.rd.mu.Unlock()
 	ok, unread = !c.rd.closed, c.rd.unread()
-	c.rd.closed = true
+	c.rd.close()
 	c.rd.discard()
-	c.rd.stopTimer()
-	c.rd.signal()
 	return unread, ok
 }
 

@@ -30,7 +30,7 @@ func newConn(rt *rdma.Runtime, id *actor.PID, cfg *Config) *Conn {
 	c := &Conn{}
 	c.rd.wake, c.wr.wake = newWake(), newWake()
 	c.rd.rt, c.wr.rt = rt, rt
-	c.wr.id = id
+	c.wr.id, c.wr.inFlight.Limits = id, &limits
 	c.wr.byDefault, c.wr.linger = cfg.Linger, cfg.Linger
 	return c
 }
@@ -98,11 +98,8 @@ func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.rd.w
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.wr.waiter, t) }
 
 func (c *Conn) setDeadline(w *waiter, t time.Time) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
+	if !w.setDeadline(t) {
 		return c.opError("set", net.ErrClosed)
 	}
-	w.setDeadline(t)
 	return nil
 }

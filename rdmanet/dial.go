@@ -40,10 +40,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, addr string) (net.Conn, err
 func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	c, err := d.dial(ctx, addr)
 	if err != nil {
-		op := &net.OpError{Op: "dial", Net: Addr{}.Network(), Err: dialError(err)}
-		if a, err := rdma.ParseAddr(addr); err == nil {
-			op.Addr = Addr{a}
-		}
+		op := setupError("dial", addr, err)
 		if !d.cfg.Local.IsZero() {
 			op.Source = Addr{d.cfg.Local}
 		}
@@ -62,8 +59,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.MaxMessage, d.cfg.Credits))
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
 	if err != nil {
-		var told rdma.Failure
-		if errors.As(err, &told) { // Closed follows, and stops the owner
+		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows, and stops the owner
 			return nil, err
 		}
 		sys.Root.Stop(pid) // and the identifier with it

@@ -43,23 +43,26 @@ func (f *failure) Timeout() bool {
 // Temporary is net.Error's, and never true.
 func (f *failure) Temporary() bool { return false }
 
-// dialError is the cause of a Dial's OpError.
-func dialError(err error) error {
-	var rejected *rdma.Rejected
-	errors.As(err, &rejected)
-	var errno unix.Errno
+// setupError is the error of a Dial or a Listen at addr.
+func setupError(op, addr string, err error) *net.OpError {
+	errno, known := errors.AsType[unix.Errno](err)
+	_, rejected := errors.AsType[*rdma.Rejected](err)
 	switch {
-	case errors.As(err, &errno):
+	case known:
 	case errors.Is(err, context.DeadlineExceeded):
 		errno = unix.ETIMEDOUT
 	case errors.Is(err, context.Canceled):
 		errno = unix.ECANCELED
-	case rejected != nil:
+	case rejected:
 		errno = unix.ECONNREFUSED
 	default:
 		errno = unix.EIO
 	}
-	return &failure{errno, err}
+	e := &net.OpError{Op: op, Net: Addr{}.Network(), Err: &failure{errno, err}}
+	if a, err := rdma.ParseAddr(addr); err == nil {
+		e.Addr = Addr{a}
+	}
+	return e
 }
 
 // reset is the end of a connection without the peer's FIN.

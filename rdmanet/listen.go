@@ -25,7 +25,6 @@ type Listener struct {
 	burst   burst
 	pending int // connections that were admitted and that nobody has got from Accept
 	ready   []*Conn
-	err     error
 }
 
 var _ net.Listener = (*Listener)(nil)
@@ -41,15 +40,10 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.MaxMessage, l.cfg.Credits))
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
 	if err != nil {
-		var told rdma.Failure
-		if !errors.As(err, &told) { // else Closed follows, and stops it
+		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows, and stops it
 			sys.Root.Stop(pid)
 		}
-		op := &net.OpError{Op: "listen", Net: Addr{}.Network(), Err: dialError(err)}
-		if a, err := rdma.ParseAddr(addr); err == nil {
-			op.Addr = Addr{a}
-		}
-		return nil, op
+		return nil, setupError("listen", addr, err)
 	}
 	l.addr = Addr{ev.Local}
 	return l, nil
@@ -58,17 +52,9 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 // told is the actor that the listener's identifier tells of its end.
 func (l *Listener) told(ctx actor.Context) {
 	if m, ok := ctx.Message().(*rdma.Closed); ok {
-		l.end(m.Err)
+		l.end(&failure{unix.ENODEV, m.Err})
 		ctx.Stop(ctx.Self())
 	}
-}
-
-// end notes that no connection will come any more.
-func (l *Listener) end(cause error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = &failure{unix.ENODEV, cause}
-	l.signal()
 }
 
 // admit takes a request. refusal says why not.
@@ -147,9 +133,7 @@ func (l *Listener) Close() error {
 		l.mu.Unlock()
 		return l.opError("close", net.ErrClosed)
 	}
-	l.closed = true
-	l.stopTimer()
-	l.signal()
+	l.close()
 	left := l.ready
 	l.ready = nil
 	l.mu.Unlock()
@@ -172,11 +156,8 @@ func (l *Listener) Addr() net.Addr { return l.addr }
 
 // SetDeadline says until when Accept may block, as Conn.SetReadDeadline does for Read.
 func (l *Listener) SetDeadline(t time.Time) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	if !l.setDeadline(t) {
 		return l.opError("set", net.ErrClosed)
 	}
-	l.setDeadline(t)
 	return nil
 }

@@ -38,7 +38,6 @@ type reader struct {
 	using  int  // of the oldest bytes: what somebody reads without the lock
 	finned bool // the peer has sent its FIN
 	shut   bool // CloseRead
-	err    error
 }
 
 // errUnwanted is take's error for bytes that nobody will read.
@@ -77,16 +76,6 @@ func (r *reader) fits(n int) bool {
 		r.from = 0
 	}
 	return r.to+n <= len(r.small)
-}
-
-// end says that nothing comes any more, and why. What has come stays.
-func (r *reader) end(err error) (woke bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = err
-	}
-	return r.signal()
 }
 
 // unread reports whether there are bytes that nobody has read, or is using. The caller has mu.

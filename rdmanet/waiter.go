@@ -21,6 +21,7 @@ type waiter struct {
 	at      time.Time // the deadline, on the monotonic clock; zero: none, or it has passed
 	expired bool
 	closed  bool
+	err     error // nothing comes, or goes, any more
 }
 
 // newWake makes a waiter's channel.
@@ -66,8 +67,35 @@ func (w *waiter) signal() (woke bool) {
 	return true
 }
 
-// setDeadline is SetReadDeadline and its like. The caller has mu.
-func (w *waiter) setDeadline(t time.Time) {
+// end says that nothing comes, or goes, any more, and why.
+func (w *waiter) end(err error) (woke bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	return w.signal()
+}
+
+// close ends waiting for good. The caller has mu.
+func (w *waiter) close() {
+	w.closed = true
+	w.stopTimer()
+	w.signal()
+}
+
+// setDeadline is SetReadDeadline and its like. Not ok: it is closed.
+func (w *waiter) setDeadline(t time.Time) (ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.setTimer(t)
+	}
+	return !w.closed
+}
+
+// setTimer has the wait end at t. The caller has mu.
+func (w *waiter) setTimer(t time.Time) {
 	w.at, w.expired = time.Time{}, false
 	if t.IsZero() {
 		w.stopTimer()

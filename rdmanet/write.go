@@ -9,16 +9,15 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/inflight"
 )
 
 // What a connection lets be under way that the device has not taken yet: a Write that would exceed
 // it blocks. A notice that the device has taken them is asked for with every part of it.
-const (
-	windowMessages = 64
-	windowBytes    = 512 << 10
-	partMessages   = windowMessages / 4
-	partBytes      = windowBytes / 4
-)
+var limits = inflight.Limits{
+	Most: inflight.Amount{Messages: 64, Bytes: 512 << 10},
+	Part: inflight.Amount{Messages: 16, Bytes: 128 << 10},
+}
 
 // pieceMax is the largest message that Write makes. With the header before it, it fills a buffer
 // of 64 KiB.
@@ -31,26 +30,13 @@ type writer struct {
 	id    *actor.PID
 	piece int // bytes of the largest message that the peer takes and we make
 
-	under  amount // way: the device has not said that it has taken them
-	recent amount // of these, what was sent since a notice was asked for last
-	parts  [16]amount
-	first  int // of parts
-	asked  int // parts
+	inFlight inflight.Window
 
 	linger    time.Duration // of Close; 0: it resets
 	byDefault time.Duration
 
-	fin   bool // sent, or never to be sent
-	ended bool // the identifier takes nothing more
-	err   error
-}
-
-// amount is so many messages with so many bytes.
-type amount struct{ messages, bytes int }
-
-// full reports whether Write has to wait.
-func (w *writer) full() bool {
-	return w.under.messages >= windowMessages || w.under.bytes >= windowBytes
+	fin bool // sent, or never to be sent
+	cut bool // the identifier is being destroyed
 }
 
 // usable waits until a message may be sent, or tells why there will be none. Nothing may always be
@@ -66,7 +52,7 @@ func (w *writer) usable(nothing bool) error {
 			return w.err
 		case w.fin:
 			return broken(errors.New("CloseWrite was called"))
-		case nothing || !w.full():
+		case nothing || !w.inFlight.Full():
 			return nil
 		}
 		if err := w.wait(); err != nil {
@@ -102,52 +88,23 @@ func (w *writer) send(s *rdma.Send) error {
 	if err := w.usable(s == nil); err != nil || s == nil {
 		return err
 	}
-	w.under.add(1, s.Len())
-	w.recent.add(1, s.Len())
-	if w.recent.messages >= partMessages || w.recent.bytes >= partBytes {
-		s.Notify = true
-		w.parts[(w.first+w.asked)%len(w.parts)] = w.recent
-		w.asked++
-		w.recent = amount{}
-	}
+	s.Notify = w.inFlight.Add(s.Len())
 	w.rt.System().Root.Send(w.id, s)
 	return nil
-}
-
-func (a *amount) add(messages, bytes int) {
-	a.messages += messages
-	a.bytes += bytes
 }
 
 // sent takes the device's notice. It is on the loop.
 func (w *writer) sent() (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asked == 0 {
-		return false // of the FIN, or of a connection that has ended
-	}
-	part := w.parts[w.first]
-	w.first = (w.first + 1) % len(w.parts)
-	w.asked--
-	w.under.add(-part.messages, -part.bytes)
-	return !w.full() && w.signal()
-}
-
-// end says that nothing can be sent any more, and why.
-func (w *writer) end(err error) (woke bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-	if w.err == nil {
-		w.err = err
-	}
-	return w.signal()
+	// not ok: of the FIN, or of a connection that has ended
+	return w.inFlight.Noticed() && !w.inFlight.Full() && w.signal()
 }
 
 // finish sends the FIN, an empty message, once. Behind the window there is room for it. The caller
 // has mu.
 func (w *writer) finish() {
-	if !w.fin && !w.ended {
+	if !w.fin && !w.ended() {
 		w.rt.System().Root.Send(w.id, rdma.NewSend(nil))
 	}
 	w.fin = true
@@ -156,8 +113,11 @@ func (w *writer) finish() {
 
 // reset ends the connection, once. The caller has mu.
 func (w *writer) reset() {
-	if !w.ended {
+	if !w.ended() {
 		w.rt.System().Root.Send(w.id, &rdma.DestroyID{})
 	}
-	w.ended = true
+	w.cut = true
 }
+
+// ended reports whether the identifier takes nothing more. The caller has mu.
+func (w *writer) ended() bool { return w.cut || w.err != nil }

@@ -70,7 +70,7 @@ func (p *missed) Stop(*actor.PID) {}
 func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *atomic.Int64) *link {
 	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
 	l.open, l.failed = open, errors.New("not connected")
-	l.out.number = 1
+	l.out.number, l.out.ahead.Limits = 1, &ahead
 	l.out.sys, l.out.turn, l.out.late = l.sys, l.turn, l.late
 	l.missed.l = l
 	l.missed.pid, _ = l.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+l.sys.ProcessRegistry.NextID())
@@ -98,7 +98,7 @@ func (l *link) react(ctx actor.Context, m any) {
 	case *flush:
 		l.flush(ctx)
 	case *rdma.Sent:
-		l.out.sent()
+		l.out.ahead.Noticed()
 		l.flush(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)

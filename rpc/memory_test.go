@@ -20,7 +20,7 @@ func (s *Server) held() (here, handed int) {
 		c.out.mu.Lock()
 		here += c.out.bytes + c.out.purse.Requests
 		c.out.mu.Unlock()
-		handed += c.out.aheadBytes
+		handed += c.out.ahead.Bytes
 	}
 	return here, handed
 }
@@ -120,7 +120,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		}
 		close(release)
 		r.Wait()
-		if here, handed := r.s.held(); here > limit/2 || handed > aheadBytes+each+wire.HeaderLen {
+		if here, handed := r.s.held(); here > limit/2 || handed > ahead.Most.Bytes+each+wire.HeaderLen {
 			r.t.Errorf("the server holds %d bytes, and has handed over %d", here, handed)
 		}
 		other := r.dial(Config{})
@@ -162,7 +162,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 		c.begin(wire.Header{}, 0, 40, "")
 		for range 40 {
 			r.Wait()
-			if _, handed := r.s.held(); handed > aheadBytes+each+wire.HeaderLen {
+			if _, handed := r.s.held(); handed > ahead.Most.Bytes+each+wire.HeaderLen {
 				r.t.Fatalf("%d bytes are handed over", handed)
 			}
 			actortest.Next[*rdma.Received](c.Probe)

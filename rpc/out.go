@@ -8,23 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/inflight"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-const (
-	// gatherBytes is how much is gathered into one message: what callers and handlers have for the
-	// peer while the loop is busy goes together. A larger frame has a message of its own.
-	gatherBytes = 16 << 10
-	// aheadMax is how many messages are the connection's at a time, and notifyEvery how often it
-	// is asked to tell that it got rid of them. It is less than any send queue holds
-	// (Limits.SendQueue: 256).
-	aheadMax    = 64
-	notifyEvery = 32
-	// The same in bytes: the first that exceed it are the last.
-	aheadBytes  = 4 << 20
-	notifyBytes = 1 << 20
-)
+// gatherBytes is how much is gathered into one message: what callers and handlers have for the peer
+// while the loop is busy goes together. A larger frame has a message of its own.
+const gatherBytes = 16 << 10
+
+// ahead is what is the connection's at a time. It is less than any send queue takes
+// (Limits.SendQueue: 256).
+var ahead = inflight.Limits{
+	Most: inflight.Amount{Messages: 64, Bytes: 4 << 20},
+	Part: inflight.Amount{Messages: 32, Bytes: 1 << 20},
+}
 
 // out is the outgoing half of a connection: frames are put by any goroutine, and sent by the
 // connection's owner on its loop, as many in one message as have come together. What the
@@ -51,15 +49,9 @@ type out struct {
 	handed uint64 // messages that are the connection's, or were
 
 	// The loop's.
-	ahead      int     // of them, those that the connection has not told to be rid of
-	aheadBytes int     // in those
-	notify     []batch // of them, those up to one that will tell
-	quiet      batch   // of them, those since the last that will tell
-	spare      []byte  // for cur, when that is sent
+	ahead inflight.Window // of them, those that the connection may not be rid of
+	spare []byte          // for cur, when that is sent
 }
-
-// batch is messages that the connection tells to be rid of at once.
-type batch struct{ messages, bytes int }
 
 // highWater is how many bytes may wait for a connection before nothing is done any more that makes
 // more of them: requests are left where they are, and streams wait.
@@ -224,7 +216,7 @@ func (o *out) tell() { o.sys.Root.Send(o.pid, flushMsg) }
 
 // flush hands over what there is and the connection has room for. The loop's.
 func (o *out) flush(ctx actor.Context, id *actor.PID) {
-	for o.ahead < aheadMax && o.aheadBytes < aheadBytes {
+	for !o.ahead.Full() {
 		o.mu.Lock()
 		seg, ok := o.pop()
 		if !ok || o.ended {
@@ -245,15 +237,7 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 			}
 		}
 		s.Renew = o.late
-		o.ahead++
-		o.aheadBytes += seg.len()
-		o.quiet.messages++
-		o.quiet.bytes += seg.len()
-		if o.quiet.messages == notifyEvery || o.quiet.bytes >= notifyBytes {
-			o.notify = append(o.notify, o.quiet)
-			o.quiet = batch{}
-			s.Notify = true
-		}
+		s.Notify = o.ahead.Add(seg.len())
 		ctx.Send(id, s)
 	}
 	// woken stays: what is put from now on goes with the next Sent.
@@ -271,14 +255,6 @@ func (o *out) renew(seg *segment) {
 		seg.send = rdma.NewSend(rest)
 		whole.Release()
 	}
-}
-
-// sent is told that the connection is rid of the messages up to the oldest one that was to tell.
-// More can be flushed.
-func (o *out) sent() {
-	o.ahead -= o.notify[0].messages
-	o.aheadBytes -= o.notify[0].bytes
-	o.notify = o.notify[:copy(o.notify, o.notify[1:])]
 }
 
 // end drops what was not sent, and everything that is put from now on, and reports how many

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/inflight"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
@@ -41,7 +42,9 @@ type (
 	abort  struct{}
 )
 
-func newServerConn(s *Server) *serverConn { return &serverConn{s: s} }
+func newServerConn(s *Server) *serverConn {
+	return &serverConn{s: s, out: out{ahead: inflight.Window{Limits: &ahead}}}
+}
 
 // Receive is the actor's entrance.
 func (c *serverConn) Receive(ctx actor.Context) {
@@ -51,7 +54,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *flush:
 		c.flush(ctx)
 	case *rdma.Sent:
-		c.out.sent()
+		c.out.ahead.Noticed()
 		c.flush(ctx)
 	case *resume:
 		c.waits = false

@@ -168,7 +168,7 @@ func TestRequestsGivenUpAreNotSent(t *testing.T) {
 					w.T().Error(err)
 				}
 				want(w.T(), <-last, end.is, FateNotSent)
-				if least := waiting - aheadMax; notSent < least {
+				if least := waiting - ahead.Most.Messages; notSent < least {
 					w.T().Errorf("%d of %d callers know that their request was not sent, want %d", notSent, waiting, least)
 				}
 				s.give()
