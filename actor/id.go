@@ -177,7 +177,8 @@ func (it *ident) sendFailed(s *Send, err error) {
 
 // legal reports whether the state machine allows cmd now. Who judges is cmid.ID.Do, for every
 // command. Asked here is only before what cannot be taken back: a queue pair, the hello's terms, a
-// request's deadline, a goodbye. What is not legal goes to Do all the same, for the refusal's words.
+// request's deadline, a goodbye. What is not legal goes to Do all the same, for the refusal's
+// words.
 func (it *ident) legal(cmd Command) bool {
 	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(cmd.Op()))
 	return v == states.Allow

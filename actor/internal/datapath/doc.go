@@ -2,14 +2,15 @@
 // completion to the owner. It stands on the verbs and knows no actors: what it has to report goes
 // to one interface, Identifier, which the actor of an rdma_cm_id implements.
 //
-//	        Submit                                Identifier.Deliver
-//	          │                                          ▲
-//	outlook.step             sending.go        Conn.Receive  receiving.go, rendezvous_read.go
-//	          │                                          │
-//	flight   inflight.go  ◄── completions ──►  recvPool  prepost.go
-//	          │                 device.go                ▲
-//	          ▼                                          │
-//	    queue pair ─────────────── the peer ────────── queue pair
+//	   Submit     sending.go, next.go         Identifier.Deliver
+//	     │                                            ▲
+//	   offers     rendezvous.go                   arrivals   rendezvous.go
+//	     │                                            │
+//	Device.post   device.go                     Conn.Receive  receiving.go
+//	     │                                            │
+//	   flight     inflight.go  ◄─ completions.go ─►  recvPool  prepost.go
+//	     ▼                                            ▲
+//	queue pair ──────────────── the peer ──────── queue pair
 //
 // A Loop is what the connections of one event loop share: for each device its completion queues,
 // protection domains and receive buffers, the memory for messages (package memory), and who waits
@@ -21,8 +22,10 @@
 // # Files
 //
 // At the bottom is what there is: state.go (all of a Loop, a Device and a Conn), connstate.go,
-// inflight.go, sendqueue.go, outgoing.go, errors.go. Above it is what decides: next.go, share.go,
-// negotiate.go. Above that is what acts.
+// messages.go, inflight.go, errors.go. Above it is what decides: next.go (what is sent next),
+// share.go (who may receive), negotiate.go (what goes at once). Above that is what acts: the
+// picture's files, onesided.go, conn.go (the connection from New to Release), ending.go and
+// keepalive.go (how it ends).
 //
 // # Messages
 //

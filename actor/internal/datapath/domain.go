@@ -1,6 +1,11 @@
 package datapath
 
 import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -58,4 +63,81 @@ func (dm *domain) close() {
 		}
 	}
 	dm.sinks.Close()
+}
+
+// enter takes the protection domain that c's queue pair is in, and what it receives into and sends
+// from.
+//
+// What a connection lets its peer reach is in a domain that no other queue pair is in: another
+// peer cannot reach it, whatever it knows. A device that shares Device.PD's memory (the embedded
+// one) gives every connection a domain, which costs it a few bytes. Elsewhere, as InfiniBand has
+// it, everything that a queue pair touches must be in its domain, so its receives and what it
+// sends from cannot be the loop's: a connection there has a domain, and memory of its own, only if
+// WithMemory says that it needs one.
+func (c *Conn) enter() error {
+	d := c.Device
+	c.pd, c.dom = d.Shared.pd, d.Shared
+	if !d.attr.SharesMemory && !c.terms.Memory && !c.large() {
+		return nil
+	}
+	pd, err := d.Verbs.AllocPD()
+	if err != nil {
+		return fmt.Errorf("alloc_pd on %s: %w", d.Verbs.Name(), err)
+	}
+	c.pd = pd
+	if !d.attr.SharesMemory {
+		c.dom = newDomain(d, pd, true)
+	}
+	return nil
+}
+
+// Scoped reports whether c's protection domain is its own.
+func (c *Conn) Scoped() bool { return c.pd != c.Device.Shared.pd }
+
+// leave gives the domain back; the queue pair is not in it any more.
+func (c *Conn) leave() {
+	if c.pool != nil {
+		c.pool.leave()
+	}
+	switch {
+	case c.dom.own:
+		c.dom.leave()
+	case c.Scoped():
+		c.Device.closed("dealloc_pd", c.pd.Close())
+	}
+}
+
+// Alloc registers n bytes in c's protection domain, within Limits.Memory. They are freed with c at
+// the latest.
+func (c *Conn) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
+	if n > c.l.MemoryBudget {
+		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (WithLimits): %w", n, unix.ENOMEM)
+	}
+	mr, err := c.pd.Alloc(n, access)
+	if err != nil {
+		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, c.Device.Verbs.Name(), err)
+	}
+	c.l.MemoryBudget -= n
+	c.regions = append(c.regions, mr)
+	return mr, nil
+}
+
+// Free gives memory of alloc's back, which nothing posted names. An error: the device has it still.
+func (c *Conn) Free(mr *verbs.MR) error {
+	n := len(mr.Bytes)
+	if err := c.Device.Verbs.Free(mr); err != nil && !c.Device.removed {
+		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, c.Device.Verbs.Name(), err)
+	}
+	c.regions = slices.DeleteFunc(c.regions, func(other *verbs.MR) bool { return other == mr })
+	c.l.MemoryBudget += n
+	return nil
+}
+
+// freeAll gives the rest back, when the queue pair is gone.
+func (c *Conn) freeAll() {
+	for _, mr := range c.regions {
+		c.l.MemoryBudget += len(mr.Bytes)
+		c.Device.closed("dereg_mr", c.Device.Verbs.Free(mr))
+	}
+	c.regions = nil
 }

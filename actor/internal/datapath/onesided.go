@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"errors"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -47,46 +46,4 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 		}
 	}
 	return true
-}
-
-// enter takes the protection domain that c's queue pair is in, and what it receives into and sends
-// from.
-//
-// What a connection lets its peer reach is in a domain that no other queue pair is in: another
-// peer cannot reach it, whatever it knows. A device that shares Device.PD's memory (the embedded
-// one) gives every connection a domain, which costs it a few bytes. Elsewhere, as InfiniBand has
-// it, everything that a queue pair touches must be in its domain, so its receives and what it
-// sends from cannot be the loop's: a connection there has a domain, and memory of its own, only if
-// WithMemory says that it needs one.
-func (c *Conn) enter() error {
-	d := c.Device
-	c.pd, c.dom = d.Shared.pd, d.Shared
-	if !d.attr.SharesMemory && !c.terms.Memory && !c.large() {
-		return nil
-	}
-	pd, err := d.Verbs.AllocPD()
-	if err != nil {
-		return fmt.Errorf("alloc_pd on %s: %w", d.Verbs.Name(), err)
-	}
-	c.pd = pd
-	if !d.attr.SharesMemory {
-		c.dom = newDomain(d, pd, true)
-	}
-	return nil
-}
-
-// Scoped reports whether c's protection domain is its own.
-func (c *Conn) Scoped() bool { return c.pd != c.Device.Shared.pd }
-
-// leave gives the domain back; the queue pair is not in it any more.
-func (c *Conn) leave() {
-	if c.pool != nil {
-		c.pool.leave()
-	}
-	switch {
-	case c.dom.own:
-		c.dom.leave()
-	case c.Scoped():
-		c.Device.closed("dealloc_pd", c.pd.Close())
-	}
 }

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -123,5 +124,27 @@ func (c *Conn) give(b *memory.Chunk) {
 	if c.Over() {
 		c.dom.vanish()
 		c.Device.vanish()
+	}
+}
+
+// keepInbound is how many idle ones a loop keeps.
+const keepInbound = 1024
+
+// newInbound hands out one.
+func (l *Loop) newInbound() *Inbound {
+	if n := len(l.idle); n > 0 {
+		m := l.idle[n-1]
+		l.idle = l.idle[:n-1]
+		return m
+	}
+	return l.NewInbound()
+}
+
+// freeInbound takes it back. Where memory is overwritten that was given back none is used again:
+// who still has it is found.
+func (l *Loop) freeInbound(m *Inbound) {
+	*m = Inbound{Of: m.Of}
+	if !overwrite.On && len(l.idle) < keepInbound {
+		l.idle = append(l.idle, m)
 	}
 }

@@ -318,3 +318,19 @@ func (s *shares) unlist(c *Conn) {
 		heap.Remove(&s.paused, c.recv.at)
 	}
 }
+
+// waits reports whether news of the peer's credits can lead to anything.
+func (c *Conn) waits() bool { return c.queue.Len() > 0 || c.full || c.Closing() }
+
+// mustReceive reports whether what c waits for may be behind its peer's messages.
+func (c *Conn) mustReceive() bool {
+	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()
+}
+
+// window is how many messages of a peer without credits the owner may hold.
+func (c *Conn) window(must bool) int {
+	if must {
+		return 2 * c.Session.Granted()
+	}
+	return c.Session.Granted()
+}

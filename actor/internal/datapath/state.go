@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/actor/internal/memory"
-	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -362,41 +361,6 @@ type spent struct {
 	after uint32 // the number of the posting
 }
 
-// OneSided is a Read, a Write or an atomic operation that a connection is asked to do
-// (Conn.OneSided). It is part of what its owner has for it, so that it costs no allocation, and
-// must not change until it has ended. Loop goroutine.
-type OneSided struct {
-	Op    verbs.Opcode
-	Fence bool // wait for the Reads before it
-	// here: where a Write's bytes are, and a Read's go. Memory of its Conn's domain; no MR: no
-	// bytes
-	Near verbs.SGE
-	Addr uint64 // the peer's
-	RKey uint32
-	AtomicOperands
-	Owner OpOwner
-
-	seq uint32 // its place among what waits
-}
-
-// AtomicOperands are an atomic operation's integers; of others both are 0.
-type AtomicOperands struct {
-	CompareAdd, Swap uint64
-}
-
-// OpOwner is told of an operation's end.
-type OpOwner interface {
-	// Ended is called once for every operation that Conn.OneSided took, possibly from within that
-	// call: the device is finished with it and with its memory. err: opError's, or what PostSend
-	// has said.
-	Ended(c *Conn, o *OneSided, err error)
-	// Abandoned is called before that, at most once, if the identifier's actor ends while the
-	// device still has the operation: whoever waits has to be answered. Ended follows when the
-	// device gives the queue pair back, and never if it does not; until then the memory is the
-	// device's.
-	Abandoned(c *Conn, o *OneSided)
-}
-
 // pausedConns is the connections that are paused and go on when there is enough memory: a heap,
 // because there may be thousands, and each message that is given back may be what one of them waits
 // for. First is who wants least.
@@ -415,51 +379,3 @@ const (
 	minArenaShift = 8  // 256 bytes
 	maxArenaShift = 27 // 128 MiB
 )
-
-// Inbound is a message that has come from the peer. It is part of what the layer above has for it,
-// so that the two are one allocation, and comes back to that from the loop.
-type Inbound struct {
-	Of    any // the pointer to what it is part of; it never changes
-	Data  []byte
-	Since time.Time     // when it came, if it has had to wait in the connection
-	Conn  *Conn         // nil: there is nothing to give back
-	Chunk *memory.Chunk // with data in it
-}
-
-// waits reports whether news of the peer's credits can lead to anything.
-func (c *Conn) waits() bool { return c.queue.Len() > 0 || c.full || c.Closing() }
-
-// mustReceive reports whether what c waits for may be behind its peer's messages.
-func (c *Conn) mustReceive() bool {
-	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && c.waits()
-}
-
-// window is how many messages of a peer without credits the owner may hold.
-func (c *Conn) window(must bool) int {
-	if must {
-		return 2 * c.Session.Granted()
-	}
-	return c.Session.Granted()
-}
-
-// keepInbound is how many idle ones a loop keeps.
-const keepInbound = 1024
-
-// newInbound hands out one.
-func (l *Loop) newInbound() *Inbound {
-	if n := len(l.idle); n > 0 {
-		m := l.idle[n-1]
-		l.idle = l.idle[:n-1]
-		return m
-	}
-	return l.NewInbound()
-}
-
-// freeInbound takes it back. Where memory is overwritten that was given back none is used again:
-// who still has it is found.
-func (l *Loop) freeInbound(m *Inbound) {
-	*m = Inbound{Of: m.Of}
-	if !overwrite.On && len(l.idle) < keepInbound {
-		l.idle = append(l.idle, m)
-	}
-}

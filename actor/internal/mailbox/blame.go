@@ -9,32 +9,24 @@ import (
 // The watchdog names the actor that has its loop, and not the device that has brought the message.
 // Where the loop itself runs an actor's mailbox it is named already.
 
-// interpose says that m's actor has its loop l, possibly in the middle of another one's message.
-func (m *Mailbox) interpose(l *Loop) {
-	m.outer, l.inner = l.inner, &m.self
-	l.el.Blame(&m.self)
-}
-
-// withdraw says that it has it no more. A device that goes on is not named again: that would cost
-// as much for each message.
-func (m *Mailbox) withdraw(l *Loop) {
-	if m.outer != nil {
-		l.el.Blame(m.outer)
-	}
-	l.inner, m.outer = m.outer, nil
-}
-
-// begin is interpose for a mailbox that its executor runs; off the loops nothing is named.
-func (m *Mailbox) begin() {
-	if l := m.Loop(); l != nil {
+// begin says that m's actor has its loop, possibly in the middle of another one's message. Off the
+// loops there is nothing to say.
+func (m *Mailbox) begin() *Loop {
+	l := m.Loop()
+	if l != nil {
 		m.outer, l.inner = l.inner, &m.self
 	}
+	return l
 }
 
-// end is withdraw likewise.
+// end says that it has it no more. A device that goes on is not named again: that would cost as
+// much for each message.
 func (m *Mailbox) end() {
 	if l := m.Loop(); l != nil {
-		m.withdraw(l)
+		if m.outer != nil {
+			l.el.Blame(m.outer)
+		}
+		l.inner, m.outer = m.outer, nil
 	}
 }
 

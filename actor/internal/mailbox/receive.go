@@ -35,8 +35,8 @@ func (m *Mailbox) enter() bool {
 		return false
 	}
 	m.busy = true
-	if l := m.Loop(); l != nil {
-		m.interpose(l)
+	if l := m.begin(); l != nil {
+		l.el.Blame(&m.self)
 	}
 	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
 		return true
@@ -52,9 +52,7 @@ func (m *Mailbox) enter() bool {
 
 // leave ends it.
 func (m *Mailbox) leave() {
-	if l := m.Loop(); l != nil {
-		m.withdraw(l)
-	}
+	m.end()
 	m.busy = false
 	m.exec.turned()
 }

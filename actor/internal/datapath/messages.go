@@ -2,7 +2,9 @@ package datapath
 
 import (
 	"sync"
+	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -124,4 +126,49 @@ func (c *outgoingChain) put() {
 		outgoingPools[c.first.class].Put(c.first)
 		c.first = nil
 	}
+}
+
+// Inbound is a message that has come from the peer. It is part of what the layer above has for it,
+// so that the two are one allocation, and comes back to that from the loop.
+type Inbound struct {
+	Of    any // the pointer to what it is part of; it never changes
+	Data  []byte
+	Since time.Time     // when it came, if it has had to wait in the connection
+	Conn  *Conn         // nil: there is nothing to give back
+	Chunk *memory.Chunk // with data in it
+}
+
+// OneSided is a Read, a Write or an atomic operation that a connection is asked to do
+// (Conn.OneSided). It is part of what its owner has for it, so that it costs no allocation, and
+// must not change until it has ended. Loop goroutine.
+type OneSided struct {
+	Op    verbs.Opcode
+	Fence bool // wait for the Reads before it
+	// here: where a Write's bytes are, and a Read's go. Memory of its Conn's domain; no MR: no
+	// bytes
+	Near verbs.SGE
+	Addr uint64 // the peer's
+	RKey uint32
+	AtomicOperands
+	Owner OpOwner
+
+	seq uint32 // its place among what waits
+}
+
+// AtomicOperands are an atomic operation's integers; of others both are 0.
+type AtomicOperands struct {
+	CompareAdd, Swap uint64
+}
+
+// OpOwner is told of an operation's end.
+type OpOwner interface {
+	// Ended is called once for every operation that Conn.OneSided took, possibly from within that
+	// call: the device is finished with it and with its memory. err: opError's, or what PostSend
+	// has said.
+	Ended(c *Conn, o *OneSided, err error)
+	// Abandoned is called before that, at most once, if the identifier's actor ends while the
+	// device still has the operation: whoever waits has to be answered. Ended follows when the
+	// device gives the queue pair back, and never if it does not; until then the memory is the
+	// device's.
+	Abandoned(c *Conn, o *OneSided)
 }
