@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

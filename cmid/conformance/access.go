@@ -3,7 +3,7 @@ package conformance
 import (
 	"bytes"
 
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )

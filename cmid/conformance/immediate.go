@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )

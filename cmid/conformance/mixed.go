@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

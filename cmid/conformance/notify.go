@@ -3,7 +3,7 @@ package conformance
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )

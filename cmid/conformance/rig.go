@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/internal/sides"
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )

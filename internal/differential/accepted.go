@@ -17,6 +17,11 @@ type Entry struct {
 	Why     string
 }
 
+// Delta is one thing that differs. Of is "answer", or "events", "params" (what events say of depths
+// and the like), "state", "local", "peer" or "device" of "self", the identifier that
+// was commanded, or of "other", another one.
+type Delta struct{ Of, Left, Right string }
+
 // The pairs.
 const (
 	EmbeddedPair = "twin embedded, iwarp"
@@ -26,8 +31,8 @@ const (
 	SiwTwinPair  = "siw, twin iWARP"
 )
 
-func (e *Entry) matches(p *Pair, st Step, before string) bool {
-	return slices.Contains(e.Pairs, p.Name) && slices.Contains(e.States, before) && like(e.Command, st.Verb+"("+st.Arg+")")
+func (e *Entry) matches(pair string, st Step, before string) bool {
+	return slices.Contains(e.Pairs, pair) && slices.Contains(e.States, before) && like(e.Command, st.Verb+"("+st.Arg+")")
 }
 
 // find gives the places of the entry's deltas, nil when one of them is not there.

@@ -25,11 +25,6 @@ type Pair struct {
 	Costly func(verb string, s states.State) bool
 }
 
-// Delta is one thing that differs. Of is "answer", or "events", "params" (what events say of depths
-// and the like), "state", "local", "peer" or "device" of "self", the identifier that
-// was commanded, or of "other", another one.
-type Delta struct{ Of, Left, Right string }
-
 // Difference is where the drivers of a pair went apart.
 type Difference struct {
 	Pair   *Pair
@@ -178,7 +173,7 @@ func (p *Pair) accept(t Turn, before []string, deltas []Delta, known map[string]
 	for i := range Accepted {
 		e := &Accepted[i]
 		for n, st := range t {
-			if !e.matches(p, st, before[n]) {
+			if !e.matches(p.Name, st, before[n]) {
 				continue
 			}
 			found := e.find(named(t, n, rest))

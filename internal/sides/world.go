@@ -2,7 +2,6 @@ package sides
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -37,13 +36,14 @@ type World struct {
 	IWARP  bool   // the device with Address is one
 	A, B   *Side  // active, passive
 	Port   uint16 // of the listener that was made last
+	loops  Loops
 	closed bool
 }
 
 // New opens the drivers. They are closed when the test ends.
 func New(t *testing.T, cfg Config) *World {
 	t.Helper()
-	w := &World{T: t, Config: cfg}
+	w := &World{T: t, Config: cfg, loops: Loops{Time: cfg.Clock}}
 	w.Patience, w.Quiet = cmp.Or(cfg.Patience, 15*time.Second), cmp.Or(cfg.Quiet, 30*time.Millisecond)
 	w.A = w.side("active", cfg.Active)
 	w.B = w.side("passive", cfg.Passive)
@@ -90,10 +90,7 @@ func (w *World) Close() {
 			errs = append(errs, e.Extra.Close())
 		}
 	}
-	for _, e := range []*Side{w.B, w.A} {
-		errs = append(errs, e.Loop.Shutdown(context.Background()))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, w.loops.Shutdown())...); err != nil {
 		w.Error(err)
 	}
 }
@@ -101,14 +98,7 @@ func (w *World) Close() {
 func (w *World) side(name string, d cmid.Driver) *Side {
 	w.Helper()
 	e := &Side{w: w, name: name, d: d}
-	cfg := eventloop.Config{Name: name}
-	if w.Clock != nil {
-		cfg.Clock, cfg.Poller = w.Clock, eventlooptest.NewPollerOn(w.Clock)
-	}
-	var err error
-	if e.Loop, err = eventloop.New(cfg); err != nil {
-		w.Fatal(err)
-	}
+	e.Loop = Got(w.loops.Open(name))(w)
 	e.Ch = e.channel()
 	return e
 }

@@ -1,30 +1,18 @@
 package sides
 
-import (
-	"errors"
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // How virtual time passes: until VirtualDeadline, which is longer than any of a device's clocks, in
-// steps, with so many turns of each loop between them.
+// steps.
 const (
 	VirtualDeadline = 5 * time.Minute
 	VirtualStep     = 50 * time.Millisecond
-	TurnsPerStep    = 6
 )
 
 // turn lets both loops do what there is to do now.
 func (w *World) turn() {
 	w.Helper()
-	for range TurnsPerStep {
-		for _, e := range []*Side{w.A, w.B} {
-			if err := e.Loop.Turn(); err != nil {
-				w.Fatalf("%s: %v", e.name, err)
-			}
-		}
-	}
+	w.Must(w.loops.Turn())
 }
 
 // Until waits for cond, in the drivers' time, and ends the test when that takes too long.
@@ -60,23 +48,7 @@ func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 		if left <= 0 {
 			return false
 		}
-		w.waitReal(left)
-	}
-}
-
-// waitReal waits until one of the loops has something to do.
-func (w *World) waitReal(d time.Duration) {
-	w.Helper()
-	var fds []unix.PollFd
-	for _, e := range []*Side{w.A, w.B} {
-		fd, err := e.Loop.FD()
-		if err != nil {
-			w.Fatal(err)
-		}
-		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-	}
-	if _, err := unix.Poll(fds, int(d/time.Millisecond)+1); err != nil && !errors.Is(err, unix.EINTR) {
-		w.Fatal(err)
+		w.Must(w.loops.Wait(left + time.Millisecond))
 	}
 }
 

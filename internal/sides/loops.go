@@ -1,0 +1,72 @@
+package sides
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+)
+
+// Loops are loops that one goroutine turns.
+type Loops struct {
+	// Time is the loops' when it is virtual; nil: they have the real one.
+	Time  *eventlooptest.Clock
+	loops []*eventloop.Loop
+}
+
+// TurnsPerStep is how many turns of each loop are enough for what there is to do now.
+const TurnsPerStep = 6
+
+// Open adds a loop.
+func (l *Loops) Open(name string) (*eventloop.Loop, error) {
+	cfg := eventloop.Config{Name: name}
+	if l.Time != nil {
+		cfg.Clock, cfg.Poller = l.Time, eventlooptest.NewPollerOn(l.Time)
+	}
+	loop, err := eventloop.New(cfg)
+	if err == nil {
+		l.loops = append(l.loops, loop)
+	}
+	return loop, err
+}
+
+// Turn lets the loops do what there is to do now.
+func (l *Loops) Turn() error {
+	for range TurnsPerStep {
+		for _, loop := range l.loops {
+			if err := loop.Turn(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Wait waits in real time until a loop has something to do.
+func (l *Loops) Wait(d time.Duration) error {
+	fds := make([]unix.PollFd, len(l.loops))
+	for i, loop := range l.loops {
+		fd, err := loop.FD()
+		if err != nil {
+			return err
+		}
+		fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	if _, err := unix.Poll(fds, int(d/time.Millisecond)); !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown ends the loops.
+func (l *Loops) Shutdown() error {
+	var errs []error
+	for _, loop := range l.loops {
+		errs = append(errs, loop.Shutdown(context.Background()))
+	}
+	return errors.Join(errs...)
+}
