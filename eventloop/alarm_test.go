@@ -49,7 +49,7 @@ func TestWatchdogByDefault(t *testing.T) {
 func stand(d time.Duration) { time.Sleep(d) }
 
 // An Alarm is rung once a callback has stalled, and again while it goes on, also for who comes
-// late. Only who holds a loop may not wait.
+// late. Only a callback of a loop may not wait.
 func TestAlarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := eventloop.NewAlarm()
@@ -71,14 +71,14 @@ func TestAlarm(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := <-done; !errors.Is(err, eventloop.ErrOnLoop) {
-				t.Errorf("the loop's goroutine is told %v", err)
+				t.Errorf("the loop's goroutine gets %v", err)
 			}
 			if took := time.Since(begin); took > 2*busy+2*time.Second {
-				t.Errorf("told after %v, having worked for %v", took, busy)
+				t.Errorf("an answer after %v, having worked for %v", took, busy)
 			}
 		}
 		if err := eventloop.MayWait(); err != nil {
-			t.Errorf("another goroutine is told %v", err)
+			t.Errorf("another goroutine gets %v", err)
 		}
 		shutdown(t, l)
 	})

@@ -94,7 +94,7 @@ func TestFDDuringShutdown(t *testing.T) {
 }
 
 // A host that recovers what OnPanic panics with has a loop that works: what the Turn had not come
-// to runs, and FD tells what comes then.
+// to runs, and FD reports what comes then.
 func TestHostRecovers(t *testing.T) {
 	sameFDs(t)
 	l := newLoop(t, eventloop.Config{OnPanic: rethrow})
@@ -232,7 +232,7 @@ func TestPanicInOnPanicInTheLastTurn(t *testing.T) {
 }
 
 // A host that calls Turn no more leaves a loop that ends with the Shutdown that has waited for it.
-// If the host comes back it is told, and what it does meanwhile hits nobody.
+// A host that comes back gets an error, and what it does meanwhile hits nobody.
 func TestHostThatHasLeft(t *testing.T) {
 	sameFDs(t)
 	h := newHost(t)
@@ -323,8 +323,8 @@ func TestStrays(t *testing.T) {
 				t.Fatal(err)
 			}
 			unix.Write(p[1], []byte("x"))
-			var told atomic.Int64
-			r, err := l.Add(fd, eventloop.Readable, readyFunc(func(eventloop.Events) { told.Add(1) }))
+			var called atomic.Int64
+			r, err := l.Add(fd, eventloop.Readable, readyFunc(func(eventloop.Events) { called.Add(1) }))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -360,7 +360,7 @@ func TestStrays(t *testing.T) {
 				want = 0
 			}
 			if n := strings.Count(log.String(), "closed before Remove"); n != want {
-				t.Errorf("told %d times, want %d: %s", n, want, log)
+				t.Errorf("called %d times, want %d: %s", n, want, log)
 			}
 			if want == 1 && !strings.Contains(log.String(), "fd="+strconv.Itoa(fd)+" ") {
 				t.Errorf("the log does not name fd %d: %s", fd, log)

@@ -42,9 +42,9 @@ func (l *Loop) report(r *Runnable, value any, stack []byte) {
 }
 
 // Blame says that the callback that runs works for r from now on, until another one runs: the
-// watchdog names r instead. nil: for itself. It returns whom it would have named, to be blamed
-// again afterwards. What r points to must not change any more. Loop goroutine. To blame the same
-// one again costs next to nothing.
+// watchdog names r instead. nil means for itself. Blame returns whom the watchdog would have
+// named, so that the caller can restore it. What r points to must not change any more. Loop
+// goroutine. To blame the same one again costs next to nothing.
 func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 	if was = l.blamed.Load(); was != r {
 		l.blamed.Store(r)

@@ -62,21 +62,21 @@ type Config struct {
 	// before fds and timers are looked at again. A Runnable that reports more has used up
 	// RunBudget of them. 0: 1,024.
 	TurnBudget int
-	// StallAfter is how long one callback may hold the loop before OnStall is called. 0: one
-	// second. Negative: no watchdog, and no Alarm. It costs a goroutine, which sleeps while the
-	// loop does.
+	// StallAfter is how long one callback may occupy the loop before OnStall is called. 0: one
+	// second. Negative: no watchdog, and no Alarm. The watchdog is a goroutine that sleeps while
+	// the loop does.
 	StallAfter time.Duration
 	// OnStall is called on the watchdog's goroutine, once per callback that stalls. nil: logged.
 	// The loop's end waits for it: Shutdown on that goroutine is ErrOnLoop.
 	OnStall func(Stall)
-	// Alarm is rung after OnStall, and again when the callback goes on holding the loop. nil: none.
+	// Alarm rings after OnStall, and again while the callback goes on. nil: none.
 	Alarm *Alarm
 	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
-	// (runtime.Goexit), after which the loop goes on, on another goroutine if it has to; Turn's
-	// waits for another host. nil: logged with the stack. A panic in OnPanic is not recovered: a
-	// program that would rather die than go on panics there. See the package comment, Errors.
+	// (runtime.Goexit). Then the loop goes on, on another goroutine if it has to; a loop in Turn
+	// waits for another host. nil: logged with the stack. A panic in OnPanic is not recovered, so
+	// a program that shall not survive a panic panics there. See the package comment, Errors.
 	OnPanic func(Panic)
-	// Logger gets what has no other way out. nil: slog.Default.
+	// Logger gets what no caller can be given. nil: slog.Default.
 	Logger *slog.Logger
 	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another
 	// one. Some µs per call, so for tests; without it only the race detector finds that.

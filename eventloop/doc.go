@@ -25,9 +25,9 @@
 // # Ordering
 //
 // Queued work runs in the order of the Post and Schedule calls. What a callback queues runs in the
-// same turn, unless the turn's budget is used up; then fds and timers come first. Work that a
-// callback heard of in a turn (an fd's event) is therefore done in that turn. Timers fire in
-// the order of their times. Between fds there is no order. Deferred work runs last.
+// same turn, unless the turn's budget is used up; then fds and timers come first. So the work that
+// follows from an fd's event is done in the event's turn. Timers fire in the order of their times.
+// Between fds there is no order. Deferred work runs last.
 //
 // # Waiting
 //
@@ -42,28 +42,29 @@
 //
 // # Ending
 //
-// [Loop.Shutdown] closes the door behind it: from then on Post, Start, Run, Turn and FD find the
-// loop closed ([ErrClosed]; the host's Turn ends it and says so). Schedule is taken until nothing
-// is left to run, and refused from then on: what it has taken runs. What is left runs where the
-// loop ran; on a goroutine of its own where nobody ran it, so that a callback that blocks cannot
-// keep the caller of Shutdown beyond its context; and on the host's when that is who shuts down,
-// between two Turns. A Shutdown that runs out of time names who holds the loop, which then ends
-// without running the rest; a [*ShutdownError] with Undone says so to whoever waits longer. A host
-// that does not come back has no say in that: its loop ends at once. After the end nothing on a
-// loop has an effect, least of all on descriptors whose numbers are somebody else's by now.
+// From [Loop.Shutdown] on, Post, Start, Run, Turn and FD find the loop closed ([ErrClosed]; the
+// host's Turn ends it and returns that). Schedule is accepted until nothing is left to run: what
+// it has accepted runs. The rest of the work runs where the loop ran. Where nobody ran it, it runs
+// on a goroutine of its own, so that a callback that blocks cannot keep the caller of Shutdown
+// beyond its context. A host that shuts down between two Turns runs it itself. A Shutdown that
+// runs out of time names the callback that occupies the loop, which then ends without running the
+// rest. A [*ShutdownError] with Undone reports that to whoever waits longer. The loop of a host
+// that does not come back ends at once. After the end nothing on a loop has an effect, least of
+// all on descriptors whose numbers are somebody else's by then.
 //
 // # Errors
 //
-// What fails is an [*OpError] with the operation, the fd and an errno that errors.Is finds;
-// [ErrClosed], [ErrOnLoop] and [ErrRunning] are errors of use. EINTR is retried. A loop that cannot
-// wait any more runs once what it has accepted, ends, logs why, and reports it to Shutdown.
+// An operation fails with an [*OpError], which has the operation, the fd and an errno that
+// errors.Is finds. [ErrClosed], [ErrOnLoop] and [ErrRunning] mean wrong use. EINTR is retried. A
+// loop that cannot wait any more runs once what it has accepted, ends, logs why, and reports it to
+// Shutdown.
 //
 // A callback that panics, or ends its goroutine (runtime.Goexit), is reported to Config.OnPanic,
 // and the loop goes on, on another goroutine if it has to. A Goexit takes an embedded loop's host
 // along: the loop then waits for a Turn on another goroutine, which becomes its own, or for a
-// Shutdown. A panic in OnPanic is not recovered here. It ends the loop, and the process unless
-// Run's caller or Shutdown's recovers it; a host that recovers it has a loop that works. A Goexit
-// in OnPanic ends the loop too. OnStall and LoopName may do either: the watchdog goes on, and names
+// Shutdown. A panic in OnPanic is not recovered here. It ends the loop, and the process unless the
+// caller of Run or Shutdown recovers it. The loop of a host that recovers it goes on. A Goexit in
+// OnPanic ends the loop, too. OnStall and LoopName may do either: the watchdog goes on, and names
 // the type.
 //
 // # Limitations
@@ -72,10 +73,10 @@
 // late, epoll_wait's resolution (an embedded loop's are not), and never early. The queue has no
 // bound of its own. epoll cannot watch regular files (EPERM).
 //
-// epoll watches what is open, not its number. A descriptor that is closed before Remove is out of
-// it unless a duplicate lives: one of dup(2), of a child process, or in a message to another
+// epoll watches open files, not their numbers. A descriptor that is closed before Remove leaves
+// epoll unless it has a duplicate: by dup(2), in a child process, or in a message to another
 // process. Then the kernel goes on reporting it, to its handler, or to nobody once that is removed
-// or the number is added again; no call takes it out, and while it is ready the loop does not
-// sleep. The loop logs that, with the number, once. It ends with the last duplicate, or with the
+// or the number is added again. No call takes it out, and while it is ready the loop does not
+// sleep. The loop logs that once, with the number. It ends with the last duplicate, or with the
 // loop.
 package eventloop

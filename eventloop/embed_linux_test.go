@@ -219,7 +219,7 @@ func TestEmbeddedShutdownFromAnotherGoroutine(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- h.l.Shutdown(context.Background()) }()
 	if !h.readable(time.Second) {
-		t.Fatal("FD does not tell that the loop wants to end")
+		t.Fatal("FD does not report that the loop wants to end")
 	}
 	if err := h.l.Turn(); !errors.Is(err, eventloop.ErrClosed) {
 		t.Errorf("the last Turn: %v, want ErrClosed", err)
@@ -232,7 +232,7 @@ func TestEmbeddedShutdownFromAnotherGoroutine(t *testing.T) {
 	}
 }
 
-// TestEmbeddedShutdownWithoutTurns: a host that calls no Turn any more is told at the deadline.
+// TestEmbeddedShutdownWithoutTurns: a host that calls no Turn any more is reported at the deadline.
 func TestEmbeddedShutdownWithoutTurns(t *testing.T) {
 	h := newHost(t)
 	turn(t, h.l)

@@ -175,7 +175,7 @@ func TestShutdownOfALoopThatNeverRanIsBounded(t *testing.T) {
 		err := l.Shutdown(ctx)
 		var stuck *eventloop.ShutdownError
 		if !errors.As(err, &stuck) || stuck.Holder.Name != "conn-9" {
-			t.Errorf("%v, want who holds it", err)
+			t.Errorf("%v, want the callback that occupies it", err)
 		}
 		close(release)
 		shutdown(t, l)
@@ -209,7 +209,7 @@ func TestShutdownWithAContextThatHasEnded(t *testing.T) {
 	}
 }
 
-// Who waits longer than the Shutdown that ran out of time is told what that has left undone.
+// A Shutdown that waits longer than the one that ran out of time reports what that has left undone.
 func TestPatientShutdownIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet, TurnBudget: 1})
@@ -226,12 +226,12 @@ func TestPatientShutdownIsTold(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := l.Shutdown(ctx); err == nil {
-			t.Error("the impatient one was told nothing")
+			t.Error("the impatient one reports nothing")
 		}
 		close(release)
 		var late *eventloop.ShutdownError
 		if err := <-patient; !errors.As(err, &late) || late.Undone != 1 {
-			t.Errorf("the patient one was told %v, want one piece of work undone", err)
+			t.Errorf("the patient one reports %v, want one piece of work undone", err)
 		}
 	})
 }
@@ -304,19 +304,19 @@ func TestWildPollers(t *testing.T) {
 	}
 }
 
-// Whoever holds a loop may not wait for loops: the host in its Turn, and a Shutdown that runs what
+// A callback of a loop may not wait for loops: the host in its Turn, and a Shutdown that runs what
 // is left. Between two Turns the host may wait for others.
 func TestMayWaitOfAHost(t *testing.T) {
 	a := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
 	b := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
-	held := 0
-	hold := func() {
+	refused := 0
+	try := func() {
 		if err := eventloop.MayWait(); errors.Is(err, eventloop.ErrOnLoop) {
-			held++
+			refused++
 		}
 	}
 	for _, l := range []*eventloop.Loop{a, b, a, b} {
-		if err := l.Post(hold); err != nil {
+		if err := l.Post(try); err != nil {
 			t.Fatal(err)
 		}
 		turn(t, l)
@@ -325,13 +325,13 @@ func TestMayWaitOfAHost(t *testing.T) {
 		}
 	}
 	for _, l := range []*eventloop.Loop{a, b} {
-		if err := l.Post(hold); err != nil {
+		if err := l.Post(try); err != nil {
 			t.Fatal(err)
 		}
 		shutdown(t, l)
 	}
-	if held != 6 {
-		t.Errorf("%d of 6 callbacks were told that they hold a loop", held)
+	if refused != 6 {
+		t.Errorf("%d of 6 callbacks were refused a wait", refused)
 	}
 	if err := eventloop.MayWait(); err != nil {
 		t.Errorf("after the end: %v", err)

@@ -9,7 +9,7 @@ import (
 var (
 	// ErrClosed: the loop is shutting down or has ended, or the registration was removed.
 	ErrClosed = errors.New("closed")
-	// ErrOnLoop: the call would wait for the loop while holding it.
+	// ErrOnLoop: the call would wait for the loop that it runs on.
 	ErrOnLoop = errors.New("called on the loop's own goroutine")
 	// ErrRunning: the loop is run by somebody else already, or in the other way (Run or Turn).
 	ErrRunning = errors.New("the loop is run already")
@@ -54,7 +54,7 @@ func (e *ShutdownError) Error() string {
 	if e.Holder.Kind == "" {
 		return fmt.Sprintf("eventloop %s: shutdown: nobody gave it a turn to end in: %v", e.Loop, e.Err)
 	}
-	return fmt.Sprintf("eventloop %s: shutdown: held by %v: %v", e.Loop, e.Holder, e.Err)
+	return fmt.Sprintf("eventloop %s: shutdown: occupied by %v: %v", e.Loop, e.Holder, e.Err)
 }
 
 // Unwrap gives the context's cause.

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A loop on its own goroutine, which tells when a pipe is readable.
+// A loop on its own goroutine, which reports when a pipe is readable.
 func Example() {
 	l, err := eventloop.New(eventloop.Config{Name: "example"})
 	if err != nil {

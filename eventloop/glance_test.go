@@ -73,7 +73,7 @@ func TestGlance(t *testing.T) {
 	on(t, l, func() {
 		asked, glanced := p.Waits()-waits, a.glances-glances
 		if a.ready != 1 || glanced > 8*(asked+1) || glanced < 4*asked {
-			t.Errorf("told %d times; %d glances while all were asked about %d times, want eight each", a.ready, glanced, asked)
+			t.Errorf("called %d times; %d glances while all were asked about %d times, want eight each", a.ready, glanced, asked)
 		}
 		if b.glances > 0 {
 			t.Errorf("%d glances at an fd that was never ready", b.glances)
@@ -144,7 +144,7 @@ func TestGlancePanics(t *testing.T) {
 	}
 }
 
-// TestGlanceStalls: the watchdog names the handler whose glance holds the loop, while the loop
+// TestGlanceStalls: the watchdog names the handler whose glance occupies the loop, while the loop
 // goes from one to the other.
 func TestGlanceStalls(t *testing.T) {
 	p := eventlooptest.NewPoller()
@@ -162,6 +162,6 @@ func TestGlanceStalls(t *testing.T) {
 		time.Sleep(15 * time.Millisecond)
 	}
 	if s := <-stalls; s.Holder.Kind != "handler" {
-		t.Errorf("the loop was held by %v, want a handler", s.Holder)
+		t.Errorf("the loop was occupied by %v, want a handler", s.Holder)
 	}
 }

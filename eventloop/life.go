@@ -18,7 +18,7 @@ const (
 	over                // ended
 )
 
-// life is a loop's way from New to its end: who runs it, and who may not wait for it.
+// life is a loop's lifetime from New to its end: who runs it, and who may not wait for it.
 type life struct {
 	mu      sync.Mutex
 	mode    mode
@@ -65,15 +65,15 @@ func (f *life) own() {
 // disown leaves the loop without a goroutine.
 func (f *life) disown() { owners.remove(f.owner.Swap(0), f) }
 
-// holds reports whether the loop has its goroutine now: a host's is its own between Turns.
-func (f *life) holds() bool {
+// occupied reports whether the loop has its goroutine now: a host's is its own between Turns.
+func (f *life) occupied() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mode != hosted || f.inTurn
 }
 
-// owners is the loops by the ids of their goroutines and their watchdogs': a host's may have
-// several.
+// owners has the loops by the ids of their goroutines and of their watchdogs'. A host's goroutine
+// may have several.
 var owners = ownership{lives: make(map[uint64][]*life)}
 
 type ownership struct {
@@ -102,15 +102,15 @@ func (o *ownership) of(id uint64) []*life {
 	return slices.Clone(o.lives[id])
 }
 
-// MayWait says whether the calling goroutine may wait for what loops do: ErrOnLoop when it is a
-// loop's own, of whichever, or one that OnStall is called on, for which a loop's end waits. The
-// goroutine that embeds a loop may wait for others between two Turns, and for what its own does
-// never. It costs 1 to 10 µs, because Go hides goroutine ids well: it is for what is seldom done,
-// and for after an Alarm.
+// MayWait reports whether the calling goroutine may wait for what loops do. It returns ErrOnLoop
+// on any loop's own goroutine, and on one that OnStall is called on, because a loop's end waits
+// for that. The goroutine that embeds a loop may wait for other loops between two Turns, but never
+// for its own. The check costs 1 to 10 µs, because Go hides goroutine ids well: it is for rare
+// operations, and for after an Alarm.
 func MayWait() error {
 	id := goroutineID()
 	for _, f := range owners.of(id) {
-		if f.holds() || f.watcher.Load() == id {
+		if f.occupied() || f.watcher.Load() == id {
 			return ErrOnLoop
 		}
 	}

@@ -88,8 +88,8 @@ func TestShutdownNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := eventlooptest.NewPoller()
 		for _, c := range []struct {
-			want eventloop.Holder
-			hold func(l *eventloop.Loop, wait func())
+			want  eventloop.Holder
+			block func(l *eventloop.Loop, wait func())
 		}{
 			{eventloop.Holder{Kind: "runnable", Name: "conn-7"}, func(l *eventloop.Loop, wait func()) {
 				l.Schedule(&namedRun{"conn-7", func() bool { wait(); return false }})
@@ -118,7 +118,7 @@ func TestShutdownNamesTheHolder(t *testing.T) {
 			p = eventlooptest.NewPoller()
 			l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
 			release := make(chan struct{})
-			c.hold(l, func() { <-release })
+			c.block(l, func() { <-release })
 			l.Start()
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -1,6 +1,7 @@
 package eventloop
 
 import (
+	"cmp"
 	"log/slog"
 	"runtime"
 	"strconv"
@@ -42,7 +43,7 @@ type Loop struct {
 	life     life
 	watchdog watchdog
 
-	// For everybody's eyes.
+	// For any goroutine to read.
 	holder     atomic.Pointer[Runnable] // what runs now; nil while waiting
 	blamed     atomic.Pointer[Runnable] // for whom it runs; nil: for itself
 	turns      atomic.Uint64
@@ -53,27 +54,23 @@ type Loop struct {
 	timerCount atomic.Int64
 }
 
-// Logger is where that is logged which has no other way out. Any goroutine.
+// Logger is Config.Logger, or slog's default. Any goroutine.
 func (l *Loop) Logger() *slog.Logger { return l.log }
 
-// New makes a loop. It holds its fds (epoll and eventfd, later a timerfd) from now on: a loop that
-// is not wanted any more is given to Shutdown, even if it never ran. EMFILE, ENFILE;
-// errors.ErrUnsupported where there is no epoll and no Config.Poller.
+// New makes a loop, with its epoll and eventfd (a timerfd comes later). So a loop that is not
+// wanted any more needs a Shutdown, even if it never ran. EMFILE, ENFILE; errors.ErrUnsupported
+// where there is no epoll and no Config.Poller.
 func New(cfg Config) (*Loop, error) {
-	if cfg.Name == "" {
-		cfg.Name = "loop"
-	}
+	cfg.Name = cmp.Or(cfg.Name, "loop")
+	cfg.StallAfter = cmp.Or(cfg.StallAfter, defaultStall)
 	if cfg.TurnBudget <= 0 {
 		cfg.TurnBudget = defaultBudget
 	}
 	if cfg.SpinFor <= 0 {
 		cfg.SpinFor = defaultSpinFor
 	}
-	if cfg.StallAfter == 0 {
-		cfg.StallAfter = defaultStall
-	}
-	l := &Loop{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, poller: cfg.Poller, yield: runtime.Gosched}
-	if l.log == nil {
+	l := &Loop{cfg: cfg, clock: cfg.Clock, poller: cfg.Poller, yield: runtime.Gosched}
+	if l.log = cfg.Logger; l.log == nil {
 		l.log = slog.Default()
 	}
 	if l.clock == nil {
@@ -105,16 +102,15 @@ func (l *Loop) Now() time.Time {
 	return l.now
 }
 
-// OnLoop reports whether the caller runs on the loop's goroutine. It costs some microseconds and an
-// allocation (Go hides goroutine ids well) and is for edges: before something that would wait for
-// the loop.
+// OnLoop reports whether the caller runs on the loop's goroutine. It costs some microseconds and
+// an allocation, because Go hides goroutine ids well. It is for rare checks, before something that
+// would wait for the loop.
 func (l *Loop) OnLoop() bool {
 	owner := l.life.owner.Load()
 	return owner != 0 && owner == goroutineID()
 }
 
-// checkOwner is the ownership rule as an assertion. Before the loop has an owner everybody may
-// prepare it.
+// checkOwner asserts the rule of ownership. Before the loop has an owner everybody may prepare it.
 func (l *Loop) checkOwner() {
 	if !l.cfg.CheckOwner {
 		return
@@ -166,9 +162,9 @@ func (l *Loop) opError(op string, fd int, err error) error {
 	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
 }
 
-// wake ends the loop's wait if it said it was going to sleep. The loop says so first and looks at
-// the queue again afterwards; here the element is queued first and the flag read afterwards: one
-// of the two sees the other. Only one caller per sleep writes.
+// wake ends the loop's wait if the loop has announced that it sleeps. The loop announces it first
+// and looks at the queue again afterwards. Here the element is queued first and the flag read
+// afterwards. So one of the two sees the other. Only one caller per sleep writes.
 func (l *Loop) wake() {
 	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
 		l.wakeups.Add(1)

@@ -69,19 +69,19 @@ func TestWildNames(t *testing.T) {
 }
 
 // An OnStall that panics, ends its goroutine or shuts the loop down costs the loop nothing, and the
-// next stall is told.
+// next stall is reported.
 func TestWildOnStall(t *testing.T) {
 	for _, how := range []string{"panics", "exits", "shuts down"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				var l *eventloop.Loop
-				told := 0
+				reported := 0
 				alarm := eventloop.NewAlarm()
 				l = newLoop(t, eventloop.Config{
 					Poller: eventlooptest.NewPoller(), Alarm: alarm, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 					OnStall: func(eventloop.Stall) {
-						told++
+						reported++
 						switch how {
 						case "panics":
 							panic("in OnStall")
@@ -102,8 +102,8 @@ func TestWildOnStall(t *testing.T) {
 					c := alarm.C()
 					on(t, l, func() { time.Sleep(10 * time.Second) })
 					synctest.Wait()
-					if told != n {
-						t.Errorf("told %d times after %d stalls", told, n)
+					if reported != n {
+						t.Errorf("reported %d times after %d stalls", reported, n)
 					}
 					select {
 					case <-c:
@@ -133,7 +133,7 @@ func TestOnStallThatBlocks(t *testing.T) {
 		err := l.Shutdown(ctx)
 		var stuck *eventloop.ShutdownError
 		if !errors.As(err, &stuck) || stuck.Holder.Kind != "watchdog" || !strings.Contains(stuck.Holder.Name, "TestOnStallThatBlocks") {
-			t.Errorf("Shutdown: %v, want that OnStall holds it", err)
+			t.Errorf("Shutdown: %v, want that OnStall occupies it", err)
 		}
 		if !p.Closed() {
 			t.Error("the poller waits for OnStall")
@@ -170,7 +170,8 @@ func TestOnPanicMayUseTheLoop(t *testing.T) {
 	}
 }
 
-// An OnPanic that ends its goroutine ends the loop, whoever runs it and whatever it was told of.
+// An OnPanic that ends its goroutine ends the loop, whoever runs it and whatever was reported to
+// it.
 func TestOnPanicThatExits(t *testing.T) {
 	for name, fn := range map[string]func(){"panic": func() { panic("once") }, "Goexit": runtime.Goexit} {
 		for _, how := range []string{"started", "Run", "never ran"} {

@@ -5,18 +5,23 @@ import (
 	"time"
 )
 
-// Events is a set of readiness bits.
+// Events is a set of readiness bits, with the values of epoll's.
 type Events uint32
 
 // The readiness bits. Readable and Writable are asked for; Hangup and Error are reported whether
 // asked for or not.
 const (
-	Readable Events = 1 << iota // EPOLLIN: a read would not block, the end of the stream included
-	Writable                    // EPOLLOUT: a write would not block
-	Hangup                      // EPOLLHUP: both directions are shut
+	Readable Events = 0x01 // EPOLLIN: a read would not block, the end of the stream included
+	Writable Events = 0x04 // EPOLLOUT: a write would not block
+	Hangup   Events = 0x10 // EPOLLHUP: both directions are shut
 	// EPOLLERR: an error is pending (SO_ERROR), or the reading end of a pipe is gone
-	Error
+	Error Events = 0x08
 )
+
+var eventNames = [...]struct {
+	bit  Events
+	name string
+}{{Readable, "readable"}, {Writable, "writable"}, {Hangup, "hangup"}, {Error, "error"}}
 
 // String names the bits: "readable|hangup".
 func (ev Events) String() string {
@@ -24,9 +29,9 @@ func (ev Events) String() string {
 		return "none"
 	}
 	var names []string
-	for i, name := range [...]string{"readable", "writable", "hangup", "error"} {
-		if ev&(1<<i) != 0 {
-			names = append(names, name)
+	for _, e := range eventNames {
+		if ev&e.bit != 0 {
+			names = append(names, e.name)
 		}
 	}
 	return strings.Join(names, "|")
@@ -58,7 +63,7 @@ type Poller interface {
 	// Wake ends the current Wait, or the next one when none is under way. After Close it does
 	// nothing.
 	Wake() error
-	// Close gives back what the Poller holds.
+	// Close gives back the Poller's descriptors and memory.
 	Close() error
 }
 

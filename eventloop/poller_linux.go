@@ -30,8 +30,8 @@ type epoll struct {
 	base time.Time     // next counts from here
 	next time.Duration // when the timerfd expires
 
-	// mu keeps who comes late away from numbers that are closed and perhaps somebody else's by now:
-	// a Wake, and a host between two Turns whose loop a Shutdown ends. All numbers are -1 then.
+	// mu protects the numbers after Close, when they may be somebody else's, from late callers: a
+	// Wake, and a host between two Turns whose loop a Shutdown ends. All numbers are -1 then.
 	mu    sync.Mutex
 	event int // the eventfd
 }
@@ -75,14 +75,7 @@ func (p *epoll) addInternal(fd int, tag uint64) error {
 // epollEvent puts tag into the 64 bits that the kernel hands back as they are; x/sys calls them Fd
 // and Pad.
 func epollEvent(ev Events, tag uint64) unix.EpollEvent {
-	e := unix.EpollEvent{Fd: int32(uint32(tag)), Pad: int32(uint32(tag >> 32))}
-	if ev&Readable != 0 {
-		e.Events |= unix.EPOLLIN
-	}
-	if ev&Writable != 0 {
-		e.Events |= unix.EPOLLOUT
-	}
-	return e
+	return unix.EpollEvent{Events: uint32(ev & (Readable | Writable)), Fd: int32(uint32(tag)), Pad: int32(uint32(tag >> 32))}
 }
 
 func (p *epoll) Add(fd int, ev Events, tag uint64) error {
@@ -139,7 +132,7 @@ func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
 		if tag == wakeTag || tag == timerTag {
 			continue
 		}
-		dst[found] = Ready{Tag: tag, Events: fromEpoll(e.Events)}
+		dst[found] = Ready{Tag: tag, Events: Events(e.Events) & (Readable | Writable | Hangup | Error)}
 		found++
 	}
 	return found, nil
@@ -147,8 +140,8 @@ func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
 
 // farTimeout has the timerfd end the wait, and gives the time-out that is left. A wait with a
 // time-out starts and cancels a timer of the kernel's each time, which costs a round trip of
-// messages 4 %; the timerfd is set once for the next timer of a loop that is woken a million times
-// until then. It may be set for an earlier time than this wait's, which then ends early.
+// messages 4 %. The timerfd is set once, however often the loop is woken until then. It may be set
+// for an earlier time than this wait's, which then ends early.
 func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	now := time.Since(p.base)
 	switch at := now + timeout; {
@@ -171,22 +164,6 @@ func waitMillis(d time.Duration) int {
 	}
 	const longest = time.Hour // of the int's range; waking once an hour costs nothing
 	return int((min(d, longest) + time.Millisecond - 1) / time.Millisecond)
-}
-
-func fromEpoll(bits uint32) (ev Events) {
-	if bits&unix.EPOLLIN != 0 {
-		ev |= Readable
-	}
-	if bits&unix.EPOLLOUT != 0 {
-		ev |= Writable
-	}
-	if bits&unix.EPOLLHUP != 0 {
-		ev |= Hangup
-	}
-	if bits&unix.EPOLLERR != 0 {
-		ev |= Error
-	}
-	return ev
 }
 
 // one is the eventfd's increment, a native uint64. The counter would overflow after 2^64 wake-ups.

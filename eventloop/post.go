@@ -22,18 +22,18 @@ func (l *Loop) Post(fn func()) error {
 		q.mu.Unlock()
 		return l.opError("post", -1, ErrClosed)
 	}
-	q.push(postFunc(fn))
+	q.pushLocked(postFunc(fn))
 	q.posts++
 	q.mu.Unlock()
 	l.wake()
 	return nil
 }
 
-// Schedule queues r to be run on the loop. Any goroutine, the loop's included; no allocation, no
-// block. The caller guarantees that it schedules r at most once until r's Run begins (a flag of its
-// own). During Shutdown it still works, so that actors can finish: nil means that r runs, or that a
-// Shutdown whose time runs out first says how much was left undone. ErrClosed from when there is
-// nothing left to run.
+// Schedule queues r to be run on the loop. Any goroutine, the loop's included; it neither
+// allocates nor blocks. The caller guarantees that it schedules r at most once until r's Run
+// begins (with a flag of its own). Schedule still works during Shutdown, so that actors can
+// finish: nil means that r runs, or that a Shutdown whose time runs out first reports how much was
+// left undone. ErrClosed once there is nothing left to run.
 func (l *Loop) Schedule(r Runnable) error {
 	q := &l.queue
 	q.mu.Lock()
@@ -41,7 +41,7 @@ func (l *Loop) Schedule(r Runnable) error {
 		q.mu.Unlock()
 		return l.opError("schedule", -1, ErrClosed)
 	}
-	q.push(r)
+	q.pushLocked(r)
 	q.mu.Unlock()
 	l.wake()
 	return nil

@@ -18,8 +18,8 @@ type Runnable interface {
 const RunBudget = 64
 
 // queue is the loop's one FIFO of work: anybody appends to in, the loop works through batch and
-// then swaps the two. Elements are written under mu only, also by the loop, so that whoever holds
-// mu may read the element that Loop.holder points to.
+// then swaps the two. Elements are written under mu only, also by the loop, so that the element
+// that Loop.holder points to may be read under mu.
 type queue struct {
 	mu      sync.Mutex
 	in      []Runnable
@@ -66,12 +66,12 @@ func (q *queue) take() bool {
 // again queues a Runnable that had more to do.
 func (q *queue) again(r Runnable) {
 	q.mu.Lock()
-	q.push(r)
+	q.pushLocked(r)
 	q.mu.Unlock()
 }
 
-// push queues r. The caller holds mu.
-func (q *queue) push(r Runnable) {
+// pushLocked queues r. The caller holds mu.
+func (q *queue) pushLocked(r Runnable) {
 	q.in = append(q.in, r)
 	q.filled.Store(true)
 }

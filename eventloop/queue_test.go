@@ -82,13 +82,13 @@ func TestWakeUpsAreCoalesced(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: p})
 		l.Start()
 		synctest.Wait() // asleep
-		hold := make(chan struct{})
+		gate := make(chan struct{})
 		post := func(fn func()) {
 			if err := l.Post(fn); err != nil {
 				t.Error(err)
 			}
 		}
-		post(func() { <-hold })
+		post(func() { <-gate })
 		synctest.Wait()
 		for range 1000 { // the loop is awake
 			post(func() {})
@@ -96,7 +96,7 @@ func TestWakeUpsAreCoalesced(t *testing.T) {
 		if n := p.Wakes(); n != 1 {
 			t.Errorf("%d wakes for one sleep, want 1", n)
 		}
-		close(hold)
+		close(gate)
 		synctest.Wait()
 		on(t, l, func() {
 			for range 10 {
@@ -248,10 +248,10 @@ func TestScheduleUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
 		l.Start()
-		hold := make(chan struct{})
+		gate := make(chan struct{})
 		ran := false
 		if err := l.Post(func() {
-			<-hold
+			<-gate
 			if err := l.Post(func() { t.Error("a function posted during shutdown ran") }); !errors.Is(err, eventloop.ErrClosed) {
 				t.Errorf("post during shutdown: %v, want ErrClosed", err)
 			}
@@ -263,7 +263,7 @@ func TestScheduleUntilTheEnd(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			close(hold)
+			close(gate)
 		}()
 		shutdown(t, l)
 		if !ran {

@@ -14,13 +14,13 @@ import (
 // left on a loop that nobody runs, or whose host a callback has ended, is run on a goroutine of its
 // own. Idempotent.
 //
-// When ctx ends first, the result is a *ShutdownError that names who holds the loop, and the loop
-// ends without draining as soon as it can; another Shutdown may wait for that. One that was called
-// before gets how much was left undone. A host that has not called Turn by then has left: its
-// loop is ended at once, and the number that FD gave it is free. A loop that had ended by itself
-// says why.
+// When ctx ends first, the result is a *ShutdownError that names the callback that occupies the
+// loop. The loop then ends without draining, as soon as it can. Another Shutdown may wait for
+// that; one that has been waiting longer learns how much was left undone. A host that does not
+// call Turn by then has left: its loop is ended at once, and the number that FD gave it is free.
+// Of a loop that had ended by itself Shutdown returns the reason.
 func (l *Loop) Shutdown(ctx context.Context) error {
-	knows := l.life.abandon.Load() != nil // that it is not drained
+	knows := l.life.abandon.Load() != nil // that the loop is not drained
 	by, err := l.beginShutdown()
 	switch {
 	case err != nil:
@@ -61,7 +61,7 @@ const (
 	byNobody              // nobody runs it
 )
 
-// beginShutdown closes the door and says who ends the loop.
+// beginShutdown has Post, Run and Turn refuse from now on, and determines who ends the loop.
 func (l *Loop) beginShutdown() (by ender, err error) {
 	id := goroutineID()
 	onLoop := l.life.owner.Load() == id
@@ -110,8 +110,8 @@ func (l *Loop) endHere(ctx context.Context) error {
 	return l.outcome(false)
 }
 
-// outcome is what Shutdown reports of a loop that has ended. Who came after the one that ran out of
-// time knows that nothing is drained, and gets the rest.
+// outcome is what Shutdown reports of a loop that has ended. A Shutdown that began after another
+// had run out of time knows that nothing is drained: it gets the rest.
 func (l *Loop) outcome(knows bool) error {
 	if knows {
 		return l.life.err

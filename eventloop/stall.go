@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stall is a callback that holds its loop, as reported to Config.OnStall.
+// Stall is a callback that occupies its loop for too long, as reported to Config.OnStall.
 type Stall struct {
 	Loop   string
 	Holder Holder
@@ -15,10 +15,10 @@ type Stall struct {
 	Stack []byte
 }
 
-// Alarm is how goroutines that wait for something on loops hear that a loop stands still: the one
-// that holds it may be among them. A wait that has C beside what it waits for costs nothing more
-// than that; after an alarm it asks MayWait, once. Asking before each wait would cost more than the
-// wait. Any number of loops may share one (Config.Alarm).
+// Alarm notifies goroutines that wait for something on loops when a loop stands still: one of them
+// may be the loop's own. A wait on C beside what it waits for costs nothing more. After an alarm
+// it calls MayWait, once; to call that before each wait would cost more than the wait. Any number
+// of loops may share an Alarm (Config.Alarm).
 type Alarm struct{ c atomic.Pointer[chan struct{}] }
 
 // NewAlarm makes an Alarm.
@@ -29,8 +29,8 @@ func NewAlarm() *Alarm {
 	return a
 }
 
-// C is closed when a callback has held one of the loops for Config.StallAfter, and when that time
-// has doubled, and so on. Who waits on takes the next one. Any goroutine.
+// C is closed when a callback has occupied one of the loops for Config.StallAfter. Then there is a
+// new C, which is closed when that time has doubled, and so on. Any goroutine.
 func (a *Alarm) C() <-chan struct{} { return *a.c.Load() }
 
 func (a *Alarm) ring() {
@@ -60,9 +60,9 @@ func (w *watchdog) rouse() {
 	}
 }
 
-// sight is what the watchdog sees of the callback that has the loop. A call is known by its turn
-// and the place of its Runnable: only deferred work that defers itself, and glances, of which the
-// last but one found nothing, can be in one place twice in a turn.
+// sight is what the watchdog sees of the callback that has the loop. A call is identified by its
+// turn and the place of its Runnable. Only deferred work that defers itself, and glances, can be
+// in one place twice in a turn; of the glances all but the last found nothing.
 type sight struct {
 	turn           uint64
 	holder, blamed *Runnable

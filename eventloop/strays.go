@@ -1,12 +1,12 @@
 package eventloop
 
 // A descriptor that was closed while it was watched, of which a duplicate lives (dup, a forked
-// process, SCM_RIGHTS), stays in epoll, which watches what is open and not its number. Nothing but
-// that duplicate's end takes it out: its number is not open any more, or is another's. While it is
-// ready no wait sleeps, so the loop has to say what turns it.
+// process, SCM_RIGHTS), stays in epoll, which watches open files and not their numbers. Nothing
+// but that duplicate's end takes it out: its number is not open any more, or is another file's.
+// While it is ready no wait sleeps, so the loop has to log what keeps it busy.
 
-// lookEvery is how many waits that found something lie between two looks for strays. Who turns the
-// loop comes to that within milliseconds.
+// lookEvery is how many waits that found something lie between two looks for strays. A loop that a
+// stray keeps busy gets there within milliseconds.
 const lookEvery = 4096
 
 // strayFinder is a Poller that knows what became of what it watches.

@@ -13,7 +13,7 @@ type Timer struct {
 	deadline
 }
 
-// timerFunc is a timer's function as the funnel of callbacks takes it.
+// timerFunc makes a timer's function a Runnable, which is what call takes.
 type timerFunc func()
 
 func (f timerFunc) Run(int) bool {
@@ -51,14 +51,8 @@ func (t *Timer) Reset(d time.Duration) {
 	if t.when < now {
 		t.when = math.MaxInt64 // further than 292 years
 	}
-	h.seq++
-	t.seq = h.seq
-	if t.index >= 0 {
-		h.fix(t.index)
-	} else {
-		h.push(&t.deadline)
-		l.timerCount.Store(int64(len(h.heap)))
-	}
+	h.put(&t.deadline)
+	l.timerCount.Store(int64(len(h.heap)))
 	if l.embedded != nil && !l.life.inTurn {
 		l.armHosted()
 	}
@@ -72,7 +66,7 @@ func (t *Timer) Stop() bool {
 	if t.index < 0 {
 		return false
 	}
-	l.timers.remove(t.index)
+	l.timers.remove(&t.deadline)
 	l.timerCount.Store(int64(len(l.timers.heap)))
 	if l.embedded != nil && !l.life.inTurn {
 		l.armHosted()
@@ -80,8 +74,8 @@ func (t *Timer) Stop() bool {
 	return true
 }
 
-// fireTimers runs the timers that are due and were armed before this turn's timers began, so that
-// a timer that arms itself for now does not hold the turn. It returns how many ran.
+// fireTimers runs the timers that are due and were armed before this turn's timers began: a timer
+// that arms itself for now must not keep the turn from ending. It returns how many ran.
 func (l *Loop) fireTimers() (fired int) {
 	h := &l.timers
 	if len(h.heap) == 0 {
@@ -93,7 +87,7 @@ func (l *Loop) fireTimers() (fired int) {
 		if t.when > now || t.seq > last {
 			break
 		}
-		h.remove(0)
+		h.remove(t)
 		l.timerCount.Store(int64(len(h.heap)))
 		l.call(&t.task)
 		fired++
@@ -110,8 +104,7 @@ func (l *Loop) untilTimer() time.Duration {
 	return time.Duration(max(l.timers.heap[0].when-l.sinceBase(l.clock.Now()), 0))
 }
 
-// sinceBase makes times cheap to compare; the base carries a monotonic reading where the clock
-// does.
+// sinceBase makes times cheap to compare. The base has a monotonic reading where the clock has one.
 func (l *Loop) sinceBase(t time.Time) int64 { return int64(t.Sub(l.base)) }
 
 // armHosted sets the timerfd to the earliest timer, if it is not set to it already.

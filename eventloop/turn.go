@@ -94,9 +94,9 @@ func (l *Loop) park() time.Duration {
 // asking the kernel.
 const yieldEvery = 8
 
-// polled ends a turn of a polling loop. One that finds nothing lets others have the processor now
-// and then, and those it has given work to at once: polling is worth while only when it would be
-// idle.
+// polled ends a turn of a polling loop. One that finds nothing yields the processor now and then,
+// and at once to goroutines that it has given work to: polling is only worth a processor that is
+// idle otherwise.
 func (l *Loop) polled(worked bool) {
 	if worked {
 		l.lastWork, l.idle = l.now, 0
@@ -109,8 +109,8 @@ func (l *Loop) polled(worked bool) {
 }
 
 // runQueue runs queued work in order, at most a turn's budget of it. Work that has more to do goes
-// to the back. It has used up its own budget, and counts for as much: else a few that never end
-// would keep the fds waiting for a turn's budget of theirs.
+// to the back, and counts as much as the budget that it has used up. Otherwise a few Runnables
+// that always have more would keep the fds waiting for 64 times as long.
 func (l *Loop) runQueue() (ran int) {
 	for spent := 0; spent < l.cfg.TurnBudget; spent++ {
 		r := l.queue.next()

@@ -54,7 +54,7 @@ func (l *Loop) watch() {
 		case <-tick.C:
 		}
 		now, s := time.Now(), l.look()
-		switch held := now.Sub(w.since); {
+		switch lasted := now.Sub(w.since); {
 		case s != w.last:
 			w.last, w.since, w.due = s, now, l.cfg.StallAfter
 		case s.holder == nil:
@@ -64,15 +64,15 @@ func (l *Loop) watch() {
 				return
 			}
 			tick.Reset(max(l.cfg.StallAfter/4, time.Millisecond))
-		case held >= w.due:
+		case lasted >= w.due:
 			first := w.due == l.cfg.StallAfter
-			w.due = 2 * held
-			l.alarm(first, held)
+			w.due = 2 * lasted
+			l.alarm(first, lasted)
 		}
 	}
 }
 
-// sleepWatchdog waits until the loop has something to do. Not ok: it has ended.
+// sleepWatchdog waits until the loop has something to do. Not ok: the loop has ended.
 func (l *Loop) sleepWatchdog() (ok bool) {
 	l.watchdog.asleep.Store(true)
 	if l.holder.Load() != nil { // it has begun meanwhile, and may not have seen the mark
@@ -87,21 +87,21 @@ func (l *Loop) sleepWatchdog() (ok bool) {
 	}
 }
 
-// alarm reports that a callback holds the loop: OnStall once, then whoever waits, whatever OnStall
-// did.
-func (l *Loop) alarm(first bool, held time.Duration) {
+// alarm reports that a callback occupies the loop: to OnStall once, then to whoever waits, whatever
+// OnStall did.
+func (l *Loop) alarm(first bool, lasted time.Duration) {
 	if l.cfg.Alarm != nil {
 		defer l.cfg.Alarm.ring()
 	}
 	if first {
-		l.stalled(held)
+		l.stalled(lasted)
 	}
 }
 
-func (l *Loop) stalled(held time.Duration) {
-	s := Stall{Loop: l.cfg.Name, Holder: l.currentHolder(), For: held, Stack: l.stack()}
+func (l *Loop) stalled(lasted time.Duration) {
+	s := Stall{Loop: l.cfg.Name, Holder: l.currentHolder(), For: lasted, Stack: l.stack()}
 	if s.Holder.Kind == "" {
-		return // it has just let go
+		return // it has just returned
 	}
 	if l.cfg.OnStall != nil {
 		l.watchdog.reporting.Store(true)
@@ -117,8 +117,8 @@ func (l *Loop) stalled(held time.Duration) {
 	l.log.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
 }
 
-// stackOf is for how many goroutines a stack is looked for: Go gives another goroutine's only with
-// all the others', which stand meanwhile.
+// stackOf is the largest number of goroutines among which the loop's stack is looked for. Go gives
+// another goroutine's stack only with all others', and stops them meanwhile.
 const stackOf = 1000
 
 // stack is where the loop's goroutine is.

@@ -36,7 +36,7 @@ type Poller struct {
 	woken   bool
 	closed  bool
 	timer   *time.Timer   // Wait's
-	kick    chan struct{} // holds a token when pending or woken changed; ends the Wait under way
+	kick    chan struct{} // has a token when pending or woken changed; ends the Wait under way
 }
 
 type watch struct {
@@ -163,17 +163,17 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 func (p *Poller) collect(dst []eventloop.Ready) (n int, done bool) {
 	kept := p.pending[:0]
 	for _, r := range p.pending {
-		told := r.events
+		bits := r.events
 		if !r.w.removed {
-			told &= r.w.interest | eventloop.Hangup | eventloop.Error
+			bits &= r.w.interest | eventloop.Hangup | eventloop.Error
 		}
-		if told == 0 || n == len(dst) {
+		if bits == 0 || n == len(dst) {
 			kept = append(kept, r)
 			continue
 		}
-		dst[n] = eventloop.Ready{Tag: r.tag, Events: told}
+		dst[n] = eventloop.Ready{Tag: r.tag, Events: bits}
 		n++
-		if r.events &^= told; r.events != 0 {
+		if r.events &^= bits; r.events != 0 {
 			kept = append(kept, r)
 		}
 	}
