@@ -118,30 +118,25 @@ func (in *instance) handle(p *packet) {
 	switch p.kind {
 	case MsgREQ, MsgSIDRREQ:
 		in.gotRequest(id, p)
-	case MsgMRA:
-		id.gotMoreTime()
 	case MsgREP:
 		in.gotReply(id, p)
-	case MsgRTU:
-		id.gotReady(p)
-	case MsgREJ:
-		id.gotReject(p)
 	case MsgDREQ:
 		in.gotDisconnect(id, p)
-	case MsgDREP:
-		id.gotDisconnectReply(p)
-	case MsgSIDRREP:
-		id.gotLookupReply(p)
 	case MsgSend, MsgWrite, MsgRead, MsgAtomic:
 		in.gotWork(id, p)
-	case MsgDatagram:
-		id.gotDatagram(p)
-	case MsgAck:
-		id.gotAck(p)
-	case MsgReadResponse:
-		id.gotReadResponse(p)
+	default:
+		if id != nil {
+			handlers[p.kind](id, p)
+		}
 	}
 	p.release()
+}
+
+// handlers are the methods for messages that are lost on an identifier that is not there.
+var handlers = [numMessages]func(*ident, *packet){
+	MsgMRA: (*ident).gotMoreTime, MsgRTU: (*ident).gotReady, MsgREJ: (*ident).gotReject, MsgDREP: (*ident).gotDisconnectReply,
+	MsgSIDRREP: (*ident).gotLookupReply, MsgDatagram: (*ident).gotDatagram, MsgAck: (*ident).gotAck,
+	MsgReadResponse: (*ident).gotReadResponse,
 }
 
 // meant is whom a message is for. One who asks again, or has changed his mind, knows the listener
@@ -157,9 +152,11 @@ func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
 	default:
 		return id, false
 	}
-	switch child := in.host.child(p.from); {
-	case child.in == nil:
+	asked, ok := in.host.requests.Load(p.from)
+	if !ok {
 		return id, false
+	}
+	switch child := asked.(endpoint); {
 	case in.ids[child.h] != nil:
 		return in.ids[child.h], false
 	case child == p.to:

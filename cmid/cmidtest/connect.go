@@ -35,17 +35,18 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 	return out, nil
 }
 
-// fits reports whether private data is no longer than a connection or a service lookup has room for.
-func (id *ident) fits(private []byte, connected, lookup int) bool {
+// room is how much private data a message has room for: one of a connection, or of a service
+// lookup.
+func (id *ident) room(connected, lookup int) int {
 	if id.ps.Datagram() {
-		return len(private) <= lookup
+		return lookup
 	}
-	return len(private) <= connected
+	return connected
 }
 
 // connect is rdma_connect(3).
 func (id *ident) connect(c *cmid.Connect) error {
-	if !id.fits(c.PrivateData, id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
+	if len(c.PrivateData) > id.room(id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
 	own, err := id.filled(c.Param, id.in.f.depth(), id.in.f.depth())
@@ -122,15 +123,11 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		child.local = cmid.AddrFrom(loopbackAddr(p.cm.dst.Addr()), p.cm.dst.Port())
 	}
 	child.far, child.key, child.dev = p.from, p.from, dev
-	limit := ibConnect
-	if child.ps.Datagram() {
-		limit = udConnect
-	}
 	// own until the answer decides: what accept with no parameters agrees to
 	child.own, child.peers = p.cm.param, p.cm.param
-	in.host.requested(p.from, child)
+	in.host.requests.Store(p.from, child.self())
 	in.event(listener, cmid.DriverEvent{
-		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, limit), Param: in.seen(p.cm.param),
+		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, child.room(ibConnect, udConnect)), Param: in.seen(p.cm.param),
 	})
 }
 
@@ -150,8 +147,8 @@ func (id *ident) requestedAgain() {
 }
 
 // gotMoreTime: the peer has the request, and will be asked for long.
-func (id *ident) gotMoreTime() {
-	if id != nil && id.state == states.Connecting && id.patience < cmPatience {
+func (id *ident) gotMoreTime(*packet) {
+	if id.state == states.Connecting && id.patience < cmPatience {
 		id.patience++
 		id.tries = 0
 	}
@@ -167,7 +164,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	}
 	asked, most := id.in.seen(id.own), id.in.f.depth()
 	own, err := id.filled(c.Param, min(asked.ResponderResources, most), min(asked.InitiatorDepth, most))
-	if err != nil || !id.fits(c.PrivateData, id.Limits().AcceptData, udAnswer) || id.in.f.iwarp && id.qp == nil {
+	if err != nil || len(c.PrivateData) > id.room(id.Limits().AcceptData, udAnswer) || id.in.f.iwarp && id.qp == nil {
 		id.turnDown(nil, int32(cmid.RejectConsumerDefined))
 		return unix.EINVAL
 	}
@@ -200,7 +197,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 // reject is rdma_reject(3).
 func (id *ident) reject(c *cmid.Reject) error {
 	answerable := id.state == states.ConnectRequested || id.state == states.Responded
-	if !answerable || !id.fits(c.PrivateData, id.Limits().RejectData, udAnswer) {
+	if !answerable || len(c.PrivateData) > id.room(id.Limits().RejectData, udAnswer) {
 		return unix.EINVAL
 	}
 	reason := cmid.RejectConsumerDefined
@@ -220,8 +217,7 @@ func (id *ident) turnDown(private []byte, reason int32) {
 	if id.in.f.iwarp {
 		reason = connReset // the reason does not travel
 	}
-	id.sent = id.packet(MsgREJ, &message{private: private, status: reason})
-	id.in.f.send(id.sent)
+	id.answer(MsgREJ, &message{private: private, status: reason})
 }
 
 // gotReply is the peer's accept.
@@ -266,16 +262,13 @@ func (id *ident) establish() error {
 }
 
 func (id *ident) gotReady(p *packet) {
-	if id != nil && id.far == p.from {
+	if id.far == p.from {
 		id.becomeEstablished()
 	}
 }
 
 // gotReject is the peer's reject, or its giving up.
 func (id *ident) gotReject(p *packet) {
-	if id == nil {
-		return
-	}
 	switch id.state {
 	case states.ConnectRequested:
 		id.state = states.Failed // nobody is told: the accept will fail
@@ -303,13 +296,12 @@ func (id *ident) answerLookup(status int32, m *message) {
 	}
 	m.status = status
 	m.param.QKey = globalQKey
-	id.sent = id.packet(MsgSIDRREP, m)
-	id.in.f.send(id.sent)
+	id.answer(MsgSIDRREP, m)
 }
 
 // gotLookupReply is the answer.
 func (id *ident) gotLookupReply(p *packet) {
-	if id == nil || id.state != states.Connecting {
+	if id.state != states.Connecting {
 		return
 	}
 	id.timer.stop()
@@ -323,27 +315,4 @@ func (id *ident) gotLookupReply(p *packet) {
 		ev.Kind, ev.Param, ev.AH = states.KindEstablished, p.cm.param, id.wayTo(id.peer.Addr())
 	}
 	id.in.event(id, ev)
-}
-
-// child is the identifier that who's request has made; the zero endpoint when there is none.
-func (h *Host) child(who endpoint) endpoint {
-	h.f.mu.Lock()
-	defer h.f.mu.Unlock()
-	return h.requests[who]
-}
-
-// requested notes that who's request has made an identifier.
-func (h *Host) requested(who endpoint, child *ident) {
-	h.f.mu.Lock()
-	defer h.f.mu.Unlock()
-	h.requests[who] = child.self()
-}
-
-// answered forgets it.
-func (h *Host) answered(who endpoint, child *ident) {
-	h.f.mu.Lock()
-	defer h.f.mu.Unlock()
-	if h.requests[who] == child.self() {
-		delete(h.requests, who)
-	}
 }

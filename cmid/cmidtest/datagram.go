@@ -128,7 +128,7 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	case q.sends.Len() >= q.attr.MaxSendWR:
 		return unix.ENOMEM
 	}
-	e := sendEntry{id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{n: n}, inline: wr.Inline, sgl: wr.SGL, done: true}
+	e := sendEntry{wr: *wr, n: n, done: true}
 	p := packet{kind: MsgDatagram, from: q.id.self(), src: h.src, imm: wr.Imm, flags: e.wireFlags()}
 	for _, m := range q.in.f.reached(h.dst, wr.RemoteQPN) {
 		p.to, p.dst, p.data = m.q.id.self(), m.ip, e.gather()
@@ -138,7 +138,7 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 		}
 		q.in.f.send(p)
 	}
-	e.inline, e.sgl = nil, nil
+	e.wr.Inline, e.wr.SGL = nil, nil
 	q.sends.Push(e)
 	q.next++
 	q.settleLater()
@@ -162,7 +162,7 @@ func (f *Fabric) reached(ip netip.Addr, num uint32) []member {
 
 // gotDatagram puts a datagram into a receive, or drops it: nobody has promised that it arrives.
 func (id *ident) gotDatagram(p *packet) {
-	if id == nil || id.qp == nil || id.qp.over || id.qp.num != p.ud.to || p.ud.key != globalQKey {
+	if id.qp == nil || id.qp.over || id.qp.num != p.ud.to || p.ud.key != globalQKey {
 		return
 	}
 	q := id.qp
@@ -187,9 +187,7 @@ func (id *ident) gotDatagram(p *packet) {
 	n := copy(to[verbs.GRHLen:], p.data.b)
 	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q, Bytes: uint32(verbs.GRHLen + n), SrcQPN: p.ud.from, GRH: true}
 	p.immediate(&wc)
-	if !q.rq.add(wc, p.flags&flagSolicited != 0) {
-		q.overrun()
-	}
+	q.complete(q.rq, wc, p.flags&flagSolicited != 0)
 }
 
 // giveBack undoes takeRecv.

@@ -24,7 +24,7 @@ func (id *ident) vanish() {
 		id.qp.release()
 	}
 	if id.key.in != nil {
-		id.in.host.answered(id.key, id)
+		id.in.host.requests.CompareAndDelete(id.key, id.self())
 	}
 	id.in.host.count(-1)
 	id.state = states.Destroying

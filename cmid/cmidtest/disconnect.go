@@ -65,7 +65,7 @@ func (in *instance) gotDisconnect(id *ident, p *packet) {
 }
 
 func (id *ident) gotDisconnectReply(p *packet) {
-	if id != nil && id.state == states.Disconnecting && id.far == p.from {
+	if id.state == states.Disconnecting && id.far == p.from {
 		id.disconnected(0)
 	}
 }

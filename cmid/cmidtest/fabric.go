@@ -37,7 +37,7 @@ func NewFabric(cfg Config) *Fabric {
 	f.embedded = f.iwarp && cfg.Embedded
 	f.faults.silent = make(map[netip.Addr]*Fault)
 	f.faults.cuts = make(map[hostPair]*cut)
-	f.faults.latency = make(map[netip.Addr]latency)
+	f.faults.slow = make(map[netip.Addr]*Fault)
 	f.left.n = make(map[entry]int)
 	return f
 }
@@ -50,7 +50,7 @@ func (f *Fabric) Host(name string) *Host {
 	if h == nil {
 		h = &Host{
 			f: f, name: name, nextQPN: uint32(16 + 1000*len(f.order)), ports: make(map[port][]*binding),
-			datagrams: make(map[uint32]*qp), requests: make(map[endpoint]endpoint),
+			datagrams: make(map[uint32]*qp),
 		}
 		f.hosts[name] = h
 		f.order = append(f.order, h)

@@ -16,6 +16,9 @@ type Fault struct {
 	left     int // how often it has still to happen
 	asked    int
 	optional bool
+
+	delay time.Duration // LatencyFor's
+	errno unix.Errno    // RunOut's
 }
 
 // Optional says that it need not happen: Missed does not tell of it.
@@ -60,19 +63,12 @@ type faults struct {
 	cuts    map[hostPair]*cut
 	drop    [numMessages][]*Fault // the oldest first
 	delay   time.Duration
-	latency map[netip.Addr]latency
+	slow    map[netip.Addr]*Fault
 	reorder bool
-	runOut  unix.Errno
-	lacks   *Fault // RunOut's
+	runOut  *Fault // nil: there is room
 }
 
-// latency is what an address adds.
-type latency struct {
-	d     time.Duration
-	fault *Fault
-}
-
-// hostPair is two hosts, in either order.
+// hostPair is two hosts. A cut is noted in either order.
 type hostPair [2]*Host
 
 // cut is a link that is cut.
@@ -112,9 +108,6 @@ func (f *Fabric) Unsilence(addr string) (was bool) {
 // silenced reports whether one of two addresses is silent, which keeps something from its end.
 // f.mu is held.
 func (f *Fabric) silenced(a, b netip.Addr) bool {
-	if len(f.faults.silent) == 0 {
-		return false
-	}
 	x, y := f.faults.silent[a.WithZone("")].hit(), f.faults.silent[b.WithZone("")].hit()
 	return x || y
 }
@@ -151,22 +144,20 @@ func (f *Fabric) LatencyFor(addr string, d time.Duration) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if d == 0 {
-		delete(f.faults.latency, ip)
+		delete(f.faults.slow, ip)
 		return new(Fault)
 	}
 	x := f.ask(1, "LatencyFor(%q, %v)", addr, d)
-	f.faults.latency[ip] = latency{d, x}
+	x.delay, f.faults.slow[ip] = d, x
 	return x
 }
 
 // latency is called with f.mu held.
 func (f *Fabric) latency(a, b netip.Addr) time.Duration {
 	d := f.faults.delay
-	if len(f.faults.latency) > 0 {
-		for _, ip := range [...]netip.Addr{a, b} {
-			l := f.faults.latency[ip.WithZone("")]
-			l.fault.hit()
-			d += l.d
+	for _, ip := range [...]netip.Addr{a, b} {
+		if x := f.faults.slow[ip.WithZone("")]; x.hit() {
+			d += x.delay
 		}
 	}
 	return d
@@ -192,21 +183,21 @@ func (f *Fabric) coin() bool {
 func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.faults.runOut, f.faults.lacks = errno, nil
 	if errno == 0 {
+		f.faults.runOut = nil
 		return new(Fault)
 	}
-	f.faults.lacks = f.ask(1, "RunOut(%s)", unix.ErrnoName(errno))
-	return f.faults.lacks
+	x := f.ask(1, "RunOut(%s)", unix.ErrnoName(errno))
+	x.errno, f.faults.runOut = errno, x
+	return x
 }
 
 // exhausted is the errno of RunOut.
 func (f *Fabric) exhausted() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.faults.runOut != 0 {
-		f.faults.lacks.hit()
-		return f.faults.runOut
+	if x := f.faults.runOut; x.hit() {
+		return x.errno
 	}
 	return nil
 }
@@ -225,17 +216,17 @@ func (f *Fabric) Cut(a, b *Host) *Fault {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.link(a, b)
+	c := f.faults.cuts[hostPair{a, b}]
 	if c == nil {
 		c = &cut{fault: f.ask(1, "Cut between %s and %s", a, b)}
-		f.faults.cuts[hostPair{a, b}] = c
+		f.faults.cuts[hostPair{a, b}], f.faults.cuts[hostPair{b, a}] = c, c
 	}
 	return c.fault
 }
 
 // severed reports whether a link is cut, which keeps one host from finding the other. f.mu is held.
 func (f *Fabric) severed(a, b *Host) bool {
-	c := f.link(a, b)
+	c := f.faults.cuts[hostPair{a, b}]
 	return c != nil && c.fault.hit()
 }
 
@@ -248,29 +239,15 @@ func (f *Fabric) reach(host *Host, from, to netip.Addr) *device {
 	return there
 }
 
-// link is the cut between two hosts; nil: there is none. f.mu is held.
-func (f *Fabric) link(a, b *Host) *cut {
-	if len(f.faults.cuts) == 0 {
-		return nil
-	}
-	if c := f.faults.cuts[hostPair{a, b}]; c != nil {
-		return c
-	}
-	return f.faults.cuts[hostPair{b, a}]
-}
-
 // cutFor is the cut that p meets; nil: none. f.mu is held.
 func (f *Fabric) cutFor(p *packet) *cut {
-	if len(f.faults.cuts) == 0 {
-		return nil
-	}
 	var from *Host
 	if p.from.in != nil {
 		from = p.from.in.host
 	} else if d := f.addrs[p.src.WithZone("")]; d != nil { // a kernel that answers for nobody
 		from = d.host
 	}
-	return f.link(from, p.to.in.host)
+	return f.faults.cuts[hostPair{from, p.to.in.host}]
 }
 
 // repeated reports whether a transport repeats messages of that kind until they are acknowledged.

@@ -107,6 +107,12 @@ func (id *ident) send(kind Message, m *message) {
 // say sends what is no more than a kind and a status.
 func (id *ident) say(kind Message, status int32) { id.send(kind, &message{status: status}) }
 
+// answer sends what is sent again when the peer repeats what it answers.
+func (id *ident) answer(kind Message, m *message) {
+	id.sent = id.packet(kind, m)
+	id.in.f.send(id.sent)
+}
+
 // sendUntilAnswered repeats a message; giveUp runs when nobody ever answers.
 func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
 	id.sent = id.packet(kind, m)

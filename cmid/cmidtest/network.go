@@ -17,7 +17,7 @@ func (f *Fabric) send(p packet) bool {
 		f.drop(&p)
 		return false
 	case fateWaits:
-		f.unacknowledged(p.from)
+		f.stalled(p.from, true)
 	case fateArrives:
 		p.to.in.put(p)
 	}
@@ -70,7 +70,7 @@ func (f *Fabric) read(b *binding) {
 func (f *Fabric) Heal(a, b *Host) (was bool) {
 	for {
 		f.mu.Lock()
-		c := f.link(a, b)
+		c := f.faults.cuts[hostPair{a, b}]
 		if c == nil {
 			f.mu.Unlock()
 			return was
@@ -84,7 +84,7 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 		f.mu.Unlock()
 		was = true
 		for _, p := range waiting {
-			f.acknowledged(p.from)
+			f.stalled(p.from, false)
 			p.to.in.put(p)
 		}
 	}
@@ -101,17 +101,10 @@ func (f *Fabric) unsend(from endpoint) {
 	f.dropAll(dropped)
 }
 
-// unacknowledged starts the patience of a stream whose bytes wait for a link.
-func (f *Fabric) unacknowledged(who endpoint) {
+// stalled starts the patience of a stream whose bytes wait for a link, or ends it.
+func (f *Fabric) stalled(who endpoint, yes bool) {
 	if f.iwarp && who.in != nil {
-		who.in.later(func() { who.in.stalled(who, true) })
-	}
-}
-
-// acknowledged ends it.
-func (f *Fabric) acknowledged(who endpoint) {
-	if f.iwarp && who.in != nil {
-		who.in.later(func() { who.in.stalled(who, false) })
+		who.in.later(func() { who.in.stalled(who, yes) })
 	}
 }
 

@@ -49,14 +49,8 @@ type qp struct {
 // sendEntry is a work request of the send queue that has not completed. What it sends is copied
 // when it leaves: a fenced Send may send what a Read brought.
 type sendEntry struct {
-	id     uint64
-	op     verbs.Opcode
-	flags  verbs.SendFlags
-	mem    remote // the peer's memory; n is the length also where there is none
-	imm    uint32
-	atomic atomicOp
-	inline []byte
-	sgl    []verbs.SGE
+	wr     verbs.SendWR
+	n      uint32    // its length
 	sink   verbs.SGE // of a Read, or of an atomic operation
 	seq    uint64    // once it has left
 	done   bool      // it completes when all before it have
@@ -108,21 +102,20 @@ func (q *qp) finishSend() {
 	if q.next > 0 {
 		q.next--
 	}
-	wc := verbs.WC{ID: e.id, Status: e.status, Op: e.op, QP: q}
+	wc := verbs.WC{ID: e.wr.ID, Status: e.status, Op: e.wr.Op, QP: q}
 	if e.status == verbs.StatusSuccess {
-		wc.Bytes = e.mem.n
-		if e.flags&verbs.Signaled == 0 {
+		wc.Bytes = e.n
+		if e.wr.Flags&verbs.Signaled == 0 {
 			return
 		}
 	}
-	if !q.sq.add(wc, false) {
-		q.overrun()
-	}
+	q.complete(q.sq, wc, false)
 }
 
-// overrun ends a queue pair whose completion queue was too short.
-func (q *qp) overrun() {
-	if !q.over {
+// complete adds a completion to one of the queues. A queue that is too short for it ends the queue
+// pair.
+func (q *qp) complete(to *cq, wc verbs.WC, solicited bool) {
+	if !to.add(wc, solicited) && !q.over {
 		q.in.later(q.fail)
 	}
 }
@@ -140,19 +133,15 @@ func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	access := verbs.Access(0)
 	switch wr.Op {
 	case verbs.Send, verbs.SendWithInvalidate, verbs.SendWithImm, verbs.Write:
-	case verbs.Read:
+	case verbs.Read, verbs.AtomicCmpSwap, verbs.AtomicFetchAdd:
 		access = verbs.LocalWrite
 		if q.id.ord == 0 || len(wr.SGL) > 1 || len(wr.Inline) > 0 {
 			return 0, false
 		}
-	case verbs.AtomicCmpSwap, verbs.AtomicFetchAdd:
-		access = verbs.LocalWrite
-		if q.id.ord == 0 || len(wr.SGL) != 1 || wr.SGL[0].Length != verbs.AtomicLen || len(wr.Inline) > 0 {
+		if wr.Op.Atomic() && (len(wr.SGL) == 0 || wr.SGL[0].Length != verbs.AtomicLen) {
 			return 0, false
 		}
-	case verbs.Recv: // only in completions
-		return 0, false
-	default:
+	default: // verbs.Recv is only in completions
 		return 0, false
 	}
 	if len(wr.Inline) > maxInline || len(wr.SGL) > q.attr.MaxSGE || len(wr.Inline) > 0 && len(wr.SGL) > 0 {

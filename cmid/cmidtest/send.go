@@ -11,7 +11,13 @@ import (
 const retryTimeout = 17 * time.Second
 
 // fetches is true for what the peer answers with bytes.
-func (e *sendEntry) fetches() bool { return e.op == verbs.Read || e.op.Atomic() }
+func (e *sendEntry) fetches() bool { return e.wr.Op == verbs.Read || e.wr.Op.Atomic() }
+
+// messageOf is the message that asks for a work request.
+var messageOf = [...]Message{
+	verbs.Send: MsgSend, verbs.SendWithInvalidate: MsgSend, verbs.SendWithImm: MsgSend, verbs.Write: MsgWrite, verbs.Read: MsgRead,
+	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic,
+}
 
 // issue sends what may leave. A Read that the peer has no room for, or a fenced work request,
 // holds up all behind it.
@@ -21,10 +27,10 @@ func (q *qp) issue() {
 		if e.done { // it has failed: nothing behind it leaves
 			return
 		}
-		if e.fetches() && q.reads >= int(q.id.ord) || e.flags&verbs.Fence != 0 && q.reads > 0 {
+		if e.fetches() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {
 			return
 		}
-		if q.doomed && q.doom == e.op {
+		if q.doomed && q.doom == e.wr.Op {
 			q.doomed = false
 			e.done, e.status = true, q.doomStatus
 			q.settleLater()
@@ -32,28 +38,21 @@ func (q *qp) issue() {
 		}
 		q.seq++
 		e.seq = q.seq
-		p := q.id.packet(MsgSend, nil)
-		p.seq, p.mem, p.imm, p.flags = e.seq, e.mem, e.imm, e.wireFlags()
-		switch e.op {
-		case verbs.Read:
-			p.kind = MsgRead
+		p := q.id.packet(messageOf[e.wr.Op], nil)
+		p.seq, p.imm, p.flags = e.seq, e.wr.Imm, e.wireFlags()
+		p.mem = remote{addr: e.wr.RemoteAddr, key: e.wr.RKey, n: e.n}
+		p.atomic = atomicOp{swaps: e.wr.Op == verbs.AtomicCmpSwap, compareAdd: e.wr.CompareAdd, swap: e.wr.Swap}
+		if e.fetches() {
 			q.reads++
-		case verbs.AtomicCmpSwap, verbs.AtomicFetchAdd:
-			p.kind, p.atomic = MsgAtomic, e.atomic
-			p.atomic.swaps = e.op == verbs.AtomicCmpSwap
-			q.reads++
-		case verbs.Write:
-			p.kind = MsgWrite
-			p.data = e.gather()
-		case verbs.Send, verbs.SendWithInvalidate, verbs.SendWithImm, verbs.Recv:
+		} else {
 			p.data = e.gather()
 		}
-		e.inline, e.sgl = nil, nil
+		e.wr.Inline, e.wr.SGL = nil, nil
 		if q.next == 0 {
 			q.startClock()
 		}
 		q.in.f.send(p)
-		if q.in.f.iwarp && e.op != verbs.Read { // TCP has it
+		if q.in.f.iwarp && e.wr.Op != verbs.Read { // TCP has it
 			e.done = true
 			q.settleLater()
 		}
@@ -62,14 +61,14 @@ func (q *qp) issue() {
 
 // wireFlags is what the message asks for.
 func (e *sendEntry) wireFlags() (f sendFlags) {
-	switch e.op {
+	switch e.wr.Op {
 	case verbs.SendWithInvalidate:
 		f = flagInvalidate
 	case verbs.SendWithImm:
 		f = flagImmediate
 	default:
 	}
-	if e.flags&verbs.Solicited != 0 {
+	if e.wr.Flags&verbs.Solicited != 0 {
 		f |= flagSolicited
 	}
 	return f
@@ -78,8 +77,8 @@ func (e *sendEntry) wireFlags() (f sendFlags) {
 // gather copies what is sent.
 func (e *sendEntry) gather() *buffer {
 	b := buffers.Get().(*buffer)
-	b.b = append(b.b[:0], e.inline...)
-	for _, s := range e.sgl {
+	b.b = append(b.b[:0], e.wr.Inline...)
+	for _, s := range e.wr.SGL {
 		b.b = append(b.b, place(s)...)
 	}
 	return b
@@ -131,7 +130,7 @@ func (q *qp) failAt(i int, st verbs.Status) {
 // answered is the index of the work request that p answers; false when nobody waits for it. The
 // peer has had those before it, too: it takes them in order.
 func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
-	if id == nil || id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
+	if id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
 		return nil, 0, false
 	}
 	q = id.qp

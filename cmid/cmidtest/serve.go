@@ -65,24 +65,20 @@ func (q *qp) attempt(p *packet) (done bool) {
 func (q *qp) serve(p *packet) (done bool) {
 	switch p.kind {
 	case MsgWrite:
-		to, err := q.view.reach(q.pd, p.mem, verbs.RemoteWrite)
-		if err != nil {
-			q.refuse(p, fmt.Errorf("a Write of %d bytes: %w", p.mem.n, err))
-			return true
+		if to, ok := q.reach(p, verbs.RemoteWrite, "a Write"); ok {
+			copy(to, p.data.b)
+			q.acknowledge(p, ackOK)
 		}
-		copy(to, p.data.b)
-		q.acknowledge(p, ackOK)
 		return true
 	case MsgRead:
-		from, err := q.view.reach(q.pd, p.mem, verbs.RemoteRead)
-		if err != nil {
-			q.refuse(p, fmt.Errorf("a Read of %d bytes: %w", p.mem.n, err))
-			return true
+		if from, ok := q.reach(p, verbs.RemoteRead, "a Read"); ok {
+			q.respond(p, from)
 		}
-		q.respond(p, from)
 		return true
 	case MsgAtomic:
-		q.serveAtomic(p)
+		if at, ok := q.reach(p, verbs.RemoteAtomic, "an atomic operation"); ok {
+			q.serveAtomic(p, at)
+		}
 		return true
 	case MsgDREQ:
 		if q.id.state == states.Connected {
@@ -92,6 +88,16 @@ func (q *qp) serve(p *packet) (done bool) {
 	default:
 		return q.receive(p)
 	}
+}
+
+// reach is the memory that p names. An access that is not allowed ends the connection.
+func (q *qp) reach(p *packet, access verbs.Access, what string) (b []byte, ok bool) {
+	b, err := q.view.reach(q.pd, p.mem, access)
+	if err != nil {
+		q.acknowledge(p, ackAccess)
+		q.die(fmt.Sprintf("%s of %d bytes: %v", what, p.mem.n, err))
+	}
+	return b, err == nil
 }
 
 // respond sends the peer what it asked for.
@@ -104,13 +110,8 @@ func (q *qp) respond(p *packet, b []byte) {
 
 // serveAtomic does the peer's atomic operation and answers with what was there before. Memory is
 // its loop's, so nothing comes between.
-func (q *qp) serveAtomic(p *packet) {
-	at, err := q.view.reach(q.pd, p.mem, verbs.RemoteAtomic)
-	switch {
-	case err != nil:
-		q.refuse(p, fmt.Errorf("an atomic operation: %w", err))
-		return
-	case p.mem.addr%verbs.AtomicLen != 0:
+func (q *qp) serveAtomic(p *packet, at []byte) {
+	if p.mem.addr%verbs.AtomicLen != 0 {
 		q.acknowledge(p, ackInvalid)
 		q.fail()
 		return
@@ -141,34 +142,40 @@ func (q *qp) receive(p *packet) (done bool) {
 		return false
 	}
 	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q}
-	switch key := p.mem.key; {
-	case q.doomed && q.doom == verbs.Recv:
-		q.doomed, wc.Status = false, q.doomStatus
-		q.lose(p, &wc, ackFault, "a receive has failed")
+	st, answer, why := q.judge(p, wr.SGE)
+	if wc.Status = st; why != "" {
+		q.rq.add(wc, false)
+		q.acknowledge(p, answer)
+		q.die(why)
 		return true
-	case !q.pd.holds(wr.SGE, verbs.LocalWrite):
-		wc.Status = verbs.StatusLocProt
-		q.lose(p, &wc, ackFault, "a receive's memory was freed")
-		return true
-	case len(p.data.b) > int(wr.SGE.Length):
-		wc.Status = verbs.StatusLocLen
-		q.lose(p, &wc, ackInvalid, fmt.Sprintf("a Send of %d bytes came into a receive of %d", len(p.data.b), wr.SGE.Length))
-		return true
-	case p.flags&flagInvalidate != 0:
-		if err := q.view.takeBack(q.pd, key); err != nil {
-			wc.Status = verbs.StatusRemInvReq
-			q.lose(p, &wc, ackInvalid, fmt.Sprintf("a Send takes a key back: %v", err))
-			return true
-		}
-		wc.InvalidatedRKey = key
+	}
+	if p.flags&flagInvalidate != 0 {
+		wc.InvalidatedRKey = p.mem.key
 	}
 	p.immediate(&wc)
 	wc.Bytes = uint32(copy(place(wr.SGE), p.data.b))
-	if !q.rq.add(wc, p.flags&flagSolicited != 0) {
-		q.overrun()
-	}
+	q.complete(q.rq, wc, p.flags&flagSolicited != 0)
 	q.acknowledge(p, ackOK)
 	return true
+}
+
+// judge reports how the receive of a message completes. With a why, the message ends the
+// connection.
+func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why string) {
+	switch {
+	case q.doomed && q.doom == verbs.Recv:
+		q.doomed = false
+		return q.doomStatus, ackFault, "a receive has failed"
+	case !q.pd.holds(to, verbs.LocalWrite):
+		return verbs.StatusLocProt, ackFault, "a receive's memory was freed"
+	case len(p.data.b) > int(to.Length):
+		return verbs.StatusLocLen, ackInvalid, fmt.Sprintf("a Send of %d bytes came into a receive of %d", len(p.data.b), to.Length)
+	case p.flags&flagInvalidate != 0:
+		if err := q.view.takeBack(q.pd, p.mem.key); err != nil {
+			return verbs.StatusRemInvReq, ackInvalid, fmt.Sprintf("a Send takes a key back: %v", err)
+		}
+	}
+	return verbs.StatusSuccess, ackOK, ""
 }
 
 // takeRecv takes the oldest receive.
@@ -183,19 +190,6 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 		return wr, false
 	}
 	return q.recvs.Pop(), true
-}
-
-// lose ends the connection over a message whose receive completes as wc.
-func (q *qp) lose(p *packet, wc *verbs.WC, st ack, why string) {
-	q.rq.add(*wc, false)
-	q.acknowledge(p, st)
-	q.die(why)
-}
-
-// refuse ends the connection over an access that is not allowed.
-func (q *qp) refuse(p *packet, why error) {
-	q.acknowledge(p, ackAccess)
-	q.die(why.Error())
 }
 
 // acknowledge tells the sender, on InfiniBand.

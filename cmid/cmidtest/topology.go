@@ -47,8 +47,8 @@ type Host struct {
 	ports     map[port][]*binding
 	instances []*instance
 	nextQPN   uint32
-	datagrams map[uint32]*qp        // by number
-	requests  map[endpoint]endpoint // children by who asked, until they are destroyed
+	datagrams map[uint32]*qp // by number
+	requests  sync.Map       // endpoint to endpoint: children by who asked, until they are destroyed
 }
 
 // device is a device of a host. What a loop sees of it is a view.

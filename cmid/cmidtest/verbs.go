@@ -21,10 +21,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := id.in.f.exhausted(); err != nil {
 		return nil, err
 	}
-	return id.in.newQP(id, attr)
-}
-
-func (in *instance) newQP(id *ident, attr verbs.QPInitAttr) (verbs.QP, error) {
+	in := id.in
 	q := &qp{in: in, id: id, dev: id.dev, view: in.view(id.dev), attr: attr}
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1
@@ -112,10 +109,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	case q.sends.Len() >= q.attr.MaxSendWR:
 		return unix.ENOMEM
 	}
-	e := sendEntry{
-		id: wr.ID, op: wr.Op, flags: wr.Flags, mem: remote{addr: wr.RemoteAddr, key: wr.RKey, n: n}, inline: wr.Inline, sgl: wr.SGL,
-		imm: wr.Imm, atomic: atomicOp{compareAdd: wr.CompareAdd, swap: wr.Swap},
-	}
+	e := sendEntry{wr: *wr, n: n}
 	if e.fetches() && len(wr.SGL) > 0 {
 		e.sink = wr.SGL[0]
 	}
@@ -123,7 +117,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	q.issue()
 	if q.next < q.sends.Len() { // it waits, and what it was described with is the caller's
 		e := q.sends.At(q.sends.Len() - 1)
-		e.inline, e.sgl = bytes.Clone(e.inline), slices.Clone(e.sgl)
+		e.wr.Inline, e.wr.SGL = bytes.Clone(e.wr.Inline), slices.Clone(e.wr.SGL)
 	}
 	return nil
 }
