@@ -360,7 +360,7 @@ func TestStrays(t *testing.T) {
 				want = 0
 			}
 			if n := strings.Count(log.String(), "closed before Remove"); n != want {
-				t.Errorf("called %d times, want %d: %s", n, want, log)
+				t.Errorf("logged %d times, want %d: %s", n, want, log)
 			}
 			if want == 1 && !strings.Contains(log.String(), "fd="+strconv.Itoa(fd)+" ") {
 				t.Errorf("the log does not name fd %d: %s", fd, log)

@@ -11,8 +11,8 @@ import (
 // benchmark is a command of a document that measures with a package's benchmarks.
 var benchmark = regexp.MustCompile("`go test \\./(\\S+) [^`]*-bench '?(\\w+)")
 
-// TestBenchmarksInDocuments holds that what a document has measured is there: go test is content
-// with a name that no benchmark has.
+// TestBenchmarksInDocuments checks that the benchmarks in a document's commands exist: go test
+// accepts a name that no benchmark has.
 func TestBenchmarksInDocuments(t *testing.T) {
 	found := 0
 	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md"} {

@@ -16,7 +16,7 @@ import (
 // columns is how wide a comment may be with the code before it, where a tab has four.
 const columns = 100
 
-// TestCommentsFitTheirColumns holds that comments can be read in half a screen. Code may be wider.
+// TestCommentsFitTheirColumns checks that comments can be read in half a screen. Code may be wider.
 func TestCommentsFitTheirColumns(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

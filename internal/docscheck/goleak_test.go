@@ -16,9 +16,9 @@ import (
 // tags are the build tags with which tests are run: CONTRIBUTING.md.
 var tags = []string{"", "rdma", "vm", "abi"}
 
-// TestLeaksAreLookedFor holds that a goroutine that outlives its package's tests fails them, in
-// every package and with every tag. There is no exception for packages that start none: goroutines
-// come from the standard library as well.
+// TestLeaksAreLookedFor checks that a goroutine that outlives its package's tests fails them, in
+// every package and with every tag. Packages that start none are no exception: goroutines come from
+// the standard library as well.
 func TestLeaksAreLookedFor(t *testing.T) {
 	complaints, packages, err := leaky(root)
 	if err != nil {

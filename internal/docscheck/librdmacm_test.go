@@ -40,7 +40,7 @@ type covered struct {
 
 func (c covered) name() string { return c.Symbol + c.Event }
 
-// TestLibrdmacm holds docs/librdmacm.md against the table, and the table against the code.
+// TestLibrdmacm compares docs/librdmacm.md with the table, and the table with the code.
 func TestLibrdmacm(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "docs", "librdmacm.json"))
 	if err != nil {
@@ -133,7 +133,7 @@ func exported(t *testing.T, dir string, names map[string]bool) {
 	}
 }
 
-// declared tells the names of a declaration.
+// declared returns the names of a declaration.
 func declared(d ast.Decl, add func(parts ...string)) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:

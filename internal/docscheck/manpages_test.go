@@ -1,4 +1,4 @@
-// Package docscheck holds the documents against the code they talk about.
+// Package docscheck compares the documents with the code.
 package docscheck
 
 import (
@@ -55,7 +55,7 @@ func TestManpages(t *testing.T) {
 	}
 }
 
-// pkg is what the test files of a directory hold.
+// pkg is what is in the test files of a directory.
 type pkg struct {
 	tests    map[string][]*mark // the test functions, and what is above them
 	subtests map[string][]*mark // what can be a subtest, named as go test prints it
@@ -63,8 +63,8 @@ type pkg struct {
 	suite    bool // runs the conformance suite
 }
 
-// mark is a comment above a test that says which rows of docs/manpages.md it shows: "// manpages:
-// listen-1, listen-2".
+// mark is a comment above a test that names the rows of docs/manpages.md which the test shows, such
+// as "// manpages: listen-1, listen-2".
 type mark struct {
 	at   string          // the line
 	rows map[string]bool // their ids; true are those that cite the test

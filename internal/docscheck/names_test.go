@@ -24,8 +24,8 @@ type vocabulary struct {
 	speaks  map[string]bool // types that are a command (Op) or an event (Kind)
 }
 
-// TestOurNames holds the rule that every command and event says in its comment what librdmacm
-// calls it, or that it is ours, and the list of ours in docs/design.md.
+// TestOurNames checks that the comment of every command and event says what librdmacm calls it, or
+// that it is ours, and that docs/design.md lists ours.
 func TestOurNames(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
 	if err != nil {

@@ -19,7 +19,7 @@ var packages = map[string]string{
 // qualified is an exported name, such as cmid.ID.Listen or Limits.Mailbox.
 var qualified = regexp.MustCompile(`(?:\b([a-z]+)\.)?\b([A-Z]\w*(?:\.[A-Z]\w*)*)`)
 
-// TestNamesInDocuments holds that what a document calls by a package's name, or by a type's, is
+// TestNamesInDocuments checks that what a document calls by a package's name, or by a type's, is
 // there.
 func TestNamesInDocuments(t *testing.T) {
 	names, anywhere := map[string]bool{}, map[string]bool{}

@@ -2,7 +2,7 @@
 // page, in a driver or above it; the tests cited for that sentence must fail then. A test that
 // passes all the same shows nothing, whatever its name says.
 //
-//	go test ./internal/planted                                # are the faults in step with code and rows?
+//	go test ./internal/planted                                # do the faults apply to code and rows?
 //	go test ./internal/planted -args -planted                 # plant each, and run the tests of its rows
 //	go test ./internal/planted -args -planted -fault backlog  # those with that word in their names
 //	go test -tags vm -timeout 60m ./internal/planted -run TestPlantedKernel -args -planted
@@ -11,7 +11,7 @@
 // changes. The text must be there exactly once: a fault that no longer applies fails the test,
 // which needs no flag for that.
 //
-// # What holds
+// # Rules
 //
 // Every row that cites a test has a fault. With a fault planted, at least one cited test of each of
 // its rows fails. With all of them planted, one after the other, each cited test has failed at

@@ -21,7 +21,7 @@ type fault struct {
 // faults are all there are.
 var faults = slices.Concat(bindFaults, resolveFaults, listenFaults, lookupFaults, hintFaults, errorFaults, halfFaults)
 
-// kernel says that the fault is in the driver of the kernel's devices, which needs them.
+// kernel reports whether the fault is in the driver of the kernel's devices, which needs them.
 func (f *fault) kernel() bool { return strings.HasPrefix(f.file, "cmid/ucm/") }
 
 // breaks gives the rows by id.

@@ -10,7 +10,7 @@ var bindFaults = []fault{
 			"	if a, ok := cmd.(*ResolveAddr); ok {\n",
 	},
 	{
-		"cmid does not tell the bound address", "bind_addr-2", "cmid/id.go",
+		"cmid does not report the bound address", "bind_addr-2", "cmid/id.go",
 		"&Bound{EventBase: base, Local: in.Local, Device: in.Device}", "&Bound{EventBase: base, Device: in.Device}",
 	},
 	{
@@ -27,7 +27,7 @@ var bindFaults = []fault{
 		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		return id.refused(cmd, \"no\", unix.EINVAL, nil)\n	}\n" +
 			"	if a, ok := cmd.(*ResolveAddr); ok {\n",
 	},
-	{"cmid tells the peer's port", "bind_addr-8", "cmid/calls.go", "return id.Info().Local.Port()", "return id.Info().Peer.Port()"},
+	{"cmid returns the peer's port", "bind_addr-8", "cmid/calls.go", "return id.Info().Local.Port()", "return id.Info().Peer.Port()"},
 
 	// The embedded device.
 	{

@@ -20,7 +20,7 @@ var halfFaults = []fault{
 		"	return id.driver.Device()\n", "	return nil\n",
 	},
 	{
-		"cmid does not tell the source that was resolved", "resolve_addr-3", "cmid/events.go",
+		"cmid does not report the source that was resolved", "resolve_addr-3", "cmid/events.go",
 		"&AddrResolved{EventBase: base, Local: in.Local, Peer: in.Peer, Device", "&AddrResolved{EventBase: base, Peer: in.Peer, Device",
 	},
 	{
@@ -48,7 +48,7 @@ var halfFaults = []fault{
 		"id.ps, id.flavor&states.UD, states.ConnectRequested", "id.ps, 0, states.ConnectRequested",
 	},
 	{
-		"cmid tells a request's ends the wrong way round", "listen-2 listen-3", "cmid/events.go",
+		"cmid reports a request's ends the wrong way round", "listen-2 listen-3", "cmid/events.go",
 		"		Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,\n	}, nil)", "		Local: in.Peer, Peer: in.Local, PrivateData: clone(ev.PrivateData), Param: ev.Param,\n	}, nil)",
 	},
 	{
@@ -73,11 +73,11 @@ var halfFaults = []fault{
 	{"loopback of both families", "getaddrinfo-30", node, "return ofFamily(loopback, family), nil", "return ofFamily(loopback, FamilyAny), nil"},
 	{"the port space is the transport's", "getaddrinfo-32", lookup, "	if ai.PortSpace == 0 {\n", "	if ai.PortSpace <= PortSpaceIPOIB {\n"},
 	{"{UD, PS_IB} is reliable", "getaddrinfo-31", "cmid/addrinfo.go", "ps == PortSpaceIB && t == QPTypeUD {", "ps == PortSpaceIB && t == QPTypeUC {"},
-	{"the device is not told the type", "getaddrinfo-31", "cmid/channel.go", "c.inst.CreateID(h, ps, t)", "c.inst.CreateID(h, ps, QPTypeRC)"},
+	{"the device is not given the type", "getaddrinfo-31", "cmid/channel.go", "c.inst.CreateID(h, ps, t)", "c.inst.CreateID(h, ps, QPTypeRC)"},
 	{"results have no port", "getaddrinfo-2 getaddrinfo-5 getaddrinfo-36", lookup, "	a := AddrFrom(ip, port)\n", "	a := AddrFrom(ip, min(port, 0))\n"},
 	{"the second result has no port", "getaddrinfo-4", lookup, "list[i] = result(ip, port, t, hints)", "list[i] = result(ip, port*uint16(1-min(i, 1)), t, hints)"},
 	{"RAI_NUMERICHOST lets a name through that is in the hosts file", "getaddrinfo-26", node, "		if h.Flags&RAINumericHost != 0 {\n", "		if h.Flags&RAINumericHost != 0 && node != \"localhost\" {\n"},
-	{"the node's error is not told", "getaddrinfo-7", lookup, "		err.Node, err.Service = node, service\n		return nil, err\n", "		err.Node, err.Service = service, node\n		return nil, err\n"},
+	{"the node's error is not reported", "getaddrinfo-7", lookup, "		err.Node, err.Service = node, service\n		return nil, err\n", "		err.Node, err.Service = service, node\n		return nil, err\n"},
 	{"a code has no errno", "getaddrinfo-7", words, "return []error{e.Code, e.Err}", "return []error{e.Code}"},
 	{"a Dial leaves the user's data out", "getaddrinfo-43", "actor/attempts.go", "ai.PrivateData(c.PrivateData)", "ai.PrivateData(nil)"},
 }

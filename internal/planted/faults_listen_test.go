@@ -3,9 +3,9 @@ package planted
 // listenFaults break rdma_listen(3).
 var listenFaults = []fault{
 	// Above the drivers.
-	{"cmid tells any backlog", "listen-1", "cmid/id.go", "n <= 0 || n > limit {", "n <= 0 {"},
+	{"cmid passes any backlog on", "listen-1", "cmid/id.go", "n <= 0 || n > limit {", "n <= 0 {"},
 	{
-		"cmid does not tell requests", "listen-2 listen-3", "cmid/events.go",
+		"cmid does not report requests", "listen-2 listen-3", "cmid/events.go",
 		"		id.request(ev)\n		return\n", "		return\n",
 	},
 	{
@@ -16,11 +16,11 @@ var listenFaults = []fault{
 	// The embedded device.
 	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "unix.Listen(l.fd, backlog)", "unix.Listen(l.fd, max(backlog, maxBacklog))"},
 	{
-		"iwarp does not tell requests", "listen-2", "iwarp/listen_linux.go",
+		"iwarp does not report requests", "listen-2", "iwarp/listen_linux.go",
 		"	c.lis.id.report(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
 	},
 	{
-		"iwarp tells requests of an identifier that exists", "listen-2", "iwarp/listen_linux.go",
+		"iwarp reports requests of an identifier that exists", "listen-2", "iwarp/listen_linux.go",
 		"local: c.local, peer: c.peer, device: true", "local: c.peer, peer: c.local, device: true",
 	},
 	{
@@ -42,7 +42,7 @@ var listenFaults = []fault{
 
 	// The kernel's devices.
 	{
-		"ucm does not tell requests", "listen-2 listen-3", "cmid/ucm/events_linux.go",
+		"ucm does not report requests", "listen-2 listen-3", "cmid/ucm/events_linux.go",
 		"	in.event.Child = child\n	in.up.Event(listener.h, &in.event)\n", "	in.event.Child = child\n",
 	},
 	{

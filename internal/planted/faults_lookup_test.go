@@ -62,7 +62,7 @@ var hintFaults = []fault{
 		"func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n",
 		"func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n	hints = &cmid.AddrInfo{PortSpace: hints.PortSpace}\n",
 	},
-	{"RAI_PASSIVE is not told", "getaddrinfo-3 getaddrinfo-21", lookup, "AddrInfo{Flags: h.Flags & RAIPassive, QP", "AddrInfo{QP"},
+	{"RAI_PASSIVE is not passed on", "getaddrinfo-3 getaddrinfo-21", lookup, "AddrInfo{Flags: h.Flags & RAIPassive, QP", "AddrInfo{QP"},
 	{
 		"RAI_PASSIVE is ignored", "getaddrinfo-22 getaddrinfo-34", lookup,
 		"	if h.Flags&RAIPassive != 0 {\n		ai.Src = a\n", "	if h.Flags&RAIPassive > RAIPassive {\n		ai.Src = a\n",
@@ -143,7 +143,7 @@ var hintFaults = []fault{
 var errorFaults = []fault{
 	{"an error hides its code", "getaddrinfo-7", words, "return []error{e.Code, e.Err}", "return []error{e.Err}"},
 	{"a code has another number", "getaddrinfo-7", words, "EAIBadFlags EAI = -1 ", "EAIBadFlags EAI = -12"},
-	{"a code is told by its name", "getaddrinfo-19", words, "return t[1]", "return t[0]"},
+	{"a code's text is its name", "getaddrinfo-19", words, "return t[1]", "return t[0]"},
 	{
 		"a missing family is a missing node", "getaddrinfo-8", node,
 		"Code: EAIAddrFamily, Err", "Code: EAINoName, Err",
@@ -182,7 +182,7 @@ var errorFaults = []fault{
 		"return &GAIError{Code: EAISystem, Err: err, Remedy", "return &GAIError{Code: EAIFail, Err: err, Remedy",
 	},
 	{
-		"who cancels is told that the name server failed", "getaddrinfo-18", words,
+		"who cancels learns that the name server failed", "getaddrinfo-18", words,
 		"return &GAIError{Code: EAISystem, Err: fmt", "return &GAIError{Code: EAIFail, Err: fmt",
 	},
 }

@@ -8,7 +8,7 @@ var resolveFaults = []fault{
 		"		id.peer = a.Dst\n", "		id.peer = a.Dst\n		if a.Src.IsZero() {\n			a.Src = MustAddr(\"127.0.0.1:0\")\n		}\n",
 	},
 	{
-		"cmid tells the source for the destination", "resolve_addr-3", "cmid/events.go",
+		"cmid reports the source as the destination", "resolve_addr-3", "cmid/events.go",
 		"&AddrResolved{EventBase: base, Local: in.Local, Peer: in.Peer, Device", "&AddrResolved{EventBase: base, Local: in.Local, Peer: in.Local, Device",
 	},
 	{

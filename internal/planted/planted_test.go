@@ -18,7 +18,7 @@ var (
 	only  = flag.String("fault", "", "plant only the faults with this in their names or rows")
 )
 
-// TestFaultsApply holds the faults against the code and the rows as they are now.
+// TestFaultsApply compares the faults with the code and the rows.
 func TestFaultsApply(t *testing.T) {
 	rows, names, broken := cited(t), map[string]bool{}, map[string]bool{}
 	for _, f := range faults {
@@ -67,7 +67,7 @@ func TestPlanted(t *testing.T) {
 		})
 }
 
-// TestKernelFaultsCompile says it before a machine is started for them.
+// TestKernelFaultsCompile finds faults that do not compile before a machine is started for them.
 func TestKernelFaultsCompile(t *testing.T) {
 	if !*plant {
 		return

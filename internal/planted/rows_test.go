@@ -21,10 +21,10 @@ type citation struct {
 
 func (c citation) String() string { return c.pkg + "." + c.test }
 
-// kernel says that the test needs the kernel's devices.
+// kernel reports whether the test needs the kernel's devices.
 func (c citation) kernel() bool { return c.pkg == "cmid/ucm" }
 
-// real says that it runs on a device, and not on the twin or above the drivers.
+// real reports whether it runs on a device, not on the twin or above the drivers.
 func (c citation) real() bool { return c.pkg == "iwarp" || c.kernel() }
 
 // scenario is the conformance suite's name for the test: the same for every device. Other tests

@@ -1,4 +1,4 @@
-// Package ring has the queue that everything here waits in: first in, first out, without an
+// Package ring has the FIFO queue that all packages here use, which needs no
 // allocation once it is as long as it gets.
 package ring
 

@@ -46,7 +46,7 @@ func TestRingIsAQueue(t *testing.T) {
 				}
 			}
 			if kept != len(model) {
-				t.Fatalf("the memory holds %d elements of %d", kept, len(model))
+				t.Fatalf("the memory has %d elements of %d", kept, len(model))
 			}
 		}
 	})

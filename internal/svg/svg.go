@@ -1,6 +1,6 @@
-// Package svg draws pictures that look the same everywhere: text is outlines, for who looks at a
-// picture seldom has the font that it was laid out with, and another font's letters are cut off at
-// the edge, or run into each other.
+// Package svg draws pictures that look the same everywhere: text is outlines. A reader seldom
+// has the font that a picture was laid out with, and letters of another font are cut off at the
+// edge, or run into each other.
 package svg
 
 import (

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// TestTextIsAsWideAsItWasLaidOut holds that what is drawn needs no font, and is where the layout
+// TestTextIsAsWideAsItWasLaidOut checks that what is drawn needs no font, and is where the layout
 // counts on it, kerning included.
 func TestTextIsAsWideAsItWasLaidOut(t *testing.T) {
 	const text = "HAVE 64K, |x|H" // both ends nearly fill their advance
@@ -40,7 +40,7 @@ func TestTextIsAsWideAsItWasLaidOut(t *testing.T) {
 	}
 }
 
-// TestNoText holds that what has no outline draws nothing.
+// TestNoText checks that what has no outline draws nothing.
 func TestNoText(t *testing.T) {
 	face := fonts.DefaultCache.Lookup(plot.DefaultFont, 40)
 	for _, text := range []string{"", "  "} {
