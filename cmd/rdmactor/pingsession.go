@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -114,4 +115,21 @@ func (s *session) sweep() (wait time.Duration, err error) {
 		return -1, err
 	}
 	return max(0, time.Until(next)), err
+}
+
+// ping is the subcommand.
+func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parsePing(args, stdout)
+	if err != nil {
+		return err
+	}
+	s := &session{pingFlags: o, ctx: ctx, stdout: stdout, stderr: stderr, conns: make(map[*cmid.ID]*conn)}
+	s.role = &pingClient{s: s}
+	if o.server {
+		s.role = &pingServer{s: s}
+	}
+	if err := s.run(); err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -96,4 +98,14 @@ func (o *output) error() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
+}
+
+// Version is which build of a command this is, in one line: the module's version, which names the
+// commit of a build in a repository, and what has built it.
+func Version(name string) string {
+	version := "(devel)"
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
+		version = b.Main.Version
+	}
+	return fmt.Sprintf("%s %s, %s %s/%s", name, version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

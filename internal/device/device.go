@@ -149,13 +149,8 @@ func listening(h host, k Kind, local netip.Addr) (Choice, error) {
 		return owned(h, local), nil
 	}
 	found, err := search(h)
-	c := Choice{Kind: IWARP, Local: local}
-	switch {
-	case err != nil:
-		c.Why = because(err)
-	case len(found) == 0:
-		c.Why = "no RDMA device has an address of this host"
-	default:
+	c := Choice{Kind: IWARP, Local: local, Why: none(err)}
+	if len(found) > 0 {
 		var names []string
 		for _, f := range found {
 			names = append(names, fmt.Sprintf("%s has %v", f.name, f.addr))
@@ -186,27 +181,22 @@ func anywhere(h host, k Kind) (Choice, error) {
 	case k == Kernel:
 		return Choice{}, errors.New("--device kernel: no RDMA device has an address of this host")
 	}
-	c := Choice{Kind: IWARP, Local: loopback, Why: "no RDMA device has an address of this host"}
-	if err != nil {
-		c.Why = because(err)
-	}
-	return c, nil
+	return Choice{Kind: IWARP, Local: loopback, Why: none(err)}, nil
 }
 
 // owned chooses by the one address that counts.
 func owned(h host, local netip.Addr) Choice {
-	none := Choice{Kind: IWARP, Local: local, Why: fmt.Sprintf("no RDMA device has %v", local)}
+	c := Choice{Kind: IWARP, Local: local, Why: fmt.Sprintf("no RDMA device has %v", local)}
 	if local.IsLoopback() {
-		return none
+		return c
 	}
-	name, ok, err := h.device(local)
-	switch {
+	switch name, ok, err := h.device(local); {
 	case err != nil:
-		return Choice{Kind: IWARP, Local: local, Why: because(err)}
-	case !ok:
-		return none
+		c.Why = none(err)
+	case ok:
+		c.Kind, c.Why = Kernel, fmt.Sprintf("%s has %v", name, local)
 	}
-	return Choice{Kind: Kernel, Local: local, Why: fmt.Sprintf("%s has %v", name, local)}
+	return c
 }
 
 // owner is an RDMA device and the first address found of it.
@@ -235,5 +225,10 @@ func search(h host) (found []owner, err error) {
 	return found, nil
 }
 
-// because is an error that makes no difference to the user but for the choice.
-func because(err error) string { return "no kernel devices: " + err.Error() }
+// none says why no RDMA device is used. An error makes no other difference to the user.
+func none(err error) string {
+	if err != nil {
+		return "no kernel devices: " + err.Error()
+	}
+	return "no RDMA device has an address of this host"
+}

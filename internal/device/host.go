@@ -3,6 +3,9 @@ package device
 import (
 	"net"
 	"net/netip"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/ucm"
 )
 
 // thisHost is the host as it is.
@@ -37,4 +40,15 @@ func (thisHost) addrs() ([]netip.Addr, error) {
 		}
 	}
 	return out, nil
+}
+
+// kernel is rdma_cm with the data path of the kernel's soft devices.
+func kernel() cmid.Driver { return ucm.New() }
+
+func (thisHost) device(local netip.Addr) (name string, ok bool, err error) {
+	name, ok, err = ucm.DeviceFor(local)
+	if ok && name == "" {
+		name = "an RDMA device"
+	}
+	return name, ok, err
 }

@@ -21,7 +21,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,4 +155,17 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 		err = errors.New("no test ran to its end")
 	}
 	return r.Output, err
+}
+
+// putTestdata copies a package's testdata, if it has any, to where its tests look for it.
+func putTestdata(t testing.TB, m *vm.Machine, pkg, dir string) error {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", pkg).Output()
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(strings.TrimSpace(string(out)), "testdata")
+	if _, err := os.Stat(data); os.IsNotExist(err) {
+		return nil
+	}
+	return m.PutDir(t.Context(), data, dir+"/testdata")
 }
