@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // Addr is a sockaddr. The zero Addr is C's NULL; wildcards are 0.0.0.0 and ::.
@@ -146,20 +148,12 @@ const (
 // PortSpaceIB may: see ID.Datagram.
 func (ps PortSpace) Datagram() bool { return ps == PortSpaceUDP || ps == PortSpaceIPOIB }
 
-// String is librdmacm's name without RDMA_PS_.
-func (ps PortSpace) String() string {
-	switch ps {
-	case PortSpaceIPOIB:
-		return "IPOIB"
-	case PortSpaceTCP, 0:
-		return "TCP"
-	case PortSpaceUDP:
-		return "UDP"
-	case PortSpaceIB:
-		return "IB"
-	}
-	return fmt.Sprintf("PortSpace(%#x)", uint16(ps))
+var portSpaceNames = map[PortSpace]string{
+	0: "TCP", PortSpaceIPOIB: "IPOIB", PortSpaceTCP: "TCP", PortSpaceUDP: "UDP", PortSpaceIB: "IB",
 }
+
+// String is librdmacm's name without RDMA_PS_.
+func (ps PortSpace) String() string { return enum.Name(portSpaceNames, ps, "PortSpace(%#x)") }
 
 // MarshalText is String's text.
 func (ps PortSpace) MarshalText() ([]byte, error) { return []byte(ps.String()), nil }
@@ -175,20 +169,10 @@ const (
 	FamilyIB   Family = 27
 )
 
+var familyNames = map[Family]string{FamilyAny: "any", FamilyIPv4: "IPv4", FamilyIPv6: "IPv6", FamilyIB: "IB"}
+
 // String is the family's name.
-func (f Family) String() string {
-	switch f {
-	case FamilyAny:
-		return "any"
-	case FamilyIPv4:
-		return "IPv4"
-	case FamilyIPv6:
-		return "IPv6"
-	case FamilyIB:
-		return "IB"
-	}
-	return fmt.Sprintf("Family(%d)", uint16(f))
-}
+func (f Family) String() string { return enum.Name(familyNames, f, "Family(%d)") }
 
 // MarshalText is String's text.
 func (f Family) MarshalText() ([]byte, error) { return []byte(f.String()), nil }

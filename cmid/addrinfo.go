@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // AddrInfo is struct rdma_addrinfo: what GetAddrInfo found, or the hints it is given.
@@ -71,26 +73,13 @@ const (
 	QPTypeXRCRecv   QPType = 10
 )
 
-// String is the type as ibv_qp_type(3)'s constants end.
-func (t QPType) String() string {
-	switch t {
-	case QPTypeAny:
-		return "ANY"
-	case QPTypeRC:
-		return "RC"
-	case QPTypeUC:
-		return "UC"
-	case QPTypeUD:
-		return "UD"
-	case QPTypeRawPacket:
-		return "RAW_PACKET"
-	case QPTypeXRCSend:
-		return "XRC_SEND"
-	case QPTypeXRCRecv:
-		return "XRC_RECV"
-	}
-	return fmt.Sprintf("QPType(%d)", uint8(t))
+var qpTypeNames = map[QPType]string{
+	QPTypeAny: "ANY", QPTypeRC: "RC", QPTypeUC: "UC", QPTypeUD: "UD", QPTypeRawPacket: "RAW_PACKET", QPTypeXRCSend: "XRC_SEND",
+	QPTypeXRCRecv: "XRC_RECV",
 }
+
+// String is the type as ibv_qp_type(3)'s constants end.
+func (t QPType) String() string { return enum.Name(qpTypeNames, t, "QPType(%d)") }
 
 // MarshalText is String's text.
 func (t QPType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

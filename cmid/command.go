@@ -1,9 +1,11 @@
 package cmid
 
 import (
-	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -124,18 +126,26 @@ const (
 	OptionAckTimeout               // RDMA_OPTION_ID_ACK_TIMEOUT: 0..31
 )
 
-var optionNames = [...]string{"TOS", "REUSEADDR", "AFONLY", "ACK_TIMEOUT"}
+var optionNames = []string{"TOS", "REUSEADDR", "AFONLY", "ACK_TIMEOUT"}
 
 // String is the option as RDMA_OPTION_ID_'s constants end.
-func (o Option) String() string {
-	if int(o) < len(optionNames) {
-		return optionNames[o]
-	}
-	return fmt.Sprintf("Option(%d)", uint32(o))
-}
+func (o Option) String() string { return enum.At(optionNames, o, "Option(%d)") }
 
 // MarshalText is String's text.
 func (o Option) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// Check is EINVAL for a value that the option cannot have, and ENOSYS for an option that does not
+// exist. For drivers.
+func (o Option) Check(value int) error {
+	most := []int{OptionTOS: 255, OptionReuseAddr: 1, OptionAFOnly: 1, OptionAckTimeout: 31}
+	switch {
+	case int(o) >= len(most):
+		return unix.ENOSYS
+	case value < 0 || value > most[o]:
+		return unix.EINVAL
+	}
+	return nil
+}
 
 func (*BindAddr) Op() states.Op         { return states.OpBindAddr }
 func (*ResolveAddr) Op() states.Op      { return states.OpResolveAddr }

@@ -1,6 +1,8 @@
 package cmid
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/states"
@@ -32,15 +34,15 @@ func (id *ID) event(ev *DriverEvent) {
 	}
 	id.enter(next)
 	asked := id.waiting
-	answers := id.answered(ev)
-	if answers != nil {
-		asked = answers
+	answered := id.answered(ev)
+	if answered != nil {
+		asked = answered
 	}
 	out := id.typed(ev, before, asked)
 	if out == nil {
 		return // a kernel newer than this code; it must be tolerated (rdma_get_cm_event(3) grows)
 	}
-	id.ch.sink(id, out, answers)
+	id.ch.sink(id, out, answered)
 	if ev.Kind == states.KindDeviceRemoval {
 		for len(id.joins) > 0 { // not if the identifier has just been destroyed
 			id.unjoined(id.joins.take(id.joins[0].Addr), "the device was removed", unix.ENODEV)
@@ -58,33 +60,34 @@ func (id *ID) answered(ev *DriverEvent) Command {
 		return nil
 	}
 	cmd := id.waiting
-	switch cmd.(type) {
-	case *ResolveAddr:
-		if k != states.KindAddrResolved && k != states.KindAddrError && k != states.KindDeviceRemoval {
-			return nil
-		}
-	case *ResolveRoute, *SetIBPath:
-		if k != states.KindRouteResolved && k != states.KindRouteError && k != states.KindDeviceRemoval {
-			return nil
-		}
-	case *ResolveIBService:
-		if k != states.KindAddrInfoResolved && k != states.KindAddrInfoError && k != states.KindDeviceRemoval {
-			return nil
-		}
-	case *Connect, *Accept:
-		switch k {
-		case states.KindEstablished, states.KindConnectResponse, states.KindRejected, states.KindUnreachable,
-			states.KindConnectError, states.KindDisconnected, states.KindDeviceRemoval, states.KindAddrError:
-		default:
-			return nil
-		}
-	case *Disconnect:
-		if k != states.KindDisconnected && k != states.KindDeviceRemoval {
-			return nil
-		}
+	if cmd == nil || !slices.Contains(answers[cmd.Op()], k) {
+		return nil
 	}
 	id.waiting = nil
 	return cmd
+}
+
+// answers are the events that answer a command. A command that is not here has its answer when the
+// device has executed it.
+var answers = map[states.Op][]states.Kind{
+	states.OpResolveAddr:     {states.KindAddrResolved, states.KindAddrError, states.KindDeviceRemoval},
+	states.OpResolveRoute:    {states.KindRouteResolved, states.KindRouteError, states.KindDeviceRemoval},
+	states.OpSetIBPath:       {states.KindRouteResolved, states.KindRouteError, states.KindDeviceRemoval},
+	states.OpResolveAddrInfo: {states.KindAddrInfoResolved, states.KindAddrInfoError, states.KindDeviceRemoval},
+	states.OpConnect:         connectAnswers,
+	states.OpAccept:          connectAnswers,
+	states.OpDisconnect:      {states.KindDisconnected, states.KindDeviceRemoval},
+	states.OpJoinMulticast:   {states.KindMulticastJoin, states.KindMulticastError},
+}
+
+var connectAnswers = []states.Kind{
+	states.KindEstablished, states.KindConnectResponse, states.KindRejected, states.KindUnreachable, states.KindConnectError,
+	states.KindDisconnected, states.KindDeviceRemoval, states.KindAddrError,
+}
+
+func answeredByEvent(cmd Command) bool {
+	_, ok := answers[cmd.Op()]
+	return ok
 }
 
 // request makes the identifier that a ConnectRequest brings.

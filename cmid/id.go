@@ -250,14 +250,6 @@ func (id *ID) forgo(cmd Command) {
 	}
 }
 
-func answeredByEvent(cmd Command) bool {
-	switch cmd.(type) {
-	case *ResolveAddr, *ResolveRoute, *SetIBPath, *ResolveIBService, *Connect, *Accept, *Disconnect, *JoinMulticast:
-		return true
-	}
-	return false
-}
-
 // done ends a pending command.
 func (id *ID) done(cmd Command, err error) {
 	if id.inFlight != cmd {
@@ -308,11 +300,13 @@ func (id *ID) accepted(cmd Command) Event {
 		}
 		id.waiting = nil // it was the answer to the peer's, or it had nothing left to do
 		return &Done{EventBase: base, Command: c}
-	case *ResolveAddr, *ResolveRoute, *SetIBPath, *ResolveIBService, *Connect, *JoinMulticast:
-		return nil
 	case *LeaveMulticast:
 		if j := id.joins.take(c.Addr); j != nil {
 			id.unjoined(j, "left before it was joined", unix.ECANCELED)
+		}
+	default:
+		if answeredByEvent(cmd) {
+			return nil
 		}
 	}
 	return &Done{EventBase: base, Command: cmd}

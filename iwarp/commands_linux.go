@@ -134,22 +134,18 @@ func (id *ident) disconnect() error {
 }
 
 func (id *ident) setOption(o cmid.Option, v int) error {
+	if err := o.Check(v); err != nil {
+		return err
+	}
 	switch o {
 	case cmid.OptionTOS:
-		if v < 0 || v > 255 {
-			return unix.EINVAL
-		}
 		id.tos, id.hasTOS = uint8(v), true
 		for _, fd := range id.sockets() {
 			if err := setTOS(fd, id.tos); err != nil {
 				return fmt.Errorf("IP_TOS: %w", err)
 			}
 		}
-		return nil
 	case cmid.OptionReuseAddr:
-		if v != 0 && v != 1 {
-			return unix.EINVAL
-		}
 		id.reuse = v == 1
 		if id.hold != nil {
 			ports.setReuse(id.hold, id.reuse)
@@ -157,19 +153,11 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 		if id.reuse && id.fd >= 0 {
 			return shareAddr(id.fd)
 		}
-		return nil
 	case cmid.OptionAFOnly:
-		if v != 0 && v != 1 {
-			return unix.EINVAL
-		}
 		return id.setAFOnly(v == 1)
-	case cmid.OptionAckTimeout:
-		if v < 0 || v > 31 {
-			return unix.EINVAL
-		}
-		return nil // TCP has its own
+	case cmid.OptionAckTimeout: // TCP has its own
 	}
-	return unix.ENOSYS
+	return nil
 }
 
 // sockets are the fds the identifier has now.

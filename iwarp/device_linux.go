@@ -68,10 +68,7 @@ type domain struct {
 
 // Alloc makes a memory region.
 func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	if n <= 0 || n > math.MaxUint32 {
-		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", n, unix.EINVAL)
-	}
-	mr, err := p.region(access)
+	mr, err := p.region(n, access)
 	if err == nil {
 		mr.Bytes = make([]byte, n)
 	}
@@ -80,10 +77,7 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 
 // Register makes a memory region of b, which stays the caller's: verbs.Registrar.
 func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
-	if len(b) == 0 || len(b) > math.MaxUint32 {
-		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", len(b), unix.EINVAL)
-	}
-	mr, err := p.region(access)
+	mr, err := p.region(len(b), access)
 	if err == nil {
 		mr.Bytes = b
 	}
@@ -93,11 +87,13 @@ func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 // Local makes a memory region of b that is in no table: verbs.Registrar.
 func (p *domain) Local(b []byte) verbs.MR { return verbs.MR{PD: p, Bytes: b} }
 
-// region makes a memory region without memory. Its key and its address are random: neither tells a
-// peer anything about the process or about other regions, and guessing costs a connection each
-// time.
-func (p *domain) region(access verbs.Access) (*verbs.MR, error) {
+// region makes a memory region, for memory of n bytes that it does not have yet. Its key and its
+// address are random: neither tells a peer anything about the process or about other regions, and
+// guessing costs a connection each time.
+func (p *domain) region(n int, access verbs.Access) (*verbs.MR, error) {
 	switch {
+	case n <= 0 || n > math.MaxUint32:
+		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", n, unix.EINVAL)
 	case access&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead|verbs.RemoteAtomic) != 0:
 		return nil, fmt.Errorf("iwarp: memory region with unknown access %#x: %w", access, unix.EINVAL)
 	case access&(verbs.RemoteWrite|verbs.RemoteAtomic) != 0 && access&verbs.LocalWrite == 0:

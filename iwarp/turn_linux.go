@@ -45,19 +45,13 @@ func (in *instance) drain() {
 	in.draining = true
 	defer in.drained()
 	for !in.closed {
-		if n := len(in.low); n > 0 {
-			s := in.low[n-1]
-			in.low[n-1] = nil
-			in.low = in.low[:n-1]
+		if s := last(&in.low); s != nil {
 			if !s.gone {
 				s.attr.OnLimit()
 			}
 			continue
 		}
-		if n := len(in.serving); n > 0 {
-			s := in.serving[n-1]
-			in.serving[n-1] = nil
-			in.serving = in.serving[:n-1]
+		if s := last(&in.serving); s != nil {
 			in.serve(s)
 			continue
 		}
@@ -82,6 +76,18 @@ func (in *instance) drain() {
 		in.first++
 		in.deliver(&ev)
 	}
+}
+
+// last takes the last one off a list; nil when there is none.
+func last(list *[]*sharedQueue) *sharedQueue {
+	n := len(*list)
+	if n == 0 {
+		return nil
+	}
+	s := (*list)[n-1]
+	(*list)[n-1] = nil
+	*list = (*list)[:n-1]
+	return s
 }
 
 // drained ends drain, which a panic of the application's may have cut short.

@@ -1,9 +1,8 @@
 package verbs
 
 import (
-	"fmt"
-
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // Provider opens the data path of devices that the kernel's rdma_cm attaches identifiers to:
@@ -82,15 +81,10 @@ const (
 	QPLastWQE
 )
 
-var qpEventNames = [...]string{"communication established", "fatal", "last work request reached"}
+var qpEventNames = []string{"communication established", "fatal", "last work request reached"}
 
 // String is the event in words (ibv_event_type_str(3)).
-func (e QPEvent) String() string {
-	if int(e) < len(qpEventNames) {
-		return qpEventNames[e]
-	}
-	return fmt.Sprintf("QPEvent(%d)", uint32(e))
-}
+func (e QPEvent) String() string { return enum.At(qpEventNames, e, "QPEvent(%d)") }
 
 // MarshalText is String's text.
 func (e QPEvent) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
@@ -104,16 +98,10 @@ const (
 	UD QPType = 4 // IBV_QPT_UD: datagrams
 )
 
+var qpTypeNames = map[QPType]string{RC: "RC", UD: "UD"}
+
 // String is the type as ibv_qp_type(3)'s constants end.
-func (t QPType) String() string {
-	switch t {
-	case RC:
-		return "RC"
-	case UD:
-		return "UD"
-	}
-	return fmt.Sprintf("QPType(%d)", uint8(t))
-}
+func (t QPType) String() string { return enum.Name(qpTypeNames, t, "QPType(%d)") }
 
 // MarshalText is String's text.
 func (t QPType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -132,15 +120,10 @@ const (
 	QPError                // IBV_QPS_ERR: everything is flushed
 )
 
-var qpStateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
+var qpStateNames = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 
 // String is the state as enum ibv_qp_state's constants end.
-func (s QPState) String() string {
-	if int(s) < len(qpStateNames) {
-		return qpStateNames[s]
-	}
-	return fmt.Sprintf("QPState(%d)", uint32(s))
-}
+func (s QPState) String() string { return enum.At(qpStateNames, s, "QPState(%d)") }
 
 // MarshalText is String's text.
 func (s QPState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

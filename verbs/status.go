@@ -1,5 +1,7 @@
 package verbs
 
+import "github.com/rdmactor/rdmactor/internal/enum"
+
 // Status is a completion's outcome, in the numbering of enum ibv_wc_status.
 type Status uint8
 
@@ -37,12 +39,7 @@ var statusText = map[Status]string{
 }
 
 // String is the status in words (ibv_wc_status_str(3)).
-func (s Status) String() string {
-	if t, ok := statusText[s]; ok {
-		return t
-	}
-	return "unknown status"
-}
+func (s Status) String() string { return enum.Name(statusText, s, "status %d") }
 
 // MarshalText is String's text.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

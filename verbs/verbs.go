@@ -1,6 +1,10 @@
 package verbs
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
+)
 
 // Device is one RDMA device as a loop sees it. Memory, completion queues and shared receive queues
 // of one Device work with the queue pairs of that Device only. Loop goroutine only.
@@ -165,18 +169,13 @@ func (o Opcode) Atomic() bool { return o == AtomicCmpSwap || o == AtomicFetchAdd
 // AtomicLen is the bytes of an atomic operation.
 const AtomicLen = 8
 
-var opcodeNames = [...]string{
+var opcodeNames = []string{
 	"send", "send with invalidate", "write", "read", "recv", "send with immediate", "compare and swap",
 	"fetch and add",
 }
 
 // String is the operation in words.
-func (o Opcode) String() string {
-	if int(o) < len(opcodeNames) {
-		return opcodeNames[o]
-	}
-	return "unknown opcode"
-}
+func (o Opcode) String() string { return enum.At(opcodeNames, o, "opcode %d") }
 
 // MarshalText is String's text.
 func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }

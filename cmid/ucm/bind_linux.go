@@ -111,13 +111,8 @@ func (id *ident) listen(backlog int) error {
 }
 
 func (id *ident) setOption(o cmid.Option, value int) error {
-	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
-	most, ok := limit[o]
-	switch {
-	case !ok:
-		return unix.ENOSYS
-	case value < 0 || value > most:
-		return unix.EINVAL
+	if err := o.Check(value); err != nil {
+		return err
 	}
 	raw := []byte{byte(value)}
 	if o == cmid.OptionReuseAddr || o == cmid.OptionAFOnly {

@@ -3,6 +3,8 @@ package wire
 import (
 	"errors"
 	"fmt"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // ErrShort means that the input ends before the item does.
@@ -22,18 +24,10 @@ const (
 	LayerMPA   Layer = 2
 )
 
+var layerNames = []string{LayerRDMAP: "RDMAP", LayerDDP: "DDP", LayerMPA: "MPA"}
+
 // String is the layer's name.
-func (l Layer) String() string {
-	switch l {
-	case LayerRDMAP:
-		return "RDMAP"
-	case LayerDDP:
-		return "DDP"
-	case LayerMPA:
-		return "MPA"
-	}
-	return fmt.Sprintf("layer %d", uint8(l))
-}
+func (l Layer) String() string { return enum.At(layerNames, l, "layer %d") }
 
 // MarshalText is String's text.
 func (l Layer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }

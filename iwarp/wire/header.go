@@ -2,7 +2,8 @@ package wire
 
 import (
 	"encoding/binary"
-	"fmt"
+
+	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
 // Opcode is an RDMAP opcode (RFC 5040 section 4.1, RFC 7306).
@@ -24,18 +25,13 @@ const (
 	OpAtomicResponse   Opcode = 11
 )
 
-var opNames = [...]string{
+var opNames = []string{
 	"Write", "Read Request", "Read Response", "Send", "Send with Invalidate", "Send with SE", "Send with SE and Invalidate",
 	"Terminate", "Immediate Data", "Immediate Data with SE", "Atomic Request", "Atomic Response",
 }
 
 // String is the opcode's name in RFC 5040 or RFC 7306.
-func (o Opcode) String() string {
-	if int(o) < len(opNames) {
-		return opNames[o]
-	}
-	return fmt.Sprintf("opcode %d", uint8(o))
-}
+func (o Opcode) String() string { return enum.At(opNames, o, "opcode %d") }
 
 // MarshalText is String's text.
 func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
