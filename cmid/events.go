@@ -69,7 +69,7 @@ func (id *ID) answered(ev *DriverEvent) Command {
 
 // answers are the events that answer a command. A command that is not here has its answer when the
 // device has executed it.
-var answers = map[states.Op][]states.Kind{
+var answers = map[states.Op][]states.Kind{ //nolint:exhaustive // what has no event has no entry
 	states.OpResolveAddr:     {states.KindAddrResolved, states.KindAddrError, states.KindDeviceRemoval},
 	states.OpResolveRoute:    {states.KindRouteResolved, states.KindRouteError, states.KindDeviceRemoval},
 	states.OpSetIBPath:       {states.KindRouteResolved, states.KindRouteError, states.KindDeviceRemoval},
