@@ -7,11 +7,11 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// above is an identifier as its connection sees it.
-type above ident
+// What an identifier is to its connection. BreakOff is with the other ends.
+var _ datapath.Identifier = (*ident)(nil)
 
-func (a *above) Deliver(in *datapath.Inbound) {
-	it, m := (*ident)(a), in.Of.(*Received)
+func (it *ident) Deliver(in *datapath.Inbound) {
+	m := in.Of.(*Received)
 	m.EventBase, m.Data, m.Since, m.from = it.base(), in.Data, in.Since, it
 	if o := it.rt.cfg.observer; o != nil {
 		o.Event(it.pid, m)
@@ -28,38 +28,35 @@ func (a *above) Deliver(in *datapath.Inbound) {
 	_ = m.done(it.l.exec) // its only hold
 }
 
-func (a *above) Sent(s *datapath.Outgoing) {
-	it := (*ident)(a)
+func (it *ident) Sent(s *datapath.Outgoing) {
 	it.reply(s.Of.(*Send).sender, &Sent{it.base(), s.Len()})
 }
 
-func (a *above) SendFailed(s *datapath.Outgoing, err error) {
-	(*ident)(a).sendFailed(s.Of.(*Send), err)
+func (it *ident) SendFailed(s *datapath.Outgoing, err error) {
+	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
+	ev.History = nil // a thousand of them say the same
+	it.reply(s.Of.(*Send).sender, ev)
+	s.Recycle()
 }
 
-func (a *above) SendRefused(s *datapath.Outgoing, kind, err error) {
-	(*ident)(a).turnDown(s.Of.(*Send).sender, 1, s.Len(), kind, err)
+func (it *ident) SendRefused(s *datapath.Outgoing, kind, err error) {
+	it.turnDown(s.Of.(*Send).sender, 1, s.Len(), kind, err)
 }
 
-func (a *above) Writable() {
-	it := (*ident)(a)
-	it.tell(&Writable{it.base()})
+func (it *ident) Writable() { it.tell(&Writable{it.base()}) }
+
+func (it *ident) Counted() {
+	it.rt.cfg.observer.Credit(it.pid, it.id.Handle(), it.conn.Counts())
 }
 
-func (a *above) Counted() {
-	a.rt.cfg.observer.Credit(a.pid, a.id.Handle(), Credits(a.conn.Counts()))
-}
+func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }
 
-func (a *above) BreakOff(err error) { (*ident)(a).breakOff(err) }
+func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&parted{}) }
 
-func (a *above) Drained() { a.box.PostUserMessage(&drained{}) }
-
-func (a *above) GoodbyeLeft() { a.box.PostUserMessage(&parted{}) }
-
-func (a *above) RenewFailed(value any) {
+func (it *ident) RenewFailed(value any) {
 	if value == nil {
 		value = mailbox.ErrGoexit
 	}
-	a.BreakOff(&PanicError{value})
-	a.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", a.pid.Id, value, debug.Stack()})
+	it.BreakOff(&PanicError{value})
+	it.rt.sys.EventStream.Publish(&Panicked{"Renew of a Send to", it.pid.Id, value, debug.Stack()})
 }

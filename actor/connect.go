@@ -155,7 +155,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	if it.id.Datagram() || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
 		return nil
 	}
-	c, err := datapath.New(&it.l.Loop, it.id, (*above)(it), it.terms(mode))
+	c, err := datapath.New(&it.l.Loop, it.id, it, it.terms(mode))
 	it.conn = c
 	return err
 }

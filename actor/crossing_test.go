@@ -81,7 +81,7 @@ func crossEnds(w *world, rng *rand.Rand) {
 			w.onLoop(w.rt, func(l *loop) {
 				for it := range l.ids {
 					if it.pid.Equal(c) {
-						it.breakOff(&ProtocolError{What: "made up"})
+						it.BreakOff(&ProtocolError{What: "made up"})
 					}
 				}
 			})

@@ -2,6 +2,7 @@ package actor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,11 +41,9 @@ func orElse(d, otherwise time.Duration) time.Duration {
 
 // setDeadline bounds a command that was not answered at once.
 func (it *ident) setDeadline(a *asked) {
-	for _, b := range it.asked {
-		if b == a {
-			a.due = it.l.el.Now().Add(it.phase(a.cmd))
-			it.rearm()
-		}
+	if slices.Contains(it.asked, a) {
+		a.due = it.l.el.Now().Add(it.phase(a.cmd))
+		it.rearm()
 	}
 }
 

@@ -90,33 +90,35 @@ var ErrHeld = errors.New("the device has not given the identifier back")
 
 // abandoned ends an identifier that the device holds beyond the runtime's end.
 func (it *ident) abandoned() {
-	it.destroy(ErrShutdown)
-	it.part()
-	if it.gone() {
-		return
+	if it.orphan(ErrShutdown) {
+		it.cause = errors.Join(it.cause, ErrHeld)
+		it.rt.sys.Root.Stop(it.pid)
 	}
-	it.setLife(identGone)
-	it.cause = errors.Join(it.cause, ErrHeld)
-	it.l.lose(it.id, it.conn)
-	it.rt.sys.Root.Stop(it.pid)
 }
 
 // stopping is the way out of the actor: after destroyed, or because of a panic, or because
 // somebody else has stopped it.
 func (it *ident) stopping() {
-	if it.gone() {
-		return
-	}
-	if it.id == nil {
+	switch {
+	case it.gone():
+	case it.id == nil:
 		it.setLife(identGone)
-		return
+	default:
+		it.orphan(ErrStopped)
 	}
-	it.destroy(ErrStopped)
+}
+
+// orphan destroys the identifier for an actor that does not wait for it. It reports whether the
+// device takes its time, and keeps it beyond its actor.
+func (it *ident) orphan(cause error) bool {
+	it.destroy(cause)
 	it.part()
-	if !it.gone() { // the device takes its time; nobody will wait for it
-		it.setLife(identGone)
-		it.l.lose(it.id, it.conn)
+	if it.gone() {
+		return false
 	}
+	it.setLife(identGone)
+	it.l.adopt(it.id, it.conn)
+	return true
 }
 
 // Leftover answers a message that the actor did not receive any more. Those that came before the
@@ -141,7 +143,7 @@ func (it *ident) Leftover(msg any) {
 		}
 		it.unsent++
 		m.sender = sender
-		it.sendFailed(m, datapath.Flushed())
+		it.SendFailed(&m.out, datapath.Flushed())
 	case Command:
 		switch {
 		case it.life == identClosed:

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +12,7 @@ import (
 
 // A connection has one end, whoever finds it out, and everything that ends one comes here:
 //
-//   - breakOff, when this side finds out: the peer breaks the protocol, the queue pair has failed.
+//   - BreakOff, when this side finds out: the peer breaks the protocol, the queue pair has failed.
 //   - disconnected and removed, when the device tells.
 //
 // The cause that is found first is the one that is told: what follows is its consequence. An end
@@ -19,10 +20,10 @@ import (
 // in what the peer has sent last. The owner is told once, by endOf; with a Manual owner the
 // identifier then stays, else it is disconnected and destroyed, and Closed tells the same cause.
 
-// breakOff ends a connection from this side. Nothing is sent or told any more; the rest follows in
+// BreakOff ends a connection from this side. Nothing is sent or told any more; the rest follows in
 // a turn of its own, because the device may be in the middle of what it received. Loop goroutine,
 // at any time; only the first call counts.
-func (it *ident) breakOff(err error) {
+func (it *ident) BreakOff(err error) {
 	c := it.conn
 	if c == nil || c.Over() {
 		return
@@ -161,15 +162,11 @@ func (it *ident) endOf(ev Event, answers Command) {
 
 // answerOthers answers every further Disconnect with the one event that there is.
 func (it *ident) answerOthers(ev Event) {
-	for i := 0; i < len(it.asked); {
-		a := it.asked[i]
-		if _, ok := a.cmd.(*cmid.Disconnect); !ok || a.then != nil {
-			i++
-			continue
+	for _, a := range slices.Clone(it.asked) {
+		if _, ok := a.cmd.(*cmid.Disconnect); ok && a.then == nil {
+			it.take(a.cmd)
+			it.reply(a.sender, ev)
 		}
-		it.take(a.cmd)
-		it.reply(a.sender, ev)
-		i = 0
 	}
 }
 

@@ -100,7 +100,7 @@ func (it *ident) late(cmd Command) Event {
 	if it.id == nil {
 		err = it.cause // it could never be made
 	}
-	if accesses(cmd) {
+	if _, ok := cmd.(oneSided); ok {
 		return it.accessError(cmd, err)
 	}
 	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}

@@ -167,14 +167,6 @@ func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	}, more...)
 }
 
-// sendFailed answers a Send that will not arrive for certain.
-func (it *ident) sendFailed(s *Send, err error) {
-	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
-	ev.History = nil // a thousand of them say the same
-	it.reply(s.sender, ev)
-	s.out.Recycle()
-}
-
 // legal reports whether the state machine allows cmd now. Who judges is cmid.ID.Do, for every
 // command. Asked here is only before what cannot be taken back: a queue pair, the hello's terms, a
 // request's deadline, a goodbye. What is not legal goes to Do all the same, for the refusal's

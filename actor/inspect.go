@@ -38,24 +38,12 @@ type IDInfo struct {
 // Any goroutine; on a loop's own only that loop's identifiers are told, because a loop must not
 // wait for another. After Shutdown there are none.
 func (rt *Runtime) Inspect() []IDInfo {
-	var all []IDInfo
-	for _, l := range rt.loops {
-		if l.el.OnLoop() {
-			return sorted(l.inspect())
-		}
-	}
 	answers, _ := askLoops(rt, (*loop).inspect)
-	for _, a := range answers {
-		all = append(all, a...)
-	}
-	return sorted(all)
-}
-
-func sorted(infos []IDInfo) []IDInfo {
-	slices.SortFunc(infos, func(a, b IDInfo) int {
+	all := slices.Concat(answers...)
+	slices.SortFunc(all, func(a, b IDInfo) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.PID.Id, b.PID.Id))
 	})
-	return infos
+	return all
 }
 
 func (l *loop) inspect() []IDInfo {
@@ -83,7 +71,7 @@ func (it *ident) info() IDInfo {
 		}
 	}
 	if c := it.conn; c != nil {
-		i.Wire, i.Credits, i.Delivered = c.Kind().String(), Credits(c.Counts()), c.Delivered()
+		i.Wire, i.Credits, i.Delivered = c.Kind().String(), c.Counts(), c.Delivered()
 	}
 	return i
 }
@@ -92,11 +80,6 @@ func (it *ident) info() IDInfo {
 // released, or on their way to an actor on goroutines. Their connections may have ended. It is
 // collected as Inspect is. Any goroutine.
 func (rt *Runtime) Held() (n int) {
-	for _, l := range rt.loops {
-		if l.el.OnLoop() {
-			return l.Held()
-		}
-	}
 	counts, _ := askLoops(rt, (*loop).Held)
 	for _, c := range counts {
 		n += c

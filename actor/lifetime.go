@@ -20,7 +20,7 @@ const (
 	// identEnding is being destroyed: commands are answered with ENOENT, what ends it with Closed.
 	identEnding
 	// identGone has nothing in the device that its actor waits for: it was given back, could not
-	// be made, or is left to the loop (loop.lost).
+	// be made, or is left to the loop (loop.orphans).
 	identGone
 	// identClosed has reported Closed, the last event. Who sends now meets a stopped actor.
 	identClosed

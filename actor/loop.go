@@ -21,7 +21,7 @@ type loop struct {
 	ch  *cmid.Channel
 	ids map[*ident]struct{} // every identifier whose actor runs here
 	// identifiers without an actor that the device has not given back, with their connections
-	lost     map[*cmid.ID]*datapath.Conn
+	orphans  map[*cmid.ID]*datapath.Conn
 	requests unanswered // ConnectRequests
 	emptied  func()     // Shutdown waits for the last identifier; nil: nobody does
 
@@ -37,10 +37,15 @@ const abortFor = time.Second
 
 // askLoops asks every loop in its turn, those that have ended excepted. One that is blocked for
 // longer than abortFor cannot be asked: then blocked says so, and what the others have answered is
-// returned. Any goroutine but a loop's.
+// returned. On a loop's own goroutine only that loop is asked: a loop must not wait for another.
 func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
 	told := make(chan T, len(rt.loops))
 	left := 0
+	for _, l := range rt.loops {
+		if l.el.OnLoop() {
+			return []T{ask(l)}, false
+		}
+	}
 	for _, l := range rt.loops {
 		if l.el.Post(func() { told <- ask(l); l.el.Handoff() }) == nil {
 			left++

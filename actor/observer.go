@@ -3,6 +3,7 @@ package actor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -26,15 +27,11 @@ type MoveObserver interface {
 	Moved(id *actor.PID, h Handle, from, to string)
 }
 
-// Credits are a connection's counts of messages. All are zero in raw mode.
-type Credits struct {
-	Send     int // messages that may be sent before the peer has to consume some
-	Unacked  int // sent, not known to be consumed
-	Receive  int // messages the peer may send before the owner has to consume some
-	Unfreed  int // received, not consumed by the owner yet
-	Queued   int // waiting for credits or for the device
-	InFlight int // the device's: posted, not completed
-}
+// Credits are a connection's counts of messages: how many may be sent (Send) and received (Receive)
+// before the other side has to consume some, how many that were sent or received are not consumed
+// yet (Unacked, Unfreed), how many wait (Queued) or are the device's (InFlight). On a raw
+// connection only the last two are kept.
+type Credits = datapath.Counts
 
 // Panicked is published on the ActorSystem's EventStream when code of the user's that is no actor
 // has panicked, or has called runtime.Goexit, and what has called it has gone on without it: a

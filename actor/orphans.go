@@ -1,8 +1,9 @@
 package actor
 
-import "github.com/rdmactor/rdmactor/actor/internal/datapath"
-
-import "github.com/rdmactor/rdmactor/cmid"
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/cmid"
+)
 
 // discard destroys an identifier that has no actor, or another one in its place; c is its
 // connection, nil without one. A device may take its time: the kernel's rdma_cm up to 100 s
@@ -12,28 +13,28 @@ func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 		c.Stop()
 	}
 	if id.Do(&cmid.DestroyID{}) == nil {
-		l.lose(id, c)
+		l.adopt(id, c)
 	} else if c != nil {
 		c.Release()
 	}
 }
 
-// lose leaves an identifier that is being destroyed to its device.
-func (l *loop) lose(id *cmid.ID, c *datapath.Conn) {
+// adopt keeps an identifier without an actor until its device has given it back.
+func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
 	id.Context = nil
-	if l.lost == nil {
-		l.lost = make(map[*cmid.ID]*datapath.Conn)
+	if l.orphans == nil {
+		l.orphans = make(map[*cmid.ID]*datapath.Conn)
 	}
-	l.lost[id] = c
+	l.orphans[id] = c
 }
 
-// found ends what lose began: the device has given the identifier back.
-func (l *loop) found(id *cmid.ID) {
-	c, ok := l.lost[id]
+// orphanReturned ends what adopt began: the device has given the identifier back.
+func (l *loop) orphanReturned(id *cmid.ID) {
+	c, ok := l.orphans[id]
 	if !ok {
 		return
 	}
-	delete(l.lost, id)
+	delete(l.orphans, id)
 	if c != nil {
 		c.Release()
 	}
@@ -41,7 +42,7 @@ func (l *loop) found(id *cmid.ID) {
 }
 
 // empty reports whether no identifier is left, and none may come.
-func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.lost) == 0 && l.coming.Load() == 0 }
+func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 }
 
 // checkEmptied tells Shutdown.
 func (l *loop) checkEmptied() {

@@ -23,7 +23,7 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 		return
 	}
 	if _, ok := ev.(*cmid.Closed); ok {
-		l.found(id)
+		l.orphanReturned(id)
 	}
 }
 
@@ -131,8 +131,10 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 		it.serve(c, sender)
 	case *Call:
 		it.call(c, sender)
-	case *Read, *Write, *FetchAdd, *CompareSwap:
-		it.accessCommand(cmd, sender)
+	case oneSided:
+		if err := it.access(c, sender); err != nil {
+			it.reply(sender, it.accessError(c, err))
+		}
 	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
 		it.memoryCommand(cmd, sender)
 	case *cmid.GetAddrInfo:

@@ -146,7 +146,7 @@ func (it *ident) turnAway(m any, from *actor.PID) {
 		f.Op, f.Command = opName(cmd), cmd
 	}
 	var ev Event = &cmid.CommandFailed{FailureBase: f}
-	if accesses(f.Command) {
+	if _, ok := f.Command.(oneSided); ok {
 		ev = &AccessError{f}
 	}
 	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.PID()}
@@ -169,15 +169,6 @@ func (it *ident) turnAway(m any, from *actor.PID) {
 
 // errNoPlace is why the mailbox refuses something.
 var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)
-
-// accesses reports whether cmd is a one-sided operation, whose failing answer is an AccessError.
-func accesses(cmd Command) bool {
-	switch cmd.(type) {
-	case *Read, *Write, *FetchAdd, *CompareSwap:
-		return true
-	}
-	return false
-}
 
 // setOwner changes who is told, for those that are being refused, too.
 func (it *ident) setOwner(o owner) {

@@ -140,7 +140,7 @@ func (l *loop) pass(in *incoming, to *loop) bool {
 	}
 	defer m.end()
 	if err = l.ch.Attach(m.detached); err != nil {
-		m.lose(err)
+		m.giveUp(err)
 		return true
 	}
 	return false
@@ -160,7 +160,7 @@ func (m *move) arrive() {
 	if err := m.to.ch.Attach(m.detached); err != nil {
 		if m.from.el.Post(m.back) != nil {
 			defer m.end()
-			m.lose(err)
+			m.giveUp(err)
 		}
 		return
 	}
@@ -176,7 +176,7 @@ func (m *move) arrive() {
 func (m *move) back() {
 	defer m.end()
 	if err := m.from.ch.Attach(m.detached); err != nil {
-		m.lose(err)
+		m.giveUp(err)
 		return
 	}
 	m.to.assigned.Add(-1)
@@ -184,9 +184,9 @@ func (m *move) back() {
 	m.from.take(m.incoming)
 }
 
-// lose gives a request up that neither loop can take: both have ended. Its peer sees a connection
+// giveUp ends a request that neither loop can take: both have ended. Its peer sees a connection
 // that ends.
-func (m *move) lose(err error) {
+func (m *move) giveUp(err error) {
 	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
 	m.rt.count.Add(-1)
 	m.detached.Destroy()

@@ -153,28 +153,13 @@ func (l *loop) abort(cause error) (stuck bool) {
 // abandon ends the actors of identifiers that the device does not give back: their owners are told
 // Closed.
 func (rt *Runtime) abandon() {
-	ended := make(chan struct{}, len(rt.loops))
-	for _, l := range rt.loops {
-		err := l.el.Post(func() {
-			l.emptied = nil
-			for it := range l.ids {
-				it.abandoned()
-			}
-			ended <- struct{}{}
-		})
-		if err != nil {
-			ended <- struct{}{}
+	askLoops(rt, func(l *loop) struct{} {
+		l.emptied = nil
+		for it := range l.ids {
+			it.abandoned()
 		}
-	}
-	patience := time.NewTimer(abortFor)
-	defer patience.Stop()
-	for range rt.loops {
-		select {
-		case <-ended:
-		case <-patience.C: // a loop that is blocked
-			return
-		}
-	}
+		return struct{}{}
+	})
 }
 
 // leftIDs names the identifiers that are left. A loop that is blocked cannot be asked: Shutdown
@@ -199,7 +184,7 @@ func (l *loop) left() (names []string) {
 			name(it.id)
 		}
 	}
-	for id := range l.lost {
+	for id := range l.orphans {
 		name(id)
 	}
 	return names

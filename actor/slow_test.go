@@ -161,14 +161,14 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 		server.send(s, &Accept{})
 		next[*Established](p)
 		w.onLoop(w.rt, func(l *loop) {
-			if len(l.lost) != 1 || l.Devices[0].Conns != 2 {
-				w.Errorf("%d identifiers are left to the device, %d connections have a share of it", len(l.lost), l.Devices[0].Conns)
+			if len(l.orphans) != 1 || l.Devices[0].Conns != 2 {
+				w.Errorf("%d identifiers are left to the device, %d connections have a share of it", len(l.orphans), l.Devices[0].Conns)
 			}
 		})
 		time.Sleep(51 * time.Second)
 		w.onLoop(w.rt, func(l *loop) {
-			if len(l.lost) != 0 || l.Devices[0].Conns != 1 {
-				w.Errorf("afterwards %d and %d", len(l.lost), l.Devices[0].Conns)
+			if len(l.orphans) != 0 || l.Devices[0].Conns != 1 {
+				w.Errorf("afterwards %d and %d", len(l.orphans), l.Devices[0].Conns)
 			}
 		})
 	})

@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -100,33 +101,34 @@ func (*AccessError) Kind() states.Kind { return states.KindAccessError }
 type access struct {
 	posted   datapath.OneSided
 	it       *ident
-	cmd      Command
+	cmd      oneSided
 	sender   *actor.PID
 	memory   *Memory
 	busy     bool // the connection has it
 	answered bool
 }
 
-// accessCommand executes a one-sided operation.
-func (it *ident) accessCommand(cmd Command, sender *actor.PID) {
-	var err error
-	switch c := cmd.(type) {
-	case *Read:
-		err = it.access(&c.access, verbs.Read, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}})
-	case *Write:
-		err = it.access(&c.access, verbs.Write, cmd, sender, span{c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}})
-	case *FetchAdd:
-		err = it.access(&c.access, verbs.AtomicFetchAdd, cmd, sender, c.span())
-	case *CompareSwap:
-		err = it.access(&c.access, verbs.AtomicCmpSwap, cmd, sender, c.span())
-	}
-	if err != nil {
-		it.reply(sender, it.accessError(cmd, err))
-	}
+// oneSided is the command of a one-sided operation, whose failing answer is an AccessError.
+type oneSided interface {
+	Command
+	operation() (*access, span)
+	done(EventBase) Event // the answer
 }
+
+func (c *Read) operation() (*access, span) {
+	return &c.access, span{verbs.Read, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}}
+}
+
+func (c *Write) operation() (*access, span) {
+	return &c.access, span{verbs.Write, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, datapath.AtomicOperands{}}
+}
+
+func (c *Read) done(b EventBase) Event  { return &ReadDone{b, c} }
+func (c *Write) done(b EventBase) Event { return &WriteDone{b, c} }
 
 // span is what an operation is about.
 type span struct {
+	op     verbs.Opcode
 	key    RemoteKey
 	offset int
 	memory *Memory
@@ -137,7 +139,8 @@ type span struct {
 }
 
 // access has an operation done. An error: it was not begun.
-func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.PID, s span) error {
+func (it *ident) access(cmd oneSided, sender *actor.PID) error {
+	a, s := cmd.operation()
 	c := it.conn
 	switch {
 	case a.busy:
@@ -149,10 +152,10 @@ func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.P
 	case c.WaitingOps() >= it.rt.cfg.limits.SendQueue:
 		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.WaitingOps(), ErrQueueFull, unix.ENOBUFS)
 	}
-	if err := it.checkSpan(op, s); err != nil {
+	if err := it.checkSpan(s); err != nil {
 		return err
 	}
-	a.posted = datapath.OneSided{Op: op, Fence: s.fence, AtomicOperands: s.AtomicOperands, Owner: a}
+	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, AtomicOperands: s.AtomicOperands, Owner: a}
 	if s.n > 0 {
 		a.posted.Near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
 		a.posted.Addr, a.posted.RKey = s.key.Addr+uint64(s.offset), s.key.RKey
@@ -170,12 +173,12 @@ func (it *ident) access(a *access, op verbs.Opcode, cmd Command, sender *actor.P
 }
 
 // checkSpan says what is wrong with an operation as far as this side can see.
-func (it *ident) checkSpan(op verbs.Opcode, s span) error {
+func (it *ident) checkSpan(s span) error {
 	right := RemoteRead
-	if op == verbs.Write {
+	if s.op == verbs.Write {
 		right = RemoteWrite
 	}
-	if op.Atomic() {
+	if s.op.Atomic() {
 		if err := it.checkAtomic(s); err != nil {
 			return err
 		}
@@ -197,7 +200,7 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 	case int64(s.offset) > remote || int64(s.n) > remote-int64(s.offset):
 		return fmt.Errorf("bytes %d+%d of %v: %w", s.offset, s.n, s.key, unix.EINVAL)
 	case s.key.Rights&right == 0:
-		return fmt.Errorf("%v was not granted for a %v: %w", s.key, op, unix.EACCES)
+		return fmt.Errorf("%v was not granted for a %v: %w", s.key, s.op, unix.EACCES)
 	case uint64(s.n) > uint64(it.conn.Attr().MaxMessage):
 		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, it.id.Device().Name(), it.conn.Attr().MaxMessage,
 			ErrTooLarge, unix.EMSGSIZE)
@@ -205,13 +208,13 @@ func (it *ident) checkSpan(op verbs.Opcode, s span) error {
 	return nil
 }
 
-// Ended is oneSidedOwner's.
+// Ended is datapath.OpOwner's.
 func (a *access) Ended(_ *datapath.Conn, _ *datapath.OneSided, err error) {
 	a.release()
 	a.answer(err)
 }
 
-// Abandoned is oneSidedOwner's.
+// Abandoned is datapath.OpOwner's.
 func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.answer(datapath.Flushed()) }
 
 // release makes the command and the memory the owner's again.
@@ -229,19 +232,11 @@ func (a *access) answer(err error) {
 		return
 	}
 	a.answered = true
-	it, cmd, sender := a.it, a.cmd, a.sender
 	if err != nil {
-		it.reply(sender, it.accessError(cmd, err))
+		a.it.reply(a.sender, a.it.accessError(a.cmd, err))
 		return
 	}
-	switch c := cmd.(type) {
-	case *Read:
-		it.reply(sender, &ReadDone{it.base(), c})
-	case *Write:
-		it.reply(sender, &WriteDone{it.base(), c})
-	case *FetchAdd, *CompareSwap:
-		it.reply(sender, &AtomicDone{it.base(), c, a.found()})
-	}
+	a.it.reply(a.sender, a.cmd.done(a.it.base()))
 }
 
 func (it *ident) accessError(cmd Command, err error) *AccessError {
@@ -251,4 +246,107 @@ func (it *ident) accessError(cmd Command, err error) *AccessError {
 		f.Remedy = "a key is good on the connection it was granted on, until it is revoked: connect again and ask for another"
 	}
 	return &AccessError{f}
+}
+
+// The atomic operations, on an integer of eight bytes in memory that the peer has granted with
+// RemoteAtomic. They are one-sided operations as Read is, in their place too. A device does them
+// one after another, whichever connections they come by; its processor's own accesses to the
+// integer, and Writes, are not among them. The integer is in the byte order of the machine that
+// has it. Soft-RoCE has them; elsewhere they, and AllocMemory with RemoteAtomic, are refused with
+// cmid.ErrNotSupported, and nothing else happens.
+//
+// Each that is under way needs a place of its own in Memory: AtomicDone.Old is what is there when
+// the answer is made, and that may be what a later one into the same place has brought.
+type (
+	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. Add is added to
+	// the integer, modulo 2^64.
+	FetchAdd struct {
+		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		Memory *Memory
+		At     int       // ... from there on
+		Key    RemoteKey // the peer's memory ...
+		// ... and the integer in it: a multiple of eight, as granted memory begins at one
+		Offset int
+		Add    uint64
+		Fence  bool // begin when the Reads and atomic operations before it are done
+
+		access access
+	}
+	// CompareSwap is IBV_WR_ATOMIC_CMP_AND_SWP (ours): AtomicDone | AccessError. An integer that
+	// is Compare becomes Swap; AtomicDone.Old says whether it was.
+	CompareSwap struct {
+		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		Memory *Memory
+		At     int       // ... from there on
+		Key    RemoteKey // the peer's memory ...
+		// ... and the integer in it: a multiple of eight, as granted memory begins at one
+		Offset  int
+		Compare uint64
+		Swap    uint64
+		Fence   bool // begin when the Reads and atomic operations before it are done
+
+		access access
+	}
+	// AtomicDone answers FetchAdd and CompareSwap (ours).
+	AtomicDone struct {
+		EventBase
+		Command Command // *FetchAdd or *CompareSwap
+		Old     uint64  // what the integer was before
+	}
+)
+
+// Op is OpQuery: it has no part in the state machine.
+func (*FetchAdd) Op() states.Op { return states.OpQuery }
+
+// Op is OpQuery: it has no part in the state machine.
+func (*CompareSwap) Op() states.Op { return states.OpQuery }
+
+func (*FetchAdd) name() string    { return "fetch and add" }
+func (*CompareSwap) name() string { return "compare and swap" }
+
+// Kind is states.KindAtomicDone.
+func (*AtomicDone) Kind() states.Kind { return states.KindAtomicDone }
+
+// String is one line for logs.
+func (e *AtomicDone) String() string {
+	return fmt.Sprintf("%s has found %d (id %d)", opName(e.Command), e.Old, e.ID)
+}
+
+func (c *FetchAdd) operation() (*access, span) {
+	return &c.access, span{verbs.AtomicFetchAdd, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
+		datapath.AtomicOperands{CompareAdd: c.Add}}
+}
+
+func (c *CompareSwap) operation() (*access, span) {
+	return &c.access, span{verbs.AtomicCmpSwap, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
+		datapath.AtomicOperands{CompareAdd: c.Compare, Swap: c.Swap}}
+}
+
+func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found()} }
+func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found()} }
+
+// canAtomics says whether the connection's device has atomic operations.
+func (it *ident) canAtomics() error {
+	if !it.conn.Attr().Atomics {
+		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
+	}
+	return nil
+}
+
+// checkAtomic says what is wrong with an atomic operation besides what may be wrong with any. A
+// misaligned one would cost the connection.
+func (it *ident) checkAtomic(s span) error {
+	if err := it.canAtomics(); err != nil {
+		return err
+	}
+	if addr := s.key.Addr + uint64(s.offset); addr%verbs.AtomicLen != 0 {
+		return fmt.Errorf("an atomic operation at %d, not a multiple of %d: %w", s.offset, verbs.AtomicLen, unix.EINVAL)
+	}
+	return nil
+}
+
+// found is what an atomic operation that was done has brought.
+func (a *access) found() uint64 {
+	near := a.posted.Near
+	return binary.NativeEndian.Uint64(near.MR.Bytes[near.Offset:])
 }
