@@ -74,7 +74,7 @@ manual page. Everything else that is refused, the kernel refuses too, with the s
 	b.WriteString(`
 ## Where the kernel ends in another state
 
-On purpose; measured on Linux 6.1 and 6.12, named as in states/testdata/state-table.json.
+On purpose; measured on Linux 6.1 and 6.12, named as in cmid/conformance/testdata/state-table.json.
 
 | in | asked or happened | on | the kernel | here | why |
 |---|---|---|---|---|---|

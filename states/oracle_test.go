@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// The oracle, testdata/state-table.json, is what Linux 6.1 and 6.12 answered to 36 commands in 40
-// sub-states, on soft-RoCE and on soft-iWARP. This file holds the table against it: the kernel's
-// errno 0 is Allow or a Guard, any other errno is a Refuse with the same errno, and the next
-// states agree.
+// The oracle, state-table.json of the conformance suite, is what Linux 6.1 and 6.12 answered to 36
+// commands in 40 sub-states, on soft-RoCE and on soft-iWARP. This file holds the table against it:
+// the kernel's errno 0 is Allow or a Guard, any other errno is a Refuse with the same errno, and
+// the next states agree.
 
 type oracleCell struct {
 	Next  string          `json:"next"`
@@ -214,7 +214,7 @@ func except(transport, from, command string) *exception {
 
 func loadOracle(t *testing.T) (cells map[string]map[string]oracleCell, async map[string][]oracleEvent) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/state-table.json")
+	data, err := os.ReadFile("../cmid/conformance/testdata/state-table.json")
 	if err != nil {
 		t.Fatal(err)
 	}
