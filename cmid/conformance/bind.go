@@ -54,27 +54,11 @@ var bindAddrScenarios = scenarios{
 	// manpages: bind_addr-7
 	"port 0 read back before listen": func(w *world) {
 		id := w.B.Bound(tcp, sides.Any4(0))
-		port := id.SrcPort()
-		if port == 0 {
-			w.Fatal("no port was chosen")
-		}
-		w.Must(id.Listen(1))
-		if id.SrcPort() != port {
-			w.Errorf("port %d before listen, %d after", port, id.SrcPort())
-		}
+		w.keepsPort("listen", id, func() { w.Must(id.Listen(1)) })
 	},
 	"port 0 read back before resolve": func(w *world) {
-		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Bound(tcp, sides.Any4(0))
-		port := id.SrcPort()
-		if port == 0 {
-			w.Fatal("no port was chosen")
-		}
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-		sides.Next[*cmid.AddrResolved](w.A, id)
-		if id.SrcPort() != port {
-			w.Errorf("port %d before resolve_addr, %d after", port, id.SrcPort())
-		}
+		w.keepsPort("resolve_addr", id, func() { w.resolves(id, cmid.Addr{}) })
 	},
 	// manpages: bind_addr-7
 	"two wildcards get two ports": func(w *world) {
@@ -83,20 +67,14 @@ var bindAddrScenarios = scenarios{
 		}
 	},
 	"second bind": func(w *world) {
-		id := w.B.Bound(tcp, sides.Any4(0))
-		w.WantErr("second bind_addr", id.BindAddr(sides.Any4(0)), unix.EINVAL)
+		w.notBound("second bind_addr", w.B.Bound(tcp, sides.Any4(0)), sides.Any4(0), unix.EINVAL)
 	},
-	"null address": func(w *world) {
-		id := w.B.Create(tcp)
-		w.WantErr("bind_addr(NULL)", id.BindAddr(cmid.Addr{}), unix.EINVAL)
-		w.WantState("afterwards", id, states.Idle)
-	},
+	"null address": func(w *world) { w.notBound("bind_addr(NULL)", w.B.Create(tcp), cmid.Addr{}, unix.EINVAL) },
 	// manpages: bind_addr-4
 	"not local": func(w *world) {
 		id := w.B.Create(tcp)
-		w.WantErr("a stranger's address", id.BindAddr(sides.At(w.rig.NotLocal, 0)), unix.EADDRNOTAVAIL)
-		w.WantErr("multicast", id.BindAddr(cmid.MustAddr("239.1.2.3:0")), unix.EADDRNOTAVAIL)
-		w.WantState("afterwards", id, states.Idle)
+		w.notBound("a stranger's address", id, sides.At(w.rig.NotLocal, 0), unix.EADDRNOTAVAIL)
+		w.notBound("multicast", id, cmid.MustAddr("239.1.2.3:0"), unix.EADDRNOTAVAIL)
 		w.Must(id.BindAddr(sides.Any4(0)))
 	},
 	"address without a device": func(w *world) {
@@ -104,17 +82,17 @@ var bindAddrScenarios = scenarios{
 			w.Skip("every interface here has a device")
 		}
 		id := w.B.Create(tcp)
-		w.WantErr("bind_addr", id.BindAddr(sides.At(w.rig.Plain, 0)), unix.ENODEV)
-		w.WantErr("a good address, after that", id.BindAddr(w.device()), unix.ENODEV)
+		w.notBound("bind_addr", id, sides.At(w.rig.Plain, 0), unix.ENODEV)
+		w.notBound("a good address, after that", id, w.device(), unix.ENODEV)
 	},
 	"privileged port": func(w *world) {
 		if w.rig.Privileged {
 			w.Skip("privileged here")
 		}
-		w.WantErr("port 80", w.B.Create(tcp).BindAddr(sides.Any4(80)), unix.EACCES)
+		w.notBound("port 80", w.B.Create(tcp), sides.Any4(80), unix.EACCES)
 	},
 	"link-local needs its zone": func(w *world) {
-		w.WantErr("fe80:: without zone", w.B.Create(tcp).BindAddr(cmid.MustAddr("[fe80::1]:0")), unix.EINVAL)
+		w.notBound("fe80:: without zone", w.B.Create(tcp), cmid.MustAddr("[fe80::1]:0"), unix.EINVAL)
 	},
 	// manpages: bind_addr-4
 	"in use": inUse,
@@ -146,6 +124,33 @@ var bindAddrScenarios = scenarios{
 			w.WantErr("set_option", id.SetOption(c.o, c.v), c.errno)
 		}
 	},
+}
+
+// notBound requires that an address is refused, and that the identifier stays as it is.
+func (w *world) notBound(why string, id *cmid.ID, a cmid.Addr, want unix.Errno) {
+	w.Helper()
+	before := id.State()
+	w.WantErr(why, id.BindAddr(a), want)
+	w.WantState(why, id, before)
+}
+
+// keepsPort requires that a port was chosen, and stays.
+func (w *world) keepsPort(over string, id *cmid.ID, do func()) {
+	w.Helper()
+	port := id.SrcPort()
+	if port == 0 {
+		w.Fatal("no port was chosen")
+	}
+	if do(); id.SrcPort() != port {
+		w.Errorf("port %d before %s, %d after: a bound identifier keeps its port", port, over, id.SrcPort())
+	}
+}
+
+// resolves resolves the passive side's address.
+func (w *world) resolves(id *cmid.ID, src cmid.Addr) {
+	w.Helper()
+	w.Must(id.ResolveAddr(src, w.Target(), time.Second))
+	sides.Next[*cmid.AddrResolved](w.A, id)
 }
 
 // inUse is section "two identifiers on one port" of the kernel's rules, in both orders.
@@ -193,7 +198,7 @@ func reuseAddr(w *world) {
 		w.Errorf("listen on a shared port: %v", err)
 	}
 	w.WantState("after that", two, states.Bound)
-	w.WantErr("one side without the option", w.B.Create(tcp).BindAddr(one.LocalAddr()), unix.EADDRINUSE)
+	w.notBound("one side without the option", w.B.Create(tcp), one.LocalAddr(), unix.EADDRINUSE)
 	w.Must(one.Destroy())
 	w.Must(two.Listen(1))
 	plain := w.B.Bound(tcp, w.device())
@@ -208,14 +213,13 @@ func afOnly(w *world) {
 	w.Must(six.BindAddr(cmid.MustAddr("[::]:0")))
 	w.Must(w.B.Create(tcp).BindAddr(sides.Any4(six.SrcPort())))
 	dual := w.B.Bound(tcp, cmid.MustAddr("[::]:0"))
-	w.WantErr("an IPv4 wildcard beside a dual one", w.B.Create(tcp).BindAddr(sides.Any4(dual.SrcPort())), unix.EADDRNOTAVAIL)
+	w.notBound("an IPv4 wildcard beside a dual one", w.B.Create(tcp), sides.Any4(dual.SrcPort()), unix.EADDRNOTAVAIL)
 }
 
 // resolveAddrScenarios are rdma_resolve_addr(3).
 var resolveAddrScenarios = scenarios{
 	// manpages: resolve_addr-1, resolve_addr-3, resolve_addr-4, resolve_addr-9
 	"source chosen by the route": func(w *world) {
-		w.Listener(tcp, sides.Any4(0))
 		id := w.Resolving(tcp, w.Target())
 		w.WantState("until it is resolved", id, states.AddrQuery)
 		ev := sides.Next[*cmid.AddrResolved](w.A, id)
@@ -231,8 +235,7 @@ var resolveAddrScenarios = scenarios{
 	"a given source binds": func(w *world) {
 		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Create(tcp)
-		w.Must(id.ResolveAddr(sides.At(w.rig.Local, 0), w.Target(), time.Second))
-		sides.Next[*cmid.AddrResolved](w.A, id)
+		w.resolves(id, sides.At(w.rig.Local, 0))
 		if id.LocalAddr().Addr() != w.rig.Local || id.SrcPort() == 0 {
 			w.Errorf("source %v, want %v", id.LocalAddr(), w.rig.Local)
 		}
@@ -249,9 +252,7 @@ var resolveAddrScenarios = scenarios{
 		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Bound(tcp, sides.At(w.rig.Local, 0))
 		before := id.LocalAddr()
-		// the source given now is ignored
-		w.Must(id.ResolveAddr(sides.At(w.rig.NotLocal, 9), w.Target(), time.Second))
-		sides.Next[*cmid.AddrResolved](w.A, id)
+		w.resolves(id, sides.At(w.rig.NotLocal, 9)) // a source that is given now is ignored
 		if id.LocalAddr() != before {
 			w.Errorf("source %v, want %v", id.LocalAddr(), before)
 		}
@@ -259,25 +260,11 @@ var resolveAddrScenarios = scenarios{
 	},
 	// manpages: resolve_addr-2, resolve_addr-5, resolve_addr-6
 	"timeout": func(w *world) {
-		if !w.rig.Silent.IsValid() {
-			w.Skip("nobody is asked before connecting")
-		}
-		id := w.A.Create(tcp)
-		begin := w.A.Loop.Now()
-		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), 2*time.Second))
-		f := sides.Next[*cmid.AddrError](w.A, id)
-		w.WantErr("nobody answers", f, unix.ETIMEDOUT)
-		if d := w.A.Loop.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
-			w.Errorf("after %v, want 2 s", d)
-		}
-		w.WantState("afterwards", id, states.Bound)
-		if f.Failed() == nil {
-			w.Error("the failure names no command")
-		}
+		w.needSilent()
+		w.timesOut(w.A.Create(tcp), 2*time.Second, 2*time.Second)
 	},
 	// manpages: resolve_addr-13
 	"timeout 0": func(w *world) {
-		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Create(tcp)
 		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), 0))
 		sides.Next[*cmid.AddrResolved](w.A, id)
@@ -286,27 +273,13 @@ var resolveAddrScenarios = scenarios{
 		if !w.rig.Silent.IsValid() {
 			return // nobody is asked before connecting
 		}
-		id = w.A.Create(tcp)
-		begin := w.A.Loop.Now()
-		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), 0))
-		w.WantErr("nobody answers", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
-		if d := w.A.Loop.Now().Sub(begin); d < 2*time.Second || d > 3*time.Second {
-			w.Errorf("after %v, want 2 s", d)
-		}
+		w.timesOut(w.A.Create(tcp), 0, 2*time.Second)
 	},
 	"retry after an error": func(w *world) {
-		if !w.rig.Silent.IsValid() {
-			w.Skip("nobody is asked before connecting")
-		}
-		w.Listener(tcp, sides.Any4(0))
-		id := w.Resolving(tcp, sides.At(w.rig.Silent, 7471))
-		w.WantErr("nobody answers", sides.Next[*cmid.AddrError](w.A, id), unix.ETIMEDOUT)
-		port := id.SrcPort()
-		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
-		sides.Next[*cmid.AddrResolved](w.A, id)
-		if id.SrcPort() != port {
-			w.Errorf("port %d, then %d: a bound identifier keeps its port", port, id.SrcPort())
-		}
+		w.needSilent()
+		id := w.A.Create(tcp)
+		w.timesOut(id, time.Second, time.Second)
+		w.keepsPort("another resolve_addr", id, func() { w.resolves(id, cmid.Addr{}) })
 	},
 	// manpages: resolve_addr-5, resolve_addr-6
 	"no route": func(w *world) {
@@ -316,7 +289,7 @@ var resolveAddrScenarios = scenarios{
 		id := w.A.Create(tcp)
 		w.WantErr("resolve_addr", id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH)
 		w.WantState("the bind inside has succeeded", id, states.Bound)
-		w.WantErr("bind_addr after that", id.BindAddr(sides.Any4(0)), unix.EINVAL)
+		w.notBound("bind_addr after that", id, sides.Any4(0), unix.EINVAL)
 	},
 	"address without a device": func(w *world) {
 		if !w.rig.Plain.IsValid() {
@@ -341,4 +314,27 @@ var resolveAddrScenarios = scenarios{
 		w.WantErr("resolve_route again", id.ResolveRoute(time.Second), unix.EINVAL)
 		w.WantErr("resolve_addr again", id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second), unix.EINVAL)
 	},
+}
+
+func (w *world) needSilent() {
+	w.Helper()
+	if !w.rig.Silent.IsValid() {
+		w.Skip("nobody is asked before connecting")
+	}
+}
+
+// timesOut asks for an address that does not answer, which takes so long.
+func (w *world) timesOut(id *cmid.ID, timeout, takes time.Duration) {
+	w.Helper()
+	begin := w.A.Loop.Now()
+	w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Silent, 7471), timeout))
+	f := sides.Next[*cmid.AddrError](w.A, id)
+	w.WantErr("nobody answers", f, unix.ETIMEDOUT)
+	if d := w.A.Loop.Now().Sub(begin); d < takes || d > takes+time.Second {
+		w.Errorf("after %v, want %v", d, takes)
+	}
+	w.WantState("afterwards", id, states.Bound)
+	if f.Failed() == nil {
+		w.Error("the failure names no command")
+	}
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,17 +27,12 @@ var connectScenarios = scenarios{
 	},
 	"private data at the limit": func(w *world) {
 		lim := w.Limits()
-		question := bytes.Repeat([]byte("q"), lim.ConnectData)
-		answer := bytes.Repeat([]byte("a"), lim.AcceptData)
-		c, ev := w.Requested(0, question, nil)
-		if !bytes.Equal(ev.PrivateData, question) {
-			w.Errorf("%d bytes arrived of %d", len(ev.PrivateData), len(question))
-		}
+		question, answer := strings.Repeat("q", lim.ConnectData), strings.Repeat("a", lim.AcceptData)
+		c, ev := w.Requested(0, []byte(question), nil)
+		w.wantData("connect", ev.PrivateData, question, lim.ConnectData)
 		w.Queues(c.Passive, 0)
-		w.Must(c.Passive.Accept(answer, nil))
-		if got := sides.Next[*cmid.Established](w.A, c.Active).PrivateData; !bytes.Equal(got, answer) {
-			w.Errorf("%d bytes arrived of %d", len(got), len(answer))
-		}
+		w.Must(c.Passive.Accept([]byte(answer), nil))
+		w.wantData("accept", sides.Next[*cmid.Established](w.A, c.Active).PrivateData, answer, lim.AcceptData)
 	},
 	"connect over the limit": func(w *world) {
 		_, id := w.Pair(tcp)

@@ -34,11 +34,7 @@ var dataScenarios = scenarios{
 				w.Errorf("receive %d is %+v with %q, want %q", i, wc, c.BQ.Slot(i)[:wc.Bytes], want)
 			}
 		}
-		for i, wc := range c.AQ.Of(verbs.Send) {
-			if wc.ID != uint64(i) || wc.Status != verbs.StatusSuccess || wc.Op != verbs.Send {
-				w.Errorf("send %d is %+v", i, wc)
-			}
-		}
+		w.Sent("in order", c.AQ)
 		w.Must(c.BQ.PostSend(0, "back"))
 		w.Until("the answer", func() bool { return len(c.AQ.Of(verbs.Recv)) == 1 })
 	},
@@ -117,8 +113,7 @@ func noReceive(w *world) {
 	c := w.Connected(0)
 	w.Must(c.AQ.PostSend(0, "nobody expects it"))
 	if w.IWARP {
-		sides.Next[*cmid.Disconnected](w.A, c.Active)
-		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		w.Disconnected(c)
 		return
 	}
 	w.Settle()
@@ -140,8 +135,7 @@ func tooLong(w *world) {
 		w.Errorf("a receive of 4 bytes succeeded with %d", wc.Bytes)
 	}
 	if w.IWARP {
-		sides.Next[*cmid.Disconnected](w.A, c.Active)
-		sides.Next[*cmid.Disconnected](w.B, c.Passive)
+		w.Disconnected(c)
 		return
 	}
 	w.Until("the sender's error", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
@@ -298,22 +292,19 @@ func emptyMessage(w *world) {
 func fromNotify(w *world) {
 	c := w.Connected(2)
 	const rounds = 50
-	n := 0
-	c.BQ.Then = func() {
-		for got := c.BQ.Of(verbs.Recv); n < len(got); n++ {
-			w.Must(c.BQ.PostRecv(int(got[n].ID-100), sides.SlotSize))
-			w.Must(c.BQ.PostSend(n%sides.Depth, "pong"))
-		}
-	}
-	m := 0
-	c.AQ.Then = func() {
-		for got := c.AQ.Of(verbs.Recv); m < len(got); m++ {
-			w.Must(c.AQ.PostRecv(int(got[m].ID-100), sides.SlotSize))
-			if m+1 < rounds {
-				w.Must(c.AQ.PostSend(m%sides.Depth, "ping"))
+	answers := func(q *sides.Queues, text string, most int) {
+		n := 0
+		q.Then = func() {
+			for got := q.Of(verbs.Recv); n < len(got); n++ {
+				w.Must(q.PostRecv(int(got[n].ID-100), sides.SlotSize))
+				if n < most {
+					w.Must(q.PostSend(n%sides.Depth, text))
+				}
 			}
 		}
 	}
+	answers(c.BQ, "pong", rounds)
+	answers(c.AQ, "ping", rounds-1)
 	w.Must(c.AQ.PostSend(0, "ping"))
 	w.Until("the last round", func() bool { return len(c.AQ.Of(verbs.Recv)) == rounds })
 }

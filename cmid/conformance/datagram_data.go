@@ -25,8 +25,7 @@ func (w *world) looksUp(recvs int) *datagrams {
 	w.Helper()
 	w.needDatagramData()
 	c := &datagrams{}
-	w.Listener(udp, sides.Any4(0))
-	c.active = w.Resolved(udp, w.Target())
+	_, c.active = w.Pair(udp)
 	c.aq = w.Queues(c.active, recvs)
 	w.Must(c.active.Connect(nil, nil))
 	c.passive, _ = w.B.Request()
@@ -59,6 +58,12 @@ func (w *world) handle(id *cmid.ID, attr verbs.AHAttr) verbs.AH {
 // send sends text from the active side.
 func (c *datagrams) send(i int, text string) error {
 	return c.aq.PostTo(i, text, c.ah, c.to.QPN, c.to.QKey)
+}
+
+// post posts a work request of the active side's to the passive side.
+func (c *datagrams) post(wr verbs.SendWR) error {
+	wr.AH, wr.RemoteQPN, wr.RemoteQKey = c.ah, c.to.QPN, c.to.QKey
+	return c.aq.Post(&wr)
 }
 
 // wantDatagrams waits until exactly these datagrams have come, in this order, and gives their
@@ -115,9 +120,7 @@ var datagramDataScenarios = scenarios{
 		if !c.active.Device().Attr().Immediate {
 			w.Skip("the device has no immediate data (Attr.Immediate)")
 		}
-		w.Must(c.aq.Post(&verbs.SendWR{
-			Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x"), AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
-		}))
+		w.Must(c.post(verbs.SendWR{Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x")}))
 		if wc := w.wantDatagrams(c.bq, "x")[0]; !wc.HasImm || wc.Imm != 0x01020304 {
 			w.Errorf("%+v, want 0x01020304", wc)
 		}
@@ -164,11 +167,8 @@ var datagramDataScenarios = scenarios{
 		for id := range uint64(2) {
 			w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: sides.Part(far, 0, verbs.GRHLen+limit+1)}))
 		}
-		long := verbs.SendWR{
-			ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey,
-		}
 		// a device may also let it leave, to nowhere
-		if err := c.aq.Post(&long); err != nil {
+		if err := c.post(verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}}); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}
 		w.Must(c.send(2, "behind it"))
@@ -183,7 +183,7 @@ var datagramDataScenarios = scenarios{
 		limit := c.active.Device().Attr().MaxDatagram
 		near, far := w.Memory(c.aq, limit, verbs.LocalWrite, 5), w.Memory(c.bq, verbs.GRHLen+limit, verbs.LocalWrite, 0)
 		w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(far, 0, verbs.GRHLen+limit)}))
-		w.Must(c.aq.Post(&verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}, AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}))
+		w.Must(c.post(verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}}))
 		w.Until("it", func() bool { return sides.Succeeded(c.bq.Of(verbs.Recv)) == 1 })
 		w.Same("every byte", far.Bytes[verbs.GRHLen:], near.Bytes)
 	},
@@ -197,16 +197,10 @@ var datagramDataScenarios = scenarios{
 	},
 	"what cannot be sent": func(w *world) {
 		c := w.looksUp(1)
-		for why, change := range map[string]func(*verbs.SendWR){
-			"without an address": func(wr *verbs.SendWR) { wr.AH = nil },
-			"a Write":            func(wr *verbs.SendWR) { wr.Op = verbs.Write },
-			"a Read":             func(wr *verbs.SendWR) { wr.Op = verbs.Read },
-			"a key to take back": func(wr *verbs.SendWR) { wr.Op = verbs.SendWithInvalidate },
-		} {
-			wr := verbs.SendWR{AH: c.ah, RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}
-			change(&wr)
-			w.WantErr(why, c.aq.Post(&wr), unix.EINVAL)
+		for _, op := range []verbs.Opcode{verbs.Write, verbs.Read, verbs.SendWithInvalidate} {
+			w.WantErr(op.String(), c.post(verbs.SendWR{Op: op}), unix.EINVAL)
 		}
+		w.WantErr("without an address", c.aq.Post(&verbs.SendWR{RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}), unix.EINVAL)
 		_, err := c.active.Device().CreateAH(nil, &verbs.AHAttr{})
 		w.WantErr("an address to nowhere", err, unix.EINVAL)
 		_, err = c.active.Device().InitAHFromWC(&verbs.WC{}, make([]byte, verbs.GRHLen))

@@ -16,11 +16,7 @@ const udp = cmid.PortSpaceUDP
 var datagramsScenarios = scenarios{
 	// manpages: listen-3
 	"service lookup": func(w *world) {
-		w.needDatagrams()
-		l := w.Listener(udp, sides.Any4(0))
-		id := w.Resolved(udp, w.Target())
-		w.Must(id.Connect([]byte("who"), nil))
-		child, ev := w.B.Request()
+		l, id, child, ev := w.lookup([]byte("who"), nil)
 		if ev.Listener != l.Handle() || string(ev.PrivateData[:3]) != "who" || len(ev.PrivateData) != udConnect {
 			w.Errorf("%+v", ev)
 		}
@@ -35,41 +31,25 @@ var datagramsScenarios = scenarios{
 		w.WantErr("a datagram identifier has no connection", id.Disconnect(), unix.EINVAL)
 	},
 	"lookup rejected": func(w *world) {
-		w.needDatagrams()
-		_, id := w.Pair(udp)
-		w.Must(id.Connect(nil, nil))
-		child, _ := w.B.Request()
+		_, id, child, _ := w.lookup(nil, nil)
 		w.Must(child.Reject(nil))
-		if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != 2 {
-			w.Errorf("status %d, want 2", ev.Status)
-		}
+		w.wantUnreachable(id, 2)
 	},
 	"nobody listens": func(w *world) {
-		w.needDatagrams()
 		id := w.Resolved(udp, sides.At(w.rig.Address, 7471))
 		w.Must(id.Connect(nil, nil))
-		if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != 1 {
-			w.Errorf("status %d, want 1", ev.Status)
-		}
-		w.WantState("and is over", id, states.Failed)
+		w.wantUnreachable(id, 1)
 	},
 	"accept over the limit rejects": func(w *world) {
-		w.needDatagrams()
-		_, id := w.Pair(udp)
-		w.Must(id.Connect(nil, nil))
-		child, _ := w.B.Request()
+		_, id, child, _ := w.lookup(nil, nil)
 		w.WantErr("accept", child.Accept(make([]byte, 137), nil), unix.EINVAL)
-		if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != 2 {
-			w.Errorf("status %d, want 2", ev.Status)
-		}
+		w.wantUnreachable(id, 2)
 	},
 	"port spaces are independent": func(w *world) {
-		w.needDatagrams()
 		id := w.B.Bound(tcp, sides.Any4(0))
 		w.Must(w.B.Create(udp).BindAddr(sides.Any4(id.SrcPort())))
 	},
 	"multicast": func(w *world) {
-		w.needDatagrams()
 		group := cmid.MustAddr("239.1.2.3:0")
 		id := w.B.Bound(udp, w.device())
 		w.Must(id.JoinMulticast(group))
@@ -82,35 +62,48 @@ var datagramsScenarios = scenarios{
 		w.WantErr("without a device", w.B.Bound(udp, sides.Any4(0)).JoinMulticast(group), unix.EINVAL)
 	},
 	"queue key": func(w *world) {
-		w.needDatagrams()
-		_, id := w.Pair(udp)
 		// only AF_IB identifiers have keys of their own
-		w.Must(id.Connect(nil, &cmid.ConnParam{QKey: 7}))
-		child, _ := w.B.Request()
+		_, id, child, _ := w.lookup(nil, &cmid.ConnParam{QKey: 7})
 		w.Must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
 		if est := sides.Next[*cmid.Established](w.A, id); est.UD.QKey != globalQKey {
 			w.Errorf("queue key %#x, want %#x", est.UD.QKey, globalQKey)
 		}
 	},
 	"no answer": func(w *world) {
-		w.needDatagrams()
 		if w.Clock == nil {
 			w.Skip("takes as long as the device's clocks")
 		}
-		_, id := w.Pair(udp)
+		_, id, _, _ := w.lookup(nil, nil)
 		begin := w.A.Loop.Now()
-		w.Must(id.Connect(nil, nil))
-		w.B.Request()
 		w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, id), unix.ETIMEDOUT)
 		if d := w.A.Loop.Now().Sub(begin); d < 30*time.Second {
 			w.Errorf("given up after %v", d)
 		}
 	},
-}
+}.where((*world).needDatagrams)
 
-func (w *world) needDatagrams() {
+func (w *world) needDatagrams() bool {
 	w.Helper()
 	if !w.rig.Datagrams || w.IWARP {
 		w.Skip("no datagram identifiers here")
 	}
+	return true
+}
+
+// lookup asks for a service as far as the request.
+func (w *world) lookup(private []byte, param *cmid.ConnParam) (l, id, child *cmid.ID, ev *cmid.ConnectRequest) {
+	w.Helper()
+	l, id = w.Pair(udp)
+	w.Must(id.Connect(private, param))
+	child, ev = w.B.Request()
+	return l, id, child, ev
+}
+
+// wantUnreachable waits for the end of a lookup, with InfiniBand's SIDR status.
+func (w *world) wantUnreachable(id *cmid.ID, status int32) {
+	w.Helper()
+	if ev := sides.Next[*cmid.Unreachable](w.A, id); ev.Status != status {
+		w.Errorf("status %d, want %d", ev.Status, status)
+	}
+	w.WantState("and is over", id, states.Failed)
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -68,8 +69,7 @@ var listenScenarios = scenarios{
 	"dual stack": func(w *world) {
 		w.Listener(tcp, cmid.MustAddr("[::]:0"))
 		if w.differs(SeparateFamilies) {
-			id := w.Connecting(w.Target())
-			w.WantRejected(id, cmid.RejectConsumerDefined)
+			w.WantRejected(w.Connecting(w.Target()), cmid.RejectConsumerDefined)
 			return
 		}
 		child := w.Reaches(w.Target())
@@ -79,15 +79,11 @@ var listenScenarios = scenarios{
 	},
 	"backlog": func(w *world) {
 		id := w.B.Bound(tcp, sides.Any4(0))
-		for _, c := range []struct{ ask, want int }{{5, 5}} {
-			ev, ok := id.Do(&cmid.Listen{Backlog: c.ask}).(*cmid.Listening)
-			if !ok || ev.Backlog != c.want {
-				w.Errorf("backlog %d: %+v, want %d", c.ask, ev, c.want)
+		for ask, want := range map[int]int{5: 5, 0: id.Limits().MaxBacklog} {
+			ev, ok := w.B.Bound(tcp, sides.Any4(0)).Do(&cmid.Listen{Backlog: ask}).(*cmid.Listening)
+			if !ok || ev.Backlog != want {
+				w.Errorf("backlog %d: %+v, want %d (0 is the device's maximum)", ask, ev, want)
 			}
-		}
-		id = w.B.Bound(tcp, sides.Any4(0))
-		if ev, ok := id.Do(&cmid.Listen{}).(*cmid.Listening); !ok || ev.Backlog != id.Limits().MaxBacklog {
-			w.Errorf("backlog 0: %+v, want the device's maximum %d", ev, id.Limits().MaxBacklog)
 		}
 	},
 	// manpages: listen-9
@@ -126,38 +122,27 @@ func backlogOfUnread(w *world) {
 	l := w.B.Bound(tcp, sides.Any4(0))
 	w.Must(l.Listen(backlog))
 	w.Port = l.SrcPort()
-	ids := make([]*cmid.ID, clients)
-	for i := range ids {
-		ids[i] = w.Resolved(tcp, w.Target())
-		w.Queues(ids[i], 0)
-	}
-	for _, id := range ids {
-		w.Must(id.Connect(nil, nil))
-	}
-	tcps := w.IWARP && w.differs(BacklogIsTCPs)
-	turnedAway := 0
-	if w.IWARP && !tcps {
+	w.connectAll(clients)
+	room, turnedAway := backlog, 0
+	switch {
+	case w.IWARP && w.differs(BacklogIsTCPs):
+		room++
+	case w.IWARP:
 		turnedAway = clients - backlog
 	}
-	room := backlog
-	if tcps {
-		room++
+	while := func(cond func() bool, turn func()) {
+		for deadline := time.Now().Add(w.Patience); cond() && time.Now().Before(deadline); {
+			turn()
+			if w.Clock != nil {
+				w.Clock.Advance(sides.VirtualStep)
+			}
+		}
 	}
 	w.ActiveOnly()
-	for deadline := time.Now().Add(w.Patience); len(w.A.Heard) < turnedAway && time.Now().Before(deadline); {
-		w.ActiveOnly()
-		if w.Clock != nil {
-			w.Clock.Advance(sides.VirtualStep)
-		}
-	}
+	while(func() bool { return len(w.A.Heard) < turnedAway }, w.ActiveOnly)
 	// Each that is read makes room for another, which may be on its way again: no more is read than
 	// must be.
-	for deadline := time.Now().Add(w.Patience); len(w.B.Heard) == 0 && time.Now().Before(deadline); {
-		w.Must(w.B.Loop.Turn())
-		if w.Clock != nil {
-			w.Clock.Advance(sides.VirtualStep)
-		}
-	}
+	while(func() bool { return len(w.B.Heard) == 0 }, func() { w.Must(w.B.Loop.Turn()) })
 	if n := len(w.B.Heard); n == 0 || n > room {
 		w.Errorf("%d requests were waiting for the loop, want 1 to %d of %d", n, room, clients)
 	}
@@ -170,6 +155,21 @@ func backlogOfUnread(w *world) {
 		w.B.Request()
 	}
 	w.WantQuiet("each is told once")
+}
+
+// connectAll has n identifiers connect, and gives them by their private data.
+func (w *world) connectAll(n int) map[string]*cmid.ID {
+	w.Helper()
+	ids := make(map[string]*cmid.ID)
+	for i := range n {
+		id := w.Resolved(tcp, w.Target())
+		w.Queues(id, 0)
+		ids[fmt.Sprintf("client %d", i)] = id
+	}
+	for name, id := range ids {
+		w.Must(id.Connect([]byte(name), nil))
+	}
+	return ids
 }
 
 // refuses connects to dst, where nobody hears it. reason is InfiniBand's.

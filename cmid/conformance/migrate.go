@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,15 +59,7 @@ var migrationScenarios = scenarios{
 	"a listener with unread requests": func(w *world) {
 		const n = 3
 		l := w.Listener(tcp, sides.Any4(0))
-		clients := make(map[string]*cmid.ID)
-		for i := range n {
-			name := fmt.Sprintf("client %d", i)
-			clients[name] = w.Resolved(tcp, w.Target())
-			w.Queues(clients[name], 0)
-		}
-		for name, id := range clients {
-			w.Must(id.Connect([]byte(name), nil))
-		}
+		clients := w.connectAll(n)
 		w.ActiveOnly()
 		w.Migrate(w.B, l)
 		children := make(map[*cmid.ID]*cmid.ID)
