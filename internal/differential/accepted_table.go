@@ -1,5 +1,15 @@
 package differential
 
+// requestRight is what only Right has of a request that has arrived.
+var requestRight = []Delta{
+	{"events other", "", "ConnectRequest*"},
+	{"params other", "", "reads=*"},
+	{"state other", "", "connect-requested"},
+	{"device other", "", "yes"},
+	{"local other", "", "*"},
+	{"peer other", "", "*"},
+}
+
 // Accepted lists every difference that is accepted. docs/differences.md is generated from it.
 var Accepted = []Entry{
 	{
@@ -33,16 +43,10 @@ var Accepted = []Entry{
 	},
 	{
 		Pairs: []string{TwinsPair, SoftPair}, Command: "connect(*)", States: []string{"route-resolved"},
-		Deltas: []Delta{
+		Deltas: append([]Delta{
 			{"events self", "Rejected(-104)", ""},
 			{"state self", "failed", "connecting"},
-			{"events other", "", "ConnectRequest*"},
-			{"params other", "", "reads=*"},
-			{"state other", "", "connect-requested"},
-			{"device other", "", "yes"},
-			{"local other", "", "*"},
-			{"peer other", "", "*"},
-		},
+		}, requestRight...),
 		Ends: true,
 		Rare: true,
 		Why:  "two requests at once to a backlog of one: the embedded device's backlog is TCP's, which turns nobody away",
@@ -125,16 +129,9 @@ var Accepted = []Entry{
 	},
 	{
 		Pairs: []string{EmbeddedPair}, Command: "destroy()", States: []string{"connecting"},
-		Deltas: []Delta{
-			{"device other", "", "yes"},
-			{"events other", "", "ConnectRequest*"},
-			{"params other", "", "reads=*"},
-			{"local other", "", "*"},
-			{"peer other", "", "*"},
-			{"state other", "", "connect-requested"},
-		},
-		Ends: true,
-		Why:  "destroyed in the turn of its Connect: between two sockets of one host the request has gone by then, on the twin it takes a turn",
+		Deltas: requestRight,
+		Ends:   true,
+		Why:    "destroyed in the turn of its Connect: between two sockets of one host the request has gone by then, on the twin it takes a turn",
 	},
 	{
 		Pairs: []string{EmbeddedPair}, Command: "accept(*)", States: []string{"connect-requested"},

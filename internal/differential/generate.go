@@ -124,12 +124,17 @@ func (g *generator) any() Step {
 	for {
 		st := Step{Who: g.w.order[g.rng.IntN(len(g.w.order))], Verb: names[g.rng.IntN(len(names))]}
 		if s := g.w.slots[st.Who]; (s.id == nil) == (st.Verb == "create") && !s.child(st.Verb) {
-			args := verbs[st.Verb].args
-			for {
-				if st.Arg = args[g.rng.IntN(len(args))]; g.hosts(st.Arg) {
-					return st
-				}
-			}
+			st.Arg = g.pick(verbs[st.Verb].args)
+			return st
+		}
+	}
+}
+
+// pick draws an argument whose hosts there are.
+func (g *generator) pick(args []string) string {
+	for {
+		if arg := args[g.rng.IntN(len(args))]; g.hosts(arg) {
+			return arg
 		}
 	}
 }
@@ -151,11 +156,7 @@ func (g *generator) arg(st Step) string {
 	if g.rng.IntN(8) == 0 {
 		args = verbs[st.Verb].args
 	}
-	for {
-		if arg := args[g.rng.IntN(len(args))]; g.hosts(arg) {
-			return arg
-		}
-	}
+	return g.pick(args)
 }
 
 // next are the commands that an application might send to an identifier now.

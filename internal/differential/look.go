@@ -71,9 +71,9 @@ func (w *world) address(a cmid.Addr) string {
 }
 
 func (r *Rig) hostName(ip netip.Addr) string {
-	for _, name := range []string{"dev", "second", "plain", "foreign", "noarp", "any", "any6", "lo", "v6"} {
-		if r.host(name) == ip {
-			return name
+	for _, h := range r.hosts() {
+		if h.ip == ip {
+			return h.name
 		}
 	}
 	if !ip.IsValid() {
@@ -84,33 +84,27 @@ func (r *Rig) hostName(ip netip.Addr) string {
 
 // event is an event in one line, "" for those that are not compared.
 func event(id *cmid.ID, ev cmid.Event) string {
-	l := id.Limits()
+	l, name := id.Limits(), strings.TrimPrefix(fmt.Sprintf("%T", ev), "*cmid.")
 	switch ev := ev.(type) {
 	case *cmid.TimewaitExit:
 		return "" // after 2 s on some kernels, 0.2 s on others; never here on iWARP
 	case *cmid.ConnectRequest:
-		return "ConnectRequest" + data(ev.PrivateData, l.ConnectData)
+		return name + data(ev.PrivateData, l.ConnectData)
 	case *cmid.ConnectResponse:
-		return "ConnectResponse" + data(ev.PrivateData, l.AcceptData)
+		return name + data(ev.PrivateData, l.AcceptData)
 	case *cmid.Established:
-		return "Established" + data(ev.PrivateData, l.AcceptData)
+		return name + data(ev.PrivateData, l.AcceptData)
 	case *cmid.Rejected:
-		return fmt.Sprintf("Rejected(%d)", ev.Status) + data(ev.PrivateData, l.RejectData)
+		return fmt.Sprintf("%s(%d)", name, ev.Status) + data(ev.PrivateData, l.RejectData)
 	case *cmid.Disconnected:
 		if ev.Err != nil {
-			return fmt.Sprintf("Disconnected(%d: %s)", ev.Status, errorName(ev.Err))
+			return fmt.Sprintf("%s(%d: %s)", name, ev.Status, errorName(ev.Err))
 		}
-		return fmt.Sprintf("Disconnected(%d)", ev.Status)
-	case *cmid.AddrError:
-		return fmt.Sprintf("AddrError(%d)", ev.Status)
-	case *cmid.RouteError:
-		return fmt.Sprintf("RouteError(%d)", ev.Status)
-	case *cmid.Unreachable:
-		return fmt.Sprintf("Unreachable(%d)", ev.Status)
-	case *cmid.ConnectError:
-		return fmt.Sprintf("ConnectError(%d)", ev.Status)
+		return fmt.Sprintf("%s(%d)", name, ev.Status)
+	case cmid.Failure:
+		return fmt.Sprintf("%s(%d)", name, ev.Base().Status)
 	}
-	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "*cmid.")
+	return name
 }
 
 // data is private data: the bytes, or that it is as much as there may be. On InfiniBand zeros come

@@ -2,7 +2,6 @@ package differential
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -121,42 +120,15 @@ func (w *world) addr(arg string) cmid.Addr {
 	var num uint16
 	switch port {
 	case "0":
-	case "x":
-		num = w.rig.Ports[0]
 	case "y":
 		num = w.rig.Ports[1]
-	default: // of an identifier; x while that has none
+	default: // x, or of an identifier; x while that has none
 		num = w.rig.Ports[0]
 		if s := w.slots[port]; s != nil && s.id != nil && s.id.SrcPort() != 0 {
 			num = s.id.SrcPort()
 		}
 	}
 	return cmid.AddrFrom(w.rig.host(host), num)
-}
-
-// host is the address of a name; invalid when the rig has none.
-func (r *Rig) host(name string) netip.Addr {
-	switch name {
-	case "dev":
-		return r.Address
-	case "second":
-		return r.Second
-	case "plain":
-		return r.Plain
-	case "foreign":
-		return r.Foreign
-	case "noarp":
-		return r.NoARP
-	case "any":
-		return netip.IPv4Unspecified()
-	case "any6":
-		return netip.IPv6Unspecified()
-	case "lo":
-		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	case "v6":
-		return r.NoRoute
-	}
-	panic(fmt.Sprintf("differential: there is no host %q", name))
 }
 
 // privateData is as much as an argument says.

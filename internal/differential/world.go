@@ -2,6 +2,7 @@ package differential
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,30 @@ type Rig struct {
 	// Patience is how long an answer may take that the other driver has given. Quiet is how long
 	// nothing may come for silence.
 	Patience, Quiet time.Duration
+}
+
+// host is an address by its name in programs.
+type host struct {
+	name string
+	ip   netip.Addr
+}
+
+func (r *Rig) hosts() []host {
+	return []host{
+		{"dev", r.Address}, {"second", r.Second}, {"plain", r.Plain}, {"foreign", r.Foreign}, {"noarp", r.NoARP},
+		{"any", netip.IPv4Unspecified()}, {"any6", netip.IPv6Unspecified()}, {"lo", netip.AddrFrom4([4]byte{127, 0, 0, 1})},
+		{"v6", r.NoRoute},
+	}
+}
+
+// host is the address of a name; invalid when the rig has none.
+func (r *Rig) host(name string) netip.Addr {
+	for _, h := range r.hosts() {
+		if h.name == name {
+			return h.ip
+		}
+	}
+	panic(fmt.Sprintf("differential: there is no host %q", name))
 }
 
 // world is a driver with what a program has made on it.
