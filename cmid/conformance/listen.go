@@ -202,17 +202,9 @@ func channel(t *testing.T, r *run) {
 
 // pollsChannel waits for a channel's events with poll(2), without anybody who turns its loop.
 func pollsChannel(t *testing.T, rig Rig) {
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	ch, err := cmid.OpenChannel(rig.Passive)
-	must(err)
+	ch := sides.Got(cmid.OpenChannel(rig.Passive))(t)
 	defer ch.Close()
-	fd, err := ch.FD()
-	must(err)
+	fd := sides.Got(ch.FD())(t)
 	drained := func() {
 		t.Helper()
 		if ev, _, err := ch.GetEvent(); err != unix.EAGAIN { //nolint:errorlint // exactly EAGAIN is promised
@@ -220,28 +212,27 @@ func pollsChannel(t *testing.T, rig Rig) {
 		}
 	}
 	readable := func(timeout time.Duration) bool {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, int(timeout/time.Millisecond))
-		for err == unix.EINTR { // Go's scheduler sends signals
-			n, err = unix.Poll(fds, int(timeout/time.Millisecond))
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout/time.Millisecond))
+			if !errors.Is(err, unix.EINTR) { // Go's scheduler sends signals
+				return sides.Got(n, err)(t) > 0
+			}
 		}
-		must(err)
-		return n > 0
 	}
 	drained()
 	if readable(0) {
 		t.Error("readable, and nothing has happened")
 	}
-	id, err := ch.CreateID(tcp)
-	must(err)
-	must(id.ResolveAddr(cmid.Addr{}, sides.At(rig.Address, 1), time.Second))
+	id := sides.Got(ch.CreateID(tcp))(t)
+	if err := id.ResolveAddr(cmid.Addr{}, sides.At(rig.Address, 1), time.Second); err != nil {
+		t.Fatal(err)
+	}
 	if !readable(10 * time.Second) {
 		t.Fatal("not readable: the address was resolved")
 	}
 	ev, from, err := ch.GetEvent()
-	must(err)
-	if _, ok := ev.(*cmid.AddrResolved); !ok || from != id {
-		t.Fatalf("got %T, want AddrResolved", ev)
+	if _, ok := ev.(*cmid.AddrResolved); !ok || from != id || err != nil {
+		t.Fatalf("got %T, %v, want AddrResolved", ev, err)
 	}
 	drained()
 	if readable(0) {

@@ -25,41 +25,22 @@ import (
 //go:embed testdata/state-table.json
 var table []byte
 
-// cellOverlay is what differs on iWARP.
-type cellOverlay struct {
-	Next  string   `json:"next"`
-	Errno string   `json:"errno"`
-	Peer  []string `json:"peer_event"`
-	Async []string `json:"async_event"`
-	Mask  string   `json:"qp_attr_mask"`
-}
-
 // cell is one command in one sub-state.
 type cell struct {
-	Next  string       `json:"next"`
-	Errno string       `json:"errno"`
-	Peer  []string     `json:"peer_event"`
-	Mask  string       `json:"qp_attr_mask"`
-	IWARP *cellOverlay `json:"iwarp"`
+	Next  string          `json:"next"`
+	Errno string          `json:"errno"`
+	Peer  []string        `json:"peer_event"`
+	Mask  string          `json:"qp_attr_mask"`
+	IWARP json.RawMessage `json:"iwarp"` // what differs there
 }
 
-// on is the cell of one transport.
-func (c cell) on(iwarp bool) cell {
-	if iwarp && c.IWARP != nil {
-		o := c.IWARP
-		if o.Next != "" {
-			c.Next = o.Next
-		}
-		if o.Errno != "" {
-			// "0, or ECONNREFUSED when ..."
-			c.Errno, _, _ = strings.Cut(strings.TrimSuffix(o.Errno, " (code only)"), ",")
-		}
-		if o.Peer != nil {
-			c.Peer = o.Peer
-		}
-		if o.Mask != "" {
-			c.Mask = o.Mask
-		}
+// on is the cell of w's transport.
+func (c cell) on(w *world) cell {
+	if w.IWARP && c.IWARP != nil {
+		c.Peer = slices.Clone(c.Peer)
+		w.Must(json.Unmarshal(c.IWARP, &c))
+		// "0, or ECONNREFUSED when ..."
+		c.Errno, _, _ = strings.Cut(strings.TrimSuffix(c.Errno, " (code only)"), ",")
 	}
 	return c
 }
@@ -318,7 +299,7 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 		id, peer := reach(w)
 		defer w.undisturbed("commands that change nothing", peer)
 		commands = slices.DeleteFunc(commands, func(command string) bool {
-			c := row[command].on(w.IWARP)
+			c := row[command].on(w)
 			_, verdict := states.Step(id.Flavor(), id.State(), states.Requested(calls[command].op))
 			stays := verdict != states.Allow || w.subState(c.Next).state == s.state && len(c.Peer) == 0
 			if stays {
@@ -334,7 +315,7 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 				t.Skip("this host may have a route to every IPv6 address")
 			}
 			id, peer := reach(w)
-			compareCell(w, id, peer, calls[command], row[command].on(w.IWARP))
+			compareCell(w, id, peer, calls[command], row[command].on(w))
 		})
 	}
 }
@@ -364,11 +345,7 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 		w.WantState(ask.op.String(), id, state)
 	}
 	for _, want := range c.Peer {
-		other := w.A
-		if w.SideOf(peer) == w.B {
-			other = w.B
-		}
-		w.Until("the peer's "+want, func() bool { return hears(other, peer, want) })
+		w.Until("the peer's "+want, func() bool { return hears(w.SideOf(peer), peer, want) })
 	}
 	if len(c.Peer) == 0 && state != from && ask.op != states.OpDestroyID {
 		w.undisturbed(fmt.Sprintf("%v in %v", ask.op, from), peer)
@@ -420,16 +397,13 @@ func (w *world) subState(name string) subState {
 
 func errnoNamed(w *world, name string) unix.Errno {
 	w.Helper()
-	for _, e := range []unix.Errno{unix.EINVAL, unix.ENETUNREACH, unix.EISCONN, unix.ENXIO, unix.ENOENT} {
-		if unix.ErrnoName(e) == name {
-			return e
-		}
+	errno, ok := map[string]unix.Errno{
+		"0": 0, "EINVAL": unix.EINVAL, "ENETUNREACH": unix.ENETUNREACH, "EISCONN": unix.EISCONN, "ENXIO": unix.ENXIO, "ENOENT": unix.ENOENT,
+	}[name]
+	if !ok {
+		w.Fatalf("the oracle has an errno %s", name)
 	}
-	if name == "0" {
-		return 0
-	}
-	w.Fatalf("the oracle has an errno %s", name)
-	return 0
+	return errno
 }
 
 // hears reports whether id was told an event such as "REJECTED(28)".
