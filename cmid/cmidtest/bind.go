@@ -12,7 +12,8 @@ import (
 
 // bind is rdma_bind_addr(3).
 func (id *ident) bind(a cmid.Addr) error {
-	if a.IB != nil || !a.Addr().IsValid() || id.ps == cmid.PortSpaceIPOIB { // RoCE and iWARP have none
+	// neither RoCE nor iWARP has addresses of IP over InfiniBand
+	if a.IB != nil || !a.Addr().IsValid() || id.ps == cmid.PortSpaceIPOIB {
 		return unix.EINVAL
 	}
 	f := id.in.f

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -15,7 +16,7 @@ import (
 // ah is an address handle.
 type ah struct {
 	v        *view
-	pd       *pd
+	pd       *memory.Domain
 	src, dst netip.Addr
 	closed   bool
 }
@@ -26,7 +27,7 @@ func (h *ah) Close() error {
 		return unix.EINVAL
 	}
 	h.closed = true
-	h.pd.users--
+	h.pd.Use(-1)
 	h.v.dev.count(resAH, -1)
 	return nil
 }
@@ -37,7 +38,7 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if v.in.f.iwarp {
 		return nil, verbs.ErrNotSupported
 	}
-	p, err := v.domain(named)
+	p, err := v.Domain(named)
 	if err != nil || attr == nil || !attr.Global || attr.Port != 1 || int(attr.GRH.SGIDIndex) >= len(v.dev.addrs) {
 		return nil, unix.EINVAL
 	}
@@ -45,7 +46,7 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if h.dst.IsUnspecified() || h.dst.Is4() != h.src.Is4() {
 		return nil, unix.EINVAL
 	}
-	p.users++
+	p.Use(1)
 	v.dev.count(resAH, 1)
 	return h, nil
 }
@@ -170,7 +171,7 @@ func (id *ident) gotDatagram(p *packet) {
 	switch {
 	case !ok || q.over:
 		return
-	case !q.pd.holds(wr.SGE, verbs.LocalWrite):
+	case !q.pd.Holds(wr.SGE, verbs.LocalWrite):
 		q.rq.add(verbs.WC{ID: wr.ID, Status: verbs.StatusLocProt, Op: verbs.Recv, QP: q}, false)
 		q.fail()
 		return
@@ -178,7 +179,7 @@ func (id *ident) gotDatagram(p *packet) {
 		q.giveBack(wr)
 		return
 	}
-	to := place(wr.SGE)
+	to := memory.Bytes(wr.SGE)
 	dst := p.dst
 	if p.ud.group.IsValid() {
 		dst = p.ud.group

@@ -10,8 +10,6 @@ const (
 	resQP         resource = "queue pair"
 	resCQ         resource = "completion queue"
 	resSRQ        resource = "shared receive queue"
-	resMR         resource = "memory region"
-	resPD         resource = "protection domain"
 	resAH         resource = "address handle"
 )
 

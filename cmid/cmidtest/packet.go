@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -14,17 +15,17 @@ type packet struct {
 	kind     Message
 	from, to endpoint
 	src, dst netip.Addr
-	cm       *message  // of connection management; never changed once sent
-	listener *binding  // MsgREQ, MsgSIDRREQ: who has one unread request more
-	fn       func()    // msgLocal
-	data     *buffer   // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
-	seq      uint64    // of the work request, or of the one that is answered
-	mem      remote    // MsgWrite, MsgRead, MsgAtomic; of MsgSend the key to invalidate
-	flags    sendFlags // MsgSend, MsgDatagram
-	imm      uint32    // MsgSend, MsgDatagram with flagImmediate
-	atomic   atomicOp  // MsgAtomic
-	ud       datagram  // MsgDatagram
-	status   ack       // MsgAck
+	cm       *message      // of connection management; never changed once sent
+	listener *binding      // MsgREQ, MsgSIDRREQ: who has one unread request more
+	fn       func()        // msgLocal
+	data     *buffer       // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
+	seq      uint64        // of the work request, or of the one that is answered
+	mem      memory.Remote // MsgWrite, MsgRead, MsgAtomic; of MsgSend the key to invalidate
+	flags    sendFlags     // MsgSend, MsgDatagram
+	imm      uint32        // MsgSend, MsgDatagram with flagImmediate
+	atomic   atomicOp      // MsgAtomic
+	ud       datagram      // MsgDatagram
+	status   ack           // MsgAck
 	delay    time.Duration
 }
 
@@ -43,16 +44,9 @@ type sendFlags uint8
 
 const (
 	flagSolicited  sendFlags = 1 << iota
-	flagInvalidate           // take mem.key back
+	flagInvalidate           // take mem.Key back
 	flagImmediate            // tell imm
 )
-
-// remote is memory as its owner's peer names it.
-type remote struct {
-	addr uint64
-	key  uint32
-	n    uint32
-}
 
 // atomicOp is what an atomic operation does: InfiniBand's AtomicETH, without the place.
 type atomicOp struct {

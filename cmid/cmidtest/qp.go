@@ -3,6 +3,7 @@ package cmidtest
 import (
 	"slices"
 
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -14,7 +15,7 @@ type qp struct {
 	id     *ident
 	dev    *device
 	view   *view
-	pd     *pd
+	pd     *memory.Domain
 	num    uint32
 	attr   verbs.QPInitAttr
 	sq, rq *cq
@@ -149,7 +150,7 @@ func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	}
 	sum := uint64(len(wr.Inline))
 	for _, s := range wr.SGL {
-		if !q.pd.holds(s, access) {
+		if !q.pd.Holds(s, access) {
 			return 0, false
 		}
 		sum += uint64(s.Length)

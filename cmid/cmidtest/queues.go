@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -85,7 +86,7 @@ func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 type srq struct {
 	in      *instance
 	dev     *device
-	pd      *pd
+	pd      *memory.Domain
 	attr    verbs.SRQInitAttr
 	posted  ring.Ring[verbs.RecvWR]
 	users   int
@@ -96,11 +97,11 @@ type srq struct {
 
 // CreateSRQ makes a shared receive queue.
 func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
-	p, err := v.domain(attr.PD)
+	p, err := v.Domain(attr.PD)
 	if err != nil || attr.MaxWR <= 0 {
 		return nil, unix.EINVAL
 	}
-	p.users++
+	p.Use(1)
 	v.dev.count(resSRQ, 1)
 	return &srq{in: v.in, dev: v.dev, pd: p, attr: attr}, nil
 }
@@ -156,7 +157,7 @@ func (s *srq) Close() error {
 	}
 	if !s.closed {
 		s.closed = true
-		s.pd.users--
+		s.pd.Use(-1)
 		s.dev.count(resSRQ, -1)
 	}
 	s.posted = ring.Ring[verbs.RecvWR]{}

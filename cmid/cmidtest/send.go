@@ -3,6 +3,7 @@ package cmidtest
 import (
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -40,7 +41,7 @@ func (q *qp) issue() {
 		e.seq = q.seq
 		p := q.id.packet(messageOf[e.wr.Op], nil)
 		p.seq, p.imm, p.flags = e.seq, e.wr.Imm, e.wireFlags()
-		p.mem = remote{addr: e.wr.RemoteAddr, key: e.wr.RKey, n: e.n}
+		p.mem = memory.Remote{Addr: e.wr.RemoteAddr, Key: e.wr.RKey, Len: e.n}
 		p.atomic = atomicOp{swaps: e.wr.Op == verbs.AtomicCmpSwap, compareAdd: e.wr.CompareAdd, swap: e.wr.Swap}
 		if e.fetches() {
 			q.reads++
@@ -79,7 +80,7 @@ func (e *sendEntry) gather() *buffer {
 	b := buffers.Get().(*buffer)
 	b.b = append(b.b[:0], e.wr.Inline...)
 	for _, s := range e.wr.SGL {
-		b.b = append(b.b, place(s)...)
+		b.b = append(b.b, memory.Bytes(s)...)
 	}
 	return b
 }
@@ -170,14 +171,14 @@ func (id *ident) gotReadResponse(p *packet) {
 		return
 	}
 	e := q.sends.At(i)
-	if !q.pd.holds(e.sink, verbs.LocalWrite) { // freed meanwhile
+	if !q.pd.Holds(e.sink, verbs.LocalWrite) { // freed meanwhile
 		q.failAt(i, verbs.StatusLocProt)
 		if q.in.f.iwarp {
 			q.terminate("a Read's memory was freed before it was answered")
 		}
 		return
 	}
-	copy(place(e.sink), p.data.b)
+	copy(memory.Bytes(e.sink), p.data.b)
 	e.done = true
 	q.reads--
 	q.settle()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -92,10 +93,10 @@ func (q *qp) serve(p *packet) (done bool) {
 
 // reach is the memory that p names. An access that is not allowed ends the connection.
 func (q *qp) reach(p *packet, access verbs.Access, what string) (b []byte, ok bool) {
-	b, err := q.view.reach(q.pd, p.mem, access)
+	b, err := q.pd.Reach(p.mem, access)
 	if err != nil {
 		q.acknowledge(p, ackAccess)
-		q.die(fmt.Sprintf("%s of %d bytes: %v", what, p.mem.n, err))
+		q.die(fmt.Sprintf("%s of %d bytes: %v", what, p.mem.Len, err))
 	}
 	return b, err == nil
 }
@@ -111,7 +112,7 @@ func (q *qp) respond(p *packet, b []byte) {
 // serveAtomic does the peer's atomic operation and answers with what was there before. Memory is
 // its loop's, so nothing comes between.
 func (q *qp) serveAtomic(p *packet, at []byte) {
-	if p.mem.addr%verbs.AtomicLen != 0 {
+	if p.mem.Addr%verbs.AtomicLen != 0 {
 		q.acknowledge(p, ackInvalid)
 		q.fail()
 		return
@@ -150,10 +151,10 @@ func (q *qp) receive(p *packet) (done bool) {
 		return true
 	}
 	if p.flags&flagInvalidate != 0 {
-		wc.InvalidatedRKey = p.mem.key
+		wc.InvalidatedRKey = p.mem.Key
 	}
 	p.immediate(&wc)
-	wc.Bytes = uint32(copy(place(wr.SGE), p.data.b))
+	wc.Bytes = uint32(copy(memory.Bytes(wr.SGE), p.data.b))
 	q.complete(q.rq, wc, p.flags&flagSolicited != 0)
 	q.acknowledge(p, ackOK)
 	return true
@@ -166,12 +167,12 @@ func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why st
 	case q.doomed && q.doom == verbs.Recv:
 		q.doomed = false
 		return q.doomStatus, ackFault, "a receive has failed"
-	case !q.pd.holds(to, verbs.LocalWrite):
+	case !q.pd.Holds(to, verbs.LocalWrite):
 		return verbs.StatusLocProt, ackFault, "a receive's memory was freed"
 	case len(p.data.b) > int(to.Length):
 		return verbs.StatusLocLen, ackInvalid, fmt.Sprintf("a Send of %d bytes came into a receive of %d", len(p.data.b), to.Length)
 	case p.flags&flagInvalidate != 0:
-		if err := q.view.takeBack(q.pd, p.mem.key); err != nil {
+		if err := q.pd.Invalidate(p.mem.Key); err != nil {
 			return verbs.StatusRemInvReq, ackInvalid, fmt.Sprintf("a Send takes a key back: %v", err)
 		}
 	}

@@ -48,7 +48,8 @@ type Host struct {
 	instances []*instance
 	nextQPN   uint32
 	datagrams map[uint32]*qp // by number
-	requests  sync.Map       // endpoint to endpoint: children by who asked, until they are destroyed
+	// requests has the child of whoever asked, endpoint to endpoint, until the child is destroyed.
+	requests sync.Map
 }
 
 // device is a device of a host. What a loop sees of it is a view.

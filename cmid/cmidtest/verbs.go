@@ -51,7 +51,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 func (q *qp) use(n int) {
 	q.sq.users += n
 	q.rq.users += n
-	q.pd.users += n
+	q.pd.Use(n)
 	if q.srq != nil {
 		q.srq.users += n
 	}
@@ -73,14 +73,11 @@ func (q *qp) check() bool {
 		}
 	}
 	var err error
-	if q.pd, err = q.view.domain(a.PD); err != nil || q.srq != nil && !q.serves(q.srq.pd) {
+	if q.pd, err = q.view.Domain(a.PD); err != nil || q.srq != nil && !q.pd.Serves(q.srq.pd) {
 		return false
 	}
 	return a.MaxSendWR >= 0 && a.MaxRecvWR >= 0 && a.MaxSGE >= 0 && a.MaxSGE <= maxSGE
 }
-
-// serves reports whether a shared receive queue of p may be this queue pair's.
-func (q *qp) serves(p *pd) bool { return p == q.pd || q.view.shares() && p == &q.view.pd }
 
 // Num is the queue pair's number.
 func (q *qp) Num() uint32 { return q.num }
@@ -125,7 +122,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 // PostRecv queues a receive.
 func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	switch {
-	case q.over || q.srq != nil || !q.pd.holds(wr.SGE, verbs.LocalWrite):
+	case q.over || q.srq != nil || !q.pd.Holds(wr.SGE, verbs.LocalWrite):
 		return unix.EINVAL
 	case q.recvs.Len() >= q.attr.MaxRecvWR:
 		return unix.ENOMEM
@@ -170,7 +167,7 @@ func (q *qp) release() {
 
 // PostRecv adds a receive.
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
-	if s.closed || !s.pd.holds(wr.SGE, verbs.LocalWrite) || wr.SGE.MR != nil && wr.SGE.MR.PD != s.pd {
+	if s.closed || !s.pd.Holds(wr.SGE, verbs.LocalWrite) || wr.SGE.MR != nil && wr.SGE.MR.PD != s.pd {
 		return unix.EINVAL
 	}
 	if s.posted.Len() >= s.attr.MaxWR {

@@ -1,0 +1,55 @@
+package cmidtest
+
+import (
+	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Limits of what is posted and made.
+const (
+	maxInline = 64
+	maxSGE    = 16
+	maxCQE    = 1 << 15
+)
+
+// maxDatagram is a RoCE port's MTU on a plain Ethernet.
+const maxDatagram = 1024
+
+// view is a device as one loop sees it: the verbs.Device. What is about memory is memory.Device's.
+type view struct {
+	*memory.Device
+	in  *instance
+	dev *device
+}
+
+// view is d as this loop sees it.
+func (in *instance) view(d *device) *view {
+	v := in.views[d]
+	if v == nil {
+		v = &view{in: in, dev: d, Device: memory.NewDevice(memory.Config{
+			Shares: !in.f.reserved, Atomics: !in.f.iwarp, Salt: in.salt,
+			Count: func(what string, n int) { d.count(resource(what), n) },
+		})}
+		in.views[d] = v
+	}
+	return v
+}
+
+// Name is the device's.
+func (v *view) Name() string { return v.dev.name }
+
+// Attr gives limits that a test can reach.
+func (v *view) Attr() verbs.DeviceAttr {
+	attr := verbs.DeviceAttr{
+		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,
+		MaxRDAtom: int(v.in.f.depth()), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
+		SharesMemory: !v.in.f.reserved,
+	}
+	if v.in.f.reserved {
+		attr.MaxCQE = maxCQE
+	}
+	if !v.in.f.iwarp {
+		attr.MaxDatagram, attr.Immediate, attr.Atomics = maxDatagram, true, true
+	}
+	return attr
+}
