@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"runtime"
-	"strings"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
 // holdings are what a command must have given back at its end.
@@ -23,17 +23,7 @@ func held() (h holdings) {
 			h.goroutines++
 		}
 	}
-	const own = "/proc/self/fd"
-	list, err := os.ReadDir(own)
-	if err != nil {
-		return h // not Linux
-	}
-	for _, e := range list {
-		to, _ := os.Readlink(own + "/" + e.Name())
-		if strings.HasPrefix(to, "socket:") || strings.HasPrefix(to, "/dev/infiniband/") {
-			h.fds++
-		}
-	}
+	h.fds = measure.OpenFiles("socket:", "/dev/infiniband/")
 	return h
 }
 

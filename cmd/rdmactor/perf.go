@@ -97,24 +97,19 @@ func (p *perfer) measure() (err error) {
 // runs makes the tests, and prints each as it comes. Ctrl-C ends them, which is an error only if
 // nothing was measured.
 func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
-	for _, kind := range p.kinds {
-		for _, op := range p.ops {
-			for i, size := range p.sizes {
-				plan := perf.Plan{Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
-				plan.Test = p.test(kind, op, size)
-				res, err := cl.Run(p.ctx, plan)
-				if err == nil {
-					r.Results = append(r.Results, res)
-					res.Row(p.tables, i == 0)
-				}
-				if p.ctx.Err() != nil && len(r.Results) > 0 {
-					err, r.Interrupted = nil, true
-					fmt.Fprintln(p.stderr, "rdmactor: perf: interrupted: that is what was measured")
-				}
-				if err != nil || r.Interrupted {
-					return err
-				}
-			}
+	for i, t := range p.tests() {
+		plan := perf.Plan{Test: t, Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
+		res, err := cl.Run(p.ctx, plan)
+		if err == nil {
+			r.Results = append(r.Results, res)
+			res.Row(p.tables, i%len(p.sizes) == 0)
+		}
+		if p.ctx.Err() != nil && len(r.Results) > 0 {
+			err, r.Interrupted = nil, true
+			fmt.Fprintln(p.stderr, "rdmactor: perf: interrupted: that is what was measured")
+		}
+		if err != nil || r.Interrupted {
+			return err
 		}
 	}
 	return nil
@@ -127,19 +122,13 @@ func (p *perfer) leave(r *perf.Report) (err error) {
 	case "-":
 		err = r.JSON(p.stdout)
 	default:
-		err = p.leaveJSON(r)
+		var f *os.File
+		if f, err = os.Create(p.json); err == nil {
+			err = errors.Join(r.JSON(f), f.Close())
+		}
 	}
 	if p.plot != "" && len(r.Results) > 0 {
 		err = errors.Join(err, r.Plot(p.plot))
 	}
 	return err
-}
-
-// leaveJSON writes the file of --json.
-func (p *perfer) leaveJSON(r *perf.Report) error {
-	f, err := os.Create(p.json)
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.JSON(f), f.Close())
 }

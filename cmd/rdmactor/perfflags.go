@@ -132,8 +132,6 @@ func (o *perfFlags) check() error {
 	switch {
 	case o.server == o.client:
 		return errors.New("server or client? rdmactor perf -s, or rdmactor perf -c -a HOST:PORT")
-	case o.client && o.addr == "":
-		return errors.New("connect to whom? rdmactor perf -c -a HOST:PORT")
 	case o.warmUp < 0:
 		return fmt.Errorf("--warmup %v: have 0 or more", o.warmUp)
 	case o.duration <= 0:
@@ -153,16 +151,24 @@ func (o *perfFlags) check() error {
 			return fmt.Errorf("--plot %w", err)
 		}
 	}
+	for _, t := range o.tests() {
+		if err := t.Check(); err != nil {
+			return err
+		}
+	}
+	return perfCommand.check(&o.where, perfPort, o.server)
+}
+
+// tests are what the flags ask for: each table's one after the other.
+func (o *perfFlags) tests() (list []perf.Test) {
 	for _, kind := range o.kinds {
 		for _, op := range o.ops {
 			for _, size := range o.sizes {
-				if err := o.test(kind, op, size).Check(); err != nil {
-					return err
-				}
+				list = append(list, o.test(kind, op, size))
 			}
 		}
 	}
-	return o.where.check(perfPort, o.server)
+	return list
 }
 
 // test is what the flags mean for a size.

@@ -165,8 +165,4 @@ func (c *conn) late() {
 }
 
 // free gives back what the connection has.
-func (c *conn) free() {
-	if err := c.Close(); err != nil {
-		c.fail(err)
-	}
-}
+func (c *conn) free() { c.fail(c.Close()) }

@@ -54,8 +54,6 @@ func (o *pingFlags) check() error {
 	switch {
 	case o.server == o.client:
 		return errors.New("server or client? rdmactor ping -s, or rdmactor ping -c -a HOST:PORT")
-	case o.client && o.addr == "":
-		return errors.New("connect to whom? rdmactor ping -c -a HOST:PORT")
 	case o.client && o.persistent:
 		return errors.New("-P: only a server serves several clients")
 	case o.count < 0:
@@ -67,5 +65,5 @@ func (o *pingFlags) check() error {
 	case o.server && o.source.IsValid():
 		return errors.New("-I: a client's address; a server listens on -a")
 	}
-	return o.where.check(pingPort, o.server)
+	return pingCommand.check(&o.where, pingPort, o.server)
 }

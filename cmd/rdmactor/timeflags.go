@@ -93,8 +93,6 @@ func (o *timeFlags) check() error {
 	switch {
 	case o.server && o.client:
 		return errors.New("-s and -c: a process is one of them, or without either both")
-	case o.client && o.addr == "":
-		return errors.New("connect to whom? rdmactor time -c -a HOST:PORT")
 	case o.server && o.json:
 		return errors.New("--json: it is the client that measures")
 	case o.source.IsValid() && !o.client:
@@ -108,5 +106,5 @@ func (o *timeFlags) check() error {
 	if !o.client && !o.server {
 		otherwise = "0"
 	}
-	return o.where.check(otherwise, !o.client)
+	return timeCommand.check(&o.where, otherwise, !o.client)
 }

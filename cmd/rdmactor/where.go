@@ -70,7 +70,10 @@ func (c command) parse(f *flag.FlagSet, args []string, stdout io.Writer) error {
 }
 
 // check completes -a and -p. otherwise is the port when neither has it.
-func (w *where) check(otherwise string, passive bool) error {
+func (c command) check(w *where, otherwise string, passive bool) error {
+	if w.client && w.addr == "" {
+		return fmt.Errorf("connect to whom? rdmactor %s -c -a HOST:PORT", c.name)
+	}
 	if w.port != "" {
 		otherwise = w.port
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -94,18 +92,7 @@ func (s *stormService) Report() measure.Metrics {
 }
 
 // openSockets does not count the loop's timerfd, which is opened when it is first needed.
-func openSockets() (n int) {
-	list, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		panic("BUG: /proc/self/fd: " + err.Error())
-	}
-	for _, fd := range list {
-		if to, _ := os.Readlink(fd); strings.HasPrefix(to, "socket:") {
-			n++
-		}
-	}
-	return n
-}
+func openSockets() int { return measure.OpenFiles("socket:") }
 
 // stormClient is everybody who comes.
 type stormClient struct {

@@ -139,16 +139,12 @@ func (r *run) event(ev cmid.Event) error {
 		}
 		r.c.disconnected(e.Err)
 	case *cmid.Rejected:
-		r.c.ending = true
-		r.c.err = e
 		if why := text(e.PrivateData); why != "" {
-			r.c.err = fmt.Errorf("the server says: %s (%w)", why, e)
+			r.c.lost(fmt.Errorf("the server says: %s (%w)", why, e))
 		}
-		r.c.free()
+		r.c.lost(e)
 	case cmid.Failure:
-		r.c.ending = true
-		r.c.err = errors.Join(r.c.err, e)
-		r.c.free()
+		r.c.lost(e)
 	}
 	return nil
 }
@@ -213,10 +209,7 @@ func (r *run) complete(wc *verbs.WC) error {
 	if r.Kind == Latency {
 		return r.tripped()
 	}
-	n := 1
-	if r.Op != Read {
-		n = r.batch()
-	}
+	n := r.batch()
 	r.ahead -= n
 	if r.arrived(n) {
 		if r.ahead == 0 {
@@ -249,10 +242,7 @@ func (r *run) tripped() error {
 
 // fill has as many messages on their way as there may be.
 func (r *run) fill() error {
-	batch := 1
-	if r.Op != Read {
-		batch = r.batch()
-	}
+	batch := r.batch()
 	for ; r.ahead+batch <= r.Depth; r.ahead += batch {
 		for i := range batch {
 			var flags verbs.SendFlags

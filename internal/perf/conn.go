@@ -207,6 +207,14 @@ func (c *conn) disconnected(why error) {
 	c.free()
 }
 
+// lost is the end of what has nobody to disconnect from.
+func (c *conn) lost(why error) {
+	if !c.over {
+		c.ending, c.err = true, errors.Join(c.err, why)
+		c.free()
+	}
+}
+
 // free gives everything back, at the end of this turn: it may be called inside a completion.
 func (c *conn) free() {
 	if c.over {

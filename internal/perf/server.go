@@ -89,9 +89,7 @@ func (s *Server) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
 		case id == s.listener:
 			s.lost <- e
 		case c != nil:
-			c.ending = true // there is nobody to disconnect from
-			c.err = errors.Join(c.err, e)
-			c.free()
+			c.lost(e)
 		default: // of a Reject: the client has gone by itself
 			_ = id.Destroy()
 		}

@@ -65,8 +65,13 @@ func (t Test) Check() error {
 	return nil
 }
 
-// batch is how many messages of a bandwidth test are answered at once.
-func (t Test) batch() int { return max(1, t.Depth/4) }
+// batch is how many messages of a bandwidth test are answered at once; a Read is its own answer.
+func (t Test) batch() int {
+	if t.Op == Read {
+		return 1
+	}
+	return max(1, t.Depth/4)
+}
 
 // place is memory that the peer may reach.
 type place struct {
