@@ -20,9 +20,9 @@ type layout struct {
 // layouts are all of them.
 var layouts = []layout{
 	{"ib_uverbs_cmd_hdr", "command in_words out_words", cmdHdr{}},
-	{"ib_uverbs_get_context", "response", getContext{}},
+	{"ib_uverbs_get_context", "response", ask{}},
 	{"ib_uverbs_get_context_resp", "async_fd num_comp_vectors", getContextResp{}},
-	{"ib_uverbs_query_device", "response", queryDevice{}},
+	{"ib_uverbs_query_device", "response", ask{}},
 	{"ib_uverbs_query_device_resp", "fw_ver node_guid sys_image_guid max_mr_size page_size_cap vendor_id vendor_part_id hw_ver max_qp " +
 		"max_qp_wr device_cap_flags max_sge max_sge_rd max_cq max_cqe max_mr max_pd max_qp_rd_atom max_ee_rd_atom max_res_rd_atom " +
 		"max_qp_init_rd_atom max_ee_init_rd_atom atomic_cap max_ee max_rdd max_mw max_raw_ipv6_qp max_raw_ethy_qp max_mcast_grp " +
@@ -32,18 +32,18 @@ var layouts = []layout{
 	{"ib_uverbs_query_port_resp", "port_cap_flags max_msg_sz bad_pkey_cntr qkey_viol_cntr gid_tbl_len pkey_tbl_len lid sm_lid state " +
 		"max_mtu active_mtu lmc max_vl_num sm_sl subnet_timeout init_type_reply active_width active_speed phys_state link_layer flags " +
 		"reserved", queryPortResp{}},
-	{"ib_uverbs_alloc_pd", "response", allocPD{}},
+	{"ib_uverbs_alloc_pd", "response", ask{}},
 	{"ib_uverbs_alloc_pd_resp", "pd_handle", allocPDResp{}},
-	{"ib_uverbs_dealloc_pd", "pd_handle", deallocPD{}},
+	{"ib_uverbs_dealloc_pd", "pd_handle", giveBack{}},
 	{"ib_uverbs_reg_mr", "response start length hca_va pd_handle access_flags", regMR{}},
 	{"ib_uverbs_reg_mr_resp", "mr_handle lkey rkey", regMRResp{}},
-	{"ib_uverbs_dereg_mr", "mr_handle", deregMR{}},
-	{"ib_uverbs_create_comp_channel", "response", createCompChannel{}},
+	{"ib_uverbs_dereg_mr", "mr_handle", giveBack{}},
+	{"ib_uverbs_create_comp_channel", "response", ask{}},
 	{"ib_uverbs_create_comp_channel_resp", "fd", createCompChannelResp{}},
 	{"ib_uverbs_create_cq", "response user_handle cqe comp_vector comp_channel reserved", createCQ{}},
 	{"ib_uverbs_create_cq_resp", "cq_handle cqe", createCQResp{}},
 	{"ib_uverbs_req_notify_cq", "cq_handle solicited_only", reqNotifyCQ{}},
-	{"ib_uverbs_destroy_cq", "response cq_handle reserved", destroyCQ{}},
+	{"ib_uverbs_destroy_cq", "response cq_handle reserved", destroy{}},
 	{"ib_uverbs_destroy_cq_resp", "comp_events_reported async_events_reported", destroyCQResp{}},
 	{"ib_uverbs_create_qp", "response user_handle pd_handle send_cq_handle recv_cq_handle srq_handle max_send_wr max_recv_wr " +
 		"max_send_sge max_recv_sge max_inline_data sq_sig_all qp_type is_srq reserved", createQP{}},
@@ -53,8 +53,8 @@ var layouts = []layout{
 	{"ib_uverbs_modify_qp", "dest alt_dest qp_handle attr_mask qkey rq_psn sq_psn dest_qp_num qp_access_flags pkey_index alt_pkey_index " +
 		"qp_state cur_qp_state path_mtu path_mig_state en_sqd_async_notify max_rd_atomic max_dest_rd_atomic min_rnr_timer port_num " +
 		"timeout retry_cnt rnr_retry alt_port_num alt_timeout reserved", modifyQP{}},
-	{"ib_uverbs_destroy_qp", "response qp_handle reserved", destroyQP{}},
-	{"ib_uverbs_destroy_qp_resp", "events_reported", destroyQPResp{}},
+	{"ib_uverbs_destroy_qp", "response qp_handle reserved", destroy{}},
+	{"ib_uverbs_destroy_qp_resp", "events_reported", destroyed{}},
 	{"ib_uverbs_post_send", "response qp_handle wr_count sge_count wqe_size", postSend{}},
 	{"ib_uverbs_post_send_resp", "bad_wr", postSendResp{}},
 	{"ib_uverbs_send_wr", "", [sendWRSize]byte{}},
@@ -62,14 +62,14 @@ var layouts = []layout{
 	{"ib_uverbs_ah_attr", "grh dlid sl src_path_bits static_rate is_global port_num reserved", ahAttr{}},
 	{"ib_uverbs_create_ah", "response user_handle pd_handle reserved attr", createAH{}},
 	{"ib_uverbs_create_ah_resp", "ah_handle", createAHResp{}},
-	{"ib_uverbs_destroy_ah", "ah_handle", destroyAH{}},
+	{"ib_uverbs_destroy_ah", "ah_handle", giveBack{}},
 	{"ib_uverbs_attach_mcast", "gid qp_handle mlid reserved", attachMcast{}},
 	{"ib_uverbs_detach_mcast", "gid qp_handle mlid reserved", attachMcast{}},
 	{"ib_uverbs_create_srq", "response user_handle pd_handle max_wr max_sge srq_limit", createSRQ{}},
 	{"ib_uverbs_create_srq_resp", "srq_handle max_wr max_sge srqn", createSRQResp{}},
 	{"ib_uverbs_modify_srq", "srq_handle attr_mask max_wr srq_limit", modifySRQ{}},
-	{"ib_uverbs_destroy_srq", "response srq_handle reserved", destroySRQ{}},
-	{"ib_uverbs_destroy_srq_resp", "events_reported", destroySRQResp{}},
+	{"ib_uverbs_destroy_srq", "response srq_handle reserved", destroy{}},
+	{"ib_uverbs_destroy_srq_resp", "events_reported", destroyed{}},
 	{"ib_uverbs_async_event_desc", "element event_type reserved", asyncEventDesc{}},
 	{"ib_uverbs_comp_event_desc", "cq_handle", compEventDesc{}},
 	{"ib_uverbs_wc", "wr_id status opcode vendor_err byte_len ex qp_num src_qp wc_flags pkey_index slid sl dlid_path_bits port_num " +
@@ -140,6 +140,7 @@ var members = map[string]uintptr{
 // and underscores.
 var renamed = map[string]string{
 	"flags": "head", "imm_data": "imm", "rq_mi": "rq", "sq_mi": "sq", "mmap_info_addr": "a", "ah_num": "a", "reserved": "b",
+	"pd_handle": "handle", "mr_handle": "handle", "ah_handle": "handle", "cq_handle": "handle", "qp_handle": "handle", "srq_handle": "handle",
 }
 
 func TestMirrorsAreNamedAlike(t *testing.T) {

@@ -70,7 +70,7 @@ func (a *addressHandle) Close() error {
 		return nil
 	}
 	if d.lost == nil && !d.closed {
-		if err := execute(d.k, cmdDestroyAH, destroyAH{AHHandle: a.handle}); err != nil {
+		if err := execute(d.k, cmdDestroyAH, giveBack{Handle: a.handle}); err != nil {
 			return fmt.Errorf("uverbs: %s: destroy_ah: %w", d.name, err)
 		}
 	}

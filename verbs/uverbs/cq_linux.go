@@ -135,7 +135,7 @@ func (p *cqPart) destroy() error {
 	delete(d.handles, p.event)
 	err := p.release()
 	if d.lost == nil && !d.closed {
-		if _, e := call[destroyCQ, destroyCQResp](d.k, cmdDestroyCQ, destroyCQ{CQHandle: p.handle}); e != nil {
+		if _, e := call[destroy, destroyCQResp](d.k, cmdDestroyCQ, destroy{Handle: p.handle}); e != nil {
 			err = firstError(fmt.Errorf("uverbs: %s: destroy_cq: %w", d.name, e), err)
 		}
 	}

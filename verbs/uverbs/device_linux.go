@@ -11,7 +11,7 @@ import (
 
 // query fills in what the device is and can.
 func (d *device) query(guid uint64) error {
-	resp, err := call[queryDevice, queryDeviceResp](d.k, cmdQueryDevice, queryDevice{})
+	resp, err := call[ask, queryDeviceResp](d.k, cmdQueryDevice, ask{})
 	if err != nil {
 		return fmt.Errorf("query_device: %w", err)
 	}

@@ -125,7 +125,7 @@ func TestFileStaysForCalls(t *testing.T) {
 		if !open(fd) || aside.fd != fd {
 			t.Error("closed, while a call is under way")
 		}
-		return execute(aside, cmdDestroyAH, destroyAH{})
+		return execute(aside, cmdDestroyAH, giveBack{})
 	})
 	if err != nil || open(fd) {
 		t.Errorf("%v; open afterwards: %v", err, open(fd))

@@ -14,7 +14,7 @@ import (
 )
 
 func (d *device) newDomain() (*domain, error) {
-	resp, err := call[allocPD, allocPDResp](d.k, cmdAllocPD, allocPD{})
+	resp, err := call[ask, allocPDResp](d.k, cmdAllocPD, ask{})
 	if err != nil {
 		return nil, fmt.Errorf("alloc_pd: %w", err)
 	}
@@ -104,7 +104,7 @@ func (d *device) Free(mr *verbs.MR) error {
 		return fmt.Errorf("uverbs: not a memory region of %s: %w", d.name, unix.EINVAL)
 	}
 	if d.lost == nil {
-		if err := execute(d.k, cmdDeregMR, deregMR{MRHandle: r.handle}); err != nil {
+		if err := execute(d.k, cmdDeregMR, giveBack{Handle: r.handle}); err != nil {
 			return fmt.Errorf("uverbs: %s: dereg_mr: %w", d.name, err)
 		}
 	}
@@ -124,7 +124,7 @@ func (p *domain) Close() error {
 		return fmt.Errorf("uverbs: protection domain with %d regions and queues: %w", p.users, unix.EBUSY)
 	}
 	if d.lost == nil {
-		if err := execute(d.k, cmdDeallocPD, deallocPD{PDHandle: p.handle}); err != nil {
+		if err := execute(d.k, cmdDeallocPD, giveBack{Handle: p.handle}); err != nil {
 			return fmt.Errorf("uverbs: %s: dealloc_pd: %w", d.name, err)
 		}
 	}

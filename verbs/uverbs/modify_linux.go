@@ -136,13 +136,13 @@ func (q *queuePair) DestroyLater() verbs.Later {
 		}
 	}
 	q.leaving, q.state = l, verbs.QPError
-	k, request := d.k, destroyQP{QPHandle: q.handle}
+	k, request := d.k, destroy{Handle: q.handle}
 	return verbs.Later{
 		Wait: func() error {
 			defer close(l.back)
 			if !lost {
 				l.err = k.aside(func(k *kernel) error {
-					_, err := call[destroyQP, destroyQPResp](k, cmdDestroyQP, request)
+					_, err := call[destroy, destroyed](k, cmdDestroyQP, request)
 					return err
 				})
 			}

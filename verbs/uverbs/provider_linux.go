@@ -78,7 +78,7 @@ func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
 
 // begin asks the device what it is, and puts its fds into the loop.
 func (d *device) begin(guid uint64) error {
-	ctx, err := call[getContext, getContextResp](d.k, cmdGetContext, getContext{})
+	ctx, err := call[ask, getContextResp](d.k, cmdGetContext, ask{})
 	if err != nil {
 		return fmt.Errorf("get_context: %w", err)
 	}
@@ -91,7 +91,7 @@ func (d *device) begin(guid uint64) error {
 		return err
 	}
 	d.pd = pd
-	channel, err := call[createCompChannel, createCompChannelResp](d.k, cmdCreateCompChannel, createCompChannel{})
+	channel, err := call[ask, createCompChannelResp](d.k, cmdCreateCompChannel, ask{})
 	if err != nil {
 		return fmt.Errorf("create_comp_channel: %w", err)
 	}

@@ -175,6 +175,6 @@ func (q *queuePair) mcast(cmd uint32, g attachMcast) error {
 // destroy gives a queue pair that was not finished back to the kernel.
 func (q *queuePair) destroy() {
 	delete(q.dev.handles, q.event)
-	_, _ = call[destroyQP, destroyQPResp](q.dev.k, cmdDestroyQP, destroyQP{QPHandle: q.handle})
+	_, _ = call[destroy, destroyed](q.dev.k, cmdDestroyQP, destroy{Handle: q.handle})
 	_ = q.release()
 }

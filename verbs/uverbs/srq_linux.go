@@ -137,7 +137,7 @@ func (s *sharedQueue) Close() error {
 	s.closed = true
 	s.pd.users--
 	if d.lost == nil {
-		if _, err := call[destroySRQ, destroySRQResp](d.k, cmdDestroySRQ, destroySRQ{SRQHandle: s.handle}); err != nil {
+		if _, err := call[destroy, destroyed](d.k, cmdDestroySRQ, destroy{Handle: s.handle}); err != nil {
 			s.closed = false
 			s.pd.users++
 			return fmt.Errorf("uverbs: %s: destroy_srq: %w", d.name, err)

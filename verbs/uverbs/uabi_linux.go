@@ -35,18 +35,33 @@ type cmdHdr struct {
 	OutWords uint16
 }
 
-type getContext struct {
+// ask is a command's struct that says nothing besides: get_context, query_device, alloc_pd,
+// create_comp_channel.
+type ask struct {
 	Response uint64
+}
+
+// giveBack is dealloc_pd, dereg_mr and destroy_ah, whose answer is empty.
+type giveBack struct {
+	Handle uint32
+}
+
+// destroy is destroy_cq, destroy_qp and destroy_srq.
+type destroy struct {
+	Response uint64
+	Handle   uint32
+	Reserved uint32
+}
+
+// destroyed answers destroy_qp and destroy_srq.
+type destroyed struct {
+	EventsReported uint32
 }
 
 type getContextResp struct {
 	AsyncFD        uint32
 	NumCompVectors uint32
 	Driver         [8]byte // siw wants room for its device's number
-}
-
-type queryDevice struct {
-	Response uint64
 }
 
 type queryDeviceResp struct {
@@ -124,15 +139,7 @@ type queryPortResp struct {
 	Reserved      uint8
 }
 
-type allocPD struct {
-	Response uint64
-}
-
 type allocPDResp struct {
-	PDHandle uint32
-}
-
-type deallocPD struct {
 	PDHandle uint32
 }
 
@@ -151,14 +158,6 @@ type regMRResp struct {
 	LKey     uint32
 	RKey     uint32
 	Driver   [8]byte // siw repeats the key
-}
-
-type deregMR struct {
-	MRHandle uint32
-}
-
-type createCompChannel struct {
-	Response uint64
 }
 
 type createCompChannelResp struct {
@@ -183,12 +182,6 @@ type createCQResp struct {
 type reqNotifyCQ struct {
 	CQHandle      uint32
 	SolicitedOnly uint32
-}
-
-type destroyCQ struct {
-	Response uint64
-	CQHandle uint32
-	Reserved uint32
 }
 
 type destroyCQResp struct {
@@ -270,16 +263,6 @@ type modifyQP struct {
 	Reserved         [2]uint8
 }
 
-type destroyQP struct {
-	Response uint64
-	QPHandle uint32
-	Reserved uint32
-}
-
-type destroyQPResp struct {
-	EventsReported uint32
-}
-
 type postSend struct {
 	Response uint64
 	QPHandle uint32
@@ -330,10 +313,6 @@ type createAHResp struct {
 	Reserved uint32
 }
 
-type destroyAH struct {
-	AHHandle uint32
-}
-
 // attachMcast is detachMcast too.
 type attachMcast struct {
 	GID      [16]byte
@@ -368,16 +347,6 @@ type modifySRQ struct {
 	MaxWR     uint32
 	SRQLimit  uint32
 	Driver    uint64 // struct rxe_modify_srq_cmd: for another size only, but it must be there
-}
-
-type destroySRQ struct {
-	Response  uint64
-	SRQHandle uint32
-	Reserved  uint32
-}
-
-type destroySRQResp struct {
-	EventsReported uint32
 }
 
 type asyncEventDesc struct {
