@@ -116,7 +116,7 @@ func TestWhereFailureLeaves(t *testing.T) {
 }
 
 // TestEventsOutOfPlace: what is late, a duplicate, or was never asked for changes nothing and is
-// not told.
+// not reported.
 func TestEventsOutOfPlace(t *testing.T) {
 	for _, c := range []struct {
 		f    Flavor

@@ -1,10 +1,10 @@
 // Package states is the state machine of an rdma_cm_id as data: for a transport and a port space,
 // state x input -> next state and a verdict. One table guards the actors, drives the embedded
-// device, is held against the kernel's behaviour, draws the diagram in docs/states.md, and
+// device, is compared with the kernel's behaviour, draws the diagram in docs/states.md, and
 // explains itself in errors (Why).
 //
 // Three kinds of input move an identifier. Requested judges a command before the device sees it;
-// when it is allowed, the next state holds at once. CommandFailed takes the identifier where a
+// when it is allowed, the next state applies at once. CommandFailed takes the identifier where a
 // failing device leaves it. Occurred judges an event:
 //
 //	s, v := states.Step(f, s, states.Requested(states.OpConnect))           // route-resolved -> connecting
@@ -35,7 +35,7 @@
 //
 // The table knows states, not arguments: addresses, timeouts and private data are judged by the
 // device. It is stricter than the kernel where Guards says so, and differs in these: where both a
-// command and an event tell of one change (SetIBPath, NotifyCommEst, Accept and Disconnect on
+// command and an event report one change (SetIBPath, NotifyCommEst, Accept and Disconnect on
 // iWARP), the event makes it; a Reject that fails leaves Failed (package cmid goes back to where
 // it was asked), and so does an Unreachable while connecting, although the kernel may go on; a
 // route that fails after AddrInfoResolved leaves AddrResolved.

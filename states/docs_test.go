@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write docs/states.md")
 
 const docsPath = "../docs/states.md"
 
-// TestDocs holds docs/states.md against the table it is generated from.
+// TestDocs compares docs/states.md with the table it is generated from.
 func TestDocs(t *testing.T) {
 	want := page(t)
 	if *update {

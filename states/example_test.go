@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// An identifier listens before it is bound, is told why not, and does it in the right order.
+// An identifier listens before it is bound, learns why not, and does it in the right order.
 func Example() {
 	var f states.Flavor // InfiniBand, connected, no device attached
 	s := states.Idle

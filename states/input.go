@@ -36,7 +36,7 @@ func CommandFailed(op Op) Input {
 	return Input(firstFailed + int(op))
 }
 
-// Occurred says that the device told of an event. Kinds that only answer commands (KindBound and
+// Occurred says that the device reported an event. Kinds that only answer commands (KindBound and
 // on), and numbers of later kernels, are ignored in every state.
 func Occurred(k Kind) Input {
 	if int(k) >= NumKernelKinds {

@@ -9,7 +9,7 @@ import (
 )
 
 // The oracle, state-table.json of the conformance suite, is what Linux 6.1 and 6.12 answered to 36
-// commands in 40 sub-states, on soft-RoCE and on soft-iWARP. This file holds the table against it:
+// commands in 40 sub-states, on soft-RoCE and on soft-iWARP. This file compares the table with it:
 // the kernel's errno 0 is Allow or a Guard, any other errno is a Refuse with the same errno, and
 // the next states agree.
 
@@ -154,8 +154,8 @@ type exception struct {
 
 // Reasons of several exceptions.
 const (
-	eventDecides = "the event that follows makes the change, so that its receiver is told of it once"
-	rejectFinal  = "the table cannot tell where a Reject came from; package cmid goes back there when it fails"
+	eventDecides = "the event that follows makes the change, so that its receiver hears of it once"
+	rejectFinal  = "the table does not know where a Reject came from; package cmid goes back there when it fails"
 	deadFirst    = "the kernel looks at the argument first; a dead identifier is the better answer"
 )
 
@@ -193,11 +193,11 @@ var exceptions = []exception{
 	// Asynchronous inputs.
 	{
 		transport: "ib", from: "CONNECT/req_sent(active)", command: "neighbour MAC changed (RoCE)", ours: Failed,
-		why: "Unreachable cannot be told from a time-out, and rdma_get_cm_event(3) makes it the answer to a connect",
+		why: "Unreachable looks like a time-out, and rdma_get_cm_event(3) makes it the answer to a connect",
 	},
 	{
 		transport: "ib", from: "CONNECT/req_rcvd(passive)", command: "peer aborts (REJ timeout, ib)", ours: ConnectRequested,
-		why: "nothing is told, so nothing changes here: a later Accept fails",
+		why: "nothing is reported, so nothing changes here: a later Accept fails",
 	},
 }
 
@@ -259,7 +259,7 @@ func (c oracleCell) on(transport string) (errno, next string, danger bool) {
 }
 
 // follows gives the events that may follow a command on a transport, with the state after each
-// ("": not told).
+// ("": not known).
 func (c oracleCell) follows(t *testing.T, transport string) []oracleEvent {
 	t.Helper()
 	var evs []oracleEvent
@@ -319,7 +319,7 @@ func TestOracleCommands(t *testing.T) {
 	}
 }
 
-// compareCell holds one cell of the oracle against Step.
+// compareCell compares one cell of the oracle with Step.
 func compareCell(t *testing.T, transport, from, command string, f Flavor, s State, c oracleCell) {
 	t.Helper()
 	ask, ok := asks[command]
@@ -369,11 +369,11 @@ func compareCell(t *testing.T, transport, from, command string, f Flavor, s Stat
 func compareEvent(t *testing.T, f Flavor, s State, ev oracleEvent, what string) {
 	t.Helper()
 	next, v := Step(f, s, Occurred(kindNamed(t, ev.Event)))
-	to, told := places[ev.Next]
+	to, known := places[ev.Next]
 	if v != Allow {
 		t.Errorf("%v, %s, then %s in %v: %v", f, what, ev.Event, s, v)
 	}
-	if told && next != to.state {
+	if known && next != to.state {
 		t.Errorf("%v, %s, then %s in %v: next %v, the kernel says %s", f, what, ev.Event, s, next, ev.Next)
 	}
 }
@@ -427,7 +427,7 @@ func compareAsync(t *testing.T, transport, from string, f Flavor, s State, ev or
 	} else if strings.Contains(ev.Input, "device removed") {
 		var v Verdict
 		if next, v = Step(f, s, Occurred(KindDeviceRemoval)); v != Ignore {
-			t.Errorf("%v, %s: a removal that the kernel does not tell of is %v", f, from, v)
+			t.Errorf("%v, %s: a removal that the kernel does not report is %v", f, from, v)
 		}
 	}
 	switch e := except(transport, from, ev.Input); {
@@ -482,9 +482,9 @@ func TestOracleExceptions(t *testing.T) {
 func TestOracleGuards(t *testing.T) {
 	cells, _ := loadOracle(t)
 	beyond := map[string]string{
-		"iWARP has no datagrams; the kernel would listen for connections":                                                                  "the oracle has no datagram identifiers on iWARP",
-		"iWARP has no datagrams; the kernel would make a connection":                                                                       "the oracle has no datagram identifiers on iWARP",
-		"not established yet: await Established, or give up with DestroyID; the kernel would disconnect before it tells of the connection": "the oracle's iWARP is established at once",
+		"iWARP has no datagrams; the kernel would listen for connections":                                                                 "the oracle has no datagram identifiers on iWARP",
+		"iWARP has no datagrams; the kernel would make a connection":                                                                      "the oracle has no datagram identifiers on iWARP",
+		"not established yet: await Established, or give up with DestroyID; the kernel would disconnect before it reports the connection": "the oracle's iWARP is established at once",
 	}
 	for _, g := range Guards() {
 		seen := false

@@ -76,7 +76,7 @@ func guard(op Op, fs flavorSet, from stateSet, why string) rule {
 // rules is the state machine. What no rule decides: a command asked is refused (EINVAL; ENXIO in
 // Removed, ENOENT in Destroying), a command's failure leaves the state, an event is ignored.
 //
-// Where both a command and an event tell of one change, the event makes it: SetIBPath waits for
+// Where both a command and an event report one change, the event makes it: SetIBPath waits for
 // RouteResolved, NotifyCommEst and on iWARP Accept for Established, on iWARP Disconnect for
 // Disconnected, though the kernel has changed its own state already.
 var rules = [][]rule{commandRules, deviceRules, guardRules, failureRules, eventRules}
@@ -175,7 +175,7 @@ var guardRules = []rule{
 	guard(OpDisconnect, rc&iw, in(Connecting, ConnectRequested),
 		"not connected yet: give up with DestroyID; the kernel would answer 0 and do nothing, after 10 s when it is connecting"),
 	guard(OpDisconnect, rc&iw, in(Accepting),
-		"not established yet: await Established, or give up with DestroyID; the kernel would disconnect before it tells of the connection"),
+		"not established yet: await Established, or give up with DestroyID; the kernel would disconnect before it reports the connection"),
 	guard(OpDisconnect, rc, in(Failed),
 		"there is no connection: send DestroyID; the kernel would answer 0 and do nothing"),
 	guard(OpDisconnect, ud, in(Connecting, ConnectRequested, Connected, Failed),

@@ -30,7 +30,7 @@ const (
 	// queue pair. Only DestroyID gives up.
 	Connecting
 	// ConnectRequested was born of a ConnectRequest and waits for Accept or Reject (ib_cm
-	// REQ_RCVD). No event tells when the peer gives up: the Accept fails.
+	// REQ_RCVD). No event reports that the peer gives up: the Accept fails.
 	ConnectRequested
 	// Responded has received the reply and owes Establish (ib_cm REP_RCVD; InfiniBand with Manual
 	// only). Entered by ConnectResponse. Left by Establish or Reject.
@@ -45,7 +45,7 @@ const (
 	// Disconnecting has sent its own disconnect and waits for Disconnected (ib_cm DREQ_SENT).
 	// Disconnect may be repeated.
 	Disconnecting
-	// PeerDisconnected has been told of the peer's disconnect and owes the answering Disconnect
+	// PeerDisconnected has received the peer's disconnect and owes the answering Disconnect
 	// (ib_cm DREQ_RCVD), without which the peer waits 100 s.
 	PeerDisconnected
 	// Timewait has been disconnected by both sides; TimewaitExit says that the queue pair may be
@@ -56,7 +56,7 @@ const (
 	Failed
 	// Removed lost its device (DeviceRemoval); only DestroyID helps.
 	Removed
-	// Destroying is on its way out; nothing is legal, nothing is told.
+	// Destroying is on its way out; nothing is legal, nothing is reported.
 	Destroying
 	// AddrInfoQuery waits for AddrInfoResolved or AddrInfoError (kernels of 2025 and later).
 	// Entered by ResolveAddrInfo.

@@ -2,12 +2,12 @@ package states
 
 import "strconv"
 
-// Verdict is what Step thinks of an input.
+// Verdict is what Step decides about an input.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Allow: do it, or tell of it; the next state holds.
+	// Allow: do the command, or report the event; the next state applies.
 	Allow Verdict = iota
 	// Ignore: an event to be swallowed, because it is late, a duplicate, or never asked for.
 	Ignore

@@ -19,7 +19,7 @@ func cells(f func(f Flavor, s State, in Input)) {
 	}
 }
 
-// TestProduct holds every cell to the contract of Step and Why.
+// TestProduct checks every cell for the contract of Step and Why.
 func TestProduct(t *testing.T) {
 	n := 0
 	cells(func(f Flavor, s State, in Input) {
@@ -116,8 +116,8 @@ func TestRulesDisjoint(t *testing.T) {
 	}
 }
 
-// TestReachable derives from the rules alone which states an identifier can come to, and holds
-// Exists against it.
+// TestReachable derives from the rules alone which states an identifier can come to, and
+// compares Exists with it.
 func TestReachable(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		seen := in(Idle)

@@ -123,13 +123,13 @@ func TestOvertaken(t *testing.T) {
 			t.Fatalf("%v: %v after %v, device removed: %v", f, after, op, removed)
 		}
 		if late, v := Step(f, removed, CommandFailed(op)); late != Removed || v != Allow {
-			t.Fatalf("%v: %v fails after the removal: %v %v, want the answer told and the state kept", f, op, late, v)
+			t.Fatalf("%v: %v fails after the removal: %v %v, want the answer reported and the state kept", f, op, late, v)
 		}
 	})
 }
 
 // TestFailedCommandUndone: a command that fails at once leaves the identifier where the same or a
-// milder command is legal again, except where the kernel tells the peer (Accept, Establish,
+// milder command is legal again, except where the kernel notifies the peer (Accept, Establish,
 // Reject).
 func TestFailedCommandUndone(t *testing.T) {
 	final := []Op{OpAccept, OpEstablish, OpReject, OpDestroyID}
