@@ -12,12 +12,12 @@ import (
 )
 
 // A stream ends as one of TCP's does. Close sends a FIN behind what was written, and the connection
-// lingers until the peer has taken that. But who has closed reads nothing more, so bytes of the
-// peer's that nobody has read, or that come now, are lost, and the peer must hear of it: the
-// connection is reset (RFC 9293, 3.6.1). A reset is the connection's end, without a FIN unless that
-// has gone already, and before what has found no room yet.
+// lingers until the peer has taken that. But a side that has closed reads nothing more. So bytes of
+// the peer's that nobody has read, or that come now, are lost. The peer must learn of it, so the
+// connection is reset (RFC 9293, 3.6.1). A reset ends the connection at once. Its peer gets no FIN,
+// unless that has gone already, and nothing of what has found no room yet.
 
-// errLost is why a stream was reset whose peer has sent what nobody will read.
+// errLost is why a stream is reset when its peer has sent what nobody will read.
 var errLost = errors.New("the peer has sent what nobody reads any more")
 
 // CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes
@@ -31,12 +31,13 @@ func (c *Conn) CloseWrite() error {
 	case c.wr.err != nil && !errors.Is(c.wr.err, unix.EPIPE):
 		return c.opError("close", c.wr.err)
 	}
-	c.wr.finish()
+	c.wr.finishLocked()
 	return nil
 }
 
-// CloseRead has Read say io.EOF, and what comes from the peer dropped. The peer is not told, until
-// this side has called CloseWrite too: then what comes resets the connection, as behind Close.
+// CloseRead has Read return io.EOF, and drops what comes from the peer. The peer is not notified
+// until this side has called CloseWrite too. Then what comes resets the connection, as behind
+// Close.
 func (c *Conn) CloseRead() error {
 	c.rd.mu.Lock()
 	defer c.rd.mu.Unlock()
@@ -44,13 +45,13 @@ func (c *Conn) CloseRead() error {
 		return c.opError("close", net.ErrClosed)
 	}
 	c.rd.shut = true
-	c.rd.discard()
-	c.rd.signal()
+	c.rd.discardLocked()
+	c.rd.signalLocked()
 	return nil
 }
 
 // SetLinger says what Close does with what was written and has not arrived, as net.TCPConn's does:
-// with sec < 0 it is what Config.Linger says, which is what holds without SetLinger; with 0 it is
+// with sec < 0 it is what Config.Linger says, as it is without SetLinger; with 0 it is
 // dropped, and the connection reset; with sec > 0 it is delivered for so many seconds. Close does
 // not block in any case.
 func (c *Conn) SetLinger(sec int) error {
@@ -80,10 +81,10 @@ func (c *Conn) Close() error {
 	c.wr.mu.Lock()
 	defer c.wr.mu.Unlock()
 	if unread || c.wr.linger <= 0 {
-		c.wr.reset()
+		c.wr.resetLocked()
 	}
-	c.wr.finish()
-	if !c.wr.ended() {
+	c.wr.finishLocked()
+	if !c.wr.endedLocked() {
 		c.wr.rt.System().Root.Send(c.wr.id, &rdma.Close{Timeout: c.wr.linger})
 	}
 	return nil
@@ -92,17 +93,17 @@ func (c *Conn) Close() error {
 // close ends both halves for whoever calls them. Not ok: they were closed before.
 func (c *Conn) close() (unread, ok bool) {
 	c.wr.mu.Lock()
-	c.wr.close() // before the reader: see unwanted
+	c.wr.closeLocked() // before the reader: see unwanted
 	c.wr.mu.Unlock()
 	c.rd.mu.Lock()
 	defer c.rd.mu.Unlock()
-	ok, unread = !c.rd.closed, c.rd.unread()
-	c.rd.close()
-	c.rd.discard()
+	ok, unread = !c.rd.closed, c.rd.unreadLocked()
+	c.rd.closeLocked()
+	c.rd.discardLocked()
 	return unread, ok
 }
 
-// unwanted is told of bytes that nobody will read. It is on the loop.
+// unwanted takes note of bytes that nobody will read. The loop's.
 func (c *Conn) unwanted() {
 	c.wr.mu.Lock()
 	over := c.wr.closed || c.wr.fin
@@ -112,16 +113,16 @@ func (c *Conn) unwanted() {
 	}
 }
 
-// abort ends a stream at once: both sides' Read and Write say ECONNRESET.
+// abort ends a stream at once: Read and Write of both sides return ECONNRESET.
 func (c *Conn) abort(err error) {
 	c.rd.end(err)
 	c.wr.mu.Lock()
-	c.wr.reset()
+	c.wr.resetLocked()
 	c.wr.mu.Unlock()
 	c.wr.end(err)
 }
 
-// discard ends a stream that nobody will have.
+// discard ends a stream that nobody will use.
 func (c *Conn) discard() {
 	c.close()
 	c.abort(net.ErrClosed)

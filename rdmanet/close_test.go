@@ -17,7 +17,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// writeOn writes until that fails, which must be soon: what the windows of both sides hold is some
+// writeOn writes until that fails, which must be soon: what the windows of both sides take is some
 // 3 MiB.
 func writeOn(tb testing.TB, c *Conn) error {
 	tb.Helper()
@@ -62,7 +62,7 @@ func TestTwinDataBehindCloseResets(t *testing.T) {
 	})
 }
 
-// The same while all that the windows hold has been sent, so that nothing of the closed side's
+// The same while all that the windows take has been sent, so that nothing of the closed side's
 // finds room. The FIN has not come, so the end is no io.EOF.
 func TestTwinDataBehindCloseResetsThroughAFullQueue(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
@@ -87,7 +87,7 @@ func TestTwinDataBehindCloseResetsThroughAFullQueue(t *testing.T) {
 	})
 }
 
-// Bytes that were not read when Close was called are lost, and the peer is told so, with a reset;
+// Bytes that were not read when Close was called are lost, and a reset says so to the peer;
 // when they were all read it is a FIN.
 func TestTwinCloseWithUnreadResets(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -367,7 +367,7 @@ func TestTwinShutdownWhileItLingers(t *testing.T) {
 	}
 }
 
-// Who ends a connection itself, with its runtime, is not told that its peer has.
+// Who ends a connection itself, with its runtime, does not hear that its peer has.
 func TestTwinOwnShutdownIsNotThePeers(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)

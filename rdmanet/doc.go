@@ -11,7 +11,7 @@
 // On the wire the stream is messages of package actor (docs/wire.md). A message with bytes is the
 // next piece of the stream; an empty one is the FIN of a half that has ended, behind which there
 // is nothing. The private data of the request and of the reply begins with "rdmanet" and a byte
-// with the version, 1; what follows belongs to later versions, and the lower version holds. A
+// with the version, 1; what follows belongs to later versions, and the lower version counts. A
 // request without that is rejected, with a reason in words.
 //
 // # Ownership
@@ -19,10 +19,10 @@
 // A connection has an actor on its loop and no goroutine: Read, Write and the like run on the
 // caller's, and wake up the loop or are woken by it, once for each burst. A slice is the caller's
 // again when the call returns. A Conn must be closed, also when its connection has ended: until
-// then it keeps what was not read. The Runtime is the program's; its Shutdown ends every stream,
+// then it keeps what was not read. The Runtime is the program's. Its Shutdown ends every stream,
 // and waits for those that were closed and linger. Methods are for any goroutine but a loop's (an
-// actor's Receive under OnLoop), which they would wait for: there those that wait are
-// eventloop.ErrOnLoop, Read, Write and Accept when the loop has stood for a second.
+// actor's Receive under OnLoop), because they would wait for that loop. There those that wait
+// return eventloop.ErrOnLoop; Read, Write and Accept when the loop has stood still for a second.
 //
 // # Ordering
 //
@@ -37,11 +37,12 @@
 //   - Close does not block. What was written goes to the peer still, and a FIN behind it. Until
 //     the peer's application has taken that the connection lingers: 30 s (Config.Linger,
 //     Conn.SetLinger). Runtime.Shutdown waits for it.
-//   - Who has closed reads nothing more. So bytes of the peer's that were not read when Close was
-//     called, or that come behind it, reset the connection, whatever else waits: the peer's Write
-//     says EPIPE where the FIN has come, else ECONNRESET, as its Read does. What has arrived there
-//     can be read first. So nobody goes on writing to who has gone; and who must be sure that its
-//     last words arrive reads to the peer's FIN before Close, as with TCP.
+//   - A side that has closed reads nothing more. So bytes of the peer's that were not read when
+//     Close was called, or that come behind it, reset the connection, whatever else waits: the
+//     peer's Write says EPIPE where the FIN has come, else ECONNRESET, as its Read does. What has
+//     arrived there can be read first. So nobody goes on writing to a peer that has gone. A side
+//     that must be sure that its last words arrive reads to the peer's FIN before Close, as with
+//     TCP.
 //   - SetLinger(0) has Close reset at once, without a FIN.
 //   - CloseWrite ends one half: the other is read on, for as long as it takes. Behind CloseRead and
 //     CloseWrite both, what comes resets the connection as behind Close; behind CloseRead alone it
@@ -54,14 +55,14 @@
 // errno: ECONNRESET when the connection has ended without a FIN, which a peer that was killed does
 // not send; EPIPE for a Write behind the peer's Close or one's own CloseWrite; ECONNREFUSED,
 // ETIMEDOUT, ECANCELED and what the device says from Dial; EADDRNOTAVAIL or EADDRINUSE from Listen;
-// EPROTO for a peer that speaks something else. The cause is in the words, and errors.As finds the
-// event that told of it: an end of this side's own Shutdown is ECONNRESET with rdma.ErrShutdown.
+// EPROTO for a peer that speaks something else. The cause is in the text, and errors.As finds the
+// event that reported it: an end by this side's own Shutdown is ECONNRESET with rdma.ErrShutdown.
 //
 // # Limitations
 //
 // There is no SyscallConn, no file descriptor, and no keep-alive but the device's. A piece is at
-// most 64 KiB less 8 bytes. A peer whose application does not read holds the other's Write up when
-// it has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. Nobody waits for the
+// most 64 KiB less 8 bytes. If the peer's application does not read, Write blocks when the peer
+// has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. Nobody waits for the
 // bytes of a program that exits right after Close: let Runtime.Shutdown do so. Limits.SendQueue
 // has to be 65 at least. Nothing is encrypted or authenticated: use crypto/tls.
 package rdmanet

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// slowly is a health service whose Check takes as long as its caller has patience, and tells when
+// slowly is a health service whose Check takes as long as its caller has patience, and reports when
 // that is over.
 type slowly struct {
 	*health.Server

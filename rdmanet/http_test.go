@@ -203,7 +203,7 @@ func TestHTTPShutdown(t *testing.T) {
 	}
 }
 
-// Clients that have gone in the middle of a download hold a server's Shutdown up no longer than TCP
+// Clients that have gone in the middle of a download delay a server's Shutdown no longer than TCP
 // does, also when they have sent what the server does not read: their connections linger, but what
 // the handlers write resets them.
 func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {

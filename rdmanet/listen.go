@@ -23,7 +23,7 @@ type Listener struct {
 	addr    Addr
 	cfg     Config
 	burst   burst
-	pending int // connections that were admitted and that nobody has got from Accept
+	pending int // connections that were admitted and that Accept has not returned
 	ready   []*Conn
 }
 
@@ -35,7 +35,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	l := &Listener{cfg: cfg.withDefaults()}
 	l.rt, l.wake = rt, newWake()
 	sys := rt.System()
-	pid := sys.Root.Spawn(actor.PropsFromFunc(l.told, rt.OnLoop()))
+	pid := sys.Root.Spawn(actor.PropsFromFunc(l.receive, rt.OnLoop()))
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
 	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.MaxMessage, l.cfg.Credits))
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
@@ -49,8 +49,8 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	return l, nil
 }
 
-// told is the actor that the listener's identifier tells of its end.
-func (l *Listener) told(ctx actor.Context) {
+// receive is the listener's owner, which takes note of its end.
+func (l *Listener) receive(ctx actor.Context) {
 	if m, ok := ctx.Message().(*rdma.Closed); ok {
 		l.end(&failure{unix.ENODEV, m.Err})
 		ctx.Stop(ctx.Self())
@@ -71,7 +71,7 @@ func (l *Listener) admit() (refusal string) {
 	return ""
 }
 
-// gone is told of one that was admitted and has failed.
+// gone takes note of one that was admitted and has failed.
 func (l *Listener) gone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Listener) accepted(c *Conn) (woke bool) {
 		return false
 	}
 	l.ready = append(l.ready, c)
-	return l.signal()
+	return l.signalLocked()
 }
 
 // Accept waits for a connection, and returns a *Conn.
@@ -111,7 +111,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		case l.err != nil:
 			return nil, l.opError("accept", l.err)
 		}
-		if err := l.wait(); err != nil {
+		if err := l.waitLocked(); err != nil {
 			return nil, l.opError("accept", err)
 		}
 	}
@@ -133,7 +133,7 @@ func (l *Listener) Close() error {
 		l.mu.Unlock()
 		return l.opError("close", net.ErrClosed)
 	}
-	l.close()
+	l.closeLocked()
 	left := l.ready
 	l.ready = nil
 	l.mu.Unlock()

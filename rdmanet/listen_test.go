@@ -82,7 +82,7 @@ func TestListenerCloseCutsOff(t *testing.T) {
 	is(t, err, unix.ECONNRESET)
 }
 
-// Beyond the backlog the peer is rejected, and told why; an Accept makes room.
+// Beyond the backlog the peer is rejected, with a reason; an Accept makes room.
 func TestBacklog(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt, Config{Backlog: 2})
@@ -187,7 +187,7 @@ func TestListenFails(t *testing.T) {
 	is(t, err, unix.EINVAL)
 }
 
-// Accept ends with a time-out at its deadline, goes on afterwards, and is not told of an old one.
+// Accept ends with a time-out at its deadline, goes on afterwards, and does not notice an old one.
 func TestAcceptDeadline(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
@@ -204,7 +204,8 @@ func TestAcceptDeadline(t *testing.T) {
 	connect(t, rt, l)
 }
 
-// After the runtime's end nothing is listened on or dialled any more, and what waits is told so.
+// After the runtime's end nothing is listened on or dialled any more, and what waits returns an
+// error.
 func TestShutdownEndsEverything(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A loop that waits for itself is told so, whatever it waits in, and goes on.
+// A loop that waits for itself gets an error, whatever it waits in, and goes on.
 func TestWaitingOnALoop(t *testing.T) {
 	for name, wait := range map[string]func(rt *rdma.Runtime, l *Listener, c *Conn) error{
 		"Read": func(_ *rdma.Runtime, _ *Listener, c *Conn) error {
@@ -38,20 +38,20 @@ func TestWaitingOnALoop(t *testing.T) {
 			if err := l.Close(); err != nil {
 				return err
 			}
-			return eventloop.ErrOnLoop // it has nothing to tell, and did not wait
+			return eventloop.ErrOnLoop // it has nothing to report, and did not wait
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 				client, server := joined(w, rt, l)
-				told := make(chan error, 1)
+				result := make(chan error, 1)
 				pid := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					if _, ok := ctx.Message().(string); ok {
-						told <- wait(rt, l, client)
+						result <- wait(rt, l, client)
 					}
 				}, rt.OnLoop()))
 				w.System().Root.Send(pid, "go")
-				if err := <-told; !errors.Is(err, eventloop.ErrOnLoop) {
+				if err := <-result; !errors.Is(err, eventloop.ErrOnLoop) {
 					w.T().Errorf("got %v", err)
 				}
 				w.System().Root.Stop(pid)

@@ -12,14 +12,14 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// owner is the actor that a connection's identifier tells what happens, on its loop. Beside it a
-// connection has nothing that runs.
+// owner is the actor that owns a connection's identifier and gets its events, on its loop. Beside
+// it a connection has nothing that runs.
 type owner struct {
-	conn  *Conn     // nil until the request, on the accepting side
-	from  *Listener // nil on the dialling side
-	burst *burst
-	told  bool // from has the Conn
-	local rdma.Local
+	conn     *Conn     // nil until the request, on the accepting side
+	from     *Listener // nil on the dialling side
+	burst    *burst
+	accepted bool // from has the Conn
+	local    rdma.Local
 }
 
 // Receive is the actor's entrance.
@@ -49,7 +49,7 @@ func (o *owner) Receive(ctx actor.Context) {
 	case *rdma.Established:
 		if o.from != nil {
 			o.conn.established(m)
-			o.told = true
+			o.accepted = true
 			o.woke(ctx, o.from.accepted(o.conn))
 		}
 	case *rdma.Disconnected:
@@ -62,8 +62,8 @@ func (o *owner) Receive(ctx actor.Context) {
 }
 
 // burst is what the owners of a Listener or a Dialer share: whether one of them has a handOver in
-// its mailbox. Where they are on several loops, one loop's may stand in for another's, which then
-// yields before it sleeps only.
+// its mailbox. If they are on several loops, one loop's handOver may stand in for another's, which
+// then yields only before it sleeps.
 type burst struct{ pending atomic.Bool }
 
 // handOver is what an owner sends itself when it has woken a goroutine. Its place is behind the
@@ -71,8 +71,8 @@ type burst struct{ pending atomic.Bool }
 type handOver struct{}
 
 // woke sees to it that a goroutine that was woken runs soon: when the turn's events have been
-// told, and once more before the loop sleeps. What it writes then goes out with this turn, or the
-// next, and does not have to wake the loop.
+// delivered, and once more before the loop sleeps. What it writes then goes out with this turn, or
+// the next, and does not have to wake the loop.
 func (o *owner) woke(ctx actor.Context, woke bool) {
 	if !woke {
 		return
@@ -98,7 +98,7 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 }
 
 // sendFailed ends a stream that has a hole. Sends that fail because of the connection's end are
-// told before it.
+// reported before that.
 func (o *owner) sendFailed(m *rdma.SendFailed) {
 	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
 		return
@@ -106,7 +106,7 @@ func (o *owner) sendFailed(m *rdma.SendFailed) {
 	o.conn.abort(reset(m))
 }
 
-// errNoFIN is why a stream was cut off whose connection has ended without a failure.
+// errNoFIN is why a stream is cut off when its connection has ended without a failure.
 var errNoFIN = errors.New("the peer has ended the connection without a FIN")
 
 // ended notes the end of the connection.
@@ -140,7 +140,7 @@ func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 	if o.from == nil {
 		ctx.Poison(ctx.Self()) // behind a handOver
-	} else if o.conn != nil && !o.told {
+	} else if o.conn != nil && !o.accepted {
 		o.from.gone()
 	}
 }

@@ -66,7 +66,7 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 	return ev.Local.String()
 }
 
-// Who dials a server that speaks something else is told so.
+// Who dials a server that speaks something else gets an error that says so.
 func TestDialingAStranger(t *testing.T) {
 	rt := openRuntime(t)
 	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}), Config{})

@@ -33,18 +33,18 @@ type reader struct {
 	small    *block // nil: none
 	from, to int    // of small: what was not read
 
-	held   []*rdma.Received
-	at     int  // of held[0]: what was read
-	using  int  // of the oldest bytes: what somebody reads without the lock
-	finned bool // the peer has sent its FIN
-	shut   bool // CloseRead
+	retained []*rdma.Received
+	at       int  // of retained[0]: what was read
+	using    int  // of the oldest bytes: what somebody reads without the lock
+	finned   bool // the peer has sent its FIN
+	shut     bool // CloseRead
 }
 
 // errUnwanted is take's error for bytes that nobody will read.
 var errUnwanted = errors.New("nobody will read that")
 
-// take has a message of the peer's. It is on the loop. The error is errUnwanted, or why the
-// connection must end.
+// take takes a message of the peer's. The loop's. The error is errUnwanted, or why the connection
+// must end.
 func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 	n := len(m.Data)
 	r.mu.Lock()
@@ -58,16 +58,16 @@ func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 		r.finned = true
 	case r.closed || r.shut:
 		return false, errUnwanted
-	case len(r.held) == 0 && n <= smallMax && r.fits(n):
+	case len(r.retained) == 0 && n <= smallMax && r.fitsLocked(n):
 		r.to += copy(r.small[r.to:], m.Data)
 	default:
-		r.held = append(r.held, m.Retain())
+		r.retained = append(r.retained, m.Retain())
 	}
-	return r.signal(), nil
+	return r.signalLocked(), nil
 }
 
-// fits makes room for n bytes in the block, if there is.
-func (r *reader) fits(n int) bool {
+// fitsLocked makes room for n bytes in the block, if there is.
+func (r *reader) fitsLocked(n int) bool {
 	if r.small == nil {
 		r.small, r.from, r.to = blocks.Get().(*block), 0, 0
 	}
@@ -78,18 +78,16 @@ func (r *reader) fits(n int) bool {
 	return r.to+n <= len(r.small)
 }
 
-// unread reports whether there are bytes that nobody has read, or is using. The caller has mu.
-func (r *reader) unread() bool {
+// unreadLocked reports whether there are bytes that nobody has read, or is using.
+func (r *reader) unreadLocked() bool {
 	if r.small != nil {
-		return r.to-r.from > r.using || len(r.held) > 0
+		return r.to-r.from > r.using || len(r.retained) > 0
 	}
-	return len(r.held) > 1 || len(r.held) == 1 && len(r.held[0].Data)-r.at > r.using
+	return len(r.retained) > 1 || len(r.retained) == 1 && len(r.retained[0].Data)-r.at > r.using
 }
 
-// discard gives back what was not read, but for the oldest that is in use, which its user gives
-// back.
-// The caller has mu.
-func (r *reader) discard() {
+// discardLocked gives back what was not read. If the oldest is in use, its user gives that back.
+func (r *reader) discardLocked() {
 	keep := 0
 	switch {
 	case r.using > 0 && r.small == nil:
@@ -98,15 +96,15 @@ func (r *reader) discard() {
 		blocks.Put(r.small)
 		r.small = nil
 	}
-	for i := keep; i < len(r.held); i++ {
-		r.held[i].Release()
-		r.held[i] = nil
+	for i := keep; i < len(r.retained); i++ {
+		r.retained[i].Release()
+		r.retained[i] = nil
 	}
-	r.held = r.held[:min(keep, len(r.held))]
+	r.retained = r.retained[:min(keep, len(r.retained))]
 }
 
-// ready waits until there is something to read, an end or an error. The caller has mu.
-func (r *reader) ready() error {
+// readyLocked waits until there is something to read, an end or an error.
+func (r *reader) readyLocked() error {
 	for {
 		switch {
 		case r.closed:
@@ -115,14 +113,14 @@ func (r *reader) ready() error {
 			return os.ErrDeadlineExceeded
 		case r.shut:
 			return io.EOF
-		case r.small != nil && r.to > r.from || len(r.held) > 0:
+		case r.small != nil && r.to > r.from || len(r.retained) > 0:
 			return nil
 		case r.finned:
 			return io.EOF
 		case r.err != nil:
 			return r.err
 		}
-		if err := r.wait(); err != nil {
+		if err := r.waitLocked(); err != nil {
 			return err
 		}
 	}
@@ -137,27 +135,27 @@ func (r *reader) read(p []byte) (n int, err error) {
 	if len(p) == 0 && !r.closed && !r.expired {
 		return 0, nil
 	}
-	if err := r.ready(); err != nil {
+	if err := r.readyLocked(); err != nil {
 		return 0, err
 	}
 	if r.small == nil {
-		n = copy(p, r.borrow(len(p)))
+		n = copy(p, r.borrowLocked(len(p)))
 		r.giveBack(n)
 		return n, nil
 	}
-	n = copy(p, r.small[r.from:r.to]) // so little that the loop can wait
-	r.took(n)
+	n = copy(p, r.small[r.from:r.to]) // so little that the loop can wait for it
+	r.tookLocked(n)
 	return n, nil
 }
 
-// borrow is the oldest bytes that were not read, at most so many. It gives up mu until giveBack, so
-// that the loop need not wait for their user. Nobody moves them meanwhile.
-func (r *reader) borrow(most int) []byte {
+// borrowLocked is the oldest bytes that were not read, at most so many. It gives up mu until
+// giveBack, so that the loop need not wait for their user. Nobody moves them meanwhile.
+func (r *reader) borrowLocked(most int) []byte {
 	var rest []byte
 	if r.small != nil {
 		rest = r.small[r.from:r.to]
 	} else {
-		rest = r.held[0].Data[r.at:]
+		rest = r.retained[0].Data[r.at:]
 	}
 	rest = rest[:min(most, len(rest))]
 	r.using = len(rest)
@@ -171,25 +169,25 @@ func (r *reader) giveBack(n int) {
 	r.mu.Lock()
 	r.using = 0
 	if r.small != nil {
-		r.took(n)
+		r.tookLocked(n)
 		return
 	}
 	over := r.closed || r.shut
 	r.at += n
-	m := r.held[0]
+	m := r.retained[0]
 	if r.at < len(m.Data) && !over {
 		return
 	}
-	last := copy(r.held, r.held[1:])
-	r.held[last] = nil
-	r.held, r.at = r.held[:last], 0
+	last := copy(r.retained, r.retained[1:])
+	r.retained[last] = nil
+	r.retained, r.at = r.retained[:last], 0
 	r.mu.Unlock()
 	m.Release()
 	r.mu.Lock()
 }
 
-// took notes that n bytes of the block were read.
-func (r *reader) took(n int) {
+// tookLocked notes that n bytes of the block were read.
+func (r *reader) tookLocked(n int) {
 	if r.from += n; r.from == r.to || r.closed || r.shut {
 		blocks.Put(r.small)
 		r.small = nil
@@ -203,28 +201,28 @@ func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for err == nil {
-		if readErr = r.ready(); readErr != nil {
+		if readErr = r.readyLocked(); readErr != nil {
 			return n, readErr, nil
 		}
 		var k int
-		k, err = r.pass(w)
+		k, err = r.passLocked(w)
 		n += int64(k)
 	}
 	return n, nil, err
 }
 
-// pass writes what is oldest to w. What w does not take stays the oldest, also when w panics.
-func (r *reader) pass(w io.Writer) (n int, err error) {
-	rest := r.borrow(math.MaxInt)
+// passLocked writes what is oldest to w. What w does not take stays the oldest, also when w panics.
+func (r *reader) passLocked(w io.Writer) (n int, err error) {
+	rest := r.borrowLocked(math.MaxInt)
 	defer func() { r.giveBack(n) }()
 	return write(w, rest)
 }
 
-// errWriter is the error of a Writer whose count cannot be.
+// errWriter is the error for a Writer that returns an impossible count.
 var errWriter = errors.New("rdmanet: WriteTo's Writer says that it has taken what it was not given")
 
-// write is w.Write, and an error for a Writer that does not say why it has not taken everything, or
-// that cannot be believed.
+// write is w.Write, with an error for a Writer that returns too small a count without one, or an
+// impossible one.
 func write(w io.Writer, p []byte) (n int, err error) {
 	n, err = w.Write(p)
 	switch {

@@ -103,7 +103,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// WriteTo tells its writer's error and not the stream's, and reading goes on behind what was
+// WriteTo returns its writer's error and not the stream's, and reading goes on behind what was
 // written, whatever has come meanwhile and whatever Writes the bytes came in.
 func TestWriteToStopsAtTheWritersError(t *testing.T) {
 	for _, size := range []int{3000, 50_000} {
@@ -118,7 +118,7 @@ func TestWriteToStopsAtTheWritersError(t *testing.T) {
 			}
 			n, err := io.Copy(writeFunc(func(p []byte) (int, error) {
 				given := bytes.Clone(p)
-				for i := size; i < len(want); i += 1000 { // more than a block holds
+				for i := size; i < len(want); i += 1000 { // more than a block takes
 					if _, err := client.Write(want[i : i+1000]); err != nil {
 						t.Error(err)
 					}
@@ -194,7 +194,7 @@ func TestWriteToDoesNotBelieveItsWriter(t *testing.T) {
 	}
 }
 
-// After CloseRead nothing is read, and the peer is not held up by what nobody reads.
+// After CloseRead nothing is read, and the peer is not delayed by what nobody reads.
 func TestCloseRead(t *testing.T) {
 	client, server := pipe(t, openRuntime(t))
 	if _, err := client.Write(make([]byte, 100_000)); err != nil {

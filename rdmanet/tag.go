@@ -9,7 +9,7 @@ import (
 // from a stream what speaks something else: a chat, a call, a program of the user's.
 const tag = "rdmanet"
 
-// version is what we speak. The lower of the two holds; there is none below 1.
+// version is what we speak. The lower of the two counts; there is none below 1.
 const version = 1
 
 // greeting is our private data.

@@ -135,9 +135,9 @@ func TestTwinDeadlines(t *testing.T) {
 	})
 }
 
-// A Write that a deadline interrupts tells how much was taken, and exactly that arrives;
+// A Write that a deadline interrupts returns how much was taken, and exactly that arrives;
 // afterwards the stream goes on.
-func TestTwinInterruptedWriteTellsHowMuch(t *testing.T) {
+func TestTwinInterruptedWriteReturnsHowMuch(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {
 		client, server := joined(w, rt, l)
 		want := random(8 << 20)
@@ -151,7 +151,7 @@ func TestTwinInterruptedWriteTellsHowMuch(t *testing.T) {
 			t.Errorf("%v is no time-out", err)
 		}
 		if n < 2<<20 || n > 3<<20 {
-			t.Errorf("%d bytes were taken, want what both windows hold", n)
+			t.Errorf("%d bytes were taken, want what both windows take", n)
 		}
 		if err := client.SetWriteDeadline(time.Time{}); err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func TestTwinInterruptedWriteTellsHowMuch(t *testing.T) {
 	})
 }
 
-// Close returns at once; a peer that does not read holds its connection for as long as it may
+// Close returns at once; a peer that does not read keeps its connection for as long as it may
 // linger, and no longer.
 func TestTwinLinger(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, l *Listener) {

@@ -11,8 +11,8 @@ import (
 // waiter is one direction of a connection, or a listener: a lock, the goroutine that waits, and its
 // deadline. There is one goroutine that waits at a time: whoever has the turn.
 type waiter struct {
-	turn sync.Mutex // one call at a time; held while it waits
-	mu   sync.Mutex // all the rest; never held for long
+	turn sync.Mutex // one call at a time, which has it also while it waits
+	mu   sync.Mutex // all the rest; never for long
 
 	rt      *rdma.Runtime
 	wake    chan struct{} // one token for each time that waiting ends
@@ -27,9 +27,9 @@ type waiter struct {
 // newWake makes a waiter's channel.
 func newWake() chan struct{} { return make(chan struct{}, 1) }
 
-// wait gives up mu until signal. The caller looks at everything again. On the goroutine of a loop,
-// which must not wait, it is eventloop.ErrOnLoop, when that is noticed.
-func (w *waiter) wait() error {
+// waitLocked gives up mu until signalLocked. The caller looks at everything again. On the
+// goroutine of a loop, which must not wait, it is eventloop.ErrOnLoop, when that is noticed.
+func (w *waiter) waitLocked() error {
 	w.waiting = true
 	w.mu.Unlock()
 	defer w.mu.Lock()
@@ -45,7 +45,7 @@ func (w *waiter) wait() error {
 	}
 }
 
-// giveUp ends a wait that signal has not ended, or takes its token.
+// giveUp ends a wait that signalLocked has not ended, or takes its token.
 func (w *waiter) giveUp(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,8 +57,8 @@ func (w *waiter) giveUp(err error) error {
 	return err
 }
 
-// signal ends wait, and reports whether anybody waited. The caller has mu.
-func (w *waiter) signal() (woke bool) {
+// signalLocked ends wait, and reports whether anybody waited.
+func (w *waiter) signalLocked() (woke bool) {
 	if !w.waiting {
 		return false
 	}
@@ -74,14 +74,14 @@ func (w *waiter) end(err error) (woke bool) {
 	if w.err == nil {
 		w.err = err
 	}
-	return w.signal()
+	return w.signalLocked()
 }
 
-// close ends waiting for good. The caller has mu.
-func (w *waiter) close() {
+// closeLocked ends waiting for good.
+func (w *waiter) closeLocked() {
 	w.closed = true
-	w.stopTimer()
-	w.signal()
+	w.stopTimerLocked()
+	w.signalLocked()
 }
 
 // setDeadline is SetReadDeadline and its like. Not ok: it is closed.
@@ -89,23 +89,23 @@ func (w *waiter) setDeadline(t time.Time) (ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
-		w.setTimer(t)
+		w.setTimerLocked(t)
 	}
 	return !w.closed
 }
 
-// setTimer has the wait end at t. The caller has mu.
-func (w *waiter) setTimer(t time.Time) {
+// setTimerLocked has the wait end at t.
+func (w *waiter) setTimerLocked(t time.Time) {
 	w.at, w.expired = time.Time{}, false
 	if t.IsZero() {
-		w.stopTimer()
+		w.stopTimerLocked()
 		return
 	}
 	left := time.Until(t)
 	if left <= 0 {
 		w.expired = true
-		w.stopTimer()
-		w.signal()
+		w.stopTimerLocked()
+		w.signalLocked()
 		return
 	}
 	w.at = time.Now().Add(left)
@@ -125,10 +125,10 @@ func (w *waiter) expire() {
 		return
 	}
 	w.at, w.expired = time.Time{}, true
-	w.signal()
+	w.signalLocked()
 }
 
-func (w *waiter) stopTimer() {
+func (w *waiter) stopTimerLocked() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}

@@ -16,6 +16,6 @@ func TestLateTimer(t *testing.T) {
 		if w.expired {
 			t.Errorf("deadline %s: expired by the timer of another", name)
 		}
-		w.stopTimer()
+		w.stopTimerLocked()
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/inflight"
 )
 
-// What a connection lets be under way that the device has not taken yet: a Write that would exceed
-// it blocks. A notice that the device has taken them is asked for with every part of it.
+// limits are what a connection may have under way that the device has not taken yet. A Write that
+// would exceed them blocks. A notice that the device has taken them is asked for with every part
+// of it.
 var limits = inflight.Limits{
 	Most: inflight.Amount{Messages: 64, Bytes: 512 << 10},
 	Part: inflight.Amount{Messages: 16, Bytes: 128 << 10},
@@ -39,9 +40,9 @@ type writer struct {
 	cut bool // the identifier is being destroyed
 }
 
-// usable waits until a message may be sent, or tells why there will be none. Nothing may always be
-// sent. The caller has mu.
-func (w *writer) usable(nothing bool) error {
+// usableLocked waits until a message may be sent, or returns why there will be none. To send
+// nothing is always possible.
+func (w *writer) usableLocked(nothing bool) error {
 	for {
 		switch {
 		case w.closed:
@@ -55,7 +56,7 @@ func (w *writer) usable(nothing bool) error {
 		case nothing || !w.inFlight.Full():
 			return nil
 		}
-		if err := w.wait(); err != nil {
+		if err := w.waitLocked(); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,7 @@ func (w *writer) write(p []byte) (n int, err error) {
 func (w *writer) send(s *rdma.Send) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.usable(s == nil); err != nil || s == nil {
+	if err := w.usableLocked(s == nil); err != nil || s == nil {
 		return err
 	}
 	s.Notify = w.inFlight.Add(s.Len())
@@ -93,31 +94,30 @@ func (w *writer) send(s *rdma.Send) error {
 	return nil
 }
 
-// sent takes the device's notice. It is on the loop.
+// sent takes the device's notice. The loop's.
 func (w *writer) sent() (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// not ok: of the FIN, or of a connection that has ended
-	return w.inFlight.Noticed() && !w.inFlight.Full() && w.signal()
+	return w.inFlight.Noticed() && !w.inFlight.Full() && w.signalLocked()
 }
 
-// finish sends the FIN, an empty message, once. Behind the window there is room for it. The caller
-// has mu.
-func (w *writer) finish() {
-	if !w.fin && !w.ended() {
+// finishLocked sends the FIN, an empty message, once. Behind the window there is room for it.
+func (w *writer) finishLocked() {
+	if !w.fin && !w.endedLocked() {
 		w.rt.System().Root.Send(w.id, rdma.NewSend(nil))
 	}
 	w.fin = true
-	w.signal()
+	w.signalLocked()
 }
 
-// reset ends the connection, once. The caller has mu.
-func (w *writer) reset() {
-	if !w.ended() {
+// resetLocked ends the connection, once.
+func (w *writer) resetLocked() {
+	if !w.endedLocked() {
 		w.rt.System().Root.Send(w.id, &rdma.DestroyID{})
 	}
 	w.cut = true
 }
 
-// ended reports whether the identifier takes nothing more. The caller has mu.
-func (w *writer) ended() bool { return w.cut || w.err != nil }
+// endedLocked reports whether the identifier takes nothing more.
+func (w *writer) endedLocked() bool { return w.cut || w.err != nil }

@@ -141,7 +141,7 @@ func (p *Pending) abandon(err *Error) {
 	}
 }
 
-// finish is told that the call is over: on the loop, unless the answer is large.
+// finish takes note that the call is over: on the loop, unless the answer is large.
 func (p *Pending) finish(c *clientCall) {
 	if c.err != nil {
 		p.answer(nil, c.err)
@@ -151,7 +151,7 @@ func (p *Pending) finish(c *clientCall) {
 	p.answer(c.reply, nil)
 }
 
-// answer tells the actor.
+// answer sends the actor its Reply.
 func (p *Pending) answer(b []byte, err error) {
 	p.mu.Lock()
 	p.over = true

@@ -20,7 +20,7 @@ import (
 )
 
 // Client calls a server over one connection, and makes another one when that is lost or the server
-// drains. Its methods, and calls, are for any goroutine; those that wait not for a loop's.
+// drains. Its methods, and calls, are for any goroutine. Those that wait are not for a loop's.
 type Client struct {
 	rt    *rdma.Runtime
 	sys   *actor.ActorSystem
@@ -32,17 +32,17 @@ type Client struct {
 
 	mu      sync.Mutex
 	link    *link              // what calls go over; nil: none
-	dialing *link              // what will be it; nil: none
-	links   map[*link]struct{} // all that are not gone, those that drain included
-	// of the pause before another, or until it may have its turn; nil: not now
+	dialing *link              // what is being dialled to replace it; nil: none
+	links   map[*link]struct{} // all that are not gone, also those that drain
+	// ends the pause before another is dialled, or the wait for a turn; nil: there is neither
 	timer   *time.Timer
-	queued  bool              // the pause is over, and turn is waited for
+	queued  bool              // the pause is over, and the dial waits for its turn
 	turn    *reconnect.Ticket // to dial again
 	failed  int               // attempts in a row
 	upSince time.Time         // of link
 	ready   chan struct{}     // closed when there is a link, or no more
 	waiting int               // calls that wait for ready
-	why     error             // there is no link
+	why     error             // why there is no link
 	last    bool              // there will be no other link: the runtime has been shut down
 	closed  bool
 }
@@ -60,13 +60,13 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Clie
 		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
 	}
 	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { go c.redial() })
-	told := make(chan error, 1)
+	connected := make(chan error, 1)
 	c.mu.Lock()
-	c.connect(func(err error) { told <- err })
+	c.connectLocked(func(err error) { connected <- err })
 	c.mu.Unlock()
 	var err error
 	select {
-	case err = <-told:
+	case err = <-connected:
 	case <-ctx.Done():
 		err = contextError(ctx, &method{}, FateNotSent)
 	}
@@ -88,14 +88,14 @@ func dialError(addr string, err error) error {
 	return &e
 }
 
-// connect begins a connection. mu is held.
-func (c *Client) connect(report func(error)) {
+// connectLocked begins a connection.
+func (c *Client) connectLocked(report func(error)) {
 	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams)
 	l.report = report
 	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), lives))
 	c.dialing = l
 	c.links[l] = struct{}{}
-	l.tellActor(&dial{})
+	l.notify(&dial{})
 }
 
 // up has calls go over a new connection.
@@ -108,8 +108,8 @@ func (c *Client) up(l *link) {
 	}
 }
 
-// moveOn is told that a connection takes no more calls; why not. Those that find it out by
-// themselves find another one here.
+// moveOn takes note that a connection takes no more calls, and why. Calls go over another one from
+// then on, which is dialled if there is none.
 func (c *Client) moveOn(l *link, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,8 +145,8 @@ func (c *Client) moveOn(l *link, why error) {
 	})
 }
 
-// redial connects again when it has its turn. It is called more often than that, and also when
-// nothing is to be done any more.
+// redial connects again when it is its turn. It may be called at any time, also when there is
+// nothing to do any more.
 func (c *Client) redial() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,13 +158,13 @@ func (c *Client) redial() {
 	switch {
 	case ok:
 		c.timer, c.queued = nil, false
-		c.connect(func(error) { c.turn.Done() })
+		c.connectLocked(func(error) { c.turn.Done() })
 	case after > 0:
 		c.timer = time.AfterFunc(after, c.redial)
 	}
 }
 
-// gone is told that a connection's identifier is.
+// gone takes note that a connection's identifier is gone.
 func (c *Client) gone(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +208,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 	return c.link, nil
 }
 
-// because says in the error of a call that has waited for a connection why there was none.
+// because adds to the error of a call that has waited for a connection why there was none.
 func because(e *Error, why error) error {
 	switch {
 	case why == nil:
@@ -220,7 +220,7 @@ func because(e *Error, why error) error {
 	return e
 }
 
-// InFlight is how many calls wait for the server, those included whose callers have gone.
+// InFlight is how many calls wait for the server, also those that their callers have given up.
 func (c *Client) InFlight() (n int) {
 	c.mu.Lock()
 	links := slices.Collect(maps.Keys(c.links))
@@ -251,7 +251,7 @@ func (c *Client) Close() {
 	c.link = nil
 	c.mu.Unlock()
 	for _, l := range links {
-		l.tellActor(&hangUp{ErrClosed})
+		l.notify(&hangUp{ErrClosed})
 	}
 	if eventloop.MayWait() != nil {
 		return

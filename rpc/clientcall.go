@@ -7,16 +7,17 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// clientCall is a call in flight, as its caller has it. They are used again and again.
+// clientCall is a call in flight, as its caller has it. It is used again for other calls.
 type clientCall struct {
 	m        *method
 	id       wire.CallID
-	deadline time.Time     // zero: none
-	done     chan struct{} // holds a token when the call is finished; unused by streams and actors
-	reply    []byte        // the answer
-	err      *Error        // or why there is none
-	next     *clientCall   // among those that are being finished
-	body     body          // of those: the answer in the received message
+	deadline time.Time // zero: none
+	// has a token when the call is finished; streams and actors do not use it
+	done  chan struct{}
+	reply []byte      // the answer
+	err   *Error      // or why there is none
+	next  *clientCall // among those that are being finished
+	body  body        // of those: the answer in the received message
 
 	stream items // of a stream
 	actor  ender // whose answer is a message
@@ -28,8 +29,8 @@ type ender interface{ finish(c *clientCall) }
 // items is who the items of a stream are for.
 type items interface {
 	ender
-	// item takes an item in, which is in m. The loop's; the connection's mu is held.
-	item(m *rdma.Received, b []byte) error
+	// itemLocked takes an item in, which is in m. The loop's.
+	itemLocked(m *rdma.Received, b []byte) error
 }
 
 // finish notifies whoever waits.
@@ -55,7 +56,7 @@ func (c *clientCall) failure() error {
 // own takes the answer out of the message that it came in, on a goroutine of its own or the
 // caller's.
 func (c *clientCall) own() {
-	if c.body.held != nil {
+	if c.body.retained != nil {
 		c.copy()
 	}
 }

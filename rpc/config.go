@@ -13,9 +13,9 @@ import (
 // other zero fields.
 type Config struct {
 	// MaxCalls is how many calls, streams included, may be in flight on one connection: 1,024, at
-	// most 65,535. A server tells its clients, so that a call too many is refused before it is
-	// sent; the lower number of the two sides holds. A call is in flight until it was answered,
-	// also if its caller has gone. ErrOverloaded.
+	// most 65,535. A server announces it to its clients, so that a call too many is refused before
+	// it is sent. The lower number of the two sides counts. A call is in flight until it was
+	// answered, also if its caller has gone. ErrOverloaded.
 	MaxCalls int
 	// MaxStreams is how many of MaxCalls may be streams, which can go on for ever: half of them, so
 	// that calls always find a place. A server counts the streams of each connection, a client all

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// callContext is the context of a handler. What context.Context needs for cancelling is made when
-// somebody asks for it: most handlers never do.
+// callContext is the context of a handler. Most handlers never wait for its end, so the real
+// context that cancelling takes is made when somebody first asks for it.
 type callContext struct {
 	info     Info
 	metadata []byte
@@ -17,7 +17,7 @@ type callContext struct {
 
 	mu   sync.Mutex
 	real atomic.Pointer[realContext] // set with mu held, as is over
-	// how it has ended before there was a real one, once and for all
+	// how it has ended before there was a real one; that does not change any more
 	over  atomic.Uint32
 	cause error // when over is canceled
 }
@@ -39,8 +39,8 @@ type callKey struct{}
 
 var errHandled = errors.New("rpc: the handler has returned")
 
-// InfoOf tells of the call that is being handled with ctx, or a context made of it; nil for every
-// other context.
+// InfoOf is the Info of the call that is being handled with ctx, or with a context derived from it.
+// It is nil for every other context.
 func InfoOf(ctx context.Context) *Info {
 	if c, ok := ctx.Value(callKey{}).(*callContext); ok {
 		return &c.info
@@ -62,7 +62,7 @@ func (c *callContext) Err() error {
 	if r == nil && c.over.Load() == running && c.late() {
 		c.mu.Lock()
 		if r = c.real.Load(); r == nil {
-			c.note(nil)
+			c.noteLocked(nil)
 		}
 		c.mu.Unlock()
 	}
@@ -81,8 +81,8 @@ func (c *callContext) Err() error {
 // late reports whether the deadline has passed.
 func (c *callContext) late() bool { return !c.deadline.IsZero() && time.Until(c.deadline) <= 0 }
 
-// note notes how it has ended while there is no real one. mu is held.
-func (c *callContext) note(cause error) {
+// noteLocked records how it has ended while there is no real one.
+func (c *callContext) noteLocked(cause error) {
 	switch {
 	case c.over.Load() != running:
 	case c.late():
@@ -132,7 +132,7 @@ func (c *callContext) end(cause error) {
 	c.mu.Lock()
 	r := c.real.Load()
 	if r == nil {
-		c.note(cause)
+		c.noteLocked(cause)
 	}
 	c.mu.Unlock()
 	if r != nil {

@@ -8,28 +8,28 @@
 //
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
 //
-// The deadline and the end of a caller's context reach the handler's. A request whose turn comes
-// when nobody waits for it any more is not sent, and not handled. Go is for actors: the answer
+// The deadline and the end of a caller's context reach the handler's. A request that nobody waits
+// for any more when its turn comes is not sent, and not handled. Go is for actors: the answer
 // comes as a message. Streams (HandleStream, Open) have one request and any number of answers, at
-// the pace of who receives them. HandleRaw and CallRaw carry bytes; with both sides appending to
-// memory of their own, a call allocates its handler's context and nothing else, and OnLoop not even
-// that.
+// the receiver's pace. HandleRaw and CallRaw carry bytes. If both sides append to memory of their
+// own, a call allocates its handler's context and nothing else. An OnLoop handler's context is not
+// allocated either.
 //
 // # Ownership
 //
 // Servers and Clients are on a Runtime that the caller has, and are closed before it is shut down.
-// A request is the caller's again when the call returns, and the handler's while it runs: a raw
-// request's bytes not beyond that. What a raw handler returns is copied when it has returned. A
-// context of a handler is cancelled when the handler returns; one of an OnLoop handler must not be
-// used after it.
+// A request is the caller's again when the call returns. It is the handler's while that runs; a
+// raw request's bytes are not valid beyond that. What a raw handler returns is copied when it has
+// returned. A context of a handler is cancelled when the handler returns. That of an OnLoop
+// handler must not be used afterwards.
 //
 // # Ordering
 //
 // Requests of one goroutine are sent in order, but for those that Go makes on goroutines (with
 // interceptors, retries or waiting). OnLoop handlers of one connection are called in that order,
-// one after the other. Handlers on goroutines overtake one another from their first line on: which
-// of two that run at the same time does something first, Go's scheduler says. The items of a stream
-// keep their order, and its end comes last.
+// one after the other. Handlers on goroutines may overtake one another from their first line on:
+// Go's scheduler decides which of two that run at the same time does something first. The items of
+// a stream keep their order, and its end comes last.
 //
 // # Errors
 //
@@ -41,7 +41,7 @@
 //
 // # Isolation
 //
-// A server's places and memory are shared out by the client's address and by connection: one client
+// A server shares its places and its memory out by the client's address and by connection. A client
 // that takes all it can get leaves room for others, and is refused with ErrOverloaded. docs/rpc.md
 // has the rule ("Shares").
 //
@@ -50,17 +50,17 @@
 // Handlers, interceptors, codecs and errors are the user's, and may panic or call runtime.Goexit
 // (testing's FailNow). That costs the call they were at. At a server it is answered with
 // ErrInternal, logged, and published (rdma.Panicked); its place and its worker are free again, and
-// the other calls of its message go on, also where the handler is OnLoop and its loop has to go on
-// on another goroutine (package actor says when that ends the connection that was in the middle of
-// telling it). At a client a codec's panic is the error of the call: ErrBadMessage, with a
-// *PanicError in it. Go answers always; what it calls on goroutines of its own does not end the
-// process. Two things are the caller's own: a panic of an interceptor on the caller's goroutine,
-// which goes on to the caller, and a Goexit there, which ends it. A stream that was being opened or
-// read is closed then.
+// the other calls of its message go on. That is so also where the handler is OnLoop and its loop
+// has to continue on another goroutine. Package actor says when that ends the connection that was
+// just delivering an event. At a client a codec's panic is the error of the call: ErrBadMessage,
+// with a *PanicError in it. Go answers always, and what it calls on goroutines of its own does not
+// end the process. Two things remain the caller's: a panic of an interceptor on the caller's
+// goroutine reaches the caller, and a Goexit there ends that goroutine. A stream that was being
+// opened or read is closed then.
 //
 // # Limitations
 //
 // Clients do not stream. A Client has one connection at a time, to one address: nothing balances
-// load. Neither side is authenticated, and nothing is encrypted: it is for networks whose hosts
-// trust one another. Messages are as large as Config.MaxMessage says.
+// load. Neither side is authenticated, and nothing is encrypted: it is for networks of hosts
+// that trust one another. Messages are as large as Config.MaxMessage says.
 package rpc

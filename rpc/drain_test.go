@@ -48,9 +48,9 @@ func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 		l := r.c.link
 		for _, c := range r.s.connections() { // one that did not see them
 			c.out.mu.Lock()
-			c.out.put(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagLast}, nil)
+			c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagLast}, nil)
 			c.out.mu.Unlock()
-			c.out.tell()
+			c.out.requestFlush()
 		}
 		for range 3 {
 			err := <-errs
@@ -86,9 +86,9 @@ func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 		l := r.c.link
 		for _, c := range r.s.connections() {
 			c.out.mu.Lock()
-			c.out.put(wire.Header{Type: wire.FrameDrain}, nil)
+			c.out.putLocked(wire.Header{Type: wire.FrameDrain}, nil)
 			c.out.mu.Unlock()
-			c.out.tell()
+			c.out.requestFlush()
 		}
 		r.Advance(time.Minute)
 		select {

@@ -65,7 +65,7 @@ func TestDialSaysWhyItWasRejected(t *testing.T) {
 	})
 }
 
-// Who has waited for a connection in vain is told why there was none.
+// The error of a call that has waited for a connection in vain says why there was none.
 func TestWaitForReadySaysWhyItWaits(t *testing.T) {
 	cfg := rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 1}}
 	inWorld(t, cfg, handleEcho, func(r *rig) {

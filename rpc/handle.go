@@ -10,18 +10,18 @@ import (
 // HandlerOption is an option of Handle, HandleRaw and HandleStream.
 type HandlerOption func(*handler)
 
-// OnLoop says that a handler never blocks: it is called on the loop of its connection, which is
-// the fastest way to an answer, and which holds up that loop's other connections meanwhile. A slow
-// one is named by the loop's watchdog (eventloop.Config.StallAfter), as "rpc" and the method's
+// OnLoop says that a handler never blocks. It is called on the loop of its connection. That is the
+// fastest way to an answer, but that loop's other connections wait meanwhile. The loop's watchdog
+// reports a slow one (eventloop.Config.StallAfter), as "rpc" and the method's
 // name. Its context, and a raw request, are valid until it returns. Streams cannot be OnLoop.
 //
 // Its request is decoded on the loop, and its answer encoded and copied there, however large they
 // are: a method with large messages is better off on a goroutine.
 func OnLoop() HandlerOption { return func(h *handler) { h.inline = true } }
 
-// Handle has fn answer the calls of a method. What it returns is encoded before anything else
-// happens to it. It runs on a goroutine of the server's unless OnLoop says otherwise. It panics if
-// the method has a handler. Handlers are registered before Listen.
+// Handle has fn answer the calls of a method. What fn returns is encoded before anything else
+// happens to it. fn runs on a goroutine of the server's unless OnLoop says otherwise. Handle panics
+// if the method has a handler. Handlers are registered before Listen.
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), opts ...HandlerOption) {
 	s.handle(&handler{
 		m:      m.m,

@@ -6,7 +6,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Info is what an interceptor is told of a call, and what InfoOf tells a handler.
+// Info describes a call to an interceptor, and to a handler (InfoOf).
 type Info struct {
 	Method string
 	Stream bool

@@ -7,8 +7,8 @@ import (
 )
 
 // A loop copies what is small out of the memory that it was received in. What is larger stays there
-// until a goroutine has copied it, so that other connections do not wait; and no longer, so that
-// neither a handler nor a slow receiver keeps memory that connections share.
+// until a goroutine has copied it, so that other connections do not wait. It stays no longer, so
+// that neither a handler nor a slow receiver keeps memory that connections share.
 
 // copyOnLoop is how many bytes are copied on the loop at most.
 const copyOnLoop = keepBuffer
@@ -17,14 +17,15 @@ const copyOnLoop = keepBuffer
 type body struct {
 	b []byte
 	// the message that was retained for it; nil: it was copied, or is used in place
-	held *rdma.Received
+	retained *rdma.Received
 }
 
-// hold takes what is in m, and reports whether it is to be copied at once. Loop.
-func (y *body) hold(m *rdma.Received, b []byte) (small bool) {
+// retain takes what is in m, and reports whether it is so small that it is to be copied at once.
+// The loop's.
+func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 	y.b = b
 	if small = len(b) <= copyOnLoop; !small {
-		y.held = m.Retain()
+		y.retained = m.Retain()
 	}
 	return small
 }
@@ -37,9 +38,9 @@ func (y *body) copy(memory []byte) {
 
 // drop gives its message back.
 func (y *body) drop() {
-	if y.held != nil {
-		y.held.Release()
-		y.held = nil
+	if y.retained != nil {
+		y.retained.Release()
+		y.retained = nil
 	}
 }
 

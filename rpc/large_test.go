@@ -21,29 +21,29 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 		b := make([]byte, n)
 		m := &rdma.Received{Data: b}
 		request := &serverCall{}
-		if request.body.hold(m, b) {
+		if request.body.retain(m, b) {
 			request.copy()
 		}
 		if copied := &request.body.b[0] != &b[0]; copied != onLoop {
 			t.Errorf("a request of %d bytes is copied on the loop: %v", n, copied)
 		}
 		request.own()
-		if &request.body.b[0] == &b[0] || len(request.body.b) != n || request.body.held != nil {
+		if &request.body.b[0] == &b[0] || len(request.body.b) != n || request.body.retained != nil {
 			t.Errorf("a request of %d bytes is its handler's in memory of the connection", n)
 		}
 		reply := &clientCall{}
-		if reply.body.hold(m, b) {
+		if reply.body.retain(m, b) {
 			reply.copy()
 		}
 		if copied := len(reply.reply) == n; copied != onLoop {
 			t.Errorf("an answer of %d bytes is copied on the loop: %v", n, copied)
 		}
 		reply.own()
-		if len(reply.reply) != n || reply.body.held != nil {
+		if len(reply.reply) != n || reply.body.retained != nil {
 			t.Errorf("an answer of %d bytes came as one of %d", n, len(reply.reply))
 		}
 		items := &receiving{credit: 1, ready: make(chan struct{}, 1)}
-		if err := items.item(m, b); err != nil {
+		if err := items.itemLocked(m, b); err != nil {
 			t.Fatal(err)
 		}
 		if copied := len(items.large) == 0; copied != onLoop {

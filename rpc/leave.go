@@ -10,8 +10,8 @@ import (
 
 // Code that is not this package's need not return: handlers, interceptors, codecs, errors that are
 // asked for their text. It leaves by a panic, which ends here, or by runtime.Goexit (testing's
-// FailNow), which takes the goroutine along. What a call holds (its place, its worker, its answer,
-// the rest of its message) is given back by what is deferred, so that both ways are one.
+// FailNow), which takes the goroutine along. What a call has (its place, its worker, its answer,
+// the rest of its message) is given back by deferred functions, which serve both ways.
 
 // PanicError is in the error of a call in which this side's code, a codec or an interceptor, has
 // panicked, or has called runtime.Goexit. errors.Is and errors.As find Value, if it is an error.
@@ -36,8 +36,8 @@ func (e *PanicError) Unwrap() error {
 // errGoexit is the value of what was no panic.
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// try calls code that may leave. When it does, left is told, still on its stack; after a Goexit
-// nothing but what is deferred follows.
+// try calls code that may leave. If it does, left is called, still on its stack. After a Goexit
+// nothing follows but deferred functions.
 func try(code func(), left func(why *PanicError)) {
 	returned := false
 	defer func() {
@@ -66,7 +66,7 @@ func (c *codec) unpack(b []byte, msg any) (err error) {
 	return err
 }
 
-// publish tells who has subscribed to the system's events.
+// publish gives ev to the subscribers of the system's events.
 func publish(sys *actor.ActorSystem, ev any) {
 	try(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
 }

@@ -66,8 +66,9 @@ var mayLeave = []actortest.Option{
 	actortest.OnPanic(func(eventloop.Panic) {}), actortest.RuntimeOptions(rdma.WithLogger(slog.New(slog.DiscardHandler))),
 }
 
-// settled has both sides know that they are connected. What comes before that at the server is told
-// in the middle of its identifier's own message, which a Goexit breaks off: that connection ends.
+// settled has both sides know that they are connected. What comes before that at the server is
+// delivered in the middle of its identifier's own message, which a Goexit breaks off: that
+// connection ends.
 func (r *rig) settled() {
 	r.t.Helper()
 	if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
@@ -158,7 +159,7 @@ func TestServersCodeLeaves(t *testing.T) {
 						}
 						want(r.t, err, ErrInternal, FateAnswered)
 						if err != nil && strings.Contains(err.Error(), "for the test") {
-							r.t.Errorf("the client is told %v", err)
+							r.t.Errorf("the client gets %v", err)
 						}
 						got, err := CallRaw(r.within(time.Minute), r.c, echo, []byte("next"), nil)
 						if err != nil || string(got) != "next" {
@@ -329,11 +330,11 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				inWorld(t, rigConfig{client: cfg, world: mayLeave}, handleEcho, func(r *rig) {
 					const calls = 40
-					type told struct {
+					type reply struct {
 						bad bool
 						err error
 					}
-					got := make(chan told, 10*calls)
+					got := make(chan reply, 10*calls)
 					pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 						switch m := ctx.Message().(type) {
 						case string:
@@ -353,9 +354,9 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 						case *wild:
 							Go(ctx, r.c, wildBoth, m)
 						case *Reply[wild]:
-							got <- told{m.Value == nil, m.Err}
+							got <- reply{m.Value == nil, m.Err}
 						case *Reply[Bytes]:
-							got <- told{true, m.Err}
+							got <- reply{true, m.Err}
 						}
 					}, r.Runtime().OnLoop()))
 					defer r.System().Root.Stop(pid)

@@ -26,7 +26,7 @@ func TestTooManyCalls(t *testing.T) {
 		fate Fate
 	}{
 		"the client's limit":                   {rigConfig{client: Config{MaxCalls: 2}}, FateNotSent},
-		"the limit that the server tells":      {rigConfig{server: Config{MaxCalls: 2}}, FateNotSent},
+		"the limit that the server announces":  {rigConfig{server: Config{MaxCalls: 2}}, FateNotSent},
 		"the server's for all its connections": {rigConfig{server: Config{MaxCallsInAll: 2}}, FateRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestDrainGivesUp(t *testing.T) {
 		}
 		want(r.t, <-errs, ErrUnavailable, FateDelivered)
 		if err := <-b.ended; !errors.Is(err, ErrUnavailable) {
-			r.t.Errorf("the handler was told %v", err)
+			r.t.Errorf("the handler got %v", err)
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestServerDiesInTheMiddle(t *testing.T) {
 				r.t.Error("a call that may have been executed would be repeated")
 			}
 			if !errors.Is(<-b.ended, ErrUnavailable) {
-				r.t.Error("the handler was not told")
+				r.t.Error("the handler was not notified")
 			}
 		}
 		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
@@ -187,7 +187,7 @@ func TestClientCloses(t *testing.T) {
 		r.c.Close()
 		want(r.t, <-errs, ErrClosed, FateUnknown)
 		if !errors.Is(<-b.ended, ErrUnavailable) {
-			r.t.Error("the handler was not told")
+			r.t.Error("the handler was not notified")
 		}
 		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
 		want(r.t, err, ErrClosed, FateNotSent)

@@ -24,14 +24,14 @@ type link struct {
 	client keeper
 	missed missed
 	id     *actor.PID
-	report func(error)   // called once, whether the connection is there; nil: it was
+	report func(error)   // called once, when the connection is there or cannot be; then nil
 	gone   chan struct{} // closed when the identifier is
 	local  rdma.Local
 	cause  error // why we hung up; nil: we did not
 	over   bool  // nothing is received any more
 	went   bool  // closed was called
 	left   bool  // Close was sent: the server drains and has answered everything
-	unsure bool  // a message was lost that was not the last
+	unsure bool  // messages were lost, and it is not known which
 
 	backlog
 	ends []any // that the connection has failed or ended, while something is parked
@@ -50,11 +50,11 @@ type (
 	hangUp struct{ cause error }
 )
 
-// tellActor sends the actor what it must not miss. An actor whose runtime has been shut down
+// notify sends the actor a message that it must not miss. An actor whose runtime has been shut down
 // receives nothing, but can be stopped. Any goroutine.
-func (l *link) tellActor(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
+func (l *link) notify(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
 
-// missed is the process that hears of what the actor does not receive.
+// missed is the process that gets back what the actor does not receive.
 type missed struct {
 	l   *link
 	pid *actor.PID
@@ -71,7 +71,7 @@ func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *at
 	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
 	l.open, l.failed = open, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
-	l.out.sys, l.out.turn, l.out.late = l.sys, l.turn, l.late
+	l.out.sys, l.out.turn, l.out.late = l.sys, l.turnLocked, l.late
 	l.missed.l = l
 	l.missed.pid, _ = l.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+l.sys.ProcessRegistry.NextID())
 	return l
@@ -122,7 +122,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.closed(ctx, m)
 	case *actor.Stopped: // after closed, or in its place
 		l.atLast(ctx)
-		l.unsure = true // nobody has told what has arrived
+		l.unsure = true // nobody has said what has arrived
 		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
 	}
 }
@@ -157,12 +157,13 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	l.out.mu.Lock()
 	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.MaxCalls), m.MaxMessage, m.Peer, nil
 	l.streams = int64(l.cfg.openStreams(l.limit))
-	l.out.established(m.MaxMessage)
+	l.out.establishedLocked(m.MaxMessage)
 	l.out.mu.Unlock()
-	l.tell(nil)
+	l.dialled(nil)
 }
 
-func (l *link) tell(err error) {
+// dialled reports how the dial has ended, once.
+func (l *link) dialled(err error) {
 	if l.report != nil {
 		if err == nil {
 			l.client.up(l)
@@ -215,11 +216,11 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 			if l.unsure && s.number <= handed {
 				f = FateUnknown
 			}
-			c.err = l.ended(c.m, f)
+			c.err = l.endedLocked(c.m, f)
 			c.next, lost = lost, c
 		}
 		if s.busy {
-			l.vacate(i)
+			l.vacateLocked(i)
 		}
 		*s = slot{}
 	}
@@ -227,13 +228,13 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	l.finish(lost)
 	l.sys.ProcessRegistry.Remove(l.missed.pid)
 	l.client.gone(l)
-	l.tell(l.cause)
+	l.dialled(l.cause)
 	close(l.gone)
 	ctx.Stop(ctx.Self())
 }
 
-// finish gives callers their answers. Those behind one whose decoding has taken the goroutine along
-// have theirs, too.
+// finish gives callers their answers. If the decoding of one takes the goroutine along, those
+// behind it get theirs all the same.
 func (l *link) finish(list *clientCall) {
 	defer func() {
 		if list != nil {
@@ -244,7 +245,7 @@ func (l *link) finish(list *clientCall) {
 		c := list
 		list = c.next
 		c.next = nil
-		if c.body.hold(l.reading, c.body.b) {
+		if c.body.retain(l.reading, c.body.b) {
 			c.copy()
 		} else if c.actor != nil {
 			go c.finish()
@@ -298,7 +299,7 @@ func (l *link) read(ctx actor.Context) {
 			break
 		}
 		var c *clientCall
-		c, err = l.frame(h, body)
+		c, err = l.frameLocked(h, body)
 		for ; c != nil; c = c.next {
 			if last == nil {
 				done = c
@@ -322,8 +323,9 @@ func (l *link) read(ctx actor.Context) {
 	}
 }
 
-// part closes the connection to a server that drains when nobody waits for an answer any more: one
-// that drains for ever, or never answers, must not be what our connections pile up at. The loop's.
+// part closes the connection to a server that drains when nobody waits for an answer any more.
+// Otherwise connections would pile up at a server that drains for ever, or never answers. The
+// loop's.
 func (l *link) part(ctx actor.Context) {
 	l.out.mu.Lock()
 	waits := slices.ContainsFunc(l.slots, func(s slot) bool { return s.call != nil })
@@ -334,32 +336,32 @@ func (l *link) part(ctx actor.Context) {
 	}
 }
 
-// frame takes one frame, and gives the call that it ends, or a list of them. out.mu is held.
-func (l *link) frame(h wire.Header, body []byte) (*clientCall, error) {
+// frameLocked takes one frame, and gives the call that it ends, or a list of them.
+func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
 		l.draining = true
 		l.client.moveOn(l, ErrDraining)
 		if h.Flags&wire.FlagLast != 0 {
-			return l.refused(), nil
+			return l.refusedLocked(), nil
 		}
 		return nil, nil
 	}
-	return l.answer(h, body, l.reading)
+	return l.answerLocked(h, body, l.reading)
 }
 
-// late has what is left of a message sent whose turn has come: see turn. The loop's.
+// late has what is left of a message sent when its turn has come: see turnLocked. The loop's.
 func (l *link) late(b []byte) []byte {
 	l.out.mu.Lock()
-	b = l.turn(b)
+	b = l.turnLocked(b)
 	l.out.mu.Unlock()
 	l.lapse()
 	if l.draining {
-		l.out.tell() // it may have been the last that this connection was there for
+		l.out.requestFlush() // it may have been the last that this connection was there for
 	}
 	return b
 }
 
-// lapse finishes the calls that turn has found too late to be sent. The loop's.
+// lapse finishes the calls that turnLocked has found too late to be sent. The loop's.
 func (l *link) lapse() {
 	lost := l.lapsed
 	if l.lapsed = nil; lost != nil {

@@ -32,7 +32,7 @@ func TestServerIsLost(t *testing.T) {
 }
 
 // When a connection's actor is stopped, and hears no more of what became of what it has sent,
-// nobody is told that it was not sent.
+// nothing says that it was not sent.
 func TestStoppedConnectionIsUnsure(t *testing.T) {
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)

@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// held is how many bytes a server's connections hold by their own account, and how many they have
+// kept is how many bytes a server's connections keep by their own account, and how many they have
 // handed over and know nothing of yet.
-func (s *Server) held() (here, handed int) {
+func (s *Server) kept() (here, handed int) {
 	for _, c := range s.connections() {
 		c.out.mu.Lock()
 		here += c.out.bytes + c.out.purse.Requests
@@ -25,8 +25,8 @@ func (s *Server) held() (here, handed int) {
 	return here, handed
 }
 
-// nothingHeld asserts that everything that is shared has come back.
-func (r *rig) nothingHeld() {
+// nothingKept asserts that everything that is shared has come back.
+func (r *rig) nothingKept() {
 	r.t.Helper()
 	r.Wait()
 	if taken := r.s.shares.Taken(); taken != (share.Amounts{}) {
@@ -52,8 +52,8 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 			}
 			r.Wait()
 		}
-		if here, _ := r.s.held(); here > limit+3*share.OwnMemory || here < limit/4 {
-			r.t.Errorf("the server holds %d bytes", here)
+		if here, _ := r.s.kept(); here > limit+3*share.OwnMemory || here < limit/4 {
+			r.t.Errorf("the server keeps %d bytes", here)
 		}
 		for _, rt := range []*rdma.Runtime{r.Runtime(), r.at("10.0.0.9")} {
 			c, err := Dial(r.t.Context(), rt, r.addr, Config{})
@@ -66,7 +66,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 			c.Close()
 		}
 		close(release)
-		r.nothingHeld()
+		r.nothingKept()
 	})
 }
 
@@ -95,7 +95,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 			}
 		}
 		r.c.Close()
-		r.nothingHeld()
+		r.nothingKept()
 	})
 }
 
@@ -120,8 +120,8 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		}
 		close(release)
 		r.Wait()
-		if here, handed := r.s.held(); here > limit/2 || handed > ahead.Most.Bytes+each+wire.HeaderLen {
-			r.t.Errorf("the server holds %d bytes, and has handed over %d", here, handed)
+		if here, handed := r.s.kept(); here > limit/2 || handed > ahead.Most.Bytes+each+wire.HeaderLen {
+			r.t.Errorf("the server keeps %d bytes, and has handed over %d", here, handed)
 		}
 		other := r.dial(Config{})
 		defer other.Close()
@@ -142,7 +142,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		if answers[0] < 10 || answers[0]+answers[CodeOverloaded] != calls {
 			r.t.Errorf("the answers have codes %v", answers)
 		}
-		r.nothingHeld()
+		r.nothingKept()
 	})
 }
 
@@ -162,12 +162,12 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 		c.begin(wire.Header{}, 0, 40, "")
 		for range 40 {
 			r.Wait()
-			if _, handed := r.s.held(); handed > ahead.Most.Bytes+each+wire.HeaderLen {
+			if _, handed := r.s.kept(); handed > ahead.Most.Bytes+each+wire.HeaderLen {
 				r.t.Fatalf("%d bytes are handed over", handed)
 			}
 			actortest.Next[*rdma.Received](c.Probe)
 		}
-		r.nothingHeld()
+		r.nothingKept()
 	})
 }
 
@@ -205,8 +205,8 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 		r.Wait()
 		close(all)
 		r.Wait()
-		if here, _ := r.s.held(); here > limit+conns*(share.OwnMemory+each+wire.HeaderLen) {
-			r.t.Errorf("the server holds %d bytes", here)
+		if here, _ := r.s.kept(); here > limit+conns*(share.OwnMemory+each+wire.HeaderLen) {
+			r.t.Errorf("the server keeps %d bytes", here)
 		}
 		for _, c := range clients {
 			for seen, ends := 0, 0; ends < 4; {
@@ -224,7 +224,7 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 				}
 			}
 		}
-		r.nothingHeld()
+		r.nothingKept()
 	})
 }
 

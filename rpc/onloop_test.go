@@ -15,21 +15,21 @@ import (
 
 // onLoop calls fn in the Receive of an actor on one of rt's loops, and gives what it says.
 func (r *rig) onLoop(rt *rdma.Runtime, fn func() error) error {
-	told := make(chan error, 1)
+	result := make(chan error, 1)
 	pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(string); ok {
-			told <- fn()
+			result <- fn()
 		}
 	}, rt.OnLoop()))
 	defer r.System().Root.Stop(pid)
 	r.System().Root.Send(pid, "go")
-	return <-told
+	return <-result
 }
 
 // mayStall is a world in which it is no failure that a loop stands still.
 var mayStall = []actortest.Option{actortest.OnStall(func(eventloop.Stall) {})}
 
-// A loop that waits for itself is told so, whatever it waits in, and goes on.
+// A loop that waits for itself gets an error, whatever it waits in, and goes on.
 func TestWaitingOnALoop(t *testing.T) {
 	ctx := context.Background()
 	for name, wait := range map[string]func(r *rig) error{
@@ -92,7 +92,7 @@ func TestWaitingOnALoop(t *testing.T) {
 	})
 }
 
-// Client.Close and Server.Close have no error to tell: on a loop they do not wait.
+// Client.Close and Server.Close return no error: on a loop they do not wait.
 func TestClosingOnALoop(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		c := r.dial(Config{})

@@ -43,13 +43,13 @@ type out struct {
 	most    int        // bytes of a message that is gathered; 0: the peer's limit is not known yet
 	woken   bool       // a flush is on its way, or waits for the connection
 	ended   bool       // nothing is sent any more
-	waiters []*waiter  // streams that have seen that there is no room
+	waiters []*waiter  // streams that wait for room
 	purse   share.Purse
 
 	handed uint64 // messages that are the connection's, or were
 
 	// The loop's.
-	ahead inflight.Window // of them, those that the connection may not be rid of
+	ahead inflight.Window // of them, those that may be with the connection still
 	spare []byte          // for cur, when that is sent
 }
 
@@ -73,7 +73,7 @@ func (s *segment) len() int {
 // waiter is a stream that may have to wait for room. out.mu.
 type waiter struct {
 	waits bool          // it is among out.waiters
-	room  chan struct{} // holds a token when something has changed that it may wait for
+	room  chan struct{} // has a token when something has changed that it may wait for
 }
 
 // goOn has the stream look again.
@@ -84,19 +84,19 @@ func (w *waiter) goOn() {
 	}
 }
 
-// flush tells an owner to send what has been put. There is one of it for all.
+// flush asks an owner to send what has been put. All share the one flushMsg.
 type flush struct{}
 
 var flushMsg any = &flush{}
 
-// established takes how large a message the peer takes. mu is held.
-func (o *out) established(limit int) { o.most = min(limit, gatherBytes) }
+// establishedLocked takes how large a message the peer takes.
+func (o *out) establishedLocked(limit int) { o.most = min(limit, gatherBytes) }
 
-// frame makes room for a frame of n bytes, header included, and gives it to the caller to fill in.
-// mu is held.
-func (o *out) frame(n int) []byte {
+// frameLocked makes room for a frame of n bytes, header included, and gives it to the caller to
+// fill in.
+func (o *out) frameLocked(n int) []byte {
 	if len(o.cur) > 0 && len(o.cur)+n > o.most {
-		o.close()
+		o.closeLocked()
 	}
 	at := len(o.cur)
 	if need := at + n; need > cap(o.cur) {
@@ -121,22 +121,22 @@ func large(metadata, body []byte) *rdma.Send {
 	return s
 }
 
-// put puts a frame. mu is held.
-func (o *out) put(h wire.Header, body []byte) { o.putLarge(h, nil, nil, body) }
+// putLocked puts a frame.
+func (o *out) putLocked(h wire.Header, body []byte) { o.putLargeLocked(h, nil, nil, body) }
 
-// putLarge puts a frame whose body large was given before, with what that has made of it, and gives
-// the number of its message. mu is held.
-func (o *out) putLarge(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
+// putLargeLocked puts a frame whose body large was given before, with what that has made of it,
+// and gives the number of its message.
+func (o *out) putLargeLocked(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
 	h.Length = uint32(wire.RequestLen(metadata, body))
 	if own == nil {
-		p := o.frame(wire.HeaderLen + int(h.Length))
+		p := o.frameLocked(wire.HeaderLen + int(h.Length))
 		h.Put(p)
 		wire.PutRequest(p[wire.HeaderLen:], metadata, body)
 		return o.number
 	}
 	h.Put(own.Bytes())
 	if len(o.cur) > 0 {
-		o.close()
+		o.closeLocked()
 	}
 	o.full = append(o.full, segment{send: own})
 	o.bytes += own.Len()
@@ -144,15 +144,15 @@ func (o *out) putLarge(h wire.Header, own *rdma.Send, metadata, body []byte) (nu
 	return o.number - 1
 }
 
-// close ends the message that is being gathered.
-func (o *out) close() {
+// closeLocked ends the message that is being gathered.
+func (o *out) closeLocked() {
 	o.full = append(o.full, segment{frames: o.cur})
 	o.cur = nil
 	o.number++
 }
 
-// pop takes the oldest message. mu is held; the loop's.
-func (o *out) pop() (seg segment, ok bool) {
+// popLocked takes the oldest message. The loop's.
+func (o *out) popLocked() (seg segment, ok bool) {
 	switch {
 	case len(o.full) > 0:
 		seg = o.full[0]
@@ -170,21 +170,21 @@ func (o *out) pop() (seg segment, ok bool) {
 	o.bytes -= seg.len()
 	o.purse.Settle(o.bytes)
 	if len(o.waiters) > 0 && o.bytes <= highWater/2 {
-		o.release()
+		o.releaseLocked()
 	}
 	return seg, true
 }
 
-// await has w go on when there is room again. mu is held.
-func (o *out) await(w *waiter) {
+// awaitLocked has w go on when there is room again.
+func (o *out) awaitLocked(w *waiter) {
 	if !w.waits {
 		w.waits = true
 		o.waiters = append(o.waiters, w)
 	}
 }
 
-// release lets those go on that wait for room. mu is held.
-func (o *out) release() {
+// releaseLocked lets those go on that wait for room.
+func (o *out) releaseLocked() {
 	for _, w := range o.waiters {
 		w.waits = false
 		w.goOn()
@@ -193,8 +193,9 @@ func (o *out) release() {
 	o.waiters = o.waiters[:0]
 }
 
-// wake reports whether the owner has to be told, which the caller does after it has let go of mu.
-func (o *out) wake() bool {
+// wakeLocked reports whether the caller has to request a flush, which it does when it has let go of
+// mu.
+func (o *out) wakeLocked() bool {
 	if o.woken || o.ended {
 		return false
 	}
@@ -204,21 +205,21 @@ func (o *out) wake() bool {
 
 // unlock lets go of mu, and has the owner send what was put.
 func (o *out) unlock() {
-	wake := o.wake()
+	wake := o.wakeLocked()
 	o.mu.Unlock()
 	if wake {
-		o.tell()
+		o.requestFlush()
 	}
 }
 
-// tell has the owner flush. Any goroutine.
-func (o *out) tell() { o.sys.Root.Send(o.pid, flushMsg) }
+// requestFlush has the owner send what was put. Any goroutine.
+func (o *out) requestFlush() { o.sys.Root.Send(o.pid, flushMsg) }
 
 // flush hands over what there is and the connection has room for. The loop's.
 func (o *out) flush(ctx actor.Context, id *actor.PID) {
 	for !o.ahead.Full() {
 		o.mu.Lock()
-		seg, ok := o.pop()
+		seg, ok := o.popLocked()
 		if !ok || o.ended {
 			o.woken = false
 			o.mu.Unlock()
@@ -226,7 +227,7 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 		}
 		o.handed++
 		if o.turn != nil {
-			o.renew(&seg)
+			o.renewLocked(&seg)
 		}
 		o.mu.Unlock()
 		s := seg.send
@@ -243,8 +244,8 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 	// woken stays: what is put from now on goes with the next Sent.
 }
 
-// renew has a message whose turn has come be what is left of it. mu is held.
-func (o *out) renew(seg *segment) {
+// renewLocked cuts a message whose turn has come down to what is left of it.
+func (o *out) renewLocked(seg *segment) {
 	if seg.send == nil {
 		seg.frames = o.turn(seg.frames)
 		return
@@ -264,12 +265,12 @@ func (o *out) end() (handed uint64) {
 	defer o.mu.Unlock()
 	o.ended = true
 	o.cur, o.full, o.bytes = nil, nil, 0
-	o.release()
+	o.releaseLocked()
 	o.purse.Settle(o.bytes)
 	return o.handed
 }
 
-// A server holds requests until they are answered, and answers and items until the connection takes
+// A server keeps requests until they are answered, and answers and items until the connection takes
 // them, in memory that its clients share (share.Purse).
 //
 //   - A request that there is no memory for is refused: ErrOverloaded.
@@ -277,14 +278,14 @@ func (o *out) end() (handed uint64) {
 //   - Items wait.
 //   - An answer that there is no memory for is ErrOverloaded instead. Its handler has run.
 //
-// Whatever others hold, share.OwnMemory bytes and one answer or item can wait on every connection:
-// a client that takes what comes has all its answers.
+// Whatever others have, share.OwnMemory bytes and one answer or item can wait on every connection:
+// a client that takes what comes gets all its answers.
 
-// may reports whether n more bytes may be held. mu is held.
-func (o *out) may(n int) bool { return o.purse.May(o.bytes, n) }
+// mayLocked reports whether n more bytes may be kept.
+func (o *out) mayLocked(n int) bool { return o.purse.May(o.bytes, n) }
 
-// room reports whether n more bytes may wait for the connection. mu is held.
-func (o *out) room(n int) bool { return o.bytes <= share.OwnMemory || o.may(n) }
+// roomLocked reports whether n more bytes may wait for the connection.
+func (o *out) roomLocked(n int) bool { return o.bytes <= share.OwnMemory || o.mayLocked(n) }
 
 // lostFrames reports whether frames are missing although their connection goes on: it has to end.
 // After every other failure it does so by itself.

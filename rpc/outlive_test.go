@@ -97,9 +97,9 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 		l := r.c.link
 		for _, c := range r.s.connections() {
 			c.out.mu.Lock()
-			c.out.put(wire.Header{Type: wire.FrameDrain}, nil)
+			c.out.putLocked(wire.Header{Type: wire.FrameDrain}, nil)
 			c.out.mu.Unlock()
-			c.out.tell()
+			c.out.requestFlush()
 		}
 		r.Advance(time.Minute)
 		select {

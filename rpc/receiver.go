@@ -105,7 +105,7 @@ type receiving struct {
 	l      *link
 	call   clientCall // not used again: Close may come late
 	window int64
-	ready  chan struct{} // holds a token when something has changed
+	ready  chan struct{} // has a token when something has changed
 
 	read []byte // taken from in; the reader's, as is at
 	at   int
@@ -115,7 +115,7 @@ type receiving struct {
 	in     []byte      // items, each behind its length, or largeItem
 	large  []*landing  // the large ones of in, and of read
 	credit int64       // bytes that the server may still send
-	taken  int64       // bytes that it was not told it may send again
+	taken  int64       // bytes that were read and not granted again
 	err    error       // the end
 }
 
@@ -150,8 +150,8 @@ func (r *receiving) watch(ctx context.Context) {
 	}
 }
 
-// item takes an item in. The loop's; the connection's mu is held.
-func (r *receiving) item(m *rdma.Received, body []byte) error {
+// itemLocked takes an item in. The loop's.
+func (r *receiving) itemLocked(m *rdma.Received, body []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.credit <= 0 {
@@ -176,7 +176,7 @@ func (r *receiving) notify() {
 	}
 }
 
-// finish is told that the stream has ended. The loop's.
+// finish takes note that the stream has ended. The loop's.
 func (r *receiving) finish(c *clientCall) { r.end(cmp.Or(c.failure(), io.EOF)) }
 
 func (r *receiving) end(err error) {
@@ -259,7 +259,7 @@ func (r *receiving) wait() error {
 	return nil
 }
 
-// widen tells the server that it may send n bytes more, when it is worth a frame.
+// widen lets the server send n bytes more, with the frame that half a window is worth.
 func (r *receiving) widen(n int64) {
 	r.mu.Lock()
 	r.taken += n

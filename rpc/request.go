@@ -29,27 +29,27 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	}
 	own := large(metadata, body)
 	l.out.mu.Lock()
-	if err := l.refusal(c.m); err != nil {
+	if err := l.refusalLocked(c.m); err != nil {
 		l.out.mu.Unlock()
 		return err
 	}
-	number, ok := l.number(c.m)
+	number, ok := l.numberLocked(c.m)
 	if !ok {
 		l.out.mu.Unlock()
 		return &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
 	}
 	h.Type, h.Number = wire.FrameCall, number
-	h.Call = l.enter(c)
-	l.slots[h.Call.Slot()].number = l.out.putLarge(h, own, metadata, body)
+	h.Call = l.enterLocked(c)
+	l.slots[h.Call.Slot()].number = l.out.putLargeLocked(h, own, metadata, body)
 	l.out.unlock()
 	return nil
 }
 
-// refusal is why there can be no further call now; nil: there can. out.mu is held.
-func (l *table) refusal(m *method) error {
+// refusalLocked is why there can be no further call now; nil: there can.
+func (l *table) refusalLocked(m *method) error {
 	switch {
 	case l.failed != nil:
-		return l.ended(m, FateNotSent)
+		return l.endedLocked(m, FateNotSent)
 	case l.draining:
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case l.inUse >= l.limit:
@@ -63,9 +63,8 @@ func (l *table) refusal(m *method) error {
 // tooManyMethods is why a method has no number.
 var tooManyMethods = fmt.Sprintf("%d others were called on this connection, which has numbers for no more", wire.MaxMethods)
 
-// number is what a method is called on this connection. Not ok: all numbers are taken. out.mu is
-// held.
-func (l *table) number(m *method) (n uint16, ok bool) {
+// numberLocked is what a method is called on this connection. Not ok: all numbers are taken.
+func (l *table) numberLocked(m *method) (n uint16, ok bool) {
 	for len(l.methods) <= m.index {
 		l.methods = append(l.methods, 0)
 	}
@@ -73,15 +72,15 @@ func (l *table) number(m *method) (n uint16, ok bool) {
 		if l.declared == wire.MaxMethods {
 			return 0, false
 		}
-		l.out.put(wire.Header{Type: wire.FrameDeclare, Number: l.declared}, []byte(m.name))
+		l.out.putLocked(wire.Header{Type: wire.FrameDeclare, Number: l.declared}, []byte(m.name))
 		l.declared++
 		l.methods[m.index] = l.declared
 	}
 	return l.methods[m.index] - 1, true
 }
 
-// enter gives a call its slot. out.mu is held.
-func (l *table) enter(c *clientCall) wire.CallID {
+// enterLocked gives a call its slot.
+func (l *table) enterLocked(c *clientCall) wire.CallID {
 	var i int
 	if n := len(l.free); n > 0 {
 		i = int(l.free[n-1])
@@ -98,22 +97,22 @@ func (l *table) enter(c *clientCall) wire.CallID {
 	s.use++
 	s.call, s.busy, s.stream = c, true, c.m.stream
 	if !c.deadline.IsZero() {
-		l.mark(s)
+		l.markLocked(s)
 	}
 	c.id = wire.NewCallID(i, s.use)
 	return c.id
 }
 
-// mark notes that a request may not go as it was put. out.mu is held.
-func (l *table) mark(s *slot) {
+// markLocked notes that a request may not go as it was put.
+func (l *table) markLocked(s *slot) {
 	if !s.marked {
 		s.marked = true
 		l.marked++
 	}
 }
 
-// abandon has a call answered to nobody, and tells the server if the request has gone. Not ok: the
-// call is being finished, or was.
+// abandon has the answer of a call go to nobody, and notifies the server if the request has gone.
+// Not ok: the call is being finished, or was.
 func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 	l.out.mu.Lock()
 	i := c.id.Slot()
@@ -122,21 +121,21 @@ func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 		return FateUnknown, false
 	}
 	l.slots[i].call = nil
-	l.mark(&l.slots[i])
+	l.markLocked(&l.slots[i])
 	if l.slots[i].number > l.out.handed { // turn cuts it out
 		l.out.mu.Unlock()
 		return FateNotSent, true
 	}
-	l.out.put(wire.Header{Type: wire.FrameCancel, Call: c.id}, nil)
+	l.out.putLocked(wire.Header{Type: wire.FrameCancel, Call: c.id}, nil)
 	l.out.unlock()
 	return FateUnknown, true
 }
 
-// turn gives what is still to be sent of a message that is next. Requests that were given up are
-// cut out. So are those whose deadline has passed: their calls are lost, and are the caller's to
-// finish. The others say how much time they have left. Without any of these nothing is looked
-// through, unless the server wants no calls any more. out.mu is held.
-func (l *table) turn(b []byte) (rest []byte) {
+// turnLocked gives what is still to be sent of a message that is next. Requests that were given up
+// are cut out. So are those whose deadline has passed: their calls are lost, and are the caller's
+// to finish. The others say how much time they have left. Without any of these nothing is looked
+// through, unless the server wants no calls any more.
+func (l *table) turnLocked(b []byte) (rest []byte) {
 	if l.marked == 0 && !l.draining && l.failed == nil {
 		return b
 	}
@@ -150,7 +149,7 @@ func (l *table) turn(b []byte) (rest []byte) {
 		}
 		n := wire.HeaderLen + len(body)
 		if h.Type == wire.FrameCall {
-			if !l.wanted(&h, &now) {
+			if !l.wantedLocked(&h, &now) {
 				last = h.Call
 				at += n
 				continue
@@ -170,9 +169,9 @@ func (l *table) turn(b []byte) (rest []byte) {
 	return b[:kept]
 }
 
-// wanted reports whether somebody waits for a request, and has it say how long. now is read when it
-// is needed. out.mu is held.
-func (l *table) wanted(h *wire.Header, now *time.Time) bool {
+// wantedLocked reports whether somebody waits for a request, and has it say how long. now is read
+// when it is needed.
+func (l *table) wantedLocked(h *wire.Header, now *time.Time) bool {
 	i := h.Call.Slot()
 	s := &l.slots[i]
 	if !s.busy || wire.NewCallID(i, s.use) != h.Call {
@@ -180,7 +179,7 @@ func (l *table) wanted(h *wire.Header, now *time.Time) bool {
 	}
 	c := s.call
 	if c == nil {
-		l.vacate(i)
+		l.vacateLocked(i)
 		return false
 	}
 	if c.deadline.IsZero() {
@@ -192,7 +191,7 @@ func (l *table) wanted(h *wire.Header, now *time.Time) bool {
 	left := c.deadline.Sub(*now)
 	if left <= 0 {
 		c.err = &Error{Code: CodeDeadline, Method: c.m.name, Fate: FateNotSent}
-		l.vacate(i)
+		l.vacateLocked(i)
 		c.next, l.lapsed = l.lapsed, c
 		return false
 	}

@@ -90,7 +90,8 @@ func handleEcho(s *Server) {
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
 }
 
-// blocking is a handler of block that waits for its context, or for release, and tells what it saw.
+// blocking is a handler of block that waits for its context, or for release, and reports what it
+// saw.
 type blocking struct {
 	began   chan struct{}
 	release chan struct{}

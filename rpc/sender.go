@@ -50,23 +50,23 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	own := large(nil, b)
 	c.out.mu.Lock()
 	switch {
-	case c.out.ended || !call.roomFor(len(b)):
+	case c.out.ended || !call.roomForLocked(len(b)):
 		c.out.mu.Unlock()
 		return len(b), false, nil
 	case c.calls[call.id.Slot()] != call: // the end was put meanwhile: somebody else is sending
 		c.out.mu.Unlock()
 		return 0, false, errHandled
 	}
-	c.out.putLarge(wire.Header{Type: wire.FrameItem, Call: call.id}, own, nil, b)
+	c.out.putLargeLocked(wire.Header{Type: wire.FrameItem, Call: call.id}, own, nil, b)
 	call.window -= wire.HeaderLen + int64(len(b))
 	c.out.unlock()
 	return len(b), true, nil
 }
 
-// roomFor reports whether an item of n bytes may be put now. The connection's mu is held.
-func (call *serverCall) roomFor(n int) bool {
+// roomForLocked reports whether an item of n bytes may be put now, with out.mu held.
+func (call *serverCall) roomForLocked(n int) bool {
 	o := &call.c.out
-	return call.window > 0 && o.bytes <= highWater && o.room(wire.HeaderLen+n)
+	return call.window > 0 && o.bytes <= highWater && o.roomLocked(wire.HeaderLen+n)
 }
 
 // wait waits until an item of n bytes may be put, if nobody is quicker.
@@ -80,12 +80,12 @@ func (call *serverCall) wait(n int) error {
 		}
 		c := &call.c.out
 		c.mu.Lock()
-		if !c.ended && call.roomFor(n) {
+		if !c.ended && call.roomForLocked(n) {
 			c.mu.Unlock()
 			return nil
 		}
 		if call.window > 0 { // else a window wakes it
-			c.await(&call.waiter)
+			c.awaitLocked(&call.waiter)
 		}
 		c.mu.Unlock()
 		select {

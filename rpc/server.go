@@ -55,8 +55,8 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 }
 
 // Listen begins to serve at addr ("host:port", port 0 is any) and returns the address that it has.
-// A server may listen at several. It ends with Drain or Close. Should it end by itself, with its
-// device or its runtime, that is only logged: Serve tells.
+// A server may listen at several. It ends with Drain or Close. If it ends by itself, with its
+// device or its runtime, that is only logged. Serve returns why.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 	at, _, err := s.listen(ctx, addr)
 	return at, err
@@ -129,20 +129,20 @@ func (s *Server) end(m any) {
 	if !s.draining.Swap(true) {
 		close(s.ending)
 	}
-	s.emptied()
+	s.emptiedLocked()
 	for c := range s.conns {
 		s.sys.Root.Send(c.out.pid, m)
 	}
 }
 
-// emptied looks whether the last connection has gone; no other will come then. mu is held.
-func (s *Server) emptied() {
+// emptiedLocked looks whether the last connection has gone while no other can come.
+func (s *Server) emptiedLocked() {
 	if len(s.conns) == 0 && s.draining.Load() {
 		s.goneOnce.Do(func() { close(s.gone) })
 	}
 }
 
-// Drain ends the server in order: it listens no more, tells its clients, refuses new calls with
+// Drain ends the server in order: it listens no more, notifies its clients, refuses new calls with
 // ErrDraining, which may be repeated elsewhere, and waits until what is in flight was answered and
 // the answers were taken. When ctx ends before that, the rest is cut off as with Close, which is
 // waited for a second, and the error is ctx's cause.
@@ -180,9 +180,9 @@ func (s *Server) abort(ctx context.Context) error {
 }
 
 // Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for
-// the connections, not for handlers that do not heed their context, and so for a loop that is
-// blocked: who cannot, has Drain with a context. On a loop it does not wait: the rest happens on a
-// goroutine.
+// the connections, and so for a loop that is blocked; Drain with a context does not. It does not
+// wait for handlers that ignore their context. On a loop it does not wait at all: the rest happens
+// on a goroutine.
 func (s *Server) Close() {
 	if eventloop.MayWait() != nil {
 		go s.Close()
@@ -228,7 +228,7 @@ func (s *Server) leave(c *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
-	s.emptied()
+	s.emptiedLocked()
 }
 
 // admit takes a call in, or says why it is refused.

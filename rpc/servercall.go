@@ -16,7 +16,7 @@ type serverCall struct {
 	next *serverCall // in the workers' queue
 
 	memory *buffer // of body; nil: it is the received message's
-	holds  int     // bytes of the request, with what they are in
+	bytes  int     // of the request, with the memory that it is in
 
 	// Of a stream; out.mu.
 	window int64
@@ -43,7 +43,7 @@ func (call *serverCall) run() {
 
 // own takes the request out of the message that it came in, on the goroutine that handles it.
 func (call *serverCall) own() {
-	if call.body.held != nil {
+	if call.body.retained != nil {
 		call.copy()
 	}
 }
@@ -73,14 +73,14 @@ type outcome struct {
 	details []byte
 }
 
-// handle calls the handler and puts the answer, whatever becomes of the handler. The loop is told,
-// if this is not the loop.
+// handle calls the handler and puts the answer, whatever becomes of the handler. If this is not the
+// loop, it has the loop send it.
 func (call *serverCall) handle() {
 	scratch := getBuffer()
 	var o outcome
 	defer func() {
 		if call.answer(&o, scratch.b) && !call.h.inline {
-			call.c.out.tell()
+			call.c.out.requestFlush()
 		}
 		scratch.put(len(o.reply))
 	}()
@@ -117,8 +117,8 @@ func (call *serverCall) leave() {
 // noMemory is the body of the error that takes the place of an answer for which there is no memory.
 var noMemory = wire.AppendError(nil, "no memory for the answer, because others wait for the client", nil)
 
-// answer puts the answer, and reports whether the loop has to be told.
-func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
+// answer puts the answer, and reports whether a flush has to be requested.
+func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
 	defer call.leave()
 	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
@@ -135,21 +135,21 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (tell bool) {
 	}
 	own := large(nil, reply)
 	c.out.mu.Lock()
-	c.out.purse.Requests -= call.holds
+	c.out.purse.Requests -= call.bytes
 	switch {
 	case c.out.ended:
-	case len(reply) > len(noMemory) && !c.out.room(wire.HeaderLen+len(reply)):
-		c.out.put(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(CodeOverloaded), Call: call.id}, noMemory)
+	case len(reply) > len(noMemory) && !c.out.roomLocked(wire.HeaderLen+len(reply)):
+		c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: h.Flags, Number: uint16(CodeOverloaded), Call: call.id}, noMemory)
 	default:
-		c.out.putLarge(h, own, nil, reply)
+		c.out.putLargeLocked(h, own, nil, reply)
 	}
 	c.out.purse.Settle(c.out.bytes)
 	if i := call.id.Slot(); i < len(c.calls) && c.calls[i] == call {
 		c.calls[i] = nil
 	}
-	tell = c.out.wake()
+	wake = c.out.wakeLocked()
 	c.out.mu.Unlock()
-	return tell
+	return wake
 }
 
 // maxStreamWindow is what a stream's window may not exceed.

@@ -37,7 +37,7 @@ type serverConn struct {
 
 // The messages of a Server to its connections.
 type (
-	drain  struct{} // tell the client
+	drain  struct{} // notify the client
 	finish struct{} // everything was answered
 	abort  struct{}
 )
@@ -64,7 +64,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 	case *rdma.Established:
 		c.established(ctx, m)
 	case *drain:
-		if c.limit > 0 { // else it is told when it is established
+		if c.limit > 0 { // else it is notified when it is established
 			c.leave(ctx, 0)
 		}
 	case *finish:
@@ -108,24 +108,24 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 	c.limit = m.MaxMessage
 	c.out.mu.Lock()
-	c.out.established(m.MaxMessage)
+	c.out.establishedLocked(m.MaxMessage)
 	c.out.mu.Unlock()
 	if c.s.draining.Load() {
 		c.leave(ctx, 0)
 	}
 }
 
-// leave tells the client that no further calls are taken.
+// leave notifies the client that no further calls are taken.
 func (c *serverConn) leave(ctx actor.Context, flags uint8) {
 	c.out.mu.Lock()
-	c.out.put(wire.Header{Type: wire.FrameDrain, Flags: flags}, nil)
+	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: flags}, nil)
 	c.out.mu.Unlock()
 	c.flush(ctx)
 }
 
-// closed ends what the connection had: handlers are told, and their answers go nowhere.
+// closed ends what the connection had: the contexts of handlers end, and their answers go nowhere.
 func (c *serverConn) closed(err error) {
-	c.ending = true // there is nobody to be told anything
+	c.ending = true // there is nobody left to notify
 	c.out.end()
 	cause := &Error{Code: CodeUnavailable, Err: err}
 	c.out.mu.Lock()
@@ -187,7 +187,7 @@ func (c *serverConn) queued() int {
 func (c *serverConn) goesOn() bool {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	return c.out.bytes <= highWater/2 && c.out.room(0)
+	return c.out.bytes <= highWater/2 && c.out.roomLocked(0)
 }
 
 // received takes a message. One whose answers would be too much for now is kept, with the credit
@@ -213,7 +213,7 @@ func (c *serverConn) read(ctx actor.Context) {
 			c.head, c.tail = nil, nil
 		}
 		if left {
-			c.out.tell()
+			c.out.requestFlush()
 		}
 	}()
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
@@ -324,12 +324,12 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	}
 	call := &serverCall{c: c, h: hd, id: h.Call}
 	call.begin(h, append([]byte(nil), metadata...))
-	if call.body.hold(c.reading, body) {
+	if call.body.retain(c.reading, body) {
 		call.copy()
 	}
-	call.holds = len(metadata) + len(body)
+	call.bytes = len(metadata) + len(body)
 	if call.memory != nil {
-		call.holds = len(metadata) + cap(call.memory.b)
+		call.bytes = len(metadata) + cap(call.memory.b)
 	}
 	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
@@ -349,16 +349,16 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	return nil
 }
 
-// look tells whether there may be further answers, and whether a request's place is taken: then no
-// handler may answer it, wherever that runs.
+// look reports whether there may be further answers, and whether a request's place is taken. No
+// handler may answer a request whose place is taken, wherever the handler runs.
 func (c *serverConn) look(id wire.CallID) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	i := id.Slot()
-	return c.out.bytes <= highWater && c.out.room(0), i < len(c.calls) && c.calls[i] != nil
+	return c.out.bytes <= highWater && c.out.roomLocked(0), i < len(c.calls) && c.calls[i] != nil
 }
 
-// enter gives a call its place, if there is memory to hold its request.
+// enter gives a call its place, if there is memory for its request.
 func (c *serverConn) enter(call *serverCall) (ok bool) {
 	i := call.id.Slot()
 	c.out.mu.Lock()
@@ -366,11 +366,11 @@ func (c *serverConn) enter(call *serverCall) (ok bool) {
 	for len(c.calls) <= i {
 		c.calls = append(c.calls, nil)
 	}
-	if !c.out.may(call.holds) {
+	if !c.out.mayLocked(call.bytes) {
 		return false
 	}
 	c.calls[i] = call
-	c.out.purse.Requests += call.holds
+	c.out.purse.Requests += call.bytes
 	return true
 }
 
@@ -407,6 +407,6 @@ func (c *serverConn) refuse(id wire.CallID, code Code, text string) {
 		body = wire.AppendError(nil, text, nil)
 	}
 	c.out.mu.Lock()
-	c.out.put(wire.Header{Type: wire.FrameError, Flags: wire.FlagRefused, Number: uint16(code), Call: id}, body)
+	c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: wire.FlagRefused, Number: uint16(code), Call: id}, body)
 	c.out.mu.Unlock()
 }

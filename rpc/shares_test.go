@@ -67,9 +67,9 @@ func (c *raw) tally(t *testing.T, n int) map[Code]int {
 	return codes
 }
 
-// Whoever holds all the streams and calls that a server lets one machine have leaves others what
-// they need: a call that blocks, one on the loop, and a stream, from another connection of the same
-// machine and from another machine. What is too much is refused at once.
+// A machine that has all the streams and calls that a server lets one machine have leaves others
+// what they need: a call that blocks, one on the loop, and a stream, from another connection of
+// the same machine and from another machine. What is too much is refused at once.
 func TestIdleStreamsStarveNobody(t *testing.T) {
 	for name, method := range map[string]string{"streams": "test.Idle", "calls": "test.Stuck"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +94,9 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 					c.begin(h, 0, 1024, "")
 				}
 				r.Wait()
-				held := r.s.InFlight()
-				if held < 1000 || held >= r.s.cfg.MaxCallsInAll {
-					r.t.Errorf("one machine holds %d places", held)
+				places := r.s.InFlight()
+				if places < 1000 || places >= r.s.cfg.MaxCallsInAll {
+					r.t.Errorf("one machine has %d places", places)
 				}
 				for from, rt := range map[string]*rdma.Runtime{"the same machine": r.Runtime(), "another machine": far} {
 					c, err := Dial(r.t.Context(), rt, r.addr, Config{})

@@ -144,18 +144,18 @@ func TestShutdownAtEveryStage(t *testing.T) {
 				at.before(w)
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
-				told := make(chan error, 1)
+				result := make(chan error, 1)
 				go func() {
 					c, err := Dial(ctx, w.Runtime(), addr, quick)
 					if err == nil {
 						c.Close()
 					}
-					told <- err
+					result <- err
 				}()
 				time.Sleep(at.after)
 				end(w, cancel)
 				var e *Error
-				if err := <-told; err != nil && !errors.As(err, &e) {
+				if err := <-result; err != nil && !errors.As(err, &e) {
 					w.T().Errorf("Dial says %v, want an *Error", err)
 				}
 			}))

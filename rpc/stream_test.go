@@ -60,7 +60,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads stops its handler, holds no more than its window, and holds up
+// A stream that nobody reads stops its handler, keeps no more than its window, and delays
 // nothing else.
 func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 	var sent *atomic.Int64
@@ -74,9 +74,9 @@ func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 			r.t.Fatal(err)
 		}
 		r.Advance(time.Minute)
-		held := sent.Load()
-		if most := int64(4<<10/wire.HeaderLen + 1); held < 100 || held > most {
-			r.t.Errorf("%d items were sent to nobody, at most %d fit", held, most)
+		unread := sent.Load()
+		if most := int64(4<<10/wire.HeaderLen + 1); unread < 100 || unread > most {
+			r.t.Errorf("%d items were sent to nobody, at most %d fit", unread, most)
 		}
 		if got, err := CallRaw(r.t.Context(), r.c, echo, []byte("a call"), nil); err != nil || string(got) != "a call" {
 			r.t.Error(got, err)
@@ -90,19 +90,19 @@ func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 				r.t.Fatal(err)
 			}
 		}
-		for i := range held { // what is read is sent again
+		for i := range unread { // what is read is sent again
 			if item, err := slow.Recv(); err != nil || item.Value != i {
 				r.t.Fatal(item, err)
 			}
 		}
 		r.Wait()
-		if n := sent.Load(); n < 3*held/2 {
-			r.t.Errorf("%d items were sent after %d were taken", n, held)
+		if n := sent.Load(); n < 3*unread/2 {
+			r.t.Errorf("%d items were sent after %d were taken", n, unread)
 		}
 		slow.Close()
 		<-ended // other's
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			r.t.Errorf("the handler was told %v", err)
+			r.t.Errorf("the handler got %v", err)
 		}
 		for err = nil; err == nil; _, err = slow.Recv() {
 		}
@@ -158,7 +158,7 @@ func TestStreamEnds(t *testing.T) {
 		}
 		r.Advance(2 * time.Second) // nobody asks: it ends all the same
 		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			r.t.Errorf("the handler was told %v", err)
+			r.t.Errorf("the handler got %v", err)
 		}
 		for err = nil; err == nil; _, err = endless.Recv() {
 		}
@@ -191,7 +191,7 @@ func TestStreamOutlivesNoConnection(t *testing.T) {
 		}
 		want(r.t, err, ErrUnavailable, FateDelivered)
 		if err := <-ended; !errors.Is(err, ErrUnavailable) {
-			r.t.Errorf("the handler was told %v", err)
+			r.t.Errorf("the handler got %v", err)
 		}
 	})
 }

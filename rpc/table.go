@@ -53,8 +53,8 @@ func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
 	return FateUnknown
 }
 
-// ended is the error of a call whose connection is not there. out.mu is held.
-func (l *table) ended(m *method, f Fate) *Error {
+// endedLocked is the error of a call whose connection is not there.
+func (l *table) endedLocked(m *method, f Fate) *Error {
 	code, cause := CodeUnavailable, l.failed
 	if errors.Is(cause, ErrClosed) {
 		code, cause = CodeClosed, nil
@@ -62,9 +62,9 @@ func (l *table) ended(m *method, f Fate) *Error {
 	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
-// answer takes what the server says to a call, in the message reading, and gives the call if it
-// ends it. out.mu is held.
-func (l *table) answer(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
+// answerLocked takes what the server says to a call, in the message reading, and gives the call if
+// it ends it.
+func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
 	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
 		return nil, violation("a frame of type %d from a server", h.Type)
 	}
@@ -81,7 +81,7 @@ func (l *table) answer(h wire.Header, body []byte, reading *rdma.Received) (*cli
 		if c == nil {
 			return nil, nil // on its way when the stream was given up
 		}
-		return nil, c.stream.item(reading, body)
+		return nil, c.stream.itemLocked(reading, body)
 	}
 	var failure *Error
 	if h.Type == wire.FrameError {
@@ -90,7 +90,7 @@ func (l *table) answer(h wire.Header, body []byte, reading *rdma.Received) (*cli
 			return nil, err
 		}
 	}
-	l.vacate(i)
+	l.vacateLocked(i)
 	if c == nil {
 		return nil, nil
 	}
@@ -102,8 +102,8 @@ func (l *table) answer(h wire.Header, body []byte, reading *rdma.Received) (*cli
 	return c, nil
 }
 
-// refused ends the calls that a draining server has not seen before it was done. out.mu is held.
-func (l *table) refused() (list *clientCall) {
+// refusedLocked ends the calls that a draining server has not seen before it was done.
+func (l *table) refusedLocked() (list *clientCall) {
 	if l.inUse == 0 {
 		return nil
 	}
@@ -115,13 +115,13 @@ func (l *table) refused() (list *clientCall) {
 			c.err = &Error{Code: CodeDraining, Method: c.m.name, Fate: FateRefused}
 			c.next, list = list, c
 		}
-		l.vacate(i)
+		l.vacateLocked(i)
 	}
 	return list
 }
 
-// vacate has a slot used again. out.mu is held.
-func (l *table) vacate(i int) {
+// vacateLocked has a slot used again.
+func (l *table) vacateLocked(i int) {
 	if l.slots[i].stream {
 		l.open.Add(-1)
 	}
@@ -154,6 +154,6 @@ func (l *table) widen(c *clientCall, n uint32) {
 		l.out.mu.Unlock()
 		return
 	}
-	l.out.put(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
+	l.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
 	l.out.unlock()
 }

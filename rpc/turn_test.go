@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// miser is a server that gives one credit, keeps it until it is told to give it, and notes what it
+// miser is a server that gives one credit, keeps it until it is asked for it, and notes what it
 // is asked for. It answers everything.
 type miser struct {
 	mu      sync.Mutex

@@ -82,7 +82,7 @@ var (
 	noted atomic.Pointer[order]
 )
 
-// noting is an answer that tells when it is decoded.
+// noting is an answer that reports when it is decoded.
 type noting struct{}
 
 func (*noting) AppendBinary(b []byte) ([]byte, error) { return b, nil }

@@ -177,13 +177,13 @@ func TestDeadlineReachesTheServer(t *testing.T) {
 			r.t.Error(err)
 		}
 		if d := r.Elapsed() - begin; d != 250*time.Millisecond {
-			r.t.Errorf("the caller was told after %v", d)
+			r.t.Errorf("the caller got it after %v", d)
 		}
 		if err := <-b.ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			r.t.Errorf("the handler's context ended with %v", err)
 		}
 		if d := r.Elapsed() - begin; d != 250*time.Millisecond {
-			r.t.Errorf("the handler was told after %v", d)
+			r.t.Errorf("the handler got it after %v", d)
 		}
 		done, cancel := context.WithCancel(r.t.Context())
 		cancel()
@@ -200,18 +200,18 @@ func TestCancelReachesTheServer(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		ctx, cancel := context.WithCancelCause(r.t.Context())
-		told := make(chan error, 1)
+		result := make(chan error, 1)
 		go func() {
 			_, err := CallRaw(ctx, r.c, block, nil, nil)
-			told <- err
+			result <- err
 		}()
 		<-b.began
 		why := errors.New("lost interest")
 		cancel(why)
-		err := <-told
+		err := <-result
 		want(t, err, context.Canceled, FateUnknown)
 		if !errors.Is(err, why) {
-			r.t.Errorf("%v does not tell the cause", err)
+			r.t.Errorf("%v does not say the cause", err)
 		}
 		if err := <-b.ended; !errors.Is(err, context.Canceled) {
 			r.t.Errorf("the handler's context ended with %v", err)

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// A handler that holds its loop is named by the loop's watchdog, not the socket that has brought
-// the request.
+// A handler that keeps its loop busy is reported by the loop's watchdog, not the socket that has
+// brought the request.
 func TestWatchdogNamesASlowHandler(t *testing.T) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))

@@ -4,8 +4,8 @@ import "sync"
 
 // workers are the goroutines that handlers run on. They are reused; there are never more than max,
 // and few stay when there is nothing to do. Work is taken in order. A worker that takes some while
-// there is more has another one woken, but never more than one at a time: handlers that do not
-// block are served by few goroutines, one that blocks holds nobody up.
+// there is more wakes another one, but never more than one is being woken at a time. So few
+// goroutines serve handlers that do not block, and nobody waits for one that does.
 type workers struct {
 	max int
 
@@ -31,11 +31,11 @@ func (w *workers) add(head, tail *serverCall) (woke bool) {
 		w.tail.next = head
 	}
 	w.tail = tail
-	return w.wake()
+	return w.wakeLocked()
 }
 
-// wake has one more worker come, unless one is on its way or all are there. mu is held.
-func (w *workers) wake() bool {
+// wakeLocked has one more worker come, unless one is on its way or all are there.
+func (w *workers) wakeLocked() bool {
 	switch n := len(w.idle); {
 	case w.waking:
 		return true
@@ -70,7 +70,7 @@ func (w *workers) run() {
 			if w.head = c.next; w.head == nil {
 				w.tail = nil
 			} else {
-				w.wake()
+				w.wakeLocked()
 			}
 			c.next = nil
 			w.mu.Unlock()

@@ -19,7 +19,7 @@ func (w *World) end() {
 		p.end()
 	}
 	w.release()
-	left, messages := w.held()
+	left, messages := w.retained()
 	left = append(left, w.shutdown()...)
 	if messages == 0 { // else their memory is left for them
 		left = append(left, w.fabric.Left()...)
@@ -39,8 +39,8 @@ func (w *World) end() {
 	}
 }
 
-// held is the messages that actors do not give back, whatever time they are given.
-func (w *World) held() (left []string, messages int) {
+// retained is the messages that actors do not give back, whatever time they are given.
+func (w *World) retained() (left []string, messages int) {
 	synctest.Wait()
 	for _, m := range w.machines {
 		rt := m.rt
@@ -106,5 +106,5 @@ func (w *World) hangs() {
 	}
 	slices.Sort(others)
 	panic(fmt.Sprintf("actortest: %s waits for ever: for %v of virtual time it has asked for nothing\n%s\n\n%s\nprobes:%s\nidentifiers:%s\n",
-		w.t.Name(), forEver, test, strings.Join(others, "\n\n"), w.told(), w.identifiers()))
+		w.t.Name(), forEver, test, strings.Join(others, "\n\n"), w.unread(), w.identifiers()))
 }

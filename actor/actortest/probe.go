@@ -85,7 +85,7 @@ func Next[T any](p *Probe) T {
 	p.release()
 	want := typeName(reflect.TypeFor[T]())
 	if !p.await(Patience) {
-		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; probes:%s\nidentifiers:%s", Patience, want, p.w.told(), p.w.identifiers())
+		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; probes:%s\nidentifiers:%s", Patience, want, p.w.unread(), p.w.identifiers())
 	}
 	p.mu.Lock()
 	p.last = p.queue[0]
@@ -168,8 +168,8 @@ func (p *Probe) behind() string {
 	return "; behind it:" + list(p.queue)
 }
 
-// told is what Probes have been told and nobody has read.
-func (w *World) told() (all string) {
+// unread is what Probes have been told and nobody has read.
+func (w *World) unread() (all string) {
 	for _, p := range w.probes {
 		p.mu.Lock()
 		all += fmt.Sprintf("\n\t%s: %d unread", p.pid.Id, len(p.queue)) + strings.ReplaceAll(list(p.queue), "\n", "\n\t")

@@ -37,7 +37,7 @@ type link struct {
 	fates      []Fate // of what waited then
 	panicked   any    // why it is restarted
 	orphan     bool   // the owner has stopped: nobody is told
-	told       bool   // Closed was
+	reported   bool   // Closed was
 
 	closing   bool      // no more messages are accepted
 	redial    bool      // until those that were are sent: Drain
@@ -124,7 +124,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 		return
 	}
 	l.phase, l.upSince, l.failed, l.failure, l.closeSent = phaseUp, l.local.Now(), 0, nil, false
-	l.tell(&Up{Generation: l.generation, Accepted: accepted, Established: ev})
+	l.deliver(&Up{Generation: l.generation, Accepted: accepted, Established: ev})
 	for _, m := range l.out.begin(line, ev.MaxMessage) {
 		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
 	}
@@ -207,7 +207,7 @@ func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
 	}
 	d.Waiting = l.out.len()
 	l.phase = phasePausing
-	l.tell(d)
+	l.deliver(d)
 }
 
 // rest is neither pausing nor waiting for a turn.
@@ -251,14 +251,14 @@ func (l *link) finish(ctx actor.Context, err error) {
 
 // closed tells the very last.
 func (l *link) closed() {
-	if !l.told {
-		l.told = true
-		l.tell(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
+	if !l.reported {
+		l.reported = true
+		l.deliver(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
 	}
 }
 
-// tell tells the owner.
-func (l *link) tell(msg any) {
+// deliver tells the owner.
+func (l *link) deliver(msg any) {
 	if !l.orphan {
 		l.relay.Tell(msg)
 	}
@@ -270,7 +270,7 @@ func (l *link) refuse(m message, err error) {
 	if m.send != nil {
 		r.Bytes = m.send.Len()
 	}
-	l.tell(r)
+	l.deliver(r)
 }
 
 func tooLarge(s *rdma.Send, most int) error {

@@ -73,7 +73,7 @@ type Waiting struct {
 func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for t := range l.inLine() {
+	for t := range l.inLineLocked() {
 		waiting = append(waiting, Waiting{t.who, t.addr})
 	}
 	return l.dialing, waiting
@@ -97,10 +97,10 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 		t.elem = l.line.PushBack(weak.Make(t))
 	}
 	t.since = time.Time{}
-	if !l.room(t) {
+	if !l.roomLocked(t) {
 		return false, 0
 	}
-	if ok, after := l.turn(t, now); !ok {
+	if ok, after := l.turnLocked(t, now); !ok {
 		return false, after
 	}
 	r := l.rate.ReserveN(now, 1)
@@ -111,7 +111,7 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	}
 	l.dialing++
 	l.under[t.addr]++
-	l.remove(t)
+	l.removeLocked(t)
 	return true, 0
 }
 
@@ -119,7 +119,7 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 func (t *Ticket) Leave() {
 	t.limiter.mu.Lock()
 	defer t.limiter.mu.Unlock()
-	t.limiter.remove(t)
+	t.limiter.removeLocked(t)
 }
 
 // Done ends a dial that Enter has let begin, also when it was given up.
@@ -131,17 +131,17 @@ func (t *Ticket) Done() {
 	if l.under[t.addr]--; l.under[t.addr] == 0 {
 		delete(l.under, t.addr)
 	}
-	l.wakeFirst()
+	l.wakeFirstLocked()
 }
 
-// room reports whether t may dial when it is its turn: there is a place, or its address has none.
-func (l *Limiter) room(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
+// roomLocked reports whether t may dial when it is its turn: there is a place, or its address has none.
+func (l *Limiter) roomLocked(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
 
-// turn reports whether it is t's turn, who has room: nobody before it has, or who has does not
+// turnLocked reports whether it is t's turn, who has room: nobody before it has, or who has does not
 // come, as its loop is blocked. The one behind such a ticket is told when to ask again.
-func (l *Limiter) turn(t *Ticket, now time.Time) (ok bool, after time.Duration) {
+func (l *Limiter) turnLocked(t *Ticket, now time.Time) (ok bool, after time.Duration) {
 	var first *Ticket
-	for k := range l.inLine() {
+	for k := range l.inLineLocked() {
 		switch {
 		case k == t && first == nil:
 			return true, 0
@@ -150,7 +150,7 @@ func (l *Limiter) turn(t *Ticket, now time.Time) (ok bool, after time.Duration) 
 				first.since = now
 			}
 			return false, first.since.Add(patience).Sub(now)
-		case !l.room(k) || !k.since.IsZero() && now.Sub(k.since) >= patience:
+		case !l.roomLocked(k) || !k.since.IsZero() && now.Sub(k.since) >= patience:
 		case first != nil:
 			return false, 0
 		default:
@@ -160,8 +160,8 @@ func (l *Limiter) turn(t *Ticket, now time.Time) (ok bool, after time.Duration) 
 	return false, 0
 }
 
-// inLine are those who wait, first come first.
-func (l *Limiter) inLine() iter.Seq[*Ticket] {
+// inLineLocked are those who wait, first come first.
+func (l *Limiter) inLineLocked() iter.Seq[*Ticket] {
 	return func(yield func(*Ticket) bool) {
 		for e := l.line.Front(); e != nil; {
 			at := e
@@ -175,21 +175,21 @@ func (l *Limiter) inLine() iter.Seq[*Ticket] {
 	}
 }
 
-func (l *Limiter) remove(t *Ticket) {
+func (l *Limiter) removeLocked(t *Ticket) {
 	if t.elem == nil {
 		return
 	}
 	l.line.Remove(t.elem)
 	t.elem = nil
-	l.wakeFirst()
+	l.wakeFirstLocked()
 }
 
-// wakeFirst wakes whose turn it is, and the one behind it, which looks whether the first comes: it
+// wakeFirstLocked wakes whose turn it is, and the one behind it, which looks whether the first comes: it
 // may be one of those that have not.
-func (l *Limiter) wakeFirst() {
+func (l *Limiter) wakeFirstLocked() {
 	woken := 0
-	for t := range l.inLine() {
-		if !l.room(t) {
+	for t := range l.inLineLocked() {
+		if !l.roomLocked(t) {
 			continue
 		}
 		t.wake()

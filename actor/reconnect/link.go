@@ -274,7 +274,7 @@ func (l *link) flush(ctx actor.Context) {
 	l.settle()
 	if o.full && o.waiting() <= l.cfg.Queue/2 {
 		o.full = false
-		l.tell(&rdma.Writable{})
+		l.deliver(&rdma.Writable{})
 	}
 	l.closeLine(ctx)
 }
@@ -286,7 +286,7 @@ func (l *link) settle() {
 		return
 	}
 	if fates := o.news(); len(fates) > 0 {
-		l.tell(&Settled{Generation: l.generation, Fates: fates})
+		l.deliver(&Settled{Generation: l.generation, Fates: fates})
 	}
 	if o.watched > 0 {
 		o.line.Awake()

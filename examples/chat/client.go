@@ -53,7 +53,7 @@ type client struct {
 	waiting []line // not yet sent
 	sent    []line // handed to the connection; Sent and SendFailed come back in this order
 	reason  error  // why the attempt failed
-	told    string // the reason that was shown last
+	shown   string // the reason that was shown last
 }
 
 // The messages to the client, of the program and of its own.
@@ -151,7 +151,7 @@ func (c *client) welcome(ctx actor.Context) {
 	} else {
 		c.con.Status("connected to " + c.server)
 	}
-	c.up, c.been, c.backoff, c.told = true, true, 0, ""
+	c.up, c.been, c.backoff, c.shown = true, true, 0, ""
 	if c.quits {
 		c.leaveSoon(ctx)
 	}
@@ -317,8 +317,8 @@ func (c *client) closed(ctx actor.Context, m *rdma.Closed) {
 	case !c.been:
 		c.end(c.reason)
 	default:
-		if why := fmt.Sprint(c.reason); why != c.told {
-			c.told = why
+		if why := fmt.Sprint(c.reason); why != c.shown {
+			c.shown = why
 			c.con.Status(why + "; trying again")
 		}
 		c.backoff = min(max(2*c.backoff, redialFirst), redialMost)

@@ -151,7 +151,7 @@ func (r *rooms) say(m *member, text string) []delivery {
 		}
 		m.room.history = append(h, l)
 	}
-	return m.room.tell(m, l)
+	return m.room.broadcast(m, l)
 }
 
 func (r *rooms) private(m *member, nick, text string) []delivery {
@@ -189,11 +189,11 @@ func (r *room) announce(m *member, format string, args ...any) []delivery {
 	if len(r.members) >= crowded {
 		return nil
 	}
-	return r.tell(m, notice(r.name, format, args...))
+	return r.broadcast(m, notice(r.name, format, args...))
 }
 
-// tell makes a line for everybody in a room but one.
-func (r *room) tell(but *member, l line) []delivery {
+// broadcast makes a line for everybody in a room but one.
+func (r *room) broadcast(but *member, l line) []delivery {
 	var out []delivery
 	for m := range r.members {
 		if m != but {

@@ -53,11 +53,11 @@ type outcome struct {
 
 // peer is a connection and who speaks on it.
 type peer struct {
-	pid    *actor.PID
-	source *source
-	member *member          // nil until its hello
-	held   []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
-	lines  [][]byte         // not taken yet; the bytes of one line are shared by all members
+	pid      *actor.PID
+	source   *source
+	member   *member          // nil until its hello
+	retained []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
+	lines    [][]byte         // not taken yet; the bytes of one line are shared by all members
 	// the first of lines, which are with the connection; the rest is the backlog
 	sending int
 	waiting int  // bytes of lines
@@ -94,7 +94,7 @@ func (s *server) Receive(ctx actor.Context) {
 		ctx.Request(s.rt.CreateID(ctx.Self()), &rdma.Serve{Addr: s.addr})
 	case *rdma.Listening:
 		s.log.Info("chat server", "listening", m.Local)
-		s.tellStarted(m.Local, nil)
+		s.reportStarted(m.Local, nil)
 	case *rdma.ConnectRequest:
 		s.request(ctx, m)
 	case *rdma.Established:
@@ -118,14 +118,14 @@ func (s *server) Receive(ctx actor.Context) {
 		s.closed(ctx, m)
 	case rdma.Failure:
 		s.log.Debug("chat server", "failure", m)
-		s.tellStarted(rdma.Addr{}, m)
+		s.reportStarted(rdma.Addr{}, m)
 		if p := s.peers[ctx.Sender().Id]; p != nil { // not every failure costs the identifier
 			s.drop(ctx, p, "")
 		}
 	}
 }
 
-func (s *server) tellStarted(local rdma.Addr, err error) {
+func (s *server) reportStarted(local rdma.Addr, err error) {
 	if s.started != nil {
 		s.started <- outcome{local, err}
 		s.started = nil
@@ -163,8 +163,8 @@ func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	if p == nil {
 		return
 	}
-	p.held = append(p.held, m.Retain())
-	if len(p.held) == 1 {
+	p.retained = append(p.retained, m.Retain())
+	if len(p.retained) == 1 {
 		p.source.turns = append(p.source.turns, p)
 		s.resume(ctx, p.source)
 	}
@@ -177,12 +177,12 @@ func (s *server) resume(ctx actor.Context, src *source) {
 		if p == nil {
 			return
 		}
-		m := p.held[0]
-		p.held = p.held[1:]
+		m := p.retained[0]
+		p.retained = p.retained[1:]
 		s.spent = len(m.Data)
 		s.handle(ctx, p, m.Data)
 		m.Release()
-		if len(p.held) > 0 {
+		if len(p.retained) > 0 {
 			src.turns = append(src.turns, p)
 		}
 		now := rdma.LocalOf(ctx).Now()
@@ -327,7 +327,7 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 		return
 	}
 	if m.Err != nil {
-		s.tellStarted(rdma.Addr{}, m.Err)
+		s.reportStarted(rdma.Addr{}, m.Err)
 	}
 }
 
@@ -343,10 +343,10 @@ func (s *server) leave(ctx actor.Context, p *peer, why string) {
 func (s *server) forget(ctx actor.Context, p *peer) {
 	delete(s.peers, p.pid.Id)
 	s.waiting -= p.waiting
-	for _, m := range p.held {
+	for _, m := range p.retained {
 		m.Release()
 	}
-	p.held, p.lines = nil, nil
+	p.retained, p.lines = nil, nil
 	p.source.peers--
 	s.settle(ctx, p.source)
 }

@@ -60,7 +60,7 @@ func (src *source) next() *peer {
 	for len(src.turns) > 0 {
 		p := src.turns[0]
 		src.turns = src.turns[1:]
-		if len(p.held) > 0 { // else its connection is over
+		if len(p.retained) > 0 { // else its connection is over
 			return p
 		}
 	}

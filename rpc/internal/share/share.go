@@ -48,7 +48,7 @@ type Account struct {
 	peers map[netip.Addr]*peer
 }
 
-// peer is the part of an address. It is kept while the address has connections, or holds something:
+// peer is the part of an address. It is kept while the address has connections, or anything else:
 // handlers may outlive their connection.
 type peer struct {
 	addr  netip.Addr
@@ -93,10 +93,10 @@ func (c *Conn) Leave() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.peer.conns--
-	c.forget()
+	c.forgetLocked()
 }
 
-func (c *Conn) forget() {
+func (c *Conn) forgetLocked() {
 	if p := c.peer; p.conns == 0 && p.used == (Amounts{}) {
 		delete(c.of.peers, p.addr)
 	}
@@ -106,10 +106,10 @@ func (c *Conn) forget() {
 func (c *Conn) Take(r Resource, n int) (ok bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if !c.may(r, n) {
+	if !c.mayLocked(r, n) {
 		return false
 	}
-	c.add(r, n)
+	c.addLocked(r, n)
 	return true
 }
 
@@ -117,17 +117,17 @@ func (c *Conn) Take(r Resource, n int) (ok bool) {
 func (c *Conn) Give(r Resource, n int) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	c.add(r, -n)
-	c.forget()
+	c.addLocked(r, -n)
+	c.forgetLocked()
 }
 
-func (c *Conn) add(r Resource, n int) {
+func (c *Conn) addLocked(r Resource, n int) {
 	c.of.used[r] += n
 	c.peer.used[r] += n
 	c.used[r] += n
 }
 
-func (c *Conn) may(r Resource, n int) bool {
+func (c *Conn) mayLocked(r Resource, n int) bool {
 	a, p, k := c.of, c.peer, patience[r]
 	left := a.total[r] - a.used[r]
 	switch {

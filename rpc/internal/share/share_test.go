@@ -40,7 +40,7 @@ func greed(r Resource, conns ...*Conn) (has []int) {
 	return has
 }
 
-// Of what may be held for ever an address that takes all it can get, over many connections, has
+// Of what may be kept for ever an address that takes all it can get, over many connections, has
 // nearly half, two a third each. Of places for calls one may have nearly all. Of what its address
 // has one connection has half.
 func TestGreed(t *testing.T) {
@@ -58,7 +58,7 @@ func TestGreed(t *testing.T) {
 	}
 }
 
-// Whatever others hold, an address that has nothing gets a place, and so do many.
+// Whatever others have, an address that has nothing gets a place, and so do many.
 func TestFloor(t *testing.T) {
 	for r := range resources {
 		a := New(all, all)
@@ -90,7 +90,7 @@ func TestConnections(t *testing.T) {
 }
 
 // Whoever takes, gives and goes in whatever order: no more is taken than there is, and in the end
-// nothing is left, nor remembered.
+// nothing is taken, nor remembered.
 func TestAccount(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	a := New(all, all)
@@ -99,20 +99,20 @@ func TestAccount(t *testing.T) {
 		r Resource
 		n int
 	}
-	var held []part
+	var taken []part
 	conns := joined(a, 7, 3)
 	for range 20_000 {
-		if len(held) > 0 && random.IntN(2) == 0 {
-			i := random.IntN(len(held))
-			p := held[i]
+		if len(taken) > 0 && random.IntN(2) == 0 {
+			i := random.IntN(len(taken))
+			p := taken[i]
 			p.c.Give(p.r, p.n)
-			held[i] = held[len(held)-1]
-			held = held[:len(held)-1]
+			taken[i] = taken[len(taken)-1]
+			taken = taken[:len(taken)-1]
 			continue
 		}
 		p := part{conns[random.IntN(len(conns))], Resource(random.IntN(int(resources))), 1 + random.IntN(90)}
 		if p.c.Take(p.r, p.n) {
-			held = append(held, p)
+			taken = append(taken, p)
 		}
 		if used := a.Taken(); used[p.r] > all[p.r] {
 			t.Fatalf("%v of %v is taken", used, all)
@@ -121,11 +121,11 @@ func TestAccount(t *testing.T) {
 	for _, c := range conns {
 		c.Leave()
 	}
-	for _, p := range held {
+	for _, p := range taken {
 		p.c.Give(p.r, p.n)
 	}
 	if used := a.Taken(); used != (Amounts{}) || len(a.peers) > 0 {
-		t.Errorf("%v is left, of %d addresses", used, len(a.peers))
+		t.Errorf("%v is taken, of %d addresses", used, len(a.peers))
 	}
 }
 
