@@ -55,8 +55,7 @@ func heardAtThePort(w *world) {
 // boundBySource: a source that is given binds, as rdma_bind_addr(3) would.
 func boundBySource(w *world) {
 	id := w.A.Create(tcp)
-	w.WantErr("a stranger's source", id.ResolveAddr(sides.At(w.rig.NotLocal, 0), sides.At(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL)
-	w.WantState("no bind, no identifier that is bound", id, states.Idle)
+	w.WantErrIn("a stranger's source, which binds nothing", id, id.ResolveAddr(sides.At(w.rig.NotLocal, 0), sides.At(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL, states.Idle)
 	w.Must(id.ResolveAddr(sides.At(w.rig.Local, 0), sides.At(w.rig.Address, 1), time.Second))
 	bound := id.LocalAddr()
 	sides.Next[*cmid.AddrResolved](w.A, id)
@@ -109,9 +108,7 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 // noRouteFromSource: what the routing table says counts. Nothing leads from loopback to another
 // host.
 func noRouteFromSource(w *world) {
-	if w.Clock != nil || !w.differs(LoopbackHasDevice) {
-		w.Skip("loopback is like a wildcard here, or there is no routing table")
-	}
+	w.skipIf(w.Clock != nil || !w.differs(LoopbackHasDevice), "loopback is like a wildcard here, or there is no routing table")
 	id := w.A.Create(tcp)
 	err := id.ResolveAddr(cmid.MustAddr("127.0.0.1:0"), sides.At(w.rig.NotLocal, 1), time.Second)
 	if err == nil {

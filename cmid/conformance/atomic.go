@@ -21,9 +21,8 @@ const atomicAll = sides.RemoteAll | verbs.RemoteAtomic
 func (w *world) canAtomics() bool {
 	w.Helper()
 	c := w.Connected(0)
-	_, err := c.BQ.PD.Alloc(8, verbs.RemoteAtomic)
-	w.WantErr("memory for atomics that may not be written here", err, unix.EINVAL)
-	_, err = c.BQ.PD.Alloc(8, verbs.LocalWrite|verbs.RemoteAtomic)
+	w.WantErr("memory for atomics that may not be written here", sides.Err(c.BQ.PD.Alloc(8, verbs.RemoteAtomic)), unix.EINVAL)
+	_, err := c.BQ.PD.Alloc(8, verbs.LocalWrite|verbs.RemoteAtomic)
 	if !c.Active.Device().Attr().Atomics && !errors.Is(err, verbs.ErrNotSupported) {
 		w.Errorf("memory for atomics that there are not: %v, want ErrNotSupported", err)
 	}

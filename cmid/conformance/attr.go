@@ -155,9 +155,7 @@ var pathScenarios = scenarios{
 		}
 	},
 	"gids": func(w *world) {
-		if w.IWARP {
-			w.Skip("iWARP has no GIDs that mean anything")
-		}
+		w.skipIf(w.IWARP, "iWARP has no GIDs that mean anything")
 		_, id := w.Pair(tcp)
 		local, peer, err := id.QueryGID()
 		w.Must(err)
@@ -173,8 +171,7 @@ var pathScenarios = scenarios{
 }.where((*world).needPaths).and(scenarios{
 	"no service can be resolved": func(w *world) { // only a subnet administrator knows any
 		id := w.B.Bound(tcp, w.device())
-		w.WantErr("resolve_addrinfo", id.ResolveIBService(1, ""), unix.EOPNOTSUPP)
-		w.WantState("afterwards", id, states.Bound)
+		w.WantErrIn("resolve_addrinfo", id, id.ResolveIBService(1, ""), unix.EOPNOTSUPP, states.Bound)
 	},
 })
 
@@ -184,11 +181,9 @@ func (w *world) needPaths() bool {
 		return true
 	}
 	id := w.AddrResolved(tcp, w.Target())
-	w.WantErr("set_option", id.SetIBPath(somePath()), unix.EOPNOTSUPP)
-	w.WantState("afterwards", id, states.AddrResolved)
-	_, err := id.QueryPath()
-	w.WantErr("query path", err, unix.EOPNOTSUPP)
-	_, _, err = id.QueryGID()
+	w.WantErrIn("set_option", id, id.SetIBPath(somePath()), unix.EOPNOTSUPP, states.AddrResolved)
+	w.WantErr("query path", sides.Err(id.QueryPath()), unix.EOPNOTSUPP)
+	_, _, err := id.QueryGID()
 	w.WantErr("query gid", err, unix.EOPNOTSUPP)
 	w.Skip("no path records and no GIDs here")
 	return false

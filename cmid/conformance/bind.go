@@ -78,17 +78,13 @@ var bindAddrScenarios = scenarios{
 		w.Must(id.BindAddr(sides.Any4(0)))
 	},
 	"address without a device": func(w *world) {
-		if !w.rig.Plain.IsValid() {
-			w.Skip("every interface here has a device")
-		}
+		w.skipIf(!w.rig.Plain.IsValid(), "every interface here has a device")
 		id := w.B.Create(tcp)
 		w.notBound("bind_addr", id, sides.At(w.rig.Plain, 0), unix.ENODEV)
 		w.notBound("a good address, after that", id, w.device(), unix.ENODEV)
 	},
 	"privileged port": func(w *world) {
-		if w.rig.Privileged {
-			w.Skip("privileged here")
-		}
+		w.skipIf(w.rig.Privileged, "privileged here")
 		w.notBound("port 80", w.B.Create(tcp), sides.Any4(80), unix.EACCES)
 	},
 	"link-local needs its zone": func(w *world) {
@@ -283,26 +279,20 @@ var resolveAddrScenarios = scenarios{
 	},
 	// manpages: resolve_addr-5, resolve_addr-6
 	"no route": func(w *world) {
-		if !w.rig.NoRoute.IsValid() {
-			w.Skip("there may be a route to everywhere")
-		}
+		w.skipIf(!w.rig.NoRoute.IsValid(), "there may be a route to everywhere")
 		id := w.A.Create(tcp)
-		w.WantErr("resolve_addr", id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH)
-		w.WantState("the bind inside has succeeded", id, states.Bound)
+		w.WantErrIn("resolve_addr, whose bind has succeeded", id, id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.NoRoute, 1), time.Second), unix.ENETUNREACH, states.Bound)
 		w.notBound("bind_addr after that", id, sides.Any4(0), unix.EINVAL)
 	},
 	"address without a device": func(w *world) {
-		if !w.rig.Plain.IsValid() {
-			w.Skip("every interface here has a device")
-		}
+		w.skipIf(!w.rig.Plain.IsValid(), "every interface here has a device")
 		id := w.B.Create(tcp)
 		w.Must(id.ResolveAddr(cmid.Addr{}, sides.At(w.rig.Plain, 1), time.Second))
 		w.WantErr("a local address without a device", sides.Next[*cmid.AddrError](w.B, id), unix.ENODEV)
 	},
 	"families must match": func(w *world) {
 		id := w.A.Bound(tcp, sides.Any4(0))
-		w.WantErr("IPv6 from an IPv4 identifier", id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("[::1]:1"), time.Second), unix.EINVAL)
-		w.WantState("afterwards", id, states.Bound)
+		w.WantErrIn("IPv6 from an IPv4 identifier", id, id.ResolveAddr(cmid.Addr{}, cmid.MustAddr("[::1]:1"), time.Second), unix.EINVAL, states.Bound)
 	},
 	"null destination": func(w *world) {
 		id := w.A.Create(tcp)
@@ -318,9 +308,7 @@ var resolveAddrScenarios = scenarios{
 
 func (w *world) needSilent() {
 	w.Helper()
-	if !w.rig.Silent.IsValid() {
-		w.Skip("nobody is asked before connecting")
-	}
+	w.skipIf(!w.rig.Silent.IsValid(), "nobody is asked before connecting")
 }
 
 // timesOut asks for an address that does not answer, which takes so long.

@@ -37,8 +37,7 @@ var connectScenarios = scenarios{
 	"connect over the limit": func(w *world) {
 		_, id := w.Pair(tcp)
 		w.Queues(id, 0)
-		w.WantErr("connect", id.Connect(make([]byte, id.Limits().ConnectData+1), nil), unix.EINVAL)
-		w.WantState("it may be tried again", id, states.RouteResolved)
+		w.WantErrIn("connect, which may be tried again", id, id.Connect(make([]byte, id.Limits().ConnectData+1), nil), unix.EINVAL, states.RouteResolved)
 		w.Must(id.Connect(nil, nil))
 		w.B.Request()
 	},
@@ -67,12 +66,9 @@ var connectScenarios = scenarios{
 		}
 	},
 	"needs a queue pair": func(w *world) {
-		if !w.IWARP {
-			w.Skip("on InfiniBand the owner may have one of its own")
-		}
+		w.skipIf(!w.IWARP, "on InfiniBand the owner may have one of its own")
 		_, id := w.Pair(tcp)
-		w.WantErr("connect", id.Connect(nil, nil), unix.EINVAL)
-		w.WantState("it may be tried again", id, states.RouteResolved)
+		w.WantErrIn("connect, which may be tried again", id, id.Connect(nil, nil), unix.EINVAL, states.RouteResolved)
 		w.Queues(id, 0)
 		w.Must(id.Connect(nil, nil))
 		child, _ := w.B.Request()
@@ -87,13 +83,10 @@ var connectScenarios = scenarios{
 		}
 		id = w.Resolved(tcp, w.Target())
 		q := w.Queues(id, 0)
-		_, err := id.CreateQP(qpAttr(q))
-		w.WantErr("a second create_qp", err, unix.EINVAL)
+		w.WantErr("a second create_qp", sides.Err(id.CreateQP(qpAttr(q))), unix.EINVAL)
 	},
 	"response and establish": func(w *world) {
-		if w.IWARP {
-			w.Skip("iWARP has no third step")
-		}
+		w.skipIf(w.IWARP, "iWARP has no third step")
 		_, id := w.Pair(tcp)
 		ours, theirs := sides.FreshQPN(), sides.FreshQPN()
 		w.Must(id.Connect(nil, &cmid.ConnParam{QPNum: ours}))
@@ -146,9 +139,7 @@ var connectScenarios = scenarios{
 		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
 	"nobody answers": func(w *world) {
-		if w.Clock == nil {
-			w.Skip("takes as long as the device's clocks")
-		}
+		w.skipIf(w.Clock == nil, "takes as long as the device's clocks")
 		c, _ := w.Requested(0, nil, nil)
 		if !w.IWARP { // the peer's kernel asks for more time
 			w.Within(175*time.Second, 0, func() bool { return len(w.A.Heard) > 0 })
@@ -157,8 +148,7 @@ var connectScenarios = scenarios{
 			w.Established(c)
 			return
 		}
-		w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, c.Active), unix.ETIMEDOUT)
-		w.WantState("and is over", c.Active, states.Failed)
+		w.WantErrIn("connect, which is over", c.Active, sides.Next[*cmid.Unreachable](w.A, c.Active), unix.ETIMEDOUT, states.Failed)
 	},
 }
 

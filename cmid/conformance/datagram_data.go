@@ -117,9 +117,7 @@ var datagramDataScenarios = scenarios{
 	},
 	"immediate data": func(w *world) {
 		c := w.looksUp(1)
-		if !c.active.Device().Attr().Immediate {
-			w.Skip("the device has no immediate data (Attr.Immediate)")
-		}
+		w.skipIf(!c.active.Device().Attr().Immediate, "the device has no immediate data (Attr.Immediate)")
 		w.Must(c.post(verbs.SendWR{Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x")}))
 		if wc := w.wantDatagrams(c.bq, "x")[0]; !wc.HasImm || wc.Imm != 0x01020304 {
 			w.Errorf("%+v, want 0x01020304", wc)
@@ -201,10 +199,8 @@ var datagramDataScenarios = scenarios{
 			w.WantErr(op.String(), c.post(verbs.SendWR{Op: op}), unix.EINVAL)
 		}
 		w.WantErr("without an address", c.aq.Post(&verbs.SendWR{RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}), unix.EINVAL)
-		_, err := c.active.Device().CreateAH(nil, &verbs.AHAttr{})
-		w.WantErr("an address to nowhere", err, unix.EINVAL)
-		_, err = c.active.Device().InitAHFromWC(&verbs.WC{}, make([]byte, verbs.GRHLen))
-		w.WantErr("the way back without a header", err, unix.EINVAL)
+		w.WantErr("an address to nowhere", sides.Err(c.active.Device().CreateAH(nil, &verbs.AHAttr{})), unix.EINVAL)
+		w.WantErr("the way back without a header", sides.Err(c.active.Device().InitAHFromWC(&verbs.WC{}, make([]byte, verbs.GRHLen))), unix.EINVAL)
 	},
 	"flush": func(w *world) {
 		c := w.looksUp(3)
@@ -301,9 +297,7 @@ func (w *world) joins(e *sides.Side, ip netip.Addr, sendOnly bool) (*cmid.ID, *s
 func (w *world) needGroup() {
 	w.Helper()
 	w.needDatagramData()
-	if !w.rig.Group.IsValid() {
-		w.Skip("both sides are one port, which does not hear what it sends to a group (Rig.Group)")
-	}
+	w.skipIf(!w.rig.Group.IsValid(), "both sides are one port, which does not hear what it sends to a group (Rig.Group)")
 }
 
 // toGroup sends text to the group.

@@ -70,9 +70,7 @@ var datagramsScenarios = scenarios{
 		}
 	},
 	"no answer": func(w *world) {
-		if w.Clock == nil {
-			w.Skip("takes as long as the device's clocks")
-		}
+		w.skipIf(w.Clock == nil, "takes as long as the device's clocks")
 		_, id, _, _ := w.lookup(nil, nil)
 		begin := w.A.Loop.Now()
 		w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, id), unix.ETIMEDOUT)
@@ -84,9 +82,7 @@ var datagramsScenarios = scenarios{
 
 func (w *world) needDatagrams() bool {
 	w.Helper()
-	if !w.rig.Datagrams || w.IWARP {
-		w.Skip("no datagram identifiers here")
-	}
+	w.skipIf(!w.rig.Datagrams || w.IWARP, "no datagram identifiers here")
 	return true
 }
 

@@ -38,9 +38,7 @@ var disconnectScenarios = scenarios{
 		w.WantErr("requested", c.Passive.Disconnect(), unix.EINVAL)
 	},
 	"peer never answers": func(w *world) {
-		if w.IWARP || w.Clock == nil {
-			w.Skip("InfiniBand asks the peer, for 70 s and more")
-		}
+		w.skipIf(w.IWARP || w.Clock == nil, "InfiniBand asks the peer, for 70 s and more")
 		c := w.Connected(0)
 		w.Must(c.Active.Disconnect())
 		sides.Next[*cmid.Disconnected](w.B, c.Passive)

@@ -45,12 +45,9 @@ var domainScenarios = scenarios{
 		w.Must(pd.Close())
 
 		w.WantErr("dealloc_pd twice", pd.Close(), unix.EINVAL)
-		_, err := pd.Alloc(1, 0)
-		w.WantErr("reg_mr in a domain that is gone", err, unix.EINVAL)
-		_, err = dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})
-		w.WantErr("create_srq in a domain that is gone", err, unix.EINVAL)
-		_, err = id.CreateQP(verbs.QPInitAttr{PD: pd, SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ})
-		w.WantErr("create_qp in a domain that is gone", err, unix.EINVAL)
+		w.WantErr("reg_mr in a domain that is gone", sides.Err(pd.Alloc(1, 0)), unix.EINVAL)
+		w.WantErr("create_srq in a domain that is gone", sides.Err(dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 1})), unix.EINVAL)
+		w.WantErr("create_qp in a domain that is gone", sides.Err(id.CreateQP(verbs.QPInitAttr{PD: pd, SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ})), unix.EINVAL)
 		w.WantErr("the device's own domain lives as long as the device", dev.PD().Close(), unix.EINVAL)
 	},
 	"memory of another domain": func(w *world) {
@@ -100,8 +97,7 @@ var domainScenarios = scenarios{
 		w.WantErr("a receive into memory without local write",
 			c.AQ.QP.PostRecv(verbs.RecvWR{SGE: sides.Part(mr, 0, 64)}), unix.EINVAL)
 		w.WantErr("a Read into memory without local write", c.AQ.Read(1, 0, sides.Part(mr, 0, 64), far, 0), unix.EINVAL)
-		_, err := c.Active.Device().Alloc(64, verbs.RemoteWrite)
-		w.WantErr("a peer may not write what its owner may not (ibv_reg_mr(3))", err, unix.EINVAL)
+		w.WantErr("a peer may not write what its owner may not (ibv_reg_mr(3))", sides.Err(c.Active.Device().Alloc(64, verbs.RemoteWrite)), unix.EINVAL)
 	},
 	"bytes outside the memory": func(w *world) {
 		c := w.ConnectedWith(sides.Setup{Active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
@@ -125,8 +121,7 @@ var domainScenarios = scenarios{
 		srq := sides.Got(dev.CreateSRQ(verbs.SRQInitAttr{PD: pd, MaxWR: 2}))(w)
 		id := w.Resolved(tcp, w.Target())
 		attr := verbs.QPInitAttr{SendCQ: c.AQ.CQ, RecvCQ: c.AQ.CQ, SRQ: srq}
-		_, err := id.CreateQP(attr)
-		w.WantErr("create_qp: every receive would be memory that the queue pair may not touch", err, unix.EINVAL)
+		w.WantErr("create_qp: every receive would be memory that the queue pair may not touch", sides.Err(id.CreateQP(attr)), unix.EINVAL)
 		attr.PD = pd
 		qp := sides.Got(id.CreateQP(attr))(w)
 		w.WantErr("destroy_srq in use", srq.Close(), unix.EBUSY)

@@ -19,8 +19,7 @@ var listenScenarios = scenarios{
 	// manpages: listen-6
 	"must be bound": func(w *world) {
 		id := w.B.Create(tcp)
-		w.WantErr("listen", id.Listen(1), unix.EINVAL)
-		w.WantState("afterwards", id, states.Idle)
+		w.WantErrIn("listen", id, id.Listen(1), unix.EINVAL, states.Idle)
 	},
 	// manpages: listen-8
 	"on all devices": func(w *world) {
@@ -181,16 +180,14 @@ func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	case w.differs(RefusedIsRejected):
 		reason = cmid.RejectRefused
 	default:
-		w.WantErr("connect where nobody listens", sides.Next[*cmid.CommandFailed](w.A, id), unix.ECONNREFUSED)
-		w.WantState("it may be tried again", id, states.RouteResolved)
+		w.WantErrIn("connect where nobody listens, which may be tried again", id, sides.Next[*cmid.CommandFailed](w.A, id), unix.ECONNREFUSED, states.RouteResolved)
 		return
 	}
 	ev := sides.Next[*cmid.Rejected](w.A, id)
 	if ev.Reason != reason {
 		w.Errorf("reason %d, want %d", ev.Reason, reason)
 	}
-	w.WantErr("the event", ev, unix.ECONNREFUSED)
-	w.WantState("afterwards", id, states.Failed)
+	w.WantErrIn("the event", id, ev, unix.ECONNREFUSED, states.Failed)
 	w.WantErr("connect again", id.Connect(nil, nil), unix.EINVAL)
 }
 

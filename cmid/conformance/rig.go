@@ -155,6 +155,14 @@ func (s scenarios) and(more scenarios) scenarios {
 // device is the address of Passive's device, and a port that the device chooses.
 func (w *world) device() cmid.Addr { return sides.At(w.rig.Address, 0) }
 
+// skipIf skips a scenario that cannot be played here.
+func (w *world) skipIf(not bool, why string) {
+	w.Helper()
+	if not {
+		w.Skip(why)
+	}
+}
+
 // differs says that the driver is known to deviate here, and notes that it shows.
 func (w *world) differs(what What) bool {
 	for _, d := range w.rig.Differences {

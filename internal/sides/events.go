@@ -66,6 +66,16 @@ func (w *World) WantErr(what string, err error, want unix.Errno) {
 	}
 }
 
+// Err is what a call has failed with.
+func Err[V any](_ V, err error) error { return err }
+
+// WantErrIn compares err with an errno, and the state in which it has left an identifier.
+func (w *World) WantErrIn(what string, id *cmid.ID, err error, want unix.Errno, state states.State) {
+	w.Helper()
+	w.WantErr(what, err, want)
+	w.WantState(what, id, state)
+}
+
 // WantState compares an identifier's state.
 func (w *World) WantState(what string, id *cmid.ID, want states.State) {
 	w.Helper()
