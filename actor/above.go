@@ -13,7 +13,7 @@ var _ datapath.Identifier = (*ident)(nil)
 func (it *ident) Deliver(in *datapath.Inbound) {
 	m := in.Of.(*Received)
 	m.EventBase, m.Data, m.Since, m.from = it.base(), in.Data, in.Since, it
-	if o := it.rt.cfg.observer; o != nil {
+	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, m)
 	}
 	m.hold()
@@ -46,7 +46,7 @@ func (it *ident) SendRefused(s *datapath.Outgoing, kind, err error) {
 func (it *ident) Writable() { it.tell(&Writable{it.base()}) }
 
 func (it *ident) Counted() {
-	it.rt.cfg.observer.Credit(it.pid, it.id.Handle(), it.conn.Counts())
+	it.rt.cfg.Observer.Credit(it.pid, it.id.Handle(), it.conn.Counts())
 }
 
 func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }

@@ -71,8 +71,8 @@ func onEveryDevice(t *testing.T, test func(t testing.TB, p mate)) {
 	t.Helper()
 	begin := func(t testing.TB, rt, far *Runtime, addr string) {
 		server := newProbe(t, rt.sys, far.OnLoop(), nil)
-		_, at := listen(server, far, addr, WithMemory(1<<16))
-		another := func() pair { return join(t, rt, server, at, WithMemory(1<<16)) }
+		_, at := listen(server, far, addr, IDConfig{Memory: 1 << 16})
+		another := func() pair { return join(t, rt, server, at, IDConfig{Memory: 1 << 16}) }
 		test(t, mate{another(), another})
 	}
 	onAllDevices(t, func(w *world) { begin(w, w.rt, w.far, there+":7471") })
@@ -83,10 +83,10 @@ func onEveryDevice(t *testing.T, test func(t testing.TB, p mate)) {
 }
 
 // join connects a new client with a listener's owner.
-func join(tb testing.TB, rt *Runtime, server *probe, at string, opts ...IDOption) pair {
+func join(tb testing.TB, rt *Runtime, server *probe, at string, cfg ...IDConfig) pair {
 	tb.Helper()
 	p := pair{client: newProbe(tb, rt.sys, rt.OnLoop(), nil), server: server}
-	p.c = rt.CreateID(p.client.pid, opts...)
+	p.c = rt.CreateID(p.client.pid, one(cfg))
 	p.client.send(p.c, &Dial{Addr: at})
 	_, p.s = next[*ConnectRequest](server)
 	server.send(p.s, &Accept{})
@@ -190,7 +190,7 @@ func TestAccessIsRefused(t *testing.T) {
 			"no bytes":                      {&AllocMemory{}, unix.EINVAL},
 			"fewer than none":               {&AllocMemory{Bytes: -1}, unix.EINVAL},
 			"more than there can be":        {&AllocMemory{Bytes: 1 << 32}, unix.EINVAL},
-			"more than WithMemory says":     {&AllocMemory{Bytes: 1<<16 - 49}, unix.ENOMEM},
+			"more than Config.Memory":       {&AllocMemory{Bytes: 1<<16 - 49}, unix.ENOMEM},
 			"an access of no meaning":       {&AllocMemory{Bytes: 1, Access: 1 << 7}, unix.EINVAL},
 		} {
 			p.client.send(p.c, x.cmd)

@@ -18,7 +18,7 @@ func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo,
 		return
 	}
 	ctx, box := it.rt.lookups, it.box
-	timeout := it.rt.cfg.timeouts.Connect
+	timeout := it.rt.cfg.Timeouts.Connect
 	it.rt.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()

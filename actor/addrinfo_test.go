@@ -17,7 +17,7 @@ func TestDialSendsAIConnect(t *testing.T) {
 		}
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
-		id := w.rt.CreateID(client.pid)
+		id := w.rt.CreateID(client.pid, IDConfig{})
 		client.send(id, &Dial{Addr: "there:7471", PrivateData: []byte("user")})
 		r, s := next[*ConnectRequest](server)
 		if got := string(r.PrivateData); got != "headuser" {
@@ -42,7 +42,7 @@ func TestHintsReachTheLookup(t *testing.T) {
 			return nil, cmid.EAINoName
 		}
 		p := w.probe()
-		p.send(w.rt.CreateID(p.pid), &cmid.GetAddrInfo{Node: "there", Service: "7471", Hints: hints})
+		p.send(w.rt.CreateID(p.pid, IDConfig{}), &cmid.GetAddrInfo{Node: "there", Service: "7471", Hints: hints})
 		f, _ := next[Failure](p)
 		is(w, f, cmid.EAINoName)
 	})

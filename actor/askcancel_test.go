@@ -23,7 +23,7 @@ func TestAskWhoseContextEndsWithTheAnswer(t *testing.T) {
 		w.listen(server)
 		w.f.Delay(10 * time.Millisecond)
 		dial := func(ctx context.Context) (id *actor.PID, err error) {
-			id = w.rt.CreateID(nil)
+			id = w.rt.CreateID(nil, IDConfig{})
 			_, err = Ask[*Established](ctx, w.rt, id, &Dial{Addr: there + ":7471"})
 			return id, err
 		}

@@ -219,7 +219,7 @@ func TestAtomicIsScoped(t *testing.T) {
 // What is under way when the connection ends is answered once, and takes its memory along.
 func TestAtomicEndsOnce(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
-		p := w.connect(WithMemory(1 << 10))
+		p := w.connect(IDConfig{Memory: 1 << 10})
 		key := grant(p.server, p.s, memory(p.server, p.s, 8, rwa))
 		near := memory(p.client, p.c, 8, 0)
 		w.f.Delay(time.Second)
@@ -250,7 +250,7 @@ func TestAtomicEndsOnce(t *testing.T) {
 func TestAskGivesUpOnAtomics(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		inWorld(t, infiniband, func(w *world) {
-			p := w.connect(WithMemory(1 << 10))
+			p := w.connect(IDConfig{Memory: 1 << 10})
 			key := grant(p.server, p.s, memory(p.server, p.s, 8, rwa))
 			near := memory(p.client, p.c, 8, 0)
 			w.f.Delay(time.Hour)

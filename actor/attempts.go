@@ -113,7 +113,7 @@ func (t *attempts) fail(f Failure) {
 // renew gives the actor a new identifier in place of one that is used up.
 func (it *ident) renew() error {
 	old, conn := it.id, it.conn
-	id, err := it.l.ch.CreateIDFor(it.opts.kind())
+	id, err := it.l.ch.CreateIDFor(it.cfg.kind())
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	it.rearm()
 	t := &attempts{it: it, cmd: c}
 	t.try = func(ai cmid.AddrInfo) {
-		timeouts := &it.rt.cfg.timeouts
+		timeouts := &it.rt.cfg.Timeouts
 		t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
 			t.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() {
 				connect := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
@@ -149,7 +149,7 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 			})
 		})
 	}
-	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.opts.qpType, Src: c.Src}, t.begin)
+	it.lookUp(c, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, t.begin)
 }
 
 // serve listens, in the steps that librdmacm has for it.
@@ -165,7 +165,7 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 			it.do(&asked{cmd: &cmid.Listen{Backlog: c.Backlog}, then: t.outcome})
 		})
 	}
-	it.lookUp(c, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.opts.qpType}, func(info []cmid.AddrInfo, err error) {
+	it.lookUp(c, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
 		t.begin(dualFirst(info), err)
 	})
 }

@@ -32,7 +32,7 @@ func TestCreditsBehindMessages(t *testing.T) {
 		})
 		_, at := listen(answerer, w.far, there+":7472")
 		asker := newProbe(w, w.sys, w.rt.OnLoop(), nil)
-		id := w.rt.CreateID(asker.pid)
+		id := w.rt.CreateID(asker.pid, IDConfig{})
 		asker.send(id, &Dial{Addr: at})
 		next[*Established](asker)
 		for range requests {
@@ -55,5 +55,5 @@ func TestCreditsBehindMessages(t *testing.T) {
 		g.h.release()
 		g.await("everything", func() bool { return g.h.all == hoards })
 		g.finish()
-	}, WithLimits(Limits{ReceiveMemory: 8 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 8 << 20}})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -55,9 +54,7 @@ func TestWatchdogNamesTheActor(t *testing.T) {
 		}
 		p.client.send(p.c, &Close{})
 		until[*Closed](p.client)
-	}, WithEachLoop(func(int) eventloop.Config {
-		return eventloop.Config{Poller: eventlooptest.NewPoller(), OnStall: func(s eventloop.Stall) { stalls <- s }}
-	}))
+	}, Config{Loops: []eventloop.Config{{OnStall: func(s eventloop.Stall) { stalls <- s }}}})
 }
 
 // Written is a message whose receiver waits in Ask.
@@ -68,7 +65,7 @@ func TestAskOnAnothersLoop(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		errs := make(chan error, 1)
 		p := w.farProbe()
-		id := w.rt.CreateID(nil)
+		id := w.rt.CreateID(nil, IDConfig{})
 		p.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Written); ok {
 				m.wait()
@@ -108,7 +105,5 @@ func TestMethodsOfUsers(t *testing.T) {
 			w.Errorf("received %d times, want once", got)
 		}
 		stop(w, w.sys, p)
-	}, WithEachLoop(func(int) eventloop.Config {
-		return eventloop.Config{Poller: eventlooptest.NewPoller(), OnStall: func(eventloop.Stall) {}}
-	}))
+	}, Config{Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {}}}})
 }

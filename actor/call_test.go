@@ -100,11 +100,11 @@ func (d *datagrams) close() (err error) {
 
 // A datagram goes from one owner's queue pair to another's.
 func TestDatagramsThroughCall(t *testing.T) {
-	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there, WithPortSpace(cmid.PortSpaceUDP)) })
+	inWorld(t, infiniband, func(w *world) { datagram(w, w.sys, w.rt, w.far, there, IDConfig{PortSpace: cmid.PortSpaceUDP}) })
 }
 
 // datagram sends one from a runtime to another, which has the address at.
-func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string, opts ...IDOption) {
+func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string, cfg ...IDConfig) {
 	came := make(chan string, 1)
 	server := newProbe(tb, sys, far.OnLoop(), nil)
 	theirs := &datagrams{got: func(s string) { came <- s }}
@@ -116,7 +116,7 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 			ctx.Request(ctx.Sender(), &Accept{})
 		}
 	})
-	listener := far.CreateID(server.pid, opts...)
+	listener := far.CreateID(server.pid, one(cfg))
 	server.send(listener, &cmid.BindAddr{Addr: MustAddr(at + ":7471")})
 	next[*cmid.Bound](server)
 	server.send(listener, &Listen{})
@@ -141,7 +141,7 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 			}
 		}
 	})
-	c := rt.CreateID(client.pid, opts...)
+	c := rt.CreateID(client.pid, one(cfg))
 	client.send(c, &cmid.ResolveAddr{Dst: MustAddr(at + ":7471")})
 	until[*Established](client)
 	select {

@@ -12,7 +12,7 @@ import (
 func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
 	it.asked = append(it.asked, &asked{
 		cmd: c, sender: sender, then: then,
-		due: it.l.el.Now().Add(orElse(c.Timeout, it.rt.cfg.timeouts.Close)),
+		due: it.l.el.Now().Add(positive(c.Timeout, it.rt.cfg.Timeouts.Close)),
 	})
 	switch {
 	case it.conn == nil || it.conn.Connecting() || it.id.State() != states.Connected:
@@ -76,7 +76,7 @@ func (it *ident) disconnect() {
 			it.tell(d)
 			cause = d.Err
 		}
-		if _, ok := ev.(Failure); ok || it.opts.manual {
+		if _, ok := ev.(Failure); ok || it.cfg.Manual {
 			it.destroy(cause)
 		}
 	}})

@@ -21,7 +21,7 @@ type (
 		Addr string // "host:port"; names are looked up
 		// where to connect from; the zero Addr lets the routing tables choose
 		Src Addr
-		// for all of it, besides each phase's own (WithTimeouts), which end it as well; 0: theirs
+		// for all of it, besides each phase's own (Timeouts), which end it as well; 0: theirs
 		// only
 		Timeout     time.Duration
 		PrivateData []byte
@@ -42,7 +42,7 @@ type (
 	// behind the sends that were made before it. Proto.Actor's PoisonPill is a Close without an
 	// answer; Stop ends at once.
 	Close struct {
-		Timeout time.Duration // 0: 5 s (WithTimeouts)
+		Timeout time.Duration // 0: 5 s (Timeouts.Close)
 	}
 	// Handover gives the identifier to another owner (ours): Done | CommandFailed. To gets
 	// everything from the next event on, and its death destroys the identifier from now on. What

@@ -100,7 +100,7 @@ func TestOneSidedAllocatesNothing(t *testing.T) {
 // Memory is read and written without an allocation, and without asking which goroutine that is.
 func TestMemoryAllocatesNothing(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
-		p := w.connect(WithMemory(64))
+		p := w.connect(IDConfig{Memory: 64})
 		m := memory(p.client, p.c, 64, 0)
 		var b [8]byte
 		w.onLoop(w.rt, func(*loop) {

@@ -19,7 +19,7 @@ func (it *ident) connect(c *cmid.Connect, sender *actor.PID, then func(Event)) {
 	a := &asked{cmd: c, sender: sender, then: then}
 	if it.legal(c) && !it.id.Datagram() {
 		own, mode := *c, datapath.ModeMessages
-		if it.opts.raw {
+		if it.cfg.Raw {
 			mode = datapath.ModeRaw
 		}
 		a.wire = &own
@@ -66,7 +66,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 		return
 	}
 	it.answered()
-	if it.opts.manual {
+	if it.cfg.Manual {
 		a.wire = &own
 		it.do(a)
 		return
@@ -136,13 +136,9 @@ func (it *ident) depths(p, request *cmid.ConnParam) {
 
 // terms is what the connection is asked to be.
 func (it *ident) terms(m datapath.Mode) datapath.Terms {
-	k := it.rt.cfg.keepalive
-	if it.opts.keepalive != nil {
-		k = *it.opts.keepalive
-	}
 	return datapath.Terms{
-		Mode: m, Credits: it.opts.credits, Messages: it.opts.maxMessage, Eager: it.opts.eager, Memory: it.opts.memory > 0,
-		Reads: it.reading, Serves: it.served, Keepalive: k, Peer: it.peerHello,
+		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, Eager: it.cfg.eager, Memory: it.cfg.Memory > 0,
+		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
 	}
 }
 
@@ -152,7 +148,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 		it.conn.Want(it.terms(mode))
 		return nil
 	}
-	if it.id.Datagram() || it.opts.manual && it.id.Flavor()&states.IWARP == 0 {
+	if it.id.Datagram() || it.cfg.Manual && it.id.Flavor()&states.IWARP == 0 {
 		return nil
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, it, it.terms(mode))
@@ -163,7 +159,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 // greet takes a request: who the peer is, and when somebody has to have answered it.
 func (it *ident) greet(r *cmid.ConnectRequest) {
 	it.peerMode, it.peerReads = datapath.ModeRaw, r.Param
-	if !it.opts.raw {
+	if !it.cfg.Raw {
 		var ok bool
 		it.peerHello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
 		it.peerMode = datapath.ModeForeign
@@ -190,7 +186,7 @@ func (it *ident) reported(m *reported) {
 		it.established(ev, m.answers)
 		return
 	case *cmid.Rejected:
-		if !it.opts.raw {
+		if !it.cfg.Raw {
 			_, ev.PrivateData, _ = wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 		}
 	case *cmid.Disconnected:
@@ -213,7 +209,7 @@ func (it *ident) reported(m *reported) {
 
 // oblige does what the man pages demand after ev.
 func (it *ident) oblige(ev Event) {
-	if it.opts.manual || it.ending() {
+	if it.cfg.Manual || it.ending() {
 		return
 	}
 	switch ev := ev.(type) {
@@ -251,7 +247,7 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 		if ev.Fallback != nil {
 			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
-		if ev.Foreign && it.opts.refuseForeign {
+		if ev.Foreign && it.cfg.RefuseForeign {
 			// whoever waits for the Connect is told
 			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
 			return

@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
@@ -21,11 +20,12 @@ import (
 // When it cannot be made (EMFILE, a port space that the device does not have, ErrMailbox, or
 // ErrRemoteOwner, whose owner is not told but logged) the commands that wait are answered with
 // CommandFailed and Closed tells why. Any goroutine.
-func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
-	o := idOptions{maxMessage: defaultMaxMessage, credits: datapath.DefaultCredits}
-	for _, opt := range opts {
-		opt(&o)
-	}
+func (rt *Runtime) CreateID(owner *actor.PID, cfg IDConfig) *actor.PID {
+	return rt.createID(owner, cfg, nil)
+}
+
+// createID is CreateID. closed is called behind Closed, with its error.
+func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) *actor.PID {
 	unfit := rt.CheckOwner(owner)
 	if unfit != nil {
 		rt.log.Error("rdma: CreateID", "err", unfit)
@@ -34,25 +34,25 @@ func (rt *Runtime) CreateID(owner *actor.PID, opts ...IDOption) *actor.PID {
 		owner = nil
 	}
 	l := rt.place(owner)
-	it := rt.newIdent(l, rt.newOwner(l, owner), o)
-	it.cause = unfit
+	it := rt.newIdent(l, rt.newOwner(l, owner), cfg.withDefaults(rt))
+	it.cause, it.closed = unfit, closed
 	it.counted = rt.admit()
 	return rt.spawn(it)
 }
 
 // admit counts an identifier, if there is room for one more.
 func (rt *Runtime) admit() bool {
-	if rt.count.Add(1) > int64(rt.cfg.limits.Connections) {
+	if rt.count.Add(1) > int64(rt.cfg.Limits.Connections) {
 		rt.count.Add(-1)
 		return false
 	}
 	return true
 }
 
-func (rt *Runtime) newIdent(l *loop, o owner, opts idOptions) *ident {
-	it := &ident{rt: rt, l: l, log: rt.log, opts: opts, owner: o, life: identAlive}
+func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
+	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o, life: identAlive}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: retained, Carried: carried, Limit: int32(rt.cfg.limits.Mailbox), Policy: it, Poison: &poisoned{},
+		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Poison: &poisoned{},
 	})
 	return it
 }
@@ -84,8 +84,8 @@ func (it *ident) start(ctx actor.Context) {
 	it.ctx, it.pid = ctx, ctx.Self()
 	it.l.ids[it] = struct{}{}
 	it.watch()
-	if it.opts.ctx != nil {
-		box, c := it.box, it.opts.ctx
+	if it.cfg.Context != nil {
+		box, c := it.box, it.cfg.Context
 		it.release = context.AfterFunc(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
 	}
 	if it.id != nil {
@@ -109,9 +109,9 @@ func (it *ident) create() error {
 	case it.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
 	case !it.counted:
-		return fmt.Errorf("create_id: the runtime has its %d identifiers (WithLimits): %w", it.rt.cfg.limits.Connections, unix.EMFILE)
+		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.rt.cfg.Limits.Connections, unix.EMFILE)
 	}
-	id, err := it.l.ch.CreateIDFor(it.opts.kind())
+	id, err := it.l.ch.CreateIDFor(it.cfg.kind())
 	if err != nil {
 		return err
 	}

@@ -38,18 +38,19 @@ type asker struct {
 }
 
 func crossEnds(w *world, rng *rand.Rand) {
-	var opts []IDOption
+	var cfg IDConfig
 	if rng.IntN(4) == 0 {
-		opts = append(opts, Raw())
+		cfg.Raw = true
 	}
 	if rng.IntN(4) == 0 && w.flavor == states.IWARP {
-		opts = append(opts, Manual())
+		cfg.Manual = true
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	client, server := w.probe(), w.farProbe()
-	w.listen(server, opts...)
-	c := w.rt.CreateID(client.pid, append(opts, WithContext(ctx))...)
+	w.listen(server, cfg)
+	cfg.Context = ctx
+	c := w.rt.CreateID(client.pid, cfg)
 	client.send(c, &Dial{Addr: there + ":7471"})
 	_, s := next[*ConnectRequest](server)
 	server.send(s, &Accept{})

@@ -14,7 +14,7 @@ import (
 // for every connection: what cannot be asked for small messages is rejected when there are so many.
 func TestCrowdOfForeignPeers(t *testing.T) {
 	const peers = 40
-	for name, opts := range map[string][]IDOption{"foreign": nil, "raw": {Raw()}} {
+	for name, opts := range map[string]IDConfig{"foreign": {}, "raw": {Raw: true}} {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
 				var over atomic.Bool
@@ -32,16 +32,16 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 					}
 				})
 				w.listen(server)
-				good := w.rt.CreateID(client.pid)
+				good := w.rt.CreateID(client.pid, IDConfig{})
 				client.send(good, &Dial{Addr: there + ":7471"})
 				next[*Established](client)
-				crowd, _ := listen(w.probe(), w.far, there+":7472", opts...)
+				crowd, _ := listen(w.probe(), w.far, there+":7472", opts)
 				w.sys.Root.Send(crowd, &Handover{To: server.pid})
 				settle()
 				came, rejected := 0, 0
 				for range peers {
 					p := w.probe()
-					id := w.rt.CreateID(p.pid, Raw())
+					id := w.rt.CreateID(p.pid, IDConfig{Raw: true})
 					p.send(id, &Dial{Addr: there + ":7472"})
 					switch m := p.any().msg.(type) {
 					case *Established:
@@ -69,7 +69,7 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 					w.Error("the good peer is not answered")
 				}
 				over.Store(true)
-			}, WithLimits(Limits{ReceiveMemory: 2 << 20}))
+			}, Config{Limits: Limits{ReceiveMemory: 2 << 20}})
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 						}
 					}
 				})
-				good := w.rt.CreateID(client.pid)
+				good := w.rt.CreateID(client.pid, IDConfig{})
 				client.send(good, &Dial{Addr: there + ":7471"})
 				next[*Established](client)
 				p := w.probe()
@@ -106,7 +106,7 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 					if n == 5000 {
 						w.Fatal("nobody is rejected")
 					}
-					id := w.rt.CreateID(p.pid)
+					id := w.rt.CreateID(p.pid, IDConfig{})
 					p.send(id, &Dial{Addr: there + ":7471"})
 					switch m := p.any().msg.(type) {
 					case *Established:
@@ -138,7 +138,7 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 					}
 				})
 				settle()
-				id := w.rt.CreateID(p.pid)
+				id := w.rt.CreateID(p.pid, IDConfig{})
 				p.send(id, &Dial{Addr: there + ":7471"})
 				next[*Established](p)
 				w.onLoop(w.far, func(l *loop) {
@@ -146,7 +146,7 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 						w.Errorf("%d bytes are owed to connections that want %d, and %d held", s.Owed, s.Floor, s.Held)
 					}
 				})
-			}, WithLimits(Limits{ReceiveMemory: 2 << 20}))
+			}, Config{Limits: Limits{ReceiveMemory: 2 << 20}})
 		})
 	}
 }

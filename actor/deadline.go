@@ -18,25 +18,18 @@ const slack = 250 * time.Millisecond
 
 // phase is how long a command may take.
 func (it *ident) phase(cmd Command) time.Duration {
-	t := &it.rt.cfg.timeouts
+	t := &it.rt.cfg.Timeouts
 	switch c := cmd.(type) {
 	case *cmid.ResolveAddr:
-		return orElse(c.Timeout, t.Address) + slack
+		return positive(c.Timeout, t.Address) + slack
 	case *cmid.ResolveRoute:
-		return orElse(c.Timeout, t.Route) + slack
+		return positive(c.Timeout, t.Route) + slack
 	case *cmid.SetIBPath:
 		return t.Route + slack
 	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo, *cmid.ResolveIBService:
 		return t.Connect
 	}
 	return t.Address + slack
-}
-
-func orElse(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
 }
 
 // setDeadline bounds a command that was not answered at once.
@@ -49,7 +42,7 @@ func (it *ident) setDeadline(a *asked) {
 
 // requestTimer bounds the wait for an answer to a ConnectRequest.
 func (it *ident) requestTimer() {
-	it.requestBy = it.l.el.Now().Add(orElse(it.opts.accept, it.rt.cfg.timeouts.Request))
+	it.requestBy = it.l.el.Now().Add(it.cfg.AcceptTimeout)
 	it.rearm()
 }
 

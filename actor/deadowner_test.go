@@ -32,5 +32,5 @@ func TestFullMailboxOfADeadOwner(t *testing.T) {
 			ctx.Send(p.c, "nonsense")
 		})
 		until[*Closed](p.server)
-	}, WithLimits(Limits{Mailbox: 8}))
+	}, Config{Limits: Limits{Mailbox: 8}})
 }

@@ -35,7 +35,7 @@ func TestDialTriesEachAddress(t *testing.T) {
 		w.rt.resolve = addresses("10.0.0.66:7471", there+":1", there+":7471")
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
-		id := w.rt.CreateID(client.pid)
+		id := w.rt.CreateID(client.pid, IDConfig{})
 		client.send(id, &cmid.SetOption{Option: cmid.OptionTOS, Value: 8})
 		next[*Done](client)
 		client.send(id, &Dial{Addr: "there:7471", PrivateData: []byte("hi")})
@@ -60,7 +60,7 @@ func TestDialReportsTheLastAddress(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.rt.resolve = addresses(there+":1", there+":2")
 		p := w.probe()
-		p.send(w.rt.CreateID(p.pid), &Dial{Addr: "there:7471"})
+		p.send(w.rt.CreateID(p.pid, IDConfig{}), &Dial{Addr: "there:7471"})
 		f, _ := next[Failure](p) // Rejected, or as soft-iWARP has it a Connect that failed
 		is(w, f, unix.ECONNREFUSED)
 		if !contains(f.Error(), there+":2") {
@@ -80,7 +80,7 @@ func TestDialStopsAtAnAnswer(t *testing.T) {
 		w.rt.resolve = addresses(there+":7471", there+":7471")
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: "there:7471"})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: "there:7471"})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Reject{PrivateData: []byte("no")})
 		next[*Closed](server)
@@ -99,7 +99,7 @@ func TestDialTimeoutIsForAllOfIt(t *testing.T) {
 		w.rt.resolve = addresses("10.0.0.66:1", "10.0.0.67:1", "10.0.0.68:1")
 		p := w.probe()
 		took := elapsed(func() {
-			p.send(w.rt.CreateID(p.pid), &Dial{Addr: "there:1", Timeout: 5 * time.Second})
+			p.send(w.rt.CreateID(p.pid, IDConfig{}), &Dial{Addr: "there:1", Timeout: 5 * time.Second})
 			f, _ := next[*AddrError](p)
 			is(w, f, unix.ETIMEDOUT)
 			next[*Closed](p)
@@ -117,7 +117,7 @@ func TestDialPhasesKeepTheirTimeouts(t *testing.T) {
 		p := w.probe()
 		for _, timeout := range []time.Duration{0, time.Minute} {
 			took := elapsed(func() {
-				p.send(w.rt.CreateID(p.pid), &Dial{Addr: "10.0.0.66:1", Timeout: timeout})
+				p.send(w.rt.CreateID(p.pid, IDConfig{}), &Dial{Addr: "10.0.0.66:1", Timeout: timeout})
 				f, _ := next[*AddrError](p)
 				is(w, f, unix.ETIMEDOUT)
 				if contains(f.Error(), "may resolve again") || !contains(f.Error(), "create a new identifier to try again") {
@@ -129,7 +129,7 @@ func TestDialPhasesKeepTheirTimeouts(t *testing.T) {
 				w.Errorf("with Timeout %v it took %v, want ResolveAddr's 2 s", timeout, took)
 			}
 		}
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
 		if f, _ := next[*AddrError](p); !contains(f.Error(), "may resolve again") {
 			w.Errorf("the identifier is bound, and the advice is: %v", f)
@@ -141,7 +141,7 @@ func TestServeTriesEachAddress(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.far.resolve = addresses("10.0.0.66:7471", there+":7471")
 		p := w.farProbe()
-		id := w.far.CreateID(p.pid)
+		id := w.far.CreateID(p.pid, IDConfig{})
 		p.send(id, &Serve{Addr: "there:7471", Backlog: 3})
 		l, _ := next[*Listening](p)
 		if l.Local != MustAddr(there+":7471") || l.Backlog != 3 {
@@ -153,9 +153,9 @@ func TestServeTriesEachAddress(t *testing.T) {
 func TestServeEverywhere(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
-		server.send(w.far.CreateID(server.pid), &Serve{Addr: ":7471"})
+		server.send(w.far.CreateID(server.pid, IDConfig{}), &Serve{Addr: ":7471"})
 		next[*Listening](server)
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		next[*ConnectRequest](server)
 	})
 }
@@ -168,7 +168,7 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 		}
 		p := w.probe()
 		for _, cmd := range []Command{&Dial{Addr: "nowhere:1"}, &Serve{Addr: "nowhere:1"}, &cmid.GetAddrInfo{Node: "nowhere"}} {
-			id := w.rt.CreateID(p.pid)
+			id := w.rt.CreateID(p.pid, IDConfig{})
 			p.send(id, cmd)
 			f, _ := next[*AddrInfoError](p)
 			if f.Failed() != cmd {
@@ -183,7 +183,7 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 		}
 		// A look-up under way does not outlive its identifier's runtime, nor does its outcome
 		// reach anybody.
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &Dial{Addr: "nowhere:1"})
 		settle()
 		p.send(id, &DestroyID{})
@@ -200,7 +200,7 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 func TestBadAddresses(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		for _, addr := range []string{"", "here", "here:", ":", "a:b:c"} {
 			for _, cmd := range []Command{&Dial{Addr: addr}, &Serve{Addr: addr}} {
 				p.send(id, cmd)
@@ -247,5 +247,5 @@ func TestMailboxIsBounded(t *testing.T) {
 		if full != 10 {
 			w.Errorf("%d sends met a full mailbox, want 10", full)
 		}
-	}, WithLimits(Limits{Mailbox: 10}))
+	}, Config{Limits: Limits{Mailbox: 10}})
 }

@@ -11,7 +11,7 @@
 //
 // An identifier lives on one of the runtime's loops, under the runtime's guardian: neither its
 // creator nor its listener takes it along. Which loop, docs/design.md says ("Several loops"): the
-// owner's, if that is OnLoop, else, and with [WithHandler], the one that has fewest. Its owner
+// owner's, if that is OnLoop, else, and with IDConfig.Handler, the one that has fewest. Its owner
 // does: when that actor stops, the identifier is destroyed. Commands are pointers and belong to the
 // identifier until they were answered, a [Send] for good. A [Received] is the owner's until Receive
 // returns, or, after Retain, until Release, and that of the [Runtime.OnLoop] and [Runtime.OffLoop]
@@ -44,7 +44,7 @@
 // a [Failure]; errors.Is finds the errno in it. A command that finds its identifier on its way out
 // is answered with [CommandFailed] (ENOENT), one to the PID of a dead identifier with
 // *actor.DeadLetterResponse. What is no command, or a command by value, is CommandFailed (EINVAL)
-// with what was meant. Every phase has a deadline ([WithTimeouts]), which costs the identifier, as
+// with what was meant. Every phase has a deadline ([Timeouts]), which costs the identifier, as
 // a cancelled context does: the device's only cancel is destroy. A ResolveAddr or ResolveRoute that
 // timed out in the device may be asked again.
 //
@@ -80,11 +80,11 @@
 // the receive buffers are for such. One whose owner holds some may receive more while these are no
 // more than what is left for all others; then it waits until some are released. Small messages are
 // copied out of large buffers when a quarter is in use. A peer without credits (raw, or foreign)
-// has as many messages under way as WithMessages has credits. The kernel's devices refuse a
+// has as many messages under way as it has IDConfig.Credits. The kernel's devices refuse a
 // connection whose receives they cannot hold. docs/design.md has the law, and what each bound is.
 //
 // What a peer, or an actor, can have logged is limited in number, and a slow logger stops no loop:
-// [Runtime.Logger], and for Proto.Actor's own lines [WithLogger].
+// [Runtime.Logger], and for Proto.Actor's own lines [Config].Logger.
 //
 // # Limitations
 //

@@ -188,8 +188,8 @@ func (it *ident) end() {
 	it.unwatch()
 	it.tell(ev)
 	it.setLife(identClosed)
-	if it.opts.closed != nil {
-		it.opts.closed(it.cause)
+	if it.closed != nil {
+		it.closed(it.cause)
 	}
 	if it.owner.handler {
 		it.rt.sys.Root.Poison(it.owner.pid)

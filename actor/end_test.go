@@ -84,7 +84,7 @@ func TestDeadlinesOfAStuckDevice(t *testing.T) {
 		t.Run(tt.op.String(), func(t *testing.T) {
 			inWorldOver(t, states.IWARP, stuckAt(tt.op), func(w *world) {
 				p := w.probe()
-				id := w.rt.CreateID(p.pid)
+				id := w.rt.CreateID(p.pid, IDConfig{})
 				took := elapsed(func() {
 					tt.send(w, p, id)
 					f, _ := next[Failure](p)
@@ -108,7 +108,7 @@ func TestShutdownNamesWhatTheDeviceHolds(t *testing.T) {
 		d = held(w.f.Host("third").Driver()).(*stuck)
 		w.f.Host("third").AddDevice("mem2", "10.0.0.9")
 		rt := w.open2(d)
-		id := rt.CreateID(nil)
+		id := rt.CreateID(nil, IDConfig{})
 		l, err := Ask[*Listening](context.Background(), rt, id, &Serve{Addr: "10.0.0.9:7471"})
 		if err != nil {
 			w.Fatal(err)
@@ -125,7 +125,7 @@ func TestShutdownNamesWhatTheDeviceHolds(t *testing.T) {
 
 func (w *world) open2(d cmid.Driver) *Runtime {
 	w.Helper()
-	rt, err := Open(w.sys, WithDevice(d), virtualLoop())
+	rt, err := Open(w.sys, Config{Device: d, Loops: virtual(nil)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestShutdownDrains(t *testing.T) {
 		for range 10 {
 			p.client.send(p.c, NewSend([]byte("x")))
 		}
-		idle := w.rt.CreateID(p.client.pid)
+		idle := w.rt.CreateID(p.client.pid, IDConfig{})
 		settle()
 		if err := w.rt.Shutdown(context.Background()); err != nil {
 			w.Error(err)
@@ -167,7 +167,7 @@ func TestShutdownDrains(t *testing.T) {
 
 func TestShutdownAborts(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<10, 1))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 1})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				keep(w, m)
@@ -181,7 +181,7 @@ func TestShutdownAborts(t *testing.T) {
 		if took != time.Second {
 			w.Errorf("it took %v", took)
 		}
-	}, WithTimeouts(Timeouts{Close: time.Minute}))
+	}, Config{Timeouts: Timeouts{Close: time.Minute}})
 }
 
 func TestShutdownOnALoop(t *testing.T) {
@@ -206,7 +206,7 @@ func TestCreateIDAfterShutdown(t *testing.T) {
 		if err := w.rt.Shutdown(context.Background()); err != nil {
 			w.Error(err)
 		}
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		c, _ := next[*Closed](p)
 		is(w, c.Err, ErrShutdown)
 		p.send(id, &Listen{})
@@ -237,8 +237,8 @@ func TestPanics(t *testing.T) {
 	o := &panicky{}
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
-		other := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
+		other := w.rt.CreateID(p.pid, IDConfig{})
 		settle()
 		o.victim = id
 		p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
@@ -250,7 +250,7 @@ func TestPanics(t *testing.T) {
 		o.victim = nil
 		p.send(other, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		next[*cmid.Bound](p)
-	}, WithObserver(o))
+	}, Config{Observer: o})
 }
 
 // panicky is an observer that panics.
@@ -263,6 +263,8 @@ func (o *panicky) Transition(id *actor.PID, _ Handle, _, to states.State) {
 }
 func (*panicky) Event(*actor.PID, cmid.Event)       {}
 func (*panicky) Credit(*actor.PID, Handle, Credits) {}
+
+func (*panicky) Moved(*actor.PID, Handle, string, string) {}
 
 func TestStoppedFromOutside(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
@@ -287,7 +289,7 @@ func TestShutdownLeavesNoDescriptor(t *testing.T) {
 		return len(entries)
 	}
 	run := func() {
-		rt := openIWARP(t, sys, WithLoops(2))
+		rt := openIWARP(t, sys, Config{Loops: make([]eventloop.Config, 2)})
 		server, client := newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OffLoop(), nil)
 		for range 5 {
 			p := connect(t, rt, server, client)
@@ -310,7 +312,7 @@ func TestShutdownLeavesNoDescriptor(t *testing.T) {
 func TestAskCancelled(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		_, err := Ask[*cmid.AddrResolved](ctx, w.rt, id, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.77:7471")})
@@ -321,9 +323,9 @@ func TestAskCancelled(t *testing.T) {
 }
 
 func TestOpenWithoutDevice(t *testing.T) {
-	_, err := Open(testSystem(t))
+	_, err := Open(testSystem(t), Config{})
 	is(t, err, unix.ENODEV)
-	if !contains(fmt.Sprint(err), "rdma.WithDevice(iwarp.New())") {
+	if !contains(fmt.Sprint(err), "iwarp.New()") {
 		t.Errorf("%v does not say what to do", err)
 	}
 }

@@ -38,7 +38,7 @@ func (it *ident) brokenOff() {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
-	if it.opts.manual {
+	if it.cfg.Manual {
 		it.endOf(ev, nil) // what waits is answered by the device
 		return
 	}
@@ -59,7 +59,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 		ev.Err = c.Cause(ev.Err, it.cause)
 	}
 	answers = it.awaiting(answers)
-	if it.opts.manual || it.ending() {
+	if it.cfg.Manual || it.ending() {
 		it.endOf(ev, answers)
 		it.part()
 		return
@@ -96,7 +96,7 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	}
 	it.l.Removed(dev)
 	it.endOf(ev, answers)
-	if !it.opts.manual {
+	if !it.cfg.Manual {
 		it.destroy(&RemovedError{ev.Device, ev.Err})
 	}
 	it.part()
@@ -129,7 +129,7 @@ func (e *RemovedError) Unwrap() []error {
 // has to destroy the identifier.
 func (it *ident) endOf(ev Event, answers Command) {
 	_, removal := ev.(*cmid.DeviceRemoval)
-	silent := it.endTold && (!removal || !it.opts.manual)
+	silent := it.endTold && (!removal || !it.cfg.Manual)
 	it.endTold = true
 	_, asked := answers.(*cmid.Disconnect)
 	switch {

@@ -18,7 +18,7 @@ func (w *world) mallory(server *probe) (m *probe, id, s *actor.PID) {
 	w.Helper()
 	m = w.probe()
 	w.listen(server)
-	id = w.rt.CreateID(m.pid, Raw())
+	id = w.rt.CreateID(m.pid, IDConfig{Raw: true})
 	m.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 	_, s = next[*ConnectRequest](server)
 	server.send(s, &Accept{})
@@ -104,8 +104,8 @@ func TestManualIsToldOfAViolation(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		server := w.farProbe()
 		m := w.probe()
-		w.listen(server, Manual())
-		id := w.rt.CreateID(m.pid, Raw())
+		w.listen(server, IDConfig{Manual: true})
+		id := w.rt.CreateID(m.pid, IDConfig{Raw: true})
 		m.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
@@ -135,7 +135,7 @@ func TestManualIsToldOfAViolation(t *testing.T) {
 // Close tells a Manual owner of the end, as it tells every other.
 func TestManualClose(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
-		p := w.connect(Manual())
+		p := w.connect(IDConfig{Manual: true})
 		p.client.send(p.c, &Close{})
 		if k := kinds(until[*Closed](p.client)); k != "Disconnected Closed" {
 			w.Errorf("told %s", k)

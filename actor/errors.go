@@ -45,7 +45,7 @@ type (
 	QueuePairError = datapath.QueuePairError
 	// ResourceError says that a device (field Device), or the half of Limits.ReceiveMemory, cannot
 	// hold what a connection needs from its beginning: What is missing, Need for one connection,
-	// Limit for all together. Connect and Accept fail with it; WithMessages says how much they
+	// Limit for all together. Connect and Accept fail with it; IDConfig says how much they
 	// need. errors.Is: ENOMEM.
 	ResourceError = datapath.ResourceError
 )

@@ -78,7 +78,7 @@ func (w *writer) Receive(ctx actor.Context) {
 func Example_remoteMemory() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()))
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func Example_remoteMemory() {
 
 	server := &shelf{listening: make(chan string, 1), told: make(chan string, 1)}
 	owner := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return server }, rt.OnLoop()))
-	system.Root.RequestWithCustomSender(rt.CreateID(owner, rdma.WithMemory(4096)), &rdma.Serve{Addr: "127.0.0.1:0"}, owner)
+	system.Root.RequestWithCustomSender(rt.CreateID(owner, rdma.IDConfig{Memory: 4096}), &rdma.Serve{Addr: "127.0.0.1:0"}, owner)
 
 	client := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &writer{} }, rt.OnLoop()))
-	system.Root.Send(rt.CreateID(client, rdma.WithMemory(64)), &rdma.Dial{Addr: <-server.listening})
+	system.Root.Send(rt.CreateID(client, rdma.IDConfig{Memory: 64}), &rdma.Dial{Addr: <-server.listening})
 
 	fmt.Println(<-server.told)
 	// Output: hello there

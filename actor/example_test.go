@@ -17,7 +17,7 @@ import (
 func Example_echo() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()))
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func Example_echo() {
 	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			id := rt.CreateID(ctx.Self())
+			id := rt.CreateID(ctx.Self(), rdma.IDConfig{})
 			ctx.Send(id, &cmid.BindAddr{Addr: rdma.MustAddr("127.0.0.1:0")})
 			ctx.Send(id, &rdma.Listen{Backlog: 128})
 		case *rdma.Listening:
@@ -58,7 +58,7 @@ func talk(system *actor.ActorSystem, rt *rdma.Runtime, addr, protocol, text stri
 	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: addr, PrivateData: []byte(protocol)})
+			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr, PrivateData: []byte(protocol)})
 		case *rdma.Established:
 			ctx.Respond(rdma.NewSend([]byte(text)))
 		case *rdma.Received:
@@ -88,7 +88,7 @@ type client struct {
 func (c *client) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started, *redial:
-		id := c.rt.CreateID(ctx.Self())
+		id := c.rt.CreateID(ctx.Self(), rdma.IDConfig{})
 		ctx.Send(id, &rdma.Dial{Addr: c.addr, Timeout: 5 * time.Second, PrivateData: []byte("greet/1")})
 	case *rdma.Established:
 		ctx.Respond(rdma.NewSend([]byte("hello")))
@@ -113,7 +113,7 @@ func (c *client) Receive(ctx actor.Context) {
 func Example_redial() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()))
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func greeter(system *actor.ActorSystem, rt *rdma.Runtime) string {
 			ctx.Respond(&rdma.Close{})
 		}
 	})
-	id := rt.CreateID(nil, rdma.WithHandler(handler))
+	id := rt.CreateID(nil, rdma.IDConfig{Handler: handler})
 	l, err := rdma.Ask[*rdma.Listening](context.Background(), rt, id, &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		log.Fatal(err)

@@ -58,8 +58,8 @@ func TestFallbackLargeMessages(t *testing.T) {
 	rt := openIWARP(t, sys)
 	server, client := newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OnLoop(), nil)
 	const large = 1 << 20
-	_, at := listen(server, rt, "127.0.0.1:0", WithMessages(large, 4))
-	c := rt.CreateID(client.pid, WithMessages(large, 4))
+	_, at := listen(server, rt, "127.0.0.1:0", IDConfig{MaxMessage: large, Credits: 4})
+	c := rt.CreateID(client.pid, IDConfig{MaxMessage: large, Credits: 4})
 	client.send(c, &Dial{Addr: hangUpOnce(t, at)})
 	_, s := next[*ConnectRequest](server)
 	server.send(s, &Accept{})

@@ -12,11 +12,12 @@ import (
 )
 
 // rawPair connects two owners on an address of the device, without the message protocol.
-func rawPair(t *testing.T, rt *Runtime, addr string, serve ...IDOption) pair {
+func rawPair(t *testing.T, rt *Runtime, addr string, serve IDConfig) pair {
 	t.Helper()
+	serve.Raw = true
 	p := pair{client: newProbe(t, rt.sys, rt.OnLoop(), nil), server: newProbe(t, rt.sys, rt.OnLoop(), nil)}
-	lis, at := listen(p.server, rt, addr+":0", append(serve, Raw())...)
-	p.listener, p.c = lis, rt.CreateID(p.client.pid, Raw())
+	lis, at := listen(p.server, rt, addr+":0", serve)
+	p.listener, p.c = lis, rt.CreateID(p.client.pid, IDConfig{Raw: true})
 	p.client.send(p.c, &Dial{Addr: at})
 	_, p.s = next[*ConnectRequest](p.server)
 	p.server.send(p.s, &Accept{})
@@ -45,7 +46,7 @@ func endOf(t *testing.T, p *probe) error {
 func TestFaultRawMessageTooLong(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
-	p := rawPair(t, rt, env(t, "RDMA_ADDR"), WithMessages(1<<10, 4))
+	p := rawPair(t, rt, env(t, "RDMA_ADDR"), IDConfig{MaxMessage: 1 << 10, Credits: 4})
 	p.client.send(p.c, NewSend(make([]byte, 4<<10)))
 	var q *QueuePairError
 	if err := endOf(t, p.server); !errors.As(err, &q) {
@@ -71,7 +72,7 @@ func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	far := openKernel(t, rt.sys)
 	p := pair{client: newProbe(t, rt.sys, rt.OnLoop(), nil), server: newProbe(t, rt.sys, far.OnLoop(), nil)}
 	lis, at := listen(p.server, far, env(t, "RDMA_ADDR")+":0")
-	p.listener, p.c = lis, rt.CreateID(p.client.pid)
+	p.listener, p.c = lis, rt.CreateID(p.client.pid, IDConfig{})
 	p.client.send(p.c, &Dial{Addr: at, Param: &ConnParam{RetryCount: 2, RNRRetryCount: 7, ResponderResources: 1, InitiatorDepth: 1}})
 	_, p.s = next[*ConnectRequest](p.server)
 	p.server.send(p.s, &Accept{})

@@ -18,7 +18,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
 // These are faults, on the kernel's devices: internal/vm/faulttest runs them.
@@ -51,7 +50,7 @@ func TestFaultRequestIsNeverAnswered(t *testing.T) {
 	server, client := newProbe(t, rt.sys, rt.OnLoop(), nil), newProbe(t, rt.sys, rt.OnLoop(), nil)
 	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0")
 	begin := time.Now()
-	client.send(rt.CreateID(client.pid), &Dial{Addr: at})
+	client.send(rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: at})
 	_, request := next[*ConnectRequest](server)
 	end := until[*Closed](client)
 	if took := time.Since(begin); took < 8*time.Second || took > 8*time.Second+emulated {
@@ -98,13 +97,13 @@ func TestFaultBlackHole(t *testing.T) {
 		limit  = 3 * time.Second
 	)
 	sys := testSystem(t)
-	rt, err := Open(sys, WithDevice(ucm.New(ucm.WithProvider(uverbs.Provider{}))), WithTimeouts(Timeouts{Connect: limit}))
+	rt, err := Open(sys, Config{Device: ucm.New(ucm.Config{}), Timeouts: Timeouts{Connect: limit}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", handler())
+	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0")
 	other, p := newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OnLoop(), nil)
-	c := rt.CreateID(other.pid)
+	c := rt.CreateID(other.pid, IDConfig{})
 	other.send(c, &Dial{Addr: at})
 	next[*Established](other)
 	n := 0
@@ -113,7 +112,7 @@ func TestFaultBlackHole(t *testing.T) {
 	begin := time.Now()
 	held := map[string]bool{}
 	for range silent {
-		id := rt.CreateID(p.pid, WithMessages(1<<10, 4))
+		id := rt.CreateID(p.pid, IDConfig{MaxMessage: 1 << 10, Credits: 4})
 		held[id.Id] = true
 		p.send(id, &Dial{Addr: env(t, "RDMA_SILENT_ADDR") + ":7471"})
 	}
@@ -164,7 +163,7 @@ func TestFaultBlackHole(t *testing.T) {
 			t.Errorf("%s the wait the longest ping has taken %v", what, longest)
 		}
 	}
-	p.send(rt.CreateID(p.pid), &Dial{Addr: at}) // a connect does not wait for theirs
+	p.send(rt.CreateID(p.pid, IDConfig{}), &Dial{Addr: at}) // a connect does not wait for theirs
 	begin = time.Now()
 	for {
 		if _, ok := p.any().msg.(*Established); ok {
@@ -221,11 +220,11 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 	for name, ps := range spaces {
 		t.Run(name, func(t *testing.T) {
 			server, client := newProbe(t, rt.sys, rt.OnLoop(), nil), newProbe(t, rt.sys, rt.OnLoop(), nil)
-			lis := rt.CreateID(server.pid, WithPortSpace(ps))
+			lis := rt.CreateID(server.pid, IDConfig{PortSpace: ps})
 			server.send(lis, &Serve{Addr: env(t, "RDMA_ADDR") + ":0"})
 			l, _ := next[*Listening](server)
 			connect := func() *actor.PID {
-				c := rt.CreateID(client.pid, WithPortSpace(ps))
+				c := rt.CreateID(client.pid, IDConfig{PortSpace: ps})
 				client.send(c, &cmid.ResolveAddr{Dst: l.Local})
 				next[*cmid.AddrResolved](client)
 				client.send(c, &cmid.ResolveRoute{})
@@ -271,7 +270,7 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("FAULT"); at != "" {
 		rt := openKernel(t, testSystem(t))
 		p := newProbe(t, rt.sys, rt.OnLoop(), nil)
-		c := rt.CreateID(p.pid)
+		c := rt.CreateID(p.pid, IDConfig{})
 		p.send(c, &Dial{Addr: at})
 		next[*Established](p)
 		pings(t, p, c, func() bool { return true })
@@ -338,7 +337,7 @@ func TestFaultUser(t *testing.T) {
 		enough = 64 << 20
 	)
 	at := env(t, "RDMA_ADDR") + ":0"
-	opts := []IDOption{WithMessages(64<<10, 4)}
+	cfg := IDConfig{MaxMessage: 64 << 10, Credits: 4}
 	switch os.Getenv("FAULT") {
 	case "":
 		leavesNothing(t)
@@ -353,8 +352,8 @@ func TestFaultUser(t *testing.T) {
 		}
 		rt := openKernel(t, testSystem(t))
 		p := newProbe(t, rt.sys, rt.OnLoop(), nil)
-		l := serveKernel(t, rt, at, append(opts, handler())...)
-		p.send(rt.CreateID(p.pid, opts...), &Dial{Addr: l})
+		l := serveKernel(t, rt, at, cfg)
+		p.send(rt.CreateID(p.pid, cfg), &Dial{Addr: l})
 		f, _ := next[Failure](p)
 		is(t, f, unix.ENOMEM)
 		if text := f.Error(); !strings.Contains(text, "RLIMIT_MEMLOCK is 65536 bytes") || !strings.Contains(text, "ulimit -l") {
@@ -365,6 +364,6 @@ func TestFaultUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		rt := openKernel(t, testSystem(t))
-		talk(t, rt, serveKernel(t, rt, at, append(opts, handler())...), 3, opts...)
+		talk(t, rt, serveKernel(t, rt, at, cfg), 3, cfg)
 	}
 }

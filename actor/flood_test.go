@@ -36,7 +36,7 @@ func flood(tb testing.TB, goroutines int, post func()) (stop func()) {
 }
 
 // most is the mailbox's bound: Sends, commands, and what ends it.
-func most(rt *Runtime) int { return rt.cfg.limits.Mailbox + 2*commandRoom + 100 }
+func most(rt *Runtime) int { return rt.cfg.Limits.Mailbox + 2*commandRoom + 100 }
 
 // Two goroutines that send without a pause: what is admitted flows, memory is bounded, and the
 // identifier ends when it shall.
@@ -50,7 +50,7 @@ func TestFloodOfSends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sys := testSystem(t)
-			rt := openIWARP(t, sys, WithLimits(Limits{Mailbox: 4096}))
+			rt := openIWARP(t, sys, Config{Limits: Limits{Mailbox: 4096}})
 			var received, failed atomic.Int64
 			closed := make(chan *Closed, 1)
 			server := newProbe(t, sys, rt.OnLoop(), nil)
@@ -58,7 +58,7 @@ func TestFloodOfSends(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			_, at := listen(server, rt, "127.0.0.1:0")
-			c := rt.CreateID(client.pid, WithContext(ctx))
+			c := rt.CreateID(client.pid, IDConfig{Context: ctx})
 			client.send(c, &Dial{Addr: at})
 			_, s := next[*ConnectRequest](server)
 			server.send(s, &Accept{})
@@ -178,7 +178,7 @@ func TestStopAnswersAFullMailbox(t *testing.T) {
 			w.sys.Root.Stop(p.listener)
 			until[*Closed](p.server)
 		}
-	}, WithLimits(Limits{Mailbox: 8}))
+	}, Config{Limits: Limits{Mailbox: 8}})
 }
 
 // One sender's order holds in a full mailbox, too: what was admitted before a Close is delivered.
@@ -209,7 +209,7 @@ func TestCloseInAFullMailbox(t *testing.T) {
 		if k := kinds(until[*Closed](p.server)); k != "Received Received Received Received Received Received Received Received Received Received Disconnected Closed" {
 			w.Errorf("the peer was told %s", k)
 		}
-	}, WithLimits(Limits{Mailbox: 10}))
+	}, Config{Limits: Limits{Mailbox: 10}})
 }
 
 // An Ask that is given up is behind its command also where the mailbox is full: it ends the
@@ -217,7 +217,7 @@ func TestCloseInAFullMailbox(t *testing.T) {
 func TestCancelStaysBehindItsCommand(t *testing.T) {
 	inWorldOver(t, states.IWARP, stuckAt(states.OpResolveAddr), func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		settle()
 		gone := errors.New("nobody waits any more")
 		w.inTurn(func(ctx actor.Context) {
@@ -230,7 +230,7 @@ func TestCancelStaysBehindItsCommand(t *testing.T) {
 		})
 		end := until[*Closed](p)
 		is(w, end[len(end)-1].msg.(*Closed).Err, gone)
-	}, WithLimits(Limits{Mailbox: 4}))
+	}, Config{Limits: Limits{Mailbox: 4}})
 }
 
 // Whatever is posted in numbers, the mailbox holds no more than its bound, everything is answered
@@ -312,7 +312,7 @@ func TestFloodOfAnything(t *testing.T) {
 					if answers != want {
 						w.Errorf("%d of %d were answered", answers, want)
 					}
-				}, WithLimits(Limits{Mailbox: 8}))
+				}, Config{Limits: Limits{Mailbox: 8}})
 			})
 		}
 	}
@@ -328,7 +328,7 @@ func TestPoisonIsClose(t *testing.T) {
 				w.inTurn(func(ctx actor.Context) { ctx.Poison(p.c) })
 			},
 		} {
-			p := w.connect(WithMessages(kib, 4))
+			p := w.connect(IDConfig{MaxMessage: kib, Credits: 4})
 			for range 200 {
 				p.client.send(p.c, NewSend([]byte("x")))
 			}
@@ -358,9 +358,9 @@ func TestRefusalsWaitAsOne(t *testing.T) {
 						<-hold
 					}
 				})
-				id := w.rt.CreateID(owner.pid)
+				id := w.rt.CreateID(owner.pid, IDConfig{})
 				if connected {
-					p := w.connect(WithMessages(kib, 1))
+					p := w.connect(IDConfig{MaxMessage: kib, Credits: 1})
 					p.server.reactWith(func(ctx actor.Context) {
 						if m, ok := ctx.Message().(*Received); ok {
 							keep(w, m)
@@ -393,7 +393,7 @@ func TestRefusalsWaitAsOne(t *testing.T) {
 						}
 					}
 				}
-			}, WithLimits(Limits{SendQueue: 1}))
+			}, Config{Limits: Limits{SendQueue: 1}})
 		})
 	}
 }

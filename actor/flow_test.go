@@ -21,7 +21,7 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const credits, queue, size = 4, 8, 4 << 10
 		kept := make(chan *Received, 100)
-		p := w.connect(WithMessages(size, credits))
+		p := w.connect(IDConfig{MaxMessage: size, Credits: credits})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				kept <- m.Retain()
@@ -42,7 +42,7 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 		p.client.quiet()
 		l := w.far.loops[0]
 		used := make(chan int, 1)
-		_ = l.el.Post(func() { used <- w.far.cfg.limits.ReceiveMemory - l.RecvBudget.Free })
+		_ = l.el.Post(func() { used <- w.far.cfg.Limits.ReceiveMemory - l.RecvBudget.Free })
 		if n := <-used; n > 2*mem.SlabBytes {
 			w.Errorf("%d unread messages of %d bytes take %d bytes", credits, size, n)
 		}
@@ -66,12 +66,12 @@ func TestSlowReaderStopsTheSender(t *testing.T) {
 		if c.Delivered != credits+queue || c.Unsent != 20-credits-queue || c.Unknown != 0 {
 			w.Errorf("the end: %v", end)
 		}
-	}, WithLimits(Limits{SendQueue: 8}))
+	}, Config{Limits: Limits{SendQueue: 8}})
 }
 
 func TestCloseGivesUpOnAReaderThatNeverReads(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<10, 2))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		var kept []*Received
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
@@ -108,7 +108,7 @@ func TestCloseGivesUpOnAReaderThatNeverReads(t *testing.T) {
 
 func TestOversize(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(3000, 4)) // rounded up
+		p := w.connect(IDConfig{MaxMessage: 3000, Credits: 4}) // rounded up
 		p.client.send(p.c, NewSend(make([]byte, 3072)))
 		next[*Received](p.server)
 		p.client.send(p.c, NewSend(make([]byte, 3073)))
@@ -142,7 +142,7 @@ func TestSentOnRequest(t *testing.T) {
 func TestSendBeforeEstablished(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, NewSend([]byte("x")))
 		f, _ := next[*SendFailed](p)
 		is(w, f, unix.ENOTCONN)
@@ -156,7 +156,7 @@ func TestSendBeforeEstablished(t *testing.T) {
 // A disconnect overtakes what waits in the queue; that comes back, before the end is told.
 func TestDisconnectFlushes(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<10, 2))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				keep(w, m)
@@ -190,14 +190,14 @@ func TestForeignPeers(t *testing.T) {
 
 func foreign(w *world, rawListens bool) {
 	server, client := w.farProbe(), w.probe()
-	var lopts, copts []IDOption
+	var lopts, copts IDConfig
 	if rawListens {
-		lopts = []IDOption{Raw()}
+		lopts = IDConfig{Raw: true}
 	} else {
-		copts = []IDOption{Raw()}
+		copts = IDConfig{Raw: true}
 	}
-	w.listen(server, lopts...)
-	c := w.rt.CreateID(client.pid, copts...)
+	w.listen(server, lopts)
+	c := w.rt.CreateID(client.pid, copts)
 	client.send(c, &Dial{Addr: there + ":7471", PrivateData: []byte("secret")})
 	r, s := next[*ConnectRequest](server)
 	if !bytes.Contains(r.PrivateData, []byte("secret")) {
@@ -250,14 +250,14 @@ func TestProtocolErrors(t *testing.T) {
 		for flavor, f := range flavors {
 			t.Run(flavor+"/"+name, func(t *testing.T) {
 				inWorld(t, f, func(w *world) {
-					good := w.connect(WithMessages(1<<10, 2))
+					good := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
 					good.server.reactWith(func(ctx actor.Context) {
 						if m, ok := ctx.Message().(*Received); ok && string(m.Data) != "fine" {
 							keep(w, m)
 						}
 					})
 					mallory := w.probe()
-					id := w.rt.CreateID(mallory.pid, Raw())
+					id := w.rt.CreateID(mallory.pid, IDConfig{Raw: true})
 					mallory.send(id, &Dial{
 						Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil),
 					})
@@ -308,7 +308,7 @@ func TestReorderedEvents(t *testing.T) {
 				}
 			})
 			w.listen(server)
-			id := w.rt.CreateID(client.pid)
+			id := w.rt.CreateID(client.pid, IDConfig{})
 			client.send(id, &Dial{Addr: there + ":7471"})
 			end := until[*Closed](server)
 			want := "ConnectRequest Established" + strings.Repeat(" Received", 10) + " Disconnected Closed"
@@ -327,8 +327,8 @@ func TestReceivedBeforeTheEnd(t *testing.T) {
 		onFlavors(t, func(w *world) {
 			w.f.Reorder(true)
 			server, client := w.farProbe(), w.probe()
-			w.listen(server, Raw())
-			id := w.rt.CreateID(client.pid, Raw())
+			w.listen(server, IDConfig{Raw: true})
+			id := w.rt.CreateID(client.pid, IDConfig{Raw: true})
 			client.send(id, &Dial{Addr: there + ":7471"})
 			_, s := next[*ConnectRequest](server)
 			client.reactWith(func(ctx actor.Context) {

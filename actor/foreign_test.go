@@ -9,16 +9,16 @@ import (
 // Both sides are told that a peer is a foreign one.
 func TestForeignIsTold(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		for _, tt := range []struct{ server, client []IDOption }{{client: []IDOption{Raw()}}, {server: []IDOption{Raw()}}} {
+		for _, tt := range []struct{ server, client IDConfig }{{client: IDConfig{Raw: true}}, {server: IDConfig{Raw: true}}} {
 			server, client := w.farProbe(), w.probe()
-			lis := w.listen(server, tt.server...)
-			c := w.rt.CreateID(client.pid, tt.client...)
+			lis := w.listen(server, tt.server)
+			c := w.rt.CreateID(client.pid, tt.client)
 			client.send(c, &Dial{Addr: there + ":7471"})
 			r, s := next[*ConnectRequest](server)
 			server.send(s, &Accept{})
 			there, _ := next[*Established](server)
 			here, _ := next[*Established](client)
-			if want := tt.server == nil; r.Foreign != want || there.Foreign != want || here.Foreign == want {
+			if want := !tt.server.Raw; r.Foreign != want || there.Foreign != want || here.Foreign == want {
 				w.Errorf("told %v, %v and %v there, %v here", want, r.Foreign, there.Foreign, here.Foreign)
 			}
 			client.send(c, &DestroyID{})
@@ -34,15 +34,15 @@ func TestForeignIsTold(t *testing.T) {
 func TestRefuseForeign(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
-		lis := w.listen(server, RefuseForeign())
-		c := w.rt.CreateID(client.pid, Raw())
+		lis := w.listen(server, IDConfig{RefuseForeign: true})
+		c := w.rt.CreateID(client.pid, IDConfig{Raw: true})
 		client.send(c, &Dial{Addr: there + ":7471"})
 		f, _ := next[Failure](client)
 		is(w, f, unix.ECONNREFUSED)
 		until[*Closed](client)
 		server.quiet()
 
-		c = w.rt.CreateID(client.pid, RefuseForeign())
+		c = w.rt.CreateID(client.pid, IDConfig{RefuseForeign: true})
 		client.send(c, &Dial{Addr: there + ":7471"})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
@@ -54,8 +54,8 @@ func TestRefuseForeign(t *testing.T) {
 		server.send(lis, &DestroyID{})
 		until[*Closed](server)
 
-		w.listen(server, Raw())
-		c = w.rt.CreateID(client.pid, RefuseForeign())
+		w.listen(server, IDConfig{Raw: true})
+		c = w.rt.CreateID(client.pid, IDConfig{RefuseForeign: true})
 		client.send(c, &Dial{Addr: there + ":7471"})
 		_, s = next[*ConnectRequest](server)
 		server.send(s, &Accept{})

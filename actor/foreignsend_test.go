@@ -17,7 +17,7 @@ func TestForeignSendStaysOutOfThePool(t *testing.T) {
 		if err := w.rt.loops[0].el.Post(func() { <-hold }); err != nil {
 			w.Fatal(err)
 		}
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &DestroyID{})
 		p.send(id, &Send{})
 		p.send(id, &Send{})
@@ -40,5 +40,5 @@ func TestForeignSendStaysOutOfThePool(t *testing.T) {
 		}
 	}
 	t.Run("the actor has stopped", func(t *testing.T) { inWorld(t, states.IWARP, test) })
-	t.Run("the mailbox has no room", func(t *testing.T) { inWorld(t, states.IWARP, test, WithLimits(Limits{Mailbox: 1})) })
+	t.Run("the mailbox has no room", func(t *testing.T) { inWorld(t, states.IWARP, test, Config{Limits: Limits{Mailbox: 1}}) })
 }

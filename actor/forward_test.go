@@ -23,7 +23,7 @@ func TestForward(t *testing.T) {
 	for name, pass := range hand {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
-				p := w.connect(WithMessages(1<<10, credits))
+				p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: credits})
 				var got, wrong atomic.Int64
 				work := func(ctx actor.Context) {
 					if m, ok := ctx.Message().(*Received); ok {
@@ -78,7 +78,7 @@ func TestForward(t *testing.T) {
 				}
 				stop(w, w.sys, off)
 				stop(w, w.sys, on)
-			}, WithLimits(Limits{SendQueue: n}))
+			}, Config{Limits: Limits{SendQueue: n}})
 		})
 	}
 }
@@ -112,7 +112,7 @@ func (r *routing) Stop(*actor.PID) {}
 func TestForwardToAStoppedWorker(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const credits = 4
-		p := w.connect(WithMessages(1<<10, credits))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: credits})
 		entered, leave := make(chan struct{}), make(chan struct{})
 		worker := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*Received); ok {
@@ -146,7 +146,7 @@ func TestForwardToAStoppedWorker(t *testing.T) {
 // A clone is whoever's gets it, for as long as that one likes.
 func TestClone(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<10, 2))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		got := make(chan *Received, 100)
 		plain := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
@@ -197,7 +197,7 @@ func TestForwardEmbedded(t *testing.T) {
 		})
 		w.listen(server)
 		client := w.probe()
-		c := w.rt.CreateID(client.pid)
+		c := w.rt.CreateID(client.pid, IDConfig{})
 		client.send(c, &Dial{Addr: there + ":7471"})
 		next[*Established](client)
 		client.send(c, NewSend([]byte("hello")))

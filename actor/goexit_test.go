@@ -26,7 +26,7 @@ func TestCallThatDoesNotReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
 				p, other := w.connect(), w.probe()
-				id := w.rt.CreateID(other.pid)
+				id := w.rt.CreateID(other.pid, IDConfig{})
 				_, err := Ask[*Done](context.Background(), w.rt, p.c, &Call{Fn: func(*cmid.ID) error {
 					leave()
 					return nil
@@ -118,15 +118,15 @@ func TestEmptyCommands(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		for _, c := range commandsOf() {
 			for name, begin := range map[string]func(p *probe) *actor.PID{
-				"idle": func(p *probe) *actor.PID { return w.rt.CreateID(p.pid) },
+				"idle": func(p *probe) *actor.PID { return w.rt.CreateID(p.pid, IDConfig{}) },
 				"bound": func(p *probe) *actor.PID {
-					id := w.rt.CreateID(p.pid)
+					id := w.rt.CreateID(p.pid, IDConfig{})
 					p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 					next[*cmid.Bound](p)
 					return id
 				},
 				"resolved": func(p *probe) *actor.PID {
-					id := w.rt.CreateID(p.pid)
+					id := w.rt.CreateID(p.pid, IDConfig{})
 					p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 					next[*cmid.AddrResolved](p)
 					p.send(id, &cmid.ResolveRoute{})
@@ -136,7 +136,7 @@ func TestEmptyCommands(t *testing.T) {
 				"connected": func(p *probe) *actor.PID {
 					server := w.farProbe()
 					lis, at := listen(server, w.far, there+":0")
-					id := w.rt.CreateID(p.pid)
+					id := w.rt.CreateID(p.pid, IDConfig{})
 					p.send(id, &Dial{Addr: at})
 					_, s := next[*ConnectRequest](server)
 					server.send(s, &Accept{})
@@ -169,8 +169,8 @@ func TestEmptyCommands(t *testing.T) {
 func TestIdentifierAsOwner(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
-		a := w.rt.CreateID(p.pid)
-		b := w.rt.CreateID(a)
+		a := w.rt.CreateID(p.pid, IDConfig{})
+		b := w.rt.CreateID(a, IDConfig{})
 		w.sys.Root.RequestWithCustomSender(b, "nonsense", a)
 		w.sys.Root.RequestWithCustomSender(a, "nonsense", b)
 		settle() // would never return

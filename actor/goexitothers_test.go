@@ -19,7 +19,7 @@ import (
 func TestGoexitInTheMiddleOfInput(t *testing.T) {
 	sys := testSystem(t)
 	open := func() *Runtime {
-		rt, err := Open(sys, WithDevice(iwarp.New()))
+		rt, err := Open(sys, Config{Device: iwarp.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 	var over atomic.Bool
 	serve := func(sometimes func()) string {
 		p := newProbe(t, sys, nil, nil)
-		_, at := listen(p, there, "127.0.0.1:0", WithHandler(actor.PropsFromFunc(func(ctx actor.Context) {
+		_, at := listen(p, there, "127.0.0.1:0", IDConfig{Handler: actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *ConnectRequest:
 				ctx.Respond(&Accept{})
@@ -44,7 +44,7 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 				ctx.Respond(NewSend(m.Data))
 				sometimes()
 			}
-		})))
+		})})
 		return at
 	}
 	const enough = 2000
@@ -55,7 +55,7 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 		sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *actor.Started:
-				ctx.Send(here.CreateID(ctx.Self()), &Dial{Addr: at})
+				ctx.Send(here.CreateID(ctx.Self(), IDConfig{}), &Dial{Addr: at})
 			case *Established:
 				ctx.Respond(NewSend([]byte("ping")))
 			case *Received:
@@ -86,7 +86,7 @@ func TestGoexitInTheMiddleOfInput(t *testing.T) {
 			switch ctx.Message().(type) {
 			case *actor.Started, *Closed:
 				if !over.Load() {
-					ctx.Send(here.CreateID(ctx.Self()), &Dial{Addr: bad})
+					ctx.Send(here.CreateID(ctx.Self(), IDConfig{}), &Dial{Addr: bad})
 				}
 			case *Established:
 				for range 30 {

@@ -42,8 +42,8 @@ func TestEveryEndSaysGoodbye(t *testing.T) {
 					ctx, cancel := context.WithCancel(context.Background())
 					defer cancel()
 					p := pair{client: w.probe(), server: w.farProbe()}
-					w.listen(p.server, WithMessages(1<<10, 4))
-					p.c = w.rt.CreateID(p.client.pid, WithMessages(1<<10, 4), WithContext(ctx))
+					w.listen(p.server, IDConfig{MaxMessage: 1 << 10, Credits: 4})
+					p.c = w.rt.CreateID(p.client.pid, IDConfig{MaxMessage: 1 << 10, Credits: 4, Context: ctx})
 					p.client.send(p.c, &Dial{Addr: there + ":7471"})
 					_, p.s = next[*ConnectRequest](p.server)
 					p.server.send(p.s, &Accept{})
@@ -99,7 +99,7 @@ func over() context.Context {
 func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
 	w.Helper()
 	mallory = w.probe()
-	id = w.rt.CreateID(mallory.pid, Raw())
+	id = w.rt.CreateID(mallory.pid, IDConfig{Raw: true})
 	mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 	_, s = next[*ConnectRequest](server)
 	server.send(s, &Accept{})
@@ -127,7 +127,7 @@ func TestEndWithoutGoodbye(t *testing.T) {
 		}
 	})
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<10, 2))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		w.onLoop(w.rt, func(l *loop) { w.f.Disconnect(w.conn(l, p.c).ID.Handle()) })
 		for _, side := range []*probe{p.client, p.server} {
 			end := until[*Closed](side)
@@ -151,7 +151,7 @@ func TestGoodbyeIsTheLast(t *testing.T) {
 		until[*Closed](mallory)
 
 		old := w.probe()
-		id = w.rt.CreateID(old.pid, Raw())
+		id = w.rt.CreateID(old.pid, IDConfig{Raw: true})
 		old.send(id, &Dial{Addr: there + ":7471", PrivateData: liar()})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
@@ -166,7 +166,7 @@ func TestGoodbyeIsTheLast(t *testing.T) {
 // A goodbye that does not get through costs partingTime, whatever the end.
 func TestGoodbyeIsNotWaitedForLong(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<10, 2))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		w.f.Silence(there)
 		took := elapsed(func() {
 			p.client.send(p.c, &DestroyID{})
@@ -239,7 +239,7 @@ func TestPeerIsStopped(t *testing.T) {
 	rt := openIWARP(t, sys)
 	p := newProbe(t, sys, rt.OnLoop(), nil)
 	cmd, at := startPeer(t)
-	id := rt.CreateID(p.pid, Keepalive(300*time.Millisecond, 3*time.Second))
+	id := rt.CreateID(p.pid, IDConfig{Keepalive: Keepalive{Idle: 300 * time.Millisecond, Gone: 3 * time.Second}})
 	p.send(id, &Dial{Addr: at})
 	next[*Established](p)
 	p.send(id, NewSend([]byte("are you there?")))
@@ -261,7 +261,7 @@ func TestPeerIsKilled(t *testing.T) {
 	rt := openIWARP(t, sys)
 	p := newProbe(t, sys, rt.OnLoop(), nil)
 	cmd, at := startPeer(t)
-	id := rt.CreateID(p.pid)
+	id := rt.CreateID(p.pid, IDConfig{})
 	p.send(id, &Dial{Addr: at})
 	next[*Established](p)
 	p.send(id, NewSend([]byte("are you there?")))

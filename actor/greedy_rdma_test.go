@@ -10,10 +10,10 @@ func TestKernelGreedyPeers(t *testing.T) {
 	leavesNothing(t)
 	sys := testSystem(t)
 	const each = 24 // more than the window, so that some wait at their sender
-	limits := WithLimits(Limits{SendQueue: each})
+	limits := Config{Limits: Limits{SendQueue: each}}
 	g := greed{
 		tb: t, server: openKernel(t, sys, limits), client: openKernel(t, sys, limits), listen: env(t, "RDMA_ADDR") + ":0",
-		peers: 100, each: each, size: 1 << 10, opts: []IDOption{WithMessages(1<<10, 8)},
+		peers: 100, each: each, size: 1 << 10, cfg: IDConfig{MaxMessage: 1 << 10, Credits: 8},
 	}
 	g.where = g.server.OffLoop()
 	g.run()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -106,8 +107,8 @@ type greed struct {
 	listen         string
 	peers, each    int // greedy peers, and messages of each
 	size           int // of a message
-	opts           []IDOption
-	dial           []IDOption // of greedy peers, besides
+	cfg            IDConfig
+	raw            bool // greedy peers dial so
 	h              *hoarder
 	came           chan struct{}
 	ids            []*actor.PID
@@ -138,7 +139,7 @@ func (g *greed) begin() {
 	g.tb.Cleanup(g.h.release) // Shutdown waits for it
 	props := actor.PropsFromProducer(func() actor.Actor { return g.h })
 	props.Configure(g.where)
-	lis := g.server.CreateID(sys.Root.Spawn(props), g.opts...)
+	lis := g.server.CreateID(sys.Root.Spawn(props), g.cfg)
 	l, err := Ask[*Listening](g.tb.Context(), g.server, lis, &Serve{Addr: g.listen})
 	if err != nil {
 		g.tb.Fatal(err)
@@ -165,8 +166,10 @@ func (g *greed) begin() {
 		}
 	}, g.client.OnLoop())
 	floods := sys.Root.Spawn(flood)
+	cfg := g.cfg
+	cfg.Raw = g.raw
 	for range g.peers {
-		id := g.client.CreateID(floods, append(slices.Clone(g.opts), g.dial...)...)
+		id := g.client.CreateID(floods, cfg)
 		g.ids = append(g.ids, id)
 		sys.Root.Send(id, &Dial{Addr: g.listen})
 	}
@@ -184,7 +187,7 @@ func (g *greed) begin() {
 // serve has a good peer connect and ask so many times.
 func (g *greed) serve(rounds int) {
 	g.tb.Helper()
-	id := g.client.CreateID(g.owner.pid, g.opts...)
+	id := g.client.CreateID(g.owner.pid, g.cfg)
 	g.owner.send(id, &Dial{Addr: g.listen})
 	next[*Established](g.owner)
 	msg := bytes.Repeat([]byte{good}, g.size)
@@ -256,27 +259,28 @@ func (g *greed) kill() {
 var hoards = map[string]struct {
 	memory            int
 	peers, each, size int
-	opts, dial        []IDOption
+	cfg               IDConfig
+	raw               bool
 }{
 	"their whole windows":   {memory: 4 << 20, peers: 4, each: 40, size: 64 << 10},
 	"small messages":        {memory: 8 << 20, peers: 5, each: 100, size: 513},
-	"no window":             {memory: 1 << 20, peers: 2, each: 1000, size: 5, dial: []IDOption{Raw()}},
-	"no window, large ones": {memory: 1 << 20, peers: 3, each: 100, size: 16 << 10, dial: []IDOption{Raw()}},
-	"many":                  {memory: 1 << 20, peers: 60, each: 40, size: 1 << 10, opts: []IDOption{WithMessages(2<<10, 32)}},
+	"no window":             {memory: 1 << 20, peers: 2, each: 1000, size: 5, raw: true},
+	"no window, large ones": {memory: 1 << 20, peers: 3, each: 100, size: 16 << 10, raw: true},
+	"many":                  {memory: 1 << 20, peers: 60, each: 40, size: 1 << 10, cfg: IDConfig{MaxMessage: 2 << 10, Credits: 32}},
 }
 
 // Peers whose messages nobody takes back slow down nobody but themselves.
 func TestGreedyPeers(t *testing.T) {
 	for name, tt := range hoards {
-		limits := []Option{WithLimits(Limits{ReceiveMemory: tt.memory, SendQueue: tt.each})}
+		limits := Config{Limits: Limits{ReceiveMemory: tt.memory, SendQueue: tt.each}}
 		for where, prop := range map[string]func(rt *Runtime) actor.PropsOption{
 			"on the loop": (*Runtime).OnLoop, "off the loop": (*Runtime).OffLoop,
 		} {
 			t.Run(name+"/"+where+"/embedded", func(t *testing.T) {
 				sys := testSystem(t)
 				g := greed{
-					tb: t, server: openIWARP(t, sys, limits...), client: openIWARP(t, sys, limits[0], WithLimits(Limits{ReceiveMemory: 1 << 30})),
-					listen: "127.0.0.1:0", peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial,
+					tb: t, server: openIWARP(t, sys, limits), client: openIWARP(t, sys, Config{Limits: Limits{SendQueue: tt.each}}),
+					listen: "127.0.0.1:0", peers: tt.peers, each: tt.each, size: tt.size, cfg: tt.cfg, raw: tt.raw,
 				}
 				g.where = prop(g.server)
 				g.run()
@@ -286,10 +290,10 @@ func TestGreedyPeers(t *testing.T) {
 					inWorld(t, f, func(w *world) {
 						g := greed{
 							tb: w, server: w.far, client: w.rt, where: prop(w.far), listen: there + ":7471",
-							peers: tt.peers, each: tt.each, size: tt.size, opts: tt.opts, dial: tt.dial,
+							peers: tt.peers, each: tt.each, size: tt.size, cfg: tt.cfg, raw: tt.raw,
 						}
 						g.run()
-					}, limits...)
+					}, limits)
 				})
 			}
 		}
@@ -306,7 +310,7 @@ func TestWaitingIsNoSilence(t *testing.T) {
 		g.h.release()
 		g.await("everything", func() bool { return g.h.all == g.peers*g.each })
 		g.finish()
-	}, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 64}))
+	}, Config{Limits: Limits{ReceiveMemory: 2 << 20, SendQueue: 64}})
 }
 
 // Nor does TCP give a peer up whose window stays closed because its messages wait, however long
@@ -314,12 +318,14 @@ func TestWaitingIsNoSilence(t *testing.T) {
 func TestWaitingOutlastsTCP(t *testing.T) {
 	const short = 500 * time.Millisecond
 	sys := testSystem(t)
-	device := WithDevice(iwarp.New(func(c *iwarp.Config) { c.UserTimeout = short }))
-	limits := []Option{device, WithLimits(Limits{ReceiveMemory: 2 << 20, SendQueue: 512})}
+	cfg := Config{
+		Device: iwarp.New(func(c *iwarp.Config) { c.UserTimeout = short }),
+		Limits: Limits{ReceiveMemory: 2 << 20, SendQueue: 512},
+	}
 	g := greed{
-		tb: t, server: openRuntime(t, sys, limits...), client: openRuntime(t, sys, limits...), listen: "127.0.0.1:0",
+		tb: t, server: openRuntime(t, sys, cfg), client: openRuntime(t, sys, cfg), listen: "127.0.0.1:0",
 		// more than sockets hold
-		peers: 2, each: 400, size: 64 << 10, opts: []IDOption{WithMessages(64<<10, 400)},
+		peers: 2, each: 400, size: 64 << 10, cfg: IDConfig{MaxMessage: 64 << 10, Credits: 400},
 	}
 	g.where = g.server.OffLoop()
 	g.begin()
@@ -332,13 +338,13 @@ func TestWaitingOutlastsTCP(t *testing.T) {
 // A thousand greedy peers are nothing to a good one.
 func TestThousandGreedyPeers(t *testing.T) {
 	const peers, each = 1000, 40
-	limits := []Option{WithLimits(Limits{ReceiveMemory: 32 << 20, SendQueue: each})}
-	messages := []IDOption{WithMessages(4<<10, 32)}
+	limits := Config{Limits: Limits{ReceiveMemory: 32 << 20, SendQueue: each}}
+	messages := IDConfig{MaxMessage: 4 << 10, Credits: 32}
 	t.Run("embedded", func(t *testing.T) {
 		sys := testSystem(t)
 		g := greed{
-			tb: t, server: openIWARP(t, sys, append(limits, WithLoops(2))...), client: openIWARP(t, sys, limits...), listen: "127.0.0.1:0",
-			peers: peers, each: each, size: 4 << 10, opts: messages,
+			tb: t, server: openIWARP(t, sys, Config{Limits: limits.Limits, Loops: make([]eventloop.Config, 2)}), client: openIWARP(t, sys, limits), listen: "127.0.0.1:0",
+			peers: peers, each: each, size: 4 << 10, cfg: messages,
 		}
 		g.where = g.server.OffLoop()
 		g.run()
@@ -348,10 +354,10 @@ func TestThousandGreedyPeers(t *testing.T) {
 			inWorld(t, f, func(w *world) {
 				g := greed{
 					tb: w, server: w.far, client: w.rt, where: w.far.OnLoop(), listen: there + ":7471",
-					peers: peers, each: each, size: 4 << 10, opts: messages,
+					peers: peers, each: each, size: 4 << 10, cfg: messages,
 				}
 				g.run()
-			}, limits...)
+			}, limits)
 		})
 	}
 }
@@ -360,12 +366,12 @@ func TestThousandGreedyPeers(t *testing.T) {
 // nothing behind: the rig looks.
 func TestGreedyPeersDie(t *testing.T) {
 	for name, f := range flavors {
-		for _, dial := range [][]IDOption{nil, {Raw()}} {
-			t.Run(fmt.Sprint(name, len(dial)), func(t *testing.T) {
+		for _, raw := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, raw), func(t *testing.T) {
 				inWorld(t, f, func(w *world) {
 					g := greed{
 						tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 8, each: 100,
-						size: 16 << 10, dial: dial,
+						size: 16 << 10, raw: raw,
 					}
 					g.begin()
 					settle()
@@ -376,13 +382,13 @@ func TestGreedyPeersDie(t *testing.T) {
 					if err := w.far.Shutdown(context.Background()); err != nil {
 						w.Error(err)
 					}
-				}, WithLimits(Limits{ReceiveMemory: 8 << 20, SendQueue: 128}))
+				}, Config{Limits: Limits{ReceiveMemory: 8 << 20, SendQueue: 128}})
 			})
 		}
 	}
 	t.Run("embedded", func(t *testing.T) {
 		sys := testSystem(t)
-		limits := WithLimits(Limits{ReceiveMemory: 8 << 20, SendQueue: 128})
+		limits := Config{Limits: Limits{ReceiveMemory: 8 << 20, SendQueue: 128}}
 		g := greed{
 			tb: t, server: openIWARP(t, sys, limits), client: openIWARP(t, sys, limits), listen: "127.0.0.1:0", peers: 8, each: 100,
 			size: 16 << 10,

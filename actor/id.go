@@ -19,13 +19,13 @@ import (
 // ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine; everything that
 // happens to it comes through its mailbox, the messages of an established connection excepted.
 type ident struct {
-	rt   *Runtime
-	l    *loop
-	log  *slog.Logger
-	opts idOptions
-	pid  *actor.PID
-	box  *mailbox.Mailbox
-	ctx  actor.Context // from Started on
+	rt  *Runtime
+	l   *loop
+	log *slog.Logger
+	cfg IDConfig
+	pid *actor.PID
+	box *mailbox.Mailbox
+	ctx actor.Context // from Started on
 
 	id    *cmid.ID // nil until Started, and when it could not be made
 	state states.State
@@ -46,7 +46,8 @@ type ident struct {
 	asked   []*asked
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // for Dial, which may need a new identifier
-	release func() bool       // ends the watch of opts.ctx
+	release func() bool       // ends the watch of cfg.Context
+	closed  func(error)       // is called behind Closed, with its error; nil: nobody waits
 	unsent  uint64            // sends that met no connection, or no room
 	memory  int               // bytes of AllocMemory
 
@@ -127,7 +128,7 @@ func (it *ident) answer(cmd Command, ev Event) {
 			it.tell(ev) // the owner is always told of these
 		}
 		it.reply(a.sender, ev)
-		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.opts.manual {
+		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
 			it.destroy(f) // an Accept whose peer had gone: nothing else helps, as after Unreachable
 		}
 	}
@@ -151,7 +152,7 @@ func (it *ident) moved(cause fmt.Stringer) {
 	}
 	from := it.state
 	it.state = now
-	if o := it.rt.cfg.observer; o != nil {
+	if o := it.rt.cfg.Observer; o != nil {
 		o.Transition(it.pid, it.id.Handle(), from, now)
 	}
 	if it.log.Enabled(context.Background(), slog.LevelDebug) {
@@ -195,7 +196,7 @@ func (it *ident) base() EventBase {
 
 // tell tells the owner.
 func (it *ident) tell(ev Event) {
-	if o := it.rt.cfg.observer; o != nil {
+	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, ev)
 	}
 	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
@@ -207,7 +208,7 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 	if it.owns(sender) {
 		it.tell(ev)
 	} else {
-		if o := it.rt.cfg.observer; o != nil {
+		if o := it.rt.cfg.Observer; o != nil {
 			o.Event(it.pid, ev)
 		}
 		to := it.rt.newOwner(it.l, sender)

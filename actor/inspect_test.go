@@ -9,12 +9,13 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 func TestInspect(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
-		p := w.connect(WithMessages(2<<10, 8))
+		p := w.connect(IDConfig{MaxMessage: 2 << 10, Credits: 8})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				keep(w, m)
@@ -24,7 +25,7 @@ func TestInspect(t *testing.T) {
 			p.client.send(p.c, NewSend([]byte("x")))
 		}
 		time.Sleep(time.Hour)
-		waiting := w.rt.CreateID(p.client.pid)
+		waiting := w.rt.CreateID(p.client.pid, IDConfig{})
 		p.client.send(waiting, &cmid.ResolveAddr{Dst: MustAddr("10.0.0.66:1")})
 		settle()
 		infos := w.rt.Inspect()
@@ -70,7 +71,9 @@ func (o *observer) saw(what string) {
 func (o *observer) Transition(_ *actor.PID, _ Handle, from, to states.State) {
 	o.saw(fmt.Sprintf("%v -> %v", from, to))
 }
-func (o *observer) Event(_ *actor.PID, ev cmid.Event) { o.saw(fmt.Sprintf("%T", ev)) }
+func (o *observer) Event(_ *actor.PID, ev cmid.Event)      { o.saw(fmt.Sprintf("%T", ev)) }
+func (*observer) Moved(*actor.PID, Handle, string, string) {}
+
 func (o *observer) Credit(_ *actor.PID, _ Handle, c Credits) {
 	o.saw(fmt.Sprintf("unacked %d", c.Unacked))
 }
@@ -84,7 +87,7 @@ func TestObserver(t *testing.T) {
 		p.client.send(p.c, &Close{})
 		until[*Closed](p.client)
 		until[*Closed](p.server)
-	}, WithObserver(o), WithLoops(1))
+	}, Config{Observer: o, Loops: make([]eventloop.Config, 1)})
 	for what, n := range map[string]int{
 		"*cmid.ConnectRequest": 1, "*cmid.Established": 2, "*actor.Received": 1, "*cmid.Closed": 3, "idle -> addr-query": 1,
 		"connecting -> connected": 1, "unacked 1": 1,

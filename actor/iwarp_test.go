@@ -54,7 +54,7 @@ func TestPrivateDataAndReject(t *testing.T) {
 	rt := openIWARP(t, sys)
 	server, client := newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OffLoop(), nil)
 	_, at := listen(server, rt, "127.0.0.1:0")
-	c := rt.CreateID(client.pid)
+	c := rt.CreateID(client.pid, IDConfig{})
 	client.send(c, &Dial{Addr: at, PrivateData: []byte("hello")})
 	r, s := next[*ConnectRequest](server)
 	if string(r.PrivateData) != "hello" {
@@ -72,7 +72,7 @@ func TestPrivateDataAndReject(t *testing.T) {
 	closed, _ := next[*Closed](client)
 	is(t, closed.Err, unix.ECONNREFUSED)
 
-	c = rt.CreateID(client.pid)
+	c = rt.CreateID(client.pid, IDConfig{})
 	client.send(c, &Dial{Addr: at, PrivateData: bytes.Repeat([]byte("x"), 256)})
 	f, _ := next[*CommandFailed](client)
 	is(t, f, unix.EINVAL)
@@ -88,7 +88,7 @@ func TestAskListensAndDials(t *testing.T) {
 	server := newProbe(t, sys, rt.OnLoop(), nil)
 	_, at := listen(server, rt, "127.0.0.1:0")
 	ctx := context.Background()
-	c := rt.CreateID(nil)
+	c := rt.CreateID(nil, IDConfig{})
 	go func() {
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{PrivateData: []byte("welcome")})
@@ -115,7 +115,7 @@ func TestNobodyListens(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)
 	client := newProbe(t, sys, rt.OnLoop(), nil)
-	c := rt.CreateID(client.pid)
+	c := rt.CreateID(client.pid, IDConfig{})
 	client.send(c, &Dial{Addr: "127.0.0.1:9"})
 	f, _ := next[Failure](client)
 	is(t, f, unix.ECONNREFUSED)
@@ -127,7 +127,7 @@ func TestPortInUse(t *testing.T) {
 	rt := openIWARP(t, sys)
 	p := newProbe(t, sys, rt.OnLoop(), nil)
 	_, at := listen(p, rt, "127.0.0.1:0")
-	id := rt.CreateID(p.pid)
+	id := rt.CreateID(p.pid, IDConfig{})
 	p.send(id, &Serve{Addr: at})
 	f, _ := next[*CommandFailed](p)
 	is(t, f, unix.EADDRNOTAVAIL) // the kernel's answer where loopback or a wildcard takes part
@@ -140,7 +140,7 @@ func TestPortInUse(t *testing.T) {
 func TestListenerKilled(t *testing.T) {
 	sys := testSystem(t)
 	log := make(lines, 16)
-	rt := openIWARP(t, sys, WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	rt := openIWARP(t, sys, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	server := newProbe(t, sys, rt.OnLoop(), nil)
 	_, at := listen(server, rt, "127.0.0.1:0")
 	if err := unix.Shutdown(listeningAt(t, at), unix.SHUT_RDWR); err != nil {
@@ -190,7 +190,7 @@ func (l lines) Write(b []byte) (int, error) {
 func TestStrangersAreCounted(t *testing.T) {
 	sys := testSystem(t)
 	log := make(lines, 16)
-	rt := openIWARP(t, sys, WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	rt := openIWARP(t, sys, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	server := newProbe(t, sys, rt.OnLoop(), nil)
 	_, at := listen(server, rt, "127.0.0.1:0")
 	browser, err := net.Dial("tcp", at)

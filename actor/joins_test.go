@@ -12,7 +12,7 @@ import (
 func TestTwoJoinsAtOnce(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		owner, other := w.probe(), w.probe()
-		id := w.rt.CreateID(owner.pid, WithPortSpace(cmid.PortSpaceUDP))
+		id := w.rt.CreateID(owner.pid, IDConfig{PortSpace: cmid.PortSpaceUDP})
 		owner.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		next[*cmid.Bound](owner)
 		other.send(id, &cmid.JoinMulticast{Addr: MustAddr("239.1.1.1:0")})

@@ -43,11 +43,11 @@ func TestSilentPeers(t *testing.T) {
 		for _, say := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v", name, say), func(t *testing.T) {
 				onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
-					idle, d, opts := 15*time.Second, 45*time.Second, []IDOption(nil)
+					idle, d, cfg := 15*time.Second, 45*time.Second, IDConfig{}
 					if say {
-						idle, d, opts = 6*time.Second, 20*time.Second, []IDOption{Keepalive(6*time.Second, 20*time.Second)}
+						idle, d, cfg = 6*time.Second, 20*time.Second, IDConfig{Keepalive: Keepalive{Idle: 6 * time.Second, Gone: 20 * time.Second}}
 					}
-					p := w.connect(opts...)
+					p := w.connect(cfg)
 					time.Sleep(10 * time.Minute) // nothing is said, and nothing happens
 					p.client.quiet()
 					p.server.send(p.s, NewSend([]byte("here")))
@@ -96,8 +96,9 @@ func TestHeldLoopIsNoSilence(t *testing.T) {
 				ctx.Respond(&Accept{})
 			}
 		})
-		w.listen(server, Keepalive(0, 0)) // else it would give up this side, and rightly
-		id := w.rt.CreateID(client.pid)
+		// else it would give up this side, and rightly
+		w.listen(server, IDConfig{Keepalive: Keepalive{Idle: -1}})
+		id := w.rt.CreateID(client.pid, IDConfig{})
 		client.send(id, &Dial{Addr: there + ":7471"})
 		next[*Established](client)
 		client.reactWith(hold)
@@ -152,7 +153,7 @@ func TestVersion2IsNotProbed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, old := w.farProbe(), w.probe()
 		w.listen(server)
-		id := w.rt.CreateID(old.pid, Raw())
+		id := w.rt.CreateID(old.pid, IDConfig{Raw: true})
 		b := wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)
 		b[2] = 2
 		old.send(id, &Dial{Addr: there + ":7471", PrivateData: b})
@@ -225,7 +226,7 @@ func TestLookouts(t *testing.T) {
 		w.listen(server)
 		var ids []*actor.PID
 		for i := range 300 {
-			id := w.rt.CreateID(client.pid)
+			id := w.rt.CreateID(client.pid, IDConfig{})
 			client.send(id, &Dial{Addr: there + ":7471"})
 			next[*Established](client)
 			ids = append(ids, id)

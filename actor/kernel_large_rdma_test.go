@@ -18,14 +18,14 @@ func TestKernelLarge(t *testing.T) {
 	leavesNothing(t)
 	const most, rounds = 4 << 20, 6
 	sizes := []int{datapath.EagerPosted, datapath.EagerPosted + 1, 1 << 20, 100, most, 3<<20 + 5, 0}
-	rt := openKernel(t, testSystem(t), WithLimits(Limits{ReceiveMemory: 24 << 20, SendMemory: 16 << 20}))
-	opts := []IDOption{WithMessages(most, 16)}
-	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", append(opts, handler())...)
+	rt := openKernel(t, testSystem(t), Config{Limits: Limits{ReceiveMemory: 24 << 20, SendMemory: 16 << 20}})
+	cfg := IDConfig{MaxMessage: most, Credits: 16}
+	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", cfg)
 	p := newProbe(t, rt.sys, rt.OnLoop(), nil)
 	ids := make(map[string]int) // echoes that each has got
 	var dialled []*actor.PID
 	for range 2 {
-		id := rt.CreateID(p.pid, opts...)
+		id := rt.CreateID(p.pid, cfg)
 		p.send(id, &Dial{Addr: at})
 		if e, _ := next[*Established](p); e.MaxMessage != most {
 			t.Fatalf("the peer takes %d bytes", e.MaxMessage)
@@ -68,9 +68,9 @@ func TestKernelHostileOffer(t *testing.T) {
 			ctx.Respond(&Accept{})
 		}
 	})
-	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", WithMessages(1<<20, 4))
+	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", IDConfig{MaxMessage: 1 << 20, Credits: 4})
 	mallory := newProbe(t, rt.sys, rt.OnLoop(), nil)
-	id := rt.CreateID(mallory.pid, Raw())
+	id := rt.CreateID(mallory.pid, IDConfig{Raw: true})
 	mallory.send(id, &Dial{Addr: at, PrivateData: wire.Hello{Credits: 4, Eager: kib, MaxMessage: kib}.Put(nil)})
 	next[*Established](mallory)
 	b := make([]byte, wire.HeaderLen+wire.OfferLen)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
-	"github.com/rdmactor/rdmactor/verbs/uverbs"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // These tests run where the kernel has RDMA devices: see internal/vm.
@@ -34,10 +34,11 @@ func env(tb testing.TB, name string) string {
 }
 
 // openKernel opens a runtime over the kernel's devices.
-func openKernel(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {
+func openKernel(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
-	driver := ucm.New(ucm.WithProvider(uverbs.Provider{}))
-	return openRuntime(tb, sys, append([]Option{WithDevice(driver), noErrors(tb)}, opts...)...)
+	c := one(cfg)
+	c.Device, c.Logger = ucm.New(ucm.Config{}), noErrors(tb)
+	return openRuntime(tb, sys, c)
 }
 
 // leavesNothing looks, when the test has ended and its runtimes are shut down, for what is left of
@@ -107,14 +108,13 @@ func echo(ctx actor.Context) {
 	}
 }
 
-// handler is an owner for each connection of a listener's.
-func handler() IDOption { return WithHandler(actor.PropsFromFunc(echo)) }
-
-// serveKernel has a new runtime listen on addr.
-func serveKernel(tb testing.TB, rt *Runtime, addr string, opts ...IDOption) (at string) {
+// serveKernel has a new runtime listen on addr. Each connection has an owner that echoes.
+func serveKernel(tb testing.TB, rt *Runtime, addr string, cfg ...IDConfig) (at string) {
 	tb.Helper()
 	owner := newProbe(tb, rt.sys, rt.OnLoop(), nil)
-	_, at = listen(owner, rt, addr, opts...)
+	c := one(cfg)
+	c.Handler = actor.PropsFromFunc(echo)
+	_, at = listen(owner, rt, addr, c)
 	return at
 }
 
@@ -123,12 +123,12 @@ func serveKernel(tb testing.TB, rt *Runtime, addr string, opts ...IDOption) (at 
 var sizes = []int{0, 64, 1000, 4096, 20000, 64 << 10}
 
 // talk sends each size once over each of n connections, and closes them.
-func talk(tb testing.TB, rt *Runtime, at string, n int, opts ...IDOption) {
+func talk(tb testing.TB, rt *Runtime, at string, n int, cfg ...IDConfig) {
 	tb.Helper()
 	p := newProbe(tb, rt.sys, rt.OnLoop(), nil)
 	ids := make([]*actor.PID, n)
 	for i := range ids {
-		ids[i] = rt.CreateID(p.pid, opts...)
+		ids[i] = rt.CreateID(p.pid, one(cfg))
 		p.send(ids[i], &Dial{Addr: at})
 	}
 	for range ids {
@@ -170,9 +170,9 @@ func TestKernelEcho(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			sys := testSystem(t)
 			rt := openKernel(t, sys)
-			opts := []IDOption{WithMessages(64<<10, 4)}
-			at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", append(opts, handler())...)
-			talk(t, rt, at, n, opts...)
+			cfg := IDConfig{MaxMessage: 64 << 10, Credits: 4}
+			at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", cfg)
+			talk(t, rt, at, n, cfg)
 		})
 	}
 }
@@ -181,12 +181,12 @@ func TestKernelEcho(t *testing.T) {
 func TestKernelEchoBetweenProcesses(t *testing.T) {
 	leavesNothing(t)
 	if at := os.Getenv("ACTOR_TEST_DIAL"); at != "" {
-		talk(t, openKernel(t, testSystem(t), WithLoops(2)), at, 1)
-		talk(t, openKernel(t, testSystem(t), WithLoops(2)), at, 10, WithMessages(64<<10, 4))
+		talk(t, openKernel(t, testSystem(t), Config{Loops: make([]eventloop.Config, 2)}), at, 1)
+		talk(t, openKernel(t, testSystem(t), Config{Loops: make([]eventloop.Config, 2)}), at, 10, IDConfig{MaxMessage: 64 << 10, Credits: 4})
 		return
 	}
-	rt := openKernel(t, testSystem(t), WithLoops(2))
-	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", handler(), WithMessages(64<<10, 4))
+	rt := openKernel(t, testSystem(t), Config{Loops: make([]eventloop.Config, 2)})
+	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", IDConfig{MaxMessage: 64 << 10, Credits: 4})
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestKernelEchoBetweenProcesses$", "-test.v")
 	cmd.Env = append(os.Environ(), "ACTOR_TEST_DIAL="+at)
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
@@ -202,10 +202,10 @@ func TestKernelEchoBetweenProcesses(t *testing.T) {
 func TestKernelFlow(t *testing.T) {
 	leavesNothing(t)
 	const n = 2000
-	rt := openKernel(t, testSystem(t), WithLimits(Limits{SendQueue: n}))
+	rt := openKernel(t, testSystem(t), Config{Limits: Limits{SendQueue: n}})
 	server, client := newProbe(t, rt.sys, rt.OffLoop(), nil), newProbe(t, rt.sys, rt.OnLoop(), nil)
-	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", WithMessages(1<<10, 7))
-	c := rt.CreateID(client.pid, WithMessages(1<<10, 7))
+	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", IDConfig{MaxMessage: 1 << 10, Credits: 7})
+	c := rt.CreateID(client.pid, IDConfig{MaxMessage: 1 << 10, Credits: 7})
 	client.send(c, &Dial{Addr: at})
 	_, s := next[*ConnectRequest](server)
 	server.send(s, &Accept{})
@@ -235,7 +235,7 @@ func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	lis, at := listen(server, rt, env(t, "RDMA_ADDR")+":0")
 	var requests []*actor.PID
 	for range 3 {
-		client.send(rt.CreateID(client.pid), &Dial{Addr: at})
+		client.send(rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: at})
 		_, s := next[*ConnectRequest](server)
 		requests = append(requests, s)
 	}
@@ -249,7 +249,7 @@ func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	if r := until[*Closed](client); kinds(r) != "Rejected Closed" {
 		t.Errorf("told %v", r)
 	}
-	client.send(rt.CreateID(client.pid), &Dial{Addr: at})
+	client.send(rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: at})
 	f, _ := next[Failure](client)
 	is(t, f, unix.ECONNREFUSED)
 	next[*Closed](client)
@@ -263,19 +263,19 @@ func TestKernelSilentPeer(t *testing.T) {
 	}
 	leavesNothing(t)
 	sys := testSystem(t)
-	rt := openKernel(t, sys, WithTimeouts(Timeouts{Connect: 2 * time.Second}))
-	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", handler(), WithMessages(64<<10, 4))
+	rt := openKernel(t, sys, Config{Timeouts: Timeouts{Connect: 2 * time.Second}})
+	at := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", IDConfig{MaxMessage: 64 << 10, Credits: 4})
 	p := newProbe(t, sys, rt.OnLoop(), nil)
-	id := rt.CreateID(p.pid)
+	id := rt.CreateID(p.pid, IDConfig{})
 	begin := time.Now()
 	p.send(id, &Dial{Addr: env(t, "RDMA_SILENT_ADDR") + ":7471"})
-	talk(t, rt, at, 1, WithMessages(64<<10, 4))
+	talk(t, rt, at, 1, IDConfig{MaxMessage: 64 << 10, Credits: 4})
 	f, _ := next[*Unreachable](p)
 	is(t, f, unix.ETIMEDOUT)
 	if took := time.Since(begin); took < 2*time.Second || took > 2*time.Second+emulated {
 		t.Errorf("told after %v", took)
 	}
-	talk(t, rt, at, 1, WithMessages(64<<10, 4))
+	talk(t, rt, at, 1, IDConfig{MaxMessage: 64 << 10, Credits: 4})
 	next[*Closed](p)
 }
 
@@ -286,7 +286,7 @@ func TestKernelDatagram(t *testing.T) {
 		t.Skip("iWARP has no datagrams")
 	}
 	sys := testSystem(t)
-	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"), WithPortSpace(cmid.PortSpaceUDP))
+	datagram(t, sys, openKernel(t, sys), openKernel(t, sys), env(t, "RDMA_ADDR"), IDConfig{PortSpace: cmid.PortSpaceUDP})
 }
 
 // A device that is unplugged tells each owner once; plugged in again, it works in the same process.
@@ -295,12 +295,12 @@ func TestKernelDeviceComesBack(t *testing.T) {
 	device, kind, netdev := env(t, "RDMA_DEVICE"), env(t, "RDMA_KIND"), env(t, "RDMA_NETDEV")
 	sys := testSystem(t)
 	rt := openKernel(t, sys)
-	opts := []IDOption{WithMessages(64<<10, 4)}
+	cfg := IDConfig{MaxMessage: 64 << 10, Credits: 4}
 	server, client := newProbe(t, sys, rt.OnLoop(), echo), newProbe(t, sys, rt.OnLoop(), nil)
-	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", opts...)
+	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", cfg)
 	const n = 5
 	for range n {
-		client.send(rt.CreateID(client.pid, opts...), &Dial{Addr: at})
+		client.send(rt.CreateID(client.pid, cfg), &Dial{Addr: at})
 		next[*Established](client)
 	}
 	rdma := func(args ...string) {
@@ -326,6 +326,6 @@ func TestKernelDeviceComesBack(t *testing.T) {
 		}
 	}
 	rdma("link", "add", device, "type", kind, "netdev", netdev)
-	again := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", append(opts, handler())...)
-	talk(t, rt, again, 2, opts...)
+	again := serveKernel(t, rt, env(t, "RDMA_ADDR")+":0", cfg)
+	talk(t, rt, again, 2, cfg)
 }

@@ -263,7 +263,7 @@ func (w *world) holding(rt *Runtime, fn func()) {
 }
 
 // onKernelLike runs test between two devices that are like the kernel's, on both flavors.
-func onKernelLike(t *testing.T, like kernelLike, test func(w *world, near, far *kernelLike), opts ...Option) {
+func onKernelLike(t *testing.T, like kernelLike, test func(w *world, near, far *kernelLike), opts ...Config) {
 	t.Helper()
 	for name, f := range flavors {
 		t.Run(name, func(t *testing.T) {

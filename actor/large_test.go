@@ -16,11 +16,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// withEager says what goes at once, so that tests need no large messages.
-func withEager(bytes int) IDOption { return func(o *idOptions) { o.eager = bytes } }
-
 // onAllKinds runs test on the twin as it is, and as a device of the kernel's that takes its time.
-func onAllKinds(t *testing.T, test func(w *world), opts ...Option) {
+func onAllKinds(t *testing.T, test func(w *world), opts ...Config) {
 	t.Helper()
 	t.Run("asks", func(t *testing.T) { onFlavors(t, test, opts...) })
 	t.Run("reserves", func(t *testing.T) {
@@ -41,7 +38,7 @@ func (w *world) budgets(rt *Runtime) (in, out int) {
 	w.onLoop(rt, func(l *loop) {
 		l.RecvBudget.Reclaim()
 		l.HeldBudget.Reclaim()
-		in, out = rt.cfg.limits.ReceiveMemory-l.RecvBudget.Free, rt.cfg.limits.SendMemory-l.HeldBudget.Free
+		in, out = rt.cfg.Limits.ReceiveMemory-l.RecvBudget.Free, rt.cfg.Limits.SendMemory-l.HeldBudget.Free
 	})
 	return in, out
 }
@@ -51,7 +48,7 @@ func (w *world) budgets(rt *Runtime) (in, out int) {
 func TestSizes(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const eager, most = 2 << 10, 3<<20 + 1<<10
-		p := w.connect(WithMessages(most, 8), withEager(eager))
+		p := w.connect(IDConfig{MaxMessage: most, Credits: 8, eager: eager})
 		sizes := []int{0, 1, eager - 1, eager, eager + 1, 4096, 4097, datapath.ReadPart - 1, datapath.ReadPart, datapath.ReadPart + 1, most - 1, most, 5, most, 7}
 		for _, all := range []bool{false, true} {
 			for i, n := range sizes {
@@ -87,13 +84,13 @@ func TestSizes(t *testing.T) {
 // bytes, same order, and every count right.
 func TestAnyLargeMessages(t *testing.T) {
 	for seed := range uint64(12) {
-		onAllKinds(t, func(w *world) { anyLarge(w, rand.New(rand.NewPCG(seed, 8))) }, WithLimits(Limits{SendQueue: 1 << 20}))
+		onAllKinds(t, func(w *world) { anyLarge(w, rand.New(rand.NewPCG(seed, 8))) }, Config{Limits: Limits{SendQueue: 1 << 20}})
 	}
 }
 
 func anyLarge(w *world, rng *rand.Rand) {
 	eager, most := kib<<rng.IntN(4), 64<<10<<rng.IntN(3)
-	p := w.connect(WithMessages(most, 1+rng.IntN(12)), withEager(eager))
+	p := w.connect(IDConfig{MaxMessage: most, Credits: 1 + rng.IntN(12), eager: eager})
 	w.f.Reorder(rng.IntN(2) == 0)
 	type side struct {
 		probe     *probe
@@ -161,7 +158,7 @@ func anyLarge(w *world, rng *rand.Rand) {
 func TestSlowReaderOfLargeMessages(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size, limit, sends = 100 << 10, 1 << 20, 20
-		p := w.connect(WithMessages(size, 32), withEager(kib))
+		p := w.connect(IDConfig{MaxMessage: size, Credits: 32, eager: kib})
 		kept := make(chan *Received, sends)
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
@@ -197,14 +194,14 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 		if _, out := w.budgets(w.rt); out != 0 {
 			w.Errorf("%d bytes are still to be read", out)
 		}
-	}, WithLimits(Limits{ReceiveMemory: 1 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 1 << 20}})
 }
 
 // One connection's owner keeps what it gets; the others' messages come nevertheless.
 func TestOneReaderDoesNotStarveOthers(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size = 60 << 10
-		slow := w.connect(WithMessages(size, 32), withEager(kib))
+		slow := w.connect(IDConfig{MaxMessage: size, Credits: 32, eager: kib})
 		var kept []*Received
 		slow.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok && ctx.Sender().Equal(slow.s) {
@@ -216,7 +213,7 @@ func TestOneReaderDoesNotStarveOthers(t *testing.T) {
 		}
 		settle()
 		for range 3 {
-			other := w.connectTo(slow.server, WithMessages(size, 32), withEager(kib))
+			other := w.connectTo(slow.server, IDConfig{MaxMessage: size, Credits: 32, eager: kib})
 			for i := range 20 {
 				other.client.send(other.c, NewSend(pattern(size, i)))
 				settle()
@@ -236,14 +233,14 @@ func TestOneReaderDoesNotStarveOthers(t *testing.T) {
 		if c := until[*Closed](slow.client); c[len(c)-1].msg.(*Closed).Delivered != 30 {
 			w.Errorf("the end of the slow one: %v", c[len(c)-1])
 		}
-	}, WithLimits(Limits{ReceiveMemory: 1 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 1 << 20}})
 }
 
 // connectTo is another connection to an owner that listens.
-func (w *world) connectTo(server *probe, opts ...IDOption) pair {
+func (w *world) connectTo(server *probe, opts ...IDConfig) pair {
 	w.Helper()
 	p := pair{client: w.probe(), server: server}
-	p.c = w.rt.CreateID(p.client.pid, opts...)
+	p.c = w.rt.CreateID(p.client.pid, one(opts))
 	p.client.send(p.c, &Dial{Addr: there + ":7471"})
 	for {
 		g := server.any()
@@ -267,14 +264,14 @@ func TestSendMemory(t *testing.T) {
 		for range 3 {
 			var p pair
 			if len(pairs) == 0 {
-				p = w.connect(WithMessages(size, 2), withEager(kib))
+				p = w.connect(IDConfig{MaxMessage: size, Credits: 2, eager: kib})
 				p.server.reactWith(func(ctx actor.Context) {
 					if m, ok := ctx.Message().(*Received); ok {
 						kept = append(kept, m.Retain())
 					}
 				})
 			} else {
-				p = w.connectTo(pairs[0].server, WithMessages(size, 2), withEager(kib))
+				p = w.connectTo(pairs[0].server, IDConfig{MaxMessage: size, Credits: 2, eager: kib})
 			}
 			pairs = append(pairs, p)
 		}
@@ -307,7 +304,7 @@ func TestSendMemory(t *testing.T) {
 				w.Errorf("%d delivered: %v", c.Delivered, c.Err)
 			}
 		}
-	}, WithLimits(Limits{SendMemory: 300 << 10}))
+	}, Config{Limits: Limits{SendMemory: 300 << 10}})
 }
 
 // Whichever moment an end comes in, each Send is answered once, and the memory is back:
@@ -328,7 +325,7 @@ func TestLargeMessagesEnd(t *testing.T) {
 				onAllKinds(t, func(w *world) {
 					const sends = 12
 					w.f.Delay(time.Millisecond)
-					p := w.connect(WithMessages(3*datapath.ReadPart, 16), withEager(kib))
+					p := w.connect(IDConfig{MaxMessage: 3 * datapath.ReadPart, Credits: 16, eager: kib})
 					answers := 0
 					p.client.reactWith(func(ctx actor.Context) {
 						switch ctx.Message().(type) {
@@ -389,9 +386,9 @@ func TestHostileOffers(t *testing.T) {
 		for flavor, f := range flavors {
 			t.Run(flavor+"/"+name, func(t *testing.T) {
 				inWorld(t, f, func(w *world) {
-					good := w.connect(WithMessages(most, 16), withEager(eager))
+					good := w.connect(IDConfig{MaxMessage: most, Credits: 16, eager: eager})
 					mallory := w.probe()
-					id := w.rt.CreateID(mallory.pid, Raw())
+					id := w.rt.CreateID(mallory.pid, IDConfig{Raw: true})
 					mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)})
 					_, s := next[*ConnectRequest](good.server)
 					good.server.send(s, &Accept{})
@@ -424,7 +421,7 @@ func TestHostileOffers(t *testing.T) {
 // was to come into is back.
 func TestOfferThatIsNotServed(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(64<<10, 4), withEager(kib))
+		p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib})
 		var refused *SendFailed
 		p.client.reactWith(func(ctx actor.Context) {
 			if f, ok := ctx.Message().(*SendFailed); ok {
@@ -475,10 +472,10 @@ func TestNoReads(t *testing.T) {
 			{ConnParam{InitiatorDepth: 0, ResponderResources: 1}, 64 << 10, kib},
 			{ConnParam{InitiatorDepth: 1, ResponderResources: 0}, kib, 64 << 10},
 		} {
-			opts := []IDOption{WithMessages(64<<10, 4), withEager(kib)}
+			opts := IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib}
 			p := pair{client: w.probe(), server: w.farProbe()}
-			lis := w.listen(p.server, opts...)
-			p.c = w.rt.CreateID(p.client.pid, opts...)
+			lis := w.listen(p.server, opts)
+			p.c = w.rt.CreateID(p.client.pid, opts)
 			tt.param.RetryCount, tt.param.RNRRetryCount = 7, 7
 			p.client.send(p.c, &Dial{Addr: there + ":7471", Param: &tt.param})
 			_, p.s = next[*ConnectRequest](p.server)
@@ -508,10 +505,10 @@ func TestNoReads(t *testing.T) {
 // A second Connect counts, after one that was refused, also in what it says of Reads.
 func TestConnectAgainWithReads(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		opts := []IDOption{WithMessages(64<<10, 4), withEager(kib)}
+		opts := IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib}
 		p := pair{client: w.probe(), server: w.farProbe()}
-		w.listen(p.server, opts...)
-		p.c = w.rt.CreateID(p.client.pid, opts...)
+		w.listen(p.server, opts)
+		p.c = w.rt.CreateID(p.client.pid, opts)
 		p.client.send(p.c, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 		next[*cmid.AddrResolved](p.client)
 		p.client.send(p.c, &cmid.ResolveRoute{})

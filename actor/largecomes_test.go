@@ -11,13 +11,13 @@ import (
 // was received before it.
 func TestTheLargestMessageComes(t *testing.T) {
 	for _, limit := range []int{200 << 10, 1<<20 + 4321, 2 << 20, 5_000_001} {
-		test := func(w *world) { largestComes(w, w.connect(WithMessages(1<<30, 4))) }
+		test := func(w *world) { largestComes(w, w.connect(IDConfig{MaxMessage: 1 << 30, Credits: 4})) }
 		if limit < 1<<20 {
 			// too little for receives beforehand
-			onFlavors(t, test, WithLimits(Limits{ReceiveMemory: limit}))
+			onFlavors(t, test, Config{Limits: Limits{ReceiveMemory: limit}})
 			continue
 		}
-		onAllKinds(t, test, WithLimits(Limits{ReceiveMemory: limit}))
+		onAllKinds(t, test, Config{Limits: Limits{ReceiveMemory: limit}})
 	}
 }
 
@@ -38,10 +38,10 @@ func largestComes(w *world, p pair) {
 // What was received into by connections that have gone is there for a large message.
 func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMessages(1<<30, 4))
+		p := w.connect(IDConfig{MaxMessage: 1 << 30, Credits: 4})
 		server, client := w.farProbe(), w.probe()
-		lis, at := listen(server, w.far, there+":7472", Raw(), WithMessages(1<<20, 4))
-		c := w.rt.CreateID(client.pid, Raw(), WithMessages(1<<20, 4))
+		lis, at := listen(server, w.far, there+":7472", IDConfig{Raw: true, MaxMessage: 1 << 20, Credits: 4})
+		c := w.rt.CreateID(client.pid, IDConfig{Raw: true, MaxMessage: 1 << 20, Credits: 4})
 		client.send(c, &Dial{Addr: at})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
@@ -54,7 +54,7 @@ func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
 		until[*Closed](server)
 		server.send(lis, &DestroyID{})
 		largestComes(w, p)
-	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 16 << 20}})
 }
 
 // An owner that keeps what it has, and a message that is too large for what is left: others'
@@ -62,7 +62,7 @@ func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
 func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const all = 16 << 20
-		p := w.connect(WithMessages(all/2, 32))
+		p := w.connect(IDConfig{MaxMessage: all / 2, Credits: 32})
 		var kept *Received
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok && len(m.Data) == all/2 {
@@ -71,12 +71,12 @@ func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 		})
 		p.client.send(p.c, NewSend(make([]byte, all/2)))
 		next[*Received](p.server)
-		waits := w.connectTo(p.server, WithMessages(all/2, 32))
+		waits := w.connectTo(p.server, IDConfig{MaxMessage: all / 2, Credits: 32})
 		next[*Established](p.server)
 		waits.client.send(waits.c, NewSend(make([]byte, all/3)))
 		settle()
 		for i := range 5 {
-			other := w.connectTo(p.server, WithMessages(all/2, 32))
+			other := w.connectTo(p.server, IDConfig{MaxMessage: all / 2, Credits: 32})
 			next[*Established](p.server)
 			for range 5 {
 				other.client.send(other.c, NewSend(pattern(200<<10, i)))
@@ -93,7 +93,7 @@ func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 		if g := p.server.any(); len(g.data) != all/3 {
 			w.Errorf("got %d bytes", len(g.data))
 		}
-	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 16 << 20}})
 }
 
 // A connection that could not receive a single message of the size it allows is refused, when it is
@@ -101,12 +101,12 @@ func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 func TestAReceiveThatDoesNotFit(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.probe()
-		p.send(w.rt.CreateID(p.pid, Raw(), WithMessages(1<<20, 1)), &Dial{Addr: there + ":7471"})
+		p.send(w.rt.CreateID(p.pid, IDConfig{Raw: true, MaxMessage: 1 << 20, Credits: 1}), &Dial{Addr: there + ":7471"})
 		f, _ := next[*CommandFailed](p)
 		var r *ResourceError
 		if !errors.As(f, &r) {
 			w.Errorf("refused with %v", f)
 		}
 		until[*Closed](p)
-	}, WithLimits(Limits{ReceiveMemory: 1 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 1 << 20}})
 }

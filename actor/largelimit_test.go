@@ -11,7 +11,7 @@ import (
 func TestLargestOfSendMemory(t *testing.T) {
 	const limit = 5_000_000
 	onAllKinds(t, func(w *world) {
-		p := w.connect(WithMessages(16<<20, 2), withEager(kib))
+		p := w.connect(IDConfig{MaxMessage: 16 << 20, Credits: 2, eager: kib})
 		n := 0
 		w.onLoop(w.rt, func(l *loop) {
 			for it := range l.ids {
@@ -30,14 +30,14 @@ func TestLargestOfSendMemory(t *testing.T) {
 		p.client.send(p.c, NewSend(make([]byte, n+1)))
 		f, _ := next[*SendFailed](p.client)
 		is(w, f, ErrTooLarge)
-	}, WithLimits(Limits{SendMemory: limit}))
+	}, Config{Limits: Limits{SendMemory: limit}})
 }
 
 // A connection that has waited for memory gets it for one message: not for all that its credits
 // allow.
 func TestAGrantIsForOneMessage(t *testing.T) {
 	onAllKinds(t, func(w *world) {
-		p := w.connect(WithMessages(1<<20, 16), withEager(kib))
+		p := w.connect(IDConfig{MaxMessage: 1 << 20, Credits: 16, eager: kib})
 		least := 0
 		look := func() {
 			w.onLoop(w.rt, func(l *loop) { least = min(least, l.HeldBudget.Free) })
@@ -53,7 +53,7 @@ func TestAGrantIsForOneMessage(t *testing.T) {
 			look()
 		}
 		if least < 0 {
-			w.Errorf("the limit of %d bytes was exceeded by %d", w.rt.cfg.limits.SendMemory, -least)
+			w.Errorf("the limit of %d bytes was exceeded by %d", w.rt.cfg.Limits.SendMemory, -least)
 		}
-	}, WithLimits(Limits{SendMemory: 1<<20 + 1<<19}))
+	}, Config{Limits: Limits{SendMemory: 1<<20 + 1<<19}})
 }

@@ -21,8 +21,8 @@ func TestLineCountsWhatWasPosted(t *testing.T) {
 				near.wr, near.fail = 20, fail
 				random := rand.New(rand.NewPCG(uint64(fail), 1))
 				server, client := w.farProbe(), w.probe()
-				w.listen(server, WithMessages(1<<10, 8))
-				id := w.rt.CreateID(client.pid, WithMessages(1<<10, 1))
+				w.listen(server, IDConfig{MaxMessage: 1 << 10, Credits: 8})
+				id := w.rt.CreateID(client.pid, IDConfig{MaxMessage: 1 << 10, Credits: 1})
 				client.send(id, &Dial{Addr: there + ":7471"})
 				_, s := next[*ConnectRequest](server)
 				server.send(s, &Accept{})
@@ -136,7 +136,7 @@ func TestRelay(t *testing.T) {
 					}
 					switch m := ctx.Message().(type) {
 					case *actor.Started:
-						ctx.Send(w.rt.CreateID(ctx.Self()), &Dial{Addr: there + ":7471"})
+						ctx.Send(w.rt.CreateID(ctx.Self(), IDConfig{}), &Dial{Addr: there + ":7471"})
 					case *Established:
 						relay.Tell("up")
 					case *Received:

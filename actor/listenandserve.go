@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,19 +22,18 @@ const drainFor = 10 * time.Second
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
-//	err := rt.ListenAndServe(ctx, "10.0.0.1:7471", owner)
+//	err := rt.ListenAndServe(ctx, "10.0.0.1:7471", owner, rdma.IDConfig{})
 //
 // Nil: ctx has ended, or Shutdown was called, and nothing is left. Else the error says why the
 // listener could not listen (a Failure) or has ended, or what Shutdown could not end. The runtime
 // is shut down in any case but one: on the goroutine of a loop, which would wait for itself, the
 // error is eventloop.ErrOnLoop, and nothing has happened.
-func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, opts ...IDOption) error {
+func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, cfg IDConfig) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rdma: ListenAndServe: %w", err)
 	}
 	closed := make(chan error, 1)
-	tell := func(o *idOptions) { o.closed = func(err error) { closed <- err } }
-	id := rt.CreateID(owner, append(slices.Clip(opts), tell)...)
+	id := rt.createID(owner, cfg, func(err error) { closed <- err })
 	_, err := Ask[*cmid.Listening](ctx, rt, id, &Serve{Addr: addr})
 	if err == nil {
 		select {

@@ -33,9 +33,9 @@ func (w *world) serving() serving {
 			ctx.Respond(NewSend(m.Data))
 		}
 	})
-	go func() { s.returned <- w.far.ListenAndServe(ctx, there+":7471", s.server.pid) }()
+	go func() { s.returned <- w.far.ListenAndServe(ctx, there+":7471", s.server.pid, IDConfig{}) }()
 	settle()
-	s.c = w.rt.CreateID(s.client.pid)
+	s.c = w.rt.CreateID(s.client.pid, IDConfig{})
 	s.client.send(s.c, &Dial{Addr: there + ":7471"})
 	next[*Established](s.client)
 	s.client.send(s.c, NewSend([]byte("hello")))
@@ -94,7 +94,7 @@ func TestListenAndServeCannotListen(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		owner := w.farProbe()
 		w.listen(w.farProbe())
-		err := w.far.ListenAndServe(context.Background(), there+":7471", owner.pid)
+		err := w.far.ListenAndServe(context.Background(), there+":7471", owner.pid, IDConfig{})
 		var f Failure
 		if !errors.Is(err, unix.EADDRINUSE) || !errors.As(err, &f) {
 			t.Errorf("got %v, want a Failure with EADDRINUSE", err)
@@ -104,7 +104,7 @@ func TestListenAndServeCannotListen(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) { // an end before it listens is no error
 		ctx, end := context.WithCancel(context.Background())
 		end()
-		if err := w.far.ListenAndServe(ctx, there+":7471", w.farProbe().pid); err != nil {
+		if err := w.far.ListenAndServe(ctx, there+":7471", w.farProbe().pid, IDConfig{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -117,7 +117,7 @@ func TestListenAndServeOnALoop(t *testing.T) {
 		p := w.farProbe()
 		p.reactWith(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(string); ok {
-				refused <- w.far.ListenAndServe(context.Background(), there+":7471", ctx.Self())
+				refused <- w.far.ListenAndServe(context.Background(), there+":7471", ctx.Self(), IDConfig{})
 			}
 		})
 		p.send(p.pid, "now")

@@ -20,7 +20,7 @@ func TestLocalEverywhere(t *testing.T) {
 		"Proto.Actor's own": func(*rdma.Runtime) []actor.PropsOption { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				loop, began, done := name == "on the loop", w.Now(), false
 				w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					if _, ok := ctx.Message().(*actor.Started); !ok {
@@ -72,8 +72,8 @@ func localWithout(t *testing.T, l rdma.Local) {
 // behind a Task that has panicked.
 func TestLocalDoIsNamed(t *testing.T) {
 	var names []string
-	stalls := actortest.OnStall(func(s eventloop.Stall) { names = append(names, s.Holder.Name) })
-	actortest.Run(t, func(w *actortest.World) {
+	stalls := actortest.Config{OnStall: func(s eventloop.Stall) { names = append(names, s.Holder.Name) }}
+	actortest.Run(t, stalls, func(w *actortest.World) {
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*actor.Started); !ok {
 				return
@@ -88,7 +88,7 @@ func TestLocalDoIsNamed(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond)
 		}, w.Runtime().OnLoop()))
 		w.Advance(5 * time.Second)
-	}, stalls)
+	})
 	if len(names) == 0 || names[0] != "a task" || len(names) > 1 && names[1] == "a task" {
 		t.Errorf("the watchdog has named %q", names)
 	}

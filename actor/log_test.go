@@ -59,7 +59,7 @@ func TestLogOfTransitions(t *testing.T) {
 				w.Errorf("nobody has asked the %s to query: %v", who, all)
 			}
 		}
-	}, WithLogger(logger))
+	}, Config{Logger: logger})
 }
 
 // TestDataEventStrings holds the lines of this package's own events; cmid has the others.

@@ -138,7 +138,7 @@ func TestBlockedLogger(t *testing.T) {
 		defer cancel()
 		remote := actor.NewPID("elsewhere:1", "someone")
 		// an owner that cannot be told anything is logged
-		w.onLoop(w.rt, func(*loop) { w.rt.CreateID(remote) })
+		w.onLoop(w.rt, func(*loop) { w.rt.CreateID(remote, IDConfig{}) })
 		p.client.send(p.c, NewSend([]byte("hello")))
 		until[*Received](p.server)
 		if err := w.rt.journal.flush(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "logger") {
@@ -151,12 +151,12 @@ func TestBlockedLogger(t *testing.T) {
 		if err := w.rt.Shutdown(context.Background()); err != nil || wrote == 0 {
 			w.Errorf("%v, and %d lines are written", err, wrote)
 		}
-	}, WithLogger(slog.New(logTo(func(rec slog.Record) {
+	}, Config{Logger: slog.New(logTo(func(rec slog.Record) {
 		if rec.Level >= slog.LevelInfo {
 			<-open
 			wrote++
 		}
-	}))))
+	}))})
 }
 
 // TestLoopsLogger: a loop with a logger of its own, and whatever stands on it, is limited likewise.

@@ -64,8 +64,8 @@ func TestLyingHello(t *testing.T) {
 				}
 			}
 		})
-		w.listen(server, WithMessages(1<<20, 32))
-		id := w.rt.CreateID(mallory.pid, Raw(), WithMessages(2<<20, 1))
+		w.listen(server, IDConfig{MaxMessage: 1 << 20, Credits: 32})
+		id := w.rt.CreateID(mallory.pid, IDConfig{Raw: true, MaxMessage: 2 << 20, Credits: 1})
 		mallory.send(id, &Dial{Addr: there + ":7471", PrivateData: liar()})
 		next[*Established](mallory)
 		settle()
@@ -75,7 +75,7 @@ func TestLyingHello(t *testing.T) {
 		if _, out := w.budgets(w.far); out > limit {
 			w.Errorf("%d bytes are offered, and the limit is %d", out, limit)
 		}
-	}, WithLimits(Limits{SendMemory: limit}))
+	}, Config{Limits: Limits{SendMemory: limit}})
 }
 
 // Peers that take nothing leave memory to send from for those that do, and all of it together stays
@@ -99,7 +99,7 @@ func TestSendMemoryIsBounded(t *testing.T) {
 				ctx.Respond(NewSend(m.Data))
 			}
 		})
-		w.listen(server, WithMessages(size, 128))
+		w.listen(server, IDConfig{MaxMessage: size, Credits: 128})
 		for range peers {
 			mallory := w.probe()
 			mallory.reactWith(func(ctx actor.Context) {
@@ -107,7 +107,7 @@ func TestSendMemoryIsBounded(t *testing.T) {
 					keep(w, m)
 				}
 			})
-			mallory.send(w.rt.CreateID(mallory.pid, Raw(), WithMessages(size, 1)), &Dial{Addr: there + ":7471", PrivateData: liar()})
+			mallory.send(w.rt.CreateID(mallory.pid, IDConfig{Raw: true, MaxMessage: size, Credits: 1}), &Dial{Addr: there + ":7471", PrivateData: liar()})
 			next[*Established](mallory)
 		}
 		settle()
@@ -115,7 +115,7 @@ func TestSendMemoryIsBounded(t *testing.T) {
 			w.Errorf("%d bytes are registered to send from, and the limit is %d", n, limit)
 		}
 		good := w.probe()
-		id := w.rt.CreateID(good.pid, WithMessages(size, 128))
+		id := w.rt.CreateID(good.pid, IDConfig{MaxMessage: size, Credits: 128})
 		good.send(id, &Dial{Addr: there + ":7471"})
 		next[*Established](good)
 		for range 200 {
@@ -130,5 +130,5 @@ func TestSendMemoryIsBounded(t *testing.T) {
 		if n := w.sentFrom(w.far); n > limit+(peers+1)*size {
 			w.Errorf("%d bytes are registered to send from, and the limit is %d", n, limit)
 		}
-	}, WithLimits(Limits{SendMemory: limit}))
+	}, Config{Limits: Limits{SendMemory: limit}})
 }

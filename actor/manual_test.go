@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -17,7 +18,7 @@ func TestManual(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
-		c := w.rt.CreateID(client.pid, Manual())
+		c := w.rt.CreateID(client.pid, IDConfig{Manual: true})
 		client.send(c, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 		next[*cmid.AddrResolved](client)
 		client.send(c, &cmid.ResolveRoute{})
@@ -58,8 +59,8 @@ func TestManual(t *testing.T) {
 func TestManualReject(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
-		w.listen(server, Manual())
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		w.listen(server, IDConfig{Manual: true})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		_, s := next[*ConnectRequest](server)
 		reject := &Reject{PrivateData: []byte("no")}
 		server.send(s, reject)
@@ -76,7 +77,7 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
 		for range 3 {
-			client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+			client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		}
 		_, first := next[*ConnectRequest](server)
 		next[*ConnectRequest](server)
@@ -87,16 +88,16 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 		server.send(first, &Accept{})
 		next[*Established](server)
 		next[*Established](client)
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		next[*ConnectRequest](server)
-	}, WithLimits(Limits{PendingRequests: 2}))
+	}, Config{Limits: Limits{PendingRequests: 2}})
 }
 
 // Owners on another loop, and off all loops: one FIFO each, and retained messages come back from
 // anywhere.
 func TestOwnersElsewhere(t *testing.T) {
 	sys := testSystem(t)
-	rt := openIWARP(t, sys, WithLoops(3))
+	rt := openIWARP(t, sys, Config{Loops: make([]eventloop.Config, 3)})
 	for _, where := range []actor.PropsOption{onLoop(rt.loops[0]), onLoop(rt.loops[1]), rt.OffLoop()} {
 		var releases sync.WaitGroup
 		server, client := newProbe(t, sys, where, nil), newProbe(t, sys, onLoop(rt.loops[2]), nil)

@@ -93,8 +93,8 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 // device that lets the runtime make its queue pair.
 type (
 	// AllocMemory registers memory for Read, Write and the peer's (ours), ibv_reg_mr(3):
-	// MemoryAllocated | CommandFailed, with ENOMEM when WithMemory, Limits.Memory or the device
-	// has no more. All zeros at first.
+	// MemoryAllocated | CommandFailed, with ENOMEM when IDConfig.Memory, Limits.Memory or the
+	// device has no more. All zeros at first.
 	AllocMemory struct {
 		Bytes int // 1 to 4 GiB - 1
 		// RemoteRead, RemoteWrite, RemoteAtomic: what Grant will let the peer do; 0 for none. The
@@ -109,7 +109,7 @@ type (
 	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of
 	// this connection's own names the memory. The memory stays, with its bytes as they were when
 	// the peer lost it, which costs a copy, and until it is answered the memory counts twice
-	// against WithMemory and Limits.Memory. A peer that uses the key afterwards loses its
+	// against IDConfig.Memory and Limits.Memory. A peer that uses the key afterwards loses its
 	// connection. Bytes of a Read that is being answered may still arrive at the peer, as they
 	// were; of a Write that is arriving some, or none, are there. Granted again it has another
 	// key.
@@ -227,10 +227,10 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	return &Memory{it: it, c: it.conn, mr: mr, n: c.Bytes, access: c.Access}, nil
 }
 
-// register makes memory within WithMemory.
+// register makes memory within IDConfig.Memory.
 func (it *ident) register(n int, access Access) (*verbs.MR, error) {
-	if limit := it.opts.memory; n > limit-it.memory {
-		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (WithMemory): %w", n, it.memory, limit, unix.ENOMEM)
+	if limit := it.cfg.Memory; n > limit-it.memory {
+		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, it.memory, limit, unix.ENOMEM)
 	}
 	mr, err := it.conn.Alloc(n, access|LocalWrite)
 	if err == nil {

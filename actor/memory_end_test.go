@@ -13,8 +13,9 @@ import (
 )
 
 // Memory that was made while Dial tried an address goes with that address: with the connection to
-// the next one it is not there any more, takes nothing of what WithMemory allows, and who names it
-// meanwhile is refused. On a device that takes its time the first connection's memory outlives it.
+// the next one it is not there any more, takes nothing of what IDConfig.Memory allows, and who
+// names it meanwhile is refused. On a device that takes its time the first connection's memory
+// outlives it.
 func TestMemoryOfAnAddressTriedBefore(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		w.rt.resolve = addresses(there+":1", there+":7471")
@@ -23,7 +24,7 @@ func TestMemoryOfAnAddressTriedBefore(t *testing.T) {
 		}
 		server, p := w.farProbe(), w.probe()
 		w.listen(server)
-		id := w.rt.CreateID(p.pid, WithMemory(100))
+		id := w.rt.CreateID(p.pid, IDConfig{Memory: 100})
 		p.send(id, &Dial{Addr: "there:7471"})
 		time.Sleep(1500 * time.Millisecond) // connecting to the first
 		first := memory(p, id, 100, rw)
@@ -53,7 +54,7 @@ func TestMemoryOfAnAddressTriedBefore(t *testing.T) {
 // A Read or Write that comes too late is answered as every other one that fails.
 func TestAccessOfADestroyedIdentifier(t *testing.T) {
 	onKernelLike(t, kernelLike{takes: map[states.Op]time.Duration{states.OpDestroyID: time.Second}}, func(w *world, _, _ *kernelLike) {
-		p := w.connect(WithMemory(100))
+		p := w.connect(IDConfig{Memory: 100})
 		p.client.send(p.c, &DestroyID{})
 		for _, cmd := range []Command{&Read{}, &Write{}} {
 			p.client.send(p.c, cmd)
@@ -74,7 +75,7 @@ func (stubborn) Free(*verbs.MR) error { return unix.EBUSY }
 // Revoke nor FreeMemory may say otherwise.
 func TestMemoryThatTheDeviceKeeps(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMemory(100))
+		p := w.connect(IDConfig{Memory: 100})
 		m := memory(p.client, p.c, 50, rw)
 		key := grant(p.client, p.c, m)
 		fill(p.client, p.c, m, "mine")

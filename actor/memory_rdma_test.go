@@ -18,9 +18,9 @@ func TestKernelMemory(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
 	server := newProbe(t, rt.sys, rt.OnLoop(), nil)
-	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", WithMemory(1<<16))
-	p := join(t, rt, server, at, WithMemory(1<<16))
-	q := join(t, rt, server, at, WithMemory(1<<16))
+	_, at := listen(server, rt, env(t, "RDMA_ADDR")+":0", IDConfig{Memory: 1 << 16})
+	p := join(t, rt, server, at, IDConfig{Memory: 1 << 16})
+	q := join(t, rt, server, at, IDConfig{Memory: 1 << 16})
 
 	far := memory(p.server, p.s, 1<<15, rw)
 	key := grant(p.server, p.s, far)

@@ -15,7 +15,7 @@ import (
 // A handle says when its memory is gone, or used where it must not be.
 func TestMemoryHandle(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMemory(64))
+		p := w.connect(IDConfig{Memory: 64})
 		m := memory(p.client, p.c, 64, 0)
 		touch(p.client, p.c, func() {
 			for _, x := range []struct {
@@ -52,7 +52,7 @@ func TestMemoryHandle(t *testing.T) {
 // What an operation names stays while it is under way, and a command is not taken twice.
 func TestMemoryInUse(t *testing.T) {
 	onAllDevices(t, func(w *world) {
-		p := w.connect(WithMemory(200))
+		p := w.connect(IDConfig{Memory: 200})
 		key := grant(p.server, p.s, memory(p.server, p.s, 100, rw))
 		near := memory(p.client, p.c, 100, rw)
 		grant(p.client, p.c, near)
@@ -76,7 +76,7 @@ func TestMemoryInUse(t *testing.T) {
 // An Ask that gives up costs the identifier, as with every command that has no other cancel.
 func TestAskGivesUpOnRead(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
-		p := w.connect(WithMemory(200))
+		p := w.connect(IDConfig{Memory: 200})
 		key := grant(p.server, p.s, memory(p.server, p.s, 100, rw))
 		near := memory(p.client, p.c, 100, 0)
 		w.f.Delay(time.Hour)
@@ -95,7 +95,7 @@ func TestAskGivesUpOnRead(t *testing.T) {
 // An owner's death takes memory and operations along.
 func TestOwnerOfMemoryDies(t *testing.T) {
 	onAllDevices(t, func(w *world) {
-		p := w.connect(WithMemory(200))
+		p := w.connect(IDConfig{Memory: 200})
 		key := grant(p.server, p.s, memory(p.server, p.s, 100, rw))
 		near := memory(p.client, p.c, 100, 0)
 		w.f.Delay(time.Second)
@@ -111,7 +111,7 @@ func TestOwnerOfMemoryDies(t *testing.T) {
 func TestMemoryLimits(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		p := w.connect()
-		idle := w.rt.CreateID(p.client.pid)
+		idle := w.rt.CreateID(p.client.pid, IDConfig{})
 		for _, x := range []struct {
 			id   *actor.PID
 			cmd  Command
@@ -125,12 +125,12 @@ func TestMemoryLimits(t *testing.T) {
 			f, _ := next[Failure](p.client)
 			is(w, f, x.want)
 		}
-		q := join(w, w.rt, p.server, there+":7471", WithMemory(2<<10))
+		q := join(w, w.rt, p.server, there+":7471", IDConfig{Memory: 2 << 10})
 		memory(q.client, q.c, 1<<10, 0)
 		q.client.send(q.c, &AllocMemory{Bytes: 1})
 		f, _ := next[*CommandFailed](q.client)
 		is(w, f, unix.ENOMEM)
-	}, WithLimits(Limits{Memory: 1 << 10}))
+	}, Config{Limits: Limits{Memory: 1 << 10}})
 }
 
 // A Read that the device keeps beyond the end of its actor is answered once, before Closed, and
@@ -138,7 +138,7 @@ func TestMemoryLimits(t *testing.T) {
 func TestReadIsAbandonedOnce(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		near.takes = map[states.Op]time.Duration{states.OpDestroyID: time.Hour}
-		p := w.connect(WithMemory(100))
+		p := w.connect(IDConfig{Memory: 100})
 		key := grant(p.server, p.s, memory(p.server, p.s, 100, rw))
 		m := memory(p.client, p.c, 100, 0)
 		w.f.Delay(time.Minute)

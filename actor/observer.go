@@ -18,12 +18,8 @@ type Observer interface {
 	Event(id *actor.PID, ev cmid.Event)
 	// Credit: the peer of id has consumed messages, or id's owner has.
 	Credit(id *actor.PID, h Handle, c Credits)
-}
-
-// MoveObserver is what an Observer may be besides.
-type MoveObserver interface {
 	// Moved: a request has come from the loop of its listener to the one where its connection will
-	// live. Told there, after the identifier's actor was made.
+	// live. It is called there, after the identifier's actor was made.
 	Moved(id *actor.PID, h Handle, from, to string)
 }
 

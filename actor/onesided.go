@@ -149,7 +149,7 @@ func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 		return datapath.ErrNotConnected
 	case c.Closing():
 		return c.NotSending()
-	case c.WaitingOps() >= it.rt.cfg.limits.SendQueue:
+	case c.WaitingOps() >= it.rt.cfg.Limits.SendQueue:
 		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.WaitingOps(), ErrQueueFull, unix.ENOBUFS)
 	}
 	if err := it.checkSpan(s); err != nil {

@@ -64,9 +64,11 @@ type reach struct {
 	near, far *verbs.MR
 }
 
-func (w *world) reach(n int, opts ...IDOption) *reach {
+func (w *world) reach(n int, cfg ...IDConfig) *reach {
 	w.Helper()
-	r := &reach{pair: w.connect(append(opts, WithMemory(n))...), noted: newNoted()}
+	c := one(cfg)
+	c.Memory = n
+	r := &reach{pair: w.connect(c), noted: newNoted()}
 	r.near = w.alloc(w.rt, r.c, n, verbs.LocalWrite)
 	r.far = w.alloc(w.far, r.s, n, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
 	return r
@@ -108,7 +110,7 @@ func (q *postings) PostSend(wr *verbs.SendWR) error {
 }
 
 // onAllDevices runs test on the twin as the embedded device is, and as the kernel's are.
-func onAllDevices(t *testing.T, test func(w *world), opts ...Option) {
+func onAllDevices(t *testing.T, test func(w *world), opts ...Config) {
 	t.Helper()
 	onFlavors(t, test, opts...)
 	t.Run("kernel-like", func(t *testing.T) {
@@ -161,7 +163,7 @@ func (r *reach) end(w *world) {
 // credits.
 func TestOneSidedOvertakesWhatWaitsForCredits(t *testing.T) {
 	onAllDevices(t, func(w *world) {
-		r := w.reach(64, WithMessages(1<<10, 1))
+		r := w.reach(64, IDConfig{MaxMessage: 1 << 10, Credits: 1})
 		var held []*Received
 		var ops []*datapath.OneSided
 		r.server.reactWith(func(ctx actor.Context) {
@@ -204,7 +206,7 @@ func TestOneSidedOrder(t *testing.T) {
 				onKernelLike(t, kernelLike{wr: 1 << 14}, func(w *world, near, far *kernelLike) {
 					near.wr, near.fail = depth, 10
 					mixed(w, rand.New(rand.NewPCG(uint64(depth), uint64(credits))), credits)
-				}, WithLimits(Limits{SendQueue: 1 << 20}))
+				}, Config{Limits: Limits{SendQueue: 1 << 20}})
 			})
 		}
 	}
@@ -213,9 +215,9 @@ func TestOneSidedOrder(t *testing.T) {
 func mixed(w *world, rng *rand.Rand, credits int) {
 	const all = 600
 	server, client := w.farProbe(), w.probe()
-	w.listen(server, WithMessages(1<<10, credits), WithMemory(all))
+	w.listen(server, IDConfig{MaxMessage: 1 << 10, Credits: credits, Memory: all})
 	r := &reach{pair: pair{client: client, server: server}, noted: newNoted()}
-	r.c = w.rt.CreateID(client.pid, WithMessages(1<<10, 1), WithMemory(all))
+	r.c = w.rt.CreateID(client.pid, IDConfig{MaxMessage: 1 << 10, Credits: 1, Memory: all})
 	client.send(r.c, &Dial{Addr: there + ":7471"})
 	_, r.s = next[*ConnectRequest](server)
 	server.send(r.s, &Accept{})
@@ -286,7 +288,7 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 // what was consumed.
 func TestOneSidedFillsTheQueue(t *testing.T) {
 	onAllDevices(t, func(w *world) {
-		r := w.reach(64, WithMessages(1<<10, 4))
+		r := w.reach(64, IDConfig{MaxMessage: 1 << 10, Credits: 4})
 		var held []*Received
 		r.client.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
@@ -433,10 +435,11 @@ func TestDomains(t *testing.T) {
 		}
 	})
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
-		small := WithMessages(datapath.EagerPosted, 4) // nothing that would have to be offered
+		// nothing that would have to be offered
+		small := IDConfig{MaxMessage: datapath.EagerPosted, Credits: 4}
 		p := w.connect(small)
 		if scoped, n := domains(w, p); scoped || n != 1 {
-			w.Errorf("scoped %v, %d domains without WithMemory", scoped, n)
+			w.Errorf("scoped %v, %d domains without Memory", scoped, n)
 		}
 		var kept *Received
 		p2 := pair{client: w.probe(), server: p.server}
@@ -445,14 +448,14 @@ func TestDomains(t *testing.T) {
 				kept = m.Retain()
 			}
 		})
-		p2.c = w.rt.CreateID(p2.client.pid, small, WithMemory(1))
+		p2.c = w.rt.CreateID(p2.client.pid, IDConfig{MaxMessage: small.MaxMessage, Credits: small.Credits, Memory: 1})
 		p2.client.send(p2.c, &Dial{Addr: there + ":7471"})
 		_, p2.s = next[*ConnectRequest](p2.server)
 		p2.server.send(p2.s, &Accept{})
 		next[*Established](p2.server)
 		next[*Established](p2.client)
 		if scoped, n := domains(w, p2); !scoped || n != 2 {
-			w.Errorf("scoped %v, %d domains with WithMemory", scoped, n)
+			w.Errorf("scoped %v, %d domains with Memory", scoped, n)
 		}
 		p2.server.send(p2.s, NewSend(bytes.Repeat([]byte("x"), 1<<10)))
 		p2.client.send(p2.c, NewSend(bytes.Repeat([]byte("y"), 1<<10)))

@@ -25,7 +25,7 @@ func BenchmarkOneWay(b *testing.B) {
 		credits = 2 * ahead * batch
 	)
 	sys := testSystem(b)
-	rt := openIWARP(b, sys, WithLimits(Limits{SendQueue: ahead*batch + 1}))
+	rt := openIWARP(b, sys, Config{Limits: Limits{SendQueue: ahead*batch + 1}})
 	payload := make([]byte, 64)
 	var id *actor.PID
 	sent, received := 0, 0 // the loop's
@@ -41,7 +41,7 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 	server := newProbe(b, sys, rt.OnLoop(), nil)
 	client := newProbe(b, sys, rt.OnLoop(), nil)
-	p := connect(b, rt, server, client, WithMessages(1024, credits))
+	p := connect(b, rt, server, client, IDConfig{MaxMessage: 1024, Credits: credits})
 	want := 0
 	sink := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*Received); ok {

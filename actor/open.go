@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,27 +19,26 @@ import (
 
 // Open starts a runtime in an ActorSystem that the caller has, and keeps: Shutdown stops the
 // runtime only.
-func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
-	cfg := defaultConfig()
-	for _, o := range opts {
-		o(&cfg)
-	}
-	if cfg.device == nil {
+func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Device == nil {
 		return nil, noDevice()
 	}
-	if cfg.loops > 1 && cfg.each == nil && (cfg.loop.Poller != nil || cfg.loop.Clock != nil) {
-		return nil, fmt.Errorf("rdma: %d loops cannot share WithLoop's Poller or Clock (WithEachLoop): %w", cfg.loops, unix.EINVAL)
+	for i, l := range cfg.Loops {
+		if l.Poller != nil && slices.ContainsFunc(cfg.Loops[:i], func(o eventloop.Config) bool { return o.Poller == l.Poller }) {
+			return nil, fmt.Errorf("rdma: loop %d has the Poller of another one (Config.Loops): %w", i, unix.EINVAL)
+		}
 	}
-	if cfg.log == nil {
-		cfg.log = sys.Logger()
+	if cfg.Logger == nil {
+		cfg.Logger = sys.Logger()
 	}
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{}, cfg: cfg, stopped: make(chan struct{})}
-	rt.log = rt.journal.logger(cfg.log)
+	rt.log = rt.journal.logger(cfg.Logger)
 	rt.resolve = cmid.LookupAddrInfo
 	rt.shutdown.done = make(chan struct{})
 	rt.lookups, rt.cancel = context.WithCancel(context.Background())
-	for i := range cfg.loops {
-		if err := rt.addLoop(i); err != nil {
+	for i, c := range cfg.Loops {
+		if err := rt.addLoop(i, c); err != nil {
 			rt.cancel()
 			return nil, errors.Join(fmt.Errorf("rdma: %w", err), rt.dropLoops())
 		}
@@ -57,16 +57,12 @@ func Open(sys *actor.ActorSystem, opts ...Option) (*Runtime, error) {
 	return rt, nil
 }
 
-func (rt *Runtime) addLoop(i int) error {
-	cfg := rt.cfg.loop
-	if rt.cfg.each != nil {
-		cfg = rt.cfg.each(i)
-	}
+func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	if cfg.Name == "" {
 		cfg.Name = "rdma-" + strconv.Itoa(i)
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = rt.cfg.log
+		cfg.Logger = rt.cfg.Logger
 	}
 	cfg.Logger = rt.journal.logger(cfg.Logger)
 	cfg.Alarm = rt.registry.Alarm()
@@ -78,14 +74,14 @@ func (rt *Runtime) addLoop(i int) error {
 		el: el, exec: mailbox.NewLoop(el, cfg.OnStall != nil), rt: rt, ids: make(map[*ident]struct{}),
 	}
 	l.exec.Context = l
-	limits := &rt.cfg.limits
+	limits := &rt.cfg.Limits
 	l.Init(el, rt.log, datapath.Limits{
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
 	})
-	l.Observed, l.NewInbound = rt.cfg.observer != nil, newReceived
+	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newReceived
 	l.returns.l = l
 	rt.loops = append(rt.loops, l)
-	l.ch, err = cmid.NewChannel(el, rt.cfg.device, l.sink)
+	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.sink)
 	return err
 }
 
@@ -104,9 +100,9 @@ func (rt *Runtime) dropLoops() (err error) {
 func noDevice() error {
 	more := ""
 	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
-		more = ", or rdma.WithDevice(ucm.New()), for this host has /dev/infiniband/rdma_cm"
+		more = ", or ucm.New(ucm.Config{}), for this host has /dev/infiniband/rdma_cm"
 	}
-	return fmt.Errorf("rdma: no device: use rdma.WithDevice(iwarp.New()), which needs no hardware%s: %w", more, unix.ENODEV)
+	return fmt.Errorf("rdma: no device: set rdma.Config.Device to iwarp.New(), which needs no hardware%s: %w", more, unix.ENODEV)
 }
 
 // guardianProps is the actor above all identifiers. One that panics is stopped: its kernel part

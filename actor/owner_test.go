@@ -34,8 +34,8 @@ func TestOwnersFromBeforeRemoteStart(t *testing.T) {
 						keep(w, m)
 					}
 				})
-				lis := w.listen(server, WithMessages(64, 32))
-				c := w.rt.CreateID(client.pid, WithMessages(64, 32))
+				lis := w.listen(server, IDConfig{MaxMessage: 64, Credits: 32})
+				c := w.rt.CreateID(client.pid, IDConfig{MaxMessage: 64, Credits: 32})
 				client.send(c, &Dial{Addr: there + ":7471"})
 				_, s := next[*ConnectRequest](server)
 				server.send(s, &Accept{})
@@ -59,7 +59,7 @@ func TestOwnersFromBeforeRemoteStart(t *testing.T) {
 				}
 				until[*Closed](client)
 				// Its death is noticed under either name.
-				owned := w.far.CreateID(renamed)
+				owned := w.far.CreateID(renamed, IDConfig{})
 				settle()
 				w.sys.Root.Stop(server.pid)
 				settle()
@@ -81,7 +81,7 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		p := w.probe()
 		var id *actor.PID
 		w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
-			id = w.rt.CreateID(far)
+			id = w.rt.CreateID(far, IDConfig{})
 			p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		})
 		f, _ := next[*CommandFailed](p)
@@ -94,7 +94,7 @@ func TestRemoteOwnerIsRefused(t *testing.T) {
 		if n := len(w.remote); n > 0 {
 			w.Errorf("%d messages went to the remote actor", n)
 		}
-		mine := w.rt.CreateID(p.pid)
+		mine := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(mine, &Handover{To: far})
 		f, _ = next[*CommandFailed](p)
 		is(w, f, ErrRemoteOwner)
@@ -115,7 +115,7 @@ func TestOnLoopUndone(t *testing.T) {
 			p := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(where, actor.WithMailbox(actor.Unbounded())) }, nil)
 			fine := newProbe(w, w.sys, func(props *actor.Props) { props.Configure(actor.WithMailbox(actor.Unbounded()), where) }, nil)
 			w.holding(w.rt, func() { // the command waits when the identifier turns out to be none
-				fine.send(w.rt.CreateID(p.pid), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+				fine.send(w.rt.CreateID(p.pid, IDConfig{}), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			})
 			f, _ := next[*CommandFailed](fine)
 			if is(w, f, ErrMailbox); !contains(f.Error(), "WithMailbox") {
@@ -123,7 +123,7 @@ func TestOnLoopUndone(t *testing.T) {
 			}
 			c, _ := next[*Closed](p)
 			is(w, c.Err, ErrMailbox)
-			mine := w.rt.CreateID(fine.pid)
+			mine := w.rt.CreateID(fine.pid, IDConfig{})
 			fine.send(mine, &Handover{To: p.pid})
 			f, _ = next[*CommandFailed](fine)
 			is(w, f, ErrMailbox)

@@ -52,12 +52,12 @@ func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
 // that does not keep up with what was sent to it gets no more.
 func (l *loop) placeFor(listener *ident) *loop {
 	to := l.rt.loopOf(listener.owner.box)
-	if listener.opts.handler == nil && to != nil {
+	if listener.cfg.Handler == nil && to != nil {
 		to.assigned.Add(1)
 	} else {
 		to = l.rt.assign(l)
 	}
-	if to != l && to.coming.Load() >= int64(l.rt.cfg.limits.PendingRequests) {
+	if to != l && to.coming.Load() >= int64(l.rt.cfg.Limits.PendingRequests) {
 		to.assigned.Add(-1)
 		l.assigned.Add(1)
 		return l

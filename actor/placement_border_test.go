@@ -92,7 +92,7 @@ func gate() (b *border, open func()) {
 }
 
 // atBorder runs test with a border there, where two loops are.
-func atBorder(t *testing.T, made func() (*border, func()), test func(w *world, open func()), opts ...Option) {
+func atBorder(t *testing.T, made func() (*border, func()), test func(w *world, open func()), cfg ...Config) {
 	t.Helper()
 	for name, f := range flavors {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,9 @@ func atBorder(t *testing.T, made func() (*border, func()), test func(w *world, o
 				b, open = made()
 				return b.over(d)
 			}
-			inWorldOfTwo(t, f, untouched, over, func(w *world) { test(w, open) }, append(opts, WithLoops(2))...)
+			c := one(cfg)
+			c.Loops = make([]eventloop.Config, 2)
+			inWorldOfTwo(t, f, untouched, over, func(w *world) { test(w, open) }, c)
 		})
 	}
 }
@@ -120,7 +122,7 @@ func TestRequestComesBack(t *testing.T) {
 	}
 	atBorder(t, full, func(w *world, _ func()) {
 		came := make(chan arrival, 4)
-		w.listen(w.farProbe(), WithHandler(handlers(came, echoing)))
+		w.listen(w.farProbe(), IDConfig{Handler: handlers(came, echoing)})
 		p := w.probe()
 		for range 3 {
 			id := w.dial(p, 1)[0]
@@ -144,7 +146,7 @@ func TestRequestThatNobodyCanTake(t *testing.T) {
 	}
 	atBorder(t, closed, func(w *world, _ func()) {
 		look = func() { wantCounts(w, "when the peer is told", w.far, 1, 0) }
-		w.listen(w.farProbe(), WithHandler(handlers(make(chan arrival, 1), echoing)))
+		w.listen(w.farProbe(), IDConfig{Handler: handlers(make(chan arrival, 1), echoing)})
 		p := w.probe()
 		w.dial(p, 1)
 		r := until[*Closed](p)[0].msg.(*Rejected)
@@ -262,7 +264,7 @@ func TestFloodOfMoves(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		came := make(chan arrival, 64)
 		// it never answers
-		w.listen(w.farProbe(), WithHandler(handlers(came, func(actor.Context) {})))
+		w.listen(w.farProbe(), IDConfig{Handler: handlers(came, func(actor.Context) {})})
 		p := w.probe()
 		w.dial(p, 20)
 		settle()
@@ -282,5 +284,5 @@ func TestFloodOfMoves(t *testing.T) {
 		}
 		settle()
 		wantCounts(w, "after the flood", w.far, 1, 0)
-	}, WithLimits(Limits{PendingRequests: 4}))
+	}, Config{Limits: Limits{PendingRequests: 4}})
 }

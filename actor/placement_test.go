@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // arrival is a connection as its handler met it.
@@ -53,7 +55,7 @@ func (w *world) runs(pid *actor.PID) *loop { return w.far.loopOf(w.far.registry.
 // dial connects here to there, without waiting.
 func (w *world) dial(p *probe, n int) (ids []*actor.PID) {
 	for range n {
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &Dial{Addr: there + ":7471"})
 		ids = append(ids, id)
 	}
@@ -65,7 +67,7 @@ func (w *world) dial(p *probe, n int) (ids []*actor.PID) {
 func TestConnectionsSpread(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		came := make(chan arrival, 16)
-		w.listen(w.farProbe(), WithHandler(handlers(came, echoing)))
+		w.listen(w.farProbe(), IDConfig{Handler: handlers(came, echoing)})
 		wantCounts(w, "with a listener", w.far, 1, 0, 0)
 		p := w.probe()
 		ids := w.dial(p, 9)
@@ -98,7 +100,7 @@ func TestConnectionsSpread(t *testing.T) {
 		}
 		settle()
 		wantCounts(w, "without connections", w.far, 1, 0, 0)
-	}, WithLoops(3))
+	}, Config{Loops: make([]eventloop.Config, 3)})
 }
 
 // What happens to an identifier that was moved is told in its order, once.
@@ -123,7 +125,7 @@ func TestMovedInOrder(t *testing.T) {
 			w.Errorf("its owner was told %s", k)
 		}
 		until[*Closed](p)
-	}, WithLoops(2))
+	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
 // Who runs on a loop has its connections there: that is what OnLoop is for. Owners elsewhere have
@@ -150,7 +152,7 @@ func TestConnectionsOfAnOwnerOnALoop(t *testing.T) {
 					next[*Established](p)
 				}
 				wantCounts(w, "with a listener and 4 connections", w.far, where.want...)
-			}, WithLoops(2))
+			}, Config{Loops: make([]eventloop.Config, 2)})
 		})
 	}
 }
@@ -169,7 +171,7 @@ func TestConnectionsFollowTheOwner(t *testing.T) {
 			}
 		}
 		wantCounts(w, "with a listener and 3 requests", w.far, 1, 3)
-	}, WithLoops(2))
+	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
 // Identifiers of owners off the loops are made where fewest are.
@@ -177,14 +179,14 @@ func TestDialledSpread(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		on, off := newProbe(w, w.sys, onLoop(w.rt.loops[0]), nil), newProbe(w, w.sys, w.rt.OffLoop(), nil)
 		for range 4 {
-			w.rt.CreateID(on.pid)
+			w.rt.CreateID(on.pid, IDConfig{})
 		}
 		wantCounts(w, "with an owner on a loop", w.rt, 4, 0, 0)
 		for range 5 {
-			w.rt.CreateID(off.pid)
+			w.rt.CreateID(off.pid, IDConfig{})
 		}
 		wantCounts(w, "with one off the loops", w.rt, 4, 3, 2)
-	}, WithLoops(3))
+	}, Config{Loops: make([]eventloop.Config, 3)})
 }
 
 // An Observer that wants to know is told of each that moves, on the loop it moves to.
@@ -192,13 +194,13 @@ func TestMovesAreObserved(t *testing.T) {
 	o := &mover{observer: observer{seen: make(map[string]int)}}
 	inWorld(t, 0, func(w *world) {
 		came := make(chan arrival, 4)
-		w.listen(w.farProbe(), WithHandler(handlers(came, echoing)))
+		w.listen(w.farProbe(), IDConfig{Handler: handlers(came, echoing)})
 		p := w.probe()
 		for range w.dial(p, 3) {
 			next[*Established](p)
 		}
 		settle()
-	}, WithObserver(o), WithLoops(2))
+	}, Config{Observer: o, Loops: make([]eventloop.Config, 2)})
 	if o.seen["rdma-0 -> rdma-1"] != 2 || len(o.moved) != 2 {
 		t.Errorf("of 3 connections and a listener on the first of two loops, 2 move to the other: seen %v, %v", o.seen, o.moved)
 	}
@@ -223,11 +225,11 @@ func (o *mover) Moved(id *actor.PID, h Handle, from, to string) {
 func TestRejectedAfterTheMove(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		came := make(chan arrival, 16)
-		w.listen(w.farProbe(), WithHandler(handlers(came, func(ctx actor.Context) {
+		w.listen(w.farProbe(), IDConfig{Handler: handlers(came, func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*ConnectRequest); ok {
 				ctx.Respond(&Reject{PrivateData: []byte("no")})
 			}
-		})))
+		})})
 		p := w.probe()
 		w.dial(p, 8)
 		settle()
@@ -242,27 +244,28 @@ func TestRejectedAfterTheMove(t *testing.T) {
 		if len(came) != 8 {
 			w.Errorf("%d requests were told, want 8", len(came))
 		}
-	}, WithLoops(2))
+	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
-// Loops that are made alike cannot share a Poller; made one by one they have their own.
+// Loops cannot share a Poller.
 func TestSeveralLoopsShareNoPoller(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
-		_, err := Open(w.sys, WithDevice(w.f.Driver()), WithLoops(2), WithLoop(w.rt.cfg.each(0)))
+		loops := slices.Repeat(virtual(nil), 2)
+		_, err := Open(w.sys, Config{Device: w.f.Driver(), Loops: loops})
 		is(w, err, unix.EINVAL)
 		if n := len(w.rt.loops); n != 2 {
 			w.Errorf("%d loops", n)
 		}
-	}, WithLoops(2))
+	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
 // The same over sockets: requests come in bursts while the loops work on what they have.
 func TestConnectionsSpreadOverSockets(t *testing.T) {
 	sys := testSystem(t)
-	rt := openIWARP(t, sys, WithLoops(2))
+	rt := openIWARP(t, sys, Config{Loops: make([]eventloop.Config, 2)})
 	const n = 200
 	came := make(chan arrival, n)
-	_, at := listen(newProbe(t, sys, rt.OnLoop(), nil), rt, "127.0.0.1:0", WithHandler(handlers(came, echoing)))
+	_, at := listen(newProbe(t, sys, rt.OnLoop(), nil), rt, "127.0.0.1:0", IDConfig{Handler: handlers(came, echoing)})
 	p := newProbe(t, sys, rt.OffLoop(), nil)
 	p.reactWith(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
@@ -273,7 +276,7 @@ func TestConnectionsSpreadOverSockets(t *testing.T) {
 		}
 	})
 	for range n {
-		p.send(rt.CreateID(p.pid), &Dial{Addr: at})
+		p.send(rt.CreateID(p.pid, IDConfig{}), &Dial{Addr: at})
 	}
 	answers := 0
 	for closed := 0; closed < n; {

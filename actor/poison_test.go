@@ -17,7 +17,7 @@ import (
 // when the memory is handed out again.
 func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 	onAllKinds(t, func(w *world) {
-		p := w.connect(WithMessages(1<<20, 4), withEager(kib))
+		p := w.connect(IDConfig{MaxMessage: 1 << 20, Credits: 4, eager: kib})
 		for _, n := range []int{100, 100_000} {
 			var kept []byte
 			p.server.reactWith(func(ctx actor.Context) {
@@ -67,7 +67,7 @@ func TestForwardAfterReleaseIsFound(t *testing.T) {
 // Memory is its connection's loop's.
 func TestMemoryOffTheLoop(t *testing.T) {
 	onFlavors(t, func(w *world) {
-		p := w.connect(WithMemory(64))
+		p := w.connect(IDConfig{Memory: 64})
 		m := memory(p.client, p.c, 64, 0)
 		if _, err := m.ReadAt(make([]byte, 1), 0); !errors.Is(err, ErrOffLoop) {
 			w.Errorf("ReadAt off the loop: %v", err)

@@ -21,7 +21,7 @@ func TestEveryMessageFindsAReceive(t *testing.T) {
 		credits := 1 + rng.IntN(6)
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 			w.f.Reorder(rng.IntN(2) == 0)
-			p := w.connect(WithMessages(1<<10, credits))
+			p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: credits})
 			for _, side := range []*probe{p.client, p.server} {
 				react := rand.New(rand.NewPCG(seed, 4))
 				side.reactWith(func(ctx actor.Context) {
@@ -53,18 +53,18 @@ func TestEveryMessageFindsAReceive(t *testing.T) {
 					w.Errorf("seed %d, %d credits: closed because of %v", seed, credits, c.Err)
 				}
 			}
-		}, WithLimits(Limits{SendQueue: 1 << 20}))
+		}, Config{Limits: Limits{SendQueue: 1 << 20}})
 	}
 }
 
 // A foreign peer's messages find receives too, as many as the option says, and again when they
 // were consumed.
 func TestReceivesForForeignPeers(t *testing.T) {
-	for _, mode := range [][]IDOption{{}, {Raw()}} {
+	for _, raw := range []bool{false, true} {
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 			server, client := w.farProbe(), w.probe()
-			w.listen(server, append(mode, WithMessages(1<<10, 3))...)
-			c := w.rt.CreateID(client.pid, Raw())
+			w.listen(server, IDConfig{Raw: raw, MaxMessage: 1 << 10, Credits: 3})
+			c := w.rt.CreateID(client.pid, IDConfig{Raw: true})
 			client.send(c, &Dial{Addr: there + ":7471"})
 			_, s := next[*ConnectRequest](server)
 			server.send(s, &Accept{})
@@ -108,9 +108,10 @@ func TestConnectionsThatCannotBeHeld(t *testing.T) {
 			onKernelLike(t, tt.like, func(w *world, near, _ *kernelLike) {
 				client, server := w.probe(), w.farProbe()
 				near.cqe = 1 << 15 // it is the server's that is too short
-				w.listen(server, WithMessages(1<<10, credits))
+				w.listen(server, IDConfig{MaxMessage: 1 << 10, Credits: credits})
 				dial := func() *actor.PID {
-					id := w.rt.CreateID(client.pid, WithMessages(1<<10, 1)) // needs less memory
+					// needs less memory
+					id := w.rt.CreateID(client.pid, IDConfig{MaxMessage: 1 << 10, Credits: 1})
 					client.send(id, &Dial{Addr: there + ":7471"})
 					return id
 				}
@@ -146,7 +147,7 @@ func TestConnectionsThatCannotBeHeld(t *testing.T) {
 				server.send(s2, &Accept{})
 				next[*Established](server)
 				next[*Established](client)
-			}, WithLimits(Limits{ReceiveMemory: 4 * (1 + wire.ControlReceives) * (1<<10 + 64)}))
+			}, Config{Limits: Limits{ReceiveMemory: 4 * (1 + wire.ControlReceives) * (1<<10 + 64)}})
 		})
 	}
 }
@@ -158,7 +159,7 @@ func TestCompletionQueuesAreNotOverrun(t *testing.T) {
 	const each = 2 * depth
 	onKernelLike(t, kernelLike{wr: depth, cqe: 2*each + 1}, func(w *world, near, far *kernelLike) {
 		client, server := w.probe(), w.farProbe()
-		w.listen(server, WithMessages(1<<10, credits))
+		w.listen(server, IDConfig{MaxMessage: 1 << 10, Credits: credits})
 		server.reactWith(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *ConnectRequest:
@@ -169,7 +170,7 @@ func TestCompletionQueuesAreNotOverrun(t *testing.T) {
 		})
 		var ids []*actor.PID
 		for range conns {
-			id := w.rt.CreateID(client.pid, WithMessages(1<<10, credits))
+			id := w.rt.CreateID(client.pid, IDConfig{MaxMessage: 1 << 10, Credits: credits})
 			client.send(id, &Dial{Addr: there + ":7471"})
 			next[*Established](client)
 			ids = append(ids, id)

@@ -46,21 +46,21 @@ func (i kindInstance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) 
 // manpages: getaddrinfo-31
 func TestQPTypeReachesTheDevice(t *testing.T) {
 	for name, r := range map[string]struct {
-		opts []IDOption
+		opts IDConfig
 		want created
 	}{
-		"nothing":   {nil, created{cmid.PortSpaceTCP, cmid.QPTypeRC}},
-		"UD":        {[]IDOption{WithQPType(cmid.QPTypeUD)}, created{cmid.PortSpaceUDP, cmid.QPTypeUD}},
-		"IB":        {[]IDOption{WithPortSpace(cmid.PortSpaceIB)}, created{cmid.PortSpaceIB, cmid.QPTypeRC}},
-		"IB and UD": {[]IDOption{WithPortSpace(cmid.PortSpaceIB), WithQPType(cmid.QPTypeUD)}, created{cmid.PortSpaceIB, cmid.QPTypeUD}},
-		"IB and RC": {[]IDOption{WithQPType(cmid.QPTypeRC), WithPortSpace(cmid.PortSpaceIB)}, created{cmid.PortSpaceIB, cmid.QPTypeRC}},
+		"nothing":   {IDConfig{}, created{cmid.PortSpaceTCP, cmid.QPTypeRC}},
+		"UD":        {IDConfig{QPType: cmid.QPTypeUD}, created{cmid.PortSpaceUDP, cmid.QPTypeUD}},
+		"IB":        {IDConfig{PortSpace: cmid.PortSpaceIB}, created{cmid.PortSpaceIB, cmid.QPTypeRC}},
+		"IB and UD": {IDConfig{PortSpace: cmid.PortSpaceIB, QPType: cmid.QPTypeUD}, created{cmid.PortSpaceIB, cmid.QPTypeUD}},
+		"IB and RC": {IDConfig{QPType: cmid.QPTypeRC, PortSpace: cmid.PortSpaceIB}, created{cmid.PortSpaceIB, cmid.QPTypeRC}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := make(chan created, 8)
 			inWorldOver(t, 0, func(d cmid.Driver) cmid.Driver { return kindDriver{d, made} }, func(w *world) {
 				w.rt.resolve = addresses(there+":1", there+":2")
 				p := w.probe()
-				id := w.rt.CreateID(p.pid, r.opts...)
+				id := w.rt.CreateID(p.pid, r.opts)
 				p.send(id, &Dial{Addr: "there:1"})
 				until[Failure](p)
 				if n := len(made); n != 2 {
@@ -79,18 +79,18 @@ func TestQPTypeReachesTheDevice(t *testing.T) {
 // Who asks for a type that there is not is told so by the first answer, and the identifier ends.
 func TestQPTypeThatIsNot(t *testing.T) {
 	for name, r := range map[string]struct {
-		opts  []IDOption
+		opts  IDConfig
 		errno unix.Errno
 	}{
-		"UC":         {[]IDOption{WithQPType(cmid.QPTypeUC)}, unix.EPROTONOSUPPORT},
-		"any number": {[]IDOption{WithQPType(200)}, unix.EPROTONOSUPPORT},
-		"UD and TCP": {[]IDOption{WithQPType(cmid.QPTypeUD), WithPortSpace(cmid.PortSpaceTCP)}, unix.EINVAL},
-		"RC and UDP": {[]IDOption{WithQPType(cmid.QPTypeRC), WithPortSpace(cmid.PortSpaceUDP), Raw()}, unix.EINVAL},
+		"UC":         {IDConfig{QPType: cmid.QPTypeUC}, unix.EPROTONOSUPPORT},
+		"any number": {IDConfig{QPType: 200}, unix.EPROTONOSUPPORT},
+		"UD and TCP": {IDConfig{QPType: cmid.QPTypeUD, PortSpace: cmid.PortSpaceTCP}, unix.EINVAL},
+		"RC and UDP": {IDConfig{QPType: cmid.QPTypeRC, PortSpace: cmid.PortSpaceUDP, Raw: true}, unix.EINVAL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
 				p := w.probe()
-				id := w.rt.CreateID(p.pid, r.opts...)
+				id := w.rt.CreateID(p.pid, r.opts)
 				p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 				if c := closed(p); !errors.Is(c.Err, r.errno) {
 					w.Errorf("closed because of %v, want %v", c.Err, r.errno)
@@ -112,15 +112,15 @@ func closed(p *probe) *Closed {
 
 // The embedded device has no datagrams, and says so, whichever way they were asked for.
 func TestQPTypeOfTheEmbeddedDevice(t *testing.T) {
-	for name, opts := range map[string][]IDOption{
-		"UD": {WithQPType(cmid.QPTypeUD)},
-		"IB": {WithPortSpace(cmid.PortSpaceIB), WithQPType(cmid.QPTypeUD), WithMessages(kib, 4)},
+	for name, cfg := range map[string]IDConfig{
+		"UD": {QPType: cmid.QPTypeUD},
+		"IB": {PortSpace: cmid.PortSpaceIB, QPType: cmid.QPTypeUD, MaxMessage: kib, Credits: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sys := testSystem(t)
 			rt := openIWARP(t, sys)
 			p := newProbe(t, sys, rt.OnLoop(), nil)
-			id := rt.CreateID(p.pid, opts...)
+			id := rt.CreateID(p.pid, cfg)
 			p.send(id, &cmid.BindAddr{Addr: MustAddr("127.0.0.1:0")})
 			if c := closed(p); !errors.Is(c.Err, unix.EPROTONOSUPPORT) {
 				t.Errorf("closed because of %v, want EPROTONOSUPPORT", c.Err)
@@ -131,12 +131,13 @@ func TestQPTypeOfTheEmbeddedDevice(t *testing.T) {
 
 // An identifier for datagrams is one whichever way it was asked for.
 func TestDatagramsByQPType(t *testing.T) {
-	for name, opts := range map[string][]IDOption{
-		"alone": nil, "and its port space": {WithPortSpace(cmid.PortSpaceUDP)}, "raw": {Raw()}, "manual": {Manual()}, "messages": {WithMessages(1<<20, 4)},
+	for name, cfg := range map[string]IDConfig{
+		"alone": {}, "and its port space": {PortSpace: cmid.PortSpaceUDP}, "raw": {Raw: true}, "manual": {Manual: true}, "messages": {MaxMessage: 1 << 20, Credits: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, infiniband, func(w *world) {
-				datagram(w, w.sys, w.rt, w.far, there, append(opts, WithQPType(cmid.QPTypeUD))...)
+				cfg.QPType = cmid.QPTypeUD
+				datagram(w, w.sys, w.rt, w.far, there, cfg)
 			})
 		})
 	}

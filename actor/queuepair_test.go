@@ -93,16 +93,16 @@ func TestFailedWorkRequestEndsItsConnection(t *testing.T) {
 // connectAs makes a connection whose client is in a mode.
 func (w *world) connectAs(mode string) pair {
 	w.Helper()
-	var here, there []IDOption
+	var here, there IDConfig
 	switch mode {
 	case "raw":
-		here, there = []IDOption{Raw()}, []IDOption{Raw()}
+		here, there = IDConfig{Raw: true}, IDConfig{Raw: true}
 	case "foreign":
-		there = []IDOption{Raw()}
+		there = IDConfig{Raw: true}
 	}
 	p := pair{client: w.probe(), server: w.farProbe()}
-	w.listen(p.server, there...)
-	p.c = w.rt.CreateID(p.client.pid, here...)
+	w.listen(p.server, there)
+	p.c = w.rt.CreateID(p.client.pid, here)
 	p.client.send(p.c, &Dial{Addr: thereAddr})
 	_, p.s = next[*ConnectRequest](p.server)
 	p.server.send(p.s, &Accept{})
@@ -130,7 +130,7 @@ func TestFailedControlMessageEndsItsConnection(t *testing.T) {
 // A large message's Read that fails ends the connection.
 func TestFailedReadOfAnOfferEndsItsConnection(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
-		p := w.connect(WithMessages(1<<20, 8))
+		p := w.connect(IDConfig{MaxMessage: 1 << 20, Credits: 8})
 		w.f.FailNext(w.handle(1, p), verbs.Read, verbs.StatusRetryExc)
 		p.client.send(p.c, NewSend(make([]byte, 1<<20)))
 		w.ended(p.server, p.s, verbs.StatusRetryExc)
@@ -245,8 +245,8 @@ func TestRefusedPostingEndsItsConnection(t *testing.T) {
 func TestRawMessageTooLong(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := pair{client: w.probe(), server: w.farProbe()}
-		w.listen(p.server, Raw(), WithMessages(kib, 4))
-		p.c = w.rt.CreateID(p.client.pid, Raw())
+		w.listen(p.server, IDConfig{Raw: true, MaxMessage: kib, Credits: 4})
+		p.c = w.rt.CreateID(p.client.pid, IDConfig{Raw: true})
 		p.client.send(p.c, &Dial{Addr: thereAddr})
 		_, p.s = next[*ConnectRequest](p.server)
 		p.server.send(p.s, &Accept{})
@@ -323,7 +323,7 @@ func TestEndsOverACutNetwork(t *testing.T) {
 // A Manual owner is told, once, and decides.
 func TestManualIsToldOfAFailedQueuePair(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
-		p := w.connect(Manual())
+		p := w.connect(IDConfig{Manual: true})
 		w.f.FailNext(w.handle(0, p), verbs.Send, verbs.StatusLocProt)
 		p.client.send(p.c, NewSend([]byte("x")))
 		until[*Disconnected](p.client)
@@ -345,7 +345,7 @@ func TestManualIsToldOfAFailedQueuePair(t *testing.T) {
 func TestOwnQueuePairFails(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid, Manual(), WithPortSpace(cmid.PortSpaceUDP))
+		id := w.rt.CreateID(p.pid, IDConfig{Manual: true, PortSpace: cmid.PortSpaceUDP})
 		p.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":7471")})
 		next[*cmid.Bound](p)
 		p.send(id, &Call{Fn: func(id *cmid.ID) error {

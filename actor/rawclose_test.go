@@ -12,18 +12,18 @@ import (
 // raw sends are, or that it answers the disconnect, when everything else is done.
 func TestCloseSaysWhatItWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
-		opts  []IDOption
+		opts  IDConfig
 		sends int
 		want  string
 	}{
-		"raw, nothing sent":      {[]IDOption{Raw()}, 0, "has not answered the disconnect"},
-		"raw, under way":         {[]IDOption{Raw()}, 1, "has not taken"},
-		"messages, nothing sent": {nil, 0, "has not answered the disconnect"},
-		"messages, under way":    {nil, 1, "has not consumed"},
+		"raw, nothing sent":      {IDConfig{Raw: true}, 0, "has not answered the disconnect"},
+		"raw, under way":         {IDConfig{Raw: true}, 1, "has not taken"},
+		"messages, nothing sent": {IDConfig{}, 0, "has not answered the disconnect"},
+		"messages, under way":    {IDConfig{}, 1, "has not consumed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 0, func(w *world) { // on iWARP it is the device that tells
-				p := w.connect(tt.opts...)
+				p := w.connect(tt.opts)
 				w.f.Cut(w.f.Host(""), w.f.Host("far"))
 				defer w.f.Heal(w.f.Host(""), w.f.Host("far"))
 				for range tt.sends {

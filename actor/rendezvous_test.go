@@ -10,7 +10,7 @@ import (
 func TestArrivalsDoNotPileUp(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const n, credits = 640, 32
-		p := w.connect(WithMessages(64<<10, credits), withEager(kib))
+		p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: credits, eager: kib})
 		// so that each is on its way for longer than it takes until the next comes
 		w.f.Delay(time.Millisecond)
 		for i := range n {

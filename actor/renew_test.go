@@ -17,7 +17,7 @@ func TestRenewThatDoesNotReturn(t *testing.T) {
 				w.sys.Root.Stop(good.listener)
 				until[*Closed](good.server)
 				var kept *Received
-				p := w.connect(WithMessages(1000, 1))
+				p := w.connect(IDConfig{MaxMessage: 1000, Credits: 1})
 				p.server.reactWith(func(ctx actor.Context) {
 					if m, ok := ctx.Message().(*Received); ok && kept == nil {
 						kept = m.Retain()

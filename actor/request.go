@@ -12,7 +12,7 @@ import (
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest
-	opts    idOptions    // the listener's
+	cfg     IDConfig     // the listener's
 	handler *actor.Props // the listener's
 	owner   *actor.PID   // the listener's; nil: nobody
 }
@@ -29,9 +29,9 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.reject(id)
 		return
 	}
-	in := &incoming{id: id, r: r, opts: from.opts, handler: from.opts.handler, owner: from.owner.pid}
-	in.opts.ctx, in.opts.handler, in.opts.closed = nil, nil, nil
-	if in.opts.refuseForeign && !in.opts.raw {
+	in := &incoming{id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, owner: from.owner.pid}
+	in.cfg.Context, in.cfg.Handler = nil, nil
+	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
 			l.reject(id)
@@ -57,7 +57,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 // that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	tooMany, noRoom := !l.requests.may(in.r.Listener, l.rt.cfg.limits.PendingRequests), l.noRoom(in)
+	tooMany, noRoom := !l.requests.may(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	if !closing && !tooMany && !noRoom {
 		return l.welcome(in)
 	}
@@ -69,7 +69,7 @@ func (l *loop) take(in *incoming) *ident {
 	case tooMany:
 		l.tooMany(in)
 	default:
-		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, WithMessages): rejected",
+		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 		l.reject(in.id)
 	}
@@ -84,15 +84,15 @@ func (l *loop) noRoom(in *incoming) bool {
 		return false
 	case l.Full():
 		return true
-	case !l.CrowdedFor(in.opts.maxMessage):
+	case !l.CrowdedFor(in.cfg.MaxMessage):
 		return false
 	}
 	_, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)
-	return in.opts.raw || !ok
+	return in.cfg.Raw || !ok
 }
 
 func (l *loop) welcome(in *incoming) *ident {
-	it := l.rt.newIdent(l, l.rt.newOwner(l, in.owner), in.opts)
+	it := l.rt.newIdent(l, l.rt.newOwner(l, in.owner), in.cfg)
 	it.id, it.request, it.listener, it.counted = in.id, true, in.r.Listener, true
 	in.id.Context = it
 	it.state = in.id.State()
@@ -107,7 +107,7 @@ func (l *loop) welcome(in *incoming) *ident {
 }
 
 func (l *loop) tooMany(in *incoming) {
-	l.rt.log.Warn("rdma: too many requests or identifiers (WithLimits): rejected",
+	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 	l.reject(in.id)
 }
@@ -167,7 +167,7 @@ func (m *move) arrive() {
 	defer m.end()
 	m.to.arrived.Add(1)
 	it := m.to.take(m.incoming)
-	if o, ok := m.rt.cfg.observer.(MoveObserver); ok && it != nil {
+	if o := m.rt.cfg.Observer; o != nil && it != nil {
 		o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name())
 	}
 }

@@ -39,16 +39,26 @@ func stop(tb testing.TB, sys *actor.ActorSystem, pids ...*actor.PID) {
 	}
 }
 
+// one is the config of those who give one.
+func one[C any](given []C) (c C) {
+	if len(given) > 0 {
+		c = given[0]
+	}
+	return c
+}
+
 // openIWARP opens a runtime over the embedded device.
-func openIWARP(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {
+func openIWARP(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
-	return openRuntime(tb, sys, append([]Option{WithDevice(iwarp.New())}, opts...)...)
+	c := one(cfg)
+	c.Device = iwarp.New()
+	return openRuntime(tb, sys, c)
 }
 
 // openRuntime opens a runtime that is shut down, empty, when the test ends.
-func openRuntime(tb testing.TB, sys *actor.ActorSystem, opts ...Option) *Runtime {
+func openRuntime(tb testing.TB, sys *actor.ActorSystem, cfg Config) *Runtime {
 	tb.Helper()
-	rt, err := Open(sys, opts...)
+	rt, err := Open(sys, cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -80,14 +90,14 @@ func checkEmpty(tb testing.TB, rt *Runtime) {
 		if assigned, coming := l.assigned.Load(), l.coming.Load(); assigned != 0 || coming != 0 {
 			tb.Errorf("after Shutdown %d identifiers are counted on loop %s, and %d on their way there", assigned, l.el.Name(), coming)
 		}
-		if l.MemoryBudget != rt.cfg.limits.Memory {
+		if l.MemoryBudget != rt.cfg.Limits.Memory {
 			tb.Errorf("after Shutdown loop %s has not got back %d bytes for one-sided operations", l.el.Name(),
-				rt.cfg.limits.Memory-l.MemoryBudget)
+				rt.cfg.Limits.Memory-l.MemoryBudget)
 		}
-		if l.RecvBudget.Free != rt.cfg.limits.ReceiveMemory || l.SendBudget.Free != rt.cfg.limits.SendMemory || l.HeldBudget.Free != rt.cfg.limits.SendMemory {
+		if l.RecvBudget.Free != rt.cfg.Limits.ReceiveMemory || l.SendBudget.Free != rt.cfg.Limits.SendMemory || l.HeldBudget.Free != rt.cfg.Limits.SendMemory {
 			tb.Errorf("after Shutdown loop %s has not got all its memory back: %d of %d bytes to receive into, %d and %d short to send from",
-				l.el.Name(), l.RecvBudget.Free, rt.cfg.limits.ReceiveMemory,
-				rt.cfg.limits.SendMemory-l.SendBudget.Free, rt.cfg.limits.SendMemory-l.HeldBudget.Free)
+				l.el.Name(), l.RecvBudget.Free, rt.cfg.Limits.ReceiveMemory,
+				rt.cfg.Limits.SendMemory-l.SendBudget.Free, rt.cfg.Limits.SendMemory-l.HeldBudget.Free)
 		}
 	}
 }
@@ -219,9 +229,9 @@ func kinds(gs []got) string {
 }
 
 // listen has owner listen on addr.
-func listen(p *probe, rt *Runtime, addr string, opts ...IDOption) (id *actor.PID, at string) {
+func listen(p *probe, rt *Runtime, addr string, cfg ...IDConfig) (id *actor.PID, at string) {
 	p.tb.Helper()
-	id = rt.CreateID(p.pid, opts...)
+	id = rt.CreateID(p.pid, one(cfg))
 	p.send(id, &Serve{Addr: addr})
 	l, _ := next[*Listening](p)
 	return id, l.Local.String()
@@ -235,10 +245,10 @@ type pair struct {
 }
 
 // connect makes a connection on loopback.
-func connect(tb testing.TB, rt *Runtime, server, client *probe, opts ...IDOption) pair {
+func connect(tb testing.TB, rt *Runtime, server, client *probe, cfg ...IDConfig) pair {
 	tb.Helper()
-	lis, at := listen(server, rt, "127.0.0.1:0", opts...)
-	c := rt.CreateID(client.pid, opts...)
+	lis, at := listen(server, rt, "127.0.0.1:0", cfg...)
+	c := rt.CreateID(client.pid, one(cfg))
 	client.send(c, &Dial{Addr: at})
 	_, s := next[*ConnectRequest](server)
 	server.send(s, &Accept{})

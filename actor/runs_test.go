@@ -74,7 +74,7 @@ func burst(w *world, p pair, n int) *signals {
 func TestRunsCompleteTogether(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		const n = 20 * datapath.SendDepth
-		p := w.connect(WithMessages(1<<10, n))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: n})
 		q := burst(w, p, n)
 		next[*Sent](p.client)
 		settle()
@@ -95,7 +95,7 @@ func TestRunsCompleteTogether(t *testing.T) {
 		if c := end[len(end)-1].msg.(*Closed); c.Err != nil || c.Delivered != n || c.Unsent+c.Unknown != 0 {
 			w.Errorf("the end: %v", end)
 		}
-	}, WithLimits(Limits{SendQueue: 20 * datapath.SendDepth, Mailbox: 20 * datapath.SendDepth}))
+	}, Config{Limits: Limits{SendQueue: 20 * datapath.SendDepth, Mailbox: 20 * datapath.SendDepth}})
 }
 
 // When a connection ends in the middle of a run, each message is accounted for: those that failed
@@ -103,7 +103,7 @@ func TestRunsCompleteTogether(t *testing.T) {
 func TestRunsAreCutExactly(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		const n, window = 4 * datapath.SendDepth, 3 * datapath.SendDepth
-		p := w.connect(WithMessages(1<<10, window))
+		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: window})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				keep(w, m)
@@ -127,7 +127,7 @@ func TestRunsAreCutExactly(t *testing.T) {
 		if failed != n-window || c.Unsent != n-window || c.Unknown != window || c.Delivered != 0 {
 			w.Errorf("%d failed, the end: %v; want %d failed and unsent, %d unknown", failed, c, n-window, window)
 		}
-	}, WithLimits(Limits{SendQueue: 4 * datapath.SendDepth, Mailbox: 4 * datapath.SendDepth}))
+	}, Config{Limits: Limits{SendQueue: 4 * datapath.SendDepth, Mailbox: 4 * datapath.SendDepth}})
 }
 
 // A posting that fails says nothing of those before it that were to complete in silence: they have

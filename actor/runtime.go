@@ -23,7 +23,7 @@ type Runtime struct {
 	off      *mailbox.Goroutines
 	spread   atomic.Uint32 // OnLoop actors spawned
 
-	cfg      config
+	cfg      Config
 	journal  journal
 	log      *slog.Logger // the journal's
 	guardian *actor.PID   // every identifier's parent
@@ -56,9 +56,9 @@ func (rt *Runtime) name(kind string) string {
 	return rt.guardian.Id + "/" + kind + "-" + strconv.FormatUint(rt.names.Add(1), 10)
 }
 
-// Logger is the runtime's logger (WithLogger), for lines that others can cause: of each text 10 are
-// written in 10 s, the next tells how many were not ("unlogged before"), and the caller does not
-// wait for them to be written. So a line's values must not change any more. Lines below Info are
-// written at once and all. Any goroutine, any time; Shutdown waits for what was logged before,
+// Logger is the runtime's logger (Config.Logger), for lines that others can cause: of each text 10
+// are written in 10 s, the next tells how many were not ("unlogged before"), and the caller does
+// not wait for them to be written. So a line's values must not change any more. Lines below Info
+// are written at once and all. Any goroutine, any time; Shutdown waits for what was logged before,
 // while the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.
 func (rt *Runtime) Logger() *slog.Logger { return rt.log }

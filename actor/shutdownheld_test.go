@@ -63,7 +63,7 @@ func TestShutdownLeavesHeldMessages(t *testing.T) {
 		close(release)
 		settle()
 		// it is left on purpose: the rig need not miss it
-		w.far.loops[0].RecvBudget.Free = w.far.cfg.limits.ReceiveMemory
+		w.far.loops[0].RecvBudget.Free = w.far.cfg.Limits.ReceiveMemory
 	})
 }
 
@@ -106,7 +106,7 @@ func TestInspectOfABlockedLoop(t *testing.T) {
 // Memory to send from that the device has not costs the message, not the connection.
 func TestNoMemoryToSendFrom(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
-		p := w.connect(WithMessages(64<<10, 4))
+		p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: 4})
 		var pd verbs.PD
 		w.onLoop(w.rt, func(l *loop) {
 			a := l.Devices[0].Shared.SendArena(60 << 10)

@@ -20,7 +20,7 @@ func TestShutdownMeetsARequest(t *testing.T) {
 				ctx.Respond(&Accept{})
 			}
 		})
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		settle()
 		select {
 		case <-empty:
@@ -36,7 +36,7 @@ func TestRequestAfterShutdownBegan(t *testing.T) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
 		w.far.closing.Store(true)
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		settle()
 		server.quiet()
 		next[*Rejected](client)

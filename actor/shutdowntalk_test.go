@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -29,7 +30,7 @@ func TestShutdownWhileActorsTalk(t *testing.T) {
 					w.Error(err)
 				}
 				stop(w, w.sys, a, b, self)
-			}, WithLoops(loops))
+			}, Config{Loops: make([]eventloop.Config, loops)})
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -24,13 +23,11 @@ func TestShutdownInOnStall(t *testing.T) {
 		is(w, <-errs, eventloop.ErrOnLoop)
 		far = nil
 		w.connect()
-	}, WithEachLoop(func(int) eventloop.Config {
-		return eventloop.Config{Poller: eventlooptest.NewPoller(), OnStall: func(eventloop.Stall) {
-			if far != nil {
-				errs <- far.Shutdown(context.Background())
-			}
-		}}
-	}))
+	}, Config{Loops: []eventloop.Config{{OnStall: func(eventloop.Stall) {
+		if far != nil {
+			errs <- far.Shutdown(context.Background())
+		}
+	}}}})
 }
 
 // A logger that waits for the Shutdown that waits for it, or for ever, is not waited for without
@@ -53,7 +50,7 @@ func TestShutdownInALogger(t *testing.T) {
 				}
 				close(let)
 				<-logged
-			}, WithLogger(slog.New(logTo(func(rec slog.Record) {
+			}, Config{Logger: slog.New(logTo(func(rec slog.Record) {
 				if rec.Message != "the end" {
 					return
 				}
@@ -63,7 +60,7 @@ func TestShutdownInALogger(t *testing.T) {
 					_ = rt.Shutdown(context.Background())
 				}
 				close(logged)
-			}))))
+			}))})
 		})
 	}
 }
@@ -79,10 +76,10 @@ func TestShutdownWaitsForASlowLogger(t *testing.T) {
 		if err := w.rt.Shutdown(context.Background()); err != nil || lines != linesOfAText {
 			w.Errorf("%v, after %d lines", err, lines)
 		}
-	}, WithLogger(slog.New(logTo(func(rec slog.Record) {
+	}, Config{Logger: slog.New(logTo(func(rec slog.Record) {
 		if rec.Message == "slow" {
 			time.Sleep(3 * time.Second)
 			lines++
 		}
-	}))))
+	}))})
 }

@@ -22,22 +22,22 @@ func TestSilentRunsNeverFillTheQueue(t *testing.T) {
 				onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 					near.wr, near.fail = depth, fail
 					silentRuns(w, near, rand.New(rand.NewPCG(uint64(depth), uint64(fail))))
-				}, WithLimits(Limits{SendQueue: 1 << 20}))
+				}, Config{Limits: Limits{SendQueue: 1 << 20}})
 			})
 		}
 	}
 }
 
 func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
-	ours, theirs := []IDOption{WithMessages(1<<10, 1)}, []IDOption{WithMessages(1<<10, 64)}
+	ours, theirs := IDConfig{MaxMessage: 1 << 10, Credits: 1}, IDConfig{MaxMessage: 1 << 10, Credits: 64}
 	// too short for messages mode, whose receives have the same limit
 	raw := near.wr < 1+wire.ControlReceives
 	if raw {
-		ours, theirs = []IDOption{Raw(), WithMessages(1<<10, near.wr)}, []IDOption{Raw(), WithMessages(1<<10, 4096)}
+		ours, theirs = IDConfig{Raw: true, MaxMessage: 1 << 10, Credits: near.wr}, IDConfig{Raw: true, MaxMessage: 1 << 10, Credits: 4096}
 	}
 	server, client := w.farProbe(), w.probe()
-	w.listen(server, theirs...)
-	id := w.rt.CreateID(client.pid, ours...)
+	w.listen(server, theirs)
+	id := w.rt.CreateID(client.pid, ours)
 	client.send(id, &Dial{Addr: there + ":7471"})
 	_, s := next[*ConnectRequest](server)
 	server.send(s, &Accept{})
@@ -123,7 +123,7 @@ func TestOneDisconnectForEachSide(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, far *kernelLike) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
-		id := w.rt.CreateID(client.pid)
+		id := w.rt.CreateID(client.pid, IDConfig{})
 		client.send(id, &Dial{Addr: there + ":7471"})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})

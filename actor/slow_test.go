@@ -128,7 +128,7 @@ func TestConnectThatTakesItsTime(t *testing.T) {
 		})
 		w.listen(server)
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		took := elapsed(func() {
 			p.send(id, &Dial{Addr: there + ":7471"})
 			next[*Established](p)
@@ -155,7 +155,7 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 		w.rt.resolve = func(context.Context, string, string, *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 			return []cmid.AddrInfo{{Dst: MustAddr("10.0.0.8:7999")}, {Dst: MustAddr(there + ":7471")}}, nil
 		}
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &Dial{Addr: "somewhere:7471"})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
@@ -244,11 +244,11 @@ func TestDeviceComesBack(t *testing.T) {
 			for fname, f := range flavors {
 				t.Run(fname, func(t *testing.T) {
 					if over == nil {
-						inWorld(t, f, test, noErrors(t))
+						inWorld(t, f, test, Config{Logger: noErrors(t)})
 						return
 					}
 					near := over()
-					inWorldOfTwo(t, f, near.over, untouched, test, noErrors(t))
+					inWorldOfTwo(t, f, near.over, untouched, test, Config{Logger: noErrors(t)})
 				})
 			}
 		})
@@ -266,7 +266,7 @@ func deviceComesBack(w *world) {
 	w.listen(server)
 	dial := func() (*probe, *actor.PID) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &Dial{Addr: there + ":7471"})
 		next[*Established](p)
 		return p, id
@@ -331,8 +331,8 @@ func deviceComesBack(w *world) {
 }
 
 // noErrors fails the test when the runtime logs an error.
-func noErrors(tb testing.TB) Option {
-	return WithLogger(slog.New(slog.NewTextHandler(complaints{tb}, &slog.HandlerOptions{Level: slog.LevelError})))
+func noErrors(tb testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(complaints{tb}, &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
 type complaints struct{ tb testing.TB }

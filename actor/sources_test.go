@@ -28,10 +28,10 @@ func TestLyingPeerComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {
 				const lasts = 10 * time.Minute
-				p := w.connect(WithMessages(all/2, 8), withEager(kib))
+				p := w.connect(IDConfig{MaxMessage: all / 2, Credits: 8, eager: kib})
 				served := w.deafTo(p.server, "10.0.0.9")
 				w.f.Host("third").AddDevice("mem2", "10.0.0.9")
-				third := w.open(w.f.Host("third").Driver(), nil)
+				third := w.open(w.f.Host("third").Driver(), Config{})
 				over := false
 				w.lie(third, 4, tt.lie, tt.leaves, &over)
 				time.Sleep(time.Second)
@@ -56,7 +56,7 @@ func TestLyingPeerComesBack(t *testing.T) {
 						w.Errorf("%d addresses are still remembered, and %d bytes of them", n, dubious)
 					}
 				})
-			}, WithLimits(Limits{ReceiveMemory: all}))
+			}, Config{Limits: Limits{ReceiveMemory: all}})
 		})
 	}
 }
@@ -102,7 +102,7 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 func (w *world) lie(rt *Runtime, conns, size int, stays time.Duration, over *bool) {
 	type leave struct{ id *actor.PID }
 	dial := func(ctx actor.Context) {
-		ctx.Request(rt.CreateID(ctx.Self(), WithMessages(1<<20, 8), withEager(kib)), &Dial{Addr: there + ":7471"})
+		ctx.Request(rt.CreateID(ctx.Self(), IDConfig{MaxMessage: 1 << 20, Credits: 8, eager: kib}), &Dial{Addr: there + ":7471"})
 	}
 	w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {

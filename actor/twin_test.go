@@ -46,21 +46,21 @@ type stage struct {
 // stages are all states a test can hold an identifier in. Events that lead there are taken from
 // the owner's probe.
 var stages = []stage{
-	{"idle", states.Idle, func(w *world, o *probe) *actor.PID { return w.rt.CreateID(o.pid) }},
+	{"idle", states.Idle, func(w *world, o *probe) *actor.PID { return w.rt.CreateID(o.pid, IDConfig{}) }},
 	{"bound", states.Bound, func(w *world, o *probe) *actor.PID {
-		id := w.rt.CreateID(o.pid)
+		id := w.rt.CreateID(o.pid, IDConfig{})
 		o.send(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		next[*cmid.Bound](o)
 		return id
 	}},
 	{"addr-query", states.AddrQuery, func(w *world, o *probe) *actor.PID {
 		w.f.Silence(there)
-		id := w.rt.CreateID(o.pid)
+		id := w.rt.CreateID(o.pid, IDConfig{})
 		o.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 		return id
 	}},
 	{"addr-resolved", states.AddrResolved, func(w *world, o *probe) *actor.PID {
-		id := w.rt.CreateID(o.pid)
+		id := w.rt.CreateID(o.pid, IDConfig{})
 		o.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 		next[*cmid.AddrResolved](o)
 		return id
@@ -75,13 +75,13 @@ var stages = []stage{
 	}},
 	{"connect-requested", states.ConnectRequested, func(w *world, o *probe) *actor.PID {
 		w.listen(o)
-		w.rt.sys.Root.Send(w.rt.CreateID(nil), &Dial{Addr: there + ":7471"})
+		w.rt.sys.Root.Send(w.rt.CreateID(nil, IDConfig{}), &Dial{Addr: there + ":7471"})
 		_, id := next[*ConnectRequest](o)
 		return id
 	}},
 	{"connected", states.Connected, func(w *world, o *probe) *actor.PID {
 		w.listen(o)
-		w.rt.sys.Root.Send(w.rt.CreateID(nil), &Dial{Addr: there + ":7471"})
+		w.rt.sys.Root.Send(w.rt.CreateID(nil, IDConfig{}), &Dial{Addr: there + ":7471"})
 		_, id := next[*ConnectRequest](o)
 		o.send(id, &Accept{})
 		next[*Established](o)
@@ -90,7 +90,7 @@ var stages = []stage{
 }
 
 func resolved(w *world, o *probe) *actor.PID {
-	id := w.rt.CreateID(o.pid)
+	id := w.rt.CreateID(o.pid, IDConfig{})
 	o.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 	next[*cmid.AddrResolved](o)
 	o.send(id, &cmid.ResolveRoute{})
@@ -183,7 +183,7 @@ func oneAnswer(w *world, st stage, command int) {
 func TestMistakesAreNamed(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		for _, tt := range []struct {
 			send any
 			want string
@@ -271,9 +271,9 @@ func TestHandlerPerConnection(t *testing.T) {
 			}
 		})
 		lis, client := w.farProbe(), w.probe()
-		w.listen(lis, WithHandler(handler))
+		w.listen(lis, IDConfig{Handler: handler})
 		for range 3 {
-			id := w.rt.CreateID(client.pid)
+			id := w.rt.CreateID(client.pid, IDConfig{})
 			client.send(id, &Dial{Addr: there + ":7471"})
 			next[*Established](client)
 			client.send(id, NewSend([]byte("x")))
@@ -292,7 +292,7 @@ func TestDeadlines(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.probe()
 		w.f.Silence(there)
-		id := w.rt.CreateID(p.pid)
+		id := w.rt.CreateID(p.pid, IDConfig{})
 		took := elapsed(func() {
 			p.send(id, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
 			f, _ := next[*AddrError](p)
@@ -321,12 +321,12 @@ func TestDeadlines(t *testing.T) {
 }
 
 func TestUnansweredRequest(t *testing.T) {
-	for want, opts := range map[time.Duration][]IDOption{8 * time.Second: nil, time.Second: {WithAcceptTimeout(time.Second)}} {
+	for want, opts := range map[time.Duration]IDConfig{8 * time.Second: {}, time.Second: {AcceptTimeout: time.Second}} {
 		onFlavors(t, func(w *world) {
 			server, client := w.farProbe(), w.probe()
-			w.listen(server, opts...)
+			w.listen(server, opts)
 			took := elapsed(func() {
-				client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471", Timeout: time.Minute})
+				client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471", Timeout: time.Minute})
 				next[*ConnectRequest](server)
 				c, _ := next[*Closed](server)
 				is(w, c.Err, unix.ETIMEDOUT)
@@ -370,7 +370,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 					})
 					ctx, cancel := context.WithCancelCause(context.Background())
 					defer cancel(nil)
-					id := w.rt.CreateID(client.pid, WithContext(ctx))
+					id := w.rt.CreateID(client.pid, IDConfig{Context: ctx})
 					client.send(id, &Dial{Addr: there + ":7471"})
 					time.Sleep(time.Duration(step) * 7 * time.Millisecond)
 					settle()
@@ -401,7 +401,7 @@ func TestCreateFails(t *testing.T) {
 		w.f.RunOut(unix.EMFILE)
 		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
 			if _, ok := ctx.Message().(string); ok {
-				id := w.rt.CreateID(ctx.Self())
+				id := w.rt.CreateID(ctx.Self(), IDConfig{})
 				ctx.Request(id, &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			}
 		})
@@ -418,15 +418,15 @@ func TestConnectionLimit(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		server, client := w.farProbe(), w.probe()
 		w.listen(server)
-		client.send(w.rt.CreateID(client.pid), &Dial{Addr: there + ":7471"})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: there + ":7471"})
 		next[*Rejected](client) // the listener there is the one that is allowed
 		next[*Closed](client)
-		client.send(w.rt.CreateID(client.pid), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+		client.send(w.rt.CreateID(client.pid, IDConfig{}), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 		next[*cmid.Bound](client)
-		w.rt.CreateID(client.pid)
+		w.rt.CreateID(client.pid, IDConfig{})
 		c, _ := next[*Closed](client)
 		is(w, c.Err, unix.EMFILE)
-	}, WithLimits(Limits{Connections: 1}))
+	}, Config{Limits: Limits{Connections: 1}})
 }
 
 // An owner that replaces an identifier when it is told Closed finds room for the new one, also
@@ -437,13 +437,13 @@ func TestClosedMakesRoom(t *testing.T) {
 		p := newProbe(w, w.sys, w.rt.OnLoop(), func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*Closed); ok && first {
 				first = false
-				ctx.Request(w.rt.CreateID(ctx.Self()), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
+				ctx.Request(w.rt.CreateID(ctx.Self(), IDConfig{}), &cmid.BindAddr{Addr: MustAddr(here + ":0")})
 			}
 		})
-		p.send(w.rt.CreateID(p.pid), &DestroyID{})
+		p.send(w.rt.CreateID(p.pid, IDConfig{}), &DestroyID{})
 		next[*Closed](p)
 		next[*cmid.Bound](p)
-	}, WithLimits(Limits{Connections: 1}))
+	}, Config{Limits: Limits{Connections: 1}})
 }
 
 func TestDeviceRemoval(t *testing.T) {

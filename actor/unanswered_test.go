@@ -13,7 +13,7 @@ func TestPendingRequestsAreShared(t *testing.T) {
 		deaf, client := w.farProbe(), w.probe()
 		dial := func(port, n int) {
 			for range n {
-				client.send(w.rt.CreateID(client.pid), &Dial{Addr: fmt.Sprintf("%s:%d", there, port)})
+				client.send(w.rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: fmt.Sprintf("%s:%d", there, port)})
 			}
 			settle()
 		}
@@ -41,7 +41,7 @@ func TestPendingRequestsAreShared(t *testing.T) {
 			awake.send(s, &Accept{})
 			next[*Established](awake)
 		}
-	}, WithLimits(Limits{PendingRequests: 32}))
+	}, Config{Limits: Limits{PendingRequests: 32}})
 }
 
 // Whoever comes after any number of greedy ones finds what is kept for it, and what is answered is

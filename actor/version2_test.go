@@ -45,7 +45,7 @@ const recordedMessages = 20
 
 var (
 	recordedLarge   = pattern(100<<10, 1)
-	recordedOptions = WithMessages(1<<20, 8)
+	recordedOptions = IDConfig{MaxMessage: 1 << 20, Credits: 8}
 )
 
 func recordedListener(ctx actor.Context) {
@@ -84,7 +84,7 @@ func TestVersion2DialsUs(t *testing.T) {
 		server, old := w.farProbe(), w.probe()
 		server.reactWith(recordedListener)
 		w.listen(server, recordedOptions)
-		id := w.rt.CreateID(old.pid, Raw(), WithMessages(1<<20, 64), WithMemory(1<<20))
+		id := w.rt.CreateID(old.pid, IDConfig{Raw: true, MaxMessage: 1 << 20, Credits: 64, Memory: 1 << 20})
 		old.send(id, &Dial{Addr: there + ":7471", PrivateData: lines[0].bytes})
 		up, _ := next[*Established](old)
 		checkHello(t, lines[1].bytes, up.PrivateData)
@@ -101,7 +101,7 @@ func TestWeDialVersion2(t *testing.T) {
 		w.f.Delay(time.Millisecond)
 		old, client := w.farProbe(), w.probe()
 		client.reactWith(recordedDialler())
-		w.listen(old, Raw(), WithMessages(1<<20, 64), WithMemory(1<<20))
+		w.listen(old, IDConfig{Raw: true, MaxMessage: 1 << 20, Credits: 64, Memory: 1 << 20})
 		id := w.rt.CreateID(client.pid, recordedOptions)
 		client.send(id, &Dial{Addr: there + ":7471", PrivateData: []byte("let me in")})
 		r, s := next[*ConnectRequest](old)

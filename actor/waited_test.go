@@ -12,7 +12,7 @@ import (
 func TestRenewsWhatHasWaited(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		var kept *Received
-		p := w.connect(WithMessages(1<<20, 1))
+		p := w.connect(IDConfig{MaxMessage: 1 << 20, Credits: 1})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok && kept == nil {
 				kept = m.Retain()
@@ -52,7 +52,7 @@ func TestSaysHowLongAnOfferWaited(t *testing.T) {
 		const all = 16 << 20
 		var kept *Received
 		var since []time.Time
-		p := w.connect(WithMessages(all/2, 32))
+		p := w.connect(IDConfig{MaxMessage: all / 2, Credits: 32})
 		p.server.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
 				since = append(since, m.Since)
@@ -65,7 +65,7 @@ func TestSaysHowLongAnOfferWaited(t *testing.T) {
 		p.client.send(p.c, NewSend(make([]byte, all/2)))
 		next[*Received](p.server)
 		next[*Received](p.server)
-		waits := w.connectTo(p.server, WithMessages(all/2, 32))
+		waits := w.connectTo(p.server, IDConfig{MaxMessage: all / 2, Credits: 32})
 		next[*Established](p.server)
 		waits.client.send(waits.c, NewSend(make([]byte, all/3)))
 		settle()
@@ -80,5 +80,5 @@ func TestSaysHowLongAnOfferWaited(t *testing.T) {
 		if !since[0].IsZero() {
 			w.Errorf("a message that came at once says it has waited since %v", since[0])
 		}
-	}, WithLimits(Limits{ReceiveMemory: 16 << 20}))
+	}, Config{Limits: Limits{ReceiveMemory: 16 << 20}})
 }

@@ -31,22 +31,22 @@ type world struct {
 const here, there = "10.0.0.5", "10.0.0.7"
 
 // inWorld runs test in virtual time, and shuts everything down within it.
-func inWorld(t *testing.T, flavor states.Flavor, test func(w *world), opts ...Option) {
+func inWorld(t *testing.T, flavor states.Flavor, test func(w *world), cfg ...Config) {
 	t.Helper()
-	inWorldOver(t, flavor, untouched, test, opts...)
+	inWorldOver(t, flavor, untouched, test, cfg...)
 }
 
 func untouched(d cmid.Driver) cmid.Driver { return d }
 
 // inWorldOver puts a driver of the test's before the twin here.
-func inWorldOver(t *testing.T, flavor states.Flavor, over func(cmid.Driver) cmid.Driver, test func(w *world), opts ...Option) {
+func inWorldOver(t *testing.T, flavor states.Flavor, over func(cmid.Driver) cmid.Driver, test func(w *world), cfg ...Config) {
 	t.Helper()
-	inWorldOfTwo(t, flavor, over, untouched, test, opts...)
+	inWorldOfTwo(t, flavor, over, untouched, test, cfg...)
 }
 
 // inWorldOfTwo puts drivers of the test's before the twin here and there.
 func inWorldOfTwo(
-	t *testing.T, flavor states.Flavor, over, overFar func(cmid.Driver) cmid.Driver, test func(w *world), opts ...Option,
+	t *testing.T, flavor states.Flavor, over, overFar func(cmid.Driver) cmid.Driver, test func(w *world), cfg ...Config,
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,8 +55,8 @@ func inWorldOfTwo(
 		w := &world{TB: t, flavor: flavor, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor, Seed: seedOf(t.Name())}), sys: testSystem(t)}
 		w.f.AddDevice("mem0", here)
 		w.f.Host("far").AddDevice("mem1", there)
-		w.rt = w.open(over(w.f.Driver()), opts)
-		w.far = w.open(overFar(w.f.Host("far").Driver()), opts)
+		w.rt = w.open(over(w.f.Driver()), one(cfg))
+		w.far = w.open(overFar(w.f.Host("far").Driver()), one(cfg))
 		test(w)
 		for _, m := range w.f.Missed() { // or it has not tested what it says
 			t.Error(m)
@@ -64,26 +64,30 @@ func inWorldOfTwo(
 	})
 }
 
-func (w *world) open(d cmid.Driver, opts []Option) *Runtime {
+func (w *world) open(d cmid.Driver, cfg Config) *Runtime {
 	w.Helper()
-	return openRuntime(w, w.sys, append([]Option{WithDevice(d), virtualLoop()}, opts...)...)
+	cfg.Device, cfg.Loops = d, virtual(cfg.Loops)
+	return openRuntime(w, w.sys, cfg)
 }
 
-// virtualLoop makes loops that run on the bubble's time.
-func virtualLoop() Option {
-	return WithEachLoop(func(int) eventloop.Config {
-		return eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true}
-	})
+// virtual has loops run on the bubble's time: one if none is given.
+func virtual(given []eventloop.Config) []eventloop.Config {
+	loops := make([]eventloop.Config, max(len(given), 1))
+	copy(loops, given)
+	for i := range loops {
+		loops[i].Poller, loops[i].CheckOwner = eventlooptest.NewPoller(), true
+	}
+	return loops
 }
 
 // flavors are the devices the twin plays.
 var flavors = map[string]states.Flavor{"iwarp": states.IWARP, "infiniband": 0}
 
 // onFlavors runs test once for each.
-func onFlavors(t *testing.T, test func(w *world), opts ...Option) {
+func onFlavors(t *testing.T, test func(w *world), cfg ...Config) {
 	t.Helper()
 	for name, f := range flavors {
-		t.Run(name, func(t *testing.T) { inWorld(t, f, test, opts...) })
+		t.Run(name, func(t *testing.T) { inWorld(t, f, test, cfg...) })
 	}
 }
 
@@ -92,18 +96,18 @@ func (w *world) probe() *probe    { return newProbe(w, w.sys, w.rt.OnLoop(), nil
 func (w *world) farProbe() *probe { return newProbe(w, w.sys, w.far.OnLoop(), nil) }
 
 // listen has a probe listen there.
-func (w *world) listen(p *probe, opts ...IDOption) *actor.PID {
+func (w *world) listen(p *probe, cfg ...IDConfig) *actor.PID {
 	w.Helper()
-	id, _ := listen(p, w.far, there+":7471", opts...)
+	id, _ := listen(p, w.far, there+":7471", cfg...)
 	return id
 }
 
 // connect makes a connection from here to there.
-func (w *world) connect(opts ...IDOption) pair {
+func (w *world) connect(cfg ...IDConfig) pair {
 	w.Helper()
 	p := pair{client: w.probe(), server: w.farProbe()}
-	p.listener = w.listen(p.server, opts...)
-	p.c = w.rt.CreateID(p.client.pid, opts...)
+	p.listener = w.listen(p.server, cfg...)
+	p.c = w.rt.CreateID(p.client.pid, one(cfg))
 	p.client.send(p.c, &Dial{Addr: there + ":7471"})
 	_, p.s = next[*ConnectRequest](p.server)
 	p.server.send(p.s, &Accept{})

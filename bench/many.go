@@ -142,7 +142,7 @@ type actorsClient struct {
 }
 
 func dialManyActors(addr string, e measure.Entry) (measure.Client, error) {
-	w, err := contest.OpenWorld(e)
+	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 	"github.com/rdmactor/rdmactor/rpc"
@@ -51,7 +52,7 @@ type overloadClient struct {
 }
 
 func dialOverload(addr string, e measure.Entry) (measure.Client, error) {
-	w, err := contest.OpenWorld(e)
+	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}

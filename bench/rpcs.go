@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 	"github.com/rdmactor/rdmactor/rpc"
@@ -25,7 +26,7 @@ func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return appen
 type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
 
 func listenRPC(e measure.Entry, h rawHandler, on []rpc.HandlerOption, cfg rpc.Config) (measure.Service, error) {
-	w, err := contest.OpenWorld(e)
+	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func connect(w contest.World, addr string) (*rpc.Client, error) {
 }
 
 func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {
-	w, err := contest.OpenWorld(e)
+	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // writeOn writes until that fails, which must be soon: what the windows of both sides take is some
@@ -396,7 +397,7 @@ func TestTwinOwnShutdownIsNotThePeers(t *testing.T) {
 // Close at the same time as everything else: each call ends, with what a closed stream says, and
 // nothing of the connection is left, which Shutdown would say.
 func TestCloseRacesWithEverything(t *testing.T) {
-	rt := openRuntime(t, rdma.WithLoops(2))
+	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
 	for i := range 60 {
 		client, server := connect(t, rt, l)
@@ -426,7 +427,7 @@ func TestCloseRacesWithEverything(t *testing.T) {
 
 // What a loop reads resets a connection whose owner's goroutines are anywhere, on several loops.
 func TestDataBehindCloseOnSeveralLoops(t *testing.T) {
-	rt := openRuntime(t, rdma.WithLoops(2))
+	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
 	var all sync.WaitGroup
 	for range 8 {

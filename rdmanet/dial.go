@@ -56,7 +56,7 @@ func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
 	sys := d.rt.System()
 	c := newConn(d.rt, nil, &d.cfg)
 	pid := sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c, burst: &d.burst} }, d.rt.OnLoop()))
-	c.wr.id = d.rt.CreateID(pid, rdma.WithMessages(d.cfg.MaxMessage, d.cfg.Credits))
+	c.wr.id = d.rt.CreateID(pid, rdma.IDConfig{MaxMessage: d.cfg.MaxMessage, Credits: d.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
 	if err != nil {
 		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows, and stops the owner

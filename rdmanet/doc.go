@@ -1,10 +1,10 @@
 // Package rdmanet makes byte streams of connections: a net.Listener and a net.Conn for programs
 // that know nothing of RDMA, over any device. net/http, crypto/tls and gRPC run on it as they are:
 //
-//	l, err := rdmanet.Listen(rt, "10.0.0.1:7471")
+//	l, err := rdmanet.Listen(rt, "10.0.0.1:7471", rdmanet.Config{})
 //	err = http.Serve(l, handler)
 //
-//	d := rdmanet.NewDialer(rt)
+//	d := rdmanet.NewDialer(rt, rdmanet.Config{})
 //	client := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
 //	conn, err := grpc.NewClient("passthrough:///10.0.0.1:7471", grpc.WithContextDialer(d.Dial), ...)
 //

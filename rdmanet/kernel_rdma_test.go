@@ -15,7 +15,6 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
-	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
 // These tests run where the kernel has RDMA devices: see internal/vm.
@@ -27,7 +26,7 @@ func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {
 	if addr == "" {
 		tb.Fatal("RDMA_ADDR is not set: this test runs in the rig's machine")
 	}
-	rt := openRuntime(tb, rdma.WithDevice(ucm.New(ucm.WithProvider(uverbs.Provider{}))))
+	rt := openRuntime(tb, rdma.Config{Device: ucm.New(ucm.Config{})})
 	l, err := Listen(rt, addr+":0", one(cfg))
 	if err != nil {
 		tb.Fatal(err)

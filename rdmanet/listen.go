@@ -37,7 +37,7 @@ func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
 	sys := rt.System()
 	pid := sys.Root.Spawn(actor.PropsFromFunc(l.receive, rt.OnLoop()))
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l, burst: &l.burst} })
-	l.id = rt.CreateID(pid, rdma.WithHandler(handler), rdma.WithMessages(l.cfg.MaxMessage, l.cfg.Credits))
+	l.id = rt.CreateID(pid, rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits})
 	ev, err := rdma.Ask[*rdma.Listening](context.Background(), rt, l.id, &rdma.Serve{Addr: addr})
 	if err != nil {
 		if _, ok := errors.AsType[rdma.Failure](err); !ok { // else Closed follows, and stops it

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -113,7 +114,7 @@ func TestBacklog(t *testing.T) {
 
 // Streams work on several loops, accepted and dialled ones, at the same time.
 func TestSeveralLoops(t *testing.T) {
-	rt := openRuntime(t, rdma.WithLoops(2))
+	rt := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
 	const n = 20
 	done := make(chan error, 2*n)
@@ -159,7 +160,7 @@ func TestSeveralLoops(t *testing.T) {
 
 // The connections of one listener are spread over the loops, and so are those of one Dialer.
 func TestSpread(t *testing.T) {
-	rt, far := openRuntime(t, rdma.WithLoops(2)), openRuntime(t, rdma.WithLoops(2))
+	rt, far := openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)}), openRuntime(t, rdma.Config{Loops: make([]eventloop.Config, 2)})
 	l := listen(t, rt)
 	for range 4 {
 		connect(t, far, l)

@@ -61,7 +61,7 @@ func TestWaitingOnALoop(t *testing.T) {
 				if n, err := client.Read(make([]byte, 1)); n != 1 || err != nil {
 					w.T().Errorf("afterwards: %d bytes, %v", n, err)
 				}
-			}, actortest.OnStall(func(eventloop.Stall) {}))
+			}, actortest.Config{OnStall: func(eventloop.Stall) {}})
 		})
 	}
 }

@@ -29,7 +29,7 @@ func TestStrangersAreRejected(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	for _, private := range []string{"", "chat/1", tag, tag + "\x00"} {
-		id := rt.CreateID(nil)
+		id := rt.CreateID(nil, rdma.IDConfig{})
 		_, err := rdma.Ask[*rdma.Established](t.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: []byte(private)})
 		var rejected *rdma.Rejected
 		if !errors.As(err, &rejected) || !strings.Contains(string(rejected.PrivateData), "rdmanet/1") {
@@ -59,7 +59,7 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 			ctx.Respond(answer)
 		}
 	})
-	ev, err := rdma.Ask[*rdma.Listening](tb.Context(), rt, rt.CreateID(pid), &rdma.Serve{Addr: "127.0.0.1:0"})
+	ev, err := rdma.Ask[*rdma.Listening](tb.Context(), rt, rt.CreateID(pid, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -80,9 +80,9 @@ func TestDialingAStranger(t *testing.T) {
 
 // dialsAs dials l with the right greeting, and then sends what it likes; the server's end is what
 // it talks to.
-func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, opts []rdma.IDOption, sends ...string) (id *actor.PID, server *Conn) {
+func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg rdma.IDConfig, sends ...string) (id *actor.PID, server *Conn) {
 	tb.Helper()
-	id = rt.CreateID(stranger(tb, rt, func(actor.Context) {}), opts...)
+	id = rt.CreateID(stranger(tb, rt, func(actor.Context) {}), cfg)
 	_, err := rdma.Ask[*rdma.Established](tb.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greeting()})
 	if err != nil {
 		tb.Fatal(err)
@@ -101,7 +101,7 @@ func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, opts []rdma.IDOption,
 // Whoever sends something behind a FIN is cut off; the FIN stays what it was.
 func TestBytesBehindTheFIN(t *testing.T) {
 	rt := openRuntime(t)
-	_, server := dialsAs(t, rt, listen(t, rt), nil, "some", "", "more")
+	_, server := dialsAs(t, rt, listen(t, rt), rdma.IDConfig{}, "some", "", "more")
 	if got, err := io.ReadAll(server); err != nil || string(got) != "some" {
 		t.Errorf("read %q, %v", got, err)
 	}
@@ -121,7 +121,7 @@ func TestPeerWithoutCredits(t *testing.T) {
 	for range 250 {
 		sends = append(sends, large)
 	}
-	_, server := dialsAs(t, rt, listen(t, rt), []rdma.IDOption{rdma.Raw()}, sends...)
+	_, server := dialsAs(t, rt, listen(t, rt), rdma.IDConfig{Raw: true}, sends...)
 	if n, err := io.CopyN(io.Discard, server, 250*5000); err != nil {
 		t.Errorf("%d bytes were read, and then: %v", n, err)
 	}
@@ -134,7 +134,7 @@ func TestEndWithoutFIN(t *testing.T) {
 	l := listen(t, rt)
 	for name, end := range map[string]rdma.Command{"orderly": &rdma.Close{}, "disconnect": &rdma.Disconnect{}} {
 		t.Run(name, func(t *testing.T) {
-			id, server := dialsAs(t, rt, l, nil, "some")
+			id, server := dialsAs(t, rt, l, rdma.IDConfig{}, "some")
 			if _, err := io.ReadFull(server, make([]byte, 2)); err != nil {
 				t.Fatal(err)
 			}

@@ -21,13 +21,18 @@ const patience = 20 * time.Second
 
 // openRuntime opens a runtime over the embedded device. When the test has ended, it is shut down,
 // and nothing is left.
-func openRuntime(tb testing.TB, opts ...rdma.Option) *rdma.Runtime {
+func openRuntime(tb testing.TB, cfg ...rdma.Config) *rdma.Runtime {
 	tb.Helper()
 	closesFiles(tb)
 	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
-	rt, err := rdma.Open(sys, append([]rdma.Option{rdma.WithDevice(iwarp.New()), rdma.WithLogger(log)}, opts...)...)
+	c := one(cfg)
+	c.Logger = log
+	if c.Device == nil {
+		c.Device = iwarp.New()
+	}
+	rt, err := rdma.Open(sys, c)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -81,9 +86,9 @@ func is(tb testing.TB, err, target error) {
 }
 
 // one is the config of those who give one.
-func one(cfg []Config) (c Config) {
-	if len(cfg) > 0 {
-		c = cfg[0]
+func one[C any](given []C) (c C) {
+	if len(given) > 0 {
+		c = given[0]
 	}
 	return c
 }

@@ -341,7 +341,7 @@ func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
 // A runtime whose queues are too short for a stream's window says so, and the peer is not given a
 // stream with a hole.
 func TestQueueTooShort(t *testing.T) {
-	client, server := pipe(t, openRuntime(t, rdma.WithLimits(rdma.Limits{SendQueue: 4})))
+	client, server := pipe(t, openRuntime(t, rdma.Config{Limits: rdma.Limits{SendQueue: 4}}))
 	want := random(16 << 20)
 	_, err := client.Write(want) // the peer does not read
 	is(t, err, unix.ECONNRESET)

@@ -19,18 +19,20 @@ import (
 // inWorlds runs a test over the device in memory, in virtual time, as iWARP and as InfiniBand,
 // which pads private data.
 func inWorlds(
-	t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *Listener), opts ...actortest.Option,
+	t *testing.T, test func(w *actortest.World, rt *rdma.Runtime, l *Listener), cfg ...actortest.Config,
 ) {
-	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			c := one(cfg)
+			c.InfiniBand = infiniBand
+			actortest.Run(t, c, func(w *actortest.World) {
 				l, err := Listen(w.Runtime(), "10.0.0.1:7471", Config{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				test(w, w.Host("far", "10.0.0.2"), l.(*Listener))
 				_ = l.Close()
-			}, append(opts, flavor)...)
+			})
 		})
 	}
 }

@@ -22,7 +22,7 @@ func echoPair(tb testing.TB, opts ...HandlerOption) *Client {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
 	open := func() *rdma.Runtime {
-		rt, err := rdma.Open(sys, rdma.WithDevice(iwarp.New()))
+		rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New()})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -94,8 +94,10 @@ func (c Config) withDefaults() Config {
 
 func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
 
-// messages are what the identifiers are made with.
-func (c *Config) messages() rdma.IDOption { return rdma.WithMessages(c.MaxMessage, c.Credits) }
+// id is how the identifiers work.
+func (c *Config) id() rdma.IDConfig {
+	return rdma.IDConfig{MaxMessage: c.MaxMessage, Credits: c.Credits}
+}
 
 // keeps is how many bytes may be kept.
 func (c *Config) keeps() int { return max(c.Memory, 4*c.MaxMessage) }

@@ -121,7 +121,7 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 // What a handler's context has ended with, it has ended with for good: the deadline first or the
 // end of the call first, and whether anybody has asked for Done before, between or never.
 func TestContextEndsOnce(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		for _, asked := range []string{"never", "before", "between"} {
 			for _, first := range []error{context.DeadlineExceeded, context.Canceled} {
 				c := &callContext{deadline: time.Now().Add(time.Second)}

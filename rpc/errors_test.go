@@ -45,7 +45,7 @@ func (r *rig) serveStrangers(answer any) (addr string) {
 			ctx.Respond(answer)
 		}
 	}, r.far.OnLoop()))
-	at, err := rdma.Ask[*rdma.Listening](r.t.Context(), r.far, r.far.CreateID(pid), &rdma.Serve{Addr: there + ":0"})
+	at, err := rdma.Ask[*rdma.Listening](r.t.Context(), r.far, r.far.CreateID(pid, rdma.IDConfig{}), &rdma.Serve{Addr: there + ":0"})
 	if err != nil {
 		r.t.Fatal(err)
 	}

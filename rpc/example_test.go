@@ -28,7 +28,7 @@ var (
 func Example() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()))
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -70,8 +70,9 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	const clients, patience = 5, time.Minute
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
-	open := func(opts ...rdma.Option) *rdma.Runtime {
-		rt, err := rdma.Open(sys, append(opts, rdma.WithDevice(iwarp.New()))...)
+	open := func(cfg rdma.Config) *rdma.Runtime {
+		cfg.Device = iwarp.New()
+		rt, err := rdma.Open(sys, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 		sys.Shutdown()
 		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters ends by itself
 	})
-	there, here := open(rdma.WithLimits(rdma.Limits{ReceiveMemory: 8 << 20})), open()
+	there, here := open(rdma.Config{Limits: rdma.Limits{ReceiveMemory: 8 << 20}}), open(rdma.Config{})
 	s := NewServer(there, Config{})
 	t.Cleanup(s.Close)
 	answered := make(chan struct{}, clients*deafCalls)
@@ -127,7 +128,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 	t.Cleanup(d.listen)
 	owner := sys.Root.Spawn(actor.PropsFromFunc(d.Receive, here.OnLoop()))
 	for range clients {
-		sys.Root.Send(here.CreateID(owner), &rdma.Dial{Addr: at.String(), PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
+		sys.Root.Send(here.CreateID(owner, rdma.IDConfig{}), &rdma.Dial{Addr: at.String(), PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 	}
 	seen := 0
 	await := func(n int) {

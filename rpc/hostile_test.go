@@ -27,7 +27,7 @@ type raw struct {
 func (r *rig) rawClient() *raw {
 	r.t.Helper()
 	p := r.Probe()
-	c := &raw{p, r.CreateID(p.PID())}
+	c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{})}
 	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 	actortest.Next[*rdma.Established](p)
 	return c
@@ -274,7 +274,7 @@ func TestForeignClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 				p := r.Probe()
-				p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: private})
+				p.Request(r.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: r.addr, PrivateData: private})
 				e := actortest.Next[*rdma.Rejected](p)
 				if h, ok := wire.ParseHello(e.PrivateData); !ok || h.Version != wire.HelloVersion {
 					r.t.Errorf("rejected with %x", e.PrivateData)
@@ -317,12 +317,12 @@ func TestHostileServer(t *testing.T) {
 		"an answer": {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, "")}, more: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
 				server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch m := ctx.Message().(type) {
 					case *actor.Started:
-						ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
+						ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
 					case *rdma.ConnectRequest:
 						ctx.Respond(&rdma.Accept{PrivateData: good.Bytes()})
 					case *rdma.Received:
@@ -364,12 +364,12 @@ func TestHostileServer(t *testing.T) {
 
 // The same answer twice is one answer too many, whether or not the slot has a new call.
 func TestDuplicateReply(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		far := w.Host("mem1", there)
 		server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
-				ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
+				ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
 			case *rdma.ConnectRequest:
 				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Calls: 2}.Bytes()})
 			case *rdma.Received: // the second call of the slot, too, gets the answer to the first
@@ -404,12 +404,12 @@ func TestForeignServers(t *testing.T) {
 		"a stranger's no":          {&rdma.Reject{PrivateData: []byte("no")}, unix.ECONNREFUSED},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
 				server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch ctx.Message().(type) {
 					case *actor.Started:
-						ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
+						ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
 					case *rdma.ConnectRequest:
 						ctx.Respond(c.answer)
 					}

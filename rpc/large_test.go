@@ -64,7 +64,7 @@ func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/
 func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 	const memory, most, size, items = 4 << 20, 1 << 20, 900 << 10, 30
 	cfg := rigConfig{
-		world:  []actortest.Option{actortest.RuntimeOptions(rdma.WithLimits(rdma.Limits{ReceiveMemory: memory}))},
+		world:  actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{ReceiveMemory: memory}}},
 		server: Config{MaxMessage: most, Credits: 32}, client: Config{MaxMessage: most, Credits: 32},
 	}
 	ended := make(chan error, 1)

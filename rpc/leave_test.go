@@ -62,9 +62,7 @@ var (
 )
 
 // mayLeave is a world in which it is no failure that a loop's goroutine ends.
-var mayLeave = []actortest.Option{
-	actortest.OnPanic(func(eventloop.Panic) {}), actortest.RuntimeOptions(rdma.WithLogger(slog.New(slog.DiscardHandler))),
-}
+var mayLeave = actortest.Config{OnPanic: func(eventloop.Panic) {}, Runtime: rdma.Config{Logger: slog.New(slog.DiscardHandler)}}
 
 // settled has both sides know that they are connected. What comes before that at the server is
 // delivered in the middle of its identifier's own message, which a Goexit breaks off: that

@@ -102,7 +102,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.flush(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
-		l.id = l.rt.CreateID(ctx.Self(), l.cfg.messages())
+		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id())
 		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.StreamWindow >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.addr, PrivateData: h.Bytes()})
 	case *rdma.Established:

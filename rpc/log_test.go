@@ -33,9 +33,7 @@ func TestPanicsDoNotFillTheLog(t *testing.T) {
 	for name, opts := range map[string][]HandlerOption{"on goroutines": nil, "OnLoop": {OnLoop()}} {
 		t.Run(name, func(t *testing.T) {
 			log := &slowLog{}
-			inWorld(t, rigConfig{world: []actortest.Option{
-				actortest.RuntimeOptions(rdma.WithLogger(slog.New(log))),
-			}}, func(s *Server) {
+			inWorld(t, rigConfig{world: actortest.Config{Runtime: rdma.Config{Logger: slog.New(log)}}}, func(s *Server) {
 				handleEcho(s)
 				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { panic("for the test") }, opts...)
 			}, func(r *rig) {

@@ -155,7 +155,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 		})
 	}, func(r *rig) {
 		p := r.Probe()
-		c := &raw{p, r.CreateID(p.PID(), rdma.WithMessages(2*each, 32))}
+		c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{MaxMessage: 2 * each, Credits: 32})}
 		p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 		actortest.Next[*rdma.Established](p)
 		c.say(declareEcho)
@@ -193,7 +193,7 @@ func TestItemsAreBoundedInBytes(t *testing.T) {
 		var clients []*raw
 		for range conns {
 			p := r.Probe()
-			c := &raw{p, r.CreateID(p.PID(), rdma.WithMessages(64<<10, 1))}
+			c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{MaxMessage: 64 << 10, Credits: 1})}
 			p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 65_535}.Bytes()})
 			actortest.Next[*rdma.Established](p)
 			c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Blobs"))

@@ -27,7 +27,7 @@ func (r *rig) onLoop(rt *rdma.Runtime, fn func() error) error {
 }
 
 // mayStall is a world in which it is no failure that a loop stands still.
-var mayStall = []actortest.Option{actortest.OnStall(func(eventloop.Stall) {})}
+var mayStall = actortest.Config{OnStall: func(eventloop.Stall) {}}
 
 // A loop that waits for itself gets an error, whatever it waits in, and goes on.
 func TestWaitingOnALoop(t *testing.T) {

@@ -48,7 +48,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 			r.t.Error("the connection has ended")
 		}
 	}
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		encoding, ended, sent = make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		r := &rig{World: w, t: w.T()}
 		r.far = w.Host("mem1", there)
@@ -121,10 +121,10 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 // Drain does not wait for connections that were accepted and do not come about. On iWARP who
 // accepts is connected at once.
 func TestDrainDuringASetUp(t *testing.T) {
-	inWorld(t, rigConfig{world: []actortest.Option{actortest.InfiniBand()}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{world: actortest.Config{InfiniBand: true}}, handleEcho, func(r *rig) {
 		r.Drop(actortest.MsgREP, 1) // which comes again after seconds
 		p := r.Probe()
-		p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
+		p.Request(r.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 		for range 100 {
 			if r.Advance(10 * time.Millisecond); len(r.s.connections()) == 2 {
 				break
@@ -148,7 +148,7 @@ func TestAcceptFails(t *testing.T) {
 		inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 			r.Delay(time.Second)
 			p := r.Probe()
-			p.Request(r.CreateID(p.PID()), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
+			p.Request(r.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 			r.Advance(2500 * time.Millisecond)
 			r.RunOut(errno)
 			r.Advance(2500 * time.Millisecond)

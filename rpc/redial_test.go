@@ -149,7 +149,7 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 }
 
 func TestNoRedialAfterShutdown(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		far := w.Host("mem1", there)
 		s := NewServer(far, Config{})
 		at, err := s.Listen(w.T().Context(), there+":7471")

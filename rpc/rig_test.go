@@ -26,14 +26,14 @@ const there = "10.0.0.2"
 type rigConfig struct {
 	server Config
 	client Config
-	world  []actortest.Option
+	world  actortest.Config
 }
 
 // inWorld runs test with a server that setup has given its handlers, and a client that is
 // connected to it.
 func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *rig)) {
 	t.Helper()
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, cfg.world, func(w *actortest.World) {
 		r := &rig{World: w, t: w.T()}
 		r.far = w.Host("mem1", there)
 		r.s = NewServer(r.far, cfg.server)
@@ -47,7 +47,7 @@ func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *ri
 		test(r)
 		r.c.Close()
 		r.s.Close()
-	}, cfg.world...)
+	})
 }
 
 func (r *rig) dial(cfg Config) *Client {

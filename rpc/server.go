@@ -72,7 +72,9 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 		}
 	}))
 	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, lives)
-	id := s.rt.CreateID(owner, s.cfg.messages(), rdma.WithHandler(props))
+	cfg := s.cfg.id()
+	cfg.Handler = props
+	id := s.rt.CreateID(owner, cfg)
 	on, err := rdma.Ask[*rdma.Listening](ctx, s.rt, id, &rdma.Serve{Addr: addr})
 	if err != nil {
 		s.sys.Root.Send(id, &rdma.DestroyID{}) // it may listen by now, if ctx has ended

@@ -32,7 +32,7 @@ func (r *rig) at(addr string) *rdma.Runtime { return r.Host("host "+addr, addr) 
 func (r *rig) rawFrom(rt *rdma.Runtime) *raw {
 	r.t.Helper()
 	p := r.Probe()
-	c := &raw{p, rt.CreateID(p.PID())}
+	c := &raw{p, rt.CreateID(p.PID(), rdma.IDConfig{})}
 	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 	actortest.Next[*rdma.Established](p)
 	return c

@@ -60,7 +60,7 @@ func TestAfterShutdown(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				s := NewServer(w.Host("mem1", there), Config{})
 				at, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
@@ -87,7 +87,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 		}, rdma.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
 				s := NewServer(far, Config{})
 				over := make(chan error, 1)
@@ -129,7 +129,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 		} {
 			inWorldAt := func(test func(w *actortest.World, at string)) func(t *testing.T) {
 				return func(t *testing.T) {
-					actortest.Run(t, func(w *actortest.World) {
+					actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 						s := NewServer(w.Host("mem1", there), Config{})
 						addr, err := s.Listen(w.T().Context(), there+":7471")
 						if err != nil {
@@ -179,7 +179,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 
 // A context that has ended, or ends while nobody answers.
 func TestDialWithoutTime(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		if _, err := Dial(over, w.Runtime(), there+":7471", Config{}); !errors.Is(err, context.Canceled) {
@@ -208,7 +208,7 @@ func TestConfigWithoutSense(t *testing.T) {
 		"messages": {MaxMessage: -1, Credits: -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
 				s := NewServer(far, Config{})
 				handleEcho(s)
@@ -243,7 +243,7 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 		"frozen":  func(w *actortest.World, _ *Server) { w.Freeze("mem1") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				s := NewServer(w.Host("mem1", there), Config{})
 				handleEcho(s)
 				addr, err := s.Listen(w.T().Context(), there+":7471")

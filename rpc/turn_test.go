@@ -29,7 +29,7 @@ type miser struct {
 func (s *miser) receive(ctx actor.Context, far *rdma.Runtime) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Send(far.CreateID(ctx.Self(), rdma.WithMessages(8<<20, 1)), &rdma.Serve{Addr: there + ":7471"})
+		ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{MaxMessage: 8 << 20, Credits: 1}), &rdma.Serve{Addr: there + ":7471"})
 	case *rdma.ConnectRequest:
 		s.conn = ctx.Sender()
 		ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: wire.HelloVersion, Calls: 1000}.Bytes()})
@@ -67,7 +67,7 @@ func (s *miser) give() {
 
 // inMisersWorld runs test with a client of a miser that has its only credit.
 func inMisersWorld(t *testing.T, test func(w *actortest.World, s *miser, c *Client)) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		s, far := &miser{}, w.Host("mem1", there)
 		props := actor.PropsFromFunc(func(ctx actor.Context) { s.receive(ctx, far) }, far.OnLoop())
 		server := w.System().Root.Spawn(props)

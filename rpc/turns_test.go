@@ -95,7 +95,7 @@ func (n *noting) UnmarshalBinary(b []byte) error {
 // A client reads in turns, too. What has come is read before the connection's end is.
 func TestClientReadsInTurns(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		actortest.Run(t, func(w *actortest.World) {
+		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 			o := &order{}
 			noted.Store(o)
 			far := w.Host("mem1", there)
@@ -104,7 +104,7 @@ func TestClientReadsInTurns(t *testing.T) {
 			server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {
 				case *actor.Started:
-					ctx.Send(far.CreateID(ctx.Self()), &rdma.Serve{Addr: there + ":7471"})
+					ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
 				case *rdma.ConnectRequest:
 					ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Calls: 100}.Bytes()})
 				case *rdma.Established:

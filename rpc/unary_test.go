@@ -248,7 +248,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestInfiniBandPadsTheHello(t *testing.T) {
-	inWorld(t, rigConfig{world: []actortest.Option{actortest.InfiniBand()}}, handleEcho, func(r *rig) { r.good() })
+	inWorld(t, rigConfig{world: actortest.Config{InfiniBand: true}}, handleEcho, func(r *rig) { r.good() })
 }
 
 func TestLargeMessages(t *testing.T) {

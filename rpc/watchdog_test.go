@@ -19,17 +19,17 @@ func TestWatchdogNamesASlowHandler(t *testing.T) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
 	stalls := make(chan eventloop.Stall, 10)
-	there, err := rdma.Open(sys, rdma.WithDevice(iwarp.New()), rdma.WithLoop(eventloop.Config{
+	there, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Loops: []eventloop.Config{{
 		StallAfter: time.Millisecond, OnStall: func(s eventloop.Stall) {
 			if s.Holder.Name == "rpc test.Echo" {
 				stalls <- s
 			}
 		},
-	}))
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, err := rdma.Open(sys, rdma.WithDevice(iwarp.New()))
+	here, err := rdma.Open(sys, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,9 @@
 // device, in virtual time, on any system:
 //
 //	func TestResolveTimesOut(t *testing.T) {
-//		actortest.Run(t, func(w *actortest.World) {
+//		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 //			p := w.Probe()
-//			id := w.CreateID(p.PID())
+//			id := w.CreateID(p.PID(), rdma.IDConfig{})
 //			w.Silence("10.0.0.9")
 //			p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 //			e := actortest.Next[*rdma.AddrError](p)
@@ -57,8 +57,8 @@
 // runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each
 // with its stack. [World.ExpectPanic] says that one has to come. Nothing takes long in virtual
 // time, so what holds a loop for more than a second fails the test, too, with the actor, the type
-// of its message, the stack, and how long the loop stood still; [OnStall] is for tests of that.
-// FailNow and Skip belong to the test's goroutine: in an actor they are such a Goexit, and
+// of its message, the stack, and how long the loop stood still; Config.OnStall is for tests of
+// that. FailNow and Skip belong to the test's goroutine: in an actor they are such a Goexit, and
 // elsewhere a Skip is an error of its own.
 //
 // So does what the test has asked for and not got: a panic that was expected, and a [Fault] that
@@ -87,7 +87,7 @@
 //
 // Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test
 // program, as synctest has it, after it was named; an rpc.Server has some until it is closed.
-// Runtimes have one loop each, unless WithLoops says otherwise. A panic that code of the test's
+// Runtimes have one loop each, unless Config.Runtime has more. A panic that code of the test's
 // recovers by itself is not seen, nor is one in a codec or an interceptor of an rpc client: that is
 // the error of its call; nor one in an actor of another ActorSystem than w.System. A runtime.Goexit
 // in an actor with Proto.Actor's own mailbox is not seen either, and stops that actor (after

@@ -14,24 +14,20 @@ import (
 // TestDefaultIsTheEmbeddedDevice: what an application is told by default is what package iwarp
 // tells it.
 func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
-	for name, opts := range map[string][]actortest.Option{"default": nil, "IWARP": {actortest.InfiniBand(), actortest.IWARP()}} {
-		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
-				w.Host("mem1", "10.0.0.2")
-				p := w.Probe()
-				p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
-				e := actortest.Next[*rdma.Rejected](p)
-				if e.Reason != cmid.RejectRefused || e.Status != -111 || !errors.Is(e, unix.ECONNREFUSED) {
-					t.Errorf("nobody listens: %v, reason %d, want -111", e, e.Reason)
-				}
-				actortest.Next[*rdma.Closed](p)
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		w.Host("mem1", "10.0.0.2")
+		p := w.Probe()
+		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		e := actortest.Next[*rdma.Rejected](p)
+		if e.Reason != cmid.RejectRefused || e.Status != -111 || !errors.Is(e, unix.ECONNREFUSED) {
+			t.Errorf("nobody listens: %v, reason %d, want -111", e, e.Reason)
+		}
+		actortest.Next[*rdma.Closed](p)
 
-				p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471", PrivateData: make([]byte, 237)})
-				if e := actortest.Next[*rdma.CommandFailed](p); !errors.Is(e, unix.EINVAL) {
-					t.Errorf("237 bytes and the hello are more than 248: %v", e)
-				}
-				actortest.Next[*rdma.Closed](p)
-			}, opts...)
-		})
-	}
+		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471", PrivateData: make([]byte, 237)})
+		if e := actortest.Next[*rdma.CommandFailed](p); !errors.Is(e, unix.EINVAL) {
+			t.Errorf("237 bytes and the hello are more than 248: %v", e)
+		}
+		actortest.Next[*rdma.Closed](p)
+	})
 }

@@ -15,9 +15,9 @@ import (
 
 // An address that does not answer costs the time it was given.
 func TestResolveTimesOut(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		p := w.Probe()
-		id := w.CreateID(p.PID())
+		id := w.CreateID(p.PID(), rdma.IDConfig{})
 		w.Silence("10.0.0.9")
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 		e := actortest.Next[*rdma.AddrError](p)
@@ -35,7 +35,7 @@ type redial struct{}
 func (g *greeter) Receive(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *actor.Started, *redial:
-		ctx.Send(g.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		ctx.Send(g.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
 	case *rdma.Established:
 		ctx.Respond(rdma.NewSend([]byte("hello")))
 	case *rdma.Closed:
@@ -46,16 +46,16 @@ func (g *greeter) Receive(ctx actor.Context) {
 // A server is killed, and another one takes its place; then the network fails for a while, and last
 // of all the machine loses its power.
 func TestServerDies(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		client := w.Probe()
 		serve := func() *actortest.Probe {
 			p := w.Probe()
-			p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID()), &rdma.Serve{Addr: ":7471"})
+			p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
 			actortest.Next[*rdma.Listening](p)
 			return p
 		}
 		dial := func(server *actortest.Probe) *actor.PID {
-			id := w.CreateID(client.PID())
+			id := w.CreateID(client.PID(), rdma.IDConfig{})
 			client.Request(id, &rdma.Dial{Addr: "10.0.0.2:7471"})
 			actortest.Next[*rdma.ConnectRequest](server)
 			server.Request(server.Sender(), &rdma.Accept{})
@@ -85,9 +85,9 @@ func TestServerDies(t *testing.T) {
 
 // An application's actor against a server that the test plays.
 func TestGreeterSurvivesItsDevice(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		server := w.Probe()
-		server.Request(w.Host("mem1", "10.0.0.2").CreateID(server.PID()), &rdma.Serve{Addr: ":7471"})
+		server.Request(w.Host("mem1", "10.0.0.2").CreateID(server.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
 		actortest.Next[*rdma.Listening](server)
 		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &greeter{w.Runtime()} }, w.Runtime().OnLoop()))
 		for range 2 {

@@ -20,7 +20,7 @@ func TestSilenceEnds(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		w.Host("mem1", "10.0.0.2")
 		p := w.Probe()
-		id := w.CreateID(p.PID())
+		id := w.CreateID(p.PID(), rdma.IDConfig{})
 		resolve := &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second}
 		w.Silence("10.0.0.2")
 		p.Request(id, resolve)
@@ -36,13 +36,13 @@ func TestSilenceEnds(t *testing.T) {
 
 func TestDrop(t *testing.T) {
 	for kind, lost := range map[actortest.Message]int{actortest.MsgREQ: 1, actortest.MsgREP: 2} {
-		actortest.Run(t, func(w *actortest.World) {
+		actortest.Run(t, actortest.Config{InfiniBand: true, Runtime: rdma.Config{Timeouts: rdma.Timeouts{Connect: time.Minute}}}, func(w *actortest.World) {
 			w.Drop(kind, lost)
-			converse(w, rdma.WithAcceptTimeout(time.Minute))
+			converse(w, rdma.IDConfig{AcceptTimeout: time.Minute})
 			if w.Elapsed() == 0 {
 				t.Error("a request that was lost was not sent again")
 			}
-		}, actortest.InfiniBand(), actortest.RuntimeOptions(rdma.WithTimeouts(rdma.Timeouts{Connect: time.Minute})))
+		})
 	}
 }
 
@@ -61,7 +61,7 @@ func TestLatency(t *testing.T) {
 		}
 		p := w.Probe()
 		// on one machine, which is as near as it was
-		p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: server})
+		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](c.server)
 		if d := w.Elapsed() - connected; d != time.Second {
 			t.Errorf("another address took %v", d-time.Second)
@@ -110,18 +110,22 @@ func (tr *trace) Credit(id *actor.PID, _ rdma.Handle, c rdma.Credits) {
 	tr.add("%s %+v", id.Id, c)
 }
 
+func (tr *trace) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
+	tr.add("%s %s %s", id.Id, from, to)
+}
+
 // traced is what happens on one machine whose client is disconnected while messages are on their
 // way.
 func traced(t *testing.T, seed uint64, reorder bool) []string {
 	t.Helper()
 	const messages = 20 // fewer than there are credits
 	var tr trace
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{Seed: seed, InfiniBand: true, Runtime: rdma.Config{Observer: &tr}}, func(w *actortest.World) {
 		w.Reorder(reorder)
 		s, c := w.Probe(), w.Probe()
-		s.Request(w.CreateID(s.PID()), &rdma.Serve{Addr: server})
+		s.Request(w.CreateID(s.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: server})
 		actortest.Next[*rdma.Listening](s)
-		id := w.CreateID(c.PID())
+		id := w.CreateID(c.PID(), rdma.IDConfig{})
 		c.Request(id, &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](s)
 		s.Request(s.Sender(), &rdma.Accept{})
@@ -146,7 +150,7 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 		}
 		actortest.Next[*rdma.Disconnected](s)
 		actortest.Next[*rdma.Closed](s)
-	}, actortest.Seed(seed), actortest.InfiniBand(), actortest.RuntimeOptions(rdma.WithObserver(&tr)))
+	})
 	return tr.lines
 }
 

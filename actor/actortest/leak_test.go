@@ -68,7 +68,7 @@ var wrongs = map[string]wrong{
 	"failure": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID()), &rdma.Listen{})
+			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
 			actortest.Next[*rdma.Listening](p)
 		},
 		[]string{"Next: got *rdma.CommandFailed (listen", "send BindAddr first", "want *rdma.Listening"},
@@ -77,7 +77,7 @@ var wrongs = map[string]wrong{
 	"nothing": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID()), &rdma.Serve{Addr: server})
+			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: server})
 			actortest.Next[*rdma.Listening](p)
 			actortest.Next[*rdma.ConnectRequest](p)
 		},
@@ -87,7 +87,7 @@ var wrongs = map[string]wrong{
 	"noise": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID()), &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 			p.Silent(2 * time.Second)
 		},
 		[]string{"Silent(2s): after 2s got *rdma.AddrError (resolve_addr"},
@@ -169,21 +169,21 @@ func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {
 
 // What a test leaves, or gets wrong, is told, and fails it.
 func TestWrongsFail(t *testing.T) {
-	fail(t, wrongs, func(name string) []actortest.Option {
+	fail(t, wrongs, func(name string) actortest.Config {
 		if name == "panic on the loop" {
-			return []actortest.Option{actortest.RuntimeOptions(rdma.WithObserver(&fragile{}))}
+			return actortest.Config{Runtime: rdma.Config{Observer: &fragile{}}}
 		}
-		return nil
+		return actortest.Config{}
 	})
 }
 
 // fail runs each in a process of its own.
-func fail(t *testing.T, wrongs map[string]wrong, opts func(name string) []actortest.Option) {
+func fail(t *testing.T, wrongs map[string]wrong, cfg func(name string) actortest.Config) {
 	t.Helper()
 	for name, c := range wrongs {
 		t.Run(name, func(t *testing.T) {
 			if os.Getenv(inside) != "" {
-				actortest.Run(t, func(w *actortest.World) { c.test(t, w) }, opts(name)...)
+				actortest.Run(t, cfg(name), func(w *actortest.World) { c.test(t, w) })
 				return
 			}
 			t.Parallel()
@@ -220,4 +220,4 @@ func alone(t *testing.T) (out string, err error) {
 	return string(b), err
 }
 
-func none(string) []actortest.Option { return nil }
+func none(string) actortest.Config { return actortest.Config{} }

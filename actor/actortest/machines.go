@@ -26,17 +26,22 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	h := w.fabric.Host(host)
 	m := &machine{host: h}
 	w.plugIn(m, device, addrs)
-	opts := append([]rdma.Option{rdma.WithLogger(w.logger(slog.LevelDebug))}, w.cfg.runtime...)
-	opts = append(opts, rdma.WithDevice(h.Driver()), rdma.WithEachLoop(func(i int) eventloop.Config {
+	cfg := w.cfg.Runtime
+	cfg.Device = h.Driver()
+	if cfg.Logger == nil {
+		cfg.Logger = w.logger(slog.LevelDebug)
+	}
+	cfg.Loops = make([]eventloop.Config, max(len(cfg.Loops), 1))
+	for i := range cfg.Loops {
 		name := device
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
 		}
-		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.onStall, still: &m.still, since: time.Now()}
+		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.OnStall, still: &m.still, since: time.Now()}
 		w.pollers = append(w.pollers, p)
-		return eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.panicked, OnStall: p.stalled}
-	}))
-	rt, err := rdma.Open(w.sys, opts...)
+		cfg.Loops[i] = eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.panicked, OnStall: p.stalled}
+	}
+	rt, err := rdma.Open(w.sys, cfg)
 	if err != nil {
 		w.t.Fatalf("actortest: %v", err)
 	}

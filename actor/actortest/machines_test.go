@@ -12,6 +12,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -38,7 +39,7 @@ func TestCrash(t *testing.T) {
 		c.client.Silent(time.Minute)
 
 		p := w.Probe()
-		p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID()), &rdma.Dial{Addr: server})
+		p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](c.server)
 		c.server.Request(c.server.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](c.server)
@@ -53,15 +54,15 @@ func TestCrash(t *testing.T) {
 func TestCrashOfAListener(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		s, c := w.Probe(), w.Probe()
-		s.Request(w.Host("mem1", "10.0.0.2").CreateID(s.PID()), &rdma.Serve{Addr: ":7471"})
+		s.Request(w.Host("mem1", "10.0.0.2").CreateID(s.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
 		actortest.Next[*rdma.Listening](s)
-		c.Request(w.CreateID(c.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		c.Request(w.CreateID(c.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
 		actortest.Next[*rdma.ConnectRequest](s)
 		w.Crash("mem1")
 		actortest.Next[*rdma.Rejected](c)
 		actortest.Next[*rdma.Closed](c)
 		w.Host("mem1", "10.0.0.2")
-		c.Request(w.CreateID(c.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		c.Request(w.CreateID(c.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
 		if e := actortest.Next[*rdma.Rejected](c); !errors.Is(e, unix.ECONNREFUSED) {
 			t.Error(e)
 		}
@@ -71,7 +72,7 @@ func TestCrashOfAListener(t *testing.T) {
 
 // What a frozen program has not read makes its end a reset on iWARP.
 func TestCrashWithUnread(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		c := converse(w)
 		w.Freeze("mem1")
 		c.server.Send(c.passive, rdma.NewSend([]byte("unread")))
@@ -156,12 +157,12 @@ func TestFreezeSeveralLoops(t *testing.T) {
 			}
 		})
 		s, c := w.Probe(), w.Probe()
-		s.Request(far.CreateID(s.PID(), rdma.WithHandler(accept)), &rdma.Serve{Addr: ":7471"})
+		s.Request(far.CreateID(s.PID(), rdma.IDConfig{Handler: accept}), &rdma.Serve{Addr: ":7471"})
 		actortest.Next[*rdma.Listening](s)
 		w.Freeze("mem1")
 		var ids []*actor.PID
 		for range 4 {
-			ids = append(ids, w.CreateID(c.PID()))
+			ids = append(ids, w.CreateID(c.PID(), rdma.IDConfig{}))
 			c.Request(ids[len(ids)-1], &rdma.Dial{Addr: "10.0.0.2:7471"})
 		}
 		c.Silent(3 * time.Second)
@@ -181,7 +182,7 @@ func TestFreezeSeveralLoops(t *testing.T) {
 		if ends["*cmid.Disconnected"] != len(ids) || ends["*cmid.Closed"] != len(ids) {
 			t.Errorf("%d connections have ended with %v", len(ids), ends)
 		}
-	}, actortest.RuntimeOptions(rdma.WithLoops(2)))
+	}, actortest.Config{Runtime: rdma.Config{Loops: make([]eventloop.Config, 2)}})
 }
 
 // What is said over a link that is cut arrives, in order, when it is healed in time.
@@ -215,7 +216,7 @@ func TestCutDial(t *testing.T) {
 		w.Host("mem2", "10.0.0.3")
 		w.Cut("mem0", "mem1")
 		p := w.Probe()
-		id := w.CreateID(p.PID())
+		id := w.CreateID(p.PID(), rdma.IDConfig{})
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second})
 		actortest.Next[*rdma.AddrError](p)
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.3:7471"), Timeout: 3 * time.Second})
@@ -226,8 +227,9 @@ func TestCutDial(t *testing.T) {
 // A stream that does not get through ends after 30 s, and its other end learns of that when it
 // speaks.
 func TestCutStream(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
-		c := converse(w, rdma.Keepalive(0, 0)) // nobody speaks but as said here
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		// nobody speaks but as said here
+		c := converse(w, rdma.IDConfig{Keepalive: rdma.Keepalive{Idle: -1}})
 		w.Cut("mem0", "mem1")
 		begin := w.Elapsed()
 		c.server.Send(c.passive, rdma.NewSend([]byte("lost")))

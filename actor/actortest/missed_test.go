@@ -96,7 +96,7 @@ func TestMissedFaultsFail(t *testing.T) { fail(t, vain, none) }
 
 // What need not happen may stay away, and what has happened is nobody's concern.
 func TestOptionalFaults(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Drop(actortest.MsgRTU, 1).Optional()
 		w.Silence("10.0.0.22").Optional()
 		w.Latency("10.0.0.22", time.Second).Optional()

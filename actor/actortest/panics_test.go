@@ -48,9 +48,9 @@ func handler(ctx actor.Context) {
 // request connects to such a server, and asks.
 func request(w *actortest.World) *actortest.Probe {
 	s, c := w.Probe(), w.Probe()
-	s.Request(w.CreateID(s.PID(), rdma.WithHandler(actor.PropsFromFunc(handler))), &rdma.Serve{Addr: server})
+	s.Request(w.CreateID(s.PID(), rdma.IDConfig{Handler: actor.PropsFromFunc(handler)}), &rdma.Serve{Addr: server})
 	actortest.Next[*rdma.Listening](s)
-	id := w.CreateID(c.PID())
+	id := w.CreateID(c.PID(), rdma.IDConfig{})
 	c.Request(id, &rdma.Dial{Addr: server})
 	actortest.Next[*rdma.Established](c)
 	c.Request(id, rdma.NewSend([]byte("something")))
@@ -121,7 +121,7 @@ var leavings = map[string]wrong{
 					crash()
 				}
 			}))
-			w.CreateID(pid)
+			w.CreateID(pid, rdma.IDConfig{})
 		},
 		[]string{"has panicked: the server has crashed", "actortest_test.crash("},
 		"",
@@ -167,7 +167,7 @@ var leavings = map[string]wrong{
 	},
 	"Renew": {
 		func(_ *testing.T, w *actortest.World) {
-			c := converse(w, rdma.WithMessages(1024, 1))
+			c := converse(w, rdma.IDConfig{MaxMessage: 1024, Credits: 1})
 			for range 3 { // the last ones wait for a credit
 				s := rdma.NewSend([]byte("as it was"))
 				s.Renew = func(b []byte) []byte { crash(); return b }
@@ -211,7 +211,7 @@ func TestPanicsFail(t *testing.T) { fail(t, leavings, none) }
 func TestExpectPanic(t *testing.T) {
 	for name, opt := range map[string]func(*rdma.Runtime) actor.PropsOption{"OnLoop": (*rdma.Runtime).OnLoop, "OffLoop": (*rdma.Runtime).OffLoop} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				pid := spawn(w, opt(w.Runtime()))
 				for text, do := range map[string]func(){"has crashed": crash, "Goexit": runtime.Goexit} {
 					w.ExpectPanic(text)
@@ -224,7 +224,7 @@ func TestExpectPanic(t *testing.T) {
 			})
 		})
 	}
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.ExpectPanic("crashed")
 		call(t, w, crash)
 		w.ExpectPanic("Goexit")
@@ -235,11 +235,11 @@ func TestExpectPanic(t *testing.T) {
 // OnPanic is told of all of them, with who it was and where, and the test does not fail.
 func TestOnPanic(t *testing.T) {
 	var told []eventloop.Panic
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{OnPanic: func(p eventloop.Panic) { told = append(told, p) }}, func(w *actortest.World) {
 		tell(w, spawn(w, w.Runtime().OnLoop()), crash)
 		tell(w, spawn(w, w.Runtime().OffLoop()), crash)
 		call(t, w, crash)
-	}, actortest.OnPanic(func(p eventloop.Panic) { told = append(told, p) }))
+	})
 	if len(told) != 3 {
 		t.Fatalf("told of %d panics, want 3", len(told))
 	}
@@ -258,7 +258,7 @@ func TestSkip(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if os.Getenv(inside) != "" {
-				actortest.Run(t, func(w *actortest.World) { converse(w); skip(t, w) })
+				actortest.Run(t, actortest.Config{}, func(w *actortest.World) { converse(w); skip(t, w) })
 				t.Error("the test has gone on")
 				return
 			}

@@ -14,12 +14,8 @@ import (
 // Run runs test in a world of its own, and fails t if anything is left of it. Log lines of the
 // runtime show the time since test began, and come with a test that fails. Inside test both t and
 // w.T may be used, and t.Run may not.
-func Run(t *testing.T, test func(w *World), opts ...Option) {
+func Run(t *testing.T, cfg Config, test func(w *World)) {
 	t.Helper()
-	var cfg config
-	for _, o := range append([]Option{IWARP()}, opts...) {
-		o(&cfg)
-	}
 	skipped := false
 	synctest.Test(t, func(inner *testing.T) {
 		w := newWorld(inner, cfg)
@@ -51,14 +47,14 @@ func Run(t *testing.T, test func(w *World), opts ...Option) {
 	}
 }
 
-func newWorld(t *testing.T, cfg config) *World {
+func newWorld(t *testing.T, cfg Config) *World {
 	t.Helper()
 	w := &World{
 		t: t, cfg: cfg, start: time.Now(),
-		fabric:  cmidtest.NewFabric(cfg.fabric),
+		fabric:  cmidtest.NewFabric(cfg.fabric()),
 		devices: make(map[string]*plug),
 		own:     bubbleGoroutines(),
-		panics:  &panics{t: t, onPanic: cfg.onPanic},
+		panics:  &panics{t: t, onPanic: cfg.OnPanic},
 	}
 	w.sys = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {

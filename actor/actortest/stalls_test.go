@@ -43,9 +43,9 @@ var sleepers = map[string]wrong{
 		func(_ *testing.T, w *actortest.World) {
 			s, c := w.Probe(), w.Probe()
 			far := w.Host("mem1", "10.0.0.2")
-			s.Request(far.CreateID(s.PID(), rdma.WithHandler(actor.PropsFromFunc(slow))), &rdma.Serve{Addr: ":7471"})
+			s.Request(far.CreateID(s.PID(), rdma.IDConfig{Handler: actor.PropsFromFunc(slow)}), &rdma.Serve{Addr: ":7471"})
 			actortest.Next[*rdma.Listening](s)
-			id := w.CreateID(c.PID())
+			id := w.CreateID(c.PID(), rdma.IDConfig{})
 			c.Request(id, &rdma.Dial{Addr: "10.0.0.2:7471"})
 			actortest.Next[*rdma.Established](c)
 			c.Send(id, rdma.NewSend([]byte("take your time")))
@@ -78,7 +78,7 @@ func TestStallsFail(t *testing.T) { fail(t, sleepers, none) }
 
 // Off the loops everybody may take his time.
 func TestOffLoopMayBlock(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		for _, opts := range [][]actor.PropsOption{nil, {w.Runtime().OffLoop()}} {
 			w.System().Root.Send(w.System().Root.Spawn(actor.PropsFromFunc(slow, opts...)), &work{})
 		}
@@ -90,10 +90,10 @@ func TestOffLoopMayBlock(t *testing.T) {
 // A test that is about a loop that stands still says so.
 func TestOnStall(t *testing.T) {
 	var told []eventloop.Stall
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{OnStall: func(s eventloop.Stall) { told = append(told, s) }}, func(w *actortest.World) {
 		w.System().Root.Send(w.System().Root.Spawn(actor.PropsFromFunc(slow, w.Runtime().OnLoop())), &work{})
 		w.Advance(time.Minute)
-	}, actortest.OnStall(func(s eventloop.Stall) { told = append(told, s) }))
+	})
 	if len(told) != 1 || !strings.HasSuffix(told[0].Holder.Name, " at *actortest_test.work") {
 		t.Errorf("told of %v", told)
 	}

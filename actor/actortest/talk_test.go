@@ -19,13 +19,23 @@ import (
 const server = "10.0.0.1:7471"
 
 // flavors runs a test on both kinds of device.
-func flavors(t *testing.T, test func(t *testing.T, w *actortest.World), opts ...actortest.Option) {
+func flavors(t *testing.T, test func(t *testing.T, w *actortest.World), cfg ...actortest.Config) {
 	t.Helper()
-	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
 		t.Run(name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) { test(t, w) }, append(opts, flavor)...)
+			c := one(cfg)
+			c.InfiniBand = infiniBand
+			actortest.Run(t, c, func(w *actortest.World) { test(t, w) })
 		})
 	}
+}
+
+// one is the config of those who give one.
+func one[C any](given []C) (c C) {
+	if len(given) > 0 {
+		c = given[0]
+	}
+	return c
 }
 
 // conversation is a connection from another machine.
@@ -35,12 +45,12 @@ type conversation struct {
 }
 
 // converse connects from 10.0.0.2, on device mem1, to 10.0.0.1.
-func converse(w *actortest.World, opts ...rdma.IDOption) conversation {
+func converse(w *actortest.World, cfg ...rdma.IDConfig) conversation {
 	c := conversation{client: w.Probe(), server: w.Probe()}
-	c.heard = w.CreateID(c.server.PID(), opts...)
+	c.heard = w.CreateID(c.server.PID(), one(cfg))
 	c.server.Request(c.heard, &rdma.Serve{Addr: server})
 	actortest.Next[*rdma.Listening](c.server)
-	c.active = w.Host("mem1", "10.0.0.2").CreateID(c.client.PID(), opts...)
+	c.active = w.Host("mem1", "10.0.0.2").CreateID(c.client.PID(), one(cfg))
 	c.client.Request(c.active, &rdma.Dial{Addr: server, PrivateData: []byte("hi")})
 	r := actortest.Next[*rdma.ConnectRequest](c.server)
 	if string(r.PrivateData) != "hi" || r.Peer.Addr().String() != "10.0.0.2" {
@@ -106,7 +116,7 @@ func TestDeviceRemoval(t *testing.T) {
 
 		w.AddDevice("mem1")
 		p := w.Probe()
-		id := w.CreateID(p.PID())
+		id := w.CreateID(p.PID(), rdma.IDConfig{})
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471")})
 		actortest.Next[*cmid.AddrResolved](p)
 	})
@@ -128,7 +138,7 @@ func TestOwnersDeath(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	const credits, queue, size = 4, 8, 1 << 10
 	flavors(t, func(t *testing.T, w *actortest.World) {
-		c := converse(w, rdma.WithMessages(size, credits))
+		c := converse(w, rdma.IDConfig{MaxMessage: size, Credits: credits})
 		sent := 0
 		for range 10 * (credits + queue) {
 			c.client.Request(c.active, rdma.NewSend(fmt.Appendf(make([]byte, 0, size), "%*d", size, sent)))
@@ -157,7 +167,7 @@ func TestSlowReader(t *testing.T) {
 		if !errors.Is(e.Err, unix.ETIMEDOUT) || e.Unknown == 0 || e.Delivered+e.Unknown != credits+queue || e.Unsent != uint64(full) {
 			t.Errorf("%+v", e)
 		}
-	}, actortest.RuntimeOptions(rdma.WithLimits(rdma.Limits{SendQueue: queue, ReceiveMemory: 256 << 10})))
+	}, actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{SendQueue: queue, ReceiveMemory: 256 << 10}}})
 }
 
 // info is what the test's first machine tells of an identifier.
@@ -183,12 +193,12 @@ func TestCancelAtEveryStep(t *testing.T) {
 		flavors(t, func(t *testing.T, w *actortest.World) {
 			w.Delay(300 * time.Millisecond)
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID(), rdma.WithHandler(accept)), &rdma.Serve{Addr: server})
+			p.Request(w.CreateID(p.PID(), rdma.IDConfig{Handler: accept}), &rdma.Serve{Addr: server})
 			actortest.Next[*rdma.Listening](p)
 			ctx, cancel := context.WithCancelCause(w.T().Context())
 			defer cancel(nil)
 			c := w.Probe()
-			id := w.Host("mem1", "10.0.0.2").CreateID(c.PID(), rdma.WithContext(ctx))
+			id := w.Host("mem1", "10.0.0.2").CreateID(c.PID(), rdma.IDConfig{Context: ctx})
 			c.Request(id, &rdma.Dial{Addr: server})
 			w.Advance(time.Duration(step) * 150 * time.Millisecond)
 			at := w.State(id)
@@ -219,14 +229,14 @@ func TestRunOut(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		w.RunOut(unix.EMFILE)
 		p := w.Probe()
-		id := w.CreateID(p.PID())
+		id := w.CreateID(p.PID(), rdma.IDConfig{})
 		if e := actortest.Next[*rdma.Closed](p); !errors.Is(e.Err, unix.EMFILE) || p.Sender() != id {
 			t.Errorf("%v closed because of %v", p.Sender(), e.Err)
 		}
 		p.Request(id, &cmid.BindAddr{Addr: rdma.MustAddr(server)})
 		actortest.Next[*actor.DeadLetterResponse](p)
 		w.RunOut(0)
-		p.Request(w.CreateID(p.PID()), &cmid.BindAddr{Addr: rdma.MustAddr(server)})
+		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &cmid.BindAddr{Addr: rdma.MustAddr(server)})
 		actortest.Next[*cmid.Bound](p)
 	})
 }
@@ -237,13 +247,13 @@ func TestAcceptTimeout(t *testing.T) {
 		peer := w.Host("mem1", "10.0.0.2")
 		for port, after := range map[string]time.Duration{":7471": 8 * time.Second, ":7472": 4 * time.Second} {
 			s, c := w.Probe(), w.Probe()
-			var opts []rdma.IDOption
+			var cfg rdma.IDConfig
 			if after != 8*time.Second {
-				opts = append(opts, rdma.WithAcceptTimeout(after))
+				cfg.AcceptTimeout = after
 			}
-			s.Request(w.CreateID(s.PID(), opts...), &rdma.Serve{Addr: port})
+			s.Request(w.CreateID(s.PID(), cfg), &rdma.Serve{Addr: port})
 			actortest.Next[*rdma.Listening](s)
-			c.Request(peer.CreateID(c.PID()), &rdma.Dial{Addr: "10.0.0.1" + port})
+			c.Request(peer.CreateID(c.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.1" + port})
 			actortest.Next[*rdma.ConnectRequest](s)
 			id, asked := s.Sender(), w.Elapsed()
 			if e := actortest.Next[*rdma.Closed](s); !errors.Is(e.Err, unix.ETIMEDOUT) || s.Sender() != id {

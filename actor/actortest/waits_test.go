@@ -48,7 +48,7 @@ var idle = map[string]wrong{
 	"an answer that nobody reads": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID()), &rdma.Listen{})
+			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
 		},
 		[]string{" was told of 1 failures that Next has not returned (Probe.Ignore, if that is right):\n", "*rdma.CommandFailed (listen"},
 		"",
@@ -73,7 +73,7 @@ func TestIdleFail(t *testing.T) { fail(t, idle, none) }
 
 // What a test does itself may take as long as it likes.
 func TestLongTimes(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		const year = 365 * 24 * time.Hour
 		p := w.Probe()
 		w.Advance(year)
@@ -82,7 +82,7 @@ func TestLongTimes(t *testing.T) {
 		w.Wait()
 		time.Sleep(23 * time.Hour)
 		p.Ignore()
-		p.Request(w.CreateID(p.PID()), &rdma.Listen{})
+		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
 	})
 }
 
@@ -90,12 +90,12 @@ func TestLongTimes(t *testing.T) {
 // on either T, and as a fuzz test runs them.
 func TestSeveralWorlds(t *testing.T) {
 	for range 2 {
-		actortest.Run(t, func(w *actortest.World) { converse(w) })
+		actortest.Run(t, actortest.Config{}, func(w *actortest.World) { converse(w) })
 	}
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				if w.Latency("10.0.0.2", time.Duration(i)*time.Millisecond); i == 0 {
 					w.Disconnect(converse(w).active)
 				} else if converse(w); w.Elapsed() < 2*time.Duration(i)*time.Millisecond {
@@ -109,12 +109,12 @@ func TestSeveralWorlds(t *testing.T) {
 func FuzzWorld(f *testing.F) {
 	f.Add(uint64(1), "hello")
 	f.Fuzz(func(t *testing.T, seed uint64, text string) {
-		actortest.Run(t, func(w *actortest.World) {
+		actortest.Run(t, actortest.Config{Seed: seed}, func(w *actortest.World) {
 			c := converse(w)
 			c.client.Send(c.active, rdma.NewSend([]byte(text)))
 			if m := actortest.Next[*rdma.Received](c.server); string(m.Data) != text {
 				t.Errorf("%q came as %q", text, m.Data)
 			}
-		}, actortest.Seed(seed))
+		})
 	})
 }

@@ -20,7 +20,7 @@ import (
 // World is what a test of Run has. Its methods belong to the test's goroutine.
 type World struct {
 	t        *testing.T
-	cfg      config
+	cfg      Config
 	start    time.Time
 	finished bool        // the test function has returned
 	over     atomic.Bool // nothing may be asked for any more
@@ -64,9 +64,9 @@ func (w *World) System() *actor.ActorSystem { return w.sys }
 func (w *World) Runtime() *rdma.Runtime { return w.rt }
 
 // CreateID is Runtime's.
-func (w *World) CreateID(owner *actor.PID, opts ...rdma.IDOption) *actor.PID {
+func (w *World) CreateID(owner *actor.PID, cfg rdma.IDConfig) *actor.PID {
 	w.use(0)
-	return w.rt.CreateID(owner, opts...)
+	return w.rt.CreateID(owner, cfg)
 }
 
 // Now is the virtual time.

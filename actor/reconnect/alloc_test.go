@@ -47,10 +47,10 @@ func echo(ctx actor.Context) {
 // What stands between a connection and its owner adds no allocation to a message's way there and
 // back: the difference to an owner that has the connection itself.
 func TestNoAllocations(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{Runtime: rdma.Config{Logger: quiet}}, func(w *actortest.World) {
 		far := w.Host("mem1", "10.0.0.2")
 		server := w.System().Root.Spawn(actor.PropsFromFunc(echo, far.OnLoop()))
-		w.System().Root.Send(far.CreateID(server), &rdma.Serve{Addr: ":7471"})
+		w.System().Root.Send(far.CreateID(server, rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
 		w.Wait()
 		const messages = 1000
 		measure := func(p *pingPong, owner *actor.PID) float64 {
@@ -67,7 +67,7 @@ func TestNoAllocations(t *testing.T) {
 			return p, pid
 		}
 		direct, owner := spawn()
-		direct.link = w.CreateID(owner)
+		direct.link = w.CreateID(owner, rdma.IDConfig{})
 		w.System().Root.Send(direct.link, &rdma.Dial{Addr: there})
 		without := measure(direct, owner)
 		through, owner := spawn()
@@ -78,5 +78,5 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%.2f allocations for a round trip, %.2f without the reconnecting actor", with, without)
 		}
 		w.T().Cleanup(func() { _ = w.System().Root.StopFuture(server).Wait() })
-	}, actortest.RuntimeOptions(rdma.WithLogger(quiet)))
+	})
 }

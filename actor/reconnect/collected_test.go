@@ -32,7 +32,7 @@ func shutDownInLine(t *testing.T) (gone weak.Pointer[rdma.Runtime]) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
 	defer sys.Shutdown()
-	rt, err := rdma.Open(sys, rdma.WithDevice(iwarp.New()), rdma.WithLogger(log))
+	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

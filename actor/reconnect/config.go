@@ -12,8 +12,8 @@ import (
 // other zero fields; Dial.Addr has none.
 type Config struct {
 	// every attempt's; a Timeout also bounds how long one attempt holds its place at the Limiter
-	Dial    rdma.Dial
-	Options []rdma.IDOption // of every identifier
+	Dial rdma.Dial
+	ID   rdma.IDConfig // every identifier's
 
 	Queue int // messages that wait for a connection, or for the peer: 256. More are refused
 	// nothing waits for the next generation: what a generation leaves unsent is told, sends while

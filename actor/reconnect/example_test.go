@@ -17,7 +17,7 @@ import (
 func Example() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()))
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func moody(rt *rdma.Runtime) string {
 			ctx.Respond(&rdma.Close{})
 		}
 	})
-	id := rt.CreateID(nil, rdma.WithHandler(handler))
+	id := rt.CreateID(nil, rdma.IDConfig{Handler: handler})
 	l, err := rdma.Ask[*rdma.Listening](context.Background(), rt, id, &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		log.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // stuckServer has two credits and does not give them back: of what is sent, two messages leave,
 // and the others wait.
 func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
-	r.serve(rdma.WithMessages(1<<10, 2))
+	r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
 	r.spawn(cfg)
 	conn, _ = r.accept()
 	return conn
@@ -56,7 +56,7 @@ func TestFates(t *testing.T) {
 // An owner that wants no queue hears at once what did not go, and repeats it itself or not.
 func TestFailFast(t *testing.T) {
 	onFlavors(t, func(r *rig) {
-		r.serve(rdma.WithMessages(1<<10, 2))
+		r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		r.spawn(reconnect.Config{FailFast: true})
 		r.send(1, "too early")
 		if f := actortest.Next[*reconnect.Refused](r.owner); f.Tag != 1 || !is(f, reconnect.ErrDown) || !is(f, unix.ENOTCONN) {
@@ -79,7 +79,7 @@ func TestFailFast(t *testing.T) {
 // A message that is larger than the peer takes is refused, when that is known.
 func TestTooLarge(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.serve(rdma.WithMessages(1<<10, 2))
+		r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
 		r.spawn(reconnect.Config{})
 		large := make([]byte, 1<<10+1)
 		r.owner.Send(r.link, reconnect.NewSend(1, large))
@@ -117,7 +117,7 @@ func TestWritable(t *testing.T) {
 // Without credits nothing is known to have arrived: what left is Unknown, at once, and not kept.
 func TestForeignPeer(t *testing.T) {
 	onFlavors(t, func(r *rig) {
-		r.serve(rdma.Raw())
+		r.serve(rdma.IDConfig{Raw: true})
 		r.spawn(reconnect.Config{})
 		r.accept()
 		r.sendTwice(1, "one")

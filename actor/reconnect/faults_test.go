@@ -145,7 +145,7 @@ func TestStorm(t *testing.T) {
 		atOnce    = 20
 		perSecond = 50
 	)
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{Runtime: rdma.Config{Logger: quiet}}, func(w *actortest.World) {
 		far := w.Host("mem1", "10.0.0.2")
 		a := &acceptor{now: w.Now}
 		owner := w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, far.OnLoop()))
@@ -175,7 +175,7 @@ func TestStorm(t *testing.T) {
 			t.Errorf("%d dials, %d wait", dialling, len(waiting))
 		}
 		w.Advance(30 * time.Second)
-		listener := far.CreateID(owner)
+		listener := far.CreateID(owner, rdma.IDConfig{})
 		w.System().Root.Send(listener, &rdma.Serve{Addr: ":7471"})
 		w.Advance(time.Minute)
 		if ups.Load() != clients {
@@ -207,5 +207,5 @@ func TestStorm(t *testing.T) {
 		if took := w.Elapsed() - begin; ups.Load() != clients || took < (clients-atOnce)/perSecond*time.Second-time.Second {
 			t.Errorf("%d are back after %v", ups.Load(), took)
 		}
-	}, actortest.RuntimeOptions(rdma.WithLogger(quiet)))
+	})
 }

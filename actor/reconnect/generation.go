@@ -90,7 +90,7 @@ func (l *link) dial(ctx actor.Context) {
 	}
 	l.generation++
 	l.phase, l.dialling = phaseDialling, true
-	l.id = l.rt.CreateID(ctx.Self(), l.cfg.Options...)
+	l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID)
 	d := l.cfg.Dial
 	if l.cfg.Peers != nil {
 		l.number++

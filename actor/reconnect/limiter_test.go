@@ -16,7 +16,7 @@ import (
 // Dials that nobody answers hold their places until they fail; the others wait, get theirs in the
 // order in which they came, and one that goes away leaves the line.
 func TestLine(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.2")
 		l := reconnect.NewLimiter(3, 1000)
 		var links []*actor.PID
@@ -67,7 +67,7 @@ func TestLine(t *testing.T) {
 
 // Without a Limiter of its own an actor waits in its runtime's line.
 func TestRuntimesLine(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.2")
 		owner := w.Probe()
 		for range 100 {
@@ -83,7 +83,7 @@ func TestRuntimesLine(t *testing.T) {
 // Peers that do not answer hold places for as long as their dials last. Who dials another address
 // does not wait for them.
 func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		a, b := pair(w, true)
 		w.Host("mem2", "10.0.0.3")
 		w.Silence("10.0.0.3")

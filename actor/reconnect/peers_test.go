@@ -36,7 +36,7 @@ func (n *node) listen() {
 	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self()), &rdma.Serve{Addr: ":7471"})
+			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
 		case *rdma.ConnectRequest:
 			if !peers.Request(ctx, m) {
 				ctx.Respond(&rdma.Reject{})
@@ -123,9 +123,9 @@ func TestSimultaneousOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		for _, delay := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond} {
 			for apart := range 9 {
-				for flavor, opt := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+				for flavor, opt := range map[string]actortest.Config{"iWARP": {}, "InfiniBand": {InfiniBand: true}} {
 					t.Run(fmt.Sprintf("%s/low first %v/%v/%d ms", flavor, lowFirst, delay, apart), func(t *testing.T) {
-						actortest.Run(t, func(w *actortest.World) {
+						actortest.Run(t, opt, func(w *actortest.World) {
 							a, b := pair(w, lowFirst)
 							a.listen()
 							b.listen()
@@ -141,7 +141,7 @@ func TestSimultaneousOpen(t *testing.T) {
 								}
 							})
 							one(t, w, a, b)
-						}, opt)
+						})
 					})
 				}
 			}
@@ -153,7 +153,7 @@ func TestSimultaneousOpen(t *testing.T) {
 func TestLowerNodeWins(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -184,7 +184,7 @@ func TestLowerNodeWins(t *testing.T) {
 func TestNewIncarnation(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -222,7 +222,7 @@ func TestNewIncarnation(t *testing.T) {
 func TestHalfOpen(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -249,7 +249,7 @@ func TestHalfOpen(t *testing.T) {
 // An earlier incarnation that is still there does not take the connection of the later one, and has
 // it when that is gone; a node cannot have two actors for one peer.
 func TestStaleIncarnation(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		a, b := pair(w, true)
 		a.listen()
 		a.dial()
@@ -295,7 +295,7 @@ func impostor(w *actortest.World, a, b *node) *node {
 func TestImpostorOfAConnectedNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				b.listen()
@@ -327,7 +327,7 @@ func TestImpostorOfAConnectedNode(t *testing.T) {
 func TestImpostorOfAnAbsentNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				a, b := pair(w, lowFirst)
 				a.listen()
 				a.dial()
@@ -361,7 +361,7 @@ func TestFutureIncarnation(t *testing.T) {
 	for _, noticed := range []bool{true, false} {
 		for _, lowFirst := range []bool{true, false} {
 			t.Run(fmt.Sprintf("noticed %v, low first %v", noticed, lowFirst), func(t *testing.T) {
-				actortest.Run(t, func(w *actortest.World) {
+				actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 					a, b := pair(w, lowFirst)
 					b.inc = 1 << 62
 					a.listen()
@@ -400,7 +400,7 @@ func (p passed) Sender() *actor.PID { return p.from }
 
 // A request that has gone when it is to be accepted does not keep its node from dialling.
 func TestRequestHasGone(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		a, b := pair(w, true)
 		a.listen()
 		b.listen()
@@ -408,7 +408,7 @@ func TestRequestHasGone(t *testing.T) {
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *actor.Started:
-				ctx.Send(a.rt.CreateID(ctx.Self()), &rdma.Serve{Addr: ":7471"})
+				ctx.Send(a.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
 			case *rdma.ConnectRequest:
 				ctx.Respond(&rdma.DestroyID{})
 				rdma.After(ctx, time.Millisecond, &passed{from: ctx.Sender(), r: m})

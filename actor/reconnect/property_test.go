@@ -46,9 +46,10 @@ func (s *sink) Receive(ctx actor.Context) {
 // twice that must not be, and the order is kept.
 func TestEveryMessageHasOneFate(t *testing.T) {
 	for seed := range uint64(60) {
-		for flavor, opt := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
+		for flavor, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
 			t.Run(fmt.Sprintf("%s/%d", flavor, seed), func(t *testing.T) {
-				actortest.Run(t, func(w *actortest.World) { trouble(t, w, seed) }, opt, actortest.Seed(seed))
+				cfg := actortest.Config{Seed: seed, InfiniBand: infiniBand}
+				actortest.Run(t, cfg, func(w *actortest.World) { trouble(t, w, seed) })
 			})
 		}
 	}
@@ -63,7 +64,7 @@ func trouble(t *testing.T, w *actortest.World, seed uint64) {
 	root := w.System().Root
 	var listener *actor.PID
 	serve := func() {
-		listener = far.CreateID(server, rdma.WithMessages(1<<10, 1+random.IntN(8)))
+		listener = far.CreateID(server, rdma.IDConfig{MaxMessage: 1 << 10, Credits: 1 + random.IntN(8)})
 		root.Send(listener, &rdma.Serve{Addr: ":7471"})
 	}
 	serve()

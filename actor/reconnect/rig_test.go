@@ -28,24 +28,36 @@ type rig struct {
 }
 
 // onFlavors runs a test on both kinds of devices.
-func onFlavors(t *testing.T, test func(r *rig), opts ...actortest.Option) {
+func onFlavors(t *testing.T, test func(r *rig), cfg ...actortest.Config) {
 	t.Helper()
-	for name, flavor := range map[string]actortest.Option{"iWARP": actortest.IWARP(), "InfiniBand": actortest.InfiniBand()} {
-		t.Run(name, func(t *testing.T) { inRig(t, test, append(opts, flavor)...) })
+	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {
+		t.Run(name, func(t *testing.T) {
+			c := first(cfg)
+			c.InfiniBand = infiniBand
+			inRig(t, test, c)
+		})
 	}
 }
 
-func inRig(t *testing.T, test func(r *rig), opts ...actortest.Option) {
+// first is the config of those who give one.
+func first[C any](given []C) (c C) {
+	if len(given) > 0 {
+		c = given[0]
+	}
+	return c
+}
+
+func inRig(t *testing.T, test func(r *rig), cfg ...actortest.Config) {
 	t.Helper()
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, first(cfg), func(w *actortest.World) {
 		test(&rig{World: w, t: w.T(), far: w.Host("mem1", "10.0.0.2"), owner: w.Probe(), server: w.Probe()})
-	}, opts...)
+	})
 }
 
 // serve listens.
-func (r *rig) serve(opts ...rdma.IDOption) (listener *actor.PID) {
+func (r *rig) serve(cfg ...rdma.IDConfig) (listener *actor.PID) {
 	r.t.Helper()
-	listener = r.far.CreateID(r.server.PID(), opts...)
+	listener = r.far.CreateID(r.server.PID(), first(cfg))
 	r.server.Request(listener, &rdma.Serve{Addr: ":7471"})
 	actortest.Next[*rdma.Listening](r.server)
 	return listener

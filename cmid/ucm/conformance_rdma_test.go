@@ -52,7 +52,7 @@ func startRDMA(t *testing.T, args ...string) (wait func() error) {
 	return cmd.Wait
 }
 
-func driver() *ucm.Driver { return ucm.New() }
+func driver() *ucm.Driver { return ucm.New(ucm.Config{}) }
 
 // release is the kernel's, such as 6.1.0-56-amd64.
 func release(t *testing.T) string {

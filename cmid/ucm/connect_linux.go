@@ -62,7 +62,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 		}
 		id.phase = half
 		return nil
-	case in.connecting >= in.drv.cfg.connects:
+	case in.connecting >= in.drv.connects:
 		return &BusyError{in.connecting, unix.EAGAIN}
 	}
 	in.connecting++

@@ -30,13 +30,13 @@ func (in *instance) device(ident deviceIdent) *device {
 
 // open gives d its data path, if there is one, and reports whether that is settled.
 func (in *instance) open(d *device) (settled bool) {
-	if in.drv.cfg.provider == nil {
+	if in.drv.provider == nil {
 		d.verbs = bare{d.name, fmt.Errorf("%s: the program has given the driver no data path: %w", d.name, verbs.ErrNotSupported)}
 		return true
 	}
 	in.watch() // before: it may go while it is opened
 	d.file = findDataFile(d.name)
-	data, err := in.drv.cfg.provider.Open(in.loop, verbs.DeviceIdent{Name: d.name, GUID: d.ident.guid})
+	data, err := in.drv.provider.Open(in.loop, verbs.DeviceIdent{Name: d.name, GUID: d.ident.guid})
 	if err != nil {
 		var e unix.Errno
 		settled = errors.Is(err, verbs.ErrNotSupported) && !errors.As(err, &e)

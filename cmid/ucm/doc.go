@@ -3,11 +3,11 @@
 //
 // It manages connections on every device that Linux has: InfiniBand, RoCE, iWARP, and the kernel's
 // software devices rxe and siw. Queue pairs come from a [verbs.Provider]: uverbs', which drives
-// rxe and siw, unless WithProvider names another one. Where that has none for a device,
+// rxe and siw, unless Config.Provider is another one. Where that has none for a device,
 // identifiers connect nevertheless, and owners bring a queue pair's number of their own
 // (cmid.ConnParam.QPNum).
 //
-//	drv := ucm.New()
+//	drv := ucm.New(ucm.Config{})
 //
 // # Ownership
 //

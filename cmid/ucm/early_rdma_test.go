@@ -65,9 +65,9 @@ func (e *endpoint) completes(t *testing.T, c *cmid.Channel, op verbs.Opcode) {
 // TestFirstMessageCanBeAnswered: the peer has sent before the loop has heard how the accept has
 // ended. Whenever its message is polled, the queue pair can send.
 func TestFirstMessageCanBeAnswered(t *testing.T) {
-	a, err := cmid.OpenChannel(New())
+	a, err := cmid.OpenChannel(New(Config{}))
 	must(t, err)
-	b, err := cmid.OpenChannel(New())
+	b, err := cmid.OpenChannel(New(Config{}))
 	must(t, err)
 	l, err := b.CreateID(cmid.PortSpaceTCP)
 	must(t, err)

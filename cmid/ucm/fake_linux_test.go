@@ -163,14 +163,19 @@ type bench struct {
 	in   *instance
 }
 
-func newBench(t *testing.T, opts ...Option) *bench {
+func newBench(t *testing.T, cfg ...Config) *bench {
 	t.Helper()
+	c := Config{NoProvider: true}
+	if len(cfg) > 0 {
+		c = cfg[0]
+		c.NoProvider = c.Provider == nil
+	}
 	loop, err := eventloop.New(eventloop.Config{Name: t.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{T: t, k: &kernel{}, up: &upcalls{last: 100}, loop: loop}
-	b.in = newInstance(New(append([]Option{WithProvider(nil)}, opts...)...), loop, b.up, uabi.NewFile(b.k))
+	b.in = newInstance(New(c), loop, b.up, uabi.NewFile(b.k))
 	t.Cleanup(func() {
 		if err := b.in.Close(); err != nil {
 			t.Errorf("close: %v", err)

@@ -133,7 +133,7 @@ func TestFaultModuleUnloaded(t *testing.T) {
 	s.wantTold(a.id, "AddrResolved RouteResolved Established")
 	s.close()
 
-	s = newSideOf(t, ucm.New(ucm.WithProvider(nil)))
+	s = newSideOf(t, ucm.New(ucm.Config{NoProvider: true}))
 	defer s.close()
 	l := s.listen("RDMA_ADDR", 0)
 	ids := []*cmid.ID{l, s.resolved(l.LocalAddr())}

@@ -15,7 +15,7 @@ import (
 
 // Open opens an event channel. The error is an *OpenError.
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
-	f, err := openShared(d.cfg.node)
+	f, err := openShared()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (in *instance) Close() error {
 	for _, id := range in.ids {
 		_ = id.destroy(nil)
 	}
-	held := in.mail.settle(in.drv.cfg.closeWait)
+	held := in.mail.settle(in.drv.closeWait)
 	in.lanes.leave()
 	err = errors.Join(err, in.unwatch())
 	for _, d := range append(in.gone, in.devices...) {

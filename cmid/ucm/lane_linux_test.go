@@ -293,7 +293,7 @@ func TestCloseWithFullLanes(t *testing.T) {
 	b.in.lanes.leave()
 	b.in.lanes = own
 	own.join()
-	b.in.drv.cfg.closeWait = time.Second
+	b.in.drv.closeWait = time.Second
 	var begun atomic.Int64
 	gate := make(chan struct{})
 	b.k.answer = func(w wrote, _ []byte) error {

@@ -86,7 +86,7 @@ func TestDeviceFor(t *testing.T) {
 // pairs are their own; iw_cm wants to see them.
 func TestWithoutDataPath(t *testing.T) {
 	ip := netip.MustParseAddr(env(t, "RDMA_ADDR"))
-	c, err := cmid.OpenChannel(New(WithProvider(nil)))
+	c, err := cmid.OpenChannel(New(Config{NoProvider: true}))
 	must(t, err)
 	l, err := c.CreateID(cmid.PortSpaceTCP)
 	must(t, err)

@@ -25,7 +25,8 @@ const (
 	moduleHow = "load the module (`modprobe rdma_ucm`), or use a kernel that has it"
 )
 
-// openChannel opens an event channel. The error is an *OpenError.
+// openChannel opens an event channel, at "" where the kernel says it is. The error is an
+// *OpenError.
 func openChannel(node string) (*uabi.File, error) {
 	asked := error(nil)
 	if node == "" {
@@ -52,14 +53,14 @@ func openChannel(node string) (*uabi.File, error) {
 }
 
 // openShared opens an event channel that all threads may use.
-func openShared(node string) (*uabi.File, error) {
+func openShared() (*uabi.File, error) {
 	runtime.LockOSThread() // whose credentials the file has
 	defer runtime.UnlockOSThread()
-	f, err := openChannel(node)
+	f, err := openChannel("")
 	if err == nil && !shared(f.FD()) {
 		_ = f.Close()
 		err := &verbs.CredentialsError{File: "rdma_cm", Err: unix.EACCES}
-		return nil, &OpenError{Path: node, Err: err, Remedy: "this process cannot use it"}
+		return nil, &OpenError{Path: nodeDir + "rdma_cm", Err: err, Remedy: "this process cannot use it"}
 	}
 	return f, err
 }

@@ -39,7 +39,7 @@ func TestOpenIsTriedAgain(t *testing.T) {
 		{errors.Join(unix.EACCES, verbs.ErrNotSupported), 2},
 	} {
 		p := &unlucky{err: c.err}
-		b := newBench(t, WithProvider(p))
+		b := newBench(t, Config{Provider: p})
 		d := b.in.device(seven)
 		b.in.device(seven)
 		if p.asked != c.asked {
@@ -54,7 +54,7 @@ func TestOpenIsTriedAgain(t *testing.T) {
 // TestDropForgetsBare: when a device goes, who comes next under its GUID is asked anew.
 func TestDropForgetsBare(t *testing.T) {
 	p := &unlucky{err: unix.EMFILE}
-	b := newBench(t, WithProvider(p))
+	b := newBench(t, Config{Provider: p})
 	earlier := b.in.device(seven)
 	p.err = verbs.ErrNotSupported
 	b.in.device(seven)
@@ -125,9 +125,9 @@ func TestLeaveByValue(t *testing.T) {
 
 // TestMaxConnects: there are no more threads than that.
 func TestMaxConnects(t *testing.T) {
-	for ask, want := range map[int]int{-1: 1, 0: 1, 5: 5, MaxConnects + 1: MaxConnects} {
-		if got := New(WithMaxConnects(ask)).cfg.connects; got != want {
-			t.Errorf("WithMaxConnects(%d) is %d, want %d", ask, got, want)
+	for ask, want := range map[int]int{-1: MaxConnects, 0: MaxConnects, 1: 1, 5: 5, MaxConnects + 1: MaxConnects} {
+		if got := New(Config{MaxConnects: ask}).connects; got != want {
+			t.Errorf("MaxConnects of %d is %d, want %d", ask, got, want)
 		}
 	}
 }

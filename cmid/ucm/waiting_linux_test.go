@@ -32,7 +32,7 @@ func (b *bench) connect(id *ident) error {
 // one that has ended makes room.
 func TestStuckConnects(t *testing.T) {
 	const most = 3
-	b := newBench(t, WithMaxConnects(most))
+	b := newBench(t, Config{MaxConnects: most})
 	release := b.hold(uabi.CommandConnect)
 	for range most {
 		if err := b.connect(b.create().on(true)); !errors.Is(err, cmid.ErrPending) {
@@ -112,7 +112,7 @@ func TestCheapCommandsStayOnTheLoop(t *testing.T) {
 // everything else is destroyed.
 func TestCloseNamesWhoIsHeld(t *testing.T) {
 	b := newBench(t)
-	b.in.drv.cfg.closeWait = 20 * time.Millisecond
+	b.in.drv.closeWait = 20 * time.Millisecond
 	stuck, other := b.create().on(true), b.create()
 	release := b.hold(uabi.CommandConnect)
 	stuck.peer = cmid.MustAddr("10.0.0.1:7471")

@@ -62,7 +62,7 @@ func (c *crowd) Receive(ctx actor.Context) {
 }
 
 func (c *crowd) enter(ctx actor.Context) {
-	ctx.Request(c.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr, PrivateData: []byte(version)})
+	ctx.Request(c.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: c.addr, PrivateData: []byte(version)})
 }
 
 func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
@@ -70,7 +70,7 @@ func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
 	log := slog.New(slog.DiscardHandler)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond)) // a goroutine lasts as long
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New()), rdma.WithLogger(log))
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New(), Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

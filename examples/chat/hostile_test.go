@@ -28,7 +28,7 @@ func typeAll(s *script, stop <-chan struct{}, texts ...string) {
 // However many connections an address has, it writes no more than with one, and whoever writes
 // little from there has a turn among them.
 func TestManyOfOneAddress(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		bob := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "bob", lobby, false)
 		theirs := w.Host("mem2", "10.0.0.3")
@@ -68,7 +68,7 @@ func TestManyOfOneAddress(t *testing.T) {
 // What a line makes the server do is what it costs: the past of a room, told again and again, a
 // request of any size.
 func TestCost(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		mallory := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "mallory", lobby, false)
 		for range historyLen {
@@ -114,7 +114,7 @@ func startServer(w *actortest.World, all int) *seen {
 
 // What waits for all members together is bounded, and is gone when they are.
 func TestBacklogsInAll(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		const frozen, all = 20, 4 << 20 // as many backlogs are more
 		s := startServer(w, all)
 		idle := w.Host("mem1", "10.0.0.2")
@@ -165,10 +165,10 @@ func (d *dialer) Receive(ctx actor.Context) {
 	defer d.mu.Unlock()
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(d.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		ctx.Request(d.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	case *rdma.Established:
 		d.in++
-		ctx.Request(d.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		ctx.Request(d.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	case *rdma.Rejected:
 		d.refused = string(m.PrivateData)
 	}
@@ -176,7 +176,7 @@ func (d *dialer) Receive(ctx actor.Context) {
 
 // An address that takes all connections it gets leaves some for others.
 func TestPlaces(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		s := startServer(w, all)
 		d := &dialer{rt: w.Host("mem1", "10.0.0.2")}
 		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return d }, d.rt.OnLoop()))

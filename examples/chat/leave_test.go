@@ -52,7 +52,7 @@ func TestLeaving(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				serve(w, w.Host("mem9", "10.0.0.9"), addr)
 				ann := enterWorld(w, w.Runtime(), addr, "ann", lobby, tt.person)
 				tt.away(w)
@@ -86,7 +86,7 @@ func TestLeaving(t *testing.T) {
 
 // Somebody who leaves while the first connection is being made has not failed.
 func TestLeavingBeforeThere(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.9")
 		s := &script{typed: make(chan string), person: true}
 		ctx, leave := context.WithCancel(w.T().Context())
@@ -102,11 +102,11 @@ func TestLeavingBeforeThere(t *testing.T) {
 
 // A server that accepts and then says nothing is not waited for.
 func TestMuteServer(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
-				ctx.Request(w.CreateID(ctx.Self()), &rdma.Serve{Addr: chatAddr})
+				ctx.Request(w.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: chatAddr})
 			case *rdma.ConnectRequest:
 				ctx.Respond(&rdma.Accept{})
 			}
@@ -131,7 +131,7 @@ var errFull = errors.New("no space left")
 func (full) Print(string) error { return errFull }
 
 func TestFullOutput(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		s := full{&script{typed: make(chan string)}}
 		ctx, leave := context.WithCancel(w.T().Context())

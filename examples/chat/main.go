@@ -190,7 +190,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(os.Stderr, "--", choice)
 	}
-	rt, err := rdma.Open(system, rdma.WithDevice(choice.Driver()), rdma.WithLogger(log))
+	rt, err := rdma.Open(system, rdma.Config{Device: choice.Driver(), Logger: log})
 	if err != nil {
 		return err
 	}

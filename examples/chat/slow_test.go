@@ -95,7 +95,7 @@ func leave(w *actortest.World, all ...*script) {
 func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, room string) *actortest.Probe {
 	w.T().Helper()
 	p := w.Probe()
-	id := rt.CreateID(p.PID())
+	id := rt.CreateID(p.PID(), rdma.IDConfig{})
 	p.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	actortest.Next[*rdma.Established](p)
 	p.Request(id, rdma.NewSend(hello{nick, room}.encode()))
@@ -112,7 +112,7 @@ func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, room string) *actort
 func TestHostileReader(t *testing.T) {
 	for _, room := range []string{"cellar", lobby} {
 		t.Run(room, func(t *testing.T) {
-			actortest.Run(t, func(w *actortest.World) {
+			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				serve(w, w.Runtime(), chatAddr)
 				ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
 				bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
@@ -156,7 +156,7 @@ func TestHostileReader(t *testing.T) {
 
 // One that writes faster than its pace has its own lines wait, and nobody else's.
 func TestFlooder(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
 		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
@@ -190,7 +190,7 @@ func TestFlooder(t *testing.T) {
 
 // A member that has caught up and is slow again has all of its time again.
 func TestSlowTwice(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
 		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", lobby)
@@ -220,7 +220,7 @@ func TestSlowTwice(t *testing.T) {
 
 // A member that stops reading holds nobody up, and is let go; nobody else misses a line.
 func TestStalledReader(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
 		bob := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "bob", lobby, false)
@@ -256,7 +256,7 @@ func TestStalledReader(t *testing.T) {
 
 // What a full backlog leaves out is counted, and told in its place.
 func TestMissedLines(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, "ann", lobby, false)
 		eve := enterProbe(w, w.Host("mem2", "10.0.0.3"), "eve", lobby)
@@ -291,17 +291,17 @@ func TestMissedLines(t *testing.T) {
 
 // Whoever connects says who they are, soon, and as a chat does.
 func TestStrangers(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		rt := w.Host("mem1", "10.0.0.2")
 		p := w.Probe()
-		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte("chat/1\x00ann\x00lobby")})
+		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte("chat/1\x00ann\x00lobby")})
 		if r := actortest.Next[*rdma.Rejected](p); string(r.PrivateData) != "this is a chat/2 server" {
 			t.Errorf("an old client is told %q", r.PrivateData)
 		}
 		actortest.Next[*rdma.Closed](p)
 
-		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 		actortest.Next[*rdma.Established](p)
 		begin := w.Now()
 		actortest.Next[*rdma.Disconnected](p)
@@ -310,7 +310,7 @@ func TestStrangers(t *testing.T) {
 		}
 		actortest.Next[*rdma.Closed](p)
 
-		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 		actortest.Next[*rdma.Established](p)
 		p.Request(p.Sender(), rdma.NewSend(hello{"a b", lobby}.encode()))
 		if l, err := decode(actortest.Next[*rdma.Received](p).Data); l.Type != "refused" {
@@ -323,10 +323,10 @@ func TestStrangers(t *testing.T) {
 
 // RoCE has room for 44 bytes of private data.
 func TestLongNamesOnRoCE(t *testing.T) {
-	actortest.Run(t, func(w *actortest.World) {
+	actortest.Run(t, actortest.Config{InfiniBand: true}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
 		nick, room := strings.Repeat("n", maxNick), strings.Repeat("r", maxRoom)
 		ann := enterWorld(w, w.Host("mem1", "10.0.0.2"), chatAddr, nick, room, false)
 		leave(w, ann)
-	}, actortest.InfiniBand())
+	})
 }

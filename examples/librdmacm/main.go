@@ -45,12 +45,13 @@ func main() {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.Default() // Proto.Actor's own writes colours, also where nobody sees them
 	}))
-	rt, err := rdma.Open(system, rdma.WithDevice(iwarp.New())) // or ucm.New(): the kernel's rdma_cm
+	// or ucm.New(ucm.Config{}): the kernel's rdma_cm
+	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}
 	owner := system.Root.Spawn(actor.PropsFromFunc(echo, rt.OnLoop()))
-	id := rt.CreateID(owner, rdma.Raw(), rdma.WithMessages(4096, 4))
+	id := rt.CreateID(owner, rdma.IDConfig{Raw: true, MaxMessage: 4096, Credits: 4})
 	system.Root.Send(id, &rdma.Serve{Addr: "0.0.0.0:7471", Backlog: 128})
 
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -147,7 +147,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	if choice.Why != "" {
 		fmt.Fprintln(log, "--", choice)
 	}
-	rt, err := rdma.Open(system, rdma.WithDevice(choice.Driver()), rdma.WithLogger(logger), rdma.WithTimeouts(rdma.Timeouts{Connect: callFor}))
+	rt, err := rdma.Open(system, rdma.Config{Device: choice.Driver(), Logger: logger, Timeouts: rdma.Timeouts{Connect: callFor}})
 	if err != nil {
 		return err
 	}

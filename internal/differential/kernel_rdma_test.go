@@ -11,7 +11,6 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm"
 	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
 
 // TestRoCE holds soft-RoCE against the twin.
@@ -65,7 +64,7 @@ func kernel(t *testing.T, name string) Side {
 	}
 	return Side{Name: name, Open: func() (Rig, error) {
 		r := rig
-		r.Driver = ucm.New(ucm.WithProvider(uverbs.Provider{}))
+		r.Driver = ucm.New(ucm.Config{})
 		return r, nil
 	}}
 }

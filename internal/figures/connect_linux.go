@@ -34,7 +34,7 @@ func serveConnect(e measure.Entry) (measure.Service, error) {
 		if _, ok := ctx.Message().(*rdma.Established); ok {
 			ctx.Respond(rdma.NewSend(binary.BigEndian.AppendUint64(nil, uint64(monotonic()))))
 		}
-	})
+	}, rdma.IDConfig{})
 }
 
 // connects is one run.
@@ -65,7 +65,7 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return &dialler{addr: addr}, nil
 	}
-	w, err := contest.OpenWorld(e)
+	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 			return
 		}
 		began = monotonic()
-		ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
+		ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
 	})
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		run := newConnects(d)

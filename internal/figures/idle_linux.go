@@ -46,7 +46,7 @@ func serveIdle(e measure.Entry) (measure.Service, error) {
 		case *rdma.Established:
 			s.n.Add(1)
 		}
-	})
+	}, rdma.IDConfig{})
 	return s, err
 }
 
@@ -61,7 +61,7 @@ func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Quick {
 		n = quickIdle
 	}
-	w, err := contest.OpenWorld(e)
+	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}

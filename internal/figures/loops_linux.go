@@ -26,7 +26,7 @@ func serveLoops(e measure.Entry) (measure.Service, error) {
 			ctx.Respond(rdma.NewSend(m.Data))
 		}
 	})
-	return contest.ServeActors(e, func(actor.Context) {}, rdma.WithHandler(handler))
+	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{Handler: handler})
 }
 
 // talk is one run: every owner has a window of messages going to and fro.
@@ -42,7 +42,7 @@ type talkClient struct {
 }
 
 func dialTalk(addr string, e measure.Entry) (measure.Client, error) {
-	w, err := contest.OpenWorld(atClient(e))
+	w, err := contest.OpenWorld(atClient(e), rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *talkClient) owner(addr string) actor.ReceiveFunc {
 	return func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			id = c.RT.CreateID(ctx.Self())
+			id = c.RT.CreateID(ctx.Self(), rdma.IDConfig{})
 			ctx.Request(id, &rdma.Dial{Addr: addr})
 		case *rdma.Established:
 			c.ended <- nil

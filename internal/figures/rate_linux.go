@@ -24,7 +24,7 @@ func serveRate(e measure.Entry) (measure.Service, error) {
 			_, _ = c.Read(make([]byte, 1)) // until the client's end
 		})
 	}
-	return contest.ServeActors(e, func(actor.Context) {})
+	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{})
 }
 
 // atClient gives a scenario's client that compares loops two of them at least.
@@ -41,7 +41,7 @@ func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rateTCP(addr, d) }, func() error { return nil }), nil
 	}
-	w, err := contest.OpenWorld(atClient(e))
+	w, err := contest.OpenWorld(atClient(e), rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error)
 			default:
 				return
 			}
-			ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
+			ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
 		})
 	}
 	return sampleOf(begun, ended, rateAtOnce, &n)

@@ -73,7 +73,7 @@ func serveStorm(e measure.Entry) (measure.Service, error) {
 				s.with.Store(measure.GoMemory())
 			}
 		}
-	})
+	}, rdma.IDConfig{})
 	return s, err
 }
 
@@ -102,7 +102,7 @@ type stormClient struct {
 }
 
 func dialStorm(addr string, e measure.Entry) (measure.Client, error) {
-	w, err := contest.OpenWorld(e, rdma.WithTimeouts(rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}))
+	w, err := contest.OpenWorld(e, rdma.Config{Timeouts: rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}})
 	good, hostiles := howMany(e)
 	return &stormClient{w, addr, good, hostiles}, err
 }
@@ -138,7 +138,7 @@ func (c *stormClient) beGood() measure.Sample {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
 			for range c.good {
-				id := c.RT.CreateID(ctx.Self())
+				id := c.RT.CreateID(ctx.Self(), rdma.IDConfig{})
 				ids, began[id.Id] = append(ids, id), time.Now()
 				ctx.Request(id, &rdma.Dial{Addr: c.addr})
 			}

@@ -73,7 +73,7 @@ func (dm *domain) close() {
 // one) gives every connection a domain, which costs it a few bytes. Elsewhere, as InfiniBand has
 // it, everything that a queue pair touches must be in its domain, so its receives and what it
 // sends from cannot be the loop's: a connection there has a domain, and memory of its own, only if
-// WithMemory says that it needs one.
+// its owner says that it needs one (Terms).
 func (c *Conn) enter() error {
 	d := c.Device
 	c.pd, c.dom = d.Shared.pd, d.Shared
@@ -111,7 +111,7 @@ func (c *Conn) leave() {
 // the latest.
 func (c *Conn) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	if n > c.l.MemoryBudget {
-		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (WithLimits): %w", n, unix.ENOMEM)
+		return nil, fmt.Errorf("%d more bytes of memory for one-sided operations would exceed the limit (Limits.Memory): %w", n, unix.ENOMEM)
 	}
 	mr, err := c.pd.Alloc(n, access)
 	if err != nil {

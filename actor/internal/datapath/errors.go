@@ -105,7 +105,7 @@ func (e *QueuePairError) follows() bool {
 }
 
 // ResourceError says that a device, or the half of Limits.ReceiveMemory, cannot hold what a
-// connection needs from its beginning. Connect and Accept fail with it; WithMessages says how much
+// connection needs from its beginning. Connect and Accept fail with it; IDConfig says how much
 // they need. errors.Is: ENOMEM.
 type ResourceError struct {
 	Device      string
@@ -115,7 +115,7 @@ type ResourceError struct {
 }
 
 func (e *ResourceError) Error() string {
-	s := fmt.Sprintf("%s cannot hold another connection that needs %d %s; the limit is %d: grant fewer credits or smaller messages (WithMessages)",
+	s := fmt.Sprintf("%s cannot hold another connection that needs %d %s; the limit is %d: grant fewer credits or smaller messages (IDConfig)",
 		e.Device, e.Need, e.What, e.Limit)
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

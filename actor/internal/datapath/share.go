@@ -33,7 +33,7 @@ import (
 //     memory waits in a queue.
 //
 // A connection without credits (raw, or a foreign peer's) has a window besides, as it has on other
-// devices: as many messages as WithMessages has credits. One that has to be read for what it holds
+// devices: as many messages as it has credits. One that has to be read for what it holds
 // to come free is not stopped at its share, but at the reserve: a Read of ours is under way, whose
 // answer may be behind a message, or there is something to send, or it is being closed, and waits
 // for credits.

@@ -154,7 +154,7 @@ type Conn struct {
 	Depth    int    // of the send queue
 	claim    int    // of completions
 	Flight   flight
-	Session  wire.Session // of messages; of other modes what WithMessages grants
+	Session  wire.Session // of messages; of other modes what is granted
 	full     bool         // ErrQueueFull was told: Writable is due
 	due      bool         // in the device's list of what to pump
 	retrying bool         // pump will be called

@@ -104,7 +104,7 @@ func (a *Arena) GetBeyond() (*Chunk, error) {
 }
 
 // ErrBudget is why there is no memory although the device may have some.
-var ErrBudget = fmt.Errorf("it would exceed the limit (WithLimits): %w", unix.ENOMEM)
+var ErrBudget = fmt.Errorf("it would exceed the limit (Limits): %w", unix.ENOMEM)
 
 // touch takes a slab into use. One for which too little is left is given back: a smaller one may
 // do.

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/measure"
 )
 
@@ -25,12 +27,11 @@ func NewSystem(level slog.Level) *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 }
 
-// OpenWorld waits, and has the loops, as the entry says.
-func OpenWorld(e measure.Entry, opts ...rdma.Option) (World, error) {
+// OpenWorld waits, and has the device and the loops, as the entry says.
+func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 	system := NewSystem(slog.LevelError)
-	rt, err := rdma.Open(system, append([]rdma.Option{
-		rdma.WithDevice(device(e)), rdma.WithWait(e.Wait), rdma.WithLoops(max(e.Loops, 1)),
-	}, opts...)...)
+	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
+	rt, err := rdma.Open(system, cfg)
 	return World{rt, system}, err
 }
 
@@ -59,8 +60,8 @@ func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID 
 }
 
 // ServeActors accepts everybody. receive gets everything but failures, on the loop, before that.
-func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOption) (measure.Service, error) {
-	w, err := OpenWorld(e)
+func ServeActors(e measure.Entry, receive actor.ReceiveFunc, cfg rdma.IDConfig) (measure.Service, error) {
+	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func ServeActors(e measure.Entry, receive actor.ReceiveFunc, opts ...rdma.IDOpti
 		receive(ctx)
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Request(w.RT.CreateID(ctx.Self(), opts...), &rdma.Serve{Addr: Loopback})
+			ctx.Request(w.RT.CreateID(ctx.Self(), cfg), &rdma.Serve{Addr: Loopback})
 		case *rdma.Listening:
 			listening <- m.Local.String()
 		case *rdma.ConnectRequest:
@@ -89,7 +90,7 @@ func serveActor(e measure.Entry) (measure.Service, error) {
 		if m, ok := ctx.Message().(*rdma.Received); ok {
 			ctx.Respond(rdma.NewSend(m.Data))
 		}
-	})
+	}, rdma.IDConfig{})
 }
 
 // job is what the client's actor does on its connection. Its methods are called on the loop.
@@ -110,8 +111,8 @@ type actorClient struct {
 
 type startJob struct{ job }
 
-func dialActors(addr string, e measure.Entry, sendQueue int, opts ...rdma.IDOption) (*actorClient, error) {
-	w, err := OpenWorld(e, rdma.WithLimits(rdma.Limits{SendQueue: sendQueue}))
+func dialActors(addr string, e measure.Entry, sendQueue int, cfg rdma.IDConfig) (*actorClient, error) {
+	w, err := OpenWorld(e, rdma.Config{Limits: rdma.Limits{SendQueue: sendQueue}})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func dialActors(addr string, e measure.Entry, sendQueue int, opts ...rdma.IDOpti
 		send := func(m *rdma.Send) { ctx.Send(conn, m) }
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			conn = w.RT.CreateID(ctx.Self(), opts...)
+			conn = w.RT.CreateID(ctx.Self(), cfg)
 			ctx.Request(conn, &rdma.Dial{Addr: addr})
 		case *rdma.Established:
 			c.ended <- nil
@@ -146,7 +147,9 @@ func (c *actorClient) do(j job) error {
 	return <-c.ended
 }
 
-func dialActor(addr string, e measure.Entry) (Tripper, error) { return dialActors(addr, e, 1) }
+func dialActor(addr string, e measure.Entry) (Tripper, error) {
+	return dialActors(addr, e, 1, rdma.IDConfig{})
+}
 
 // Trips is Tripper's.
 func (c *actorClient) Trips(payload []byte, d time.Duration, times measure.Times) (int, error) {
@@ -203,7 +206,7 @@ func (w World) DialCrowd(addr string, n int, received func(*rdma.Received)) (*Cr
 		dial := func() {
 			if dialled < n {
 				dialled++
-				ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
+				ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
 			}
 		}
 		switch m := ctx.Message().(type) {

@@ -60,7 +60,9 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 }
 
 // messages has room for the window twice.
-func (f Flow) messages() rdma.IDOption { return rdma.WithMessages(max(f.Size, f.Largest), 2*f.Window) }
+func (f Flow) messages() rdma.IDConfig {
+	return rdma.IDConfig{MaxMessage: max(f.Size, f.Largest), Credits: 2 * f.Window}
+}
 
 func (f Flow) serveActor(e measure.Entry) (measure.Service, error) {
 	got := make(map[*actor.PID]int)

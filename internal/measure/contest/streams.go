@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/measure"
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
@@ -20,7 +21,7 @@ func listenOn(e measure.Entry) (l net.Listener, closing func() error, err error)
 		l, err = net.Listen("tcp", Loopback)
 		return l, func() error { return nil }, err
 	}
-	w, err := OpenWorld(e)
+	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +35,7 @@ func dialOn(e measure.Entry) (dial dialFunc, closing func() error, err error) {
 	if e.Contestant == "net.Conn" {
 		return new(net.Dialer).DialContext, func() error { return nil }, nil
 	}
-	w, err := OpenWorld(e)
+	w, err := OpenWorld(e, rdma.Config{})
 	return rdmanet.NewDialer(w.RT, rdmanet.Config{}).DialContext, w.Close, err
 }
 

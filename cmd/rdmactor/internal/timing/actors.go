@@ -23,9 +23,9 @@ type system struct {
 
 func openSystem(c Config, d cmid.Driver) (*system, error) {
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return c.Log }))
-	rt, err := rdma.Open(sys, rdma.WithDevice(d), rdma.WithTimeouts(rdma.Timeouts{
+	rt, err := rdma.Open(sys, rdma.Config{Device: d, Timeouts: rdma.Timeouts{
 		Address: c.Timeout, Route: c.Timeout, Connect: c.Timeout, Request: c.Timeout, Close: c.Timeout,
-	}))
+	}})
 	if err != nil {
 		sys.Shutdown()
 		return nil, err
@@ -88,9 +88,9 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	}
 }
 
-// bare are the options of identifiers that send nothing: nothing of ours is on the wire, and a
+// bare is for identifiers that send nothing: nothing of ours is on the wire, and a
 // device that wants receives posted beforehand gets the least of them.
-func bare() []rdma.IDOption { return []rdma.IDOption{rdma.Raw(), rdma.WithMessages(1, 1)} }
+var bare = rdma.IDConfig{Raw: true, MaxMessage: 1, Credits: 1}
 
 // actorLevel owns the identifiers of one run. It runs on their loop.
 type actorLevel struct {
@@ -142,7 +142,7 @@ func (l *actorLevel) sender() (i int, ok bool) {
 // create asks the new identifier for something that costs its device nothing: the answer says that
 // it is there.
 func (l *actorLevel) create(i int) {
-	pid := l.rt.CreateID(l.ctx.Self(), bare()...)
+	pid := l.rt.CreateID(l.ctx.Self(), bare)
 	l.pids[i], l.index[pid.Id] = pid, i
 	l.ctx.Request(pid, &rdma.Handover{To: l.ctx.Self()})
 }

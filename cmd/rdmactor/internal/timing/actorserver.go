@@ -49,7 +49,7 @@ type accepting struct {
 func (a *accepting) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		a.listener = a.rt.CreateID(ctx.Self(), bare()...)
+		a.listener = a.rt.CreateID(ctx.Self(), bare)
 		ctx.Request(a.listener, &cmid.BindAddr{Addr: a.at})
 	case *cmid.Bound:
 		ctx.Request(a.listener, &cmid.Listen{}) // as cmtime: as many requests as the device holds

@@ -1,0 +1,39 @@
+package actortest
+
+import (
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// Config is how a World is made.
+type Config struct {
+	// InfiniBand has the device play InfiniBand as RoCE does: padded private data, disconnects that
+	// are answered, timewait. Otherwise it plays iWARP, as the embedded device of package iwarp
+	// does. Limitations in the package comment say where the two differ.
+	InfiniBand bool
+	// Seed decides what chance decides: port numbers, and what Reorder does. Several loops
+	// (Runtime.Loops) run at the same time: then no seed repeats a run.
+	Seed uint64
+	// Runtime is how every runtime works: its Timeouts, Limits, Keepalive, Observer, Logger, and
+	// how many Loops it has. The device and how the loops are made are the World's.
+	Runtime rdma.Config
+	// OnPanic is called for whatever panics or calls runtime.Goexit: actors, what loops call, rpc
+	// handlers. Then that does not fail the test, and ExpectPanic means nothing. It is called where
+	// it happens, on any goroutine; a Goexit is reported by each whom it passes, such as an actor
+	// and its loop. nil: the test fails.
+	OnPanic func(eventloop.Panic)
+	// OnStall is called when something keeps a loop busy for a second, as eventloop.Config.OnStall
+	// is. Then that does not fail the test. nil: it does.
+	OnStall func(eventloop.Stall)
+}
+
+// fabric is how the devices of the World are made.
+func (c *Config) fabric() cmidtest.Config {
+	f := cmidtest.Config{Seed: c.Seed}
+	if !c.InfiniBand {
+		f.Flavor, f.Embedded = states.IWARP, true
+	}
+	return f
+}
