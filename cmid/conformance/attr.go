@@ -13,14 +13,6 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// InfiniBand's constants that the events and attributes show.
-const (
-	globalQKey              = 0x01234567 // RDMA_UDP_QKEY
-	pathUsable              = 0x2b       // a path record's flags: GMP, primary, bidirectional
-	remoteWrite, remoteRead = 2, 4       // enum ibv_access_flags
-	udConnect               = 180        // private data of a service lookup
-)
-
 // attrScenarios are rdma_init_qp_attr(3): what is in the attributes. The oracle has the masks and
 // the errnos.
 var attrScenarios = scenarios{
@@ -107,14 +99,6 @@ var eceScenarios = scenarios{
 		w.Must(failure(c.Passive.Do(&cmid.Reject{VendorECE: true})))
 		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
-}
-
-// somePath is a path record that says nothing but that it is usable, which is all that rdma_cm
-// looks at.
-func somePath() []byte {
-	b := make([]byte, cmid.PathLen)
-	binary.NativeEndian.PutUint32(b, pathUsable)
-	return b
 }
 
 // pathScenarios are rdma_set_option(3) with RDMA_OPTION_IB_PATH, and the queries for paths and

@@ -13,8 +13,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-const tcp = cmid.PortSpaceTCP
-
 // bindAddrScenarios are rdma_bind_addr(3).
 var bindAddrScenarios = scenarios{
 	// manpages: bind_addr-1

@@ -94,20 +94,6 @@ var dataScenarios = scenarios{
 	"from inside notify": fromNotify,
 }
 
-// wantFlushed requires that the n receives that were posted have completed as flushed, in order.
-func (w *world) wantFlushed(side string, q *sides.Queues, n int) {
-	w.Helper()
-	wc := q.Of(verbs.Recv)
-	if len(wc) != n {
-		w.Fatalf("%s: %d completions of %d receives", side, len(wc), n)
-	}
-	for i := range wc {
-		if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
-			w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
-		}
-	}
-}
-
 // noReceive: InfiniBand waits, as long as the receiver has allowed; iWARP ends the connection.
 func noReceive(w *world) {
 	c := w.Connected(0)

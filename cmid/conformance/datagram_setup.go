@@ -10,8 +10,6 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-const udp = cmid.PortSpaceUDP
-
 // datagramsScenarios are identifiers of RDMA_PS_UDP: service lookups and multicast.
 var datagramsScenarios = scenarios{
 	// manpages: listen-3

@@ -140,14 +140,6 @@ var destroyScenarios = scenarios{
 	},
 }
 
-// wantNone requires that a side has no event left.
-func (w *world) wantNone(why string, e *sides.Side) {
-	w.Helper()
-	if len(e.Heard) > 0 {
-		w.Errorf("%s was notified of %v", why, e.Pending())
-	}
-}
-
 // deviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL.
 func deviceRemoval(t *testing.T, r *run) {
 	t.Run("removal", func(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid"
-
 	"github.com/rdmactor/rdmactor/internal/sides"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -146,12 +144,6 @@ var domainScenarios = scenarios{
 // ownDomain gives a queue pair a domain of its own.
 func (w *world) ownDomain(dev verbs.Device, attr *verbs.QPInitAttr) {
 	attr.PD = sides.Got(dev.AllocPD())(w)
-}
-
-// foreign is memory of a domain that no queue pair is in.
-func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
-	w.Helper()
-	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
 }
 
 // noneOf holds that no work request of the active side's may name mr, and that refusing them costs

@@ -1,13 +1,6 @@
 package conformance
 
-import (
-	"errors"
-
-	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/internal/sides"
-	"github.com/rdmactor/rdmactor/states"
-	"github.com/rdmactor/rdmactor/verbs"
-)
+import "github.com/rdmactor/rdmactor/verbs"
 
 // immediateScenarios are Sends with immediate data over a connection.
 var immediateScenarios = scenarios{
@@ -41,22 +34,4 @@ var immediateScenarios = scenarios{
 func (w *world) canImmediate() bool {
 	w.Helper()
 	return w.can(func(a verbs.DeviceAttr) bool { return a.Immediate }, &verbs.SendWR{Op: verbs.SendWithImm})
-}
-
-// can says whether the device has something, and holds it to its word if not: what would use it is
-// refused.
-func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
-	w.Helper()
-	if sides.Probe(w.World, func(id *cmid.ID) bool { return has(id.Device().Attr()) }) {
-		return true
-	}
-	c := w.Connected(0)
-	for _, wr := range uses {
-		if err := c.AQ.Post(wr); !errors.Is(err, verbs.ErrNotSupported) {
-			w.Errorf("%v: %v, want ErrNotSupported", wr.Op, err)
-		}
-		w.Settle()
-		w.WantState("and nothing has happened", c.Active, states.Connected)
-	}
-	return false
 }

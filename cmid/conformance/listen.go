@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -154,21 +153,6 @@ func backlogOfUnread(w *world) {
 		w.B.Request()
 	}
 	w.WantQuiet("each is told once")
-}
-
-// connectAll has n identifiers connect, and gives them by their private data.
-func (w *world) connectAll(n int) map[string]*cmid.ID {
-	w.Helper()
-	ids := make(map[string]*cmid.ID)
-	for i := range n {
-		id := w.Resolved(tcp, w.Target())
-		w.Queues(id, 0)
-		ids[fmt.Sprintf("client %d", i)] = id
-	}
-	for name, id := range ids {
-		w.Must(id.Connect([]byte(name), nil))
-	}
-	return ids
 }
 
 // refuses connects to dst, where nobody hears it. reason is InfiniBand's.

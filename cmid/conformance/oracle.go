@@ -103,13 +103,6 @@ var notCalls = map[string]string{
 	"QUERY_ROUTE":          "the old form of QUERY(ADDR) and QUERY(PATH)",
 }
 
-func failure(ev cmid.Event) error {
-	if f, ok := ev.(cmid.Failure); ok {
-		return f
-	}
-	return nil
-}
-
 // subState is one of the oracle's: how an identifier gets there by real calls, where that is in
 // our table, and who has it.
 type subState struct {

@@ -39,8 +39,14 @@ type host struct {
 
 func (r *Rig) hosts() []host {
 	return []host{
-		{"dev", r.Address}, {"second", r.Second}, {"plain", r.Plain}, {"foreign", r.Foreign}, {"noarp", r.NoARP},
-		{"any", netip.IPv4Unspecified()}, {"any6", netip.IPv6Unspecified()}, {"lo", netip.AddrFrom4([4]byte{127, 0, 0, 1})},
+		{"dev", r.Address},
+		{"second", r.Second},
+		{"plain", r.Plain},
+		{"foreign", r.Foreign},
+		{"noarp", r.NoARP},
+		{"any", netip.IPv4Unspecified()},
+		{"any6", netip.IPv6Unspecified()},
+		{"lo", netip.AddrFrom4([4]byte{127, 0, 0, 1})},
 		{"v6", r.NoRoute},
 	}
 }

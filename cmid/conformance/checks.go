@@ -1,0 +1,103 @@
+package conformance
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/sides"
+	"github.com/rdmactor/rdmactor/states"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// What scenarios of several manual pages share.
+
+const (
+	tcp = cmid.PortSpaceTCP
+	udp = cmid.PortSpaceUDP
+)
+
+// InfiniBand's constants that the events and attributes show.
+const (
+	globalQKey              = 0x01234567 // RDMA_UDP_QKEY
+	pathUsable              = 0x2b       // a path record's flags: GMP, primary, bidirectional
+	remoteWrite, remoteRead = 2, 4       // enum ibv_access_flags
+	udConnect               = 180        // private data of a service lookup
+)
+
+// can says whether the device has something, and holds it to its word if not: what would use it is
+// refused.
+func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
+	w.Helper()
+	if sides.Probe(w.World, func(id *cmid.ID) bool { return has(id.Device().Attr()) }) {
+		return true
+	}
+	c := w.Connected(0)
+	for _, wr := range uses {
+		if err := c.AQ.Post(wr); !errors.Is(err, verbs.ErrNotSupported) {
+			w.Errorf("%v: %v, want ErrNotSupported", wr.Op, err)
+		}
+		w.Settle()
+		w.WantState("and nothing has happened", c.Active, states.Connected)
+	}
+	return false
+}
+
+// foreign is memory of a domain that no queue pair is in.
+func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
+	w.Helper()
+	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
+}
+
+// somePath is a path record that says nothing but that it is usable, which is all that rdma_cm
+// looks at.
+func somePath() []byte {
+	b := make([]byte, cmid.PathLen)
+	binary.NativeEndian.PutUint32(b, pathUsable)
+	return b
+}
+
+func failure(ev cmid.Event) error {
+	if f, ok := ev.(cmid.Failure); ok {
+		return f
+	}
+	return nil
+}
+
+// wantFlushed requires that the n receives that were posted have completed as flushed, in order.
+func (w *world) wantFlushed(side string, q *sides.Queues, n int) {
+	w.Helper()
+	wc := q.Of(verbs.Recv)
+	if len(wc) != n {
+		w.Fatalf("%s: %d completions of %d receives", side, len(wc), n)
+	}
+	for i := range wc {
+		if wc[i].Status != verbs.StatusFlushed || wc[i].ID != uint64(100+i) {
+			w.Errorf("%s: receive %d is %+v, want flushed, in order", side, i, wc[i])
+		}
+	}
+}
+
+// wantNone requires that a side has no event left.
+func (w *world) wantNone(why string, e *sides.Side) {
+	w.Helper()
+	if len(e.Heard) > 0 {
+		w.Errorf("%s was notified of %v", why, e.Pending())
+	}
+}
+
+// connectAll has n identifiers connect, and gives them by their private data.
+func (w *world) connectAll(n int) map[string]*cmid.ID {
+	w.Helper()
+	ids := make(map[string]*cmid.ID)
+	for i := range n {
+		id := w.Resolved(tcp, w.Target())
+		w.Queues(id, 0)
+		ids[fmt.Sprintf("client %d", i)] = id
+	}
+	for name, id := range ids {
+		w.Must(id.Connect([]byte(name), nil))
+	}
+	return ids
+}
