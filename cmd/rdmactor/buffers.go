@@ -10,7 +10,7 @@ import (
 )
 
 // buffer is the content of every message in rping's conversation: where the sender's data is, or
-// shall go. In a server's messages it has no meaning.
+// where it is to go. It has no meaning in a server's messages.
 type buffer struct {
 	addr uint64
 	rkey uint32
@@ -56,7 +56,7 @@ func fill(b []byte, round int) {
 func text(b []byte) []byte {
 	s, _, _ := bytes.Cut(b, []byte{0})
 	return bytes.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) { // a peer's bytes are not the terminal's commands
+		if !unicode.IsPrint(r) { // the peer's bytes must not control the terminal
 			return '.'
 		}
 		return r

@@ -94,10 +94,10 @@ func listen(t *testing.T, args ...string) *running {
 		defer close(copied)
 		_, _ = lines.WriteTo(r.out)
 	}()
-	told, ended := r.ended, make(chan error, 1)
+	outcome, ended := r.ended, make(chan error, 1)
 	r.ended = ended
 	go func() {
-		err := <-told
+		err := <-outcome
 		<-copied // so that out is complete
 		ended <- err
 	}()
@@ -110,7 +110,7 @@ func dial(t *testing.T, port string, args ...string) *running {
 	return begin(t, nil, append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", port, "--device", "iwarp"}, args...)...)
 }
 
-// dialForever starts a client that plays until it is told to end, and returns when it has had a
+// dialForever starts a client that plays until it is asked to end, and returns when it has had a
 // round.
 func dialForever(t *testing.T, port string, args ...string) *running {
 	t.Helper()

@@ -69,7 +69,7 @@ func (p *perfer) measure() (err error) {
 	if err != nil {
 		return err
 	}
-	before := held()
+	before := inUse()
 	cl, err := perf.Open(p.config(choice))
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func (p *perfer) measure() (err error) {
 	return errors.Join(err, p.leave(&r))
 }
 
-// runs makes the tests, and prints each as it comes. Ctrl-C ends them, which is an error only if
-// nothing was measured.
+// runs makes the tests and prints each result as it comes. Ctrl-C ends them, which is an error
+// only if nothing was measured.
 func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
 	for i, t := range p.tests() {
 		plan := perf.Plan{Test: t, Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
@@ -115,7 +115,7 @@ func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) err
 	return nil
 }
 
-// leave writes the files that were asked for.
+// leave writes the files of --json and --plot.
 func (p *perfer) leave(r *perf.Report) (err error) {
 	switch p.json {
 	case "":

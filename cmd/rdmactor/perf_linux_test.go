@@ -87,7 +87,7 @@ func checkReport(t *testing.T, b []byte, wait string, results int) {
 	}
 }
 
-// TestPerfFails: the document tells why there are no results, and standard error has the error.
+// TestPerfFails: the document says why there are no results, and standard error has the error.
 func TestPerfFails(t *testing.T) {
 	cl := perfClient(t, "1", "--json", "-")
 	cl.mustFail("perf: latency of send, 64 bytes: connecting", "ECONNREFUSED")
@@ -137,7 +137,7 @@ func TestPerfInterrupted(t *testing.T) {
 		t.Errorf("the document is %s (%v), want what was measured until Ctrl-C", b, err)
 	}
 	if !strings.Contains(cl.errs.String(), "interrupted") {
-		t.Errorf("it does not tell that it was interrupted: %s", cl.errs)
+		t.Errorf("it does not say that it was interrupted: %s", cl.errs)
 	}
 	srv.cancel()
 	srv.mustEnd()

@@ -26,7 +26,7 @@ DESCRIPTION
   credits and mailboxes. Both sides are rdmactor perf; a server serves any number of clients until Ctrl-C. Each operation and size is
   a connection of its own.
 
-  Latency of send and write is half of the round trip: the server answers in kind. A write is followed by an empty send that tells of
+  Latency of send and write is half of the round trip: the server answers in kind. A write is followed by an empty send that announces
   it, because no byte may be watched for a change. Latency of read is the full round trip. p99.9 of less than some 10,000 trips says
   little.
 
@@ -117,7 +117,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	return o, o.check()
 }
 
-// serverOnly refuses what a server would not do.
+// serverOnly refuses the flags that a server does not have.
 func serverOnly(f *flag.FlagSet) (err error) {
 	of := []string{"s", "c", "a", "p", "wait", "crc", "device", "timeout"}
 	f.Visit(func(fl *flag.Flag) {
@@ -159,7 +159,7 @@ func (o *perfFlags) check() error {
 	return perfCommand.check(&o.where, perfPort, o.server)
 }
 
-// tests are what the flags ask for: each table's one after the other.
+// tests are the tests that the flags ask for, table by table.
 func (o *perfFlags) tests() (list []perf.Test) {
 	for _, kind := range o.kinds {
 		for _, op := range o.ops {

@@ -127,7 +127,7 @@ func TestGarbage(t *testing.T) {
 			srv.mustEnd()
 			for _, w := range c.want {
 				if !strings.Contains(srv.errs.String(), w) {
-					t.Errorf("the server tells of the stranger %q, which does not say %q", srv.errs, w)
+					t.Errorf("the server reports the stranger as %q, which does not say %q", srv.errs, w)
 				}
 			}
 		})
@@ -244,7 +244,7 @@ func TestInterrupt(t *testing.T) {
 	srv.mustEnd()
 	cl.mustFail("the peer has gone")
 	if srv.errs.Len() > 0 {
-		t.Errorf("the server complains although it was told to end: %s", srv.errs)
+		t.Errorf("the server complains although it was asked to end: %s", srv.errs)
 	}
 
 	srv = serve(t) // nobody came

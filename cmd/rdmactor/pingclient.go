@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// pingClient is the role of -c: one connection, which is also its talk.
+// pingClient is the role of -c. It has one connection, and is that connection's talk.
 type pingClient struct {
 	s            *session
 	c            *conn
@@ -77,7 +77,7 @@ func (cl *pingClient) begin() error {
 	return cl.c.send(bufferOf(cl.source))
 }
 
-// received takes the server's word that it is done.
+// received handles the server's message that it is done.
 func (cl *pingClient) received(buffer) error {
 	if !cl.written {
 		cl.written = true
@@ -97,7 +97,7 @@ func (cl *pingClient) received(buffer) error {
 	return cl.begin()
 }
 
-// difference says where got is not what was sent.
+// difference reports the first byte that is not what was sent.
 func difference(sent, got []byte) error {
 	if bytes.Equal(sent, got) {
 		return nil
@@ -115,7 +115,7 @@ func (cl *pingClient) done(verbs.Opcode) error { return nil } // a client only s
 
 func (cl *pingClient) idle() bool { return false } // the rounds are its own to end
 
-// stop lets the round under way end: its answers are on their way.
+// stop lets the round under way end, because its answers are on their way.
 func (cl *pingClient) stop() error {
 	cl.stopped = true
 	if !cl.established {
@@ -136,8 +136,7 @@ func (cl *pingClient) ended(_ *conn, err error) error {
 
 func (cl *pingClient) over() bool { return cl.c.over }
 
-// roundTimes is how long a client's rounds took, each of which is a Read and a Write of the
-// server's.
+// roundTimes are the durations of a client's rounds. A round is a Read and a Write of the server.
 type roundTimes struct {
 	n           int
 	least, most time.Duration
@@ -153,7 +152,7 @@ func (r *roundTimes) add(d time.Duration) {
 	r.n++
 }
 
-// String is what ping(8) says of its own.
+// String has the form that ping(8) prints.
 func (r roundTimes) String() string {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	return fmt.Sprintf("min/avg/max = %.3f/%.3f/%.3f ms", ms(r.least), ms(r.sum)/float64(max(r.n, 1)), ms(r.most))

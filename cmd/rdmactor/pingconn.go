@@ -16,7 +16,7 @@ type conn struct {
 	talk    talk
 	timeout time.Duration // for each step
 
-	step     string // what the peer, or the device, shall do next: for messages
+	step     string // what the peer or the device is to do next, for error messages
 	deadline time.Time
 	ending   bool // Disconnect was asked for
 	over     bool
@@ -25,18 +25,18 @@ type conn struct {
 
 // talk is one role's side of the conversation on a connection. An error ends the connection.
 type talk interface {
-	// event takes what happened to the identifier, but for failures and the end.
+	// event handles an event of the identifier that is neither a failure nor the end.
 	event(ev cmid.Event) error
-	// received takes a message of the peer's: its buffer.
+	// received handles a message of the peer.
 	received(b buffer) error
-	// done takes a Read or a Write of ours.
+	// done handles the end of a Read or a Write of ours.
 	done(op verbs.Opcode) error
-	// idle says whether the peer may go now.
+	// idle reports whether the peer may disconnect now.
 	idle() bool
 }
 
-// Queue depths. At most a Write and two Sends are outstanding; the peer may send once for each Send
-// of ours, and what it sends out of turn shall be seen.
+// Queue depths. At most a Write and two Sends are outstanding. The peer may send once for each
+// Send of ours. A second receive shows what it sends out of turn.
 const (
 	sendDepth = 8
 	recvDepth = 2
@@ -63,7 +63,7 @@ func (c *conn) expect(step string) {
 	c.step, c.deadline = step, time.Now().Add(c.timeout)
 }
 
-// event takes what happened to the identifier.
+// event handles an event of the identifier.
 func (c *conn) event(ev cmid.Event) {
 	switch e := ev.(type) {
 	case cmid.Failure:
@@ -137,7 +137,7 @@ func opName(op verbs.Opcode) string {
 	return "send"
 }
 
-// fail notes why the connection ends, and at which step; the first reason counts.
+// fail records why the connection ends, and at which step. The first reason counts.
 func (c *conn) fail(err error) {
 	if err != nil && c.err == nil {
 		c.err = fmt.Errorf("%s: %w", c.step, err)

@@ -10,7 +10,7 @@ import (
 const pingUsage = `rdmactor ping -s [-a HOST[:PORT]] [-P] [flags]
 rdmactor ping -c -a HOST[:PORT] [flags]
 
-Speaks with another rdmactor or with rping(1): the client tells of a buffer, the server reads it, and writes what it read into a
+Speaks with another rdmactor or with rping(1): the client announces a buffer, the server reads it, and writes what it read into a
 second one. Both end when the client has had its rounds; with -P the server goes on. Ctrl-C ends either.
 
 Flags:

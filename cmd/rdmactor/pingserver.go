@@ -44,7 +44,7 @@ func (srv *pingServer) accept(id *cmid.ID) error {
 	t := &serving{s: srv.s}
 	t.c = srv.s.newConn(id, t)
 	t.c.expect("accepting")
-	if err := t.accept(); err != nil { // this client's trouble, not that of the others
+	if err := t.accept(); err != nil { // an error of this client, not of the others
 		t.c.fail(err)
 		t.c.over = true
 	}
@@ -96,7 +96,7 @@ type serving struct {
 	at   stage
 }
 
-// stage is what a server waits for.
+// stage is what a server is waiting for.
 type stage uint8
 
 const (
@@ -112,7 +112,7 @@ func (t *serving) accept() (err error) {
 	if t.data, err = t.c.Alloc(t.s.size, verbs.LocalWrite); err != nil {
 		return err
 	}
-	t.c.expect("the client's source") // which may be here before Established is
+	t.c.expect("the client's source") // its message may arrive before Established does
 	return t.c.ID.Accept(nil, depths())
 }
 
@@ -151,7 +151,7 @@ func (t *serving) write(b buffer) error {
 	if err != nil {
 		return err
 	}
-	return t.goAhead() // the client's receive of it says that the Write is placed
+	return t.goAhead() // a client that receives it knows that the Write is placed
 }
 
 func (t *serving) part() []verbs.SGE { return []verbs.SGE{{MR: t.data, Length: t.n}} }

@@ -11,8 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
-// session is one event channel, served by the goroutine of run: whatever happens, happens in a call
-// from there.
+// session serves one event channel. Everything happens on the goroutine of run.
 type session struct {
 	pingFlags
 	ctx            context.Context
@@ -27,13 +26,13 @@ type session struct {
 type role interface {
 	// start begins the work.
 	start(addr cmid.Addr) error
-	// other takes what happened to an identifier that is no connection, or none yet.
+	// other handles an event of an identifier that is not a connection, or not yet.
 	other(id *cmid.ID, ev cmid.Event) error
-	// stop is called once, when the user does not want any more. An error ends the program.
+	// stop is called once, after Ctrl-C. An error ends the program.
 	stop() error
-	// ended takes a connection's outcome. An error ends the program.
+	// ended handles a connection's outcome. An error ends the program.
 	ended(c *conn, err error) error
-	// over says whether there is nothing left to do.
+	// over reports whether there is nothing left to do.
 	over() bool
 }
 
@@ -85,7 +84,7 @@ func (s *session) serve() error {
 	}
 }
 
-// event takes what happened. Completions are handled meanwhile, by conn.completed.
+// event handles an event. Completions are handled while the channel is drained, by conn.completed.
 func (s *session) event(id *cmid.ID, ev cmid.Event) error {
 	if c := s.conns[id]; c != nil {
 		c.event(ev)

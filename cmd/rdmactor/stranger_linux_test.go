@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlainTCP: who listens and speaks no iWARP is told of as such, whether it is silent, hangs up,
-// or answers in its own way.
+// TestPlainTCP: a listener that speaks no iWARP is reported as such, whether it is silent, hangs
+// up, or answers in its own way.
 func TestPlainTCP(t *testing.T) {
 	for name, meets := range map[string]func(net.Conn){
 		"silent":   func(net.Conn) {},

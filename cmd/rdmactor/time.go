@@ -35,7 +35,7 @@ func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	before := held()
+	before := inUse()
 	switch {
 	case o.server:
 		err = t.serve()
@@ -80,7 +80,7 @@ func (t *timer) serve() error {
 	return errors.Join(n.First, err)
 }
 
-// dial measures against a server elsewhere.
+// dial measures against a server in another process.
 func (t *timer) dial() error {
 	peer, choice, err := t.dialling(t.ctx)
 	if err != nil {
@@ -90,8 +90,8 @@ func (t *timer) dial() error {
 	return t.client(cfg, choice, peer, nil)
 }
 
-// both measures against a server of its own, which has a device, and a loop or a goroutine, of its
-// own too.
+// both measures against a server in this process. The server has its own device, and its own loop
+// or goroutine.
 func (t *timer) both() (err error) {
 	choice, err := t.chooseBoth()
 	if err != nil {
@@ -106,7 +106,7 @@ func (t *timer) both() (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Driver = t.driver(choice, false, io.Discard) // which has been announced
+	cfg.Driver = t.driver(choice, false, io.Discard) // the choice was printed already
 	return errors.Join(t.client(cfg, choice, s.Addr(), s), s.Close())
 }
 
@@ -121,7 +121,7 @@ func (t *timer) chooseBoth() (device.Choice, error) {
 	return choice, err
 }
 
-// client has its runs, and prints what they took. s is its server, nil when that is elsewhere.
+// client makes the runs and prints their times. s is the server; nil when it is in another process.
 func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server) error {
 	cl, err := timing.OpenClient(cfg)
 	if err != nil {
@@ -150,7 +150,8 @@ func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, 
 	return err
 }
 
-// runs is the runs that the flags ask for. first is why the first identifier failed that did.
+// runs makes the runs that the flags ask for. first is the error of the first identifier that
+// failed.
 func (t *timer) runs(cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server) (first, err error) {
 	plans := make([]timing.Plan, 0, len(t.counts)+1)
 	for _, n := range t.counts {

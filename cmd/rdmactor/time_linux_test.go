@@ -68,10 +68,10 @@ func TestTimeBoth(t *testing.T) {
 // TestTimeApart: every kind of client with every kind of server, one after the other.
 func TestTimeApart(t *testing.T) {
 	for _, serving := range levels {
-		before := held()
+		before := inUse()
 		srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--level", serving, "--device", "iwarp")
 		// its loop begins when it is listening, and is not the clients' leak
-		for held().goroutines == before.goroutines {
+		for inUse().goroutines == before.goroutines {
 			time.Sleep(time.Millisecond)
 		}
 		for _, level := range levels {
@@ -89,7 +89,7 @@ func TestTimeApart(t *testing.T) {
 	}
 }
 
-// TestTimeTable: people get tables, and are told of a choice.
+// TestTimeTable: people get tables, and a line about a choice.
 func TestTimeTable(t *testing.T) {
 	r := begin(t, nil, "time", "-a", "127.0.0.1", "-n", "2", "--ids", "3")
 	r.mustEnd()
@@ -148,7 +148,7 @@ func TestTimeFails(t *testing.T) {
 		r := begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", "1", "-n", "3", "--level", level, "--device", "iwarp")
 		r.mustFail("time: 3 errors, the first: connect, identifier ", "of 3", "ECONNREFUSED")
 		if !strings.Contains(r.out.String(), "errors: 3\n") {
-			t.Errorf("level %s: the table does not tell of the errors: %s", level, r.out)
+			t.Errorf("level %s: the table does not show the errors: %s", level, r.out)
 		}
 		r = begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "3", "--level", level, "--timeout", "300ms", "--device", "iwarp")
 		r.mustFail("3 errors, the first: connect, identifier ")
@@ -161,11 +161,11 @@ func TestTimeFails(t *testing.T) {
 
 // TestHeld: what is not given back is seen.
 func TestHeld(t *testing.T) {
-	before := held()
+	before := inUse()
 	for range 50 { // what another test has just ended may take a moment to go
 		time.Sleep(2 * time.Millisecond)
-		now := held()
-		before = holdings{min(before.goroutines, now.goroutines), min(before.fds, now.fds)}
+		now := inUse()
+		before = resources{min(before.goroutines, now.goroutines), min(before.fds, now.fds)}
 	}
 	ch, err := cmid.OpenChannel(iwarp.New())
 	if err != nil {
@@ -189,8 +189,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestRoundTimes: a client tells on standard error how long its rounds took; standard output stays
-// rping's.
+// TestRoundTimes: a client reports on standard error how long its rounds took; standard output
+// stays rping's.
 func TestRoundTimes(t *testing.T) {
 	srv := serve(t)
 	cl := dial(t, srv.port, "-C", "3", "-I", "127.0.0.2")

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// where are the flags that every subcommand has: which side it is, and who both are.
+// where are the flags that every subcommand has: which side it is, and the addresses of both.
 type where struct {
 	server, client bool
 	addr, port     string
@@ -25,18 +25,18 @@ type where struct {
 	timeout        time.Duration
 }
 
-// addrUsage is what -a is of most.
+// addrUsage is the help of -a in most subcommands.
 const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every IPv4 address, :: for every one)"
 
-// command is what a subcommand's help says of where.
+// command is what a subcommand's help says about the flags of where.
 type command struct {
 	name, usage         string
-	server, client      string // be ...
+	server, client      string // behind "be"
 	addr, port, timeout string
 	patience            time.Duration
 }
 
-// flags are those of where.
+// flags makes a flag set with the flags of where.
 func (c command) flags(w *where) *flag.FlagSet {
 	f := flag.NewFlagSet("rdmactor "+c.name, flag.ContinueOnError)
 	f.SetOutput(io.Discard) // main reports errors, once
@@ -51,7 +51,8 @@ func (c command) flags(w *where) *flag.FlagSet {
 	return f
 }
 
-// parse reads the command line; flag.ErrHelp says that it asked for help, and has it.
+// parse reads the command line. Its error is flag.ErrHelp when that asked for help, which is
+// printed then.
 func (c command) parse(f *flag.FlagSet, args []string, stdout io.Writer) error {
 	err := f.Parse(spread(f, args))
 	switch {
@@ -88,8 +89,7 @@ func (c command) check(w *where, otherwise string, passive bool) error {
 	return w.device.Check()
 }
 
-// lookup is the address that a name and the port mean, of the kind that rping would take: to listen
-// on when passive.
+// lookup resolves a name and the port as rping does, to an address to listen on when passive.
 func (w *where) lookup(ctx context.Context, name string, passive bool) (cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
@@ -104,7 +104,7 @@ func (w *where) listening(ctx context.Context) (at cmid.Addr, c device.Choice, e
 	return at, c, err
 }
 
-// dialling is whom a client connects to, and with which device.
+// dialling is where a client connects to, and with which device.
 func (w *where) dialling(ctx context.Context) (peer cmid.Addr, c device.Choice, err error) {
 	if peer, err = w.lookup(ctx, w.addr, false); err == nil {
 		c, err = device.Dialling(w.device, w.source, peer.Addr())
@@ -112,9 +112,9 @@ func (w *where) dialling(ctx context.Context) (peer cmid.Addr, c device.Choice, 
 	return peer, c, err
 }
 
-// driver is of the device that was chosen, and announces it if the choice was the program's.
-// It gives up a peer that does not answer before a command does, whose time for it is the flag's:
-// the device knows how far the connection has come.
+// driver makes the driver of the chosen device. It prints the choice if the program made it. The
+// device waits for a reply a little less than --timeout, so that its error comes first: it says
+// how far the connection has come.
 func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver {
 	if c.Why != "" {
 		fmt.Fprintln(stderr, c)
@@ -124,8 +124,8 @@ func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver 
 	})
 }
 
-// spread makes of getopt's "-vVC10", which rping takes, flag's "-v -V -C 10". What f knows by its
-// whole name it leaves alone.
+// spread turns getopt's "-vVC10", which rping takes, into flag's "-v -V -C 10". It leaves alone
+// what f knows by its whole name.
 func spread(f *flag.FlagSet, args []string) []string {
 	var out []string
 	for i, a := range args {

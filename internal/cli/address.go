@@ -11,8 +11,8 @@ import (
 
 // Address is where a command connects to or listens.
 type Address struct {
-	// a name or an IP address, with its zone; "": loopback to connect to, every address to listen
-	// on
+	// a name, or an IP address with its zone; "" is loopback to connect to, and every address to
+	// listen on
 	Host string
 	Port string // a number or a service's name
 }
@@ -20,9 +20,9 @@ type Address struct {
 // String is HOST:PORT, with brackets around an IPv6 address.
 func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
 
-// ParseAddress reads an address as all commands take it: HOST:PORT, [IPV6]:PORT or :PORT; or
-// without a port HOST, IPV6 or [IPV6], which then has the given one. A zone belongs to its IPv6
-// address: fe80::1%eth0. Port 0, a free one, is for those who listen: passive.
+// ParseAddress reads an address as all commands take it: HOST:PORT, [IPV6]:PORT or :PORT. HOST,
+// IPV6 and [IPV6] alone get the given port. A zone belongs to its IPv6 address: fe80::1%eth0. Port
+// 0 means a free one, and is an error unless passive.
 func ParseAddress(s, port string, passive bool) (Address, error) {
 	a, err := split(s)
 	if a.Port == "" {
@@ -37,7 +37,7 @@ func ParseAddress(s, port string, passive bool) (Address, error) {
 	return a, nil
 }
 
-// split takes an address apart. What has no port has "".
+// split takes an address apart. Without a port, that is "".
 func split(s string) (Address, error) {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
 		host, behind, closed := strings.Cut(inside, "]")
@@ -72,7 +72,7 @@ func isIPv6(s string) bool {
 	return err == nil && ip.Is6()
 }
 
-// checkPort refuses numbers that are no ports. Names are looked up with the host's.
+// checkPort refuses numbers that are no ports. A name is looked up later, with the host's.
 func checkPort(port string, passive bool) error {
 	n, err := strconv.ParseInt(port, 10, 64)
 	switch {

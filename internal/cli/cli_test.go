@@ -24,7 +24,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestStatus: what a run comes to is told in one line and in the status.
+// TestStatus: a run's outcome is one line and a status.
 func TestStatus(t *testing.T) {
 	until := func(ctx context.Context, _ []string, _, _ io.Writer) error {
 		<-ctx.Done()

@@ -23,8 +23,8 @@ const (
 	interrupted = 130 // what shells have for SIGINT
 )
 
-// ErrInterrupted is in the error of a run that its context has ended before it had done its work.
-// Context.Canceled does as well.
+// ErrInterrupted is in the error of a run that was ended by its context before it had done its
+// work. context.Canceled has the same effect.
 var ErrInterrupted = errors.New("interrupted")
 
 // Run is one command line. It ends early, and cleanly, when ctx does.
@@ -37,7 +37,7 @@ func Main(name string, run Run) {
 	os.Exit(Execute(ctx, name, os.Args[1:], os.Stdout, os.Stderr, run))
 }
 
-// Execute is Main in a process that goes on. It returns the status.
+// Execute is Main without the exit: it returns the status.
 func Execute(ctx context.Context, name string, args []string, stdout, stderr io.Writer, run Run) (status int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -49,7 +49,7 @@ func Execute(ctx context.Context, name string, args []string, stdout, stderr io.
 		err = run(ctx, args, out, stderr)
 	}
 	switch full := out.error(); {
-	case full != nil: // what run says about having been ended says nothing
+	case full != nil: // run's own error only says that it was canceled
 		fmt.Fprintf(stderr, "%s: standard output: %v\n", name, full)
 		return failed
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -58,20 +58,20 @@ func Execute(ctx context.Context, name string, args []string, stdout, stderr io.
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = ErrInterrupted
 	default:
-		tell(stderr, name, err)
+		report(stderr, name, err)
 		return failed
 	}
-	tell(stderr, name, err)
+	report(stderr, name, err)
 	return interrupted
 }
 
-// tell puts the command's name before an error, once.
-func tell(stderr io.Writer, name string, err error) {
+// report prints an error behind the command's name, which is there only once.
+func report(stderr io.Writer, name string, err error) {
 	fmt.Fprintf(stderr, "%s: %s\n", name, strings.TrimPrefix(err.Error(), name+": "))
 }
 
-// output is a standard output that ends the run when it takes nothing more, such as that of a disk
-// that is full. Any goroutine.
+// output is a standard output that ends the run when a write fails, for example because the disk
+// is full. Any goroutine.
 type output struct {
 	to     io.Writer
 	failed func()
@@ -100,8 +100,8 @@ func (o *output) error() error {
 	return o.err
 }
 
-// Version is which build of a command this is, in one line: the module's version, which names the
-// commit of a build in a repository, and what has built it.
+// Version describes the build of a command in one line: the module's version, and the Go that has
+// built it. In a repository the version names the commit.
 func Version(name string) string {
 	version := "(devel)"
 	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {

@@ -1,4 +1,5 @@
-// Package device chooses the kind of device that a program's identifiers use: its flag --device.
+// Package device chooses the kind of device that a program's identifiers use, which is its flag
+// --device.
 package device
 
 import (
@@ -39,12 +40,12 @@ func (k Kind) Check() error {
 // Choice is a kind of device, and why it was taken.
 type Choice struct {
 	Kind Kind // IWARP or Kernel
-	// this host's address that the connections will have; not valid when that is unknown, or any
+	// the connections' address on this host; not valid when it is unknown or any
 	Local netip.Addr
-	Why   string // for people; "" when the user has chosen
+	Why   string // for people to read; "" when the user has chosen
 }
 
-// String is the line that tells the user: "device: iwarp (no RDMA device has 127.0.0.1)".
+// String is the line for the user: "device: iwarp (no RDMA device has 127.0.0.1)".
 func (c Choice) String() string {
 	if c.Why == "" {
 		return "device: " + string(c.Kind)
@@ -60,9 +61,9 @@ func (c Choice) Driver(opts ...iwarp.Option) cmid.Driver {
 	return iwarp.New(opts...)
 }
 
-// host is what a choice depends on.
+// host is the part of this host that a choice depends on.
 type host interface {
-	// device names the RDMA device that has a local address. The error says why rdma_cm cannot be
+	// device finds the RDMA device that has a local address. The error says why rdma_cm cannot be
 	// used.
 	device(local netip.Addr) (name string, ok bool, err error)
 	// source is the local address that connections to peer come from.
@@ -71,19 +72,19 @@ type host interface {
 	addrs() ([]netip.Addr, error)
 }
 
-// Dialling chooses for connections to peer. local is where they shall come from; one that is not
-// valid leaves it to the routing tables.
+// Dialling chooses for connections to peer. They come from local, or from where the routing tables
+// say if that is not valid.
 func Dialling(k Kind, local, peer netip.Addr) (Choice, error) {
 	return dialling(thisHost{}, k, local, peer)
 }
 
 // Listening chooses for connections to a local address. For a wildcard, or an address that is not
-// valid, Auto takes the kernel's devices when this host has an RDMA device with an address: they
-// are what a listener on a wildcard serves then.
+// valid, Auto takes the kernel's devices if one of them has an address of this host, because a
+// listener on a wildcard then serves those devices.
 func Listening(k Kind, local netip.Addr) (Choice, error) { return listening(thisHost{}, k, local) }
 
-// Named chooses by "host:port", as actors' Dial and Serve have it, and looks names up; passive
-// says that it is to listen on. Only Auto needs to know the address.
+// Named chooses by "host:port", the form of Dial and Serve of actors, and looks names up. passive
+// says that the address is to listen on. Only Auto needs the address.
 func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, error) {
 	if k != Auto {
 		return Choice{Kind: k}, k.Check()
@@ -102,8 +103,8 @@ func Named(ctx context.Context, k Kind, addr string, passive bool) (Choice, erro
 	return Dialling(k, netip.Addr{}, at.Addr())
 }
 
-// Lookup is the address that a name and a port, or a service's name, mean: to listen on when
-// passive, else to connect to.
+// Lookup resolves a name and a port or service: to an address to listen on when passive, else to
+// one to connect to.
 func Lookup(ctx context.Context, ps cmid.PortSpace, name, port string, passive bool) (cmid.Addr, error) {
 	hints := &cmid.AddrInfo{PortSpace: ps}
 	if passive {
@@ -119,8 +120,8 @@ func Lookup(ctx context.Context, ps cmid.PortSpace, name, port string, passive b
 	return list[0].Dst, nil
 }
 
-// Any chooses for connections of this host with itself. Choice.Local is an address to make them
-// to, always valid.
+// Any chooses for connections of this host with itself. Choice.Local is an address for them, and
+// always valid.
 func Any(k Kind) (Choice, error) { return anywhere(thisHost{}, k) }
 
 func dialling(h host, k Kind, local, peer netip.Addr) (Choice, error) {
@@ -184,7 +185,7 @@ func anywhere(h host, k Kind) (Choice, error) {
 	return Choice{Kind: IWARP, Local: loopback, Why: none(err)}, nil
 }
 
-// owned chooses by the one address that counts.
+// owned chooses by the device that has the local address.
 func owned(h host, local netip.Addr) Choice {
 	c := Choice{Kind: IWARP, Local: local, Why: fmt.Sprintf("no RDMA device has %v", local)}
 	if local.IsLoopback() {
@@ -199,7 +200,7 @@ func owned(h host, local netip.Addr) Choice {
 	return c
 }
 
-// owner is an RDMA device and the first address found of it.
+// owner is an RDMA device, and the first of its addresses that was found.
 type owner struct {
 	name string
 	addr netip.Addr
@@ -225,7 +226,7 @@ func search(h host) (found []owner, err error) {
 	return found, nil
 }
 
-// none says why no RDMA device is used. An error makes no other difference to the user.
+// none says why no RDMA device is used. An error changes nothing but that text.
 func none(err error) string {
 	if err != nil {
 		return "no kernel devices: " + err.Error()

@@ -119,12 +119,12 @@ func TestAny(t *testing.T) {
 		{"rxe0", fakeHost{all: every}, "--device rxe0: have auto, iwarp and kernel"},
 	} {
 		got, err := anywhere(&c.host, c.kind)
-		told := got.String() + " " + got.Local.String()
+		said := got.String() + " " + got.Local.String()
 		if err != nil {
-			told = err.Error()
+			said = err.Error()
 		}
-		if !strings.HasPrefix(told, c.want) {
-			t.Errorf("%s: %s; want %s", c.kind, told, c.want)
+		if !strings.HasPrefix(said, c.want) {
+			t.Errorf("%s: %s; want %s", c.kind, said, c.want)
 		}
 	}
 }
@@ -158,12 +158,12 @@ func TestNamed(t *testing.T) {
 		{"", "127.0.0.1:7471", true, "have auto, iwarp and kernel"},
 	} {
 		got, err := Named(t.Context(), c.kind, c.addr, c.passive)
-		told := got.String()
+		said := got.String()
 		if err != nil {
-			told = err.Error()
+			said = err.Error()
 		}
-		if !strings.Contains(told, c.want) {
-			t.Errorf("%s for %s: %s; want %s", c.kind, c.addr, told, c.want)
+		if !strings.Contains(said, c.want) {
+			t.Errorf("%s for %s: %s; want %s", c.kind, c.addr, said, c.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // thisHost is the host as it is.
 type thisHost struct{}
 
-// source asks the routing tables: connecting a datagram socket sends nothing.
+// source asks the routing tables. Connecting a datagram socket sends nothing.
 func (thisHost) source(peer netip.Addr) (netip.Addr, error) {
 	const discard = 9 // any port does
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, discard)))

@@ -16,9 +16,9 @@ import (
 
 // system is a runtime in an ActorSystem of its own.
 type system struct {
-	sys  *actor.ActorSystem
-	rt   *rdma.Runtime
-	stop time.Duration
+	sys     *actor.ActorSystem
+	rt      *rdma.Runtime
+	timeout time.Duration
 }
 
 func openSystem(c Config, d cmid.Driver) (*system, error) {
@@ -33,13 +33,13 @@ func openSystem(c Config, d cmid.Driver) (*system, error) {
 	return &system{sys, rt, c.Timeout}, nil
 }
 
-// close ends everything. wanted is how many identifiers may be there still.
+// close shuts everything down. More than wanted identifiers are an error.
 func (s *system) close(wanted int) error {
 	var left error
 	if ids := s.rt.Inspect(); len(ids) > wanted {
 		left = fmt.Errorf("%d identifiers are left, the last one %v since %v", len(ids), ids[len(ids)-1].State, ids[len(ids)-1].InState)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.stop)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	err := s.rt.Shutdown(ctx)
 	s.sys.Shutdown()
@@ -49,13 +49,12 @@ func (s *system) close(wanted int) error {
 // actorClient makes connections through actors.
 type actorClient struct {
 	*system
-	timeout time.Duration
 	qps     qpTimes
 	stopped bool
 }
 
 func openActorClient(c Config) (Client, error) {
-	cl := &actorClient{timeout: c.Timeout}
+	cl := new(actorClient)
 	var err error
 	cl.system, err = openSystem(c, timedDriver{c.Driver, &cl.qps})
 	return cl, err
@@ -63,7 +62,7 @@ func openActorClient(c Config) (Client, error) {
 
 func (cl *actorClient) Close() error {
 	if cl.stopped {
-		return cl.close(len(cl.rt.Inspect())) // those of the run that was stopped
+		return cl.close(len(cl.rt.Inspect())) // those of the run that was interrupted
 	}
 	return cl.close(0)
 }
@@ -72,7 +71,7 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	ended := make(chan struct{})
 	l := &actorLevel{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}
 	l.b = newBench(p, l, cl.timeout, false, func() { close(ended) })
-	cl.qps = nil // the loop reads it when it runs the actor that is not there yet
+	cl.qps = nil // the loop reads it only once it runs the actor, which is spawned below
 	pid := cl.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return l }, cl.rt.OnLoop()))
 	defer func() { _ = cl.sys.Root.StopFuture(pid).Wait() }()
 	select {
@@ -88,8 +87,8 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	}
 }
 
-// bare is for identifiers that send nothing: nothing of ours is on the wire, and a
-// device that wants receives posted beforehand gets the least of them.
+// bare is for identifiers that send nothing. Nothing of ours is on the wire. A device that wants
+// receives posted beforehand gets the smallest number of them.
 var bare = rdma.IDConfig{Raw: true, MaxMessage: 1, Credits: 1}
 
 // actorLevel owns the identifiers of one run. It runs on their loop.
@@ -101,10 +100,10 @@ type actorLevel struct {
 	index map[string]int // of a PID
 }
 
-// watch looks whether anything was answered since the last time.
+// watch checks whether there was an answer since the last watch.
 type watch struct{ answers int }
 
-// Receive takes what the identifiers report.
+// Receive handles what the identifiers report.
 func (l *actorLevel) Receive(ctx actor.Context) {
 	l.ctx = ctx
 	switch m := ctx.Message().(type) {
@@ -139,8 +138,8 @@ func (l *actorLevel) sender() (i int, ok bool) {
 	return i, ok
 }
 
-// create asks the new identifier for something that costs its device nothing: the answer says that
-// it is there.
+// create sends the new identifier a command that costs its device nothing. The answer says that it
+// is there.
 func (l *actorLevel) create(i int) {
 	pid := l.rt.CreateID(l.ctx.Self(), bare)
 	l.pids[i], l.index[pid.Id] = pid, i
@@ -149,7 +148,7 @@ func (l *actorLevel) create(i int) {
 
 func (l *actorLevel) ask(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
 
-// createQP is not called: Connect makes the queue pair.
+// createQP is not called, because Connect makes the queue pair.
 func (l *actorLevel) createQP(int) {}
 
 func (l *actorLevel) endsItself() bool { return true }

@@ -33,19 +33,19 @@ func listenActor(c Config, at cmid.Addr) (Server, error) {
 	return s, nil
 }
 
-// Close does not complain of connections that are there still: they are the peers' to end.
+// Close accepts that connections are left, because it is the peers who end them.
 func (s *actorServer) Close() error { return s.close(len(s.rt.Inspect())) }
 
-// accepting accepts everybody. It runs on the loop.
+// accepting accepts every request. It runs on the loop.
 type accepting struct {
 	*count
 	rt       *rdma.Runtime
 	at       cmid.Addr // to listen on, then where it listens
 	listener *actor.PID
-	started  chan error // gets the outcome of Listen; nil afterwards
+	started  chan error // receives the outcome of Listen; nil afterwards
 }
 
-// Receive takes what the identifiers report; the Sender is the one it is about.
+// Receive handles what the identifiers report. The Sender is the identifier.
 func (a *accepting) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -77,7 +77,8 @@ func (a *accepting) Receive(ctx actor.Context) {
 	}
 }
 
-// listening takes the listener's failure, or its end.
+// listening handles the listener's failure or end, and reports whether the event was the
+// listener's.
 func (a *accepting) listening(ctx actor.Context, err error) bool {
 	if ctx.Sender() == nil || !ctx.Sender().Equal(a.listener) {
 		return false

@@ -27,18 +27,19 @@ var stepNames = [steps]string{
 	"create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy",
 }
 
-// level makes the identifiers and asks them. What comes of it is reported to the bench: made,
-// event; on the same goroutine, possibly from inside.
+// level makes the identifiers and sends them commands. It reports the outcome to the bench with
+// made and event, on the same goroutine, possibly before the call returns.
 type level interface {
 	create(i int)
 	createQP(i int)
 	ask(i int, cmd cmid.Command)
-	// endsItself says that an identifier whose connection has ended is destroyed without being
-	// asked.
+	// endsItself reports whether an identifier is destroyed by itself when its connection has
+	// ended.
 	endsItself() bool
 }
 
-// bench takes identifiers through the steps of one run. It belongs to the goroutine of its level.
+// bench takes the identifiers through the steps of one run. It belongs to the goroutine of its
+// level.
 type bench struct {
 	Plan
 	level   level
@@ -59,7 +60,7 @@ type bench struct {
 	over    bool
 }
 
-// span is a beginning and an end, since the run began.
+// span is when something began and ended, since the run began.
 type span struct{ from, to time.Duration }
 
 // timed is an identifier.
@@ -87,7 +88,7 @@ func newBench(p Plan, l level, timeout time.Duration, qpApart bool, ended func()
 
 func (b *bench) clock() time.Duration { return time.Since(b.born) }
 
-// advance begins the next step when the present one is over, and so on.
+// advance begins the next step when the present one is over, until a step has to wait for answers.
 func (b *bench) advance() {
 	for !b.over && !b.asking && b.due == 0 {
 		if b.begun {
@@ -104,7 +105,7 @@ func (b *bench) advance() {
 	}
 }
 
-// take has every identifier take the step.
+// take starts the step on every identifier.
 func (b *bench) take(s step) {
 	b.asking = true
 	b.total[s].from = b.clock()
@@ -131,7 +132,8 @@ func (b *bench) take(s step) {
 	b.asking = false
 }
 
-// command is a step's. Each identifier has one of its own: an answer is known by its command.
+// command makes the command of a step. Each identifier needs its own one, because answers are
+// matched by the command.
 func (b *bench) command(s step) cmid.Command {
 	switch s {
 	case bindAddr:
@@ -149,7 +151,7 @@ func (b *bench) command(s step) cmid.Command {
 	return &cmid.DestroyID{}
 }
 
-// made ends a step that has no event: the identifier, or its queue pair, is there, or err says why
+// made ends a step without an event. The identifier or its queue pair is there, or err says why
 // not.
 func (b *bench) made(i int, err error) {
 	if err != nil {
@@ -159,7 +161,7 @@ func (b *bench) made(i int, err error) {
 	b.took(i)
 }
 
-// event takes an identifier's event.
+// event handles an identifier's event.
 func (b *bench) event(i int, ev cmid.Event) {
 	n := &b.ids[i]
 	switch e := ev.(type) {
@@ -215,7 +217,7 @@ func (b *bench) tookIf(s step, i int) {
 	}
 }
 
-// took notes that an identifier has taken the step.
+// took records that an identifier has taken the step.
 func (b *bench) took(i int) {
 	n := &b.ids[i]
 	if !n.due {
@@ -226,7 +228,7 @@ func (b *bench) took(i int) {
 	b.settle(n)
 }
 
-// settle notes that no answer is due any more.
+// settle records that no answer is due any more.
 func (b *bench) settle(n *timed) {
 	if n.due {
 		n.due = false
@@ -234,7 +236,7 @@ func (b *bench) settle(n *timed) {
 	}
 }
 
-// fail notes that an identifier will take no more steps, but be destroyed.
+// fail records that an identifier takes no more steps but the last, destroy.
 func (b *bench) fail(i int, err error) {
 	n := &b.ids[i]
 	if n.failed {
@@ -250,7 +252,7 @@ func (b *bench) fail(i int, err error) {
 	}
 }
 
-// stall gives up those whose answer is due: nothing was heard for the time limit.
+// stall gives up the identifiers whose answer is due, because none came within the time limit.
 func (b *bench) stall() {
 	for i := range b.ids {
 		n := &b.ids[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// count is how a server's connections are doing. Any goroutine.
+// count counts a server's connections. Any goroutine.
 type count struct {
 	at      cmid.Addr
 	timeout time.Duration
@@ -41,7 +41,7 @@ func (c *count) failed(err error) {
 	}
 }
 
-// lost notes that the listener has failed.
+// lost records that the listener has failed.
 func (c *count) lost() { c.lose.Do(func() { close(c.gone) }) }
 
 // Addr is Server's.
@@ -57,7 +57,7 @@ func (c *count) Served() Served {
 	return c.served
 }
 
-// Idle is Server's. The peers have ended their connections: it takes a moment.
+// Idle is Server's. It takes a moment after the peers have ended their connections.
 func (c *count) Idle() (left int) {
 	for end := time.Now().Add(c.timeout); ; time.Sleep(time.Millisecond) {
 		c.mu.Lock()

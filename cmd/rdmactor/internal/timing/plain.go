@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// serve handles events until over says so, or the channel was stopped (cli.ErrInterrupted). idle is
-// called when there was none for the time limit.
+// serve handles events until over says so. It returns cli.ErrInterrupted when the channel was
+// stopped. It calls idle when there was no event within the time limit.
 func serve(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
 	for {
 		err := ch.Drain(func(id *cmid.ID, ev cmid.Event) error {
@@ -34,7 +34,7 @@ func serve(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cm
 	}
 }
 
-// qpAttr is the smallest queue pair there is: nothing is sent.
+// qpAttr is the smallest queue pair there is, because nothing is sent.
 func qpAttr(cq verbs.CQ) verbs.QPInitAttr {
 	return verbs.QPInitAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1, MaxSGE: 1}
 }
@@ -107,7 +107,7 @@ type plainLevel struct {
 	ids []*cmid.ID
 }
 
-// abandon destroys what a run has left that did not come to its end.
+// abandon destroys what is left of a run that did not end.
 func (l *plainLevel) abandon() {
 	for i, id := range l.ids {
 		if id != nil && !l.b.ids[i].closed {

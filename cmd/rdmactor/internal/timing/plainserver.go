@@ -44,10 +44,10 @@ func (s *plainServer) Close() error {
 	return <-s.ended
 }
 
-// free gives everything back.
+// free frees everything.
 func (s *plainServer) free() error {
 	s.listener.Do(&cmid.DestroyID{})
-	// In this order: queue pairs may still be on their way.
+	// In this order, because queue pairs use the completion queues until the channel is closed.
 	return errors.Join(s.ch.Close(), s.queues.close())
 }
 
@@ -65,7 +65,7 @@ func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {
 		if e.Err != nil {
 			s.failed(fmt.Errorf("%v: %w", id.PeerAddr(), e.Err))
 		}
-		id.Do(&cmid.Disconnect{}) // rdma_get_cm_event(3): the answer is due
+		id.Do(&cmid.Disconnect{}) // rdma_get_cm_event(3) demands this answer
 		s.destroy(id)
 	case *cmid.Closed:
 		s.over()

@@ -8,10 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpTimes are how long the queue pairs took that a runtime has made inside Connect. Loop goroutine.
+// qpTimes are the durations of making queue pairs, which a runtime does inside Connect. Loop
+// goroutine.
 type qpTimes []time.Duration
 
-// timedDriver notes how long queue pairs take.
+// timedDriver records how long it takes to make a queue pair.
 type timedDriver struct {
 	cmid.Driver
 	times *qpTimes

@@ -24,7 +24,7 @@ type Report struct {
 	First  string `json:"first_error,omitempty"`
 }
 
-// Run is what one run has taken.
+// Run is the result of one run.
 type Run struct {
 	IDs     int     `json:"ids"`
 	Connect bool    `json:"connect"` // false: they were only made, bound and destroyed
@@ -35,7 +35,7 @@ type Run struct {
 	First error `json:"-"` // why the first did
 }
 
-// Step is one row: a step of all identifiers, and what it took for one.
+// Step is one row: how long a step took for all identifiers, and for one.
 type Step struct {
 	Name    string  `json:"step"`
 	TotalMS float64 `json:"total_ms"` // from the first identifier's beginning to the last one's end
@@ -44,11 +44,11 @@ type Step struct {
 	P50US   float64 `json:"p50_us"`
 	P99US   float64 `json:"p99_us"`
 	PerID   float64 `json:"us_per_conn"` // TotalMS for each
-	// the step that this one is part of: it does not count again
+	// the step that this one is part of; it is not counted again
 	Inside string `json:"inside,omitempty"`
 }
 
-// result is what the run has taken.
+// result makes the run's result.
 func (b *bench) result() Run {
 	r := Run{IDs: len(b.ids), Connect: b.Connect, Errors: b.errors, First: b.first}
 	for s := range steps {
@@ -77,7 +77,7 @@ func (r *Run) add(s step, total time.Duration, took []time.Duration) {
 	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // to the nanosecond
 }
 
-// inside puts a row before that of the step it was a part of.
+// inside inserts the row of a step before that of whole, the step that it was part of.
 func (r *Run) inside(s, whole step, took []time.Duration) {
 	var sum time.Duration
 	for _, d := range took {

@@ -21,7 +21,7 @@ const (
 type Config struct {
 	Driver cmid.Driver
 	Level  Level
-	// Timeout is how long nothing may happen while an answer is due; it is also the deadline of
+	// Timeout is how long nothing may happen while an answer is due. It is also the deadline of
 	// each resolution and connection.
 	Timeout time.Duration
 	Log     *slog.Logger // of the actors
@@ -40,7 +40,7 @@ type Client interface {
 	// Run is one run. What fails with an identifier is counted in the Run; the error says that the
 	// run did not come to its end. The caller's goroutine; it returns early when ctx is done.
 	Run(ctx context.Context, p Plan) (Run, error)
-	// Close frees everything. Its error names what is left of the runs.
+	// Close frees everything. Its error says what is left of the runs.
 	Close() error
 }
 
@@ -53,7 +53,7 @@ type Server interface {
 	// Idle waits until every connection has ended, but no longer than the time limit, and says how
 	// many are left.
 	Idle() (left int)
-	// Close ends it and everything that it has. The counts are complete afterwards.
+	// Close ends the listener and every connection. The counts are complete afterwards.
 	Close() error
 	// Served are the counts of connections so far.
 	Served() Served
