@@ -9,6 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
+// parsePrefix reads an address with or without a length.
 func parsePrefix(s string) netip.Prefix {
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return p
@@ -21,13 +22,14 @@ func parsePrefix(s string) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// isAny is the kernel's cma_any_addr: loopback counts as a wildcard. As a destination either means
-// the host itself.
+// isAny is the kernel's cma_any_addr, for which loopback is a wildcard. As a destination either
+// means the host itself.
 func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
 
-// lacksZone reports whether ip means nothing without the name of a link.
+// lacksZone reports whether ip needs the name of a link and has none.
 func lacksZone(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" }
 
+// unspecified is the wildcard of ip's family.
 func unspecified(ip netip.Addr) netip.Addr {
 	if ip.Is6() {
 		return netip.IPv6Unspecified()
@@ -56,7 +58,7 @@ func (d *device) source(ip netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-func (h *Host) device(name string) *device {
+func (h *Host) deviceLocked(name string) *device {
 	for _, d := range h.devices {
 		if d.name == name {
 			return d
@@ -65,31 +67,21 @@ func (h *Host) device(name string) *device {
 	return nil
 }
 
-// isPlain reports whether ip is the host's, on an interface without an RDMA device.
-func (h *Host) isPlain(ip netip.Addr) bool {
+// isPlainLocked reports whether ip is the host's, on an interface without an RDMA device.
+func (h *Host) isPlainLocked(ip netip.Addr) bool {
 	return slices.ContainsFunc(h.plain, func(p netip.Prefix) bool { return p.Addr() == ip })
 }
 
-// own finds the host's device with the address ip.
-func (h *Host) own(ip netip.Addr) *device {
+// ownLocked finds the host's device with the address ip.
+func (h *Host) ownLocked(ip netip.Addr) *device {
 	if d := h.f.addrs[ip.WithZone("")]; d != nil && d.host == h {
 		return d
 	}
 	return nil
 }
 
-// onLink finds the device and its address from which ip is one hop away.
-func (h *Host) onLink(ip netip.Addr) (*device, netip.Addr) {
-	for _, d := range h.devices {
-		if src, ok := d.source(ip); ok {
-			return d, src
-		}
-	}
-	return nil, netip.Addr{}
-}
-
-// conflict is the kernel's cma_check_port: whether b can have its port beside those who have it.
-func (h *Host) conflict(b *binding, reuse bool) error {
+// conflictLocked is the kernel's cma_check_port: may b share its port with those that have it?
+func (h *Host) conflictLocked(b *binding, reuse bool) error {
 	for _, o := range h.ports[b.port] {
 		switch {
 		case o == b, reuse && o.reuse:
@@ -109,8 +101,8 @@ const (
 	privileged          = 1024
 )
 
-// freePort chooses a number nobody has, 0 when there is none.
-func (h *Host) freePort(ps cmid.PortSpace) uint16 {
+// freePortLocked chooses a number that nobody has. 0: there is none.
+func (h *Host) freePortLocked(ps cmid.PortSpace) uint16 {
 	const n = lastPort - firstPort + 1
 	start := h.f.rng.IntN(n)
 	for i := range n {
@@ -122,9 +114,9 @@ func (h *Host) freePort(ps cmid.PortSpace) uint16 {
 	return 0
 }
 
-// hears reports whether a listener is meant by a request to ip. Bound to loopback it hears
-// loopback only, whatever rdma_cm does.
-func (b *binding) hears(ip netip.Addr) bool {
+// hearsLocked reports whether a request to ip is for a listener. Bound to loopback it hears
+// loopback only, although rdma_cm takes loopback for a wildcard.
+func (b *binding) hearsLocked(ip netip.Addr) bool {
 	switch {
 	case b.ip.Is4() != ip.Is4() && (b.afOnly || !b.ip.IsUnspecified()):
 		return false

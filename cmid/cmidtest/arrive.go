@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Run takes what has arrived, then tells of completions.
+// Run handles what has arrived, then notifies the program of completions. It is the loop's call.
 func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
 	in.box.scheduled = false
@@ -16,19 +16,19 @@ func (in *instance) Run(int) (more bool) {
 	defer unless(&returned, in.kick)
 	in.takeIn()
 	if !in.closed {
-		in.tellCompletions()
+		in.notifyCompletions()
 	}
 	returned = true
 	return false
 }
 
-// takeIn takes what has arrived.
+// takeIn handles what has arrived.
 func (in *instance) takeIn() {
 	in.box.mu.Lock()
 	batch := in.box.in
 	in.box.in, in.spare = in.spare[:0], nil
 	in.box.mu.Unlock()
-	if len(in.batch) > 0 { // the program did not return from one before these
+	if len(in.batch) > 0 { // the program did not return from an earlier one
 		batch = slices.Concat(in.batch, batch)
 	}
 	for in.batch = batch; len(in.batch) > 0; {
@@ -44,8 +44,8 @@ func (in *instance) takeIn() {
 	in.spare = batch
 }
 
-// arrive handles p now, or when its delay has passed. Nothing overtakes what came from the same
-// place before it.
+// arrive handles p now, or when its delay has passed. Packets from one instance do not overtake
+// one another.
 func (in *instance) arrive(p *packet) {
 	if p.kind == msgLocal {
 		p.fn()
@@ -60,11 +60,12 @@ func (in *instance) arrive(p *packet) {
 		in.handle(p)
 		return
 	}
-	in.putLate(latePacket{*p, due})
+	p.due = due
+	in.putLate(*p)
 }
 
 // putLate keeps p until it is due.
-func (in *instance) putLate(p latePacket) {
+func (in *instance) putLate(p packet) {
 	i := len(in.late)
 	for i > 0 && in.late[i-1].due.After(p.due) {
 		i--
@@ -78,13 +79,13 @@ func (in *instance) putLate(p latePacket) {
 	}
 }
 
-// deliverLate handles what is due, and tells of it.
+// deliverLate handles what is due, then notifies the program of completions.
 func (in *instance) deliverLate() {
 	returned := false
 	defer unless(&returned, func() { in.later(in.deliverLate) })
 	in.takeLate()
 	if !in.closed {
-		in.tellCompletions()
+		in.notifyCompletions()
 	}
 	returned = true
 }
@@ -93,8 +94,8 @@ func (in *instance) deliverLate() {
 func (in *instance) takeLate() {
 	now := in.now()
 	for len(in.late) > 0 && !in.late[0].due.After(now) {
-		p := in.late[0].packet
-		in.late[0] = latePacket{}
+		p := in.late[0]
+		in.late[0] = packet{}
 		in.late = in.late[1:]
 		in.handle(&p)
 		if in.closed {
@@ -132,15 +133,16 @@ func (in *instance) handle(p *packet) {
 	p.release()
 }
 
-// handlers are the methods for messages that are lost on an identifier that is not there.
+// handlers are those of messages that are dropped when their identifier does not exist.
 var handlers = [numMessages]func(*ident, *packet){
 	MsgMRA: (*ident).gotMoreTime, MsgRTU: (*ident).gotReady, MsgREJ: (*ident).gotReject, MsgDREP: (*ident).gotDisconnectReply,
 	MsgSIDRREP: (*ident).gotLookupReply, MsgDatagram: (*ident).gotDatagram, MsgAck: (*ident).gotAck,
 	MsgReadResponse: (*ident).gotReadResponse,
 }
 
-// meant is whom a message is for. One who asks again, or has changed his mind, knows the listener
-// only; he means the child, which may have been migrated: then p was passed on.
+// meant is the identifier that a message is for. A peer that repeats or cancels its request knows
+// the listener only, and means the child. When the child has migrated, meant passes p on and
+// reports elsewhere.
 func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
 	id = in.ids[p.to.h]
 	switch p.kind {

@@ -19,54 +19,54 @@ func (id *ident) bind(a cmid.Addr) error {
 	f := id.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	dev, err := id.place(a.Addr())
+	dev, err := id.placeLocked(a.Addr())
 	if err != nil {
 		return err
 	}
-	return id.take(a, dev)
+	return id.takePortLocked(a, dev)
 }
 
-// place finds the device of a local address, nil for a wildcard or, but for the embedded device,
-// loopback.
-func (id *ident) place(ip netip.Addr) (*device, error) {
+// placeLocked finds the device of a local address. It is nil for a wildcard, and for loopback
+// unless the device is embedded.
+func (id *ident) placeLocked(ip netip.Addr) (*device, error) {
 	host := id.in.host
 	switch {
 	case id.in.f.embedded && ip.IsLoopback() && len(host.devices) > 0:
-		return host.devices[0], nil // its streams run over loopback as well
+		return host.devices[0], nil // its streams run over loopback too
 	case isAny(ip):
 		return nil, nil
 	case lacksZone(ip):
 		return nil, unix.EINVAL
 	}
-	dev := host.own(ip)
+	dev := host.ownLocked(ip)
 	if dev != nil && ip.Zone() != "" && ip.Zone() != dev.name {
 		return nil, unix.ENODEV
 	}
 	switch {
-	case id.poisoned:
+	case id.strayed:
 		return nil, unix.ENODEV
 	case dev != nil:
 		return dev, nil
-	case host.isPlain(ip):
-		id.poisoned = true
+	case host.isPlainLocked(ip):
+		id.strayed = true
 		return nil, unix.ENODEV
 	}
 	return nil, unix.EADDRNOTAVAIL
 }
 
-// take takes the port; f.mu is held.
-func (id *ident) take(a cmid.Addr, dev *device) error {
+// takePortLocked binds the identifier to a port.
+func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
 	b := &binding{id: id, ip: a.Addr(), port: port{id.ps, a.Port()}, reuse: id.reuse, afOnly: id.afOnlyFor(a.Addr())}
 	host := id.in.host
 	switch {
 	case b.port.num == 0:
-		if b.port.num = host.freePort(id.ps); b.port.num == 0 {
+		if b.port.num = host.freePortLocked(id.ps); b.port.num == 0 {
 			return unix.EADDRNOTAVAIL
 		}
 	case b.port.num < privileged:
 		return unix.EACCES
 	}
-	if err := host.conflict(b, b.reuse); err != nil {
+	if err := host.conflictLocked(b, b.reuse); err != nil {
 		return err
 	}
 	host.ports[b.port] = append(host.ports[b.port], b)
@@ -76,7 +76,7 @@ func (id *ident) take(a cmid.Addr, dev *device) error {
 	return nil
 }
 
-// afOnlyFor is the option's value: identifiers of IPv4 hear only their own family.
+// afOnlyFor is the value of OptionAFOnly. By default an IPv4 identifier hears its own family only.
 func (id *ident) afOnlyFor(ip netip.Addr) bool {
 	if id.afOnlySet {
 		return id.afOnly
@@ -98,7 +98,7 @@ func (id *ident) unbind() {
 	id.port = nil
 }
 
-// startListening is rdma_listen(3). A port shared with REUSEADDR cannot be listened on.
+// startListening is rdma_listen(3). It fails on a port that is shared with REUSEADDR.
 func (id *ident) startListening(c *cmid.Listen) error {
 	if id.port == nil {
 		return unix.EINVAL // its bind inside resolve_addr failed
@@ -106,7 +106,7 @@ func (id *ident) startListening(c *cmid.Listen) error {
 	f := id.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := id.in.host.conflict(id.port, false); err != nil {
+	if err := id.in.host.conflictLocked(id.port, false); err != nil {
 		return err
 	}
 	id.port.listening, id.port.backlog = true, c.Backlog
@@ -135,7 +135,7 @@ func (id *ident) lookup() (*binding, found) {
 	defer f.mu.Unlock()
 	host := id.in.host
 	if !isAny(dst.Addr()) {
-		d := f.reach(host, id.local.Addr(), dst.Addr())
+		d := f.reachLocked(host, id.local.Addr(), dst.Addr())
 		if d == nil {
 			return nil, foundSilence
 		}
@@ -146,27 +146,25 @@ func (id *ident) lookup() (*binding, found) {
 	for _, b := range host.ports[port{id.ps, dst.Port()}] {
 		switch {
 		case !b.listening:
-		case !b.hears(dst.Addr()):
+		case !b.hearsLocked(dst.Addr()):
 			what = foundOther
 		default:
-			best = b // no other can hear it: conflict sees to that
+			best = b // conflictLocked allows no other
 		}
 	}
 	switch {
 	case best == nil:
 		return nil, what
 	case id.far == best.id.self():
-		return best, foundListener // he has the request already, or it is on its way
+		return best, foundListener // it has the request already, or will have it
 	case best.unread > best.backlog, best.unread == best.backlog && !f.embedded:
-		// TCP's has room for one more
-		return nil, foundFull
+		return nil, foundFull // TCP's backlog has room for one more
 	}
 	return best, foundListener
 }
 
-// ask sends a request. Until the reply names the other end, the listener's is where a change of
-// mind goes: see instance.meant. A repetition of what has come already does not count against the
-// backlog.
+// ask sends a request. Until the reply names the other end, a cancellation goes to the listener as
+// well: see instance.meant. A repetition does not count against the backlog.
 func (id *ident) ask(p packet, b *binding) {
 	p.to = b.id.self()
 	if id.far != p.to {

@@ -61,19 +61,15 @@ func (id *ident) Do(cmd cmid.Command) error {
 }
 
 func (id *ident) setOption(c *cmid.SetOption) error {
-	limit := map[cmid.Option]int{cmid.OptionTOS: 255, cmid.OptionReuseAddr: 1, cmid.OptionAFOnly: 1, cmid.OptionAckTimeout: 31}
-	if most, ok := limit[c.Option]; !ok {
-		return unix.ENOSYS
-	} else if c.Value < 0 || c.Value > most {
-		return unix.EINVAL
+	if err := c.Option.Check(c.Value); err != nil {
+		return err
 	}
 	switch c.Option {
 	case cmid.OptionReuseAddr:
 		id.reuse = c.Value != 0
 	case cmid.OptionAFOnly:
 		id.afOnly, id.afOnlySet = c.Value != 0, true
-	case cmid.OptionTOS, cmid.OptionAckTimeout:
-		// nothing here has a class of traffic or acknowledges late
+	default: // nothing here has a class of traffic or acknowledges late
 	}
 	if id.port != nil {
 		id.in.f.mu.Lock()

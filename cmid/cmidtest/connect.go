@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// filled is a command's parameters with what the device puts where nothing was asked. EINVAL for
-// more reads than the device can do, as far as it is known to be involved: librdmacm looks at the
-// queue pair.
+// filled is a command's parameters, with the device's values where the command has none. EINVAL
+// for more reads than the device can do. librdmacm knows the device by the queue pair, so it
+// judges only an identifier that has one.
 func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
 	out := cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retriesNoEnd}
 	if p != nil {
@@ -22,7 +22,7 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 		out.InitiatorDepth = depthOut
 	}
 	out.RetryCount, out.RNRRetryCount = min(out.RetryCount, 7), min(out.RNRRetryCount, 7)
-	if id.in.f.embedded { // TCP has its own retries
+	if id.in.f.embedded { // TCP retries
 		out = cmid.ConnParam{ResponderResources: out.ResponderResources, InitiatorDepth: out.InitiatorDepth}
 	}
 	if id.qp != nil {
@@ -35,7 +35,7 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 	return out, nil
 }
 
-// room is how much private data a message has room for: one of a connection, or of a service
+// room is how much private data a message has room for, when it is of a connection or of a service
 // lookup.
 func (id *ident) room(connected, lookup int) int {
 	if id.ps.Datagram() {
@@ -59,11 +59,12 @@ func (id *ident) connect(c *cmid.Connect) error {
 	if id.in.f.iwarp {
 		return id.openStream(c, m)
 	}
+	id.request(m)
 	id.repeat(func() { id.request(m) }, id.unanswered)
 	return nil
 }
 
-// request sends a REQ or SIDR REQ to whoever listens now.
+// request sends a REQ or SIDR REQ to whoever listens at this moment.
 func (id *ident) request(m *message) {
 	p := id.packet(MsgREQ, m)
 	if id.ps.Datagram() {
@@ -79,12 +80,12 @@ func (id *ident) request(m *message) {
 	case foundFull:
 		if id.ps.Datagram() {
 			id.in.f.refuse(&p, endpoint{}, 0, sidrReject)
-		} // else dropped: the repetition may find room
+		} // else it is dropped, and its repetition may find room
 	case foundSilence:
 	}
 }
 
-// refuse has a kernel answer p where no program does.
+// refuse answers p as a kernel does when no program takes it.
 func (f *Fabric) refuse(p *packet, from endpoint, reason cmid.RejectReason, sidr int32) {
 	switch {
 	case p.kind == MsgSIDRREQ:
@@ -108,7 +109,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		return
 	}
 	in.f.mu.Lock()
-	dev := in.host.own(p.cm.dst.Addr())
+	dev := in.host.ownLocked(p.cm.dst.Addr())
 	if dev == nil && isAny(p.cm.dst.Addr()) && len(in.host.devices) > 0 {
 		dev = in.host.devices[0]
 	}
@@ -123,7 +124,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		child.local = cmid.AddrFrom(loopbackAddr(p.cm.dst.Addr()), p.cm.dst.Port())
 	}
 	child.far, child.key, child.dev = p.from, p.from, dev
-	// own until the answer decides: what accept with no parameters agrees to
+	// own is what an accept without parameters agrees to, until the answer decides
 	child.own, child.peers = p.cm.param, p.cm.param
 	in.host.requests.Store(p.from, child.self())
 	in.event(listener, cmid.DriverEvent{
@@ -131,7 +132,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	})
 }
 
-// requestedAgain repeats the answer to a request that was repeated.
+// requestedAgain answers a request that the peer has repeated.
 func (id *ident) requestedAgain() {
 	switch id.state {
 	case states.ConnectRequested:
@@ -146,7 +147,7 @@ func (id *ident) requestedAgain() {
 	}
 }
 
-// gotMoreTime: the peer has the request, and will be asked for long.
+// gotMoreTime is the peer's notice that it has the request and needs more time.
 func (id *ident) gotMoreTime(*packet) {
 	if id.state == states.Connecting && id.patience < cmPatience {
 		id.patience++
@@ -174,7 +175,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.own.InitiatorDepth = id.ord
 	}
 	m := &message{ps: id.ps, private: clone(c.PrivateData), param: id.own}
-	m.param.RetryCount = 0 // a reply has no room for it
+	m.param.RetryCount = 0 // a reply does not carry it
 	switch {
 	case id.ps.Datagram():
 		id.state = states.Connected
@@ -208,6 +209,7 @@ func (id *ident) reject(c *cmid.Reject) error {
 	return nil
 }
 
+// turnDown rejects the peer.
 func (id *ident) turnDown(private []byte, reason int32) {
 	id.state = states.Failed
 	if id.ps.Datagram() {
@@ -215,7 +217,7 @@ func (id *ident) turnDown(private []byte, reason int32) {
 		return
 	}
 	if id.in.f.iwarp {
-		reason = connReset // the reason does not travel
+		reason = connReset // iWARP does not carry the reason
 	}
 	id.answer(MsgREJ, &message{private: private, status: reason})
 }
@@ -238,7 +240,7 @@ func (in *instance) gotReply(id *ident, p *packet) {
 			if in.f.embedded {
 				ev.Param = id.agreed(id.ord)
 			}
-		case id.qp != nil: // librdmacm's part: RTR, RTS, RTU
+		case id.qp != nil: // librdmacm does RTR, RTS and RTU
 			id.state = states.Connected
 			id.say(MsgRTU, 0)
 		default:
@@ -254,24 +256,25 @@ func (in *instance) gotReply(id *ident, p *packet) {
 // establish is rdma_establish(3).
 func (id *ident) establish() error {
 	if id.state != states.Responded {
-		return unix.EINVAL // the peer has given up meanwhile
+		return unix.EINVAL // the peer has given up
 	}
 	id.state = states.Connected
 	id.say(MsgRTU, 0)
 	return nil
 }
 
+// gotReady is the peer's RTU.
 func (id *ident) gotReady(p *packet) {
 	if id.far == p.from {
 		id.becomeEstablished()
 	}
 }
 
-// gotReject is the peer's reject, or its giving up.
+// gotReject is the peer's reject. A peer that gives up sends it, too.
 func (id *ident) gotReject(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
-		id.state = states.Failed // nobody is told: the accept will fail
+		id.state = states.Failed // no event: the accept will fail
 	case states.Connecting, states.Responded, states.Accepting:
 		id.timer.stop()
 		id.state = states.Failed
@@ -283,23 +286,20 @@ func (id *ident) gotReject(p *packet) {
 	}
 }
 
-// What a SIDR reply says.
+// The statuses of a SIDR reply.
 const (
 	sidrUnsupported = 1 // nobody listens
 	sidrReject      = 2
 )
 
-// answerLookup answers a datagram identifier's request: its queue pair's number, or why not.
+// answerLookup answers a service lookup.
 func (id *ident) answerLookup(status int32, m *message) {
-	if m == nil {
-		m = &message{}
-	}
 	m.status = status
 	m.param.QKey = globalQKey
 	id.answer(MsgSIDRREP, m)
 }
 
-// gotLookupReply is the answer.
+// gotLookupReply is the answer to a service lookup.
 func (id *ident) gotLookupReply(p *packet) {
 	if id.state != states.Connecting {
 		return

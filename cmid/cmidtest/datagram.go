@@ -15,10 +15,8 @@ import (
 
 // ah is an address handle.
 type ah struct {
-	v        *view
-	pd       *memory.Domain
+	object
 	src, dst netip.Addr
-	closed   bool
 }
 
 // Close destroys the handle.
@@ -26,14 +24,11 @@ func (h *ah) Close() error {
 	if h.closed {
 		return unix.EINVAL
 	}
-	h.closed = true
-	h.pd.Use(-1)
-	h.v.dev.count(resAH, -1)
-	return nil
+	return h.close()
 }
 
-// CreateAH takes an address vector in. As on RoCE it has a global route, by one of the port's
-// addresses.
+// CreateAH makes an address handle. As on RoCE its address vector has a global route, from one of
+// the port's addresses.
 func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if v.in.f.iwarp {
 		return nil, verbs.ErrNotSupported
@@ -42,13 +37,11 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if err != nil || attr == nil || !attr.Global || attr.Port != 1 || int(attr.GRH.SGIDIndex) >= len(v.dev.addrs) {
 		return nil, unix.EINVAL
 	}
-	h := &ah{v: v, pd: p, src: v.dev.addrs[attr.GRH.SGIDIndex].Addr(), dst: netip.AddrFrom16(attr.GRH.DGID).Unmap()}
-	if h.dst.IsUnspecified() || h.dst.Is4() != h.src.Is4() {
+	src, dst := v.dev.addrs[attr.GRH.SGIDIndex].Addr(), netip.AddrFrom16(attr.GRH.DGID).Unmap()
+	if dst.IsUnspecified() || dst.Is4() != src.Is4() {
 		return nil, unix.EINVAL
 	}
-	p.Use(1)
-	v.dev.count(resAH, 1)
-	return h, nil
+	return &ah{v.object(resAH, p), src, dst}, nil
 }
 
 // wayTo is the address vector from id's address to ip.
@@ -56,6 +49,7 @@ func (id *ident) wayTo(ip netip.Addr) verbs.AHAttr {
 	return id.dev.wayTo(id.local.Addr().WithZone(""), ip.WithZone(""))
 }
 
+// wayTo is the address vector from one of the device's addresses to another host's.
 func (d *device) wayTo(from, to netip.Addr) verbs.AHAttr {
 	i := slices.IndexFunc(d.addrs, func(p netip.Prefix) bool { return p.Addr() == from })
 	return verbs.AHAttr{
@@ -64,8 +58,8 @@ func (d *device) wayTo(from, to netip.Addr) verbs.AHAttr {
 	}
 }
 
-// InitAHFromWC is the way back along a header that routingHeader has made. Who was meant as one of
-// a group is told of no address of its own there, so there is none.
+// InitAHFromWC is the way back to the sender of a datagram, from the header that routingHeader has
+// made. A datagram to a group has none: its header does not name an address of the receiver's.
 func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	if v.in.f.iwarp {
 		return verbs.AHAttr{}, verbs.ErrNotSupported
@@ -88,8 +82,8 @@ func (v *view) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	return v.dev.wayTo(dst, src), nil
 }
 
-// routingHeader is what stands in front of a datagram on RoCE v2: an IPv6 header, or an IPv4
-// header in the last 20 bytes.
+// routingHeader writes what is in front of a datagram on RoCE v2: an IPv6 header, or an IPv4 header
+// in the last 20 bytes.
 func routingHeader(h []byte, src, dst netip.Addr, payload int) {
 	clear(h)
 	if src.Is6() {
@@ -107,7 +101,7 @@ func routingHeader(h []byte, src, dst netip.Addr, payload int) {
 	binary.BigEndian.PutUint16(h[10:], checksum(h[:20]))
 }
 
-// checksum is the Internet's; 0 over a header that carries its own.
+// checksum is the Internet's. Over a header that has one it is 0.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(b); i += 2 {
@@ -119,7 +113,7 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// postDatagram sends one datagram. It has left, whatever becomes of it.
+// postDatagram sends one datagram, and completes whether it arrives or not.
 func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	n, ok := q.bytesOf(wr)
 	h, _ := wr.AH.(*ah)
@@ -146,7 +140,7 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	return nil
 }
 
-// reached lists whom a datagram to ip finds: a queue pair, or the members of a group.
+// reached lists the receivers of a datagram to ip: a queue pair, or the members of a group.
 func (f *Fabric) reached(ip netip.Addr, num uint32) []member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,14 +148,14 @@ func (f *Fabric) reached(ip netip.Addr, num uint32) []member {
 		return slices.Clone(f.members[ip])
 	}
 	if d := f.addrs[ip]; d != nil {
-		if q := d.host.datagrams[num]; q != nil && q.dev == d {
+		if q := d.host.datagrams[num]; q != nil && q.view.dev == d {
 			return []member{{q, ip}}
 		}
 	}
 	return nil
 }
 
-// gotDatagram puts a datagram into a receive, or drops it: nobody has promised that it arrives.
+// gotDatagram puts a datagram into a receive, or drops it.
 func (id *ident) gotDatagram(p *packet) {
 	if id.qp == nil || id.qp.over || id.qp.num != p.ud.to || p.ud.key != globalQKey {
 		return
@@ -200,27 +194,19 @@ func (q *qp) giveBack(wr verbs.RecvWR) {
 	}
 }
 
-// register makes a datagram queue pair known by its number.
-func (q *qp) register() {
-	f := q.in.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	q.dev.host.datagrams[q.num] = q
-}
-
-// unregister takes it out of its host and of its groups.
+// unregister takes a datagram queue pair out of its host and of its groups.
 func (q *qp) unregister() {
 	f := q.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(q.dev.host.datagrams, q.num)
+	delete(q.in.host.datagrams, q.num)
 	for group := range f.members {
-		f.detach(group, q)
+		f.detachLocked(group, q)
 	}
 }
 
-// detach is called with f.mu held.
-func (f *Fabric) detach(group netip.Addr, q *qp) {
+// detachLocked takes a queue pair out of a group.
+func (f *Fabric) detachLocked(group netip.Addr, q *qp) {
 	left := slices.DeleteFunc(f.members[group], func(m member) bool { return m.q == q })
 	if f.members[group] = left; len(left) == 0 {
 		delete(f.members, group)
@@ -275,7 +261,7 @@ func (id *ident) leave(a cmid.Addr) error {
 		f := id.in.f
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.detach(a.Addr(), id.qp)
+		f.detachLocked(a.Addr(), id.qp)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// destroy ends the identifier as rdma_destroy_id(3) does, with what that tells the peer.
+// destroy ends the identifier as rdma_destroy_id(3) does. The peer is notified.
 func (id *ident) destroy() {
 	if id.alive() {
 		id.vanish()
@@ -17,7 +17,7 @@ func (id *ident) destroy() {
 	}
 }
 
-// vanish is destroy of an identifier that its instance has let go of.
+// vanish is destroy, but for the instance's map.
 func (id *ident) vanish() {
 	id.letGo()
 	if id.qp != nil {
@@ -30,7 +30,7 @@ func (id *ident) vanish() {
 	id.state = states.Destroying
 }
 
-// letGo ends what the identifier has, but for its queue pair.
+// letGo notifies the peer, and gives back what the identifier has but its queue pair.
 func (id *ident) letGo() {
 	id.abandon()
 	id.unbind()
@@ -38,17 +38,17 @@ func (id *ident) letGo() {
 	id.unstall()
 }
 
-// abandon tells the peer that nobody is here any more.
+// abandon notifies the peer that the identifier is gone.
 func (id *ident) abandon() {
 	switch {
 	case id.ps.Datagram():
 		if id.state == states.ConnectRequested {
-			id.answerLookup(sidrReject, nil)
+			id.answerLookup(sidrReject, &message{})
 		}
 		return
 	case id.in.f.iwarp:
 		switch id.state {
-		case states.Connected: // it says FIN
+		case states.Connected: // FIN
 			id.say(MsgDREQ, 0)
 		case states.Connecting, states.ConnectRequested:
 			id.say(MsgDREQ, connReset)
@@ -69,8 +69,8 @@ func (id *ident) abandon() {
 	}
 }
 
-// removeDevice takes the device away. A request nobody has answered yet is not told: its Accept
-// will fail with ENXIO.
+// removeDevice ends the identifier with its device. A request that is not answered yet has no
+// event: its Accept will fail with ENXIO.
 func (id *ident) removeDevice() {
 	silent := id.state == states.ConnectRequested
 	id.letGo()
@@ -78,11 +78,11 @@ func (id *ident) removeDevice() {
 	id.opening = nil
 	id.state = states.Removed
 	if !silent {
-		id.tell(states.KindDeviceRemoval, 0)
+		id.report(states.KindDeviceRemoval, 0)
 	}
 }
 
-// dropRemoved tells the identifiers of removed devices.
+// dropRemoved ends the identifiers whose devices were removed.
 func (in *instance) dropRemoved() {
 	for _, id := range in.sorted() {
 		if id.state != states.Removed && id.dev.isRemoved() {

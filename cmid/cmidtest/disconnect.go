@@ -18,7 +18,7 @@ func (id *ident) disconnect() error {
 	case f.iwarp:
 		id.say(MsgDREQ, 0)
 		id.state = states.Timewait
-		id.later(func() { id.tell(states.KindDisconnected, 0) })
+		id.later(func() { id.report(states.KindDisconnected, 0) })
 	case id.state == states.PeerDisconnected:
 		id.say(MsgDREP, 0)
 		id.enterTimewait()
@@ -32,12 +32,12 @@ func (id *ident) disconnect() error {
 // disconnected is the end of the disconnecting side.
 func (id *ident) disconnected(status int32) {
 	id.enterTimewait()
-	id.tell(states.KindDisconnected, status)
+	id.report(states.KindDisconnected, status)
 }
 
 func (id *ident) enterTimewait() {
 	id.state = states.Timewait
-	id.arm(timewait, func() { id.tell(states.KindTimewaitExit, 0) })
+	id.arm(timewait, func() { id.report(states.KindTimewaitExit, 0) })
 }
 
 // gotDisconnect is the peer's disconnect, the end of the stream on iWARP.
@@ -74,7 +74,7 @@ func (id *ident) gotDisconnectReply(p *packet) {
 func (id *ident) gotEndOfStream(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
-		id.state, id.reset = states.Failed, true // nobody is told: the accept will fail
+		id.state, id.reset = states.Failed, true // no event: the accept will fail
 	case states.Connecting:
 		id.ended(states.KindRejected, connReset)
 	case states.Connected:

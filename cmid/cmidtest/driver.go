@@ -14,7 +14,7 @@ import (
 // driver is a host's devices as cmid sees them.
 type driver struct{ host *Host }
 
-// Name says what it is.
+// Name is "memory", with the host's name.
 func (d *driver) Name() string {
 	if d.host.name == "" {
 		return "memory"
@@ -46,18 +46,13 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	if err := in.f.exhausted(); err != nil {
 		return nil, err
 	}
-	switch ps {
-	case cmid.PortSpaceTCP:
-	case cmid.PortSpaceUDP, cmid.PortSpaceIPOIB:
-		if in.f.embedded {
-			return nil, unix.EPROTONOSUPPORT
-		}
-	case cmid.PortSpaceIB:
+	switch {
+	case ps == cmid.PortSpaceTCP, ps.Datagram() && !in.f.embedded:
+		return in.newIdent(h, ps), nil
+	case ps == cmid.PortSpaceIB, ps.Datagram():
 		return nil, unix.EPROTONOSUPPORT
-	default:
-		return nil, unix.EINVAL
 	}
-	return in.newIdent(h, ps), nil
+	return nil, unix.EINVAL
 }
 
 // Devices lists the host's.
@@ -79,10 +74,8 @@ func (in *instance) Close() error {
 	}
 	in.closed = true
 	in.lateTimer.Stop()
-	for i := range in.late {
-		in.f.drop(&in.late[i].packet)
-	}
-	in.late, in.held = nil, nil
+	in.f.dropAll(in.late)
+	in.late, in.kept = nil, nil
 	in.box.mu.Lock()
 	in.box.closed = true
 	left := in.box.in

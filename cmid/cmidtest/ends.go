@@ -10,17 +10,17 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ended tells that a connection will not be.
+// ended reports that there will be no connection.
 func (id *ident) ended(kind states.Kind, status int32) {
 	id.timer.stop()
 	id.state = states.Failed
 	if !id.ps.Datagram() {
 		id.qp.fail()
 	}
-	id.tell(kind, status)
+	id.report(kind, status)
 }
 
-// unanswered ends an identifier whose message nobody has ever answered.
+// unanswered ends an identifier whose message has got no answer.
 func (id *ident) unanswered() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
 
 // becomeEstablished is the passive side's end of the handshake.
@@ -38,7 +38,7 @@ func (id *ident) endStream(status int32, err error) {
 	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: status, Err: err})
 }
 
-// terminate is iWARP's end of a connection that went wrong, at both ends.
+// terminate ends an iWARP connection with an error, at both ends.
 func (q *qp) terminate(why string) {
 	err := fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)
 	status := connReset
@@ -55,14 +55,14 @@ func (q *qp) die(why string) {
 	q.fail()
 }
 
-// How long TCP repeats what nobody acknowledges before it gives the connection up: the embedded
-// device sets TCP_USER_TIMEOUT, Linux tries 15 times.
+// How long TCP repeats what is not acknowledged before it gives up the connection. The embedded
+// device sets TCP_USER_TIMEOUT. Linux tries 15 times.
 const (
 	embeddedGiveUp = 30 * time.Second
 	kernelGiveUp   = 924600 * time.Millisecond
 )
 
-// stalled notes that a stream has bytes that are not acknowledged, or no longer.
+// stalled notes whether a stream has bytes that are not acknowledged.
 func (in *instance) stalled(who endpoint, yes bool) {
 	id := in.ids[who.h]
 	switch {
@@ -79,7 +79,7 @@ func (in *instance) stalled(who endpoint, yes bool) {
 	}
 }
 
-// giveUp is TCP's end of a connection that does not get through.
+// giveUp ends a connection on which TCP has got no acknowledgement for too long.
 func (id *ident) giveUp() {
 	id.in.f.unsend(id.self())
 	if id.state == states.Connected {

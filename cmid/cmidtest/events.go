@@ -7,56 +7,57 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// event tells ev, after the completions that came before it. On the loop, never inside a call of
-// the application's.
+// event delivers ev, after the completions that came before it. It runs on the loop, and never
+// inside a call of the program's.
 func (in *instance) event(id *ident, ev cmid.DriverEvent) {
 	if in.frozen {
 		in.program(func() { in.event(id, ev) })
 		return
 	}
-	if len(in.held) > 0 || in.f.coin() {
-		in.held = append(in.held, heldEvent{id, ev})
-		in.later(in.tellHeld)
+	if len(in.kept) > 0 || in.f.coin() {
+		in.kept = append(in.kept, keptEvent{id, ev})
+		in.later(in.deliverKept)
 		return
 	}
-	in.tellCompletions()
-	in.tell(id, &ev)
+	in.notifyCompletions()
+	in.deliver(id, &ev)
 }
 
-func (in *instance) tell(id *ident, ev *cmid.DriverEvent) {
+// deliver hands ev to the layer above. A request whose listener is gone has its child destroyed.
+func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
 	if in.ids[id.h] == id {
 		in.up.Event(id.h, ev)
 	} else if ev.Kind == states.KindConnectRequest {
-		_ = ev.Child.Do(&cmid.DestroyID{}) // the listener went with the request unread
+		_ = ev.Child.Do(&cmid.DestroyID{})
 	}
 }
 
-// unless calls again when the program did not return, because of its panic or runtime.Goexit: what
-// is not done yet is nobody's loss.
+// unless calls again when the program did not return, because it panicked or called
+// runtime.Goexit. What its caller had still to do for others is done then.
 func unless(returned *bool, again func()) {
 	if !*returned {
 		again()
 	}
 }
 
-// tellHeld tells what Reorder has kept back.
-func (in *instance) tellHeld() {
+// deliverKept delivers the events that Reorder has delayed.
+func (in *instance) deliverKept() {
 	if in.frozen {
 		return
 	}
 	returned := false
-	defer unless(&returned, func() { in.later(in.tellHeld) })
-	in.telling = append(in.telling, in.held...)
-	for in.held = nil; len(in.telling) > 0; {
-		e := in.telling[0]
-		in.telling = in.telling[1:]
-		in.tell(e.id, &e.ev)
+	defer unless(&returned, func() { in.later(in.deliverKept) })
+	in.delivering = append(in.delivering, in.kept...)
+	for in.kept = nil; len(in.delivering) > 0; {
+		e := in.delivering[0]
+		in.delivering = in.delivering[1:]
+		in.deliver(e.id, &e.ev)
 	}
 	returned = true
 }
 
-// tellCompletions calls the notify of every completion queue that has new ones.
-func (in *instance) tellCompletions() {
+// notifyCompletions notifies the program of every completion queue that has new ones.
+func (in *instance) notifyCompletions() {
 	if len(in.dirty) == 0 || in.frozen {
 		return
 	}
@@ -72,23 +73,23 @@ func (in *instance) tellCompletions() {
 	}
 }
 
-// program runs fn, which calls the program, or has it wait until the program goes on.
+// program runs fn, which calls the program. While the program is frozen fn is suspended.
 func (in *instance) program(fn func()) {
 	if in.frozen {
-		in.untold = append(in.untold, fn)
+		in.suspended = append(in.suspended, fn)
 		return
 	}
 	fn()
 }
 
-// become changes the state, and reports it by an event that has nothing but a kind and a status.
+// become changes the state and reports it.
 func (id *ident) become(s states.State, kind states.Kind, status int32) {
 	id.state = s
-	id.tell(kind, status)
+	id.report(kind, status)
 }
 
-// tell tells an event that has nothing but a kind and a status.
-func (id *ident) tell(kind states.Kind, status int32) {
+// report delivers an event that has no more than a kind and a status.
+func (id *ident) report(kind states.Kind, status int32) {
 	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
 }
 

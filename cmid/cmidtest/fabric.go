@@ -13,14 +13,14 @@ import (
 type Config struct {
 	// Flavor is states.IWARP, or 0 for InfiniBand (as RoCE plays it).
 	Flavor states.Flavor
-	// Embedded has iWARP be played as package iwarp does where it departs from Linux's soft-iWARP,
-	// as far as the package comment says. It is nothing to InfiniBand.
+	// Embedded plays iWARP as package iwarp does, where that departs from Linux's soft-iWARP. The
+	// package comment lists how. InfiniBand ignores it.
 	Embedded bool
-	// Reserved has devices be like the kernel's, which ask nobody for receives
-	// (verbs.DeviceAttr.AsksForReceives), take no keys back (Invalidates) and say how long a
-	// completion queue may be (MaxCQE).
+	// Reserved has devices be like the kernel's. They do not ask for receives
+	// (verbs.DeviceAttr.AsksForReceives), do not invalidate keys (Invalidates), and limit the
+	// length of a completion queue (MaxCQE).
 	Reserved bool
-	// Seed decides what chance decides: port numbers, and what Reorder does.
+	// Seed is that of the random numbers: for ports, and for Reorder.
 	Seed uint64
 }
 
@@ -61,9 +61,9 @@ func (f *Fabric) Host(name string) *Host {
 // AddDevice adds a device to the host named "".
 func (f *Fabric) AddDevice(name string, addrs ...string) { f.Host("").AddDevice(name, addrs...) }
 
-// AddDevice adds a device with addresses such as "10.0.0.5", "10.0.0.5/24" or "fd00::5"; without a
-// length the subnet is /24 or /64. What it is asked is written in tests, so it panics on an
-// address that is malformed or taken, and on a name that is taken.
+// AddDevice adds a device with addresses such as "10.0.0.5", "10.0.0.5/24" or "fd00::5". Without a
+// length the subnet is /24 or /64. AddDevice panics on an address that is malformed or taken, and
+// on a name that is taken.
 func (h *Host) AddDevice(name string, addrs ...string) {
 	d := &device{host: h, name: name}
 	for _, a := range addrs {
@@ -71,7 +71,7 @@ func (h *Host) AddDevice(name string, addrs ...string) {
 	}
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
-	if h.device(name) != nil {
+	if h.deviceLocked(name) != nil {
 		panic(fmt.Sprintf("cmidtest: there is a device %s already", name))
 	}
 	for _, p := range d.addrs {
@@ -91,9 +91,9 @@ func (h *Host) AddAddress(addr string) {
 	h.plain = append(h.plain, p)
 }
 
-// Left lists what was made and not given back, such as "2 memory regions on mem0", sorted:
-// nothing, after programs that have ended as they should. It changes while loops run. Any
-// goroutine.
+// Left lists what was made and not given back, such as "2 memory regions on mem0", sorted. Programs
+// that have ended as they should leave nothing. The list changes while loops run. Any goroutine may
+// call it.
 func (f *Fabric) Left() []string {
 	f.left.mu.Lock()
 	defer f.left.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 )
 
 // RemoveDevice takes every device of that name out of its host, as pulling the adapter does: its
-// identifiers are told DeviceRemoval, their peers Disconnected. AddDevice may add it again.
+// identifiers get DeviceRemoval, their peers Disconnected. AddDevice may add it again.
 func (f *Fabric) RemoveDevice(name string) {
 	f.mu.Lock()
-	var told []*instance
+	var affected []*instance
 	for _, h := range f.order {
-		if d := h.device(name); d != nil {
-			d.remove()
-			told = append(told, h.instances...)
+		if d := h.deviceLocked(name); d != nil {
+			d.removeLocked()
+			affected = append(affected, h.instances...)
 		}
 	}
 	f.mu.Unlock()
-	for _, in := range told {
+	for _, in := range affected {
 		in.later(in.dropRemoved)
 	}
 }
@@ -29,16 +29,16 @@ func (f *Fabric) Disconnect(h cmid.Handle) {
 	f.onIdent(h, (*ident).breakConnection)
 }
 
-// FailNext has the next work request of an identifier's queue pair with that opcode fail: a Send, a
-// Write, a Read or an atomic operation that is posted, or with verbs.Recv the receive of the next
-// message. It completes with st, and the queue pair is in its error state: what is behind it is
-// flushed. On iWARP the connection ends with it.
+// FailNext has the next work request with that opcode fail, on an identifier's queue pair: a Send,
+// a Write, a Read or an atomic operation that is posted, or with verbs.Recv the receive of the
+// next message. It completes with st. The queue pair is then in its error state, and what is
+// behind it is flushed. On iWARP the connection ends as well.
 func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
 	f.onQP(h, func(q *qp) { q.doom, q.doomed, q.doomStatus = op, true, st })
 }
 
-// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL tells: what is outstanding
-// is flushed, and QPFailed is told. On iWARP the connection ends with it.
+// FailQP breaks the queue pair of an identifier, as IBV_EVENT_QP_FATAL reports it: what is
+// outstanding is flushed, and QPFailed follows. On iWARP the connection ends as well.
 func (f *Fabric) FailQP(h cmid.Handle) {
 	f.onQP(h, func(q *qp) {
 		q.fail()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is something that was asked to go wrong: by Silence, Drop, LatencyFor, RunOut or Cut. Its
-// method is for any goroutine.
+// Fault is something that was asked to go wrong, by Silence, Drop, LatencyFor, RunOut or Cut. Any
+// goroutine may call its method.
 type Fault struct {
 	f        *Fabric
 	what     string
@@ -21,7 +21,7 @@ type Fault struct {
 	errno unix.Errno    // RunOut's
 }
 
-// Optional says that it need not happen: Missed does not tell of it.
+// Optional says that the fault need not happen: Missed does not list it.
 func (x *Fault) Optional() {
 	if x.f != nil {
 		x.f.mu.Lock()
@@ -30,17 +30,17 @@ func (x *Fault) Optional() {
 	x.optional = true
 }
 
-// hit notes that it has happened, if there is such a fault. f.mu is held.
-func (x *Fault) hit() (was bool) {
+// hitLocked notes that the fault has happened, if there is one.
+func (x *Fault) hitLocked() (was bool) {
 	if x != nil && x.left > 0 {
 		x.left--
 	}
 	return x != nil
 }
 
-// Missed lists the faults that were asked for and have not happened, or not as often: a message of
-// that kind was never sent, nobody has spoken to that address, nothing was made after RunOut. A
-// test with such a fault has not tested what it says. Any goroutine.
+// Missed lists the faults that were asked for and have not happened, or not as often: no message of
+// that kind was sent, nobody has sent to that address, nothing was made after RunOut. A test with
+// such a fault has not tested what it says. Any goroutine may call it.
 func (f *Fabric) Missed() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *Fabric) Missed() (all []string) {
 
 // faults is what goes wrong on a Fabric.
 type faults struct {
-	asked   []*Fault // all that there were
+	asked   []*Fault // all, for Missed
 	silent  map[netip.Addr]*Fault
 	cuts    map[hostPair]*cut
 	drop    [numMessages][]*Fault // the oldest first
@@ -68,7 +68,7 @@ type faults struct {
 	runOut  *Fault // nil: there is room
 }
 
-// hostPair is two hosts. A cut is noted in either order.
+// hostPair is two hosts. A cut is in the map under either order.
 type hostPair [2]*Host
 
 // cut is a link that is cut.
@@ -77,20 +77,20 @@ type cut struct {
 	waiting []packet // to be repeated
 }
 
-// ask notes a fault that should happen n times. f.mu is held.
-func (f *Fabric) ask(n int, format string, args ...any) *Fault {
+// askLocked notes a fault that should happen n times.
+func (f *Fabric) askLocked(n int, format string, args ...any) *Fault {
 	x := &Fault{f: f, what: fmt.Sprintf(format, args...), left: n, asked: n}
 	f.faults.asked = append(f.faults.asked, x)
 	return x
 }
 
-// Silence has addr answer nobody from now on: what goes there and what comes from there is lost.
+// Silence has addr answer nobody from now on: messages to it and from it are lost.
 func (f *Fabric) Silence(addr string) *Fault {
 	ip := netip.MustParseAddr(addr)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.faults.silent[ip] == nil {
-		f.faults.silent[ip] = f.ask(1, "Silence(%q)", addr)
+		f.faults.silent[ip] = f.askLocked(1, "Silence(%q)", addr)
 	}
 	return f.faults.silent[ip]
 }
@@ -105,10 +105,9 @@ func (f *Fabric) Unsilence(addr string) (was bool) {
 	return was
 }
 
-// silenced reports whether one of two addresses is silent, which keeps something from its end.
-// f.mu is held.
-func (f *Fabric) silenced(a, b netip.Addr) bool {
-	x, y := f.faults.silent[a.WithZone("")].hit(), f.faults.silent[b.WithZone("")].hit()
+// silencedLocked reports whether one of two addresses is silent.
+func (f *Fabric) silencedLocked(a, b netip.Addr) bool {
+	x, y := f.faults.silent[a.WithZone("")].hitLocked(), f.faults.silent[b.WithZone("")].hitLocked()
 	return x || y
 }
 
@@ -116,22 +115,22 @@ func (f *Fabric) silenced(a, b netip.Addr) bool {
 func (f *Fabric) Drop(kind Message, n int) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	x := f.ask(n, "Drop(%v, %d)", kind, n)
+	x := f.askLocked(n, "Drop(%v, %d)", kind, n)
 	f.faults.drop[kind] = append(f.faults.drop[kind], x)
 	return x
 }
 
-// dropped reports whether a message of that kind is lost. f.mu is held.
-func (f *Fabric) dropped(kind Message) bool {
+// droppedLocked reports whether Drop loses a message of that kind.
+func (f *Fabric) droppedLocked(kind Message) bool {
 	queue := &f.faults.drop[kind]
 	for len(*queue) > 0 && (*queue)[0].left == 0 {
 		*queue = (*queue)[1:]
 	}
-	return len(*queue) > 0 && (*queue)[0].hit()
+	return len(*queue) > 0 && (*queue)[0].hitLocked()
 }
 
-// Delay is how long every message takes from now on, and how long address and route resolution
-// take. It starts as 0: the next turn.
+// Delay sets how long every message takes from now on, and how long address and route resolution
+// take. At first it is 0: messages arrive in the next turn.
 func (f *Fabric) Delay(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,39 +146,39 @@ func (f *Fabric) LatencyFor(addr string, d time.Duration) *Fault {
 		delete(f.faults.slow, ip)
 		return new(Fault)
 	}
-	x := f.ask(1, "LatencyFor(%q, %v)", addr, d)
+	x := f.askLocked(1, "LatencyFor(%q, %v)", addr, d)
 	x.delay, f.faults.slow[ip] = d, x
 	return x
 }
 
-// latency is called with f.mu held.
-func (f *Fabric) latency(a, b netip.Addr) time.Duration {
+// latencyLocked is how long a message takes from one address to another.
+func (f *Fabric) latencyLocked(a, b netip.Addr) time.Duration {
 	d := f.faults.delay
 	for _, ip := range [...]netip.Addr{a, b} {
-		if x := f.faults.slow[ip.WithZone("")]; x.hit() {
+		if x := f.faults.slow[ip.WithZone("")]; x.hitLocked() {
 			d += x.delay
 		}
 	}
 	return d
 }
 
-// Reorder has events and completions overtake one another from now on, as they do on a kernel
-// device, which tells of them on two file descriptors: the seed decides. Events stay in order
-// among themselves, and so do completions.
+// Reorder has events and completions overtake one another from now on, as the seed decides. They do
+// so on a kernel device, which reports them on two file descriptors. Events stay in order among
+// themselves, and so do completions.
 func (f *Fabric) Reorder(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults.reorder = on
 }
 
-// coin is a fair decision, false while nothing is reordered.
+// coin is a fair decision. Without Reorder it is false.
 func (f *Fabric) coin() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.faults.reorder && f.rng.IntN(2) == 0
 }
 
-// RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until it is told 0.
+// RunOut makes every CreateID and CreateQP fail with errno (EMFILE, ENOMEM), until RunOut(0).
 func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,29 +186,34 @@ func (f *Fabric) RunOut(errno unix.Errno) *Fault {
 		f.faults.runOut = nil
 		return new(Fault)
 	}
-	x := f.ask(1, "RunOut(%s)", unix.ErrnoName(errno))
+	x := f.askLocked(1, "RunOut(%s)", unix.ErrnoName(errno))
 	x.errno, f.faults.runOut = errno, x
 	return x
 }
 
-// exhausted is the errno of RunOut.
+// exhausted is RunOut's errno, if there is one.
 func (f *Fabric) exhausted() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if x := f.faults.runOut; x.hit() {
+	if x := f.faults.runOut; x.hitLocked() {
 		return x.errno
 	}
 	return nil
 }
 
-// Cut cuts the link between two hosts: what either sends to the other is lost, and nobody is told.
-// What its transport repeats arrives after Heal, in order: everything on iWARP, where it is a
-// stream, and what queue pairs say to each other on InfiniBand (its connection managers repeat
-// their messages themselves). Who gets no acknowledgement gives up: an InfiniBand queue pair after
-// 17 s (verbs.StatusRetryExc), a stream after 30 s where Config.Embedded is set, after 15 minutes
-// elsewhere (Disconnected, ETIMEDOUT). Who has nothing under way notices nothing. What was on its
-// way already, because of Delay or LatencyFor, arrives. A link that is cut stays so; a host's link
-// to itself cannot be cut, which panics.
+// Cut cuts the link between two hosts: what either sends to the other is lost, and no event reports
+// it.
+//
+// What the transport repeats arrives after Heal, in order. On iWARP, which is a stream, that is
+// everything. On InfiniBand it is what queue pairs send to each other, and connection managers
+// repeat their messages themselves.
+//
+// A sender that gets no acknowledgement gives up: an InfiniBand queue pair after 17 s
+// (verbs.StatusRetryExc), a stream after 30 s with Config.Embedded and after 15 minutes without it
+// (Disconnected, ETIMEDOUT). One that has sent nothing notices nothing. A message that was on its
+// way already, because of Delay or LatencyFor, arrives.
+//
+// To cut a link again does nothing. A host's link to itself cannot be cut: Cut panics.
 func (f *Fabric) Cut(a, b *Host) *Fault {
 	if a == b {
 		panic("cmidtest: a host has no link to itself")
@@ -218,39 +222,40 @@ func (f *Fabric) Cut(a, b *Host) *Fault {
 	defer f.mu.Unlock()
 	c := f.faults.cuts[hostPair{a, b}]
 	if c == nil {
-		c = &cut{fault: f.ask(1, "Cut between %s and %s", a, b)}
+		c = &cut{fault: f.askLocked(1, "Cut between %s and %s", a, b)}
 		f.faults.cuts[hostPair{a, b}], f.faults.cuts[hostPair{b, a}] = c, c
 	}
 	return c.fault
 }
 
-// severed reports whether a link is cut, which keeps one host from finding the other. f.mu is held.
-func (f *Fabric) severed(a, b *Host) bool {
+// severedLocked reports whether the link between two hosts is cut.
+func (f *Fabric) severedLocked(a, b *Host) bool {
 	c := f.faults.cuts[hostPair{a, b}]
-	return c != nil && c.fault.hit()
+	return c != nil && c.fault.hitLocked()
 }
 
-// reach is the device at to, if what from says gets there; nil: nobody answers. f.mu is held.
-func (f *Fabric) reach(host *Host, from, to netip.Addr) *device {
+// reachLocked is the device with the address to, if messages from from get there. nil: nobody
+// answers.
+func (f *Fabric) reachLocked(host *Host, from, to netip.Addr) *device {
 	there := f.addrs[to.WithZone("")]
-	if f.silenced(from, to) || there == nil || f.severed(host, there.host) {
+	if f.silencedLocked(from, to) || there == nil || f.severedLocked(host, there.host) {
 		return nil
 	}
 	return there
 }
 
-// cutFor is the cut that p meets; nil: none. f.mu is held.
-func (f *Fabric) cutFor(p *packet) *cut {
+// cutForLocked is the cut in p's way; nil: there is none.
+func (f *Fabric) cutForLocked(p *packet) *cut {
 	var from *Host
 	if p.from.in != nil {
 		from = p.from.in.host
-	} else if d := f.addrs[p.src.WithZone("")]; d != nil { // a kernel that answers for nobody
+	} else if d := f.addrs[p.src.WithZone("")]; d != nil { // a kernel sent it, for no identifier
 		from = d.host
 	}
 	return f.faults.cuts[hostPair{from, p.to.in.host}]
 }
 
-// repeated reports whether a transport repeats messages of that kind until they are acknowledged.
+// repeated reports whether the transport repeats messages of that kind until they are acknowledged.
 func (f *Fabric) repeated(kind Message) bool {
 	switch kind {
 	case MsgSend, MsgAck, MsgWrite, MsgRead, MsgAtomic, MsgReadResponse:
@@ -259,7 +264,7 @@ func (f *Fabric) repeated(kind Message) bool {
 	return f.iwarp
 }
 
-// fate is what becomes of a message on its way.
+// fate is what happens to a message on its way.
 type fate uint8
 
 const (
@@ -268,19 +273,19 @@ const (
 	fateWaits // for a link to be healed
 )
 
-// fateOf decides what becomes of p, and how long it takes.
+// fateOf decides what happens to p, and how long it takes.
 func (f *Fabric) fateOf(p *packet) fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.dropped(p.kind) || f.silenced(p.src, p.dst) {
+	if p.to.in == nil || f.droppedLocked(p.kind) || f.silencedLocked(p.src, p.dst) {
 		return fateLost
 	}
-	p.delay = f.latency(p.src, p.dst)
-	c := f.cutFor(p)
+	p.delay = f.latencyLocked(p.src, p.dst)
+	c := f.cutForLocked(p)
 	if c == nil {
 		return fateArrives
 	}
-	c.fault.hit()
+	c.fault.hitLocked()
 	if f.repeated(p.kind) {
 		c.waiting = append(c.waiting, *p)
 		return fateWaits

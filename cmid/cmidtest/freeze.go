@@ -7,12 +7,13 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Freeze stops the host's programs, as SIGSTOP does: nothing on a loop that has opened the host's
-// Driver runs any more, once it has finished what it is at, and the program is told nothing. The
-// machine goes on. On InfiniBand, and on iWARP as the kernel plays it, its device takes what comes
-// into the receives that are posted, acknowledges, and answers Reads, and its connection manager
-// speaks to others. With Config.Embedded there is only TCP, which takes what comes and has nobody
-// read it. Timers stand still, the device's too.
+// Freeze stops the host's programs, as SIGSTOP does. A loop that has opened the host's Driver ends
+// what it is doing, then runs nothing any more, and its program gets no events.
+//
+// The machine goes on. On InfiniBand, and on iWARP as the kernel plays it, the device puts what
+// comes into the receives that are posted, acknowledges it and answers Reads, and the connection
+// manager answers others. With Config.Embedded there is only TCP: it takes what comes, and nobody
+// reads it. Timers stand still, the device's too.
 //
 // The loops must run by themselves (Loop.Start, Loop.Run), and time must be the time package's. A
 // program that opens the Driver afterwards is not frozen. Freezing what is frozen does nothing.
@@ -22,7 +23,8 @@ func (h *Host) Freeze() {
 	}
 }
 
-// Thaw ends Freeze: what was to be told is told, in order. Crashed programs stay as they are.
+// Thaw ends Freeze. Events that were due are delivered, in order. Crashed programs stay as they
+// are.
 func (h *Host) Thaw() {
 	for _, in := range h.programs() {
 		in.thaw(false)
@@ -30,18 +32,18 @@ func (h *Host) Thaw() {
 }
 
 // Crash kills the host's programs, as SIGKILL does: nothing of them runs any more, and the kernel
-// closes what they had. Peers are told what a kernel says: on iWARP the end of the stream (a reset,
-// where something came that a frozen program had not read), on InfiniBand a disconnect request,
-// requests are rejected, and nobody listens any more. Nothing else is said: no program says
-// goodbye. A machine that loses its power says nothing at all: Cut its links first.
+// closes what they had. Peers get what a kernel sends. On iWARP it is the end of the stream, and a
+// reset if something has come that a frozen program had not read. On InfiniBand it is a disconnect
+// request. Requests are rejected, and nobody listens any more. The programs themselves send
+// nothing. A machine that loses its power sends nothing at all: for that, Cut its links first.
 //
-// The host's devices are gone from the Fabric, so that the next program can be given devices of the
-// same names and addresses, on the same Host. The loops stand still until Unwind. As for Freeze,
-// they must run by themselves.
+// The host's devices are gone from the Fabric, so that AddDevice can make others with the same
+// names and addresses for the host's next program. The loops stand still until Unwind. As for
+// Freeze, they must run by themselves.
 func (h *Host) Crash() {
 	h.f.mu.Lock()
 	for len(h.devices) > 0 {
-		h.devices[0].remove()
+		h.devices[0].removeLocked()
 	}
 	h.f.mu.Unlock()
 	for _, in := range h.programs() {
@@ -50,15 +52,15 @@ func (h *Host) Crash() {
 	}
 }
 
-// Unwind has the loops of crashed programs go on, so that who made them can shut them down and look
-// for what is left: they find that their devices have been removed.
+// Unwind has the loops of crashed programs go on, so that a test can shut them down and look for
+// what is left. The programs find that their devices were removed.
 func (h *Host) Unwind() {
 	for _, in := range h.programs() {
 		in.thaw(true)
 	}
 }
 
-// programs is who has opened the host's Driver.
+// programs are the instances that have opened the host's Driver.
 func (h *Host) programs() []*instance {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
@@ -72,12 +74,12 @@ func (in *instance) freeze() {
 		return
 	}
 	i := &ice{thawed: make(chan struct{}), came: make(chan struct{}, 1), killed: make(chan struct{}, 1)}
-	if in.loop.Post(func() { in.stand(i) }) == nil { // else the program is ending
+	if in.loop.Post(func() { in.stand(i) }) == nil { // it fails when the program is ending
 		in.box.ice = i
 	}
 }
 
-// thaw ends freeze for a program that has crashed, or for one that has not.
+// thaw ends freeze: with dead for a program that has crashed, without it for one that has not.
 func (in *instance) thaw(dead bool) {
 	in.box.mu.Lock()
 	defer in.box.mu.Unlock()
@@ -97,7 +99,7 @@ func (in *instance) kill() {
 	}
 }
 
-// stand holds the loop, and does what the machine does without the program.
+// stand blocks the loop, and does what the machine does without the program.
 func (in *instance) stand(i *ice) {
 	in.frozen = true
 	late := time.NewTimer(0)
@@ -123,14 +125,14 @@ func (in *instance) stand(i *ice) {
 	}
 }
 
-// goOn tells a program that was frozen what has happened.
+// goOn delivers to a program that was frozen what has happened.
 func (in *instance) goOn() {
 	in.frozen = false
-	in.tellCompletions()
-	in.tellHeld()
-	for len(in.untold) > 0 && !in.closed {
-		fn := in.untold[0]
-		in.untold = in.untold[1:]
+	in.notifyCompletions()
+	in.deliverKept()
+	for len(in.suspended) > 0 && !in.closed {
+		fn := in.suspended[0]
+		in.suspended = in.suspended[1:]
 		fn()
 	}
 	for _, id := range in.sorted() {
@@ -140,8 +142,8 @@ func (in *instance) goOn() {
 	}
 }
 
-// closeAll is what the kernel does for a program that was killed. The program's own part, if it
-// ever goes on, finds its device removed.
+// closeAll does what the kernel does for a program that was killed. If the program ever goes on, it
+// finds its device removed.
 func (in *instance) closeAll() {
 	unread := make(map[endpoint]bool)
 	if in.f.embedded { // nobody has read what has come
@@ -157,7 +159,7 @@ func (in *instance) closeAll() {
 		}
 		if id.state == states.Connected && unread[id.self()] {
 			id.say(MsgDREQ, connReset)
-			id.state = states.Timewait // it has said so
+			id.state = states.Timewait // nothing more is sent
 		}
 		id.removeDevice()
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ident is an identifier as the device knows it. state is the device's own view, which the one
-// above may lag behind.
+// ident is an identifier as the device knows it. Its state may be ahead of the one that the layer
+// above has.
 type ident struct {
-	in          *instance // whose it is, see Migrate
+	in          *instance // that has it; Detach and Attach change it
 	home        *instance // that made it, where peers send to
 	h           cmid.Handle
 	ps          cmid.PortSpace
@@ -20,7 +20,7 @@ type ident struct {
 	local, peer cmid.Addr
 	dev         *device
 	port        *binding // nil while not bound
-	poisoned    bool     // bound once to an interface without a device: the kernel never forgets
+	strayed     bool     // was bound to an interface without a device: the kernel never forgets
 	reuse       bool
 	afOnly      bool
 	afOnlySet   bool
@@ -30,8 +30,8 @@ type ident struct {
 	far      endpoint // the other end
 	key      endpoint // whose request made this identifier
 	own      cmid.ConnParam
-	peers    cmid.ConnParam // what the peer has said
-	ord      uint8          // Reads that may be outstanding: no more than the peer serves
+	peers    cmid.ConnParam // the peer's
+	ord      uint8          // how many Reads may be outstanding: as many as the peer serves
 	reset    bool           // a request whose peer gave up (iWARP)
 	opening  *cmid.Connect  // whose stream is not open yet (iWARP)
 	sent     packet         // what is repeated until it is answered
@@ -41,14 +41,14 @@ type ident struct {
 	due      time.Time // of timer
 	onTimer  func()
 
-	stall    clock // iWARP: TCP's patience with a link that is cut
+	stall    clock // iWARP: TCP's timer for a link that is cut
 	stalling bool  // it runs
 }
 
 // clock is a timer that is made when it is first needed.
 type clock struct{ t *eventloop.Timer }
 
-// start has fn run after d. It is the same fn every time.
+// start has fn run after d. Every call passes the same fn.
 func (c *clock) start(l *eventloop.Loop, d time.Duration, fn func()) {
 	if c.t == nil {
 		c.t = l.NewTimer(fn)
@@ -70,7 +70,7 @@ func (id *ident) self() endpoint { return endpoint{id.home, id.h} }
 
 func (id *ident) alive() bool { return id.in.ids[id.h] == id }
 
-// later runs fn after what has arrived already, unless id is destroyed by then.
+// later runs fn after what has arrived already, unless the identifier is destroyed by then.
 func (id *ident) later(fn func()) {
 	id.in.put(packet{kind: msgLocal, to: endpoint{id.in, id.h}, fn: func() {
 		if id.alive() {
@@ -79,7 +79,7 @@ func (id *ident) later(fn func()) {
 	}})
 }
 
-// after runs fn after d, asynchronously even when d is 0.
+// after runs fn after d, in a later turn even when d is 0.
 func (id *ident) after(d time.Duration, fn func()) {
 	if d > 0 {
 		id.arm(d, fn)
@@ -88,7 +88,7 @@ func (id *ident) after(d time.Duration, fn func()) {
 	id.later(fn)
 }
 
-// arm runs fn after d; an identifier waits for one thing at a time.
+// arm runs fn after d. An identifier waits for one thing at a time.
 func (id *ident) arm(d time.Duration, fn func()) {
 	id.onTimer = fn
 	id.due = id.in.loop.Now().Add(d)
@@ -104,22 +104,22 @@ func (id *ident) send(kind Message, m *message) {
 	id.in.f.send(id.packet(kind, m))
 }
 
-// say sends what is no more than a kind and a status.
+// say sends a message that has no more than a kind and a status.
 func (id *ident) say(kind Message, status int32) { id.send(kind, &message{status: status}) }
 
-// answer sends what is sent again when the peer repeats what it answers.
+// answer sends a message that is sent again when the peer repeats its own.
 func (id *ident) answer(kind Message, m *message) {
 	id.sent = id.packet(kind, m)
 	id.in.f.send(id.sent)
 }
 
-// sendUntilAnswered repeats a message; giveUp runs when nobody ever answers.
+// sendUntilAnswered sends a message and repeats it. giveUp runs when there is no answer.
 func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
-	id.sent = id.packet(kind, m)
+	id.answer(kind, m)
 	id.repeat(func() { id.in.f.send(id.sent) }, giveUp)
 }
 
-// repeat sends, and again until there is an answer, which stops the timer.
+// repeat sends again until there is an answer, which stops the timer.
 func (id *ident) repeat(send, giveUp func()) {
 	id.tries = 0
 	var again func()
@@ -132,7 +132,6 @@ func (id *ident) repeat(send, giveUp func()) {
 		send()
 	}
 	id.arm(cmTimeout, again)
-	send()
 }
 
 // Handle is the identifier's.
@@ -177,7 +176,8 @@ func (in *instance) padded(b []byte, n int) []byte {
 	return append(append(make([]byte, 0, n), b...), make([]byte, max(n-len(b), 0))...)
 }
 
-// seen is p as the receiver is told of it: its reads are my answers. Nothing else travels on iWARP.
+// seen is p as the peer sees it: the reads of one side are the answers of the other. iWARP carries
+// nothing else.
 func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
 	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
 	if in.f.iwarp {
@@ -186,7 +186,7 @@ func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
 	return p
 }
 
-// agreed is the depths of a connection as the embedded device tells them, to either side: what it
+// agreed is the depths of a connection that the embedded device reports to either side: what it
 // serves, and what it may ask.
 func (id *ident) agreed(ask uint8) cmid.ConnParam {
 	if !id.in.f.embedded {
@@ -218,7 +218,7 @@ func (f *Fabric) depth() uint8 {
 	return deviceDepth
 }
 
-// Timers. Lengths may differ from a kernel's; what follows when they end may not.
+// Timers. Their lengths may differ from a kernel's. What follows when they end is the same.
 const (
 	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
 	cmRetries    = 15                      // so often

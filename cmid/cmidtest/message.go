@@ -1,6 +1,6 @@
 package cmidtest
 
-import "fmt"
+import "github.com/rdmactor/rdmactor/internal/enum"
 
 // Message is a kind of message between hosts, for Drop.
 type Message uint8
@@ -31,18 +31,13 @@ const (
 	numMessages
 )
 
-var messageNames = [numMessages]string{
+var messageNames = []string{
 	"local work", "MsgREQ", "MsgMRA", "MsgREP", "MsgRTU", "MsgREJ", "MsgDREQ", "MsgDREP", "MsgSIDRREQ", "MsgSIDRREP",
 	"MsgSend", "MsgAck", "MsgWrite", "MsgRead", "MsgAtomic", "MsgReadResponse", "MsgDatagram",
 }
 
 // String is the constant's name.
-func (m Message) String() string {
-	if m < numMessages {
-		return messageNames[m]
-	}
-	return fmt.Sprintf("Message(%d)", uint8(m))
-}
+func (m Message) String() string { return enum.At(messageNames, m, "Message(%d)") }
 
 // MarshalText is String's text.
 func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil }

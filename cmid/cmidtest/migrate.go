@@ -21,30 +21,30 @@ func (in *instance) detach(id *ident) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
 	d.ticking = id.timer.stop()
-	id.unstall() // a link that is cut then stays unnoticed
+	id.unstall() // a link that is cut then is not noticed
 	id.timer, id.stall = clock{}, clock{}
-	in.telling = d.take(in.telling)
-	in.held = d.take(in.held)
-	in.late, d.late = takeOut(in.late, d.late, func(p *latePacket) bool { return p.to.h == id.h })
+	in.delivering = d.take(in.delivering)
+	in.kept = d.take(in.kept)
+	mine := func(p *packet) bool { return p.to.h == id.h }
+	in.late, d.late = takeOut(in.late, d.late, mine)
 	in.box.mu.Lock()
 	defer in.box.mu.Unlock()
-	come := func(p *packet) bool { return p.to.h == id.h }
-	in.batch, d.came = takeOut(in.batch, d.came, come)
-	in.box.in, d.came = takeOut(in.box.in, d.came, come)
+	in.batch, d.came = takeOut(in.batch, d.came, mine)
+	in.box.in, d.came = takeOut(in.box.in, d.came, mine)
 	in.box.moved[id.h] = d
 	return d
 }
 
-// take takes the identifier's events out of those that Reorder keeps back, and the identifiers
-// that requests among them bring.
-func (d *detached) take(from []heldEvent) (left []heldEvent) {
-	return slices.DeleteFunc(from, func(e heldEvent) bool {
+// take takes the identifier's events out of those that Reorder delays. The children of requests
+// among them are detached as well.
+func (d *detached) take(from []keptEvent) (left []keptEvent) {
+	return slices.DeleteFunc(from, func(e keptEvent) bool {
 		if e.id != d.id {
 			return false
 		}
-		d.held = append(d.held, e)
+		d.kept = append(d.kept, e)
 		if child, ok := e.ev.Child.(*ident); ok && child.alive() && child.state != states.Removed {
-			// without a device it is destroyed when the request is told
+			// a child without a device is destroyed when the request is delivered
 			d.children = append(d.children, d.from.detach(child))
 		}
 		return true
@@ -71,21 +71,21 @@ func (d *detached) attach(to *instance) {
 	if d.ticking {
 		id.arm(max(id.due.Sub(to.loop.Now()), 0), id.onTimer)
 	}
-	for _, e := range d.held {
-		to.held = append(to.held, e)
-		to.later(to.tellHeld)
+	for _, e := range d.kept {
+		to.kept = append(to.kept, e)
+		to.later(to.deliverKept)
 	}
 	for _, p := range d.late {
 		to.putLate(p)
 	}
 	to.box.mu.Lock()
-	delete(to.box.moved, id.h) // it may have been there before
+	delete(to.box.moved, id.h) // for an identifier that comes back
 	to.box.mu.Unlock()
 	d.open(to)
-	to.later(to.dropRemoved) // if its device has gone meanwhile, this loop was told too early
+	to.later(to.dropRemoved) // its device may be gone, and this loop has heard of it before
 }
 
-// open has what has come, and what will come, go to to.
+// open passes on to to what has come, and what will come.
 func (d *detached) open(to *instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *detached) open(to *instance) {
 	d.came, d.to = nil, to
 }
 
-// Destroy gives it up, with what that tells the peer.
+// Destroy destroys the identifier. The peer is notified.
 func (d *detached) Destroy() {
 	for _, child := range d.children {
 		child.Destroy()
@@ -106,7 +106,5 @@ func (d *detached) Destroy() {
 	d.came, d.gone = nil, true
 	d.mu.Unlock()
 	d.from.f.dropAll(came)
-	for i := range d.late {
-		d.from.f.drop(&d.late[i].packet)
-	}
+	d.from.f.dropAll(d.late)
 }

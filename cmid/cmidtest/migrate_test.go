@@ -166,7 +166,7 @@ func TestMigrateWithEventsKeptBack(t *testing.T) {
 	id := w.A.Create(tcp)
 	in := f.Host("a").instances[0]
 	for arg := range uint64(2) {
-		in.held = append(in.held, heldEvent{in.ids[id.Handle()], cmid.DriverEvent{Kind: states.KindUser, Arg: arg}})
+		in.kept = append(in.kept, keptEvent{in.ids[id.Handle()], cmid.DriverEvent{Kind: states.KindUser, Arg: arg}})
 	}
 	w.Must(id.WriteCMEvent(2))
 	w.Migrate(w.A, id)
@@ -189,7 +189,7 @@ func TestMigrateFromInsideAnEvent(t *testing.T) {
 				return
 			}
 			for _, in := range f.Host("a").instances {
-				keptBack += len(in.held) + len(in.telling)
+				keptBack += len(in.kept) + len(in.delivering)
 			}
 			w.Must(id.Migrate(w.A.Other()))
 		}

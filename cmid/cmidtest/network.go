@@ -6,12 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send gives p to the network; false when it is lost there.
+// send gives p to the network. It is false when p is lost.
 func (f *Fabric) send(p packet) bool {
-	if p.to.in == nil {
-		p.release()
-		return false
-	}
 	switch f.fateOf(&p) {
 	case fateLost:
 		f.drop(&p)
@@ -24,27 +20,28 @@ func (f *Fabric) send(p packet) bool {
 	return true
 }
 
-// connReset is the status of a stream that its end did not close.
+// connReset is the status of a stream that was reset.
 const connReset = -int32(unix.ECONNRESET)
 
-// answer sends p's sender something that no identifier has made, from from or nobody.
+// answer sends an answer to p in the name of from, which may be nobody.
 func (f *Fabric) answer(p *packet, from endpoint, kind Message, status int32) {
 	f.send(packet{kind: kind, from: from, to: p.from, src: p.dst, dst: p.src, cm: &message{status: status}})
 }
 
-// drop ends a packet that nobody takes.
+// drop frees a packet that nobody takes.
 func (f *Fabric) drop(p *packet) {
 	f.read(p.listener)
 	p.release()
 }
 
+// dropAll frees packets that nobody takes.
 func (f *Fabric) dropAll(ps []packet) {
 	for i := range ps {
 		f.drop(&ps[i])
 	}
 }
 
-// takeOut moves what belongs elsewhere from one list to the end of another.
+// takeOut moves the elements that belong elsewhere from list to the end of to.
 func takeOut[T any](list, to []T, elsewhere func(*T) bool) (left, taken []T) {
 	left = slices.DeleteFunc(list, func(v T) bool {
 		if !elsewhere(&v) {
@@ -56,7 +53,7 @@ func takeOut[T any](list, to []T, elsewhere func(*T) bool) (left, taken []T) {
 	return left, to
 }
 
-// read says that a request is not unread any more.
+// read notes that a listener has one unread request fewer.
 func (f *Fabric) read(b *binding) {
 	if b == nil {
 		return
@@ -76,7 +73,7 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 			return was
 		}
 		waiting := c.waiting
-		// what is sent meanwhile must not overtake what has waited
+		// the link stays cut while these go out: nothing that is sent meanwhile overtakes them
 		if c.waiting = nil; len(waiting) == 0 {
 			delete(f.faults.cuts, hostPair{a, b})
 			delete(f.faults.cuts, hostPair{b, a})
@@ -90,7 +87,7 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 	}
 }
 
-// unsend drops what waits for a link to be healed: its sender repeats it no longer.
+// unsend drops what waits for a link to be healed, because its sender repeats it no longer.
 func (f *Fabric) unsend(from endpoint) {
 	f.mu.Lock()
 	var dropped []packet
@@ -101,14 +98,14 @@ func (f *Fabric) unsend(from endpoint) {
 	f.dropAll(dropped)
 }
 
-// stalled starts the patience of a stream whose bytes wait for a link, or ends it.
+// stalled starts TCP's timer for a stream whose bytes wait for a link, or stops it.
 func (f *Fabric) stalled(who endpoint, yes bool) {
 	if f.iwarp && who.in != nil {
 		who.in.later(func() { who.in.stalled(who, yes) })
 	}
 }
 
-// put queues p and has the instance run, on its loop, never inside the caller.
+// put queues p and has the instance run on its loop, never inside the caller. Any goroutine.
 func (in *instance) put(p packet) {
 	in.box.mu.Lock()
 	if now := in.box.moved[p.to.h]; now != nil {
@@ -122,10 +119,10 @@ func (in *instance) put(p packet) {
 		return
 	}
 	in.box.in = append(in.box.in, p)
-	in.schedule()
+	in.scheduleLocked()
 }
 
-// put takes what comes for the identifier where it was. Any goroutine.
+// put passes p on, or keeps it while the identifier is on its way. Any goroutine.
 func (d *detached) put(p packet) {
 	d.mu.Lock()
 	to := d.to
@@ -145,11 +142,11 @@ func (d *detached) put(p packet) {
 // kick has the instance run although nothing has arrived.
 func (in *instance) kick() {
 	in.box.mu.Lock()
-	in.schedule()
+	in.scheduleLocked()
 }
 
-// schedule is called with box.mu held and releases it.
-func (in *instance) schedule() {
+// scheduleLocked has the loop run the instance. It releases box.mu, which its caller holds.
+func (in *instance) scheduleLocked() {
 	first := !in.box.scheduled && !in.box.closed
 	in.box.scheduled = in.box.scheduled || first
 	if i := in.box.ice; i != nil {
@@ -160,7 +157,7 @@ func (in *instance) schedule() {
 	}
 	in.box.mu.Unlock()
 	if first {
-		_ = in.loop.Schedule(in) // refused after the loop's end only: nobody is there any more
+		_ = in.loop.Schedule(in) // fails only after the loop's end
 	}
 }
 

@@ -16,7 +16,7 @@ type packet struct {
 	from, to endpoint
 	src, dst netip.Addr
 	cm       *message      // of connection management; never changed once sent
-	listener *binding      // MsgREQ, MsgSIDRREQ: who has one unread request more
+	listener *binding      // MsgREQ, MsgSIDRREQ: it has one unread request more
 	fn       func()        // msgLocal
 	data     *buffer       // MsgSend, MsgWrite, MsgReadResponse, MsgDatagram
 	seq      uint64        // of the work request, or of the one that is answered
@@ -27,6 +27,7 @@ type packet struct {
 	ud       datagram      // MsgDatagram
 	status   ack           // MsgAck
 	delay    time.Duration
+	due      time.Time // when a delayed packet is handled
 }
 
 // message is what connection management says.
@@ -36,7 +37,7 @@ type message struct {
 	private  []byte
 	param    cmid.ConnParam
 	status   int32 // MsgREJ: the reason, MsgSIDRREP: the status, MsgDREQ on iWARP: a negative errno
-	err      error // MsgDREQ on iWARP: why
+	err      error // MsgDREQ on iWARP: the cause
 }
 
 // sendFlags say what a message asks for besides being received.
@@ -45,7 +46,7 @@ type sendFlags uint8
 const (
 	flagSolicited  sendFlags = 1 << iota
 	flagInvalidate           // take mem.Key back
-	flagImmediate            // tell imm
+	flagImmediate            // deliver imm with it
 )
 
 // atomicOp is what an atomic operation does: InfiniBand's AtomicETH, without the place.
@@ -71,7 +72,7 @@ const (
 	ackNoRecv     // and gives up
 	// longer than the receive, a key that cannot be taken back, or a misaligned address
 	ackInvalid
-	ackAccess // memory that is not there, or not for this
+	ackAccess // memory that is not there, or not open for this
 	ackFault  // the peer's own mistake
 )
 
@@ -80,8 +81,8 @@ var ackStatus = [...]verbs.Status{
 	ackAccess: verbs.StatusRemAccess, ackFault: verbs.StatusRemOp,
 }
 
-// buffer holds a message's bytes on their way. They are copied when it leaves, so that a queue
-// pair that is flushed meanwhile gives its memory back at once.
+// buffer has a message's bytes on their way. They are copied when the message leaves, so that a
+// queue pair that is flushed meanwhile gives its memory back at once.
 type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
@@ -94,7 +95,7 @@ func (p *packet) release() {
 	}
 }
 
-// immediate tells what was sent beside the bytes.
+// immediate adds the immediate data to a completion.
 func (p *packet) immediate(wc *verbs.WC) {
 	if p.flags&flagImmediate != 0 {
 		wc.HasImm, wc.Imm = true, p.imm

@@ -13,7 +13,6 @@ import (
 type qp struct {
 	in     *instance
 	id     *ident
-	dev    *device
 	view   *view
 	pd     *memory.Domain
 	num    uint32
@@ -23,9 +22,9 @@ type qp struct {
 	recvs  ring.Ring[verbs.RecvWR]
 	over   bool // flushed: nothing completes any more
 
-	doomed     bool // Fabric.FailNext: the next doom ...
-	doom       verbs.Opcode
-	doomStatus verbs.Status // ... fails so
+	doomed     bool         // Fabric.FailNext is due
+	doom       verbs.Opcode // for the next work request of that kind
+	doomStatus verbs.Status // which completes so
 
 	gone bool
 
@@ -39,16 +38,16 @@ type qp struct {
 	retryFn  func()
 
 	came     uint64            // seq of the peer's work request that came last
-	waiting  ring.Ring[packet] // a Send that found no receive, and what came behind it
+	waiting  ring.Ring[packet] // a Send that found no receive, and what came after it
 	retrying bool              // retryNow is queued
-	inSRQ    bool              // noted as waiting in srq
+	inSRQ    bool              // it is in srq.waiting
 	paused   bool              // messages wait although there may be receives
 	served   bool              // it is its turn to look for a receive
 	rnr      clock
 }
 
-// sendEntry is a work request of the send queue that has not completed. What it sends is copied
-// when it leaves: a fenced Send may send what a Read brought.
+// sendEntry is a work request of the send queue that has not completed. Its bytes are copied when
+// it leaves, because a fenced Send may send what a Read has brought.
 type sendEntry struct {
 	wr     verbs.SendWR
 	n      uint32    // its length
@@ -58,7 +57,8 @@ type sendEntry struct {
 	status verbs.Status
 }
 
-// fail brings the queue pair, if there is one, into its error state: what is outstanding completes.
+// fail brings the queue pair into its error state, and what is outstanding completes. A nil queue
+// pair has none.
 func (q *qp) fail() {
 	if q == nil || q.over {
 		return
@@ -68,7 +68,7 @@ func (q *qp) fail() {
 	q.retry.stop()
 	q.rnr.stop()
 	q.flushSends()
-	if !q.in.f.iwarp { // a stream's bytes are TCP's
+	if !q.in.f.iwarp { // TCP repeats a stream's bytes all the same
 		q.in.f.unsend(q.id.self())
 	}
 	for q.recvs.Len() > 0 {
@@ -77,7 +77,7 @@ func (q *qp) fail() {
 	q.dropWaiting()
 }
 
-// dropWaiting loses the messages that no receive was found for.
+// dropWaiting drops the messages that found no receive.
 func (q *qp) dropWaiting() {
 	for q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
@@ -85,8 +85,8 @@ func (q *qp) dropWaiting() {
 	}
 }
 
-// flushSends completes the send queue. Nothing behind a work request that has failed, or is not
-// done, succeeds.
+// flushSends completes the send queue. Behind a work request that has failed or is not done, none
+// succeeds.
 func (q *qp) flushSends() {
 	for bad := false; q.sends.Len() > 0; q.finishSend() {
 		e := q.sends.At(0)
@@ -129,7 +129,7 @@ func (q *qp) leaveSRQ() {
 	}
 }
 
-// bytesOf is the length of a work request; false for one that cannot be.
+// bytesOf is the length of a work request. It is false for one that is not possible.
 func (q *qp) bytesOf(wr *verbs.SendWR) (n uint32, ok bool) {
 	access := verbs.Access(0)
 	switch wr.Op {

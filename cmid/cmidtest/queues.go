@@ -5,28 +5,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// cq is a completion queue, a ring that grows. On a Reserved device it must not: a completion
-// beyond its entries is lost there, and takes the queue pair with it.
+// cq is a completion queue, a ring that grows. On a Reserved device it does not: a completion for
+// which there is no room is lost, and its queue pair fails.
 type cq struct {
-	in      *instance
-	dev     *device
-	entries int
-	tell    func()
-	done    ring.Ring[verbs.WC]
-	dirty   bool
-	quiet   bool // only what is solicited notifies
-	users   int
-	closed  bool
+	object
+	entries  int
+	callback func()
+	done     ring.Ring[verbs.WC]
+	dirty    bool
+	quiet    bool // only solicited completions notify
 }
 
-// add queues wc and reports whether there was room. solicited is what its sender asked for.
+// add queues wc and reports whether there was room. solicited says that its sender asked for a
+// notification.
 func (q *cq) add(wc verbs.WC, solicited bool) bool {
-	if q.in.f.reserved && q.done.Len() >= q.entries { // elsewhere it grows (DeviceAttr.MaxCQE)
+	in := q.v.in
+	if in.f.reserved && q.done.Len() >= q.entries { // elsewhere it grows (DeviceAttr.MaxCQE)
 		return false
 	}
 	q.done.Push(wc)
@@ -35,8 +33,8 @@ func (q *cq) add(wc verbs.WC, solicited bool) bool {
 	}
 	if !q.dirty {
 		q.dirty = true
-		q.in.dirty = append(q.in.dirty, q)
-		q.in.kick()
+		in.dirty = append(in.dirty, q)
+		in.kick()
 	}
 	return true
 }
@@ -45,8 +43,8 @@ func (q *cq) add(wc verbs.WC, solicited bool) bool {
 func (q *cq) ReqNotify(solicitedOnly bool) { q.quiet = solicitedOnly }
 
 func (q *cq) notify() {
-	if q.tell != nil && q.done.Len() > 0 {
-		q.tell()
+	if q.callback != nil && q.done.Len() > 0 {
+		q.callback()
 	}
 }
 
@@ -61,15 +59,12 @@ func (q *cq) Poll(wc []verbs.WC) int {
 
 // Close destroys the queue.
 func (q *cq) Close() error {
-	if q.users > 0 {
-		return unix.EBUSY
+	if err := q.close(); err != nil {
+		return err
 	}
-	if !q.closed {
-		q.closed = true
-		q.dev.count(resCQ, -1)
-	}
-	q.tell = nil
-	q.in.dirty = slices.DeleteFunc(q.in.dirty, func(other *cq) bool { return other == q })
+	q.callback = nil
+	in := q.v.in
+	in.dirty = slices.DeleteFunc(in.dirty, func(other *cq) bool { return other == q })
 	return nil
 }
 
@@ -78,21 +73,16 @@ func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	if cqe <= 0 || v.in.f.reserved && cqe > maxCQE {
 		return nil, unix.EINVAL
 	}
-	v.dev.count(resCQ, 1)
-	return &cq{in: v.in, dev: v.dev, entries: cqe, tell: notify}, nil
+	return &cq{object: v.object(resCQ, nil), entries: cqe, callback: notify}, nil
 }
 
 // srq is a shared receive queue.
 type srq struct {
-	in      *instance
-	dev     *device
-	pd      *memory.Domain
+	object
 	attr    verbs.SRQInitAttr
 	posted  ring.Ring[verbs.RecvWR]
-	users   int
 	limit   int   // OnLimit is due when fewer are posted
-	waiting []*qp // messages came and found it empty
-	closed  bool
+	waiting []*qp // their messages found it empty
 }
 
 // CreateSRQ makes a shared receive queue.
@@ -101,9 +91,7 @@ func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if err != nil || attr.MaxWR <= 0 {
 		return nil, unix.EINVAL
 	}
-	p.Use(1)
-	v.dev.count(resSRQ, 1)
-	return &srq{in: v.in, dev: v.dev, pd: p, attr: attr}, nil
+	return &srq{object: v.object(resSRQ, p), attr: attr}, nil
 }
 
 // Arm sets the limit.
@@ -116,12 +104,12 @@ func (s *srq) Arm(limit int) error {
 	return nil
 }
 
-// take takes the oldest receive for q; the owner of an empty queue may post one now.
+// take takes the oldest receive for q. It asks the owner of an empty queue for one.
 func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
 	if len(s.waiting) > 0 && !q.served {
-		return wr, false // behind those
+		return wr, false // after those that wait
 	}
-	if s.posted.Len() == 0 && s.attr.OnEmpty != nil && !s.in.f.reserved && !s.in.frozen {
+	if s.posted.Len() == 0 && s.attr.OnEmpty != nil && !s.v.in.f.reserved && !s.v.in.frozen {
 		s.attr.OnEmpty(q)
 	}
 	if q.over || q.paused || s.posted.Len() == 0 {
@@ -132,7 +120,7 @@ func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
 	return wr, true
 }
 
-// checkLimit has OnLimit called, not inside what goes on now.
+// checkLimit has OnLimit called, in a later turn.
 func (s *srq) checkLimit() {
 	if s.posted.Len() >= s.limit {
 		return
@@ -141,8 +129,8 @@ func (s *srq) checkLimit() {
 	if s.attr.OnLimit == nil {
 		return
 	}
-	s.in.later(func() {
-		s.in.program(func() {
+	s.v.in.later(func() {
+		s.v.in.program(func() {
 			if !s.closed {
 				s.attr.OnLimit()
 			}
@@ -152,13 +140,8 @@ func (s *srq) checkLimit() {
 
 // Close destroys the queue.
 func (s *srq) Close() error {
-	if s.users > 0 {
-		return unix.EBUSY
-	}
-	if !s.closed {
-		s.closed = true
-		s.pd.Use(-1)
-		s.dev.count(resSRQ, -1)
+	if err := s.close(); err != nil {
+		return err
 	}
 	s.posted = ring.Ring[verbs.RecvWR]{}
 	return nil

@@ -17,7 +17,7 @@ const defaultTimeout = 2 * time.Second
 type path struct {
 	dev     *device
 	src     netip.Addr
-	errno   unix.Errno // AddrError with this, once it is known
+	errno   unix.Errno // 0, or that of the AddrError after delay
 	silence bool       // nobody answers
 	delay   time.Duration
 }
@@ -38,7 +38,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 		}
 	}
 	f.mu.Lock()
-	p, err := id.route(dst.Addr())
+	p, err := id.routeLocked(dst.Addr())
 	f.mu.Unlock()
 	if err != nil {
 		return err
@@ -56,6 +56,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	return nil
 }
 
+// orDefault is a command's timeout.
 func orDefault(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return defaultTimeout
@@ -63,10 +64,12 @@ func orDefault(timeout time.Duration) time.Duration {
 	return timeout
 }
 
+// unresolved ends ResolveAddr without a result.
 func (id *ident) unresolved(errno unix.Errno) {
 	id.become(states.Bound, states.KindAddrError, -int32(errno))
 }
 
+// resolved ends ResolveAddr.
 func (id *ident) resolved(p path, dst cmid.Addr) {
 	if id.state != states.AddrQuery {
 		return
@@ -82,7 +85,7 @@ func (id *ident) resolved(p path, dst cmid.Addr) {
 	}
 	if id.local.IsWildcard() {
 		id.local = cmid.AddrFrom(p.src, id.local.Port())
-		if !f.embedded { // its socket stays where it is
+		if !f.embedded { // there the socket stays where it is
 			f.mu.Lock()
 			id.port.ip = p.src
 			f.mu.Unlock()
@@ -91,8 +94,8 @@ func (id *ident) resolved(p path, dst cmid.Addr) {
 	id.become(states.AddrResolved, states.KindAddrResolved, 0)
 }
 
-// route finds the way to dst. f.mu is held.
-func (id *ident) route(dst netip.Addr) (path, error) {
+// routeLocked finds the way to dst.
+func (id *ident) routeLocked(dst netip.Addr) (path, error) {
 	host, f := id.in.host, id.in.f
 	if dst.Is4() != id.local.Addr().Is4() {
 		return path{}, unix.EINVAL
@@ -106,37 +109,31 @@ func (id *ident) route(dst netip.Addr) (path, error) {
 	if lacksZone(dst) {
 		return path{}, unix.EINVAL
 	}
-	delay := f.latency(id.local.Addr(), dst)
-	// the other interface sticks to it; RoCE has no GID for loopback
-	if id.poisoned || !f.iwarp && id.local.Addr().IsLoopback() {
+	delay := f.latencyLocked(id.local.Addr(), dst)
+	// an interface without a device is never forgotten, and RoCE has no GID for loopback
+	if id.strayed || !f.iwarp && id.local.Addr().IsLoopback() {
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
-	if d := host.own(dst); d != nil {
+	if d := host.ownLocked(dst); d != nil {
 		if id.dev != nil && id.dev != d {
 			return path{silence: true}, nil // one device's port does not hear the other's
 		}
 		src, _ := d.source(dst) // the first of the subnet's, as the routing table has it
 		return path{dev: d, src: src, delay: delay}, nil
 	}
-	if host.isPlain(dst) {
-		id.poisoned = true
+	if host.isPlainLocked(dst) {
+		id.strayed = true
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
-	dev, src := host.onLink(dst)
-	if id.dev != nil {
-		own, ok := id.dev.source(dst)
-		if !ok {
-			return path{}, unix.ENETUNREACH
+	for _, d := range host.devices {
+		if src, ok := d.source(dst); ok && (id.dev == nil || id.dev == d) {
+			return path{dev: d, src: src, silence: f.reachLocked(host, src, dst) == nil, delay: delay}, nil
 		}
-		dev, src = id.dev, own
 	}
-	if dev == nil {
-		return path{}, unix.ENETUNREACH
-	}
-	return path{dev: dev, src: src, silence: f.reach(host, src, dst) == nil, delay: delay}, nil
+	return path{}, unix.ENETUNREACH
 }
 
-// resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a way from a loopback
+// resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a route from a loopback
 // address.
 func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	f := id.in.f
@@ -145,7 +142,7 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	}
 	timeout := orDefault(c.Timeout)
 	f.mu.Lock()
-	delay := f.latency(id.local.Addr(), id.peer.Addr())
+	delay := f.latencyLocked(id.local.Addr(), id.peer.Addr())
 	f.mu.Unlock()
 	id.state = states.RouteQuery
 	if delay > timeout {
@@ -156,6 +153,7 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	return nil
 }
 
+// routeResolved ends ResolveRoute.
 func (id *ident) routeResolved() {
 	if id.state == states.RouteQuery {
 		id.become(states.RouteResolved, states.KindRouteResolved, 0)

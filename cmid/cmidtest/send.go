@@ -7,11 +7,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// retryTimeout is InfiniBand's clock for data: what is not acknowledged for so long ends its queue
-// pair.
+// retryTimeout is how long InfiniBand waits for an acknowledgement before it ends the queue pair.
 const retryTimeout = 17 * time.Second
 
-// fetches is true for what the peer answers with bytes.
+// fetches reports whether the peer answers with bytes.
 func (e *sendEntry) fetches() bool { return e.wr.Op == verbs.Read || e.wr.Op.Atomic() }
 
 // messageOf is the message that asks for a work request.
@@ -20,12 +19,12 @@ var messageOf = [...]Message{
 	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic,
 }
 
-// issue sends what may leave. A Read that the peer has no room for, or a fenced work request,
-// holds up all behind it.
+// issue sends the work requests that may leave. Those behind a Read that the peer has no room for
+// wait, and so do those behind a fence.
 func (q *qp) issue() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
-		if e.done { // it has failed: nothing behind it leaves
+		if e.done { // it has failed, and nothing behind it leaves
 			return
 		}
 		if e.fetches() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {
@@ -106,7 +105,7 @@ func (q *qp) settle() {
 	}
 }
 
-// settleLater is settle, not inside the call that posted.
+// settleLater is settle in a later turn, not inside the call that posted.
 func (q *qp) settleLater() {
 	if !q.settling {
 		q.settling = true
@@ -114,7 +113,7 @@ func (q *qp) settleLater() {
 	}
 }
 
-// startClock waits for the peer's acknowledgement. On iWARP TCP waits, longer than anybody.
+// startClock starts the timer for the peer's acknowledgement. On iWARP TCP has a longer one.
 func (q *qp) startClock() {
 	if !q.in.f.iwarp {
 		q.retry.start(q.in.loop, retryTimeout, q.retryFn)
@@ -128,8 +127,8 @@ func (q *qp) failAt(i int, st verbs.Status) {
 	q.fail()
 }
 
-// answered is the index of the work request that p answers; false when nobody waits for it. The
-// peer has had those before it, too: it takes them in order.
+// answered is the index of the work request that p answers. It is false when none waits for p. The
+// peer takes work requests in order, so those before it are done as well.
 func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	if id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
 		return nil, 0, false
@@ -141,14 +140,14 @@ func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	}
 	i = int(p.seq - first)
 	for before := range i {
-		if e := q.sends.At(before); !e.fetches() { // whose answer was lost, if it is not done
+		if e := q.sends.At(before); !e.fetches() { // the answer of one that is not done was lost
 			e.done = true
 		}
 	}
 	return q, i, true
 }
 
-// gotAck is what became of a Send or a Write, or why a Read or an atomic operation brings nothing.
+// gotAck is how a Send or a Write ended, or why a Read or an atomic operation failed.
 func (id *ident) gotAck(p *packet) {
 	q, i, ok := id.answered(p)
 	switch {
@@ -164,7 +163,7 @@ func (id *ident) gotAck(p *packet) {
 	}
 }
 
-// gotReadResponse is what a Read or an atomic operation asked for.
+// gotReadResponse has the bytes that a Read or an atomic operation asked for.
 func (id *ident) gotReadResponse(p *packet) {
 	q, i, ok := id.answered(p)
 	if !ok || q.sends.At(i).done {

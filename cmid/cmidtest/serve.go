@@ -11,21 +11,21 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// rnrTimer is InfiniBand's: a message that finds no receive is tried again after so long,
-// RNRRetryCount times.
+// rnrTimer is how long InfiniBand waits before it repeats a message that found no receive. It does
+// so RNRRetryCount times.
 const rnrTimer = 655 * time.Millisecond
 
 // gotWork is a Send, a Write, a Read or an atomic operation of the peer's.
 func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.far != p.from {
-		// TCP's reset: one end has given the stream up without the other's knowledge
+		// TCP's reset: one end has given up the stream, and the other does not know
 		if in.f.iwarp {
 			in.f.answer(p, p.to, MsgDREQ, connReset)
 		}
-		return // nobody acknowledges it
+		return // without an acknowledgement
 	}
 	switch id.state {
-	case states.Accepting: // IBV_EVENT_COMM_EST: the RTU is late, or lost
+	case states.Accepting: // IBV_EVENT_COMM_EST: the RTU is late or lost
 		id.becomeEstablished()
 		if id.qp == nil || id.qp.over {
 			return
@@ -48,8 +48,8 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	}
 }
 
-// attempt is serve. When the program, which is asked for a receive, does not return, the message
-// waits: its connection is not the one that failed.
+// attempt is serve. The program may be asked for a receive and not return. Then the message waits,
+// because its connection is not the one that failed.
 func (q *qp) attempt(p *packet) (done bool) {
 	returned := false
 	defer unless(&returned, func() {
@@ -62,7 +62,8 @@ func (q *qp) attempt(p *packet) (done bool) {
 	return done
 }
 
-// serve does what a work request of the peer's asks for; false when it has to wait for a receive.
+// serve does what a work request of the peer's asks for. It is false when the message has to wait
+// for a receive.
 func (q *qp) serve(p *packet) (done bool) {
 	switch p.kind {
 	case MsgWrite:
@@ -101,7 +102,7 @@ func (q *qp) reach(p *packet, access verbs.Access, what string) (b []byte, ok bo
 	return b, err == nil
 }
 
-// respond sends the peer what it asked for.
+// respond sends the peer the bytes that it asked for.
 func (q *qp) respond(p *packet, b []byte) {
 	r := q.id.packet(MsgReadResponse, nil)
 	r.seq, r.data = p.seq, buffers.Get().(*buffer)
@@ -109,8 +110,8 @@ func (q *qp) respond(p *packet, b []byte) {
 	q.in.f.send(r)
 }
 
-// serveAtomic does the peer's atomic operation and answers with what was there before. Memory is
-// its loop's, so nothing comes between.
+// serveAtomic does the peer's atomic operation and answers with what was there before. Only the
+// loop touches the memory, so the operation is atomic.
 func (q *qp) serveAtomic(p *packet, at []byte) {
 	if p.mem.Addr%verbs.AtomicLen != 0 {
 		q.acknowledge(p, ackInvalid)
@@ -126,11 +127,11 @@ func (q *qp) serveAtomic(p *packet, at []byte) {
 	}
 }
 
-// receive puts a message into a receive; false when there is none to wait for.
+// receive puts a message into a receive. It is false when the message has to wait for one.
 func (q *qp) receive(p *packet) (done bool) {
 	wr, ok := q.takeRecv()
 	switch {
-	case q.over: // whoever was asked to post ended it instead
+	case q.over: // the program was asked to post, and ended the queue pair instead
 		return true
 	case !ok && q.patient():
 		q.await()
@@ -160,7 +161,7 @@ func (q *qp) receive(p *packet) (done bool) {
 	return true
 }
 
-// judge reports how the receive of a message completes. With a why, the message ends the
+// judge reports how the receive of a message completes. If there is a why, the message ends the
 // connection.
 func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why string) {
 	switch {
@@ -193,7 +194,7 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 	return q.recvs.Pop(), true
 }
 
-// acknowledge tells the sender, on InfiniBand.
+// acknowledge answers the sender, on InfiniBand only.
 func (q *qp) acknowledge(p *packet, st ack) {
 	if q.in.f.iwarp {
 		return
@@ -203,8 +204,8 @@ func (q *qp) acknowledge(p *packet, st ack) {
 	q.in.f.send(a)
 }
 
-// patient reports whether a message that finds no receive waits for as long as it takes: whoever is
-// asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
+// patient reports whether a message that finds no receive waits for as long as it takes. A program
+// that is asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
 func (q *qp) patient() bool {
 	return q.paused || q.srq != nil && q.srq.attr.OnEmpty != nil && !q.in.f.reserved
 }
@@ -217,7 +218,7 @@ func (q *qp) await() {
 	}
 }
 
-// waitFor is InfiniBand's RNR: the sender tries again, as often as this side has allowed.
+// waitFor is InfiniBand's RNR: the sender repeats the message as often as this side allows.
 func (q *qp) waitFor(p *packet) {
 	q.await()
 	q.acknowledge(p, ackWait)
@@ -228,7 +229,7 @@ func (q *qp) waitFor(p *packet) {
 	q.rnr.start(q.in.loop, time.Duration(n)*rnrTimer, q.giveUp)
 }
 
-// giveUp refuses what has waited long enough.
+// giveUp refuses messages that have waited for too long.
 func (q *qp) giveUp() {
 	if q.waiting.Len() > 0 {
 		q.acknowledge(q.waiting.At(0), ackNoRecv)
@@ -236,7 +237,7 @@ func (q *qp) giveUp() {
 	q.dropWaiting()
 }
 
-// wake has the queue pair look again that has waited for longest.
+// wake has the queue pair that has waited longest look for a receive.
 func (s *srq) wake() {
 	for len(s.waiting) > 0 {
 		q := s.waiting[0]
@@ -247,7 +248,8 @@ func (s *srq) wake() {
 	}
 }
 
-// retryLater gives waiting messages another try, not inside the call that posted. False: none wait.
+// retryLater has waiting messages look for receives, later and not inside the call that posted one.
+// It is false when no message waits.
 func (q *qp) retryLater() bool {
 	q.leaveSRQ()
 	if q.waiting.Len() == 0 {
@@ -265,7 +267,7 @@ func (q *qp) retryNow() {
 	defer func() {
 		q.served = false
 		if q.srq != nil && !q.inSRQ {
-			q.srq.wake() // who is behind it
+			q.srq.wake() // the next queue pair
 		}
 	}()
 	for !q.over && q.waiting.Len() > 0 {

@@ -7,14 +7,14 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// openStream plays iWARP's connect: a TCP connection first, then the MPA request. soft-iWARP waits
-// for TCP, whose failure is the command's own; the embedded device does not, and tells of it by an
-// event.
+// openStream plays iWARP's connect: a TCP connection first, then the MPA request. With soft-iWARP
+// the command waits for TCP and fails with it. The embedded device's command does not wait, and an
+// event reports the failure.
 func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
 	_, what := id.lookup()
 	f.mu.Lock()
-	rtt := 2 * f.latency(id.local.Addr(), id.peer.Addr())
+	rtt := 2 * f.latencyLocked(id.local.Addr(), id.peer.Addr())
 	f.mu.Unlock()
 	timeout, err := tcpTimeout, cmid.ErrPending
 	if f.embedded {
@@ -27,7 +27,7 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	case what == foundNobody, what == foundOther:
 		id.after(rtt, func() { id.streamFailed(c, states.KindRejected, unix.ECONNREFUSED) })
 	default:
-		if f.embedded { // soft-iWARP is rejected where it finds no room
+		if f.embedded { // soft-iWARP is rejected when the backlog is full
 			id.arm(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
 		}
 		id.after(rtt, func() { id.streamOpen(c, m) })
@@ -35,7 +35,7 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	return err
 }
 
-// streamFailed ends a Connect that TCP has failed. kind is how the embedded device tells.
+// streamFailed ends a Connect that TCP has failed. kind is the embedded device's event.
 func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errno) {
 	switch {
 	case id.opening != c:
@@ -54,7 +54,7 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 		return
 	}
 	b, what := id.lookup()
-	// its backlog is TCP's, which repeats what finds no room
+	// TCP repeats what finds the backlog full
 	if what == foundFull && id.in.f.embedded {
 		id.after(synRepeat, func() { id.streamOpen(c, m) })
 		return

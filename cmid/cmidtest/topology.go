@@ -25,7 +25,8 @@ type Fabric struct {
 	reserved bool
 	left     ledger
 
-	// mu guards all below, in hosts, devices and bindings too. Nothing is called while it is held.
+	// mu guards the fields below, and those of hosts, devices and bindings. Methods that end in
+	// Locked are called with it held. The program is never called with it held.
 	mu     sync.Mutex
 	rng    *rand.Rand
 	hosts  map[string]*Host
@@ -72,16 +73,16 @@ type port struct {
 	num uint16
 }
 
-// binding is an identifier's hold of a port. Guarded by the Fabric's lock.
+// binding is an identifier's use of a port. The Fabric's mutex guards it.
 type binding struct {
-	id        *ident // its pointer and what never changes in it; the rest belongs to its loop
+	id        *ident // other loops use only what never changes in it
 	ip        netip.Addr
 	port      port
 	reuse     bool
 	afOnly    bool
 	listening bool
 	backlog   int
-	unread    int // requests under way or not yet told
+	unread    int // requests that are under way, or not delivered yet
 }
 
 // endpoint is one end of a connection: an identifier on an instance. The zero endpoint is nobody.
@@ -103,17 +104,17 @@ type instance struct {
 
 	box       inbox
 	batch     []packet // taken out of box, to be handled in this turn
-	spare     []packet
-	late      []latePacket // by due time
+	spare     []packet // memory for the next batch
+	late      []packet // by due time
 	lastDue   map[*instance]time.Time
 	lateTimer *eventloop.Timer
 
-	dirty   []*cq       // have completions nobody was told of
-	held    []heldEvent // Reorder keeps them back
-	telling []heldEvent // no longer
+	dirty      []*cq       // have completions that the program was not notified of
+	kept       []keptEvent // Reorder delays them
+	delivering []keptEvent // their delay is over
 
-	frozen bool     // the loop stands in box.ice
-	untold []func() // what the program is told when it goes on
+	frozen    bool     // the loop stands in box.ice
+	suspended []func() // calls of the program, for when it goes on
 }
 
 // inbox is what arrives for an instance, from any goroutine.
@@ -123,45 +124,40 @@ type inbox struct {
 	scheduled bool
 	closed    bool
 	ice       *ice                      // that the loop stands in; nil: it runs
-	moved     map[cmid.Handle]*detached // where what comes for an identifier is passed on to
+	moved     map[cmid.Handle]*detached // pass on what comes for identifiers that have left
 }
 
-// ice is what a loop stands in.
+// ice is where the loop of a frozen program stands.
 type ice struct {
 	thawed chan struct{}
-	came   chan struct{} // holds a token when something has arrived
-	killed chan struct{} // holds a token when the program is to be
-	dead   bool          // it was; under inbox.mu
+	came   chan struct{} // has a token when something has arrived
+	killed chan struct{} // has a token when the program is to be killed
+	dead   bool          // it was killed; guarded by inbox.mu
 }
 
-type latePacket struct {
-	packet
-	due time.Time
-}
-
-type heldEvent struct {
+// keptEvent is an event that Reorder delays.
+type keptEvent struct {
 	id *ident
 	ev cmid.DriverEvent
 }
 
-// detached is an identifier on its way from one loop to another, and afterwards the way that what
-// comes for it takes: peers go on sending to the instance that made it, which passes on what
-// comes, also once it is closed.
+// detached is an identifier on its way from one loop to another. Peers go on sending to the
+// instance that made the identifier, also once that is closed: detached passes on what comes.
 type detached struct {
 	from     *instance
 	id       *ident
 	ticking  bool // its timer ran
-	held     []heldEvent
-	late     []latePacket
-	children []*detached // of requests that nobody was told of
+	kept     []keptEvent
+	late     []packet
+	children []*detached // of requests that were not delivered
 
 	mu   sync.Mutex
-	to   *instance // nil: on its way
-	gone bool      // destroyed on its way
+	to   *instance // nil while it is on its way
+	gone bool      // it was destroyed on its way
 	came []packet  // meanwhile
 }
 
-// String names the host in reports.
+// String names the host in what Missed and Left list.
 func (h *Host) String() string {
 	if h.name == "" {
 		return "the host"
@@ -174,7 +170,7 @@ func (h *Host) count(n int) {
 	h.f.left.add(resIdentifier, h.String(), n)
 }
 
-// isRemoved reports whether there was a device, and is none any more.
+// isRemoved reports whether there is a device that was removed.
 func (d *device) isRemoved() bool {
 	if d == nil {
 		return false
@@ -184,8 +180,8 @@ func (d *device) isRemoved() bool {
 	return d.removed
 }
 
-// remove takes the device out of its host. f.mu is held.
-func (d *device) remove() {
+// removeLocked takes the device out of its host.
+func (d *device) removeLocked() {
 	d.removed = true
 	for _, p := range d.addrs {
 		delete(d.host.f.addrs, p.Addr())

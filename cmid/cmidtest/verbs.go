@@ -22,7 +22,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		return nil, err
 	}
 	in := id.in
-	q := &qp{in: in, id: id, dev: id.dev, view: in.view(id.dev), attr: attr}
+	q := &qp{in: in, id: id, view: in.view(id.dev), attr: attr}
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1
 	}
@@ -37,17 +37,17 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	in.f.mu.Lock()
 	q.num = in.host.nextQPN
 	in.host.nextQPN++
+	if id.ps.Datagram() {
+		in.host.datagrams[q.num] = q
+	}
 	in.f.mu.Unlock()
 	q.use(1)
 	id.qp = q
-	if id.ps.Datagram() {
-		q.register()
-	}
-	q.dev.count(resQP, 1)
+	q.view.dev.count(resQP, 1)
 	return q, nil
 }
 
-// use counts the queue pair as a user of its queues and its domain, or no longer.
+// use counts the queue pair as a user of its queues and its domain; -1 ends that.
 func (q *qp) use(n int) {
 	q.sq.users += n
 	q.rq.users += n
@@ -57,18 +57,18 @@ func (q *qp) use(n int) {
 	}
 }
 
-// check says whether the attributes are possible, and takes the queues from them.
+// check reports whether the attributes are possible, and takes the queues from them.
 func (q *qp) check() bool {
 	a := &q.attr
 	var ok bool
-	if q.sq, ok = a.SendCQ.(*cq); !ok || q.sq.in != q.in || q.sq.dev != q.dev || q.sq.closed {
+	if q.sq, ok = a.SendCQ.(*cq); !ok || !q.sq.usable(q.view) {
 		return false
 	}
-	if q.rq, ok = a.RecvCQ.(*cq); !ok || q.rq.in != q.in || q.rq.dev != q.dev || q.rq.closed {
+	if q.rq, ok = a.RecvCQ.(*cq); !ok || !q.rq.usable(q.view) {
 		return false
 	}
 	if a.SRQ != nil {
-		if q.srq, ok = a.SRQ.(*srq); !ok || q.srq.in != q.in || q.srq.dev != q.dev || q.srq.closed {
+		if q.srq, ok = a.SRQ.(*srq); !ok || !q.srq.usable(q.view) {
 			return false
 		}
 	}
@@ -112,7 +112,7 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 	}
 	q.sends.Push(e)
 	q.issue()
-	if q.next < q.sends.Len() { // it waits, and what it was described with is the caller's
+	if q.next < q.sends.Len() { // it waits, and the slices are the caller's
 		e := q.sends.At(q.sends.Len() - 1)
 		e.wr.Inline, e.wr.SGL = bytes.Clone(e.wr.Inline), slices.Clone(e.wr.SGL)
 	}
@@ -162,7 +162,7 @@ func (q *qp) release() {
 	if q.id.ps.Datagram() {
 		q.unregister()
 	}
-	q.dev.count(resQP, -1)
+	q.view.dev.count(resQP, -1)
 }
 
 // PostRecv adds a receive.

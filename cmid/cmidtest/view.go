@@ -1,6 +1,8 @@
 package cmidtest
 
 import (
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/cmid/cmidtest/internal/memory"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -15,7 +17,7 @@ const (
 // maxDatagram is a RoCE port's MTU on a plain Ethernet.
 const maxDatagram = 1024
 
-// view is a device as one loop sees it: the verbs.Device. What is about memory is memory.Device's.
+// view is a device as one loop sees it, the verbs.Device. memory.Device has its memory.
 type view struct {
 	*memory.Device
 	in  *instance
@@ -34,6 +36,41 @@ func (in *instance) view(d *device) *view {
 	}
 	return v
 }
+
+// object is what a program makes of a device and gives back.
+type object struct {
+	v      *view
+	pd     *memory.Domain // nil: it is in none
+	what   resource
+	users  int // it cannot be closed while it has some
+	closed bool
+}
+
+func (v *view) object(what resource, pd *memory.Domain) object {
+	if pd != nil {
+		pd.Use(1)
+	}
+	v.dev.count(what, 1)
+	return object{v: v, pd: pd, what: what}
+}
+
+// close gives the object back. EBUSY while it has users; a second close does nothing.
+func (o *object) close() error {
+	switch {
+	case o.users > 0:
+		return unix.EBUSY
+	case o.closed:
+		return nil
+	case o.pd != nil:
+		o.pd.Use(-1)
+	}
+	o.closed = true
+	o.v.dev.count(o.what, -1)
+	return nil
+}
+
+// usable reports whether a queue pair on v may have the object.
+func (o *object) usable(v *view) bool { return o.v == v && !o.closed }
 
 // Name is the device's.
 func (v *view) Name() string { return v.dev.name }

@@ -2,7 +2,8 @@
 // may reach which bytes. It is the twin's; it knows verbs, and nothing of loops, hosts or
 // connections.
 //
-// A [Device] is one loop's, and so are its domains and regions: they are used on its goroutine only.
+// A [Device] is one loop's, and so are its domains and regions: they are used on its goroutine
+// only.
 package memory
 
 import (
