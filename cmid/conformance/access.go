@@ -17,14 +17,14 @@ type access struct {
 	got int // Sends that the peer has received already
 
 	rights verbs.Access // everything
-	want   verbs.Status // how InfiniBand's requester is told
+	want   verbs.Status // of InfiniBand's requester
 
 	over bool // there is nothing to be refused
 }
 
 const accessed = 4096
 
-// misuses are accesses that a target refuses, by why.
+// misuses are accesses that a target refuses, by the reason.
 var misuses = map[string]func(x *access){
 	"a key of nobody":             func(x *access) { x.wr.RKey ^= 0x5a5a5a00 },
 	"the neighbour of a key":      func(x *access) { x.wr.RKey++ },
@@ -62,10 +62,10 @@ var misuses = map[string]func(x *access){
 	},
 }
 
-// aim has the access go to the start of mr.
+// aim directs the access to the start of mr.
 func (x *access) aim(mr *verbs.MR) { x.mr, x.wr.RemoteAddr, x.wr.RKey = mr, mr.Addr, mr.RKey }
 
-// succeeds holds that a Read of what it may not read brings it all the same.
+// succeeds requires that a Read brings what it has no right to read.
 func (x *access) succeeds() {
 	x.w.Helper()
 	x.over = true
@@ -136,7 +136,7 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	}
 }
 
-// initiator looks at the completions of the side whose access was refused.
+// initiator checks the completions of the side whose access was refused.
 func (x *access) initiator(op verbs.Opcode) {
 	w := x.w
 	want := x.want
@@ -144,7 +144,7 @@ func (x *access) initiator(op verbs.Opcode) {
 	case w.IWARP && op == verbs.Read:
 		want = verbs.StatusFlushed
 	case w.IWARP:
-		want = verbs.StatusSuccess // it has left long ago, and was not asked to tell
+		want = verbs.StatusSuccess // it has left long ago, and was not signaled
 	}
 	sent := map[uint64]verbs.WC{}
 	for _, wc := range x.c.AQ.Of(verbs.Send) {
@@ -166,14 +166,14 @@ func (x *access) initiator(op verbs.Opcode) {
 	}
 }
 
-// taken reports whether what was sent behind a Read that is refused has come all the same.
+// taken reports whether a Send behind a refused Read has arrived nevertheless.
 func (x *access) taken(wc verbs.WC) bool {
 	return wc.Status == verbs.StatusSuccess && x.wr.Op == verbs.Read && x.w.differs(SentBehindRefused)
 }
 
-// ended waits for the end of a connection that the passive side gave up over what the active side
-// did: on iWARP both sides are told why, on InfiniBand the requester by a completion, and the
-// disconnect is left to the owners.
+// ended waits for the end of a connection that the passive side has given up because of an access
+// by the active side. On iWARP both sides are notified, with the reason. On InfiniBand only the
+// requester is, by a completion, and the owners disconnect.
 func (w *world) ended(c *sides.Link) {
 	w.Helper()
 	if !w.IWARP {
@@ -183,15 +183,15 @@ func (w *world) ended(c *sides.Link) {
 	}
 	active, passive := w.Disconnected(c)
 	if w.IWARP && (passive.Err == nil || active.Err == nil) && !w.differs(EndsWithoutReason) {
-		w.Errorf("the target was told %v, the requester %v: both must learn that it was no orderly end", passive.Err, active.Err)
+		w.Errorf("the target was disconnected with %v, the requester with %v: both must learn that the end was not orderly", passive.Err, active.Err)
 	}
 	w.Settle()
 }
 
 func failed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
 
-// takenBack: the receive says which key a Send with invalidate took back; other keys, and the
-// memory, stay.
+// takenBack: the receive says which key a Send with invalidate has taken back. Other keys stay
+// valid, and the memory stays.
 func takenBack(w *world) {
 	c := w.Connected(3)
 	near := w.Memory(c.AQ, 64, 0, 1)
@@ -221,8 +221,8 @@ func (w *world) canInvalidate() bool {
 	return w.can(func(a verbs.DeviceAttr) bool { return a.Invalidates }, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
 }
 
-// badInvalidate: a Send that takes back what its sender cannot is a failure of the receive, and
-// the end.
+// badInvalidate: a Send that takes back a key that it may not fails the receive, and ends the
+// connection.
 func badInvalidate(w *world, key func(*world, *sides.Link) uint32) {
 	c := w.Connected(3)
 	bad := key(w, c)
@@ -243,8 +243,8 @@ func badInvalidate(w *world, key func(*world, *sides.Link) uint32) {
 	}
 }
 
-// besideAnother: what a peer does on one connection is nothing to another one, on the same device
-// and to the same memory.
+// besideAnother: a violation on one connection does not affect another one on the same device, nor
+// the memory that both use.
 func besideAnother(w *world) {
 	bad, good := w.Connected(1), w.Connected(1)
 	near, far := w.Memory(good.AQ, 64, verbs.LocalWrite, 1), w.Memory(good.BQ, 64, sides.RemoteAll, 2)
@@ -256,5 +256,5 @@ func besideAnother(w *world) {
 	w.Barrier(good.AQ, good.BQ)
 	w.Sent("work on the other connection", good.AQ)
 	w.Same("and its memory", back.Bytes, near.Bytes)
-	w.WantQuiet("nobody else is told")
+	w.WantQuiet("nobody else is notified")
 }

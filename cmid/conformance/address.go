@@ -12,11 +12,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Which address and port an identifier has is shown by its peer: what a driver says of itself may
-// be made up.
+// The peer shows which address and port an identifier has. What a driver says of itself may be
+// wrong.
 
-// asks connects an identifier whose address is resolved as far as the request, which must come from
-// where the identifier says it is.
+// asks connects an identifier whose address is resolved, as far as the request. The request must
+// come from the address that the identifier reports.
 func (w *world) asks(id *cmid.ID) {
 	w.Helper()
 	w.Must(id.ResolveRoute(time.Second))
@@ -29,7 +29,7 @@ func (w *world) asks(id *cmid.ID) {
 	}
 }
 
-// heardAtItsPort: with port 0 a port is chosen, and rdma_get_src_port(3) tells it.
+// heardAtItsPort: with port 0 a port is chosen, and rdma_get_src_port(3) returns it.
 func heardAtItsPort(w *world) {
 	id := w.B.Bound(tcp, w.device())
 	port := id.SrcPort()
@@ -39,7 +39,7 @@ func heardAtItsPort(w *world) {
 	}
 }
 
-// heardAtThePort: a port that was asked for is the one.
+// heardAtThePort: a port that was asked for is used.
 func heardAtThePort(w *world) {
 	id := w.B.Bound(tcp, w.device()) // one that is free
 	want := id.LocalAddr()
@@ -52,7 +52,7 @@ func heardAtThePort(w *world) {
 	w.Reaches(want)
 }
 
-// boundBySource: a source that is given binds, as rdma_bind_addr(3) would.
+// boundBySource: a source address binds the identifier, as rdma_bind_addr(3) would.
 func boundBySource(w *world) {
 	id := w.A.Create(tcp)
 	w.WantErrIn("a stranger's source, which binds nothing", id, id.ResolveAddr(sides.At(w.rig.NotLocal, 0), sides.At(w.rig.Address, 1), time.Second), unix.EADDRNOTAVAIL, states.Idle)
@@ -68,8 +68,7 @@ func boundBySource(w *world) {
 	}
 }
 
-// routedSource: which source and which device goes with a destination is not the driver's to make
-// up.
+// routedSource: the routing table decides which source and which device go with a destination.
 func routedSource(w *world) {
 	w.Listener(tcp, sides.Any4(0))
 	var devices []string
@@ -93,8 +92,8 @@ func routedSource(w *world) {
 	}
 }
 
-// routed is the source that goes with a destination: this host's routing table says so, and the
-// active twin has but one.
+// routed is the source that goes with a destination, by this host's routing table. The active twin
+// has only one.
 func (w *world) routed(dst netip.Addr) netip.Addr {
 	w.Helper()
 	if w.Clock != nil {
@@ -105,8 +104,7 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// noRouteFromSource: what the routing table says counts. Nothing leads from loopback to another
-// host.
+// noRouteFromSource: the routing table decides. Nothing leads from loopback to another host.
 func noRouteFromSource(w *world) {
 	w.skipIf(w.Clock != nil || !w.differs(LoopbackHasDevice), "loopback is like a wildcard here, or there is no routing table")
 	id := w.A.Create(tcp)

@@ -53,7 +53,7 @@ var atomicScenarios = func() scenarios {
 		},
 	}
 	aligned := maps.Clone(misuses)
-	// misaligned as well: which of the two is told is the device's
+	// They are misaligned as well, and the device chooses which of the two it reports.
 	delete(aligned, "one byte before the start")
 	delete(aligned, "one byte behind the end")
 	for why, change := range aligned {
@@ -97,11 +97,11 @@ func atomicValues(w *world) {
 	copy(want[8:], far.Bytes[8:16])
 	w.Same("and nothing beside it", far.Bytes, want)
 	if len(c.BQ.Done) > 0 {
-		w.Errorf("the target was told %+v: an atomic operation has no completion there", c.BQ.Done)
+		w.Errorf("the target has completions %+v: an atomic operation has no completion there", c.BQ.Done)
 	}
 }
 
-// atomicRace: operations of two connections on the same integer are one after another.
+// atomicRace: operations of two connections on the same integer take place one after the other.
 func atomicRace(w *world) {
 	c, d := w.Connected(0), w.Connected(0)
 	far := w.Memory(c.BQ, 8, atomicAll, 0)
@@ -136,8 +136,8 @@ func atomicRace(w *world) {
 	}
 }
 
-// atomicOrder: an atomic operation sees the Writes before it, what is behind it sees its result,
-// and a fence waits for it.
+// atomicOrder: an atomic operation sees the Writes before it. Operations behind it see its result.
+// A fence waits for it.
 func atomicOrder(w *world) {
 	c := w.Connected(2)
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 8, atomicAll, 2)
@@ -161,8 +161,8 @@ func atomicOrder(w *world) {
 	}
 }
 
-// atomicDepth: more than the peer serves at once wait for those before them; a peer that serves
-// none is asked for none.
+// atomicDepth: operations beyond the depth that the peer serves wait for those before them. A peer
+// that serves none is asked for none.
 func atomicDepth(w *world) {
 	two := &cmid.ConnParam{ResponderResources: 2, InitiatorDepth: 2, RetryCount: 7, RNRRetryCount: 7}
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Connect: two, Accept: two})
@@ -182,7 +182,7 @@ func atomicDepth(w *world) {
 	w.WantErr("of one who has asked to ask nothing", none.AQ.FetchAdd(1, 0, near, far, 1), unix.EINVAL)
 }
 
-// atomicMalformed: what cannot be one is not posted.
+// atomicMalformed: a malformed operation is not posted.
 func atomicMalformed(w *world) {
 	c := w.ConnectedWith(sides.Setup{Recvs: 1, Active: func(_ verbs.Device, attr *verbs.QPInitAttr) { attr.MaxSGE = 2 }})
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, atomicAll, 2)

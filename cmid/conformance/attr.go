@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// attrScenarios are rdma_init_qp_attr(3): what is in the attributes. The oracle has the masks and
-// the errnos.
+// attrScenarios are rdma_init_qp_attr(3): the attributes' values. The oracle has the masks and the
+// errnos.
 var attrScenarios = scenarios{
 	"of a connection": func(w *world) {
 		w.needAttr()

@@ -196,7 +196,7 @@ func reuseAddr(w *world) {
 	w.Must(one.Destroy())
 	w.Must(two.Listen(1))
 	plain := w.B.Bound(tcp, w.device())
-	// legal on a bound identifier, and it counts from then on
+	// This is legal on a bound identifier, and counts from then on.
 	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1))
 	shared(plain.LocalAddr())
 }
@@ -309,7 +309,7 @@ func (w *world) needSilent() {
 	w.skipIf(!w.rig.Silent.IsValid(), "nobody is asked before connecting")
 }
 
-// timesOut asks for an address that does not answer, which takes so long.
+// timesOut resolves an address that does not answer, and checks how long that takes.
 func (w *world) timesOut(id *cmid.ID, timeout, takes time.Duration) {
 	w.Helper()
 	begin := w.A.Loop.Now()

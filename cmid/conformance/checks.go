@@ -26,7 +26,7 @@ const (
 	udConnect               = 180        // private data of a service lookup
 )
 
-// can says whether the device has something, and holds it to its word if not: what would use it is
+// can reports whether the device has a feature. If not, work requests that would use it must be
 // refused.
 func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
 	w.Helper()
@@ -44,14 +44,13 @@ func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool
 	return false
 }
 
-// foreign is memory of a domain that no queue pair is in.
+// foreign is memory of a protection domain that no queue pair is in.
 func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
 	w.Helper()
 	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
 }
 
-// somePath is a path record that says nothing but that it is usable, which is all that rdma_cm
-// looks at.
+// somePath is a path record that only says that it is usable. rdma_cm looks at nothing else.
 func somePath() []byte {
 	b := make([]byte, cmid.PathLen)
 	binary.NativeEndian.PutUint32(b, pathUsable)

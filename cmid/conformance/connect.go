@@ -22,7 +22,7 @@ var connectScenarios = scenarios{
 		w.Must(c.Passive.Accept([]byte("answer"), nil))
 		w.wantData("accept", sides.Next[*cmid.Established](w.A, c.Active).PrivateData, "answer", lim.AcceptData)
 		if ev := sides.Next[*cmid.Established](w.B, c.Passive); len(ev.PrivateData) != 0 {
-			w.Errorf("the passive side was told %q: there is nothing to tell", ev.PrivateData)
+			w.Errorf("the passive side has private data %q: the active side sends none here", ev.PrivateData)
 		}
 	},
 	"private data at the limit": func(w *world) {
@@ -109,7 +109,7 @@ var connectScenarios = scenarios{
 	"peer gone before accept": func(w *world) {
 		c, _ := w.Requested(0, nil, nil)
 		w.Must(c.Active.Destroy())
-		w.WantQuiet("nobody is told")
+		w.WantQuiet("nobody is notified")
 		w.Queues(c.Passive, 0)
 		if w.differs(DestroyAwaitsAnswer) {
 			w.Must(c.Passive.Accept(nil, nil))
@@ -152,8 +152,8 @@ var connectScenarios = scenarios{
 	},
 }
 
-// wantData holds private data against what was sent: exact on iWARP, with zeros up to the limit on
-// InfiniBand.
+// wantData compares private data with what was sent. On iWARP it is exact; on InfiniBand zeros
+// follow, up to the limit.
 func (w *world) wantData(what string, got []byte, sent string, limit int) {
 	w.Helper()
 	want := []byte(sent)

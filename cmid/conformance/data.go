@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpAttr is a queue pair's, on q's completion queue.
+// qpAttr are the attributes of a queue pair on q's completion queue.
 func qpAttr(q *sides.Queues) verbs.QPInitAttr {
 	attr := verbs.QPInitAttr{MaxSendWR: 1, MaxRecvWR: 1}
 	if q != nil {
@@ -94,7 +94,7 @@ var dataScenarios = scenarios{
 	"from inside notify": fromNotify,
 }
 
-// noReceive: InfiniBand waits, as long as the receiver has allowed; iWARP ends the connection.
+// noReceive: InfiniBand waits, as long as the receiver allows. iWARP ends the connection.
 func noReceive(w *world) {
 	c := w.Connected(0)
 	w.Must(c.AQ.PostSend(0, "nobody expects it"))
@@ -130,13 +130,13 @@ func tooLong(w *world) {
 		want = verbs.StatusRemOp
 	}
 	if wc := c.AQ.Of(verbs.Send)[0]; wc.Status != want {
-		w.Errorf("the sender was told %v, want %v", wc.Status, want)
+		w.Errorf("the Send completed with %v, want %v", wc.Status, want)
 	}
 	w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
 }
 
-// sharedReceives: a shared queue that is empty asks its owner before the connection is given up,
-// where the device can ask; elsewhere the owner posts in time, at the limit.
+// sharedReceives: where the device asks for receives, an empty shared queue asks its owner before
+// the connection is given up. Elsewhere the owner posts in time, when the limit is reached.
 func sharedReceives(w *world) {
 	asks := w.asksForReceives()
 	var s *shared
@@ -200,14 +200,14 @@ func (s *shared) post() {
 	s.posted++
 }
 
-// asksForReceives is the device's.
+// asksForReceives is the device's Attr.AsksForReceives.
 func (w *world) asksForReceives() bool {
 	w.Helper()
 	return sides.Probe(w.World, func(id *cmid.ID) bool { return id.Device().Attr().AsksForReceives })
 }
 
-// lateReceives: where the device asks for receives, messages wait for those that come late, for as
-// long as it takes, and the end of the connection is behind them on iWARP.
+// lateReceives: where the device asks for receives, messages wait until these are posted, however
+// late. On iWARP the end of the connection comes behind them.
 func lateReceives(w *world) {
 	if !w.asksForReceives() {
 		return
@@ -274,7 +274,7 @@ func emptyMessage(w *world) {
 	}
 }
 
-// fromNotify posts from where completions are told, as an application that echoes does.
+// fromNotify posts from the notification of a completion, as an application that echoes does.
 func fromNotify(w *world) {
 	c := w.Connected(2)
 	const rounds = 50

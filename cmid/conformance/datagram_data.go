@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// datagrams is a pair of datagram identifiers with queue pairs; the active one knows the way to
+// datagrams is a pair of datagram identifiers with queue pairs. The active one knows the way to
 // the other.
 type datagrams struct {
 	active, passive *cmid.ID
@@ -20,7 +20,7 @@ type datagrams struct {
 	ah              verbs.AH
 }
 
-// looksUp makes one, with so many receives on either side.
+// looksUp makes a pair, with that many receives on each side.
 func (w *world) looksUp(recvs int) *datagrams {
 	w.Helper()
 	w.needDatagramData()
@@ -48,7 +48,7 @@ func (w *world) needDatagramData() {
 	}
 }
 
-// handle takes an address vector in.
+// handle makes an address handle.
 func (w *world) handle(id *cmid.ID, attr verbs.AHAttr) verbs.AH {
 	w.Helper()
 	ah := sides.Got(id.Device().CreateAH(nil, &attr))(w)
@@ -165,7 +165,7 @@ var datagramDataScenarios = scenarios{
 		for id := range uint64(2) {
 			w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: sides.Part(far, 0, verbs.GRHLen+limit+1)}))
 		}
-		// a device may also let it leave, to nowhere
+		// A device may also send it, to nowhere.
 		if err := c.post(verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}}); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}

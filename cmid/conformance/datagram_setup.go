@@ -25,7 +25,7 @@ var datagramsScenarios = scenarios{
 		}
 		w.WantState("resolved", id, states.Connected)
 		w.WantState("accepted", child, states.Connected)
-		w.WantQuiet("the passive side is told nothing")
+		w.WantQuiet("the passive side has no event")
 		w.WantErr("a datagram identifier has no connection", id.Disconnect(), unix.EINVAL)
 	},
 	"lookup rejected": func(w *world) {
@@ -60,7 +60,7 @@ var datagramsScenarios = scenarios{
 		w.WantErr("without a device", w.B.Bound(udp, sides.Any4(0)).JoinMulticast(group), unix.EINVAL)
 	},
 	"queue key": func(w *world) {
-		// only AF_IB identifiers have keys of their own
+		// Only AF_IB identifiers have keys of their own.
 		_, id, child, _ := w.lookup(nil, &cmid.ConnParam{QKey: 7})
 		w.Must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
 		if est := sides.Next[*cmid.Established](w.A, id); est.UD.QKey != globalQKey {
@@ -84,7 +84,7 @@ func (w *world) needDatagrams() bool {
 	return true
 }
 
-// lookup asks for a service as far as the request.
+// lookup looks a service up, as far as the request.
 func (w *world) lookup(private []byte, param *cmid.ConnParam) (l, id, child *cmid.ID, ev *cmid.ConnectRequest) {
 	w.Helper()
 	l, id = w.Pair(udp)

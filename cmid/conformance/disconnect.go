@@ -48,7 +48,7 @@ var disconnectScenarios = scenarios{
 	},
 }
 
-// disconnects has one side disconnect, with the flavour's choreography.
+// disconnects has one side disconnect, and checks the steps that the flavor takes.
 func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer *cmid.ID) {
 	w.Helper()
 	w.Must(id.Disconnect())
@@ -74,8 +74,8 @@ func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer 
 	sides.Next[*cmid.TimewaitExit](other, peer)
 }
 
-// destroyScenarios are rdma_destroy_id(3): legal in every state, final, and told to the peer as
-// the kernel tells it.
+// destroyScenarios are rdma_destroy_id(3). It is legal in every state and final, and the peer is
+// notified as the kernel does it.
 var destroyScenarios = scenarios{
 	"while connected": func(w *world) {
 		c := w.Connected(2)
@@ -176,11 +176,11 @@ func deviceRemoval(t *testing.T, r *run) {
 	})
 }
 
-// bothRemoved waits until identifiers of both sides have heard that the device they share has
-// gone, once each. Disconnected may come in between.
+// bothRemoved waits until the identifiers of both sides have DeviceRemoval of the device that they
+// share, once each. Disconnected may come in between.
 func (w *world) bothRemoved(ids ...*cmid.ID) {
 	w.Helper()
-	told := func(id *cmid.ID) (n int) {
+	removals := func(id *cmid.ID) (n int) {
 		for _, h := range append(slices.Clone(w.A.Heard), w.B.Heard...) {
 			if _, ok := h.Event.(*cmid.DeviceRemoval); ok && h.ID == id {
 				n++
@@ -189,12 +189,12 @@ func (w *world) bothRemoved(ids ...*cmid.ID) {
 		return n
 	}
 	for _, id := range ids {
-		w.Until("DeviceRemoval", func() bool { return told(id) > 0 })
+		w.Until("DeviceRemoval", func() bool { return removals(id) > 0 })
 	}
 	w.Settle()
 	for _, id := range ids {
-		if n := told(id); n != 1 {
-			w.Errorf("%d was told %d times that its device has gone", id.Handle(), n)
+		if n := removals(id); n != 1 {
+			w.Errorf("%d has DeviceRemoval %d times, want once", id.Handle(), n)
 		}
 		w.WantState("removed", id, states.Removed)
 		w.WantErr("disconnect", id.Disconnect(), unix.ENXIO)

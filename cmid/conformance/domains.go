@@ -146,8 +146,8 @@ func (w *world) ownDomain(dev verbs.Device, attr *verbs.QPInitAttr) {
 	attr.PD = sides.Got(dev.AllocPD())(w)
 }
 
-// noneOf holds that no work request of the active side's may name mr, and that refusing them costs
-// nothing.
+// noneOf requires that no work request of the active side may name mr, and that the connection
+// goes on after the refusals.
 func (w *world) noneOf(what string, c *sides.Link, mr *verbs.MR) {
 	w.Helper()
 	far := w.Memory(c.BQ, 64, sides.RemoteAll, 2)

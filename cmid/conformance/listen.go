@@ -50,7 +50,7 @@ var listenScenarios = scenarios{
 			return
 		}
 		if w.rig.Address.IsLoopback() && w.rig.Address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
-			w.Fatal("the rig has no address that tells loopback apart")
+			w.Fatal("the rig has no address by which loopback can be distinguished")
 		}
 		w.refuses(w.Target(), cmid.RejectConsumerDefined)
 	},
@@ -108,9 +108,9 @@ var listenScenarios = scenarios{
 	},
 }
 
-// backlogOfUnread: the backlog is of requests that the listener's loop has not fetched. While that
-// stands still no more than these wait. Who finds no room is rejected on soft-iWARP; elsewhere what
-// asks for it repeats that, and is told when the loop goes on.
+// backlogOfUnread: the backlog counts the requests that the listener's loop has not fetched. While
+// the loop stands still, no more than these wait. On soft-iWARP a request that finds no room is
+// rejected. Elsewhere it is repeated, and delivered when the loop goes on.
 func backlogOfUnread(w *world) {
 	const backlog = 2
 	clients := 5
@@ -138,8 +138,8 @@ func backlogOfUnread(w *world) {
 	}
 	w.ActiveOnly()
 	while(func() bool { return len(w.A.Heard) < turnedAway }, w.ActiveOnly)
-	// Each that is read makes room for another, which may be on its way again: no more is read than
-	// must be.
+	// Each request that is read makes room for another one, which may be on its way again. So no
+	// more is read than necessary.
 	while(func() bool { return len(w.B.Heard) == 0 }, func() { w.Must(w.B.Loop.Turn()) })
 	if n := len(w.B.Heard); n == 0 || n > room {
 		w.Errorf("%d requests were waiting for the loop, want 1 to %d of %d", n, room, clients)
@@ -152,10 +152,10 @@ func backlogOfUnread(w *world) {
 	for range clients - turnedAway {
 		w.B.Request()
 	}
-	w.WantQuiet("each is told once")
+	w.WantQuiet("each is notified once")
 }
 
-// refuses connects to dst, where nobody hears it. reason is InfiniBand's.
+// refuses connects to dst, where nobody listens. reason is InfiniBand's.
 func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	w.Helper()
 	id := w.Connecting(dst)
@@ -181,7 +181,7 @@ func channel(t *testing.T, r *run) {
 	channelScenarios.run(t, r)
 }
 
-// pollsChannel waits for a channel's events with poll(2), without anybody who turns its loop.
+// pollsChannel waits for a channel's events with poll(2). Nobody turns its loop.
 func pollsChannel(t *testing.T, rig Rig) {
 	ch := sides.Got(cmid.OpenChannel(rig.Passive))(t)
 	defer ch.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// spans are what one work request moves: more than a segment of any device, and at odd places.
+// spans are what one work request moves: longer than a segment of any device, and at odd offsets.
 var spans = []struct{ off, n int }{{0, 1}, {17, 4096}, {3, 200_000}, {200_003, 1}}
 
 const spanned = 200_100
@@ -43,7 +43,7 @@ var memoryScenarios = scenarios{
 			w.Same("a completed Read's bytes are in its memory, and nothing beside them", to.Bytes, want)
 		}
 		if len(c.BQ.Done) > 0 {
-			w.Errorf("the target was told %+v: a Read has no completion there", c.BQ.Done)
+			w.Errorf("the target has completions %+v: a Read has no completion there", c.BQ.Done)
 		}
 	},
 	"a Read sees the Writes before it": func(w *world) {
@@ -241,7 +241,7 @@ var memoryScenarios = scenarios{
 		}
 		w.Settle()
 		if passive.Err != nil || active.Err != nil {
-			w.Errorf("told %v and %v: answers to Reads that were flushed are nobody's mistake", passive.Err, active.Err)
+			w.Errorf("disconnected with %v and %v: answers to Reads that were flushed are no fault", passive.Err, active.Err)
 		}
 		flushed := []verbs.WC{{ID: 1, Op: verbs.Read, Status: verbs.StatusFlushed}, {ID: 2, Op: verbs.Read, Status: verbs.StatusFlushed}}
 		if w.Clock == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// migrationScenarios are rdma_migrate_id(3): identifiers that change channels, of one loop, and in
-// two halves as between loops.
+// migrationScenarios are rdma_migrate_id(3): identifiers that change channels on one loop, and in
+// two halves, as between loops.
 var migrationScenarios = scenarios{
 	"a new identifier": func(w *world) {
 		id := w.A.Create(tcp)
@@ -67,7 +67,7 @@ var migrationScenarios = scenarios{
 			ev, ch := sides.NextFrom[*cmid.ConnectRequest](w.B, nil)
 			child := w.B.Extra.ID(ev.Ident())
 			if ch != w.B.Extra || child == nil {
-				w.Fatalf("a request was told by the old channel (%v), or its identifier stayed there", ch == w.B.Ch)
+				w.Fatalf("the old channel has delivered a request (%v), or its identifier stayed there", ch == w.B.Ch)
 			}
 			name := string(ev.PrivateData[:len("client 0")])
 			client := clients[name]
@@ -88,7 +88,7 @@ var migrationScenarios = scenarios{
 		}
 		w.acceptsOn(c, w.A.Ch, w.B.Ch)
 		if w.Reaches(w.Target()) != nil {
-			w.Error("a new request was told by the old channel")
+			w.Error("the old channel has delivered a new request")
 		}
 	},
 	"the old channel is closed": func(w *world) {
@@ -166,7 +166,7 @@ var migrationScenarios = scenarios{
 	},
 })
 
-// acceptsOn accepts a request, and the channels that are named tell of it.
+// acceptsOn accepts a request, and requires that these channels deliver Established.
 func (w *world) acceptsOn(c *sides.Link, active, passive *cmid.Channel) {
 	w.Helper()
 	c.BQ = w.Queues(c.Passive, 1)
@@ -175,8 +175,7 @@ func (w *world) acceptsOn(c *sides.Link, active, passive *cmid.Channel) {
 	sides.NextBy[*cmid.Established](w.B, c.Passive, passive)
 }
 
-// needMigration skips where identifiers cannot change channels, after holding that the call says
-// so.
+// needMigration skips where identifiers cannot change channels. The call must say so.
 func (w *world) needMigration() bool {
 	w.Helper()
 	if w.differs(NoMigration) {

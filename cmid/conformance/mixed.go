@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// mixer is one side that posts work requests by chance, and knows what they have to do.
+// mixer is one side that posts random work requests, and knows what they must do.
 type mixer struct {
 	w         *world
 	rng       *rand.Rand
@@ -28,7 +28,7 @@ const (
 // slot is the memory of work request i.
 func (m *mixer) slot(i int) int { return i % mixerSlots * mixerSlot }
 
-// step posts one work request if there is room, and says so.
+// step posts one work request if there is room, and reports whether there was.
 func (m *mixer) step() bool {
 	i := len(m.posted)
 	if i >= mixerSlots && !m.check(i-mixerSlots) {
@@ -65,7 +65,7 @@ func (m *mixer) step() bool {
 	return true
 }
 
-// check holds work request i against what it has to do; false when it has not completed.
+// check compares work request i with what it must do. It returns false if that has not completed.
 func (m *mixer) check(i int) bool {
 	m.w.Helper()
 	got := m.q.Of(verbs.Send)
@@ -81,7 +81,7 @@ func (m *mixer) check(i int) bool {
 	return true
 }
 
-// mixed has both sides write, read and send at once, with bytes and lengths by chance.
+// mixed has both sides write, read and send at once, with random bytes and lengths.
 func mixed(w *world) {
 	const steps = 300
 	deep := func(_ verbs.Device, attr *verbs.QPInitAttr) {
@@ -107,7 +107,7 @@ func mixed(w *world) {
 		}
 	}
 	for _, m := range mixers {
-		// One side goes ahead while the other one's completions are on their way.
+		// One side goes on while the other's completions are on their way.
 		w.Until("room for the next work request", func() bool {
 			for _, m := range mixers {
 				for len(m.posted) < steps && m.step() {

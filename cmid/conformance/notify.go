@@ -7,21 +7,21 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// notifyScenarios are when an owner is called: completion queues told to be quiet, and shared
-// receive queues that run low.
+// notifyScenarios are when an owner is notified: by completion queues that notify only of what is
+// solicited, and by shared receive queues that run low.
 var notifyScenarios = scenarios{
 	"solicited only": func(w *world) {
 		c := w.Connected(4)
 		all := c.Passive.Device().Attr().NotifiesAll
 		c.BQ.CQ.ReqNotify(true)
-		told := 0
-		c.BQ.Then = func() { told++ }
+		notified := 0
+		c.BQ.Then = func() { notified++ }
 		if w.differs(OneMoreNotification) {
 			w.Barrier(c.AQ, c.BQ)
 			w.Settle()
 			c.AQ.Forget()
 			c.BQ.Forget()
-			told = 0
+			notified = 0
 			w.Must(c.BQ.PostRecv(0, sides.SlotSize))
 		}
 		w.Must(c.AQ.PostSend(1, "one"))
@@ -29,12 +29,12 @@ var notifyScenarios = scenarios{
 		w.Must(c.BQ.PostSend(3, "its own"))
 		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == 2 && len(c.AQ.Of(verbs.Recv)) == 1 })
 		w.Settle()
-		if (told > 0) != all {
-			w.Errorf("notified %d times, and Attr.NotifiesAll is %v: nobody has asked for a solicited event", told, all)
+		if (notified > 0) != all {
+			w.Errorf("notified %d times, and Attr.NotifiesAll is %v: nobody has asked for a solicited event", notified, all)
 		}
-		told = 0
+		notified = 0
 		w.Must(c.AQ.Post(&verbs.SendWR{ID: 4, Flags: verbs.Solicited, Inline: []byte("three")}))
-		w.Until("the notification that its sender asked for", func() bool { return told > 0 })
+		w.Until("the notification that its sender asked for", func() bool { return notified > 0 })
 		recv := c.BQ.Of(verbs.Recv)
 		if len(recv) != 3 || string(c.BQ.Slot(int(recv[2].ID - 100))[:5]) != "three" {
 			w.Errorf("polled %+v: those that came before are there as well", recv)
@@ -44,9 +44,9 @@ var notifyScenarios = scenarios{
 		}
 
 		c.BQ.CQ.ReqNotify(false)
-		told = 0
+		notified = 0
 		w.Must(c.AQ.PostSend(5, "four"))
-		w.Until("every completion again", func() bool { return told > 0 })
+		w.Until("every completion again", func() bool { return notified > 0 })
 	},
 	"solicited with invalidate": func(w *world) {
 		if !w.canInvalidate() {
@@ -72,26 +72,26 @@ var notifyScenarios = scenarios{
 		w.Settle()
 		for side, q := range map[string]*sides.Queues{"active": c.AQ, "passive": c.BQ} {
 			if n := len(q.Of(verbs.Recv)); n != 2 {
-				w.Errorf("the %s side was told of %d flushed receives, want 2: failures are always told", side, n)
+				w.Errorf("the %s side was notified of %d flushed receives, want 2: failures always notify", side, n)
 			}
 		}
 	},
 	"limit": limitScenario,
 }
 
-// limitScenario: a shared receive queue tells once per Arm that it runs low.
+// limitScenario: a shared receive queue notifies once per Arm that it runs low.
 func limitScenario(w *world) {
 	const depth = 6
-	told := 0
-	s := w.shared(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { told++ }})
+	notified := 0
+	s := w.shared(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { notified++ }})
 	for range depth {
 		s.post()
 	}
 	want := func(n int, why string) {
 		w.Helper()
 		w.Settle()
-		if told != n {
-			w.Errorf("%s: told %d times, want %d", why, told, n)
+		if notified != n {
+			w.Errorf("%s: notified %d times, want %d", why, notified, n)
 		}
 	}
 	w.Barrier(s.AQ, s.BQ) // 5 left

@@ -103,8 +103,8 @@ var notCalls = map[string]string{
 	"QUERY_ROUTE":          "the old form of QUERY(ADDR) and QUERY(PATH)",
 }
 
-// subState is one of the oracle's: how an identifier gets there by real calls, where that is in
-// our table, and who has it.
+// subState is one of the oracle's: its state in our table, which transport has it, and how calls
+// bring an identifier there.
 type subState struct {
 	state states.State
 	only  string // "ib", "iwarp"; "": both
@@ -165,12 +165,12 @@ var subStates = map[string]subState{
 	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", active(states.Failed)},
 }
 
-// alone has an identifier without a peer in a state.
+// alone brings an identifier without a peer into a state.
 func alone(reach func(*world, cmid.PortSpace) *cmid.ID) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return reach(w, ps), nil }
 }
 
-// active has the one that connects in a state, and passive its peer.
+// active brings the side that connects into a state, and passive its peer.
 func active(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.handshake(ps, to) }
 }
@@ -183,7 +183,7 @@ func passive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.
 }
 
 // handshake brings a pair of identifiers to the point where the active one is in state to, and
-// gives both. On InfiniBand it uses no queue pairs, so that every step is the caller's.
+// gives both. On InfiniBand it uses no queue pairs, so that the caller makes every step.
 func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
 	w.Helper()
 	_, active = w.Pair(ps)
@@ -266,8 +266,8 @@ func (w *world) has(name string) (subState, bool) {
 	return s, true
 }
 
-// compareRow asks all commands. Those that leave everything as it is are asked of one identifier,
-// one after the other.
+// compareRow issues all commands. Those that change nothing are issued to one identifier, one
+// after the other.
 func compareRow(t *testing.T, r *run, name string, s subState, row map[string]cell) {
 	ps := cmid.PortSpaceTCP
 	if strings.HasPrefix(name, "UD:") {
@@ -313,8 +313,8 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 	}
 }
 
-// compareCell asks and compares: the errno, the state, what the peer is told. What the state
-// machine guards is refused instead.
+// compareCell issues a command and compares the errno, the state and the peer's events. A command
+// that the state machine guards must be refused instead.
 func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 	w.Helper()
 	from, flavor := id.State(), id.Flavor()
@@ -345,7 +345,7 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 	}
 }
 
-// undisturbed holds that a peer, if there is one, was told nothing.
+// undisturbed requires that a peer, if there is one, has no event.
 func (w *world) undisturbed(what string, peer *cmid.ID) {
 	w.Helper()
 	if peer == nil {
@@ -354,12 +354,12 @@ func (w *world) undisturbed(what string, peer *cmid.ID) {
 	w.Settle()
 	for _, h := range append(w.A.Heard, w.B.Heard...) {
 		if h.ID == peer {
-			w.Errorf("%s: the peer was told %v", what, h.Event.Kind())
+			w.Errorf("%s: the peer has %v", what, h.Event.Kind())
 		}
 	}
 }
 
-// lacks says that the driver does not offer a call at all.
+// lacks reports that the driver does not offer a call at all.
 func (w *world) lacks(op states.Op) bool {
 	switch op {
 	case states.OpMigrateID:
@@ -374,8 +374,8 @@ func (w *world) lacks(op states.Op) bool {
 	return false
 }
 
-// subState is one of the oracle's by name. Those of datagrams that are not there are like the
-// others.
+// subState is one of the oracle's by name. A datagram's sub-state that is not listed is like the
+// connection's.
 func (w *world) subState(name string) subState {
 	w.Helper()
 	s, ok := subStates[name]
@@ -399,7 +399,7 @@ func errnoNamed(w *world, name string) unix.Errno {
 	return errno
 }
 
-// hears reports whether id was told an event such as "REJECTED(28)".
+// hears reports whether id has an event such as "REJECTED(28)".
 func hears(e *sides.Side, id *cmid.ID, want string) bool {
 	name, arg, _ := strings.Cut(strings.TrimSuffix(want, ")"), "(")
 	return slices.ContainsFunc(e.Heard, func(h sides.Heard) bool {

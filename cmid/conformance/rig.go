@@ -20,15 +20,15 @@ type Rig struct {
 	// Clock is the drivers' time when it is virtual; nil for devices that need the real one.
 	Clock *eventlooptest.Clock
 
-	// Address is a device's of Passive, which Active reaches. Second is another one of Passive's;
-	// Local one of Active's.
+	// Address is an address of a device of Passive, which Active reaches. Second is another one of
+	// that device, and Local one of Active's.
 	Address, Second, Local netip.Addr
-	// Other is Passive's as well, and of another device than Address. Zero: there is one device.
+	// Other is Passive's as well, on another device than Address. Zero: there is one device.
 	Other netip.Addr
-	// NotLocal is nobody's here. It must not be reachable when Silent is not set.
+	// NotLocal is no address of this host. It must not be reachable when Silent is not set.
 	NotLocal netip.Addr
-	// Silent can be routed to, and never answers a question for its address. Zero: nobody asks
-	// before connecting (iWARP over TCP).
+	// Silent can be routed to, and never answers when its address is resolved. Zero: no peer is
+	// asked before the connection is made (iWARP over TCP).
 	Silent netip.Addr
 	// NoRoute is an IPv6 address without a route. Zero: there may be one for every address.
 	NoRoute netip.Addr
@@ -40,7 +40,7 @@ type Rig struct {
 	// Attr.MaxDatagram.
 	Datagrams bool
 	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. Zero: both are
-	// one port, which does not hear itself.
+	// one port, which does not receive its own.
 	Group netip.Addr
 	// Patience is how long, in real time, an answer may take (0: 15 s), and Quiet how long nothing
 	// has to happen until nothing will (0: 30 ms).
@@ -59,56 +59,56 @@ type Difference struct {
 	Why  string
 }
 
-// What is a deviation the suite knows: what it finds instead is checked as well.
+// What is a deviation that the suite knows. It checks what the driver does instead.
 type What string
 
 // The deviations.
 const (
-	// LoopbackOnly: a listener on 127.0.0.1 hears loopback only, as rdma_listen(3) says; the
-	// kernel's hears every local address.
+	// LoopbackOnly: a listener on 127.0.0.1 is reached over loopback only, as rdma_listen(3) says.
+	// The kernel's is reached at every local address.
 	LoopbackOnly What = "a listener on 127.0.0.1 hears loopback only"
-	// RefusedIsRejected: nobody listening is Rejected with -111; soft-iWARP's connect fails with
-	// ECONNREFUSED.
+	// RefusedIsRejected: where nobody listens, Rejected with -111 follows. On soft-iWARP Connect
+	// fails with ECONNREFUSED.
 	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
-	// LoopbackHasDevice: 127.0.0.1 is an address of the device; the kernel treats it like a
+	// LoopbackHasDevice: 127.0.0.1 is an address of the device. The kernel treats it like a
 	// wildcard.
 	LoopbackHasDevice What = "127.0.0.1 is an address of the device"
-	// BacklogIsTCPs: who finds a listener's backlog full waits, and is not rejected as on
-	// soft-iWARP. It has room for one more.
+	// BacklogIsTCPs: a request that finds a listener's backlog full waits. On soft-iWARP it is
+	// rejected. TCP's backlog has room for one more.
 	BacklogIsTCPs What = "the backlog is TCP's"
-	// OverflowHarms: what comes of a backlog that is full is a test of its own, because the kernel
-	// does not stand it.
+	// OverflowHarms: a full backlog has a test of its own, because it damages the kernel.
 	OverflowHarms What = "a backlog is not filled"
 	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and
-	// NoUserEvent: what a driver does not offer fails with EOPNOTSUPP.
+	// NoUserEvent: the driver does not offer these calls, which fail with EOPNOTSUPP.
 	NoMigration What = "identifiers stay on their channel"
 	NoQPAttr    What = "no attributes for queue pairs"
 	NoPath      What = "no path records and no GIDs"
 	NoUserEvent What = "no user events"
-	// SeparateFamilies: who asks a listener on :: over IPv4 is rejected.
+	// SeparateFamilies: an IPv4 request to a listener on :: is rejected.
 	SeparateFamilies What = "a listener on :: is IPv6's only"
-	// TooLongIsRemOp: who sends more than the receive takes is told StatusRemOp, not
+	// TooLongIsRemOp: a Send that is longer than its receive completes with StatusRemOp, not with
 	// StatusRemInvReq.
 	TooLongIsRemOp What = "a Send longer than its receive is a remote operation error"
-	// TooLongEnds: a queue pair that got a datagram longer than its receive gets no other one.
+	// TooLongEnds: a queue pair receives no datagram after one that was longer than its receive.
 	TooLongEnds What = "a datagram longer than its receive is the last one"
-	// OneMoreNotification: the first completion after CQ.ReqNotify(true) is told, solicited or not.
+	// OneMoreNotification: the first completion after CQ.ReqNotify(true) notifies, solicited or
+	// not.
 	OneMoreNotification What = "one more notification of what is not solicited"
 	// SentBehindRefused: a Send behind a Read that the peer refuses succeeds all the same, and may
 	// be received.
 	SentBehindRefused What = "a Send succeeds behind a Read that is refused"
 	// CaughtWriteFails: a Write that is still being sent when the peer's refusal of it arrives may
 	// complete with StatusLocQPOp.
-	CaughtWriteFails What = "a Write may be told to have failed when its refusal finds it being sent"
+	CaughtWriteFails What = "a Write that is refused while it is being sent may fail"
 	// ReadsUnchecked: a Read of memory without RemoteRead succeeds.
 	ReadsUnchecked What = "a Read needs no right to read"
 	// EndsWithoutReason: the Disconnected of a connection that a target gave up has no Err.
-	EndsWithoutReason What = "the end of a connection is told without its reason"
-	// AcceptServesAsked: who accepts serves as many Reads as the request asks for, if ConnParam
-	// says fewer.
+	EndsWithoutReason What = "the end of a connection comes without its reason"
+	// AcceptServesAsked: the accepting side serves as many Reads as the request asks for, even if
+	// its ConnParam says fewer.
 	AcceptServesAsked What = "accept serves as many Reads as are asked for"
-	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects goes when its peer
-	// has answered.
+	// DestroyAwaitsAnswer: an identifier that is destroyed while it connects goes only when its
+	// peer has answered.
 	DestroyAwaitsAnswer What = "destroy waits for the answer to a connect"
 )
 
@@ -134,7 +134,7 @@ func (s scenarios) run(t *testing.T, r *run) {
 	}
 }
 
-// where has each scenario be played only where can says that it can be.
+// where runs the scenarios only if can returns true.
 func (s scenarios) where(can func(w *world) bool) scenarios {
 	for name, fn := range s {
 		s[name] = func(w *world) {
@@ -155,7 +155,7 @@ func (s scenarios) and(more scenarios) scenarios {
 // device is the address of Passive's device, and a port that the device chooses.
 func (w *world) device() cmid.Addr { return sides.At(w.rig.Address, 0) }
 
-// skipIf skips a scenario that cannot be played here.
+// skipIf skips a scenario that cannot run here.
 func (w *world) skipIf(not bool, why string) {
 	w.Helper()
 	if not {
@@ -163,7 +163,7 @@ func (w *world) skipIf(not bool, why string) {
 	}
 }
 
-// differs says that the driver is known to deviate here, and notes that it shows.
+// differs reports whether the rig lists a deviation, and notes that it has shown.
 func (w *world) differs(what What) bool {
 	for _, d := range w.rig.Differences {
 		if d.What == what {
