@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Entry is an accepted difference: what Left and Right show, when, and why that is right. In
-// Command and in the values of Deltas a * stands for anything.
+// Entry is an accepted difference: what Left and Right show, when, and why that is right. A * in
+// Command and in the values of Deltas stands for anything.
 type Entry struct {
 	Pairs   []string // names of Pairs
 	Command string   // as Step has it without the identifier: "connect(*)"
@@ -35,7 +35,7 @@ func (e *Entry) matches(pair string, st Step, before string) bool {
 	return slices.Contains(e.Pairs, pair) && slices.Contains(e.States, before) && like(e.Command, st.Verb+"("+st.Arg+")")
 }
 
-// find gives the places of the entry's deltas, nil when one of them is not there.
+// find gives the indexes of the entry's deltas, nil when one of them is not there.
 func (e *Entry) find(deltas []Delta) []int {
 	var places []int
 	for _, want := range e.Deltas {
@@ -50,7 +50,7 @@ func (e *Entry) find(deltas []Delta) []int {
 	return places
 }
 
-// like says whether s is what pattern says, where a * is anything.
+// like reports whether s matches pattern, where a * is anything.
 func like(pattern, s string) bool {
 	head, rest, more := strings.Cut(pattern, "*")
 	if !strings.HasPrefix(s, head) {

@@ -1,6 +1,6 @@
 package differential
 
-// requestRight is what only Right has of a request that has arrived.
+// requestRight is a request that has arrived at Right only.
 var requestRight = []Delta{
 	{"events other", "", "ConnectRequest*"},
 	{"params other", "", "reads=*"},
@@ -18,7 +18,7 @@ var Accepted = []Entry{
 			{"answer", "ECONNREFUSED", "ok"}, {"events self", "", "Rejected(-111)"}, {"state self", "route-resolved", "failed"},
 		},
 		Ends: true,
-		Why:  "nobody listens: the embedded device's Connect does not wait for TCP, so the refusal comes as an event, as adapters tell it; soft-iWARP's call waits and fails",
+		Why:  "nobody listens: the embedded device's Connect does not wait for TCP, so the refusal comes as an event, as with adapters; soft-iWARP's call waits and fails",
 	},
 	{
 		Pairs: []string{SoftPair}, Command: "connect(*)", States: []string{"route-resolved"},
@@ -84,32 +84,32 @@ var Accepted = []Entry{
 	{
 		Pairs: []string{TwinsPair, SoftPair}, Command: "accept(*)", States: []string{"connect-requested"},
 		Deltas: []Delta{{"params self", "reads=*", "reads=*"}},
-		Why:    "the embedded device tells both sides what they serve and may ask; soft-iWARP's event mixes the two, and the twin's has nothing there",
+		Why:    "the embedded device reports to both sides what they serve and may ask; soft-iWARP's event mixes the two, and the twin's has nothing there",
 	},
 	{
 		Pairs: []string{TwinsPair, SoftPair}, Command: "accept(*)", States: []string{"connect-requested"},
 		Deltas: []Delta{{"params other", "reads=*", "reads=*"}},
-		Why:    "the embedded device tells what this side serves and may ask, as everywhere; iw_cm passes the peer's numbers on, swapped",
+		Why:    "the embedded device reports what this side serves and may ask, as everywhere; iw_cm passes the peer's numbers on, swapped",
 	},
 	{
 		Pairs: []string{SiwTwinPair}, Command: "accept(*)", States: []string{"connect-requested"},
 		Deltas: []Delta{{"params self", "reads=*", "reads=0/0"}},
-		Why:    "soft-iWARP tells the accepting side depths that are not the peer's; the twin tells none",
+		Why:    "soft-iWARP reports to the accepting side depths that are not the peer's; the twin reports none",
 	},
 	{
 		Pairs: []string{SiwTwinPair}, Command: "accept(*)", States: []string{"connect-requested"},
 		Deltas: []Delta{{"params other", "reads=*", "reads=*"}},
-		Why:    "soft-iWARP tells the connecting side its own depths, swapped; the twin tells the peer's",
+		Why:    "soft-iWARP reports to the connecting side its own depths, swapped; the twin reports the peer's",
 	},
 	{
 		Pairs: []string{TwinsPair, SoftPair}, Command: "resolve(any:*)", States: []string{"idle", "bound"},
 		Deltas: []Delta{{"peer self", "any:*", "lo:*"}},
-		Why:    "destination 0.0.0.0 means this host: the embedded device tells the address that TCP will use",
+		Why:    "destination 0.0.0.0 means this host: the embedded device reports the address that TCP will use",
 	},
 	{
 		Pairs: []string{TwinsPair}, Command: "*", States: []string{"connecting"},
 		Deltas: []Delta{{"answer", "EBUSY", "*"}},
-		Why:    "soft-iWARP's connect waits for TCP in the call: another command to the identifier has to wait for it, and is told so",
+		Why:    "soft-iWARP's connect waits for TCP in the call: another command to the identifier has to wait for it, and fails meanwhile",
 	},
 	{
 		Pairs: []string{EmbeddedPair}, Command: "accept(*)", States: []string{"connect-requested"},

@@ -20,7 +20,7 @@ var (
 	programFlag = flag.String("differential.program", "", "run this program: its listing, with semicolons for new lines")
 )
 
-// longRun is so many programs that every accepted difference should have shown.
+// longRun is the number of programs in which every accepted difference should show.
 const longRun = 1000
 
 var (
@@ -29,19 +29,19 @@ var (
 	twinEmbedded = Twin("twin embedded", cmidtest.Config{Flavor: states.IWARP, Embedded: true})
 )
 
-// TestIWARP holds the embedded device against the twin that plays it.
+// TestIWARP compares the embedded device with the twin that plays it.
 func TestIWARP(t *testing.T) {
 	hunt(t, &Pair{Name: EmbeddedPair, Guide: twinEmbedded, Left: twinEmbedded, Right: embedded(t)}, 200)
 }
 
-// TestSoftIWARP holds the twin that plays soft-iWARP against the one that plays the embedded
+// TestSoftIWARP compares the twin that plays soft-iWARP with the one that plays the embedded
 // device.
 func TestSoftIWARP(t *testing.T) {
 	hunt(t, &Pair{Name: TwinsPair, Guide: twinIWARP, Left: twinIWARP, Right: twinEmbedded}, 600)
 }
 
-// TestTwice holds InfiniBand's twin against itself: the harness compares nothing that is a matter
-// of chance.
+// TestTwice compares InfiniBand's twin with itself: the harness compares nothing that depends on
+// chance.
 func TestTwice(t *testing.T) {
 	hunt(t, &Pair{Name: "twin IB, twin IB", Guide: twinIB, Left: twinIB, Right: twinIB}, 100)
 }
@@ -54,14 +54,14 @@ func embedded(t *testing.T) Side {
 		ports, err := FreePorts()
 		return Rig{
 			Driver: iwarp.New(), Address: addr, Foreign: netip.MustParseAddr("203.0.113.77"), Ports: ports,
-			// a group: whatever routes there are, no connection leads there
+			// It is a group: no connection leads there, whatever routes there are.
 			NoRoute:  netip.MustParseAddr("ff0e::7471"),
 			Patience: time.Second,
 		}, err
 	}}
 }
 
-// hostAddress is an IPv4 address of this host, best one that is not loopback.
+// hostAddress is an IPv4 address of this host, if possible not loopback.
 func hostAddress(t *testing.T) netip.Addr {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()

@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write docs/differences.md")
 
 const docsPath = "../../docs/differences.md"
 
-// TestDocs holds docs/differences.md against the table it is generated from.
+// TestDocs compares docs/differences.md with the table it is generated from.
 func TestDocs(t *testing.T) {
 	want := page()
 	if *update {

@@ -19,7 +19,7 @@ const (
 	mostChildren           = 6
 )
 
-// Generate draws the program of a seed. The guide runs it, and decides by that what is likely next.
+// Generate draws the program of a seed. The guide runs it; its states decide what is likely next.
 func (p *Pair) Generate(seed uint64) (Program, error) {
 	rig, err := p.Guide.Open()
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Pair) Generate(seed uint64) (Program, error) {
 	return prog, w.close()
 }
 
-// hosts says whether all drivers of the pair have the hosts that an argument names.
+// hosts reports whether all drivers of the pair have the hosts that an argument names.
 func (p *Pair) hosts(arg string) bool {
 	for _, s := range []Side{p.Guide, p.Left, p.Right} {
 		rig, err := s.Open()
@@ -72,7 +72,7 @@ type move struct {
 	weight int
 }
 
-// step draws until there is something that may be sent.
+// step draws until there is a command that may be sent.
 func (g *generator) step() Step {
 	for {
 		st := g.draw()
@@ -81,11 +81,11 @@ func (g *generator) step() Step {
 		case s.id == nil:
 			return st
 		case st.Verb == "notify" && st.Arg == "migrated" && s.id.Flavor()&states.IWARP == 0 && s.id.State() == states.Connected:
-			// The kernel would go over to the alternate path, and there is none: nothing reaches
-			// the peer any more.
+			// The kernel would switch to the alternate path, and there is none. Nothing would
+			// reach the peer any more.
 		case strings.HasSuffix(st.Arg, "d200") && s.qp == nil && s.id.Flavor()&states.IWARP == 0:
-			// Without a queue pair nobody knows better, and the peer's device cannot do what it is
-			// promised.
+			// Without a queue pair nobody corrects the depth, and the peer's device cannot do what
+			// is promised.
 		case g.costly != nil && g.costly(st.Verb, s.id.State()) && g.rng.IntN(100) >= costly:
 		default:
 			return st
@@ -118,7 +118,7 @@ func (g *generator) draw() Step {
 // names are the commands' names in order.
 func names() []string { return slices.Sorted(maps.Keys(verbs)) }
 
-// any is any command to any identifier.
+// any draws any command to any identifier.
 func (g *generator) any() Step {
 	names := names()
 	for {
@@ -130,7 +130,7 @@ func (g *generator) any() Step {
 	}
 }
 
-// pick draws an argument whose hosts there are.
+// pick draws an argument whose hosts exist.
 func (g *generator) pick(args []string) string {
 	for {
 		if arg := args[g.rng.IntN(len(args))]; g.hosts(arg) {
@@ -139,10 +139,10 @@ func (g *generator) pick(args []string) string {
 	}
 }
 
-// child says that an identifier born of a request cannot be created.
+// child reports that s is the child of a listener, which cannot be created.
 func (s *slot) child(verb string) bool { return verb == "create" && strings.HasPrefix(s.name, "c") }
 
-// arg draws an argument: mostly the plain one.
+// arg draws an argument, mostly a plain one.
 func (g *generator) arg(st Step) string {
 	args := verbs[st.Verb].args
 	switch st.Verb {
@@ -159,7 +159,7 @@ func (g *generator) arg(st Step) string {
 	return g.pick(args)
 }
 
-// next are the commands that an application might send to an identifier now.
+// next gives the commands that an application might send to an identifier now.
 func (g *generator) next(s *slot) []move {
 	if s.id == nil {
 		switch s.name {

@@ -7,12 +7,11 @@ type Hunt struct {
 	Pair  *Pair
 	First uint64 // seed
 	Count int
-	// Most ends the run when so many different findings are there.
+	// Most ends the run after that many different findings.
 	Most int
 	// ShrinkFor bounds the time for shrinking each finding.
 	ShrinkFor time.Duration
-	// Each is told how the run goes on, after each program, and Found of each finding, as far as
-	// they are not nil.
+	// Each is called after each program, and Found with each finding. They may be nil.
 	Each  func(seed uint64, prog Program)
 	Found func(*Finding)
 }
@@ -54,7 +53,7 @@ func (h *Hunt) Run() (*Result, error) {
 		}
 		f := h.reduce(seed, prog, d)
 		kinds[d.kind()] = f
-		// what stood around it was not part of it
+		// Shrunk, it is a finding that is known already.
 		if first := kinds[f.kind()]; first != nil && first != f {
 			first.Times++
 			kinds[d.kind()] = first

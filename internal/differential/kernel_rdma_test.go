@@ -13,13 +13,13 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestRoCE holds soft-RoCE against the twin.
+// TestRoCE compares soft-RoCE with the twin.
 func TestRoCE(t *testing.T) {
 	only(t, "rxe")
 	hunt(t, &Pair{Name: RoCEPair, Guide: twinIB, Left: kernel(t, "rxe"), Right: twinIB}, 300)
 }
 
-// TestSiw holds soft-iWARP against the embedded device, and against the twin.
+// TestSiw compares soft-iWARP with the embedded device, and with the twin.
 func TestSiw(t *testing.T) {
 	only(t, "siw")
 	t.Run("iwarp", func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestSiw(t *testing.T) {
 	})
 }
 
-// blocks is what soft-iWARP takes 10 s for: it waits for the peer's answer.
+// blocks reports that soft-iWARP takes 10 s: it waits for the peer's answer.
 func blocks(verb string, s states.State) bool { return verb == "destroy" && s == states.Connecting }
 
 func only(t *testing.T, kind string) {

@@ -13,13 +13,12 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// seen is what a turn has shown, by what it is about: "answer 1", "events a", "state c1", "local
-// a".
+// seen is what a turn has shown, by subject: "answer 1", "events a", "state c1", "local a".
 type seen map[string]string
 
 func (s seen) equal(o seen) bool { return maps.Equal(s, o) }
 
-// look tells how all identifiers stand, and what was told in this turn.
+// look reports the state of all identifiers, and this turn's events and answers.
 func (w *world) look() seen {
 	out := make(seen)
 	for _, name := range w.order {
@@ -48,7 +47,8 @@ func (w *world) look() seen {
 	return out
 }
 
-// portNames names the port of an identifier that is seen for the first time after the identifier.
+// portNames names an identifier's port after the identifier, when the port is seen for the first
+// time.
 func (w *world) portNames(s *slot) {
 	if s.id == nil {
 		return
@@ -107,8 +107,8 @@ func event(id *cmid.ID, ev cmid.Event) string {
 	return name
 }
 
-// data is private data: the bytes, or that it is as much as there may be. On InfiniBand zeros come
-// behind it.
+// data is private data: the bytes, or that it is as long as possible. On InfiniBand zeros follow
+// it.
 func data(b []byte, limit int) string {
 	s := strings.TrimRight(string(b), "\x00")
 	switch {
@@ -120,7 +120,7 @@ func data(b []byte, limit int) string {
 	return fmt.Sprintf(" data=%q", s)
 }
 
-// params are a connection's parameters as an event tells them, "" for other events.
+// params are a connection's parameters as an event reports them, "" for other events.
 func params(ev cmid.Event) string {
 	var p cmid.ConnParam
 	switch ev := ev.(type) {
@@ -155,7 +155,7 @@ func params(ev cmid.Event) string {
 	return s
 }
 
-// errnoOf is how a call ended.
+// errnoOf is the errno of a call's answer, by name.
 func errnoOf(ev cmid.Event) string {
 	if f, ok := ev.(*cmid.CommandFailed); ok {
 		return errorName(f)

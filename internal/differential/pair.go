@@ -10,22 +10,23 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Side is a driver of a pair. Open sets it up anew for each program.
+// Side is a driver of a pair. Open sets it up for each program.
 type Side struct {
 	Name string
 	Open func() (Rig, error)
 }
 
-// Pair is two drivers that ought to agree. Guide is the in-memory twin of their kind: programs are
-// drawn by asking it, and it says how long to wait for Left.
+// Pair is two drivers that should agree. Guide is the in-memory twin of their kind: its states
+// decide how programs are drawn, and its events how long to wait for Left.
 type Pair struct {
 	Name               string // as Accepted names it
 	Guide, Left, Right Side
-	// Costly says what blocks a kernel for long; the generator draws little of it. nil: nothing.
+	// Costly reports which commands block a kernel for long. The generator draws few of them. nil:
+	// none.
 	Costly func(verb string, s states.State) bool
 }
 
-// Difference is where the drivers of a pair went apart.
+// Difference is where the drivers of a pair differ.
 type Difference struct {
 	Pair   *Pair
 	Number int // of the turn
@@ -53,7 +54,7 @@ func (d *Difference) kind() string {
 	return fmt.Sprintf("%v in %s: %v", verbs, d.State, d.Deltas)
 }
 
-// same says that d shows what o shows, whatever else was in the turn.
+// same reports that d shows what o shows, whatever else was in the turn.
 func (d *Difference) same(o *Difference) bool {
 	return d.State == o.State && slices.Equal(d.Deltas, o.Deltas)
 }
@@ -77,9 +78,9 @@ func (w *world) glance(t Turn, want seen) glance {
 	return g
 }
 
-// Run plays a program on both drivers and gives the first difference that is not accepted, nil
-// when there is none. used counts the entries of Accepted that showed. An error is the harness's,
-// or a command that should never have reached a driver.
+// Run runs a program on both drivers and gives the first difference that is not accepted, nil when
+// there is none. used counts the entries of Accepted that have shown. An error is the harness's,
+// or a command that should not have reached a driver.
 func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error) {
 	var worlds []*world
 	defer func() {
@@ -110,7 +111,7 @@ func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error)
 		l := left.glance(t, g.seen)
 		r := right.glance(t, l.seen)
 		if left.err != nil || right.err != nil {
-			return nil, nil // close tells
+			return nil, nil // close returns them
 		}
 		deltas := compare(l.seen, r.seen, known)
 		if len(deltas) == 0 {
@@ -127,7 +128,7 @@ func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error)
 	return nil, nil
 }
 
-// compare lists what differs, but for what is known since an earlier turn.
+// compare lists what differs, except what is known from an earlier turn.
 func compare(l, r seen, known map[string]Delta) []Delta {
 	var deltas []Delta
 	add := func(of string) {
@@ -148,7 +149,7 @@ func compare(l, r seen, known map[string]Delta) []Delta {
 	return deltas
 }
 
-// named is deltas as seen from a turn's command n.
+// named gives the deltas as seen from a turn's command n.
 func named(t Turn, n int, deltas []Delta) []Delta {
 	out := make([]Delta, len(deltas))
 	for i, d := range deltas {
@@ -167,7 +168,7 @@ func named(t Turn, n int, deltas []Delta) []Delta {
 	return out
 }
 
-// accept takes away what Accepted explains. Each entry must be there as a whole.
+// accept removes what Accepted explains. All deltas of an entry must be there.
 func (p *Pair) accept(t Turn, before []string, deltas []Delta, known map[string]Delta, used map[*Entry]int) (ends bool, rest []Delta) {
 	rest = deltas
 	for i := range Accepted {

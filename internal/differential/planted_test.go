@@ -18,7 +18,7 @@ import (
 type wrong struct {
 	cmid.Driver
 	do    func(cmid.Command, error) error // what Do answers instead
-	event func(*cmid.DriverEvent)         // what is told instead
+	event func(*cmid.DriverEvent)         // changes what is delivered
 }
 
 func (d wrong) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {

@@ -9,7 +9,7 @@ import (
 // Program is a sequence of turns.
 type Program []Turn
 
-// Turn is commands that are sent back to back; then both sides are silent before the next turn.
+// Turn is commands that are sent back to back. The next turn begins when both sides are silent.
 type Turn []Step
 
 // Step is one command: who sends it, which one, and its argument by name.
@@ -38,7 +38,7 @@ func (p Program) String() string {
 
 var stepForm = regexp.MustCompile(`^(\w+)\.(\w+)\(([^()]*)\)$`)
 
-// ParseProgram reads what Program.String has written; a semicolon ends a turn as a new line does.
+// ParseProgram reads what Program.String has written. A semicolon ends a turn, as a new line does.
 func ParseProgram(text string) (Program, error) {
 	var p Program
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, ";", "\n"), "\n") {

@@ -38,8 +38,8 @@ func (w *world) open(name string) (*end, error) {
 	return e, err
 }
 
-// finish answers the requests that are open: on soft-iWARP the end of a connecting identifier
-// blocks for 10 s.
+// finish answers the open requests. On soft-iWARP the end of a connecting identifier would block
+// for 10 s.
 func (w *world) finish() {
 	open := false
 	for _, s := range w.slots {
@@ -99,12 +99,12 @@ func (e *end) heard(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 			s.id, s.qp = nil, nil
 		}
 	default:
-		s.told(ev)
+		s.note(ev)
 	}
 }
 
-// told notes an event.
-func (s *slot) told(ev cmid.Event) {
+// note keeps an event for the next look.
+func (s *slot) note(ev cmid.Event) {
 	if line := event(s.id, ev); line != "" {
 		s.events = append(s.events, line)
 	}
@@ -113,7 +113,7 @@ func (s *slot) told(ev cmid.Event) {
 	}
 }
 
-// answered takes an event that is a call's return value, given late.
+// answered takes an event that is the late answer to a call.
 func (s *slot) answered(ev cmid.Event, answers cmid.Command) bool {
 	if !isAnswer(ev) {
 		return false
@@ -173,7 +173,7 @@ func (w *world) command(s *slot, a *asked) {
 	}
 	s.asked[i].answer = errnoOf(ev)
 	if e, ok := ev.(*cmid.Established); ok {
-		s.told(e)
+		s.note(e)
 	}
 	if _, ok := ev.(*cmid.Closed); ok {
 		s.id, s.qp = nil, nil
@@ -186,9 +186,9 @@ func (w *world) turn() { w.err = errors.Join(w.err, w.loops.Turn()) }
 // wait waits until a loop has something to do.
 func (w *world) wait() { w.err = errors.Join(w.err, w.loops.Wait(time.Millisecond)) }
 
-// run performs a turn of a program, waits for silence and tells what was seen. want is what the
-// other driver has shown; waiting ends early when this one has shown the same, and only then is
-// there no doubt that nothing more will come.
+// run performs a turn of a program, waits for silence and gives what was seen. want is what the
+// other driver has shown. Waiting ends early when this driver has shown the same: only then is it
+// certain that nothing more will come.
 func (w *world) run(t Turn, want seen) seen {
 	for _, s := range w.slots {
 		s.asked = nil
@@ -208,8 +208,8 @@ func (w *world) run(t Turn, want seen) seen {
 	return out
 }
 
-// busy says that an identifier waits for something that comes by itself, within resolveTimeout or
-// at the device's own pace.
+// busy reports that an identifier waits for something that comes by itself, within resolveTimeout
+// or at the device's own pace.
 func (w *world) busy() bool {
 	for _, s := range w.slots {
 		if s.id != nil {

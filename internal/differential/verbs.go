@@ -16,8 +16,7 @@ type verb struct {
 	make func(w *world, s *slot, arg string) cmid.Command
 }
 
-// verbs are the commands. create and qp are calls without a place in the state machine; see
-// world.perform.
+// verbs are the commands. create and qp are calls outside the state machine; see world.perform.
 var verbs = map[string]verb{
 	"create": {args: []string{""}},
 	"qp":     {args: []string{""}},
@@ -131,7 +130,7 @@ func (w *world) addr(arg string) cmid.Addr {
 	return cmid.AddrFrom(w.rig.host(host), num)
 }
 
-// privateData is as much as an argument says.
+// privateData is as many bytes as an argument says.
 func privateData(arg string, limit int) []byte {
 	n := 0
 	switch arg {
@@ -150,8 +149,8 @@ func privateData(arg string, limit int) []byte {
 	return data
 }
 
-// connection is what connect and accept carry. Without a queue pair InfiniBand wants a number that
-// no other connection of this host has, or had a moment ago; the number does not matter here.
+// connection is what connect and accept carry. Without a queue pair InfiniBand needs a number that
+// no other connection of this host has, or had a moment ago. The number is not compared.
 func (w *world) connection(s *slot, arg string, limit int) ([]byte, *cmid.ConnParam) {
 	data, depth, _ := strings.Cut(arg, ",")
 	if strings.HasPrefix(data, "d") {

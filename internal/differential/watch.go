@@ -11,9 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// watched is a driver that no command reaches which would crash or hang a kernel: the state
-// machine must have refused it. It follows the connections by itself, so that the state machine is
-// not its own witness.
+// watched is a driver that refuses commands that would crash or hang a kernel: the state machine
+// should have refused them. It follows the connections by itself, and does not ask the state
+// machine.
 type watched struct {
 	cmid.Driver
 	caught *atomic.Int32 // commands that came through
@@ -65,7 +65,7 @@ type watchedID struct {
 	half half
 }
 
-// Do refuses what the driver must never see: on iWARP the kernel would oops, on InfiniBand the
+// Do refuses what must not reach the driver: on iWARP the kernel would oops, on InfiniBand the
 // destroy would block for minutes.
 func (id *watchedID) Do(cmd cmid.Command) error {
 	switch cmd.(type) {
@@ -88,7 +88,7 @@ func (id *watchedID) Do(cmd cmid.Command) error {
 	return err
 }
 
-// ended forgets what a failing command has undone.
+// ended forgets the half of a connection whose command has failed.
 func (id *watchedID) ended(cmd cmid.Command, err error) {
 	failed := err != nil && err != cmid.ErrPending //nolint:errorlint // the driver's own value
 	switch cmd.(type) {
@@ -104,7 +104,7 @@ type watchedUpcalls struct {
 	w *watchedInstance
 }
 
-// Event ends the half of a connection that it is the end of.
+// Event forgets the half of a connection that the event ends.
 func (u *watchedUpcalls) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 	switch ev.Kind {
 	case states.KindConnectResponse, states.KindEstablished, states.KindRejected, states.KindUnreachable, states.KindConnectError,
@@ -118,7 +118,7 @@ func (u *watchedUpcalls) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 	u.Upcalls.Event(h, ev)
 }
 
-// Done ends what failed later.
+// Done forgets the half of a connection whose command has failed later.
 func (u *watchedUpcalls) Done(h cmid.Handle, cmd cmid.Command, err error) {
 	if id := u.w.ids[h]; id != nil {
 		id.ended(cmd, err)

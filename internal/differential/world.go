@@ -14,20 +14,21 @@ import (
 	rdma "github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rig is a driver that is set up for one program, and the names of its addresses. All identifiers
-// are on one host.
+// Rig is a driver that is set up for one program, and its addresses. All identifiers are on one
+// host.
 type Rig struct {
 	Driver cmid.Driver
 	// Clock is the driver's time when it is virtual.
 	Clock *eventlooptest.Clock
-	// Address is a device's. Second is another one of it, Plain one of an interface without a
-	// device, Foreign nobody's; NoARP can be routed to and answers no question for its address,
-	// NoRoute is an IPv6 address that cannot. The zero Addr: there is none.
+	// Address is an address of a device. Second is another one of that device, Plain one of an
+	// interface without a device, and Foreign one of another host. NoARP can be routed to, and
+	// never answers when its address is resolved. NoRoute is an IPv6 address without a route. The
+	// zero Addr: there is none.
 	Address, Second, Plain, Foreign, NoARP, NoRoute netip.Addr
-	// Ports are two that nobody has.
+	// Ports are two that are free.
 	Ports [2]uint16
-	// Patience is how long an answer may take that the other driver has given. Quiet is how long
-	// nothing may come for silence.
+	// Patience is how long to wait for what the other driver has shown. Quiet is how long nothing
+	// must happen until nothing will.
 	Patience, Quiet time.Duration
 }
 
@@ -71,7 +72,7 @@ type world struct {
 	children        int
 	ports           map[uint16]string // ports by name, in the order in which they were seen
 	caught          atomic.Int32
-	moved           bool // something was told since the last look
+	moved           bool // there was an event since the last look
 	err             error
 }
 
@@ -89,7 +90,7 @@ type slot struct {
 	id     *cmid.ID // nil before create and after destroy
 	qp     rdma.QP
 	made   int      // identifiers so far
-	events []string // told and not yet looked at
+	events []string // since the last look
 	params []string // what they say of depths, retries and the like
 	asked  []asked  // commands of this turn
 }
@@ -105,8 +106,7 @@ type asked struct {
 
 var errNoDevice = errors.New("no device")
 
-// lastQPN numbers the queue pairs that are not there. The range is beyond what soft devices give
-// out.
+// lastQPN numbers queue pairs that do not exist. The range is beyond what soft devices use.
 var lastQPN atomic.Uint32
 
 func nextQPN() uint32 { return 0x400000 + lastQPN.Add(1)%0x3fffff }
@@ -118,5 +118,5 @@ func (w *world) add(name string, e *end) *slot {
 	return s
 }
 
-// alive says that there is an identifier whose end has not begun.
+// alive reports that there is an identifier whose end has not begun.
 func (s *slot) alive() bool { return s.id != nil && s.id.State() != states.Destroying }

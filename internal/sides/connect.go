@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// qpns numbers queue pairs that are not there. The kernel of a peer rejects a number that it had
-// from this host a moment ago.
+// qpns numbers queue pairs that do not exist. A peer's kernel rejects a number that it had from
+// this host a moment ago.
 var qpns atomic.Uint32
 
 func init() { qpns.Store(1<<22 | rand.Uint32N(1<<22)) }
@@ -52,14 +52,13 @@ func (w *World) Resolved(ps cmid.PortSpace, dst cmid.Addr) *cmid.ID {
 	return id
 }
 
-// Link is a connection, with both queue pairs. Passive and BQ are nil as long as it has not come so
-// far.
+// Link is a connection, with both queue pairs. Passive and BQ are nil until there is a request.
 type Link struct {
 	Listener, Active, Passive *cmid.ID
 	AQ, BQ                    *Queues
 }
 
-// Requested connects as far as the request: the passive side has it, and has not answered.
+// Requested connects as far as the request, which the passive side has not answered.
 func (w *World) Requested(recvs int, private []byte, param *cmid.ConnParam) (*Link, *cmid.ConnectRequest) {
 	w.Helper()
 	return w.request(private, Setup{Recvs: recvs, Connect: param})
@@ -126,7 +125,7 @@ func (w *World) Disconnect(c *Link) (active, passive *cmid.Disconnected) {
 	return w.Disconnected(c)
 }
 
-// Answer answers a peer's Disconnect, which only InfiniBand waits for.
+// Answer answers a peer's Disconnect. Only InfiniBand waits for that.
 func (w *World) Answer(id *cmid.ID) {
 	w.Helper()
 	if !w.IWARP {
@@ -149,7 +148,8 @@ func (w *World) Limits() cmid.Limits {
 	return Probe(w, (*cmid.ID).Limits)
 }
 
-// Pair listens, and makes an identifier that has resolved the way there.
+// Pair listens, and makes an identifier that has resolved the listener's address and the route to
+// it.
 func (w *World) Pair(ps cmid.PortSpace) (l, id *cmid.ID) {
 	w.Helper()
 	l = w.Listener(ps, Any4(0))
@@ -167,7 +167,7 @@ func (w *World) Reaches(dst cmid.Addr) *cmid.ID {
 	return child
 }
 
-// Connecting has sent a request to dst, and has a queue pair.
+// Connecting makes an identifier with a queue pair that has sent a request to dst.
 func (w *World) Connecting(dst cmid.Addr) *cmid.ID {
 	w.Helper()
 	id := w.Resolved(cmid.PortSpaceTCP, dst)

@@ -10,13 +10,13 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// WantQuiet requires that no event is left, after everything that happens by itself has happened.
+// WantQuiet requires that no event is left when nothing more happens by itself.
 func (w *World) WantQuiet(why string) {
 	w.Helper()
 	w.Settle()
 	for _, e := range []*Side{w.A, w.B} {
 		if len(e.Heard) > 0 {
-			w.Errorf("%s: the %s side heard %v", why, e.name, e.Pending())
+			w.Errorf("%s: the %s side has %v", why, e.name, e.Pending())
 			e.Heard = nil
 		}
 	}
@@ -38,7 +38,7 @@ func NextFrom[E cmid.Event](e *Side, id *cmid.ID) (E, *cmid.Channel) {
 	e.Heard = e.Heard[1:]
 	got, ok := h.Event.(E)
 	if !ok || id != nil && h.ID != id {
-		e.w.Fatalf("the %s side heard %v of %d: %+v; want %T", e.name, h.Event.Kind(), h.ID.Handle(), h.Event, want)
+		e.w.Fatalf("the %s side has %v of %d: %+v; want %T", e.name, h.Event.Kind(), h.ID.Handle(), h.Event, want)
 	}
 	if got.Ident() != h.ID.Handle() {
 		e.w.Errorf("%T names %d, and came for %d", got, got.Ident(), h.ID.Handle())
@@ -66,7 +66,7 @@ func (w *World) WantErr(what string, err error, want unix.Errno) {
 	}
 }
 
-// Err is what a call has failed with.
+// Err is the error of a call.
 func Err[V any](_ V, err error) error { return err }
 
 // WantErrIn compares err with an errno, and the state in which it has left an identifier.

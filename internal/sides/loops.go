@@ -11,14 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// Loops are loops that one goroutine turns.
+// Loops are event loops that one goroutine turns.
 type Loops struct {
-	// Time is the loops' when it is virtual; nil: they have the real one.
+	// Time is the loops' virtual time. nil: they have the real one.
 	Time  *eventlooptest.Clock
 	loops []*eventloop.Loop
 }
 
-// TurnsPerStep is how many turns of each loop are enough for what there is to do now.
+// TurnsPerStep is how many turns of each loop are enough for all that can be done now.
 const TurnsPerStep = 6
 
 // Open adds a loop.
@@ -34,7 +34,7 @@ func (l *Loops) Open(name string) (*eventloop.Loop, error) {
 	return loop, err
 }
 
-// Turn lets the loops do what there is to do now.
+// Turn turns the loops until they have done all that can be done now.
 func (l *Loops) Turn() error {
 	for range TurnsPerStep {
 		for _, loop := range l.loops {

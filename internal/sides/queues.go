@@ -7,19 +7,19 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Queues is a queue pair with a completion queue that is polled whenever it says so.
+// Queues is a queue pair with a completion queue that is polled whenever it notifies.
 type Queues struct {
 	QP   verbs.QP
 	CQ   verbs.CQ
 	PD   verbs.PD
 	MR   *verbs.MR  // slots of SlotSize: Depth to receive to, Depth to send from
 	Done []verbs.WC // completions so far
-	want []verbs.WC // of what was posted as signalled, when it succeeds
+	want []verbs.WC // of what was posted as signaled, if it succeeds
 	Then func()     // called after completions, when set
 	wc   [3]verbs.WC
 }
 
-// How many work requests a queue takes, and how many bytes a slot of its memory has.
+// How many work requests a queue takes, and the size of a slot of its memory, in bytes.
 const (
 	Depth    = 8
 	SlotSize = 256
@@ -31,7 +31,7 @@ func (w *World) Queues(id *cmid.ID, n int) *Queues {
 	return w.queuesWith(id, n, nil)
 }
 
-// queuesWith is Queues with other attributes than the usual.
+// queuesWith is Queues with other attributes.
 func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.QPInitAttr)) *Queues {
 	w.Helper()
 	q := &Queues{}
@@ -58,7 +58,7 @@ func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.
 	return q
 }
 
-// Poll takes what has completed. The completion queue calls it.
+// Poll takes the completions. The completion queue calls it.
 func (q *Queues) Poll() {
 	for n := q.CQ.Poll(q.wc[:]); n > 0; n = q.CQ.Poll(q.wc[:]) {
 		q.Done = append(q.Done, q.wc[:n]...)
@@ -104,7 +104,7 @@ func (q *Queues) PostSend(i int, text string) error {
 	return q.Post(&verbs.SendWR{ID: uint64(i), Flags: verbs.Signaled, SGL: q.text(i, text)})
 }
 
-// Of are the completions of receives (verbs.Recv), or of everything else.
+// Of gives the completions of receives (verbs.Recv), or those of the send queue.
 func (q *Queues) Of(op verbs.Opcode) (wc []verbs.WC) {
 	for _, c := range q.Done {
 		if (c.ID >= 100) == (op == verbs.Recv) {
@@ -127,8 +127,8 @@ func Succeeded(wc []verbs.WC) (n int) {
 // RemoteAll is memory that peers may write and read.
 const RemoteAll = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
 
-// Memory is a region of n bytes in q's domain. No two bytes near each other are alike, and seed
-// makes them differ from another region's.
+// Memory is a region of n bytes in q's domain. Bytes near each other differ, and seed makes
+// regions differ.
 func (w *World) Memory(q *Queues, n int, access verbs.Access, seed byte) *verbs.MR {
 	w.Helper()
 	mr := Got(q.PD.Alloc(n, access))(w)
@@ -157,8 +157,8 @@ func (q *Queues) Read(id int, flags verbs.SendFlags, into verbs.SGE, from *verbs
 	})
 }
 
-// Sent waits until q's send queue has completed as wanted, oldest first, and nothing else has
-// completed there. Without a list, all that was posted as signalled succeeds.
+// Sent waits for these completions of q's send queue, oldest first, and requires that there are no
+// others. Without a list, it expects that everything that was posted as signaled succeeds.
 func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
 	w.Helper()
 	if want == nil {
@@ -177,8 +177,8 @@ func (w *World) Sent(why string, q *Queues, want ...verbs.WC) {
 	}
 }
 
-// Barrier makes a Send and waits for its receive: what its sender has posted before it is done at
-// the receiver then.
+// Barrier posts a Send and waits for its receive. By then everything that its sender has posted
+// before is done at the receiver.
 func (w *World) Barrier(from, to *Queues) {
 	w.Helper()
 	n := len(to.Of(verbs.Recv))

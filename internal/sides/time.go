@@ -9,7 +9,7 @@ const (
 	VirtualStep     = 50 * time.Millisecond
 )
 
-// turn lets both loops do what there is to do now.
+// turn turns both loops until they have done all that can be done now.
 func (w *World) turn() {
 	w.Helper()
 	w.Must(w.loops.Turn())
@@ -23,7 +23,7 @@ func (w *World) Until(what string, cond func() bool) {
 	}
 }
 
-// Within waits for cond and reports whether it came true, in that much of virtual or of real time,
+// Within waits for cond and reports whether it came true, within that much virtual or real time,
 // whichever the drivers have.
 func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	w.Helper()
@@ -52,14 +52,14 @@ func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	}
 }
 
-// Settle lets happen what happens by itself, without waiting for timers.
+// Settle waits until nothing more happens by itself. It does not wait for timers.
 func (w *World) Settle() {
 	w.Helper()
 	w.Within(0, w.Quiet, func() bool { return false })
 }
 
-// ActiveOnly lets the active side go on, and the devices, while the passive side's loop stands
-// still and what comes for it is unread.
+// ActiveOnly turns the active side's loop only. The devices go on; events for the passive side
+// stay unread.
 func (w *World) ActiveOnly() {
 	w.Helper()
 	for deadline := time.Now().Add(w.Quiet); ; time.Sleep(time.Millisecond) {

@@ -20,7 +20,7 @@ type Config struct {
 	Active, Passive cmid.Driver
 	// Clock is the drivers' time when it is virtual; nil for devices that need the real one.
 	Clock *eventlooptest.Clock
-	// Address is a device's of Passive, which Active reaches.
+	// Address is an address of a device of Passive, which Active reaches.
 	Address netip.Addr
 	// Flavor is that device's. nil: it is asked.
 	Flavor *states.Flavor
@@ -33,7 +33,7 @@ type Config struct {
 type World struct {
 	*testing.T
 	Config
-	IWARP  bool   // the device with Address is one
+	IWARP  bool   // that is the device's transport
 	A, B   *Side  // active, passive
 	Port   uint16 // of the listener that was made last
 	loops  Loops
@@ -64,7 +64,7 @@ type Side struct {
 	d     cmid.Driver
 	Ch    *cmid.Channel
 	Extra *cmid.Channel // see Other
-	Heard []Heard       // what nobody has asked for yet, oldest first
+	Heard []Heard       // events that nobody has asked for yet, oldest first
 	Then  func(Heard)   // called with each event, when set
 }
 
@@ -103,12 +103,12 @@ func (w *World) side(name string, d cmid.Driver) *Side {
 	return e
 }
 
-// channel opens the driver on the side's loop.
+// channel opens the driver on the side's loop, and collects its events.
 func (e *Side) channel() (ch *cmid.Channel) {
 	e.w.Helper()
 	ch, err := cmid.NewChannel(e.Loop, e.d, func(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 		switch ev.(type) {
-		case *cmid.Closed: // the device has taken its time to give an identifier back
+		case *cmid.Closed: // the device has given an identifier back late
 			return
 		case *cmid.QPFailed: // a device may say so, or leave it to the completions
 			return
@@ -150,7 +150,7 @@ func (e *Side) Pending() []string {
 	return out
 }
 
-// Status is an event's; 0 for those that have none.
+// Status is the status of an event, 0 if it has none.
 func Status(ev cmid.Event) int32 {
 	switch ev := ev.(type) {
 	case cmid.Failure:
@@ -181,7 +181,7 @@ func (e *Side) Bound(ps cmid.PortSpace, a cmid.Addr) *cmid.ID {
 	return id
 }
 
-// Probe looks at an identifier that is bound to Address.
+// Probe gives what look finds at an identifier that is bound to Address.
 func Probe[V any](w *World, look func(*cmid.ID) V) V {
 	w.Helper()
 	id := w.B.Bound(cmid.PortSpaceTCP, At(w.Address, 0))
@@ -191,7 +191,7 @@ func Probe[V any](w *World, look func(*cmid.ID) V) V {
 	return v
 }
 
-// Must fails the test when a call does.
+// Must ends the test when a call has failed.
 func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *World) Must(err error) {
 	}
 }
 
-// Got gives what a call has made, and fails the test when the call has failed.
+// Got gives the result of a call, and ends the test when the call has failed.
 func Got[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
