@@ -17,7 +17,7 @@
 // [Run] gives the test a [World]: a testing/synctest bubble, in which minutes pass at once; an
 // ActorSystem; and a Runtime over a device in memory, mem0 with the address 10.0.0.1/24, which
 // plays the embedded iWARP device, or with the option [InfiniBand] RoCE. [World.Host] adds further
-// machines. A [Probe] is an actor that the test holds in its hand. What goes wrong is scripted:
+// machines. A [Probe] is an actor that the test works by hand. What goes wrong is scripted:
 // [World.Silence], [World.Drop], [World.Delay], [World.Reorder], [World.Disconnect],
 // [World.RemoveDevice], [World.RunOut]; and between machines [World.Cut] and [World.Heal],
 // [World.Freeze] and [World.Thaw], [World.Crash]:
@@ -52,38 +52,40 @@
 // What a test got wrong (the message is of another type, nothing comes, no such device) is t.Fatal
 // with what happened instead. Malformed addresses panic.
 //
-// What is wrong with the code under test, and is survived, fails the test as well, for a server
-// that is restarted after each request says as little as one that has to be silent: a panic or a
+// What goes wrong in the code under test, and is survived, fails the test as well: a server that
+// is restarted after each request is as silent as one that has to be. Such are a panic or a
 // runtime.Goexit in an actor, in what a loop calls, in an rpc handler, in a Send's Renew, each
 // with its stack. [World.ExpectPanic] says that one has to come. Nothing takes long in virtual
-// time, so what holds a loop for more than a second fails the test, too, with the actor, the type
+// time, so what blocks a loop for more than a second fails the test, too, with the actor, the type
 // of its message, the stack, and how long the loop stood still; Config.OnStall is for tests of
 // that. FailNow and Skip belong to the test's goroutine: in an actor they are such a Goexit, and
 // elsewhere a Skip is an error of its own.
 //
-// So does what the test has asked for and not got: a panic that was expected, and a [Fault] that
-// has never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional says that
-// one need not happen. Delay and Reorder are no faults, and need not meet anything. A Probe that
-// was told of a failure ([rdma.Failure]) which Next has not returned fails the test at its end, for
-// it may have gone another way than it was meant to; [Probe.Ignore] says that it does not matter.
+// What the test has asked for and not got fails it as well: a panic that was expected, and a
+// [Fault] that has never happened, such as a Drop of MsgRTU, which iWARP does not send.
+// Fault.Optional says that one need not happen. Delay and Reorder are no faults, and need not meet
+// anything. If a Probe has got a failure ([rdma.Failure]) that Next has not returned, the test
+// fails at its end, for it may have gone another way than it was meant to. [Probe.Ignore] says
+// that it does not matter.
 //
-// A test that waits for ever ends the program with a panic that says where it waits, what every
-// other goroutine does, what Probes have not read and what identifiers there are: when for a day
-// of virtual time nothing was asked of the World or a Probe. So does a World that is used after
-// its end.
+// A test waits for ever when for a day of virtual time nothing was asked of the World or a Probe.
+// That ends the program with a panic that says where the test waits, what every other goroutine
+// does, what Probes have not read and what identifiers there are. A World that is used after its
+// end panics, too.
 //
 // # Limitations
 //
 // The device is package cmid/cmidtest's, with its limitations. Host names are looked up for real,
 // and a bubble's time stands still for as long as that takes: Dial addresses.
 //
-// By default an application is told what package iwarp would tell it, but for this: ResolveAddr to
-// a silent address is AddrError ETIMEDOUT, as on kernel devices, where package iwarp asks nobody
-// and Connect is Unreachable, after 10 s if nothing comes back at all. The accepting side is
-// Established at once, and the disconnecting side Disconnected, where package iwarp waits for its
-// peer. A connection whose peer falls silent (Silence) stays, where package iwarp gives up after 30
-// s: use Cut. A Send that was not answered when DestroyID came may be told as SendFailed, although
-// it arrived. Devices can be removed. Errors have the same errnos, and fewer words.
+// By default an application gets the events that package iwarp would give it, but for this:
+// ResolveAddr to a silent address is AddrError ETIMEDOUT, as on kernel devices, where package
+// iwarp asks nobody and Connect is Unreachable, after 10 s if nothing comes back at all. The
+// accepting side is Established at once, and the disconnecting side Disconnected, where package
+// iwarp waits for its peer. A connection whose peer falls silent (Silence) stays, where package
+// iwarp gives up after 30 s: use Cut. A Send that was not answered when DestroyID came may be
+// reported as SendFailed, although it arrived. Devices can be removed. Errors have the same
+// errnos, and fewer words.
 //
 // Contexts come from w.T, not from the test outside. A goroutine that is left ends the whole test
 // program, as synctest has it, after it was named; an rpc.Server has some until it is closed.
@@ -96,5 +98,5 @@
 // time never ends in a loop around Advance.
 //
 // The Data of a *rdma.Received that is kept without Retain stays readable until the memory is used
-// again, so that such a test may pass: go test -race spoils what was given back.
+// again, so that such a test may pass. With go test -race, what was given back is overwritten.
 package actortest

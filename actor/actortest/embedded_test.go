@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// TestDefaultIsTheEmbeddedDevice: what an application is told by default is what package iwarp
-// tells it.
+// TestDefaultIsTheEmbeddedDevice: what an application gets by default is what package iwarp
+// delivers.
 func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Host("mem1", "10.0.0.2")

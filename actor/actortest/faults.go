@@ -73,12 +73,12 @@ func (w *World) Delay(d time.Duration) { w.fabric.Delay(d) }
 func (w *World) Latency(addr string, d time.Duration) *Fault { return w.fabric.LatencyFor(addr, d) }
 
 // Reorder has the device's events and completions overtake one another from now on, as on a kernel
-// device, which tells of them on two file descriptors: the Seed decides. What owners are told
-// keeps its order all the same.
+// device, which reports them on two file descriptors. The Seed decides. What owners get keeps its
+// order all the same.
 func (w *World) Reorder(on bool) { w.fabric.Reorder(on) }
 
 // RunOut makes every identifier and queue pair from now on fail with errno (EMFILE, ENOMEM), until
-// it is told 0.
+// RunOut(0).
 func (w *World) RunOut(errno unix.Errno) *Fault { return w.fabric.RunOut(errno) }
 
 // Disconnect breaks an identifier's connection, seen from both ends: Disconnected, with ECONNRESET
@@ -95,7 +95,7 @@ func (w *World) Disconnect(id *actor.PID) {
 	w.fabric.Disconnect(i.ID)
 }
 
-// RemoveDevice pulls a device out of its machine: its identifiers are told DeviceRemoval, their
+// RemoveDevice pulls a device out of its machine: its identifiers get DeviceRemoval, their
 // peers Disconnected.
 func (w *World) RemoveDevice(name string) {
 	w.t.Helper()

@@ -83,7 +83,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// trace notes everything that an Observer is told.
+// trace notes everything that an Observer gets.
 type trace struct {
 	mu    sync.Mutex
 	lines []string
@@ -154,7 +154,7 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 	return tr.lines
 }
 
-// One seed is one run. Owners are told in order, whatever the device tells first.
+// One seed is one run. Owners get events in order, whatever the device reports first.
 func TestSeedRepeatsARun(t *testing.T) {
 	for _, reorder := range []bool{false, true} {
 		a, b, other := traced(t, 1, reorder), traced(t, 1, reorder), traced(t, 2, reorder)

@@ -61,7 +61,7 @@ func (w *World) retained() (left []string, messages int) {
 	return left, messages
 }
 
-// shutdown ends the runtimes and the actor system, and tells what resisted.
+// shutdown ends the runtimes and the actor system, and returns what resisted.
 func (w *World) shutdown() (left []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

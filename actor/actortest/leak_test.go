@@ -157,7 +157,7 @@ func blockLoop(w *actortest.World) *actor.PID {
 	return w.System().Root.Spawn(actor.PropsFromFunc(func(actor.Context) { blockForEver() }, w.Runtime().OnLoop()))
 }
 
-// fragile is an Observer that does not survive the first message, which it is told of outside of
+// fragile is an Observer that does not survive the first message, which it gets outside of
 // any actor.
 type fragile struct{ trace }
 
@@ -167,7 +167,7 @@ func (f *fragile) Event(_ *actor.PID, ev rdma.Event) {
 	}
 }
 
-// What a test leaves, or gets wrong, is told, and fails it.
+// What a test leaves, or gets wrong, is reported, and fails it.
 func TestWrongsFail(t *testing.T) {
 	fail(t, wrongs, func(name string) actortest.Config {
 		if name == "panic on the loop" {

@@ -56,7 +56,7 @@ func (w *World) plugIn(m *machine, name string, addrs []string) {
 }
 
 // Crash kills the program on the machine that has the device, as kill -9 does: its Runtime, and the
-// actors on its loops, do nothing any more and are told nothing, nobody says goodbye, and the
+// actors on its loops, do nothing any more and get nothing, nobody says goodbye, and the
 // kernel closes what the program had. On iWARP peers see the end of the stream, or a reset if
 // messages came that a frozen program had not read; on InfiniBand a disconnect request, as rxe's
 // peers do. Who dials finds that nobody listens. A machine that loses its power says nothing: Cut
@@ -64,7 +64,7 @@ func (w *World) plugIn(m *machine, name string, addrs []string) {
 //
 // Host may start another program in its place, with the same device and addresses. When the test
 // function has returned, the crashed program goes on until it is shut down, so that leaks are found
-// in it as well: its actors are told DeviceRemoval and Closed then. Actors that are not on its
+// in it as well: its actors get DeviceRemoval and Closed then. Actors that are not on its
 // loops, Probes and those OffLoop, live on all the time; what they send to its identifiers is not
 // answered before.
 //
@@ -94,7 +94,7 @@ func (w *World) Freeze(device string) {
 	w.Wait()
 }
 
-// Thaw ends Freeze. What has happened meanwhile is told now.
+// Thaw ends Freeze. What has happened meanwhile is delivered now.
 func (w *World) Thaw(device string) {
 	w.t.Helper()
 	m := w.machine("Thaw", device)
@@ -107,9 +107,9 @@ func (w *World) Thaw(device string) {
 }
 
 // Cut cuts the link between the machines that have the devices: what either sends to the other is
-// lost, and nobody is told. Who has something under way notices after a while: on InfiniBand the
-// device gives up after 17 s, on iWARP TCP after 30 s. What a transport repeats until then arrives
-// after Heal.
+// lost, and nobody is notified. Who has something under way notices after a while: on InfiniBand
+// the device gives up after 17 s, on iWARP TCP after 30 s. What a transport repeats until then
+// arrives after Heal.
 func (w *World) Cut(device, other string) *Fault {
 	w.t.Helper()
 	a, b := w.machine("Cut", device), w.machine("Cut", other)

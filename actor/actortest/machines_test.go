@@ -30,7 +30,7 @@ func TestCrash(t *testing.T) {
 			t.Errorf("closed because of %v", e.Err)
 		}
 		if d := w.Elapsed() - begin; d != 0 {
-			t.Errorf("its peer was told after %v", d)
+			t.Errorf("its peer was notified after %v", d)
 		}
 		if s := w.State(c.active); s != states.Destroying {
 			t.Errorf("the identifier of the dead is %v", s)

@@ -28,7 +28,8 @@ type panics struct {
 
 	mu       sync.Mutex
 	expected []string
-	exited   map[string]bool // "goroutine 7": its Goexit was told, by the first whom it has passed
+	// "goroutine 7": its Goexit was reported by the first whom it has passed
+	exited map[string]bool
 }
 
 // expect says that a panic with text will come.
@@ -38,7 +39,7 @@ func (ps *panics) expect(text string) {
 	ps.expected = append(ps.expected, text)
 }
 
-// panicked is told of each panic, and each Goexit, where it happens.
+// panicked is called for each panic, and each Goexit, where it happens.
 func (ps *panics) panicked(p eventloop.Panic) {
 	if ps.onPanic != nil {
 		ps.onPanic(p)
@@ -49,7 +50,7 @@ func (ps *panics) panicked(p eventloop.Panic) {
 	if err, ok := p.Value.(error); ok && strings.Contains(err.Error(), "runtime.Goexit") {
 		name, _, _ := bytes.Cut(p.Stack, []byte(" ["))
 		if ps.exited[string(name)] {
-			return // an actor was told of it before its loop, and the innermost actor first
+			return // an actor reports it before its loop, and the innermost actor first
 		}
 		if ps.exited == nil {
 			ps.exited = make(map[string]bool)
@@ -76,7 +77,7 @@ func (ps *panics) missed() (left []string) {
 	return left
 }
 
-// published is told what the ActorSystem's EventStream is.
+// published gets what is published in the ActorSystem's EventStream.
 func (ps *panics) published(ev any) {
 	if p, ok := ev.(*rdma.Panicked); ok {
 		ps.panicked(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})

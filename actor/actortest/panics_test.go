@@ -21,7 +21,7 @@ import (
 //go:noinline
 func crash() { panic("the server has crashed") }
 
-// spawn has an actor do what it is told to.
+// spawn has an actor do what it is asked to.
 func spawn(w *actortest.World, opts ...actor.PropsOption) *actor.PID {
 	return w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if do, ok := ctx.Message().(func()); ok {
@@ -30,7 +30,7 @@ func spawn(w *actortest.World, opts ...actor.PropsOption) *actor.PID {
 	}, opts...))
 }
 
-func tell(w *actortest.World, pid *actor.PID, do func()) {
+func have(w *actortest.World, pid *actor.PID, do func()) {
 	w.System().Root.Send(pid, do)
 	w.Wait()
 }
@@ -83,17 +83,17 @@ var leavings = map[string]wrong{
 		"",
 	},
 	"OnLoop": {
-		func(_ *testing.T, w *actortest.World) { tell(w, spawn(w, w.Runtime().OnLoop()), crash) },
+		func(_ *testing.T, w *actortest.World) { have(w, spawn(w, w.Runtime().OnLoop()), crash) },
 		[]string{"has panicked: the server has crashed", "actortest_test.crash("},
 		"",
 	},
 	"OffLoop": {
-		func(_ *testing.T, w *actortest.World) { tell(w, spawn(w, w.Runtime().OffLoop()), crash) },
+		func(_ *testing.T, w *actortest.World) { have(w, spawn(w, w.Runtime().OffLoop()), crash) },
 		[]string{"has panicked: the server has crashed", "actortest_test.crash("},
 		"",
 	},
 	"Proto.Actor's mailbox": {
-		func(_ *testing.T, w *actortest.World) { tell(w, spawn(w), crash) },
+		func(_ *testing.T, w *actortest.World) { have(w, spawn(w), crash) },
 		[]string{"has panicked: the server has crashed", "actortest_test.crash("},
 		"",
 	},
@@ -127,26 +127,26 @@ var leavings = map[string]wrong{
 		"",
 	},
 	"Goexit": {
-		func(_ *testing.T, w *actortest.World) { tell(w, spawn(w, w.Runtime().OnLoop()), runtime.Goexit) },
+		func(_ *testing.T, w *actortest.World) { have(w, spawn(w, w.Runtime().OnLoop()), runtime.Goexit) },
 		[]string{"actortest: actor $", "has panicked: runtime.Goexit was called"},
 		"a callback ended",
 	},
 	"Fatal in an actor": {
 		func(t *testing.T, w *actortest.World) {
-			tell(w, spawn(w, w.Runtime().OnLoop()), func() { t.Fatal("said in an actor") })
+			have(w, spawn(w, w.Runtime().OnLoop()), func() { t.Fatal("said in an actor") })
 		},
 		[]string{"said in an actor", "actortest: actor $", "has panicked: runtime.Goexit was called", "(*common).FailNow("},
 		"test timed out",
 	},
 	"Skip in an actor": {
 		func(t *testing.T, w *actortest.World) {
-			tell(w, spawn(w, w.Runtime().OnLoop()), func() { t.Skip("said in an actor") })
+			have(w, spawn(w, w.Runtime().OnLoop()), func() { t.Skip("said in an actor") })
 		},
 		[]string{"said in an actor", "has panicked: runtime.Goexit was called", "(*common).SkipNow("},
 		"test timed out",
 	},
 	"Skip in Proto.Actor's mailbox": {
-		func(t *testing.T, w *actortest.World) { tell(w, spawn(w), func() { t.Skip("said in an actor") }) },
+		func(t *testing.T, w *actortest.World) { have(w, spawn(w), func() { t.Skip("said in an actor") }) },
 		[]string{"said in an actor", "Skip was called, on another goroutine than the test's"},
 		"test timed out",
 	},
@@ -187,7 +187,7 @@ var leavings = map[string]wrong{
 	"another is expected": {
 		func(_ *testing.T, w *actortest.World) {
 			w.ExpectPanic("nil map")
-			tell(w, spawn(w, w.Runtime().OnLoop()), crash)
+			have(w, spawn(w, w.Runtime().OnLoop()), crash)
 		},
 		[]string{"has panicked: the server has crashed", `actortest: ExpectPanic("nil map"): no such panic has come`},
 		"",
@@ -196,8 +196,8 @@ var leavings = map[string]wrong{
 		func(_ *testing.T, w *actortest.World) {
 			w.ExpectPanic("crashed")
 			pid := spawn(w, w.Runtime().OnLoop())
-			tell(w, pid, crash)
-			tell(w, pid, crash)
+			have(w, pid, crash)
+			have(w, pid, crash)
 		},
 		[]string{"has panicked: the server has crashed"},
 		"no such panic",
@@ -215,10 +215,10 @@ func TestExpectPanic(t *testing.T) {
 				pid := spawn(w, opt(w.Runtime()))
 				for text, do := range map[string]func(){"has crashed": crash, "Goexit": runtime.Goexit} {
 					w.ExpectPanic(text)
-					tell(w, pid, do)
+					have(w, pid, do)
 				}
 				alive := false
-				if tell(w, pid, func() { alive = true }); !alive {
+				if have(w, pid, func() { alive = true }); !alive {
 					t.Error("the actor was not restarted")
 				}
 			})
@@ -232,19 +232,19 @@ func TestExpectPanic(t *testing.T) {
 	})
 }
 
-// OnPanic is told of all of them, with who it was and where, and the test does not fail.
+// OnPanic gets all of them, with who it was and where, and the test does not fail.
 func TestOnPanic(t *testing.T) {
-	var told []eventloop.Panic
-	actortest.Run(t, actortest.Config{OnPanic: func(p eventloop.Panic) { told = append(told, p) }}, func(w *actortest.World) {
-		tell(w, spawn(w, w.Runtime().OnLoop()), crash)
-		tell(w, spawn(w, w.Runtime().OffLoop()), crash)
+	var reported []eventloop.Panic
+	actortest.Run(t, actortest.Config{OnPanic: func(p eventloop.Panic) { reported = append(reported, p) }}, func(w *actortest.World) {
+		have(w, spawn(w, w.Runtime().OnLoop()), crash)
+		have(w, spawn(w, w.Runtime().OffLoop()), crash)
 		call(t, w, crash)
 	})
-	if len(told) != 3 {
-		t.Fatalf("told of %d panics, want 3", len(told))
+	if len(reported) != 3 {
+		t.Fatalf("%d panics were reported, want 3", len(reported))
 	}
 	for i, kind := range []string{"actor", "actor", "rpc handler"} {
-		if p := told[i]; p.Holder.Kind != kind || p.Value != "the server has crashed" || !strings.Contains(string(p.Stack), "crash(") {
+		if p := reported[i]; p.Holder.Kind != kind || p.Value != "the server has crashed" || !strings.Contains(string(p.Stack), "crash(") {
 			t.Errorf("panic %d: %v: %v\n%s", i, p.Holder, p.Value, p.Stack)
 		}
 	}

@@ -22,7 +22,7 @@ const Patience = time.Minute
 type Probe struct {
 	w       *World
 	pid     *actor.PID
-	arrived chan struct{} // holds a token when something has come since the queue was looked at
+	arrived chan struct{} // has a token when something has come since the queue was looked at
 	last    message       // what Next has returned
 
 	mu      sync.Mutex
@@ -158,7 +158,7 @@ func (p *Probe) end() {
 	}
 }
 
-// behind tells what waits after a message that was not wanted.
+// behind lists what waits after a message that was not wanted.
 func (p *Probe) behind() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +168,7 @@ func (p *Probe) behind() string {
 	return "; behind it:" + list(p.queue)
 }
 
-// unread is what Probes have been told and nobody has read.
+// unread lists what Probes have got and nobody has read.
 func (w *World) unread() (all string) {
 	for _, p := range w.probes {
 		p.mu.Lock()
@@ -178,20 +178,20 @@ func (w *World) unread() (all string) {
 	return all
 }
 
-// unheard is the failures among it, which a test has to look at.
+// unheard lists the failures among it, which a test has to look at.
 func (w *World) unheard() (all []string) {
 	for _, p := range w.probes {
 		p.mu.Lock()
 		failures := slices.DeleteFunc(slices.Clone(p.queue), func(m message) bool { _, ok := m.msg.(rdma.Failure); return !ok })
 		p.mu.Unlock()
 		if len(failures) > 0 && !p.ignores {
-			all = append(all, fmt.Sprintf("%s was told of %d failures that Next has not returned (Probe.Ignore, if that is right):%s",
+			all = append(all, fmt.Sprintf("%s got %d failures that Next has not returned (Probe.Ignore, if that is right):%s",
 				p.pid.Id, len(failures), list(failures)))
 		}
 	}
 	return all
 }
 
-// Ignore says that what the Probe is told need not be read. Else a test fails at the end of which a
-// failure has not been: it may have gone another way than it was meant to.
+// Ignore says that what the Probe gets need not be read. Otherwise a test fails if a failure has
+// not been read at its end: it may have gone another way than it was meant to.
 func (p *Probe) Ignore() { p.ignores = true }

@@ -50,12 +50,12 @@ func (p *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (n int, err 
 	return n, err
 }
 
-// report fails the test for what has held the loop in this turn.
+// report fails the test for what has blocked the loop in this turn.
 func (p *poller) report(since string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.stuck {
-		p.t.Errorf("actortest: %v holds the loop %s, which %s %v; who may block uses rdma.OffLoop\n%s",
+		p.t.Errorf("actortest: %v blocks the loop %s, which %s %v; who may block uses rdma.OffLoop\n%s",
 			s.Holder, s.Loop, since, time.Since(p.since), s.Stack)
 	}
 	p.stuck = nil

@@ -36,7 +36,7 @@ var sleepers = map[string]wrong{
 			w.System().Root.Send(w.System().Root.Spawn(actor.PropsFromFunc(slow, w.Runtime().OnLoop())), &work{})
 			w.Advance(time.Hour)
 		},
-		[]string{"actortest: runnable actor $", " at *actortest_test.work holds the loop mem0, which went on after 50s", "actortest_test.nap("},
+		[]string{"actortest: runnable actor $", " at *actortest_test.work blocks the loop mem0, which went on after 50s", "actortest_test.nap("},
 		"left after the test",
 	},
 	"a message of the device's": {
@@ -51,29 +51,29 @@ var sleepers = map[string]wrong{
 			c.Send(id, rdma.NewSend([]byte("take your time")))
 			w.Advance(time.Minute)
 		},
-		[]string{"/handler-", " at *actor.Received holds the loop mem1, which went on after 50s", "actortest_test.nap("},
+		[]string{"/handler-", " at *actor.Received blocks the loop mem1, which went on after 50s", "actortest_test.nap("},
 		"left after the test",
 	},
 	"an rpc handler": {
 		func(t *testing.T, w *actortest.World) { call(t, w, nap, rpc.OnLoop()) },
-		[]string{"actortest: runnable rpc test.Do holds the loop mem0, which went on after 50s", "actortest_test.nap("},
+		[]string{"actortest: runnable rpc test.Do blocks the loop mem0, which went on after 50s", "actortest_test.nap("},
 		"left after the test",
 	},
 	"it still sleeps at the end": {
 		func(_ *testing.T, w *actortest.World) {
 			w.System().Root.Send(w.System().Root.Spawn(actor.PropsFromFunc(slow, w.Runtime().OnLoop())), &work{})
 		},
-		[]string{" at *actortest_test.work holds the loop mem0, which went on after 50s", "actortest_test.nap("},
+		[]string{" at *actortest_test.work blocks the loop mem0, which went on after 50s", "actortest_test.nap("},
 		"",
 	},
 	"for ever": {
 		func(_ *testing.T, w *actortest.World) { blockLoop(w) },
-		[]string{" at *actor.Started holds the loop mem0, which has not gone on after ", "actortest_test.blockForEver("},
+		[]string{" at *actor.Started blocks the loop mem0, which has not gone on after ", "actortest_test.blockForEver("},
 		"",
 	},
 }
 
-// What holds a loop fails the test, although in virtual time it costs nothing.
+// What blocks a loop fails the test, although in virtual time it costs nothing.
 func TestStallsFail(t *testing.T) { fail(t, sleepers, none) }
 
 // Off the loops everybody may take his time.
@@ -89,12 +89,12 @@ func TestOffLoopMayBlock(t *testing.T) {
 
 // A test that is about a loop that stands still says so.
 func TestOnStall(t *testing.T) {
-	var told []eventloop.Stall
-	actortest.Run(t, actortest.Config{OnStall: func(s eventloop.Stall) { told = append(told, s) }}, func(w *actortest.World) {
+	var reported []eventloop.Stall
+	actortest.Run(t, actortest.Config{OnStall: func(s eventloop.Stall) { reported = append(reported, s) }}, func(w *actortest.World) {
 		w.System().Root.Send(w.System().Root.Spawn(actor.PropsFromFunc(slow, w.Runtime().OnLoop())), &work{})
 		w.Advance(time.Minute)
 	})
-	if len(told) != 1 || !strings.HasSuffix(told[0].Holder.Name, " at *actortest_test.work") {
-		t.Errorf("told of %v", told)
+	if len(reported) != 1 || !strings.HasSuffix(reported[0].Holder.Name, " at *actortest_test.work") {
+		t.Errorf("reported: %v", reported)
 	}
 }

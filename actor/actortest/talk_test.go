@@ -146,7 +146,7 @@ func TestSlowReader(t *testing.T) {
 			sent++
 		}
 		if n := info(w, c.passive).Credits.Unfreed; n != credits {
-			t.Errorf("the server holds %d messages, it has allowed %d", n, credits)
+			t.Errorf("the server keeps %d messages, it has allowed %d", n, credits)
 		}
 		full := sent - credits - queue
 		for range full {
@@ -170,7 +170,7 @@ func TestSlowReader(t *testing.T) {
 	}, actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{SendQueue: queue, ReceiveMemory: 256 << 10}}})
 }
 
-// info is what the test's first machine tells of an identifier.
+// info is what the test's first machine reports of an identifier.
 func info(w *actortest.World, id *actor.PID) rdma.IDInfo {
 	for _, i := range w.Runtime().Inspect() {
 		if i.PID.Equal(id) {
@@ -204,7 +204,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 			at := w.State(id)
 			met[at] = true
 			cancel(cause)
-			w.Wait() // context.AfterFunc tells of it on a goroutine
+			w.Wait() // context.AfterFunc reports it on a goroutine
 			if s := w.State(id); s != states.Destroying {
 				t.Errorf("cancelled while %v, it is %v", at, s)
 			}

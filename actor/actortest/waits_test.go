@@ -50,7 +50,7 @@ var idle = map[string]wrong{
 			p := w.Probe()
 			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
 		},
-		[]string{" was told of 1 failures that Next has not returned (Probe.Ignore, if that is right):\n", "*rdma.CommandFailed (listen"},
+		[]string{" got 1 failures that Next has not returned (Probe.Ignore, if that is right):\n", "*rdma.CommandFailed (listen"},
 		"",
 	},
 	"a World after its test": {

@@ -141,7 +141,7 @@ func (w *World) infos() (all []rdma.IDInfo, ok bool) {
 	return all, true
 }
 
-// identifiers tells of all that exist, for failures.
+// identifiers lists all that exist, for failures.
 func (w *World) identifiers() string {
 	infos, ok := w.infos()
 	if !ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // pingPong is an owner that sends the next message when the answer has come. It counts down, and
-// tells at the end.
+// reports at the end.
 type pingPong struct {
 	link *actor.PID
 	left int

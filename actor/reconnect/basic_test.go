@@ -41,7 +41,7 @@ func TestComesBack(t *testing.T) {
 		down := actortest.Next[*reconnect.Down](r.owner)
 		if !down.WasUp || down.Generation != 1 ||
 			down.NextTry.Before(r.Now()) || down.NextTry.Sub(r.Now()) > 100*time.Millisecond {
-			t.Errorf("told %+v", down)
+			t.Errorf("got %+v", down)
 		}
 		r.send(2, "two")
 		r.send(3, "three")
@@ -66,7 +66,7 @@ func TestWaitsForItsPeer(t *testing.T) {
 		for i := range 5 {
 			down := actortest.Next[*reconnect.Down](r.owner)
 			if down.WasUp || i > 0 && down.Waiting != 1 || len(down.Fates) > 0 || down.Generation != uint64(i+1) {
-				t.Errorf("told %+v", down)
+				t.Errorf("got %+v", down)
 			}
 		}
 		r.serve()

@@ -11,13 +11,13 @@ import (
 // Config is how a reconnecting actor works. Numbers that are not positive have the defaults, like
 // other zero fields; Dial.Addr has none.
 type Config struct {
-	// every attempt's; a Timeout also bounds how long one attempt holds its place at the Limiter
+	// every attempt's; a Timeout also bounds how long one attempt has its place at the Limiter
 	Dial rdma.Dial
 	ID   rdma.IDConfig // every identifier's
 
 	Queue int // messages that wait for a connection, or for the peer: 256. More are refused
-	// nothing waits for the next generation: what a generation leaves unsent is told, sends while
-	// down are refused
+	// nothing waits for the next generation: what a generation leaves unsent is reported, sends
+	// while down are refused
 	FailFast bool
 
 	Backoff  Backoff
@@ -26,14 +26,14 @@ type Config struct {
 	Attempts int           // so many that failed in a row end it; 0: never
 	GiveUp   time.Duration // so long without a connection ends it; 0: never
 	// Permanent says whether a failed attempt is not worth another. nil: the function Permanent.
-	// It is called on the loop; a panic of its, or a runtime.Goexit, ends the actor, with Closed
-	// as the last, as ever, which tells of it.
+	// It is called on the loop. If it panics, or calls runtime.Goexit, the actor ends, and Closed
+	// says so.
 	Permanent func(rdma.Failure) bool
-	// Context ends it as DestroyID does, when it ends; Closed tells the context's cause. nil:
+	// Context ends it as DestroyID does, when it ends; Closed.Err is the context's cause. nil:
 	// nothing does.
 	Context context.Context
-	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. This
-	// node's own, and one that another actor is for, end it with EINVAL.
+	// Peers, if the peer has a reconnecting actor to this node, too; then Peer is its node id. If
+	// it is this node's own, or another actor's, the actor ends with EINVAL.
 	Peers *Peers
 	Peer  uint64
 }

@@ -4,22 +4,22 @@
 //	link := reconnect.Spawn(rt, ctx.Self(), reconnect.Config{Dial: rdma.Dial{Addr: "10.0.0.2:7471"}})
 //	ctx.Send(link, rdma.NewSend([]byte("hello"))) // goes out when there is a connection
 //
-// The owner sends it *rdma.Send or, to be told what became of it, *Send; *rdma.Close, *Drain or
-// *rdma.DestroyID end it. The owner is told *Up, *rdma.Received, *Settled, *Down, *Refused,
+// The owner sends it *rdma.Send or, to learn what becomes of the message, *Send. *rdma.Close,
+// *Drain or *rdma.DestroyID end it. The owner gets *Up, *rdma.Received, *Settled, *Down, *Refused,
 // *rdma.Writable, and last *Closed. Each attempt to connect is a generation, with an identifier of
-// its own; every generation ends with Down, whether it has been Up or not.
+// its own. Every generation ends with Down, whether it has been Up or not.
 //
 // # Ownership
 //
 // The actor runs on its owner's loop, if that is an OnLoop actor's, and dies with its owner.
-// Messages are its from when they were sent. A *rdma.Received is the owner's as if it came from
+// A message belongs to it from when it was sent. A *rdma.Received is the owner's as if it came from
 // the connection itself: until Receive returns, or until Release after Retain, also when its
 // generation has ended since.
 //
 // # Ordering
 //
-// The owner is told everything in one FIFO. What lies between an Up and the next Down is of that
-// generation and of no other: what an earlier identifier tells late reaches nobody. Messages are
+// The owner gets everything in one FIFO. What lies between an Up and the next Down is of that
+// generation and of no other: late events of an earlier identifier reach nobody. Messages are
 // sent in the order in which they were accepted, in every generation.
 //
 // # Errors
@@ -27,17 +27,17 @@
 // Each accepted message is Delivered (the peer has consumed it), Unsent or Unknown (it left, and
 // the connection ended before the peer said). What is Unsent when a generation ends is sent in the
 // next one, unless Config.FailFast; what is Unknown is never repeated, unless its Send was
-// Idempotent. Which failures end it is Config.Permanent's to say. Everything that is refused is a
-// *Refused; errors.Is finds the errno in it.
+// Idempotent. Config.Permanent says which failures end it. Everything that is refused is a
+// *Refused, in which errors.Is finds the errno.
 //
 // # Limitations
 //
 // The peer says what it has consumed as its credits go back, half a window at a time or along with
 // messages of its own (docs/wire.md), so that the last few are settled only by an orderly end. On
 // raw connections nothing is ever known to be Delivered: what left is Unknown at once, and not
-// repeated. When the runtime is shut down between two generations, Closed is not told. With Peers,
-// listener and reconnecting actors have to be on one loop, and nobody proves which node it is: who
-// can reach the listener can take the place of a node that is not connected, until that comes from
-// its own address (Peers). What is in the mailbox of an actor that is stopped from outside has no
-// fate.
+// repeated. When the runtime is shut down between two generations, Closed does not come. With
+// Peers, listener and reconnecting actors have to be on one loop. Nobody proves which node it is:
+// whoever can reach the listener can take the place of a node that is not connected, until that
+// comes from its own address (Peers). What is in the mailbox of an actor that is stopped from
+// outside has no fate.
 package reconnect

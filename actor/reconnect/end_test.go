@@ -18,7 +18,7 @@ import (
 
 func is(err, target error) bool { return errors.Is(err, target) }
 
-// untilClosed reads what the owner is told until it is the last.
+// untilClosed reads what the owner gets until it is the last.
 func (r *rig) untilClosed() (downs []*reconnect.Down, c *reconnect.Closed) {
 	r.t.Helper()
 	for {
@@ -180,15 +180,15 @@ func TestOwnMistake(t *testing.T) {
 	})
 }
 
-// The runtime's end is its end; an owner elsewhere is told.
+// The runtime's end is its end; an owner elsewhere is notified.
 func TestShutdown(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
-		told := make(chan any, 10)
+		got := make(chan any, 10)
 		owner := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *reconnect.Up, *reconnect.Down, *reconnect.Closed:
-				told <- m
+				got <- m
 			}
 		}))
 		defer func() { _ = r.System().Root.StopFuture(owner).Wait() }()
@@ -197,17 +197,17 @@ func TestShutdown(t *testing.T) {
 		actortest.Next[*rdma.ConnectRequest](r.server)
 		r.server.Request(r.server.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](r.server)
-		if _, ok := (<-told).(*reconnect.Up); !ok {
+		if _, ok := (<-got).(*reconnect.Up); !ok {
 			t.Error("not up")
 		}
 		if err := client.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if d, ok := (<-told).(*reconnect.Down); !ok || !d.WasUp {
-			t.Errorf("told %+v", d)
+		if d, ok := (<-got).(*reconnect.Down); !ok || !d.WasUp {
+			t.Errorf("got %+v", d)
 		}
-		if c, ok := (<-told).(*reconnect.Closed); !ok || !is(c.Err, rdma.ErrShutdown) {
-			t.Errorf("told %+v", c)
+		if c, ok := (<-got).(*reconnect.Closed); !ok || !is(c.Err, rdma.ErrShutdown) {
+			t.Errorf("got %+v", c)
 		}
 	})
 }
@@ -221,13 +221,13 @@ func TestOwnerElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inRig(t, func(r *rig) {
 				r.serve()
-				told := make(chan string, 10)
+				got := make(chan string, 10)
 				owner := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch m := ctx.Message().(type) {
 					case *rdma.Received:
-						told <- string(m.Data)
+						got <- string(m.Data)
 					case *reconnect.Up, *reconnect.Down, *reconnect.Closed:
-						told <- fmt.Sprintf("%T", m)
+						got <- fmt.Sprintf("%T", m)
 					}
 				}, where(r.Runtime())...))
 				defer func() { _ = r.System().Root.StopFuture(owner).Wait() }()
@@ -241,8 +241,8 @@ func TestOwnerElsewhere(t *testing.T) {
 				r.Wait()
 				r.server.Send(link, &rdma.Close{})
 				for _, want := range []string{"*reconnect.Up", "late", "*reconnect.Down", "*reconnect.Closed"} {
-					if got := <-told; got != want {
-						t.Errorf("told %s, want %s", got, want)
+					if got := <-got; got != want {
+						t.Errorf("got %s, want %s", got, want)
 					}
 				}
 			})
@@ -260,7 +260,7 @@ func TestGivesUpInTheLine(t *testing.T) {
 		r.spawn(reconnect.Config{Limiter: l, GiveUp: time.Second})
 		c := actortest.Next[*reconnect.Closed](r.owner)
 		if !is(c.Err, reconnect.ErrGaveUp) || strings.Contains(c.Err.Error(), "%!") {
-			t.Errorf("told %v", c.Err)
+			t.Errorf("got %v", c.Err)
 		}
 		r.link = first
 		r.finish()

@@ -41,9 +41,9 @@ func Example() {
 		case *rdma.Received:
 			fmt.Printf("%s\n", m.Data)
 		case *reconnect.Settled:
-			tell(m.Fates)
+			report(m.Fates)
 		case *reconnect.Down:
-			tell(m.Fates)
+			report(m.Fates)
 			fmt.Println("down", m.Generation)
 			if m.Generation == 2 {
 				ctx.Respond(&rdma.Close{})
@@ -66,7 +66,7 @@ func Example() {
 	// closed: 2 delivered, 0 unsent, 0 unknown
 }
 
-func tell(fates []reconnect.Fate) {
+func report(fates []reconnect.Fate) {
 	for _, f := range fates {
 		fmt.Printf("message %d: %v\n", f.Tag, f.Outcome)
 	}

@@ -22,8 +22,8 @@ func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
 	return conn
 }
 
-// Messages are told apart at the end: consumed, left, waiting. What left is not repeated unless it
-// may be, in its old place.
+// Messages are distinguished at the end: consumed, left, waiting. What left is not repeated unless
+// it may be, in its old place.
 func TestFates(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		conn := stuckServer(r, reconnect.Config{})
@@ -37,11 +37,11 @@ func TestFates(t *testing.T) {
 		r.sendTwice(5, "five")
 		r.hears("two", "three") // two is given back: four leaves
 		r.Disconnect(conn)
-		told, down := r.untilDown()
+		known, down := r.untilDown()
 		want := slices.Concat(fates(reconnect.Delivered, false, 1, 2), fates(reconnect.Unknown, true, 3),
 			fates(reconnect.Unknown, false, 4), fates(reconnect.Unsent, true, 5))
-		if !slices.Equal(told, want) || down.Counts != (reconnect.Counts{Delivered: 2, Unknown: 1}) || down.Waiting != 2 {
-			t.Errorf("%+v, %+v, want %+v", told, down, want)
+		if !slices.Equal(known, want) || down.Counts != (reconnect.Counts{Delivered: 2, Unknown: 1}) || down.Waiting != 2 {
+			t.Errorf("%+v, %+v, want %+v", known, down, want)
 		}
 		r.ended()
 		r.accept()

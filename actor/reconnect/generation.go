@@ -36,7 +36,7 @@ type link struct {
 	cause      error  // why it ended
 	fates      []Fate // of what waited then
 	panicked   any    // why it is restarted
-	orphan     bool   // the owner has stopped: nobody is told
+	orphan     bool   // the owner has stopped: nobody is notified
 	reported   bool   // Closed was
 
 	closing   bool      // no more messages are accepted
@@ -64,14 +64,14 @@ const (
 	phaseDialling
 	phaseAccepting // the peer has dialled
 	phaseUp
-	phaseEnded // Closed is to be told when the mailbox is empty
+	phaseEnded // Closed comes when the mailbox is empty
 )
 
 // The messages of a link to itself.
 type (
 	turn     struct{}                    // the Limiter may have its turn
 	retry    struct{ generation uint64 } // the pause after it is over
-	flush    struct{}                    // Established was told: messages may go
+	flush    struct{}                    // Established was delivered: messages may go
 	tooLong  struct{ since time.Time }   // without a connection
 	overdue  struct{}                    // the deadline of closing
 	canceled struct{ cause error }
@@ -108,7 +108,7 @@ func (l *link) dialled() {
 }
 
 // up: the generation has a connection. Messages go in a turn of their own, because the identifier
-// is still telling of it.
+// is still delivering that event.
 func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
 	accepted := l.phase == phaseAccepting
@@ -131,7 +131,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	ctx.Send(ctx.Self(), &flush{})
 }
 
-// lost notes since when there is no connection, and that the last one was good if it was.
+// lost notes since when there is no connection, and whether the last one was stable.
 func (l *link) lost(ctx actor.Context) {
 	l.downSince = l.local.Now()
 	if l.phase == phaseUp && l.downSince.Sub(l.upSince) >= l.cfg.Backoff.Stable {
@@ -145,7 +145,7 @@ func (l *link) lost(ctx actor.Context) {
 	}
 }
 
-// gaveUp is why it ends when GiveUp is over: also of one that has not tried since it was up.
+// gaveUp is why it ends when GiveUp is over, also if it has not tried since it was up.
 func (l *link) gaveUp() error {
 	if l.failure == nil {
 		return fmt.Errorf("%w after %v, before another attempt", ErrGaveUp, l.cfg.GiveUp)
@@ -194,7 +194,8 @@ func (l *link) pause() time.Duration {
 	return time.Duration(rand.Int64N(most))
 }
 
-// over ends the generation: nothing of its identifier is heard any more. last: no other follows.
+// over ends the generation: events of its identifier are ignored from now on. last: no other
+// generation follows.
 func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
 	l.dialled()
 	if l.id != nil {
@@ -223,7 +224,7 @@ func (l *link) stopTimer() {
 	}
 }
 
-// finish ends everything now. What waits in the mailbox is refused before Closed is told.
+// finish ends everything now. What waits in the mailbox is refused before Closed comes.
 func (l *link) finish(ctx actor.Context, err error) {
 	if l.phase == phaseEnded {
 		return
@@ -249,7 +250,7 @@ func (l *link) finish(ctx actor.Context, err error) {
 	ctx.Poison(ctx.Self())
 }
 
-// closed tells the very last.
+// closed delivers the last message, once.
 func (l *link) closed() {
 	if !l.reported {
 		l.reported = true
@@ -257,7 +258,7 @@ func (l *link) closed() {
 	}
 }
 
-// deliver tells the owner.
+// deliver sends msg to the owner.
 func (l *link) deliver(msg any) {
 	if !l.orphan {
 		l.relay.Tell(msg)
@@ -282,7 +283,7 @@ func (l *link) hello(kind helloKind) hello {
 	return hello{kind, l.cfg.Peers.node, l.cfg.Peers.incarnation, l.number}
 }
 
-// judge says what a request is rejected for; helloRequest: it is accepted.
+// judge decides about a request: helloRequest accepts it, every other kind is why it is rejected.
 func (l *link) judge(r *request) helloKind {
 	live := l.phase == phaseUp || l.phase == phaseAccepting
 	switch h := r.hello; {
@@ -321,7 +322,7 @@ func (l *link) meet(ev *rdma.Established) error {
 	return nil
 }
 
-// reason is why the peer's node has rejected; nil: it is no such rejection.
+// reason is why the peer's node has rejected our dial; nil: f is no such rejection.
 func (l *link) reason(f rdma.Failure) error {
 	r, ok := f.(*rdma.Rejected)
 	if !ok || l.cfg.Peers == nil {

@@ -17,18 +17,18 @@ import (
 // Limiter keeps many that connect again (reconnecting actors, rpc's clients) from dialling all at
 // once, as they would when a peer that all of them had comes back. They get their turn in the order
 // in which they ask. An address that has no dial under way has its turn also when all places are
-// taken: peers that do not answer keep their own waiting, and nobody else's. One that does not come
-// for a second when it is its turn, because its loop is blocked, keeps its place in the line, and
-// those behind it pass. Any goroutine. One that several runtimes share expects that the actors of
-// one are stopped before it is shut down.
+// taken. So peers that do not answer delay dials to themselves, and no others. A Ticket that does
+// not come for a second when it is its turn, because its loop is blocked, keeps its place in the
+// line, and those behind it pass. Any goroutine. If several runtimes share a Limiter, the actors of
+// a runtime have to be stopped before it is shut down.
 type Limiter struct {
 	mu      sync.Mutex
 	rate    *rate.Limiter
 	atOnce  int
 	dialing int
 	under   map[string]int // dials under way, by address; no zeros
-	// line is of weak.Pointer[Ticket]: one whose owner has gone without leaving it, as with a
-	// runtime that is shut down, has left it, and keeps nothing of that.
+	// line is of weak.Pointer[Ticket]. So a Ticket that nobody has any more, as when its runtime
+	// was shut down, has left the line, and keeps nothing alive.
 	line list.List
 }
 
@@ -40,7 +40,7 @@ type Ticket struct {
 	addr    string
 	wake    func()
 	elem    *list.Element // in the line; nil: it is not in it
-	// its turn has been passed on to who is behind it, if it does not come; zero: no
+	// since when it is known to have its turn; a second later those behind it pass. Zero: it is not
 	since time.Time
 }
 
@@ -69,7 +69,7 @@ type Waiting struct {
 	Addr string
 }
 
-// Inspect tells how many dials are under way, and who waits, first come first.
+// Inspect returns how many dials are under way, and who waits, first come first.
 func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,16 +79,16 @@ func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	return l.dialing, waiting
 }
 
-// Ticket makes a ticket for dials to addr. who is what Inspect tells; nil: it is no actor. wake has
-// its owner Enter again, later and on a goroutine of its own choice: it is called with the Limiter
-// locked.
+// Ticket makes a ticket for dials to addr. who is what Inspect returns; nil: it is no actor. wake
+// has its owner Enter again, later and on a goroutine of its own choice: it is called with the
+// Limiter locked.
 func (l *Limiter) Ticket(who *actor.PID, addr string, wake func()) *Ticket {
 	return &Ticket{limiter: l, who: who, addr: addr, wake: wake}
 }
 
 // Enter asks for a turn, and gets into the line if it is not in it. ok: it has its turn, and says
-// Done when the dial has ended. Else it asks again when it is woken, or after the time told, if
-// that is not 0.
+// Done when the dial has ended. Else it asks again when it is woken, or after that time, if
+// it is not 0.
 func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	l := t.limiter
 	l.mu.Lock()
@@ -134,11 +134,12 @@ func (t *Ticket) Done() {
 	l.wakeFirstLocked()
 }
 
-// roomLocked reports whether t may dial when it is its turn: there is a place, or its address has none.
+// roomLocked reports whether t may dial when it is its turn: there is a place, or its address has
+// none.
 func (l *Limiter) roomLocked(t *Ticket) bool { return l.dialing < l.atOnce || l.under[t.addr] == 0 }
 
-// turnLocked reports whether it is t's turn, who has room: nobody before it has, or who has does not
-// come, as its loop is blocked. The one behind such a ticket is told when to ask again.
+// turnLocked reports whether it is t's turn, who has room: nobody before it has, or who has does
+// not come, as its loop is blocked. The one behind such a ticket learns when to ask again.
 func (l *Limiter) turnLocked(t *Ticket, now time.Time) (ok bool, after time.Duration) {
 	var first *Ticket
 	for k := range l.inLineLocked() {
@@ -160,7 +161,7 @@ func (l *Limiter) turnLocked(t *Ticket, now time.Time) (ok bool, after time.Dura
 	return false, 0
 }
 
-// inLineLocked are those who wait, first come first.
+// inLineLocked is the tickets that wait, first come first.
 func (l *Limiter) inLineLocked() iter.Seq[*Ticket] {
 	return func(yield func(*Ticket) bool) {
 		for e := l.line.Front(); e != nil; {
@@ -184,8 +185,8 @@ func (l *Limiter) removeLocked(t *Ticket) {
 	l.wakeFirstLocked()
 }
 
-// wakeFirstLocked wakes whose turn it is, and the one behind it, which looks whether the first comes: it
-// may be one of those that have not.
+// wakeFirstLocked wakes the ticket whose turn it is, and the one behind it, which looks whether the
+// first comes. Tickets that did not come at their turn are woken, too.
 func (l *Limiter) wakeFirstLocked() {
 	woken := 0
 	for t := range l.inLineLocked() {
@@ -205,7 +206,7 @@ func (l *Limiter) wakeFirstLocked() {
 // limiters has the Limiter of each runtime, by weak pointer.
 var limiters sync.Map
 
-// LimiterOf is the Limiter of a runtime, which all share that name none.
+// LimiterOf is the Limiter of a runtime. All whose Config names none share it.
 func LimiterOf(rt *rdma.Runtime) *Limiter {
 	key := weak.Make(rt)
 	if l, ok := limiters.Load(key); ok {

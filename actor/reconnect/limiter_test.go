@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Dials that nobody answers hold their places until they fail; the others wait, get theirs in the
+// Dials that nobody answers keep their places until they fail; the others wait, get theirs in the
 // order in which they came, and one that goes away leaves the line.
 func TestLine(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -80,7 +80,7 @@ func TestRuntimesLine(t *testing.T) {
 	})
 }
 
-// Peers that do not answer hold places for as long as their dials last. Who dials another address
+// Peers that do not answer have places for as long as their dials last. Who dials another address
 // does not wait for them.
 func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -108,7 +108,7 @@ func TestSilentPeersHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// Who has the first place in the line and does not come, because its loop is blocked, say, holds up
+// Who has the first place in the line and does not come, because its loop is blocked, say, delays
 // nobody for longer than a second.
 func TestFirstInTheLineDoesNotCome(t *testing.T) {
 	l := reconnect.NewLimiter(1, 1000)
@@ -133,7 +133,7 @@ func TestFirstInTheLineDoesNotCome(t *testing.T) {
 	dialling.Done()
 	after := enter("behind one who was just woken", second, false)
 	if after <= 0 {
-		t.Fatal("the second is not told when to ask again")
+		t.Fatal("the second does not learn when to ask again")
 	}
 	if again := enter("the third", third, false); again != 0 {
 		t.Errorf("the third is to ask again after %v: only one of those behind is", again)

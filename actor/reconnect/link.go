@@ -24,7 +24,7 @@ func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 	cfg = cfg.withDefaults(rt)
 	l := &link{rt: rt, cfg: cfg, owner: owner}
-	// one that has panicked is told Closed
+	// the same one also after a panic, so that it delivers Closed
 	return actor.PropsFromProducer(func() actor.Actor { return l }, rt.OnLoopOf(owner))
 }
 
@@ -67,7 +67,7 @@ func (l *link) Receive(ctx actor.Context) {
 	}
 }
 
-// gone is told that an identifier is: its end ends the generation, a Shutdown everything.
+// gone takes note that an identifier is gone. That ends the generation; a Shutdown ends everything.
 func (l *link) gone(ctx actor.Context, m *rdma.Closed) {
 	current := l.current(ctx)
 	if current {
@@ -116,7 +116,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		}
 		l.finish(ctx, l.stopped())
 	case *actor.DeadLetterResponse:
-		// the request has gone before it was accepted, and told somebody else
+		// the request has gone before it was accepted, and its end went to somebody else
 		if l.phase == phaseAccepting && l.id.Equal(m.Target) {
 			l.id = nil
 			l.down(ctx, errGone, nil)
@@ -138,7 +138,7 @@ func (l *link) broken() {
 	}
 }
 
-// stopped is why it ends that has not decided to.
+// stopped is why it ends when somebody else, or a panic, ends it.
 func (l *link) stopped() error {
 	if l.panicked == nil {
 		return rdma.ErrStopped
@@ -146,8 +146,8 @@ func (l *link) stopped() error {
 	return fmt.Errorf("%w: it has panicked: %v", rdma.ErrStopped, l.panicked)
 }
 
-// current reports whether an event is of this generation: what earlier identifiers tell late
-// reaches nobody.
+// current reports whether an event is of this generation. Late events of earlier identifiers reach
+// nobody.
 func (l *link) current(ctx actor.Context) bool {
 	from := ctx.Sender()
 	return l.id != nil && (from == l.id || l.id.Equal(from))
@@ -167,7 +167,7 @@ func (l *link) start(ctx actor.Context) {
 	}
 	l.lost(ctx)
 	if err := l.rt.CheckOwner(l.owner); err != nil {
-		l.rt.Logger().Error("reconnect: an owner that cannot be told anything", "err", err)
+		l.rt.Logger().Error("reconnect: an owner that nothing can be sent to", "err", err)
 		l.orphan = errors.Is(err, rdma.ErrRemoteOwner)
 		l.finish(ctx, err)
 		return
@@ -182,7 +182,7 @@ func (l *link) start(ctx actor.Context) {
 	l.dial(ctx)
 }
 
-// event handles what the generation's identifier tells.
+// event handles an event of the generation's identifier.
 func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	switch ev := ev.(type) {
 	case *rdma.Established:
@@ -262,7 +262,7 @@ func (l *link) accept(ctx actor.Context, m message) {
 	}
 }
 
-// flush sends what may be sent, and tells what is known.
+// flush sends what may be sent, and reports what is known.
 func (l *link) flush(ctx actor.Context) {
 	o := &l.out
 	if l.phase != phaseUp {
@@ -279,7 +279,7 @@ func (l *link) flush(ctx actor.Context) {
 	l.closeLine(ctx)
 }
 
-// settle tells what has become known.
+// settle reports what has become known.
 func (l *link) settle() {
 	o := &l.out
 	if l.phase != phaseUp {
@@ -293,8 +293,8 @@ func (l *link) settle() {
 	}
 }
 
-// closeLine has the identifier closed in order when everything was handed to it: it waits until
-// the peer has consumed it.
+// closeLine closes the identifier in order when everything was handed to it. The identifier then
+// waits until the peer has consumed it.
 func (l *link) closeLine(ctx actor.Context) {
 	if l.closing && !l.closeSent && l.out.waiting() == 0 {
 		l.closeSent = true

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A peer that was killed is told as lost, and dialled again; one that has said goodbye is no
+// A peer that was killed is reported as lost, and dialled again; one that has said goodbye is no
 // failure, and dialled again too.
 func TestPeerIsLost(t *testing.T) {
 	onFlavors(t, func(r *rig) {

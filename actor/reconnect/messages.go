@@ -11,8 +11,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Send is a message whose fate the owner wants to be told, by Tag. It is made by NewSend and is
-// the reconnecting actor's once it was sent. A plain *rdma.Send is counted only.
+// Send is a message whose fate is reported to the owner, by Tag. It is made by NewSend and is the
+// reconnecting actor's once it was sent. A plain *rdma.Send is counted only.
 type Send struct {
 	Message *rdma.Send
 	Tag     uint64 // the owner's name for it; need not be unique
@@ -22,7 +22,7 @@ type Send struct {
 
 var sends = sync.Pool{New: func() any { return new(Send) }}
 
-// NewSend makes a message of a copy of p, to be told of as tag. Any goroutine.
+// NewSend makes a message of a copy of p, which is reported as tag. Any goroutine.
 func NewSend(tag uint64, p []byte) *Send {
 	s := sends.Get().(*Send)
 	s.Message, s.Tag = rdma.NewSend(p), tag
@@ -83,7 +83,7 @@ func (c *Counts) add(o Outcome) {
 	}
 }
 
-// What the owner is told, besides *rdma.Received and *rdma.Writable.
+// What the owner gets, besides *rdma.Received and *rdma.Writable.
 type (
 	// Up: there is a connection. Every *rdma.Received until the next Down is its, and has its
 	// Established.ID. What waits is sent now.
@@ -92,14 +92,14 @@ type (
 		Accepted    bool // the peer has dialled (Peers); else we have
 		Established *rdma.Established
 	}
-	// Settled tells the fates of tagged messages that have become known while the connection goes
+	// Settled has the fates of tagged messages that have become known while the connection goes
 	// on, in the order of sending.
 	Settled struct {
 		Generation uint64
 		Fates      []Fate
 	}
 	// Down: the generation is over, or has never been Up. Fates are those of its tagged messages
-	// that were not told before, and of what waits, in the order of sending.
+	// that were not reported before, and of what waits, in the order of sending.
 	Down struct {
 		Generation uint64
 		WasUp      bool
@@ -112,14 +112,14 @@ type (
 		NextTry time.Time
 	}
 	// Refused: a message was not accepted, or, with rdma.ErrTooLarge, has waited for a connection
-	// whose peer does not take as much: then this is the last that is told of it, it is in no
-	// Counts, and what an earlier Fate said stays true. It is the error, too.
+	// whose peer does not take as much. Then this is the last report of it, it is in no Counts, and
+	// what an earlier Fate said stays true. It is the error, too.
 	Refused struct {
 		Tag   uint64 // 0 for a plain *rdma.Send
 		Bytes int
 		Err   error // ErrQueueFull, ErrDown, ErrClosing, rdma.ErrTooLarge, EINVAL
 	}
-	// Closed is the last thing told. The actor stops.
+	// Closed is the last message. The actor stops.
 	Closed struct {
 		Err    error  // why; nil: it was asked for
 		Fates  []Fate // of the tagged messages that waited, if it ended between two generations

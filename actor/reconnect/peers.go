@@ -19,24 +19,24 @@ import (
 // for; the listener's owner passes requests on with Request. Any goroutine.
 //
 // The rule: while both dial, the dial of the lower node id stands, and the other is rejected, or
-// given up, before a message could have flowed. Who waits accepts. Dials are numbered, and an
-// incarnation begins anew: a request that is older than the connection there is (a dial that was
-// given up) is rejected, one that is newer replaces it, because the peer would not dial if it had
+// given up, before a message could have flowed. A node that waits accepts. Dials are numbered
+// within an incarnation. A request that is older than the present connection (a dial that was
+// given up) is rejected. One that is newer replaces it, because the peer would not dial if it had
 // that connection.
 //
-// What a request says of its node nobody has proved, so that nothing follows from it for longer
-// than its connection lasts, nor for a connection with somebody else: one from another address than
-// the connection there is, is rejected until that has ended (keepalive sees to it), whatever
-// incarnation it claims. One from the node's own address (that of Config.Dial, or where a dial was
-// answered) replaces a connection from elsewhere, and who answers a dial at that address is the
-// node. A rejection ends no actor: it tries again.
+// Nobody has proved what a request says of its node. So nothing follows from it for longer than
+// its connection lasts, nor for a connection with somebody else. A request from another address
+// than that of the present connection is rejected until that has ended (keepalive sees to it),
+// whatever incarnation it claims. A request from the node's own address (that of Config.Dial, or
+// where a dial was answered) replaces a connection from elsewhere, and who answers a dial at that
+// address is the node. A rejection ends no actor: it tries again.
 //
 // So who can neither receive at the node's address nor sit on the way to it cannot take a
 // connection away, nor keep the node out. While the node has no connection, anybody that reaches
 // the listener may pass for it until it comes. Processes behind one address (of one host, or of a
-// NAT) are not told apart: there the later incarnation stays, for as long as it is connected. And a
-// node that dials from another address than it is dialled at, after a crash that nobody has
-// noticed, waits until its last connection is given up.
+// NAT) cannot be distinguished: there the later incarnation stays, for as long as it is connected.
+// And a node that dials from another address than it is dialled at may have crashed without anybody
+// noticing. Then it waits until its last connection is given up.
 type Peers struct {
 	node, incarnation uint64
 

@@ -92,7 +92,7 @@ func one(t *testing.T, w *actortest.World, a, b *node) {
 				t.Fatalf("node %d is not up: %+v", n.id, n.diary.downs)
 			}
 			if string(n.diary.up.Established.PrivateData) != "" && string(n.diary.up.Established.PrivateData) != "hi" {
-				t.Errorf("node %d is told the private data %q", n.id, n.diary.up.Established.PrivateData)
+				t.Errorf("node %d got the private data %q", n.id, n.diary.up.Established.PrivateData)
 			}
 			downs[i] = len(n.diary.downs)
 			n.diary.received = nil
@@ -171,7 +171,7 @@ func TestLowerNodeWins(t *testing.T) {
 				}
 				high.diary.read(w, func() {
 					if len(high.diary.downs) != 1 || !errors.Is(high.diary.downs[0].Err, reconnect.ErrSimultaneous) {
-						t.Errorf("the higher node was told %+v", high.diary.downs)
+						t.Errorf("the higher node got %+v", high.diary.downs)
 					}
 				})
 			})
@@ -209,7 +209,7 @@ func TestNewIncarnation(t *testing.T) {
 				one(t, w, a, b)
 				a.diary.read(w, func() {
 					if d := a.diary.downs[len(a.diary.downs)-1]; !errors.Is(d.Err, reconnect.ErrReplaced) {
-						t.Errorf("a was told %+v", d)
+						t.Errorf("a got %+v", d)
 					}
 				})
 			})

@@ -17,10 +17,10 @@ import (
 
 // sink is a server that takes everybody and everything, some of it slowly.
 type sink struct {
-	rand *rand.Rand
-	got  []uint64 // tags, as they came
-	held []*rdma.Received
-	conn atomic.Pointer[actor.PID] // the latest
+	rand     *rand.Rand
+	got      []uint64 // tags, as they came
+	retained []*rdma.Received
+	conn     atomic.Pointer[actor.PID] // the latest
 }
 
 type giveBack struct{}
@@ -33,12 +33,12 @@ func (s *sink) Receive(ctx actor.Context) {
 	case *rdma.Received:
 		s.got = append(s.got, binary.BigEndian.Uint64(m.Data))
 		if s.rand.IntN(4) == 0 {
-			s.held = append(s.held, m.Retain())
+			s.retained = append(s.retained, m.Retain())
 			rdma.After(ctx, time.Duration(s.rand.IntN(200))*time.Millisecond, &giveBack{})
 		}
 	case *giveBack:
-		s.held[0].Release()
-		s.held = s.held[1:]
+		s.retained[0].Release()
+		s.retained = s.retained[1:]
 	}
 }
 
@@ -132,7 +132,7 @@ func trouble(t *testing.T, w *actortest.World, seed uint64) {
 	d.read(w, func() { judge(t, d, s, sent, idempotent) })
 }
 
-// judge compares what the owner was told with what has happened.
+// judge compares what the owner got with what has happened.
 func judge(t *testing.T, d *diary, s *sink, sent uint64, idempotent map[uint64]bool) {
 	if d.closed == nil {
 		t.Fatalf("it has not closed: up %+v", d.up)
@@ -181,7 +181,7 @@ func judge(t *testing.T, d *diary, s *sink, sent uint64, idempotent map[uint64]b
 		note(r.Tag, "refused")
 	}
 	if counts != d.closed.Counts {
-		t.Errorf("closed with %+v, was told of %+v", d.closed.Counts, counts)
+		t.Errorf("closed with %+v, got %+v", d.closed.Counts, counts)
 	}
 	for tag := uint64(1); tag <= sent; tag++ {
 		switch final[tag] {

@@ -88,7 +88,7 @@ func (r *rig) accept() (conn *actor.PID, up *reconnect.Up) {
 			return conn, m
 		case *reconnect.Down:
 		default:
-			r.t.Fatalf("the owner was told %+v, want Up", m)
+			r.t.Fatalf("the owner got %+v, want Up", m)
 		}
 	}
 }
@@ -121,20 +121,20 @@ func (r *rig) released() {
 	actortest.Next[string](r.server)
 }
 
-// untilDown reads the fates that the owner is told up to the next Down.
-func (r *rig) untilDown() (told []reconnect.Fate, d *reconnect.Down) {
+// untilDown reads the fates that the owner gets up to the next Down.
+func (r *rig) untilDown() (fates []reconnect.Fate, d *reconnect.Down) {
 	r.t.Helper()
 	for {
 		switch m := actortest.Next[any](r.owner).(type) {
 		case *reconnect.Settled:
-			told = append(told, m.Fates...)
+			fates = append(fates, m.Fates...)
 		case *reconnect.Down:
-			return append(told, m.Fates...), m
+			return append(fates, m.Fates...), m
 		}
 	}
 }
 
-// ended reads what the server is told of a connection's end.
+// ended reads what the server learns of a connection's end.
 func (r *rig) ended() {
 	r.t.Helper()
 	for {
@@ -163,7 +163,7 @@ func fates(o reconnect.Outcome, again bool, tags ...uint64) (all []reconnect.Fat
 	return all
 }
 
-// diary is an owner that writes down what it is told, without what the tests of it do not need.
+// diary is an owner that writes down what it gets, without what the tests of it do not need.
 type diary struct {
 	mu       sync.Mutex
 	pid      *actor.PID
@@ -174,7 +174,7 @@ type diary struct {
 	up       *reconnect.Up // nil: down
 	ups      int
 	closed   *reconnect.Closed
-	broken   []string // what it must not be told
+	broken   []string // what it must not get
 }
 
 func newDiary(w *actortest.World, rt *rdma.Runtime) *diary {
@@ -232,7 +232,7 @@ func (d *diary) read(w *actortest.World, look func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, b := range d.broken {
-		w.T().Errorf("the owner was told %s", b)
+		w.T().Errorf("the owner got %s", b)
 	}
 	look()
 }

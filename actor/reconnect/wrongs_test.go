@@ -30,7 +30,7 @@ func TestWrongPeer(t *testing.T) {
 				}
 				r.Wait()
 				if _, ok := r.System().ProcessRegistry.GetLocal(r.link.Id); ok {
-					r.t.Error("it has told Closed, and is still there")
+					r.t.Error("it has delivered Closed, and is still there")
 				}
 				r.link = first
 				r.finish()
@@ -76,7 +76,7 @@ func TestPanicInPermanent(t *testing.T) {
 			r.t.Errorf("before Closed %d messages were refused, and 3 waited: %T", refused, before)
 		}
 		if !is(c.Err, rdma.ErrStopped) || !strings.Contains(c.Err.Error(), "the user's") {
-			r.t.Errorf("Closed tells %v", c.Err)
+			r.t.Errorf("Closed says %v", c.Err)
 		}
 		r.owner.Silent(time.Minute)
 	})
@@ -92,7 +92,7 @@ func TestGoexitInPermanent(t *testing.T) {
 			return false
 		}})
 		if _, c := r.untilClosedBeside(); !is(c.Err, rdma.ErrStopped) || !strings.Contains(c.Err.Error(), "Goexit") {
-			r.t.Errorf("Closed tells %v", c.Err)
+			r.t.Errorf("Closed says %v", c.Err)
 		}
 		if dialling, waiting := reconnect.LimiterOf(r.Runtime()).Inspect(); dialling+len(waiting) != 0 {
 			r.t.Errorf("%d dial still, and %d wait", dialling, len(waiting))
@@ -101,7 +101,7 @@ func TestGoexitInPermanent(t *testing.T) {
 	})
 }
 
-// An owner that cannot be told is refused, as CreateID refuses it.
+// An owner that nothing can be sent to is refused, as CreateID refuses it.
 func TestWrongOwner(t *testing.T) {
 	inRig(t, func(r *rig) {
 		far := reconnect.Spawn(r.Runtime(), actor.NewPID("10.9.9.9:8090", "owner"), reconnect.Config{Dial: rdma.Dial{Addr: there}})
@@ -116,7 +116,7 @@ func TestWrongOwner(t *testing.T) {
 		}, r.Runtime().OnLoop(), actor.WithMailbox(actor.Unbounded())))
 		reconnect.Spawn(r.Runtime(), pid, reconnect.Config{Dial: rdma.Dial{Addr: there}})
 		if c := actortest.Next[*reconnect.Closed](r.owner); !is(c.Err, rdma.ErrMailbox) {
-			r.t.Errorf("Closed tells %v", c.Err)
+			r.t.Errorf("Closed says %v", c.Err)
 		}
 		r.System().Root.Stop(pid)
 	})
