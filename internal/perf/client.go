@@ -15,17 +15,17 @@ import (
 // Plan is a Test and how long it lasts.
 type Plan struct {
 	Test
-	Local, Peer cmid.Addr     // the zero Local: where the way to Peer begins
+	Local, Peer cmid.Addr     // the zero Local: the routing tables choose
 	WarmUp      time.Duration // not measured
 	Duration    time.Duration // measured; unless there is a Count
 	Count       int           // messages to measure; 0: for Duration
-	// OwnMemory has each message on its way come from, or go to, memory of its own on this side, as
-	// those of a program that sends different things do: all of them are in the processor's caches
-	// less often.
+	// OwnMemory gives each message on its way memory of its own on this side. A program that sends
+	// different things does so too. They are in the processor's caches less often than one message
+	// that is sent again and again.
 	OwnMemory bool
 }
 
-// Client makes tests, one after the other.
+// Client runs tests, one after the other.
 type Client struct{ h *host }
 
 // Open opens the device.
@@ -39,8 +39,8 @@ func Open(cfg Config) (*Client, error) {
 // Close gives everything back.
 func (cl *Client) Close() error { return cl.h.close() }
 
-// Run makes one test. When ctx ends first, so does the test: with what was measured until then, or
-// with ctx's error if that is nothing. Not for two goroutines at once.
+// Run makes one test. When ctx ends first, the test ends too. Its result is what was measured
+// until then, or ctx's error if that is nothing. Not for two goroutines at once.
 func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) { return cl.run(ctx, newRun(p)) }
 
 func newRun(p Plan) *run { return &run{Plan: p, step: "resolving", done: make(chan error, 1)} }
@@ -58,7 +58,7 @@ func (cl *Client) run(ctx context.Context, r *run) (Result, error) {
 	return r.result, nil
 }
 
-// interrupt ends a run at what it has measured.
+// interrupt ends a run with what it has measured.
 func (r *run) interrupt(why error) {
 	measured := r.n - r.base
 	switch {
@@ -71,7 +71,7 @@ func (r *run) interrupt(why error) {
 	}
 }
 
-// event finds the run that an identifier belongs to.
+// event passes an event to the run that the identifier belongs to.
 func (cl *Client) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
 	r := id.Context.(*run)
 	if err := r.event(ev); err != nil {
@@ -91,7 +91,7 @@ type run struct {
 	cpu     time.Duration
 	measure bool
 	base    int // n at the end of the warm-up
-	n       int // messages that are known to have arrived, round trips, or Reads
+	n       int // messages known to have arrived, round trips, or Reads
 
 	posted time.Time // latency: when the message was
 	times  measure.Times
@@ -149,7 +149,7 @@ func (r *run) event(ev cmid.Event) error {
 	return nil
 }
 
-// text is a stranger's words, if they are words.
+// text is the peer's private data if that is printable text, else "".
 func text(b []byte) string {
 	for i, x := range b {
 		switch {
@@ -162,7 +162,7 @@ func text(b []byte) string {
 	return string(b)
 }
 
-// clientShape is what a client needs.
+// clientShape is the resources that a client needs.
 func (r *run) clientShape() shape {
 	s := shape{sends: 2*r.Depth + markDepth, slots: markDepth, sendsData: true}
 	if r.Kind == Latency {
@@ -185,10 +185,10 @@ func (r *run) established(to place) error {
 	return r.fill()
 }
 
-// heartbeat is how often a client that reads says that it is there.
+// heartbeat is how often a client that reads sends something.
 const heartbeat = time.Second
 
-// beat has a server know that its client is there, where nothing else does.
+// beat lets the server know that its client is alive where nothing else does.
 func (r *run) beat() {
 	r.c.h.loop.AfterFunc(heartbeat, func() {
 		if r.c.ending || r.c.over {
@@ -240,7 +240,7 @@ func (r *run) tripped() error {
 	return r.trip()
 }
 
-// fill has as many messages on their way as there may be.
+// fill posts as many messages as may be on their way.
 func (r *run) fill() error {
 	batch := r.batch()
 	for ; r.ahead+batch <= r.Depth; r.ahead += batch {
@@ -262,7 +262,7 @@ func (r *run) fill() error {
 	return nil
 }
 
-// arrived counts, and reports whether that is enough. What comes after that does not count.
+// arrived counts messages, and reports whether that is enough. Later ones are not counted.
 func (r *run) arrived(n int) (enough bool) {
 	if r.result.Count > 0 {
 		return true

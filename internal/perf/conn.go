@@ -22,12 +22,12 @@ type conn struct {
 
 	inline  bool // messages are posted inline, not from data
 	message verbs.SendWR
-	own     int // messages that have memory of their own: 1, or all on their way
-	next    int // of them
+	own     int // messages that have memory of their own; 0 or 1: all share the same
+	next    int // of these messages
 	empty   verbs.SendWR
 
-	// complete takes a completion; its error ends the connection. ended is called once, when
-	// everything is given back.
+	// complete handles a completion, and its error ends the connection. ended is called once, when
+	// everything is freed.
 	complete func(wc *verbs.WC) error
 	ended    func(err error)
 
@@ -35,11 +35,12 @@ type conn struct {
 	watchdog *eventloop.Timer
 	ending   bool // a disconnect of ours is under way
 	over     bool
-	refused  error // what a queue pair said that is at its end, before the event of the end did
-	err      error
+	// the error of a queue pair at its end, which may come before the event of the end
+	refused error
+	err     error
 }
 
-// shape is what the two sides of a test have differently.
+// shape is the resources of one side of a test.
 type shape struct {
 	sends     int  // work requests on the send queue
 	slots     int  // receives
@@ -48,10 +49,10 @@ type shape struct {
 	exposed   bool // the peer reaches data
 }
 
-// markSize is the room of a receive for an empty Send.
+// markSize is the size of a receive for an empty Send.
 const markSize = 8
 
-// markDepth is how many marks and answers to marks can be on their way, and then some.
+// markDepth is more than the marks, and answers to marks, that can be on their way.
 const markDepth = 16
 
 // prepare makes the queue pair and the memory, and posts the receives.
@@ -99,7 +100,7 @@ func (c *conn) place() place {
 	return place{c.data.Addr, c.data.RKey}
 }
 
-// meet takes where the peer's data is, and makes the work requests, once.
+// meet makes the work requests, once. peer is where the peer's data is.
 func (c *conn) meet(peer place) {
 	c.empty = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
 	c.message = verbs.SendWR{RemoteAddr: peer.addr, RKey: peer.rkey}
@@ -111,7 +112,7 @@ func (c *conn) meet(peer place) {
 	}
 }
 
-// post posts a message: the test's operation once.
+// post posts a message, which is the test's operation once.
 func (c *conn) post(flags verbs.SendFlags) error {
 	c.message.Flags = flags
 	if c.own > 1 && !c.inline {
@@ -132,7 +133,7 @@ func (c *conn) turn() error {
 	return errors.Join(c.post(verbs.Signaled), c.mark())
 }
 
-// watch gives the connection up when nothing happens any more.
+// watch gives the connection up when nothing happens for the time limit.
 func (c *conn) watch() {
 	seen := c.moved
 	c.watchdog = c.h.loop.AfterFunc(c.h.cfg.Timeout, func() {
@@ -147,7 +148,7 @@ func (c *conn) watch() {
 	})
 }
 
-// poll handles completions; the device calls it.
+// poll handles completions. The device calls it.
 func (c *conn) poll() {
 	c.Poll(func(wc *verbs.WC) bool {
 		c.moved++
@@ -155,7 +156,7 @@ func (c *conn) poll() {
 			return !c.over // the event of the end says why
 		}
 		switch err := c.completed(wc); {
-		case errors.Is(err, unix.EINVAL): // the connection is over: its event comes
+		case errors.Is(err, unix.EINVAL): // the connection is over, and its event will come
 			c.refused = err
 		case err != nil:
 			c.fail(err)
@@ -195,7 +196,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// disconnected is the end, whoever asked for it.
+// disconnected handles the end, whoever asked for it.
 func (c *conn) disconnected(why error) {
 	if c.over {
 		return
@@ -203,11 +204,11 @@ func (c *conn) disconnected(why error) {
 	if !c.ending && why != nil && c.err == nil {
 		c.err = fmt.Errorf("the peer has gone: %w", why)
 	}
-	c.ID.Do(&cmid.Disconnect{}) // on InfiniBand the answer is due; elsewhere it is refused
+	c.ID.Do(&cmid.Disconnect{}) // InfiniBand demands this answer; elsewhere it is refused
 	c.free()
 }
 
-// lost is the end of what has nobody to disconnect from.
+// lost ends a connection that has no peer to disconnect from.
 func (c *conn) lost(why error) {
 	if !c.over {
 		c.ending, c.err = true, errors.Join(c.err, why)
@@ -215,7 +216,7 @@ func (c *conn) lost(why error) {
 	}
 }
 
-// free gives everything back, at the end of this turn: it may be called inside a completion.
+// free frees everything, at the end of this turn, because it may be called inside a completion.
 func (c *conn) free() {
 	if c.over {
 		return
@@ -229,11 +230,11 @@ func (c *conn) free() {
 	})
 }
 
-// depths ask for all Reads that the device has.
+// depths asks for all Reads that the device allows.
 func depths() *cmid.ConnParam {
 	const most = 255
 	return &cmid.ConnParam{ResponderResources: most, InitiatorDepth: most, RetryCount: 7, RNRRetryCount: 7}
 }
 
-// since is for results: never nothing, so that rates are finite.
+// since is never 0, so that rates are finite.
 func since(t time.Time) time.Duration { return max(time.Since(t), 1) }

@@ -9,13 +9,13 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Config is what either side needs to know.
+// Config is the configuration of either side.
 type Config struct {
 	Driver cmid.Driver
 	Wait   eventloop.WaitMode // how this side waits; the other one's is its own
-	// after one to two of which without any progress a connection is given up
+	// a connection is given up after one to two of these without any progress
 	Timeout time.Duration
-	// Complain is called, on the loop, for each connection of a server's that failed. A client does
+	// Complain is called on the loop for each of a server's connections that failed. A client does
 	// not call it.
 	Complain func(error)
 }
@@ -40,7 +40,7 @@ func openHost(cfg Config, sink cmid.Sink) (*host, error) {
 	return &host{cfg, loop, ch}, nil
 }
 
-// do has f run on the loop, and waits for it.
+// do runs f on the loop, and waits for it.
 func (h *host) do(f func() error) error {
 	done := make(chan error, 1)
 	if err := h.loop.Post(func() { done <- f() }); err != nil {

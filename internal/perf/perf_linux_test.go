@@ -188,7 +188,7 @@ func TestRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want an error that says %q", err, want)
 			}
-			_ = s.h.do(func() error { return nil }) // its loop has told by then
+			_ = s.h.do(func() error { return nil }) // its loop has reported by then
 			if len(complaints) != 1 || !strings.Contains(complaints[0], "client ") {
 				t.Errorf("the server complains %q, want of the client, once", complaints)
 			}
@@ -222,7 +222,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestServerEnds and the client that is told to: both sides come to their end, whoever ends first.
+// TestServerEnds: both sides come to their end, whichever is asked to end first.
 func TestServerEnds(t *testing.T) {
 	for name, r := range rigs() {
 		for _, test := range []Test{{Send, Latency, 64, 1}, {Write, Bandwidth, 64, 16}, {Read, Bandwidth, 64, 16}} {

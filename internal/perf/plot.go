@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/svg"
 )
 
-// CheckPlotName says whether Plot knows what the file name's ending means.
+// CheckPlotName refuses a file name whose ending Plot does not know.
 func CheckPlotName(file string) error {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".svg", ".png":
@@ -74,7 +74,7 @@ func (r *Report) plot(y string) *plot.Plot {
 	return p
 }
 
-// line is one of an operation's.
+// line is one line of each operation.
 type line struct {
 	name string
 	y    func(Result) float64
@@ -112,7 +112,7 @@ func (r *Report) lines(p *plot.Plot, kind Kind, lines []line) (*plot.Plot, error
 	return p, nil
 }
 
-// room keeps a plot of one point from being no wider, or no higher, than that.
+// room widens the axes of a plot that has only one point, or points at one height.
 func room(p *plot.Plot) {
 	if p.X.Min == p.X.Max {
 		p.X.Min, p.X.Max = p.X.Min/2, p.X.Max*2
@@ -122,7 +122,7 @@ func room(p *plot.Plot) {
 	}
 }
 
-// powers marks powers of two, each second or more where there are many.
+// powers marks powers of two. Where there are many it leaves some out.
 type powers struct{}
 
 // Ticks is called by plot.

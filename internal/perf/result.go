@@ -17,7 +17,7 @@ type Result struct {
 
 	Times *Times `json:"latency,omitempty"`
 	Rate  *Rate  `json:"bandwidth,omitempty"`
-	// CPUUS is the client's processor time for each of Count, in µs, in user and in kernel mode.
+	// CPUUS is the client's processor time for each of Count, in µs, user and system.
 	CPUUS float64 `json:"client_cpu_us"`
 }
 
@@ -61,7 +61,7 @@ func (r *run) conclude(n int, took, cpu time.Duration) Result {
 	return res
 }
 
-// Report is the results of a command, and what they are of.
+// Report is the results of a command, and what was measured.
 type Report struct {
 	Device  string   `json:"device"`
 	Level   string   `json:"level"` // always "verbs": no actors
@@ -70,8 +70,8 @@ type Report struct {
 	Local   string   `json:"local"`
 	Server  string   `json:"server"`
 	Results []Result `json:"results"`
-	Error   string   `json:"error,omitempty"` // why there are not more
-	// Interrupted: they are not all that were asked for, and the last one may be of a shorter time.
+	Error   string   `json:"error,omitempty"` // why the rest is missing
+	// Interrupted reports that results are missing, and that the last one may be of a shorter time.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func (r *Report) Head() string {
 	return fmt.Sprintf("%s, verbs level (no actors), client waits: %s, %s, %s to %s", r.Device, r.Wait, crc, r.Local, r.Server)
 }
 
-// Row writes a result's line of its table, below the table's head if it is the first.
+// Row writes a result as a line of its table. The first one writes the table's head too.
 func (r *Result) Row(w io.Writer, first bool) {
 	if t := r.Times; t != nil {
 		if first {

@@ -12,11 +12,11 @@ import (
 
 const (
 	backlog = 128
-	// serverMemory bounds what all clients together make a server hold.
+	// serverMemory bounds the memory of all of a server's connections together.
 	serverMemory = 1 << 30
 )
 
-// Server takes part in the tests of any number of clients.
+// Server serves the tests of any number of clients.
 type Server struct {
 	h        *host
 	listener *cmid.ID
@@ -51,10 +51,10 @@ func Listen(cfg Config, at cmid.Addr) (*Server, error) {
 // Addr is where it listens.
 func (s *Server) Addr() cmid.Addr { return s.at }
 
-// Failed gives the reason when the listener has failed.
+// Failed delivers the reason when the listener has failed.
 func (s *Server) Failed() <-chan error { return s.lost }
 
-// Close ends the tests under way, and gives everything back. It says how many tests were served.
+// Close ends the tests under way and frees everything. It returns how many tests were served.
 func (s *Server) Close() (served int, err error) {
 	err = s.h.do(func() error {
 		s.closing = true
@@ -68,7 +68,7 @@ func (s *Server) Close() (served int, err error) {
 	return s.served, errors.Join(err, s.h.close())
 }
 
-// swept lets Close know when the last connection is gone.
+// swept lets Close know that the last connection is gone.
 func (s *Server) swept() {
 	if s.closing && len(s.conns) == 0 {
 		close(s.empty)
@@ -90,13 +90,13 @@ func (s *Server) event(id *cmid.ID, ev cmid.Event, _ cmid.Command) {
 			s.lost <- e
 		case c != nil:
 			c.lost(e)
-		default: // of a Reject: the client has gone by itself
+		default: // after a Reject, when the client has gone by itself
 			_ = id.Destroy()
 		}
 	}
 }
 
-// request takes part in a test, or says why not.
+// request accepts a test, or refuses it and says why.
 func (s *Server) request(id *cmid.ID, e *cmid.ConnectRequest) {
 	if err := s.accept(id, e); err != nil {
 		s.h.cfg.Complain(fmt.Errorf("client %v: %w", e.Peer, err))
@@ -143,8 +143,8 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 	return nil
 }
 
-// serverShape is what a server needs. A client that reads reports that it is alive; everybody else
-// gets a report that a batch has come.
+// serverShape is the resources that a server needs. A client that reads sends signs of life. Every
+// other client gets an empty Send for each batch that has arrived.
 func (t Test) serverShape() shape {
 	s := shape{sends: markDepth, slots: markDepth, exposed: t.Op != Send}
 	switch {
@@ -157,7 +157,7 @@ func (t Test) serverShape() shape {
 	return s
 }
 
-// serving is the server's side of a test.
+// serving handles a completion on the server's side of a test.
 func (c *conn) serving() func(*verbs.WC) error {
 	batch := 1
 	if c.test.Op == Send {

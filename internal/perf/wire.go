@@ -46,7 +46,7 @@ type Test struct {
 	Depth int // messages on their way; 1 for latency
 }
 
-// Check refuses what no server would take.
+// Check refuses tests that no server accepts.
 func (t Test) Check() error {
 	switch {
 	case t.Op != Send && t.Op != Write && t.Op != Read:
@@ -98,14 +98,14 @@ func decodePlace(b []byte) place {
 	return place{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
 }
 
-// encodeRequest is the client's private data. from is where the server may Write to.
+// encodeRequest makes the client's private data. from is where the server may Write to.
 func encodeRequest(t Test, from place) []byte {
 	b := header(byte(slices.Index(ops[:], t.Op)), byte(slices.Index(kinds[:], t.Kind)))
 	b = binary.BigEndian.AppendUint32(b, uint32(t.Depth))
 	return from.append(binary.BigEndian.AppendUint32(b, uint32(t.Size)))
 }
 
-// decodeRequest takes a stranger's bytes. InfiniBand pads them.
+// decodeRequest decodes a stranger's bytes, which InfiniBand pads.
 func decodeRequest(b []byte) (t Test, from place, err error) {
 	if err := greeted(b, requestLen); err != nil {
 		return t, from, err
@@ -119,7 +119,7 @@ func decodeRequest(b []byte) (t Test, from place, err error) {
 	return t, decodePlace(b[8:]), t.Check()
 }
 
-// encodeAnswer is the server's private data. to is what the client Writes to or Reads from.
+// encodeAnswer makes the server's private data. to is what the client Writes to or Reads from.
 func encodeAnswer(to place) []byte { return to.append(header(0, 0)) }
 
 func decodeAnswer(b []byte) (to place, err error) {
@@ -129,7 +129,7 @@ func decodeAnswer(b []byte) (to place, err error) {
 	return decodePlace(b[len(magic)+4:]), nil
 }
 
-// greeted checks that the peer is one of ours.
+// greeted checks that the peer is a rdmactor perf of this version.
 func greeted(b []byte, want int) error {
 	if len(b) < want || string(b[:len(magic)]) != magic {
 		return fmt.Errorf("the peer is no rdmactor perf: its private data is %.40x", b)

@@ -51,7 +51,7 @@ func (b *batch) ask() {
 	b.say("data transfers complete")
 }
 
-// reply is udaddy's server. What it knows of a client is what the client's first message says.
+// reply is udaddy's server. All that it knows of a client is in the client's first message.
 func (b *batch) reply() {
 	b.say("udaddy: starting server")
 	b.listen(b.bind, strconv.Itoa(udaddyPort), cmid.PortSpaceUDP, func(e *peer) error {
@@ -78,7 +78,8 @@ func (b *batch) reply() {
 	b.say("data transfers complete")
 }
 
-// sendTo sends messages to a queue pair or a group; their immediate data is the sender's number.
+// sendTo sends messages to a queue pair or a group. Their immediate data is the number of the
+// sender's queue pair.
 func (e *peer) sendTo(messages int, to cmid.UDParam) (err error) {
 	if e.ah, err = e.ID.Device().CreateAH(nil, &to.AH); err != nil {
 		return err

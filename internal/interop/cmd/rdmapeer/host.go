@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// host is an event channel, waited on as the C programs do: for one thing after the other. The
-// first error stays, and what is asked for after it is not done.
+// host waits for one thing after the other on an event channel, as the C programs do. It keeps the
+// first error. After that its methods do nothing.
 type host struct {
 	ch      *endpoint.Channel
 	timeout time.Duration // of each wait
@@ -27,7 +27,7 @@ type host struct {
 	accept   func(e *peer) error // what the listener does with a request
 }
 
-// close gives everything back, in the order that the C programs keep.
+// close frees everything, in the order of the C programs.
 func (h *host) close() error {
 	var errs []error
 	for _, e := range h.peers {
@@ -59,7 +59,7 @@ func (h *host) say(format string, args ...any) {
 	}
 }
 
-// outcome is what the programs print of their end.
+// outcome is the status that the programs print at their end.
 func (h *host) outcome() int {
 	if h.err != nil {
 		return -1
@@ -67,7 +67,7 @@ func (h *host) outcome() int {
 	return 0
 }
 
-// lookup is the address that node and service name.
+// lookup resolves a node and a service.
 func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (addr cmid.Addr) {
 	h.do(func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
@@ -78,7 +78,7 @@ func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (ad
 	return addr
 }
 
-// listen makes the listener; accept is called with each request's peer.
+// listen makes the listener. accept is called with the peer of each request.
 func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *peer) error) {
 	addr := h.lookup(bind, port, ps, true)
 	h.accept = accept
@@ -99,7 +99,7 @@ func (h *host) peer(id *cmid.ID) *peer {
 	return e
 }
 
-// resolve makes n peers and has dst and the route to it resolved for each.
+// resolve makes n peers, and resolves dst and the route to it for each.
 func (h *host) resolve(n int, src, dst cmid.Addr, ps cmid.PortSpace) {
 	h.resolveAddr(n, src, dst, ps)
 	h.each(func(e *peer) error { return e.ID.ResolveRoute(h.timeout) })
@@ -125,12 +125,12 @@ func (h *host) connect(p *cmid.ConnParam) {
 	h.await("connecting", states.KindEstablished)
 }
 
-// established waits for n connections of the listener's.
+// established waits until the listener has n connections.
 func (h *host) established(n int) {
 	h.until("awaiting the client", func() (bool, error) { return len(h.peers) == n && h.saw(states.KindEstablished), nil })
 }
 
-// goodbye waits for the ends of all connections, which are the peer's to begin.
+// goodbye waits until the other side has ended all connections.
 func (h *host) goodbye() { h.await("awaiting the end", states.KindDisconnected) }
 
 // disconnect ends every connection that the peer has not ended, and waits for the ends of all.
@@ -180,7 +180,7 @@ func (h *host) have(received, sent int) (all bool, err error) {
 	return all, nil
 }
 
-// until handles events until done says so. done looks, it posts nothing.
+// until handles events until done reports true. done posts nothing.
 func (h *host) until(what string, done func() (bool, error)) {
 	for end := time.Now().Add(h.timeout); h.err == nil; {
 		err := h.ch.Drain(h.event)

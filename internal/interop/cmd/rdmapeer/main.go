@@ -5,11 +5,11 @@
 //	rdmapeer udaddy [-s ADDR]          the same with datagrams; the client sends first
 //	rdmapeer mckey -m GROUP [-s]       datagrams to a multicast group
 //
-// The flags are theirs, and so is the exit status: 0, or 255 when it failed. What they take for
-// granted, that a message has the size that was asked for, is checked here. A server says where it
-// listens. --device chooses between the embedded device and the kernel's.
+// The flags are theirs, and so is the exit status: 0, or 255 when it failed. The programs take for
+// granted that a message has the size that was asked for. It is checked here. A server prints
+// where it listens. --device chooses between the embedded device and the kernel's.
 //
-// It is written on cmid's plain calls, one thing after the other, as the programs are.
+// It uses cmid's plain calls, one after the other, as the programs do.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/endpoint"
 )
 
-// program is one of the programs. flags registers what it takes and returns what runs it.
+// program is one of the programs. flags registers its flags and returns what runs it.
 type program struct {
 	name  string
 	flags func(f *flag.FlagSet) func(h *host)
@@ -47,7 +47,8 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, driver)) }
 
-// run is one command line; it returns the exit status. drivers finds what --device names.
+// run runs one command line and returns the exit status. drivers makes the driver that --device
+// names.
 func run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmid.Driver, error)) int {
 	if len(args) > 0 {
 		for _, p := range programs {
@@ -98,7 +99,7 @@ func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *h
 	return errors.Join(h.err, h.close())
 }
 
-// driver is what --device names.
+// driver makes the driver that --device names.
 func driver(kind string) (cmid.Driver, error) {
 	switch k := device.Kind(kind); k {
 	case device.IWARP, device.Kernel:

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// peer is an endpoint with room for the messages of one size that it shall receive.
+// peer is an endpoint that receives messages of one size.
 type peer struct {
 	endpoint.Endpoint
 	seen map[states.Kind]cmid.Event // the last of each kind
@@ -43,7 +43,7 @@ func (e *peer) prepare(messages, size int) (err error) {
 	return e.Receive(messages, int(e.front+e.size))
 }
 
-// send posts messages; wr says where they go, the zero value to the connection's peer.
+// send posts messages. wr says where they go: the zero value is the connection's peer.
 func (e *peer) send(messages int, wr verbs.SendWR) error {
 	wr.Flags = verbs.Signaled
 	wr.SGL = []verbs.SGE{{MR: e.out, Length: e.size}}
@@ -55,7 +55,7 @@ func (e *peer) send(messages int, wr verbs.SendWR) error {
 	return nil
 }
 
-// poll takes the completions there are.
+// poll handles the completions there are.
 func (e *peer) poll() (err error) {
 	e.Poll(func(wc *verbs.WC) bool {
 		err = e.complete(wc)
@@ -83,7 +83,7 @@ func (e *peer) complete(wc *verbs.WC) error {
 	return nil
 }
 
-// event takes what happened to the identifier and is no failure.
+// event handles an event of the identifier that is not a failure.
 func (e *peer) event(ev cmid.Event) error {
 	e.seen[ev.Kind()] = ev
 	switch ev := ev.(type) {
@@ -93,12 +93,12 @@ func (e *peer) event(ev cmid.Event) error {
 		if ev.Err != nil {
 			return ev.Err
 		}
-		return e.disconnect() // InfiniBand's peer waits for it
+		return e.disconnect() // the peer on InfiniBand waits for this
 	}
 	return nil
 }
 
-// disconnect asks for the end, or consents to the peer's, once.
+// disconnect asks for the end, or agrees to the peer's, once.
 func (e *peer) disconnect() error {
 	if e.disconnecting {
 		return nil
@@ -107,7 +107,7 @@ func (e *peer) disconnect() error {
 	return e.ID.Disconnect()
 }
 
-// close gives back what the peer has.
+// close frees what the peer has.
 func (e *peer) close() error {
 	err := e.Close()
 	if e.ah != nil {

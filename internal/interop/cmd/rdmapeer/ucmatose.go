@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// batch is what ucmatose, udaddy and mckey have in common.
+// batch is the state that ucmatose, udaddy and mckey have in common.
 type batch struct {
 	*host
 	server, bind                string
@@ -23,7 +23,7 @@ func (b *batch) flags(f *flag.FlagSet) {
 	f.IntVar(&b.size, "S", 100, "`BYTES` of a message")
 }
 
-// run plays a part, and prints its end as the C programs do.
+// run runs a part, and prints its end as the C programs do.
 func (b *batch) run(h *host, part func()) {
 	b.host = h
 	if b.connections < 1 || b.messages < 1 || b.size < 1 {
