@@ -15,17 +15,17 @@ import (
 	"github.com/rdmactor/rdmactor/internal/measure/contest"
 )
 
-// connectMost is how many connections a run makes at most, because they stay.
+// connectMost bounds the connections of a run, because they stay open.
 const connectMost = 1000
 
-// monotonic is the same clock in all processes of the host, in nanoseconds.
+// monotonic reads a clock that all processes of the host share, in nanoseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail with these arguments
 	return ts.Nano()
 }
 
-// serveConnect has each client know when its connection was established here.
+// serveConnect sends each client the time at which its connection was established here.
 func serveConnect(e measure.Entry) (measure.Service, error) {
 	if e.Contestant == "net.Conn" {
 		return serveDials()
@@ -49,7 +49,7 @@ func newConnects(d time.Duration) *connects {
 	return &connects{d: d, begun: time.Now(), times: measure.NewTimes(3)}
 }
 
-// add takes how long a connection took, and reports whether it was the last.
+// add records how long a connection took, and reports whether it was the last.
 func (c *connects) add(took time.Duration) (last bool) {
 	c.times.Add(took)
 	c.n++
@@ -60,7 +60,7 @@ func (c *connects) sample() measure.Sample {
 	return measure.Sample{N: c.n, Seconds: time.Since(c.begun).Seconds(), Times: c.times.Percentiles()}
 }
 
-// dialConnect has an actor make one connection after the other.
+// dialConnect makes one connection after the other in an actor.
 func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return &dialler{addr: addr}, nil
@@ -99,7 +99,8 @@ func dialConnect(addr string, e measure.Entry) (measure.Client, error) {
 	}, w.Close), nil
 }
 
-// serveDials answers one message on each connection, one after the other, and keeps them.
+// serveDials answers one message on each connection, one after the other, and keeps the
+// connections.
 func serveDials() (measure.Service, error) {
 	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {
@@ -132,7 +133,7 @@ func serveDials() (measure.Service, error) {
 	}), nil
 }
 
-// dialler has a round trip on each connection.
+// dialler makes a round trip on each connection.
 type dialler struct {
 	addr  string
 	conns []net.Conn

@@ -19,17 +19,17 @@ const (
 	dialledKiB  = "dialled KiB"
 )
 
-// census is what a process had before its connections.
+// census is the Go memory of a process before its connections, in bytes.
 type census float64
 
 func newCensus() census { return census(measure.GoMemory()) }
 
-// each is how many KiB of Go memory n connections have each.
+// each is the Go memory of each of n connections, in KiB.
 func (c census) each(n int) float64 {
 	return (float64(measure.GoMemory()) - float64(c)) / 1024 / float64(max(n, 1))
 }
 
-// idleService counts.
+// idleService counts its connections.
 type idleService struct {
 	measure.Service
 	before census
@@ -55,7 +55,7 @@ func (s *idleService) Report() measure.Metrics {
 	return measure.Metrics{acceptedKiB: s.before.each(int(s.n.Load()))}
 }
 
-// dialIdle has its connections, and says nothing on them.
+// dialIdle opens the connections and sends nothing on them.
 func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	n := idleConnections
 	if e.Quick {

@@ -16,7 +16,7 @@ const (
 	talkWindow = 16 // messages under way on each connection
 )
 
-// serveLoops gives each connection a handler that echoes, on the connection's loop.
+// serveLoops gives each connection a handler that echoes on the connection's loop.
 func serveLoops(e measure.Entry) (measure.Service, error) {
 	handler := actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
@@ -29,7 +29,7 @@ func serveLoops(e measure.Entry) (measure.Service, error) {
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{Handler: handler})
 }
 
-// talk is one run: every owner has a window of messages going to and fro.
+// talk is one run. Every owner has a window of messages going to and fro.
 type talk struct {
 	over atomic.Bool
 	n    atomic.Int64
@@ -55,7 +55,7 @@ func dialTalk(addr string, e measure.Entry) (measure.Client, error) {
 	return c, err
 }
 
-// owner has one connection.
+// owner is an actor with one connection.
 func (c *talkClient) owner(addr string) actor.ReceiveFunc {
 	var id *actor.PID
 	var run *talk

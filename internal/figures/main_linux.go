@@ -15,18 +15,18 @@
 //	go run ./internal/figures idle     # 15,000 idle connections in one process pair
 //	go run ./internal/figures all      # every one, and the table
 //
-// -quick runs one round of a blink, which says that everything runs. With -cpuprofile P each
+// -quick runs one round of a blink, which shows that everything runs. With -cpuprofile P each
 // measured process leaves its CPU profile, of the last round, in P.<figure>.<contestant>.<side>; go
 // tool pprof reads it. -rounds and -t say how often and how long is measured.
 //
-// On a machine that others use too, root can keep them out of the measured moments (sched(7),
-// autogroups; nice alone is not enough):
+// On a machine that others use too, root can keep them from running while something is measured
+// (sched(7), autogroups; nice alone is not enough):
 //
 //	setsid -w sh -c 'echo -20 >/proc/self/autogroup; exec go run ./internal/figures echo'
 //
 // Every process, ours and theirs, has two Ps (GOMAXPROCS), as Go gives a container that is limited
-// to one CPU. A process that is bound to one would get one P, and Go's monitor would take it from a
-// thread in epoll_wait, and hand it back, around each message: -procs 1 shows it.
+// to one CPU. A process that is bound to one CPU would get one P. Go's monitor would take it from
+// a thread in epoll_wait and return it around each message. -procs 1 shows that.
 //
 // The in-process figures are Go benchmarks: see docs/figures.md.
 package main

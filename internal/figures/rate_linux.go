@@ -17,7 +17,7 @@ const (
 	rateAtOnce = 64
 )
 
-// serveRate sees every connection to its end.
+// serveRate keeps every connection until the client ends it.
 func serveRate(e measure.Entry) (measure.Service, error) {
 	if e.Contestant == "net.Conn" {
 		return contest.ListenTCP(func(c net.Conn) {
@@ -27,7 +27,7 @@ func serveRate(e measure.Entry) (measure.Service, error) {
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{})
 }
 
-// atClient gives a scenario's client that compares loops two of them at least.
+// atClient gives the client two loops at least, in a scenario that compares loops.
 func atClient(e measure.Entry) measure.Entry {
 	if e.Loops > 0 {
 		e.Loops = max(2, e.Loops)
@@ -35,8 +35,7 @@ func atClient(e measure.Entry) measure.Entry {
 	return e
 }
 
-// dialRate connects and closes, with as many owners, or goroutines, as there are connections at
-// once.
+// dialRate connects and closes. There is an owner, or a goroutine, for each connection at a time.
 func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "net.Conn" {
 		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rateTCP(addr, d) }, func() error { return nil }), nil
@@ -73,7 +72,7 @@ func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error)
 	return sampleOf(begun, ended, rateAtOnce, &n)
 }
 
-// sampleOf waits for the end of all owners.
+// sampleOf waits until all owners have ended.
 func sampleOf(begun time.Time, ended <-chan error, owners int, n *atomic.Int64) (measure.Sample, error) {
 	for range owners {
 		if err := <-ended; err != nil {

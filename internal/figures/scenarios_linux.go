@@ -15,8 +15,9 @@ var (
 	web       = contest.Web{Body: 512}
 )
 
-// scenarios are in the order of all: those that need most ports first, and the one that leaves them
-// in TIME_WAIT last. What stands before a hyphen is the figure's name. loops is the -loops flag.
+// scenarios are in the order of `figures all`: those that need most ports first, and the one that
+// leaves them in TIME_WAIT last. A figure's name is its scenario's up to a hyphen. loops is the
+// -loops flag.
 func scenarios(loops int) []measure.Scenario {
 	return slices.Concat(crowds(), echoes(), streams(), connections(), severalLoops(loops), []measure.Scenario{{
 		Name: "http", Title: "net/http, GET of 512 B, 64 connections and goroutines, blocking", On: measure.SameCPU, Paired: true,
@@ -54,7 +55,7 @@ func echoes() []measure.Scenario {
 	}
 }
 
-// streams are messages one way.
+// streams measure messages one way.
 func streams() []measure.Scenario {
 	const tcp = "read/write"
 	bulk := contest.Blocking("verbs", "verbs", "verbs-write", "verbs-write", tcp)
@@ -110,7 +111,7 @@ func streams() []measure.Scenario {
 	}
 }
 
-// sized takes the size from a contestant's name. Every receiver takes messages of 1 MiB.
+// sized reads the size from a contestant's name. Every receiver accepts messages of 1 MiB.
 func sized(e measure.Entry) (contest.Flow, measure.Entry) {
 	f, kib := bulkFlow, 0
 	if _, err := fmt.Sscanf(e.Contestant, "actor %d KiB", &kib); err == nil {
@@ -122,7 +123,7 @@ func sized(e measure.Entry) (contest.Flow, measure.Entry) {
 	return f, e
 }
 
-// connections come, and go or stay.
+// connections measure how connections come, and go or stay.
 func connections() []measure.Scenario {
 	return []measure.Scenario{
 		{
@@ -172,7 +173,7 @@ func severalLoops(loops int) []measure.Scenario {
 	return list
 }
 
-// crowds are many connections in one process pair.
+// crowds measure many connections in one process pair.
 func crowds() []measure.Scenario {
 	actor := []measure.Entry{{Contestant: "actor", Ours: true, Wait: eventloop.Block}}
 	return []measure.Scenario{

@@ -22,11 +22,11 @@ const (
 	stormGood     = 9900
 	stormHostiles = 100
 	quickStorm    = 50 // one in so many
-	// stormPatience is how long a peer waits for its turn, and how long a hostile one may live.
+	// stormPatience is how long a peer waits for its turn, and how long a hostile one may stay.
 	stormPatience = 30 * time.Second
 )
 
-// The metrics of the storm. Memory is the server's, in MiB, and so are the sockets.
+// The metrics of the storm. Memory is in MiB. Memory and sockets are the server's.
 const (
 	goodServed     = "good served"
 	goodSeconds    = "s"
@@ -43,7 +43,7 @@ const (
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
-// howMany are good, and hostile.
+// howMany are the numbers of good and of hostile peers.
 func howMany(e measure.Entry) (good, hostiles int) {
 	if e.Quick {
 		return stormGood / quickStorm, stormHostiles / quickStorm
@@ -51,11 +51,11 @@ func howMany(e measure.Entry) (good, hostiles int) {
 	return stormGood, stormHostiles
 }
 
-// stormService echoes, and measures itself.
+// stormService echoes, and measures its own process.
 type stormService struct {
 	measure.Service
 	before, sockets int
-	with            atomic.Uint64 // bytes of Go memory with all good peers
+	with            atomic.Uint64 // bytes of Go memory when all good peers are there
 }
 
 func serveStorm(e measure.Entry) (measure.Service, error) {
@@ -79,7 +79,7 @@ func serveStorm(e measure.Entry) (measure.Service, error) {
 
 // Report is measure.Reporter's.
 func (s *stormService) Report() measure.Metrics {
-	// Some see their peer's FIN late.
+	// Some connections see their peer's FIN late.
 	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -94,7 +94,7 @@ func (s *stormService) Report() measure.Metrics {
 // openSockets does not count the loop's timerfd, which is opened when it is first needed.
 func openSockets() int { return measure.OpenFiles("socket:") }
 
-// stormClient is everybody who comes.
+// stormClient is all the peers.
 type stormClient struct {
 	contest.World
 	addr           string
@@ -115,7 +115,7 @@ func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
 	return s, nil
 }
 
-// beGood dials everybody at once. Each connection stays until all have had their answer.
+// beGood dials for all good peers at once. Each connection stays until all have had their answer.
 func (c *stormClient) beGood() measure.Sample {
 	begun := time.Now()
 	times, done := measure.NewTimes(3), make(chan measure.Sample, 1)
@@ -124,7 +124,7 @@ func (c *stormClient) beGood() measure.Sample {
 	var ids []*actor.PID
 	var s measure.Sample
 	over, closed, failed := 0, 0, 0
-	one := func(ctx actor.Context) { // has its answer, or will never have it
+	one := func(ctx actor.Context) { // a peer has its answer, or will never have it
 		if over++; over < c.good {
 			return
 		}
@@ -161,7 +161,7 @@ func (c *stormClient) beGood() measure.Sample {
 	return <-done
 }
 
-// beHostile is every kind of hostile caller in turn, and counts those whom the server gets rid of.
+// beHostile runs every kind of hostile caller in turn, and counts those that the server ends.
 func (c *stormClient) beHostile() measure.Metrics {
 	kinds := hostile.Callers()
 	gone := make(chan time.Duration, c.hostiles)

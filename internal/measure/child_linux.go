@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleVariable says to a child what it is, as JSON. What it says is JSON too, a line each. It ends
-// when its standard input does.
+// roleVariable holds a child's role, as JSON. A child's answers are JSON too, one line each. It
+// ends when its standard input does.
 const roleVariable = "MEASURE_ROLE"
 
-// stopping is how long a child may take for its end.
+// stopping is how long a child may take to end.
 const stopping = 30 * time.Second
 
 // Child is this program again, as a process of its own.
@@ -31,9 +31,9 @@ type Child struct {
 	kill context.CancelFunc
 }
 
-// Start runs this program on the given CPU (-1: any) with that GOMAXPROCS. Role gives it role. It
-// is killed when ctx is done or this process dies; the caller has to Stop it in any case. name is
-// for errors.
+// Start runs this program on the given CPU (-1: any) with that GOMAXPROCS. In the child Role
+// returns role. The child is killed when ctx is done or this process dies. The caller has to Stop
+// it in any case. name is for errors.
 func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, error) {
 	text, err := json.Marshal(role)
 	if err != nil {
@@ -59,7 +59,7 @@ func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, 
 	return c, nil
 }
 
-// nth is the n-th CPU of a set, which may have any.
+// nth is the n-th CPU of a set, which may have gaps.
 func nth(set unix.CPUSet, n int) (cpu int) {
 	for ; n > 0 || !set.IsSet(cpu); cpu++ {
 		if set.IsSet(cpu) {
@@ -69,7 +69,7 @@ func nth(set unix.CPUSet, n int) (cpu int) {
 	return cpu
 }
 
-// onCPU calls f on a thread bound to the cpu-th CPU that this process may use; a process started
+// onCPU calls f on a thread bound to the cpu-th CPU that this process may use. A process started
 // there inherits the binding.
 func onCPU(cpu int, f func() error) error {
 	if cpu < 0 {
@@ -105,7 +105,7 @@ func (c *Child) Ask(say string, v any) error {
 	return nil
 }
 
-// Stop has the child end, and gives its outcome.
+// Stop ends the child and returns its outcome.
 func (c *Child) Stop() error {
 	_ = c.in.Close()
 	late := time.AfterFunc(stopping, c.kill)
@@ -114,7 +114,8 @@ func (c *Child) Stop() error {
 	return c.cmd.Wait()
 }
 
-// Role reads into v what Start has given this process, and reports whether it is a child at all.
+// Role reads into v the role that Start was given, and reports whether this process is a child at
+// all.
 func Role(v any) (child bool, err error) {
 	text, child := os.LookupEnv(roleVariable)
 	if !child {
@@ -123,5 +124,5 @@ func Role(v any) (child bool, err error) {
 	return true, json.Unmarshal([]byte(text), v)
 }
 
-// Tell is what a child answers with.
-func Tell(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
+// Report sends an answer of a child.
+func Report(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }

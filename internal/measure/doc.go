@@ -1,18 +1,18 @@
-// Package measure is the harness of everything here that measures: bench, internal/figures, and
-// the parts of it that rdmactor perf and rdmactor time need.
+// Package measure is the harness of bench and internal/figures. Parts of it serve rdmactor perf
+// and rdmactor time.
 //
-// A Scenario compares entries: a way to send bytes each. Settings.Measure measures an entry in two
-// processes, this program again as a server and as a client, each on the CPU that the scenario
-// says. A round measures every entry once, in turn. What counts is the median of the rounds.
+// A Scenario compares entries. Each is a way to send bytes. An entry is measured in two processes,
+// which are this program again as a server and as a client, each on the CPU that the scenario
+// says. A round measures every entry once, in turn. The median of the rounds counts.
 //
 // # Ownership
 //
-// A Child belongs to the goroutine that started it, and to the context that it was started with:
-// it is killed when that is done. It is also killed when the program dies that started it.
+// A Child belongs to the goroutine that started it. It is killed when the context is done that it
+// was started with, and when the program dies that started it.
 //
 // # Errors
 //
-// An entry that fails is reported in its scenario's Result, and the others are measured.
+// An entry that fails is reported in its scenario's Result. The others are measured all the same.
 //
 // # Limitations
 //

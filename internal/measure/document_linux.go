@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Document is the results of a run, and what they are of.
+// Document is the results of a run, and what was measured where.
 type Document struct {
 	CPU       string            `json:"cpu"`
 	CPUs      int               `json:"cpus"`
@@ -33,7 +33,8 @@ type Document struct {
 	compared []string // the order of Modules
 }
 
-// NewDocument describes this machine, the settings, and those of the modules that this program has.
+// NewDocument describes this machine, the settings, and the versions of those modules that this
+// program is built with.
 func NewDocument(set Settings, modules ...string) *Document {
 	if set.Quick {
 		set.Rounds, set.Run = 1, 30*time.Millisecond
@@ -55,7 +56,7 @@ func NewDocument(set Settings, modules ...string) *Document {
 	return d
 }
 
-// words are those of a file in /proc, three at least.
+// words are the words of a file in /proc, three at least.
 func words(file string) []string {
 	b, err := os.ReadFile(file)
 	w := strings.Fields(string(b))
@@ -65,10 +66,10 @@ func words(file string) []string {
 	return append(w, "", "")
 }
 
-// idleLoad is the load average above which a machine is not one's own.
+// idleLoad is the load average above which other programs are running.
 const idleLoad = 0.7
 
-// Head says what was measured where.
+// Head describes what was measured where.
 func (d *Document) Head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d CPUs of an %s, %s (TCP: %s), %s, GOMAXPROCS=%d everywhere; load average at the start %s.\n",
@@ -93,7 +94,7 @@ func (d *Document) Head() string {
 	return b.String()
 }
 
-// Verdicts are all bars in one table.
+// Verdicts is a table of all bars.
 func (d *Document) Verdicts() string {
 	var b strings.Builder
 	b.WriteString("\n## Bars\n\n| what | aim | got | rounds | |\n|---|---|---:|---|---|\n")
@@ -105,7 +106,7 @@ func (d *Document) Verdicts() string {
 	return b.String()
 }
 
-// Leave writes name.json and name.md, which begins with head.
+// Leave writes the files name.json and name.md. The latter begins with head.
 func (d *Document) Leave(dir, name, head string) error {
 	js, err := json.MarshalIndent(d, "", " ")
 	if err != nil {

@@ -47,7 +47,7 @@ func newResult(s Scenario) Result {
 	return r
 }
 
-// entry is nil when nothing was measured of it.
+// entry returns nil when nothing was measured of it.
 func (r *Result) entry(name string) *Measured {
 	i := slices.IndexFunc(r.Entries, func(m Measured) bool { return m.Name == name })
 	if i < 0 || len(r.Entries[i].Rounds) == 0 {
@@ -73,8 +73,8 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// ratio is of one metric to another, and between which those of the rounds are. Without a base it
-// is the metric itself.
+// ratio is the ratio of one metric to another, and the least and the most of the rounds. Without a
+// base it is the metric itself.
 func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, least, most float64) {
 	rounds := len(a.Rounds)
 	if b != nil {
@@ -94,7 +94,8 @@ func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, leas
 	return of, least, most
 }
 
-// judge says whether a bar was reached. ok is false when what it needs was not measured.
+// judge reports whether a bar was reached. ok is false when the entries that it needs were not
+// measured.
 func (r *Result) judge(b Bar) (v Verdict, ok bool) {
 	e, to, metric := r.entry(b.Entry), r.entry(b.Base), b.Metric
 	if b.OfItself != "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// warmUp is how long a client runs at most before it is measured.
+// warmUp is the longest time that a client runs before it is measured.
 const warmUp = 300 * time.Millisecond
 
 // role is what a child of a pair is.
@@ -25,7 +25,7 @@ type role struct {
 // hello is the first line of a child: a server's address, or that a client is warm.
 type hello struct{ Addr string }
 
-// RunRole is all that a child has to do, and reports whether this process is one.
+// RunRole does all that a child has to do, and reports whether this process is one.
 func RunRole(all []Scenario) (child bool, err error) {
 	var r role
 	if child, err = Role(&r); !child || err != nil {
@@ -48,13 +48,13 @@ func RunRole(all []Scenario) (child bool, err error) {
 	return true, r.dial(all[i])
 }
 
-// serve serves, and reports its usage whenever it is asked.
+// serve serves, and sends its usage whenever it is asked.
 func (r role) serve(s Scenario) error {
 	svc, err := s.Serve(r.Entry)
 	if err != nil {
 		return err
 	}
-	if err := Tell(hello{svc.Addr()}); err != nil {
+	if err := Report(hello{svc.Addr()}); err != nil {
 		return err
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -62,7 +62,7 @@ func (r role) serve(s Scenario) error {
 		if more, ok := svc.(Reporter); ok {
 			u.More = more.Report()
 		}
-		if err := Tell(u); err != nil {
+		if err := Report(u); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (r role) run(s Scenario, c Client) error {
 			return err
 		}
 	}
-	if err := Tell(hello{}); err != nil {
+	if err := Report(hello{}); err != nil {
 		return err
 	}
 	in := bufio.NewScanner(os.Stdin)
@@ -97,9 +97,9 @@ func (r role) run(s Scenario, c Client) error {
 		return err
 	}
 	after := used()
-	if err := Tell(report{smp, after.since(before)}); err != nil {
+	if err := Report(report{smp, after.since(before)}); err != nil {
 		return err
 	}
-	in.Scan() // the server's usage comes first
+	in.Scan() // the parent asks for the server's usage first
 	return nil
 }

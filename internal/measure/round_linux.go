@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// childLife is how long a pair may take, whatever it measures.
+// childLife bounds the time of a pair, whatever it measures.
 const childLife = 10 * time.Minute
 
-// Measure runs the scenarios one after the other, and prints each one's tables when it is measured,
-// and then all bars. An entry that fails does not keep the others from running. ctx ends it early.
+// Measure runs the scenarios one after the other. It prints the tables of each when it is
+// measured, and all bars at the end. An entry that fails does not keep the others from running.
+// ctx ends it early.
 func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Writer) error {
 	fmt.Fprint(out, d.Head())
 	var errs []error

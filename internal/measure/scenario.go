@@ -17,10 +17,10 @@ type Entry struct {
 	Wait       eventloop.WaitMode // ours only: everybody else blocks
 	CRC        bool               // ours only
 	Loops      int                // ours only; 0: one
-	Quick      bool               // it is a quick run's: few of everything are enough
+	Quick      bool               // for a quick run: few of everything are enough
 }
 
-// Name is of the entry in tables: "rpc", "rpc busy".
+// Name is the entry's name in tables: "rpc", "rpc busy".
 func (e Entry) Name() string {
 	name := e.Contestant
 	switch e.Wait {
@@ -44,7 +44,7 @@ type Service interface {
 	Close() error
 }
 
-// NewService is made of what a Service says and does.
+// NewService makes a Service of its address and its end.
 func NewService(addr string, end func() error) Service { return service{addr, end} }
 
 type service struct {
@@ -57,18 +57,18 @@ func (s service) Close() error { return s.end() }
 
 // Reporter is a Service that has metrics of its own.
 type Reporter interface {
-	// Report is called before the measurement and behind it. What it says behind it counts.
+	// Report is called before the measurement and after it. Only the second result counts.
 	Report() Metrics
 }
 
-// Client is one that has connected. Its methods are for one goroutine.
+// Client is a client that has connected. Its methods are for one goroutine.
 type Client interface {
 	// Run measures for d.
 	Run(d time.Duration) (Sample, error)
 	Close() error
 }
 
-// NewClient is made of what a Client does.
+// NewClient makes a Client of what it does.
 func NewClient(run func(d time.Duration) (Sample, error), end func() error) Client {
 	return client{run, end}
 }
@@ -85,18 +85,19 @@ func (c client) Close() error                        { return c.end() }
 type Scenario struct {
 	Name    string // for the command line
 	Title   string
-	Note    string // what is compared, and how fairly
+	Note    string // what is compared, and how fair that is
 	On      CPUs
 	Entries []Entry
 	Columns []string // the metrics of its table
 	Base    string   // the entry that ratios are to; "": none
 	Bars    []Bar
 	AtLeast time.Duration // of a measurement; 0: what the settings say
-	Once    bool          // one round is enough: what is measured does not depend on the others
-	Cold    bool          // clients do not warm up
-	Paired  bool          // a ratio is the median of the rounds' ratios, not that of the medians
-	Serve   func(e Entry) (Service, error)
-	Dial    func(addr string, e Entry) (Client, error)
+	// one round is enough, because the result does not depend on other programs
+	Once   bool
+	Cold   bool // clients do not warm up
+	Paired bool // a ratio is the median of the rounds' ratios, not that of the medians
+	Serve  func(e Entry) (Service, error)
+	Dial   func(addr string, e Entry) (Client, error)
 }
 
 // CPUs are those of a pair's server and client; -1: any.
@@ -120,36 +121,37 @@ func (c CPUs) String() string {
 	return "one CPU for each process"
 }
 
-// Bar is something that has to be reached. One without Most and Least is only published.
+// Bar is an aim. One without Most and Least is only published.
 type Bar struct {
 	What        string
 	Metric      string
-	Entry, Base string // what is judged is their ratio; without a base the entry's metric itself
+	Entry, Base string // their ratio is judged, or without a base the entry's metric itself
 	Most, Least float64
 	OfItself    string  // another metric of the same entry instead of the base's
-	Slack       float64 // what is let pass
+	Slack       float64 // how far above Most still passes
 }
 
-// Published is a bar without one: of an entry, or of an entry against a base.
+// Published is a figure without an aim, of an entry or of an entry against a base.
 func Published(what, metric, entry string, base ...string) Bar {
 	return Bar{What: what, Metric: metric, Entry: entry, Base: strings.Join(base, "")}
 }
 
-// AtMost is a bar that less is better for.
+// AtMost is a bar that is reached by most or less.
 func AtMost(most float64, what, metric, entry string, base ...string) Bar {
 	b := Published(what, metric, entry, base...)
 	b.Most = most
 	return b
 }
 
-// AtLeast is a bar that more is better for.
+// AtLeast is a bar that is reached by least or more.
 func AtLeast(least float64, what, metric, entry string, base ...string) Bar {
 	b := Published(what, metric, entry, base...)
 	b.Least = least
 	return b
 }
 
-// Check says what is wrong with scenarios: names that are there twice, and bars of nobody.
+// Check reports what is wrong with scenarios: names that occur twice, and bars of entries that do
+// not exist.
 func Check(all []Scenario) error {
 	var errs []error
 	names := make(map[string]bool)
@@ -171,8 +173,8 @@ func Check(all []Scenario) error {
 	return errors.Join(errs...)
 }
 
-// Try has an entry run for a blink in this process, for tests: as a warm-up, and measured. Where
-// calls have their times there may be none in so short a time.
+// Try runs an entry for a blink in this process, for tests: once to warm up, and once measured. In
+// so short a time there may be no times of calls.
 func (s Scenario) Try(e Entry) error {
 	e.Quick = true
 	svc, err := s.Serve(e)
@@ -202,7 +204,8 @@ func (s Scenario) Try(e Entry) error {
 	return errors.Join(err, svc.Close())
 }
 
-// Choose finds the scenarios of those names, with the contestants of that list: "": all.
+// Choose returns the scenarios of those names, with the contestants of that list. "" is all of
+// them.
 func Choose(all []Scenario, names []string, contestants string) (chosen []Scenario, err error) {
 	wanted := strings.Split(contestants, ",")
 	for _, name := range names {

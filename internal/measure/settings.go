@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Settings are what the flags of a program that measures say.
+// Settings are the flags of a program that measures.
 type Settings struct {
 	Rounds int
 	Run    time.Duration // of each measurement
@@ -16,7 +16,7 @@ type Settings struct {
 	Procs   int // GOMAXPROCS of every child, ours and theirs
 }
 
-// Flags defines a flag for each setting. rounds is what they are without one.
+// Flags defines a flag for each setting. rounds is the default of Rounds.
 func (set *Settings) Flags(f *flag.FlagSet, rounds int) {
 	f.IntVar(&set.Rounds, "rounds", rounds, "`NUMBER` of interleaved rounds; the median counts")
 	f.DurationVar(&set.Run, "t", time.Second, "how long each contestant is measured in each round")

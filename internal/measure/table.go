@@ -63,7 +63,7 @@ func (r *Result) line(b *strings.Builder, e Measured) {
 	b.WriteString("\n")
 }
 
-// Number has three significant digits, or no fraction.
+// Number formats x with three significant digits, or without a fraction.
 func Number(x float64) string {
 	switch {
 	case x >= 1000:

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is what a process has used, and what it holds.
+// usage is what a process has used, and what it has now.
 type usage struct {
 	CPU        time.Duration // in user and in kernel mode
 	Mallocs    uint64        // objects allocated
 	Goroutines int
 	RSS        uint64  // bytes
-	More       Metrics // what else a Reporter says
+	More       Metrics // the metrics of a Reporter
 }
 
 func used() usage {
@@ -36,7 +36,7 @@ func (u usage) since(before usage) usage {
 	return u
 }
 
-// report is a sample, and what the client used for it.
+// report is a sample, and the client's usage for it.
 type report struct {
 	Sample Sample
 	Usage  usage
@@ -63,8 +63,8 @@ func (r report) metrics(server usage) Metrics {
 	return m
 }
 
-// ProcessMemory is a line of proc_pid_status(5) of this process, such as VmRSS or VmHWM, in bytes;
-// 0 where there is none.
+// ProcessMemory is a field of proc_pid_status(5) of this process, such as VmRSS or VmHWM, in
+// bytes. It is 0 where there is no such field.
 func ProcessMemory(name string) uint64 {
 	kib, _, _ := strings.Cut(procField("/proc/self/status", name), " ")
 	n, _ := strconv.ParseUint(kib, 10, 64) // 0: it is not there
@@ -85,8 +85,8 @@ func procField(file, field string) string {
 	return "unknown"
 }
 
-// GoMemory is what the Go runtime of this process has after a collection, in bytes: heap in use
-// with its fragments, stacks and its own structures.
+// GoMemory is the memory of this process's Go runtime after a collection, in bytes: the heap in
+// use with its fragments, the stacks, and the runtime's own structures.
 func GoMemory() uint64 {
 	runtime.GC()
 	runtime.GC()

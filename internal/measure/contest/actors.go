@@ -44,7 +44,7 @@ func (w World) Close() error {
 	return err
 }
 
-// Spawn has an actor run on a loop. Failures come to failed, as many as it has room for, and not to
+// Spawn starts an actor on a loop. Failures go to failed, as many as it has room for, and not to
 // the actor.
 func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID {
 	return w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -59,7 +59,8 @@ func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID 
 	}, w.RT.OnLoop()))
 }
 
-// ServeActors accepts everybody. receive gets everything but failures, on the loop, before that.
+// ServeActors accepts every request. receive is called before that with every message but
+// failures, on the loop.
 func ServeActors(e measure.Entry, receive actor.ReceiveFunc, cfg rdma.IDConfig) (measure.Service, error) {
 	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
@@ -96,7 +97,7 @@ func serveActor(e measure.Entry) (measure.Service, error) {
 // job is what the client's actor does on its connection. Its methods are called on the loop.
 type job interface {
 	begin(send sendFunc)
-	// received takes a message, and reports whether the job is done.
+	// received handles a message, and reports whether the job is done.
 	received(p []byte, send sendFunc) (done bool, err error)
 }
 

@@ -25,10 +25,10 @@ var Ours = Contestants{
 	"spinning":   {serveEcho, dialEcho},
 }
 
-// Serve has the entry's contestant echo.
+// Serve starts the entry's contestant, which echoes.
 func (c Contestants) Serve(e measure.Entry) (measure.Service, error) { return c[e.Contestant].Serve(e) }
 
-// Dial makes one caller, whose calls follow one another.
+// Dial makes one caller. Its calls follow one another.
 func (c Contestants) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant == "verbs" {
 		return dialVerbs(addr, e, latency)

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
-// TestLies: an answer that is not what was sent fails its call.
+// TestLies: an answer that differs from what was sent fails its call.
 func TestLies(t *testing.T) {
 	c := Calls{CallFunc: func(p, room []byte) ([]byte, error) {
 		copy(room, p)
@@ -28,8 +28,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestOurs: each contestant echoes, and gives back what it has; each does so one way too, if it
-// can.
+// TestOurs: each contestant echoes and frees everything. Each one that can sends one way too.
 func TestOurs(t *testing.T) {
 	flow := Flow{Size: 4096, Batch: 4, Window: 16}
 	oneWay := map[string]bool{"verbs": true, "actor": true, "net.Conn": true, "read/write": true}

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/perf"
 )
 
-// Flow is messages of one size, one way. The receiver answers each batch, the sender has no more
-// than Window messages unanswered: the same for everybody but TCP, which has a window of its own.
+// Flow is messages of one size, one way. The receiver answers each batch, and the sender has no
+// more than Window messages unanswered. TCP alone has a window of its own instead.
 type Flow struct {
 	Size, Batch, Window int
 	Largest             int // message that receivers take; 0: Size

@@ -20,7 +20,7 @@ type listening struct {
 	done  sync.WaitGroup
 }
 
-// Listen has serve called with each connection, on a goroutine of its own.
+// Listen calls serve with each connection, on a goroutine of its own.
 func Listen(l net.Listener, serve func(net.Conn)) measure.Service {
 	s := &listening{l: l, conns: make(map[net.Conn]bool)}
 	s.done.Go(func() {
@@ -69,11 +69,11 @@ func ListenTCP(serve func(net.Conn)) (measure.Service, error) {
 // socket is a TCP connection that is used with read(2) and write(2), without Go's poller.
 type socket struct {
 	net.Conn          // closed
-	f        *os.File // not closed before nobody uses it any more
+	f        *os.File // not closed while somebody may use it
 	fd       int
 }
 
-// plain is the connection of the entry's kind: c itself, or a socket that blocks or spins.
+// plain makes a connection of the entry's kind: c itself, or a socket that blocks or spins.
 func plain(c net.Conn, e measure.Entry) (net.Conn, error) {
 	if e.Contestant == "net.Conn" {
 		return c, nil
@@ -86,7 +86,7 @@ func plain(c net.Conn, e measure.Entry) (net.Conn, error) {
 	return s, unix.SetNonblock(s.fd, e.Contestant == "spinning")
 }
 
-// Close ends what Read and Write are waiting for.
+// Close ends a Read or a Write that waits.
 func (s *socket) Close() error {
 	_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // the peer may have gone
 	return nil
@@ -124,7 +124,7 @@ func listenPlain(e measure.Entry, serve func(net.Conn)) (measure.Service, error)
 	return ListenTCP(func(c net.Conn) {
 		c, err := plain(c, e)
 		if err != nil {
-			return // the client misses it
+			return // the client will notice
 		}
 		defer c.Close()
 		serve(c)
@@ -139,7 +139,7 @@ func dialPlain(addr string, e measure.Entry) (net.Conn, error) {
 	return plain(c, e)
 }
 
-// Echo sends back what comes, in messages of PayloadSize.
+// Echo sends back what it reads, in messages of PayloadSize.
 func Echo(c net.Conn) {
 	b := make([]byte, PayloadSize)
 	for {
@@ -162,7 +162,7 @@ func dialEcho(addr string, e measure.Entry) (Tripper, error) {
 	return Serial{connCalls(c)}, nil
 }
 
-// connCalls writes a message and reads it back.
+// connCalls makes a caller that writes a message and reads it back.
 func connCalls(c net.Conn) Calls {
 	return Calls{
 		CallFunc: func(p, room []byte) ([]byte, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// listenOn is a listener of the entry's kind, and dialOn dials there; closing is for behind
-// everything else.
+// listenOn makes a listener of the entry's kind, and dialOn a function that dials there. closing
+// is called after everything else.
 func listenOn(e measure.Entry) (l net.Listener, closing func() error, err error) {
 	if e.Contestant == "net.Conn" {
 		l, err = net.Listen("tcp", Loopback)
@@ -73,7 +73,7 @@ func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	}
 	body := NewPayload(web.Body)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(body) // a client that goes is no news
+		_, _ = w.Write(body) // a client may have gone
 	})}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -101,7 +101,7 @@ func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	}), nil
 }
 
-// get is one request.
+// get makes one request.
 func get(c *http.Client, url string) ([]byte, error) {
 	r, err := c.Get(url)
 	if err != nil {

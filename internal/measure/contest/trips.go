@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// PayloadSize is of a message unless a scenario says otherwise, in bytes.
+	// PayloadSize is the size of a message in bytes, unless a scenario says otherwise.
 	PayloadSize = 64
-	// Loopback is where everybody listens.
+	// Loopback is the address that every contestant listens on.
 	Loopback = "127.0.0.1:0"
-	// ManyCallers are on one connection, or have one each.
+	// ManyCallers is the number of callers, on one connection or with one each.
 	ManyCallers = 64
 )
 
-// ours are what the names of this project's contestants begin with.
+// ours are the beginnings of the names of this project's contestants.
 var ours = []string{"verbs", "actor", "rpc", "rdmanet"}
 
 // Blocking are entries that block in the kernel.
@@ -41,17 +41,17 @@ func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entr
 
 // Tripper makes round trips.
 type Tripper interface {
-	// Trips makes round trips with payload, one after the other, until d has passed, checks what
-	// comes back, and records how long each took. It says how many they were.
+	// Trips makes round trips with payload, one after the other, until d has passed. It checks
+	// what comes back, records how long each took, and returns how many there were.
 	Trips(payload []byte, d time.Duration, times measure.Times) (int, error)
 	Close() error
 }
 
-// Caller is a Tripper whose round trips block their goroutine, and overlap.
+// Caller is a Tripper whose round trips block their goroutines and may overlap.
 type Caller interface {
 	Tripper
-	// Call makes one round trip, and gives what came back, unchecked. It may be in room, which is
-	// as long as the payload. Any goroutine.
+	// Call makes one round trip and returns what came back, unchecked. The result may be in room,
+	// which is as long as the payload. Any goroutine.
 	Call(payload, room []byte) ([]byte, error)
 }
 
@@ -72,13 +72,13 @@ func NewPayload(n int) []byte {
 	return b
 }
 
-// Calls makes a Caller of one function. Where calls do not overlap it is a Tripper only: Serial.
+// Calls makes a Caller of one function. Wrap it in Serial where calls cannot overlap.
 type Calls struct {
 	CallFunc  func(payload, room []byte) ([]byte, error)
 	CloseFunc func() error
 }
 
-// Serial hides that Calls could be called by many.
+// Serial hides the Call of a Caller.
 type Serial struct{ Tripper }
 
 // Call is Caller's.
@@ -118,14 +118,14 @@ func oneCaller(t Tripper) measure.Client {
 	}, t.Close)
 }
 
-// manyCallers are on one connection.
+// manyCallers makes a client of many callers on one connection.
 func manyCallers(c Caller) measure.Client {
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		return Together(ManyCallers, PayloadSize, d, c.Call)
 	}, c.Close)
 }
 
-// Together has n goroutines call with payloads of that size until d has passed.
+// Together calls from n goroutines, with payloads of that size, until d has passed.
 func Together(n, size int, d time.Duration, call func(payload, room []byte) ([]byte, error)) (measure.Sample, error) {
 	var all sync.WaitGroup
 	counts, errs := make([]int, n), make([]error, n)

@@ -10,14 +10,14 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// device is the embedded device: without CRC, as TCP has none of its own beyond its checksum,
-// unless the entry says otherwise.
+// device is the embedded device. It has no CRC unless the entry says so, because TCP has only its
+// checksum.
 func device(e measure.Entry) cmid.Driver {
 	return iwarp.New(func(c *iwarp.Config) { c.CRC = e.CRC })
 }
 
 // ownMemory is the verbs level with memory of its own for each message on its way. Otherwise all
-// come from the same, as perftest has it.
+// come from the same memory, as in perftest.
 const ownMemory = "verbs-own"
 
 var latency = perf.Test{Op: perf.Send, Kind: perf.Latency, Size: PayloadSize, Depth: 1}
@@ -26,7 +26,7 @@ func perfConfig(e measure.Entry) perf.Config {
 	return perf.Config{Driver: device(e), Wait: e.Wait, Timeout: 30 * time.Second, Complain: func(err error) { panic(err) }}
 }
 
-// serveVerbs is the server of `rdmactor perf`.
+// serveVerbs starts the server of `rdmactor perf`.
 func serveVerbs(e measure.Entry) (measure.Service, error) {
 	s, err := perf.Listen(perfConfig(e), cmid.MustAddr(Loopback))
 	if err != nil {
@@ -38,7 +38,7 @@ func serveVerbs(e measure.Entry) (measure.Service, error) {
 	}), nil
 }
 
-// dialVerbs is the client of `rdmactor perf`: each Run is a connection of its own.
+// dialVerbs opens the client of `rdmactor perf`. Each Run is a connection of its own.
 func dialVerbs(addr string, e measure.Entry, t perf.Test) (measure.Client, error) {
 	cl, err := perf.Open(perfConfig(e))
 	if err != nil {
