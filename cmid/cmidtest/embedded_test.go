@@ -16,7 +16,7 @@ func embedded(t *testing.T) (*sides.World, *Fabric) {
 	return twinWorld(t, Config{Flavor: states.IWARP, Embedded: true})
 }
 
-// TestEmbeddedConnectDoesNotWait: what TCP finds is told by an event, and the identifier is used
+// TestEmbeddedConnectDoesNotWait: an event reports what TCP finds, and the identifier is used
 // up.
 func TestEmbeddedConnectDoesNotWait(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestEmbeddedLimits(t *testing.T) {
 	}
 }
 
-// TestEmbeddedDepths: both sides are told what they serve and what they may ask.
+// TestEmbeddedDepths: an event reports to both sides what they serve and what they may ask.
 func TestEmbeddedDepths(t *testing.T) {
 	w, _ := embedded(t)
 	c, ev := w.Requested(0, nil, &cmid.ConnParam{ResponderResources: 7, InitiatorDepth: 255})

@@ -45,21 +45,21 @@ func TestFailNext(t *testing.T) {
 			if iwarp := flavor != 0; iwarp {
 				only[*cmid.Disconnected](p.a)
 				only[*cmid.Disconnected](p.b)
-			} else if told := append(p.a.take(), p.b.take()...); len(told) != 0 {
-				t.Errorf("%v: told %v", op, told)
+			} else if got := append(p.a.take(), p.b.take()...); len(got) != 0 {
+				t.Errorf("%v: events %v", op, got)
 			}
 			p.close()
 		}
 	})
 }
 
-// A queue pair that fails by itself flushes what it has, and is told of after that.
+// A queue pair that fails by itself flushes what it has, and is reported after that.
 func TestFailQP(t *testing.T) {
 	flavors(t, func(t *testing.T, flavor states.Flavor) {
 		p := connected(t, flavor)
 		defer p.close()
 		flushed := -1
-		p.a.onTell = func(e told) {
+		p.a.onEvent = func(e delivered) {
 			if _, ok := e.ev.(*cmid.QPFailed); ok {
 				flushed = len(statuses(p.activeQ.wc, true))
 			}
@@ -67,7 +67,7 @@ func TestFailQP(t *testing.T) {
 		p.f.FailQP(p.active.Handle())
 		synctest.Wait()
 		if flushed != 4 {
-			t.Errorf("%d receives were flushed when that was told, want 4", flushed)
+			t.Errorf("%d receives were flushed before the event, want 4", flushed)
 		}
 		var kinds []states.Kind
 		for _, e := range p.a.take() {
@@ -78,11 +78,11 @@ func TestFailQP(t *testing.T) {
 			want = append(want, states.KindDisconnected)
 		}
 		if !slices.Equal(kinds, want) {
-			t.Errorf("told %v, want %v", kinds, want)
+			t.Errorf("events %v, want %v", kinds, want)
 		}
 		p.f.FailQP(p.active.Handle()) // fails once
-		if told := p.a.take(); len(told) != 0 {
-			t.Errorf("told %v", told)
+		if got := p.a.take(); len(got) != 0 {
+			t.Errorf("events %v", got)
 		}
 	})
 }

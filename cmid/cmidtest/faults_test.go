@@ -190,7 +190,7 @@ func TestReceiverNotReady(t *testing.T) {
 		t.Errorf("%+v after %v", aq.Done[0], d)
 	}
 	if len(bq.Done) != 0 {
-		t.Errorf("the receiver was told %+v", bq.Done)
+		t.Errorf("completions of the receiver: %+v", bq.Done)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// trace connects, sends and disconnects, and says in which order the passive side was told.
+// trace connects, sends and disconnects, and returns in which order the passive side was notified.
 func trace(t *testing.T, cfg Config, reorder bool) (order []string) {
 	w, f := twinWorld(t, cfg)
 	f.Reorder(reorder)
@@ -431,7 +431,7 @@ func TestAddDeviceTwice(t *testing.T) {
 	}
 }
 
-// TestListenerGoesWithItsRequests: what was not told yet when a listener is destroyed is rejected,
+// TestListenerGoesWithItsRequests: what was not delivered yet when a listener is destroyed is rejected,
 // also when Reorder holds it back.
 func TestListenerGoesWithItsRequests(t *testing.T) {
 	for seed := range uint64(20) {
@@ -447,6 +447,6 @@ func TestListenerGoesWithItsRequests(t *testing.T) {
 		w.Must(two.Connect(nil, nil))
 		w.B.Request()
 		w.WantRejected(two, cmid.RejectConsumerDefined)
-		w.WantState("told in time", one, states.Connecting)
+		w.WantState("rejected in time", one, states.Connecting)
 	}
 }

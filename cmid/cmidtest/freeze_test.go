@@ -33,7 +33,7 @@ func TestFrozenProgram(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if got := p.passiveQ.wc; len(got) != 0 {
-			t.Errorf("the frozen program was told of %+v", got)
+			t.Errorf("events of the frozen program: %+v", got)
 		}
 		p.f.Host("b").Thaw()
 		synctest.Wait()
@@ -76,7 +76,7 @@ func TestCrashedProgram(t *testing.T) {
 			t.Errorf("disconnected because of %v", e.Err)
 		}
 		if n := len(p.b.events); n != 0 {
-			t.Errorf("the dead was told %v", p.b.events)
+			t.Errorf("events of the dead: %v", p.b.events)
 		}
 		p.f.Host("b").AddDevice("mem1", addrB)
 		b := newSide(t, p.f.Host("b").Driver())
@@ -89,7 +89,7 @@ func TestCrashedProgram(t *testing.T) {
 		synctest.Wait()
 		for _, e := range p.b.take() {
 			if _, ok := e.ev.(*cmid.DeviceRemoval); !ok {
-				t.Errorf("the crashed program is told %T", e.ev)
+				t.Errorf("an event of the crashed program: %T", e.ev)
 			}
 		}
 		b.close()
@@ -114,7 +114,7 @@ func TestCutTooLong(t *testing.T) {
 		time.Sleep(limit - time.Second)
 		p.a.do(func() {
 			if len(p.a.events) != 0 || flavor == 0 && len(p.activeQ.wc) != 0 {
-				t.Errorf("told %v and %v after %v", p.a.events, p.activeQ.wc, time.Since(begin))
+				t.Errorf("events %v and completions %v after %v", p.a.events, p.activeQ.wc, time.Since(begin))
 			}
 		})
 		time.Sleep(time.Second)

@@ -106,7 +106,7 @@ func TestFreedMeanwhile(t *testing.T) {
 			}
 			w.Until("the sender's", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
 			if wc := c.AQ.Done[0]; wc.Status != verbs.StatusRemOp {
-				t.Errorf("the sender was told %+v", wc)
+				t.Errorf("completions of the sender: %+v", wc)
 			}
 		})
 	})

@@ -44,7 +44,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 		}
 	}
 	// heard waits for an event of kind k on ch, for less long than it takes until a lost message
-	// is repeated; another channel must not tell anything meanwhile.
+	// is repeated; another channel must not deliver anything meanwhile.
 	heard := func(ch *cmid.Channel, k states.Kind) (cmid.Event, *cmid.ID) {
 		t.Helper()
 		for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
@@ -54,7 +54,7 @@ func TestMigrateBetweenLoops(t *testing.T) {
 					t.Fatal(err)
 				case err != nil:
 				case c != ch || ev.Kind() != k:
-					t.Fatalf("%v was told, want %v; by the channel that was meant: %v", ev, k, c == ch)
+					t.Fatalf("delivered %v, want %v; by the right channel: %v", ev, k, c == ch)
 				default:
 					return ev, id
 				}
@@ -160,7 +160,7 @@ func TestRequestFindsItsMigratedChild(t *testing.T) {
 	w.WantErr("accept, after the peer has given up", c.Passive.Accept(nil, nil), unix.EINVAL)
 }
 
-// TestMigrateWithEventsKeptBack: so do those that nobody was told of yet.
+// TestMigrateWithEventsKeptBack: so do those that were not delivered yet.
 func TestMigrateWithEventsKeptBack(t *testing.T) {
 	w, f := twinWorld(t, Config{})
 	id := w.A.Create(tcp)
@@ -172,7 +172,7 @@ func TestMigrateWithEventsKeptBack(t *testing.T) {
 	w.Migrate(w.A, id)
 	for arg := range uint64(3) {
 		if ev, ch := sides.NextFrom[*cmid.User](w.A, id); ev.Arg != arg || ch != w.A.Extra {
-			t.Errorf("%v, told by the new channel: %v; want %d", ev, ch == w.A.Extra, arg)
+			t.Errorf("%v, by the new channel: %v; want %d", ev, ch == w.A.Extra, arg)
 		}
 	}
 }

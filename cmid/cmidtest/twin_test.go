@@ -22,15 +22,15 @@ const (
 
 // side is a loop of its own, run by the test: a program on a host.
 type side struct {
-	t      *testing.T
-	l      *eventloop.Loop
-	ch     *cmid.Channel
-	events []told
-	onTell func(told)
+	t       *testing.T
+	l       *eventloop.Loop
+	ch      *cmid.Channel
+	events  []delivered
+	onEvent func(delivered)
 }
 
-// told is an event as its owner was told of it.
-type told struct {
+// delivered is an event as its owner got it.
+type delivered struct {
 	id      *cmid.ID
 	ev      cmid.Event
 	answers cmid.Command
@@ -52,10 +52,10 @@ func newSide(t *testing.T, d cmid.Driver) *side {
 }
 
 func (s *side) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
-	e := told{id, ev, answers}
+	e := delivered{id, ev, answers}
 	s.events = append(s.events, e)
-	if s.onTell != nil {
-		s.onTell(e)
+	if s.onEvent != nil {
+		s.onEvent(e)
 	}
 }
 
@@ -87,14 +87,14 @@ func (s *side) create(ps cmid.PortSpace) (id *cmid.ID) {
 	return id
 }
 
-// take takes the events told so far.
-func (s *side) take() []told {
-	var ev []told
+// take takes the events delivered so far.
+func (s *side) take() []delivered {
+	var ev []delivered
 	s.do(func() { ev, s.events = s.events, nil })
 	return ev
 }
 
-// only is the one event that was told since the last take.
+// only is the one event since the last take.
 func only[E cmid.Event](s *side) (e E, id *cmid.ID) {
 	s.t.Helper()
 	ev := s.take()
@@ -103,7 +103,7 @@ func only[E cmid.Event](s *side) (e E, id *cmid.ID) {
 	}
 	e, ok := ev[0].ev.(E)
 	if !ok {
-		s.t.Fatalf("told %T (%v), want %T", ev[0].ev, ev[0].ev, e)
+		s.t.Fatalf("event %T (%v), want %T", ev[0].ev, ev[0].ev, e)
 	}
 	return e, ev[0].id
 }
@@ -248,7 +248,7 @@ func TestConnectSendDisconnectDestroy(t *testing.T) {
 		only[*cmid.Disconnected](p.b)
 		if flavor == 0 {
 			if ev := p.a.take(); len(ev) != 0 {
-				t.Errorf("told %v before the peer has answered", ev)
+				t.Errorf("events %v before the peer has answered", ev)
 			}
 			p.b.must(p.passive.Disconnect)
 		}
