@@ -7,19 +7,25 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Run handles what has arrived, then notifies the program of completions. It is the loop's call.
+// Run handles what has arrived. The loop calls it.
 func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
 	in.box.scheduled = false
 	in.box.mu.Unlock()
+	in.turn(in.takeIn, in.kick)
+	return false
+}
+
+// turn handles what has come, then notifies the program of completions. again has the rest done
+// when the program does not return.
+func (in *instance) turn(handle, again func()) {
 	returned := false
-	defer unless(&returned, in.kick)
-	in.takeIn()
+	defer unless(&returned, again)
+	handle()
 	if !in.closed {
 		in.notifyCompletions()
 	}
 	returned = true
-	return false
 }
 
 // takeIn handles what has arrived.
@@ -79,18 +85,12 @@ func (in *instance) putLate(p packet) {
 	}
 }
 
-// deliverLate handles what is due, then notifies the program of completions.
+// deliverLate handles what is due.
 func (in *instance) deliverLate() {
-	returned := false
-	defer unless(&returned, func() { in.later(in.deliverLate) })
-	in.takeLate()
-	if !in.closed {
-		in.notifyCompletions()
-	}
-	returned = true
+	in.turn(in.takeLate, func() { in.later(in.deliverLate) })
 }
 
-// takeLate handles what is due.
+// takeLate handles what is due, and sets the timer for the rest.
 func (in *instance) takeLate() {
 	now := in.now()
 	for len(in.late) > 0 && !in.late[0].due.After(now) {

@@ -163,8 +163,8 @@ func (id *ident) lookup() (*binding, found) {
 	return best, foundListener
 }
 
-// ask sends a request. Until the reply names the other end, a cancellation goes to the listener as
-// well: see instance.meant. A repetition does not count against the backlog.
+// ask sends a request. Until the reply names the other end, a cancellation is sent to the listener:
+// see instance.meant. A repetition does not count against the backlog.
 func (id *ident) ask(p packet, b *binding) {
 	p.to = b.id.self()
 	if id.far != p.to {

@@ -82,7 +82,7 @@ func (d *detached) attach(to *instance) {
 	delete(to.box.moved, id.h) // for an identifier that comes back
 	to.box.mu.Unlock()
 	d.open(to)
-	to.later(to.dropRemoved) // its device may be gone, and this loop has heard of it before
+	to.later(to.dropRemoved) // its device may have gone before this loop had it
 }
 
 // open passes on to to what has come, and what will come.

@@ -57,8 +57,8 @@ type sendEntry struct {
 	status verbs.Status
 }
 
-// fail brings the queue pair into its error state, and what is outstanding completes. A nil queue
-// pair has none.
+// fail brings the queue pair into its error state, and what is outstanding completes. On a nil
+// queue pair it does nothing.
 func (q *qp) fail() {
 	if q == nil || q.over {
 		return
