@@ -431,8 +431,8 @@ func TestAddDeviceTwice(t *testing.T) {
 	}
 }
 
-// TestListenerGoesWithItsRequests: what was not delivered yet when a listener is destroyed is rejected,
-// also when Reorder holds it back.
+// TestListenerGoesWithItsRequests: what was not delivered yet when a listener is destroyed is
+// rejected, also when Reorder holds it back.
 func TestListenerGoesWithItsRequests(t *testing.T) {
 	for seed := range uint64(20) {
 		w, f := twinWorld(t, Config{Seed: seed})
