@@ -187,6 +187,29 @@ func (c *Notify) Op() states.Op {
 	return states.OpNotifyCommEst
 }
 
+// answers are the events that answer a command. A command that is not here has its answer when the
+// device has executed it.
+var answers = map[states.Op][]states.Kind{ //nolint:exhaustive // what has no event has no entry
+	states.OpResolveAddr:     {states.KindAddrResolved, states.KindAddrError, states.KindDeviceRemoval},
+	states.OpResolveRoute:    {states.KindRouteResolved, states.KindRouteError, states.KindDeviceRemoval},
+	states.OpSetIBPath:       {states.KindRouteResolved, states.KindRouteError, states.KindDeviceRemoval},
+	states.OpResolveAddrInfo: {states.KindAddrInfoResolved, states.KindAddrInfoError, states.KindDeviceRemoval},
+	states.OpConnect:         connectAnswers,
+	states.OpAccept:          connectAnswers,
+	states.OpDisconnect:      {states.KindDisconnected, states.KindDeviceRemoval},
+	states.OpJoinMulticast:   {states.KindMulticastJoin, states.KindMulticastError},
+}
+
+var connectAnswers = []states.Kind{
+	states.KindEstablished, states.KindConnectResponse, states.KindRejected, states.KindUnreachable, states.KindConnectError,
+	states.KindDisconnected, states.KindDeviceRemoval, states.KindAddrError,
+}
+
+func answeredByEvent(cmd Command) bool {
+	_, ok := answers[cmd.Op()]
+	return ok
+}
+
 // ConnParam is struct rdma_conn_param without its private data. The zero value allows no reads in
 // either direction.
 type ConnParam struct {
