@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Brief is err in few words, for people and for log lines: what failed, where, and why. Of each
-// failure in it, and of each GAIError, it leaves out the identifier, the state, the history, what
-// would have been legal and what to do, which Error tells. What is wrapped around them stays as it
-// is. It is one line that is the same for the same cause: no local port of a connection is in it.
-// "" for nil. Any goroutine.
+// Brief is err in few words, for people and for log lines: what failed, where, and why. It leaves
+// out what Error says besides of a failure, or of a GAIError: the identifier, the state, the
+// history, what would have been legal and what to do. What is wrapped around these errors stays as
+// it is. It is one line, and the same line for the same cause: it names no local port of a
+// connection. "" for nil. Any goroutine.
 func Brief(err error) string {
-	switch e := err.(type) { //nolint:errorlint // what is inside comes when it is its turn
+	switch e := err.(type) { //nolint:errorlint // what is inside is looked at in its turn
 	case nil:
 		return ""
 	case interface{ brief() string }:
@@ -25,7 +25,7 @@ func Brief(err error) string {
 	return err.Error()
 }
 
-// briefly has text say in short what it says of the errors in it.
+// briefly replaces the errors' texts in text by short ones.
 func briefly(text string, in ...error) string {
 	for _, e := range in {
 		if e != nil {

@@ -2,11 +2,11 @@ package cmid
 
 import "time"
 
-// The plain calls, one to one with librdmacm. Each returns when the command was executed or, for
-// those whose outcome is an event, begun; the event comes from Channel.GetEvent. The error is a
-// Failure.
+// The plain calls, one to one with librdmacm. Each returns when the command was executed. Where the
+// outcome is an event, it returns when the command has begun, and the event comes from
+// Channel.GetEvent. The error is a Failure.
 
-// BindAddr is rdma_bind_addr(3). Info tells the port that was chosen and the device.
+// BindAddr is rdma_bind_addr(3). Info has the port that was chosen, and the device.
 func (id *ID) BindAddr(a Addr) error { return id.call(&BindAddr{Addr: a}) }
 
 // ResolveAddr is rdma_resolve_addr(3): AddrResolved or AddrError follows. A zero src is C's NULL.
@@ -73,9 +73,9 @@ func (id *ID) ResolveIBService(serviceID uint64, name string) error {
 // WriteCMEvent is rdma_write_cm_event(3): User follows.
 func (id *ID) WriteCMEvent(arg uint64) error { return id.call(&WriteCMEvent{Arg: arg}) }
 
-// Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged; after it none of the
-// identifier's is told. An error says that the device has not given it back, as Closed.Err does
-// where the device takes its time: there is nothing more to be done with it.
+// Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged. No event of the
+// identifier is delivered after it. An error says that the device has not given the identifier
+// back; where the device takes its time, Closed.Err says so. Nothing more can be done with it.
 func (id *ID) Destroy() error { return id.call(&DestroyID{}) }
 
 // LocalAddr is rdma_get_local_addr(3).

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Sink receives what the identifiers of a Channel tell, on the loop. answers is the command that
-// ev answers, nil when nobody asked.
+// Sink receives the events of a Channel's identifiers, on the loop. answers is the command that ev
+// answers, nil when nobody asked.
 type Sink func(id *ID, ev Event, answers Command)
 
 // Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one
@@ -56,8 +56,8 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 
 // OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside
 // GetEvent. Put FD into any epoll, and call GetEvent until EAGAIN when it is readable. GetEvent
-// also writes what was posted and takes completions in: poll the completion queues, or let notify
-// do it, after each call, also one that says EAGAIN, and before waiting for FD.
+// also writes what was posted and takes completions in. So poll the completion queues, or let
+// notify do it, after each call (one that says EAGAIN, too) and before waiting for FD.
 func OpenChannel(d Driver) (*Channel, error) {
 	l, err := eventloop.New(eventloop.Config{Name: d.Name()})
 	if err != nil {
@@ -82,8 +82,8 @@ func (c *Channel) FD() (int, error) {
 }
 
 // GetEvent is rdma_get_cm_event(3) on a non-blocking channel: the next event and its identifier,
-// EAGAIN when there is none. Events need no acknowledgement. An event of a destroyed identifier is
-// not told any more.
+// EAGAIN when there is none. Events need no acknowledgement. Events of a destroyed identifier are
+// not delivered any more.
 func (c *Channel) GetEvent() (Event, *ID, error) {
 	if !c.own {
 		return nil, nil, unix.EINVAL
@@ -94,7 +94,7 @@ func (c *Channel) GetEvent() (Event, *ID, error) {
 		}
 	}
 	if len(c.queue) == 0 {
-		c.queue = nil // an idle channel holds no memory
+		c.queue = nil // an idle channel keeps no memory
 		return nil, nil, unix.EAGAIN
 	}
 	q := c.queue[0]
@@ -109,10 +109,11 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 }
 
 // CreateIDFor is rdma_create_ep(3)'s first step: an identifier of ai's port space whose queue pair
-// is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at, and a port space
-// or type that is zero follows from the other; nil is as both, and makes a reliable one of
-// PortSpaceTCP. PortSpaceIB alone has both types, RC unless ai says UD. EPROTONOSUPPORT for types
-// that no device here has (UC, XRC, raw packets), EINVAL for one that the port space has not.
+// is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at. A port space or
+// type that is zero follows from the other. If both are zero, or ai is nil, the identifier is a
+// reliable one of PortSpaceTCP. PortSpaceIB alone has both types: RC, unless ai says UD.
+// EPROTONOSUPPORT for types that no device here has (UC, XRC, raw packets), EINVAL for a type that
+// the port space does not have.
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	h := Handle(handles.Add(1))
 	var d DriverID
@@ -183,7 +184,7 @@ func (c *Channel) Close() error {
 	return err
 }
 
-// forget drops an identifier and its queued events: after rdma_destroy_id nothing of it is told.
+// forget drops an identifier and its queued events: nothing is delivered after rdma_destroy_id.
 func (c *Channel) forget(id *ID) {
 	delete(c.ids, id.handle)
 	kept := c.queue[:0]

@@ -111,8 +111,8 @@ type (
 // PathLen is the size of struct ibv_path_data, in bytes.
 const PathLen = 72
 
-// distinct gives a command without parameters a size. Commands are told apart by their pointers,
-// and pointers to values of size zero may all be the same.
+// distinct gives a command without parameters a size. Commands are compared by their pointers, and
+// pointers to values of size zero may all be the same.
 type distinct byte
 
 // Option is what SetOption sets.
@@ -213,13 +213,14 @@ func answeredByEvent(cmd Command) bool {
 // ConnParam is struct rdma_conn_param without its private data. The zero value allows no reads in
 // either direction.
 type ConnParam struct {
-	ResponderResources uint8 // inbound reads (IRD) this side can hold; 255: the device's maximum
+	ResponderResources uint8 // inbound reads (IRD) this side can serve; 255: the device's maximum
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
 	FlowControl        bool
-	// how often what is not acknowledged is sent again: without a ConnParam 6, more are 7, of
-	// which queue pairs of ours make 6
+	// How often data that is not acknowledged is sent again. Without a ConnParam it is 6. More
+	// than 7 is 7, and queue pairs of ours make 6 of 7.
 	RetryCount uint8
-	// and what has found no receive: without a ConnParam 7, and 7 is without end
+	// How often data that has found no receive is sent again. Without a ConnParam it is 7, which
+	// means without end.
 	RNRRetryCount uint8
 	SRQ           bool
 	QPNum         uint32 // ignored when the identifier has a queue pair

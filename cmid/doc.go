@@ -14,9 +14,9 @@
 //
 // # Ordering
 //
-// Events of a channel are told in the order in which they happened. One command that waits for the
-// device is in flight per identifier; events may overtake its answer. After [ID.Destroy] nothing
-// of that identifier is told.
+// Events of a channel are delivered in the order in which they happened. At most one command of an
+// identifier waits for the device; events may overtake its answer. After [ID.Destroy] nothing of
+// that identifier is delivered.
 //
 // # Errors
 //

@@ -38,16 +38,16 @@ type Instance interface {
 type DriverID interface {
 	// Handle is what upcalls name it by.
 	Handle() Handle
-	// Flavor says whether it follows iw_cm (states.IWARP) or ib_cm. One channel of the kernel's has
-	// devices of both kinds: of an identifier without a device (a wildcard listener, before
-	// resolution) nothing is known yet, and it says 0.
+	// Flavor says whether it follows iw_cm (states.IWARP) or ib_cm. It is 0 while that is not
+	// known: one channel of the kernel's has devices of both kinds, and a wildcard listener, or an
+	// identifier before resolution, has no device.
 	Flavor() states.Flavor
 	// Limits gives the limits of its transport; without a device MaxBacklog only.
 	Limits() Limits
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
 	// ErrPending: Upcalls.Done follows later; anything else: it failed, with an errno. After
-	// DestroyID no upcall names the identifier, but for its Done; its failure says that the device
-	// holds the identifier nevertheless.
+	// DestroyID no upcall names the identifier, but for its Done. A DestroyID that fails says that
+	// the device still has the identifier.
 	Do(cmd Command) error
 	// Info is what rdma_get_local_addr(3) and its like report now.
 	Info() Info
@@ -71,17 +71,17 @@ type (
 		// order, and a request's Child with it. A queue pair and its completions stay on the loop
 		// that made them; Device stays with the queue pair.
 		//
-		// Between the halves the other loops go on. Unless it is a request's identifier that was
-		// not answered and has no queue pair, they must not: the caller serves this loop and the
-		// other one himself. ErrPending is not possible; EBUSY while a command is.
+		// Between the halves the other loops go on, if it is a request's identifier that was not
+		// answered and has no queue pair. Else they must not: the caller serves this loop and the
+		// other one. It never returns ErrPending; EBUSY while a command is in progress.
 		Detach() (DetachedInstance, error)
 	}
-	// DetachedInstance is a Migrator between two loops. It belongs to whoever holds it.
+	// DetachedInstance is a Migrator between two loops. It belongs to whoever has it.
 	DetachedInstance interface {
-		// Attach puts the identifier on the loop of to, on which it is called. Before it returns
-		// nothing is told; what has happened meanwhile to tells then. EINVAL if to is another
-		// driver's, or closed. When it fails the identifier stays detached; to the instance it
-		// came from it can go back, as long as that one is open.
+		// Attach puts the identifier on the loop of to, on which it is called. Nothing is reported
+		// before it returns; what has happened meanwhile is reported by to then. EINVAL if to is
+		// another driver's, or closed. When it fails the identifier stays detached. It can go back
+		// to the instance that it came from, as long as that one is open.
 		Attach(to Instance) error
 		// Destroy gives the identifier up. It does not wait. Any goroutine.
 		Destroy()
@@ -105,7 +105,7 @@ type (
 	}
 )
 
-// Upcalls is what an Instance tells, on the loop, possibly from inside Do.
+// Upcalls is what an Instance reports, on the loop, possibly from inside Do.
 type Upcalls interface {
 	// Event delivers what happened to h. For states.KindConnectRequest h is the listener's and
 	// ev.Child the new identifier, with a handle from NewHandle. Not rdma_cm's are
@@ -119,7 +119,7 @@ type Upcalls interface {
 	NewHandle() Handle
 }
 
-// DriverEvent is an event as the device tells it: struct rdma_ucm_event_resp without the numbers
+// DriverEvent is an event as the device reports it: struct rdma_ucm_event_resp without the numbers
 // that only the kernel needs.
 type DriverEvent struct {
 	Kind        states.Kind

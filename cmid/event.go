@@ -5,7 +5,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Event is what an identifier tells: an answer to a Command, or something that happened.
+// Event is what an identifier delivers: an answer to a Command, or something that happened.
 type Event interface {
 	// Kind is the event's type.
 	Kind() states.Kind
@@ -83,7 +83,7 @@ type (
 	// Disconnected is RDMA_CM_EVENT_DISCONNECTED.
 	Disconnected struct {
 		EventBase
-		// Err is nil for an orderly end, as far as the device can tell. The actor layer knows more:
+		// Err is nil for an orderly end, as far as the device knows. The actor layer knows more:
 		// see its ErrPeerLost, and ErrShutdown of an end that this side's Shutdown has made.
 		Err error
 	}
@@ -105,7 +105,7 @@ type (
 	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
 	TimewaitExit struct{ EventBase }
 	// AddrInfoResolved answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_RESOLVED,
-	// with what rdma_query_addrinfo(3) tells.
+	// with what rdma_query_addrinfo(3) returns.
 	AddrInfoResolved struct {
 		EventBase
 		Info []AddrInfo

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// event takes an event from the driver through the state machine and tells it.
+// event takes an event from the driver through the state machine and delivers it.
 func (id *ID) event(ev *DriverEvent) {
 	if ev.Kind == states.KindQPFailed { // nothing that rdma_cm knows of
 		id.ch.sink(id, &QPFailed{EventBase{ID: id.handle}}, nil)
@@ -77,7 +77,7 @@ func (id *ID) request(ev *DriverEvent) {
 	}, nil)
 }
 
-// typed gives the event its Go type. asked is the command that a failure is put down to; nil: none.
+// typed makes the typed event. asked is the command that a failure is a failure of; nil: none.
 func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	base, in := EventBase{ID: id.handle, Status: ev.Status}, id.Info()
 	switch ev.Kind {

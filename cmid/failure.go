@@ -196,7 +196,7 @@ func remedy(op states.Op, err error) string {
 	case op == states.OpResolveAddr && is(unix.ETIMEDOUT):
 		return "the neighbour does not answer; the identifier is bound and may resolve again"
 	case op == states.OpResolveRoute && is(unix.ETIMEDOUT):
-		return "nobody has told the path (on InfiniBand: does a subnet manager run?); the address stays resolved, ResolveRoute may be asked again"
+		return "nobody has answered with the path (on InfiniBand: does a subnet manager run?); the address stays resolved, ResolveRoute may be asked again"
 	case op == states.OpConnect && is(unix.ETIMEDOUT):
 		return "the peer does not answer; create a new identifier to try again"
 	case is(unix.EMFILE):

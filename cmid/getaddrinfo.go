@@ -27,7 +27,7 @@ type resolver interface {
 //
 // It may wait for a name server, so it must not run on a loop; ctx ends the wait. Literal
 // addresses never wait. It needs no device, so it never returns ENODEV: BindAddr and ResolveAddr
-// tell whether a device has the address.
+// find out whether a device has the address.
 //
 // All addresses are returned, in the resolver's order, where librdmacm returns the first one only;
 // whoever connects tries each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with

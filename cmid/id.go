@@ -29,7 +29,7 @@ type ID struct {
 	// those that wait beside it: a datagram identifier may join many groups at once
 	joins    joins
 	inFlight Command // the command the driver has not finished yet (ErrPending)
-	peer     Addr    // the destination asked for, until the device knows better
+	peer     Addr    // the destination asked for, until the device knows the peer
 	last     *Info   // what was known when it was destroyed
 	backlog  int
 	born     time.Time
@@ -74,7 +74,7 @@ func (id *ID) PortSpace() PortSpace { return id.ps }
 // Datagram reports whether it exchanges datagrams (UD) instead of being connected (RC).
 func (id *ID) Datagram() bool { return id.flavor&states.UD != 0 }
 
-// Age is the time since the identifier was created, and InState the time in its present state.
+// Age is the time since the identifier was created.
 func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
 
 // InState is the time in the present state.
@@ -91,7 +91,7 @@ func (id *ID) Waiting() Command {
 	return id.waiting
 }
 
-// Info tells the addresses and the device; of a destroyed identifier, what they were.
+// Info has the addresses and the device; of a destroyed identifier, what they were.
 func (id *ID) Info() Info {
 	switch {
 	case id.last != nil:
@@ -290,7 +290,7 @@ func (id *ID) accepted(cmd Command) Event {
 		if id.flavor&states.UD == 0 {
 			return nil
 		}
-		// a datagram identifier is told nothing more: the kernel has no event for it
+		// nothing more is reported for a datagram identifier: the kernel has no event for it
 		id.waiting = nil
 		in := id.Info()
 		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
@@ -412,7 +412,7 @@ func (id *ID) callFailed(call string, err error) error {
 	return &CommandFailed{f}
 }
 
-// unjoined tells that no event will answer a join that was taken.
+// unjoined reports that no event will answer a join that was taken.
 func (id *ID) unjoined(j *JoinMulticast, why string, errno unix.Errno) {
 	f := id.failure(j, errno)
 	f.Err = &refusal{why, errno}

@@ -39,9 +39,8 @@ func (id *ID) Migrate(to *Channel) error {
 	return id.callFailed("migrate_id", err)
 }
 
-// Detached is an identifier between two channels: of no loop, told nothing, and reachable for
-// nobody but through this. Its ID must not be used. It belongs to whoever holds it, and is to be
-// given to Attach, or destroyed.
+// Detached is an identifier between two channels. It is on no loop, no event is delivered for it,
+// and its ID must not be used. It belongs to whoever has it, who gives it to Attach or destroys it.
 type Detached struct {
 	id     *ID
 	driver DriverID // the ID's, which has none meanwhile
@@ -59,7 +58,7 @@ type queuedThere struct {
 // Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a
 // request's identifier, which nobody has answered yet, off its channel. The other half is Attach,
 // on the other channel's goroutine; whatever passes the Detached on from goroutine to goroutine
-// passes the identifier on. What the peer does meanwhile is told, or found, afterwards.
+// passes the identifier on. What the peer does meanwhile is delivered, or found, afterwards.
 //
 // EINVAL for an identifier in another state than ConnectRequested, or one that has had a queue
 // pair, which would stay on its loop; ErrNotSupported where the device cannot. Then the identifier
@@ -119,10 +118,10 @@ func (id *ID) detach() (*Detached, error) {
 	return d, nil
 }
 
-// Attach makes a detached identifier the channel's: the second half of rdma_migrate_id(3). What was
-// not told of it yet is told by this channel, in order. When it fails (the channel is closed, or of
-// another driver: EINVAL; the device has gone; there is no room), the identifier stays detached,
-// and may be attached to another channel, such as the one it came from.
+// Attach makes a detached identifier the channel's: the second half of rdma_migrate_id(3). Events
+// that were not delivered yet are delivered by this channel, in order. When it fails (the channel
+// is closed, or of another driver: EINVAL; the device has gone; there is no room), the identifier
+// stays detached, and may be attached to another channel, such as the one it came from.
 func (c *Channel) Attach(d *Detached) error {
 	if d.over {
 		return fmt.Errorf("migrate_id: it was attached or destroyed before: %w", unix.EINVAL)
@@ -153,7 +152,7 @@ func (c *Channel) attach(d *Detached) error {
 }
 
 // Destroy is rdma_destroy_id(3) of an identifier that no channel has room for: its peer sees a
-// connection that ends. It does not wait; who holds the Detached may call it on any goroutine.
+// connection that ends. It does not wait. Whoever has the Detached may call it on any goroutine.
 func (d *Detached) Destroy() {
 	if d.over {
 		return

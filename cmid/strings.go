@@ -9,7 +9,7 @@ import (
 )
 
 // Events in one line each, for logs. Addresses are written as failures write them: this side ->
-// the other, whoever has begun.
+// the other, whichever of them has connected.
 
 // String is one line.
 func (e *Bound) String() string {

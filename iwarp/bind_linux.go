@@ -20,7 +20,7 @@ const portTries = 16
 
 // bindAddr is rdma_bind_addr(3): it takes the port, with a bound socket that does not listen.
 func (id *ident) bindAddr(a cmid.Addr) error {
-	if id.hold != nil || id.child {
+	if id.binding != nil || id.child {
 		return unix.EINVAL
 	}
 	if err := id.bind(a); err != nil {
@@ -47,8 +47,8 @@ func (id *ident) bind(a cmid.Addr) error {
 			return sockErr
 		}
 		b := &binding{addr: local, reuse: id.reuse, afonly: id.afonly}
-		if err = ports.hold(b); err == nil {
-			id.hold, id.fd, id.local = b, fd, local
+		if err = ports.take(b); err == nil {
+			id.binding, id.fd, id.local = b, fd, local
 			return nil
 		}
 		closeFD(fd)
@@ -60,7 +60,7 @@ func (id *ident) bind(a cmid.Addr) error {
 // is -1. It leaves an fd that is not bound to the caller.
 func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
-	if err := ports.hold(b); err != nil {
+	if err := ports.take(b); err != nil {
 		return err
 	}
 	local := a
@@ -74,11 +74,11 @@ func (id *ident) bindPort(a cmid.Addr, fd int) error {
 		ports.release(b)
 		return err
 	}
-	id.hold, id.fd, id.local = b, fd, local
+	id.binding, id.fd, id.local = b, fd, local
 	return nil
 }
 
-// newSocket makes a TCP socket bound to a, and tells the address with the port it got.
+// newSocket makes a TCP socket bound to a, and gives its address with the port it got.
 func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 	fd, err = id.unboundSocket(a)
 	if err != nil {
@@ -159,7 +159,7 @@ func bindSocket(fd int, a cmid.Addr) error {
 }
 
 // shareAddr sets SO_REUSEADDR: with it on both sides, connections that are over keep nobody from a
-// port. A socket that only holds its port does without as long as it can, because any program that
+// port. A socket that only keeps its port does without as long as it can, because any program that
 // sets it could take the port away.
 func shareAddr(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
@@ -168,9 +168,9 @@ func shareAddr(fd int) error {
 	return nil
 }
 
-// resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst;
-// whether dst answers is not asked, TCP will find out. An identifier that was not bound is
-// afterwards, even when this fails.
+// resolveAddr is rdma_resolve_addr(3). The routing table says which source address goes with dst.
+// Whether dst answers is for TCP to find out. An identifier that was not bound is bound afterwards,
+// even when this fails.
 func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	switch {
 	case id.lis != nil || id.conn != nil && id.conn.phase != phIdle:
@@ -178,17 +178,17 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	case !dst.Addr().IsValid():
 		return fmt.Errorf("iwarp: destination %q is not an IP address: %w", dst.String(), unix.EINVAL)
 	}
-	if id.hold == nil && !src.IsZero() {
+	if id.binding == nil && !src.IsZero() {
 		if err := id.bind(src); err != nil {
 			return err
 		}
 	}
 	from := cmid.Addr{}
-	if id.hold != nil {
-		from = id.hold.addr
+	if id.binding != nil {
+		from = id.binding.addr
 	}
 	peer, source, err := id.in.route(from, dst)
-	if id.hold == nil {
+	if id.binding == nil {
 		err = errors.Join(err, id.bindFor(dst, source))
 	}
 	if err != nil {
@@ -323,7 +323,7 @@ func probe(domain int) (int, error) {
 	return fd, nil
 }
 
-// sourceOf connects a datagram socket and tells its address.
+// sourceOf connects a datagram socket and gives its address.
 func (in *instance) sourceOf(fd int, to unix.Sockaddr) (netip.Addr, error) {
 	if err := unix.Connect(fd, to); err != nil {
 		if err == unix.EACCES { // a broadcast address

@@ -85,7 +85,7 @@ func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	c, now := id.conn, time.Now()
 	err := c.accept(now, private, p)
 	if err != nil {
-		_ = c.core.Reject(now, nil) // ECONNRESET: nobody is there to be told
+		_ = c.core.Reject(now, nil) // ECONNRESET: there is nobody to answer
 	}
 	c.settle(now)
 	return err
@@ -147,8 +147,8 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 		}
 	case cmid.OptionReuseAddr:
 		id.reuse = v == 1
-		if id.hold != nil {
-			ports.setReuse(id.hold, id.reuse)
+		if id.binding != nil {
+			ports.setReuse(id.binding, id.reuse)
 		}
 		if id.reuse && id.fd >= 0 {
 			return shareAddr(id.fd)
@@ -175,8 +175,8 @@ func (id *ident) sockets() []int {
 	return fds
 }
 
-// setAFOnly changes whether an IPv6 socket takes IPv4 too. A socket that is bound cannot be told
-// any more, so another one takes its place: with SO_REUSEADDR both hold the port for a moment.
+// setAFOnly changes whether an IPv6 socket takes IPv4 too. That cannot be changed once a socket is
+// bound, so another one takes its place: with SO_REUSEADDR both have the port for a moment.
 func (id *ident) setAFOnly(only bool) error {
 	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
 		id.afonly = only
@@ -187,14 +187,14 @@ func (id *ident) setAFOnly(only bool) error {
 	}
 	before := id.afonly
 	id.afonly = only
-	fd, _, err := id.newSocket(id.hold.addr)
+	fd, _, err := id.newSocket(id.binding.addr)
 	if err != nil {
 		id.afonly = before
 		return err
 	}
 	closeFD(id.fd)
 	id.fd = fd
-	ports.setAFOnly(id.hold, only)
+	ports.setAFOnly(id.binding, only)
 	return nil
 }
 
@@ -218,6 +218,6 @@ func (id *ident) destroy() {
 		id.conn = nil
 		c.abandon(time.Now())
 	}
-	ports.release(id.hold)
-	id.hold = nil
+	ports.release(id.binding)
+	id.binding = nil
 }

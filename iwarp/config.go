@@ -21,9 +21,9 @@ type Config struct {
 	// MaxConns bounds an instance's TCP connections, in set-up, open and lingering: 65536.
 	MaxConns int
 	// MaxSetups bounds the inbound connections whose MPA Request has not completely arrived, or was
-	// refused by the device itself: 1024. What comes above waits in the kernel's queue (listen(2))
-	// until a Request is complete, or the oldest has been without for a tenth of RequestTimeout: it
-	// makes room.
+	// refused by the device itself: 1024. More wait in the kernel's queue (listen(2)) until a
+	// Request is complete. The oldest makes room when it has had no Request for a tenth of
+	// RequestTimeout.
 	MaxSetups int
 	// MaxLinger bounds the sockets that outlive their identifier to see the peer's FIN: 256.
 	// Above, the oldest is closed.
@@ -35,12 +35,13 @@ type Config struct {
 	ReplyTimeout time.Duration
 	// LingerTimeout is how long the socket of a destroyed identifier waits for the peer's FIN: 5 s.
 	LingerTimeout time.Duration
-	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive it
-	// holds: 30 s. Then the connection is given up.
+	// MessageTimeout is how long a peer may be silent in the middle of a message, whose receive
+	// it occupies: 30 s. Then the connection is given up.
 	MessageTimeout time.Duration
 	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer
-	// silent to keep-alives, before the connection is given up: 30 s. So is one whose peer answers
-	// but has no room for so long, unless its owner looks after the peer (verbs.Mover).
+	// silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
+	// answers, but has no room for so long, is given up too, unless its owner looks after the peer
+	// (verbs.Mover).
 	UserTimeout time.Duration
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// readBudget, in bytes, turnMessages, and the rounds bound what one connection gets before the
-	// others have their turn: somebody is told of each message. How many a read will bring is not
-	// known, so of what has no place yet as many bytes are read at a time as turnMessages would
-	// have if they were like those of the last read, and readLeast at first.
+	// readBudget (bytes), turnMessages and the rounds bound what one connection gets before the
+	// others have their turn: each message costs its owner time. How many messages a read will
+	// bring is not known. So one read takes as many bytes that have no place yet as turnMessages
+	// would have if they were like those of the last read, and readLeast at first.
 	readBudget   = 1 << 20
 	turnMessages = 1 << 10
 	readRounds   = 32
@@ -60,7 +60,7 @@ type conn struct {
 	established bool
 	fresh       bool // established, and not at rest since
 	over        bool // the core has said Closed
-	silent      bool // whoever ends the core tells why himself
+	silent      bool // whoever ends the core reports the reason
 	shut        bool // FIN is sent, or will be by the kernel
 	blocked     bool // the socket is full: wait until it is writable
 	watched     bool // the loop watches for that
@@ -164,15 +164,15 @@ func (c *conn) Glance() (worked bool) {
 // call.
 func (c *conn) input() (any bool) {
 	if c.in.reading != nil || c.waits {
-		// what is read leads to a write that fails, and that one looks what the peer has said: it
-		// is being read
+		// What is read may lead to a write that fails, which then reads what the peer has said.
+		// That is being read already.
 		return false
 	}
 	c.in.reading = c
 	left := true
 	defer func() {
-		// also when the application does not return: what is unread would keep the loop awake for
-		// ever
+		// also when the application does not return: bytes that nobody reads would keep the loop
+		// awake for ever
 		c.in.reading = nil
 		if left {
 			c.torn()
@@ -183,8 +183,8 @@ func (c *conn) input() (any bool) {
 	return any
 }
 
-// torn ends a connection in the middle of whose input the application has left the loop's
-// goroutine, from OnEmpty: where its stream stands is lost.
+// torn ends a connection after the application, called from OnEmpty in the middle of the
+// connection's input, has left the loop's goroutine: where the stream stands is lost.
 func (c *conn) torn() {
 	now := c.in.loop.Now()
 	c.core.InputEnd(now, unix.EIO)
@@ -513,7 +513,7 @@ func (c *conn) Closed(err error) {
 	case c.established:
 		c.id.report(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})
 	case c.initiator:
-		if c.dialed != nil { // else Rejected has told
+		if c.dialed != nil { // else Rejected has reported it
 			c.connectEvent(nil, err)
 		}
 	case c.id.answered && err != nil: // accepted, but the peer went before it was established

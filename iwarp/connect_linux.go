@@ -38,10 +38,10 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 		return err
 	}
 	if id.fd < 0 {
-		if id.hold == nil {
+		if id.binding == nil {
 			return fmt.Errorf("iwarp: the source port was lost in an attempt that failed, resolve the address again: %w", unix.EADDRNOTAVAIL)
 		}
-		if id.fd, _, err = id.newSocket(id.hold.addr); err != nil {
+		if id.fd, _, err = id.newSocket(id.binding.addr); err != nil {
 			return err
 		}
 	}
@@ -78,9 +78,9 @@ func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 	return nil
 }
 
-// dial starts TCP's handshake on the identifier's socket. A refusal that is known at once is told
-// like one that comes later; only what retrying could cure is returned, and leaves everything as
-// it was.
+// dial starts TCP's handshake on the identifier's socket. A refusal that is known at once is
+// reported like one that comes later. Only an error that another attempt could cure is returned,
+// and leaves everything as it was.
 func (c *conn) dial() error {
 	id := c.id
 	if id.local == id.peer { // TCP would connect the socket to itself
@@ -135,7 +135,7 @@ func (c *conn) dial() error {
 	return nil
 }
 
-// refuseDial tells of a refusal that is known at once.
+// refuseDial reports a refusal that is known at once.
 func (c *conn) refuseDial(err error) error {
 	closeFD(c.id.fd)
 	c.id.fd = -1
@@ -147,8 +147,8 @@ func (c *conn) refuseDial(err error) error {
 func (id *ident) redraw() error {
 	closeFD(id.fd)
 	id.fd = -1
-	ports.release(id.hold)
-	id.hold = nil
+	ports.release(id.binding)
+	id.binding = nil
 	return id.bindFor(id.peer, id.local.Addr())
 }
 
@@ -169,7 +169,8 @@ func (c *conn) connected(now time.Time) {
 	}
 }
 
-// begin starts MPA on a connected socket. The Request goes at once: the peer holds a place for it.
+// begin starts MPA on a connected socket. The Request goes at once: the peer has reserved a place
+// for it.
 func (c *conn) begin(now time.Time) {
 	if c.phase == phConnecting {
 		c.timer.Stop()
@@ -177,7 +178,7 @@ func (c *conn) begin(now time.Time) {
 		_ = c.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 	}
 	c.phase = phRunning
-	if c.id != nil && c.id.hold.addr.IsWildcard() { // the kernel has chosen the source just now
+	if c.id != nil && c.id.binding.addr.IsWildcard() { // the kernel has chosen the source just now
 		if sa, err := c.in.sys.local(c.fd); err == nil {
 			c.id.local = addrOf(sa)
 		}
@@ -196,8 +197,8 @@ func (c *conn) connectFailed(now time.Time, err error) {
 
 // retry connects again, with MPA revision 1: the peer hung up on our revision 2 Request, as some
 // adapters do. The first connection is reset, which takes nothing from a peer that has said its
-// last: closed in order, it would be there until the peer has acknowledged that, and TCP cannot
-// have two between the same ports.
+// last. Closed in order, it would exist until the peer has acknowledged that, and TCP cannot have
+// two connections between the same ports.
 func (c *conn) retry(now time.Time) {
 	posted, cfg := c.again, *c.dialed
 	c.again = nil
@@ -208,7 +209,7 @@ func (c *conn) retry(now time.Time) {
 	cfg.Revision = 1
 	err := c.prepare(cfg, posted) // cannot fail: it was right the first time
 	if err == nil {
-		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.hold.addr.Addr(), c.id.local.Port()))
+		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.binding.addr.Addr(), c.id.local.Port()))
 	}
 	if err == nil {
 		err = c.dial()
@@ -232,7 +233,7 @@ func (c *conn) Rejected(private []byte, err error) {
 	c.connectEvent(private, err)
 }
 
-// connectEvent tells why a connection did not come about.
+// connectEvent reports why a connection did not come about.
 func (c *conn) connectEvent(private []byte, err error) {
 	c.dialed = nil
 	kind, errno := states.KindConnectError, errnoOf(err)
@@ -250,6 +251,6 @@ func (c *conn) connectEvent(private []byte, err error) {
 	}
 }
 
-// depth is an IRD or ORD as struct rdma_conn_param holds it; what the peer left open becomes our
-// most.
+// depth is an IRD or ORD as struct rdma_conn_param has it; what the peer left open becomes our
+// maximum.
 func depth(n uint16) uint8 { return uint8(min(n, maxRDAtom)) }

@@ -35,8 +35,8 @@ func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	}
 }
 
-// tell calls notify, if nobody has polled meanwhile.
-func (q *completionQueue) tell() {
+// notifyOwner calls notify, if nobody has polled meanwhile.
+func (q *completionQueue) notifyOwner() {
 	q.queued = false
 	if q.q.Len() > 0 && !q.gone {
 		q.notify()

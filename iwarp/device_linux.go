@@ -88,7 +88,7 @@ func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 func (p *domain) Local(b []byte) verbs.MR { return verbs.MR{PD: p, Bytes: b} }
 
 // region makes a memory region, for memory of n bytes that it does not have yet. Its key and its
-// address are random: neither tells a peer anything about the process or about other regions, and
+// address are random: neither gives a peer any hint about the process or other regions, and
 // guessing costs a connection each time.
 func (p *domain) region(n int, access verbs.Access) (*verbs.MR, error) {
 	switch {

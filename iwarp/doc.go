@@ -12,17 +12,17 @@
 // no goroutine. Sockets, timers and queue pairs belong to their identifier; a socket that still
 // owes or awaits a FIN when its identifier is destroyed belongs to the instance, for a bounded
 // time and in bounded number. Memory regions are the device's, in Go's heap; nothing is pinned,
-// and neither their keys nor their addresses tell a peer anything about the process: both are
+// and neither their keys nor their addresses say anything about the process to a peer: both are
 // random. A message is read into one staging buffer per instance and copied to where it belongs,
 // but for large segments, which are read in place.
 //
 // # Ordering
 //
-// Nothing is told from inside Do, CreateQP or a posting. At the end of each callback, and of each
-// turn, completions are notified first, then events, in the order in which they came about: an
-// identifier's Disconnected comes behind the completions of everything that was received.
-// Completions that a queue pair has before its Established was told wait for that. What is posted
-// in one turn is written at the turn's end in one system call.
+// Nothing is reported from inside Do, CreateQP or a posting. At the end of each callback, and of
+// each turn, completions are notified first, then events, in the order in which they came about:
+// an identifier's Disconnected comes behind the completions of everything that was received.
+// Completions that a queue pair has before its Established was delivered wait for that. What is
+// posted in one turn is written at the turn's end in one system call.
 //
 // # Errors
 //

@@ -14,12 +14,12 @@ type ident struct {
 	in          *instance
 	h           cmid.Handle
 	local, peer cmid.Addr
-	hold        *binding // its place in the table of ports
-	// the socket that holds the port, until Listen or Connect takes it over; -1: none
+	binding     *binding // its place in the table of ports
+	// the socket that keeps the port, until Listen or Connect takes it over; -1: none
 	fd       int
 	device   bool
 	dead     bool
-	child    bool // born of a request
+	child    bool // of a request
 	auto     bool // its port was drawn by ResolveAddr, nobody asked for it
 	answered bool // of a child: accepted or rejected
 	reuse    bool

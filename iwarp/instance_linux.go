@@ -29,7 +29,7 @@ type instance struct {
 	conns   int         // sockets of connections
 	setups  connList    // of these, waiting for their Request
 	lingers connList    // of these, without an identifier
-	held    []*listener // wait for room among the set-ups
+	crowded []*listener // wait for room among the set-ups
 	probes  map[int]int // by address family: a datagram socket that asks the routing table
 
 	staging []byte        // every read goes here first,
@@ -44,18 +44,19 @@ type instance struct {
 	draining bool
 	dirty    []*conn // have something to write
 	spare    []*conn
-	notify   []*completionQueue // have something to tell
-	low      []*sharedQueue     // have a limit event to tell
+	notify   []*completionQueue // have completions to notify of
+	low      []*sharedQueue     // are below their limit
 	serving  []*sharedQueue     // have receives for connections that wait
 	resuming []*conn            // are not paused any more
 	kept     int                // bytes that connections which wait have read
 	// completed counts completions, for whoever reads.
 	completed int
-	events    []event          // to be told, in order
-	first     int              // events[first:] is not yet told
-	told      cmid.DriverEvent // the one being told
-	strangers atomic.Uint64    // connections that ended without a Request
-	closed    bool
+	events    []event // to be delivered, in order
+	first     int     // events[first:] is not delivered yet
+	// delivering is the event that is being delivered.
+	delivering cmid.DriverEvent
+	strangers  atomic.Uint64 // connections that ended without a Request
+	closed     bool
 }
 
 // event is what has happened to an identifier.

@@ -32,7 +32,7 @@ func (id *ident) listen(backlog int) error {
 	if id.lis != nil || id.child || id.conn != nil && id.conn.phase != phIdle {
 		return unix.EINVAL
 	}
-	if id.hold == nil {
+	if id.binding == nil {
 		if err := id.bind(cmid.MustAddr("0.0.0.0:0")); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (id *ident) listen(backlog int) error {
 	if backlog <= 0 || backlog > maxBacklog {
 		backlog = maxBacklog
 	}
-	if err := ports.listens(id.hold); err != nil {
+	if err := ports.listens(id.binding); err != nil {
 		return err
 	}
 	// for whoever listens here after us; while this socket listens it shares with nobody
@@ -53,8 +53,8 @@ func (id *ident) listen(backlog int) error {
 	}
 	reg, err := in.loop.Add(l.fd, eventloop.Readable, l)
 	if err != nil {
-		// the socket listens already; nobody is told, and the identifier can only be destroyed or
-		// listen again
+		// the socket listens already; nobody is notified, and the identifier can only be destroyed
+		// or listen again
 		return err
 	}
 	l.reg, id.lis, id.fd = reg, l, -1
@@ -67,14 +67,14 @@ func (l *listener) Ready(ev eventloop.Events) {
 	l.id.in.drain()
 }
 
-// accept takes what is there and has room. A listening socket hangs up only when it is none any
-// more, and rest would not keep the loop from being told that.
+// accept takes what is there and has room. A listening socket hangs up only when it does not listen
+// any more, and rest would not keep that event from the loop.
 func (l *listener) accept(hungUp bool) {
 	in := l.id.in
 	for i := range acceptsPerTurn {
 		if wait := in.fullFor(); wait > 0 && !hungUp {
 			if i == 0 && l.rest(wait) { // else nobody may be waiting; the next turn knows
-				in.held = append(in.held, l)
+				in.crowded = append(in.crowded, l)
 			}
 			return
 		}
@@ -110,8 +110,8 @@ func (l *listener) accept(hungUp bool) {
 	}
 }
 
-// fail ends a listener whose socket is none any more: somebody has shut it down (`ss -K`), or
-// closed it, and the number may be that of another file by now.
+// fail ends a listener whose socket does not listen any more: somebody has shut it down (`ss -K`),
+// or closed it, and its number may be that of another file by now.
 func (l *listener) fail(err error) {
 	text := "the system has shut the listening socket down"
 	if err != unix.EINVAL {
@@ -141,14 +141,14 @@ func (l *listener) rest(d time.Duration) bool {
 // resume accepts again: when the pause is over, or there is room.
 func (l *listener) resume() {
 	in := l.id.in
-	in.held = slices.DeleteFunc(in.held, func(h *listener) bool { return h == l })
+	in.crowded = slices.DeleteFunc(in.crowded, func(h *listener) bool { return h == l })
 	l.paused = false
 	l.pause.Stop()
 	_ = l.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 }
 
-// close ends the listener and the set-ups that have not brought their Request. Children that were
-// told live on.
+// close ends the listener and the set-ups that have not brought their Request. Children whose
+// request was delivered live on.
 func (l *listener) close() {
 	if l.paused {
 		l.resume()
@@ -217,8 +217,8 @@ func (c *conn) heard(now time.Time) bool {
 	return c.in.setups.oldest != c
 }
 
-// incoming is a new TCP connection: it gets RequestTimeout to say what it wants, and mostly has
-// said it by now.
+// incoming takes a new TCP connection. It gets RequestTimeout for its Request, which mostly has
+// come by now.
 func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	if in.conns >= in.cfg.MaxConns {
 		closeFD(fd)
@@ -257,8 +257,8 @@ func (c *conn) requestDone() {
 	if c.lis == nil || !c.in.setups.remove(c) {
 		return
 	}
-	for len(c.in.held) > 0 {
-		c.in.held[0].resume()
+	for len(c.in.crowded) > 0 {
+		c.in.crowded[0].resume()
 	}
 }
 

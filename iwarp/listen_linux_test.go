@@ -78,8 +78,8 @@ func TestSetupCap(t *testing.T) {
 	turns(t, "the second pause", func() bool { return l.paused }, n)
 	n.do(lh, &cmid.DestroyID{})
 	turns(t, "the end of set-ups without a listener", func() bool { return b.ended() && d.ended() }, n)
-	if a.ended() || len(n.in.held) != 0 {
-		t.Errorf("the request that was told ended with its listener: %t; %d listeners wait for room", a.ended(), len(n.in.held))
+	if a.ended() || len(n.in.crowded) != 0 {
+		t.Errorf("the request that was told ended with its listener: %t; %d listeners wait for room", a.ended(), len(n.in.crowded))
 	}
 }
 
@@ -419,8 +419,8 @@ func TestListenerKilled(t *testing.T) {
 				t.Errorf("told %v, want EINVAL", e)
 			}
 			turns(t, "the end of the set-up", r.ended, n)
-			if len(n.events) != 1 || n.in.conns != 0 || len(n.in.held) != 0 {
-				t.Errorf("events %v, %d connections, %d listeners wait", n.events, n.in.conns, len(n.in.held))
+			if len(n.events) != 1 || n.in.conns != 0 || len(n.in.crowded) != 0 {
+				t.Errorf("events %v, %d connections, %d listeners wait", n.events, n.in.conns, len(n.in.crowded))
 			}
 			n.do(lh, &cmid.DestroyID{})
 			lh, again := n.listen(at.String())

@@ -13,13 +13,13 @@ import (
 
 var _ cmid.Migrator = (*ident)(nil)
 
-// detached is an identifier that no loop has, with what it takes along: the identifiers of its
-// requests that nobody was told of, and the sockets of all of them, which nobody watches. What
-// their peers send waits in the kernel.
+// detached is an identifier that no loop has, with what it takes along: the identifiers of requests
+// that were not delivered yet, and the sockets of all of them, which nobody watches. What their
+// peers send waits in the kernel.
 type detached struct {
 	from   *instance
 	ids    []*ident // the first is the one that was asked for
-	events []event  // not told yet
+	events []event  // not delivered yet
 	conns  []*conn
 }
 
@@ -108,8 +108,8 @@ func (d *detached) join(to *instance) error {
 	return nil
 }
 
-// Destroy closes the sockets, which no loop has. Who waits for a Reply is rejected: he would ask
-// again.
+// Destroy closes the sockets, which no loop has. A peer that waits for a Reply is rejected:
+// without an answer it would ask again.
 func (d *detached) Destroy() {
 	for _, c := range d.conns {
 		c.giveUp()
@@ -126,8 +126,8 @@ func (d *detached) Destroy() {
 		if c := id.conn; c != nil && c.qp != nil {
 			c.abandon(time.Now())
 		}
-		ports.release(id.hold)
-		id.lis, id.conn, id.hold = nil, nil, nil
+		ports.release(id.binding)
+		id.lis, id.conn, id.binding = nil, nil, nil
 	}
 }
 

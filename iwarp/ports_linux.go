@@ -10,16 +10,16 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// ports is who holds which TCP port in this process, over all loops, by the rules of rdma_cm. The
-// host's own rules come on top: the port is held by a bound socket as well.
-var ports = portTable{held: make(map[uint16][]*binding)}
+// ports is who has which TCP port in this process, over all loops, by the rules of rdma_cm. The
+// host's own rules come on top: a bound socket has the port as well.
+var ports = portTable{taken: make(map[uint16][]*binding)}
 
 type portTable struct {
-	mu   sync.Mutex
-	held map[uint16][]*binding
+	mu    sync.Mutex
+	taken map[uint16][]*binding
 }
 
-// binding is one identifier's hold on an address and port.
+// binding is one identifier's claim to an address and port.
 type binding struct {
 	addr   cmid.Addr
 	reuse  bool
@@ -32,8 +32,8 @@ func anyAddr(a netip.Addr) bool {
 	return a.IsUnspecified() || a.IsLoopback()
 }
 
-// conflict is why a and b cannot hold the same port. With REUSEADDR on both they can, but not to
-// listen.
+// conflict is why b and other cannot have the same port. With REUSEADDR on both they can, but not
+// to listen.
 func (b *binding) conflict(other *binding, listening bool) error {
 	one, two := b.addr.Addr(), other.addr.Addr()
 	switch {
@@ -54,29 +54,29 @@ func (b *binding) only() bool { return b.afonly || b.addr.Addr().Is4() }
 
 // check is nil when nobody is in b's way.
 func (t *portTable) check(b *binding, listening bool) error {
-	for _, other := range t.held[b.addr.Port()] {
+	for _, other := range t.taken[b.addr.Port()] {
 		if other == b {
 			continue
 		}
 		if err := b.conflict(other, listening); err != nil {
-			return fmt.Errorf("iwarp: port %d is held by another identifier of this process, bound to %v: %w", b.addr.Port(), other.addr, err)
+			return fmt.Errorf("iwarp: port %d belongs to another identifier of this process, bound to %v: %w", b.addr.Port(), other.addr, err)
 		}
 	}
 	return nil
 }
 
-// hold enters b: ErrPortTaken, EADDRINUSE.
-func (t *portTable) hold(b *binding) error {
+// take enters b: ErrPortTaken, EADDRINUSE.
+func (t *portTable) take(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.check(b, false); err != nil {
 		return err
 	}
-	t.held[b.addr.Port()] = append(t.held[b.addr.Port()], b)
+	t.taken[b.addr.Port()] = append(t.taken[b.addr.Port()], b)
 	return nil
 }
 
-// listens checks again, as rdma_listen does: no other holder at all.
+// listens checks again, as rdma_listen does: nobody else may have the port.
 func (t *portTable) listens(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *portTable) release(b *binding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	port := b.addr.Port()
-	list := t.held[port]
+	list := t.taken[port]
 	for i, other := range list {
 		if other == b {
 			list[i] = list[len(list)-1]
@@ -113,8 +113,8 @@ func (t *portTable) release(b *binding) {
 		}
 	}
 	if len(list) == 0 {
-		delete(t.held, port)
+		delete(t.taken, port)
 		return
 	}
-	t.held[port] = list
+	t.taken[port] = list
 }

@@ -20,14 +20,14 @@ type queuePair struct {
 	srq            *sharedQueue
 	pd             *domain
 	attr           verbs.QPInitAttr
-	// completions go to their queues; before, they wait for Established to be told
+	// completions go to their queues; before, they wait until Established was delivered
 	open   bool
-	held   []heldWC // that wait
-	paused bool     // Pause
-	served bool     // it is its turn to look for a receive
+	early  []earlyWC // those that wait
+	paused bool      // Pause
+	served bool      // it is its turn to look for a receive
 }
 
-type heldWC struct {
+type earlyWC struct {
 	cq        *completionQueue
 	wc        verbs.WC
 	solicited bool
@@ -210,7 +210,7 @@ func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	}
 	wc.QP = q
 	if !q.open {
-		q.held = append(q.held, heldWC{cq, wc, solicited})
+		q.early = append(q.early, earlyWC{cq, wc, solicited})
 		return
 	}
 	cq.push(wc, solicited)
@@ -219,8 +219,8 @@ func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 // release lets completions through.
 func (q *queuePair) release() {
 	q.open = true
-	for _, h := range q.held {
+	for _, h := range q.early {
 		h.cq.push(h.wc, h.solicited)
 	}
-	q.held = nil
+	q.early = nil
 }

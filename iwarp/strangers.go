@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A stranger is who connects to a listener and sends no MPA Request: a browser, a health check, a
-// port scan. There may be as many as they like, so each is counted and few are logged.
+// A stranger connects to a listener and sends no MPA Request: a browser, a health check, a port
+// scan. There may be any number of them, so each is counted and few are logged.
 
 // strangersEvery is how often a device logs one.
 const strangersEvery = time.Minute

@@ -20,8 +20,8 @@ type sysVec struct {
 	in6  unix.SockaddrInet6
 }
 
-// fill makes bufs the vector. The pointers are typed, so the memory stays alive; release lets go
-// of it.
+// fill makes bufs the vector. The pointers are typed, so the memory stays alive until result clears
+// them.
 func (v *sysVec) fill(bufs [][]byte) int {
 	n := 0
 	for _, b := range bufs[:min(len(bufs), iovLen)] {
@@ -35,9 +35,9 @@ func (v *sysVec) fill(bufs [][]byte) int {
 }
 
 // send is sendmsg(2) on a connected non-blocking socket: bufs, in order, as far as the socket
-// takes them. It does not sleep, so the scheduler is not told. On loopback it runs the receiver's
-// half of TCP too; with GOMAXPROCS=1 the scheduler would take the processor away in the middle of
-// that and give it back right after: a sixth of the CPU of an echo.
+// takes them. It does not sleep, so the scheduler need not know. On loopback it runs the receiver's
+// half of TCP too. With GOMAXPROCS=1 the scheduler would take the processor away in the middle of
+// that and give it back right after, which costs a sixth of the CPU of an echo.
 func (v *sysVec) send(fd int, bufs [][]byte, flags int) (int, error) {
 	if len(bufs) == 1 { // sendto(2): the kernel need not fetch a header and a vector
 		b := bufs[0]
@@ -61,7 +61,7 @@ func recv(fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// read is readv(2) into bufs, in order. want is how much they hold.
+// read is readv(2) into bufs, in order. want is how much room they have.
 func (v *sysVec) read(fd int, bufs [][]byte) (n, want int, err error) {
 	k := v.fill(bufs)
 	for _, b := range bufs {

@@ -5,7 +5,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Run is the end of a turn: write, then tell.
+// Run is the end of a turn: write, then notify and deliver.
 func (in *instance) Run(int) bool {
 	in.deferred = false
 	if in.closed {
@@ -36,8 +36,8 @@ func (in *instance) Run(int) bool {
 	return false
 }
 
-// drain tells what there is to tell: completions before events, so that an identifier's end comes
-// behind its messages.
+// drain notifies of completions and delivers events: completions first, so that an identifier's end
+// comes behind its messages.
 func (in *instance) drain() {
 	if in.draining {
 		return
@@ -64,7 +64,7 @@ func (in *instance) drain() {
 			copy(in.notify, in.notify[1:])
 			in.notify[n-1] = nil
 			in.notify = in.notify[:n-1]
-			cq.tell()
+			cq.notifyOwner()
 			continue
 		}
 		if in.first == len(in.events) {
@@ -98,7 +98,7 @@ func (in *instance) drained() {
 	}
 }
 
-// deliver tells one event.
+// deliver delivers one event.
 func (in *instance) deliver(ev *event) {
 	if ev.id.dead {
 		if ev.Child != nil {
@@ -107,12 +107,12 @@ func (in *instance) deliver(ev *event) {
 		return
 	}
 	if c := ev.id.conn; c != nil && c.in != in {
-		c.in.drain() // the completions of an identifier that was migrated are told there
+		c.in.drain() // the completions of an identifier that was migrated are notified of there
 	}
 	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
 		defer ev.id.conn.qp.release() // also when the application panics
 	}
-	in.told = ev.DriverEvent
-	in.up.Event(ev.id.h, &in.told)
-	in.told = cmid.DriverEvent{}
+	in.delivering = ev.DriverEvent
+	in.up.Event(ev.id.h, &in.delivering)
+	in.delivering = cmid.DriverEvent{}
 }

@@ -14,8 +14,8 @@ import (
 // order in which they have come; one that is paused is not among them.
 
 // keptMax is about how many bytes the connections of a loop may have read beyond the messages that
-// wait. While some are kept, reads are shorter, down to peekLen, which each connection may have
-// besides.
+// wait. While some are kept, reads are shorter, down to peekLen, which each connection may keep in
+// any case.
 const keptMax = 2 * stagingLen
 
 // stage is how much may be read besides what has a place, rest bytes of which are still to come.
@@ -86,7 +86,7 @@ func (c *conn) waitOver() {
 	}
 }
 
-// resume has the message that waits look for a receive again. What the socket has is left for the
+// resume lets the message that waits look for a receive again. What the socket has is left for the
 // loop to find, so that nobody's turn is long.
 func (c *conn) resume(now time.Time) {
 	in := c.in
@@ -155,7 +155,7 @@ func (in *instance) serve(s *sharedQueue) {
 		c := s.waiting.oldest
 		s.waiting.remove(c)
 		if c.resume(now); c.waits && s.q.Len() == 0 && !c.qp.paused {
-			return // there was nothing to be had
+			return // there was no receive for it
 		}
 	}
 }

@@ -11,9 +11,9 @@
 // Memory that a peer may write (RemoteWrite) changes under the application's eyes: a Write has no
 // completion at its target. Touch what a peer wrote only after the receive of a Send that it
 // posted behind the Write. Do not wait for a byte to change: it is a data race in Go's memory
-// model, and on most devices nothing orders the bytes of a Write. From telling the peer the key
-// until that receive, leave the region alone. A peer's Read has no completion here either: keep
-// the bytes until the peer says, in a Send, that it has them.
+// model, and on most devices nothing orders the bytes of a Write. From the moment the peer may
+// know the key until that receive, leave the region alone. A peer's Read has no completion here
+// either: keep the bytes until the peer says, in a Send, that it has them.
 //
 // # Ordering
 //

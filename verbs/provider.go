@@ -39,13 +39,13 @@ type ProviderQP interface {
 	// may wait, as [QP.Destroy] may: a driver that has others on its loop uses ModifyLater and
 	// DestroyLater.
 	Modify(attr *QPAttr, mask QPAttrMask) error
-	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts. What is outstanding is
-	// flushed, and what the queue pair has of its domain and queues is given back, by End:
-	// PD.Close, SRQ.Close and CQ.Close are EBUSY till then. What is received while a change is
-	// under way is told by the End of the last one, in order: the peer may send when the kernel has
-	// brought the queue pair to RTS, and who answers it at once finds one that can send. From
-	// DestroyLater on nothing is posted any more (EINVAL) and no event is told; Destroy waits for
-	// it.
+	// ModifyLater is Modify, and DestroyLater is QP.Destroy, in parts. End flushes what is
+	// outstanding, and gives back what the queue pair has of its domain and queues: PD.Close,
+	// SRQ.Close and CQ.Close are EBUSY till then. What is received while a change is under way is
+	// delivered by the End of the last change, in order: the peer may send as soon as the kernel
+	// has brought the queue pair to RTS, and whoever answers at once finds a queue pair that can
+	// send. From DestroyLater on nothing can be posted (EINVAL) and no event is delivered; Destroy
+	// waits for it.
 	ModifyLater(attr *QPAttr, mask QPAttrMask) Later
 	DestroyLater() Later
 	// Attach and Detach are ibv_attach_mcast(3) and ibv_detach_mcast(3), for datagram queue pairs.
@@ -176,8 +176,9 @@ type QPAttr struct {
 }
 
 // AHMaker is a Device whose CreateAH may wait: the kernel looks for the destination's link address,
-// for a second where nobody answers. Whoever sends a datagram chooses the address that it says it
-// is from, so who answers strangers on a loop with others makes the handle in parts.
+// for a second where nobody answers. The sender of a datagram chooses the address that it
+// claims to be from, so a program that answers strangers on a loop with others makes the handle in
+// parts.
 type AHMaker interface {
 	Device
 	// CreateAHLater is CreateAH in parts. The domain is not to be closed before End.

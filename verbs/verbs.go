@@ -38,8 +38,8 @@ type Device interface {
 	// ErrNotSupported where there are none. It may wait: see AHMaker.
 	CreateAH(pd PD, attr *AHAttr) (AH, error)
 	// InitAHFromWC fills in the way back to a datagram's sender from its completion and the GRHLen
-	// bytes in front of it (ibv_init_ah_from_wc(3)). EINVAL when they do not tell; ErrNotSupported
-	// as CreateAH.
+	// bytes in front of it (ibv_init_ah_from_wc(3)). EINVAL when they do not say it;
+	// ErrNotSupported as CreateAH.
 	InitAHFromWC(wc *WC, grh []byte) (AHAttr, error)
 }
 
@@ -255,10 +255,11 @@ type SRQInitAttr struct {
 	PD    PD  // nil: Device.PD
 	MaxWR int // receives outstanding
 	// OnEmpty is called on the loop when a message for qp finds the queue empty: the owner may post
-	// then, for it, or Pause it. If he does neither the message waits at its sender, whose stream
-	// is not read, until somebody posts: those that wait are served in order, and asked for again.
-	// Only a device with AsksForReceives calls it. May be nil: then a message that finds nothing
-	// ends its connection, on InfiniBand when its sender's patience is over.
+	// then, for it, or Pause it. If the owner does neither the message waits at its sender until
+	// somebody posts: nothing more is read of its stream. Those that wait are served in order, and
+	// OnEmpty is called for them again. Only a device with AsksForReceives calls it. May be nil:
+	// then a message that finds nothing ends its connection, on InfiniBand when its sender's
+	// patience is over.
 	OnEmpty func(qp QP)
 	// OnLimit is called on the loop, once per Arm, when fewer receives are posted than Arm said
 	// (IBV_EVENT_SRQ_LIMIT_REACHED). May be nil.
@@ -314,12 +315,12 @@ type QP interface {
 // no silence. Others know of whole work requests only. Loop goroutine only.
 type Mover interface {
 	QP
-	// Came is how many bytes have come from the peer, of whatever.
+	// Came is how many bytes have come from the peer, of any kind.
 	Came() uint64
 	// Went is how many of ours the peer's transport has acknowledged. It may cost a system call.
 	Went() uint64
-	// Watched says that from now on the owner finds out by itself whether the peer is there: the
-	// transport gives none up any more that answers it, but has no room for what is sent.
+	// Watched says that from now on the owner finds out by itself whether the peer is there. The
+	// transport then no longer gives up a peer that answers but has no room for what is sent.
 	Watched()
 }
 
@@ -332,7 +333,7 @@ type Pauser interface {
 	// goes on.
 	Pause(on bool)
 	// Waiting is true while a message of the peer's waits, because of Pause or for want of a
-	// receive: nothing is heard of the peer then, whatever it says.
+	// receive. Nothing that the peer sends is read then.
 	Waiting() bool
 }
 

@@ -65,8 +65,8 @@ func putIB(sa *uabi.Sockaddr, ib *cmid.SockaddrIB) {
 	binary.NativeEndian.PutUint64(b[40:], ib.ScopeID)
 }
 
-// addrOf is a sockaddr of the kernel's in our terms, the zero Addr for none and for a family that
-// has no place there.
+// addrOf is a sockaddr of the kernel's in our terms: the zero Addr for none, and for a family that
+// Addr does not know.
 func addrOf(b *[128]byte) cmid.Addr {
 	port := binary.BigEndian.Uint16(b[2:])
 	switch binary.NativeEndian.Uint16(b[:]) {

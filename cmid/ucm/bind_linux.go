@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
 )
 
-// bindAddr binds. A failure with ENODEV is the identifier's for good: it keeps the interface (a
-// new one is needed).
+// bindAddr binds. After a failure with ENODEV the identifier keeps the interface, and a new
+// identifier is needed.
 func (id *ident) bindAddr(a cmid.Addr) error {
 	sa, err := sockaddr(a)
 	if err != nil {
@@ -36,7 +36,7 @@ func local(ip netip.Addr) bool {
 	if ip = ip.Unmap().WithZone(""); ip.IsUnspecified() || ip.IsLoopback() {
 		return true
 	}
-	addrs, _ := net.InterfaceAddrs() // without them nothing is said of a port
+	addrs, _ := net.InterfaceAddrs() // without them the error says nothing of a port
 	return slices.ContainsFunc(addrs, func(a net.Addr) bool {
 		p, err := netip.ParsePrefix(a.String())
 		return err == nil && p.Addr() == ip
@@ -83,7 +83,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	if err != nil {
 		return err
 	}
-	// as the kernel would, which shows an address also when it could not have it
+	// as the kernel would, which shows an address even when it could not bind to it
 	if !c.Src.IsZero() && id.local.IsZero() {
 		if err = id.bindAddr(c.Src); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	return err
 }
 
-// listen listens. One that is not bound is bound by that.
+// listen listens. That binds an identifier that is not bound.
 func (id *ident) listen(backlog int) error {
 	if err := id.in.file.Listen(id.kid, int32(min(max(backlog, 0), id.in.backlog))); err != nil {
 		return err

@@ -76,10 +76,10 @@ func (id *ident) connect(c *cmid.Connect) error {
 	})
 }
 
-// accept is rdma_accept(3). One that fails rejects the request: the kernel does so, and for what it
-// is not asked we do. The queue pair of an InfiniBand connection is made ready off the loop: the
-// kernel looks for the link address of whom the request says it is from, for a second if nobody
-// answers to that name, and the sender chooses it.
+// accept is rdma_accept(3). An accept that fails rejects the request: the kernel does so, and where
+// the kernel is not asked we do. The queue pair of an InfiniBand connection is made ready off the
+// loop: the kernel looks for the link address of the peer, for a second if nobody answers, and the
+// sender of the request chooses the address that it claims to be from.
 func (id *ident) accept(c *cmid.Accept) error {
 	in, f := id.in, id.in.file
 	most := id.depth()
@@ -121,7 +121,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 }
 
 // respond does with the answer to a connect what librdmacm does: it makes the queue pair ready and
-// establishes, off the loop as accept. What is reported is how that ends.
+// establishes, off the loop as accept does. It reports how that ends.
 func (id *ident) respond(ev uabi.EventResp) {
 	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
 	way, err := id.climb(nil)
@@ -200,8 +200,8 @@ func (id *ident) disconnect(c *cmid.Disconnect) error {
 	return nil
 }
 
-// over notes that nothing is left to wait for: on InfiniBand when both sides have disconnected, on
-// iWARP when one has.
+// over notes when nothing is left to wait for: on InfiniBand when both sides have disconnected, on
+// iWARP when one side has.
 func (id *ident) over() {
 	if id.phase == connected && id.left && (id.leaving || id.iwarp()) {
 		id.phase = unconnected

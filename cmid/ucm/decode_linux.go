@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// decode fills in event from the kernel's. What it holds is the event's memory, and good until the
-// next one.
+// decode fills in event from the kernel's. Its private data is ev's memory, and valid until the
+// next event.
 func (in *instance) decode(datagram bool, ev *uabi.EventResp) {
 	in.event = cmid.DriverEvent{Kind: states.Kind(ev.Event), Status: int32(ev.Status)}
 	t := &in.event

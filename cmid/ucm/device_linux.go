@@ -9,9 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// device finds a device, and opens it when it is met for the first time. One that could not be
-// opened although it has a data path is good for this once: the next identifier may have better
-// luck.
+// device finds a device, and opens it when it is met for the first time. A device that has a data
+// path but could not be opened is not remembered: the next identifier tries again.
 func (in *instance) device(ident deviceIdent) *device {
 	for _, d := range in.devices {
 		if d.ident.is(ident) {

@@ -15,16 +15,17 @@
 // of it belongs to the loop's goroutine. Commands that the kernel may let wait (a connect on iWARP;
 // an accept on InfiniBand, whose queue pair the kernel finds a link address for; the destruction of
 // a queue pair, and of what is half open or connected) run on goroutines of the process's: their
-// answer is posted to the loop. Each such goroutine holds a thread while it waits. There are at
-// most 1024 for connects, for accepts and for destructions each, however many loops there are; what
-// finds none waits its turn without one. One peer has a third of them at most, one loop or one
-// listener's requests half, so that others always find one. Peers are distinguished by the address
+// answer is posted to the loop. Each such goroutine has a thread while it waits. There are at
+// most 1024 of them for connects, for accepts and for destructions each, however many loops there
+// are. A call that finds no thread waits its turn without one. One peer has a third of the threads
+// at most, and one loop, or the requests of one listener, half of them. So the others always find
+// one. Peers are distinguished by the address
 // that they give: requests forged under many addresses take as many turns at their own listener,
 // not at others.
 //
 // An identifier's queue pair is gone when its destruction has come back: Done, or cmid.Closed.
-// Until then its completion queue cannot be closed (EBUSY); whoever cannot wait for that event
-// calls verbs.QP.Destroy behind DestroyID, which waits.
+// Until then its completion queue cannot be closed (EBUSY). An owner that cannot wait for that
+// event calls verbs.QP.Destroy behind DestroyID, which waits.
 //
 // # Ordering
 //
@@ -40,12 +41,12 @@
 //
 // # Limitations
 //
-// On InfiniBand and RoCE private data comes padded with zeros; who must know its length puts it
-// inside. To the kernel 127.0.0.1 is a wildcard: a listener there has its port on every local
-// address, and what comes for another one than loopback is rejected here (RejectConsumerDefined),
-// and nobody is notified. Devices are distinguished by the kernel's index, which needs Linux 5.9
-// and netlink; else by node GUID: of two on one network interface, such as rxe0 and siw0, which
-// have the same, the first by name is then taken for both.
+// On InfiniBand and RoCE private data comes padded with zeros. An application that must know its
+// length puts the length inside. To the kernel 127.0.0.1 is a wildcard: a listener there has its
+// port on every local address, and what comes for another one than loopback is rejected here
+// (RejectConsumerDefined), and nobody is notified. Devices are distinguished by the kernel's
+// index, which needs Linux 5.9 and netlink; else by node GUID: of two on one network interface,
+// such as rxe0 and siw0, which have the same, the first by name is then taken for both.
 //
 // # Credentials
 //
@@ -57,6 +58,7 @@
 // afterwards. It is reported with a [verbs.CredentialsError]: by Open, where the threads that are
 // asked differ, else by the first command that is refused. Then the channel's file is closed,
 // which gives back to the kernel what commands cannot any more; every identifier gets
-// DeviceRemoval with that reason, and a DestroyID has succeeded when the kernel holds nothing. An
-// identifier whose DestroyID the kernel refuses for another reason is named in a [HeldError].
+// DeviceRemoval with that reason, and a DestroyID has succeeded when the kernel has nothing left
+// of it. An identifier whose DestroyID the kernel refuses for another reason is named in a
+// [HeldError].
 package ucm

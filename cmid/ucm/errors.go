@@ -43,13 +43,13 @@ func (e *BusyError) Unwrap() error { return e.Err }
 
 // HeldError says that the kernel has not given identifiers back. From Close: not in time. It
 // destroys them when it gets to it; until then their goroutines, and the descriptor, stay. From a
-// DestroyID: it has refused, and holds them until the channel is closed.
+// DestroyID: the kernel has refused, and keeps them until the channel is closed.
 type HeldError struct {
 	IDs []HeldID
 	Err error // ETIMEDOUT; of a DestroyID the kernel's
 }
 
-// HeldID is an identifier that the kernel holds.
+// HeldID is an identifier that the kernel has not given back.
 type HeldID struct {
 	Handle      cmid.Handle
 	Local, Peer cmid.Addr
@@ -58,7 +58,7 @@ type HeldID struct {
 
 // Error names them.
 func (e *HeldError) Error() string {
-	s := fmt.Sprintf("ucm: the kernel holds %d identifiers: %v", len(e.IDs), e.Err)
+	s := fmt.Sprintf("ucm: the kernel keeps %d identifiers: %v", len(e.IDs), e.Err)
 	for i, id := range e.IDs {
 		if i == 4 {
 			return s + ", ..."

@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Ready fetches events: as many as there are identifiers that may have one, until there are none.
-// The last attempt, which finds nothing, is saved that way where few identifiers take their steps
-// one after the other; what is left is found in the next turn.
+// Ready fetches events until there are none, but at most as many as there are identifiers that may
+// have one. Where few identifiers take their steps one after the other, that saves the last
+// attempt, which finds nothing. What is left is found in the next turn.
 func (in *instance) Ready(eventloop.Events) {
 	in.fetch(min(max(len(in.ids)-in.listeners, 1), eventsPerTurn))
 }
@@ -65,8 +65,9 @@ func (in *instance) take(ev *uabi.EventResp) {
 	}
 }
 
-// request takes the identifier that a request brings. It has no uid before it is accepted: nothing
-// is reported of it till then. If nobody listens any more, nobody would ever answer it.
+// request takes the identifier that a request brings. It has no uid before it is accepted, so the
+// kernel reports nothing of it till then. If nobody listens any more it is given back, because
+// nobody would ever answer it.
 func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 	child := &ident{in: in, kid: ev.ID, phase: half}
 	if listener == nil || !child.meantFor(listener) {
@@ -97,7 +98,7 @@ func (id *ident) meantFor(listener *ident) bool {
 }
 
 // hears says whether a request to ip is meant for the listener. To the kernel loopback is a
-// wildcard; who binds to it wants to be reached from nowhere else.
+// wildcard, but a listener there wants to be reached from nowhere else.
 func (id *ident) hears(ip netip.Addr) bool {
 	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
 }
@@ -169,9 +170,9 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 	}
 }
 
-// ended is the end of a connection that never was. Not so for a neighbour that has changed: that
-// is reported as Unreachable too, whatever the state, and changes nothing. Which of the two an
-// Unreachable is nobody can say, so that there may still be something to wait for.
+// ended is the end of a connection that did not come about. The kernel also reports Unreachable
+// when a neighbour has changed, in every state, and that changes nothing. Which of the two an
+// Unreachable is cannot be known, so there may still be something to wait for.
 func (id *ident) ended(kind states.Kind) {
 	if id.phase != half {
 		return

@@ -17,8 +17,8 @@ const (
 )
 
 // lanes are the threads of the process that may wait in the kernel. Each kind of call has a lane of
-// its own, so that none takes another kind's threads: who connects to a black hole keeps nobody
-// from accepting, or from giving back.
+// its own, so that none takes another kind's threads: connects to a host that does not answer keep
+// nobody from accepting, or from giving back.
 type lanes struct{ connects, accepts, destroys lane }
 
 // process has all loops' calls: Go's limit of threads is the process's.
@@ -38,12 +38,12 @@ func (l *lanes) leave() { l.each((*lane).leave) }
 // beyond atWork wait in a queue, without a thread. When none of those that are under way has ended
 // for stuckAfter, more are begun: calls that nobody answers do not delay the others for longer.
 //
-// Threads are shared out. Calls belong to a group (a listener, a loop) and in it to a peer; groups
-// take turns, and in a group its peers. A group has no more calls under way than threads are left
-// for all others: one alone has half of the lane at most, two have a third each. Of what a group
-// may still begin a peer has no more than it leaves to the others likewise: one alone has a third
-// of the lane. So there is a thread for who has none yet. A group without a call under way need not
-// wait for stuckAfter.
+// Threads are shared out. A call belongs to a group (a listener, a loop), and in it to a peer.
+// Groups take turns, and in a group its peers do. A group has no more calls under way than threads
+// are left for all others: a group alone has half of the lane at most, two groups have a third
+// each. Of the calls that a group may still begin, a peer likewise has no more than it leaves to
+// the other peers: a peer alone has a third of the lane. So a group or peer that has no thread yet
+// finds one. A group without a call under way need not wait for stuckAfter.
 type lane struct {
 	mu            sync.Mutex
 	more          *sync.Cond // to the idle ones: there is work, or it is over
@@ -64,7 +64,7 @@ type share struct {
 
 // job is a call. then gets its error, ECANCELED if it was not begun.
 type job struct {
-	group, peer any // who it is for
+	group, peer any // that it is for
 	call        func() error
 	then        func(error)
 
@@ -193,7 +193,7 @@ func (l *lane) drop(j *job) {
 	}
 }
 
-// part is the share of who has key.
+// part is the share of the group, or peer, with that key.
 func (s *share) part(key any) *share {
 	p := s.parts[key]
 	if p == nil {
@@ -220,8 +220,8 @@ func (s *share) put(j *job) {
 	}
 }
 
-// next takes the oldest job of who has the turn among those that have less under way than is left
-// for all others.
+// next takes the oldest job of the part whose turn it is, among the parts that have less under way
+// than is left for all others.
 func (s *share) next(left int) *job {
 	if len(s.jobs) > 0 {
 		j := s.jobs[0]
@@ -275,7 +275,7 @@ func (s *share) drop(j *job) bool {
 	return true
 }
 
-// tidy forgets who has nothing any more.
+// tidy forgets a peer, and a group, that has nothing any more.
 func (s *share) tidy(j *job) {
 	if p := j.at[2]; p.running+p.waiting == 0 {
 		delete(j.at[1].parts, j.peer)
@@ -286,7 +286,7 @@ func (s *share) tidy(j *job) {
 }
 
 // undisturbed gives the goroutine a thread of its own, which ends with it, and which no signal
-// reaches, but for the one that has all threads execute a system call (setuid): whoever has sent it
+// reaches, except for the one that has all threads execute a system call (setuid): its sender
 // waits for each of them, with the whole program. A signal would have the kernel break a wait off
 // and begin the command again, and a CONNECT of soft-iWARP's that begins again fails
 // (EADDRNOTAVAIL): it has bound its socket already. Go's scheduler sends signals to busy threads

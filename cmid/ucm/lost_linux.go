@@ -53,7 +53,7 @@ func (l *loss) giveBack(id *ident) error {
 	return cmid.ErrPending
 }
 
-// over says that nobody holds the file.
+// over says that nobody uses the file.
 func (l *loss) over() bool { return l.closed && !l.in.mail.expects() }
 
 // settle reports the end of those that have waited for it.

@@ -11,7 +11,7 @@ import (
 type mailbox struct {
 	loop  *eventloop.Loop
 	after func()        // is called when some have come back
-	came  chan struct{} // holds one when something was put
+	came  chan struct{} // has an element when something was put
 	mu    sync.Mutex
 	away  int // calls that have not come back
 	back  []func()

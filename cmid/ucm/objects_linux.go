@@ -82,8 +82,8 @@ type device struct {
 	name  string // as it is called now
 	ident deviceIdent
 	iwarp bool
-	// partitions says that it is an InfiniBand port's pkey table that decides who hears whom, for
-	// all that is known.
+	// partitions says that, as far as is known, an InfiniBand port's pkey table decides which
+	// nodes reach each other.
 	partitions bool
 	file       dataFile             // of the data path in sysfs
 	verbs      verbs.Device         // never nil
@@ -120,8 +120,8 @@ type group struct {
 type loss struct {
 	in      *instance
 	err     error
-	closed  bool     // the file: but calls that are under way still hold it
-	waiting []*ident // destroyed, and given back when nobody holds the file
+	closed  bool     // the file: but calls that are under way still use it
+	waiting []*ident // destroyed, and given back when nobody uses the file
 }
 
 // removals hears from the kernel that devices are being removed. rdma_cm does not report it before

@@ -44,13 +44,13 @@ func (in *instance) strike(id *ident) {
 	}
 }
 
-// waitsForPeer says that the kernel holds the queue pair: on iWARP a connect does, and the answer
-// that it waits for. It is flushed when the identifier is destroyed, and goes behind it; any other
-// goes before it.
+// waitsForPeer says that the kernel uses the queue pair until the peer answers, as on iWARP a
+// connect does. Such a queue pair is flushed when the identifier is destroyed, and is destroyed
+// after it; any other is destroyed before it.
 func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
 
-// group is who shares threads with the identifier: the requests of its listener, or everybody else
-// on the loop.
+// group is what shares threads with the identifier: the requests of its listener, or everything
+// else on the loop.
 func (id *ident) group() any {
 	if id.listener != 0 {
 		return id.listener
@@ -66,8 +66,8 @@ func (id *ident) giveBack() error {
 	return nil
 }
 
-// given is what DESTROY_ID's answer means: done, or it will be when the channel is closed, or the
-// kernel holds the identifier.
+// given is what DESTROY_ID's answer means: it is done, it will be when the channel is closed, or
+// the kernel keeps the identifier.
 func (id *ident) given(err error) error {
 	in := id.in
 	switch {
@@ -79,7 +79,7 @@ func (id *ident) given(err error) error {
 	return &HeldError{IDs: []HeldID{id.heldBy("destroy_id")}, Err: err}
 }
 
-// heldBy names the identifier as one that the kernel holds.
+// heldBy names the identifier as one that the kernel has not given back.
 func (id *ident) heldBy(doing string) HeldID {
 	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
 }

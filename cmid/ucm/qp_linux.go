@@ -142,8 +142,8 @@ func (w *climb) wait() error {
 	return nil
 }
 
-// end takes in what has come of them, and of what was to follow: err, which is also why those were
-// not taken that were not.
+// end ends the steps with what has come of them. err is what has come of them all, and of what was
+// to follow; a step that was not taken ends with it.
 func (w *climb) end(err error) error {
 	for i, step := range w.steps {
 		if i >= len(w.errs) {
@@ -155,9 +155,9 @@ func (w *climb) end(err error) error {
 	return err
 }
 
-// limitReads limits the Reads that may be outstanding on the queue pair of an iWARP connection: the
-// kernel sets it up, and siw takes those that the peer serves none of, and never sends anything
-// again.
+// limitReads limits the Reads that may be outstanding on the queue pair of an iWARP connection. The
+// kernel sets the queue pair up, and siw accepts more Reads than the peer serves, and then never
+// sends anything again.
 func (id *ident) limitReads(served uint8) {
 	if n := min(id.asks, served); id.qp != nil && id.dev.iwarp && n < id.depth() {
 		// it may have been destroyed
@@ -175,8 +175,8 @@ func (id *ident) fail() {
 
 const (
 	deviceMax = 255 // RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH: as many as the device can
-	// of what is not acknowledged: the most that end on every device, for soft-RoCE takes 7 as no
-	// end
+	// of what is not acknowledged: the largest count that ends on every device, because soft-RoCE
+	// takes 7 as no end
 	retries  = 6
 	rnrMax   = 7 // of RNR NAKs: without end
 	retryMax = 7

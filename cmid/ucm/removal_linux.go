@@ -84,7 +84,7 @@ func (in *instance) look() {
 // were loaded.
 func (in *instance) drop(d *device) {
 	i := slices.Index(in.devices, d)
-	if i < 0 { // those of d's time: who comes next may have a data path
+	if i < 0 { // those of d's time: the next device may have a data path
 		in.devices = slices.DeleteFunc(in.devices, func(at *device) bool { return at.ident.is(d.ident) && at.data == nil })
 		return
 	}

@@ -32,7 +32,7 @@ var bindFaults = []fault{
 	// The embedded device.
 	{
 		"iwarp refuses wildcards", "bind_addr-1 listen-8", "iwarp/bind_linux.go",
-		"	if id.hold != nil || id.child {\n", "	if id.hold != nil || id.child || a.IsWildcard() {\n",
+		"	if id.binding != nil || id.child {\n", "	if id.binding != nil || id.child || a.IsWildcard() {\n",
 	},
 	{
 		"iwarp forgets the bound address", "bind_addr-2 bind_addr-3", "iwarp/bind_linux.go",
@@ -52,7 +52,7 @@ var bindFaults = []fault{
 	},
 	{
 		"iwarp gives a port away twice", "bind_addr-4", "iwarp/ports_linux.go",
-		"	for _, other := range t.held[b.addr.Port()] {\n		if other == b {", "	for _, other := range t.held[b.addr.Port()] {\n		if true || other == b {",
+		"	for _, other := range t.taken[b.addr.Port()] {\n		if other == b {", "	for _, other := range t.taken[b.addr.Port()] {\n		if true || other == b {",
 	},
 	{
 		"iwarp binds to any port", "bind_addr-5", "iwarp/bind_linux.go",
@@ -60,7 +60,7 @@ var bindFaults = []fault{
 	},
 	{
 		"iwarp takes the route's source for who is bound", "bind_addr-6", "iwarp/bind_linux.go",
-		"		from = id.hold.addr\n", "		from = cmid.Addr{}\n",
+		"		from = id.binding.addr\n", "		from = cmid.Addr{}\n",
 	},
 	{
 		"iwarp leaves port 0", "bind_addr-7 bind_addr-8", "iwarp/bind_linux.go",

@@ -5,11 +5,11 @@ package planted
 var halfFaults = []fault{
 	{
 		"iwarp refuses the IPv6 wildcard", "bind_addr-1", "iwarp/bind_linux.go",
-		"	if id.hold != nil || id.child {\n", "	if id.hold != nil || id.child || a.IsWildcard() && a.Addr().Is6() {\n",
+		"	if id.binding != nil || id.child {\n", "	if id.binding != nil || id.child || a.IsWildcard() && a.Addr().Is6() {\n",
 	},
 	{
 		"iwarp refuses the IPv4 wildcard", "bind_addr-1", "iwarp/bind_linux.go",
-		"	if id.hold != nil || id.child {\n", "	if id.hold != nil || id.child || a.IsWildcard() && a.Addr().Is4() {\n",
+		"	if id.binding != nil || id.child {\n", "	if id.binding != nil || id.child || a.IsWildcard() && a.Addr().Is4() {\n",
 	},
 	{
 		"iwarp binds to what is not here", "bind_addr-4", "iwarp/bind_linux.go",
@@ -26,7 +26,7 @@ var halfFaults = []fault{
 	{
 		"iwarp lets go of a source when resolving fails", "resolve_addr-7", "iwarp/bind_linux.go",
 		"	if err != nil {\n		return err\n	}\n	id.peer, id.device = peer, true\n",
-		"	if err != nil {\n		if !src.IsZero() {\n			closeFD(id.fd)\n			ports.release(id.hold)\n			id.hold, id.fd, id.local = nil, -1, cmid.Addr{}\n		}\n		return err\n	}\n	id.peer, id.device = peer, true\n",
+		"	if err != nil {\n		if !src.IsZero() {\n			closeFD(id.fd)\n			ports.release(id.binding)\n			id.binding, id.fd, id.local = nil, -1, cmid.Addr{}\n		}\n		return err\n	}\n	id.peer, id.device = peer, true\n",
 	},
 	{
 		"iwarp does not learn its source", "resolve_addr-8", "iwarp/bind_linux.go",

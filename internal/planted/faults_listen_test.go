@@ -31,7 +31,7 @@ var listenFaults = []fault{
 	},
 	{
 		"iwarp listens on a port that is shared", "listen-5", "iwarp/listen_linux.go",
-		"	if err := ports.listens(id.hold); err != nil {\n		return err\n	}\n", "	_ = ports.listens(id.hold)\n",
+		"	if err := ports.listens(id.binding); err != nil {\n		return err\n	}\n", "	_ = ports.listens(id.binding)\n",
 	},
 	{
 		"iwarp's wildcard hears one address", "listen-8", "iwarp/bind_linux.go",

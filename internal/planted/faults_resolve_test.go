@@ -28,7 +28,7 @@ var resolveFaults = []fault{
 	// The embedded device.
 	{
 		"iwarp wants a source", "resolve_addr-1", "iwarp/bind_linux.go",
-		"	case !dst.Addr().IsValid():\n", "	case src.IsZero() && id.hold == nil:\n		return unix.EINVAL\n	case !dst.Addr().IsValid():\n",
+		"	case !dst.Addr().IsValid():\n", "	case src.IsZero() && id.binding == nil:\n		return unix.EINVAL\n	case !dst.Addr().IsValid():\n",
 	},
 	{
 		"iwarp forgets the destination", "resolve_addr-3", "iwarp/bind_linux.go",
@@ -56,7 +56,7 @@ var resolveFaults = []fault{
 	},
 	{
 		"iwarp ignores the source", "resolve_addr-7", "iwarp/bind_linux.go",
-		"	if id.hold == nil && !src.IsZero() {\n", "	if id.hold == nil && src.IsWildcard() {\n",
+		"	if id.binding == nil && !src.IsZero() {\n", "	if id.binding == nil && src.IsWildcard() {\n",
 	},
 	{
 		"iwarp finds no route to what is resolved", "resolve_addr-10", "iwarp/commands_linux.go",

@@ -58,7 +58,7 @@ type Config struct {
 	// responder from Start to the Request, and again from Accept to Established (0: 5 s).
 	SetupTimeout time.Duration
 	// MessageTimeout bounds the silence of a peer in the middle of a message, whose receive it
-	// holds (0: 30 s).
+	// occupies (0: 30 s).
 	MessageTimeout time.Duration
 }
 

@@ -43,7 +43,7 @@
 // or Closed: with a Terminate sent or received, or a socket error, or a timeout. A wrong frame
 // ends its connection: the receive it hit completes with the matching status, every other work
 // request with verbs.StatusFlushed, a Terminate in RFC 5040's form is queued where the protocol
-// has one. A peer can make a Conn hold at most one MPA frame, one header, the receive that its
+// has one. A peer can make a Conn keep at most one MPA frame, one header, the receive that its
 // message began to fill (for Config.MessageTimeout without a byte), and one small record for each
 // Read it may have outstanding: next power of two of the IRD, and one.
 //

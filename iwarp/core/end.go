@@ -35,8 +35,8 @@ func (c *Conn) rejected(private []byte, err *Error) {
 	c.end(err)
 }
 
-// drop ends set-up with nothing but a FIN: there is nothing to answer, or nobody who would
-// understand.
+// drop ends set-up with nothing but a FIN: there is nothing to answer, or the peer would not
+// understand it.
 func (c *Conn) drop(op, text string) {
 	c.closeNow, c.phaseAt = true, time.Time{}
 	c.end(&Error{Op: op, Errno: unix.EPROTO, Text: text})

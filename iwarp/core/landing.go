@@ -98,8 +98,8 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 			}
 			c.placed(len(p))
 		default:
-			// not as foreseen: whoever owns p now, its bytes may be overwritten by what they lead
-			// to
+			// not as foreseen: p may have another owner by now, and taking in its bytes may
+			// overwrite them
 			spill = spill[:0]
 			for _, q := range landings[i:] {
 				q = q[:min(n, len(q))]

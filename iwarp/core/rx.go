@@ -72,7 +72,7 @@ type tagged struct {
 type waiting struct {
 	message bool // one waits
 	paused  bool // the owner wants the next one to
-	deaf    bool // we have said the last, and what comes has nobody who would take it
+	deaf    bool // we have said the last, and nobody would take what comes
 }
 
 // kept is what was read behind a message that waits.

@@ -71,7 +71,7 @@ func (c *Conn) Timeout(now time.Time) {
 	}
 }
 
-// silence is what a peer may be that has not answered a Request: nothing distinguishes the two.
+// silence says why a peer may not have answered a Request: nothing distinguishes the two reasons.
 const silence = "the peer is busy, or what listens there does not speak iWARP"
 
 func (c *Conn) phaseTimeout() {

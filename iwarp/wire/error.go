@@ -37,10 +37,10 @@ type Error struct {
 	Layer      Layer
 	Type, Code uint8
 	Field      string // the field that is wrong
-	Value      uint64 // what it held
+	Value      uint64 // of the field
 }
 
-// Error says which field held what, and the Terminate's meaning.
+// Error says which field had which value, and the Terminate's meaning.
 func (e *Error) Error() string {
 	return fmt.Sprintf("wire: %s %#x: %s", e.Field, e.Value, TerminateText(e.Layer, e.Type, e.Code))
 }

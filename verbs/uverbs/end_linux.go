@@ -128,7 +128,7 @@ const closeWait = 2 * time.Second
 
 // Close closes the device. The kernel gives back what was made on it when its fd is closed, and
 // deregisters its memory; the queues' maps are given back here. Memory that was not freed stays
-// mapped until Free, for whoever still reads it.
+// mapped until Free, because somebody may still read it.
 func (d *device) Close() error {
 	if d.closed {
 		return nil

@@ -50,7 +50,7 @@ func openKernel(path string) (*kernel, error) {
 }
 
 // close gives the file and everything made through it back to the kernel. The kernel waits for
-// queue pairs that a half open connection holds (siw): that is waited for no longer than wait.
+// queue pairs that a half open connection uses (siw); close waits for that no longer than wait.
 func (k *kernel) close(wait time.Duration) error {
 	if k.fd < 0 {
 		return nil // see Removed
@@ -104,8 +104,8 @@ func (k *kernel) aside(use func(*kernel) error) error {
 	return err
 }
 
-// spares are pages for calls off the loop: Go's heap, which stays where it is while somebody holds
-// it.
+// spares are pages for calls off the loop. They are Go's heap, which stays where it is while it is
+// referenced.
 var spares = sync.Pool{New: func() any { return new([pageLen / 8]uint64) }}
 
 const hdrLen = int(unsafe.Sizeof(cmdHdr{}))
@@ -176,8 +176,8 @@ func (k *kernel) mapQueue(off uint64, size int) ([]byte, error) {
 	return mem, os.NewSyscallError("mmap", err)
 }
 
-// mapMemory is n bytes of memory of their own, which children do not get: the kernel's hold on the
-// pages would not follow a copy.
+// mapMemory is n bytes of memory of their own, which children do not get: the kernel has pinned the
+// pages, and a copy of them is not pinned.
 func mapMemory(n int) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {

@@ -2,8 +2,8 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// Poll takes completions, oldest first as far as one of the kernel's queues holds them: a queue
-// pair's are in order, those of several may not be.
+// Poll takes completions, oldest first as far as they are in one of the kernel's queues: those of
+// one queue pair are in order, those of several may not be.
 func (q *completionQueue) Poll(wc []verbs.WC) int {
 	n := 0
 	for n < len(wc) && (q.ready.Len() > 0 || q.take()) {
@@ -35,7 +35,7 @@ func (q *completionQueue) take() bool {
 	return false
 }
 
-// drain takes everything that the kernel's queues hold.
+// drain takes everything that is in the kernel's queues.
 func (q *completionQueue) drain() {
 	for q.take() {
 	}
@@ -87,10 +87,10 @@ func (q *queuePair) report() {
 	}
 }
 
-// received delivers a receive. While the queue pair is being modified it is kept: the kernel may
-// have brought it to RTS, so that the peer sends, before the loop has taken that in, and whoever
-// answers the message at once must find a queue pair that can send. Those of other queue pairs are
-// delivered.
+// received delivers a receive. While the queue pair is being modified the receive is kept: the
+// kernel may have brought the queue pair to RTS, and the peer may send, before the loop knows of
+// it. An owner that answers the message at once must find a queue pair that can send. Receives of
+// other queue pairs are delivered.
 func (q *queuePair) received(wc verbs.WC) {
 	if q.changes > 0 {
 		q.early.Push(wc)
@@ -99,8 +99,8 @@ func (q *queuePair) received(wc verbs.WC) {
 	q.recvCQ.push(wc)
 }
 
-// deliverEarly delivers what was kept, in the order in which it came. The kernel's word of it has
-// been heard already.
+// deliverEarly delivers what was kept, in the order in which it came. The kernel's
+// report of it has been read already.
 func (q *queuePair) deliverEarly() {
 	if q.early.Len() == 0 {
 		return

@@ -153,9 +153,9 @@ func (q *queuePair) announce() {
 // and so on, for a second in all.
 const announcements = 10
 
-// again announces later. siw does not wait for a queue pair's lock: whoever changes its state at
-// that moment has it, and siw answers as if there were no connection. Where there is none any more,
-// its end is reported meanwhile.
+// again announces later. siw does not wait for a queue pair's lock: when somebody changes the queue
+// pair's state at that moment, siw answers as if there were no connection. Where there is no
+// connection any more, its end is reported meanwhile.
 func (q *queuePair) again() {
 	if q.awaits {
 		return

@@ -45,8 +45,8 @@ func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.Provider
 	return q, nil
 }
 
-// known makes q known by its number. The kernel gives none twice: who had it before has gone,
-// though its call has not come back.
+// known makes q known by its number. The kernel gives no number twice at a time: the queue
+// pair that had it before has gone, though its call has not come back.
 func (d *device) known(q *queuePair) {
 	if old := d.qps[q.num]; old != nil && old.leaving != nil {
 		old.left()
@@ -135,7 +135,7 @@ func (q *queuePair) Num() uint32 { return q.num }
 // Context is QPInitAttr.Context.
 func (q *queuePair) Context() any { return q.attr.Context }
 
-// OnEvent says who hears of events.
+// OnEvent sets the function that is called for events.
 func (q *queuePair) OnEvent(f func(verbs.QPEvent)) { q.onEvent = f }
 
 // Attach joins a multicast group.

@@ -106,8 +106,8 @@ func (s *sharedQueue) arm(limit int) error {
 
 // reached has OnLimit called at the end of the turn, if the queue is low. It may not be, when the
 // event was an earlier Arm's: then the kernel has forgotten the limit and gets it again. And the
-// kernel takes a receive before its completion is here: until then its place is not free, and an
-// owner who posts another would find no room.
+// kernel takes a receive before its completion is here: until then its place is not free, and the
+// owner would find no room for another.
 func (s *sharedQueue) reached() {
 	switch {
 	case s.limit == 0 || s.gone:

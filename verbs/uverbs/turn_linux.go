@@ -1,6 +1,6 @@
 package uverbs
 
-// Run ends a turn: what was posted is announced, owners are notified, and who has
+// Run ends a turn: what was posted is announced, owners are notified, and a queue whose owner has
 // heard everything is armed.
 func (d *device) Run(int) bool {
 	d.deferred = false

@@ -15,7 +15,7 @@ type Sockaddr struct {
 // none is the response of a command without one.
 type none struct{}
 
-// CreateID is CREATE_ID. uid 0 makes an identifier of which nothing is ever told.
+// CreateID is CREATE_ID. uid 0 makes an identifier for which nothing is ever reported.
 func (f *File) CreateID(uid uint64, ps uint16, qpType uint8) (id uint32, err error) {
 	var out CreateIDResp
 	err = command(f, CommandCreateID, &CreateID{UID: uid, PS: ps, QPType: qpType}, 8, &out)
@@ -122,7 +122,7 @@ func (f *File) Notify(id, event uint32) error {
 }
 
 // JoinMulticast is JOIN_MCAST. group is the membership's number, in a space of its own; uid is
-// told in its events.
+// in its events.
 func (f *File) JoinMulticast(uid uint64, id uint32, addr *Sockaddr, flags uint16) (group uint32, err error) {
 	var out CreateIDResp
 	in := JoinMulticast{UID: uid, ID: id, AddrSize: addr.Len, JoinFlags: flags, Addr: addr.Data}

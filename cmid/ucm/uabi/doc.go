@@ -8,7 +8,7 @@
 // addresses in sockaddrs, GIDs and GUIDs in network order.
 //
 // A [File] may be used by several goroutines at once. Its methods are system calls; which of them
-// the kernel lets wait is told there. Their errors are bare errnos, a [ResponseError], or a
+// the kernel lets wait is said there. Their errors are bare errnos, a [ResponseError], or a
 // verbs.CredentialsError.
 //
 // Traps of the interface that are handled here: a command's whole struct is supplied, because most
