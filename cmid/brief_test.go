@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestBrief: what people and log lines are told of a failure, wherever it is in an error. Nothing
+// TestBrief: what people and log lines get of a failure, wherever it is in an error. Nothing
 // in it differs from one attempt to the next, so that what repeats is seen to.
 func TestBrief(t *testing.T) {
 	base := FailureBase{

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "regenerate docs/errors.md")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // script is a driver whose every answer a test decides. Real devices are held to the kernel's
-// behaviour by conformance; this one is for what devices do rarely: fail, take long, tell too
+// behaviour by conformance; this one is for what devices do rarely: fail, take long, report too
 // much.
 type script struct {
 	flavor    states.Flavor
@@ -251,11 +251,11 @@ func TestRequestThatNobodyListensFor(t *testing.T) {
 	child := s.up.NewHandle()
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindConnectRequest, Child: s.id(child)})
 	if len(s.destroyed) != 1 || s.destroyed[0] != child {
-		t.Errorf("destroyed %v: a child that is not told must be destroyed, or its peer waits for ever", s.destroyed)
+		t.Errorf("destroyed %v: a child that is not delivered must be destroyed, or its peer waits for ever", s.destroyed)
 	}
 }
 
-// Commands are told apart by their pointers.
+// Commands are compared by their pointers.
 func TestCommandsAreDistinct(t *testing.T) {
 	var all []Command
 	for range 8 {
@@ -280,7 +280,7 @@ func TestNothingAfterDestroy(t *testing.T) {
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindTimewaitExit})
 	if ev, _, err := c.GetEvent(); err == nil {
-		t.Errorf("%T was told after rdma_destroy_id(3)", ev)
+		t.Errorf("%T was delivered after rdma_destroy_id(3)", ev)
 	}
 	if err := id.BindAddr(MustAddr("0.0.0.0:0")); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("a destroyed identifier answers %v, want ENOENT", err)
@@ -309,7 +309,7 @@ func TestDestroyIsRefused(t *testing.T) {
 	s.up.Done(id.Handle(), cmd, unix.EINVAL)
 	ev, _, _ := c.GetEvent()
 	if closed, ok := ev.(*Closed); !ok || !errors.Is(closed.Err, unix.EINVAL) || c.Len() != 0 {
-		t.Errorf("told %v, and %d identifiers; want Closed with EINVAL, and none", ev, c.Len())
+		t.Errorf("got %v, and %d identifiers; want Closed with EINVAL, and none", ev, c.Len())
 	}
 }
 

@@ -9,19 +9,19 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// joining is a datagram identifier with a device, and what it tells.
-func joining(t *testing.T) (s *script, id *ID, told *[]queued) {
+// joining is a datagram identifier with a device, and what it delivers.
+func joining(t *testing.T) (s *script, id *ID, delivered *[]queued) {
 	t.Helper()
 	s = &script{device: dev{}}
 	c := open(t, s)
-	told = new([]queued)
-	c.sink = func(id *ID, ev Event, answers Command) { *told = append(*told, queued{id, ev, answers}) }
+	delivered = new([]queued)
+	c.sink = func(id *ID, ev Event, answers Command) { *delivered = append(*delivered, queued{id, ev, answers}) }
 	id, err := c.CreateID(PortSpaceUDP)
 	if err != nil {
 		t.Fatal(err)
 	}
 	id.enter(states.AddrResolved)
-	return s, id, told
+	return s, id, delivered
 }
 
 func join(t *testing.T, id *ID, group Addr) *JoinMulticast {
@@ -36,7 +36,7 @@ func join(t *testing.T, id *ID, group Addr) *JoinMulticast {
 // Joins and other commands wait side by side; a group's event answers the join of that group, in
 // whatever order they come.
 func TestJoinsAreAnsweredByGroup(t *testing.T) {
-	s, id, told := joining(t)
+	s, id, delivered := joining(t)
 	ib := func() Addr { return Addr{IB: &SockaddrIB{GID: [16]byte{0: 0xff, 15: 1}}} }
 	first, second := join(t, id, MustAddr("239.0.0.1:0")), join(t, id, MustAddr("239.0.0.2:0"))
 	third := join(t, id, ib())
@@ -53,15 +53,15 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: first.Addr})
 	want := []Command{second, route, third, first}
-	if len(*told) != len(want) {
-		t.Fatalf("told %v, want %d events", *told, len(want))
+	if len(*delivered) != len(want) {
+		t.Fatalf("got %v, want %d events", *delivered, len(want))
 	}
-	for i, q := range *told {
+	for i, q := range *delivered {
 		if q.answers != want[i] {
 			t.Errorf("%v answers %+v, want %+v", q.ev, q.answers, want[i])
 		}
 	}
-	if f := (*told)[2].ev.(Failure); f.Failed() != Command(third) || !errors.Is(f, unix.ETIMEDOUT) {
+	if f := (*delivered)[2].ev.(Failure); f.Failed() != Command(third) || !errors.Is(f, unix.ETIMEDOUT) {
 		t.Errorf("%v is of %+v, want ETIMEDOUT of the join", f, f.Failed())
 	}
 	if id.Waiting() != nil {
@@ -72,22 +72,22 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 // No event follows a leave, and none the removal of the device: the joins that wait are answered
 // then.
 func TestJoinsThatNoEventAnswers(t *testing.T) {
-	s, id, told := joining(t)
+	s, id, delivered := joining(t)
 	left, other := join(t, id, MustAddr("239.0.0.1:0")), join(t, id, MustAddr("239.0.0.2:0"))
 	if err := id.LeaveMulticast(left.Addr); err != nil {
 		t.Fatal(err)
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDeviceRemoval})
-	if len(*told) != 3 {
-		t.Fatalf("told %v, want the end of a join, DeviceRemoval and the end of the other", *told)
+	if len(*delivered) != 3 {
+		t.Fatalf("got %v, want the end of a join, DeviceRemoval and the end of the other", *delivered)
 	}
 	for i, want := range map[int]struct {
 		cmd   Command
 		errno unix.Errno
 	}{0: {left, unix.ECANCELED}, 2: {other, unix.ENODEV}} {
-		f, ok := (*told)[i].ev.(*CommandFailed)
-		if !ok || (*told)[i].answers != want.cmd || !errors.Is(f, want.errno) {
-			t.Errorf("%v answers %+v, want %v of %+v", (*told)[i].ev, (*told)[i].answers, want.errno, want.cmd)
+		f, ok := (*delivered)[i].ev.(*CommandFailed)
+		if !ok || (*delivered)[i].answers != want.cmd || !errors.Is(f, want.errno) {
+			t.Errorf("%v answers %+v, want %v of %+v", (*delivered)[i].ev, (*delivered)[i].answers, want.errno, want.cmd)
 		}
 	}
 	if id.Waiting() != nil {
@@ -97,7 +97,7 @@ func TestJoinsThatNoEventAnswers(t *testing.T) {
 
 // A command that fails at once leaves the answer that another one waits for alone.
 func TestFailureLeavesOthersWaiting(t *testing.T) {
-	s, id, told := joining(t)
+	s, id, delivered := joining(t)
 	j := join(t, id, MustAddr("239.0.0.1:0"))
 	route := &ResolveRoute{}
 	if ev := id.Do(route); ev != nil {
@@ -109,7 +109,7 @@ func TestFailureLeavesOthersWaiting(t *testing.T) {
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: j.Addr})
-	if len(*told) != 2 || (*told)[0].answers != Command(route) || (*told)[1].answers != Command(j) {
-		t.Errorf("told %v: each answers its command", *told)
+	if len(*delivered) != 2 || (*delivered)[0].answers != Command(route) || (*delivered)[1].answers != Command(j) {
+		t.Errorf("got %v: each answers its command", *delivered)
 	}
 }

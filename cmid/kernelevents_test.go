@@ -54,9 +54,9 @@ func TestEveryKernelEvent(t *testing.T) {
 			}
 			s := &script{device: dev{}}
 			c := open(t, s)
-			var told []Event
+			var delivered []Event
 			var answers []Command
-			c.sink = func(_ *ID, ev Event, a Command) { told, answers = append(told, ev), append(answers, a) }
+			c.sink = func(_ *ID, ev Event, a Command) { delivered, answers = append(delivered, ev), append(answers, a) }
 			ps := PortSpaceTCP
 			if _, ok := r.asked.(*JoinMulticast); ok {
 				ps = PortSpaceUDP
@@ -71,8 +71,8 @@ func TestEveryKernelEvent(t *testing.T) {
 			}
 			r.ev.Kind, r.ev.Child = r.kind, s.id(s.up.NewHandle())
 			s.up.Event(id.Handle(), &r.ev)
-			if len(told) != 1 || fmt.Sprintf("%T", told[0]) != fmt.Sprintf("%T", r.want) || told[0].Kind() != r.kind {
-				t.Fatalf("told %v, want one %T", told, r.want)
+			if len(delivered) != 1 || fmt.Sprintf("%T", delivered[0]) != fmt.Sprintf("%T", r.want) || delivered[0].Kind() != r.kind {
+				t.Fatalf("got %v, want one %T", delivered, r.want)
 			}
 			if answers[0] != r.asked {
 				t.Errorf("it answers %v, want %v", answers[0], r.asked)
@@ -80,9 +80,9 @@ func TestEveryKernelEvent(t *testing.T) {
 			if id.State() != r.then {
 				t.Errorf("state %v, want %v", id.State(), r.then)
 			}
-			f, ok := told[0].(Failure)
+			f, ok := delivered[0].(Failure)
 			if ok != (r.ev.Status != 0) {
-				t.Errorf("%T is a failure: %v", told[0], ok)
+				t.Errorf("%T is a failure: %v", delivered[0], ok)
 			}
 			if r.ev.Status < 0 && (!errors.Is(f, unix.ETIMEDOUT) || f.Failed() != r.asked) {
 				t.Errorf("%v of %v, want ETIMEDOUT of the command", f, f.Failed())

@@ -18,7 +18,7 @@ type nomad struct {
 	left, came []Handle
 	err        map[Handle]error // of Detach
 	full       error            // of Attach, for those that come from another
-	// before is told while Detach runs.
+	// before is reported while Detach runs.
 	before func()
 }
 
@@ -104,17 +104,17 @@ func TestMigrateTakesEventsAlong(t *testing.T) {
 	}
 }
 
-// wantUsers holds that a channel tells these user events of id, and nothing else.
+// wantUsers checks that a channel delivers these user events of id, and nothing else.
 func wantUsers(t *testing.T, c *Channel, id *ID, args ...uint64) {
 	t.Helper()
 	for _, want := range args {
 		ev, from, err := c.GetEvent()
 		if u, ok := ev.(*User); err != nil || from != id || !ok || u.Arg != want {
-			t.Errorf("told %v of %v, %v, want user event %d", ev, from, err, want)
+			t.Errorf("got %v of %v, %v, want user event %d", ev, from, err, want)
 		}
 	}
 	if ev, _, err := c.GetEvent(); !errors.Is(err, unix.EAGAIN) {
-		t.Errorf("%v was told besides", ev)
+		t.Errorf("%v was delivered besides", ev)
 	}
 }
 
@@ -149,10 +149,10 @@ func TestMigrateListener(t *testing.T) {
 	}
 	ev, child, err := to.GetEvent()
 	if q, ok := ev.(*ConnectRequest); err != nil || !ok || q.Listener != l.Handle() || child.Handle() != children[1] || to.ID(children[1]) != child {
-		t.Errorf("told %+v, %v, want the request that was not fetched, with its identifier", ev, err)
+		t.Errorf("got %+v, %v, want the request that was not fetched, with its identifier", ev, err)
 	}
 	if ev, _, err := to.GetEvent(); err == nil {
-		t.Errorf("told %v: a request whose identifier cannot come is nobody's", ev)
+		t.Errorf("got %v: a request whose identifier cannot come is nobody's", ev)
 	}
 	if len(old.destroyed) != 1 || old.destroyed[0] != children[2] {
 		t.Errorf("destroyed %v, want %v", old.destroyed, children[2:])
@@ -197,7 +197,7 @@ func TestMigrateListenerWithItsChildrensEvents(t *testing.T) {
 	}
 	wantUsers(t, from, stays, 1)
 	if ev, id, err := to.GetEvent(); err != nil || id.Handle() != child {
-		t.Errorf("told %T of %v, %v, want the request", ev, id, err)
+		t.Errorf("got %T of %v, %v, want the request", ev, id, err)
 	}
 	for _, want := range []struct {
 		of  Handle
@@ -205,11 +205,11 @@ func TestMigrateListenerWithItsChildrensEvents(t *testing.T) {
 	}{{child, 2}, {l.Handle(), 4}, {child, 5}} {
 		ev, id, err := to.GetEvent()
 		if u, ok := ev.(*User); err != nil || !ok || id.Handle() != want.of || u.Arg != want.arg {
-			t.Errorf("told %+v of %v, %v, want user event %d of %d", ev, id, err, want.arg, want.of)
+			t.Errorf("got %+v of %v, %v, want user event %d of %d", ev, id, err, want.arg, want.of)
 		}
 	}
 	if ev, _, err := to.GetEvent(); !errors.Is(err, unix.EAGAIN) {
-		t.Errorf("%v was told besides", ev)
+		t.Errorf("%v was delivered besides", ev)
 	}
 }
 
@@ -279,7 +279,7 @@ func requested(t *testing.T, n *nomad, c *Channel) (listener, child *ID) {
 	return l, child
 }
 
-// TestDetachAndAttach: between the halves an identifier is no channel's, and what is told of it
+// TestDetachAndAttach: between the halves an identifier is no channel's, and what is reported of it
 // nobody's.
 func TestDetachAndAttach(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
@@ -300,7 +300,7 @@ func TestDetachAndAttach(t *testing.T) {
 		t.Errorf("detached twice: %v, want ENOENT", err)
 	}
 	if ev, _, err := from.GetEvent(); err == nil {
-		t.Errorf("the old channel tells %v", ev)
+		t.Errorf("the old channel delivers %v", ev)
 	}
 	now.full = unix.ENOMEM
 	if err := to.Attach(d); !errors.Is(err, unix.ENOMEM) || to.Len() != 0 {
@@ -392,7 +392,7 @@ func TestMigrateToAFullChannel(t *testing.T) {
 }
 
 // A listener moves although one of its children that nobody has heard of yet is being destroyed,
-// and who asks something of that one is told so.
+// and a command to that one is refused with that reason.
 func TestMigrateListenerWhoseChildIsBeingDestroyed(t *testing.T) {
 	old, young := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, young)

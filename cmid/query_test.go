@@ -87,7 +87,7 @@ func TestInitQPAttrIsJudged(t *testing.T) {
 func TestNewCommands(t *testing.T) {
 	s := &script{}
 	c := open(t, s)
-	told := func(id *ID) Event {
+	delivered := func(id *ID) Event {
 		t.Helper()
 		ev, from, err := c.GetEvent()
 		if err != nil || from != id {
@@ -104,11 +104,11 @@ func TestNewCommands(t *testing.T) {
 	}
 	s.want(t, "the paths reach the device", &SetIBPath{Paths: paths})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser})
-	if _, ok := told(id).(*User); !ok || id.Waiting() == nil {
+	if _, ok := delivered(id).(*User); !ok || id.Waiting() == nil {
 		t.Error("a user event is no answer")
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
-	if _, ok := told(id).(*RouteResolved); !ok || id.Waiting() != nil || id.State() != states.RouteResolved {
+	if _, ok := delivered(id).(*RouteResolved); !ok || id.Waiting() != nil || id.State() != states.RouteResolved {
 		t.Errorf("state %v, waiting for %v: RouteResolved is the answer", id.State(), id.Waiting())
 	}
 
@@ -131,11 +131,11 @@ func TestNewCommands(t *testing.T) {
 		}
 		s.want(t, "the name reaches the device", &ResolveIBService{Name: "disk"})
 		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 9})
-		if u, ok := told(id).(*User); !ok || u.Arg != 9 || id.Waiting() == nil {
+		if u, ok := delivered(id).(*User); !ok || u.Arg != 9 || id.Waiting() == nil {
 			t.Errorf("a user event is no answer")
 		}
 		s.up.Event(id.Handle(), &DriverEvent{Kind: kind, AddrInfo: []AddrInfo{{Dst: MustAddr("10.0.0.7:1")}}, Status: -int32(kind%2) * 2})
-		switch ev := told(id).(type) {
+		switch ev := delivered(id).(type) {
 		case *AddrInfoError:
 			if kind != states.KindAddrInfoError || !errors.Is(ev, unix.ENOENT) || ev.Op != "resolve_addrinfo" || id.State() != states.Bound {
 				t.Errorf("%v in state %v, want ENOENT", ev, id.State())
@@ -145,7 +145,7 @@ func TestNewCommands(t *testing.T) {
 				t.Errorf("%v in state %v, want what the driver found", ev, id.State())
 			}
 		default:
-			t.Errorf("told %T", ev)
+			t.Errorf("got %T", ev)
 		}
 		if id.Waiting() != nil {
 			t.Errorf("%v has not answered the command", kind)
@@ -158,7 +158,7 @@ func TestNewCommands(t *testing.T) {
 	}
 	s.want(t, "the word reaches the device", &WriteCMEvent{Arg: 5})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindInternal, Arg: 6})
-	if in, ok := told(id).(*Internal); !ok || in.Arg != 6 {
-		t.Error("an internal event is not told")
+	if in, ok := delivered(id).(*Internal); !ok || in.Arg != 6 {
+		t.Error("an internal event is not delivered")
 	}
 }

@@ -34,7 +34,7 @@ func TestListenBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Of a listening socket these are the backlog and how many wait. Linux takes one more than
-		// it was told.
+		// it was delivered.
 		if info.Sacked != want || info.Unacked > want+1 {
 			t.Errorf("backlog %d: %d connections wait, of at most %d", want, info.Unacked, info.Sacked)
 		}

@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 }
 
 // hostAddress is an IPv4 address of this host that is not loopback: only there can a listener on
-// loopback be told from others.
+// loopback be distinguished from others.
 func hostAddress(t *testing.T) netip.Addr {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()

@@ -94,8 +94,8 @@ func TestOneWritePerTurn(t *testing.T) {
 	}
 }
 
-// TestEstablishedFirst: no completion is told before Established, whoever speaks first, and none
-// after Disconnected.
+// TestEstablishedFirst: no completion is notified of before Established, whoever speaks first, and
+// none after Disconnected.
 func TestEstablishedFirst(t *testing.T) {
 	for _, p2p := range []bool{true, false} {
 		with := func(c *Config) { c.PeerToPeer = p2p }
@@ -104,7 +104,7 @@ func TestEstablishedFirst(t *testing.T) {
 		h := client.resolve(at)
 		cq := client.qp(h, 2)
 		var sq *testQP
-		server.react = func(e told) {
+		server.react = func(e delivered) {
 			switch e.kind {
 			case states.KindConnectRequest:
 				sq = server.qp(e.child, 2)
@@ -113,7 +113,7 @@ func TestEstablishedFirst(t *testing.T) {
 				sq.send(1, "from the server")
 			}
 		}
-		client.react = func(e told) {
+		client.react = func(e delivered) {
 			if e.kind == states.KindEstablished {
 				cq.send(1, "from the client")
 				client.do(h, &cmid.Disconnect{})
@@ -123,13 +123,13 @@ func TestEstablishedFirst(t *testing.T) {
 		end := client.wait(h, states.KindDisconnected, server)
 		child := server.found(lh, states.KindConnectRequest).child
 		server.wait(child, states.KindDisconnected, client)
-		for _, e := range []told{*client.found(h, states.KindEstablished), *server.found(child, states.KindEstablished)} {
+		for _, e := range []delivered{*client.found(h, states.KindEstablished), *server.found(child, states.KindEstablished)} {
 			if e.polled != 0 {
 				t.Errorf("p2p %t: %d completions before %v", p2p, e.polled, e)
 			}
 		}
 		if sq.got(server.wcs[0]) != "from the client" || end.polled != 3 || len(client.wcs) != 3 {
-			t.Errorf("p2p %t: server %+v; client told its end after %d of %d completions", p2p, server.wcs, end.polled, len(client.wcs))
+			t.Errorf("p2p %t: server %+v; client got its end after %d of %d completions", p2p, server.wcs, end.polled, len(client.wcs))
 		}
 	}
 }
@@ -396,7 +396,7 @@ func TestCompletionQueue(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := n.in.dev.CreateCQ(1, nil); !errors.Is(err, unix.EINVAL) {
-		t.Errorf("queue that tells nobody: %v, want EINVAL", err)
+		t.Errorf("queue that notifies nobody: %v, want EINVAL", err)
 	}
 }
 

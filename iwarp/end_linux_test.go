@@ -28,9 +28,9 @@ func TestDisconnectByEither(t *testing.T) {
 			t.Errorf("send after Disconnect: %v, want EINVAL", err)
 		}
 		if n.found(h, states.KindDisconnected) != nil {
-			t.Error("Disconnected was told from inside Do")
+			t.Error("Disconnected was delivered from inside Do")
 		}
-		for _, e := range []told{client.wait(p.ch, states.KindDisconnected, server), server.wait(p.sh, states.KindDisconnected, client)} {
+		for _, e := range []delivered{client.wait(p.ch, states.KindDisconnected, server), server.wait(p.sh, states.KindDisconnected, client)} {
 			if e.status != 0 || e.err != nil || e.polled < 3 {
 				t.Errorf("byServer %t: %v after %d completions, want an orderly end behind all completions", byServer, e, e.polled)
 			}
@@ -129,15 +129,15 @@ func TestDestroyEverywhere(t *testing.T) {
 				server := newNode(t)
 				lh, at := server.listen("127.0.0.1:0")
 				victim, h := reach(t, stage, whose, client, server, lh, at)
-				told := len(victim.events)
+				delivered := len(victim.events)
 				victim.do(h, &cmid.DestroyID{})
 				if victim.in.ids[h] != nil {
 					t.Error("the identifier is still there")
 				}
 				turns(t, "its sockets", func() bool { return victim.in.lingers.n == 0 }, client, server)
-				for _, e := range victim.events[told:] {
+				for _, e := range victim.events[delivered:] {
 					if e.h == h {
-						t.Errorf("told %v after DestroyID", e)
+						t.Errorf("got %v after DestroyID", e)
 					}
 				}
 				for _, wc := range victim.wcs {
@@ -161,7 +161,7 @@ func TestDestroyEverywhere(t *testing.T) {
 	}
 }
 
-// reach brings an identifier to a stage and tells which.
+// reach brings an identifier to a stage and says which.
 func reach(t *testing.T, stage, whose string, client, server *node, lh cmid.Handle, at cmid.Addr) (*node, cmid.Handle) {
 	h := client.id()
 	own := func() (*node, cmid.Handle) {
@@ -359,14 +359,14 @@ func TestCloseWithEverythingOpen(t *testing.T) {
 		if err := n.inst.Close(); err != nil {
 			t.Error(err)
 		}
-		told := len(n.events)
+		delivered := len(n.events)
 		for range 10 {
 			if err := n.loop.Turn(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if s := n.loop.Stats(); s.FDs != 0 || s.Timers != 0 || len(n.events) != told {
-			t.Errorf("after Close: %+v, %d more events", s, len(n.events)-told)
+		if s := n.loop.Stats(); s.FDs != 0 || s.Timers != 0 || len(n.events) != delivered {
+			t.Errorf("after Close: %+v, %d more events", s, len(n.events)-delivered)
 		}
 		if _, err := n.inst.CreateID(n.NewHandle(), 0, cmid.QPTypeRC); err != unix.ENODEV {
 			t.Errorf("CreateID after Close: %v", err)

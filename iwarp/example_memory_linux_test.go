@@ -34,7 +34,7 @@ func newEndpoint(id *cmid.ID) (e endpoint) {
 	return e
 }
 
-// Remote memory: the listening side tells in its private data where it may be written and read.
+// Remote memory: the listening side says in its private data where it may be written and read.
 // The other one writes, says so in a Send, and reads back. What the peer wrote is looked at only
 // behind the receive of that Send.
 func Example_remoteMemory() {

@@ -28,9 +28,9 @@ func TestConnectExchangeDisconnect(t *testing.T) {
 		t.Errorf("client got %q", got)
 	}
 	client.do(p.ch, &cmid.Disconnect{})
-	for _, e := range []told{client.wait(p.ch, states.KindDisconnected, server), server.wait(p.sh, states.KindDisconnected, client)} {
+	for _, e := range []delivered{client.wait(p.ch, states.KindDisconnected, server), server.wait(p.sh, states.KindDisconnected, client)} {
 		if e.status != 0 || e.err != nil {
-			t.Errorf("an orderly end was told as %v", e)
+			t.Errorf("an orderly end was delivered as %v", e)
 		}
 	}
 }

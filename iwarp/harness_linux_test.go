@@ -19,8 +19,8 @@ import (
 // patience bounds every wait of these tests; none of them measures time.
 const patience = 20 * time.Second
 
-// told is an event as a node was told it, copied.
-type told struct {
+// delivered is an event as a node got it, copied.
+type delivered struct {
 	h       cmid.Handle
 	kind    states.Kind
 	status  int32
@@ -28,10 +28,10 @@ type told struct {
 	child   cmid.Handle
 	private string
 	param   cmid.ConnParam
-	polled  int // completions the node had when it was told
+	polled  int // completions the node had when it was delivered
 }
 
-func (e told) String() string {
+func (e delivered) String() string {
 	return fmt.Sprintf("{id %d kind %d status %d %q child %d err %v}", e.h, e.kind, e.status, e.private, e.child, e.err)
 }
 
@@ -42,12 +42,12 @@ type node struct {
 	inst   cmid.Instance
 	in     *instance
 	next   cmid.Handle
-	events []told
+	events []delivered
 	wcs    []verbs.WC
 	cq     verbs.CQ
 	notes  int
 	onPoll func()
-	react  func(told) // called inside Event, as an actor would be
+	react  func(delivered) // called inside Event, as an actor would be
 }
 
 func newNode(t testing.TB, opts ...Option) *node {
@@ -107,7 +107,7 @@ func (n *node) poll() {
 func (n *node) NewHandle() cmid.Handle { n.next++; return n.next }
 
 func (n *node) Event(h cmid.Handle, ev *cmid.DriverEvent) {
-	e := told{h: h, kind: ev.Kind, status: ev.Status, err: ev.Err, private: string(ev.PrivateData), param: ev.Param, polled: len(n.wcs)}
+	e := delivered{h: h, kind: ev.Kind, status: ev.Status, err: ev.Err, private: string(ev.PrivateData), param: ev.Param, polled: len(n.wcs)}
 	if ev.Child != nil {
 		e.child = ev.Child.Handle()
 	}
@@ -155,7 +155,7 @@ func (n *node) do(h cmid.Handle, cmd cmid.Command) {
 }
 
 // found is the first event of that kind for h.
-func (n *node) found(h cmid.Handle, k states.Kind) *told {
+func (n *node) found(h cmid.Handle, k states.Kind) *delivered {
 	for i := range n.events {
 		if e := &n.events[i]; e.h == h && e.kind == k {
 			return e
@@ -164,14 +164,14 @@ func (n *node) found(h cmid.Handle, k states.Kind) *told {
 	return nil
 }
 
-// wait turns until h was told k.
-func (n *node) wait(h cmid.Handle, k states.Kind, others ...*node) told {
+// wait turns until k was delivered for h.
+func (n *node) wait(h cmid.Handle, k states.Kind, others ...*node) delivered {
 	n.t.Helper()
 	turns(n.t, fmt.Sprintf("event %d for id %d", k, h), func() bool { return n.found(h, k) != nil }, append(others, n)...)
 	return *n.found(h, k)
 }
 
-// listen makes a listener and tells where.
+// listen makes a listener and says where.
 func (n *node) listen(addr string) (cmid.Handle, cmid.Addr) {
 	n.t.Helper()
 	h := n.id()

@@ -37,15 +37,15 @@ type arena struct {
 
 // victim is an end that a hostile peer has to do with.
 type victim struct {
-	n       *node
-	h       cmid.Handle
-	qp      verbs.QP
-	refused error // Accept's
-	told    []told
-	wcs     []verbs.WC
-	atEnd   int // completions when the end was told
-	reads   int // posted: Reads, or what the script has
-	over    bool
+	n         *node
+	h         cmid.Handle
+	qp        verbs.QP
+	refused   error // Accept's
+	delivered []delivered
+	wcs       []verbs.WC
+	atEnd     int // completions when the end was delivered
+	reads     int // posted: Reads, or what the script has
+	over      bool
 }
 
 // ends is 1 for the events that end an identifier.
@@ -57,20 +57,20 @@ func ends(k states.Kind) int {
 	return 0
 }
 
-func (v *victim) end() told {
-	for _, e := range v.told {
+func (v *victim) end() delivered {
+	for _, e := range v.delivered {
 		if ends(e.kind) == 1 {
 			return e
 		}
 	}
-	return told{}
+	return delivered{}
 }
 
 // attacked is how an attack ended.
 type attacked struct {
 	peer   hostile.Result // the last connection's
 	tries  int            // connections
-	victim *victim        // nil: the owner was told nothing
+	victim *victim        // nil: nothing was delivered to the owner
 }
 
 func (g *attacked) refused() error {
@@ -108,7 +108,7 @@ func newArenaWith(t *testing.T, receives, receiveLen int, opts ...Option) *arena
 	a.client.wait(h, states.KindEstablished, a.server)
 	a.server.wait(child, states.KindEstablished, a.client)
 	for _, n := range []*node{a.client, a.server} {
-		n.react = func(e told) { a.hear(n, e) }
+		n.react = func(e delivered) { a.hear(n, e) }
 		pd := n.in.dev.PD()
 		a.memory[n] = [2]*verbs.MR{
 			a.alloc(n, pd, a.receives*a.receiveLen, verbs.LocalWrite), a.alloc(n, pd, a.regionLen, verbs.LocalWrite|verbs.RemoteWrite),
@@ -172,7 +172,7 @@ func (a *arena) turn() {
 }
 
 // hear is the owner of whatever is not steady.
-func (a *arena) hear(n *node, e told) {
+func (a *arena) hear(n *node, e delivered) {
 	if v := a.victims[e.h]; v != nil {
 		a.suffer(v, e)
 		return
@@ -191,8 +191,8 @@ func (a *arena) hear(n *node, e told) {
 	}
 }
 
-// suffer is told of a victim's end, and posts its Read.
-func (a *arena) suffer(v *victim, e told) {
+// suffer takes a victim's end, and posts its Read.
+func (a *arena) suffer(v *victim, e delivered) {
 	switch {
 	case e.kind == states.KindAddrResolved || e.kind == states.KindRouteResolved:
 		return
@@ -206,7 +206,7 @@ func (a *arena) suffer(v *victim, e told) {
 	if e.kind == states.KindEstablished && a.script != nil {
 		a.script(v)
 	}
-	v.told = append(v.told, e)
+	v.delivered = append(v.delivered, e)
 	v.collect()
 	v.atEnd = len(v.wcs)
 }
@@ -250,7 +250,7 @@ func (a *arena) alloc(n *node, pd verbs.PD, size int, access verbs.Access) *verb
 }
 
 // attack throws x at the server's listener (Dials) or at the client (Answers) until nothing is
-// left to be told.
+// left to be delivered.
 func (a *arena) attack(x *hostile.Exchange, side hostile.Side, o hostile.Options) attacked {
 	a.t.Helper()
 	return a.attackWith(x, side, o, nil)
@@ -292,7 +292,7 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 	var all []hostile.Result
 	a.until("the end of "+x.Name, func() bool {
 		a.bury()
-		if serving && a.told() {
+		if serving && a.delivered() {
 			a.serve(time.Unix(1, 0)) // no longer
 			serving = false
 		}
@@ -305,9 +305,9 @@ func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Opt
 		return all != nil
 	})
 	// it may be gone before we have accepted its connection
-	a.until("what is told of "+x.Name, func() bool {
+	a.until("what is reported of "+x.Name, func() bool {
 		a.bury()
-		return a.told() && a.client.in.conns == 1 && a.server.in.conns == 1
+		return a.delivered() && a.client.in.conns == 1 && a.server.in.conns == 1
 	})
 	got := attacked{tries: len(all)}
 	if len(all) > 0 {
@@ -340,8 +340,8 @@ func (a *arena) dial() {
 	a.client.do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: depth, InitiatorDepth: depth}})
 }
 
-// told is true when every victim has heard of its end.
-func (a *arena) told() bool {
+// delivered is true when every victim has heard of its end.
+func (a *arena) delivered() bool {
 	for _, v := range a.victims {
 		if !v.over {
 			return false
@@ -383,7 +383,7 @@ func (a *arena) good() {
 	a.until("a good connection's end", func() bool {
 		return a.client.found(h, states.KindDisconnected) != nil && a.server.found(child, states.KindDisconnected) != nil
 	})
-	for _, e := range []*told{a.client.found(h, states.KindDisconnected), a.server.found(child, states.KindDisconnected)} {
+	for _, e := range []*delivered{a.client.found(h, states.KindDisconnected), a.server.found(child, states.KindDisconnected)} {
 		if e.err != nil {
 			a.t.Errorf("a good connection ended with %v", e)
 		}
@@ -423,7 +423,7 @@ func (a *arena) left() leftovers {
 	return l
 }
 
-// clean waits until nothing is left, and forgets what was told.
+// clean waits until nothing is left, and forgets what was delivered.
 func (a *arena) clean() {
 	a.t.Helper()
 	a.until("nothing left", func() bool {

@@ -114,7 +114,7 @@ func TestConnFlood(t *testing.T) {
 	for _, r := range crowd {
 		r.close()
 	}
-	a.until("their end", func() bool { a.bury(); return a.told() })
+	a.until("their end", func() bool { a.bury(); return a.delivered() })
 	clear(a.victims)
 	a.good()
 	a.clean()
@@ -178,11 +178,11 @@ func TestHostileStorm(t *testing.T) {
 		}
 		return left == 0
 	})
-	a.until("what is told of them", func() bool { a.bury(); return a.told() })
+	a.until("what is reported of them", func() bool { a.bury(); return a.delivered() })
 	t.Logf("%d hostile peers, %d of them accepted", cap(done), len(a.victims))
 	for _, v := range a.victims {
 		if v.refused == nil && ends(v.end().kind) != 1 {
-			t.Errorf("told %v, want one end", v.told)
+			t.Errorf("got %v, want one end", v.delivered)
 		}
 	}
 	clear(a.victims)

@@ -79,7 +79,7 @@ func heapNow() uint64 {
 	return live[0].Value.Uint64()
 }
 
-// judge holds what was told and what the hostile peer saw against the table.
+// judge compares what was delivered and what the hostile peer saw with the table.
 func (a *arena) judge(x *hostile.Exchange, got attacked) {
 	a.t.Helper()
 	w := &x.Want
@@ -89,11 +89,11 @@ func (a *arena) judge(x *hostile.Exchange, got attacked) {
 	v := got.victim
 	if v == nil || v.refused != nil {
 		if w.Outcome != hostile.Nothing && w.Outcome != hostile.Anything {
-			a.t.Errorf("told nothing, want outcome %d (accept: %v)", w.Outcome, got.refused())
+			a.t.Errorf("delivered nothing, want outcome %d (accept: %v)", w.Outcome, got.refused())
 		}
 	} else {
 		if w.Outcome == hostile.Nothing {
-			a.t.Errorf("the owner was told %v, want nothing", v.told)
+			a.t.Errorf("the owner got %v, want nothing", v.delivered)
 		}
 		a.judgeEvents(w, v)
 		a.judgeCompletions(w, v)
@@ -106,7 +106,7 @@ func (a *arena) judge(x *hostile.Exchange, got attacked) {
 }
 
 // judgeAgreement wants the Terminate that the hostile peer got to be the one that the owner was
-// told of, if any.
+// notified of, if any.
 func (a *arena) judgeAgreement(got *attacked) {
 	a.t.Helper()
 	var sent, seen hostile.Term
@@ -118,7 +118,7 @@ func (a *arena) judgeAgreement(got *attacked) {
 		seen = hostile.Term{Layer: t.Layer, Type: t.Type, Code: t.Code}
 	}
 	if sent != seen && got.peer.End != hostile.Left {
-		a.t.Errorf("the owner was told of %v, the peer got Terminate %+v (end %d)", ce, seen, got.peer.End)
+		a.t.Errorf("the owner got %v, the peer got Terminate %+v (end %d)", ce, seen, got.peer.End)
 	}
 	if got.peer.End == hostile.StillOpen {
 		a.t.Error("the connection was left open")
@@ -135,11 +135,12 @@ var outcomes = map[hostile.Outcome]struct {
 	hostile.Unreachable: {states.KindUnreachable, 0},
 }
 
-// judgeEvents wants one end, told once, with a reason that names what, which layer and which frame.
+// judgeEvents wants one end, delivered once, with a reason that names what, which layer and which
+// frame.
 func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 	a.t.Helper()
 	end, established := v.end(), 0
-	for _, e := range v.told {
+	for _, e := range v.delivered {
 		if e.kind == states.KindEstablished {
 			established++
 		}
@@ -149,8 +150,8 @@ func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 		a.t.Errorf("the reason is %v, which is no *core.Error, nor %v from TCP's handshake", end.err, w.Errno)
 		return
 	}
-	if ends(end.kind) != 1 || established > 1 || len(v.told) != 1+established {
-		a.t.Errorf("told %v, want one end, behind at most one Established", v.told)
+	if ends(end.kind) != 1 || established > 1 || len(v.delivered) != 1+established {
+		a.t.Errorf("got %v, want one end, behind at most one Established", v.delivered)
 	}
 	if w.Outcome == hostile.Anything {
 		return
@@ -161,7 +162,7 @@ func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 		status = -int32(w.Errno)
 	}
 	if end.kind != want.kind || established != want.established || end.status != status || (end.err == nil) != (w.Outcome == hostile.Orderly) {
-		a.t.Errorf("told %v, want kind %d with status %d", v.told, want.kind, status)
+		a.t.Errorf("got %v, want kind %d with status %d", v.delivered, want.kind, status)
 	}
 	if ce == nil {
 		return
@@ -179,12 +180,12 @@ func (a *arena) judgeEvents(w *hostile.Want, v *victim) {
 	}
 }
 
-// judgeCompletions wants each posted receive completed once, in order, before the end was told,
-// the one that the error hit with its status.
+// judgeCompletions wants each posted receive completed once, in order, before the end was
+// delivered, the one that the error hit with its status.
 func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
 	a.t.Helper()
 	if v.atEnd != len(v.wcs) {
-		a.t.Errorf("%d completions, %d of them before the end was told", len(v.wcs), v.atEnd)
+		a.t.Errorf("%d completions, %d of them before the end was delivered", len(v.wcs), v.atEnd)
 	}
 	var next uint64
 	failed := false

@@ -140,7 +140,7 @@ func (a *arena) record() hostile.Recording {
 			a.client.do(h, &cmid.Disconnect{})
 		}
 	}
-	a.until("the recorded connection's end", func() bool { a.bury(); return a.told() })
+	a.until("the recorded connection's end", func() bool { a.bury(); return a.delivered() })
 	clear(a.victims)
 	r := <-done
 	if r.err != nil {
@@ -153,9 +153,9 @@ func (a *arena) record() hostile.Recording {
 // String is what became of v.
 func (v *victim) String() string {
 	if v == nil {
-		return "nobody was told"
+		return "nobody was notified"
 	}
-	return fmt.Sprintf("told %v, accept: %v, completed %+v", v.told, v.refused, v.wcs)
+	return fmt.Sprintf("got %v, accept: %v, completed %+v", v.delivered, v.refused, v.wcs)
 }
 
 // unmutated is x as it was recorded: all of it works, or the mutations would not get far.

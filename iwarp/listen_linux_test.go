@@ -72,14 +72,14 @@ func TestSetupCap(t *testing.T) {
 	a.write(request("a")) // no set-up any more: there is room for c, which goes at once, and for d
 	turns(t, "the fourth", func() bool { return len(n.events) == 2 && n.in.setups.n == 2 }, n)
 	if got := n.events[0].private + n.events[1].private; got != "ac" {
-		t.Errorf("told of %q, want a, then c", got)
+		t.Errorf("notified of %q, want a, then c", got)
 	}
 	rawDial(t, at)
 	turns(t, "the second pause", func() bool { return l.paused }, n)
 	n.do(lh, &cmid.DestroyID{})
 	turns(t, "the end of set-ups without a listener", func() bool { return b.ended() && d.ended() }, n)
 	if a.ended() || len(n.in.crowded) != 0 {
-		t.Errorf("the request that was told ended with its listener: %t; %d listeners wait for room", a.ended(), len(n.in.crowded))
+		t.Errorf("the request that was delivered ended with its listener: %t; %d listeners wait for room", a.ended(), len(n.in.crowded))
 	}
 }
 
@@ -119,7 +119,7 @@ func TestEvictionListensFirst(t *testing.T) {
 	a.write(request("a"))
 	time.Sleep(time.Second / 8)
 	if e := n.wait(lh, states.KindConnectRequest); e.private != "a" || a.ended() {
-		t.Errorf("told of %v; the first peer ended: %t", e, a.ended())
+		t.Errorf("notified of %v; the first peer ended: %t", e, a.ended())
 	}
 }
 
@@ -208,7 +208,7 @@ func TestEvictionWithoutFDs(t *testing.T) {
 		spare = spare[:len(spare)-1]
 	}
 	if e := n.wait(lh, states.KindConnectRequest); e.private != "good" {
-		t.Errorf("told %v", e)
+		t.Errorf("got %v", e)
 	}
 	for i, r := range silent {
 		if i == 0 != r.ended() {
@@ -294,8 +294,8 @@ func limit(t *testing.T, r unix.Rlimit, cur uint64) {
 	})
 }
 
-// TestListenerDestroyed: the child that was told lives on; the connection that has not brought its
-// Request yet is closed.
+// TestListenerDestroyed: the child that was delivered lives on; the connection that has not
+// brought its Request yet is closed.
 func TestListenerDestroyed(t *testing.T) {
 	client, server := newNode(t), newNode(t)
 	lh, at := server.listen("127.0.0.1:0")
@@ -307,7 +307,7 @@ func TestListenerDestroyed(t *testing.T) {
 		hs = append(hs, h)
 	}
 	turns(t, "both Requests written", func() bool { return pendingBytes(client, hs) }, client)
-	server.react = func(e told) {
+	server.react = func(e delivered) {
 		if e.kind == states.KindConnectRequest {
 			server.do(lh, &cmid.DestroyID{}) // the other request is queued behind this one
 		}
@@ -322,7 +322,7 @@ func TestListenerDestroyed(t *testing.T) {
 		kinds[e.kind]++
 	}
 	if kinds[states.KindEstablished] != 1 || kinds[states.KindRejected] != 1 {
-		t.Errorf("client was told %v, want one Established and one Rejected", client.events[4:])
+		t.Errorf("client got %v, want one Established and one Rejected", client.events[4:])
 	}
 	if len(server.in.ids) != 1 {
 		t.Errorf("%d identifiers left at the server, want the accepted one", len(server.in.ids))
@@ -349,7 +349,7 @@ func TestRequestBehindItsListener(t *testing.T) {
 	r := rawDial(t, at)
 	turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
 	r.write(request(""))
-	if err := q.Destroy(); err != nil { // its flush is told before the request
+	if err := q.Destroy(); err != nil { // its flush is reported before the request
 		t.Fatal(err)
 	}
 	n.onPoll = func() { n.do(lh, &cmid.DestroyID{}) }
@@ -398,7 +398,7 @@ func TestListenAgain(t *testing.T) {
 }
 
 // TestListenerKilled: a listening socket that the system has taken, as `ss -K` does, ends the
-// listener, and its owner is told why. Every turn would find it ready otherwise.
+// listener, and its owner is notified of the reason. Every turn would find it ready otherwise.
 func TestListenerKilled(t *testing.T) {
 	for what, full := range map[string]bool{"idle": false, "no room for set-ups": true} {
 		t.Run(what, func(t *testing.T) {
@@ -416,7 +416,7 @@ func TestListenerKilled(t *testing.T) {
 			}
 			e := n.wait(lh, states.KindListenFailed)
 			if !errors.Is(e.err, unix.EINVAL) || e.status != -int32(unix.EINVAL) {
-				t.Errorf("told %v, want EINVAL", e)
+				t.Errorf("got %v, want EINVAL", e)
 			}
 			turns(t, "the end of the set-up", r.ended, n)
 			if len(n.events) != 1 || n.in.conns != 0 || len(n.in.crowded) != 0 {
@@ -449,7 +449,7 @@ func TestListenerClosed(t *testing.T) {
 	defer unix.Close(number)
 	l.Ready(eventloop.Readable)
 	if e := n.wait(lh, states.KindListenFailed); !errors.Is(e.err, unix.ENOTSOCK) {
-		t.Errorf("told %v, want ENOTSOCK", e)
+		t.Errorf("got %v, want ENOTSOCK", e)
 	}
 	n.do(lh, &cmid.DestroyID{})
 	if _, err := unix.FcntlInt(uintptr(number), unix.F_GETFD, 0); err != nil {

@@ -94,12 +94,12 @@ func TestWriteNotAllowed(t *testing.T) {
 	dst := server.alloc(64, verbs.LocalWrite|verbs.RemoteRead)
 	was := bytes.Clone(dst.Bytes)
 	p.cq.post(verbs.SendWR{Op: verbs.Write, Inline: []byte("mine"), RemoteAddr: dst.Addr, RKey: dst.RKey})
-	for who, e := range map[string]told{
+	for who, e := range map[string]delivered{
 		"the target": server.wait(p.sh, states.KindDisconnected, client), "the writer": client.wait(p.ch, states.KindDisconnected, server),
 	} {
 		var why *core.Error
 		if !errors.As(e.err, &why) || why.Layer != wire.LayerRDMAP || why.Type != wire.RDMAPProtection || why.Code != 2 {
-			t.Errorf("%s was told %v, want an access rights violation", who, e.err)
+			t.Errorf("%s got %v, want an access rights violation", who, e.err)
 		}
 	}
 	if !bytes.Equal(dst.Bytes, was) {
@@ -288,7 +288,7 @@ func TestSRQLimit(t *testing.T) {
 	turns(t, "a limit that is undercut already", func() bool { return limits == 2 }, server)
 }
 
-// TestSolicitedOnly: a queue so armed is told of messages sent with Solicited and of failures;
+// TestSolicitedOnly: a queue so armed is notified of messages sent with Solicited and of failures;
 // what came before is polled then.
 func TestSolicitedOnly(t *testing.T) {
 	client, server := newNode(t), newNode(t)
@@ -304,7 +304,7 @@ func TestSolicitedOnly(t *testing.T) {
 	client.do(p.ch, &cmid.Disconnect{})
 	server.completed(4, client)
 	if server.wcs[3].Status != verbs.StatusFlushed {
-		t.Errorf("%+v, want a flushed receive: a failure is told in any case", server.wcs[3])
+		t.Errorf("%+v, want a flushed receive: a failure is reported in any case", server.wcs[3])
 	}
 }
 

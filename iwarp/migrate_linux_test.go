@@ -39,7 +39,7 @@ func (n *node) attach(d cmid.DetachedInstance) {
 }
 
 // TestMigrateListener: connections whose Request is half here go along, with the time they have,
-// and so does one that nobody was told of.
+// and so does one that nobody was notified of.
 func TestMigrateListener(t *testing.T) {
 	one, two := twoLoops(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond })
 	lh, at := one.listen("127.0.0.1:0")
@@ -59,34 +59,35 @@ func TestMigrateListener(t *testing.T) {
 	for _, ev := range two.events {
 		asked = append(asked, ev.private)
 		if ev.h != lh || ev.kind != states.KindConnectRequest {
-			t.Errorf("told %v", ev)
+			t.Errorf("got %v", ev)
 		}
 		two.do(ev.child, &cmid.Reject{PrivateData: []byte("no " + ev.private)})
 	}
 	slices.Sort(asked)
 	if !slices.Equal(asked, []string{"late", "slow"}) || len(one.events) != 0 {
-		t.Errorf("asked by %v; the old loop was told %v", asked, one.events)
+		t.Errorf("asked by %v; the old loop got %v", asked, one.events)
 	}
 	if f := slow.frame(one, two); f.Flags&wire.FlagReject == 0 || string(f.Private) != "no slow" {
 		t.Errorf("the answer is %+v", f)
 	}
 }
 
-// TestMigrateUntoldRequest: a request that was read, and not told, is told where its listener is.
-func TestMigrateUntoldRequest(t *testing.T) {
+// TestMigrateUndeliveredRequest: a request that was read, and not delivered, is delivered where
+// its listener is.
+func TestMigrateUndeliveredRequest(t *testing.T) {
 	one, two := twoLoops(t)
 	lh, at := one.listen("127.0.0.1:0")
 	first, second := rawDial(t, at), rawDial(t, at)
 	first.write(request("first"))
 	second.write(request("second"))
-	one.react = func(ev told) {
+	one.react = func(ev delivered) {
 		one.react = nil
 		two.attach(one.detach(lh)) // with the other one, which came in the same turn
 	}
 	turns(t, "both requests", func() bool { return len(one.events) == 1 && len(two.events) == 1 }, one, two)
 	child := two.events[0].child
 	if two.events[0].h != lh || two.in.ids[child] == nil || one.in.ids[child] != nil {
-		t.Errorf("told %v; its identifier is here: %v, there: %v", two.events[0], two.in.ids[child] != nil, one.in.ids[child] != nil)
+		t.Errorf("got %v; its identifier is here: %v, there: %v", two.events[0], two.in.ids[child] != nil, one.in.ids[child] != nil)
 	}
 	two.do(child, &cmid.Reject{})
 	one.do(one.events[0].child, &cmid.Reject{})
@@ -168,7 +169,7 @@ func TestDestroyBetweenLoops(t *testing.T) {
 }
 
 // TestMigrateConnection: with a queue pair the connection stays, and its identifier's events come
-// from the new channel, behind the completions that the old one tells.
+// from the new channel, behind the completions that the old one notifies of.
 func TestMigrateConnection(t *testing.T) {
 	client := newNode(t)
 	one, two := twoLoops(t)
@@ -190,13 +191,13 @@ func TestMigrateConnection(t *testing.T) {
 	}
 	two.do(p.sh, &cmid.Disconnect{})
 	seen := 0
-	two.react = func(told) { seen = len(one.wcs) }
+	two.react = func(delivered) { seen = len(one.wcs) }
 	turns(t, "the end", func() bool { return two.found(p.sh, states.KindDisconnected) != nil }, two)
 	if flushed := func(wc verbs.WC) bool { return wc.ID == 2 && wc.Status == verbs.StatusFlushed }; !slices.ContainsFunc(one.wcs[:seen], flushed) {
-		t.Errorf("Disconnected was told when only %v had completed", one.wcs[:seen])
+		t.Errorf("Disconnected was delivered when only %v had completed", one.wcs[:seen])
 	}
 	if len(one.events) != 2 { // the request and Established
-		t.Errorf("the old channel was told %v", one.events)
+		t.Errorf("the old channel got %v", one.events)
 	}
 }
 

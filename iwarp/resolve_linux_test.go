@@ -16,7 +16,7 @@ func TestResolveAddr(t *testing.T) {
 	h := n.id()
 	n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("127.0.0.1:7471")})
 	if len(n.events) != 0 {
-		t.Errorf("told from inside Do: %v", n.events)
+		t.Errorf("delivered from inside Do: %v", n.events)
 	}
 	n.wait(h, states.KindAddrResolved)
 	in := n.in.ids[h].Info()
@@ -25,7 +25,7 @@ func TestResolveAddr(t *testing.T) {
 	}
 }
 
-// TestResolveErrors: what has no way is told at once, and nothing is lost by asking.
+// TestResolveErrors: what has no way is reported at once, and nothing is lost by asking.
 // manpages: resolve_addr-6
 func TestResolveErrors(t *testing.T) {
 	for _, c := range []struct {

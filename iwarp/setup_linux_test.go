@@ -80,7 +80,7 @@ func TestAcceptFails(t *testing.T) {
 			}
 			n.wait(h, states.KindRejected)
 			if len(n.events) != 4 { // AddrResolved, RouteResolved, ConnectRequest, Rejected
-				t.Errorf("events %v: the child was told something", n.events)
+				t.Errorf("events %v: something was delivered for the child", n.events)
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestConnectRefused(t *testing.T) {
 	}
 	flushed(t, n, 2)
 	if e.polled != 2 {
-		t.Errorf("%d completions were told before Rejected, want the 2 flushed receives", e.polled)
+		t.Errorf("%d completions came before Rejected, want the 2 flushed receives", e.polled)
 	}
 	if err := q.PostRecv(verbs.RecvWR{}); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("post after the end: %v, want EINVAL", err)
@@ -314,7 +314,8 @@ func TestBadReply(t *testing.T) {
 	turns(t, "EOF", r.ended, n)
 }
 
-// TestPeerGoneBeforeAccept: a child is told nothing before it is accepted; the accept fails.
+// TestPeerGoneBeforeAccept: nothing is delivered for a child before it is accepted; the accept
+// fails.
 func TestPeerGoneBeforeAccept(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		n := newNode(t)
@@ -330,7 +331,7 @@ func TestPeerGoneBeforeAccept(t *testing.T) {
 		}
 		turns(t, "the socket's end", func() bool { return n.in.conns == 0 }, n)
 		if len(n.events) != 1 {
-			t.Errorf("events %v: the child was told something", n.events)
+			t.Errorf("events %v: something was delivered for the child", n.events)
 		}
 		if err := n.in.ids[req.child].Do(&cmid.Accept{}); !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("accept: %v, want ECONNRESET", err)

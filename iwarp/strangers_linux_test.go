@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestStrangers: who connects and sends no Request is counted, on the loop it came to, and told to
-// the log at most once a minute for all of the device's loops.
+// TestStrangers: who connects and sends no Request is counted, on the loop it came to, and
+// reported to the log at most once a minute for all of the device's loops.
 func TestStrangers(t *testing.T) {
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
@@ -104,7 +104,7 @@ func TestStrangersAreNotPeers(t *testing.T) {
 	}
 }
 
-// TestStrangersOnceAMinute: how many were not logged is told with the next that is.
+// TestStrangersOnceAMinute: how many were not logged is reported with the next that is.
 func TestStrangersOnceAMinute(t *testing.T) {
 	var s strangers
 	start := time.Now()

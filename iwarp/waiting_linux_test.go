@@ -171,7 +171,7 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 		}
 		c.close()
 		if e := s.wait(child, states.KindDisconnected); !errors.Is(e.err, unix.ECONNRESET) {
-			t.Errorf("told %v, want ECONNRESET", e.err)
+			t.Errorf("got %v, want ECONNRESET", e.err)
 		}
 		clean(s)
 	})
@@ -201,7 +201,7 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 		}
 		s.post()
 		if e := s.wait(child, states.KindDisconnected, client); e.err != nil || e.polled != 1 {
-			t.Errorf("told %v behind %d messages", e.err, e.polled)
+			t.Errorf("got %v behind %d messages", e.err, e.polled)
 		}
 		clean(s)
 	})

@@ -23,7 +23,7 @@ func (b *bench) asked() (*ident, *fakeQP) {
 }
 
 // TestAcceptWaitsOffTheLoop: the kernel looks for the link address of whom a request says it is
-// from. Other requests are accepted meanwhile, and what comes for this one is told after its
+// from. Other requests are accepted meanwhile, and what comes for this one is delivered after its
 // answer.
 func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	b := newBench(t)
@@ -43,16 +43,16 @@ func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	forged.qpEvent(verbs.QPFatal)
 	b.happens(forged.h, forged.kid, uabi.EventDisconnected)
 	if len(b.up.events) != 0 || len(b.up.done) != 1 {
-		t.Errorf("told %+v, done %+v, before the answer", b.up.events, b.up.done)
+		t.Errorf("got %+v, done %+v, before the answer", b.up.events, b.up.done)
 	}
 	close(slow.hold)
 	b.until("the events", func() bool { return len(b.up.events) == 3 })
-	var told []states.Kind
+	var delivered []states.Kind
 	for _, e := range b.up.events {
-		told = append(told, e.ev.Kind)
+		delivered = append(delivered, e.ev.Kind)
 	}
-	if want := []states.Kind{states.KindEstablished, states.KindQPFailed, states.KindDisconnected}; len(b.up.done) != 2 || !slices.Equal(told, want) {
-		t.Errorf("done %+v, told %v, want %v", b.up.done, told, want)
+	if want := []states.Kind{states.KindEstablished, states.KindQPFailed, states.KindDisconnected}; len(b.up.done) != 2 || !slices.Equal(delivered, want) {
+		t.Errorf("done %+v, got %v, want %v", b.up.done, delivered, want)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestDestroyBehindAccept(t *testing.T) {
 }
 
 // TestResponseWaitsOffTheLoop: the answer to a connect makes the queue pair ready as accept does,
-// before it is told as Established.
+// before it is reported as Established.
 func TestResponseWaitsOffTheLoop(t *testing.T) {
 	for _, fails := range []error{nil, unix.EHOSTUNREACH} {
 		b := newBench(t)
@@ -109,7 +109,7 @@ func TestResponseWaitsOffTheLoop(t *testing.T) {
 		b.happens(id.h, id.kid, uabi.EventConnectResponse)
 		b.happens(id.h, id.kid, uabi.EventDisconnected)
 		if len(b.up.events) != 0 {
-			t.Fatalf("told %+v while the kernel is at it", b.up.events)
+			t.Fatalf("got %+v while the kernel is at it", b.up.events)
 		}
 		close(q.hold)
 		b.until("the events", func() bool { return len(b.up.events) == 2 })
@@ -119,7 +119,7 @@ func TestResponseWaitsOffTheLoop(t *testing.T) {
 		}
 		ev := b.up.events[0].ev
 		if ev.Kind != want || !errors.Is(ev.Err, fails) || b.up.events[1].ev.Kind != states.KindDisconnected {
-			t.Errorf("told %+v, want %v and Disconnected", b.up.events, want)
+			t.Errorf("got %+v, want %v and Disconnected", b.up.events, want)
 		}
 		if rtu := slices.Contains(b.k.did(), uabi.CommandAccept); rtu != (fails == nil) {
 			t.Errorf("an RTU: %v, after %v", rtu, fails)

@@ -117,7 +117,7 @@ func TestMemberships(t *testing.T) {
 	member := id.groups[0].h
 	b.happens(member, id.kid, uabi.EventMulticastJoin)
 	if len(b.up.events) != 1 || b.up.events[0].h != id.h || b.up.events[0].ev.Addr != group || b.up.events[0].ev.Kind != states.KindMulticastJoin {
-		t.Fatalf("told %+v", b.up.events)
+		t.Fatalf("got %+v", b.up.events)
 	}
 	if err := id.Do(&cmid.LeaveMulticast{Addr: group}); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestMemberships(t *testing.T) {
 	}
 	b.happens(member, id.kid, uabi.EventMulticastError)
 	if len(b.up.events) != 1 {
-		t.Errorf("told %+v of a membership that has ended", b.up.events)
+		t.Errorf("got %+v of a membership that has ended", b.up.events)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestMigratedRequests(t *testing.T) {
 	}
 	other.happens(l.h, 9, uabi.EventConnectRequest)
 	if !fetched || len(other.up.events) != 1 || other.up.events[0].h != l.h || other.in.ids[other.up.events[0].ev.Child.Handle()] == nil {
-		t.Errorf("fetched %v, told %+v", fetched, other.up.events)
+		t.Errorf("fetched %v, got %+v", fetched, other.up.events)
 	}
 	if len(b.up.events) != 0 || b.in.ids[l.h] != nil {
 		t.Error("the old channel still has it")
@@ -176,7 +176,7 @@ func TestMigratedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(other.up.events) != 0 {
-		t.Error("told before Migrate has returned")
+		t.Error("delivered before Migrate has returned")
 	}
 	if _, err := other.loop.FD(); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestMigratedEvents(t *testing.T) {
 		}
 	}
 	if n := len(other.up.events); n != eventsPerTurn+3 {
-		t.Errorf("told %d events, want %d", n, eventsPerTurn+3)
+		t.Errorf("got %d events, want %d", n, eventsPerTurn+3)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestChardevAnswer: what the kernel tells of its device file, whole and cut off.
+// TestChardevAnswer: what the kernel says of its device file, whole and cut off.
 func TestChardevAnswer(t *testing.T) {
 	e := binary.NativeEndian
 	answer := make([]byte, 16)
@@ -401,7 +401,7 @@ func TestMigrateNamesAnOpenDescriptor(t *testing.T) {
 			t.Error(err)
 		}
 		if !open() {
-			t.Error("the descriptor is closed while the kernel is told its number")
+			t.Error("the descriptor is closed while the kernel is given its number")
 		}
 		return nil
 	}}

@@ -87,11 +87,11 @@ func rig(t *testing.T) conformance.Rig {
 	case "siw":
 		differences = append(differences,
 			conformance.Difference{What: conformance.SeparateFamilies, Why: "siw takes the stream and finds an IPv4 address where it looks for IPv6"},
-			conformance.Difference{What: conformance.SentBehindRefused, Why: "siw finds out when it answers the Read, and tells of a Send when TCP has it"},
+			conformance.Difference{What: conformance.SentBehindRefused, Why: "siw finds out when it answers the Read, and reports a Send when TCP has it"},
 			conformance.Difference{What: conformance.AcceptServesAsked, Why: "siw raises what accept says to what the request says"},
 			conformance.Difference{What: conformance.ReadsUnchecked, Why: "siw checks what it answers Reads with like what it sends"},
 			conformance.Difference{What: conformance.CaughtWriteFails, Why: "the peer may answer before siw's thread has noted that it has sent"},
-			conformance.Difference{What: conformance.EndsWithoutReason, Why: "siw reads a Terminate and tells nobody what is in it"},
+			conformance.Difference{What: conformance.EndsWithoutReason, Why: "siw reads a Terminate and reports to nobody what is in it"},
 			conformance.Difference{What: conformance.OverflowHarms, Why: "siw miscounts the references of such a listener: TestFaultBacklogOverflows"},
 			conformance.Difference{What: conformance.DestroyAwaitsAnswer, Why: "iw_cm waits for it"},
 		)

@@ -22,11 +22,11 @@ func TestStrangers(t *testing.T) {
 	b.happens(id.h, id.kid, uint32(states.NumKernelKinds))
 	b.happens(id.h, id.kid, 1<<31)
 	if len(b.up.events) != 0 {
-		t.Errorf("told %+v: these are nobody's, or of no kind that is known", b.up.events)
+		t.Errorf("got %+v: these are nobody's, or of no kind that is known", b.up.events)
 	}
 	b.happens(id.h, id.kid, uabi.EventRouteResolved)
 	if len(b.up.events) != 1 || b.up.events[0].ev.Kind != states.KindRouteResolved {
-		t.Errorf("told %+v, want the route's", b.up.events)
+		t.Errorf("got %+v, want the route's", b.up.events)
 	}
 }
 
@@ -38,12 +38,12 @@ func TestRequestOfNobody(t *testing.T) {
 	b.happens(12345, child, uabi.EventConnectRequest)
 	b.until("the child's destruction", func() bool { return b.k.destroyed(child) == 1 })
 	if len(b.up.events) != 0 || len(b.in.ids) != 0 {
-		t.Errorf("told %+v, %d identifiers", b.up.events, len(b.in.ids))
+		t.Errorf("got %+v, %d identifiers", b.up.events, len(b.in.ids))
 	}
 }
 
 // TestRequestWithoutDevice: a child whose device has gone meanwhile is destroyed, and its listener
-// is told nothing.
+// is notified of nothing.
 func TestRequestWithoutDevice(t *testing.T) {
 	b := newBench(t)
 	l := b.create()
@@ -56,7 +56,7 @@ func TestRequestWithoutDevice(t *testing.T) {
 	b.happens(l.h, 9, uabi.EventConnectRequest)
 	b.until("the child's destruction", func() bool { return b.k.destroyed(9) == 1 })
 	if len(b.up.events) != 0 {
-		t.Errorf("told %+v", b.up.events)
+		t.Errorf("got %+v", b.up.events)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestAfterDestroy(t *testing.T) {
 	}
 	b.happens(id.h, id.kid, uabi.EventDisconnected)
 	if len(b.up.events) != 0 || len(b.up.done) != 0 {
-		t.Errorf("told %+v, done %+v: it is being destroyed", b.up.events, b.up.done)
+		t.Errorf("got %+v, done %+v: it is being destroyed", b.up.events, b.up.done)
 	}
 	close(release)
 	b.until("the answer", func() bool { return len(b.up.done) == 1 })
@@ -88,8 +88,8 @@ func TestAfterDestroy(t *testing.T) {
 	}
 }
 
-// TestEventsWaitForTheAnswer: the kernel may tell that a connect has succeeded before the call has
-// returned.
+// TestEventsWaitForTheAnswer: the kernel may report that a connect has succeeded before the call
+// has returned.
 func TestEventsWaitForTheAnswer(t *testing.T) {
 	b := newBench(t)
 	id := b.create().on(true)
@@ -106,12 +106,12 @@ func TestEventsWaitForTheAnswer(t *testing.T) {
 	b.happens(id.h, id.kid, uabi.EventEstablished)
 	b.happens(id.h, id.kid, uabi.EventDisconnected)
 	if len(b.up.events) != 0 {
-		t.Errorf("told %+v before the answer", b.up.events)
+		t.Errorf("got %+v before the answer", b.up.events)
 	}
 	close(release)
 	b.until("the events", func() bool { return len(b.up.events) == 2 })
 	if len(b.up.done) != 1 || b.up.events[0].ev.Kind != states.KindEstablished || b.up.events[1].ev.Kind != states.KindDisconnected {
-		t.Errorf("done %+v, told %+v", b.up.done, b.up.events)
+		t.Errorf("done %+v, got %+v", b.up.done, b.up.events)
 	}
 	if id.phase != unconnected {
 		t.Error("a closed iWARP connection has nothing to wait for")
@@ -159,7 +159,7 @@ func TestConnectResponse(t *testing.T) {
 	}
 	b.happens(id.h, id.kid, uabi.EventConnectResponse)
 	if len(b.up.events) != 1 || b.up.events[0].ev.Kind != states.KindConnectResponse {
-		t.Errorf("told %+v", b.up.events)
+		t.Errorf("got %+v", b.up.events)
 	}
 	if err := id.Do(&cmid.Establish{}); err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestConnectResponse(t *testing.T) {
 	}
 }
 
-// FuzzEvent: whatever an event holds, nothing is read or told beyond it.
+// FuzzEvent: whatever is in an event, nothing is read or reported beyond it.
 func FuzzEvent(f *testing.F) {
 	f.Add(uint32(4), []byte{1, 2, 3}, uint8(255), false)
 	f.Add(uint32(12), []byte{}, uint8(0), true)

@@ -120,15 +120,15 @@ func (k *kernel) queue(ev uabi.EventResp) {
 	k.events = append(k.events, ev)
 }
 
-// upcalls records what an instance tells.
+// upcalls records what an instance reports.
 type upcalls struct {
 	last   cmid.Handle
-	events []told
+	events []delivered
 	done   []done
 	during func(h cmid.Handle, ev *cmid.DriverEvent)
 }
 
-type told struct {
+type delivered struct {
 	h  cmid.Handle
 	ev cmid.DriverEvent
 }
@@ -144,7 +144,7 @@ func (u *upcalls) NewHandle() cmid.Handle { u.last++; return u.last }
 func (u *upcalls) Event(h cmid.Handle, ev *cmid.DriverEvent) {
 	copied := *ev
 	copied.PrivateData = append([]byte(nil), ev.PrivateData...)
-	u.events = append(u.events, told{h, copied})
+	u.events = append(u.events, delivered{h, copied})
 	if u.during != nil {
 		u.during(h, ev)
 	}

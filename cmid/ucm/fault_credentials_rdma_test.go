@@ -44,7 +44,7 @@ func wantCredentials(t *testing.T, what string, err error) {
 	t.Helper()
 	var c *verbs.CredentialsError
 	if !errors.As(err, &c) || !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), "exec") {
-		t.Errorf("%s: %v; want a CredentialsError, which is EACCES and tells the way out", what, err)
+		t.Errorf("%s: %v; want a CredentialsError, which is EACCES and says the way out", what, err)
 	}
 }
 

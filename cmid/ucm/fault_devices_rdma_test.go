@@ -80,12 +80,12 @@ func TestFaultDeviceRenamed(t *testing.T) {
 	rdma(t, "link", "del", other)
 	s.quiet()
 	exchange(s, a, b)
-	s.wantTold(a.id, "AddrResolved RouteResolved Established")
+	s.wantDelivered(a.id, "AddrResolved RouteResolved Established")
 	if got := a.id.Info().Device; got != renamed {
 		t.Errorf("the identifier is on %s, want %s", got, renamed)
 	}
 	wait := startRDMA(t, "link", "del", renamed)
-	for _, c := range []*conn{a, b} { // which may be told of its peer's end first
+	for _, c := range []*conn{a, b} { // which may be notified of its peer's end first
 		s.until("the removal", func() bool { return strings.Contains(s.of(c.id.Handle()), "DeviceRemoval") })
 	}
 	s.must(wait())

@@ -64,7 +64,7 @@ func TestFaultForgedRequests(t *testing.T) {
 	for accepted == nil || s.of(accepted.id.Handle()) != "ConnectRequest Established" {
 		far.turn(time.Millisecond)
 		s.turn(time.Millisecond)
-		for _, e := range s.told {
+		for _, e := range s.delivered {
 			if r, ok := e.ev.(*cmid.ConnectRequest); ok && !e.taken {
 				e.taken = true
 				accepted = s.queues(s.ch.ID(r.ID))
@@ -72,7 +72,7 @@ func TestFaultForgedRequests(t *testing.T) {
 			}
 		}
 		if time.Since(begin) > faultPatience {
-			t.Fatalf("an honest request behind forged ones is not accepted; told %s", s.all())
+			t.Fatalf("an honest request behind forged ones is not accepted; got %s", s.all())
 		}
 	}
 	await[*cmid.Established](far, honest.id)

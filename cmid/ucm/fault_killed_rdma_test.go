@@ -54,7 +54,7 @@ var faultRoles = map[string]func(s *side, at cmid.Addr){
 // sleep leaves the channel alone until the process is killed.
 func (s *side) sleep() { time.Sleep(time.Hour) }
 
-// TestFaultProcess is the other process of the tests here: it does nothing unless it is told its
+// TestFaultProcess is the other process of the tests here: it does nothing unless it is given its
 // role.
 func TestFaultProcess(t *testing.T) {
 	role := os.Getenv("FAULT_ROLE")
@@ -74,8 +74,8 @@ func TestFaultProcess(t *testing.T) {
 	}
 }
 
-// A client that is killed, in every state: its server is told at most once, and nothing hangs or
-// stays.
+// A client that is killed, in every state: its server is notified at most once, and nothing hangs
+// or stays.
 func TestFaultClientKilled(t *testing.T) {
 	siw := env(t, "RDMA_KIND") == "siw"
 	for role, test := range map[string]func(t *testing.T, s *side, p *process){
@@ -84,7 +84,7 @@ func TestFaultClientKilled(t *testing.T) {
 			p.kill()
 			s.quiet()
 			if s.all() != "" {
-				t.Errorf("told %s of a peer that has not asked", s.all())
+				t.Errorf("got %s of a peer that has not asked", s.all())
 			}
 		},
 		"connecting": func(t *testing.T, s *side, p *process) {
@@ -111,7 +111,7 @@ func TestFaultClientKilled(t *testing.T) {
 				s.until("the end", func() bool { return s.of(c.id.Handle()) != "ConnectRequest" })
 			}
 			s.quiet()
-			s.wantTold(c.id, "ConnectRequest Rejected", "ConnectRequest CommandFailed", "ConnectRequest Established Disconnected")
+			s.wantDelivered(c.id, "ConnectRequest Rejected", "ConnectRequest CommandFailed", "ConnectRequest Established Disconnected")
 			s.destroy(c.id)
 		},
 		"connected": func(t *testing.T, s *side, p *process) {
@@ -127,7 +127,7 @@ func TestFaultClientKilled(t *testing.T) {
 			if !c.flushed() {
 				t.Errorf("%d of %d receives and %d of %d sends have succeeded, and %d failed", c.received, c.posted, c.sent, c.issued, c.failures)
 			}
-			s.wantTold(c.id, "ConnectRequest Established Disconnected", "ConnectRequest Established Disconnected TimewaitExit")
+			s.wantDelivered(c.id, "ConnectRequest Established Disconnected", "ConnectRequest Established Disconnected TimewaitExit")
 			s.destroy(c.id)
 		},
 		"disconnecting": func(t *testing.T, s *side, p *process) {
@@ -139,7 +139,7 @@ func TestFaultClientKilled(t *testing.T) {
 				s.must(c.id.Disconnect())
 			}
 			s.quiet()
-			s.wantTold(c.id, "ConnectRequest Established Disconnected", "ConnectRequest Established Disconnected TimewaitExit")
+			s.wantDelivered(c.id, "ConnectRequest Established Disconnected", "ConnectRequest Established Disconnected TimewaitExit")
 			s.destroy(c.id)
 		},
 		"connected, frozen, disconnected by us": func(t *testing.T, s *side, p *process) {
@@ -150,7 +150,7 @@ func TestFaultClientKilled(t *testing.T) {
 			p.kill()
 			await[*cmid.Disconnected](s, c.id)
 			s.quiet()
-			s.wantTold(c.id, "ConnectRequest Established Disconnected", "ConnectRequest Established Disconnected TimewaitExit")
+			s.wantDelivered(c.id, "ConnectRequest Established Disconnected", "ConnectRequest Established Disconnected TimewaitExit")
 			s.destroy(c.id)
 		},
 	} {
@@ -178,7 +178,7 @@ func (s *side) established() *conn {
 }
 
 // answersTheDead accepts a request whose sender has gone: either that fails, or the end of the
-// connection is told.
+// connection is notified.
 func (s *side) answersTheDead(c *conn) {
 	s.Helper()
 	time.Sleep(faultQuiet) // the kernel is ending it: on siw for up to 10 s, unless it is answered
@@ -190,13 +190,13 @@ func (s *side) answersTheDead(c *conn) {
 	}
 	s.quiet()
 	if took := time.Since(begin); took > faultPrompt {
-		s.Errorf("that its peer has gone was told after %v", took)
+		s.Errorf("that its peer has gone was reported after %v", took)
 	}
-	s.wantTold(c.id, "ConnectRequest", "ConnectRequest Rejected", "ConnectRequest ConnectError", "ConnectRequest Established Disconnected")
+	s.wantDelivered(c.id, "ConnectRequest", "ConnectRequest Rejected", "ConnectRequest ConnectError", "ConnectRequest Established Disconnected")
 	s.destroy(c.id)
 }
 
-// A server that is killed, in every state: its client is told once.
+// A server that is killed, in every state: its client is notified once.
 func TestFaultServerKilled(t *testing.T) {
 	for role, wants := range map[string][]string{
 		"listening": {"Rejected"},
@@ -217,14 +217,14 @@ func TestFaultServerKilled(t *testing.T) {
 			}
 			p.kill()
 			s.until("the end", func() bool {
-				told := s.of(c.id.Handle())
-				return strings.Contains(told, "Rejected") || strings.Contains(told, "Disconnected") || strings.Contains(told, "Error")
+				delivered := s.of(c.id.Handle())
+				return strings.Contains(delivered, "Rejected") || strings.Contains(delivered, "Disconnected") || strings.Contains(delivered, "Error")
 			})
 			s.quiet()
 			for i := range wants {
 				wants[i] = "AddrResolved RouteResolved " + wants[i]
 			}
-			s.wantTold(c.id, wants...)
+			s.wantDelivered(c.id, wants...)
 			s.destroy(c.id)
 		})
 	}

@@ -28,8 +28,8 @@ func (s *side) talks(a, b *conn) {
 // peerOf is the other end of the machine's veth pair.
 func peerOf(t *testing.T) string { return env(t, "RDMA_NETDEV")[:2] + "1" }
 
-// An interface that goes down under connections: they are told at most once, or live on; what is
-// being resolved fails in time; up again everything works on the same channel.
+// An interface that goes down under connections: they are notified at most once, or live on; what
+// is being resolved fails in time; up again everything works on the same channel.
 func TestFaultInterfaceDown(t *testing.T) {
 	leavesNothing(t)
 	netdev := env(t, "RDMA_NETDEV")
@@ -60,15 +60,15 @@ func TestFaultInterfaceDown(t *testing.T) {
 	command(t, "ip", "neigh", "replace", addr(t, "RDMA_SILENT_ADDR").String(), "lladdr", silentMAC(t), "nud", "permanent", "dev", netdev)
 	command(t, "rig-active", env(t, "RDMA_DEVICE"))
 
-	s.wantTold(resolving, "AddrError")
-	s.wantTold(l, "")
+	s.wantDelivered(resolving, "AddrError")
+	s.wantDelivered(l, "")
 	const connected = "AddrResolved RouteResolved Established"
 	if s.of(a.id.Handle()) == connected {
 		s.talks(a, b)
 		t.Log("the connection lives on")
 	}
-	s.wantTold(a.id, connected, connected+" Disconnected")
-	s.wantTold(b.id, "ConnectRequest Established", "ConnectRequest Established Disconnected")
+	s.wantDelivered(a.id, connected, connected+" Disconnected")
+	s.wantDelivered(b.id, "ConnectRequest Established", "ConnectRequest Established Disconnected")
 	s.talks(pair(s, s, l))
 }
 
@@ -78,9 +78,9 @@ func silentMAC(t *testing.T) string {
 	return map[string]string{"rx1": "02:00:00:00:01:01", "sw1": "02:00:00:00:02:01"}[peerOf(t)]
 }
 
-// An address that goes from under a connection and a listener, and comes back: nobody is told.
+// An address that goes from under a connection and a listener, and comes back: nobody is notified.
 // iWARP's TCP waits for it; rxe fails a send for which there is no route, and the connection's end
-// is its owner's. Who wants the address meanwhile is told that it is not there.
+// is its owner's. A bind to the address meanwhile fails: it is not there.
 func TestFaultAddressGoes(t *testing.T) {
 	leavesNothing(t)
 	netdev, ip := env(t, "RDMA_NETDEV"), addr(t, "RDMA_ADDR2")
@@ -101,10 +101,10 @@ func TestFaultAddressGoes(t *testing.T) {
 	s.quiet()
 	command(t, "ip", "addr", "add", ip.String()+"/24", "dev", netdev)
 
-	s.wantTold(resolving, "AddrError")
-	s.wantTold(l, "")
-	s.wantTold(a.id, "AddrResolved RouteResolved Established")
-	s.wantTold(b.id, "ConnectRequest Established")
+	s.wantDelivered(resolving, "AddrError")
+	s.wantDelivered(l, "")
+	s.wantDelivered(a.id, "AddrResolved RouteResolved Established")
+	s.wantDelivered(b.id, "ConnectRequest Established")
 	if a.failures == 0 {
 		s.talks(a, b)
 	} else {
@@ -118,7 +118,7 @@ func TestFaultAddressGoes(t *testing.T) {
 	s.talks(pair(s, s, l))
 }
 
-// A next hop that gets another link-layer address: rxe's route is over, which is told once;
+// A next hop that gets another link-layer address: rxe's route is over, which is reported once;
 // iWARP's TCP does not care.
 func TestFaultNeighbourChanges(t *testing.T) {
 	leavesNothing(t)
@@ -135,6 +135,6 @@ func TestFaultNeighbourChanges(t *testing.T) {
 		await[*cmid.Unreachable](s, id)
 	}
 	s.quiet()
-	s.wantTold(id, "AddrResolved RouteResolved", "AddrResolved RouteResolved Unreachable")
+	s.wantDelivered(id, "AddrResolved RouteResolved", "AddrResolved RouteResolved Unreachable")
 	s.destroy(id)
 }

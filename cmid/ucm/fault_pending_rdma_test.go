@@ -56,17 +56,17 @@ func TestFaultListenerGoes(t *testing.T) {
 		if i < 2 {
 			want = "AddrResolved RouteResolved Established"
 		}
-		a.wantTold(c.id, want)
+		a.wantDelivered(c.id, want)
 	}
 	for i, c := range fetched {
 		want := "ConnectRequest"
 		if i < 2 {
 			want = "ConnectRequest Established"
 		}
-		b.wantTold(c.id, want)
+		b.wantDelivered(c.id, want)
 	}
 	if got := strings.Count(b.all(), "ConnectRequest"); got != n {
-		t.Errorf("told of %d requests, want the %d that were fetched before", got, n)
+		t.Errorf("notified of %d requests, want the %d that were fetched before", got, n)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestFaultBacklogOverflows(t *testing.T) {
 	clients, room := 200, 100
 	siw := env(t, "RDMA_KIND") == "siw"
 	if siw {
-		// One that siw forgets until its MPA timeout of 10 s is told Unreachable; then siw
+		// One that siw forgets until its MPA timeout of 10 s gets Unreachable; then siw
 		// miscounts the listener's references: a warning of siw_cep_put when the listener goes,
 		// and an identifier that stays.
 		clients, room = 24, 8
@@ -112,7 +112,7 @@ func TestFaultBacklogOverflows(t *testing.T) {
 	requests, answered := 0, 0
 	for answered < clients && time.Since(begin) < faultPatience {
 		b.turn(10 * time.Millisecond)
-		for _, e := range b.told {
+		for _, e := range b.delivered {
 			if r, ok := e.ev.(*cmid.ConnectRequest); ok && !e.taken {
 				e.taken = true
 				requests++
@@ -131,9 +131,9 @@ func TestFaultBacklogOverflows(t *testing.T) {
 	a.quiet()
 	for _, id := range ids {
 		if siw {
-			a.wantTold(id, "AddrResolved RouteResolved Rejected", "AddrResolved RouteResolved Unreachable")
+			a.wantDelivered(id, "AddrResolved RouteResolved Rejected", "AddrResolved RouteResolved Unreachable")
 		} else {
-			a.wantTold(id, "AddrResolved RouteResolved Rejected")
+			a.wantDelivered(id, "AddrResolved RouteResolved Rejected")
 		}
 		a.destroy(id)
 	}
@@ -185,7 +185,7 @@ func TestFaultTenThousand(t *testing.T) {
 	step("destroy", func(i int) error { err := ids[i].Destroy(); ids[i] = nil; return err })
 	s.quiet()
 	if s.ch.Len() != 0 || s.all() != "" {
-		t.Errorf("%d identifiers are left, and told was %.200s", s.ch.Len(), s.all())
+		t.Errorf("%d identifiers are left, and delivered was %.200s", s.ch.Len(), s.all())
 	}
 	if grown := heap() - before; grown > 1<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
@@ -251,7 +251,7 @@ func TestFaultPrivateDataTooLong(t *testing.T) {
 	p := s.request()
 	wantErrno(t, p.id.Reject(make([]byte, lim.RejectData+1)), unix.EINVAL, "the limit is")
 	s.quiet()
-	s.wantTold(c.id, "AddrResolved RouteResolved")
+	s.wantDelivered(c.id, "AddrResolved RouteResolved")
 	s.destroy(p.id)
 	await[*cmid.Rejected](s, c.id)
 }

@@ -22,7 +22,7 @@ func plug(t *testing.T) {
 	command(t, "rig-active", env(t, "RDMA_DEVICE"))
 }
 
-// A device that goes while identifiers of two channels are in every state: each of them is told
+// A device that goes while identifiers of two channels are in every state: each of them is notified
 // once, the others not at all; all that was posted is flushed; the device that is added anew works
 // on the same channels.
 func TestFaultDeviceRemoved(t *testing.T) {
@@ -54,7 +54,7 @@ func TestFaultDeviceRemoved(t *testing.T) {
 
 	begin := time.Now()
 	wait := startRDMA(t, "link", "del", env(t, "RDMA_DEVICE"))
-	told := func(s *side, ids ...*cmid.ID) bool {
+	delivered := func(s *side, ids ...*cmid.ID) bool {
 		for _, id := range ids {
 			if !strings.Contains(s.of(id.Handle()), "DeviceRemoval") {
 				return false
@@ -64,7 +64,7 @@ func TestFaultDeviceRemoved(t *testing.T) {
 	}
 	a.until("DeviceRemoval of all", func() bool {
 		b.turn(10 * time.Millisecond)
-		return told(a, removed...) && told(b, l, passive.id)
+		return delivered(a, removed...) && delivered(b, l, passive.id)
 	})
 	if err := wait(); err != nil {
 		t.Errorf("rdma link del: %v", err)
@@ -79,10 +79,10 @@ func TestFaultDeviceRemoved(t *testing.T) {
 		for _, id := range end.ids {
 			got := end.s.of(id.Handle())
 			if n := strings.Count(got, "DeviceRemoval"); n > 1 || n == 0 && id != asked.id {
-				t.Errorf("told %q, want DeviceRemoval once", got)
+				t.Errorf("got %q, want DeviceRemoval once", got)
 			}
 			if n := strings.Count(got, "Disconnected") + strings.Count(got, "Rejected") + strings.Count(got, "Unreachable"); n > 1 {
-				t.Errorf("told %q, want one end besides the removal at most", got)
+				t.Errorf("got %q, want one end besides the removal at most", got)
 			}
 			if id != asked.id {
 				wantErrno(t, id.Disconnect(), unix.ENXIO)
@@ -96,14 +96,14 @@ func TestFaultDeviceRemoved(t *testing.T) {
 			t.Errorf("of %d receives and %d sends %d and %d have succeeded, and %d failed", c.posted, c.issued, c.received, c.sent, c.failures)
 		}
 	}
-	for _, e := range b.told { // the request that was not fetched in time, if it was not lost
+	for _, e := range b.delivered { // the request that was not fetched in time, if it was not lost
 		if r, ok := e.ev.(*cmid.ConnectRequest); ok && !e.taken {
 			e.taken = true
 			b.destroy(b.ch.ID(r.ID))
 		}
 	}
-	a.wantTold(idle, "")
-	b.wantTold(wild, "")
+	a.wantDelivered(idle, "")
+	b.wantDelivered(wild, "")
 	wantErrno(t, idle.BindAddr(cmid.AddrFrom(addr(t, "RDMA_ADDR"), anyPort)), unix.ENODEV)
 	a.destroy(idle)
 
@@ -119,7 +119,7 @@ func TestFaultDeviceRemoved(t *testing.T) {
 }
 
 // A module cannot be unloaded while its device's data path is open, and nobody hears of the
-// attempt. Without a data path it can, and every identifier is told once.
+// attempt. Without a data path it can, and every identifier is notified once.
 func TestFaultModuleUnloaded(t *testing.T) {
 	leavesNothing(t)
 	module := map[string]string{"rxe": "rdma_rxe", "siw": "siw"}[env(t, "RDMA_KIND")]
@@ -130,7 +130,7 @@ func TestFaultModuleUnloaded(t *testing.T) {
 	}
 	a.talk(1)
 	s.until("a message after the attempt", func() bool { b.talk(0); return a.received == 1 })
-	s.wantTold(a.id, "AddrResolved RouteResolved Established")
+	s.wantDelivered(a.id, "AddrResolved RouteResolved Established")
 	s.close()
 
 	s = newSideOf(t, ucm.New(ucm.Config{NoProvider: true}))
@@ -161,7 +161,7 @@ func TestFaultModuleUnloaded(t *testing.T) {
 	s.quiet()
 	for _, id := range ids {
 		if got := s.of(id.Handle()); strings.Count(got, "DeviceRemoval") != 1 {
-			t.Errorf("told %q, want DeviceRemoval once", got)
+			t.Errorf("got %q, want DeviceRemoval once", got)
 		}
 		s.destroy(id)
 	}

@@ -36,16 +36,16 @@ const (
 	anyPort     = 0
 )
 
-// side is a channel, with all that it has told.
+// side is a channel, with all that it has delivered.
 type side struct {
 	*testing.T
-	ch    *cmid.Channel
-	fd    int
-	told  []*toldEvent
-	conns []*conn
+	ch        *cmid.Channel
+	fd        int
+	delivered []*deliveredEvent
+	conns     []*conn
 }
 
-type toldEvent struct {
+type deliveredEvent struct {
 	ev    cmid.Event
 	taken bool
 }
@@ -85,7 +85,7 @@ func (s *side) turn(d time.Duration) {
 				break
 			}
 			s.must(err)
-			s.told = append(s.told, &toldEvent{ev: ev})
+			s.delivered = append(s.delivered, &deliveredEvent{ev: ev})
 			came = true
 		}
 		for _, c := range s.conns {
@@ -126,7 +126,7 @@ func (s *side) until(what string, cond func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(faultPatience); !cond(); {
 		if time.Now().After(deadline) {
-			s.Fatalf("waited %v in vain for %s; told %s", faultPatience, what, s.all())
+			s.Fatalf("waited %v in vain for %s; got %s", faultPatience, what, s.all())
 		}
 		s.turn(time.Second)
 	}
@@ -137,7 +137,7 @@ func (s *side) until(what string, cond func() bool) {
 func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
 	s.Helper()
 	s.until(fmt.Sprintf("%T", ev), func() bool {
-		for _, t := range s.told {
+		for _, t := range s.delivered {
 			got, ok := t.ev.(E)
 			switch {
 			case t.taken, id != nil && t.ev.Ident() != id.Handle():
@@ -146,7 +146,7 @@ func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
 				ev, t.taken = got, true
 				return true
 			case id != nil:
-				s.Fatalf("told %s, want %T", eventText(t.ev), got)
+				s.Fatalf("got %s, want %T", eventText(t.ev), got)
 			}
 		}
 		return false
@@ -154,10 +154,11 @@ func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
 	return ev
 }
 
-// of is what an identifier was told, in order. Closed is the device's end of a destruction.
+// of is what was delivered for an identifier, in order. Closed is the device's end of a
+// destruction.
 func (s *side) of(h cmid.Handle) string {
 	var names []string
-	for _, t := range s.told {
+	for _, t := range s.delivered {
 		if _, closed := t.ev.(*cmid.Closed); !closed && t.ev.Ident() == h {
 			names = append(names, strings.TrimPrefix(fmt.Sprintf("%T", t.ev), "*cmid."))
 		}
@@ -167,7 +168,7 @@ func (s *side) of(h cmid.Handle) string {
 
 func (s *side) all() string {
 	var names []string
-	for _, t := range s.told {
+	for _, t := range s.delivered {
 		names = append(names, eventText(t.ev))
 	}
 	return strings.Join(names, ", ")
@@ -180,12 +181,12 @@ func eventText(ev cmid.Event) string {
 	return fmt.Sprintf("%T of %d", ev, ev.Ident())
 }
 
-// wantTold holds all that an identifier was ever told against what it should have been: no more,
-// and each once.
-func (s *side) wantTold(id *cmid.ID, wants ...string) {
+// wantDelivered compares all that was ever delivered for an identifier with what it should be: no
+// more, and each once.
+func (s *side) wantDelivered(id *cmid.ID, wants ...string) {
 	s.Helper()
 	if got := s.of(id.Handle()); !slices.Contains(wants, got) {
-		s.Errorf("the identifier was told %q, want %q", got, wants)
+		s.Errorf("the identifier got %q, want %q", got, wants)
 	}
 }
 

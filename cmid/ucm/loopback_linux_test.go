@@ -23,12 +23,12 @@ func (b *bench) cameTo(ip string) {
 	}
 }
 
-// TestLoopbackHearsLoopback: a listener on loopback is told of requests to loopback; others are
-// rejected, and nobody is told.
+// TestLoopbackHearsLoopback: a listener on loopback is notified of requests to loopback; others are
+// rejected, and nobody is notified.
 func TestLoopbackHearsLoopback(t *testing.T) {
 	for _, c := range []struct {
 		listener, request string
-		told              bool
+		delivered         bool
 	}{
 		{"127.0.0.1:7471", "10.0.0.7", false},
 		{"127.0.0.1:7471", "127.0.0.1", true},
@@ -44,10 +44,10 @@ func TestLoopbackHearsLoopback(t *testing.T) {
 		b.cameTo(c.request)
 		const child = 9
 		b.happens(l.h, child, uabi.EventConnectRequest)
-		if told := len(b.up.events) == 1; told != c.told {
-			t.Errorf("a request to %s of a listener on %s: told is %v, want %v", c.request, c.listener, told, c.told)
+		if delivered := len(b.up.events) == 1; delivered != c.delivered {
+			t.Errorf("a request to %s of a listener on %s: delivered is %v, want %v", c.request, c.listener, delivered, c.delivered)
 		}
-		if c.told {
+		if c.delivered {
 			continue
 		}
 		b.until("the child's destruction", func() bool { return b.k.destroyed(child) == 1 })

@@ -29,8 +29,8 @@ func (b *bench) isClosed() bool {
 }
 
 // TestCredentials: when the kernel takes no commands any more, the channel's file is closed,
-// everybody is told why, and nothing else is tried. What is destroyed then is given back with the
-// file.
+// everybody is notified of the reason, and nothing else is tried. What is destroyed then is given
+// back with the file.
 func TestCredentials(t *testing.T) {
 	b := newBench(t)
 	one, other := b.create(), b.create()
@@ -41,17 +41,17 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("%v: want a CredentialsError, which is EACCES", err)
 	}
 	if len(b.up.events) != 0 {
-		t.Errorf("told %+v in the middle of a command", b.up.events)
+		t.Errorf("got %+v in the middle of a command", b.up.events)
 	}
 	if err := b.loop.Turn(); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.up.events) != 2 {
-		t.Errorf("told %+v, want both identifiers", b.up.events)
+		t.Errorf("got %+v, want both identifiers", b.up.events)
 	}
 	for _, e := range b.up.events {
 		if e.ev.Kind != states.KindDeviceRemoval || !errors.As(e.ev.Err, &c) {
-			t.Errorf("told %+v, want a removal with the reason", e)
+			t.Errorf("got %+v, want a removal with the reason", e)
 		}
 	}
 	tried := len(b.k.did())

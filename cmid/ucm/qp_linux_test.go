@@ -87,10 +87,10 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 		if err := id.Do(&cmid.Connect{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
 		}
-		told := 0
+		delivered := 0
 		if wait == uabi.CommandDestroyID {
 			b.until("the connect", func() bool { return len(b.up.done) == 1 })
-			told = 1
+			delivered = 1
 		}
 		if err := id.Do(&cmid.DestroyID{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatal(err)
@@ -99,15 +99,15 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 			t.Errorf("while the kernel is at command %d: destroyed %d times, brought to %v; want it flushed only", wait, q.destroyed, q.states)
 		}
 		close(release)
-		b.until("the destruction", func() bool { return len(b.up.done) == told+1 })
+		b.until("the destruction", func() bool { return len(b.up.done) == delivered+1 })
 		if q.destroyed != 1 {
-			t.Errorf("destroyed %d times when Done is told", q.destroyed)
+			t.Errorf("destroyed %d times when Done is reported", q.destroyed)
 		}
 	}
 }
 
 // TestQueuePairGoesOffTheLoop: a queue pair's destruction may wait in the kernel, which holds up
-// nothing else. It has gone when Done is told.
+// nothing else. It has gone when Done is reported.
 func TestQueuePairGoesOffTheLoop(t *testing.T) {
 	for _, c := range []struct {
 		iwarp bool
@@ -126,7 +126,7 @@ func TestQueuePairGoesOffTheLoop(t *testing.T) {
 		close(q.hold)
 		b.until("the destruction", func() bool { return len(b.up.done) == 1 })
 		if q.destroyed != 1 || b.k.destroyed(id.kid) != 1 {
-			t.Errorf("%+v: destroyed %d times, its identifier %d times, when Done is told", c, q.destroyed, b.k.destroyed(id.kid))
+			t.Errorf("%+v: destroyed %d times, its identifier %d times, when Done is reported", c, q.destroyed, b.k.destroyed(id.kid))
 		}
 	}
 }
@@ -140,12 +140,12 @@ func TestForgottenByIWARP(t *testing.T) {
 		id.phase = connected
 		b.happens(id.h, id.kid, uabi.EventDisconnected)
 		if failed := slices.Contains(q.states, verbs.QPError); failed != iwarp || len(b.up.events) != 1 {
-			t.Errorf("iWARP %v: a queue pair that fails: %v, told %+v", iwarp, failed, b.up.events)
+			t.Errorf("iWARP %v: a queue pair that fails: %v, got %+v", iwarp, failed, b.up.events)
 		}
 	}
 }
 
-// TestQueuePairFails: that a queue pair has failed is told as long as there is an identifier,
+// TestQueuePairFails: that a queue pair has failed is reported as long as there is an identifier,
 // whatever rdma_cm thinks of the connection.
 func TestQueuePairFails(t *testing.T) {
 	b := newBench(t)
@@ -153,18 +153,18 @@ func TestQueuePairFails(t *testing.T) {
 	id.phase = connected
 	id.qpEvent(verbs.QPLastWQE)
 	if len(b.up.events) != 0 {
-		t.Errorf("told %+v of a queue pair that has not failed", b.up.events)
+		t.Errorf("got %+v of a queue pair that has not failed", b.up.events)
 	}
 	id.qpEvent(verbs.QPFatal)
 	if len(b.up.events) != 1 || b.up.events[0].ev.Kind != states.KindQPFailed {
-		t.Errorf("told %+v, want QPFailed", b.up.events)
+		t.Errorf("got %+v, want QPFailed", b.up.events)
 	}
 	if err := id.Do(&cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
 		t.Fatal(err)
 	}
 	id.qpEvent(verbs.QPFatal)
 	if len(b.up.events) != 1 {
-		t.Errorf("told %+v of an identifier that is gone", b.up.events)
+		t.Errorf("got %+v of an identifier that is gone", b.up.events)
 	}
 }
 

@@ -20,7 +20,7 @@ func (q *counted) ModifyLater(a *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Late
 	return q.fakeQP.ModifyLater(a, mask)
 }
 
-// TestRetriesEnd: soft-RoCE takes a retry count of 7 as no end, and would never tell that a peer
+// TestRetriesEnd: soft-RoCE takes a retry count of 7 as no end, and would never report that a peer
 // has vanished. Nobody asks for it without saying so, and a queue pair does not make more, whatever
 // the peer has asked for.
 func TestRetriesEnd(t *testing.T) {

@@ -136,7 +136,7 @@ func TestCloseNamesWhoIsHeld(t *testing.T) {
 	close(release)
 	b.until("the connect's end", func() bool { return len(b.in.busy) == 0 })
 	if len(b.up.done) != 0 {
-		t.Errorf("told %+v after Close", b.up.done)
+		t.Errorf("got %+v after Close", b.up.done)
 	}
 }
 

@@ -314,8 +314,8 @@ func TestReceivesBeforeSetup(t *testing.T) {
 	b.wantDone("responder", "r1:success/1 r2:success/1 r3:success/1 r4:success/1 s1:success/6")
 }
 
-// TestUnsignalled: success is not told, failure is; the place in the queue is free again with the
-// bytes handed over.
+// TestUnsignalled: success is not reported, failure is; the place in the queue is free again with
+// the bytes handed over.
 func TestUnsignalled(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{Queues: core.Queues{SendWRs: 2}}, core.Config{})
 	quiet := func(id uint64, op verbs.Opcode) *verbs.SendWR {
@@ -342,7 +342,7 @@ func TestUnsignalled(t *testing.T) {
 	r.ask()
 	r.b.c.Abort(t0)
 	r.a.c.InputEnd(t0, nil)
-	r.a.wantDone("failure is told", "s23:work request flushed/0 s24:work request flushed/0")
+	r.a.wantDone("failure is reported", "s23:work request flushed/0 s24:work request flushed/0")
 }
 
 // TestInline: the bytes are copied when posted, for every operation that sends some, up to the

@@ -9,7 +9,7 @@ import (
 
 // TestCRCOfEveryBit: RFC 5044 section 4.4: with CRC in use, whatever bit of an FPDU behind its
 // length is wrong, pad and CRC included, it is a CRC error: nothing is delivered, nothing
-// succeeds, and both sides are told so.
+// succeeds, and both sides are notified of it.
 func TestCRCOfEveryBit(t *testing.T) {
 	type h = wire.Header
 	for name, tt := range map[string]struct {

@@ -23,7 +23,7 @@ type talker struct {
 	written      []int // slots of the peer's that a Write was posted to, and how much
 	length       map[int]int
 	reads        map[uint64][2]int // Read: slot, and where it goes in mine
-	recvs        []*verbs.MR       // a Send tells how many Writes were posted before it
+	recvs        []*verbs.MR       // a Send says how many Writes were posted before it
 }
 
 // slotBytes is what work request i of s writes.

@@ -154,19 +154,19 @@ func (row *replyRow) play(t *testing.T, step func() int) {
 	peer.wantDone("responder", "r11:work request flushed/0")
 }
 
-// refused checks what the initiator's owner is told.
+// refused checks what is reported to the initiator's owner.
 func (row *replyRow) refused(t *testing.T, s *side) {
 	t.Helper()
 	var e *core.Error
 	if !errors.As(s.rejected, &e) {
 		t.Fatalf("rejected %v, established %d", s.rejected, s.est)
 	}
-	told := row.term != ""
-	if e.Op != "reply" || e.Errno != row.errno || e.Rejected != row.reject || e.Received || e.Sent != told || e.Protocol != told {
+	delivered := row.term != ""
+	if e.Op != "reply" || e.Errno != row.errno || e.Rejected != row.reject || e.Received || e.Sent != delivered || e.Protocol != delivered {
 		t.Errorf("%+v: want errno %v, rejected %t, Terminate %q", *e, row.errno, row.reject, row.term)
 	}
 	if e.Sent && termOf(e) != row.term {
-		t.Errorf("the owner is told %s, the peer %s", termOf(e), row.term)
+		t.Errorf("the owner got %s, the peer %s", termOf(e), row.term)
 	}
 	wantErrno(t, "Closed", s.err, row.errno)
 	if s.est != 0 || s.closed != 1 || errors.Is(e, core.ErrNoReply) {

@@ -34,8 +34,8 @@ func word(ird, ord uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, ird), ord)
 }
 
-// TestRequestErrors: every kind of Request: what the responder's owner is told, what it answers,
-// and what an initiator makes of the answer.
+// TestRequestErrors: every kind of Request: what is reported to the responder's owner, what it
+// answers, and what an initiator makes of the answer.
 func TestRequestErrors(t *testing.T) {
 	many := make([]byte, 513)
 	glued := func(b []byte) []byte { return append(b, send(1, "too early")...) }
@@ -108,16 +108,16 @@ func TestRequestErrors(t *testing.T) {
 					continue
 				}
 				if diff := cmp.Diff(tt.want, s.requests[0], cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("%s: the owner is told (-want +got):\n%s", tt.name, diff)
+					t.Errorf("%s: the owner got (-want +got):\n%s", tt.name, diff)
 				}
 				s.quiet("the owner has not answered")
 				continue
 			}
 			wantErrno(t, tt.name, s.err, tt.errno)
 			// in pieces, the Request is right, then wrong
-			told, early := len(s.requests), i == 1 && strings.HasPrefix(tt.name, mpaRules)
-			if told > 0 && !early || s.closed != 1 {
-				t.Errorf("%s: the owner was told of %d Requests, closed %d", tt.name, told, s.closed)
+			delivered, early := len(s.requests), i == 1 && strings.HasPrefix(tt.name, mpaRules)
+			if delivered > 0 && !early || s.closed != 1 {
+				t.Errorf("%s: the owner got %d Requests, closed %d", tt.name, delivered, s.closed)
 			}
 			s.wantDone(tt.name, "r1:work request flushed/0")
 			s.wantAnswer(tt.reject)

@@ -139,7 +139,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 		done = allFlushed
 	}
 	payload := row.terminate()
-	// a length that cannot be is told at once: there is no telling where the FPDU ends
+	// a length that cannot be is reported at once: nobody can know where the FPDU ends
 	if how.spoilt && !strings.HasPrefix(term, "2003") {
 		done, term, text, payload = general(done), "2002", "CRC 0x", "20020000"
 		if row.crcDone != "" {
@@ -185,8 +185,8 @@ func (row *errorRow) terminate() string {
 	return row.term + bits + "00" + hex.EncodeToString(length) + hex.EncodeToString(row.bad[:row.copied])
 }
 
-// finder checks what the side that got the wrong FPDU tells its owner, and that it takes nothing
-// more from him.
+// finder checks what the side that got the wrong FPDU reports to its owner, and that it takes
+// nothing more from him.
 func (row *errorRow) finder(t *testing.T, s *side, term, text, done string) {
 	t.Helper()
 	s.wantDone("the finder", done)
@@ -195,10 +195,10 @@ func (row *errorRow) finder(t *testing.T, s *side, term, text, done string) {
 		t.Fatalf("%s: closed %d, %v, rejected %v: want one *Error", s.name, s.closed, s.err, s.rejected)
 	}
 	if !e.Sent || e.Received || !e.Protocol || e.Op != "receive" || e.Errno != unix.EPROTO || !strings.Contains(e.Error(), text) {
-		t.Errorf("%s: %+v (%v): want %q, told to the peer", s.name, *e, e, text)
+		t.Errorf("%s: %+v (%v): want %q, reported to the peer", s.name, *e, e, text)
 	}
 	if got := termOf(e); got != term {
-		t.Errorf("%s: the owner is told %s, the peer %s", s.name, got, term)
+		t.Errorf("%s: the owner got %s, the peer %s", s.name, got, term)
 	}
 	wantOver(t, s)
 }
@@ -208,8 +208,8 @@ func termOf(e *core.Error) string {
 	return hex.EncodeToString([]byte{byte(e.Layer)<<4 | e.Type, e.Code})
 }
 
-// wantTerminated checks what the side that got a Terminate tells its owner: who said it and what,
-// and that it closes at once without an answer (RFC 5040 section 5.4).
+// wantTerminated checks what the side that got a Terminate reports to its owner: who said it and
+// what, and that it closes at once without an answer (RFC 5040 section 5.4).
 func wantTerminated(t *testing.T, s *side, term string) {
 	t.Helper()
 	e, _ := s.err.(*core.Error)
@@ -245,7 +245,7 @@ func (row *errorRow) reversed(t *testing.T, out []byte) {
 		want = row.term
 	}
 	_, b := connect(t, core.Config{}, core.Config{})
-	b.name = "told by siw"
+	b.name = "ended by siw"
 	b.c.Input(t0, fpdu(wire.Header{Last: true, Opcode: wire.OpTerminate, QN: 2, MSN: 1}, wire.AppendTerminate(nil, &term)...))
 	wantTerminated(t, b, want)
 }

@@ -108,8 +108,8 @@ func TestOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestAbortInEstablished: a peer-to-peer responder aborts while it is told; the message that came
-// with it is not delivered.
+// TestAbortInEstablished: a peer-to-peer responder aborts while that is reported; the message that
+// came with it is not delivered.
 func TestAbortInEstablished(t *testing.T) {
 	s := newSide(t, "responder", core.Config{})
 	s.postRecv(1, 1)

@@ -21,7 +21,7 @@ type tb interface {
 	Errorf(format string, args ...any)
 }
 
-// side is one Conn with its owner, who writes down what he is told.
+// side is one Conn with its owner, which writes down what is reported to it.
 type side struct {
 	t    tb
 	name string

@@ -284,8 +284,8 @@ func TestPostErrors(t *testing.T) {
 }
 
 // TestMemoryGoesWhilePosted: memory that is freed while a receive or a Read into it is posted is
-// not written; the work request completes with a protection error, and the peer is told of a local
-// one (RFC 5041 section 7.2).
+// not written; the work request completes with a protection error, and the peer is notified of a
+// local one (RFC 5041 section 7.2).
 func TestMemoryGoesWhilePosted(t *testing.T) {
 	for _, cut := range []int{0, 20, 30} { // before the message, in its header, in its payload
 		_, b := connect(t, core.Config{}, core.Config{})
@@ -357,7 +357,7 @@ func TestRegionGoesInASegment(t *testing.T) {
 }
 
 // TestSourceGoesInAnAnswer: a region is freed or invalidated while it is read from. What was
-// staged goes out whole, then the requester is told; its Read is flushed.
+// staged goes out whole, then the requester is notified; its Read is flushed.
 func TestSourceGoesInAnAnswer(t *testing.T) {
 	const n = 300000
 	for name, gone := range map[string]func(r *remote){
@@ -381,7 +381,7 @@ func TestSourceGoesInAnAnswer(t *testing.T) {
 		}
 		at, ok := r.b.c.Deadline()
 		if !ok || at.After(r.b.now) {
-			t.Fatalf("%s: deadline %v, %v: want one at once, to tell", name, at, ok)
+			t.Fatalf("%s: deadline %v, %v: want one at once, to report", name, at, ok)
 		}
 		r.b.c.Timeout(r.b.now)
 		if e, _ := r.b.err.(*core.Error); e == nil || termOf(e) != "0100" || !e.Sent {

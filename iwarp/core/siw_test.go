@@ -266,7 +266,7 @@ func TestSiwTerminates(t *testing.T) {
 		recv []int
 		want string // ours: Terminate payload
 		done string
-		text string // siw's Terminate as our initiator tells it
+		text string // siw's Terminate as our initiator reports it
 	}{
 		// siw: 21020300 0006, and a copy without what it had cleared
 		{

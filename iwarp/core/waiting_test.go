@@ -102,7 +102,7 @@ func TestPause(t *testing.T) {
 }
 
 // TestEndWhileWaiting: whatever ends a connection that waits, nothing is delivered any more, and
-// the end is told.
+// the end is reported.
 func TestEndWhileWaiting(t *testing.T) {
 	waiting := func() *side {
 		_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: &patient{}}})

@@ -112,7 +112,8 @@ func reencode(t *testing.T, name string, ulpdu []byte, seen map[wire.Opcode]int)
 	return out, reversed
 }
 
-// TestVectorsWrappedLength: siw's own bad Requests are told from good ones where that is possible.
+// TestVectorsWrappedLength: siw's own bad Requests are distinguished from good ones where that is
+// possible.
 func TestVectorsWrappedLength(t *testing.T) {
 	all := captures(t)
 	for _, name := range []string{"pdl_252", "pdl_253", "pdl_255"} {

@@ -229,8 +229,8 @@ func TestReservedBits(t *testing.T) {
 	}
 }
 
-// TestTerminateOrder: the two bit orders are told apart by the header bits, else by which reading
-// is defined.
+// TestTerminateOrder: the two bit orders are distinguished by the header bits, else by which
+// reading is defined.
 func TestTerminateOrder(t *testing.T) {
 	tests := []struct {
 		first, code, bits byte

@@ -21,13 +21,13 @@ func kernelOf(t *testing.T, path string) *kernel {
 	return k
 }
 
-// TestSolicitedMessageBeforeTheArming: the owner is told of everything, and then chooses less and
-// polls. What comes before the kernel is asked again, nobody else tells of.
+// TestSolicitedMessageBeforeTheArming: the owner is notified of everything, and then chooses less
+// and polls. What comes before the kernel is asked again, nobody else reports.
 func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
-	told := 0
-	f.cq.notify = func() { told++ }
+	notified := 0
+	f.cq.notify = func() { notified++ }
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 3}))
@@ -38,25 +38,25 @@ func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f.want("the first", verbs.WC{ID: 1, Op: verbs.Recv})
 	f.recv(0)
 	f.cq.settle()
-	if told != 2 || !f.cq.parts[0].quietly {
-		t.Errorf("told %d times, armed %v: want 2, of a message that came before it was armed", told, f.cq.parts[0].quietly)
+	if notified != 2 || !f.cq.parts[0].quietly {
+		t.Errorf("got %d times, armed %v: want 2, of a message that came before it was armed", notified, f.cq.parts[0].quietly)
 	}
 	f.want("the second", verbs.WC{ID: 2, Op: verbs.Recv})
 	f.cq.settle()
 	f.recv(0)
 	f.cq.settle()
-	if told != 2 {
-		t.Errorf("told %d times: the third message was not solicited, and the kernel was asked before it came", told)
+	if notified != 2 {
+		t.Errorf("got %d times: the third message was not solicited, and the kernel was asked before it came", notified)
 	}
 }
 
-// TestLostDeviceTellsWhatHasCome: what the device has completed is told as completed, and its
+// TestLostDeviceReportsWhatHasCome: what the device has completed is reported as completed, and its
 // owner woken, although no event will come.
-func TestLostDeviceTellsWhatHasCome(t *testing.T) {
+func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f := newFake(t)
 	f.d.cqs[f.cq] = struct{}{}
-	told := 0
-	f.cq.notify = func() { told++ }
+	notified := 0
+	f.cq.notify = func() { notified++ }
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 2, Flags: verbs.Signaled}))
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 3})) // done in silence
@@ -65,11 +65,11 @@ func TestLostDeviceTellsWhatHasCome(t *testing.T) {
 	f.send(verbs.StatusSuccess)
 	f.d.lose(unix.ENODEV)
 	if !f.cq.due {
-		t.Error("nobody tells the owner")
+		t.Error("nobody notifies the owner")
 	}
 	f.cq.settle()
-	if told != 1 {
-		t.Errorf("told %d times, want once", told)
+	if notified != 1 {
+		t.Errorf("got %d times, want once", notified)
 	}
 	f.want("completed before the device went", verbs.WC{ID: 1, Op: verbs.Recv, Bytes: 10}, verbs.WC{ID: 2, Op: verbs.Send})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // climbing is a fake whose queue pair is on its way to RTS: the kernel has done both steps, and the
-// loop has not taken in either. notified counts what its owner is told.
+// loop has not taken in either. notified counts how often its owner is notified.
 func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 	t.Helper()
 	f = newFake(t)
@@ -30,8 +30,8 @@ func climbing(t *testing.T) (f *fake, rtr, rts verbs.Later, notified *int) {
 }
 
 // TestMessageBeforeTheOutcome: a peer's message that comes before the loop knows that its queue
-// pair can send is told when it knows. Who answers at once can. Messages keep their order, and
-// another queue pair of the same completion queue does not wait.
+// pair can send is reported when it knows. An owner that answers at once can. Messages keep their
+// order, and another queue pair of the same completion queue does not wait.
 func TestMessageBeforeTheOutcome(t *testing.T) {
 	f, rtr, rts, notified := climbing(t)
 	other := &queuePair{
@@ -49,7 +49,7 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 	f.want("before the outcome")
 	f.cq.settle()
 	if !f.cq.empty() || *notified != 0 {
-		t.Errorf("told %d times of messages that are kept: the owner would poll without end", *notified)
+		t.Errorf("got %d times of messages that are kept: the owner would poll without end", *notified)
 	}
 	f.must(rtr.End(nil))
 	f.want("it can receive, and not send")
@@ -57,7 +57,7 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 	f.must(rts.End(nil))
 	f.cq.settle()
 	if *notified != 1 {
-		t.Errorf("told %d times when it can send, want once: the kernel's word of it has come already", *notified)
+		t.Errorf("got %d times when it can send, want once: the kernel's word of it has come already", *notified)
 	}
 	f.recv(12)
 	f.want("when it can send", verbs.WC{ID: 1, Op: verbs.Recv, Bytes: 10}, verbs.WC{ID: 2, Op: verbs.Recv, Bytes: 11},
@@ -65,7 +65,7 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 	f.must(f.q.PostSend(&verbs.SendWR{Inline: []byte("at once")}))
 }
 
-// TestMessageBeforeAFailure: what has come is told, before what is flushed, however the change
+// TestMessageBeforeAFailure: what has come is reported, before what is flushed, however the change
 // ends, and also when the device goes meanwhile and the outcome never comes.
 func TestMessageBeforeAFailure(t *testing.T) {
 	came := []verbs.WC{{ID: 1, Op: verbs.Recv, Bytes: 10}}
@@ -102,7 +102,7 @@ func TestMessageBeforeAFailure(t *testing.T) {
 		f.d.lose(unix.ENODEV)
 		f.cq.settle()
 		if *notified != 1 {
-			t.Errorf("told %d times, want once", *notified)
+			t.Errorf("got %d times, want once", *notified)
 		}
 		f.want("the device has gone", append(came, flushed...)...)
 	})

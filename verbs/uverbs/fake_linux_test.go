@@ -100,7 +100,7 @@ func (f *fake) part(off, n int) verbs.SGE {
 }
 
 // send completes the oldest send with a status, and gives what its work request said. Success of
-// one that is not signaled is not told.
+// one that is not signaled is not reported.
 func (f *fake) send(status verbs.Status) (w rxeSendWQE) {
 	f.Helper()
 	off, ok := f.sq.next()

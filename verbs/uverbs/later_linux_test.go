@@ -12,7 +12,7 @@ import (
 )
 
 // TestDestroyLater: while the kernel is at a queue pair's destruction nothing is posted to it, what
-// completes is told, and what it has is kept; then all that is left is flushed, once.
+// completes is reported, and what it has is kept; then all that is left is flushed, once.
 func TestDestroyLater(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)
@@ -28,13 +28,13 @@ func TestDestroyLater(t *testing.T) {
 			t.Errorf("%s: %v, want EINVAL", what, err)
 		}
 	}
-	told := false
-	f.q.OnEvent(func(verbs.QPEvent) { told = true })
+	delivered := false
+	f.q.OnEvent(func(verbs.QPEvent) { delivered = true })
 	f.q.notify(verbs.QPFatal)
 	f.recv(5)
 	f.want("what had come", verbs.WC{ID: 2, Op: verbs.Recv, Bytes: 5})
-	if err := f.cq.Close(); !errors.Is(err, unix.EBUSY) || told {
-		t.Errorf("its completion queue is closed: %v, want EBUSY; told an event: %v", err, told)
+	if err := f.cq.Close(); !errors.Is(err, unix.EBUSY) || delivered {
+		t.Errorf("its completion queue is closed: %v, want EBUSY; reported an event: %v", err, delivered)
 	}
 	f.must(later.Wait())
 	f.want("not before End")

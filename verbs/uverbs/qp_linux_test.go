@@ -17,7 +17,7 @@ func TestDestroyLeavesMulticastGroups(t *testing.T) {
 	defer func() { f.must(w.Close()); f.must(r.Close()) }()
 	f.d.k = kernelOf(t, os.DevNull)
 	null := f.d.k.fd
-	f.d.k.fd = int(w.Fd()) // what the kernel is told can be read
+	f.d.k.fd = int(w.Fd()) // what the kernel is asked can be read
 	defer func() { f.d.k.fd = null }()
 	f.q.typ, f.q.handle = verbs.UD, 5
 	one, two, three := [16]byte{15: 1}, [16]byte{15: 2}, [16]byte{15: 3}
@@ -28,24 +28,24 @@ func TestDestroyLeavesMulticastGroups(t *testing.T) {
 	f.must(f.q.Detach(one, 7))
 	f.must(f.q.Destroy())
 
-	told := make([]byte, pageLen)
-	n, err := r.Read(told)
+	delivered := make([]byte, pageLen)
+	n, err := r.Read(delivered)
 	f.must(err)
 	var got []uint32
 	var left []attachMcast
-	for told = told[:n]; len(told) > 0; {
-		h := at[cmdHdr](told, 0)
+	for delivered = delivered[:n]; len(delivered) > 0; {
+		h := at[cmdHdr](delivered, 0)
 		got = append(got, h.Command)
 		if h.Command == cmdDetachMcast {
-			left = append(left, *at[attachMcast](told, hdrLen))
+			left = append(left, *at[attachMcast](delivered, hdrLen))
 		}
-		told = told[4*int(h.InWords):]
+		delivered = delivered[4*int(h.InWords):]
 	}
 	want := []uint32{
 		cmdAttachMcast, cmdAttachMcast, cmdAttachMcast, cmdAttachMcast, cmdDetachMcast, cmdModifyQP, cmdDetachMcast, cmdDetachMcast, cmdDestroyQP,
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the kernel was told %d, want %d", got, want)
+		t.Errorf("the kernel got %d, want %d", got, want)
 	}
 	if want := []attachMcast{{one, 5, 7, 0}, {two, 5, 7, 0}, {three, 5, 8, 0}}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)

@@ -54,7 +54,7 @@ func TestSilentSendsGiveTheirPlacesBack(t *testing.T) {
 			f.must(f.q.PostSend(&verbs.SendWR{ID: 1}))
 			f.send(verbs.StatusSuccess)
 		}
-		f.want("what is not signaled is not told")
+		f.want("what is not signaled is not reported")
 		f.must(f.q.PostSend(&verbs.SendWR{ID: 10 + i, Op: verbs.Write, Flags: verbs.Signaled, Inline: []byte("abc"), RemoteAddr: 7, RKey: 8}))
 		off, _ := f.sq.next()
 		u := *unionOf[rxeRDMA](&at[rxeSendWQE](f.sq.mem, off).WR.WR)
@@ -74,7 +74,7 @@ func TestFailureEndsTheQueuePair(t *testing.T) {
 	f.send(verbs.StatusSuccess)
 	f.send(verbs.StatusRemAccess)
 	f.send(verbs.StatusFlushed)
-	f.want("failures are told, signaled or not", verbs.WC{ID: 1, Op: verbs.Send, Status: verbs.StatusRemAccess},
+	f.want("failures are reported, signaled or not", verbs.WC{ID: 1, Op: verbs.Send, Status: verbs.StatusRemAccess},
 		verbs.WC{ID: 2, Op: verbs.Send, Status: verbs.StatusFlushed})
 	if err := f.q.PostSend(&verbs.SendWR{}); !errors.Is(err, errBad) {
 		t.Errorf("a send after that: %v, want EINVAL", err)
@@ -98,7 +98,7 @@ func TestFlushCompletesEachOnce(t *testing.T) {
 	}
 	f.recv(0)
 	f.q.finish(f.q.quiet())
-	f.want("what was done is told as done, what was not as flushed", verbs.WC{ID: 2, Op: verbs.Send}, verbs.WC{ID: 6, Op: verbs.Recv},
+	f.want("what was done is reported as done, what was not as flushed", verbs.WC{ID: 2, Op: verbs.Send}, verbs.WC{ID: 6, Op: verbs.Recv},
 		verbs.WC{ID: 4, Op: verbs.Send, Status: verbs.StatusFlushed}, verbs.WC{ID: 5, Op: verbs.Send, Status: verbs.StatusFlushed},
 		verbs.WC{ID: 7, Op: verbs.Recv, Status: verbs.StatusFlushed})
 	f.send(verbs.StatusFlushed) // too late
@@ -297,8 +297,8 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// TestGIDChangeIsHeard: where a port's addresses are is looked up anew when the kernel has told, or
-// is about to tell, of a change. The event's element is a port's number, not a queue's.
+// TestGIDChangeIsHeard: where a port's addresses are is looked up anew when the kernel has
+// reported a change, or is about to. The event's element is a port's number, not a queue's.
 func TestGIDChangeIsHeard(t *testing.T) {
 	f := newFake(t)
 	var p [2]int
@@ -316,7 +316,7 @@ func TestGIDChangeIsHeard(t *testing.T) {
 	}
 	f.d.happened(asyncEventDesc{Element: 1, EventType: eventGIDChange})
 	if len(f.d.gids) != 0 {
-		t.Error("a change was told, and what was found before it is remembered")
+		t.Error("a change was reported, and what was found before it is remembered")
 	}
 	_, err := unix.Write(p[1], []byte{0})
 	f.must(err)

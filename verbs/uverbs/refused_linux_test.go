@@ -49,30 +49,30 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 }
 
 // TestSiwIsBusy: siw refuses an announcement while somebody changes the queue pair's state. It is
-// told once more, and nothing is over.
+// asked once more, and nothing is over.
 func TestSiwIsBusy(t *testing.T) {
 	f, events, turn, answer := refusing(t)
 	f.q.announce()
 	f.q.announce() // of what was posted next
 	if f.q.refused != 1 || f.q.state != verbs.QPRTS || len(*events) != 0 {
-		t.Fatalf("refused %d times, state %d, told %v; want to wait", f.q.refused, f.q.state, *events)
+		t.Fatalf("refused %d times, state %d, got %v; want to wait", f.q.refused, f.q.state, *events)
 	}
 	turn(func() bool { return f.q.refused < 3 })
 	answer(os.DevNull)
 	turn(func() bool { return f.q.awaits })
 	if f.q.refused != 0 || f.q.state != verbs.QPRTS || len(*events) != 0 {
-		t.Errorf("refused %d times, state %d, told %v, when siw has taken it", f.q.refused, f.q.state, *events)
+		t.Errorf("refused %d times, state %d, got %v, when siw has taken it", f.q.refused, f.q.state, *events)
 	}
 }
 
 // TestSiwRefuses: what siw does not take for a second, or for another reason, ends the queue pair,
-// and its owner is told. One that has ended meanwhile tells it itself.
+// and its owner is notified. One that has ended meanwhile reports that itself.
 func TestSiwRefuses(t *testing.T) {
 	f, events, turn, _ := refusing(t)
 	f.q.announce()
 	turn(func() bool { return f.q.state == verbs.QPRTS })
 	if len(*events) != 1 || (*events)[0] != verbs.QPFatal {
-		t.Errorf("told %v, want QPFatal", *events)
+		t.Errorf("got %v, want QPFatal", *events)
 	}
 
 	f, events, turn, _ = refusing(t)
@@ -80,13 +80,13 @@ func TestSiwRefuses(t *testing.T) {
 	f.q.end()
 	turn(func() bool { return f.q.awaits })
 	if len(*events) != 0 {
-		t.Errorf("told %v of a queue pair that has ended", *events)
+		t.Errorf("got %v of a queue pair that has ended", *events)
 	}
 
 	f, events, _, answer := refusing(t)
 	answer("/dev/full") // ENOSPC
 	f.q.announce()
 	if len(*events) != 1 || f.q.state != verbs.QPError {
-		t.Errorf("told %v, state %d, after another error", *events, f.q.state)
+		t.Errorf("got %v, state %d, after another error", *events, f.q.state)
 	}
 }

@@ -57,7 +57,7 @@ func TestRemovedDevice(t *testing.T) {
 	if err := d.Free(mr); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("freed twice: %v", err)
 	}
-	d.Removed() // told twice
+	d.Removed() // called twice
 	f.must(d.Close())
 }
 

@@ -17,8 +17,8 @@ func TestSRQServesTwoAndTellsItsLimit(t *testing.T) {
 		t.Skip("siw's queue pairs are connected by the connection manager only")
 	}
 	r := newRig(t, eventloop.Config{})
-	told := 0
-	srq, err := r.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 6, OnLimit: func() { told++ }})
+	notified := 0
+	srq, err := r.dev.CreateSRQ(verbs.SRQInitAttr{MaxWR: 6, OnLimit: func() { notified++ }})
 	r.must(err)
 	shared := func(a *verbs.QPInitAttr) { a.SRQ = srq }
 	a, b, c, d := r.side(verbs.RC, nil), r.side(verbs.RC, shared), r.side(verbs.RC, nil), r.side(verbs.RC, shared)
@@ -35,18 +35,18 @@ func TestSRQServesTwoAndTellsItsLimit(t *testing.T) {
 	}
 	r.must(srq.Arm(4))
 	for i, s := range []*side{a, c, a} {
-		if told > 0 {
-			t.Errorf("told of the limit with %d of 6 left", 6-i)
+		if notified > 0 {
+			t.Errorf("notified of the limit with %d of 6 left", 6-i)
 		}
 		s.send(i, "shared")
 		r.until("it", func() bool { return len(b.done)+len(d.done) == i+1 })
 	}
-	r.until("the limit's event", func() bool { return told == 1 })
+	r.until("the limit's event", func() bool { return notified == 1 })
 	if len(b.done) != 2 || len(d.done) != 1 || b.done[0].ID != 0 || d.done[0].ID != 1 || b.done[1].ID != 2 {
 		t.Errorf("received %+v and %+v, want 0 and 2, and 1", b.done, d.done)
 	}
 	r.must(srq.Arm(4))
-	r.until("the event of a limit that is reached already", func() bool { return told == 2 })
+	r.until("the event of a limit that is reached already", func() bool { return notified == 2 })
 	if err := srq.Close(); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("destroy_srq in use: %v, want EBUSY", err)
 	}
