@@ -25,11 +25,8 @@ func opName(cmd Command) string {
 
 // rdmaName is a type's name as applications spell it.
 func rdmaName(typ string) string {
-	if rest, ok := strings.CutPrefix(typ, "cmid."); ok {
-		return "rdma." + rest
-	}
-	if rest, ok := strings.CutPrefix(typ, "actor."); ok {
-		return "rdma." + rest
+	if pkg, name, _ := strings.Cut(typ, "."); pkg == "cmid" || pkg == "actor" {
+		return "rdma." + name
 	}
 	return typ
 }

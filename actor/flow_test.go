@@ -124,7 +124,7 @@ func TestOversize(t *testing.T) {
 func TestSentOnRequest(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
-		s := NewSendParts([]byte("in "), nil, []byte("parts"))
+		s := NewSend(bytes.Join([][]byte{[]byte("in "), nil, []byte("parts")}, nil))
 		s.Notify = true
 		p.client.send(p.c, s)
 		if m, _ := next[*Sent](p.client); m.Bytes != len("in parts") {

@@ -40,20 +40,6 @@ func NewSend(p []byte) *Send {
 	return s
 }
 
-// NewSendParts makes one message of copies of several parts, in order. Any goroutine.
-func NewSendParts(parts ...[]byte) *Send {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	s := newSend(n)
-	left := s.out.Bytes()
-	for _, p := range parts {
-		left = left[copy(left, p):]
-	}
-	return s
-}
-
 // NewSendBuffer makes a message of n bytes for the caller to write into Bytes, where NewSend would
 // copy them from somewhere else. They are whatever they were before. One that is not sent should
 // be given back with Release. Any goroutine.

@@ -59,13 +59,18 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	if o.box == nil {
 		return false
 	}
-	m.env.Message, m.env.Sender = m, it.pid
-	if o.near {
-		o.box.Hand(&m.env, (*retainedMessage)(m))
-	} else {
-		o.box.Pass(&m.env)
-	}
+	o.hand(m, &m.env, it.pid)
 	return true
+}
+
+// hand delivers a message of which the caller has taken a hold.
+func (o *owner) hand(m *Received, env *actor.MessageEnvelope, sender *actor.PID) {
+	env.Message, env.Sender = m, sender
+	if o.near {
+		o.box.Hand(env, (*retainedMessage)(m))
+	} else {
+		o.box.Pass(env)
+	}
 }
 
 // What an owner cannot be.

@@ -29,10 +29,5 @@ func (r *Relay) HandOn(m *Received) {
 	if m.refs.Load() > 2 { // others have it, in its envelope
 		env = new(actor.MessageEnvelope)
 	}
-	env.Message, env.Sender = m, r.self
-	if r.to.near {
-		r.to.box.Hand(env, (*retainedMessage)(m))
-	} else {
-		r.to.box.Pass(env)
-	}
+	r.to.hand(m, env, r.self)
 }

@@ -33,7 +33,7 @@ func (r *rig) rawClient() *raw {
 	return c
 }
 
-func (c *raw) say(frames ...[]byte) { c.Send(c.id, rdma.NewSendParts(frames...)) }
+func (c *raw) say(frames ...[]byte) { c.Send(c.id, rdma.NewSend(bytes.Join(frames, nil))) }
 
 // frame is one on the wire.
 func frame(h wire.Header, body string) []byte {
