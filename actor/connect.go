@@ -196,8 +196,11 @@ func (it *ident) reported(m *reported) {
 		it.removed(ev, m.answers)
 		return
 	case *cmid.QPFailed:
-		it.queuePairFailed(ev)
-		return
+		if it.conn != nil {
+			it.conn.FailedByItself()
+			return
+		}
+		// the queue pair is the owner's
 	}
 	if m.answers != nil {
 		it.answer(m.answers, m.ev)

@@ -181,7 +181,7 @@ func (it *ident) farewell(then func()) {
 	}
 	it.parting = then
 	switch c := it.conn; {
-	case c == nil || !c.Wave():
+	case c == nil || !c.SayGoodbye():
 		it.part()
 	case it.partingTimer == nil:
 		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
@@ -200,16 +200,7 @@ func (it *ident) part() {
 		it.partingTimer = nil
 	}
 	if it.conn != nil {
-		it.conn.PartNow()
+		it.conn.ForgoGoodbye()
 	}
 	then()
-}
-
-// queuePairFailed is the device's word that the queue pair has.
-func (it *ident) queuePairFailed(ev *cmid.QPFailed) {
-	if it.conn == nil {
-		it.tell(ev) // it is the owner's
-		return
-	}
-	it.conn.FailedByItself()
 }

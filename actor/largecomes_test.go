@@ -24,7 +24,7 @@ func TestTheLargestMessageComes(t *testing.T) {
 func largestComes(w *world, p pair) {
 	w.Helper()
 	n := 0
-	w.onLoop(w.rt, func(l *loop) { n = w.conn(l, p.c).MaxSend })
+	w.onLoop(w.rt, func(l *loop) { n = w.conn(l, p.c).MaxMessage() })
 	p.client.send(p.c, NewSend([]byte("first")))
 	p.client.send(p.c, NewSend(pattern(n, 1)))
 	if g := p.server.any(); g.data != "first" {

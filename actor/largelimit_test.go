@@ -16,7 +16,7 @@ func TestLargestOfSendMemory(t *testing.T) {
 		w.onLoop(w.rt, func(l *loop) {
 			for it := range l.ids {
 				if it.conn != nil && it.conn.Flows() {
-					n = it.conn.MaxSend
+					n = it.conn.MaxMessage()
 				}
 			}
 		})

@@ -352,7 +352,7 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 			if c.WaitingOps() == 0 || c.Flight.Len() == 0 {
 				w.Errorf("%d operations in flight and %d waiting, want both", c.Flight.Len(), c.WaitingOps())
 			}
-			c.Up.(*ident).destroy(nil)
+			c.ID.Context.(*ident).destroy(nil)
 			if err := c.OneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {
 				w.Errorf("an operation after the end: %v", err)
 			}

@@ -154,11 +154,11 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		case s == nil:
 		case status == verbs.StatusSuccess || c.Flight.head != number+1:
 			if s.notify {
-				c.Up.Sent(s)
+				c.up.Sent(s)
 			}
 			free.add(s)
 		default:
-			c.Up.SendFailed(s, sendError(status))
+			c.up.SendFailed(s, sendError(status))
 		}
 	}
 	free.put()

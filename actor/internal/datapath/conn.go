@@ -19,9 +19,9 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
 	d := l.deviceOf(dev)
-	c := &Conn{ID: id, Up: up, l: l, terms: t, Device: d, mode: t.Mode}
+	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d, mode: t.Mode}
 	size := min(t.Messages, maxRawMessage)
-	c.MaxSend, c.eager = size, size
+	c.maxSend, c.eager = size, size
 	c.Depth = t.SendsUnderWay(d.attr.AsksForReceives)
 	if limit := d.attr.MaxQPWR; limit > 0 {
 		c.Depth = min(c.Depth, limit)
@@ -148,7 +148,7 @@ func (c *Conn) checkDrained() {
 		return
 	}
 	c.setState(connDrained)
-	c.Up.Drained()
+	c.up.Drained()
 }
 
 // Stop ends the data path: what waits comes back as failed. What the device has, it flushes when
@@ -169,7 +169,7 @@ func (c *Conn) Stop() {
 	c.l.Shares.leave(c)
 	for c.queue.Len() > 0 {
 		c.unsent++
-		c.Up.SendFailed(c.queue.Pop(), Flushed())
+		c.up.SendFailed(c.queue.Pop(), Flushed())
 	}
 	for c.Ops.Len() > 0 {
 		o := c.Ops.Pop()
@@ -203,7 +203,7 @@ func (c *Conn) Acknowledged() bool { return c.mode == ModeMessages }
 func (c *Conn) Kind() Mode { return c.mode }
 
 // MaxMessage is how many bytes a message that the peer takes has at most.
-func (c *Conn) MaxMessage() int { return c.MaxSend }
+func (c *Conn) MaxMessage() int { return c.maxSend }
 
 // Attr is what the device can do.
 func (c *Conn) Attr() *verbs.DeviceAttr { return &c.Device.attr }
@@ -226,7 +226,7 @@ func (c *Conn) BrokenBy() error { return c.broken }
 
 func (c *Conn) observe() {
 	if c.l.Observed {
-		c.Up.Counted()
+		c.up.Counted()
 	}
 }
 
@@ -252,7 +252,7 @@ func (c *Conn) Counts() Counts {
 
 func (c *Conn) NotSending() error {
 	switch {
-	case c.Closing() || c.parting != staying:
+	case c.Closing() || c.goodbye != goodbyeUnsaid:
 		return errClosing
 	case c.Over():
 		return Flushed()

@@ -17,36 +17,36 @@ import (
 //
 // What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops
 // it. So the goodbye's completion is waited for, but not for long: a peer that takes nothing costs
-// partingTime (ident.farewell).
+// goodbyeTime (ident.farewell).
 
 // Leaving reports whether this side has begun to say goodbye.
-func (c *Conn) Leaving() bool { return c.parting != staying }
+func (c *Conn) Leaving() bool { return c.goodbye != goodbyeUnsaid }
 
-// PartNow ends the wait for the goodbye, if there is one.
-func (c *Conn) PartNow() {
-	if c.parting != staying {
-		c.parting = left
+// ForgoGoodbye ends the wait for the goodbye, if there is one.
+func (c *Conn) ForgoGoodbye() {
+	if c.goodbye != goodbyeUnsaid {
+		c.goodbye = goodbyeLeft
 	}
 }
 
-// Wave posts the goodbye, once. False: the end need not wait for it.
-func (c *Conn) Wave() bool {
+// SayGoodbye posts the goodbye, once. False: the end need not wait for it.
+func (c *Conn) SayGoodbye() bool {
 	switch {
-	case !c.Session.Courteous() || c.parting == left || c.ID.State() != states.Connected:
+	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
-	case c.parting == waving:
+	case c.goodbye == goodbyePosted:
 		return true
 	}
-	c.parting = packing
+	c.goodbye = goodbyeDue
 	if c.Flight.Len() >= c.Depth {
 		return true // a completion makes room
 	}
 	switch err := c.control(wire.TypeGoodbye, 0); {
 	case err == nil:
-		c.parting, c.waved = waving, c.Flight.next()-1
+		c.goodbye, c.goodbyeAt = goodbyePosted, c.Flight.next()-1
 	case errors.Is(err, errNoRoom):
 	default:
-		c.parting = left
+		c.goodbye = goodbyeLeft
 		return false
 	}
 	return true
@@ -54,20 +54,20 @@ func (c *Conn) Wave() bool {
 
 // goOn goes on with the goodbye when the device has completed something.
 func (c *Conn) goOn() {
-	switch c.parting {
-	case packing:
-		if c.Wave() {
+	switch c.goodbye {
+	case goodbyeDue:
+		if c.SayGoodbye() {
 			return
 		}
-	case waving:
-		if int32(c.Flight.head-c.waved) <= 0 {
+	case goodbyePosted:
+		if int32(c.Flight.head-c.goodbyeAt) <= 0 {
 			return
 		}
 	default:
 		return
 	}
-	c.parting = left
-	c.Up.GoodbyeLeft()
+	c.goodbye = goodbyeLeft
+	c.up.GoodbyeLeft()
 }
 
 // control posts a message that is a header only.
@@ -85,7 +85,7 @@ func (c *Conn) control(typ wire.Type, flags uint8) error {
 // Verdict is why a connection ended, of which the device says err; nil is nothing.
 func (c *Conn) Verdict(err error) error {
 	switch {
-	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.parting != staying:
+	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.goodbye != goodbyeUnsaid:
 		return err
 	case !c.Session.Goodbye():
 		if err == nil {
@@ -121,7 +121,7 @@ func (c *Conn) failed(e *QueuePairError) {
 	switch {
 	case c.Over() || !iwarp && !c.connected():
 	case !iwarp && !e.follows():
-		c.Up.BreakOff(e)
+		c.up.BreakOff(e)
 	default:
 		if c.suspect == nil || c.suspect.vague() && !e.vague() {
 			c.suspect = e
@@ -135,7 +135,7 @@ func (c *Conn) failed(e *QueuePairError) {
 // impatient ends a connection whose queue pair has failed, and nobody has told of the end.
 func (c *Conn) impatient() {
 	if c.connected() {
-		c.Up.BreakOff(c.suspect)
+		c.up.BreakOff(c.suspect)
 	}
 }
 

@@ -116,7 +116,7 @@ func (o *Lookout) LoopName() string { return "keepalive" }
 // lookAfter is a look at one connection.
 func (c *Conn) lookAfter() {
 	b := &c.Beat
-	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.parting == staying {
+	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.goodbye == goodbyeUnsaid {
 		b.quiet = 0
 		c.sign()
 		return
@@ -125,16 +125,16 @@ func (c *Conn) lookAfter() {
 		b.heard, b.quiet = heard, 0
 		return
 	}
-	if b.quiet >= looksIdle && c.moves() || c.parting != staying {
+	if b.quiet >= looksIdle && c.moves() || c.goodbye != goodbyeUnsaid {
 		return
 	}
 	b.quiet++
 	switch {
 	case b.quiet >= b.lookout.gone && c.Session.Goodbye():
-		c.Up.BreakOff(nil) // it has gone, as it said
+		c.up.BreakOff(nil) // it has gone, as it said
 	case b.quiet >= b.lookout.gone:
 		silence := time.Duration(b.quiet) * b.lookout.every
-		c.Up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
+		c.up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
 	case b.quiet >= looksIdle:
 		if b.quiet == looksIdle {
 			b.moved = unknown

@@ -95,14 +95,14 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if limit > 0 {
 		c.eager = min(c.eager, limit)
 	}
-	c.MaxSend = c.eager
+	c.maxSend = c.eager
 	if c.mode == ModeMessages {
-		if c.MaxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
-			c.MaxSend = min(c.MaxSend, c.eager)
+		if c.maxSend = h.MaxMessage; !c.Scoped() || !c.terms.Serves {
+			c.maxSend = min(c.maxSend, c.eager)
 		}
 		// it would wait for ever
-		if limit := c.l.limits.Send; memory.RegionSize(c.MaxSend) > limit {
-			c.MaxSend = min(c.MaxSend, max(c.eager, memory.Fitting(limit)))
+		if limit := c.l.limits.Send; memory.RegionSize(c.maxSend) > limit {
+			c.maxSend = min(c.maxSend, max(c.eager, memory.Fitting(limit)))
 		}
 	}
 }

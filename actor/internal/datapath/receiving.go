@@ -25,7 +25,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		}
 		if err != nil {
 			c.give(chunk)
-			c.Up.BreakOff(err)
+			c.up.BreakOff(err)
 			return
 		}
 		if c.out != nil {
@@ -54,7 +54,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		c.l.Shares.check(c)
 		return
 	}
-	c.Up.Deliver(c.received(chunk, b))
+	c.up.Deliver(c.received(chunk, b))
 	c.l.Shares.check(c)
 	if c.mode == ModeMessages && c.waits() {
 		c.Device.pump(c)

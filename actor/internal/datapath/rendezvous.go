@@ -117,7 +117,7 @@ func (o *offers) pulled() {
 		o.free(m)
 		s := m.send
 		if s.notify {
-			c.Up.Sent(s)
+			c.up.Sent(s)
 		}
 		if m.chunk != nil {
 			s.Recycle()
@@ -161,7 +161,7 @@ func (o *offers) stop() {
 		if m.mr != nil {
 			m.send.class = -1 // a peer may still be reading it
 		}
-		o.c.Up.SendFailed(m.send, Flushed())
+		o.c.up.SendFailed(m.send, Flushed())
 		m.send = nil
 	}
 	if o.wait {
@@ -310,7 +310,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	}
 	if err != nil {
 		if !errors.Is(err, ErrFlushed) {
-			c.Up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
+			c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
 		}
 		return
 	}
@@ -341,7 +341,7 @@ func (b *arrivals) tell() {
 		if a := b.Waiting.At(0); a.came < a.from.Length {
 			return
 		}
-		b.c.Up.Deliver(b.pop().m)
+		b.c.up.Deliver(b.pop().m)
 	}
 }
 
@@ -391,7 +391,7 @@ func (b *arrivals) watch() {
 func (b *arrivals) look() {
 	b.armed = false
 	if b.Begun != b.Done && b.seen == b.Done {
-		b.c.Up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
+		b.c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
 		return
 	}
 	b.watch()

@@ -17,17 +17,17 @@ func (c *Conn) Submit(s *Outgoing) {
 	case !c.taking():
 		err := c.NotSending()
 		c.unsent++
-		c.Up.SendRefused(s, err, err)
+		c.up.SendRefused(s, err, err)
 		s.Recycle()
-	case s.Len() > c.MaxSend:
-		c.Up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.MaxSend, ErrTooLarge, unix.EMSGSIZE))
+	case s.Len() > c.maxSend:
+		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
 		c.unsent++
 	case c.queue.Len() > 0 || c.Ops.Len() > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.Len() >= limit {
 			c.full = true
 			c.unsent++
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
-			c.Up.SendRefused(s, ErrQueueFull, err)
+			c.up.SendRefused(s, ErrQueueFull, err)
 			s.Recycle()
 			return
 		}
@@ -138,10 +138,10 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		return false
 	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
 		c.unsent++
-		c.Up.SendFailed(s, err)
+		c.up.SendFailed(s, err)
 	default:
 		c.unsent++
-		c.Up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
 		c.refused(verbs.Send, err)
 	}
 	return true
@@ -161,7 +161,7 @@ func (c *Conn) Pump() {
 	}
 	if c.full && !c.Over() && c.queue.Len() <= c.l.limits.Queue/2 {
 		c.full = false
-		c.Up.Writable()
+		c.up.Writable()
 	}
 	if c.Closing() && c.queue.Len() == 0 {
 		c.Session.Finish() // behind the last message
@@ -198,7 +198,7 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 		if ok {
 			return
 		}
-		c.Up.RenewFailed(recover()) // which answers it with all that waits
+		c.up.RenewFailed(recover()) // which answers it with all that waits
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.renew(s.Bytes())), s.Len())]
 	return true
@@ -212,7 +212,7 @@ func (c *Conn) Abandon() {
 		if s := p.Send; s != nil {
 			p.Send = nil
 			s.class = -1 // not for another message: the device may be sending from it
-			c.Up.SendFailed(s, Flushed())
+			c.up.SendFailed(s, Flushed())
 		} else if p.op != nil {
 			p.op.Owner.Abandoned(c, p.op)
 		}

@@ -118,7 +118,7 @@ type recvPool struct {
 // goroutine.
 type Conn struct {
 	ID     *cmid.ID
-	Up     Identifier
+	up     Identifier
 	l      *Loop
 	terms  Terms
 	Device *Device
@@ -135,9 +135,9 @@ type Conn struct {
 	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
 	patience *eventloop.Timer // until it is broken off because of that
 
-	parting parting // our own
-	Beat    heartbeat
-	waved   uint32 // its number in flight
+	goodbye   goodbye // our own
+	Beat      heartbeat
+	goodbyeAt uint32 // its number in flight
 
 	regions []*verbs.MR // in pd, of one-sided operations
 
@@ -147,7 +147,7 @@ type Conn struct {
 	Ops      ring.Ring[*OneSided] // that wait for room in the send queue
 	seq      uint32               // of what was queued last, of both
 
-	MaxSend  int    // bytes the peer takes
+	maxSend  int    // bytes the peer takes
 	eager    int    // bytes that are sent at once; what is larger is offered
 	takes    int    // bytes that the peer may offer
 	reads    uint32 // that may be under way
@@ -206,7 +206,7 @@ type Keepalive struct{ idle, gone time.Duration }
 //	     │           └─────────┴──────────────────────▲          ▲
 //	     └──────────► aborted ───────────────────────────────────┘
 //
-// The goodbye (parting) is apart from this: it is said after draining or without, before over or
+// The goodbye is apart from this: it is said after draining or without, before over or
 // behind it. From then on nothing else is sent.
 type connState uint8
 
@@ -230,20 +230,20 @@ const (
 	connReleased
 )
 
-// parting is how far a side is with its goodbye. It only goes forward.
+// goodbye is how far a side is with its goodbye. It only goes forward.
 //
-//	staying ──► packing ──► waving ──► left
-//	               └───────────────────▲
+//	goodbyeUnsaid ──► goodbyeDue ──► goodbyePosted ──► goodbyeLeft
+//	                      └────────────────────────────────▲
 //
-// Nothing else is sent from packing on (Conn.sends). An end that has waited partingTime goes on as
-// if it had left.
-type parting uint8
+// Nothing else is sent from goodbyeDue on (Conn.sends). An end that has waited goodbyeTime goes on
+// as if it had left.
+type goodbye uint8
 
 const (
-	staying parting = iota
-	packing         // there was no room for it yet
-	waving          // posted
-	left            // it has left, or never will
+	goodbyeUnsaid goodbye = iota
+	goodbyeDue            // there was no room for it yet
+	goodbyePosted         // posted
+	goodbyeLeft           // it has left, or never will
 )
 
 // intake is a connection's part in it.
