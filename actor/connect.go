@@ -169,7 +169,7 @@ func (it *ident) greet(r *cmid.ConnectRequest) {
 		r.Foreign = !ok
 	}
 	it.requestTimer()
-	it.tell(r)
+	it.notify(r)
 }
 
 // reported handles what the device reports.
@@ -205,7 +205,7 @@ func (it *ident) reported(m *reported) {
 	if m.answers != nil {
 		it.answer(m.answers, m.ev)
 	} else {
-		it.tell(m.ev)
+		it.notify(m.ev)
 	}
 	it.oblige(m.ev)
 }
@@ -259,7 +259,7 @@ func (it *ident) established(ev *cmid.Established, answers Command) {
 	if answers != nil {
 		it.answer(answers, ev)
 	} else {
-		it.tell(ev)
+		it.notify(ev)
 	}
 	if it.conn != nil && !it.ending() {
 		it.conn.Establish()

@@ -52,7 +52,7 @@ func (rt *Runtime) admit() bool {
 func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
 	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o, life: identAlive}
 	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Poison: &poisoned{},
+		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Poison: &poisonPill{},
 	})
 	return it
 }
@@ -90,7 +90,7 @@ func (it *ident) start(ctx actor.Context) {
 	}
 	if it.id != nil {
 		if it.rt.closing.Load() { // Shutdown has looked at who is there, and this one was not
-			it.box.PostUserMessage(&wind{})
+			it.box.PostUserMessage(&shutdownAsked{})
 		}
 		return
 	}

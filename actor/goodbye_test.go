@@ -163,7 +163,7 @@ func TestGoodbyeIsTheLast(t *testing.T) {
 	})
 }
 
-// A goodbye that does not get through costs partingTime, whatever the end.
+// A goodbye that does not get through costs goodbyeTime, whatever the end.
 func TestGoodbyeIsNotWaitedForLong(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -175,7 +175,7 @@ func TestGoodbyeIsNotWaitedForLong(t *testing.T) {
 				w.Errorf("closed: %v", c.Err)
 			}
 		})
-		if took > partingTime {
+		if took > goodbyeTime {
 			w.Errorf("DestroyID took %v", took)
 		}
 	})

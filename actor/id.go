@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -58,10 +59,10 @@ type ident struct {
 	refusals refusals
 	piles    piles
 
-	endTold bool // Disconnected or DeviceRemoval was told
+	endReported bool // Disconnected or DeviceRemoval was told
 	// what goes on when the goodbye has left; nil: nothing waits for it
-	parting      func()
-	partingTimer *eventloop.Timer // of it; nil: the same
+	afterGoodbye func()
+	goodbyeTimer *eventloop.Timer // of it; nil: the same
 	leaving      *cmid.Disconnect // waits for it; nil: none
 
 	composed bool // a Dial or Serve is under way
@@ -117,7 +118,7 @@ func (it *ident) answer(cmd Command, ev Event) {
 	a := it.take(cmd)
 	switch {
 	case a == nil:
-		it.tell(ev)
+		it.notify(ev)
 	case a.then != nil:
 		a.then(ev)
 	default:
@@ -125,7 +126,7 @@ func (it *ident) answer(cmd Command, ev Event) {
 			restore(ev, a.cmd)
 		}
 		if lifecycle(ev) && !it.owns(a.sender) {
-			it.tell(ev) // the owner is always told of these
+			it.notify(ev) // the owner is always told of these
 		}
 		it.reply(a.sender, ev)
 		if f, ok := ev.(*cmid.CommandFailed); ok && a.wire != nil && it.id.State() == states.Failed && !it.cfg.Manual {
@@ -194,8 +195,8 @@ func (it *ident) base() EventBase {
 	return EventBase{ID: it.id.Handle()}
 }
 
-// tell tells the owner.
-func (it *ident) tell(ev Event) {
+// notify notifies the owner.
+func (it *ident) notify(ev Event) {
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, ev)
 	}
@@ -206,7 +207,7 @@ func (it *ident) tell(ev Event) {
 // through its FIFO.
 func (it *ident) reply(sender *actor.PID, ev Event) {
 	if it.owns(sender) {
-		it.tell(ev)
+		it.notify(ev)
 	} else {
 		if o := it.rt.cfg.Observer; o != nil {
 			o.Event(it.pid, ev)
@@ -222,4 +223,115 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 // owns reports whether what is meant for sender goes to the owner.
 func (it *ident) owns(sender *actor.PID) bool {
 	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
+}
+
+// identLife is how far an identifier is on its way. It only goes forward.
+//
+//	alive ──► ending ──► gone ──► closed
+//	  └───────────────────▲
+//
+// From alive straight to gone go those that could not be made, and those that the device has closed
+// by itself. Two facts are apart from this, because they may come before its steps or behind them:
+// whether the owner has heard of the connection's end (ident.endReported), which a Manual owner hears
+// while the identifier is alive and others when it is ending; and the goodbye that the next step
+// waits for (ident.afterGoodbye). A connection has its own lifetime: connState.
+type identLife uint8
+
+const (
+	// identAlive takes commands.
+	identAlive identLife = iota
+	// identEnding is being destroyed: commands are answered with ENOENT, what ends it with Closed.
+	identEnding
+	// identGone has nothing in the device that its actor waits for: it was given back, could not
+	// be made, or is left to the loop (loop.orphans).
+	identGone
+	// identClosed has reported Closed, the last event. Who sends now meets a stopped actor.
+	identClosed
+)
+
+func (s identLife) String() string {
+	return [...]string{"alive", "ending", "gone", "closed"}[s]
+}
+
+// setLife takes the next step. Builds that look for misuse end the process over a step back.
+func (it *ident) setLife(to identLife) {
+	if overwrite.On && to <= it.life {
+		panic("rdma: an identifier that is " + it.life.String() + " cannot become " + to.String())
+	}
+	it.life = to
+}
+
+// ending reports whether it is being destroyed, or was.
+func (it *ident) ending() bool { return it.life != identAlive }
+
+// gone reports whether the device has nothing of it that its actor waits for.
+func (it *ident) gone() bool { return it.life >= identGone }
+
+// What an identifier gets besides commands, Sends and what Proto.Actor sends.
+type (
+	// reported is what the device reports.
+	reported struct {
+		id      *cmid.ID
+		ev      cmid.Event
+		answers cmid.Command
+	}
+	// lookedUp is the outcome of a look-up that ran off the loop.
+	lookedUp struct {
+		cmd  Command // for which it was
+		info []cmid.AddrInfo
+		err  error
+		then func([]cmid.AddrInfo, error)
+	}
+	// tick says that a deadline has come.
+	tick struct{}
+	// refused says that there are refusals to be reported. It is in the mailbox once.
+	refused struct{}
+
+	// brokenOff says that the connection was broken off.
+	brokenOff struct{}
+	// drained says that Close need not wait for its peer any longer. It has a turn of its own,
+	// because the device may be in the middle of the read that has brought the last credit.
+	drained struct{}
+	// goodbyeLeft says that the goodbye has left. It has a turn of its own, because the device may be in
+	// the middle of something.
+	goodbyeLeft struct{}
+
+	// shutdownAsked asks an identifier to close itself because of Shutdown.
+	shutdownAsked struct{}
+	// abort destroys it: its context has ended, or the runtime's patience.
+	abort struct{ cause error }
+	// cancelled says that who has sent a command has given up: there is no other cancel than
+	// destroy. It queues behind the command, which may have been answered by then. The answer was
+	// in vain: nobody else may know of what it has made.
+	cancelled struct{ cause error }
+	// poisonPill is what a PoisonPill comes to: a Close that nobody is answered.
+	poisonPill struct{}
+	// lastMessage is the last message in the mailbox of a stopped actor.
+	lastMessage struct{}
+)
+
+func (*reported) Lane() mailbox.Lane      { return mailbox.Event }
+func (*lookedUp) Lane() mailbox.Lane      { return mailbox.Event }
+func (*tick) Lane() mailbox.Lane          { return mailbox.Event }
+func (*brokenOff) Lane() mailbox.Lane     { return mailbox.Event }
+func (*drained) Lane() mailbox.Lane       { return mailbox.Event }
+func (*goodbyeLeft) Lane() mailbox.Lane   { return mailbox.Event }
+func (*shutdownAsked) Lane() mailbox.Lane { return mailbox.Control }
+func (*abort) Lane() mailbox.Lane         { return mailbox.Control }
+
+// carried is what the watchdog names: an event, and not what brings it.
+func carried(msg any) any {
+	if m, ok := msg.(*reported); ok {
+		return m.ev
+	}
+	return msg
+}
+
+// cause is what a transition is put down to: the device's event, or the command when the event is
+// only our answer to it.
+func (m *reported) cause() fmt.Stringer {
+	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
+		return m.answers.Op()
+	}
+	return m.ev.Kind()
 }

@@ -24,7 +24,7 @@ func gone(w *world, p *probe, since time.Time, d, idle time.Duration) {
 	is(w, e.Err, unix.ETIMEDOUT)
 	c, _ := next[*Closed](p)
 	is(w, c.Err, ErrPeerLost)
-	if took := time.Since(since); took < d || took > d+idle/3+partingTime {
+	if took := time.Since(since); took < d || took > d+idle/3+goodbyeTime {
 		w.Errorf("it was given up after %v of silence, want %v", took, d)
 	}
 }

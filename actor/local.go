@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -95,4 +96,77 @@ func (l Local) Relay(to *actor.PID) (r *Relay, ok bool) {
 		return nil, false
 	}
 	return &Relay{l: l.l, self: l.self, to: l.l.rt.newOwner(l.l, to)}, true
+}
+
+// Line is the sending half of a connection as an OnLoop owner on the connection's own loop may
+// have it: without a mailbox between them, so that the owner knows of each message whether the
+// device has it. It is for actors that stand between connections and their users (package
+// reconnect). Its methods are called in the owner's Receive, and not while it is being told
+// something by the very connection, Writable excepted. A Line may be kept beyond the connection's
+// end: its counts stay what they were.
+type Line struct{ c *datapath.Conn }
+
+// Post hands s to the device, if device and peer have room for it now; else s stays the caller's,
+// and Writable comes when trying again may help, or the connection ends. s is one that was Taken,
+// or a Copy, and not larger than Established.MaxMessage. What was posted is the connection's, and
+// of its fate Posted and Delivered tell.
+func (l *Line) Post(s *Send) (posted bool) {
+	s.sender = nil
+	return l.c.TryPost(s.out.As(s.Notify, s.Renew))
+}
+
+// Awake asks for a Writable at the next news of the device or of the peer.
+func (l *Line) Awake() { l.c.Awake() }
+
+// Posted is how many messages the device was handed.
+func (l *Line) Posted() uint64 { return l.c.Posted() }
+
+// Delivered is how many of them the peer is known to have consumed: the first ones.
+func (l *Line) Delivered() uint64 { return l.c.Delivered() }
+
+// Acknowledged reports whether the peer tells what it has consumed. A raw connection's does not.
+func (l *Line) Acknowledged() bool { return l.c.Acknowledged() }
+
+// Take makes s the caller's who will Post it: it cannot be sent otherwise any more. Not ok: it was
+// not made by NewSend, or was sent before. Any goroutine that owns s.
+func (s *Send) Take() (ok bool) {
+	if !s.usable() {
+		return false
+	}
+	s.out.Take()
+	return true
+}
+
+// Copy is another Send of the same bytes, to be sent once more. s must not have been posted. Any
+// goroutine that owns s.
+func (s *Send) Copy() *Send { return NewSend(s.out.Bytes()) }
+
+// Relay is how an OnLoop actor that stands between connections and their user tells that user
+// things: in one FIFO, events and received messages alike, as an identifier tells its owner.
+// Sender is the actor that made the Relay. Its methods are called in that actor's Receive.
+type Relay struct {
+	l    *loop
+	self *actor.PID
+	to   owner
+}
+
+// Tell sends msg, behind everything that was told before.
+func (r *Relay) Tell(msg any) {
+	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self})
+}
+
+// HandOn passes on the message that is being received, without a copy. It is the other actor's as
+// it was the caller's: until that one's Receive returns, or until Release after Retain; only then
+// does the peer get its credit back.
+func (r *Relay) HandOn(m *Received) {
+	if r.to.box == nil {
+		r.Tell(m.Clone())
+		return
+	}
+	m.keep()
+	env := &m.env
+	if m.refs.Load() > 2 { // others have it, in its envelope
+		env = new(actor.MessageEnvelope)
+	}
+	r.to.hand(m, env, r.self)
 }

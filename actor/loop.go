@@ -15,7 +15,7 @@ import (
 type loop struct {
 	el   *eventloop.Loop
 	exec *mailbox.Loop // runs the actors; its Context is this. Any goroutine
-	spread
+	load
 
 	rt  *Runtime
 	ch  *cmid.Channel
@@ -64,9 +64,55 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 	return answers, false
 }
 
-// spread is what a loop is chosen by. Any goroutine.
-type spread struct {
+// load is what a loop is chosen by. Any goroutine.
+type load struct {
 	assigned atomic.Int64  // identifiers that live here, or will
 	coming   atomic.Int64  // requests between this loop and another: they may still turn up here
 	arrived  atomic.Uint64 // of those, how many have come here to stay
+}
+
+// discard destroys an identifier that has no actor, or another one in its place; c is its
+// connection, nil without one. A device may take its time: the kernel's rdma_cm up to 100 s
+// (rdma_destroy_id(3) waits for what is under way).
+func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
+	if c != nil {
+		c.Stop()
+	}
+	if id.Do(&cmid.DestroyID{}) == nil {
+		l.adopt(id, c)
+	} else if c != nil {
+		c.Release()
+	}
+}
+
+// adopt keeps an identifier without an actor until its device has given it back.
+func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
+	id.Context = nil
+	if l.orphans == nil {
+		l.orphans = make(map[*cmid.ID]*datapath.Conn)
+	}
+	l.orphans[id] = c
+}
+
+// orphanReturned ends what adopt began: the device has given the identifier back.
+func (l *loop) orphanReturned(id *cmid.ID) {
+	c, ok := l.orphans[id]
+	if !ok {
+		return
+	}
+	delete(l.orphans, id)
+	if c != nil {
+		c.Release()
+	}
+	l.checkEmptied()
+}
+
+// empty reports whether no identifier is left, and none may come.
+func (l *loop) empty() bool { return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 }
+
+// checkEmptied tells Shutdown.
+func (l *loop) checkEmptied() {
+	if l.empty() && l.emptied != nil {
+		l.emptied()
+	}
 }

@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -166,13 +167,13 @@ func (m *Received) hold() {
 
 // keep takes a hold.
 func (m *Received) keep() {
-	if n := m.refs.Add(1); overwrite.On && n <= spoilt {
+	if n := m.refs.Add(1); overwrite.On && n <= overwritten {
 		panic("rdma: a Received was used after it had been given back: Retain it in time, or send a Clone")
 	}
 }
 
-// spoilt is more than is ever added to refs: the message was given back.
-const spoilt = -1 << 24
+// overwritten is more than is ever added to refs: the message was given back.
+const overwritten = -1 << 24
 
 // done gives a hold back on loop l (nil: off the loops) when Receive has returned. On the
 // connection's own loop the buffer is free at once, still warm for the next message.
@@ -202,7 +203,7 @@ func (m *Received) giveBack() {
 	l, c := m.from.l, m.in.Conn
 	m.Data, m.Since, m.from, m.env.Sender, m.env.Message = nil, time.Time{}, nil, nil, nil
 	if overwrite.On {
-		m.refs.Store(2 * spoilt) // it is not used again: who still has it is found
+		m.refs.Store(2 * overwritten) // it is not used again: who still has it is found
 	}
 	c.Consumed(&m.in)
 	if l.returned != nil {
@@ -247,3 +248,41 @@ func (*Writable) Kind() states.Kind { return states.KindWritable }
 
 // String is one line for logs.
 func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID) }
+
+// piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each:
+// further refusals are added to it until its receiver takes it. So a flood does not fill the
+// mailbox of whoever is told of it. Of other mailboxes nobody says when they have taken something:
+// there each answer is a message of its own.
+type piles struct {
+	mu sync.Mutex
+	in map[pile]*SendFailed
+}
+
+// pile is where refusals come together.
+type pile struct {
+	box  *mailbox.Mailbox
+	kind error
+}
+
+// add adds to what waits there. Not ok: nothing does. Loop goroutine.
+func (p *piles) add(at pile, sends, bytes int) (ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, ok := p.in[at]
+	if ok {
+		e.Sends += sends
+		e.Bytes += bytes
+	}
+	return ok
+}
+
+// begin makes e, which is about to be sent, the one that is added to. Loop goroutine.
+func (p *piles) begin(at pile, e *SendFailed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in == nil {
+		p.in = make(map[pile]*SendFailed)
+	}
+	p.in[at] = e
+	e.piles, e.pile = p, at
+}

@@ -46,7 +46,7 @@ func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 
 // nextLoop is the loops in turn.
 func (rt *Runtime) nextLoop() *loop {
-	return rt.loops[int(rt.spread.Add(1)-1)%len(rt.loops)]
+	return rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]
 }
 
 // After sends msg to the calling actor itself, not before d has passed; 0 or less means soon,

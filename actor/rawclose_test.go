@@ -38,7 +38,7 @@ func TestCloseSaysWhatItWaitedFor(t *testing.T) {
 						w.Errorf("closed because of %v, want that the peer %s", err, tt.want)
 					}
 				})
-				if took > 5*time.Second+partingTime {
+				if took > 5*time.Second+goodbyeTime {
 					w.Errorf("Close took %v", took)
 				}
 			})

@@ -45,19 +45,19 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *brokenOff:
 		it.brokenOff()
 	case *drained:
-		it.farewell(it.disconnect)
-	case *parted:
-		it.part()
+		it.sayGoodbye(it.disconnect)
+	case *goodbyeLeft:
+		it.goodbyeDone()
 	case *refused:
-		it.tellRefused()
-	case *poisoned:
-		it.poisoned()
+		it.reportRefused()
+	case *poisonPill:
+		it.poisonPill()
 	case *cancelled:
 		it.destroy(m.cause)
 	case *abort:
 		it.destroy(m.cause)
-	case *wind:
-		it.wind()
+	case *shutdownAsked:
+		it.shutDown()
 	case *actor.Started:
 		it.start(ctx)
 	case *actor.Terminated:
@@ -65,7 +65,7 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *actor.Stopping:
 		it.stopping()
 	case *actor.Stopped:
-		it.box.PostUserMessage(&epitaph{}) // behind everything that waits
+		it.box.PostUserMessage(&lastMessage{}) // behind everything that waits
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
 	case actor.MessageBatch: // its elements have come by themselves
 	case Event: // another identifier's answer: to answer it would go on for ever
@@ -170,7 +170,7 @@ func (it *ident) submit(s *Send, sender *actor.PID) {
 	s.sender = sender
 	if it.conn == nil || it.ending() {
 		it.unsent++
-		it.turnDown(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
+		it.refuseSends(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
 		s.out.Recycle()
 		return
 	}

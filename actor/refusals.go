@@ -105,9 +105,9 @@ func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
 func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	_, m, from := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
-	case *epitaph, *refused, *cancelled:
+	case *lastMessage, *refused, *cancelled:
 		return true
-	case *poisoned: // one that finds no room has others before it
+	case *poisonPill: // one that finds no room has others before it
 		return over <= 2*commandRoom
 	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // which are not answered
 		return false
@@ -133,13 +133,13 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 		}
 		return false
 	}
-	it.turnAway(m, from)
+	it.refuseCommand(m, from)
 	return false
 }
 
-// turnAway answers a command that has no room, or what is none, on the posting goroutine. Nothing
+// refuseCommand answers a command that has no room, or what is none, on the posting goroutine. Nothing
 // of the loop's is touched: the answer does not tell the identifier's state.
-func (it *ident) turnAway(m any, from *actor.PID) {
+func (it *ident) refuseCommand(m any, from *actor.PID) {
 	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)
 	if cmd, ok := m.(Command); ok && !missing(cmd) {
@@ -177,12 +177,12 @@ func (it *ident) setOwner(o owner) {
 	it.owner = o
 }
 
-// tellRefused answers the Sends that the mailbox had no room for.
-func (it *ident) tellRefused() {
+// reportRefused answers the Sends that the mailbox had no room for.
+func (it *ident) reportRefused() {
 	list := it.refusals.take()
 	for _, r := range list {
 		it.unsent += uint64(r.sends)
-		it.turnDown(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
+		it.refuseSends(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
 	}
 	if c := it.conn; c != nil && c.Flows() && len(list) > 0 {
 		c.Awake()
@@ -190,8 +190,8 @@ func (it *ident) tellRefused() {
 	}
 }
 
-// turnDown answers Sends of one sender that are refused because of err, which is of a kind.
-func (it *ident) turnDown(from *actor.PID, sends, bytes int, kind, err error) {
+// refuseSends answers Sends of one sender that are refused because of err, which is of a kind.
+func (it *ident) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
 	p := pile{it.owner.box, kind}
 	if !it.owns(from) {
 		p.box = it.rt.registry.Find(from)

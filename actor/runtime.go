@@ -21,7 +21,7 @@ type Runtime struct {
 	registry *mailbox.Registry
 	loops    []*loop
 	off      *mailbox.Goroutines
-	spread   atomic.Uint32 // OnLoop actors spawned
+	spawned  atomic.Uint32 // OnLoop actors spawned
 
 	cfg      Config
 	journal  journal

@@ -48,7 +48,7 @@ func (rt *Runtime) end(ctx context.Context) error {
 	empty := make([]chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
 		empty[i] = make(chan struct{})
-		if err := l.el.Post(func() { l.wind(empty[i]) }); err != nil {
+		if err := l.el.Post(func() { l.shutDown(empty[i]) }); err != nil {
 			close(empty[i]) // it has ended by itself
 		}
 	}
@@ -79,8 +79,8 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// wind closes everything on a loop, and tells when nothing is left.
-func (l *loop) wind(empty chan struct{}) {
+// shutDown closes everything on a loop, and tells when nothing is left.
+func (l *loop) shutDown(empty chan struct{}) {
 	if l.empty() {
 		close(empty)
 		return
@@ -91,7 +91,7 @@ func (l *loop) wind(empty chan struct{}) {
 		l.el.Handoff()
 	}
 	for it := range l.ids {
-		it.box.PostUserMessage(&wind{})
+		it.box.PostUserMessage(&shutdownAsked{})
 	}
 }
 
@@ -144,7 +144,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 func (l *loop) abort(cause error) (stuck bool) {
 	stuck = l.coming.Load() == 0
 	for it := range l.ids {
-		stuck = stuck && it.ending() && it.parting == nil && !it.gone()
+		stuck = stuck && it.ending() && it.afterGoodbye == nil && !it.gone()
 		it.box.PostUserMessage(&abort{cause})
 	}
 	return stuck
@@ -226,8 +226,8 @@ func (l *loop) awaitReturned(back chan struct{}) {
 	}
 }
 
-// wind ends an identifier in order.
-func (it *ident) wind() {
+// shutDown ends an identifier in order.
+func (it *ident) shutDown() {
 	if it.ending() {
 		return
 	}

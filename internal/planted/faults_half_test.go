@@ -79,5 +79,5 @@ var halfFaults = []fault{
 	{"RAI_NUMERICHOST lets a name through that is in the hosts file", "getaddrinfo-26", node, "		if h.Flags&RAINumericHost != 0 {\n", "		if h.Flags&RAINumericHost != 0 && node != \"localhost\" {\n"},
 	{"the node's error is not reported", "getaddrinfo-7", lookup, "		err.Node, err.Service = node, service\n		return nil, err\n", "		err.Node, err.Service = service, node\n		return nil, err\n"},
 	{"a code has no errno", "getaddrinfo-7", words, "return []error{e.Code, e.Err}", "return []error{e.Code}"},
-	{"a Dial leaves the user's data out", "getaddrinfo-43", "actor/attempts.go", "ai.PrivateData(c.PrivateData)", "ai.PrivateData(nil)"},
+	{"a Dial leaves the user's data out", "getaddrinfo-43", "actor/dial.go", "ai.PrivateData(c.PrivateData)", "ai.PrivateData(nil)"},
 }

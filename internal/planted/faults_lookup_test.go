@@ -49,7 +49,7 @@ var lookupFaults = []fault{
 	{"a source is made up", "getaddrinfo-33", lookup, "ai.Src, ai.Dst = h.Src.clone(), a", "ai.Src, ai.Dst = MustAddr(\"127.0.0.1:0\"), a"},
 	{"ai_connect is left out", "getaddrinfo-43", lookup, "return slices.Concat(ai.Connect, user)", "return slices.Concat(ai.Connect[:0], user)"},
 	{"ai_connect comes last", "getaddrinfo-43", lookup, "return slices.Concat(ai.Connect, user)", "return slices.Concat(user, ai.Connect)"},
-	{"a Dial leaves ai_connect out", "getaddrinfo-43", "actor/attempts.go", "ai.PrivateData(c.PrivateData)", "c.PrivateData"},
+	{"a Dial leaves ai_connect out", "getaddrinfo-43", "actor/dial.go", "ai.PrivateData(c.PrivateData)", "c.PrivateData"},
 }
 
 var hintFaults = []fault{
@@ -58,7 +58,7 @@ var hintFaults = []fault{
 		"		hints = &AddrInfo{}\n	}\n	if bad", "	}\n	hints = &AddrInfo{}\n	if bad",
 	},
 	{
-		"an actor ignores the hints", "getaddrinfo-26", "actor/addrinfo.go",
+		"an actor ignores the hints", "getaddrinfo-26", "actor/dial.go",
 		"func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n",
 		"func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n	hints = &cmid.AddrInfo{PortSpace: hints.PortSpace}\n",
 	},

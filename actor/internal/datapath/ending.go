@@ -17,7 +17,7 @@ import (
 //
 // What is posted is not on the wire yet, and on InfiniBand a queue pair that is disconnected drops
 // it. So the goodbye's completion is waited for, but not for long: a peer that takes nothing costs
-// goodbyeTime (ident.farewell).
+// goodbyeTime (ident.sayGoodbye).
 
 // Leaving reports whether this side has begun to say goodbye.
 func (c *Conn) Leaving() bool { return c.goodbye != goodbyeUnsaid }

@@ -23,7 +23,7 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	// The owner has a mailbox that does not say when it is finished, or there is none: it gets
 	// a copy.
 	if it.owner.pid != nil {
-		it.tell(m.Clone())
+		it.notify(m.Clone())
 	}
 	_ = m.done(it.l.exec) // its only hold
 }
@@ -40,10 +40,10 @@ func (it *ident) SendFailed(s *datapath.Outgoing, err error) {
 }
 
 func (it *ident) SendRefused(s *datapath.Outgoing, kind, err error) {
-	it.turnDown(s.Of.(*Send).sender, 1, s.Len(), kind, err)
+	it.refuseSends(s.Of.(*Send).sender, 1, s.Len(), kind, err)
 }
 
-func (it *ident) Writable() { it.tell(&Writable{it.base()}) }
+func (it *ident) Writable() { it.notify(&Writable{it.base()}) }
 
 func (it *ident) Counted() {
 	it.rt.cfg.Observer.Credit(it.pid, it.id.Handle(), it.conn.Counts())
@@ -51,7 +51,7 @@ func (it *ident) Counted() {
 
 func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }
 
-func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&parted{}) }
+func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&goodbyeLeft{}) }
 
 func (it *ident) RenewFailed(value any) {
 	if value == nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -34,7 +35,7 @@ func (it *ident) BreakOff(err error) {
 }
 
 func (it *ident) brokenOff() {
-	if it.ending() || it.endTold {
+	if it.ending() || it.endReported {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
@@ -42,8 +43,8 @@ func (it *ident) brokenOff() {
 		it.endOf(ev, nil) // what waits is answered by the device
 		return
 	}
-	it.farewell(func() {
-		if !it.ending() && !it.endTold {
+	it.sayGoodbye(func() {
+		if !it.ending() && !it.endReported {
 			it.conclude(ev, it.awaiting(it.id.Waiting()))
 		}
 	})
@@ -61,7 +62,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers Command) {
 	answers = it.awaiting(answers)
 	if it.cfg.Manual || it.ending() {
 		it.endOf(ev, answers)
-		it.part()
+		it.goodbyeDone()
 		return
 	}
 	it.conclude(ev, answers)
@@ -99,7 +100,7 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers Command) {
 	if !it.cfg.Manual {
 		it.destroy(&RemovedError{ev.Device, ev.Err})
 	}
-	it.part()
+	it.goodbyeDone()
 }
 
 // RemovedError is why an identifier was closed whose device has gone. Err is why it has, where that
@@ -129,8 +130,8 @@ func (e *RemovedError) Unwrap() []error {
 // has to destroy the identifier.
 func (it *ident) endOf(ev Event, answers Command) {
 	_, removal := ev.(*cmid.DeviceRemoval)
-	silent := it.endTold && (!removal || !it.cfg.Manual)
-	it.endTold = true
+	silent := it.endReported && (!removal || !it.cfg.Manual)
+	it.endReported = true
 	_, asked := answers.(*cmid.Disconnect)
 	switch {
 	case asked && !removal && !silent:
@@ -156,7 +157,7 @@ func (it *ident) endOf(ev Event, answers Command) {
 		it.answer(answers, &cmid.CommandFailed{FailureBase: it.failure(answers, opName(answers), err)})
 	}
 	if !silent {
-		it.tell(ev)
+		it.notify(ev)
 	}
 }
 
@@ -170,37 +171,112 @@ func (it *ident) answerOthers(ev Event) {
 	}
 }
 
-// partingTime is how long an end waits for its goodbye to leave.
-const partingTime = 500 * time.Millisecond
+// goodbyeTime is how long an end waits for its goodbye to leave.
+const goodbyeTime = 500 * time.Millisecond
 
-// farewell says goodbye and has the end go on when it has left, behind what waits for that already.
-func (it *ident) farewell(then func()) {
-	if before := it.parting; before != nil {
+// sayGoodbye says goodbye and has the end go on when it has left, behind what waits for that already.
+func (it *ident) sayGoodbye(then func()) {
+	if before := it.afterGoodbye; before != nil {
 		after := then
 		then = func() { before(); after() }
 	}
-	it.parting = then
+	it.afterGoodbye = then
 	switch c := it.conn; {
 	case c == nil || !c.SayGoodbye():
-		it.part()
-	case it.partingTimer == nil:
-		it.partingTimer = it.l.el.AfterFunc(partingTime, func() { it.box.Deliver(&parted{}) })
+		it.goodbyeDone()
+	case it.goodbyeTimer == nil:
+		it.goodbyeTimer = it.l.el.AfterFunc(goodbyeTime, func() { it.box.Deliver(&goodbyeLeft{}) })
 	}
 }
 
-// part goes on with what waits for the goodbye, if anything does.
-func (it *ident) part() {
-	then := it.parting
+// goodbyeDone goes on with what waits for the goodbye, if anything does.
+func (it *ident) goodbyeDone() {
+	then := it.afterGoodbye
 	if then == nil {
 		return
 	}
-	it.parting = nil
-	if it.partingTimer != nil {
-		it.partingTimer.Stop()
-		it.partingTimer = nil
+	it.afterGoodbye = nil
+	if it.goodbyeTimer != nil {
+		it.goodbyeTimer.Stop()
+		it.goodbyeTimer = nil
 	}
 	if it.conn != nil {
 		it.conn.ForgoGoodbye()
 	}
 	then()
+}
+
+// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). Everything else
+// it destroys at once.
+func (it *ident) close(c *Close, sender *actor.PID, then func(Event)) {
+	it.asked = append(it.asked, &asked{
+		cmd: c, sender: sender, then: then,
+		due: it.l.el.Now().Add(positive(c.Timeout, it.rt.cfg.Timeouts.Close)),
+	})
+	switch {
+	case it.conn == nil || it.conn.Connecting() || it.id.State() != states.Connected:
+		if it.id.State() != states.Disconnecting { // else Disconnected is on its way
+			it.destroy(nil)
+			return
+		}
+		it.rearm()
+	case it.conn.Closing(): // because of another Close
+		it.rearm()
+	case it.conn.Over(): // broken off, and the owner is Manual
+		it.rearm()
+		it.disconnect()
+	default:
+		it.rearm()
+		it.conn.Drain()
+	}
+}
+
+// poisonPill ends an identifier as Close does.
+func (it *ident) poisonPill() {
+	if !it.ending() {
+		it.close(&Close{}, nil, func(Event) {})
+	}
+}
+
+// closeAwaits says what a Close waits for its peer to do.
+func (it *ident) closeAwaits() string {
+	switch c := it.conn; {
+	case c == nil || c.Leaving() || it.id.State() != states.Connected:
+		return "answered the disconnect" // all else is done
+	case c.Acknowledged():
+		return "consumed everything"
+	}
+	return "taken everything"
+}
+
+// leave is Disconnect: the goodbye goes first.
+func (it *ident) leave(c *cmid.Disconnect, sender *actor.PID) {
+	a := &asked{cmd: c, sender: sender}
+	if !it.legal(c) || it.leaving != nil {
+		it.do(a)
+		return
+	}
+	it.asked = append(it.asked, a)
+	it.leaving = c
+	it.sayGoodbye(func() {
+		it.leaving = nil
+		it.begin(a)
+	})
+}
+
+// disconnect follows the drain. Disconnected then brings the end.
+func (it *ident) disconnect() {
+	if it.ending() || !it.legal(&cmid.Disconnect{}) {
+		return
+	}
+	it.do(&asked{cmd: &cmid.Disconnect{}, then: func(ev Event) {
+		var cause error
+		if d, ok := ev.(*cmid.Disconnected); ok {
+			it.notify(d)
+			cause = d.Err
+		}
+		if _, ok := ev.(Failure); ok || it.cfg.Manual {
+			it.destroy(cause)
+		}
+	}})
 }

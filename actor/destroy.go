@@ -31,8 +31,8 @@ func (it *ident) destroy(cause error) {
 	if it.timer != nil {
 		it.timer.Stop()
 	}
-	it.parting, it.leaving = nil, nil // this is the end of whatever waited
-	it.farewell(func() {
+	it.afterGoodbye, it.leaving = nil, nil // this is the end of whatever waited
+	it.sayGoodbye(func() {
 		ev := it.id.Do(&cmid.DestroyID{})
 		it.moved(states.OpDestroyID)
 		if closed, ok := ev.(*cmid.Closed); ok {
@@ -112,7 +112,7 @@ func (it *ident) stopping() {
 // device takes its time, and keeps it beyond its actor.
 func (it *ident) orphan(cause error) bool {
 	it.destroy(cause)
-	it.part()
+	it.goodbyeDone()
 	if it.gone() {
 		return false
 	}
@@ -122,14 +122,14 @@ func (it *ident) orphan(cause error) bool {
 }
 
 // Leftover answers a message that the actor did not receive any more. Those that came before the
-// epitaph are answered before Closed.
+// last message are answered before Closed.
 func (it *ident) Leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
-	case *epitaph:
+	case *lastMessage:
 		it.end()
 	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
-	case *poisoned:
+	case *poisonPill:
 		if !it.gone() { // a loop that has ended: the actor can still stop
 			it.rt.sys.Root.Stop(it.pid)
 		}
@@ -167,10 +167,10 @@ func (it *ident) end() {
 	}
 	if !it.refusals.seal() {
 		// somebody is being refused at this moment: his answer comes first
-		it.box.PostUserMessage(&epitaph{})
+		it.box.PostUserMessage(&lastMessage{})
 		return
 	}
-	it.tellRefused()
+	it.reportRefused()
 	ev := &cmid.Closed{EventBase: it.base(), Err: it.cause, Unsent: it.unsent}
 	if c := it.conn; c != nil {
 		c.Abandon()
@@ -186,7 +186,7 @@ func (it *ident) end() {
 		}
 	}
 	it.unwatch()
-	it.tell(ev)
+	it.notify(ev)
 	it.setLife(identClosed)
 	if it.closed != nil {
 		it.closed(it.cause)
