@@ -174,7 +174,8 @@ func (it *ident) answerOthers(ev Event) {
 // goodbyeTime is how long an end waits for its goodbye to leave.
 const goodbyeTime = 500 * time.Millisecond
 
-// sayGoodbye says goodbye and has the end go on when it has left, behind what waits for that already.
+// sayGoodbye says goodbye and has the end go on when it has left, behind what waits for that
+// already.
 func (it *ident) sayGoodbye(then func()) {
 	if before := it.afterGoodbye; before != nil {
 		after := then

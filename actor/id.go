@@ -230,11 +230,11 @@ func (it *ident) owns(sender *actor.PID) bool {
 //	alive ──► ending ──► gone ──► closed
 //	  └───────────────────▲
 //
-// From alive straight to gone go those that could not be made, and those that the device has closed
-// by itself. Two facts are apart from this, because they may come before its steps or behind them:
-// whether the owner has heard of the connection's end (ident.endReported), which a Manual owner hears
-// while the identifier is alive and others when it is ending; and the goodbye that the next step
-// waits for (ident.afterGoodbye). A connection has its own lifetime: connState.
+// From alive straight to gone go those that could not be made, and those that the device has
+// closed by itself. Two facts are apart from this, because they may come before its steps or
+// behind them: whether the owner has heard of the connection's end (ident.endReported), which a
+// Manual owner hears while the identifier is alive and others when it is ending; and the goodbye
+// that the next step waits for (ident.afterGoodbye). A connection has its own lifetime: connState.
 type identLife uint8
 
 const (
@@ -292,8 +292,8 @@ type (
 	// drained says that Close need not wait for its peer any longer. It has a turn of its own,
 	// because the device may be in the middle of the read that has brought the last credit.
 	drained struct{}
-	// goodbyeLeft says that the goodbye has left. It has a turn of its own, because the device may be in
-	// the middle of something.
+	// goodbyeLeft says that the goodbye has left. It has a turn of its own, because the device may
+	// be in the middle of something.
 	goodbyeLeft struct{}
 
 	// shutdownAsked asks an identifier to close itself because of Shutdown.

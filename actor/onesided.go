@@ -313,13 +313,17 @@ func (e *AtomicDone) String() string {
 }
 
 func (c *FetchAdd) operation() (*access, span) {
-	return &c.access, span{verbs.AtomicFetchAdd, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
-		datapath.AtomicOperands{CompareAdd: c.Add}}
+	return &c.access, span{
+		verbs.AtomicFetchAdd, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
+		datapath.AtomicOperands{CompareAdd: c.Add},
+	}
 }
 
 func (c *CompareSwap) operation() (*access, span) {
-	return &c.access, span{verbs.AtomicCmpSwap, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
-		datapath.AtomicOperands{CompareAdd: c.Compare, Swap: c.Swap}}
+	return &c.access, span{
+		verbs.AtomicCmpSwap, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence,
+		datapath.AtomicOperands{CompareAdd: c.Compare, Swap: c.Swap},
+	}
 }
 
 func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found()} }

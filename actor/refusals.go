@@ -137,8 +137,8 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	return false
 }
 
-// refuseCommand answers a command that has no room, or what is none, on the posting goroutine. Nothing
-// of the loop's is touched: the answer does not tell the identifier's state.
+// refuseCommand answers a command that has no room, or what is none, on the posting goroutine.
+// Nothing of the loop's is touched: the answer does not tell the identifier's state.
 func (it *ident) refuseCommand(m any, from *actor.PID) {
 	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)

@@ -16,7 +16,8 @@ func TestShutdownMeetsARequest(t *testing.T) {
 		server.reactWith(func(ctx actor.Context) {
 			if _, ok := ctx.Message().(*ConnectRequest); ok {
 				w.far.closing.Store(true)
-				l.shutDown(empty) // what Shutdown posts: in the queue before the new actor's Started
+				// what Shutdown posts: in the queue before the new actor's Started
+				l.shutDown(empty)
 				ctx.Respond(&Accept{})
 			}
 		})
