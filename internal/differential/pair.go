@@ -59,23 +59,17 @@ func (d *Difference) same(o *Difference) bool {
 	return d.State == o.State && slices.Equal(d.Deltas, o.Deltas)
 }
 
-// glance is a turn as one driver shows it.
-type glance struct {
-	seen   seen
-	before []string // states in which the commands found their identifiers, "" for no identifier
-}
-
-func (w *world) glance(t Turn, want seen) glance {
-	g := glance{before: make([]string, len(t))}
-	g.seen = w.run(t, want)
+// before gives the states in which a turn's commands found their identifiers, "" for no identifier.
+func (w *world) before(t Turn) []string {
+	states := make([]string, len(t))
 	for _, s := range w.slots {
 		for _, a := range s.asked {
 			if a.cmd != nil || a.step.Verb == "qp" {
-				g.before[a.n] = a.before.String()
+				states[a.n] = a.before.String()
 			}
 		}
 	}
-	return g
+	return states
 }
 
 // Run runs a program on both drivers and gives the first difference that is not accepted, nil when
@@ -107,20 +101,19 @@ func (p *Pair) Run(prog Program, used map[*Entry]int) (d *Difference, err error)
 	}
 	known := make(map[string]Delta)
 	for i, t := range prog {
-		g := guide.glance(t, nil)
-		l := left.glance(t, g.seen)
-		r := right.glance(t, l.seen)
+		l := left.run(t, guide.run(t, nil))
+		r, before := right.run(t, l), left.before(t)
 		if left.err != nil || right.err != nil {
 			return nil, nil // close returns them
 		}
-		deltas := compare(l.seen, r.seen, known)
+		deltas := compare(l, r, known)
 		if len(deltas) == 0 {
 			continue
 		}
-		ends, rest := p.accept(t, l.before, deltas, known, used)
+		ends, rest := p.accept(t, before, deltas, known, used)
 		switch {
 		case len(rest) > 0:
-			return &Difference{Pair: p, Number: i, At: t, State: l.before[0], Deltas: named(t, 0, rest)}, nil
+			return &Difference{Pair: p, Number: i, At: t, State: before[0], Deltas: named(t, 0, rest)}, nil
 		case ends:
 			return nil, nil
 		}
