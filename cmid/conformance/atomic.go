@@ -118,7 +118,7 @@ func atomicRace(w *world) {
 			w.Must(c.AQ.FetchAdd(i, verbs.Signaled, near[0], far, 1))
 			w.Must(d.AQ.FetchAdd(i, verbs.Signaled, near[1], far, 1))
 		}
-		w.Until("all", func() bool { return len(c.AQ.Done) == sides.Depth && len(d.AQ.Done) == sides.Depth })
+		w.Until("all additions", func() bool { return len(c.AQ.Done) == sides.Depth && len(d.AQ.Done) == sides.Depth })
 		for i := range sides.Depth {
 			seen = append(seen, word(near[0], i), word(near[1], i))
 		}

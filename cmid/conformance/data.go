@@ -50,7 +50,7 @@ var dataScenarios = scenarios{
 		w.Must(c.Passive.Accept(nil, nil))
 		sides.Next[*cmid.Established](w.A, c.Active)
 		w.Must(c.AQ.PostSend(0, "first"))
-		w.Until("it", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
+		w.Until("the message", func() bool { return len(c.BQ.Of(verbs.Recv)) == 1 })
 		sides.Next[*cmid.Established](w.B, c.Passive)
 	},
 	"completions before Disconnected": func(w *world) {
@@ -58,7 +58,7 @@ var dataScenarios = scenarios{
 		for i := range sides.Depth - 2 {
 			w.Must(c.AQ.PostSend(i, "last words"))
 		}
-		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == sides.Depth-2 })
+		w.Until("the Sends to complete", func() bool { return len(c.AQ.Of(verbs.Send)) == sides.Depth-2 })
 		w.Must(c.Active.Disconnect())
 		sides.Next[*cmid.Disconnected](w.B, c.Passive)
 		if n := sides.Succeeded(c.BQ.Of(verbs.Recv)); n != sides.Depth-2 {
@@ -107,7 +107,7 @@ func noReceive(w *world) {
 		w.Fatalf("completed as %+v before there was a receive", c.AQ.Done)
 	}
 	w.Must(c.BQ.PostRecv(0, sides.SlotSize))
-	w.Until("it", func() bool {
+	w.Until("the message", func() bool {
 		return sides.Succeeded(c.BQ.Of(verbs.Recv)) == 1 && sides.Succeeded(c.AQ.Of(verbs.Send)) == 1
 	})
 }
@@ -223,7 +223,7 @@ func lateReceives(w *world) {
 		w.WantQuiet("for a long time")
 	}
 	if w.IWARP {
-		w.Until("them sent", func() bool { return len(s.AQ.Of(verbs.Send)) == 3 })
+		w.Until("the Sends to complete", func() bool { return len(s.AQ.Of(verbs.Send)) == 3 })
 		w.Must(s.Active.Disconnect())
 	}
 	for i := range 3 {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"net/netip"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -139,7 +138,7 @@ var datagramDataScenarios = scenarios{
 	"no receive posted": func(w *world) {
 		c := w.looksUp(0)
 		w.Must(c.send(1, "lost"))
-		w.Until("it to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
+		w.Until("the Send to complete", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
 		w.Settle()
 		w.Must(c.bq.PostRecv(0, sides.SlotSize))
 		w.Must(c.send(2, "found"))
@@ -182,7 +181,7 @@ var datagramDataScenarios = scenarios{
 		near, far := w.Memory(c.aq, limit, verbs.LocalWrite, 5), w.Memory(c.bq, verbs.GRHLen+limit, verbs.LocalWrite, 0)
 		w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(far, 0, verbs.GRHLen+limit)}))
 		w.Must(c.post(verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}}))
-		w.Until("it", func() bool { return sides.Succeeded(c.bq.Of(verbs.Recv)) == 1 })
+		w.Until("the datagram", func() bool { return sides.Succeeded(c.bq.Of(verbs.Recv)) == 1 })
 		w.Same("every byte", far.Bytes[verbs.GRHLen:], near.Bytes)
 	},
 	"to nobody": func(w *world) {
@@ -191,7 +190,7 @@ var datagramDataScenarios = scenarios{
 		w.Must(c.aq.PostTo(2, "another number", c.ah, c.to.QPN^0x400000, c.to.QKey))
 		w.Must(c.send(3, "to you"))
 		w.wantDatagrams(c.bq, "to you")
-		w.Until("all to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 3 })
+		w.Until("all Sends to complete", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 3 })
 	},
 	"what cannot be sent": func(w *world) {
 		c := w.looksUp(1)
@@ -208,7 +207,7 @@ var datagramDataScenarios = scenarios{
 		w.Settle()
 		w.wantFlushed("the passive side", c.bq, 3)
 		w.Must(c.send(1, "too late"))
-		w.Until("it to leave", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
+		w.Until("the Send to complete", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
 		w.Must(c.ah.Close())
 	},
 	"order": func(w *world) {
@@ -225,83 +224,69 @@ var datagramDataScenarios = scenarios{
 // multicastScenarios are datagrams to groups.
 var multicastScenarios = scenarios{
 	"members hear": func(w *world) {
-		from, fq := w.sender(true)
-		m, mq := w.member(false)
-		other, oq := w.member(false)
-		w.toGroup(from, fq, "to all")
-		wc := w.wantDatagrams(mq, "to all")[0]
-		w.wantDatagrams(oq, "to all")
-		if wc.SrcQPN != fq.QP.Num() {
-			w.Errorf("%+v, want queue pair %d as the sender", wc, fq.QP.Num())
+		from, one, other := w.joins(w.A, true), w.joins(w.B, false), w.joins(w.B, false)
+		from.toGroup("to all")
+		wc := w.wantDatagrams(one.q, "to all")[0]
+		w.wantDatagrams(other.q, "to all")
+		if wc.SrcQPN != from.q.QP.Num() {
+			w.Errorf("%+v, want queue pair %d as the sender", wc, from.q.QP.Num())
 		}
-		w.Must(m.LeaveMulticast(sides.At(w.rig.Group, 0)))
-		w.toGroup(from, fq, "to who is left")
-		w.wantDatagrams(oq, "to all", "to who is left")
-		w.wantDatagrams(mq, "to all")
-		w.Must(other.Destroy())
+		w.Must(one.id.LeaveMulticast(sides.At(w.rig.Group, 0)))
+		from.toGroup("to who is left")
+		w.wantDatagrams(other.q, "to all", "to who is left")
+		w.wantDatagrams(one.q, "to all")
+		w.Must(other.id.Destroy())
 	},
 	"senders only do not": func(w *world) {
-		from, fq := w.sender(false)
-		_, quiet := w.member(true)
-		_, mq := w.member(false)
-		w.toGroup(from, fq, "not to everybody")
-		w.wantDatagrams(mq, "not to everybody")
-		w.wantDatagrams(quiet)
+		from, quiet, other := w.joins(w.A, false), w.joins(w.B, true), w.joins(w.B, false)
+		from.toGroup("not to everybody")
+		w.wantDatagrams(other.q, "not to everybody")
+		w.wantDatagrams(quiet.q)
 	},
 	"nor does who has not joined": func(w *world) {
-		from, fq := w.sender(true)
-		id := w.B.Bound(udp, w.device())
-		q := w.Queues(id, 1)
-		_, mq := w.member(false)
-		w.toGroup(from, fq, "to members")
-		w.wantDatagrams(mq, "to members")
+		from, other := w.joins(w.A, true), w.joins(w.B, false)
+		q := w.Queues(w.B.Bound(udp, w.device()), 1)
+		from.toGroup("to members")
+		w.wantDatagrams(other.q, "to members")
 		w.wantDatagrams(q)
 	},
-}
+}.where((*world).needGroup)
 
-// member makes an identifier of the passive side with a queue pair and joins the group.
-func (w *world) member(sendOnly bool) (*cmid.ID, *sides.Queues) {
+func (w *world) needGroup() bool {
 	w.Helper()
-	w.needGroup()
-	id, q, _ := w.joins(w.B, w.rig.Address, sendOnly)
-	return id, q
+	w.needDatagramData()
+	w.skipIf(!w.rig.Group.IsValid(), "both sides are one port, which does not hear what it sends to a group (Rig.Group)")
+	return true
 }
 
-// sender is a member of the active side.
-func (w *world) sender(sendOnly bool) (sender, *sides.Queues) {
-	w.Helper()
-	w.needGroup()
-	id, q, ev := w.joins(w.A, w.rig.Local, sendOnly)
-	return sender{ev.UD, w.handle(id, ev.UD.AH)}, q
-}
-
-// sender knows the way to a group.
-type sender struct {
+// member is an identifier with a queue pair that has joined the group, and knows the way to it.
+type member struct {
+	w  *world
+	id *cmid.ID
+	q  *sides.Queues
 	to cmid.UDParam
 	ah verbs.AH
 }
 
-func (w *world) joins(e *sides.Side, ip netip.Addr, sendOnly bool) (*cmid.ID, *sides.Queues, *cmid.MulticastJoin) {
+func (w *world) joins(e *sides.Side, sendOnly bool) *member {
 	w.Helper()
-	id := e.Bound(udp, sides.At(ip, 0))
+	at, group := w.device(), sides.At(w.rig.Group, 0)
+	if e == w.A {
+		at = sides.At(w.rig.Local, 0)
+	}
+	id := e.Bound(udp, at)
 	q := w.Queues(id, 4)
-	group := sides.At(w.rig.Group, 0)
 	if sendOnly {
 		w.Must(id.JoinMulticastSendOnly(group))
 	} else {
 		w.Must(id.JoinMulticast(group))
 	}
-	return id, q, sides.Next[*cmid.MulticastJoin](e, id)
-}
-
-func (w *world) needGroup() {
-	w.Helper()
-	w.needDatagramData()
-	w.skipIf(!w.rig.Group.IsValid(), "both sides are one port, which does not hear what it sends to a group (Rig.Group)")
+	to := sides.Next[*cmid.MulticastJoin](e, id).UD
+	return &member{w, id, q, to, w.handle(id, to.AH)}
 }
 
 // toGroup sends text to the group.
-func (w *world) toGroup(from sender, q *sides.Queues, text string) {
-	w.Helper()
-	w.Must(q.PostTo(1, text, from.ah, from.to.QPN, from.to.QKey))
+func (m *member) toGroup(text string) {
+	m.w.Helper()
+	m.w.Must(m.q.PostTo(1, text, m.ah, m.to.QPN, m.to.QKey))
 }

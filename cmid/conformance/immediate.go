@@ -9,7 +9,7 @@ var immediateScenarios = scenarios{
 		w.Must(c.AQ.Post(&verbs.SendWR{ID: 1, Op: verbs.SendWithImm, Flags: verbs.Signaled, Inline: []byte("one"), Imm: 0xdeadbeef}))
 		w.Must(c.AQ.PostSend(2, "two"))
 		w.Must(c.AQ.Post(&verbs.SendWR{ID: 3, Op: verbs.SendWithImm, Flags: verbs.Signaled}))
-		w.Until("them", func() bool { return len(c.BQ.Of(verbs.Recv)) == 3 && len(c.AQ.Of(verbs.Send)) == 3 })
+		w.Until("the messages", func() bool { return len(c.BQ.Of(verbs.Recv)) == 3 && len(c.AQ.Of(verbs.Send)) == 3 })
 		for i, want := range []verbs.WC{{Bytes: 3, HasImm: true, Imm: 0xdeadbeef}, {Bytes: 3}, {HasImm: true}} {
 			wc := c.BQ.Of(verbs.Recv)[i]
 			if wc.Status != verbs.StatusSuccess || wc.Op != verbs.Recv || wc.Bytes != want.Bytes || wc.HasImm != want.HasImm ||

@@ -27,7 +27,7 @@ var notifyScenarios = scenarios{
 		w.Must(c.AQ.PostSend(1, "one"))
 		w.Must(c.AQ.PostSend(2, "two"))
 		w.Must(c.BQ.PostSend(3, "its own"))
-		w.Until("them sent", func() bool { return len(c.AQ.Of(verbs.Send)) == 2 && len(c.AQ.Of(verbs.Recv)) == 1 })
+		w.Until("the Sends to complete", func() bool { return len(c.AQ.Of(verbs.Send)) == 2 && len(c.AQ.Of(verbs.Recv)) == 1 })
 		w.Settle()
 		if (notified > 0) != all {
 			w.Errorf("notified %d times, and Attr.NotifiesAll is %v: nobody has asked for a solicited event", notified, all)
@@ -59,7 +59,7 @@ var notifyScenarios = scenarios{
 		w.Must(c.AQ.Post(&verbs.SendWR{
 			ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Solicited, Inline: []byte("loud"), RKey: mr.RKey,
 		}))
-		w.Until("it", func() bool { return len(c.BQ.Done) == 2 })
+		w.Until("the message", func() bool { return len(c.BQ.Done) == 2 })
 		if wc := c.BQ.Done[1]; wc.InvalidatedRKey != mr.RKey {
 			w.Errorf("%+v does not name the key", wc)
 		}
