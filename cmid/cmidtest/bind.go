@@ -78,10 +78,7 @@ func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
 
 // afOnlyFor is the value of OptionAFOnly. By default an IPv4 identifier hears its own family only.
 func (id *ident) afOnlyFor(ip netip.Addr) bool {
-	if id.afOnlySet {
-		return id.afOnly
-	}
-	return ip.Is4()
+	return id.afOnly || !id.afOnlySet && ip.Is4()
 }
 
 // unbind gives the port back.

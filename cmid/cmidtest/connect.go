@@ -29,7 +29,7 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 		out.QPNum = id.qp.num
 	}
 	judged := id.in.f.embedded || id.qp != nil
-	if judged && max(out.ResponderResources, out.InitiatorDepth) > id.in.f.depth() {
+	if judged && max(out.ResponderResources, out.InitiatorDepth) > id.in.f.depth {
 		return out, unix.EINVAL
 	}
 	return out, nil
@@ -49,7 +49,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 	if len(c.PrivateData) > id.room(id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
-	own, err := id.filled(c.Param, id.in.f.depth(), id.in.f.depth())
+	own, err := id.filled(c.Param, id.in.f.depth, id.in.f.depth)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	case id.state != states.ConnectRequested:
 		return unix.EINVAL
 	}
-	asked, most := id.in.seen(id.own), id.in.f.depth()
+	asked, most := id.in.seen(id.own), id.in.f.depth
 	own, err := id.filled(c.Param, min(asked.ResponderResources, most), min(asked.InitiatorDepth, most))
 	if err != nil || len(c.PrivateData) > id.room(id.Limits().AcceptData, udAnswer) || id.in.f.iwarp && id.qp == nil {
 		id.turnDown(nil, int32(cmid.RejectConsumerDefined))

@@ -2,6 +2,7 @@ package cmidtest
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,10 +17,7 @@ type driver struct{ host *Host }
 
 // Name is "memory", with the host's name.
 func (d *driver) Name() string {
-	if d.host.name == "" {
-		return "memory"
-	}
-	return "memory " + d.host.name
+	return strings.TrimSpace("memory " + d.host.name)
 }
 
 // Open adds a loop to the host.

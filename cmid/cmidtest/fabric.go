@@ -27,14 +27,16 @@ type Config struct {
 // NewFabric makes a network without devices.
 func NewFabric(cfg Config) *Fabric {
 	f := &Fabric{
-		iwarp: cfg.Flavor&states.IWARP != 0, reserved: cfg.Reserved,
+		iwarp: cfg.Flavor&states.IWARP != 0, reserved: cfg.Reserved, depth: deviceDepth,
 		rng:   rand.New(rand.NewPCG(cfg.Seed, 0x7471)),
 		hosts: make(map[string]*Host),
 		addrs: make(map[netip.Addr]*device),
 
 		members: make(map[netip.Addr][]member),
 	}
-	f.embedded = f.iwarp && cfg.Embedded
+	if f.embedded = f.iwarp && cfg.Embedded; f.embedded {
+		f.depth = embeddedDepth
+	}
 	f.faults.silent = make(map[netip.Addr]*Fault)
 	f.faults.cuts = make(map[hostPair]*cut)
 	f.faults.slow = make(map[netip.Addr]*Fault)

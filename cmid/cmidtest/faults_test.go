@@ -432,7 +432,7 @@ func TestAddDeviceTwice(t *testing.T) {
 }
 
 // TestListenerGoesWithItsRequests: what was not delivered yet when a listener is destroyed is
-// rejected, also when Reorder holds it back.
+// rejected, also when Reorder delays it.
 func TestListenerGoesWithItsRequests(t *testing.T) {
 	for seed := range uint64(20) {
 		w, f := twinWorld(t, Config{Seed: seed})

@@ -210,14 +210,6 @@ const (
 	retriesNoEnd  = 7
 )
 
-// depth is the device's maximum of reads.
-func (f *Fabric) depth() uint8 {
-	if f.embedded {
-		return embeddedDepth
-	}
-	return deviceDepth
-}
-
 // Timers. Their lengths may differ from a kernel's. What follows when they end is the same.
 const (
 	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated

@@ -1,6 +1,7 @@
 package cmidtest
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -44,7 +45,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 		return err
 	}
 	id.state = states.AddrQuery
-	timeout := orDefault(c.Timeout)
+	timeout := cmp.Or(max(c.Timeout, 0), defaultTimeout)
 	switch {
 	case p.silence || p.delay > timeout:
 		id.arm(timeout, func() { id.unresolved(unix.ETIMEDOUT) })
@@ -54,14 +55,6 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 		id.after(p.delay, func() { id.resolved(p, dst) })
 	}
 	return nil
-}
-
-// orDefault is a command's timeout.
-func orDefault(timeout time.Duration) time.Duration {
-	if timeout <= 0 {
-		return defaultTimeout
-	}
-	return timeout
 }
 
 // unresolved ends ResolveAddr without a result.
@@ -140,7 +133,7 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	if !f.embedded && id.local.Addr().IsLoopback() {
 		return unix.ENODEV
 	}
-	timeout := orDefault(c.Timeout)
+	timeout := cmp.Or(max(c.Timeout, 0), defaultTimeout)
 	f.mu.Lock()
 	delay := f.latencyLocked(id.local.Addr(), id.peer.Addr())
 	f.mu.Unlock()

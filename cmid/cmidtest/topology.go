@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,8 @@ const (
 // them. All methods may be called by any goroutine.
 type Fabric struct {
 	iwarp    bool
-	embedded bool // iwarp, as package iwarp plays it
+	embedded bool  // iwarp, as package iwarp plays it
+	depth    uint8 // the most reads of a queue pair, each way
 	reserved bool
 	left     ledger
 
@@ -159,10 +161,7 @@ type detached struct {
 
 // String names the host in what Missed and Left list.
 func (h *Host) String() string {
-	if h.name == "" {
-		return "the host"
-	}
-	return "the host " + h.name
+	return strings.TrimSpace("the host " + h.name)
 }
 
 // count notes that an identifier of the host was made or destroyed.

@@ -79,7 +79,7 @@ func (v *view) Name() string { return v.dev.name }
 func (v *view) Attr() verbs.DeviceAttr {
 	attr := verbs.DeviceAttr{
 		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,
-		MaxRDAtom: int(v.in.f.depth()), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
+		MaxRDAtom: int(v.in.f.depth), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
 		SharesMemory: !v.in.f.reserved,
 	}
 	if v.in.f.reserved {
