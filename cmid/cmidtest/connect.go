@@ -105,7 +105,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 		return
 	}
 	if listener == nil || listener.state != states.Listening {
-		in.f.refuse(p, endpoint{}, cmid.RejectConsumerDefined, sidrReject) // it has gone
+		in.f.refuse(p, endpoint{}, cmid.RejectConsumerDefined, sidrReject) // the listener has gone
 		return
 	}
 	in.f.mu.Lock()

@@ -195,8 +195,10 @@ func (id *ident) agreed(ask uint8) cmid.ConnParam {
 	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
 }
 
+// clone copies b. Nothing is nil.
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
+// unstall stops TCP's timer.
 func (id *ident) unstall() {
 	id.stalling = false
 	id.stall.stop()
@@ -205,16 +207,16 @@ func (id *ident) unstall() {
 const (
 	deviceDepth   = 16 // reads a queue pair can hold, each way
 	embeddedDepth = 128
-	deviceMax     = 255
+	deviceMax     = 255 // asks for as many as the device has
 	retries       = 6
-	retriesNoEnd  = 7
+	retriesNoEnd  = 7 // of a message that found no receive: without end
 )
 
 // Timers. Their lengths may differ from a kernel's. What follows when they end is the same.
 const (
 	cmTimeout    = 4300 * time.Millisecond // an unanswered message is repeated
-	cmRetries    = 15                      // so often
-	cmPatience   = 240                     // and with a peer that has asked for time
+	cmRetries    = 15                      // so many times
+	cmPatience   = 240                     // so often a peer may ask for more time
 	timewait     = 2 * time.Second
 	tcpTimeout   = 127 * time.Second // iWARP: nobody answers the SYN
 	replyTimeout = 10 * time.Second  // iWARP: nobody answers the MPA request

@@ -19,8 +19,8 @@ var messageOf = [...]Message{
 	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic,
 }
 
-// issue sends the work requests that may leave. Those behind a Read that the peer has no room for
-// wait, and so do those behind a fence.
+// issue sends the work requests that may leave. A Read that the peer has no room for waits, and so
+// does a fenced work request while answers are outstanding. All behind them wait as well.
 func (q *qp) issue() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)

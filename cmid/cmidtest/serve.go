@@ -262,12 +262,13 @@ func (q *qp) retryLater() bool {
 	return true
 }
 
+// retryNow has them look, and after them the next queue pair of a shared receive queue.
 func (q *qp) retryNow() {
 	q.retrying, q.served = false, true
 	defer func() {
 		q.served = false
 		if q.srq != nil && !q.inSRQ {
-			q.srq.wake() // the next queue pair
+			q.srq.wake()
 		}
 	}()
 	for !q.over && q.waiting.Len() > 0 {

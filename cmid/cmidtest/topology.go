@@ -19,7 +19,7 @@ const (
 )
 
 // Fabric is a network in memory: hosts, their devices and addresses, and what goes wrong between
-// them. All methods may be called by any goroutine.
+// them. Any goroutine may call its methods.
 type Fabric struct {
 	iwarp    bool
 	embedded bool  // iwarp, as package iwarp plays it
@@ -33,7 +33,7 @@ type Fabric struct {
 	rng    *rand.Rand
 	hosts  map[string]*Host
 	order  []*Host
-	opened int                    // drivers, all in all
+	opened int                    // how many times a driver was opened
 	addrs  map[netip.Addr]*device // of every host
 	faults faults
 	// members are the queue pairs that are attached to a group.
@@ -55,7 +55,7 @@ type Host struct {
 	requests sync.Map
 }
 
-// device is a device of a host. What a loop sees of it is a view.
+// device is a device of a host. Each loop has its own view of it.
 type device struct {
 	host    *Host
 	name    string
