@@ -128,7 +128,7 @@ func (p *process) exit(code int, why string) []string {
 		}
 		break
 	}
-	_ = p.cmd.Wait() // the code tells
+	_ = p.cmd.Wait() // the code says how it ended
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("%s ended with code %d, want %d (%s); it wrote %q", p.name, got, code, why, rest)
 	}
@@ -154,7 +154,7 @@ func TestEndToEnd(t *testing.T) {
 	ann.want("you are ann in lobby", "the server welcomes")
 	bob := start(t, "bob", "join", addr, "--nick", "bob", "--room", lobby)
 	bob.want("you are bob in lobby with 1 other;", "the server welcomes")
-	ann.want("bob joined", "a join is told")
+	ann.want("bob joined", "a join is announced")
 
 	ann.say("hello \x1b[2Jbob")
 	if l := bob.want("hello", "a line travels"); l != "[lobby] ann: hello [2Jbob" {
@@ -164,7 +164,7 @@ func TestEndToEnd(t *testing.T) {
 	ann.want("(private) bob: psst", "a private message")
 	bob.say("/room cellar")
 	bob.want("you are bob in cellar", "moving")
-	ann.want("bob went to cellar", "moving is told")
+	ann.want("bob went to cellar", "moving is announced")
 	bob.say("/help")
 	bob.want("/nick NAME", "help")
 	bob.say("/nick bobby")
@@ -198,7 +198,7 @@ func TestPipe(t *testing.T) {
 	start(t, "host", "serve", "--addr", addr).want("hosting on", "it listens")
 	ear := start(t, "ear", "join", addr, "--nick", "ear")
 	ear.want("you are ear", "connected")
-	const n = 1000 // no more than a backlog holds, whatever else the machine does
+	const n = 1000 // no more than a backlog takes, whatever else the machine does
 	mouth := start(t, "mouth", "join", addr, "--nick", "mouth")
 	for range n {
 		mouth.say("one line in")
@@ -221,15 +221,15 @@ func TestAloneHostsAndThenJoins(t *testing.T) {
 
 func TestFlagsAroundTheAddress(t *testing.T) {
 	host := start(t, "host", "serve", "127.0.0.1:0", "--debug=false")
-	told := host.want("join with: chat join ", "the port that was chosen is told")
-	addr := told[strings.LastIndex(told, " ")+1:]
+	line := host.want("join with: chat join ", "the port that was chosen is printed")
+	addr := line[strings.LastIndex(line, " ")+1:]
 	p := start(t, "chat", "join", "--nick", "z", addr, "--room", "q")
 	p.want("you are z in q", "flags before and behind the address")
 }
 
 func TestHostOnAnyPort(t *testing.T) {
 	p := start(t, "chat", "--addr", "127.0.0.1:0", "--nick", "z")
-	p.want("hosting on 127.0.0.1:", "the port that was chosen is told")
+	p.want("hosting on 127.0.0.1:", "the port that was chosen is printed")
 	p.want("you are z in lobby", "and is the one that is joined")
 }
 
@@ -240,8 +240,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	host := start(t, "host", "serve", "127.0.0.1:0")
-	told := host.want("join with: chat join ", "it listens")
-	addr := told[strings.LastIndex(told, " ")+1:]
+	line := host.want("join with: chat join ", "it listens")
+	addr := line[strings.LastIndex(line, " ")+1:]
 	for name, args := range map[string][]string{"chat": {"join", addr, "--nick", "x"}, "help": {"--help"}} {
 		t.Run(name, func(t *testing.T) {
 			p := startTo(t, full, "chat", args...)
@@ -253,14 +253,14 @@ func TestFullDisk(t *testing.T) {
 
 func TestClosedPipe(t *testing.T) {
 	host := start(t, "host", "serve", "127.0.0.1:0")
-	told := host.want("join with: chat join ", "it listens")
+	line := host.want("join with: chat join ", "it listens")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
 	defer w.Close()
-	p := startTo(t, w, "chat", "join", told[strings.LastIndex(told, " ")+1:], "--nick", "x")
+	p := startTo(t, w, "chat", "join", line[strings.LastIndex(line, " ")+1:], "--nick", "x")
 	if rest := p.exit(-1, "the signal that ends whoever writes into a closed pipe"); len(rest) > 1 {
 		t.Errorf("it has more to say than that it is connected: %q", rest)
 	}
@@ -268,10 +268,10 @@ func TestClosedPipe(t *testing.T) {
 
 func TestDeviceByAddress(t *testing.T) {
 	host := start(t, "host", "serve", "127.0.0.1:0", "--device", "auto")
-	host.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is told")
-	told := host.want("join with: chat join ", "the port that was chosen is told")
-	p := start(t, "chat", "join", told[strings.LastIndex(told, " ")+1:], "--nick", "y", "--device", "auto")
-	p.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is told")
+	host.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is printed")
+	line := host.want("join with: chat join ", "the port that was chosen is printed")
+	p := start(t, "chat", "join", line[strings.LastIndex(line, " ")+1:], "--nick", "y", "--device", "auto")
+	p.want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is printed")
 	p.want("you are y in lobby", "it is the same device")
 }
 

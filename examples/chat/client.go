@@ -369,7 +369,7 @@ func (c *client) unsent() error {
 	return errors.Join(c.failed, fmt.Errorf("%s not sent: %w", plural(n, "line"), c.reason))
 }
 
-// end is the last thing told.
+// end reports the outcome, once.
 func (c *client) end(err error) {
 	if c.ended != nil {
 		c.ended <- err

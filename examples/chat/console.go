@@ -64,9 +64,11 @@ func (p *pipe) ReadLine() (string, error) {
 }
 
 func (p *pipe) Print(s string) error { return p.write(p.out, s) }
-func (p *pipe) Status(s string)      { _ = p.write(p.status, "-- "+s) } // whom would that be told
-func (p *pipe) Attended() bool       { return false }
-func (p *pipe) Close() error         { return nil }
+
+// nobody is left to report an error to
+func (p *pipe) Status(s string) { _ = p.write(p.status, "-- "+s) }
+func (p *pipe) Attended() bool  { return false }
+func (p *pipe) Close() error    { return nil }
 
 func (p *pipe) write(w io.Writer, s string) error {
 	p.mu.Lock()
@@ -129,7 +131,8 @@ func (t *terminal) Print(s string) error {
 	return err
 }
 
-func (t *terminal) Status(s string) { _ = t.Print("-- " + s) } // whom would that be told
+// nobody is left to report an error to
+func (t *terminal) Status(s string) { _ = t.Print("-- " + s) }
 func (t *terminal) Attended() bool  { return true }
 
 // Close waits for nobody who writes: the terminal may be what is stuck.

@@ -85,7 +85,7 @@ func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {
 	return rt, system
 }
 
-// TestOneToAThousand has one member write to a thousand, and looks at what the server holds
+// TestOneToAThousand has one member write to a thousand, and looks at what the server keeps
 // meanwhile.
 func TestOneToAThousand(t *testing.T) {
 	const members, lines = 1000, 100

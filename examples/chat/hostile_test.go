@@ -65,7 +65,7 @@ func TestManyOfOneAddress(t *testing.T) {
 	})
 }
 
-// What a line makes the server do is what it costs: the past of a room, told again and again, a
+// What a line makes the server do is what it costs: the past of a room, sent again and again, a
 // request of any size.
 func TestCost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -81,14 +81,14 @@ func TestCost(t *testing.T) {
 		go typeAll(mallory, stop, "/room away", "/room lobby")
 		w.Advance(time.Second)
 		if n := mallory.count("(earlier)"); n < 2*historyLen || n > 20*historyLen {
-			t.Errorf("%d lines of %d bytes told again in a second", n, maxText)
+			t.Errorf("%d lines of %d bytes were sent again in a second", n, maxText)
 		}
 		end()
 		leave(w, mallory)
 	})
 }
 
-// seen is a server, and what it holds after each message.
+// seen is a server, and what it keeps after each message.
 type seen struct {
 	*server
 	mu                            sync.Mutex
@@ -183,7 +183,7 @@ func TestPlaces(t *testing.T) {
 		w.Wait()
 		d.mu.Lock()
 		if d.in != places/2 || !strings.Contains(d.refused, "too many") {
-			t.Errorf("one address has %d of %d places, and is told %q", d.in, places, d.refused)
+			t.Errorf("one address has %d of %d places, and gets %q", d.in, places, d.refused)
 		}
 		d.mu.Unlock()
 		ann := enterWorld(w, w.Host("mem2", "10.0.0.3"), chatAddr, "ann", lobby, false)

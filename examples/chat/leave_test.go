@@ -23,7 +23,7 @@ func TestLeaving(t *testing.T) {
 		away   func(w *actortest.World)
 		within time.Duration
 		want   []string // in the error
-		told   string
+		notice string
 	}{
 		{
 			"a person, the server gone", true, 70, func(w *actortest.World) { w.Crash("mem9") }, 0,
@@ -72,8 +72,8 @@ func TestLeaving(t *testing.T) {
 						t.Errorf("%v, want %q", err, want)
 					}
 				}
-				if ann.count(tt.told) == 0 {
-					t.Errorf("ann saw %q, want %q", ann.shown, tt.told)
+				if ann.count(tt.notice) == 0 {
+					t.Errorf("ann saw %q, want %q", ann.shown, tt.notice)
 				}
 				go func() { // the rest of a pipe that nobody reads
 					for range ann.typed {

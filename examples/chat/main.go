@@ -1,12 +1,12 @@
 // Chat is rooms full of people over RDMA connections, each connection an actor. Alone it hosts on
 // loopback and joins as the first user; see chat --help.
 //
-// Nobody waits for anybody else. A member has a backlog of its own; one that does not read misses
-// lines, is told how many, and is let go when what it was sent has waited for too long. An address
-// that writes faster than rooms can read is read later, whatever the number of its connections:
-// these take turns, and a line costs what it makes the server do. An address may have as many
-// connections as are left, and a backlog as much memory. Names that look alike, or hide something,
-// are refused, so that a name on the screen is one person.
+// Nobody waits for anybody else. A member has a backlog of its own. One that does not read misses
+// lines, gets a notice how many, and is let go when what it was sent has waited for too long. An
+// address that writes faster than rooms can read is read later, whatever the number of its
+// connections: these take turns, and a line costs what it makes the server do. An address may have
+// as many connections as are still free, and a backlog as much memory. Names that look alike,
+// or that hide something, are refused, so that a name on the screen is one person.
 //
 // The user can leave at any time: with Ctrl-C, Ctrl-D or /quit within a few seconds, and with a
 // word about lines that were not sent; with a second Ctrl-C at once.
@@ -44,7 +44,7 @@ const overview = `chat: rooms over RDMA connections
   chat serve [ADDR] [flags]   host only
   chat join ADDR [flags]      join somebody's
 
-Each takes --help; chat --version tells the build. Once inside, /help lists what can be typed.
+Each takes --help; chat --version prints the build. Once inside, /help lists what can be typed.
 `
 
 var usage = map[string]string{
@@ -96,7 +96,7 @@ func parseFlags(args []string) (settings, error) {
 		f.StringVar(&s.hello.nick, "nick", defaultNick(), "your `NAME`")
 		f.StringVar(&s.hello.room, "room", lobby, "the `ROOM` to enter")
 	}
-	f.SetOutput(io.Discard) // errors are told once, by main
+	f.SetOutput(io.Discard) // main prints errors, once
 	var words []string      // flags may stand before and behind them
 	for {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {

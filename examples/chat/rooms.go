@@ -36,7 +36,7 @@ type delivery struct {
 const (
 	historyLen = 50
 	maxRooms   = 256 // with a history of their own
-	crowded    = 100 // from this many on, a room is not told who comes and goes
+	crowded    = 100 // from this many on, a room is not notified who comes and goes
 )
 
 func newRooms() *rooms {
@@ -88,13 +88,13 @@ func (r *rooms) join(h hello, conn any) (*member, []delivery, error) {
 	return m, r.enter(m, r.room(name)), nil
 }
 
-// enter brings m into a room. It is told where it is, and what was said.
+// enter brings m into a room. It gets notice of where it is, and of what was said.
 func (r *rooms) enter(m *member, to *room) []delivery {
 	out := to.announce(m, "%s joined", m.nick)
 	m.room = to
 	others := plural(len(to.members), "other")
 	to.members[m] = struct{}{}
-	out = append(out, m.you(), m.notice("you are %s in %s with %s; /help tells more", m.nick, to.name, others))
+	out = append(out, m.you(), m.notice("you are %s in %s with %s; /help has more", m.nick, to.name, others))
 	for _, l := range to.history {
 		l.Past = true
 		out = append(out, delivery{m, l})
@@ -102,8 +102,8 @@ func (r *rooms) enter(m *member, to *room) []delivery {
 	return out
 }
 
-// exit takes m out of its room, and tells the room why. An empty room is forgotten with its past,
-// so that rooms cannot pile up.
+// exit takes m out of its room, and notifies the room why. An empty room is forgotten with its
+// past, so that rooms cannot pile up.
 func (r *rooms) exit(m *member, format string, args ...any) []delivery {
 	delete(m.room.members, m)
 	if len(m.room.members) == 0 && m.room.name != lobby {
@@ -112,7 +112,7 @@ func (r *rooms) exit(m *member, format string, args ...any) []delivery {
 	return m.room.announce(m, format, args...)
 }
 
-// leave takes somebody out and tells the room why.
+// leave takes somebody out and notifies the room why.
 func (r *rooms) leave(m *member, why string) []delivery {
 	if found, _ := r.members.find(m.nick); found != m {
 		return nil
@@ -184,7 +184,7 @@ func (r *rooms) move(m *member, name string) []delivery {
 	return append(out, r.enter(m, to)...)
 }
 
-// announce tells a room about m, unless there are so many that nobody could read it.
+// announce sends a room a notice about m, unless there are so many that nobody could read it.
 func (r *room) announce(m *member, format string, args ...any) []delivery {
 	if len(r.members) >= crowded {
 		return nil
@@ -236,7 +236,7 @@ func notice(room, format string, args ...any) line {
 	return line{Type: "notice", Room: room, Text: fmt.Sprintf(format, args...)}
 }
 
-// list is names in one line, not more than a line holds.
+// list is names in one line, not more than a line has room for.
 func list(names []string) string {
 	const most = 100
 	if len(names) <= most {

@@ -136,7 +136,7 @@ func TestRooms(t *testing.T) {
 			t.Errorf("ann heard %q", got)
 		}
 	})
-	t.Run("moving tells both rooms", func(t *testing.T) {
+	t.Run("moving notifies both rooms", func(t *testing.T) {
 		out := r.receive(bob, line{Type: "room", Text: "cellar"})
 		if got := heard(out, "ann"); !slices.Equal(got, []string{"bob went to cellar"}) {
 			t.Errorf("ann heard %q", got)
@@ -145,7 +145,7 @@ func TestRooms(t *testing.T) {
 			t.Errorf("eve heard %q", got)
 		}
 	})
-	t.Run("leaving is told once", func(t *testing.T) {
+	t.Run("leaving is announced once", func(t *testing.T) {
 		if got := heard(r.leave(bob, ""), "eve"); !slices.Equal(got, []string{"bob left"}) {
 			t.Errorf("eve heard %q", got)
 		}
@@ -153,7 +153,7 @@ func TestRooms(t *testing.T) {
 			t.Error("bob left twice")
 		}
 	})
-	t.Run("an unknown name or request is told to its sender", func(t *testing.T) {
+	t.Run("an unknown name or request is reported to its sender", func(t *testing.T) {
 		for _, l := range []line{{Type: "private", To: "nobody", Text: "x"}, {Type: "dance"}, {Type: "room", Text: "a b"}} {
 			if got := heard(r.receive(ann, l), "ann"); len(got) != 1 {
 				t.Errorf("%+v: ann heard %q", l, got)
@@ -230,7 +230,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Letters that differ in nothing but their case do not tell people apart.
+// Letters that differ in nothing but their case do not distinguish people.
 func TestLikeness(t *testing.T) {
 	for upper := range unicode.MaxRune {
 		lower := unicode.ToLower(upper)

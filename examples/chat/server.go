@@ -15,19 +15,20 @@ const (
 	helloFor = 5 * time.Second
 	// window is how many lines for one member are with its connection; others are in its backlog.
 	window = 128
-	// most is how many bytes may wait for one member, and all for all, of which a member may have
-	// as many as are left, and least. What comes then is left out, and counted.
+	// most is how many bytes may wait for one member, and all for all members. Of these a member
+	// may have as many as are left, and least in any case. What exceeds that is left out, and
+	// counted.
 	most  = 1 << 20
 	all   = 256 << 20
 	least = 16 << 10
-	// patience is how long a line may be in a backlog before its member is let go; it is looked at
-	// every so often, so that it can be twice as long.
+	// patience is how long a line may be in a backlog before its member is let go. It may become
+	// twice as long, because backlogs are looked at only so often.
 	patience = 10 * time.Second
 )
 
 // server is the actor that owns the listener and every connection to it. It runs on the runtime's
-// loop. Nobody waits for anybody else: a member that does not read misses lines, and is let go; an
-// address that writes too fast has what is beyond its pace read later.
+// loop. Nobody waits for anybody else. A member that does not read misses lines, and is let go. If
+// an address writes too fast, what is beyond its pace is read later.
 type server struct {
 	rt      *rdma.Runtime
 	addr    string
@@ -53,11 +54,12 @@ type outcome struct {
 
 // peer is a connection and who speaks on it.
 type peer struct {
-	pid      *actor.PID
-	source   *source
-	member   *member          // nil until its hello
-	retained []*rdma.Received // beyond its pace: their credits stay away, so it can send no more
-	lines    [][]byte         // not taken yet; the bytes of one line are shared by all members
+	pid    *actor.PID
+	source *source
+	member *member // nil until its hello
+	// beyond its pace: it does not get their credits, so it can send no more
+	retained []*rdma.Received
+	lines    [][]byte // not taken yet; the bytes of one line are shared by all members
 	// the first of lines, which are with the connection; the rest is the backlog
 	sending int
 	waiting int  // bytes of lines
@@ -68,7 +70,7 @@ type peer struct {
 
 // The messages of the server to itself.
 type (
-	// resume goes on with what is held.
+	// resume goes on with what is retained.
 	resume struct{ source *source }
 	// forgive forgets an address that has no connections and owes nothing.
 	forgive struct{ source *source }
@@ -86,8 +88,8 @@ func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- o
 	}
 }
 
-// Receive handles what the listener and the connections tell; the Sender is the identifier it is
-// about.
+// Receive handles the events of the listener and of the connections. The Sender is the identifier
+// that an event is about.
 func (s *server) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -103,7 +105,7 @@ func (s *server) Receive(ctx actor.Context) {
 		s.received(ctx, m)
 	case *rdma.Sent:
 		s.sent(ctx, 1)
-	case *rdma.SendFailed: // the connection is over, and Closed will tell
+	case *rdma.SendFailed: // the connection is over, and Closed follows
 		s.sent(ctx, m.Sends)
 	case *resume:
 		m.source.waits = false
@@ -157,7 +159,7 @@ func (s *server) established(ctx actor.Context) {
 	}
 }
 
-// received takes a line, behind those that are held.
+// received takes a line, behind those that are retained.
 func (s *server) received(ctx actor.Context, m *rdma.Received) {
 	p := s.peers[ctx.Sender().Id]
 	if p == nil {
@@ -202,7 +204,7 @@ func (s *server) handle(ctx actor.Context, p *peer, data []byte) {
 	case err != nil:
 		s.deliver(ctx, []delivery{p.member.notice("%v", err)})
 	default:
-		switch l.Type { // all names are looked at, though not all are told
+		switch l.Type { // all names are looked at, though not all are sent
 		case "who":
 			s.spent += perLine * len(p.member.room.members)
 		case "rooms":
@@ -331,7 +333,7 @@ func (s *server) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 }
 
-// leave tells the room.
+// leave takes the member out of its room.
 func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	s.forget(ctx, p)
 	if p.member != nil {
@@ -339,7 +341,7 @@ func (s *server) leave(ctx actor.Context, p *peer, why string) {
 	}
 }
 
-// forget gives back what is held of a connection that is over.
+// forget gives back what a connection that is over has.
 func (s *server) forget(ctx actor.Context, p *peer) {
 	delete(s.peers, p.pid.Id)
 	s.waiting -= p.waiting

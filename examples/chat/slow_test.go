@@ -218,7 +218,7 @@ func TestSlowTwice(t *testing.T) {
 	})
 }
 
-// A member that stops reading holds nobody up, and is let go; nobody else misses a line.
+// A member that stops reading delays nobody, and is let go; nobody else misses a line.
 func TestStalledReader(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -231,19 +231,19 @@ func TestStalledReader(t *testing.T) {
 		for i := range lines {
 			ann.typed <- fmt.Sprint("line ", i)
 		}
-		w.Advance(100 * time.Millisecond) // what is held
+		w.Advance(100 * time.Millisecond) // what is retained
 		if n := bob.count("ann: line"); n != lines {
 			t.Errorf("bob has heard %d of %d lines", n, lines)
 		}
 		if d := w.Now().Sub(begin); d > (lines/pace)*time.Second+time.Second {
-			t.Errorf("eve has held the room up: it took %v", d)
+			t.Errorf("eve has delayed the room: it took %v", d)
 		}
 		if n := bob.count("eve left"); n != 0 {
 			t.Error("eve was let go before her time")
 		}
 		w.Advance(2 * patience)
 		if n := bob.count("eve left (too slow)"); n != 1 {
-			t.Errorf("bob is told %d times that eve was let go", n)
+			t.Errorf("bob reads %d times that eve was let go", n)
 		}
 		ann.typed <- "still here"
 		w.Wait()
@@ -254,7 +254,7 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
-// What a full backlog leaves out is counted, and told in its place.
+// What a full backlog leaves out is counted, and reported in its place.
 func TestMissedLines(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		serve(w, w.Runtime(), chatAddr)
@@ -297,7 +297,7 @@ func TestStrangers(t *testing.T) {
 		p := w.Probe()
 		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte("chat/1\x00ann\x00lobby")})
 		if r := actortest.Next[*rdma.Rejected](p); string(r.PrivateData) != "this is a chat/2 server" {
-			t.Errorf("an old client is told %q", r.PrivateData)
+			t.Errorf("an old client gets %q", r.PrivateData)
 		}
 		actortest.Next[*rdma.Closed](p)
 

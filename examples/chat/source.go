@@ -27,7 +27,7 @@ type source struct {
 	addr  netip.Addr
 	pace  *rate.Limiter
 	peers int
-	turns []*peer // those with lines held, in order
+	turns []*peer // those with lines that were not read, in order
 	waits bool    // until the address may go on
 }
 

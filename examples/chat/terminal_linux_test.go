@@ -147,7 +147,7 @@ func stop(t *testing.T, p *process) {
 func (s *screen) exit(why string) (state *os.ProcessState, shown string) {
 	s.t.Helper()
 	stuck := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
-	_ = s.cmd.Wait() // the state tells
+	_ = s.cmd.Wait() // the state says how it ended
 	if !stuck.Stop() {
 		s.t.Fatalf("%s: it does not end", why)
 	}
@@ -160,8 +160,8 @@ func TestTerminalCanBeLeft(t *testing.T) {
 	const ctrlC, ctrlD = "\x03", "\x04"
 	enter := func(t *testing.T) (host *process, ann *screen) {
 		host = start(t, "host", "serve", "127.0.0.1:0")
-		told := host.want("join with: chat join ", "it listens")
-		ann = startOnTerminal(t, "join", told[strings.LastIndex(told, " ")+1:], "--nick", "ann")
+		line := host.want("join with: chat join ", "it listens")
+		ann = startOnTerminal(t, "join", line[strings.LastIndex(line, " ")+1:], "--nick", "ann")
 		ann.want("you are ann", "connected")
 		return host, ann
 	}

@@ -54,7 +54,7 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 		}
 	}
 
-	fmt.Fprintln(out, "\nwhat a watch of fruit/ was told meanwhile:")
+	fmt.Fprintln(out, "\nwhat a watch of fruit/ got meanwhile:")
 	for len(seen) < 4 {
 		change, err := watched.Recv()
 		if err != nil {

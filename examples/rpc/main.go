@@ -31,7 +31,7 @@ func overview(w io.Writer) {
 	fmt.Fprint(w, `rpc: a key-value store, called over RDMA connections
 
 An address is HOST or HOST:PORT, an IPv6 address with a port [IPV6]:PORT. Ctrl-C ends serve and watch, and load with what it has
-measured, with status 0; everything else with 130. rpc --version tells the build.
+measured, with status 0; everything else with 130. rpc --version prints the build.
 
   rpc [demo]                         a server, and a client that shows what it can do, in one process
   rpc serve                          a server, until Ctrl-C; then it drains
@@ -60,7 +60,7 @@ type settings struct {
 
 func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	f := flag.NewFlagSet("rpc", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are told once, by main
+	f.SetOutput(io.Discard) // main prints errors, once
 	f.StringVar(&s.addr, "addr", defaultHost, "`HOST[:PORT]` of the server (port "+defaultPort+")")
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	for len(args) > 0 {

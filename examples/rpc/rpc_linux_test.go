@@ -128,7 +128,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	if _, err := output(t, "cas", "a", "1", "x", "--addr", at); err == nil || !strings.Contains(err.Error(), "it is 2") {
-		t.Errorf("a refused swap does not tell the revision: %v", err)
+		t.Errorf("a refused swap does not say the revision: %v", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestLargestValue(t *testing.T) {
 	}
 }
 
-// A watch is told what there is and what changes, and goes on at a server that takes the place of
+// A watch gets what there is and what changes, and goes on at a server that takes the place of
 // the one that has drained.
 func TestWatchSurvivesItsServer(t *testing.T) {
 	server, at := startServer(t, "127.0.0.1:0")
@@ -165,7 +165,7 @@ func TestWatchSurvivesItsServer(t *testing.T) {
 	put("w/2")
 	w.out.await(t, "3\tw/2\tv\n")
 	if strings.Contains(w.out.String(), "other") {
-		t.Errorf("told of a key without the prefix:\n%s", w.out)
+		t.Errorf("got a key without the prefix:\n%s", w.out)
 	}
 	if err := server.stop(); err != nil {
 		t.Errorf("the server's drain: %v", err)

@@ -71,9 +71,10 @@ func revision(r uint64, err error) (*kv.RevisionReply, error) {
 	return &kv.RevisionReply{Revision: r}, err
 }
 
-// snapshot sends what there is, and gives the revision behind which the changes go on. It tells it
-// last: a watcher that is cut off before that has not seen everything up to any revision. An entry
-// that changes between two pages may be sent as it was and as it became: a change of it follows.
+// snapshot sends what there is, and gives the revision behind which the changes go on. It sends
+// that last: a watcher that is cut off before that has not seen everything up to any revision. An
+// entry that changes between two pages may be sent as it was and as it became: a change of it
+// follows.
 func snapshot(s *store, prefix string, out *rpc.Sender[kv.Change]) (revision uint64, err error) {
 	page := s.list(prefix, "", 0)
 	revision = page.Revision

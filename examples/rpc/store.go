@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
 )
 
-// Limits of the store: what one caller may make it hold or send at a time.
+// Limits of the store: what one caller may make it keep or send at a time.
 const (
 	maxKey     = 1 << 10
 	maxValue   = 1 << 20
@@ -27,7 +27,8 @@ const (
 // store is keys and values, each with the revision of the store that its last change made. What it
 // hands out is never changed again, so that it can be sent without a copy. Any goroutine.
 type store struct {
-	epoch uint64 // tells its revisions from those of the store that a server had before; never 0
+	// distinguishes its revisions from those of the store that a server had before; never 0
+	epoch uint64
 
 	mu       sync.Mutex
 	entries  *btree.BTreeG[*kv.Entry]
@@ -126,7 +127,7 @@ func (s *store) record(c *kv.Change) {
 }
 
 // list gives the keys with a prefix that come after a key, in order, at most limit of them or as
-// many as a page holds.
+// many as a page has room for.
 func (s *store) list(prefix, after string, limit int) *kv.ListReply {
 	if limit <= 0 || limit > maxPage {
 		limit = maxPage
@@ -161,10 +162,10 @@ func (s *store) knows(epoch, revision uint64) bool {
 	return revision > 0 && revision <= s.revision && (epoch == 0 || epoch == s.epoch)
 }
 
-// watch calls tell for every change of a key with the prefix and a revision greater than after, in
-// order, until ctx ends or tell fails. A watcher that is too far behind is told so: nothing is kept
-// for it.
-func (s *store) watch(ctx context.Context, prefix string, after uint64, tell func(*kv.Change) error) error {
+// watch calls send for every change of a key with the prefix and a revision greater than after, in
+// order, until ctx ends or send fails. A watcher that is too far behind gets kv.ErrCompacted:
+// nothing is kept for it.
+func (s *store) watch(ctx context.Context, prefix string, after uint64, send func(*kv.Change) error) error {
 	for {
 		c, changed, err := s.next(after)
 		if err != nil {
@@ -180,7 +181,7 @@ func (s *store) watch(ctx context.Context, prefix string, after uint64, tell fun
 		}
 		after = c.Entry.Revision
 		if strings.HasPrefix(c.Entry.Key, prefix) {
-			if err := tell(c); err != nil {
+			if err := send(c); err != nil {
 				return err
 			}
 		}

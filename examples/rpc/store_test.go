@@ -108,11 +108,11 @@ func TestWatchTellsInOrderAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		ctx, stop := context.WithCancel(t.Context())
-		var told []string
+		var sent []string
 		done := make(chan error)
 		go func() {
 			done <- s.watch(ctx, "a", 1, func(c *kv.Change) error {
-				told = append(told, fmt.Sprintf("%s %d %t", c.Entry.Key, c.Entry.Revision, c.Deleted))
+				sent = append(sent, fmt.Sprintf("%s %d %t", c.Entry.Key, c.Entry.Revision, c.Deleted))
 				return nil
 			})
 		}()
@@ -126,8 +126,8 @@ func TestWatchTellsInOrderAndWaits(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if got, want := fmt.Sprint(told), "[a2 2 false a 4 false a 5 true]"; got != want {
-			t.Errorf("told %s, want %s", got, want)
+		if got, want := fmt.Sprint(sent), "[a2 2 false a 4 false a 5 true]"; got != want {
+			t.Errorf("sent %s, want %s", got, want)
 		}
 	})
 }
@@ -137,16 +137,16 @@ func TestWatcherTooFarBehindIsTold(t *testing.T) {
 	for range history + 1 {
 		_, _ = s.put("k", nil)
 	}
-	never := func(*kv.Change) error { return errors.New("told") }
+	never := func(*kv.Change) error { return errors.New("sent") }
 	if err := s.watch(t.Context(), "", 0, never); !errors.Is(err, kv.ErrCompacted) {
 		t.Errorf("watching what is forgotten: %v", err)
 	}
-	if err := s.watch(t.Context(), "", 1, never); err == nil || err.Error() != "told" {
+	if err := s.watch(t.Context(), "", 1, never); err == nil || err.Error() != "sent" {
 		t.Errorf("watching the oldest that is kept: %v", err)
 	}
 }
 
-// The store holds so many bytes, and no more of its past, however often large values are written.
+// The store keeps so many bytes, and no more of its past, however often large values are written.
 func TestBytesOfAStore(t *testing.T) {
 	s := newStore()
 	value := make([]byte, maxValue) // all entries share it
@@ -170,11 +170,11 @@ func TestBytesOfAStore(t *testing.T) {
 	if kept > historyBytes || kept < historyBytes-2*maxValue || kept != s.past {
 		t.Errorf("%d bytes of changes are kept and %d counted, want at most %d", kept, s.past, historyBytes)
 	}
-	never := func(*kv.Change) error { return errors.New("told") }
+	never := func(*kv.Change) error { return errors.New("sent") }
 	if err := s.watch(t.Context(), "", s.oldest-2, never); !errors.Is(err, kv.ErrCompacted) {
 		t.Errorf("watching what is forgotten: %v", err)
 	}
-	if err := s.watch(t.Context(), "", s.oldest-1, never); err == nil || err.Error() != "told" {
+	if err := s.watch(t.Context(), "", s.oldest-1, never); err == nil || err.Error() != "sent" {
 		t.Errorf("watching the oldest that is kept: %v", err)
 	}
 	if _, err := s.remove("1"); err != nil {

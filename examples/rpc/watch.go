@@ -31,9 +31,9 @@ const redialAfter = 200 * time.Millisecond
 // run goes on until ctx ends, or no other attempt can do better. A server that is away, or does not
 // answer, is asked again until it is there; one that has begun anew is asked for everything.
 func (w *watcher) run(ctx context.Context) error {
-	told := ""
+	printed := ""
 	for ctx.Err() == nil {
-		err := w.follow(ctx, func() { told = "" })
+		err := w.follow(ctx, func() { printed = "" })
 		switch {
 		case ctx.Err() != nil: // what it says is that
 			continue
@@ -44,8 +44,8 @@ func (w *watcher) run(ctx context.Context) error {
 		case hopeless(err):
 			return err
 		}
-		if why := rdma.Brief(err); why != told {
-			told = why
+		if why := rdma.Brief(err); why != printed {
+			printed = why
 			fmt.Fprintln(w.log, "--", why, "- trying again")
 		}
 		select {

@@ -91,7 +91,7 @@ func fill(t *testing.T, at string, keys ...string) {
 	}
 }
 
-// A watch whose connection is lost in the middle of what there is has it told again, whole.
+// A watch whose connection is lost in the middle of what there is gets it again, whole.
 func TestWatchCutInItsSnapshot(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	const keys = 3000
@@ -114,12 +114,12 @@ func TestWatchCutInItsSnapshot(t *testing.T) {
 		seen[strings.Fields(line)[1]] = true
 	}
 	if len(seen) != keys {
-		t.Errorf("%d of %d keys were told", len(seen), keys)
+		t.Errorf("%d of %d keys were sent", len(seen), keys)
 	}
 }
 
 // A watch whose connection is lost afterwards goes on where it was: nothing is missing, nothing is
-// told twice.
+// sent twice.
 func TestWatchGoesOnWhereItWas(t *testing.T) {
 	_, at := startServer(t, "127.0.0.1:0")
 	fill(t, at, "a", "b")
@@ -133,7 +133,7 @@ func TestWatchGoesOnWhereItWas(t *testing.T) {
 	fill(t, at, "d", "a")
 	w.out.await(t, "5\ta\tv\n")
 	if want := "1\ta\tv\n2\tb\tv\n3\tc\tv\n4\td\tv\n5\ta\tv\n"; w.out.String() != want {
-		t.Errorf("told\n%swant\n%s", w.out, want)
+		t.Errorf("printed\n%swant\n%s", w.out, want)
 	}
 	if err := w.stop(); err != nil {
 		t.Error(err)
@@ -191,7 +191,7 @@ func TestWatchGivesUp(t *testing.T) {
 }
 
 // The command behind which nothing stands has its flags' defaults, too: calls in flight may finish,
-// and watches are told.
+// and watches are notified.
 func TestServeDrainsWithoutFlags(t *testing.T) {
 	for range 8 {
 		p, at := startServerWith(t, "--addr", "127.0.0.1:0", "serve")

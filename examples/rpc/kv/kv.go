@@ -20,8 +20,8 @@ var (
 	List = rpc.NewMethod[ListRequest, ListReply]("kv.List", rpc.Idempotent())
 	// Watch streams the changes of a prefix, beginning with what there is, or behind a revision. A
 	// watcher whose revision is another store's, of another epoch, gets what there is. It may go on
-	// behind a revision when it has seen the Change that tells it: in the middle of what there is
-	// none does. ErrCompacted: the caller is too far behind, and begins again.
+	// behind a revision when it has seen the Change with that revision. The entries that there are
+	// come without one. ErrCompacted: the caller is too far behind, and begins again.
 	Watch = rpc.NewStream[WatchRequest, Change]("kv.Watch")
 )
 
