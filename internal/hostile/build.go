@@ -2,35 +2,35 @@ package hostile
 
 import "github.com/rdmactor/rdmactor/iwarp/wire"
 
-// seg is a ULPDU.
+// seg makes a ULPDU.
 func seg(h wire.Header, payload ...byte) []byte {
 	return append(wire.AppendHeader(nil, &h), payload...)
 }
 
-// send is the header of the last segment of a Send.
+// send makes the header of the last segment of a Send.
 func send(msn, mo uint32) wire.Header {
 	return wire.Header{Last: true, Opcode: wire.OpSend, MSN: msn, MO: mo}
 }
 
-// part is the header of a segment that is not the last one.
+// part makes the header of a segment of a Send that is not the last one.
 func part(msn, mo uint32) wire.Header { return wire.Header{Opcode: wire.OpSend, MSN: msn, MO: mo} }
 
-// write is the last segment of a Write of n bytes.
+// write makes the last segment of a Write, of n bytes.
 func write(stag uint32, to uint64, n int) []byte {
 	return seg(wire.Header{Tagged: true, Last: true, STag: stag, TO: to}, make([]byte, n)...)
 }
 
-// writePart is a segment that is not the last one.
+// writePart makes a segment of a Write that is not the last one.
 func writePart(stag uint32, to uint64, n int) []byte {
 	return seg(wire.Header{Tagged: true, STag: stag, TO: to}, make([]byte, n)...)
 }
 
-// readReq is a Read Request.
+// readReq makes a Read Request.
 func readReq(msn uint32, r wire.ReadRequest) []byte {
 	return seg(wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: msn}, wire.AppendReadRequest(nil, &r)...)
 }
 
-// termMsg is a Terminate message.
+// termMsg makes a Terminate message.
 func termMsg(payload ...byte) []byte {
 	return seg(wire.Header{Last: true, Opcode: wire.OpTerminate, QN: 2, MSN: 1}, payload...)
 }
@@ -38,5 +38,5 @@ func termMsg(payload ...byte) []byte {
 // zeros are n zero bytes.
 func zeros(n int) []byte { return make([]byte, n) }
 
-// ctl is a ULPDU of n bytes that begins with those control bytes.
+// ctl makes a ULPDU of n bytes that begins with those control bytes.
 func ctl(d, r byte, n int) []byte { return append([]byte{d, r}, zeros(n-2)...) }

@@ -1,28 +1,29 @@
-// Package hostile is a peer that breaks the rules of iWARP: a table of exchanges, each malformed,
-// out of order, too long, cut short, flooding or silent, and seeded mutations of good ones. It
-// speaks raw TCP with bytes of its own, from wire's codecs where they are to be right. It knows
-// nothing of tests: a program may throw it at any address.
+// Package hostile is a peer that breaks the rules of iWARP. It has a table of exchanges, each of
+// which is malformed, out of order, too long, cut short, flooding or silent, and it mutates good
+// ones from a seed. It writes to TCP sockets, and uses package wire's codecs for what is to be
+// right. It does not depend on tests: a program may run it against any address.
 //
 //	x, _ := hostile.Find("Send with the wrong MSN")
 //	got, err := x.Dial(ctx, "127.0.0.1:7174", hostile.Options{})
 //
 // # Ownership
 //
-// A Peer belongs to the goroutine that runs its exchange. An Exchange is never written to after
-// the package's start and may be used by any number of goroutines.
+// A Peer belongs to the goroutine that runs its exchange. An Exchange does not change after the
+// package's start. Any number of goroutines may use it.
 //
 // # Ordering
 //
-// An exchange writes what it has to, then reads until the other side ends the connection, then
-// closes its own end.
+// An exchange takes its steps, then reads until the other side ends the connection, then closes
+// its own end.
 //
 // # Errors
 //
-// Dial tells when no TCP connection came about. Whatever happens later is in the Result: it is
-// what the exchange is about.
+// Dial's error says that there was no TCP connection. Whatever happens later is in the Result,
+// because it is the subject of the exchange.
 //
 // # Limitations
 //
-// What Want says holds for an owner that accepts every request, with Receives receives of
-// ReceiveLen bytes posted once, and Depth as its IRD and ORD. IPv4 and IPv6 over net; no markers.
+// Want supposes an owner that accepts every request, posts Receives receives of ReceiveLen bytes
+// once, and has Depth as its IRD and ORD. Addresses are IPv4 and IPv6 of package net. There are no
+// markers.
 package hostile

@@ -2,7 +2,7 @@ package hostile
 
 import "golang.org/x/sys/unix"
 
-// terminates is what comes of the peer's own Terminate, in every form (iwarp.md section 7).
+// terminates is the peer's own Terminate, in every form (iwarp.md section 7).
 var terminates = []Exchange{
 	terminate("Terminate", Term{ddp, untagged, 2}, termMsg(0x12, 2, 0, 0)),
 	terminate("Terminate with headers", Term{ddp, untagged, 3}, termMsg(append([]byte{0x12, 3, 0xc0, 0, 0, 18}, seg(send(1, 0))...)...)),
@@ -21,7 +21,7 @@ func terminate(name string, t Term, u []byte, before ...[]byte) Exchange {
 		good(before...), func(p *Peer) { p.write(twice(p.fpdu(u))) })
 }
 
-// cuts is a good exchange that is cut off at every interesting place, by FIN and by reset.
+// cuts is a good exchange that is cut off by FIN and by reset, at every place that matters.
 func cuts() []Exchange {
 	const rule = "RFC 5044 7.3: cut off"
 	middle := cutOff

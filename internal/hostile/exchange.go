@@ -9,21 +9,21 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What Want supposes of the one who is attacked.
+// What Want supposes of the attacked side.
 const (
 	Receives   = 4    // receives posted
 	ReceiveLen = 1024 // bytes of each
 	Depth      = 4    // its IRD and ORD
 )
 
-// Side is who opens the TCP connection of an exchange.
+// Side is which side opens the TCP connection of an exchange.
 type Side uint8
 
 // The sides.
 const (
 	Either  Side = iota
-	Dials        // the hostile peer: MPA's initiator
-	Answers      // the other one: the hostile peer is MPA's responder
+	Dials        // the hostile peer is MPA's initiator
+	Answers      // the hostile peer is MPA's responder
 )
 
 // Outcome is what is reported to the owner of the attacked end.
@@ -40,13 +40,13 @@ const (
 	Unreachable                 // Unreachable
 )
 
-// Term is the kind of a Terminate message; the zero value, which nobody sends, is none.
+// Term is the kind of a Terminate message. The zero value, which nobody sends, is none.
 type Term struct {
 	Layer      wire.Layer
 	Type, Code uint8
 }
 
-// Want is how an exchange is to end.
+// Want is how an exchange has to end.
 type Want struct {
 	Outcome Outcome
 	Errno   unix.Errno // in the reported error
@@ -59,37 +59,36 @@ type Want struct {
 	Hit verbs.Status
 }
 
-// Exchange is one thing that a hostile peer does.
+// Exchange is one attack of a hostile peer.
 type Exchange struct {
 	// Name is unique.
 	Name string
-	// Rule is the rule that it breaks: a section of an RFC, or what a robust endpoint has to
-	// expect.
+	// Rule is what it breaks: a section of an RFC, or what a robust endpoint has to expect.
 	Rule string
 	Side Side
-	// CRC is true if it makes sense with CRC only.
+	// CRC is true if the exchange makes sense only with CRC.
 	CRC bool
-	// Reads is how many bytes its victim has to Read from it, once established; 0: none.
+	// Reads is how many bytes the victim has to Read from the peer once established; 0: none.
 	Reads uint32
 	// Regions is true if it needs Options.Regions.
 	Regions bool
-	// Slow is true if it ends only when the other side loses patience.
+	// Slow is true if it ends only by a time limit of the other side.
 	Slow bool
-	// Want is what is to become of it.
+	// Want is how it has to end.
 	Want Want
 
-	raw bool // run does set-up itself
+	raw bool // run does the set-up itself
 	run func(*Peer)
 }
 
-// Region is memory of the other side's that the peer knows of.
+// Region is memory of the other side that the peer knows of.
 type Region struct {
 	STag uint32
 	TO   uint64
 	Len  uint32
 }
 
-// Regions is what the peer knows of the other side's memory: one region of each kind, every one of
+// Regions is the other side's memory that the peer knows of: one region of each kind, each of
 // RegionLen bytes.
 type Regions struct {
 	Both      Region // remote read and write
@@ -100,14 +99,14 @@ type Regions struct {
 	Freed     Region // deregistered
 }
 
-// Options is what an exchange may know and choose.
+// Options are what an exchange knows and chooses.
 type Options struct {
 	// CRC asks for CRC in set-up.
 	CRC bool
 	// Timeout bounds every wait; 0: 10 s.
 	Timeout time.Duration
-	// Regions is what the other side has registered; the zero value knows nothing: STag 0 is never
-	// one.
+	// Regions is what the other side has registered. The zero value is none, because STag 0 is
+	// never used.
 	Regions Regions
 }
 
@@ -116,7 +115,7 @@ type End uint8
 
 // The ends.
 const (
-	StillOpen End = iota // it did not, within Options.Timeout
+	StillOpen End = iota // it did not end it within Options.Timeout
 	FIN
 	Reset
 	Left // the hostile peer did not wait for it
@@ -124,13 +123,13 @@ const (
 
 // Result is what the hostile peer saw.
 type Result struct {
-	Frame     *wire.Frame     // the other side's Request or Reply; nil: none, or none that is right
+	Frame     *wire.Frame     // the other side's Request or Reply; nil: none, or a malformed one
 	FPDUs     int             // that were right
 	Sends     int             // of these, last segments of Sends
 	Terminate *wire.Terminate // nil: none
-	// Offending is the ULPDU that was meant to be wrong; nil: no particular one.
+	// Offending is the ULPDU that was wrong on purpose; nil: no particular one.
 	Offending []byte
 	End       End
-	// Wrong is what is wrong with the other side's bytes; "": nothing.
+	// Wrong says what is wrong with the other side's bytes; "": nothing.
 	Wrong string
 }

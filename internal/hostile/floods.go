@@ -2,11 +2,11 @@ package hostile
 
 import "github.com/rdmactor/rdmactor/iwarp/wire"
 
-// many is how often a flood says its thing.
+// many is how many messages a flood has.
 const many = 10000
 
-// flood sends the ULPDUs that add appends, many times, without a pause. It throws no memory away:
-// who looks at the other side's may live in the same process.
+// flood sends the ULPDUs that add appends, without a pause. It reuses its memory, because a test
+// may measure the other side's memory in the same process.
 func (p *Peer) flood(add func(b []byte, i uint32) []byte) {
 	const chunk = 64 << 10
 	b, f := make([]byte, 0, chunk+256), wire.FPDU{ULPDU: make([]byte, 0, 128)}
@@ -23,12 +23,12 @@ func (p *Peer) flood(add func(b []byte, i uint32) []byte) {
 	p.write(b)
 }
 
-// again is the same ULPDU each time.
+// again makes the same ULPDU each time.
 func again(u []byte) func([]byte, uint32) []byte {
 	return func(b []byte, _ uint32) []byte { return append(b, u...) }
 }
 
-// sends is Sends of the bytes x, one after the other.
+// sends makes Sends of the bytes x, one after the other.
 func sends(x ...byte) func([]byte, uint32) []byte {
 	return func(b []byte, i uint32) []byte {
 		h := send(i+1, 0)
@@ -36,7 +36,7 @@ func sends(x ...byte) func([]byte, uint32) []byte {
 	}
 }
 
-// readReqs is Read Requests for r, one after the other.
+// readReqs makes Read Requests for r, one after the other.
 func readReqs(r wire.ReadRequest) func([]byte, uint32) []byte {
 	return func(b []byte, i uint32) []byte {
 		h := wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: i + 1}
@@ -55,7 +55,7 @@ func pour(p *Peer) {
 // flood is Peer.flood as a step.
 func flood(add func(b []byte, i uint32) []byte) step { return func(p *Peer) { p.flood(add) } }
 
-// floods is too much of a good thing, and too much of a bad one.
+// floods is too many good messages, and too many bad ones.
 var floods = []Exchange{
 	does("flood of empty Writes", "RFC 5040: length 0 touches nothing", orderly,
 		flood(func(b []byte, i uint32) []byte {

@@ -11,9 +11,9 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Mutate changes a recorded stream in one to four places, as rng says, and tells what it did.
-// Where the stream has CRCs, most of the changed FPDUs get one that is right: what is behind the
-// check is the target. units is left as it was.
+// Mutate changes a recorded stream in one to four places, as rng says, and describes what it did.
+// Where the stream has CRCs, most of the changed FPDUs get a right one, because the target is the
+// code behind the check. units does not change.
 func Mutate(rng *rand.Rand, units [][]byte) (mutated [][]byte, how string) {
 	m := mutation{Rand: rng, crc: hasCRC(units)}
 	for _, u := range units {
@@ -47,7 +47,7 @@ func (m *mutation) note(format string, args ...any) {
 	m.done = append(m.done, fmt.Sprintf(format, args...))
 }
 
-// pick is a unit, and a place in it: mostly in its headers.
+// pick chooses a unit and a place in it, mostly in its headers.
 func (m *mutation) pick() (i, at int) {
 	i = m.IntN(len(m.units))
 	n := len(m.units[i])
@@ -71,7 +71,7 @@ func (m *mutation) repair(i int) {
 	}
 }
 
-// ops are what can be done to a stream.
+// ops are the changes that can be made to a stream.
 var ops = []func(*mutation){
 	(*mutation).flip, (*mutation).flip, (*mutation).set, (*mutation).set, (*mutation).set, (*mutation).length, (*mutation).cut,
 	(*mutation).stop, (*mutation).twice, (*mutation).swap, (*mutation).drop, (*mutation).splice, (*mutation).insert,
@@ -87,7 +87,7 @@ func (m *mutation) flip() {
 	}
 }
 
-// extremes are values that a field may be wrong about.
+// extremes are values that code may handle wrongly.
 var extremes = []uint64{0, 1, 2, 3, 4, 7, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 63, 1<<64 - 1}
 
 func (m *mutation) set() {
@@ -104,7 +104,7 @@ func (m *mutation) set() {
 	m.repair(i)
 }
 
-// length changes an FPDU's length field, or a frame's.
+// length changes the length field of an FPDU or a frame.
 func (m *mutation) length() {
 	i := m.IntN(len(m.units))
 	at := 0

@@ -25,7 +25,7 @@ type Peer struct {
 	seen  Result
 }
 
-// write sends b. What becomes of it is not the peer's business: the other side may have hung up.
+// write sends b. It ignores errors, because the other side may have hung up.
 func (p *Peer) write(b ...[]byte) {
 	_ = p.conn.SetWriteDeadline(time.Now().Add(p.o.Timeout))
 	for _, b := range b {
@@ -43,7 +43,7 @@ func (p *Peer) slowly(b []byte) {
 	}
 }
 
-// fin ends the peer's stream; it goes on reading.
+// fin ends the peer's stream. The peer goes on reading.
 func (p *Peer) fin() { _ = p.conn.CloseWrite() }
 
 // reset leaves with an RST.
@@ -53,7 +53,7 @@ func (p *Peer) reset() {
 	p.seen.End, p.deaf = Left, true
 }
 
-// more reads some; false at the end of the other side's stream.
+// more reads some bytes. It returns false at the end of the other side's stream.
 func (p *Peer) more() bool {
 	if p.seen.End != StillOpen {
 		return false
@@ -69,21 +69,21 @@ func (p *Peer) more() bool {
 		p.seen.End = FIN
 	case errors.Is(err, unix.ECONNRESET):
 		p.seen.End = Reset
-	default: // nothing came, or ctx is done
+	default: // nothing came, or ctx was done
 		return false
 	}
 	return n > 0
 }
 
-// wrong notes what the other side must never do.
+// wrong records something that the other side must never do. The first one counts.
 func (p *Peer) wrong(format string, args ...any) {
 	if p.seen.Wrong == "" {
 		p.seen.Wrong = fmt.Sprintf(format, args...)
 	}
 }
 
-// frame reads the other side's MPA frame and holds it against what keeps soft-iWARP's kernel
-// alive: a control word where S is said, and no more than 256 bytes behind the header.
+// frame reads the other side's MPA frame. It checks what soft-iWARP's kernel needs to survive: a
+// control word where S is set, and no more than 256 bytes behind the header.
 func (p *Peer) frame() *wire.Frame {
 	for {
 		f, n, err := wire.ConsumeFrame(p.in)
@@ -102,7 +102,7 @@ func (p *Peer) frame() *wire.Frame {
 			p.seen.Frame = &f
 			return &f
 		case !errors.Is(err, wire.ErrShort):
-			if p.dials { // a Terminate is not for somebody who has sent a Request
+			if p.dials { // a Terminate must not answer a Request
 				p.wrong("%v", err)
 			}
 			return nil
@@ -116,7 +116,7 @@ func (p *Peer) frame() *wire.Frame {
 	}
 }
 
-// setUp makes a connection as it should be. False: it did not come about.
+// setUp makes a connection as it should be. It returns false if there is none.
 func (p *Peer) setUp() bool {
 	if p.dials {
 		return p.begin(wire.FlagEnhanced, 2, control)
@@ -130,7 +130,7 @@ func (p *Peer) setUp() bool {
 	return true
 }
 
-// begin sends a Request and reads the Reply. False: there was none that accepts.
+// begin sends a Request and reads the Reply. It returns false unless that accepts.
 func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
 	p.write(p.request(flags, rev, c, nil))
 	f := p.frame()
@@ -141,10 +141,10 @@ func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
 	return true
 }
 
-// control is what a well-behaved peer says of itself.
+// control is the control word of a well-behaved peer.
 var control = wire.Control{IRD: Depth, ORD: Depth}
 
-// request is a Request; C as Options say.
+// request makes a Request, with CRC as Options say.
 func (p *Peer) request(flags wire.Flags, rev uint8, c wire.Control, private []byte) []byte {
 	if p.o.CRC {
 		flags |= wire.FlagCRC
@@ -152,7 +152,7 @@ func (p *Peer) request(flags wire.Flags, rev uint8, c wire.Control, private []by
 	return wire.AppendFrame(nil, &wire.Frame{Flags: flags, Revision: rev, Control: c, Private: private})
 }
 
-// reply is a Reply that accepts f.
+// reply makes a Reply that accepts f.
 func (p *Peer) reply(f *wire.Frame) []byte {
 	r := wire.Frame{Reply: true, Revision: f.Revision, Flags: f.Flags & wire.FlagEnhanced, Control: control}
 	if f.Control.PeerToPeer {
@@ -199,11 +199,12 @@ func (p *Peer) fpduIn() (wire.Header, []byte, bool) {
 	}
 }
 
-// look judges an FPDU of n bytes.
+// look checks an FPDU of n bytes.
 func (p *Peer) look(f *wire.FPDU, n int) (wire.Header, []byte, bool) {
 	p.in = p.in[n:]
 	h, k, err := wire.ConsumeHeader(f.ULPDU)
-	unagreed := h.Opcode == wire.OpTerminate && p.seen.FPDUs == 0 && f.CRC == 0 // set-up failed
+	// the other side's set-up failed
+	unagreed := h.Opcode == wire.OpTerminate && p.seen.FPDUs == 0 && f.CRC == 0
 	if p.crc && f.CRC != f.Checksum() && !unagreed {
 		p.wrong("%v with CRC %#x, should be %#x", h.Opcode, f.CRC, f.Checksum())
 	}
@@ -234,7 +235,7 @@ func (p *Peer) drain() {
 		return
 	}
 	if p.seen.Frame == nil && p.frame() == nil && p.dials {
-		for p.more() { // nothing can be expected behind it, and nothing of it be understood
+		for p.more() { // what comes now can be neither expected nor understood
 			p.in = nil
 		}
 		return
@@ -252,15 +253,14 @@ func (p *Peer) drain() {
 	}
 }
 
-// settle waits until the other side is out of set-up: what comes earlier may be told otherwise.
+// settle waits until the other side is out of set-up. What comes earlier may be reported otherwise.
 func (p *Peer) settle() {
 	if !p.dials {
 		p.fpduIn() // its RTR
 	}
 }
 
-// stay keeps the connection after the other side's FIN, until that has closed its socket
-// altogether.
+// stay keeps the connection after the other side's FIN, until the other side has closed its socket.
 func (p *Peer) stay() {
 	p.drain()
 	p.deaf = true
@@ -272,14 +272,13 @@ func (p *Peer) stay() {
 	p.wrong("the socket is still there %v after the end", p.o.Timeout)
 }
 
-// stuck neither reads nor says anything for a while. A TCP that gives up on a closed window does
-// so in silence.
+// stuck neither reads nor writes for a while. A TCP that gives up on a closed window sends nothing.
 func (p *Peer) stuck() {
 	time.Sleep(3 * time.Second)
 	p.seen.End, p.deaf = Left, true
 }
 
-// Dial throws x at addr ("host:port"). A done context breaks the connection off.
+// Dial runs x against addr ("host:port"). It breaks the connection off when ctx is done.
 func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", addr)
@@ -289,8 +288,8 @@ func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, er
 	return x.on(ctx, c.(*net.TCPConn), o, true), nil
 }
 
-// Serve throws x at whoever connects to l, one after the other, until l is closed, its deadline
-// has passed, or ctx is done. It gives the results in order.
+// Serve runs x against every connection to l, one after the other, until l is closed, its deadline
+// has passed, or ctx is done. It returns the results in order.
 func (x *Exchange) Serve(ctx context.Context, l *net.TCPListener, o Options) []Result {
 	defer context.AfterFunc(ctx, func() { _ = l.SetDeadline(time.Unix(1, 0)) })()
 	var all []Result

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// odd is a Read Request that is right, in a segment that is not.
+// odd makes a right Read Request in a wrong segment.
 func odd(h wire.Header, more ...byte) func(*Regions) []byte {
 	h.Opcode = wire.OpReadRequest
 	return func(r *Regions) []byte {
@@ -14,7 +14,7 @@ func odd(h wire.Header, more ...byte) func(*Regions) []byte {
 	}
 }
 
-// reads is Read Requests that are wrong, or look so (iwarp.md sections 6 and 7).
+// reads is Read Requests that are wrong, or look wrong (iwarp.md sections 6 and 7).
 var reads = []Exchange{
 	aims("Read of STag 0", "RFC 5040 8.2: STag", unreadable, from(other(0), 0, 1)),
 	aims("Read of STag 1", "RFC 5040 8.2: STag", unreadable, from(other(1), 0, 1)),
@@ -82,7 +82,7 @@ func (p *Peer) asked() (r wire.ReadRequest, ok bool) {
 	}
 }
 
-// responds is an exchange that answers a Read of 64 bytes: with right, and then with what is wrong.
+// responds is an exchange that answers a Read of 64 bytes: with right, and then with wrong.
 func responds(name string, w Want, wrong func(r wire.ReadRequest) []byte, right ...func(r wire.ReadRequest) []byte) Exchange {
 	return readFrom(name, "RFC 5040 5.4: Read Response", w, answersAsked("Read Request", w, wrong, right))
 }
@@ -112,7 +112,7 @@ func answersAsked(what string, w Want, last func(r wire.ReadRequest) []byte, bef
 // readLen is how much the victim reads.
 const readLen = 64
 
-// respond is a Read Response of n bytes to stag+ds, off bytes from where it should begin.
+// respond makes a Read Response of n bytes to stag+ds, off bytes from where it should begin.
 func respond(ds uint32, off uint64, n int, last bool) func(wire.ReadRequest) []byte {
 	return func(r wire.ReadRequest) []byte {
 		return seg(wire.Header{Tagged: true, Last: last, Opcode: wire.OpReadResponse, STag: r.SinkSTag + ds, TO: r.SinkTO + off}, zeros(n)...)

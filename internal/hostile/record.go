@@ -11,14 +11,13 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// Recording is a good exchange: what each side said, cut into its MPA frame and its FPDUs.
+// Recording is a good exchange: the bytes of each side, cut into the MPA frame and the FPDUs.
 type Recording struct {
 	Initiator, Responder [][]byte
 }
 
-// Record relays the next connection to l on to addr until both sides have ended it, and writes
-// down what they say. Closing l breaks it off as long as nobody has come; a done context does at
-// any time.
+// Record relays the next connection to l to addr until both sides have ended it, and records the
+// bytes. Closing l ends it only before there is a connection. A done context ends it at any time.
 func Record(ctx context.Context, l *net.TCPListener, addr string) (Recording, error) {
 	var r Recording
 	in, err := l.AcceptTCP()
@@ -55,7 +54,7 @@ func Record(ctx context.Context, l *net.TCPListener, addr string) (Recording, er
 	return r, err
 }
 
-// relay carries what from says to to, and gives it.
+// relay copies from's bytes to to, and returns them.
 func relay(to, from *net.TCPConn) ([]byte, error) {
 	var said []byte
 	buf := make([]byte, 64<<10)
@@ -90,9 +89,9 @@ func units(said []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// Replay is an exchange that says units, as one or the other side: a frame, and what follows it.
-// It waits for the other side's turn where there was one, but no longer than patience: after a
-// mutation that may never come. Its Want is Anything.
+// Replay is an exchange that sends units, which are a frame and what follows it, as one or the
+// other side. Where it was the other side's turn it waits, but no longer than patience, because
+// after a mutation the answer may never come. Its Want is Anything.
 func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	x := &Exchange{Name: "replay", Rule: "whatever was done to it", Side: side, raw: true}
 	x.run = func(p *Peer) {
@@ -117,8 +116,8 @@ func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	return x
 }
 
-// say writes units, a Read Response not before as many Read Requests have come: the other side may
-// not have got so far yet.
+// say writes units. It writes a Read Response only after as many Read Requests have come, because
+// the other side may not be there yet.
 func (p *Peer) say(patience time.Duration, units [][]byte) {
 	asked, answered := 0, 0
 	for _, u := range units {
@@ -127,7 +126,7 @@ func (p *Peer) say(patience time.Duration, units [][]byte) {
 				for asked <= answered {
 					h, _, ok := p.fpduIn()
 					if !ok {
-						asked = len(units) // it will not ask any more
+						asked = len(units) // no further Request will come
 					} else if h.Opcode == wire.OpReadRequest {
 						asked++
 					}
@@ -141,7 +140,8 @@ func (p *Peer) say(patience time.Duration, units [][]byte) {
 	}
 }
 
-// briefly does what waits for something that may never come.
+// briefly calls do with patience as the time limit, because do waits for something that may never
+// come.
 func (p *Peer) briefly(patience time.Duration, do func()) {
 	defer func(d time.Duration) { p.o.Timeout = d }(p.o.Timeout)
 	p.o.Timeout = patience

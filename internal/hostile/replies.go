@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// responders is what a responder may do wrong in set-up (iwarp.md sections 2 and 11).
+// responders is what a responder can do wrong in set-up (iwarp.md sections 2 and 11).
 var responders = []Exchange{
 	answers("FIN instead of a Reply", "RFC 5044 7.1.2", hungUp, readFrame, fin),
 	answers("reset instead of a Reply", "RFC 5044 7.1.2", hungUp, readFrame, reset),

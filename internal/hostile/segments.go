@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// segments is every FPDU whose length and control bytes are wrong (iwarp.md sections 3 and 4).
+// segments is every FPDU with a wrong length or wrong control bytes (iwarp.md sections 3 and 4).
 func segments() []Exchange {
 	var list []Exchange
 	add := func(name, rule string, wrong []byte, w Want) {
@@ -45,7 +45,7 @@ func segments() []Exchange {
 	return list
 }
 
-// unusual is what an endpoint has to take.
+// unusual is what an endpoint has to accept.
 var unusual = []Exchange{
 	does("reserved bits of both control bytes", "RFC 5041 4.1: ignored", orderly, func(p *Peer) {
 		u := seg(send(1, 0), 'x')

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
-// loris sends b so slowly that no deadline for the whole is met, and none between two bytes missed.
+// loris sends b so slowly that it exceeds a time limit for the whole, but none between two bytes.
 func (p *Peer) loris(b []byte) {
 	for i := range b {
 		if _, err := p.conn.Write(b[i : i+1]); err != nil {
@@ -32,7 +32,7 @@ func stalls(name string, steps ...step) Exchange {
 		Want{Outcome: Failed, Errno: unix.ETIMEDOUT, Text: "in the middle of a message"}, steps...)
 }
 
-// silences is who stops talking, and when.
+// silences is peers that stop talking.
 var silences = patiently(
 	dials("silent from the start", "iwarp.md 2.1: 5 s for a Request", ignored),
 	dials("silent in its Request's key", "iwarp.md 2.1: 5 s for a Request", ignored, says(plain, cut(5))),

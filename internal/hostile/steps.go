@@ -44,7 +44,7 @@ func good(ulpdus ...[]byte) step { return func(p *Peer) { p.good(ulpdus...) } }
 // bad sends an FPDU that is wrong.
 func bad(ulpdu []byte) step { return func(p *Peer) { p.bad(ulpdu) } }
 
-// offending says which ULPDU is wrong of those that the next step sends.
+// offending names the wrong ULPDU among those that the next step sends.
 func offending(ulpdu []byte) step { return func(p *Peer) { p.seen.Offending = ulpdu } }
 
 // writes sends bytes that are no FPDU.
@@ -113,7 +113,7 @@ func begins(c wire.Control, steps ...step) step {
 	}
 }
 
-// answersWith reads the Request, and sends what reply has for it.
+// answersWith reads the Request, and sends reply's bytes.
 func answersWith(reply func(p *Peer, f *wire.Frame) []byte) step {
 	return func(p *Peer) {
 		if f := p.frame(); f != nil {
@@ -123,7 +123,7 @@ func answersWith(reply func(p *Peer, f *wire.Frame) []byte) step {
 	}
 }
 
-// replies reads the Request, and sends the Reply that is right, but for the changes of its bytes.
+// replies reads the Request, and sends the right Reply with some of its bytes changed.
 func replies(changes ...change) step {
 	return answersWith(func(p *Peer, f *wire.Frame) []byte { return changed(p.reply(f), changes) })
 }

@@ -25,8 +25,8 @@ func Find(name string) (*Exchange, bool) {
 	return nil, false
 }
 
-// Callers is what can be dialled at anybody: no exchange of these needs a peer that reads from it,
-// or knowledge of its memory, or ends by impatience only. The slice is the caller's.
+// Callers is the exchanges that can be run against any listener. They need neither a victim that
+// Reads nor its memory, and do not end only by a time limit. The slice is the caller's.
 func Callers() []*Exchange {
 	return slices.DeleteFunc(All(), func(x *Exchange) bool {
 		return x.Side == Answers || x.Slow || x.Regions || x.Reads > 0

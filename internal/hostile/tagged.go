@@ -19,7 +19,8 @@ func aims(name, rule string, w Want, wrong func(r *Regions) []byte, right ...fun
 	})
 }
 
-// last sends what an exchange is about: it is wrong if that is an error, otherwise all is said.
+// last sends the ULPDU that an exchange is about. It is wrong if the exchange fails, otherwise FIN
+// follows.
 func (p *Peer) last(w Want, ulpdu []byte) {
 	if w.Outcome == Failed {
 		p.bad(ulpdu)
@@ -29,10 +30,10 @@ func (p *Peer) last(w Want, ulpdu []byte) {
 	p.fin()
 }
 
-// of is a ULPDU that no region is needed for.
+// of makes a ULPDU that needs no region.
 func of(ulpdu []byte) func(*Regions) []byte { return func(*Regions) []byte { return ulpdu } }
 
-// to is a Write of n bytes, off bytes from the start of a region.
+// to makes a Write of n bytes, off bytes from the start of a region.
 func to(pick func(r *Regions) Region, off int64, n int) func(*Regions) []byte {
 	return func(r *Regions) []byte {
 		g := pick(r)
@@ -58,22 +59,22 @@ func key(r *Regions) Region { return Region{r.Both.STag ^ 1, r.Both.TO, r.Both.L
 // end is the offset behind the last byte of the regions, which are all of one length.
 const end = RegionLen
 
-// RegionLen is the length of every region of Regions, in bytes, that Want supposes.
+// RegionLen is the length that Want supposes of every region of Regions, in bytes.
 const RegionLen = 4096
 
-// takeBack is a Send that invalidates.
+// takeBack makes a Send that invalidates.
 func takeBack(op wire.Opcode, msn uint32, pick func(r *Regions) Region) func(*Regions) []byte {
 	return func(r *Regions) []byte {
 		return seg(wire.Header{Last: true, Opcode: op, STag: pick(r).STag, MSN: msn}, 'x')
 	}
 }
 
-// started is a Write's first segment of n bytes, to the start of a region.
+// started makes a Write's first segment, of n bytes, to the start of a region.
 func started(n int) func(*Regions) []byte {
 	return func(r *Regions) []byte { return writePart(r.Both.STag, r.Both.TO, n) }
 }
 
-// from is a Read Request for n bytes, off bytes from the start of a region.
+// from makes a Read Request for n bytes, off bytes from the start of a region.
 func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []byte {
 	return func(r *Regions) []byte {
 		g := pick(r)
@@ -81,7 +82,7 @@ func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []by
 	}
 }
 
-// tagged is Writes and invalidations that are wrong, or look so (iwarp.md sections 6 and 7).
+// tagged is Writes and invalidations that are wrong, or look wrong (iwarp.md sections 6 and 7).
 var tagged = []Exchange{
 	aims("Write to STag 0", "RFC 5040 8.2: STag", noSTag, to(other(0), 0, 1)),
 	aims("Write to STag 1", "RFC 5040 8.2: STag", noSTag, to(other(1), 0, 1)),

@@ -27,7 +27,7 @@ func NewSystem(level slog.Level) *actor.ActorSystem {
 	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 }
 
-// OpenWorld waits, and has the device and the loops, as the entry says.
+// OpenWorld opens a runtime that has the device and the loops, and waits, as the entry says.
 func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 	system := NewSystem(slog.LevelError)
 	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
