@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// want holds that the driver was given exactly these commands.
+// want checks that the driver was given exactly these commands.
 func (s *script) want(t *testing.T, why string, cmds ...Command) {
 	t.Helper()
 	if len(s.did) != len(cmds) {

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "regenerate docs/errors.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a driver whose every answer a test decides. Real devices are held to the kernel's
+// script is a driver whose every answer a test decides. Real devices are compared with the kernel's
 // behaviour by conformance; this one is for what devices do rarely: fail, take long, report too
 // much.
 type script struct {
@@ -365,7 +365,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestErrorsDocument renders every kind of failure and holds docs/errors.md to it.
+// TestErrorsDocument renders every kind of failure and compares docs/errors.md with it.
 func TestErrorsDocument(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(`# Errors

@@ -108,7 +108,7 @@ type (
 // Upcalls is what an Instance reports, on the loop, possibly from inside Do.
 type Upcalls interface {
 	// Event delivers what happened to h. For states.KindConnectRequest h is the listener's and
-	// ev.Child the new identifier, with a handle from NewHandle. Not rdma_cm's are
+	// ev.Child the new identifier, with a handle from NewHandle. Two kinds are not rdma_cm's:
 	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for
 	// a listener that gets no requests any more. ev and its PrivateData are the driver's again
 	// when Event returns.

@@ -29,7 +29,7 @@ const (
 	EAIService    EAI = -8  // EAI_SERVICE: the service is not known for the queue pair type
 	EAIAddrFamily EAI = -9  // EAI_ADDRFAMILY: the node has addresses, none of the family asked for
 	EAIMemory     EAI = -10 // EAI_MEMORY: never returned, Go has no failing allocation
-	EAISystem     EAI = -11 // EAI_SYSTEM: GAIError.Err holds the errno
+	EAISystem     EAI = -11 // EAI_SYSTEM: GAIError.Err has the errno
 )
 
 var eaiText = map[EAI][2]string{

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkResult holds what is true of every answer, whatever was asked.
+// checkResult checks what is true of every answer, whatever was asked.
 func checkResult(t interface{ Fatalf(string, ...any) }, node, service string, hints *AddrInfo, list []AddrInfo, err error) {
 	if err != nil {
 		var gai *GAIError

@@ -382,7 +382,7 @@ func TestGetAddrInfoErrors(t *testing.T) {
 	}
 }
 
-// TestGetAddrInfoCodes holds the codes against glibc's numbers, which C programs compare with.
+// TestGetAddrInfoCodes compares the codes with glibc's numbers, which C programs compare with.
 // manpages: getaddrinfo-7, getaddrinfo-19
 func TestGetAddrInfoCodes(t *testing.T) {
 	codes := map[EAI]string{

@@ -43,7 +43,7 @@ var reasons = map[RejectReason]reason{
 	RejectStaleConnection:   {"stale connection", "the peer still has a connection with this queue pair number"},
 	RejectInvalidGID:        {"invalid gid", "the gid is not the peer's"},
 	RejectInvalidMTU:        {"invalid mtu", "the peer cannot use the path's mtu"},
-	RejectInsufficientDepth: {"insufficient responder resources", "the peer cannot hold that many reads"},
+	RejectInsufficientDepth: {"insufficient responder resources", "the peer cannot serve that many reads"},
 	RejectConsumerDefined:   {"consumer defined", "by the application"},
 	RejectInvalidRNRRetry:   {"invalid rnr retry", "the peer wants a higher rnr retry count"},
 	RejectDuplicateCommID:   {"duplicate comm id", "the connection exists already"},

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestEventStrings holds the line that each event is in a log.
+// TestEventStrings checks the line that each event is in a log.
 func TestEventStrings(t *testing.T) {
 	var (
 		id    = EventBase{ID: 2}

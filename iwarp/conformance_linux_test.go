@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// TestConformance holds the embedded device against what Linux's rdma_cm does over iWARP.
+// TestConformance compares the embedded device with what Linux's rdma_cm does over iWARP.
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	conformance.Run(t, func(*testing.T) conformance.Rig {

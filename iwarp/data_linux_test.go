@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestBulk sends more than sockets hold, in sizes that take every path: copied, gathered, staged,
-// read in place.
+// TestBulk sends more than sockets have room for, in sizes that take every path: copied, gathered,
+// staged, read in place.
 func TestBulk(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crc=%t", crc), func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestCompletionQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := n.resolve(cmid.MustAddr("127.0.0.1:9"))
-	q := n.qp(h, 100) // more than the queue was said to hold
+	q := n.qp(h, 100) // more than the queue was asked to have room for
 	if err := n.cq.Close(); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("close in use: %v, want EBUSY", err)
 	}

@@ -212,7 +212,7 @@ func (a *arena) judgeCompletions(w *hostile.Want, v *victim) {
 	}
 }
 
-// judgePeer holds what the hostile peer saw against the table.
+// judgePeer compares what the hostile peer saw with the table.
 func (a *arena) judgePeer(w *hostile.Want, got *hostile.Result) {
 	a.t.Helper()
 	byUs := w.Term != hostile.Term{} && !w.ByPeer
@@ -267,7 +267,7 @@ func TestHostileSilent(t *testing.T) {
 					c.RequestTimeout, c.ReplyTimeout, c.UserTimeout, c.MessageTimeout = short, short, short, short
 				})
 				if x.Regions {
-					a.regionLen = 8 << 20 // more than the sockets hold
+					a.regionLen = 8 << 20 // more than the sockets have room for
 				}
 				// A good one connects and talks while the peer is silent.
 				got := a.attackWith(x, side, hostile.Options{Timeout: 10 * time.Second}, a.good)

@@ -83,7 +83,7 @@ func TestSetupCap(t *testing.T) {
 	}
 }
 
-// TestSilentFlood: silent peers hold a place for a tenth of their time only when others want it,
+// TestSilentFlood: silent peers keep a place for a tenth of their time only when others want it,
 // the oldest first.
 func TestSilentFlood(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.MaxSetups, c.RequestTimeout = 4, 2*time.Second })

@@ -52,8 +52,8 @@ func (b *binding) conflict(other *binding, listening bool) error {
 // only: an IPv4 identifier is AFONLY by nature.
 func (b *binding) only() bool { return b.afonly || b.addr.Addr().Is4() }
 
-// check is nil when nobody is in b's way.
-func (t *portTable) check(b *binding, listening bool) error {
+// checkLocked is nil when nobody is in b's way.
+func (t *portTable) checkLocked(b *binding, listening bool) error {
 	for _, other := range t.taken[b.addr.Port()] {
 		if other == b {
 			continue
@@ -69,7 +69,7 @@ func (t *portTable) check(b *binding, listening bool) error {
 func (t *portTable) take(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.check(b, false); err != nil {
+	if err := t.checkLocked(b, false); err != nil {
 		return err
 	}
 	t.taken[b.addr.Port()] = append(t.taken[b.addr.Port()], b)
@@ -80,7 +80,7 @@ func (t *portTable) take(b *binding) error {
 func (t *portTable) listens(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.check(b, true)
+	return t.checkLocked(b, true)
 }
 
 func (t *portTable) setReuse(b *binding, on bool) {

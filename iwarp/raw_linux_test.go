@@ -130,7 +130,7 @@ func rawListen(t testing.TB) *rawListener {
 // fullListener drops SYNs until it has accepted who is in its queue.
 func fullListener(t testing.TB) (l *rawListener, at cmid.Addr) {
 	t.Helper()
-	l = rawListenFor(t, 0) // which holds one
+	l = rawListenFor(t, 0) // which has room for one
 	rawDial(t, l.at)
 	return l, l.at
 }

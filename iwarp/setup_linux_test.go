@@ -107,7 +107,7 @@ func TestConnectNeedsAQueuePair(t *testing.T) {
 func TestConnectRefused(t *testing.T) {
 	n := newNode(t)
 	free := n.id()
-	n.do(free, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // held, and nobody listens
+	n.do(free, &cmid.BindAddr{Addr: cmid.MustAddr("127.0.0.1:0")}) // bound, and nobody listens
 	h := n.resolve(n.in.ids[free].Info().Local)
 	q := n.qp(h, 2)
 	n.do(h, &cmid.Connect{})

@@ -153,7 +153,7 @@ const (
 	QPAttrDestQPN         QPAttrMask = 1 << 20 // IBV_QP_DEST_QPN
 )
 
-// QPAttr holds a queue pair's attributes (struct ibv_qp_attr), those that rdma_init_qp_attr(3)
+// QPAttr is a queue pair's attributes (struct ibv_qp_attr), those that rdma_init_qp_attr(3)
 // fills in.
 type QPAttr struct {
 	State           QPState

@@ -43,7 +43,7 @@ type Device interface {
 	InitAHFromWC(wc *WC, grh []byte) (AHAttr, error)
 }
 
-// DeviceAttr holds a device's limits (ibv_query_device(3)).
+// DeviceAttr is a device's limits (ibv_query_device(3)).
 type DeviceAttr struct {
 	MaxQP      int    // queue pairs
 	MaxQPWR    int    // work requests outstanding per queue
@@ -153,9 +153,9 @@ const (
 	Recv // IBV_WC_RECV
 	// IBV_WR_SEND_WITH_IMM: a Send with SendWR.Imm. ErrNotSupported without DeviceAttr.Immediate
 	SendWithImm
-	// IBV_WR_ATOMIC_CMP_AND_SWP: if RemoteAddr holds CompareAdd it gets Swap
+	// IBV_WR_ATOMIC_CMP_AND_SWP: if CompareAdd is at RemoteAddr, Swap replaces it
 	AtomicCmpSwap
-	// IBV_WR_ATOMIC_FETCH_AND_ADD: CompareAdd is added to what RemoteAddr holds, modulo 2^64
+	// IBV_WR_ATOMIC_FETCH_AND_ADD: CompareAdd is added to what is at RemoteAddr, modulo 2^64
 	AtomicFetchAdd
 )
 
@@ -232,7 +232,7 @@ type WC struct {
 	Imm             uint32 // the peer's SendWR.Imm in host byte order, where HasImm
 	HasImm          bool   // IBV_WC_WITH_IMM
 
-	// Of a datagram received: who sent it, and whether the GRHLen bytes in front of it hold its
+	// Of a datagram received: who sent it, and whether the GRHLen bytes in front of it have its
 	// routing header (IBV_WC_GRH).
 	SrcQPN uint32
 	GRH    bool

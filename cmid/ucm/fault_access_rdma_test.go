@@ -20,7 +20,7 @@ import (
 
 const cmFile = "/dev/infiniband/rdma_cm"
 
-// wantErrno holds an error against its errno and what has to be in its text.
+// wantErrno compares an error with its errno and with what has to be in its text.
 func wantErrno(t *testing.T, err error, errno unix.Errno, says ...string) {
 	t.Helper()
 	if !errors.Is(err, errno) {

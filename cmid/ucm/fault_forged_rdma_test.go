@@ -55,7 +55,7 @@ func TestFaultForgedRequests(t *testing.T) {
 	}
 	t.Logf("pings have taken %v, and %v at most when a forged request was accepted", before, worst)
 	if worst > before+time.Second/2 {
-		t.Errorf("accepting a forged request has held others up for %v", worst)
+		t.Errorf("accepting a forged request has delayed others for %v", worst)
 	}
 
 	begin := time.Now()
@@ -113,7 +113,7 @@ func TestFaultDestroyWaitsForPackets(t *testing.T) {
 	s.until("the end of destroy_id", func() bool { return s.ch.ID(c.id.Handle()) == nil })
 	t.Logf("others have gone on after %v, and the kernel has let go after %v", took, time.Since(begin))
 	if took > time.Second {
-		t.Errorf("the destruction has held others up for %v", took)
+		t.Errorf("the destruction has delayed others for %v", took)
 	}
 }
 

@@ -202,7 +202,7 @@ func TestFaultTenThousand(t *testing.T) {
 	}
 }
 
-// Destroying what the kernel holds on to delays nothing else on the channel: a connect to nobody,
+// Destroying what the kernel keeps delays nothing else on the channel: a connect to nobody,
 // and one that its peer does not answer.
 func TestFaultHalfOpenIsDestroyed(t *testing.T) {
 	leavesNothing(t)

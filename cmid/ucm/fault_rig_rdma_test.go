@@ -190,7 +190,7 @@ func (s *side) wantDelivered(id *cmid.ID, wants ...string) {
 	}
 }
 
-// destroy gives an identifier back that the kernel does not hold on to.
+// destroy gives an identifier back that the kernel does not keep.
 func (s *side) destroy(id *cmid.ID) {
 	s.Helper()
 	begin := time.Now()
@@ -504,7 +504,7 @@ func wantKernelHas(t *testing.T, before map[string]int) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Errorf("the kernel holds %v, and before %v", now, before)
+			t.Errorf("the kernel has %v, and before %v", now, before)
 			return
 		}
 	}

@@ -84,7 +84,7 @@ func (in *instance) Close() error {
 	for _, id := range in.ids {
 		_ = id.destroy(nil)
 	}
-	held := in.mail.settle(in.drv.closeWait)
+	late := in.mail.settle(in.drv.closeWait)
 	in.lanes.leave()
 	err = errors.Join(err, in.unwatch())
 	for _, d := range append(in.gone, in.devices...) {
@@ -94,16 +94,16 @@ func (in *instance) Close() error {
 	if in.lost == nil {
 		err = errors.Join(err, in.file.Close())
 	}
-	if held {
-		err = errors.Join(err, in.held())
+	if late {
+		err = errors.Join(err, in.notGivenBack())
 	}
 	return err
 }
 
-func (in *instance) held() error {
+func (in *instance) notGivenBack() error {
 	e := &HeldError{Err: unix.ETIMEDOUT}
 	for id, doing := range in.busy {
-		e.IDs = append(e.IDs, id.heldBy(doing))
+		e.IDs = append(e.IDs, id.keptBy(doing))
 	}
 	return e
 }

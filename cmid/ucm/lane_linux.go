@@ -82,10 +82,10 @@ func (l *lane) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.users--
-	l.cond().Broadcast()
+	l.condLocked().Broadcast()
 }
 
-func (l *lane) cond() *sync.Cond {
+func (l *lane) condLocked() *sync.Cond {
 	if l.more == nil {
 		l.more = sync.NewCond(&l.mu)
 	}
@@ -98,21 +98,21 @@ func (l *lane) run(j *job) {
 	defer l.mu.Unlock()
 	l.all.put(j)
 	if l.idle >= l.all.waiting {
-		l.cond().Signal()
+		l.condLocked().Signal()
 		return
 	}
 	if l.workers < atWork {
-		l.hire()
+		l.hireLocked()
 	}
 	// those whose turn is before it take theirs
-	for l.workers < mostWorkers && j.at[1].running == 0 && l.hire() {
+	for l.workers < mostWorkers && j.at[1].running == 0 && l.hireLocked() {
 	}
-	l.watch()
+	l.watchLocked()
 }
 
-// hire begins a call on a thread more, and reports whether there was one that may begin.
-func (l *lane) hire() bool {
-	j := l.next()
+// hireLocked begins a call on a thread more, and reports whether there was one that may begin.
+func (l *lane) hireLocked() bool {
+	j := l.nextLocked()
 	if j == nil {
 		return false
 	}
@@ -121,8 +121,8 @@ func (l *lane) hire() bool {
 	return true
 }
 
-// watch has grow look whether somebody comes to the queue.
-func (l *lane) watch() {
+// watchLocked has grow look whether somebody comes to the queue.
+func (l *lane) watchLocked() {
 	if !l.watched && l.all.waiting > 0 {
 		l.watched = true
 		before := l.begun
@@ -135,14 +135,14 @@ func (l *lane) grow(before uint64) {
 	defer l.mu.Unlock()
 	l.watched = false
 	if l.begun == before {
-		l.cond().Broadcast()
+		l.condLocked().Broadcast()
 		for range min(atWork, mostWorkers-l.workers) {
-			if !l.hire() {
+			if !l.hireLocked() {
 				break
 			}
 		}
 	}
-	l.watch()
+	l.watchLocked()
 }
 
 func (l *lane) worker(j *job) {
@@ -151,31 +151,31 @@ func (l *lane) worker(j *job) {
 		j.then(j.call())
 		l.mu.Lock()
 		l.all.end(j)
-		if j = l.await(); j == nil {
+		if j = l.awaitLocked(); j == nil {
 			l.workers--
 		}
-		l.watch() // one that has ended may let two begin
+		l.watchLocked() // one that has ended may let two begin
 		l.mu.Unlock()
 	}
 }
 
-// await waits for a call that may begin. nil: the goroutine ends.
-func (l *lane) await() *job {
+// awaitLocked waits for a call that may begin. nil: the goroutine ends.
+func (l *lane) awaitLocked() *job {
 	for {
-		if j := l.next(); j != nil {
+		if j := l.nextLocked(); j != nil {
 			return j
 		}
 		if l.users <= 0 || l.idle >= idleWorkers {
 			return nil
 		}
 		l.idle++
-		l.cond().Wait()
+		l.condLocked().Wait()
 		l.idle--
 	}
 }
 
-// next begins the call whose turn it is, nil when none may begin.
-func (l *lane) next() *job {
+// nextLocked begins the call whose turn it is, nil when none may begin.
+func (l *lane) nextLocked() *job {
 	j := l.all.next(mostWorkers - l.all.running)
 	if j != nil {
 		l.begun++

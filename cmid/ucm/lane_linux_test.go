@@ -137,7 +137,7 @@ func newLane(t *testing.T) *lane {
 }
 
 // TestLaneGrows: as long as calls end, a few threads do. When none ends there are more, so that
-// calls behind them are not held up.
+// calls behind them are not delayed.
 func TestLaneGrows(t *testing.T) {
 	l := newLane(t)
 	var over sync.WaitGroup
@@ -323,5 +323,5 @@ func TestCloseWithFullLanes(t *testing.T) {
 	if got := int(begun.Load()); got != len(held.IDs) {
 		t.Errorf("%d connects were begun, and %d were named", got, len(held.IDs))
 	}
-	b.until("what was held", func() bool { return len(b.in.busy) == 0 })
+	b.until("what the kernel kept", func() bool { return len(b.in.busy) == 0 })
 }

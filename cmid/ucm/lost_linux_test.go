@@ -77,7 +77,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // TestDeniedDestroy: a DestroyID that the kernel does not take has succeeded when the file is
-// closed and no call holds it any more.
+// closed and no call uses it any more.
 func TestDeniedDestroy(t *testing.T) {
 	for _, phase := range []phase{unconnected, connected} { // on the loop, and off it
 		b := newBench(t)
@@ -94,7 +94,7 @@ func TestDeniedDestroy(t *testing.T) {
 		}
 		b.until("the file's end", func() bool { return b.in.lost != nil && b.in.lost.closed })
 		if len(b.up.done) != 0 {
-			t.Errorf("done %+v: a connect holds the file", b.up.done)
+			t.Errorf("done %+v: a connect uses the file", b.up.done)
 		}
 		close(release)
 		b.until("both answers", func() bool { return len(b.up.done) == 2 })
@@ -125,7 +125,7 @@ func TestRefusedDestroy(t *testing.T) {
 			}
 			var held *HeldError
 			if got := errors.As(err, &held); got != want || got && (held.IDs[0].Handle != id.h || !errors.Is(err, errno)) {
-				t.Errorf("%v: %v, want it held: %v", errno, err, want)
+				t.Errorf("%v: %v, want a HeldError: %v", errno, err, want)
 			}
 			b.k.answer = nil
 		}

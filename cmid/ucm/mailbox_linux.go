@@ -63,7 +63,7 @@ func (m *mailbox) expects() bool {
 }
 
 // settle waits, on the loop, until everything has come back, and reports whether something has not.
-func (m *mailbox) settle(d time.Duration) (held bool) {
+func (m *mailbox) settle(d time.Duration) (late bool) {
 	timeout := time.NewTimer(d)
 	defer timeout.Stop()
 	for {

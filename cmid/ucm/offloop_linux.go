@@ -76,11 +76,11 @@ func (id *ident) given(err error) error {
 	case in.lost != nil || in.denied(err):
 		return in.lost.giveBack(id)
 	}
-	return &HeldError{IDs: []HeldID{id.heldBy("destroy_id")}, Err: err}
+	return &HeldError{IDs: []HeldID{id.keptBy("destroy_id")}, Err: err}
 }
 
-// heldBy names the identifier as one that the kernel has not given back.
-func (id *ident) heldBy(doing string) HeldID {
+// keptBy names the identifier as one that the kernel has not given back.
+func (id *ident) keptBy(doing string) HeldID {
 	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
 }
 

@@ -106,7 +106,7 @@ func TestQueuePairOfAHalfOpenConnection(t *testing.T) {
 	}
 }
 
-// TestQueuePairGoesOffTheLoop: a queue pair's destruction may wait in the kernel, which holds up
+// TestQueuePairGoesOffTheLoop: a queue pair's destruction may wait in the kernel, which delays
 // nothing else. It has gone when Done is reported.
 func TestQueuePairGoesOffTheLoop(t *testing.T) {
 	for _, c := range []struct {

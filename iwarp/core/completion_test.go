@@ -157,7 +157,7 @@ func TestFence(t *testing.T) {
 		r.a.post(r.wr(2, verbs.Read, 20, 20, 10))
 		r.a.post(fenced)
 		r.a.postSend(4, "behind", 0)
-		wantOps(t, "the fence holds", r.ask(), opR, opR)
+		wantOps(t, "the fence waits", r.ask(), opR, opR)
 		out := r.bSays(t)
 		r.a.input(out[:len(out)-1], whole)
 		wantOps(t, "one byte of the last Read is missing", r.ask())
@@ -181,7 +181,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestFenceBehindUnfenced: Reads posted behind a fence do not hold it.
+// TestFenceBehindUnfenced: Reads posted behind a fence do not delay it.
 func TestFenceBehindUnfenced(t *testing.T) {
 	r := connectMemory(t, 100, core.Config{}, core.Config{})
 	r.b.postRecv(1, 10)

@@ -141,9 +141,9 @@ func (c *Conn) finReady() bool {
 // before Accept. Work requests posted before stay.
 func (c *Conn) SetQueues(q Queues) { c.cfg.Queues = q }
 
-// TakeReceives moves the receives posted to from, none of which a message has begun to fill, to c:
-// from one attempt to connect to the next, or to a Conn that is made only to be aborted. Legal in
-// Upcalls.Rejected. c has none of its own.
+// TakeReceives moves the receives that were posted to from to c: for the next attempt to connect,
+// or for a Conn that is made only to be aborted. No message has begun to fill one of them, and c
+// has none of its own. Legal in Upcalls.Rejected.
 func (c *Conn) TakeReceives(from *Conn) {
 	c.rq, from.rq = from.rq, c.rq
 }

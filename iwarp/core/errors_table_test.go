@@ -59,7 +59,7 @@ func framed(ulpdu []byte, crc bool) []byte {
 type errorTest struct {
 	initiator bool // the finder is
 	crc       bool // in use
-	spoilt    bool // the CRC of the wrong FPDU is wrong as well
+	damaged   bool // the CRC of the wrong FPDU is wrong as well
 	step      func() int
 }
 
@@ -72,7 +72,7 @@ func runErrors(t *testing.T, rows []errorRow) {
 				row.play(t, errorTest{initiator: initiator, step: whole})
 				row.play(t, errorTest{initiator: initiator, step: byByte})
 				row.play(t, errorTest{initiator: initiator, step: whole, crc: true})
-				row.play(t, errorTest{initiator: initiator, step: byByte, crc: true, spoilt: true})
+				row.play(t, errorTest{initiator: initiator, step: byByte, crc: true, damaged: true})
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 	t.Helper()
 	m := newMemory(t)
 	s, peer := how.pair(t, m)
-	s.name = strings.Join([]string{s.name, map[bool]string{true: "CRC"}[how.crc], map[bool]string{true: "spoilt"}[how.spoilt]}, " ")
+	s.name = strings.Join([]string{s.name, map[bool]string{true: "CRC"}[how.crc], map[bool]string{true: "damaged"}[how.damaged]}, " ")
 	if row.before != nil {
 		row.before(s, m)
 	}
@@ -128,7 +128,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 	}
 	placed := m.snapshot()
 	bad := framed(row.bad, how.crc)
-	if how.spoilt {
+	if how.damaged {
 		bad[len(bad)-1] ^= 0x40
 	}
 	s.input(bad, how.step)
@@ -140,7 +140,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 	}
 	payload := row.terminate()
 	// a length that cannot be is reported at once: nobody can know where the FPDU ends
-	if how.spoilt && !strings.HasPrefix(term, "2003") {
+	if how.damaged && !strings.HasPrefix(term, "2003") {
 		done, term, text, payload = general(done), "2002", "CRC 0x", "20020000"
 		if row.crcDone != "" {
 			done = row.crcDone

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// TestMoreThanABatch: more is queued than one batch of FPDUs holds, of every size, while a kick
-// and Read Responses want to go as well; nothing is lost and nothing overtakes.
+// TestMoreThanABatch: more is queued than one batch of FPDUs has room for, of every size, while a
+// kick and Read Responses want to go as well; nothing is lost and nothing overtakes.
 func TestMoreThanABatch(t *testing.T) {
 	for _, size := range []int{0, 100, 128, 129, 2000} {
 		pool := &core.Pool{}

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// law watches what one side sends, byte by byte, and holds it to the RFCs and to what keeps siw's
-// kernel alive.
+// law watches what one side sends, byte by byte, and compares it with the RFCs and with what keeps
+// siw's kernel alive.
 type law struct {
 	t       tb
 	s       *side

@@ -23,9 +23,9 @@ const (
 // stage small (256 bytes), so that a payload there gets a landing of its own. Valid until the next
 // call into c.
 //
-// Foreseen is that the message goes on in segments of the same size, to memory of this side's (a
-// receive, the sink of a Read): a Write's length nobody knows, and behind its end the target is
-// not the peer's to touch.
+// It foresees that the message goes on in segments of the same size, to memory of this side's (a
+// receive, the sink of a Read). It does not foresee a Write: nobody knows its length, and the peer
+// may not touch what is behind its end.
 func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	r := &c.rx
 	if c.closeNow {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The same denials in a Terminate, for a tagged message (RFC 5041 section 7.1; the right to write
-// is RDMAP's to check) and for a Read Request (RFC 5040 section 7).
+// What each denial is in a Terminate, for a tagged message (RFC 5041 section 7.1; the right to
+// write is RDMAP's to check) and for a Read Request (RFC 5040 section 7).
 var (
 	writeDenied = [...]struct {
 		layer      wire.Layer
@@ -56,7 +56,7 @@ func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr 
 	return mr, uint32(off), allowed
 }
 
-// usable is true for memory that is still this connection's, or shared. No memory is.
+// usable is true for memory that is still this connection's, or shared, and for no memory at all.
 func (c *Conn) usable(mr *verbs.MR) bool {
 	if mr == nil || mr.PD == c.cfg.PD {
 		return true
@@ -157,8 +157,8 @@ func (c *Conn) readLimit(size uint32) int {
 	return 0
 }
 
-// owe queues the answer to a Read Request. When our FIN is out there can be none, and while only
-// answers are before it there is to be no other: the FIN would never come.
+// owe queues the answer to a Read Request. When our FIN is out nothing can be answered. While only
+// answers are left before the FIN none is added, or the FIN would never come.
 func (c *Conn) owe(now time.Time) {
 	r := &c.rx
 	r.readMSN++

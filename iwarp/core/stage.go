@@ -8,8 +8,8 @@ import (
 )
 
 // stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes what fits
-// a TCP segment, and nothing in advance: memory that is being read by a peer may change until the
-// socket has it, not so the CRC.
+// a TCP segment, and nothing in advance: memory that a peer reads may change until the socket has
+// it, and the CRC would be wrong then.
 func (c *Conn) stage() {
 	if c.crc && c.tx.batch != nil {
 		return

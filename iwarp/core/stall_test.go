@@ -11,7 +11,7 @@ import (
 )
 
 // TestSilenceInMessage: a peer may be silent between messages for as long as it likes, but in the
-// middle of one it holds a receive.
+// middle of one it occupies a receive.
 func TestSilenceInMessage(t *testing.T) {
 	first := fpdu(wire.Header{Opcode: wire.OpSend, MSN: 1}, []byte("half of it, ")...)
 	for where, b := range map[string][]byte{

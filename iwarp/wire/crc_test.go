@@ -11,7 +11,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// TestUpdateCRC holds UpdateCRC against hash/crc32, at every length and alignment about what a
+// TestUpdateCRC compares UpdateCRC with hash/crc32, at every length and alignment about what a
 // processor takes at a time.
 func TestUpdateCRC(t *testing.T) {
 	b := make([]byte, 4096)

@@ -50,9 +50,9 @@ func (q *completionQueue) grow(n int) (*cqPart, error) {
 	return p, nil
 }
 
-// part is where a queue pair with claims to n completions, and to those of a shared receive queue
-// if srq is not nil, may complete. Of all queue pairs there that take receives from srq, one has
-// the claim to them.
+// part is a queue of the kernel's with room for n completions of a queue pair, and for those of a
+// shared receive queue if srq is not nil. Room for the receives of srq is claimed once for all
+// queue pairs of the part that take from it.
 func (q *completionQueue) part(n int, srq *sharedQueue) (*cqPart, error) {
 	claim := n
 	if srq != nil {

@@ -110,8 +110,8 @@ func TestBusyPartLetsOthersThrough(t *testing.T) {
 	}
 }
 
-// TestClaims: a claim that no queue of the kernel's can hold makes none, and what a shared receive
-// queue holds is claimed once.
+// TestClaims: a claim that no queue of the kernel's has room for makes none, and what a shared
+// receive queue has is claimed once.
 func TestClaims(t *testing.T) {
 	f := newFake(t)
 	f.d.k = kernelOf(t, os.DevNull)

@@ -11,10 +11,10 @@ import (
 
 // Denied finds out what EACCES says that the kernel has answered to a command written to fd, a
 // device file that is known as file: that it takes none from this thread, which is a
-// *verbs.CredentialsError, or the command's own refusal. again writes the command once more, which
-// was not executed; its answer is Denied's. Any goroutine.
+// *verbs.CredentialsError, or the command's own refusal. again writes the command, which was not
+// executed, once more; Denied returns its answer. Any goroutine.
 func Denied(fd int, file string, again func() (int, error)) (int, error) {
-	runtime.LockOSThread() // both are to be said of one thread
+	runtime.LockOSThread() // both calls are to be made on one thread
 	defer runtime.UnlockOSThread()
 	if !Allowed(fd) {
 		return 0, &verbs.CredentialsError{File: file, Err: unix.EACCES}

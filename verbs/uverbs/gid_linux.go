@@ -14,8 +14,8 @@ import (
 
 // gidIndex is the index of the port's RoCE v2 GID that a datagram was sent to. One that went to a
 // group was sent to the port's first GID of the same family. What was found is remembered until the
-// kernel reports a change: of one that is not read yet, too, for it may have given the place to
-// another address.
+// kernel reports a change. A report that is not read yet counts too: another address may have the
+// place by now.
 func (d *device) gidIndex(gid [16]byte) (uint8, error) {
 	if len(d.gids) > 0 && readable(d.async) {
 		clear(d.gids)

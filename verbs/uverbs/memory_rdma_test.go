@@ -43,7 +43,7 @@ func TestRCWriteAndRead(t *testing.T) {
 		t.Errorf("the Read completed as %+v", got)
 	}
 	if got := string(b.mr.Bytes[3:10]) + " " + string(b.mr.Bytes[100:106]) + " " + string(a.mr.Bytes[slotLen:slotLen+7]); got != "written inline written" {
-		t.Errorf("memory holds %q", got)
+		t.Errorf("memory has %q", got)
 	}
 	if !bytes.Equal(a.slot(0), want) {
 		t.Error("the Read brought something else than what is there")

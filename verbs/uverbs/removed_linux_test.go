@@ -38,7 +38,7 @@ func TestRemovedDevice(t *testing.T) {
 
 	d.Removed()
 	if string(mr.Bytes[:8]) != "received" {
-		t.Errorf("the memory of a removed device holds %q", mr.Bytes[:8])
+		t.Errorf("the memory of a removed device has %q", mr.Bytes[:8])
 	}
 	if wc := f.poll(); len(wc) != 0 {
 		t.Errorf("polled %+v, and nothing was outstanding", wc)
@@ -74,7 +74,7 @@ func TestClosedDeviceLeavesMemory(t *testing.T) {
 	copy(mem, "received")
 	f.must(d.Close())
 	if !mapped(t, addressOf(mem)) || string(mr.Bytes[:8]) != "received" {
-		t.Fatalf("the memory of a closed device holds %q", mr.Bytes)
+		t.Fatalf("the memory of a closed device has %q", mr.Bytes)
 	}
 	if _, err := d.Alloc(1, 0); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("more memory of it: %v, want ENODEV", err)

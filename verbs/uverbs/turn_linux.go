@@ -32,8 +32,8 @@ func (d *device) ring() {
 }
 
 // settle notifies the owner, or asks the kernel for a report. A completion may come between
-// looking and asking, so it looks twice: whether that one was solicited nobody says, so the owner
-// is notified of it.
+// looking and asking, so it looks again afterwards. Nothing says whether that completion was
+// solicited, so the owner is notified of it.
 func (q *completionQueue) settle() {
 	q.due = false
 	if q.gone || q.notified {
@@ -87,9 +87,9 @@ func (q *completionQueue) arm() (asked bool) {
 	return asked
 }
 
-// heard is the kernel's word that there is a completion of the kind it was asked for. Of solicited
-// ones it is asked again at once: whatever has come before that is polled now, so none is
-// missed, and none that is not solicited is reported.
+// heard takes the kernel's report of a completion of the kind it was asked for. If that is a
+// solicited one, the kernel is asked again at once: whatever came before that is polled now, so no
+// solicited completion is missed, and no other is reported.
 func (q *completionQueue) heard() {
 	q.loud = true
 	if q.quiet {

@@ -84,7 +84,7 @@ func TestUDMulticast(t *testing.T) {
 	r.must(s[1].qp.Destroy()) // which leaves the group
 }
 
-// TestUDToNobody: an address that nobody answers to holds nothing else up.
+// TestUDToNobody: an address that nobody answers to delays nothing else.
 func TestUDToNobody(t *testing.T) {
 	r, s := datagrams(t, 2)
 	index, gid := r.gid()
