@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -171,4 +172,29 @@ func datagram(tb testing.TB, sys *actor.ActorSystem, rt, far *Runtime, at string
 	})
 	server.send(s, &DestroyID{})
 	next[*Closed](server)
+}
+
+// A datagram request that was accepted is answered: its deadline does not take the identifier.
+func TestAcceptedDatagramRequestHasNoDeadline(t *testing.T) {
+	inWorld(t, infiniband, func(w *world) {
+		server, client := w.farProbe(), w.probe()
+		cfg := IDConfig{PortSpace: cmid.PortSpaceUDP}
+		listener, c := w.far.CreateID(server.pid, cfg), w.rt.CreateID(client.pid, cfg)
+		server.send(listener, &cmid.BindAddr{Addr: MustAddr(there + ":7471")})
+		next[*cmid.Bound](server)
+		server.send(listener, &Listen{})
+		next[*Listening](server)
+		client.send(c, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")})
+		next[*cmid.AddrResolved](client)
+		client.send(c, &cmid.ResolveRoute{})
+		next[*cmid.RouteResolved](client)
+		client.send(c, &Connect{})
+		_, s := next[*ConnectRequest](server)
+		server.send(s, &Accept{})
+		next[*Established](server)
+		time.Sleep(time.Minute)
+		if state, ok := w.state(s); !ok || state != states.Connected {
+			w.Errorf("a minute later the identifier is %v", state)
+		}
+	})
 }

@@ -16,7 +16,7 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	if o := it.rt.cfg.Observer; o != nil {
 		o.Event(it.pid, m)
 	}
-	m.hold()
+	m.begin()
 	if it.owner.receive(it, m) {
 		return
 	}
@@ -25,7 +25,7 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	if it.owner.pid != nil {
 		it.notify(m.Clone())
 	}
-	_ = m.done(it.l.exec) // its only hold
+	_ = m.done(it.l.exec) // its only reference
 }
 
 func (it *ident) Sent(s *datapath.Outgoing) {

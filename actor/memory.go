@@ -17,7 +17,7 @@ import (
 
 // Memory is registered memory of one connection (struct ibv_mr): what its Reads read into and its
 // Writes write from, and, once granted, what its peer reads and writes. AllocMemory makes it. It
-// is the connection's: it is gone when FreeMemory is answered, and when Closed is told. Its
+// is the connection's: it is gone when FreeMemory is answered, and when Closed comes. Its
 // methods are for the connection's loop, that is for the Receive of an OnLoop owner on that loop
 // and for Call, except Len and Access.
 //
@@ -90,7 +90,7 @@ func (m *Memory) at(off int64, n int) ([]byte, error) {
 	return b[off : int(off)+n], nil
 }
 
-// The commands of memory. They want an identifier that is connected, or was told to connect, on a
+// The commands of memory. They want an identifier that is connected, or has got Connect, on a
 // device that lets the runtime make its queue pair.
 type (
 	// AllocMemory registers memory for Read, Write and the peer's (ours), ibv_reg_mr(3):
@@ -240,7 +240,7 @@ func (it *ident) register(n int, access Access) (*verbs.MR, error) {
 	return mr, err
 }
 
-// mine says whether m is memory of this connection, and there.
+// mine says what is wrong with m: it is of another connection, or gone.
 func (it *ident) mine(m *Memory) error {
 	switch {
 	case m == nil || m.it != it:
@@ -251,7 +251,7 @@ func (it *ident) mine(m *Memory) error {
 	return nil
 }
 
-// idle says whether m is memory of this connection that none of its operations names.
+// idle is mine, and says besides whether operations of the connection's own name m.
 func (it *ident) idle(m *Memory) error {
 	if err := it.mine(m); err != nil {
 		return err

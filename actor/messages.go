@@ -94,12 +94,12 @@ func (s *Send) usable() bool {
 // An owner of any other kind gets a copy that is its own, and no back-pressure. A message that its
 // owner has when Runtime.Shutdown gives up waiting for it stays readable.
 //
-// An owner may forward or send the message to other OnLoop and OffLoop actors while it may read it:
-// then it is theirs in the same way, and the credit goes back when the last of them has returned.
-// Every other receiver (an actor with a mailbox of Proto.Actor's, a future, a channel,
+// An owner may forward or send the message to other OnLoop and OffLoop actors while it may read
+// it: then it is theirs in the same way, and the credit goes back when the last of them has
+// returned. Every other receiver (an actor with a mailbox of Proto.Actor's, a future, a channel,
 // ReenterAfter, Stash) does not say when it is finished: it gets a Clone, or a message that was
-// retained and that it releases. Builds with the tag rdmadebug, or with the race detector, spoil a
-// message that was given back for good, and panic where it is sent on.
+// retained and that it releases. Builds with the tag rdmadebug, or with the race detector,
+// overwrite a message that was given back for good, and panic where it is sent on.
 type Received struct {
 	cmid.EventBase
 	Data []byte
@@ -110,7 +110,7 @@ type Received struct {
 	env  actor.MessageEnvelope // as it is delivered
 	from *ident                // whose owner it was delivered to
 	in   datapath.Inbound      // its conn is nil: Data is a copy, there is nothing to give back
-	refs atomic.Int32          // 0 or 1 while nobody holds it
+	refs atomic.Int32          // 0 or 1 while nobody has retained it
 }
 
 // newReceived makes one for the data path.
@@ -129,14 +129,14 @@ func (m *Received) String() string {
 }
 
 // Retain keeps the message beyond Receive; each Retain wants one Release, for which
-// Runtime.Shutdown waits until its context ends. Any goroutine that holds the message.
+// Runtime.Shutdown waits until its context ends. Any goroutine that has the message.
 func (m *Received) Retain() *Received {
 	m.keep()
 	return m
 }
 
 // Clone is a copy that belongs to nobody's connection: whoever has it may keep it, and give it to
-// anybody. Retain and Release of it do nothing. Any goroutine that holds the message.
+// anybody. Retain and Release of it do nothing. Any goroutine that has the message.
 func (m *Received) Clone() *Received {
 	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since}
 }
@@ -155,17 +155,17 @@ func (m *Received) Release() {
 	}
 }
 
-// errReleased is the failure of an actor that has given a message back which it had no hold of.
+// errReleased is the failure of an actor that has released a message once too often.
 var errReleased = errors.New("Received.Release without Retain")
 
-// hold is the first hold: the owner's. Loop goroutine.
-func (m *Received) hold() {
+// begin takes the first reference: the owner's. Loop goroutine.
+func (m *Received) begin() {
 	if m.refs.Load() != 1 {
 		m.refs.Store(1)
 	}
 }
 
-// keep takes a hold.
+// keep takes a reference.
 func (m *Received) keep() {
 	if n := m.refs.Add(1); overwrite.On && n <= overwritten {
 		panic("rdma: a Received was used after it had been given back: Retain it in time, or send a Clone")
@@ -175,14 +175,14 @@ func (m *Received) keep() {
 // overwritten is more than is ever added to refs: the message was given back.
 const overwritten = -1 << 24
 
-// done gives a hold back on loop l (nil: off the loops) when Receive has returned. On the
+// done gives a reference back on loop l (nil: off the loops) when Receive has returned. On the
 // connection's own loop the buffer is free at once, still warm for the next message.
 func (m *Received) done(l *mailbox.Loop) error {
 	if m.in.Conn == nil {
 		return nil
 	}
 	near := l == m.from.l.exec && !l.Over()
-	if near && m.refs.Load() == 1 { // only a holder can add one, and that is us
+	if near && m.refs.Load() == 1 { // only who has one can add one, and that is us
 		m.giveBack()
 		return nil
 	}
@@ -251,7 +251,7 @@ func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID
 
 // piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each:
 // further refusals are added to it until its receiver takes it. So a flood does not fill the
-// mailbox of whoever is told of it. Of other mailboxes nobody says when they have taken something:
+// mailbox of whoever gets them. Of other mailboxes nobody says when they have taken something:
 // there each answer is a message of its own.
 type piles struct {
 	mu sync.Mutex

@@ -35,7 +35,7 @@ type (
 	}
 	// Write is IBV_WR_RDMA_WRITE (ours): WriteDone | AccessError. The answer says that Memory may
 	// be written again: not that the bytes are at the peer, still less that its application knows.
-	// To tell it send a message behind the Write: when that is received the bytes are there.
+	// To let it know, send a message behind the Write: when that is received the bytes are there.
 	Write struct {
 		Memory *Memory   // of this connection: the bytes ...
 		At     int       // ... from there on

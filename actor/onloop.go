@@ -9,7 +9,7 @@ import (
 )
 
 // OnLoop has an actor run on one of the runtime's loops, where the events of its identifiers reach
-// it without a change of goroutine. Its Receive must not block: who does is logged (or told to
+// it without a change of goroutine. Its Receive must not block: who does is logged (or reported to
 // eventloop.Config.OnStall, with the type of the message as well), and what waits for identifiers
 // gives up (eventloop.MayWait). Several actors are spread over the loops in turn. It is an
 // option of Props, in place of a mailbox and a dispatcher:

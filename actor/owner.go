@@ -63,7 +63,7 @@ func (o *owner) receive(it *ident, m *Received) (ok bool) {
 	return true
 }
 
-// hand delivers a message of which the caller has taken a hold.
+// hand delivers a message of which the caller has taken a reference.
 func (o *owner) hand(m *Received, env *actor.MessageEnvelope, sender *actor.PID) {
 	env.Message, env.Sender = m, sender
 	if o.near {

@@ -65,7 +65,7 @@ func (l *loop) placeFor(listener *ident) *loop {
 	return to
 }
 
-// LoopInfo is what Loops tells of a loop.
+// LoopInfo is what Loops says of a loop.
 type LoopInfo struct {
 	Name        string
 	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by
@@ -75,7 +75,7 @@ type LoopInfo struct {
 	eventloop.Stats
 }
 
-// Loops tells of the loops, in their order. It waits for none of them. Any goroutine.
+// Loops reports on the loops, in their order. It waits for none of them. Any goroutine.
 func (rt *Runtime) Loops() []LoopInfo {
 	infos := make([]LoopInfo, len(rt.loops))
 	for i, l := range rt.loops {

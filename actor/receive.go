@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// sink takes what the identifiers of this loop tell to their actors.
+// sink delivers the events of this loop's identifiers to their actors.
 func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers cmid.Command) {
 	if r, ok := ev.(*cmid.ConnectRequest); ok {
 		l.request(id, r)
@@ -77,7 +77,7 @@ func (it *ident) Receive(ctx actor.Context) {
 
 // broken notes what has ended the actor in the middle of a message: a panic in it, or in what it
 // calls of the user's, or a runtime.Goexit there. The command that it was at is answered, Closed
-// tells it, and the supervisor stops the actor.
+// says so, and the supervisor stops the actor.
 func (it *ident) broken() {
 	if !it.inside {
 		return

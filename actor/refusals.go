@@ -65,7 +65,7 @@ type refusal struct {
 	sends, bytes int
 }
 
-// sender is what tells senders apart.
+// sender is what distinguishes senders.
 type sender struct {
 	address, id string
 	request     uint32
@@ -98,7 +98,7 @@ func (r *refusals) take() (list []refusal) {
 	return list
 }
 
-// seal ends it. Not ok: somebody is at it.
+// seal ends the refusing, for good. Not ok: somebody is being refused at this moment.
 func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
 
 // Overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
@@ -112,7 +112,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // which are not answered
 		return false
 	case *Send:
-		admit = !m.usable() && over <= commandRoom // to be told so
+		admit = !m.usable() && over <= commandRoom // who is answered so
 	case Command:
 		admit = over <= commandRoom || ends(m) && over <= 2*commandRoom
 	}
@@ -120,7 +120,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 		return true
 	}
 	if !it.refusals.gate.TryRLock() {
-		it.box.Refuse(msg) // Closed is told, or about to be
+		it.box.Refuse(msg) // Closed was sent, or is about to be
 		return false
 	}
 	defer it.refusals.gate.RUnlock()
@@ -138,7 +138,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 }
 
 // refuseCommand answers a command that has no room, or what is none, on the posting goroutine.
-// Nothing of the loop's is touched: the answer does not tell the identifier's state.
+// Nothing of the loop's is touched: the answer does not say the identifier's state.
 func (it *ident) refuseCommand(m any, from *actor.PID) {
 	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)
@@ -170,7 +170,7 @@ func (it *ident) refuseCommand(m any, from *actor.PID) {
 // errNoPlace is why the mailbox refuses something.
 var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)
 
-// setOwner changes who is told, for those that are being refused, too.
+// setOwner changes who is notified, for those that are being refused, too.
 func (it *ident) setOwner(o owner) {
 	it.refusals.mu.Lock()
 	defer it.refusals.mu.Unlock()

@@ -13,7 +13,7 @@ type returns struct {
 }
 
 // put gives m back. It may be called with the loop's end behind it: then there is nobody left to
-// tell.
+// notify.
 func (r *returns) put(m *Received) {
 	r.mu.Lock()
 	r.in = append(r.in, m)

@@ -53,7 +53,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	l.take(in)
 }
 
-// take makes the actor of a new connection and tells the owner of its listener, or the handler
+// take makes the actor of a new connection and notifies the owner of its listener, or the handler
 // that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
@@ -61,7 +61,7 @@ func (l *loop) take(in *incoming) *ident {
 	if !closing && !tooMany && !noRoom {
 		return l.welcome(in)
 	}
-	l.assigned.Add(-1) // before the peer is told, who may ask again at once
+	l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
@@ -187,7 +187,7 @@ func (m *move) back() {
 // giveUp ends a request that neither loop can take: both have ended. Its peer sees a connection
 // that ends.
 func (m *move) giveUp(err error) {
-	m.to.assigned.Add(-1) // before the peer is told, who may ask again at once
+	m.to.assigned.Add(-1) // before the peer hears of it, who may ask again at once
 	m.rt.count.Add(-1)
 	m.detached.Destroy()
 	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))

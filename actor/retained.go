@@ -17,7 +17,8 @@ func (*retainedMessage) Delivered() {}
 
 func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).done(l) }
 
-// retained is the messages of ours that hold something, as mailboxes want to know them.
+// retained is the messages of ours that have something to give back, as mailboxes want to know
+// them.
 func retained(msg any) mailbox.Retained {
 	switch m := msg.(type) {
 	case *Received:

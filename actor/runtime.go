@@ -48,7 +48,7 @@ type Runtime struct {
 func (rt *Runtime) System() *actor.ActorSystem { return rt.sys }
 
 // ErrShutdown is why an identifier was closed, or not created, that met Runtime.Shutdown, and why
-// its connection has ended: in Closed.Err, and in Disconnected.Err where that is told.
+// its connection has ended: in Closed.Err, and in Disconnected.Err where that comes.
 var ErrShutdown = errors.New("the runtime has been shut down")
 
 // name makes a name that was never used before.
@@ -57,7 +57,7 @@ func (rt *Runtime) name(kind string) string {
 }
 
 // Logger is the runtime's logger (Config.Logger), for lines that others can cause: of each text 10
-// are written in 10 s, the next tells how many were not ("unlogged before"), and the caller does
+// are written in 10 s, the next says how many were not ("unlogged before"), and the caller does
 // not wait for them to be written. So a line's values must not change any more. Lines below Info
 // are written at once and all. Any goroutine, any time; Shutdown waits for what was logged before,
 // while the logger goes on: 5 s for a line. A process that ends without Shutdown loses what waits.

@@ -17,7 +17,7 @@ import (
 // closed as with Close, and the rest is destroyed when ctx ends; their owners get Closed. Then the
 // device's memory and queues are freed and the loops stopped. Nothing is left: no goroutine, no
 // file descriptor, no identifier, unless the error names it: the kernel's rdma_cm may take up to
-// 100 s for an identifier, and does not let itself be hurried. Owners of such are told Closed,
+// 100 s for an identifier, and does not let itself be hurried. Owners of such get Closed,
 // with ErrHeld. Actors of the application that run on the loops receive what they have been sent
 // until then. They can still be stopped afterwards, but receive nothing more. The ActorSystem is
 // the caller's: it is not shut down.
@@ -79,7 +79,7 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// shutDown closes everything on a loop, and tells when nothing is left.
+// shutDown closes everything on a loop, and notifies when nothing is left.
 func (l *loop) shutDown(empty chan struct{}) {
 	if l.empty() {
 		close(empty)
@@ -150,7 +150,7 @@ func (l *loop) abort(cause error) (stuck bool) {
 	return stuck
 }
 
-// abandon ends the actors of identifiers that the device does not give back: their owners are told
+// abandon ends the actors of identifiers that the device does not give back: their owners get
 // Closed.
 func (rt *Runtime) abandon() {
 	askLoops(rt, func(l *loop) struct{} {
@@ -211,7 +211,7 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 	return nil
 }
 
-// awaitReturned tells when owners have no message of this loop's any more.
+// awaitReturned notifies when owners have no message of this loop's any more.
 func (l *loop) awaitReturned(back chan struct{}) {
 	if l.Held() == 0 {
 		close(back)

@@ -48,8 +48,8 @@ func (d *Device) notify() {
 	}
 }
 
-// Run handles at most budget completions, and the rest in its turn. What does not return from one
-// (user code that leaves the loop's goroutine) must not cost the others theirs.
+// Run handles at most budget completions, and the rest in its turn. User code that does not return
+// from one (a runtime.Goexit) must not cost the others their completions.
 func (d *Device) Run(budget int) (more bool) {
 	left := true
 	defer func() {
@@ -106,7 +106,7 @@ func (d *Device) fetch() (n int) {
 	return 0
 }
 
-// Drain handles every completion there is: before the end of a connection is told.
+// Drain handles every completion there is: before the end of a connection is reported.
 func (d *Device) Drain() {
 	for d.poll(1<<20) > 0 {
 	}

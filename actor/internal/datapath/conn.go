@@ -90,7 +90,7 @@ func (c *Conn) Release() {
 	c.Device.vanish()
 }
 
-// Establish begins the flow of messages: Established has just been told.
+// Establish begins the flow of messages: the owner has just got Established.
 func (c *Conn) Establish() {
 	if c.Over() { // broken off meanwhile
 		return
@@ -100,12 +100,12 @@ func (c *Conn) Establish() {
 	c.update()
 	c.l.Shares.again(c)
 	if c.Arrivals != nil {
-		c.Arrivals.tell()
+		c.Arrivals.deliver()
 		c.Arrivals.advance(false)
 	}
 }
 
-// update answers the peer's probe, and tells it how much was consumed, if that is due.
+// update answers the peer's probe, and says how much was consumed, if that is due.
 func (c *Conn) update() {
 	if c.mode != ModeMessages || !c.sends() {
 		return

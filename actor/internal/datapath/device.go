@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// recvBit tells the ID of a receive from that of a send: the pool's number and the buffer's index
-// are below it. A send's is its number in its connection's flight.
+// recvBit is set in the ID of a receive, and not in that of a send. The pool's number and the
+// buffer's index are below it. A send's is its number in its connection's flight.
 const recvBit = 1 << 63
 
 // deviceOf finds or makes what the loop's connections over dev share.
@@ -116,7 +116,7 @@ func (d *Device) hand(c *Conn, p Posting) error {
 	return err
 }
 
-// Removed is told that a device has gone; nil is none.
+// Removed notes that a device has gone; nil is none.
 func (l *Loop) Removed(dev verbs.Device) {
 	for _, d := range slices.Clone(l.Devices) {
 		if d.Verbs == dev {
@@ -132,19 +132,19 @@ func (d *Device) remove() {
 }
 
 // vanish drops what belonged to a device that has gone, when nobody needs it any more: a message
-// that an owner holds is in its memory.
+// that an owner has is in its memory.
 func (d *Device) vanish() {
-	if !d.removed || d.Conns > 0 || d.held() > 0 {
+	if !d.removed || d.Conns > 0 || d.heldByOwners() > 0 {
 		return
 	}
 	d.l.Devices = slices.DeleteFunc(d.l.Devices, func(other *Device) bool { return other == d })
 	d.close()
 }
 
-// held is the receive buffers that are handed out, without those posted to the device.
-func (d *Device) held() (n int) {
+// heldByOwners is how many receive buffers are handed out, without those posted to the device.
+func (d *Device) heldByOwners() (n int) {
 	for dm := range d.Domains {
-		n += dm.held()
+		n += dm.heldByOwners()
 	}
 	return n
 }
@@ -177,7 +177,7 @@ func (d *Device) closed(op string, err error) {
 // Held counts the messages that owners have and have not given back.
 func (l *Loop) Held() (n int) {
 	for _, d := range l.Devices {
-		n += d.held()
+		n += d.heldByOwners()
 	}
 	return n
 }

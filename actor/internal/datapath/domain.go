@@ -26,15 +26,15 @@ func (dm *domain) SendArena(n int) *memory.Arena {
 	return dm.Send[class]
 }
 
-// held is the receive buffers that are handed out, without those posted to the device.
-func (dm *domain) held() (n int) {
+// heldByOwners is how many receive buffers are handed out, without those posted to the device.
+func (dm *domain) heldByOwners() (n int) {
 	for _, p := range dm.recv {
 		n += p.Arena.Out() - (len(p.posted) - len(p.free)) + p.copies.Out()
 	}
 	return n + dm.sinks.Held()
 }
 
-// leave is told that a connection which has the domain for its own has gone.
+// leave notes that a connection which has the domain for its own has gone.
 func (dm *domain) leave() {
 	if dm.own {
 		dm.left = true
@@ -43,9 +43,9 @@ func (dm *domain) leave() {
 }
 
 // vanish drops what was one connection's, when nobody needs it any more: a message that an owner
-// holds is in its memory.
+// has is in its memory.
 func (dm *domain) vanish() {
-	if dm.left && dm.held() == 0 {
+	if dm.left && dm.heldByOwners() == 0 {
 		dm.close()
 		delete(dm.d.Domains, dm)
 		dm.d.closed("dealloc_pd", dm.pd.Close())

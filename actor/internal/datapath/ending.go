@@ -107,11 +107,11 @@ func (c *Conn) Verdict(err error) error {
 //
 // Two things need time. Of flushes, and of postings that are refused, somebody has to say the
 // cause: an error that is on its way, or an end that is. And on iWARP the device ends the
-// connection itself, and knows more (a Terminate message's words). So these are held against nobody
-// until failPatience is over; if nobody has told of an end then, the connection is broken off. In
+// connection itself, and knows more (a Terminate message's words). So these end no connection until
+// FailPatience is over. If nobody has reported an end then, the connection is broken off. In
 // an ordinary end the flushes find it ending, or ended.
 
-// FailPatience is how long the device has to tell of the end of a connection whose queue pair has
+// FailPatience is how long the device has to report the end of a connection whose queue pair has
 // failed.
 const FailPatience = 2 * time.Second
 
@@ -132,7 +132,7 @@ func (c *Conn) failed(e *QueuePairError) {
 	}
 }
 
-// impatient ends a connection whose queue pair has failed, and nobody has told of the end.
+// impatient ends a connection whose queue pair has failed, and nobody has reported the end.
 func (c *Conn) impatient() {
 	if c.connected() {
 		c.up.BreakOff(c.suspect)
@@ -157,7 +157,7 @@ func (c *Conn) Cause(err, own error) error {
 	case c.suspect == nil || c.suspect.vague() || c.Session.Goodbye():
 		// who has said goodbye has ended it, whatever failed then
 		if err == nil {
-			return own // who shuts down is not told that its peer has ended it
+			return own // who shuts down does not hear that its peer has ended it
 		}
 		return err
 	}
@@ -165,8 +165,8 @@ func (c *Conn) Cause(err, own error) error {
 	return c.suspect
 }
 
-// FailedByItself is the device's word that the queue pair has failed. What it has completed is told
-// first.
+// FailedByItself is the device's word that the queue pair has failed. What it has completed is
+// reported first.
 func (c *Conn) FailedByItself() {
 	c.Device.Drain()
 	c.failed(&QueuePairError{})

@@ -23,7 +23,7 @@ var (
 
 // ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: never
 // granted, revoked, of another connection, not with that right, or outside. The connection is
-// over. iWARP tells so in Disconnected.Err, where the operation itself is ErrFlushed, and a Write
+// over. iWARP says so in Disconnected.Err, where the operation itself is ErrFlushed, and a Write
 // may have been Done.
 var ErrRemoteAccess = errors.New("the peer's device refuses the access")
 
@@ -50,7 +50,7 @@ func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 type QueuePairError struct {
 	Op verbs.Opcode // of the work request
 	// StatusSuccess: not a work request has failed but the queue pair by itself, as
-	// IBV_EVENT_QP_FATAL tells
+	// IBV_EVENT_QP_FATAL says
 	Status verbs.Status
 	Err    error // what else is known, such as a stream's reset; may be nil
 }
@@ -104,7 +104,7 @@ func (e *QueuePairError) follows() bool {
 	return e.Status == verbs.StatusFlushed || e.Status == verbs.StatusSuccess && e.Err != nil
 }
 
-// ResourceError says that a device, or the half of Limits.ReceiveMemory, cannot hold what a
+// ResourceError says that a device, or the half of Limits.ReceiveMemory, has no room for what a
 // connection needs from its beginning. Connect and Accept fail with it; IDConfig says how much
 // they need. errors.Is: ENOMEM.
 type ResourceError struct {
@@ -159,5 +159,5 @@ func sendError(status verbs.Status) error {
 var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
 // RetryAfter is how long a device gets that has no room although nothing is under way whose end it
-// would tell.
+// would be reported.
 const RetryAfter = 10 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 type flight struct {
 	ring  ring.Ring[Posting]
 	head  uint32 // number of the oldest
-	quiet int    // posted since the last one that will tell
+	quiet int    // posted since the last one that completes by itself
 }
 
 // Posting is a work request of the send queue.

@@ -16,7 +16,7 @@ import (
 // (docs/wire.md); one that is silent for too long is given up.
 //
 // Silence is counted in looks at the connections, which a loop takes at intervals, and not in time:
-// a loop that one of its own actors has held for a minute, a machine that was suspended, a clock
+// a loop that one of its own actors has blocked for a minute, a machine that was suspended, a clock
 // that jumps: each is one look without news, and before the next the sockets are read. While
 // messages flow nothing is done: a look compares counts that there are for other reasons.
 //
@@ -64,7 +64,7 @@ func (l *Loop) watch(c *Conn) {
 	o.Conns = append(o.Conns, c)
 }
 
-// unwatch ends it.
+// unwatch ends what watch has begun.
 func (c *Conn) unwatch() {
 	o := c.Beat.lookout
 	if o == nil {

@@ -160,7 +160,7 @@ type AtomicOperands struct {
 	CompareAdd, Swap uint64
 }
 
-// OpOwner is told of an operation's end.
+// OpOwner gets an operation's end.
 type OpOwner interface {
 	// Ended is called once for every operation that Conn.OneSided took, possibly from within that
 	// call: the device is finished with it and with its memory. err: opError's, or what PostSend

@@ -41,7 +41,7 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 }
 
 // eager is the largest message, in bytes, that this side sends at once on a device, whatever its
-// peer says that it could receive: the peer's word must not decide how much memory is held here.
+// peer says that it could receive: the peer's word must not decide how much memory is used here.
 func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
 	switch {
 	case t.Eager > 0:

@@ -48,7 +48,7 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	return p, nil
 }
 
-// leave is told that a connection has gone. What is posted for nobody is taken back: it is memory
+// leave notes that a connection has gone. What is posted for nobody is taken back: it is memory
 // that others may want.
 func (p *recvPool) leave() {
 	if p.conns--; p.conns == 0 {
@@ -152,7 +152,7 @@ func (p *recvPool) close() {
 // and again. So a connection has a receive queue of its own, which nobody else's messages can use
 // up, and as many receives in it as its peer may send messages, from before the peer can know of
 // it until it ends. The memory of a message that was consumed is posted again before the peer is
-// told of it.
+// notified of it.
 
 // receives is how many receives a connection posts beforehand.
 func (t *Terms) receives() int {

@@ -220,7 +220,7 @@ func (b *arrivals) advance(granted bool) {
 				break
 			}
 			granted = false
-			if !b.hold(a) {
+			if !b.allot(a) {
 				break
 			}
 		}
@@ -241,8 +241,8 @@ func (b *arrivals) advance(granted bool) {
 	b.watch()
 }
 
-// hold takes memory for an offer. Not ok: the device has none, and is asked again.
-func (b *arrivals) hold(a *pending) (ok bool) {
+// allot takes memory for an offer. Not ok: the device has none, and is asked again.
+func (b *arrivals) allot(a *pending) (ok bool) {
 	chunk, err := b.c.dom.sinks.Get(int(a.from.Length))
 	if err != nil {
 		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.Device.Verbs.Name(), "err", err)
@@ -273,7 +273,7 @@ func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 
-// stop is told that the connection has ended: what was still being read has kept memory from
+// stop notes that the connection has ended: what was still being read has kept memory from
 // others.
 func (b *arrivals) stop() {
 	if b.filling > 0 {
@@ -325,7 +325,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 		b.filled(a.m.Chunk)
 		c.Session.Pull()
 		if i == 0 {
-			b.tell()
+			b.deliver()
 		}
 	}
 	b.advance(false)
@@ -335,8 +335,8 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 // Abandoned is OpOwner's: nobody waits for an answer.
 func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 
-// tell tells the owner what is here, up to the first offer that is still to be read.
-func (b *arrivals) tell() {
+// deliver gives the owner what is here, up to the first offer that is still to be read.
+func (b *arrivals) deliver() {
 	for b.Waiting.Len() > 0 && b.c.Flows() {
 		if a := b.Waiting.At(0); a.came < a.from.Length {
 			return
@@ -351,7 +351,7 @@ func (b *arrivals) gave(c *memory.Chunk) {
 	c.Free()
 }
 
-// drop gives back what is not told any more. What is being read into is the device's until its
+// drop gives back what is not delivered any more. What is being read into is the device's until its
 // Reads have ended.
 func (b *arrivals) drop() {
 	if b.Begun != b.Done {

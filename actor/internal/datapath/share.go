@@ -20,7 +20,7 @@ import (
 //     the memory is for such only: for 4,092 connections with one message of 64 KiB each, at the
 //     defaults. Those that are made when half of that would be needed ask for smaller messages
 //     (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked are rejected
-//     then (noRoom), and all are when so much is held for connections that have ended that
+//     then (noRoom), and all are when so much is used by connections that have ended that
 //     nothing would be left for those there are (full).
 //   - Share: one whose owner holds messages already may receive while these are no more than what
 //     is left for all others, without that half. So one that is not read from has half of the
@@ -28,7 +28,7 @@ import (
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
 //     is copied out of it, into memory of its own size. A message of a byte then costs
 //     memory.CopyCost and a byte, not a receive.
-//   - Bound: all that is held is never more than half of Limits.ReceiveMemory, or less where
+//   - Bound: all that owners have is never more than half of Limits.ReceiveMemory, or less where
 //     large messages hold more than the other half (budget). Whoever may receive and finds no
 //     memory waits in a queue.
 //
@@ -139,7 +139,7 @@ func (s *shares) check(c *Conn) {
 }
 
 // asked is check for a connection that a message is for, which finds no receive, and is to get n
-// bytes. What comes before Established is told is not seen, and so not counted, before that.
+// bytes. What comes before Established is not seen, and so not counted, before that.
 func (s *shares) asked(c *Conn, n int) {
 	s.check(c)
 	if c.state != connConnecting {
@@ -165,7 +165,7 @@ func (s *shares) starve(p *recvPool, err error) {
 	}
 }
 
-// freed is told that there may be memory for those who wait.
+// freed notes that there may be memory for those who wait.
 func (s *shares) freed() {
 	if s.queued || len(s.starved) == 0 && !s.next() {
 		return
@@ -306,7 +306,7 @@ func (s *shares) resume(c *Conn) {
 	}
 }
 
-// forget is told that c ends, too.
+// forget is for a connection that ends, too.
 func (s *shares) forget(c *Conn) {
 	c.recv.paused = false
 	s.unlist(c)

@@ -35,7 +35,7 @@ type Loop struct {
 	NewInbound   func() *Inbound // makes one with what it is part of
 }
 
-// Limits bound what it makes the loop hold, in bytes but for Queue.
+// Limits bound what the loop has, in bytes but for Queue.
 type Limits struct {
 	Receive int // of what is received
 	Send    int // of what is sent
@@ -155,7 +155,7 @@ type Conn struct {
 	claim    int    // of completions
 	Flight   flight
 	Session  wire.Session // of messages; of other modes what is granted
-	full     bool         // ErrQueueFull was told: Writable is due
+	full     bool         // ErrQueueFull was reported: Writable is due
 	due      bool         // in the device's list of what to pump
 	retrying bool         // pump will be called
 
@@ -246,11 +246,11 @@ const (
 	goodbyeLeft           // it has left, or never will
 )
 
-// intake is a connection's part in it.
+// intake is a connection's part of what its loop receives (share.go).
 type intake struct {
 	// nil: the device does not ask for receives, and there is nothing to share
 	qp       verbs.Pauser
-	bytes    int // that its owner holds, or that wait to be told
+	bytes    int // that its owner holds, or that wait to be delivered
 	messages int
 	paused   bool
 	listed   bool // at place at of the loop's paused ones
@@ -258,15 +258,15 @@ type intake struct {
 	wants    int // what placed it there
 	fetching int // Reads and atomic operations under way
 	counted  bool
-	early    int // bytes of receives for what came before Established was told
+	early    int // bytes of receives for what came before Established
 }
 
-// shares is a loop's account of it. Loop goroutine.
+// shares is a loop's account of what its connections receive (share.go). Loop goroutine.
 type shares struct {
 	l       *Loop
 	limit   int         // bytes: what arenas may have (budget)
 	large   int         // of large messages, which are not shared out here
-	Held    int         // of others that owners hold, or that wait to be told
+	Held    int         // of others that owners hold, or that wait to be delivered
 	Floor   int         // of a receive for each connection
 	Owed    int         // the same, for those whose owners hold nothing
 	paused  pausedConns // over their share, and go on when there is memory
@@ -275,7 +275,7 @@ type shares struct {
 	warned  time.Time
 }
 
-// heartbeat is a connection's part of it.
+// heartbeat is a connection's part of the keepalive (keepalive.go).
 type heartbeat struct {
 	lookout *Lookout // nil: none
 	At      int      // in its conns
@@ -298,9 +298,9 @@ type Lookout struct {
 	left  int    // connections that it has not seen
 }
 
-// arrivals is the messages of a connection that have come and cannot be told yet, in order: those
-// that come before Established was told, offers that are to be read, and what has come behind
-// them. A connection has one from the first of these on. Loop goroutine.
+// arrivals is the messages of a connection that have come and cannot be delivered yet, in order:
+// those that come before Established, offers that are to be read, and what has come behind them. A
+// connection has one from the first of these on. Loop goroutine.
 //
 // An offer is read when the loop's budget has memory for it, in parts, of which a few are under
 // way at a time.

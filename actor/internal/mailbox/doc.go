@@ -23,9 +23,9 @@
 //
 // Any goroutine may post. Everything else about a mailbox belongs to its consumer: the loop's
 // goroutine, or the one goroutine that runs it at that time. Deliver and Hand are for the actor's
-// own loop. A message that is Retained has one hold for each place where it is queued or received;
-// the mailbox gives it back when Receive has returned, panicked or exited, or when the message was
-// answered.
+// own loop. A message that is Retained has one reference for each place where it is queued or
+// received; the mailbox gives it back when Receive has returned, panicked or exited, or when the
+// message was answered.
 //
 // # Ordering
 //
@@ -47,6 +47,6 @@
 //
 // Lanes have no shares: events without end keep an actor from its commands, so who posts them is
 // trusted. Only the data lane is bounded, and only with Config.Limit. A Laned message is Event or
-// Control, and holds nothing. An actor that blocks on a Loop stops that loop; the event loop's
-// watchdog names it (LoopName). MessageBatch costs as much as its elements.
+// Control, and has nothing to give back. An actor that blocks on a Loop stops that loop; the event
+// loop's watchdog names it (LoopName). MessageBatch costs as much as its elements.
 package mailbox

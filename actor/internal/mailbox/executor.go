@@ -11,7 +11,8 @@ import (
 // Executor is where actors run: a *Loop, or *Goroutines.
 type Executor interface {
 	// schedule has r's Run called until it has no more. Any goroutine. It is not called again for
-	// the same r before that. (A pointer is half of what a goroutine has to be given else.)
+	// the same r before that. r is a pointer: half as much as the interface for a goroutine that is
+	// started with it.
 	schedule(r *eventloop.Runnable)
 	// turned is called on the consumer's goroutine when an actor has had its turn.
 	turned()

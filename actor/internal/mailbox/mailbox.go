@@ -152,14 +152,14 @@ func (m *Mailbox) PostUserMessage(msg any) {
 }
 
 // Pass queues a message in the data lane, without a look at Config.Limit. If it is Retained, its
-// sender has taken a hold, which is the receiver's now. Any goroutine.
+// sender has taken a reference, which is the receiver's now. Any goroutine.
 func (m *Mailbox) Pass(msg any) {
 	m.data.Add(1)
 	m.queues[Data].push(msg)
 	m.wake()
 }
 
-// Post queues a message that holds nothing in the event or the control lane. Any goroutine.
+// Post queues a message that is not Retained in the event or the control lane. Any goroutine.
 func (m *Mailbox) Post(lane Lane, msg any) {
 	m.other.Add(1)
 	m.queues[lane].push(msg)
@@ -179,7 +179,8 @@ func (m *Mailbox) Refuse(msg any) {
 	at.ActorSystem().DeadLetter.SendUserMessage(at.Self(), msg)
 }
 
-// retained is a message without its envelope as one that holds something; nil: it does not.
+// retained is a message without its envelope as one that has something to give back; nil: it has
+// not.
 func (m *Mailbox) retained(bare any) Retained {
 	if m.cfg.Retained == nil {
 		return nil

@@ -15,26 +15,26 @@ const (
 // Laned is implemented by messages that do not belong to the data lane.
 type Laned interface{ Lane() Lane }
 
-// Retained is a message that holds something (a receive buffer, a credit) until all its receivers
-// are finished with it. Each place in a queue is a hold of its own: so an actor may forward what it
-// receives, to any number of others. Config.Retained finds it out.
+// Retained is a message that has something (a receive buffer, a credit) until all its receivers
+// are finished with it. Each place in a queue is a reference of its own: so an actor may forward
+// what it receives, to any number of others. Config.Retained finds it out.
 type Retained interface {
-	// Retain takes a hold. Any goroutine that has the message.
+	// Retain takes a reference. Any goroutine that has the message.
 	Retain()
 	// Delivered says that it waits no longer: it is received now, or answered.
 	Delivered()
-	// Release gives one hold back, on loop l (nil: off the loops): after Receive has returned or
-	// panicked, or after the message was answered. An error is the failure of an actor that has
+	// Release gives one reference back, on loop l (nil: off the loops): after Receive has returned
+	// or panicked, or after the message was answered. An error is the failure of an actor that has
 	// given back more than it had.
 	Release(l *Loop) error
 }
 
 // Config is what a mailbox knows of its actor's messages. The zero value is that of an actor with
-// an unbounded mailbox whose messages hold nothing. Any number of mailboxes may share one; it does
-// not change.
+// an unbounded mailbox whose messages have nothing to give back. Any number of mailboxes may share
+// one; it does not change.
 type Config struct {
-	// Retained is msg, without its envelope, as a message that holds something; nil: it does not.
-	// A nil function: none does.
+	// Retained is msg, without its envelope, as a message that has something to give back; nil: it
+	// does not. A nil function: none does.
 	Retained func(msg any) Retained
 	// Carried is what msg, without its envelope, only carries: that is what the watchdog names. It
 	// gives msg itself for all others. nil: none carries anything.

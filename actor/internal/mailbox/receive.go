@@ -7,8 +7,8 @@ import (
 )
 
 // Deliver is a device's way in: loop goroutine only. The actor gets the event within this call,
-// behind the events that wait already: an event in a queue holds a receive buffer. One that is in
-// the middle of an invocation or suspended gets it in its turn, through the event lane.
+// behind the events that wait already: an event in a queue occupies a receive buffer. One that is
+// in the middle of an invocation or suspended gets it in its turn, through the event lane.
 func (m *Mailbox) Deliver(msg any) {
 	r := m.retainedIn(msg)
 	if r != nil {
@@ -17,8 +17,8 @@ func (m *Mailbox) Deliver(msg any) {
 	m.Hand(msg, r)
 }
 
-// Hand is Deliver for a message of which the sender has taken a hold: r, which msg is or envelops.
-// nil: it holds nothing.
+// Hand is Deliver for a message of which the sender has taken a reference: r, which msg is or
+// envelops. nil: it has nothing to give back.
 func (m *Mailbox) Hand(msg any, r Retained) {
 	if !m.enter() {
 		m.Post(Event, msg)
@@ -50,7 +50,7 @@ func (m *Mailbox) enter() bool {
 	return true
 }
 
-// leave ends it.
+// leave ends the invocation that enter has begun.
 func (m *Mailbox) leave() {
 	m.end()
 	m.busy = false
@@ -207,8 +207,8 @@ func (m *Mailbox) invokeSystem(msg any) {
 	m.inside = false
 }
 
-// user has the actor receive a message, with the hold r, if it has one. A panic in Receive is its
-// supervisor's business.
+// user has the actor receive a message, with the reference r, if it has one. A panic in Receive is
+// its supervisor's business.
 func (m *Mailbox) user(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()

@@ -53,7 +53,7 @@ func RegistryOf(sys *actor.ActorSystem) *Registry {
 // Alarm is that of all event loops which run actors of the system.
 func (r *Registry) Alarm() *eventloop.Alarm { return r.alarm }
 
-// Place is where an actor is: what its context tells of it.
+// Place is where an actor is: what its context says of it.
 type Place interface {
 	Self() *actor.PID
 	ActorSystem() *actor.ActorSystem

@@ -106,8 +106,8 @@ func (a *Arena) GetBeyond() (*Chunk, error) {
 // ErrBudget is why there is no memory although the device may have some.
 var ErrBudget = fmt.Errorf("it would exceed the limit (Limits): %w", unix.ENOMEM)
 
-// touch takes a slab into use. One for which too little is left is given back: a smaller one may
-// do.
+// touch takes a slab into use. An idle one that is larger than what is left of the budget is given
+// back: a smaller one may do.
 func (a *Arena) touch() error {
 	for n := len(a.idle); n > 0; n = len(a.idle) {
 		s := a.idle[n-1]

@@ -75,7 +75,8 @@ func (b *Budget) Reclaim() {
 // lets reports whether an arena may take n bytes more into use.
 func (b *Budget) lets(n int) bool { return n <= b.most-b.small }
 
-// has reports whether there are n bytes for that.
+// has reports whether an arena may register n bytes more and take them into use. For that whoever
+// keeps idle memory may have to give it back.
 func (b *Budget) has(n int) bool {
 	if !b.lets(n) {
 		return false
@@ -165,7 +166,7 @@ func (b *Budget) feed() {
 }
 
 // Admits reports whether c may take what it wants now. Otherwise c waits, in its place, and is
-// told.
+// notified (Claimant.Grant).
 func (b *Budget) Admits(c Claimant) bool {
 	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.fits(want, held) {
 		return true

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Sources is the addresses that large messages are being read from, and what each has of the loop's
-// memory for it: memory into which a peer's bytes are still to come is held for as long as the peer
-// takes. Loop goroutine.
+// Sources is the addresses that large messages are being read from, and what each has of the
+// loop's memory for it: memory into which a peer's bytes are still to come is occupied for as long
+// as the peer takes. Loop goroutine.
 //
 // One address may have a quarter of the budget being filled, or one message that is larger. One
 // whose connection has ended with a message half read has had others wait for nothing: for

@@ -31,7 +31,7 @@ type Session struct {
 	ackNow bool // the peer wants to know as soon as everything is consumed
 	ask    bool // we want to know
 	asked  bool // we are about to close, and have sent all we had
-	final  bool // and have told the peer of everything
+	final  bool // and the peer knows of everything
 
 	goodbye bool // the peer's
 }
