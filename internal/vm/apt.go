@@ -16,9 +16,9 @@ const (
 	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
-// apt is a private view of the Debian mirror this machine is configured for: lists, cache and
-// sources of its own, and nothing installed, so that a package's whole closure is its
-// dependencies. It needs no root and changes nothing outside its directory.
+// apt is a private view of the Debian mirror that this machine is configured for. It has its own
+// lists, cache and sources. Nothing is installed in it, so that a package's dependencies are all
+// downloaded. It needs no root and changes nothing outside its directory.
 type apt struct{ dir string }
 
 // openApt fetches the lists of the release, its updates and its security updates, and its
@@ -107,8 +107,8 @@ func targets(ctx context.Context) (string, error) {
 	return tool(ctx, "", nil, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages")
 }
 
-// aptTool runs one of apt's programs. Its errors leave out where packages come from: they end up
-// in logs, and addresses may hold passwords.
+// aptTool runs one of apt's programs. Its errors leave out where packages come from, because
+// errors end up in logs and addresses may contain passwords.
 func aptTool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	out, err := tool(ctx, dir, append(env, "DEBIAN_FRONTEND=noninteractive"), name, args...)
 	if err == nil {
@@ -145,7 +145,7 @@ func (a *apt) unpack(ctx context.Context, root string, packages ...string) error
 	return unpackAll(ctx, root, debs)
 }
 
-// unpackClosure does so with all that the packages depend on.
+// unpackClosure downloads and unpacks packages with all that they depend on.
 func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string) error {
 	args := append([]string{"-q", "-y", "--download-only", "install"}, packages...)
 	if _, err := a.run(ctx, "", "apt-get", args...); err != nil {
@@ -158,8 +158,7 @@ func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string
 	return unpackAll(ctx, root, debs)
 }
 
-// download returns the files in the order of their names, in a directory that is the caller's to
-// remove.
+// download returns the files in the order of their names. The caller removes their directory.
 func (a *apt) download(ctx context.Context, packages ...string) ([]string, error) {
 	dir, err := os.MkdirTemp(a.dir, "download-")
 	if err != nil {

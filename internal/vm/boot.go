@@ -21,13 +21,13 @@ type Config struct {
 	// Share maps directories of the guest to directories of this machine, which it sees read-only
 	// (9p).
 	Share map[string]string
-	// Forward maps TCP ports of the guest's eth0 to ports of 127.0.0.1 here; 0 stands for any free
-	// one, see Machine.Forwarded.
+	// Forward maps TCP ports of the guest's eth0 to ports of 127.0.0.1 here; 0 is any free one,
+	// see Machine.Forwarded.
 	Forward map[int]int
 	// Console connects the guest's serial console, with a shell on it, to this process's terminal.
-	// The shell's end is the machine's.
+	// The machine ends with the shell.
 	Console bool
-	// Logf, if set, hears what takes long.
+	// Logf, if set, is called for what takes long.
 	Logf func(format string, args ...any)
 }
 
@@ -37,13 +37,12 @@ const bootLimit = 3 * time.Minute
 // bootAttempts: about one boot in 50 ends in an int3 Oops, mostly out of sched_clock_cpu. The
 // kernel patches its code (static keys) by way of an int3 that each processor may meet, and QEMU's
 // TCG with two processors now and then runs one whose patching is over, which the kernel takes for
-// a bug. None of the code under test has run by then, so another attempt hides nothing of it.
+// a bug. No code under test has run by then, so another attempt hides none of its faults.
 const bootAttempts = 3
 
 // Boot builds the image if it has to, starts a machine, and returns when its devices are active. A
-// machine that dies before is replaced, twice at most; Config.Logf hears of each death. The
-// machine outlives ctx; whoever gets it closes it. If this process dies, the machine powers itself
-// off.
+// machine that dies before that is replaced, twice at most, and each death is logged. The machine
+// outlives ctx, and the caller closes it. If this process dies, the machine powers itself off.
 func Boot(ctx context.Context, c Config) (*Machine, error) {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
@@ -115,7 +114,8 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	select {
 	case <-m.ready:
 		m.BootTime = time.Since(began)
-		if err := os.Remove(initrd); err != nil { // some 40 MB, which a killed test leaves behind
+		// some 40 MB, which a killed test would leave behind
+		if err := os.Remove(initrd); err != nil {
 			m.kill()
 			return nil, err
 		}
@@ -129,9 +129,9 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	}
 }
 
-// arguments is QEMU's command line. Without KVM: machines under CI rarely have it. The rest of
-// -machine and -cpu, and what follows quiet, takes away what costs time in TCG and does nothing
-// for these tests.
+// arguments is QEMU's command line. It does not use KVM, because machines under CI rarely have it.
+// The rest of -machine and -cpu, and what follows quiet, turns off what costs time in TCG and is
+// of no use to these tests.
 func arguments(c Config, image *Image, dir string, forwarded map[int]int) []string {
 	memory := c.Memory
 	if memory == 0 {

@@ -24,12 +24,12 @@ type Image struct {
 	initrd  []string
 }
 
-// layout changes when what is written to the cache changes in a way that no list of names shows.
+// layout has to change when the cache's content changes and no list of names does.
 const layout = "3"
 
 // Build returns the image of a kernel from the cache, or fetches and builds it, which takes a
 // minute or two and a few hundred MB of packages. Builds exclude each other, also between
-// processes. logf hears about what takes long.
+// processes. logf is called for what takes long.
 func Build(ctx context.Context, kernel string, logf func(format string, args ...any)) (*Image, error) {
 	if err := supported(); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// recipe names what was built from lists of names.
+// recipe is a short hash of the lists of names that something is built from.
 func recipe(lists ...[]string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %q", layout, release, lists)

@@ -26,8 +26,8 @@ type Command struct {
 	done   chan struct{} // closed after code is set
 }
 
-// Start runs a script with /bin/sh as root in /root. Processes it leaves in the background go on
-// when it has ended; their output is dropped then.
+// Start runs a script with /bin/sh as root in /root. Processes that it leaves in the background go
+// on when it has ended. Their output is dropped from then on.
 func (m *Machine) Start(script string) (*Command, error) {
 	if len(script) > wire.MaxPayload {
 		return nil, fmt.Errorf("a script of %d bytes is longer than %d", len(script), wire.MaxPayload)
@@ -44,7 +44,7 @@ func (m *Machine) Start(script string) (*Command, error) {
 }
 
 // Run runs a script to its end. If ctx ends before, the script's process group is killed, and the
-// result holds its output so far beside the error. The machine can be used further.
+// result has its output so far beside the error. The machine remains usable.
 func (m *Machine) Run(ctx context.Context, script string) (Result, error) {
 	c, err := m.Start(script)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Command) Wait(ctx context.Context) (Result, error) {
 	case <-c.done:
 	case <-c.m.dead:
 		return c.result(), c.broken(err)
-	case <-time.After(killLimit): // a process inside a system call that nothing interrupts
+	case <-time.After(killLimit): // the process is in a system call that nothing interrupts
 		err = fmt.Errorf("%w\nand it outlives SIGKILL", err)
 	}
 	return c.result(), err
@@ -99,8 +99,8 @@ func (c *Command) result() Result {
 	return r
 }
 
-// broken is the error of a command whose machine has gone, or goes: then QEMU's end is waited for,
-// since it completes the console.
+// broken is the error of a command whose machine has ended or is about to. It waits for QEMU's
+// end, which completes the console's output.
 func (c *Command) broken(err error) error {
 	select {
 	case <-c.m.dead:

@@ -17,8 +17,8 @@ var compiled struct {
 }
 
 // Compile makes a static binary for the guest of a package and returns its file, in the cache.
-// command is "build" or "test -c", with flags if need be. It compiles once per process; a later
-// process may overwrite the file by a newer one.
+// command is "build" or "test -c", with flags if need be. It compiles once per process. A later
+// process may overwrite the file with a newer one.
 func Compile(ctx context.Context, command, pkg string) (string, error) {
 	key := command + " " + pkg
 	compiled.Lock()

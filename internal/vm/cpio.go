@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// archive writes a cpio archive in the form the kernel unpacks as initramfs ("newc"). Several of
-// them behind each other are one initramfs; directories that a path needs are written before it.
+// archive writes a cpio archive in the form the kernel unpacks as initramfs ("newc"). Several
+// archives, one behind the other, are one initramfs. The directories of a path are written before
+// it.
 type archive struct {
 	w    io.Writer
 	dirs map[string]bool

@@ -1,6 +1,6 @@
 // Package vm boots Debian's stock kernels in QEMU, without KVM, with the soft RDMA devices rxe and
-// siw, and runs programs there. It is the rig under every test that needs the kernel's own
-// rdma_cm: the machine that runs the tests needs neither RDMA nor loadable modules.
+// siw, and runs programs there. Every test that needs the kernel's own rdma_cm runs on it. The
+// machine that runs the tests needs neither RDMA nor loadable modules.
 //
 //	m, err := vm.Boot(ctx, vm.Config{Kernel: "6.1"})
 //	defer m.Close()
@@ -12,8 +12,8 @@
 // # What it needs
 //
 // Linux on amd64, apt-get with a Debian mirror in /etc/apt, and qemu-system-x86_64, gcc, make, xz
-// and zstd. What of these is missing is installed from Debian when root asks; anybody else is told
-// what to install. No KVM, no loadable modules, no root for the machine itself.
+// and zstd. What is missing is installed from Debian when root runs it. For anybody else the error
+// says what to install. The machine itself needs no KVM, no loadable modules and no root.
 //
 // # What is in the machine
 //
@@ -24,7 +24,7 @@
 // unmodified.
 //
 // Two devices are up, each on one end of a veth pair with two addresses. /etc/rxe.env and
-// /etc/siw.env export what a test has to know:
+// /etc/siw.env export what a test needs to know:
 //
 //	RDMA_KIND            rxe          siw
 //	RDMA_DEVICE          rxe0         siw0
@@ -44,16 +44,17 @@
 // # How it talks
 //
 // A Go program in the guest, the agent, runs the commands; frames (package wire) travel over a
-// virtio-serial port, so the kernel's log on the serial console garbles nothing. An oops is a
-// panic and a panic ends QEMU: a command under way then fails with the console's tail.
+// virtio-serial port, so the kernel's log on the serial console garbles nothing. An oops causes a
+// panic, and a panic ends QEMU. A command under way then fails with the end of the console's
+// output.
 //
 // # What is cached
 //
 // Under os.UserCacheDir()/rdmactor-vm, or $RDMACTOR_VM_CACHE: the programs as one cpio archive,
 // and for each kernel its uncompressed image (QEMU enters it by PVH; unpacking under TCG costs
-// seconds) and a cpio archive of its modules. Packages are deleted once unpacked. The names hold a
-// hash of the recipe, so a changed recipe builds anew. Removing the directory fetches the newest
-// kernels.
+// seconds) and a cpio archive of its modules. Packages are deleted once unpacked. The names
+// contain a hash of the recipe, so a changed recipe is built again. Remove the directory to fetch
+// the newest kernels.
 //
 // # Ownership
 //
@@ -62,5 +63,5 @@
 // # Errors
 //
 // A program's exit code is a result; an error means that the command could not be run to its end.
-// What cannot be had is an error of Build or Boot, so that tests fail and are never skipped.
+// What cannot be fetched is an error of Build or Boot, so that tests fail and are never skipped.
 package vm

@@ -11,8 +11,8 @@ import (
 //go:embed guest
 var guest embed.FS
 
-// Env returns the variables that tell a test about the machine's device of a kind, rxe or siw, as
-// NAME=value: what /etc/KIND.env exports in the guest.
+// Env returns the variables that describe the machine's device of a kind, rxe or siw, to a test,
+// as NAME=value. They are what /etc/KIND.env exports in the guest.
 func Env(kind string) []string {
 	content, err := guest.ReadFile("guest/etc/" + kind + ".env")
 	if err != nil {

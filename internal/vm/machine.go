@@ -37,7 +37,7 @@ type Machine struct {
 	commands map[uint32]*Command
 }
 
-// ErrDied is part of every error that comes of the machine's end.
+// ErrDied is part of every error that is caused by the machine's end.
 var ErrDied = errors.New("the VM died")
 
 func newMachine(image *Image, dir string, forwarded map[int]int) *Machine {
@@ -56,7 +56,7 @@ func (m *Machine) Forwarded(guestPort int) string {
 // Wait returns when the machine has ended.
 func (m *Machine) Wait() { <-m.dead }
 
-// Close ends the machine, as if its plug were pulled.
+// Close ends the machine at once, as a power cut does.
 func (m *Machine) Close() error {
 	m.mu.Lock()
 	m.closed = true
@@ -112,7 +112,7 @@ func (m *Machine) send(f wire.Frame) error {
 	return wire.Write(m.conn, f)
 }
 
-// death is the error of everything under way when QEMU ends.
+// death is the error of every command under way when QEMU ends.
 func (m *Machine) death() error {
 	m.mu.Lock()
 	closed := m.closed
@@ -123,8 +123,8 @@ func (m *Machine) death() error {
 	return fmt.Errorf("%w\n%sconsole:\n%s", ErrDied, m.said.String(), m.consoleTail())
 }
 
-// consoleTail is the end of what the kernel and init said: an oops with its registers and stack
-// fits.
+// consoleTail is the end of the console's output, long enough for an oops with its registers and
+// stack.
 func (m *Machine) consoleTail() string {
 	b, err := os.ReadFile(filepath.Join(m.dir, "console"))
 	if err != nil {

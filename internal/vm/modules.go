@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// modules are what the guest can load, beside what they depend on.
+// modules are the modules that the guest can load. Those that they depend on are added.
 var modules = []string{
 	"crc32_generic", "crc32c_generic", "libcrc32c", "virtio_pci", "virtio_console", "virtio_net", "9p", "9pnet_virtio",
 	"veth", "dummy", "bridge", "sch_netem", "rdma_ucm", "ib_umad", "rdma_rxe", "siw",

@@ -64,8 +64,8 @@ func packPrograms(ctx context.Context, a *apt, scratch, path string) error {
 }
 
 // packer copies files of a directory tree into an archive, each once. The first error stays. Links
-// that lead out of the tree, as packages hold them, are not followed: there is a program of this
-// machine behind them.
+// in packages that lead out of the tree are not followed, because they lead to programs of this
+// machine.
 type packer struct {
 	root    *os.Root
 	archive *archive
@@ -73,7 +73,7 @@ type packer struct {
 	err     error
 }
 
-// find returns the path below root of the first of dirs that holds name.
+// find returns the path below root of name in the first of dirs that has it.
 func (p *packer) find(dirs []string, name string) string {
 	i := slices.IndexFunc(dirs, func(d string) bool {
 		_, err := p.root.Stat(filepath.Join(d, name))

@@ -56,7 +56,7 @@ func (m *Machine) feed(ctx context.Context, r io.Reader, script string) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return errors.Join(err, c.Kill())
 		}
-		// An empty payload ends the input, and so does the end of the file.
+		// An empty payload ends the input. The end of the file makes one.
 		if err := m.send(wire.Frame{Kind: wire.Stdin, Command: c.id, Payload: buf[:n]}); err != nil {
 			return c.broken(err)
 		}
@@ -71,5 +71,5 @@ func (m *Machine) feed(ctx context.Context, r io.Reader, script string) error {
 	return err
 }
 
-// Quote makes s one word of a shell script.
+// Quote quotes s as one word of a shell script.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// tool runs a program of this machine and returns its standard output. An error ends with what the
-// program said.
+// tool runs a program of this machine and returns its standard output. An error ends with the
+// program's output.
 func tool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -32,8 +32,8 @@ func buildSiw(ctx context.Context, deb, root, release, dir, path string) error {
 	if err := relocate(filepath.Join(headers, "Makefile"), root); err != nil {
 		return err
 	}
-	// Debug information for BPF is made if there is a vmlinux to compare with, by a tool nobody
-	// has.
+	// Debug information for BPF would be made if there were a vmlinux to compare with, by a tool
+	// that is not installed.
 	if err := os.RemoveAll(filepath.Join(headers, "vmlinux")); err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func relocate(makefile, root string) error {
 	return os.WriteFile(makefile, []byte(strings.ReplaceAll(string(b), "include /usr/src", "include "+root+"/usr/src")), 0o644)
 }
 
-// kbuildLibraries returns a directory with just the libelf that the kernel's build tools want:
-// beside the C library of the same tree, this machine's own programs would not run.
+// kbuildLibraries returns a directory with only the libelf that the kernel's build tools need.
+// With the C library of the same tree beside it, this machine's own programs would not run.
 func kbuildLibraries(root, programs string) (string, error) {
 	found, err := filepath.Glob(filepath.Join(programs, "usr/lib/x86_64-linux-gnu/libelf.so.1"))
 	if err != nil || len(found) != 1 {
@@ -73,7 +73,7 @@ func kbuildLibraries(root, programs string) (string, error) {
 }
 
 // unpackSiw writes siw's source files to dir and returns the names of their objects. The archive
-// inside the package is read only as far as siw goes.
+// inside the package is read only up to the end of siw.
 func unpackSiw(ctx context.Context, deb, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func TestKernels(t *testing.T) {
 			}{
 				{"the kernel is what was asked for", func(t *testing.T, m *vm.Machine) { theKernel(t, m, kernel) }},
 				{"the devices are active", devices},
-				{"the environment tells the truth", environment},
+				{"the environment says the truth", environment},
 				{"exit codes come back", exitCodes},
 				{"output is whole beside a noisy console", output},
 				{"what runs in the background holds up nobody", background},

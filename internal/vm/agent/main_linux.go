@@ -1,5 +1,5 @@
 // Command agent runs in the guest of package vm: it reads frames from a virtio-serial port, runs
-// the commands they hold, and sends back their output and exit codes.
+// the commands in them, and sends back their output and exit codes.
 package main
 
 import (
@@ -41,7 +41,7 @@ type command struct {
 	ended   chan struct{}
 }
 
-// send blocks while the rig does not read. An error of the port shows in serve as well.
+// send blocks while the rig does not read. serve sees an error of the port as well.
 func (a *agent) send(f wire.Frame) {
 	a.write.Lock()
 	defer a.write.Unlock()
@@ -108,8 +108,8 @@ func (a *agent) start(id uint32, script string) {
 	}()
 }
 
-// feed writes input to the command until an empty piece ends it. A command that has closed its
-// input loses the rest.
+// feed writes input to the command until an empty piece ends it. The rest is lost when the command
+// has closed its input.
 func (c *command) feed(w *os.File) {
 	for {
 		select {
@@ -126,9 +126,9 @@ func (c *command) feed(w *os.File) {
 	}
 }
 
-// forward sends a command's output, then its exit code: not before all is sent that was written by
-// then, and not later, since what runs on in the background may hold the pipe for ever. What such
-// processes write afterwards is read and dropped.
+// forward sends a command's output, then its exit code. All that was written by the command's end
+// is sent before the exit code. Nothing later is waited for, because processes in the background
+// may keep the pipe open for ever. What they write is read and dropped.
 func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 	buf := make([]byte, wire.MaxPayload)
 	exited := false
@@ -153,7 +153,7 @@ func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 			}
 		}
 		if !exited && (fds[1].Revents != 0 || fds[0].Revents != 0) {
-			// waits for the end of a command that has only closed its output
+			// this waits for a command that has only closed its output
 			_, _ = unix.Read(ended, buf)
 			exited = true
 			a.finish(id, cmd)

@@ -27,7 +27,7 @@ const (
 	wake = "eventfd write"
 	// vain is a GET_EVENT that found nothing, as rdmactor's last one mostly does when it was woken
 	// for few. cmtime has threads that wait in the command instead. How many there are is a matter
-	// of load, so that they are told apart.
+	// of load, so that they can be distinguished.
 	vain = "write in vain"
 )
 

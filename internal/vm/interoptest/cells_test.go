@@ -15,7 +15,7 @@ type conversation struct {
 	over                   []string
 }
 
-// name is how the results call it: the client's program and what both sides are told besides
+// name is how the results call it: the client's program and what both sides are given besides
 // addresses.
 func (c conversation) name() string {
 	words := strings.Fields(c.client)

@@ -119,18 +119,18 @@ func (r *round) play(ctx context.Context) error {
 		return err
 	}
 	defer client.end()
-	told := client.wait()
+	played := client.wait()
 	if r.wantFailed != "" {
-		if told.code == 0 || !strings.Contains(told.output, r.wantFailed) {
+		if played.code == 0 || !strings.Contains(played.output, r.wantFailed) {
 			server.end()
-			return errors.Join(fmt.Errorf("%s: want a failure that says %q", told, r.wantFailed), told.err, server.err)
+			return errors.Join(fmt.Errorf("%s: want a failure that says %q", played, r.wantFailed), played.err, server.err)
 		}
 		return nil
 	}
 	served := server.wait()
-	if !told.fine(r.clientSays) || !served.fine(r.serverSays) {
+	if !played.fine(r.clientSays) || !served.fine(r.serverSays) {
 		return errors.Join(fmt.Errorf("want exit code 0, %q of the client and %q of the server\n\nthe client:\n%v\n\nthe server:\n%v",
-			r.clientSays, r.serverSays, told, served), told.err, served.err)
+			r.clientSays, r.serverSays, played, served), played.err, served.err)
 	}
 	return nil
 }

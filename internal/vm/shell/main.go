@@ -4,7 +4,7 @@
 //	go run ./internal/vm/shell [-kernel 6.1] [-share DIR] [-forward GUESTPORT:HOSTPORT] [-put FILE] [-t LIMIT] [SCRIPT]
 //
 // With a SCRIPT it runs that instead of a shell, without rdmactor, prints its output and exits
-// with its code. 125 says that the script could not be run to its end.
+// with its code. 125 means that the script could not be run to its end.
 package main
 
 import (

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/internal/vm"
 )
 
-// Bench is a machine for several tests, booted when the first needs it. These kernels fall over
-// now and then, in their drivers or in QEMU: what ran then says nothing, so it gets a second
-// chance in a fresh machine. What merely fails gets none. A Bench may be used by tests that run
-// side by side.
+// Bench is a machine for several tests, booted when the first needs it. These kernels crash now
+// and then, in their drivers or in QEMU. A crash says nothing about the test, so the test runs
+// once more in a fresh machine. A test that merely fails does not. Tests that run at the same time
+// may use one Bench.
 type Bench struct {
 	c       vm.Config
 	prepare string
@@ -22,8 +22,8 @@ type Bench struct {
 	before string
 }
 
-// NewBench describes the machine: its configuration, and a script to run in it when it is up. It
-// ends with t.
+// NewBench makes a Bench of a configuration, and of a script to run in the machine when it is up.
+// It ends with t.
 func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	c.Logf = t.Logf
 	b := &Bench{c: c, prepare: prepare}
@@ -31,9 +31,8 @@ func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	return b
 }
 
-// Try runs f with the machine and returns its error. If the machine dies, which is for f's error
-// to say (vm.ErrDied), both that and what then came of f in a fresh one are logged, and the latter
-// is the result.
+// Try runs f with the machine and returns its error. If that is vm.ErrDied, f runs once more in a
+// fresh machine. Both outcomes are logged, and the second one is the result.
 func (b *Bench) Try(t testing.TB, f func(m *vm.Machine) error) error {
 	t.Helper()
 	m, err := b.machine(t.Context())
@@ -67,8 +66,8 @@ func (b *Bench) GoTest(t testing.TB, pkg string, env []string, args ...string) {
 	conclude(t, pkg, out, err)
 }
 
-// Clean holds that the tests have left nothing in the kernel of the machine under way, and that it
-// has not complained.
+// Clean checks that the tests have left nothing in the kernel of the machine under way, and that
+// the kernel's log has no complaint.
 func (b *Bench) Clean(t testing.TB) {
 	t.Helper()
 	b.mu.Lock()

@@ -63,7 +63,7 @@ func TestBench(t *testing.T) {
 				t.Error("the second round was on the dead machine")
 			}
 			said := strings.Join(lines, "\n")
-			if told := strings.Contains(said, "the first outcome: ") && strings.Contains(said, "the second outcome: "); told != (test.rounds == 2) {
+			if both := strings.Contains(said, "the first outcome: ") && strings.Contains(said, "the second outcome: "); both != (test.rounds == 2) {
 				t.Errorf("the log does not show what there was of two outcomes:\n%s", said)
 			}
 		})

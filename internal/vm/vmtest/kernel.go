@@ -15,21 +15,20 @@ func Resources(t testing.TB, m *vm.Machine) string {
 	return Run(t, m, scriptLimit, counts)
 }
 
-// counts instead of lists: those have names, but they leave rows out when there are many.
+// counts prints counts instead of lists. Lists have names, but leave rows out when there are many.
 const counts = "rdma resource show | sed 's/^[0-9]*: //' | sort"
 
-// holders are the processes that have something, as far as the lists tell: the kernel's own
-// objects have no pid.
+// holders lists the processes that have something. The kernel's own objects have no pid.
 const holders = "for kind in cm_id qp cq mr pd ctx srq; do rdma resource show $kind | grep ' pid '; done; true"
 
-// scriptLimit is for a script that looks at something.
+// scriptLimit is the time limit of a script that only looks at something.
 const scriptLimit = 2 * time.Minute
 
-// settleLimit is how long the kernel may take to free what a process had that has ended: a second,
+// settleLimit is how long the kernel may take to free what an ended process had. It takes a second
 // on a machine with nothing else to do.
 const settleLimit = time.Minute
 
-// WantResources fails the test unless the kernel comes to hold again what Resources counted before.
+// WantResources fails the test unless the kernel comes to have again what Resources counted before.
 func WantResources(t testing.TB, m *vm.Machine, before string) {
 	t.Helper()
 	wantResources(t, m, before, settleLimit)
@@ -46,7 +45,7 @@ func wantResources(t testing.TB, m *vm.Machine, before string, limit time.Durati
 	}
 }
 
-// complaints are what the kernel's log has when something went wrong in it.
+// complaints are what the kernel's log contains when something went wrong in the kernel.
 var complaints = []string{"WARNING", "BUG", "Oops", "Call Trace", "general protection", "refcount", "blocked for more than"}
 
 // WantNoComplaint fails the test if the kernel's log has a complaint. The log of a test that has

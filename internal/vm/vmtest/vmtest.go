@@ -1,5 +1,5 @@
-// Package vmtest is package vm for tests: whatever fails in the machine, or on the way to it,
-// fails the test, and nothing is skipped.
+// Package vmtest is package vm for tests. Whatever fails in the machine, or on the way to it,
+// fails the test. Nothing is skipped.
 //
 //	m := vmtest.Boot(t, vm.Config{Kernel: "6.1"})
 //	vmtest.GoTest(t, m, "github.com/rdmactor/rdmactor/cmid/ucm", vm.Env("rxe"), "-test.run", "Connect")
@@ -8,13 +8,13 @@
 //
 // # Ownership
 //
-// A machine ends with the test that booted it; subtests share it. A Bench replaces its machine
-// when the kernel dies. The functions belong to the test's goroutine.
+// A machine ends with the test that booted it. Subtests share it. A Bench replaces its machine
+// when the kernel dies. Call the functions on the test's goroutine.
 //
 // # Errors
 //
-// Output of the guest is in the failure's text. A test binary that ran no test fails: a missing
-// tag or a misspelt -test.run looks like success.
+// The guest's output is in the failure's text. A test binary that ran no test fails, because a
+// missing tag or a misspelt -test.run would look like success.
 package vmtest
 
 import (
@@ -50,8 +50,8 @@ func Boot(t testing.TB, c vm.Config) *vm.Machine {
 	return m
 }
 
-// Run runs a script and returns its output. An exit code other than 0 and the limit's end fail the
-// test.
+// Run runs a script and returns its output. The test fails if the exit code is not 0, or if the
+// limit is exceeded.
 func Run(t testing.TB, m *vm.Machine, limit time.Duration, script string) string {
 	t.Helper()
 	out, err := output(t.Context(), m, limit, script)
@@ -88,13 +88,13 @@ func Program(t testing.TB, m *vm.Machine, pkg string) {
 	}
 }
 
-// testLimit is the -test.timeout of GoTest unless args hold one; the guest is given a minute more
-// to print the stacks.
+// testLimit is the -test.timeout of GoTest unless args have one. The guest gets a minute more to
+// print the stacks.
 const testLimit = 10 * time.Minute
 
 // GoTest compiles the tests of a package with the tag rdma and runs them in the guest, in a
-// directory that holds the package's testdata. env is NAME=value, mostly vm.Env; args are flags of
-// the test binary. The output is logged.
+// directory with the package's testdata. env is NAME=value, mostly vm.Env. args are flags of the
+// test binary. The output is logged.
 func GoTest(t testing.TB, m *vm.Machine, pkg string, env []string, args ...string) {
 	t.Helper()
 	out, err := goTest(t, m, pkg, env, args)
@@ -124,7 +124,7 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 			limit = d
 		}
 	}
-	// tests that run side by side may be of one package
+	// tests that run at the same time may be of one package
 	dir := fmt.Sprintf("/tmp/test/%d/%s", runs.Add(1), path.Base(pkg))
 	binary := dir + "/" + path.Base(pkg) + ".test"
 	file, err := vm.Compile(t.Context(), "test -c -tags rdma", pkg)
@@ -144,7 +144,7 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 	}
 	r, err := within(t.Context(), m, limit+time.Minute, script.String())
 	if err == nil {
-		// the machine's files are in its memory
+		// the machine's files occupy its memory
 		_, err = within(t.Context(), m, time.Minute, "rm -rf "+path.Dir(dir))
 	}
 	switch {

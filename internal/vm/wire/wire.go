@@ -1,8 +1,9 @@
-// Package wire is what the rig and its agent in the guest say to each other: frames over one byte
-// stream, each with the number of the command it belongs to.
+// Package wire is the protocol of the rig and its agent in the guest: frames over one byte stream,
+// each with the number of the command it belongs to.
 //
 // Both ends may write from several goroutines if they serialize Write. Errors are those of the
-// stream; a frame that is too long is an error, since the stream can then not be in step any more.
+// stream. A frame that is too long is an error too, because it means that the two ends are out of
+// step.
 package wire
 
 import (
