@@ -203,7 +203,7 @@ type IDConfig struct {
 
 // ErrForeignPeer is why a connection was given up whose peer has no hello, as
 // IDConfig.RefuseForeign wants it.
-var ErrForeignPeer = errors.New("the peer is a foreign one")
+var ErrForeignPeer = errors.New("the peer is foreign: it has sent no hello")
 
 const (
 	defaultMaxMessage = 64 << 10

@@ -74,7 +74,7 @@ func TestForward(t *testing.T) {
 					w.Errorf("%d of %d came to workers, %d times wrong", got.Load(), 4*n, wrong.Load())
 				}
 				if h := w.far.Held(); h != 0 {
-					w.Errorf("%d messages are still held", h)
+					w.Errorf("%d messages are still retained", h)
 				}
 				stop(w, w.sys, off)
 				stop(w, w.sys, on)

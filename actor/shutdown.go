@@ -33,7 +33,7 @@ import (
 // Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
-		return fmt.Errorf("rdma: Shutdown: %w", err)
+		return fmt.Errorf("rdma: shutdown: %w", err)
 	}
 	if rt.shutdown.begun.CompareAndSwap(false, true) {
 		rt.shutdown.err = rt.end(ctx)
@@ -61,7 +61,7 @@ func (rt *Runtime) end(ctx context.Context) error {
 	select {
 	case <-rt.stopped:
 	case <-last.Done():
-		err = errors.Join(err, fmt.Errorf("rdma: the guardian does not stop: is a loop blocked?"))
+		err = errors.Join(err, fmt.Errorf("rdma: shutdown: the guardian does not stop: is a loop blocked?"))
 	}
 	err = errors.Join(err, rt.stopLoops(last))
 	return errors.Join(err, rt.journal.flush(last))
@@ -204,7 +204,7 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 		if n := rt.Held(); n > 0 {
-			return fmt.Errorf("rdma: shutdown: %d messages are still held, and their memory is left: %w", n, context.Cause(ctx))
+			return fmt.Errorf("rdma: shutdown: %d messages are still retained, and their memory is left: %w", n, context.Cause(ctx))
 		}
 		return nil
 	}

@@ -54,7 +54,7 @@ func TestShutdownLeavesHeldMessages(t *testing.T) {
 			w.Errorf("Shutdown returned after %v: it has 10 s to wait for its messages", took)
 		}
 		is(w, err, context.DeadlineExceeded)
-		if err == nil || !contains(err.Error(), "2 messages are still held") {
+		if err == nil || !contains(err.Error(), "2 messages are still retained") {
 			w.Errorf("%v does not say how many messages are held", err)
 		}
 		if *memory == nil || string(m.Data) != "one" {

@@ -124,7 +124,7 @@ func (id *ID) detach() (*Detached, error) {
 // stays detached, and may be attached to another channel, such as the one it came from.
 func (c *Channel) Attach(d *Detached) error {
 	if d.over {
-		return fmt.Errorf("migrate_id: it was attached or destroyed before: %w", unix.EINVAL)
+		return fmt.Errorf("migrate_id: the identifier was attached or destroyed before: %w", unix.EINVAL)
 	}
 	if err := c.attach(d); err != nil {
 		return fmt.Errorf("migrate_id to %s: %w", c.name, err)

@@ -23,7 +23,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	case c.phase != phIdle || id.child || id.peer.IsZero():
 		return unix.EINVAL
 	case c.in.conns >= c.in.cfg.MaxConns:
-		return fmt.Errorf("iwarp: %d connections: %w", c.in.conns, unix.ENOMEM)
+		return fmt.Errorf("iwarp: the device has its %d connections (MaxConns): %w", c.in.conns, unix.ENOMEM)
 	}
 	ird, ord, err := depths(p, cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom})
 	if err != nil {
@@ -61,7 +61,7 @@ func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) 
 		}
 	}
 	if q.ResponderResources > maxRDAtom || q.InitiatorDepth > maxRDAtom {
-		return 0, 0, fmt.Errorf("iwarp: depths %d and %d, more than %d: %w", q.ResponderResources, q.InitiatorDepth, maxRDAtom, unix.EINVAL)
+		return 0, 0, fmt.Errorf("iwarp: ResponderResources %d and InitiatorDepth %d, the limit is %d: %w", q.ResponderResources, q.InitiatorDepth, maxRDAtom, unix.EINVAL)
 	}
 	return uint16(q.ResponderResources), uint16(q.InitiatorDepth), nil
 }

@@ -89,7 +89,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	case s.gone:
 		return unix.EINVAL
 	case s.q.Len() >= s.attr.MaxWR:
-		return fmt.Errorf("iwarp: %d receives outstanding: %w", s.q.Len(), unix.ENOMEM)
+		return fmt.Errorf("iwarp: receive queue full, %d receives outstanding: %w", s.q.Len(), unix.ENOMEM)
 	}
 	s.q.Push(wr)
 	s.offer()
@@ -145,7 +145,7 @@ func (s *sharedQueue) offer() {
 func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	switch {
 	case cqe < 0:
-		return nil, fmt.Errorf("iwarp: completion queue of %d: %w", cqe, unix.EINVAL)
+		return nil, fmt.Errorf("iwarp: completion queue of %d entries: %w", cqe, unix.EINVAL)
 	case notify == nil:
 		return nil, fmt.Errorf("iwarp: completion queue without notify: %w", unix.EINVAL)
 	}

@@ -65,7 +65,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 	case !ok || to.drv != d.from.drv || to.closed:
 		return fmt.Errorf("iwarp: not an open channel of this device: %w", unix.EINVAL)
 	case to != d.from && to.conns+len(d.conns) > to.cfg.MaxConns:
-		return fmt.Errorf("iwarp: %d connections: %w", to.conns, unix.ENOMEM)
+		return fmt.Errorf("iwarp: the device has %d connections, and MaxConns is the most: %w", to.conns, unix.ENOMEM)
 	}
 	if err := d.join(to); err != nil {
 		return err

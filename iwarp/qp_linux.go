@@ -79,7 +79,7 @@ func (q *queuePair) check() error {
 	case a.MaxSGE < 0 || a.MaxSGE > core.MaxSGE:
 		return fmt.Errorf("iwarp: %d scatter/gather elements, more than %d: %w", a.MaxSGE, core.MaxSGE, unix.EINVAL)
 	case len(q.dev.qps) >= q.dev.in.cfg.MaxConns:
-		return fmt.Errorf("iwarp: %d queue pairs: %w", len(q.dev.qps), unix.ENOMEM)
+		return fmt.Errorf("iwarp: the device has its %d queue pairs (MaxConns): %w", len(q.dev.qps), unix.ENOMEM)
 	}
 	if a.SRQ != nil {
 		s, ok := a.SRQ.(*sharedQueue)

@@ -41,7 +41,7 @@ type reader struct {
 }
 
 // errUnwanted is take's error for bytes that nobody will read.
-var errUnwanted = errors.New("nobody will read that")
+var errUnwanted = errors.New("the reading side is closed")
 
 // take takes a message of the peer's. The loop's. The error is errUnwanted, or why the connection
 // must end.
@@ -219,7 +219,7 @@ func (r *reader) passLocked(w io.Writer) (n int, err error) {
 }
 
 // errWriter is the error for a Writer that returns an impossible count.
-var errWriter = errors.New("rdmanet: WriteTo's Writer says that it has taken what it was not given")
+var errWriter = errors.New("rdmanet: WriteTo's Writer reports more bytes than it was given")
 
 // write is w.Write, with an error for a Writer that returns too small a count without one, or an
 // impossible one.

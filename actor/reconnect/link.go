@@ -123,7 +123,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 	default:
-		l.refuse(message{}, fmt.Errorf("%T is nothing for a reconnecting actor: %w", m, unix.EINVAL))
+		l.refuse(message{}, fmt.Errorf("%T is no message for a reconnecting actor: %w", m, unix.EINVAL))
 	}
 }
 

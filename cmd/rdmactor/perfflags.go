@@ -133,7 +133,7 @@ func (o *perfFlags) check() error {
 	case o.server == o.client:
 		return errors.New("server or client? rdmactor perf -s, or rdmactor perf -c -a HOST:PORT")
 	case o.warmUp < 0:
-		return fmt.Errorf("--warmup %v: have 0 or more", o.warmUp)
+		return fmt.Errorf("--warmup %v: want 0 or more", o.warmUp)
 	case o.duration <= 0:
 		return fmt.Errorf("--duration %v: too short", o.duration)
 	case o.count < 0:
@@ -144,7 +144,7 @@ func (o *perfFlags) check() error {
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
 	}
 	if _, ok := waits[o.wait]; !ok {
-		return fmt.Errorf("--wait %s: have block, spin and busy", o.wait)
+		return fmt.Errorf("--wait %s: want block, spin or busy", o.wait)
 	}
 	if o.plot != "" {
 		if err := perf.CheckPlotName(o.plot); err != nil {

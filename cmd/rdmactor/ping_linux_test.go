@@ -161,10 +161,10 @@ func TestNotWritten(t *testing.T) {
 // TestSilence: each side gives up a peer that says nothing.
 func TestSilence(t *testing.T) {
 	st := meet(t, "", nil, nil)
-	dial(t, st.port, "--timeout", "200ms").mustFail("round 0, the server's read", "nothing for 200ms")
+	dial(t, st.port, "--timeout", "200ms").mustFail("round 0, the server's read", "no progress for 200ms")
 	srv := serve(t, "--timeout", "200ms")
 	meet(t, srv.port, nil, nil)
-	srv.mustFail("the client's source", "nothing for 200ms")
+	srv.mustFail("the client's source", "no progress for 200ms")
 }
 
 // TestVanish: each side notices that the other has gone in the middle, at once.

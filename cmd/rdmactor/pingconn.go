@@ -156,7 +156,7 @@ func (c *conn) hangUp() {
 
 // late ends a connection whose deadline has passed.
 func (c *conn) late() {
-	c.fail(fmt.Errorf("nothing for %v", c.timeout))
+	c.fail(fmt.Errorf("no progress for %v", c.timeout))
 	if c.ending {
 		c.over = true
 		return

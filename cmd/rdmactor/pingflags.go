@@ -59,7 +59,7 @@ func (o *pingFlags) check() error {
 	case o.count < 0:
 		return fmt.Errorf("-C %d: not a number of rounds", o.count)
 	case o.size < 1 || o.size > maxSize:
-		return fmt.Errorf("-S %d: have 1 to %d bytes", o.size, maxSize)
+		return fmt.Errorf("-S %d: want 1 to %d bytes", o.size, maxSize)
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
 	case o.server && o.source.IsValid():

@@ -98,7 +98,7 @@ func (o *timeFlags) check() error {
 	case o.source.IsValid() && !o.client:
 		return errors.New("-I: only a client (-c) connects from another address")
 	case o.level != timing.Actor && o.level != timing.CMID:
-		return fmt.Errorf("--level %s: have actor and cmid", o.level)
+		return fmt.Errorf("--level %s: want actor or cmid", o.level)
 	case o.timeout < time.Millisecond:
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
 	}

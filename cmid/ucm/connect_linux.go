@@ -37,7 +37,7 @@ func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, lim
 	case len(private) > limit:
 		return c, ece, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(private), limit, unix.EINVAL)
 	case id.qp != nil && max(c.ResponderResources, c.InitiatorDepth) > most:
-		return c, ece, fmt.Errorf("%d reads to answer and %d to ask, the device's limit is %d: %w",
+		return c, ece, fmt.Errorf("ResponderResources %d and InitiatorDepth %d, the device's limit is %d: %w",
 			c.ResponderResources, c.InitiatorDepth, most, unix.EINVAL)
 	}
 	c.PrivateDataLen = uint8(copy(c.PrivateData[:], private))

@@ -285,7 +285,7 @@ func TestReadableErrors(t *testing.T) {
 		"no address":   {[]string{"join"}, "chat join HOST:PORT"},
 		"bad address":  {[]string{"join", "nowhere", "--nick", "x"}, "nowhere"},
 		"bad nickname": {[]string{"join", addr, "--nick", "a b"}, "may not have spaces"},
-		"bad device":   {[]string{"--device", "mlx5_0"}, "have auto, iwarp and kernel"},
+		"bad device":   {[]string{"--device", "mlx5_0"}, "want auto, iwarp or kernel"},
 		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
 		"bad command":  {[]string{"dance"}, "unknown command"},
 		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},

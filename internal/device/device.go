@@ -34,7 +34,7 @@ func (k Kind) Check() error {
 	case Auto, IWARP, Kernel:
 		return nil
 	}
-	return fmt.Errorf("--device %s: have auto, iwarp and kernel (which RDMA device it is depends on the address)", string(k))
+	return fmt.Errorf("--device %s: want auto, iwarp or kernel (which RDMA device it is depends on the address)", string(k))
 }
 
 // Choice is a kind of device, and why it was taken.

@@ -116,7 +116,7 @@ func TestAny(t *testing.T) {
 		{Kernel, fakeHost{devices: soft, all: every}, "device: kernel 10.10.1.1"},
 		{Kernel, fakeHost{all: every}, "--device kernel: no RDMA device has an address of this host"},
 		{Kernel, fakeHost{all: every, err: errors.New("no such file")}, "no such file"},
-		{"rxe0", fakeHost{all: every}, "--device rxe0: have auto, iwarp and kernel"},
+		{"rxe0", fakeHost{all: every}, "--device rxe0: want auto, iwarp or kernel"},
 	} {
 		got, err := anywhere(&c.host, c.kind)
 		said := got.String() + " " + got.Local.String()
@@ -155,7 +155,7 @@ func TestNamed(t *testing.T) {
 		{Auto, "no port", false, "missing port"},
 		{IWARP, "nobody.invalid:1", false, "device: iwarp"},
 		{Kernel, "nobody.invalid:1", true, "device: kernel"},
-		{"", "127.0.0.1:7471", true, "have auto, iwarp and kernel"},
+		{"", "127.0.0.1:7471", true, "want auto, iwarp or kernel"},
 	} {
 		got, err := Named(t.Context(), c.kind, c.addr, c.passive)
 		said := got.String()

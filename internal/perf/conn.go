@@ -143,7 +143,7 @@ func (c *conn) watch() {
 		case c.ending:
 			c.free()
 		default:
-			c.fail(errors.Join(fmt.Errorf("nothing for %v", c.h.cfg.Timeout), c.refused))
+			c.fail(errors.Join(fmt.Errorf("no progress for %v", c.h.cfg.Timeout), c.refused))
 		}
 	})
 }

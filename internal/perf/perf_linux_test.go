@@ -217,7 +217,7 @@ func TestSilence(t *testing.T) {
 	cfg.Timeout = 50 * time.Millisecond
 	cl := rigs()["iwarp"].open(t, cfg)
 	_, err = cl.Run(t.Context(), Plan{Test: Test{Send, Latency, 64, 1}, Peer: cmid.MustAddr(l.Addr().String()), Count: 1})
-	if err == nil || !strings.Contains(err.Error(), "connecting: nothing for 50ms") {
+	if err == nil || !strings.Contains(err.Error(), "connecting: no progress for 50ms") {
 		t.Errorf("a silent peer: %v", err)
 	}
 }

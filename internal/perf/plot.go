@@ -20,7 +20,7 @@ func CheckPlotName(file string) error {
 	case ".svg", ".png":
 		return nil
 	}
-	return fmt.Errorf("%s: have .svg and .png", file)
+	return fmt.Errorf("%s: want .svg or .png", file)
 }
 
 const (

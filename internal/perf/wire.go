@@ -50,17 +50,17 @@ type Test struct {
 func (t Test) Check() error {
 	switch {
 	case t.Op != Send && t.Op != Write && t.Op != Read:
-		return fmt.Errorf("no operation %q: have send, write and read", string(t.Op))
+		return fmt.Errorf("no operation %q: want send, write or read", string(t.Op))
 	case t.Kind != Latency && t.Kind != Bandwidth:
-		return fmt.Errorf("cannot measure %q: have latency and bandwidth", string(t.Kind))
+		return fmt.Errorf("cannot measure %q: want latency or bandwidth", string(t.Kind))
 	case t.Size < 1 || t.Size > MaxSize:
-		return fmt.Errorf("size %d: have 1 to %d bytes", t.Size, MaxSize)
+		return fmt.Errorf("size %d: want 1 to %d bytes", t.Size, MaxSize)
 	case t.Depth < 1 || t.Depth > MaxDepth:
-		return fmt.Errorf("depth %d: have 1 to %d messages on their way", t.Depth, MaxDepth)
+		return fmt.Errorf("depth %d: want 1 to %d messages on their way", t.Depth, MaxDepth)
 	case t.Kind == Latency && t.Depth != 1:
 		return fmt.Errorf("depth %d: latency is measured with one message on its way", t.Depth)
 	case t.Size*t.Depth > MaxMemory:
-		return fmt.Errorf("%d messages of %d bytes on their way: have %d bytes in all", t.Depth, t.Size, MaxMemory)
+		return fmt.Errorf("%d messages of %d bytes on their way: the most is %d bytes in all", t.Depth, t.Size, MaxMemory)
 	}
 	return nil
 }

@@ -28,20 +28,20 @@ func TestStrangers(t *testing.T) {
 		return b
 	}
 	for want, b := range map[string][]byte{
-		"no rdmactor perf":  nil,
-		"data is 68656c6c6": []byte("hello"),
-		"no rdmactor":       with(0, 'R'),
-		"speaks version 9":  with(8, 9),
-		"no operation \"\"": with(9, 0),
-		"of operation 4":    with(9, 4),
-		"no test 200":       with(10, 200),
-		"cannot measure":    with(10, 0),
-		"depth 0":           with(15, 0),
-		"depth 2":           with(15, 2),
-		"depth 65537":       with(13, 1),
-		"size 0":            with(19, 0),
-		"size 4278190144":   with(16, 0xff),
-		"have 268435456":    encodeRequest(Test{Op: Send, Kind: Bandwidth, Size: MaxSize, Depth: 2}, place{}),
+		"no rdmactor perf":      nil,
+		"data is 68656c6c6":     []byte("hello"),
+		"no rdmactor":           with(0, 'R'),
+		"speaks version 9":      with(8, 9),
+		"no operation \"\"":     with(9, 0),
+		"of operation 4":        with(9, 4),
+		"no test 200":           with(10, 200),
+		"cannot measure":        with(10, 0),
+		"depth 0":               with(15, 0),
+		"depth 2":               with(15, 2),
+		"depth 65537":           with(13, 1),
+		"size 0":                with(19, 0),
+		"size 4278190144":       with(16, 0xff),
+		"the most is 268435456": encodeRequest(Test{Op: Send, Kind: Bandwidth, Size: MaxSize, Depth: 2}, place{}),
 	} {
 		if _, _, err := decodeRequest(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%x: %v, want an error that says %q", b, err, want)

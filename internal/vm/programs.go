@@ -80,7 +80,7 @@ func (p *packer) find(dirs []string, name string) string {
 		return err == nil
 	})
 	if i < 0 {
-		p.fail(fmt.Errorf("no package holds %s: %w", name, fs.ErrNotExist))
+		p.fail(fmt.Errorf("no package has %s: %w", name, fs.ErrNotExist))
 		return ""
 	}
 	return filepath.Join(dirs[i], name)

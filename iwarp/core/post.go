@@ -100,7 +100,7 @@ func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	}
 	s := c.sq.Slot(c.cfg.SendWRs)
 	if s == nil {
-		return fmt.Errorf("iwarp: %d sends outstanding: %w", c.sq.Len(), unix.ENOMEM)
+		return fmt.Errorf("iwarp: send queue full, %d sends outstanding: %w", c.sq.Len(), unix.ENOMEM)
 	}
 	*s = send{
 		id: wr.ID, total: total, rkey: wr.RKey, raddr: wr.RemoteAddr, op: wr.Op, flags: wr.Flags,
@@ -123,7 +123,7 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	}
 	r := c.rq.Slot(c.cfg.RecvWRs)
 	if r == nil {
-		return fmt.Errorf("iwarp: %d receives outstanding: %w", c.rq.Len(), unix.ENOMEM)
+		return fmt.Errorf("iwarp: receive queue full, %d receives outstanding: %w", c.rq.Len(), unix.ENOMEM)
 	}
 	*r = wr
 	return nil

@@ -64,7 +64,7 @@ func (c *Conn) Timeout(now time.Time) {
 	if c.stalled(now) {
 		c.closeNow, c.phaseAt = true, time.Time{}
 		c.end(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
-			"nothing for %v in the middle of a message", c.cfg.MessageTimeout)})
+			"nothing came for %v in the middle of a message", c.cfg.MessageTimeout)})
 	}
 	if !c.phaseAt.IsZero() && !now.Before(c.phaseAt) {
 		c.phaseTimeout()

@@ -16,7 +16,7 @@ func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	}
 	switch {
 	case cqe < 0:
-		return nil, fmt.Errorf("uverbs: completion queue of %d: %w", cqe, unix.EINVAL)
+		return nil, fmt.Errorf("uverbs: completion queue of %d entries: %w", cqe, unix.EINVAL)
 	case notify == nil:
 		return nil, fmt.Errorf("uverbs: completion queue without notify: %w", unix.EINVAL)
 	}

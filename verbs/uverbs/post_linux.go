@@ -20,7 +20,7 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 		return err
 	}
 	if q.sends.full() {
-		return fmt.Errorf("uverbs: %d sends outstanding: %w", q.attr.MaxSendWR, unix.ENOMEM)
+		return fmt.Errorf("uverbs: send queue full, %d sends outstanding: %w", q.attr.MaxSendWR, unix.ENOMEM)
 	}
 	signaled := wr.Flags&verbs.Signaled != 0
 	// whose completion does not come in order
@@ -122,7 +122,7 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 		return err
 	}
 	if q.recvs.full() || !q.rq.put(recvCookie|q.recvs.tail, p) {
-		return fmt.Errorf("uverbs: %d receives outstanding: %w", q.attr.MaxRecvWR, unix.ENOMEM)
+		return fmt.Errorf("uverbs: receive queue full, %d receives outstanding: %w", q.attr.MaxRecvWR, unix.ENOMEM)
 	}
 	q.recvs.push(wr.ID)
 	return nil

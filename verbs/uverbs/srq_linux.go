@@ -53,7 +53,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	}
 	n := len(s.free)
 	if n == 0 {
-		return fmt.Errorf("uverbs: %d receives outstanding: %w", s.attr.MaxWR, unix.ENOMEM)
+		return fmt.Errorf("uverbs: receive queue full, %d receives outstanding: %w", s.attr.MaxWR, unix.ENOMEM)
 	}
 	i := s.free[n-1]
 	if !s.ring.put(recvCookie|uint64(i), p) {

@@ -105,5 +105,5 @@ func driver(kind string) (cmid.Driver, error) {
 	case device.IWARP, device.Kernel:
 		return device.Choice{Kind: k}.Driver(), nil
 	}
-	return nil, fmt.Errorf("--device %s: have iwarp and kernel", kind)
+	return nil, fmt.Errorf("--device %s: want iwarp or kernel", kind)
 }
