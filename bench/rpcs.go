@@ -10,28 +10,28 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-var echoMethod = rpc.NewRawMethod("bench.Echo")
+var echoMethod = rpc.NewRawMethod("bench.Echo", rpc.MethodConfig{})
 
 // serveRPC answers on goroutines, as all the others do; serveRPCOnLoop without.
 func serveRPC(e measure.Entry) (measure.Service, error) {
-	return listenRPC(e, echoCall, nil, rpc.Config{})
+	return listenRPC(e, echoCall, rpc.HandlerConfig{}, rpc.Config{})
 }
 
 func serveRPCOnLoop(e measure.Entry) (measure.Service, error) {
-	return listenRPC(e, echoCall, []rpc.HandlerOption{rpc.OnLoop()}, rpc.Config{})
+	return listenRPC(e, echoCall, rpc.HandlerConfig{OnLoop: true}, rpc.Config{})
 }
 
 func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }
 
 type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
 
-func listenRPC(e measure.Entry, h rawHandler, on []rpc.HandlerOption, cfg rpc.Config) (measure.Service, error) {
+func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg rpc.Config) (measure.Service, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
 	s := rpc.NewServer(w.RT, cfg)
-	rpc.HandleRaw(s, echoMethod, h, on...)
+	rpc.HandleRaw(s, echoMethod, h, on)
 	addr, err := s.Listen(context.Background(), contest.Loopback)
 	return measure.NewService(addr.String(), func() error {
 		s.Close()

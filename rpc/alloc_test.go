@@ -13,11 +13,11 @@ func TestAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for name, c := range map[string]struct {
-		opts []HandlerOption
+		cfg  HandlerConfig
 		most float64
-	}{"loop": {[]HandlerOption{OnLoop()}, 0.2}, "goroutine": {nil, 1.2}} {
+	}{"loop": {HandlerConfig{OnLoop: true}, 0.2}, "goroutine": {HandlerConfig{}, 1.2}} {
 		t.Run(name, func(t *testing.T) {
-			client := echoPair(t, c.opts...)
+			client := echoPair(t, c.cfg)
 			q, reply := make([]byte, 64), make([]byte, 0, 64)
 			const calls = 5000
 			var before, after runtime.MemStats

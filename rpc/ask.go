@@ -21,7 +21,7 @@ type Pending struct {
 	link   *link
 	sys    *actor.ActorSystem
 	to     *actor.PID
-	cancel context.CancelFunc // of Within's context; on a goroutine, of the call's
+	cancel context.CancelFunc // of Timeout's context; on a goroutine, of the call's
 	reply  func(b []byte, err error) any
 
 	mu   sync.Mutex
@@ -29,41 +29,35 @@ type Pending struct {
 	over bool
 }
 
-// GoOption is an option of Go.
-type GoOption func(*goConfig)
-
-type goConfig struct {
-	ctx    context.Context
-	within time.Duration
+// GoConfig is how Go makes a call.
+type GoConfig struct {
+	// Timeout is the call's deadline, instead of Config.Timeout. 0: that, if Context has none.
+	// Negative: no deadline.
+	Timeout time.Duration
+	// Context ends the call when it ends, and its deadline and metadata are the call's. nil: none.
+	Context context.Context
 }
 
-// Within gives a call of Go's a deadline, instead of Config.Timeout's.
-func Within(d time.Duration) GoOption { return func(c *goConfig) { c.within = d } }
-
-// Under has a call of Go's end with ctx, and carry its deadline and metadata.
-func Under(ctx context.Context) GoOption { return func(c *goConfig) { c.ctx = ctx } }
-
 // Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does
-// not block. With interceptors, retries or waiting (Config) the
-// call is made on a goroutine, and q must not be changed until the answer has come; otherwise q is
-// the caller's again when Go returns. The answer is decoded on the client's loop, one of more than
-// 64 KiB on a goroutine.
-func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...GoOption) *Pending {
-	cfg := goConfig{ctx: context.Background(), within: -1}
-	for _, o := range opts {
-		o(&cfg)
+// not block. With interceptors, retries or waiting (Config) the call is made on a goroutine, and q
+// must not be changed until the answer has come; otherwise q is the caller's again when Go
+// returns. The answer is decoded on the client's loop, one of more than 64 KiB on a goroutine.
+func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConfig) *Pending {
+	under := cfg.Context
+	if under == nil {
+		under = context.Background()
 	}
-	if _, has := cfg.ctx.Deadline(); cfg.within < 0 && !has {
-		cfg.within = c.cfg.Timeout
+	if _, has := under.Deadline(); cfg.Timeout == 0 && !has {
+		cfg.Timeout = c.cfg.Timeout
 	}
 	p := &Pending{sys: c.sys, to: ctx.Self(), cancel: func() {}}
 	p.call.m, p.call.actor = m.m, p
-	if cfg.within > 0 {
-		cfg.ctx, p.cancel = context.WithTimeout(cfg.ctx, cfg.within)
+	if cfg.Timeout > 0 {
+		under, p.cancel = context.WithTimeout(under, cfg.Timeout)
 	}
 	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady {
 		within := p.cancel
-		cfg.ctx, p.cancel = context.WithCancel(cfg.ctx)
+		under, p.cancel = context.WithCancel(under)
 		go func() {
 			a := &Reply[R]{Call: p}
 			defer func() {
@@ -71,7 +65,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 				within()
 				p.sys.Root.Send(p.to, a)
 			}()
-			try(func() { a.Value, a.Err = Call(cfg.ctx, c, m, q) }, func(why *PanicError) {
+			try(func() { a.Value, a.Err = Call(under, c, m, q) }, func(why *PanicError) {
 				a.Err = &Error{Code: CodeUnknown, Method: m.m.name, Err: why}
 			})
 		}()
@@ -93,7 +87,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, opts ...Go
 			p.answer(nil, err)
 		}
 	}()
-	err = p.start(cfg.ctx, c, q)
+	err = p.start(under, c, q)
 	return p
 }
 

@@ -28,8 +28,8 @@ func asks(r *rig, opts ...actor.PropsOption) (do func(func(ctx actor.Context)), 
 }
 
 var (
-	blockBytes = NewMethod[Bytes, Bytes]("test.Block")
-	lost       = NewMethod[Bytes, Bytes]("test.Nowhere")
+	blockBytes = NewMethod[Bytes, Bytes]("test.Block", MethodConfig{})
+	lost       = NewMethod[Bytes, Bytes]("test.Nowhere", MethodConfig{})
 )
 
 func TestGo(t *testing.T) {
@@ -40,31 +40,31 @@ func TestGo(t *testing.T) {
 			inWorld(t, rigConfig{client: cfg}, func(s *Server) {
 				Handle(s, length, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
 					return wrapperspb.Int64(int64(len(q.Value))), nil
-				})
+				}, HandlerConfig{})
 				b = handleBlock(s)
 			}, func(r *rig) {
 				for _, where := range []actor.PropsOption{r.Runtime().OnLoop(), r.Runtime().OffLoop()} {
 					do, got := asks(r, where)
 					calls := make(chan *Pending, 10)
 					do(func(ctx actor.Context) {
-						calls <- Go(ctx, r.c, length, wrapperspb.String("four"))
+						calls <- Go(ctx, r.c, length, wrapperspb.String("four"), GoConfig{})
 					})
 					if a := (<-got).(*Reply[wrapperspb.Int64Value]); a.Err != nil || a.Value.Value != 4 || a.Call != <-calls {
 						r.t.Errorf("%+v", a)
 					}
-					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &Bytes{}) })
+					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &Bytes{}, GoConfig{}) })
 					want(r.t, (<-got).(*Reply[Bytes]).Err, ErrUnknownMethod, FateRefused)
 					big := make(Bytes, 64<<10)
-					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &big) })
+					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &big, GoConfig{}) })
 					want(r.t, (<-got).(*Reply[Bytes]).Err, ErrTooLarge, FateNotSent)
 					begin := r.Elapsed()
-					do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, Within(time.Second)) })
+					do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, GoConfig{Timeout: time.Second}) })
 					if a := (<-got).(*Reply[Bytes]); !errors.Is(a.Err, ErrDeadline) || r.Elapsed()-begin != time.Second {
 						r.t.Error(a.Err, r.Elapsed()-begin)
 					}
 					<-b.ended
 					do(func(ctx actor.Context) {
-						p := Go(ctx, r.c, blockBytes, &Bytes{})
+						p := Go(ctx, r.c, blockBytes, &Bytes{}, GoConfig{})
 						rdma.After(ctx, time.Second, func(actor.Context) { p.Cancel() })
 					})
 					want(r.t, (<-got).(*Reply[Bytes]).Err, context.Canceled, FateUnknown)
@@ -72,7 +72,7 @@ func TestGo(t *testing.T) {
 						r.t.Error(err)
 					}
 					ctx, cancel := context.WithCancel(r.t.Context())
-					do(func(a actor.Context) { Go(a, r.c, blockBytes, &Bytes{}, Under(ctx)) })
+					do(func(a actor.Context) { Go(a, r.c, blockBytes, &Bytes{}, GoConfig{Context: ctx}) })
 					r.Wait()
 					cancel()
 					want(r.t, (<-got).(*Reply[Bytes]).Err, context.Canceled, FateUnknown)
@@ -93,14 +93,14 @@ func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 	inWorld(t, rigConfig{client: Config{Timeout: time.Second}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		do, got := asks(r, r.Runtime().OnLoop())
 		for _, c := range []struct {
-			opt  GoOption
+			cfg  GoConfig
 			want time.Duration
 		}{
-			{Under(r.within(3 * time.Second)), 3 * time.Second}, // from now on, too
-			{Under(r.t.Context()), time.Second},
+			{GoConfig{Context: r.within(3 * time.Second)}, 3 * time.Second}, // from now on, too
+			{GoConfig{Context: r.t.Context()}, time.Second},
 		} {
 			begin := r.Elapsed()
-			do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, c.opt) })
+			do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, c.cfg) })
 			if a := (<-got).(*Reply[Bytes]); !errors.Is(a.Err, ErrDeadline) || r.Elapsed()-begin != c.want {
 				r.t.Errorf("%v after %v, want %v", a.Err, r.Elapsed()-begin, c.want)
 			}

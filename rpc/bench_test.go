@@ -14,10 +14,10 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-var benchEcho = NewRawMethod("bench.Echo")
+var benchEcho = NewRawMethod("bench.Echo", MethodConfig{})
 
 // echoPair is a server and a client over iWARP on loopback, each with a runtime of its own.
-func echoPair(tb testing.TB, opts ...HandlerOption) *Client {
+func echoPair(tb testing.TB, cfg HandlerConfig) *Client {
 	tb.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
@@ -30,7 +30,7 @@ func echoPair(tb testing.TB, opts ...HandlerOption) *Client {
 	}
 	here, there := open(), open()
 	s := NewServer(there, Config{})
-	HandleRaw(s, benchEcho, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, opts...)
+	HandleRaw(s, benchEcho, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, cfg)
 	at, err := s.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -87,12 +87,12 @@ func callers(b *testing.B, c *Client, n int) {
 
 // BenchmarkUnary is one caller: 64 bytes there and back, both sides in this process.
 func BenchmarkUnary(b *testing.B) {
-	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, OnLoop()), 1) })
-	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b), 1) })
+	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{OnLoop: true}), 1) })
+	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{}), 1) })
 }
 
 // BenchmarkUnary64Callers is 64 goroutines that call over one connection.
 func BenchmarkUnary64Callers(b *testing.B) {
-	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, OnLoop()), 64) })
-	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b), 64) })
+	b.Run("OnLoop", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{OnLoop: true}), 64) })
+	b.Run("Goroutine", func(b *testing.B) { callers(b, echoPair(b, HandlerConfig{}), 64) })
 }

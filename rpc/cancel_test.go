@@ -19,7 +19,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		})
+		}, HandlerConfig{})
 		handleEcho(s)
 	}, func(r *rig) {
 		r.Delay(10 * time.Millisecond)

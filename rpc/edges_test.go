@@ -33,8 +33,8 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 		}
 	}
 	setup := func(s *Server) {
-		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, errTaken })
-		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken })
+		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, errTaken }, HandlerConfig{})
+		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken }, HandlerConfig{})
 		handleCount(s)
 	}
 	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
@@ -66,7 +66,7 @@ func TestInterceptorThatAnswers(t *testing.T) {
 	for _, cfg := range []rigConfig{{client: Config{Interceptors: []Interceptor{answer}}}, {server: Config{Interceptors: []Interceptor{answer}}}} {
 		inWorld(t, cfg, func(s *Server) {
 			handleEcho(s)
-			Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken })
+			Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken }, HandlerConfig{})
 		}, func(r *rig) {
 			if got, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || string(got) != "cached" {
 				r.t.Errorf("%q, %v", got, err)
@@ -163,8 +163,8 @@ func TestContextEndsOnce(t *testing.T) {
 // An item that does not decode is the end of its stream, also when more has come already, and when
 // its end has.
 func TestStreamEndsAtItsDecodeError(t *testing.T) {
-	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd")
-	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", true, protoCodec, protoCodec, nil)}
+	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd", MethodConfig{})
+	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", true, protoCodec, protoCodec, MethodConfig{})}
 	for name, endless := range map[string]bool{"it has ended": false, "it goes on": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, func(s *Server) {
@@ -237,7 +237,7 @@ func TestTimeoutCoversOpen(t *testing.T) {
 // A request in the place of one that was not answered ends the connection, whoever would have
 // answered it.
 func TestPlaceTakenTwice(t *testing.T) {
-	now := NewRawMethod("test.Now")
+	now := NewRawMethod("test.Now", MethodConfig{})
 	for name, method := range map[string]string{
 		"a handler on a goroutine": "test.Echo", "a handler on the loop": "test.Now", "no handler": "test.Nowhere",
 	} {
@@ -245,7 +245,7 @@ func TestPlaceTakenTwice(t *testing.T) {
 			inWorld(t, rigConfig{}, func(s *Server) {
 				handleEcho(s)
 				handleBlock(s)
-				HandleRaw(s, now, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, OnLoop())
+				HandleRaw(s, now, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{OnLoop: true})
 			}, func(r *rig) {
 				c := r.rawClient()
 				c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, method),
@@ -265,18 +265,18 @@ func TestPlaceTakenTwice(t *testing.T) {
 // OnLoop handlers are called in the order in which one goroutine has called.
 func TestOnLoopHandlersKeepTheOrder(t *testing.T) {
 	const n = 2000
-	ordered := NewMethod[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Ordered")
+	ordered := NewMethod[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Ordered", MethodConfig{})
 	var order []int64 // the loop's, until the last was answered
 	inWorld(t, rigConfig{server: Config{MaxCalls: n}, client: Config{MaxCalls: n}}, func(s *Server) {
 		Handle(s, ordered, func(_ context.Context, q *wrapperspb.Int64Value) (*wrapperspb.Int64Value, error) {
 			order = append(order, q.Value)
 			return q, nil
-		}, OnLoop())
+		}, HandlerConfig{OnLoop: true})
 	}, func(r *rig) {
 		do, got := asks(r)
 		do(func(ctx actor.Context) {
 			for i := range int64(n) {
-				Go(ctx, r.c, ordered, wrapperspb.Int64(i))
+				Go(ctx, r.c, ordered, wrapperspb.Int64(i), GoConfig{})
 			}
 		})
 		for range n {

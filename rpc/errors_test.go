@@ -118,7 +118,7 @@ func TestTextAroundAnErrorTravels(t *testing.T) {
 		}
 	}
 	inWorld(t, rigConfig{}, func(s *Server) {
-		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, fmt.Errorf("x: %w", taken) })
+		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, fmt.Errorf("x: %w", taken) }, HandlerConfig{})
 	}, func(r *rig) {
 		_, err := CallRaw(r.t.Context(), r.c, fail, nil, nil)
 		want(r.t, err, errTaken, FateAnswered)

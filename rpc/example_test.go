@@ -18,9 +18,9 @@ import (
 
 // What a client and a server share.
 var (
-	Upper    = rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("text.Upper", rpc.Idempotent())
-	Words    = rpc.NewStream[wrapperspb.StringValue, wrapperspb.StringValue]("text.Words")
-	Reverse  = rpc.NewRawMethod("text.Reverse")
+	Upper    = rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("text.Upper", rpc.MethodConfig{Idempotent: true})
+	Words    = rpc.NewStream[wrapperspb.StringValue, wrapperspb.StringValue]("text.Words", rpc.MethodConfig{})
+	Reverse  = rpc.NewRawMethod("text.Reverse", rpc.MethodConfig{})
 	ErrEmpty = rpc.RegisterCode(300, "there is no text")
 )
 
@@ -40,7 +40,7 @@ func Example() {
 			return nil, fmt.Errorf("upper: %w", ErrEmpty)
 		}
 		return wrapperspb.String(strings.ToUpper(q.Value)), nil
-	})
+	}, rpc.HandlerConfig{})
 	rpc.HandleStream(server, Words, func(_ context.Context, q *wrapperspb.StringValue, out *rpc.Sender[wrapperspb.StringValue]) error {
 		for word := range strings.FieldsSeq(q.Value) {
 			if err := out.Send(wrapperspb.String(word)); err != nil {
@@ -54,7 +54,7 @@ func Example() {
 			reply = append(reply, q[len(q)-1-i])
 		}
 		return reply, nil
-	}, rpc.OnLoop())
+	}, rpc.HandlerConfig{OnLoop: true})
 	addr, err := server.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

@@ -14,7 +14,7 @@ func TestAnswersThatGoAtOnce(t *testing.T) {
 	const n = 2*highWater/(60<<10) + 1
 	answer := bytes.Repeat([]byte("x"), 60<<10)
 	inWorld(t, rigConfig{}, func(s *Server) {
-		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil }, OnLoop())
+		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil }, HandlerConfig{OnLoop: true})
 	}, func(r *rig) {
 		c := r.rawClient()
 		frames := [][]byte{declareEcho}

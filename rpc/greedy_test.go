@@ -97,7 +97,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 		}
 		answered <- struct{}{}
 		return append(reply, make([]byte, 32<<10)...), nil
-	}, OnLoop())
+	}, HandlerConfig{OnLoop: true})
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

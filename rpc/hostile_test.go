@@ -182,7 +182,7 @@ func TestClientThatNeverReads(t *testing.T) {
 				return append(reply, q...), nil
 			}
 			return append(reply, make([]byte, 32<<10)...), nil
-		}, OnLoop())
+		}, HandlerConfig{OnLoop: true})
 	}, func(r *rig) {
 		p := r.rawClient()
 		p.Ignore() // there is no room for most of it

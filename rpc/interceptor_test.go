@@ -50,7 +50,7 @@ func TestInterceptors(t *testing.T) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			handled.Add(1)
 			return append(reply, q...), nil
-		})
+		}, HandlerConfig{})
 		handleCount(s)
 	}, func(r *rig) {
 		got, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil)

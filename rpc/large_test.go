@@ -54,7 +54,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 	}
 }
 
-var largeStream = NewStream[Bytes, Bytes]("test.Large")
+var largeStream = NewStream[Bytes, Bytes]("test.Large", MethodConfig{})
 
 // item is the i-th of a stream: some are large.
 func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/2+10)) }
@@ -122,15 +122,15 @@ func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 
 // A large answer for an actor is decoded on a goroutine, and comes.
 func TestLargeAnswerForAnActor(t *testing.T) {
-	m := NewMethod[Bytes, Bytes]("test.LargeGo")
+	m := NewMethod[Bytes, Bytes]("test.LargeGo", MethodConfig{})
 	big := bytes.Repeat([]byte("x"), 200<<10)
 	cfg := rigConfig{client: Config{MaxMessage: 1 << 20, Credits: 32}}
 	inWorld(t, cfg, func(s *Server) {
-		Handle(s, m, func(context.Context, *Bytes) (*Bytes, error) { return (*Bytes)(&big), nil })
+		Handle(s, m, func(context.Context, *Bytes) (*Bytes, error) { return (*Bytes)(&big), nil }, HandlerConfig{})
 	}, func(r *rig) {
 		do, answers := asks(r)
 		for range 3 {
-			do(func(ctx actor.Context) { Go(ctx, r.c, m, &Bytes{}) })
+			do(func(ctx actor.Context) { Go(ctx, r.c, m, &Bytes{}, GoConfig{}) })
 			got := (<-answers).(*Reply[Bytes])
 			if got.Err != nil || !bytes.Equal(*got.Value, big) {
 				r.t.Error(got.Err)

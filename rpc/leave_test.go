@@ -53,12 +53,12 @@ type wildError struct{ leave func() }
 func (e *wildError) Error() string { e.leave(); return "" }
 
 var (
-	wildBoth   = NewMethod[wild, wild]("test.Wild")
-	wildReply  = NewMethod[Bytes, wild]("test.Echo")
-	wildItems  = NewStream[Bytes, wild]("test.WildItems")
-	wildStream = NewStream[wild, wild]("test.WildItems")
-	plainItems = NewStream[Bytes, Bytes]("test.WildItems")
-	plainWild  = NewMethod[Bytes, Bytes]("test.Wild")
+	wildBoth   = NewMethod[wild, wild]("test.Wild", MethodConfig{})
+	wildReply  = NewMethod[Bytes, wild]("test.Echo", MethodConfig{})
+	wildItems  = NewStream[Bytes, wild]("test.WildItems", MethodConfig{})
+	wildStream = NewStream[wild, wild]("test.WildItems", MethodConfig{})
+	plainItems = NewStream[Bytes, Bytes]("test.WildItems", MethodConfig{})
+	plainWild  = NewMethod[Bytes, Bytes]("test.Wild", MethodConfig{})
 )
 
 // mayLeave is a world in which it is no failure that a loop's goroutine ends.
@@ -77,14 +77,14 @@ func (r *rig) settled() {
 // Whatever of the user's a server calls may leave: the call is answered, its place is free, and the
 // other calls of the message and of the server go on.
 func TestServersCodeLeaves(t *testing.T) {
-	stages := map[string][]HandlerOption{
-		"handler": nil, "handler OnLoop": {OnLoop()}, "raw": nil, "raw OnLoop": {OnLoop()},
-		"decode": nil, "decode OnLoop": {OnLoop()}, "encode": nil, "encode OnLoop": {OnLoop()},
-		"error": nil, "error OnLoop": {OnLoop()},
-		"interceptor": nil, "interceptor OnLoop": {OnLoop()}, "after next": nil, "after next OnLoop": {OnLoop()},
-		"stream": nil, "item": nil, "stream decode": nil, "stream error": nil,
+	stages := map[string]HandlerConfig{
+		"handler": {}, "handler OnLoop": {OnLoop: true}, "raw": {}, "raw OnLoop": {OnLoop: true},
+		"decode": {}, "decode OnLoop": {OnLoop: true}, "encode": {}, "encode OnLoop": {OnLoop: true},
+		"error": {}, "error OnLoop": {OnLoop: true},
+		"interceptor": {}, "interceptor OnLoop": {OnLoop: true}, "after next": {}, "after next OnLoop": {OnLoop: true},
+		"stream": {}, "item": {}, "stream decode": {}, "stream error": {},
 	}
-	for stage, opts := range stages {
+	for stage, cfg := range stages {
 		for how, leave := range leavings {
 			t.Run(stage+"/"+how, func(t *testing.T) {
 				at := func(now string) {
@@ -113,10 +113,10 @@ func TestServersCodeLeaves(t *testing.T) {
 				}, func(s *Server) {
 					handleEcho(s)
 					if strings.HasPrefix(stage, "raw") {
-						HandleRaw(s, NewRawMethod("test.Wild"), func(context.Context, []byte, []byte) ([]byte, error) {
+						HandleRaw(s, NewRawMethod("test.Wild", MethodConfig{}), func(context.Context, []byte, []byte) ([]byte, error) {
 							at("raw")
 							return nil, nil
-						}, opts...)
+						}, cfg)
 					} else {
 						Handle(s, wildBoth, func(context.Context, *wild) (*wild, error) {
 							at("handler")
@@ -125,7 +125,7 @@ func TestServersCodeLeaves(t *testing.T) {
 								w.leave = leave
 							}
 							return w, refuse()
-						}, opts...)
+						}, cfg)
 					}
 					HandleStream(s, wildStream, func(_ context.Context, _ *wild, out *Sender[wild]) error {
 						at("stream")
@@ -190,7 +190,7 @@ func TestCallsBesideOneThatLeaves(t *testing.T) {
 				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) {
 					leave()
 					return nil, nil
-				}, OnLoop())
+				}, HandlerConfig{OnLoop: true})
 			}, func(r *rig) {
 				p := r.rawClient()
 				// as settled does
@@ -342,15 +342,15 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 									q = Bytes(how)
 								}
 								if name == "loop" {
-									Go(ctx, r.c, wildReply, &q)
+									Go(ctx, r.c, wildReply, &q, GoConfig{})
 								} else if i%2 == 1 {
-									Go(ctx, r.c, lost, &q)
+									Go(ctx, r.c, lost, &q, GoConfig{})
 								} else {
-									Go(ctx, r.c, wildReply, &q)
+									Go(ctx, r.c, wildReply, &q, GoConfig{})
 								}
 							}
 						case *wild:
-							Go(ctx, r.c, wildBoth, m)
+							Go(ctx, r.c, wildBoth, m, GoConfig{})
 						case *Reply[wild]:
 							got <- reply{m.Value == nil, m.Err}
 						case *Reply[Bytes]:

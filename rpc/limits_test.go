@@ -69,8 +69,8 @@ func TestCancelledCallsStillCount(t *testing.T) {
 			stuck <- struct{}{}
 			<-release
 			return reply, nil
-		})
-		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) { close(release); return reply, nil }, OnLoop())
+		}, HandlerConfig{})
+		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) { close(release); return reply, nil }, HandlerConfig{OnLoop: true})
 	}, func(r *rig) {
 		for range 2 {
 			_, err := CallRaw(r.within(time.Millisecond), r.c, block, nil, nil)
@@ -211,8 +211,8 @@ func TestDialFails(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	idempotent := newMethod("test.Idempotent", false, bytesCodec, bytesCodec, []MethodOption{Idempotent()})
-	once := newMethod("test.Once", false, bytesCodec, bytesCodec, nil)
+	idempotent := newMethod("test.Idempotent", false, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})
+	once := newMethod("test.Once", false, bytesCodec, bytesCodec, MethodConfig{})
 	for _, c := range []struct {
 		code Code
 		fate Fate

@@ -30,12 +30,12 @@ func (l *slowLog) WithGroup(string) slog.Handler      { return l }
 // Handlers that panic, as often as a client calls them, and a logger that takes its time, stop
 // nobody's calls, also where the handler has the loop; and fill no log.
 func TestPanicsDoNotFillTheLog(t *testing.T) {
-	for name, opts := range map[string][]HandlerOption{"on goroutines": nil, "OnLoop": {OnLoop()}} {
+	for name, cfg := range map[string]HandlerConfig{"on goroutines": {}, "OnLoop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {
 			log := &slowLog{}
 			inWorld(t, rigConfig{world: actortest.Config{Runtime: rdma.Config{Logger: slog.New(log)}}}, func(s *Server) {
 				handleEcho(s)
-				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { panic("for the test") }, opts...)
+				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { panic("for the test") }, cfg)
 			}, func(r *rig) {
 				log.open = make(chan struct{}) // of the bubble
 				const calls, lines = 200, 10   // that Runtime.Logger allows

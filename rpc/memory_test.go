@@ -42,7 +42,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
-		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
+		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil }, HandlerConfig{})
 	}, func(r *rig) {
 		body := string(make([]byte, each))
 		for _, c := range []*raw{r.rawClient(), r.rawClient(), r.rawFrom(r.at("10.0.0.7"))} {
@@ -74,7 +74,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	const each, requests = 60 << 10, 20
 	inWorld(t, rigConfig{server: Config{Memory: 1 << 20}}, func(s *Server) {
-		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }, HandlerConfig{})
 	}, func(r *rig) {
 		errs := make(chan error, requests)
 		for range requests {
@@ -109,7 +109,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		HandleRaw(s, stuck, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			<-release
 			return append(reply, make([]byte, each)...), nil
-		})
+		}, HandlerConfig{})
 	}, func(r *rig) {
 		c := r.rawClient()
 		c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
@@ -152,7 +152,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			return append(reply, make([]byte, each)...), nil
-		})
+		}, HandlerConfig{})
 	}, func(r *rig) {
 		p := r.Probe()
 		c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{MaxMessage: 2 * each, Credits: 32})}
@@ -236,7 +236,7 @@ func (e *encoded) UnmarshalBinary([]byte) error          { return nil }
 
 // An item that waits is its handler's only: not a second time in bytes.
 func TestItemsThatWaitAreNotEncoded(t *testing.T) {
-	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded")
+	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded", MethodConfig{})
 	var times, sent atomic.Int64
 	inWorld(t, rigConfig{client: Config{StreamWindow: 1 << 10}}, func(s *Server) {
 		HandleStream(s, m, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[encoded]) error {

@@ -18,23 +18,21 @@ type method struct {
 
 var methods atomic.Int64
 
-func newMethod(name string, stream bool, req, rep codec, opts []MethodOption) *method {
+func newMethod(name string, stream bool, req, rep codec, cfg MethodConfig) *method {
 	if name == "" || len(name) > wire.MaxMethodName {
 		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", wire.MaxMethodName, name))
 	}
-	m := &method{name: name, index: int(methods.Add(1)) - 1, stream: stream, req: req, rep: rep}
-	for _, o := range opts {
-		o(m)
+	return &method{
+		name: name, index: int(methods.Add(1)) - 1, stream: stream, idempotent: cfg.Idempotent, req: req, rep: rep,
 	}
-	return m
 }
 
-// MethodOption is an option of NewMethod, NewRawMethod and NewStream.
-type MethodOption func(*method)
-
-// Idempotent says that executing a request twice does no harm: a call whose fate is unknown may be
-// repeated (Config.Retry).
-func Idempotent() MethodOption { return func(m *method) { m.idempotent = true } }
+// MethodConfig is what a method is.
+type MethodConfig struct {
+	// Idempotent says that executing a request twice does no harm: a call whose fate is unknown may
+	// be repeated (Config.Retry).
+	Idempotent bool
+}
 
 // Method is a call with one answer: a Q is sent, an R comes back. One value, in a package that
 // both sides share, is what the server handles and the client calls. Q and R are protobuf's
@@ -44,32 +42,23 @@ type Method[Q, R any] struct{ m *method }
 
 // NewMethod declares a method; name is what the two sides agree upon ("kv.Get"). It panics when Q
 // or R cannot be encoded. It is meant for package variables: methods are never forgotten.
-func NewMethod[Q, R any](name string, opts ...MethodOption) Method[Q, R] {
-	return Method[Q, R]{newMethod(name, false, mustCodec[Q](), mustCodec[R](), opts)}
+func NewMethod[Q, R any](name string, cfg MethodConfig) Method[Q, R] {
+	return Method[Q, R]{newMethod(name, false, mustCodec[Q](), mustCodec[R](), cfg)}
 }
-
-// Name is the method's name.
-func (m Method[Q, R]) Name() string { return m.m.name }
 
 // RawMethod is a call whose request and answer are bytes.
 type RawMethod struct{ m *method }
 
 // NewRawMethod declares a method that carries bytes.
-func NewRawMethod(name string, opts ...MethodOption) RawMethod {
-	return RawMethod{newMethod(name, false, bytesCodec, bytesCodec, opts)}
+func NewRawMethod(name string, cfg MethodConfig) RawMethod {
+	return RawMethod{newMethod(name, false, bytesCodec, bytesCodec, cfg)}
 }
-
-// Name is the method's name.
-func (m RawMethod) Name() string { return m.m.name }
 
 // Stream is a call with many answers: a Q is sent, any number of Ts come back, then the end or an
 // error.
 type Stream[Q, T any] struct{ m *method }
 
 // NewStream declares a stream.
-func NewStream[Q, T any](name string, opts ...MethodOption) Stream[Q, T] {
-	return Stream[Q, T]{newMethod(name, true, mustCodec[Q](), mustCodec[T](), opts)}
+func NewStream[Q, T any](name string, cfg MethodConfig) Stream[Q, T] {
+	return Stream[Q, T]{newMethod(name, true, mustCodec[Q](), mustCodec[T](), cfg)}
 }
-
-// Name is the stream's name.
-func (m Stream[Q, T]) Name() string { return m.m.name }

@@ -24,7 +24,7 @@ func (s *slowly) AppendBinary(b []byte) ([]byte, error) {
 
 func (s *slowly) UnmarshalBinary([]byte) error { return nil }
 
-var slowItems = NewStream[Bytes, slowly]("test.SlowItems")
+var slowItems = NewStream[Bytes, slowly]("test.SlowItems", MethodConfig{})
 
 // A Sender that a handler has given to others, and that is used behind the handler's end, costs
 // nobody the connection.
@@ -84,7 +84,7 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 			<-release
 			return nil, nil
-		})
+		}, HandlerConfig{})
 	}, func(r *rig) {
 		defer close(release)
 		ctx, cancel := context.WithCancel(r.t.Context())

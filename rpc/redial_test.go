@@ -122,7 +122,7 @@ func TestMovesOnFromADrainingServer(t *testing.T) {
 func TestRetryOverTheNextConnection(t *testing.T) {
 	var b *blocking
 	retry := Retry{Attempts: 5, Backoff: 100 * time.Millisecond}
-	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, []MethodOption{Idempotent()})}
+	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
 	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, Retry: retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := make(chan error, 1)
 		for _, m := range []RawMethod{twice, block} {

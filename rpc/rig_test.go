@@ -79,15 +79,15 @@ func want(t *testing.T, err, is error, f Fate) {
 }
 
 var (
-	echo     = NewRawMethod("test.Echo")
-	block    = NewRawMethod("test.Block")
-	fail     = NewRawMethod("test.Fail")
-	nowhere  = NewRawMethod("test.Nowhere")
+	echo     = NewRawMethod("test.Echo", MethodConfig{})
+	block    = NewRawMethod("test.Block", MethodConfig{})
+	fail     = NewRawMethod("test.Fail", MethodConfig{})
+	nowhere  = NewRawMethod("test.Nowhere", MethodConfig{})
 	errTaken = RegisterCode(1001, "taken")
 )
 
 func handleEcho(s *Server) {
-	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
+	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{})
 }
 
 // blocking is a handler of block that waits for its context, or for release, and reports what it
@@ -110,7 +110,7 @@ func handleBlock(s *Server) *blocking {
 			b.ended <- context.Cause(ctx)
 			return nil, ctx.Err()
 		}
-	})
+	}, HandlerConfig{})
 	return b
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle")
+var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle", MethodConfig{})
 
-var stuck = NewRawMethod("test.Stuck")
+var stuck = NewRawMethod("test.Stuck", MethodConfig{})
 
 // handleIdle has streams of idle say nothing for as long as somebody wants to hear it.
 func handleIdle(s *Server) {
@@ -80,8 +80,8 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 				HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
-				})
-				HandleRaw(s, nowhere, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, OnLoop())
+				}, HandlerConfig{})
+				HandleRaw(s, nowhere, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{OnLoop: true})
 			}, func(r *rig) {
 				far := r.at("10.0.0.9")
 				h := wire.Header{}

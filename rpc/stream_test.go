@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	count = NewStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Count")
-	blobs = NewStream[wrapperspb.Int64Value, Bytes]("test.Blobs")
+	count = NewStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Count", MethodConfig{})
+	blobs = NewStream[wrapperspb.Int64Value, Bytes]("test.Blobs", MethodConfig{})
 )
 
 // handleCount counts up to the request, or for ever if that is negative.
@@ -144,7 +144,7 @@ func TestStreamEnds(t *testing.T) {
 		_, err = in.Recv()
 		want(r.t, err, ErrTooLarge, FateAnswered)
 
-		in, err = Open(r.t.Context(), r.c, Stream[wrapperspb.Int64Value, Bytes]{newMethod("test.None", true, protoCodec, bytesCodec, nil)},
+		in, err = Open(r.t.Context(), r.c, Stream[wrapperspb.Int64Value, Bytes]{newMethod("test.None", true, protoCodec, bytesCodec, MethodConfig{})},
 			wrapperspb.Int64(1))
 		if err != nil {
 			r.t.Fatal(err)
@@ -167,7 +167,7 @@ func TestStreamEnds(t *testing.T) {
 			r.t.Error(err)
 		}
 
-		_, err = CallRaw(r.t.Context(), r.c, RawMethod{newMethod("test.Count", false, bytesCodec, bytesCodec, nil)}, nil, nil)
+		_, err = CallRaw(r.t.Context(), r.c, RawMethod{newMethod("test.Count", false, bytesCodec, bytesCodec, MethodConfig{})}, nil, nil)
 		want(r.t, err, ErrUnknownMethod, FateRefused) // a stream there, a call here
 		r.Wait()
 		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {

@@ -247,7 +247,7 @@ func TestExpiresAtTheServer(t *testing.T) {
 		time.Sleep(time.Second)
 		return reply, nil
 	}
-	inWorld(t, rigConfig{world: mayStall}, func(s *Server) { HandleRaw(s, echo, slow, OnLoop()) }, func(r *rig) {
+	inWorld(t, rigConfig{world: mayStall}, func(s *Server) { HandleRaw(s, echo, slow, HandlerConfig{OnLoop: true}) }, func(r *rig) {
 		c := r.rawClient()
 		arg, _ := wire.PutTimeout(900 * time.Millisecond)
 		c.say(declareEcho, frame(wire.Header{Type: wire.FrameCall, Call: 0}, "first"), frame(wire.Header{Type: wire.FrameCall, Call: 1, Arg: arg}, "second"),

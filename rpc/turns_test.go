@@ -55,7 +55,7 @@ func TestServerReadsInTurns(t *testing.T) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			o.note(string(q))
 			return reply, nil
-		}, OnLoop())
+		}, HandlerConfig{OnLoop: true})
 	}, func(r *rig) {
 		p := r.rawClient()
 		p.say(declareEcho)
@@ -78,7 +78,7 @@ func TestServerReadsInTurns(t *testing.T) {
 }
 
 var (
-	notes = NewMethod[Bytes, noting]("test.Notes")
+	notes = NewMethod[Bytes, noting]("test.Notes", MethodConfig{})
 	noted atomic.Pointer[order]
 )
 
@@ -157,7 +157,7 @@ func TestClientReadsInTurns(t *testing.T) {
 			pid := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {
 				case *Client:
-					Go(ctx, m, notes, &Bytes{})
+					Go(ctx, m, notes, &Bytes{}, GoConfig{})
 				case *Reply[noting]:
 					if m.Err != nil {
 						errs = append(errs, m.Err)

@@ -16,10 +16,10 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-var length = NewMethod[wrapperspb.StringValue, wrapperspb.Int64Value]("test.Length")
+var length = NewMethod[wrapperspb.StringValue, wrapperspb.Int64Value]("test.Length", MethodConfig{})
 
 func TestCall(t *testing.T) {
-	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
+	for name, cfg := range map[string]HandlerConfig{"goroutine": {}, "loop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, func(s *Server) {
 				Handle(s, length, func(ctx context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
@@ -27,8 +27,8 @@ func TestCall(t *testing.T) {
 						return nil, fmt.Errorf("%+v", i)
 					}
 					return wrapperspb.Int64(int64(len(q.Value))), nil
-				}, opts...)
-				HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, opts...)
+				}, cfg)
+				HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, cfg)
 			}, func(r *rig) {
 				n, err := Call(r.t.Context(), r.c, length, wrapperspb.String("seven!!"))
 				if err != nil || n.Value != 7 {
@@ -95,7 +95,7 @@ func TestErrors(t *testing.T) {
 				return nil, errors.New(strings.Repeat("x", 2*wire.MaxErrorText))
 			}
 			panic("on the way")
-		})
+		}, HandlerConfig{})
 	}, func(r *rig) {
 		say := func(q string) error {
 			_, err := CallRaw(r.t.Context(), r.c, fail, []byte(q), nil)
@@ -142,13 +142,13 @@ func TestErrors(t *testing.T) {
 
 func TestBadMessage(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
-		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, nil })
-		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return []byte{0xff}, nil })
+		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, nil }, HandlerConfig{})
+		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return []byte{0xff}, nil }, HandlerConfig{})
 	}, func(r *rig) {
 		_, err := Call(r.t.Context(), r.c, length, wrapperspb.String("x"))
 		want(t, err, ErrInternal, FateAnswered) // nothing, and no error
-		asRaw, asProto := RawMethod{newMethod("test.Length", false, bytesCodec, bytesCodec, nil)},
-			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", false, protoCodec, protoCodec, nil)}
+		asRaw, asProto := RawMethod{newMethod("test.Length", false, bytesCodec, bytesCodec, MethodConfig{})},
+			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", false, protoCodec, protoCodec, MethodConfig{})}
 		_, err = CallRaw(r.t.Context(), r.c, asRaw, []byte{0xff}, nil)
 		want(t, err, ErrBadMessage, FateAnswered)
 		_, err = Call(r.t.Context(), r.c, asProto, wrapperspb.String("x"))
@@ -163,7 +163,7 @@ func TestDeadlineReachesTheServer(t *testing.T) {
 		HandleRaw(s, echo, func(ctx context.Context, _, reply []byte) ([]byte, error) {
 			deadline, ok := ctx.Deadline()
 			return fmt.Append(reply, ok, time.Until(deadline)), nil
-		})
+		}, HandlerConfig{})
 	}, func(r *rig) {
 		// in milliseconds on the wire
 		got, err := CallRaw(r.within(90*time.Minute), r.c, echo, nil, nil)
@@ -228,7 +228,7 @@ func TestMetadata(t *testing.T) {
 		HandleRaw(s, echo, func(ctx context.Context, q, reply []byte) ([]byte, error) {
 			v, ok := Metadata(ctx, string(q))
 			return fmt.Appendf(reply, "%s %v", v, ok), nil
-		})
+		}, HandlerConfig{})
 	}, func(r *rig) {
 		ctx := WithMetadata(WithMetadata(WithMetadata(r.t.Context(), "user", "a"), "trace", "1234"), "user", "b")
 		for key, v := range map[string]string{"user": "b true", "trace": "1234 true", "none": " false"} {
@@ -279,7 +279,7 @@ func TestLargeMessages(t *testing.T) {
 // call.
 func TestContextEndsWithItsHandler(t *testing.T) {
 	type mark struct{}
-	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
+	for name, cfg := range map[string]HandlerConfig{"goroutine": {}, "loop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {
 			kept := make(chan context.Context, 2)
 			inWorld(t, rigConfig{}, func(s *Server) {
@@ -291,7 +291,7 @@ func TestContextEndsWithItsHandler(t *testing.T) {
 					}
 					kept <- ctx
 					return append(reply, q...), nil
-				}, opts...)
+				}, cfg)
 			}, func(r *rig) {
 				for range 2 {
 					if _, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil); err != nil {
@@ -337,14 +337,14 @@ func TestServe(t *testing.T) {
 // A handler's nil *Error is an error that nobody can read: a panic of that handler, not of the
 // server.
 func TestNilError(t *testing.T) {
-	for name, opts := range map[string][]HandlerOption{"goroutine": nil, "loop": {OnLoop()}} {
+	for name, cfg := range map[string]HandlerConfig{"goroutine": {}, "loop": {OnLoop: true}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, func(s *Server) {
 				handleEcho(s)
 				HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) {
 					var e *Error
 					return nil, e
-				}, opts...)
+				}, cfg)
 			}, func(r *rig) {
 				r.ExpectPanic("nil pointer")
 				_, err := CallRaw(r.t.Context(), r.c, fail, nil, nil)

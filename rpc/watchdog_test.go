@@ -37,7 +37,7 @@ func TestWatchdogNamesASlowHandler(t *testing.T) {
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 		stall := <-stalls // until it was reported
 		return append(reply, stall.Holder.String()...), nil
-	}, OnLoop())
+	}, HandlerConfig{OnLoop: true})
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -58,10 +58,10 @@ func request(w *actortest.World) *actortest.Probe {
 }
 
 // call has an rpc handler do something.
-func call(t *testing.T, w *actortest.World, do func(), opts ...rpc.HandlerOption) {
+func call(t *testing.T, w *actortest.World, do func(), cfg ...rpc.HandlerConfig) {
 	s := rpc.NewServer(w.Runtime(), rpc.Config{})
-	m := rpc.NewRawMethod("test.Do")
-	rpc.HandleRaw(s, m, func(context.Context, []byte, []byte) ([]byte, error) { do(); return nil, nil }, opts...)
+	m := rpc.NewRawMethod("test.Do", rpc.MethodConfig{})
+	rpc.HandleRaw(s, m, func(context.Context, []byte, []byte) ([]byte, error) { do(); return nil, nil }, one(cfg))
 	at, err := s.Listen(w.T().Context(), "10.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ var leavings = map[string]wrong{
 		"",
 	},
 	"an rpc handler OnLoop": {
-		func(t *testing.T, w *actortest.World) { call(t, w, runtime.Goexit, rpc.OnLoop()) },
+		func(t *testing.T, w *actortest.World) { call(t, w, runtime.Goexit, rpc.HandlerConfig{OnLoop: true}) },
 		[]string{"actortest: rpc handler test.Do has panicked: runtime.Goexit was called"},
 		"a callback ended",
 	},
@@ -228,7 +228,7 @@ func TestExpectPanic(t *testing.T) {
 		w.ExpectPanic("crashed")
 		call(t, w, crash)
 		w.ExpectPanic("Goexit")
-		call(t, w, runtime.Goexit, rpc.OnLoop())
+		call(t, w, runtime.Goexit, rpc.HandlerConfig{OnLoop: true})
 	})
 }
 

@@ -55,7 +55,7 @@ var sleepers = map[string]wrong{
 		"left after the test",
 	},
 	"an rpc handler": {
-		func(t *testing.T, w *actortest.World) { call(t, w, nap, rpc.OnLoop()) },
+		func(t *testing.T, w *actortest.World) { call(t, w, nap, rpc.HandlerConfig{OnLoop: true}) },
 		[]string{"actortest: runnable rpc test.Do blocks the loop mem0, which went on after 50s", "actortest_test.nap("},
 		"left after the test",
 	},

@@ -20,23 +20,23 @@ func newServer(rt *rdma.Runtime) *rpc.Server {
 	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
 		e, err := s.get(q.Key)
 		return &kv.GetReply{Entry: e}, err
-	}, rpc.OnLoop())
+	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.Handle(srv, kv.Put, func(_ context.Context, q *kv.Entry) (*kv.RevisionReply, error) {
 		return revision(s.put(q.Key, q.Value))
-	}, rpc.OnLoop())
+	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.Handle(srv, kv.CompareAndSwap, func(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.RevisionReply, error) {
 		reply, err := revision(s.compareAndSwap(q.Key, q.Revision, q.Value))
 		if errors.Is(err, kv.ErrChanged) {
 			return nil, withDetails(kv.ErrChanged, q.Key, reply)
 		}
 		return reply, err
-	}, rpc.OnLoop())
+	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.Handle(srv, kv.Delete, func(_ context.Context, q *kv.KeyRequest) (*kv.RevisionReply, error) {
 		return revision(s.remove(q.Key))
-	}, rpc.OnLoop())
+	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.Handle(srv, kv.List, func(_ context.Context, q *kv.ListRequest) (*kv.ListReply, error) {
 		return s.list(q.Prefix, q.After, int(q.Limit)), nil
-	}, rpc.OnLoop())
+	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
