@@ -17,6 +17,10 @@ import (
 
 // world is two hosts of the twin in a synctest bubble, with a runtime on each: mem0 with 10.0.0.5
 // and mem1 with 10.0.0.7.
+//
+// It is not actortest's world: that package imports this one, so a test in package actor cannot
+// import it without a circle. These tests look at what has no exported name (an identifier's
+// connection, its budgets, its mailbox); those that do not are in package actor_test.
 type world struct {
 	testing.TB
 	flavor states.Flavor // of its devices
