@@ -37,7 +37,7 @@ func (o *owner) Receive(ctx actor.Context) {
 		}
 	case *actor.Started:
 		o.local = rdma.LocalOf(ctx)
-	case handOver:
+	case yield:
 		o.burst.pending.Store(false)
 		runtime.Gosched()
 	case *rdma.Sent:
@@ -61,14 +61,14 @@ func (o *owner) Receive(ctx actor.Context) {
 	}
 }
 
-// burst is what the owners of a Listener or a Dialer share: whether one of them has a handOver in
-// its mailbox. If they are on several loops, one loop's handOver may stand in for another's, which
+// burst is what the owners of a Listener or a Dialer share: whether one of them has a yield in
+// its mailbox. If they are on several loops, one loop's yield may stand in for another's, which
 // then yields only before it sleeps.
 type burst struct{ pending atomic.Bool }
 
-// handOver is what an owner sends itself when it has woken a goroutine. Its place is behind the
+// yield is what an owner sends itself when it has woken a goroutine. Its place is behind the
 // turn's events.
-type handOver struct{}
+type yield struct{}
 
 // woke sees to it that a goroutine that was woken runs soon: when the turn's events have been
 // delivered, and once more before the loop sleeps. What it writes then goes out with this turn, or
@@ -79,7 +79,7 @@ func (o *owner) woke(ctx actor.Context, woke bool) {
 	}
 	o.local.Woke()
 	if o.burst.pending.CompareAndSwap(false, true) {
-		ctx.Send(ctx.Self(), handOver{})
+		ctx.Send(ctx.Self(), yield{})
 	}
 }
 
@@ -139,7 +139,7 @@ func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
 		o.ended(ctx, cause)
 	}
 	if o.from == nil {
-		ctx.Poison(ctx.Self()) // behind a handOver
+		ctx.Poison(ctx.Self()) // behind a yield
 	} else if o.conn != nil && !o.accepted {
 		o.from.gone()
 	}

@@ -221,7 +221,7 @@ func prepare(ctx context.Context, cl *clientCall) (metadata []byte, err error) {
 	}
 	cl.deadline, _ = ctx.Deadline()
 	if metadata, err = outgoing(ctx); err != nil {
-		return nil, named(err, cl.m)
+		return nil, withMethod(err, cl.m)
 	}
 	return metadata, nil
 }

@@ -92,7 +92,7 @@ func dialError(addr string, err error) error {
 func (c *Client) connectLocked(report func(error)) {
 	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams)
 	l.report = report
-	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), lives))
+	l.out.pid = c.sys.Root.Spawn(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming))
 	c.dialing = l
 	c.links[l] = struct{}{}
 	l.notify(&dial{})
@@ -199,7 +199,7 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 		c.mu.Lock()
 		c.waiting--
 		if ctx.Err() != nil {
-			return nil, because(contextError(ctx, m, FateNotSent), c.why)
+			return nil, withCause(contextError(ctx, m, FateNotSent), c.why)
 		}
 		if blocked != nil {
 			return nil, blocked
@@ -208,8 +208,8 @@ func (c *Client) current(ctx context.Context, m *method) (*link, error) {
 	return c.link, nil
 }
 
-// because adds to the error of a call that has waited for a connection why there was none.
-func because(e *Error, why error) error {
+// withCause adds to the error of a call that has waited for a connection why there was none.
+func withCause(e *Error, why error) error {
 	switch {
 	case why == nil:
 	case e.Err == nil:

@@ -309,8 +309,8 @@ func onLoop(m *method, f Fate) *Error {
 	return nil
 }
 
-// named says in an error which method it is about.
-func named(err error, m *method) error {
+// withMethod says in an error which method it is about.
+func withMethod(err error, m *method) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Method = m.name
 	}

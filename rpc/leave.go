@@ -73,4 +73,4 @@ func publish(sys *actor.ActorSystem, ev any) {
 
 // lives is the supervisor of a connection's actor. What has left it is one call's: the actor goes
 // on with what it has.
-var lives = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))
+var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.ResumeDirective }))

@@ -17,21 +17,21 @@ import (
 // those excepted that are under out.mu.
 type link struct {
 	table
-	rt     *rdma.Runtime
-	sys    *actor.ActorSystem
-	addr   string
-	cfg    *Config
-	client keeper
-	missed missed
-	id     *actor.PID
-	report func(error)   // called once, when the connection is there or cannot be; then nil
-	gone   chan struct{} // closed when the identifier is
-	local  rdma.Local
-	cause  error // why we hung up; nil: we did not
-	over   bool  // nothing is received any more
-	went   bool  // closed was called
-	left   bool  // Close was sent: the server drains and has answered everything
-	unsure bool  // messages were lost, and it is not known which
+	rt        *rdma.Runtime
+	sys       *actor.ActorSystem
+	addr      string
+	cfg       *Config
+	client    keeper
+	dead      deadLetters
+	id        *actor.PID
+	report    func(error)   // called once, when the connection is there or cannot be; then nil
+	gone      chan struct{} // closed when the identifier is
+	local     rdma.Local
+	cause     error // why we hung up; nil: we did not
+	over      bool  // nothing is received any more
+	finished  bool  // closed was called
+	closeSent bool  // Close was sent: the server drains and has answered everything
+	unsure    bool  // messages were lost, and it is not known which
 
 	backlog
 	ends []any // that the connection has failed or ended, while something is parked
@@ -52,28 +52,28 @@ type (
 
 // notify sends the actor a message that it must not miss. An actor whose runtime has been shut down
 // receives nothing, but can be stopped. Any goroutine.
-func (l *link) notify(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.missed.pid) }
+func (l *link) notify(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.dead.pid) }
 
-// missed is the process that gets back what the actor does not receive.
-type missed struct {
+// deadLetters is the process that gets back what the actor does not receive.
+type deadLetters struct {
 	l   *link
 	pid *actor.PID
 }
 
-func (p *missed) SendUserMessage(*actor.PID, any) { p.l.sys.Root.Stop(p.l.out.pid) }
+func (p *deadLetters) SendUserMessage(*actor.PID, any) { p.l.sys.Root.Stop(p.l.out.pid) }
 
-func (p *missed) SendSystemMessage(*actor.PID, any) {}
+func (p *deadLetters) SendSystemMessage(*actor.PID, any) {}
 
-func (p *missed) Stop(*actor.PID) {}
+func (p *deadLetters) Stop(*actor.PID) {}
 
 // newLink makes a connection of a client that is to be dialled. open counts the client's streams.
 func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *atomic.Int64) *link {
 	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
 	l.open, l.failed = open, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
-	l.out.sys, l.out.turn, l.out.late = l.sys, l.turnLocked, l.late
-	l.missed.l = l
-	l.missed.pid, _ = l.sys.ProcessRegistry.Add(&l.missed, "rpc-missed"+l.sys.ProcessRegistry.NextID())
+	l.out.sys, l.out.trim, l.out.trimLate = l.sys, l.trimLocked, l.trimLate
+	l.dead.l = l
+	l.dead.pid, _ = l.sys.ProcessRegistry.Add(&l.dead, "rpc-dead-letters"+l.sys.ProcessRegistry.NextID())
 	return l
 }
 
@@ -121,7 +121,7 @@ func (l *link) react(ctx actor.Context, m any) {
 	case *rdma.Closed:
 		l.closed(ctx, m)
 	case *actor.Stopped: // after closed, or in its place
-		l.atLast(ctx)
+		l.handleEnds(ctx)
 		l.unsure = true // nobody has said what has arrived
 		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
 	}
@@ -193,10 +193,10 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 
 // closed fails the calls that have no answer. Only the first call counts.
 func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
-	if l.went {
+	if l.finished {
 		return
 	}
-	l.went, l.over = true, true
+	l.finished, l.over = true, true
 	l.forget()
 	if l.cause == nil {
 		l.cause = m.Err
@@ -226,7 +226,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 	l.out.mu.Unlock()
 	l.finish(lost)
-	l.sys.ProcessRegistry.Remove(l.missed.pid)
+	l.sys.ProcessRegistry.Remove(l.dead.pid)
 	l.client.gone(l)
 	l.dialled(l.cause)
 	close(l.gone)
@@ -267,7 +267,7 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 func (l *link) resume(ctx actor.Context) {
 	l.waits = false
 	if len(l.parked) == 0 {
-		l.atLast(ctx)
+		l.handleEnds(ctx)
 		return
 	}
 	if len(l.ends) > 0 {
@@ -276,8 +276,8 @@ func (l *link) resume(ctx actor.Context) {
 	l.readOn(ctx, l)
 }
 
-// atLast takes in how the connection has ended.
-func (l *link) atLast(ctx actor.Context) {
+// handleEnds takes in how the connection has ended.
+func (l *link) handleEnds(ctx actor.Context) {
 	ends := l.ends
 	l.ends = nil
 	for _, m := range ends {
@@ -315,7 +315,7 @@ func (l *link) read(ctx actor.Context) {
 		l.rest = nil
 		l.hangUp(ctx, err)
 	case l.draining:
-		l.part(ctx)
+		l.closeIfIdle(ctx)
 	}
 	if done != nil {
 		l.local.Woke()
@@ -323,15 +323,15 @@ func (l *link) read(ctx actor.Context) {
 	}
 }
 
-// part closes the connection to a server that drains when nobody waits for an answer any more.
-// Otherwise connections would pile up at a server that drains for ever, or never answers. The
-// loop's.
-func (l *link) part(ctx actor.Context) {
+// closeIfIdle closes the connection to a server that drains when nobody waits for an answer any
+// more. Otherwise connections would pile up at a server that drains for ever, or never answers.
+// The loop's.
+func (l *link) closeIfIdle(ctx actor.Context) {
 	l.out.mu.Lock()
 	waits := slices.ContainsFunc(l.slots, func(s slot) bool { return s.call != nil })
 	l.out.mu.Unlock()
-	if !waits && !l.left && !l.over {
-		l.left = true
+	if !waits && !l.closeSent && !l.over {
+		l.closeSent = true
 		ctx.Send(l.id, &rdma.Close{})
 	}
 }
@@ -349,22 +349,22 @@ func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	return l.answerLocked(h, body, l.reading)
 }
 
-// late has what is left of a message sent when its turn has come: see turnLocked. The loop's.
-func (l *link) late(b []byte) []byte {
+// trimLate has what is left of a message sent when its turn has come: see trimLocked. The loop's.
+func (l *link) trimLate(b []byte) []byte {
 	l.out.mu.Lock()
-	b = l.turnLocked(b)
+	b = l.trimLocked(b)
 	l.out.mu.Unlock()
-	l.lapse()
+	l.finishExpired()
 	if l.draining {
 		l.out.requestFlush() // it may have been the last that this connection was there for
 	}
 	return b
 }
 
-// lapse finishes the calls that turnLocked has found too late to be sent. The loop's.
-func (l *link) lapse() {
-	lost := l.lapsed
-	if l.lapsed = nil; lost != nil {
+// finishExpired finishes the calls that trimLocked has found too late to be sent. The loop's.
+func (l *link) finishExpired() {
+	lost := l.expired
+	if l.expired = nil; lost != nil {
 		l.finish(lost)
 		l.local.Woke()
 	}
@@ -374,8 +374,8 @@ func (l *link) lapse() {
 // up unsent. The loop's.
 func (l *link) flush(ctx actor.Context) {
 	l.out.flush(ctx, l.id)
-	l.lapse()
+	l.finishExpired()
 	if l.draining {
-		l.part(ctx)
+		l.closeIfIdle(ctx)
 	}
 }

@@ -33,7 +33,7 @@ type out struct {
 
 	// A client's; nil: a server's. turn gives what is still to be sent of a message that is next,
 	// with mu held; late is the same for one that has waited in the connection, without.
-	turn, late func(b []byte) (rest []byte)
+	trim, trimLate func(b []byte) (rest []byte)
 
 	mu      sync.Mutex // the connection's table of calls, too
 	cur     []byte     // being gathered
@@ -226,8 +226,8 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 			return
 		}
 		o.handed++
-		if o.turn != nil {
-			o.renewLocked(&seg)
+		if o.trim != nil {
+			o.trimSegmentLocked(&seg)
 		}
 		o.mu.Unlock()
 		s := seg.send
@@ -237,21 +237,21 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 				o.spare = seg.frames[:0]
 			}
 		}
-		s.Renew = o.late
+		s.Renew = o.trimLate
 		s.Notify = o.ahead.Add(seg.len())
 		ctx.Send(id, s)
 	}
 	// woken stays: what is put from now on goes with the next Sent.
 }
 
-// renewLocked cuts a message whose turn has come down to what is left of it.
-func (o *out) renewLocked(seg *segment) {
+// trimSegmentLocked cuts a message whose turn has come down to what is left of it.
+func (o *out) trimSegmentLocked(seg *segment) {
 	if seg.send == nil {
-		seg.frames = o.turn(seg.frames)
+		seg.frames = o.trim(seg.frames)
 		return
 	}
 	p := seg.send.Bytes()
-	if rest := o.turn(p); len(rest) < len(p) { // its memory need not wait with it
+	if rest := o.trim(p); len(rest) < len(p) { // its memory need not wait with it
 		whole := seg.send
 		seg.send = rdma.NewSend(rest)
 		whole.Release()

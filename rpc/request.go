@@ -8,7 +8,7 @@ import (
 )
 
 // A request's way into a connection, and out of it again when its caller gives up. It may wait in
-// the client: for the loop, for credits, for memory to be offered from. turn is what becomes of it
+// the client: for the loop, for credits, for memory to be offered from. trimLocked decides about it
 // when its turn has come.
 
 // start puts a request, or says why not.
@@ -122,7 +122,7 @@ func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 	}
 	l.slots[i].call = nil
 	l.markLocked(&l.slots[i])
-	if l.slots[i].number > l.out.handed { // turn cuts it out
+	if l.slots[i].number > l.out.handed { // trimLocked cuts it out
 		l.out.mu.Unlock()
 		return FateNotSent, true
 	}
@@ -131,11 +131,11 @@ func (l *table) abandon(c *clientCall) (f Fate, ok bool) {
 	return FateUnknown, true
 }
 
-// turnLocked gives what is still to be sent of a message that is next. Requests that were given up
+// trimLocked gives what is still to be sent of a message that is next. Requests that were given up
 // are cut out. So are those whose deadline has passed: their calls are lost, and are the caller's
 // to finish. The others say how much time they have left. Without any of these nothing is looked
 // through, unless the server wants no calls any more.
-func (l *table) turnLocked(b []byte) (rest []byte) {
+func (l *table) trimLocked(b []byte) (rest []byte) {
 	if l.marked == 0 && !l.draining && l.failed == nil {
 		return b
 	}
@@ -192,7 +192,7 @@ func (l *table) wantedLocked(h *wire.Header, now *time.Time) bool {
 	if left <= 0 {
 		c.err = &Error{Code: CodeDeadline, Method: c.m.name, Fate: FateNotSent}
 		l.vacateLocked(i)
-		c.next, l.lapsed = l.lapsed, c
+		c.next, l.expired = l.expired, c
 		return false
 	}
 	var unit uint8

@@ -71,7 +71,7 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 			ctx.Stop(ctx.Self())
 		}
 	}))
-	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, lives)
+	props := actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
 	cfg := s.cfg.id()
 	cfg.Handler = props
 	id := s.rt.CreateID(owner, cfg)
@@ -154,7 +154,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	}
 	s.end(&drain{})
 	s.unlisten(ctx)
-	s.settle()
+	s.checkIdle()
 	select {
 	case <-s.idle:
 	case <-ctx.Done():
@@ -251,11 +251,11 @@ func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
 // answered ends what admit began.
 func (s *Server) answered() {
 	if s.inFlight.Add(-1) == 0 && s.draining.Load() {
-		s.settle()
+		s.checkIdle()
 	}
 }
 
-func (s *Server) settle() {
+func (s *Server) checkIdle() {
 	if s.inFlight.Load() == 0 {
 		s.idleOnce.Do(func() { close(s.idle) })
 	}

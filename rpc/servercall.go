@@ -64,7 +64,7 @@ func (call *serverCall) drop() {
 	call.body.b = nil
 }
 
-// outcome is what a handler comes to.
+// outcome is what the call of a handler results in.
 type outcome struct {
 	reply   []byte
 	code    Code // 0: reply is the answer
@@ -85,7 +85,7 @@ func (call *serverCall) handle() {
 		scratch.put(len(o.reply))
 	}()
 	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
-		// why may be nobody else's business
+		// the client does not get why: it may be private
 		o = outcome{code: CodeInternal, text: "the handler has panicked"}
 		call.c.s.panicked(call.h.m.name, why)
 	})
@@ -106,8 +106,8 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 	return o
 }
 
-// leave gives the call's place to others.
-func (call *serverCall) leave() {
+// givePlaceBack gives the call's place to others.
+func (call *serverCall) givePlaceBack() {
 	if !call.h.inline {
 		call.c.share.Give(call.h.place(), 1)
 	}
@@ -120,7 +120,7 @@ var noMemory = wire.AppendError(nil, "no memory for the answer, because others w
 // answer puts the answer, and reports whether a flush has to be requested.
 func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
-	defer call.leave()
+	defer call.givePlaceBack()
 	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
 	if o.code == 0 && wire.HeaderLen+len(reply) > c.limit {
 		o.code = CodeTooLarge

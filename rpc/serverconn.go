@@ -65,12 +65,12 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.established(ctx, m)
 	case *drain:
 		if c.limit > 0 { // else it is notified when it is established
-			c.leave(ctx, 0)
+			c.sendDrain(ctx, 0)
 		}
 	case *finish:
 		c.closing = true
 		c.forget()
-		c.leave(ctx, wire.FlagLast)
+		c.sendDrain(ctx, wire.FlagLast)
 	case *abort:
 		c.end(ctx)
 	case *rdma.SendFailed:
@@ -111,12 +111,12 @@ func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 	c.out.establishedLocked(m.MaxMessage)
 	c.out.mu.Unlock()
 	if c.s.draining.Load() {
-		c.leave(ctx, 0)
+		c.sendDrain(ctx, 0)
 	}
 }
 
-// leave notifies the client that no further calls are taken.
-func (c *serverConn) leave(ctx actor.Context, flags uint8) {
+// sendDrain notifies the client that no further calls are taken.
+func (c *serverConn) sendDrain(ctx actor.Context, flags uint8) {
 	c.out.mu.Lock()
 	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: flags}, nil)
 	c.out.mu.Unlock()
@@ -221,7 +221,7 @@ func (c *serverConn) read(ctx actor.Context) {
 		if err != nil {
 			err = malformed(err)
 		} else if h.Type == wire.FrameCall {
-			lets, taken := c.look(h.Call)
+			lets, taken := c.check(h.Call)
 			if !lets {
 				break
 			}
@@ -320,7 +320,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		return nil
 	}
 	if hd.inline {
-		return c.now(h, hd, metadata, body)
+		return c.callOnLoop(h, hd, metadata, body)
 	}
 	call := &serverCall{c: c, h: hd, id: h.Call}
 	call.begin(h, append([]byte(nil), metadata...))
@@ -336,7 +336,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	}
 	if !c.enter(call) {
 		call.drop()
-		call.leave()
+		call.givePlaceBack()
 		c.refuse(h.Call, CodeOverloaded, "no memory for the request")
 		return nil
 	}
@@ -349,9 +349,9 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	return nil
 }
 
-// look reports whether there may be further answers, and whether a request's place is taken. No
+// check reports whether there may be further answers, and whether a request's place is taken. No
 // handler may answer a request whose place is taken, wherever the handler runs.
-func (c *serverConn) look(id wire.CallID) (lets, taken bool) {
+func (c *serverConn) check(id wire.CallID) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	i := id.Slot()
@@ -374,9 +374,9 @@ func (c *serverConn) enter(call *serverCall) (ok bool) {
 	return true
 }
 
-// now calls a handler that does not block. Its call needs no place, because nothing can reach it
-// before it was answered.
-func (c *serverConn) now(h wire.Header, hd *handler, metadata, body []byte) error {
+// callOnLoop calls a handler that does not block. Its call needs no place, because nothing can
+// reach it before it was answered.
+func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byte) error {
 	call := c.inline
 	if call == nil {
 		call = &serverCall{c: c}
@@ -385,13 +385,13 @@ func (c *serverConn) now(h wire.Header, hd *handler, metadata, body []byte) erro
 	call.h, call.id = hd, h.Call
 	call.begin(h, metadata)
 	call.body.b = body
-	defer c.handled(call)
+	defer c.recycle(call)
 	c.local.Do(hd.task, call.handle)
 	return nil
 }
 
-// handled is now's end.
-func (c *serverConn) handled(call *serverCall) {
+// recycle is now's end.
+func (c *serverConn) recycle(call *serverCall) {
 	if call.ctx.touched() { // somebody may have it still
 		call.ctx.end(errHandled)
 		return

@@ -8,12 +8,12 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// table is the calls of a client's connection that the server has not answered, and what they have
-// for it. out.mu guards it; callers are any goroutine.
+// table has the calls of a client's connection that the server has not answered, and the outgoing
+// half that their requests take. out.mu guards it; callers are any goroutine.
 type table struct {
-	out    out
-	open   *atomic.Int64 // streams, of all the client's connections
-	lapsed *clientCall   // those whose turn came too late, for the loop to finish; the loop's
+	out     out
+	open    *atomic.Int64 // streams, of all the client's connections
+	expired *clientCall   // those whose turn came too late, for the loop to finish; the loop's
 
 	// Set before the first call.
 	max  int // bytes the server takes
@@ -23,7 +23,7 @@ type table struct {
 	slots    []slot
 	free     []uint16 // of slots
 	inUse    int
-	marked   int      // of slots, those whose request may not go as it was put: see turn
+	marked   int      // of slots, those whose request may not go as it was put: see trimLocked
 	limit    int      // of slots
 	streams  int64    // as many may be open
 	methods  []uint16 // by method.index: the number it was declared with, counted from 1

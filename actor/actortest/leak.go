@@ -12,7 +12,7 @@ import (
 // end shuts everything down, and looks for what is left, if the test function has returned.
 func (w *World) end() {
 	w.Wait()
-	missed := append(w.missed(), w.unheard()...) // what is shut down speaks once more
+	missed := append(w.missed(), w.unreadFailures()...) // what is shut down speaks once more
 	w.over.Store(true)
 	w.hang.Stop()
 	for _, p := range w.probes {

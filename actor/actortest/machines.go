@@ -37,7 +37,7 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
 		}
-		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.OnStall, still: &m.still, since: time.Now()}
+		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.OnStall, stopped: &m.stopped, since: time.Now()}
 		w.pollers = append(w.pollers, p)
 		cfg.Loops[i] = eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.panicked, OnStall: p.stalled}
 	}
@@ -72,7 +72,7 @@ func (w *World) plugIn(m *machine, name string, addrs []string) {
 func (w *World) Crash(device string) {
 	w.t.Helper()
 	m := w.stoppable("Crash", device)
-	m.still.Store(true)
+	m.stopped.Store(true)
 	m.host.Crash()
 	m.dead = true
 	for _, p := range w.devices {
@@ -89,7 +89,7 @@ func (w *World) Crash(device string) {
 func (w *World) Freeze(device string) {
 	w.t.Helper()
 	m := w.stoppable("Freeze", device)
-	m.still.Store(true)
+	m.stopped.Store(true)
 	m.host.Freeze()
 	w.Wait()
 }
@@ -98,12 +98,12 @@ func (w *World) Freeze(device string) {
 func (w *World) Thaw(device string) {
 	w.t.Helper()
 	m := w.machine("Thaw", device)
-	if !m.still.Load() || m.dead {
+	if !m.stopped.Load() || m.dead {
 		w.t.Fatalf("actortest: Thaw: the machine with %q is not frozen", device)
 	}
 	m.host.Thaw()
 	w.Wait()
-	m.still.Store(false)
+	m.stopped.Store(false)
 }
 
 // Cut cuts the link between the machines that have the devices: what either sends to the other is
@@ -158,6 +158,6 @@ func (w *World) release() {
 		m.host.Thaw()
 		m.host.Unwind()
 		synctest.Wait()
-		m.still.Store(false)
+		m.stopped.Store(false)
 	}
 }

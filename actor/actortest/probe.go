@@ -178,8 +178,8 @@ func (w *World) unread() (all string) {
 	return all
 }
 
-// unheard lists the failures among it, which a test has to look at.
-func (w *World) unheard() (all []string) {
+// unreadFailures lists the failures among it, which a test has to look at.
+func (w *World) unreadFailures() (all []string) {
 	for _, p := range w.probes {
 		p.mu.Lock()
 		failures := slices.DeleteFunc(slices.Clone(p.queue), func(m message) bool { _, ok := m.msg.(rdma.Failure); return !ok })

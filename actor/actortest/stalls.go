@@ -19,7 +19,7 @@ type poller struct {
 	*eventlooptest.Poller
 	t       *testing.T
 	onStall func(eventloop.Stall) // nil: the test fails
-	still   *atomic.Bool          // the machine's
+	stopped *atomic.Bool          // the machine's
 
 	mu    sync.Mutex
 	since time.Time         // the turn began
@@ -28,7 +28,7 @@ type poller struct {
 
 // stalled is the watchdog's report.
 func (p *poller) stalled(s eventloop.Stall) {
-	if p.still.Load() { // it is the whole program that stands
+	if p.stopped.Load() { // it is the whole program that stands
 		return
 	}
 	if p.onStall != nil {

@@ -39,10 +39,10 @@ type World struct {
 
 // machine is a host with the program that runs on it.
 type machine struct {
-	host  *cmidtest.Host
-	rt    *rdma.Runtime
-	still atomic.Bool // frozen, or crashed
-	dead  bool        // crashed
+	host    *cmidtest.Host
+	rt      *rdma.Runtime
+	stopped atomic.Bool // frozen, or crashed
+	dead    bool        // crashed
 }
 
 // plug is where a device is, or was.
@@ -129,7 +129,7 @@ func (w *World) inspect() []rdma.IDInfo {
 // infos is inspect for any goroutine. Not ok: a loop does not answer.
 func (w *World) infos() (all []rdma.IDInfo, ok bool) {
 	for _, m := range w.machines {
-		if m.still.Load() {
+		if m.stopped.Load() {
 			continue
 		}
 		infos, ok := ask(m.rt.Inspect)

@@ -27,7 +27,7 @@ type link struct {
 	ticket     *Ticket
 	dialling   bool      // has its place at the Limiter
 	timer      func()    // stops it; nil: none
-	patience   func()    // stops the timer of GiveUp; nil: none
+	stopGiveUp func()    // stops the timer of GiveUp; nil: none
 	downSince  time.Time // also before the first connection
 	upSince    time.Time
 	failed     int    // attempts in a row
@@ -113,7 +113,7 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
 	accepted := l.phase == phaseAccepting
 	if l.cfg.Peers != nil {
-		if err := l.meet(ev); err != nil {
+		if err := l.checkPeer(ev); err != nil {
 			l.down(ctx, err, nil)
 			return
 		}
@@ -138,10 +138,10 @@ func (l *link) lost(ctx actor.Context) {
 		l.pauses = 0
 	}
 	if l.cfg.GiveUp > 0 {
-		if l.patience != nil {
-			l.patience()
+		if l.stopGiveUp != nil {
+			l.stopGiveUp()
 		}
-		l.patience = rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
+		l.stopGiveUp = rdma.After(ctx, l.cfg.GiveUp, &tooLong{l.downSince})
 	}
 }
 
@@ -180,7 +180,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		return
 	}
 	wait := l.pause()
-	l.over(ctx, err, now.Add(wait), false)
+	l.endGeneration(ctx, err, now.Add(wait), false)
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
 }
 
@@ -194,9 +194,9 @@ func (l *link) pause() time.Duration {
 	return time.Duration(rand.Int64N(most))
 }
 
-// over ends the generation: events of its identifier are ignored from now on. last: no other
-// generation follows.
-func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
+// endGeneration ends the generation: events of its identifier are ignored from now on. last: no
+// other generation follows.
+func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, last bool) {
 	l.dialled()
 	if l.id != nil {
 		ctx.Send(l.id, &rdma.DestroyID{}) // it may be on its way out by itself, which is as good
@@ -211,8 +211,8 @@ func (l *link) over(ctx actor.Context, err error, next time.Time, last bool) {
 	l.deliver(d)
 }
 
-// rest is neither pausing nor waiting for a turn.
-func (l *link) rest() {
+// leaveQueue is neither pausing nor waiting for a turn.
+func (l *link) leaveQueue() {
 	l.stopTimer()
 	l.ticket.Leave()
 }
@@ -231,17 +231,17 @@ func (l *link) finish(ctx actor.Context, err error) {
 	}
 	switch l.phase {
 	case phaseDialling, phaseAccepting, phaseUp:
-		l.over(ctx, err, time.Time{}, true)
+		l.endGeneration(ctx, err, time.Time{}, true)
 	default:
 		l.fates, _ = l.out.end(true)
 	}
-	l.rest()
+	l.leaveQueue()
 	l.phase, l.closing, l.cause = phaseEnded, true, err
 	if l.release != nil {
 		l.release()
 	}
-	if l.patience != nil {
-		l.patience() // it would keep what is left of us until then
+	if l.stopGiveUp != nil {
+		l.stopGiveUp() // it would keep what is left of us until then
 	}
 	if p := l.cfg.Peers; p != nil {
 		p.leave(l.cfg.Peer, ctx.Self())
@@ -304,8 +304,8 @@ func (l *link) judge(r *request) helloKind {
 	return helloRequest
 }
 
-// meet takes what the peer that has accepted our dial says of itself.
-func (l *link) meet(ev *rdma.Established) error {
+// checkPeer takes what the peer that has accepted our dial says of itself.
+func (l *link) checkPeer(ev *rdma.Established) error {
 	if l.phase == phaseAccepting {
 		ev.PrivateData = l.user
 		return nil

@@ -227,14 +227,14 @@ func (l *link) request(ctx actor.Context, r *request) {
 	}
 	switch l.phase {
 	case phaseDialling:
-		l.over(ctx, ErrSimultaneous, l.local.Now(), false)
+		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), false)
 	case phaseUp, phaseAccepting:
 		if l.phase == phaseUp {
 			l.lost(ctx)
 		}
-		l.over(ctx, ErrReplaced, l.local.Now(), false)
+		l.endGeneration(ctx, ErrReplaced, l.local.Now(), false)
 	}
-	l.rest()
+	l.leaveQueue()
 	l.generation++
 	l.id, l.phase, l.peer, l.peerAt, l.user = r.id, phaseAccepting, r.hello, r.from, r.user
 	ctx.Request(r.id, &rdma.Accept{PrivateData: l.hello(helloRequest).put(nil)})
@@ -285,10 +285,10 @@ func (l *link) settle() {
 	if l.phase != phaseUp {
 		return
 	}
-	if fates := o.news(); len(fates) > 0 {
+	if fates := o.collect(); len(fates) > 0 {
 		l.deliver(&Settled{Generation: l.generation, Fates: fates})
 	}
-	if o.watched > 0 {
+	if o.tagged > 0 {
 		o.line.Awake()
 	}
 }

@@ -24,10 +24,10 @@ func (s *Send) take() message {
 // outbox is what was accepted and has no final fate, in order: first what the device of the
 // present generation was handed, then what waits.
 type outbox struct {
-	queue   ring.Ring[message]
-	posted  int // so many of queue were handed over
-	watched int // so many of those are tagged
-	full    bool
+	queue  ring.Ring[message]
+	posted int // so many of queue were handed over
+	tagged int // so many of those are tagged
+	full   bool
 
 	line    *rdma.Line // nil: there is no connection
 	maxSend int
@@ -74,28 +74,28 @@ func (o *outbox) post() {
 		m.send = again
 		o.posted++
 		if m.tagged {
-			o.watched++
+			o.tagged++
 		}
 	}
 }
 
-// news takes what is known of the present connection's messages by now.
-func (o *outbox) news() (fates []Fate) {
+// collect takes what is known of the present connection's messages by now.
+func (o *outbox) collect() (fates []Fate) {
 	if !o.line.Acknowledged() { // nothing will be known
-		return o.shift(o.posted, Unknown, fates)
+		return o.settle(o.posted, Unknown, fates)
 	}
 	n := int(o.line.Delivered() - o.settled)
 	o.settled += uint64(n)
-	return o.shift(n, Delivered, fates)
+	return o.settle(n, Delivered, fates)
 }
 
-// shift takes the first n of those that were handed over.
-func (o *outbox) shift(n int, outcome Outcome, fates []Fate) []Fate {
+// settle takes the first n of those that were handed over.
+func (o *outbox) settle(n int, outcome Outcome, fates []Fate) []Fate {
 	for range n {
 		m := o.queue.Pop()
 		o.posted--
 		if m.tagged {
-			o.watched--
+			o.tagged--
 			fates = append(fates, Fate{Tag: m.tag, Outcome: outcome})
 		}
 		o.counts.add(outcome)
@@ -107,7 +107,7 @@ func (o *outbox) shift(n int, outcome Outcome, fates []Fate) []Fate {
 // end ends the generation. drop: nothing waits for another.
 func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 	if o.line != nil {
-		fates = o.news()
+		fates = o.collect()
 	}
 	posted := o.posted
 	for i := range o.queue.Len() {
@@ -132,7 +132,7 @@ func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 		}
 	}
 	counts = o.counts
-	o.line, o.posted, o.watched, o.counts = nil, 0, 0, Counts{}
+	o.line, o.posted, o.tagged, o.counts = nil, 0, 0, Counts{}
 	return fates, counts
 }
 
