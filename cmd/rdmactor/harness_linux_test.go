@@ -265,7 +265,7 @@ func (st *stranger) event(ev cmid.Event) error {
 	return nil
 }
 
-// vanish is something to do when a message is heard: to end without a word.
+// vanish handles a message by ending without an answer.
 func vanish(c *conn, _ buffer) error {
 	c.talk.(*stranger).finished = true
 	return nil

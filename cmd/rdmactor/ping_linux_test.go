@@ -43,7 +43,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestRpingText holds fill against what rping printed.
+// TestRpingText compares fill with what rping printed.
 func TestRpingText(t *testing.T) {
 	b := make([]byte, 64)
 	for round, want := range map[int]string{
@@ -134,7 +134,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestSinkTooSmall: what was read would not fit where it shall be written.
+// TestSinkTooSmall: what was read would not fit where it is to be written.
 func TestSinkTooSmall(t *testing.T) {
 	srv := serve(t)
 	var mr *verbs.MR

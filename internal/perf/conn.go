@@ -44,7 +44,7 @@ type conn struct {
 type shape struct {
 	sends     int  // work requests on the send queue
 	slots     int  // receives
-	whole     bool // receives hold messages, not only marks
+	whole     bool // receives are for messages, not only for marks
 	sendsData bool // it sends, writes or reads data
 	exposed   bool // the peer reaches data
 }

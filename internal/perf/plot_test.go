@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPlotNeedsNoFont holds that a picture is the same to somebody who does not have the font it
+// TestPlotNeedsNoFont checks that a picture is the same to somebody who does not have the font it
 // was laid out with.
 func TestPlotNeedsNoFont(t *testing.T) {
 	r := Report{Device: "iwarp", Wait: "block", Results: []Result{

@@ -141,7 +141,7 @@ func (g *guest) manyRow(n int) string {
 	return fmt.Sprintf("| %d identifiers made, bound, destroyed, ms | | %.0f, nothing left | |", n, ms)
 }
 
-// clean holds that nothing is left in the kernel but its own, which have no process.
+// clean checks that nothing is left in the kernel but its own, which have no process.
 func (g *guest) clean() {
 	g.t.Helper()
 	for _, what := range []string{"cm_id", "qp", "cq", "mr", "pd", "ctx", "srq"} {

@@ -65,7 +65,7 @@ var conversations = []conversation{
 // unhurried is the command line of one of their programs. mckey's sender destroys its queue pair
 // right after its last post, without waiting for a completion. rxe of 6.12 sends in a work queue
 // (of 6.1 in the post itself), and drops what that has not come to: more often than not all ten
-// messages. So it is held after the tenth post: strace makes that system call take 2 s longer.
+// messages. So it is delayed after the tenth post: strace makes that system call take 2 s longer.
 func unhurried(line string) string {
 	if strings.HasPrefix(line, "mckey ") && strings.HasSuffix(line, " -s") {
 		return "strace -qq -o /dev/null -P /dev/infiniband/uverbs0 -e trace=write -e inject=write:delay_exit=2000000:when=10+ " + line

@@ -63,7 +63,7 @@ func (r results) table() string {
 	return b.String()
 }
 
-// document holds docs/interop.md to the results of a complete run, or writes them there.
+// document compares docs/interop.md with the results of a complete run, or writes them there.
 func (r results) document(t *testing.T) {
 	if !r.complete() || *theirs {
 		return // -run has chosen

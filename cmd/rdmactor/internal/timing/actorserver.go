@@ -52,7 +52,7 @@ func (a *accepting) Receive(ctx actor.Context) {
 		a.listener = a.rt.CreateID(ctx.Self(), bare)
 		ctx.Request(a.listener, &cmid.BindAddr{Addr: a.at})
 	case *cmid.Bound:
-		ctx.Request(a.listener, &cmid.Listen{}) // as cmtime: as many requests as the device holds
+		ctx.Request(a.listener, &cmid.Listen{}) // as cmtime: as many requests as the device takes
 	case *cmid.Listening:
 		a.at = m.Local
 		a.begin(nil)
