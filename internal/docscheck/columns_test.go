@@ -3,10 +3,6 @@ package docscheck
 import (
 	"bytes"
 	"fmt"
-	"go/scanner"
-	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,55 +14,27 @@ const columns = 100
 
 // TestCommentsFitTheirColumns checks that comments can be read in half a screen. Code may be wider.
 func TestCommentsFitTheirColumns(t *testing.T) {
-	files := 0
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		switch base := filepath.Base(name); {
-		case err != nil:
-			return err
-		case d.IsDir() && name != root && (base == "testdata" || strings.HasPrefix(base, ".")):
-			return fs.SkipDir
-		case d.IsDir() || filepath.Ext(name) != ".go":
-			return nil
+	walk(t, func(name string, src []byte) {
+		if filepath.Ext(name) != ".go" {
+			return
 		}
-		src, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		files++
 		for _, line := range wide(src) {
 			t.Errorf("%s:%d: a comment beyond column %d", name, line, columns)
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files < 500 {
-		t.Errorf("only %d files found", files)
-	}
 }
 
 // wide gives the lines on which comments are too wide. What is not prose may be: examples and what
 // they print, directives, and what a generator has written.
 func wide(src []byte) (lines []int) {
-	if bytes.HasPrefix(src, []byte("// Code generated ")) {
-		return nil
-	}
-	file := token.NewFileSet().AddFile("", -1, len(src))
 	text := bytes.Split(src, []byte("\n"))
-	var s scanner.Scanner
-	s.Init(file, src, nil, scanner.ScanComments)
 	output := 0 // the last line of what an example prints
-	for {
-		pos, tok, lit := s.Scan()
-		if tok == token.EOF {
-			return lines
-		}
-		if tok != token.COMMENT || !strings.HasPrefix(lit, "//") {
+	for _, c := range comments(src) {
+		if !strings.HasPrefix(c.text, "//") {
 			continue
 		}
-		line := file.Line(pos)
-		words := strings.TrimPrefix(lit, "//")
+		line := c.line
+		words := strings.TrimPrefix(c.text, "//")
 		if prints := strings.ToLower(strings.TrimSpace(words)); output == line-1 ||
 			strings.HasPrefix(prints, "output:") || strings.HasPrefix(prints, "unordered output:") {
 			output = line
@@ -79,6 +47,7 @@ func wide(src []byte) (lines []int) {
 			lines = append(lines, line)
 		}
 	}
+	return lines
 }
 
 func width(line []byte) int {

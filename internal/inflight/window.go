@@ -1,5 +1,5 @@
 // Package inflight bounds what a connection has of messages that the device has not taken yet, in
-// number and in bytes, and says with which messages a notice is due that tells how far it is.
+// number and in bytes, and says with which messages a notice is due that reports how far it is.
 package inflight
 
 import "github.com/rdmactor/rdmactor/internal/ring"
