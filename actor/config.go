@@ -213,7 +213,7 @@ const (
 
 // withDefaults is c for an identifier of rt.
 func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
-	c.MaxMessage = min((positive(c.MaxMessage, defaultMaxMessage)+kib-1)/kib, maxMessageMax/kib) * kib
+	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)
 	c.Keepalive = c.Keepalive.or(rt.cfg.Keepalive)
 	c.AcceptTimeout = positive(c.AcceptTimeout, rt.cfg.Timeouts.Request)
