@@ -13,9 +13,11 @@ type (
 	Command = cmid.Command
 	// Event is what an identifier tells.
 	Event = cmid.Event
-	// Failure is a failing answer.
+	// Failure is a failing answer: an Event and an error. Failed is the command that it answers.
+	// Each is a struct of its own, with Op (what failed), State (when), Local and Peer, Err (the
+	// cause, with an errno), Remedy (what to do) and History.
 	Failure = cmid.Failure
-	// EventBase is the part all events share.
+	// EventBase is the part all events share: ID, the identifier, and Status, the kernel's.
 	EventBase = cmid.EventBase
 	// Handle names an identifier in events and logs.
 	Handle = cmid.Handle
@@ -23,38 +25,50 @@ type (
 
 // The commands.
 type (
-	// Listen is rdma_listen(3).
+	// Listen is rdma_listen(3). Backlog is how many requests may wait in the device; 0: its most.
 	Listen = cmid.Listen
-	// Connect is rdma_connect(3).
+	// Connect is rdma_connect(3). PrivateData goes to the peer with the request; Param says how
+	// many Reads there may be at a time, nil: as many as the device allows.
 	Connect = cmid.Connect
-	// Accept is rdma_accept(3).
+	// Accept is rdma_accept(3). PrivateData goes to the peer with the answer; Param says how many
+	// Reads there may be at a time, nil: what the request has.
 	Accept = cmid.Accept
-	// Reject is rdma_reject(3). Unless the identifier is Manual it is destroyed afterwards and the
-	// answer is Closed.
+	// Reject is rdma_reject(3). PrivateData goes to the peer; VendorECE is for rdma_reject_ece(3).
+	// Unless the identifier is Manual it is destroyed afterwards, and the answer is Closed.
 	Reject = cmid.Reject
 	// Disconnect is rdma_disconnect(3).
 	Disconnect = cmid.Disconnect
 	// DestroyID is rdma_destroy_id(3).
 	DestroyID = cmid.DestroyID
-	// ConnParam is struct rdma_conn_param.
+	// ConnParam is struct rdma_conn_param: ResponderResources and InitiatorDepth are how many Reads
+	// of the peer's and of ours there may be at a time, RetryCount and RNRRetryCount how often
+	// InfiniBand sends again.
 	ConnParam = cmid.ConnParam
 )
 
 // The events.
 type (
-	// Listening answers Listen and Serve (ours).
+	// Listening answers Listen and Serve (ours). Local is the address, with the port that was
+	// chosen, Backlog how many requests may wait in the device.
 	Listening = cmid.Listening
-	// ConnectRequest is a peer's request; its Sender is the new identifier.
+	// ConnectRequest is a peer's request; its Sender is the new identifier. It has the Listener's
+	// handle, Local and Peer, the peer's PrivateData (valid until Receive returns) and Param, and
+	// whether the peer is Foreign, which is one without a hello.
 	ConnectRequest = cmid.ConnectRequest
-	// Established answers Connect, Accept and Dial.
+	// Established answers Connect, Accept and Dial. It has Local and Peer, the peer's PrivateData
+	// and Param, MaxMessage, how many bytes a Send may have, and whether the peer is Foreign. UD
+	// says where datagrams go.
 	Established = cmid.Established
-	// Disconnected is the end of a connection.
+	// Disconnected is the end of a connection. Err is why, such as a *LostError; nil: an orderly
+	// end.
 	Disconnected = cmid.Disconnected
-	// DeviceRemoval is the end of a device.
+	// DeviceRemoval is the end of a Device. Err is nil when it was removed, else why its driver
+	// cannot be used any more.
 	DeviceRemoval = cmid.DeviceRemoval
-	// Done answers commands that have no event of their own (ours).
+	// Done answers a Command that has no event of its own (ours).
 	Done = cmid.Done
-	// Closed is the last event of every identifier (ours).
+	// Closed is the last event of every identifier (ours). Err is why; nil: its owner asked, or
+	// both sides had finished. Delivered, Unsent and Unknown count its Sends by their fate.
 	Closed = cmid.Closed
 )
 
@@ -70,7 +84,7 @@ type (
 	ConnectError = cmid.ConnectError
 	// Unreachable answers Connect and Accept.
 	Unreachable = cmid.Unreachable
-	// Rejected answers Connect.
+	// Rejected answers Connect. Reason is why, PrivateData what the peer's application has said.
 	Rejected = cmid.Rejected
 	// AddrInfoError answers GetAddrInfo, and Dial and Serve when the name does not resolve.
 	AddrInfoError = cmid.AddrInfoError
@@ -82,7 +96,7 @@ type (
 
 // Addresses.
 type (
-	// Addr is a sockaddr.
+	// Addr is a sockaddr: an address and a port. Its zero value is none.
 	Addr = cmid.Addr
 )
 
