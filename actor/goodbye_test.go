@@ -214,6 +214,8 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), peerEnv+"=1")
 	cmd.Stderr = os.Stderr
+	// A session of its own: the kernel continues a stopped process whose group loses its shell.
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
