@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// call is the one way into other people's code: it says who runs, and it survives their panics.
+// call runs a callback. All callbacks are run here. It records which one runs, and recovers its
+// panics.
 func (l *Loop) call(r *Runnable) (more bool) {
 	l.holder.Store(r)
 	if l.blamed.Load() != nil {
@@ -41,10 +42,10 @@ func (l *Loop) report(r *Runnable, value any, stack []byte) {
 		"panic", fmt.Sprint(value), "stack", string(p.Stack))
 }
 
-// Blame says that the callback that runs works for r from now on, until another one runs: the
-// watchdog names r instead. nil means for itself. Blame returns whom the watchdog would have
-// named, so that the caller can restore it. What r points to must not change any more. Loop
-// goroutine. To blame the same one again costs next to nothing.
+// Blame says that the callback that runs now works for r. Until another callback runs, the
+// watchdog names r in its place. With nil it names the callback itself again. Blame returns the
+// previous value, so that the caller can restore it. What r points to must not change any more.
+// Loop goroutine. Blaming the same r again costs next to nothing.
 func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 	if was = l.blamed.Load(); was != r {
 		l.blamed.Store(r)
@@ -52,8 +53,8 @@ func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 	return was
 }
 
-// currentHolder names who has the loop. Any goroutine: what holder points to is written before it
-// is published, or under the queue's lock.
+// currentHolder names the callback that runs. Any goroutine: what holder points to is written
+// before it is published, or under the queue's lock.
 func (l *Loop) currentHolder() Holder {
 	l.queue.mu.Lock()
 	var r Runnable

@@ -44,7 +44,7 @@ func (m *WaitMode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Config is how a loop is made. The zero value is a blocking loop over epoll on the wall clock.
+// Config has the options of a loop. The zero value is a blocking loop over epoll on the wall clock.
 type Config struct {
 	// Name distinguishes loops in errors and logs. Empty: "loop".
 	Name string
@@ -59,8 +59,8 @@ type Config struct {
 	// time-outs by it too.
 	Clock Clock
 	// TurnBudget is how many pieces of queued work (posted functions and Runnables) a turn runs
-	// before fds and timers are looked at again. A Runnable that reports more has used up
-	// RunBudget of them. 0: 1,024.
+	// before fds and timers are looked at again. A Runnable whose Run returns more counts as
+	// RunBudget pieces. 0: 1,024.
 	TurnBudget int
 	// StallAfter is how long one callback may occupy the loop before OnStall is called. 0: one
 	// second. Negative: no watchdog, and no Alarm. The watchdog is a goroutine that sleeps while
@@ -72,14 +72,16 @@ type Config struct {
 	// Alarm rings after OnStall, and again while the callback goes on. nil: none.
 	Alarm *Alarm
 	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
-	// (runtime.Goexit). Then the loop goes on, on another goroutine if it has to; a loop in Turn
-	// waits for another host. nil: logged with the stack. A panic in OnPanic is not recovered, so
-	// a program that shall not survive a panic panics there. See the package comment, Errors.
+	// (runtime.Goexit). Then the loop goes on, on another goroutine if it has to. After a Goexit
+	// inside Turn it waits for another host. nil: the panic is logged with the stack. A panic in
+	// OnPanic is not recovered, so a program that should not survive a panic can panic there. See
+	// the package comment, Errors.
 	OnPanic func(Panic)
-	// Logger gets what no caller can be given. nil: slog.Default.
+	// Logger gets the errors that cannot be returned to any caller. nil: slog.Default.
 	Logger *slog.Logger
-	// CheckOwner panics when a method that belongs to the loop's goroutine is called on another
-	// one. Some µs per call, so for tests; without it only the race detector finds that.
+	// CheckOwner makes methods that belong to the loop's goroutine panic when they are called on
+	// another one. The check costs some µs per call, so it is for tests. Without it only the race
+	// detector finds such calls.
 	CheckOwner bool
 }
 

@@ -2,10 +2,11 @@ package eventloop
 
 import "errors"
 
-// FD is for loops that are embedded instead of run: a descriptor to put into anybody's poll, select
-// or epoll, level-triggered. When it is readable, Turn has something to do. It belongs to the loop,
-// whose end closes it: the host's last Turn, its Shutdown, or, before its first Turn and when it
-// does not come back, anybody's Shutdown. errors.ErrUnsupported with a Poller of the caller's;
+// FD returns the descriptor of a loop that is embedded in another event loop instead of run. The
+// host puts it into its poll, select or epoll, level-triggered. When it is readable, Turn has
+// something to do. The descriptor belongs to the loop, whose end closes it. The host's last Turn
+// or its Shutdown ends the loop. So does anybody's Shutdown before the host's first Turn, or when
+// the host does not call Turn any more. errors.ErrUnsupported with a Poller of the caller's;
 // ErrRunning when Run runs, ErrClosed after the end. Call it on the goroutine that will call Turn.
 func (l *Loop) FD() (int, error) {
 	// against a Shutdown from elsewhere, which waits for no host before its first Turn
@@ -31,12 +32,12 @@ func (l *Loop) FD() (int, error) {
 	return fd, nil
 }
 
-// Turn is for loops that are embedded instead of run: it does, without blocking, what there is to
-// do now (ready fds, due timers, queued work up to the turn's budget, deferred work) and returns.
-// All Turns happen on one goroutine, which is the loop's; another one may take over when a callback
-// has ended that (Goexit). ErrClosed once Shutdown has begun: that Turn drained and ended the loop,
-// or it has ended before. ErrRunning inside a Turn and when Run runs. Any other error has ended the
-// loop.
+// Turn runs one turn of a loop that is embedded instead of run. It handles what there is to do now
+// (ready fds, due timers, queued work up to the turn's budget, deferred work) and returns without
+// blocking. All Turns happen on one goroutine, which is the loop's. Another one may take over when
+// a callback has ended that goroutine (Goexit). ErrClosed once Shutdown has begun: this Turn has
+// drained and ended the loop, or the loop had ended before. ErrRunning inside a Turn and when Run
+// runs. Any other error has ended the loop.
 func (l *Loop) Turn() error {
 	if err := l.enterTurn(); err != nil {
 		return l.opError("turn", -1, err)
@@ -78,7 +79,7 @@ func (l *Loop) enterTurn() error {
 	return nil
 }
 
-// leaveTurn ends a Turn. One that is not whole was broken off by a Goexit or a panic in OnPanic.
+// leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
 	if *whole {
 		l.life.mu.Lock()
@@ -95,9 +96,9 @@ func (l *Loop) leaveTurn(whole *bool) {
 	l.brokenTurn(v != nil)
 }
 
-// brokenTurn leaves a loop in order whose Turn was broken off: it ends if somebody waits for that,
-// and otherwise has its next Turn, of its host that has recovered, or of whoever takes the place of
-// one that is gone.
+// brokenTurn tidies up a loop whose Turn was broken off. If a Shutdown waits, the loop ends.
+// Otherwise it waits for its next Turn, from its host if that has recovered, or else from the
+// goroutine that takes the host's place.
 func (l *Loop) brokenTurn(panicked bool) {
 	goesOn := false
 	defer func() { // whatever OnPanic does now
@@ -127,8 +128,8 @@ func (l *Loop) brokenTurn(panicked bool) {
 	}
 }
 
-// parkHosted is park for a loop that others wait for: it makes FD readable at once, at the
-// earliest timer, or on the next wake-up.
+// parkHosted is park for an embedded loop: it makes FD readable at once, at the earliest timer, or
+// on the next wake-up.
 func (l *Loop) parkHosted() error {
 	if l.embedded == nil {
 		return nil

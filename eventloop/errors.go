@@ -11,7 +11,8 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrOnLoop: the call would wait for the loop that it runs on.
 	ErrOnLoop = errors.New("called on the loop's own goroutine")
-	// ErrRunning: the loop is run by somebody else already, or in the other way (Run or Turn).
+	// ErrRunning: another goroutine runs the loop already, or it is run in the other way (Run or
+	// Turn).
 	ErrRunning = errors.New("the loop is run already")
 )
 
@@ -37,8 +38,9 @@ func (e *OpError) Error() string {
 func (e *OpError) Unwrap() error { return e.Err }
 
 // ShutdownError says that a loop had not ended when Shutdown's context did, and what it was doing.
-// The loop still ends once it gets its goroutine back. A Shutdown that waited longer than the one
-// that ran out of time gets one with Undone, and the other's cause.
+// The loop still ends when the callback that occupies its goroutine returns. When one of several
+// Shutdowns runs out of time, those that wait longer get a ShutdownError with Undone, and with the
+// context's cause of the first.
 type ShutdownError struct {
 	Loop   string
 	Holder Holder // what ran at that moment; its zero value when nothing did

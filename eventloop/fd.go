@@ -6,8 +6,9 @@ type Registration struct {
 	watch
 }
 
-// glance asks the fd that was ready last, until something is there or the kernel's turn to be
-// asked has come. The turn's time is read when somebody wants it: most glances find nothing.
+// glance asks the handler of the fd that was ready last whether something has come. After some
+// glances that found nothing the kernel is asked instead. Most glances find nothing, so the clock
+// is read only when somebody asks for the time.
 func (l *Loop) glance() (worked bool) {
 	g := &l.glancing
 	for g.w != nil && g.left > 0 && !l.queue.pending() {
@@ -69,10 +70,10 @@ func (r *Registration) Modify(interest Events) error {
 }
 
 // Remove ends the registration: the handler is not called again, not even for what was ready in
-// this turn. It does so even when it returns an error: EBADF, or ENOENT when the number is another
-// file's by now, says that the fd was closed first, which may have hit somebody else's. Where a
-// duplicate of it lives, the kernel goes on reporting it, to nobody, and the loop does not sleep
-// while it is ready: see Limitations. A second Remove does nothing.
+// this turn. It does so even when it returns an error. The errors EBADF, and ENOENT when the
+// number belongs to another file by now, say that the fd was closed before Remove. If a duplicate
+// of the fd is still open, the kernel goes on reporting it, and the loop does not sleep while it
+// is ready: see Limitations in the package comment. A second Remove does nothing.
 func (r *Registration) Remove() error {
 	l := r.l
 	l.checkOwner()

@@ -9,9 +9,9 @@ type Handler interface {
 	Ready(ev Events)
 }
 
-// Glancer is a Handler that a polling loop may ask without asking the kernel first whether its fd
-// is ready: the one that was ready last, for as long as no other is. That saves the system call
-// between the arrival of bytes and reading them.
+// Glancer is a Handler that a polling loop may ask for work without asking the kernel first
+// whether its fd is ready. The loop does that with the fd that was ready last, as long as no other
+// one is ready. It saves a system call between the arrival of bytes and reading them.
 type Glancer interface {
 	Handler
 	// Glance reads what may be there, and reports whether anything was. Loop goroutine.
@@ -64,7 +64,7 @@ type glancing struct {
 	left int    // before the kernel is asked
 }
 
-// found says what the kernel has reported: whoever was ready alone is the one to glance at.
+// found takes the kernel's reports. If exactly one fd was ready, that is the one to glance at.
 func (g *glancing) found(fds *fdTable, reports []Ready) {
 	g.left = glances
 	switch len(reports) {

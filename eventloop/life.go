@@ -103,10 +103,10 @@ func (o *ownership) of(id uint64) []*life {
 }
 
 // MayWait reports whether the calling goroutine may wait for what loops do. It returns ErrOnLoop
-// on any loop's own goroutine, and on one that OnStall is called on, because a loop's end waits
-// for that. The goroutine that embeds a loop may wait for other loops between two Turns, but never
-// for its own. The check costs 1 to 10 µs, because Go hides goroutine ids well: it is for rare
-// operations, and for after an Alarm.
+// on any loop's own goroutine. It also does so on a goroutine that OnStall is called on, because a
+// loop's end waits for OnStall. The goroutine that embeds a loop may wait for other loops between
+// two Turns, but never for its own. The check costs 1 to 10 µs, because Go hides goroutine ids
+// well: it is for rare operations, and for after an Alarm.
 func MayWait() error {
 	id := goroutineID()
 	for _, f := range owners.of(id) {
@@ -118,8 +118,8 @@ func MayWait() error {
 }
 
 // goroutineID reads the calling goroutine's id from the first line of its stack trace, "goroutine
-// 7 [running]:", the only place where Go shows it. 0 would mean that the format changed; a test
-// watches that.
+// 7 [running]:", the only place where Go shows it. It is 0 if that format has changed; a test
+// checks that it has not.
 func goroutineID() (id uint64) {
 	var buf [40]byte
 	line := buf[:runtime.Stack(buf[:], false)]

@@ -57,9 +57,9 @@ type Loop struct {
 // Logger is Config.Logger, or slog's default. Any goroutine.
 func (l *Loop) Logger() *slog.Logger { return l.log }
 
-// New makes a loop, with its epoll and eventfd (a timerfd comes later). So a loop that is not
-// wanted any more needs a Shutdown, even if it never ran. EMFILE, ENFILE; errors.ErrUnsupported
-// where there is no epoll and no Config.Poller.
+// New makes a loop. It opens the loop's epoll and eventfd (a timerfd is opened when it is needed).
+// So a loop that is not needed any more must be shut down, even if it never ran. EMFILE, ENFILE;
+// errors.ErrUnsupported where there is no epoll and no Config.Poller.
 func New(cfg Config) (*Loop, error) {
 	cfg.Name = cmp.Or(cfg.Name, "loop")
 	cfg.StallAfter = cmp.Or(cfg.StallAfter, defaultStall)
@@ -110,7 +110,8 @@ func (l *Loop) OnLoop() bool {
 	return owner != 0 && owner == goroutineID()
 }
 
-// checkOwner asserts the rule of ownership. Before the loop has an owner everybody may prepare it.
+// checkOwner panics when the caller is not on the loop's goroutine. A loop that has no goroutine
+// yet may be prepared on any.
 func (l *Loop) checkOwner() {
 	if !l.cfg.CheckOwner {
 		return
@@ -138,7 +139,8 @@ type Stats struct {
 	Timers  int    // timers armed now
 }
 
-// Stats reads the counters. Any goroutine; each is exact, together they are a moment apart.
+// Stats reads the counters. Any goroutine. Each counter is exact, but they are not read at the
+// same instant.
 func (l *Loop) Stats() Stats {
 	l.queue.mu.Lock()
 	posts := l.queue.posts
@@ -162,9 +164,10 @@ func (l *Loop) opError(op string, fd int, err error) error {
 	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
 }
 
-// wake ends the loop's wait if the loop has announced that it sleeps. The loop announces it first
-// and looks at the queue again afterwards. Here the element is queued first and the flag read
-// afterwards. So one of the two sees the other. Only one caller per sleep writes.
+// wake ends the loop's wait if the loop has announced that it sleeps. The loop sets its flag first
+// and then looks at the queue again. The caller of wake has queued its element first and then
+// reads the flag. So at least one of the two sees what the other has done. Only one caller per
+// sleep writes to the eventfd.
 func (l *Loop) wake() {
 	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
 		l.wakeups.Add(1)

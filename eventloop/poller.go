@@ -57,8 +57,9 @@ type Poller interface {
 	Modify(fd int, ev Events, tag uint64) error
 	// Remove stops watching fd. Reports already taken from the kernel may still name its tag.
 	Remove(fd int) error
-	// Wait fills dst with what is ready, and blocks up to timeout when nothing is: 0 not at all,
-	// negative for ever. It returns early, with 0, after a Wake. EINTR is passed on.
+	// Wait fills dst with what is ready. When nothing is ready it blocks for up to timeout: 0 does
+	// not block, a negative timeout blocks for ever. It returns early, with 0, after a Wake. EINTR
+	// is passed on.
 	Wait(dst []Ready, timeout time.Duration) (int, error)
 	// Wake ends the current Wait, or the next one when none is under way. After Close it does
 	// nothing.
@@ -75,8 +76,8 @@ type Clock interface {
 
 // embedder is a Poller that can be waited for from outside.
 type embedder interface {
-	// embed returns an fd that is readable whenever Wait would report something or was woken, or
-	// the time given to arm has come.
+	// embed returns an fd that is readable when Wait would report something, when Wake was called,
+	// and when the time given to arm has come.
 	embed() (int, error)
 	// arm gives that time, from now; negative means never.
 	arm(d time.Duration) error

@@ -30,8 +30,9 @@ type epoll struct {
 	base time.Time     // next counts from here
 	next time.Duration // when the timerfd expires
 
-	// mu protects the numbers after Close, when they may be somebody else's, from late callers: a
-	// Wake, and a host between two Turns whose loop a Shutdown ends. All numbers are -1 then.
+	// mu protects the fd numbers. After Close they are all -1, because the process may use the
+	// numbers for other files. Late callers are a Wake, and a host between two Turns whose loop
+	// was shut down.
 	mu    sync.Mutex
 	event int // the eventfd
 }
@@ -98,7 +99,8 @@ func (p *epoll) ctl(op, fd int, e *unix.EpollEvent) error {
 
 func (p *epoll) watches(fd int, ev Events, tag uint64) bool { return p.Modify(fd, ev, tag) == nil }
 
-// number is what the kernel shows of its watches: "tfd: 8 events: 19 data: 100000002 pos:0 ...".
+// number reads the kernel's list of what the epoll watches: "tfd: 8 events: 19 data: 100000002
+// pos:0 ...".
 func (p *epoll) number(tag uint64) int {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
 	if err != nil {
@@ -138,10 +140,10 @@ func (p *epoll) Wait(dst []Ready, timeout time.Duration) (int, error) {
 	return found, nil
 }
 
-// farTimeout has the timerfd end the wait, and gives the time-out that is left. A wait with a
-// time-out starts and cancels a timer of the kernel's each time, which costs a round trip of
-// messages 4 %. The timerfd is set once, however often the loop is woken until then. It may be set
-// for an earlier time than this wait's, which then ends early.
+// farTimeout lets the timerfd end a long wait, and returns the time-out that epoll_wait still
+// needs. A wait with a time-out starts and cancels a timer in the kernel each time, which adds 4 %
+// to a round trip of messages. The timerfd is set once, however often the loop is woken until
+// then. It may be set for an earlier time than this wait's, which then ends early.
 func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	now := time.Since(p.base)
 	switch at := now + timeout; {
@@ -156,8 +158,8 @@ func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	return -1
 }
 
-// waitMillis is epoll_wait's timeout: milliseconds rounded up, so that a timer is late rather than
-// the loop early and spinning.
+// waitMillis is epoll_wait's timeout in milliseconds. It is rounded up: rounded down, the loop
+// would wake before the timer is due and spin until then.
 func waitMillis(d time.Duration) int {
 	if d < 0 {
 		return -1

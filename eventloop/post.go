@@ -30,10 +30,10 @@ func (l *Loop) Post(fn func()) error {
 }
 
 // Schedule queues r to be run on the loop. Any goroutine, the loop's included; it neither
-// allocates nor blocks. The caller guarantees that it schedules r at most once until r's Run
-// begins (with a flag of its own). Schedule still works during Shutdown, so that actors can
-// finish: nil means that r runs, or that a Shutdown whose time runs out first reports how much was
-// left undone. ErrClosed once there is nothing left to run.
+// allocates nor blocks. The caller guarantees, with a flag of its own, that it schedules r at most
+// once until r's Run begins. Schedule still works during Shutdown, so that actors can finish. nil
+// means that r will run, or else that a Shutdown which ran out of time counts it as undone.
+// ErrClosed once there is nothing left to run.
 func (l *Loop) Schedule(r Runnable) error {
 	q := &l.queue
 	q.mu.Lock()
@@ -47,11 +47,11 @@ func (l *Loop) Schedule(r Runnable) error {
 	return nil
 }
 
-// Defer has r run at the end of this turn, after the ready Runnables and before the loop waits:
-// where devices gather what the turn wrote and flush it once. No allocation. What is deferred
-// meanwhile, and an r that reports more, runs in the same phase for up to 8 rounds; what is left
-// then runs in the next turn, which does not wait. The caller guarantees that r is deferred at
-// most once until its Run begins. Loop goroutine.
+// Defer makes r run at the end of this turn, after the queued work and before the loop waits.
+// Devices use it to write everything that a turn has produced at once. It does not allocate. What
+// is deferred meanwhile, and an r whose Run returns more, runs in the same phase for up to 8
+// rounds. The rest runs in the next turn, which does not wait. The caller guarantees that r is
+// deferred at most once until its Run begins. Loop goroutine.
 func (l *Loop) Defer(r Runnable) {
 	l.checkOwner()
 	l.deferred = append(l.deferred, r)

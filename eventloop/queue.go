@@ -17,8 +17,8 @@ type Runnable interface {
 // RunBudget is the budget a Runnable is run with.
 const RunBudget = 64
 
-// queue is the loop's one FIFO of work: anybody appends to in, the loop works through batch and
-// then swaps the two. Elements are written under mu only, also by the loop, so that the element
+// queue is the loop's one FIFO of work. Any goroutine appends to in. The loop works through batch
+// and then swaps the two. All elements are written under mu, by the loop too, so that the element
 // that Loop.holder points to may be read under mu.
 type queue struct {
 	mu      sync.Mutex
@@ -76,7 +76,7 @@ func (q *queue) pushLocked(r Runnable) {
 	q.filled.Store(true)
 }
 
-// seal has Schedule refuse from now on, unless there is something to run.
+// seal makes Schedule refuse from now on, unless there is something to run.
 func (q *queue) seal() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +87,7 @@ func (q *queue) seal() bool {
 	return true
 }
 
-// end has Post and Schedule refuse from now on, and counts what is left.
+// end makes Post and Schedule refuse from now on, and counts what is left.
 func (q *queue) end() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Holder is the callback that has the loop.
+// Holder names the callback that occupies the loop.
 type Holder struct {
 	Kind string // "handler", "timer", "post" or "runnable", "watchdog" for OnStall; empty: none
 	Name string // what LoopName says, or the type with the fd, or the function's name
@@ -30,15 +30,15 @@ type Panic struct {
 	Stack  []byte // of the panic
 }
 
-// named may be implemented by Handlers and Runnables, to be found in reports. LoopName is called on
-// a goroutine of its own while the callback runs: it returns something that does not change, at
-// once.
+// named may be implemented by Handlers and Runnables, so that reports have their name. LoopName is
+// called on another goroutine while the callback runs. It must return at once, and must not read
+// anything that the callback changes.
 type named interface{ LoopName() string }
 
 // task is a Runnable of the loop's own, which stands for something of its user's.
 type task interface{ identify() (Holder, any) }
 
-// describe names the callback behind r, and gives what its owner knows of it: nil for a function.
+// describe names the callback behind r, and gives its Handler or Runnable: nil for a function.
 func describe(r Runnable) (h Holder, who any) {
 	switch r := r.(type) {
 	case nil:
@@ -55,8 +55,9 @@ func describe(r Runnable) (h Holder, who any) {
 // nameWait is how long a LoopName may take.
 const nameWait = time.Second
 
-// nameOf asks n for its name, on a goroutine that may panic, block or end: the asker is the loop,
-// the watchdog or a Shutdown. Where no name comes it is the type's.
+// nameOf asks n for its name. It does so on a goroutine of its own, because LoopName may panic,
+// block or call Goexit, and the caller is the loop, the watchdog or a Shutdown. If it gets no name
+// it returns the type's.
 func nameOf(n named) string {
 	name := make(chan string, 1)
 	go func() {

@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// Start runs the loop on a goroutine of its own. What Run would return is logged and reported by
-// Shutdown. A loop that was shut down already, or is being, stays so; starting one that runs is a
-// bug and panics.
+// Start runs the loop on a goroutine of its own. The error that Run would return is logged, and
+// returned by Shutdown. Start does nothing to a loop whose Shutdown has begun. Starting a loop
+// that runs already is a bug, and panics.
 func (l *Loop) Start() {
 	if err := l.life.claim(running); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -73,16 +73,16 @@ func (l *Loop) work() error {
 	return nil
 }
 
-// A callback that calls runtime.Goexit (testing's FailNow does) takes the goroutine along that it
-// is called on, and nothing can keep it. What is on the loop is not the callback's: it goes on on
-// another goroutine, with what the turn had not come to.
+// A callback that calls runtime.Goexit (testing's FailNow does) ends the goroutine that it runs
+// on, and nothing can prevent that. Everything else on the loop must not suffer from it. So the
+// loop goes on on another goroutine, with what the turn had not come to.
 
-// errGoexit is what such a callback is reported with, like a panic's value; and what a loop has
-// ended with when OnPanic ends its goroutine.
+// errGoexit takes the place of a panic's value in the report of such a callback. It is also the
+// error of a loop whose OnPanic has ended its goroutine.
 var errGoexit = errors.New("a callback ended the loop's goroutine (runtime.Goexit, or a panic in OnPanic)")
 
-// exited is deferred by whoever runs the loop, when a callback ends the goroutine. False: so does
-// OnPanic, or it was no callback (a Poller of the caller's).
+// exited handles a Goexit; whoever runs the loop calls it from a deferred function. It is false
+// when OnPanic has called Goexit, too, or when it was no callback but a Poller of the caller's.
 func (l *Loop) exited() (goesOn bool) {
 	r := l.holder.Load()
 	if l.at.reporting || r == nil {
@@ -93,7 +93,7 @@ func (l *Loop) exited() (goesOn bool) {
 	return true
 }
 
-// breakOff puts away what a turn has not come to.
+// breakOff keeps for later what a turn has not come to.
 func (l *Loop) breakOff() {
 	l.at.reporting = false
 	l.holder.Store(nil)
@@ -101,8 +101,8 @@ func (l *Loop) breakOff() {
 	l.at.flushed = len(l.flushing)
 }
 
-// drain runs what is queued and deferred, and what that queues, until nothing is left, from when on
-// Schedule refuses, or nobody waits any longer.
+// drain runs what is queued and deferred, and what that queues. It ends when nothing is left, and
+// Schedule refuses from then on. It also ends when nobody waits any longer.
 func (l *Loop) drain() {
 	for l.life.abandon.Load() == nil {
 		l.now = l.clock.Now()
@@ -116,8 +116,8 @@ func (l *Loop) drain() {
 	l.at.undone = len(l.deferred)
 }
 
-// runLast is the drain of a loop that cannot wait any more, which nobody bounds: everything that
-// was accepted has one run.
+// runLast is drain for a loop whose waiting has failed. No context bounds it, so everything that
+// was accepted is run once, and no more.
 func (l *Loop) runLast() {
 	for range l.queue.end() {
 		if r := l.queue.next(); l.call(r) {

@@ -5,20 +5,20 @@ import (
 	"errors"
 )
 
-// Shutdown ends the loop: Post refuses from now on, what was queued is run (also what that queues,
-// fds and timers no longer), Run returns, the goroutine is waited for, and epoll, eventfd and
-// timerfd are closed. Callers stop what they have on the loop first.
+// Shutdown ends the loop. From now on Post refuses. What was queued is run, and what that queues,
+// but fds and timers are not served any more. Run returns, and epoll, eventfd and timerfd are
+// closed. Shutdown waits for all that. Callers should first stop what they have on the loop.
 //
 // Any goroutine but the loop's and the watchdog's (OnStall), which get ErrOnLoop. The goroutine
-// that embeds a loop with Turn may call it between two Turns, and runs what is left itself; what is
-// left on a loop that nobody runs, or whose host a callback has ended, is run on a goroutine of its
-// own. Idempotent.
+// that embeds a loop with Turn may call it between two Turns, and then runs what is left itself.
+// If nobody runs the loop, or a callback has ended its host, what is left is run on a new
+// goroutine. Shutdown is idempotent.
 //
 // When ctx ends first, the result is a *ShutdownError that names the callback that occupies the
 // loop. The loop then ends without draining, as soon as it can. Another Shutdown may wait for
-// that; one that has been waiting longer learns how much was left undone. A host that does not
-// call Turn by then has left: its loop is ended at once, and the number that FD gave it is free.
-// Of a loop that had ended by itself Shutdown returns the reason.
+// that. One that was already waiting returns how much was left undone. A host that has not called
+// Turn by then counts as gone: its loop is ended at once, and the number that FD gave it is free.
+// If the loop had ended by itself, Shutdown returns the reason.
 func (l *Loop) Shutdown(ctx context.Context) error {
 	knows := l.life.abandon.Load() != nil // that the loop is not drained
 	by, err := l.beginShutdown()
@@ -61,7 +61,7 @@ const (
 	byNobody              // nobody runs it
 )
 
-// beginShutdown has Post, Run and Turn refuse from now on, and determines who ends the loop.
+// beginShutdown makes Post, Run and Turn refuse from now on, and determines who ends the loop.
 func (l *Loop) beginShutdown() (by ender, err error) {
 	id := goroutineID()
 	onLoop := l.life.owner.Load() == id
@@ -93,7 +93,7 @@ func (l *Loop) beginShutdown() (by ender, err error) {
 	return by, nil
 }
 
-// giveUp has the loop end without draining.
+// giveUp makes the loop end without draining.
 func (l *Loop) giveUp(ctx context.Context) {
 	why := context.Cause(ctx)
 	l.life.abandon.CompareAndSwap(nil, &why)
@@ -110,8 +110,9 @@ func (l *Loop) endHere(ctx context.Context) error {
 	return l.outcome(false)
 }
 
-// outcome is what Shutdown reports of a loop that has ended. A Shutdown that began after another
-// had run out of time knows that nothing is drained: it gets the rest.
+// outcome is what Shutdown returns for a loop that has ended. A Shutdown that began after another
+// had run out of time knows that the loop is not drained, so it is not told so: it gets other
+// errors only.
 func (l *Loop) outcome(knows bool) error {
 	if knows {
 		return l.life.err

@@ -10,15 +10,15 @@ type Stall struct {
 	Loop   string
 	Holder Holder
 	For    time.Duration // how long it has been seen; at least Config.StallAfter
-	// of the loop's goroutine; nil in a process of more than 1,000 goroutines, which would all
-	// have to stop for it
+	// of the loop's goroutine; nil in a process of more than 1,000 goroutines, because all of them
+	// would have to stop while it is read
 	Stack []byte
 }
 
-// Alarm notifies goroutines that wait for something on loops when a loop stands still: one of them
-// may be the loop's own. A wait on C beside what it waits for costs nothing more. After an alarm
-// it calls MayWait, once; to call that before each wait would cost more than the wait. Any number
-// of loops may share an Alarm (Config.Alarm).
+// Alarm notifies goroutines that wait for something on loops when a loop stands still. One of
+// these goroutines may be the loop's own, and then it would wait for ever. So it waits on C, too,
+// which costs nothing more, and calls MayWait once after an alarm. Calling MayWait before each
+// wait would cost more than the wait. Any number of loops may share an Alarm (Config.Alarm).
 type Alarm struct{ c atomic.Pointer[chan struct{}] }
 
 // NewAlarm makes an Alarm.
@@ -29,8 +29,9 @@ func NewAlarm() *Alarm {
 	return a
 }
 
-// C is closed when a callback has occupied one of the loops for Config.StallAfter. Then there is a
-// new C, which is closed when that time has doubled, and so on. Any goroutine.
+// C returns a channel that is closed when a callback has occupied one of the loops for
+// Config.StallAfter. After that C returns a new channel, which is closed when that time has
+// doubled, and so on. Any goroutine.
 func (a *Alarm) C() <-chan struct{} { return *a.c.Load() }
 
 func (a *Alarm) ring() {

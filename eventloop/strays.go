@@ -1,9 +1,10 @@
 package eventloop
 
-// A descriptor that was closed while it was watched, of which a duplicate lives (dup, a forked
-// process, SCM_RIGHTS), stays in epoll, which watches open files and not their numbers. Nothing
-// but that duplicate's end takes it out: its number is not open any more, or is another file's.
-// While it is ready no wait sleeps, so the loop has to log what keeps it busy.
+// A stray is a descriptor that was closed while it was watched, but has a duplicate that is still
+// open (dup, a forked process, SCM_RIGHTS). It stays in epoll, which watches open files and not
+// their numbers. Only closing the duplicate takes it out, because its old number is closed or
+// belongs to another file. While a stray is ready no wait sleeps, so the loop logs what keeps it
+// busy.
 
 // lookEvery is how many waits that found something lie between two looks for strays. A loop that a
 // stray keeps busy gets there within milliseconds.
@@ -17,9 +18,10 @@ type strayFinder interface {
 	number(tag uint64) int
 }
 
-// findStrays looks at what a wait has just reported, before any handler is called: what is watched
-// then and belongs to no registration, or to one whose descriptor is closed, is a stray. It is
-// logged, once, when it is seen again: its descriptor may just have been closed.
+// findStrays looks at what a wait has just reported, before any handler is called. A report that
+// belongs to no registration, or to one whose descriptor is closed, is a stray's. It is logged
+// once, when it is seen for the second time, because at the first time its descriptor may just
+// have been closed.
 func (l *Loop) findStrays(reports []Ready) {
 	p, ok := l.poller.(strayFinder)
 	if !ok {

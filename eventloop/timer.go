@@ -74,8 +74,8 @@ func (t *Timer) Stop() bool {
 	return true
 }
 
-// fireTimers runs the timers that are due and were armed before this turn's timers began: a timer
-// that arms itself for now must not keep the turn from ending. It returns how many ran.
+// fireTimers runs the timers that are due, and returns how many ran. It leaves out those that are
+// armed while it runs: otherwise a timer that arms itself for now would keep the turn from ending.
 func (l *Loop) fireTimers() (fired int) {
 	h := &l.timers
 	if len(h.heap) == 0 {
@@ -104,7 +104,8 @@ func (l *Loop) untilTimer() time.Duration {
 	return time.Duration(max(l.timers.heap[0].when-l.sinceBase(l.clock.Now()), 0))
 }
 
-// sinceBase makes times cheap to compare. The base has a monotonic reading where the clock has one.
+// sinceBase turns a time into a number, which is cheap to compare. The base has a monotonic
+// reading where the clock has one.
 func (l *Loop) sinceBase(t time.Time) int64 { return int64(t.Sub(l.base)) }
 
 // armHosted sets the timerfd to the earliest timer, if it is not set to it already.

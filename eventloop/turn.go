@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deferRounds bounds how often a turn's end may defer to itself.
+// deferRounds bounds the rounds in which a turn runs deferred work that was deferred by deferred
+// work.
 const deferRounds = 8
 
 // turn waits up to timeout, then does everything there is to do, once: ready fds, due timers,
@@ -65,8 +66,8 @@ func (l *Loop) deliverReady() {
 	}
 }
 
-// park decides how long the next wait may block, and if it may, announces it: from here on whoever
-// queues work wakes the loop.
+// park decides how long the next wait may block. If it may block, park announces that: from then
+// on whoever queues work wakes the loop.
 func (l *Loop) park() time.Duration {
 	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.pending() {
 		return 0
@@ -94,9 +95,9 @@ func (l *Loop) park() time.Duration {
 // asking the kernel.
 const yieldEvery = 8
 
-// polled ends a turn of a polling loop. One that finds nothing yields the processor now and then,
-// and at once to goroutines that it has given work to: polling is only worth a processor that is
-// idle otherwise.
+// polled ends a turn of a polling loop. A loop that finds nothing yields the processor now and
+// then. It yields at once to goroutines that it has given work to. Polling is worth a processor
+// only while the processor has nothing else to do.
 func (l *Loop) polled(worked bool) {
 	if worked {
 		l.lastWork, l.idle = l.now, 0
@@ -108,9 +109,9 @@ func (l *Loop) polled(worked bool) {
 	}
 }
 
-// runQueue runs queued work in order, at most a turn's budget of it. Work that has more to do goes
-// to the back, and counts as much as the budget that it has used up. Otherwise a few Runnables
-// that always have more would keep the fds waiting for 64 times as long.
+// runQueue runs queued work in order, at most a turn's budget of it. A Runnable that has more to
+// do goes to the back of the queue, and counts as RunBudget pieces. If it counted as one, a few
+// Runnables that always have more would keep the fds waiting for 64 times as long.
 func (l *Loop) runQueue() (ran int) {
 	for spent := 0; spent < l.cfg.TurnBudget; spent++ {
 		r := l.queue.next()

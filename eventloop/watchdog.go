@@ -27,9 +27,8 @@ func (l *Loop) stopWatchdog() {
 
 func (l *Loop) look() sight { return sight{l.turns.Load(), l.holder.Load(), l.blamed.Load()} }
 
-// watch looks a few times per StallAfter whether the loop is still in the callback it was in
-// before. While the loop has nothing to do the watchdog sleeps, so that an idle process is not
-// woken for it.
+// watch checks a few times per StallAfter whether the loop is still in the same callback. While
+// the loop has nothing to do the watchdog sleeps, so that it does not wake an idle process.
 func (l *Loop) watch() {
 	w := &l.watchdog
 	id := goroutineID()
@@ -87,8 +86,8 @@ func (l *Loop) sleepWatchdog() (ok bool) {
 	}
 }
 
-// alarm reports that a callback occupies the loop: to OnStall once, then to whoever waits, whatever
-// OnStall did.
+// alarm reports that a callback occupies the loop: first to OnStall, once, then to those that wait
+// on the Alarm, even if OnStall panics.
 func (l *Loop) alarm(first bool, lasted time.Duration) {
 	if l.cfg.Alarm != nil {
 		defer l.cfg.Alarm.ring()
@@ -117,8 +116,9 @@ func (l *Loop) stalled(lasted time.Duration) {
 	l.log.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
 }
 
-// stackOf is the largest number of goroutines among which the loop's stack is looked for. Go gives
-// another goroutine's stack only with all others', and stops them meanwhile.
+// stackOf is the largest number of goroutines with which the loop's stack is read. Go returns
+// another goroutine's stack only together with those of all goroutines, and stops all of them
+// meanwhile.
 const stackOf = 1000
 
 // stack is where the loop's goroutine is.

@@ -19,6 +19,7 @@
 //
 // # Limitations
 //
-// Fire is one report, not a level: a handler that leaves work undone has to be fired again. Only
-// Block loops: a polling loop never blocks, so time in a bubble would stand still.
+// Fire is one report, not a level: when a handler leaves work undone, the test has to call Fire
+// again. Only loops with [eventloop.Block] work here: a polling loop never blocks, so time in a
+// bubble would stand still.
 package eventlooptest

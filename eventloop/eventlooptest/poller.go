@@ -103,7 +103,7 @@ func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 }
 
 // Remove implements eventloop.Poller: ENOENT for an fd that is not watched. What was fired for it
-// already is still reported, with its old tag, as a kernel may have done.
+// already is still reported with its old tag, as it may be with epoll.
 func (p *Poller) Remove(fd int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,10 +233,10 @@ func (p *Poller) fault(op Op) error {
 	return queued[0]
 }
 
-// Fire reports fd ready for ev, once. Bits that the fd is not watched for wait until it is. An fd
-// that was removed since it was last added is reported with its old tag: the stale report that a
-// loop must not give to anybody. It panics for an fd that was never added: a test that fires into
-// the void waits for ever.
+// Fire reports fd ready for ev, once. Bits that the fd is not watched for are reported when it is
+// watched for them. An fd that was removed is reported with its old tag: a stale report, which a
+// loop must not deliver to any handler. Fire panics for an fd that was never added, because a test
+// that does that would wait for ever.
 func (p *Poller) Fire(fd int, ev eventloop.Events) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
