@@ -14,32 +14,33 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Config is how a Runtime works. Zero fields have defaults, but for Device.
+// Config configures a Runtime. Zero fields have defaults, except Device, which must be set.
 type Config struct {
 	// Device is the kind of device that the identifiers use: iwarp.New() needs no hardware and no
 	// privilege.
 	Device cmid.Driver
-	// Logger is where to log, with the keys id, state, op (the command, or the event of the device,
-	// that it comes from), local, peer, device. Transitions are logged at Debug, at once. For what
-	// others can cause, from Info up, see [Runtime.Logger]: a logger that blocks, as on a pipe that
-	// nobody reads, stops no loop with that. One that blocks at Debug does, and in Enabled. nil:
-	// the actor system's.
+	// Logger is where to log, with the keys id, state, op (the command or the device event that the
+	// line is about), local, peer, device. nil: the actor system's logger. Lines of level Info and
+	// above go through [Runtime.Logger]: a logger that blocks on them, as on a pipe that nobody
+	// reads, stops no loop. Transitions are logged at Debug, on the loop: a logger that blocks
+	// there, or in Enabled, stops the loop.
 	//
-	// Proto.Actor's own lines (an actor that has panicked, dead letters) go to the actor system's
-	// logger directly, and from the loop: that one must not block (actor.WithLoggerFactory).
+	// Proto.Actor's own lines (an actor that has panicked, dead letters) go directly from the loop
+	// to the actor system's logger (actor.WithLoggerFactory). That one must not block.
 	Logger *slog.Logger
-	// Observer is notified of transitions, events and credits. nil: nobody, which costs nothing.
+	// Observer is notified of transitions, events and credits. nil costs nothing.
 	Observer Observer
-	// Loops are the event loops, each with its own goroutine: one for each element, made as that
-	// says. nil: one that blocks when it has nothing to do. make([]eventloop.Config, 4) are four
-	// alike. Connections are spread over them: see docs/design.md. More loops than processors gain
-	// nothing. Each Poller has to be another one, and Clocks have to show the same time.
+	// Loops configures the event loops, one for each element. Each has a goroutine of its own, and
+	// connections are spread over them (docs/design.md). nil: one loop, which blocks when it has
+	// nothing to do. make([]eventloop.Config, 4) gives four of that kind. More loops than
+	// processors gain nothing. No two loops may share a Poller, and their Clocks must show the same
+	// time.
 	Loops []eventloop.Config
 	// Timeouts are how long phases may take.
 	Timeouts Timeouts
 	// Limits bound what peers and programs can have the runtime keep.
 	Limits Limits
-	// Keepalive is for all connections whose IDConfig does not say otherwise.
+	// Keepalive applies to all connections whose IDConfig does not say otherwise.
 	Keepalive Keepalive
 }
 
@@ -59,39 +60,39 @@ type Timeouts struct {
 type Limits struct {
 	Connections int // identifiers of the runtime, listeners included: 100,000
 	// PendingRequests are ConnectRequests that nobody has answered yet, per loop: 4,096. More are
-	// rejected, and so are those of a listener that has more than is left for all others: one by
-	// itself may have 1,921.
+	// rejected. A listener's are also rejected while it has more pending than there is room left
+	// for all other listeners, so one listener alone may have 1,921.
 	PendingRequests int
 	SendQueue       int // messages waiting for credits, per connection: 256
-	// Mailbox is how many Sends may wait in an identifier's mailbox: 65,536. Further ones get
+	// Mailbox is how many Sends may wait in an identifier's mailbox: 65,536. Further ones fail with
 	// ErrQueueFull. Commands have room for 1,024 more.
 	Mailbox int
-	// ReceiveMemory is for what is received, in bytes, per loop: 1 GiB. On the embedded device what
-	// finds none waits at its sender, and who has more than a fair share is stopped first: see
-	// the package's Isolation. Receive buffers can have a quarter of it at any time and half at
-	// most; on the kernel's devices connections that need more from their beginning are refused.
-	// The rest is for large messages, of which half bounds a single one. What is sent at once is at
-	// most an eighth.
+	// ReceiveMemory is the memory for received messages, in bytes, per loop: 1 GiB. On the embedded
+	// device a message that finds none waits at its sender, and connections with more than a fair
+	// share are stopped first ("Isolation" in the package's documentation). Receive buffers may
+	// always take a quarter of the memory, and at most half. On the kernel's devices a connection
+	// whose receives do not fit in is refused when it is made. The rest is for large messages. A
+	// single large message has at most half of all, one that is sent at once at most an eighth.
 	ReceiveMemory int
-	// SendMemory is for what is sent, in bytes, per loop: 1 GiB of large messages that peers may
-	// read, and on the kernel's devices as much again to send from at once. What finds none waits;
-	// of what goes at once each connection has one message in any case. It bounds a single large
-	// message too.
+	// SendMemory is the memory for sent messages, in bytes, per loop: 1 GiB for large messages,
+	// which peers read. On the kernel's devices there is as much again for messages that are sent
+	// at once. A message that finds none waits, except that each connection may always have one
+	// message that is sent at once. SendMemory also bounds a single large message.
 	SendMemory int
 	// Memory is for one-sided operations (IDConfig.Memory), in bytes, per loop: 1 GiB.
 	Memory int
 }
 
-// Keepalive says when a peer of a messages connection that was not heard is sent a probe (Idle),
-// and after what silence it is given up (Gone). The connection then ends with a *LostError
-// (ErrPeerLost, ETIMEDOUT). Zero fields are 15 s and 45 s, in an IDConfig the runtime's. An Idle
-// below zero is no keepalive. Gone is at least twice Idle. Both are the earliest time, and up to a
-// third of Idle may be added. Messages that flow make it cost nothing; an idle connection sends
-// and answers one small message in Idle, or its peer does.
+// Keepalive says after which silence the peer of a connection with messages is sent a probe (Idle),
+// and after which silence it is given up (Gone). The connection then ends with a *LostError
+// (ErrPeerLost, ETIMEDOUT). Zero fields are 15 s and 45 s; in an IDConfig they are the runtime's. A
+// negative Idle turns keepalive off. Gone is at least twice Idle. Both are the earliest times: up
+// to a third of Idle may be added. While messages flow, keepalive costs nothing. On an idle
+// connection one side sends a small message every Idle, and the other answers it.
 //
-// A peer whose loop is blocked by one of its actors does not answer meanwhile: Gone is what that
-// may take. On the kernel's devices so is a single Read or Write of the peer's, or of ours, behind
-// which the answer waits: with large ones on a slow network cut them, or say more. Peers of
+// A peer does not answer while one of its actors blocks its loop, so Gone bounds how long that may
+// take. On the kernel's devices an answer also waits behind a Read or Write of either side, so Gone
+// bounds those too: split large ones on a slow network, or choose a longer Gone. Peers of protocol
 // version 2, and raw connections, have no probes: see IDConfig.Raw.
 type Keepalive struct{ Idle, Gone time.Duration }
 
@@ -120,41 +121,42 @@ func (c Config) withDefaults() Config {
 
 func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
 
-// IDConfig is how an identifier works. Zero fields have defaults. A listener's is its connections'
-// too, Context excepted.
+// IDConfig configures an identifier. Zero fields have defaults. A listener's configuration, without
+// its Context, is also that of its connections.
 type IDConfig struct {
-	// Handler gives each of a listener's connections an owner of its own, spawned from it on the
-	// connection's loop when the request comes. The owner gets the ConnectRequest and all that
-	// follows. With it connections are spread over the loops (Config.Loops), and handlers of one
-	// listener run at the same time. It is stopped when it has got Closed; one that hands its
-	// connection over stops itself. It needs no OnLoop. nil: the listener's owner is theirs.
+	// Handler gives each of a listener's connections an owner of its own, which is spawned from
+	// these Props on the connection's loop when the request comes. That owner gets the
+	// ConnectRequest and all that follows. With a Handler, connections are spread over the loops
+	// (Config.Loops), and handlers of one listener run concurrently. A handler is stopped when it
+	// has got Closed; one that hands its connection over has to stop itself. The Props need no
+	// OnLoop. nil: the listener's owner owns its connections.
 	Handler *actor.Props
 	// MaxMessage is how large a message the peer may send: 64 KiB. It is rounded up to whole KiB,
-	// and at most 1 GiB and half of Limits.ReceiveMemory. The peer's goes for what is sent to it
-	// (Established.MaxMessage).
+	// and is at most 1 GiB and half of Limits.ReceiveMemory. How large a message may be sent to the
+	// peer is the peer's choice (Established.MaxMessage).
 	//
-	// Messages of up to 64 KiB, on the kernel's devices 16 KiB, are sent at once. Larger ones are
+	// Messages of up to 64 KiB (16 KiB on the kernel's devices) are sent at once. Larger ones are
 	// offered, and the receiving side reads them (RDMA Read) when it has memory for them; 8 may be
-	// offered at a time. For that a connection of a kernel's device needs a protection domain and
-	// memory of its own, which it has if MaxMessage is more than 16 KiB: else it sends no larger
-	// messages either. Where the ConnParam leaves no Reads to one side there are none, and both
-	// directions' limits follow.
+	// offered at a time. On a kernel's device that takes a protection domain and memory of the
+	// connection's own. It has them only if its own MaxMessage is more than 16 KiB; otherwise it
+	// cannot send larger messages either. If the ConnParam allows one side no Reads, there are no
+	// larger messages in either direction.
 	MaxMessage int
-	// Credits are how many messages the peer may send that were not consumed yet: 32; at most
-	// 65,535.
+	// Credits are how many messages the peer may send ahead of those that the owner has consumed:
+	// 32; at most 65,535.
 	//
 	// On the embedded device memory is taken when messages come. On the kernel's devices each
-	// connection has receives for all credits and fifteen more, of at most 16 KiB, from its
-	// beginning, or cannot be made (*ResourceError): 0.7 MiB by default. There the credits of both
-	// sides also say how many sends can be under way at the device; Limits.SendQueue more wait
-	// here.
+	// connection has, from its beginning, a receive of at most 16 KiB for each credit and fifteen
+	// more: 0.7 MiB by default. Without that memory it cannot be made (*ResourceError). There the
+	// credits of both sides also bound how many sends the device may have at a time;
+	// Limits.SendQueue more wait in the connection.
 	Credits int
-	// PortSpace is the port space: PortSpaceTCP. Datagram identifiers have no data path of this
-	// package's: their owner makes the queue pair, in a Call, before Connect or Accept.
+	// PortSpace is the port space: PortSpaceTCP. This package moves no messages for datagram
+	// identifiers: their owner makes the queue pair, in a Call, before Connect or Accept.
 	PortSpace cmid.PortSpace
-	// QPType is the type of queue pair, where the port space leaves that open: QPTypeUD makes an
-	// identifier of PortSpaceIB one for datagrams. An identifier of a type that its port space has
-	// not, or no device here, is not made (Channel.CreateIDFor). 0: the port space's.
+	// QPType is the type of queue pair, where the port space leaves a choice: QPTypeUD makes an
+	// identifier of PortSpaceIB one for datagrams. 0: the port space's own. An identifier is not
+	// made if its port space or every device here lacks the type (Channel.CreateIDFor).
 	QPType cmid.QPType
 	// Memory is how many bytes of memory for Read and Write a connection may have (AllocMemory):
 	// none. With it the connection's queue pair has a protection domain of its own, so that what is
@@ -164,45 +166,43 @@ type IDConfig struct {
 	Memory int
 	// Keepalive is this connection's, or that of a listener's connections.
 	Keepalive Keepalive
-	// AcceptTimeout is when a request that nobody answers is rejected: Timeouts.Request.
+	// AcceptTimeout is after what time a request that nobody answers is rejected: Timeouts.Request.
 	AcceptTimeout time.Duration
-	// Context destroys the identifier when it ends; Closed has the context's cause. nil: nothing
-	// does.
+	// Context, when it ends, destroys the identifier; Closed has the context's cause. nil: none.
 	Context context.Context
 	// Raw puts nothing of ours on the wire: no hello in the private data, no header before a
-	// message, no credits. It is for peers that use the verbs directly. The kernel's devices have
-	// as many receives as there are Credits, each posted again when its message was consumed, and
-	// room for as many sends at a time. A message that finds none ends the connection on iWARP; on
-	// InfiniBand its sender tries again, without end unless ConnParam.RNRRetryCount says less. The
-	// embedded device has as many messages wait for their owner, and stops reading what comes
-	// beyond: TCP stops the sender. A request is rejected when the connections of its loop need an
-	// eighth of Limits.ReceiveMemory for one message each (2,048 of 64 KiB), unless MaxMessage is
-	// at most 4 KiB.
+	// message, no credits. It is for peers that use the verbs directly. On the kernel's devices
+	// there are as many receives as Credits, each posted again when its message was consumed, and
+	// room for as many sends at a time. A message that finds no receive ends the connection on
+	// iWARP. On InfiniBand its sender tries again, for ever unless ConnParam.RNRRetryCount says
+	// less. On the embedded device as many messages as Credits wait for the owner; then the
+	// connection is not read on, and TCP stops the sender. A request is rejected if the connections
+	// of its loop need an eighth of Limits.ReceiveMemory for one message each (2,048 of 64 KiB),
+	// unless MaxMessage is at most 4 KiB.
 	//
-	// There are no probes either (Keepalive): that a peer is cut off, or its machine gone, the
-	// transport notices. On the embedded device what is not acknowledged for 30 s ends the
-	// connection, also when nothing is under way, and so does a peer that reads nothing for so long
-	// (iwarp.Config.UserTimeout). On InfiniBand that is what is sent again ConnParam.RetryCount
-	// times, and nobody notices the end of a peer that is not sent anything. A peer that is frozen
-	// while nothing is under way is noticed by nobody.
+	// There are no probes either (Keepalive): only the transport notices that a peer was cut off,
+	// or that its machine is gone. On the embedded device a connection ends when the peer's machine
+	// acknowledges nothing for 30 s, even if no message is in flight, or when the peer reads
+	// nothing for so long (iwarp.Config.UserTimeout). On InfiniBand it ends when something was sent
+	// again ConnParam.RetryCount times; the end of a peer to which nothing is sent goes unnoticed.
+	// So does, on every device, a peer that freezes while no message is in flight.
 	Raw bool
-	// RefuseForeign is for identifiers that speak with peers of this package only. A peer without a
-	// hello is otherwise accepted as a foreign one: ConnectRequest.Foreign and Established.Foreign
-	// say so, and with it the connection is as with Raw. With RefuseForeign a listener rejects it
-	// before anybody gets its request, and a Connect or Dial fails (ErrForeignPeer).
+	// RefuseForeign is for identifiers that connect only to peers of this package. Without it, a
+	// peer that sends no hello is accepted as foreign: ConnectRequest.Foreign and
+	// Established.Foreign say so, and the connection is as with Raw. With it, a listener rejects
+	// such a peer before anybody gets the request, and a Connect or Dial fails (ErrForeignPeer).
 	RefuseForeign bool
-	// Manual leaves to the owner what the man pages oblige it to: Establish, the answering
-	// Disconnect, DestroyID. On InfiniBand the queue pair is the owner's business too; an iWARP
-	// device cannot connect without one, so there it is the runtime's. An owner that gets
-	// Disconnected of a connection that the device still has (its peer has broken the protocol)
-	// sends Disconnect or DestroyID.
+	// Manual leaves to the owner what the man pages oblige an application to: Establish, Disconnect
+	// in answer to the peer's, DestroyID. On InfiniBand the owner also makes the queue pair; an
+	// iWARP device cannot connect without one, so there the runtime makes it. When the peer has
+	// broken the protocol, the owner gets Disconnected while the device still has the connection:
+	// it then sends Disconnect or DestroyID.
 	Manual bool
 
 	eager int // tests': what is sent at once, in bytes; 0: the device's
 }
 
-// ErrForeignPeer is why a connection was given up whose peer has no hello, as
-// IDConfig.RefuseForeign wants it.
+// ErrForeignPeer: the peer has sent no hello, and IDConfig.RefuseForeign is set.
 var ErrForeignPeer = errors.New("the peer is foreign: it has sent no hello")
 
 const (
@@ -211,7 +211,7 @@ const (
 	kib               = 1 << 10
 )
 
-// withDefaults is c for an identifier of rt.
+// withDefaults is c as an identifier of rt uses it.
 func (c IDConfig) withDefaults(rt *Runtime) IDConfig {
 	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)

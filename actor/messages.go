@@ -16,18 +16,19 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Send is a message to the peer, the command that carries data (ours). It is made by NewSend or
-// its sisters and belongs to the connection once it was sent; it must not be sent twice. It is
-// answered with *Sent if Notify says so, and always with *SendFailed when it fails.
+// Send is a message to the peer, the command that carries data (ours). NewSend and NewSendBuffer
+// make one. It belongs to the connection once it was sent, and must not be sent twice. A failure is
+// always answered, with *SendFailed; success only if Notify is set, with *Sent.
 type Send struct {
-	// Notify asks for *Sent when the device has taken the message, or the peer's has read it if it
-	// is large. It does not say that the peer has consumed it; Closed counts that.
+	// Notify asks for *Sent when the device has taken the message, or, if it is large, when the
+	// peer's device has read it. Whether the peer has consumed it is only known from the counts in
+	// Closed.
 	Notify bool
-	// Renew, if it is set, is called when the message has waited in the connection, for credits or
-	// for memory, and its turn has come: with its bytes, on the loop. It may change them, and
-	// returns those that are still to be sent, which begin where they began. It may be called
-	// more than once, must not block, and does not hear of messages that go at once. One that
-	// panics ends the connection, with a PanicError.
+	// Renew, if it is set, is called on the loop when a message that has waited in the connection,
+	// for credits or for memory, is about to be sent. It gets the bytes of the message, may change
+	// them, and returns a prefix of them, which is then sent. It may be called more than once and
+	// must not block. It is not called for messages that go at once. A panic in it ends the
+	// connection, with a PanicError.
 	Renew func(p []byte) (rest []byte)
 
 	out    datapath.Outgoing
@@ -41,13 +42,13 @@ func NewSend(p []byte) *Send {
 	return s
 }
 
-// NewSendBuffer makes a message of n bytes for the caller to write into Bytes, where NewSend would
-// copy them from somewhere else. They are whatever they were before. One that is not sent should
-// be given back with Release. Any goroutine.
+// NewSendBuffer makes a message of n bytes that the caller writes into Bytes, which saves NewSend's
+// copy. The bytes are not zeroed. A message that is not sent should be given back with Release. Any
+// goroutine.
 func NewSendBuffer(n int) *Send { return newSend(n) }
 
-// Bytes is the message, to be written before it is sent; then it is the connection's, and Bytes is
-// nil. Any goroutine that owns s.
+// Bytes is the message, to be written before it is sent. Once it was sent it belongs to the
+// connection, and Bytes is nil. Any goroutine that owns s.
 func (s *Send) Bytes() []byte {
 	if !s.out.Usable() {
 		return nil
@@ -65,7 +66,7 @@ func (s *Send) Release() {
 	s.out.Recycle()
 }
 
-// newSend makes a message of n bytes with whatever they were before.
+// newSend makes a message of n bytes, which are not zeroed.
 func newSend(n int) *Send {
 	if o := datapath.Pooled(n); o != nil {
 		s := o.Of.(*Send)
@@ -89,22 +90,22 @@ func (s *Send) usable() bool {
 	return true
 }
 
-// Received is a message from the peer (ours). Data is valid until Receive returns, when the owner
-// is an OnLoop or OffLoop actor: then the credit goes back to the peer, unless Retain was called.
-// An owner of any other kind gets a copy that is its own, and no back-pressure. A message that its
-// owner has when Runtime.Shutdown gives up waiting for it stays readable.
+// Received is a message from the peer (ours). If the owner is an OnLoop or OffLoop actor, Data is
+// valid until Receive returns; then the credit goes back to the peer, unless Retain was called. An
+// owner of any other kind gets a copy of its own, and exerts no back-pressure. A message that its
+// owner still has when Runtime.Shutdown gives up waiting for it stays readable.
 //
-// An owner may forward or send the message to other OnLoop and OffLoop actors while it may read
-// it: then it is theirs in the same way, and the credit goes back when the last of them has
-// returned. Every other receiver (an actor with a mailbox of Proto.Actor's, a future, a channel,
-// ReenterAfter, Stash) does not say when it is finished: it gets a Clone, or a message that was
+// As long as it may read the message, an owner may forward or send it to other OnLoop and OffLoop
+// actors. It is then valid for each of them in the same way, and the credit goes back when the last
+// of them has returned. No other receiver (an actor with a mailbox of Proto.Actor's, a future, a
+// channel, ReenterAfter, Stash) reports when it is finished: send it a Clone, or a message that was
 // retained and that it releases. Builds with the tag rdmadebug, or with the race detector,
-// overwrite a message that was given back for good, and panic where it is sent on.
+// overwrite a message that the last user has given back, and panic if it is sent on.
 type Received struct {
 	cmid.EventBase
 	Data []byte
-	// Since is when the message came, or the offer of it, if it has waited in the connection since:
-	// for memory, for what came before it, or for Established. Otherwise it is zero.
+	// Since is when the message, or the offer of it, came, if it then had to wait in the
+	// connection: for memory, for earlier messages, or for Established. Otherwise it is zero.
 	Since time.Time
 
 	env  actor.MessageEnvelope // as it is delivered
@@ -128,15 +129,15 @@ func (m *Received) String() string {
 	return fmt.Sprintf("received %d bytes (id %d)", len(m.Data), m.ID)
 }
 
-// Retain keeps the message beyond Receive; each Retain wants one Release, for which
-// Runtime.Shutdown waits until its context ends. Any goroutine that has the message.
+// Retain keeps the message valid beyond Receive. Each Retain needs one Release; Runtime.Shutdown
+// waits for it until its context ends. Any goroutine that has the message.
 func (m *Received) Retain() *Received {
 	m.keep()
 	return m
 }
 
-// Clone is a copy that belongs to nobody's connection: whoever has it may keep it, and give it to
-// anybody. Retain and Release of it do nothing. Any goroutine that has the message.
+// Clone is a copy that belongs to no connection: it may be kept for ever and sent to anybody. Its
+// Retain and Release do nothing. Any goroutine that has the message.
 func (m *Received) Clone() *Received {
 	return &Received{EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since}
 }
@@ -172,7 +173,8 @@ func (m *Received) keep() {
 	}
 }
 
-// overwritten is more than is ever added to refs: the message was given back.
+// overwritten marks a message that was given back: refs is then twice this number, and nobody adds
+// so much that it gets above this number again.
 const overwritten = -1 << 24
 
 // done gives a reference back on loop l (nil: off the loops) when Receive has returned. On the
@@ -218,10 +220,10 @@ type (
 		cmid.EventBase
 		Bytes int
 	}
-	// SendFailed says that a message was not sent, or not for certain (ours): ErrQueueFull,
+	// SendFailed says that a message was not sent, or perhaps not (ours): ErrQueueFull,
 	// ErrTooLarge, ErrFlushed, or unix.ENOMEM when there is no memory to send it from. With
-	// ErrQueueFull, and where there is no connection, it may stand for several: what is refused
-	// while such an answer waits for an actor is added to it.
+	// ErrQueueFull, and where there is no connection, it may stand for several messages: while such
+	// an answer waits in an actor's mailbox, further refusals are added to it.
 	SendFailed struct {
 		cmid.FailureBase
 		Bytes int // of all that it stands for
@@ -249,22 +251,22 @@ func (*Writable) Kind() states.Kind { return states.KindWritable }
 // String is one line for logs.
 func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID) }
 
-// piles is the answers to refused Sends that wait in mailboxes of ours, one of each kind in each:
-// further refusals are added to it until its receiver takes it. So a flood does not fill the
-// mailbox of whoever gets them. Of other mailboxes nobody says when they have taken something:
-// there each answer is a message of its own.
+// piles has the answers to refused Sends that wait in mailboxes of this package, at most one of
+// each kind in each mailbox. Further refusals are added to the answer until its receiver takes it,
+// so a flood of refusals does not fill that mailbox. Other mailboxes do not report when a message
+// was taken from them, so there each refusal is a message of its own.
 type piles struct {
 	mu sync.Mutex
 	in map[pile]*SendFailed
 }
 
-// pile is where refusals come together.
+// pile is the key under which refusals are added up.
 type pile struct {
 	box  *mailbox.Mailbox
 	kind error
 }
 
-// add adds to what waits there. Not ok: nothing does. Loop goroutine.
+// add adds to the answer that waits at the key. Not ok: none does. Loop goroutine.
 func (p *piles) add(at pile, sends, bytes int) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,7 +278,8 @@ func (p *piles) add(at pile, sends, bytes int) (ok bool) {
 	return ok
 }
 
-// begin makes e, which is about to be sent, the one that is added to. Loop goroutine.
+// begin makes e, which is about to be sent, the answer to which further refusals are added. Loop
+// goroutine.
 func (p *piles) begin(at pile, e *SendFailed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
