@@ -32,11 +32,14 @@ type Pending struct {
 // GoConfig is how Go makes a call.
 type GoConfig struct {
 	// Timeout is the call's deadline, instead of Config.Timeout. 0: that, if Context has none.
-	// Negative: no deadline.
+	// Negative: no deadline but Context's.
 	Timeout time.Duration
 	// Context ends the call when it ends, and its deadline and metadata are the call's. nil: none.
 	Context context.Context
 }
+
+// unlimited is the key of a context that Config.Timeout is not for.
+type unlimited struct{}
 
 // Go calls a method for an actor: the answer comes to it as a *Reply[R], always and once. It does
 // not block. With interceptors, retries or waiting (Config) the call is made on a goroutine, and q
@@ -49,6 +52,9 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 	}
 	if _, has := under.Deadline(); cfg.Timeout == 0 && !has {
 		cfg.Timeout = c.cfg.Timeout
+	}
+	if cfg.Timeout < 0 {
+		under = context.WithValue(under, unlimited{}, true)
 	}
 	p := &Pending{sys: c.sys, to: ctx.Self(), cancel: func() {}}
 	p.call.m, p.call.actor = m.m, p

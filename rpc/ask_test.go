@@ -109,3 +109,22 @@ func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 		}
 	})
 }
+
+// A call of Go's that is to have no deadline has none, wherever it is made.
+func TestGoWithoutADeadline(t *testing.T) {
+	for name, cfg := range map[string]Config{"loop": {}, "goroutine": {WaitForReady: true}} {
+		t.Run(name, func(t *testing.T) {
+			var b *blocking
+			cfg.Timeout = time.Second
+			inWorld(t, rigConfig{client: cfg}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+				do, got := asks(r, r.Runtime().OnLoop())
+				do(func(ctx actor.Context) {
+					p := Go(ctx, r.c, blockBytes, &Bytes{}, GoConfig{Timeout: -1})
+					rdma.After(ctx, time.Minute, func(actor.Context) { p.Cancel() })
+				})
+				want(r.t, (<-got).(*Reply[Bytes]).Err, context.Canceled, FateUnknown)
+				<-b.ended
+			})
+		})
+	}
+}
