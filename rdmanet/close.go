@@ -18,7 +18,7 @@ import (
 // unless that has gone already, and nothing of what has found no room yet.
 
 // errLost is why a stream is reset when its peer has sent what nobody will read.
-var errLost = errors.New("bytes from the peer were not read before the close")
+var errLost = errors.New("the peer has sent bytes that nobody reads any more")
 
 // CloseWrite sends a FIN: the peer reads io.EOF behind everything that was written. Reading goes
 // on. It does not block.

@@ -219,7 +219,7 @@ func (r *reader) passLocked(w io.Writer) (n int, err error) {
 }
 
 // errWriter is the error for a Writer that returns an impossible count.
-var errWriter = errors.New("rdmanet: WriteTo's Writer reports more bytes than it was given")
+var errWriter = errors.New("rdmanet: WriteTo's Writer has returned an impossible count of bytes")
 
 // write is w.Write, with an error for a Writer that returns too small a count without one, or an
 // impossible one.
