@@ -79,8 +79,9 @@ func ipFamily(ip netip.Addr) Family {
 	return FamilyAny
 }
 
-// Source is what the connections of a peer at a are counted by where peers share something: its
-// address, or its network where an address costs nothing, the /64 of IPv6.
+// Source identifies the peer at a where peers share something, and its connections are counted
+// together. It is the peer's address, or for IPv6 its /64 network, in which one host can have any
+// number of addresses.
 func (a Addr) Source() netip.Addr {
 	if a.IB != nil {
 		return netip.AddrFrom16(a.IB.GID)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Brief is err in few words, for people and for log lines: what failed, where, and why. It leaves
-// out what Error says besides of a failure, or of a GAIError: the identifier, the state, the
-// history, what would have been legal and what to do. What is wrapped around these errors stays as
-// it is. It is one line, and the same line for the same cause: it names no local port of a
-// connection. "" for nil. Any goroutine.
+// Brief is err in few words, for people and for log lines: what failed, where, and why. For a
+// Failure or a GAIError it leaves out the rest of the error's text: the identifier, the state, the
+// history, what would have been legal and what to do. The text around these errors stays as it is.
+// The result is one line. It is the same line for the same cause, because it does not name the
+// local port of a connection. "" for nil. Any goroutine.
 func Brief(err error) string {
 	switch e := err.(type) { //nolint:errorlint // what is inside is looked at in its turn
 	case nil:

@@ -20,8 +20,8 @@ type Sink func(id *ID, ev Event, answers Command)
 // Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one
 // FIFO.
 //
-// All methods belong to the loop's goroutine. On a channel of OpenChannel, which has its own loop,
-// that is whoever calls; calls must not overlap.
+// All methods belong to the loop's goroutine. A channel of OpenChannel has its own loop: any
+// goroutine may call its methods, but calls must not overlap.
 type Channel struct {
 	loop *eventloop.Loop
 	own  bool // the loop is ours: OpenChannel made it
@@ -56,8 +56,8 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 
 // OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside
 // GetEvent. Put FD into any epoll, and call GetEvent until EAGAIN when it is readable. GetEvent
-// also writes what was posted and takes completions in. So poll the completion queues, or let
-// notify do it, after each call (one that says EAGAIN, too) and before waiting for FD.
+// also sends posted work requests and collects completions. So poll the completion queues, or let
+// notify do it, after each call (also after EAGAIN) and before waiting for FD.
 func OpenChannel(d Driver) (*Channel, error) {
 	l, err := eventloop.New(eventloop.Config{Name: d.Name()})
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Channel) GetEvent() (Event, *ID, error) {
 }
 
 // CreateID is rdma_create_id(3). The port space says whether its queue pair is for datagrams;
-// PortSpaceIB's is not: see CreateIDFor.
+// That of PortSpaceIB is not: see CreateIDFor.
 func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 	return c.CreateIDFor(&AddrInfo{PortSpace: ps})
 }
@@ -132,7 +132,7 @@ func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	return c.add(d, ps, flavor, states.Idle), nil
 }
 
-// createRemedy is remedy for what makes an identifier.
+// createRemedy is remedy for errors of CreateID and CreateIDFor.
 func createRemedy(err error) string {
 	switch {
 	case errors.Is(err, unix.EPROTONOSUPPORT):
@@ -156,9 +156,9 @@ func (c *Channel) ID(h Handle) *ID { return c.ids[h] }
 // Len is the number of identifiers.
 func (c *Channel) Len() int { return len(c.ids) }
 
-// Strangers counts the connections that came to listeners of this channel's and ended without a
-// request of the device's protocol: a browser, a health check, a port scan. 0 where the device does
-// not see them. Any goroutine.
+// Strangers counts the connections to this channel's listeners that ended without a request in the
+// device's protocol: a browser, a health check, a port scan. 0 where the device does not see them.
+// Any goroutine.
 func (c *Channel) Strangers() uint64 {
 	if s, ok := c.inst.(StrangerCounter); ok {
 		return s.Strangers()

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Command is what may be asked of an identifier: the message an application sends to the actor,
-// the input the state machine judges, the thing a Driver executes. Commands are pointers; whoever
-// sends one must not change it before its answer came.
+// Command is what may be asked of an identifier. One value is the message that an application
+// sends to the actor, the input that the state machine judges, and what a Driver executes.
+// Commands are pointers. The sender must not change one before its answer has come.
 type Command interface {
 	// Op is the command's row in the state machine.
 	Op() states.Op
@@ -111,8 +111,8 @@ type (
 // PathLen is the size of struct ibv_path_data, in bytes.
 const PathLen = 72
 
-// distinct gives a command without parameters a size. Commands are compared by their pointers, and
-// pointers to values of size zero may all be the same.
+// distinct gives a command without parameters a size that is not zero. Commands are compared by
+// their pointers, and pointers to values of size zero may all be equal.
 type distinct byte
 
 // Option is what SetOption sets.
@@ -217,10 +217,10 @@ type ConnParam struct {
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
 	FlowControl        bool
 	// How often data that is not acknowledged is sent again. Without a ConnParam it is 6. More
-	// than 7 is 7, and queue pairs of ours make 6 of 7.
+	// than 7 counts as 7, and queue pairs that a driver has made take 7 as 6.
 	RetryCount uint8
-	// How often data that has found no receive is sent again. Without a ConnParam it is 7, which
-	// means without end.
+	// How often data for which the peer had no receive posted is sent again. Without a ConnParam
+	// it is 7, which means for ever.
 	RNRRetryCount uint8
 	SRQ           bool
 	QPNum         uint32 // ignored when the identifier has a queue pair
@@ -233,7 +233,7 @@ type ConnParam struct {
 }
 
 // ECE is struct ibv_ece: a vendor's enhancements of a connection, which both ends must agree on.
-// The zero ECE is none.
+// The zero ECE means none.
 type ECE struct {
 	VendorID uint32
 	AttrMod  uint32

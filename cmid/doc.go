@@ -1,15 +1,15 @@
-// Package cmid is one rdma_cm_id, usable without actors: commands down, events up, addresses,
-// private data, errors, and the seam ([Driver]) that a kind of device implements.
+// Package cmid implements one rdma_cm_id, usable without actors: commands down, events up,
+// addresses, private data and errors. A kind of device implements the interface [Driver].
 //
 // Names are librdmacm's: rdma_bind_addr is [ID.BindAddr] as a plain call and [BindAddr] as a
-// message, RDMA_CM_EVENT_ADDR_RESOLVED is [AddrResolved]. What has no name there is marked (ours).
-// Every command passes the state machine of package states before a device sees it.
+// message, RDMA_CM_EVENT_ADDR_RESOLVED is [AddrResolved]. What librdmacm has no name for is marked
+// (ours). Every command passes the state machine of package states before a device sees it.
 //
 // # Ownership
 //
-// A [Channel] and its identifiers belong to one loop's goroutine. A channel from [OpenChannel]
-// brings its own loop, which runs inside [Channel.GetEvent], and belongs to whoever calls it. A
-// Command belongs to the identifier until it was answered. An Event's private data is the
+// A [Channel] and its identifiers belong to one loop's goroutine. A channel from [OpenChannel] has
+// its own loop, which runs inside [Channel.GetEvent]. It belongs to the goroutine that calls that.
+// A Command belongs to the identifier until it was answered. An Event's private data is the
 // receiver's.
 //
 // # Ordering
@@ -25,7 +25,8 @@
 //
 // # Limitations
 //
-// InfiniBand addresses (AF_IB) can be carried, but only devices that have them accept them.
-// rdma_create_ep is not here: LookupAddrInfo, Channel.CreateIDFor and the commands are what it is
-// made of. Shared receive queues are a device's (verbs.Device.CreateSRQ), not an identifier's.
+// InfiniBand addresses (AF_IB) can be carried, but only devices that have them accept them. There
+// is no rdma_create_ep: use LookupAddrInfo, Channel.CreateIDFor and the commands, of which it
+// consists. Shared receive queues belong to a device (verbs.Device.CreateSRQ), not to an
+// identifier.
 package cmid

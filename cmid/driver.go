@@ -25,7 +25,7 @@ type Instance interface {
 	// QPTypeRC; it follows from ps but for PortSpaceIB. EINVAL, EPROTONOSUPPORT for a port space
 	// the device does not have.
 	CreateID(h Handle, ps PortSpace, t QPType) (DriverID, error)
-	// Devices lists what this driver offers (rdma_get_devices(3)).
+	// Devices lists the devices of this driver (rdma_get_devices(3)).
 	Devices() []verbs.Device
 	// Close destroys every identifier left and takes the driver's fds out of the loop. No upcall
 	// follows.
@@ -38,30 +38,31 @@ type Instance interface {
 type DriverID interface {
 	// Handle is what upcalls name it by.
 	Handle() Handle
-	// Flavor says whether it follows iw_cm (states.IWARP) or ib_cm. It is 0 while that is not
-	// known: one channel of the kernel's has devices of both kinds, and a wildcard listener, or an
-	// identifier before resolution, has no device.
+	// Flavor says whether the identifier follows iw_cm (states.IWARP) or ib_cm. It is 0 while that
+	// is not known: one channel of the kernel has devices of both kinds, and a wildcard listener
+	// or an identifier before resolution has no device.
 	Flavor() states.Flavor
 	// Limits gives the limits of its transport; without a device MaxBacklog only.
 	Limits() Limits
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
 	// ErrPending: Upcalls.Done follows later; anything else: it failed, with an errno. After
-	// DestroyID no upcall names the identifier, but for its Done. A DestroyID that fails says that
-	// the device still has the identifier.
+	// DestroyID no upcall names the identifier, except the Done of DestroyID itself. A DestroyID
+	// that fails means that the device still has the identifier.
 	Do(cmd Command) error
 	// Info is what rdma_get_local_addr(3) and its like report now.
 	Info() Info
 	// CreateQP is rdma_create_qp(3): makes a queue pair and ties it to the identifier. EINVAL
-	// without a device or when there is one already. The identifier's destruction destroys it; it
-	// is gone when that has come back.
+	// without a device or when there is one already. The identifier's destruction destroys the
+	// queue pair, which is gone when that is done.
 	CreateQP(attr verbs.QPInitAttr) (verbs.QP, error)
 	// Device is the device it is attached to, nil when none is (a wildcard listener, before
 	// resolution).
 	Device() verbs.Device
 }
 
-// What an Instance may have besides (StrangerCounter), and a DriverID (the others). Without it the
-// ID's method of the same name fails with ErrNotSupported, and Channel.Strangers is 0.
+// Optional interfaces: StrangerCounter of an Instance, the others of a DriverID. If a DriverID
+// lacks one, the ID's method of the same name fails with ErrNotSupported. Without a
+// StrangerCounter Channel.Strangers is 0.
 type (
 	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
 	// runs on its own loop.
@@ -71,22 +72,24 @@ type (
 		// order, and a request's Child with it. A queue pair and its completions stay on the loop
 		// that made them; Device stays with the queue pair.
 		//
-		// Between the halves the other loops go on, if it is a request's identifier that was not
-		// answered and has no queue pair. Else they must not: the caller serves this loop and the
-		// other one. It never returns ErrPending; EBUSY while a command is in progress.
+		// For the identifier of a request that was not answered, and that has no queue pair, the
+		// two loops may run between the halves. For any other identifier they must not: one caller
+		// runs both loops. Detach never returns ErrPending. EBUSY while a command is in progress.
 		Detach() (DetachedInstance, error)
 	}
 	// DetachedInstance is a Migrator between two loops. It belongs to whoever has it.
 	DetachedInstance interface {
-		// Attach puts the identifier on the loop of to, on which it is called. Nothing is reported
-		// before it returns; what has happened meanwhile is reported by to then. EINVAL if to is
-		// another driver's, or closed. When it fails the identifier stays detached. It can go back
-		// to the instance that it came from, as long as that one is open.
+		// Attach puts the identifier on the loop of to. It is called on that loop. Nothing is
+		// reported before it returns; after that, to reports what has happened meanwhile. EINVAL
+		// if to belongs to another driver, or is closed. When Attach fails the identifier stays
+		// detached, and can go back to the instance that it came from, as long as that one is
+		// open.
 		Attach(to Instance) error
 		// Destroy gives the identifier up. It does not wait. Any goroutine.
 		Destroy()
 	}
-	// StrangerCounter notices who comes to a listener and does not speak the device's protocol.
+	// StrangerCounter counts connections to listeners from peers that do not speak the device's
+	// protocol.
 	StrangerCounter interface {
 		// Strangers counts them since the instance was opened. Any goroutine.
 		Strangers() uint64
@@ -96,7 +99,7 @@ type (
 		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.
 		InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error)
 	}
-	// Router knows an identifier's way in InfiniBand's terms.
+	// Router knows an identifier's route in InfiniBand's terms.
 	Router interface {
 		// QueryPath gives the path records, PathLen bytes each.
 		QueryPath() ([]byte, error)
@@ -110,7 +113,7 @@ type Upcalls interface {
 	// Event delivers what happened to h. For states.KindConnectRequest h is the listener's and
 	// ev.Child the new identifier, with a handle from NewHandle. Two kinds are not rdma_cm's:
 	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for
-	// a listener that gets no requests any more. ev and its PrivateData are the driver's again
+	// a listener that gets no requests any more. ev and its PrivateData belong to the driver again
 	// when Event returns.
 	Event(h Handle, ev *DriverEvent)
 	// Done ends a Do that returned ErrPending.
@@ -154,9 +157,9 @@ type Limits struct {
 // ErrPending is returned by DriverID.Do when the command's outcome comes later.
 var ErrPending = errors.New("cmid: in progress")
 
-// ErrPortTaken is why a bind fails when another identifier has the port and a wildcard or loopback
-// takes part. rdma_cm's errno for that is EADDRNOTAVAIL, as for an address that is not this host's;
-// what it means is EADDRINUSE. errors.Is finds both in it, EADDRNOTAVAIL first.
+// ErrPortTaken is the error of a bind when another identifier has the port, and one of the two
+// addresses is a wildcard or loopback. rdma_cm's errno for that is EADDRNOTAVAIL, as for an
+// address that this host does not have, but it means EADDRINUSE. errors.Is finds both in it.
 var ErrPortTaken error = portTaken{}
 
 type portTaken struct{}

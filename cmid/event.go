@@ -55,7 +55,7 @@ type (
 		Local, Peer Addr
 		PrivateData []byte // valid for as long as the event; padded with zeros on InfiniBand
 		Param       ConnParam
-		// the peer is none of the actor layer's, which sets this: no hello, no credits
+		// the peer does not use the actor layer: no hello, no credits. Set by the actor layer
 		Foreign bool
 	}
 	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for
@@ -84,7 +84,8 @@ type (
 	Disconnected struct {
 		EventBase
 		// Err is nil for an orderly end, as far as the device knows. The actor layer knows more:
-		// see its ErrPeerLost, and ErrShutdown of an end that this side's Shutdown has made.
+		// it may set ErrPeerLost, or ErrShutdown when this side's Shutdown has ended the
+		// connection.
 		Err error
 	}
 	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed; else
@@ -115,8 +116,8 @@ type (
 		EventBase
 		Arg uint64
 	}
-	// Internal is RDMA_CM_EVENT_INTERNAL: another user of the same channel, such as librdmacm, has
-	// written it.
+	// Internal is RDMA_CM_EVENT_INTERNAL: an event that another user of the same channel, such as
+	// librdmacm, has written.
 	Internal struct {
 		EventBase
 		Arg uint64
@@ -135,11 +136,12 @@ type (
 	// Closed is the last event of every identifier (ours).
 	Closed struct {
 		EventBase
-		// why, or that the device has not given it back; nil: its owner asked, or both sides had
-		// finished
+		// why it ended, or that the device has not given the identifier back; nil: its owner
+		// destroyed it, or both sides had finished
 		Err error
-		// Sends by their fate. Delivered: the peer has consumed it. Unsent: never left this side.
-		// Unknown: it left, and the connection ended before the peer said so.
+		// The number of Sends by their fate. Delivered: the peer has consumed the message. Unsent:
+		// it never left this side. Unknown: it left this side, but the connection ended before the
+		// peer reported that it has consumed it.
 		Delivered, Unsent, Unknown uint64
 	}
 )

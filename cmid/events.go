@@ -30,7 +30,7 @@ func (id *ID) event(ev *DriverEvent) {
 		_ = ev.Child.Do(&DestroyID{}) // nobody listens any more: nobody would ever answer it
 		return
 	case v != states.Allow:
-		return // late, duplicate or unsolicited: the table says so
+		return // the table ignores it: late, duplicate or unsolicited
 	}
 	id.enter(next)
 	asked := id.waiting
@@ -77,7 +77,8 @@ func (id *ID) request(ev *DriverEvent) {
 	}, nil)
 }
 
-// typed makes the typed event. asked is the command that a failure is a failure of; nil: none.
+// typed makes the typed event. asked is the command that has failed if the event is a failure;
+// nil: none.
 func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	base, in := EventBase{ID: id.handle, Status: ev.Status}, id.Info()
 	switch ev.Kind {
@@ -147,7 +148,7 @@ func (ev *DriverEvent) failure(f FailureBase) Event {
 	return nil
 }
 
-// of names what has failed: the command that was asked for; what, when there was none.
+// of names what has failed: the command that was asked for, or what when there was none.
 func (f *FailureBase) of(what string) FailureBase {
 	f.Op = what
 	if f.Command != nil {

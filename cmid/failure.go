@@ -18,14 +18,14 @@ type Failure interface {
 	error
 	// Failed is the command that failed; nil when no command was under way.
 	Failed() Command
-	// Base is the part all failures share: the failure's own, not a copy.
+	// Base returns the part that all failures share. It is not a copy.
 	Base() *FailureBase
 }
 
-// FailureBase is the part all failures share. Its Error says what failed, between whom as far as
-// that is known, in which state and why; where they apply, also what to do, what would have been
-// legal instead, and how the identifier came here: the states it was in, each with the time at
-// which it was entered, counted from the identifier's creation.
+// FailureBase is the part all failures share. Error says what failed, between which addresses as
+// far as they are known, in which state and why. Where it applies, Error also says what to do,
+// what would have been legal instead, and which states the identifier was in, each with the time
+// at which it was entered, counted from the identifier's creation.
 type FailureBase struct {
 	EventBase
 	Op          string       // what failed, in librdmacm's terms: "listen", "connect"
@@ -97,8 +97,8 @@ func (f *FailureBase) Error() string {
 	return b.String()
 }
 
-// commands names what may be sent instead: the commands, not the queries that are always legal,
-// nor what only native InfiniBand or kernels of 2025 have.
+// commands names the commands that may be sent instead. It leaves out the queries that are always
+// legal, and what only native InfiniBand or kernels of 2025 have.
 func commands(legal []states.Op) []string {
 	var names []string
 	for _, op := range legal {

@@ -116,7 +116,7 @@ var transports = [...]transport{
 	{"udp", QPTypeUD, PortSpaceUDP},
 }
 
-// fits reports whether hints leave t possible.
+// fits reports whether the hints allow t.
 func (t transport) fits(h *AddrInfo) bool {
 	switch h.QPType {
 	case QPTypeRC, QPTypeUC, QPTypeXRCSend, QPTypeXRCRecv:
@@ -161,8 +161,8 @@ func chooseTransport(ctx context.Context, res resolver, service string, h *AddrI
 	return transport{}, 0, failed
 }
 
-// servicePort gives a service's port; no service is port 0. glibc takes a number modulo 65536, we
-// refuse what is no port.
+// servicePort gives a service's port; no service is port 0. glibc takes a number modulo 65536.
+// Here a number that is not a port is an error.
 func servicePort(ctx context.Context, res resolver, network, service string) (uint16, *GAIError) {
 	if service == "" {
 		return 0, nil

@@ -206,7 +206,7 @@ func (id *ID) closed(err error) Event {
 	return &Closed{EventBase: EventBase{ID: id.handle}, Err: err}
 }
 
-// mark is a place in an identifier's history that a command which failed at once returns to.
+// mark is a place in an identifier's history. A command that fails at once restores it.
 type mark struct {
 	state   states.State
 	steps   int
@@ -312,8 +312,8 @@ func (id *ID) accepted(cmd Command) Event {
 	return &Done{EventBase: base, Command: cmd}
 }
 
-// failed puts the state where the kernel leaves it and builds the answer. A command that failed at
-// once and changed nothing leaves no trace in the history.
+// failed sets the state in which the kernel leaves the identifier, and builds the answer. A
+// command that failed at once and changed nothing is not kept in the history.
 func (id *ID) failed(cmd Command, from mark, err error) Event {
 	next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op()))
 	switch {
@@ -379,7 +379,7 @@ func (id *ID) clampBacklog(n int) int {
 	return n
 }
 
-// absent says why nothing can be asked of an identifier that has no driver's any more.
+// absent says why an identifier that has no DriverID any more takes no commands.
 func (id *ID) absent(op states.Op) states.Reason {
 	switch {
 	case id.state == states.Destroying && id.inFlight != nil:

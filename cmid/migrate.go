@@ -8,10 +8,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Migrate is rdma_migrate_id(3): the identifier's events come from channel to from now on. Those
-// that were not fetched yet go along, in order, and with a request the identifier that came with
-// it, and its events; the kernel would leave these behind. What was fetched stays where it is:
-// migrate a request's identifier by itself.
+// Migrate is rdma_migrate_id(3): the identifier's events come from channel to from now on. Events
+// that were not fetched yet move with it, in order. So does the identifier of a request that was
+// not fetched yet, with its own events; the kernel would leave these behind. The identifier of a
+// request that was fetched stays where it is, and must be migrated by itself.
 //
 // Called on the goroutine that both channels belong to: they share a loop, or have loops of their
 // own and the caller serves both. For channels of two goroutines see Detach. A queue pair, its
@@ -40,7 +40,8 @@ func (id *ID) Migrate(to *Channel) error {
 }
 
 // Detached is an identifier between two channels. It is on no loop, no event is delivered for it,
-// and its ID must not be used. It belongs to whoever has it, who gives it to Attach or destroys it.
+// and its ID must not be used. Whoever has the Detached owns the identifier, and must pass it to
+// Attach or destroy it.
 type Detached struct {
 	id     *ID
 	driver DriverID // the ID's, which has none meanwhile
@@ -49,10 +50,10 @@ type Detached struct {
 	over   bool
 }
 
-// queuedThere is an event that nobody has fetched yet.
+// queuedThere is an event of a detached identifier that nobody has fetched yet.
 type queuedThere struct {
 	queued
-	child *Detached // that a ConnectRequest brings
+	child *Detached // that came with a ConnectRequest
 }
 
 // Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a

@@ -8,8 +8,8 @@ import (
 )
 
 // InitQPAttr is rdma_init_qp_attr(3): what ibv_modify_qp(3) needs to bring a queue pair of the
-// identifier's to s, for owners who drive it themselves. ErrNotSupported on devices that drive
-// queue pairs alone.
+// identifier's to s, for owners who drive it themselves. ErrNotSupported on devices that always
+// drive queue pairs themselves.
 func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	op := states.OpInitQPAttrOther
 	switch s {

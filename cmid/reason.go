@@ -24,7 +24,7 @@ const (
 	RejectDuplicateCommID   RejectReason = 30
 	RejectVendorOption      RejectReason = 35
 	RejectReset             RejectReason = -104 // iWARP: rejected, or closed before the reply
-	// iWARP: nobody listens, or the reply demands what we do not do
+	// iWARP: nobody listens, or the reply demands something that is not supported
 	RejectRefused RejectReason = -111
 )
 

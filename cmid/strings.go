@@ -141,8 +141,8 @@ func private(data []byte) string {
 	return fmt.Sprintf(", %d bytes of private data", len(data))
 }
 
-// said is what a peer's application has given as its reason: text is quoted, so that it cannot pass
-// for ours.
+// said is the reason that a peer's application has given in its private data. Text is quoted, so
+// that it cannot be mistaken for this package's own words.
 func said(data []byte) string {
 	data = bytes.TrimRight(data, "\x00") // InfiniBand pads
 	switch {

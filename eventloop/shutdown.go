@@ -111,8 +111,8 @@ func (l *Loop) endHere(ctx context.Context) error {
 }
 
 // outcome is what Shutdown returns for a loop that has ended. A Shutdown that began after another
-// had run out of time knows that the loop is not drained, so it is not told so: it gets other
-// errors only.
+// had run out of time knows that the loop is not drained, so this is not reported again: it gets
+// other errors only.
 func (l *Loop) outcome(knows bool) error {
 	if knows {
 		return l.life.err

@@ -1,7 +1,7 @@
 // Package states is the state machine of an rdma_cm_id as data: for a transport and a port space,
-// state x input -> next state and a verdict. One table guards the actors, drives the embedded
-// device, is compared with the kernel's behaviour, draws the diagram in docs/states.md, and
-// explains itself in errors (Why).
+// state x input -> next state and a verdict. One table guards the actors and drives the embedded
+// device. It is compared with the kernel's behaviour. The diagram in docs/states.md is drawn from
+// it, and errors explain a refusal with its help (Why).
 //
 // Three kinds of input move an identifier. Requested judges a command before the device sees it;
 // when it is allowed, the next state applies at once. CommandFailed takes the identifier where a
@@ -18,10 +18,10 @@
 //
 // # Ordering
 //
-// Step knows neither clock nor history. One command at a time may be under way per identifier;
-// events may overtake its outcome, and an outcome or event that finds the identifier elsewhere
-// changes nothing. Two commands connect without an event to follow: Establish, and Accept of a
-// datagram request; an Established after them is a duplicate. The end of an identifier is final:
+// Step knows neither clock nor history. One command at a time may be under way per identifier.
+// Events may overtake its outcome. An outcome or event for which the identifier is no longer in
+// the right state changes nothing. Two commands connect without an event: Establish, and Accept of
+// a datagram request. An Established after them is a duplicate. The end of an identifier is final:
 // Failed is left only towards Removed and Destroying, Removed only towards Destroying, Destroying
 // not at all.
 //
@@ -34,9 +34,12 @@
 // # Limitations
 //
 // The table knows states, not arguments: addresses, timeouts and private data are judged by the
-// device. It is stricter than the kernel where Guards says so, and differs in these: where both a
-// command and an event report one change (SetIBPath, NotifyCommEst, Accept and Disconnect on
-// iWARP), the event makes it; a Reject that fails leaves Failed (package cmid goes back to where
-// it was asked), and so does an Unreachable while connecting, although the kernel may go on; a
-// route that fails after AddrInfoResolved leaves AddrResolved.
+// device. It is stricter than the kernel where Guards says so. It also differs from the kernel in
+// these points:
+//
+//   - Where both a command and an event report one change (SetIBPath, NotifyCommEst, Accept and
+//     Disconnect on iWARP), the state changes with the event.
+//   - A Reject that fails leads to Failed (package cmid then restores the state before the Reject).
+//   - An Unreachable while connecting leads to Failed, although the kernel may go on.
+//   - A route that fails after AddrInfoResolved leads to AddrResolved.
 package states

@@ -1,9 +1,10 @@
 package states
 
-// Flavor is what decides a cell besides state and input: a set of bits. The zero Flavor is a
-// connected (RC) identifier of an InfiniBand or RoCE device, with no device attached yet. Whoever
-// drives the identifier sets Device as soon as one is attached, and keeps it until DeviceRemoval
-// has been judged: without it a bound or listening identifier has nothing to lose.
+// Flavor is a set of bits that decides a cell of the table together with state and input. The zero
+// Flavor is a connected (RC) identifier of an InfiniBand or RoCE device, with no device attached
+// yet. The user of the table sets Device as soon as a device is attached, and keeps it set until
+// Step has judged DeviceRemoval: without that bit a DeviceRemoval in Bound or Listening is
+// ignored.
 type Flavor uint8
 
 // The bits.
@@ -38,8 +39,8 @@ func (f Flavor) String() string {
 // MarshalText is String's text.
 func (f Flavor) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// Exists says whether an identifier of this flavor can ever be in state s. Step is total
-// nevertheless: a state that does not exist is judged like Failed.
+// Exists says whether an identifier of this flavor can ever be in state s. Step has an answer for
+// every state nevertheless: it judges a state that does not exist like Failed.
 func Exists(f Flavor, s State) bool {
 	return s < State(NumStates) && existing[f%Flavor(NumFlavors)].has(s)
 }

@@ -6,7 +6,8 @@ import "strconv"
 // event came.
 type Input uint8
 
-// Inputs are numbered: commands asked, commands failed, events; and what is none of ours.
+// Inputs are numbered in this order: commands asked, commands failed, events. One number each is
+// kept for commands and events that this package does not know.
 const (
 	firstFailed    = NumOps
 	firstOccurred  = 2 * NumOps
@@ -27,8 +28,8 @@ func Requested(op Op) Input {
 }
 
 // CommandFailed says that op, which Requested had allowed, failed in the device, at once or later.
-// Never refused, never ignored, since every command is answered; the next state is where the
-// failure leaves the identifier.
+// It is never refused and never ignored, since every command is answered. The next state is the
+// one in which the failure leaves the identifier.
 func CommandFailed(op Op) Input {
 	if int(op) >= NumOps {
 		return Input(unknownEvent)

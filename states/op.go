@@ -1,7 +1,7 @@
 package states
 
-// Op is what a command asks: librdmacm's calls, one each (an option or a notification that the
-// kernel judges on its own is an Op of its own).
+// Op is a kind of command. There is one for each call of librdmacm. Options and notifications that
+// the kernel judges differently have an Op each.
 type Op uint8
 
 // The commands.

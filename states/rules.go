@@ -73,12 +73,14 @@ func guard(op Op, fs flavorSet, from stateSet, why string) rule {
 	return rule{in: Requested(op), flavors: fs, from: from, to: stay, verdict: Guard, errno: EINVAL, why: why}
 }
 
-// rules is the state machine. What no rule decides: a command asked is refused (EINVAL; ENXIO in
-// Removed, ENOENT in Destroying), a command's failure leaves the state, an event is ignored.
+// rules is the state machine. Where no rule decides, a command that is asked is refused (EINVAL;
+// ENXIO in Removed, ENOENT in Destroying), a command's failure does not change the state, and an
+// event is ignored.
 //
-// Where both a command and an event report one change, the event makes it: SetIBPath waits for
-// RouteResolved, NotifyCommEst and on iWARP Accept for Established, on iWARP Disconnect for
-// Disconnected, though the kernel has changed its own state already.
+// Where both a command and an event report one change, the state changes with the event, although
+// the kernel has changed its own state already. SetIBPath waits for RouteResolved, and
+// NotifyCommEst for Established. On iWARP Accept waits for Established and Disconnect for
+// Disconnected.
 var rules = [][]rule{commandRules, deviceRules, guardRules, failureRules, eventRules}
 
 // commandRules are the commands that make a connection, and the options.
@@ -115,7 +117,7 @@ var commandRules = []rule{
 var deviceRules = []rule{
 	allow(OpNotifyCommEst, rc&ib, in(Accepting), stay),
 	refuse(OpNotifyCommEst, rc&ib, in(Connected), EISCONN, "the connection is established already: nothing to do"),
-	// iw_cm takes any and does nothing
+	// iw_cm accepts this in any state and does nothing
 	allow(OpNotifyCommEst, rc&iw&device, connects|in(Listening), stay),
 	allow(OpNotifyPathMig, rc&iw&device, connects|in(Listening), stay),
 
@@ -184,8 +186,8 @@ var guardRules = []rule{
 		"a listener has no connection: send DestroyID; the kernel would answer 0 and do nothing"),
 }
 
-// failureRules say where a failing command leaves the identifier. Disconnect leaves it where it
-// is, so that it can be asked again.
+// failureRules say in which state a failing command leaves the identifier. A failing Disconnect
+// does not change the state, so that it can be repeated.
 var failureRules = []rule{
 	fails(OpBindAddr, every, in(Bound), Idle),
 	// also from Idle: the bind inside has succeeded

@@ -1,7 +1,8 @@
 package states
 
-// State is where an rdma_cm_id stands. It is finer than the kernel's enum rdma_cm_state, which
-// hides everything between a connection request and its end below CONNECT and DISCONNECT.
+// State is the state of an rdma_cm_id. It is finer than the kernel's enum rdma_cm_state, which has
+// only CONNECT and DISCONNECT for everything between a connection request and the connection's
+// end.
 type State uint8
 
 // The states. Kernel gives the name that `rdma resource show cm_id` prints for each.
@@ -26,31 +27,31 @@ const (
 	// left for good by DestroyID only, which its children survive.
 	Listening
 	// Connecting has sent its request and waits for the answer (kernel CONNECT; ib_cm REQ_SENT):
-	// Established, Rejected, Unreachable, ConnectError; ConnectResponse for owners who drive their
-	// queue pair. Only DestroyID gives up.
+	// Established, Rejected, Unreachable or ConnectError, or ConnectResponse for owners who drive
+	// their queue pair. Only DestroyID ends the wait.
 	Connecting
-	// ConnectRequested was born of a ConnectRequest and waits for Accept or Reject (ib_cm
-	// REQ_RCVD). No event reports that the peer gives up: the Accept fails.
+	// ConnectRequested is an identifier that came with a ConnectRequest and waits for Accept or
+	// Reject (ib_cm REQ_RCVD). No event reports that the peer has given up. The Accept fails then.
 	ConnectRequested
-	// Responded has received the reply and owes Establish (ib_cm REP_RCVD; InfiniBand with Manual
-	// only). Entered by ConnectResponse. Left by Establish or Reject.
+	// Responded has received the reply and must be followed by Establish (ib_cm REP_RCVD;
+	// InfiniBand with Manual only). Entered by ConnectResponse. Left by Establish or Reject.
 	Responded
 	// Accepting has sent the reply and waits for Established (ib_cm REP_SENT). Entered by Accept.
-	// Only DestroyID gives up.
+	// Only DestroyID ends the wait.
 	Accepting
-	// Connected is established; a datagram identifier: resolved, or accepted. Entered by
-	// Established, by Establish, by Accept on a datagram request. Left by Disconnect or
-	// Disconnected; a datagram identifier by DestroyID only.
+	// Connected is established; a datagram identifier has been resolved or accepted. Entered by
+	// Established, by Establish, and by Accept of a datagram request. Left by Disconnect or
+	// Disconnected, but a datagram identifier leaves it by DestroyID only.
 	Connected
 	// Disconnecting has sent its own disconnect and waits for Disconnected (ib_cm DREQ_SENT).
 	// Disconnect may be repeated.
 	Disconnecting
-	// PeerDisconnected has received the peer's disconnect and owes the answering Disconnect
-	// (ib_cm DREQ_RCVD), without which the peer waits 100 s.
+	// PeerDisconnected has received the peer's disconnect (ib_cm DREQ_RCVD). Its owner must answer
+	// with Disconnect, or the peer waits 100 s.
 	PeerDisconnected
-	// Timewait has been disconnected by both sides; TimewaitExit says that the queue pair may be
-	// used again. On iWARP it is the closed connection (kernel CONNECT), without that event. Only
-	// DestroyID is left to do.
+	// Timewait has been disconnected by both sides. TimewaitExit then says that the queue pair may
+	// be used again. On iWARP this state is the closed connection (kernel CONNECT), and that event
+	// does not come. The only thing left to do is DestroyID.
 	Timewait
 	// Failed was rejected, unreachable, aborted or refused; only DestroyID helps.
 	Failed

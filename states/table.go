@@ -13,8 +13,9 @@ const (
 	Ignore
 	// Refuse: a command that the kernel refuses too, with the same errno.
 	Refuse
-	// Guard: a command that the kernel would carry out and so harm a connection or the machine, or
-	// that goes against the manual page's letter. Refused with EINVAL; Guards lists them.
+	// Guard: a command that the kernel would carry out, although that harms a connection or the
+	// machine, or although the manual page forbids it. It is refused with EINVAL. Guards lists
+	// these commands.
 	Guard
 )
 
@@ -59,7 +60,7 @@ func init() {
 }
 
 // Step judges an input to an identifier of flavor f in state s. next is s unless the verdict is
-// Allow. Total, pure, and without allocation: any values at all have an answer.
+// Allow. Step is a pure function, has an answer for any values at all, and does not allocate.
 func Step(f Flavor, s State, in Input) (next State, v Verdict) {
 	if int(s) >= NumStates || int(in) >= NumInputs {
 		return s, Refuse
@@ -102,7 +103,7 @@ func find(f Flavor, s State, in Input) *rule {
 	return nil
 }
 
-// unruled is the verdict on what no rule decides.
+// unruled is the verdict on inputs that no rule decides.
 func unruled(in Input) Verdict {
 	switch i := int(in); {
 	case i < firstFailed, i == unknownCommand:

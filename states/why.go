@@ -78,8 +78,8 @@ func (g Guarded) Applies(f Flavor, s State) bool {
 	return int(s) < NumStates && reasons[f%Flavor(NumFlavors)][s][Requested(g.Op)] == g.rule
 }
 
-// Guards lists every command that is guarded, for the documentation and for the conformance tests,
-// which judge above them.
+// Guards lists every command that is guarded. It is for the documentation and for the conformance
+// tests, in which guarded commands never reach a driver.
 func Guards() []Guarded {
 	var gs []Guarded
 	for i := range guardRules {
